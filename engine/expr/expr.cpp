@@ -1,0 +1,246 @@
+#include "engine/expr/expr.h"
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "engine/support/check.h"
+
+namespace cutaway {
+namespace {
+
+Expr finish(ExprNode node) {
+    Hasher hasher;
+    hasher.add(static_cast<int>(node.kind)).add(static_cast<int>(node.dtype)).add(node.integer).add(node.real);
+    hasher.add(std::string_view(node.name));
+    for (const Expr& operand : node.operands) hasher.add(operand->hash);
+    node.hash = hasher.finish().low;
+    return Expr(std::make_shared<const ExprNode>(std::move(node)));
+}
+
+bool isIndexDType(DType dtype) { return dtype == DType::I64; }
+
+int64_t floorDivide(int64_t a, int64_t b) {
+    const int64_t quotient = a / b;
+    return quotient - ((a % b != 0) && ((a % b < 0) != (b < 0)));
+}
+
+/// term = coefficient * rest, rest null for a constant.
+std::pair<int64_t, Expr> splitCoefficient(const Expr& term) {
+    if (auto constant = term.asInt()) return {*constant, Expr()};
+    if (term->kind == ExprKind::Mul)
+        if (auto constant = term->operands[0].asInt()) {
+            if (term->operands.size() == 2) return {*constant, term->operands[1]};
+            std::vector<Expr> rest(term->operands.begin() + 1, term->operands.end());
+            return {*constant, finish({.kind = ExprKind::Mul, .dtype = term->dtype, .operands = std::move(rest)})};
+        }
+    return {1, term};
+}
+
+Expr scaled(int64_t coefficient, const Expr& rest) {
+    if (!rest) return Expr::integer(coefficient);
+    if (coefficient == 1) return rest;
+    return Expr::make(ExprKind::Mul, {Expr::integer(coefficient), rest});
+}
+
+Expr makeSum(const std::vector<Expr>& operands) {
+    std::vector<Expr> flat;
+    for (const Expr& operand : operands) {
+        if (operand->kind == ExprKind::Add) flat.insert(flat.end(), operand->operands.begin(), operand->operands.end());
+        else flat.push_back(operand);
+    }
+    int64_t constant = 0;
+    std::vector<std::pair<Expr, int64_t>> terms;
+    for (const Expr& term : flat) {
+        auto [coefficient, rest] = splitCoefficient(term);
+        if (!rest) {
+            constant += coefficient;
+            continue;
+        }
+        auto same = std::find_if(terms.begin(), terms.end(), [&](const auto& t) { return t.first == rest; });
+        if (same != terms.end()) same->second += coefficient;
+        else terms.emplace_back(rest, coefficient);
+    }
+    std::erase_if(terms, [](const auto& t) { return t.second == 0; });
+    if (terms.empty()) return Expr::integer(constant);
+    std::sort(terms.begin(), terms.end(), [](const auto& a, const auto& b) { return compareExpr(a.first, b.first) < 0; });
+    std::vector<Expr> sum;
+    for (const auto& [rest, coefficient] : terms) sum.push_back(scaled(coefficient, rest));
+    if (constant != 0) sum.push_back(Expr::integer(constant));
+    if (sum.size() == 1) return sum[0];
+    return finish({.kind = ExprKind::Add, .dtype = DType::I64, .operands = std::move(sum)});
+}
+
+Expr makeProduct(const std::vector<Expr>& operands) {
+    int64_t constant = 1;
+    std::vector<Expr> factors;
+    auto take = [&](const Expr& factor) {
+        if (auto value = factor.asInt()) constant *= *value;
+        else factors.push_back(factor);
+    };
+    for (const Expr& operand : operands) {
+        if (operand->kind == ExprKind::Mul)
+            for (const Expr& factor : operand->operands) take(factor);
+        else take(operand);
+    }
+    if (constant == 0 || factors.empty()) return Expr::integer(constant);
+    if (factors.size() == 1 && factors[0]->kind == ExprKind::Add && constant != 1) {
+        std::vector<Expr> terms;
+        for (const Expr& term : factors[0]->operands) terms.push_back(makeProduct({Expr::integer(constant), term}));
+        return makeSum(terms);
+    }
+    std::sort(factors.begin(), factors.end(), [](const Expr& a, const Expr& b) { return compareExpr(a, b) < 0; });
+    if (constant != 1) factors.insert(factors.begin(), Expr::integer(constant));
+    if (factors.size() == 1) return factors[0];
+    return finish({.kind = ExprKind::Mul, .dtype = DType::I64, .operands = std::move(factors)});
+}
+
+/// Splits a sum into what `divisor` divides exactly (already divided) and the rest.
+std::pair<Expr, Expr> splitMultiples(const Expr& expr, int64_t divisor) {
+    std::vector<Expr> exact, rest;
+    const std::vector<Expr> single = {expr};
+    for (const Expr& term : expr->kind == ExprKind::Add ? expr->operands : single) {
+        auto [coefficient, symbolic] = splitCoefficient(term);
+        if (coefficient % divisor == 0) exact.push_back(scaled(coefficient / divisor, symbolic));
+        else rest.push_back(term);
+    }
+    return {makeSum(exact), makeSum(rest)};
+}
+
+Expr makeDivision(ExprKind kind, const Expr& a, const Expr& b) {
+    const auto x = a.asInt(), y = b.asInt();
+    if (y && *y != 0) {
+        if (x) {
+            const int64_t quotient = floorDivide(*x, *y);
+            return Expr::integer(kind == ExprKind::FloorDiv ? quotient : *x - quotient * *y);
+        }
+        if (*y == 1) return kind == ExprKind::FloorDiv ? a : Expr::integer(0);
+        auto [exact, rest] = splitMultiples(a, *y);
+        if (rest.asInt() == 0) return kind == ExprKind::FloorDiv ? exact : Expr::integer(0);
+        if (exact.asInt() != 0) {
+            const Expr small = makeDivision(kind, rest, b);
+            return kind == ExprKind::FloorDiv ? makeSum({exact, small}) : small;
+        }
+        if (kind == ExprKind::FloorDiv && *y > 0 && a->kind == ExprKind::FloorDiv)
+            if (auto inner = a->operands[1].asInt(); inner && *inner > 0)
+                return makeDivision(kind, a->operands[0], Expr::integer(*inner * *y));
+    }
+    if (a == b) return Expr::integer(kind == ExprKind::FloorDiv ? 1 : 0);
+    if (x == 0) return a;
+    return finish({.kind = kind, .dtype = DType::I64, .operands = {a, b}});
+}
+
+}  // namespace
+
+bool Expr::operator==(const Expr& other) const {
+    if (m_node == other.m_node) return true;
+    if (!m_node || !other.m_node || m_node->hash != other.m_node->hash) return false;
+    return compareExpr(*this, other) == 0;
+}
+
+Expr Expr::integer(int64_t value, DType dtype) { return finish({.kind = ExprKind::Int, .dtype = dtype, .integer = value}); }
+Expr Expr::real(double value, DType dtype) { return finish({.kind = ExprKind::Float, .dtype = dtype, .real = value}); }
+Expr Expr::boolean(bool value) { return finish({.kind = ExprKind::Bool, .dtype = DType::Bool, .integer = value}); }
+Expr Expr::symbol(std::string name, DType dtype) {
+    return finish({.kind = ExprKind::Symbol, .dtype = dtype, .name = std::move(name)});
+}
+Expr Expr::load(std::string buffer, Expr index, DType dtype) {
+    return finish({.kind = ExprKind::Load, .dtype = dtype, .name = std::move(buffer), .operands = {std::move(index)}});
+}
+Expr Expr::call(std::string_view function, std::vector<Expr> operands, DType dtype) {
+    return finish({.kind = ExprKind::Call, .dtype = dtype, .name = std::string(function), .operands = std::move(operands)});
+}
+Expr Expr::cast(Expr operand, DType dtype) {
+    if (operand->dtype == dtype) return operand;
+    return finish({.kind = ExprKind::Cast, .dtype = dtype, .operands = {std::move(operand)}});
+}
+Expr Expr::where(Expr condition, Expr yes, Expr no) {
+    if (condition->kind == ExprKind::Bool) return condition->integer ? yes : no;
+    if (yes == no) return yes;
+    const DType dtype = yes->dtype;
+    return finish({.kind = ExprKind::Where, .dtype = dtype, .operands = {std::move(condition), std::move(yes), std::move(no)}});
+}
+
+std::optional<int64_t> Expr::asInt() const {
+    if (m_node && m_node->kind == ExprKind::Int) return m_node->integer;
+    return std::nullopt;
+}
+
+Expr Expr::make(ExprKind kind, std::vector<Expr> operands, DType dtype) {
+    for (const Expr& operand : operands) CT_CHECK(operand, "expressions are built from expressions");
+    const bool index = isIndexDType(dtype) && std::all_of(operands.begin(), operands.end(), [](const Expr& e) {
+                           return isIndexDType(e->dtype);
+                       });
+    if (index) {
+        switch (kind) {
+            case ExprKind::Add: return makeSum(operands);
+            case ExprKind::Mul: return makeProduct(operands);
+            case ExprKind::Sub: return makeSum({operands[0], makeProduct({Expr::integer(-1), operands[1]})});
+            case ExprKind::Neg: return makeProduct({Expr::integer(-1), operands[0]});
+            case ExprKind::FloorDiv: case ExprKind::Mod: return makeDivision(kind, operands[0], operands[1]);
+            case ExprKind::Min: case ExprKind::Max: {
+                const auto x = operands[0].asInt(), y = operands[1].asInt();
+                if (x && y) return Expr::integer(kind == ExprKind::Min ? std::min(*x, *y) : std::max(*x, *y));
+                if (operands[0] == operands[1]) return operands[0];
+                break;
+            }
+            default: break;
+        }
+    }
+    if (dtype == DType::Bool && operands.size() == 2) {
+        const auto x = operands[0].asInt(), y = operands[1].asInt();
+        if (x && y) {
+            switch (kind) {
+                case ExprKind::Eq: return boolean(*x == *y);
+                case ExprKind::Ne: return boolean(*x != *y);
+                case ExprKind::Lt: return boolean(*x < *y);
+                case ExprKind::Le: return boolean(*x <= *y);
+                case ExprKind::Gt: return boolean(*x > *y);
+                case ExprKind::Ge: return boolean(*x >= *y);
+                default: break;
+            }
+        }
+        for (int side = 0; side < 2; ++side) {
+            const Expr &a = operands[static_cast<size_t>(side)], &b = operands[static_cast<size_t>(1 - side)];
+            if (a->kind != ExprKind::Bool) continue;
+            if (kind == ExprKind::And) return a->integer ? b : a;
+            if (kind == ExprKind::Or) return a->integer ? a : b;
+        }
+    }
+    if (kind == ExprKind::Where) return where(operands[0], operands[1], operands[2]);
+    return finish({.kind = kind, .dtype = dtype, .operands = std::move(operands)});
+}
+
+int compareExpr(const Expr& a, const Expr& b) {
+    if (&*a == &*b) return 0;
+    auto order = [](const auto& x, const auto& y) { return x < y ? -1 : y < x ? 1 : 0; };
+    if (a->kind != b->kind) {
+        // Symbols first, then products and sums, constants last: "s0 + 1", "4*s77".
+        auto rank = [](ExprKind kind) { return kind == ExprKind::Symbol ? -1 : static_cast<int>(kind); };
+        return order(rank(a->kind), rank(b->kind));
+    }
+    if (int c = order(static_cast<int>(a->dtype), static_cast<int>(b->dtype))) return c;
+    if (int c = order(a->integer, b->integer)) return c;
+    if (std::memcmp(&a->real, &b->real, sizeof a->real) != 0) return std::memcmp(&a->real, &b->real, sizeof a->real);
+    // Shorter names first, so that s2 stands before s10.
+    if (int c = order(a->name.size(), b->name.size())) return c;
+    if (int c = order(a->name, b->name)) return c;
+    if (int c = order(a->operands.size(), b->operands.size())) return c;
+    for (size_t i = 0; i < a->operands.size(); ++i)
+        if (int c = compareExpr(a->operands[i], b->operands[i])) return c;
+    return 0;
+}
+
+std::vector<std::string> symbolsOf(const Expr& expr) {
+    std::vector<std::string> names;
+    auto walk = [&](auto&& self, const Expr& e) -> void {
+        if (e->kind == ExprKind::Symbol) names.push_back(e->name);
+        for (const Expr& operand : e->operands) self(self, operand);
+    };
+    if (expr) walk(walk, expr);
+    std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    return names;
+}
+
+}  // namespace cutaway

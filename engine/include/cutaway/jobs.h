@@ -1,0 +1,52 @@
+#pragma once
+// One engine thread with a queue of tagged jobs. A new job replaces waiting jobs of its tag and asks a running one of
+// that tag to stop.
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace cutaway {
+
+/// Shared by a job and whoever may stop it.
+class CancelToken {
+  public:
+    void cancel() { m_cancelled.store(true, std::memory_order_relaxed); }
+    bool cancelled() const { return m_cancelled.load(std::memory_order_relaxed); }
+
+  private:
+    std::atomic<bool> m_cancelled{false};
+};
+
+/// What long work is given: says how far it is and asks whether to stop.
+struct Progress {
+    std::shared_ptr<CancelToken> cancel = std::make_shared<CancelToken>();
+    /// `fraction` 0..1, or negative when unknown. Called on the engine thread; may be empty.
+    std::function<void(double fraction, const std::string& what)> report;
+
+    bool cancelled() const { return cancel->cancelled(); }
+    void say(double fraction, const std::string& what) const {
+        if (report) report(fraction, what);
+    }
+};
+
+class JobQueue {
+  public:
+    JobQueue();
+    ~JobQueue();  // cancels what runs, drops what waits, joins
+    JobQueue(const JobQueue&) = delete;
+    JobQueue& operator=(const JobQueue&) = delete;
+
+    /// Runs `job` on the engine thread. The returned token cancels it, running or waiting.
+    std::shared_ptr<CancelToken> post(std::string tag, std::function<void(const Progress&)> job,
+                                      std::function<void(double, const std::string&)> report = {});
+    void cancelAll();
+    /// Waits until nothing runs or waits. For tests and the command line.
+    void drain();
+
+  private:
+    struct State;
+    std::unique_ptr<State> m_state;
+};
+
+}  // namespace cutaway

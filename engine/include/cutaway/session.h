@@ -1,0 +1,136 @@
+#pragma once
+// The engine as a program: open models, compile them step by step, look at every step, run the result. Not
+// thread-safe: one thread calls it (the JobQueue's). Every call that can take long is given a Progress.
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cutaway/jobs.h"
+#include "cutaway/result.h"
+#include "cutaway/snapshot.h"
+#include "cutaway/trace.h"
+#include "cutaway/types.h"
+
+namespace cutaway {
+
+struct OpSummary {
+    std::string op;
+    int count = 0;
+    std::string problem;  // why it cannot be run; empty if it can
+};
+struct GraphSummary {
+    std::string name;
+    int nodes = 0, inputs = 0, outputs = 0;
+    std::vector<OpSummary> ops;  // by count, then name
+};
+struct ModelInfo {
+    std::string path, name, format;
+    std::vector<GraphSummary> graphs;  // main first, then subgraphs
+    int parameters = 0, buffers = 0, constants = 0;  // tensors
+    int64_t parameterElements = 0, bytes = 0;        // bytes of all owned tensors, ties counted once
+    std::vector<std::string> inputs, outputs;        // "ids: i64[2, 32]"
+    std::vector<std::string> remarks;                // assumptions made while reading
+};
+
+enum class Mode : uint8_t { Inference, Training };
+enum class Target : uint8_t { Cpu, Cuda };
+struct CompileOptions {
+    Mode mode = Mode::Inference;
+    Target target = Target::Cpu;
+    bool freeze = false;
+    bool parity = false;                      // PyTorch's behaviour where it is wrong
+    std::string onlyStage;                    // empty = all
+    std::vector<std::string> disabledPasses;  // by name
+    std::optional<int64_t> fuel;              // total rewrites allowed; none = unlimited
+};
+
+using RunId = int;
+/// (run, step[, rewrites]): the graph after `rewrites` rewrites of the step, or after all of it when negative.
+/// step -1 is the graph as it was opened.
+struct Place {
+    RunId run = 0;
+    int step = -1;
+    int rewrites = -1;
+    bool operator==(const Place&) const = default;
+};
+
+struct KernelInfo {
+    std::string name;
+    std::string source;                    // of this kernel alone
+    std::vector<NodeId> nodes;             // that it computes
+    std::vector<std::string> reasons;      // fusion: every yes and no that concerned it
+    std::string kind;                      // "pointwise", "reduction", "library: mm (oneDNN)", "reference: aten.x"
+    int64_t bytesRead = 0, bytesWritten = 0, flops = 0;
+    double microseconds = 0;               // measured; 0 until timed
+};
+struct BuildInfo {
+    std::string source, compileLog, library;  // whole file; the compiler's output; path of the library
+    double compileSeconds = 0;
+    std::vector<KernelInfo> kernels;
+};
+enum class Backend : uint8_t { Reference, Cpu, Cuda };
+struct RunOptions {
+    Backend backend = Backend::Reference;
+    std::string inputsFile, expectFile;  // safetensors; empty = the model's sample inputs, else seeded random ones
+    int repeat = 1;
+    double timeoutSeconds = 60;          // of the child process
+};
+struct OutputReport {
+    std::string name, type;
+    double minimum = 0, maximum = 0, mean = 0;  // of the finite elements
+    int64_t nonFinite = 0;
+    bool compared = false, within = false;
+    double maxAbsoluteError = 0, maxExpected = 0;
+    std::string problem;                         // why it does not match
+};
+struct RunReport {
+    std::vector<OutputReport> outputs;
+    double medianMilliseconds = 0, minMilliseconds = 0;
+    int repeats = 0;
+    bool compared = false, matches = true;
+    std::string inputsFrom;                      // "sample inputs of the file", "random, seed 0", a path
+};
+
+class Session {
+  public:
+    Session();
+    ~Session();
+    Session(Session&&) noexcept;
+
+    /// Reads a model or graph. On failure what was open stays open.
+    Result<ModelInfo> open(const std::string& path, const Progress& progress = {});
+    bool isOpen() const;
+    const ModelInfo& model() const;
+
+    /// Runs the passes and records every step. Earlier runs stay.
+    Result<RunId> compile(const CompileOptions& options, const Progress& progress = {});
+    std::vector<RunId> runs() const;
+    Result<CompileOptions> optionsOf(RunId run) const;
+    Result<std::vector<StepInfo>> steps(RunId run) const;
+    Result<std::vector<StageInfo>> stages(RunId run) const;
+    /// Single rewrites of a step, in order.
+    Result<std::vector<RewriteInfo>> rewrites(RunId run, int step, const Progress& progress = {});
+
+    /// Difference between two places: usually the places before and after a step.
+    Result<UnionGraph> diff(const Place& before, const Place& after, const Progress& progress = {});
+    Result<GraphText> text(const Place& place, bool runnable = false, const Progress& progress = {});
+    Result<NodeDetails> node(const Place& place, NodeId id, const Progress& progress = {});
+    Result<ModelInfo> graphInfo(const Place& place);
+
+    /// Generates, compiles and loads nothing yet: source, log and kernels. Cached per run and target.
+    Result<BuildInfo> build(RunId run, Target target, const Progress& progress = {});
+    Result<RunReport> run(RunId run, const RunOptions& options, const Progress& progress = {});
+
+    /// Internals for the command line and tests (engine/session/session_state.h).
+    struct State;
+    State& state() { return *m_state; }
+
+  private:
+    std::unique_ptr<State> m_state;
+};
+
+/// Names of all passes in running order, with stage and summary; what can be disabled.
+std::vector<StepInfo> passList(const CompileOptions& options);
+
+}  // namespace cutaway

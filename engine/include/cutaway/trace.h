@@ -1,0 +1,44 @@
+#pragma once
+// What a compile run leaves behind: stages, passes and single rewrites.
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cutaway/types.h"
+
+namespace cutaway {
+
+/// One rewrite inside a pass: one unit of fuel.
+struct RewriteInfo {
+    int index = 0;                   // within the step
+    std::string rule;                // "mm_add_to_addmm", "dead node"
+    std::string why;                 // the rule's reason, if it has one
+    std::string node;                // name of the node it started from
+    NodeId nodeId = NodeId::None;
+};
+
+enum class StepState : uint8_t { Unchanged, Changed, Failed, Disabled };
+
+/// One pass of one run.
+struct StepInfo {
+    int index = 0;                   // within the run
+    std::string stage;               // "import", "pre_grad", "joint", "post_grad", "lowering"
+    std::string name;                // "remove_noop_ops"; unique within a run ("#2" when a pass runs again)
+    std::string summary;             // first sentence of the pass's description
+    StepState state = StepState::Unchanged;
+    int added = 0, removed = 0, edited = 0;
+    double milliseconds = 0;
+    int rewrites = 0;
+    int nodesBefore = 0, nodesAfter = 0;
+    std::string error;               // verifier's or pass's message when Failed
+};
+
+/// A stage's graphs as op counts, for comparison with other compilers.
+struct StageInfo {
+    std::string stage;
+    std::map<std::string, int> before, after;  // op name -> count; "placeholder", "get_attr", "output" included
+    double seconds = 0;
+};
+
+}  // namespace cutaway

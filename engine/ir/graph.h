@@ -1,0 +1,109 @@
+#pragma once
+// The mutable program: nodes in execution order. Owns its nodes; keeps users, names and ids consistent. Passes edit it
+// only after Rewriter::begin (engine/rewrite/rewriter.h) has let them.
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/ir/node.h"
+
+namespace cutaway {
+
+class Graph {
+  public:
+    Graph() = default;
+    Graph(const Graph&) = delete;
+    Graph& operator=(const Graph&) = delete;
+    Graph(Graph&&) = delete;
+
+    /// Same ids, names, order, provenance.
+    std::unique_ptr<Graph> clone() const;
+
+    // -- creating; `before` null = at the end. The name is made unique from the hint ("mul" -> "mul_3").
+    Node& placeholder(std::string_view name, ValueType type, Node* before = nullptr);
+    Node& getAttr(std::string_view target, ValueType type, Node* before = nullptr, std::string_view name = {});
+    /// `args` bound to the schema (see bindArguments in ops/build.h) or, for an opaque op, as written.
+    Node& call(const Op& op, std::vector<Argument> args, ValueType type, Node* before = nullptr,
+               std::string_view name = {}, std::vector<std::pair<std::string, Argument>> kwargs = {});
+    Node& output(Argument value);
+
+    // -- editing
+    void setArg(Node& node, size_t position, Argument value);
+    void setArgs(Node& node, std::vector<Argument> args);
+    void setOp(Node& node, const Op& op, std::vector<Argument> args, ValueType type);
+    void setType(Node& node, ValueType type);
+    /// Gives the node this name if free, else a numbered one.
+    void rename(Node& node, std::string_view name);
+    /// Every user of `old` reads `replacement` instead, except users for which `keep` is true.
+    template <class Keep>
+    void replaceUses(Node& old, Node& replacement, Keep&& keep) {
+        const std::vector<Node*> users = old.users();
+        for (Node* user : users)
+            if (user != &replacement && !keep(*user)) replaceInput(*user, old, replacement);
+    }
+    void replaceUses(Node& old, Node& replacement) {
+        replaceUses(old, replacement, [](const Node&) { return false; });
+    }
+    void replaceInput(Node& user, Node& old, Node& replacement);
+    /// The node must have no users. Its id is never used again.
+    void erase(Node& node);
+    void moveBefore(Node& node, Node& position);
+
+    // -- reading
+    Node* find(NodeId id) const { return index(id) < m_slots.size() ? m_slots[index(id)].get() : nullptr; }
+    Node* findByName(std::string_view name) const;
+    Node* first() const { return m_first; }
+    Node* last() const { return m_last; }
+    size_t size() const { return m_size; }
+    /// One past the largest id ever given.
+    uint32_t idLimit() const { return static_cast<uint32_t>(m_slots.size()); }
+    /// Makes the next new node's id at least this (ids stay unique across the graphs of one run).
+    void reserveIds(uint32_t limit);
+    Node* outputNode() const { return m_output; }
+    std::vector<Node*> placeholders() const;
+    /// The values that the output node returns, flattened to its top-level items.
+    std::vector<Argument> outputs() const;
+    bool isBefore(const Node& a, const Node& b) const;
+
+    class Iterator {
+      public:
+        using value_type = Node;
+        using difference_type = std::ptrdiff_t;
+        explicit Iterator(Node* node = nullptr) : m_node(node) {}
+        Node& operator*() const { return *m_node; }
+        Iterator& operator++() { m_node = m_node->next(); return *this; }
+        Iterator operator++(int) { Iterator old = *this; ++*this; return old; }
+        bool operator==(const Iterator&) const = default;
+      private:
+        Node* m_node;
+    };
+    struct Range {
+        Iterator m_begin;
+        Iterator begin() const { return m_begin; }
+        Iterator end() const { return Iterator(); }
+    };
+    /// In execution order. Erasing the current node while iterating needs nodeList() instead.
+    Range nodes() const { return {Iterator(m_first)}; }
+    /// A copy of the order, for loops that erase or insert.
+    std::vector<Node*> nodeList() const;
+
+  private:
+    Node& insert(std::unique_ptr<Node> node, Node* before, std::string_view nameHint);
+    void link(Node& node, Node* before);
+    void unlink(Node& node);
+    void addUses(Node& node);
+    void dropUses(Node& node);
+    std::string uniqueName(std::string_view hint);
+    void renumber() const;
+
+    std::vector<std::unique_ptr<Node>> m_slots;
+    Node *m_first = nullptr, *m_last = nullptr, *m_output = nullptr;
+    size_t m_size = 0;
+    std::unordered_map<std::string, NodeId> m_names;
+    std::unordered_map<std::string, int> m_nextSuffix;
+    mutable bool m_orderDirty = false;
+};
+
+}  // namespace cutaway

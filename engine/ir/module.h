@@ -1,0 +1,67 @@
+#pragma once
+// A program: a graph, its named subgraphs, and the tensors it owns.
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/ir/graph.h"
+#include "engine/tensor/tensor.h"
+
+namespace cutaway {
+
+struct InputSpec {
+    enum class Kind : uint8_t { UserInput, Parameter, Buffer, Constant, ConstantInput, CustomObject, Token, Tangent };
+    Kind kind = Kind::UserInput;
+    std::string target;        // the tensor's name in Module::tensors; empty for user inputs
+    bool persistent = true;    // buffers
+    Argument constant;         // ConstantInput
+};
+struct OutputSpec {
+    enum class Kind : uint8_t { UserOutput, Loss, BufferMutation, ParameterMutation, InputMutation, Gradient, Token };
+    Kind kind = Kind::UserOutput;
+    std::string target;        // buffer, parameter or user input that the value is written back to
+};
+/// Bounds and example value of a size symbol.
+struct SymbolInfo {
+    std::optional<int64_t> lower, upper, hint;
+};
+
+/// What a module is, in the words of the place it was read from.
+struct ModuleOrigin {
+    std::string file;          // as the user named it
+    std::string format;        // ".pt2 (PyTorch 2.11, schema 8.17)", "FX text"
+    std::vector<std::string> remarks;  // what was assumed or left out while reading
+};
+
+class Module {
+  public:
+    Module() : m_graph(std::make_unique<Graph>()) {}
+    Module(const Module& other);
+    Module& operator=(const Module&) = delete;
+
+    Graph& graph() { return *m_graph; }
+    const Graph& graph() const { return *m_graph; }
+
+    std::string name = "main";
+    std::vector<InputSpec> inputs;    // one per placeholder, in order
+    std::vector<OutputSpec> outputs;  // one per returned value, in order
+    /// Parameters, buffers and constants by name. Equal storages are ties and stay shared. A name that an InputSpec
+    /// or a GetAttr uses may be missing: the payload was not in the file.
+    std::map<std::string, Tensor> tensors;
+    /// Bodies of cond, while_loop and their kin, in the order in which they were registered.
+    std::vector<std::pair<std::string, std::unique_ptr<Module>>> subgraphs;
+    std::map<std::string, SymbolInfo> symbols;
+    ModuleOrigin origin;
+
+    Module* subgraph(std::string_view wanted) const;
+
+  private:
+    std::unique_ptr<Graph> m_graph;
+};
+
+/// What the UI, steps and caches hold.
+using Snapshot = std::shared_ptr<const Module>;
+
+}  // namespace cutaway

@@ -1,0 +1,88 @@
+#pragma once
+// A node of a graph: a placeholder, a read attribute, a call, or the output.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cutaway/types.h"
+#include "engine/ir/argument.h"
+#include "engine/ir/op.h"
+#include "engine/ir/type.h"
+
+namespace cutaway {
+
+class Graph;
+
+enum class NodeKind : uint8_t { Placeholder, GetAttr, Call, Output };
+
+/// Where a node came from. Typed, because passes and windows rely on it; shared text is stored once.
+struct Provenance {
+    std::vector<NodeId> origin;                          // nodes this one replaces or was made from
+    std::shared_ptr<const std::string> stackTrace;       // Python frames, innermost last: 'File "p", line n, in f\n code'
+    std::shared_ptr<const std::string> modulePath;       // "encoder.layer.0"
+    std::shared_ptr<const std::string> moduleType;       // "torch.nn.modules.linear.Linear"
+    std::string sourceName;                              // the node's name in the file it was read from
+    std::string createdBy;                               // pass or rule; empty for imported nodes
+    bool backward = false;                               // computed by differentiation
+    int8_t recompute = 0;                                // 1 prefer, 2 must recompute; -1 must save
+};
+
+class Node {
+  public:
+    NodeId id() const { return m_id; }
+    NodeKind kind() const { return m_kind; }
+    bool isCall() const { return m_kind == NodeKind::Call; }
+    bool isPlaceholder() const { return m_kind == NodeKind::Placeholder; }
+    bool isOutput() const { return m_kind == NodeKind::Output; }
+    const std::string& name() const { return m_name; }
+    /// The operator of a call; calls only.
+    const Op& op() const;
+    /// True for a call of the op with this full name ("aten.mm.default").
+    bool isCall(std::string_view opName) const { return isCall() && m_op->name() == opName; }
+    bool is(Tag tag) const { return isCall() && m_op->is(tag); }
+
+    /// Calls of known ops: one per schema parameter, defaults filled in. Opaque calls: the positional arguments as
+    /// written. Output: one argument, the returned value. GetAttr and placeholders: none.
+    const std::vector<Argument>& args() const { return m_args; }
+    const Argument& arg(size_t position) const { return m_args[position]; }
+    /// By schema parameter name; known ops only.
+    const Argument& arg(std::string_view param) const;
+    /// Opaque calls only: keyword arguments in written order.
+    const std::vector<std::pair<std::string, Argument>>& kwargs() const { return m_kwargs; }
+    /// Attribute name of a GetAttr, original parameter name of a placeholder.
+    const std::string& target() const { return m_target; }
+
+    const ValueType& type() const { return m_type; }
+    /// The tensor type; asking a node without one is a bug.
+    const TensorType& tensor() const;
+
+    /// Nodes that read this one, each once, in the order in which they began to.
+    const std::vector<Node*>& users() const { return m_users; }
+    bool hasUsers() const { return !m_users.empty(); }
+    /// The nodes among the arguments, each once, in order of appearance.
+    std::vector<Node*> inputs() const;
+
+    const Provenance& provenance() const { return m_provenance; }
+    Provenance& provenance() { return m_provenance; }
+    Node* next() const { return m_next; }
+    Node* previous() const { return m_previous; }
+    Graph& graph() const { return *m_graph; }
+
+  private:
+    friend class Graph;
+    Graph* m_graph = nullptr;
+    NodeId m_id = NodeId::None;
+    NodeKind m_kind = NodeKind::Call;
+    const Op* m_op = nullptr;
+    std::string m_name, m_target;
+    std::vector<Argument> m_args;
+    std::vector<std::pair<std::string, Argument>> m_kwargs;
+    ValueType m_type;
+    std::vector<Node*> m_users;
+    Provenance m_provenance;
+    Node *m_next = nullptr, *m_previous = nullptr;
+    mutable uint64_t m_order = 0;
+};
+
+}  // namespace cutaway

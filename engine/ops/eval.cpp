@@ -1,0 +1,97 @@
+#include "engine/ops/eval.h"
+
+#include "engine/support/check.h"
+
+namespace cutaway {
+
+Tensor EvalContext::in(size_t position) const {
+    const Argument& value = arg(position);
+    if (const Node* node = value.node()) {
+        const TensorList& tensors = m_values->valueOf(*node);
+        CT_CHECK(!tensors.empty(), "operands are evaluated before their users");
+        return tensors[0];
+    }
+    if (const auto* flag = value.get<bool>()) return Tensor::scalar(DType::Bool, *flag);
+    if (const auto* integer = value.get<int64_t>()) return Tensor::scalar(DType::I64, *integer);
+    if (const auto* real = value.get<double>()) return Tensor::scalar(DType::F64, *real);
+    if (const auto* complex = value.get<std::complex<double>>()) return Tensor::scalar(DType::C128, *complex);
+    if (value.get<Expr>())
+        if (auto number = symIntOf(value); number && number->isInt()) return Tensor::scalar(DType::I64, number->value());
+    CT_CHECK(false, "the shape rule has checked that this argument is a tensor or a number");
+}
+Tensor EvalContext::optional(std::string_view param) const {
+    const auto at = static_cast<size_t>(position(param));
+    return arg(at).isNone() ? Tensor() : in(at);
+}
+TensorList EvalContext::list(std::string_view param) const {
+    const Argument& value = arg(param);
+    if (const Node* node = value.node()) return m_values->valueOf(*node);
+    TensorList tensors;
+    if (const auto* items = value.list())
+        for (const Argument& item : *items) {
+            const Node* node = item.node();
+            tensors.push_back(node ? m_values->valueOf(*node)[0] : Tensor());
+        }
+    return tensors;
+}
+Scalar EvalContext::number(std::string_view param) const {
+    if (auto literal = scalar(param)) return *literal;
+    if (auto size = symIntOf(arg(param)); size && size->isInt()) return size->value();
+    const Tensor tensor = in(param);
+    return tensor.item();
+}
+namespace {
+template <class T>
+T accepted(Result<T> result) {
+    CT_CHECK(result.has_value(), "the op's shape rule has accepted these arguments");
+    return std::move(*result);
+}
+}  // namespace
+int64_t EvalContext::integerOr(std::string_view param, int64_t fallback) const { return accepted(integer(param, fallback)); }
+Dims EvalContext::integersOf(std::string_view param) const { return accepted(integers(param)); }
+int64_t EvalContext::dimOf(std::string_view param, int64_t rank) const { return accepted(dim(param, rank)); }
+Dims EvalContext::dimsOf(std::string_view param, int64_t rank, bool emptyIsAll) const { return accepted(dims(param, rank, emptyIsAll)); }
+
+const TensorType& EvalContext::resultType(size_t result) const {
+    if (const TupleType* tuple = m_result->tuple()) return *(*tuple)[result].tensor();
+    return *m_result->tensor();
+}
+Tensor EvalContext::result(size_t result) const {
+    const TensorType& type = resultType(result);
+    return Tensor::empty(type.dtype, toInts(type.sizes), toInts(type.strides));
+}
+DType EvalContext::promoted(std::initializer_list<size_t> positions) const {
+    std::vector<Operand> operands;
+    for (size_t position : positions) operands.push_back(accepted(operand(position)));
+    return cutaway::resultType(operands);
+}
+Tensor EvalContext::resultView(const Tensor& source) const {
+    // The graph's offset is relative to the type the operand had there; the operand at hand may itself start
+    // elsewhere, so only the difference counts.
+    const TensorType& type = resultType();
+    const TensorType from = accepted(tensor(size_t{0}));
+    const int64_t shift = type.offset.value() - from.offset.value();
+    return source.view(toInts(type.sizes), toInts(type.strides), source.offset() + shift);
+}
+
+EvalResult evaluateCall(const Op& op, std::span<const Argument> args, const ValueType& result, const ValueSource& values) {
+    if (const Op* base = op.functional()) {
+        auto type = inferCall(*base, args);
+        if (!type) return std::move(type).error();
+        EvalResult computed = base->def()->eval(EvalContext(*base, args, *type, values));
+        if (!computed.ok()) return computed;
+        Tensor self = EvalContext(*base, args, *type, values).in(size_t{0});
+        if (self.storage()->readOnly())
+            return invalidInput(op.name() + ": writes to a tensor that is a file's own memory; copy it first");
+        // The kernel may have returned a view of an operand; copy through a packed tensor if storages coincide.
+        Tensor source = computed.tensors()[0];
+        if (source.storage() == self.storage()) source = source.clone();
+        copyInto(self, source);
+        return self;
+    }
+    if (op.def() == nullptr || !op.def()->eval)
+        return unsupported(op.name() + ": no reference kernel", {}, {op.isOpaque() ? "the op is not in Cutaway's tables; it can be shown, not run" : "decompose it first"});
+    return op.def()->eval(EvalContext(op, args, result, values));
+}
+
+}  // namespace cutaway

@@ -1,0 +1,230 @@
+#include "engine/ops/infer_rules.h"
+
+#include "engine/support/check.h"
+
+namespace cutaway {
+namespace {
+
+/// Operands of an elementwise call: every argument whose schema parameter is a Tensor, or a Tensor[]'s items.
+Result<std::vector<Operand>> tensorOperands(const InferContext& c) {
+    std::vector<Operand> operands;
+    const Schema& schema = *c.op().schema();
+    for (size_t i = 0; i < schema.params.size(); ++i) {
+        if (schema.params[i].kind != ParamKind::Tensor || schema.params[i].list || c.arg(i).isNone()) continue;
+        CT_TRY(Operand one, c.operand(i));
+        operands.push_back(std::move(one));
+    }
+    // Scalar variants (add.Scalar): the number takes part in promotion.
+    for (size_t i = 1; i < schema.params.size() && operands.size() == 1; ++i)
+        if (schema.params[i].kind == ParamKind::Number && !schema.params[i].keywordOnly && !c.arg(i).isNone()) {
+            CT_TRY(Operand one, c.operand(i));
+            operands.push_back(std::move(one));
+        }
+    return operands;
+}
+
+}  // namespace
+
+SymDims elementwiseStrides(const SymDims& sizes, std::span<const Operand> operands) {
+    // TensorIterator: if all operands of the full shape agree on a dense layout, the result takes it; otherwise dims
+    // are ordered by the first operand that distinguishes them, row-major where none does.
+    const size_t rank = sizes.size();
+    std::vector<const TensorType*> tensors;
+    for (const Operand& operand : operands)
+        if (!operand.literal && operand.type.rank() > 0) tensors.push_back(&operand.type);
+    bool allContiguous = true;
+    for (const TensorType* type : tensors) allContiguous &= type->isContiguous() && type->sizes == sizes;
+    if (allContiguous || rank < 2) return contiguousStrides(sizes);
+
+    auto strideAt = [&](const TensorType& type, size_t dim) -> std::optional<SymInt> {
+        const size_t lead = rank - type.sizes.size();
+        if (dim < lead) return SymInt(0);
+        const SymInt& size = type.sizes[dim - lead];
+        if (size == SymInt(1) && !(sizes[dim] == SymInt(1))) return SymInt(0);
+        return type.strides[dim - lead];
+    };
+    // perm[0] is the fastest dim. Insertion sort with the iterator's own ambiguous comparison.
+    std::vector<size_t> perm(rank);
+    for (size_t i = 0; i < rank; ++i) perm[i] = rank - 1 - i;
+    // 1: dim a is slower than b (must come later), -1: faster, 0: undecided.
+    auto order = [&](size_t a, size_t b) {
+        for (const TensorType* type : tensors) {
+            const SymInt x = *strideAt(*type, a), y = *strideAt(*type, b);
+            if (x == SymInt(0) || y == SymInt(0)) continue;
+            if (!(x == y)) {
+                if (knownLessEqual(x, y)) return -1;
+                if (knownLessEqual(y, x)) return 1;
+                continue;
+            }
+            // Equal strides: the dim with the larger size is the slower one.
+            if (sizes[a].isInt() && sizes[b].isInt() && sizes[a].value() > sizes[b].value()) return 1;
+        }
+        return 0;
+    };
+    for (size_t i = 1; i < rank; ++i) {
+        size_t at = i;
+        for (size_t j = i; j-- > 0;) {
+            const int comparison = order(perm[j], perm[at]);
+            if (comparison > 0) {
+                std::swap(perm[j], perm[at]);
+                at = j;
+            } else if (comparison < 0) {
+                break;
+            }
+        }
+    }
+    SymDims strides(rank);
+    SymInt step = 1;
+    for (size_t dim : perm) {
+        strides[dim] = step;
+        if (!(sizes[dim] == SymInt(0))) step = step * sizes[dim];
+    }
+    return strides;
+}
+
+Result<TensorType> elementwiseType(const InferContext& c, std::span<const Operand> operands, DType dtype) {
+    std::vector<SymDims> shapes;
+    for (const Operand& operand : operands) shapes.push_back(operand.type.sizes);
+    auto sizes = broadcastSizes(shapes);
+    if (!sizes) return c.fail(sizes.error().message);
+    TensorType type;
+    type.dtype = dtype;
+    type.sizes = std::move(*sizes);
+    type.strides = elementwiseStrides(type.sizes, operands);
+    for (const Operand& operand : operands) {
+        if (operand.literal) continue;
+        if (type.device == Device{} || operand.type.rank() > 0) type.device = operand.type.device;
+        if (operand.type.rank() > 0) break;
+    }
+    return type;
+}
+
+namespace {
+Result<ValueType> inferElementwise(const InferContext& c, DType (*adjust)(DType)) {
+    CT_TRY(const std::vector<Operand> operands, tensorOperands(c));
+    CT_TRY(TensorType type, elementwiseType(c, operands, adjust(resultType(operands))));
+    return ValueType(std::move(type));
+}
+}  // namespace
+
+Result<ValueType> inferBroadcast(const InferContext& c) {
+    return inferElementwise(c, [](DType dtype) { return dtype; });
+}
+Result<ValueType> inferBroadcastFloat(const InferContext& c) {
+    return inferElementwise(c, [](DType dtype) { return isIntegral(dtype, true) ? DType::F32 : dtype; });
+}
+Result<ValueType> inferPredicate(const InferContext& c) {
+    return inferElementwise(c, [](DType) { return DType::Bool; });
+}
+Result<ValueType> inferLikeFirst(const InferContext& c) {
+    CT_TRY(const Operand first, c.operand(0));
+    CT_TRY(TensorType type, elementwiseType(c, std::span(&first, 1), first.type.dtype));
+    return ValueType(std::move(type));
+}
+
+SymDims reducedSizes(const SymDims& sizes, std::span<const int64_t> dims, bool keepDim) {
+    SymDims out;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+        const bool reduced = std::find(dims.begin(), dims.end(), static_cast<int64_t>(i)) != dims.end();
+        if (!reduced) out.push_back(sizes[i]);
+        else if (keepDim) out.push_back(1);
+    }
+    return out;
+}
+
+std::optional<SymDims> viewStrides(const SymDims& sizes, const SymDims& strides, const SymDims& newSizes) {
+    if (numel(sizes) == SymInt(0)) return contiguousStrides(newSizes);
+    if (sizes.empty()) return SymDims(newSizes.size(), SymInt(1));
+    SymDims out(newSizes.size());
+    // Walk both shapes from the back; a run of old dims that is contiguous in memory can be cut freely.
+    int64_t viewDim = static_cast<int64_t>(newSizes.size()) - 1;
+    SymInt chunkBase = strides.back();
+    SymInt oldNumel = 1, newNumel = 1;
+    for (int64_t dim = static_cast<int64_t>(sizes.size()) - 1; dim >= 0; --dim) {
+        const auto d = static_cast<size_t>(dim);
+        oldNumel = oldNumel * sizes[d];
+        const bool ends = dim == 0 || (!(sizes[d - 1] == SymInt(1)) && !(strides[d - 1] == oldNumel * chunkBase));
+        if (!ends) continue;
+        while (viewDim >= 0 && ((!(newNumel == oldNumel) && knownLessEqual(newNumel, oldNumel)) || newSizes[static_cast<size_t>(viewDim)] == SymInt(1))) {
+            out[static_cast<size_t>(viewDim)] = newNumel * chunkBase;
+            newNumel = newNumel * newSizes[static_cast<size_t>(viewDim)];
+            --viewDim;
+        }
+        if (!(newNumel == oldNumel)) return std::nullopt;
+        if (dim > 0) {
+            chunkBase = strides[d - 1];
+            oldNumel = newNumel = 1;
+        }
+    }
+    if (viewDim != -1) return std::nullopt;
+    return out;
+}
+
+Result<SymDims> resolveViewSizes(const InferContext& c, const SymDims& given, const SymInt& total) {
+    SymDims sizes = given;
+    SymInt known = 1;
+    std::optional<size_t> free;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+        if (sizes[i] == SymInt(-1)) {
+            if (free) return c.fail("only one size may be -1");
+            free = i;
+        } else {
+            if (sizes[i].isInt() && sizes[i].value() < 0) return c.fail("negative size " + sizes[i].text());
+            known = known * sizes[i];
+        }
+    }
+    if (free) {
+        if (known == SymInt(0)) return c.fail("-1 is ambiguous beside a size of 0");
+        if (known.isInt() && total.isInt() && total.value() % known.value() != 0)
+            return c.fail("the size does not divide " + total.text() + " elements");
+        sizes[*free] = floorDiv(total, known);
+    } else if (known.isInt() && total.isInt() && known.value() != total.value()) {
+        return c.fail("the size has " + known.text() + " elements, the tensor " + total.text());
+    }
+    return sizes;
+}
+
+SymDims preservedStrides(const TensorType& like) {
+    const Operand operand{like, false};
+    // Dense and non-overlapping: its own strides. Otherwise the elementwise order of its dims.
+    std::vector<size_t> order(like.sizes.size());
+    std::iota(order.begin(), order.end(), 0);
+    if (allInts(like.sizes) && allInts(like.strides)) {
+        std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+            return like.strides[a].value() < like.strides[b].value();
+        });
+        SymInt step = 1;
+        bool dense = true;
+        for (size_t dim : order) {
+            if (like.sizes[dim] == SymInt(1)) continue;
+            dense &= like.strides[dim] == step;
+            step = step * like.sizes[dim];
+        }
+        if (dense) return like.strides;
+    } else if (like.isContiguous()) {
+        return like.strides;
+    }
+    return elementwiseStrides(like.sizes, std::span(&operand, 1));
+}
+
+std::optional<SymDims> formatStrides(MemoryFormat format, const SymDims& sizes) {
+    switch (format) {
+        case MemoryFormat::ChannelsLast: case MemoryFormat::ChannelsLast3d: {
+            const size_t rank = format == MemoryFormat::ChannelsLast ? 4 : 5;
+            if (sizes.size() != rank) return std::nullopt;
+            SymDims strides(rank);
+            SymInt step = 1;
+            auto place = [&](size_t dim) {
+                strides[dim] = step;
+                step = step * max(sizes[dim], SymInt(1));
+            };
+            place(1);
+            for (size_t dim = rank - 1; dim >= 2; --dim) place(dim);
+            place(0);
+            return strides;
+        }
+        default: return contiguousStrides(sizes);
+    }
+}
+
+}  // namespace cutaway

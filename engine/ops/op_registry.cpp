@@ -1,0 +1,131 @@
+#include "engine/ops/op_registry.h"
+
+#include <deque>
+#include <mutex>
+
+#include "engine/support/check.h"
+
+namespace cutaway {
+
+class OpRegistry {
+  public:
+    static OpRegistry& instance() {
+        static OpRegistry registry;
+        return registry;
+    }
+
+    const Op* find(std::string_view name) const {
+        auto found = m_known.find(name);
+        return found == m_known.end() ? nullptr : found->second;
+    }
+
+    const Op& findOrMakeOpaque(std::string_view name, Op::Style style) {
+        if (style == Op::Style::Function)
+            if (const Op* known = find(name)) return *known;
+        std::lock_guard lock(m_mutex);
+        auto& byName = m_opaque[static_cast<size_t>(style)];
+        if (auto found = byName.find(name); found != byName.end()) return *found->second;
+        Op& op = m_opaqueOps.emplace_back();
+        op.m_name = std::string(name);
+        op.m_style = style;
+        op.m_mutates = looksMutating(name);
+        byName.emplace(op.m_name, &op);
+        return op;
+    }
+
+    std::span<const Op* const> all() const { return m_all; }
+
+  private:
+    OpRegistry() {
+        const std::span<const OpDef> families[] = {
+            pointwiseOps(), activationOps(), createOps(), viewOps(), reduceOps(), normOps(), gemmOps(), convOps(),
+            poolOps(), gatherOps(), randomOps(), attentionOps(), mutatingOps(), symbolicOps()};
+        for (const auto& family : families)
+            for (const OpDef& def : family) add(def);
+        const size_t rows = m_ops.size();
+        for (size_t i = 0; i < rows; ++i)
+            if (m_ops[i].is(Tag::Inplace)) addInplaceTwin(m_ops[i]);
+        for (const Op& op : m_ops) m_all.push_back(&op);
+    }
+
+    void add(const OpDef& def) {
+        auto schema = parseSchema(def.schema);
+        if (!schema) throw InternalError(schema.error().text());
+        Op& op = m_ops.emplace_back();
+        op.m_name = schema->name;
+        op.m_def = &def;
+        op.m_mutates = schema->mutates();
+        op.m_schema = std::make_unique<const Schema>(std::move(*schema));
+        const bool fresh = m_known.emplace(op.m_name, &op).second;
+        CT_CHECK(fresh, "each op has one row");
+    }
+
+    /// aten.add_.Tensor(Tensor(a!) self, ...) -> Tensor(a!), computed by aten.add.Tensor and written back. Its own
+    /// row only keeps the tags; kernels and shape come from the functional row (see interpret and functionalize).
+    void addInplaceTwin(const Op& base) {
+        Schema schema = *base.schema();
+        const std::string_view name = schema.name;
+        const auto packetEnd = name.find('.', name.find('.') + 1);
+        schema.name = std::string(name.substr(0, packetEnd)) + "_" + std::string(name.substr(packetEnd));
+        schema.params[0].alias = 'a';
+        schema.params[0].mutated = true;
+        schema.returns = {Return{ParamKind::Tensor, false, 'a', true}};
+        OpDef& def = m_twinDefs.emplace_back();
+        def.schema = base.def()->schema;
+        def.tags = Tag::Impure;
+        def.infer = [](const InferContext& c) -> Result<ValueType> { return inferInplace(c); };
+        Op& op = m_ops.emplace_back();
+        op.m_name = schema.name;
+        op.m_def = &def;
+        op.m_schema = std::make_unique<const Schema>(std::move(schema));
+        op.m_functional = &base;
+        op.m_mutates = true;
+        m_known.emplace(op.m_name, &op);
+    }
+
+    static Result<ValueType> inferInplace(const InferContext& c);
+
+    /// MR-2 for names without a schema: a trailing underscore, alone or before the overload.
+    static bool looksMutating(std::string_view name) {
+        for (size_t i = 1; i < name.size(); ++i)
+            if (name[i] == '_' && name[i - 1] != '_' && (i + 1 == name.size() || name[i + 1] == '.')) return true;
+        return false;
+    }
+
+    std::deque<Op> m_ops, m_opaqueOps;
+    std::deque<OpDef> m_twinDefs;
+    std::map<std::string, const Op*, std::less<>> m_known;
+    std::map<std::string, const Op*, std::less<>> m_opaque[3];
+    std::vector<const Op*> m_all;
+    std::mutex m_mutex;
+};
+
+}  // namespace cutaway
+
+#include "engine/ir/infer.h"
+
+namespace cutaway {
+
+Result<ValueType> OpRegistry::inferInplace(const InferContext& c) {
+    CT_TRY(TensorType self, c.tensor(size_t{0}));
+    const Op& base = *c.op().functional();
+    std::vector<Argument> args;
+    for (size_t i = 0; i < c.count(); ++i) args.push_back(c.arg(i));
+    CT_TRY(ValueType result, inferCall(base, args));
+    if (const TensorType* computed = result.tensor(); computed && !(computed->sizes == self.sizes))
+        return c.fail("the result does not have the shape of the tensor it is written to");
+    return ValueType(self);
+}
+
+const Op* findOp(std::string_view fullName) { return OpRegistry::instance().find(fullName); }
+const Op& requireOp(std::string_view fullName) {
+    const Op* op = findOp(fullName);
+    if (op == nullptr) throw InternalError("no op table has a row for " + std::string(fullName));
+    return *op;
+}
+const Op& findOrMakeOpaque(std::string_view fullName, Op::Style style) {
+    return OpRegistry::instance().findOrMakeOpaque(fullName, style);
+}
+std::span<const Op* const> allOps() { return OpRegistry::instance().all(); }
+
+}  // namespace cutaway

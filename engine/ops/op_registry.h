@@ -1,0 +1,36 @@
+#pragma once
+// All operators: the rows of the family tables, the in-place twins made from them, and opaque ones as they are met.
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "engine/ir/op.h"
+
+namespace cutaway {
+
+/// Null when there is no row (and no in-place twin) of that full name, e.g. "aten.mul.Tensor".
+const Op* findOp(std::string_view fullName);
+/// For names that this build surely has.
+const Op& requireOp(std::string_view fullName);
+/// The op of that name, or an opaque one registered on first use. Thread-safe; addresses stay valid.
+const Op& findOrMakeOpaque(std::string_view fullName, Op::Style style = Op::Style::Function);
+/// Every op with a row, in table order, in-place twins after them.
+std::span<const Op* const> allOps();
+
+// The family tables, one per file of this folder.
+std::span<const OpDef> pointwiseOps();
+std::span<const OpDef> activationOps();
+std::span<const OpDef> createOps();
+std::span<const OpDef> viewOps();
+std::span<const OpDef> reduceOps();
+std::span<const OpDef> normOps();
+std::span<const OpDef> gemmOps();
+std::span<const OpDef> convOps();
+std::span<const OpDef> poolOps();
+std::span<const OpDef> gatherOps();
+std::span<const OpDef> randomOps();
+std::span<const OpDef> attentionOps();
+std::span<const OpDef> mutatingOps();
+std::span<const OpDef> symbolicOps();
+
+}  // namespace cutaway

@@ -1,0 +1,157 @@
+// Conversion between stored element types and the few types kernels compute in.
+#include <cmath>
+#include <type_traits>
+
+#include "engine/support/check.h"
+#include "engine/tensor/tensor.h"
+
+namespace cutaway {
+
+float halfToFloat(uint16_t bits) {
+    const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
+    uint32_t exponent = (bits >> 10) & 0x1Fu, mantissa = bits & 0x3FFu, wide;
+    if (exponent == 0x1F) {
+        wide = sign | 0x7F800000u | (mantissa << 13);
+    } else if (exponent != 0) {
+        wide = sign | ((exponent + 112u) << 23) | (mantissa << 13);
+    } else if (mantissa == 0) {
+        wide = sign;
+    } else {  // subnormal: shift until the leading one is in place
+        exponent = 113;
+        while ((mantissa & 0x400u) == 0) {
+            mantissa <<= 1;
+            --exponent;
+        }
+        wide = sign | (exponent << 23) | ((mantissa & 0x3FFu) << 13);
+    }
+    float value;
+    std::memcpy(&value, &wide, sizeof value);
+    return value;
+}
+
+uint16_t floatToHalf(float value) {
+    uint32_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    const uint16_t sign = static_cast<uint16_t>((bits >> 16) & 0x8000u);
+    const uint32_t magnitude = bits & 0x7FFFFFFFu;
+    if (magnitude > 0x7F800000u) return static_cast<uint16_t>(sign | 0x7E00u);
+    if (magnitude >= 0x47800000u) return static_cast<uint16_t>(sign | 0x7C00u);  // 65536 and above
+    if (magnitude < 0x38800000u) {  // result is subnormal or zero: let the float unit round
+        float scaled;
+        std::memcpy(&scaled, &magnitude, sizeof scaled);
+        return static_cast<uint16_t>(sign | static_cast<uint16_t>(std::nearbyint(scaled * 16777216.0f)));
+    }
+    const uint32_t rounded = magnitude + 0xFFFu + ((magnitude >> 13) & 1u);
+    return static_cast<uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
+}
+
+namespace {
+
+struct Half { uint16_t bits; };
+struct Bfloat { uint16_t bits; };
+struct Bool8 { uint8_t bits; };
+
+template <class T>
+struct IsComplex : std::false_type {};
+template <class T>
+struct IsComplex<std::complex<T>> : std::true_type {};
+
+template <class Compute, class Stored>
+Compute load(Stored value) {
+    if constexpr (std::is_same_v<Stored, Half>) return static_cast<Compute>(halfToFloat(value.bits));
+    else if constexpr (std::is_same_v<Stored, Bfloat>) return static_cast<Compute>(bfloatToFloat(value.bits));
+    else if constexpr (std::is_same_v<Stored, Bool8>) return static_cast<Compute>(static_cast<int>(value.bits != 0));
+    else if constexpr (IsComplex<Stored>::value) {
+        if constexpr (IsComplex<Compute>::value) return Compute(value);
+        else return static_cast<Compute>(value.real());
+    } else if constexpr (IsComplex<Compute>::value) return Compute(static_cast<typename Compute::value_type>(value));
+    else return static_cast<Compute>(value);
+}
+
+/// Float to integer as x86 and PyTorch do it for in-range values; out-of-range values saturate in 64 bits first, so
+/// that the result is defined, and then wrap.
+template <class Stored, class Compute>
+Stored toInteger(Compute value) {
+    if constexpr (std::is_integral_v<Compute>) return static_cast<Stored>(value);
+    else {
+        if (!(value > Compute(-9.2233720368547758e18))) return static_cast<Stored>(std::numeric_limits<int64_t>::min());
+        if (!(value < Compute(9.2233720368547758e18))) {
+            if constexpr (std::is_same_v<Stored, uint64_t>)
+                if (value < Compute(1.8446744073709552e19)) return static_cast<uint64_t>(value);
+            return static_cast<Stored>(std::numeric_limits<int64_t>::min());
+        }
+        return static_cast<Stored>(static_cast<int64_t>(value));
+    }
+}
+
+template <class Stored, class Compute>
+Stored store(Compute value) {
+    if constexpr (IsComplex<Stored>::value) return Stored(value);
+    else if constexpr (IsComplex<Compute>::value) return store<Stored>(value.real());
+    else if constexpr (std::is_same_v<Stored, Half>) return {floatToHalf(static_cast<float>(value))};
+    else if constexpr (std::is_same_v<Stored, Bfloat>) return {floatToBfloat(static_cast<float>(value))};
+    else if constexpr (std::is_same_v<Stored, Bool8>) return {static_cast<uint8_t>(value != Compute(0))};
+    else if constexpr (std::is_integral_v<Stored>) return toInteger<Stored>(value);
+    else return static_cast<Stored>(value);
+}
+
+template <class Visitor>
+void visitStored(DType dtype, Visitor&& visit) {
+    switch (dtype) {
+        case DType::U8: return visit(uint8_t{});
+        case DType::I8: return visit(int8_t{});
+        case DType::I16: return visit(int16_t{});
+        case DType::I32: return visit(int32_t{});
+        case DType::I64: return visit(int64_t{});
+        case DType::U16: return visit(uint16_t{});
+        case DType::U32: return visit(uint32_t{});
+        case DType::U64: return visit(uint64_t{});
+        case DType::F16: return visit(Half{});
+        case DType::BF16: return visit(Bfloat{});
+        case DType::F32: return visit(float{});
+        case DType::F64: return visit(double{});
+        case DType::Bool: return visit(Bool8{});
+        case DType::C64: return visit(std::complex<float>{});
+        case DType::C128: return visit(std::complex<double>{});
+        default: CT_CHECK(false, "callers refuse dtypes without arithmetic before they reach element access");
+    }
+}
+
+}  // namespace
+
+template <class Compute>
+void loadElements(DType dtype, const void* data, int64_t stride, int64_t count, Compute* out) {
+    visitStored(dtype, [&](auto tag) {
+        using Stored = decltype(tag);
+        const auto* in = static_cast<const Stored*>(data);
+        if (stride == 1)
+            for (int64_t i = 0; i < count; ++i) out[i] = load<Compute>(in[i]);
+        else if (stride == 0) std::fill_n(out, count, load<Compute>(in[0]));
+        else
+            for (int64_t i = 0; i < count; ++i) out[i] = load<Compute>(in[i * stride]);
+    });
+}
+
+template <class Compute>
+void storeElements(DType dtype, void* data, int64_t stride, int64_t count, const Compute* in) {
+    visitStored(dtype, [&](auto tag) {
+        using Stored = decltype(tag);
+        auto* out = static_cast<Stored*>(data);
+        if (stride == 1)
+            for (int64_t i = 0; i < count; ++i) out[i] = store<Stored>(in[i]);
+        else
+            for (int64_t i = 0; i < count; ++i) out[i * stride] = store<Stored>(in[i]);
+    });
+}
+
+#define CT_ELEMENTS(Compute)                                                                    \
+    template void loadElements<Compute>(DType, const void*, int64_t, int64_t, Compute*);        \
+    template void storeElements<Compute>(DType, void*, int64_t, int64_t, const Compute*);
+CT_ELEMENTS(float)
+CT_ELEMENTS(double)
+CT_ELEMENTS(int64_t)
+CT_ELEMENTS(std::complex<float>)
+CT_ELEMENTS(std::complex<double>)
+#undef CT_ELEMENTS
+
+}  // namespace cutaway

@@ -1,0 +1,261 @@
+#include "engine/tensor/tensor.h"
+
+#include <cstdlib>
+#include <new>
+
+#include "engine/support/check.h"
+
+namespace cutaway {
+
+std::shared_ptr<Storage> Storage::allocateUninitialized(size_t bytes) {
+    auto storage = std::make_shared<Storage>();
+    const size_t rounded = std::max<size_t>(64, (bytes + 63) / 64 * 64);
+    void* memory = std::aligned_alloc(64, rounded);
+    if (memory == nullptr) throw std::bad_alloc();
+    storage->m_data = static_cast<std::byte*>(memory);
+    storage->m_size = bytes;
+    storage->m_owner = std::shared_ptr<const void>(memory, [](const void* p) { std::free(const_cast<void*>(p)); });
+    return storage;
+}
+
+std::shared_ptr<Storage> Storage::allocate(size_t bytes) {
+    auto storage = allocateUninitialized(bytes);
+    std::memset(storage->m_data, 0, bytes);
+    return storage;
+}
+
+std::shared_ptr<Storage> Storage::view(const void* data, size_t bytes, std::shared_ptr<const void> owner) {
+    auto storage = std::make_shared<Storage>();
+    storage->m_data = static_cast<std::byte*>(const_cast<void*>(data));
+    storage->m_size = bytes;
+    storage->m_readOnly = true;
+    storage->m_owner = std::move(owner);
+    return storage;
+}
+
+Dims contiguousStrides(std::span<const int64_t> sizes) {
+    Dims strides(sizes.size());
+    int64_t step = 1;
+    for (size_t i = sizes.size(); i-- > 0;) {
+        strides[i] = step;
+        step *= std::max<int64_t>(sizes[i], 1);
+    }
+    return strides;
+}
+
+int64_t numel(std::span<const int64_t> sizes) {
+    int64_t product = 1;
+    for (int64_t size : sizes) product *= size;
+    return product;
+}
+
+Result<int64_t> checkedNumel(std::span<const int64_t> sizes) {
+    int64_t product = 1;
+    for (int64_t size : sizes) {
+        if (size < 0) return invalidInput("negative size " + std::to_string(size));
+        if (__builtin_mul_overflow(product, size, &product)) return invalidInput("sizes overflow 64 bits");
+    }
+    return product;
+}
+
+double toDouble(const Scalar& scalar) {
+    return std::visit(
+        [](auto value) -> double {
+            if constexpr (std::is_same_v<decltype(value), std::complex<double>>) return value.real();
+            else return static_cast<double>(value);
+        },
+        scalar);
+}
+int64_t toInt(const Scalar& scalar) {
+    if (const auto* integer = std::get_if<int64_t>(&scalar)) return *integer;
+    if (const auto* flag = std::get_if<bool>(&scalar)) return *flag;
+    const double value = toDouble(scalar);
+    if (!(value > -9.2e18 && value < 9.2e18)) return std::numeric_limits<int64_t>::min();
+    return static_cast<int64_t>(value);
+}
+bool isFloatingScalar(const Scalar& scalar) { return std::holds_alternative<double>(scalar); }
+
+Tensor::Tensor(std::shared_ptr<Storage> storage, DType dtype, Dims sizes, Dims strides, int64_t offset, Device device)
+    : m_storage(std::move(storage)), m_dtype(dtype), m_device(device), m_sizes(std::move(sizes)),
+      m_strides(std::move(strides)), m_offset(offset) {
+    CT_CHECK(m_sizes.size() == m_strides.size(), "a tensor has one stride per size");
+}
+
+Tensor Tensor::empty(DType dtype, Dims sizes, Dims strides) {
+    if (strides.empty()) strides = contiguousStrides(sizes);
+    int64_t extent = 1;  // one past the last element reached
+    for (size_t i = 0; i < sizes.size(); ++i) {
+        if (sizes[i] == 0) { extent = 0; break; }
+        extent += (sizes[i] - 1) * strides[i];
+    }
+    auto storage = Storage::allocateUninitialized(static_cast<size_t>(extent) * static_cast<size_t>(byteSize(dtype)));
+    return Tensor(std::move(storage), dtype, std::move(sizes), std::move(strides));
+}
+Tensor Tensor::zeros(DType dtype, Dims sizes) {
+    auto strides = contiguousStrides(sizes);
+    auto storage = Storage::allocate(static_cast<size_t>(cutaway::numel(sizes)) * static_cast<size_t>(byteSize(dtype)));
+    return Tensor(std::move(storage), dtype, std::move(sizes), std::move(strides));
+}
+Tensor Tensor::full(DType dtype, Dims sizes, const Scalar& value) {
+    Tensor one = empty(dtype, {});
+    if (const auto* z = std::get_if<std::complex<double>>(&value)) storeElements(dtype, one.data(), 1, 1, z);
+    else if (const auto* real = std::get_if<double>(&value)) storeElements(dtype, one.data(), 1, 1, real);
+    else {
+        const int64_t integer = toInt(value);
+        storeElements(dtype, one.data(), 1, 1, &integer);
+    }
+    if (sizes.empty()) return one;
+    Tensor out = empty(dtype, std::move(sizes));
+    copyInto(out, one);
+    return out;
+}
+Tensor Tensor::scalar(DType dtype, const Scalar& value) { return full(dtype, {}, value); }
+
+bool Tensor::isContiguous() const {
+    int64_t step = 1;
+    for (size_t i = m_sizes.size(); i-- > 0;) {
+        if (m_sizes[i] == 0) return true;
+        if (m_sizes[i] != 1 && m_strides[i] != step) return false;
+        step *= m_sizes[i];
+    }
+    return true;
+}
+
+Tensor Tensor::view(Dims sizes, Dims strides, int64_t offset) const {
+    return Tensor(m_storage, m_dtype, std::move(sizes), std::move(strides), offset, m_device);
+}
+Tensor Tensor::viewAs(DType dtype) const {
+    CT_CHECK(byteSize(dtype) == byteSize(m_dtype), "reinterpreting keeps the item size");
+    Tensor out = *this;
+    out.m_dtype = dtype;
+    return out;
+}
+Tensor Tensor::contiguous() const { return isContiguous() ? *this : clone(); }
+Tensor Tensor::clone(Dims strides) const {
+    Tensor out = empty(m_dtype, m_sizes, std::move(strides));
+    out.m_device = m_device;
+    copyInto(out, *this);
+    return out;
+}
+Tensor Tensor::to(DType dtype) const {
+    if (dtype == m_dtype) return *this;
+    Tensor out = empty(dtype, m_sizes);
+    out.m_device = m_device;
+    copyInto(out, *this);
+    return out;
+}
+
+Scalar Tensor::item(int64_t position) const {
+    int64_t at = m_offset;
+    for (size_t i = m_sizes.size(); i-- > 0;) {
+        at += position % m_sizes[i] * m_strides[i];
+        position /= m_sizes[i];
+    }
+    const void* element = m_storage->data() + at * byteSize(m_dtype);
+    if (isComplex(m_dtype)) {
+        std::complex<double> value;
+        loadElements(m_dtype, element, 1, 1, &value);
+        return value;
+    }
+    if (isFloating(m_dtype)) {
+        double value;
+        loadElements(m_dtype, element, 1, 1, &value);
+        return value;
+    }
+    int64_t value;
+    loadElements(m_dtype, element, 1, 1, &value);
+    if (m_dtype == DType::Bool) return value != 0;
+    return value;
+}
+
+Tensor broadcastTo(const Tensor& tensor, const Dims& sizes) {
+    if (tensor.sizes() == sizes) return tensor;
+    const size_t lead = sizes.size() - tensor.sizes().size();
+    Dims strides(sizes.size(), 0);
+    for (size_t i = 0; i < tensor.sizes().size(); ++i)
+        strides[lead + i] = tensor.sizes()[i] == sizes[lead + i] ? tensor.strides()[i] : 0;
+    return tensor.view(sizes, std::move(strides), tensor.offset());
+}
+
+namespace {
+
+/// Calls body(targetOffset, sourceOffset) for each innermost row, offsets in elements.
+template <class Body>
+void forEachRow(const Dims& sizes, const Dims& a, const Dims& b, Body&& body) {
+    const size_t outer = sizes.size() - 1;
+    Dims index(outer, 0);
+    int64_t at = 0, from = 0;
+    while (true) {
+        body(at, from);
+        size_t dim = outer;
+        while (dim-- > 0) {
+            at += a[dim];
+            from += b[dim];
+            if (++index[dim] < sizes[dim]) break;
+            at -= a[dim] * sizes[dim];
+            from -= b[dim] * sizes[dim];
+            index[dim] = 0;
+        }
+        if (dim == static_cast<size_t>(-1)) return;
+    }
+}
+
+void copyBytesRow(int item, std::byte* to, int64_t toStep, const std::byte* from, int64_t fromStep, int64_t count) {
+    if (toStep == 1 && fromStep == 1) {
+        std::memcpy(to, from, static_cast<size_t>(count * item));
+        return;
+    }
+    auto strided = [&](auto tag) {
+        using T = decltype(tag);
+        auto* out = reinterpret_cast<T*>(to);
+        const auto* in = reinterpret_cast<const T*>(from);
+        for (int64_t i = 0; i < count; ++i) out[i * toStep] = in[i * fromStep];
+    };
+    switch (item) {
+        case 1: return strided(uint8_t{});
+        case 2: return strided(uint16_t{});
+        case 4: return strided(uint32_t{});
+        case 8: return strided(uint64_t{});
+        default: return strided(std::complex<double>{});
+    }
+}
+
+}  // namespace
+
+void copyInto(Tensor& target, const Tensor& source) {
+    if (target.numel() == 0) return;
+    const Tensor from = broadcastTo(source, target.sizes());
+    Dims sizes = target.sizes(), a = target.strides(), b = from.strides();
+    if (sizes.empty()) { sizes = {1}; a = {1}; b = {1}; }
+    if (target.isContiguous() && from.isContiguous()) {
+        sizes = {target.numel()};
+        a = b = {1};
+    }
+    const int64_t count = sizes.back(), itemTo = byteSize(target.dtype()), itemFrom = byteSize(source.dtype());
+    auto* to = static_cast<std::byte*>(target.data());
+    const auto* data = static_cast<const std::byte*>(from.data());
+    if (target.dtype() == source.dtype()) {
+        forEachRow(sizes, a, b, [&](int64_t at, int64_t start) {
+            copyBytesRow(static_cast<int>(itemTo), to + at * itemTo, a.back(), data + start * itemFrom, b.back(), count);
+        });
+        return;
+    }
+    // Integers travel as int64, f64 as double, complex as complex<double>, the rest as float.
+    auto convert = [&](auto tag) {
+        using Compute = decltype(tag);
+        std::array<Compute, 512> buffer;
+        forEachRow(sizes, a, b, [&](int64_t at, int64_t start) {
+            for (int64_t i = 0; i < count; i += 512) {
+                const int64_t n = std::min<int64_t>(512, count - i);
+                loadElements(source.dtype(), data + (start + i * b.back()) * itemFrom, b.back(), n, buffer.data());
+                storeElements(target.dtype(), to + (at + i * a.back()) * itemTo, a.back(), n, buffer.data());
+            }
+        });
+    };
+    if (isComplex(source.dtype())) convert(std::complex<double>{});
+    else if (isIntegral(source.dtype(), true)) convert(int64_t{});
+    else if (source.dtype() == DType::F64) convert(double{});
+    else convert(float{});
+}
+
+}  // namespace cutaway

@@ -1,0 +1,23 @@
+#include "tests/support/paths.h"
+
+#include <QDir>
+
+namespace cutaway::testing {
+
+QString testFile(const QString& relative) { return QStringLiteral(CUTAWAY_SOURCE_DIR "/tests/") + relative; }
+
+QString sharedFolder() {
+    const QString given = qEnvironmentVariable("CUTAWAY_SHARED");
+    if (!given.isEmpty()) return QDir(given).exists() ? given : QString();
+    const QString beside = QStringLiteral(CUTAWAY_SOURCE_DIR "/../shared");
+    return QDir(beside).exists() ? QDir(beside).canonicalPath() : QString();
+}
+
+QString referenceFolder(const QString& relative) {
+    const QString shared = sharedFolder();
+    if (shared.isEmpty()) return {};
+    const QString folder = shared + "/reference/" + relative;
+    return QDir(folder).exists() ? folder : QString();
+}
+
+}  // namespace cutaway::testing
