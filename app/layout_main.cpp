@@ -1,0 +1,49 @@
+// cutaway-layout: reads one layout problem on stdin, writes its answer on stdout (format: ui/graph/layout_problem.h).
+// A process of its own, so that whoever asks can kill it. Exit status: 0 answered, 1 bad request, 2 dot failed.
+#include <sys/resource.h>
+
+#include <iostream>
+#include <string_view>
+
+#include "ui/graph/layout_problem.h"
+
+namespace {
+
+/// Outlives nobody: if the asker dies without killing us, these end the run.
+void limitSelf() {
+    const rlimit seconds{120, 120};
+    setrlimit(RLIMIT_CPU, &seconds);
+    const rlimit bytes{4ul << 30, 4ul << 30};
+    setrlimit(RLIMIT_AS, &bytes);
+    const rlimit noCore{0, 0};
+    setrlimit(RLIMIT_CORE, &noCore);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const bool plain = argc == 2 && std::string_view(argv[1]) == "--plain";
+    if (argc > 2 || (argc == 2 && !plain)) {
+        std::cerr << "usage: cutaway-layout [--plain] < request > answer\n"
+                     "  --plain  our own layered layout instead of Graphviz dot\n";
+        return 1;
+    }
+    limitSelf();
+    std::ios::sync_with_stdio(false);
+    const auto problem = cutaway::ui::readProblem(std::cin);
+    if (!problem) {
+        std::cerr << "cutaway-layout: " << problem.error().where << ": " << problem.error().message << "\n";
+        return 1;
+    }
+    if (plain) {
+        std::cout << cutaway::ui::writeAnswer(cutaway::ui::layoutPlainly(*problem));
+        return 0;
+    }
+    const auto answer = cutaway::ui::layoutWithDot(*problem);
+    if (!answer) {
+        std::cerr << "cutaway-layout: " << answer.error().message << "\n";
+        return 2;
+    }
+    std::cout << cutaway::ui::writeAnswer(*answer) << std::flush;
+    return 0;
+}

@@ -1,0 +1,117 @@
+#include "ui/graph/layout_client.h"
+
+#include <QCoreApplication>
+#include <QFileInfo>
+#include <QStandardPaths>
+#include <QtConcurrentRun>
+#include <sstream>
+
+namespace cutaway::ui {
+
+LayoutClient::LayoutClient(QObject* parent) : QObject(parent), m_program(defaultProgram()) {
+    m_deadline.setSingleShot(true);
+    connect(&m_deadline, &QTimer::timeout, this, [this] {
+        settleForPlain(tr("dot did not finish in %1 s; plain layout").arg(m_timeLimit / 1000.0, 0, 'g', 2));
+    });
+}
+
+LayoutClient::~LayoutClient() { stopProcess(); }
+
+QString LayoutClient::defaultProgram() {
+    const QString beside = QCoreApplication::applicationDirPath() + QStringLiteral("/cutaway-layout");
+    if (QFileInfo(beside).isExecutable()) return beside;
+    // Tests lie in a folder beside the programs.
+    const QString sibling = QCoreApplication::applicationDirPath() + QStringLiteral("/../bin/cutaway-layout");
+    if (QFileInfo(sibling).isExecutable()) return sibling;
+    return QStandardPaths::findExecutable(QStringLiteral("cutaway-layout"));
+}
+
+int LayoutClient::request(LayoutProblem problem) {
+    stopProcess();
+    m_busy = true;
+    const int generation = ++m_generation;
+    m_problem = std::make_shared<const LayoutProblem>(std::move(problem));
+    m_deadline.start(m_timeLimit);
+    QtConcurrent::run([asked = m_problem] { return QByteArray::fromStdString(writeProblem(*asked)); })
+        .then(this, [this, generation](const QByteArray& text) {
+            if (generation == m_generation && m_deadline.isActive()) startProcess(text);
+        });
+    return generation;
+}
+
+void LayoutClient::startProcess(const QByteArray& text) {
+    if (m_program.isEmpty()) return settleForPlain(tr("cutaway-layout is not installed; plain layout"));
+    m_process = new QProcess(this);
+    connect(m_process, &QProcess::errorOccurred, this, [this](QProcess::ProcessError error) {
+        if (error == QProcess::FailedToStart) settleForPlain(tr("%1 does not start; plain layout").arg(m_program));
+    });
+    connect(m_process, &QProcess::finished, this, [this, process = m_process](int code, QProcess::ExitStatus status) {
+        if (process == m_process) readOutput(process, code, status);
+    });
+    m_process->start(m_program, {});
+    m_process->write(text);
+    m_process->closeWriteChannel();
+}
+
+void LayoutClient::stopProcess() {
+    m_deadline.stop();
+    if (!m_process) return;
+    QProcess* process = m_process;
+    m_process = nullptr;
+    disconnect(process, nullptr, this, nullptr);
+    // Waiting for the end would block the window; the killed process deletes its object when it is gone.
+    process->setParent(nullptr);
+    connect(process, &QProcess::finished, process, &QObject::deleteLater);
+    if (process->state() == QProcess::NotRunning)
+        process->deleteLater();
+    else
+        process->kill();
+}
+
+void LayoutClient::readOutput(QProcess* process, int exitCode, QProcess::ExitStatus status) {
+    m_deadline.stop();
+    if (status != QProcess::NormalExit || exitCode != 0) {
+        const QString said = QString::fromLocal8Bit(process->readAllStandardError()).trimmed().section('\n', -1);
+        return settleForPlain(tr("dot failed (%1); plain layout").arg(said.isEmpty() ? tr("no message") : said));
+    }
+    const QByteArray text = process->readAllStandardOutput();
+    process->deleteLater();
+    m_process = nullptr;
+    using Parsed = std::pair<std::shared_ptr<const LayoutAnswer>, QString>;
+    QtConcurrent::run([text, asked = m_problem]() -> Parsed {
+        std::istringstream in(text.toStdString());
+        auto answer = readAnswer(in, *asked);
+        if (!answer) return {nullptr, QString::fromStdString(answer.error().message)};
+        return {std::make_shared<const LayoutAnswer>(std::move(*answer)), {}};
+    }).then(this, [this, generation = m_generation](const Parsed& parsed) {
+        if (generation != m_generation) return;
+        if (parsed.first)
+            finish(parsed.first, QString::fromStdString(parsed.first->note));
+        else
+            settleForPlain(tr("dot's answer cannot be read (%1); plain layout").arg(parsed.second));
+    });
+}
+
+void LayoutClient::settleForPlain(const QString& reason) {
+    if (!m_busy) return;
+    stopProcess();
+    using Answer = std::shared_ptr<const LayoutAnswer>;
+    QtConcurrent::run([asked = m_problem]() -> Answer {
+        return std::make_shared<const LayoutAnswer>(layoutPlainly(*asked));
+    }).then(this, [this, reason, generation = m_generation](const Answer& answer) {
+        if (generation == m_generation) finish(answer, reason);
+    });
+}
+
+void LayoutClient::cancel() {
+    stopProcess();
+    ++m_generation;
+    m_busy = false;
+}
+
+void LayoutClient::finish(std::shared_ptr<const LayoutAnswer> answer, const QString& note) {
+    m_busy = false;
+    emit finished(m_generation, std::move(answer), note);
+}
+
+}  // namespace cutaway::ui
