@@ -1,0 +1,22 @@
+#pragma once
+// Small conversions between test data and what readers take.
+#include <memory>
+#include <string>
+
+#include <QString>
+
+#include "cutaway/result.h"
+#include "engine/tensor/tensor.h"
+
+namespace cutaway::testing {
+
+/// The bytes as a storage of exactly that size, so that a sanitizer sees every read past the end.
+std::shared_ptr<Storage> storageOf(const std::string& bytes);
+
+/// "" for success, else the error's text on one line.
+template <class T>
+QString failureOf(const Result<T>& result) {
+    return result ? QString() : QString::fromStdString(result.error().text()).simplified();
+}
+
+}  // namespace cutaway::testing
