@@ -1,0 +1,77 @@
+#pragma once
+// Child processes: started without a shell, in a process group of their own, with limits on time, memory and output;
+// killed as a group. What a child does cannot harm its parent.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cutaway/jobs.h"
+#include "cutaway/result.h"
+
+namespace cutaway {
+
+struct ProcessOptions {
+    std::vector<std::string> argv;       // a name without '/' is looked up in PATH
+    std::string workingDirectory;        // empty = the parent's
+    std::vector<std::pair<std::string, std::string>> environment;  // added to the parent's, or replacing
+    double wallSeconds = 60;             // after which the group is killed; 0 = no limit
+    double cpuSeconds = 0;               // RLIMIT_CPU, rounded up; 0 = none
+    int64_t addressSpaceBytes = 0;       // RLIMIT_AS; 0 = none
+    size_t outputLimit = 64u << 20;      // bytes kept of each of stdout and stderr; the rest is read and dropped
+};
+
+struct ProcessEnd {
+    enum class How : uint8_t { Exited, Signalled, TimedOut, Cancelled };
+    How how = How::Exited;
+    int exitCode = 0, signal = 0;
+    std::string output, errors;          // what had been read by then
+    double seconds = 0;
+
+    bool ok() const { return how == How::Exited && exitCode == 0; }
+    /// "exited with status 1", "was killed by signal 11 (Segmentation fault)", "ran longer than 2 s and was killed".
+    std::string text() const;
+    double limitSeconds = 0;
+};
+
+/// A running child. Destroying it kills the group.
+class ChildProcess {
+  public:
+    /// NotFound when the program does not exist, ToolFailed for anything else that prevents the start.
+    static Result<ChildProcess> start(const ProcessOptions& options);
+    ChildProcess(ChildProcess&&) noexcept;
+    ChildProcess& operator=(ChildProcess&&) noexcept;
+    ~ChildProcess();
+
+    /// Writes all of it, reading output meanwhile so that neither side waits for the other. Errors when the child has
+    /// gone or the time limit strikes.
+    Result<void> write(std::string_view bytes);
+    void closeInput();
+    /// The next line of stdout without its newline. Errors: the child ended, `seconds` passed, the time limit struck.
+    Result<std::string> readLine(double seconds);
+    /// Exactly `count` bytes of stdout.
+    Result<std::string> readBytes(size_t count, double seconds);
+    /// Closes the input, reads to the end and reaps.
+    ProcessEnd wait(const Progress& progress = {});
+    void kill();
+    bool running();
+    int pid() const;
+
+  private:
+    struct State;
+    explicit ChildProcess(std::unique_ptr<State> state);
+    std::unique_ptr<State> m_state;
+};
+
+/// start, write `input`, wait.
+Result<ProcessEnd> runProcess(const ProcessOptions& options, std::string_view input = {}, const Progress& progress = {});
+
+/// Full path of a program: itself if it contains '/', else from PATH; empty if there is none.
+std::string findProgram(const std::string& name);
+/// Path of the running program; helper programs are looked for beside it.
+std::string programPath();
+/// A helper program of ours ("cutaway-worker"): the environment variable if set (CUTAWAY_WORKER), else beside the
+/// running program, in ../bin, or in PATH. NotFound names the places tried.
+Result<std::string> findHelper(const std::string& name, const char* environmentVariable);
+
+}  // namespace cutaway
