@@ -63,6 +63,8 @@ class EvalContext : public InferContext {
     Tensor result(size_t result = 0) const;
     /// torch.result_type of the operands at these positions.
     DType promoted(std::initializer_list<size_t> positions) const;
+    const ValueType& resultValueType() const { return *m_result; }
+    const ValueSource& values() const { return *m_values; }
     /// A view of `source` with the result's sizes, strides and offset: all that most view ops do.
     Tensor resultView(const Tensor& source) const;
 

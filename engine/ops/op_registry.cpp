@@ -38,7 +38,7 @@ class OpRegistry {
   private:
     OpRegistry() {
         const std::span<const OpDef> families[] = {
-            pointwiseOps(), activationOps(), createOps(), viewOps(), reduceOps(), normOps(), gemmOps(), convOps(),
+            pointwiseOps(), activationOps(), createOps(), viewOps(), permuteOps(), sliceOps(), reduceOps(), normOps(), gemmOps(), convOps(),
             poolOps(), gatherOps(), randomOps(), attentionOps(), mutatingOps(), symbolicOps()};
         for (const auto& family : families)
             for (const OpDef& def : family) add(def);

@@ -22,6 +22,8 @@ std::span<const OpDef> pointwiseOps();
 std::span<const OpDef> activationOps();
 std::span<const OpDef> createOps();
 std::span<const OpDef> viewOps();
+std::span<const OpDef> permuteOps();
+std::span<const OpDef> sliceOps();
 std::span<const OpDef> reduceOps();
 std::span<const OpDef> normOps();
 std::span<const OpDef> gemmOps();

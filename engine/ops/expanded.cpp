@@ -1,0 +1,84 @@
+#include "engine/ops/expanded.h"
+
+#include "engine/support/check.h"
+
+namespace cutaway {
+namespace {
+
+/// The expansion of one call in a graph of its own, whose placeholders stand for the call's operands.
+struct Expansion {
+    Graph graph;
+    std::vector<std::pair<const Node*, const Node*>> operands;  // placeholder, operand
+    std::vector<Node*> results;
+    bool tuple = false;
+};
+
+Result<std::unique_ptr<Expansion>> expandCall(const CallView& c, const ValueType& type) {
+    auto expansion = std::make_unique<Expansion>();
+    std::vector<Argument> args;
+    for (size_t i = 0; i < c.count(); ++i)
+        args.push_back(c.arg(i).mapNodes([&](Node* operand) -> Node* {
+            for (const auto& [placeholder, original] : expansion->operands)
+                if (original == operand) return const_cast<Node*>(placeholder);
+            Node& placeholder = expansion->graph.placeholder("operand", operand->type());
+            expansion->operands.emplace_back(&placeholder, operand);
+            return &placeholder;
+        }));
+    Node& call = expansion->graph.call(c.op(), std::move(args), type);
+    GraphBuilder builder(expansion->graph, &call);
+    Decomposition decomposition(call, builder);
+    const Values values = c.op().def()->decompose(decomposition);
+    if (builder.error()) {
+        Error error = *builder.error();
+        error.message = c.op().name() + ": " + error.message;
+        return error;
+    }
+    CT_CHECK(values.handled(), "an op that is defined by its expansion always expands");
+    for (const Value& value : values.values()) expansion->results.push_back(value.node());
+    expansion->tuple = values.isTuple();
+    return expansion;
+}
+
+/// Values of the scratch graph's nodes by id, the operands' from outside.
+class ScratchValues : public ValueSource {
+  public:
+    explicit ScratchValues(const Graph& graph) : m_values(graph.idLimit()) {}
+    const TensorList& valueOf(const Node& node) const override { return m_values[index(node.id())]; }
+    void set(const Node& node, TensorList value) { m_values[index(node.id())] = std::move(value); }
+
+  private:
+    std::vector<TensorList> m_values;
+};
+
+}  // namespace
+
+Result<ValueType> inferExpanded(const InferContext& c) {
+    CT_TRY(const auto expansion, expandCall(c, {}));
+    if (!expansion->tuple) return expansion->results[0] ? expansion->results[0]->type() : ValueType();
+    TupleType types;
+    for (const Node* result : expansion->results) types.push_back(result ? result->type() : ValueType());
+    return ValueType(std::move(types));
+}
+
+EvalResult evalExpanded(const EvalContext& c) {
+    auto made = expandCall(c, c.resultValueType());
+    if (!made) return std::move(made).error();
+    const Expansion& expansion = **made;
+    ScratchValues values(expansion.graph);
+    for (const auto& [placeholder, operand] : expansion.operands) values.set(*placeholder, c.values().valueOf(*operand));
+    for (const Node& node : expansion.graph.nodes()) {
+        if (!node.isCall()) continue;
+        if (!node.next()) break;  // the call itself stands last
+        EvalResult result = evaluateCall(node.op(), node.args(), node.type(), values);
+        if (!result.ok()) return result;
+        values.set(node, std::move(result.tensors()));
+    }
+    TensorList results;
+    for (const Node* result : expansion.results) {
+        if (result == nullptr) results.emplace_back();
+        else results.push_back(values.valueOf(*result)[0]);
+    }
+    return results;
+}
+
+}  // namespace cutaway
