@@ -25,7 +25,7 @@ class LayoutClient : public QObject {
     void cancel();
     bool isBusy() const { return m_busy; }
 
-    /// Default: 4000. Counted from the request.
+    /// Default: 1800. Counted from the request.
     void setTimeLimit(int milliseconds) { m_timeLimit = milliseconds; }
     /// Default: cutaway-layout beside this program, else on the path.
     void setProgram(const QString& program) { m_program = program; }
@@ -45,7 +45,7 @@ class LayoutClient : public QObject {
     QProcess* m_process = nullptr;
     QTimer m_deadline;
     QString m_program;
-    int m_timeLimit = 4000;
+    int m_timeLimit = 1800;
     int m_generation = 0;
     bool m_busy = false;
 };

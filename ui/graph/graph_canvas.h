@@ -1,0 +1,91 @@
+#pragma once
+// Shows a scene and lets hand and keyboard walk it. Knows nothing of runs and steps: the current node comes in by
+// setCurrent and goes out by nodeChosen. One tab stop; its nodes are accessible children (graph_accessible.h).
+#include <QPixmap>
+#include <QWidget>
+#include <memory>
+
+#include "ui/graph/graph_painter.h"
+#include "ui/graph/graph_scene.h"
+
+namespace cutaway::ui {
+
+class GraphCanvas : public QWidget {
+    Q_OBJECT
+
+  public:
+    explicit GraphCanvas(QWidget* parent = nullptr);
+
+    /// Keeps the current node where it stands on the screen if both scenes show it; otherwise frames the change.
+    void setScene(std::shared_ptr<const GraphScene> scene);
+    const GraphScene* scene() const { return m_scene.get(); }
+    void setMode(GraphMode mode);
+    GraphMode mode() const { return m_mode; }
+    /// What an empty canvas says.
+    void setHint(const QString& hint);
+    /// Marks the node, or the box that stands for it; brings it into view if asked. Emits nothing.
+    void setCurrent(NodeId id, bool reveal);
+    NodeId currentId() const { return m_currentId; }
+    int currentIndex() const { return m_current; }
+
+    double scale() const { return m_scale; }
+    QPointF toScene(QPointF widget) const { return (widget - m_offset) / m_scale; }
+    QPointF toWidget(QPointF scene) const { return scene * m_scale + m_offset; }
+    void setView(double scale, QPointF offset);
+    void zoomBy(double factor, QPointF anchor);
+    void fit();
+    /// The whole if it is readable, else the first change at a readable size.
+    void frameChange();
+    void centreOn(int node);
+    bool minimapShown() const;
+    const PaintWork& lastWork() const { return m_work; }
+
+    QSize sizeHint() const override { return {760, 560}; }
+    QSize minimumSizeHint() const override { return {160, 120}; }
+
+  signals:
+    /// By click or key. A fold has no id and is not chosen.
+    void nodeChosen(cutaway::NodeId id);
+    /// Enter or double click on a node.
+    void nodeActivated(cutaway::NodeId id);
+    void foldActivated(const std::vector<cutaway::NodeId>& members);
+    void viewChanged(double scale, QPointF offset);
+
+  protected:
+    bool event(QEvent* event) override;
+    void paintEvent(QPaintEvent* event) override;
+    void wheelEvent(QWheelEvent* event) override;
+    void mousePressEvent(QMouseEvent* event) override;
+    void mouseMoveEvent(QMouseEvent* event) override;
+    void mouseReleaseEvent(QMouseEvent* event) override;
+    void mouseDoubleClickEvent(QMouseEvent* event) override;
+    void keyPressEvent(QKeyEvent* event) override;
+    void resizeEvent(QResizeEvent* event) override;
+    void changeEvent(QEvent* event) override;
+
+  private:
+    int nodeAt(QPointF scene) const;
+    void choose(int node, NodeId id);
+    void activate(int node);
+    void step(int key);
+    int neighbour(int key) const;
+    QRectF minimapRect() const;
+    void paintMinimap(QPainter& painter);
+    void panByMinimap(QPointF at);
+    void viewMoved();
+    void ensureVisible(int node);
+
+    std::shared_ptr<const GraphScene> m_scene;
+    GraphColors m_colors;
+    GraphMode m_mode = GraphMode::Union;
+    QString m_hint;
+    double m_scale = 1;
+    QPointF m_offset, m_pressed, m_pressedOffset;
+    bool m_dragging = false, m_onMinimap = false, m_framed = false;
+    NodeId m_currentId = NodeId::None;
+    int m_current = -1, m_hovered = -1;
+    QPixmap m_minimap;
+    PaintWork m_work;
+};
+
+}  // namespace cutaway::ui

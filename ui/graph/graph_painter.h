@@ -1,0 +1,45 @@
+#pragma once
+// Paints a scene: what is visible, at a level of detail that fits the zoom. State is colour and sign and outline.
+#include <QColor>
+#include <QPainter>
+#include <QPalette>
+
+#include "ui/graph/graph_scene.h"
+
+namespace cutaway::ui {
+
+enum class GraphMode { Union, Before, After, SideBySide };
+
+struct ChangeColors {
+    QColor fill, line, text;
+};
+/// Colours of the four states and the canvas for a light or dark palette (told by its base colour).
+struct GraphColors {
+    ChangeColors states[4];
+    QColor canvas, edge, cluster, clusterText, detail, chip, chipText, current, hover, input;
+    static GraphColors of(const QPalette& palette);
+    const ChangeColors& operator[](Change change) const { return states[static_cast<int>(change)]; }
+};
+
+struct PaintRequest {
+    QRectF area;          // scene coordinates that need paint
+    double scale = 1;
+    GraphMode mode = GraphMode::Union;
+    int current = -1, hovered = -1;  // node indices
+    NodeId currentId = NodeId::None;
+};
+/// What one paint cost, for tests and the log.
+struct PaintWork {
+    int nodes = 0, edges = 0, texts = 0;
+};
+
+/// Whether a node or edge with this change is on show in `mode`.
+bool shownIn(GraphMode mode, Change change);
+
+/// `painter` maps scene to widget already.
+PaintWork paintScene(QPainter& painter, const GraphScene& scene, const GraphColors& colors, const PaintRequest& request);
+
+/// Below this zoom names cannot be read and are left out; below the other nodes are plain rectangles.
+constexpr double kTextZoom = 0.42, kBoxZoom = 0.16;
+
+}  // namespace cutaway::ui

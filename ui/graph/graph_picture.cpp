@@ -1,0 +1,370 @@
+#include "ui/graph/graph_picture.h"
+
+#include <QFontMetricsF>
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <set>
+
+namespace cutaway::ui {
+namespace {
+
+constexpr double kPadding = 10, kMaxText = 230, kChipGap = 4;
+constexpr int kChipUsers = 4;         // a scalar with that many readers is a chip
+constexpr size_t kMaxChips = 3;
+constexpr int kClusterDepth = 3;
+
+/// The work of makePicture, one stage a function; `m_graph` is read only.
+class PictureMaker {
+  public:
+    PictureMaker(const UnionGraph& graph, const PictureOptions& options)
+        : m_graph(graph), m_options(options), m_metrics(options.font), m_small(smaller(options.font)) {}
+
+    Picture make() {
+        indexNodes();
+        findChips();
+        findVisible();
+        groupFolds();
+        addBoxes();
+        addEdges();
+        sortBoxes();
+        addClusters();
+        return std::move(m_picture);
+    }
+
+  private:
+    static QFont smaller(QFont font) {
+        font.setPointSizeF(font.pointSizeF() * 0.85);
+        return font;
+    }
+
+    void indexNodes() {
+        const size_t count = m_graph.nodes.size();
+        m_inputs.resize(count);
+        m_users.resize(count);
+        for (size_t i = 0; i < count; ++i) m_slot.insert(index(m_graph.nodes[i].info.id), static_cast<int>(i));
+        for (const auto& edge : m_graph.edges) {
+            const int from = m_slot.value(index(edge.from), -1), to = m_slot.value(index(edge.to), -1);
+            if (from < 0 || to < 0) continue;
+            m_users[from].push_back(to);
+            m_inputs[to].push_back(from);
+        }
+        m_picture.total = static_cast<int>(count);
+        m_picture.changed = m_graph.added + m_graph.removed + m_graph.edited > 0;
+        for (const auto& edge : m_graph.edges) m_picture.changed |= edge.change != Change::Kept;
+    }
+
+    void findChips() {
+        m_chip.assign(m_graph.nodes.size(), false);
+        for (size_t i = 0; i < m_graph.nodes.size(); ++i) {
+            const NodeInfo& info = m_graph.nodes[i].info;
+            if (m_users[i].empty() || !m_inputs[i].empty()) continue;
+            const bool stored = info.role == NodeRole::Parameter || info.role == NodeRole::Buffer || info.role == NodeRole::Constant;
+            const bool scalar = info.scalarLike && info.role != NodeRole::Input && static_cast<int>(m_users[i].size()) >= kChipUsers;
+            // A stored tensor that the graph returns or that an edge of it rewires must stay a box of its own.
+            const bool returned = std::any_of(m_users[i].begin(), m_users[i].end(), [&](int user) {
+                return m_graph.nodes[user].info.role == NodeRole::Output;
+            });
+            m_chip[i] = (stored || scalar) && !returned;
+        }
+    }
+
+    /// Visible: changes, ends of rewired edges, what was asked for, and `hops` around them; or everything.
+    void findVisible() {
+        const size_t count = m_graph.nodes.size();
+        const auto drawn = static_cast<int>(std::count(m_chip.begin(), m_chip.end(), false));
+        m_visible.assign(count, true);
+        if (!m_options.fold || !m_picture.changed || drawn <= m_options.foldAbove) return;
+        std::vector<int> distance(count, -1);
+        std::deque<int> queue;
+        const auto start = [&](int node, int at) {
+            if (node < 0 || distance[node] >= 0) return;
+            distance[node] = at;
+            queue.push_back(node);
+        };
+        for (size_t i = 0; i < count; ++i)
+            if (m_graph.nodes[i].change != Change::Kept) start(static_cast<int>(i), 0);
+        for (const auto& edge : m_graph.edges)
+            if (edge.change != Change::Kept) {
+                start(m_slot.value(index(edge.from), -1), 0);
+                start(m_slot.value(index(edge.to), -1), 0);
+            }
+        while (!queue.empty()) {
+            const int node = queue.front();
+            queue.pop_front();
+            if (distance[node] >= m_options.hops || m_chip[node]) continue;
+            for (int other : m_inputs[node]) start(other, distance[node] + 1);
+            for (int other : m_users[node]) start(other, distance[node] + 1);
+        }
+        for (size_t i = 0; i < count; ++i)
+            m_visible[i] = distance[i] >= 0 || m_options.revealed.contains(index(m_graph.nodes[i].info.id));
+    }
+
+    /// Hidden nodes become folds: connected regions of equal depth, where depth counts the visible stretches passed on
+    /// the way. Depth never falls along an edge, so the folded graph stays free of cycles.
+    void groupFolds() {
+        const size_t count = m_graph.nodes.size();
+        std::vector<int> depth(count, 0), group(count);
+        for (size_t i = 0; i < count; ++i) {
+            group[i] = static_cast<int>(i);
+            if (m_chip[i]) continue;
+            for (int input : m_inputs[i])
+                if (!m_chip[input]) depth[i] = std::max(depth[i], depth[input] + (m_visible[input] && !m_visible[i] ? 1 : 0));
+        }
+        const auto root = [&](int node) {
+            while (group[node] != node) node = group[node] = group[group[node]];
+            return node;
+        };
+        for (size_t i = 0; i < count; ++i) {
+            if (m_visible[i] || m_chip[i]) continue;
+            for (int input : m_inputs[i])
+                if (!m_visible[input] && !m_chip[input] && depth[input] == depth[i]) {
+                    const int a = root(input), b = root(static_cast<int>(i));
+                    group[std::max(a, b)] = std::min(a, b);
+                }
+        }
+        m_group.resize(count);
+        m_members.resize(count);
+        for (size_t i = 0; i < count; ++i) {
+            m_group[i] = root(static_cast<int>(i));
+            if (!m_visible[i] && !m_chip[i]) m_members[m_group[i]].push_back(static_cast<int>(i));
+        }
+    }
+
+    void addBoxes() {
+        m_box.assign(m_graph.nodes.size(), -1);
+        // A fold stands where its last member stands: every input of a member comes before that.
+        for (size_t i = 0; i < m_graph.nodes.size(); ++i) {
+            const int slot = static_cast<int>(i);
+            if (m_chip[i]) continue;
+            if (m_visible[i]) {
+                m_box[i] = addNode(slot);
+            } else if (m_members[m_group[i]].back() == slot) {
+                const int box = addFold(m_members[m_group[i]]);
+                for (int member : m_members[m_group[i]]) m_box[member] = box;
+            }
+        }
+        for (size_t i = 0; i < m_graph.nodes.size(); ++i) {
+            int box = m_box[i];
+            if (m_chip[i])
+                for (int user : m_users[i])
+                    if (box < 0 && m_box[user] >= 0) box = m_box[user];
+            if (box >= 0) m_picture.where.insert(index(m_graph.nodes[i].info.id), box);
+        }
+    }
+
+    int addNode(int slot) {
+        const UnionGraph::Node& from = m_graph.nodes[slot];
+        Picture::Node node;
+        node.id = from.info.id;
+        node.change = from.change;
+        node.role = from.info.role;
+        node.module = textOf(from.info.module);
+        node.backward = from.info.backward;
+        const QString name = textOf(from.info.name), type = textOf(from.info.type);
+        const bool call = node.role == NodeRole::Call;
+        node.title = call ? shortOp(from.info.op) : name;
+        if (node.role == NodeRole::Output) node.title = QStringLiteral("return");
+        node.detail = call ? name + QStringLiteral(" · ") + type : type;
+        if (from.change == Change::Edited && !from.beforeOp.empty() && from.beforeOp != from.info.op)
+            node.title = shortOp(from.beforeOp) + QStringLiteral(" → ") + node.title;
+        if (from.change == Change::Edited && !from.beforeType.empty() && from.beforeType != from.info.type)
+            node.detail = (call ? name + QStringLiteral(" · ") : QString()) + textOf(from.beforeType) + QStringLiteral(" → ") + type;
+        addChips(node, slot);
+        measure(node);
+        node.spoken = spokenText(node, slot);
+        m_picture.nodes.push_back(std::move(node));
+        return static_cast<int>(m_picture.nodes.size()) - 1;
+    }
+
+    void addChips(Picture::Node& node, int slot) {
+        const QFontMetricsF small(m_small);
+        std::vector<int> inputs;
+        for (int input : m_inputs[slot])
+            if (m_chip[input] && std::find(inputs.begin(), inputs.end(), input) == inputs.end()) inputs.push_back(input);
+        for (size_t i = 0; i < inputs.size(); ++i) {
+            const UnionGraph::Node& from = m_graph.nodes[inputs[i]];
+            Picture::Chip chip{from.info.id, textOf(from.info.name), from.change, 0};
+            if (i + 1 == kMaxChips && inputs.size() > kMaxChips) {
+                chip = {NodeId::None, QStringLiteral("+%1").arg(inputs.size() - i), Change::Kept, 0};
+            } else {
+                chip.text = small.elidedText(signOf(from.change) + chip.text, Qt::ElideMiddle, 96);
+            }
+            chip.width = small.horizontalAdvance(chip.text) + 10;
+            node.chips.push_back(chip);
+            if (chip.id == NodeId::None) break;
+        }
+    }
+
+    void measure(Picture::Node& node) {
+        QFont bold = m_options.font;
+        bold.setBold(true);
+        const QFontMetricsF boldMetrics(bold), small(m_small);
+        node.title = boldMetrics.elidedText(node.title, Qt::ElideRight, kMaxText);
+        node.detail = small.elidedText(node.detail, Qt::ElideRight, kMaxText);
+        double chips = 0;
+        for (const auto& chip : node.chips) chips += chip.width + kChipGap;
+        const double sign = node.change == Change::Kept ? 0 : 16;
+        const double width = std::max({boldMetrics.horizontalAdvance(node.title) + sign, small.horizontalAdvance(node.detail), chips});
+        double height = boldMetrics.height() + 10;
+        if (!node.detail.isEmpty()) height += small.height();
+        if (!node.chips.empty()) height += small.height() + 6;
+        node.size = QSizeF(std::ceil(std::max(width, 36.0) + 2 * kPadding), std::ceil(height));
+    }
+
+    QString spokenText(const Picture::Node& node, int slot) const {
+        static const char* const kStates[] = {"unchanged", "added", "removed", "edited"};
+        const auto names = [&](const std::vector<int>& nodes) {
+            QStringList list;
+            for (int other : nodes) list << textOf(m_graph.nodes[other].info.name);
+            list.removeDuplicates();
+            if (list.size() > 6) list = list.mid(0, 6) << QStringLiteral("… (%1)").arg(list.size());
+            return list.join(QStringLiteral(", "));
+        };
+        QString text = QString::fromLatin1(kStates[static_cast<int>(node.change)]) + QStringLiteral(": ") + textOf(m_graph.nodes[slot].info.name);
+        if (node.role == NodeRole::Call) text += QStringLiteral(", ") + textOf(m_graph.nodes[slot].info.op);
+        if (!m_graph.nodes[slot].info.type.empty()) text += QStringLiteral(", ") + textOf(m_graph.nodes[slot].info.type);
+        if (!m_inputs[slot].empty()) text += QStringLiteral("; reads ") + names(m_inputs[slot]);
+        if (!m_users[slot].empty()) text += QStringLiteral("; read by ") + names(m_users[slot]);
+        return text;
+    }
+
+    int addFold(const std::vector<int>& members) {
+        Picture::Node node;
+        node.title = QStringLiteral("%1 unchanged").arg(members.size());
+        std::map<QString, int> modules;
+        for (int member : members) {
+            node.members.push_back(m_graph.nodes[member].info.id);
+            ++modules[textOf(m_graph.nodes[member].info.module).section('.', 0, 2)];
+        }
+        modules.erase(QString());
+        if (modules.size() == 1) node.detail = modules.begin()->first;
+        if (modules.size() > 1) node.detail = modules.begin()->first + QStringLiteral(" … ") + modules.rbegin()->first;
+        measure(node);
+        node.spoken = QStringLiteral("folded: ") + node.title + (node.detail.isEmpty() ? QString() : QStringLiteral(", ") + node.detail) +
+                      QStringLiteral("; Enter shows them");
+        m_picture.folded += static_cast<int>(members.size());
+        m_picture.nodes.push_back(std::move(node));
+        return static_cast<int>(m_picture.nodes.size()) - 1;
+    }
+
+    void addEdges() {
+        std::map<std::pair<int, int>, size_t> known;
+        for (const auto& edge : m_graph.edges) {
+            const int fromSlot = m_slot.value(index(edge.from), -1), toSlot = m_slot.value(index(edge.to), -1);
+            if (fromSlot < 0 || toSlot < 0 || m_chip[fromSlot] || m_chip[toSlot]) continue;
+            const int from = m_box[fromSlot], to = m_box[toSlot];
+            if (from == to || from < 0 || to < 0) continue;
+            const auto stays = [&](int slot) {
+                return m_graph.nodes[slot].change == Change::Kept || m_graph.nodes[slot].change == Change::Edited;
+            };
+            const bool rewired = edge.change != Change::Kept && stays(fromSlot) && stays(toSlot);
+            const auto [at, fresh] = known.try_emplace({from, to}, m_picture.edges.size());
+            if (fresh)
+                m_picture.edges.push_back({from, to, edge.change, rewired});
+            else if (m_picture.edges[at->second].change != edge.change)
+                m_picture.edges[at->second] = {from, to, Change::Kept, false};  // several wires between folds: no one state
+        }
+    }
+
+    /// A fold may have to stand before one of its members' neighbours and after another: puts the boxes back into
+    /// topological order, by their present order where that leaves a choice.
+    void sortBoxes() {
+        const size_t count = m_picture.nodes.size();
+        std::vector<std::vector<int>> users(count);
+        std::vector<int> waiting(count, 0);
+        for (const auto& edge : m_picture.edges) {
+            users[edge.from].push_back(edge.to);
+            ++waiting[edge.to];
+        }
+        std::set<int> ready;
+        for (size_t i = 0; i < count; ++i)
+            if (waiting[i] == 0) ready.insert(static_cast<int>(i));
+        std::vector<int> place(count, -1);
+        std::vector<Picture::Node> sorted;
+        while (sorted.size() < count) {
+            // A cycle cannot come from a valid graph; a hand-made one must still be drawn.
+            int next = ready.empty() ? 0 : *ready.begin();
+            if (ready.empty())
+                while (place[next] >= 0) ++next;
+            ready.erase(next);
+            place[next] = static_cast<int>(sorted.size());
+            sorted.push_back(std::move(m_picture.nodes[next]));
+            for (int user : users[next])
+                if (--waiting[user] == 0 && place[user] < 0) ready.insert(user);
+        }
+        m_picture.nodes = std::move(sorted);
+        for (auto& edge : m_picture.edges) edge.from = place[edge.from], edge.to = place[edge.to];
+        for (int& box : m_picture.where) box = place[box];
+    }
+
+    /// Clusters by module path, where a module holds at least two boxes and is not the whole picture.
+    void addClusters() {
+        std::map<QString, int> count;
+        const auto prefixes = [](const QString& module) {
+            QStringList found;
+            for (int depth = 0; depth < kClusterDepth && depth < module.count('.') + 1; ++depth) found << module.section('.', 0, depth);
+            return found;
+        };
+        for (const auto& node : m_picture.nodes)
+            if (!node.module.isEmpty())
+                for (const QString& prefix : prefixes(node.module)) ++count[prefix];
+        std::map<QString, int> made;
+        for (auto& node : m_picture.nodes) {
+            if (node.module.isEmpty()) continue;
+            int parent = -1, above = static_cast<int>(m_picture.nodes.size());
+            for (const QString& prefix : prefixes(node.module)) {
+                // A cluster that holds what its parent holds says nothing new.
+                if (count[prefix] < 2 || count[prefix] == above) continue;
+                above = count[prefix];
+                const QString key = prefix + (node.backward ? QStringLiteral(" (backward)") : QString());
+                const auto [at, fresh] = made.try_emplace(key, static_cast<int>(m_picture.clusters.size()));
+                if (fresh) m_picture.clusters.push_back({key, parent});
+                parent = at->second;
+            }
+            node.cluster = parent;
+        }
+    }
+
+    const UnionGraph& m_graph;
+    const PictureOptions& m_options;
+    QFontMetricsF m_metrics;
+    QFont m_small;
+    Picture m_picture;
+    QHash<quint32, int> m_slot;
+    std::vector<std::vector<int>> m_inputs, m_users, m_members;
+    std::vector<bool> m_chip, m_visible;
+    std::vector<int> m_group, m_box;
+};
+
+}  // namespace
+
+QString signOf(Change change) {
+    switch (change) {
+        case Change::Added: return QStringLiteral("+");
+        case Change::Removed: return QStringLiteral("−");
+        case Change::Edited: return QStringLiteral("~");
+        case Change::Kept: break;
+    }
+    return {};
+}
+
+QString textOf(const std::string& utf8) { return QString::fromStdString(utf8); }
+
+QString shortOp(const std::string& op) {
+    const QString text = textOf(op);
+    return text.startsWith(QStringLiteral("aten.")) ? text.mid(5) : text;
+}
+
+Picture makePicture(const UnionGraph& graph, const PictureOptions& options) { return PictureMaker(graph, options).make(); }
+
+LayoutProblem problemOf(const Picture& picture) {
+    LayoutProblem problem;
+    for (const auto& cluster : picture.clusters) problem.clusters.push_back({cluster.parent});
+    for (const auto& node : picture.nodes) problem.nodes.push_back({node.size.width(), node.size.height(), node.cluster});
+    for (const auto& edge : picture.edges)
+        problem.edges.push_back({edge.from, edge.to, edge.change == Change::Removed ? 1 : 2});  // "after" is kept straight
+    return problem;
+}
+
+}  // namespace cutaway::ui

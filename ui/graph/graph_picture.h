@@ -1,0 +1,76 @@
+#pragma once
+// Turns the union graph of a step into what is drawn: chips instead of parameters, one box for each kept region that is
+// folded away, clusters by module. Pure functions over value structs; safe on any thread. Positions come later
+// (graph_scene.h).
+#include <QFont>
+#include <QHash>
+#include <QSet>
+#include <QSizeF>
+#include <QString>
+#include <QStringList>
+#include <vector>
+
+#include "cutaway/snapshot.h"
+#include "ui/graph/layout_problem.h"
+
+namespace cutaway::ui {
+
+struct PictureOptions {
+    bool fold = true;
+    int hops = 2;              // kept neighbours of a change that are shown
+    int foldAbove = 40;        // drawn nodes up to which nothing is folded
+    QSet<quint32> revealed;    // ids that stay visible although kept
+    QFont font;
+};
+
+struct Picture {
+    struct Chip {
+        NodeId id = NodeId::None;
+        QString text;
+        Change change = Change::Kept;
+        double width = 0;
+    };
+    struct Node {
+        NodeId id = NodeId::None;      // None: a fold
+        Change change = Change::Kept;
+        NodeRole role = NodeRole::Call;
+        QString title, detail;         // "addmm.default" and "addmm · f32[8, 32]"
+        QString spoken;                // for screen readers and tool tips
+        QString module;
+        bool backward = false;
+        std::vector<Chip> chips;
+        std::vector<NodeId> members;   // of a fold
+        QSizeF size;
+        int cluster = -1;
+        bool isFold() const { return id == NodeId::None; }
+    };
+    struct Edge {
+        int from = 0, to = 0;
+        Change change = Change::Kept;  // Added or Removed
+        bool rewired = false;          // both ends are kept or edited: only the wire changed
+    };
+    struct Cluster {
+        QString title;
+        int parent = -1;
+    };
+    std::vector<Node> nodes;  // topological
+    std::vector<Edge> edges;
+    std::vector<Cluster> clusters;
+    int folded = 0;           // nodes hidden in folds
+    int total = 0;            // nodes of the union graph
+    bool changed = false;
+    QHash<quint32, int> where;  // node id -> index in `nodes`: its own box, its fold, or the first box it is a chip on
+
+    int indexOf(NodeId id) const { return where.value(index(id), -1); }
+};
+
+Picture makePicture(const UnionGraph& graph, const PictureOptions& options);
+LayoutProblem problemOf(const Picture& picture);
+
+/// "+", "−", "~" or "".
+QString signOf(Change change);
+/// "aten.add.Tensor" -> "add.Tensor"; other namespaces stay.
+QString shortOp(const std::string& op);
+QString textOf(const std::string& utf8);
+
+}  // namespace cutaway::ui

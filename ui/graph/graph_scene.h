@@ -1,0 +1,69 @@
+#pragma once
+// A picture with positions: immutable, shared by every canvas that shows it. SceneBuilder makes one from a union graph
+// without blocking the window.
+#include <QObject>
+#include <QPainterPath>
+#include <memory>
+
+#include "ui/graph/graph_picture.h"
+#include "ui/graph/layout_client.h"
+#include "ui/graph/spatial_index.h"
+
+namespace cutaway::ui {
+
+struct GraphScene {
+    struct Edge {
+        QPainterPath path;         // empty for stubs
+        QPointF tail, head;        // ends, or for stubs the anchors at the two nodes
+        bool stub = false;
+    };
+    /// A label at one end of an edge that is too long to draw; clicking it goes to the other end.
+    struct Stub {
+        QRectF box;
+        QString text;
+        int node = 0, other = 0;   // where it hangs, where it leads
+        bool outgoing = false;
+        int edge = 0;
+    };
+    Picture picture;
+    QRectF bounds;
+    std::vector<QRectF> nodes, clusters;
+    std::vector<Edge> edges;
+    std::vector<Stub> stubs;
+    SpatialIndex nodeIndex, edgeIndex, stubIndex;
+    QFont font;
+
+    QRectF chipRect(int node, size_t chip) const;
+    /// Bounding box of all changed nodes; null if nothing changed.
+    QRectF changedArea() const;
+};
+
+std::shared_ptr<const GraphScene> placeScene(Picture picture, const LayoutAnswer& answer, const QFont& font);
+
+class SceneBuilder : public QObject {
+    Q_OBJECT
+
+  public:
+    explicit SceneBuilder(QObject* parent = nullptr);
+
+    /// Replaces what is being built.
+    void build(std::shared_ptr<const UnionGraph> graph, const PictureOptions& options);
+    /// Takes the plain layout now instead of waiting for dot.
+    void settleForPlain();
+    bool isBusy() const { return m_busy; }
+    LayoutClient& client() { return m_client; }
+
+  signals:
+    void started(int nodes);
+    /// `note` says what was not as usual about the layout; empty otherwise.
+    void ready(std::shared_ptr<const cutaway::ui::GraphScene> scene, const QString& note);
+
+  private:
+    LayoutClient m_client;
+    std::shared_ptr<Picture> m_picture;
+    QFont m_font;
+    int m_generation = 0, m_request = 0;
+    bool m_busy = false;
+};
+
+}  // namespace cutaway::ui

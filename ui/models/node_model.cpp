@@ -1,0 +1,151 @@
+#include "ui/models/node_model.h"
+
+#include <QFont>
+#include <algorithm>
+
+namespace cutaway::ui {
+namespace {
+
+QString text(const std::string& utf8) { return QString::fromStdString(utf8); }
+
+QString find(const std::vector<std::pair<std::string, std::string>>& rows, const std::string& key) {
+    for (const auto& [name, value] : rows)
+        if (name == key) return text(value);
+    return {};
+}
+
+}  // namespace
+
+struct NodeModel::Item {
+    QString label, value;
+    NodeId node = NodeId::None;
+    int step = -2;
+    Item* parent = nullptr;
+    int row = 0;
+    std::vector<std::unique_ptr<Item>> children;
+
+    Item* add(const QString& newLabel, const QString& newValue = {}) {
+        auto child = std::make_unique<Item>();
+        child->label = newLabel;
+        child->value = newValue;
+        child->parent = this;
+        child->row = static_cast<int>(children.size());
+        children.push_back(std::move(child));
+        return children.back().get();
+    }
+};
+
+NodeModel::NodeModel(QObject* parent) : QAbstractItemModel(parent), m_root(std::make_unique<Item>()) {}
+NodeModel::~NodeModel() = default;
+
+void NodeModel::clear() {
+    beginResetModel();
+    m_root = std::make_unique<Item>();
+    endResetModel();
+}
+
+namespace {
+
+/// "old → new" where both sides have a value and they differ.
+QString beforeAfter(const QString& before, const QString& after) {
+    if (before.isEmpty() || before == after) return after;
+    if (after.isEmpty()) return before;
+    return before + QStringLiteral(" → ") + after;
+}
+
+}  // namespace
+
+void NodeModel::setFacts(const NodeFacts& facts) {
+    beginResetModel();
+    m_root = std::make_unique<Item>();
+    if (facts.after || facts.before) {
+        const NodeDetails& now = facts.after ? *facts.after : *facts.before;
+        const NodeDetails& was = facts.before ? *facts.before : now;
+        const auto nameOf = [&](NodeId id) {
+            for (const auto& [known, name] : facts.names)
+                if (known == id) return text(name);
+            return QStringLiteral("%%1").arg(cutaway::index(id));
+        };
+        Item* node = m_root->add(tr("Node"), beforeAfter(text(was.node.name), text(now.node.name)));
+        const QString state = !facts.before ? tr("added in this step") : !facts.after ? tr("removed in this step") : QString();
+        if (!state.isEmpty()) node->add(tr("State"), state);
+        if (!now.node.op.empty()) node->add(tr("Op"), beforeAfter(text(was.node.op), text(now.node.op)));
+        if (!now.schema.empty()) node->add(tr("Schema"), text(now.schema));
+        if (!now.line.empty()) node->add(tr("Text"), text(now.line).trimmed());
+        if (!now.node.module.empty())
+            node->add(tr("Module"), text(now.node.module) + (now.moduleType.empty() ? QString() : QStringLiteral(" (%1)").arg(text(now.moduleType))));
+        node->add(tr("Part"), now.node.backward ? tr("backward") : tr("forward"));
+
+        Item* result = m_root->add(tr("Result"), beforeAfter(text(was.node.type), text(now.node.type)));
+        for (const auto& [key, value] : now.tensor) result->add(text(key), beforeAfter(find(was.tensor, key), text(value)));
+        for (const auto& [key, value] : was.tensor)
+            if (find(now.tensor, key).isEmpty()) result->add(text(key), text(value));
+
+        if (!now.arguments.empty()) {
+            Item* arguments = m_root->add(tr("Arguments"), QString::number(now.arguments.size()));
+            for (const auto& [key, value] : now.arguments) arguments->add(text(key), beforeAfter(find(was.arguments, key), text(value)));
+        }
+        const auto addNodes = [&](const QString& label, const std::vector<NodeId>& ids) {
+            Item* list = m_root->add(label, ids.empty() ? tr("none") : QString::number(ids.size()));
+            for (NodeId id : ids) list->add(nameOf(id))->node = id;
+        };
+        addNodes(tr("Inputs"), now.node.inputs);
+        addNodes(tr("Users"), now.node.users);
+
+        if (!now.biography.empty()) {
+            Item* lives = m_root->add(tr("Biography"), tr("%n event(s)", nullptr, static_cast<int>(now.biography.size())));
+            for (const auto& life : now.biography) {
+                const bool known = life.step >= 0 && life.step < static_cast<int>(facts.steps.size());
+                Item* row = lives->add(life.step < 0 ? tr("as opened") : known ? text(facts.steps[static_cast<size_t>(life.step)].name) : tr("step %1").arg(life.step), text(life.what));
+                row->step = life.step;
+                for (NodeId id : life.related) row->add(nameOf(id))->node = id;
+            }
+        }
+        if (!now.frames.empty()) {
+            Item* frames = m_root->add(tr("Source"), text(now.frames.back()));
+            for (const auto& frame : now.frames) frames->add(QString(), text(frame));
+        }
+    }
+    endResetModel();
+}
+
+NodeModel::Item* NodeModel::itemOf(const QModelIndex& at) const { return at.isValid() ? static_cast<Item*>(at.internalPointer()) : m_root.get(); }
+
+QModelIndex NodeModel::index(int row, int column, const QModelIndex& parent) const {
+    if (!hasIndex(row, column, parent)) return {};
+    return createIndex(row, column, itemOf(parent)->children[static_cast<size_t>(row)].get());
+}
+
+QModelIndex NodeModel::parent(const QModelIndex& at) const {
+    if (!at.isValid()) return {};
+    const Item* above = itemOf(at)->parent;
+    return above == m_root.get() ? QModelIndex() : createIndex(above->row, 0, above);
+}
+
+int NodeModel::rowCount(const QModelIndex& parent) const { return parent.column() > 0 ? 0 : static_cast<int>(itemOf(parent)->children.size()); }
+int NodeModel::columnCount(const QModelIndex&) const { return 2; }
+
+QVariant NodeModel::data(const QModelIndex& at, int role) const {
+    if (!at.isValid()) return {};
+    const Item& item = *itemOf(at);
+    switch (role) {
+        case Qt::DisplayRole: return at.column() == 0 ? item.label : item.value;
+        case Qt::ToolTipRole: return at.column() == 0 ? item.label : item.value;
+        case Qt::FontRole: {
+            QFont font;
+            font.setBold(item.parent == m_root.get() && at.column() == 0);
+            font.setUnderline((item.node != NodeId::None || item.step >= -1) && at.column() == 0);
+            return font;
+        }
+        case NodeRole: return item.node == NodeId::None ? QVariant() : QVariant(cutaway::index(item.node));
+        case StepRole: return item.step < -1 ? QVariant() : QVariant(item.step);
+        default: return {};
+    }
+}
+
+QVariant NodeModel::headerData(int section, Qt::Orientation orientation, int role) const {
+    if (orientation != Qt::Horizontal || role != Qt::DisplayRole) return {};
+    return section == 0 ? tr("Property") : tr("Value");
+}
+
+}  // namespace cutaway::ui

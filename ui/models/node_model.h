@@ -1,0 +1,44 @@
+#pragma once
+// Everything about one node as a tree of label and value: result, before -> after, arguments, inputs, users, source
+// frames, biography. Rows that name another node or a step carry it, so that a view can go there.
+#include <QAbstractItemModel>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "cutaway/session.h"
+
+namespace cutaway::ui {
+
+struct NodeFacts {
+    std::optional<NodeDetails> before, after;  // absent where the side has no such node
+    /// Names for ids in lists; ids without a name show as "%7".
+    std::vector<std::pair<NodeId, std::string>> names;
+    std::vector<StepInfo> steps;  // to name the steps of the biography
+};
+
+class NodeModel : public QAbstractItemModel {
+    Q_OBJECT
+
+  public:
+    enum Role { NodeRole = Qt::UserRole, StepRole };
+
+    explicit NodeModel(QObject* parent = nullptr);
+    ~NodeModel() override;
+    void setFacts(const NodeFacts& facts);
+    void clear();
+
+    QModelIndex index(int row, int column, const QModelIndex& parent = {}) const override;
+    QModelIndex parent(const QModelIndex& at) const override;
+    int rowCount(const QModelIndex& parent = {}) const override;
+    int columnCount(const QModelIndex& parent = {}) const override;
+    QVariant data(const QModelIndex& at, int role = Qt::DisplayRole) const override;
+    QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
+
+  private:
+    struct Item;
+    Item* itemOf(const QModelIndex& at) const;
+    std::unique_ptr<Item> m_root;
+};
+
+}  // namespace cutaway::ui

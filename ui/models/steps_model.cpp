@@ -1,0 +1,319 @@
+#include "ui/models/steps_model.h"
+
+#include <QBrush>
+#include <QFont>
+#include <QGuiApplication>
+#include <QPalette>
+#include <QStringList>
+
+namespace cutaway::ui {
+
+struct StepsModel::Item {
+    Kind kind = Kind::Opened;
+    int step = -1;
+    int row = 0;
+    RewriteInfo rewrite;
+    QString stage;
+    Item* parent = nullptr;
+    std::vector<std::unique_ptr<Item>> children;
+    bool fetched = false;
+
+    Item* add(Kind childKind) {
+        auto child = std::make_unique<Item>();
+        child->kind = childKind;
+        child->parent = this;
+        child->row = static_cast<int>(children.size());
+        children.push_back(std::move(child));
+        return children.back().get();
+    }
+};
+
+StepsModel::StepsModel(QObject* parent) : QAbstractItemModel(parent), m_root(std::make_unique<Item>()) {}
+StepsModel::~StepsModel() = default;
+
+void StepsModel::setRun(RunId run, std::vector<StepInfo> steps) {
+    beginResetModel();
+    m_run = run;
+    m_steps = std::move(steps);
+    rebuild();
+    endResetModel();
+}
+
+void StepsModel::clear() {
+    beginResetModel();
+    m_steps.clear();
+    m_passItems.clear();
+    m_root = std::make_unique<Item>();
+    endResetModel();
+}
+
+void StepsModel::rebuild() {
+    m_root = std::make_unique<Item>();
+    m_passItems.assign(m_steps.size(), nullptr);
+    m_root->add(Kind::Opened);
+    Item* stage = nullptr;
+    for (size_t i = 0; i < m_steps.size();) {
+        const QString name = QString::fromStdString(m_steps[i].stage);
+        if (!stage || stage->stage != name) {
+            stage = m_root->add(Kind::Stage);
+            stage->stage = name;
+        }
+        size_t end = i;
+        while (end < m_steps.size() && m_steps[end].stage == m_steps[i].stage && m_steps[end].state == StepState::Unchanged) ++end;
+        // A single unchanged pass takes no more room than a row that says so.
+        Item* above = stage;
+        if (end - i >= 2)
+            above = stage->add(Kind::Fold);
+        else
+            end = i + 1;
+        for (; i < end; ++i) {
+            Item* pass = above->add(Kind::Pass);
+            pass->step = static_cast<int>(i);
+            m_passItems[i] = pass;
+        }
+    }
+}
+
+void StepsModel::setRewrites(int step, std::vector<RewriteInfo> rewrites) {
+    if (step < 0 || step >= static_cast<int>(m_passItems.size())) return;
+    Item* pass = m_passItems[static_cast<size_t>(step)];
+    const QModelIndex at = indexOf(pass);
+    if (!pass->children.empty()) {
+        beginRemoveRows(at, 0, static_cast<int>(pass->children.size()) - 1);
+        pass->children.clear();
+        endRemoveRows();
+    }
+    pass->fetched = true;
+    if (rewrites.empty()) return;
+    beginInsertRows(at, 0, static_cast<int>(rewrites.size()) - 1);
+    for (RewriteInfo& rewrite : rewrites) {
+        Item* child = pass->add(Kind::Rewrite);
+        child->step = step;
+        child->rewrite = std::move(rewrite);
+    }
+    endInsertRows();
+}
+
+void StepsModel::setMarks(std::optional<Place> a, std::optional<Place> b) {
+    m_markA = a;
+    m_markB = b;
+    // Marks may stand on rows of any depth; names are repainted all the way down.
+    const auto touch = [&](auto&& self, const Item& item) -> void {
+        if (item.children.empty()) return;
+        const QModelIndex above = &item == m_root.get() ? QModelIndex() : indexOf(&item);
+        emit dataChanged(index(0, Name, above), index(static_cast<int>(item.children.size()) - 1, Name, above), {Qt::DisplayRole, Qt::FontRole});
+        for (const auto& child : item.children) self(self, *child);
+    };
+    touch(touch, *m_root);
+}
+
+StepsModel::Item* StepsModel::itemOf(const QModelIndex& at) const {
+    return at.isValid() ? static_cast<Item*>(at.internalPointer()) : m_root.get();
+}
+
+QModelIndex StepsModel::indexOf(const Item* item, int column) const {
+    return item == m_root.get() ? QModelIndex() : createIndex(item->row, column, item);
+}
+
+const StepInfo* StepsModel::stepOf(const Item& item) const {
+    return item.kind == Kind::Pass ? &m_steps[static_cast<size_t>(item.step)] : nullptr;
+}
+
+std::optional<Place> StepsModel::placeOf(const QModelIndex& at) const {
+    if (!at.isValid()) return {};
+    const Item& item = *itemOf(at);
+    switch (item.kind) {
+        case Kind::Opened: return Place{m_run, -1, -1};
+        case Kind::Pass: return Place{m_run, item.step, -1};
+        case Kind::Rewrite: return Place{m_run, item.step, item.row + 1};
+        default: return {};
+    }
+}
+
+QModelIndex StepsModel::indexOf(const Place& place) const {
+    if (place.run != m_run || m_root->children.empty()) return {};
+    if (place.step < 0) return index(0, 0);
+    if (place.step >= static_cast<int>(m_passItems.size())) return {};
+    const Item* pass = m_passItems[static_cast<size_t>(place.step)];
+    const int rewrite = place.rewrites - 1;
+    if (rewrite >= 0 && rewrite < static_cast<int>(pass->children.size())) return indexOf(pass->children[static_cast<size_t>(rewrite)].get());
+    return indexOf(pass);
+}
+
+int StepsModel::nextStep(int step, bool forward, bool onlyChanged) const {
+    const int count = static_cast<int>(m_steps.size());
+    for (int at = forward ? step + 1 : step - 1; at >= 0 && at < count; at += forward ? 1 : -1) {
+        const StepState state = m_steps[static_cast<size_t>(at)].state;
+        if (!onlyChanged || state == StepState::Changed || state == StepState::Failed) return at;
+    }
+    // Going back from the first change ends at the graph as it was opened.
+    return forward ? step : -1;
+}
+
+QModelIndex StepsModel::index(int row, int column, const QModelIndex& parent) const {
+    if (!hasIndex(row, column, parent)) return {};
+    return createIndex(row, column, itemOf(parent)->children[static_cast<size_t>(row)].get());
+}
+
+QModelIndex StepsModel::parent(const QModelIndex& at) const {
+    if (!at.isValid()) return {};
+    return indexOf(itemOf(at)->parent);
+}
+
+int StepsModel::rowCount(const QModelIndex& parent) const {
+    return parent.column() > 0 ? 0 : static_cast<int>(itemOf(parent)->children.size());
+}
+int StepsModel::columnCount(const QModelIndex&) const { return ColumnCount; }
+
+bool StepsModel::hasChildren(const QModelIndex& parent) const { return parent.column() <= 0 && (rowCount(parent) > 0 || canFetchMore(parent)); }
+
+bool StepsModel::canFetchMore(const QModelIndex& parent) const {
+    if (!parent.isValid() || parent.column() > 0) return false;
+    const Item& item = *itemOf(parent);
+    const StepInfo* step = stepOf(item);
+    return step && step->rewrites > 0 && !item.fetched;
+}
+
+void StepsModel::fetchMore(const QModelIndex& parent) {
+    if (!canFetchMore(parent)) return;
+    itemOf(parent)->fetched = true;
+    emit rewritesWanted(m_run, itemOf(parent)->step);
+}
+
+bool StepsModel::placeMatches(const Item& item, const std::optional<Place>& mark) const { return mark && placeOf(indexOf(&item)) == mark; }
+
+QString StepsModel::nameText(const Item& item) const {
+    QString marks;
+    if (placeMatches(item, m_markA)) marks += tr(" [A]");
+    if (placeMatches(item, m_markB)) marks += tr(" [B]");
+    switch (item.kind) {
+        case Kind::Opened: return tr("As opened") + marks;
+        case Kind::Stage: return item.stage;
+        case Kind::Fold: return tr("%n pass(es) without change", nullptr, static_cast<int>(item.children.size()));
+        case Kind::Pass: return QString::fromStdString(stepOf(item)->name) + marks;
+        case Kind::Rewrite: {
+            const QString node = QString::fromStdString(item.rewrite.node);
+            return QStringLiteral("%1  %2%3%4").arg(item.row + 1).arg(QString::fromStdString(item.rewrite.rule), node.isEmpty() ? QString() : tr(" at ") + node, marks);
+        }
+    }
+    return {};
+}
+
+QString StepsModel::changesText(const Item& item) const {
+    if (item.kind == Kind::Stage) {
+        int changed = 0, failed = 0;
+        for (const StepInfo& step : m_steps)
+            if (QString::fromStdString(step.stage) == item.stage) {
+                changed += step.state == StepState::Changed;
+                failed += step.state == StepState::Failed;
+            }
+        if (failed) return tr("%1 failed").arg(failed);
+        return changed ? tr("%1 changed").arg(changed) : QString();
+    }
+    const StepInfo* step = stepOf(item);
+    if (!step) return {};
+    switch (step->state) {
+        case StepState::Failed: return tr("✗ failed");
+        case StepState::Disabled: return tr("off");
+        case StepState::Unchanged: return QStringLiteral("·");
+        case StepState::Changed: break;
+    }
+    const QString counts = changeCounts(step->added, step->removed, step->edited);
+    return counts.isEmpty() ? tr("rewired") : counts;
+}
+
+QString StepsModel::toolTip(const Item& item) const {
+    if (item.kind == Kind::Rewrite) return QString::fromStdString(item.rewrite.why);
+    const StepInfo* step = stepOf(item);
+    if (!step) return {};
+    QStringList lines = {QString::fromStdString(step->summary)};
+    if (step->rewrites) lines << tr("%n rewrite(s)", nullptr, step->rewrites);
+    if (!step->error.empty()) lines << QString::fromStdString(step->error);
+    lines.removeAll(QString());
+    return lines.join('\n');
+}
+
+QVariant StepsModel::data(const QModelIndex& at, int role) const {
+    if (!at.isValid()) return {};
+    const Item& item = *itemOf(at);
+    const StepInfo* step = stepOf(item);
+    switch (role) {
+        case Qt::DisplayRole:
+            if (at.column() == Name) return nameText(item);
+            if (at.column() == Changes) return changesText(item);
+            if (!step) return {};
+            if (at.column() == Nodes)
+                return step->nodesBefore == step->nodesAfter ? QString::number(step->nodesAfter)
+                                                             : QStringLiteral("%1 → %2").arg(step->nodesBefore).arg(step->nodesAfter);
+            return step->state == StepState::Disabled ? QString() : durationText(step->milliseconds);
+        case Qt::CheckStateRole:
+            if (at.column() != Name || !step) return {};
+            return step->state == StepState::Disabled ? Qt::Unchecked : Qt::Checked;
+        case Qt::TextAlignmentRole:
+            return at.column() >= Nodes ? QVariant(Qt::AlignRight | Qt::AlignVCenter) : QVariant();
+        case Qt::FontRole: {
+            QFont font;
+            font.setBold(item.kind == Kind::Stage || (step && (step->state == StepState::Changed || step->state == StepState::Failed) && at.column() == Name));
+            font.setItalic(item.kind == Kind::Fold);
+            return font;
+        }
+        case Qt::ForegroundRole:
+            if (step && step->state == StepState::Failed) return QBrush(QGuiApplication::palette().color(QPalette::Base).lightness() < 128 ? QColor("#ff8a90") : QColor("#b3151d"));
+            if (item.kind == Kind::Fold || (step && step->state != StepState::Changed)) return QGuiApplication::palette().brush(QPalette::PlaceholderText);
+            return {};
+        case Qt::ToolTipRole: return toolTip(item);
+        case Qt::AccessibleTextRole: return at.column() == Name ? lineOf(at) : QVariant();
+        case KindRole: return static_cast<int>(item.kind);
+        case StepRole: return item.step;
+        case RewriteRole: return item.kind == Kind::Rewrite ? item.row : -1;
+        case StateRole: return step ? QVariant(static_cast<int>(step->state)) : QVariant();
+        default: return {};
+    }
+}
+
+QString StepsModel::lineOf(const QModelIndex& at) const {
+    QStringList parts;
+    for (int column = 0; column < ColumnCount; ++column) {
+        const QString text = at.siblingAtColumn(column).data().toString();
+        if (!text.isEmpty()) parts << text;
+    }
+    return parts.join(QStringLiteral("\t"));
+}
+
+Qt::ItemFlags StepsModel::flags(const QModelIndex& at) const {
+    if (!at.isValid()) return Qt::NoItemFlags;
+    Qt::ItemFlags flags = Qt::ItemIsEnabled | Qt::ItemIsSelectable;
+    if (at.column() == Name && stepOf(*itemOf(at))) flags |= Qt::ItemIsUserCheckable;
+    return flags;
+}
+
+bool StepsModel::setData(const QModelIndex& at, const QVariant& value, int role) {
+    const StepInfo* step = at.isValid() && role == Qt::CheckStateRole ? stepOf(*itemOf(at)) : nullptr;
+    if (!step) return false;
+    const bool enabled = value.toInt() == Qt::Checked;
+    if (enabled == (step->state != StepState::Disabled)) return false;
+    emit passToggled(QString::fromStdString(step->name), enabled);
+    return false;
+}
+
+QVariant StepsModel::headerData(int section, Qt::Orientation orientation, int role) const {
+    if (orientation != Qt::Horizontal || role != Qt::DisplayRole) return {};
+    const QString names[] = {tr("Step"), tr("Changes"), tr("Nodes"), tr("Time")};
+    return section >= 0 && section < ColumnCount ? names[section] : QVariant();
+}
+
+QString changeCounts(int added, int removed, int edited) {
+    QStringList parts;
+    if (added) parts << QStringLiteral("+%1").arg(added);
+    if (removed) parts << QStringLiteral("−%1").arg(removed);
+    if (edited) parts << QStringLiteral("~%1").arg(edited);
+    return parts.join(' ');
+}
+
+QString durationText(double milliseconds) {
+    if (milliseconds >= 1000) return QStringLiteral("%1 s").arg(milliseconds / 1000, 0, 'f', 1);
+    if (milliseconds >= 10) return QStringLiteral("%1 ms").arg(milliseconds, 0, 'f', 0);
+    return QStringLiteral("%1 ms").arg(milliseconds, 0, 'f', 1);
+}
+
+}  // namespace cutaway::ui
