@@ -116,6 +116,25 @@ Result<ValueType> inferBroadcastFloat(const InferContext& c) {
 Result<ValueType> inferPredicate(const InferContext& c) {
     return inferElementwise(c, [](DType) { return DType::Bool; });
 }
+
+namespace {
+Result<ValueType> refuseComplex(const InferContext& c, Result<ValueType> (*rule)(const InferContext&)) {
+    CT_TRY(const std::vector<Operand> operands, tensorOperands(c));
+    for (const Operand& operand : operands)
+        if (isComplex(operand.type.dtype))
+            return unsupported(c.op().name() + ": no complex kernel", {}, {"compute real and imaginary parts separately (view_as_real)"});
+    return rule(c);
+}
+}  // namespace
+Result<ValueType> inferRealBroadcast(const InferContext& c) { return refuseComplex(c, inferBroadcast); }
+Result<ValueType> inferRealFloat(const InferContext& c) { return refuseComplex(c, inferBroadcastFloat); }
+Result<ValueType> inferRealPredicate(const InferContext& c) { return refuseComplex(c, inferPredicate); }
+Result<ValueType> inferFloatLikeFirst(const InferContext& c) {
+    CT_TRY(const Operand first, c.operand(0));
+    if (!isFloating(first.type.dtype))
+        return c.fail("needs a floating-point tensor, not " + std::string(info(first.type.dtype).torchName));
+    return inferLikeFirst(c);
+}
 Result<ValueType> inferLikeFirst(const InferContext& c) {
     CT_TRY(const Operand first, c.operand(0));
     CT_TRY(TensorType type, elementwiseType(c, std::span(&first, 1), first.type.dtype));

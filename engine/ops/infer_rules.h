@@ -11,6 +11,12 @@ Result<ValueType> inferBroadcast(const InferContext& c);
 Result<ValueType> inferBroadcastFloat(const InferContext& c);
 /// The same with a bool result (eq, lt, isnan).
 Result<ValueType> inferPredicate(const InferContext& c);
+// The same three for ops without complex kernels; they refuse complex operands.
+Result<ValueType> inferRealBroadcast(const InferContext& c);
+Result<ValueType> inferRealFloat(const InferContext& c);
+Result<ValueType> inferRealPredicate(const InferContext& c);
+/// inferLikeFirst for floats only; other dtypes are refused as PyTorch refuses them.
+Result<ValueType> inferFloatLikeFirst(const InferContext& c);
 /// Same type as operand 0, layout of an elementwise result.
 Result<ValueType> inferLikeFirst(const InferContext& c);
 

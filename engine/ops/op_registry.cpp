@@ -38,8 +38,9 @@ class OpRegistry {
   private:
     OpRegistry() {
         const std::span<const OpDef> families[] = {
-            pointwiseOps(), activationOps(), createOps(), viewOps(), permuteOps(), sliceOps(), reduceOps(), normOps(), gemmOps(), convOps(),
-            poolOps(), gatherOps(), randomOps(), attentionOps(), mutatingOps(), symbolicOps()};
+            pointwiseOps(), pointwiseUnaryOps(), compareOps(), castOps(), activationOps(), activationBackwardOps(),
+            createOps(), viewOps(), permuteOps(), sliceOps(), reduceOps(), sortOps(), softmaxOps(), normOps(), lossOps(),
+            gemmOps(), convOps(), poolOps(), gatherOps(), randomOps(), attentionOps(), mutatingOps(), symbolicOps()};
         for (const auto& family : families)
             for (const OpDef& def : family) add(def);
         const size_t rows = m_ops.size();

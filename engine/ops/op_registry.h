@@ -19,13 +19,20 @@ std::span<const Op* const> allOps();
 
 // The family tables, one per file of this folder.
 std::span<const OpDef> pointwiseOps();
+std::span<const OpDef> pointwiseUnaryOps();
+std::span<const OpDef> compareOps();
+std::span<const OpDef> castOps();
 std::span<const OpDef> activationOps();
+std::span<const OpDef> activationBackwardOps();
 std::span<const OpDef> createOps();
 std::span<const OpDef> viewOps();
 std::span<const OpDef> permuteOps();
 std::span<const OpDef> sliceOps();
 std::span<const OpDef> reduceOps();
+std::span<const OpDef> sortOps();
+std::span<const OpDef> softmaxOps();
 std::span<const OpDef> normOps();
+std::span<const OpDef> lossOps();
 std::span<const OpDef> gemmOps();
 std::span<const OpDef> convOps();
 std::span<const OpDef> poolOps();

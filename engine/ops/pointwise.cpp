@@ -1,5 +1,8 @@
-// Elementwise operators: arithmetic, comparison, selection, casts.
+// Elementwise operators of two or three tensors: arithmetic and selection. Unary ones stand in pointwise_unary.cpp,
+// comparisons in compare.cpp, casts in cast.cpp.
+#include "engine/ops/arithmetic.h"
 #include "engine/ops/build.h"
+#include "engine/ops/expanded.h"
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/kernels.h"
 #include "engine/ops/lower.h"
@@ -8,12 +11,16 @@
 namespace cutaway {
 namespace {
 
+constexpr Tag kTags = Tag::Pointwise | Tag::Inplace;
+
 /// Pairs that broadcast, promote and stride in every way that matters to a binary elementwise op.
 constexpr std::string_view kBinarySamples = R"(
 f32[2, 3], f32[2, 3]
 f32[2, 3], f32[3]
 f32[4, 1], f32[1, 5]
 f32[2, 3][1, 2], f32[2, 3]
+f32[2, 3][1, 2], f32[2, 3][1, 2]
+f32[2, 3, 2, 2][12, 1, 6, 3], f32[1, 3, 1, 1]
 f32[], f32[3]
 f32[0, 3], f32[3]
 f64[3], f32[3]
@@ -27,19 +34,397 @@ f32[2, 3], 2
 i64[3], 2
 i64[3], 2.5
 )";
+constexpr std::string_view kDivideSamples = R"(
+f32[2, 3], f32[2, 3]>0
+f32[2, 3], f32[3]>0
+f32[4, 1], f32[1, 5]>0
+f32[2, 3][1, 2], f32[2, 3]>0
+f32[], f32[3]>0
+f32[0, 3], f32[3]>0
+f64[3], f32[3]>0
+bf16[2, 3], bf16[3]>0
+i64[4], i32[4]>0
+i32[3], f32[3]>0
+f32[2, 3], 2
+i64[3], 3
+f32[3], f32[3]
+)";
+constexpr std::string_view kScalarSamples = R"(
+f32[2, 3], 2.5
+f64[2, 3][1, 2], 3
+bf16[4], 0.5
+i64[4], 2
+i32[3], 2.5
+f32[0, 2], 1
+)";
+constexpr std::string_view kExtremeSamples = R"(
+f32[2, 3], f32[2, 3]
+f32[2, 3], f32[3]
+f64[2, 3][1, 2], f64[2, 3]
+bf16[4], bf16[]
+i64[4], i32[4]
+b8[3], b8[3]
+)";
+
+/// a + alpha * b in the compute type.
+template <int sign>
+EvalResult sumScaled(const EvalContext& c) {
+    const Scalar alpha = c.number("alpha");
+    return zipComplex(c, [alpha](auto a, auto b) {
+        const auto term = wrapMul(b, scalarAs<decltype(b)>(alpha));
+        return sign > 0 ? wrapAdd(a, term) : wrapSub(a, term);
+    });
+}
+template <ExprKind kind>
+Expr lowerSumScaled(LowerContext& c) {
+    const Expr a = c.load(0), b = c.load(1);
+    const auto alpha = c.scalar("alpha");
+    const Expr term = alpha && toDouble(*alpha) == 1 ? b : b * c.numberAt("alpha", b->dtype);
+    return Expr::make(kind, {a, term}, a->dtype);
+}
+/// alpha * x, or x when alpha is 1.
+Value timesAlpha(Derivation& d, const Value& x) {
+    const auto alpha = d.scalar("alpha");
+    if (!alpha || toDouble(*alpha) == 1) return x;
+    return d.call("aten.mul.Scalar", {x, *alpha});
+}
+/// PyTorch refuses to subtract truth values.
+Result<ValueType> inferSubtract(const InferContext& c) {
+    CT_TRY(const Operand a, c.operand(0));
+    CT_TRY(const Operand b, c.operand(1));
+    if (a.type.dtype == DType::Bool && b.type.dtype == DType::Bool && !(a.literal || b.literal))
+        return c.fail("does not subtract bool; use logical_xor or bitwise_xor");
+    return inferBroadcast(c);
+}
+void deriveSubtract(Derivation& d) {
+    if (d.needs(1)) d.input(1) = timesAlpha(d, -d.dy());
+    d.input(0) = d.dy();
+}
+
+Expr lowerDivide(LowerContext& c) { return c.load(0) / c.load(1); }
+EvalResult divide(const EvalContext& c) {
+    Tensor out = c.result();
+    withComplex(c.resultType().dtype, [&](auto tag) {
+        elementwise<decltype(tag), 2>(out, {c.in(size_t{0}), c.in(1)}, [](auto a, auto b) {
+            if constexpr (std::is_integral_v<decltype(a)>) return a;  // not reached: the result is floating
+            else return a / b;
+        });
+    });
+    return out;
+}
+
+Result<ValueType> inferRoundedDivision(const InferContext& c) {
+    const std::string mode = c.text("rounding_mode");
+    if (c.has("rounding_mode") && mode != "floor" && mode != "trunc")
+        return c.fail("rounding_mode is None, 'floor' or 'trunc', not '" + mode + "'");
+    return c.has("rounding_mode") ? inferRealBroadcast(c) : inferBroadcastFloat(c);
+}
+EvalResult roundedDivision(const EvalContext& c) {
+    if (!c.has("rounding_mode")) return divide(c);
+    const bool floor = c.text("rounding_mode") == "floor";
+    if (isIntegral(c.resultType().dtype, true)) {
+        const Tensor divisor = c.in(1);
+        for (int64_t i = 0, n = c.result().numel() == 0 ? 0 : divisor.numel(); i < n; ++i)
+            if (toInt(divisor.item(i)) == 0) return c.fail("integer division by zero");
+    }
+    return zip(c, [floor](auto a, auto b) { return floor ? floorDivide(a, b) : truncDivide(a, b); });
+}
+void deriveRoundedDivision(Derivation& d) {
+    if (d.has("rounding_mode")) {
+        if (d.needs(1)) d.input(1) = unary("aten.zeros_like.default", d.dy());
+        d.input(0) = unary("aten.zeros_like.default", d.dy());
+        return;
+    }
+    if (d.needs(1)) d.input(1) = -d.dy() * ((d.in(size_t{0}) / d.any(1)) / d.any(1));
+    d.input(0) = d.dy() / d.any(1);
+}
+EvalResult modulo(const EvalContext& c, bool python) {
+    if (isIntegral(c.resultType().dtype, true)) {
+        const Tensor divisor = c.in(1);
+        for (int64_t i = 0, n = c.result().numel() == 0 ? 0 : divisor.numel(); i < n; ++i)
+            if (toInt(divisor.item(i)) == 0) return c.fail("integer modulo by zero");
+    }
+    return zip(c, [python](auto a, auto b) { return python ? remainderOf(a, b) : fmodOf(a, b); });
+}
+Expr lowerFmod(LowerContext& c) {
+    const Expr a = c.load(0), b = c.load(1);
+    if (!isFloating(a->dtype)) return {};  // no integer remainder that truncates
+    return Expr::call("fmod", {a, b}, a->dtype);
+}
+Expr lowerRemainder(LowerContext& c) {
+    const Expr a = c.load(0), b = c.load(1);
+    return Expr::make(ExprKind::Mod, {a, b}, a->dtype);
+}
+
+/// Ties split the gradient in half; the loser gets none.
+void deriveExtreme(Derivation& d, std::string_view otherLoses, std::string_view selfLoses) {
+    auto share = [&](std::string_view loses) {
+        const Value half = d.call("aten.div.Scalar", {d.dy(), 2});
+        const Value tied = d.call("aten.eq.Tensor", {d.arg(0), d.arg(1)});
+        const Value split = where(tied, half, d.dy());
+        const Value lost = d.call(loses, {d.arg(0), d.arg(1)});
+        return d.call("aten.masked_fill.Scalar", {split, lost, 0});
+    };
+    if (d.needs(1)) d.input(1) = share(otherLoses);
+    if (d.needs(0)) d.input(0) = share(selfLoses);
+}
+
+template <ExprKind kind>
+Expr lowerExtreme(LowerContext& c) {
+    const Expr a = c.load(0);
+    return Expr::make(kind, {a, c.load(1)}, a->dtype);
+}
+
+Value zeroTensor(Derivation& d, const Value& like) {
+    return d.call("aten.scalar_tensor.default", {0}, {{"dtype", like.dtype()}, {"layout", Layout::Strided}, {"device", like.type().device}});
+}
+
+Result<ValueType> inferWhere(const InferContext& c) {
+    CT_TRY(const Operand condition, c.operand(0));
+    if (condition.type.dtype != DType::Bool && condition.type.dtype != DType::U8)
+        return c.fail("the condition is " + std::string(info(condition.type.dtype).torchName) + ", not bool");
+    CT_TRY(Operand yes, c.operand(1));
+    CT_TRY(Operand no, c.operand(2));
+    const Operand values[] = {yes, no};
+    const Operand all[] = {condition, yes, no};
+    CT_TRY(TensorType type, elementwiseType(c, all, resultType(values)));
+    return ValueType(std::move(type));
+}
+EvalResult evalWhere(const EvalContext& c) {
+    Tensor out = c.result();
+    withComplex(c.resultType().dtype, [&](auto tag) {
+        using T = decltype(tag);
+        elementwise<T, 3>(out, {c.in(size_t{0}), c.in(1), c.in(2)}, [](T condition, T yes, T no) { return condition != T(0) ? yes : no; });
+    });
+    return out;
+}
+Expr lowerWhere(LowerContext& c) {
+    Expr condition = c.loadOwn(0);
+    if (condition->dtype != DType::Bool) condition = compare(ExprKind::Ne, condition, constantLike(condition, 0));
+    return Expr::where(condition, c.load(1), c.load(2));
+}
+/// A number where aten.where.self wants a tensor: 0-d of the dtype that the other branch promotes it to.
+Value branchTensor(Decomposition& d, size_t position, DType dtype, Device device) {
+    return d.call("aten.scalar_tensor.default", {d.arg(position)}, {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", device}});
+}
+Values whereWithNumbers(Decomposition& d) {
+    auto yes = d.operand(1), no = d.operand(2), condition = d.operand(0);
+    if (!yes || !no || !condition) {
+        d.builder().fail(!yes ? yes.error() : !no ? no.error() : condition.error());
+        return Value();
+    }
+    const Operand operands[] = {*yes, *no};
+    const DType dtype = resultType(operands);
+    const Device device = condition->type.device;
+    const Value second = no->literal ? branchTensor(d, 2, dtype, device) : d.in(2);
+    const Value first = yes->literal ? branchTensor(d, 1, dtype, device) : d.in(1);
+    return where(d.in(size_t{0}), first, second);
+}
+
+Result<ValueType> inferThree(const InferContext& c) {
+    std::vector<Operand> operands;
+    for (size_t i = 0; i < 3; ++i) {
+        CT_TRY(Operand one, c.operand(i));
+        if (isComplex(one.type.dtype)) return unsupported(c.op().name() + ": no complex kernel");
+        operands.push_back(std::move(one));
+    }
+    CT_TRY(TensorType type, elementwiseType(c, operands, resultType(operands)));
+    return ValueType(std::move(type));
+}
 
 constexpr OpDef kOps[] = {
-    // Elementwise product with broadcasting. Integers wrap; NaN and infinity follow IEEE; bool is "and".
-    {.schema = "aten.mul.Tensor(Tensor self, Tensor other) -> Tensor",
-     .tags = Tag::Pointwise | Tag::Commutative | Tag::Inplace,
-     .infer = inferBroadcast,
-     .eval = [](const EvalContext& c) { return zipComplex(c, [](auto a, auto b) { return a * b; }); },
+    // self + alpha * other with broadcasting. Integers wrap; bool is "or".
+    {.schema = "aten.add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", .tags = kTags | Tag::Commutative,
+     .infer = inferBroadcast, .eval = sumScaled<1>,
      .derive = [](Derivation& d) {
-         d.input(0) = d.dy() * d.any(1);
-         if (d.needs(1)) d.input(1) = d.dy() * d.any(0);
+         if (d.needs(1)) d.input(1) = timesAlpha(d, d.dy());
+         d.input(0) = d.dy();
      },
-     .lower = [](LowerContext& c) { return c.load(0) * c.load(1); },
+     .lower = lowerSumScaled<ExprKind::Add>,
+     .samples = R"(
+f32[2, 3], f32[2, 3]
+f32[2, 3], f32[3]
+f32[4, 1], f32[1, 5]
+f32[2, 3][1, 2], f32[2, 3]
+f32[2, 3, 2, 2][12, 1, 6, 3], f32[1, 3, 1, 1]
+f32[2, 3, 2, 2][12, 1, 6, 3], f32[2, 3, 2, 2]
+f32[], f32[3]
+f32[0, 3], f32[3]
+f64[3], f32[3]
+bf16[2, 3], bf16[3]
+i64[4], i32[4]
+u8[4], i8[4]
+b8[4], b8[4]
+f32[2, 3], 2
+i64[3], 2.5
+f32[2, 3], f32[3], alpha = 2
+i64[3], i64[3], alpha = 3
+f32[3, 1, 2][2, 2, 1], f32[3, 4, 2]
+)"},
+    {.schema = "aten.add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", .tags = kTags,
+     .infer = inferBroadcast, .eval = sumScaled<1>,
+     .derive = [](Derivation& d) { d.input(0) = d.dy(); },
+     .lower = lowerSumScaled<ExprKind::Add>, .samples = kScalarSamples},
+    // self - alpha * other. bool is refused.
+    {.schema = "aten.sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", .tags = kTags,
+     .infer = inferSubtract, .eval = sumScaled<-1>, .derive = deriveSubtract, .lower = lowerSumScaled<ExprKind::Sub>,
+     .samples = R"(
+f32[2, 3], f32[2, 3]
+f32[4, 1], f32[1, 5]
+f32[2, 3][1, 2], f32[2, 3]
+f64[3], f32[3]
+bf16[2, 3], bf16[3]
+i64[4], i32[4]
+u8[4], u8[4]
+b8[4], i64[4]
+f32[2, 3], 2
+1, f32[2, 3]
+f32[2, 3], f32[3], alpha = 2
+)"},
+    {.schema = "aten.sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", .tags = kTags,
+     .infer = inferSubtract, .eval = sumScaled<-1>,
+     .derive = [](Derivation& d) { d.input(0) = d.dy(); },
+     .lower = lowerSumScaled<ExprKind::Sub>, .samples = kScalarSamples},
+    // other - alpha * self.
+    {.schema = "aten.rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", .tags = Tag::Pointwise,
+     .infer = inferSubtract, .eval = evalExpanded, .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) -> Values {
+         const Value self = d.in(size_t{0});
+         const auto alpha = d.scalar("alpha");
+         if (alpha && toDouble(*alpha) != 1) return d.call("aten.sub.Tensor", {d.arg(1), self}, {{"alpha", *alpha}});
+         return d.call("aten.sub.Tensor", {d.arg(1), self});
+     },
+     .derive = [](Derivation& d) { d.input(0) = timesAlpha(d, -d.dy()); },
+     .samples = kScalarSamples},
+    // Elementwise product with broadcasting. Integers wrap; NaN and infinity follow IEEE; bool is "and".
+    {.schema = "aten.mul.Tensor(Tensor self, Tensor other) -> Tensor", .tags = kTags | Tag::Commutative,
+     .infer = inferBroadcast,
+     .eval = [](const EvalContext& c) { return zipComplex(c, [](auto a, auto b) { return wrapMul(a, b); }); },
+     .derive = [](Derivation& d) {
+         if (d.needs(1)) d.input(1) = d.dy() * d.any(0);
+         if (d.needs(0)) d.input(0) = d.dy() * d.any(1);
+     },
+     .lower = [](LowerContext& c) {
+         return c.load(0) * c.load(1);
+     },
      .samples = kBinarySamples},
+    {.schema = "aten.mul.Scalar(Tensor self, Scalar other) -> Tensor", .tags = kTags, .infer = inferBroadcast,
+     .eval = [](const EvalContext& c) { return zipComplex(c, [](auto a, auto b) { return wrapMul(a, b); }); },
+     .derive = [](Derivation& d) { d.input(0) = d.call("aten.mul.Scalar", {d.dy(), d.arg(1)}); },
+     .lower = [](LowerContext& c) { return c.load(0) * c.load(1); },
+     .samples = kScalarSamples},
+    // True division: integers become floats. IEEE at zero.
+    {.schema = "aten.div.Tensor(Tensor self, Tensor other) -> Tensor", .tags = kTags, .infer = inferBroadcastFloat, .eval = divide,
+     .derive = [](Derivation& d) {
+         if (d.needs(1)) {
+             const Value ratio = d.call("aten.div.Tensor", {d.call("aten.div.Tensor", {d.arg(0), d.arg(1)}), d.arg(1)});
+             d.input(1) = -d.dy() * ratio;
+         }
+         if (d.needs(0)) d.input(0) = d.dy() / d.any(1);
+     },
+     .lower = lowerDivide, .samples = kDivideSamples},
+    {.schema = "aten.div.Scalar(Tensor self, Scalar other) -> Tensor", .tags = kTags, .infer = inferBroadcastFloat, .eval = divide,
+     .derive = [](Derivation& d) { d.input(0) = d.call("aten.div.Scalar", {d.dy(), d.arg(1)}); },
+     .lower = lowerDivide, .samples = kScalarSamples},
+    // Division rounded down or towards zero; integers stay integers, and dividing them by zero is an error.
+    {.schema = "aten.div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", .tags = kTags,
+     .infer = inferRoundedDivision, .eval = roundedDivision, .derive = deriveRoundedDivision,
+     .samples = R"(
+f32[2, 3], f32[3]>0, rounding_mode = 'floor'
+f32[4], f32[4], rounding_mode = 'trunc'
+f32[4], f32[4]>0, rounding_mode = None
+i64[6], i64[6]>0, rounding_mode = 'floor'
+i64[6], 3, rounding_mode = 'trunc'
+i32[6], 4, rounding_mode = 'floor'
+bf16[4], bf16[4]>0, rounding_mode = 'floor'
+i64[4], i64[4]>0, rounding_mode = None
+)"},
+    {.schema = "aten.div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor", .tags = kTags,
+     .infer = inferRoundedDivision, .eval = roundedDivision, .derive = deriveRoundedDivision,
+     .samples = "f32[5], 0.75, rounding_mode = 'floor'\ni64[5], 3, rounding_mode = 'floor'\ni64[5], 3, rounding_mode = 'trunc'"},
+    {.schema = "aten.floor_divide.default(Tensor self, Tensor other) -> Tensor", .tags = kTags, .infer = inferRealBroadcast,
+     .eval = evalExpanded, .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) -> Values {
+         return d.call("aten.div.Tensor_mode", {d.arg(0), d.arg(1)}, {{"rounding_mode", "floor"}});
+     },
+     .samples = "f32[2, 3], f32[3]>0\ni64[6], i64[6]>0\ni64[6], 4"},
+    // Python's remainder: the sign of the divisor. Integer modulo by zero is an error.
+    {.schema = "aten.remainder.Scalar(Tensor self, Scalar other) -> Tensor", .tags = kTags, .infer = inferRealBroadcast,
+     .eval = [](const EvalContext& c) { return modulo(c, true); },
+     .derive = [](Derivation& d) { d.input(0) = d.dy(); },
+     .lower = lowerRemainder, .samples = "f32[6], 1.5\ni64[6], 3\ni64[6], -3\nf64[2, 3][1, 2], 2\nbf16[4], 2"},
+    {.schema = "aten.remainder.Tensor(Tensor self, Tensor other) -> Tensor", .tags = kTags, .infer = inferRealBroadcast,
+     .eval = [](const EvalContext& c) { return modulo(c, true); },
+     .derive = [](Derivation& d) {
+         if (d.needs(1)) d.input(1) = -d.dy() * d.call("aten.div.Tensor_mode", {d.arg(0), d.arg(1)}, {{"rounding_mode", "floor"}});
+         d.input(0) = d.dy();
+     },
+     .lower = lowerRemainder, .samples = "f32[2, 3], f32[3]>0\nf32[6], f32[6]\ni64[6], i64[6]>0"},
+    // C's remainder: the sign of the dividend.
+    {.schema = "aten.fmod.Scalar(Tensor self, Scalar other) -> Tensor", .tags = kTags, .infer = inferRealBroadcast,
+     .eval = [](const EvalContext& c) { return modulo(c, false); },
+     .derive = [](Derivation& d) { d.input(0) = d.dy(); },
+     .lower = lowerFmod, .samples = "f32[6], 1.5\ni64[6], 3\nf64[2, 3][1, 2], 2"},
+    {.schema = "aten.fmod.Tensor(Tensor self, Tensor other) -> Tensor", .tags = kTags, .infer = inferRealBroadcast,
+     .eval = [](const EvalContext& c) { return modulo(c, false); },
+     .derive = [](Derivation& d) {
+         if (d.needs(1)) d.input(1) = -d.dy() * d.call("aten.div.Tensor_mode", {d.arg(0), d.arg(1)}, {{"rounding_mode", "trunc"}});
+         d.input(0) = d.dy();
+     },
+     .lower = lowerFmod, .samples = "f32[2, 3], f32[3]>0\nf32[6], f32[6]\ni64[6], i64[6]>0"},
+    // The larger element; NaN wins.
+    {.schema = "aten.maximum.default(Tensor self, Tensor other) -> Tensor", .tags = Tag::Pointwise | Tag::Commutative,
+     .infer = inferRealBroadcast,
+     .eval = [](const EvalContext& c) { return zip(c, [](auto a, auto b) { return maximumOf(a, b); }); },
+     .derive = [](Derivation& d) { deriveExtreme(d, "aten.gt.Tensor", "aten.lt.Tensor"); },
+     .lower = lowerExtreme<ExprKind::Max>, .samples = kExtremeSamples},
+    {.schema = "aten.minimum.default(Tensor self, Tensor other) -> Tensor", .tags = Tag::Pointwise | Tag::Commutative,
+     .infer = inferRealBroadcast,
+     .eval = [](const EvalContext& c) { return zip(c, [](auto a, auto b) { return minimumOf(a, b); }); },
+     .derive = [](Derivation& d) { deriveExtreme(d, "aten.lt.Tensor", "aten.gt.Tensor"); },
+     .lower = lowerExtreme<ExprKind::Min>, .samples = kExtremeSamples},
+    // condition ? self : other, all three broadcast. Both branches are computed.
+    {.schema = "aten.where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", .tags = Tag::Pointwise,
+     .infer = inferWhere, .eval = evalWhere,
+     .derive = [](Derivation& d) {
+         if (d.needs(2)) d.input(2) = where(d.in(size_t{0}), zeroTensor(d, d.dy()), d.dy());
+         if (d.needs(1)) {
+             const Value zero = zeroTensor(d, d.dy());
+             d.input(1) = where(d.in(size_t{0}), d.dy(), zero);
+         }
+     },
+     .lower = lowerWhere,
+     .samples = R"(
+b8[2, 3], f32[2, 3], f32[2, 3]
+b8[3], f32[2, 1], f32[2, 3]
+b8[2, 3], f32[], f64[2, 3]
+b8[2, 3][1, 2], f32[2, 3][1, 2], f32[]
+b8[4], i64[4], i32[4]
+b8[2, 1], bf16[3], bf16[]
+b8[], b8[3], b8[3]
+b8[0], f32[0], f32[]
+)"},
+    {.schema = "aten.where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", .tags = Tag::Pointwise,
+     .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite, .decompose = whereWithNumbers,
+     .samples = "b8[2, 3], f32[2, 3], 1.5\nb8[3], i64[3], 2\nb8[3], i64[3], 2.5"},
+    {.schema = "aten.where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", .tags = Tag::Pointwise,
+     .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite, .decompose = whereWithNumbers,
+     .samples = "b8[2, 3], 1.5, f32[2, 3]\nb8[3], 2, bf16[3]"},
+    {.schema = "aten.where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", .tags = Tag::Pointwise,
+     .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite, .decompose = whereWithNumbers,
+     .samples = "b8[2, 3], 1.5, 0.0\nb8[3], 1, 0"},
+    // a * b + c rounded once.
+    {.schema = "prims.fma.default(Tensor a, Tensor b, Tensor c) -> Tensor", .tags = Tag::Pointwise, .infer = inferThree,
+     .eval = [](const EvalContext& c) -> EvalResult {
+         if (!isFloating(c.resultType().dtype)) return c.fail("needs floating-point tensors");
+         Tensor out = c.result();
+         withFloat(c.resultType().dtype, [&](auto tag) {
+             using T = decltype(tag);
+             elementwise<T, 3>(out, {c.in(size_t{0}), c.in(1), c.in(2)}, [](T x, T y, T z) { return std::fma(x, y, z); });
+         });
+         return out;
+     },
+     .samples = "f32[2, 3], f32[2, 3], f32[2, 3]\nf64[4], f64[4], f64[4]"},
 };
 
 }  // namespace

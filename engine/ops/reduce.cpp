@@ -1,7 +1,387 @@
+// Reductions over dims. Results are row-major whatever the operand's layout.
+#include "engine/ops/arithmetic.h"
+#include "engine/ops/build.h"
+#include "engine/ops/expanded.h"
+#include "engine/ops/infer_rules.h"
+#include "engine/ops/kernels_reduce.h"
+#include "engine/ops/lower.h"
+#include "engine/ops/lower_reduce.h"
 #include "engine/ops/op_registry.h"
+#include "engine/ops/reduce_rules.h"
 
 namespace cutaway {
 
-std::span<const OpDef> reduceOps() { return {}; }
+std::vector<int64_t> reducedDims(const InferContext& c, int64_t rank) {
+    auto dims = reductionDims(c, rank);
+    return dims ? std::move(*dims) : std::vector<int64_t>{};
+}
+Result<std::vector<int64_t>> reductionDims(const InferContext& c, int64_t rank) {
+    if (c.op().schema()->find("dim") < 0 || c.arg("dim").isNone()) {
+        std::vector<int64_t> all(static_cast<size_t>(rank));
+        std::iota(all.begin(), all.end(), 0);
+        return all;
+    }
+    if (!c.arg("dim").list()) {
+        CT_TRY(const int64_t dim, c.dim("dim", rank));
+        return rank == 0 ? std::vector<int64_t>{} : std::vector<int64_t>{dim};
+    }
+    return c.dims("dim", rank, true);
+}
+bool keepsDims(const InferContext& c) { return c.op().schema()->find("keepdim") >= 0 && c.flag("keepdim"); }
+
+Result<TensorType> reducedType(const InferContext& c, DType dtype) {
+    CT_TRY(const TensorType self, c.tensor(size_t{0}));
+    CT_TRY(const std::vector<int64_t> dims, reductionDims(c, self.rank()));
+    return TensorType::contiguous(dtype, reducedSizes(self.sizes, dims, keepsDims(c)), self.device);
+}
+
+Value withReducedDims(Derivation& d, Value gradient) {
+    const Value self = d.in(size_t{0});
+    if (keepsDims(d) || self.rank() == 0) return gradient;
+    std::vector<int64_t> dims = reducedDims(d, self.rank());
+    if (dims.size() == static_cast<size_t>(self.rank())) return gradient;  // a scalar broadcasts by itself
+    std::sort(dims.begin(), dims.end());
+    for (int64_t dim : dims) gradient = unsqueeze(gradient, dim);
+    return gradient;
+}
+
+namespace {
+/// The operand's element at the output index and the reduced index `r`, in `dtype`.
+Expr reducedElement(LowerContext& c, const std::vector<Expr>& r, DType dtype) {
+    const int64_t rank = c.in(size_t{0}).rank();
+    const std::vector<int64_t> dims = reducedDims(c, rank);
+    std::vector<Expr> at;
+    size_t kept = 0, inner = 0;
+    for (int64_t i = 0; i < rank; ++i) {
+        if (std::find(dims.begin(), dims.end(), i) == dims.end()) {
+            at.push_back(c.index()[kept++]);
+            continue;
+        }
+        at.push_back(r[inner++]);
+        if (keepsDims(c)) ++kept;
+    }
+    return Expr::cast(c.loadAt(0, at), dtype);
+}
+SymDims reducedBox(const LowerContext& c) {
+    const TensorType self = c.in(size_t{0});
+    std::vector<int64_t> dims = reducedDims(c, self.rank());
+    std::sort(dims.begin(), dims.end());
+    SymDims box;
+    for (int64_t dim : dims) box.push_back(self.sizes[static_cast<size_t>(dim)]);
+    return box;
+}
+}  // namespace
+
+Expr lowerReduction(LowerContext& c, ReduceKind kind, DType dtype) {
+    return c.reduce(kind, reducedBox(c), [&](const std::vector<Expr>& r) { return reducedElement(c, r, dtype); });
+}
+
+namespace {
+
+constexpr std::string_view kDimSamples = R"(
+f32[2, 3, 4], [1]
+f32[2, 3, 4], [0, 2], True
+f32[2, 3, 4], [-1]
+f32[2, 3][1, 2], [0]
+f32[2, 3, 2, 2][12, 1, 6, 3], [2, 3], True
+bf16[4, 5], [1]
+f16[4, 5], [0]
+f64[3, 2], [0, 1]
+f32[4, 3][6, 2], [1]
+)";
+
+DType computeType(const Tensor& tensor) { return isIntegral(tensor.dtype(), true) ? DType::I64 : isComplex(tensor.dtype()) ? DType::C128 : DType::F64; }
+/// dtype of sums and products: as asked, int64 for integers, else the operand's.
+DType accumulatedType(const InferContext& c, DType self) {
+    if (const auto dtype = c.dtype("dtype")) return *dtype;
+    return isIntegral(self, true) ? DType::I64 : self;
+}
+Result<ValueType> inferSum(const InferContext& c) {
+    CT_TRY(const TensorType self, c.tensor(size_t{0}));
+    CT_TRY(TensorType type, reducedType(c, accumulatedType(c, self.dtype)));
+    return ValueType(std::move(type));
+}
+EvalResult evalSum(const EvalContext& c) {
+    const Tensor self = c.in(size_t{0}).to(accumulatedType(c, c.in(size_t{0}).dtype()));
+    const Dims dims = reducedDims(c, self.rank());
+    const DType compute = computeType(self);
+    if (compute == DType::C128)
+        return foldReduced<std::complex<double>>(c, self, dims, {}, [](auto a, auto b) { return a + b; });
+    if (compute == DType::I64) return foldReduced<int64_t>(c, self, dims, 0, [](int64_t a, int64_t b) { return wrapAdd(a, b); });
+    return foldReduced<double>(c, self, dims, 0, [](double a, double b) { return a + b; });
+}
+Expr lowerSum(LowerContext& c) { return lowerReduction(c, ReduceKind::Sum, computeTypeOf(c.out().dtype)); }
+void deriveSum(Derivation& d) { d.input(0) = expand(withReducedDims(d, d.dy()), d.in(size_t{0}).sizes()); }
+
+Result<ValueType> inferMean(const InferContext& c) {
+    CT_TRY(const TensorType self, c.tensor(size_t{0}));
+    const DType dtype = c.dtype("dtype").value_or(self.dtype);
+    if (!isFloating(dtype)) return c.fail("has no result dtype for " + std::string(info(dtype).torchName) + "; pass a floating dtype");
+    CT_TRY(TensorType type, reducedType(c, dtype));
+    return ValueType(std::move(type));
+}
+EvalResult evalMean(const EvalContext& c) {
+    const Tensor self = c.in(size_t{0}).to(c.resultType().dtype);
+    std::vector<double> values(static_cast<size_t>(numel(c.resultSizes())));
+    forEachReduced<double>(self, reducedDims(c, self.rank()), [&](int64_t position, const ReducedElements<double>& elements) {
+        double sum = 0;
+        elements.forEachRun([&](const double* run, int64_t n) {
+            for (int64_t i = 0; i < n; ++i) sum += run[i];
+        });
+        values[static_cast<size_t>(position)] = sum / static_cast<double>(elements.count());
+    });
+    return storeReduced(c, values);
+}
+SymInt reducedCount(const InferContext& c, const TensorType& self) {
+    SymInt count = 1;
+    for (int64_t dim : reducedDims(c, self.rank())) count = count * self.sizes[static_cast<size_t>(dim)];
+    return count;
+}
+Expr lowerMean(LowerContext& c) {
+    const DType dtype = computeTypeOf(c.out().dtype);
+    return reduceMean(c, reducedBox(c), [&](const std::vector<Expr>& r) { return reducedElement(c, r, dtype); });
+}
+void deriveMean(Derivation& d) {
+    const Value self = d.in(size_t{0});
+    d.input(0) = d.call("aten.div.Scalar", {expand(withReducedDims(d, d.dy()), self.sizes()), reducedCount(d, self.type())});
+}
+
+// -- variance
+
+Result<ValueType> inferVariance(const InferContext& c) {
+    CT_TRY(const TensorType self, c.tensor(size_t{0}));
+    if (!isFloating(self.dtype)) return c.fail("needs a floating-point tensor, not " + std::string(info(self.dtype).torchName));
+    CT_TRY(TensorType type, reducedType(c, self.dtype));
+    return ValueType(std::move(type));
+}
+Result<ValueType> inferVarMean(const InferContext& c) {
+    CT_TRY(ValueType type, inferVariance(c));
+    return ValueType(TupleType{type, type});
+}
+double correctionOf(const InferContext& c) {
+    const auto given = c.scalar("correction");
+    return given ? toDouble(*given) : 1;
+}
+struct Moments {
+    std::vector<double> variance, mean;
+};
+Moments momentsOf(const EvalContext& c) {
+    const Tensor self = c.in(size_t{0});
+    const double correction = correctionOf(c);
+    Moments moments;
+    forEachReduced<double>(self, reducedDims(c, self.rank()), [&](int64_t, const ReducedElements<double>& elements) {
+        const double count = static_cast<double>(elements.count());
+        double sum = 0, squares = 0;
+        elements.forEachRun([&](const double* run, int64_t n) {
+            for (int64_t i = 0; i < n; ++i) sum += run[i];
+        });
+        const double mean = sum / count;
+        elements.forEachRun([&](const double* run, int64_t n) {
+            for (int64_t i = 0; i < n; ++i) squares += (run[i] - mean) * (run[i] - mean);
+        });
+        moments.mean.push_back(mean);
+        moments.variance.push_back(squares / std::max(0.0, count - correction));
+    });
+    return moments;
+}
+/// g * 2/(N - c) * (x - mean(x)).
+Value varianceGradient(Derivation& d, const Value& gradient) {
+    const Value self = d.in(size_t{0});
+    const SymInt count = reducedCount(d, self.type());
+    if (!count.isInt()) {
+        d.builder().fail(unsupported(d.op().name() + ": the derivative needs a fixed number of elements"));
+        return {};
+    }
+    const std::vector<int64_t> dims = reducedDims(d, self.rank());
+    const bool all = !d.arg("dim").list() || d.arg("dim").list()->empty();
+    const Value mean = all ? unary("aten.mean.default", self) : d.call("aten.mean.dim", {self, Argument(d.integersOf("dim")), true});
+    const Value centred = self - mean;
+    const double degrees = std::max(0.0, static_cast<double>(count.value()) - correctionOf(d));
+    return d.call("aten.mul.Scalar", {withReducedDims(d, gradient), 2.0 / degrees}) * centred;
+}
+void deriveVarMean(Derivation& d) {
+    Value total;
+    if (d.dy(0)) total = varianceGradient(d, d.dy(0));
+    if (d.dy(1)) {
+        const Value self = d.in(size_t{0});
+        const Value part = d.call("aten.div.Scalar", {expand(withReducedDims(d, d.dy(1)), self.sizes()), reducedCount(d, self.type())});
+        total = total ? total + part : part;
+    }
+    d.input(0) = total;
+}
+Expr lowerVarianceOrMean(LowerContext& c, bool variance) {
+    const DType dtype = computeTypeOf(c.out(c.resultNumber()).dtype);
+    const SymDims box = reducedBox(c);
+    auto element = [&](const std::vector<Expr>& r) { return reducedElement(c, r, dtype); };
+    if (!variance) return reduceMean(c, box, element);
+    const Expr count = Expr::cast(numel(box).expr(), dtype);
+    const Expr degrees = Expr::make(ExprKind::Max, {count - constantLike(count, correctionOf(c)), constantLike(count, 0)}, dtype);
+    return reduceSquaredDeviations(c, box, element) / degrees;
+}
+
+// -- extremes
+
+Result<ValueType> inferExtreme(const InferContext& c) {
+    CT_TRY(const TensorType self, c.tensor(size_t{0}));
+    if (isComplex(self.dtype)) return c.fail("complex numbers have no order");
+    CT_TRY(const std::vector<int64_t> dims, reductionDims(c, self.rank()));
+    for (int64_t dim : dims)
+        if (self.sizes[static_cast<size_t>(dim)] == SymInt(0)) return c.fail("dim " + std::to_string(dim) + " has no elements, and there is no smallest number to start from");
+    CT_TRY(TensorType type, reducedType(c, self.dtype));
+    return ValueType(std::move(type));
+}
+template <bool largest>
+EvalResult evalExtreme(const EvalContext& c) {
+    const Tensor self = c.in(size_t{0});
+    const Dims dims = reducedDims(c, self.rank());
+    if (isFloating(self.dtype())) {
+        const double worst = largest ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+        return foldReduced<double>(c, self, dims, worst, [](double a, double b) { return largest ? maximumOf(a, b) : minimumOf(a, b); });
+    }
+    const int64_t worst = largest ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int64_t>::max();
+    return foldReduced<int64_t>(c, self, dims, worst, [](int64_t a, int64_t b) { return largest ? std::max(a, b) : std::min(a, b); });
+}
+template <ReduceKind kind>
+Expr lowerExtreme(LowerContext& c) {
+    const DType dtype = computeTypeOf(c.out().dtype);
+    const ReduceKind real = dtype != DType::Bool ? kind : kind == ReduceKind::Max ? ReduceKind::Any : ReduceKind::All;
+    return lowerReduction(c, real, dtype);
+}
+/// The gradient is shared evenly among the elements that equal the result.
+void deriveExtreme(Derivation& d) {
+    const Value self = d.in(size_t{0});
+    Value result = d.out(), gradient = d.dy();
+    const std::vector<int64_t> dims = reducedDims(d, self.rank());
+    if (!keepsDims(d)) {
+        const SymDims kept = reducedSizes(self.sizes(), dims, true);
+        result = view(result, kept);
+        const Value mask = d.call("aten.eq.Tensor", {result, self});
+        gradient = view(gradient, kept);
+        d.input(0) = gradient / sum(mask, dims, true) * mask;
+        return;
+    }
+    const Value mask = d.call("aten.eq.Tensor", {result, self});
+    d.input(0) = gradient / sum(mask, dims, true) * mask;
+}
+
+// -- any, all
+
+Result<ValueType> inferTruth(const InferContext& c) {
+    CT_TRY(const TensorType self, c.tensor(size_t{0}));
+    CT_TRY(TensorType type, reducedType(c, self.dtype == DType::U8 ? DType::U8 : DType::Bool));
+    return ValueType(std::move(type));
+}
+template <bool any>
+EvalResult evalTruth(const EvalContext& c) {
+    const Tensor self = c.in(size_t{0}).to(DType::Bool);
+    return foldReduced<int64_t>(c, self, reducedDims(c, self.rank()), any ? 0 : 1,
+                                [](int64_t a, int64_t b) -> int64_t { return any ? a || b : a && b; });
+}
+template <ReduceKind kind>
+Expr lowerTruth(LowerContext& c) {
+    return Expr::cast(lowerReduction(c, kind, DType::Bool), c.out().dtype);
+}
+
+constexpr OpDef kOps[] = {
+    // Integers and bool sum in int64; f16 and bf16 accumulate wider. Empty sums are 0.
+    {.schema = "aten.sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+     .tags = Tag::Reduction, .infer = inferSum, .eval = evalSum, .derive = deriveSum, .lower = lowerSum,
+     .samples = R"(
+f32[2, 3, 4], [1]
+f32[2, 3, 4], [0, 2], True
+f32[2, 3, 4], [-1]
+f32[2, 3][1, 2], [0]
+f32[2, 3, 2, 2][12, 1, 6, 3], [2, 3], True
+bf16[4, 5], [1]
+f64[3, 2], []
+f64[3, 2], None
+i32[2, 3], [1]
+b8[2, 3], [0]
+f32[0, 3], [0]
+f32[2, 0], [0]
+bf16[4], [0], dtype = torch.float32
+f32[], [0]
+f32[3], 0
+)"},
+    {.schema = "aten.sum.default(Tensor self, *, ScalarType? dtype=None) -> Tensor", .tags = Tag::Reduction, .infer = inferSum,
+     .eval = evalSum, .derive = deriveSum, .lower = lowerSum,
+     .samples = "f32[2, 3]\nf32[2, 3][1, 2]\ni64[4]\nb8[3]\nf32[0]\nf16[4], dtype = torch.float32\nf32[]"},
+    // Floats only. The mean of nothing is NaN.
+    {.schema = "aten.mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+     .tags = Tag::Reduction, .infer = inferMean, .eval = evalMean, .derive = deriveMean, .lower = lowerMean,
+     .samples = "f32[2, 3, 4], [1]\nf32[2, 3, 4], [-1, -2], True\nf32[2, 3][1, 2], [0]\nbf16[4, 5], [1]\nf64[3, 2], None\nf32[0, 3], [0]\ni64[2, 3], [1], dtype = torch.float32"},
+    {.schema = "aten.mean.default(Tensor self, *, ScalarType? dtype=None) -> Tensor", .tags = Tag::Reduction, .infer = inferMean,
+     .eval = evalMean, .derive = deriveMean, .lower = lowerMean, .samples = "f32[2, 3]\nf64[4]\nbf16[2, 2]\nf32[]"},
+    // Squared deviations over N - correction (1 when not given), and the mean. NaN when nothing is left to divide by.
+    {.schema = "aten.var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
+     .tags = Tag::Reduction, .infer = inferVarMean,
+     .eval = [](const EvalContext& c) -> EvalResult {
+         const Moments moments = momentsOf(c);
+         return TensorList{storeReduced(c, moments.variance, 0), storeReduced(c, moments.mean, 1)};
+     },
+     .derive = deriveVarMean, .lower = [](LowerContext& c) { return lowerVarianceOrMean(c, c.resultNumber() == 0); },
+     .samples = R"(
+f32[2, 3, 4], [2], correction = 0, keepdim = True
+f32[2, 3, 4], [0, 2]
+f32[2, 3, 2, 2][12, 1, 6, 3], [0, 2, 3], correction = 0, keepdim = True
+bf16[4, 5], [1], correction = 1
+f64[6]
+f32[3, 1], [1]
+)"},
+    {.schema = "aten.var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
+     .tags = Tag::Reduction, .infer = inferVariance,
+     .eval = [](const EvalContext& c) { return storeReduced(c, momentsOf(c).variance); },
+     .derive = [](Derivation& d) { d.input(0) = varianceGradient(d, d.dy()); },
+     .lower = [](LowerContext& c) { return lowerVarianceOrMean(c, true); },
+     .samples = "f32[2, 3, 4], [2], correction = 0, keepdim = True\nf32[2, 3, 4], [0, 2]\nf64[6]\nbf16[4, 5], [1]\nf32[2, 3], [1], correction = 0.5"},
+    // The largest element; NaN wins. Reducing no elements is an error.
+    {.schema = "aten.amax.default(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", .tags = Tag::Reduction,
+     .infer = inferExtreme, .eval = evalExtreme<true>, .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) -> Values {
+         if (d.in(size_t{0}).dtype() != DType::Bool) return Values::notHandled();
+         return d.call("aten.any.dims", {d.arg(0), d.arg(1), d.flag("keepdim")});
+     },
+     .derive = deriveExtreme, .lower = lowerExtreme<ReduceKind::Max>, .samples = kDimSamples},
+    {.schema = "aten.amin.default(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", .tags = Tag::Reduction,
+     .infer = inferExtreme, .eval = evalExtreme<false>, .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) -> Values {
+         if (d.in(size_t{0}).dtype() != DType::Bool) return Values::notHandled();
+         return d.call("aten.all.dims", {d.arg(0), d.arg(1), d.flag("keepdim")});
+     },
+     .derive = deriveExtreme, .lower = lowerExtreme<ReduceKind::Min>, .samples = kDimSamples},
+    // True if any element is not zero; NaN counts. uint8 gives uint8.
+    {.schema = "aten.any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", .tags = Tag::Reduction, .infer = inferTruth,
+     .eval = evalTruth<true>, .lower = lowerTruth<ReduceKind::Any>,
+     .samples = "b8[2, 3], 1\nf32[2, 3]<2, -1, True\nb8[0, 3], 0\nu8[2, 2]<2, 0\nb8[2, 3][1, 2], 0"},
+    {.schema = "aten.any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", .tags = Tag::Reduction, .infer = inferTruth,
+     .eval = evalTruth<true>, .lower = lowerTruth<ReduceKind::Any>, .samples = "b8[2, 3], [0, 1]\nb8[2, 3, 2], [0, 2], True\nb8[2, 3]"},
+    {.schema = "aten.any.default(Tensor self) -> Tensor", .tags = Tag::Reduction, .infer = inferTruth,
+     .eval = evalTruth<true>, .lower = lowerTruth<ReduceKind::Any>, .samples = "b8[2, 3]\nf32[0]\ni64[3]<2"},
+    {.schema = "aten.all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", .tags = Tag::Reduction, .infer = inferTruth,
+     .eval = evalTruth<false>, .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) -> Values {
+         const Value flipped = unary("aten.logical_not.default", d.in(size_t{0}));
+         return unary("aten.logical_not.default", d.call("aten.any.dim", {flipped, d.arg(1), d.flag("keepdim")}));
+     },
+     .samples = "b8[2, 3], 1\nf32[2, 3]<2, -1, True\nb8[0, 3], 0"},
+    {.schema = "aten.all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", .tags = Tag::Reduction, .infer = inferTruth,
+     .eval = evalTruth<false>, .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) -> Values {
+         const Value flipped = unary("aten.logical_not.default", d.in(size_t{0}));
+         return unary("aten.logical_not.default", d.call("aten.any.dims", {flipped, d.arg(1), d.flag("keepdim")}));
+     },
+     .samples = "b8[2, 3], [0, 1]\nb8[2, 3, 2], [0, 2], True"},
+    {.schema = "aten.all.default(Tensor self) -> Tensor", .tags = Tag::Reduction, .infer = inferTruth,
+     .eval = evalTruth<false>, .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) -> Values {
+         const Value flipped = unary("aten.logical_not.default", d.in(size_t{0}));
+         return unary("aten.logical_not.default", unary("aten.any.dims", flipped));
+     },
+     .samples = "b8[2, 3]\nf32[0]\ni64[3]"},
+};
+
+}  // namespace
+
+std::span<const OpDef> reduceOps() { return kOps; }
 
 }  // namespace cutaway
