@@ -1,0 +1,41 @@
+#pragma once
+// The parts of a printed line: values, calls, types. Shared by the short form (print.cpp) and the runnable one
+// (runnable.cpp).
+#include <string>
+#include <string_view>
+
+#include "engine/ir/module.h"
+
+namespace cutaway::fxtext {
+
+/// Spelling of one graph's nodes; `runnable` writes torch.ops.* names and Python-safe ones.
+class NodePrinter {
+  public:
+    explicit NodePrinter(const Graph* graph = nullptr, bool runnable = false) : m_graph(graph), m_runnable(runnable) {}
+
+    std::string name(const Node& node) const;
+    void value(std::string& out, const Argument& argument) const;
+    std::string value(const Argument& argument) const {
+        std::string out;
+        value(out, argument);
+        return out;
+    }
+    /// What stands right of '='.
+    std::string expression(const Node& node) const;
+    /// The type between quotes, empty if there is none to write. Strides and device are written out where leaving them
+    /// to the operator's rule would give another type.
+    std::string annotation(const Node& node) const;
+    /// "self.a.b", with getattr for parts that are not identifiers.
+    static std::string attribute(std::string_view path);
+
+  private:
+    std::string opName(const Op& op, bool called) const;
+    void call(std::string& out, const Node& node, size_t firstArgument) const;
+    bool infix(std::string& out, const Node& node) const;
+    void items(std::string& out, const std::vector<Argument>& all) const;
+
+    const Graph* m_graph;
+    bool m_runnable;
+};
+
+}  // namespace cutaway::fxtext

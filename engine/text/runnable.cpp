@@ -1,0 +1,210 @@
+#include "engine/text/runnable.h"
+
+#include <set>
+
+#include "engine/text/literal.h"
+#include "engine/text/print_node.h"
+
+namespace cutaway::fxtext {
+namespace {
+
+/// What the file brings along: how inputs are made where the values are not written.
+constexpr std::string_view kMakers = R"(
+Max, Min = max, min
+
+
+def make(size, stride, dtype, place="cpu"):
+    """Seeded random floats, or zeros where random numbers could be wrong indices."""
+    span = 1 + sum((n - 1) * s for n, s in zip(size, stride)) if all(size) else 0
+    if dtype.is_floating_point or dtype.is_complex:
+        wide = torch.complex64 if dtype.is_complex else torch.float32
+        values = torch.randn(span, dtype=wide).to(dtype)
+    else:
+        values = torch.zeros(span, dtype=dtype)
+    return values.to(place).as_strided(size, stride)
+
+
+def put(module, path, value):
+    *parents, leaf = path.split(".")
+    for name in parents:
+        if name not in module._modules:
+            module.add_module(name, torch.nn.Module())
+        module = module._modules[name]
+    module.register_buffer(leaf, value)
+)";
+
+constexpr int64_t kExactElements = 4;
+
+std::string pythonDims(const SymDims& dims) {
+    std::string out = "[";
+    for (size_t i = 0; i < dims.size(); ++i) out += (i > 0 ? ", " : "") + dims[i].text();
+    return out + "]";
+}
+
+std::string scalarText(const Scalar& scalar) {
+    return std::visit(
+        [](auto value) -> std::string {
+            using T = decltype(value);
+            if constexpr (std::is_same_v<T, bool>) return value ? "True" : "False";
+            else if constexpr (std::is_same_v<T, int64_t>) return std::to_string(value);
+            else if constexpr (std::is_same_v<T, double>) return realText(value);
+            else return complexText(value);
+        },
+        scalar);
+}
+
+class RunnablePrinter {
+  public:
+    RunnablePrinter(const Module& module, const PrintOptions& options) : m_module(module), m_options(options) {}
+
+    PrintedText print() {
+        imports();
+        symbols();
+        block(kMakers);
+        line(0, "");
+        line(0, "");
+        moduleClass(m_module, "Repro", 0);
+        line(0, "");
+        line(0, "");
+        inputs();
+        block("\n\nif __name__ == \"__main__\":\n    module = Repro()\n    with torch.no_grad():\n        results = module(*load_args())\n"
+              "    for result in results if isinstance(results, (tuple, list)) else [results]:\n"
+              "        print(getattr(result, \"shape\", result), getattr(result, \"dtype\", \"\"))\n");
+        return std::move(m_printed);
+    }
+
+  private:
+    void line(size_t indent, std::string_view content, NodeId node = NodeId::None) {
+        if (!content.empty()) m_printed.text.append(indent, ' ').append(content);
+        m_printed.text += '\n';
+        m_printed.lineNodes.push_back(node);
+    }
+    void block(std::string_view lines) {
+        while (!lines.empty()) {
+            const size_t end = std::min(lines.find('\n'), lines.size());
+            line(0, lines.substr(0, end));
+            lines.remove_prefix(std::min(end + 1, lines.size()));
+        }
+    }
+    void imports();
+    void symbols();
+    void inputs();
+    void moduleClass(const Module& module, const std::string& name, size_t indent);
+    void constructor(const Module& module, size_t indent);
+    std::string tensorText(const std::string& target, const ValueType& type) const;
+
+    const Module& m_module;
+    PrintOptions m_options;
+    PrintedText m_printed;
+};
+
+void forEachModule(const Module& module, const auto& visit) {
+    visit(module);
+    for (const auto& [name, body] : module.subgraphs) forEachModule(*body, visit);
+}
+
+void RunnablePrinter::imports() {
+    block("import math\nimport operator\nfrom math import inf, nan\n\nimport torch\nfrom torch import device\n");
+    // Operators that PyTorch registers only when their module is loaded.
+    static constexpr std::pair<std::string_view, std::string_view> kRegistered[] = {
+        {"prims.", "torch._inductor.inductor_prims"},
+        {"quantized_decomposed.", "torch.ao.quantization.fx._decomposed"},
+        {"higher_order.", "torch._higher_order_ops"}};
+    for (const auto& [prefix, import] : kRegistered) {
+        bool used = false;
+        forEachModule(m_module, [&](const Module& each) {
+            for (const Node& node : each.graph().nodes()) used |= node.isCall() && node.op().name().starts_with(prefix);
+        });
+        if (used) line(0, "import " + std::string(import));
+    }
+}
+
+void RunnablePrinter::symbols() {
+    if (m_module.symbols.empty()) return;
+    line(0, "");
+    for (const auto& [name, info] : m_module.symbols) {
+        if (!isIdentifier(name)) continue;
+        const int64_t example = info.hint.value_or(std::clamp<int64_t>(8, info.lower.value_or(0), std::max(info.upper.value_or(8), info.lower.value_or(0))));
+        line(0, name + " = " + std::to_string(example) + (info.hint ? "" : "  # no example value is known"));
+    }
+}
+
+/// The expression that makes a tensor: exact when the module has it and it is small.
+std::string RunnablePrinter::tensorText(const std::string& target, const ValueType& type) const {
+    const auto held = m_module.tensors.find(target);
+    if (held != m_module.tensors.end() && held->second.defined() && held->second.numel() <= kExactElements) {
+        const Tensor& tensor = held->second;
+        std::string values;
+        for (int64_t i = 0; i < tensor.numel(); ++i) values += (i > 0 ? ", " : "") + scalarText(tensor.item(i));
+        return "torch.tensor([" + values + "], dtype=torch." + std::string(info(tensor.dtype()).torchName) + ").reshape(" +
+               pythonDims(toSymDims(tensor.sizes())) + ")" + (tensor.device().type == DeviceType::Cpu ? "" : ".to('" + tensor.device().text() + "')");
+    }
+    if (const TensorType* meta = type.tensor()) {
+        std::string out = "make(" + pythonDims(meta->sizes) + ", " + pythonDims(meta->strides) + ", torch." + std::string(info(meta->dtype).torchName);
+        if (meta->device.type != DeviceType::Cpu) out += ", '" + meta->device.text() + "'";
+        return out + ")";
+    }
+    if (const SymType* symbol = type.sym(); symbol && symbol->expr) return text(symbol->expr);
+    return "None";
+}
+
+void RunnablePrinter::constructor(const Module& module, size_t indent) {
+    line(indent, "def __init__(self):");
+    line(indent + 4, "super().__init__()");
+    line(indent + 4, "torch.manual_seed(1)");
+    std::set<std::string> made;
+    for (const Node& node : module.graph().nodes()) {
+        if (node.kind() == NodeKind::GetAttr && made.insert(node.target()).second)
+            line(indent + 4, "put(self, " + quoted(node.target()) + ", " + tensorText(node.target(), node.type()) + ")", node.id());
+        if (node.isCall() && node.op().style() == Op::Style::Module)
+            line(indent + 4, "# " + NodePrinter::attribute(node.op().name()) + " is a module that the graph does not describe", node.id());
+    }
+    for (const auto& [name, body] : module.subgraphs) line(indent + 4, "self.__dict__[" + quoted(name) + "] = type(self)." + name + "()");
+}
+
+void RunnablePrinter::moduleClass(const Module& module, const std::string& name, size_t indent) {
+    const Graph& graph = module.graph();
+    const NodePrinter nodes(&graph, true);
+    line(indent, "class " + name + "(torch.nn.Module):");
+    constructor(module, indent + 4);
+    line(0, "");
+    std::string head = "def forward(self";
+    for (const Node* node : graph.placeholders()) {
+        const std::string type = nodes.annotation(*node);
+        head += ", " + nodes.name(*node) + (type.empty() ? "" : ": \"" + type + "\"");
+    }
+    line(indent + 4, head + "):");
+    for (const Node& node : graph.nodes()) {
+        if (node.isPlaceholder()) continue;
+        if (node.kind() == NodeKind::Output) {
+            line(indent + 8, "return " + nodes.expression(node), node.id());
+            continue;
+        }
+        const std::string type = nodes.annotation(node);
+        line(indent + 8, nodes.name(node) + (type.empty() ? "" : ": \"" + type + "\"") + " = " + nodes.expression(node), node.id());
+    }
+    if (graph.outputNode() == nullptr) line(indent + 8, "return None");
+    for (const auto& [key, body] : module.subgraphs) {
+        line(0, "");
+        moduleClass(*body, key, indent + 4);
+    }
+}
+
+void RunnablePrinter::inputs() {
+    line(0, "def load_args():");
+    line(4, "torch.manual_seed(0)");
+    line(4, "return [");
+    size_t position = 0;
+    for (const Node* node : m_module.graph().placeholders()) {
+        const std::string target = position < m_module.inputs.size() ? m_module.inputs[position].target : std::string();
+        ++position;
+        line(8, tensorText(target, node->type()) + ",  # " + node->name(), node->id());
+    }
+    line(4, "]");
+}
+
+}  // namespace
+
+PrintedText printRunnable(const Module& module, const PrintOptions& options) { return RunnablePrinter(module, options).print(); }
+
+}  // namespace cutaway::fxtext
