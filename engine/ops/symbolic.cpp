@@ -6,12 +6,13 @@ namespace cutaway {
 namespace {
 
 constexpr OpDef kOps[] = {
-    // Item `b` of a tuple. Python's indexing: negative positions count from the end.
-    {.schema = "operator.getitem(Any a, int b) -> Any",
+    // Item `b` of a tuple. Python's indexing: negative positions count from the end. A tensor's subscript (slices, None,
+    // tensors as index) occurs in graphs from before tracing to aten; it is carried with the type that was written.
+    {.schema = "operator.getitem(Any a, Any b) -> Any",
      .infer = [](const InferContext& c) -> Result<ValueType> {
          const Node* tuple = c.arg(0).node();
          if (tuple == nullptr) return c.fail("the first argument is not a value");
-         if (tuple->type().isOpaque()) return ValueType(OpaqueType{});
+         if (tuple->type().isOpaque() || tuple->type().tensor()) return ValueType(OpaqueType{});
          const TupleType* items = tuple->type().tuple();
          if (items == nullptr) return c.fail("'" + tuple->name() + "' is not a tuple");
          CT_TRY(int64_t position, c.integer("b"));

@@ -9,7 +9,7 @@ namespace {
 std::string shortest(double value) {
     if (std::isnan(value)) return "nan";
     if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-    char buffer[40];
+    char buffer[40] = {};
     const auto end = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific).ptr;
     const std::string_view all(buffer, static_cast<size_t>(end - buffer));
     const size_t e = all.find('e');

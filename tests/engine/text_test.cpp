@@ -3,6 +3,7 @@
 #include <QFile>
 #include <QTest>
 
+#include "engine/support/check.h"
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
 #include "tests/support/paths.h"
@@ -58,7 +59,12 @@ void TextTest::referenceDumps_data() {
 void TextTest::referenceDumps() {
     if (testing::referenceFolder(".").isEmpty()) QSKIP(testing::kNoReference);
     QFETCH(QString, path);
-    auto module = parseText(readFile(path).toStdString());
+    Result<std::unique_ptr<Module>> module = Error{};
+    try {
+        module = parseText(readFile(path).toStdString());
+    } catch (const InternalError& error) {
+        QFAIL(error.what());
+    }
     QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
     if (qEnvironmentVariableIsSet("CUTAWAY_SHOW_REMARKS"))
         for (const std::string& remark : (*module)->origin.remarks) qInfo("%s", remark.c_str());
