@@ -38,9 +38,16 @@ class OpRegistry {
   private:
     OpRegistry() {
         const std::span<const OpDef> families[] = {
+            // elementwise, factories, reductions, random
             pointwiseOps(), pointwiseUnaryOps(), compareOps(), castOps(), activationOps(), activationBackwardOps(),
-            createOps(), viewOps(), permuteOps(), sliceOps(), reduceOps(), sortOps(), softmaxOps(), normOps(), lossOps(),
-            gemmOps(), convOps(), poolOps(), gatherOps(), randomOps(), attentionOps(), mutatingOps(), symbolicOps()};
+            createOps(), reduceOps(), sortOps(), softmaxOps(), normOps(), lossOps(), randomOps(),
+            // views and data movement
+            viewOps(), permuteOps(), sliceOps(), mutatingOps(),
+            // indexing
+            gatherOps(),
+            // products, convolutions, windows, attention
+            gemmOps(), gemmCompositeOps(), convOps(), poolOps(), attentionOps(),
+            symbolicOps()};
         for (const auto& family : families)
             for (const OpDef& def : family) add(def);
         const size_t rows = m_ops.size();

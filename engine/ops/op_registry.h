@@ -34,6 +34,7 @@ std::span<const OpDef> softmaxOps();
 std::span<const OpDef> normOps();
 std::span<const OpDef> lossOps();
 std::span<const OpDef> gemmOps();
+std::span<const OpDef> gemmCompositeOps();
 std::span<const OpDef> convOps();
 std::span<const OpDef> poolOps();
 std::span<const OpDef> gatherOps();

@@ -1,0 +1,154 @@
+// Shorthands for matrix products over any number of dims: linear and matmul, expanded as PyTorch expands them.
+#include "engine/ops/build.h"
+#include "engine/ops/expanded.h"
+#include "engine/ops/op_registry.h"
+
+namespace cutaway {
+namespace {
+
+Values failed(Decomposition& d, std::string what) {
+    d.builder().fail(d.fail(std::move(what)));
+    return Value(d.builder(), nullptr);
+}
+
+/// True when a product of a batch and a matrix or vector becomes one mm over the flattened batch instead of a bmm.
+bool shouldFold(const Value& a, const Value& b) {
+    const Value& larger = a.rank() >= b.rank() ? a : b;
+    const Value& smaller = a.rank() >= b.rank() ? b : a;
+    if (larger.rank() < 3 || smaller.rank() > 2) return false;
+    // The smaller operand's gradient would otherwise be a large expanded tensor.
+    if (smaller.type().requiresGrad) return true;
+    if (a.rank() == 2) return false;
+    return numel(larger.sizes()) == SymInt(0) || larger.type().isContiguous();
+}
+
+Value foldedProduct(Decomposition& d, const Value& a, const Value& b) {
+    const bool flip = b.rank() > a.rank();
+    const Value large = flip ? d.call("aten.mT.default", {b}) : a;
+    const Value small = !flip ? b : a.rank() == 2 ? d.call("aten.t.default", {a}) : a;
+    SymDims sizes(large.sizes().begin(), large.sizes().end() - 1);
+    const SymInt rows = numel(sizes);
+    const bool matrix = small.rank() == 2;
+    if (matrix) sizes.push_back(small.size(1));
+    const Value folded = reshape(large, {rows, large.size(-1)});
+    const Value product = d.call(matrix ? "aten.mm.default" : "aten.mv.default", {folded, small});
+    const Value result = d.call("aten._unsafe_view.default", {product, Argument(sizes)});
+    if (!matrix || !flip) return result;
+    return d.call("aten.contiguous.default", {d.call("aten.mT.default", {result})});
+}
+
+Value batchedProduct(Decomposition& d, const Value& a, const Value& b) {
+    const auto leading = [](const Value& x) {
+        return x.rank() > 2 ? SymDims(x.sizes().begin(), x.sizes().end() - 2) : SymDims();
+    };
+    const SymDims shapes[] = {leading(a), leading(b)};
+    auto batch = broadcastSizes(shapes);
+    if (!batch) {
+        d.builder().fail(d.fail(batch.error().message));
+        return Value(d.builder(), nullptr);
+    }
+    if (a.rank() == 3 && b.rank() == 3 && !(a.size(0) == b.size(0))) {
+        if (a.size(0) == SymInt(1) && a.type().requiresGrad) return d.call("aten.matmul.default", {d.call("aten.squeeze.dim", {a, 0}), b});
+        if (b.size(0) == SymInt(1) && b.type().requiresGrad) return d.call("aten.matmul.default", {a, d.call("aten.squeeze.dim", {b, 0})});
+    }
+    const SymInt n = a.rank() > 1 ? a.size(-2) : SymInt(1), count = numel(*batch);
+    const auto sizes = [&](std::initializer_list<SymInt> tail) {
+        SymDims all = *batch;
+        all.insert(all.end(), tail);
+        return all;
+    };
+    const Value left = reshape(expand(a, sizes({n, a.size(-1)})), {count, n, a.size(-1)});
+    SymDims out = *batch;
+    if (a.rank() > 1) out.push_back(n);
+    if (b.rank() == 1) {
+        const Value right = unsqueeze(reshape(expand(b, sizes({b.size(0)})), {count, b.size(0)}), 2);
+        const Value product = d.call("aten.bmm.default", {left, right});
+        return view(d.call("aten.squeeze.dim", {product, -1}), out);
+    }
+    out.push_back(b.size(-1));
+    const Value right = reshape(expand(b, sizes({b.size(-2), b.size(-1)})), {count, b.size(-2), b.size(-1)});
+    return view(d.call("aten.bmm.default", {left, right}), out);
+}
+
+Values decomposeMatmul(Decomposition& d) {
+    const Value a = d.in(0), b = d.in(1);
+    if (a.rank() == 0 || b.rank() == 0) return failed(d, "a 0-d tensor has no matrix product");
+    const SymInt inner = b.rank() == 1 ? b.size(0) : b.size(-2);
+    if (a.size(-1).isInt() && inner.isInt() && a.size(-1).value() != inner.value())
+        return failed(d, "inner sizes " + a.size(-1).text() + " and " + inner.text() + " differ");
+    if (a.rank() == 1 && b.rank() == 1) return d.call("aten.dot.default", {a, b});
+    if (a.rank() == 2 && b.rank() == 1) return d.call("aten.mv.default", {a, b});
+    if (a.rank() == 1 && b.rank() == 2) return d.call("aten.squeeze.dim", {d.call("aten.mm.default", {unsqueeze(a, 0), b}), 0});
+    if (a.rank() == 2 && b.rank() == 2) return d.call("aten.mm.default", {a, b});
+    return shouldFold(a, b) ? foldedProduct(d, a, b) : batchedProduct(d, a, b);
+}
+
+/// With a bias and a row-major input everything is one addmm over the flattened input; otherwise the matrix product
+/// decides, and the bias is added after it.
+Values decomposeLinear(Decomposition& d) {
+    const Value input = d.in(0), weight = d.in(1);
+    const bool bias = d.has("bias");
+    if (input.rank() == 0 || weight.rank() > 2 || weight.rank() == 0) return failed(d, "needs an input of at least one dim and a weight of one or two");
+    if (bias && input.rank() == 2) {
+        return d.call("aten.addmm.default", {d.in("bias"), input, d.call("aten.t.default", {weight})});
+    }
+    if (bias && input.type().isContiguous() && weight.rank() == 2) {
+        SymDims sizes(input.sizes().begin(), input.sizes().end() - 1);
+        const Value flat = reshape(input, {numel(sizes), input.size(-1)});
+        const Value product = d.call("aten.addmm.default", {d.in("bias"), flat, d.call("aten.t.default", {weight})});
+        sizes.push_back(weight.size(0));
+        return view(product, sizes);
+    }
+    const Value product = d.call("aten.matmul.default", {input, d.call("aten.t.default", {weight})});
+    return bias ? product + d.in("bias") : product;
+}
+
+constexpr OpDef kOps[] = {
+    // input weightᵀ + bias over the last dim.
+    {.schema = "aten.linear.default(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
+     .tags = Tag::Heavy,
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = decomposeLinear,
+     .samples = R"(
+f32[4, 3], f32[5, 3], f32[5]
+f32[4, 3], f32[5, 3]
+f32[3], f32[5, 3], f32[5]
+f32[2, 4, 3], f32[5, 3], f32[5]
+f32[2, 4, 3], f32[5, 3]
+f32[2, 4, 3][3, 6, 1], f32[5, 3], f32[5]
+f32[2, 2, 4, 3], f32[5, 3], f32[5]
+f32[2, 2, 4, 3][24, 3, 6, 1], f32[5, 3], f32[5]
+bf16[2, 4, 3], bf16[5, 3], bf16[5]
+f32[0, 4, 3], f32[5, 3], f32[5]
+)"},
+    // Product over the last two dims, the others broadcast; vectors are rows on the left and columns on the right.
+    {.schema = "aten.matmul.default(Tensor self, Tensor other) -> Tensor",
+     .tags = Tag::Heavy,
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = decomposeMatmul,
+     .samples = R"(
+f32[5], f32[5]
+f32[4, 5], f32[5]
+f32[4], f32[4, 5]
+f32[2, 3], f32[3, 4]
+f32[2, 3, 4, 5], f32[2, 3, 5, 6]
+f32[2, 3, 4, 5][60, 5, 15, 1], f32[2, 3, 5, 4][60, 5, 1, 15]
+f32[4, 5], f32[3, 5, 6]
+f32[2, 4, 5], f32[5]
+f32[2, 4, 5], f32[5, 3]
+f32[5], f32[2, 5, 6]
+f64[1, 2, 3], f64[4, 3, 2]
+bf16[2, 1, 3, 4], bf16[5, 4, 2]
+f32[2, 0, 3], f32[2, 3, 4]
+)"},
+};
+
+}  // namespace
+
+std::span<const OpDef> gemmCompositeOps() { return kOps; }
+
+}  // namespace cutaway

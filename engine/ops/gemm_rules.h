@@ -1,0 +1,12 @@
+#pragma once
+// What the files of the matrix product family share.
+#include "engine/ops/build.h"
+
+namespace cutaway {
+
+/// Row-major type of the product of two matrices (rank 2) or batches of them (rank 3) of one dtype.
+Result<TensorType> productType(const InferContext& c, const TensorType& a, const TensorType& b, int64_t rank);
+/// x, or x times a factor that is there and not 1.
+Value scaled(const Value& x, const std::optional<Scalar>& factor);
+
+}  // namespace cutaway

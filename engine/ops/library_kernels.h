@@ -1,0 +1,26 @@
+#pragma once
+// The f32 kernels that a library (oneDNN) computes for us. Plain arrays in, plain arrays out: this header is all that
+// the rest of the engine sees of the library. Callers fall back to our own kernels where these answer false.
+#include <cstdint>
+#include <vector>
+
+namespace cutaway {
+
+/// A matrix by strides, in elements.
+struct MatrixView {
+    const float* data = nullptr;
+    int64_t rowStride = 0, columnStride = 0;
+};
+/// c (m x n, row-major) = a (m x k) * b (k x n). False if the sizes are beyond the library.
+bool libraryGemm(int64_t m, int64_t n, int64_t k, const MatrixView& a, const MatrixView& b, float* c);
+
+/// Sizes of a convolution over 1 to 3 spatial dims; `transposed` reads weights as [in, out / groups, ...].
+struct ConvolutionGeometry {
+    int64_t batch = 0, inChannels = 0, outChannels = 0, groups = 1;
+    bool transposed = false;
+    std::vector<int64_t> in, out, kernel, stride, padding, dilation;  // one per spatial dim
+};
+/// Row-major [batch, channels, spatial...] arrays; `bias` may be null. False if the library declines.
+bool libraryConvolution(const ConvolutionGeometry& geometry, const float* input, const float* weight, const float* bias, float* output);
+
+}  // namespace cutaway

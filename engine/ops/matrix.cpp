@@ -1,0 +1,92 @@
+#include "engine/ops/matrix.h"
+
+#include "engine/ops/arithmetic.h"
+#include "engine/ops/library_kernels.h"
+#include "engine/ops/packed.h"
+
+namespace cutaway {
+namespace {
+
+struct ProductSizes {
+    int64_t batch = 1, m = 0, n = 0, k = 0;
+};
+ProductSizes sizesOf(const Tensor& a, const Tensor& b) {
+    ProductSizes sizes;
+    for (int64_t i = 0; i + 2 < a.rank(); ++i) sizes.batch *= a.size(i);
+    sizes.m = a.size(-2);
+    sizes.k = a.size(-1);
+    sizes.n = b.size(-1);
+    return sizes;
+}
+
+/// Row by row over k, so that the innermost loop runs along rows of b and c. T is double, int64 or complex<double>.
+template <class T>
+void multiplyPacked(const ProductSizes& s, const T* a, const T* b, T* c) {
+    for (int64_t batch = 0; batch < s.batch; ++batch, a += s.m * s.k, b += s.k * s.n, c += s.m * s.n)
+        for (int64_t i = 0; i < s.m; ++i) {
+            T* row = c + i * s.n;
+            for (int64_t p = 0; p < s.k; ++p) {
+                const T factor = a[i * s.k + p];
+                const T* other = b + p * s.n;
+                for (int64_t j = 0; j < s.n; ++j) row[j] = wrapAdd(row[j], wrapMul(factor, other[j]));
+            }
+        }
+}
+
+/// product = alpha * product + beta * addend, in the type of the product.
+template <class T>
+void applyScale(std::vector<T>& product, const Tensor& result, const ProductScale& scale) {
+    const T alpha = scalarAs<T>(scale.alpha), beta = scalarAs<T>(scale.beta);
+    const bool adds = scale.addend.defined() && beta != T(0);
+    if (alpha != T(1))
+        for (T& value : product) value = wrapMul(alpha, value);
+    if (!adds) return;
+    const std::vector<T> addend = packElements<T>(broadcastTo(scale.addend, result.sizes()));
+    for (size_t i = 0; i < product.size(); ++i) product[i] = wrapAdd(product[i], beta == T(1) ? addend[i] : wrapMul(beta, addend[i]));
+}
+
+/// A matrix of a batch as the library sees it: in place if it is f32, else from the packed copy.
+class LibraryOperand {
+  public:
+    explicit LibraryOperand(const Tensor& tensor) : m_tensor(tensor) {
+        if (tensor.dtype() == DType::F32 && tensor.rank() == 2) return;
+        m_copy = packElements<float>(tensor);
+    }
+    MatrixView matrix(int64_t batch) const {
+        if (m_copy.empty()) return {m_tensor.as<float>(), m_tensor.stride(0), m_tensor.stride(1)};
+        const int64_t rows = m_tensor.size(-2), columns = m_tensor.size(-1);
+        return {m_copy.data() + batch * rows * columns, columns, 1};
+    }
+
+  private:
+    Tensor m_tensor;
+    std::vector<float> m_copy;
+};
+
+}  // namespace
+
+void multiplyMatricesPlainly(const Tensor& a, const Tensor& b, Tensor& result, const ProductScale& scale) {
+    const ProductSizes sizes = sizesOf(a, b);
+    withAccumulator(result.dtype(), [&](auto tag) {
+        using T = decltype(tag);
+        std::vector<T> product(static_cast<size_t>(result.numel()));
+        multiplyPacked<T>(sizes, packElements<T>(a).data(), packElements<T>(b).data(), product.data());
+        applyScale(product, result, scale);
+        unpackElements(product, result);
+    });
+}
+
+void multiplyMatrices(const Tensor& a, const Tensor& b, Tensor& result, const ProductScale& scale) {
+    const ProductSizes sizes = sizesOf(a, b);
+    const bool library = (result.dtype() == DType::F32 || isHalf(result.dtype())) && a.numel() > 0 && b.numel() > 0;
+    if (!library) return multiplyMatricesPlainly(a, b, result, scale);
+    std::vector<float> product(static_cast<size_t>(result.numel()));
+    const LibraryOperand left(a), right(b);
+    for (int64_t batch = 0; batch < sizes.batch; ++batch)
+        if (!libraryGemm(sizes.m, sizes.n, sizes.k, left.matrix(batch), right.matrix(batch), product.data() + batch * sizes.m * sizes.n))
+            return multiplyMatricesPlainly(a, b, result, scale);
+    applyScale(product, result, scale);
+    unpackElements(product, result);
+}
+
+}  // namespace cutaway
