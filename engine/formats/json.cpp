@@ -72,11 +72,27 @@ Result<Json> Json::objectAt(std::string_view key, const std::string& where) cons
     return invalidInput("'" + std::string(key) + "' is not an object", where);
 }
 
+namespace {
+/// simdjson's own sentences differ between its versions.
+const char* whatIsWrong(simdjson::error_code code) {
+    switch (code) {
+        case simdjson::EMPTY: return "it is empty";
+        case simdjson::DEPTH_ERROR: return "nested more than 1024 levels deep";
+        case simdjson::UTF8_ERROR: return "it is not UTF-8";
+        case simdjson::CAPACITY: return "it is larger than 4 GiB";
+        case simdjson::NUMBER_ERROR: return "a malformed number, or one that does not fit 64 bits";
+        case simdjson::STRING_ERROR: case simdjson::UNCLOSED_STRING: case simdjson::UNESCAPED_CHARS: return "a malformed string";
+        case simdjson::T_ATOM_ERROR: case simdjson::F_ATOM_ERROR: case simdjson::N_ATOM_ERROR: return "a malformed literal";
+        default: return "commas, colons, braces or brackets do not fit";
+    }
+}
+}  // namespace
+
 Result<std::unique_ptr<JsonDocument>> parseJson(std::string_view text, const std::string& where) {
     auto document = std::make_unique<JsonDocument>();
     simdjson::dom::element root;
     const auto code = document->parser.parse(text.data(), text.size(), true).get(root);
-    if (code != simdjson::SUCCESS) return invalidInput(std::string("not valid JSON: ") + simdjson::error_message(code), where);
+    if (code != simdjson::SUCCESS) return invalidInput(std::string("not valid JSON: ") + whatIsWrong(code), where);
     document->root = Json(root);
     return document;
 }

@@ -1,0 +1,155 @@
+#include "engine/formats/open.h"
+
+#include "engine/formats/mapped_file.h"
+#include "engine/formats/pt2.h"
+#include "engine/formats/safetensors.h"
+#include "engine/text/parse.h"
+
+namespace cutaway {
+namespace {
+
+constexpr std::string_view kZipMagic("PK\x03\x04", 4);
+constexpr std::string_view kLegacyMagic("\x80\x02\x8A\x0A\x6C\xFC\x9C\x46\xF9\x20\x6A\xA8\x50\x19\x2E", 15);
+
+std::string_view textOf(const Storage& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+
+Result<FileFormat> detectArchive(const ZipArchive& archive) {
+    if (archive.find("archive_format")) {
+        CT_TRY(const std::string format, archive.readText("archive_format"));
+        if (format.starts_with("pt2")) return archive.hasFolder("models/") ? FileFormat::Pt2 : FileFormat::CompiledPackage;
+    }
+    if (archive.find("serialized_exported_program.json")) return FileFormat::Pt2Flat;
+    if (archive.find("constants.pkl") || archive.hasFolder("code/")) return FileFormat::TorchScript;
+    if (archive.find("data.pkl")) return FileFormat::TorchSave;
+    if (archive.hasFolder("data/aotinductor/")) return FileFormat::CompiledPackage;
+    return FileFormat::Unknown;
+}
+
+bool looksLikeSafeTensors(std::string_view text) {
+    if (text.size() < 9 || text[8] != '{') return false;
+    uint64_t length = 0;
+    for (size_t i = 8; i-- > 0;) length = length << 8 | static_cast<unsigned char>(text[i]);
+    return length <= 100'000'000;
+}
+
+/// "V0303 12:00:00.123456 4711 torch/x.py:12] {…": a letter, four digits, and JSON after the bracket.
+bool isTraceHeader(std::string_view line) {
+    if (line.size() < 6 || std::string_view("VIWEC").find(line[0]) == std::string_view::npos) return false;
+    for (size_t i = 1; i < 5; ++i)
+        if (line[i] < '0' || line[i] > '9') return false;
+    return line[5] == ' ' && line.find("] {\"") != std::string_view::npos;
+}
+
+FileFormat detectText(std::string_view text) {
+    if (isTraceHeader(text.substr(0, text.find('\n')))) return FileFormat::StructuredTrace;
+    if (text.find("def load_args(reader)") != std::string_view::npos) return FileFormat::Repro;
+    if (text.find("(torch.nn.Module):") != std::string_view::npos || text.find("def forward(") != std::string_view::npos) return FileFormat::FxText;
+    return FileFormat::Unknown;
+}
+
+Result<OpenedFile> openTorchSave(const ZipArchive& archive) {
+    OpenedFile file;
+    CT_TRY(const SavedValue value, readTorchSave(archive));
+    file.tensors = tensorsOf(value);
+    file.description = "torch.save, " + std::to_string(file.tensors.size()) + " tensors";
+    return file;
+}
+Result<OpenedFile> openSafeTensors(std::shared_ptr<Storage> bytes, const std::string& path) {
+    OpenedFile file;
+    CT_TRY(SafeTensors read, parseSafeTensors(std::move(bytes), path));
+    file.tensors = std::move(read.tensors);
+    file.description = "safetensors, " + std::to_string(file.tensors.size()) + " tensors";
+    for (const auto& [key, text] : read.metadata) file.remarks.push_back(key + ": " + text);
+    return file;
+}
+Result<OpenedFile> openText(std::string_view text, const std::string& path) {
+    OpenedFile file;
+    OpenedGraph graph;
+    CT_TRY(graph.module, parseText(text, {.file = path}));
+    graph.name = graph.module->name;
+    file.description = graph.module->origin.format;
+    file.graphs.push_back(std::move(graph));
+    return file;
+}
+OpenedFile openCompiledPackage(const ZipArchive& archive) {
+    OpenedFile file;
+    file.description = "compiled package, for inspection only";
+    for (const ZipEntry& entry : archive.entries()) file.contents.push_back(entry.name + " (" + std::to_string(entry.size) + " bytes)");
+    file.remarks.push_back("holds compiled code and no graph; open the .pt2 that torch.export.save wrote to see its graph");
+    return file;
+}
+
+Result<OpenedFile> openArchive(std::shared_ptr<Storage> bytes, const std::string& path, const OpenOptions& options) {
+    CT_TRY(const ZipArchive archive, ZipArchive::open(std::move(bytes), path));
+    CT_TRY(const FileFormat format, detectArchive(archive));
+    switch (format) {
+        case FileFormat::Pt2: return readPt2(archive, options);
+        case FileFormat::Pt2Flat: return readFlatPt2(archive, options);
+        case FileFormat::TorchSave: return openTorchSave(archive);
+        case FileFormat::CompiledPackage: return openCompiledPackage(archive);
+        case FileFormat::TorchScript:
+            return unsupported("DET-4: a TorchScript archive", path, {"export the model with torch.export.export and torch.export.save"});
+        default:
+            return unsupported("a zip archive of an unknown kind", path, {"Cutaway opens what torch.export.save and torch.save write"});
+    }
+}
+
+}  // namespace
+
+std::string_view name(FileFormat format) {
+    switch (format) {
+        case FileFormat::Unknown: return "unknown";
+        case FileFormat::Pt2: return ".pt2";
+        case FileFormat::Pt2Flat: return ".pt2 (before PyTorch 2.8)";
+        case FileFormat::CompiledPackage: return "compiled package";
+        case FileFormat::TorchSave: return "torch.save";
+        case FileFormat::TorchScript: return "TorchScript";
+        case FileFormat::LegacyTorchSave: return "torch.save (before PyTorch 1.6)";
+        case FileFormat::SafeTensors: return "safetensors";
+        case FileFormat::Repro: return "repro script";
+        case FileFormat::FxText: return "FX text";
+        case FileFormat::StructuredTrace: return "structured trace";
+    }
+    return "unknown";
+}
+
+namespace {
+Result<FileFormat> detect(const std::shared_ptr<Storage>& bytes, const std::string& path) {
+    const std::string_view text = textOf(*bytes);
+    if (text.starts_with(kZipMagic)) {
+        CT_TRY(const ZipArchive archive, ZipArchive::open(bytes, path));
+        return detectArchive(archive);
+    }
+    if (text.starts_with(kLegacyMagic)) return FileFormat::LegacyTorchSave;
+    if (looksLikeSafeTensors(text)) return FileFormat::SafeTensors;
+    return detectText(text);
+}
+}  // namespace
+
+Result<FileFormat> detectFormat(const std::string& path) {
+    CT_TRY(const std::shared_ptr<Storage> bytes, mapFile(path));
+    return detect(bytes, path);
+}
+
+Result<OpenedFile> openFile(const std::string& path, const OpenOptions& options) {
+    CT_TRY(std::shared_ptr<Storage> bytes, mapFile(path));
+    CT_TRY(const FileFormat format, detect(bytes, path));
+    auto open = [&]() -> Result<OpenedFile> {
+        if (textOf(*bytes).starts_with(kZipMagic)) return openArchive(bytes, path, options);
+        if (format == FileFormat::SafeTensors) return openSafeTensors(bytes, path);
+        if (format == FileFormat::FxText) return openText(textOf(*bytes), path);
+        if (format == FileFormat::LegacyTorchSave)
+            return unsupported("DET-5: torch.save file from before PyTorch 1.6", path, {"load it in PyTorch and save it again"});
+        if (format == FileFormat::Unknown)
+            return unsupported("the content is of no format that Cutaway knows", path,
+                               {"it opens .pt2, torch.save, safetensors, FX text, repro scripts and structured traces"});
+        return unsupported(std::string(name(format)) + " files are recognised but not opened yet", path,
+                           {"cut the graph out into a file of its own; FX text opens"});
+    };
+    CT_TRY(OpenedFile file, open());
+    file.path = path;
+    file.format = format;
+    return file;
+}
+
+}  // namespace cutaway

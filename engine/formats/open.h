@@ -1,0 +1,59 @@
+#pragma once
+// One door for every file Cutaway reads: says what a file is (spec: input-formats §1, DET-1..9) and opens it.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cutaway/result.h"
+#include "engine/formats/torch_save.h"
+#include "engine/ir/module.h"
+
+namespace cutaway {
+
+enum class FileFormat : uint8_t {
+    Unknown,
+    Pt2,             // torch.export.save, new layout
+    Pt2Flat,         // the same before 2.8
+    CompiledPackage, // a .pt2 with compiled code only
+    TorchSave,
+    TorchScript,     // refused
+    LegacyTorchSave, // refused
+    SafeTensors,
+    Repro,           // fx_graph_runnable.py, repro.py, minifier_launcher.py
+    FxText,
+    StructuredTrace,
+};
+std::string_view name(FileFormat format);
+
+struct OpenOptions {
+    /// Opens only the graph of this name; empty = all.
+    std::string graph;
+};
+
+/// One program of a file.
+struct OpenedGraph {
+    std::string name;
+    std::unique_ptr<Module> module;
+    /// What the file was exported with: one value per placeholder of kind UserInput, in order; empty if there is none.
+    std::vector<SavedValue> sampleInputs;
+};
+
+struct OpenedFile {
+    std::string path;
+    FileFormat format = FileFormat::Unknown;
+    std::string description;                              // ".pt2 (PyTorch 2.11.0+cu130, schema 8.17)"
+    std::vector<OpenedGraph> graphs;                      // in file order
+    std::vector<std::pair<std::string, Tensor>> tensors;  // of files that are tensors only
+    std::vector<std::string> contents;                    // archives: entries with sizes that were not turned into graphs
+    std::vector<std::string> remarks;                     // what was assumed or left out
+};
+
+/// What the file is by its content, whatever it is called. Errors: the file cannot be read.
+Result<FileFormat> detectFormat(const std::string& path);
+
+/// Opens a file of any format. Executes nothing of it. Errors name the entry, the place and the broken rule; what is
+/// recognised but not opened says what to do instead.
+Result<OpenedFile> openFile(const std::string& path, const OpenOptions& options = {});
+
+}  // namespace cutaway

@@ -1,0 +1,237 @@
+#include "engine/formats/pt2.h"
+
+#include <charconv>
+
+#include "engine/formats/pt2_graph.h"
+#include "engine/formats/pt2_payload.h"
+#include "engine/ir/infer.h"
+
+namespace cutaway {
+namespace {
+
+constexpr std::string_view kConfig = "config.json";
+
+struct Program {
+    std::unique_ptr<JsonDocument> document;  // provenance strings are copied; kept for what is read after the graph
+    std::unique_ptr<Module> module;
+};
+
+Result<void> checkSchemaVersion(int64_t major, int64_t minor, const std::string& where) {
+    if (major == 8 || (major == 0 && minor == 0)) return {};
+    return unsupported("PT2-1: schema version " + std::to_string(major) + "." + std::to_string(minor) + ", this reader knows 8.x", where,
+                       {"export the program again with PyTorch 2.2 to 2.11"});
+}
+
+void setSymbols(Module& module, const std::map<std::string, SymbolInfo>& symbols) {
+    module.symbols = symbols;
+    for (auto& [name, body] : module.subgraphs) setSymbols(*body, symbols);
+}
+
+void addRemarksAbout(const Json& root, Module& module) {
+    if (const auto verifiers = root.find("verifiers"))
+        for (const Json verifier : verifiers->items())
+            if (verifier.text() == "TRAINING") module.origin.remarks.push_back("training graph: it may hold in-place operations until it is functionalized");
+}
+
+Result<Program> parseProgram(std::string_view json, const std::string& where) {
+    Program program;
+    CT_TRY(program.document, parseJson(json, where));
+    const Json& root = program.document->root;
+    CT_TRY(const Json version, root.objectAt("schema_version", where));
+    CT_TRY(const int64_t major, version.integerAt("major", where));
+    CT_TRY(const int64_t minor, version.integerAt("minor", where));
+    CT_TRY_VOID(checkSchemaVersion(major, minor, where));
+    CT_TRY(const Json graphModule, root.objectAt("graph_module", where));
+    CT_TRY(const Json graph, graphModule.objectAt("graph", where));
+    CT_TRY(const Json signature, graphModule.objectAt("signature", where));
+
+    program.module = std::make_unique<Module>();
+    Module& module = *program.module;
+    Pt2Types types;
+    if (const auto ranges = root.find("range_constraints")) CT_TRY_VOID(types.readRanges(*ranges, where));
+    CT_TRY_VOID(readPt2Graph(graph, &signature, module, types, module.origin.remarks, where));
+    setSymbols(module, types.symbols());
+    const auto torch = root.find("torch_version");
+    module.origin.format = ".pt2 (PyTorch " + (torch && torch->text() ? std::string(*torch->text()) : "unknown") + ", schema " +
+                           std::to_string(major) + "." + std::to_string(minor) + ")";
+    addRemarksAbout(root, module);
+    return program;
+}
+
+/// Payloads must be what the graph says they are, or kernels would read past their ends.
+Result<void> checkPayloads(Module& module, const std::string& where) {
+    size_t position = 0, expected = 0;
+    std::vector<std::string> missing;
+    for (const Node* node : module.graph().placeholders()) {
+        const InputSpec& spec = module.inputs[position++];
+        if (spec.kind != InputSpec::Kind::Parameter && spec.kind != InputSpec::Kind::Buffer && spec.kind != InputSpec::Kind::Constant) continue;
+        ++expected;
+        const auto found = module.tensors.find(spec.target);
+        if (found == module.tensors.end()) {
+            missing.push_back(spec.target);
+            continue;
+        }
+        const TensorType* type = node->type().tensor();
+        const Tensor& tensor = found->second;
+        if (type == nullptr || tensor.dtype() != type->dtype || toSymDims(tensor.sizes()) != type->sizes)
+            return invalidInput("PT2-15: the data of '" + spec.target + "' is " +
+                                    TensorType::contiguous(tensor.dtype(), toSymDims(tensor.sizes())).text() + ", the graph says " + node->type().text(),
+                                where);
+    }
+    if (missing.empty()) return {};
+    std::string remark = std::to_string(missing.size()) + " of " + std::to_string(expected) + " weights and buffers have no data in the file:";
+    constexpr size_t kNamed = 5;
+    for (size_t i = 0; i < std::min(missing.size(), kNamed); ++i) remark += (i ? ", " : " ") + missing[i];
+    if (missing.size() > kNamed) remark += ", …";
+    module.origin.remarks.push_back(std::move(remark));
+    return {};
+}
+
+/// Keyword arguments stand in the order of the input tree, which may differ from the order they were saved in.
+void orderKeywords(const Json& root, SavedItems& argsAndKwargs) {
+    const auto graphModule = root.find("graph_module");
+    const auto calls = graphModule ? graphModule->find("module_call_graph") : std::nullopt;
+    if (!calls || calls->items().size() == 0 || argsAndKwargs.size() != 2 || argsAndKwargs[1].dict() == nullptr) return;
+    const auto signature = Json(*calls->items().begin()).find("signature");
+    const auto inSpec = signature ? signature->find("in_spec") : std::nullopt;
+    if (!inSpec || !inSpec->text()) return;
+    const auto spec = parseJson(*inSpec->text(), "in_spec");
+    if (!spec || (*spec)->root.items().size() != 2) return;
+    const auto children = Json((*spec)->root.items().at(1).value_unsafe()).find("children_spec");
+    if (!children || children->items().size() != 2) return;
+    const auto context = Json(children->items().at(1).value_unsafe()).find("context");
+    if (!context || !context->text()) return;
+    const auto keys = parseJson(*context->text(), "in_spec context");
+    if (!keys) return;
+    auto ordered = std::make_shared<SavedDict>();
+    const auto& given = argsAndKwargs[1].dict()->items;
+    for (const Json key : (*keys)->root.items())
+        for (const auto& [name, value] : given)
+            if (key.text() == name) ordered->items.emplace_back(name, value);
+    if (ordered->items.size() == given.size()) argsAndKwargs[1].kind = std::shared_ptr<const SavedDict>(std::move(ordered));
+}
+
+/// The (args, kwargs) that the program was exported with, as one value per user input. Optional data: what is wrong with it
+/// becomes a remark.
+void readSampleInputs(const ZipArchive& archive, const std::string& entryName, const Json& root, OpenedGraph& graph) {
+    const ZipEntry* entry = archive.find(entryName);
+    if (entry == nullptr || entry->size == 0) return;
+    auto& remarks = graph.module->origin.remarks;
+    auto bytes = archive.read(*entry);
+    if (!bytes) return remarks.push_back("sample inputs cannot be read: " + bytes.error().text());
+    auto value = readTorchSave(std::move(*bytes), archive.where() + ": " + entryName);
+    if (!value) return remarks.push_back("sample inputs cannot be read: " + value.error().text());
+    if (value->isNone()) return;
+    if (auto* items = std::get_if<SavedItems>(&value->kind)) orderKeywords(root, *items);
+    std::vector<SavedValue> flat;
+    flatten(*value, flat);
+    std::vector<SavedValue> inputs;
+    size_t next = 0;
+    for (const InputSpec& spec : graph.module->inputs) {
+        if (spec.kind != InputSpec::Kind::UserInput && spec.kind != InputSpec::Kind::ConstantInput) continue;
+        if (next >= flat.size()) return remarks.push_back("sample inputs: fewer values than the program has inputs; left out");
+        if (spec.kind == InputSpec::Kind::UserInput) inputs.push_back(flat[next]);
+        ++next;
+    }
+    if (next != flat.size()) return remarks.push_back("sample inputs: " + std::to_string(flat.size()) + " values for " + std::to_string(next) + " inputs; left out");
+    graph.sampleInputs = std::move(inputs);
+}
+
+OpenedFile openedArchive(const ZipArchive& archive, FileFormat format) {
+    OpenedFile file;
+    file.path = archive.where();
+    file.format = format;
+    return file;
+}
+void addModule(OpenedFile& file, OpenedGraph graph) {
+    graph.module->name = graph.name;
+    graph.module->origin.file = file.path;
+    if (file.description.empty()) file.description = graph.module->origin.format;
+    file.graphs.push_back(std::move(graph));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Module>> readPt2Program(std::string_view json, const std::string& where) {
+    CT_TRY(Program program, parseProgram(json, where));
+    return std::move(program.module);
+}
+
+Result<OpenedFile> readPt2(const ZipArchive& archive, const OpenOptions& options) {
+    OpenedFile file = openedArchive(archive, FileFormat::Pt2);
+    if (archive.find("archive_version")) {
+        CT_TRY(const std::string version, archive.readText("archive_version"));
+        int number = -1;
+        std::from_chars(version.data(), version.data() + version.size(), number);
+        if (number != 0) return unsupported("archive version '" + version + "', this reader knows 0", archive.where(), {"export the program again with PyTorch 2.8 to 2.11"});
+    }
+    for (const ZipEntry& entry : archive.entries()) {
+        if (entry.name.starts_with("data/aotinductor/") || entry.name.starts_with("data/executorch/") || entry.name.starts_with("data/mtia") ||
+            entry.name.starts_with("xl_model_weights/") || entry.name.starts_with("extra/"))
+            file.contents.push_back(entry.name + " (" + std::to_string(entry.size) + " bytes)");
+        if (!entry.name.starts_with("models/") || !entry.name.ends_with(".json")) continue;
+        OpenedGraph graph;
+        graph.name = entry.name.substr(7, entry.name.size() - 12);
+        if (!options.graph.empty() && graph.name != options.graph) continue;
+        const std::string where = archive.where() + ": " + entry.name;
+        CT_TRY(const std::shared_ptr<Storage> json, archive.read(entry));
+        CT_TRY(Program program, parseProgram({reinterpret_cast<const char*>(json->data()), json->size()}, where));
+        graph.module = std::move(program.module);
+        auto& remarks = graph.module->origin.remarks;
+        CT_TRY_VOID(readPt2Payloads(archive, "data/weights/", graph.name, "weights_" + std::string(kConfig), graph.module->tensors, remarks));
+        CT_TRY_VOID(readPt2Payloads(archive, "data/constants/", graph.name, "constants_" + std::string(kConfig), graph.module->tensors, remarks));
+        CT_TRY_VOID(checkPayloads(*graph.module, where));
+        readSampleInputs(archive, "data/sample_inputs/" + graph.name + ".pt", program.document->root, graph);
+        addModule(file, std::move(graph));
+    }
+    if (file.graphs.empty() && !options.graph.empty()) return Error{ErrorCode::NotFound, "no graph named '" + options.graph + "'", archive.where(), {}};
+    return file;
+}
+
+Result<OpenedFile> readFlatPt2(const ZipArchive& archive, const OpenOptions& options) {
+    OpenedFile file = openedArchive(archive, FileFormat::Pt2Flat);
+    OpenedGraph graph;
+    graph.name = "model";
+    if (!options.graph.empty() && options.graph != graph.name) return Error{ErrorCode::NotFound, "no graph named '" + options.graph + "'", archive.where(), {}};
+    if (archive.find("version")) {
+        CT_TRY(const std::string version, archive.readText("version"));
+        int64_t major = -1;
+        const auto [end, status] = std::from_chars(version.data(), version.data() + version.size(), major);
+        if (status != std::errc() || end == version.data() + version.size() || *end != '.')
+            return unsupported("PT2-1: version '" + version.substr(0, 20) + "' from before schema 8", archive.where(), {"export the program again with PyTorch 2.2 to 2.11"});
+        CT_TRY_VOID(checkSchemaVersion(major, -1, archive.where()));
+    }
+    const std::string entry = "serialized_exported_program.json";
+    const std::string where = archive.where() + ": " + entry;
+    CT_TRY(const std::string json, archive.readText(entry));
+    CT_TRY(Program program, parseProgram(json, where));
+    graph.module = std::move(program.module);
+    auto& remarks = graph.module->origin.remarks;
+    for (const std::string stem : {"serialized_state_dict", "serialized_constants"})
+        for (const char* ending : {".pt", ".json"}) CT_TRY_VOID(readSavedPayloads(archive, stem + ending, graph.module->tensors, remarks));
+    CT_TRY_VOID(checkPayloads(*graph.module, where));
+    readSampleInputs(archive, "serialized_example_inputs.pt", program.document->root, graph);
+    for (const ZipEntry& extra : archive.entries())
+        if (extra.name.starts_with("extra_files/")) file.contents.push_back(extra.name + " (" + std::to_string(extra.size) + " bytes)");
+    addModule(file, std::move(graph));
+    return file;
+}
+
+std::vector<std::string> differencesFromInference(const Module& module) {
+    std::vector<std::string> differences;
+    for (const Node& node : module.graph().nodes()) {
+        if (!node.isCall() || node.op().isOpaque() || node.type().isOpaque()) continue;
+        const auto inferred = inferCall(node.op(), node.args());
+        const std::string line = module.name + ": " + node.name() + " (" + node.op().name() + "): ";
+        if (!inferred) differences.push_back(line + inferred.error().text());
+        else if (!inferred->isOpaque() && !sameType(*inferred, node.type())) {
+            const auto show = [](const ValueType& type) { return type.tensor() ? type.tensor()->fullText() : type.tuple() ? "a tuple" : type.text(); };
+            differences.push_back(line + "inferred " + show(*inferred) + ", recorded " + show(node.type()));
+        }
+    }
+    for (const auto& [name, body] : module.subgraphs)
+        for (std::string& line : differencesFromInference(*body)) differences.push_back(module.name + "." + std::move(line));
+    return differences;
+}
+
+}  // namespace cutaway

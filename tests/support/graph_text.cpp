@@ -1,0 +1,81 @@
+#include "tests/support/graph_text.h"
+
+#include <sstream>
+
+namespace cutaway::testing {
+namespace {
+
+struct ArgumentPrinter {
+    std::string operator()(std::monostate) const { return "None"; }
+    std::string operator()(Node* node) const { return "%" + node->name(); }
+    std::string operator()(bool flag) const { return flag ? "True" : "False"; }
+    std::string operator()(int64_t number) const { return std::to_string(number); }
+    std::string operator()(double number) const {
+        std::ostringstream out;
+        out << "f" << number;
+        return out.str();
+    }
+    std::string operator()(std::complex<double> number) const { return (*this)(number.real()) + "+j" + (*this)(number.imag()); }
+    std::string operator()(const std::string& text) const { return "'" + text + "'"; }
+    std::string operator()(DType dtype) const { return std::string(info(dtype).torchName); }
+    std::string operator()(const Device& device) const { return "device " + device.text(); }
+    std::string operator()(Layout layout) const { return std::string(name(layout)); }
+    std::string operator()(MemoryFormat format) const { return std::string(name(format)); }
+    std::string operator()(const Expr& expr) const { return "<" + text(expr) + ">"; }
+    std::string operator()(const SubgraphRef& graph) const { return "@" + graph.name; }
+    std::string operator()(const OpRef& op) const { return "op " + op.op->name(); }
+    std::string operator()(const Ellipsis&) const { return "..."; }
+    std::string operator()(const LostTensor& lost) const { return lost.text; }
+    std::string operator()(const std::shared_ptr<const ArgumentSlice>& slice) const {
+        return argumentText(slice->start) + ":" + argumentText(slice->stop) + ":" + argumentText(slice->step);
+    }
+    std::string operator()(const std::shared_ptr<const ArgumentDict>& dict) const {
+        std::string out = "{";
+        for (const auto& [key, item] : dict->items) out += (out.size() > 1 ? ", " : "") + key + ": " + argumentText(item);
+        return out + "}";
+    }
+    std::string operator()(const ArgumentList& list) const {
+        std::string out(list.tuple ? "(" : "[");
+        for (size_t i = 0; i < list.items.size(); ++i) out += (i ? ", " : "") + argumentText(list.items[i]);
+        return out + (list.tuple ? ")" : "]");
+    }
+};
+
+std::string typeText(const ValueType& type) {
+    if (const TupleType* items = type.tuple()) {
+        std::string out = "(";
+        for (size_t i = 0; i < items->size(); ++i) out += (i ? ", " : "") + typeText((*items)[i]);
+        return out + ")";
+    }
+    if (type.isNone()) return "None";
+    if (type.isOpaque()) return "opaque " + std::get<OpaqueType>(type.kind).description;
+    return type.text();
+}
+
+}  // namespace
+
+std::string argumentText(const Argument& argument) { return std::visit(ArgumentPrinter(), argument.kind()); }
+
+std::string graphText(const Module& module, const std::string& indent) {
+    std::string out;
+    for (const Node& node : module.graph().nodes()) {
+        out += indent;
+        if (node.isOutput()) out += "return " + argumentText(node.arg(0));
+        else {
+            out += "%" + node.name() + ": " + typeText(node.type());
+            if (node.isCall()) {
+                out += " = " + node.op().name() + "(";
+                for (size_t i = 0; i < node.args().size(); ++i) out += (i ? ", " : "") + argumentText(node.arg(i));
+                for (const auto& [key, value] : node.kwargs()) out += (out.back() == '(' ? "" : ", ") + key + "=" + argumentText(value);
+                out += ")";
+            } else if (node.kind() == NodeKind::GetAttr) {
+                out += " = self." + node.target();
+            }
+        }
+        out += "\n";
+    }
+    for (const auto& [name, body] : module.subgraphs) out += indent + "@" + name + ":\n" + graphText(*body, indent + "  ");
+    return out;
+}
+
+}  // namespace cutaway::testing

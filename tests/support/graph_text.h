@@ -1,0 +1,14 @@
+#pragma once
+// Modules as short text for comparisons in tests: every node with its type and all arguments, nothing left out by
+// taste. Not FX text: it shows what the graph holds, down to None and list brackets.
+#include <string>
+
+#include "engine/ir/module.h"
+
+namespace cutaway::testing {
+
+std::string argumentText(const Argument& argument);
+/// One node per line: "%relu: f32[2] = aten.relu.default(%x)".
+std::string graphText(const Module& module, const std::string& indent = {});
+
+}  // namespace cutaway::testing
