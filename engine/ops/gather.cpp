@@ -1,7 +1,167 @@
+// Table look-ups: embedding, embedding bags, one_hot, take, and mask-driven copies.
+#include "engine/ops/build.h"
+#include "engine/ops/expanded.h"
+#include "engine/ops/lower.h"
 #include "engine/ops/op_registry.h"
+#include "engine/ops/packed.h"
 
 namespace cutaway {
+namespace {
 
-std::span<const OpDef> gatherOps() { return {}; }
+Result<ValueType> inferEmbedding(const InferContext& c) {
+    CT_TRY(const TensorType weight, c.tensor(size_t{0}));
+    CT_TRY(const TensorType indices, c.tensor(1));
+    if (weight.rank() != 2) return c.fail("the weight must be a matrix");
+    if (indices.dtype != DType::I64 && indices.dtype != DType::I32) return c.fail("the indices must be int64 or int32");
+    SymDims sizes = indices.sizes;
+    sizes.push_back(weight.sizes[1]);
+    return ValueType(TensorType::contiguous(weight.dtype, std::move(sizes), weight.device));
+}
+
+EvalResult evalEmbedding(const EvalContext& c) {
+    const Tensor weight = c.in(size_t{0});
+    const std::vector<int64_t> indices = packElements<int64_t>(c.in(1));
+    Tensor out = c.result();
+    Tensor rows = out.view({static_cast<int64_t>(indices.size()), weight.size(1)}, {weight.size(1), 1}, out.offset());
+    for (size_t i = 0; i < indices.size(); ++i) {
+        if (indices[i] < 0 || indices[i] >= weight.size(0))
+            return c.fail("index " + std::to_string(indices[i]) + " is out of range for a table of " + std::to_string(weight.size(0)) + " rows");
+        Tensor target = rows.view({weight.size(1)}, {1}, rows.offset() + static_cast<int64_t>(i) * weight.size(1));
+        copyInto(target, weight.view({weight.size(1)}, {weight.stride(1)}, weight.offset() + indices[i] * weight.stride(0)));
+    }
+    return out;
+}
+
+Result<ValueType> inferEmbeddingBackward(const InferContext& c) {
+    CT_TRY(const TensorType gradient, c.tensor(size_t{0}));
+    CT_TRY(const SymInt rows, c.size("num_weights"));
+    if (gradient.rank() == 0) return c.fail("the gradient has no dim for the table's columns");
+    return ValueType(TensorType::contiguous(gradient.dtype, {rows, gradient.sizes.back()}, gradient.device));
+}
+
+/// Counts of each index by one scatter of ones, so that rows looked up often get a smaller share.
+Values decomposeEmbeddingBackward(Decomposition& d) {
+    const Value gradient = d.in(0), indices = d.in(1);
+    const SymInt rows = *d.size("num_weights");
+    const DType dtype = gradient.dtype();
+    Value g = isHalf(dtype) ? convert(gradient, DType::F32) : gradient;
+    const Value at = indices.dtype() == DType::I64 ? indices : convert(indices, DType::I64);
+    const Argument where = Argument(std::vector<Argument>{at});
+    const Device device = g.type().device;
+    if (d.flag("scale_grad_by_freq")) {
+        const Value zeros = full(d.builder(), {rows}, Scalar(int64_t{0}), DType::I64, device);
+        const Value ones = full(d.builder(), at.sizes(), Scalar(int64_t{1}), DType::I64, device);
+        const Value counts = d.call("aten.index_put.default", {zeros, where, ones, true});
+        g = g / unsqueeze(d.call("aten.index.Tensor", {counts, where}), -1);
+    }
+    const Value padding = unsqueeze(d.call("aten.eq.Scalar", {at, d.arg("padding_idx")}), -1);
+    const Value zero = d.call("aten.scalar_tensor.default", {0.0}, {{"dtype", g.dtype()}, {"layout", Layout::Strided}, {"device", device}});
+    const Value kept = cutaway::where(padding, zero, g);
+    const Value table = full(d.builder(), {rows, g.size(-1)}, Scalar(int64_t{0}), g.dtype(), device);
+    return convert(d.call("aten.index_put.default", {table, where, kept, true}), dtype);
+}
+
+Values decomposeOneHot(Decomposition& d) {
+    const Value self = d.in(0);
+    auto classes = d.integer("num_classes", -1);
+    if (!classes || *classes < 0 || self.dtype() != DType::I64) {
+        d.builder().fail(!classes ? classes.error()
+                         : self.dtype() != DType::I64 ? d.fail("needs int64 classes")
+                                                      : unsupported(d.op().name() + ": the number of classes depends on the values", {}, {"give num_classes"}));
+        return self;
+    }
+    const Value classNumbers = d.call("prims.iota.default", {*classes},
+                                      {{"start", 0}, {"step", 1}, {"dtype", DType::I64}, {"device", self.type().device}, {"requires_grad", false}});
+    const Value column = unsqueeze(self, -1);
+    return convert(d.call("aten.eq.Tensor", {column, classNumbers}), DType::I64);
+}
+
+Values decomposeTake(Decomposition& d) {
+    const Value flat = reshape(d.in(0), {SymInt(-1)});
+    return d.call("aten.index.Tensor", {flat, Argument(std::vector<Argument>{d.in(1)})});
+}
+
+Result<ValueType> inferMaskedScatter(const InferContext& c) {
+    CT_TRY(const TensorType self, c.tensor(size_t{0}));
+    CT_TRY(const TensorType mask, c.tensor(1));
+    CT_TRY(const TensorType source, c.tensor(2));
+    if (mask.dtype != DType::Bool) return c.fail("the mask must be bool");
+    if (source.dtype != self.dtype) return c.fail("self and source have different dtypes");
+    const SymDims shapes[] = {self.sizes, mask.sizes};
+    auto sizes = broadcastSizes(shapes);
+    if (!sizes) return c.fail(sizes.error().message);
+    return ValueType(TensorType::contiguous(self.dtype, std::move(*sizes), self.device));
+}
+
+EvalResult evalMaskedScatter(const EvalContext& c) {
+    Tensor out = c.result();
+    const Tensor self = broadcastTo(c.in(size_t{0}), out.sizes()), mask = broadcastTo(c.in(1), out.sizes());
+    bool enough = true;
+    withComplex(out.dtype(), [&](auto tag) {
+        using T = decltype(tag);
+        std::vector<T> values = packElements<T>(self);
+        const std::vector<T> source = packElements<T>(c.in(2));
+        const std::vector<int64_t> holds = packElements<int64_t>(mask);
+        size_t next = 0;
+        for (size_t i = 0; i < values.size(); ++i) {
+            if (holds[i] == 0) continue;
+            if (next == source.size()) {
+                enough = false;
+                return;
+            }
+            values[i] = source[next++];
+        }
+        unpackElements(values, out);
+    });
+    if (!enough) return c.fail("the source has fewer elements than the mask selects");
+    return out;
+}
+
+constexpr OpDef kOps[] = {
+    // Rows of `weight` at `indices`. padding_idx and scale_grad_by_freq concern the gradient only.
+    {.schema = "aten.embedding.default(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
+     .infer = inferEmbedding,
+     .eval = evalEmbedding,
+     .derive = [](Derivation& d) {
+         d.input(0) = d.call("aten.embedding_dense_backward.default",
+                             {d.dy(), d.in(1), Argument(d.in(0).size(0)), d.arg("padding_idx"), d.arg("scale_grad_by_freq")});
+     },
+     .lower = [](LowerContext& c) {
+         const std::vector<Expr> position(c.index().begin(), c.index().end() - 1);
+         const Expr row = LowerContext::checkedIndex(Expr::cast(c.loadAt(1, position), DType::I64), c.in(size_t{0}).sizes[0]);
+         return c.loadAt(0, {row, c.index().back()});
+     },
+     .samples = "f32[10, 4], i64[3]<10\nf32[10, 4], i64[2, 3]<10, 5\nbf16[10, 4], i32[2]<10\nf32[10, 4][1, 10], i64[2, 2]<10\nf32[10, 4], i64[]<10\nf64[10, 4], i64[0]<10"},
+    {.schema = "aten.embedding_dense_backward.default(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor",
+     .infer = inferEmbeddingBackward,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeEmbeddingBackward,
+     .derive = [](Derivation& d) { d.input(0) = d.call("aten.embedding.default", {d.dy(), d.in(1), d.arg("padding_idx")}); },
+     .samples = "f32[4, 2], i64[4]<10, 10, 3, False\nf32[4, 2], i64[4]<10, 10, -1, True\nf32[2, 3, 2], i64[2, 3]<5, 5, -1, False\nbf16[4, 2], i64[4]<6, 6, -1, False"},
+    {.schema = "aten.one_hot.default(Tensor self, int num_classes=-1) -> Tensor",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = decomposeOneHot,
+     .samples = "i64[4]<5, 5\ni64[2, 3]<4, 6"},
+    // Elements at row-major positions of the whole tensor.
+    {.schema = "aten.take.default(Tensor self, Tensor index) -> Tensor",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeTake,
+     .samples = "f32[4, 2], i64[3]<8\ni64[4], i64[2, 2]<4"},
+    // self with the elements where the mask holds replaced by the source's, in row-major order.
+    {.schema = "aten.masked_scatter.default(Tensor self, Tensor mask, Tensor source) -> Tensor",
+     .tags = Tag::Inplace,
+     .infer = inferMaskedScatter,
+     .eval = evalMaskedScatter,
+     .samples = "f32[4, 2], b8[4, 2], f32[8]\ni64[4], b8[4], i64[2, 2]\nf32[4, 2], b8[2], f32[9]"},
+};
+
+}  // namespace
+
+std::span<const OpDef> gatherOps() { return kOps; }
 
 }  // namespace cutaway

@@ -226,6 +226,23 @@ SymDims preservedStrides(const TensorType& like) {
     return elementwiseStrides(like.sizes, std::span(&operand, 1));
 }
 
+bool isChannelsLast(const TensorType& type) {
+    if (type.rank() != 4 && type.rank() != 5) return false;
+    // From the fastest dim on: channels, then the spatial dims from the last, then the batch; strides may not fall.
+    std::vector<size_t> order{1};
+    for (size_t dim = type.sizes.size() - 1; dim >= 2; --dim) order.push_back(dim);
+    order.push_back(0);
+    if (type.strides[1] == SymInt(0)) return false;
+    SymInt least = 0;
+    for (size_t dim : order) {
+        if (type.sizes[dim] == SymInt(0) || !knownLessEqual(least, type.strides[dim])) return false;
+        if (dim == 0 && least == type.strides[1]) return false;  // one element per sample: both layouts fit
+        least = type.strides[dim];
+        if (!(type.sizes[dim] == SymInt(1))) least = least * type.sizes[dim];
+    }
+    return true;
+}
+
 std::optional<SymDims> formatStrides(MemoryFormat format, const SymDims& sizes) {
     switch (format) {
         case MemoryFormat::ChannelsLast: case MemoryFormat::ChannelsLast3d: {

@@ -44,7 +44,7 @@ class OpRegistry {
             // views and data movement
             viewOps(), permuteOps(), sliceOps(), mutatingOps(),
             // indexing
-            gatherOps(),
+            gatherOps(), indexOps(), scatterOps(),
             // products, convolutions, windows, attention
             gemmOps(), gemmCompositeOps(), convOps(), poolOps(), attentionOps(),
             symbolicOps()};

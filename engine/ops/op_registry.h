@@ -38,6 +38,8 @@ std::span<const OpDef> gemmCompositeOps();
 std::span<const OpDef> convOps();
 std::span<const OpDef> poolOps();
 std::span<const OpDef> gatherOps();
+std::span<const OpDef> indexOps();
+std::span<const OpDef> scatterOps();
 std::span<const OpDef> randomOps();
 std::span<const OpDef> attentionOps();
 std::span<const OpDef> mutatingOps();

@@ -1,7 +1,281 @@
+// Pooling windows: maxima with positions, averages, and their gradients.
+#include "engine/ops/build.h"
+#include "engine/ops/expanded.h"
+#include "engine/ops/lower.h"
+#include "engine/ops/arithmetic.h"
 #include "engine/ops/op_registry.h"
+#include "engine/ops/packed.h"
+#include "engine/ops/window_rules.h"
 
 namespace cutaway {
+namespace {
 
-std::span<const OpDef> poolOps() { return {}; }
+Result<ValueType> inferMaxPool(const InferContext& c, size_t spatial, DType positions) {
+    CT_TRY(const TensorType self, c.tensor(size_t{0}));
+    CT_TRY(const Windows windows, readWindows(c, self, spatial));
+    TensorType values = TensorType::contiguous(self.dtype, windows.outSizes, self.device);
+    values.strides = pooledStrides(self, windows.outSizes);
+    TensorType where = values;
+    where.dtype = positions;
+    return ValueType(TupleType{values, where});
+}
+
+/// Maxima of all windows and, for each, body(result position, plane, input position, kernel element) once.
+template <class T, class Body>
+void forEachMaximum(const Windows& w, const std::vector<T>& in, Body&& body) {
+    const int64_t inPlane = w.inPlane(), outPlane = w.outPlane();
+    for (int64_t plane = 0; plane < w.planes; ++plane)
+        for (int64_t o = 0; o < outPlane; ++o) {
+            bool found = false;
+            WindowTap best{};
+            w.forEachTap(o, [&](const WindowTap& tap) {
+                const T value = in[static_cast<size_t>(plane * inPlane + tap.input)];
+                // The first of equal elements wins, and NaN beats everything.
+                if (!found || value > in[static_cast<size_t>(plane * inPlane + best.input)] || isNan(value)) best = tap;
+                found = true;
+            });
+            body(plane * outPlane + o, plane * inPlane, best);
+        }
+}
+
+EvalResult evalMaxPool(const EvalContext& c, size_t spatial, bool offsets) {
+    const Tensor self = c.in(size_t{0});
+    auto windows = readWindows(c, *c.tensor(size_t{0}), spatial);
+    if (!windows) return std::move(windows).error();
+    Tensor values = c.result(0), where = c.result(1);
+    withCompute(self.dtype(), [&](auto tag) {
+        using T = decltype(tag);
+        const std::vector<T> in = packElements<T>(self);
+        std::vector<T> out(static_cast<size_t>(values.numel()));
+        std::vector<int64_t> at(out.size());
+        forEachMaximum(*windows, in, [&](int64_t o, int64_t plane, const WindowTap& tap) {
+            out[static_cast<size_t>(o)] = in[static_cast<size_t>(plane + tap.input)];
+            at[static_cast<size_t>(o)] = offsets ? tap.kernel : tap.input;
+        });
+        unpackElements(out, values);
+        unpackElements(at, where);
+    });
+    return TensorList{values, where};
+}
+
+/// The maximum over the window, and for its position the first at which it stands, as ArgMax gives it.
+Expr lowerMaxPool(LowerContext& c, size_t spatial, bool offsets) {
+    const TensorType self = c.in(size_t{0});
+    auto windows = readWindows(c, self, spatial);
+    if (!windows) return Expr();
+    const size_t lead = self.sizes.size() - spatial;
+    SymDims kernel;
+    for (int64_t size : windows->kernel) kernel.push_back(size);
+    const bool floating = isFloating(self.dtype);
+    if (!floating) return Expr();  // no neutral element that loses against every integer
+    const DType dtype = computeTypeOf(self.dtype);
+    auto element = [&](const std::vector<Expr>& r) {
+        std::vector<Expr> at(c.index().begin(), c.index().begin() + static_cast<int64_t>(lead));
+        Expr inside = Expr::boolean(true);
+        for (size_t i = 0; i < spatial; ++i) {
+            const Expr position = windows->positionExpr(i, c.index()[lead + i], r[i]);
+            if (windows->padding[i] > 0 || windows->reachesBeyond(i)) {
+                inside = inside && compare(ExprKind::Ge, position, Expr::integer(0));
+                inside = inside && compare(ExprKind::Lt, position, self.sizes[lead + i].expr());
+            }
+            at.push_back(position);
+        }
+        return c.guarded(inside, [&] { return c.loadAt(0, at); }, Expr::real(-std::numeric_limits<double>::infinity(), dtype));
+    };
+    if (c.resultNumber() == 0) return c.reduce(ReduceKind::Max, kernel, element);
+    const Expr offset = c.reduce(ReduceKind::ArgMax, kernel, element);
+    if (offsets) return offset;
+    return flatPosition(*windows, self.sizes, offset, {c.index().begin() + static_cast<int64_t>(lead), c.index().end()});
+}
+
+Values decomposeMaxPool(Decomposition& d, int64_t spatial) {
+    const Value self = d.in(0);
+    auto windows = readWindows(d, self.type(), static_cast<size_t>(spatial));
+    if (!windows) return Values::notHandled();
+    int64_t count = 1;
+    for (int64_t size : windows->kernel) count *= size;
+    if (count > 25) return Values::notHandled();  // beyond that the kernel is kept whole
+    const Value pair = d.call("prims._low_memory_max_pool_with_offsets.default",
+                              {self, Argument(windows->kernel), Argument(windows->stride), Argument(windows->padding), Argument(windows->dilation),
+                               d.arg("ceil_mode")});
+    const Value values = pair[0], offsets = pair[1];
+    const SymDims sizes(self.sizes().end() - spatial, self.sizes().end());
+    const Value indices = d.call("prims._low_memory_max_pool_offsets_to_indices.default",
+                                 {offsets, Argument(windows->kernel), Argument(sizes), Argument(windows->stride), Argument(windows->padding),
+                                  Argument(windows->dilation)});
+    return {values, indices};
+}
+
+Result<ValueType> inferOffsetsToIndices(const InferContext& c) {
+    CT_TRY(const TensorType offsets, c.tensor(size_t{0}));
+    CT_TRY(const SymDims sizes, c.sizes("input_size"));
+    if (static_cast<int64_t>(sizes.size()) > offsets.rank()) return c.fail("more input sizes than the offsets have dims");
+    TensorType type = TensorType::contiguous(DType::I64, offsets.sizes, offsets.device);
+    type.strides = preservedStrides(offsets);
+    return ValueType(std::move(type));
+}
+
+/// Numbers of the offsets_to_indices call as windows without an input: enough to place a kernel element.
+Windows placedWindows(const InferContext& c, const std::vector<int64_t>& inSizes) {
+    Windows w;
+    w.kernel = *c.integers("kernel_size");
+    w.stride = *c.integers("stride");
+    w.padding = *c.integers("padding");
+    w.dilation = *c.integers("dilation");
+    w.in = inSizes;
+    return w;
+}
+
+EvalResult evalOffsetsToIndices(const EvalContext& c) {
+    const Tensor offsets = c.in(size_t{0});
+    const Windows w = placedWindows(c, c.integersOf("input_size"));
+    const size_t spatial = w.kernel.size();
+    const std::vector<int64_t> in = packElements<int64_t>(offsets);
+    std::vector<int64_t> out(in.size());
+    const Dims outSizes(offsets.sizes().end() - static_cast<int64_t>(spatial), offsets.sizes().end());
+    for (size_t i = 0; i < in.size(); ++i) {
+        int64_t kernel = in[i], place = static_cast<int64_t>(i), position = 0, scale = 1;
+        for (size_t d = spatial; d-- > 0;) {
+            const int64_t at = place % outSizes[d] * w.stride[d] - w.padding[d] + kernel % w.kernel[d] * w.dilation[d];
+            position += at * scale;
+            scale *= w.in[d];
+            place /= outSizes[d];
+            kernel /= w.kernel[d];
+        }
+        out[i] = position;
+    }
+    Tensor result = c.result();
+    unpackElements(out, result);
+    return result;
+}
+
+Expr lowerOffsetsToIndices(LowerContext& c) {
+    const SymDims sizes = c.sizesOf("input_size");
+    const Windows w = placedWindows(c, std::vector<int64_t>(sizes.size(), 0));
+    const Expr offset = Expr::cast(c.loadAt(0, c.index()), DType::I64);
+    return flatPosition(w, sizes, offset, {c.index().end() - static_cast<int64_t>(sizes.size()), c.index().end()});
+}
+
+Result<ValueType> inferLikeInput(const InferContext& c) {
+    CT_TRY(const TensorType self, c.tensor("self"));
+    CT_TRY(const TensorType gradient, c.tensor("grad_output"));
+    TensorType type = TensorType::contiguous(gradient.dtype, self.sizes, gradient.device);
+    type.strides = pooledStrides(self, self.sizes);
+    return ValueType(std::move(type));
+}
+
+EvalResult evalMaxPoolBackward(const EvalContext& c, size_t spatial) {
+    Tensor out = c.result();
+    const Tensor gradient = c.in("grad_output");
+    int64_t plane = 1, outPlane = 1;
+    for (size_t i = 0; i < spatial; ++i) {
+        plane *= out.size(-1 - static_cast<int64_t>(i));
+        outPlane *= gradient.size(-1 - static_cast<int64_t>(i));
+    }
+    bool inside = true;
+    withAccumulator(out.dtype(), [&](auto tag) {
+        using T = decltype(tag);
+        const std::vector<T> dy = packElements<T>(gradient);
+        const std::vector<int64_t> at = packElements<int64_t>(c.in("indices"));
+        std::vector<T> dx(static_cast<size_t>(out.numel()));
+        for (size_t i = 0; i < dy.size(); ++i) {
+            if (at[i] < 0 || at[i] >= plane) {
+                inside = false;
+                return;
+            }
+            T& sum = dx[static_cast<size_t>(static_cast<int64_t>(i) / outPlane * plane + at[i])];
+            sum = wrapAdd(sum, dy[i]);
+        }
+        unpackElements(dx, out);
+    });
+    if (!inside) return c.fail("an index lies outside its plane");
+    return out;
+}
+
+void deriveMaxPool(Derivation& d) {
+    d.input(0) = d.call("aten.max_pool2d_with_indices_backward.default",
+                        {d.dy(0), d.in(0), d.arg("kernel_size"), d.arg("stride"), d.arg("padding"), d.arg("dilation"), d.arg("ceil_mode"), d.out(1)});
+}
+
+template <int kSpatial>
+Values decomposeMaxValues(Decomposition& d) {
+    static constexpr std::string_view kNames[] = {"", "aten.max_pool1d_with_indices.default", "aten.max_pool2d_with_indices.default",
+                                                  "aten.max_pool3d_with_indices.default"};
+    const Value pair = d.call(kNames[kSpatial], {d.in(0), d.arg("kernel_size"), d.arg("stride"), d.arg("padding"), d.arg("dilation"), d.arg("ceil_mode")});
+    return pair[0];
+}
+
+constexpr std::string_view kMaxSamples = R"(
+f32[1, 2, 8, 8], [3, 3], [2, 2], [1, 1]
+f32[1, 2, 8, 8], 2
+f32[2, 6, 7], [2, 3], [1, 2]
+f32[1, 2, 7, 7], 3, 2, 0, 1, True
+f32[1, 2, 9, 9], 3, 2, 1, 2
+f64[1, 1, 4, 4], 2, 1
+bf16[1, 2, 8, 8], 2, 2
+f32[2, 3, 4, 5][60, 1, 15, 3], 2
+f32[1, 1, 8, 8], 6, 2, 3
+)";
+
+constexpr OpDef kOps[] = {
+    // Maximum over windows and the flat position of each in its plane. NaN wins; among equals the first.
+    {.schema = "aten.max_pool2d_with_indices.default(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, "
+               "bool ceil_mode=False) -> (Tensor, Tensor)",
+     .infer = [](const InferContext& c) { return inferMaxPool(c, 2, DType::I64); },
+     .eval = [](const EvalContext& c) { return evalMaxPool(c, 2, false); },
+     .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) { return decomposeMaxPool(d, 2); },
+     .derive = deriveMaxPool,
+     .lower = [](LowerContext& c) { return lowerMaxPool(c, 2, false); },
+     .samples = kMaxSamples},
+    {.schema = "aten.max_pool3d_with_indices.default(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, "
+               "bool ceil_mode=False) -> (Tensor, Tensor)",
+     .infer = [](const InferContext& c) { return inferMaxPool(c, 3, DType::I64); },
+     .eval = [](const EvalContext& c) { return evalMaxPool(c, 3, false); },
+     .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) { return decomposeMaxPool(d, 3); },
+     .lower = [](LowerContext& c) { return lowerMaxPool(c, 3, false); },
+     .samples = "f32[1, 2, 4, 4, 4], 2\nf32[1, 1, 5, 5, 5], [3, 2, 3], 2, [1, 0, 1]"},
+    {.schema = "aten.max_pool2d.default(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = decomposeMaxValues<2>,
+     .samples = "f32[1, 2, 8, 8], 3, 2, 1\nf32[2, 6, 6], 2"},
+    {.schema = "aten.max_pool3d.default(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = decomposeMaxValues<3>,
+     .samples = "f32[1, 2, 4, 4, 4], 2"},
+    // The gradient scattered to the positions of the maxima.
+    {.schema = "aten.max_pool2d_with_indices_backward.default(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, "
+               "int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor",
+     .infer = inferLikeInput,
+     .eval = [](const EvalContext& c) { return evalMaxPoolBackward(c, 2); },
+     .samples = "f32[1, 2, 4, 4], f32[1, 2, 8, 8], [2, 2], [2, 2], [0, 0], [1, 1], False, i64[1, 2, 4, 4]<64\n"
+                "f64[2, 3, 3], f64[2, 7, 7], [3, 3], [2, 2], [0, 0], [1, 1], False, i64[2, 3, 3]<49"},
+    // The compiler's form of max_pool2d_with_indices: positions as offsets inside the window, which fit a byte.
+    {.schema = "prims._low_memory_max_pool_with_offsets.default(Tensor self, SymInt[] kernel_size, SymInt[] stride, SymInt[] padding, "
+               "SymInt[] dilation, bool ceil_mode) -> (Tensor, Tensor)",
+     .infer = [](const InferContext& c) -> Result<ValueType> {
+         CT_TRY(const std::vector<int64_t> kernel, c.integers("kernel_size"));
+         return inferMaxPool(c, kernel.size(), DType::I8);
+     },
+     .eval = [](const EvalContext& c) { return evalMaxPool(c, c.integersOf("kernel_size").size(), true); },
+     .lower = [](LowerContext& c) { return lowerMaxPool(c, c.integersOf("kernel_size").size(), true); },
+     .samples = "f32[1, 2, 8, 8], [3, 3], [2, 2], [1, 1], [1, 1], False\nf32[2, 7, 7], [2, 2], [2, 2], [0, 0], [1, 1], True\nbf16[1, 1, 4, 4], [2, 2], [1, 1], [0, 0], [2, 2], False"},
+    {.schema = "prims._low_memory_max_pool_offsets_to_indices.default(Tensor self, SymInt[] kernel_size, SymInt[] input_size, SymInt[] stride, "
+               "SymInt[] padding, SymInt[] dilation) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferOffsetsToIndices,
+     .eval = evalOffsetsToIndices,
+     .lower = lowerOffsetsToIndices,
+     .samples = "i8[1, 2, 4, 4]<9, [3, 3], [8, 8], [2, 2], [1, 1], [1, 1]\ni8[2, 4, 4]<4, [2, 2], [8, 8], [2, 2], [0, 0], [1, 1]"},
+};
+
+}  // namespace
+
+std::span<const OpDef> poolOps() { return kOps; }
 
 }  // namespace cutaway

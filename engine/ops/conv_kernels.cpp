@@ -1,0 +1,164 @@
+#include "engine/ops/conv_kernels.h"
+
+#include "engine/ops/arithmetic.h"
+#include "engine/ops/packed.h"
+
+namespace cutaway {
+namespace {
+
+/// One pairing of positions: element `large` of the padded side meets element `small` of the strided side under
+/// kernel element `kernel`. For a plain convolution the input is large and the output small; transposed, the reverse.
+struct Tap {
+    int64_t large, small, kernel;
+};
+
+/// All taps that lie inside, over the flattened spatial dims.
+std::vector<Tap> tapsOf(const ConvolutionGeometry& g) {
+    const std::vector<int64_t>& large = g.transposed ? g.out : g.in;
+    const std::vector<int64_t>& small = g.transposed ? g.in : g.out;
+    std::vector<Tap> taps{{0, 0, 0}};
+    for (size_t dim = 0; dim < g.kernel.size(); ++dim) {
+        std::vector<Tap> next;
+        for (const Tap& tap : taps)
+            for (int64_t s = 0; s < small[dim]; ++s)
+                for (int64_t k = 0; k < g.kernel[dim]; ++k) {
+                    const int64_t at = s * g.stride[dim] - g.padding[dim] + k * g.dilation[dim];
+                    if (at < 0 || at >= large[dim]) continue;
+                    next.push_back({tap.large * large[dim] + at, tap.small * small[dim] + s, tap.kernel * g.kernel[dim] + k});
+                }
+        taps = std::move(next);
+    }
+    return taps;
+}
+
+int64_t product(const std::vector<int64_t>& sizes) {
+    int64_t count = 1;
+    for (int64_t size : sizes) count *= size;
+    return count;
+}
+
+/// Runs body(input offset, weight offset, output offset) for every multiplication of the convolution.
+template <class Body>
+void forEachProduct(const ConvolutionGeometry& g, Body&& body) {
+    const std::vector<Tap> taps = tapsOf(g);
+    const int64_t in = product(g.in), out = product(g.out), kernel = product(g.kernel);
+    const int64_t inPerGroup = g.inChannels / g.groups, outPerGroup = g.outChannels / g.groups;
+    for (int64_t n = 0; n < g.batch; ++n)
+        for (int64_t group = 0; group < g.groups; ++group)
+            for (int64_t o = 0; o < outPerGroup; ++o)
+                for (int64_t i = 0; i < inPerGroup; ++i) {
+                    const int64_t outChannel = group * outPerGroup + o, inChannel = group * inPerGroup + i;
+                    const int64_t inBase = (n * g.inChannels + inChannel) * in, outBase = (n * g.outChannels + outChannel) * out;
+                    const int64_t weightBase = (g.transposed ? inChannel * outPerGroup + o : outChannel * inPerGroup + i) * kernel;
+                    for (const Tap& tap : taps)
+                        body(inBase + (g.transposed ? tap.small : tap.large), weightBase + tap.kernel,
+                             outBase + (g.transposed ? tap.large : tap.small));
+                }
+}
+
+template <class T>
+void addBias(const ConvolutionGeometry& g, const Tensor& bias, std::vector<T>& out) {
+    if (!bias.defined()) return;
+    const std::vector<T> values = packElements<T>(bias);
+    const int64_t spatial = product(g.out);
+    for (size_t i = 0; i < out.size(); ++i) {
+        const auto channel = static_cast<size_t>(static_cast<int64_t>(i) / spatial % g.outChannels);
+        out[i] = wrapAdd(out[i], values[channel]);
+    }
+}
+
+bool libraryServes(DType dtype) { return dtype == DType::F32 || isHalf(dtype); }
+
+/// The convolution that computes the gradient of the input: from outputs to inputs, with the same weights.
+ConvolutionGeometry reversed(const ConvolutionGeometry& g) {
+    ConvolutionGeometry back = g;
+    back.transposed = !g.transposed;
+    std::swap(back.in, back.out);
+    std::swap(back.inChannels, back.outChannels);
+    return back;
+}
+
+/// Unfolds the large side of one sample and group into [channels * kernel, small positions], zero outside.
+std::vector<float> columns(const ConvolutionGeometry& g, const std::vector<Tap>& taps, const float* data, int64_t channels) {
+    const int64_t large = product(g.transposed ? g.out : g.in), small = product(g.transposed ? g.in : g.out), kernel = product(g.kernel);
+    std::vector<float> out(static_cast<size_t>(channels * kernel * small), 0.0f);
+    for (int64_t channel = 0; channel < channels; ++channel)
+        for (const Tap& tap : taps)
+            out[static_cast<size_t>((channel * kernel + tap.kernel) * small + tap.small)] = data[channel * large + tap.large];
+    return out;
+}
+
+/// Weight gradient as one matrix product per sample and group over unfolded columns.
+bool backWeightByLibrary(const ConvolutionGeometry& g, const Tensor& gradient, const Tensor& input, Tensor& result) {
+    const std::vector<Tap> taps = tapsOf(g);
+    // The side with the kernel's reach is unfolded; its channels are the second dim of the stored weights.
+    const std::vector<float> large = packElements<float>(g.transposed ? gradient : input);
+    const std::vector<float> small = packElements<float>(g.transposed ? input : gradient);
+    const int64_t largeChannels = (g.transposed ? g.outChannels : g.inChannels) / g.groups;
+    const int64_t smallChannels = (g.transposed ? g.inChannels : g.outChannels) / g.groups;
+    const int64_t largeSize = product(g.transposed ? g.out : g.in), smallSize = product(g.transposed ? g.in : g.out);
+    const int64_t width = largeChannels * product(g.kernel);
+    std::vector<float> sum(static_cast<size_t>(result.numel()), 0.0f), part(static_cast<size_t>(smallChannels * width));
+    for (int64_t n = 0; n < g.batch; ++n)
+        for (int64_t group = 0; group < g.groups; ++group) {
+            const int64_t block = n * g.groups + group;
+            const std::vector<float> unfolded = columns(g, taps, large.data() + block * largeChannels * largeSize, largeChannels);
+            const MatrixView left{small.data() + block * smallChannels * smallSize, smallSize, 1}, right{unfolded.data(), 1, smallSize};
+            if (!libraryGemm(smallChannels, width, smallSize, left, right, part.data())) return false;
+            float* target = sum.data() + group * smallChannels * width;
+            for (size_t i = 0; i < part.size(); ++i) target[i] += part[i];
+        }
+    unpackElements(sum, result);
+    return true;
+}
+
+}  // namespace
+
+void convolvePlainly(const ConvolutionGeometry& g, const Tensor& input, const Tensor& weight, const Tensor& bias, Tensor& result) {
+    withAccumulator(result.dtype(), [&](auto tag) {
+        using T = decltype(tag);
+        const std::vector<T> in = packElements<T>(input), w = packElements<T>(weight);
+        std::vector<T> out(static_cast<size_t>(result.numel()));
+        forEachProduct(g, [&](int64_t i, int64_t k, int64_t o) {
+            T& sum = out[static_cast<size_t>(o)];
+            sum = wrapAdd(sum, wrapMul(in[static_cast<size_t>(i)], w[static_cast<size_t>(k)]));
+        });
+        addBias(g, bias, out);
+        unpackElements(out, result);
+    });
+}
+
+void convolve(const ConvolutionGeometry& g, const Tensor& input, const Tensor& weight, const Tensor& bias, Tensor& result) {
+    if (libraryServes(result.dtype())) {
+        const std::vector<float> in = packElements<float>(input), w = packElements<float>(weight);
+        const std::vector<float> b = bias.defined() ? packElements<float>(bias) : std::vector<float>();
+        std::vector<float> out(static_cast<size_t>(result.numel()));
+        if (libraryConvolution(g, in.data(), w.data(), bias.defined() ? b.data() : nullptr, out.data())) return unpackElements(out, result);
+    }
+    convolvePlainly(g, input, weight, bias, result);
+}
+
+void convolveBackInputPlainly(const ConvolutionGeometry& g, const Tensor& gradient, const Tensor& weight, Tensor& result) {
+    convolvePlainly(reversed(g), gradient, weight, Tensor(), result);
+}
+void convolveBackInput(const ConvolutionGeometry& g, const Tensor& gradient, const Tensor& weight, Tensor& result) {
+    convolve(reversed(g), gradient, weight, Tensor(), result);
+}
+
+void convolveBackWeightPlainly(const ConvolutionGeometry& g, const Tensor& gradient, const Tensor& input, Tensor& result) {
+    withAccumulator(result.dtype(), [&](auto tag) {
+        using T = decltype(tag);
+        const std::vector<T> in = packElements<T>(input), dy = packElements<T>(gradient);
+        std::vector<T> out(static_cast<size_t>(result.numel()));
+        forEachProduct(g, [&](int64_t i, int64_t k, int64_t o) {
+            T& sum = out[static_cast<size_t>(k)];
+            sum = wrapAdd(sum, wrapMul(in[static_cast<size_t>(i)], dy[static_cast<size_t>(o)]));
+        });
+        unpackElements(out, result);
+    });
+}
+void convolveBackWeight(const ConvolutionGeometry& g, const Tensor& gradient, const Tensor& input, Tensor& result) {
+    if (!libraryServes(result.dtype()) || !backWeightByLibrary(g, gradient, input, result)) convolveBackWeightPlainly(g, gradient, input, result);
+}
+
+}  // namespace cutaway

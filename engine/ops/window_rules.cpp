@@ -1,0 +1,101 @@
+#include "engine/ops/window_rules.h"
+
+namespace cutaway {
+namespace {
+
+Result<std::vector<int64_t>> perDim(const InferContext& c, std::string_view param, size_t spatial, int64_t fallback, int64_t least) {
+    std::vector<int64_t> values;
+    if (c.op().schema()->find(param) >= 0) {
+        CT_TRY(values, c.integers(param));
+    }
+    if (values.empty()) values.assign(spatial, fallback);
+    if (values.size() == 1) values.assign(spatial, values[0]);
+    if (values.size() != spatial)
+        return c.fail("'" + std::string(param) + "' has " + std::to_string(values.size()) + " numbers for " + std::to_string(spatial) + " dims");
+    for (int64_t value : values)
+        if (value < least) return c.fail("'" + std::string(param) + "' of " + std::to_string(value) + " is too small");
+    return values;
+}
+
+int64_t product(const std::vector<int64_t>& sizes) {
+    int64_t count = 1;
+    for (int64_t size : sizes) count *= size;
+    return count;
+}
+
+/// Number of windows along a dim. In ceil mode a window may start in the padding's end, but not beyond it.
+SymInt windowCount(const SymInt& in, const Windows& w, size_t d, bool ceil) {
+    const SymInt room = in + SymInt(2 * w.padding[d] - w.dilation[d] * (w.kernel[d] - 1) - 1);
+    const SymInt stride(w.stride[d]);
+    SymInt count = floorDiv(ceil ? room + stride - SymInt(1) : room, stride) + SymInt(1);
+    if (ceil && count.isInt() && in.isInt() && (count.value() - 1) * w.stride[d] >= in.value() + w.padding[d]) count = count - SymInt(1);
+    return count;
+}
+
+}  // namespace
+
+int64_t Windows::inPlane() const { return product(in); }
+int64_t Windows::outPlane() const { return product(out); }
+
+Expr Windows::positionExpr(size_t d, const Expr& o, const Expr& r) const {
+    return Expr::make(ExprKind::Add, {Expr::make(ExprKind::Mul, {o, Expr::integer(stride[d])}),
+                                      Expr::make(ExprKind::Mul, {r, Expr::integer(dilation[d])}), Expr::integer(-padding[d])});
+}
+bool Windows::reachesBeyond(size_t d) const {
+    if (in.empty() || out.empty()) return true;
+    return (out[d] - 1) * stride[d] - padding[d] + (kernel[d] - 1) * dilation[d] >= in[d];
+}
+
+Result<Windows> readWindows(const InferContext& c, const TensorType& self, size_t spatial) {
+    const size_t rank = self.sizes.size();
+    if (rank != spatial + 1 && rank != spatial + 2)
+        return c.fail("needs a tensor of " + std::to_string(spatial + 1) + " or " + std::to_string(spatial + 2) + " dims, not " + std::to_string(rank));
+    Windows w;
+    CT_TRY(w.kernel, perDim(c, "kernel_size", spatial, 0, 1));
+    CT_TRY(w.stride, perDim(c, "stride", spatial, 0, 0));
+    if (w.stride == std::vector<int64_t>(spatial, 0)) w.stride = w.kernel;
+    CT_TRY(w.padding, perDim(c, "padding", spatial, 0, 0));
+    CT_TRY(w.dilation, perDim(c, "dilation", spatial, 1, 1));
+    const bool ceil = c.op().schema()->find("ceil_mode") >= 0 && c.flag("ceil_mode");
+    w.outSizes.assign(self.sizes.begin(), self.sizes.end() - static_cast<int64_t>(spatial));
+    const SymInt planes = numel(w.outSizes);
+    if (planes.isInt()) w.planes = planes.value();
+    bool known = true;
+    for (size_t d = 0; d < spatial; ++d) {
+        if (w.stride[d] == 0) return c.fail("a stride of 0");
+        if (2 * w.padding[d] > w.kernel[d]) return c.fail("padding " + std::to_string(w.padding[d]) + " is more than half of the kernel's " + std::to_string(w.kernel[d]));
+        const SymInt& in = self.sizes[rank - spatial + d];
+        const SymInt count = windowCount(in, w, d, ceil);
+        if (count.isInt() && count.value() < 1) return c.fail("the window does not fit a dim of size " + in.text());
+        w.outSizes.push_back(count);
+        known &= in.isInt() && count.isInt();
+        if (known) {
+            w.in.push_back(in.value());
+            w.out.push_back(count.value());
+        }
+    }
+    if (!known) w.in.clear(), w.out.clear();
+    return w;
+}
+
+SymDims pooledStrides(const TensorType& self, const SymDims& sizes) {
+    if (isChannelsLast(self))
+        return *formatStrides(sizes.size() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast, sizes);
+    return contiguousStrides(sizes);
+}
+
+Expr flatPosition(const Windows& w, const SymDims& selfSizes, const Expr& offset, const std::vector<Expr>& o) {
+    const size_t spatial = w.kernel.size();
+    Expr position = Expr::integer(0);
+    int64_t below = product(w.kernel);
+    for (size_t d = 0; d < spatial; ++d) {
+        below /= w.kernel[d];
+        Expr r = Expr::make(ExprKind::FloorDiv, {offset, Expr::integer(below)});
+        if (d > 0) r = Expr::make(ExprKind::Mod, {r, Expr::integer(w.kernel[d])});
+        position = Expr::make(ExprKind::Add, {Expr::make(ExprKind::Mul, {position, selfSizes[selfSizes.size() - spatial + d].expr()}),
+                                              w.positionExpr(d, o[d], r)});
+    }
+    return position;
+}
+
+}  // namespace cutaway

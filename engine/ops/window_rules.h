@@ -1,0 +1,59 @@
+#pragma once
+// Sliding windows over the last dims of a tensor, as pooling reads them: sizes by PyTorch's rules, and the walk over
+// the elements under each window.
+#include "engine/ops/infer_rules.h"
+#include "engine/ops/lower.h"
+
+namespace cutaway {
+
+/// One element under a window: flat positions in the input plane and in the kernel.
+struct WindowTap {
+    int64_t input = 0, kernel = 0;
+};
+
+struct Windows {
+    std::vector<int64_t> kernel, stride, padding, dilation;  // one per windowed dim
+    std::vector<int64_t> in, out;                            // sizes of those dims; empty when symbolic
+    SymDims outSizes;                                        // of the whole result
+    int64_t planes = 1;                                      // product of the other dims, when known
+
+    int64_t inPlane() const;
+    int64_t outPlane() const;
+    /// body(tap) for each element of the input under the window of flat output position `o`, in kernel order.
+    template <class Body>
+    void forEachTap(int64_t o, Body&& body) const {
+        const size_t n = kernel.size();
+        std::vector<int64_t> start(n), k(n, 0);
+        for (size_t d = n; d-- > 0;) {
+            start[d] = o % out[d] * stride[d] - padding[d];
+            o /= out[d];
+        }
+        for (int64_t flat = 0;; ++flat) {
+            int64_t at = 0;
+            bool inside = true;
+            for (size_t d = 0; d < n; ++d) {
+                const int64_t position = start[d] + k[d] * dilation[d];
+                inside &= position >= 0 && position < in[d];
+                at = at * in[d] + position;
+            }
+            if (inside) body(WindowTap{at, flat});
+            size_t d = n;
+            while (d > 0 && ++k[d - 1] == kernel[d - 1]) k[--d] = 0;
+            if (d == 0) return;
+        }
+    }
+    /// Input position in dim d of kernel element r under the window of output index o.
+    Expr positionExpr(size_t d, const Expr& o, const Expr& r) const;
+    /// True if the last window may reach beyond the input's end.
+    bool reachesBeyond(size_t d) const;
+};
+
+/// Reads kernel_size, stride (empty: the kernel's), padding, dilation and ceil_mode, as far as the op has them, for
+/// the last `spatial` dims. Errors name the rule that is broken.
+Result<Windows> readWindows(const InferContext& c, const TensorType& self, size_t spatial);
+/// Channels-last results for channels-last operands, else row-major.
+SymDims pooledStrides(const TensorType& self, const SymDims& sizes);
+/// Flat position in the plane of kernel element `offset` under the window at output index `o`.
+Expr flatPosition(const Windows& windows, const SymDims& selfSizes, const Expr& offset, const std::vector<Expr>& o);
+
+}  // namespace cutaway
