@@ -221,4 +221,31 @@ std::string_view Op::baseName() const {
     return name.substr(name.rfind('.') + 1);
 }
 
+bool accepts(const Param& param, const Argument& value) {
+    if (value.isNone()) return param.optional || (param.hasDefault && param.defaultValue.isNone());
+    if (param.list) {
+        if (const auto* items = value.list()) {
+            Param item = param;
+            item.list = false;
+            item.optional = param.itemOptional;
+            return std::all_of(items->begin(), items->end(), [&](const Argument& a) { return accepts(item, a); });
+        }
+        return value.node() != nullptr || (param.listSize > 0 && value.isNumber()) || (param.kind == ParamKind::Int && value.isNumber());
+    }
+    switch (param.kind) {
+        case ParamKind::Tensor: return value.node() != nullptr || value.isNumber() || value.get<LostTensor>();
+        case ParamKind::Int: return value.node() != nullptr || value.asInt() || value.get<Expr>();
+        case ParamKind::Bool: return value.node() != nullptr || value.asInt();
+        case ParamKind::Float: case ParamKind::Number: return value.node() != nullptr || value.isNumber();
+        case ParamKind::String: return value.get<std::string>() != nullptr;
+        case ParamKind::DType: return value.get<DType>() != nullptr;
+        case ParamKind::Layout: return value.get<Layout>() != nullptr;
+        case ParamKind::Device: return value.get<Device>() != nullptr;
+        case ParamKind::MemoryFormat: return value.get<MemoryFormat>() != nullptr;
+        case ParamKind::Generator: return false;
+        case ParamKind::Any: return true;
+    }
+    return false;
+}
+
 }  // namespace cutaway

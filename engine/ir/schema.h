@@ -48,4 +48,8 @@ struct Schema {
 
 Result<Schema> parseSchema(std::string_view text);
 
+/// True if the value may stand for the parameter. A node may be anything that is known at run time only; a single number
+/// may stand for a list of a fixed length, or of integers.
+bool accepts(const Param& param, const Argument& value);
+
 }  // namespace cutaway

@@ -3,36 +3,6 @@
 #include "engine/support/check.h"
 
 namespace cutaway {
-namespace {
-
-bool fits(const Argument& value, const Param& param) {
-    if (value.isNone()) return param.optional || (param.hasDefault && param.defaultValue.isNone());
-    if (param.list) {
-        if (const auto* items = value.list()) {
-            Param item = param;
-            item.list = false;
-            item.optional = param.itemOptional;
-            return std::all_of(items->begin(), items->end(), [&](const Argument& a) { return fits(a, item); });
-        }
-        return value.node() != nullptr || (param.listSize > 0 && value.isNumber()) || (param.kind == ParamKind::Int && value.isNumber());
-    }
-    switch (param.kind) {
-        case ParamKind::Tensor: return value.node() != nullptr || value.isNumber() || value.get<LostTensor>();
-        case ParamKind::Int: return value.node() != nullptr || value.asInt() || value.get<Expr>();
-        case ParamKind::Bool: return value.node() != nullptr || value.asInt();
-        case ParamKind::Float: case ParamKind::Number: return value.node() != nullptr || value.isNumber();
-        case ParamKind::String: return value.get<std::string>() != nullptr;
-        case ParamKind::DType: return value.get<DType>() != nullptr;
-        case ParamKind::Layout: return value.get<Layout>() != nullptr;
-        case ParamKind::Device: return value.get<Device>() != nullptr;
-        case ParamKind::MemoryFormat: return value.get<MemoryFormat>() != nullptr;
-        case ParamKind::Generator: return false;
-        case ParamKind::Any: return true;
-    }
-    return false;
-}
-
-}  // namespace
 
 Result<std::vector<Argument>> bindArguments(const Op& op, std::vector<Argument> positional, NamedArguments keywords) {
     const Schema* schema = op.schema();
@@ -65,7 +35,7 @@ Result<std::vector<Argument>> bindArguments(const Op& op, std::vector<Argument> 
             bound[i] = params[i].defaultValue;
             continue;
         }
-        if (!fits(bound[i], params[i])) return invalidInput(op.name() + ": argument '" + params[i].name + "' is of the wrong kind");
+        if (!accepts(params[i], bound[i])) return invalidInput(op.name() + ": argument '" + params[i].name + "' is of the wrong kind");
         if (params[i].list && params[i].listSize > 0 && bound[i].isNumber())
             bound[i] = Argument(std::vector<Argument>(static_cast<size_t>(params[i].listSize), bound[i]));
         else if (params[i].list && params[i].kind == ParamKind::Int && bound[i].isNumber())

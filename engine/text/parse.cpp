@@ -11,9 +11,8 @@ namespace {
 
 /// Names that the text's own language uses; a node of such a name could not be told apart when read back.
 constexpr std::string_view kReserved[] = {
-    "torch", "operator", "_operator", "math", "aten", "prims", "higher_order", "self", "builtins", "device", "inf", "nan", "infj",
-    "nanj", "slice", "getattr", "None", "NoneType", "True", "False", "Ellipsis", "iter", "next", "fx_pytree", "pytree", "float",
-    "return", "pass", "def", "class", "tensor", "Parameter"};
+    "torch", "operator", "_operator", "math", "aten", "prims", "higher_order", "self", "builtins", "device", "infj", "nanj", "slice",
+    "getattr", "iter", "next", "fx_pytree", "pytree", "float", "return", "pass", "def", "class", "tensor", "Parameter"};
 
 struct OperatorSymbol {
     uint32_t symbol;
@@ -85,6 +84,7 @@ class FunctionBuilder {
     ValueReader m_values;
     CommentState m_comment;
     std::unordered_map<std::string_view, const Statement*> m_declared;   // types given apart, in the tree form
+    Annotation m_written;   // of the statement at hand
     std::string_view m_boxedList, m_boxedIterator;
     bool m_flattened = false, m_joint = false, m_finished = false, m_skipNext = false;
 };
@@ -191,6 +191,7 @@ void FunctionBuilder::statement(const Statement& statement) {
         case StatementKind::Expression: {
             const SyntaxNode& value = m_state.at(statement.value);
             if (value.kind != SyntaxKind::Call) return m_state.fail(statement.begin, "a value that nobody can read");
+            m_written = {};
             const SyntaxNode& callee = m_state.at(value.first);
             // args_list.clear() of the boxed form and the profiler's records compute nothing.
             if (callee.text.ends_with(".__exit__") || callee.text.ends_with(".__enter__")) return;
@@ -201,6 +202,8 @@ void FunctionBuilder::statement(const Statement& statement) {
 }
 
 void FunctionBuilder::assign(const Statement& statement) {
+    // Before the value, which may use the size symbols that the type names.
+    m_written = annotationOf(statement.annotation, statement.target);
     const SyntaxNode& value = m_state.at(statement.value);
     switch (value.kind) {
         case SyntaxKind::Name: return assignName(statement, value);
@@ -235,8 +238,7 @@ void FunctionBuilder::assignAttribute(const Statement& statement, const std::str
         return;
     }
     Node& node = *found.node();
-    Annotation written = annotationOf(statement.annotation, statement.target);
-    if (m_state.error) return;
+    Annotation written = std::exchange(m_written, {});
     if (TensorType* type = written.type.tensor()) type->assumed = m_function.classForm && !written.hasStrides;
     if (!written.type.isNone()) m_scope.graph().setType(node, std::move(written.type));
     const std::string name = nameFor(statement.target, statement.begin);
@@ -299,11 +301,13 @@ void FunctionBuilder::assignCall(const Statement& statement) {
             return call(statement, findOrMakeOpaque(method), std::move(positional), std::move(keywords));
         }
         positional.push_back(m_values.read(object));
+        if (positional[0].get<OpRef>()) return m_state.fail(callee.begin, "this cannot be called");
         m_values.readArguments(statement.value, positional, keywords);
         return addCall(statement, findOrMakeOpaque(method, Op::Style::Method), std::move(positional), std::move(keywords));
     }
     if (callee.kind == SyntaxKind::Attribute) {
         positional.push_back(m_values.read(callee.first));
+        if (positional[0].get<OpRef>()) return m_state.fail(callee.begin, "this cannot be called");
         m_values.readArguments(statement.value, positional, keywords);
         return addCall(statement, findOrMakeOpaque(callee.text, Op::Style::Method), std::move(positional), std::move(keywords));
     }
@@ -335,6 +339,7 @@ void FunctionBuilder::inplace(const Statement& statement) {
         named.annotation = following->annotation;
         m_skipNext = true;
     }
+    m_written = annotationOf(named.annotation, named.target);
     std::vector<Argument> args = {Argument(object->node)};
     if (statement.kind == StatementKind::SetItem) args.push_back(m_values.read(statement.index));
     args.push_back(m_values.read(statement.value));
@@ -387,6 +392,8 @@ void FunctionBuilder::finish(const Statement& statement) {
 
 std::string FunctionBuilder::nameFor(std::string_view wanted, uint32_t begin) {
     if (wanted.find('$') != std::string_view::npos) m_state.fail(begin, "'" + std::string(wanted) + "' is not a name; '$' is for rules");
+    for (std::string_view literal : {"None", "True", "False", "NoneType", "Ellipsis", "inf", "nan", "..."})
+        if (wanted == literal) m_state.fail(begin, "'" + std::string(wanted) + "' is a value, not a name");
     if (std::find(std::begin(kReserved), std::end(kReserved), wanted) == std::end(kReserved)) return std::string(wanted);
     m_state.remark(begin, "'" + std::string(wanted) + "' has a meaning in the text and is renamed");
     return std::string(wanted) + "_1";
@@ -450,8 +457,7 @@ Annotation FunctionBuilder::annotationOf(SyntaxId id, std::string_view name) {
 }
 
 ValueType FunctionBuilder::callType(const Statement& statement, const Op& op, const std::vector<Argument>& args, const NamedArguments& keywords) {
-    Annotation written = annotationOf(statement.annotation, statement.target);
-    if (m_state.error) return {};
+    Annotation written = std::exchange(m_written, {});
     const bool annotated = !written.type.isNone() && !written.type.isOpaque();
     if (op.isOpaque()) {
         if (!annotated) return OpaqueType{};

@@ -85,7 +85,7 @@ class ValueReader {
 
 /// "x" but not "x.y".
 inline bool isPlainName(const SyntaxNode& node) {
-    return node.kind == SyntaxKind::Name && node.text.find('.') == std::string_view::npos;
+    return node.kind == SyntaxKind::Name && (node.text.find('.') == std::string_view::npos || node.text == "...");
 }
 
 }  // namespace cutaway::fxtext

@@ -64,6 +64,8 @@ std::string NodePrinter::attribute(std::string_view path) {
 std::string NodePrinter::opName(const Op& op, bool called) const {
     const std::string& plain = op.name();
     if (!isPlainOpName(plain)) return called ? "getattr(torch.ops, " + quoted(plain) + ")" : quoted(plain);
+    // A bare word would be a value's name.
+    if (!called && plain.find('.') == std::string::npos) return "torch.ops." + plain;
     if (m_runnable) return isPython(plain) ? plain : "torch.ops." + plain;
     // "ns.op" would read as a method of a node called ns.
     const size_t dot = plain.find('.');

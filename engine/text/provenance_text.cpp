@@ -18,14 +18,24 @@ std::shared_ptr<const std::string> shared(std::string_view text) { return std::m
 constexpr std::pair<std::string_view, int8_t> kRecompute[] = {
     {"MUST_SAVE", -1}, {"PREFER_RECOMPUTE", 1}, {"MUST_RECOMPUTE", 2}};
 
-/// What stands after `key=` up to the ',' or ')' of its own level.
+/// Where `wanted` begins a word outside quotes, or npos.
+size_t findWord(std::string_view description, std::string_view wanted) {
+    char quote = 0;
+    for (size_t i = 0; i < description.size(); ++i) {
+        const char c = description[i];
+        if (quote) {
+            if (c == quote) quote = 0;
+        } else if (c == '\'' || c == '"') quote = c;
+        else if (description.substr(i).starts_with(wanted) && (i == 0 || std::string_view("( ,").find(description[i - 1]) != std::string_view::npos)) return i;
+    }
+    return std::string_view::npos;
+}
+
+/// What stands after `key=` up to the ',' or ')' of its own level; empty if that never comes to an end.
 std::string_view valueOf(std::string_view description, std::string_view key) {
-    const std::string wanted = std::string(key) + "=";
-    size_t at = description.find(wanted);
-    while (at != std::string_view::npos && at > 0 && description[at - 1] != '(' && description[at - 1] != ' ' && description[at - 1] != ',')
-        at = description.find(wanted, at + 1);
+    const size_t at = findWord(description, std::string(key) + "=");
     if (at == std::string_view::npos) return {};
-    const size_t begin = at + wanted.size();
+    const size_t begin = at + key.size() + 1;
     int depth = 0;
     char quote = 0;
     size_t end = begin;
@@ -38,12 +48,15 @@ std::string_view valueOf(std::string_view description, std::string_view key) {
         else if ((c == ')' || c == ']') && depth-- == 0) break;
         else if (c == ',' && depth == 0) break;
     }
-    return description.substr(begin, end - begin);
+    return depth > 0 || quote ? std::string_view() : description.substr(begin, end - begin);
 }
 
+/// Descriptions know no escapes: a quote inside a target cannot be written, so it is not read either.
 std::string unquoted(std::string_view text) {
-    if (text.size() >= 2 && (text.front() == '\'' || text.front() == '"')) return std::string(text.substr(1, text.size() - 2));
-    return std::string(text);
+    if (text.size() >= 2 && (text.front() == '\'' || text.front() == '"')) text = text.substr(1, text.size() - 2);
+    std::string out(text);
+    std::erase(out, '\'');
+    return out;
 }
 
 /// A target inside single quotes; a quote in it would end it early, so that it is dropped.
@@ -191,6 +204,7 @@ OutputSpec readOutputRole(std::string_view description, const InputNames& inputs
         const auto number = integer(valueOf(input, "idx"));
         if (number && *number >= 0 && *number < static_cast<int64_t>(inputs.userNames.size()))
             spec.target = inputs.userNames[static_cast<size_t>(*number)];
+        else spec.target = unquoted(valueOf(input, "target"));
         return spec;
     };
     using Kind = OutputSpec::Kind;
@@ -211,7 +225,10 @@ std::string outputRole(const OutputSpec& spec, size_t userIndex, const InputName
                 ++user;
             } else if (candidate.target == spec.target) return inputRole(candidate, 0);
         }
-        return "PlainAOTInput(idx=-1)";
+        // Names no input: kept by name.
+        if (spec.kind == OutputSpec::Kind::BufferMutation) return "BufferAOTInput(target=" + quotedTarget(spec.target) + ")";
+        if (spec.kind == OutputSpec::Kind::ParameterMutation) return "ParamAOTInput(target=" + quotedTarget(spec.target) + ")";
+        return "PlainAOTInput(target=" + quotedTarget(spec.target) + ")";
     };
     using Kind = OutputSpec::Kind;
     switch (spec.kind) {

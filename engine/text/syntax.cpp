@@ -112,8 +112,10 @@ class SyntaxParser {
 
 // ---------------------------------------------------------------- structure
 
-/// Places the lexer at the first class (a path may stand before it, as in logs) or function.
+/// Places the lexer at the first class (a path may stand before it, as in logs), else at the first function.
 bool SyntaxParser::findStart() {
+    std::optional<size_t> function;
+    std::vector<std::string_view> comments;
     for (size_t begin = 0; begin < m_text.size();) {
         size_t end = m_text.find('\n', begin);
         if (end == std::string_view::npos) end = m_text.size();
@@ -123,14 +125,18 @@ bool SyntaxParser::findStart() {
         const size_t named = line.find("class ");
         const bool isClass = named != std::string_view::npos && line.find("(torch.nn.Module):") != std::string_view::npos &&
                              (named == 0 || line[named - 1] == ' ') && !line.starts_with("#");
-        if (isClass || line.starts_with("def ")) {
-            m_lexer = Lexer(m_text, isClass ? begin + blanks + named : begin);
+        if (isClass) {
+            m_lexer = Lexer(m_text, begin + blanks + named);
             return true;
         }
-        if (line.starts_with("# ")) m_tree.headComments.push_back(line.substr(2));
+        if (!function && line.starts_with("def ")) function = begin;
+        if (!function && line.starts_with("# ")) comments.push_back(line.substr(2));
         begin = end + 1;
     }
-    return false;
+    if (!function) return false;
+    m_tree.headComments = std::move(comments);
+    m_lexer = Lexer(m_text, *function);
+    return true;
 }
 
 Result<void> SyntaxParser::run() {

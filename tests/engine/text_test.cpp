@@ -3,6 +3,9 @@
 #include <QFile>
 #include <QTest>
 
+#include <random>
+
+#include "engine/ir/verify.h"
 #include "engine/support/check.h"
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
@@ -37,9 +40,256 @@ class TextTest : public QObject {
     Q_OBJECT
 
   private slots:
+    void prints_data();
+    void prints();
+    void refuses_data();
+    void refuses();
+    void remarks();
+    void roles();
+    void resultsAreKnownFromTheirItems();
+    void lineNodes();
+    void runnableReadsBack();
+    void cases_data();
+    void cases();
+    void damagedTextsNeverCrash();
     void referenceDumps_data();
     void referenceDumps();
 };
+
+void TextTest::prints_data() {
+    QTest::addColumn<QByteArray>("given");
+    QTest::addColumn<QByteArray>("printed");
+    const QByteArray one = "def forward(x: \"f32[2]\"):\n";
+    auto body = [&](const char* name, const QByteArray& given, const QByteArray& printed) {
+        QTest::newRow(name) << one + "    " + given + "\n    return (x,)\n" << one + "    " + printed + "\n    return (x,)\n";
+    };
+    body("defaults go", "y = aten.add.Tensor(x, 1, alpha = 1)", "y: \"f32[2]\" = aten.add.Tensor(x, 1)");
+    body("keyword order", "y: \"f32[2]\" = foo.bar.baz(x, b = 1, a = 'it\\'s')", "y: \"f32[2]\" = foo.bar.baz(x, b = 1, a = \"it's\")");
+    body("method", "y: \"f32[2]\" = x.view(-1, 2)", "y: \"f32[2]\" = x.view(-1, 2)");
+    body("module", "y: \"f32[2]\" = self.fc.act(x)", "y: \"f32[2]\" = self.fc.act(x)");
+    body("quoted module", "y = getattr(self, \"0\")(x)", "y = getattr(self, '0')(x)");
+    body("attribute of a value", "y = x.shape", "y = x.shape");
+    body("get_attr", "w: \"f32[3, 2]\" = self.fc.weight", "w: \"f32[3, 2]\" = self.fc.weight");
+    body("subscript", "y: \"f32[1]\" = x[1:, None, ...]", "y: \"f32[1]\" = x[(slice(1, None, None), None, Ellipsis)]");
+    body("packet", "y: \"f32[2]\" = torch.ops.mkl._mkl_linear(x)", "y: \"f32[2]\" = mkl._mkl_linear(x)");
+    body("keyword overload", "y = torch.ops.foo.random.from(x, 1)", "y = foo.random.from(x, 1)");
+    body("update in place", "x += 1;  iadd: \"f32[2]\" = x", "iadd: \"f32[2]\" = operator.iadd(x, 1)");
+    body("set item", "x[0] = 1.5;  setitem = x", "setitem = operator.setitem(x, 0, 1.5)");
+    body("freed names", "y = foo.f(x);  y = None", "y = foo.f(x)");
+    body("strides", "y: \"f32[2, 3][1, 2]cuda:1\" = foo.f(x)", "y: \"f32[2, 3][1, 2]cuda:1\" = foo.f(x)");
+    body("symbols", "y: \"f32[s0*4, (s0 + 1)//2]\" = foo.f(x, [s0 + 1, -s0])", "y: \"f32[4*s0, ((s0 + 1)//2)]\" = foo.f(x, [s0 + 1, -s0])");
+    body("own symbol", "y: \"f32[N]\" = foo.f(x, N)", "y: \"f32[N]\" = foo.f(x, N)");
+    body("number type", "y: \"Sym(s0 < 5)\" = foo.f(x)", "y: \"Sym(s0 < 5)\" = foo.f(x)");
+    body("infix", "y: \"f32[2]\" = -0.5 * x", "y: \"f32[2]\" = operator.mul(-0.5, x)");
+    body("infix stays", "y: \"f32[2]\" = x // 2", "y: \"f32[2]\" = x // 2");
+    body("floats", "y = foo.f(x, 1e-5, 5e-1, 1., 1e16, 123456789012345680.0, -inf, nan, float('inf'))",
+         "y = foo.f(x, 1e-05, 0.5, 1.0, 1e+16, 1.2345678901234568e+17, -inf, nan, inf)");
+    body("integers", "y = foo.f(x, 9223372036854775807, -9223372036854775808, 1_000)", "y = foo.f(x, 9223372036854775807, -9223372036854775808, 1000)");
+    body("complex", "y = foo.f(x, (1+2j), 2j, (-0-1.5j), (nan+infj))", "y = foo.f(x, (1+2j), 2j, (-0-1.5j), (nan+infj))");
+    body("texts", "y = foo.f(x, 'a\\n\\x01', \"it's\", 'both \\' \"', '\\u00e9')", "y = foo.f(x, 'a\\n\\x01', \"it's\", 'both \\' \"', '\xc3\xa9')");
+    body("torch values", "y = foo.f(x, torch.float32, torch.strided, torch.channels_last, device(type='cuda', index=0), torch.device('cpu'), torch.Size([2]))",
+         "y = foo.f(x, torch.float32, torch.strided, torch.channels_last, device(type='cuda', index=0), device(type='cpu'), (2,))");
+    body("containers", "y = foo.f(x, {'a': [x, None], 'b': (1,)}, [], (), slice(1, None), torch.Tensor(size=[2], dtype=float32))",
+         "y = foo.f(x, {'a': [x, None], 'b': (1,)}, [], (), slice(1, None, None), torch.Tensor(size=[2], dtype=float32))");
+    body("operator as value", "y = foo.f(torch.ops.aten.mul.Tensor, Mode.FAST)", "y = foo.f(aten.mul.Tensor, Mode.FAST)");
+    body("odd operator name", "y = getattr(torch.ops, '#ext:f')(x)", "y = getattr(torch.ops, '#ext:f')(x)");
+    body("comments", "# File: net.py:9 in forward, code: h = x\n    y = foo.f(x)\n    # No stacktrace found for following nodes\n    z = foo.f(y)",
+         "# File: net.py:9 in forward, code: h = x\n    y = foo.f(x)\n    # No stacktrace found for following nodes\n    z = foo.f(y)");
+    body("module comment", "# module: enc.0 torch.nn.Linear # File: net.py:9 in f\n    y = foo.f(x)", "# module: enc.0 torch.nn.Linear # File: net.py:9 in f\n    y = foo.f(x)");
+    body("annotation against the rule", "y: \"f32[3]\" = aten.mul.Tensor(x, x)", "y: \"f32[3][1]cpu\" = aten.mul.Tensor(x, x)");
+    QTest::newRow("raw parameter") << QByteArray("def forward(self, L_x_ : torch.Tensor):\n    l_x_ = L_x_\n    return l_x_\n")
+                                   << QByteArray("def forward(L_x_):\n    l_x_ = L_x_\n    return l_x_\n");
+    QTest::newRow("boxed") << QByteArray("class G(torch.nn.Module):\n    def forward(self, args_list):\n        args_iter = iter(args_list)\n"
+                                         "        x = next(args_iter)\n        y = next(args_iter)\n        args_list.clear()\n        return [x, y]\n")
+                           << QByteArray("def forward(x, y):\n    return [x, y]\n");
+    QTest::newRow("symbol ranges") << QByteArray("# symbol s0: lower=2, upper=64, hint=8\ndef forward(x: \"f32[s0]\"):\n    return (x,)\n")
+                                   << QByteArray("# symbol s0: lower=2, upper=64, hint=8\ndef forward(x: \"f32[s0]\"):\n    return (x,)\n");
+    QTest::newRow("nested subgraphs")
+        << QByteArray("def forward(x):\n    y = foo.f(x, inner)\n    return (y,)\n\ndef inner(a):\n    return (a,)\n\n    def inner(b):\n        return (b,)\n")
+        << QByteArray("def forward(x):\n    y = foo.f(x, inner)\n    return (y,)\n\ndef inner(a):\n    return (a,)\n\n    def inner(b):\n        return (b,)\n");
+}
+
+void TextTest::prints() {
+    QFETCH(QByteArray, given);
+    QFETCH(QByteArray, printed);
+    auto module = parseText(given.toStdString());
+    QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
+    QCOMPARE(QByteArray::fromStdString(printText(**module).text), printed);
+    auto valid = verify(**module);
+    QVERIFY2(valid.has_value(), valid ? "" : valid.error().text().c_str());
+    checkRoundTrip(**module);
+}
+
+void TextTest::refuses_data() {
+    QTest::addColumn<QByteArray>("given");
+    QTest::addColumn<QByteArray>("where");
+    QTest::addColumn<QByteArray>("what");
+    auto body = [](const char* name, const QByteArray& line, const char* where, const char* what) {
+        QTest::newRow(name) << QByteArray("def forward(x: \"f32[2]\"):\n    ") + line + "\n    return (x,)\n" << QByteArray(where) << QByteArray(what);
+    };
+    QTest::newRow("nothing") << QByteArray("hello\n") << QByteArray("1:1") << QByteArray("DET-8");
+    QTest::newRow("no return") << QByteArray("def forward(x):\n    y = foo.f(x)\n") << QByteArray("1:1") << QByteArray("no return");
+    QTest::newRow("no body") << QByteArray("def forward(x):\n") << QByteArray("2:1") << QByteArray("no body");
+    body("undefined", "y = foo.f(z)", "2:15", "'z' is not defined");
+    body("twice", "y = foo.f(x); y = foo.f(x)", "2:19", "TXT-5");
+    body("missing argument", "y = aten.mul.Tensor(x)", "2:5", "'other' is missing");
+    body("unknown keyword", "y = aten.mul.Tensor(x, x, scale = 2)", "2:5", "no parameter named 'scale'");
+    body("shapes", "z: \"f32[3]\" = foo.f(x); y = aten.mul.Tensor(x, z)", "2:29", "aten.mul.Tensor");
+    body("bad dtype", "y: \"f33[2]\" = foo.f(x)", "2:8", "dtype abbreviation");
+    body("bad sizes", "y: \"f32[2\" = foo.f(x)", "2:8", "']' is missing");
+    body("huge sizes", "y: \"f32[4294967296, 4294967296]\" = foo.f(x)", "2:8", "64 bits");
+    body("strides", "y: \"f32[2, 3][1]\" = foo.f(x)", "2:8", "one stride per size");
+    body("device", "y: \"f32[2]tpu:0\" = foo.f(x)", "2:8", "'tpu:0'");
+    body("open call", "y = foo.f(x", "3:5", "expected");
+    body("nested call", "y = foo.f(foo.g(x))", "2:15", "calls do not nest");
+    body("literal", "y = 5", "2:9", "not an operation");
+    body("integer range", "y = foo.f(x, 9223372036854775808)", "2:18", "64 bits");
+    body("open text", "y = foo.f(x, 'abc)", "2:18", "cannot be read");
+    body("indentation", "y = foo.f(x)\n      z = foo.f(x)", "3:7", "indentation");
+    body("after return", "return x", "3:5", "nothing follows");
+    body("deep", "y = foo.f(" + QByteArray(300, '[') + QByteArray(300, ']') + ")", "2:269", "256");
+    body("division", "y: \"f32[s0//0]\" = foo.f(x)", "2:8", "division by zero");
+}
+
+void TextTest::refuses() {
+    QFETCH(QByteArray, given);
+    QFETCH(QByteArray, where);
+    QFETCH(QByteArray, what);
+    auto module = parseText(given.toStdString());
+    QVERIFY(!module.has_value());
+    QCOMPARE(QByteArray::fromStdString(module.error().where), where);
+    QVERIFY2(QByteArray::fromStdString(module.error().message).contains(what), module.error().text().c_str());
+}
+
+void TextTest::remarks() {
+    auto module = parseText("class G(torch.nn.Module):\n    def forward(self, x: \"DTensor(f32[2][1]cpu, S(0))\"):\n"
+                            "        y: \"f32[3]\" = torch.ops.aten.mul.Tensor(x, x);  x = None\n        z: \"f32[2]\" = foo.f(x)\n        return (y, z)\n");
+    QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
+    const auto& remarks = (*module)->origin.remarks;
+    QCOMPARE(remarks.size(), size_t{3});
+    QVERIFY(remarks[0].find("2:26: 'x' is a DTensor") == 0);
+    QVERIFY(remarks[1].find("kept as written") != std::string::npos);
+    QVERIFY(remarks[2].find("used after it was freed") != std::string::npos);
+}
+
+void TextTest::roles() {
+    const std::string text = "def forward(\n    w: \"f32[2]\",  # ParamAOTInput(target='fc.weight')\n    b: \"f32[2]\",  # BufferAOTInput(target='n', persistent=False)\n"
+                             "    x: \"f32[2]\",  # PlainAOTInput(idx=0)\n    t: \"f32[2]\",  # TangentAOTInput(output=PlainAOTOutput(idx=0))\n):\n"
+                             "    return (\n        b,  # InputMutationAOTOutput(mutated_input=BufferAOTInput(target='n', persistent=False))\n        x,  # PlainAOTOutput(idx=0)\n"
+                             "        w,  # GradAOTOutput(grad_of=ParamAOTInput(target='fc.weight'))\n        t,  # GradAOTOutput(grad_of=PlainAOTInput(idx=0))\n    )\n";
+    auto module = parseText(text);
+    QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
+    QCOMPARE((*module)->inputs[0].kind, InputSpec::Kind::Parameter);
+    QCOMPARE((*module)->inputs[0].target, std::string("fc.weight"));
+    QVERIFY(!(*module)->inputs[1].persistent);
+    QCOMPARE((*module)->inputs[3].kind, InputSpec::Kind::Tangent);
+    QCOMPARE((*module)->outputs[0].kind, OutputSpec::Kind::BufferMutation);
+    QCOMPARE((*module)->outputs[2].kind, OutputSpec::Kind::Gradient);
+    QCOMPARE((*module)->outputs[3].target, std::string("x"));
+    QCOMPARE(printText(**module).text, text);
+}
+
+void TextTest::resultsAreKnownFromTheirItems() {
+    auto module = parseText("def forward(x: \"f32[2]\"):\n    p = foo.pair(x)\n    a: \"f32[3]\" = p[1]\n    return (a,)\n");
+    QVERIFY(module.has_value());
+    const TupleType* items = (*module)->graph().findByName("p")->type().tuple();
+    QVERIFY(items != nullptr);
+    QCOMPARE(items->size(), size_t{2});
+    QVERIFY((*items)[0].isOpaque());
+    QCOMPARE((*items)[1].text(), std::string("f32[3]"));
+}
+
+void TextTest::lineNodes() {
+    auto module = parseText("def forward(x: \"f32[2]\"):\n    # File: a.py:1 in f\n    y: \"f32[2]\" = foo.f(x)\n    return (y,)\n");
+    QVERIFY(module.has_value());
+    const PrintedText printed = printText(**module);
+    QCOMPARE(printed.lineNodes.size(), size_t{4});
+    QCOMPARE(printed.lineNodes[2], (*module)->graph().findByName("y")->id());
+    QCOMPARE(printed.lineNodes[3], (*module)->graph().outputNode()->id());
+    QCOMPARE(printed.lineNodes[1], NodeId::None);
+    QVERIFY(printText(**module, {.comments = false}).text.find("File") == std::string::npos);
+}
+
+/// The runnable form is FX text as well: its forward has the same nodes and types.
+void TextTest::runnableReadsBack() {
+    const char* text = "# symbol s0: lower=2, hint=4\ndef forward(x: \"f32[s0, 2]\", p: \"b8[]\"):\n    c: \"f32[2]\" = self.enc.scale\n    y: \"f32[s0, 2]\" = aten.mul.Tensor(x, c)\n"
+                       "    r = higher_order.cond(p, true_graph_0, true_graph_0, (y,))\n    z: \"f32[s0, 2]\" = r[0]\n    return (z,)\n\n"
+                       "def true_graph_0(a: \"f32[s0, 2]\"):\n    return (a,)\n";
+    auto module = parseText(text);
+    QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
+    const std::string runnable = printText(**module, {.runnable = true}).text;
+    QVERIFY(runnable.find("s0 = 4") != std::string::npos);
+    auto again = parseText(runnable);
+    QVERIFY2(again.has_value(), again ? "" : again.error().text().c_str());
+    const std::string back = printText(**again).text;
+    QCOMPARE("# symbol s0: lower=2, hint=4\n" + back, std::string(text));
+}
+
+void TextTest::cases_data() {
+    QTest::addColumn<QString>("path");
+    QDirIterator files(testing::testFile("cases/text"), {"*.txt"}, QDir::Files);
+    while (files.hasNext()) {
+        const QString path = files.next();
+        if (!path.endsWith(".expected.txt")) QTest::newRow(qPrintable(QFileInfo(path).fileName())) << path;
+    }
+}
+
+void TextTest::cases() {
+    QFETCH(QString, path);
+    auto module = parseText(readFile(path).toStdString());
+    QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
+    const QByteArray printed = QByteArray::fromStdString(printText(**module).text);
+    QString expected = path;
+    expected.replace(".txt", ".expected.txt");
+    if (qEnvironmentVariableIsSet("CUTAWAY_BLESS")) {
+        QFile file(expected);
+        QVERIFY(file.open(QIODevice::WriteOnly));
+        file.write(printed);
+    }
+    QCOMPARE(printed, readFile(expected));
+    auto valid = verify(**module);
+    QVERIFY2(valid.has_value(), valid ? "" : valid.error().text().c_str());
+    checkRoundTrip(**module);
+}
+
+/// Cut, flipped and repeated bytes: an error or a module, which then prints and parses back to itself.
+void TextTest::damagedTextsNeverCrash() {
+    const quint32 seed = qEnvironmentVariableIntValue("CUTAWAY_SEED") ? static_cast<quint32>(qEnvironmentVariableIntValue("CUTAWAY_SEED")) : 20260101u;
+    qInfo("seed %u", seed);
+    std::mt19937 random(seed);
+    QDirIterator files(testing::testFile("cases/text"), {"*.txt"}, QDir::Files);
+    std::vector<std::string> texts;
+    QStringList paths;
+    while (files.hasNext()) paths << files.next();
+    paths.sort();
+    for (const QString& path : paths) texts.push_back(readFile(path).toStdString());
+    QVERIFY(!texts.empty());
+    static constexpr std::string_view kBytes = "()[]{}'\"\\,:;=.#\n -+*/%<>&|^~@!0e9jxs_\xff\t$";
+    for (int round = 0; round < 4000; ++round) {
+        std::string text = texts[random() % texts.size()];
+        for (unsigned edits = 1 + random() % 3; edits > 0; --edits) {
+            const size_t at = random() % text.size();
+            switch (random() % 4) {
+                case 0: text[at] = kBytes[random() % kBytes.size()]; break;
+                case 1: text.insert(at, 1, kBytes[random() % kBytes.size()]); break;
+                case 2: text.erase(at, 1 + random() % 8); break;
+                default: text.insert(at, text.substr(random() % text.size(), random() % 30));
+            }
+            if (text.empty()) text = " ";
+        }
+        if (random() % 8 == 0) text.resize(random() % text.size() + 1);
+        try {
+            auto module = parseText(text);
+            if (module) checkRoundTrip(**module);
+        } catch (const InternalError& error) {
+            QFAIL((std::string(error.what()) + "\n" + text).c_str());
+        }
+        if (QTest::currentTestFailed()) {
+            qInfo("round %d:\n%s", round, text.c_str());
+            return;
+        }
+    }
+}
 
 void TextTest::referenceDumps_data() {
     QTest::addColumn<QString>("path");

@@ -1,0 +1,126 @@
+#include "engine/ir/fingerprint.h"
+
+namespace cutaway {
+namespace {
+
+void add(Hasher& hasher, const SymInt& value) {
+    if (value.isInt()) hasher.add(value.value());
+    else hasher.add(true).add(value.expr()->hash);
+}
+
+void add(Hasher& hasher, const ValueType& type) {
+    hasher.add(static_cast<int>(type.kind.index()));
+    if (const TensorType* tensor = type.tensor()) {
+        hasher.add(static_cast<int>(tensor->dtype)).add(static_cast<int>(tensor->device.type)).add(static_cast<int>(tensor->device.index));
+        hasher.add(static_cast<int>(tensor->layout)).add(static_cast<uint64_t>(tensor->sizes.size()));
+        for (const SymInt& size : tensor->sizes) add(hasher, size);
+        for (const SymInt& stride : tensor->strides) add(hasher, stride);
+        add(hasher, tensor->offset);
+    } else if (const SymType* symbol = type.sym()) {
+        hasher.add(static_cast<int>(symbol->dtype)).add(symbol->expr ? symbol->expr->hash : 0);
+    } else if (const TupleType* tuple = type.tuple()) {
+        hasher.add(static_cast<uint64_t>(tuple->size()));
+        for (const ValueType& item : *tuple) add(hasher, item);
+    }
+}
+
+void add(Hasher& hasher, const Op& op) { hasher.add(std::string_view(op.name())).add(static_cast<int>(op.style())); }
+
+void add(Hasher& hasher, const Argument& argument) {
+    hasher.add(static_cast<int>(argument.kind().index()));
+    std::visit(
+        [&](const auto& held) {
+            using T = std::decay_t<decltype(held)>;
+            if constexpr (std::is_same_v<T, Node*>) hasher.add(static_cast<uint64_t>(index(held->id())));
+            else if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, int64_t> || std::is_same_v<T, double>) hasher.add(held);
+            else if constexpr (std::is_same_v<T, std::complex<double>>) hasher.add(held.real()).add(held.imag());
+            else if constexpr (std::is_same_v<T, std::string>) hasher.add(std::string_view(held));
+            else if constexpr (std::is_enum_v<T>) hasher.add(static_cast<int>(held));
+            else if constexpr (std::is_same_v<T, Device>) hasher.add(static_cast<int>(held.type)).add(static_cast<int>(held.index));
+            else if constexpr (std::is_same_v<T, Expr>) hasher.add(held->hash);
+            else if constexpr (std::is_same_v<T, SubgraphRef>) hasher.add(std::string_view(held.name));
+            else if constexpr (std::is_same_v<T, OpRef>) {
+                if (held.op) add(hasher, *held.op);
+            } else if constexpr (std::is_same_v<T, LostTensor>) hasher.add(std::string_view(held.text));
+            else if constexpr (std::is_same_v<T, std::shared_ptr<const ArgumentSlice>>) {
+                add(hasher, held->start);
+                add(hasher, held->stop);
+                add(hasher, held->step);
+            } else if constexpr (std::is_same_v<T, std::shared_ptr<const ArgumentDict>>) {
+                hasher.add(static_cast<uint64_t>(held->items.size()));
+                for (const auto& [key, item] : held->items) {
+                    hasher.add(std::string_view(key));
+                    add(hasher, item);
+                }
+            } else if constexpr (std::is_same_v<T, ArgumentList>) {
+                hasher.add(held.tuple).add(static_cast<uint64_t>(held.items.size()));
+                for (const Argument& item : held.items) add(hasher, item);
+            }
+        },
+        argument.kind());
+}
+
+void addContent(Hasher& hasher, const Node& node) {
+    hasher.add(static_cast<int>(node.kind())).add(std::string_view(node.target()));
+    if (node.isCall()) add(hasher, node.op());
+    hasher.add(static_cast<uint64_t>(node.args().size()));
+    for (const Argument& arg : node.args()) add(hasher, arg);
+    for (const auto& [key, arg] : node.kwargs()) {
+        hasher.add(std::string_view(key));
+        add(hasher, arg);
+    }
+    add(hasher, node.type());
+}
+
+void add(Hasher& hasher, const Tensor& tensor) {
+    hasher.add(static_cast<uint64_t>(reinterpret_cast<uintptr_t>(tensor.storage().get())));
+    hasher.add(static_cast<int>(tensor.dtype())).add(tensor.offset()).add(static_cast<uint64_t>(tensor.sizes().size()));
+    hasher.add(static_cast<int>(tensor.device().type)).add(static_cast<int>(tensor.device().index));
+    for (int64_t size : tensor.sizes()) hasher.add(size);
+    for (int64_t stride : tensor.strides()) hasher.add(stride);
+}
+
+void add(Hasher& hasher, const Module& module) {
+    hasher.add(static_cast<uint64_t>(module.graph().size()));
+    for (const Node& node : module.graph().nodes()) {
+        hasher.add(static_cast<uint64_t>(index(node.id()))).add(std::string_view(node.name()));
+        addContent(hasher, node);
+    }
+    hasher.add(static_cast<uint64_t>(module.inputs.size()));
+    for (const InputSpec& spec : module.inputs) {
+        hasher.add(static_cast<int>(spec.kind)).add(std::string_view(spec.target)).add(spec.persistent);
+        add(hasher, spec.constant);
+    }
+    hasher.add(static_cast<uint64_t>(module.outputs.size()));
+    for (const OutputSpec& spec : module.outputs) hasher.add(static_cast<int>(spec.kind)).add(std::string_view(spec.target));
+    hasher.add(static_cast<uint64_t>(module.tensors.size()));
+    for (const auto& [name, tensor] : module.tensors) {
+        hasher.add(std::string_view(name));
+        add(hasher, tensor);
+    }
+    for (const auto& [name, info] : module.symbols) {
+        hasher.add(std::string_view(name));
+        for (const auto& bound : {info.lower, info.upper, info.hint}) hasher.add(bound.has_value()).add(bound.value_or(0));
+    }
+    hasher.add(static_cast<uint64_t>(module.subgraphs.size()));
+    for (const auto& [name, body] : module.subgraphs) {
+        hasher.add(std::string_view(name));
+        add(hasher, *body);
+    }
+}
+
+}  // namespace
+
+Hash128 fingerprint(const Module& module) {
+    Hasher hasher;
+    add(hasher, module);
+    return hasher.finish();
+}
+
+Hash128 contentFingerprint(const Node& node) {
+    Hasher hasher;
+    addContent(hasher, node);
+    return hasher.finish();
+}
+
+}  // namespace cutaway

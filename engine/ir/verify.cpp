@@ -1,0 +1,197 @@
+#include "engine/ir/verify.h"
+
+#include <unordered_set>
+
+#include "engine/ir/infer.h"
+
+namespace cutaway {
+namespace {
+
+class Verifier {
+  public:
+    Verifier(const Module& module, const VerifyOptions& options, std::string path)
+        : m_module(module), m_graph(module.graph()), m_options(options), m_path(std::move(path)) {}
+
+    Result<void> run() {
+        CT_TRY_VOID(order());
+        CT_TRY_VOID(users());
+        for (const Node& node : m_graph.nodes()) {
+            CT_TRY_VOID(name(node));
+            CT_TRY_VOID(arguments(node));
+            CT_TRY_VOID(subgraphs(node));
+            CT_TRY_VOID(type(node));
+        }
+        if (m_options.functional) CT_TRY_VOID(functional());
+        CT_TRY_VOID(specs());
+        for (const auto& [key, body] : m_module.subgraphs) CT_TRY_VOID(Verifier(*body, m_options, m_path + key + "/").run());
+        return {};
+    }
+
+  private:
+    Error broken(const char* rule, const Node& node, std::string what) const {
+        return Error{ErrorCode::Internal, std::string("verify (") + rule + "): " + std::move(what), m_path + node.name(), {}};
+    }
+    Error broken(const char* rule, std::string what) const {
+        return Error{ErrorCode::Internal, std::string("verify (") + rule + "): " + std::move(what), m_path + m_module.name, {}};
+    }
+    template <class Visit>
+    static void forEachInput(const Node& node, Visit&& visit) {
+        for (const Argument& arg : node.args()) arg.forEachNode(visit);
+        for (const auto& [key, arg] : node.kwargs()) arg.forEachNode(visit);
+    }
+
+    Result<void> order();
+    Result<void> users();
+    Result<void> name(const Node& node);
+    Result<void> arguments(const Node& node);
+    Result<void> subgraphs(const Node& node);
+    Result<void> subgraphsIn(const Node& node, const Argument& argument);
+    Result<void> type(const Node& node);
+    Result<void> functional();
+    Result<void> specs();
+
+    const Module& m_module;
+    const Graph& m_graph;
+    const VerifyOptions& m_options;
+    std::string m_path;
+};
+
+Result<void> Verifier::order() {
+    std::unordered_set<const Node*> seen;
+    seen.reserve(m_graph.size());
+    size_t outputs = 0;
+    for (const Node& node : m_graph.nodes()) {
+        const Node* late = nullptr;
+        forEachInput(node, [&](const Node* input) {
+            if (!seen.contains(input)) late = input;
+        });
+        // `late` may be a node that no longer lives: only its address may be looked at.
+        if (late) {
+            for (const Node& other : m_graph.nodes())
+                if (&other == late) return broken("order", node, "reads '" + other.name() + "', which stands after it");
+            return broken("order", node, "reads a node that is not in the graph");
+        }
+        if (outputs > 0) return broken("order", node, "stands after the output");
+        outputs += node.kind() == NodeKind::Output;
+        seen.insert(&node);
+    }
+    if (outputs == 0 || m_graph.outputNode() == nullptr) return broken("order", "there is no output");
+    return {};
+}
+
+Result<void> Verifier::users() {
+    using Edge = std::pair<const Node*, const Node*>;  // value, reader
+    std::vector<Edge> read, listed;
+    std::unordered_set<const Node*> alive;
+    for (const Node& node : m_graph.nodes()) {
+        alive.insert(&node);
+        forEachInput(node, [&](const Node* input) { read.emplace_back(input, &node); });
+        for (const Node* user : node.users()) listed.emplace_back(&node, user);
+    }
+    std::sort(read.begin(), read.end());
+    read.erase(std::unique(read.begin(), read.end()), read.end());
+    std::sort(listed.begin(), listed.end());
+    if (read == listed) return {};
+    for (const Node& node : m_graph.nodes()) {
+        for (const Node* user : node.users()) {
+            if (!alive.contains(user)) return broken("users", node, "lists a user that is not in the graph");
+            if (!std::binary_search(read.begin(), read.end(), Edge(&node, user))) return broken("users", node, "lists '" + user->name() + "' as a user, which does not read it");
+        }
+        const Node* missing = nullptr;
+        forEachInput(node, [&](const Node* input) {
+            if (!std::binary_search(listed.begin(), listed.end(), Edge(input, &node))) missing = input;
+        });
+        if (missing) return broken("users", *missing, "does not list its user '" + node.name() + "'");
+    }
+    return broken("users", "a user is listed twice");
+}
+
+Result<void> Verifier::name(const Node& node) {
+    if (node.name().empty()) return broken("names", node, "a node has no name");
+    if (m_graph.findByName(node.name()) != &node) return broken("names", node, "the name leads to another node");
+    if (m_graph.find(node.id()) != &node) return broken("names", node, "the id " + std::to_string(index(node.id())) + " leads to another node");
+    return {};
+}
+
+Result<void> Verifier::arguments(const Node& node) {
+    if (!node.isCall() || node.op().schema() == nullptr) return {};
+    const Schema& schema = *node.op().schema();
+    if (node.args().size() != schema.params.size())
+        return broken("arguments", node, node.op().name() + " has " + std::to_string(schema.params.size()) + " parameters, the call " +
+                                             std::to_string(node.args().size()) + " arguments");
+    if (!node.kwargs().empty()) return broken("arguments", node, "keywords of a known op are bound to its parameters");
+    for (size_t i = 0; i < schema.params.size(); ++i)
+        if (!accepts(schema.params[i], node.arg(i)))
+            return broken("arguments", node, node.op().name() + ": argument '" + schema.params[i].name + "' is of the wrong kind");
+    return {};
+}
+
+Result<void> Verifier::subgraphsIn(const Node& node, const Argument& argument) {
+    if (const auto* subgraph = argument.get<SubgraphRef>()) {
+        if (m_module.subgraph(subgraph->name) == nullptr) return broken("subgraphs", node, "names the subgraph '" + subgraph->name + "', which does not exist");
+    } else if (const auto* items = argument.list()) {
+        for (const Argument& item : *items) CT_TRY_VOID(subgraphsIn(node, item));
+    } else if (const auto* dict = argument.get<std::shared_ptr<const ArgumentDict>>()) {
+        for (const auto& [key, item] : (*dict)->items) CT_TRY_VOID(subgraphsIn(node, item));
+    }
+    return {};
+}
+Result<void> Verifier::subgraphs(const Node& node) {
+    for (const Argument& arg : node.args()) CT_TRY_VOID(subgraphsIn(node, arg));
+    for (const auto& [key, arg] : node.kwargs()) CT_TRY_VOID(subgraphsIn(node, arg));
+    return {};
+}
+
+std::string typeText(const ValueType& type) {
+    if (const TensorType* tensor = type.tensor()) return tensor->fullText();
+    if (const TupleType* tuple = type.tuple()) {
+        std::string out = "(";
+        for (const ValueType& item : *tuple) out += (out.size() > 1 ? ", " : "") + typeText(item);
+        return out + ")";
+    }
+    return type.isNone() ? "None" : type.isOpaque() ? "opaque" : type.text();
+}
+
+Result<void> Verifier::type(const Node& node) {
+    if (node.kind() == NodeKind::Output) return {};
+    // A call that returns nothing (an assertion) has no type; values to be read have one.
+    if (node.type().isNone() && (node.hasUsers() || !node.isCall())) return broken("types", node, "has no type");
+    if (const TensorType* type = node.type().tensor(); type && type->strides.size() != type->sizes.size())
+        return broken("types", node, "has " + std::to_string(type->sizes.size()) + " sizes and " + std::to_string(type->strides.size()) + " strides");
+    if (!m_options.types || !node.isCall() || node.op().isOpaque()) return {};
+    auto inferred = inferCall(node.op(), node.args());
+    if (!inferred) return broken("types", node, inferred.error().message);
+    if (!inferred->isOpaque() && !sameType(*inferred, node.type()))
+        return broken("types", node, "is recorded as " + typeText(node.type()) + ", " + node.op().name() + " gives " + typeText(*inferred));
+    return {};
+}
+
+/// Copies back into inputs stand at the end: after the first of them nothing but such copies and the output.
+Result<void> Verifier::functional() {
+    const Node* copied = nullptr;
+    for (const Node& node : m_graph.nodes()) {
+        const bool copiesBack = node.isCall("aten.copy_.default") && node.arg(0).node() && node.arg(0).node()->isPlaceholder();
+        if (copiesBack) {
+            copied = &node;
+            continue;
+        }
+        if (node.isCall() && node.op().mutates()) return broken("functional", node, node.op().name() + " mutates its operand");
+        if (copied && node.isCall()) return broken("functional", node, "stands after '" + copied->name() + "', which writes to an input");
+    }
+    return {};
+}
+
+Result<void> Verifier::specs() {
+    const size_t placeholders = m_graph.placeholders().size(), outputs = m_graph.outputs().size();
+    if (m_module.inputs.size() != placeholders)
+        return broken("inputs", std::to_string(placeholders) + " placeholders, " + std::to_string(m_module.inputs.size()) + " input specs");
+    if (m_module.outputs.size() != outputs)
+        return broken("inputs", std::to_string(outputs) + " returned values, " + std::to_string(m_module.outputs.size()) + " output specs");
+    return {};
+}
+
+}  // namespace
+
+Result<void> verify(const Module& module, const VerifyOptions& options) { return Verifier(module, options, {}).run(); }
+
+}  // namespace cutaway

@@ -1,0 +1,27 @@
+#pragma once
+// What every graph must satisfy between two steps. The pass runner calls it after each pass; readers and tests may.
+// Leaves alone: whether numbers are right (the interpreter's business), and what a pass promises beyond this.
+#include "cutaway/result.h"
+#include "engine/ir/module.h"
+
+namespace cutaway {
+
+struct VerifyOptions {
+    /// After functionalization: no operator mutates, except copy_ into a placeholder at the end of the graph.
+    bool functional = false;
+    /// The type of every call of a known op is what its shape rule gives.
+    bool types = false;
+};
+
+/// The first broken rule; `where` is the node ("conv_3") or the subgraph and the node ("true_graph_0/conv_3").
+///  order        arguments stand before their readers, the output last, and there is one
+///  users        arguments and user lists say the same, both ways
+///  names        unique, found by name, not empty
+///  arguments    as many as the schema has parameters, each of a kind that fits
+///  subgraphs    every subgraph that is named exists
+///  types        every value but the output has one; with options.types, the inferred one
+///  inputs       one InputSpec per placeholder, one OutputSpec per returned value
+///  functional   see VerifyOptions
+Result<void> verify(const Module& module, const VerifyOptions& options = {});
+
+}  // namespace cutaway
