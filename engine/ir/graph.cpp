@@ -157,6 +157,10 @@ void Graph::rename(Node& node, std::string_view name) {
     node.m_name = uniqueName(name);
     m_names.emplace(node.m_name, node.m_id);
 }
+void Graph::renameParameter(Node& placeholder, std::string_view name) {
+    rename(placeholder, name);
+    placeholder.m_target = placeholder.m_name;
+}
 void Graph::replaceInput(Node& user, Node& old, Node& replacement) {
     auto map = [&](Node* node) { return node == &old ? &replacement : node; };
     std::vector<Argument> args;

@@ -36,6 +36,8 @@ class Graph {
     void setType(Node& node, ValueType type);
     /// Gives the node this name if free, else a numbered one.
     void rename(Node& node, std::string_view name);
+    /// The same for a placeholder whose parameter in printed signatures shall be called so too.
+    void renameParameter(Node& placeholder, std::string_view name);
     /// Every user of `old` reads `replacement` instead, except users for which `keep` is true.
     template <class Keep>
     void replaceUses(Node& old, Node& replacement, Keep&& keep) {

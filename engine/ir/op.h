@@ -32,6 +32,7 @@ enum class Tag : uint32_t {
     Impure = 1 << 8,         // must not be removed when unused (assertions, copy_)
     DataDependent = 1 << 9,  // result shape depends on values
     Symbolic = 1 << 10,      // arithmetic on sizes, outside tensors
+    NoGradient = 1 << 11,    // gradients end here by definition (detach, full_like)
 };
 constexpr Tag operator|(Tag a, Tag b) { return static_cast<Tag>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b)); }
 constexpr bool has(Tag set, Tag tag) { return (static_cast<uint32_t>(set) & static_cast<uint32_t>(tag)) != 0; }
@@ -74,7 +75,8 @@ struct OpDef {
     /// When and into what the op expands; the function may decline ("not handled" leaves the node).
     Expand expand = Expand::Never;
     Fn<Values(Decomposition&)> decompose;
-    /// Gradients of the tensor operands; absent = not differentiable.
+    /// Gradients of the tensor operands; absent = not differentiable, an error where a gradient arrives. Written in
+    /// PyTorch's order: operands by name, alphabetically.
     Fn<void(Derivation&)> derive;
     /// The result element at an output index, as an expression; absent = library call or reference kernel.
     Fn<Expr(LowerContext&)> lower;

@@ -62,17 +62,26 @@ Value bmm(const Value& a, const Value& b) { return a ? a.builder().call("aten.bm
 
 bool columnMajor(const TensorType& type) { return type.strides[0] == SymInt(1) && type.strides[1] == type.sizes[0]; }
 
-/// Gradients of a and b in y = alpha * a b. A gradient is computed in the layout of its operand, as PyTorch does, so
-/// that a transposed weight gets a transposed gradient without a copy.
-void deriveProduct(Derivation& d, size_t first, const std::optional<Scalar>& alpha) {
+/// Gradients in y = alpha * a b. A gradient is computed in the layout of its operand, as PyTorch does, so that a
+/// transposed weight gets a transposed gradient without a copy.
+void deriveLeft(Derivation& d, size_t first, const std::optional<Scalar>& alpha) {
+    if (!d.needs(first)) return;
     const Value a = d.in(first), b = d.in(first + 1), dy = d.dy();
-    if (d.needs(first)) d.input(first) = scaled(columnMajor(a.type()) ? t(mm(b, t(dy))) : mm(dy, t(b)), alpha);
-    if (d.needs(first + 1)) d.input(first + 1) = scaled(columnMajor(b.type()) ? t(mm(t(dy), a)) : mm(t(a), dy), alpha);
+    d.input(first) = scaled(columnMajor(a.type()) ? t(mm(b, t(dy))) : mm(dy, t(b)), alpha);
 }
-void deriveBatchProduct(Derivation& d, size_t first, const std::optional<Scalar>& alpha) {
+void deriveRight(Derivation& d, size_t first, const std::optional<Scalar>& alpha) {
+    if (!d.needs(first + 1)) return;
     const Value a = d.in(first), b = d.in(first + 1), dy = d.dy();
-    if (d.needs(first)) d.input(first) = scaled(bmm(dy, swapLast(b)), alpha);
-    if (d.needs(first + 1)) d.input(first + 1) = scaled(bmm(swapLast(a), dy), alpha);
+    d.input(first + 1) = scaled(columnMajor(b.type()) ? t(mm(t(dy), a)) : mm(t(a), dy), alpha);
+}
+void deriveBatchLeft(Derivation& d, size_t first, const std::optional<Scalar>& alpha) {
+    if (d.needs(first)) d.input(first) = scaled(bmm(d.dy(), swapLast(d.in(first + 1))), alpha);
+}
+void deriveBatchRight(Derivation& d, size_t first, const std::optional<Scalar>& alpha) {
+    if (d.needs(first + 1)) d.input(first + 1) = scaled(bmm(swapLast(d.in(first)), d.dy()), alpha);
+}
+void deriveBias(Derivation& d) {
+    if (d.needs(0)) d.input(0) = scaled(d.dy(), d.scalar("beta"));
 }
 
 // Rewrites of tiny products on the CPU, where a library call costs more than the arithmetic. Half precision computes
@@ -176,7 +185,10 @@ constexpr OpDef kOps[] = {
      .eval = evalProduct,
      .expand = Expand::Decompose,
      .decompose = decomposeMm,
-     .derive = [](Derivation& d) { deriveProduct(d, 0, std::nullopt); },
+     .derive = [](Derivation& d) {
+         deriveRight(d, 0, std::nullopt);
+         deriveLeft(d, 0, std::nullopt);
+     },
      .samples = kMmSamples},
     // Product of two batches of matrices.
     {.schema = "aten.bmm.default(Tensor self, Tensor mat2) -> Tensor",
@@ -185,7 +197,10 @@ constexpr OpDef kOps[] = {
      .eval = evalProduct,
      .expand = Expand::Decompose,
      .decompose = decomposeBmm,
-     .derive = [](Derivation& d) { deriveBatchProduct(d, 0, std::nullopt); },
+     .derive = [](Derivation& d) {
+         deriveBatchRight(d, 0, std::nullopt);
+         deriveBatchLeft(d, 0, std::nullopt);
+     },
      .samples = R"(
 f32[2, 3, 4], f32[2, 4, 5]
 f32[2, 3, 4][12, 1, 3], f32[2, 4, 5][20, 1, 4]
@@ -205,8 +220,9 @@ i32[2, 2, 2], i32[2, 2, 2]
      .expand = Expand::Decompose,
      .decompose = decomposeAddmm,
      .derive = [](Derivation& d) {
-         if (d.needs(0)) d.input(0) = scaled(d.dy(), d.scalar("beta"));
-         deriveProduct(d, 1, d.scalar("alpha"));
+         deriveLeft(d, 1, d.scalar("alpha"));
+         deriveRight(d, 1, d.scalar("alpha"));
+         deriveBias(d);
      },
      .samples = R"(
 f32[4], f32[2, 3], f32[3, 4]
@@ -227,8 +243,9 @@ i64[4], i64[2, 3], i64[3, 4], beta=3
      .infer = [](const InferContext& c) { return inferProduct(c, 3, 1); },
      .eval = evalScaledProduct,
      .derive = [](Derivation& d) {
-         if (d.needs(0)) d.input(0) = scaled(d.dy(), d.scalar("beta"));
-         deriveBatchProduct(d, 1, d.scalar("alpha"));
+         deriveBatchLeft(d, 1, d.scalar("alpha"));
+         deriveBatchRight(d, 1, d.scalar("alpha"));
+         deriveBias(d);
      },
      .samples = R"(
 f32[2, 3, 5], f32[2, 3, 4], f32[2, 4, 5]

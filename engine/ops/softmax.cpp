@@ -151,8 +151,9 @@ constexpr OpDef kOps[] = {
      .tags = Tag::Reduction, .infer = inferSoftmaxBackward, .eval = evalExpanded, .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value gradient = d.in(size_t{0});
+         const Value soft = unary("aten.exp.default", d.in(1));
          const Value total = sum(gradient, {d.integerOr("dim", 0)}, true);
-         return convert(gradient - unary("aten.exp.default", d.in(1)) * total, d.out().dtype);
+         return convert(gradient - soft * total, d.out().dtype);
      },
      .samples = kBackwardSamples},
 };
