@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cutaway/jobs.h"
+#include "cutaway/options.h"
 #include "cutaway/result.h"
 #include "cutaway/snapshot.h"
 #include "cutaway/trace.h"
@@ -31,18 +32,6 @@ struct ModelInfo {
     int64_t parameterElements = 0, bytes = 0;        // bytes of all owned tensors, ties counted once
     std::vector<std::string> inputs, outputs;        // "ids: i64[2, 32]"
     std::vector<std::string> remarks;                // assumptions made while reading
-};
-
-enum class Mode : uint8_t { Inference, Training };
-enum class Target : uint8_t { Cpu, Cuda };
-struct CompileOptions {
-    Mode mode = Mode::Inference;
-    Target target = Target::Cpu;
-    bool freeze = false;
-    bool parity = false;                      // PyTorch's behaviour where it is wrong
-    std::string onlyStage;                    // empty = all
-    std::vector<std::string> disabledPasses;  // by name
-    std::optional<int64_t> fuel;              // total rewrites allowed; none = unlimited
 };
 
 using RunId = int;

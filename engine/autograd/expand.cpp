@@ -1,0 +1,77 @@
+#include "engine/autograd/expand.h"
+
+#include "engine/support/check.h"
+
+namespace cutaway {
+namespace {
+
+/// Expands one call in place. Nodes made by a rule that then declines are removed again.
+Result<bool> expandNode(Node& node, Rewriter& rewriter) {
+    Graph& graph = node.graph();
+    GraphBuilder builder = rewriter.builder(graph, &node, node);
+    Decomposition call(node, builder);
+    const Values values = node.op().def()->decompose(call);
+    if (builder.error()) {
+        Error error = *builder.error();
+        error.where = node.name();
+        error.notes.push_back("while expanding " + node.op().name());
+        return error;
+    }
+    if (!values.handled()) {
+        const auto& made = builder.created();
+        for (auto created = made.rbegin(); created != made.rend(); ++created)
+            if (!(*created)->hasUsers()) graph.erase(**created);
+        return false;
+    }
+    if (values.isTuple()) {
+        std::vector<Node*> nodes;
+        for (const Value& value : values.values()) nodes.push_back(value.node());
+        CT_TRY_VOID(rewriter.replaceTuple(node, nodes));
+    } else if (values.values().empty() || values.values()[0].node() == nullptr) {
+        CT_CHECK(!node.hasUsers(), "an expansion without a value replaces a call that has none");
+        graph.erase(node);
+    } else {
+        rewriter.replace(node, *values.values()[0].node());
+    }
+    return true;
+}
+
+Result<bool> expandAll(Module& module, Rewriter& rewriter, Expand when) {
+    bool changed = false;
+    for (auto& [name, body] : module.subgraphs) {
+        CT_TRY(const bool inner, expandAll(*body, rewriter, when));
+        changed |= inner;
+    }
+    Graph& graph = module.graph();
+    for (Node* node = graph.first(); node != nullptr;) {
+        Node* const next = node->next();
+        const bool matches = node->isCall() && node->op().def() != nullptr && node->op().def()->expand == when &&
+                             node->op().def()->decompose;
+        if (!matches) {
+            node = next;
+            continue;
+        }
+        // The rule may decline, so what it makes is only kept, and fuel only spent, if it does not.
+        Node* const previous = node->previous();
+        if (rewriter.outOfFuel() || rewriter.cancelled()) return changed;
+        const std::string rule = node->op().name(), where = node->name();
+        const NodeId id = node->id();
+        CT_TRY(const bool expanded, expandNode(*node, rewriter));
+        if (!expanded) {
+            node = next;
+            continue;
+        }
+        rewriter.record(rule, where, id);
+        changed = true;
+        // Continue with what the expansion made: it may hold ops that expand in turn.
+        node = previous ? previous->next() : graph.first();
+    }
+    return changed;
+}
+
+}  // namespace
+
+Result<bool> expandComposites(Module& module, Rewriter& rewriter) { return expandAll(module, rewriter, Expand::Composite); }
+Result<bool> decompose(Module& module, Rewriter& rewriter) { return expandAll(module, rewriter, Expand::Decompose); }
+
+}  // namespace cutaway

@@ -1,0 +1,15 @@
+#pragma once
+// Expansion of ops into smaller ones by their rows' `decompose` (spec: ops §2.1).
+#include "engine/rewrite/rewriter.h"
+
+namespace cutaway {
+
+/// Replaces shorthand ops (linear, layer_norm, scaled_dot_product_attention) by what they stand for, before
+/// differentiation, until none is left. Each op is one rewrite. Leaves alone: ops whose row says "not handled".
+Result<bool> expandComposites(Module& module, Rewriter& rewriter);
+
+/// Replaces ops that are differentiated as they are and then expanded (gelu, native_layer_norm, max_pool2d) until only
+/// ops that survive to lowering remain.
+Result<bool> decompose(Module& module, Rewriter& rewriter);
+
+}  // namespace cutaway

@@ -1,0 +1,16 @@
+#pragma once
+// Removal of mutation (spec: autograd A.7). Runs after composites are expanded and before decomposition.
+#include "engine/rewrite/rewriter.h"
+
+namespace cutaway {
+
+/// Every in-place op becomes its functional form and later reads use the new value; writes through a view are
+/// scattered back into the base, and other views of it that are still read are derived again. What a placeholder holds
+/// at the end is written back by one `copy_` per mutated placeholder before the output. Each mutation is one rewrite.
+/// Leaves alone: those final copies. Error, by name: writes through views that have no inverse (expand, unfold).
+Result<bool> functionalize(Module& module, Rewriter& rewriter);
+
+/// A `copy_` into a placeholder with nothing but such copies and the output after it.
+bool isFinalCopy(const Node& node);
+
+}  // namespace cutaway

@@ -1,0 +1,30 @@
+#pragma once
+// Reference execution: every node by its op's own kernel, in order. The oracle for everything faster. Runs imported
+// graphs (which may mutate) as well as functional ones.
+#include <functional>
+
+#include "cutaway/jobs.h"
+#include "engine/ir/module.h"
+#include "engine/ops/eval.h"
+
+namespace cutaway {
+
+struct InterpretOptions {
+    /// Called after each node with its value; for numerics and constant folding of ranges.
+    std::function<void(const Node&, const TensorList&)> observe;
+    const CancelToken* cancel = nullptr;
+};
+
+/// `inputs`: one tensor per placeholder, in order. Returns the output values in order (undefined for None). Inputs are
+/// not changed: a graph that mutates works on copies. Errors name the node and the op.
+Result<std::vector<Tensor>> interpret(const Module& module, const std::vector<Tensor>& inputs,
+                                      const InterpretOptions& options = {});
+
+/// One tensor per placeholder: user inputs in order from `user`, the rest from the module's own tensors. Errors name
+/// the input that is missing or has the wrong dtype or shape.
+Result<std::vector<Tensor>> bindInputs(const Module& module, const std::vector<Tensor>& user);
+
+/// Values for the user inputs, from a seed: normal floats, small non-negative integers, random bools.
+Result<std::vector<Tensor>> randomInputs(const Module& module, uint64_t seed);
+
+}  // namespace cutaway

@@ -1,0 +1,257 @@
+#include "engine/passes/joint/constant_fold_uniform_value.h"
+
+#include <set>
+
+#include "engine/ops/eval.h"
+#include "engine/passes/dead_code.h"
+
+namespace cutaway {
+namespace {
+
+constexpr std::string_view kFull = "aten.full.default";
+
+/// View-like ops through which a uniform value passes unchanged.
+bool passesValue(const Node& node) {
+    static constexpr std::string_view kPackets[] = {"aten.squeeze", "aten.unsqueeze", "aten.alias", "aten.slice", "aten.t",
+                                                    "prims.broadcast_in_dim", "aten.expand", "aten.as_strided", "aten.permute"};
+    const std::string_view packet = node.op().packet();
+    return node.isCall("aten.view.default") || std::find(std::begin(kPackets), std::end(kPackets), packet) != std::end(kPackets);
+}
+
+bool isUnsignedDType(DType dtype) { return isUnsigned(dtype); }
+
+/// mul by a literal int 0 folds whatever the tensor holds (H-9: also over NaN and infinity, as PyTorch does).
+bool multipliesByZero(const Node& node) {
+    if (!node.isCall("aten.mul.Tensor") && !node.isCall("aten.mul.Scalar")) return false;
+    for (size_t i = 0; i < 2; ++i)
+        if (const auto* value = node.arg(i).get<int64_t>(); value && *value == 0) return true;
+    return false;
+}
+
+/// Operands of one call as stand-ins, for evaluating the call on them.
+class StandIns : public ValueSource {
+  public:
+    explicit StandIns(const Graph& graph) : m_values(graph.idLimit()), m_source(graph.idLimit(), NodeId::None) {}
+
+    const TensorList& valueOf(const Node& node) const override { return m_values[index(node.id())]; }
+    const Tensor* find(const Node& node) const {
+        const TensorList& value = m_values[index(node.id())];
+        return value.empty() ? nullptr : &value[0];
+    }
+    /// `source`: the node whose computation made the value (views share it).
+    void set(const Node& node, Tensor value, NodeId source) {
+        m_values[index(node.id())] = {std::move(value)};
+        m_source[index(node.id())] = source;
+    }
+    NodeId sourceOf(const Node& node) const { return m_source[index(node.id())]; }
+
+  private:
+    std::vector<TensorList> m_values;
+    std::vector<NodeId> m_source;
+};
+
+class UniformFolding {
+  public:
+    UniformFolding(Module& module, Rewriter& rewriter) : m_module(module), m_graph(module.graph()), m_rewriter(rewriter), m_known(m_graph) {}
+
+    Result<bool> run() {
+        interpret();
+        CT_TRY(bool changed, replaceFrontier());
+        CT_TRY(const bool neutral, removeNeutralOperands());
+        CT_TRY(const bool views, shareReinterpretations());
+        return changed || neutral || views;
+    }
+
+  private:
+    void interpret() {
+        for (Node& node : m_graph.nodes()) {
+            if (node.kind() == NodeKind::GetAttr) {
+                auto found = m_module.tensors.find(node.target());
+                if (found != m_module.tensors.end() && found->second.numel() == 1)
+                    m_known.set(node, standIn(found->second), node.id());
+                continue;
+            }
+            if (!node.isCall() || !node.type().tensor() || node.is(Tag::Random)) continue;
+            if (multipliesByZero(node)) {
+                // Not handed on to its users, as in PyTorch: they see an unknown tensor.
+                m_folded.insert(node.id());
+                m_zeroProducts.insert(node.id());
+                continue;
+            }
+            if (auto value = valueOf(node)) {
+                const Node* source = passesValue(node) ? node.arg(0).node() : nullptr;
+                m_known.set(node, std::move(*value), source ? m_known.sourceOf(*source) : node.id());
+                if (!node.isCall("aten.lift_fresh_copy.default")) m_folded.insert(node.id());
+            }
+        }
+    }
+
+    static Tensor standIn(const Tensor& value) {
+        return value.rank() == 0 ? value : value.view({1}, {1}, value.offset());
+    }
+
+    std::optional<Tensor> valueOf(const Node& node) {
+        const DType dtype = node.tensor().dtype;
+        if (node.isCall(kFull)) {
+            const auto value = CallView(node).scalar("fill_value");
+            if (!value) return std::nullopt;
+            return Tensor::full(dtype, node.tensor().rank() == 0 ? Dims{} : Dims{1}, *value);
+        }
+        if (passesValue(node) || node.isCall("aten.lift_fresh_copy.default")) {
+            const Node* source = node.arg(0).node();
+            const Tensor* value = source ? m_known.find(*source) : nullptr;
+            return value ? std::optional(*value) : std::nullopt;
+        }
+        if (!node.is(Tag::Pointwise) && !node.isCall("aten.scalar_tensor.default")) return std::nullopt;
+        return evaluate(node);
+    }
+
+    /// The call on stand-ins. Its operands become placeholders of a scratch graph, so that the shape rule and the
+    /// kernel see one-element tensors.
+    std::optional<Tensor> evaluate(const Node& node) {
+        for (const Node* input : node.inputs())
+            if (m_known.find(*input) == nullptr) return std::nullopt;
+        Graph scratch;
+        std::map<NodeId, Node*> twins;
+        for (const Node* input : node.inputs()) {
+            const Tensor& value = *m_known.find(*input);
+            twins[input->id()] = &scratch.placeholder("x", TensorType::contiguous(value.dtype(), toSymDims(value.sizes())));
+        }
+        std::vector<Argument> args;
+        for (const Argument& arg : node.args()) {
+            if (arg.get<MemoryFormat>()) args.emplace_back();  // a stand-in has no layout
+            else args.push_back(arg.mapNodes([&](Node* input) { return twins.at(input->id()); }));
+        }
+        const auto type = inferCall(node.op(), args);
+        if (!type || !type->tensor()) return std::nullopt;
+        StandIns values(scratch);
+        for (const Node* input : node.inputs()) values.set(*twins.at(input->id()), *m_known.find(*input), input->id());
+        EvalResult result = evaluateCall(node.op(), args, *type, values);
+        if (!result.ok() || result.tensors().size() != 1 || result.tensors()[0].numel() != 1) return std::nullopt;
+        Tensor value = result.tensors()[0].to(node.tensor().dtype);
+        return node.tensor().rank() == 0 ? value.view({}, {}, value.offset()) : value.view({1}, {1}, value.offset());
+    }
+
+    /// A folded node whose users are all folded need not be replaced itself.
+    bool onFrontier(const Node& node) const {
+        if (!node.hasUsers()) return true;
+        return std::any_of(node.users().begin(), node.users().end(), [&](const Node* user) {
+            return !m_folded.contains(user->id()) || m_zeroProducts.contains(user->id());
+        });
+    }
+
+    Result<bool> replaceFrontier() {
+        std::vector<Node*> frontier;
+        std::map<NodeId, int> sharing;
+        for (Node& node : m_graph.nodes())
+            if (m_folded.contains(node.id()) && onFrontier(node)) {
+                frontier.push_back(&node);
+                if (!m_zeroProducts.contains(node.id())) ++sharing[m_known.sourceOf(node)];
+            }
+        bool changed = false;
+        for (Node* node : frontier) {
+            const TensorType& type = node->tensor();
+            if (!type.isContiguous() || isUnsignedDType(type.dtype)) continue;
+            const bool zeroProduct = m_zeroProducts.contains(node->id());
+            // Two frontier nodes over one storage stay: separate fulls would no longer alias.
+            if (!zeroProduct && sharing[m_known.sourceOf(*node)] > 1) continue;
+            const Scalar value = zeroProduct ? Scalar(int64_t{0}) : literalOf(*node);
+            if (node->isCall(kFull)) {
+                noteUniform(*node, value);
+                continue;
+            }
+            if (!allInts(type.sizes)) continue;  // the size would need a node of its own
+            if (!m_rewriter.begin("uniform_value", *node, "every element has the same value")) return changed;
+            GraphBuilder builder = m_rewriter.builder(m_graph, node->next(), *node);
+            const Value replacement = full(builder, type.sizes, value, type.dtype, type.device);
+            if (builder.error()) return *builder.error();
+            m_rewriter.replace(*node, *replacement.node());
+            noteUniform(*replacement.node(), value);
+            changed = true;
+        }
+        return changed;
+    }
+
+    Scalar literalOf(const Node& node) const {
+        if (node.isCall(kFull)) return *CallView(node).scalar("fill_value");
+        return m_known.find(node)->item();
+    }
+    void noteUniform(const Node& node, const Scalar& value) {
+        if (std::holds_alternative<std::complex<double>>(value)) return;
+        if (toDouble(value) == 0) m_zeros.insert(node.id());
+        if (toDouble(value) == 1) m_ones.insert(node.id());
+    }
+
+    struct Neutral {
+        std::string_view op;
+        size_t operand;       // position of the neutral operand
+        bool zero;            // zeros, or ones
+    };
+    Result<bool> removeNeutralOperands() {
+        static constexpr Neutral kNeutral[] = {
+            {"aten.add.Tensor", 0, true}, {"aten.add.Tensor", 1, true}, {"aten.sub.Tensor", 1, true},
+            {"aten.mul.Tensor", 0, false}, {"aten.mul.Tensor", 1, false}, {"aten.div.Tensor", 1, false}};
+        bool changed = false;
+        for (const Neutral& rule : kNeutral)
+            for (Node* node : m_graph.nodeList()) {
+                if (!node->isCall(rule.op) || !node->arg(0).node() || !node->arg(1).node()) continue;
+                if (node->op().schema()->find("alpha") >= 0 && node->arg("alpha").asReal() != 1.0) continue;
+                const auto& uniform = rule.zero ? m_zeros : m_ones;
+                if (!uniform.contains(node->arg(rule.operand).node()->id())) continue;
+                Node* kept = node->arg(1 - rule.operand).node();
+                const TensorType &out = node->tensor(), &in = kept->tensor();
+                if (!(out.sizes == in.sizes) || !(out.device == in.device)) continue;
+                if (!m_rewriter.begin("neutral_operand", *node, rule.zero ? "adding zeros changes nothing" : "multiplying by ones changes nothing"))
+                    return changed;
+                if (out.dtype != in.dtype) {
+                    GraphBuilder builder = m_rewriter.builder(m_graph, node, *node);
+                    kept = convert(builder.value(*kept), out.dtype).node();
+                    if (builder.error()) return *builder.error();
+                }
+                m_rewriter.replace(*node, *kept);
+                changed = true;
+            }
+        return changed;
+    }
+
+    /// view.dtype twice to the same dtype is one; a view back to the source's dtype is the source. Sources are never
+    /// erased here (H-6), dead code elimination takes what nobody reads.
+    Result<bool> shareReinterpretations() {
+        bool changed = false;
+        std::map<NodeId, std::map<DType, Node*>> seen;
+        for (Node* node : m_graph.nodeList()) {
+            if (!node->isCall("aten.view.dtype")) continue;
+            Node* source = node->arg(0).node();
+            while (source->isCall("aten.view.dtype")) source = source->arg(0).node();
+            auto& known = seen[source->id()];
+            known.emplace(source->tensor().dtype, source);
+            const auto [found, fresh] = known.emplace(node->tensor().dtype, node);
+            if (fresh || !found->second->tensor().sameMeta(node->tensor())) continue;
+            if (!m_rewriter.begin("repeated_view", *node, "the tensor has been reinterpreted as this dtype before")) return changed;
+            m_rewriter.replace(*node, *found->second);
+            changed = true;
+        }
+        return changed;
+    }
+
+    Module& m_module;
+    Graph& m_graph;
+    Rewriter& m_rewriter;
+    StandIns m_known;
+    std::set<NodeId> m_folded, m_zeroProducts, m_zeros, m_ones;
+};
+
+}  // namespace
+
+Result<bool> constantFoldUniformValue(Module& module, Rewriter& rewriter) {
+    bool changed = false;
+    for (auto& [name, body] : module.subgraphs) {
+        CT_TRY(const bool inner, constantFoldUniformValue(*body, rewriter));
+        changed |= inner;
+    }
+    CT_TRY(const bool folded, UniformFolding(module, rewriter).run());
+    CT_TRY(const bool dropped, eliminateDeadCode(module, rewriter));
+    return changed || folded || dropped;
+}
+
+}  // namespace cutaway

@@ -1,0 +1,21 @@
+#pragma once
+// A pass: a free function with a name, in one visible table (pipeline.cpp).
+#include <string_view>
+
+#include "engine/rewrite/rewriter.h"
+
+namespace cutaway {
+
+struct Pass {
+    std::string_view stage;    // "capture", "joint", "post_grad"
+    std::string_view name;     // PyTorch's observer name where it has one
+    std::string_view summary;  // one sentence for the user
+    /// Edits the module through the rewriter; true if anything changed.
+    Result<bool> (*run)(Module& module, Rewriter& rewriter);
+    /// Whether it runs with these options; absent = always.
+    bool (*enabled)(const CompileOptions& options) = nullptr;
+    /// From functionalize on, graphs hold no mutation but final copies; the runner verifies it after each such pass.
+    bool functional = true;
+};
+
+}  // namespace cutaway

@@ -1,0 +1,92 @@
+#include "engine/passes/pass_runner.h"
+
+#include <chrono>
+
+#include "engine/ir/diff.h"
+#include "engine/ir/fingerprint.h"
+#include "engine/ir/verify.h"
+#include "engine/support/check.h"
+
+namespace cutaway {
+namespace {
+
+/// Runs the pass's function; an internal error of one pass must not cost the user the session.
+Result<bool> guarded(const Pass& pass, Module& module, Rewriter& rewriter) {
+    try {
+        return pass.run(module, rewriter);
+    } catch (const InternalError& bug) {
+        return Error{ErrorCode::Internal, bug.what(), {}, {"this is a bug in Cutaway; please report it with the graph before this step"}};
+    }
+}
+
+Result<bool> runChecked(const Pass& pass, Module& module, const Module& before, Rewriter& rewriter) {
+    CT_TRY(const bool claimed, guarded(pass, module, rewriter));
+    if (claimed != rewriter.changed())
+        return Error{ErrorCode::Internal, claimed ? "says it changed the graph, but recorded no rewrite" : "says it changed nothing, but recorded a rewrite", {}, {}};
+    const bool differs = !(fingerprint(before) == fingerprint(module));
+    if (claimed != differs)
+        return Error{ErrorCode::Internal, claimed ? "says it changed the graph, but the graph is the same" : "says it changed nothing, but the graph differs", {}, {}};
+    if (differs) {
+        VerifyOptions verifyOptions;
+        verifyOptions.functional = pass.functional && !rewriter.outOfFuel();
+        CT_TRY_VOID(verify(module, verifyOptions));
+    }
+    return differs;
+}
+
+}  // namespace
+
+std::map<std::string, int> opHistogram(const Module& module) {
+    std::map<std::string, int> counts;
+    for (const Node& node : module.graph().nodes()) {
+        switch (node.kind()) {
+            case NodeKind::Placeholder: ++counts["placeholder"]; break;
+            case NodeKind::GetAttr: ++counts["get_attr"]; break;
+            case NodeKind::Output: ++counts["output"]; break;
+            case NodeKind::Call: ++counts[node.op().name()]; break;
+        }
+    }
+    return counts;
+}
+
+Step runPass(const Pass& pass, const Snapshot& before, const CompileOptions& options, std::optional<int64_t> fuel, const CancelToken* cancel) {
+    Step step;
+    step.pass = &pass;
+    step.before = step.after = before;
+    step.info.stage = std::string(pass.stage);
+    step.info.name = std::string(pass.name);
+    step.info.summary = std::string(pass.summary);
+    step.info.nodesBefore = step.info.nodesAfter = static_cast<int>(before->graph().size());
+
+    const auto start = std::chrono::steady_clock::now();
+    auto module = std::make_shared<Module>(*before);
+    Rewriter rewriter(pass.name, options, fuel, cancel);
+    const Result<bool> changed = runChecked(pass, *module, *before, rewriter);
+    step.info.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    step.rewrites = rewriter.done();
+    step.info.rewrites = static_cast<int>(step.rewrites.size());
+    if (!changed) {
+        step.info.state = StepState::Failed;
+        step.info.error = changed.error().text();
+        return step;
+    }
+    if (!*changed) return step;
+    const ModuleDiff difference = diff(*before, *module);
+    step.info.state = StepState::Changed;
+    step.info.added = static_cast<int>(difference.added.size());
+    step.info.removed = static_cast<int>(difference.removed.size());
+    step.info.edited = static_cast<int>(difference.edited.size());
+    step.info.nodesAfter = static_cast<int>(module->graph().size());
+    step.after = std::move(module);
+    return step;
+}
+
+Result<Snapshot> replayRewrites(const Step& step, const CompileOptions& options, int rewrites, const CancelToken* cancel) {
+    if (rewrites <= 0 || step.pass == nullptr) return step.before;
+    if (rewrites >= step.info.rewrites) return step.after;
+    Step partial = runPass(*step.pass, step.before, options, rewrites, cancel);
+    if (partial.info.state == StepState::Failed) return Error{ErrorCode::Internal, partial.info.error, step.info.name, {}};
+    return partial.after;
+}
+
+}  // namespace cutaway

@@ -1,0 +1,41 @@
+#pragma once
+// Runs passes without trusting them: verifies each result, holds the returned "changed" against the fingerprint in
+// both directions, records, times, and stops when cancelled or out of fuel.
+#include <vector>
+
+#include "cutaway/trace.h"
+#include "engine/passes/pass.h"
+
+namespace cutaway {
+
+/// One pass of a run, with the graphs on both sides. A step that changed nothing shares one snapshot.
+struct Step {
+    StepInfo info;
+    const Pass* pass = nullptr;
+    Snapshot before, after;
+    std::vector<RewriteInfo> rewrites;
+};
+
+/// A whole run. When a pass failed, its step is the last one and carries the error.
+struct CompileTrace {
+    CompileOptions options;
+    Snapshot input;
+    std::vector<Step> steps;
+    std::vector<StageInfo> stages;
+    double seconds = 0;
+
+    const Snapshot& result() const { return steps.empty() ? input : steps.back().after; }
+    bool failed() const { return !steps.empty() && steps.back().info.state == StepState::Failed; }
+};
+
+/// Runs one pass on a copy of `before`. Never fails itself: what goes wrong is in the step. `fuel`: rewrites allowed.
+Step runPass(const Pass& pass, const Snapshot& before, const CompileOptions& options, std::optional<int64_t> fuel = {},
+             const CancelToken* cancel = nullptr);
+
+/// The graph after the first `rewrites` rewrites of a recorded step (runs the pass again with that much fuel).
+Result<Snapshot> replayRewrites(const Step& step, const CompileOptions& options, int rewrites, const CancelToken* cancel = nullptr);
+
+/// Op name -> count, placeholders, attributes and output included, subgraphs not.
+std::map<std::string, int> opHistogram(const Module& module);
+
+}  // namespace cutaway

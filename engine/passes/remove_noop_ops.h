@@ -1,0 +1,11 @@
+#pragma once
+#include "engine/rewrite/rewriter.h"
+
+namespace cutaway {
+
+/// Drops calls that return an operand unchanged (PST-5): full slices, paddings by zero, conversions to the same dtype,
+/// copies, views to the same shape. Only where size, stride, dtype and device of both agree. Leaves alone: a copy that
+/// keeps an output's storage apart from an input's or another output's.
+Result<bool> removeNoopOps(Module& module, Rewriter& rewriter);
+
+}  // namespace cutaway

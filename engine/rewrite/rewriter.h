@@ -1,0 +1,60 @@
+#pragma once
+// The gate through which every edit of a pass goes. It has fuel: a pass asks before each rewrite, and what must happen
+// together is one rewrite, so a graph verifies after any amount of fuel. Stepping into a pass is running it again with
+// less fuel; finding the culprit rewrite is a binary search on fuel.
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "cutaway/jobs.h"
+#include "cutaway/options.h"
+#include "cutaway/trace.h"
+#include "engine/ir/module.h"
+#include "engine/ops/build.h"
+
+namespace cutaway {
+
+class Rewriter {
+  public:
+    /// `fuel`: how many rewrites may happen; none = any number. `options` and `cancel` outlive the rewriter.
+    Rewriter(std::string_view pass, const CompileOptions& options, std::optional<int64_t> fuel = {},
+             const CancelToken* cancel = nullptr)
+        : m_pass(pass), m_options(&options), m_fuel(fuel), m_cancel(cancel) {}
+
+    /// Asks for one rewrite named `rule` that starts from `node`. False: out of fuel or cancelled, leave the graph as
+    /// it is. After true the edit must follow. `why` is the rule's reason, shown to the user.
+    bool begin(std::string_view rule, const Node& node, std::string_view why = {});
+    /// For rules that find out only by trying whether they apply: spends one fuel after the edit. The pass has asked
+    /// outOfFuel() and cancelled() before it tried.
+    void record(std::string_view rule, std::string_view nodeName, NodeId node, std::string_view why = {});
+
+    /// A builder that inserts before `position`; what it creates says that it came from `origin`.
+    GraphBuilder builder(Graph& graph, Node* position, const Node& origin) const;
+    /// Every reader of `old` reads `replacement`; `old` is erased.
+
+    void replace(Node& old, Node& replacement);
+    /// The same for a call whose value is a tuple: its getitem readers read values[i]. Error if one of them reads a
+    /// result that was not made (null) or the tuple is used as a whole.
+    Result<void> replaceTuple(Node& old, const std::vector<Node*>& values);
+    /// Erases the node, which has no users, and then every operand that lost its last user by it, as long as they are
+    /// pure calls.
+    void eraseDead(Node& node);
+
+    const CompileOptions& options() const { return *m_options; }
+    bool cancelled() const { return m_cancel && m_cancel->cancelled(); }
+    bool outOfFuel() const { return m_fuel && static_cast<int64_t>(m_done.size()) >= *m_fuel; }
+    bool changed() const { return !m_done.empty(); }
+    const std::vector<RewriteInfo>& done() const { return m_done; }
+
+  private:
+    std::string_view m_pass;
+    const CompileOptions* m_options;
+    std::optional<int64_t> m_fuel;
+    const CancelToken* m_cancel;
+    std::vector<RewriteInfo> m_done;
+};
+
+/// A call that may be removed when nobody reads it: no mutation, no assertion, no effect.
+bool isPure(const Node& node);
+
+}  // namespace cutaway
