@@ -134,7 +134,7 @@ class UniformFolding {
 
     /// A folded node whose users are all folded need not be replaced itself.
     bool onFrontier(const Node& node) const {
-        if (!node.hasUsers()) return true;
+        if (!node.hasUsers()) return false;
         return std::any_of(node.users().begin(), node.users().end(), [&](const Node* user) {
             return !m_folded.contains(user->id()) || m_zeroProducts.contains(user->id());
         });

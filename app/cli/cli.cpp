@@ -1,0 +1,58 @@
+#include "app/cli/cli.h"
+
+#include <fstream>
+#include <iostream>
+
+namespace cutaway::cli {
+
+int fail(const Error& error) {
+    std::cerr << "cutaway-cli: " << error.text() << "\n";
+    return 1;
+}
+
+int writeText(const std::string& path, const std::string& text) {
+    if (path == "-") {
+        std::cout << text;
+        return 0;
+    }
+    std::ofstream file(path, std::ios::binary);
+    file << text;
+    file.close();
+    if (!file) return fail(Error{ErrorCode::ToolFailed, "cannot write the file", path, {}});
+    return 0;
+}
+
+void CompileArguments::addTo(CLI::App& command) {
+    command.add_option("--mode", mode, "inference or training")->check(CLI::IsMember({"inference", "training"}));
+    command.add_option("--device", device, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}));
+    command.add_flag("--freeze", options.freeze, "Fold parameters into the graph (inference)");
+    command.add_flag("--parity", options.parity, "Reproduce PyTorch's behaviour where it is wrong");
+    command.add_option("--only", options.onlyStage, "Run this stage alone, on the graph as it is");
+    command.add_option("--disable", options.disabledPasses, "Skip a pass (may be repeated)");
+    command.add_option("--fuel", options.fuel, "Stop after this many rewrites")->check(CLI::NonNegativeNumber);
+}
+CompileOptions CompileArguments::resolved() const {
+    CompileOptions out = options;
+    out.mode = mode == "training" ? Mode::Training : Mode::Inference;
+    out.target = device == "cuda" ? Target::Cuda : Target::Cpu;
+    return out;
+}
+
+Result<Compiled> openAndCompile(const std::string& path, const CompileArguments& arguments) {
+    Compiled compiled;
+    CT_TRY_VOID(compiled.session.open(path));
+    CT_TRY(compiled.run, compiled.session.compile(arguments.resolved()));
+    CT_TRY(compiled.steps, compiled.session.steps(compiled.run));
+    return compiled;
+}
+
+Result<int> findStep(const std::vector<StepInfo>& steps, const std::string& name) {
+    std::string names;
+    for (const StepInfo& step : steps) {
+        if (step.name == name || std::to_string(step.index) == name) return step.index;
+        names += (names.empty() ? "" : ", ") + step.name;
+    }
+    return Error{ErrorCode::NotFound, "no step named '" + name + "'", {}, {"steps: " + names}};
+}
+
+}  // namespace cutaway::cli

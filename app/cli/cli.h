@@ -1,0 +1,46 @@
+#pragma once
+// The commands of cutaway-cli. Each adds its subcommand to the parser and leaves its exit status in `status`.
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "cutaway/session.h"
+
+namespace cutaway::cli {
+
+/// What the commands share: where errors go and what the process returns.
+struct Context {
+    int status = 0;
+};
+
+/// Prints an error on stderr and returns the exit status 1.
+int fail(const Error& error);
+/// Writes text to a file, or to stdout for "-". Status 1 and a message if it cannot.
+int writeText(const std::string& path, const std::string& text);
+
+/// Options that choose how to compile; shared by compile, run, steps, diff and bench.
+struct CompileArguments {
+    std::string mode = "inference", device = "cpu";
+    CompileOptions options;
+    void addTo(CLI::App& command);
+    CompileOptions resolved() const;
+};
+
+/// Opens and compiles; the step list of the run is `steps`.
+struct Compiled {
+    Session session;
+    RunId run = 0;
+    std::vector<StepInfo> steps;
+};
+Result<Compiled> openAndCompile(const std::string& path, const CompileArguments& arguments);
+/// The step of that name or number, or an error listing the names.
+Result<int> findStep(const std::vector<StepInfo>& steps, const std::string& name);
+
+void addInfo(CLI::App& app, Context& context);
+void addText(CLI::App& app, Context& context);
+void addCompile(CLI::App& app, Context& context);
+void addSteps(CLI::App& app, Context& context);
+void addDiff(CLI::App& app, Context& context);
+void addRun(CLI::App& app, Context& context);
+void addBench(CLI::App& app, Context& context);
+
+}  // namespace cutaway::cli

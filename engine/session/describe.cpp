@@ -1,0 +1,328 @@
+#include "engine/session/describe.h"
+
+#include <set>
+
+#include "engine/ops/op_registry.h"
+#include "engine/text/print.h"
+
+namespace cutaway {
+namespace {
+
+std::string typeText(const ValueType& type) {
+    if (const TupleType* tuple = type.tuple()) {
+        std::string out = "(";
+        for (size_t i = 0; i < tuple->size(); ++i) out += (i ? ", " : "") + typeText((*tuple)[i]);
+        return out + ")";
+    }
+    return type.text();
+}
+
+int64_t bytesOf(const ValueType& type) {
+    if (const TensorType* tensor = type.tensor()) {
+        const SymInt count = numel(tensor->sizes);
+        return count.isInt() ? count.value() * byteSize(tensor->dtype) : 0;
+    }
+    int64_t total = 0;
+    if (const TupleType* tuple = type.tuple())
+        for (const ValueType& item : *tuple) total += bytesOf(item);
+    return total;
+}
+
+NodeRole roleOf(const Module& module, const Node& node) {
+    switch (node.kind()) {
+        case NodeKind::Output: return NodeRole::Output;
+        case NodeKind::Call: return NodeRole::Call;
+        case NodeKind::GetAttr: return NodeRole::Constant;
+        case NodeKind::Placeholder: break;
+    }
+    size_t position = 0;
+    for (const Node* other = node.previous(); other; other = other->previous()) position += other->isPlaceholder();
+    if (position >= module.inputs.size()) return NodeRole::Input;
+    switch (module.inputs[position].kind) {
+        case InputSpec::Kind::Parameter: return NodeRole::Parameter;
+        case InputSpec::Kind::Buffer: return NodeRole::Buffer;
+        case InputSpec::Kind::Constant: case InputSpec::Kind::ConstantInput: return NodeRole::Constant;
+        default: return NodeRole::Input;
+    }
+}
+
+NodeInfo describeWithRole(const Node& node, NodeRole role) {
+    NodeInfo info;
+    info.id = node.id();
+    info.role = role;
+    info.name = node.name();
+    if (node.isCall()) info.op = node.op().name();
+    info.type = typeText(node.type());
+    if (node.provenance().modulePath) info.module = *node.provenance().modulePath;
+    info.bytes = bytesOf(node.type());
+    if (const TensorType* tensor = node.type().tensor()) {
+        const SymInt count = numel(tensor->sizes);
+        info.scalarLike = count.isInt() && count.value() <= 1;
+    }
+    info.backward = node.provenance().backward;
+    for (const Node* input : node.inputs()) info.inputs.push_back(input->id());
+    for (const Node* user : node.users()) info.users.push_back(user->id());
+    return info;
+}
+
+/// All nodes of a module, described in one pass (roles need each placeholder's position).
+std::vector<NodeInfo> describeAll(const Module& module) {
+    std::vector<NodeInfo> all;
+    all.reserve(module.graph().size());
+    size_t position = 0;
+    for (const Node& node : module.graph().nodes()) {
+        NodeRole role = NodeRole::Call;
+        if (node.isPlaceholder()) {
+            role = NodeRole::Input;
+            if (position < module.inputs.size()) switch (module.inputs[position].kind) {
+                    case InputSpec::Kind::Parameter: role = NodeRole::Parameter; break;
+                    case InputSpec::Kind::Buffer: role = NodeRole::Buffer; break;
+                    case InputSpec::Kind::Constant: case InputSpec::Kind::ConstantInput: role = NodeRole::Constant; break;
+                    default: break;
+                }
+            ++position;
+        } else if (!node.isCall()) {
+            role = roleOf(module, node);
+        }
+        all.push_back(describeWithRole(node, role));
+    }
+    return all;
+}
+
+/// Same op, literals and type. Which nodes are read does not count: a call that merely reads another node than before
+/// is kept, and its edges say that they were rewired.
+bool sameCall(const Node& a, const Node& b) {
+    if (a.kind() != b.kind() || a.args().size() != b.args().size() || !sameType(a.type(), b.type())) return false;
+    if (a.isCall() && &a.op() != &b.op()) return false;
+    auto masked = [&a](const Argument& argument) { return argument.mapNodes([&a](Node*) { return const_cast<Node*>(&a); }); };
+    for (size_t i = 0; i < a.args().size(); ++i)
+        if (!equal(masked(a.arg(i)), masked(b.arg(i)))) return false;
+    if (a.kwargs().size() != b.kwargs().size()) return false;
+    for (size_t i = 0; i < a.kwargs().size(); ++i)
+        if (a.kwargs()[i].first != b.kwargs()[i].first || !equal(masked(a.kwargs()[i].second), masked(b.kwargs()[i].second))) return false;
+    return true;
+}
+
+/// Orders the union topologically for both sides, close to the order of `after`, removed nodes where they stood.
+std::vector<size_t> unionOrder(const std::vector<double>& wish, const std::vector<std::pair<size_t, size_t>>& edges) {
+    std::vector<int> waiting(wish.size(), 0);
+    std::vector<std::vector<size_t>> next(wish.size());
+    for (const auto& [from, to] : edges) {
+        next[from].push_back(to);
+        ++waiting[to];
+    }
+    auto later = [&](size_t a, size_t b) { return wish[a] != wish[b] ? wish[a] < wish[b] : a < b; };
+    std::set<size_t, decltype(later)> ready(later), blocked(later);
+    for (size_t i = 0; i < wish.size(); ++i) (waiting[i] == 0 ? ready : blocked).insert(i);
+    std::vector<size_t> order;
+    order.reserve(wish.size());
+    while (!ready.empty() || !blocked.empty()) {
+        // Both sides are acyclic, their union need not be: then the node that should come first does.
+        auto& from = ready.empty() ? blocked : ready;
+        const size_t node = *from.begin();
+        from.erase(from.begin());
+        order.push_back(node);
+        waiting[node] = -1;
+        for (size_t user : next[node])
+            if (waiting[user] > 0 && --waiting[user] == 0) {
+                blocked.erase(user);
+                ready.insert(user);
+            }
+    }
+    return order;
+}
+
+}  // namespace
+
+NodeInfo describeNode(const Module& module, const Node& node) { return describeWithRole(node, roleOf(module, node)); }
+
+UnionGraph describeUnion(const Module& before, const Module& after) {
+    UnionGraph out;
+    std::vector<UnionGraph::Node> nodes;
+    std::vector<double> wish;
+    std::map<NodeId, size_t> place;
+    const Graph &old = before.graph(), &fresh = after.graph();
+    for (NodeInfo& info : describeAll(after)) {
+        UnionGraph::Node node;
+        node.info = std::move(info);
+        const Node* was = old.find(node.info.id);
+        const Node* now = fresh.find(node.info.id);
+        if (was == nullptr) {
+            node.change = Change::Added;
+            ++out.added;
+        } else if (!sameCall(*was, *now)) {
+            node.change = Change::Edited;
+            node.beforeOp = was->isCall() ? was->op().name() : std::string();
+            node.beforeType = typeText(was->type());
+            ++out.edited;
+        }
+        place[node.info.id] = nodes.size();
+        wish.push_back(static_cast<double>(nodes.size()));
+        nodes.push_back(std::move(node));
+    }
+    // A removed node wants to stand just before the first surviving node after it.
+    double next = static_cast<double>(nodes.size());
+    std::vector<NodeInfo> olds = describeAll(before);
+    std::vector<double> oldWish(olds.size());
+    for (size_t i = olds.size(); i-- > 0;) {
+        if (auto found = place.find(olds[i].id); found != place.end()) next = std::min(next, wish[found->second]);
+        oldWish[i] = next - 0.5;
+    }
+    for (size_t i = 0; i < olds.size(); ++i) {
+        if (place.contains(olds[i].id)) continue;
+        place[olds[i].id] = nodes.size();
+        wish.push_back(oldWish[i]);
+        nodes.push_back({Change::Removed, std::move(olds[i]), {}, {}});
+        ++out.removed;
+    }
+    std::map<std::pair<NodeId, NodeId>, Change> edges;
+    for (const Node& node : fresh.nodes())
+        for (const Node* input : node.inputs()) edges[{input->id(), node.id()}] = Change::Added;
+    for (const Node& node : old.nodes())
+        for (const Node* input : node.inputs()) {
+            auto [edge, isNew] = edges.try_emplace({input->id(), node.id()}, Change::Removed);
+            if (!isNew) edge->second = Change::Kept;
+        }
+    std::vector<std::pair<size_t, size_t>> links;
+    for (const auto& [ends, change] : edges) {
+        out.edges.push_back({ends.first, ends.second, change});
+        links.emplace_back(place.at(ends.first), place.at(ends.second));
+    }
+    for (size_t i : unionOrder(wish, links)) out.nodes.push_back(std::move(nodes[i]));
+    return out;
+}
+
+NodeDetails describeDetails(const Module& module, const Node& node) {
+    NodeDetails details;
+    details.node = describeNode(module, node);
+    if (node.isCall()) {
+        const Schema* schema = node.op().schema();
+        if (node.op().def()) details.schema = std::string(node.op().def()->schema);
+        for (size_t i = 0; i < node.args().size(); ++i)
+            details.arguments.emplace_back(schema ? schema->params[i].name : std::to_string(i), printArgument(node.arg(i)));
+        for (const auto& [key, value] : node.kwargs()) details.arguments.emplace_back(key, printArgument(value));
+    } else if (!node.target().empty() && node.target() != node.name()) {
+        details.arguments.emplace_back("target", node.target());
+    }
+    if (const TensorType* type = node.type().tensor()) {
+        auto list = [](const SymDims& dims) {
+            std::string out = "[";
+            for (size_t i = 0; i < dims.size(); ++i) out += (i ? ", " : "") + dims[i].text();
+            return out + "]";
+        };
+        details.tensor = {{"shape", list(type->sizes)}, {"dtype", "torch." + std::string(info(type->dtype).torchName)},
+                          {"strides", list(type->strides) + (type->assumed ? " (assumed)" : "")}, {"device", type->device.text()},
+                          {"bytes", std::to_string(details.node.bytes)}};
+    }
+    const Provenance& provenance = node.provenance();
+    if (provenance.moduleType) details.moduleType = *provenance.moduleType;
+    if (provenance.stackTrace) {
+        // 'File "path", line N, in f' followed by its code line.
+        std::string frame;
+        size_t at = 0;
+        const std::string& trace = *provenance.stackTrace;
+        while (at < trace.size()) {
+            const size_t end = std::min(trace.find('\n', at), trace.size());
+            std::string line = trace.substr(at, end - at);
+            line.erase(0, std::min(line.find_first_not_of(' '), line.size()));
+            if (line.starts_with("File ") || frame.empty()) {
+                if (!frame.empty()) details.frames.push_back(frame);
+                frame = line;
+            } else {
+                frame += ": " + line;
+            }
+            at = end + 1;
+        }
+        if (!frame.empty()) details.frames.push_back(frame);
+    }
+    details.line = printNode(node);
+    return details;
+}
+
+std::vector<NodeDetails::Life> biography(const CompileTrace& trace, NodeId id) {
+    std::vector<NodeDetails::Life> lives;
+    if (const Node* node = trace.input->graph().find(id)) {
+        lives.push_back({-1, "read from the file" + (node->provenance().sourceName.empty() || node->provenance().sourceName == node->name() ? "" : " as " + node->provenance().sourceName), {}});
+    }
+    for (const Step& step : trace.steps) {
+        if (step.before == step.after) continue;
+        const Node* was = step.before->graph().find(id);
+        const Node* now = step.after->graph().find(id);
+        NodeDetails::Life life;
+        life.step = step.info.index;
+        if (!was && now) {
+            life.what = "created by " + step.info.name;
+            life.related = now->provenance().origin;
+            std::string from;
+            for (NodeId origin : life.related)
+                if (const Node* node = step.before->graph().find(origin)) from += (from.empty() ? " from " : ", ") + node->name();
+            life.what += from;
+        } else if (was && !now) {
+            std::string into;
+            for (const Node& node : step.after->graph().nodes()) {
+                const auto& origin = node.provenance().origin;
+                if (step.before->graph().find(node.id()) || std::find(origin.begin(), origin.end(), id) == origin.end()) continue;
+                life.related.push_back(node.id());
+                into += (into.empty() ? "" : ", ") + node.name();
+            }
+            life.what = into.empty() ? "removed by " + step.info.name : "replaced by " + into + " in " + step.info.name;
+        } else if (was && now && !sameCall(*was, *now)) {
+            life.what = "edited by " + step.info.name;
+        } else {
+            continue;
+        }
+        lives.push_back(std::move(life));
+    }
+    return lives;
+}
+
+GraphSummary summarize(const std::string& name, const Module& module) {
+    GraphSummary summary;
+    summary.name = name;
+    std::map<std::string, OpSummary> ops;
+    for (const Node& node : module.graph().nodes()) {
+        ++summary.nodes;
+        if (node.isPlaceholder()) ++summary.inputs;
+        if (!node.isCall()) continue;
+        OpSummary& op = ops[node.op().name()];
+        op.op = node.op().name();
+        ++op.count;
+        const Op& base = node.op().functional() ? *node.op().functional() : node.op();
+        if (base.isOpaque()) op.problem = "not in Cutaway's operator tables: shown, not run";
+        else if (!base.def()->eval && !base.def()->decompose) op.problem = "no kernel and no expansion: shown, not run";
+    }
+    summary.outputs = static_cast<int>(module.graph().outputs().size());
+    for (auto& [key, op] : ops) summary.ops.push_back(std::move(op));
+    std::stable_sort(summary.ops.begin(), summary.ops.end(), [](const OpSummary& a, const OpSummary& b) { return a.count > b.count; });
+    return summary;
+}
+
+ModelInfo describeModel(const std::string& path, const Module& module) {
+    ModelInfo info;
+    info.path = path;
+    info.name = module.name;
+    info.format = module.origin.format;
+    info.remarks = module.origin.remarks;
+    info.graphs.push_back(summarize("main", module));
+    for (const auto& [name, body] : module.subgraphs) info.graphs.push_back(summarize(name, *body));
+    std::set<const Storage*> counted;
+    const auto placeholders = module.graph().placeholders();
+    for (size_t i = 0; i < placeholders.size(); ++i) {
+        const InputSpec spec = i < module.inputs.size() ? module.inputs[i] : InputSpec{};
+        const TensorType* type = placeholders[i]->type().tensor();
+        const int64_t elements = type && allInts(type->sizes) ? numel(type->sizes).value() : 0;
+        switch (spec.kind) {
+            case InputSpec::Kind::Parameter: ++info.parameters; info.parameterElements += elements; break;
+            case InputSpec::Kind::Buffer: ++info.buffers; break;
+            case InputSpec::Kind::Constant: ++info.constants; break;
+            default: info.inputs.push_back(placeholders[i]->name() + ": " + typeText(placeholders[i]->type())); break;
+        }
+    }
+    for (const auto& [name, tensor] : module.tensors)
+        if (tensor.defined() && counted.insert(tensor.storage().get()).second) info.bytes += static_cast<int64_t>(tensor.storage()->size());
+    for (const Argument& value : module.graph().outputs())
+        info.outputs.push_back(value.node() ? value.node()->name() + ": " + typeText(value.node()->type()) : printArgument(value));
+    return info;
+}
+
+}  // namespace cutaway

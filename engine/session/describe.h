@@ -1,0 +1,18 @@
+#pragma once
+// Graphs as the value structs of the door.
+#include "cutaway/session.h"
+#include "cutaway/snapshot.h"
+#include "engine/ir/module.h"
+#include "engine/passes/pass_runner.h"
+
+namespace cutaway {
+
+NodeInfo describeNode(const Module& module, const Node& node);
+UnionGraph describeUnion(const Module& before, const Module& after);
+NodeDetails describeDetails(const Module& module, const Node& node);
+/// What happened to a node over a run: created, edited, replaced, removed, by which pass.
+std::vector<NodeDetails::Life> biography(const CompileTrace& trace, NodeId id);
+GraphSummary summarize(const std::string& name, const Module& module);
+ModelInfo describeModel(const std::string& path, const Module& module);
+
+}  // namespace cutaway

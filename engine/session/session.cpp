@@ -1,0 +1,146 @@
+#include "cutaway/session.h"
+
+#include "engine/passes/pipeline.h"
+#include "engine/session/describe.h"
+#include "engine/session/session_state.h"
+#include "engine/support/check.h"
+#include "engine/text/print.h"
+
+namespace cutaway {
+namespace {
+
+/// Bugs stop at the session's border: they become errors, the session lives on.
+template <class Body>
+auto guarded(Body&& body) -> decltype(body()) {
+    try {
+        return body();
+    } catch (const InternalError& bug) {
+        return Error{ErrorCode::Internal, bug.what(), {}, {"this is a bug in Cutaway; the session goes on"}};
+    } catch (const std::bad_alloc&) {
+        return Error{ErrorCode::Limit, "out of memory", {}, {}};
+    }
+}
+
+}  // namespace
+
+Result<const Session::State::Run*> Session::State::run(RunId id) const {
+    if (id < 0 || id >= static_cast<RunId>(runs.size())) return Error{ErrorCode::NotFound, "no run " + std::to_string(id), {}, {"compile the model first"}};
+    return &runs[static_cast<size_t>(id)];
+}
+
+Result<Snapshot> Session::State::snapshot(const Place& place, const CancelToken* cancel) const {
+    if (!input) return Error{ErrorCode::NotFound, "no model is open", {}, {}};
+    if (place.step < 0) return input;
+    CT_TRY(const Run* found, run(place.run));
+    if (place.step >= static_cast<int>(found->trace.steps.size()))
+        return Error{ErrorCode::NotFound, "run " + std::to_string(place.run) + " has no step " + std::to_string(place.step), {}, {}};
+    const Step& step = found->trace.steps[static_cast<size_t>(place.step)];
+    if (place.rewrites < 0) return step.after;
+    return replayRewrites(step, found->trace.options, place.rewrites, cancel);
+}
+
+Session::Session() : m_state(std::make_unique<State>()) {}
+Session::~Session() = default;
+Session::Session(Session&&) noexcept = default;
+
+Result<ModelInfo> Session::open(const std::string& path, const Progress& progress) {
+    return guarded([&]() -> Result<ModelInfo> {
+        progress.say(-1, "reading " + path);
+        CT_TRY(OpenedFile file, openFile(path));
+        if (file.modules.empty()) return invalidInput("the file holds no graph", path);
+        auto fresh = std::make_unique<State>();
+        fresh->input = std::move(file.modules.front());
+        fresh->info = describeModel(path, *fresh->input);
+        for (size_t i = 1; i < file.modules.size(); ++i) fresh->info.graphs.push_back(summarize(file.modules[i]->name, *file.modules[i]));
+        fresh->file = std::move(file);
+        m_state = std::move(fresh);
+        return m_state->info;
+    });
+}
+
+bool Session::isOpen() const { return m_state->input != nullptr; }
+const ModelInfo& Session::model() const { return m_state->info; }
+
+Result<RunId> Session::compile(const CompileOptions& options, const Progress& progress) {
+    return guarded([&]() -> Result<RunId> {
+        if (!isOpen()) return Error{ErrorCode::NotFound, "no model is open", {}, {"open a .pt2 file or FX text first"}};
+        CT_TRY(CompileTrace trace, runPipeline(m_state->input, options, progress));
+        m_state->runs.push_back({std::move(trace), {}});
+        return static_cast<RunId>(m_state->runs.size()) - 1;
+    });
+}
+
+std::vector<RunId> Session::runs() const {
+    std::vector<RunId> ids(m_state->runs.size());
+    std::iota(ids.begin(), ids.end(), 0);
+    return ids;
+}
+Result<CompileOptions> Session::optionsOf(RunId id) const {
+    CT_TRY(const State::Run* found, m_state->run(id));
+    return found->trace.options;
+}
+Result<std::vector<StepInfo>> Session::steps(RunId id) const {
+    CT_TRY(const State::Run* found, m_state->run(id));
+    std::vector<StepInfo> infos;
+    for (const Step& step : found->trace.steps) infos.push_back(step.info);
+    return infos;
+}
+Result<std::vector<StageInfo>> Session::stages(RunId id) const {
+    CT_TRY(const State::Run* found, m_state->run(id));
+    return found->trace.stages;
+}
+Result<std::vector<RewriteInfo>> Session::rewrites(RunId id, int step, const Progress&) {
+    CT_TRY(const State::Run* found, m_state->run(id));
+    if (step < 0 || step >= static_cast<int>(found->trace.steps.size())) return Error{ErrorCode::NotFound, "no step " + std::to_string(step), {}, {}};
+    return found->trace.steps[static_cast<size_t>(step)].rewrites;
+}
+
+Result<UnionGraph> Session::diff(const Place& before, const Place& after, const Progress& progress) {
+    return guarded([&]() -> Result<UnionGraph> {
+        CT_TRY(const Snapshot old, m_state->snapshot(before, progress.cancel.get()));
+        CT_TRY(const Snapshot fresh, m_state->snapshot(after, progress.cancel.get()));
+        return describeUnion(*old, *fresh);
+    });
+}
+
+Result<GraphText> Session::text(const Place& place, bool runnable, const Progress& progress) {
+    return guarded([&]() -> Result<GraphText> {
+        CT_TRY(const Snapshot module, m_state->snapshot(place, progress.cancel.get()));
+        PrintOptions options;
+        options.runnable = runnable;
+        PrintedText printed = printText(*module, options);
+        return GraphText{std::move(printed.text), std::move(printed.lineNodes)};
+    });
+}
+
+Result<NodeDetails> Session::node(const Place& place, NodeId id, const Progress& progress) {
+    return guarded([&]() -> Result<NodeDetails> {
+        CT_TRY(const Snapshot module, m_state->snapshot(place, progress.cancel.get()));
+        const Node* found = module->graph().find(id);
+        if (found == nullptr) return Error{ErrorCode::NotFound, "the node does not exist at this step", {}, {"its biography says where it went"}};
+        NodeDetails details = describeDetails(*module, *found);
+        if (auto run = m_state->run(place.run)) details.biography = biography((*run)->trace, id);
+        return details;
+    });
+}
+
+Result<ModelInfo> Session::graphInfo(const Place& place) {
+    CT_TRY(const Snapshot module, m_state->snapshot(place));
+    return describeModel(m_state->info.path, *module);
+}
+
+std::vector<StepInfo> passList(const CompileOptions& options) {
+    std::vector<StepInfo> list;
+    for (const Pass& pass : pipeline()) {
+        if (pass.enabled && !pass.enabled(options)) continue;
+        StepInfo info;
+        info.index = static_cast<int>(list.size());
+        info.stage = std::string(pass.stage);
+        info.name = std::string(pass.name);
+        info.summary = std::string(pass.summary);
+        list.push_back(std::move(info));
+    }
+    return list;
+}
+
+}  // namespace cutaway

@@ -1,0 +1,28 @@
+#pragma once
+// What a session holds.
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "cutaway/session.h"
+#include "engine/formats/open.h"
+#include "engine/passes/pass_runner.h"
+#include "engine/runtime/cpu/cpu_backend.h"
+
+namespace cutaway {
+
+struct Session::State {
+    struct Run {
+        CompileTrace trace;
+        std::map<Target, CpuProgram> programs;
+    };
+    std::optional<OpenedFile> file;
+    Snapshot input;
+    ModelInfo info;
+    std::vector<Run> runs;
+
+    Result<const Run*> run(RunId id) const;
+    Result<Snapshot> snapshot(const Place& place, const CancelToken* cancel = nullptr) const;
+};
+
+}  // namespace cutaway
