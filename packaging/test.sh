@@ -1,0 +1,6 @@
+#!/usr/bin/env bash
+# Builds Cutaway and runs all tests. Usage: packaging/test.sh [ctest arguments]
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+export QT_QPA_PLATFORM=offscreen
+ctest --preset release -j "$(nproc)" "$@"
