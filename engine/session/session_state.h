@@ -7,14 +7,12 @@
 #include "cutaway/session.h"
 #include "engine/formats/open.h"
 #include "engine/passes/pass_runner.h"
-#include "engine/runtime/cpu/cpu_backend.h"
 
 namespace cutaway {
 
 struct Session::State {
     struct Run {
         CompileTrace trace;
-        std::map<Target, CpuProgram> programs;
     };
     std::optional<OpenedFile> file;
     Snapshot input;

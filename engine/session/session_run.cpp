@@ -1,0 +1,177 @@
+// Running what was compiled, and comparing.
+#include <chrono>
+#include <cmath>
+
+#include "engine/formats/safetensors.h"
+#include "engine/interpret/interpret.h"
+#include "engine/session/session_state.h"
+
+namespace cutaway {
+namespace {
+
+bool isUserInput(const Module& module, size_t position) {
+    if (position >= module.inputs.size()) return true;
+    const auto kind = module.inputs[position].kind;
+    return kind == InputSpec::Kind::UserInput || kind == InputSpec::Kind::Tangent;
+}
+
+/// Names of the user inputs, in order.
+std::vector<std::string> userInputNames(const Module& module) {
+    std::vector<std::string> names;
+    const auto placeholders = module.graph().placeholders();
+    for (size_t i = 0; i < placeholders.size(); ++i)
+        if (isUserInput(module, i)) names.push_back(placeholders[i]->name());
+    return names;
+}
+
+/// By input name when the file names them all, else in the order of the file's names (t000, t001, ...).
+Result<std::vector<Tensor>> readTensors(const std::string& path, const std::vector<std::string>& names) {
+    CT_TRY(SafeTensors file, readSafeTensors(path));
+    std::map<std::string, Tensor> byName(file.tensors.begin(), file.tensors.end());
+    std::vector<Tensor> tensors;
+    if (!names.empty() && std::all_of(names.begin(), names.end(), [&](const std::string& name) { return byName.contains(name); })) {
+        for (const std::string& name : names) tensors.push_back(byName[name]);
+        return tensors;
+    }
+    for (auto& [name, tensor] : byName) tensors.push_back(std::move(tensor));
+    return tensors;
+}
+
+struct Inputs {
+    std::vector<Tensor> user;
+    std::string from;
+};
+Result<Inputs> chooseInputs(const Module& module, const std::vector<Tensor>& samples, const std::string& path) {
+    if (!path.empty()) {
+        CT_TRY(std::vector<Tensor> tensors, readTensors(path, userInputNames(module)));
+        return Inputs{std::move(tensors), path};
+    }
+    if (!samples.empty()) return Inputs{samples, "sample inputs of the file"};
+    CT_TRY(std::vector<Tensor> tensors, randomInputs(module, 0));
+    return Inputs{std::move(tensors), "random, seed 0"};
+}
+
+/// The largest error that counts as equal, as a share of the largest expected value.
+double shareOf(DType dtype) {
+    switch (dtype) {
+        case DType::F64: case DType::C128: return 1e-9;
+        case DType::F16: return 2e-3;
+        case DType::BF16: return 1.6e-2;
+        default: return isFloating(dtype) || isComplex(dtype) ? 1e-5 : 0;
+    }
+}
+
+void describeValues(const Tensor& tensor, OutputReport& report) {
+    const int64_t count = tensor.numel();
+    double sum = 0;
+    int64_t finite = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        const double value = toDouble(tensor.item(i));
+        if (!std::isfinite(value)) {
+            ++report.nonFinite;
+            continue;
+        }
+        report.minimum = finite ? std::min(report.minimum, value) : value;
+        report.maximum = finite ? std::max(report.maximum, value) : value;
+        sum += value;
+        ++finite;
+    }
+    report.mean = finite ? sum / static_cast<double>(finite) : 0;
+}
+
+void compareValues(const Tensor& actual, const Tensor& expected, OutputReport& report) {
+    report.compared = true;
+    const Comparison result = compare(actual, expected, {0, 0});
+    report.maxAbsoluteError = result.maxAbsoluteError;
+    report.maxExpected = result.maxExpected;
+    if (!result.sameType) {
+        report.problem = "expected " + TensorType::contiguous(expected.dtype(), toSymDims(expected.sizes())).text();
+        return;
+    }
+    const double allowed = shareOf(actual.dtype()) * std::max(1.0, result.maxExpected);
+    const Comparison strict = compare(actual, expected, {0, allowed});
+    report.within = strict.within;
+    if (!strict.within) report.problem = std::to_string(strict.mismatches) + " of " + std::to_string(actual.numel()) + " elements differ";
+}
+
+/// The values the caller asked for: outputs that are written back to buffers or inputs come first in an exported
+/// program and are not compared.
+std::vector<size_t> userOutputs(const Module& module, size_t count) {
+    std::vector<size_t> positions;
+    for (size_t i = 0; i < count; ++i)
+        if (i >= module.outputs.size() || module.outputs[i].kind == OutputSpec::Kind::UserOutput || module.outputs[i].kind == OutputSpec::Kind::Loss)
+            positions.push_back(i);
+    return positions;
+}
+
+double median(std::vector<double>& values) {
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
+}
+
+struct Execution {
+    std::vector<Tensor> outputs;
+    std::vector<double> milliseconds;
+};
+Result<Execution> runReference(const Module& module, const std::vector<Tensor>& inputs, int repeat, const Progress& progress) {
+    Execution execution;
+    InterpretOptions options;
+    options.cancel = progress.cancel.get();
+    for (int i = 0; i < std::max(1, repeat); ++i) {
+        progress.say(static_cast<double>(i) / std::max(1, repeat), "reference run " + std::to_string(i + 1));
+        const auto start = std::chrono::steady_clock::now();
+        CT_TRY(execution.outputs, interpret(module, inputs, options));
+        execution.milliseconds.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    }
+    return execution;
+}
+
+}  // namespace
+
+Result<RunReport> Session::run(RunId id, const RunOptions& options, const Progress& progress) {
+    CT_TRY(const State::Run* found, m_state->run(id));
+    const Module& module = *found->trace.result();
+    // Inputs are named as in the file; passes never rename or drop placeholders.
+    CT_TRY(const Inputs inputs, chooseInputs(*m_state->input, m_state->file->sampleInputs, options.inputsFile));
+    CT_TRY(const std::vector<Tensor> bound, bindInputs(module, inputs.user));
+    std::optional<std::vector<Tensor>> expected;
+    if (!options.expectFile.empty()) {
+        CT_TRY(expected, readTensors(options.expectFile, {}));
+    }
+    if (options.backend != Backend::Reference)
+        return unsupported("this build has no compiled backend", {}, {"use --backend reference"});
+    CT_TRY(Execution execution, runReference(module, bound, options.repeat, progress));
+
+    RunReport report;
+    report.inputsFrom = inputs.from;
+    report.repeats = static_cast<int>(execution.milliseconds.size());
+    report.minMilliseconds = *std::min_element(execution.milliseconds.begin(), execution.milliseconds.end());
+    report.medianMilliseconds = median(execution.milliseconds);
+    report.compared = expected.has_value();
+    const auto positions = userOutputs(module, execution.outputs.size());
+    if (expected && expected->size() != positions.size())
+        return invalidInput("the file has " + std::to_string(expected->size()) + " tensors, the model returns " + std::to_string(positions.size()), options.expectFile);
+    const auto values = module.graph().outputs();
+    for (size_t i = 0; i < positions.size(); ++i) {
+        const Tensor& output = execution.outputs[positions[i]];
+        OutputReport row;
+        row.name = values[positions[i]].node() ? values[positions[i]].node()->name() : "output_" + std::to_string(i);
+        if (output.defined()) {
+            row.type = TensorType::contiguous(output.dtype(), toSymDims(output.sizes())).text();
+            describeValues(output, row);
+            if (expected) compareValues(output, (*expected)[i], row);
+        } else {
+            row.type = "None";
+        }
+        report.matches &= !row.compared || row.within;
+        report.outputs.push_back(std::move(row));
+    }
+    return report;
+}
+
+Result<BuildInfo> Session::build(RunId id, Target, const Progress&) {
+    CT_TRY_VOID(m_state->run(id));
+    return unsupported("this build has no compiled backend", {}, {});
+}
+
+}  // namespace cutaway
