@@ -1,0 +1,227 @@
+// The door: open, compile, look at every step, run. On the bundled models.
+#include <QDirIterator>
+#include <QFile>
+#include <QTemporaryDir>
+#include <QtTest>
+
+#include "cutaway/session.h"
+#include "engine/interpret/interpret.h"
+#include "engine/ir/verify.h"
+#include "engine/session/session_state.h"
+#include "tests/support/paths.h"
+
+using namespace cutaway;
+
+namespace {
+
+QStringList bundledModels() {
+    QStringList models;
+    QDirIterator files(QStringLiteral(CUTAWAY_SOURCE_DIR "/resources/models"), {"*.pt2"}, QDir::Files);
+    while (files.hasNext()) models << files.next();
+    models.sort();
+    return models;
+}
+
+/// Largest difference between two runs, as a share of the largest value (at least 1).
+double distance(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+    double worst = a.size() == b.size() ? 0 : 1e9;
+    for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+        const Comparison result = compare(a[i], b[i], {0, 0});
+        worst = std::max(worst, result.sameType ? result.maxAbsoluteError / std::max(1.0, result.maxExpected) : 1e9);
+    }
+    return worst;
+}
+
+}  // namespace
+
+class SessionTest : public QObject {
+    Q_OBJECT
+
+    static void addModels() {
+        QTest::addColumn<QString>("path");
+        const QStringList models = bundledModels();
+        QVERIFY2(!models.isEmpty(), "resources/models holds the bundled models");
+        for (const QString& model : models) QTest::newRow(qPrintable(QFileInfo(model).baseName())) << model;
+    }
+
+  private slots:
+    void everyStepKeepsTheNumbers_data() { addModels(); }
+    void everyStepKeepsTheNumbers() {
+        QFETCH(QString, path);
+        Session session;
+        QVERIFY(session.open(path.toStdString()));
+        auto run = session.compile({});
+        QVERIFY2(run, run ? "" : run.error().text().c_str());
+        const auto& state = session.state();
+        const CompileTrace& trace = state.runs[0].trace;
+        QVERIFY(trace.steps.size() > 5);
+        const auto user = randomInputs(*state.input, 7);
+        QVERIFY(user.has_value());
+        auto resultOf = [&](const Module& module) {
+            auto bound = bindInputs(module, *user);
+            if (!bound) qFatal("%s", bound.error().text().c_str());
+            auto out = interpret(module, *bound);
+            if (!out) qFatal("%s", out.error().text().c_str());
+            return *out;
+        };
+        const auto expected = resultOf(*trace.input);
+        for (const Step& step : trace.steps) {
+            QVERIFY2(step.info.state != StepState::Failed, step.info.error.c_str());
+            QVERIFY2(distance(resultOf(*step.after), expected) < 1e-5, step.info.name.c_str());
+        }
+    }
+
+    void anyAmountOfFuelLeavesAGoodGraph_data() { addModels(); }
+    void anyAmountOfFuelLeavesAGoodGraph() {
+        QFETCH(QString, path);
+        Session session;
+        QVERIFY(session.open(path.toStdString()));
+        QVERIFY(session.compile({}));
+        const CompileTrace& trace = session.state().runs[0].trace;
+        const auto user = randomInputs(*session.state().input, 3);
+        for (const Step& step : trace.steps)
+            for (int fuel = 0; fuel <= step.info.rewrites; fuel += std::max(1, step.info.rewrites / 5)) {
+                auto graph = replayRewrites(step, trace.options, fuel);
+                QVERIFY2(graph, graph ? "" : graph.error().text().c_str());
+                auto good = verify(**graph, {});
+                QVERIFY2(good, good ? "" : (step.info.name + ": " + good.error().text()).c_str());
+                auto bound = bindInputs(**graph, *user);
+                auto out = interpret(**graph, *bound);
+                QVERIFY2(out, out ? "" : (step.info.name + ": " + out.error().text()).c_str());
+            }
+    }
+
+    void sameInputGivesSameText_data() { addModels(); }
+    void sameInputGivesSameText() {
+        QFETCH(QString, path);
+        std::vector<std::string> texts[2];
+        for (auto& side : texts) {
+            Session session;
+            QVERIFY(session.open(path.toStdString()));
+            QVERIFY(session.compile({}));
+            for (int step = -1; step < static_cast<int>(session.steps(0)->size()); ++step) side.push_back(session.text({0, step, -1})->text);
+        }
+        QCOMPARE(texts[0], texts[1]);
+    }
+
+    void differencesAddUp_data() { addModels(); }
+    void differencesAddUp() {
+        QFETCH(QString, path);
+        Session session;
+        QVERIFY(session.open(path.toStdString()));
+        QVERIFY(session.compile({}));
+        for (const StepInfo& step : *session.steps(0)) {
+            auto graph = session.diff({0, step.index - 1, -1}, {0, step.index, -1});
+            QVERIFY(graph.has_value());
+            QCOMPARE(graph->added, step.added);
+            QCOMPARE(graph->removed, step.removed);
+            QCOMPARE(static_cast<int>(graph->nodes.size()), step.nodesAfter + step.removed);
+            // The union's order is topological for what stands after the step.
+            std::map<NodeId, size_t> place;
+            for (size_t i = 0; i < graph->nodes.size(); ++i) place[graph->nodes[i].info.id] = i;
+            for (const UnionGraph::Edge& edge : graph->edges)
+                if (edge.change != Change::Removed) QVERIFY(place.at(edge.from) < place.at(edge.to));
+        }
+    }
+
+    void everyNodeTellsItsLife() {
+        Session session;
+        QVERIFY(session.open(bundledModels().first().toStdString()));
+        QVERIFY(session.compile({}));
+        const int last = static_cast<int>(session.steps(0)->size()) - 1;
+        auto graph = session.diff({0, -1, -1}, {0, last, -1});
+        int made = 0;
+        for (const UnionGraph::Node& node : graph->nodes) {
+            const Place place = node.change == Change::Removed ? Place{0, -1, -1} : Place{0, last, -1};
+            auto details = session.node(place, node.info.id);
+            QVERIFY2(details, details ? "" : details.error().text().c_str());
+            QVERIFY(!details->biography.empty());
+            QVERIFY(!details->line.empty());
+            if (node.change == Change::Added) {
+                QVERIFY(details->biography.front().step >= 0);
+                ++made;
+            } else {
+                QCOMPARE(details->biography.front().step, -1);
+            }
+        }
+        QVERIFY(made > 0);
+    }
+
+    void badFileLeavesTheSessionAsItWas_data() {
+        QTest::addColumn<QByteArray>("content");
+        QFile file(bundledModels().first());
+        QVERIFY(file.open(QIODevice::ReadOnly));
+        const QByteArray good = file.readAll();
+        QTest::newRow("empty") << QByteArray();
+        QTest::newRow("text") << QByteArray("hello\n");
+        QTest::newRow("truncated") << good.left(good.size() / 2);
+        QTest::newRow("directory only") << good.right(2000);
+        QByteArray flipped = good;
+        for (qsizetype at = good.size() - 600; at < good.size(); at += 7) flipped[at] = static_cast<char>(flipped[at] ^ 0x55);
+        QTest::newRow("flipped directory") << flipped;
+    }
+    void badFileLeavesTheSessionAsItWas() {
+        QFETCH(QByteArray, content);
+        QTemporaryDir folder;
+        QFile file(folder.filePath("bad.pt2"));
+        QVERIFY(file.open(QIODevice::WriteOnly));
+        file.write(content);
+        file.close();
+        Session session;
+        QVERIFY(session.open(bundledModels().first().toStdString()));
+        QVERIFY(session.compile({}));
+        const std::string before = session.text({0, 3, -1})->text;
+        auto bad = session.open(file.fileName().toStdString());
+        QVERIFY(!bad);
+        QVERIFY(!bad.error().message.empty());
+        QCOMPARE(session.text({0, 3, -1})->text, before);
+        QCOMPARE(session.runs().size(), size_t{1});
+    }
+
+    void passesCanBeSwitchedOff() {
+        Session session;
+        QVERIFY(session.open(bundledModels().first().toStdString()));
+        CompileOptions options;
+        options.disabledPasses = {"remove_noop_ops"};
+        QVERIFY(session.compile(options));
+        bool seen = false;
+        for (const StepInfo& step : *session.steps(0))
+            if (step.name == "remove_noop_ops") {
+                QCOMPARE(step.state, StepState::Disabled);
+                seen = true;
+            }
+        QVERIFY(seen);
+        options.disabledPasses = {"no_such_pass"};
+        auto wrong = session.compile(options);
+        QVERIFY(!wrong);
+        QVERIFY(wrong.error().message.find("no_such_pass") != std::string::npos);
+    }
+
+    void fuelLimitsTheWholeRun() {
+        Session session;
+        QVERIFY(session.open(bundledModels().first().toStdString()));
+        for (int64_t fuel : {0, 1, 5, 9}) {
+            CompileOptions options;
+            options.fuel = fuel;
+            auto run = session.compile(options);
+            QVERIFY(run.has_value());
+            int64_t used = 0;
+            for (const StepInfo& step : *session.steps(*run)) used += step.rewrites;
+            QCOMPARE(used, fuel);
+        }
+    }
+
+    void cancelStopsTheRun() {
+        Session session;
+        QVERIFY(session.open(bundledModels().first().toStdString()));
+        Progress progress;
+        progress.cancel->cancel();
+        auto run = session.compile({}, progress);
+        QVERIFY(!run);
+        QCOMPARE(run.error().code, ErrorCode::Cancelled);
+        QVERIFY(session.runs().empty());
+    }
+};
+
+QTEST_GUILESS_MAIN(SessionTest)
+#include "session_test.moc"
