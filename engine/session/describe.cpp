@@ -235,7 +235,7 @@ NodeDetails describeDetails(const Module& module, const Node& node) {
         }
         if (!frame.empty()) details.frames.push_back(frame);
     }
-    details.line = printNode(node);
+    details.line = node.isCall() || node.kind() == NodeKind::GetAttr ? node.name() + ": \"" + details.node.type + "\" = " + printExpression(node) : node.name();
     return details;
 }
 

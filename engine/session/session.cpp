@@ -47,11 +47,17 @@ Result<ModelInfo> Session::open(const std::string& path, const Progress& progres
     return guarded([&]() -> Result<ModelInfo> {
         progress.say(-1, "reading " + path);
         CT_TRY(OpenedFile file, openFile(path));
-        if (file.modules.empty()) return invalidInput("the file holds no graph", path);
+        if (file.graphs.empty())
+            return unsupported("the file holds no graph (" + file.description + ")", path, {"open a .pt2 file or FX text"});
         auto fresh = std::make_unique<State>();
-        fresh->input = std::move(file.modules.front());
+        fresh->input = std::move(file.graphs.front().module);
         fresh->info = describeModel(path, *fresh->input);
-        for (size_t i = 1; i < file.modules.size(); ++i) fresh->info.graphs.push_back(summarize(file.modules[i]->name, *file.modules[i]));
+        fresh->info.format = file.description;
+        fresh->info.remarks.insert(fresh->info.remarks.end(), file.remarks.begin(), file.remarks.end());
+        for (size_t i = 1; i < file.graphs.size(); ++i) fresh->info.graphs.push_back(summarize(file.graphs[i].name, *file.graphs[i].module));
+        for (const SavedValue& value : file.graphs.front().sampleInputs)
+            if (const Tensor* tensor = value.tensor()) fresh->sampleInputs.push_back(*tensor);
+        if (fresh->sampleInputs.size() != file.graphs.front().sampleInputs.size()) fresh->sampleInputs.clear();
         fresh->file = std::move(file);
         m_state = std::move(fresh);
         return m_state->info;

@@ -132,7 +132,7 @@ Result<RunReport> Session::run(RunId id, const RunOptions& options, const Progre
     CT_TRY(const State::Run* found, m_state->run(id));
     const Module& module = *found->trace.result();
     // Inputs are named as in the file; passes never rename or drop placeholders.
-    CT_TRY(const Inputs inputs, chooseInputs(*m_state->input, m_state->file->sampleInputs, options.inputsFile));
+    CT_TRY(const Inputs inputs, chooseInputs(*m_state->input, m_state->sampleInputs, options.inputsFile));
     CT_TRY(const std::vector<Tensor> bound, bindInputs(module, inputs.user));
     std::optional<std::vector<Tensor>> expected;
     if (!options.expectFile.empty()) {

@@ -16,6 +16,7 @@ struct Session::State {
     };
     std::optional<OpenedFile> file;
     Snapshot input;
+    std::vector<Tensor> sampleInputs;  // of the file, when all of them are tensors
     ModelInfo info;
     std::vector<Run> runs;
 
