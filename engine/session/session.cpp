@@ -2,6 +2,7 @@
 
 #include "engine/passes/pipeline.h"
 #include "engine/session/describe.h"
+#include "engine/session/lower_step.h"
 #include "engine/session/session_state.h"
 #include "engine/support/check.h"
 #include "engine/text/print.h"
@@ -26,6 +27,11 @@ auto guarded(Body&& body) -> decltype(body()) {
 Result<const Session::State::Run*> Session::State::run(RunId id) const {
     if (id < 0 || id >= static_cast<RunId>(runs.size())) return Error{ErrorCode::NotFound, "no run " + std::to_string(id), {}, {"compile the model first"}};
     return &runs[static_cast<size_t>(id)];
+}
+
+Result<Session::State::Run*> Session::State::run(RunId id) {
+    CT_TRY(const Run* found, std::as_const(*this).run(id));
+    return const_cast<Run*>(found);
 }
 
 Result<Snapshot> Session::State::snapshot(const Place& place, const CancelToken* cancel) const {
@@ -71,7 +77,8 @@ Result<RunId> Session::compile(const CompileOptions& options, const Progress& pr
     return guarded([&]() -> Result<RunId> {
         if (!isOpen()) return Error{ErrorCode::NotFound, "no model is open", {}, {"open a .pt2 file or FX text first"}};
         CT_TRY(CompileTrace trace, runPipeline(m_state->input, options, progress));
-        m_state->runs.push_back({std::move(trace), {}});
+        if (options.onlyStage.empty() && options.target == Target::Cpu && !options.fuel && !trace.failed()) trace.steps.push_back(lowerStep(trace));
+        m_state->runs.push_back({std::move(trace), {}, {}});
         return static_cast<RunId>(m_state->runs.size()) - 1;
     });
 }
@@ -82,21 +89,21 @@ std::vector<RunId> Session::runs() const {
     return ids;
 }
 Result<CompileOptions> Session::optionsOf(RunId id) const {
-    CT_TRY(const State::Run* found, m_state->run(id));
+    CT_TRY(const State::Run* found, std::as_const(*m_state).run(id));
     return found->trace.options;
 }
 Result<std::vector<StepInfo>> Session::steps(RunId id) const {
-    CT_TRY(const State::Run* found, m_state->run(id));
+    CT_TRY(const State::Run* found, std::as_const(*m_state).run(id));
     std::vector<StepInfo> infos;
     for (const Step& step : found->trace.steps) infos.push_back(step.info);
     return infos;
 }
 Result<std::vector<StageInfo>> Session::stages(RunId id) const {
-    CT_TRY(const State::Run* found, m_state->run(id));
+    CT_TRY(const State::Run* found, std::as_const(*m_state).run(id));
     return found->trace.stages;
 }
 Result<std::vector<RewriteInfo>> Session::rewrites(RunId id, int step, const Progress&) {
-    CT_TRY(const State::Run* found, m_state->run(id));
+    CT_TRY(const State::Run* found, std::as_const(*m_state).run(id));
     if (step < 0 || step >= static_cast<int>(found->trace.steps.size())) return Error{ErrorCode::NotFound, "no step " + std::to_string(step), {}, {}};
     return found->trace.steps[static_cast<size_t>(step)].rewrites;
 }
@@ -125,7 +132,7 @@ Result<NodeDetails> Session::node(const Place& place, NodeId id, const Progress&
         const Node* found = module->graph().find(id);
         if (found == nullptr) return Error{ErrorCode::NotFound, "the node does not exist at this step", {}, {"its biography says where it went"}};
         NodeDetails details = describeDetails(*module, *found);
-        if (auto run = m_state->run(place.run)) details.biography = biography((*run)->trace, id);
+        if (auto run = std::as_const(*m_state).run(place.run)) details.biography = biography((*run)->trace, id);
         return details;
     });
 }

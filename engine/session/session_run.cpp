@@ -111,25 +111,50 @@ double median(std::vector<double>& values) {
 
 struct Execution {
     std::vector<Tensor> outputs;
-    std::vector<double> milliseconds;
+    double minimum = 0, median = 0;  // milliseconds
 };
 Result<Execution> runReference(const Module& module, const std::vector<Tensor>& inputs, int repeat, const Progress& progress) {
     Execution execution;
+    std::vector<double> milliseconds;
     InterpretOptions options;
     options.cancel = progress.cancel.get();
     for (int i = 0; i < std::max(1, repeat); ++i) {
         progress.say(static_cast<double>(i) / std::max(1, repeat), "reference run " + std::to_string(i + 1));
         const auto start = std::chrono::steady_clock::now();
         CT_TRY(execution.outputs, interpret(module, inputs, options));
-        execution.milliseconds.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+        milliseconds.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
     }
+    execution.minimum = *std::min_element(milliseconds.begin(), milliseconds.end());
+    execution.median = median(milliseconds);
     return execution;
+}
+
+Result<const CpuProgram*> programOf(Session::State::Run& run, const Progress& progress) {
+    if (run.trace.failed())
+        return invalidInput("step " + run.trace.steps.back().info.name + " failed: " + run.trace.steps.back().info.error);
+    if (!run.cpu) {
+        progress.say(-1, "compiling kernels");
+        CT_TRY(CpuProgram program, buildCpu(run.trace.result(), {}, progress));
+        run.cpu = std::move(program);
+    }
+    return &*run.cpu;
+}
+
+Result<Execution> runCompiled(Session::State::Run& run, const std::vector<Tensor>& inputs, const RunOptions& options, const Progress& progress) {
+    CT_TRY(const CpuProgram* program, programOf(run, progress));
+    progress.say(-1, "running");
+    CpuRunOptions runOptions;
+    runOptions.repeat = std::max(1, options.repeat);
+    runOptions.timeoutSeconds = options.timeoutSeconds;
+    CT_TRY(CpuRun result, runCpu(*program, inputs, runOptions, progress));
+    run.kernelMicroseconds = std::move(result.microseconds);
+    return Execution{std::move(result.outputs), result.minMilliseconds, result.medianMilliseconds};
 }
 
 }  // namespace
 
 Result<RunReport> Session::run(RunId id, const RunOptions& options, const Progress& progress) {
-    CT_TRY(const State::Run* found, m_state->run(id));
+    CT_TRY(State::Run* found, m_state->run(id));
     const Module& module = *found->trace.result();
     // Inputs are named as in the file; passes never rename or drop placeholders.
     CT_TRY(const Inputs inputs, chooseInputs(*m_state->input, m_state->sampleInputs, options.inputsFile));
@@ -138,15 +163,24 @@ Result<RunReport> Session::run(RunId id, const RunOptions& options, const Progre
     if (!options.expectFile.empty()) {
         CT_TRY(expected, readTensors(options.expectFile, {}));
     }
-    if (options.backend != Backend::Reference)
-        return unsupported("this build has no compiled backend", {}, {"use --backend reference"});
-    CT_TRY(Execution execution, runReference(module, bound, options.repeat, progress));
+    Execution execution;
+    switch (options.backend) {
+        case Backend::Reference: {
+            CT_TRY(execution, runReference(module, bound, options.repeat, progress));
+            break;
+        }
+        case Backend::Cpu: {
+            CT_TRY(execution, runCompiled(*found, bound, options, progress));
+            break;
+        }
+        case Backend::Cuda: return unsupported("there is no CUDA backend yet", {}, {"use the backend reference or cpu"});
+    }
 
     RunReport report;
     report.inputsFrom = inputs.from;
-    report.repeats = static_cast<int>(execution.milliseconds.size());
-    report.minMilliseconds = *std::min_element(execution.milliseconds.begin(), execution.milliseconds.end());
-    report.medianMilliseconds = median(execution.milliseconds);
+    report.repeats = std::max(1, options.repeat);
+    report.minMilliseconds = execution.minimum;
+    report.medianMilliseconds = execution.median;
     report.compared = expected.has_value();
     const auto positions = userOutputs(module, execution.outputs.size());
     if (expected && expected->size() != positions.size())
@@ -169,9 +203,14 @@ Result<RunReport> Session::run(RunId id, const RunOptions& options, const Progre
     return report;
 }
 
-Result<BuildInfo> Session::build(RunId id, Target, const Progress&) {
-    CT_TRY_VOID(m_state->run(id));
-    return unsupported("this build has no compiled backend", {}, {});
+Result<BuildInfo> Session::build(RunId id, Target target, const Progress& progress) {
+    CT_TRY(State::Run* found, m_state->run(id));
+    if (target == Target::Cuda) return unsupported("there is no CUDA backend yet", {}, {"build for the CPU"});
+    CT_TRY(const CpuProgram* program, programOf(*found, progress));
+    BuildInfo info = program->info();
+    for (size_t i = 0; i < info.kernels.size() && i < found->kernelMicroseconds.size(); ++i)
+        info.kernels[i].microseconds = found->kernelMicroseconds[i];
+    return info;
 }
 
 }  // namespace cutaway

@@ -7,12 +7,15 @@
 #include "cutaway/session.h"
 #include "engine/formats/open.h"
 #include "engine/passes/pass_runner.h"
+#include "engine/runtime/cpu/cpu_backend.h"
 
 namespace cutaway {
 
 struct Session::State {
     struct Run {
         CompileTrace trace;
+        std::optional<CpuProgram> cpu;           // built on first use
+        std::vector<double> kernelMicroseconds;  // of the last compiled run, in the order of its kernels
     };
     std::optional<OpenedFile> file;
     Snapshot input;
@@ -21,6 +24,7 @@ struct Session::State {
     std::vector<Run> runs;
 
     Result<const Run*> run(RunId id) const;
+    Result<Run*> run(RunId id);
     Result<Snapshot> snapshot(const Place& place, const CancelToken* cancel = nullptr) const;
 };
 
