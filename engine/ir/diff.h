@@ -24,6 +24,10 @@ struct ModuleDiff {
     bool empty() const { return added.empty() && removed.empty() && edited.empty() && renamed.empty() && !reordered; }
 };
 
+/// Same kind, op, literals and type; which nodes are read does not count. What tells an edited node from one that was
+/// merely rewired because a value it reads was replaced.
+bool sameButForInputs(const Node& a, const Node& b);
+
 /// Linear in the number of nodes and arguments.
 ModuleDiff diff(const Module& before, const Module& after);
 

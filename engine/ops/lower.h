@@ -107,7 +107,8 @@ inline Expr operator-(const Expr& a) { return Expr::make(ExprKind::Neg, {a}, a->
 inline Expr compare(ExprKind kind, const Expr& a, const Expr& b) { return Expr::make(kind, {a, b}, DType::Bool); }
 inline Expr operator&&(const Expr& a, const Expr& b) { return Expr::make(ExprKind::And, {a, b}, DType::Bool); }
 inline Expr operator||(const Expr& a, const Expr& b) { return Expr::make(ExprKind::Or, {a, b}, DType::Bool); }
-inline Expr operator!(const Expr& a) { return Expr::make(ExprKind::Not, {a}, DType::Bool); }
+/// "not a". There is no operator!, which asks whether an Expr is null.
+inline Expr logicalNot(const Expr& a) { return Expr::make(ExprKind::Not, {a}, DType::Bool); }
 /// A number of any dtype.
 Expr constantOf(const Scalar& value, DType dtype);
 /// A constant of the same dtype as `like`.

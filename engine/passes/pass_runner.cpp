@@ -75,7 +75,10 @@ Step runPass(const Pass& pass, const Snapshot& before, const CompileOptions& opt
     step.info.state = StepState::Changed;
     step.info.added = static_cast<int>(difference.added.size());
     step.info.removed = static_cast<int>(difference.removed.size());
-    step.info.edited = static_cast<int>(difference.edited.size());
+    step.info.edited = static_cast<int>(std::count_if(difference.edited.begin(), difference.edited.end(), [&](NodeId id) {
+        const Node *was = before->graph().find(id), *now = module->graph().find(id);
+        return was && now && !sameButForInputs(*was, *now);
+    }));
     step.info.nodesAfter = static_cast<int>(module->graph().size());
     step.after = std::move(module);
     return step;

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "engine/ir/diff.h"
 #include "engine/ops/op_registry.h"
 #include "engine/text/print.h"
 
@@ -89,20 +90,6 @@ std::vector<NodeInfo> describeAll(const Module& module) {
     return all;
 }
 
-/// Same op, literals and type. Which nodes are read does not count: a call that merely reads another node than before
-/// is kept, and its edges say that they were rewired.
-bool sameCall(const Node& a, const Node& b) {
-    if (a.kind() != b.kind() || a.args().size() != b.args().size() || !sameType(a.type(), b.type())) return false;
-    if (a.isCall() && &a.op() != &b.op()) return false;
-    auto masked = [&a](const Argument& argument) { return argument.mapNodes([&a](Node*) { return const_cast<Node*>(&a); }); };
-    for (size_t i = 0; i < a.args().size(); ++i)
-        if (!equal(masked(a.arg(i)), masked(b.arg(i)))) return false;
-    if (a.kwargs().size() != b.kwargs().size()) return false;
-    for (size_t i = 0; i < a.kwargs().size(); ++i)
-        if (a.kwargs()[i].first != b.kwargs()[i].first || !equal(masked(a.kwargs()[i].second), masked(b.kwargs()[i].second))) return false;
-    return true;
-}
-
 /// Orders the union topologically for both sides, close to the order of `after`, removed nodes where they stood.
 std::vector<size_t> unionOrder(const std::vector<double>& wish, const std::vector<std::pair<size_t, size_t>>& edges) {
     std::vector<int> waiting(wish.size(), 0);
@@ -150,7 +137,7 @@ UnionGraph describeUnion(const Module& before, const Module& after) {
         if (was == nullptr) {
             node.change = Change::Added;
             ++out.added;
-        } else if (!sameCall(*was, *now)) {
+        } else if (!sameButForInputs(*was, *now)) {
             node.change = Change::Edited;
             node.beforeOp = was->isCall() ? was->op().name() : std::string();
             node.beforeType = typeText(was->type());
@@ -266,7 +253,7 @@ std::vector<NodeDetails::Life> biography(const CompileTrace& trace, NodeId id) {
                 into += (into.empty() ? "" : ", ") + node.name();
             }
             life.what = into.empty() ? "removed by " + step.info.name : "replaced by " + into + " in " + step.info.name;
-        } else if (was && now && !sameCall(*was, *now)) {
+        } else if (was && now && !sameButForInputs(*was, *now)) {
             life.what = "edited by " + step.info.name;
         } else {
             continue;

@@ -1,0 +1,403 @@
+#include "engine/codegen/cpp_prelude.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "engine/support/check.h"
+
+namespace cutaway {
+namespace {
+
+struct Snippet {
+    std::string_view name, needs;  // needs: names separated by spaces
+    std::string_view text;
+};
+
+// Types come first in every file. V_b is a mask: 0 or -1 per lane.
+constexpr std::string_view kTypes = R"(#define FN static inline __attribute__((always_inline))
+typedef float V_f32 __attribute__((vector_size(64)));
+typedef double V_f64 __attribute__((vector_size(128)));
+typedef long V_i64 __attribute__((vector_size(128)));
+typedef unsigned long V_u64 __attribute__((vector_size(128)));
+typedef int V_i32 __attribute__((vector_size(64)));
+typedef unsigned V_u32 __attribute__((vector_size(64)));
+typedef short V_i16 __attribute__((vector_size(32)));
+typedef unsigned short V_u16 __attribute__((vector_size(32)));
+typedef signed char V_i8 __attribute__((vector_size(16)));
+typedef unsigned char V_u8 __attribute__((vector_size(16)));
+typedef V_i32 V_b;
+#define CONV(x, T) __builtin_convertvector(x, T)
+#define LANES for (int k = 0; k < 16; ++k)
+FN V_b mask(V_i32 m) { return m; }
+FN V_b mask(V_i64 m) { return CONV(m, V_b); }
+FN V_b mask(V_i16 m) { return CONV(m, V_b); }
+FN V_b mask(V_i8 m) { return CONV(m, V_b); }
+FN V_b lanesBelow(int n) {
+    const V_i32 lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    return lane < n;
+}
+FN V_i64 iota(long from) {
+    const V_i64 lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    return lane + from;
+}
+FN V_b bc_b(bool x) { return V_b{} - int(x); }
+#define TYPE(S, T, N, M) \
+    FN V_##N bc_##N(T x) { return V_##N{x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; } \
+    FN V_##N sel(V_b m, V_##N a, V_##N b) { const M c = CONV(m, M); return (V_##N)(((M)a & c) | ((M)b & ~c)); }
+TYPE(1, float, f32, V_i32) TYPE(1, double, f64, V_i64) TYPE(1, long, i64, V_i64) TYPE(1, unsigned long, u64, V_i64)
+TYPE(1, int, i32, V_i32) TYPE(1, unsigned, u32, V_i32) TYPE(1, short, i16, V_i16) TYPE(1, unsigned short, u16, V_i16)
+TYPE(1, signed char, i8, V_i8) TYPE(1, unsigned char, u8, V_i8)
+#define MEMORY(T, N) \
+    FN V_##N ld_##N(const T* p, int n) { V_##N r = {}; if (n == 16) __builtin_memcpy(&r, p, sizeof r); else for (int k = 0; k < n; ++k) r[k] = p[k]; return r; } \
+    FN V_##N lds_##N(const T* p, long s, int n) { V_##N r = {}; if (n == 16) LANES r[k] = p[k * s]; else for (int k = 0; k < n; ++k) r[k] = p[k * s]; return r; } \
+    FN V_##N ldg_##N(const T* p, V_i64 i, int n) { V_##N r = {}; if (n == 16) LANES r[k] = p[i[k]]; else for (int k = 0; k < n; ++k) r[k] = p[i[k]]; return r; } \
+    FN void st_##N(T* p, int n, V_##N v) { if (n == 16) __builtin_memcpy(p, &v, sizeof v); else for (int k = 0; k < n; ++k) p[k] = v[k]; } \
+    FN void sts_##N(T* p, long s, int n, V_##N v) { if (n == 16) LANES p[k * s] = v[k]; else for (int k = 0; k < n; ++k) p[k * s] = v[k]; } \
+    FN void stg_##N(T* p, V_i64 i, int n, V_##N v) { for (int k = 0; k < n; ++k) p[i[k]] = v[k]; }
+)";
+
+constexpr std::string_view kExp = R"(FN V_f32 scale2(V_f32 x, V_i32 n) {
+    const V_i32 h = n >> 1;
+    return x * (V_f32)((h + 127) << 23) * (V_f32)((n - h + 127) << 23);
+}
+FN V_f32 round_(V_f32 x) { return (x + 0x1.8p23f) - 0x1.8p23f; }
+FN V_f32 f_exp(V_f32 x) {
+    x = sel(mask(x > 89.f), bc_f32(89.f), sel(mask(x < -104.f), bc_f32(-104.f), x));
+    const V_f32 n = round_(x * 1.44269504f);
+    const V_f32 r = (x - n * 0.693145751953125f) - n * 1.42860677e-6f;
+    V_f32 p = r * 1.98412698e-4f + 1.38888889e-3f;
+    p = p * r + 8.33333333e-3f; p = p * r + 4.16666667e-2f; p = p * r + 1.66666667e-1f; p = p * r + 0.5f;
+    return scale2((p * r * r + r) + 1.f, CONV(sel(mask(n == n), n, bc_f32(0)), V_i32));
+}
+)";
+constexpr std::string_view kExpm1 = R"(FN V_f32 f_expm1(V_f32 x) {
+    const V_f32 big = f_exp(x);
+    const V_f32 c = sel(mask(x > 88.f), bc_f32(88.f), sel(mask(x < -30.f), bc_f32(-30.f), x));
+    const V_f32 n = round_(c * 1.44269504f);
+    const V_f32 r = (c - n * 0.693145751953125f) - n * 1.42860677e-6f;
+    V_f32 p = r * 2.48015873e-5f + 1.98412698e-4f;
+    p = p * r + 1.38888889e-3f;
+    p = p * r + 8.33333333e-3f; p = p * r + 4.16666667e-2f; p = p * r + 1.66666667e-1f; p = p * r + 0.5f;
+    p = p * r * r + r;
+    const V_f32 s = (V_f32)((CONV(sel(mask(n == n), n, bc_f32(0)), V_i32) + 127) << 23);
+    return sel(mask(x > 88.f), big, sel(mask(x == 0.f), x, s * p + (s - 1.f)));
+}
+)";
+constexpr std::string_view kLog = R"(FN V_f32 f_log(V_f32 x) {
+    const V_b tiny = mask(x < 0x1p-126f);
+    const V_f32 y = sel(tiny, x * 0x1p23f, x);
+    V_i32 e = ((V_i32)y - 0x3f3504f3) >> 23;
+    const V_f32 m = (V_f32)((V_i32)y - (e << 23));
+    e = e - (tiny & 23);
+    const V_f32 f = m - 1.f, s = f / (f + 2.f), z = s * s, h = f * f * 0.5f, k = CONV(e, V_f32);
+    V_f32 p = z * 0.181818182f + 0.222222222f;
+    p = p * z + 0.285714286f; p = p * z + 0.4f; p = p * z + 0.666666667f;
+    V_f32 r = k * 0.693145751953125f - ((h - (s * (h + p * z) + k * 1.42860677e-6f)) - f);
+    const float inf = __builtin_inff();
+    r = sel(mask(x == 0.f), bc_f32(-inf), r);
+    r = sel(mask(x < 0.f), bc_f32(__builtin_nanf("")), r);
+    return sel(mask(x == inf) | mask(x != x), x, r);
+}
+)";
+constexpr std::string_view kErf = R"(FN V_f32 f_erf(V_f32 x) {
+    const V_f32 a = (V_f32)((V_i32)x & 0x7fffffff), z = x * x;
+    V_f32 p = z * -9.67359017e-06f + 1.12682512e-4f;
+    p = p * z - 8.48439652e-4f; p = p * z + 5.22105341e-3f; p = p * z - 2.68654383e-2f;
+    p = p * z + 1.12837826e-1f; p = p * z - 3.76126385e-1f; p = p * z + 1.12837917f;
+    const V_f32 c = sel(mask(a > 4.f), bc_f32(4.f), a);
+    V_f32 q = c * -4.96208580e-08f + 2.69413282e-06f;
+    q = q * c - 5.57721054e-05f; q = q * c + 6.47213778e-4f; q = q * c - 4.92183995e-3f; q = q * c + 2.67558398e-2f;
+    q = q * c - 1.10520941e-1f; q = q * c - 6.31470057e-1f; q = q * c - 1.13039259f; q = q * c + 3.49979193e-4f;
+    const V_f32 b = bc_f32(1.f) - f_exp(q);
+    return sel(mask(a < 1.f), x * p, (V_f32)((V_i32)b | ((V_i32)x & (int)0x80000000)));
+}
+)";
+
+// Order matters: a snippet stands after what it needs.
+const std::vector<Snippet>& snippets() {
+    static const std::vector<Snippet> all = {
+        {"mem_f32", "", "MEMORY(float, f32)\n"},
+        {"mem_f64", "", "MEMORY(double, f64)\n"},
+        {"mem_i64", "", "MEMORY(long, i64)\n"},
+        {"mem_u64", "", "MEMORY(unsigned long, u64)\n"},
+        {"mem_i32", "", "MEMORY(int, i32)\n"},
+        {"mem_u32", "", "MEMORY(unsigned, u32)\n"},
+        {"mem_i16", "", "MEMORY(short, i16)\n"},
+        {"mem_u16", "", "MEMORY(unsigned short, u16)\n"},
+        {"mem_i8", "", "MEMORY(signed char, i8)\n"},
+        {"mem_u8", "", "MEMORY(unsigned char, u8)\n"},
+        {"mem_b8", "mem_u8", R"(FN V_b toMask(V_u8 v) { return CONV(v != 0, V_b); }
+FN V_u8 fromMask(V_b v) { return CONV(v & 1, V_u8); }
+FN V_b ld_b8(const unsigned char* p, int n) { return toMask(ld_u8(p, n)); }
+FN V_b lds_b8(const unsigned char* p, long s, int n) { return toMask(lds_u8(p, s, n)); }
+FN V_b ldg_b8(const unsigned char* p, V_i64 i, int n) { return toMask(ldg_u8(p, i, n)); }
+FN void st_b8(unsigned char* p, int n, V_b v) { st_u8(p, n, fromMask(v)); }
+FN void sts_b8(unsigned char* p, long s, int n, V_b v) { sts_u8(p, s, n, fromMask(v)); }
+FN void stg_b8(unsigned char* p, V_i64 i, int n, V_b v) { stg_u8(p, i, n, fromMask(v)); }
+)"},
+        {"mem_bf16", "mem_u16", R"(FN V_f32 fromBf(V_u16 h) { return (V_f32)(CONV(h, V_u32) << 16); }
+FN V_u16 toBf(V_f32 v) {
+    const V_u32 u = (V_u32)v, r = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    return CONV(sel(mask(v == v), r, bc_u32(0x7fc0u)), V_u16);
+}
+FN float rd_bf16(const unsigned short* p) { const unsigned u = (unsigned)*p << 16; float f; __builtin_memcpy(&f, &u, 4); return f; }
+FN void wr_bf16(unsigned short* p, float v) {
+    unsigned u; __builtin_memcpy(&u, &v, 4);
+    *p = v == v ? (unsigned short)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16) : (unsigned short)0x7fc0;
+}
+FN V_f32 ld_bf16(const unsigned short* p, int n) { return fromBf(ld_u16(p, n)); }
+FN V_f32 lds_bf16(const unsigned short* p, long s, int n) { return fromBf(lds_u16(p, s, n)); }
+FN V_f32 ldg_bf16(const unsigned short* p, V_i64 i, int n) { return fromBf(ldg_u16(p, i, n)); }
+FN void st_bf16(unsigned short* p, int n, V_f32 v) { st_u16(p, n, toBf(v)); }
+FN void sts_bf16(unsigned short* p, long s, int n, V_f32 v) { sts_u16(p, s, n, toBf(v)); }
+FN void stg_bf16(unsigned short* p, V_i64 i, int n, V_f32 v) { stg_u16(p, i, n, toBf(v)); }
+)"},
+        {"mem_f16", "mem_u16", R"(FN V_f32 fromHalf(V_u16 h) {
+    const V_u32 w = CONV(h, V_u32), m = w & 0x7fffu;
+    const V_f32 f = (V_f32)(m << 13) * 0x1p112f;
+    const V_u32 u = (V_u32)f | ((V_u32)mask(m > 0x7bffu) & 0x7f800000u) | ((w & 0x8000u) << 16);
+    return (V_f32)u;
+}
+FN V_u16 toHalf(V_f32 v) {
+    const V_u32 w = (V_u32)v, u = w & 0x7fffffffu;
+    const V_u32 normal = (u + 0xc8000fffu + ((u >> 13) & 1u)) >> 13;
+    const V_u32 small = (V_u32)((V_f32)u + 0.5f) - 0x3f000000u;
+    V_u32 r = sel(mask(u < 0x38800000u), small, normal);
+    r = sel(mask(u >= 0x47800000u), sel(mask(u > 0x7f800000u), bc_u32(0x7e00u), bc_u32(0x7c00u)), r);
+    return CONV(r | ((w >> 16) & 0x8000u), V_u16);
+}
+FN float rd_f16(const unsigned short* p) { return fromHalf(bc_u16(*p))[0]; }
+FN void wr_f16(unsigned short* p, float v) { *p = toHalf(bc_f32(v))[0]; }
+FN V_f32 ld_f16(const unsigned short* p, int n) { return fromHalf(ld_u16(p, n)); }
+FN V_f32 lds_f16(const unsigned short* p, long s, int n) { return fromHalf(lds_u16(p, s, n)); }
+FN V_f32 ldg_f16(const unsigned short* p, V_i64 i, int n) { return fromHalf(ldg_u16(p, i, n)); }
+FN void st_f16(unsigned short* p, int n, V_f32 v) { st_u16(p, n, toHalf(v)); }
+FN void sts_f16(unsigned short* p, long s, int n, V_f32 v) { sts_u16(p, s, n, toHalf(v)); }
+FN void stg_f16(unsigned short* p, V_i64 i, int n, V_f32 v) { stg_u16(p, i, n, toHalf(v)); }
+)"},
+        {"checked_index", "", R"(FN long checkedIndex(long i, long n, int* fault) {
+    if (i < 0) i += n;
+    if (i < 0 || i >= n) { *fault = 1; return 0; }
+    return i;
+}
+FN V_i64 checkedIndex(V_i64 i, long n, int lanes, int* fault) {
+    V_i64 r = {};
+    for (int k = 0; k < lanes; ++k) r[k] = checkedIndex(i[k], n, fault);
+    return r;
+}
+)"},
+        {"intdiv", "", R"(template <class T> FN T divTrunc(T a, T b, int* fault) {
+    if (b == 0) { *fault = 2; return 0; }
+    if (T(-1) < T(0) && b == T(-1)) return T(0) - a;
+    return a / b;
+}
+template <class T> FN T divFloor(T a, T b, int* fault) {
+    const T q = divTrunc(a, b, fault);
+    return q - T(b != 0 && (a < 0) != (b < 0) && q * b != a);
+}
+template <class T> FN T modFloor(T a, T b, int* fault) { return b == 0 ? divTrunc(a, b, fault) : a - divFloor(a, b, fault) * b; }
+template <class V> FN V divTrunc(V a, V b, int n, int* fault) { V r = {}; for (int k = 0; k < n; ++k) r[k] = divTrunc(a[k], b[k], fault); return r; }
+template <class V> FN V divFloor(V a, V b, int n, int* fault) { V r = {}; for (int k = 0; k < n; ++k) r[k] = divFloor(a[k], b[k], fault); return r; }
+template <class V> FN V modFloor(V a, V b, int n, int* fault) { V r = {}; for (int k = 0; k < n; ++k) r[k] = modFloor(a[k], b[k], fault); return r; }
+)"},
+        {"shift", "", R"(template <class T> FN T shl(T a, T b) { return (unsigned long)b >= sizeof(T) * 8 ? T(0) : T((unsigned long)a << b); }
+template <class T> FN T shr(T a, T b) { return (unsigned long)b >= sizeof(T) * 8 ? T(a < 0 ? -1 : 0) : T(a >> b); }
+template <class V> FN V shlv(V a, V b) { V r = {}; LANES { auto x = a[k]; decltype(x) y = b[k]; r[k] = shl(x, y); } return r; }
+template <class V> FN V shrv(V a, V b) { V r = {}; LANES { auto x = a[k]; decltype(x) y = b[k]; r[k] = shr(x, y); } return r; }
+)"},
+        {"minmax", "", R"(template <class T> FN T minS(T a, T b) { return a != a ? a : b < a || b != b ? b : a; }
+template <class T> FN T maxS(T a, T b) { return a != a ? a : b > a || b != b ? b : a; }
+template <class V> FN V minV(V a, V b) { return sel((mask(b < a) | mask(b != b)) & mask(a == a), b, a); }
+template <class V> FN V maxV(V a, V b) { return sel((mask(b > a) | mask(b != b)) & mask(a == a), b, a); }
+)"},
+        {"argbest", "", R"(template <class V> FN void argMaxV(V& best, V_i64& at, V v, V_i64 i, V_b on) {
+    const V_b better = on & (mask(at < 0) | ((mask(v > best) | mask(v != v)) & mask(best == best)));
+    best = sel(better, v, best); at = sel(better, i, at);
+}
+template <class V> FN void argMinV(V& best, V_i64& at, V v, V_i64 i, V_b on) {
+    const V_b better = on & (mask(at < 0) | ((mask(v < best) | mask(v != v)) & mask(best == best)));
+    best = sel(better, v, best); at = sel(better, i, at);
+}
+template <class T> FN void argMaxS(T& best, long& at, T v, long i) {
+    if (i < 0) return;
+    const bool same = v == best || (v != v && best != best);
+    if (at < 0 || (same && i < at) || (!same && best == best && (v > best || v != v))) { best = v; at = i; }
+}
+template <class T> FN void argMinS(T& best, long& at, T v, long i) {
+    if (i < 0) return;
+    const bool same = v == best || (v != v && best != best);
+    if (at < 0 || (same && i < at) || (!same && best == best && (v < best || v != v))) { best = v; at = i; }
+}
+)"},
+        {"floormod", "round", R"(FN float floorDivF(float a, float b) { return __builtin_floorf(a / b); }
+FN double floorDivF(double a, double b) { return __builtin_floor(a / b); }
+FN float floorModF(float a, float b) { const float m = __builtin_fmodf(a, b); return m != 0 && (b < 0) != (m < 0) ? m + b : m; }
+FN double floorModF(double a, double b) { const double m = __builtin_fmod(a, b); return m != 0 && (b < 0) != (m < 0) ? m + b : m; }
+template <class V> FN V floorDivV(V a, V b) { V r = {}; LANES r[k] = floorDivF(a[k], b[k]); return r; }
+template <class V> FN V floorModV(V a, V b) { V r = {}; LANES r[k] = floorModF(a[k], b[k]); return r; }
+)"},
+        {"exp", "", kExp},
+        {"expm1", "exp", kExpm1},
+        {"log", "", kLog},
+        {"log1p", "log", R"(FN V_f32 f_log1p(V_f32 x) {
+    const V_f32 u = x + 1.f, c = (x - (u - 1.f)) / u;
+    return sel(mask(u == 1.f), x, f_log(u) + sel(mask(c - c == 0.f), c, bc_f32(0)));
+}
+)"},
+        {"tanh", "expm1", R"(FN V_f32 f_tanh(V_f32 x) {
+    const V_f32 a = (V_f32)((V_i32)x & 0x7fffffff), t = f_expm1(sel(mask(a > 10.f), bc_f32(10.f), a) * 2.f), r = t / (t + 2.f);
+    return (V_f32)((V_i32)r | ((V_i32)x & (int)0x80000000));
+}
+)"},
+        {"erf", "exp", kErf},
+        {"sigmoid", "exp", "FN V_f32 f_sigmoid(V_f32 x) { return bc_f32(1.f) / (f_exp(-x) + 1.f); }\n"},
+        {"sqrt", "", "FN V_f32 f_sqrt(V_f32 x) { V_f32 r = {}; LANES r[k] = __builtin_sqrtf(x[k]); return r; }\nFN V_f64 f_sqrt(V_f64 x) { V_f64 r = {}; LANES r[k] = __builtin_sqrt(x[k]); return r; }\n"},
+        {"rsqrt", "sqrt", "FN V_f32 f_rsqrt(V_f32 x) { return bc_f32(1.f) / f_sqrt(x); }\nFN V_f64 f_rsqrt(V_f64 x) { return bc_f64(1.) / f_sqrt(x); }\n"},
+        {"round", "", R"(FN V_f32 small_(V_f32 x, V_f32 r) {
+    const V_b big = mask((V_i32)((V_i32)x & 0x7fffffff) >= 0x4b000000);
+    return sel(big, x, (V_f32)((V_i32)r | ((V_i32)x & (int)0x80000000)));
+}
+FN V_f32 f_trunc(V_f32 x) {
+    const V_b big = mask((V_i32)((V_i32)x & 0x7fffffff) >= 0x4b000000);
+    return small_(x, CONV(CONV(sel(big, bc_f32(0), x), V_i32), V_f32));
+}
+FN V_f32 f_floor(V_f32 x) { const V_f32 t = f_trunc(x); return sel(mask(t > x), t - 1.f, t); }
+FN V_f32 f_ceil(V_f32 x) { const V_f32 t = f_trunc(x); return small_(x, sel(mask(t < x), t + 1.f, t)); }
+FN V_f32 f_round(V_f32 x) {
+    const V_f32 a = (V_f32)((V_i32)x & 0x7fffffff);
+    return small_(x, (a + 0x1p23f) - 0x1p23f);
+}
+)"},
+        {"digamma", "", R"(static double digamma_(double x) {
+    if (x == 0) return __builtin_copysign(__builtin_inf(), -x);
+    double r = 0;
+    if (x < 0) {
+        if (x == __builtin_floor(x)) return __builtin_nan("");
+        r = -3.14159265358979323846 / __builtin_tan(3.14159265358979323846 * (x - __builtin_trunc(x)));
+        x = 1 - x;
+    }
+    for (; x < 10; x += 1) r -= 1 / x;
+    const double y = 1 / (x * x);
+    return r + __builtin_log(x) - 0.5 / x - y * (1. / 12 - y * (1. / 120 - y * (1. / 252 - y * (1. / 240 - y * (1. / 132 - y * (691. / 32760 - y / 12))))));
+}
+)"},
+        {"erfinv", "", R"(static double erfinv_(double y) {
+    if (!(y > -1 && y < 1)) return y == 1 ? __builtin_inf() : y == -1 ? -__builtin_inf() : __builtin_nan("");
+    const double w = __builtin_log((1 - y) * (1 + y)), t = 4.330746750799873 + w / 2;
+    double x = __builtin_copysign(__builtin_sqrt(__builtin_sqrt(t * t - w / 0.147) - t), y);
+    for (int k = 0; k < 4; ++k) {
+        const double e = __builtin_erf(x) - y;
+        const double s = e / (1.1283791670955126 * __builtin_exp(-x * x));
+        x -= s / (1 + x * s);
+    }
+    return x;
+}
+)"},
+    };
+    return all;
+}
+
+/// Functions without a vector form of our own: one library call per lane. {name, float builtin, double builtin, operands}.
+struct LaneFunction {
+    std::string_view name, single, wide;
+    int operands;
+};
+constexpr LaneFunction kLaneFunctions[] = {
+    {"exp", "__builtin_expf", "__builtin_exp", 1}, {"exp2", "__builtin_exp2f", "__builtin_exp2", 1},
+    {"expm1", "__builtin_expm1f", "__builtin_expm1", 1}, {"log", "__builtin_logf", "__builtin_log", 1},
+    {"log2", "__builtin_log2f", "__builtin_log2", 1}, {"log10", "__builtin_log10f", "__builtin_log10", 1},
+    {"log1p", "__builtin_log1pf", "__builtin_log1p", 1}, {"sqrt", "__builtin_sqrtf", "__builtin_sqrt", 1},
+    {"sin", "__builtin_sinf", "__builtin_sin", 1}, {"cos", "__builtin_cosf", "__builtin_cos", 1},
+    {"tan", "__builtin_tanf", "__builtin_tan", 1}, {"asin", "__builtin_asinf", "__builtin_asin", 1},
+    {"acos", "__builtin_acosf", "__builtin_acos", 1}, {"atan", "__builtin_atanf", "__builtin_atan", 1},
+    {"sinh", "__builtin_sinhf", "__builtin_sinh", 1}, {"cosh", "__builtin_coshf", "__builtin_cosh", 1},
+    {"tanh", "__builtin_tanhf", "__builtin_tanh", 1}, {"asinh", "__builtin_asinhf", "__builtin_asinh", 1},
+    {"acosh", "__builtin_acoshf", "__builtin_acosh", 1}, {"atanh", "__builtin_atanhf", "__builtin_atanh", 1},
+    {"erf", "__builtin_erff", "__builtin_erf", 1}, {"erfc", "__builtin_erfcf", "__builtin_erfc", 1},
+    {"lgamma", "__builtin_lgammaf", "__builtin_lgamma", 1}, {"floor", "__builtin_floorf", "__builtin_floor", 1},
+    {"ceil", "__builtin_ceilf", "__builtin_ceil", 1}, {"trunc", "__builtin_truncf", "__builtin_trunc", 1},
+    {"round", "__builtin_rintf", "__builtin_rint", 1}, {"digamma", "digamma_", "digamma_", 1},
+    {"erfinv", "erfinv_", "erfinv_", 1}, {"pow", "__builtin_powf", "__builtin_pow", 2},
+    {"atan2", "__builtin_atan2f", "__builtin_atan2", 2}, {"fmod", "__builtin_fmodf", "__builtin_fmod", 2},
+    {"hypot", "__builtin_hypotf", "__builtin_hypot", 2}, {"copysign", "__builtin_copysignf", "__builtin_copysign", 2},
+    {"nextafter", "__builtin_nextafterf", "__builtin_nextafter", 2},
+};
+/// Those whose f32 vector form is a snippet above, and that snippet's name.
+std::string_view vectorSnippet(std::string_view name) {
+    constexpr std::string_view kOwn[] = {"exp", "expm1", "log", "log1p", "tanh", "erf", "sqrt", "sigmoid", "rsqrt"};
+    if (std::find(std::begin(kOwn), std::end(kOwn), name) != std::end(kOwn)) return name;
+    if (name == "floor" || name == "ceil" || name == "trunc" || name == "round") return "round";
+    return {};
+}
+
+std::string laneFunctionText(const LaneFunction& f) {
+    const std::string name(f.name), single(f.single), wide(f.wide);
+    const bool own = !vectorSnippet(f.name).empty(), both = f.name == "sqrt";
+    auto vector = [&](const std::string& type, const std::string& callee) {
+        if (f.operands == 1) return "FN " + type + " f_" + name + "(" + type + " x) { " + type + " r = {}; LANES r[k] = " + callee + "(x[k]); return r; }\n";
+        return "FN " + type + " f_" + name + "(" + type + " x, " + type + " y) { " + type + " r = {}; LANES r[k] = " + callee + "(x[k], y[k]); return r; }\n";
+    };
+    auto scalar = [&](const std::string& type, const std::string& callee) {
+        if (f.operands == 1) return "FN " + type + " f_" + name + "(" + type + " x) { return " + callee + "(x); }\n";
+        return "FN " + type + " f_" + name + "(" + type + " x, " + type + " y) { return " + callee + "(x, y); }\n";
+    };
+    std::string text = scalar("float", single) + scalar("double", wide);
+    if (!own) text += vector("V_f32", single);
+    if (!both) text += vector("V_f64", wide);
+    return text;
+}
+
+constexpr std::string_view kSigmoidScalars = R"(FN float f_sigmoid(float x) { return 1.f / (1.f + __builtin_expf(-x)); }
+FN double f_sigmoid(double x) { return 1. / (1. + __builtin_exp(-x)); }
+FN V_f64 f_sigmoid(V_f64 x) { V_f64 r = {}; LANES r[k] = f_sigmoid((double)x[k]); return r; }
+)";
+constexpr std::string_view kRsqrtScalars = R"(FN float f_rsqrt(float x) { return 1.f / __builtin_sqrtf(x); }
+FN double f_rsqrt(double x) { return 1. / __builtin_sqrt(x); }
+)";
+
+void addWithNeeds(std::set<std::string>& wanted, const std::string& name) {
+    if (!wanted.insert(name).second) return;
+    for (const Snippet& snippet : snippets()) {
+        if (snippet.name != name) continue;
+        std::string_view rest = snippet.needs;
+        while (!rest.empty()) {
+            const std::string_view one = rest.substr(0, rest.find(' '));
+            rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+            addWithNeeds(wanted, std::string(one));
+        }
+    }
+}
+
+}  // namespace
+
+bool hasCppFunction(const std::string& name) {
+    if (name == "sigmoid" || name == "rsqrt") return true;
+    return std::any_of(std::begin(kLaneFunctions), std::end(kLaneFunctions), [&](const LaneFunction& f) { return f.name == name; });
+}
+
+std::string cppPrelude(const std::set<std::string>& helpers) {
+    std::set<std::string> wanted, functions;
+    for (const std::string& helper : helpers) {
+        if (!helper.starts_with("f_")) {
+            addWithNeeds(wanted, helper);
+            continue;
+        }
+        const std::string function = helper.substr(2);
+        CT_CHECK(hasCppFunction(function), "the printer asks only for functions that exist");
+        functions.insert(function);
+        if (const auto own = vectorSnippet(function); !own.empty()) addWithNeeds(wanted, std::string(own));
+        if (function == "digamma" || function == "erfinv") wanted.insert(function);
+    }
+    std::string text(kTypes);
+    for (const Snippet& snippet : snippets())
+        if (wanted.contains(std::string(snippet.name))) text += snippet.text;
+    for (const LaneFunction& f : kLaneFunctions)
+        if (functions.contains(std::string(f.name))) text += laneFunctionText(f);
+    if (functions.contains("sigmoid")) text += kSigmoidScalars;
+    if (functions.contains("rsqrt")) text += kRsqrtScalars;
+    return text;
+}
+
+}  // namespace cutaway

@@ -1,0 +1,17 @@
+#pragma once
+// The fixed part of generated C++: vector types, loads and stores of every element type, and mathematical functions, so
+// that generated files include nothing. Only what a file uses is printed.
+#include <set>
+#include <string>
+
+namespace cutaway {
+
+/// Number of elements in every vector of generated code, whatever their type.
+constexpr int kLanes = 16;
+
+/// Declarations for the given helper names ("exp", "ld_f16", ...) and all that they need, in a fixed order.
+std::string cppPrelude(const std::set<std::string>& helpers);
+/// True if kernels can call a function of this name on this element type ("f32", "f64") in C++.
+bool hasCppFunction(const std::string& name);
+
+}  // namespace cutaway

@@ -1,0 +1,15 @@
+#pragma once
+// Runs a plan against a compiled library, in the worker process.
+#include "engine/runtime/cpu/plan.h"
+
+namespace cutaway {
+
+struct ExecutionResult {
+    std::vector<Tensor> outputs;            // of the first run; undefined for None
+    std::vector<double> callMicroseconds;   // median per call
+    std::vector<double> totalMilliseconds;  // per timed run
+};
+/// One run for the results, then `repeat` timed ones. `library` may be empty if no call is a kernel. Errors name the call.
+Result<ExecutionResult> execute(const Plan& plan, const std::vector<Tensor>& given, const std::string& library, int repeat, int threads);
+
+}  // namespace cutaway

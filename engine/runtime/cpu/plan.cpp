@@ -1,0 +1,289 @@
+#include "engine/runtime/cpu/plan.h"
+
+#include "engine/support/check.h"
+
+namespace cutaway {
+namespace {
+
+class Binder {
+  public:
+    Binder(const ScheduledProgram& program, const std::vector<PrintedKernel>& printed, const std::vector<Tensor>& inputs)
+        : m_program(&program), m_printed(&printed), m_inputs(&inputs) {}
+
+    Result<BoundProgram> run() {
+        CT_TRY_VOID(bindInputs());
+        CT_TRY_VOID(addValues());
+        for (const ScheduledCall& call : m_program->calls) CT_TRY_VOID(addCall(call));
+        CT_TRY_VOID(addOutputs());
+        placeInArena();
+        return std::move(m_bound);
+    }
+
+  private:
+    const Graph& graph() const { return m_program->module->graph(); }
+
+    // ---- sizes
+    Result<int64_t> number(const SymInt& value, const std::string& where) {
+        if (auto known = value.asInt()) return *known;
+        const Expr filled = substitute(value.expr(), [&](const std::string& name) {
+            auto found = m_symbols.find(name);
+            return found == m_symbols.end() ? Expr() : Expr::integer(found->second);
+        });
+        if (auto known = filled.asInt()) return *known;
+        return unsupported("the size " + value.text() + " does not follow from the inputs", where, {"give concrete sizes, or make the symbol a size of an input"});
+    }
+    Result<Dims> numbers(const SymDims& dims, const std::string& where) {
+        Dims result;
+        for (const SymInt& dim : dims) {
+            CT_TRY(const int64_t value, number(dim, where));
+            result.push_back(value);
+        }
+        return result;
+    }
+    Result<TensorType> filled(const TensorType& type, const std::string& where) {
+        TensorType result = type;
+        CT_TRY(const Dims sizes, numbers(type.sizes, where));
+        CT_TRY(const Dims strides, numbers(type.strides, where));
+        CT_TRY(const int64_t offset, number(type.offset, where));
+        result.sizes = toSymDims(sizes);
+        result.strides = toSymDims(strides);
+        result.offset = offset;
+        return result;
+    }
+    Result<ValueType> filled(const ValueType& type, const std::string& where) {
+        if (const TensorType* tensor = type.tensor()) {
+            CT_TRY(TensorType result, filled(*tensor, where));
+            return ValueType(std::move(result));
+        }
+        if (const TupleType* items = type.tuple()) {
+            TupleType result;
+            for (const ValueType& item : *items) {
+                CT_TRY(ValueType one, filled(item, where));
+                result.push_back(std::move(one));
+            }
+            return ValueType(std::move(result));
+        }
+        return type;
+    }
+
+    // ---- inputs
+    Result<void> bindInputs() {
+        const std::vector<Node*> placeholders = graph().placeholders();
+        if (placeholders.size() != m_inputs->size())
+            return invalidInput("the graph has " + std::to_string(placeholders.size()) + " inputs, " + std::to_string(m_inputs->size()) + " were given");
+        for (size_t i = 0; i < placeholders.size(); ++i) CT_TRY_VOID(bindSymbols(*placeholders[i], (*m_inputs)[i]));
+        for (size_t i = 0; i < placeholders.size(); ++i) CT_TRY_VOID(addInput(*placeholders[i], (*m_inputs)[i], i));
+        return {};
+    }
+    Result<void> bindSymbols(const Node& node, const Tensor& tensor) {
+        if (const SymType* sym = node.type().sym()) {
+            if (tensor.defined() && sym->expr && sym->expr->kind == ExprKind::Symbol) m_symbols[sym->expr->name] = toInt(tensor.item());
+            return {};
+        }
+        const TensorType* type = node.type().tensor();
+        if (type == nullptr) return {};
+        if (!tensor.defined()) return invalidInput("input '" + node.name() + "' has no value", node.name());
+        if (tensor.dtype() != type->dtype || tensor.sizes().size() != type->sizes.size())
+            return invalidInput("input '" + node.name() + "' must be " + type->text() + ", not " + describe(tensor), node.name());
+        for (size_t d = 0; d < type->sizes.size(); ++d)
+            if (!type->sizes[d].isInt() && type->sizes[d].expr()->kind == ExprKind::Symbol) m_symbols.emplace(type->sizes[d].expr()->name, tensor.sizes()[d]);
+        return {};
+    }
+    static std::string describe(const Tensor& tensor) { return TensorType::contiguous(tensor.dtype(), toSymDims(tensor.sizes())).text(); }
+
+    Result<void> addInput(const Node& node, const Tensor& tensor, size_t position) {
+        const TensorType* type = node.type().tensor();
+        if (type == nullptr) return {};
+        CT_TRY(const TensorType concrete, filled(*type, node.name()));
+        if (toInts(concrete.sizes) != tensor.sizes())
+            return invalidInput("input '" + node.name() + "' must be " + concrete.text() + ", not " + describe(tensor), node.name());
+        const InputSpec::Kind kind = position < m_program->module->inputs.size() ? m_program->module->inputs[position].kind : InputSpec::Kind::UserInput;
+        addGiven(node, tensor, concrete, kind == InputSpec::Kind::Parameter || kind == InputSpec::Kind::Buffer || kind == InputSpec::Kind::Constant);
+        return {};
+    }
+    /// Kernels walk memory by the graph's strides, so the tensor is laid out that way.
+    void addGiven(const Node& node, const Tensor& tensor, const TensorType& type, bool constant) {
+        const Dims sizes = toInts(type.sizes), strides = toInts(type.strides);
+        Tensor laid = tensor;
+        if (tensor.strides() != strides && tensor.numel() > 0) {
+            int64_t extent = 1;
+            for (size_t d = 0; d < sizes.size(); ++d) extent += (sizes[d] - 1) * strides[d];
+            const auto storage = Storage::allocate(static_cast<size_t>(extent * byteSize(type.dtype)));
+            laid = Tensor(storage, type.dtype, sizes, strides);
+            copyInto(laid, tensor);
+        }
+        PlanValue value{PlanValue::Kind::Given, static_cast<int64_t>(m_bound.given.size()), 0, type.dtype, sizes, strides, constant && !isWritten(node)};
+        m_bound.given.push_back(laid);
+        m_number[{&node, 0}] = addValue(std::move(value));
+    }
+    static bool isWritten(const Node& node) {
+        return std::any_of(node.users().begin(), node.users().end(), [](const Node* user) {
+            return user->isCall() && (user->op().mutates() || (user->is(Tag::View) && isWritten(*user)));
+        });
+    }
+    int64_t addValue(PlanValue value) {
+        m_bound.plan.values.push_back(std::move(value));
+        return static_cast<int64_t>(m_bound.plan.values.size()) - 1;
+    }
+
+    Result<void> addValues() {
+        for (const ScheduledValue& value : m_program->values) {
+            const Node& node = *value.key.node;
+            CT_TRY(const TensorType type, filled(*tensorOf(value.key), node.name()));
+            if (value.kind == ScheduledValue::Kind::Input) continue;
+            if (value.kind == ScheduledValue::Kind::Constant) {
+                auto found = m_program->module->tensors.find(node.target());
+                if (found == m_program->module->tensors.end())
+                    return Error{ErrorCode::NotFound, "the constant '" + node.target() + "' has no data", node.name(), {"open the file that holds the weights"}};
+                addGiven(node, found->second, type, true);
+                continue;
+            }
+            PlanValue plan{PlanValue::Kind::Arena, -1, 0, type.dtype, toInts(type.sizes), toInts(type.strides), false};
+            const ScheduledCall& call = m_program->calls[static_cast<size_t>(value.definedBy)];
+            if (call.kind == CallKind::Reference) plan.kind = PlanValue::Kind::Adopted;
+            const int64_t bytes = plan.sizes.empty() ? byteSize(type.dtype) : extentOf(plan) * byteSize(type.dtype);
+            const int64_t number = addValue(std::move(plan));
+            m_number[value.key] = number;
+            if (call.kind != CallKind::Reference) m_blocks.push_back({number, {bytes, value.definedBy, value.lastUse, 0}});
+        }
+        return {};
+    }
+    static int64_t extentOf(const PlanValue& value) {
+        if (numel(value.sizes) == 0) return 0;
+        int64_t extent = 1;
+        for (size_t d = 0; d < value.sizes.size(); ++d) extent += (value.sizes[d] - 1) * value.strides[d];
+        return extent;
+    }
+    void placeInArena() {
+        std::vector<MemoryBlock> blocks;
+        for (const auto& [number, block] : m_blocks) blocks.push_back(block);
+        m_bound.plan.arenaBytes = planMemory(blocks);
+        for (size_t i = 0; i < blocks.size(); ++i) m_bound.plan.values[static_cast<size_t>(m_blocks[i].first)].offset = blocks[i].offset;
+    }
+
+    /// The number of a node's value: its own, or that of a view of its root.
+    Result<int64_t> numberOf(const Node& node) {
+        const ValueKey key = resolve(node);
+        if (auto found = m_number.find(key); found != m_number.end()) return found->second;
+        const ValueKey root = rootOf(node);
+        const TensorType* type = node.type().tensor();
+        auto base = m_number.find(root);
+        if (type == nullptr || base == m_number.end())
+            return unsupported("'" + node.name() + "' is passed on as a whole, which compiled graphs cannot do", node.name(), {"read its items by getitem"});
+        CT_TRY(const TensorType own, filled(*type, node.name()));
+        CT_TRY(const TensorType from, filled(*tensorOf(root), node.name()));
+        PlanValue view{PlanValue::Kind::View, base->second, own.offset.value() - from.offset.value(), own.dtype, toInts(own.sizes), toInts(own.strides),
+                       m_bound.plan.values[static_cast<size_t>(base->second)].constant};
+        const int64_t number = addValue(std::move(view));
+        m_number[key] = number;
+        return number;
+    }
+
+    Result<void> addCall(const ScheduledCall& call) {
+        PlanCall plan;
+        plan.kind = call.kind;
+        if (call.kind == CallKind::Kernel) {
+            const Kernel& kernel = m_program->kernels[call.kernel];
+            plan.function = kernel.name;
+            for (const ValueKey& key : call.bindings) plan.buffers.push_back(m_number.at(key));
+            for (const std::string& size : kernel.sizes) {
+                CT_TRY(const int64_t value, number(SymInt(Expr::symbol(size)), kernel.name));
+                plan.sizes.push_back(value);
+            }
+            CT_TRY(plan.range, number((*m_printed)[call.kernel].range, kernel.name));
+            // A kernel without outer loops runs once even if what it stores is empty; nothing may be stored then.
+            for (size_t i = 0; i < kernel.buffers.size(); ++i)
+                if (kernel.buffers[i].written) plan.work += numel(m_bound.plan.values[static_cast<size_t>(plan.buffers[i])].sizes);
+            if (plan.work == 0) plan.range = 0;
+            plan.work = std::max(plan.work, call.flops + (call.bytesRead + call.bytesWritten) / 4);
+        } else {
+            CT_TRY_VOID(addArguments(*call.node, plan));
+        }
+        m_bound.plan.calls.push_back(std::move(plan));
+        return {};
+    }
+    Result<void> addArguments(const Node& node, PlanCall& plan) {
+        plan.function = node.op().name();
+        CT_TRY(plan.type, filled(node.type(), node.name()));
+        std::optional<Error> error;
+        auto fail = [&](Error e) {
+            if (!error) error = std::move(e);
+        };
+        for (const Argument& arg : node.args()) {
+            const Argument fixed = withoutSymbols(arg, node.name(), fail);
+            plan.args.push_back(fixed.mapNodes([&](Node* operand) -> Node* {
+                auto number = numberOf(*operand);
+                if (!number) return fail(std::move(number).error()), operand;
+                return nameFor(*number);
+            }));
+        }
+        if (error) return std::move(*error);
+        const size_t results = node.type().tuple() ? node.type().tuple()->size() : 1;
+        for (size_t r = 0; r < results; ++r) {
+            auto found = m_number.find({&node, r});
+            plan.results.push_back(found == m_number.end() ? -1 : found->second);
+        }
+        return {};
+    }
+    /// Size expressions and nodes that stand for numbers become numbers.
+    template <class Fail>
+    Argument withoutSymbols(const Argument& arg, const std::string& where, Fail& fail) {
+        const Node* node = arg.node();
+        if (arg.get<Expr>() || (node != nullptr && node->type().sym())) {
+            const auto size = symIntOf(arg);
+            auto value = size ? number(*size, where) : Result<int64_t>(unsupported("a number computed at run time is passed to " + where, where));
+            if (!value) return fail(std::move(value).error()), arg;
+            return *value;
+        }
+        const bool carried = arg.isNone() || node != nullptr || arg.isNumber() || arg.list() || arg.get<std::string>() || arg.get<DType>() || arg.get<Device>() ||
+                             arg.get<Layout>() || arg.get<MemoryFormat>();
+        if (!carried) {
+            fail(unsupported("compiled graphs cannot pass such an argument to " + where, where, {"run the graph on the interpreter"}));
+            return arg;
+        }
+        if (const auto* list = arg.get<ArgumentList>()) {
+            ArgumentList fixed{{}, list->tuple};
+            for (const Argument& item : list->items) fixed.items.push_back(withoutSymbols(item, where, fail));
+            return fixed;
+        }
+        return arg;
+    }
+    Node* nameFor(int64_t number) {
+        const std::string name = "v" + std::to_string(number);
+        if (Node* known = m_bound.plan.names->findByName(name)) return known;
+        const PlanValue& value = m_bound.plan.values[static_cast<size_t>(number)];
+        TensorType type = TensorType::contiguous(value.dtype, toSymDims(value.sizes));
+        type.strides = toSymDims(value.strides);
+        return &m_bound.plan.names->placeholder(name, type);
+    }
+
+    Result<void> addOutputs() {
+        for (const Argument& output : graph().outputs()) {
+            if (output.isNone()) {
+                m_bound.plan.outputs.push_back(-1);
+                continue;
+            }
+            if (output.node() == nullptr || !output.node()->type().tensor())
+                return unsupported("the graph returns something that is not a tensor", "output", {"return tensors only, or run the graph on the interpreter"});
+            CT_TRY(const int64_t number, numberOf(*output.node()));
+            m_bound.plan.outputs.push_back(number);
+        }
+        return {};
+    }
+
+    const ScheduledProgram* m_program;
+    const std::vector<PrintedKernel>* m_printed;
+    const std::vector<Tensor>* m_inputs;
+    BoundProgram m_bound;
+    std::map<std::string, int64_t> m_symbols;
+    std::map<ValueKey, int64_t> m_number;
+    std::vector<std::pair<int64_t, MemoryBlock>> m_blocks;
+};
+
+}  // namespace
+
+Result<BoundProgram> bindProgram(const ScheduledProgram& program, const std::vector<PrintedKernel>& printed, const std::vector<Tensor>& inputs) {
+    return Binder(program, printed, inputs).run();
+}
+
+}  // namespace cutaway

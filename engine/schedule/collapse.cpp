@@ -1,0 +1,138 @@
+#include "engine/schedule/collapse.h"
+
+#include "engine/schedule/index.h"
+
+namespace cutaway {
+namespace {
+
+/// Can `slow` and `fast` be walked as one loop in these expressions? Only if each use is an address
+/// c*(slow*size(fast) + fast) + rest.
+bool mergeable(const std::vector<Expr>& roots, const Loop& slow, const Loop& fast) {
+    bool ok = true;
+    std::unordered_map<const ExprNode*, bool> seen;
+    auto readsEither = [&](const Expr& e) { return reads(e, slow.symbol) || reads(e, fast.symbol); };
+    auto walk = [&](auto&& self, const Expr& e, bool isAddress) -> void {
+        if (!ok) return;
+        if (isAddress) {
+            if (!readsEither(e)) return;
+            const auto s = affineIn(e, slow.symbol), f = affineIn(e, fast.symbol);
+            ok = s && f && !readsEither(s->coefficient) && !readsEither(f->coefficient) &&
+                 s->coefficient == Expr::make(ExprKind::Mul, {fast.size.expr(), f->coefficient});
+            // An index that comes from data has loads of its own.
+            if (ok) forEachExpr({e}, [&](const Expr& part) {
+                if (part->kind == ExprKind::Load) self(self, part->operands[0], true);
+            });
+            return;
+        }
+        if (!seen.emplace(&*e, true).second) return;
+        if (e->kind == ExprKind::Symbol && (e->name == slow.symbol || e->name == fast.symbol)) ok = false;
+        else if (e->kind == ExprKind::Load) self(self, e->operands[0], true);
+        else if (reduceKindOf(e)) self(self, e->operands[0], false);
+        else
+            for (const Expr& operand : e->operands) self(self, operand, false);
+    };
+    for (size_t i = 0; i < roots.size(); ++i) walk(walk, roots[i], i % 2 == 0);
+    return ok;
+}
+
+/// (index, value) pairs, in the order in which mergeable() expects them.
+std::vector<Expr> rootsOf(const Kernel& kernel) {
+    std::vector<Expr> roots;
+    for (const Store& store : kernel.stores) {
+        roots.push_back(store.index);
+        roots.push_back(store.value);
+    }
+    return roots;
+}
+
+/// slow := 0 and fast := the joint loop, whose name is the fast one's.
+void mergeInto(std::vector<Loop>& loops, size_t slowAt) {
+    loops[slowAt + 1].size = loops[slowAt].size * loops[slowAt + 1].size;
+    loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(slowAt));
+}
+
+void dropSymbol(Kernel& kernel, const std::string& symbol) {
+    auto zero = [&](const std::string& name) { return name == symbol ? Expr::integer(0) : Expr(); };
+    for (Store& store : kernel.stores) {
+        store.index = substituteShared(store.index, zero);
+        store.value = substituteShared(store.value, zero);
+    }
+}
+
+/// Reductions over loops that can be joined are rebuilt with fewer of them.
+class ReductionCollapser {
+  public:
+    Expr rewrite(const Expr& expr) {
+        if (auto found = m_done.find(&*expr); found != m_done.end()) return found->second;
+        Expr result = expr;
+        if (!expr->operands.empty()) {
+            std::vector<Expr> operands;
+            bool changed = false;
+            for (const Expr& operand : expr->operands) {
+                operands.push_back(rewrite(operand));
+                changed |= &*operands.back() != &*operand;
+            }
+            if (changed) result = withOperands(expr, std::move(operands));
+            if (auto kind = reduceKindOf(result)) result = collapse(*kind, result);
+        }
+        m_keep.push_back(expr);
+        m_done.emplace(&*expr, result);
+        return result;
+    }
+
+  private:
+    static Expr collapse(ReduceKind kind, const Expr& reduction) {
+        std::vector<Loop> loops = reduceLoops(reduction);
+        Expr body = reduction->operands[0];
+        for (size_t i = 0; i + 1 < loops.size();) {
+            // The body is a value; an address that reads nothing stands in for its index.
+            if (!mergeable({Expr::integer(0), body}, loops[i], loops[i + 1])) {
+                ++i;
+                continue;
+            }
+            const std::string slow = loops[i].symbol, fast = loops[i + 1].symbol;
+            mergeInto(loops, i);
+            // Names carry the size, so that equal reductions stay equal and different ones different.
+            const std::string joint = fast + "m" + (loops[i].size.isInt() ? loops[i].size.text() : std::to_string(loops[i].size.expr()->hash));
+            loops[i].symbol = joint;
+            body = substituteShared(body, [&](const std::string& name) {
+                return name == slow ? Expr::integer(0) : name == fast ? Expr::symbol(joint) : Expr();
+            });
+        }
+        return makeReduce(kind, loops, body);
+    }
+    std::unordered_map<const ExprNode*, Expr> m_done;
+    std::vector<Expr> m_keep;
+};
+
+}  // namespace
+
+void collapseLoops(Kernel& kernel) {
+    ReductionCollapser reductions;
+    for (Store& store : kernel.stores) store.value = reductions.rewrite(store.value);
+    for (size_t i = 0; i + 1 < kernel.outer.size();) {
+        if (!mergeable(rootsOf(kernel), kernel.outer[i], kernel.outer[i + 1])) {
+            ++i;
+            continue;
+        }
+        dropSymbol(kernel, kernel.outer[i].symbol);
+        mergeInto(kernel.outer, i);
+    }
+    for (size_t i = 0;;) {
+        // Inner loops are the same for all stores that have any.
+        std::vector<Loop>* inner = nullptr;
+        for (Store& store : kernel.stores)
+            if (!store.inner.empty()) inner = &store.inner;
+        if (inner == nullptr || i + 1 >= inner->size()) break;
+        const Loop slow = (*inner)[i], fast = (*inner)[i + 1];
+        if (!mergeable(rootsOf(kernel), slow, fast)) {
+            ++i;
+            continue;
+        }
+        dropSymbol(kernel, slow.symbol);
+        for (Store& store : kernel.stores)
+            if (!store.inner.empty()) mergeInto(store.inner, i);
+    }
+}
+
+}  // namespace cutaway

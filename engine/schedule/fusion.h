@@ -1,0 +1,54 @@
+#pragma once
+// Decides which nodes share a kernel. Greedy, in graph order: every lowered node starts a group of its own and tries to
+// join the groups of its producers, then groups that read the same memory. A union must not make a cycle, its members
+// must fit one iteration space, and no reduction may end up being computed once per element. Every answer is recorded.
+#include "engine/schedule/lowering.h"
+
+namespace cutaway {
+
+/// The loops that a group shares: `sizes`, of which the `reduced` ones run inside, once per row of the others.
+struct Space {
+    SymDims sizes;
+    std::vector<bool> reduced;
+    bool reduces() const { return std::find(reduced.begin(), reduced.end(), true) != reduced.end(); }
+    SymDims outer() const;      // with 1 for reduced dims
+    std::string text() const;
+};
+
+struct FusionGroup {
+    std::vector<const Node*> members;  // graph order
+    Space space;
+    int epoch = 0;                     // groups do not cross a call that writes to memory
+    int cost = 0;
+};
+
+/// What a node is to the scheduler.
+struct NodeFacts {
+    enum class Role : uint8_t { Input, Alias, Free, Lowered, External, Output, Symbol, Dead } role = Role::External;
+    RuleFacts rule;
+    int position = 0;   // in graph order
+    int epoch = 0;
+    int group = -1;     // of Lowered nodes
+};
+
+struct Grouping {
+    std::vector<NodeFacts> facts;          // by node id
+    std::vector<FusionGroup> groups;       // empty ones were merged away
+    std::vector<FusionDecision> decisions;
+    const NodeFacts& of(const Node& node) const { return facts[index(node.id())]; }
+};
+
+/// The values of a group that somebody outside reads, so that they must be stored.
+std::vector<ValueKey> storedValues(const Grouping& grouping, const FusionGroup& group);
+/// The group as a kernel whose buffers are still named by value; `bindings` in the order of kernel.buffers. On failure the
+/// sentence that says why these nodes cannot share one.
+struct BuiltKernel {
+    Kernel kernel;
+    std::vector<ValueKey> bindings;
+    std::string problem;
+};
+BuiltKernel buildKernel(const Grouping& grouping, const FusionGroup& group);
+
+Grouping groupNodes(const Graph& graph);
+
+}  // namespace cutaway

@@ -1,0 +1,242 @@
+// A group of nodes as one kernel: loops, stored values as expressions, parameters in order of first use.
+#include "engine/schedule/fusion.h"
+#include "engine/support/check.h"
+
+namespace cutaway {
+namespace {
+
+constexpr size_t kMaxExpressionNodes = 4000;
+constexpr size_t kMaxBuffers = 48;
+
+/// Reads through views and free nodes: who really looks at this value?
+void forEachReader(const Grouping& grouping, const Node& node, const std::function<void(const Node&)>& visit) {
+    for (const Node* user : node.users()) {
+        const NodeFacts::Role role = grouping.of(*user).role;
+        if (role == NodeFacts::Role::Alias || role == NodeFacts::Role::Free) forEachReader(grouping, *user, visit);
+        else if (role != NodeFacts::Role::Dead) visit(*user);
+    }
+}
+
+/// Loop symbols of a space, split into outer and inner.
+struct SpaceLoops {
+    std::vector<Loop> outer, inner;
+    std::vector<Expr> full, rows;  // index per dim of the space; rows has 0 for reduced dims
+};
+SpaceLoops makeLoops(Lowering& lowering, const Space& space) {
+    SpaceLoops loops;
+    for (size_t d = 0; d < space.sizes.size(); ++d) {
+        const bool inner = space.reduced[d];
+        const std::string name = (inner ? "y" : "x") + std::to_string(d);
+        const Expr symbol = lowering.symbol(name, space.sizes[d]);
+        loops.full.push_back(symbol);
+        loops.rows.push_back(inner ? Expr::integer(0) : symbol);
+        if (symbol->kind == ExprKind::Symbol) (inner ? loops.inner : loops.outer).push_back({name, space.sizes[d]});
+    }
+    return loops;
+}
+
+/// A reduction that reads a symbol of an inner loop would run once per element of that loop.
+std::string misplacedReduction(const std::vector<Store>& stores) {
+    for (const Store& store : stores) {
+        std::set<std::string> inner;
+        for (const Loop& loop : store.inner) inner.insert(loop.symbol);
+        std::string problem;
+        forEachExpr({store.value}, [&](const Expr& e) {
+            if (!reduceKindOf(e) || !problem.empty()) return;
+            forEachExpr({e->operands[0]}, [&](const Expr& part) {
+                if (part->kind == ExprKind::Symbol && inner.contains(part->name))
+                    problem = "the reduction would be computed again for every element of the row";
+            });
+            // Inside another reduction's body it may read only what is outside of that one.
+            forEachExpr({e->operands[0]}, [&](const Expr& nested) {
+                if (!reduceKindOf(nested) || &*nested == &*e) return;
+                std::set<std::string> bound;
+                for (const Loop& loop : reduceLoops(e)) bound.insert(loop.symbol);
+                for (const Loop& loop : reduceLoops(nested)) bound.erase(loop.symbol);
+                forEachExpr({nested->operands[0]}, [&](const Expr& part) {
+                    if (part->kind == ExprKind::Symbol && bound.contains(part->name))
+                        problem = "the reduction would be computed again for every step of another one";
+                });
+            });
+        });
+        if (!problem.empty()) return problem;
+    }
+    return {};
+}
+
+/// Memory order of the first store decides the order of the outer loops, so that the innermost one walks along it.
+void orderLoops(std::vector<Loop>& loops, const Expr& address) {
+    std::vector<std::pair<int64_t, Loop>> keyed;
+    for (const Loop& loop : loops) {
+        const auto affine = affineIn(address, loop.symbol);
+        const auto stride = affine ? affine->coefficient.asInt() : std::nullopt;
+        if (!stride) return;
+        keyed.emplace_back(*stride, loop);
+    }
+    std::stable_sort(keyed.begin(), keyed.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    for (size_t i = 0; i < loops.size(); ++i) loops[i] = keyed[i].second;
+}
+
+/// Renames values to b0, b1, ... and lists who they are.
+void nameBuffers(Kernel& kernel, const std::set<ValueKey>& loaded, const std::vector<ValueKey>& stored, std::vector<ValueKey>& bindings) {
+    std::map<std::string, ValueKey> byName;
+    for (const ValueKey& key : loaded) byName.emplace(valueName(key), key);
+    for (const ValueKey& key : stored) byName.emplace(valueName(key), key);
+    std::map<std::string, std::string> renamed;
+    auto nameOf = [&](const std::string& old, bool written) {
+        auto [slot, fresh] = renamed.emplace(old, "b" + std::to_string(bindings.size()));
+        if (fresh) {
+            const ValueKey key = byName.at(old);
+            bindings.push_back(key);
+            kernel.buffers.push_back({slot->second, tensorOf(key)->dtype, written});
+        }
+        return slot->second;
+    };
+    for (Store& store : kernel.stores) store.buffer = nameOf(store.buffer, true);
+    std::unordered_map<const ExprNode*, Expr> done;
+    auto rename = [&](auto&& self, const Expr& expr) -> Expr {
+        if (auto found = done.find(&*expr); found != done.end()) return found->second;
+        Expr result = expr;
+        if (!expr->operands.empty()) {
+            std::vector<Expr> operands;
+            bool changed = false;
+            for (const Expr& operand : expr->operands) {
+                operands.push_back(self(self, operand));
+                changed |= &*operands.back() != &*operand;
+            }
+            if (expr->kind == ExprKind::Load) result = Expr::load(nameOf(expr->name, false), operands[0], expr->dtype);
+            else if (changed) result = withOperands(expr, std::move(operands));
+        }
+        done.emplace(&*expr, result);
+        return result;
+    };
+    std::vector<Expr> keep;  // addresses are keys while the stores are being replaced
+    for (Store& store : kernel.stores) {
+        keep.push_back(store.value);
+        keep.push_back(store.index);
+        store.value = rename(rename, store.value);
+        store.index = rename(rename, store.index);
+    }
+}
+
+void collectSizes(Kernel& kernel) {
+    std::set<std::string> bound, all;
+    auto addLoops = [&](const std::vector<Loop>& loops) {
+        for (const Loop& loop : loops) {
+            bound.insert(loop.symbol);
+            for (const std::string& name : symbolsOf(loop.size.expr())) all.insert(name);
+        }
+    };
+    addLoops(kernel.outer);
+    std::vector<Expr> roots;
+    for (const Store& store : kernel.stores) {
+        addLoops(store.inner);
+        roots.push_back(store.value);
+        roots.push_back(store.index);
+    }
+    forEachExpr(roots, [&](const Expr& e) {
+        if (reduceKindOf(e)) {
+            kernel.reduces = true;
+            addLoops(reduceLoops(e));
+        }
+        if (e->kind == ExprKind::Symbol) all.insert(e->name);
+    });
+    for (const std::string& name : all)
+        if (!bound.contains(name)) kernel.sizes.push_back(name);
+}
+
+}  // namespace
+
+SymDims Space::outer() const {
+    SymDims result = sizes;
+    for (size_t d = 0; d < sizes.size(); ++d)
+        if (reduced[d]) result[d] = 1;
+    return result;
+}
+
+std::string Space::text() const {
+    std::string result = "[";
+    for (size_t d = 0; d < sizes.size(); ++d)
+        result += (d ? ", " : "") + sizes[d].text() + (reduced[d] ? " reduced" : "");
+    return result + "]";
+}
+
+std::vector<ValueKey> storedValues(const Grouping& grouping, const FusionGroup& group) {
+    std::set<ValueKey> wanted;
+    const int own = grouping.of(*group.members[0]).group;
+    for (const Node* member : group.members) {
+        auto check = [&](const Node& holder, const ValueKey& key) {
+            forEachReader(grouping, holder, [&](const Node& reader) {
+                const NodeFacts& facts = grouping.of(reader);
+                if (facts.role != NodeFacts::Role::Lowered || facts.group != own) wanted.insert(key);
+            });
+        };
+        // Projections of tuples are aliases, so readers of each result are told apart here.
+        if (member->type().tuple()) {
+            for (const Node* user : member->users())
+                if (user->isCall("operator.getitem")) check(*user, resolve(*user));
+                else wanted.insert({member, 0});
+        } else {
+            check(*member, {member, 0});
+        }
+    }
+    std::vector<ValueKey> result(wanted.begin(), wanted.end());
+    return result;
+}
+
+BuiltKernel buildKernel(const Grouping& grouping, const FusionGroup& group) {
+    BuiltKernel built;
+    const int own = grouping.of(*group.members[0]).group;
+    Lowering lowering([&](const ValueKey& key) {
+        const NodeFacts& facts = grouping.of(*key.node);
+        return facts.role == NodeFacts::Role::Free || (facts.role == NodeFacts::Role::Lowered && facts.group == own);
+    });
+    const SpaceLoops loops = makeLoops(lowering, group.space);
+    const SymDims rows = group.space.outer();
+    const SymInt fullCount = numel(group.space.sizes), rowCount = numel(rows);
+    const std::vector<ValueKey> stored = storedValues(grouping, group);
+    for (const ValueKey& key : stored) {
+        const TensorType& type = *tensorOf(key);
+        const SymInt count = numel(type.sizes);
+        Store store;
+        store.buffer = valueName(key);
+        std::vector<Expr> at;
+        if (count == rowCount) {
+            at = reindex(loops.rows, rows, type.sizes);
+        } else if (count == fullCount) {
+            at = reindex(loops.full, group.space.sizes, type.sizes);
+            store.inner = loops.inner;
+        } else {
+            built.problem = key.node->name() + " does not fit the iteration space " + group.space.text();
+            return built;
+        }
+        for (Expr& e : at) e = lowering.indices().simplify(e);
+        store.value = lowering.value(key, at);
+        store.index = lowering.address(type, at, 0);
+        built.kernel.stores.push_back(std::move(store));
+        if (!lowering.problem().empty()) {
+            built.problem = lowering.problem();
+            return built;
+        }
+    }
+    built.problem = misplacedReduction(built.kernel.stores);
+    if (!built.problem.empty()) return built;
+    std::vector<Expr> roots;
+    for (const Store& store : built.kernel.stores) roots.push_back(store.value);
+    size_t nodes = 0;
+    forEachExpr(roots, [&](const Expr&) { ++nodes; });
+    if (nodes > kMaxExpressionNodes) built.problem = "the kernel would have more than " + std::to_string(kMaxExpressionNodes) + " operations";
+    if (lowering.loaded().size() + stored.size() > kMaxBuffers) built.problem = "the kernel would have more than " + std::to_string(kMaxBuffers) + " buffers";
+    for (const ValueKey& key : lowering.loaded()) {
+        // Memory that the kernel itself writes cannot be read in it through a view that has no index rule.
+        if (std::find(stored.begin(), stored.end(), key) != stored.end()) built.problem = key.node->name() + " must be in memory before it is read here";
+    }
+    if (!built.problem.empty()) return built;
+    built.kernel.outer = loops.outer;
+    if (!built.kernel.stores.empty()) orderLoops(built.kernel.outer, built.kernel.stores[0].index);
+    collectSizes(built.kernel);
+    nameBuffers(built.kernel, lowering.loaded(), stored, built.bindings);
+    return built;
+}
+
+}  // namespace cutaway

@@ -1,0 +1,291 @@
+#include "engine/schedule/lowering.h"
+
+#include "engine/ops/op_registry.h"
+#include "engine/support/check.h"
+
+namespace cutaway {
+
+ValueKey resolve(const Node& node) {
+    const Node* current = &node;
+    if (current->isCall("operator.getitem"))
+        if (const Node* tuple = current->arg(0).node()) {
+            const auto items = tuple->type().tuple();
+            int64_t position = current->arg(1).asInt().value_or(0);
+            if (items != nullptr && position < 0) position += static_cast<int64_t>(items->size());
+            return {tuple, static_cast<size_t>(position)};
+        }
+    return {current, 0};
+}
+
+ValueKey rootOf(const Node& node) {
+    ValueKey key = resolve(node);
+    while (key.node->is(Tag::View) && key.node->type().tensor() != nullptr) {
+        const Node* base = key.node->arg(0).node();
+        if (base == nullptr) break;
+        key = resolve(*base);
+    }
+    return key;
+}
+
+const TensorType* tensorOf(const ValueKey& key) {
+    if (const TupleType* tuple = key.node->type().tuple())
+        return key.result < tuple->size() ? (*tuple)[key.result].tensor() : nullptr;
+    return key.node->type().tensor();
+}
+
+std::string valueName(const ValueKey& key) {
+    return "v" + std::to_string(index(key.node->id())) + (key.result ? "_" + std::to_string(key.result) : "");
+}
+
+std::optional<int64_t> knownNumel(const SymDims& sizes) { return numel(sizes).asInt(); }
+
+/// The view of one call that its rule gets; operands are asked of the Lowering.
+class NodeContext final : public LowerContext {
+  public:
+    NodeContext(Lowering& lowering, const Node& node, size_t result, const std::vector<Expr>& at)
+        : LowerContext(node.op(), node.args(), node.type()), m_lowering(&lowering), m_result(result), m_index(&at) {}
+
+    size_t resultNumber() const override { return m_result; }
+    const std::vector<Expr>& index() const override { return *m_index; }
+    Expr loadAt(size_t operand, const std::vector<Expr>& at) override {
+        const Node* node = arg(operand).node();
+        CT_CHECK(node != nullptr, "a rule loads tensors; numbers are read by numberAt");
+        return operandAt(*node, at);
+    }
+    Expr loadItemAt(size_t operand, size_t item, const std::vector<Expr>& at) override {
+        if (const auto* items = arg(operand).list()) return operandAt(*(*items)[item].node(), at);
+        return m_lowering->value(ValueKey{arg(operand).node(), item}, at);
+    }
+    Expr reduce(ReduceKind kind, const SymDims& sizes, const Body& body) override {
+        return m_lowering->reduce(kind, sizes, body);
+    }
+    Expr guarded(const Expr& condition, const std::function<Expr()>& value, const Expr& otherwise) override {
+        const Expr simple = m_lowering->m_indices.simplify(condition);
+        if (simple->kind == ExprKind::Bool) return simple->integer ? value() : otherwise;
+        m_lowering->m_guards.push_back(simple);
+        const Expr inside = value();
+        m_lowering->m_guards.pop_back();
+        return Expr::where(simple, inside, Expr::cast(otherwise, inside->dtype));
+    }
+
+    /// First index at which operand 0 was read, for probing.
+    std::vector<Expr> firstRead;
+
+  private:
+    Expr operandAt(const Node& node, const std::vector<Expr>& at) {
+        if (firstRead.empty() && !at.empty()) firstRead = at;
+        std::vector<Expr> simple;
+        for (const Expr& e : at) simple.push_back(m_lowering->m_indices.simplify(Expr::cast(e, DType::I64)));
+        return m_lowering->value(node, simple);
+    }
+    Lowering* m_lowering;
+    size_t m_result;
+    const std::vector<Expr>* m_index;
+};
+
+Expr Lowering::symbol(const std::string& name, const SymInt& size) {
+    m_indices.setSize(name, size);
+    return size.asInt() == 1 ? Expr::integer(0) : Expr::symbol(name);
+}
+
+Expr Lowering::address(const TensorType& type, const std::vector<Expr>& at, const SymInt& offset) {
+    CT_CHECK(at.size() == type.sizes.size(), "one index per dim");
+    std::vector<Expr> terms = {offset.expr()};
+    for (size_t d = 0; d < at.size(); ++d)
+        if (type.sizes[d].asInt() != 1) terms.push_back(Expr::make(ExprKind::Mul, {type.strides[d].expr(), at[d]}));
+    return m_indices.simplify(Expr::make(ExprKind::Add, std::move(terms)));
+}
+
+Expr Lowering::load(const ValueKey& root, const TensorType& type, const SymInt& offset, const std::vector<Expr>& at) {
+    m_loaded.insert(root);
+    Expr where = address(type, at, offset);
+    if (!m_guards.empty()) {
+        Expr all = m_guards[0];
+        for (size_t i = 1; i < m_guards.size(); ++i) all = all && m_guards[i];
+        where = Expr::where(all, where, Expr::integer(0));
+    }
+    const Expr element = Expr::load(valueName(root), where, type.dtype);
+    return Expr::cast(element, computeTypeOf(type.dtype));
+}
+
+Expr Lowering::value(const ValueKey& key, const std::vector<Expr>& at) {
+    const Node& node = *key.node;
+    const TensorType* type = tensorOf(key);
+    CT_CHECK(type != nullptr, "elements are asked of tensors");
+    const ValueKey root = node.is(Tag::View) ? rootOf(node) : key;
+    if (!m_inlines(root)) {
+        const TensorType* base = tensorOf(root);
+        if (base == nullptr) {
+            fail(node.name() + " looks at a value that is not a tensor");
+            return constantOf(Scalar(int64_t{0}), computeTypeOf(type->dtype));
+        }
+        return load(root, *type, type->offset - base->offset, at);
+    }
+    Hasher hasher;
+    hasher.add(static_cast<uint64_t>(index(node.id()))).add(static_cast<uint64_t>(key.result));
+    for (const Expr& e : at) hasher.add(e->hash);
+    for (const Expr& e : m_guards) hasher.add(e->hash);
+    const uint64_t slot = hasher.finish().low;
+    for (const auto& [known, expr] : m_memo[slot])
+        if (known == at) return expr;
+    const Expr result = rule(node, key.result, at);
+    m_memo[slot].emplace_back(at, result);
+    return result;
+}
+
+Expr Lowering::value(const Node& node, const std::vector<Expr>& at) { return value(resolve(node), at); }
+
+Expr Lowering::rule(const Node& node, size_t result, const std::vector<Expr>& at) {
+    const DType dtype = computeTypeOf(tensorOf({&node, result})->dtype);
+    const OpDef* def = node.op().def();
+    Expr expr;
+    if (def != nullptr && def->lower) {
+        NodeContext context(*this, node, result, at);
+        expr = def->lower(context);
+    }
+    if (!expr) {
+        fail(node.name() + " (" + node.op().name() + ") needs its operand in memory");
+        return constantOf(Scalar(int64_t{0}), dtype);
+    }
+    return Expr::cast(expr, dtype);
+}
+
+Expr Lowering::reduce(ReduceKind kind, const SymDims& sizes, const LowerContext::Body& body) {
+    std::vector<std::string> temporary;
+    std::vector<Expr> at;
+    for (const SymInt& size : sizes) {
+        temporary.push_back("t" + std::to_string(m_temporaries++));
+        at.push_back(symbol(temporary.back(), size));
+    }
+    Expr inside = body(at);
+    // Named by height, a reduction has the same name wherever it is asked for, and never that of one inside it.
+    int height = 0;
+    forEachExpr({inside}, [&](const Expr& e) {
+        if (reduceKindOf(e)) height = std::max(height, std::stoi(e->operands[1]->name.substr(1)));
+    });
+    ++height;
+    std::vector<Loop> loops;
+    std::map<std::string, Expr> renamed;
+    for (size_t d = 0; d < sizes.size(); ++d) {
+        if (sizes[d].asInt() == 1) continue;
+        const std::string size = sizes[d].isInt() ? sizes[d].text() : "h" + std::to_string(sizes[d].expr()->hash);
+        const std::string name = "r" + std::to_string(height) + "_" + std::to_string(loops.size()) + "_" + size;
+        loops.push_back({name, sizes[d]});
+        renamed.emplace(temporary[d], symbol(name, sizes[d]));
+    }
+    inside = substituteShared(inside, [&](const std::string& name) {
+        auto found = renamed.find(name);
+        return found == renamed.end() ? Expr() : found->second;
+    });
+    // Over a single element nothing is left to reduce but the position.
+    if (loops.empty() && kind != ReduceKind::ArgMax && kind != ReduceKind::ArgMin) return inside;
+    if (loops.empty()) return Expr::integer(0);
+    return makeReduce(kind, loops, inside);
+}
+
+int costOf(const Expr& root) {
+    int cost = 0;
+    forEachExpr({root}, [&](const Expr& e) {
+        switch (e->kind) {
+            case ExprKind::Call: cost += reduceKindOf(e) ? 1 : e->name == "abs" || e->name == "floor" || e->name == "checked_index" ? 1 : 10; break;
+            case ExprKind::Div: case ExprKind::Pow: cost += 4; break;
+            case ExprKind::FloorDiv: case ExprKind::Mod: cost += e->dtype == DType::I64 ? 2 : 4; break;
+            case ExprKind::Symbol: case ExprKind::Int: case ExprKind::Float: case ExprKind::Bool: break;
+            default: if (e->dtype != DType::I64) ++cost;
+        }
+    });
+    return cost;
+}
+
+namespace {
+
+std::string dtypeProblem(const TensorType& type) {
+    if (isComplex(type.dtype) || (isFloating(type.dtype) && byteSize(type.dtype) < 2) || byteSize(type.dtype) == 0 ||
+        type.dtype == DType::Bits16 || type.dtype == DType::Bits1x8)
+        return "kernels do not compute in " + std::string(info(type.dtype).abbreviation);
+    return {};
+}
+
+std::string whyNotLowered(const Node& node) {
+    const OpDef* def = node.op().def();
+    if (def == nullptr || !def->lower) return node.op().name() + " has no lowering rule";
+    std::string problem;
+    auto check = [&](const ValueType& type) {
+        if (const TensorType* tensor = type.tensor(); tensor != nullptr && problem.empty()) problem = dtypeProblem(*tensor);
+    };
+    for (const Node* input : node.inputs()) {
+        check(input->type());
+        if (const TupleType* tuple = input->type().tuple())
+            for (const ValueType& item : *tuple) check(item);
+    }
+    check(node.type());
+    if (const TupleType* tuple = node.type().tuple())
+        for (const ValueType& item : *tuple) check(item);
+    if (node.type().tensor() == nullptr && node.type().tuple() == nullptr) problem = "its result is not a tensor";
+    return problem;
+}
+
+/// Fills the iteration space of a reduction from the index at which it first read its operand.
+void describeSpace(RuleFacts& facts, const Node& node, const Expr& expr, const std::vector<Expr>& firstRead, const SymDims& out) {
+    Expr reduction;
+    forEachExpr({expr}, [&](const Expr& e) {
+        if (reduceKindOf(e)) reduction = e;
+    });
+    const TensorType* operand = node.args().empty() || node.arg(size_t{0}).node() == nullptr ? nullptr : node.arg(size_t{0}).node()->type().tensor();
+    std::vector<bool> reduced;
+    if (operand != nullptr && firstRead.size() == operand->sizes.size())
+        for (const Expr& e : firstRead) {
+            if (e->kind == ExprKind::Symbol) reduced.push_back(e->name[0] == 't');
+            else if (e.asInt() == 0) reduced.push_back(false);
+        }
+    if (operand != nullptr && reduced.size() == operand->sizes.size()) {
+        facts.spaceSizes = operand->sizes;
+        facts.reduced = reduced;
+        return;
+    }
+    facts.spaceSizes = out;
+    facts.reduced.assign(out.size(), false);
+    for (const Loop& loop : reduceLoops(reduction)) {
+        facts.spaceSizes.push_back(loop.size);
+        facts.reduced.push_back(true);
+    }
+}
+
+}  // namespace
+
+RuleFacts probe(const Node& node) {
+    RuleFacts facts;
+    facts.whyNot = whyNotLowered(node);
+    if (!facts.whyNot.empty()) return facts;
+    const size_t results = node.type().tuple() ? node.type().tuple()->size() : 1;
+    for (size_t result = 0; result < results; ++result) {
+        const TensorType* type = tensorOf({&node, result});
+        if (type == nullptr) {
+            facts.whyNot = "result " + std::to_string(result) + " is not a tensor";
+            return facts;
+        }
+        Lowering lowering([](const ValueKey&) { return false; });
+        std::vector<Expr> at;
+        for (size_t d = 0; d < type->sizes.size(); ++d) at.push_back(lowering.symbol("x" + std::to_string(d), type->sizes[d]));
+        NodeContext context(lowering, node, result, at);
+        const Expr expr = node.op().def()->lower(context);
+        if (!expr) facts.whyNot = "its lowering rule declines this call";
+        else if (!lowering.problem().empty()) facts.whyNot = lowering.problem();
+        if (!facts.whyNot.empty()) return facts;
+        bool reduces = false;
+        forEachExpr({expr}, [&](const Expr& e) {
+            reduces |= reduceKindOf(e).has_value();
+            if (e->kind == ExprKind::Call && !reduceKindOf(e) && e->name != "checked_index" && !isKernelFunction(e->name))
+                facts.whyNot = "kernels have no function '" + e->name + "'";
+        });
+        if (!facts.whyNot.empty()) return facts;
+        if (reduces && !facts.reduces) describeSpace(facts, node, expr, context.firstRead, type->sizes);
+        facts.reduces |= reduces;
+        facts.loads |= !lowering.loaded().empty();
+        facts.cost = std::max(facts.cost, costOf(expr));
+    }
+    facts.lowers = true;
+    return facts;
+}
+
+}  // namespace cutaway

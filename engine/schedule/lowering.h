@@ -1,0 +1,65 @@
+#pragma once
+// Evaluates nodes as expressions: what is the element of this value at this index? Values that the caller wants
+// computed in place dissolve into their operands through the ops' lowering rules; all others become Loads.
+#include <functional>
+#include <set>
+
+#include "engine/schedule/index.h"
+#include "engine/schedule/program.h"
+
+namespace cutaway {
+
+/// How much it costs to compute one element, in units of an addition; and what a rule turned out to do.
+struct RuleFacts {
+    bool lowers = false;
+    std::string whyNot;       // "aten.sort.default has no lowering rule"
+    bool reduces = false;
+    bool loads = false;       // reads at least one tensor
+    int cost = 0;
+    SymDims spaceSizes;       // reductions over whole dims: the operand's sizes ...
+    std::vector<bool> reduced;  // ... and which of them the rule reduces; other reductions: result and box sizes
+};
+
+class Lowering {
+  public:
+    /// True for values to be computed here rather than loaded.
+    using Inlines = std::function<bool(const ValueKey&)>;
+    explicit Lowering(Inlines inlines) : m_inlines(std::move(inlines)) {}
+
+    /// A loop symbol of this size.
+    Expr symbol(const std::string& name, const SymInt& size);
+    /// The element at `at`, in its compute dtype (f16 and bf16 as f32).
+    Expr value(const Node& node, const std::vector<Expr>& at);
+    Expr value(const ValueKey& key, const std::vector<Expr>& at);
+    /// Row-major position by the strides of a type.
+    Expr address(const TensorType& type, const std::vector<Expr>& at, const SymInt& offset);
+    IndexSimplifier& indices() { return m_indices; }
+    /// Why the expressions made so far cannot be used; empty if they can.
+    const std::string& problem() const { return m_problem; }
+    void fail(const std::string& problem) {
+        if (m_problem.empty()) m_problem = problem;
+    }
+    /// Values read as Loads so far.
+    const std::set<ValueKey>& loaded() const { return m_loaded; }
+
+  private:
+    friend class NodeContext;
+    Expr rule(const Node& node, size_t result, const std::vector<Expr>& at);
+    Expr load(const ValueKey& root, const TensorType& type, const SymInt& offset, const std::vector<Expr>& at);
+    Expr reduce(ReduceKind kind, const SymDims& sizes, const LowerContext::Body& body);
+
+    Inlines m_inlines;
+    IndexSimplifier m_indices;
+    std::string m_problem;
+    std::set<ValueKey> m_loaded;
+    std::vector<Expr> m_guards;
+    std::unordered_map<uint64_t, std::vector<std::pair<std::vector<Expr>, Expr>>> m_memo;
+    int m_temporaries = 0;
+};
+
+/// Tries the rule of a call with all operands loaded.
+RuleFacts probe(const Node& node);
+/// Cost of computing an expression once, shared parts counted once, loads as 1; bodies of reductions count once.
+int costOf(const Expr& expr);
+
+}  // namespace cutaway

@@ -1,0 +1,67 @@
+#pragma once
+// What scheduling makes of a graph: which nodes are computed by kernels, library and reference calls, or not at all
+// because they are only another way to look at memory; and where values live.
+#include <string>
+#include <vector>
+
+#include "engine/ir/module.h"
+#include "engine/schedule/kernel.h"
+
+namespace cutaway {
+
+/// One result of one node. Results of tuples are numbered; everything else has result 0.
+struct ValueKey {
+    const Node* node = nullptr;
+    size_t result = 0;
+    bool operator==(const ValueKey&) const = default;
+    bool operator<(const ValueKey& other) const {
+        return node->id() != other.node->id() ? node->id() < other.node->id() : result < other.result;
+    }
+};
+/// Follows getitem to the tuple's producer.
+ValueKey resolve(const Node& node);
+/// Follows getitem and views to the value whose memory this is.
+ValueKey rootOf(const Node& node);
+/// Type of a result; null if it is not a tensor.
+const TensorType* tensorOf(const ValueKey& key);
+/// "v12", "v12_1": how Loads name a value before kernels number their parameters.
+std::string valueName(const ValueKey& key);
+/// Product of sizes, if they are numbers.
+std::optional<int64_t> knownNumel(const SymDims& sizes);
+
+/// The question whether a producer is computed inside its consumer's kernel, and the answer.
+struct FusionDecision {
+    NodeId producer = NodeId::None, consumer = NodeId::None;
+    bool fused = false;
+    std::string sentence;  // "mul into add: one pass over [64, 128]"
+};
+
+enum class CallKind : uint8_t { Kernel, Library, Reference };
+struct ScheduledCall {
+    CallKind kind = CallKind::Kernel;
+    size_t kernel = 0;                  // index into ScheduledProgram::kernels
+    std::vector<ValueKey> bindings;     // of a kernel's buffers, in order
+    const Node* node = nullptr;         // of a library or reference call
+    std::vector<NodeId> nodes;          // computed by it, in graph order
+    std::vector<std::string> reasons;
+    std::string description;            // "pointwise", "reduction", "library: mm (oneDNN)", "reference: aten.x"
+    int64_t bytesRead = 0, bytesWritten = 0, flops = 0;
+};
+
+/// Memory of a value: only roots have some; views of them are addressed through their own types.
+struct ScheduledValue {
+    ValueKey key;
+    enum class Kind : uint8_t { Input, Constant, Temporary, Output } kind = Kind::Temporary;
+    size_t position = 0;                // which input (placeholder order)
+    int definedBy = -1, lastUse = -1;   // positions in calls; -1 = before the first
+};
+
+struct ScheduledProgram {
+    std::shared_ptr<const Module> module;
+    std::vector<Kernel> kernels;        // each structure once
+    std::vector<ScheduledCall> calls;   // in execution order
+    std::vector<ScheduledValue> values; // roots, in order of definition
+    std::vector<FusionDecision> decisions;
+};
+
+}  // namespace cutaway

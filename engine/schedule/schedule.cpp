@@ -1,0 +1,243 @@
+#include "engine/schedule/schedule.h"
+
+#include "engine/schedule/collapse.h"
+#include "engine/schedule/fusion.h"
+#include "engine/support/check.h"
+
+namespace cutaway {
+namespace {
+
+using Role = NodeFacts::Role;
+
+class Scheduler {
+  public:
+    Scheduler(std::shared_ptr<const Module> module, Grouping grouping) : m_grouping(std::move(grouping)) {
+        m_program.module = std::move(module);
+    }
+
+    Result<ScheduledProgram> run() {
+        makeUnits();
+        for (size_t unit : order()) CT_TRY_VOID(emit(m_units[unit]));
+        findLifetimes();
+        m_program.decisions = std::move(m_grouping.decisions);
+        return std::move(m_program);
+    }
+
+  private:
+    struct Unit {
+        int group = -1;
+        const Node* node = nullptr;
+        int epoch = 0, position = 0;
+        std::set<size_t> needs;
+    };
+    const Graph& graph() const { return m_program.module->graph(); }
+    const NodeFacts& facts(const Node& node) const { return m_grouping.of(node); }
+
+    void makeUnits() {
+        std::map<int, size_t> unitOfGroup;
+        std::map<NodeId, size_t> unitOfNode;
+        for (const Node& node : graph().nodes()) {
+            const NodeFacts& own = facts(node);
+            if (own.role == Role::Lowered) {
+                auto [slot, fresh] = unitOfGroup.emplace(own.group, m_units.size());
+                if (fresh) m_units.push_back({own.group, nullptr, own.epoch, own.position, {}});
+                m_units[slot->second].position = own.position;
+                unitOfNode[node.id()] = slot->second;
+            } else if (own.role == Role::External) {
+                unitOfNode[node.id()] = m_units.size();
+                m_units.push_back({-1, &node, own.epoch, own.position, {}});
+            }
+        }
+        for (const Node& node : graph().nodes()) {
+            auto unit = unitOfNode.find(node.id());
+            if (unit != unitOfNode.end()) addNeeds(node, unit->second, unitOfNode);
+        }
+    }
+    /// Units that compute what the node reads, through aliases and free nodes.
+    void addNeeds(const Node& node, size_t unit, const std::map<NodeId, size_t>& unitOfNode) {
+        for (const Node* input : node.inputs()) {
+            const auto found = unitOfNode.find(input->id());
+            if (found == unitOfNode.end()) addNeeds(*input, unit, unitOfNode);
+            else if (found->second != unit) m_units[unit].needs.insert(found->second);
+        }
+    }
+    /// Epochs in turn; within one, what is ready and stands first in the graph.
+    std::vector<size_t> order() {
+        std::vector<std::vector<size_t>> readers(m_units.size());
+        std::vector<size_t> missing(m_units.size());
+        std::set<std::tuple<int, int, size_t>> ready;
+        for (size_t i = 0; i < m_units.size(); ++i) {
+            missing[i] = m_units[i].needs.size();
+            for (size_t need : m_units[i].needs) readers[need].push_back(i);
+            if (missing[i] == 0) ready.emplace(m_units[i].epoch, m_units[i].position, i);
+        }
+        std::vector<size_t> result;
+        while (!ready.empty()) {
+            const size_t unit = std::get<2>(*ready.begin());
+            ready.erase(ready.begin());
+            result.push_back(unit);
+            for (size_t reader : readers[unit])
+                if (--missing[reader] == 0) ready.emplace(m_units[reader].epoch, m_units[reader].position, reader);
+        }
+        CT_CHECK(result.size() == m_units.size(), "fusion keeps the graph of groups free of cycles");
+        return result;
+    }
+
+    Result<void> emit(const Unit& unit) { return unit.node ? emitExternal(*unit.node) : emitKernel(unit.group); }
+
+    Result<void> emitExternal(const Node& node) {
+        ScheduledCall call;
+        call.node = &node;
+        call.nodes = {node.id()};
+        const std::string library = libraryFor(node);
+        call.kind = library.empty() ? CallKind::Reference : CallKind::Library;
+        call.description = library.empty() ? "reference: " + node.op().name() : "library: " + library;
+        if (library.empty()) {
+            const Op* base = node.op().functional() ? node.op().functional() : &node.op();
+            if (base->def() == nullptr || !base->def()->eval)
+                return unsupported(node.op().name() + " cannot be compiled: it has neither a lowering rule nor a kernel", node.name(),
+                                   {node.op().isOpaque() ? "the op is not in Cutaway's tables" : "let the decomposition passes run before lowering"});
+        }
+        const std::string& why = facts(node).rule.whyNot;
+        call.reasons.push_back(node.name() + ": not fused, " + (library.empty() ? why : "the library's own kernel is faster"));
+        auto add = [&](int64_t& bytes, const ValueType& type) {
+            if (const TensorType* tensor = type.tensor()) bytes += knownNumel(tensor->sizes).value_or(0) * byteSize(tensor->dtype);
+        };
+        for (const Node* input : node.inputs()) add(call.bytesRead, input->type());
+        add(call.bytesWritten, node.type());
+        if (const TupleType* tuple = node.type().tuple())
+            for (const ValueType& item : *tuple) add(call.bytesWritten, item);
+        call.flops = externalFlops(node);
+        const size_t results = node.type().tuple() ? node.type().tuple()->size() : 1;
+        for (size_t r = 0; r < results; ++r) define({&node, r});
+        m_program.calls.push_back(std::move(call));
+        return {};
+    }
+    /// Two per multiply-add of matrix products and convolutions; elsewhere one per result element.
+    static int64_t externalFlops(const Node& node) {
+        const TensorType* out = tensorOf({&node, 0});
+        if (out == nullptr) return 0;
+        const int64_t elements = knownNumel(out->sizes).value_or(0);
+        const std::string_view name = node.op().baseName();
+        auto sizesOf = [&](size_t position) -> SymDims {
+            const Node* operand = position < node.args().size() ? node.arg(position).node() : nullptr;
+            return operand && operand->type().tensor() ? operand->type().tensor()->sizes : SymDims{};
+        };
+        if (name == "mm" || name == "bmm") return 2 * elements * (sizesOf(0).empty() ? 1 : sizesOf(0).back().asInt().value_or(0));
+        if (name == "addmm" || name == "baddbmm") return 2 * elements * (sizesOf(1).empty() ? 1 : sizesOf(1).back().asInt().value_or(0));
+        if (name == "convolution") {
+            SymDims weight = sizesOf(1);
+            if (weight.size() < 2) return elements;
+            weight.erase(weight.begin());
+            return 2 * elements * knownNumel(weight).value_or(0);
+        }
+        return elements;
+    }
+
+    Result<void> emitKernel(int groupNumber) {
+        const FusionGroup& group = m_grouping.groups[static_cast<size_t>(groupNumber)];
+        BuiltKernel built = buildKernel(m_grouping, group);
+        if (!built.problem.empty()) return Error{ErrorCode::Internal, built.problem, group.members[0]->name(), {}};
+        collapseLoops(built.kernel);
+        ScheduledCall call;
+        call.bindings = std::move(built.bindings);
+        call.description = built.kernel.reduces ? "reduction" : "pointwise";
+        for (const Node* member : group.members) {
+            call.nodes.push_back(member->id());
+            call.flops += facts(*member).rule.cost * knownNumel(group.space.sizes).value_or(0);
+        }
+        for (const FusionDecision& decision : m_grouping.decisions)
+            if (contains(call.nodes, decision.producer) || contains(call.nodes, decision.consumer)) call.reasons.push_back(decision.sentence);
+        if (call.reasons.empty()) call.reasons.push_back(group.members[0]->name() + ": nothing to fuse with, its operands and readers are not computed by kernels");
+        for (size_t i = 0; i < call.bindings.size(); ++i) {
+            const TensorType& type = *tensorOf(call.bindings[i]);
+            const int64_t bytes = knownNumel(type.sizes).value_or(0) * byteSize(type.dtype);
+            (built.kernel.buffers[i].written ? call.bytesWritten : call.bytesRead) += bytes;
+            if (built.kernel.buffers[i].written) define(call.bindings[i]);
+        }
+        const auto [slot, fresh] = m_kernelOf.emplace(structureKey(built.kernel), m_program.kernels.size());
+        if (fresh) {
+            built.kernel.name = "kernel" + std::to_string(m_program.kernels.size());
+            m_program.kernels.push_back(std::move(built.kernel));
+        }
+        call.kernel = slot->second;
+        m_program.calls.push_back(std::move(call));
+        return {};
+    }
+    static bool contains(const std::vector<NodeId>& nodes, NodeId id) { return std::find(nodes.begin(), nodes.end(), id) != nodes.end(); }
+
+    void define(const ValueKey& key) {
+        if (tensorOf(key) == nullptr) return;
+        ScheduledValue value;
+        value.key = key;
+        value.definedBy = value.lastUse = static_cast<int>(m_program.calls.size());
+        m_program.values.push_back(value);
+    }
+
+    void findLifetimes() {
+        std::vector<ScheduledValue> values;
+        size_t position = 0;
+        for (const Node& node : graph().nodes())
+            if (!node.isCall() && !node.isOutput() && node.type().tensor()) {
+                const auto kind = node.isPlaceholder() ? ScheduledValue::Kind::Input : ScheduledValue::Kind::Constant;
+                values.push_back({{&node, 0}, kind, node.isPlaceholder() ? position++ : 0, -1, -1});
+            } else if (node.isPlaceholder()) {
+                ++position;
+            }
+        values.insert(values.end(), m_program.values.begin(), m_program.values.end());
+        std::map<ValueKey, size_t> slot;
+        for (size_t i = 0; i < values.size(); ++i) slot.emplace(values[i].key, i);
+        auto use = [&](const ValueKey& key, int at) {
+            if (auto found = slot.find(key); found != slot.end()) values[found->second].lastUse = std::max(values[found->second].lastUse, at);
+        };
+        const int calls = static_cast<int>(m_program.calls.size());
+        for (int at = 0; at < calls; ++at) {
+            const ScheduledCall& call = m_program.calls[static_cast<size_t>(at)];
+            for (const ValueKey& key : call.bindings) use(key, at);
+            if (call.node == nullptr) continue;
+            for (const Node* input : call.node->inputs()) {
+                use(rootOf(*input), at);
+                if (const TupleType* tuple = input->type().tuple())
+                    for (size_t r = 0; r < tuple->size(); ++r) use({input, r}, at);
+            }
+        }
+        if (const Node* output = graph().outputNode())
+            for (const Node* input : output->inputs()) {
+                auto keep = [&](const ValueKey& key) {
+                    if (auto found = slot.find(key); found != slot.end()) {
+                        values[found->second].lastUse = calls;
+                        if (values[found->second].kind == ScheduledValue::Kind::Temporary) values[found->second].kind = ScheduledValue::Kind::Output;
+                    }
+                };
+                keep(rootOf(*input));
+                if (const TupleType* tuple = input->type().tuple())
+                    for (size_t r = 0; r < tuple->size(); ++r) keep({input, r});
+            }
+        m_program.values = std::move(values);
+    }
+
+    Grouping m_grouping;
+    ScheduledProgram m_program;
+    std::vector<Unit> m_units;
+    std::map<std::string, size_t> m_kernelOf;
+};
+
+}  // namespace
+
+std::string libraryFor(const Node& node) {
+    static constexpr std::string_view kOps[] = {"aten.mm.default", "aten.addmm.default", "aten.bmm.default", "aten.convolution.default"};
+    if (!node.isCall() || std::find(std::begin(kOps), std::end(kOps), node.op().name()) == std::end(kOps)) return {};
+    if (node.type().tensor() == nullptr || node.tensor().dtype != DType::F32) return {};
+    for (const Node* input : node.inputs())
+        if (input->type().tensor() == nullptr || input->tensor().dtype != DType::F32) return {};
+    return std::string(node.op().baseName()) + " (oneDNN)";
+}
+
+Result<ScheduledProgram> scheduleModule(std::shared_ptr<const Module> module, const Progress& progress) {
+    progress.say(0.1, "fusing");
+    Grouping grouping = groupNodes(module->graph());
+    if (progress.cancelled()) return Error{ErrorCode::Cancelled, "cancelled", "", {}};
+    return Scheduler(std::move(module), std::move(grouping)).run();
+}
+
+}  // namespace cutaway

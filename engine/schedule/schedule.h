@@ -1,0 +1,23 @@
+#pragma once
+// From a functional graph of ATen calls to a list of kernel, library and reference calls over values in memory.
+#include "cutaway/jobs.h"
+#include "engine/schedule/program.h"
+
+namespace cutaway {
+
+/// Errors: a call that nothing can compute (no rule, no library, no reference kernel), named.
+Result<ScheduledProgram> scheduleModule(std::shared_ptr<const Module> module, const Progress& progress = {});
+
+/// The library that computes a call ("mm (oneDNN)"), or empty: matrix products and convolutions in f32.
+std::string libraryFor(const Node& node);
+
+/// Offsets of blocks in one arena such that blocks alive at the same time do not overlap. `begin` and `end` are inclusive
+/// positions; a block of 0 bytes gets a place too. Returns the arena's size. Offsets are multiples of 64.
+struct MemoryBlock {
+    int64_t bytes = 0;
+    int begin = 0, end = 0;
+    int64_t offset = 0;
+};
+int64_t planMemory(std::vector<MemoryBlock>& blocks);
+
+}  // namespace cutaway

@@ -1,0 +1,378 @@
+// Compiled graphs against the reference kernels: what becomes a kernel, that results agree, and that nothing that goes
+// wrong in generated code or in the worker reaches this process.
+#include <QtTest>
+
+#include "engine/ops/op_registry.h"
+#include "engine/runtime/cpu/cpu_backend.h"
+#include "engine/support/process.h"
+#include "engine/support/temp_dir.h"
+#include "tests/support/graph_eval.h"
+#include "tests/support/paths.h"
+
+using namespace cutaway;
+using namespace cutaway::testing;
+
+namespace {
+
+struct Case {
+    const char* name;
+    const char* text;
+    const char* kinds;  // of the calls, in order
+};
+
+constexpr Case kCases[] = {
+    {"one product", R"(def forward(x: "f32[40, 30]", y: "f32[30]"):
+    m = aten.mul.Tensor(x, y)
+    return (m,))", "pointwise"},
+    {"a chain is one kernel", R"(def forward(x: "f32[40, 30]", y: "f32[40, 30]"):
+    a = aten.add.Tensor(x, y)
+    b = aten.exp.default(a)
+    c = aten.mul.Tensor(b, x)
+    return (c,))", "pointwise"},
+    {"two results, one kernel", R"(def forward(x: "f32[7, 9]"):
+    a = aten.exp.default(x)
+    b = aten.mul.Tensor(a, a)
+    return (a, b))", "pointwise"},
+    {"transposed input", R"(def forward(x: "f32[6, 20][1, 6]", y: "f32[6, 20]"):
+    a = aten.add.Tensor(x, y)
+    return (a,))", "pointwise"},
+    {"views are arithmetic", R"(def forward(x: "f32[4, 6, 8]"):
+    a = aten.mul.Tensor(x, x)
+    b = aten.view.default(a, [24, 8])
+    c = aten.permute.default(b, [1, 0])
+    d = aten.exp.default(c)
+    return (d,))", "pointwise"},
+    {"slice, select, unsqueeze, expand", R"(def forward(x: "f32[5, 6, 7]"):
+    a = aten.mul.Tensor(x, 3)
+    b = aten.slice.Tensor(a, 1, 1, 5, 2)
+    c = aten.select.int(b, 0, 2)
+    d = aten.unsqueeze.default(c, 0)
+    e = aten.expand.default(d, [3, 2, 7])
+    f = aten.add.Tensor(e, e)
+    return (f,))", "pointwise"},
+    {"row sum", R"(def forward(x: "f32[33, 100]"):
+    s = aten.sum.dim_IntList(x, [1])
+    return (s,))", "reduction"},
+    {"column sum", R"(def forward(x: "f32[33, 100]"):
+    s = aten.sum.dim_IntList(x, [0])
+    return (s,))", "reduction"},
+    {"sum of all, fused producer", R"(def forward(x: "f32[33, 10]"):
+    a = aten.mul.Tensor(x, x)
+    s = aten.sum.default(a)
+    return (s,))", "reduction"},
+    {"softmax by hand", R"(def forward(x: "f32[12, 37]"):
+    m = aten.amax.default(x, [1], True)
+    s = aten.sub.Tensor(x, m)
+    e = aten.exp.default(s)
+    t = aten.sum.dim_IntList(e, [1], True)
+    d = aten.div.Tensor(e, t)
+    return (d,))", "reduction"},
+    {"layer norm by hand", R"(def forward(x: "f32[10, 48]", w: "f32[48]", b: "f32[48]"):
+    vm = aten.var_mean.correction(x, [1], correction=0, keepdim=True)
+    v = vm[0]
+    m = vm[1]
+    a = aten.add.Tensor(v, 1e-5)
+    r = aten.rsqrt.default(a)
+    s = aten.sub.Tensor(x, m)
+    n = aten.mul.Tensor(s, r)
+    p = aten.mul.Tensor(n, w)
+    q = aten.add.Tensor(p, b)
+    return (q, m, r))", "reduction"},
+    {"batch statistics over three dims", R"(def forward(x: "f32[4, 5, 6, 7]"):
+    vm = aten.var_mean.correction(x, [0, 2, 3], correction=0, keepdim=True)
+    v = vm[0]
+    m = vm[1]
+    s = aten.sub.Tensor(x, m)
+    d = aten.div.Tensor(s, v)
+    r = aten.relu.default(d)
+    return (r,))", "reduction"},
+    {"matrix product between kernels", R"(def forward(x: "f32[8, 16]", w: "f32[16, 24]", b: "f32[24]"):
+    r = aten.relu.default(x)
+    m = aten.mm.default(r, w)
+    a = aten.add.Tensor(m, b)
+    return (a,))", "pointwise, library: mm (oneDNN), pointwise"},
+    {"addmm and a transposed weight", R"(def forward(x: "f32[8, 16]", w: "f32[24, 16]", b: "f32[24]"):
+    t = aten.permute.default(w, [1, 0])
+    m = aten.addmm.default(b, x, t)
+    return (m,))", "library: addmm (oneDNN)"},
+    {"integers wrap", R"(def forward(x: "i64[50]", y: "i64[50]"):
+    a = aten.mul.Tensor(x, 9223372036854775807)
+    b = aten.add.Tensor(a, y)
+    return (b,))", "pointwise"},
+    {"bfloat16", R"(def forward(x: "bf16[6, 33]", y: "bf16[33]"):
+    a = aten.mul.Tensor(x, y)
+    return (a,))", "pointwise"},
+    {"float16", R"(def forward(x: "f16[6, 33]", y: "f16[33]"):
+    a = aten.add.Tensor(x, y)
+    return (a,))", "pointwise"},
+    {"comparison and choice", R"(def forward(x: "f32[6, 33]", y: "f32[33]"):
+    c = aten.gt.Tensor(x, y)
+    w = aten.where.self(c, x, y)
+    return (w, c))", "pointwise"},
+    {"empty", R"(def forward(x: "f32[0, 3]", y: "f32[3]"):
+    a = aten.add.Tensor(x, y)
+    s = aten.sum.dim_IntList(a, [0])
+    return (a, s))", "reduction"},
+    {"no dims", R"(def forward(x: "f32[]", y: "f32[]"):
+    a = aten.add.Tensor(x, y)
+    return (a,))", "pointwise"},
+    {"input returned", R"(def forward(x: "f32[3]"):
+    return (x,))", ""},
+    {"shared by two products", R"(def forward(x: "f32[8, 8]", y: "f32[8, 8]"):
+    a = aten.mul.Tensor(x, 2)
+    b = aten.mm.default(a, y)
+    c = aten.mm.default(y, a)
+    d = aten.add.Tensor(b, c)
+    return (d,))", "pointwise, library: mm (oneDNN), library: mm (oneDNN), pointwise"},
+};
+
+QString kindsOf(const BuildInfo& info) {
+    QStringList kinds;
+    for (const KernelInfo& kernel : info.kernels) kinds << QString::fromStdString(kernel.kind);
+    return kinds.join(", ");
+}
+QByteArray reasonsOf(const BuildInfo& info) {
+    QByteArray text;
+    for (const KernelInfo& kernel : info.kernels)
+        for (const std::string& reason : kernel.reasons) text += "\n  " + QByteArray::fromStdString(reason);
+    return text;
+}
+
+/// Empty if all agree within `scale` times the dtype's tolerance.
+QString difference(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected, double scale = 1) {
+    if (actual.size() != expected.size()) return "number of outputs";
+    for (size_t i = 0; i < actual.size(); ++i) {
+        if (actual[i].defined() != expected[i].defined()) return QString("output %1 is missing").arg(i);
+        if (!actual[i].defined()) continue;
+        Tolerance tolerance = defaultTolerance(expected[i].dtype());
+        tolerance.relative *= scale;
+        tolerance.absolute *= scale;
+        const Comparison c = compare(actual[i], expected[i], tolerance);
+        if (!c.sameType) return QString("output %1 has another type").arg(i);
+        if (!c.within) return QString("output %1: %2 mismatches, error %3 of %4").arg(i).arg(c.mismatches).arg(c.maxAbsoluteError).arg(c.maxExpected);
+    }
+    return {};
+}
+
+}  // namespace
+
+class CpuBackendTest : public QObject {
+    Q_OBJECT
+
+  private slots:
+    void cases_data() {
+        QTest::addColumn<int>("number");
+        for (size_t i = 0; i < std::size(kCases); ++i) QTest::newRow(kCases[i].name) << static_cast<int>(i);
+    }
+    void cases() {
+        QFETCH(int, number);
+        const Case& test = kCases[number];
+        const auto module = moduleOf(test.text);
+        const auto program = buildCpu(module);
+        QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
+        QVERIFY2(kindsOf(program->info()) == test.kinds, qPrintable(kindsOf(program->info()) + reasonsOf(program->info())));
+        for (const KernelInfo& kernel : program->info().kernels) QVERIFY(!kernel.reasons.empty() && !kernel.nodes.empty());
+        const auto inputs = randomInputs(*module, 1);
+        const auto expected = referenceOutputs(*module, inputs);
+        QVERIFY2(expected.has_value(), expected ? "" : expected.error().text().c_str());
+        const auto run = runCpu(*program, inputs);
+        QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
+        const QString wrong = difference(run->outputs, *expected);
+        if (!wrong.isEmpty()) qWarning("%s", program->info().source.substr(program->info().source.find("extern")).c_str());
+        QVERIFY2(wrong.isEmpty(), qPrintable(wrong));
+        QCOMPARE(run->microseconds.size(), program->info().kernels.size());
+    }
+
+    void equalKernelsArePrintedOnce() {
+        const auto info = previewCpu(moduleOf(R"(def forward(x: "f32[8, 8]", y: "f32[8, 8]"):
+    a = aten.relu.default(x)
+    b = aten.mm.default(a, y)
+    c = aten.relu.default(b)
+    d = aten.mm.default(c, y)
+    e = aten.relu.default(d)
+    return (e,))"));
+        QVERIFY(info.has_value());
+        QCOMPARE(kindsOf(*info), QString("pointwise, library: mm (oneDNN), pointwise, library: mm (oneDNN), pointwise"));
+        QCOMPARE(QString::fromStdString(info->source).count("extern \"C\""), 1);
+        QCOMPARE(info->kernels[0].name, info->kernels[4].name);
+    }
+
+    void reasonsSayWhyAndWhyNot() {
+        // The product must run between the two halves of the diamond, so they cannot share a kernel.
+        const auto info = previewCpu(moduleOf(R"(def forward(x: "f32[8, 8]", y: "f32[8, 8]"):
+    a = aten.relu.default(x)
+    b = aten.mm.default(a, y)
+    c = aten.add.Tensor(a, b)
+    d = aten.mul.Tensor(c, 2)
+    return (d,))"));
+        QVERIFY(info.has_value());
+        const QByteArray reasons = reasonsOf(*info);
+        QVERIFY2(reasons.contains("a into c: no, b must run between them"), reasons.constData());
+        QVERIFY2(reasons.contains("c into d: yes, one pass over [8, 8]"), reasons.constData());
+        QVERIFY2(reasons.contains("b: not fused, the library's own kernel is faster"), reasons.constData());
+    }
+
+    void dynamicSizes() {
+        const auto module = moduleOf(R"(def forward(x: "f32[s0, 16]", y: "f32[16]"):
+    a = aten.mul.Tensor(x, y)
+    s = aten.sum.dim_IntList(a, [1])
+    return (a, s))");
+        const auto program = buildCpu(module);
+        QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
+        for (int64_t rows : {1, 5, 40}) {
+            const Tensor x = Tensor::full(DType::F32, {rows, 16}, 1.5), y = Tensor::full(DType::F32, {16}, 2.0);
+            const auto run = runCpu(*program, {x, y});
+            QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
+            QVERIFY(difference(run->outputs, {Tensor::full(DType::F32, {rows, 16}, 3.0), Tensor::full(DType::F32, {rows}, 48.0)}).isEmpty());
+        }
+    }
+
+    void wrongInputsAreNamed() {
+        const auto program = buildCpu(moduleOf(kCases[0].text));
+        QVERIFY(program.has_value());
+        const auto few = runCpu(*program, {Tensor::zeros(DType::F32, {40, 30})});
+        QVERIFY(!few.has_value() && few.error().message.find("2 inputs") != std::string::npos);
+        const auto shape = runCpu(*program, {Tensor::zeros(DType::F32, {40, 30}), Tensor::zeros(DType::F32, {31})});
+        QVERIFY(!shape.has_value() && shape.error().message.find("'y'") != std::string::npos);
+        const auto dtype = runCpu(*program, {Tensor::zeros(DType::F32, {40, 30}), Tensor::zeros(DType::F64, {30})});
+        QVERIFY(!dtype.has_value());
+    }
+
+    void missingCompilerSaysWhatToInstall() {
+        const auto program = buildCpu(moduleOf(kCases[0].text), {.compiler = "no-such-compiler"});
+        QVERIFY(!program.has_value());
+        QVERIFY(program.error().text().find("install g++") != std::string::npos);
+    }
+
+    void workerFailures_data() {
+        QTest::addColumn<QString>("body");
+        QTest::addColumn<double>("seconds");
+        QTest::addColumn<QString>("message");
+        QTest::newRow("crash") << "*(volatile int*)8 = 1;" << 60.0 << "signal 11";
+        QTest::newRow("abort") << "__builtin_trap();" << 60.0 << "killed by signal";
+        QTest::newRow("hang") << "for (volatile int i = 0;;) i = i;" << 1.0 << "ran longer than 1 s";
+        QTest::newRow("bad index") << "*fault = 1;" << 60.0 << "out of range";
+    }
+    void workerFailures() {
+        QFETCH(QString, body);
+        QFETCH(double, seconds);
+        QFETCH(QString, message);
+        auto folder = TempDir::create();
+        QVERIFY(folder.has_value());
+        const auto program = buildCpu(moduleOf(kCases[0].text), {.folder = folder->path().string()});
+        QVERIFY(program.has_value());
+        // The library is replaced by one whose kernel misbehaves.
+        const QString source = "extern \"C\" void kernel0(void* const*, const long*, long, long, int* fault) { " + body + " }";
+        QVERIFY(writeFile(folder->file("bad.cpp"), source.toStdString()).has_value());
+        const auto compiled = runProcess({.argv = {"c++", "-shared", "-fPIC", "-w", "-o", program->info().library, folder->file("bad.cpp")}});
+        QVERIFY(compiled && compiled->ok());
+        const auto run = runCpu(*program, randomInputs(*moduleOf(kCases[0].text), 1), {.timeoutSeconds = seconds});
+        QVERIFY(!run.has_value());
+        QVERIFY2(QString::fromStdString(run.error().text()).contains(message), run.error().text().c_str());
+    }
+    void workerOutOfMemory() {
+        const auto module = moduleOf(R"(def forward(x: "f32[1]"):
+    e = aten.expand.default(x, [1000000000])
+    a = aten.add.Tensor(e, 1)
+    return (a,))");
+        const auto program = buildCpu(module);
+        QVERIFY(program.has_value());
+        const auto run = runCpu(*program, randomInputs(*module, 1), {.memoryBytes = int64_t{1} << 30});
+        QVERIFY(!run.has_value());
+        QVERIFY2(QString::fromStdString(run.error().text()).contains("memory"), run.error().text().c_str());
+    }
+
+    /// Random graphs of elementwise ops, reductions and views; the seed is in the row's name.
+    void randomGraphs_data() {
+        QTest::addColumn<int>("seed");
+        const int first = qEnvironmentVariableIntValue("CUTAWAY_SEED");
+        for (int seed = first; seed < first + 12; ++seed) QTest::addRow("seed %d", seed) << seed;
+    }
+    void randomGraphs() {
+        QFETCH(int, seed);
+        const auto module = moduleOf(randomText(static_cast<uint64_t>(seed)));
+        const auto program = buildCpu(module);
+        QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
+        const auto inputs = randomInputs(*module, static_cast<uint64_t>(seed));
+        const auto expected = referenceOutputs(*module, inputs);
+        QVERIFY(expected.has_value());
+        const auto run = runCpu(*program, inputs);
+        QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
+        const QString wrong = difference(run->outputs, *expected, 20);
+        QVERIFY2(wrong.isEmpty(), qPrintable(wrong + "\n" + QString::fromStdString(randomText(static_cast<uint64_t>(seed)))));
+    }
+    static std::string randomText(uint64_t seed) {
+        uint64_t state = seed * 0x9E3779B97F4A7C15ull + 0x1234567;
+        auto below = [&](uint64_t n) {
+            state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+            return (state >> 20) % n;
+        };
+        struct Shaped {
+            std::string name;
+            int64_t rows, columns;
+        };
+        std::string text = "def forward(x: \"f32[6, 20]\", y: \"f32[6, 20][1, 6]\", w: \"f32[20]\"):\n";
+        std::vector<Shaped> values = {{"x", 6, 20}, {"y", 6, 20}};
+        for (int i = 0; i < 14; ++i) {
+            const Shaped a = values[below(values.size())], b = values[below(values.size())];
+            Shaped out{"n" + std::to_string(i), a.rows, a.columns};
+            std::string call;
+            switch (below(8)) {
+                case 0: call = "aten.tanh.default(" + a.name + ")"; break;
+                case 1: call = "aten.sigmoid.default(" + a.name + ")"; break;
+                case 2: call = "aten.mul.Tensor(" + a.name + ", 0.5)"; break;
+                case 3:
+                    if (a.rows == b.rows && a.columns == b.columns) call = "aten.add.Tensor(" + a.name + ", " + b.name + ")";
+                    else call = "aten.neg.default(" + a.name + ")";
+                    break;
+                case 4:
+                    call = "aten.permute.default(" + a.name + ", [1, 0])";
+                    std::swap(out.rows, out.columns);
+                    break;
+                case 5:
+                    text += "    s" + std::to_string(i) + " = aten.mean.dim(" + a.name + ", [" + std::to_string(below(2)) + "], True)\n";
+                    call = "aten.sub.Tensor(" + a.name + ", s" + std::to_string(i) + ")";
+                    break;
+                case 6:
+                    text += "    m" + std::to_string(i) + " = aten.amax.default(" + a.name + ", [" + std::to_string(below(2)) + "], True)\n";
+                    call = "aten.sub.Tensor(" + a.name + ", m" + std::to_string(i) + ")";
+                    break;
+                default:
+                    if (a.columns == 20) call = "aten.mul.Tensor(" + a.name + ", w)";
+                    else call = "aten.relu.default(" + a.name + ")";
+            }
+            text += "    " + out.name + " = " + call + "\n";
+            values.push_back(out);
+        }
+        return text + "    return (n9, n11, n13)\n";
+    }
+
+    void models_data() {
+        QTest::addColumn<QString>("file");
+        for (const char* file : {"mlp/cpu_infer_freeze/01_joint.after.py", "resnet_mini/cpu_infer_freeze/01_joint.after.py", "bert_mini/cpu_infer_freeze/01_joint.after.py"})
+            QTest::newRow(file) << file;
+    }
+    void models() {
+        QFETCH(QString, file);
+        const QString folder = referenceFolder("models");
+        if (folder.isEmpty()) QSKIP("no reference models here");
+        const auto text = readFile((folder + "/" + file).toStdString());
+        QVERIFY(text.has_value());
+        const auto module = moduleOf(*text);
+        const auto inputs = randomInputs(*module, 7, 2);
+        const auto expected = referenceOutputs(*module, inputs);
+        if (!expected) QSKIP(expected.error().text().c_str());
+        const auto program = buildCpu(module);
+        QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
+        const auto run = runCpu(*program, inputs, {.repeat = 5, .timeoutSeconds = 250});
+        QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
+        for (size_t i = 0; i < run->outputs.size(); ++i) {
+            const Comparison c = compare(run->outputs[i], (*expected)[i], {0, 0});
+            QVERIFY2(c.sameType && c.maxAbsoluteError <= 1e-5 * std::max(1.0, c.maxExpected), qPrintable(QString("output %1: error %2 of %3").arg(i).arg(c.maxAbsoluteError).arg(c.maxExpected)));
+        }
+        qInfo("%zu calls, %.3f s to compile, %.3f ms", program->info().kernels.size(), program->info().compileSeconds, run->medianMilliseconds);
+    }
+};
+
+QTEST_GUILESS_MAIN(CpuBackendTest)
+#include "cpu_backend_test.moc"
