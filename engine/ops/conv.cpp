@@ -294,31 +294,31 @@ constexpr OpDef kOps[] = {
      .samples = kBackwardSamples},
     CUTAWAY_CONVOLUTION_ROW("aten.conv1d.default(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], "
                             "SymInt[1] dilation=[1], SymInt groups=1) -> Tensor",
-                            decomposeConvolution<1>, "f32[2, 3, 8], f32[4, 3, 3], f32[4]\nf32[3, 8], f32[4, 3, 3], None, 2, 1"),
+                            decomposeConvolution<1>, "f32[2, 3, 8], f32[4, 3, 3], f32[4]\nf32[3, 8], f32[4, 3, 3], None, [2], [1]"),
     CUTAWAY_CONVOLUTION_ROW("aten.conv2d.default(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], "
                             "SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor",
-                            decomposeConvolution<2>, "f32[2, 3, 8, 8], f32[4, 3, 3, 3], f32[4]\nf32[3, 8, 8], f32[4, 3, 3, 3], None, [2, 1], 1"),
+                            decomposeConvolution<2>, "f32[2, 3, 8, 8], f32[4, 3, 3, 3], f32[4]\nf32[3, 8, 8], f32[4, 3, 3, 3], None, [2, 1], [1, 1]"),
     CUTAWAY_CONVOLUTION_ROW("aten.conv3d.default(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], "
                             "SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor",
                             decomposeConvolution<3>, "f32[1, 2, 4, 4, 4], f32[3, 2, 2, 2, 2], f32[3]"),
     CUTAWAY_CONVOLUTION_ROW("aten.conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], str padding=\"valid\", "
                             "SymInt[1] dilation=[1], SymInt groups=1) -> Tensor",
-                            decomposeNamedPadding<1>, "f32[2, 3, 8], f32[4, 3, 3], f32[4], 1, \"same\"\nf32[2, 3, 8], f32[4, 3, 4], None, 1, \"same\""),
+                            decomposeNamedPadding<1>, "f32[2, 3, 8], f32[4, 3, 3], f32[4], [1], 'same'\nf32[2, 3, 8], f32[4, 3, 4], None, [1], 'same'"),
     CUTAWAY_CONVOLUTION_ROW("aten.conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], str padding=\"valid\", "
                             "SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor",
-                            decomposeNamedPadding<2>, "f32[1, 2, 8, 8], f32[3, 2, 4, 3], f32[3], 1, \"same\"\nf32[1, 2, 8, 8], f32[3, 2, 3, 3], None, 2, \"valid\""),
+                            decomposeNamedPadding<2>, "f32[1, 2, 8, 8], f32[3, 2, 4, 3], f32[3], [1, 1], 'same'\nf32[1, 2, 8, 8], f32[3, 2, 3, 3], None, [2, 2], 'valid'"),
     CUTAWAY_CONVOLUTION_ROW("aten.conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], str padding=\"valid\", "
                             "SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor",
-                            decomposeNamedPadding<3>, "f32[1, 2, 4, 4, 4], f32[3, 2, 3, 3, 3], None, 1, \"same\""),
+                            decomposeNamedPadding<3>, "f32[1, 2, 4, 4, 4], f32[3, 2, 3, 3, 3], None, [1, 1, 1], 'same'"),
     CUTAWAY_CONVOLUTION_ROW("aten.conv_transpose1d.default(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], "
                             "SymInt[1] output_padding=[0], SymInt groups=1, SymInt[1] dilation=[1]) -> Tensor",
-                            decomposeTransposed<1>, "f32[1, 2, 5], f32[2, 3, 4], f32[3], 2, 1, 1"),
+                            decomposeTransposed<1>, "f32[1, 2, 5], f32[2, 3, 4], f32[3], [2], [1], [1]"),
     CUTAWAY_CONVOLUTION_ROW("aten.conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], "
                             "SymInt[2] output_padding=[0, 0], SymInt groups=1, SymInt[2] dilation=[1, 1]) -> Tensor",
-                            decomposeTransposed<2>, "f32[1, 2, 5, 5], f32[2, 3, 2, 2], f32[3], 2\nf32[2, 5, 5], f32[2, 3, 3, 3], None, 2, 1, 1"),
+                            decomposeTransposed<2>, "f32[1, 2, 5, 5], f32[2, 3, 2, 2], f32[3], [2, 2]\nf32[2, 5, 5], f32[2, 3, 3, 3], None, [2, 2], [1, 1], [1, 1]"),
     CUTAWAY_CONVOLUTION_ROW("aten.conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], "
                             "SymInt[3] output_padding=[0, 0, 0], SymInt groups=1, SymInt[3] dilation=[1, 1, 1]) -> Tensor",
-                            decomposeTransposed<3>, "f32[1, 2, 3, 3, 3], f32[2, 3, 2, 2, 2], f32[3], 2"),
+                            decomposeTransposed<3>, "f32[1, 2, 3, 3, 3], f32[2, 3, 2, 2, 2], f32[3], [2, 2, 2]"),
 };
 
 #undef CUTAWAY_CONVOLUTION_ROW

@@ -42,11 +42,11 @@ class OpRegistry {
             pointwiseOps(), pointwiseUnaryOps(), compareOps(), castOps(), activationOps(), activationBackwardOps(),
             createOps(), reduceOps(), sortOps(), softmaxOps(), normOps(), lossOps(), randomOps(),
             // views and data movement
-            viewOps(), permuteOps(), sliceOps(), mutatingOps(),
+            viewOps(), permuteOps(), sliceOps(), viewScatterOps(), movementOps(), mutatingOps(),
             // indexing
             gatherOps(), indexOps(), scatterOps(),
             // products, convolutions, windows, attention
-            gemmOps(), gemmCompositeOps(), convOps(), poolOps(), attentionOps(),
+            gemmOps(), gemmCompositeOps(), convOps(), poolOps(), averagePoolOps(), attentionOps(),
             symbolicOps()};
         for (const auto& family : families)
             for (const OpDef& def : family) add(def);

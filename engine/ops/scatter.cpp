@@ -254,13 +254,13 @@ f32[4, 5], 0, i64[0, 5]<4
      .eval = [](const EvalContext& c) { return evalLanding(c, *landingOf(c.text("reduce")), c.flag("include_self", true)); },
      .derive = deriveReduce,
      .samples = R"(
-f32[4, 5], 0, i64[3, 5]<4, f32[3, 5], "sum"
-f32[4, 5], 0, i64[3, 5]<4, f32[3, 5], "mean"
-f32[4, 5], 0, i64[3, 5]<4, f32[3, 5], "amax"
-f32[4, 5], 0, i64[3, 5]<4, f32[3, 5], "amin", include_self=False
-f32[4, 5], 1, i64[4, 6]<5, f32[4, 6], "prod"
-i64[5], 0, i64[9]<5, i64[9], "sum", include_self=False
-f32[4, 5], 0, i64[3, 5]<4, f32[3, 5], "mean", include_self=False
+f32[4, 5], 0, i64[3, 5]<4, f32[3, 5], 'sum'
+f32[4, 5], 0, i64[3, 5]<4, f32[3, 5], 'mean'
+f32[4, 5], 0, i64[3, 5]<4, f32[3, 5], 'amax'
+f32[4, 5], 0, i64[3, 5]<4, f32[3, 5], 'amin', include_self=False
+f32[4, 5], 1, i64[4, 6]<5, f32[4, 6], 'prod'
+i64[5], 0, i64[9]<5, i64[9], 'sum', include_self=False
+f32[4, 5], 0, i64[3, 5]<4, f32[3, 5], 'mean', include_self=False
 )"},
 };
 

@@ -1,0 +1,210 @@
+// Copies with one view of them replaced (select_scatter and kin), and the gradients of views that are made of them.
+#include "engine/ops/build.h"
+#include "engine/ops/expanded.h"
+#include "engine/ops/lower.h"
+#include "engine/ops/op_registry.h"
+#include "engine/ops/view_rules.h"
+
+namespace cutaway {
+namespace {
+
+/// Type of the view that `src` replaces, by the view op's own shape rule.
+Result<TensorType> replacedType(const InferContext& c, std::string_view viewOp) {
+    std::vector<Argument> args{c.arg(0)};
+    for (size_t i = 2; i < c.count(); ++i) args.push_back(c.arg(i));
+    CT_TRY(ValueType type, inferCall(requireOp(viewOp), args));
+    return *type.tensor();
+}
+
+Result<ValueType> inferReplaced(const InferContext& c, std::string_view viewOp) {
+    CT_TRY(const TensorType self, c.tensor(size_t{0}));
+    CT_TRY(const TensorType source, c.tensor(1));
+    CT_TRY(const TensorType part, replacedType(c, viewOp));
+    if (source.rank() != part.rank()) return c.fail("src has " + std::to_string(source.rank()) + " dims, the replaced part " + std::to_string(part.rank()));
+    for (size_t i = 0; i < part.sizes.size(); ++i)
+        if (source.sizes[i].isInt() && part.sizes[i].isInt() && source.sizes[i].value() != part.sizes[i].value())
+            return c.fail("src has size " + source.sizes[i].text() + " in dim " + std::to_string(i) + ", the replaced part " + part.sizes[i].text());
+    TensorType type = TensorType::contiguous(self.dtype, self.sizes, self.device);
+    type.strides = preservedStrides(self);
+    return ValueType(std::move(type));
+}
+
+/// Copies self and writes src into the view of the copy that the op names.
+EvalResult evalReplaced(const EvalContext& c, std::string_view viewOp) {
+    Tensor out = c.result();
+    copyInto(out, c.in(size_t{0}));
+    // The view's rule, asked about the copy's own layout.
+    Graph scratch;
+    TensorType type = TensorType::contiguous(out.dtype(), toSymDims(out.sizes()));
+    type.strides = toSymDims(out.strides());
+    type.offset = out.offset();
+    Node& operand = scratch.placeholder("self", type);
+    std::vector<Argument> args{Argument(&operand)};
+    for (size_t i = 2; i < c.count(); ++i) args.push_back(c.arg(i));
+    auto part = inferCall(requireOp(viewOp), args);
+    if (!part) return std::move(part).error();
+    const TensorType& geometry = *part->tensor();
+    Tensor target = out.view(toInts(geometry.sizes), toInts(geometry.strides), geometry.offset.value());
+    copyInto(target, c.in(1));
+    return out;
+}
+
+/// Gradients: self's with the part zeroed, src's the part of dy.
+void deriveReplaced(Derivation& d, std::string_view scatterOp, std::string_view viewOp) {
+    std::vector<Argument> rest(d.node().args().begin() + 2, d.node().args().end());
+    if (d.needs(0)) {
+        const TensorType& source = d.in(1).type();
+        std::vector<Argument> args{d.dy(), full(d.builder(), source.sizes, Scalar(int64_t{0}), source.dtype, source.device)};
+        args.insert(args.end(), rest.begin(), rest.end());
+        d.input(0) = d.call(scatterOp, std::move(args));
+    }
+    if (d.needs(1)) {
+        std::vector<Argument> args{d.dy()};
+        args.insert(args.end(), rest.begin(), rest.end());
+        d.input(1) = d.call(viewOp, std::move(args));
+    }
+}
+
+Expr lowerSelectScatter(LowerContext& c) {
+    const TensorType self = c.in(size_t{0});
+    const auto dim = static_cast<size_t>(c.dimOf("dim", self.rank()));
+    auto given = c.size("index");
+    if (!given) return Expr();
+    auto index = wrapIndex(c, *given, self.sizes[dim]);
+    if (!index) return Expr();
+    std::vector<Expr> at = c.index();
+    at.erase(at.begin() + static_cast<int64_t>(dim));
+    const Expr here = compare(ExprKind::Eq, c.index()[dim], index->expr());
+    return c.guarded(here, [&] { return c.loadAt(1, at); }, c.loadAt(0, c.index()));
+}
+
+Expr lowerSliceScatter(LowerContext& c) {
+    const TensorType self = c.in(size_t{0});
+    const auto dim = static_cast<size_t>(c.dimOf("dim", self.rank()));
+    auto bounds = sliceBounds(c, self.sizes[dim]);
+    if (!bounds) return Expr();
+    const Expr i = c.index()[dim], start = bounds->start.expr(), step = Expr::integer(bounds->step);
+    const Expr distance = Expr::make(ExprKind::Add, {i, Expr::make(ExprKind::Mul, {start, Expr::integer(-1)})});
+    Expr inside = compare(ExprKind::Ge, i, start);
+    inside = inside && compare(ExprKind::Lt, i, (bounds->start + bounds->length * SymInt(bounds->step)).expr());
+    if (bounds->step != 1) inside = inside && compare(ExprKind::Eq, Expr::make(ExprKind::Mod, {distance, step}), Expr::integer(0));
+    std::vector<Expr> at = c.index();
+    at[dim] = Expr::make(ExprKind::FloorDiv, {distance, step});
+    return c.guarded(inside, [&] { return c.loadAt(1, at); }, c.loadAt(0, c.index()));
+}
+
+/// The gradient of a view: zeros of the operand's shape with dy in the view's place.
+Values intoZeros(Decomposition& d, std::string_view scatterOp) {
+    const Value dy = d.in(0);
+    const Value zeros = full(d.builder(), d.sizesOf("input_sizes"), Scalar(int64_t{0}), dy.dtype(), dy.type().device);
+    std::vector<Argument> args{zeros, dy};
+    args.insert(args.end(), d.node().args().begin() + 2, d.node().args().end());
+    return d.call(scatterOp, std::move(args));
+}
+Result<ValueType> inferViewGradient(const InferContext& c) {
+    CT_TRY(const TensorType dy, c.tensor(size_t{0}));
+    CT_TRY(SymDims sizes, c.sizes("input_sizes"));
+    return ValueType(TensorType::contiguous(dy.dtype, std::move(sizes), dy.device));
+}
+
+/// unfold's windows overlap, so its gradient adds: an unfolded range of positions is the index.
+Values decomposeUnfoldBackward(Decomposition& d) {
+    const Value dy = d.in(0);
+    const SymDims sizes = d.sizesOf("input_sizes");
+    const auto rank = static_cast<int64_t>(sizes.size());
+    if (rank == 0) return d.call("aten.squeeze.dim", {dy, 0});
+    const int64_t dim = d.dimOf("dim", rank);
+    const Value positions = d.call("prims.iota.default", {Argument(sizes[static_cast<size_t>(dim)])},
+                                   {{"start", 0}, {"step", 1}, {"dtype", DType::I32}, {"device", dy.type().device}, {"requires_grad", false}});
+    const Value windows = reshape(d.call("aten.unfold.default", {positions, 0, d.arg("size"), d.arg("step")}), {SymInt(-1)});
+    // The window dim moves next to the dim it came from.
+    std::vector<int64_t> order;
+    for (int64_t i = 0; i < rank; ++i) {
+        order.push_back(i);
+        if (i == dim) order.push_back(rank);
+    }
+    const Value moved = permute(dy, order);
+    SymDims merged(moved.sizes().begin(), moved.sizes().end());
+    merged[static_cast<size_t>(dim)] = moved.size(dim) * moved.size(dim + 1);
+    merged.erase(merged.begin() + dim + 1);
+    const Value rows = reshape(moved, merged);
+    const Value zeros = full(d.builder(), sizes, Scalar(int64_t{0}), dy.dtype(), dy.type().device);
+    std::vector<Argument> indices(static_cast<size_t>(dim));
+    indices.push_back(windows);
+    return d.call("aten.index_put.default", {zeros, Argument(std::move(indices)), rows, true});
+}
+
+constexpr OpDef kOps[] = {
+    // A copy of self whose part selected by dim and index is src.
+    {.schema = "aten.select_scatter.default(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
+     .infer = [](const InferContext& c) { return inferReplaced(c, "aten.select.int"); },
+     .eval = [](const EvalContext& c) { return evalReplaced(c, "aten.select.int"); },
+     .derive = [](Derivation& d) { deriveReplaced(d, "aten.select_scatter.default", "aten.select.int"); },
+     .lower = lowerSelectScatter,
+     .samples = "f32[4, 5], f32[5], 0, 1\nf32[4, 5], f32[4], 1, -1\nf32[4, 5][1, 4], f32[5], 0, 0\ni64[3], i64[], 0, 2"},
+    {.schema = "aten.slice_scatter.default(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
+     .infer = [](const InferContext& c) { return inferReplaced(c, "aten.slice.Tensor"); },
+     .eval = [](const EvalContext& c) { return evalReplaced(c, "aten.slice.Tensor"); },
+     .derive = [](Derivation& d) { deriveReplaced(d, "aten.slice_scatter.default", "aten.slice.Tensor"); },
+     .lower = lowerSliceScatter,
+     .samples = "f32[5, 3], f32[2, 3], 0, 1, 3\nf32[5, 3], f32[5, 2], 1, -2\nf32[6, 3], f32[3, 3], 0, 0, 6, 2\nf32[5, 3][1, 5], f32[5, 3]\ni64[5], i64[2], 0, 1, 5, 2"},
+    {.schema = "aten.diagonal_scatter.default(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
+     .infer = [](const InferContext& c) { return inferReplaced(c, "aten.diagonal.default"); },
+     .eval = [](const EvalContext& c) { return evalReplaced(c, "aten.diagonal.default"); },
+     .derive = [](Derivation& d) { deriveReplaced(d, "aten.diagonal_scatter.default", "aten.diagonal.default"); },
+     .samples = "f32[3, 4], f32[3]\nf32[3, 4], f32[2], -1\nf32[2, 3, 4], f32[2, 3], 0, 1, 2"},
+    // The replaced part is given by size, stride and offset in the copy, which keeps self's strides.
+    {.schema = "aten.as_strided_scatter.default(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
+     .infer = [](const InferContext& c) { return inferReplaced(c, "aten.as_strided.default"); },
+     .eval = [](const EvalContext& c) -> EvalResult {
+         Tensor out = c.result();
+         const auto parts = c.tensor(size_t{0});
+         copyInto(out, c.in(size_t{0}));
+         auto geometry = stridedType(c, *parts);
+         if (!geometry) return std::move(geometry).error();
+         const Dims sizes = toInts(geometry->sizes), strides = toInts(geometry->strides);
+         const int64_t offset = geometry->offset.value() - parts->offset.value();
+         int64_t last = offset;
+         for (size_t i = 0; i < sizes.size(); ++i) last += (sizes[i] - 1) * strides[i];
+         Tensor target = out.view(sizes, strides, offset);
+         if (offset < 0 || (target.numel() > 0 && last >= out.numel())) return c.fail("the replaced part reaches beyond the tensor");
+         copyInto(target, c.in(1));
+         return out;
+     },
+     .derive = [](Derivation& d) { deriveReplaced(d, "aten.as_strided_scatter.default", "aten.as_strided.default"); },
+     .samples = "f32[12], f32[2, 3], [2, 3], [6, 1]\nf32[3, 4], f32[2, 2], [2, 2], [4, 2], 1"},
+    {.schema = "aten.select_backward.default(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor",
+     .infer = inferViewGradient,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) { return intoZeros(d, "aten.select_scatter.default"); },
+     .derive = [](Derivation& d) { d.input(0) = d.call("aten.select.int", {d.dy(), d.arg("dim"), d.arg("index")}); },
+     .samples = "f32[3], [4, 3], 0, 1\nf32[4], [4, 3], -1, -1"},
+    {.schema = "aten.slice_backward.default(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> Tensor",
+     .infer = inferViewGradient,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) { return intoZeros(d, "aten.slice_scatter.default"); },
+     .derive = [](Derivation& d) { d.input(0) = d.call("aten.slice.Tensor", {d.dy(), d.arg("dim"), d.arg("start"), d.arg("end"), d.arg("step")}); },
+     .samples = "f32[2, 3], [4, 3], 0, 1, 3, 1\nf32[4, 2], [4, 3], 1, 0, 9223372036854775807, 2"},
+    {.schema = "aten.diagonal_backward.default(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) -> Tensor",
+     .infer = inferViewGradient,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) { return intoZeros(d, "aten.diagonal_scatter.default"); },
+     .derive = [](Derivation& d) { d.input(0) = d.call("aten.diagonal.default", {d.dy(), d.arg("offset"), d.arg("dim1"), d.arg("dim2")}); },
+     .samples = "f32[3], [4, 3], 0, 1, 0\nf32[2], [3, 4], -1, 0, 1"},
+    {.schema = "aten.unfold_backward.default(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor",
+     .infer = inferViewGradient,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeUnfoldBackward,
+     .derive = [](Derivation& d) { d.input(0) = d.call("aten.unfold.default", {d.dy(), d.arg("dim"), d.arg("size"), d.arg("step")}); },
+     .samples = "f32[3, 3], [7], 0, 3, 2\nf32[2, 4, 3], [2, 6], 1, 3, 1"},
+};
+
+}  // namespace
+
+std::span<const OpDef> viewScatterOps() { return kOps; }
+
+}  // namespace cutaway

@@ -1,0 +1,151 @@
+// Products and convolutions through the library against our own plain kernels, over shapes, layouts, groups and dtypes.
+#include <QtTest>
+
+#include "engine/ops/conv_kernels.h"
+#include "engine/ops/matrix.h"
+
+using namespace cutaway;
+
+namespace {
+
+/// Small numbers that differ from element to element, exact in bf16.
+Tensor filled(DType dtype, Dims sizes, int salt, Dims strides = {}) {
+    Tensor packed = Tensor::zeros(DType::F64, sizes);
+    for (int64_t i = 0; i < packed.numel(); ++i) packed.as<double>()[i] = static_cast<double>((i * 37 + salt * 11) % 65 - 32) / 16;
+    Tensor out = Tensor::empty(dtype, std::move(sizes), std::move(strides));
+    copyInto(out, packed);
+    return out;
+}
+
+Tolerance toleranceFor(DType dtype) { return dtype == DType::F32 ? Tolerance{1e-5, 1e-4} : dtype == DType::BF16 ? Tolerance{1.6e-2, 1e-2} : Tolerance{2e-3, 2e-3}; }
+
+void compareTensors(const Tensor& actual, const Tensor& expected) {
+    const Comparison result = compare(actual, expected, toleranceFor(expected.dtype()));
+    QVERIFY2(result.sameType && result.within, qPrintable(QString("largest error %1 at %2").arg(result.maxAbsoluteError).arg(result.worst)));
+}
+
+}  // namespace
+
+class LibraryKernelsTest : public QObject {
+    Q_OBJECT
+  private slots:
+    void products_data() {
+        QTest::addColumn<int>("dtype");
+        QTest::addColumn<QList<int>>("sizes");  // batch (0: none), m, n, k
+        QTest::addColumn<int>("layout");        // bit 0: a transposed, bit 1: b transposed, bit 2: every second column of a
+        for (DType dtype : {DType::F32, DType::BF16, DType::F16})
+            for (const QList<int>& sizes : {QList<int>{0, 1, 1, 1}, {0, 3, 5, 7}, {0, 33, 17, 40}, {0, 1, 9, 4}, {0, 9, 1, 4}, {3, 4, 2, 5}})
+                for (int layout = 0; layout < 8; ++layout) {
+                    const std::string name = std::string(info(dtype).abbreviation) + " " + std::to_string(sizes[0]) + "x" + std::to_string(sizes[1]) + "x" +
+                                             std::to_string(sizes[2]) + "x" + std::to_string(sizes[3]) + " layout " + std::to_string(layout);
+                    QTest::newRow(name.c_str()) << static_cast<int>(dtype) << sizes << layout;
+                }
+    }
+    void products() {
+        QFETCH(int, dtype);
+        QFETCH(QList<int>, sizes);
+        QFETCH(int, layout);
+        const auto type = static_cast<DType>(dtype);
+        const int64_t m = sizes[1], n = sizes[2], k = sizes[3];
+        const int64_t width = layout & 4 ? 2 * k : k;
+        auto make = [&](int64_t rows, int64_t columns, bool transposed, int salt) {
+            Dims dims{rows, columns};
+            Dims strides = transposed ? Dims{1, rows} : Dims{columns, 1};
+            if (sizes[0] > 0) {
+                dims.insert(dims.begin(), sizes[0]);
+                strides.insert(strides.begin(), rows * columns);
+            }
+            return filled(type, dims, salt, strides);
+        };
+        Tensor a = make(m, width, layout & 1, 1);
+        if (layout & 4) {
+            Dims dims = a.sizes(), strides = a.strides();
+            dims.back() = k;
+            strides.back() *= 2;
+            a = a.view(dims, strides, a.offset());
+        }
+        const Tensor b = make(k, n, layout & 2, 2);
+        Dims out{m, n};
+        if (sizes[0] > 0) out.insert(out.begin(), sizes[0]);
+        Tensor byLibrary = Tensor::zeros(type, out), plain = Tensor::zeros(type, out);
+        const ProductScale scale{filled(type, {n}, 3), Scalar(0.5), Scalar(2.0)};
+        multiplyMatrices(a, b, byLibrary, scale);
+        multiplyMatricesPlainly(a, b, plain, scale);
+        compareTensors(byLibrary, plain);
+    }
+
+    void convolutions_data() {
+        QTest::addColumn<int>("dtype");
+        QTest::addColumn<QList<int>>("numbers");  // spatial dims, groups, stride, padding, dilation, transposed, bias
+        for (DType dtype : {DType::F32, DType::BF16})
+            for (const QList<int>& numbers : {QList<int>{1, 1, 1, 0, 1, 0, 1}, {2, 1, 1, 1, 1, 0, 1}, {2, 1, 2, 1, 1, 0, 0}, {2, 2, 1, 0, 2, 0, 1}, {2, 4, 2, 1, 1, 0, 1},
+                                              {3, 1, 1, 1, 1, 0, 0}, {1, 1, 2, 0, 1, 1, 1}, {2, 1, 2, 1, 1, 1, 1}, {2, 2, 3, 0, 2, 1, 0}, {3, 1, 1, 0, 1, 1, 1}}) {
+                std::string name(info(dtype).abbreviation);
+                for (int number : numbers) name += " " + std::to_string(number);
+                QTest::newRow(name.c_str()) << static_cast<int>(dtype) << numbers;
+            }
+    }
+    void convolutions() {
+        QFETCH(int, dtype);
+        QFETCH(QList<int>, numbers);
+        const auto type = static_cast<DType>(dtype);
+        const auto spatial = static_cast<size_t>(numbers[0]);
+        ConvolutionGeometry g;
+        g.batch = 2;
+        g.inChannels = 4;
+        g.outChannels = 8;
+        g.groups = numbers[1];
+        g.transposed = numbers[5] != 0;
+        g.stride.assign(spatial, numbers[2]);
+        g.padding.assign(spatial, numbers[3]);
+        g.dilation.assign(spatial, numbers[4]);
+        for (size_t d = 0; d < spatial; ++d) {
+            g.in.push_back(7 + static_cast<int64_t>(d));
+            g.kernel.push_back(d == 1 ? 2 : 3);
+            const int64_t reach = g.dilation[d] * (g.kernel[d] - 1) + 1;
+            g.out.push_back(g.transposed ? (g.in[d] - 1) * g.stride[d] - 2 * g.padding[d] + reach : (g.in[d] + 2 * g.padding[d] - reach) / g.stride[d] + 1);
+        }
+        auto sizes = [](Dims lead, const std::vector<int64_t>& tail) {
+            lead.insert(lead.end(), tail.begin(), tail.end());
+            return lead;
+        };
+        const Dims inSizes = sizes({g.batch, g.inChannels}, g.in), outSizes = sizes({g.batch, g.outChannels}, g.out);
+        const Dims weightSizes = sizes(g.transposed ? Dims{g.inChannels, g.outChannels / g.groups} : Dims{g.outChannels, g.inChannels / g.groups}, g.kernel);
+        const Tensor input = filled(type, inSizes, 1), weight = filled(type, weightSizes, 2), gradient = filled(type, outSizes, 4);
+        const Tensor bias = numbers[6] ? filled(type, {g.outChannels}, 3) : Tensor();
+
+        Tensor first = Tensor::zeros(type, outSizes), second = Tensor::zeros(type, outSizes);
+        convolve(g, input, weight, bias, first);
+        convolvePlainly(g, input, weight, bias, second);
+        compareTensors(first, second);
+        first = Tensor::zeros(type, inSizes), second = Tensor::zeros(type, inSizes);
+        convolveBackInput(g, gradient, weight, first);
+        convolveBackInputPlainly(g, gradient, weight, second);
+        compareTensors(first, second);
+        first = Tensor::zeros(type, weightSizes), second = Tensor::zeros(type, weightSizes);
+        convolveBackWeight(g, gradient, input, first);
+        convolveBackWeightPlainly(g, gradient, input, second);
+        compareTensors(first, second);
+    }
+
+    /// The library takes f32 convolutions of ordinary shape, so the comparison above is not one of a kernel with itself.
+    void libraryAccepts() {
+        ConvolutionGeometry g;
+        g.batch = g.inChannels = g.outChannels = 1;
+        g.in = {4};
+        g.kernel = {2};
+        g.out = {3};
+        g.stride = g.dilation = {1};
+        g.padding = {0};
+        const float input[] = {1, 2, 3, 4}, weight[] = {10, 1};
+        float output[3] = {};
+        QVERIFY(libraryConvolution(g, input, weight, nullptr, output));
+        QCOMPARE(output[0], 12.0f);
+        QCOMPARE(output[2], 34.0f);
+        QVERIFY(libraryGemm(1, 1, 4, {input, 4, 1}, {input, 1, 1}, output));
+        QCOMPARE(output[0], 30.0f);
+    }
+};
+
+QTEST_GUILESS_MAIN(LibraryKernelsTest)
+#include "library_kernels_test.moc"
