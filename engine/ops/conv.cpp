@@ -196,9 +196,12 @@ Values decomposeNamedPadding(Decomposition& d) {
     }
     return withBatch(d, kSpatial, [&](const Value& batch) {
         const Value weight = d.in("weight");
+        // Without padding, one 0 stands for all dims, as PyTorch's own expansion has it.
+        if (mode == "valid")
+            return d.call("aten.convolution.default", {batch, weight, d.arg("bias"), d.arg("stride"), zeros(1), d.arg("dilation"), false, zeros(1), d.arg("groups")});
         std::vector<int64_t> padding(kSpatial, 0), extra(2 * kSpatial, 0);
         bool uneven = false;
-        for (int64_t i = 0; mode == "same" && i < kSpatial && weight.rank() == kSpatial + 2; ++i) {
+        for (int64_t i = 0; i < kSpatial && weight.rank() == kSpatial + 2; ++i) {
             const auto at = static_cast<size_t>(i);
             const SymInt kernel = weight.size(i + 2);
             if (!kernel.isInt() || (*stride)[at] != 1) {

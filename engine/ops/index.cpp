@@ -203,7 +203,7 @@ Values decomposeIndexAdd(Decomposition& d) {
     const Value target = scalar ? unsqueeze(self, 0) : self;
     const Value from = scalar && source.rank() == 0 ? unsqueeze(source, 0) : source;
     const Value out = d.call("aten.index_put.default", {target, indexAt(index, dim), from, true});
-    return scalar ? d.call("aten.squeeze.dim", {out, 0}) : out;
+    return scalar ? d.call("aten.squeeze.dim", {out, 0}) : d.call("aten.contiguous.default", {out});
 }
 
 Values decomposeIndexCopy(Decomposition& d) {
@@ -211,7 +211,7 @@ Values decomposeIndexCopy(Decomposition& d) {
     const bool scalar = self.rank() == 0;
     const Value target = scalar ? unsqueeze(self, 0) : self;
     const Value out = d.call("aten.index_put.default", {target, indexAt(d.in("index"), d.dimOf("dim", self.rank())), d.in("source")});
-    return scalar ? d.call("aten.squeeze.dim", {out, 0}) : out;
+    return scalar ? d.call("aten.squeeze.dim", {out, 0}) : d.call("aten.contiguous.default", {out});
 }
 
 Values decomposeIndexFill(Decomposition& d) {
@@ -383,7 +383,7 @@ f32[4], [i64[0]<4], f32[0], True
          if (d.needs(0)) d.input(0) = d.call("aten.index_fill.int_Scalar", {d.dy(), d.arg("dim"), d.in("index"), 0});
          if (d.needs(3)) d.input(3) = d.call("aten.index_select.default", {d.dy(), d.arg("dim"), d.in("index")});
      },
-     .samples = "f32[4, 5], 0, i64[1]<4, f32[1, 5]\nf32[4, 5], -1, i64[1]<5, f32[4, 1]"},
+     .samples = "f32[4, 5], 0, i64[1]<4, f32[1, 5]\nf32[4, 5], -1, i64[1]<5, f32[4, 1]\nf32[5, 4][1, 5], 0, i64[1]<5, f32[1, 4]"},
     {.schema = "aten.index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
      .tags = Tag::Inplace,
      .infer = [](const InferContext& c) { return inferAlongDim(c, true); },

@@ -151,7 +151,7 @@ Values decomposeStack(Decomposition& d) {
     }
     std::vector<Argument> columns;
     for (const Value& x : tensors) columns.push_back(unsqueeze(x, dim));
-    return d.call("aten.cat.default", {Argument(std::move(columns)), dim});
+    return d.call("aten.cat.default", {Argument(std::move(columns)), d.arg("dim")});
 }
 
 Result<ValueType> inferRepeat(const InferContext& c) {

@@ -198,7 +198,7 @@ f32[0, 4], [0, 2, 2]
      .infer = inferExpanded,
      .eval = evalExpanded,
      .expand = Expand::Composite,
-     .decompose = [](Decomposition& d) -> Values { return reshape(d.in(0), {SymInt(-1)}); },
+     .decompose = [](Decomposition& d) -> Values { return view(d.call("aten.contiguous.default", {d.in(0)}), {SymInt(-1)}); },
      .samples = "f32[2, 3]\nf32[2, 3][1, 2]"},
     // Cuts one dim into several; one of them may be -1.
     {.schema = "aten.unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)",

@@ -172,7 +172,7 @@ Values decomposeNarrow(Decomposition& d) {
     const SymInt end = start + *length;
     if ((length->isInt() && length->value() < 0) || (end.isInt() && size.isInt() && (start.value() < 0 || end.value() > size.value())))
         d.builder().fail(d.fail("start " + given->text() + " and length " + length->text() + " exceed the dim's size " + size.text()));
-    return d.call("aten.slice.Tensor", {self, *dim, Argument(start), Argument(end)});
+    return d.call("aten.slice.Tensor", {self, d.arg("dim"), Argument(start), Argument(end)});
 }
 
 std::vector<Value> itemsOf(const Value& tuple) {
@@ -198,7 +198,7 @@ Values decomposeChunk(Decomposition& d) {
         const SymDims sizes(static_cast<size_t>(*chunks), SymInt(0));
         return itemsOf(d.call(safe ? "aten.split_with_sizes.default" : "aten.unsafe_split_with_sizes.default", {self, Argument(sizes), *dim}));
     }
-    return itemsOf(d.call(safe ? "aten.split.Tensor" : "aten.unsafe_split.Tensor", {self, piece, *dim}));
+    return itemsOf(d.call(safe ? "aten.split.Tensor" : "aten.unsafe_split.Tensor", {self, piece, d.arg("dim")}));
 }
 
 /// tensor_split: the first size % sections pieces are one longer.
