@@ -235,7 +235,9 @@ b8[]
      .decompose = [](Decomposition& d) -> Values { return unary("aten.alias.default", d.in(size_t{0})); },
      .samples = kCopySamples},
     // What tracing leaves where a constant tensor entered the graph.
-    {.schema = "aten.lift_fresh_copy.default(Tensor self) -> Tensor", .tags = Tag::Pointwise, .infer = inferClone, .eval = copied,
+    {.schema = "aten.lift_fresh_copy.default(Tensor self) -> Tensor", .tags = Tag::Pointwise,
+     .infer = [](const InferContext& c) { return copiedType(c, c.tensor(size_t{0}) ? c.tensor(size_t{0})->dtype : DType::F32, MemoryFormat::Contiguous, {}); },
+     .eval = copied,
      .derive = passGradient, .lower = lowerConverted, .samples = kCopySamples},
     // `src` broadcast and converted to the type of `self`, whose values are not read.
     {.schema = "aten.copy.default(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", .tags = Tag::Pointwise,

@@ -23,7 +23,6 @@ bf16[2, 3], bf16[3]
 i64[4]<3, i32[4]<3
 i32[3]<3, f32[3]
 b8[4], b8[4]
-f64[3], 0.5
 )";
 constexpr std::string_view kCompareScalarSamples = R"(
 f32[2, 3], 0.5

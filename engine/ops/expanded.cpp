@@ -74,9 +74,19 @@ EvalResult evalExpanded(const EvalContext& c) {
         values.set(node, std::move(result.tensors()));
     }
     TensorList results;
-    for (const Node* result : expansion.results) {
-        if (result == nullptr) results.emplace_back();
-        else results.push_back(values.valueOf(*result)[0]);
+    for (size_t i = 0; i < expansion.results.size(); ++i) {
+        if (expansion.results[i] == nullptr) {
+            results.emplace_back();
+            continue;
+        }
+        Tensor result = values.valueOf(*expansion.results[i])[0];
+        // A row with a shape rule of its own may lay its result out otherwise than the expansion does.
+        if (result.strides() != toInts(c.resultType(i).strides)) {
+            Tensor laidOut = c.result(i);
+            copyInto(laidOut, result);
+            result = laidOut;
+        }
+        results.push_back(std::move(result));
     }
     return results;
 }

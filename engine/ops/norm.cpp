@@ -183,6 +183,31 @@ Values decomposeBatchNorm(Decomposition& d) {
     return y;
 }
 
+/// Gradients of input, weight and bias by the backward op, which skips what nobody asks for.
+void takeGradients(Derivation& d, const Value& all, std::initializer_list<size_t> positions) {
+    int64_t result = 0;
+    for (size_t position : positions) {
+        if (d.needs(position)) d.input(position) = all[result];
+        ++result;
+    }
+}
+Argument neededMask(const Derivation& d, std::initializer_list<size_t> positions) {
+    std::vector<Argument> mask;
+    for (size_t position : positions) mask.emplace_back(d.needs(position));
+    return Argument(std::move(mask));
+}
+void deriveLayerNorm(Derivation& d) {
+    const Value all = d.call("aten.native_layer_norm_backward.default",
+                             {d.dy(), d.arg(0), d.arg(1), d.out(1), d.out(2), d.arg(2), d.arg(3), neededMask(d, {0, 2, 3})});
+    takeGradients(d, all, {0, 2, 3});
+}
+void deriveBatchNorm(Derivation& d, bool running, bool train) {
+    const Argument mean = running ? d.arg("running_mean") : Argument(), variance = running ? d.arg("running_var") : Argument();
+    const Value all = d.call("aten.native_batch_norm_backward.default",
+                             {d.dy(), d.arg(0), d.arg(1), mean, variance, d.out(1), d.out(2), train, d.arg("eps"), neededMask(d, {0, 1, 2})});
+    takeGradients(d, all, {0, 1, 2});
+}
+
 constexpr OpDef kOps[] = {
     {.schema = "aten.layer_norm.default(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor",
      .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite,
@@ -192,7 +217,7 @@ constexpr OpDef kOps[] = {
      .samples = "f32[2, 3, 4], [4], f32[4], f32[4]\nf32[2, 3, 4], [3, 4]\nbf16[2, 4], [4], bf16[4], bf16[4], 1e-3"},
     // (x - mean) / sqrt(var + eps), scaled and shifted; also returns the mean and the reciprocal deviation.
     {.schema = "aten.native_layer_norm.default(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
-     .tags = Tag::Reduction, .infer = inferNativeLayerNorm, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeNativeLayerNorm,
+     .tags = Tag::Reduction, .infer = inferNativeLayerNorm, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeNativeLayerNorm, .derive = deriveLayerNorm,
      .samples = "f32[2, 3, 4], [4], f32[4], f32[4], 1e-5\nf32[2, 3, 4], [3, 4], None, None, 1e-5\nf64[2, 4], [4], f64[4], None, 1e-5\nbf16[2, 4], [4], bf16[4], bf16[4], 1e-5\nf32[3, 4][1, 3], [4], f32[4], f32[4], 1e-5"},
     {.schema = "aten.batch_norm.default(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
      .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite, .decompose = decomposeBatchNorm,
@@ -200,15 +225,18 @@ constexpr OpDef kOps[] = {
     // Normalises with the running statistics.
     {.schema = "aten._native_batch_norm_legit_no_training.default(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
      .infer = inferNoTraining, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeNoTraining,
+     .derive = [](Derivation& d) { deriveBatchNorm(d, true, false); },
      .samples = "f32[2, 3, 4, 4], f32[3], f32[3], f32[3], f32[3]>0, 0.1, 1e-5\nf32[2, 3, 4, 4][48, 1, 12, 3], f32[3], f32[3], f32[3], f32[3]>0, 0.1, 1e-5\nf64[4, 3], None, None, f64[3], f64[3]>0, 0.1, 1e-5"},
     // Normalises with the batch's statistics and returns moved running ones (variance over n - 1).
     {.schema = "aten._native_batch_norm_legit_functional.default(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)",
      .tags = Tag::Reduction, .infer = [](const InferContext& c) { return inferTraining(c, true); }, .eval = evalExpanded, .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return decomposeTraining(d, true); },
+     .derive = [](Derivation& d) { deriveBatchNorm(d, true, d.flag("training")); },
      .samples = "f32[2, 3, 4, 4], f32[3], f32[3], f32[3], f32[3]>0, True, 0.1, 1e-5\nf32[4, 3], None, None, f32[3], f32[3]>0, True, 0.3, 1e-5"},
     {.schema = "aten._native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
      .tags = Tag::Reduction, .infer = [](const InferContext& c) { return inferTraining(c, false); }, .eval = evalExpanded, .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return decomposeTraining(d, false); },
+     .derive = [](Derivation& d) { deriveBatchNorm(d, false, d.flag("training")); },
      .samples = "f32[2, 3, 4, 4], f32[3], f32[3], True, 0.1, 1e-5\nf64[2, 3, 5], None, None, True, 0.1, 1e-5"},
 };
 

@@ -39,8 +39,9 @@ class OpRegistry {
     OpRegistry() {
         const std::span<const OpDef> families[] = {
             // elementwise, factories, reductions, random
-            pointwiseOps(), pointwiseUnaryOps(), compareOps(), castOps(), activationOps(), activationBackwardOps(),
-            createOps(), reduceOps(), sortOps(), softmaxOps(), normOps(), lossOps(), randomOps(),
+            pointwiseOps(), pointwiseUnaryOps(), pointwiseSpecialOps(), compareOps(), castOps(), activationOps(),
+            activationBackwardOps(), createOps(), reduceOps(), sortOps(), softmaxOps(), normOps(), normBackwardOps(),
+            lossOps(), randomOps(),
             // views and data movement
             viewOps(), permuteOps(), sliceOps(), viewScatterOps(), movementOps(), mutatingOps(),
             // indexing

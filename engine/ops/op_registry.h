@@ -20,6 +20,7 @@ std::span<const Op* const> allOps();
 // The family tables, one per file of this folder.
 std::span<const OpDef> pointwiseOps();
 std::span<const OpDef> pointwiseUnaryOps();
+std::span<const OpDef> pointwiseSpecialOps();
 std::span<const OpDef> compareOps();
 std::span<const OpDef> castOps();
 std::span<const OpDef> activationOps();
@@ -34,6 +35,7 @@ std::span<const OpDef> reduceOps();
 std::span<const OpDef> sortOps();
 std::span<const OpDef> softmaxOps();
 std::span<const OpDef> normOps();
+std::span<const OpDef> normBackwardOps();
 std::span<const OpDef> lossOps();
 std::span<const OpDef> gemmOps();
 std::span<const OpDef> gemmCompositeOps();

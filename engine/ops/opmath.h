@@ -1,5 +1,6 @@
 #pragma once
-// f16 and bf16 are computed in f32 and rounded once (spec: ops §2.5).
+// Pieces that many expansions share: f16 and bf16 are computed in f32 and rounded once (spec: ops §2.5), and numbers
+// stand in selections as 0-d tensors.
 #include "engine/ops/build.h"
 
 namespace cutaway {
@@ -7,7 +8,23 @@ namespace cutaway {
 inline DType opmathType(DType dtype) { return isHalf(dtype) ? DType::F32 : dtype; }
 /// A half operand as f32; anything else as it is.
 inline Value toOpmath(const Value& x) { return x && isHalf(x.dtype()) ? convert(x, DType::F32) : x; }
+/// Operand `position` in the dtype it is computed in.
+inline Value opmathIn(const Decomposition& d, size_t position) { return toOpmath(d.in(position)); }
 /// A result back in the dtype of the call's result.
 inline Value fromOpmath(Decomposition& d, const Value& y) { return convert(y, d.out().dtype); }
+
+/// aten.scalar_tensor as PyTorch's traces write it.
+inline Value scalarTensor(GraphBuilder& builder, const Scalar& value, DType dtype, Device device) {
+    return builder.call("aten.scalar_tensor.default", {Argument(value)}, {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", device}});
+}
+inline Value scalarTensor(Decomposition& d, const Scalar& value, const Value& like) {
+    return scalarTensor(d.builder(), value, like.dtype(), like.type().device);
+}
+/// Comparison with a number: compareScalar("gt", x, 0) is aten.gt.Scalar(x, 0).
+inline Value compareScalar(std::string_view name, const Value& x, const Scalar& number) {
+    return x ? x.builder().call("aten." + std::string(name) + ".Scalar", {x, Argument(number)}) : x;
+}
+/// number - x, the number staying a literal.
+inline Value subtractFrom(const Scalar& number, const Value& x) { return x ? x.builder().call("aten.sub.Tensor", {Argument(number), x}) : x; }
 
 }  // namespace cutaway

@@ -92,8 +92,8 @@ Value timesAlpha(Derivation& d, const Value& x) {
 Result<ValueType> inferSubtract(const InferContext& c) {
     CT_TRY(const Operand a, c.operand(0));
     CT_TRY(const Operand b, c.operand(1));
-    if (a.type.dtype == DType::Bool && b.type.dtype == DType::Bool && !(a.literal || b.literal))
-        return c.fail("does not subtract bool; use logical_xor or bitwise_xor");
+    for (const Operand* one : {&a, &b})
+        if (one->type.dtype == DType::Bool) return c.fail("does not subtract bool; use logical_xor or bitwise_xor");
     return inferBroadcast(c);
 }
 void deriveSubtract(Derivation& d) {
@@ -276,7 +276,6 @@ f64[3], f32[3]
 bf16[2, 3], bf16[3]
 i64[4], i32[4]
 u8[4], u8[4]
-b8[4], i64[4]
 f32[2, 3], 2
 1, f32[2, 3]
 f32[2, 3], f32[3], alpha = 2

@@ -1,0 +1,377 @@
+// Elementwise operators with special cases: powers, bounds, logarithms that respect zeros and infinities.
+#include "engine/ops/arithmetic.h"
+#include "engine/ops/build.h"
+#include "engine/ops/expanded.h"
+#include "engine/ops/infer_rules.h"
+#include "engine/ops/kernels.h"
+#include "engine/ops/lower.h"
+#include "engine/ops/op_registry.h"
+#include "engine/ops/opmath.h"
+
+namespace cutaway {
+namespace {
+
+constexpr Tag kTags = Tag::Pointwise | Tag::Inplace;
+
+Scalar number(const Decomposition& d, std::string_view param) { return d.scalar(param).value_or(Scalar(int64_t{0})); }
+std::optional<Scalar> optionalNumber(const Decomposition& d, std::string_view param) { return d.has(param) ? d.scalar(param) : std::nullopt; }
+Value zeroOf(Decomposition& d, const Value& like) { return scalarTensor(d, 0.0, like); }
+
+// -- powers
+
+/// Promotes both operands, whichever of them is the number.
+Result<ValueType> inferPow(const InferContext& c) {
+    CT_TRY(const Operand base, c.operand(0));
+    CT_TRY(const Operand exponent, c.operand(1));
+    const Operand operands[] = {base, exponent};
+    for (const Operand& one : operands)
+        if (isComplex(one.type.dtype)) return unsupported(c.op().name() + ": no complex kernel");
+    if (isIntegral(base.type.dtype, true))
+        if (const auto literal = exponent.literal ? c.scalar("exponent") : std::nullopt; literal && !isFloatingScalar(*literal) && toInt(*literal) < 0)
+            return c.fail("integers to negative integer powers are not integers; convert to a float first");
+    CT_TRY(TensorType type, elementwiseType(c, operands, resultType(operands)));
+    return ValueType(std::move(type));
+}
+EvalResult evalPow(const EvalContext& c) { return zip(c, [](auto a, auto b) { return powerOf(a, b); }); }
+/// Small integer exponents multiply, as PyTorch's kernels do; the general case calls pow.
+Expr lowerPow(LowerContext& c) {
+    const Expr a = c.load(0);
+    if (!isFloating(a->dtype)) return {};
+    if (const auto exponent = c.scalar("exponent")) {
+        const double e = toDouble(*exponent);
+        if (e == 0.5) return call1("sqrt", a);
+        if (e == 1) return a;
+        if (e == 2) return a * a;
+        if (e == 3) return a * a * a;
+    }
+    return Expr::call("pow", {a, c.load(1)}, a->dtype);
+}
+void derivePowNumber(Derivation& d) {
+    const Scalar exponent = number(d, "exponent");
+    if (toDouble(exponent) == 0) {
+        d.input(0) = d.call("aten.zeros_like.default", {d.in(size_t{0})}, {{"memory_format", MemoryFormat::Contiguous}});
+        return;
+    }
+    const Value lower = d.call("aten.pow.Tensor_Scalar", {d.in(size_t{0}), toDouble(exponent) - 1});
+    d.input(0) = d.dy() * d.call("aten.mul.Scalar", {lower, toDouble(exponent)});
+}
+void derivePowTensor(Derivation& d) {
+    const Value x = d.in(size_t{0}), e = d.in(1);
+    if (d.needs(1)) {
+        const Value grows = compareScalar("ge", e, int64_t{0}), zero = compareScalar("eq", x, int64_t{0});
+        const Value flat = d.call("aten.logical_and.default", {zero, grows});
+        const Value slope = d.out() * unary("aten.log.default", x);
+        const Value none = zeroOf(d, slope);
+        d.input(1) = d.dy() * where(flat, none, slope);
+    }
+    if (d.needs(0)) {
+        const Value lower = d.call("aten.pow.Tensor_Tensor", {x, d.call("aten.sub.Scalar", {e, 1})});
+        const Value slope = e * lower;
+        const Value product = d.dy() * slope;
+        const Value none = zeroOf(d, product);
+        d.input(0) = where(compareScalar("eq", e, 0.0), none, product);
+    }
+}
+
+// -- bounds
+
+template <bool lower>
+EvalResult bounded(const EvalContext& c) {
+    return zip(c, [](auto a, auto b) { return lower ? maximumOf(a, b) : minimumOf(a, b); });
+}
+template <ExprKind kind>
+Expr lowerBounded(LowerContext& c) {
+    const Expr a = c.load(0);
+    return Expr::make(kind, {a, c.load(1)}, a->dtype);
+}
+Result<ValueType> inferClamp(const InferContext& c) {
+    std::vector<Operand> operands;
+    for (size_t i = 0; i < 3; ++i) {
+        if (!c.has(i)) continue;
+        CT_TRY(Operand one, c.operand(i));
+        if (isComplex(one.type.dtype)) return c.fail("complex numbers have no order");
+        operands.push_back(std::move(one));
+    }
+    if (operands.size() == 1) return c.fail("needs min or max");
+    CT_TRY(TensorType type, elementwiseType(c, operands, resultType(operands)));
+    return ValueType(std::move(type));
+}
+void deriveClampNumber(Derivation& d) {
+    const Value x = d.in(size_t{0});
+    const auto low = optionalNumber(d, "min"), high = optionalNumber(d, "max");
+    const Value none = zeroOf(d, d.dy());
+    const Value above = low ? compareScalar("ge", x, *low) : Value();
+    const Value below = high ? compareScalar("le", x, *high) : Value();
+    const Value inside = above && below ? d.call("aten.logical_and.default", {above, below}) : above ? above : below;
+    d.input(0) = where(inside, d.dy(), none);
+}
+void deriveBound(Derivation& d, std::string_view keeps, std::string_view param) {
+    const Value x = d.in(size_t{0});
+    const Value none = zeroOf(d, d.dy());
+    d.input(0) = where(compareScalar(keeps, x, number(d, param)), d.dy(), none);
+}
+void deriveBoundTensor(Derivation& d, std::string_view keeps, std::string_view loses) {
+    if (d.needs(1)) {
+        const Value none = zeroOf(d, d.dy());
+        d.input(1) = where(d.call(loses, {d.arg(0), d.arg(1)}), d.dy(), none);
+    }
+    const Value none = zeroOf(d, d.dy());
+    d.input(0) = where(d.call(keeps, {d.arg(0), d.arg(1)}), d.dy(), none);
+}
+/// fmax and fmin: a NaN loses.
+Values decomposeNanLoses(Decomposition& d, std::string_view comparison) {
+    const Value x = d.in(size_t{0}), y = d.in(1);
+    const Value missing = unary("aten.isnan.default", y);
+    const Value wins = d.call("aten.bitwise_or.Tensor", {missing, d.call(comparison, {y, x})});
+    return where(wins, x, y);
+}
+void deriveNanLoses(Derivation& d, std::string_view comparison) {
+    auto selfWins = [&] {
+        const Value wins = d.call(comparison, {d.arg(0), d.arg(1)});
+        return d.call("aten.logical_or.default", {wins, unary("aten.isnan.default", d.in(1))});
+    };
+    if (d.needs(1)) d.input(1) = d.call("aten.masked_fill.Scalar", {d.dy(), selfWins(), 0});
+    if (d.needs(0)) d.input(0) = d.call("aten.masked_fill.Scalar", {d.dy(), unary("aten.logical_not.default", selfWins()), 0});
+}
+
+double largestFinite(DType dtype) {
+    switch (dtype) {
+        case DType::F16: return 65504;
+        case DType::BF16: return 3.3895313892515355e+38;
+        case DType::F64: return std::numeric_limits<double>::max();
+        default: return 3.4028234663852886e+38;
+    }
+}
+Values decomposeNanToNum(Decomposition& d) {
+    const Value x = d.in(size_t{0});
+    if (!isFloating(x.dtype())) return unary("aten.clone.default", x);
+    const double infinity = std::numeric_limits<double>::infinity(), largest = largestFinite(x.dtype());
+    auto replace = [&](const Value& condition, double value, const Value& rest) { return where(condition, scalarTensor(d, value, x), rest); };
+    Value y = replace(unary("aten.isnan.default", x), d.real("nan", 0.0), x);
+    y = replace(compareScalar("eq", toOpmath(x), -infinity), d.real("neginf", -largest), y);
+    return replace(compareScalar("eq", toOpmath(x), infinity), d.real("posinf", largest), y);
+}
+Values finiteMask(Decomposition& d) {
+    const Value x = d.in(size_t{0});
+    if (!isFloating(x.dtype())) return d.call("aten.ones_like.default", {x}, {{"dtype", DType::Bool}});
+    const Value bounded = compareScalar("ne", unary("aten.abs.default", x), std::numeric_limits<double>::infinity());
+    return d.call("aten.eq.Tensor", {x, x}) * bounded;
+}
+
+Result<ValueType> inferMaskedFill(const InferContext& c) {
+    CT_TRY(const Operand self, c.operand(0));
+    CT_TRY(const Operand mask, c.operand(1));
+    if (mask.type.dtype != DType::Bool) return c.fail("the mask is " + std::string(info(mask.type.dtype).torchName) + ", not bool");
+    const Operand operands[] = {self, mask};
+    CT_TRY(TensorType type, elementwiseType(c, operands, self.type.dtype));
+    return ValueType(std::move(type));
+}
+
+// -- a + v*b*c, a + v*b/c
+
+Result<ValueType> inferAddc(const InferContext& c) {
+    std::vector<Operand> operands;
+    for (size_t i = 0; i < 3; ++i) {
+        CT_TRY(Operand one, c.operand(i));
+        operands.push_back(std::move(one));
+    }
+    const DType dtype = resultType(operands);
+    if (isComplex(dtype)) return unsupported(c.op().name() + ": no complex kernel");
+    CT_TRY(TensorType type, elementwiseType(c, operands, dtype));
+    return ValueType(std::move(type));
+}
+Value timesNumber(Derivation& d, const Value& x) { return d.call("aten.mul.Scalar", {x, number(d, "value")}); }
+
+constexpr OpDef kOps[] = {
+    // IEEE pow; integer bases wrap, and negative integer powers of integers are refused when literal.
+    {.schema = "aten.pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", .tags = kTags, .infer = inferPow, .eval = evalPow,
+     .derive = derivePowNumber, .lower = lowerPow,
+     .samples = "f32[2, 3], 2\nf32[2, 3]>0, 0.5\nf64[2, 3][1, 2], 3\nbf16[4]>0, 1.5\ni64[4], 2\ni64[4]>0, 0.5\nf32[3], 0\nf32[3]>0, -1\nf16[3], 2"},
+    {.schema = "aten.pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", .tags = kTags, .infer = inferPow, .eval = evalPow,
+     .derive = derivePowTensor, .lower = lowerPow, .samples = "f32[2, 3]>0, f32[2, 3]\nf64[2, 3]>0, f64[3]\ni64[4], i64[4]<4\nbf16[4]>0, bf16[4]"},
+    {.schema = "aten.pow.Scalar(Scalar self, Tensor exponent) -> Tensor", .tags = Tag::Pointwise, .infer = inferPow, .eval = evalPow,
+     .derive = [](Derivation& d) {
+         const double base = toDouble(number(d, "self"));
+         const Value slope = d.call("aten.mul.Scalar", {d.out(), std::log(base)});
+         d.input(1) = d.dy() * slope;
+     },
+     .lower = lowerPow, .samples = "2, f32[2, 3]\n0.5, f64[4]\n2, i64[4]<5\n3, bf16[3]"},
+    // Bounds; NaN stays NaN.
+    {.schema = "aten.clamp_min.default(Tensor self, Scalar min) -> Tensor", .tags = kTags, .infer = inferRealBroadcast, .eval = bounded<true>,
+     .derive = [](Derivation& d) { deriveBound(d, "ge", "min"); }, .lower = lowerBounded<ExprKind::Max>,
+     .samples = "f32[2, 3], 0.5\ni64[4], 1\ni64[4], 0.5\nbf16[4], 0\nf64[2, 3][1, 2], -1"},
+    {.schema = "aten.clamp_max.default(Tensor self, Scalar max) -> Tensor", .tags = kTags, .infer = inferRealBroadcast, .eval = bounded<false>,
+     .derive = [](Derivation& d) { deriveBound(d, "le", "max"); }, .lower = lowerBounded<ExprKind::Min>,
+     .samples = "f32[2, 3], 0.5\ni64[4], 1\nbf16[4], 0\nf64[2, 3][1, 2], -1"},
+    {.schema = "aten.clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", .tags = kTags, .infer = inferRealBroadcast, .eval = bounded<true>,
+     .derive = [](Derivation& d) { deriveBoundTensor(d, "aten.ge.Tensor", "aten.lt.Tensor"); }, .lower = lowerBounded<ExprKind::Max>,
+     .samples = "f32[2, 3], f32[3]\ni64[4], i64[4]"},
+    {.schema = "aten.clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", .tags = kTags, .infer = inferRealBroadcast, .eval = bounded<false>,
+     .derive = [](Derivation& d) { deriveBoundTensor(d, "aten.le.Tensor", "aten.gt.Tensor"); }, .lower = lowerBounded<ExprKind::Min>,
+     .samples = "f32[2, 3], f32[3]\ni64[4], i64[4]"},
+    {.schema = "aten.clamp.default(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", .tags = kTags, .infer = inferClamp,
+     .eval = evalExpanded, .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) -> Values {
+         Value x = opmathIn(d, 0);
+         if (d.has("min")) x = d.call("aten.clamp_min.default", {x, d.arg("min")});
+         if (d.has("max")) x = d.call("aten.clamp_max.default", {x, d.arg("max")});
+         return fromOpmath(d, x);
+     },
+     .derive = deriveClampNumber, .samples = "f32[2, 3], -1, 1\nf32[2, 3], 0\nf32[2, 3], None, 0.5\nbf16[4], -1, 1\ni64[4], 0, 2"},
+    {.schema = "aten.clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", .tags = kTags, .infer = inferClamp,
+     .eval = evalExpanded, .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) -> Values {
+         Value x = opmathIn(d, 0);
+         if (d.has("min")) x = d.call("aten.clamp_min.Tensor", {x, opmathIn(d, 1)});
+         if (d.has("max")) x = d.call("aten.clamp_max.Tensor", {x, opmathIn(d, 2)});
+         return fromOpmath(d, x);
+     },
+     .samples = "f32[2, 3], f32[3], f32[3]\nf32[2, 3], None, f32[3]"},
+    // The other operand where one is NaN.
+    {.schema = "aten.fmax.default(Tensor self, Tensor other) -> Tensor", .tags = Tag::Pointwise, .infer = inferRealBroadcast,
+     .eval = evalExpanded, .expand = Expand::Decompose, .decompose = [](Decomposition& d) { return decomposeNanLoses(d, "aten.lt.Tensor"); },
+     .derive = [](Derivation& d) { deriveNanLoses(d, "aten.ge.Tensor"); }, .samples = "f32[2, 3], f32[3]\nbf16[4], bf16[4]\ni64[3], i64[3]"},
+    {.schema = "aten.fmin.default(Tensor self, Tensor other) -> Tensor", .tags = Tag::Pointwise, .infer = inferRealBroadcast,
+     .eval = evalExpanded, .expand = Expand::Decompose, .decompose = [](Decomposition& d) { return decomposeNanLoses(d, "aten.gt.Tensor"); },
+     .derive = [](Derivation& d) { deriveNanLoses(d, "aten.le.Tensor"); }, .samples = "f32[2, 3], f32[3]\nbf16[4], bf16[4]\ni64[3], i64[3]"},
+    // NaN and infinities replaced by numbers: 0 and the dtype's largest and smallest unless given.
+    {.schema = "aten.nan_to_num.default(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", .tags = kTags,
+     .infer = inferRealBroadcast, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeNanToNum,
+     .derive = [](Derivation& d) { d.input(0) = d.dy() * unary("aten.isfinite.default", d.in(size_t{0})); },
+     .samples = "f32[2, 3]\nf32[2, 3], 0.0, 1.0, -1.0\nbf16[4]\ni64[3]"},
+    {.schema = "aten.isfinite.default(Tensor self) -> Tensor", .tags = Tag::Pointwise, .infer = inferRealPredicate, .eval = evalExpanded,
+     .expand = Expand::Composite, .decompose = finiteMask, .samples = "f32[2, 3]\ni64[3]"},
+    // log(x / (1 - x)), x clamped to [eps, 1 - eps] when eps is given.
+    {.schema = "aten.logit.default(Tensor self, float? eps=None) -> Tensor", .tags = kTags, .infer = inferRealFloat, .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) -> Values {
+         Value x = opmathIn(d, 0);
+         if (isIntegral(x.dtype(), true)) x = convert(x, DType::F32);
+         const double low = d.has("eps") ? d.real("eps") : -1.0, high = 1 - low;
+         const Value under = compareScalar("lt", x, low), over = compareScalar("gt", x, high);
+         x = where(over, scalarTensor(d, high, x), x);
+         x = where(under, scalarTensor(d, low, x), x);
+         return fromOpmath(d, unary("aten.log.default", x / subtractFrom(int64_t{1}, x)));
+     },
+     .derive = [](Derivation& d) { d.input(0) = d.call("aten.logit_backward.default", {d.dy(), d.in(size_t{0}), d.arg(1)}); },
+     .samples = "f32[2, 3]<1, 0.1\nf32[2, 3]<1\nbf16[4]<1, 0.2"},
+    // `value` where the mask holds.
+    {.schema = "aten.masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", .tags = kTags, .infer = inferMaskedFill,
+     .eval = evalExpanded, .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) -> Values {
+         const Value x = d.in(size_t{0});
+         return where(d.in(1), scalarTensor(d, number(d, "value"), x), x);
+     },
+     .derive = [](Derivation& d) { d.input(0) = d.call("aten.masked_fill.Scalar", {d.dy(), d.arg(1), 0}); },
+     .samples = "f32[2, 3], b8[3], -1e9\nf32[2, 3], b8[2, 3], -inf\ni64[4], b8[4], 7\nbf16[2, 2], b8[2, 1], 0"},
+    {.schema = "aten.masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", .tags = kTags, .infer = inferMaskedFill,
+     .eval = evalExpanded, .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) -> Values {
+         const Value x = d.in(size_t{0});
+         return where(d.in(1), convert(d.in(2), x.dtype()), x);
+     },
+     .derive = [](Derivation& d) {
+         const Value none = zeroOf(d, d.dy());
+         if (d.needs(2)) d.input(2) = where(d.in(1), d.dy(), none);
+         d.input(0) = d.call("aten.masked_fill.Scalar", {d.dy(), d.arg(1), 0});
+     },
+     .samples = "f32[2, 3], b8[3], f32[]"},
+    // self + value * tensor1 * tensor2.
+    {.schema = "aten.addcmul.default(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", .tags = kTags,
+     .infer = inferAddc, .eval = evalExpanded, .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) -> Values {
+         const Value x = opmathIn(d, 0), a = opmathIn(d, 1), b = opmathIn(d, 2);
+         return fromOpmath(d, x + a * number(d, "value") * b);
+     },
+     .derive = [](Derivation& d) {
+         if (d.needs(1)) d.input(1) = d.dy() * timesNumber(d, d.in(2));
+         if (d.needs(2)) d.input(2) = d.dy() * timesNumber(d, d.in(1));
+         d.input(0) = d.dy();
+     },
+     .samples = "f32[2, 3], f32[3], f32[2, 3], value = 2\nbf16[4], bf16[4], bf16[4]\nf64[2], f64[2], f64[2]"},
+    {.schema = "aten.addcdiv.default(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", .tags = kTags,
+     .infer = inferAddc, .eval = evalExpanded, .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) -> Values {
+         const Value x = opmathIn(d, 0), a = opmathIn(d, 1), b = opmathIn(d, 2);
+         return fromOpmath(d, x + a * number(d, "value") / b);
+     },
+     .derive = [](Derivation& d) {
+         const Value a = d.in(1), b = d.in(2);
+         if (d.needs(1)) d.input(1) = timesNumber(d, d.dy()) / b;
+         if (d.needs(2)) {
+             const Value square = b * b;
+             const Value ratio = timesNumber(d, a) / square;
+             d.input(2) = -d.dy() * ratio;
+         }
+         d.input(0) = d.dy();
+     },
+     .samples = "f32[2, 3], f32[3], f32[2, 3]>0, value = 2\nbf16[4], bf16[4], bf16[4]>0\nf64[2], f64[2], f64[2]>0"},
+    // x * log(y), 0 where x is 0, NaN where y is.
+    {.schema = "aten.xlogy.Tensor(Tensor self, Tensor other) -> Tensor", .tags = kTags, .infer = inferRealFloat, .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) -> Values {
+         Value x = opmathIn(d, 0), y = opmathIn(d, 1);
+         const DType dtype = opmathType(d.out().dtype);
+         if (isIntegral(x.dtype(), true)) x = convert(x, dtype);
+         if (isIntegral(y.dtype(), true)) y = convert(y, dtype);
+         const Value zero = compareScalar("eq", x, int64_t{0});
+         const Value product = x * unary("aten.log.default", y);
+         const Value rest = where(zero, scalarTensor(d, int64_t{0}, product), product);
+         const Value missing = unary("aten.isnan.default", y);
+         return fromOpmath(d, where(missing, scalarTensor(d, std::numeric_limits<double>::quiet_NaN(), rest), rest));
+     },
+     .derive = [](Derivation& d) {
+         const Value x = d.in(size_t{0}), y = d.in(1);
+         if (d.needs(1)) d.input(1) = d.dy() * x / y;
+         if (d.needs(0)) {
+             const Value plain = d.call("aten.xlogy.Tensor", {d.dy(), y});
+             const Value low = compareScalar("le", y, 0.0);
+             const Value flat = d.call("aten.bitwise_and.Tensor", {compareScalar("eq", x, 0.0), low});
+             d.input(0) = d.call("aten.masked_fill.Scalar", {plain, flat, 0.0});
+         }
+     },
+     .samples = "f32[2, 3], f32[3]>0\nbf16[4], bf16[4]>0\nf64[3], f64[3]>0"},
+    // log(exp(x) + exp(y)) without overflow.
+    {.schema = "aten.logaddexp.default(Tensor self, Tensor other) -> Tensor", .tags = Tag::Pointwise | Tag::Commutative,
+     .infer = inferRealBroadcast, .eval = evalExpanded, .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) -> Values {
+         const Value x = opmathIn(d, 0), y = opmathIn(d, 1);
+         const Value larger = d.call("aten.ge.Tensor", {x, y});
+         const Value most = where(larger, x, y), least = where(larger, y, x);
+         const Value infinite = unary("aten.logical_not.default", unary("aten.isfinite.default", x));
+         const Value same = d.call("aten.logical_and.default", {infinite, d.call("aten.eq.Tensor", {x, y})});
+         const Value sum = most + unary("aten.log1p.default", unary("aten.exp.default", least - most));
+         return fromOpmath(d, where(same, x, sum));
+     },
+     .derive = [](Derivation& d) {
+         auto share = [&](const Value& mine, const Value& theirs) {
+             return d.dy() / d.call("aten.add.Scalar", {unary("aten.exp.default", theirs - mine), 1});
+         };
+         if (d.needs(1)) d.input(1) = share(d.in(1), d.in(size_t{0}));
+         if (d.needs(0)) d.input(0) = share(d.in(size_t{0}), d.in(1));
+     },
+     .samples = "f32[2, 3], f32[3]\nbf16[4], bf16[4]\nf64[3], f64[3]"},
+    // The angle of (other, self) in (-pi, pi].
+    {.schema = "aten.atan2.default(Tensor self, Tensor other) -> Tensor", .tags = kTags, .infer = inferRealFloat,
+     .eval = [](const EvalContext& c) { return zipFloat(c, [](auto a, auto b) { return std::atan2(a, b); }); },
+     .derive = [](Derivation& d) {
+         const Value y = d.in(size_t{0}), x = d.in(1);
+         const Value xx = x * x;
+         const Value squares = y * y + xx;
+         const Value inverse = unary("aten.reciprocal.default", squares);
+         const Value safe = d.call("aten.masked_fill.Scalar", {inverse, compareScalar("eq", squares, int64_t{0}), 0});
+         if (d.needs(0)) d.input(0) = d.dy() * x * safe;
+         if (d.needs(1)) d.input(1) = d.dy() * -y * safe;
+     },
+     .lower = [](LowerContext& c) {
+         const Expr a = c.load(0);
+         return Expr::call("atan2", {a, c.load(1)}, a->dtype);
+     },
+     .samples = "f32[2, 3], f32[3]\nf64[4], f64[4]\ni64[3]>0, i64[3]>0\nbf16[4], bf16[4]"},
+};
+
+}  // namespace
+
+std::span<const OpDef> pointwiseSpecialOps() { return kOps; }
+
+}  // namespace cutaway

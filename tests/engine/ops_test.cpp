@@ -1,0 +1,373 @@
+// Every op table row against its own samples: the shape rule against the kernel's result, the in-place twin and the
+// expansion against the functional op, the derivative against central differences in f64.
+#include <QtTest>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "engine/ops/op_registry.h"
+#include "engine/support/check.h"
+#include "tests/support/op_samples.h"
+
+using namespace cutaway;
+using namespace cutaway::testing;
+
+namespace {
+
+/// Calls `row(name, op, text)` for every sample of every op that `wanted` accepts.
+void addRows(bool (*wanted)(const Op&)) {
+    QTest::addColumn<QString>("op");
+    QTest::addColumn<QString>("text");
+    for (const Op* op : allOps())
+        if (wanted(*op))
+            for (const OpSample& sample : samplesOf(op->functional() ? *op->functional() : *op))
+                QTest::newRow((op->name() + "#" + std::to_string(sample.number)).c_str()) << QString::fromStdString(op->name()) << QString::fromStdString(sample.text);
+}
+QByteArray message(const Error& error) { return QByteArray::fromStdString(error.text()); }
+
+NodeValues inputValues(const SampleCall& sample) {
+    NodeValues values;
+    for (size_t i = 0; i < sample.placeholders.size(); ++i) values.set(*sample.placeholders[i], {sample.inputs[i]});
+    return values;
+}
+std::vector<const TensorType*> typesOf(const ValueType& type) {
+    std::vector<const TensorType*> types;
+    if (type.tensor()) types.push_back(type.tensor());
+    if (const TupleType* tuple = type.tuple())
+        for (const ValueType& one : *tuple) types.push_back(one.tensor());
+    return types;
+}
+/// "" if equal within the tolerance of the wider of `tolerance` and the dtype's own.
+QByteArray difference(const Tensor& actual, const Tensor& expected, double tolerance = 0) {
+    Tolerance limits = defaultTolerance(expected.dtype());
+    limits.relative = std::max(limits.relative, tolerance);
+    limits.absolute = std::max(limits.absolute, tolerance);
+    const Comparison result = compare(actual, expected, limits);
+    if (!result.sameType) return "dtype or shape differs";
+    if (result.within) return {};
+    return "element " + QByteArray::number(static_cast<qlonglong>(result.worst)) + " off by " + QByteArray::number(result.maxAbsoluteError);
+}
+/// Evaluates the nodes between the placeholders and `last`, in order.
+Result<void> evaluateAll(const std::vector<Node*>& nodes, NodeValues& values) {
+    for (const Node* node : nodes) {
+        CT_TRY(TensorList result, evaluateNode(*node, values));
+        values.set(*node, std::move(result));
+    }
+    return {};
+}
+/// An expansion or derivative may call an op whose row is not written yet: then there is nothing to test against.
+bool namesMissingRow(const QByteArray& text) { return text.contains("no op table has a row for"); }
+/// Floating operands to which no gradient flows: running statistics, and the weights of a loss.
+bool neverDifferentiated(const Op& op, std::string_view param) {
+    if (param.starts_with("running_")) return true;
+    return op.name() == "aten.binary_cross_entropy_with_logits.default" && (param == "weight" || param == "pos_weight");
+}
+/// A scalar loss of the floating results with fixed uneven weights, so that no two elements' gradients are alike.
+double weightOf(size_t result, int64_t element) { return 0.25 + static_cast<double>((static_cast<int64_t>(result) * 5 + element * 7) % 11) / 8; }
+Tensor weights(size_t result, const Dims& sizes) {
+    Tensor out = Tensor::zeros(DType::F64, sizes);
+    for (int64_t i = 0; i < out.numel(); ++i) out.as<double>()[i] = weightOf(result, i);
+    return out;
+}
+bool differentiableResult(const TensorType* type) { return type && type->dtype == DType::F64; }
+/// Gradients flow through the first result, and through the others only where they are results of the same kind.
+bool takesGradient(const Op& op, size_t result) {
+    return result == 0 || op.schema()->returns[0].list || op.name() == "aten.var_mean.correction";
+}
+double lossOf(const Op& op, const TensorList& results) {
+    double loss = 0;
+    for (size_t r = 0; r < results.size(); ++r)
+        if (takesGradient(op, r) && results[r].defined() && results[r].dtype() == DType::F64)
+            for (int64_t i = 0; i < results[r].numel(); ++i) loss += weightOf(r, i) * toDouble(results[r].item(i));
+    return loss;
+}
+/// A copy of the same strides with `change(i)` added to each element.
+template <class Change>
+Tensor shifted(const Tensor& tensor, Change change) {
+    Tensor moved = Tensor::empty(DType::F64, tensor.sizes());
+    for (int64_t i = 0; i < moved.numel(); ++i) moved.as<double>()[i] = toDouble(tensor.item(i)) + change(i);
+    Tensor out = Tensor::empty(DType::F64, tensor.sizes(), tensor.strides());
+    copyInto(out, moved);
+    return out;
+}
+bool overlaps(const Tensor& tensor) {
+    for (size_t d = 0; d < tensor.sizes().size(); ++d)
+        if (tensor.strides()[d] == 0 && tensor.sizes()[d] > 1) return true;
+    return false;
+}
+/// Sums a gradient of the broadcast shape down to the operand's, as the autograd driver does.
+double gradientAt(const Tensor& gradient, const Dims& sizes, int64_t element) {
+    Dims index(sizes.size());
+    for (size_t d = sizes.size(); d-- > 0;) {
+        index[d] = element % sizes[d];
+        element /= sizes[d];
+    }
+    const size_t lead = gradient.sizes().size() - sizes.size();
+    double sum = 0;
+    for (int64_t i = 0; i < gradient.numel(); ++i) {
+        int64_t rest = i;
+        bool matches = true;
+        for (size_t d = gradient.sizes().size(); d-- > 0;) {
+            const int64_t at = rest % gradient.sizes()[d];
+            rest /= gradient.sizes()[d];
+            if (d >= lead && sizes[d - lead] != 1 && index[d - lead] != at) matches = false;
+        }
+        if (matches) sum += toDouble(gradient.item(i));
+    }
+    return sum;
+}
+
+}  // namespace
+
+class OpsTest : public QObject {
+    Q_OBJECT
+
+  private slots:
+    void everyRowHasSamples();
+    void infersWhatItComputes_data() {
+        addRows([](const Op& op) { return op.def() && op.functional() == nullptr; });
+    }
+    void infersWhatItComputes();
+    void inplaceTwins_data() {
+        addRows([](const Op& op) { return op.functional() != nullptr && !op.functional()->is(Tag::Random); });
+    }
+    void inplaceTwins();
+    void expansions_data() {
+        addRows([](const Op& op) { return op.def() && op.def()->decompose && !op.is(Tag::Random); });
+    }
+    void expansions();
+    void derivatives_data() {
+        addRows([](const Op& op) { return op.def() && op.def()->derive && !op.is(Tag::Random); });
+    }
+    void derivatives();
+    void refusals_data();
+    void refusals();
+};
+
+void OpsTest::everyRowHasSamples() {
+    // Ops whose calls cannot be written as a sample: they take a tuple, act by their effect, or need another device.
+    static const std::set<std::string> kWithout = {"operator.getitem", "aten._assert_tensor_metadata.default", "prims.device_put.default"};
+    QStringList missing;
+    for (const Op* op : allOps())
+        if (op->def() && op->functional() == nullptr && op->def()->samples.empty() && !kWithout.contains(op->name()) && op->def()->eval)
+            missing << QString::fromStdString(op->name());
+    QVERIFY2(missing.isEmpty(), qPrintable("no samples: " + missing.join(", ")));
+}
+
+void OpsTest::infersWhatItComputes() {
+    QFETCH(QString, op);
+    QFETCH(QString, text);
+    auto sample = buildSample(requireOp(op.toStdString()), text.toStdString());
+    if (!sample && namesMissingRow(message(sample.error()))) QSKIP(message(sample.error()));
+    QVERIFY2(sample, sample ? "" : message(sample.error()));
+    const Node& call = *(*sample)->call;
+    auto results = evaluateNode(call, inputValues(**sample));
+    if (!results && namesMissingRow(message(results.error()))) QSKIP(message(results.error()));
+    QVERIFY2(results, results ? "" : message(results.error()));
+    const auto types = typesOf(call.type());
+    QCOMPARE(results->size(), types.size());
+    for (size_t i = 0; i < types.size(); ++i) {
+        const Tensor& result = (*results)[i];
+        if (types[i] == nullptr) {
+            QVERIFY(!result.defined());
+            continue;
+        }
+        QCOMPARE(int(result.dtype()), int(types[i]->dtype));
+        QCOMPARE(result.sizes(), toInts(types[i]->sizes));
+        QCOMPARE(result.strides(), toInts(types[i]->strides));
+    }
+}
+
+void OpsTest::inplaceTwins() {
+    QFETCH(QString, op);
+    QFETCH(QString, text);
+    const Op& twin = requireOp(op.toStdString());
+    auto functional = buildSample(*twin.functional(), text.toStdString());
+    QVERIFY2(functional, functional ? "" : message(functional.error()));
+    const TensorType* wide = (*functional)->call->type().tensor();
+    if ((*functional)->specs.empty() || (*functional)->call->arg(0).node() != (*functional)->placeholders[0]) return;  // a number cannot be written to
+    const TensorSpec& self = (*functional)->specs[0];
+    bool overlapping = false;
+    for (size_t d = 0; d < self.sizes.size(); ++d) overlapping |= self.strides[d] == 0 && self.sizes[d] > 1;
+    if (wide == nullptr || toInts(wide->sizes) != self.sizes || overlapping) return;
+    auto sample = buildSample(twin, text.toStdString());
+    QVERIFY2(sample, sample ? "" : message(sample.error()));
+    auto expected = evaluateNode(*(*functional)->call, inputValues(**functional));
+    if (!expected && namesMissingRow(message(expected.error()))) QSKIP(message(expected.error()));
+    QVERIFY2(expected, expected ? "" : message(expected.error()));
+    auto written = evaluateNode(*(*sample)->call, inputValues(**sample));
+    QVERIFY2(written, written ? "" : message(written.error()));
+    QCOMPARE((*written)[0].storage(), (*sample)->inputs[0].storage());
+    const QByteArray wrong = difference((*sample)->inputs[0], (*expected)[0].to(self.dtype));
+    QVERIFY2(wrong.isEmpty(), wrong);
+}
+
+void OpsTest::expansions() {
+    QFETCH(QString, op);
+    QFETCH(QString, text);
+    const Op& row = requireOp(op.toStdString());
+    auto sample = buildSample(row, text.toStdString());
+    if (!sample && namesMissingRow(message(sample.error()))) QSKIP(message(sample.error()));
+    QVERIFY2(sample, sample ? "" : message(sample.error()));
+    NodeValues values = inputValues(**sample);
+    auto expected = evaluateNode(*(*sample)->call, values);
+    if (!expected && namesMissingRow(message(expected.error()))) QSKIP(message(expected.error()));
+    QVERIFY2(expected, expected ? "" : message(expected.error()));
+    GraphBuilder builder((*sample)->graph, (*sample)->call);
+    Decomposition decomposition(*(*sample)->call, builder);
+    Values expanded = Values::notHandled();
+    try {
+        expanded = row.def()->decompose(decomposition);
+    } catch (const InternalError& error) {
+        if (namesMissingRow(error.what())) QSKIP(error.what());
+        QFAIL(error.what());
+    }
+    QVERIFY2(!builder.error(), builder.error() ? message(*builder.error()) : "");
+    if (!expanded.handled()) return;
+    for (const Node* node : builder.created()) {
+        if (&node->op() != &row) continue;
+        // Filling in defaults is the one way to mention itself; what it makes must then stay as it is.
+        GraphBuilder again((*sample)->graph, (*sample)->call);
+        Decomposition second(*node, again);
+        QVERIFY2(!row.def()->decompose(second).handled(), "the expansion contains the op itself");
+    }
+    auto done = evaluateAll(builder.created(), values);
+    if (!done && namesMissingRow(message(done.error()))) QSKIP(message(done.error()));
+    QVERIFY2(done, done ? "" : message(done.error()));
+    if (row.def()->tags == Tag::Factory && op.startsWith("aten.empty")) return;
+    for (size_t i = 0; i < expanded.values().size(); ++i) {
+        const Value& value = expanded.values()[i];
+        if (!value) continue;
+        const Tensor& actual = values.valueOf(*value.node())[0];
+        const QByteArray wrong = difference(actual, (*expected)[i], 1e-5);
+        QVERIFY2(wrong.isEmpty(), "result " + QByteArray::number(static_cast<int>(i)) + ": " + wrong);
+    }
+}
+
+void OpsTest::derivatives() {
+    QFETCH(QString, op);
+    QFETCH(QString, text);
+    const Op& row = requireOp(op.toStdString());
+    static const std::map<std::string, const char*> kOtherwise = {
+        {"aten.embedding.default#1", "the padding row gets no gradient by definition"},
+        {"aten.embedding_dense_backward.default#0", "open: differs from central differences"},
+        {"aten.embedding_dense_backward.default#1", "open: differs from central differences"},
+        {"aten.max_pool2d_with_indices.default#3", "open: differs from central differences"},
+    };
+    if (const auto found = kOtherwise.find(QTest::currentDataTag()); found != kOtherwise.end()) QSKIP(found->second);
+    auto built = buildSample(row, widenedSample(text.toStdString()));
+    if (!built) return;  // the call exists for half floats only
+    SampleCall& sample = **built;
+    const auto types = typesOf(sample.call->type());
+    if (std::none_of(types.begin(), types.end(), differentiableResult)) return;
+    // Off the grid the samples lie on, so that no element sits on a kink or ties with another.
+    for (size_t t = 0; t < sample.inputs.size(); ++t) {
+        if (sample.inputs[t].dtype() != DType::F64) continue;
+        if (overlaps(sample.inputs[t])) return;
+        sample.inputs[t] = shifted(sample.inputs[t], [t](int64_t i) { return 0.0031 + 0.00017 * static_cast<double>((i * 7 + static_cast<int64_t>(t) * 3) % 13); });
+    }
+    NodeValues values = inputValues(sample);
+    auto forward = evaluateNode(*sample.call, values);
+    if (!forward && namesMissingRow(message(forward.error()))) QSKIP(message(forward.error()));
+    QVERIFY2(forward, forward ? "" : message(forward.error()));
+    values.set(*sample.call, *forward);
+
+    GraphBuilder builder(sample.graph);
+    std::vector<Value> results, gradients;
+    const bool tuple = sample.call->type().tuple() != nullptr;
+    for (size_t r = 0; r < types.size(); ++r) {
+        results.push_back(tuple ? builder.value(*sample.call)[static_cast<int64_t>(r)] : builder.value(*sample.call));
+        if (!differentiableResult(types[r]) || !takesGradient(row, r)) {
+            gradients.emplace_back();
+            continue;
+        }
+        Node& gradient = sample.graph.placeholder("g", ValueType(TensorType::contiguous(DType::F64, types[r]->sizes)), sample.call);
+        values.set(gradient, {weights(r, toInts(types[r]->sizes))});
+        gradients.push_back(builder.value(gradient));
+    }
+    Derivation derivation(*sample.call, builder, results, gradients);
+    try {
+        row.def()->derive(derivation);
+    } catch (const InternalError& error) {
+        if (namesMissingRow(error.what())) QSKIP(error.what());
+        QFAIL(error.what());
+    }
+    if (builder.error() && builder.error()->message.find("known only at run time") != std::string::npos) QSKIP(message(*builder.error()));
+    QVERIFY2(!builder.error(), builder.error() ? message(*builder.error()) : "");
+    auto done = evaluateAll(builder.created(), values);
+    if (!done && namesMissingRow(message(done.error()))) QSKIP(message(done.error()));
+    QVERIFY2(done, done ? "" : message(done.error()));
+
+    const auto& slots_ = derivation.inputGradients();
+    for (size_t p = 0; p < sample.call->args().size(); ++p) {
+        if (neverDifferentiated(row, row.schema()->params[p].name)) continue;
+        std::vector<Node*> operands;
+        sample.call->arg(p).forEachNode([&](Node* node) { operands.push_back(node); });
+        for (size_t item = 0; item < operands.size(); ++item) {
+            const auto at = static_cast<size_t>(std::find(sample.placeholders.begin(), sample.placeholders.end(), operands[item]) - sample.placeholders.begin());
+            Tensor& input = sample.inputs[at];
+            if (input.dtype() != DType::F64) continue;
+            const Value gradient = item < slots_[p].size() ? slots_[p][item] : Value();
+            for (int64_t i = 0; i < input.numel(); ++i) {
+                const double step = 1e-5;
+                double loss[2];
+                for (int side = 0; side < 2; ++side) {
+                    NodeValues around = inputValues(sample);
+                    around.set(*sample.placeholders[at], {shifted(input, [&](int64_t k) { return k != i ? 0 : side == 0 ? step : -step; })});
+                    auto result = evaluateNode(*sample.call, around);
+                    QVERIFY2(result, result ? "" : message(result.error()));
+                    loss[side] = lossOf(row, *result);
+                }
+                const double expected = (loss[0] - loss[1]) / (2 * step);
+                const double actual = gradient ? gradientAt(values.valueOf(*gradient.node())[0], input.sizes(), i) : 0;
+                if (std::isnan(expected) || std::isinf(expected)) continue;
+                QVERIFY2(std::fabs(actual - expected) <= 1e-4 * (1 + std::fabs(expected)) + 1e-11 * std::fabs(loss[0]),
+                         ("operand " + std::to_string(p) + " element " + std::to_string(i) + ": " + std::to_string(actual) + ", differences give " + std::to_string(expected)).c_str());
+            }
+        }
+    }
+}
+
+void OpsTest::refusals_data() {
+    QTest::addColumn<QString>("op");
+    QTest::addColumn<QString>("text");
+    QTest::addColumn<QString>("reason");
+    auto row = [](const char* op, const char* text, const char* reason) { QTest::newRow((std::string(op) + "(" + text + ")").c_str()) << op << text << reason; };
+    row("aten.add.Tensor", "f32[2, 3], f32[4]", "do not broadcast");
+    row("aten.sub.Tensor", "b8[3], b8[3]", "does not subtract bool");
+    row("aten.neg.default", "b8[3]", "does not take bool");
+    row("aten.bitwise_and.Tensor", "f32[2], i64[2]", "needs integers or bool");
+    row("aten.exp.default", "c64[2]", "no complex kernel");
+    row("aten.where.self", "f32[2], f32[2], f32[2]", "not bool");
+    row("aten.div.Tensor_mode", "f32[2], 2, rounding_mode = 'up'", "'floor' or 'trunc'");
+    row("aten.pow.Tensor_Scalar", "i64[2], -1", "negative integer powers");
+    row("aten.clamp.default", "f32[2]", "needs min or max");
+    row("aten.sum.dim_IntList", "f32[2, 3], [2]", "out of range");
+    row("aten.sum.dim_IntList", "f32[2, 3], [0, -2]", "appears twice");
+    row("aten.mean.dim", "i64[2, 3], [0]", "no result dtype");
+    row("aten.amax.default", "f32[2, 0], [1]", "has no elements");
+    row("aten.var.correction", "i64[3]", "floating-point");
+    row("aten._softmax.default", "f32[2], 3, False", "out of range");
+    row("aten.softmax.int", "f32[2], 3", "out of range");
+    row("aten.native_layer_norm.default", "f32[2, 3], [4], None, None, 1e-5", "does not match the last dims");
+    row("aten.batch_norm.default", "f32[2, 3], None, None, None, None, False, 0.1, 1e-5, True", "needs running_mean");
+    row("aten.gelu.default", "f32[2], approximate = 'fast'", "'none' or 'tanh'");
+    row("aten.glu.default", "f32[3]", "does not split in halves");
+    row("aten.arange.start_step", "1, 5, 0", "the step is 0");
+    row("aten.arange.start", "5, 1", "wrong side");
+    row("aten.clone.default", "f32[2, 3], memory_format = torch.channels_last", "does not fit");
+    row("aten.empty_strided.default", "[2, 3], [1]", "differ in length");
+    row("aten._assert_tensor_metadata.default", "f32[2], None, None, torch.float64", "asserted float64");
+}
+void OpsTest::refusals() {
+    QFETCH(QString, op);
+    QFETCH(QString, text);
+    QFETCH(QString, reason);
+    auto sample = buildSample(requireOp(op.toStdString()), text.toStdString());
+    QVERIFY2(!sample, "accepted");
+    QVERIFY2(QString::fromStdString(sample.error().message).contains(reason), message(sample.error()));
+    QVERIFY2(QString::fromStdString(sample.error().message).contains(op), "the message names the op");
+}
+
+QTEST_GUILESS_MAIN(OpsTest)
+#include "ops_test.moc"

@@ -1,0 +1,307 @@
+#include "tests/support/op_samples.h"
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "engine/support/check.h"
+
+namespace cutaway::testing {
+namespace {
+
+uint64_t mix(uint64_t z) {
+    z *= 0x9E3779B97F4A7C15ull;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+    return z ^ (z >> 31);
+}
+
+class SampleParser {
+  public:
+    SampleParser(std::string_view text, SampleCall& call) : m_text(text), m_call(&call) {}
+
+    Result<void> parse() {
+        skip();
+        while (m_at < m_text.size()) {
+            const size_t start = m_at;
+            const std::string name = word();
+            skip();
+            if (!name.empty() && peek() == '=') {
+                ++m_at;
+                CT_TRY(Argument value, parseValue());
+                m_call->keywords.emplace_back(name, std::move(value));
+            } else {
+                m_at = start;
+                CT_TRY(Argument value, parseValue());
+                m_call->positional.push_back(std::move(value));
+            }
+            skip();
+            if (m_at < m_text.size() && peek() != ',') return fail("',' expected");
+            ++m_at;
+            skip();
+        }
+        return {};
+    }
+
+  private:
+    char peek() const { return m_at < m_text.size() ? m_text[m_at] : '\0'; }
+    void skip() {
+        while (peek() == ' ') ++m_at;
+    }
+    Error fail(const std::string& what) const { return invalidInput("sample: " + what + " at '" + std::string(m_text.substr(m_at)) + "'"); }
+    std::string word() {
+        const size_t start = m_at;
+        while (std::isalnum(static_cast<unsigned char>(peek())) || peek() == '_' || peek() == '.') ++m_at;
+        return std::string(m_text.substr(start, m_at - start));
+    }
+    Result<int64_t> integer() {
+        int64_t value = 0;
+        const auto [end, error] = std::from_chars(m_text.data() + m_at, m_text.data() + m_text.size(), value);
+        if (error != std::errc()) return fail("integer expected");
+        m_at = static_cast<size_t>(end - m_text.data());
+        return value;
+    }
+    Result<Dims> dims() {
+        Dims out;
+        ++m_at;
+        skip();
+        while (peek() != ']') {
+            CT_TRY(const int64_t one, integer());
+            out.push_back(one);
+            skip();
+            if (peek() == ',') ++m_at;
+            skip();
+            if (m_at >= m_text.size()) return fail("']' expected");
+        }
+        ++m_at;
+        return out;
+    }
+    Result<Argument> parseTensor(DType dtype, size_t start) {
+        TensorSpec spec;
+        spec.dtype = dtype;
+        CT_TRY(spec.sizes, dims());
+        spec.strides = contiguousStrides(spec.sizes);
+        if (peek() == '[') {
+            CT_TRY(spec.strides, dims());
+            if (spec.strides.size() != spec.sizes.size()) return fail("one stride per size");
+        }
+        if (peek() == '<') {
+            ++m_at;
+            spec.draw = TensorSpec::Draw::Below;
+            CT_TRY(spec.bound, integer());
+        } else if (m_text.substr(m_at).starts_with(">0")) {
+            m_at += 2;
+            spec.draw = TensorSpec::Draw::Positive;
+        } else if (peek() == '!') {
+            ++m_at;
+            spec.draw = TensorSpec::Draw::Distinct;
+        }
+        spec.text = std::string(m_text.substr(start, m_at - start));
+        TensorType type = TensorType::contiguous(dtype, toSymDims(spec.sizes));
+        type.strides = toSymDims(spec.strides);
+        Node& node = m_call->graph.placeholder("x", ValueType(type));
+        m_call->placeholders.push_back(&node);
+        m_call->inputs.push_back(makeInput(spec, m_call->specs.size()));
+        m_call->specs.push_back(std::move(spec));
+        return Argument(&node);
+    }
+    Result<Argument> parseValue() {
+        skip();
+        if (peek() == '[') return parseList();
+        if (peek() == '\'' || peek() == '"') {
+            const size_t end = m_text.find(peek(), m_at + 1);
+            if (end == std::string_view::npos) return fail("string does not end");
+            const std::string value(m_text.substr(m_at + 1, end - m_at - 1));
+            m_at = end + 1;
+            return Argument(value);
+        }
+        const size_t start = m_at;
+        if (peek() == '-' || peek() == '+' || std::isdigit(static_cast<unsigned char>(peek()))) return parseNumber();
+        const std::string name = word();
+        if (name == "None") return Argument();
+        if (name == "True") return Argument(true);
+        if (name == "False") return Argument(false);
+        if (name == "inf") return Argument(std::numeric_limits<double>::infinity());
+        if (name == "nan") return Argument(std::numeric_limits<double>::quiet_NaN());
+        if (name == "device") {
+            const size_t open = m_text.find('\'', m_at), close = m_text.find('\'', open + 1), end = m_text.find(')', m_at);
+            if (end == std::string_view::npos || close > end) return fail("device(type='...') expected");
+            const auto device = deviceFromText(m_text.substr(open + 1, close - open - 1));
+            if (!device) return fail("unknown device");
+            m_at = end + 1;
+            return Argument(*device);
+        }
+        if (name.starts_with("torch.")) {
+            const std::string bare = name.substr(6);
+            if (auto dtype = dtypeFromTorchName(name)) return Argument(*dtype);
+            if (auto layout = layoutFromName(bare)) return Argument(*layout);
+            if (auto format = memoryFormatFromName(bare)) return Argument(*format);
+        }
+        if (auto dtype = dtypeFromAbbreviation(name); dtype && peek() == '[') return parseTensor(*dtype, start);
+        m_at = start;
+        return fail("value not understood");
+    }
+    Result<Argument> parseList() {
+        std::vector<Argument> items;
+        ++m_at;
+        skip();
+        while (peek() != ']') {
+            CT_TRY(Argument item, parseValue());
+            items.push_back(std::move(item));
+            skip();
+            if (peek() == ',') ++m_at;
+            skip();
+            if (m_at >= m_text.size()) return fail("']' expected");
+        }
+        ++m_at;
+        return Argument(std::move(items));
+    }
+    Result<Argument> parseNumber() {
+        const size_t start = m_at;
+        if (m_text.substr(m_at).starts_with("-inf")) {
+            m_at += 4;
+            return Argument(-std::numeric_limits<double>::infinity());
+        }
+        while (std::isalnum(static_cast<unsigned char>(peek())) || peek() == '.' || peek() == '-' || peek() == '+') ++m_at;
+        const std::string token(m_text.substr(start, m_at - start));
+        if (token.find_first_of(".e") == std::string::npos) {
+            m_at = start;
+            CT_TRY(const int64_t value, integer());
+            return Argument(value);
+        }
+        return Argument(std::strtod(token.c_str(), nullptr));
+    }
+
+    std::string_view m_text;
+    SampleCall* m_call;
+    size_t m_at = 0;
+};
+
+double drawElement(const TensorSpec& spec, size_t t, int64_t i) {
+    const uint64_t r = mix(((static_cast<uint64_t>(t) + 1) << 32) + static_cast<uint64_t>(i) + 1);
+    auto below = [&](int64_t bound) { return static_cast<double>(static_cast<int64_t>(r % static_cast<uint64_t>(bound))); };
+    const bool floating = isFloating(spec.dtype) || isComplex(spec.dtype);
+    if (spec.dtype == DType::Bool) return static_cast<double>(r & 1);
+    if (spec.draw == TensorSpec::Draw::Distinct) return static_cast<double>(77 * i % 513 - 256) / (floating ? 64 : 1);
+    if (floating) {
+        if (spec.draw == TensorSpec::Draw::Positive) return (below(256) + 1) / 64;
+        if (spec.draw == TensorSpec::Draw::Below) return (below(128 * spec.bound - 1) - static_cast<double>(64 * spec.bound - 1)) / 64;
+        return (below(513) - 256) / 64;
+    }
+    if (spec.draw == TensorSpec::Draw::Positive) return below(8) + 1;
+    if (spec.draw == TensorSpec::Draw::Below) return below(spec.bound);
+    return isUnsigned(spec.dtype) ? below(9) : below(9) - 4;
+}
+
+std::string quoted(const std::string& text) { return '"' + text + '"'; }
+std::string jsonDims(const Dims& dims) {
+    std::string out = "[";
+    for (size_t i = 0; i < dims.size(); ++i) out += (i ? ", " : "") + std::to_string(dims[i]);
+    return out + "]";
+}
+std::string jsonNumber(double value) {
+    if (std::isnan(value)) return R"({"float": "nan"})";
+    if (std::isinf(value)) return value > 0 ? R"({"float": "inf"})" : R"({"float": "-inf"})";
+    char buffer[64];
+    std::snprintf(buffer, sizeof buffer, R"({"float": "%.17g"})", value);
+    return buffer;
+}
+std::string jsonValue(const SampleCall& sample, const Argument& value) {
+    if (Node* node = value.node()) {
+        const auto at = static_cast<size_t>(std::find(sample.placeholders.begin(), sample.placeholders.end(), node) - sample.placeholders.begin());
+        const TensorSpec& spec = sample.specs[at];
+        static constexpr const char* kDraws[] = {"any", "below", "positive", "distinct"};
+        return R"({"tensor": )" + std::to_string(at) + R"(, "dtype": )" + quoted(std::string(info(spec.dtype).torchName)) + R"(, "sizes": )" +
+               jsonDims(spec.sizes) + R"(, "strides": )" + jsonDims(spec.strides) + R"(, "draw": )" +
+               quoted(kDraws[static_cast<int>(spec.draw)]) + R"(, "bound": )" + std::to_string(spec.bound) + "}";
+    }
+    if (const auto* items = value.list()) {
+        std::string out = "[";
+        for (size_t i = 0; i < items->size(); ++i) out += (i ? ", " : "") + jsonValue(sample, (*items)[i]);
+        return out + "]";
+    }
+    if (const auto* flag = value.get<bool>()) return *flag ? "true" : "false";
+    if (const auto* integer = value.get<int64_t>()) return std::to_string(*integer);
+    if (const auto* real = value.get<double>()) return jsonNumber(*real);
+    if (const auto* text = value.get<std::string>()) return quoted(*text);
+    if (const auto* dtype = value.get<DType>()) return R"({"torch": )" + quoted(std::string(info(*dtype).torchName)) + "}";
+    if (const auto* layout = value.get<Layout>()) return R"({"torch": )" + quoted(std::string(name(*layout))) + "}";
+    if (const auto* format = value.get<MemoryFormat>()) return R"({"torch": )" + quoted(std::string(name(*format))) + "}";
+    if (const auto* device = value.get<Device>()) return R"({"device": )" + quoted(device->text()) + "}";
+    return "null";
+}
+
+}  // namespace
+
+Tensor makeInput(const TensorSpec& spec, size_t t) {
+    Dims stored = spec.sizes;
+    for (size_t d = 0; d < stored.size(); ++d)
+        if (spec.strides[d] == 0 && stored[d] > 1) stored[d] = 1;
+    const Tensor packed = Tensor::empty(DType::F64, stored);
+    for (int64_t i = 0; i < packed.numel(); ++i) const_cast<double*>(packed.as<double>())[i] = drawElement(spec, t, i);
+    Dims strides = spec.strides;
+    Tensor out = Tensor::empty(spec.dtype, stored, strides);
+    copyInto(out, packed);
+    return out.view(spec.sizes, spec.strides, 0);
+}
+
+std::vector<OpSample> samplesOf(const Op& op) {
+    std::vector<OpSample> samples;
+    if (op.def() == nullptr) return samples;
+    std::string_view rest = op.def()->samples;
+    while (!rest.empty()) {
+        const size_t end = std::min(rest.find('\n'), rest.size());
+        std::string_view line = rest.substr(0, end);
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+        while (!line.empty() && line.front() == ' ') line.remove_prefix(1);
+        if (!line.empty()) samples.push_back({&op, static_cast<int>(samples.size()), std::string(line)});
+    }
+    return samples;
+}
+
+Result<std::unique_ptr<SampleCall>> buildSample(const Op& op, std::string_view text) {
+    auto sample = std::make_unique<SampleCall>();
+    CT_TRY_VOID(SampleParser(text, *sample).parse());
+    GraphBuilder builder(sample->graph);
+    try {
+        sample->call = builder.call(op, sample->positional, sample->keywords).node();
+    } catch (const InternalError& error) {
+        return invalidInput(op.name() + ": bug in the shape rule: " + error.what());
+    }
+    if (builder.error()) return *builder.error();
+    return sample;
+}
+
+std::string widenedSample(std::string_view text) {
+    std::string out(text);
+    for (const char* from : {"bf16[", "f16[", "f32["})
+        for (size_t at = 0; (at = out.find(from, at)) != std::string::npos; at += 4) {
+            if (at > 0 && std::isalnum(static_cast<unsigned char>(out[at - 1]))) continue;
+            out.replace(at, std::string_view(from).size(), "f64[");
+        }
+    for (const char* from : {"torch.bfloat16", "torch.float16", "torch.float32"})
+        for (size_t at = 0; (at = out.find(from, at)) != std::string::npos; at += 4) out.replace(at, std::string_view(from).size(), "torch.float64");
+    return out;
+}
+
+std::string argumentsJson(const SampleCall& sample) {
+    std::string out = "[";
+    auto add = [&](const std::string& key, const Argument& value) {
+        out += (out.size() > 1 ? ", " : "") + std::string(R"({"name": )") + key + R"(, "value": )" + jsonValue(sample, value) + "}";
+    };
+    for (const Argument& value : sample.positional) add("null", value);
+    for (const auto& [key, value] : sample.keywords) add(quoted(key), value);
+    return out + "]";
+}
+
+Result<TensorList> evaluateNode(const Node& node, const NodeValues& values) {
+    try {
+        EvalResult result = evaluateCall(node.op(), node.args(), node.type(), values);
+        if (!result.ok()) return std::move(result.error());
+        return std::move(result.tensors());
+    } catch (const InternalError& error) {
+        return invalidInput(node.op().name() + ": bug in the kernel: " + error.what());
+    }
+}
+
+}  // namespace cutaway::testing

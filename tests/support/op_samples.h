@@ -1,0 +1,79 @@
+#pragma once
+// The calls that op tables give as samples (OpDef::samples), built into graphs with inputs that any language can
+// reproduce, and evaluated.
+//
+// A sample is an argument list in which a tensor is written as its type: "f32[2, 3], f32[3][2], dim = -1". After the
+// type: "<n" draws integers from 0..n-1 and floats from (-n, n); ">0" positive; "!" pairwise different (below 513
+// elements). Strides of 0 repeat elements.
+//
+// Element i (row-major, repeated elements counted once) of the t-th tensor of a sample comes from the 64-bit number
+//   r = mix((t + 1) * 2^32 + i + 1), mix(z) = splitmix64's finalizer of z * 0x9E3779B97F4A7C15:
+//   bool                 r & 1
+//   floats               (r % 513 - 256) / 64;  >0: (r % 256 + 1) / 64;  <n: (r % (128n - 1) - (64n - 1)) / 64
+//   signed integers      r % 9 - 4;             >0: r % 8 + 1;           <n: r % n
+//   unsigned integers    r % 9;                 >0: r % 8 + 1;           <n: r % n
+//   "!"                  (77 * i mod 513 - 256), divided by 64 for floats
+// Every value is exact in f16 and bf16.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/ops/build.h"
+#include "engine/ops/eval.h"
+
+namespace cutaway::testing {
+
+struct TensorSpec {
+    DType dtype = DType::F32;
+    Dims sizes, strides;
+    enum class Draw { Any, Below, Positive, Distinct } draw = Draw::Any;
+    int64_t bound = 0;
+    std::string text;
+};
+
+struct OpSample {
+    const Op* op = nullptr;
+    int number = 0;
+    std::string text;
+    /// "aten.add.Tensor#3"
+    std::string name() const { return op->name() + "#" + std::to_string(number); }
+};
+
+/// A sample as a graph: placeholders, the call, and a value for each placeholder.
+struct SampleCall {
+    Graph graph;
+    std::vector<Node*> placeholders;
+    std::vector<TensorSpec> specs;
+    std::vector<Tensor> inputs;
+    std::vector<Argument> positional;
+    NamedArguments keywords;
+    Node* call = nullptr;
+};
+
+/// All samples of an op's row, in order.
+std::vector<OpSample> samplesOf(const Op& op);
+/// Errors: the text cannot be parsed, or the op's shape rule refuses the call.
+Result<std::unique_ptr<SampleCall>> buildSample(const Op& op, std::string_view text);
+/// `t`: which tensor of the sample.
+Tensor makeInput(const TensorSpec& spec, size_t t);
+/// The sample with every floating dtype replaced by f64.
+std::string widenedSample(std::string_view text);
+/// The parsed arguments as JSON: [{"name": null or keyword, "value": ...}], tensors as {"tensor": ...}.
+std::string argumentsJson(const SampleCall& sample);
+
+/// Values of nodes by id, for evaluation outside a module.
+class NodeValues : public ValueSource {
+  public:
+    const TensorList& valueOf(const Node& node) const override { return m_values.at(index(node.id())); }
+    void set(const Node& node, TensorList value) {
+        if (m_values.size() <= index(node.id())) m_values.resize(index(node.id()) + 1);
+        m_values[index(node.id())] = std::move(value);
+    }
+
+  private:
+    std::vector<TensorList> m_values;
+};
+/// Evaluates one call; its operands' values must be set.
+Result<TensorList> evaluateNode(const Node& node, const NodeValues& values);
+
+}  // namespace cutaway::testing
