@@ -1,5 +1,5 @@
 #pragma once
-// Graphs for the tests of layout and canvas: seeded, of any size.
+// Graphs for the tests of layout, canvas and windows: by hand, or seeded and of any size.
 #include <random>
 
 #include "cutaway/snapshot.h"
@@ -19,6 +19,75 @@ inline ui::LayoutProblem randomProblem(int nodes, unsigned seed) {
         if (random() % 20 == 0) problem.edges.push_back({static_cast<int>(random() % i), i, 1});
     }
     return problem;
+}
+
+/// Builds union graphs: nodes in order, edges with their state.
+class UnionBuilder {
+  public:
+    NodeId add(const std::string& name, const std::string& op, const std::vector<NodeId>& inputs = {}, Change change = Change::Kept,
+               NodeRole role = NodeRole::Call) {
+        UnionGraph::Node node;
+        node.change = change;
+        node.info.id = static_cast<NodeId>(m_graph.nodes.size() + 10);  // not the index: ids must not be taken for one
+        node.info.name = name;
+        node.info.op = op;
+        node.info.role = role;
+        node.info.type = role == NodeRole::Output ? "" : "f32[8, 16]";
+        node.info.bytes = 512;
+        m_graph.nodes.push_back(node);
+        for (NodeId input : inputs) connect(input, node.info.id, change == Change::Added || change == Change::Removed ? change : Change::Kept);
+        m_graph.added += change == Change::Added;
+        m_graph.removed += change == Change::Removed;
+        m_graph.edited += change == Change::Edited;
+        return node.info.id;
+    }
+    void connect(NodeId from, NodeId to, Change change) {
+        m_graph.edges.push_back({from, to, change});
+        node(to).info.inputs.push_back(from);
+        node(from).info.users.push_back(to);
+    }
+    UnionGraph::Node& node(NodeId id) { return m_graph.nodes[index(id) - 10]; }
+    const UnionGraph& graph() const { return m_graph; }
+
+  private:
+    UnionGraph m_graph;
+};
+
+/// A bias addition fused into its matrix product, between a short head and a tail of `tail` unchanged ops.
+inline UnionGraph fusedBias(int tail) {
+    UnionBuilder build;
+    const NodeId x = build.add("x", "", {}, Change::Kept, NodeRole::Input);
+    const NodeId w = build.add("w", "", {}, Change::Kept, NodeRole::Parameter);
+    const NodeId b = build.add("b", "", {}, Change::Kept, NodeRole::Parameter);
+    const NodeId t = build.add("t", "aten.permute.default", {w});
+    const NodeId m = build.add("m", "aten.mm.default", {x, t}, Change::Removed);
+    const NodeId y = build.add("y", "aten.add.Tensor", {m, b}, Change::Removed);
+    const NodeId z = build.add("addmm", "aten.addmm.default", {b, x, t}, Change::Added);
+    NodeId last = build.add("r0", "aten.relu.default");
+    build.connect(y, last, Change::Removed);
+    build.connect(z, last, Change::Added);
+    for (int i = 1; i < tail; ++i) {
+        last = build.add("r" + std::to_string(i), i % 2 ? "aten.sin.default" : "aten.relu.default", {last});
+        build.node(last).info.module = "tail." + std::to_string(i / 10);
+    }
+    build.add("output", "", {last}, Change::Kept, NodeRole::Output);
+    return build.graph();
+}
+
+/// Any number of nodes with residual edges; every `every`-th is changed (0: none).
+inline UnionGraph bigGraph(int nodes, int every, unsigned seed = 1) {
+    std::mt19937 random(seed);
+    UnionBuilder build;
+    std::vector<NodeId> made;
+    for (int i = 0; i < nodes; ++i) {
+        std::vector<NodeId> inputs;
+        if (i > 0) inputs.push_back(made[i - 1 - random() % std::min(i, 3)]);
+        if (i > 12 && random() % 3 == 0) inputs.push_back(made[i - 1 - random() % 12]);
+        const bool changed = every > 0 && i > 0 && i % every == 0;
+        made.push_back(build.add("n" + std::to_string(i), i == 0 ? "" : "aten.mul.Tensor", inputs, changed ? Change::Edited : Change::Kept,
+                                 i == 0 ? NodeRole::Input : NodeRole::Call));
+    }
+    return build.graph();
 }
 
 }  // namespace cutaway::testing

@@ -14,7 +14,7 @@
 namespace cutaway::ui {
 namespace {
 
-constexpr double kMinScale = 0.005, kMaxScale = 4, kReadable = 0.55;
+constexpr double kMinScale = 0.0005, kMaxScale = 4, kReadable = 0.55;
 constexpr int kMinimapNodes = 50, kMinimapSide = 170, kMinimapMargin = 10;
 
 }  // namespace
@@ -181,7 +181,7 @@ int GraphCanvas::neighbour(int key) const {
 void GraphCanvas::step(int key) {
     if (!m_scene || m_scene->nodes.empty()) return;
     int next = -1;
-    if (m_current < 0 || key == Qt::Key_Home) {
+    if (key == Qt::Key_Home || (m_current < 0 && key != Qt::Key_End)) {
         for (size_t i = 0; i < m_scene->nodes.size() && next < 0; ++i)
             if (shownIn(m_mode, m_scene->picture.nodes[i].change)) next = static_cast<int>(i);
     } else if (key == Qt::Key_End) {

@@ -200,7 +200,11 @@ class ScenePainter {
         for (int index : edges) {
             const auto& link = m_scene.picture.edges[index];
             if (m_scene.edges[index].stub || !shown(link.change) || !shown(stateOf(link.from)) || !shown(stateOf(link.to))) continue;
-            lines[static_cast<int>(link.change)].append(QLineF(m_scene.edges[index].tail, m_scene.edges[index].head));
+            // Shorter than a pixel and unchanged: thousands of them would cost the frame and show nothing.
+            const QLineF line(m_scene.edges[index].tail, m_scene.edges[index].head);
+            const double pixels = (std::abs(line.dx()) + std::abs(line.dy())) * m_request.scale;
+            if (link.change == Change::Kept && pixels < 1.5) continue;
+            lines[static_cast<int>(link.change)].append(line);
             ++m_work.edges;
         }
         for (const auto& [change, batch] : lines) {
@@ -213,18 +217,20 @@ class ScenePainter {
     }
 
     void paintFarNodes(const std::vector<int>& nodes) {
-        std::map<int, QVector<QRectF>> boxes;
-        for (int index : nodes) {
-            if (!shown(stateOf(index))) continue;
-            boxes[static_cast<int>(stateOf(index))].append(m_scene.nodes[index]);
-            ++m_work.nodes;
-        }
-        for (const auto& [change, batch] : boxes) {
-            const bool kept = static_cast<Change>(change) == Change::Kept;
-            m_painter.setPen(Qt::NoPen);
-            m_painter.setBrush(kept ? m_colors.edge : m_colors.states[change].line);
-            m_painter.drawRects(batch);
-        }
+        // In whole pixels of the widget: the fast way through the rasteriser, and nothing gets too small to be seen.
+        const QTransform toPixels = m_painter.worldTransform();
+        m_painter.save();
+        m_painter.resetTransform();
+        for (const bool keptOnes : {true, false})  // changes on top
+            for (int index : nodes) {
+                const Change change = stateOf(index);
+                if (!shown(change) || (change == Change::Kept) != keptOnes) continue;
+                const QRect box = toPixels.mapRect(m_scene.nodes[index]).toRect();
+                const QSize least = keptOnes ? QSize(1, 1) : QSize(3, 3);
+                m_painter.fillRect(QRect(box.topLeft(), box.size().expandedTo(least)), keptOnes ? m_colors.edge : m_colors[change].line);
+                ++m_work.nodes;
+            }
+        m_painter.restore();
     }
 
     void paintCurrent() {

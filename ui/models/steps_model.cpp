@@ -16,7 +16,7 @@ struct StepsModel::Item {
     QString stage;
     Item* parent = nullptr;
     std::vector<std::unique_ptr<Item>> children;
-    bool fetched = false;
+    bool asked = false, answered = false;  // for the rewrites of a pass
 
     Item* add(Kind childKind) {
         auto child = std::make_unique<Item>();
@@ -83,7 +83,7 @@ void StepsModel::setRewrites(int step, std::vector<RewriteInfo> rewrites) {
         pass->children.clear();
         endRemoveRows();
     }
-    pass->fetched = true;
+    pass->asked = pass->answered = true;
     if (rewrites.empty()) return;
     beginInsertRows(at, 0, static_cast<int>(rewrites.size()) - 1);
     for (RewriteInfo& rewrite : rewrites) {
@@ -165,18 +165,24 @@ int StepsModel::rowCount(const QModelIndex& parent) const {
 }
 int StepsModel::columnCount(const QModelIndex&) const { return ColumnCount; }
 
-bool StepsModel::hasChildren(const QModelIndex& parent) const { return parent.column() <= 0 && (rowCount(parent) > 0 || canFetchMore(parent)); }
+bool StepsModel::hasChildren(const QModelIndex& parent) const {
+    if (parent.column() > 0) return false;
+    if (rowCount(parent) > 0) return true;
+    const Item& item = *itemOf(parent);
+    const StepInfo* step = stepOf(item);
+    return step && step->rewrites > 0 && !item.answered;
+}
 
 bool StepsModel::canFetchMore(const QModelIndex& parent) const {
     if (!parent.isValid() || parent.column() > 0) return false;
     const Item& item = *itemOf(parent);
     const StepInfo* step = stepOf(item);
-    return step && step->rewrites > 0 && !item.fetched;
+    return step && step->rewrites > 0 && !item.asked;
 }
 
 void StepsModel::fetchMore(const QModelIndex& parent) {
     if (!canFetchMore(parent)) return;
-    itemOf(parent)->fetched = true;
+    itemOf(parent)->asked = true;
     emit rewritesWanted(m_run, itemOf(parent)->step);
 }
 

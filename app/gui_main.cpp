@@ -1,0 +1,157 @@
+// cutaway: the desktop program. Also makes pictures without a hand: --screenshot opens, compiles, goes to the step, waits
+// until everything asked for is on the screen and saves the window. Exit status 0 only if what was asked was done.
+#include <QApplication>
+#include <QCommandLineParser>
+#include <QDockWidget>
+#include <QSettings>
+#include <QTextStream>
+#include <QTimer>
+
+#include "ui/session/source.h"
+#include "ui/windows/graph_window.h"
+#include "ui/windows/main_window.h"
+#include "ui/windows/steps_window.h"
+#include "ui/windows/text_window.h"
+#include "ui/windows/theme.h"
+
+namespace {
+
+using namespace cutaway::ui;
+
+constexpr int kPictureTimeoutMilliseconds = 120000;
+
+struct PictureOrder {
+    QString step, window, file, mode, node;
+    bool wanted() const { return !file.isEmpty(); }
+};
+
+void complain(const QString& text) { QTextStream(stderr) << "cutaway: " << text << '\n'; }
+
+/// Drives the window to the picture, one state at a time; every state starts when the window has settled.
+class Photographer : public QObject {
+  public:
+    Photographer(MainWindow& window, PictureOrder order, bool compiles) : m_window(window), m_order(std::move(order)), m_compiles(compiles) {
+        connect(&window, &MainWindow::settledChanged, this, &Photographer::wake);
+        connect(&window.controller(), &SessionController::problem, this, [this](const LogEntry& entry) {
+            complain(QStringList{entry.what, entry.where, entry.next}.join(QStringLiteral("\n    ")).trimmed());
+            m_failed = true;
+            QCoreApplication::exit(1);
+        });
+        QTimer::singleShot(kPictureTimeoutMilliseconds, this, [] {
+            complain(QStringLiteral("the window did not come to rest in %1 s").arg(kPictureTimeoutMilliseconds / 1000));
+            QCoreApplication::exit(1);
+        });
+        wake();
+    }
+
+  private:
+    void wake() {
+        if (!m_waking) QTimer::singleShot(50, this, [this] { m_waking = false, next(); });
+        m_waking = true;
+    }
+    void next() {
+        if (m_failed || !m_window.isSettled()) return;
+        if (m_state == 0 && m_compiles) {
+            if (!m_window.controller().model()) return;
+            m_window.compile();
+        } else if (m_state == 1 && !m_order.step.isEmpty()) {
+            if (!m_window.steps().select(m_order.step)) {
+                complain(QStringLiteral("no step is called \"%1\"").arg(m_order.step));
+                m_failed = true;
+                return QCoreApplication::exit(1);
+            }
+        } else if (m_state == 2) {
+            arrange();
+        } else if (m_state == 3) {
+            return save();
+        }
+        ++m_state;
+        wake();
+    }
+    void arrange() {
+        if (m_order.mode == QLatin1String("side")) {
+            m_window.graph().setMode(GraphMode::SideBySide);
+            m_window.text().setSideBySide(true);
+        }
+        if (m_order.node.isEmpty()) return;
+        if (const auto& graph = m_window.graph().view().graph())
+            for (const auto& node : graph->nodes)
+                if (QString::fromStdString(node.info.name) == m_order.node) {
+                    m_window.selection().setNode(node.info.id);
+                    m_window.graph().view().setCurrent(node.info.id, true);
+                }
+    }
+    void save() {
+        QWidget* target = &m_window;
+        if (QDockWidget* dock = m_window.window(m_order.window)) {
+            dock->raise();
+            if (m_order.window != QLatin1String("main")) target = dock;
+        }
+        QCoreApplication::processEvents();
+        const bool saved = target->grab().save(m_order.file);
+        if (!saved) complain(QStringLiteral("%1 cannot be written").arg(m_order.file));
+        QCoreApplication::exit(saved ? 0 : 1);
+    }
+
+    MainWindow& m_window;
+    PictureOrder m_order;
+    bool m_compiles, m_waking = false, m_failed = false;
+    int m_state = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    QApplication application(argc, argv);
+    QApplication::setApplicationName(QStringLiteral("cutaway"));
+    QApplication::setApplicationDisplayName(QStringLiteral("Cutaway"));
+    QApplication::setOrganizationName(QStringLiteral("cutaway"));
+    QApplication::setApplicationVersion(QStringLiteral(CUTAWAY_VERSION));
+    QApplication::setDesktopFileName(QStringLiteral("cutaway"));
+
+    QCommandLineParser parser;
+    parser.setApplicationDescription(QStringLiteral("Shows what a graph compiler does to a model, step by step."));
+    parser.addHelpOption();
+    parser.addVersionOption();
+    parser.addPositionalArgument(QStringLiteral("model"), QStringLiteral("Model, graph or debug folder to open."), QStringLiteral("[model]"));
+    const QCommandLineOption compile(QStringLiteral("compile"), QStringLiteral("Compile after opening."));
+    const QCommandLineOption step(QStringLiteral("step"), QStringLiteral("Compile and go to this step."), QStringLiteral("name"));
+    const QCommandLineOption screenshot(QStringLiteral("screenshot"), QStringLiteral("Save a picture and quit."), QStringLiteral("file"));
+    const QCommandLineOption window(QStringLiteral("window"), QStringLiteral("Picture of this window alone: steps, graph, text, node, log, results, search."), QStringLiteral("name"));
+    const QCommandLineOption node(QStringLiteral("node"), QStringLiteral("Make this node the current one."), QStringLiteral("name"));
+    const QCommandLineOption mode(QStringLiteral("mode"), QStringLiteral("difference or side (by side)."), QStringLiteral("mode"), QStringLiteral("difference"));
+    const QCommandLineOption theme(QStringLiteral("theme"), QStringLiteral("light, dark or system."), QStringLiteral("theme"));
+    const QCommandLineOption size(QStringLiteral("size"), QStringLiteral("Size of the main window, such as 1440x900."), QStringLiteral("WxH"));
+    parser.addOptions({compile, step, screenshot, window, node, mode, theme, size});
+    parser.process(application);
+
+    const QString path = parser.positionalArguments().value(0);
+    const PictureOrder order{parser.value(step), parser.value(window), parser.value(screenshot), parser.value(mode), parser.value(node)};
+    // A picture must not depend on, nor change, how somebody left the windows.
+    if (order.wanted()) QSettings::setPath(QSettings::NativeFormat, QSettings::UserScope, QStringLiteral("/nonexistent"));
+    applyTheme(themeNamed(parser.isSet(theme) ? parser.value(theme) : QSettings().value(QStringLiteral("theme")).toString()));
+
+    MainWindow main(makeSessionSource());
+    if (parser.isSet(size)) {
+        const QStringList parts = parser.value(size).split('x');
+        const QSize asked(parts.value(0).toInt(), parts.value(1).toInt());
+        if (parts.size() != 2 || asked.isEmpty()) {
+            complain(QStringLiteral("--size needs two numbers, such as 1440x900"));
+            return 1;
+        }
+        main.resize(asked);
+    }
+    if (!order.window.isEmpty() && !main.window(order.window)) {
+        complain(QStringLiteral("no window is called \"%1\"; there are %2").arg(order.window, main.windowNames().join(QStringLiteral(", "))));
+        return 1;
+    }
+    main.show();
+    if (!path.isEmpty()) main.open(path);
+    const bool compiles = !path.isEmpty() && (parser.isSet(compile) || parser.isSet(step));
+    std::unique_ptr<Photographer> photographer;
+    if (order.wanted())
+        photographer = std::make_unique<Photographer>(main, order, compiles);
+    else if (compiles)
+        QObject::connect(&main.controller(), &SessionController::modelOpened, &main, &MainWindow::compile);
+    return QApplication::exec();
+}

@@ -1,0 +1,168 @@
+#pragma once
+// A compile session of hand-made structs: three passes over the graph of fusedBias, told by their names in `calls`.
+#include <QMutex>
+#include <QMutexLocker>
+#include <QStringList>
+#include <QThread>
+#include <atomic>
+
+#include "tests/ui/graphs.h"
+#include "ui/session/source.h"
+
+namespace cutaway::testing {
+
+class FakeSource : public ui::Source {
+  public:
+    /// What the test looks at and steers while the engine's thread runs.
+    struct Control {
+        std::atomic<bool> hold{false};  // calls wait until it is false or they are cancelled
+        std::atomic<int> tail{4};
+        QStringList calls() const {
+            const QMutexLocker lock(&mutex);
+            return made;
+        }
+        void note(const QString& call) {
+            const QMutexLocker lock(&mutex);
+            made << call;
+        }
+        mutable QMutex mutex;
+        QStringList made;
+    };
+    explicit FakeSource(std::shared_ptr<Control> control) : m_control(std::move(control)) {}
+
+    std::vector<StepInfo> passes() const override {
+        StepInfo early, late;
+        early.stage = "pre_grad", late.stage = "post_grad";
+        return {early, late, late};
+    }
+    Result<ModelInfo> open(const std::string& path, const Progress& progress) override {
+        CT_TRY_VOID(arrive("open", progress));
+        if (path.find("bad") != std::string::npos) {
+            Error error = invalidInput("the archive has no models/ folder", path);
+            error.notes = {"Save the program with torch.export.save."};
+            return error;
+        }
+        ModelInfo info;
+        info.path = path;
+        info.name = "model";
+        info.format = "pt2";
+        info.graphs.push_back({"main", 8, 1, 1, {}});
+        info.remarks = {"one remark"};
+        return info;
+    }
+    Result<RunId> compile(const CompileOptions& options, const Progress& progress) override {
+        CT_TRY_VOID(arrive("compile", progress));
+        m_options.push_back(options);
+        return static_cast<RunId>(m_options.size());
+    }
+    Result<std::vector<StepInfo>> steps(RunId run) override {
+        std::vector<StepInfo> steps;
+        const auto& off = m_options[static_cast<size_t>(run - 1)].disabledPasses;
+        const auto add = [&](const char* stage, const char* name, StepState state, int rewrites) {
+            StepInfo step;
+            step.index = static_cast<int>(steps.size());
+            step.stage = stage;
+            step.name = name;
+            step.summary = std::string("What ") + name + " does.";
+            step.state = std::find(off.begin(), off.end(), name) != off.end() ? StepState::Disabled : state;
+            if (step.state == StepState::Changed) step.added = 1, step.removed = 2, step.rewrites = rewrites;
+            step.milliseconds = 1.5;
+            step.nodesBefore = 8;
+            step.nodesAfter = step.state == StepState::Changed ? 7 : 8;
+            steps.push_back(step);
+        };
+        add("pre_grad", "normalize", StepState::Unchanged, 0);
+        add("pre_grad", "split_cat", StepState::Unchanged, 0);
+        add("pre_grad", "fuse_conv", StepState::Unchanged, 0);
+        add("post_grad", "remove_noop_ops", StepState::Unchanged, 0);
+        add("post_grad", "fuse_bias_add", StepState::Changed, 2);
+        add("post_grad", "reinplace", StepState::Changed, 1);
+        return steps;
+    }
+    Result<std::vector<RewriteInfo>> rewrites(RunId, int step, const Progress& progress) override {
+        CT_TRY_VOID(arrive("rewrites", progress));
+        std::vector<RewriteInfo> rewrites;
+        for (int i = 0; i < (step == 4 ? 2 : 1); ++i) rewrites.push_back({i, "mm_add_to_addmm", "the bias is added while the product is still in registers", "y", static_cast<NodeId>(15)});
+        return rewrites;
+    }
+    Result<UnionGraph> diff(const Place& before, const Place& after, const Progress& progress) override {
+        CT_TRY_VOID(arrive("diff " + std::to_string(before.step) + " " + std::to_string(after.step), progress));
+        UnionGraph graph = fusedBias(m_control->tail);
+        if (before == after) {
+            for (auto& node : graph.nodes) node.change = Change::Kept;
+            for (auto& edge : graph.edges) edge.change = Change::Kept;
+            graph.added = graph.removed = graph.edited = 0;
+        }
+        return graph;
+    }
+    Result<GraphText> text(const Place& place, bool runnable, const Progress& progress) override {
+        CT_TRY_VOID(arrive("text", progress));
+        GraphText text;
+        const UnionGraph graph = fusedBias(m_control->tail);
+        const auto line = [&](const std::string& words, NodeId id) {
+            text.text += words + "\n";
+            text.lineNodes.push_back(id);
+        };
+        if (runnable) line("import torch", NodeId::None);
+        line("def forward(x, w, b):", NodeId::None);
+        const bool after = place.step >= 4;
+        for (const auto& node : graph.nodes)
+            if (!node.info.op.empty() && node.change != (after ? Change::Removed : Change::Added)) line("    " + node.info.name + " = " + node.info.op + "(…)", node.info.id);
+        line("    return (r3,)", NodeId::None);
+        return text;
+    }
+    Result<NodeDetails> node(const Place& place, NodeId id, const Progress& progress) override {
+        CT_TRY_VOID(arrive("node", progress));
+        const UnionGraph graph = fusedBias(m_control->tail);
+        for (const auto& node : graph.nodes) {
+            const bool here = node.change == Change::Kept || node.change == (place.step >= 4 ? Change::Added : Change::Removed);
+            if (node.info.id != id || !here) continue;
+            NodeDetails details;
+            details.node = node.info;
+            details.arguments = {{"self", "x"}};
+            details.tensor = {{"shape", "[8, 16]"}, {"dtype", "f32"}};
+            details.line = node.info.name + " = …";
+            details.biography.push_back({4, "created by fuse_bias_add", {static_cast<NodeId>(14)}});
+            return details;
+        }
+        return Error{ErrorCode::NotFound, "no such node", {}, {}};
+    }
+    Result<BuildInfo> build(RunId, Target, const Progress& progress) override {
+        CT_TRY_VOID(arrive("build", progress));
+        BuildInfo info;
+        info.source = "void kernel0();";
+        info.compileSeconds = 0.5;
+        KernelInfo kernel;
+        kernel.name = "fused_addmm_relu";
+        kernel.kind = "pointwise";
+        kernel.source = "void fused_addmm_relu() {}";
+        kernel.nodes = {static_cast<NodeId>(16)};
+        kernel.bytesRead = 2048, kernel.bytesWritten = 512, kernel.flops = 12000;
+        info.kernels.push_back(kernel);
+        return info;
+    }
+    Result<RunReport> run(RunId, const RunOptions&, const Progress& progress) override {
+        CT_TRY_VOID(arrive("run", progress));
+        RunReport report;
+        OutputReport output;
+        output.name = "output_0", output.type = "f32[8, 16]", output.minimum = -1, output.maximum = 2, output.mean = 0.25;
+        output.compared = output.within = true;
+        output.maxAbsoluteError = 1e-6;
+        report.outputs.push_back(output);
+        report.compared = true;
+        report.inputsFrom = "sample inputs of the file";
+        return report;
+    }
+
+  private:
+    Result<void> arrive(const std::string& call, const Progress& progress) {
+        m_control->note(QString::fromStdString(call));
+        while (m_control->hold && !progress.cancelled()) QThread::msleep(1);
+        if (progress.cancelled()) return Error{ErrorCode::Cancelled, "cancelled", {}, {}};
+        return {};
+    }
+    std::shared_ptr<Control> m_control;
+    std::vector<CompileOptions> m_options;
+};
+
+}  // namespace cutaway::testing

@@ -1,0 +1,312 @@
+// Item models without windows: the model tester watches every change, printed trees are compared.
+#include <QAbstractItemModelTester>
+#include <QSignalSpy>
+#include <QtTest>
+
+#include "tests/ui/fake_source.h"
+#include "tests/ui/tree_text.h"
+#include "ui/models/log_model.h"
+#include "ui/models/node_model.h"
+#include "ui/models/node_query.h"
+#include "ui/models/results_model.h"
+#include "ui/models/steps_model.h"
+#include "ui/models/text_model.h"
+
+using namespace cutaway;
+using namespace cutaway::ui;
+using cutaway::testing::treeText;
+
+using RunId = cutaway::RunId;
+constexpr auto kFatal = QAbstractItemModelTester::FailureReportingMode::Fatal;
+
+class ModelsTest : public QObject {
+    Q_OBJECT
+
+    static std::vector<StepInfo> sampleSteps() {
+        testing::FakeSource source(std::make_shared<testing::FakeSource::Control>());
+        const auto run = source.compile({}, {});
+        return *source.steps(*run);
+    }
+    static GraphText graphText(const QStringList& lines, const std::vector<uint32_t>& nodes) {
+        GraphText text;
+        text.text = lines.join('\n').toStdString();
+        for (uint32_t node : nodes) text.lineNodes.push_back(node ? static_cast<NodeId>(node) : NodeId::None);
+        return text;
+    }
+    static QString printed(const QVector<DiffLine>& lines) {
+        const auto marked = [](const QString& text, const QVector<MarkedRange>& marks) {
+            QString result = text;
+            for (auto mark = marks.rbegin(); mark != marks.rend(); ++mark) {
+                result.insert(mark->start + mark->length, ']');
+                result.insert(mark->start, '[');
+            }
+            return result;
+        };
+        QString text;
+        for (const DiffLine& line : lines) {
+            if (line.kind == DiffLine::Kind::Same) text += "  " + line.after + '\n';
+            if (line.kind == DiffLine::Kind::Added) text += "+ " + line.after + '\n';
+            if (line.kind == DiffLine::Kind::Removed) text += "- " + line.before + '\n';
+            if (line.kind == DiffLine::Kind::Edited) text += "~ " + marked(line.before, line.beforeMarks) + "\n~ " + marked(line.after, line.afterMarks) + '\n';
+        }
+        return text;
+    }
+
+  private slots:
+    void stepsFoldUnchangedPasses() {
+        StepsModel model;
+        QAbstractItemModelTester tester(&model, kFatal);
+        model.setRun(1, sampleSteps());
+        QCOMPARE(treeText(model),
+                 "As opened\n"
+                 "pre_grad\n"
+                 "  3 pass(es) without change\n"
+                 "    normalize | · | 8 | 1.5 ms\n"
+                 "    split_cat | · | 8 | 1.5 ms\n"
+                 "    fuse_conv | · | 8 | 1.5 ms\n"
+                 "post_grad | 2 changed\n"
+                 "  remove_noop_ops | · | 8 | 1.5 ms\n"
+                 "  fuse_bias_add | +1 −2 | 8 → 7 | 1.5 ms\n"
+                 "  reinplace | +1 −2 | 8 → 7 | 1.5 ms\n");
+    }
+
+    void rewritesComeWhenAPassIsOpened() {
+        StepsModel model;
+        model.setRun(1, sampleSteps());
+        QSignalSpy wanted(&model, &StepsModel::rewritesWanted);
+        const QModelIndex pass = model.indexOf(Place{1, 4, -1});
+        QVERIFY(model.hasChildren(pass));
+        QVERIFY(model.canFetchMore(pass));
+        model.fetchMore(pass);
+        QCOMPARE(wanted.size(), 1);
+        QVERIFY(!model.canFetchMore(pass));
+        QAbstractItemModelTester tester(&model, kFatal);  // not earlier: it fetches everything itself
+        model.setRewrites(4, {{0, "mm_add_to_addmm", "why", "y", static_cast<NodeId>(3)}, {1, "dead node", "", "", NodeId::None}});
+        QCOMPARE(treeText(model, pass), "1  mm_add_to_addmm at y\n2  dead node\n");
+        QCOMPARE(*model.placeOf(model.indexOf(Place{1, 4, 2})), (Place{1, 4, 2}));
+        model.setRewrites(4, {});
+        QCOMPARE(model.rowCount(model.indexOf(Place{1, 4, -1})), 0);
+    }
+
+    void failedAndDisabledStepsSaySo() {
+        auto steps = sampleSteps();
+        steps[4].state = StepState::Failed;
+        steps[4].error = "node 3 has no users";
+        steps[5].state = StepState::Disabled;
+        StepsModel model;
+        QAbstractItemModelTester tester(&model, kFatal);
+        model.setRun(2, steps);
+        const QModelIndex failed = model.indexOf(Place{2, 4, -1}), disabled = model.indexOf(Place{2, 5, -1});
+        QCOMPARE(failed.siblingAtColumn(StepsModel::Changes).data().toString(), "✗ failed");
+        QVERIFY(failed.data(Qt::ToolTipRole).toString().contains("node 3 has no users"));
+        QCOMPARE(disabled.siblingAtColumn(StepsModel::Changes).data().toString(), "off");
+        QCOMPARE(disabled.data(Qt::CheckStateRole).toInt(), int(Qt::Unchecked));
+        QSignalSpy toggled(&model, &StepsModel::passToggled);
+        QVERIFY(!model.setData(disabled, Qt::Checked, Qt::CheckStateRole));  // shown only when the new run is there
+        QCOMPARE(toggled.size(), 1);
+        QCOMPARE(toggled[0][0].toString(), "reinplace");
+        QCOMPARE(toggled[0][1].toBool(), true);
+    }
+
+    void steppingFindsChanges() {
+        StepsModel model;
+        model.setRun(1, sampleSteps());
+        QCOMPARE(model.nextStep(-1, true, true), 4);
+        QCOMPARE(model.nextStep(4, true, true), 5);
+        QCOMPARE(model.nextStep(5, true, true), 5);
+        QCOMPARE(model.nextStep(4, false, true), -1);
+        QCOMPARE(model.nextStep(4, true, false), 5);
+        QCOMPARE(model.nextStep(4, false, false), 3);
+    }
+
+    void marksAreShown() {
+        StepsModel model;
+        QAbstractItemModelTester tester(&model, kFatal);
+        model.setRun(1, sampleSteps());
+        model.setMarks(Place{1, 4, -1}, Place{1, 5, -1});
+        QCOMPARE(model.indexOf(Place{1, 4, -1}).data().toString(), "fuse_bias_add [A]");
+        QCOMPARE(model.indexOf(Place{1, 5, -1}).data().toString(), "reinplace [B]");
+    }
+
+    void textsAreMatchedByNode_data() {
+        QTest::addColumn<QStringList>("before");
+        QTest::addColumn<QList<int>>("beforeNodes");
+        QTest::addColumn<QStringList>("after");
+        QTest::addColumn<QList<int>>("afterNodes");
+        QTest::addColumn<QString>("expected");
+        QTest::newRow("equal") << QStringList{"def forward(x):", "    y = relu(x)"} << QList<int>{0, 1} << QStringList{"def forward(x):", "    y = relu(x)"} << QList<int>{0, 1}
+                               << "  def forward(x):\n      y = relu(x)\n";
+        QTest::newRow("a renamed node is one edited line") << QStringList{"a = relu(x)"} << QList<int>{1} << QStringList{"b = relu(x)"} << QList<int>{1}
+                                                           << "~ [a] = relu(x)\n~ [b] = relu(x)\n";
+        QTest::newRow("another node of the same text is not the same line") << QStringList{"a = relu(x)"} << QList<int>{1} << QStringList{"a = relu(x)"} << QList<int>{2}
+                                                                            << "- a = relu(x)\n+ a = relu(x)\n";
+        QTest::newRow("replaced") << QStringList{"m = mm(x, t)", "y = add(m, b)", "z = sin(y)"} << QList<int>{1, 2, 3} << QStringList{"y = addmm(b, x, t)", "z = sin(y)"} << QList<int>{4, 3}
+                                  << "- m = mm(x, t)\n- y = add(m, b)\n+ y = addmm(b, x, t)\n  z = sin(y)\n";
+        QTest::newRow("signature changes") << QStringList{"def forward(x, y):", "    return (x,)"} << QList<int>{0, 0} << QStringList{"def forward(x):", "    return (x, x)"} << QList<int>{0, 0}
+                                           << "~ def forward(x[, y]):\n~ def forward(x):\n~     return (x,)\n~     return (x, [x])\n";
+        QTest::newRow("from nothing") << QStringList{} << QList<int>{} << QStringList{"a = b"} << QList<int>{1} << "+ a = b\n";
+    }
+    void textsAreMatchedByNode() {
+        QFETCH(QStringList, before);
+        QFETCH(QList<int>, beforeNodes);
+        QFETCH(QStringList, after);
+        QFETCH(QList<int>, afterNodes);
+        const auto ids = [](const QList<int>& list) { return std::vector<uint32_t>(list.begin(), list.end()); };
+        QTEST(printed(diffTexts(graphText(before, ids(beforeNodes)), graphText(after, ids(afterNodes)))), "expected");
+    }
+
+    void aMovedLineIsRemovedAndAdded() {
+        const auto lines = diffTexts(graphText({"a", "b", "c"}, {1, 2, 3}), graphText({"b", "c", "a"}, {2, 3, 1}));
+        QCOMPARE(printed(lines), "- a\n  b\n  c\n+ a\n");
+    }
+
+    void textModelFoldsAndUnfolds() {
+        QStringList lines;
+        std::vector<uint32_t> nodes;
+        for (int i = 0; i < 20; ++i) lines << QString("n%1 = op()").arg(i), nodes.push_back(static_cast<uint32_t>(i + 1));
+        QStringList changed = lines;
+        changed[10] = "n10 = other()";
+        TextModel model;
+        QAbstractItemModelTester tester(&model, kFatal);
+        model.setLines(diffTexts(graphText(lines, nodes), graphText(changed, nodes)));
+        QCOMPARE(treeText(model),
+                 " |  |  | … 7 equal line(s)\n"
+                 "8 | 8 |  | n7 = op()\n"
+                 "9 | 9 |  | n8 = op()\n"
+                 "10 | 10 |  | n9 = op()\n"
+                 "11 |  | − | n10 = op()\n"
+                 " | 11 | + | n10 = other()\n"
+                 "12 | 12 |  | n11 = op()\n"
+                 "13 | 13 |  | n12 = op()\n"
+                 "14 | 14 |  | n13 = op()\n"
+                 " |  |  | … 6 equal line(s)\n");
+        QCOMPARE(model.rowOf(static_cast<NodeId>(11)), 4);
+        QCOMPARE(model.nextChange(0), 4);
+        QCOMPARE(model.plainText(5), "+n10 = other()");
+        model.unfold(0);
+        QCOMPARE(model.rowCount(), 16);
+        model.setFolded(false);
+        QCOMPARE(model.rowCount(), 21);
+        model.setLayout(TextModel::Layout::SideBySide);
+        QCOMPARE(model.rowCount(), 20);
+        QCOMPARE(treeText(model).section('\n', 10, 10), "11 | n10 = op() | 11 | n10 = other()");
+        QCOMPARE(model.index(10, 3).data(TextModel::MarksRole).value<QVector<MarkedRange>>(), (QVector<MarkedRange>{{6, 5}}));
+    }
+
+    void nodeFactsShowBeforeAndAfter() {
+        NodeDetails before, after;
+        before.node.name = after.node.name = "y";
+        before.node.op = "aten.add.Tensor";
+        after.node.op = "aten.addmm.default";
+        before.node.type = "f32[8]";
+        after.node.type = "bf16[8]";
+        before.tensor = {{"dtype", "f32"}, {"strides", "[1]"}};
+        after.tensor = {{"dtype", "bf16"}};
+        after.arguments = {{"self", "b"}, {"mat1", "x"}};
+        after.node.inputs = {static_cast<NodeId>(3), static_cast<NodeId>(9)};
+        after.biography = {{-1, "read from the file", {}}, {0, "edited", {static_cast<NodeId>(3)}}};
+        after.frames = {"model.py:12 in forward: y = m + b"};
+        NodeFacts facts;
+        facts.before = before;
+        facts.after = after;
+        facts.names = {{static_cast<NodeId>(3), "b"}};
+        facts.steps.resize(1);
+        facts.steps[0].name = "fuse_bias_add";
+        NodeModel model;
+        QAbstractItemModelTester tester(&model, kFatal);
+        model.setFacts(facts);
+        QCOMPARE(treeText(model),
+                 "Node | y\n"
+                 "  Op | aten.add.Tensor → aten.addmm.default\n"
+                 "  Part | forward\n"
+                 "Result | f32[8] → bf16[8]\n"
+                 "  dtype | f32 → bf16\n"
+                 "  strides | [1]\n"
+                 "Arguments | 2\n"
+                 "  self | b\n"
+                 "  mat1 | x\n"
+                 "Inputs | 2\n"
+                 "  b\n"
+                 "  %9\n"
+                 "Users | none\n"
+                 "Biography | 2 event(s)\n"
+                 "  as opened | read from the file\n"
+                 "  fuse_bias_add | edited\n"
+                 "    b\n"
+                 "Source | model.py:12 in forward: y = m + b\n"
+                 "   | model.py:12 in forward: y = m + b\n");
+        facts.before.reset();
+        model.setFacts(facts);
+        QVERIFY(treeText(model).contains("State | added in this step"));
+        model.clear();
+        QCOMPARE(model.rowCount(), 0);
+    }
+
+    void problemsHaveThreeParts() {
+        LogModel model;
+        QAbstractItemModelTester tester(&model, kFatal);
+        Error error = unsupported("aten.foo.default is not known", "graph main, line 3", {"Register it with a plugin."});
+        model.append(entryOf(error, "Opening a.pt2"));
+        model.append(entryOf({ErrorCode::Cancelled, "stopped", "", {}}, "Compiling"));
+        QCOMPARE(treeText(model), "Opening a.pt2: aten.foo.default is not known | graph main, line 3 | Register it with a plugin.\nCompiling: cancelled\n");
+        QCOMPARE(model.at(1).level, LogEntry::Level::Note);
+    }
+
+    void resultsAreTables() {
+        OutputsModel outputs;
+        QAbstractItemModelTester outputTester(&outputs, kFatal);
+        OutputReport good{"out0", "f32[2]", -1, 1, 0.5, 0, true, true, 1e-7, 0, ""}, bad{"out1", "f32[2]", 0, 0, 0, 2, true, false, 3, 0, "2 of 2 elements differ"}, alone{"out2", "i64[]", 4, 4, 4, 0, false, false, 0, 0, ""};
+        outputs.setOutputs({good, bad, alone});
+        QCOMPARE(treeText(outputs),
+                 "out0 | f32[2] | -1 | 1 | 0.5 | 0 | 1e-07 | ✓ within tolerance\n"
+                 "out1 | f32[2] | 0 | 0 | 0 | 2 | 3 | ✗ 2 of 2 elements differ\n"
+                 "out2 | i64[] | 4 | 4 | 4 | 0 |  | not compared\n");
+        KernelsModel kernels;
+        QAbstractItemModelTester kernelTester(&kernels, kFatal);
+        KernelInfo first, second;
+        first.name = "k0", first.kind = "pointwise", first.nodes = {static_cast<NodeId>(4)}, first.bytesRead = 2048, first.bytesWritten = 3 << 20, first.flops = 1500, first.microseconds = 30;
+        second.name = "k1", second.kind = "reference: aten.sort", second.microseconds = 10;
+        kernels.setKernels({first, second});
+        QCOMPARE(treeText(kernels),
+                 "k0 | pointwise | 1 | 2.0 KiB | 3.0 MiB | 1.5 k | 30.0 µs | 75.0 %\n"
+                 "k1 | reference: aten.sort | 0 | 0 B | 0 B |  | 10.0 µs | 25.0 %\n");
+        QCOMPARE(kernels.rowOf(static_cast<NodeId>(4)), 0);
+        QCOMPARE(kernels.rowOf(static_cast<NodeId>(5)), -1);
+    }
+
+    void queries_data() {
+        QTest::addColumn<QString>("query");
+        QTest::addColumn<QString>("hits");
+        QTest::newRow("word") << "mm" << "m addmm";
+        QTest::newRow("two words") << "mm relu" << "";
+        QTest::newRow("op") << "op=mm" << "m addmm";
+        QTest::newRow("change") << "change=added" << "addmm";
+        QTest::newRow("and") << "op=mm & change=removed" << "m";
+        QTest::newRow("not") << "change!=kept" << "m y addmm";
+        QTest::newRow("numbers") << "users>=2 & bytes=512" << "x b t";
+        QTest::newRow("numel") << "numel>127 & op=permute" << "t";
+        QTest::newRow("too big") << "numel>1e6" << "";
+    }
+    void queries() {
+        QFETCH(QString, query);
+        const UnionGraph graph = testing::fusedBias(2);
+        const auto parsed = NodeQuery::parse(query);
+        QVERIFY(parsed);
+        QStringList hits;
+        for (const auto& node : graph.nodes)
+            if (parsed->matches(node)) hits << QString::fromStdString(node.info.name);
+        QTEST(hits.join(' '), "hits");
+    }
+
+    void badQueriesAreNamed() {
+        QCOMPARE(QString::fromStdString(NodeQuery::parse("colour=red").error().message), "no field \"colour\"; there are name, op, type, module, change, numel, bytes, users, inputs");
+        QCOMPARE(QString::fromStdString(NodeQuery::parse("numel>many").error().message), "numel needs a number, not \"many\"");
+        QCOMPARE(QString::fromStdString(NodeQuery::parse("op<3").error().message), "op is text: compare with = or !=");
+        QCOMPARE(elementsOf("f32[8, 64], i64[2]"), 514.0);
+        QCOMPARE(elementsOf("f32[s0, 64]"), -1.0);
+        QCOMPARE(elementsOf("f32[]"), 1.0);
+    }
+};
+
+QTEST_MAIN(ModelsTest)
+#include "models_test.moc"

@@ -1,0 +1,161 @@
+// Selection and controller on a source of hand-made structs, without windows.
+#include <QAbstractItemModelTester>
+#include <QSignalSpy>
+#include <QtTest>
+
+#include "tests/ui/fake_source.h"
+#include "tests/ui/tree_text.h"
+#include "ui/session/session_controller.h"
+
+using namespace cutaway;
+using namespace cutaway::ui;
+
+constexpr int kPatience = 30000;
+
+class SessionTest : public QObject {
+    Q_OBJECT
+
+    std::shared_ptr<testing::FakeSource::Control> m_control;
+    std::unique_ptr<Selection> m_selection;
+    std::unique_ptr<SessionController> m_controller;
+
+    void openAndCompile() {
+        m_controller->open("/models/a.pt2");
+        QTRY_VERIFY_WITH_TIMEOUT(m_controller->model() && !m_controller->isBusy(), kPatience);
+        m_controller->compile({});
+        QTRY_VERIFY_WITH_TIMEOUT(!m_controller->runs().empty() && !m_controller->isBusy(), kPatience);
+    }
+
+  private slots:
+    void init() {
+        m_control = std::make_shared<testing::FakeSource::Control>();
+        m_selection = std::make_unique<Selection>();
+        m_controller = std::make_unique<SessionController>(std::make_unique<testing::FakeSource>(m_control), *m_selection);
+    }
+    void cleanup() {
+        m_control->hold = false;
+        m_controller.reset();
+        m_selection.reset();
+    }
+
+    void openingShowsTheGraphAsOpened() {
+        QSignalSpy shown(m_controller.get(), &SessionController::shown);
+        QAbstractItemModelTester tester(&m_controller->log());
+        m_controller->open("/models/a.pt2");
+        QTRY_COMPARE_WITH_TIMEOUT(shown.size(), 1, kPatience);
+        QCOMPARE(m_selection->comparison(), (Comparison{Place{}, Place{}}));
+        QCOMPARE(m_controller->placeName(m_selection->place()), "as opened");
+        QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy(), kPatience);
+        QCOMPARE(testing::treeText(m_controller->log()), "Opened a.pt2: 8 nodes | /models/a.pt2\none remark | /models/a.pt2\n");
+    }
+
+    void compilingGoesToTheFirstChange() {
+        openAndCompile();
+        QCOMPARE(m_selection->place(), (Place{1, 4, -1}));
+        QCOMPARE(m_selection->comparison().before, (Place{1, 3, -1}));
+        QCOMPARE(m_controller->placeName(m_selection->place()), "fuse_bias_add");
+        QVERIFY(m_control->calls().contains("diff 3 4"));
+    }
+
+    void aFailureSaysWhatWhereAndWhatNext() {
+        openAndCompile();
+        QSignalSpy problem(m_controller.get(), &SessionController::problem);
+        m_controller->open("/models/bad.pt2");
+        QTRY_COMPARE_WITH_TIMEOUT(problem.size(), 1, kPatience);
+        const auto entry = problem[0][0].value<LogEntry>();
+        QCOMPARE(entry.what, "Opening bad.pt2: the archive has no models/ folder");
+        QCOMPARE(entry.where, "/models/bad.pt2");
+        QCOMPARE(entry.next, "Save the program with torch.export.save.");
+        QCOMPARE(m_controller->path(), "/models/a.pt2");  // what was open stays open
+        QCOMPARE(m_controller->runs().size(), size_t(1));
+        QCOMPARE(m_selection->place(), (Place{1, 4, -1}));
+    }
+
+    void onlyTheLatestPlaceIsShown() {
+        openAndCompile();
+        QSignalSpy shown(m_controller.get(), &SessionController::shown);
+        m_control->hold = true;
+        for (int step : {1, 2, 3, 5}) m_selection->setPlace({1, step, -1});
+        m_control->hold = false;
+        QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy(), kPatience);
+        QCOMPARE(shown.size(), 1);
+        QCOMPARE(shown[0][0].value<std::shared_ptr<const Shown>>()->comparison.after, (Place{1, 5, -1}));
+    }
+
+    void cancelStopsAtOnce() {
+        openAndCompile();
+        m_control->hold = true;
+        QSignalSpy busy(m_controller.get(), &SessionController::busyChanged);
+        m_controller->compile({});
+        QTRY_COMPARE_WITH_TIMEOUT(m_control->calls().count("compile"), 2, kPatience);
+        m_controller->cancel();
+        QVERIFY(!m_controller->isBusy());
+        QCOMPARE(busy.last()[0].toBool(), false);
+        QVERIFY(testing::treeText(m_controller->log()).endsWith("Compiling: cancelled\n"));
+        m_control->hold = false;
+        m_selection->setPlace({1, 5, -1});
+        QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy(), kPatience);
+        QCOMPARE(m_controller->runs().size(), size_t(1));  // its late answer is dropped
+    }
+
+    void nodesCarryBothSides() {
+        openAndCompile();
+        QSignalSpy nodes(m_controller.get(), &SessionController::nodeShown);
+        m_selection->setNode(static_cast<NodeId>(14));  // m: only before
+        QTRY_VERIFY_WITH_TIMEOUT(!nodes.empty() && !m_controller->isBusy(), kPatience);
+        auto facts = nodes.last()[0].value<std::shared_ptr<const NodeFacts>>();
+        QVERIFY(facts->before && !facts->after);
+        m_selection->setNode(static_cast<NodeId>(9999));
+        QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy(), kPatience);
+        facts = nodes.last()[0].value<std::shared_ptr<const NodeFacts>>();
+        QVERIFY(!facts->before && !facts->after);
+    }
+
+    void switchingAPassOffComparesBothResults() {
+        openAndCompile();
+        CompileOptions options;
+        options.disabledPasses = {"fuse_bias_add"};
+        m_controller->compile(options, 1);
+        QTRY_VERIFY_WITH_TIMEOUT(m_controller->runs().size() == 2 && !m_controller->isBusy(), kPatience);
+        QCOMPARE(m_selection->comparison(), (Comparison{{1, 5, -1}, {2, 5, -1}}));
+        QCOMPARE(m_controller->runs()[1].title(), "Run 2: inference, CPU, 1 pass(es) off");
+    }
+
+    void historyGoesBackAndForward() {
+        Selection selection;
+        selection.setPlace({1, 0, -1});
+        selection.setPlace({1, 4, -1});
+        selection.setNode(static_cast<NodeId>(7));
+        selection.setPlace({1, 5, 1});
+        QCOMPARE(selection.comparison().before, (Place{1, 5, 0}));
+        QCOMPARE(selection.node(), static_cast<NodeId>(7));
+        QSignalSpy places(&selection, &Selection::placeChanged), nodes(&selection, &Selection::nodeChanged);
+        selection.goBack();
+        QCOMPARE(selection.place(), (Place{1, 4, -1}));
+        selection.goBack();
+        QCOMPARE(selection.place(), (Place{1, 0, -1}));
+        QCOMPARE(selection.node(), NodeId::None);
+        QVERIFY(!selection.canGoBack());
+        selection.goForward();
+        selection.goForward();
+        QCOMPARE(selection.place(), (Place{1, 5, 1}));
+        QVERIFY(!selection.canGoForward());
+        QCOMPARE(places.size(), 4);
+        QCOMPARE(nodes.size(), 2);
+    }
+
+    void twoMarksAreCompared() {
+        Selection selection;
+        selection.setPlace({1, 0, -1});
+        selection.setMarkA(Place{1, 2, -1});
+        QCOMPARE(selection.place(), (Place{1, 0, -1}));
+        selection.setMarkB(Place{2, 3, -1});
+        QCOMPARE(selection.comparison(), (Comparison{{1, 2, -1}, {2, 3, -1}}));
+    }
+};
+
+Q_DECLARE_METATYPE(std::shared_ptr<const cutaway::ui::Shown>)
+Q_DECLARE_METATYPE(std::shared_ptr<const cutaway::ui::NodeFacts>)
+
+QTEST_MAIN(SessionTest)
+#include "session_test.moc"

@@ -1,0 +1,374 @@
+// The main window on a source of hand-made structs, driven by keys, clicks and selection.
+#include <QAbstractButton>
+#include <QApplication>
+#include <QClipboard>
+#include <QComboBox>
+#include <QElapsedTimer>
+#include <QLabel>
+#include <QLineEdit>
+#include <QMenu>
+#include <QMenuBar>
+#include <QProgressBar>
+#include <QSignalSpy>
+#include <QSpinBox>
+#include <QTabBar>
+#include <QTableView>
+#include <QTreeView>
+#include <QTreeWidget>
+#include <QtTest>
+
+#include "tests/ui/fake_source.h"
+#include "tests/ui/tree_text.h"
+#include "ui/windows/command_palette.h"
+#include "ui/windows/export_graph.h"
+#include "ui/windows/graph_window.h"
+#include "ui/windows/main_window.h"
+#include "ui/windows/problem_bar.h"
+#include "ui/windows/run_dialogs.h"
+#include "ui/windows/search_window.h"
+#include "ui/windows/steps_window.h"
+#include "ui/windows/text_window.h"
+#include "ui/windows/theme.h"
+
+using namespace cutaway;
+using namespace cutaway::ui;
+
+constexpr int kPatience = 30000;
+
+class WindowsTest : public QObject {
+    Q_OBJECT
+
+    QTemporaryDir m_settings;
+    std::shared_ptr<testing::FakeSource::Control> m_control;
+    std::unique_ptr<MainWindow> m_main;
+
+    void openAndCompile() {
+        m_main->open("/models/a.pt2");
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().model() && m_main->isSettled(), kPatience);
+        press(Qt::Key_B, Qt::ControlModifier);
+        QTRY_VERIFY_WITH_TIMEOUT(!m_main->controller().runs().empty() && m_main->isSettled(), kPatience);
+    }
+    void press(Qt::Key key, Qt::KeyboardModifiers modifiers = {}) { QTest::keyClick(m_main.get(), key, modifiers); }
+    QString shownStep() { return m_main->controller().placeName(m_main->selection().place()); }
+
+  private slots:
+    void initTestCase() {
+        QSettings::setPath(QSettings::NativeFormat, QSettings::UserScope, m_settings.path());
+        QCoreApplication::setOrganizationName("cutaway-test");
+        applyTheme(Theme::Light);
+    }
+    void init() {
+        QSettings().clear();
+        m_control = std::make_shared<testing::FakeSource::Control>();
+        m_main = std::make_unique<MainWindow>(std::make_unique<testing::FakeSource>(m_control));
+        m_main->show();
+        QVERIFY(QTest::qWaitForWindowExposed(m_main.get()));
+        m_main->activateWindow();
+    }
+    void cleanup() {
+        m_control->hold = false;
+        m_main.reset();
+    }
+
+    void emptyWindowsSayWhatTheyWillShow() {
+        for (const QString& name : m_main->windowNames()) {
+            QDockWidget* dock = m_main->window(name);
+            QString said = name == "graph" ? QStringLiteral("canvas") : QString();
+            for (const QLabel* label : dock->findChildren<QLabel*>()) said += label->text();
+            QVERIFY2(said.size() > 5, qPrintable(name));
+        }
+    }
+
+    void keysStep() {
+        openAndCompile();
+        QCOMPARE(shownStep(), "fuse_bias_add");
+        press(Qt::Key_F10);
+        QCOMPARE(shownStep(), "reinplace");
+        press(Qt::Key_F10);
+        QCOMPARE(shownStep(), "reinplace");
+        press(Qt::Key_F10, Qt::ShiftModifier);
+        QCOMPARE(shownStep(), "fuse_bias_add");
+        press(Qt::Key_F10, Qt::ControlModifier | Qt::ShiftModifier);
+        QCOMPARE(shownStep(), "remove_noop_ops");
+        press(Qt::Key_F10, Qt::ControlModifier);
+        QCOMPARE(shownStep(), "fuse_bias_add");
+        press(Qt::Key_F11);
+        QCOMPARE(shownStep(), "fuse_bias_add, rewrite 1");
+        press(Qt::Key_F11);
+        QCOMPARE(shownStep(), "fuse_bias_add, rewrite 2");
+        press(Qt::Key_F11);
+        QCOMPARE(shownStep(), "reinplace");
+        press(Qt::Key_Left, Qt::AltModifier);
+        QCOMPARE(shownStep(), "fuse_bias_add, rewrite 2");
+        press(Qt::Key_Right, Qt::AltModifier);
+        QCOMPARE(shownStep(), "reinplace");
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+    }
+
+    void allWindowsFollowTheNode() {
+        openAndCompile();
+        auto* node = m_main->window("node");
+        auto* tree = node->findChild<QTreeView*>();
+        const NodeId addmm = static_cast<NodeId>(16);
+        m_main->graph().view().nodeChosen(addmm);
+        QTRY_VERIFY_WITH_TIMEOUT(testing::treeText(*tree->model()).startsWith("Node | addmm\n"), kPatience);
+        auto* text = m_main->window("text")->findChild<QTableView*>();
+        QVERIFY(text->currentIndex().siblingAtColumn(3).data().toString().contains("addmm = "));
+        // And back: a line of the text makes its node current everywhere.
+        for (int row = 0; row < text->model()->rowCount(); ++row)
+            if (text->model()->index(row, 3).data().toString().contains("r1 = ")) text->selectRow(row);
+        QCOMPARE(m_main->graph().view().canvas().currentId(), m_main->selection().node());
+        QVERIFY(m_main->selection().node() != addmm);
+    }
+
+    void theCheckBoxSwitchesAPassOff() {
+        openAndCompile();
+        auto* tree = m_main->window("steps")->findChild<QTreeView*>();
+        const QModelIndexList found = tree->model()->match(tree->model()->index(0, 0), Qt::DisplayRole, "fuse_bias_add", 1, Qt::MatchExactly | Qt::MatchRecursive);
+        QCOMPARE(found.size(), 1);
+        tree->model()->setData(found[0], Qt::Unchecked, Qt::CheckStateRole);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() == 2 && m_main->isSettled(), kPatience);
+        QCOMPARE(m_main->controller().runs()[1].options.disabledPasses, std::vector<std::string>{"fuse_bias_add"});
+        QCOMPARE(m_main->selection().comparison().before.run, 1);
+        QCOMPARE(m_main->selection().comparison().after.run, 2);
+    }
+
+    void marksAreCompared() {
+        openAndCompile();
+        press(Qt::Key_A, Qt::ControlModifier | Qt::ShiftModifier);
+        press(Qt::Key_F10);
+        press(Qt::Key_D, Qt::ControlModifier | Qt::ShiftModifier);
+        QCOMPARE(m_main->selection().comparison(), (Comparison{{1, 4, -1}, {1, 5, -1}}));
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+    }
+
+    void theFilterSaysWhatItHides() {
+        openAndCompile();
+        auto* steps = m_main->window("steps");
+        auto* field = steps->findChild<QLineEdit*>();
+        QTest::keyClicks(field, "bias");
+        QString said;
+        for (const QLabel* label : steps->findChildren<QLabel*>())
+            if (label->isVisible()) said += label->text();
+        QCOMPARE(said, "5 of 6 passes hidden by the filter");
+        QVERIFY(testing::treeText(*steps->findChild<QTreeView*>()->model()).contains("fuse_bias_add"));
+        QVERIFY(!testing::treeText(*steps->findChild<QTreeView*>()->model()).contains("reinplace"));
+    }
+
+    void searchFindsAndGoesOn() {
+        openAndCompile();
+        press(Qt::Key_F, Qt::ControlModifier);
+        auto* field = m_main->window("search")->findChild<QLineEdit*>();
+        QVERIFY(field->hasFocus());
+        QTest::keyClicks(field, "op=mm");
+        QCOMPARE(m_main->search().hitCount(), 2);
+        press(Qt::Key_F3);
+        QCOMPARE(m_main->selection().node(), static_cast<NodeId>(14));
+        press(Qt::Key_F3);
+        QCOMPARE(m_main->selection().node(), static_cast<NodeId>(16));
+        press(Qt::Key_F3, Qt::ShiftModifier);
+        QCOMPARE(m_main->selection().node(), static_cast<NodeId>(14));
+    }
+
+    void thePaletteReachesEverything() {
+        openAndCompile();
+        press(Qt::Key_K, Qt::ControlModifier);
+        auto* palette = m_main->findChild<CommandPalette*>();
+        QVERIFY(palette);
+        QTest::keyClicks(palette->findChild<QLineEdit*>(), "reinplace pass");
+        QTest::keyClick(palette->findChild<QLineEdit*>(), Qt::Key_Return);
+        QTRY_COMPARE_WITH_TIMEOUT(shownStep(), "reinplace", kPatience);
+    }
+
+    void paletteRanking() {
+        const QVector<PaletteEntry> entries = {{"pass", "fuse_bias_add", {}}, {"node", "add_3", {}}, {"action", "Add mark", {}}};
+        QCOMPARE(rankEntries(entries, "add", 9), (QVector<int>{1, 2, 0}));
+        QCOMPARE(rankEntries(entries, "add pass", 9), QVector<int>{0});
+        QCOMPARE(rankEntries(entries, "", 2), (QVector<int>{0, 1}));
+    }
+
+    void problemsAreShownAndLogged() {
+        m_main->open("/models/bad.pt2");
+        auto* bar = m_main->findChild<ProblemBar*>();
+        QTRY_VERIFY_WITH_TIMEOUT(bar->isVisible(), kPatience);
+        QVERIFY(bar->text().contains("the archive has no models/ folder"));
+        QVERIFY(bar->text().contains("Where: /models/bad.pt2"));
+        QVERIFY(bar->text().contains("Save the program with torch.export.save."));
+        m_main->open("/models/a.pt2");
+        QTRY_VERIFY_WITH_TIMEOUT(!bar->isVisible(), kPatience);
+    }
+
+    void longWorkShowsProgressAndEscStopsIt() {
+        openAndCompile();
+        m_control->hold = true;
+        m_main->controller().compile({});
+        auto* progress = m_main->findChild<QProgressBar*>();
+        QVERIFY(!progress->isVisible());
+        QTRY_VERIFY_WITH_TIMEOUT(progress->isVisible(), kPatience);
+        press(Qt::Key_Escape);
+        QVERIFY(!m_main->controller().isBusy());
+        QVERIFY(!progress->isVisible());
+    }
+
+    void resultsAreShown() {
+        openAndCompile();
+        m_main->controller().run(1, {});
+        auto* results = m_main->window("results");
+        QTRY_VERIFY_WITH_TIMEOUT(!m_main->controller().isBusy(), kPatience);
+        const auto table = [&](const QString& name) {
+            for (auto* found : results->findChildren<QTableView*>())
+                if (found->accessibleName() == name) return found;
+            return static_cast<QTableView*>(nullptr);
+        };
+        QVERIFY(testing::treeText(*table("Outputs")->model()).contains("✓ within tolerance"));
+        press(Qt::Key_F7);
+        QTRY_VERIFY_WITH_TIMEOUT(testing::treeText(*table("Kernels")->model()).startsWith("fused_addmm_relu"), kPatience);
+        table("Kernels")->selectRow(0);
+        QCOMPARE(m_main->selection().node(), static_cast<NodeId>(16));
+    }
+
+    void copiesRunnablePython() {
+        openAndCompile();
+        m_main->text().copyRunnable();
+        QTRY_VERIFY_WITH_TIMEOUT(QApplication::clipboard()->text().startsWith("import torch\n"), kPatience);
+    }
+
+    void layoutsAndRecentsAreRemembered() {
+        openAndCompile();
+        m_main->window("node")->hide();
+        QSettings().setValue("layouts/mine", m_main->saveState());
+        m_main->window("node")->show();
+        QVERIFY(m_main->restoreState(QSettings().value("layouts/mine").toByteArray()));
+        QVERIFY(!m_main->window("node")->isVisible());
+        QCOMPARE(QSettings().value("recent").toStringList(), QStringList{"/models/a.pt2"});
+    }
+
+    void filesCanBeDropped() {
+        QMimeData data;
+        data.setUrls({QUrl::fromLocalFile("/models/a.pt2")});
+        QDragEnterEvent enter(QPoint(50, 50), Qt::CopyAction, &data, Qt::LeftButton, {});
+        QApplication::sendEvent(m_main.get(), &enter);
+        QVERIFY(enter.isAccepted());
+        QDropEvent drop(QPointF(50, 50), Qt::CopyAction, &data, Qt::LeftButton, {});
+        QApplication::sendEvent(m_main.get(), &drop);
+        QTRY_COMPARE_WITH_TIMEOUT(m_main->controller().path(), "/models/a.pt2", kPatience);
+    }
+
+    void picturesAreExported_data() {
+        QTest::addColumn<QString>("name");
+        QTest::addColumn<QByteArray>("start");
+        QTest::newRow("svg") << "g.svg" << QByteArray("<?xml");
+        QTest::newRow("png") << "g.png" << QByteArray("\x89PNG");
+        QTest::newRow("dot") << "g.dot" << QByteArray("digraph step {");
+    }
+    void picturesAreExported() {
+        QFETCH(QString, name);
+        QTemporaryDir folder;
+        openAndCompile();
+        const GraphScene& scene = *m_main->graph().view().canvas().scene();
+        QVERIFY(exportGraph(scene, GraphMode::Union, m_main->palette(), folder.filePath(name)));
+        QFile file(folder.filePath(name));
+        QVERIFY(file.open(QIODevice::ReadOnly));
+        QFETCH(QByteArray, start);
+        QVERIFY(file.readAll().startsWith(start));
+        const auto unknown = exportGraph(scene, GraphMode::Union, m_main->palette(), folder.filePath("g.bmp"));
+        QVERIFY(!unknown);
+        QCOMPARE(unknown.error().notes.at(0), std::string("Use a name that ends in .svg, .png or .dot."));
+        QVERIFY(!exportGraph(scene, GraphMode::Union, m_main->palette(), "/nonexistent/" + name));
+    }
+
+    void shortcutsAreUnique() {
+        QMap<QString, QStringList> users;
+        for (const QAction* action : m_main->findChildren<QAction*>())
+            for (const QKeySequence& key : action->shortcuts()) users[key.toString()] << action->text();
+        for (auto at = users.constBegin(); at != users.constEnd(); ++at) QVERIFY2(at->size() == 1, qPrintable(at.key() + ": " + at->join(", ")));
+    }
+
+    void nothingIsCutOffAtItsMinimumSize_data() {
+        QTest::addColumn<QString>("name");
+        for (const char* name : {"steps", "graph", "text", "node", "log", "results", "search"}) QTest::newRow(name) << QString(name);
+    }
+    void nothingIsCutOffAtItsMinimumSize() {
+        QFETCH(QString, name);
+        openAndCompile();
+        QDockWidget* dock = m_main->window(name);
+        dock->setFloating(true);
+        dock->show();
+        dock->resize(dock->minimumSizeHint());
+        QCoreApplication::processEvents();
+        for (const QWidget* widget : dock->findChildren<QWidget*>()) {
+            if (!widget->isVisible() || !(qobject_cast<const QAbstractButton*>(widget) || qobject_cast<const QComboBox*>(widget) || qobject_cast<const QAbstractSpinBox*>(widget))) continue;
+            if (widget->objectName().startsWith("qt_") || qobject_cast<const QTabBar*>(widget->parentWidget())) continue;
+            const QSize needed = widget->minimumSizeHint();
+            QVERIFY2(widget->width() >= needed.width() && widget->height() >= needed.height(),
+                     qPrintable(QString("%1 %2 has %3x%4, needs %5x%6").arg(widget->metaObject()->className(), widget->accessibleName()).arg(widget->width()).arg(widget->height()).arg(needed.width()).arg(needed.height())));
+        }
+    }
+
+    void dialogsOfferWhatTheCompilerHas() {
+        CompileDialog compile({"pre_grad", "post_grad"});
+        QCOMPARE(compile.findChildren<QComboBox*>().at(2)->count(), 3);
+        compile.findChildren<QComboBox*>().at(0)->setCurrentIndex(1);
+        QVERIFY(compile.options().mode == Mode::Training);
+        QVERIFY(!compile.options().freeze);
+        ExecuteDialog execute;
+        QCOMPARE(execute.options().repeat, 1);
+    }
+
+    void darkAndLightBothHaveContrast() {
+        const auto luminance = [](const QColor& color) {
+            const auto part = [](double c) { return c <= 0.03928 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4); };
+            return 0.2126 * part(color.redF()) + 0.7152 * part(color.greenF()) + 0.0722 * part(color.blueF());
+        };
+        const auto contrast = [&](const QColor& a, const QColor& b) {
+            const double high = std::max(luminance(a), luminance(b)), low = std::min(luminance(a), luminance(b));
+            return (high + 0.05) / (low + 0.05);
+        };
+        for (Theme theme : {Theme::Light, Theme::Dark}) {
+            applyTheme(theme);
+            const QPalette palette = QApplication::palette();
+            const GraphColors colors = GraphColors::of(palette);
+            for (const ChangeColors& state : colors.states) {
+                QVERIFY(contrast(state.text, state.fill) >= 4.5);
+                QVERIFY(contrast(colors.detail, state.fill) >= 4.5);
+                QVERIFY(contrast(state.line, colors.canvas) >= 2.0);
+            }
+            QVERIFY(contrast(colors.chipText, colors.chip) >= 4.5);
+            QVERIFY(contrast(palette.color(QPalette::Text), palette.color(QPalette::Base)) >= 7);
+            QVERIFY(contrast(palette.color(QPalette::PlaceholderText), palette.color(QPalette::Base)) >= 4.5);
+            QVERIFY(contrast(palette.color(QPalette::PlaceholderText), palette.color(QPalette::AlternateBase)) >= 4.5);
+            QVERIFY(contrast(palette.color(QPalette::HighlightedText), palette.color(QPalette::Highlight)) >= 4.5);
+        }
+        applyTheme(Theme::Light);
+    }
+
+    /// The one measure of time: the window must not freeze, whatever is opened, stepped through or laid out.
+    void theEventLoopNeverBlocks() {
+        m_control->tail = 3000;
+        QElapsedTimer clock;
+        clock.start();
+        qint64 last = 0, worst = 0;
+        QTimer heart;
+        heart.setTimerType(Qt::PreciseTimer);
+        connect(&heart, &QTimer::timeout, this, [&] {
+            const qint64 now = clock.elapsed();
+            worst = std::max(worst, now - last);
+            last = now;
+        });
+        heart.start(5);
+        last = clock.elapsed();
+        openAndCompile();
+        m_main->graph().setMode(GraphMode::SideBySide);
+        press(Qt::Key_F10);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+        m_main->graph().view().setFolding(false, 2);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+        press(Qt::Key_0, Qt::ControlModifier);
+        QTest::qWait(50);
+        qInfo("longest pause of the event loop: %lld ms", worst);
+        QVERIFY2(worst <= 100, qPrintable(QString("%1 ms").arg(worst)));
+    }
+};
+
+QTEST_MAIN(WindowsTest)
+#include "windows_test.moc"

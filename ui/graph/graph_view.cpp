@@ -1,0 +1,111 @@
+#include "ui/graph/graph_view.h"
+
+namespace cutaway::ui {
+namespace {
+
+/// A fold with more nodes opens module by module: all of it at once would bury what is on show.
+constexpr size_t kRevealAtOnce = 250;
+
+}  // namespace
+
+GraphView::GraphView(QWidget* parent) : QSplitter(Qt::Horizontal, parent), m_first(new GraphCanvas(this)), m_second(new GraphCanvas(this)) {
+    addWidget(m_first);
+    addWidget(m_second);
+    setChildrenCollapsible(false);
+    m_second->hide();
+    m_second->setObjectName(QStringLiteral("secondGraphCanvas"));
+    m_options.font = font();
+    connectCanvas(m_first, m_second);
+    connectCanvas(m_second, m_first);
+    connect(&m_builder, &SceneBuilder::started, this, &GraphView::layoutStarted);
+    connect(&m_builder, &SceneBuilder::ready, this, [this](const std::shared_ptr<const GraphScene>& scene, const QString& note) {
+        m_second->setScene(scene);
+        m_first->setScene(scene);
+        m_second->setView(m_first->scale(), m_first->toWidget({0, 0}));
+        if (m_wanted != NodeId::None) m_first->setCurrent(m_wanted, true);
+        m_wanted = NodeId::None;
+        emit sceneShown(note);
+    });
+}
+
+void GraphView::connectCanvas(GraphCanvas* canvas, GraphCanvas* other) {
+    connect(canvas, &GraphCanvas::viewChanged, other, &GraphCanvas::setView);
+    connect(canvas, &GraphCanvas::nodeChosen, this, [this, other](NodeId id) {
+        other->setCurrent(id, false);
+        emit nodeChosen(id);
+    });
+    connect(canvas, &GraphCanvas::nodeActivated, this, &GraphView::nodeActivated);
+    connect(canvas, &GraphCanvas::foldActivated, this, &GraphView::reveal);
+}
+
+void GraphView::showGraph(std::shared_ptr<const UnionGraph> graph, const QString& about) {
+    m_graph = std::move(graph);
+    if (about != m_about) m_options.revealed.clear();
+    m_about = about;
+    rebuild();
+}
+
+void GraphView::clear(const QString& hint) {
+    m_graph.reset();
+    m_builder.client().cancel();
+    for (GraphCanvas* canvas : {m_first, m_second}) {
+        canvas->setScene(nullptr);
+        canvas->setHint(hint);
+    }
+}
+
+void GraphView::setMode(GraphMode mode) {
+    const bool two = mode == GraphMode::SideBySide;
+    m_first->setMode(two ? GraphMode::Before : mode);
+    m_second->setMode(GraphMode::After);
+    m_first->setAccessibleName(two ? tr("Graph before") : tr("Graph"));
+    m_second->setAccessibleName(tr("Graph after"));
+    if (two == m_second->isVisibleTo(this)) return;
+    m_second->setVisible(two);
+    if (two) {
+        setSizes({width() / 2, width() / 2});
+        m_second->setView(m_first->scale(), m_first->toWidget({0, 0}));
+    }
+}
+
+void GraphView::setFolding(bool fold, int hops) {
+    if (m_options.fold == fold && m_options.hops == hops) return;
+    m_options.fold = fold;
+    m_options.hops = hops;
+    m_options.revealed.clear();
+    rebuild();
+}
+
+void GraphView::setCurrent(NodeId id, bool reveal) {
+    if (m_builder.isBusy() && reveal) m_wanted = id;
+    m_first->setCurrent(id, reveal);
+    m_second->setCurrent(id, false);
+}
+
+void GraphView::fit() { m_first->fit(); }
+
+void GraphView::reveal(const std::vector<NodeId>& members) {
+    QString module;
+    const bool whole = members.size() <= kRevealAtOnce || !m_graph;
+    QHash<quint32, QString> modules;
+    if (!whole)
+        for (const auto& node : m_graph->nodes) modules.insert(index(node.info.id), textOf(node.info.module));
+    size_t shown = 0;
+    for (NodeId id : members) {
+        // The first module of the fold, and of a huge module its first part.
+        if (!whole && shown == 0) module = modules.value(index(id));
+        if (!whole && (shown >= kRevealAtOnce || modules.value(index(id)) != module)) continue;
+        m_options.revealed.insert(index(id));
+        ++shown;
+    }
+    m_wanted = members.empty() ? NodeId::None : members.front();
+    rebuild();
+}
+
+void GraphView::rebuild() {
+    if (!m_graph) return;
+    m_options.font = font();
+    m_builder.build(m_graph, m_options);
+}
+
+}  // namespace cutaway::ui

@@ -1,0 +1,49 @@
+#pragma once
+// The canvas with what belongs to it: builds scenes in the background, shows one or two panes on the same positions,
+// remembers which folds were opened. Two panes share one view, so that they scroll and zoom together.
+#include <QSplitter>
+
+#include "ui/graph/graph_canvas.h"
+#include "ui/graph/graph_scene.h"
+
+namespace cutaway::ui {
+
+class GraphView : public QSplitter {
+    Q_OBJECT
+
+  public:
+    explicit GraphView(QWidget* parent = nullptr);
+
+    /// `about` is kept nodes' identity across calls: the same value keeps opened folds.
+    void showGraph(std::shared_ptr<const UnionGraph> graph, const QString& about);
+    void clear(const QString& hint);
+    void setMode(GraphMode mode);
+    void setFolding(bool fold, int hops);
+    void setCurrent(NodeId id, bool reveal);
+    void fit();
+    GraphCanvas& canvas() { return *m_first; }
+    GraphCanvas& secondCanvas() { return *m_second; }
+    SceneBuilder& builder() { return m_builder; }
+    const std::shared_ptr<const UnionGraph>& graph() const { return m_graph; }
+
+  signals:
+    void nodeChosen(cutaway::NodeId id);
+    void nodeActivated(cutaway::NodeId id);
+    /// A new scene is on show; `note` says what was unusual about its layout.
+    void sceneShown(const QString& note);
+    void layoutStarted(int nodes);
+
+  private:
+    void rebuild();
+    void reveal(const std::vector<NodeId>& members);
+    void connectCanvas(GraphCanvas* canvas, GraphCanvas* other);
+
+    SceneBuilder m_builder;
+    GraphCanvas *m_first, *m_second;
+    std::shared_ptr<const UnionGraph> m_graph;
+    PictureOptions m_options;
+    QString m_about;
+    NodeId m_wanted = NodeId::None;  // to bring into view when the scene is there
+};
+
+}  // namespace cutaway::ui

@@ -1,0 +1,105 @@
+#pragma once
+// Between the windows and the engine: puts work on the job queue and brings results back to the window's thread. What
+// was asked for before the latest request of its kind, or before the current model was opened, is dropped. Follows the
+// Selection: a new place loads its difference and texts, a new node its details.
+#include <QHash>
+#include <QObject>
+#include <QSet>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "cutaway/jobs.h"
+#include "ui/models/log_model.h"
+#include "ui/models/node_model.h"
+#include "ui/models/text_diff.h"
+#include "ui/session/selection.h"
+#include "ui/session/source.h"
+
+namespace cutaway::ui {
+
+/// What is on show: the difference of two places.
+struct Shown {
+    Comparison comparison;
+    std::shared_ptr<const UnionGraph> graph;
+};
+struct ShownText {
+    Comparison comparison;
+    QVector<DiffLine> lines;
+};
+struct Run {
+    RunId id = 0;
+    CompileOptions options;
+    std::vector<StepInfo> steps;
+    QString title() const;  // "Run 1: inference, CPU"
+};
+
+class SessionController : public QObject {
+    Q_OBJECT
+
+  public:
+    SessionController(std::unique_ptr<Source> source, Selection& selection, QObject* parent = nullptr);
+    ~SessionController() override;
+
+    void open(const QString& path);
+    /// Compiles; then shows the first change of the new run, or, with `comparedWith`, the difference of both results.
+    void compile(const CompileOptions& options, std::optional<RunId> comparedWith = {});
+    void build(RunId run, Target target);
+    void run(RunId run, const RunOptions& options);
+    void loadRewrites(RunId run, int step);
+    /// The graph at a place as a Python program that runs in PyTorch.
+    void runnableText(const Place& place, std::function<void(const QString&)> then);
+    /// Stops everything that runs or waits.
+    void cancel();
+    bool isBusy() const { return !m_pending.isEmpty(); }
+
+    const std::optional<ModelInfo>& model() const { return m_model; }
+    QString path() const { return m_path; }
+    /// Names of the compiler's stages, in running order.
+    QStringList stages() const;
+    const std::vector<Run>& runs() const { return m_runs; }
+    const Run* runOf(RunId id) const;
+    /// "3 fuse_bias_add", "as opened": for titles.
+    QString placeName(const Place& place) const;
+    LogModel& log() { return m_log; }
+    Selection& selection() { return m_selection; }
+
+  signals:
+    void modelOpened();
+    void compiled(cutaway::RunId run);
+    void rewritesReady(cutaway::RunId run, int step, const std::vector<cutaway::RewriteInfo>& rewrites);
+    void shown(std::shared_ptr<const cutaway::ui::Shown> what);
+    void textShown(std::shared_ptr<const cutaway::ui::ShownText> what);
+    void nodeShown(std::shared_ptr<const cutaway::ui::NodeFacts> facts);
+    void built(cutaway::RunId run, std::shared_ptr<const cutaway::BuildInfo> info);
+    void ran(cutaway::RunId run, std::shared_ptr<const cutaway::RunReport> report);
+    /// Also in the log.
+    void problem(const cutaway::ui::LogEntry& entry);
+    void progress(const QString& what, double fraction);
+    void busyChanged(bool busy);
+
+  private:
+    template <class T>
+    void ask(const QString& tag, const QString& doing, std::function<Result<T>(Source&, const Progress&)> work,
+             std::function<void(T)> then, std::function<void()> orElse = {});
+    void settled(const QString& tag);
+    void fail(const Error& error, const QString& doing);
+    void loadPlace();
+    void loadNode();
+    void finishCompile(Run run, std::optional<RunId> comparedWith);
+
+    std::unique_ptr<Source> m_source;
+    Selection& m_selection;
+    LogModel m_log;
+    std::optional<ModelInfo> m_model;
+    QString m_path;
+    std::vector<Run> m_runs;
+    std::shared_ptr<const Shown> m_shown;
+    QHash<QString, int> m_generation;
+    QHash<QString, QString> m_pending;  // tag -> what is being done
+    int m_epoch = 0;                    // rises when everything old is void
+    std::unique_ptr<JobQueue> m_queue;  // last: its thread uses the source
+};
+
+}  // namespace cutaway::ui

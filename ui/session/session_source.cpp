@@ -1,0 +1,27 @@
+#include "ui/session/source.h"
+
+namespace cutaway::ui {
+namespace {
+
+class SessionSource : public Source {
+  public:
+    std::vector<StepInfo> passes() const override { return passList({}); }
+    Result<ModelInfo> open(const std::string& path, const Progress& progress) override { return m_session.open(path, progress); }
+    Result<RunId> compile(const CompileOptions& options, const Progress& progress) override { return m_session.compile(options, progress); }
+    Result<std::vector<StepInfo>> steps(RunId run) override { return m_session.steps(run); }
+    Result<std::vector<RewriteInfo>> rewrites(RunId run, int step, const Progress& progress) override { return m_session.rewrites(run, step, progress); }
+    Result<UnionGraph> diff(const Place& before, const Place& after, const Progress& progress) override { return m_session.diff(before, after, progress); }
+    Result<GraphText> text(const Place& place, bool runnable, const Progress& progress) override { return m_session.text(place, runnable, progress); }
+    Result<NodeDetails> node(const Place& place, NodeId id, const Progress& progress) override { return m_session.node(place, id, progress); }
+    Result<BuildInfo> build(RunId run, Target target, const Progress& progress) override { return m_session.build(run, target, progress); }
+    Result<RunReport> run(RunId run, const RunOptions& options, const Progress& progress) override { return m_session.run(run, options, progress); }
+
+  private:
+    Session m_session;
+};
+
+}  // namespace
+
+std::unique_ptr<Source> makeSessionSource() { return std::make_unique<SessionSource>(); }
+
+}  // namespace cutaway::ui

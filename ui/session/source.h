@@ -1,0 +1,30 @@
+#pragma once
+// What the windows ask of a compile session, as an interface: the program passes the engine's Session, tests pass a
+// source of hand-made structs. Called on the job queue's thread only.
+#include <memory>
+
+#include "cutaway/session.h"
+
+namespace cutaway::ui {
+
+class Source {
+  public:
+    virtual ~Source() = default;
+
+    /// All passes in running order. The one call that any thread may make.
+    virtual std::vector<StepInfo> passes() const = 0;
+    virtual Result<ModelInfo> open(const std::string& path, const Progress& progress) = 0;
+    virtual Result<RunId> compile(const CompileOptions& options, const Progress& progress) = 0;
+    virtual Result<std::vector<StepInfo>> steps(RunId run) = 0;
+    virtual Result<std::vector<RewriteInfo>> rewrites(RunId run, int step, const Progress& progress) = 0;
+    virtual Result<UnionGraph> diff(const Place& before, const Place& after, const Progress& progress) = 0;
+    virtual Result<GraphText> text(const Place& place, bool runnable, const Progress& progress) = 0;
+    virtual Result<NodeDetails> node(const Place& place, NodeId id, const Progress& progress) = 0;
+    virtual Result<BuildInfo> build(RunId run, Target target, const Progress& progress) = 0;
+    virtual Result<RunReport> run(RunId run, const RunOptions& options, const Progress& progress) = 0;
+};
+
+/// The engine's session.
+std::unique_ptr<Source> makeSessionSource();
+
+}  // namespace cutaway::ui

@@ -1,0 +1,16 @@
+#pragma once
+// Writes the graph that is on show to a file: SVG, PNG or Graphviz DOT, by the file's ending. Errors name the file and
+// what to do.
+#include <QPalette>
+
+#include "cutaway/result.h"
+#include "ui/graph/graph_painter.h"
+
+namespace cutaway::ui {
+
+Result<void> exportGraph(const GraphScene& scene, GraphMode mode, const QPalette& palette, const QString& path);
+
+/// The picture as DOT: states as colours and signs, folds as dotted boxes.
+QString dotText(const GraphScene& scene, GraphMode mode);
+
+}  // namespace cutaway::ui

@@ -1,0 +1,162 @@
+#include "ui/windows/graph_window.h"
+
+#include <QCheckBox>
+#include <QComboBox>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QSpinBox>
+#include <QToolButton>
+#include <QVBoxLayout>
+
+#include "ui/models/steps_model.h"
+
+namespace cutaway::ui {
+namespace {
+
+/// A sample of how the canvas draws one state.
+class LegendMark : public QWidget {
+  public:
+    LegendMark(Change change, const QString& word, QWidget* parent) : QWidget(parent), m_change(change), m_word(word) {
+        setToolTip(QObject::tr("%1 in this step").arg(word));
+        setSizePolicy(QSizePolicy::Fixed, QSizePolicy::Fixed);
+    }
+    QSize sizeHint() const override { return {fontMetrics().horizontalAdvance(text()) + 14, fontMetrics().height() + 4}; }
+    QSize minimumSizeHint() const override { return sizeHint(); }
+
+  protected:
+    void paintEvent(QPaintEvent*) override {
+        const GraphColors colors = GraphColors::of(palette());
+        const ChangeColors& state = colors[m_change];
+        QPainter painter(this);
+        painter.setRenderHint(QPainter::Antialiasing);
+        QPen pen(state.line, m_change == Change::Kept ? 1.1 : 1.8);
+        if (m_change == Change::Removed) pen.setDashPattern({3, 2});
+        painter.setPen(pen);
+        painter.setBrush(state.fill);
+        painter.drawRoundedRect(QRectF(rect()).adjusted(1, 1, -1, -1), 4, 4);
+        painter.setPen(state.text);
+        painter.drawText(rect(), Qt::AlignCenter, text());
+    }
+
+  private:
+    QString text() const { return signOf(m_change).isEmpty() ? m_word : signOf(m_change) + QStringLiteral(" ") + m_word; }
+    Change m_change;
+    QString m_word;
+};
+
+}  // namespace
+
+GraphWindow::GraphWindow(SessionController& controller, Selection& selection, QWidget* parent)
+    : QDockWidget(tr("Graph"), parent), m_controller(controller), m_selection(selection), m_view(new GraphView) {
+    setObjectName(QStringLiteral("graph"));
+    auto* page = new QWidget;
+    auto* column = new QVBoxLayout(page);
+    column->setContentsMargins(0, 0, 0, 0);
+    column->setSpacing(0);
+    column->addWidget(makeBar());
+    column->addWidget(m_view, 1);
+    column->addWidget(makeLegend());
+    setWidget(page);
+    m_view->clear(tr("The difference that a step made is drawn here.\nOpen a model with File > Open, or drop it on this window; then compile it with Run > Compile."));
+
+    connect(&controller, &SessionController::shown, this, [this](const std::shared_ptr<const Shown>& what) { showWhat(*what); });
+    connect(&selection, &Selection::placeChanged, this, [this] { m_settled = false; });
+    connect(&selection, &Selection::nodeChanged, this, [this](NodeId id) {
+        if (m_view->canvas().currentId() != id) m_view->setCurrent(id, true);
+    });
+    connect(m_view, &GraphView::nodeChosen, &selection, &Selection::setNode);
+    connect(m_view, &GraphView::sceneShown, this, &GraphWindow::sceneShown);
+    connect(m_view, &GraphView::layoutStarted, this, [this](int nodes) {
+        m_settled = false;
+        m_note->setText(tr("laying out %n node(s)…", nullptr, nodes));
+    });
+}
+
+QWidget* GraphWindow::makeBar() {
+    auto* bar = new QWidget;
+    auto* row = new QHBoxLayout(bar);
+    row->setContentsMargins(6, 4, 6, 4);
+    m_mode = new QComboBox;
+    m_mode->addItems({tr("Difference"), tr("Before"), tr("After"), tr("Side by side")});
+    m_mode->setToolTip(tr("What is drawn; kept nodes do not move between these"));
+    m_mode->setAccessibleName(tr("Graph mode"));
+    connect(m_mode, &QComboBox::currentIndexChanged, this, [this](int mode) { m_view->setMode(static_cast<GraphMode>(mode)); });
+    m_fold = new QCheckBox(tr("Fold unchanged"));
+    m_fold->setChecked(true);
+    m_fold->setToolTip(tr("Draw regions without change as one box each; Enter or double-click opens a box"));
+    m_hops = new QSpinBox;
+    m_hops->setRange(0, 20);
+    m_hops->setValue(2);
+    m_hops->setPrefix(tr("hops "));
+    m_hops->setToolTip(tr("How many unchanged nodes around a change are drawn"));
+    m_hops->setAccessibleName(tr("Hops around a change"));
+    const auto refold = [this] {
+        m_hops->setEnabled(m_fold->isChecked());
+        m_view->setFolding(m_fold->isChecked(), m_hops->value());
+    };
+    connect(m_fold, &QCheckBox::toggled, this, refold);
+    connect(m_hops, &QSpinBox::valueChanged, this, refold);
+    auto* fit = new QToolButton;
+    fit->setText(tr("Fit"));
+    fit->setToolTip(tr("Show all (Ctrl+0)"));
+    connect(fit, &QToolButton::clicked, this, [this] { m_view->fit(); });
+    m_title = new QLabel;
+    m_title->setTextFormat(Qt::PlainText);
+    m_title->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+    m_title->setMinimumWidth(40);
+    row->addWidget(m_title, 1);
+    for (QWidget* widget : std::initializer_list<QWidget*>{m_mode, m_fold, m_hops, fit}) row->addWidget(widget);
+    return bar;
+}
+
+QWidget* GraphWindow::makeLegend() {
+    auto* bar = new QWidget;
+    auto* row = new QHBoxLayout(bar);
+    row->setContentsMargins(6, 3, 6, 3);
+    row->addWidget(new LegendMark(Change::Added, tr("added"), bar));
+    row->addWidget(new LegendMark(Change::Removed, tr("removed"), bar));
+    row->addWidget(new LegendMark(Change::Edited, tr("edited"), bar));
+    row->addWidget(new LegendMark(Change::Kept, tr("kept"), bar));
+    m_counts = new QLabel;
+    m_note = new QLabel;
+    for (QLabel* label : {m_counts, m_note}) {
+        label->setTextFormat(Qt::PlainText);
+        label->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+    }
+    m_note->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
+    row->addSpacing(8);
+    row->addWidget(m_counts, 1);
+    row->addWidget(m_note, 1);
+    return bar;
+}
+
+void GraphWindow::setMode(GraphMode mode) { m_mode->setCurrentIndex(static_cast<int>(mode)); }
+
+void GraphWindow::showWhat(const Shown& what) {
+    const Comparison& pair = what.comparison;
+    const bool single = pair.before == pair.after;
+    const QString title = comparisonAt(pair.after) == pair ? m_controller.placeName(pair.after)
+                                                           : tr("%1 against %2").arg(m_controller.placeName(pair.before), m_controller.placeName(pair.after));
+    m_title->setText(title);
+    m_title->setToolTip(title);
+    m_mode->setEnabled(!single);
+    const auto& graph = *what.graph;
+    const QString counts = changeCounts(graph.added, graph.removed, graph.edited);
+    m_counts->setText(counts.isEmpty() ? (single ? QString() : tr("no node changed")) : counts);
+    m_view->showGraph(what.graph, title);
+}
+
+void GraphWindow::sceneShown(const QString& note) {
+    const GraphScene* scene = m_view->canvas().scene();
+    QString text = tr("%n node(s)", nullptr, scene->picture.total);
+    if (scene->picture.folded) text += tr(", %1 of them folded").arg(scene->picture.folded);
+    if (!scene->stubs.empty()) text += tr(", %1 long edges as stubs").arg(scene->stubs.size() / 2);
+    m_note->setText(note.isEmpty() ? text : note + QStringLiteral(" · ") + text);
+    m_note->setToolTip(m_note->text());
+    if (!note.isEmpty()) emit message(note);
+    if (m_selection.node() != NodeId::None) m_view->setCurrent(m_selection.node(), false);
+    m_settled = true;
+    emit settled();
+}
+
+}  // namespace cutaway::ui

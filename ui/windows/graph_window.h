@@ -1,0 +1,46 @@
+#pragma once
+// The Graph window: the canvas, its mode, folding, and what is on show in words.
+#include <QDockWidget>
+
+#include "ui/graph/graph_view.h"
+#include "ui/session/session_controller.h"
+
+class QCheckBox;
+class QComboBox;
+class QLabel;
+class QSpinBox;
+
+namespace cutaway::ui {
+
+class GraphWindow : public QDockWidget {
+    Q_OBJECT
+
+  public:
+    GraphWindow(SessionController& controller, Selection& selection, QWidget* parent = nullptr);
+
+    GraphView& view() { return *m_view; }
+    void setMode(GraphMode mode);
+    /// Whether everything asked for is on the screen: for pictures and tests.
+    bool isSettled() const { return m_settled; }
+
+  signals:
+    void settled();
+    void message(const QString& text);
+
+  private:
+    void showWhat(const Shown& what);
+    void sceneShown(const QString& note);
+    QWidget* makeBar();
+    QWidget* makeLegend();
+
+    SessionController& m_controller;
+    Selection& m_selection;
+    GraphView* m_view;
+    QComboBox* m_mode = nullptr;
+    QCheckBox* m_fold = nullptr;
+    QSpinBox* m_hops = nullptr;
+    QLabel *m_title = nullptr, *m_counts = nullptr, *m_note = nullptr;
+    bool m_settled = true;
+};
+
+}  // namespace cutaway::ui

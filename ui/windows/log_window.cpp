@@ -1,0 +1,61 @@
+#include "ui/windows/log_window.h"
+
+#include <QApplication>
+#include <QClipboard>
+#include <QHeaderView>
+#include <QLabel>
+#include <QShortcut>
+#include <QStackedWidget>
+#include <QTableView>
+#include <algorithm>
+
+namespace cutaway::ui {
+
+LogWindow::LogWindow(SessionController& controller, Selection& selection, QWidget* parent) : QDockWidget(tr("Log"), parent), m_table(new QTableView) {
+    setObjectName(QStringLiteral("log"));
+    LogModel& model = controller.log();
+    m_table->setModel(&model);
+    m_table->setSelectionBehavior(QAbstractItemView::SelectRows);
+    m_table->setAlternatingRowColors(true);
+    m_table->setShowGrid(false);
+    m_table->setWordWrap(true);
+    m_table->setAccessibleName(tr("Messages"));
+    m_table->verticalHeader()->hide();
+    m_table->verticalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+    m_table->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+    m_table->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
+    auto* empty = new QLabel(tr("What the program did and what went wrong is written here."));
+    empty->setAlignment(Qt::AlignCenter);
+    empty->setWordWrap(true);
+    auto* pages = new QStackedWidget;
+    pages->addWidget(empty);
+    pages->addWidget(m_table);
+    setWidget(pages);
+    connect(&model, &QAbstractItemModel::rowsInserted, this, [this, pages] {
+        pages->setCurrentIndex(1);
+        m_table->scrollToBottom();
+    });
+    connect(m_table, &QTableView::activated, this, [&model, &selection](const QModelIndex& row) {
+        const LogEntry& entry = model.at(row.row());
+        if (entry.place) selection.setPlace(*entry.place);
+        if (entry.node != NodeId::None) selection.setNode(entry.node);
+    });
+    auto* copy = new QShortcut(QKeySequence::Copy, m_table);
+    copy->setContext(Qt::WidgetShortcut);
+    connect(copy, &QShortcut::activated, this, &LogWindow::copyRows);
+}
+
+void LogWindow::copyRows() {
+    QModelIndexList rows = m_table->selectionModel()->selectedRows();
+    std::sort(rows.begin(), rows.end());
+    QStringList lines;
+    for (const QModelIndex& row : rows) {
+        QStringList parts;
+        for (int column = 0; column < LogModel::ColumnCount; ++column) parts << row.siblingAtColumn(column).data().toString();
+        parts.removeAll(QString());
+        lines << parts.join(QStringLiteral("\t"));
+    }
+    QApplication::clipboard()->setText(lines.join('\n'));
+}
+
+}  // namespace cutaway::ui

@@ -1,0 +1,22 @@
+#pragma once
+// The Log window: every message of this program run; a row with a place goes there on Enter or double click.
+#include <QDockWidget>
+
+#include "ui/session/session_controller.h"
+
+class QTableView;
+
+namespace cutaway::ui {
+
+class LogWindow : public QDockWidget {
+    Q_OBJECT
+
+  public:
+    LogWindow(SessionController& controller, Selection& selection, QWidget* parent = nullptr);
+
+  private:
+    void copyRows();
+    QTableView* m_table;
+};
+
+}  // namespace cutaway::ui

@@ -1,0 +1,78 @@
+#include "ui/windows/node_window.h"
+
+#include <QApplication>
+#include <QClipboard>
+#include <QHeaderView>
+#include <QLabel>
+#include <QShortcut>
+#include <QStackedWidget>
+#include <QTreeView>
+#include <QVBoxLayout>
+
+namespace cutaway::ui {
+
+NodeWindow::NodeWindow(SessionController& controller, Selection& selection, QWidget* parent)
+    : QDockWidget(tr("Node"), parent), m_selection(selection), m_model(*new NodeModel(this)), m_title(new QLabel), m_empty(new QLabel), m_tree(new QTreeView), m_pages(new QStackedWidget) {
+    setObjectName(QStringLiteral("node"));
+    m_tree->setModel(&m_model);
+    m_tree->setAlternatingRowColors(true);
+    m_tree->setAccessibleName(tr("Properties of the node"));
+    m_tree->header()->setSectionResizeMode(0, QHeaderView::ResizeToContents);
+    m_tree->setIndentation(12);
+    m_tree->setTextElideMode(Qt::ElideMiddle);
+    m_tree->setExpandsOnDoubleClick(false);
+    m_title->setTextInteractionFlags(Qt::TextSelectableByMouse);
+    m_title->setTextFormat(Qt::PlainText);
+    m_title->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+    QFont bold = m_title->font();
+    bold.setBold(true);
+    m_title->setFont(bold);
+    m_empty->setAlignment(Qt::AlignCenter);
+    m_empty->setWordWrap(true);
+    m_empty->setMargin(16);
+    auto* page = new QWidget;
+    auto* column = new QVBoxLayout(page);
+    column->setContentsMargins(4, 6, 4, 4);
+    column->addWidget(m_title);
+    column->addWidget(m_tree, 1);
+    m_pages->addWidget(m_empty);
+    m_pages->addWidget(page);
+    setWidget(m_pages);
+    showFacts({});
+
+    connect(m_tree, &QTreeView::activated, this, &NodeWindow::go);
+    connect(&controller, &SessionController::nodeShown, this, [this](const std::shared_ptr<const NodeFacts>& facts) { showFacts(*facts); });
+    auto* copy = new QShortcut(QKeySequence::Copy, m_tree);
+    copy->setContext(Qt::WidgetShortcut);
+    connect(copy, &QShortcut::activated, this, [this] {
+        const QModelIndex row = m_tree->currentIndex();
+        QApplication::clipboard()->setText(row.siblingAtColumn(0).data().toString() + QStringLiteral("\t") + row.siblingAtColumn(1).data().toString());
+    });
+}
+
+void NodeWindow::showFacts(const NodeFacts& facts) {
+    const bool any = facts.after || facts.before;
+    m_pages->setCurrentIndex(any ? 1 : 0);
+    m_empty->setText(m_selection.node() == NodeId::None
+                         ? tr("The current node is described here: op, arguments, shapes, source lines, and what became of it.\n\nClick a node in the Graph or a line in the Text window.")
+                         : tr("The current node is not part of this step's graphs.\n\nIts biography tells in which steps it lived: go back with Alt+Left."));
+    m_model.setFacts(facts);
+    if (!any) return;
+    const NodeInfo& node = facts.after ? facts.after->node : facts.before->node;
+    m_title->setText(QString::fromStdString(node.name + (node.op.empty() ? "" : "  " + node.op)));
+    m_title->setToolTip(m_title->text());
+    m_tree->expandToDepth(0);
+}
+
+void NodeWindow::go(const QModelIndex& at) {
+    const QModelIndex row = at.siblingAtColumn(0);
+    const QVariant node = row.data(NodeModel::NodeRole), step = row.data(NodeModel::StepRole);
+    if (node.isValid())
+        m_selection.setNode(static_cast<NodeId>(node.toUInt()));
+    else if (step.isValid())
+        m_selection.setPlace({m_selection.place().run, step.toInt(), -1});
+    else
+        m_tree->setExpanded(row, !m_tree->isExpanded(row));
+}
+
+}  // namespace cutaway::ui

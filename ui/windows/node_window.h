@@ -1,0 +1,31 @@
+#pragma once
+// The Node window: all about the current node. Rows that name another node or a step go there on Enter or double click.
+#include <QDockWidget>
+
+#include "ui/models/node_model.h"
+#include "ui/session/session_controller.h"
+
+class QLabel;
+class QStackedWidget;
+class QTreeView;
+
+namespace cutaway::ui {
+
+class NodeWindow : public QDockWidget {
+    Q_OBJECT
+
+  public:
+    NodeWindow(SessionController& controller, Selection& selection, QWidget* parent = nullptr);
+
+  private:
+    void showFacts(const NodeFacts& facts);
+    void go(const QModelIndex& at);
+
+    Selection& m_selection;
+    NodeModel& m_model;  // a child, not a member: the view still asks it while this window closes
+    QLabel *m_title, *m_empty;
+    QTreeView* m_tree;
+    QStackedWidget* m_pages;
+};
+
+}  // namespace cutaway::ui

@@ -1,0 +1,98 @@
+#include "ui/windows/search_window.h"
+
+#include <QHBoxLayout>
+#include <QHeaderView>
+#include <QLabel>
+#include <QLineEdit>
+#include <QTreeWidget>
+#include <QVBoxLayout>
+
+#include "ui/graph/graph_picture.h"
+#include "ui/models/node_query.h"
+
+namespace cutaway::ui {
+namespace {
+
+/// More hits than anybody reads; the count still tells them all.
+constexpr int kMaxHits = 2000;
+
+}  // namespace
+
+SearchWindow::SearchWindow(SessionController& controller, Selection& selection, QWidget* parent)
+    : QDockWidget(tr("Search"), parent), m_selection(selection), m_field(new QLineEdit), m_count(new QLabel), m_hits(new QTreeWidget) {
+    setObjectName(QStringLiteral("search"));
+    m_field->setPlaceholderText(tr("Words, or: op=mm & numel>1e6 & change=added"));
+    m_field->setClearButtonEnabled(true);
+    m_field->setAccessibleName(tr("Search nodes"));
+    m_hits->setHeaderLabels({tr("Change"), tr("Node"), tr("Op"), tr("Type"), tr("Module")});
+    m_hits->setRootIsDecorated(false);
+    m_hits->setUniformRowHeights(true);
+    m_hits->setAlternatingRowColors(true);
+    m_hits->setAccessibleName(tr("Hits"));
+    m_hits->header()->resizeSection(0, 60);
+    m_hits->header()->resizeSection(1, 160);
+    m_hits->header()->resizeSection(2, 200);
+    m_hits->header()->resizeSection(3, 160);
+    auto* page = new QWidget;
+    auto* column = new QVBoxLayout(page);
+    column->setContentsMargins(4, 4, 4, 4);
+    auto* row = new QHBoxLayout;
+    row->addWidget(m_field, 1);
+    row->addWidget(m_count);
+    column->addLayout(row);
+    column->addWidget(m_hits, 1);
+    setWidget(page);
+    m_count->setText(tr("no graph on show"));
+
+    connect(m_field, &QLineEdit::textChanged, this, &SearchWindow::search);
+    connect(m_field, &QLineEdit::returnPressed, this, [this] { nextHit(true); });
+    connect(&controller, &SessionController::shown, this, [this](const std::shared_ptr<const Shown>& what) {
+        m_graph = what->graph;
+        search();
+    });
+    connect(m_hits, &QTreeWidget::currentItemChanged, this, [this](QTreeWidgetItem* item) {
+        if (item) m_selection.setNode(static_cast<NodeId>(item->data(0, Qt::UserRole).toUInt()));
+    });
+}
+
+void SearchWindow::focusField() {
+    show();
+    raise();
+    m_field->setFocus();
+    m_field->selectAll();
+}
+
+int SearchWindow::hitCount() const { return m_hits->topLevelItemCount(); }
+
+void SearchWindow::nextHit(bool forward) {
+    const int count = hitCount();
+    if (count == 0) return;
+    const int now = m_hits->indexOfTopLevelItem(m_hits->currentItem());
+    m_hits->setCurrentItem(m_hits->topLevelItem(now < 0 ? (forward ? 0 : count - 1) : (now + (forward ? 1 : count - 1)) % count));
+}
+
+void SearchWindow::search() {
+    m_hits->clear();
+    if (!m_graph) return;
+    const auto query = NodeQuery::parse(m_field->text());
+    if (!query) {
+        m_count->setText(QString::fromStdString(query.error().message));
+        return;
+    }
+    if (query->isEmpty()) {
+        m_count->setText(tr("%n node(s) to search", nullptr, static_cast<int>(m_graph->nodes.size())));
+        return;
+    }
+    int hits = 0;
+    QList<QTreeWidgetItem*> items;
+    for (const auto& node : m_graph->nodes) {
+        if (!query->matches(node) || ++hits > kMaxHits) continue;
+        auto* item = new QTreeWidgetItem({signOf(node.change), textOf(node.info.name), textOf(node.info.op), textOf(node.info.type), textOf(node.info.module)});
+        item->setData(0, Qt::UserRole, index(node.info.id));
+        items << item;
+    }
+    m_hits->addTopLevelItems(items);
+    m_count->setText(hits > kMaxHits ? tr("%1 hits, the first %2 listed").arg(hits).arg(kMaxHits) : tr("%n hit(s)", nullptr, hits));
+}
+
+}  // namespace cutaway::ui

@@ -1,0 +1,36 @@
+#pragma once
+// The Search window: nodes of the graphs on show that match words or conditions (ui/models/node_query.h).
+#include <QDockWidget>
+#include <QVector>
+#include <memory>
+
+#include "ui/session/session_controller.h"
+
+class QLabel;
+class QLineEdit;
+class QTreeWidget;
+
+namespace cutaway::ui {
+
+class SearchWindow : public QDockWidget {
+    Q_OBJECT
+
+  public:
+    SearchWindow(SessionController& controller, Selection& selection, QWidget* parent = nullptr);
+
+    void focusField();
+    void nextHit(bool forward);
+    int hitCount() const;
+    const std::shared_ptr<const UnionGraph>& graph() const { return m_graph; }
+
+  private:
+    void search();
+
+    Selection& m_selection;
+    std::shared_ptr<const UnionGraph> m_graph;
+    QLineEdit* m_field;
+    QLabel* m_count;
+    QTreeWidget* m_hits;
+};
+
+}  // namespace cutaway::ui

@@ -1,0 +1,216 @@
+#include "ui/windows/steps_window.h"
+
+#include <QApplication>
+#include <QClipboard>
+#include <QComboBox>
+#include <QHeaderView>
+#include <QLabel>
+#include <QLineEdit>
+#include <QMenu>
+#include <QShortcut>
+#include <QSortFilterProxyModel>
+#include <QStackedWidget>
+#include <QTreeView>
+#include <QVBoxLayout>
+#include <algorithm>
+
+namespace cutaway::ui {
+
+StepsWindow::StepsWindow(SessionController& controller, Selection& selection, QWidget* parent)
+    : QDockWidget(tr("Steps"), parent), m_controller(controller), m_selection(selection), m_model(*new StepsModel(this)), m_filtered(new QSortFilterProxyModel(this)),
+      m_run(new QComboBox), m_filter(new QLineEdit), m_hidden(new QLabel), m_empty(new QLabel), m_tree(new QTreeView), m_pages(new QStackedWidget) {
+    setObjectName(QStringLiteral("steps"));
+    m_filtered->setSourceModel(&m_model);
+    m_filtered->setRecursiveFilteringEnabled(true);
+    m_filtered->setFilterCaseSensitivity(Qt::CaseInsensitive);
+    m_tree->setModel(m_filtered);
+    m_tree->setUniformRowHeights(true);
+    m_tree->setAlternatingRowColors(true);
+    m_tree->setSelectionMode(QAbstractItemView::ExtendedSelection);
+    m_tree->setContextMenuPolicy(Qt::CustomContextMenu);
+    m_tree->setAccessibleName(tr("Steps of the run"));
+    m_tree->header()->setStretchLastSection(false);
+    m_tree->header()->setSectionResizeMode(StepsModel::Name, QHeaderView::Stretch);
+    for (int column : {StepsModel::Changes, StepsModel::Nodes, StepsModel::Time}) m_tree->header()->setSectionResizeMode(column, QHeaderView::ResizeToContents);
+    m_tree->header()->setMinimumSectionSize(40);
+    m_tree->setIndentation(14);
+    m_run->setAccessibleName(tr("Run"));
+    m_run->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+    m_run->setMinimumContentsLength(12);
+    m_filter->setPlaceholderText(tr("Filter passes"));
+    m_filter->setClearButtonEnabled(true);
+    m_filter->setAccessibleName(tr("Filter passes"));
+    m_hidden->hide();
+    m_empty->setAlignment(Qt::AlignCenter);
+    m_empty->setWordWrap(true);
+    m_empty->setMargin(16);
+    m_empty->setText(tr("Every pass that the compiler runs is listed here, with what it changed.\n\nOpen a model (Ctrl+O) and compile it (Ctrl+B)."));
+
+    auto* page = new QWidget;
+    auto* column = new QVBoxLayout(page);
+    column->setContentsMargins(4, 4, 4, 4);
+    column->setSpacing(4);
+    for (QWidget* widget : std::initializer_list<QWidget*>{m_run, m_filter, m_hidden}) column->addWidget(widget);
+    column->addWidget(m_tree, 1);
+    m_pages->addWidget(m_empty);
+    m_pages->addWidget(page);
+    setWidget(m_pages);
+
+    connect(m_run, &QComboBox::activated, this, [this] { m_selection.setPlace({m_run->currentData().toInt(), -1, -1}); });
+    connect(m_filter, &QLineEdit::textChanged, this, &StepsWindow::filter);
+    connect(m_tree->selectionModel(), &QItemSelectionModel::currentChanged, this, [this](const QModelIndex& now) {
+        if (m_following) return;
+        if (const auto place = m_model.placeOf(m_filtered->mapToSource(now))) m_selection.setPlace(*place);
+    });
+    connect(m_tree, &QTreeView::customContextMenuRequested, this, &StepsWindow::showMenu);
+    auto* copy = new QShortcut(QKeySequence::Copy, m_tree);
+    copy->setContext(Qt::WidgetShortcut);
+    connect(copy, &QShortcut::activated, this, &StepsWindow::copyRows);
+    connect(&m_model, &StepsModel::rewritesWanted, &controller, &SessionController::loadRewrites);
+    connect(&m_model, &StepsModel::passToggled, this, &StepsWindow::togglePass);
+    connect(&controller, &SessionController::rewritesReady, this, [this](RunId run, int step, const std::vector<RewriteInfo>& rewrites) {
+        if (run != m_model.run()) return;
+        m_model.setRewrites(step, rewrites);
+        m_tree->expand(m_filtered->mapFromSource(m_model.indexOf(Place{run, step, -1})));
+    });
+    connect(&controller, &SessionController::modelOpened, this, [this] {
+        m_run->clear();
+        m_model.clear();
+        m_empty->setText(tr("The model is open.\n\nCompile it with Run > Compile (Ctrl+B) to see every pass here."));
+        m_pages->setCurrentIndex(0);
+    });
+    connect(&controller, &SessionController::compiled, this, [this](RunId run) {
+        m_run->addItem(m_controller.runOf(run)->title(), run);
+        showRun(run);
+    });
+    connect(&selection, &Selection::placeChanged, this, &StepsWindow::follow);
+    connect(&selection, &Selection::marksChanged, this, [this] { m_model.setMarks(m_selection.markA(), m_selection.markB()); });
+}
+
+void StepsWindow::showRun(RunId run) {
+    const Run* found = m_controller.runOf(run);
+    if (!found) return;
+    m_following = true;
+    m_run->setCurrentIndex(m_run->findData(run));
+    m_model.setRun(run, found->steps);
+    m_model.setMarks(m_selection.markA(), m_selection.markB());
+    expandChanges();
+    m_pages->setCurrentIndex(1);
+    m_following = false;
+}
+
+void StepsWindow::expandChanges() {
+    for (int row = 0; row < m_filtered->rowCount(); ++row) m_tree->expand(m_filtered->index(row, 0));
+}
+
+void StepsWindow::follow() {
+    if (!m_selection.hasPlace()) return;
+    const Place place = m_selection.place();
+    if (place.run != m_model.run()) showRun(place.run);
+    const QModelIndex at = m_filtered->mapFromSource(m_model.indexOf(place));
+    if (!at.isValid()) return;
+    m_following = true;
+    m_tree->setCurrentIndex(at);
+    m_tree->scrollTo(at);
+    m_following = false;
+}
+
+void StepsWindow::step(bool forward, bool onlyChanged) {
+    if (m_model.steps().empty()) {
+        emit message(tr("Nothing to step through yet: compile the model first (Ctrl+B)."));
+        return;
+    }
+    const int now = m_selection.place().step;
+    const int next = m_model.nextStep(now, forward, onlyChanged);
+    if (next == now)
+        emit message(forward ? (onlyChanged ? tr("No later step changed the graph.") : tr("This is the last step.")) : tr("This is the graph as it was opened."));
+    else
+        m_selection.setPlace({m_model.run(), next, -1});
+}
+
+void StepsWindow::stepInto() {
+    const Place place = m_selection.place();
+    const auto& steps = m_model.steps();
+    if (place.step < 0 || place.step >= static_cast<int>(steps.size())) return step(true, true);
+    const StepInfo& info = steps[static_cast<size_t>(place.step)];
+    if (info.rewrites == 0) {
+        emit message(tr("%1 made no single rewrites.").arg(QString::fromStdString(info.name)));
+        return;
+    }
+    const int next = place.rewrites < 0 ? 1 : place.rewrites + 1;
+    if (next > info.rewrites) return step(true, true);
+    const QModelIndex pass = m_model.indexOf(Place{place.run, place.step, -1});
+    if (m_model.canFetchMore(pass)) m_model.fetchMore(pass);
+    m_selection.setPlace({place.run, place.step, next});
+}
+
+void StepsWindow::markCurrent(bool asB) {
+    if (!m_selection.hasPlace()) return;
+    const Place place = m_selection.place();
+    if (asB)
+        m_selection.setMarkB(place);
+    else
+        m_selection.setMarkA(place);
+    const bool both = m_selection.markA() && m_selection.markB();
+    emit message(both ? tr("Comparing A with B.") : tr("Marked as %1; mark another step as %2 to compare them.").arg(asB ? "B" : "A", asB ? "A" : "B"));
+}
+
+bool StepsWindow::select(const QString& stepName) {
+    for (const StepInfo& info : m_model.steps())
+        if (QString::fromStdString(info.name) == stepName) {
+            m_selection.setPlace({m_model.run(), info.index, -1});
+            return true;
+        }
+    return false;
+}
+
+void StepsWindow::togglePass(const QString& pass, bool enabled) {
+    const Run* run = m_controller.runOf(m_model.run());
+    if (!run) return;
+    CompileOptions options = run->options;
+    // A pass that runs twice ("name#2") is one pass to the compiler.
+    const std::string name = pass.section('#', 0, 0).trimmed().toStdString();
+    std::erase(options.disabledPasses, name);
+    if (!enabled) options.disabledPasses.push_back(name);
+    emit message(enabled ? tr("Compiling with %1").arg(pass) : tr("Compiling without %1; the difference to the run before opens by itself").arg(pass));
+    m_controller.compile(options, run->id);
+}
+
+void StepsWindow::filter(const QString& text) {
+    m_filtered->setFilterFixedString(text);
+    const auto passes = static_cast<int>(m_model.steps().size());
+    int shown = 0;
+    for (const StepInfo& step : m_model.steps()) shown += QString::fromStdString(step.name).contains(text, Qt::CaseInsensitive);
+    m_hidden->setVisible(!text.isEmpty());
+    m_hidden->setText(tr("%1 of %2 passes hidden by the filter").arg(passes - shown).arg(passes));
+    if (text.isEmpty())
+        expandChanges();
+    else
+        m_tree->expandAll();
+}
+
+void StepsWindow::showMenu(QPoint at) {
+    const auto place = m_model.placeOf(m_filtered->mapToSource(m_tree->indexAt(at)));
+    QMenu menu;
+    if (place) {
+        menu.addAction(tr("Mark as A"), this, [this, place] { m_selection.setMarkA(*place); });
+        menu.addAction(tr("Mark as B"), this, [this, place] { m_selection.setMarkB(*place); });
+    }
+    if (m_selection.markA() || m_selection.markB())
+        menu.addAction(tr("Clear marks"), this, [this] {
+            m_selection.setMarkA({});
+            m_selection.setMarkB({});
+        });
+    menu.addAction(tr("Copy rows"), this, &StepsWindow::copyRows);
+    menu.exec(m_tree->viewport()->mapToGlobal(at));
+}
+
+void StepsWindow::copyRows() {
+    QModelIndexList rows = m_tree->selectionModel()->selectedRows();
+    std::sort(rows.begin(), rows.end());
+    QStringList lines;
+    for (const QModelIndex& row : rows) lines << m_model.lineOf(m_filtered->mapToSource(row));
+    QApplication::clipboard()->setText(lines.join('\n'));
+}
+
+}  // namespace cutaway::ui

@@ -1,0 +1,55 @@
+#pragma once
+// The Steps window: the runs of the open model and, for one of them, the tree of stages, passes and rewrites.
+#include <QDockWidget>
+
+#include "ui/models/steps_model.h"
+#include "ui/session/session_controller.h"
+
+class QComboBox;
+class QLabel;
+class QLineEdit;
+class QSortFilterProxyModel;
+class QStackedWidget;
+class QTreeView;
+
+namespace cutaway::ui {
+
+class StepsWindow : public QDockWidget {
+    Q_OBJECT
+
+  public:
+    StepsWindow(SessionController& controller, Selection& selection, QWidget* parent = nullptr);
+
+    void step(bool forward, bool onlyChanged);
+    /// Into the single rewrites of the current step; then from one to the next.
+    void stepInto();
+    void markCurrent(bool asB);
+    bool select(const QString& stepName);
+    const StepsModel& model() const { return m_model; }
+    RunId currentRun() const { return m_model.run(); }
+
+  signals:
+    void message(const QString& text);
+
+  private:
+    void showRun(RunId run);
+    void follow();
+    void togglePass(const QString& pass, bool enabled);
+    void filter(const QString& text);
+    void showMenu(QPoint at);
+    void copyRows();
+    void expandChanges();
+
+    SessionController& m_controller;
+    Selection& m_selection;
+    StepsModel& m_model;  // a child, not a member: the view still asks it while this window closes
+    QSortFilterProxyModel* m_filtered;
+    QComboBox* m_run;
+    QLineEdit* m_filter;
+    QLabel *m_hidden, *m_empty;
+    QTreeView* m_tree;
+    QStackedWidget* m_pages;
+    bool m_following = false;
+};
+
+}  // namespace cutaway::ui

@@ -1,0 +1,77 @@
+#include "ui/windows/text_delegate.h"
+
+#include <QPainter>
+
+#include "ui/graph/graph_painter.h"
+#include "ui/models/text_model.h"
+
+namespace cutaway::ui {
+namespace {
+
+constexpr int kPad = 4;
+
+/// Which state colours the cell: of an edited line in two panes the old side is removed, the new side added.
+Change stateOf(const QModelIndex& at) {
+    const auto kind = static_cast<DiffLine::Kind>(at.data(TextModel::KindRole).toInt());
+    switch (kind) {
+        case DiffLine::Kind::Same: return Change::Kept;
+        case DiffLine::Kind::Added: return Change::Added;
+        case DiffLine::Kind::Removed: return Change::Removed;
+        case DiffLine::Kind::Edited: return at.column() < TextModel::Third ? Change::Removed : Change::Added;
+    }
+    return Change::Kept;
+}
+
+bool isNumber(const QModelIndex& at) {
+    const auto* model = qobject_cast<const TextModel*>(at.model());
+    const bool sides = model && model->layout() == TextModel::Layout::SideBySide;
+    return at.column() == TextModel::First || (sides ? at.column() == TextModel::Third : at.column() == TextModel::Second);
+}
+
+}  // namespace
+
+void TextDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& at) const {
+    const GraphColors colors = GraphColors::of(option.palette);
+    const Change change = stateOf(at);
+    const QString text = at.data().toString();
+    const auto* model = qobject_cast<const TextModel*>(at.model());
+    const bool sides = model && model->layout() == TextModel::Layout::SideBySide;
+    const bool blankSide = sides && change != Change::Kept && text.isEmpty();
+    painter->save();
+    painter->setClipRect(option.rect);
+    if (change != Change::Kept && !blankSide) painter->fillRect(option.rect, colors[change].fill);
+    const bool selected = option.state & QStyle::State_Selected;
+    const QRect inner = option.rect.adjusted(kPad, 0, -kPad, 0);
+    painter->setFont(option.font);
+    const QFontMetrics metrics(option.font);
+    const auto marks = at.data(TextModel::MarksRole).value<QVector<MarkedRange>>();
+    const bool isText = at.column() == (sides ? TextModel::Second : TextModel::Fourth) || at.column() == TextModel::Fourth;
+    if (isText)
+        for (const MarkedRange& mark : marks) {
+            const int x = inner.left() + metrics.horizontalAdvance(text.left(mark.start));
+            const int width = metrics.horizontalAdvance(text.mid(mark.start, mark.length));
+            QColor strong = colors[change].line;
+            strong.setAlphaF(0.38f);
+            painter->fillRect(QRect(x, option.rect.top() + 1, width, option.rect.height() - 2), strong);
+            painter->fillRect(QRect(x, option.rect.bottom() - 1, width, 1), colors[change].line);
+        }
+    if (selected) {
+        QColor tint = option.palette.color(QPalette::Highlight);
+        tint.setAlphaF(0.28f);
+        painter->fillRect(option.rect, tint);
+    }
+    const bool folded = at.data(TextModel::FoldRole).toInt() > 0;
+    QColor ink = change == Change::Kept ? option.palette.color(QPalette::Text) : colors[change].text;
+    if (folded || isNumber(at)) ink = option.palette.color(QPalette::PlaceholderText);
+    painter->setPen(ink);
+    const Qt::Alignment align = isNumber(at) ? Qt::AlignRight : Qt::AlignLeft;
+    painter->drawText(inner, static_cast<int>(align | Qt::AlignVCenter | Qt::TextSingleLine), text);
+    painter->restore();
+}
+
+QSize TextDelegate::sizeHint(const QStyleOptionViewItem& option, const QModelIndex& at) const {
+    const QFontMetrics metrics(option.font);
+    return {metrics.horizontalAdvance(at.data().toString()) + 2 * kPad + 2, metrics.height() + 2};
+}
+
+}  // namespace cutaway::ui

@@ -1,0 +1,16 @@
+#pragma once
+// Paints a cell of the text difference: line colour, word marks, no elision of indents.
+#include <QStyledItemDelegate>
+
+namespace cutaway::ui {
+
+class TextDelegate : public QStyledItemDelegate {
+    Q_OBJECT
+
+  public:
+    using QStyledItemDelegate::QStyledItemDelegate;
+    void paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& at) const override;
+    QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& at) const override;
+};
+
+}  // namespace cutaway::ui

@@ -1,0 +1,183 @@
+#include "ui/windows/text_window.h"
+
+#include <QApplication>
+#include <QCheckBox>
+#include <QClipboard>
+#include <QComboBox>
+#include <QFontDatabase>
+#include <QHBoxLayout>
+#include <QHeaderView>
+#include <QLabel>
+#include <QShortcut>
+#include <QStackedWidget>
+#include <QTableView>
+#include <QToolButton>
+#include <QVBoxLayout>
+#include <algorithm>
+
+#include "ui/windows/text_delegate.h"
+
+namespace cutaway::ui {
+
+TextWindow::TextWindow(SessionController& controller, Selection& selection, QWidget* parent)
+    : QDockWidget(tr("Text"), parent), m_controller(controller), m_selection(selection), m_model(*new TextModel(this)), m_table(new QTableView), m_pages(new QStackedWidget) {
+    setObjectName(QStringLiteral("text"));
+    m_table->setModel(&m_model);
+    m_table->setItemDelegate(new TextDelegate(m_table));
+    m_table->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
+    m_table->setSelectionBehavior(QAbstractItemView::SelectRows);
+    m_table->setShowGrid(false);
+    m_table->setWordWrap(false);
+    m_table->setAccessibleName(tr("Text of the graph"));
+    m_table->setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
+    m_table->verticalHeader()->hide();
+    m_table->verticalHeader()->setSectionResizeMode(QHeaderView::Fixed);
+    m_table->verticalHeader()->setDefaultSectionSize(QFontMetrics(m_table->font()).height() + 2);
+    m_table->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
+    auto* empty = new QLabel(tr("The text of the graph before and after a step is compared here, line by line and word by word.\n\nOpen a model (Ctrl+O)."));
+    empty->setAlignment(Qt::AlignCenter);
+    empty->setWordWrap(true);
+    auto* page = new QWidget;
+    auto* column = new QVBoxLayout(page);
+    column->setContentsMargins(0, 0, 0, 0);
+    column->setSpacing(0);
+    column->addWidget(makeBar());
+    column->addWidget(m_table, 1);
+    m_pages->addWidget(empty);
+    m_pages->addWidget(page);
+    setWidget(m_pages);
+
+    connect(&controller, &SessionController::textShown, this, [this](const std::shared_ptr<const ShownText>& what) { showText(*what); });
+    connect(&selection, &Selection::placeChanged, this, [this] { m_settled = false; });
+    connect(&selection, &Selection::nodeChanged, this, &TextWindow::followNode);
+    connect(m_table->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this](const QModelIndex& row) {
+        if (!m_following && m_model.nodeAt(row.row()) != NodeId::None) m_selection.setNode(m_model.nodeAt(row.row()));
+    });
+    connect(m_table, &QTableView::activated, this, [this](const QModelIndex& row) {
+        m_model.unfold(row.row());
+        arrangeColumns();
+    });
+    auto* copy = new QShortcut(QKeySequence::Copy, m_table);
+    copy->setContext(Qt::WidgetShortcut);
+    connect(copy, &QShortcut::activated, this, &TextWindow::copyRows);
+}
+
+QWidget* TextWindow::makeBar() {
+    auto* bar = new QWidget;
+    auto* row = new QHBoxLayout(bar);
+    row->setContentsMargins(6, 4, 6, 4);
+    m_counts = new QLabel;
+    m_counts->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+    m_layout = new QComboBox;
+    m_layout->addItems({tr("Unified"), tr("Side by side")});
+    m_layout->setAccessibleName(tr("Text layout"));
+    connect(m_layout, &QComboBox::currentIndexChanged, this, [this](int layout) {
+        m_model.setLayout(static_cast<TextModel::Layout>(layout));
+        arrangeColumns();
+    });
+    auto* fold = new QCheckBox(tr("Fold equal lines"));
+    fold->setChecked(m_model.isFolded());
+    connect(fold, &QCheckBox::toggled, this, [this](bool on) {
+        m_model.setFolded(on);
+        arrangeColumns();
+    });
+    auto* next = new QToolButton;
+    next->setText(tr("Next change"));
+    next->setShortcut(QKeySequence(Qt::Key_F8));
+    next->setToolTip(tr("Next change (F8)"));
+    connect(next, &QToolButton::clicked, this, &TextWindow::goToChange);
+    auto* copy = new QToolButton;
+    copy->setText(tr("Copy as Python"));
+    copy->setToolTip(tr("Copy the graph after this step as a program that runs in PyTorch"));
+    connect(copy, &QToolButton::clicked, this, &TextWindow::copyRunnable);
+    row->addWidget(m_counts, 1);
+    for (QWidget* widget : std::initializer_list<QWidget*>{m_layout, fold, next, copy}) row->addWidget(widget);
+    return bar;
+}
+
+void TextWindow::setSideBySide(bool sideBySide) { m_layout->setCurrentIndex(sideBySide ? 1 : 0); }
+
+void TextWindow::showText(const ShownText& what) {
+    m_following = true;
+    m_model.setLines(what.lines);
+    m_following = false;
+    const int changes = m_model.changeCount();
+    m_counts->setText(what.comparison.before == what.comparison.after ? tr("%n line(s)", nullptr, static_cast<int>(what.lines.size()))
+                      : changes                                     ? tr("%n line(s) changed", nullptr, changes)
+                                                                    : tr("no line changed"));
+    m_pages->setCurrentIndex(1);
+    arrangeColumns();
+    followNode(m_selection.node());
+    if (m_model.rowOf(m_selection.node()) < 0)
+        if (const int row = m_model.nextChange(0); row >= 0) m_table->scrollTo(m_model.index(row, 0), QAbstractItemView::PositionAtCenter);
+    m_settled = true;
+    emit settled();
+}
+
+void TextWindow::arrangeColumns() {
+    const bool sides = m_model.layout() == TextModel::Layout::SideBySide;
+    auto* header = m_table->horizontalHeader();
+    header->setMinimumSectionSize(18);
+    const QFontMetrics metrics(m_table->font());
+    // Measured on the longest line only: asking every row for its size would hold the window up on long texts.
+    const int number = std::max(metrics.horizontalAdvance(QStringLiteral("00000")), header->fontMetrics().horizontalAdvance(tr("Before"))) + 12;
+    qsizetype longest = 0;
+    for (int row = 0; row < m_model.rowCount(); ++row)
+        for (int column : {static_cast<int>(TextModel::Second), static_cast<int>(TextModel::Fourth)})
+            longest = std::max(longest, m_model.index(row, column).data().toString().size());
+    const int text = static_cast<int>(longest + 2) * metrics.horizontalAdvance('0');
+    for (int column = 0; column < TextModel::ColumnCount; ++column) header->setSectionResizeMode(column, QHeaderView::Fixed);
+    header->setStretchLastSection(false);
+    if (sides) {
+        m_table->setColumnWidth(0, number);
+        m_table->setColumnWidth(2, number);
+        header->setSectionResizeMode(1, QHeaderView::Stretch);
+        header->setSectionResizeMode(3, QHeaderView::Stretch);
+    } else {
+        m_table->setColumnWidth(0, number);
+        m_table->setColumnWidth(1, number);
+        m_table->setColumnWidth(2, metrics.horizontalAdvance('0') + 12);
+        m_table->setColumnWidth(3, std::max(text, 200));
+        header->setStretchLastSection(text < m_table->viewport()->width());
+    }
+}
+
+void TextWindow::followNode(NodeId node) {
+    const int row = m_model.rowOf(node);
+    if (row < 0 || m_model.nodeAt(m_table->currentIndex().row()) == node) return;
+    m_following = true;
+    m_table->selectRow(row);
+    m_table->scrollTo(m_model.index(row, 0), QAbstractItemView::PositionAtCenter);
+    m_following = false;
+}
+
+void TextWindow::goToChange() {
+    const int row = m_model.nextChange(m_table->currentIndex().row() + 1);
+    if (row < 0) {
+        emit message(tr("This step changed no line."));
+        return;
+    }
+    m_table->selectRow(row);
+    m_table->scrollTo(m_model.index(row, 0), QAbstractItemView::PositionAtCenter);
+}
+
+void TextWindow::copyRows() {
+    QModelIndexList rows = m_table->selectionModel()->selectedRows();
+    std::sort(rows.begin(), rows.end());
+    QStringList lines;
+    for (const QModelIndex& row : rows) lines << m_model.plainText(row.row());
+    QApplication::clipboard()->setText(lines.join('\n'));
+}
+
+void TextWindow::copyRunnable() {
+    if (!m_selection.hasPlace()) {
+        emit message(tr("Nothing to copy yet: open a model first."));
+        return;
+    }
+    m_controller.runnableText(m_selection.place(), [this](const QString& text) {
+        QApplication::clipboard()->setText(text);
+        emit message(tr("Copied %n line(s) of Python.", nullptr, static_cast<int>(text.count('\n'))));
+    });
+}
+
+}  // namespace cutaway::ui

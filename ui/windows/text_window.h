@@ -1,0 +1,47 @@
+#pragma once
+// The Text window: FX text of before and after, unified or side by side; its current line is the current node.
+#include <QDockWidget>
+
+#include "ui/models/text_model.h"
+#include "ui/session/session_controller.h"
+
+class QComboBox;
+class QLabel;
+class QStackedWidget;
+class QTableView;
+
+namespace cutaway::ui {
+
+class TextWindow : public QDockWidget {
+    Q_OBJECT
+
+  public:
+    TextWindow(SessionController& controller, Selection& selection, QWidget* parent = nullptr);
+
+    void setSideBySide(bool sideBySide);
+    void copyRunnable();
+    bool isSettled() const { return m_settled; }
+
+  signals:
+    void settled();
+    void message(const QString& text);
+
+  private:
+    void showText(const ShownText& what);
+    void arrangeColumns();
+    void followNode(NodeId node);
+    void copyRows();
+    void goToChange();
+    QWidget* makeBar();
+
+    SessionController& m_controller;
+    Selection& m_selection;
+    TextModel& m_model;  // a child, not a member: the view still asks it while this window closes
+    QTableView* m_table;
+    QComboBox* m_layout = nullptr;
+    QLabel* m_counts = nullptr;
+    QStackedWidget* m_pages;
+    bool m_following = false, m_settled = true;
+};
+
+}  // namespace cutaway::ui
