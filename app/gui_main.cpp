@@ -6,6 +6,7 @@
 #include <QSettings>
 #include <QTextStream>
 #include <QTimer>
+#include <algorithm>
 
 #include "ui/session/source.h"
 #include "ui/windows/graph_window.h"
@@ -16,13 +17,15 @@
 
 namespace {
 
+using namespace cutaway;
 using namespace cutaway::ui;
 
 constexpr int kPictureTimeoutMilliseconds = 120000;
 
 struct PictureOrder {
     QString step, window, file, mode, node;
-    bool wanted() const { return !file.isEmpty(); }
+    bool list = false;
+    bool wanted() const { return list || !file.isEmpty(); }
 };
 
 void complain(const QString& text) { QTextStream(stderr) << "cutaway: " << text << '\n'; }
@@ -61,6 +64,7 @@ class Photographer : public QObject {
                 return QCoreApplication::exit(1);
             }
         } else if (m_state == 2) {
+            if (m_order.list) return printSteps();
             arrange();
         } else if (m_state == 3) {
             return save();
@@ -80,6 +84,17 @@ class Photographer : public QObject {
                     m_window.selection().setNode(node.info.id);
                     m_window.graph().view().setCurrent(node.info.id, true);
                 }
+    }
+    void printSteps() {
+        std::vector<StepInfo> changed;
+        for (const StepInfo& step : m_window.steps().model().steps())
+            if (step.state == StepState::Changed) changed.push_back(step);
+        const auto size = [](const StepInfo& step) { return step.added + step.removed + step.edited; };
+        std::stable_sort(changed.begin(), changed.end(), [&](const StepInfo& a, const StepInfo& b) { return size(a) > size(b); });
+        QTextStream out(stdout);
+        for (const StepInfo& step : changed) out << QString::fromStdString(step.name) << '\n';
+        out.flush();
+        QCoreApplication::exit(0);
     }
     void save() {
         QWidget* target = &m_window;
@@ -122,11 +137,12 @@ int main(int argc, char** argv) {
     const QCommandLineOption mode(QStringLiteral("mode"), QStringLiteral("difference or side (by side)."), QStringLiteral("mode"), QStringLiteral("difference"));
     const QCommandLineOption theme(QStringLiteral("theme"), QStringLiteral("light, dark or system."), QStringLiteral("theme"));
     const QCommandLineOption size(QStringLiteral("size"), QStringLiteral("Size of the main window, such as 1440x900."), QStringLiteral("WxH"));
-    parser.addOptions({compile, step, screenshot, window, node, mode, theme, size});
+    const QCommandLineOption list(QStringLiteral("list-changed-steps"), QStringLiteral("Compile, print the names of the steps that changed the graph, most changes first, and quit."));
+    parser.addOptions({list, compile, step, screenshot, window, node, mode, theme, size});
     parser.process(application);
 
     const QString path = parser.positionalArguments().value(0);
-    const PictureOrder order{parser.value(step), parser.value(window), parser.value(screenshot), parser.value(mode), parser.value(node)};
+    const PictureOrder order{parser.value(step), parser.value(window), parser.value(screenshot), parser.value(mode), parser.value(node), parser.isSet(list)};
     // A picture must not depend on, nor change, how somebody left the windows.
     if (order.wanted()) QSettings::setPath(QSettings::NativeFormat, QSettings::UserScope, QStringLiteral("/nonexistent"));
     applyTheme(themeNamed(parser.isSet(theme) ? parser.value(theme) : QSettings().value(QStringLiteral("theme")).toString()));
@@ -147,7 +163,7 @@ int main(int argc, char** argv) {
     }
     main.show();
     if (!path.isEmpty()) main.open(path);
-    const bool compiles = !path.isEmpty() && (parser.isSet(compile) || parser.isSet(step));
+    const bool compiles = !path.isEmpty() && (parser.isSet(compile) || parser.isSet(step) || parser.isSet(list));
     std::unique_ptr<Photographer> photographer;
     if (order.wanted())
         photographer = std::make_unique<Photographer>(main, order, compiles);

@@ -1,8 +1,8 @@
 // Pictures (chips, folds, order) and the canvas, driven by keys and mouse.
 #include <QAccessible>
-#include <QElapsedTimer>
 #include <QSignalSpy>
 #include <QtTest>
+#include <ctime>
 
 #include "tests/ui/graphs.h"
 #include "ui/graph/graph_canvas.h"
@@ -338,10 +338,9 @@ class CanvasTest : public QObject {
             QImage image(canvas.size(), QImage::Format_ARGB32_Premultiplied);
             std::vector<qint64> times;
             for (int i = 0; i < 7; ++i) {
-                QElapsedTimer timer;
-                timer.start();
+                const std::clock_t start = std::clock();  // processor time: other programs must not count
                 canvas.render(&image);
-                times.push_back(timer.nsecsElapsed() / 1000);
+                times.push_back((std::clock() - start) * 1000000 / CLOCKS_PER_SEC);
             }
             std::sort(times.begin(), times.end());
             qInfo("zoom %.3f: %d nodes, %d edges, median paint %.1f ms", scale, canvas.lastWork().nodes, canvas.lastWork().edges, times[3] / 1000.0);

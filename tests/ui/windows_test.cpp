@@ -342,6 +342,45 @@ class WindowsTest : public QObject {
         applyTheme(Theme::Light);
     }
 
+    /// With CUTAWAY_PICTURES=FOLDER in the environment they stay there, to be looked at.
+    void picturesOfEveryWindow_data() {
+        QTest::addColumn<int>("theme");
+        QTest::newRow("light") << static_cast<int>(Theme::Light);
+        QTest::newRow("dark") << static_cast<int>(Theme::Dark);
+    }
+    void picturesOfEveryWindow() {
+        QFETCH(int, theme);
+        applyTheme(static_cast<Theme>(theme));
+        m_control->tail = 90;
+        m_main->resize(1440, 900);
+        openAndCompile();
+        m_main->selection().setNode(static_cast<NodeId>(16));
+        m_main->controller().build(1, Target::Cpu);
+        m_main->controller().run(1, {});
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+        const QString folder = qEnvironmentVariable("CUTAWAY_PICTURES");
+        const auto save = [&](const QString& name, QWidget* widget) {
+            QCoreApplication::processEvents();
+            const QPixmap picture = widget->grab();
+            if (!folder.isEmpty()) QVERIFY(picture.save(QStringLiteral("%1/%2-%3.png").arg(folder, name, nameOf(static_cast<Theme>(theme)))));
+            QSet<QRgb> colors;
+            const QImage image = picture.toImage();
+            for (int y = 0; y < image.height(); y += 3)
+                for (int x = 0; x < image.width(); x += 3) colors.insert(image.pixel(x, y));
+            QVERIFY2(colors.size() > 8, qPrintable(name + " is blank"));
+        };
+        for (const QString& name : m_main->windowNames()) {
+            m_main->window(name)->raise();
+            save(name, m_main->window(name));
+        }
+        m_main->window("graph")->raise();
+        m_main->window("log")->raise();
+        save("main", m_main.get());
+        m_main->graph().setMode(GraphMode::SideBySide);
+        save("side-by-side", m_main.get());
+        applyTheme(Theme::Light);
+    }
+
     /// The one measure of time: the window must not freeze, whatever is opened, stepped through or laid out.
     void theEventLoopNeverBlocks() {
         m_control->tail = 3000;
