@@ -7,6 +7,7 @@
 #include <QTextStream>
 #include <QTimer>
 #include <algorithm>
+#include <string_view>
 
 #include "ui/session/source.h"
 #include "ui/windows/graph_window.h"
@@ -36,6 +37,8 @@ class Photographer : public QObject {
     Photographer(MainWindow& window, PictureOrder order, bool compiles) : m_window(window), m_order(std::move(order)), m_compiles(compiles) {
         connect(&window, &MainWindow::settledChanged, this, &Photographer::wake);
         connect(&window.controller(), &SessionController::problem, this, [this](const LogEntry& entry) {
+            // A failed step is something to look at, like any other; the picture shows it.
+            if (entry.place) return;
             complain(QStringList{entry.what, entry.where, entry.next}.join(QStringLiteral("\n    ")).trimmed());
             m_failed = true;
             QCoreApplication::exit(1);
@@ -117,6 +120,10 @@ class Photographer : public QObject {
 }  // namespace
 
 int main(int argc, char** argv) {
+    // Pictures and lists need no screen.
+    for (int i = 1; i < argc; ++i)
+        if (std::string_view(argv[i]).starts_with("--screenshot") || std::string_view(argv[i]) == "--list-changed-steps")
+            if (qEnvironmentVariableIsEmpty("QT_QPA_PLATFORM")) qputenv("QT_QPA_PLATFORM", "offscreen");
     QApplication application(argc, argv);
     QApplication::setApplicationName(QStringLiteral("cutaway"));
     QApplication::setApplicationDisplayName(QStringLiteral("Cutaway"));

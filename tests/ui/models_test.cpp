@@ -60,7 +60,7 @@ class ModelsTest : public QObject {
         QCOMPARE(treeText(model),
                  "As opened\n"
                  "pre_grad\n"
-                 "  3 pass(es) without change\n"
+                 "  3 unchanged passes\n"
                  "    normalize | · | 8 | 1.5 ms\n"
                  "    split_cat | · | 8 | 1.5 ms\n"
                  "    fuse_conv | · | 8 | 1.5 ms\n"
@@ -170,7 +170,7 @@ class ModelsTest : public QObject {
         QAbstractItemModelTester tester(&model, kFatal);
         model.setLines(diffTexts(graphText(lines, nodes), graphText(changed, nodes)));
         QCOMPARE(treeText(model),
-                 " |  |  | … 7 equal line(s)\n"
+                 " |  |  | … 7 equal lines\n"
                  "8 | 8 |  | n7 = op()\n"
                  "9 | 9 |  | n8 = op()\n"
                  "10 | 10 |  | n9 = op()\n"
@@ -179,7 +179,7 @@ class ModelsTest : public QObject {
                  "12 | 12 |  | n11 = op()\n"
                  "13 | 13 |  | n12 = op()\n"
                  "14 | 14 |  | n13 = op()\n"
-                 " |  |  | … 6 equal line(s)\n");
+                 " |  |  | … 6 equal lines\n");
         QCOMPARE(model.rowOf(static_cast<NodeId>(11)), 4);
         QCOMPARE(model.nextChange(0), 4);
         QCOMPARE(model.plainText(5), "+n10 = other()");
@@ -229,7 +229,7 @@ class ModelsTest : public QObject {
                  "  b\n"
                  "  %9\n"
                  "Users | none\n"
-                 "Biography | 2 event(s)\n"
+                 "Biography | 2 events\n"
                  "  as opened | read from the file\n"
                  "  fuse_bias_add | edited\n"
                  "    b\n"

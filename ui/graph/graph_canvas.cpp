@@ -41,9 +41,7 @@ void GraphCanvas::setScene(std::shared_ptr<const GraphScene> scene) {
     m_minimap = QPixmap();
     m_current = m_scene && m_currentId != NodeId::None ? m_scene->picture.indexOf(m_currentId) : -1;
     dropAccessibleNodes(this);
-    m_framed = false;
-    if (m_scene && m_current >= 0 && wasVisible) {
-        m_framed = true;
+    if (m_scene && m_current >= 0 && wasVisible && m_moved) {
         m_offset = held - m_scene->nodes[m_current].center() * m_scale;
         viewMoved();
     } else {
@@ -65,6 +63,11 @@ void GraphCanvas::setCurrent(NodeId id, bool reveal) {
 }
 
 void GraphCanvas::setView(double scale, QPointF offset) {
+    m_moved = true;
+    followView(scale, offset);
+}
+
+void GraphCanvas::followView(double scale, QPointF offset) {
     m_scale = std::clamp(scale, kMinScale, kMaxScale);
     m_offset = offset;
     update();
@@ -76,6 +79,7 @@ void GraphCanvas::viewMoved() {
 }
 
 void GraphCanvas::zoomBy(double factor, QPointF anchor) {
+    m_moved = true;
     const double before = m_scale;
     m_scale = std::clamp(m_scale * factor, kMinScale, kMaxScale);
     m_offset = anchor - (anchor - m_offset) * (m_scale / before);
@@ -92,8 +96,8 @@ void GraphCanvas::fit() {
 
 void GraphCanvas::frameChange() {
     if (!m_scene || m_scene->nodes.empty()) return;
-    m_framed = isVisible();
     fit();
+    m_moved = false;
     if (m_scale >= kReadable) return;
     QRectF target = m_scene->changedArea();
     if (target.isNull()) target = m_scene->nodes.front();
@@ -115,6 +119,7 @@ void GraphCanvas::frameChange() {
 
 void GraphCanvas::centreOn(int node) {
     if (!m_scene || node < 0) return;
+    m_moved = true;
     m_scale = std::max(m_scale, kReadable);
     m_offset = QPointF(width(), height()) / 2 - m_scene->nodes[node].center() * m_scale;
     viewMoved();
@@ -207,6 +212,7 @@ void GraphCanvas::keyPressEvent(QKeyEvent* event) {
             if (event->modifiers() & Qt::ShiftModifier) {
                 const int dx = event->key() == Qt::Key_Left ? 60 : event->key() == Qt::Key_Right ? -60 : 0;
                 const int dy = event->key() == Qt::Key_Up ? 60 : event->key() == Qt::Key_Down ? -60 : 0;
+                m_moved = true;
                 m_offset += QPointF(dx, dy);
                 return viewMoved();
             }
@@ -247,7 +253,7 @@ void GraphCanvas::mouseMoveEvent(QMouseEvent* event) {
         if (m_onMinimap) return panByMinimap(event->position());
         const QPointF moved = event->position() - m_pressed;
         if (!m_dragging && moved.manhattanLength() < 4) return;
-        m_dragging = true;
+        m_dragging = m_moved = true;
         setCursor(Qt::ClosedHandCursor);
         m_offset = m_pressedOffset + moved;
         return viewMoved();
@@ -298,7 +304,16 @@ bool GraphCanvas::event(QEvent* event) {
 
 void GraphCanvas::resizeEvent(QResizeEvent* event) {
     QWidget::resizeEvent(event);
-    if (m_scene && !m_framed) frameChange();
+    if (!m_scene) return;
+    if (!m_moved) return frameChange();
+    const QSizeF grown = QSizeF(event->size()) - QSizeF(event->oldSize());
+    m_offset += QPointF(grown.width(), grown.height()) / 2;
+    viewMoved();
+}
+
+void GraphCanvas::showEvent(QShowEvent* event) {
+    QWidget::showEvent(event);
+    if (!m_moved) frameChange();
 }
 
 void GraphCanvas::changeEvent(QEvent* event) {
@@ -318,7 +333,6 @@ void GraphCanvas::paintEvent(QPaintEvent* event) {
         painter.drawText(rect().adjusted(24, 24, -24, -24), Qt::AlignCenter | Qt::TextWordWrap, m_hint);
         return;
     }
-    m_framed = true;
     painter.save();
     painter.translate(m_offset);
     painter.scale(m_scale, m_scale);
@@ -383,6 +397,7 @@ void GraphCanvas::panByMinimap(QPointF at) {
     const QRectF box = minimapRect();
     const QPointF part((at.x() - box.left()) / box.width(), (at.y() - box.top()) / box.height());
     const QPointF target(m_scene->bounds.left() + part.x() * m_scene->bounds.width(), m_scene->bounds.top() + part.y() * m_scene->bounds.height());
+    m_moved = true;
     m_offset = QPointF(width(), height()) / 2 - target * m_scale;
     viewMoved();
 }

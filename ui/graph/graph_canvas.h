@@ -32,6 +32,8 @@ class GraphCanvas : public QWidget {
     QPointF toScene(QPointF widget) const { return (widget - m_offset) / m_scale; }
     QPointF toWidget(QPointF scene) const { return scene * m_scale + m_offset; }
     void setView(double scale, QPointF offset);
+    /// Shows what another canvas shows; unlike setView this does not count as a choice of the user.
+    void followView(double scale, QPointF offset);
     void zoomBy(double factor, QPointF anchor);
     void fit();
     /// The whole if it is readable, else the first change at a readable size.
@@ -61,6 +63,7 @@ class GraphCanvas : public QWidget {
     void mouseDoubleClickEvent(QMouseEvent* event) override;
     void keyPressEvent(QKeyEvent* event) override;
     void resizeEvent(QResizeEvent* event) override;
+    void showEvent(QShowEvent* event) override;
     void changeEvent(QEvent* event) override;
 
   private:
@@ -81,7 +84,8 @@ class GraphCanvas : public QWidget {
     QString m_hint;
     double m_scale = 1;
     QPointF m_offset, m_pressed, m_pressedOffset;
-    bool m_dragging = false, m_onMinimap = false, m_framed = false;
+    bool m_dragging = false, m_onMinimap = false;
+    bool m_moved = false;  // by hand: the view is then kept, otherwise it frames what is new
     NodeId m_currentId = NodeId::None;
     int m_current = -1, m_hovered = -1;
     QPixmap m_minimap;

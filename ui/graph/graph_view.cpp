@@ -21,7 +21,7 @@ GraphView::GraphView(QWidget* parent) : QSplitter(Qt::Horizontal, parent), m_fir
     connect(&m_builder, &SceneBuilder::ready, this, [this](const std::shared_ptr<const GraphScene>& scene, const QString& note) {
         m_second->setScene(scene);
         m_first->setScene(scene);
-        m_second->setView(m_first->scale(), m_first->toWidget({0, 0}));
+        m_second->followView(m_first->scale(), m_first->toWidget({0, 0}));
         if (m_wanted != NodeId::None) m_first->setCurrent(m_wanted, true);
         m_wanted = NodeId::None;
         emit sceneShown(note);
@@ -29,7 +29,7 @@ GraphView::GraphView(QWidget* parent) : QSplitter(Qt::Horizontal, parent), m_fir
 }
 
 void GraphView::connectCanvas(GraphCanvas* canvas, GraphCanvas* other) {
-    connect(canvas, &GraphCanvas::viewChanged, other, &GraphCanvas::setView);
+    connect(canvas, &GraphCanvas::viewChanged, other, &GraphCanvas::followView);
     connect(canvas, &GraphCanvas::nodeChosen, this, [this, other](NodeId id) {
         other->setCurrent(id, false);
         emit nodeChosen(id);
@@ -64,7 +64,7 @@ void GraphView::setMode(GraphMode mode) {
     m_second->setVisible(two);
     if (two) {
         setSizes({width() / 2, width() / 2});
-        m_second->setView(m_first->scale(), m_first->toWidget({0, 0}));
+        m_second->followView(m_first->scale(), m_first->toWidget({0, 0}));
     }
 }
 

@@ -64,7 +64,12 @@ DotGraph buildGraph(const LayoutProblem& problem, bool withClusters) {
         for (size_t i = 0; i < problem.clusters.size(); ++i) {
             const int parent = problem.clusters[i].parent;
             Agraph_t* above = parent < 0 ? graph : dot.clusters[static_cast<size_t>(parent)];
+            if (i == 0) {  // a line of text, to keep room for the title that the canvas paints
+                agattr(graph, AGRAPH, text("fontsize"), text("9"));
+                agattr(graph, AGRAPH, text("label"), text(""));
+            }
             dot.clusters.push_back(agsubg(above, text(("cluster_" + std::to_string(i)).c_str()), 1));
+            agset(dot.clusters.back(), text("label"), text("title"));
         }
     for (size_t i = 0; i < problem.nodes.size(); ++i) {
         const auto& node = problem.nodes[i];

@@ -161,7 +161,7 @@ void readRoutes(LayoutAnswer& answer, const Layers& layers, const LayoutProblem&
 }
 
 void boxClusters(LayoutAnswer& answer, const LayoutProblem& problem) {
-    constexpr double kMargin = 8;
+    constexpr double kMargin = 8, kTitle = 12;
     std::vector<bool> any(problem.clusters.size(), false);
     answer.clusters.resize(problem.clusters.size());
     const auto include = [&](int cluster, double left, double top, double right, double bottom) {
@@ -175,13 +175,13 @@ void boxClusters(LayoutAnswer& answer, const LayoutProblem& problem) {
         const auto& node = problem.nodes[i];
         const LayoutPoint at = answer.centres[i];
         if (node.cluster >= 0)
-            include(node.cluster, at.x - node.width / 2 - kMargin, at.y - node.height / 2 - kMargin,
+            include(node.cluster, at.x - node.width / 2 - kMargin, at.y - node.height / 2 - kMargin - kTitle,
                     at.x + node.width / 2 + kMargin, at.y + node.height / 2 + kMargin);
     }
     for (size_t i = problem.clusters.size(); i-- > 0;)  // parents come first, so children are complete here
         if (const int parent = problem.clusters[i].parent; parent >= 0 && any[i]) {
             const LayoutBox& box = answer.clusters[i];
-            include(parent, box.x - kMargin, box.y - kMargin, box.x + box.width + kMargin, box.y + box.height + kMargin);
+            include(parent, box.x - kMargin, box.y - kMargin - kTitle, box.x + box.width + kMargin, box.y + box.height + kMargin);
         }
 }
 

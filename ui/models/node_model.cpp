@@ -3,6 +3,8 @@
 #include <QFont>
 #include <algorithm>
 
+#include "ui/models/words.h"
+
 namespace cutaway::ui {
 namespace {
 
@@ -93,7 +95,7 @@ void NodeModel::setFacts(const NodeFacts& facts) {
         addNodes(tr("Users"), now.node.users);
 
         if (!now.biography.empty()) {
-            Item* lives = m_root->add(tr("Biography"), tr("%n event(s)", nullptr, static_cast<int>(now.biography.size())));
+            Item* lives = m_root->add(tr("Biography"), counted(static_cast<qsizetype>(now.biography.size()), tr("event"), tr("events")));
             for (const auto& life : now.biography) {
                 const bool known = life.step >= 0 && life.step < static_cast<int>(facts.steps.size());
                 Item* row = lives->add(life.step < 0 ? tr("as opened") : known ? text(facts.steps[static_cast<size_t>(life.step)].name) : tr("step %1").arg(life.step), text(life.what));

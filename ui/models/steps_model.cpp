@@ -6,6 +6,8 @@
 #include <QPalette>
 #include <QStringList>
 
+#include "ui/models/words.h"
+
 namespace cutaway::ui {
 
 struct StepsModel::Item {
@@ -195,7 +197,7 @@ QString StepsModel::nameText(const Item& item) const {
     switch (item.kind) {
         case Kind::Opened: return tr("As opened") + marks;
         case Kind::Stage: return item.stage;
-        case Kind::Fold: return tr("%n pass(es) without change", nullptr, static_cast<int>(item.children.size()));
+        case Kind::Fold: return counted(static_cast<qsizetype>(item.children.size()), tr("unchanged pass"), tr("unchanged passes"));
         case Kind::Pass: return QString::fromStdString(stepOf(item)->name) + marks;
         case Kind::Rewrite: {
             const QString node = QString::fromStdString(item.rewrite.node);
@@ -233,7 +235,7 @@ QString StepsModel::toolTip(const Item& item) const {
     const StepInfo* step = stepOf(item);
     if (!step) return {};
     QStringList lines = {QString::fromStdString(step->summary)};
-    if (step->rewrites) lines << tr("%n rewrite(s)", nullptr, step->rewrites);
+    if (step->rewrites) lines << counted(step->rewrites, tr("rewrite"), tr("rewrites"));
     if (!step->error.empty()) lines << QString::fromStdString(step->error);
     lines.removeAll(QString());
     return lines.join('\n');

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ui/models/words.h"
+
 namespace cutaway::ui {
 namespace {
 
@@ -113,7 +115,7 @@ QVariant TextModel::data(const QModelIndex& at, int role) const {
     const DiffLine& line = m_lines[row.line];
     switch (role) {
         case Qt::DisplayRole:
-            if (row.folded) return at.column() == (m_layout == Layout::Unified ? Fourth : Second) ? tr("… %n equal line(s)", nullptr, row.folded) : QVariant();
+            if (row.folded) return at.column() == (m_layout == Layout::Unified ? Fourth : Second) ? QVariant(QStringLiteral("… ") + counted(row.folded, tr("equal line"), tr("equal lines"))) : QVariant();
             return m_layout == Layout::Unified ? unified(row, at.column()) : sideBySide(row, at.column());
         case Qt::ToolTipRole:
             if (row.folded) return tr("Double-click or press Enter to show them");
@@ -163,7 +165,7 @@ int TextModel::changeCount() const {
 QString TextModel::plainText(int row) const {
     const Row& at = m_rows[row];
     const DiffLine& line = m_lines[at.line];
-    if (at.folded) return tr("… %n equal line(s)", nullptr, at.folded);
+    if (at.folded) return QStringLiteral("… ") + counted(at.folded, tr("equal line"), tr("equal lines"));
     if (m_layout == Layout::SideBySide) return line.after.isEmpty() ? line.before : line.after;
     const bool removed = at.kind == DiffLine::Kind::Removed;
     return (removed ? QStringLiteral("-") : at.kind == DiffLine::Kind::Added ? QStringLiteral("+") : QStringLiteral(" ")) + (removed ? line.before : line.after);

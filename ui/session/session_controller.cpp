@@ -4,13 +4,15 @@
 #include <QMetaObject>
 #include <algorithm>
 
+#include "ui/models/words.h"
+
 namespace cutaway::ui {
 
 QString Run::title() const {
-    QString text = QObject::tr("Run %1: %2, %3").arg(id).arg(options.mode == Mode::Training ? QObject::tr("training") : QObject::tr("inference"),
+    QString text = QObject::tr("Run %1: %2, %3").arg(number).arg(options.mode == Mode::Training ? QObject::tr("training") : QObject::tr("inference"),
                                                           options.target == Target::Cuda ? QStringLiteral("CUDA") : QStringLiteral("CPU"));
     if (options.freeze) text += QObject::tr(", frozen");
-    if (!options.disabledPasses.empty()) text += QObject::tr(", %n pass(es) off", nullptr, static_cast<int>(options.disabledPasses.size()));
+    if (!options.disabledPasses.empty()) text += QObject::tr(", %1 off").arg(counted(static_cast<qsizetype>(options.disabledPasses.size()), QObject::tr("pass"), QObject::tr("passes")));
     return text;
 }
 
@@ -112,6 +114,7 @@ void SessionController::compile(const CompileOptions& options, std::optional<Run
 void SessionController::finishCompile(Run run, std::optional<RunId> comparedWith) {
     const RunId id = run.id;
     std::erase_if(m_runs, [&](const Run& known) { return known.id == id; });
+    run.number = static_cast<int>(m_runs.size()) + 1;
     m_runs.push_back(std::move(run));
     const Run& now = m_runs.back();
     int changed = 0;
@@ -229,7 +232,7 @@ QString SessionController::placeName(const Place& place) const {
         name = run && place.step < static_cast<int>(run->steps.size()) ? QString::fromStdString(run->steps[static_cast<size_t>(place.step)].name) : tr("step %1").arg(place.step);
         if (place.rewrites >= 0) name += tr(", rewrite %1").arg(place.rewrites);
     }
-    return m_runs.size() > 1 && place.step >= 0 ? tr("%1 (run %2)").arg(name).arg(place.run) : name;
+    return m_runs.size() > 1 && place.step >= 0 ? tr("%1 (run %2)").arg(name).arg(run ? run->number : 0) : name;
 }
 
 }  // namespace cutaway::ui

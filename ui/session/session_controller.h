@@ -30,6 +30,7 @@ struct ShownText {
 };
 struct Run {
     RunId id = 0;
+    int number = 1;  // for people: counted from 1 since the model was opened
     CompileOptions options;
     std::vector<StepInfo> steps;
     QString title() const;  // "Run 1: inference, CPU"

@@ -9,6 +9,7 @@
 #include <QVBoxLayout>
 
 #include "ui/models/steps_model.h"
+#include "ui/models/words.h"
 
 namespace cutaway::ui {
 namespace {
@@ -68,7 +69,7 @@ GraphWindow::GraphWindow(SessionController& controller, Selection& selection, QW
     connect(m_view, &GraphView::sceneShown, this, &GraphWindow::sceneShown);
     connect(m_view, &GraphView::layoutStarted, this, [this](int nodes) {
         m_settled = false;
-        m_note->setText(tr("laying out %n node(s)…", nullptr, nodes));
+        m_note->setText(tr("laying out %1…").arg(counted(nodes, tr("node"), tr("nodes"))));
     });
 }
 
@@ -148,7 +149,7 @@ void GraphWindow::showWhat(const Shown& what) {
 
 void GraphWindow::sceneShown(const QString& note) {
     const GraphScene* scene = m_view->canvas().scene();
-    QString text = tr("%n node(s)", nullptr, scene->picture.total);
+    QString text = counted(scene->picture.total, tr("node"), tr("nodes"));
     if (scene->picture.folded) text += tr(", %1 of them folded").arg(scene->picture.folded);
     if (!scene->stubs.empty()) text += tr(", %1 long edges as stubs").arg(scene->stubs.size() / 2);
     m_note->setText(note.isEmpty() ? text : note + QStringLiteral(" · ") + text);

@@ -12,6 +12,7 @@
 #include <QToolBar>
 #include <QToolButton>
 
+#include "ui/models/words.h"
 #include "ui/windows/graph_window.h"
 #include "ui/windows/log_window.h"
 #include "ui/windows/node_window.h"
@@ -50,6 +51,12 @@ MainWindow::MainWindow(std::unique_ptr<Source> source, QWidget* parent)
         remember(m_controller->path());
         updateTitle();
         say(tr("Opened. Compile it with Ctrl+B."));
+    });
+    connect(m_controller, &SessionController::compiled, this, [this](RunId run) {
+        int changed = 0;
+        const Run& now = *m_controller->runOf(run);
+        for (const StepInfo& step : now.steps) changed += step.state == StepState::Changed;
+        say(tr("%1 of %2 changed the graph. F10 goes to the next change.").arg(changed).arg(counted(static_cast<qsizetype>(now.steps.size()), tr("pass"), tr("passes"))));
     });
     connect(m_selection, &Selection::placeChanged, this, &MainWindow::updateTitle);
     connect(m_selection, &Selection::nodeChanged, this, &MainWindow::updateTitle);
@@ -111,7 +118,7 @@ void MainWindow::arrangeDocks() {
     for (QDockWidget* dock : all) dock->show();
     m_graph->raise();
     m_log->raise();
-    resizeDocks({m_steps, m_graph, m_node}, {380, 740, 340}, Qt::Horizontal);
+    resizeDocks({m_steps, m_graph, m_node}, {400, 720, 340}, Qt::Horizontal);
     resizeDocks({m_graph, m_log}, {680, 190}, Qt::Vertical);
 }
 
@@ -156,7 +163,7 @@ void MainWindow::makeStatusBar() {
         if (m_progress->isVisible()) updateProgress();
     });
     connect(&m_graph->view(), &GraphView::layoutStarted, this, [this, changed](int nodes) {
-        m_doing = tr("Laying out %n node(s)", nullptr, nodes);
+        m_doing = tr("Laying out %1").arg(counted(nodes, tr("node"), tr("nodes")));
         m_fraction = -1;
         changed();
     });

@@ -10,6 +10,7 @@
 #include <QVBoxLayout>
 
 #include "ui/models/steps_model.h"
+#include "ui/models/words.h"
 
 namespace cutaway::ui {
 namespace {
@@ -126,7 +127,7 @@ void ResultsWindow::showReport(const RunReport& report, const QString& run) {
 void ResultsWindow::showBuild(const BuildInfo& info, const QString& run) {
     m_kernels.setKernels(info.kernels);
     m_kernelTable->resizeColumnsToContents();
-    m_summary->setText(run + QStringLiteral(" · ") + tr("%n kernel(s)", nullptr, static_cast<int>(info.kernels.size())) + QStringLiteral(" · ") + tr("compiled in %1").arg(durationText(info.compileSeconds * 1000)));
+    m_summary->setText(run + QStringLiteral(" · ") + counted(static_cast<qsizetype>(info.kernels.size()), tr("kernel"), tr("kernels")) + QStringLiteral(" · ") + tr("compiled in %1").arg(durationText(info.compileSeconds * 1000)));
     m_compileLog->setPlainText(info.compileLog.empty() ? tr("The compiler had nothing to say.") : QString::fromStdString(info.compileLog));
     m_source->setPlainText(QString::fromStdString(info.source));
     m_tabs->setCurrentIndex(1);

@@ -9,6 +9,7 @@
 
 #include "ui/graph/graph_picture.h"
 #include "ui/models/node_query.h"
+#include "ui/models/words.h"
 
 namespace cutaway::ui {
 namespace {
@@ -80,7 +81,7 @@ void SearchWindow::search() {
         return;
     }
     if (query->isEmpty()) {
-        m_count->setText(tr("%n node(s) to search", nullptr, static_cast<int>(m_graph->nodes.size())));
+        m_count->setText(counted(static_cast<qsizetype>(m_graph->nodes.size()), tr("node to search"), tr("nodes to search")));
         return;
     }
     int hits = 0;
@@ -92,7 +93,7 @@ void SearchWindow::search() {
         items << item;
     }
     m_hits->addTopLevelItems(items);
-    m_count->setText(hits > kMaxHits ? tr("%1 hits, the first %2 listed").arg(hits).arg(kMaxHits) : tr("%n hit(s)", nullptr, hits));
+    m_count->setText(hits > kMaxHits ? tr("%1 hits, the first %2 listed").arg(hits).arg(kMaxHits) : counted(hits, tr("hit"), tr("hits")));
 }
 
 }  // namespace cutaway::ui

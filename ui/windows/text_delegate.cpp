@@ -57,8 +57,11 @@ void TextDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, 
         }
     if (selected) {
         QColor tint = option.palette.color(QPalette::Highlight);
-        tint.setAlphaF(0.28f);
+        // Light enough that the state's colour stays; the lines tell the current row.
+        tint.setAlphaF(change == Change::Kept ? 0.22f : 0.10f);
         painter->fillRect(option.rect, tint);
+        painter->fillRect(QRect(option.rect.left(), option.rect.top(), option.rect.width(), 1), option.palette.color(QPalette::Highlight));
+        painter->fillRect(QRect(option.rect.left(), option.rect.bottom(), option.rect.width(), 1), option.palette.color(QPalette::Highlight));
     }
     const bool folded = at.data(TextModel::FoldRole).toInt() > 0;
     QColor ink = change == Change::Kept ? option.palette.color(QPalette::Text) : colors[change].text;

@@ -15,6 +15,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "ui/models/words.h"
 #include "ui/windows/text_delegate.h"
 
 namespace cutaway::ui {
@@ -102,8 +103,8 @@ void TextWindow::showText(const ShownText& what) {
     m_model.setLines(what.lines);
     m_following = false;
     const int changes = m_model.changeCount();
-    m_counts->setText(what.comparison.before == what.comparison.after ? tr("%n line(s)", nullptr, static_cast<int>(what.lines.size()))
-                      : changes                                     ? tr("%n line(s) changed", nullptr, changes)
+    m_counts->setText(what.comparison.before == what.comparison.after ? counted(what.lines.size(), tr("line"), tr("lines"))
+                      : changes                                     ? counted(changes, tr("line changed"), tr("lines changed"))
                                                                     : tr("no line changed"));
     m_pages->setCurrentIndex(1);
     arrangeColumns();
@@ -176,7 +177,7 @@ void TextWindow::copyRunnable() {
     }
     m_controller.runnableText(m_selection.place(), [this](const QString& text) {
         QApplication::clipboard()->setText(text);
-        emit message(tr("Copied %n line(s) of Python.", nullptr, static_cast<int>(text.count('\n'))));
+        emit message(tr("Copied %1 of Python.").arg(counted(text.count('\n'), tr("line"), tr("lines"))));
     });
 }
 

@@ -12,7 +12,7 @@ using namespace cutaway::ui;
 
 constexpr int kPatience = 30000;
 
-class SessionTest : public QObject {
+class ControllerTest : public QObject {
     Q_OBJECT
 
     std::shared_ptr<testing::FakeSource::Control> m_control;
@@ -118,7 +118,7 @@ class SessionTest : public QObject {
         m_controller->compile(options, 1);
         QTRY_VERIFY_WITH_TIMEOUT(m_controller->runs().size() == 2 && !m_controller->isBusy(), kPatience);
         QCOMPARE(m_selection->comparison(), (Comparison{{1, 5, -1}, {2, 5, -1}}));
-        QCOMPARE(m_controller->runs()[1].title(), "Run 2: inference, CPU, 1 pass(es) off");
+        QCOMPARE(m_controller->runs()[1].title(), "Run 2: inference, CPU, 1 pass off");
     }
 
     void historyGoesBackAndForward() {
@@ -157,5 +157,5 @@ class SessionTest : public QObject {
 Q_DECLARE_METATYPE(std::shared_ptr<const cutaway::ui::Shown>)
 Q_DECLARE_METATYPE(std::shared_ptr<const cutaway::ui::NodeFacts>)
 
-QTEST_MAIN(SessionTest)
-#include "session_test.moc"
+QTEST_MAIN(ControllerTest)
+#include "controller_test.moc"
