@@ -227,7 +227,8 @@ constexpr OpDef kOps[] = {
          const Value second = subtractFrom(1.0, s) * s * a * g;
          return fromOpmath(d, d.call("aten.cat.default", {Argument(std::vector<Argument>{s * g, second}), dim}));
      },
-     .samples = "f32[2, 2], f32[2, 4], -1\nbf16[2, 3], bf16[4, 3], 0"},
+     // No bf16 sample: PyTorch's eager kernel rounds the sigmoid before it goes on, its expansion and ours do not.
+     .samples = "f32[2, 2], f32[2, 4], -1\nf64[2, 3], f64[4, 3], 0"},
     {.schema = "aten.native_dropout_backward.default(Tensor grad_output, Tensor mask, float scale) -> Tensor", .tags = Tag::Pointwise,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType gradient, c.tensor(size_t{0}));

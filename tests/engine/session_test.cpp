@@ -110,9 +110,10 @@ class SessionTest : public QObject {
         Session session;
         QVERIFY(session.open(path.toStdString()));
         QVERIFY(session.compile({}));
-        for (const StepInfo& step : *session.steps(0)) {
+        const auto steps = session.steps(0);
+        for (const StepInfo& step : *steps) {
             auto graph = session.diff({0, step.index - 1, -1}, {0, step.index, -1});
-            QVERIFY(graph.has_value());
+            QVERIFY2(graph, graph ? "" : graph.error().text().c_str());
             QCOMPARE(graph->added, step.added);
             QCOMPARE(graph->removed, step.removed);
             QCOMPARE(static_cast<int>(graph->nodes.size()), step.nodesAfter + step.removed);
@@ -185,7 +186,8 @@ class SessionTest : public QObject {
         options.disabledPasses = {"remove_noop_ops"};
         QVERIFY(session.compile(options));
         bool seen = false;
-        for (const StepInfo& step : *session.steps(0))
+        const auto steps = session.steps(0);
+        for (const StepInfo& step : *steps)
             if (step.name == "remove_noop_ops") {
                 QCOMPARE(step.state, StepState::Disabled);
                 seen = true;
@@ -206,7 +208,8 @@ class SessionTest : public QObject {
             auto run = session.compile(options);
             QVERIFY(run.has_value());
             int64_t used = 0;
-            for (const StepInfo& step : *session.steps(*run)) used += step.rewrites;
+            const auto steps = session.steps(*run);
+            for (const StepInfo& step : *steps) used += step.rewrites;
             QCOMPARE(used, fuel);
         }
     }
