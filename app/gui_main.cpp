@@ -103,7 +103,7 @@ class Photographer : public QObject {
         QWidget* target = &m_window;
         if (QDockWidget* dock = m_window.window(m_order.window)) {
             dock->raise();
-            if (m_order.window != QLatin1String("main")) target = dock;
+            target = dock;
         }
         QCoreApplication::processEvents();
         const bool saved = target->grab().save(m_order.file);

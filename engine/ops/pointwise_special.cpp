@@ -306,6 +306,29 @@ constexpr OpDef kOps[] = {
          d.input(0) = d.dy();
      },
      .samples = "f32[2, 3], f32[3], f32[2, 3]>0, value = 2\nbf16[4], bf16[4], bf16[4]>0\nf64[2], f64[2], f64[2]>0"},
+    // self + weight * (end - self), from the nearer side so that weight 1 gives end exactly.
+    {.schema = "aten.lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", .tags = kTags,
+     .infer = [](const InferContext& c) -> Result<ValueType> {
+         CT_TRY(const TensorType start, c.tensor(size_t{0}));
+         CT_TRY(const TensorType end, c.tensor(1));
+         if (start.dtype != end.dtype || !isFloating(start.dtype)) return c.fail("wants two floating tensors of one dtype");
+         return inferBroadcast(c);
+     },
+     .eval = evalExpanded, .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) -> Values {
+         const Value x = opmathIn(d, 0), end = opmathIn(d, 1);
+         const Value weight = full(d.builder(), {}, number(d, "weight"), x.dtype(), x.type().device);
+         const Value near = compareScalar("ge", unary("aten.abs.default", weight), 0.5);
+         const Value factor = where(near, weight - 1, weight);
+         const Value base = where(near, end, x);
+         return fromOpmath(d, factor * (end - x) + base);
+     },
+     .derive = [](Derivation& d) {
+         const double weight = toDouble(number(d, "weight"));
+         if (d.needs(1)) d.input(1) = d.dy() * weight;
+         d.input(0) = d.dy() * (1 - weight);
+     },
+     .samples = "f32[2, 3], f32[3], 0.25\nf32[2, 3][1, 2], f32[2, 3], 0.75\nf64[2, 1], f64[3], -2\nbf16[4], bf16[4], 0.5\nf16[0, 3], f16[3], 1"},
     // x * log(y), 0 where x is 0, NaN where y is.
     {.schema = "aten.xlogy.Tensor(Tensor self, Tensor other) -> Tensor", .tags = kTags, .infer = inferRealFloat, .eval = evalExpanded,
      .expand = Expand::Decompose,

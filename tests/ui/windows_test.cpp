@@ -70,6 +70,13 @@ class WindowsTest : public QObject {
         m_main.reset();
     }
 
+    void windowsAreFoundByName() {
+        QCOMPARE(m_main->windowNames().size(), 7);
+        for (const QString& name : m_main->windowNames()) QCOMPARE(m_main->window(name)->objectName(), name);
+        QVERIFY(!m_main->window(QString()));
+        QVERIFY(!m_main->window("nosuch"));
+    }
+
     void emptyWindowsSayWhatTheyWillShow() {
         for (const QString& name : m_main->windowNames()) {
             QDockWidget* dock = m_main->window(name);

@@ -185,7 +185,10 @@ bool MainWindow::isSettled() const {
     return !m_controller->isBusy() && !m_graph->view().builder().isBusy() && (!m_selection->hasPlace() || (m_graph->isSettled() && m_text->isSettled()));
 }
 
-QDockWidget* MainWindow::window(const QString& name) const { return findChild<QDockWidget*>(name, Qt::FindDirectChildrenOnly); }
+QDockWidget* MainWindow::window(const QString& name) const {
+    // An empty name would find any dock.
+    return name.isEmpty() ? nullptr : findChild<QDockWidget*>(name, Qt::FindDirectChildrenOnly);
+}
 
 QStringList MainWindow::windowNames() const {
     QStringList names;
