@@ -4,6 +4,7 @@
 #include <QCommandLineParser>
 #include <QDockWidget>
 #include <QSettings>
+#include <QTemporaryDir>
 #include <QTextStream>
 #include <QTimer>
 #include <algorithm>
@@ -151,7 +152,8 @@ int main(int argc, char** argv) {
     const QString path = parser.positionalArguments().value(0);
     const PictureOrder order{parser.value(step), parser.value(window), parser.value(screenshot), parser.value(mode), parser.value(node), parser.isSet(list)};
     // A picture must not depend on, nor change, how somebody left the windows.
-    if (order.wanted()) QSettings::setPath(QSettings::NativeFormat, QSettings::UserScope, QStringLiteral("/nonexistent"));
+    const QTemporaryDir noSettings;
+    if (order.wanted()) QSettings::setPath(QSettings::NativeFormat, QSettings::UserScope, noSettings.path());
     applyTheme(themeNamed(parser.isSet(theme) ? parser.value(theme) : QSettings().value(QStringLiteral("theme")).toString()));
 
     MainWindow main(makeSessionSource());
