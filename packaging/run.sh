@@ -15,7 +15,7 @@ echo
 echo
 "$bin/cutaway-cli" steps "$model"
 echo
-"$bin/cutaway-cli" diff "$model" --step constant_fold_uniform_value
+"$bin/cutaway-cli" diff "$model" --step decompose
 echo
 echo "reference interpreter:"
 "$bin/cutaway-cli" run "$model" --backend reference --repeat 20

@@ -82,7 +82,7 @@ void SessionController::open(const QString& path) {
     cancel();  // what runs for the model before would only hold the new one up
     ask<ModelInfo>("open", tr("Opening %1").arg(QFileInfo(path).fileName()),
                    [text = absolute.toStdString()](Source& source, const Progress& progress) { return source.open(text, progress); },
-                   [this, absolute](ModelInfo info) {
+                   [this, absolute, path](ModelInfo info) {
                        ++m_epoch;  // what is under way belongs to the model before
                        m_queue->cancelAll();
                        m_pending.clear();
@@ -91,9 +91,9 @@ void SessionController::open(const QString& path) {
                        m_runs.clear();
                        m_shown.reset();
                        m_selection.clear();
-                       m_log.append({LogEntry::Level::Note, tr("Opened %1: %2 nodes").arg(QFileInfo(absolute).fileName()).arg(m_model->graphs.empty() ? 0 : m_model->graphs.front().nodes), absolute, {}, {}, NodeId::None});
+                       m_log.append({LogEntry::Level::Note, tr("Opened %1: %2 nodes").arg(QFileInfo(absolute).fileName()).arg(m_model->graphs.empty() ? 0 : m_model->graphs.front().nodes), path, {}, {}, NodeId::None});
                        for (const std::string& remark : m_model->remarks)
-                           m_log.append({LogEntry::Level::Warning, QString::fromStdString(remark), absolute, {}, {}, NodeId::None});
+                           m_log.append({LogEntry::Level::Warning, QString::fromStdString(remark), path, {}, {}, NodeId::None});
                        emit modelOpened();
                        m_selection.setPlace(Place{});
                    });

@@ -127,7 +127,7 @@ QWidget* GraphWindow::makeLegend() {
     m_note->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
     row->addSpacing(8);
     row->addWidget(m_counts, 1);
-    row->addWidget(m_note, 1);
+    row->addWidget(m_note, 2);
     return bar;
 }
 
@@ -150,8 +150,8 @@ void GraphWindow::showWhat(const Shown& what) {
 void GraphWindow::sceneShown(const QString& note) {
     const GraphScene* scene = m_view->canvas().scene();
     QString text = counted(scene->picture.total, tr("node"), tr("nodes"));
-    if (scene->picture.folded) text += tr(", %1 of them folded").arg(scene->picture.folded);
-    if (!scene->stubs.empty()) text += tr(", %1 long edges as stubs").arg(scene->stubs.size() / 2);
+    if (scene->picture.folded) text += tr(", %1 folded").arg(scene->picture.folded);
+    if (!scene->stubs.empty()) text += QStringLiteral(", ") + counted(static_cast<int>(scene->stubs.size() / 2), tr("stub"), tr("stubs"));
     m_note->setText(note.isEmpty() ? text : note + QStringLiteral(" · ") + text);
     m_note->setToolTip(m_note->text());
     if (!note.isEmpty()) emit message(note);
