@@ -19,7 +19,7 @@ ValueKey resolve(const Node& node) {
 
 ValueKey rootOf(const Node& node) {
     ValueKey key = resolve(node);
-    while (key.node->is(Tag::View) && key.node->type().tensor() != nullptr) {
+    while (key.node->is(Tag::View)) {  // split and unbind, whose value is a tuple of views, included
         const Node* base = key.node->arg(0).node();
         if (base == nullptr) break;
         key = resolve(*base);

@@ -71,6 +71,25 @@ class SessionTest : public QObject {
         }
     }
 
+    void runsMatchPyTorch_data() { addModels(); }
+    void runsMatchPyTorch() {
+        QFETCH(QString, path);
+        const std::string stem = path.chopped(4).toStdString();
+        Session session;
+        QVERIFY(session.open(path.toStdString()));
+        QVERIFY(session.compile({}));
+        for (const Backend backend : {Backend::Reference, Backend::Cpu}) {
+            RunOptions options;
+            options.backend = backend;
+            options.inputsFile = stem + ".inputs.safetensors";
+            options.expectFile = stem + ".expected.safetensors";
+            const auto report = session.run(0, options);
+            QVERIFY2(report, report ? "" : report.error().text().c_str());
+            QVERIFY(report->compared);
+            QVERIFY(report->matches);
+        }
+    }
+
     void anyAmountOfFuelLeavesAGoodGraph_data() { addModels(); }
     void anyAmountOfFuelLeavesAGoodGraph() {
         QFETCH(QString, path);
