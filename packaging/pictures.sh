@@ -16,7 +16,7 @@ for candidate in "$top/build/release" "$top/build/dev"; do
 done
 [ -n "$build" ] && [ -x "$build/bin/cutaway" ] || { echo "pictures.sh: cutaway is not built; run cmake --preset release && ninja -C build/release" >&2; exit 1; }
 model=
-for candidate in "$top"/resources/models/tiny_transformer.pt2 "$top"/resources/models/*.pt2; do [ -e "$candidate" ] && model=$candidate && break; done
+for candidate in "$top"/resources/models/tiny_resnet.pt2 "$top"/resources/models/*.pt2; do [ -e "$candidate" ] && model=$candidate && break; done
 model=${model#"$top"/} # the picture shows the path as given
 [ -n "$model" ] || { echo "pictures.sh: no model in resources/models" >&2; exit 1; }
 
