@@ -29,15 +29,14 @@ int64_t bytesOf(const ValueType& type) {
     return total;
 }
 
-NodeRole roleOf(const Module& module, const Node& node) {
+/// `position`: which placeholder it is; other nodes ignore it.
+NodeRole roleOf(const Module& module, const Node& node, size_t position) {
     switch (node.kind()) {
         case NodeKind::Output: return NodeRole::Output;
         case NodeKind::Call: return NodeRole::Call;
         case NodeKind::GetAttr: return NodeRole::Constant;
         case NodeKind::Placeholder: break;
     }
-    size_t position = 0;
-    for (const Node* other = node.previous(); other; other = other->previous()) position += other->isPlaceholder();
     if (position >= module.inputs.size()) return NodeRole::Input;
     switch (module.inputs[position].kind) {
         case InputSpec::Kind::Parameter: return NodeRole::Parameter;
@@ -72,20 +71,8 @@ std::vector<NodeInfo> describeAll(const Module& module) {
     all.reserve(module.graph().size());
     size_t position = 0;
     for (const Node& node : module.graph().nodes()) {
-        NodeRole role = NodeRole::Call;
-        if (node.isPlaceholder()) {
-            role = NodeRole::Input;
-            if (position < module.inputs.size()) switch (module.inputs[position].kind) {
-                    case InputSpec::Kind::Parameter: role = NodeRole::Parameter; break;
-                    case InputSpec::Kind::Buffer: role = NodeRole::Buffer; break;
-                    case InputSpec::Kind::Constant: case InputSpec::Kind::ConstantInput: role = NodeRole::Constant; break;
-                    default: break;
-                }
-            ++position;
-        } else if (!node.isCall()) {
-            role = roleOf(module, node);
-        }
-        all.push_back(describeWithRole(node, role));
+        all.push_back(describeWithRole(node, roleOf(module, node, position)));
+        position += node.isPlaceholder();
     }
     return all;
 }
@@ -121,7 +108,11 @@ std::vector<size_t> unionOrder(const std::vector<double>& wish, const std::vecto
 
 }  // namespace
 
-NodeInfo describeNode(const Module& module, const Node& node) { return describeWithRole(node, roleOf(module, node)); }
+NodeInfo describeNode(const Module& module, const Node& node) {
+    size_t position = 0;
+    for (const Node* other = node.previous(); other; other = other->previous()) position += other->isPlaceholder();
+    return describeWithRole(node, roleOf(module, node, position));
+}
 
 UnionGraph describeUnion(const Module& before, const Module& after) {
     UnionGraph out;
