@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
     cutaway::cli::addDiff(app, context);
     cutaway::cli::addRun(app, context);
     cutaway::cli::addBench(app, context);
+    cutaway::cli::addBisect(app, context);
     CLI11_PARSE(app, argc, argv);
     return context.status;
 }

@@ -42,5 +42,6 @@ void addSteps(CLI::App& app, Context& context);
 void addDiff(CLI::App& app, Context& context);
 void addRun(CLI::App& app, Context& context);
 void addBench(CLI::App& app, Context& context);
+void addBisect(CLI::App& app, Context& context);
 
 }  // namespace cutaway::cli

@@ -2,64 +2,12 @@
 #include <chrono>
 #include <cmath>
 
-#include "engine/formats/safetensors.h"
 #include "engine/interpret/interpret.h"
+#include "engine/session/run_inputs.h"
 #include "engine/session/session_state.h"
 
 namespace cutaway {
 namespace {
-
-bool isUserInput(const Module& module, size_t position) {
-    if (position >= module.inputs.size()) return true;
-    const auto kind = module.inputs[position].kind;
-    return kind == InputSpec::Kind::UserInput || kind == InputSpec::Kind::Tangent;
-}
-
-/// Names of the user inputs, in order.
-std::vector<std::string> userInputNames(const Module& module) {
-    std::vector<std::string> names;
-    const auto placeholders = module.graph().placeholders();
-    for (size_t i = 0; i < placeholders.size(); ++i)
-        if (isUserInput(module, i)) names.push_back(placeholders[i]->name());
-    return names;
-}
-
-/// By input name when the file names them all, else in the order of the file's names (t000, t001, ...).
-Result<std::vector<Tensor>> readTensors(const std::string& path, const std::vector<std::string>& names) {
-    CT_TRY(SafeTensors file, readSafeTensors(path));
-    std::map<std::string, Tensor> byName(file.tensors.begin(), file.tensors.end());
-    std::vector<Tensor> tensors;
-    if (!names.empty() && std::all_of(names.begin(), names.end(), [&](const std::string& name) { return byName.contains(name); })) {
-        for (const std::string& name : names) tensors.push_back(byName[name]);
-        return tensors;
-    }
-    for (auto& [name, tensor] : byName) tensors.push_back(std::move(tensor));
-    return tensors;
-}
-
-struct Inputs {
-    std::vector<Tensor> user;
-    std::string from;
-};
-Result<Inputs> chooseInputs(const Module& module, const std::vector<Tensor>& samples, const std::string& path) {
-    if (!path.empty()) {
-        CT_TRY(std::vector<Tensor> tensors, readTensors(path, userInputNames(module)));
-        return Inputs{std::move(tensors), path};
-    }
-    if (!samples.empty()) return Inputs{samples, "sample inputs of the file"};
-    CT_TRY(std::vector<Tensor> tensors, randomInputs(module, 0));
-    return Inputs{std::move(tensors), "random, seed 0"};
-}
-
-/// The largest error that counts as equal, as a share of the largest expected value.
-double shareOf(DType dtype) {
-    switch (dtype) {
-        case DType::F64: case DType::C128: return 1e-9;
-        case DType::F16: return 2e-3;
-        case DType::BF16: return 1.6e-2;
-        default: return isFloating(dtype) || isComplex(dtype) ? 1e-5 : 0;
-    }
-}
 
 void describeValues(const Tensor& tensor, OutputReport& report) {
     const int64_t count = tensor.numel();
@@ -88,7 +36,7 @@ void compareValues(const Tensor& actual, const Tensor& expected, OutputReport& r
         report.problem = "expected " + TensorType::contiguous(expected.dtype(), toSymDims(expected.sizes())).text();
         return;
     }
-    const double allowed = shareOf(actual.dtype()) * std::max(1.0, result.maxExpected);
+    const double allowed = relativeTolerance(actual.dtype()) * std::max(1.0, result.maxExpected);
     const Comparison strict = compare(actual, expected, {0, allowed});
     report.within = strict.within;
     if (!strict.within) report.problem = std::to_string(strict.mismatches) + " of " + std::to_string(actual.numel()) + " elements differ";
@@ -157,7 +105,7 @@ Result<RunReport> Session::run(RunId id, const RunOptions& options, const Progre
     CT_TRY(State::Run* found, m_state->run(id));
     const Module& module = *found->trace.result();
     // Inputs are named as in the file; passes never rename or drop placeholders.
-    CT_TRY(const Inputs inputs, chooseInputs(*m_state->input, m_state->sampleInputs, options.inputsFile));
+    CT_TRY(const RunInputs inputs, chooseInputs(*m_state->input, m_state->sampleInputs, options.inputsFile));
     CT_TRY(const std::vector<Tensor> bound, bindInputs(module, inputs.user));
     std::optional<std::vector<Tensor>> expected;
     if (!options.expectFile.empty()) {

@@ -81,6 +81,35 @@ struct RunReport {
     std::string inputsFrom;                      // "sample inputs of the file", "random, seed 0", a path
 };
 
+/// Finding the rewrite that broke the graph.
+enum class BisectCheck : uint8_t {
+    Numbers,    // outputs differ from those of the graph as opened
+    NonFinite,  // an output has a NaN or an infinity that the graph as opened does not have
+    Command,    // a command, given the runnable graph's path, exits with another status than 0
+};
+struct BisectOptions {
+    BisectCheck check = BisectCheck::Numbers;
+    std::string inputsFile;       // as RunOptions'
+    double tolerance = 1e-4;      // of the largest expected value; for Numbers, at least the dtype's own
+    std::string command;          // for Command; "{}" stands for the path, else it is appended
+    double timeoutSeconds = 300;  // of one command
+};
+struct BisectProbe {
+    int rewrites = 0;             // done in the whole run when the graph was tested
+    Place place;
+    bool bad = false;
+    std::string detail;
+};
+struct BisectReport {
+    bool found = false;           // false: the last graph is good
+    Place culprit;                // right after the rewrite; its step and `rewrite` say the rest
+    StepInfo step;
+    RewriteInfo rewrite;          // index -1: the step fails before its first rewrite
+    int searched = 0;             // rewrites among which it was found
+    std::vector<BisectProbe> probes;
+    std::string note;             // what was left out of the search, and why
+};
+
 class Session {
   public:
     Session();
@@ -110,6 +139,9 @@ class Session {
     /// Generates, compiles and loads nothing yet: source, log and kernels. Cached per run and target.
     Result<BuildInfo> build(RunId run, Target target, const Progress& progress = {});
     Result<RunReport> run(RunId run, const RunOptions& options, const Progress& progress = {});
+
+    /// Searches the run's rewrites for the one that broke the graph: bad with it, good without it.
+    Result<BisectReport> bisect(RunId run, const BisectOptions& options, const Progress& progress = {});
 
     /// Internals for the command line and tests (engine/session/session_state.h).
     struct State;

@@ -1,0 +1,97 @@
+#include "engine/minify/bisect.h"
+
+#include <algorithm>
+
+namespace cutaway {
+namespace {
+
+/// The rewrites of the steps in one row: number k is the graph after k of them.
+class RewriteLine {
+  public:
+    RewriteLine(const CompileTrace& trace, int firstStep, size_t endStep) : m_trace(&trace), m_first(static_cast<size_t>(firstStep)) {
+        for (size_t i = m_first; i < endStep; ++i) {
+            m_total += trace.steps[i].info.rewrites;
+            m_ends.push_back(m_total);
+        }
+    }
+    int total() const { return m_total; }
+
+    BisectTry place(int rewrites) const {
+        const auto end = std::lower_bound(m_ends.begin(), m_ends.end(), rewrites);
+        const auto at = static_cast<size_t>(end - m_ends.begin());
+        const int before = at == 0 ? 0 : m_ends[at - 1];
+        return {rewrites, static_cast<int>(m_first + at), rewrites - before, {}};
+    }
+    const Step& step(const BisectTry& at) const { return m_trace->steps[static_cast<size_t>(at.step)]; }
+
+  private:
+    const CompileTrace* m_trace;
+    size_t m_first;
+    std::vector<int> m_ends;
+    int m_total = 0;
+};
+
+/// Smallest k in (0, total] that `isBad` finds bad while k - 1 is good, given that total is bad.
+Result<int> search(int total, const std::function<Result<bool>(int)>& isBad) {
+    int good = 0, bad = total;
+    while (bad - good > 1) {
+        const int middle = good + (bad - good) / 2;
+        CT_TRY(const bool broken, isBad(middle));
+        (broken ? bad : good) = middle;
+    }
+    return bad;
+}
+
+/// The failing pass runs on its own: with k rewrites of fuel it verifies or it does not.
+Result<BisectOutcome> bisectFailure(const CompileTrace& trace, const Progress& progress) {
+    const Step& failed = trace.steps.back();
+    if (failed.pass == nullptr)
+        return unsupported("scheduling failed, and what it does is not made of rewrites: " + failed.info.error);
+    BisectOutcome outcome;
+    outcome.step = static_cast<int>(trace.steps.size()) - 1;
+    outcome.total = failed.info.rewrites;
+    auto fails = [&](int fuel) -> Result<bool> {
+        if (progress.cancelled()) return Error{ErrorCode::Cancelled, "the search was stopped", {}, {}};
+        progress.say(-1, "bisecting " + failed.info.name + ": rewrite " + std::to_string(fuel));
+        const Step partial = runPass(*failed.pass, failed.before, trace.options, fuel, progress.cancel.get());
+        const bool broken = partial.info.state == StepState::Failed;
+        outcome.tries.push_back({fuel, outcome.step, fuel, {broken, partial.info.error}});
+        return broken;
+    };
+    outcome.found = true;
+    if (failed.info.rewrites == 0) return outcome;  // the pass fails before it edits anything
+    CT_TRY(const int first, search(failed.info.rewrites, fails));
+    outcome.rewrite = first - 1;
+    return outcome;
+}
+
+}  // namespace
+
+Result<BisectOutcome> bisect(const CompileTrace& trace, int firstStep, const GraphTest& test, const Progress& progress) {
+    if (trace.failed()) return bisectFailure(trace, progress);
+    size_t end = trace.steps.size();
+    while (end > 0 && trace.steps[end - 1].pass == nullptr) --end;  // scheduling leaves the graph as it is
+    const RewriteLine line(trace, firstStep, end);
+    BisectOutcome outcome;
+    outcome.total = line.total();
+    auto isBad = [&](int rewrites) -> Result<bool> {
+        if (progress.cancelled()) return Error{ErrorCode::Cancelled, "the search was stopped", {}, {}};
+        BisectTry at = line.place(rewrites);
+        const Step& step = line.step(at);
+        progress.say(-1, "bisecting: rewrite " + std::to_string(rewrites) + " of " + std::to_string(line.total()) + ", in " + step.info.name);
+        CT_TRY(const Snapshot graph, replayRewrites(step, trace.options, at.inStep, progress.cancel.get()));
+        CT_TRY(at.verdict, test(*graph));
+        outcome.tries.push_back(at);
+        return at.verdict.bad;
+    };
+    if (line.total() == 0) return outcome;
+    CT_TRY(outcome.found, isBad(line.total()));
+    if (!outcome.found) return outcome;
+    CT_TRY(const int first, search(line.total(), isBad));
+    const BisectTry culprit = line.place(first);
+    outcome.step = culprit.step;
+    outcome.rewrite = culprit.inStep - 1;
+    return outcome;
+}
+
+}  // namespace cutaway

@@ -1,0 +1,40 @@
+#pragma once
+// Which single rewrite broke the graph: a binary search over every rewrite of a recorded run. Only the pass that a probe
+// falls into runs again, with that much fuel; the graphs between passes are those that the run recorded.
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cutaway/jobs.h"
+#include "engine/passes/pass_runner.h"
+
+namespace cutaway {
+
+/// What a test says of one graph.
+struct Verdict {
+    bool bad = false;
+    std::string detail;  // "largest error 0.25 of 1.5", for the user
+};
+/// An error ends the search: the test itself could not be made.
+using GraphTest = std::function<Result<Verdict>(const Module&)>;
+
+struct BisectTry {
+    int rewrites = 0;          // done in the whole run when the graph was tested
+    int step = -1, inStep = 0; // the same place as step and rewrites of that step
+    Verdict verdict;
+};
+struct BisectOutcome {
+    bool found = false;        // false: the last graph is good
+    int step = -1;             // the culprit: rewrite `rewrite` of this step
+    int rewrite = -1;
+    int total = 0;             // rewrites searched
+    std::vector<BisectTry> tries;
+};
+
+/// Searches the steps from `firstStep` on. The graph before it counts as good and is not tested; the last graph is
+/// tested first. What is found is bad with the rewrite and good without it, also when good and bad alternate. A run
+/// whose last step failed is searched for the first rewrite with which that pass fails, without calling `test`.
+/// At most 1 + ceil(log2(rewrites)) tests.
+Result<BisectOutcome> bisect(const CompileTrace& trace, int firstStep, const GraphTest& test, const Progress& progress = {});
+
+}  // namespace cutaway

@@ -1,0 +1,161 @@
+// The tests a user can bisect with.
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "engine/interpret/interpret.h"
+#include "engine/minify/bisect.h"
+#include "engine/session/run_inputs.h"
+#include "engine/session/session_state.h"
+#include "engine/support/check.h"
+#include "engine/support/process.h"
+#include "engine/text/print.h"
+
+namespace cutaway {
+namespace {
+
+std::string shortNumber(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.3g", value);
+    return text;
+}
+
+/// The first step whose graphs from there on take and return as many values as the last one: only those compare.
+int firstComparable(const CompileTrace& trace) {
+    const Graph& last = trace.result()->graph();
+    int first = static_cast<int>(trace.steps.size());
+    for (; first > 0; --first) {
+        const Graph& graph = trace.steps[static_cast<size_t>(first) - 1].before->graph();
+        if (graph.placeholders().size() != last.placeholders().size() || graph.outputs().size() != last.outputs().size()) break;
+    }
+    return first;
+}
+
+/// Values for the graph's inputs: the file's or the samples first, then random ones for what they do not have, which are
+/// the gradients that a joint graph is given.
+Result<std::vector<Tensor>> valuesFor(const Module& graph, const Session::State& state, const std::string& path) {
+    CT_TRY(std::vector<Tensor> values, randomInputs(graph, 0));
+    CT_TRY(RunInputs given, chooseInputs(*state.input, state.sampleInputs, path));
+    if (given.user.size() > values.size())
+        return invalidInput("the file has " + std::to_string(given.user.size()) + " tensors, the graph takes " + std::to_string(values.size()), path);
+    std::move(given.user.begin(), given.user.end(), values.begin());
+    return bindInputs(graph, values);
+}
+
+int64_t nonFiniteCount(const Tensor& tensor) {
+    if (!tensor.defined() || !(isFloating(tensor.dtype()) || isComplex(tensor.dtype()))) return 0;
+    int64_t count = 0;
+    for (int64_t i = 0; i < tensor.numel(); ++i) count += !std::isfinite(toDouble(tensor.item(i)));
+    return count;
+}
+
+Verdict compareOutputs(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected, double tolerance) {
+    if (actual.size() != expected.size()) return {true, "returns " + std::to_string(actual.size()) + " values instead of " + std::to_string(expected.size())};
+    double worst = 0;
+    for (size_t i = 0; i < actual.size(); ++i) {
+        if (!actual[i].defined() && !expected[i].defined()) continue;
+        const std::string which = "output " + std::to_string(i) + ": ";
+        if (!actual[i].defined() || !expected[i].defined()) return {true, which + "one of the two is None"};
+        const Comparison first = compare(actual[i], expected[i], {0, 0});
+        if (!first.sameType) return {true, which + "another dtype or shape"};
+        const double allowed = std::max(tolerance, relativeTolerance(actual[i].dtype())) * std::max(1.0, first.maxExpected);
+        if (isIntegral(actual[i].dtype(), true) ? first.mismatches > 0 : !compare(actual[i], expected[i], {0, allowed}).within)
+            return {true, which + "largest error " + shortNumber(first.maxAbsoluteError) + " of " + shortNumber(first.maxExpected)};
+        worst = std::max(worst, first.maxAbsoluteError);
+    }
+    return {false, "largest error " + shortNumber(worst)};
+}
+
+Verdict findNonFinite(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected) {
+    for (size_t i = 0; i < actual.size(); ++i) {
+        const int64_t count = nonFiniteCount(actual[i]), before = i < expected.size() ? nonFiniteCount(expected[i]) : 0;
+        if (count > before) return {true, "output " + std::to_string(i) + ": " + std::to_string(count) + " elements are not finite, " + std::to_string(before) + " were"};
+    }
+    return {false, "no new NaN or infinity"};
+}
+
+/// Runs the command on the graph as a Python file that needs nothing but PyTorch.
+Result<Verdict> runCommand(const Module& graph, const BisectOptions& options, const std::filesystem::path& file, const Progress& progress) {
+    PrintOptions print;
+    print.runnable = true;
+    {
+        std::ofstream out(file, std::ios::binary);
+        out << printText(graph, print).text;
+        if (!out.flush()) return Error{ErrorCode::ToolFailed, "cannot write the file", file.string(), {}};
+    }
+    std::string command = options.command;
+    const auto hole = command.find("{}");
+    if (hole == std::string::npos) command += " '" + file.string() + "'";
+    else command.replace(hole, 2, "'" + file.string() + "'");
+    ProcessOptions process;
+    process.argv = {"sh", "-c", command};
+    process.wallSeconds = options.timeoutSeconds;
+    CT_TRY(ChildProcess child, ChildProcess::start(process));
+    const ProcessEnd end = child.wait(progress);
+    if (end.how == ProcessEnd::How::Cancelled) return Error{ErrorCode::Cancelled, "the search was stopped", {}, {}};
+    if (end.how == ProcessEnd::How::Exited && (end.exitCode == 126 || end.exitCode == 127))
+        return Error{ErrorCode::ToolFailed, "the command cannot be run: " + end.errors, options.command, {}};
+    return Verdict{!end.ok(), "the command " + end.text()};
+}
+
+Result<GraphTest> makeTest(const Session::State& state, const Module& good, const BisectOptions& options, const std::filesystem::path& file, const Progress& progress) {
+    if (options.check == BisectCheck::Command) {
+        if (options.command.empty()) return invalidInput("bisecting by a command needs the command");
+        return GraphTest([&options, &progress, file](const Module& graph) { return runCommand(graph, options, file, progress); });
+    }
+    InterpretOptions interpretOptions;
+    interpretOptions.cancel = progress.cancel.get();
+    CT_TRY(const std::vector<Tensor> inputs, valuesFor(good, state, options.inputsFile));
+    CT_TRY(const std::vector<Tensor> expected, interpret(good, inputs, interpretOptions));
+    return GraphTest([=, &options](const Module& graph) -> Result<Verdict> {
+        const auto actual = interpret(graph, inputs, interpretOptions);
+        if (!actual && actual.error().code == ErrorCode::Cancelled) return actual.error();
+        if (!actual) return Verdict{true, "does not run: " + actual.error().message};
+        return options.check == BisectCheck::NonFinite ? findNonFinite(*actual, expected) : compareOutputs(*actual, expected, options.tolerance);
+    });
+}
+
+BisectReport describe(const CompileTrace& trace, RunId run, BisectOutcome outcome) {
+    BisectReport report;
+    report.found = outcome.found;
+    report.searched = outcome.total;
+    for (BisectTry& tried : outcome.tries)
+        report.probes.push_back({tried.rewrites, {run, tried.step, tried.inStep}, tried.verdict.bad, std::move(tried.verdict.detail)});
+    if (!outcome.found) return report;
+    const Step& step = trace.steps[static_cast<size_t>(outcome.step)];
+    report.culprit = {run, outcome.step, outcome.rewrite + 1};
+    report.step = step.info;
+    report.rewrite.index = outcome.rewrite;
+    if (outcome.rewrite >= 0) report.rewrite = step.rewrites[static_cast<size_t>(outcome.rewrite)];
+    return report;
+}
+
+}  // namespace
+
+Result<BisectReport> Session::bisect(RunId id, const BisectOptions& options, const Progress& progress) {
+    try {
+        CT_TRY(State::Run* found, m_state->run(id));
+        const CompileTrace& trace = found->trace;
+        const int first = trace.failed() ? 0 : firstComparable(trace);
+        GraphTest test;
+        const auto file = std::filesystem::temp_directory_path() / ("cutaway-bisect-" + std::to_string(::getpid()) + ".py");
+        if (!trace.failed() && first < static_cast<int>(trace.steps.size())) {
+            CT_TRY(test, makeTest(*m_state, *trace.steps[static_cast<size_t>(first)].before, options, file, progress));
+        }
+        auto outcome = cutaway::bisect(trace, first, test, progress);
+        std::error_code ignored;
+        std::filesystem::remove(file, ignored);
+        if (!outcome) return outcome.error();
+        BisectReport report = describe(trace, id, std::move(*outcome));
+        if (first > 0)
+            report.note = "searched from " + (first < static_cast<int>(trace.steps.size()) ? trace.steps[static_cast<size_t>(first)].info.name : std::string("the end")) +
+                          " on: the graphs before it take or return other values";
+        return report;
+    } catch (const InternalError& bug) {
+        return Error{ErrorCode::Internal, bug.what(), {}, {"this is a bug in Cutaway; the session goes on"}};
+    }
+}
+
+}  // namespace cutaway
