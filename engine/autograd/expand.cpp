@@ -3,10 +3,10 @@
 #include "engine/support/check.h"
 
 namespace cutaway {
-namespace {
 
-/// Expands one call in place. Nodes made by a rule that then declines are removed again.
-Result<bool> expandNode(Node& node, Rewriter& rewriter) {
+/// Nodes made by a rule that then declines are removed again.
+Result<bool> expandCall(Node& node, Rewriter& rewriter) {
+    if (!node.isCall() || node.op().def() == nullptr || !node.op().def()->decompose) return false;
     Graph& graph = node.graph();
     GraphBuilder builder = rewriter.builder(graph, &node, node);
     Decomposition call(node, builder);
@@ -36,17 +36,21 @@ Result<bool> expandNode(Node& node, Rewriter& rewriter) {
     return true;
 }
 
-Result<bool> expandAll(Module& module, Rewriter& rewriter, Expand when) {
+namespace {
+
+/// `composite`: only shorthand ops, as before differentiation; else all, since derivatives and expansions use shorthand too.
+Result<bool> expandAll(Module& module, Rewriter& rewriter, bool composite) {
     bool changed = false;
     for (auto& [name, body] : module.subgraphs) {
-        CT_TRY(const bool inner, expandAll(*body, rewriter, when));
+        CT_TRY(const bool inner, expandAll(*body, rewriter, composite));
         changed |= inner;
     }
     Graph& graph = module.graph();
     for (Node* node = graph.first(); node != nullptr;) {
         Node* const next = node->next();
-        const bool matches = node->isCall() && node->op().def() != nullptr && node->op().def()->expand == when &&
-                             node->op().def()->decompose;
+        const OpDef* def = node->isCall() ? node->op().def() : nullptr;
+        const bool matches = def != nullptr && def->decompose && def->expand != Expand::Never &&
+                             (!composite || def->expand == Expand::Composite);
         if (!matches) {
             node = next;
             continue;
@@ -56,7 +60,7 @@ Result<bool> expandAll(Module& module, Rewriter& rewriter, Expand when) {
         if (rewriter.outOfFuel() || rewriter.cancelled()) return changed;
         const std::string rule = node->op().name(), where = node->name();
         const NodeId id = node->id();
-        CT_TRY(const bool expanded, expandNode(*node, rewriter));
+        CT_TRY(const bool expanded, expandCall(*node, rewriter));
         if (!expanded) {
             node = next;
             continue;
@@ -71,7 +75,7 @@ Result<bool> expandAll(Module& module, Rewriter& rewriter, Expand when) {
 
 }  // namespace
 
-Result<bool> expandComposites(Module& module, Rewriter& rewriter) { return expandAll(module, rewriter, Expand::Composite); }
-Result<bool> decompose(Module& module, Rewriter& rewriter) { return expandAll(module, rewriter, Expand::Decompose); }
+Result<bool> expandComposites(Module& module, Rewriter& rewriter) { return expandAll(module, rewriter, true); }
+Result<bool> decompose(Module& module, Rewriter& rewriter) { return expandAll(module, rewriter, false); }
 
 }  // namespace cutaway

@@ -8,6 +8,9 @@ namespace cutaway {
 /// differentiation, until none is left. Each op is one rewrite. Leaves alone: ops whose row says "not handled".
 Result<bool> expandComposites(Module& module, Rewriter& rewriter);
 
+/// Expands one call by its op's row; false if the row has no expansion or declines. Spends no fuel.
+Result<bool> expandCall(Node& call, Rewriter& rewriter);
+
 /// Replaces ops that are differentiated as they are and then expanded (gelu, native_layer_norm, max_pool2d) until only
 /// ops that survive to lowering remain.
 Result<bool> decompose(Module& module, Rewriter& rewriter);

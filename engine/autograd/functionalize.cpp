@@ -103,6 +103,23 @@ void redirectLater(Node& old, Node& fresh, const Node& mutation) {
     old.graph().replaceUses(old, fresh, [&](const Node& user) { return &user == &mutation || !old.graph().isBefore(mutation, user); });
 }
 
+/// The value that an expansion's own copy_ brings (a batch norm's running statistics), which is the tensor's new value as
+/// it is. A copy_ of the program stays a node, as in PyTorch: copy.
+Node* replacementOf(const Node& mutation) {
+    if (!mutation.isCall("aten.copy_.default") || mutation.provenance().origin.empty()) return nullptr;
+    Node* source = mutation.arg(1).node();
+    const TensorType *from = source ? source->type().tensor() : nullptr, *to = mutation.arg(0).node()->type().tensor();
+    return from && to && from->dtype == to->dtype && from->sizes == to->sizes && from->strides == to->strides ? source : nullptr;
+}
+
+/// Copies into inputs stand in the order of the inputs.
+Node& finalCopyPosition(const Node& input) {
+    Node* position = input.graph().outputNode();
+    while (position->previous() && isFinalCopy(*position->previous()) && input.graph().isBefore(input, *position->previous()->arg(0).node()))
+        position = position->previous();
+    return *position;
+}
+
 Result<void> functionalizeOne(Node& mutation, Rewriter& rewriter) {
     Graph& graph = mutation.graph();
     Node* const target = mutation.arg(0).node();
@@ -123,7 +140,9 @@ Result<void> functionalizeOne(Node& mutation, Rewriter& rewriter) {
         if (param.keywordOnly) keywords.emplace_back(param.name, mutation.arg(i));
         else positional.push_back(mutation.arg(i));
     }
-    Value fresh = convert(builder.call(functional, std::move(positional), std::move(keywords)), target->tensor().dtype);
+    Node* const replacement = replacementOf(mutation);
+    Value fresh = replacement ? builder.value(*replacement)
+                              : convert(builder.call(functional, std::move(positional), std::move(keywords)), target->tensor().dtype);
 
     // Written back through every view up to the base.
     Value newBase = fresh;
@@ -154,7 +173,7 @@ Result<void> functionalizeOne(Node& mutation, Rewriter& rewriter) {
     for (const auto& [old, current] : renewed) redirectLater(*old, *current, mutation);
     graph.replaceUses(mutation, *fresh.node());
     if (base->isPlaceholder()) {
-        GraphBuilder atEnd = rewriter.builder(graph, graph.outputNode(), mutation);
+        GraphBuilder atEnd = rewriter.builder(graph, &finalCopyPosition(*base), mutation);
         atEnd.call("aten.copy_.default", {Argument(base), Argument(newBase)});
         if (atEnd.error()) return *atEnd.error();
     }

@@ -167,7 +167,10 @@ constexpr OpDef kOps[] = {
          const Value low = compareScalar("le", x, int64_t{0});
          Value below = g * inputScale;
          if (d.flag("is_result")) below = below * (x + negative);
-         else below = below * negative * unary("aten.exp.default", x * inputScale);
+         else {
+             const Value scaled = below * negative;
+             below = scaled * unary("aten.exp.default", x * inputScale);
+         }
          return fromOpmath(d, where(low, below, g * scale));
      },
      .samples = "f32[2, 3], 1, 1, 1, False, f32[2, 3]\nf32[2, 3], 1.5, 2, 0.5, True, f32[2, 3]\nbf16[4], 1, 1, 1, False, bf16[4]"},
@@ -177,7 +180,8 @@ constexpr OpDef kOps[] = {
          const Value g = opmathIn(d, 0), x = opmathIn(d, 1);
          const Value z = unary("aten.exp.default", x * number(d, "beta"));
          const Value beyond = compareScalar("gt", x * number(d, "beta"), number(d, "threshold"));
-         return fromOpmath(d, where(beyond, g, g * z / (z + 1.0)));
+         const Value product = g * z;
+         return fromOpmath(d, where(beyond, g, product / (z + 1.0)));
      },
      .samples = "f32[2, 3], f32[2, 3], 1, 20\nbf16[5], bf16[5], 2, 3"},
     {.schema = "aten.log_sigmoid_backward.default(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor", .tags = Tag::Pointwise,
@@ -205,7 +209,8 @@ constexpr OpDef kOps[] = {
      .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value g = d.in(size_t{0}), x = d.in(1), w = d.in(2);
-         const Value dx = where(compareScalar("gt", x, int64_t{0}), g, w * g);
+         const Value above = compareScalar("gt", x, int64_t{0});
+         const Value dx = where(above, g, w * g);
          const Value positive = compareScalar("gt", x, int64_t{0});
          const Value product = x * g;
          return {dx, where(positive, scalarTensor(d, 0.0, g), product)};

@@ -65,12 +65,16 @@ Value GraphBuilder::call(const Op& op, std::vector<Argument> positional, NamedAr
         fail(std::move(bound).error());
         return Value(*this, nullptr);
     }
-    auto type = inferCall(op, *bound);
+    return callBound(op, std::move(*bound), name);
+}
+Value GraphBuilder::callBound(const Op& op, std::vector<Argument> args, std::string_view name) {
+    if (m_error) return Value(*this, nullptr);
+    auto type = inferCall(op, args);
     if (!type) {
         fail(std::move(type).error());
         return Value(*this, nullptr);
     }
-    Node& node = m_graph->call(op, std::move(*bound), std::move(*type), m_before, name);
+    Node& node = m_graph->call(op, std::move(args), std::move(*type), m_before, name);
     node.provenance() = m_provenance;
     m_created.push_back(&node);
     return Value(*this, &node);

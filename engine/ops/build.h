@@ -53,6 +53,8 @@ class GraphBuilder {
     Value call(std::string_view op, std::vector<Argument> positional, NamedArguments keywords = {}) {
         return call(requireOp(op), std::move(positional), std::move(keywords));
     }
+    /// With arguments that are bound already: one per schema parameter, as Node::args() has them.
+    Value callBound(const Op& op, std::vector<Argument> args, std::string_view name = {});
     Value value(Node& node) { return Value(*this, &node); }
     Graph& graph() { return *m_graph; }
     Node* before() const { return m_before; }

@@ -240,7 +240,7 @@ b8[]
      .eval = copied,
      .derive = passGradient, .lower = lowerConverted, .samples = kCopySamples},
     // `src` broadcast and converted to the type of `self`, whose values are not read.
-    {.schema = "aten.copy.default(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", .tags = Tag::Pointwise,
+    {.schema = "aten.copy.default(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", .tags = Tag::Pointwise | Tag::Inplace,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType self, c.tensor(size_t{0}));
          CT_TRY(const TensorType source, c.tensor(1));
@@ -248,7 +248,10 @@ b8[]
          auto sizes = broadcastSizes(shapes);
          if (!sizes) return c.fail(sizes.error().message);
          if (!(*sizes == self.sizes)) return c.fail("the source " + source.text() + " does not fit into " + self.text());
-         return copiedType(c, self.dtype, {}, {});
+         if (std::find(self.strides.begin(), self.strides.end(), SymInt(0)) != self.strides.end()) return copiedType(c, self.dtype, {}, {});
+         TensorType type = TensorType::contiguous(self.dtype, self.sizes, self.device);
+         type.strides = self.strides;
+         return ValueType(std::move(type));
      },
      .eval = [](const EvalContext& c) -> EvalResult {
          Tensor out = c.result();

@@ -369,7 +369,7 @@ f32[4], [i64[0]<4], f32[0], True
          if (!d.needs(3)) return;
          const Value picked = d.call("aten.index_select.default", {d.dy(), d.arg("dim"), d.in("index")});
          const auto alpha = d.scalar("alpha");
-         const Value shaped = d.in("source").rank() == 0 ? reshape(picked, {}) : picked;
+         const Value shaped = d.in("source").rank() == 0 ? reshape(picked, {}) : expand(picked, d.in("source").sizes());
          d.input(3) = alpha && toDouble(*alpha) != 1 ? shaped * OperandValue(*alpha) : shaped;
      },
      .samples = "f32[4, 5], 0, i64[3]<4, f32[3, 5]\nf32[4, 5], 1, i64[2]<5, f32[4, 2], alpha=2\nbf16[4, 5], 0, i64[2]<4, bf16[2, 5]\ni64[4], 0, i64[6]<4, i64[6]\nf32[5, 4][1, 5], 0, i64[2]<5, f32[2, 4]"},

@@ -350,7 +350,7 @@ Values decomposeTriangle(Decomposition& d, std::string_view comparison) {
     const Value columns = unsqueeze(range(-1), -2), rows = unsqueeze(range(-2), -1);
     const Value kept = d.call(comparison, {columns - rows, d.arg("diagonal")});
     if (self.dtype() == DType::Bool) return d.call("aten.logical_and.default", {kept, self});
-    const Value zero = d.call("aten.scalar_tensor.default", {isFloating(self.dtype()) ? Argument(0.0) : Argument(0)},
+    const Value zero = d.call("aten.scalar_tensor.default", {0},
                               {{"dtype", self.dtype()}, {"layout", Layout::Strided}, {"device", self.type().device}});
     return where(kept, self, zero);
 }
@@ -392,8 +392,7 @@ constexpr OpDef kOps[] = {
      .decompose = decomposeStack,
      .derive = [](Derivation& d) {
          const std::vector<Value> tensors = d.list("tensors");
-         const Value parts = d.call("aten.unbind.int", {d.dy(), d.arg("dim")});
-         for (size_t i = 0; i < tensors.size(); ++i) d.input(0, i) = parts[static_cast<int64_t>(i)];
+         for (size_t i = 0; i < tensors.size(); ++i) d.input(0, i) = d.call("aten.select.int", {d.dy(), d.arg("dim"), static_cast<int64_t>(i)});
      },
      .samples = "[f32[2, 3], f32[2, 3]]\n[f32[2, 3], f32[2, 3]], 1\n[f32[2, 3], f32[2, 3]], -1\n[f32[], f32[]]\n[i64[3], i64[3], i64[3]], 0"},
     // The whole tensor repeated along each dim; more repeats than dims add leading dims.

@@ -127,7 +127,8 @@ Values decomposeTraining(Decomposition& d, bool running) {
     Value newMean, newVar;
     if (running) {
         const double momentum = d.real("momentum");
-        newMean = saveMean * momentum + d.in("running_mean") * (1 - momentum);
+        const Value shareOfMean = saveMean * momentum;
+        newMean = shareOfMean + d.in("running_mean") * (1 - momentum);
         SymInt count = 1;
         for (int64_t dim : dims) count = count * input.size(dim);
         if (!count.isInt()) {
@@ -136,7 +137,8 @@ Values decomposeTraining(Decomposition& d, bool running) {
         }
         const double n = static_cast<double>(count.value());
         const Value unbiased = squeezeDims(variance, dims) * (n / (n - 1));
-        newVar = unbiased * momentum + d.in("running_var") * (1 - momentum);
+        const Value shareOfVar = unbiased * momentum;
+        newVar = shareOfVar + d.in("running_var") * (1 - momentum);
     }
     Value y = affine(d, normalised, input.rank() - 1);
     if (input.type().device.type == DeviceType::Cpu) {

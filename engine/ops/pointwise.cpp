@@ -163,7 +163,7 @@ void deriveExtreme(Derivation& d, std::string_view otherLoses, std::string_view 
         const Value tied = d.call("aten.eq.Tensor", {d.arg(0), d.arg(1)});
         const Value split = where(tied, half, d.dy());
         const Value lost = d.call(loses, {d.arg(0), d.arg(1)});
-        return d.call("aten.masked_fill.Scalar", {split, lost, 0});
+        return d.call("aten.masked_fill.Scalar", {split, lost, 0.0});
     };
     if (d.needs(1)) d.input(1) = share(otherLoses);
     if (d.needs(0)) d.input(0) = share(selfLoses);

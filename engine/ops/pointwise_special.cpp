@@ -262,7 +262,7 @@ constexpr OpDef kOps[] = {
          const Value x = d.in(size_t{0});
          return where(d.in(1), scalarTensor(d, number(d, "value"), x), x);
      },
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.masked_fill.Scalar", {d.dy(), d.arg(1), 0}); },
+     .derive = [](Derivation& d) { d.input(0) = d.call("aten.masked_fill.Scalar", {d.dy(), d.arg(1), 0.0}); },
      .samples = "f32[2, 3], b8[3], -1e9\nf32[2, 3], b8[2, 3], -inf\ni64[4], b8[4], 7\nbf16[2, 2], b8[2, 1], 0"},
     {.schema = "aten.masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", .tags = kTags, .infer = inferMaskedFill,
      .eval = evalExpanded, .expand = Expand::Decompose,
@@ -297,7 +297,10 @@ constexpr OpDef kOps[] = {
      },
      .derive = [](Derivation& d) {
          const Value a = d.in(1), b = d.in(2);
-         if (d.needs(1)) d.input(1) = timesNumber(d, d.dy()) / b;
+         if (d.needs(1)) {
+             const Value share = full(d.builder(), b.sizes(), number(d, "value"), b.dtype(), b.type().device) / b;
+             d.input(1) = d.dy() * share;
+         }
          if (d.needs(2)) {
              const Value square = b * b;
              const Value ratio = timesNumber(d, a) / square;
@@ -325,8 +328,8 @@ constexpr OpDef kOps[] = {
      },
      .derive = [](Derivation& d) {
          const double weight = toDouble(number(d, "weight"));
-         if (d.needs(1)) d.input(1) = d.dy() * weight;
-         d.input(0) = d.dy() * (1 - weight);
+         if (d.needs(1)) d.input(1) = d.call("aten.mul.Scalar", {d.dy(), weight});
+         d.input(0) = d.call("aten.mul.Scalar", {d.dy(), 1 - weight});
      },
      .samples = "f32[2, 3], f32[3], 0.25\nf32[2, 3][1, 2], f32[2, 3], 0.75\nf64[2, 1], f64[3], -2\nbf16[4], bf16[4], 0.5\nf16[0, 3], f16[3], 1"},
     // x * log(y), 0 where x is 0, NaN where y is.
@@ -382,7 +385,7 @@ constexpr OpDef kOps[] = {
          const Value xx = x * x;
          const Value squares = y * y + xx;
          const Value inverse = unary("aten.reciprocal.default", squares);
-         const Value safe = d.call("aten.masked_fill.Scalar", {inverse, compareScalar("eq", squares, int64_t{0}), 0});
+         const Value safe = d.call("aten.masked_fill.Scalar", {inverse, compareScalar("eq", squares, int64_t{0}), 0.0});
          if (d.needs(0)) d.input(0) = d.dy() * x * safe;
          if (d.needs(1)) d.input(1) = d.dy() * -y * safe;
      },

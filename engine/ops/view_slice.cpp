@@ -224,6 +224,58 @@ Values decomposeTensorSplit(Decomposition& d) {
 constexpr std::string_view kSplitSamples = "f32[7, 3], 3\nf32[2, 6], 2, 1\nf32[2, 6], 6, -1\ni64[0, 3], 2\nf32[4, 6][1, 4], 4, 1";
 constexpr std::string_view kSizesSamples = "f32[7, 3], [3, 4]\nf32[2, 6], [1, 2, 3], 1\ni64[5], [0, 5]\nf32[4, 6][1, 4], [2, 2]";
 
+/// Number of elements from the first to the last that a geometry reaches; 0 if it is empty.
+int64_t extentOf(const TensorType& type) {
+    int64_t last = 0;
+    for (size_t i = 0; i < type.sizes.size(); ++i) {
+        if (type.sizes[i].value() == 0) return 0;
+        last += (type.sizes[i].value() - 1) * type.strides[i].value();
+    }
+    return last + 1;
+}
+/// Whether two indices may reach the same element, by PyTorch's sufficient test: strides that nest cannot.
+bool mayOverlap(const TensorType& type) {
+    std::vector<std::pair<int64_t, int64_t>> dims;
+    for (size_t i = 0; i < type.sizes.size(); ++i)
+        if (type.sizes[i].value() != 1) dims.emplace_back(type.strides[i].value(), type.sizes[i].value());
+    std::sort(dims.begin(), dims.end());
+    int64_t reached = 0;
+    for (const auto& [stride, size] : dims) {
+        if (stride <= reached) return true;
+        reached += stride * (size - 1);
+    }
+    return false;
+}
+bool hasNumbers(const TensorType& type) { return allInts(type.sizes) && allInts(type.strides) && type.offset.isInt(); }
+
+/// The gradient is scattered (added up, where elements overlap) into the storage that both geometries look at, and read
+/// back through the operand's geometry.
+void deriveStrided(Derivation& d) {
+    const TensorType in = d.in(0).type(), out = d.out().type();
+    if (!hasNumbers(in) || !hasNumbers(out))
+        return d.builder().fail(unsupported("the derivative of as_strided needs sizes that are numbers", d.node().name()));
+    if (mayOverlap(in))
+        return d.builder().fail(unsupported("as_strided of a tensor whose elements overlap has no derivative", d.node().name(), {"clone() it first"}));
+    const int64_t shared = std::min(in.offset.value(), out.offset.value());
+    const int64_t inOffset = in.offset.value() - shared, outOffset = out.offset.value() - shared;
+    const int64_t size = std::max(extentOf(in) + inOffset, extentOf(out) + outOffset);
+    const auto strided = [&](const Value& x, const TensorType& as, int64_t offset) {
+        return d.call("aten.as_strided.default", {x, Argument(as.sizes), Argument(as.strides), offset});
+    };
+    Value storage = full(d.builder(), {SymInt(size)}, Scalar(int64_t{0}), out.dtype, out.device);
+    if (mayOverlap(out)) {
+        const Value positions = d.call("prims.iota.default", {size},
+                                       {{"start", 0}, {"step", 1}, {"dtype", DType::I64}, {"device", out.device}, {"requires_grad", false}});
+        const SymDims flat = {numel(out.sizes)};
+        const Value at = reshape(strided(positions, out, outOffset), flat);
+        storage = d.call("aten.index_add.default", {storage, 0, at, reshape(d.dy(), flat)});
+    } else {
+        const Value written = d.call("aten.copy.default", {strided(storage, out, outOffset), d.dy()});
+        storage = d.call("aten.as_strided_scatter.default", {storage, written, Argument(out.sizes), Argument(out.strides), outOffset});
+    }
+    d.input(0) = strided(storage, in, inOffset);
+}
+
 constexpr OpDef kOps[] = {
     // The element at `index` of one dim, which goes away. A negative index counts from the end.
     {.schema = "aten.select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
@@ -407,6 +459,7 @@ b8[0, 3], 0, 0, 2
              return c.fail("reaches element " + std::to_string(last) + " of a storage of " + std::to_string(available));
          return view;
      },
+     .derive = deriveStrided,
      .samples = "f32[12], [3, 4], [4, 1]\nf32[12], [3, 4], [1, 3]\nf32[12], [2, 2], [3, 1], 4\nf32[3, 4], [5], [2]\nf32[4], [2, 4], [0, 1]\ni64[6], [0], [1]"},
 };
 

@@ -4,6 +4,7 @@
 
 #include "engine/autograd/expand.h"
 #include "engine/autograd/functionalize.h"
+#include "engine/autograd/joint_graph.h"
 #include "engine/passes/dead_code.h"
 #include "engine/passes/joint/constant_fold_uniform_value.h"
 #include "engine/passes/joint/joint_patterns.h"
@@ -13,12 +14,16 @@
 namespace cutaway {
 namespace {
 
+bool training(const CompileOptions& options) { return options.mode == Mode::Training; }
+
 constexpr Pass kPipeline[] = {
     // The exported program becomes a functional ATen graph.
     {.stage = "capture", .name = "expand_composites",
      .summary = "Writes shorthand operators (linear, layer_norm, attention) as what they stand for",
      .run = expandComposites, .functional = false},
     {.stage = "capture", .name = "functionalize", .summary = "Turns in-place operators into functional ones", .run = functionalize},
+    {.stage = "capture", .name = "differentiate", .summary = "Adds the backward: the gradient of every parameter from those of the outputs",
+     .run = differentiate, .enabled = training},
     {.stage = "capture", .name = "decompose", .summary = "Expands operators that lowering does not take into smaller ones", .run = decompose},
     {.stage = "capture", .name = "eliminate_dead_code", .summary = "Drops nodes that nobody reads", .run = eliminateDeadCode},
 

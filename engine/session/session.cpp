@@ -77,7 +77,7 @@ Result<RunId> Session::compile(const CompileOptions& options, const Progress& pr
     return guarded([&]() -> Result<RunId> {
         if (!isOpen()) return Error{ErrorCode::NotFound, "no model is open", {}, {"open a .pt2 file or FX text first"}};
         CT_TRY(CompileTrace trace, runPipeline(m_state->input, options, progress));
-        if (options.onlyStage.empty() && options.target == Target::Cpu && !options.fuel && !trace.failed()) trace.steps.push_back(lowerStep(trace));
+        if (options.mode == Mode::Inference && options.onlyStage.empty() && options.target == Target::Cpu && !options.fuel && !trace.failed()) trace.steps.push_back(lowerStep(trace));
         m_state->runs.push_back({std::move(trace), {}, {}});
         return static_cast<RunId>(m_state->runs.size()) - 1;
     });

@@ -1,0 +1,189 @@
+#include "engine/autograd/backward.h"
+
+#include "engine/support/check.h"
+
+namespace cutaway {
+namespace {
+
+/// A value as result `item` of the node that computes it (getitem is looked through, as gradients belong to results).
+struct ResultOf {
+    const Node* node;
+    size_t item;
+};
+ResultOf resultOf(const Node& value) {
+    if (value.isCall("operator.getitem"))
+        if (const Node* tuple = value.arg(0).node(); tuple && tuple->type().tuple()) {
+            int64_t item = value.arg(1).asInt().value_or(0);
+            if (item < 0) item += static_cast<int64_t>(tuple->type().tuple()->size());
+            return {tuple, static_cast<size_t>(item)};
+        }
+    return {&value, 0};
+}
+
+size_t resultCount(const Node& call) { return call.type().tuple() ? call.type().tuple()->size() : 1; }
+
+/// Handles on the results of a call. Results of a tuple that nobody reads yet get a getitem, for derivatives that use
+/// what the forward did not (the mean of a layer norm); `added` has those.
+std::vector<Value> resultsOf(Node& call, GraphBuilder& builder, std::vector<Node*>& added) {
+    if (!call.type().tuple()) return {builder.value(call)};
+    std::vector<Value> results(resultCount(call));
+    Node* after = &call;
+    for (Node* reader : call.users()) {
+        if (!reader->isCall("operator.getitem")) continue;
+        results[resultOf(*reader).item] = builder.value(*reader);
+        if (call.graph().isBefore(*after, *reader) && reader->previous() == after) after = reader;
+    }
+    GraphBuilder forward(call.graph(), after->next());
+    Provenance provenance = call.provenance();
+    provenance.origin = {call.id()};
+    provenance.sourceName.clear();
+    forward.setProvenance(std::move(provenance));
+    for (size_t i = 0; i < results.size(); ++i) {
+        if (results[i]) continue;
+        const Value made = forward.value(call)[static_cast<int64_t>(i)];
+        if (forward.error()) {
+            builder.fail(*forward.error());
+            break;
+        }
+        added.push_back(made.node());
+        results[i] = builder.value(*made.node());
+    }
+    return results;
+}
+
+/// A result that a derivative reads is saved by PyTorch as an alias made in the forward, and read through another made in
+/// the backward. `forward` and `backward` are erased again where the derivative does not read the result.
+struct SavedResult {
+    Node *forward = nullptr, *backward = nullptr;
+    Value read(Node& result, GraphBuilder& builder) {
+        Node* after = result.next();
+        while (result.isCall("operator.getitem") && after->isCall("operator.getitem")) after = after->next();
+        GraphBuilder beside(result.graph(), after);
+        Provenance provenance = result.provenance();
+        provenance.origin = {result.id()};
+        provenance.sourceName.clear();
+        beside.setProvenance(std::move(provenance));
+        forward = unary("aten.alias.default", beside.value(result)).node();
+        backward = unary("aten.alias.default", builder.value(*forward)).node();
+        return builder.value(*backward);
+    }
+    void eraseUnread() {
+        for (Node* node : {backward, forward})
+            if (node != nullptr && !node->hasUsers()) node->graph().erase(*node);
+    }
+    bool isGradient(const std::vector<std::pair<Node*, Value>>& gradients) const {
+        return std::any_of(gradients.begin(), gradients.end(), [&](const auto& one) { return one.second.node() == backward; });
+    }
+};
+
+Error noDerivative(const Node& call) {
+    if (call.op().isOpaque())
+        return unsupported(call.op().name() + " is not known here, so it cannot be differentiated", call.name(),
+                           {"export the model with run_decompositions() to get ops that are"});
+    return unsupported(call.op().name() + " has no derivative", call.name(),
+                       {"detach() the value, or write the op in terms of ones that have a derivative"});
+}
+
+}  // namespace
+
+Value sumToSize(const Value& gradient, const SymDims& sizes) {
+    if (!gradient || gradient.sizes() == sizes) return gradient;
+    if (sizes.empty()) return unary("aten.sum.default", gradient);
+    const int64_t leading = gradient.rank() - static_cast<int64_t>(sizes.size());
+    CT_CHECK(leading >= 0, "a gradient has at least the dims of its operand");
+    std::vector<int64_t> dims;
+    for (int64_t dim = 0; dim < gradient.rank(); ++dim) {
+        const bool spread = dim >= leading && sizes[static_cast<size_t>(dim - leading)] == SymInt(1) && !(gradient.size(dim) == SymInt(1));
+        if (dim < leading || spread) dims.push_back(dim);
+    }
+    const Value summed = dims.empty() ? gradient : sum(gradient, dims, true);
+    return leading > 0 ? view(summed, sizes) : summed;
+}
+
+GraphBuilder Backward::builderFor(const Node& cause) {
+    GraphBuilder builder = m_rewriter.builder(m_graph, &m_position, cause);
+    Provenance provenance = builder.provenance();
+    provenance.backward = true;
+    provenance.recompute = 0;
+    builder.setProvenance(std::move(provenance));
+    return builder;
+}
+
+void Backward::accumulate(const Node& value, Value gradient, const Node& cause) {
+    const ResultOf result = resultOf(value);
+    std::vector<Node*>& slots = m_arrived[result.node->id()].items;
+    slots.resize(resultCount(*result.node), nullptr);
+    Node*& slot = slots[result.item];
+    if (slot == nullptr) {
+        slot = gradient.node();
+        return;
+    }
+    GraphBuilder builder = builderFor(cause);
+    slot = (builder.value(*slot) + gradient).node();
+    CT_CHECK(slot != nullptr, "gradients of one value have one shape");
+}
+
+Node* Backward::gradientOf(const Node& value) const {
+    const ResultOf result = resultOf(value);
+    const auto found = m_arrived.find(result.node->id());
+    return found == m_arrived.end() || result.item >= found->second.items.size() ? nullptr : found->second.items[result.item];
+}
+
+Result<void> Backward::run() {
+    std::vector<Node*> calls;
+    for (Node* node : m_graph.nodeList()) {
+        if (node == &m_position) break;
+        if (node->isCall() && flows(*node)) calls.push_back(node);
+    }
+    for (auto call = calls.rbegin(); call != calls.rend(); ++call) {
+        const auto arrived = m_arrived.find((*call)->id());
+        if (arrived == m_arrived.end()) continue;
+        if (!m_rewriter.begin("derivative of " + (*call)->op().name(), **call)) return {};
+        CT_TRY_VOID(differentiate(**call, arrived->second));
+    }
+    return {};
+}
+
+Result<void> Backward::differentiate(Node& call, const Slots& slots) {
+    const OpDef* def = call.op().def();
+    if (def == nullptr || !def->derive) return noDerivative(call);
+    GraphBuilder builder = builderFor(call);
+    std::vector<Node*> added;
+    std::vector<Value> results = resultsOf(call, builder, added), arrived;
+    for (Node* gradient : slots.items) arrived.push_back(gradient ? builder.value(*gradient) : Value());
+    SavedResult saved;
+    if (results[0] && isFloating(results[0].dtype())) results[0] = saved.read(*results[0].node(), builder);
+    Derivation derivation(call, builder, std::move(results), std::move(arrived));
+    std::vector<bool> needed(call.args().size(), false);
+    for (size_t i = 0; i < needed.size(); ++i)
+        call.arg(i).forEachNode([&](const Node* operand) { needed[i] = needed[i] || flows(*operand); });
+    derivation.setNeeded(std::move(needed));
+    if (!builder.error()) def->derive(derivation);
+
+    // Operands get theirs in schema order, each summed and cast first (PyTorch validates all, then adds).
+    const auto& gradients = derivation.inputGradients();
+    std::vector<std::pair<Node*, Value>> ready;
+    for (size_t i = 0; i < gradients.size() && !builder.error(); ++i) {
+        for (size_t item = 0; item < gradients[i].size(); ++item) {
+            const auto* items = call.arg(i).list();
+            Node* operand = items ? (item < items->size() ? (*items)[item].node() : nullptr) : call.arg(i).node();
+            const Value& gradient = gradients[i][item];
+            if (!gradient || operand == nullptr || !flows(*operand)) continue;
+            const Value summed = sumToSize(gradient, operand->tensor().sizes);
+            ready.emplace_back(operand, convert(summed, operand->tensor().dtype));
+        }
+    }
+    if (builder.error()) {
+        Error error = *builder.error();
+        error.where = call.name();
+        error.notes.push_back("while differentiating " + call.op().name());
+        return error;
+    }
+    for (const auto& [operand, gradient] : ready) accumulate(*operand, gradient, call);
+    if (!saved.isGradient(ready)) saved.eraseUnread();
+    for (Node* node : added)
+        if (!node->hasUsers()) m_graph.erase(*node);
+    return {};
+}
+
+}  // namespace cutaway

@@ -1,0 +1,44 @@
+#pragma once
+// Reverse-mode differentiation of a graph: gradients are added up per value, and each op's own derivative
+// (OpDef::derive) passes them on to its operands. Order and form of the nodes are PyTorch's (spec: autograd A6.5, A6.6;
+// ops §2.6 to §2.8). Leaves alone: the forward nodes, and the outputs of the graph.
+#include <map>
+#include <vector>
+
+#include "engine/rewrite/rewriter.h"
+
+namespace cutaway {
+
+class Backward {
+  public:
+    /// New nodes are inserted before `position`. `flow` is what gradientFlow() says of the graph.
+    Backward(Graph& graph, Node& position, std::vector<bool> flow, Rewriter& rewriter)
+        : m_graph(graph), m_position(position), m_flow(std::move(flow)), m_rewriter(rewriter) {}
+
+    /// Adds `gradient` to what has arrived at `value`. `cause` is the forward node on whose behalf.
+    void accumulate(const Node& value, Value gradient, const Node& cause);
+    /// Takes the derivative of every call that a gradient has arrived at, last call first. One rewrite per call; stops
+    /// when the fuel is used up. Errors name the op that has no derivative.
+    Result<void> run();
+    /// What has arrived at a value so far; null if nothing.
+    Node* gradientOf(const Node& value) const;
+
+  private:
+    struct Slots { std::vector<Node*> items; };  // one per result
+
+    Result<void> differentiate(Node& call, const Slots& slots);
+    GraphBuilder builderFor(const Node& cause);
+    bool flows(const Node& value) const { return m_flow[index(value.id())]; }
+
+    Graph& m_graph;
+    Node& m_position;
+    std::vector<bool> m_flow;
+    Rewriter& m_rewriter;
+    std::map<NodeId, Slots> m_arrived;
+};
+
+/// `gradient` of a broadcast shape, summed down to `sizes`: the whole sum for a 0-d operand, else one sum that keeps its
+/// dims, and a view if leading dims were added.
+Value sumToSize(const Value& gradient, const SymDims& sizes);
+
+}  // namespace cutaway

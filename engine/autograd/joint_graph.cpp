@@ -1,0 +1,178 @@
+#include "engine/autograd/joint_graph.h"
+
+#include <algorithm>
+
+#include "engine/autograd/backward.h"
+#include "engine/autograd/functionalize.h"
+#include "engine/autograd/gradient_flow.h"
+
+namespace cutaway {
+namespace {
+
+/// The forward's returned values with what each of them is.
+struct ForwardOutputs {
+    std::vector<Argument> values;
+    std::vector<OutputSpec> specs;
+};
+
+ForwardOutputs forwardOutputs(const Module& module) {
+    ForwardOutputs outputs{module.graph().outputs(), module.outputs};
+    outputs.specs.resize(outputs.values.size());
+    return outputs;
+}
+
+/// Copies into inputs that require a gradient become leading outputs; the caller writes them back.
+void returnMutatedInputs(Module& module, const std::vector<bool>& flow, ForwardOutputs& outputs) {
+    Graph& graph = module.graph();
+    const std::vector<Node*> inputs = graph.placeholders();
+    size_t leading = 0;
+    for (Node* node : graph.nodeList()) {
+        if (!node->isCall("aten.copy_.default") || !isFinalCopy(*node) || !flow[index(node->arg(0).node()->id())]) continue;
+        Node* target = node->arg(0).node();
+        const size_t position = static_cast<size_t>(std::find(inputs.begin(), inputs.end(), target) - inputs.begin());
+        const bool parameter = position < module.inputs.size() && module.inputs[position].kind == InputSpec::Kind::Parameter;
+        OutputSpec spec;
+        spec.kind = parameter ? OutputSpec::Kind::ParameterMutation : OutputSpec::Kind::InputMutation;
+        spec.target = parameter ? module.inputs[position].target : target->name();
+        for (Argument& value : outputs.values)
+            if (value.node() == node) value = node->arg(1);
+        outputs.values.insert(outputs.values.begin() + static_cast<std::ptrdiff_t>(leading), node->arg(1));
+        outputs.specs.insert(outputs.specs.begin() + static_cast<std::ptrdiff_t>(leading), std::move(spec));
+        ++leading;
+    }
+}
+
+/// Whether a returned value gets a tangent (A4.3): it depends on a differentiable input and is not that input's memory,
+/// unless it is the input's new value.
+bool getsTangent(const Argument& value, const OutputSpec& spec, const std::vector<bool>& flow) {
+    const Node* node = value.node();
+    if (node == nullptr || node->type().tensor() == nullptr || !flow[index(node->id())]) return false;
+    switch (spec.kind) {
+        case OutputSpec::Kind::UserOutput: case OutputSpec::Kind::Loss: return aliasedPlaceholder(*node) == nullptr;
+        case OutputSpec::Kind::ParameterMutation: case OutputSpec::Kind::InputMutation: return true;
+        case OutputSpec::Kind::BufferMutation: case OutputSpec::Kind::Gradient: case OutputSpec::Kind::Token: return false;
+    }
+    return false;
+}
+
+/// Tangents are dense: row-major, or channels-last where the output is (A4.4).
+TensorType tangentType(const TensorType& output) {
+    TensorType type = TensorType::contiguous(output.dtype, output.sizes, output.device);
+    if (output.isContiguous() || output.rank() != 4) return type;
+    const SymDims& n = output.sizes;
+    const SymDims channelsLast = {n[1] * n[2] * n[3], SymInt(1), n[1] * n[3], n[1]};
+    if (output.strides == channelsLast) type.strides = channelsLast;
+    return type;
+}
+
+Node* firstAfterPlaceholders(const Graph& graph) {
+    Node* node = graph.first();
+    while (node && node->isPlaceholder()) node = node->next();
+    return node;
+}
+
+/// Where the backward goes: before the output and the copies into inputs in front of it.
+Node& backwardPosition(const Graph& graph) {
+    Node* position = graph.outputNode();
+    while (position->previous() && isFinalCopy(*position->previous())) position = position->previous();
+    return *position;
+}
+
+/// Outputs that refer to inputs by name follow.
+void namePrimals(Graph& graph, const std::vector<Node*>& primals, ForwardOutputs& outputs) {
+    for (size_t i = 0; i < primals.size(); ++i) {
+        const std::string old = primals[i]->name();
+        graph.renameParameter(*primals[i], "primals_" + std::to_string(i + 1));
+        if (primals[i]->provenance().sourceName.empty()) primals[i]->provenance().sourceName = old;
+        for (OutputSpec& spec : outputs.specs)
+            if (spec.kind == OutputSpec::Kind::InputMutation && spec.target == old) spec.target = primals[i]->name();
+    }
+}
+
+void setOutputs(Module& module, const ForwardOutputs& outputs) {
+    module.graph().setArg(*module.graph().outputNode(), 0, ArgumentList{outputs.values, true});
+    module.outputs = outputs.specs;
+}
+
+void eraseReturnedCopies(Graph& graph, const std::vector<bool>& flow) {
+    for (Node* node : graph.nodeList())
+        if (isFinalCopy(*node) && flow[index(node->arg(0).node()->id())] && !node->hasUsers()) graph.erase(*node);
+}
+
+}  // namespace
+
+Result<bool> differentiate(Module& module, Rewriter& rewriter) {
+    Graph& graph = module.graph();
+    if (graph.outputNode() == nullptr) return invalidInput("the graph has no output");
+    const std::vector<Node*> primals = graph.placeholders();
+    for (const InputSpec& spec : module.inputs)
+        if (spec.kind == InputSpec::Kind::Tangent) return invalidInput("the graph is a joint graph already: it has tangents");
+    const std::vector<bool> flow = gradientFlow(module);
+    ForwardOutputs outputs = forwardOutputs(module);
+    returnMutatedInputs(module, flow, outputs);
+    std::vector<size_t> differentiated;
+    for (size_t i = 0; i < outputs.values.size(); ++i)
+        if (getsTangent(outputs.values[i], outputs.specs[i], flow)) differentiated.push_back(i);
+    if (differentiated.empty()) return false;
+    if (!rewriter.begin("joint graph", *graph.outputNode(), "gradients of the outputs come in as tangents")) return false;
+
+    module.inputs.resize(primals.size());
+    namePrimals(graph, primals, outputs);
+    setOutputs(module, outputs);
+    eraseReturnedCopies(graph, flow);
+
+    Node* const afterInputs = firstAfterPlaceholders(graph);
+    Backward backward(graph, backwardPosition(graph), flow, rewriter);
+    GraphBuilder tangentBuilder(graph);
+    for (size_t i = 0; i < differentiated.size(); ++i) {
+        Node& output = *outputs.values[differentiated[i]].node();
+        Node& tangent = graph.placeholder("tangents_" + std::to_string(i + 1), tangentType(output.tensor()), afterInputs);
+        InputSpec spec;
+        spec.kind = InputSpec::Kind::Tangent;
+        module.inputs.push_back(spec);
+        backward.accumulate(output, tangentBuilder.value(tangent), output);
+    }
+    CT_TRY_VOID(backward.run());
+    for (size_t i = 0; i < primals.size(); ++i) {
+        Node* gradient = flow[index(primals[i]->id())] ? backward.gradientOf(*primals[i]) : nullptr;
+        outputs.values.push_back(gradient ? Argument(gradient) : Argument());
+        const std::string& target = module.inputs[i].target;
+        outputs.specs.push_back(OutputSpec{OutputSpec::Kind::Gradient, target.empty() ? primals[i]->name() : target});
+    }
+    setOutputs(module, outputs);
+    return true;
+}
+
+Result<void> requireGradients(Module& module, const JointOptions& options) {
+    Graph& graph = module.graph();
+    const auto want = [&](Node& placeholder) {
+        ValueType type = placeholder.type();
+        TensorType* tensor = type.tensor();
+        if (tensor == nullptr || !isFloating(tensor->dtype)) return false;
+        tensor->requiresGrad = true;
+        graph.setType(placeholder, std::move(type));
+        return true;
+    };
+    for (const std::string& name : options.inputs) {
+        Node* input = graph.findByName(name);
+        if (input == nullptr || !input->isPlaceholder()) return invalidInput("no input named '" + name + "'");
+        if (!want(*input)) return invalidInput("input '" + name + "' is not a floating tensor, so it has no gradient", name);
+    }
+    if (options.allInputs)
+        for (Node* input : graph.placeholders()) want(*input);
+    return {};
+}
+
+Result<std::unique_ptr<Module>> makeJointGraph(const Module& forward, const JointOptions& options) {
+    auto joint = std::make_unique<Module>(forward);
+    CT_TRY_VOID(requireGradients(*joint, options));
+    const CompileOptions compile;
+    Rewriter rewriter("differentiate", compile);
+    CT_TRY(const bool changed, differentiate(*joint, rewriter));
+    if (!changed)
+        return Error{ErrorCode::InvalidInput, "no returned value depends on an input that requires a gradient", {},
+                     {"name the inputs to differentiate, or mark parameters as such"}};
+    return joint;
+}
+
+}  // namespace cutaway

@@ -1,0 +1,247 @@
+#include "engine/autograd/tangent_rules.h"
+
+#include <algorithm>
+
+#include "engine/support/check.h"
+
+namespace cutaway {
+
+Value TangentCall::pullBack(size_t position, const Value& dy, size_t result) {
+    std::vector<Value> gradients(m_results.size());
+    gradients[result] = dy;
+    Derivation derivation(node(), builder(), m_results, std::move(gradients));
+    std::vector<bool> needed(count(), false);
+    needed[position] = true;
+    derivation.setNeeded(std::move(needed));
+    op().def()->derive(derivation);
+    const auto& made = derivation.inputGradients()[position];
+    return made.empty() ? Value() : made[0];
+}
+
+namespace {
+
+using Tangents = std::vector<Value>;
+
+/// a + b where either may be missing.
+Value plus(const Value& a, const Value& b) { return a && b ? a + b : (a ? a : b); }
+
+Value zerosLike(TangentCall& c, const Argument& value) { return c.call("aten.zeros_like.default", {value}); }
+
+/// The op over tangents: linear in `operands` together, the other arguments as they are.
+Tangents linear(TangentCall& c, std::initializer_list<std::string_view> operands) {
+    std::vector<Argument> args = c.node().args();
+    const auto replaced = [&](const Argument& value) -> Argument {
+        const Value tangent = c.tangentOf(value);
+        return tangent ? Argument(tangent) : Argument(zerosLike(c, value));
+    };
+    for (std::string_view operand : operands) {
+        Argument& argument = args[static_cast<size_t>(c.position(operand))];
+        if (const auto* items = argument.list()) {
+            std::vector<Argument> tangents;
+            for (const Argument& item : *items) tangents.push_back(replaced(item));
+            argument = Argument(std::move(tangents));
+        } else if (argument.node()) {
+            argument = replaced(argument);
+        }
+    }
+    const Value result = c.builder().callBound(c.op(), std::move(args));
+    if (!c.outType().tuple()) return {result};
+    Tangents items;
+    for (size_t i = 0; i < c.outType().tuple()->size(); ++i) items.push_back(result[static_cast<int64_t>(i)]);
+    return items;
+}
+
+/// The op with one of the two factors replaced by its tangent, added up over both.
+Value product(TangentCall& c, std::string_view op, size_t left, size_t right) {
+    Value total;
+    if (const Value tangent = c.tangent(left)) total = c.call(op, {tangent, c.in(right)});
+    if (const Value tangent = c.tangent(right)) total = plus(total, c.call(op, {c.in(left), tangent}));
+    return total;
+}
+
+Value scaled(const Value& x, const std::optional<Scalar>& factor) {
+    const bool one = !factor || toDouble(*factor) == 1;
+    return !x || one ? x : x.builder().call("aten.mul.Scalar", {x, Argument(*factor)});
+}
+
+/// alpha * (a' b + a b') + beta * c', in the shape of the result.
+Tangents scaledProduct(TangentCall& c, std::string_view op) {
+    const Value moved = scaled(product(c, op, 1, 2), c.scalar("alpha"));
+    const Value bias = scaled(c.tangent(0), c.scalar("beta"));
+    if (!bias) return {moved};
+    return {plus(moved, bias.sizes() == c.out().sizes ? bias : expand(bias, c.out().sizes))};
+}
+
+Tangents convolution(TangentCall& c) {
+    const auto with = [&](size_t position, const Value& tangent) {
+        std::vector<Argument> args = c.node().args();
+        args[position] = tangent;
+        args[2] = Argument();
+        return c.builder().callBound(c.op(), std::move(args));
+    };
+    Value total;
+    if (const Value tangent = c.tangent(0)) total = with(0, tangent);
+    if (const Value tangent = c.tangent(1)) total = plus(total, with(1, tangent));
+    if (const Value tangent = c.tangent(2)) {
+        SymDims sizes(static_cast<size_t>(c.out().rank()), SymInt(1));
+        sizes[1] = tangent.size(0);
+        const Value bias = view(tangent, sizes);
+        total = total ? total + bias : expand(bias, c.out().sizes);
+    }
+    return {total};
+}
+
+/// Elementwise in each operand: the derivative's factor, with the operand's tangent in the place of the gradient.
+Tangents elementwise(TangentCall& c) {
+    Tangents tangents(c.results().size());
+    const Value& y = c.results()[0];
+    for (size_t i = 0; i < c.count(); ++i) {
+        Value tangent = c.tangent(i);
+        if (!tangent) continue;
+        tangent = convert(tangent, y.dtype());
+        if (tangent.sizes() != y.sizes()) tangent = expand(tangent, y.sizes());
+        tangents[0] = plus(tangents[0], c.pullBack(i, tangent));
+    }
+    return tangents;
+}
+
+/// Every element of operand 0 goes into one element of each result: sum of the derivative's factor times the tangent.
+Tangents reduction(TangentCall& c) {
+    const Value tangent = c.tangent(0);
+    Tangents tangents;
+    for (size_t i = 0; i < c.results().size(); ++i) {
+        const Value& y = c.results()[i];
+        if (!isFloating(y.dtype())) {
+            tangents.emplace_back();
+            continue;
+        }
+        const Value factor = c.pullBack(0, c.call("aten.ones_like.default", {y}), i);
+        const Value spread = convert(factor * tangent, y.dtype());
+        if (c.op().schema()->find("dim") < 0) tangents.push_back(unary("aten.sum.default", spread));
+        else tangents.push_back(sum(spread, c.dimsOf("dim", tangent.rank(), true), c.flag("keepdim")));
+    }
+    return tangents;
+}
+
+/// The results are elements of operand 0 chosen by the last result.
+Tangents chosenAlong(TangentCall& c) {
+    const Value tangent = c.tangent(0), indices = c.results()[1];
+    const int64_t dim = c.dimOf("dim", tangent.rank());
+    const bool dropped = indices.rank() < tangent.rank();
+    const Value at = dropped ? unsqueeze(indices, dim) : indices;
+    const Value chosen = c.call("aten.gather.default", {tangent, dim, at});
+    return {dropped ? c.call("aten.squeeze.dim", {chosen, dim}) : chosen, Value()};
+}
+
+Tangents maxPool(TangentCall& c) {
+    const Value tangent = c.tangent(0), indices = c.results()[1];
+    const SymDims& in = tangent.sizes();
+    SymDims flat(in.begin(), in.end() - 2), flatOut = flat;
+    flat.push_back(in[in.size() - 2] * in[in.size() - 1]);
+    flatOut.push_back(indices.size(-2) * indices.size(-1));
+    const Value chosen = c.call("aten.gather.default", {reshape(tangent, flat), -1, reshape(indices, flatOut)});
+    return {view(chosen, indices.sizes()), Value()};
+}
+
+Tangents logSoftmax(TangentCall& c) {
+    const Value y = c.results()[0], tangent = convert(c.tangent(0), y.dtype());
+    return {tangent - sum(unary("aten.exp.default", y) * tangent, {c.dimOf("dim", y.rank())}, true)};
+}
+
+Tangents glu(TangentCall& c) {
+    const Value x = c.in(0), tangent = c.tangent(0);
+    const int64_t dim = c.dimOf("dim", x.rank());
+    const SymInt half = floorDiv(x.size(dim), 2);
+    const auto part = [&](const Value& of, bool second) {
+        return c.call("aten.slice.Tensor", {of, dim, Argument(second ? half : SymInt(0)), Argument(second ? x.size(dim) : half)});
+    };
+    const Value gate = unary("aten.sigmoid.default", part(x, true));
+    const Value slope = c.call("aten.sigmoid_backward.default", {part(tangent, true), gate});
+    return {part(tangent, false) * gate + part(x, false) * slope};
+}
+
+/// The view speaks of the operand's storage, which the tangent can only stand in for if that storage is the operand.
+Tangents strided(TangentCall& c) {
+    const TensorType in = c.in(0).type();
+    if (!in.isContiguous() || !(in.offset == SymInt(0)))
+        c.builder().fail(unsupported("the tangent of as_strided of a view is not implemented", c.node().name(), {"clone() the view first"}));
+    const Value dense = c.call("aten.clone.default", {c.tangent(0)}, {{"memory_format", MemoryFormat::Contiguous}});
+    return {c.call("aten.as_strided.default", {dense, c.arg(1), c.arg(2), c.arg(3)})};
+}
+
+/// Padding is constant, so the tangent is padded with zero.
+Tangents constantPad(TangentCall& c) { return {c.call("aten.constant_pad_nd.default", {c.tangent(0), c.arg("pad"), 0})}; }
+
+struct TangentRule {
+    std::string_view packet;
+    Tangents (*rule)(TangentCall&);
+};
+template <size_t Count>
+bool contains(const std::string_view (&names)[Count], std::string_view name) {
+    return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+constexpr TangentRule kRules[] = {
+    {"aten.mm", [](TangentCall& c) { return Tangents{product(c, "aten.mm.default", 0, 1)}; }},
+    {"aten.bmm", [](TangentCall& c) { return Tangents{product(c, "aten.bmm.default", 0, 1)}; }},
+    {"aten.mv", [](TangentCall& c) { return Tangents{product(c, "aten.mv.default", 0, 1)}; }},
+    {"aten.dot", [](TangentCall& c) { return Tangents{product(c, "aten.dot.default", 0, 1)}; }},
+    {"aten.addmm", [](TangentCall& c) { return scaledProduct(c, "aten.mm.default"); }},
+    {"aten.baddbmm", [](TangentCall& c) { return scaledProduct(c, "aten.bmm.default"); }},
+    {"aten.convolution", convolution},
+    {"aten.sort", chosenAlong},
+    {"aten.topk", chosenAlong},
+    {"aten.max_pool2d_with_indices", maxPool},
+    {"aten._log_softmax", logSoftmax},
+    {"aten.glu", glu},
+    {"aten.constant_pad_nd", constantPad},
+    {"aten.as_strided", strided},
+    {"aten.cat", [](TangentCall& c) { return linear(c, {"tensors"}); }},
+    {"aten.stack", [](TangentCall& c) { return linear(c, {"tensors"}); }},
+    {"aten.embedding", [](TangentCall& c) { return linear(c, {"weight"}); }},
+    {"aten.index_put", [](TangentCall& c) { return linear(c, {"self", "values"}); }},
+    {"aten._unsafe_index_put", [](TangentCall& c) { return linear(c, {"self", "values"}); }},
+    {"aten.index_add", [](TangentCall& c) { return linear(c, {"self", "source"}); }},
+    {"aten.index_copy", [](TangentCall& c) { return linear(c, {"self", "source"}); }},
+    {"aten.scatter_add", [](TangentCall& c) { return linear(c, {"self", "src"}); }},
+    {"aten.select_scatter", [](TangentCall& c) { return linear(c, {"self", "src"}); }},
+    {"aten.slice_scatter", [](TangentCall& c) { return linear(c, {"self", "src"}); }},
+    {"aten.diagonal_scatter", [](TangentCall& c) { return linear(c, {"self", "src"}); }},
+    {"aten.as_strided_scatter", [](TangentCall& c) { return linear(c, {"self", "src"}); }},
+};
+/// Linear in operand 0, which is their only tensor that carries a tangent. Views are linear too, by their tag.
+constexpr std::string_view kLinear[] = {
+    "aten.sum", "aten.mean", "aten.cumsum", "aten.clone", "aten._to_copy", "prims.convert_element_type", "aten.flip",
+    "aten.roll", "aten.repeat", "aten.tril", "aten.triu", "aten.diag_embed", "aten.gather", "aten.index",
+    "aten._unsafe_index", "aten._unsafe_masked_index", "aten.index_select", "aten.avg_pool2d", "aten._adaptive_avg_pool2d",
+    "aten.pixel_shuffle", "aten.im2col", "aten.col2im", "prims.rev", "aten.lift_fresh_copy", "aten.unfold",
+    "aten._unsafe_view", "aten.unsafe_split", "aten.unsafe_split_with_sizes", "aten.reflection_pad2d",
+    "aten.replication_pad2d", "aten.select_backward", "aten.slice_backward", "aten.diagonal_backward", "aten.contiguous",
+};
+constexpr std::string_view kReductions[] = {
+    "aten.amax", "aten.amin", "aten.var", "aten.std", "aten.var_mean", "aten.prod", "aten.linalg_vector_norm", "aten.logsumexp",
+};
+/// Not elementwise by their tag, but with a symmetric derivative, so that pulling back and pushing forward are the same.
+constexpr std::string_view kSymmetric[] = {"aten._softmax", "aten._safe_softmax", "aten.native_dropout", "aten.log_sigmoid_forward"};
+
+}  // namespace
+
+std::optional<std::vector<Value>> tangentsOf(TangentCall& call) {
+    const std::string_view packet = call.op().packet();
+    for (const TangentRule& rule : kRules)
+        if (rule.packet == packet) return rule.rule(call);
+    if (packet == "aten.scatter")
+        return call.op().name() == "aten.scatter.src" ? linear(call, {"self", "src"})
+                                                      : Tangents{call.call("aten.scatter.value", {call.tangent(0), call.arg(1), call.arg(2), 0})};
+    if (packet == "aten.max" || packet == "aten.min") {
+        if (call.op().schema()->find("dim") >= 0) return chosenAlong(call);
+        if (call.count() == 1) return reduction(call);
+    }
+    if (contains(kLinear, packet) || call.op().is(Tag::View)) return linear(call, {call.op().schema()->params[0].name});
+    if (!call.op().def()->derive) return std::nullopt;
+    if (contains(kReductions, packet)) return reduction(call);
+    if (call.op().is(Tag::Pointwise) || contains(kSymmetric, packet)) return elementwise(call);
+    return std::nullopt;
+}
+
+}  // namespace cutaway

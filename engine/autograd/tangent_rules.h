@@ -1,0 +1,34 @@
+#pragma once
+// How each op maps tangents of its operands to tangents of its results.
+#include <functional>
+
+#include "engine/ops/build.h"
+
+namespace cutaway {
+
+/// What a tangent rule sees: the call, its results, and the tangents of its operands.
+class TangentCall : public Decomposition {
+  public:
+    using Lookup = std::function<Node*(const Node& value)>;
+
+    TangentCall(const Node& node, GraphBuilder& builder, std::vector<Value> results, const Lookup& lookup)
+        : Decomposition(node, builder), m_results(std::move(results)), m_lookup(lookup) {}
+    const std::vector<Value>& results() const { return m_results; }
+    /// Tangent of an operand; null if it has none (a constant).
+    Value tangent(size_t position) { return tangentOf(arg(position)); }
+    Value tangentOf(const Argument& value) {
+        Node* found = value.node() ? m_lookup(*value.node()) : nullptr;
+        return found ? Value(builder(), found) : Value();
+    }
+    /// The derivative rule of the op, with `dy` as the gradient of result `result` and only operand `position` wanted.
+    Value pullBack(size_t position, const Value& dy, size_t result = 0);
+
+  private:
+    std::vector<Value> m_results;
+    const Lookup& m_lookup;
+};
+
+/// One tangent per result, null where there is none; nullopt if the op has no rule.
+std::optional<std::vector<Value>> tangentsOf(TangentCall& call);
+
+}  // namespace cutaway

@@ -1,0 +1,382 @@
+// Joint graphs: node for node what PyTorch traces (tests/cases/joint, recorded by tests/scripts/record_joint.py), and
+// gradients that agree with differences of the forward and with forward mode.
+#include <QDir>
+#include <QFile>
+#include <QTest>
+
+#include "engine/autograd/expand.h"
+#include "engine/autograd/forward_mode.h"
+#include "engine/autograd/functionalize.h"
+#include "engine/autograd/joint_graph.h"
+#include "engine/interpret/interpret.h"
+#include "engine/ir/verify.h"
+#include "engine/ops/op_registry.h"
+#include "engine/passes/dead_code.h"
+#include "engine/support/check.h"
+#include "engine/support/random.h"
+#include "engine/text/parse.h"
+#include "engine/text/print.h"
+#include "tests/support/paths.h"
+
+using namespace cutaway;
+
+namespace {
+
+/// A recorded case: the exported function, PyTorch's joint graph, and what the comment lines say.
+struct Case {
+    std::string forward, joint;
+    std::vector<std::string> gradients;
+    std::map<std::string, std::pair<double, double>> ranges;
+};
+
+std::vector<std::string> words(const QByteArray& text, char separator) {
+    std::vector<std::string> all;
+    for (const QByteArray& part : text.split(separator))
+        if (!part.trimmed().isEmpty()) all.push_back(part.trimmed().toStdString());
+    return all;
+}
+
+Case readCase(const QString& path) {
+    Case result;
+    QFile file(path);
+    if (!file.open(QIODevice::ReadOnly)) return result;
+    bool joint = false;
+    for (const QByteArray& line : file.readAll().split('\n')) {
+        if (line.startsWith("# gradients:")) result.gradients = words(line.mid(12), ',');
+        else if (line.startsWith("# ranges:"))
+            for (const std::string& entry : words(line.mid(9), ',')) {
+                const std::vector<std::string> parts = words(QByteArray::fromStdString(entry), ' ');
+                result.ranges[parts.at(0)] = {std::stod(parts.at(1)), std::stod(parts.at(2))};
+            }
+        else if (line.startsWith("# joint")) joint = true;
+        else (joint ? result.joint : result.forward) += line.toStdString() + "\n";
+    }
+    return result;
+}
+
+Result<std::unique_ptr<Module>> prepared(const std::string& text) {
+    CT_TRY(std::unique_ptr<Module> module, parseText(text));
+    const CompileOptions options;
+    Rewriter rewriter("test", options);
+    CT_TRY_VOID(expandComposites(*module, rewriter));
+    CT_TRY_VOID(functionalize(*module, rewriter));
+    return module;
+}
+
+/// A bug found by a CT_CHECK is a failed case, not the end of the test.
+template <class Action>
+auto guarded(Action action) -> decltype(action()) {
+    try {
+        return action();
+    } catch (const InternalError& bug) {
+        return Error{ErrorCode::Internal, bug.what(), {}, {}};
+    }
+}
+
+/// What training hands on: the joint graph, expanded, without dead code.
+Result<std::unique_ptr<Module>> jointOf(const Case& test) {
+    CT_TRY(std::unique_ptr<Module> forward, prepared(test.forward));
+    CT_TRY(std::unique_ptr<Module> joint, makeJointGraph(*forward, {.inputs = test.gradients}));
+    const CompileOptions options;
+    Rewriter rewriter("test", options);
+    CT_TRY_VOID(decompose(*joint, rewriter));
+    CT_TRY_VOID(eliminateDeadCode(*joint, rewriter));
+    return joint;
+}
+
+/// The graph as a listing with nodes named by position.
+QByteArray normalized(Module& module) {
+    Graph& graph = module.graph();
+    int position = 0;
+    for (Node* node : graph.nodeList()) graph.rename(*node, "renamed_" + std::to_string(position++));
+    position = 0;
+    for (Node* node : graph.nodeList()) graph.rename(*node, "v" + std::to_string(position++));
+    std::string text;
+    for (Node& node : graph.nodes()) {
+        const std::string type = node.type().text();
+        text += node.name() + (type.empty() ? "" : ": " + type);
+        text += node.isPlaceholder() ? "\n" : " = " + (node.isOutput() ? printArgument(node.arg(0)) : printExpression(node)) + "\n";
+    }
+    return QByteArray::fromStdString(text);
+}
+
+Tensor makeTensor(const TensorType& type, Random& random, std::optional<std::pair<double, double>> range) {
+    Tensor tensor = Tensor::empty(type.dtype, toInts(type.sizes));
+    std::vector<double> values(static_cast<size_t>(tensor.numel()));
+    for (double& value : values) {
+        if (!range) value = isFloating(type.dtype) ? random.normal() : static_cast<double>(random.below(2));
+        else if (isFloating(type.dtype)) value = range->first + (range->second - range->first) * random.uniform();
+        else value = range->first + static_cast<double>(random.below(static_cast<uint64_t>(range->second - range->first)));
+    }
+    storeElements(type.dtype, tensor.data(), 1, tensor.numel(), values.data());
+    return tensor;
+}
+
+double dot(const Tensor& a, const Tensor& b) {
+    double total = 0;
+    for (int64_t i = 0; i < a.numel(); ++i) total += toDouble(a.item(i)) * toDouble(b.item(i));
+    return total;
+}
+
+Tensor moved(const Tensor& x, const Tensor& direction, double step) {
+    Tensor out = Tensor::empty(x.dtype(), x.sizes());
+    for (int64_t i = 0; i < x.numel(); ++i) out.as<double>()[i] = toDouble(x.item(i)) + step * toDouble(direction.item(i));
+    return out;
+}
+
+/// Values for a case: the forward's inputs, and a tangent per output that has one.
+struct Values64 {
+    std::vector<std::string> names;
+    std::vector<Tensor> inputs, tangents;
+};
+
+Values64 valuesFor(const Case& test, const Module& forward, const Module& joint, Random& random) {
+    Values64 values;
+    for (Node* input : forward.graph().placeholders()) {
+        const auto range = test.ranges.find(input->name());
+        values.inputs.push_back(makeTensor(input->tensor(), random, range == test.ranges.end() ? std::nullopt : std::optional(range->second)));
+        values.names.push_back(input->name());
+    }
+    const std::vector<Node*> all = joint.graph().placeholders();
+    for (size_t i = values.inputs.size(); i < all.size(); ++i) values.tangents.push_back(makeTensor(all[i]->tensor(), random, std::nullopt));
+    return values;
+}
+
+/// Why a case has no numbers to compare; empty if it has.
+std::string withoutNumbers(const Case& test, const Module& joint) {
+    if (test.forward.find("aten.detach") != std::string::npos) return "the function's derivative is not what detach() makes of it";
+    for (const Node& node : joint.graph().nodes()) {
+        if (node.is(Tag::Random)) return "draws random numbers";
+        if (const TensorType* type = node.type().tensor(); type && isFloating(type->dtype) && type->dtype != DType::F64) return "differences need float64";
+    }
+    return {};
+}
+
+std::vector<Tensor> joined(std::vector<Tensor> a, const std::vector<Tensor>& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+}
+
+/// The tangents belong, in order, to the floating outputs of their shape.
+double weighted(const std::vector<Tensor>& outputs, const std::vector<Tensor>& tangents) {
+    double total = 0;
+    size_t next = 0;
+    for (const Tensor& value : outputs)
+        if (next < tangents.size() && value.defined() && isFloating(value.dtype()) && value.sizes() == tangents[next].sizes())
+            total += dot(value, tangents[next++]);
+    return total;
+}
+
+bool near(double a, double b) { return std::abs(a - b) <= 1e-6 * std::max({1.0, std::abs(a), std::abs(b)}); }
+std::string against(double a, double b) { return std::to_string(a) + " against " + std::to_string(b); }
+
+bool wanted(const Case& test, const std::string& name) {
+    return std::find(test.gradients.begin(), test.gradients.end(), name) != test.gradients.end();
+}
+
+}  // namespace
+
+/// Ops that cases use and no table has a row for yet. A case that fails for lack of one of them is skipped.
+constexpr const char* kAwaited[] = {
+    "aten.argmax.default", "aten.binary_cross_entropy.default", "aten.cosine_similarity.default", "aten.cumsum.default",
+    "aten.native_dropout.default", "aten.einsum.default", "aten.group_norm.default", "aten.huber_loss.default",
+    "aten.kl_div.default", "aten.broadcast_tensors.default", "aten.logsumexp.default", "aten.min.default",
+    "aten.min.dim", "aten.linalg_vector_norm.default", "aten.pad.default", "aten.pixel_shuffle.default",
+    "aten.prod.default", "aten.rms_norm.default", "aten.topk.default", "aten.sort.default",
+    "aten.upsample_bilinear2d.vec", "aten.upsample_nearest2d.vec", "aten.std.dim"};
+
+bool awaits(const std::string& error) {
+    return std::any_of(std::begin(kAwaited), std::end(kAwaited), [&](const char* op) {
+        return error.find(std::string(op) + " is not known here") != std::string::npos ||
+               error.find(std::string(op) + ": no reference kernel") != std::string::npos || error.find("no op table has a row for " + std::string(op)) != std::string::npos;
+    });
+}
+
+/// Cases whose graph may differ from PyTorch's (spec: autograd A.11), though their gradients may not.
+const std::map<std::string, const char*> kDiffer = {
+    {"inplace_view", "a write through a view is functionalized before it is differentiated, so PyTorch's copies of slices do not appear"}};
+
+class JointTest : public QObject {
+    Q_OBJECT
+
+    static void addCases() {
+        QTest::addColumn<QString>("path");
+        const QDir folder(testing::testFile("cases/joint"));
+        for (const QString& file : folder.entryList({"*.txt"}, QDir::Files, QDir::Name))
+            QTest::newRow(qPrintable(file.chopped(4))) << folder.filePath(file);
+        QVERIFY2(!folder.entryList({"*.txt"}).isEmpty(), "no cases found");
+    }
+
+  private slots:
+    void awaitedRowsAreMissing();
+    void matchesPyTorch_data() { addCases(); }
+    void matchesPyTorch();
+    void agreesWithDifferences_data() { addCases(); }
+    void agreesWithDifferences();
+    void forwardModeIsTheTranspose_data() { addCases(); }
+    void forwardModeIsTheTranspose();
+    void verifiesAfterAnyFuel();
+    void tellsForwardFromBackward();
+    void refuses_data();
+    void refuses();
+};
+
+void JointTest::awaitedRowsAreMissing() {
+    for (const char* op : kAwaited) QVERIFY2(findOp(op) == nullptr, (std::string(op) + " has a row now: take it off the list").c_str());
+}
+
+void JointTest::matchesPyTorch() {
+    QFETCH(QString, path);
+    const Case test = readCase(path);
+    auto joint = guarded([&] { return jointOf(test); });
+    if (!joint && awaits(joint.error().text())) QSKIP(joint.error().text().c_str());
+    QVERIFY2(joint.has_value(), joint ? "" : joint.error().text().c_str());
+    auto expected = parseText(test.joint);
+    QVERIFY2(expected.has_value(), expected ? "" : expected.error().text().c_str());
+    const QByteArray got = normalized(**joint), want = normalized(**expected);
+    if (const auto differs = kDiffer.find(QTest::currentDataTag()); differs != kDiffer.end()) {
+        QVERIFY2(got != want, "the graph is PyTorch's now: take the case off the list");
+        QSKIP(differs->second);
+    }
+    if (got != want) QFAIL("PyTorch:\n" + want + "\nCutaway:\n" + got);
+}
+
+void JointTest::agreesWithDifferences() {
+    QFETCH(QString, path);
+    const Case test = readCase(path);
+    auto forward = guarded([&] { return parseText(test.forward); });
+    if (!forward && awaits(forward.error().text())) QSKIP(forward.error().text().c_str());
+    QVERIFY2(forward.has_value(), forward ? "" : forward.error().text().c_str());
+    auto joint = guarded([&] { return jointOf(test); });
+    if (!joint && awaits(joint.error().text())) QSKIP(joint.error().text().c_str());
+    QVERIFY2(joint.has_value(), joint ? "" : joint.error().text().c_str());
+    if (const std::string reason = withoutNumbers(test, **joint); !reason.empty()) QSKIP(reason.c_str());
+    Random random(1);
+    const Values64 values = valuesFor(test, **forward, **joint, random);
+    const auto results = guarded([&] { return interpret(**joint, joined(values.inputs, values.tangents)); });
+    if (!results && awaits(results.error().text())) QSKIP(results.error().text().c_str());
+    QVERIFY2(results.has_value(), results ? "" : results.error().text().c_str());
+    const size_t firstGradient = results->size() - values.inputs.size();
+    for (size_t i = 0; i < values.inputs.size(); ++i) {
+        const Tensor& gradient = (*results)[firstGradient + i];
+        QVERIFY2(wanted(test, values.names[i]) || !gradient.defined(), ("a gradient for " + values.names[i]).c_str());
+        if (!wanted(test, values.names[i])) continue;
+        const Tensor direction = makeTensor(TensorType::contiguous(DType::F64, toSymDims(values.inputs[i].sizes())), random, std::nullopt);
+        const double step = 1e-6;
+        double sides[2];
+        for (int side = 0; side < 2; ++side) {
+            std::vector<Tensor> at = values.inputs;
+            at[i] = moved(values.inputs[i], direction, side == 0 ? step : -step);
+            const auto outputs = guarded([&] { return interpret(**forward, at); });
+            QVERIFY2(outputs.has_value(), outputs ? "" : outputs.error().text().c_str());
+            sides[side] = weighted(*outputs, values.tangents);
+        }
+        const double difference = (sides[0] - sides[1]) / (2 * step), derivative = gradient.defined() ? dot(gradient, direction) : 0;
+        QVERIFY2(near(difference, derivative), ("gradient of " + values.names[i] + ": " + against(derivative, difference)).c_str());
+    }
+}
+
+void JointTest::forwardModeIsTheTranspose() {
+    QFETCH(QString, path);
+    const Case test = readCase(path);
+    auto forward = guarded([&] { return prepared(test.forward); });
+    if (!forward && awaits(forward.error().text())) QSKIP(forward.error().text().c_str());
+    QVERIFY2(forward.has_value(), forward ? "" : forward.error().text().c_str());
+    auto joint = guarded([&] { return jointOf(test); });
+    if (!joint && awaits(joint.error().text())) QSKIP(joint.error().text().c_str());
+    QVERIFY2(joint.has_value(), joint ? "" : joint.error().text().c_str());
+    if (const std::string reason = withoutNumbers(test, **joint); !reason.empty()) QSKIP(reason.c_str());
+    auto pushed = guarded([&] { return makeForwardMode(**forward, {.wanted = {.inputs = test.gradients}}); });
+    if (!pushed && pushed.error().code == ErrorCode::Unsupported && test.forward.find("scaled_dot_product") != std::string::npos)
+        QSKIP("fused attention has no forward mode, in PyTorch neither");
+    QVERIFY2(pushed.has_value(), pushed ? "" : pushed.error().text().c_str());
+    QVERIFY2(verify(**pushed), verify(**pushed) ? "" : verify(**pushed).error().text().c_str());
+    Random random(2);
+    const Values64 values = valuesFor(test, **forward, **joint, random);
+    std::vector<Tensor> directions;
+    for (size_t i = 0; i < values.inputs.size(); ++i)
+        if (wanted(test, values.names[i]))
+            directions.push_back(makeTensor(TensorType::contiguous(DType::F64, toSymDims(values.inputs[i].sizes())), random, std::nullopt));
+    const auto pulled = guarded([&] { return interpret(**joint, joined(values.inputs, values.tangents)); });
+    if (!pulled && awaits(pulled.error().text())) QSKIP(pulled.error().text().c_str());
+    QVERIFY2(pulled.has_value(), pulled ? "" : pulled.error().text().c_str());
+    const auto moving = guarded([&] { return interpret(**pushed, joined(values.inputs, directions)); });
+    QVERIFY2(moving.has_value(), moving ? "" : moving.error().text().c_str());
+    const std::vector<Tensor> velocities(moving->begin() + static_cast<std::ptrdiff_t>(moving->size() / 2), moving->end());
+    double backward = 0;
+    size_t direction = 0;
+    for (size_t i = 0; i < values.inputs.size(); ++i) {
+        const Tensor& gradient = (*pulled)[pulled->size() - values.inputs.size() + i];
+        if (!wanted(test, values.names[i])) continue;
+        if (gradient.defined()) backward += dot(gradient, directions[direction]);
+        ++direction;
+    }
+    const double ahead = weighted(velocities, values.tangents);
+    QVERIFY2(near(ahead, backward), against(ahead, backward).c_str());
+}
+
+void JointTest::verifiesAfterAnyFuel() {
+    const Case test = readCase(testing::testFile("cases/joint/unrolled.txt"));
+    const CompileOptions options;
+    size_t previous = 0;
+    for (int64_t fuel = 0;; ++fuel) {
+        auto module = prepared(test.forward);
+        QVERIFY(module.has_value());
+        QVERIFY(requireGradients(**module, {.inputs = test.gradients}));
+        Rewriter rewriter("differentiate", options, fuel);
+        const auto changed = differentiate(**module, rewriter);
+        QVERIFY2(changed.has_value(), changed ? "" : changed.error().text().c_str());
+        QCOMPARE(*changed, fuel > 0);
+        QCOMPARE(static_cast<int64_t>(rewriter.done().size()), fuel);
+        const auto valid = verify(**module);
+        QVERIFY2(valid.has_value(), valid ? "" : valid.error().text().c_str());
+        QVERIFY((*module)->graph().size() >= previous);
+        previous = (*module)->graph().size();
+        if (fuel > 0) QCOMPARE((*module)->outputs.size(), size_t{3});
+        // One rewrite opens the joint graph; a step of the loop has three ops to differentiate.
+        if (fuel == 10) break;
+    }
+}
+
+void JointTest::tellsForwardFromBackward() {
+    const Case test = readCase(testing::testFile("cases/joint/mlp.txt"));
+    auto joint = jointOf(test);
+    QVERIFY(joint.has_value());
+    bool backward = false;
+    for (const Node& node : (*joint)->graph().nodes()) {
+        if (!node.isCall()) continue;
+        backward |= node.provenance().backward;
+        QCOMPARE(node.provenance().backward, backward);
+        QVERIFY(!backward || !node.provenance().origin.empty());
+    }
+    QVERIFY(backward);
+    QCOMPARE((*joint)->inputs.back().kind, InputSpec::Kind::Tangent);
+    QCOMPARE((*joint)->graph().placeholders().front()->provenance().sourceName, std::string("x"));
+}
+
+void JointTest::refuses_data() {
+    QTest::addColumn<QString>("text");
+    QTest::addColumn<QString>("input");
+    QTest::addColumn<QString>("message");
+    QTest::newRow("unknown input") << "def forward(x: \"f32[2]\"):\n    return (x,)\n" << "y" << "no input named 'y'";
+    QTest::newRow("integer input") << "def forward(x: \"i64[2]\"):\n    return (x,)\n" << "x" << "not a floating tensor";
+    QTest::newRow("returns its input") << "def forward(x: \"f32[2]\"):\n    return (x,)\n" << "x" << "no returned value depends";
+    QTest::newRow("integer result") << "def forward(x: \"f32[2]\"):\n    y = aten.argmax.default(x)\n    return (y,)\n" << "x" << "no returned value depends";
+    QTest::newRow("detached") << "def forward(x: \"f32[2]\"):\n    y = aten.detach.default(x)\n    z = aten.exp.default(y)\n    return (z,)\n" << "x" << "no returned value depends";
+    QTest::newRow("no derivative") << "def forward(x: \"f32[2]\"):\n    y = aten.digamma.default(x)\n    return (y,)\n" << "x" << "aten.digamma.default has no derivative";
+    QTest::newRow("unknown op") << "def forward(x: \"f32[2]\"):\n    y: \"f32[2]\" = mylib.twist.default(x)\n    return (y,)\n" << "x" << "mylib.twist.default is not known";
+}
+
+void JointTest::refuses() {
+    QFETCH(QString, text);
+    QFETCH(QString, input);
+    QFETCH(QString, message);
+    auto forward = parseText(text.toStdString());
+    QVERIFY2(forward.has_value(), forward ? "" : forward.error().text().c_str());
+    auto joint = makeJointGraph(**forward, {.inputs = {input.toStdString()}});
+    QVERIFY(!joint.has_value());
+    QVERIFY2(QString::fromStdString(joint.error().text()).contains(message), joint.error().text().c_str());
+}
+
+QTEST_GUILESS_MAIN(JointTest)
+#include "joint_test.moc"
