@@ -107,6 +107,19 @@ std::pair<Expr, Expr> splitMultiples(const Expr& expr, int64_t divisor) {
     return {makeSum(exact), makeSum(rest)};
 }
 
+/// A product without the factors of another, if it has them all: 2*s0*s1 over s1 is 2*s0.
+std::optional<Expr> cancelled(const Expr& product, const Expr& divisor) {
+    if (product->kind != ExprKind::Mul || divisor.asInt()) return std::nullopt;
+    std::vector<Expr> rest = product->operands;
+    const std::vector<Expr> single = {divisor};
+    for (const Expr& factor : divisor->kind == ExprKind::Mul ? divisor->operands : single) {
+        const auto found = std::find(rest.begin(), rest.end(), factor);
+        if (found == rest.end()) return std::nullopt;
+        rest.erase(found);
+    }
+    return makeProduct(rest);
+}
+
 Expr makeDivision(ExprKind kind, const Expr& a, const Expr& b) {
     const auto x = a.asInt(), y = b.asInt();
     if (y && *y != 0) {
@@ -126,6 +139,7 @@ Expr makeDivision(ExprKind kind, const Expr& a, const Expr& b) {
                 return makeDivision(kind, a->operands[0], Expr::integer(*inner * *y));
     }
     if (a == b) return Expr::integer(kind == ExprKind::FloorDiv ? 1 : 0);
+    if (auto quotient = cancelled(a, b)) return kind == ExprKind::FloorDiv ? *quotient : Expr::integer(0);
     if (x == 0) return a;
     return finish({.kind = kind, .dtype = DType::I64, .operands = {a, b}});
 }

@@ -1,5 +1,6 @@
 #include "engine/interpret/interpret.h"
 
+#include "engine/ops/torch/torch_calls.h"
 #include "engine/support/random.h"
 
 namespace cutaway {
@@ -104,7 +105,16 @@ Result<std::vector<Tensor>> interpret(const Module& module, const std::vector<Te
     const size_t expected = module.graph().placeholders().size();
     if (inputs.size() != expected)
         return invalidInput("the graph takes " + std::to_string(expected) + " inputs, " + std::to_string(inputs.size()) + " were given");
-    return Interpreter(module, options).run(inputs);
+    if (!hasTorchCalls(module)) return Interpreter(module, options).run(inputs);
+    // Python's calls run as the ATen calls they stand for; nodes keep their ids, so observers see them as they are.
+    Module lowered(module);
+    CT_TRY_VOID(lowerTorchCalls(lowered));
+    InterpretOptions inner = options;
+    if (options.observe)
+        inner.observe = [&](const Node& node, const TensorList& values) {
+            if (const Node* own = module.graph().find(node.id())) options.observe(*own, values);
+        };
+    return Interpreter(lowered, inner).run(inputs);
 }
 
 Result<std::vector<Tensor>> bindInputs(const Module& module, const std::vector<Tensor>& user) {

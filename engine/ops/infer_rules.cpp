@@ -151,6 +151,14 @@ SymDims reducedSizes(const SymDims& sizes, std::span<const int64_t> dims, bool k
     return out;
 }
 
+namespace {
+/// Whether more dims of the view fit: the new elements are fewer, or (with symbols) a true factor of the old ones.
+bool isBelow(const SymInt& count, const SymInt& limit) {
+    if (count == limit) return false;
+    return knownLessEqual(count, limit) || (!limit.isInt() && !(count == SymInt(0)) && floorDiv(limit, count) * count == limit);
+}
+}  // namespace
+
 std::optional<SymDims> viewStrides(const SymDims& sizes, const SymDims& strides, const SymDims& newSizes) {
     if (numel(sizes) == SymInt(0)) return contiguousStrides(newSizes);
     if (sizes.empty()) return SymDims(newSizes.size(), SymInt(1));
@@ -164,7 +172,7 @@ std::optional<SymDims> viewStrides(const SymDims& sizes, const SymDims& strides,
         oldNumel = oldNumel * sizes[d];
         const bool ends = dim == 0 || (!(sizes[d - 1] == SymInt(1)) && !(strides[d - 1] == oldNumel * chunkBase));
         if (!ends) continue;
-        while (viewDim >= 0 && ((!(newNumel == oldNumel) && knownLessEqual(newNumel, oldNumel)) || newSizes[static_cast<size_t>(viewDim)] == SymInt(1))) {
+        while (viewDim >= 0 && (isBelow(newNumel, oldNumel) || newSizes[static_cast<size_t>(viewDim)] == SymInt(1))) {
             out[static_cast<size_t>(viewDim)] = newNumel * chunkBase;
             newNumel = newNumel * newSizes[static_cast<size_t>(viewDim)];
             --viewDim;

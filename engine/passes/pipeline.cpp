@@ -10,6 +10,7 @@
 #include "engine/passes/joint/joint_patterns.h"
 #include "engine/passes/post_grad/addmm.h"
 #include "engine/passes/remove_noop_ops.h"
+#include "engine/passes/torch_calls_to_aten.h"
 
 namespace cutaway {
 namespace {
@@ -17,7 +18,9 @@ namespace {
 bool training(const CompileOptions& options) { return options.mode == Mode::Training; }
 
 constexpr Pass kPipeline[] = {
-    // The exported program becomes a functional ATen graph.
+    // The program, as Python or torch.export wrote it, becomes a functional ATen graph.
+    {.stage = "capture", .name = "torch_calls_to_aten", .summary = "Writes calls of Python functions and methods as ATen operators",
+     .run = torchCallsToAten, .functional = false},
     {.stage = "capture", .name = "expand_composites",
      .summary = "Writes shorthand operators (linear, layer_norm, attention) as what they stand for",
      .run = expandComposites, .functional = false},

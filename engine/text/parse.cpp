@@ -1,6 +1,7 @@
 #include "engine/text/parse.h"
 
 #include "engine/ops/build.h"
+#include "engine/ops/torch/torch_calls.h"
 #include "engine/text/annotation.h"
 #include "engine/text/parse_value.h"
 #include "engine/text/provenance_text.h"
@@ -73,6 +74,7 @@ class FunctionBuilder {
     // -- types
     Annotation annotationOf(SyntaxId id, std::string_view name);
     ValueType callType(const Statement& statement, const Op& op, const std::vector<Argument>& args, const NamedArguments& keywords);
+    ValueType torchType(const Statement& statement, const Op& op, const std::vector<Argument>& args, const NamedArguments& keywords);
     ValueType merged(const Statement& statement, Annotation written, ValueType inferred);
     void refineTuples();
     void buildSubgraphs();
@@ -320,7 +322,7 @@ void FunctionBuilder::assignCall(const Statement& statement) {
             return addCall(statement, findOrMakeOpaque(callee.text.substr(dot + 1), Op::Style::Method), std::move(positional), std::move(keywords));
         }
     }
-    if (callee.text == "torch.tensor" || callee.text == "device" || callee.text == "slice") return m_state.fail(callee.begin, "a literal is not an operation; write it where it is used");
+    if (callee.text == "device" || callee.text == "slice") return m_state.fail(callee.begin, "a literal is not an operation; write it where it is used");
     m_values.readArguments(statement.value, positional, keywords);
     call(statement, m_state.op(callee.text == "getattr" ? "builtins.getattr" : callee.text), std::move(positional), std::move(keywords));
 }
@@ -460,11 +462,12 @@ ValueType FunctionBuilder::callType(const Statement& statement, const Op& op, co
     Annotation written = std::exchange(m_written, {});
     const bool annotated = !written.type.isNone() && !written.type.isOpaque();
     if (op.isOpaque()) {
-        if (!annotated) return OpaqueType{};
+        if (!annotated) return torchType(statement, op, args, keywords);
         if (TensorType* type = written.type.tensor()) type->assumed = m_function.classForm && !written.hasStrides;
         return std::move(written.type);
     }
     auto inferred = inferCall(op, args);
+    if (inferred && inferred->isOpaque() && !annotated && op.name() == "operator.getitem") return torchType(statement, op, args, keywords);
     if (inferred) return annotated ? merged(statement, std::move(written), std::move(*inferred)) : std::move(*inferred);
     bool blind = op.schema()->returnsTuple();
     auto look = [&](const Node* input) { blind |= input->type().isOpaque() || input->type().isNone(); };
@@ -478,6 +481,21 @@ ValueType FunctionBuilder::callType(const Statement& statement, const Op& op, co
     }
     if (!blind) m_state.remark(statement.begin, inferred.error().message);
     return annotated ? std::move(written.type) : ValueType(OpaqueType{});
+}
+
+/// Type of a Python call that is not annotated. What cannot be resolved opens all the same.
+ValueType FunctionBuilder::torchType(const Statement& statement, const Op& op, const std::vector<Argument>& args, const NamedArguments& keywords) {
+    const bool python = op.style() == Op::Style::Method || op.name().starts_with("torch.") || op.name().starts_with("operator.") ||
+                        op.name().starts_with("builtins.") || op.name() == "operator.getitem";
+    bool blind = !python || op.style() == Op::Style::Module;
+    const auto look = [&](const Node* input) { blind |= input->type().isOpaque() || input->type().isNone(); };
+    for (const Argument& arg : args) arg.forEachNode(look);
+    for (const auto& [key, arg] : keywords) arg.forEachNode(look);
+    if (blind) return OpaqueType{};
+    auto inferred = inferTorchCall(op, args, keywords);
+    if (inferred) return std::move(*inferred);
+    m_state.remark(statement.begin, inferred.error().message);
+    return OpaqueType{};
 }
 
 /// What is written decides; what is not written (strides, device) comes from the operator's rule when the rest agrees.

@@ -24,7 +24,7 @@ bool isPython(std::string_view name) {
 
 /// Reads back as the name of an operator.
 bool isPlainOpName(std::string_view name) {
-    for (std::string_view special : {"device", "slice", "getattr", "iter", "next", "torch.tensor", "torch._C._profiler._RecordFunctionFast"})
+    for (std::string_view special : {"device", "slice", "getattr", "iter", "next", "torch._C._profiler._RecordFunctionFast"})
         if (name == special) return false;
     if (name.starts_with("self.") || name.starts_with("torch.ops.") || name.starts_with("_operator.")) return false;
     while (true) {

@@ -1,0 +1,138 @@
+// torch.nn.functional: normalization, embedding, pooling, padding, interpolation.
+#include "engine/ops/torch/python_call.h"
+
+namespace cutaway::torchcalls {
+namespace {
+
+Argument layerNorm(PythonCall& c) { return c.aten("layer_norm", {c["input"], c["normalized_shape"], c["weight"], c["bias"], c["eps"]}); }
+
+Argument batchNorm(PythonCall& c) {
+    return c.aten("batch_norm", {c["input"], c["weight"], c["bias"], c["running_mean"], c["running_var"], Argument(c.flag("training")),
+                                 c["momentum"], c["eps"], Argument(true)});
+}
+Argument instanceNorm(PythonCall& c) {
+    return c.aten("instance_norm", {c["input"], c["weight"], c["bias"], c["running_mean"], c["running_var"], Argument(c.flag("use_input_stats")),
+                                    c["momentum"], c["eps"], Argument(true)});
+}
+
+/// x / max(|x|_p, eps), along one dim.
+Argument normalize(PythonCall& c) {
+    const Argument norm = c.aten("linalg_vector_norm", {c["input"], c["p"], Argument(std::vector<Argument>{c["dim"]}), Argument(true)});
+    const Argument floor = c.aten("clamp_min", {norm, c["eps"]});
+    return c.aten("div", {c["input"], c.aten("expand_as", {floor, c["input"]})});
+}
+
+Argument embedding(PythonCall& c) {
+    if (c.given("max_norm")) return c.fail("max_norm rewrites the weight while looking it up", {"normalize the weight beforehand"});
+    const TensorType weight = c.tensor("weight");
+    if (weight.rank() == 0) return c.fail("the weight has no rows");
+    Argument padding = c["padding_idx"];
+    const auto row = padding.asInt();
+    if (padding.isNone()) padding = Argument(-1);
+    else if (row && *row < 0) padding = Argument(weight.sizes[0] + SymInt(*row));
+    return c.aten("embedding", {c["weight"], c["input"], padding, Argument(c.flag("scale_grad_by_freq")), Argument(c.flag("sparse"))});
+}
+
+/// A stride that is left out is the kernel size, which ATen writes as an empty list.
+Argument maxPool(PythonCall& c, const std::string& packet) {
+    const Argument stride = c.given("stride") ? c["stride"] : Argument(std::vector<Argument>());
+    const std::string name = c.flag("return_indices") ? packet + "_with_indices" : packet;
+    return c.aten(name, {c["input"], c["kernel_size"], stride, c["padding"], c["dilation"], Argument(c.flag("ceil_mode"))});
+}
+
+/// None in an output size keeps that size.
+Argument adaptivePool(PythonCall& c, const std::string& packet, size_t spatial) {
+    const TensorType type = c.tensor("input");
+    const auto* items = c["output_size"].list();
+    std::vector<Argument> sizes = items ? *items : std::vector<Argument>(spatial, c["output_size"]);
+    if (sizes.size() != spatial || type.sizes.size() < spatial) return c.fail("output_size has " + std::to_string(spatial) + " numbers");
+    for (size_t i = 0; i < spatial; ++i)
+        if (sizes[i].isNone()) sizes[i] = Argument(type.sizes[type.sizes.size() - spatial + i]);
+    return c.aten(packet, {c["input"], Argument(std::move(sizes))});
+}
+
+Argument pad(PythonCall& c) {
+    const std::string mode = c.text("mode");
+    const auto* amounts = c["pad"].list();
+    if (amounts == nullptr || amounts->size() % 2 != 0) return c.fail("pad is a list of pairs of numbers");
+    if (mode == "constant") return c.aten("constant_pad_nd", {c["input"], c["pad"], c.given("value") ? c["value"] : Argument(0.0)});
+    const std::string dims = std::to_string(amounts->size() / 2) + "d";
+    if (mode == "reflect") return c.aten("reflection_pad" + dims, {c["input"], c["pad"]});
+    if (mode == "replicate") return c.aten("replication_pad" + dims, {c["input"], c["pad"]});
+    return c.fail("the mode '" + mode + "'", {"use constant, reflect or replicate"});
+}
+
+Argument interpolate(PythonCall& c) {
+    const std::string mode = c.text("mode");
+    const TensorType type = c.tensor("input");
+    if (c.failed()) return {};
+    if (type.rank() < 3 || type.rank() > 5) return c.fail("takes 3 to 5 dims, batch and channels first");
+    const auto spatial = static_cast<size_t>(type.rank() - 2);
+    const auto list = [&](std::string_view param) -> Argument {
+        if (!c.given(param) || c[param].list()) return c[param];
+        return Argument(std::vector<Argument>(spatial, c[param]));
+    };
+    Argument size = list("size"), factors = list("scale_factor");
+    if (factors.list() && c.flag("recompute_scale_factor")) {
+        std::vector<Argument> sizes;
+        for (size_t i = 0; i < spatial; ++i) {
+            const auto from = type.sizes[i + 2].asInt();
+            const auto factor = (*factors.list())[i].asReal();
+            if (!from || !factor) return c.fail("recompute_scale_factor with sizes that are known only at run time");
+            sizes.emplace_back(static_cast<int64_t>(std::floor(static_cast<double>(*from) * *factor)));
+        }
+        size = Argument(std::move(sizes));
+        factors = {};
+    }
+    if (const auto* items = factors.list()) {
+        std::vector<Argument> reals;
+        for (const Argument& item : *items) reals.push_back(item.asReal() ? Argument(*item.asReal()) : item);
+        factors = Argument(std::move(reals));
+    }
+    const std::string rank = std::to_string(spatial) + "d";
+    if (mode == "nearest") return c.aten("upsample_nearest" + rank, {c["input"], size, factors});
+    if (mode == "nearest-exact") return c.aten("_upsample_nearest_exact" + rank, {c["input"], size, factors});
+    if (mode == "area") return c.aten("adaptive_avg_pool" + rank, {c["input"], size});
+    const Argument corners(c.flag("align_corners"));
+    const bool antialias = c.flag("antialias");
+    if (mode == "linear" && spatial == 1) return c.aten("upsample_linear1d", {c["input"], size, corners, factors});
+    if (mode == "bilinear" && spatial == 2)
+        return c.aten(antialias ? "_upsample_bilinear2d_aa" : "upsample_bilinear2d", {c["input"], size, corners, factors});
+    if (mode == "bicubic" && spatial == 2)
+        return c.aten(antialias ? "_upsample_bicubic2d_aa" : "upsample_bicubic2d", {c["input"], size, corners, factors});
+    if (mode == "trilinear" && spatial == 3) return c.aten("upsample_trilinear3d", {c["input"], size, corners, factors});
+    return c.fail("the mode '" + mode + "' on " + std::to_string(type.rank()) + " dims");
+}
+
+constexpr PythonFunction kFunctions[] = {
+    {"torch.nn.functional.layer_norm(Any input, Any normalized_shape, Any weight=None, Any bias=None, float eps=1e-05) -> Any", layerNorm},
+    {"torch.nn.functional.rms_norm(Any input, Any normalized_shape, Any weight=None, Any eps=None) -> Any",
+     [](PythonCall& c) { return c.aten("rms_norm", {c["input"], c["normalized_shape"], c["weight"], c["eps"]}); }},
+    {"torch.nn.functional.group_norm(Any input, Any num_groups, Any weight=None, Any bias=None, float eps=1e-05) -> Any",
+     [](PythonCall& c) { return c.aten("group_norm", {c["input"], c["num_groups"], c["weight"], c["bias"], c["eps"], Argument(true)}); }},
+    {"torch.nn.functional.batch_norm(Any input, Any running_mean, Any running_var, Any weight=None, Any bias=None, bool training=False, "
+     "float momentum=0.1, float eps=1e-05) -> Any", batchNorm},
+    {"torch.nn.functional.instance_norm(Any input, Any running_mean=None, Any running_var=None, Any weight=None, Any bias=None, "
+     "bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> Any", instanceNorm},
+    {"torch.nn.functional.normalize(Any input, Any p=2.0, Any dim=1, Any eps=1e-12) -> Any", normalize},
+    {"torch.nn.functional.embedding(Any input, Any weight, Any padding_idx=None, Any max_norm=None, Any norm_type=2.0, "
+     "bool scale_grad_by_freq=False, bool sparse=False) -> Any", embedding},
+    {"torch.nn.functional.max_pool1d(Any input, Any kernel_size, Any stride=None, Any padding=0, Any dilation=1, bool ceil_mode=False, "
+     "bool return_indices=False) -> Any", [](PythonCall& c) { return maxPool(c, "max_pool1d"); }},
+    {"torch.nn.functional.max_pool2d(Any input, Any kernel_size, Any stride=None, Any padding=0, Any dilation=1, bool ceil_mode=False, "
+     "bool return_indices=False) -> Any", [](PythonCall& c) { return maxPool(c, "max_pool2d"); }},
+    {"torch.nn.functional.max_pool3d(Any input, Any kernel_size, Any stride=None, Any padding=0, Any dilation=1, bool ceil_mode=False, "
+     "bool return_indices=False) -> Any", [](PythonCall& c) { return maxPool(c, "max_pool3d"); }},
+    {"torch.nn.functional.adaptive_avg_pool2d(Any input, Any output_size) -> Any", [](PythonCall& c) { return adaptivePool(c, "adaptive_avg_pool2d", 2); }},
+    {"torch.nn.functional.adaptive_avg_pool3d(Any input, Any output_size) -> Any", [](PythonCall& c) { return adaptivePool(c, "adaptive_avg_pool3d", 3); }},
+    {"torch.nn.functional.pad(Any input, Any pad, Any mode='constant', Any value=None) -> Any", pad},
+    {"torch._C._nn.pad(Any input, Any pad, Any mode='constant', Any value=None) -> Any", pad},
+    {"torch.nn.functional.interpolate(Any input, Any size=None, Any scale_factor=None, Any mode='nearest', Any align_corners=None, "
+     "Any recompute_scale_factor=None, bool antialias=False) -> Any", interpolate},
+};
+
+}  // namespace
+
+std::span<const PythonFunction> layerFunctions() { return kFunctions; }
+
+}  // namespace cutaway::torchcalls

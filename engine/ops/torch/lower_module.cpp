@@ -1,0 +1,171 @@
+// The walk over a module that replaces its Python calls.
+#include <unordered_map>
+
+#include "engine/ops/torch/python_call.h"
+
+namespace cutaway {
+namespace {
+
+bool isPythonName(std::string_view name) {
+    for (std::string_view prefix : {"torch.", "operator.", "math.", "builtins."})
+        if (name.starts_with(prefix)) return true;
+    return false;
+}
+
+class Lowering {
+  public:
+    Lowering(Module& module, const TorchLoweringHooks& hooks) : m_module(module), m_graph(module.graph()), m_hooks(hooks) {}
+
+    Result<bool> run() {
+        for (auto& [name, body] : m_module.subgraphs) {
+            CT_TRY(const bool inner, Lowering(*body, m_hooks).run());
+            m_changed |= inner;
+        }
+        for (Node* node : m_graph.nodeList()) {
+            if (m_hooks.stop()) return m_changed;
+            if (node->isCall() && (isTorchCall(*node) || readsKnownTuple(*node))) {
+                CT_TRY_VOID(lower(*node));
+            } else if (node->isCall() || node->isOutput()) {
+                refresh(*node);
+            }
+        }
+        return m_changed;
+    }
+
+  private:
+    bool readsKnownTuple(const Node& node) const {
+        const Node* object = node.isCall("operator.getitem") ? node.arg(0).node() : nullptr;
+        return object && m_known.contains(object);
+    }
+
+    /// Values that are known, in place of the nodes that compute them.
+    Argument substituted(const Argument& argument) const {
+        if (const Node* node = argument.node()) {
+            const auto found = m_known.find(node);
+            return found == m_known.end() ? argument : found->second;
+        }
+        if (const auto* list = argument.get<ArgumentList>()) {
+            ArgumentList out{{}, list->tuple};
+            for (const Argument& item : list->items) out.items.push_back(substituted(item));
+            return Argument(std::move(out));
+        }
+        if (const auto* slice = argument.get<std::shared_ptr<const ArgumentSlice>>()) {
+            const ArgumentSlice& parts = **slice;
+            return Argument(std::make_shared<const ArgumentSlice>(
+                ArgumentSlice{substituted(parts.start), substituted(parts.stop), substituted(parts.step)}));
+        }
+        return argument;
+    }
+
+    /// Calls that stay: known values come in, and the type follows the operands' new types.
+    void refresh(Node& node) {
+        bool reads = false;
+        for (const Node* input : node.inputs()) reads |= m_known.contains(input);
+        if (reads) {
+            const std::vector<Node*> before = node.inputs();
+            std::vector<Argument> args;
+            for (const Argument& arg : node.args()) args.push_back(substituted(arg));
+            m_graph.setArgs(node, std::move(args));
+            finish("known_value", node.name(), node.id());
+            dropKnown(before);
+        }
+        if (!m_changed || !node.isCall() || node.op().isOpaque()) return;
+        if (auto type = inferCall(node.op(), node.args()); type && !type->isOpaque() && !sameType(*type, node.type())) m_graph.setType(node, std::move(*type));
+    }
+
+    void finish(const std::string& rule, const std::string& name, NodeId id) {
+        m_hooks.done(rule, name, id);
+        m_changed = true;
+    }
+
+    /// Known values vanish with their last reader.
+    void dropKnown(std::vector<Node*> candidates) {
+        while (!candidates.empty()) {
+            Node* node = candidates.back();
+            candidates.pop_back();
+            if (node->hasUsers() || !m_known.contains(node)) continue;
+            for (Node* input : node->inputs()) candidates.push_back(input);
+            std::sort(candidates.begin(), candidates.end(), [](const Node* a, const Node* b) { return a->id() < b->id(); });
+            candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
+            std::erase(candidates, node);
+            m_known.erase(node);
+            m_graph.erase(*node);
+        }
+    }
+
+    Result<void> lower(Node& node) {
+        std::vector<Argument> args;
+        for (const Argument& arg : node.args()) args.push_back(substituted(arg));
+        NamedArguments keywords;
+        for (const auto& [key, value] : node.kwargs()) keywords.emplace_back(key, substituted(value));
+        GraphBuilder builder = m_hooks.builder(m_graph, node);
+        auto result = resolveTorchCall(builder, node.op(), std::move(args), std::move(keywords), &m_module);
+        if (!result) {
+            Error error = std::move(result).error();
+            error.where = node.name();
+            return error;
+        }
+        const std::string rule = node.op().name(), name = node.name();
+        const NodeId id = node.id();
+        const std::vector<Node*> inputs = node.inputs();
+        Node* made = result->node();
+        if (made == nullptr && builder.created().empty() && node.hasUsers()) {
+            m_known.emplace(&node, std::move(*result));   // its readers will take the value
+            return {};
+        }
+        place(node, std::move(*result), builder);
+        finish(rule, name, id);
+        dropKnown(inputs);
+        return {};
+    }
+
+    /// Puts the result in the node's place.
+    void place(Node& node, Argument result, GraphBuilder& builder) {
+        Node* made = result.node();
+        const auto& created = builder.created();
+        if (made == nullptr) {
+            if (node.hasUsers()) m_known.emplace(&node, std::move(result));
+            else m_graph.erase(node);
+            return;
+        }
+        const bool fresh = std::find(created.begin(), created.end(), made) != created.end();
+        if (fresh && !made->hasUsers()) {
+            // The node becomes the last call made for it, and keeps its id and name.
+            m_graph.setOp(node, made->op(), made->args(), made->type());
+            m_graph.erase(*made);
+            return;
+        }
+        m_graph.replaceUses(node, *made);
+        const std::string name = node.name();
+        m_graph.erase(node);
+        if (fresh) m_graph.rename(*made, name);
+    }
+
+    Module& m_module;
+    Graph& m_graph;
+    const TorchLoweringHooks& m_hooks;
+    std::unordered_map<const Node*, Argument> m_known;   // looked up, never iterated
+    bool m_changed = false;
+};
+
+}  // namespace
+
+bool isTorchCall(const Node& node) {
+    if (!node.isCall()) return false;
+    if (node.op().name() == "operator.getitem") {
+        const Node* object = node.arg(0).node();
+        return object == nullptr || object->type().tensor() || (torchcalls::knownValue(node.arg(0)).node() == nullptr);
+    }
+    if (!node.op().isOpaque()) return false;
+    return node.op().style() == Op::Style::Method || (node.op().style() == Op::Style::Function && isPythonName(node.op().name()));
+}
+
+bool hasTorchCalls(const Module& module) {
+    for (const Node& node : module.graph().nodes())
+        if (isTorchCall(node)) return true;
+    return std::any_of(module.subgraphs.begin(), module.subgraphs.end(), [](const auto& each) { return hasTorchCalls(*each.second); });
+}
+
+Result<bool> lowerTorchCalls(Module& module, const TorchLoweringHooks& hooks) { return Lowering(module, hooks).run(); }
+
+}  // namespace cutaway

@@ -1,0 +1,177 @@
+// Python's operators: on tensors the operator's ATen function, on sizes arithmetic while compiling.
+#include "engine/ops/torch/python_call.h"
+
+namespace cutaway::torchcalls {
+namespace {
+
+bool bothNumbers(PythonCall& c) { return isPythonNumber(c["a"]) && isPythonNumber(c["b"]); }
+
+using SizeRule = SymInt (*)(const SymInt&, const SymInt&);
+using RealRule = double (*)(double, double);
+
+/// Arithmetic on two numbers that are known while compiling.
+Argument compute(PythonCall& c, SizeRule sizes, RealRule reals) {
+    const bool exact = !c["a"].get<double>() && !c["b"].get<double>();
+    const auto left = symIntOf(c["a"]), right = symIntOf(c["b"]);
+    if (exact && left && right && sizes) return Argument(sizes(*left, *right));
+    const auto a = c["a"].asReal(), b = c["b"].asReal();
+    if (a && b && reals) return Argument(reals(*a, *b));
+    return c.fail("arithmetic on numbers that are known only at run time", {"fix the sizes of the inputs (dynamic=False) and record the graph again"});
+}
+
+/// `packet` on tensors; `reflected` when only the right operand is one.
+Argument arithmetic(PythonCall& c, std::string_view packet, std::string_view reflected, SizeRule sizes, RealRule reals = nullptr) {
+    if (bothNumbers(c)) return compute(c, sizes, reals);
+    if (isPythonNumber(c["a"]) && !reflected.empty()) return c.aten(reflected, {c["b"], c["a"]});
+    return c.aten(packet, {c["a"], c["b"]});
+}
+
+template <class Compare>
+Argument comparison(PythonCall& c, std::string_view packet, std::string_view reflected, Compare compare) {
+    if (bothNumbers(c)) {
+        const auto a = c["a"].asReal(), b = c["b"].asReal();
+        if (a && b) return Argument(static_cast<bool>(compare(*a, *b)));
+        return c.fail("compares numbers that are known only at run time", {"fix the sizes of the inputs (dynamic=False) and record the graph again"});
+    }
+    if (isPythonNumber(c["a"])) return c.aten(reflected, {c["b"], c["a"]});
+    return c.aten(packet, {c["a"], c["b"]});
+}
+
+/// x += y: in place on a tensor; on a number, which cannot be written to, the plain operator.
+Argument augmented(PythonCall& c, std::string_view packet, SizeRule sizes, RealRule reals = nullptr) {
+    if (isPythonNumber(c["a"])) return arithmetic(c, packet, {}, sizes, reals);
+    return c.aten(std::string(packet) + "_", {c["a"], c["b"]});
+}
+
+SymInt addSizes(const SymInt& a, const SymInt& b) { return a + b; }
+SymInt subSizes(const SymInt& a, const SymInt& b) { return a - b; }
+SymInt mulSizes(const SymInt& a, const SymInt& b) { return a * b; }
+double addReals(double a, double b) { return a + b; }
+double subReals(double a, double b) { return a - b; }
+double mulReals(double a, double b) { return a * b; }
+double divReals(double a, double b) { return a / b; }
+double powReals(double a, double b) { return std::pow(a, b); }
+
+Argument trueDivision(PythonCall& c) {
+    if (bothNumbers(c)) return compute(c, nullptr, divReals);
+    if (isPythonNumber(c["a"])) return c.aten("mul", {c.aten("reciprocal", {c["b"]}), c["a"]});
+    return c.aten("div", {c["a"], c["b"]});
+}
+Argument subtraction(PythonCall& c) {
+    if (!bothNumbers(c) && isPythonNumber(c["a"])) return c.aten("rsub", {c["b"], c["a"]});
+    return arithmetic(c, "sub", {}, subSizes, subReals);
+}
+Argument floorDivision(PythonCall& c) {
+    if (bothNumbers(c)) {
+        if (c["b"].asInt() == 0) return c.fail("division by zero");
+        return compute(c, floorDiv, nullptr);
+    }
+    if (isPythonNumber(c["a"])) return c.aten("floor_divide", {c.constant(c["a"], {}), c["b"]});
+    return c.aten("floor_divide", {c["a"], c["b"]});
+}
+Argument remainder(PythonCall& c) {
+    if (bothNumbers(c)) {
+        if (c["b"].asInt() == 0) return c.fail("division by zero");
+        return compute(c, mod, nullptr);
+    }
+    if (isPythonNumber(c["a"])) return c.aten("remainder", {c.constant(c["a"], {}), c["b"]});
+    return c.aten("remainder", {c["a"], c["b"]});
+}
+Argument power(PythonCall& c) {
+    if (!bothNumbers(c)) return c.aten("pow", {c["a"], c["b"]});
+    const auto base = symIntOf(c["a"]);
+    const auto exponent = c["b"].get<int64_t>() ? c["b"].asInt() : std::nullopt;
+    if (!base || !exponent || *exponent < 0 || *exponent > 16) return compute(c, nullptr, powReals);
+    SymInt result = 1;
+    for (int64_t i = 0; i < *exponent; ++i) result = result * *base;
+    return Argument(result);
+}
+Argument bitwise(PythonCall& c, std::string_view packet) {
+    if (isPythonNumber(c["a"])) return c.aten(packet, {c["b"], c["a"]});
+    return c.aten(packet, {c["a"], c["b"]});
+}
+Argument negation(PythonCall& c) {
+    if (const auto* real = c["a"].get<double>()) return Argument(-*real);
+    if (const auto size = isPythonNumber(c["a"]) ? symIntOf(c["a"]) : std::nullopt) return Argument(SymInt(0) - *size);
+    return c.aten("neg", {c["a"]});
+}
+
+/// An item of a tuple, of a known list, or of a tensor.
+Argument item(PythonCall& c) {
+    const Argument& object = c["a"];
+    if (const auto* items = object.list()) {
+        if (auto position = c["b"].asInt()) {
+            const auto count = static_cast<int64_t>(items->size());
+            if (*position < 0) *position += count;
+            if (*position < 0 || *position >= count) return c.fail("item " + std::to_string(*position) + " of a list of " + std::to_string(count));
+            return (*items)[static_cast<size_t>(*position)];
+        }
+        const auto* range = c["b"].get<std::shared_ptr<const ArgumentSlice>>();
+        if (range == nullptr) return c.fail("the index of a list is a number or a slice");
+        const auto count = static_cast<int64_t>(items->size());
+        const int64_t step = (*range)->step.asInt().value_or(1);
+        if (step < 1) return c.fail("a slice of a list with a step below one");
+        const auto bound = [&](const Argument& value, int64_t fallback) {
+            int64_t at = value.asInt().value_or(fallback);
+            if (at < 0) at += count;
+            return std::clamp<int64_t>(at, 0, count);
+        };
+        ArgumentList out{{}, true};
+        for (int64_t at = bound((*range)->start, 0); at < bound((*range)->stop, count); at += step) out.items.push_back((*items)[static_cast<size_t>(at)]);
+        return Argument(std::move(out));
+    }
+    if (object.node() && object.node()->type().tuple())
+        return c.builder().call("operator.getitem", {object, c["b"]}).node();
+    return subscript(c, object, c["b"]);
+}
+
+constexpr PythonFunction kFunctions[] = {
+    {"operator.add(Any a, Any b) -> Any", [](PythonCall& c) { return arithmetic(c, "add", "add", addSizes, addReals); }},
+    {"operator.sub(Any a, Any b) -> Any", subtraction},
+    {"operator.mul(Any a, Any b) -> Any", [](PythonCall& c) { return arithmetic(c, "mul", "mul", mulSizes, mulReals); }},
+    {"operator.truediv(Any a, Any b) -> Any", trueDivision},
+    {"operator.floordiv(Any a, Any b) -> Any", floorDivision},
+    {"operator.mod(Any a, Any b) -> Any", remainder},
+    {"operator.pow(Any a, Any b) -> Any", power},
+    {"operator.matmul(Any a, Any b) -> Any", [](PythonCall& c) { return c.aten("matmul", {c["a"], c["b"]}); }},
+    {"operator.and_(Any a, Any b) -> Any", [](PythonCall& c) { return bitwise(c, "__and__"); }},
+    {"operator.or_(Any a, Any b) -> Any", [](PythonCall& c) { return bitwise(c, "__or__"); }},
+    {"operator.xor(Any a, Any b) -> Any", [](PythonCall& c) { return bitwise(c, "__xor__"); }},
+    {"operator.lshift(Any a, Any b) -> Any", [](PythonCall& c) { return c.aten("bitwise_left_shift", {c["a"], c["b"]}); }},
+    {"operator.rshift(Any a, Any b) -> Any", [](PythonCall& c) { return c.aten("bitwise_right_shift", {c["a"], c["b"]}); }},
+    {"operator.eq(Any a, Any b) -> Any", [](PythonCall& c) { return comparison(c, "eq", "eq", std::equal_to<double>()); }},
+    {"operator.ne(Any a, Any b) -> Any", [](PythonCall& c) { return comparison(c, "ne", "ne", std::not_equal_to<double>()); }},
+    {"operator.lt(Any a, Any b) -> Any", [](PythonCall& c) { return comparison(c, "lt", "gt", std::less<double>()); }},
+    {"operator.le(Any a, Any b) -> Any", [](PythonCall& c) { return comparison(c, "le", "ge", std::less_equal<double>()); }},
+    {"operator.gt(Any a, Any b) -> Any", [](PythonCall& c) { return comparison(c, "gt", "lt", std::greater<double>()); }},
+    {"operator.ge(Any a, Any b) -> Any", [](PythonCall& c) { return comparison(c, "ge", "le", std::greater_equal<double>()); }},
+    {"operator.neg(Any a) -> Any", negation},
+    {"operator.pos(Any a) -> Any", [](PythonCall& c) { return c["a"]; }},
+    {"operator.abs(Any a) -> Any", [](PythonCall& c) { return c.aten("abs", {c["a"]}); }},
+    {"builtins.abs(Any a) -> Any", [](PythonCall& c) { return c.aten("abs", {c["a"]}); }},
+    {"operator.invert(Any a) -> Any", [](PythonCall& c) { return c.aten("bitwise_not", {c["a"]}); }},
+    {"operator.iadd(Any a, Any b) -> Any", [](PythonCall& c) { return augmented(c, "add", addSizes, addReals); }},
+    {"operator.isub(Any a, Any b) -> Any", [](PythonCall& c) { return augmented(c, "sub", subSizes, subReals); }},
+    {"operator.imul(Any a, Any b) -> Any", [](PythonCall& c) { return augmented(c, "mul", mulSizes, mulReals); }},
+    {"operator.itruediv(Any a, Any b) -> Any", [](PythonCall& c) { return augmented(c, "div", nullptr, divReals); }},
+    {"operator.ifloordiv(Any a, Any b) -> Any", [](PythonCall& c) { return augmented(c, "floor_divide", floorDiv); }},
+    {"operator.imod(Any a, Any b) -> Any", [](PythonCall& c) { return augmented(c, "remainder", mod); }},
+    {"operator.ipow(Any a, Any b) -> Any", [](PythonCall& c) { return augmented(c, "pow", nullptr, powReals); }},
+    {"operator.iand(Any a, Any b) -> Any", [](PythonCall& c) { return augmented(c, "bitwise_and", nullptr); }},
+    {"operator.ior(Any a, Any b) -> Any", [](PythonCall& c) { return augmented(c, "bitwise_or", nullptr); }},
+    {"operator.ixor(Any a, Any b) -> Any", [](PythonCall& c) { return augmented(c, "bitwise_xor", nullptr); }},
+    {"operator.imatmul(Any a, Any b) -> Any", [](PythonCall& c) { return c.aten("matmul", {c["a"], c["b"]}); }},
+    {"operator.getitem(Any a, Any b) -> Any", item},
+    {"operator.setitem(Any a, Any b, Any c) -> Any", [](PythonCall& c) { return assignSubscript(c, c["a"], c["b"], c["c"]); }},
+    {"torch.sym_max(Any a, Any b) -> Any", [](PythonCall& c) { return compute(c, max, nullptr); }},
+    {"torch.sym_min(Any a, Any b) -> Any", [](PythonCall& c) { return compute(c, min, nullptr); }},
+    {"builtins.max(Any a, Any b) -> Any", [](PythonCall& c) { return compute(c, max, nullptr); }},
+    {"builtins.min(Any a, Any b) -> Any", [](PythonCall& c) { return compute(c, min, nullptr); }},
+    {"torch.sym_int(Any a) -> Any", [](PythonCall& c) { return c["a"]; }},
+};
+
+}  // namespace
+
+std::span<const PythonFunction> operatorFunctions() { return kFunctions; }
+
+}  // namespace cutaway::torchcalls

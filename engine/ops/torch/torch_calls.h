@@ -1,0 +1,37 @@
+#pragma once
+// Calls as Python writes them - torch.nn.functional.relu(x), x.view(2, 3), x + y, x[:, 0] - in terms of ATen operators.
+// Dynamo's graphs consist of such calls; the text parser keeps them as opaque ops. Leaves alone: calls of modules
+// (self.fc(x)), whose code is not in the graph, and operators of other libraries.
+#include <functional>
+
+#include "engine/ir/module.h"
+#include "engine/ops/build.h"
+
+namespace cutaway {
+
+/// A function of torch.*, operator.*, math.* or builtins.*, a method, or a subscript of a tensor or of a size.
+bool isTorchCall(const Node& node);
+bool hasTorchCalls(const Module& module);
+
+/// Writes the call as ATen calls through `builder`. The result is what the call evaluates to: a node, or a value that is
+/// known without running anything (the number x.size(0), the dtype x.dtype, a list of such or of nodes, None).
+/// `module`: where literal data (torch.tensor([1, 2])) becomes a constant; null = its type only.
+/// Errors name the call and what to do instead; the builder may then have made nodes that nobody reads.
+Result<Argument> resolveTorchCall(GraphBuilder& builder, const Op& op, std::vector<Argument> args, NamedArguments keywords,
+                                  Module* module = nullptr);
+
+/// Type of such a call's value, from its arguments' types. A value known without running is a SymType or a tuple of
+/// them where it is a number or numbers, else opaque.
+Result<ValueType> inferTorchCall(const Op& op, const std::vector<Argument>& args, const NamedArguments& keywords);
+
+/// Who watches the lowering of a module.
+struct TorchLoweringHooks {
+    std::function<bool()> stop = [] { return false; };                            // asked before each call
+    std::function<GraphBuilder(Graph&, Node&)> builder = [](Graph& graph, Node& node) { return GraphBuilder(graph, &node); };
+    std::function<void(const std::string& rule, const std::string& name, NodeId id)> done = [](const auto&...) {};
+};
+/// Replaces every such call of the module and its subgraphs; a node keeps its id and name where one ATen call takes its
+/// place. True if anything changed. On errors the module is half done.
+Result<bool> lowerTorchCalls(Module& module, const TorchLoweringHooks& hooks = {});
+
+}  // namespace cutaway
