@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "app/step_timer.h"
 #include "ui/session/source.h"
 #include "ui/windows/graph_window.h"
 #include "ui/windows/main_window.h"
@@ -123,7 +124,8 @@ class Photographer : public QObject {
 int main(int argc, char** argv) {
     // Pictures and lists need no screen.
     for (int i = 1; i < argc; ++i)
-        if (std::string_view(argv[i]).starts_with("--screenshot") || std::string_view(argv[i]) == "--list-changed-steps")
+        if (std::string_view(argv[i]).starts_with("--screenshot") || std::string_view(argv[i]) == "--list-changed-steps" ||
+            std::string_view(argv[i]) == "--time-steps")
             if (qEnvironmentVariableIsEmpty("QT_QPA_PLATFORM")) qputenv("QT_QPA_PLATFORM", "offscreen");
     QApplication application(argc, argv);
     QApplication::setApplicationName(QStringLiteral("cutaway"));
@@ -146,14 +148,15 @@ int main(int argc, char** argv) {
     const QCommandLineOption theme(QStringLiteral("theme"), QStringLiteral("light, dark or system."), QStringLiteral("theme"));
     const QCommandLineOption size(QStringLiteral("size"), QStringLiteral("Size of the main window, such as 1440x900."), QStringLiteral("WxH"));
     const QCommandLineOption list(QStringLiteral("list-changed-steps"), QStringLiteral("Compile, print the names of the steps that changed the graph, most changes first, and quit."));
-    parser.addOptions({list, compile, step, screenshot, window, node, mode, theme, size});
+    const QCommandLineOption timing(QStringLiteral("time-steps"), QStringLiteral("Compile, show every changed step, print how long each took and quit."));
+    parser.addOptions({list, timing, compile, step, screenshot, window, node, mode, theme, size});
     parser.process(application);
 
     const QString path = parser.positionalArguments().value(0);
     const PictureOrder order{parser.value(step), parser.value(window), parser.value(screenshot), parser.value(mode), parser.value(node), parser.isSet(list)};
     // A picture must not depend on, nor change, how somebody left the windows.
     const QTemporaryDir noSettings;
-    if (order.wanted()) QSettings::setPath(QSettings::NativeFormat, QSettings::UserScope, noSettings.path());
+    if (order.wanted() || parser.isSet(timing)) QSettings::setPath(QSettings::NativeFormat, QSettings::UserScope, noSettings.path());
     applyTheme(themeNamed(parser.isSet(theme) ? parser.value(theme) : QSettings().value(QStringLiteral("theme")).toString()));
 
     MainWindow main(makeSessionSource());
@@ -174,7 +177,10 @@ int main(int argc, char** argv) {
     if (!path.isEmpty()) main.open(path);
     const bool compiles = !path.isEmpty() && (parser.isSet(compile) || parser.isSet(step) || parser.isSet(list));
     std::unique_ptr<Photographer> photographer;
-    if (order.wanted())
+    std::unique_ptr<StepTimer> timer;
+    if (parser.isSet(timing) && !path.isEmpty())
+        timer = std::make_unique<StepTimer>(main, true);
+    else if (order.wanted())
         photographer = std::make_unique<Photographer>(main, order, compiles);
     else if (compiles)
         QObject::connect(&main.controller(), &SessionController::modelOpened, &main, &MainWindow::compile);

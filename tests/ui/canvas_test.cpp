@@ -7,6 +7,7 @@
 #include "tests/ui/graphs.h"
 #include "ui/graph/graph_canvas.h"
 #include "ui/graph/graph_view.h"
+#include "ui/graph/visible_path.h"
 
 using namespace cutaway;
 using namespace cutaway::ui;
@@ -136,6 +137,40 @@ class CanvasTest : public QObject {
             QCOMPARE(index.touching(area), expected);
         }
         QVERIFY(SpatialIndex().touching(QRectF(0, 0, 9, 9)).empty());
+    }
+
+    void longCurvesAreCutToWhatIsSeen() {
+        QPainterPath path(QPointF(0, 0));
+        path.cubicTo(0, 40000, 300, 60000, 300, 100000);  // a thousand screens
+        path.lineTo(300, 200000);
+        for (const QRectF area : {QRectF(-50, 0, 500, 100), QRectF(-50, 50000, 500, 100), QRectF(0, 150000, 400, 100)}) {
+            const QPainterPath seen = visiblePart(path, area);
+            QVERIFY(!seen.isEmpty());
+            QVERIFY2(seen.length() < 2000, qPrintable(QString::number(seen.length())));
+            // Painted, the two are the same where they are seen.
+            const auto paint = [&](const QPainterPath& what) {
+                QImage image(500, 100, QImage::Format_Grayscale8);
+                image.fill(0);
+                QPainter painter(&image);
+                painter.translate(-area.topLeft());
+                painter.setPen(QPen(Qt::white, 3));
+                painter.drawPath(what);
+                return image;
+            };
+            const QImage whole = paint(path), part = paint(seen);
+            int different = 0, lit = 0;
+            for (int y = 0; y < 100; ++y)
+                for (int x = 0; x < 500; ++x) {
+                    lit += qGray(whole.pixel(x, y)) > 0;
+                    different += qGray(whole.pixel(x, y)) != qGray(part.pixel(x, y));
+                }
+            QVERIFY(lit > 0);
+            QVERIFY2(different <= lit / 20, qPrintable(QStringLiteral("%1 of %2").arg(different).arg(lit)));
+        }
+        QVERIFY(visiblePart(path, QRectF(5000, 0, 100, 100)).isEmpty());
+        QPainterPath brief(QPointF(0, 0));
+        brief.lineTo(50, 50);
+        QCOMPARE(visiblePart(brief, QRectF(0, 0, 100, 100)), brief);
     }
 
     void keptNodesDoNotMoveBetweenModes() {

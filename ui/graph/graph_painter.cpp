@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "ui/graph/visible_path.h"
+
 namespace cutaway::ui {
 namespace {
 
@@ -92,11 +94,11 @@ class ScenePainter {
         const QPen pen = penOf(index);
         m_painter.setBrush(Qt::NoBrush);
         m_painter.setPen(pen);
-        m_painter.drawPath(edge.path);
+        m_painter.drawPath(visiblePart(edge.path, m_request.area));
         if (m_request.scale < 0.3) return;
         const QPainterPath::Element before = edge.path.elementAt(std::max(0, edge.path.elementCount() - 2));
         paintArrow(before, edge.head, pen.color());
-        if (link.change != Change::Kept && textShown()) paintSign(edge.path.pointAtPercent(0.5), link.change);
+        if (link.change != Change::Kept && textShown()) paintSign(edge.middle, link.change);
     }
 
     void paintArrow(QPointF from, QPointF head, const QColor& color) {

@@ -85,6 +85,7 @@ std::shared_ptr<const GraphScene> placeScene(Picture picture, const LayoutAnswer
             edge.path = pathOf(answer.routes[i], {});
             edge.tail = edge.path.elementAt(0);
             edge.head = edge.path.currentPosition();
+            edge.middle = edge.path.pointAtPercent(0.5);
         }
         edgeBoxes.push_back(edge.stub ? QRectF(edge.tail, QSizeF()) : edge.path.controlPointRect());
         scene->edges.push_back(std::move(edge));

@@ -15,6 +15,7 @@ struct GraphScene {
     struct Edge {
         QPainterPath path;         // empty for stubs
         QPointF tail, head;        // ends, or for stubs the anchors at the two nodes
+        QPointF middle;            // halfway along the path, where its sign stands
         bool stub = false;
     };
     /// A label at one end of an edge that is too long to draw; clicking it goes to the other end.
