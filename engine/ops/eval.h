@@ -10,11 +10,20 @@ namespace cutaway {
 /// The value of a node at run time: one tensor, or the tensors of a tuple (undefined ones included).
 using TensorList = std::vector<Tensor>;
 
-/// Gives kernels the values of other nodes.
+/// What random ops draw from in one run: a key, and how many of them have drawn, so that a run repeats exactly.
+struct RandomState {
+    uint64_t seed = 0, draws = 0;
+};
+
+/// Gives kernels the values of other nodes, and a place to draw random numbers from.
 class ValueSource {
   public:
     virtual ~ValueSource() = default;
     virtual const TensorList& valueOf(const Node& node) const = 0;
+    virtual RandomState& random() const { return m_random; }
+
+  private:
+    mutable RandomState m_random;
 };
 
 /// One tensor, several, or an error.

@@ -42,12 +42,14 @@ Result<std::unique_ptr<Expansion>> expandCall(const CallView& c, const ValueType
 /// Values of the scratch graph's nodes by id, the operands' from outside.
 class ScratchValues : public ValueSource {
   public:
-    explicit ScratchValues(const Graph& graph) : m_values(graph.idLimit()) {}
+    ScratchValues(const Graph& graph, const ValueSource& outer) : m_values(graph.idLimit()), m_outer(&outer) {}
+    RandomState& random() const override { return m_outer->random(); }
     const TensorList& valueOf(const Node& node) const override { return m_values[index(node.id())]; }
     void set(const Node& node, TensorList value) { m_values[index(node.id())] = std::move(value); }
 
   private:
     std::vector<TensorList> m_values;
+    const ValueSource* m_outer;
 };
 
 }  // namespace
@@ -64,7 +66,7 @@ EvalResult evalExpanded(const EvalContext& c) {
     auto made = expandCall(c, c.resultValueType());
     if (!made) return std::move(made).error();
     const Expansion& expansion = **made;
-    ScratchValues values(expansion.graph);
+    ScratchValues values(expansion.graph, c.values());
     for (const auto& [placeholder, operand] : expansion.operands) values.set(*placeholder, c.values().valueOf(*operand));
     for (const Node& node : expansion.graph.nodes()) {
         if (!node.isCall()) continue;
