@@ -40,7 +40,8 @@ class OpRegistry {
         const std::span<const OpDef> families[] = {
             // elementwise, factories, reductions, random
             pointwiseOps(), pointwiseUnaryOps(), pointwiseSpecialOps(), compareOps(), castOps(), activationOps(),
-            activationBackwardOps(), createOps(), reduceOps(), sortOps(), softmaxOps(), normOps(), normBackwardOps(),
+            activationBackwardOps(), createOps(), reduceOps(), reduceCompositeOps(), extremeOps(),
+            scanOps(), sortOps(), softmaxOps(), normOps(), normBackwardOps(),
             lossOps(), randomOps(),
             // views and data movement
             viewOps(), permuteOps(), sliceOps(), viewScatterOps(), movementOps(), mutatingOps(),

@@ -141,12 +141,10 @@ Expr lowerMean(LowerContext& c) {
     const DType dtype = computeTypeOf(c.out().dtype);
     return reduceMean(c, reducedBox(c), [&](const std::vector<Expr>& r) { return reducedElement(c, r, dtype); });
 }
-void deriveMean(Derivation& d) {
-    const Value self = d.in(size_t{0});
-    d.input(0) = d.call("aten.div.Scalar", {expand(withReducedDims(d, d.dy()), self.sizes()), reducedCount(d, self.type())});
-}
+void deriveMean(Derivation& d) { d.input(0) = meanGradient(d, d.dy()); }
 
 // -- variance
+}  // namespace
 
 Result<ValueType> inferVariance(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
@@ -158,6 +156,8 @@ Result<ValueType> inferVarMean(const InferContext& c) {
     CT_TRY(ValueType type, inferVariance(c));
     return ValueType(TupleType{type, type});
 }
+
+namespace {
 double correctionOf(const InferContext& c) {
     const auto given = c.scalar("correction");
     return given ? toDouble(*given) : 1;
@@ -184,27 +184,33 @@ Moments momentsOf(const EvalContext& c) {
     });
     return moments;
 }
-/// g * 2/(N - c) * (x - mean(x)).
-Value varianceGradient(Derivation& d, const Value& gradient) {
+}  // namespace
+
+Value varianceGradient(Derivation& d, Value gradient) {
     const Value self = d.in(size_t{0});
     const SymInt count = reducedCount(d, self.type());
     if (!count.isInt()) {
         d.builder().fail(unsupported(d.op().name() + ": the derivative needs a fixed number of elements"));
         return {};
     }
-    const std::vector<int64_t> dims = reducedDims(d, self.rank());
     const bool all = !d.arg("dim").list() || d.arg("dim").list()->empty();
+    gradient = withReducedDims(d, gradient);
     const Value mean = all ? unary("aten.mean.default", self) : d.call("aten.mean.dim", {self, Argument(d.integersOf("dim")), true});
     const Value centred = self - mean;
     const double degrees = std::max(0.0, static_cast<double>(count.value()) - correctionOf(d));
-    return d.call("aten.mul.Scalar", {withReducedDims(d, gradient), 2.0 / degrees}) * centred;
+    return d.call("aten.mul.Scalar", {gradient, 2.0 / degrees}) * centred;
 }
+Value meanGradient(Derivation& d, const Value& gradient) {
+    const Value self = d.in(size_t{0});
+    return d.call("aten.div.Scalar", {expand(withReducedDims(d, gradient), self.sizes()), reducedCount(d, self.type())});
+}
+
+namespace {
 void deriveVarMean(Derivation& d) {
     Value total;
     if (d.dy(0)) total = varianceGradient(d, d.dy(0));
     if (d.dy(1)) {
-        const Value self = d.in(size_t{0});
-        const Value part = d.call("aten.div.Scalar", {expand(withReducedDims(d, d.dy(1)), self.sizes()), reducedCount(d, self.type())});
+        const Value part = meanGradient(d, d.dy(1));
         total = total ? total + part : part;
     }
     d.input(0) = total;

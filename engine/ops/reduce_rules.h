@@ -15,4 +15,17 @@ Result<TensorType> reducedType(const InferContext& c, DType dtype);
 /// A value of the result's shape with the reduced dims as 1, unless keepdim left them or none remains.
 Value withReducedDims(Derivation& d, Value gradient);
 
+// Derivatives that several reductions share.
+/// g * 2/(N - correction) * (x - mean(x)), `gradient` being that of the variance.
+Value varianceGradient(Derivation& d, Value gradient);
+/// expand(g) / N, `gradient` being that of the mean.
+Value meanGradient(Derivation& d, const Value& gradient);
+/// Of (values, positions) chosen along `dim`: the gradient scattered to the positions.
+void deriveSelected(Derivation& d, bool keepDim);
+/// Of one element chosen from all: the gradient in equal shares to those that equal it; NaN equals NaN here.
+void deriveShared(Derivation& d);
+/// Type of a variance: floats only, row-major.
+Result<ValueType> inferVariance(const InferContext& c);
+Result<ValueType> inferVarMean(const InferContext& c);
+
 }  // namespace cutaway

@@ -1,8 +1,55 @@
 #include "engine/rewrite/rewriter.h"
 
+#include <set>
+
+#include "engine/ops/infer_rules.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
+namespace {
+
+/// Types everything that reads `source`, directly or not, anew. False if a reader does not accept its operands as they
+/// are now (a view of what is no longer contiguous); then all types are as they were.
+bool retypeReaders(Graph& graph, Node& source) {
+    std::set<NodeId> changed = {source.id()};
+    std::vector<std::pair<Node*, ValueType>> before;
+    for (Node* node = source.next(); node != nullptr; node = node->next()) {
+        if (!node->isCall() || node->op().isOpaque()) continue;
+        const auto inputs = node->inputs();
+        if (std::none_of(inputs.begin(), inputs.end(), [&](const Node* input) { return changed.contains(input->id()); })) continue;
+        auto type = inferCall(node->op(), node->args());
+        if (!type) {
+            for (auto& [retyped, old] : before) graph.setType(*retyped, std::move(old));
+            return false;
+        }
+        if (type->isOpaque() || sameType(*type, node->type())) continue;
+        changed.insert(node->id());
+        before.emplace_back(node, node->type());
+        graph.setType(*node, std::move(*type));
+    }
+    return true;
+}
+
+/// `value` copied into the layout of `like`.
+Node& laidOutLike(GraphBuilder builder, Node& value, const TensorType& like) {
+    const SymDims strides = preservedStrides(like);
+    std::vector<int64_t> order(strides.size()), inverse(strides.size());
+    std::iota(order.begin(), order.end(), 0);
+    if (allInts(strides))
+        std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+            return strides[static_cast<size_t>(a)].value() > strides[static_cast<size_t>(b)].value();
+        });
+    for (size_t i = 0; i < order.size(); ++i) inverse[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+    const bool rowMajor = std::is_sorted(order.begin(), order.end());
+    Value result = builder.value(value);
+    if (!rowMajor) result = permute(result, order);
+    result = builder.call("aten.clone.default", {result}, {{"memory_format", MemoryFormat::Contiguous}});
+    if (!rowMajor) result = permute(result, inverse);
+    CT_CHECK(result, "any tensor can be copied");
+    return *result.node();
+}
+
+}  // namespace
 
 bool isPure(const Node& node) {
     if (node.kind() == NodeKind::GetAttr) return true;
@@ -37,9 +84,20 @@ GraphBuilder Rewriter::builder(Graph& graph, Node* position, const Node& origin)
 
 void Rewriter::replace(Node& old, Node& replacement) {
     Graph& graph = old.graph();
+    const ValueType type = old.type();
+    const std::vector<Node*> readers = old.users();
+    Provenance provenance = old.provenance();
+    provenance.origin = {old.id()};
+    provenance.createdBy = std::string(m_pass);
     graph.replaceUses(old, replacement);
     CT_CHECK(!old.hasUsers(), "a replacement does not read what it replaces");
     graph.erase(old);
+    if (readers.empty() || sameType(type, replacement.type()) || retypeReaders(graph, replacement) || !type.tensor()) return;
+    // A reader depends on the layout that is gone: give it back.
+    GraphBuilder builder(graph, replacement.next());
+    builder.setProvenance(std::move(provenance));
+    Node& copy = laidOutLike(builder, replacement, *type.tensor());
+    for (Node* reader : readers) graph.replaceInput(*reader, replacement, copy);
 }
 
 Result<void> Rewriter::replaceTuple(Node& old, const std::vector<Node*>& values) {

@@ -30,8 +30,8 @@ class Rewriter {
 
     /// A builder that inserts before `position`; what it creates says that it came from `origin`.
     GraphBuilder builder(Graph& graph, Node* position, const Node& origin) const;
-    /// Every reader of `old` reads `replacement`; `old` is erased.
-
+    /// Every reader of `old` reads `replacement`; `old` is erased. Where the layout differs, what depends on it is typed
+    /// anew, or reads a copy in the old layout if it cannot do with another.
     void replace(Node& old, Node& replacement);
     /// The same for a call whose value is a tuple: its getitem readers read values[i]. Error if one of them reads a
     /// result that was not made (null) or the tuple is used as a whole.

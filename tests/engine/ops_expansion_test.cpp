@@ -1,0 +1,120 @@
+// Every op that expands, expanded until nothing more does: the sequence of ops against the one that PyTorch's compiler
+// makes of the same call (tests/data/ops/expansions.txt, by tests/scripts/record_ops.py). Samples that were added since
+// are skipped until the script is run again.
+#include <QtTest>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "engine/ops/op_registry.h"
+#include "engine/rewrite/rewriter.h"
+#include "tests/support/op_samples.h"
+#include "tests/support/paths.h"
+
+using namespace cutaway;
+using namespace cutaway::testing;
+
+namespace {
+
+/// Expands every call of the graph in place until no row does; keeps what `results` name alive.
+Result<void> expandFully(Graph& graph) {
+    CompileOptions options;
+    Rewriter rewriter("decompose", options);
+    for (Node* node = graph.first(); node != nullptr;) {
+        Node* const next = node->next();
+        Node* const previous = node->previous();
+        const OpDef* def = node->isCall() ? node->op().def() : nullptr;
+        if (def == nullptr || def->expand == Expand::Never || !def->decompose) {
+            node = next;
+            continue;
+        }
+        GraphBuilder builder(graph, node);
+        Decomposition call(*node, builder);
+        const Values values = def->decompose(call);
+        if (builder.error()) return *builder.error();
+        if (!values.handled()) {
+            node = next;
+            continue;
+        }
+        if (values.isTuple()) {
+            std::vector<Node*> nodes;
+            for (const Value& value : values.values()) nodes.push_back(value.node());
+            CT_TRY_VOID(rewriter.replaceTuple(*node, nodes));
+        } else {
+            rewriter.replace(*node, *values.values()[0].node());
+        }
+        node = previous ? previous->next() : graph.first();
+    }
+    for (Node* node = graph.last(); node != nullptr;) {
+        Node* const previous = node->previous();
+        if (isPure(*node) && !node->hasUsers()) graph.erase(*node);
+        node = previous;
+    }
+    return {};
+}
+
+}  // namespace
+
+class OpsExpansionTest : public QObject {
+    Q_OBJECT
+
+    struct Recorded {
+        std::string text;
+        QStringList ops;
+    };
+    std::map<std::string, Recorded> m_recorded;
+
+    void load() {
+        std::ifstream file(testFile("data/ops/expansions.txt").toStdString());
+        std::string line;
+        Recorded* current = nullptr;
+        while (std::getline(file, line)) {
+            if (line.starts_with("# ")) {
+                const size_t colon = line.find(": ");
+                current = &m_recorded[line.substr(2, colon - 2)];
+                current->text = line.substr(colon + 2);
+            } else if (!line.empty() && current) {
+                current->ops << QString::fromStdString(line.substr(0, line.find('(')));
+            }
+        }
+    }
+
+  private slots:
+    void matchesRecord_data() {
+        load();
+        QVERIFY(!m_recorded.empty());
+        QTest::addColumn<QString>("op");
+        QTest::addColumn<QString>("text");
+        for (const Op* op : allOps()) {
+            if (op->functional() != nullptr) continue;
+            for (const OpSample& sample : samplesOf(*op))
+                if (const auto found = m_recorded.find(sample.name()); found != m_recorded.end() && found->second.text == sample.text)
+                    QTest::newRow(sample.name().c_str()) << QString::fromStdString(op->name()) << QString::fromStdString(sample.text);
+        }
+    }
+    void matchesRecord() {
+        QFETCH(QString, op);
+        QFETCH(QString, text);
+        auto sample = buildSample(requireOp(op.toStdString()), text.toStdString());
+        QVERIFY2(sample, sample ? "" : sample.error().message.c_str());
+        Graph& graph = (*sample)->graph;
+        std::vector<Argument> results;
+        GraphBuilder builder(graph);
+        if (const TupleType* tuple = (*sample)->call->type().tuple())
+            for (size_t i = 0; i < tuple->size(); ++i) {
+                if ((*tuple)[i].tensor()) results.emplace_back(builder.value(*(*sample)->call)[static_cast<int64_t>(i)]);
+            }
+        else results.emplace_back((*sample)->call);
+        graph.output(Argument(std::move(results)));
+        const auto expanded = expandFully(graph);
+        QVERIFY2(expanded.has_value(), expanded ? "" : expanded.error().text().c_str());
+        QStringList ops;
+        for (const Node& node : graph.nodes())
+            if (node.isCall() && node.op().name() != "operator.getitem") ops << QString::fromStdString(node.op().name());
+        const QString actual = ops.join(" "), expected = m_recorded[QTest::currentDataTag()].ops.join(" ");
+        QVERIFY2(actual == expected, qPrintable("\n  ours    " + actual + "\n  PyTorch " + expected));
+    }
+};
+
+QTEST_GUILESS_MAIN(OpsExpansionTest)
+#include "ops_expansion_test.moc"

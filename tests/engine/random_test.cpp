@@ -1,0 +1,120 @@
+// Random ops: the same numbers under the same key, others under another key or a second draw, and the distribution that
+// each op promises. Bounds are wide enough that a sound generator fails less than once in 10^9 keys, and the key is fixed.
+#include <QtTest>
+#include <algorithm>
+#include <cmath>
+
+#include "engine/ops/philox.h"
+#include "tests/support/op_samples.h"
+
+using namespace cutaway;
+using namespace cutaway::testing;
+
+namespace {
+
+/// Results of `times` runs of the call one after the other under one key.
+std::vector<TensorList> drawn(const char* op, const QString& text, uint64_t seed, int times = 1) {
+    auto sample = buildSample(requireOp(op), text.toStdString());
+    if (!sample) qFatal("%s", sample.error().message.c_str());
+    NodeValues values;
+    values.random().seed = seed;
+    for (size_t i = 0; i < (*sample)->placeholders.size(); ++i) values.set(*(*sample)->placeholders[i], {(*sample)->inputs[i]});
+    std::vector<TensorList> results;
+    for (int i = 0; i < times; ++i) {
+        auto result = evaluateNode(*(*sample)->call, values);
+        if (!result) qFatal("%s", result.error().message.c_str());
+        results.push_back(std::move(*result));
+    }
+    return results;
+}
+std::vector<double> elements(const Tensor& tensor) {
+    std::vector<double> out;
+    for (int64_t i = 0; i < tensor.numel(); ++i) out.push_back(toDouble(tensor.item(i)));
+    return out;
+}
+
+}  // namespace
+
+class RandomTest : public QObject {
+    Q_OBJECT
+
+  private slots:
+    void philoxKnownAnswers();
+    void distribution_data();
+    void distribution();
+    void dropout();
+    void permutation();
+};
+
+/// The vectors published with the generator (Salmon and others, 2011).
+void RandomTest::philoxKnownAnswers() {
+    const std::array<uint32_t, 4> zeros = {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}, ones = {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd};
+    QCOMPARE(philox(0, 0), zeros);
+    QCOMPARE(philox(~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}), ones);
+}
+
+void RandomTest::distribution_data() {
+    QTest::addColumn<QString>("text");
+    QTest::addColumn<double>("mean");
+    QTest::addColumn<double>("deviation");
+    QTest::addColumn<double>("least");
+    QTest::addColumn<double>("most");
+    const double inf = std::numeric_limits<double>::infinity(), uniform = std::sqrt(1.0 / 12);
+    QTest::newRow("aten.rand.default") << "[100, 200]" << 0.5 << uniform << 0.0 << 1 - 0x1.0p-24;
+    QTest::newRow("aten.rand_like.default") << "bf16[100, 200]" << 0.5 << uniform << 0.0 << 1 - 0x1.0p-8;
+    QTest::newRow("aten.randn.default") << "[100, 200]" << 0.0 << 1.0 << -inf << inf;
+    QTest::newRow("aten.randn_like.default") << "f64[100, 200][1, 100]" << 0.0 << 1.0 << -inf << inf;
+    QTest::newRow("aten.randint.default") << "6, [20000]" << 2.5 << std::sqrt(35.0 / 12) << 0.0 << 5.0;
+    QTest::newRow("aten.randint.low") << "-3, 3, [20000]" << -0.5 << std::sqrt(35.0 / 12) << -3.0 << 2.0;
+    QTest::newRow("aten.randint_like.default") << "f32[20000], 6" << 2.5 << std::sqrt(35.0 / 12) << 0.0 << 5.0;
+    QTest::newRow("aten.randint_like.low_dtype") << "i32[20000], 1, 7" << 3.5 << std::sqrt(35.0 / 12) << 1.0 << 6.0;
+    QTest::newRow("aten.bernoulli.p") << "f32[20000], 0.25" << 0.25 << std::sqrt(0.1875) << 0.0 << 1.0;
+    QTest::newRow("prims.inductor_random.default") << "[100, 200], i64[], 'rand'" << 0.5 << uniform << 0.0 << 1 - 0x1.0p-24;
+    QTest::newRow("prims.inductor_randint.default") << "0, 6, [20000], i64[]" << 2.5 << std::sqrt(35.0 / 12) << 0.0 << 5.0;
+}
+void RandomTest::distribution() {
+    QFETCH(QString, text);
+    QFETCH(double, mean);
+    QFETCH(double, deviation);
+    const char* op = QTest::currentDataTag();
+    const auto first = drawn(op, text, 1234, 2);
+    const std::vector<double> numbers = elements(first[0][0]), second = elements(first[1][0]);
+    QCOMPARE(numbers.size(), size_t{20000});
+    QCOMPARE(elements(drawn(op, text, 1234)[0][0]), numbers);
+    const bool keyed = QString(op).startsWith("prims.");  // by the seed that is handed in, not by the run's key
+    QCOMPARE(second == numbers, keyed);
+    QCOMPARE(elements(drawn(op, text, 1235)[0][0]) == numbers, keyed);
+    double sum = 0, squares = 0;
+    for (double x : numbers) sum += x;
+    const double average = sum / 20000;
+    for (double x : numbers) squares += (x - average) * (x - average);
+    QVERIFY2(std::fabs(average - mean) < 6 * deviation / std::sqrt(20000.0), qPrintable(QString::number(average)));
+    QVERIFY2(std::fabs(std::sqrt(squares / 20000) / deviation - 1) < 0.05, qPrintable(QString::number(std::sqrt(squares / 20000))));
+    QFETCH(double, least);
+    QFETCH(double, most);
+    const auto [lowest, highest] = std::minmax_element(numbers.begin(), numbers.end());
+    QVERIFY(*lowest >= least && *highest <= most);
+}
+
+void RandomTest::dropout() {
+    const TensorList result = drawn("aten.native_dropout.default", "f32[100, 200]>0, 0.2, True", 7)[0];
+    auto sample = buildSample(requireOp("aten.native_dropout.default"), "f32[100, 200]>0, 0.2, True");
+    const std::vector<double> x = elements((*sample)->inputs[0]), y = elements(result[0]), kept = elements(result[1]);
+    int count = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+        QVERIFY(std::fabs(y[i] - (kept[i] != 0 ? x[i] * 1.25 : 0)) < 1e-5 * x[i]);
+        count += kept[i] != 0;
+    }
+    QVERIFY2(std::abs(count - 16000) < 6 * std::sqrt(20000 * 0.16), qPrintable(QString::number(count)));
+}
+
+void RandomTest::permutation() {
+    std::vector<double> order = elements(drawn("aten.randperm.default", "1000", 99)[0][0]);
+    QVERIFY(order != elements(drawn("aten.randperm.default", "1000", 98)[0][0]));
+    QCOMPARE(elements(drawn("aten.randperm.default", "1000", 99)[0][0]), order);
+    std::sort(order.begin(), order.end());
+    for (size_t i = 0; i < order.size(); ++i) QCOMPARE(order[i], static_cast<double>(i));
+}
+
+QTEST_GUILESS_MAIN(RandomTest)
+#include "random_test.moc"
