@@ -51,8 +51,9 @@ std::vector<int64_t> dimRange(int64_t from, int64_t to) {
     return dims;
 }
 Values decomposeNativeLayerNorm(Decomposition& d) {
-    const Value input = d.in(size_t{0});
+    Value input = d.in(size_t{0});
     const auto lead = leadingDims(d, input.type());
+    if (!input.type().isContiguous()) input = d.call("aten.clone.default", {input}, {{"memory_format", MemoryFormat::Contiguous}});
     const Value x = toOpmath(input);
     const Value moments = d.call("aten.var_mean.correction", {x, Argument(dimRange(*lead, x.rank()))}, {{"correction", 0}, {"keepdim", true}});
     const Value variance = moments[0], mean = moments[1];

@@ -48,7 +48,7 @@ Values decomposeLogSumExp(Decomposition& d) {
     Value largest = d.call("aten.amax.default", {x, Argument(dims), true});
     const Value infinite = compareScalar("eq", unary("aten.abs.default", largest), std::numeric_limits<double>::infinity());
     largest = d.call("aten.masked_fill.Scalar", {largest, infinite, 0});
-    const Value base = keep || x.rank() == 0 ? largest : squeezeDims(largest, dims);
+    const Value base = keep ? largest : squeezeDims(largest, d.integersOf("dim"));
     const Value total = sum(unary("aten.exp.default", x - largest), dims, keep);
     return fromOpmath(d, unary("aten.log.default", total) + base);
 }
@@ -275,7 +275,7 @@ f32[]
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value kept = compareScalar("ne", d.in(size_t{0}), int64_t{0});
-         if (!d.has("dim")) return unary("aten.sum.default", kept);
+         if (!d.has("dim")) return d.call("aten.sum.dim_IntList", {kept, Argument(std::vector<int64_t>{})});
          return d.call("aten.sum.dim_IntList", {kept, Argument(std::vector<Argument>{d.arg("dim")})});
      },
      .samples = "f32[2, 3]\ni64[2, 3], 1\nb8[4], -1"},

@@ -71,6 +71,8 @@ class OpsRecordedTest : public QObject {
             if (uninitialised || needsForward || row.is(Tag::Random)) continue;
             Tolerance tolerance = defaultTolerance(expected.dtype());
             if (expected.dtype() == DType::F32) tolerance = {1e-5, 1e-6};
+            // Fused attention rounds the probabilities to bfloat16 before the second product.
+            if (expected.dtype() == DType::BF16 && op.contains("attention")) tolerance = {2e-2, 2e-2};
             const Comparison comparison = compare(actual, expected, tolerance);
             QVERIFY2(comparison.within, ("result " + std::to_string(i) + " element " + std::to_string(comparison.worst) + " off by " +
                                          std::to_string(comparison.maxAbsoluteError)).c_str());

@@ -15,7 +15,7 @@ class RewriterTest : public QObject {
   private slots:
     void layoutsFollow_data() {
         QTest::addColumn<QString>("reader");
-        // native_layer_norm is row-major, its expansion laid out like the permuted operand.
+        // _log_softmax_backward_data is row-major, its expansion laid out like the operands.
         QTest::newRow("permuted back") << "aten.permute.default(y, [0, 3, 1, 2])";
         QTest::newRow("elementwise") << "aten.mul.Tensor(y, 2.0)";
         QTest::newRow("a view that still fits") << "aten.unsqueeze.default(y, 1)";
@@ -26,8 +26,7 @@ class RewriterTest : public QObject {
         const std::string text =
             "def forward(x: \"f32[2, 3, 4, 5]\"):\n"
             "    p = aten.permute.default(x, [0, 2, 3, 1])\n"
-            "    n = aten.native_layer_norm.default(p, [3], None, None, 1e-05)\n"
-            "    y = operator.getitem(n, 0)\n"
+            "    y = aten._log_softmax_backward_data.default(p, p, -1, torch.float32)\n"
             "    r = " + reader.toStdString() + "\n"
             "    s = aten.relu.default(r)\n"
             "    return (r, s)";
