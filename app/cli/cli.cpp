@@ -29,6 +29,16 @@ void CompileArguments::addTo(CLI::App& command) {
     command.add_flag("--parity", options.parity, "Reproduce PyTorch's behaviour where it is wrong");
     command.add_option("--only", options.onlyStage, "Run this stage alone, on the graph as it is");
     command.add_option("--disable", options.disabledPasses, "Skip a pass (may be repeated)");
+    command.add_option_function<std::vector<std::string>>(
+        "--enable",
+        [this](const std::vector<std::string>& given) {
+            for (const std::string& text : given) {
+                auto pass = parseOptionalPass(text);
+                if (!pass) throw CLI::ValidationError("--enable", "'" + text + "' is not NAME or NAME=key:value,key:value");
+                options.enabledPasses.push_back(std::move(*pass));
+            }
+        },
+        "Run an optional pass: NAME or NAME=key:value,key:value (may be repeated)");
     command.add_option("--fuel", options.fuel, "Stop after this many rewrites")->check(CLI::NonNegativeNumber);
 }
 CompileOptions CompileArguments::resolved() const {

@@ -140,13 +140,14 @@ void Graph::setArgs(Node& node, std::vector<Argument> args) {
     node.m_args = std::move(args);
     addUses(node);
 }
-void Graph::setOp(Node& node, const Op& op, std::vector<Argument> args, ValueType type) {
+void Graph::setOp(Node& node, const Op& op, std::vector<Argument> args, ValueType type,
+                  std::vector<std::pair<std::string, Argument>> kwargs) {
     CT_CHECK(node.isCall(), "only calls have an op");
-    CT_CHECK(op.schema() == nullptr || args.size() == op.schema()->params.size(), "arguments of known ops are bound to the schema");
+    CT_CHECK(op.schema() == nullptr || (args.size() == op.schema()->params.size() && kwargs.empty()), "arguments of known ops are bound to the schema");
     dropUses(node);
     node.m_op = &op;
     node.m_args = std::move(args);
-    node.m_kwargs.clear();
+    node.m_kwargs = std::move(kwargs);
     node.m_type = std::move(type);
     addUses(node);
 }

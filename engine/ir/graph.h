@@ -32,7 +32,9 @@ class Graph {
     // -- editing
     void setArg(Node& node, size_t position, Argument value);
     void setArgs(Node& node, std::vector<Argument> args);
-    void setOp(Node& node, const Op& op, std::vector<Argument> args, ValueType type);
+    /// `kwargs`: of an opaque op.
+    void setOp(Node& node, const Op& op, std::vector<Argument> args, ValueType type,
+               std::vector<std::pair<std::string, Argument>> kwargs = {});
     void setType(Node& node, ValueType type);
     /// Gives the node this name if free, else a numbered one.
     void rename(Node& node, std::string_view name);

@@ -7,13 +7,16 @@
 namespace cutaway {
 
 struct Pass {
-    std::string_view stage;    // "capture", "joint", "post_grad"
+    std::string_view stage;    // "pre_grad", "capture", "joint", "post_grad"
     std::string_view name;     // PyTorch's observer name where it has one
     std::string_view summary;  // one sentence for the user
     /// Edits the module through the rewriter; true if anything changed.
     Result<bool> (*run)(Module& module, Rewriter& rewriter);
     /// Whether it runs with these options; absent = always.
     bool (*enabled)(const CompileOptions& options) = nullptr;
+    /// Runs only when CompileOptions::enabledPasses names it. Optional passes that stand together in the table run in the
+    /// order in which they are named, each as often as its setting `counter` says.
+    bool optional = false;
     /// From functionalize on, graphs hold no mutation but final copies; the runner verifies it after each such pass.
     bool functional = true;
 };

@@ -9,6 +9,8 @@
 #include "engine/passes/joint/constant_fold_uniform_value.h"
 #include "engine/passes/joint/joint_patterns.h"
 #include "engine/passes/post_grad/addmm.h"
+#include "engine/passes/pre_grad/default_passes.h"
+#include "engine/passes/pre_grad/split_cat.h"
 #include "engine/passes/remove_noop_ops.h"
 #include "engine/passes/torch_calls_to_aten.h"
 
@@ -18,6 +20,29 @@ namespace {
 bool training(const CompileOptions& options) { return options.mode == Mode::Training; }
 
 constexpr Pass kPipeline[] = {
+    // Calls as Python wrote them, which may mutate (spec: passes §1.2). Folding of batch norms that are modules (PRE-6) has nothing
+    // to do here: no graph that Cutaway reads calls modules whose code it has. The predispatch list (PRE-12) is empty in PyTorch.
+    {.stage = "pre_grad", .name = "sink_cat_after_pointwise", .summary = "Computes relu and tanh before a concatenation instead of after it",
+     .run = sinkCatAfterPointwise, .functional = false},
+    {.stage = "pre_grad", .name = "numpy_compat_normalization", .summary = "Renames parameters that are called as in numpy",
+     .run = numpyCompatNormalization, .functional = false},
+    {.stage = "pre_grad", .name = "normalization_pass", .summary = "Spells splits, concatenations and their kin in one way",
+     .run = normalizationPass, .optional = true, .functional = false},
+    {.stage = "pre_grad", .name = "remove_split_with_size_one_pass", .summary = "Drops splits into one part",
+     .run = removeSplitWithSizeOne, .optional = true, .functional = false},
+    {.stage = "pre_grad", .name = "merge_splits_pass", .summary = "Makes one split of a split's split", .run = mergeSplits,
+     .optional = true, .functional = false},
+    {.stage = "pre_grad", .name = "merge_getitem_cat_pass", .summary = "Does not cut apart what is only joined again",
+     .run = mergeGetitemCat, .optional = true, .functional = false},
+    {.stage = "pre_grad", .name = "mutate_cat_pass", .summary = "Slices instead of splitting and joining", .run = mutateCat,
+     .optional = true, .functional = false},
+    {.stage = "pre_grad", .name = "einsum_to_pointwise_pass", .summary = "Writes weighted sums as a product and a sum", .run = einsumToPointwise,
+     .optional = true, .functional = false},
+    {.stage = "pre_grad", .name = "apply_gumbel_max_trick_pass", .summary = "Samples from logits without computing their softmax",
+     .run = applyGumbelMaxTrick, .functional = false},
+    {.stage = "pre_grad", .name = "quant_lift_up", .summary = "Quantizes before views instead of after them", .run = quantLiftUp,
+     .functional = false},
+
     // The program, as Python or torch.export wrote it, becomes a functional ATen graph.
     {.stage = "capture", .name = "torch_calls_to_aten", .summary = "Writes calls of Python functions and methods as ATen operators",
      .run = torchCallsToAten, .functional = false},
@@ -52,10 +77,41 @@ Result<void> checkNames(const CompileOptions& options) {
         if (stages.find(pass.stage) == std::string::npos) stages += (stages.empty() ? "" : ", ") + std::string(pass.stage);
     }
     if (!stageKnown) return invalidInput("no stage named '" + options.onlyStage + "'; there are: " + stages);
+    std::string optional;
+    for (const Pass& pass : kPipeline)
+        if (pass.optional) optional += (optional.empty() ? "" : ", ") + std::string(pass.name);
+    for (const OptionalPass& wanted : options.enabledPasses)
+        if (std::none_of(std::begin(kPipeline), std::end(kPipeline), [&](const Pass& pass) { return pass.optional && pass.name == wanted.name; }))
+            return Error{ErrorCode::InvalidInput, "no optional pass named '" + wanted.name + "'", {}, {"there are: " + optional}};
     for (const std::string& name : options.disabledPasses)
         if (std::none_of(std::begin(kPipeline), std::end(kPipeline), [&](const Pass& pass) { return pass.name == name; }))
             return invalidInput("no pass named '" + name + "'", {});
     return {};
+}
+
+/// Optional passes that stand together, in the order and as often as they are asked for.
+void planOptional(std::span<const Pass> block, const CompileOptions& options, std::vector<const Pass*>& plan) {
+    for (const OptionalPass& wanted : options.enabledPasses)
+        for (const Pass& pass : block)
+            if (pass.name == wanted.name)
+                for (int i = 0; i < static_cast<int>(std::clamp(wanted.number("counter", 1), 0.0, 100.0)); ++i) plan.push_back(&pass);
+}
+
+/// The passes of a run, in running order.
+std::vector<const Pass*> planFor(const CompileOptions& options) {
+    std::vector<const Pass*> plan;
+    const std::span<const Pass> all = kPipeline;
+    for (size_t at = 0; at < all.size();) {
+        size_t end = at;
+        while (end < all.size() && all[end].optional && all[end].stage == all[at].stage) ++end;
+        if (end > at) planOptional(all.subspan(at, end - at), options, plan);
+        else plan.push_back(&all[end++]);
+        at = end;
+    }
+    std::erase_if(plan, [&](const Pass* pass) {
+        return (!options.onlyStage.empty() && pass->stage != options.onlyStage) || (pass->enabled && !pass->enabled(options));
+    });
+    return plan;
 }
 
 }  // namespace
@@ -70,12 +126,12 @@ Result<CompileTrace> runPipeline(const Snapshot& input, const CompileOptions& op
     const auto start = std::chrono::steady_clock::now();
     Snapshot current = input;
     int64_t used = 0, position = 0;
-    const auto total = static_cast<double>(std::size(kPipeline));
-    for (const Pass& pass : kPipeline) {
+    const std::vector<const Pass*> plan = planFor(options);
+    const auto total = static_cast<double>(plan.size());
+    for (const Pass* planned : plan) {
+        const Pass& pass = *planned;
         progress.say(static_cast<double>(position++) / total, std::string(pass.name));
         if (progress.cancelled()) return Error{ErrorCode::Cancelled, "compilation was cancelled", std::string(pass.name), {}};
-        if (!options.onlyStage.empty() && pass.stage != options.onlyStage) continue;
-        if (pass.enabled && !pass.enabled(options)) continue;
         const bool disabled = std::find(options.disabledPasses.begin(), options.disabledPasses.end(), pass.name) != options.disabledPasses.end();
         Step step;
         if (disabled) {
@@ -102,7 +158,7 @@ Result<CompileTrace> runPipeline(const Snapshot& input, const CompileOptions& op
         const bool failed = step.info.state == StepState::Failed;
         trace.steps.push_back(std::move(step));
         const auto next = static_cast<size_t>(position);
-        if (failed || next == std::size(kPipeline) || kPipeline[next].stage != pass.stage) trace.stages.back().after = opHistogram(*current);
+        if (failed || next == plan.size() || plan[next]->stage != pass.stage) trace.stages.back().after = opHistogram(*current);
         if (failed) break;
     }
     trace.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -10,6 +10,18 @@ namespace cutaway {
 enum class Mode : uint8_t { Inference, Training };
 enum class Target : uint8_t { Cpu, Cuda };
 
+/// A pass that is off by default, and its settings: counter, min_fuse_set_size, threshold_to_cat, precision.
+struct OptionalPass {
+    std::string name;
+    std::vector<std::pair<std::string, std::string>> settings;
+
+    /// A setting as a number; `fallback` if it is not given or not a number.
+    double number(const std::string& key, double fallback) const;
+    bool flag(const std::string& key, bool fallback) const;
+};
+/// Reads "name" or "name=key:value,key:value"; nullopt for text that is not of this form.
+std::optional<OptionalPass> parseOptionalPass(const std::string& text);
+
 struct CompileOptions {
     Mode mode = Mode::Inference;
     Target target = Target::Cpu;
@@ -17,7 +29,12 @@ struct CompileOptions {
     bool parity = false;                      // PyTorch's behaviour where it is wrong
     std::string onlyStage;                    // empty = all
     std::vector<std::string> disabledPasses;  // by name
+    /// Optional passes switched on. The split-cat and fusion passes run in this order (as pre_grad_fusion_options are).
+    std::vector<OptionalPass> enabledPasses;
     std::optional<int64_t> fuel;              // total rewrites allowed; none = unlimited
+
+    /// The settings of an optional pass; null if it is off.
+    const OptionalPass* enabled(const std::string& name) const;
 };
 
 }  // namespace cutaway

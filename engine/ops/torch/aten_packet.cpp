@@ -130,6 +130,14 @@ std::string kindOf(const Argument& value) {
 
 bool hasPacket(std::string_view packet) { return packets().contains(packet); }
 
+bool packetTakes(std::string_view packet, std::string_view param) {
+    const auto found = packets().find(packet);
+    if (found == packets().end()) return false;
+    return std::any_of(found->second.begin(), found->second.end(), [&](const Op* op) {
+        return op->schema()->find(param) >= 0 || (param == "input" && op->schema()->find("self") == 0);
+    });
+}
+
 Result<Argument> callPacket(GraphBuilder& builder, std::string_view packet, const std::vector<Argument>& args, const NamedArguments& keywords) {
     const auto found = packets().find(packet);
     if (found == packets().end())

@@ -68,6 +68,8 @@ Argument knownValue(const Argument& argument);
 /// the operator does not have is dropped.
 Result<Argument> callPacket(GraphBuilder& builder, std::string_view packet, const std::vector<Argument>& args, const NamedArguments& keywords);
 bool hasPacket(std::string_view packet);
+/// Whether an overload has a parameter of this name; "input" is the first one, self.
+bool packetTakes(std::string_view packet, std::string_view param);
 
 /// self[index], self[index] = value.
 Argument subscript(PythonCall& call, const Argument& self, const Argument& index);

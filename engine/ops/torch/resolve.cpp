@@ -132,6 +132,13 @@ Result<Argument> resolveTorchCall(GraphBuilder& builder, const Op& op, std::vect
     return error;
 }
 
+bool torchCallTakes(const Op& op, std::string_view param) {
+    const std::string packet = packetName(op.name(), op.style());
+    if (const Row* row = findFunction(op.name(), op.style(), packet))
+        return row->signature.find(param) >= 0 || (param == "input" && row->signature.find("self") == 0);
+    return packetTakes(packet, param);
+}
+
 Result<ValueType> inferTorchCall(const Op& op, const std::vector<Argument>& args, const NamedArguments& keywords) {
     Graph scratch;
     std::map<NodeId, Node*> copies;

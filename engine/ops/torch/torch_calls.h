@@ -20,6 +20,9 @@ bool hasTorchCalls(const Module& module);
 Result<Argument> resolveTorchCall(GraphBuilder& builder, const Op& op, std::vector<Argument> args, NamedArguments keywords,
                                   Module* module = nullptr);
 
+/// Whether the function or method has a parameter of this name ("self" is known as "input" too). False if nothing is known.
+bool torchCallTakes(const Op& op, std::string_view param);
+
 /// Type of such a call's value, from its arguments' types. A value known without running is a SymType or a tuple of
 /// them where it is a number or numbers, else opaque.
 Result<ValueType> inferTorchCall(const Op& op, const std::vector<Argument>& args, const NamedArguments& keywords);

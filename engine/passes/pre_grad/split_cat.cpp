@@ -1,0 +1,202 @@
+// The smaller rules of the split/cat family.
+#include "engine/passes/pre_grad/split_cat.h"
+
+#include "engine/passes/pre_grad/split_parts.h"
+
+namespace cutaway {
+namespace {
+
+using namespace pregrad;
+
+// ---------------------------------------------------------------- remove_split_with_size_one_pass
+
+Result<bool> removeOnePart(Graph& graph, Rewriter& rewriter) {
+    bool changed = false;
+    for (Node* node : graph.nodeList()) {
+        if (!isFunction(*node, {"torch.split", "torch.functional.split"}) && !isMethod(*node, "split")) continue;
+        Node* input = operand(*node, 0, "tensor");
+        const auto sizes = splitSizes(*node);
+        if (!input || !sizes || sizes->size() != 1) continue;
+        const std::vector<Node*> parts = node->users();
+        const bool plain = std::all_of(parts.begin(), parts.end(), [&](const Node* part) { return partNumber(*part) == 0; });
+        if (parts.empty() || !plain) continue;
+        if (!rewriter.begin("remove_split_with_size_one_pass", *node, "the only part is the whole")) return changed;
+        for (Node* part : parts) rewriter.replace(*part, *input);
+        graph.erase(*node);
+        changed = true;
+    }
+    return changed;
+}
+
+// ---------------------------------------------------------------- merge_splits_pass
+
+/// The part that the inner split reads, if both are plain splits of one dim.
+bool mergeOne(Node& inner, Rewriter& rewriter) {
+    const auto innerSplit = normalSplit(inner);
+    Node* part = innerSplit ? innerSplit->input : nullptr;
+    Node* outer = part && part->isCall("operator.getitem") && part->users().size() == 1 ? part->arg(0).node() : nullptr;
+    const auto outerSplit = outer ? normalSplit(*outer) : std::nullopt;
+    if (!outerSplit || outerSplit->dim != innerSplit->dim || !inner.hasUsers()) return false;
+    if (!rewriter.begin("merge_splits_pass", inner, "a part is split again along the same dim")) return false;
+    const auto at = static_cast<size_t>(*partNumber(*part));
+    std::vector<int64_t> sizes = outerSplit->sizes;
+    sizes.erase(sizes.begin() + static_cast<ptrdiff_t>(at));
+    sizes.insert(sizes.begin() + static_cast<ptrdiff_t>(at), innerSplit->sizes.begin(), innerSplit->sizes.end());
+    TorchBuilder builder(rewriter, *outer, inner);
+    Node& merged = builder.function("torch.functional.split", {Argument(outerSplit->input), Argument(sizes)}, {{"dim", outerSplit->dim}});
+    Graph& graph = inner.graph();
+    const auto extra = static_cast<int64_t>(innerSplit->sizes.size()) - 1;
+    const std::vector<Node*> outerParts = outer->users(), innerParts = inner.users();
+    for (Node* each : outerParts) {
+        if (each == part) continue;
+        const int64_t number = *partNumber(*each);
+        graph.setArgs(*each, {Argument(&merged), Argument(number > static_cast<int64_t>(at) ? number + extra : number)});
+    }
+    for (Node* each : innerParts) graph.setArgs(*each, {Argument(&merged), Argument(*partNumber(*each) + static_cast<int64_t>(at))});
+    graph.erase(inner);
+    graph.erase(*part);
+    graph.erase(*outer);
+    return true;
+}
+
+Result<bool> mergeSplitsIn(Graph& graph, Rewriter& rewriter) {
+    bool changed = false;
+    std::vector<Node*> nodes = graph.nodeList();
+    std::set<NodeId> gone;
+    for (auto at = nodes.rbegin(); at != nodes.rend(); ++at) {
+        const NodeId id = (*at)->id();
+        if (gone.contains(id)) continue;
+        Node* part = normalSplit(**at) ? (*at)->arg(0).node() : nullptr;
+        Node* outer = part && part->isCall("operator.getitem") ? part->arg(0).node() : nullptr;
+        const std::vector<NodeId> candidates = outer ? std::vector<NodeId>{part->id(), outer->id()} : std::vector<NodeId>();
+        if (!mergeOne(**at, rewriter)) continue;
+        gone.insert(candidates.begin(), candidates.end());
+        changed = true;
+    }
+    return changed;
+}
+
+// ---------------------------------------------------------------- merge_getitem_cat_pass and mutate_cat_pass
+
+/// Concatenations along the split's dim of a run of its parts.
+struct Run {
+    std::vector<Node*> parts;
+    int64_t first = 0, last = 0;
+};
+std::optional<Run> runOf(const Node& cat, const Node& split, const NormalSplit& facts) {
+    if (!isFunction(cat, {"torch.cat"}) || wrappedDim(argument(cat, 1, "dim"), facts.rank) != facts.dim) return std::nullopt;
+    const auto* tensors = cat.args().empty() ? nullptr : cat.arg(0).list();
+    if (!tensors || tensors->empty()) return std::nullopt;
+    Run run;
+    for (const Argument& item : *tensors) {
+        Node* part = item.node();
+        const auto number = part && part->isCall("operator.getitem") && part->arg(0).node() == &split ? partNumber(*part) : std::nullopt;
+        if (!number || (!run.parts.empty() && *number != run.last + 1)) return std::nullopt;
+        if (run.parts.empty()) run.first = *number;
+        run.last = *number;
+        run.parts.push_back(part);
+    }
+    return run;
+}
+
+/// The parts of the run become one; the others are renumbered.
+void widen(Node& split, Node& cat, const NormalSplit& facts, const Run& run, Rewriter& rewriter) {
+    Graph& graph = split.graph();
+    std::vector<int64_t> sizes = facts.sizes;
+    const auto first = sizes.begin() + run.first, last = sizes.begin() + run.last + 1;
+    const int64_t total = std::accumulate(first, last, int64_t{0});
+    sizes.erase(first + 1, last);
+    sizes[static_cast<size_t>(run.first)] = total;
+    TorchBuilder builder(rewriter, split, cat);
+    Node& wider = builder.function("torch.functional.split", {Argument(facts.input), Argument(sizes)}, {{"dim", facts.dim}});
+    Node& joined = builder.item(wider, run.first);
+    rewriter.replace(cat, joined);
+    for (Node* part : run.parts) graph.erase(*part);
+    const std::vector<Node*> others = split.users();
+    for (Node* other : others) {
+        const int64_t number = *partNumber(*other);
+        graph.setArgs(*other, {Argument(&wider), Argument(number > run.last ? number - (run.last - run.first) : number)});
+    }
+    graph.erase(split);
+}
+
+Result<bool> mergeGetitemCatIn(Graph& graph, Rewriter& rewriter) {
+    bool changed = false;
+    for (Node* cat = graph.first(); cat; cat = cat->next()) {
+        if (!isFunction(*cat, {"torch.cat"}) || cat->args().empty() || !cat->arg(0).list() || cat->arg(0).list()->empty()) continue;
+        Node* part = (*cat->arg(0).list())[0].node();
+        Node* split = part && part->isCall("operator.getitem") ? part->arg(0).node() : nullptr;
+        const auto facts = split ? normalSplit(*split) : std::nullopt;
+        const auto run = facts ? runOf(*cat, *split, *facts) : std::nullopt;
+        if (!run || !std::all_of(run->parts.begin(), run->parts.end(), [](const Node* each) { return each->users().size() == 1; })) continue;
+        if (!rewriter.begin("merge_getitem_cat_pass", *cat, "nobody but the concatenation reads these neighbouring parts")) return changed;
+        widen(*split, *cat, *facts, *run, rewriter);
+        changed = true;
+        cat = graph.first();   // parts are renumbered, and later concatenations may have become runs
+    }
+    return changed;
+}
+
+Result<bool> mutateCatIn(Graph& graph, Rewriter& rewriter) {
+    bool changed = false;
+    for (Node* cat : graph.nodeList()) {
+        if (!isFunction(*cat, {"torch.cat"}) || cat->args().empty() || !cat->arg(0).list() || cat->arg(0).list()->empty()) continue;
+        Node* part = (*cat->arg(0).list())[0].node();
+        Node* split = part && part->isCall("operator.getitem") ? part->arg(0).node() : nullptr;
+        const auto facts = split ? normalSplit(*split) : std::nullopt;
+        const auto run = facts ? runOf(*cat, *split, *facts) : std::nullopt;
+        if (!run) continue;
+        if (!rewriter.begin("mutate_cat_pass", *cat, "the parts are neighbours, so together they are a piece of what was split")) return changed;
+        if (run->parts.size() == facts->sizes.size()) {
+            rewriter.replace(*cat, *facts->input);
+        } else {
+            TorchBuilder builder(rewriter, *split, *cat);
+            rewriter.replace(*cat, sliceOf(builder, *facts, run->first, run->last));
+        }
+        changed = true;
+    }
+    return changed;
+}
+
+// ---------------------------------------------------------------- einsum_to_pointwise_pass
+
+/// "abc,abcd->abd" in any letters.
+bool isWeightedSum(const std::string& equation) {
+    std::string letters;
+    for (char c : equation)
+        if (c != ' ') letters += c;
+    const size_t comma = letters.find(','), arrow = letters.find("->");
+    if (comma != 3 || arrow != 8 || letters.size() != 13) return false;
+    const std::string a = letters.substr(0, 3), b = letters.substr(4, 4), c = letters.substr(10, 3);
+    return a.substr(0, 2) == b.substr(0, 2) && b.substr(0, 2) == c.substr(0, 2) && a[2] == b[2] && b[3] == c[2];
+}
+
+Result<bool> einsumIn(Graph& graph, Rewriter& rewriter) {
+    bool changed = false;
+    for (Node* node : graph.nodeList()) {
+        if (!isFunction(*node, {"torch.functional.einsum", "torch.einsum"}) || node->args().size() != 3) continue;
+        const auto* equation = node->arg(0).get<std::string>();
+        Node *input = node->arg(1).node(), *weights = node->arg(2).node();
+        if (!equation || !tensorType(input) || !tensorType(weights) || !isWeightedSum(*equation)) continue;
+        const auto& readers = node->users();
+        const bool added = std::any_of(readers.begin(), readers.end(), [](const Node* reader) { return isMethod(*reader, "add") || isFunction(*reader, {"operator.add"}); });
+        if (!added || !rewriter.begin("einsum_to_pointwise_pass", *node, "its result is added to something, with which the sum can be fused")) continue;
+        GraphBuilder builder = rewriter.builder(graph, node, *node);
+        const Value raised = unsqueeze(builder.value(*input), -1);
+        const Value total = sum(raised * builder.value(*weights), {-2}, false);
+        if (builder.error()) return *builder.error();
+        rewriter.replace(*node, *total.node());
+        changed = true;
+    }
+    return changed;
+}
+
+}  // namespace
+
+Result<bool> removeSplitWithSizeOne(Module& module, Rewriter& rewriter) { return onEveryGraph(module, rewriter, removeOnePart); }
+Result<bool> mergeSplits(Module& module, Rewriter& rewriter) { return onEveryGraph(module, rewriter, mergeSplitsIn); }
+Result<bool> mergeGetitemCat(Module& module, Rewriter& rewriter) { return onEveryGraph(module, rewriter, mergeGetitemCatIn); }
+Result<bool> mutateCat(Module& module, Rewriter& rewriter) { return onEveryGraph(module, rewriter, mutateCatIn); }
+Result<bool> einsumToPointwise(Module& module, Rewriter& rewriter) { return onEveryGraph(module, rewriter, einsumIn); }
+
+}  // namespace cutaway

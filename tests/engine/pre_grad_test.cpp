@@ -1,0 +1,216 @@
+// The pre-grad passes against PyTorch's: tests/cases/pre_grad/*.txt, recorded by tests/scripts/record_pre_grad.py, and cases
+// of our own beside them. Each is held to: the graph after the passes is the recorded one (names and independent order aside);
+// before and after compute equal numbers; a second run changes nothing.
+#include <QDirIterator>
+#include <QtTest>
+
+#include <set>
+
+#include "engine/interpret/interpret.h"
+#include "engine/passes/pipeline.h"
+#include "engine/text/parse.h"
+#include "engine/text/print.h"
+#include "tests/support/paths.h"
+
+using namespace cutaway;
+
+namespace {
+
+struct Case {
+    QString name, idle, numbers, before, after;   // empty `after`: nothing changes
+    QStringList passes;
+    CompileOptions options;
+};
+
+QString property(const QString& text, const QString& key) {
+    const auto match = QRegularExpression("^# " + key + ": *(.*)$", QRegularExpression::MultilineOption).match(text);
+    return match.hasMatch() ? match.captured(1).trimmed() : QString();
+}
+
+Case readCase(const QString& path) {
+    QFile file(path);
+    if (!file.open(QIODevice::ReadOnly)) qFatal("cannot read %s", qPrintable(path));
+    const QString text = QString::fromUtf8(file.readAll());
+    Case out;
+    out.name = QFileInfo(path).completeBaseName();
+    out.idle = property(text, "idle");
+    out.numbers = property(text, "numbers");
+    out.options.parity = property(text, "options").contains("parity");
+    for (const QString& each : property(text, "pass").split(' ')) {
+        const auto pass = parseOptionalPass(each.toStdString());
+        if (!pass) qFatal("%s: '%s' is not a pass", qPrintable(path), qPrintable(each));
+        out.passes << QString::fromStdString(pass->name);
+        out.options.enabledPasses.push_back(*pass);
+    }
+    const qsizetype before = text.indexOf("# before\n"), after = text.indexOf("# after\n"), same = text.indexOf("# same\n");
+    out.before = text.mid(before + 9, (after < 0 ? same : after) - before - 9);
+    if (after >= 0) out.after = text.mid(after + 8);
+    return out;
+}
+
+Result<Snapshot> parsed(const QString& text) {
+    CT_TRY(auto module, parseText(text.toStdString()));
+    return Snapshot(std::move(module));
+}
+
+/// "permute_fusion" stands for the three passes that it switches on.
+std::vector<const Pass*> passesOf(const QString& name) {
+    std::vector<const Pass*> found;
+    const bool group = name == "permute_fusion";
+    for (const Pass& pass : pipeline()) {
+        const std::string_view own = pass.name;
+        const bool member = own == "linear_permute_fusion" || own == "permute_linear_fusion" || own == "permute_matmul_fusion";
+        if (group ? member : own == name.toStdString()) found.push_back(&pass);
+    }
+    return found;
+}
+
+Result<Snapshot> applied(const Case& one, Snapshot graph, int& rewrites) {
+    for (const QString& name : one.passes) {
+        const auto passes = passesOf(name);
+        if (passes.empty()) return invalidInput("no pass '" + name.toStdString() + "'");
+        for (const Pass* pass : passes) {
+            const Step step = runPass(*pass, graph, one.options);
+            if (step.info.state == StepState::Failed) return invalidInput(step.info.error, step.info.name);
+            rewrites += step.info.rewrites;
+            graph = step.after;
+        }
+    }
+    return graph;
+}
+
+/// The graph as its outputs see it: each value numbered when it is first read, so that names and the order of independent
+/// calls do not count. Mutations are listed at the end, in order.
+class Shape {
+  public:
+    explicit Shape(const Module& module) {
+        for (Node& node : module.graph().nodes())
+            if (node.isPlaceholder()) number(node);
+        for (const Argument& value : module.graph().outputs()) m_lines << "return " + text(value);
+        for (Node& node : module.graph().nodes())
+            if (node.isCall() && node.op().mutates()) m_lines << "mutation " + number(node);
+    }
+    QString text() const { return m_lines.join("\n"); }
+
+  private:
+    QString number(Node& node) {
+        if (const auto known = m_numbers.find(&node); known != m_numbers.end()) return known->second;
+        QString line;
+        if (node.isCall()) {
+            line = QString::fromStdString(node.op().name()).replace("torch.nn.functional.linear", "torch._C._nn.linear").replace("torch.functional.split", "torch.split");
+            if (node.op().style() == Op::Style::Method) line = "." + line;
+            for (const Argument& arg : node.args()) line += " " + text(arg);
+            QStringList keywords;
+            for (const auto& [key, value] : node.kwargs()) keywords << " " + QString::fromStdString(key) + "=" + text(value);
+            keywords.sort();
+            line += keywords.join("");
+        } else {
+            line = QString::fromStdString(node.target());
+        }
+        const QString name = "%" + QString::number(m_numbers.size());
+        m_numbers.emplace(&node, name);
+        m_lines << name + " = " + line;
+        return name;
+    }
+    QString text(const Argument& value) {
+        if (Node* node = value.node()) return number(*node);
+        if (const auto* items = value.list()) {
+            QString out = "[";
+            for (const Argument& item : *items) out += " " + text(item);
+            return out + " ]";
+        }
+        return QString::fromStdString(printArgument(value));
+    }
+    std::map<const Node*, QString> m_numbers;
+    QStringList m_lines;
+};
+
+}  // namespace
+
+class PreGradTest : public QObject {
+    Q_OBJECT
+
+    std::set<std::string> m_fired;
+
+  private slots:
+    void cases_data() {
+        QTest::addColumn<QString>("path");
+        QDirIterator files(testing::testFile("cases/pre_grad"), {"*.txt"}, QDir::Files);
+        QStringList paths;
+        while (files.hasNext()) paths << files.next();
+        paths.sort();
+        for (const QString& path : paths) QTest::newRow(qPrintable(QFileInfo(path).completeBaseName())) << path;
+    }
+    void cases() {
+        QFETCH(QString, path);
+        const Case one = readCase(path);
+        const auto before = parsed(one.before);
+        QVERIFY2(before.has_value(), before ? "" : before.error().text().c_str());
+        int rewrites = 0;
+        const auto after = applied(one, *before, rewrites);
+        QVERIFY2(after.has_value(), after ? "" : after.error().text().c_str());
+        if (rewrites > 0) m_fired.insert(one.passes.back().toStdString());
+        const auto expected = one.after.isEmpty() ? before : parsed(one.after);
+        QVERIFY2(expected.has_value(), expected ? "" : expected.error().text().c_str());
+        QCOMPARE(Shape(**after).text(), Shape(**expected).text());
+        if (one.after.isEmpty()) QCOMPARE(rewrites, 0);
+        else QVERIFY(rewrites > 0);
+        if (one.idle.isEmpty()) {
+            int again = 0;
+            Case second = one;
+            for (const QString& pass : {QStringLiteral("normalization_pass")})
+                if (one.passes.back() != pass) second.passes.removeAll(pass);
+            const auto twice = applied(second, *after, again);
+            QVERIFY2(twice.has_value(), twice ? "" : twice.error().text().c_str());
+            QCOMPARE(again, 0);
+        }
+        if (one.numbers.isEmpty()) checkNumbers(**before, **after);
+    }
+
+    /// Every pass of the stage changes something in some case.
+    void everyPassFires() {
+        QStringList idle;
+        for (const Pass& pass : pipeline()) {
+            const bool ours = pass.stage == "pre_grad";
+            const bool fused = pass.name.find("permute_fusion") != std::string_view::npos || pass.name == "permute_linear_fusion" || pass.name == "permute_matmul_fusion";
+            if (ours && !m_fired.contains(std::string(fused ? "permute_fusion" : pass.name))) idle << QString::fromUtf8(pass.name.data());
+        }
+        QVERIFY2(idle.isEmpty(), qPrintable("no case for: " + idle.join(", ")));
+    }
+
+    void unknownOptionalPass() {
+        const auto module = parsed("def forward(x: \"f32[2]\"):\n    return x\n");
+        CompileOptions options;
+        options.enabledPasses.push_back({"no_such_pass", {}});
+        const auto trace = runPipeline(*module, options);
+        QVERIFY(!trace.has_value());
+        QVERIFY(trace.error().text().find("no optional pass named 'no_such_pass'") != std::string::npos);
+    }
+
+    void settings() {
+        const auto pass = parseOptionalPass("batch_tanh=min_fuse_set_size:2,fuse_nodes_with_same_parent:true");
+        QVERIFY(pass.has_value());
+        QCOMPARE(pass->name, std::string("batch_tanh"));
+        QCOMPARE(pass->number("min_fuse_set_size", 5), 2.0);
+        QCOMPARE(pass->number("max_fuse_set_size", 300), 300.0);
+        QVERIFY(pass->flag("fuse_nodes_with_same_parent", false));
+        for (const char* bad : {"", "=x:1", "name=x", "name=:1"}) QVERIFY2(!parseOptionalPass(bad), bad);
+    }
+
+  private:
+    static void checkNumbers(const Module& before, const Module& after) {
+        const auto inputs = randomInputs(before, 1);
+        QVERIFY2(inputs.has_value(), inputs ? "" : inputs.error().text().c_str());
+        const auto expected = interpret(before, *inputs), actual = interpret(after, *inputs);
+        QVERIFY2(expected.has_value(), expected ? "" : ("before: " + expected.error().text()).c_str());
+        QVERIFY2(actual.has_value(), actual ? "" : ("after: " + actual.error().text()).c_str());
+        QCOMPARE(actual->size(), expected->size());
+        for (size_t i = 0; i < expected->size(); ++i) {
+            const Comparison comparison = compare((*actual)[i], (*expected)[i], Tolerance{1e-5, 1e-5});
+            QVERIFY2(comparison.sameType && comparison.within, qPrintable(QString("result %1 differs").arg(i)));
+        }
+    }
+};
+
+QTEST_GUILESS_MAIN(PreGradTest)
+#include "pre_grad_test.moc"
