@@ -5,11 +5,13 @@
 #include "engine/autograd/expand.h"
 #include "engine/autograd/functionalize.h"
 #include "engine/autograd/joint_graph.h"
+#include "engine/passes/batch_fusion.h"
 #include "engine/passes/dead_code.h"
 #include "engine/passes/joint/constant_fold_uniform_value.h"
 #include "engine/passes/joint/joint_patterns.h"
 #include "engine/passes/post_grad/addmm.h"
 #include "engine/passes/pre_grad/default_passes.h"
+#include "engine/passes/pre_grad/permute_fusion.h"
 #include "engine/passes/pre_grad/split_cat.h"
 #include "engine/passes/remove_noop_ops.h"
 #include "engine/passes/torch_calls_to_aten.h"
@@ -19,25 +21,54 @@ namespace {
 
 bool training(const CompileOptions& options) { return options.mode == Mode::Training; }
 
+/// PyTorch fuses permutes on GPUs only.
+bool fusesPermutes(const CompileOptions& options) { return options.enabled("permute_fusion") && options.target == Target::Cuda; }
+
 constexpr Pass kPipeline[] = {
     // Calls as Python wrote them, which may mutate (spec: passes §1.2). Folding of batch norms that are modules (PRE-6) has nothing
     // to do here: no graph that Cutaway reads calls modules whose code it has. The predispatch list (PRE-12) is empty in PyTorch.
     {.stage = "pre_grad", .name = "sink_cat_after_pointwise", .summary = "Computes relu and tanh before a concatenation instead of after it",
      .run = sinkCatAfterPointwise, .functional = false},
+    {.stage = "pre_grad", .name = "linear_permute_fusion", .summary = "Computes a product transposed instead of permuting it",
+     .run = linearPermuteFusion, .enabled = fusesPermutes, .functional = false},
+    {.stage = "pre_grad", .name = "permute_linear_fusion", .summary = "Reads the operand of linear transposed instead of permuting it",
+     .run = permuteLinearFusion, .enabled = fusesPermutes, .functional = false},
+    {.stage = "pre_grad", .name = "permute_matmul_fusion", .summary = "Reads the operands of products transposed instead of permuting them",
+     .run = permuteMatmulFusion, .enabled = fusesPermutes, .functional = false},
     {.stage = "pre_grad", .name = "numpy_compat_normalization", .summary = "Renames parameters that are called as in numpy",
      .run = numpyCompatNormalization, .functional = false},
     {.stage = "pre_grad", .name = "normalization_pass", .summary = "Spells splits, concatenations and their kin in one way",
-     .run = normalizationPass, .optional = true, .functional = false},
+     .run = normalizationPass, .optional = 1, .functional = false},
+    {.stage = "pre_grad", .name = "batch_linear_lhs", .summary = "Computes products with one left operand at once",
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_linear_lhs", module, rewriter); }, .optional = 2, .functional = false},
+    {.stage = "pre_grad", .name = "batch_linear", .summary = "Computes products of equal shapes at once",
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_linear", module, rewriter); }, .optional = 2, .functional = false},
+    {.stage = "pre_grad", .name = "batch_layernorm", .summary = "Computes layer norms of equal shapes at once",
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_layernorm", module, rewriter); }, .optional = 2, .functional = false},
+    {.stage = "pre_grad", .name = "batch_tanh", .summary = "Computes tanh of equal shapes at once",
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_tanh", module, rewriter); }, .optional = 2, .functional = false},
+    {.stage = "pre_grad", .name = "batch_sigmoid", .summary = "Computes sigmoid of equal shapes at once",
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_sigmoid", module, rewriter); }, .optional = 2, .functional = false},
+    {.stage = "pre_grad", .name = "batch_relu", .summary = "Computes relu of equal shapes at once",
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_relu", module, rewriter); }, .optional = 2, .functional = false},
+    {.stage = "pre_grad", .name = "batch_detach", .summary = "Computes detach of equal shapes at once",
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_detach", module, rewriter); }, .optional = 2, .functional = false},
+    {.stage = "pre_grad", .name = "batch_nan_to_num", .summary = "Computes nan_to_num of equal shapes at once",
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_nan_to_num", module, rewriter); }, .optional = 2, .functional = false},
+    {.stage = "pre_grad", .name = "batch_clamp", .summary = "Computes clamp of equal shapes at once",
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_clamp", module, rewriter); }, .optional = 2, .functional = false},
+    {.stage = "pre_grad", .name = "batch_dropout", .summary = "Computes dropout of equal shapes at once",
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_dropout", module, rewriter); }, .optional = 2, .functional = false},
     {.stage = "pre_grad", .name = "remove_split_with_size_one_pass", .summary = "Drops splits into one part",
-     .run = removeSplitWithSizeOne, .optional = true, .functional = false},
+     .run = removeSplitWithSizeOne, .optional = 3, .functional = false},
     {.stage = "pre_grad", .name = "merge_splits_pass", .summary = "Makes one split of a split's split", .run = mergeSplits,
-     .optional = true, .functional = false},
+     .optional = 3, .functional = false},
     {.stage = "pre_grad", .name = "merge_getitem_cat_pass", .summary = "Does not cut apart what is only joined again",
-     .run = mergeGetitemCat, .optional = true, .functional = false},
+     .run = mergeGetitemCat, .optional = 3, .functional = false},
     {.stage = "pre_grad", .name = "mutate_cat_pass", .summary = "Slices instead of splitting and joining", .run = mutateCat,
-     .optional = true, .functional = false},
+     .optional = 3, .functional = false},
     {.stage = "pre_grad", .name = "einsum_to_pointwise_pass", .summary = "Writes weighted sums as a product and a sum", .run = einsumToPointwise,
-     .optional = true, .functional = false},
+     .optional = 3, .functional = false},
     {.stage = "pre_grad", .name = "apply_gumbel_max_trick_pass", .summary = "Samples from logits without computing their softmax",
      .run = applyGumbelMaxTrick, .functional = false},
     {.stage = "pre_grad", .name = "quant_lift_up", .summary = "Quantizes before views instead of after them", .run = quantLiftUp,
@@ -63,6 +94,22 @@ constexpr Pass kPipeline[] = {
     {.stage = "joint", .name = "pass_pattern_0", .summary = "Merges chains of dtype conversions", .run = passPattern0},
 
     // The graph that is lowered (spec: passes §6.2).
+    {.stage = "post_grad", .name = "batch_linear_post_grad", .summary = "Computes calls of equal shapes at once",
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_linear_post_grad", module, rewriter); }, .optional = 1},
+    {.stage = "post_grad", .name = "batch_aten_tanh", .summary = "Computes calls of equal shapes at once",
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_aten_tanh", module, rewriter); }, .optional = 1},
+    {.stage = "post_grad", .name = "batch_aten_sigmoid", .summary = "Computes calls of equal shapes at once",
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_aten_sigmoid", module, rewriter); }, .optional = 1},
+    {.stage = "post_grad", .name = "batch_aten_relu", .summary = "Computes calls of equal shapes at once",
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_aten_relu", module, rewriter); }, .optional = 1},
+    {.stage = "post_grad", .name = "batch_aten_add", .summary = "Computes calls of equal shapes at once",
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_aten_add", module, rewriter); }, .optional = 1},
+    {.stage = "post_grad", .name = "batch_aten_sub", .summary = "Computes calls of equal shapes at once",
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_aten_sub", module, rewriter); }, .optional = 1},
+    {.stage = "post_grad", .name = "batch_aten_mul", .summary = "Computes calls of equal shapes at once",
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_aten_mul", module, rewriter); }, .optional = 1},
+    {.stage = "post_grad", .name = "batch_aten_div", .summary = "Computes calls of equal shapes at once",
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_aten_div", module, rewriter); }, .optional = 1},
     {.stage = "post_grad", .name = "post_grad_remove_noop_ops", .summary = "Drops operators that return their operand unchanged",
      .run = removeNoopOps},
     {.stage = "post_grad", .name = "pass_pattern_2", .summary = "Fuses a bias addition into the matrix product before it", .run = fuseAddmm},
@@ -79,9 +126,9 @@ Result<void> checkNames(const CompileOptions& options) {
     if (!stageKnown) return invalidInput("no stage named '" + options.onlyStage + "'; there are: " + stages);
     std::string optional;
     for (const Pass& pass : kPipeline)
-        if (pass.optional) optional += (optional.empty() ? "" : ", ") + std::string(pass.name);
+        if (pass.optional != 0) optional += (optional.empty() ? "" : ", ") + std::string(pass.name);
     for (const OptionalPass& wanted : options.enabledPasses)
-        if (std::none_of(std::begin(kPipeline), std::end(kPipeline), [&](const Pass& pass) { return pass.optional && pass.name == wanted.name; }))
+        if (wanted.name != "permute_fusion" && std::none_of(std::begin(kPipeline), std::end(kPipeline), [&](const Pass& pass) { return pass.optional != 0 && pass.name == wanted.name; }))
             return Error{ErrorCode::InvalidInput, "no optional pass named '" + wanted.name + "'", {}, {"there are: " + optional}};
     for (const std::string& name : options.disabledPasses)
         if (std::none_of(std::begin(kPipeline), std::end(kPipeline), [&](const Pass& pass) { return pass.name == name; }))
@@ -103,7 +150,7 @@ std::vector<const Pass*> planFor(const CompileOptions& options) {
     const std::span<const Pass> all = kPipeline;
     for (size_t at = 0; at < all.size();) {
         size_t end = at;
-        while (end < all.size() && all[end].optional && all[end].stage == all[at].stage) ++end;
+        while (end < all.size() && all[end].optional && all[end].optional == all[at].optional && all[end].stage == all[at].stage) ++end;
         if (end > at) planOptional(all.subspan(at, end - at), options, plan);
         else plan.push_back(&all[end++]);
         at = end;

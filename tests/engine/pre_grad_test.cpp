@@ -35,6 +35,7 @@ Case readCase(const QString& path) {
     out.name = QFileInfo(path).completeBaseName();
     out.idle = property(text, "idle");
     out.numbers = property(text, "numbers");
+    out.options.target = Target::Cuda;   // permute fusions are for GPUs
     out.options.parity = property(text, "options").contains("parity");
     for (const QString& each : property(text, "pass").split(' ')) {
         const auto pass = parseOptionalPass(each.toStdString());

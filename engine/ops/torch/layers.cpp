@@ -104,7 +104,25 @@ Argument interpolate(PythonCall& c) {
     return c.fail("the mode '" + mode + "' on " + std::to_string(type.rank()) + " dims");
 }
 
+/// What PyTorch's permute fusions put in the place of a product beside a permute.
+Argument transposed(PythonCall& c, const Argument& value) { return c.aten("transpose", {value, Argument(-1), Argument(-2)}); }
+Argument linearTranspose(PythonCall& c) {
+    const Argument product = c.aten("matmul", {c["weight"], transposed(c, c["input"])});
+    return c.given("bias") ? c.aten("add", {product, c.aten("unsqueeze", {c["bias"], Argument(-1)})}) : product;
+}
+Argument transposeLinear(PythonCall& c) {
+    const Argument product = c.aten("matmul", {transposed(c, c["input"]), c.aten("t", {c["weight"]})});
+    return c.given("bias") ? c.aten("add", {product, c["bias"]}) : product;
+}
+Argument transposeMatmul(PythonCall& c) {
+    const Argument left = c.flag("Atrans") ? transposed(c, c["A"]) : c["A"];
+    return c.aten("matmul", {left, c.flag("Btrans") ? transposed(c, c["B"]) : c["B"]});
+}
+
 constexpr PythonFunction kFunctions[] = {
+    {"torch__inductor_fx_passes_pre_grad_linear_transpose(Any input, Any weight, Any bias) -> Any", linearTranspose},
+    {"torch__inductor_fx_passes_pre_grad_transpose_linear(Any input, Any weight, Any bias) -> Any", transposeLinear},
+    {"torch__inductor_fx_passes_pre_grad_transpose_matmul(Any A, Any B, bool Atrans, bool Btrans) -> Any", transposeMatmul},
     {"torch.nn.functional.layer_norm(Any input, Any normalized_shape, Any weight=None, Any bias=None, float eps=1e-05) -> Any", layerNorm},
     {"torch.nn.functional.rms_norm(Any input, Any normalized_shape, Any weight=None, Any eps=None) -> Any",
      [](PythonCall& c) { return c.aten("rms_norm", {c["input"], c["normalized_shape"], c["weight"], c["eps"]}); }},

@@ -1,0 +1,27 @@
+#pragma once
+// What can be batched, and how: the rules of batch_fusion.
+#include <span>
+
+#include "engine/rewrite/rewriter.h"
+
+namespace cutaway::batching {
+
+/// Settings of a rule.
+struct Search {
+    Search(const CompileOptions& options, std::string_view rule);
+    int least, most, depth;
+    bool sameUsers, sameParent, broadcastBias, parity;
+};
+
+struct BatchRule {
+    std::string_view name;
+    std::string_view function;   // what is batched, by the name that Python or ATen gives it
+    /// Calls with equal keys may be fused; nothing for calls that are not the rule's.
+    std::optional<std::string> (*key)(const Node& node, const BatchRule& rule, const Search& search);
+    /// Replaces the calls. The graph's order may be wrong afterwards; the driver sorts it.
+    Result<void> (*fuse)(const std::vector<Node*>& subset, const BatchRule& rule, const Search& search, Rewriter& rewriter);
+};
+
+std::span<const BatchRule> batchRules();
+
+}  // namespace cutaway::batching

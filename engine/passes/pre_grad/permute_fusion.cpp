@@ -1,0 +1,96 @@
+#include "engine/passes/pre_grad/permute_fusion.h"
+
+#include "engine/passes/pre_grad/torch_graph.h"
+
+namespace cutaway {
+namespace {
+
+using namespace pregrad;
+
+constexpr std::string_view kModule = "torch__inductor_fx_passes_pre_grad_";   // as FX prints the module
+
+bool swapsLastTwo(const Node& node) {
+    const TensorType* type = tensorType(&node);
+    if (!isMethod(node, "permute") || !type) return false;
+    std::vector<Argument> dims;
+    const Argument* named = argument(node, 99, "permutation");
+    if (node.args().size() > 3) dims.assign(node.args().begin() + 1, node.args().end());
+    else if (named && named->list() && named->list()->size() > 2) dims = *named->list();
+    const int64_t rank = type->rank();
+    if (dims.empty() || static_cast<int64_t>(dims.size()) != rank) return false;
+    for (int64_t i = 0; i < rank; ++i) {
+        const int64_t wanted = i == rank - 1 ? rank - 2 : i == rank - 2 ? rank - 1 : i;
+        if (wrappedDim(&dims[static_cast<size_t>(i)], rank) != wanted) return false;
+    }
+    return true;
+}
+
+/// What the permute reads, if it is such a permute; else null.
+Node* permuted(Node* node) { return node && swapsLastTwo(*node) ? operand(*node, 0, "input") : nullptr; }
+
+std::vector<Argument> linearArguments(const Node& linear) {
+    const Argument* bias = argument(linear, 2, "bias");
+    return {Argument(operand(linear, 0, "input")), Argument(operand(linear, 1, "weight")), bias ? *bias : Argument()};
+}
+
+void put(Node& old, std::string_view function, std::vector<Argument> args, const std::vector<Node*>& absorbed, Rewriter& rewriter) {
+    TorchBuilder builder(rewriter, old, old);
+    rewriter.replace(old, builder.function(std::string(kModule) + std::string(function), std::move(args)));
+    for (Node* node : absorbed)
+        if (!node->hasUsers()) node->graph().erase(*node);
+}
+
+Result<bool> linearThenPermute(Graph& graph, Rewriter& rewriter) {
+    bool changed = false;
+    for (Node* node : graph.nodeList()) {
+        Node* linear = permuted(node);
+        if (!linear || !isLinear(*linear)) continue;
+        if (!rewriter.begin("linear_permute_fusion", *node, "the product can be computed transposed")) return changed;
+        put(*node, "linear_transpose", linearArguments(*linear), {linear}, rewriter);
+        changed = true;
+    }
+    return changed;
+}
+
+Result<bool> permuteThenLinear(Graph& graph, Rewriter& rewriter) {
+    bool changed = false;
+    for (Node* node : graph.nodeList()) {
+        Node* permute = isLinear(*node) ? operand(*node, 0, "input") : nullptr;
+        Node* source = permuted(permute);
+        if (!source) continue;
+        if (!rewriter.begin("permute_linear_fusion", *node, "the product can read its operand transposed")) return changed;
+        std::vector<Argument> args = linearArguments(*node);
+        args[0] = Argument(source);
+        put(*node, "transpose_linear", std::move(args), {permute}, rewriter);
+        changed = true;
+    }
+    return changed;
+}
+
+Result<bool> permuteThenMatmul(Graph& graph, Rewriter& rewriter) {
+    bool changed = false;
+    for (Node* node : graph.nodeList()) {
+        if (!isFunction(*node, {"torch.bmm", "torch.matmul"})) continue;
+        Node *left = operand(*node, 0, "input"), *right = operand(*node, 1, "other");
+        if (right == nullptr) right = operand(*node, 1, "mat2");
+        Node *leftSource = permuted(left), *rightSource = permuted(right);
+        if (!left || !right || (!leftSource && !rightSource)) continue;
+        if (!rewriter.begin("permute_matmul_fusion", *node, "the product can read its operands transposed")) return changed;
+        std::vector<Node*> absorbed;
+        if (leftSource) absorbed.push_back(left);
+        if (rightSource && right != left) absorbed.push_back(right);
+        put(*node, "transpose_matmul",
+            {Argument(leftSource ? leftSource : left), Argument(rightSource ? rightSource : right), Argument(leftSource != nullptr), Argument(rightSource != nullptr)},
+            absorbed, rewriter);
+        changed = true;
+    }
+    return changed;
+}
+
+}  // namespace
+
+Result<bool> linearPermuteFusion(Module& module, Rewriter& rewriter) { return onEveryGraph(module, rewriter, linearThenPermute); }
+Result<bool> permuteLinearFusion(Module& module, Rewriter& rewriter) { return onEveryGraph(module, rewriter, permuteThenLinear); }
+Result<bool> permuteMatmulFusion(Module& module, Rewriter& rewriter) { return onEveryGraph(module, rewriter, permuteThenMatmul); }
+
+}  // namespace cutaway
