@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
     cutaway::cli::addRun(app, context);
     cutaway::cli::addBench(app, context);
     cutaway::cli::addBisect(app, context);
+    cutaway::cli::addExplain(app, context);
     CLI11_PARSE(app, argc, argv);
     return context.status;
 }

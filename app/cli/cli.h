@@ -43,5 +43,6 @@ void addDiff(CLI::App& app, Context& context);
 void addRun(CLI::App& app, Context& context);
 void addBench(CLI::App& app, Context& context);
 void addBisect(CLI::App& app, Context& context);
+void addExplain(CLI::App& app, Context& context);
 
 }  // namespace cutaway::cli

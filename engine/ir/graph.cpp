@@ -1,5 +1,6 @@
 #include "engine/ir/graph.h"
 
+#include "engine/ir/names.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
@@ -29,11 +30,18 @@ std::vector<Node*> Node::inputs() const {
     return found;
 }
 
+bool isReservedName(std::string_view name) {
+    static constexpr std::string_view kReserved[] = {
+        "torch", "operator", "_operator", "math", "aten", "prims", "higher_order", "self", "builtins", "device", "infj", "nanj", "slice",
+        "getattr", "iter", "next", "fx_pytree", "pytree", "float", "return", "pass", "def", "class", "tensor", "Parameter"};
+    return std::find(std::begin(kReserved), std::end(kReserved), name) != std::end(kReserved);
+}
+
 std::string Graph::uniqueName(std::string_view hint) {
     std::string base;
     for (char c : hint) base += std::isalnum(static_cast<unsigned char>(c)) || c == '_' ? c : '_';
     if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0]))) base = "_" + base;
-    if (!m_names.contains(base)) return base;
+    if (!m_names.contains(base) && !isReservedName(base)) return base;
     // Numbering goes on from the stem, as FX does: "mul_2" taken -> next free "mul_N".
     std::string stem = base;
     if (auto underscore = stem.rfind('_');

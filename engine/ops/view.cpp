@@ -159,6 +159,7 @@ f32[2, 3, 4][20, 4, 1], [2, 12]
          }
          return reshape(d.in(0), *sizes);
      },
+     .lower = lowerReshape,
      .samples = R"(
 f32[2, 3], [3, 2]
 f32[3, 2][1, 3], [6]

@@ -14,6 +14,7 @@ struct Step {
     const Pass* pass = nullptr;
     Snapshot before, after;
     std::vector<RewriteInfo> rewrites;
+    std::vector<RuleUse> rules;
 };
 
 /// A whole run. When a pass failed, its step is the last one and carries the error.

@@ -8,8 +8,14 @@
 #include "engine/passes/batch_fusion.h"
 #include "engine/passes/dead_code.h"
 #include "engine/passes/joint/constant_fold_uniform_value.h"
-#include "engine/passes/joint/joint_patterns.h"
-#include "engine/passes/post_grad/addmm.h"
+#include "engine/passes/joint/early_patterns.h"
+#include "engine/passes/joint/pass_pattern_0.h"
+#include "engine/passes/joint/replace_random.h"
+#include "engine/passes/joint/softmax_rescale.h"
+#include "engine/passes/post_grad/pass_pattern_1.h"
+#include "engine/passes/post_grad/pass_pattern_2.h"
+#include "engine/passes/post_grad/reinplace.h"
+#include "engine/passes/post_grad/simple_passes.h"
 #include "engine/passes/pre_grad/default_passes.h"
 #include "engine/passes/pre_grad/permute_fusion.h"
 #include "engine/passes/pre_grad/split_cat.h"
@@ -20,6 +26,7 @@ namespace cutaway {
 namespace {
 
 bool training(const CompileOptions& options) { return options.mode == Mode::Training; }
+bool isInference(const CompileOptions& options) { return options.mode == Mode::Inference; }
 
 /// PyTorch fuses permutes on GPUs only.
 bool fusesPermutes(const CompileOptions& options) { return options.enabled("permute_fusion") && options.target == Target::Cuda; }
@@ -91,9 +98,17 @@ constexpr Pass kPipeline[] = {
     {.stage = "joint", .name = "constant_fold_uniform_value", .summary = "Computes tensors that hold one value everywhere",
      .run = constantFoldUniformValue},
     {.stage = "joint", .name = "early_patterns", .summary = "Drops views and permutes that cancel out", .run = earlyPatterns},
-    {.stage = "joint", .name = "pass_pattern_0", .summary = "Merges chains of dtype conversions", .run = passPattern0},
+    {.stage = "joint", .name = "pass_pattern_0",
+     .summary = "Merges conversions, indexes on the right device, and knows that random permutations repeat nothing", .run = passPattern0},
+    {.stage = "joint", .name = "pass_pattern_1", .summary = "Subtracts the maximum of a softmax before scaling", .run = rescaleSoftmax},
+    {.stage = "joint", .name = "replace_random_passes", .summary = "Draws random numbers from seeds, so that they can be drawn again",
+     .run = replaceRandom},
 
     // The graph that is lowered (spec: passes §6.2).
+    {.stage = "post_grad", .name = "view_to_reshape", .summary = "Lets views copy where strides will not allow them", .run = viewToReshape},
+    {.stage = "post_grad", .name = "reorder_for_locality", .summary = "Makes values shortly before they are read", .run = reorderForLocality,
+     .enabled = isInference},
+    {.stage = "post_grad", .name = "remove_profiler_ops", .summary = "Drops the profiler's marks", .run = removeProfilerOps},
     {.stage = "post_grad", .name = "batch_linear_post_grad", .summary = "Computes calls of equal shapes at once",
      .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_linear_post_grad", module, rewriter); }, .optional = 1},
     {.stage = "post_grad", .name = "batch_aten_tanh", .summary = "Computes calls of equal shapes at once",
@@ -112,8 +127,18 @@ constexpr Pass kPipeline[] = {
      .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_aten_div", module, rewriter); }, .optional = 1},
     {.stage = "post_grad", .name = "post_grad_remove_noop_ops", .summary = "Drops operators that return their operand unchanged",
      .run = removeNoopOps},
-    {.stage = "post_grad", .name = "pass_pattern_2", .summary = "Fuses a bias addition into the matrix product before it", .run = fuseAddmm},
-    {.stage = "post_grad", .name = "post_grad_eliminate_dead_code", .summary = "Drops nodes that nobody reads", .run = eliminateDeadCode},
+    {.stage = "post_grad", .name = "remove_assert_ops", .summary = "Drops assertions about dtypes and devices", .run = removeAssertOps},
+    {.stage = "post_grad", .name = "post_grad_pass_pattern_1", .summary = "Counts instead of summing constants, joins concatenations and softmax",
+     .run = passPattern1},
+    {.stage = "post_grad", .name = "post_grad_pass_pattern_2", .summary = "Cancels splits with concatenations and fuses additions with products",
+     .run = passPattern2},
+    {.stage = "post_grad", .name = "stable_sort", .summary = "Puts every node after its operands", .run = stableSort},
+    {.stage = "post_grad", .name = "move_constructors_to_cuda", .summary = "Makes tensors on the GPU that only the GPU uses",
+     .run = moveConstructorsToGpu},
+    {.stage = "post_grad", .name = "reinplace_inplaceable_ops", .summary = "Writes in place where nobody reads the old value",
+     .run = reinplaceOps, .functional = false},
+    {.stage = "post_grad", .name = "post_grad_eliminate_dead_code", .summary = "Drops nodes that nobody reads", .run = eliminateDeadCode,
+     .functional = false},
 };
 
 Result<void> checkNames(const CompileOptions& options) {

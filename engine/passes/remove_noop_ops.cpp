@@ -1,8 +1,7 @@
 #include "engine/passes/remove_noop_ops.h"
 
-#include <unordered_set>
-
 #include "engine/ir/infer.h"
+#include "engine/rewrite/storage_roots.h"
 
 namespace cutaway {
 namespace {
@@ -63,40 +62,11 @@ constexpr Noop kNoops[] = {
 };
 
 const Noop* findNoop(const Node& node) {
-    if (!node.isCall()) return nullptr;
+    if (!node.isCall() || node.op().isOpaque()) return nullptr;
     for (const Noop& row : kNoops)
         if (row.op == node.op().name()) return &row;
     return nullptr;
 }
-
-/// Which nodes share memory: a view shares its operand's, everything else has its own. Recomputed per pass.
-class StorageRoots {
-  public:
-    explicit StorageRoots(const Graph& graph) : m_root(graph.idLimit()) {
-        for (Node& node : graph.nodes()) {
-            const bool aliases = node.is(Tag::View) || node.isCall("operator.getitem");
-            Node* source = aliases && !node.args().empty() ? node.arg(0).node() : nullptr;
-            const bool fromView = source && (node.is(Tag::View) || source->is(Tag::View));
-            m_root[index(node.id())] = fromView ? rootOf(*source) : node.id();
-            if (node.isPlaceholder()) m_inputs.insert(index(node.id()));
-        }
-        for (const Argument& value : graph.outputs())
-            if (const Node* node = value.node()) m_outputs.insert(index(rootOf(*node)));
-    }
-    NodeId rootOf(const Node& node) const { return m_root[index(node.id())]; }
-    /// PST-5's storage rule: returning `source` for `node` must not make an output share memory that it did not share.
-    bool mayReplace(const Node& node, const Node& source) const {
-        const uint32_t mine = index(rootOf(node)), theirs = index(rootOf(source));
-        return mine == theirs || !m_outputs.contains(mine) || !(m_inputs.contains(theirs) || m_outputs.contains(theirs));
-    }
-    void merge(const Node& node, const Node& source) {
-        if (m_outputs.contains(index(rootOf(node)))) m_outputs.insert(index(rootOf(source)));
-    }
-
-  private:
-    std::vector<NodeId> m_root;
-    std::unordered_set<uint32_t> m_inputs, m_outputs;  // membership only, never iterated
-};
 
 }  // namespace
 

@@ -11,6 +11,7 @@
 #include "cutaway/trace.h"
 #include "engine/ir/module.h"
 #include "engine/ops/build.h"
+#include "engine/rewrite/rule.h"
 
 namespace cutaway {
 
@@ -40,6 +41,16 @@ class Rewriter {
     /// pure calls.
     void eraseDead(Node& node);
 
+    /// One sweep with a table of rules: calls last to first as they stand at the beginning (what the sweep makes is not
+    /// visited), at each call the rules in table order. One fuel per rewrite. The result is true if anything changed.
+    /// Errors: a rule whose replacement does not type.
+    Result<bool> applyRules(Graph& graph, const RuleSet& rules);
+    /// The same for a table that lives as long as the program.
+    Result<bool> applyRules(Graph& graph, std::span<const Rule> table);
+    /// Subgraphs first, in the order of the module.
+    Result<bool> applyRules(Module& module, std::span<const Rule> table);
+    const std::vector<RuleStats>& ruleStats() const { return m_ruleStats; }
+
     const CompileOptions& options() const { return *m_options; }
     bool cancelled() const { return m_cancel && m_cancel->cancelled(); }
     bool outOfFuel() const { return m_fuel && static_cast<int64_t>(m_done.size()) >= *m_fuel; }
@@ -47,11 +58,14 @@ class Rewriter {
     const std::vector<RewriteInfo>& done() const { return m_done; }
 
   private:
+    RuleStats& statsOf(std::string_view rule);
+
     std::string_view m_pass;
     const CompileOptions* m_options;
     std::optional<int64_t> m_fuel;
     const CancelToken* m_cancel;
     std::vector<RewriteInfo> m_done;
+    std::vector<RuleStats> m_ruleStats;   // in the order in which the rules were first tried
 };
 
 /// A call that may be removed when nobody reads it: no mutation, no assertion, no effect.

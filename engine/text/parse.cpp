@@ -1,5 +1,6 @@
 #include "engine/text/parse.h"
 
+#include "engine/ir/names.h"
 #include "engine/ops/build.h"
 #include "engine/ops/torch/torch_calls.h"
 #include "engine/text/annotation.h"
@@ -9,11 +10,6 @@
 namespace cutaway {
 namespace fxtext {
 namespace {
-
-/// Names that the text's own language uses; a node of such a name could not be told apart when read back.
-constexpr std::string_view kReserved[] = {
-    "torch", "operator", "_operator", "math", "aten", "prims", "higher_order", "self", "builtins", "device", "infj", "nanj", "slice",
-    "getattr", "iter", "next", "fx_pytree", "pytree", "float", "return", "pass", "def", "class", "tensor", "Parameter"};
 
 struct OperatorSymbol {
     uint32_t symbol;
@@ -396,7 +392,7 @@ std::string FunctionBuilder::nameFor(std::string_view wanted, uint32_t begin) {
     if (wanted.find('$') != std::string_view::npos) m_state.fail(begin, "'" + std::string(wanted) + "' is not a name; '$' is for rules");
     for (std::string_view literal : {"None", "True", "False", "NoneType", "Ellipsis", "inf", "nan", "..."})
         if (wanted == literal) m_state.fail(begin, "'" + std::string(wanted) + "' is a value, not a name");
-    if (std::find(std::begin(kReserved), std::end(kReserved), wanted) == std::end(kReserved)) return std::string(wanted);
+    if (!isReservedName(wanted)) return std::string(wanted);
     m_state.remark(begin, "'" + std::string(wanted) + "' has a meaning in the text and is renamed");
     return std::string(wanted) + "_1";
 }

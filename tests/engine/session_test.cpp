@@ -90,6 +90,44 @@ class SessionTest : public QObject {
         }
     }
 
+    /// At every node where a step's rewrite began, the rule that did it is explained as applying.
+    void rulesThatFiredAreExplained_data() { addModels(); }
+    void rulesThatFiredAreExplained() {
+        QFETCH(QString, path);
+        Session session;
+        QVERIFY(session.open(path.toStdString()));
+        QVERIFY(session.compile({}));
+        const auto steps = session.steps(0);
+        QVERIFY(steps);
+        for (const StepInfo& step : *steps) {
+            const auto uses = session.ruleUses(0, step.index);
+            QVERIFY(uses);
+            int64_t applied = 0;
+            for (const RuleUse& use : *uses) applied += use.applied;
+            if (!uses->empty()) QCOMPARE(applied, static_cast<int64_t>(step.rewrites));
+            if (applied == 0) continue;
+            const auto rewrites = session.rewrites(0, step.index);
+            const Place before{0, step.index - 1, -1};
+            const RewriteInfo& first = rewrites->front();
+            const auto verdict = session.explain(before, step.name + "/" + first.rule, first.nodeId);
+            QVERIFY2(verdict, verdict ? "" : verdict.error().text().c_str());
+            QVERIFY2(verdict->applies, verdict->reason.c_str());
+            QVERIFY(std::find(verdict->nodes.begin(), verdict->nodes.end(), first.nodeId) != verdict->nodes.end());
+            const auto others = session.explainAll(before, first.nodeId, step.name);
+            QVERIFY(others);
+            for (const RuleExplanation& other : *others) QVERIFY2(other.applies != !other.reason.empty(), other.rule.c_str());
+        }
+    }
+    void explainingNamesWhatIsMissing() {
+        Session session;
+        QVERIFY(session.open(bundledModels().first().toStdString()));
+        QVERIFY(session.compile({}));
+        QVERIFY(!session.explain({0, -1, -1}, "no_such_rule", NodeId(0)));
+        QVERIFY(!session.explain({0, -1, -1}, "pointless_view", NodeId(9999999)));
+        QVERIFY(!session.explainText({0, -1, -1}, "rule r\n  find\n    y = aten.nothing(x)\n", NodeId(0)));
+        QVERIFY(!ruleList().empty());
+    }
+
     void anyAmountOfFuelLeavesAGoodGraph_data() { addModels(); }
     void anyAmountOfFuelLeavesAGoodGraph() {
         QFETCH(QString, path);

@@ -130,6 +130,17 @@ class Session {
     /// Single rewrites of a step, in order.
     Result<std::vector<RewriteInfo>> rewrites(RunId run, int step, const Progress& progress = {});
 
+    /// What each rule of a step tried and did, in the order in which they were first tried.
+    Result<std::vector<RuleUse>> ruleUses(RunId run, int step) const;
+    /// Whether a rule of the pipeline (or of the run's own rules) applies at a node of the graph at `place`, and why not.
+    /// `rule` is its name, or "pass/name" where several passes have one of that name. Usually `place` is the one before
+    /// the rule's step. Nothing is changed.
+    Result<RuleExplanation> explain(const Place& place, const std::string& rule, NodeId node, const Progress& progress = {});
+    /// The same for every rule that may start at the node; for those of one pass if `pass` is not empty.
+    Result<std::vector<RuleExplanation>> explainAll(const Place& place, NodeId node, const std::string& pass = {}, const Progress& progress = {});
+    /// The same for a rule given as text ("rule NAME", "find" and "replace" with their statements).
+    Result<RuleExplanation> explainText(const Place& place, const std::string& ruleText, NodeId node, const Progress& progress = {});
+
     /// Difference between two places: usually the places before and after a step.
     Result<UnionGraph> diff(const Place& before, const Place& after, const Progress& progress = {});
     Result<GraphText> text(const Place& place, bool runnable = false, const Progress& progress = {});
@@ -153,5 +164,8 @@ class Session {
 
 /// Names of all passes in running order, with stage and summary; what can be disabled.
 std::vector<StepInfo> passList(const CompileOptions& options);
+
+/// Every rule of every pass that works by rules, in running order.
+std::vector<RuleInfo> ruleList();
 
 }  // namespace cutaway

@@ -34,6 +34,30 @@ struct StepInfo {
     std::string error;               // verifier's or pass's message when Failed
 };
 
+/// What a rule did in one step.
+struct RuleUse {
+    std::string rule;
+    int64_t tried = 0, applied = 0;  // nodes
+    double milliseconds = 0;         // matching and building
+};
+
+/// A rule of the pipeline.
+struct RuleInfo {
+    std::string pass, name, why;     // pass: the step that applies it
+    std::string find, replace;       // text, a statement a line; "(code)" where a function builds it
+    bool condition = false;          // more is asked than `find` says
+    std::vector<std::string> starts; // ops at which matching may start
+};
+
+/// Whether a rule applies at a node, and if not, the first condition that failed on the way that got furthest.
+struct RuleExplanation {
+    std::string pass, rule;
+    NodeId node = NodeId::None;      // where matching started
+    bool applies = false;
+    std::string reason;              // a sentence; empty if it applies
+    std::vector<NodeId> nodes;       // what it would replace, or what the reason is about
+};
+
 /// A stage's graphs as op counts, for comparison with other compilers.
 struct StageInfo {
     std::string stage;

@@ -3,7 +3,6 @@
 #include <set>
 
 #include "engine/ops/eval.h"
-#include "engine/passes/dead_code.h"
 
 namespace cutaway {
 namespace {
@@ -250,8 +249,7 @@ Result<bool> constantFoldUniformValue(Module& module, Rewriter& rewriter) {
         changed |= inner;
     }
     CT_TRY(const bool folded, UniformFolding(module, rewriter).run());
-    CT_TRY(const bool dropped, eliminateDeadCode(module, rewriter));
-    return changed || folded || dropped;
+    return changed || folded;
 }
 
 }  // namespace cutaway

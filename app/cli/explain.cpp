@@ -1,0 +1,110 @@
+// explain: the rules of the pipeline, and why one does or does not apply at a node.
+#include <iostream>
+
+#include "app/cli/cli.h"
+#include "app/cli/json.h"
+
+namespace cutaway::cli {
+namespace {
+
+struct Arguments {
+    std::string path, rule, node, step, json;
+    CompileArguments compile;
+};
+
+Result<NodeId> findNode(Session& session, const Place& place, const std::string& name) {
+    CT_TRY(const UnionGraph graph, session.diff(place, place));
+    std::string names;
+    for (const UnionGraph::Node& node : graph.nodes) {
+        if (node.info.name == name) return node.info.id;
+        if (names.size() < 400) names += (names.empty() ? "" : ", ") + node.info.name;
+    }
+    return Error{ErrorCode::NotFound, "no node named '" + name + "' before this step", {}, {"nodes: " + names}};
+}
+
+std::string nodeName(Session& session, const Place& place, NodeId id) {
+    const auto details = session.node(place, id);
+    return details ? details->node.name : std::to_string(static_cast<uint32_t>(id));
+}
+
+/// What every rule tried and did in the run.
+int printUses(Compiled& compiled, const std::string& wanted, const std::string& json) {
+    Json rows = Json::array();
+    for (const StepInfo& step : compiled.steps) {
+        const auto uses = compiled.session.ruleUses(compiled.run, step.index);
+        if (!uses) return fail(uses.error());
+        for (const RuleUse& use : *uses) {
+            if (!wanted.empty() && use.rule != wanted) continue;
+            rows.push_back({{"step", step.name}, {"rule", use.rule}, {"tried", use.tried}, {"applied", use.applied}, {"ms", use.milliseconds}});
+            if (json.empty())
+                std::printf("%-28s %-44s %6lld tried %5lld applied %9.3f ms\n", step.name.c_str(), use.rule.c_str(), static_cast<long long>(use.tried),
+                            static_cast<long long>(use.applied), use.milliseconds);
+        }
+    }
+    std::fflush(stdout);
+    return json.empty() ? 0 : writeText(json, dump(rows));
+}
+
+/// The place before the step that the user named, or before the one that applies the rule.
+Result<Place> placeOf(const Compiled& compiled, const Arguments& arguments) {
+    std::string step = arguments.step;
+    if (step.empty() && !arguments.rule.empty()) {
+        for (const RuleInfo& rule : ruleList())
+            if (step.empty() && (rule.name == arguments.rule || rule.pass + "/" + rule.name == arguments.rule)) step = rule.pass;
+        if (step.empty()) return Error{ErrorCode::NotFound, "no rule named '" + arguments.rule + "'", {}, {"`cutaway-cli explain MODEL` lists the rules that were tried"}};
+    }
+    if (step.empty()) return invalidInput("give --rule or --step: rules see the graph before their step");
+    CT_TRY(const int index, findStep(compiled.steps, step));
+    return Place{compiled.run, index - 1, -1};
+}
+
+Result<std::vector<RuleExplanation>> explanations(Compiled& compiled, const Arguments& arguments, const Place& place) {
+    CT_TRY(const NodeId node, findNode(compiled.session, place, arguments.node));
+    if (arguments.rule.empty()) return compiled.session.explainAll(place, node);
+    CT_TRY(RuleExplanation one, compiled.session.explain(place, arguments.rule, node));
+    return std::vector{std::move(one)};
+}
+
+int run(const Arguments& arguments) {
+    auto compiled = openAndCompile(arguments.path, arguments.compile);
+    if (!compiled) return fail(compiled.error());
+    if (arguments.node.empty()) return printUses(*compiled, arguments.rule, arguments.json);
+    const auto place = placeOf(*compiled, arguments);
+    if (!place) return fail(place.error());
+    const auto found = explanations(*compiled, arguments, *place);
+    if (!found) return fail(found.error());
+    Json rows = Json::array();
+    for (const RuleExplanation& one : *found) {
+        Json nodes = Json::array();
+        std::string names;
+        for (const NodeId id : one.nodes) {
+            const std::string name = nodeName(compiled->session, *place, id);
+            names += (names.empty() ? "" : ", ") + name;
+            nodes.push_back(name);
+        }
+        rows.push_back({{"pass", one.pass}, {"rule", one.rule}, {"node", arguments.node}, {"applies", one.applies}, {"reason", one.reason}, {"nodes", nodes}});
+        if (arguments.json.empty())
+            std::cout << one.pass << "/" << one.rule << " at " << arguments.node << ": " << (one.applies ? "applies to " + names : one.reason) << "\n";
+    }
+    if (arguments.json.empty() && found->empty()) std::cout << "no rule starts at " << arguments.node << "\n";
+    return arguments.json.empty() ? 0 : writeText(arguments.json, dump(rows));
+}
+
+}  // namespace
+
+void addExplain(CLI::App& app, Context& context) {
+    auto* command = app.add_subcommand("explain", "Why a rule does or does not apply at a node; without --node, what every rule tried and did");
+    auto arguments = std::make_shared<Arguments>();
+    command->add_option("MODEL", arguments->path)->required();
+    command->add_option("--rule", arguments->rule, "Name, or pass/name; without it every rule that may start at the node");
+    command->add_option("--node", arguments->node, "Name of the node where matching starts: the last call of what the rule finds");
+    command->add_option("--step", arguments->step, "Look at the graph before this step (default: the rule's own)");
+    command->add_option("--json", arguments->json, "Write the report as JSON to a file, or - for stdout")->expected(0, 1)->default_str("-");
+    arguments->compile.addTo(*command);
+    command->callback([arguments, command, &context] {
+        if (command->count("--json") && arguments->json.empty()) arguments->json = "-";
+        context.status = run(*arguments);
+    });
+}
+
+}  // namespace cutaway::cli

@@ -1,0 +1,153 @@
+#include "engine/passes/joint/attention.h"
+
+#include "engine/rewrite/matcher.h"
+
+namespace cutaway {
+namespace {
+
+/// The first call of this op among the matched ones.
+const Node* firstMatched(const Match& m, std::string_view op) {
+    for (const Node* node : m.nodes())
+        if (node->isCall(op)) return node;
+    return nullptr;
+}
+
+/// Check C (SDP-1).
+std::string_view unlessOperandsAgree(const Match& m) {
+    if (!m.isTensor("query") || !m.isTensor("key") || !m.isTensor("value")) return "query, key and value are not all tensors";
+    const TensorType &q = m.tensor("query"), &k = m.tensor("key"), &v = m.tensor("value");
+    if (q.dtype != k.dtype || q.dtype != v.dtype) return "{query}, {key} and {value} differ in dtype";
+    if (!(q.device == k.device) || !(q.device == v.device)) return "{query}, {key} and {value} are on different devices";
+    if (q.device.type == DeviceType::Cuda && q.dtype == DType::F32) return "f32 products on the GPU are fused only where tf32 is allowed";
+    const Node* sum = firstMatched(m, "aten.add.Tensor");
+    if (sum == nullptr) return "";
+    const Node* mask = sum->arg(1).node();
+    const TensorType* type = mask ? mask->type().tensor() : nullptr;
+    if (type == nullptr || type->rank() == 0) return "the mask is not a tensor";
+    if (!(type->device == q.device)) return "the mask is on another device";
+    return type->dtype == q.dtype || type->dtype == DType::Bool || type->dtype == DType::F32 ? "" : "the mask has another dtype than {query}";
+}
+std::string_view unlessScaleIsNumber(const Match& m, std::string_view op) {
+    const Node* scaling = firstMatched(m, op);
+    if (scaling == nullptr || !scaling->arg(1).asReal()) return "the scale is not a plain number";
+    return unlessOperandsAgree(m);
+}
+std::string_view unlessDivides(const Match& m) { return unlessScaleIsNumber(m, "aten.div.Tensor"); }
+std::string_view unlessMultiplies(const Match& m) { return unlessScaleIsNumber(m, "aten.mul.Tensor"); }
+
+std::string_view unlessOffGpu(const Match& m) {
+    if (m.isTensor("query") && m.tensor("query").device.type == DeviceType::Cuda) return "this form is not fused on the GPU";
+    return unlessOperandsAgree(m);
+}
+std::string_view unlessDividesOffGpu(const Match& m) {
+    const std::string_view refusal = unlessDivides(m);
+    return refusal.empty() ? unlessOffGpu(m) : refusal;
+}
+
+constexpr std::string_view kWhy = "one kernel never writes the scores to memory";
+
+// Inputs laid out batch, heads, length, width; and with heads behind the length, as projections leave them.
+#define QKV "query T[B, 4, 8, 16]; key T[B, 4, 8, 16]; value T[B, 4, 8, 16]"
+#define P                                             \
+    "q = aten.permute.default(query, [0, 2, 1, 3]); " \
+    "k = aten.permute.default(key, [0, 2, 1, 3]); "   \
+    "v = aten.permute.default(value, [0, 2, 1, 3]); "
+#define SCORES(q, k) "t = aten.transpose.int(" k ", -2, -1); s = aten.matmul.default(" q ", t); "
+#define SOFTMAX(x) "p = aten.softmax.int(" x ", -1); "
+#define OUT(v) "o = aten.matmul.default(p, " v "); return (o,)"
+#define SDPA(q, k, v, more) "o = aten.scaled_dot_product_attention.default(" q ", " k ", " v more "); "
+// A 2-D mask of zeros and ones over the keys.
+#define MASKED(scores)                                                                              \
+    "z = aten.eq.Scalar(mask, 0); zv = aten.view.default(z, [size(query, 0), 1, 1, size(key, 1)]); "  \
+    "ze = aten.expand.default(zv, [size(query, 0), size(query, 2), size(query, 1), size(key, 1)]); "  \
+    "low = aten.full.default([], -inf, dtype=dtype_of(query), device=device_of(query), pin_memory=False); x = aten.where.self(ze, low, " scores "); "
+#define KEEP_MASK                                                                                     \
+    "e = aten.ne.Scalar(mask, 0); ev = aten.view.default(e, [size(query, 0), 1, 1, size(key, 1)]); "  \
+    "ke = aten.expand.default(ev, [size(query, 0), size(query, 2), size(query, 1), size(key, 1)]); "
+
+#define DIVIDED(s, by) "d = aten.div.Tensor(" s ", " by "); "
+#define ADDED(to, mask) "a = aten.add.Tensor(" to ", " mask "); "
+#define WIDE(x) "w = aten.to.dtype(" x ", torch.float32); "
+#define NARROW "h = aten.to.dtype(p, dtype_of(query)); "
+#define TIMES(p, v) "o = aten.matmul.default(" p ", " v "); "
+#define OWN_MASK "m = aten.to.dtype(mask, dtype_of(query)); "
+#define SQRT_VALUE "aten.full.default([], sqrt_size(value, -1), dtype=dtype_of(query), device=device_of(query), pin_memory=False)"
+#define LOWEST "low = aten.full.default([], lowest(query), dtype=dtype_of(query), device=device_of(query), pin_memory=False); "
+
+// Numbers as PyTorch counts them. 4, 6, 8, 10 and 17 are, without dropout, 2, 5, 7, 9 and 15; 3 and 12 are 1 and 11.
+constexpr TracedRule kFormulas[] = {
+    {"sfdp_pattern_1", QKV "; inv_scale f32[]", SCORES("query", "key") DIVIDED("s", "inv_scale") SOFTMAX("d") OUT("value"),
+     SDPA("query", "key", "value", ", scale=inverse(inv_scale)") "return (o,)", unlessDivides, kWhy},
+    {"sfdp_pattern_2", QKV "; factor f32[]", SCORES("query", "key") "d = aten.mul.Tensor(s, factor); " SOFTMAX("d") OUT("value"),
+     SDPA("query", "key", "value", ", scale=factor") "return (o,)", unlessMultiplies, kWhy},
+    {"sfdp_pattern_5", QKV "; mask T[1, 1, 8, 8]", SCORES("query", "key") DIVIDED("s", "sqrt_size(query, -1)") ADDED("d", "mask") SOFTMAX("a") OUT("value"),
+     OWN_MASK SDPA("query", "key", "value", ", attn_mask=m") "return (o,)", unlessOperandsAgree, kWhy},
+    {"sfdp_pattern_7", QKV, P SCORES("q", "k") DIVIDED("s", "sqrt_size(query, -1)") WIDE("d") SOFTMAX("w")
+     "h = aten.to.dtype(p, torch.float16); " TIMES("h", "v") "return (o,)",
+     P SDPA("q", "k", "v", "") "return (o,)", unlessOperandsAgree, kWhy},
+    {"sfdp_pattern_9", QKV, P "n = aten.div.Tensor(q, sqrt_size(query, -1)); " SCORES("n", "k") WIDE("s") SOFTMAX("w")
+     "h = aten.to.dtype(p, torch.float16); " TIMES("h", "v") "return (o,)",
+     P SDPA("q", "k", "v", "") "return (o,)", unlessOperandsAgree, kWhy},
+    {"sfdp_pattern_11", QKV "; inv_scale f32[]", P SCORES("q", "k") DIVIDED("s", "inv_scale") SOFTMAX("d") OUT("v"),
+     P SDPA("q", "k", "v", ", scale=inverse(inv_scale)") "return (o,)", unlessDivides, kWhy},
+    {"sfdp_pattern_13", "query T[4, 8, 8]; key T[4, 8, 8]; value T[4, 8, 8]",
+     "t = aten.transpose.int(key, 1, 2); s = aten.bmm.default(query, t); p = aten.softmax.int(s, -1); o = aten.bmm.default(p, value); return (o,)",
+     "q = aten.unsqueeze.default(query, 0); k = aten.unsqueeze.default(key, 0); v = aten.unsqueeze.default(value, 0); "
+     SDPA("q", "k", "v", ", scale=1.0") "r = aten.squeeze.dim(o, 0); return (r,)", unlessOperandsAgree, kWhy},
+    {"sfdp_pattern_14", QKV "; mask T[2, 1, 1, 4]; inv_scale f32[]",
+     P SCORES("q", "k") DIVIDED("s", "inv_scale") ADDED("d", "mask") SOFTMAX("a") OUT("v"),
+     P OWN_MASK SDPA("q", "k", "v", ", attn_mask=m, scale=inverse(inv_scale)") "return (o,)", unlessDivides, kWhy},
+    {"sfdp_pattern_15", QKV "; mask T[2, 4]; inv_scale f32[]",
+     P SCORES("q", "k") DIVIDED("s", "inv_scale") MASKED("d") SOFTMAX("x") OUT("v"),
+     P KEEP_MASK SDPA("q", "k", "v", ", attn_mask=ke, scale=inverse(inv_scale)") "return (o,)", unlessDivides, kWhy},
+    {"sfdp_pattern_16", QKV "; mask T[B, 1, 1, 4]; inv_scale f32[]",
+     P SCORES("q", "k") DIVIDED("s", "inv_scale") ADDED("d", "mask") SOFTMAX("a") NARROW TIMES("h", "v") "return (o,)",
+     P OWN_MASK SDPA("q", "k", "v", ", attn_mask=m, scale=inverse(inv_scale)") "return (o,)", unlessDividesOffGpu, kWhy, "bs1 mask_fp32"},
+    {"sfdp_pattern_18", QKV "; causal b8[B, 1, 1, 4]",
+     P SCORES("q", "k") "c = " SQRT_VALUE "; " DIVIDED("s", "c") LOWEST "x = aten.where.self(causal, d, low); " SOFTMAX("x") TIMES("p", "v") "return (o, k, v)",
+     P SDPA("q", "k", "v", ", attn_mask=causal, scale=inverse(sqrt_size(value, -1))") "return (o, k, v)", unlessOperandsAgree, kWhy, "bs1"},
+    {"sfdp_pattern_19", QKV "; causal b8[1, 1, 8, 8]; mask T[1, 1, 8, 8]",
+     SCORES("query", "key") "c = " SQRT_VALUE "; " DIVIDED("s", "c") LOWEST "x = aten.where.self(causal, d, low); " ADDED("x", "mask")
+     SOFTMAX("a") "h = aten.to.dtype(p, dtype_of(value)); " TIMES("h", "value") "return (o,)",
+     "low = aten.full.default([], -inf, dtype=dtype_of(query), device=device_of(query), pin_memory=False); m = aten.where.self(causal, mask, low); "
+     SDPA("query", "key", "value", ", attn_mask=m, scale=inverse(sqrt_size(value, -1))") "return (o,)", unlessOperandsAgree, kWhy},
+    {"sfdp_pattern_20", QKV "; mask T[2, 4]",
+     P "n = aten.div.Tensor(q, sqrt_size(query, -1)); " SCORES("n", "k") MASKED("s") SOFTMAX("x") OUT("v"),
+     P KEEP_MASK SDPA("q", "k", "v", ", attn_mask=ke") "return (o,)", unlessDivides, kWhy},
+    {"sfdp_pattern_21", QKV "; mask f32[B, 1, 1, 4]",
+     P SCORES("q", "k") ADDED("s", "mask") "b = aten.to.dtype(a, dtype_of(query)); " WIDE("b") SOFTMAX("w") NARROW TIMES("h", "v") "return (o,)",
+     P OWN_MASK SDPA("q", "k", "v", ", attn_mask=m, scale=1.0") "return (o,)", unlessOperandsAgree, kWhy, "bs1"},
+    {"sfdp_pattern_22", QKV "; mask f32[B, 1, 1, 4]",
+     P SCORES("q", "k") ADDED("s", "mask") "b = aten.to.dtype(a, dtype_of(query)); " WIDE("b") SOFTMAX("w") NARROW TIMES("h", "v") "return (o, k, v)",
+     P OWN_MASK SDPA("q", "k", "v", ", attn_mask=m, scale=1.0") "return (o, k, v)", unlessOperandsAgree, kWhy, "bs1"},
+    {"sfdp_pattern_23", QKV,
+     P SCORES("q", "k") WIDE("s") "b = aten.to.dtype(w, dtype_of(query)); wide = aten.to.dtype(b, torch.float32); " SOFTMAX("wide") NARROW TIMES("h", "v") "return (o, k, v)",
+     P SDPA("q", "k", "v", ", scale=1.0") "return (o, k, v)", unlessOperandsAgree, kWhy, "bs1"},
+    {"sfdp_pattern_24", QKV "; mask f32[1, 1, 8, 8]",
+     "q = aten.view.default(query, [size(query, 0, 1), size(query, 2), size(query, 3)]); k = aten.reshape.default(key, [size(key, 0, 1), size(key, 2), size(key, 3)]); "
+     "v = aten.reshape.default(value, [size(value, 0, 1), size(value, 2), size(value, 3)]); t = aten.transpose.int(k, 1, 2); s = aten.bmm.default(q, t); "
+     "f = aten.view.default(s, [size(query, 0), size(query, 1), size(query, 2), size(key, 2)]); " ADDED("f", "mask")
+     "b = aten.view.default(a, [size(query, 0, 1), size(query, 2), size(key, 2)]); " SOFTMAX("b") NARROW "o = aten.bmm.default(h, v); "
+     "r = aten.view.default(o, [size(query, 0), size(query, 1), size(query, 2), size(query, 3)]); return (r,)",
+     OWN_MASK SDPA("query", "key", "value", ", attn_mask=m, scale=1.0") "return (o,)", unlessOperandsAgree, kWhy},
+    {"sfdp_pattern_25", QKV "; mask T[B, 1, 1, 4]",
+     P SCORES("q", "k") ADDED("s", "mask") WIDE("a") SOFTMAX("w") NARROW TIMES("h", "v") "return (o,)",
+     P SDPA("q", "k", "v", ", attn_mask=mask, scale=1.0") "return (o,)", unlessOffGpu, kWhy, "bs1"},
+    {"sfdp_pattern_26", QKV "; mask T[B, 1, 1, 4]",
+     P SCORES("q", "k") ADDED("s", "mask") WIDE("a") SOFTMAX("w") NARROW TIMES("h", "v") "return (o, k, v)",
+     P SDPA("q", "k", "v", ", attn_mask=mask, scale=1.0") "return (o, k, v)", unlessOffGpu, kWhy, "bs1"},
+    {"sfdp_pattern_27", QKV,
+     P SCORES("q", "k") WIDE("s") SOFTMAX("w") NARROW TIMES("h", "v") "return (o, k, v)",
+     P SDPA("q", "k", "v", ", scale=1.0") "return (o, k, v)", unlessOffGpu, kWhy, "bs1"},
+};
+
+}  // namespace
+
+const TracedRules& attentionFormulas() {
+    static const TracedRules kRules = traceRules(kFormulas);
+    return kRules;
+}
+
+std::span<const Rule> attentionRules() { return attentionFormulas().rules; }
+
+}  // namespace cutaway

@@ -1,0 +1,110 @@
+// The four clean-ups at the head of JNT-6.
+#include "engine/passes/joint/pass_pattern_0.h"
+#include "engine/rewrite/matcher.h"
+
+namespace cutaway {
+namespace {
+
+std::string_view unlessReadByForeignIndex(const Match& m) {
+    const Node& iota = m.root();
+    std::optional<Device> common;
+    for (const Node* user : iota.users()) {
+        if (!user->isCall("aten.index.Tensor") && !user->isCall("aten.index_put.default")) return "{y} is read by more than indexing";
+        const TensorType* type = user->type().tensor();
+        if (type == nullptr) return "the device of a reader of {y} is not known";
+        if (common && !(*common == type->device)) return "the readers of {y} are on different devices";
+        common = type->device;
+    }
+    if (!common) return "nobody reads {y}";
+    return common->type == iota.tensor().device.type ? "{y} is where its readers are" : "";
+}
+
+Values buildIotaOnReadersDevice(const Match& m, GraphBuilder& builder) {
+    const Node& iota = m.root();
+    std::vector<Argument> args = iota.args();
+    args[static_cast<size_t>(iota.op().schema()->find("device"))] = iota.users()[0]->tensor().device;
+    NamedArguments keywords;
+    std::vector<Argument> positional;
+    for (size_t i = 0; i < args.size(); ++i) {
+        const Param& param = iota.op().schema()->params[i];
+        if (param.keywordOnly) keywords.emplace_back(param.name, args[i]);
+        else positional.push_back(args[i]);
+    }
+    return builder.call(iota.op(), std::move(positional), std::move(keywords));
+}
+
+bool isPlainFloat(const Argument& value) {
+    const auto* dtype = value.get<DType>();
+    return dtype && (*dtype == DType::F16 || *dtype == DType::BF16 || *dtype == DType::F32 || *dtype == DType::F64);
+}
+std::string_view unlessPlainFloats(const Match& m) {
+    return isPlainFloat(m["first"]) && isPlainFloat(m["last"]) ? "" : "one of the two dtypes is not f16, bf16, f32 or f64";
+}
+
+std::string_view unlessOneGpuBatch(const Match& m) {
+    if (m.tensor("a").device.type != DeviceType::Cuda || m.tensor("b").device.type != DeviceType::Cuda) return "the operands are not on the GPU";
+    return m.tensor("a").sizes[0] == SymInt(1) && m.tensor("b").sizes[0] == SymInt(1) ? "" : "there is more than one batch";
+}
+
+/// One selected position per line of the dim, and the selector covers every other dim.
+std::string_view unlessOneSelected(const Match& m) {
+    const TensorType &full = m.tensor("f"), &sel = m.tensor("sel");
+    if (sel.rank() != full.rank() || full.rank() == 0) return "{sel} has another rank than {f}";
+    const auto dim = InferContext(m.root().op(), m.root().args()).dim("dim", full.rank());
+    if (!dim) return "the dim is out of range";
+    for (size_t i = 0; i < full.sizes.size(); ++i) {
+        const bool own = static_cast<int64_t>(i) == *dim;
+        if (own ? !(sel.sizes[i] == SymInt(1)) : !(sel.sizes[i] == full.sizes[i])) return "{sel} does not select one position of each line";
+    }
+    return "";
+}
+Values buildSelectByComparison(const Match& m, GraphBuilder& builder) {
+    const TensorType& type = m.tensor("f");
+    const auto dim = static_cast<size_t>(*InferContext(m.root().op(), m.root().args()).dim("dim", type.rank()));
+    const Value selector = builder.value(m.node("sel"));
+    const Value line = builder.call("aten.arange.start", {0, type.sizes[dim]},
+                                    {{"dtype", DType::I64}, {"layout", Layout::Strided}, {"device", selector.type().device}, {"pin_memory", false}});
+    SymDims shape(type.sizes.size(), SymInt(1));
+    shape[dim] = type.sizes[dim];
+    const Value hit = builder.call("aten.eq.Tensor", {expand(selector, type.sizes), view(line, shape)});
+    // The dtype of the constant; PyTorch takes that of the two numbers instead (H-4).
+    const auto scalar = [&](const Argument& value) {
+        const bool real = value.get<double>() != nullptr;
+        const DType ofNumber = real ? DType::F32 : value.get<bool>() ? DType::Bool : DType::I64;
+        const DType dtype = m.parity() ? ofNumber : type.dtype;
+        return builder.call("aten.full.default", {Argument(std::vector<Argument>{}), value},
+                            {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", type.device}, {"pin_memory", false}});
+    };
+    return where(hit, scalar(m["value"]), scalar(m["background"]));
+}
+
+constexpr Rule kRules[] = {
+    {.name = "fix_iota_device",
+     .find = "y = prims.iota.default(...); return y",
+     .build = buildIotaOnReadersDevice,
+     .unless = unlessReadByForeignIndex,
+     .why = "indices are read where the tensor is",
+     .changesType = true},
+    {.name = "pointless_convert",
+     .find = "c = prims.convert_element_type.default(x, $first); y = prims.convert_element_type.default(c, $last); return y",
+     .replace = "y = prims.convert_element_type.default(x, $last); return y",
+     .unless = unlessPlainFloats,
+     .why = "only the last dtype of a chain of conversions counts"},
+    {.name = "bmm_to_mm",
+     .find = "y = aten.bmm.default(a, b); return y",
+     .replace = "p = aten.squeeze.dim(a, 0); q = aten.squeeze.dim(b, 0); m = aten.mm.default(p, q); y = aten.unsqueeze.default(m, 0); return y",
+     .unless = unlessOneGpuBatch,
+     .why = "one batch needs no batched kernel"},
+    {.name = "scatter_upon_const_tensor",
+     .find = "f = aten.full.default(_, $background, ...); y = aten.scatter.value(f, $dim, sel, $value); return y",
+     .build = buildSelectByComparison,
+     .unless = unlessOneSelected,
+     .why = "comparing positions needs no memory for the constant",
+     .changesType = true},
+};
+
+}  // namespace
+
+std::span<const Rule> jointCleanupRules() { return kRules; }
+
+}  // namespace cutaway

@@ -1,0 +1,84 @@
+#include "engine/passes/joint/replace_random.h"
+
+#include <map>
+
+#include "engine/rewrite/matcher.h"
+
+namespace cutaway {
+namespace {
+
+Value seedFor(const Match& m, GraphBuilder& builder) {
+    const Value seeds = builder.call("prims.inductor_seeds.default", {1, m.root().tensor().device});
+    return builder.call("prims.inductor_lookup_seed.default", {seeds, 0});
+}
+Values buildRandom(const Match& m, GraphBuilder& builder) {
+    const std::string_view overload = m.root().op().name();
+    const bool normal = overload.starts_with("aten.randn.");
+    const Value drawn = builder.call("prims.inductor_random.default", {m["size"], seedFor(m, builder), Argument(normal ? "randn" : "rand")});
+    return convert(drawn, m.root().tensor().dtype);
+}
+Values buildRandint(const Match& m, GraphBuilder& builder) {
+    const Argument low = m.pattern().slotOf("low") >= 0 ? m["low"] : Argument(0);
+    const Value drawn = builder.call("prims.inductor_randint.default", {low, m["high"], m["size"], seedFor(m, builder)});
+    return convert(drawn, m.root().tensor().dtype);
+}
+
+constexpr std::string_view kWhy = "the numbers can be drawn again from the same seed";
+constexpr Rule kRules[] = {
+    {.name = "replace_random",
+     .find = "y = aten.(rand|randn).default(size, ...); return y",
+     .build = buildRandom, .why = kWhy},
+    {.name = "replace_random_generator",
+     .find = "y = aten.(rand|randn).generator(size, generator=None, ...); return y",
+     .build = buildRandom, .why = kWhy},
+    {.name = "replace_randint",
+     .find = "y = aten.randint.low(low, high, size, ...); return y",
+     .build = buildRandint, .why = kWhy},
+};
+
+/// One inductor_seeds per device, where its first one stands; seeds are numbered as their readers stand.
+Result<bool> fuseSeeds(Module& module, Rewriter& rewriter) {
+    bool changed = false;
+    for (auto& [name, body] : module.subgraphs) {
+        CT_TRY(const bool inner, fuseSeeds(*body, rewriter));
+        changed |= inner;
+    }
+    Graph& graph = module.graph();
+    std::vector<std::pair<Device, std::vector<Node*>>> devices;   // in the order of their first seeds
+    for (Node& node : graph.nodes()) {
+        if (!node.isCall("prims.inductor_seeds.default")) continue;
+        const Device device = node.tensor().device;
+        auto found = std::find_if(devices.begin(), devices.end(), [&](const auto& entry) { return entry.first == device; });
+        if (found == devices.end()) found = devices.insert(devices.end(), {device, {}});
+        found->second.push_back(&node);
+    }
+    for (const auto& [device, makers] : devices) {
+        if (makers.size() < 2) continue;
+        if (!rewriter.begin("fuse_seed_creation", *makers[0], "one call makes all seeds of a device")) return changed;
+        GraphBuilder builder = rewriter.builder(graph, makers[0], *makers[0]);
+        int64_t count = 0;
+        for (const Node* maker : makers) count += *maker->arg(0).asInt();
+        const Value all = builder.call("prims.inductor_seeds.default", {count, device});
+        if (builder.error()) return *builder.error();
+        int64_t first = 0;
+        for (Node* maker : makers) {
+            for (Node* reader : std::vector<Node*>(maker->users())) graph.setArg(*reader, 1, first + *reader->arg(1).asInt());
+            first += *maker->arg(0).asInt();
+            rewriter.replace(*maker, *all.node());
+        }
+        changed = true;
+    }
+    return changed;
+}
+
+}  // namespace
+
+std::span<const Rule> randomRules() { return kRules; }
+
+Result<bool> replaceRandom(Module& module, Rewriter& rewriter) {
+    CT_TRY(const bool replaced, rewriter.applyRules(module, kRules));
+    CT_TRY(const bool fused, fuseSeeds(module, rewriter));
+    return replaced || fused;
+}
+
+}  // namespace cutaway

@@ -1,0 +1,88 @@
+#include "engine/passes/joint/softmax_rescale.h"
+
+#include "engine/ir/infer.h"
+#include "engine/rewrite/matcher.h"
+
+namespace cutaway {
+namespace {
+
+/// The scale is one number for everything that is reduced together.
+std::string_view unlessScaleIsUniform(const Match& m) {
+    if (!m.isTensor("x")) return "{x} is not a tensor";
+    const Argument& scale = m["scale"];
+    if (!scale.node()) return scale.isNumber() && !scale.get<std::complex<double>>() ? "" : "the scale is not a number";
+    if (!m.isTensor("scale")) return "";  // a number known at run time
+    const SymDims &sizes = m.tensor("scale").sizes, &whole = m.tensor("x").sizes;
+    if (sizes.size() > whole.size()) return "{scale} has more dims than {x}";
+    const Node& maximum = m.node("top");
+    const auto dims = InferContext(maximum.op(), maximum.args()).dims("dim", static_cast<int64_t>(whole.size()), true);
+    if (!dims) return "the reduced dims are out of range";
+    const size_t missing = whole.size() - sizes.size();
+    for (const int64_t dim : *dims)
+        if (static_cast<size_t>(dim) >= missing && !(sizes[static_cast<size_t>(dim) - missing] == SymInt(1)))
+            return "{scale} varies along a dim that is reduced";
+    return "";
+}
+
+/// 1 or -1 with the sign of the scale, and the scale times that.
+struct SignedScale {
+    OperandValue sign, scale;
+};
+SignedScale signedScale(const Match& m, GraphBuilder& builder) {
+    const Argument& scale = m["scale"];
+    if (const auto whole = scale.asInt()) return {*whole < 0 ? -1 : 1, *whole < 0 ? -*whole : *whole};
+    if (const auto real = scale.asReal()) return {*real < 0 ? -1 : 1, *real < 0 ? -*real : *real};
+    const Value value = builder.value(m.node("scale"));
+    const Value positive = builder.call("aten.ge.Scalar", {value, 0});
+    const Value plus = full(builder, {}, Scalar(int64_t{1}), DType::I64, value.type().device);
+    const Value minus = full(builder, {}, Scalar(int64_t{-1}), DType::I64, value.type().device);
+    const Value sign = where(positive, plus, minus);
+    return {sign, sign * value};
+}
+
+Values buildRescaled(const Match& m, GraphBuilder& builder, bool divides) {
+    Value x = builder.value(m.node("x"));
+    if (m.pattern().slotOf("dtype") >= 0) x = convert(x, *m["dtype"].get<DType>());
+    const SignedScale scale = signedScale(m, builder);
+    const Value y = x * scale.sign;
+    const Value top = builder.call("aten.amax.default", {y, m["dims"], m["keep"]});
+    const Value distance = y - top;
+    return divides ? distance / scale.scale : distance * scale.scale;
+}
+Values buildProduct(const Match& m, GraphBuilder& builder) { return buildRescaled(m, builder, false); }
+Values buildQuotient(const Match& m, GraphBuilder& builder) { return buildRescaled(m, builder, true); }
+
+/// A symbolic scale that is no tensor has no sign to compute with tensors.
+std::string_view unlessRescalable(const Match& m) {
+    const std::string_view refusal = unlessScaleIsUniform(m);
+    if (!refusal.empty()) return refusal;
+    if (m["scale"].get<Expr>() || (m.isNode("scale") && !m.isTensor("scale"))) return "the scale is a symbolic number";
+    if (const auto number = m["scale"].asReal(); number && (*number == 1 || *number == -1)) return "a sign is no scale";
+    if (m["keep"].asInt() != 1) return "the maximum does not keep its dims";
+    return "";
+}
+
+constexpr std::string_view kWhy = "numbers are subtracted before they are scaled";
+constexpr Rule kRules[] = {
+    {.name = "mul_softmax_rescale",
+     .find = "s: shared = aten.mul.Tensor(x, scale); top = aten.amax.default(s, $dims, $keep); y = aten.sub.Tensor(s, top); return y",
+     .build = buildProduct, .unless = unlessRescalable, .why = kWhy},
+    {.name = "mul_convert_softmax_rescale",
+     .find = "s: shared = aten.mul.Tensor(x, scale); c: shared = prims.convert_element_type.default(s, $dtype); "
+             "top = aten.amax.default(c, $dims, $keep); y = aten.sub.Tensor(c, top); return y",
+     .build = buildProduct, .unless = unlessRescalable, .why = kWhy},
+    {.name = "div_softmax_rescale",
+     .find = "s: shared = aten.div.Tensor(x, scale); top = aten.amax.default(s, $dims, $keep); y = aten.sub.Tensor(s, top); return y",
+     .build = buildQuotient, .unless = unlessRescalable, .why = kWhy},
+    {.name = "div_convert_softmax_rescale",
+     .find = "s: shared = aten.div.Tensor(x, scale); c: shared = prims.convert_element_type.default(s, $dtype); "
+             "top = aten.amax.default(c, $dims, $keep); y = aten.sub.Tensor(c, top); return y",
+     .build = buildQuotient, .unless = unlessRescalable, .why = kWhy},
+};
+
+}  // namespace
+
+std::span<const Rule> softmaxRescaleRules() { return kRules; }
+Result<bool> rescaleSoftmax(Module& module, Rewriter& rewriter) { return rewriter.applyRules(module, kRules); }
+
+}  // namespace cutaway

@@ -1,0 +1,72 @@
+#include "engine/passes/post_grad/pass_pattern_1.h"
+
+#include "engine/ir/infer.h"
+#include "engine/passes/joint/misc_patterns.h"
+#include "engine/rewrite/matcher.h"
+
+namespace cutaway {
+namespace {
+
+std::string_view unlessCountable(const Match& m) {
+    const TensorType& type = m.tensor("y");
+    if (type.rank() == 0) return "{y} has no dim to count along";
+    if (!m["value"].isNumber() || m["value"].get<Expr>()) return "the constant is not a number";
+    const bool real = m["value"].get<double>() != nullptr;
+    if (real && isIntegral(type.dtype, true)) return "the constant is rounded to an integer";
+    const auto dim = InferContext(m.root().op(), m.root().args()).dim("dim", type.rank());
+    if (!dim) return "the dim is out of range";
+    return type.sizes[static_cast<size_t>(*dim)].isInt() ? "" : "the number of steps is symbolic";
+}
+/// 1, 2, 3, ... along the dim, times the constant.
+Values buildCount(const Match& m, GraphBuilder& builder) {
+    const TensorType& type = m.tensor("y");
+    const auto dim = static_cast<size_t>(*InferContext(m.root().op(), m.root().args()).dim("dim", type.rank()));
+    const Value steps = builder.call("aten.arange.start", {1, type.sizes[dim] + 1},
+                                     {{"dtype", type.dtype}, {"layout", Layout::Strided}, {"device", type.device}, {"pin_memory", false}});
+    SymDims shape(type.sizes.size(), SymInt(1));
+    shape[dim] = type.sizes[dim];
+    const Value scaled = builder.call("aten.mul.Tensor", {steps, m["value"]});
+    return expand(view(scaled, shape), type.sizes);
+}
+
+std::string_view unlessBeginningIsOfFirst(const Match& m) {
+    const auto size = symIntOf(m["size"]);
+    if (!size || !size->isInt() || size->value() < 0) return "the length of the repeated beginning is not a known number";
+    if (!m.isTensor("first") || m.tensor("first").rank() < 2) return "{first} has no dim 1";
+    return knownLessEqual(*size, m.tensor("first").sizes[1]) ? "" : "the repeated beginning is longer than {first}";
+}
+
+std::string_view unlessOnGpu(const Match& m) {
+    return m.isTensor("x") && m.tensor("x").device.type == DeviceType::Cuda ? "" : "{x} is not on the GPU";
+}
+
+constexpr Rule kRules[] = {
+    {.name = "pointless_cumsum_replacement",
+     .find = "f: shared = aten.full.default(_, $value, ...); y = aten.cumsum.default(f, $dim, ...); return y",
+     .build = buildCount,
+     .unless = unlessCountable,
+     .why = "the running sum of a constant is counting"},
+    {.name = "cat_slice_cat",
+     .find = "c = aten.cat.default([first, *others], 1); s = aten.slice.Tensor(c, 1, 0, size); y = aten.cat.default([c, s], 1); return y",
+     .replace = "s = aten.slice.Tensor(first, 1, 0, size); y = aten.cat.default([first, *others, s], 1); return y",
+     .unless = unlessBeginningIsOfFirst,
+     .why = "one concatenation copies each part once"},
+    {.name = "prepare_softmax",
+     .find = "top = aten.amax.default(x, [$dim], True); d = aten.sub.Tensor(x, top); e = aten.exp.default(d); "
+             "s = aten.sum.dim_IntList(e, [$dim], True); return s, e, d, top",
+     .replace = "p = prims.prepare_softmax_online.default(x, $dim); top = p[0]; s = p[1]; d = aten.sub.Tensor(x, top); "
+                "e = aten.exp.default(d); return s, e, d, top",
+     .unless = unlessOnGpu,
+     .why = "maximum and sum are found in one pass over the data"},
+};
+
+}  // namespace
+
+std::span<const Rule> passPattern1Rules() {
+    static const std::vector<Rule> kAll = joinRules({kRules, randpermRules()});
+    return kAll;
+}
+
+Result<bool> passPattern1(Module& module, Rewriter& rewriter) { return rewriter.applyRules(module, passPattern1Rules()); }
+
+}  // namespace cutaway

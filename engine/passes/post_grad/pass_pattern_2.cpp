@@ -1,0 +1,139 @@
+#include "engine/passes/post_grad/pass_pattern_2.h"
+
+#include "engine/rewrite/matcher.h"
+
+namespace cutaway {
+namespace {
+
+constexpr std::string_view kSplit = "aten.split_with_sizes.default";
+
+/// The items of the concatenation are all pieces of one split, in order, along the same dim.
+std::string_view unlessAllPiecesInOrder(const Match& m) {
+    const auto* items = m["items"].list();
+    if (items == nullptr || items->empty()) return "the concatenated list is not known";
+    const Node* split = nullptr;
+    for (size_t i = 0; i < items->size(); ++i) {
+        const Node* piece = (*items)[i].node();
+        if (piece == nullptr || !piece->isCall("operator.getitem") || piece->arg(1).asInt() != static_cast<int64_t>(i))
+            return "the concatenated tensors are not the pieces of a split in order";
+        if (piece->users().size() != 1) return "a piece has other readers";
+        const Node* source = piece->arg(0).node();
+        if (source == nullptr || !source->isCall(kSplit) || (split && split != source)) return "the concatenated tensors do not come from one split";
+        split = source;
+    }
+    const auto* sizes = split->arg(1).list();
+    if (sizes == nullptr || sizes->size() != items->size()) return "some pieces of the split are missing";
+    return sameConstant(split->arg(2), m["dim"]) ? "" : "the split is along another dim";
+}
+Values buildSplitSource(const Match& m, GraphBuilder& builder) {
+    const Node& split = *(*m["items"].list())[0].node()->arg(0).node();
+    return builder.value(*split.arg(0).node());
+}
+
+/// Each piece that is split off is one of the concatenated tensors.
+std::string_view unlessPiecesAreTheItems(const Match& m) {
+    const auto *items = m["items"].list(), *sizes = m["sizes"].list();
+    const auto dim = m["dim"].asInt();
+    if (items == nullptr || sizes == nullptr || !dim || items->size() != sizes->size()) return "there are not as many pieces as tensors";
+    for (size_t i = 0; i < items->size(); ++i) {
+        const Node* item = (*items)[i].node();
+        if (item == nullptr || !item->type().tensor()) return "a concatenated tensor is not known";
+        const int64_t rank = item->tensor().rank(), at = *dim < 0 ? *dim + rank : *dim;
+        if (at < 0 || at >= rank) return "the dim is out of range";
+        const auto* size = (*sizes)[i].get<int64_t>();
+        if (size == nullptr || !(item->tensor().sizes[static_cast<size_t>(at)] == SymInt(*size))) return "the pieces have other sizes than the tensors";
+        if (item->tensor().dtype != m.tensor("c").dtype) return "a tensor is converted while it is concatenated";
+    }
+    return "";
+}
+Values buildItems(const Match& m, GraphBuilder& builder) {
+    std::vector<Value> items;
+    for (const Argument& item : *m["items"].list()) items.push_back(builder.value(*item.node()));
+    return items;
+}
+
+/// Every reader is pointwise, looking through getitem and views. The output is not; no reader counts as all.
+bool allReadersPointwise(const Node& node) {
+    for (const Node* user : node.users()) {
+        if (user->isOutput()) return false;
+        if (user->is(Tag::View) || user->isCall("aten.reshape.default") || user->isCall("operator.getitem")) {
+            if (!allReadersPointwise(*user)) return false;
+        } else if (!user->is(Tag::Pointwise)) {
+            return false;
+        }
+    }
+    return true;
+}
+bool onGpu(const Node& node) { return node.tensor().device.type == DeviceType::Cuda; }
+
+std::string_view unlessUnfusedIsBetter(const Match& m) {
+    const Node& product = m.root();
+    if (!onGpu(product)) return "the library adds the bias on the CPU";
+    if (!m.isTensor("bias") || isHalf(m.tensor("bias").dtype)) return "{bias} is of reduced precision, which addmm rounds once";
+    return allReadersPointwise(product) ? "" : "not all readers of {y} are pointwise";
+}
+/// add(bias * beta, mm(a, b) * alpha), factors of one left out.
+Values buildUnfused(const Match& m, GraphBuilder& builder) {
+    Value product = builder.call("aten.mm.default", {m["a"], m["b"]});
+    if (m["alpha"].asReal() != 1.0) product = builder.call("aten.mul.Tensor", {product, m["alpha"]});
+    Value bias = builder.value(m.node("bias"));
+    if (m["beta"].asReal() != 1.0) bias = builder.call("aten.mul.Tensor", {bias, m["beta"]});
+    return bias + product;
+}
+
+bool expandsTo(const SymDims& from, const SymDims& to) {
+    if (from.size() > to.size()) return false;
+    for (size_t i = 0; i < from.size(); ++i) {
+        const SymInt& size = from[from.size() - 1 - i];
+        if (!(size == to[to.size() - 1 - i]) && !(size == SymInt(1))) return false;
+    }
+    return true;
+}
+std::string_view unlessBiasFits(const Match& m) {
+    if (!m.isTensor("bias")) return "what is added is not a tensor";
+    const TensorType &bias = m.tensor("bias"), &product = m.tensor("p");
+    if (m["bias"].node() == &m.node("p")) return "the product is added to itself";
+    if (bias.dtype != m.tensor("a").dtype || bias.dtype != m.tensor("b").dtype) return "{bias} has another dtype than the factors";
+    if (!expandsTo(bias.sizes, product.sizes)) return "{bias} does not expand to the shape of {p}";
+    return onGpu(m.root()) && allReadersPointwise(m.root()) ? "all readers of {y} are pointwise, and they take the addition in" : "";
+}
+
+std::string_view unlessLargeReduction(const Match& m) {
+    if (&m.node("part") == &m.node("whole")) return "there is one reduction only";
+    const SymInt count = numel(m.tensor("x").sizes);
+    if (!count.isInt() || count.value() < 4096) return "{x} has less than 4096 elements";
+    const auto* dims = m["dims"].list();
+    return dims && !dims->empty() ? "" : "{part} reduces all dims itself";
+}
+
+constexpr std::string_view kReuse = "what is reduced in part needs only the rest";
+constexpr Rule kRules[] = {
+    {.name = "splitwithsizes_cat_replace",
+     .find = "y = aten.cat.default(items, $dim); return y",
+     .build = buildSplitSource, .unless = unlessAllPiecesInOrder, .why = "putting all pieces of a split together gives what was split"},
+    {.name = "cat_splitwithsizes_replace",
+     .find = "c = aten.cat.default(items, $dim); y = aten.split_with_sizes.default(c, $sizes, $dim); return y",
+     .build = buildItems, .unless = unlessPiecesAreTheItems, .why = "the pieces are the tensors that were concatenated"},
+    {.name = "unfuse_bias_add_to_pointwise",
+     .find = "y = aten.addmm.default(bias, a, b, beta=$beta, alpha=$alpha); return y",
+     .build = buildUnfused, .unless = unlessUnfusedIsBetter, .why = "the addition fuses into the pointwise kernel that follows"},
+    {.name = "addmm",
+     .find = "p = aten.mm.default(a, b); y = aten.add.Tensor(bias, p); return y",
+     .replace = "y = aten.addmm.default(bias, a, b); return y",
+     .unless = unlessBiasFits, .why = "the bias is added while the product is still in registers"},
+    {.name = "max_reuse",
+     .find = "part = aten.amax.default(x, $dims, $keep); whole = aten.(max|amax).default(x); return whole, part",
+     .replace = "rest = aten.amax.default(part); return rest, part",
+     .unless = unlessLargeReduction, .why = kReuse},
+    {.name = "min_reuse",
+     .find = "part = aten.amin.default(x, $dims, $keep); whole = aten.(min|amin).default(x); return whole, part",
+     .replace = "rest = aten.amin.default(part); return rest, part",
+     .unless = unlessLargeReduction, .why = kReuse},
+};
+
+}  // namespace
+
+std::span<const Rule> passPattern2Rules() { return kRules; }
+Result<bool> passPattern2(Module& module, Rewriter& rewriter) { return rewriter.applyRules(module, kRules); }
+
+}  // namespace cutaway

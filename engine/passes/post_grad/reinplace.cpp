@@ -1,0 +1,151 @@
+#include "engine/passes/post_grad/reinplace.h"
+
+#include "engine/rewrite/graph_order.h"
+#include "engine/rewrite/storage_roots.h"
+
+namespace cutaway {
+namespace {
+
+struct Inplaceable {
+    std::string_view op, inplace;
+};
+constexpr Inplaceable kInplaceable[] = {
+    {"aten.index_put.default", "aten.index_put_.default"},
+};
+/// Scatters, with the view that they write to; their arguments behind the source are the view's.
+struct Scatter {
+    std::string_view op, view;
+    bool always;   // written in place even if the operand would never be in memory
+};
+constexpr Scatter kScatters[] = {
+    {"aten.slice_scatter.default", "aten.slice.Tensor", false},
+    {"aten.select_scatter.default", "aten.select.int", false},
+    {"aten.diagonal_scatter.default", "aten.diagonal.default", true},
+    {"aten.as_strided_scatter.default", "aten.as_strided.default", true},
+};
+
+template <class Row, size_t N>
+const Row* findRow(const Row (&rows)[N], const Node& node) {
+    for (const Row& row : rows)
+        if (node.isCall(row.op)) return &row;
+    return nullptr;
+}
+
+class Reinplacing {
+  public:
+    Reinplacing(Graph& graph, Rewriter& rewriter) : m_graph(graph), m_rewriter(rewriter) {}
+
+    Result<bool> run() {
+        bool changed = false;
+        for (Node* node : m_graph.nodeList()) {
+            const Inplaceable* plain = findRow(kInplaceable, *node);
+            const Scatter* scatter = findRow(kScatters, *node);
+            if ((plain == nullptr && scatter == nullptr) || !mayWriteInPlace(*node)) continue;
+            if (scatter && !scatter->always && !isCopiedBack(*node) && !(isInMemory(*node->arg(0).node()) && isInMemory(*node))) continue;
+            if (findOp(plain ? plain->inplace : "aten.copy_.default") == nullptr) continue;
+            if (!m_rewriter.begin("reinplace", *node, "nobody reads the old value any more")) return changed;
+            CT_TRY_VOID(plain ? makeInplace(*node, requireOp(plain->inplace)) : writeThroughView(*node, *scatter));
+            changed = true;
+        }
+        return changed;
+    }
+
+  private:
+    /// The copy_ of the node's value into this input at the end of the graph.
+    Node* copyBack(const Node& node, const Node& input) const {
+        for (Node* user : node.users())
+            if (user->isCall("aten.copy_.default") && user->arg(0).node() == &input && user->arg(1).node() == &node) return user;
+        return nullptr;
+    }
+    bool isCopiedBack(const Node& node) const { return node.arg(0).node()->isPlaceholder() && copyBack(node, *node.arg(0).node()); }
+
+    bool mayWriteInPlace(const Node& node) const {
+        const Node* target = node.arg(0).node();
+        if (target == nullptr || !target->type().tensor() || target->kind() == NodeKind::GetAttr) return false;
+        if (!sameType(target->type(), node.type()) || overlapsItself(target->tensor())) return false;
+        const StorageRoots storages(m_graph);
+        const NodeId storage = storages.rootOf(*target);
+        const Node* owner = m_graph.find(storage);
+        const Node* back = nullptr;
+        if (owner->isPlaceholder() || owner->kind() == NodeKind::GetAttr) {
+            // Views of inputs are refused: the copy_ at the end writes the whole input.
+            back = target->isPlaceholder() ? copyBack(node, *target) : nullptr;
+            if (back == nullptr) return false;
+        }
+        for (size_t i = 1; i < node.args().size(); ++i) {
+            bool shares = false;
+            node.arg(i).forEachNode([&](const Node* other) { shares |= storages.rootOf(*other) == storage; });
+            if (shares) return false;
+        }
+        return !isReadLater(node, storage, storages, back);
+    }
+    /// Two places of the tensor are one place in memory.
+    static bool overlapsItself(const TensorType& type) {
+        for (size_t i = 0; i < type.sizes.size(); ++i)
+            if (type.strides[i] == SymInt(0) && !(type.sizes[i] == SymInt(1))) return true;
+        return false;
+    }
+    bool isReadLater(const Node& write, NodeId storage, const StorageRoots& storages, const Node* back) const {
+        for (const Node& alias : m_graph.nodes()) {
+            if (storages.rootOf(alias) != storage) continue;
+            for (const Node* user : alias.users()) {
+                if (user == &write || user == back || m_graph.isBefore(*user, write)) continue;
+                if (user->is(Tag::Symbolic)) continue;   // reads the shape only
+                if (user->is(Tag::View) && storages.rootOf(*user) == storage && !user->hasUsers()) continue;
+                return true;
+            }
+        }
+        return false;
+    }
+    /// Whether the value surely gets memory of its own: it is an input, returned, or read by a library.
+    static bool isInMemory(const Node& node) {
+        if (node.isPlaceholder() || node.is(Tag::Heavy)) return true;
+        if (node.isCall("operator.getitem")) return isInMemory(*node.arg(0).node());
+        return std::any_of(node.users().begin(), node.users().end(), [](const Node* user) { return user->isOutput() || user->is(Tag::Heavy); });
+    }
+
+    Result<void> makeInplace(Node& node, const Op& op) {
+        Node* target = node.arg(0).node();
+        Node* back = target->isPlaceholder() ? copyBack(node, *target) : nullptr;
+        const std::vector<Argument> args = node.args();
+        CT_TRY(ValueType type, inferCall(op, args));
+        m_graph.setOp(node, op, args, std::move(type));
+        if (back) eraseCopy(*back, *target);
+        return {};
+    }
+    Result<void> writeThroughView(Node& node, const Scatter& scatter) {
+        Node* target = node.arg(0).node();
+        Node* back = target->isPlaceholder() ? copyBack(node, *target) : nullptr;
+        GraphBuilder builder = m_rewriter.builder(m_graph, &node, node);
+        std::vector<Argument> args = {target};
+        args.insert(args.end(), node.args().begin() + 2, node.args().end());
+        const Value part = builder.call(scatter.view, std::move(args));
+        builder.call("aten.copy_.default", {part, node.arg(1)});
+        if (builder.error()) return *builder.error();
+        m_graph.replaceUses(node, *target);
+        m_graph.erase(node);
+        if (back) eraseCopy(*back, *target);
+        return {};
+    }
+    void eraseCopy(Node& copy, Node& target) {
+        m_graph.replaceUses(copy, target);
+        m_graph.erase(copy);
+    }
+
+    Graph& m_graph;
+    Rewriter& m_rewriter;
+};
+
+}  // namespace
+
+Result<bool> reinplaceOps(Module& module, Rewriter& rewriter) {
+    bool changed = false;
+    for (auto& [name, body] : module.subgraphs) {
+        CT_TRY(const bool inner, reinplaceOps(*body, rewriter));
+        changed |= inner;
+    }
+    CT_TRY(const bool outer, Reinplacing(module.graph(), rewriter).run());
+    return changed || outer;
+}
+
+}  // namespace cutaway

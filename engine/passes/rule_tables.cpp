@@ -1,0 +1,18 @@
+#include "engine/passes/rule_tables.h"
+
+#include "engine/passes/joint/early_patterns.h"
+#include "engine/passes/joint/pass_pattern_0.h"
+#include "engine/passes/joint/replace_random.h"
+#include "engine/passes/joint/softmax_rescale.h"
+#include "engine/passes/post_grad/pass_pattern_1.h"
+#include "engine/passes/post_grad/pass_pattern_2.h"
+
+namespace cutaway {
+
+std::vector<RuleTable> ruleTables() {
+    return {{"early_patterns", earlyRules()},         {"pass_pattern_0", passPattern0Rules()},
+            {"pass_pattern_1", softmaxRescaleRules()}, {"replace_random_passes", randomRules()},
+            {"post_grad_pass_pattern_1", passPattern1Rules()}, {"post_grad_pass_pattern_2", passPattern2Rules()}};
+}
+
+}  // namespace cutaway

@@ -1,0 +1,93 @@
+#pragma once
+// Finds a rule's pattern at a node, and says why when it is not there. Matching edits nothing; Rewriter::applyRules
+// (apply_rules.cpp) does. Strict is the default: what a rule writes as a constant or binds twice is compared on the real
+// graph.
+#include <forward_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/rewrite/pattern.h"
+#include "engine/rewrite/rule.h"
+
+namespace cutaway {
+
+/// A rule with its texts read.
+struct CompiledRule {
+    CompiledRule(const Rule& source, Pattern found, PatternText made) : rule(&source), pattern(std::move(found)), replacement(std::move(made)) {}
+    const Rule* rule;
+    Pattern pattern;
+    PatternText replacement;   // empty when the rule has a function
+};
+
+/// What the names of a pattern stand for. Borrows the graph; valid until it is edited.
+class Match {
+  public:
+    Match(const CompiledRule& rule, const CompileOptions& options)
+        : m_rule(rule.rule), m_pattern(&rule.pattern), m_options(&options), m_bound(rule.pattern.names.size()) {}
+    Match(const Match&) = delete;
+    Match& operator=(const Match&) = delete;
+
+    /// The value or constant of a name of `find`; it is a bug to ask for a name that `find` does not have.
+    const Argument& operator[](std::string_view name) const;
+    bool isNode(std::string_view name) const { return (*this)[name].node() != nullptr; }
+    bool isTensor(std::string_view name) const;
+    /// It is a bug to ask for the node of a constant, or for the type of what is no tensor.
+    Node& node(std::string_view name) const;
+    const TensorType& tensor(std::string_view name) const;
+    /// The first result: where matching started.
+    Node& root() const;
+    /// The calls of the pattern, operands before readers, each once.
+    std::vector<Node*> nodes() const;
+    const Rule& rule() const { return *m_rule; }
+    const Pattern& pattern() const { return *m_pattern; }
+    const CompileOptions& options() const { return *m_options; }
+    bool parity() const { return m_options->parity; }
+
+  private:
+    friend class Matcher;
+    const Rule* m_rule;
+    const Pattern* m_pattern;
+    const CompileOptions* m_options;
+    std::vector<const Argument*> m_bound;   // by slot; null = not bound yet
+    std::forward_list<Argument> m_own;      // roots, results and lists that no node's argument holds
+};
+
+/// Numbers the stretches of a graph between mutations; a match must lie within one (spec: pattern-matcher §6). Nodes
+/// made later belong to the stretch of the node before them.
+class MutationRegions {
+  public:
+    explicit MutationRegions(const Graph& graph);
+    uint32_t regionOf(const Node& node) const;
+
+  private:
+    bool m_mutates = false;
+    std::vector<uint32_t> m_region;
+};
+
+/// The first condition that failed on the way that got furthest. Collected only when somebody asks.
+struct MatchTrace {
+    int progress = -1;
+    std::string reason;
+    NodeId node = NodeId::None;
+};
+
+/// Matches the rule at `root`, its condition included; false leaves `match` in no useful state.
+bool matchRule(const CompiledRule& rule, Node& root, const MutationRegions& regions, Match& match, MatchTrace* trace = nullptr);
+
+struct Explanation {
+    bool matched = false;
+    std::string reason;                 // a sentence; empty when matched
+    std::vector<NodeId> nodes;          // the matched ones, or the one that the sentence is about
+};
+
+/// Matches again, with reasons: "needs `m` to be read only here, but `mul_3` reads it too".
+Explanation explainRule(const Rule& rule, Node& node, const CompileOptions& options = {});
+
+/// Applies a rule at one node; the empty sentence, or why nothing was done. Errors: a replacement that does not type.
+Result<std::string> applyRuleAt(const Rule& rule, Node& node, const CompileOptions& options = {});
+
+/// Values whose type no rule touches (spec: pattern-matcher P-2): complex, meta, sparse.
+bool hasUnsupportedType(const Node& node);
+
+}  // namespace cutaway

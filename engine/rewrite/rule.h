@@ -1,0 +1,108 @@
+#pragma once
+// Rules: rewrites written as data. A table of rules is applied by Rewriter::applyRules, explained by explainRule
+// (matcher.h), printed and loaded as text (below).
+//
+// `find` and `replace` are FX text, statements separated by ';' or newlines, ending in `return`:
+//   name                the value of an earlier statement, else a free name that stands for any value; a name that
+//                       stands twice is the same value both times
+//   $d                  any constant (no value of the graph inside); in `replace` what it stood for
+//   1, 0.5, None, torch.float32, 'tanh', [0, 1], device(type='cpu')     equal constants (1, 1.0 and True are equal)
+//   _                   anything
+//   [a, *xs]            a list that begins with a; xs is the list of the others
+//   s[0]                operator.getitem(s, 0)
+//   aten.(add|sub).Tensor(...)     a choice; also of overloads
+//   f(x, ...)           arguments that are not written may be anything; without the dots they must be the defaults
+//   m: shared = ...     m may have readers outside the match; every other inner value must not
+//   return a, b         several results; the first is where matching starts, the others are found through values that
+//                       they share with it
+// Commutative ops try both orders of their operands. Calls nest: f(g(x)) is m = g(x); f(m).
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cutaway/options.h"
+#include "engine/ops/build.h"
+
+namespace cutaway {
+
+class Match;
+struct CompiledRule;
+
+struct Rule {
+    std::string_view name;
+    std::string_view find;
+    /// What the found results become, as text; or a function that builds it before the first of them. A function may
+    /// decline (Values::notHandled) as long as it has not built anything.
+    std::string_view replace;
+    Values (*build)(const Match& match, GraphBuilder& builder) = nullptr;
+    /// The sentence that says why the rule does not apply here, empty if it does. "{x}" in it is printed as the name
+    /// of the node that `x` of `find` stands for.
+    std::string_view (*unless)(const Match& match) = nullptr;
+    std::string_view why;
+    /// The results may get another dtype, device or shape; else that is a bug of the rule.
+    bool changesType = false;
+    /// For functions that serve several rules; they ask Match::rule() for it.
+    const void* context = nullptr;
+};
+
+/// Rules ready for matching: texts parsed, calls bound to schemas, looked up by the op of their first result.
+/// Borrows the rules. Immutable, so threads may share it.
+class RuleSet {
+  public:
+    RuleSet(RuleSet&&) noexcept;
+    RuleSet& operator=(RuleSet&&) noexcept;
+    ~RuleSet();
+
+    /// Errors: text that does not parse, an op without a row, a name of `replace` that `find` does not bind, two rules
+    /// of one name, or of one pattern (up to names) and the same condition. The rule is in `where`.
+    static Result<RuleSet> compile(std::span<const Rule> rules);
+
+    /// The same, but broken rules are left out and their errors kept in broken().
+    static RuleSet compileWorking(std::span<const Rule> rules);
+    const std::vector<Error>& broken() const;
+
+    size_t size() const;
+    const CompiledRule& at(size_t position) const;
+    /// Positions of the rules that may begin at a call of this op, in table order.
+    std::span<const uint32_t> startingAt(const Op& op) const;
+
+  private:
+    RuleSet();
+    struct Data;
+    std::unique_ptr<Data> m_data;
+};
+
+/// The compiled form of a table that lives as long as the program; compiled once. Rules that are broken never match;
+/// the rule tests hold every table to having none.
+const RuleSet& compiledRules(std::span<const Rule> table);
+
+/// Rules read from text, with the storage of their strings.
+struct LoadedRules {
+    std::deque<std::string> texts;
+    std::vector<Rule> rules;
+};
+
+/// Several tables as one, in this order; for a static variable.
+std::vector<Rule> joinRules(std::initializer_list<std::span<const Rule>> tables);
+
+/// A rule's text with every statement on a line of its own.
+std::string statementLines(std::string_view text);
+
+/// One block per rule: "rule NAME", "why SENTENCE", "find" and its statements, "replace" and its statements; "unless
+/// (code)" and "build (code)" where a function stands. loadRules reads it back.
+std::string printRules(std::span<const Rule> rules);
+/// `builtIn` gives the functions of rules of the same name that say "(code)". Errors have the line in `where`.
+Result<LoadedRules> loadRules(std::string_view text, std::span<const Rule> builtIn = {});
+
+/// What a rule did in a run.
+struct RuleStats {
+    std::string_view rule;
+    int64_t tried = 0;     // nodes at which matching was attempted
+    int64_t applied = 0;
+    double seconds = 0;    // matching and building
+};
+
+}  // namespace cutaway

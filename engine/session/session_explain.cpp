@@ -1,0 +1,141 @@
+// The rules of the pipeline, and why one does or does not apply at a node.
+#include "engine/passes/rule_tables.h"
+#include "engine/rewrite/matcher.h"
+#include "engine/session/session_state.h"
+#include "engine/support/check.h"
+
+namespace cutaway {
+namespace {
+
+/// What a rule's matching starts at, in the order of the pattern's choice.
+std::vector<const Op*> startingOps(const Rule& rule) {
+    std::vector<const Op*> ops;
+    const auto set = RuleSet::compile({&rule, 1});
+    if (!set) return ops;
+    const Pattern& pattern = set->at(0).pattern;
+    for (const PatternCall::Form& form : pattern.calls[static_cast<size_t>(pattern.callOfSlot[static_cast<size_t>(pattern.results[0])])].forms)
+        ops.push_back(form.op);
+    return ops;
+}
+
+/// Matches on a copy, because only the attempt shows whether the rule's function has something to build.
+Result<RuleExplanation> explainOn(const Module& module, const CompileOptions& options, std::string_view pass, const Rule& rule, NodeId id) {
+    Module copy(module);
+    Node* node = copy.graph().find(id);
+    if (node == nullptr) return Error{ErrorCode::NotFound, "the node does not exist at this step", {}, {"its biography says where it went"}};
+    RuleExplanation out;
+    out.pass = std::string(pass);
+    out.rule = std::string(rule.name);
+    out.node = id;
+    Explanation found = explainRule(rule, *node, options);
+    if (found.matched) {
+        CT_TRY(found.reason, applyRuleAt(rule, *node, options));
+    }
+    out.applies = found.reason.empty();
+    out.reason = std::move(found.reason);
+    out.nodes = std::move(found.nodes);
+    return out;
+}
+
+Result<CompileOptions> optionsAt(const Session::State& state, const Place& place) {
+    if (place.step < 0 && state.runs.empty()) return CompileOptions{};
+    CT_TRY(const Session::State::Run* run, state.run(place.run));
+    return run->trace.options;
+}
+
+struct NamedRule {
+    std::string_view pass;
+    const Rule* rule = nullptr;
+};
+Result<NamedRule> findRule(const std::vector<RuleTable>& tables, const std::string& name) {
+    const size_t slash = name.find('/');
+    const std::string_view wanted = slash == std::string::npos ? std::string_view(name) : std::string_view(name).substr(slash + 1);
+    for (const RuleTable& table : tables) {
+        if (slash != std::string::npos && table.pass != std::string_view(name).substr(0, slash)) continue;
+        for (const Rule& rule : table.rules)
+            if (rule.name == wanted) return NamedRule{table.pass, &rule};
+    }
+    std::string names;
+    for (const RuleTable& table : tables)
+        for (const Rule& rule : table.rules) names += (names.empty() ? "" : ", ") + std::string(rule.name);
+    return Error{ErrorCode::NotFound, "no rule named '" + name + "'", {}, {"rules: " + names}};
+}
+
+/// Bugs stop at the session's border.
+template <class Body>
+auto guarded(Body&& body) -> decltype(body()) {
+    try {
+        return body();
+    } catch (const InternalError& bug) {
+        return Error{ErrorCode::Internal, bug.what(), {}, {"this is a bug in Cutaway; the session goes on"}};
+    }
+}
+
+}  // namespace
+
+std::vector<RuleInfo> ruleList() {
+    std::vector<RuleInfo> list;
+    for (const RuleTable& table : ruleTables())
+        for (const Rule& rule : table.rules) {
+            RuleInfo info;
+            info.pass = std::string(table.pass);
+            info.name = std::string(rule.name);
+            info.why = std::string(rule.why);
+            info.find = statementLines(rule.find);
+            info.replace = rule.build ? "(code)" : statementLines(rule.replace);
+            info.condition = rule.unless != nullptr;
+            for (const Op* op : startingOps(rule)) info.starts.push_back(op->name());
+            list.push_back(std::move(info));
+        }
+    return list;
+}
+
+Result<std::vector<RuleUse>> Session::ruleUses(RunId id, int step) const {
+    CT_TRY(const State::Run* found, std::as_const(*m_state).run(id));
+    if (step < 0 || step >= static_cast<int>(found->trace.steps.size())) return Error{ErrorCode::NotFound, "no step " + std::to_string(step), {}, {}};
+    return found->trace.steps[static_cast<size_t>(step)].rules;
+}
+
+Result<RuleExplanation> Session::explain(const Place& place, const std::string& name, NodeId node, const Progress& progress) {
+    return guarded([&]() -> Result<RuleExplanation> {
+        CT_TRY(const CompileOptions options, optionsAt(*m_state, place));
+        const auto tables = ruleTables();
+        CT_TRY(const NamedRule rule, findRule(tables, name));
+        CT_TRY(const Snapshot module, m_state->snapshot(place, progress.cancel.get()));
+        return explainOn(*module, options, rule.pass, *rule.rule, node);
+    });
+}
+
+Result<std::vector<RuleExplanation>> Session::explainAll(const Place& place, NodeId id, const std::string& pass, const Progress& progress) {
+    return guarded([&]() -> Result<std::vector<RuleExplanation>> {
+        CT_TRY(const CompileOptions options, optionsAt(*m_state, place));
+        CT_TRY(const Snapshot module, m_state->snapshot(place, progress.cancel.get()));
+        const Node* node = module->graph().find(id);
+        if (node == nullptr) return Error{ErrorCode::NotFound, "the node does not exist at this step", {}, {"its biography says where it went"}};
+        std::vector<RuleExplanation> out;
+        for (const RuleTable& table : ruleTables()) {
+            if (!pass.empty() && table.pass != pass) continue;
+            if (!node->isCall()) continue;
+            const RuleSet set = RuleSet::compileWorking(table.rules);
+            for (const uint32_t position : set.startingAt(node->op())) {
+                if (progress.cancelled()) return Error{ErrorCode::Cancelled, "explaining was cancelled", {}, {}};
+                CT_TRY(RuleExplanation one, explainOn(*module, options, table.pass, *set.at(position).rule, id));
+                out.push_back(std::move(one));
+            }
+        }
+        return out;
+    });
+}
+
+Result<RuleExplanation> Session::explainText(const Place& place, const std::string& ruleText, NodeId node, const Progress& progress) {
+    return guarded([&]() -> Result<RuleExplanation> {
+        CT_TRY(const CompileOptions options, optionsAt(*m_state, place));
+        CT_TRY(const LoadedRules loaded, loadRules(ruleText));
+        if (loaded.rules.size() != 1) return invalidInput("the text holds " + std::to_string(loaded.rules.size()) + " rules; give one");
+        if (const auto checked = RuleSet::compile(loaded.rules); !checked) return checked.error();
+        CT_TRY(const Snapshot module, m_state->snapshot(place, progress.cancel.get()));
+        return explainOn(*module, options, {}, loaded.rules[0], node);
+    });
+}
+
+}  // namespace cutaway

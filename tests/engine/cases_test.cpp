@@ -1,0 +1,260 @@
+// Passes on graphs in text form: tests/cases/**/*.txt. A case is
+//
+//   # case: name
+//   # pass: name of a pass of the pipeline
+//   # options: cuda training parity        (optional)
+//   # numbers: not compared, because ...   (optional)
+//   # idle: not checked, because ...       (optional: a second run may change more)
+//   def before(x: "f32[2, 3]"): ...
+//   def after(x: "f32[2, 3]"): ...         (left out: the pass changes nothing)
+//
+// and is held to five things: both texts print back as written; the pass keeps the runner's contract; what it makes is
+// `after`; before and after compute equal numbers; a second run changes nothing. Every rule of every table must fire in
+// some case. `cases_test --bless` writes what the passes make into the files: read the difference before you commit it.
+#include <QDirIterator>
+#include <QtTest>
+
+#include <set>
+
+#include "engine/interpret/interpret.h"
+#include "engine/passes/joint/attention.h"
+#include "engine/passes/pipeline.h"
+#include "engine/passes/rule_tables.h"
+#include "engine/rewrite/matcher.h"
+#include "engine/text/parse.h"
+#include "engine/text/print.h"
+#include "tests/support/paths.h"
+
+using namespace cutaway;
+
+namespace {
+
+bool g_bless = false;
+
+struct Case {
+    QString file, name, head;      // head: the comment lines as written
+    QString pass, numbers, idle;
+    CompileOptions options;
+    QString before, after;         // empty `after`: nothing changes
+};
+
+QString property(const QString& head, const QString& key) {
+    const auto match = QRegularExpression("^# " + key + ": *(.*)$", QRegularExpression::MultilineOption).match(head);
+    return match.hasMatch() ? match.captured(1).trimmed() : QString();
+}
+
+Case readCase(const QString& file, const QString& text) {
+    Case out;
+    out.file = file;
+    const qsizetype before = text.indexOf("def before("), after = text.indexOf("def after(");
+    out.head = text.left(before < 0 ? text.size() : before);
+    out.name = property(out.head, "case");
+    out.pass = property(out.head, "pass");
+    out.numbers = property(out.head, "numbers");
+    out.idle = property(out.head, "idle");
+    const QStringList words = property(out.head, "options").split(' ', Qt::SkipEmptyParts);
+    if (words.contains("training")) out.options.mode = Mode::Training;
+    if (words.contains("cuda")) out.options.target = Target::Cuda;
+    out.options.parity = words.contains("parity");
+    if (before < 0) return out;
+    out.before = text.mid(before, after < 0 ? -1 : after - before).trimmed() + "\n";
+    if (after >= 0) out.after = text.mid(after).trimmed() + "\n";
+    return out;
+}
+
+/// The text above the first case, and the cases.
+struct CaseFile {
+    QString path, head;
+    std::vector<Case> cases;
+};
+CaseFile readFile(const QString& path) {
+    QFile file(path);
+    if (!file.open(QIODevice::ReadOnly)) qFatal("cannot read %s", qPrintable(path));
+    const QStringList parts = QString::fromUtf8(file.readAll()).split(QRegularExpression("^(?=# case:)", QRegularExpression::MultilineOption));
+    CaseFile out{path, parts[0].startsWith("# case:") ? QString() : parts[0], {}};
+    const QString name = QDir(testing::testFile("cases")).relativeFilePath(path);
+    for (const QString& part : parts)
+        if (part.startsWith("# case:") && part.contains("\n# pass:")) out.cases.push_back(readCase(name, part));
+    return out;
+}
+
+std::vector<CaseFile> readAll() {
+    QDirIterator files(testing::testFile("cases"), {"*.txt"}, QDir::Files, QDirIterator::Subdirectories);
+    QStringList paths;
+    while (files.hasNext()) paths << files.next();
+    paths.sort();
+    std::vector<CaseFile> out;
+    for (const QString& path : paths)
+        if (CaseFile file = readFile(path); !file.cases.empty()) out.push_back(std::move(file));
+    return out;
+}
+
+QString printed(const Module& module, const char* function) {
+    QString text = QString::fromStdString(printText(module, {.comments = false}).text).trimmed() + "\n";
+    return text.replace("def forward(", QString("def %1(").arg(function));
+}
+Result<Snapshot> parsed(QString text, const char* function) {
+    text.replace(QString("def %1(").arg(function), "def forward(");
+    CT_TRY(auto module, parseText(text.toStdString()));
+    return Snapshot(std::move(module));
+}
+
+const Pass* findPass(const QString& name) {
+    for (const Pass& pass : pipeline())
+        if (pass.name == name.toStdString()) return &pass;
+    return nullptr;
+}
+
+}  // namespace
+
+/// Rules of operators that no table has a row for yet never match; they are no fault of the rule.
+constexpr const char* kNoOperator = "no operator '";
+bool missesOperator(const RuleTable& table, const Rule& rule) {
+    const RuleSet set = RuleSet::compileWorking(table.rules);
+    for (const Error& error : set.broken())
+        if (error.where.starts_with("rule " + std::string(rule.name) + ",") && error.text().find(kNoOperator) != std::string::npos) return true;
+    return false;
+}
+
+class CasesTest : public QObject {
+    Q_OBJECT
+
+    std::vector<CaseFile> m_files = readAll();
+    std::set<std::string> m_fired;
+
+    void checkNumbers(const Snapshot& before, const Snapshot& after) {
+        const auto inputs = randomInputs(*before, 1);
+        QVERIFY2(inputs.has_value(), inputs ? "" : inputs.error().text().c_str());
+        const auto expected = interpret(*before, *inputs), actual = interpret(*after, *inputs);
+        QVERIFY2(expected.has_value(), expected ? "" : ("before: " + expected.error().text()).c_str());
+        QVERIFY2(actual.has_value(), actual ? "" : ("after: " + actual.error().text()).c_str());
+        QCOMPARE(actual->size(), expected->size());
+        for (size_t i = 0; i < expected->size(); ++i) {
+            if (!(*expected)[i].defined()) continue;
+            const double tolerance = isHalf((*expected)[i].dtype()) ? 1e-2 : 1e-4;
+            const Comparison comparison = compare((*actual)[i], (*expected)[i], Tolerance{tolerance, tolerance});
+            QVERIFY2(comparison.sameType && comparison.within, qPrintable(QString("result %1 differs").arg(i)));
+        }
+    }
+
+  private slots:
+    void cases_data() {
+        QTest::addColumn<size_t>("file");
+        QTest::addColumn<size_t>("number");
+        for (size_t file = 0; file < m_files.size(); ++file)
+            for (size_t number = 0; number < m_files[file].cases.size(); ++number) {
+                const Case& one = m_files[file].cases[number];
+                QTest::newRow(qPrintable(one.file + ": " + one.name)) << file << number;
+            }
+    }
+    void cases() {
+        QFETCH(size_t, file);
+        QFETCH(size_t, number);
+        Case& one = m_files[file].cases[number];
+        const Pass* pass = findPass(one.pass);
+        QVERIFY2(pass != nullptr, qPrintable("no pass '" + one.pass + "'"));
+        const auto before = parsed(one.before, "before");
+        QVERIFY2(before.has_value(), before ? "" : before.error().text().c_str());
+        const Step step = runPass(*pass, *before, one.options);
+        QVERIFY2(step.info.state != StepState::Failed, step.info.error.c_str());
+        for (const RewriteInfo& rewrite : step.rewrites) m_fired.insert(one.pass.toStdString() + "/" + rewrite.rule);
+        const bool changed = step.info.state == StepState::Changed;
+        for (const Node& node : (*before)->graph().nodes())
+            if (node.isCall() && node.op().isOpaque() && one.numbers.isEmpty()) QSKIP(("no table has a row for " + node.op().name()).c_str());
+        if (g_bless) {
+            one.before = printed(**before, "before");
+            one.after = changed ? printed(*step.after, "after") : QString();
+        }
+        QCOMPARE(printed(**before, "before"), one.before);
+        QCOMPARE(changed ? printed(*step.after, "after") : QString(), one.after);
+        if (changed) {
+            const auto after = parsed(one.after, "after");
+            QVERIFY2(after.has_value(), after ? "" : after.error().text().c_str());
+            QCOMPARE(printed(**after, "after"), one.after);
+            const Step again = runPass(*pass, step.after, one.options);
+            if (one.idle.isEmpty()) QVERIFY2(again.info.state == StepState::Unchanged, qPrintable(QString("a second run is not idle: ") + again.info.error.c_str()));
+            if (one.numbers.isEmpty()) checkNumbers(*before, step.after);
+        }
+    }
+
+    void writesBlessedFiles() {
+        if (!g_bless) QSKIP("only with --bless");
+        for (const CaseFile& file : m_files) {
+            QString text = file.head;
+            for (const Case& one : file.cases) {
+                text += one.head.trimmed() + "\n" + one.before + (one.after.isEmpty() ? "" : "\n" + one.after) + "\n";
+            }
+            QFile out(file.path);
+            QVERIFY(out.open(QIODevice::WriteOnly));
+            out.write(text.trimmed().toUtf8() + "\n");
+        }
+    }
+
+    /// Formulas are cases for themselves: traced, rewritten, and computed both ways.
+    void tracedRules_data() {
+        QTest::addColumn<size_t>("position");
+        for (size_t i = 0; i < attentionFormulas().rules.size(); ++i) QTest::newRow(attentionFormulas().rules[i].name.data()) << i;
+    }
+    void tracedRules() {
+        if (attentionFormulas().rules.empty()) QSKIP("no formula traces: an operator is missing, see tablesAreSound");
+        QFETCH(size_t, position);
+        const TracedRules& formulas = attentionFormulas();
+        auto module = traceFormula(formulas.sources[position], 2.5);
+        QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
+        const Snapshot before = std::move(*module);
+        const Step step = runPass(*findPass("pass_pattern_0"), before, {});
+        QVERIFY2(step.info.state != StepState::Failed, step.info.error.c_str());
+        const std::string printedText = printText(*before, {.comments = false}).text;
+        QVERIFY2(step.rewrites.size() == 1, printedText.c_str());
+        QCOMPARE(step.rewrites[0].rule, std::string(formulas.rules[position].name));
+        m_fired.insert("pass_pattern_0/" + step.rewrites[0].rule);
+        checkNumbers(before, step.after);
+    }
+
+    void everyRuleFires() {
+        QStringList idle;
+        for (const RuleTable& table : ruleTables())
+            for (const Rule& rule : table.rules) {
+                if (missesOperator(table, rule)) continue;
+                const std::string name = std::string(table.pass) + "/" + std::string(rule.name);
+                if (!m_fired.contains(name)) idle << QString::fromStdString(name);
+            }
+        QVERIFY2(idle.isEmpty(), qPrintable("no case for: " + idle.join(", ")));
+    }
+
+    void tablesAreSound() {
+        for (const Error& error : attentionFormulas().broken)
+            if (error.text().find(kNoOperator) == std::string::npos) QFAIL(error.text().c_str());
+        for (const RuleTable& table : ruleTables()) {
+            const RuleSet set = RuleSet::compileWorking(table.rules);
+            QStringList broken;
+            for (const Error& error : set.broken())
+                if (error.text().find(kNoOperator) == std::string::npos) broken << QString::fromStdString(error.text());
+            QVERIFY2(broken.isEmpty(), qPrintable(QString::fromStdString(std::string(table.pass)) + ": " + broken.join("; ")));
+            QVERIFY2(findPass(QString::fromStdString(std::string(table.pass))) != nullptr, table.pass.data());
+        }
+    }
+
+    void tablesPrintAndLoad() {
+        for (const RuleTable& table : ruleTables()) {
+            const std::string text = printRules(table.rules);
+            const auto loaded = loadRules(text, table.rules);
+            QVERIFY2(loaded.has_value(), loaded ? "" : loaded.error().text().c_str());
+            QCOMPARE(loaded->rules.size(), table.rules.size());
+            QCOMPARE(printRules(loaded->rules), text);
+            const RuleSet set = RuleSet::compileWorking(loaded->rules);
+            const RuleSet original = RuleSet::compileWorking(table.rules);
+            QCOMPARE(set.size(), original.size());
+            for (size_t i = 0; i < set.size(); ++i) QCOMPARE(set.at(i).pattern.normalized(), original.at(i).pattern.normalized());
+        }
+    }
+};
+
+int main(int argc, char** argv) {
+    QCoreApplication app(argc, argv);
+    QStringList arguments = app.arguments();
+    g_bless = arguments.removeAll("--bless") > 0;
+    CasesTest test;
+    return QTest::qExec(&test, arguments);
+}
+#include "cases_test.moc"

@@ -1,0 +1,242 @@
+// Rules in text form on graphs in text form: what they match, what they make, and the sentence when they do not.
+#include <QtTest>
+
+#include "engine/ops/op_registry.h"
+#include "engine/rewrite/matcher.h"
+#include "engine/rewrite/rewriter.h"
+#include "engine/text/parse.h"
+#include "engine/text/print.h"
+
+using namespace cutaway;
+
+namespace {
+
+std::unique_ptr<Module> parsed(const QString& body) {
+    auto module = parseText("def forward(x: \"f32[4, 4]\", y: \"f32[4, 4]\"):\n    " + body.trimmed().replace("; ", "\n    ").toStdString() + "\n");
+    if (!module) qFatal("%s", module.error().text().c_str());
+    return std::move(*module);
+}
+
+/// The statements of the printed graph, without annotations.
+QString statements(const Module& module) {
+    const QString text = QString::fromStdString(printText(module, {.comments = false}).text);
+    QStringList lines = text.trimmed().split('\n').mid(1);
+    for (QString& line : lines) line = line.trimmed().remove(QRegularExpression(": \"[^\"]*\""));
+    return lines.join("; ");
+}
+
+QString rule(const QString& find, const QString& replace) {
+    return "rule r\n  find\n    " + QString(find).replace("; ", "\n    ") + "\n  replace\n    " + QString(replace).replace("; ", "\n    ") + "\n";
+}
+
+LoadedRules loaded(const QString& text) {
+    auto rules = loadRules(text.toStdString());
+    if (!rules) qFatal("%s", rules.error().text().c_str());
+    return std::move(*rules);
+}
+
+}  // namespace
+
+class RulesTest : public QObject {
+    Q_OBJECT
+  private slots:
+    void rewrites_data() {
+        QTest::addColumn<QString>("find");
+        QTest::addColumn<QString>("replace");
+        QTest::addColumn<QString>("before");
+        QTest::addColumn<QString>("after");
+        const QString addSelf = "r = aten.add.Tensor(a, a); return r", twice = "r = aten.mul.Tensor(a, 2); return r";
+        QTest::newRow("a name that stands twice is one value") << addSelf << twice
+            << "p = aten.add.Tensor(x, x); return (p,)" << "mul = aten.mul.Tensor(x, 2); return (mul,)";
+        QTest::newRow("two values are not one") << addSelf << twice
+            << "p = aten.add.Tensor(x, y); return (p,)" << "p = aten.add.Tensor(x, y); return (p,)";
+        for (const char* one : {"1", "1.0"})
+            QTest::newRow(qPrintable("1 equals " + QString(one))) << "r = aten.mul.Tensor(a, 1); return r" << "return a"
+                << "n = aten.neg.default(x); p = aten.mul.Tensor(n, " + QString(one) + "); q = aten.exp.default(p); return (q,)"
+                << "n = aten.neg.default(x); q = aten.exp.default(n); return (q,)";
+        QTest::newRow("defaults that are written out are defaults") << "r = aten.addmm.default(c, a, b); return r" << "r = aten.mm.default(a, b); return r"
+            << "p = aten.addmm.default(x, x, y, beta=1, alpha=1.0); return (p,)" << "mm = aten.mm.default(x, y); return (mm,)";
+        QTest::newRow("what is left out must be the default") << "r = aten.addmm.default(c, a, b); return r" << "r = aten.mm.default(a, b); return r"
+            << "p = aten.addmm.default(x, x, y, beta=2); return (p,)" << "p = aten.addmm.default(x, x, y, beta = 2); return (p,)";
+        QTest::newRow("dots leave arguments open") << "r = aten.addmm.default(c, a, b, ...); return r" << "r = aten.mm.default(a, b); return r"
+            << "p = aten.addmm.default(x, x, y, beta=2); return (p,)" << "mm = aten.mm.default(x, y); return (mm,)";
+        QTest::newRow("a constant is bound by $") << "r = aten.mul.Tensor(a, $s); return r" << "r = aten.div.Tensor(a, $s); return r"
+            << "p = aten.mul.Tensor(x, 0.5); q = aten.mul.Tensor(x, y); return (p, q)"
+            << "div = aten.div.Tensor(x, 0.5); q = aten.mul.Tensor(x, y); return (div, q)";
+        QTest::newRow("operands in the other order") << "m = aten.exp.default(a); r = aten.mul.Tensor(m, b); return r"
+            << "n = aten.neg.default(a); r = aten.sub.Tensor(n, b); return r"
+            << "e = aten.exp.default(x); p = aten.mul.Tensor(y, e); return (p,)"
+            << "neg = aten.neg.default(x); sub = aten.sub.Tensor(neg, y); return (sub,)";
+        QTest::newRow("an order chosen inside is tried again when something later fails")
+            << "s = aten.add.Tensor(a, b); r = aten.sub.Tensor(s, a); return r" << "return b"
+            << "s = aten.add.Tensor(x, y); r = aten.sub.Tensor(s, y); q = aten.exp.default(r); return (q,)" << "q = aten.exp.default(x); return (q,)";
+        QTest::newRow("a factor on one operand keeps the order") << "m = aten.exp.default(a); r = aten.add.Tensor(m, b, alpha=$f); return r"
+            << "r = aten.sub.Tensor(a, b); return r"
+            << "e = aten.exp.default(x); p = aten.add.Tensor(y, e, alpha=2); return (p,)"
+            << "e = aten.exp.default(x); p = aten.add.Tensor(y, e, alpha = 2); return (p,)";
+        QTest::newRow("an inner value with another reader") << "m = aten.exp.default(a); r = aten.neg.default(m); return r" << "r = aten.sin.default(a); return r"
+            << "e = aten.exp.default(x); p = aten.neg.default(e); return (p, e)" << "e = aten.exp.default(x); p = aten.neg.default(e); return (p, e)";
+        QTest::newRow("a shared value may have other readers") << "m: shared = aten.exp.default(a); r = aten.neg.default(m); return r"
+            << "r = aten.sin.default(a); return r"
+            << "e = aten.exp.default(x); p = aten.neg.default(e); return (p, e)" << "e = aten.exp.default(x); sin = aten.sin.default(x); return (sin, e)";
+        QTest::newRow("a choice of operators") << "r = aten.(sin|cos).default(a); return r" << "r = aten.exp.default(a); return r"
+            << "p = aten.sin.default(x); q = aten.cos.default(y); t = aten.tan.default(y); return (p, q, t)"
+            << "exp_1 = aten.exp.default(x); exp = aten.exp.default(y); t = aten.tan.default(y); return (exp_1, exp, t)";
+        QTest::newRow("a list with others") << "r = aten.cat.default([a, *rest], $d); return r" << "r = aten.cat.default([*rest, a], $d); return r"
+            << "c = aten.cat.default([x, y, y], 1); return (c,)" << "cat = aten.cat.default([y, y, x], 1); return (cat,)";
+        QTest::newRow("several results through a shared value")
+            << "p = aten.sin.default(a); q = aten.cos.default(a); return p, q" << "p = aten.exp.default(a); q = aten.neg.default(a); return p, q"
+            << "c = aten.cos.default(x); e = aten.tan.default(c); s = aten.sin.default(x); return (e, s)"
+            << "exp = aten.exp.default(x); neg = aten.neg.default(x); e = aten.tan.default(neg); return (e, exp)";
+        QTest::newRow("new operands that stand behind the first result")
+            << "p = aten.sin.default(a); q = aten.mul.Tensor(p, b); return q, p" << "q = aten.mul.Tensor(a, b); p = aten.neg.default(b); return q, p"
+            << "s = aten.sin.default(x); c = aten.cos.default(y); m = aten.mul.Tensor(s, c); return (s, m)"
+            << "c = aten.cos.default(y); mul = aten.mul.Tensor(x, c); neg = aten.neg.default(c); return (neg, mul)";
+        QTest::newRow("calls nest") << "r = aten.neg.default(aten.neg.default(a)); return r" << "return a"
+            << "p = aten.neg.default(x); q = aten.neg.default(p); r = aten.exp.default(q); return (r,)" << "r = aten.exp.default(x); return (r,)";
+        QTest::newRow("last first, and what is new is not visited")
+            << "m = aten.neg.default(a); r = aten.neg.default(m); return r" << "r = aten.neg.default(a); return r"
+            << "p = aten.neg.default(x); q = aten.neg.default(p); r = aten.neg.default(q); return (r,)"
+            << "p = aten.neg.default(x); neg = aten.neg.default(p); return (neg,)";
+        QTest::newRow("an output keeps memory of its own") << "r = aten.mul.Tensor(a, 1); return r" << "return a"
+            << "p = aten.mul.Tensor(x, 1); return (p,)" << "p = aten.mul.Tensor(x, 1); return (p,)";
+    }
+    void rewrites() {
+        QFETCH(QString, find);
+        QFETCH(QString, replace);
+        QFETCH(QString, before);
+        QFETCH(QString, after);
+        const LoadedRules rules = loaded(rule(find, replace));
+        const auto set = RuleSet::compile(rules.rules);
+        QVERIFY2(set.has_value(), set ? "" : set.error().text().c_str());
+        const auto module = parsed(before);
+        const QString asRead = statements(*module);
+        const CompileOptions options;
+        Rewriter rewriter("test", options);
+        const auto changed = rewriter.applyRules(module->graph(), *set);
+        QVERIFY2(changed.has_value(), changed ? "" : changed.error().text().c_str());
+        QCOMPARE(statements(*module), after);
+        QCOMPARE(*changed, asRead != after);
+        QCOMPARE(rewriter.changed(), asRead != after);
+    }
+
+    void explains_data() {
+        QTest::addColumn<QString>("find");
+        QTest::addColumn<QString>("graph");
+        QTest::addColumn<QString>("reason");
+        const QString expNeg = "m = aten.exp.default(a); r = aten.neg.default(m); return r";
+        QTest::newRow("matches") << expNeg << "e = aten.exp.default(x); p = aten.neg.default(e); return (p,)" << "";
+        QTest::newRow("other root") << expNeg << "p = aten.exp.default(x); return (p,)"
+            << "needs `r` to be aten.neg.default, but finds `p` (aten.exp.default)";
+        QTest::newRow("other operand") << expNeg << "e = aten.sin.default(x); p = aten.neg.default(e); return (p,)"
+            << "needs `m` to be aten.exp.default, but finds `e` (aten.sin.default)";
+        QTest::newRow("input for an operand") << expNeg << "p = aten.neg.default(x); return (p,)" << "needs `m` to be aten.exp.default, but finds `x`";
+        QTest::newRow("other reader") << expNeg << "e = aten.exp.default(x); p = aten.neg.default(e); s = aten.sin.default(e); return (p, s)"
+            << "needs `m` (`e`) to be read only here, but `s` reads it too";
+        QTest::newRow("other constant") << "r = aten.mul.Tensor(a, 2); return r" << "p = aten.mul.Tensor(x, 3); return (p,)"
+            << "needs the constant 2, but finds 3";
+        QTest::newRow("two values for a name") << "r = aten.sub.Tensor(a, a); return r" << "p = aten.sub.Tensor(x, y); return (p,)"
+            << "needs `a` to be the same value everywhere, but finds `x` and `y`";
+        QTest::newRow("a value for a constant") << "r = aten.mul.Tensor(a, $s); return r" << "p = aten.mul.Tensor(x, y); return (p,)"
+            << "needs `$s` to be a constant, but finds `y`";
+        QTest::newRow("no second result") << "p = aten.sin.default(a); q = aten.cos.default(a); return p, q" << "p = aten.sin.default(x); return (p,)"
+            << "finds no `q` beside `p`";
+        QTest::newRow("short list") << "r = aten.cat.default([a, b, *c], 0); return r" << "p = aten.cat.default([x], 0); return (p,)"
+            << "needs a list of 2 or more items, but finds [x]";
+        QTest::newRow("mutation between") << expNeg << "e = aten.exp.default(x); c = aten.copy_.default(y, x); p = aten.neg.default(e); return (p, c)"
+            << "`e` and `p` lie on two sides of a mutation";
+    }
+    void explains() {
+        QFETCH(QString, find);
+        QFETCH(QString, graph);
+        QFETCH(QString, reason);
+        const LoadedRules rules = loaded(rule(find, "return " + find.section("return ", 1)).replace("  replace\n    return", "  replace\n    return"));
+        const auto module = parsed(graph);
+        Rule built = rules.rules[0];
+        built.replace = {};
+        built.build = [](const Match&, GraphBuilder&) { return Values::notHandled(); };
+        const Explanation explanation = explainRule(built, *module->graph().findByName("p"));
+        QCOMPARE(QString::fromStdString(explanation.reason), reason);
+        QCOMPARE(explanation.matched, reason.isEmpty());
+    }
+
+    void brokenRules_data() {
+        QTest::addColumn<QString>("text");
+        QTest::addColumn<QString>("message");
+        QTest::newRow("no return") << rule("r = aten.neg.default(a)", "return a") << "without 'return'";
+        QTest::newRow("unknown op") << rule("r = aten.nagg.default(a); return r", "return a") << "no operator 'aten.nagg.default'";
+        QTest::newRow("unknown parameter") << rule("r = aten.neg.default(a, b=1); return r", "return a") << "no parameter named 'b'";
+        QTest::newRow("missing argument") << rule("r = aten.mm.default(a); return r", "return a") << "argument 'mat2' is missing";
+        QTest::newRow("unbound name") << rule("r = aten.neg.default(a); return r", "return b") << "'b' is not bound by 'find'";
+        QTest::newRow("unread call") << rule("s = aten.exp.default(a); r = aten.neg.default(a); return r", "return a") << "'s' is neither read nor returned";
+        QTest::newRow("results differ") << rule("r = aten.neg.default(a); return r", "return a, a") << "different numbers of results";
+        QTest::newRow("assigned twice") << rule("r = aten.neg.default(a); r = aten.neg.default(r); return r", "return a") << "'r' is assigned twice";
+        QTest::newRow("result is free") << rule("r = aten.neg.default(a); return a", "return a") << "must be the name of a call";
+        QTest::newRow("string left open") << rule("r = aten.gelu.default(a, approximate='tanh); return r", "return a") << "a string is not closed";
+        QTest::newRow("two rules of one pattern")
+            << rule("r = aten.neg.default(a); return r", "return a") + rule("q = aten.neg.default(b); return q", "return b").replace("rule r", "rule s")
+            << "rule s, find: rule r has the same pattern and comes first";
+        QTest::newRow("two rules of one name") << rule("r = aten.neg.default(a); return r", "return a") + rule("r = aten.exp.default(a); return r", "return a")
+            << "two rules have this name";
+    }
+    void brokenRules() {
+        QFETCH(QString, text);
+        QFETCH(QString, message);
+        const LoadedRules rules = loaded(text);
+        const auto set = RuleSet::compile(rules.rules);
+        QVERIFY(!set.has_value());
+        QVERIFY2(QString::fromStdString(set.error().text()).contains(message), set.error().text().c_str());
+        QVERIFY2(!set.error().where.empty(), "the rule is named");
+    }
+
+    void brokenFiles_data() {
+        QTest::addColumn<QString>("text");
+        QTest::addColumn<QString>("message");
+        QTest::newRow("statement before a rule") << "    r = aten.neg.default(a)\n" << "line 1: statements belong below 'find' or 'replace'";
+        QTest::newRow("unknown property") << "rule r\n  because of this\n" << "line 2: no property 'because of this'";
+        QTest::newRow("no find") << "rule r\n  replace\n    return a\n" << "rule r has no 'find'";
+        QTest::newRow("code without a built-in rule") << "rule r\n  find\n    r = aten.neg.default(a)\n    return r\n  build (code)\n"
+            << "line 5: rule r has a 'build' in C++, and no built-in rule of that name has one";
+    }
+    void brokenFiles() {
+        QFETCH(QString, text);
+        QFETCH(QString, message);
+        const auto rules = loadRules(text.toStdString());
+        QVERIFY(!rules.has_value());
+        QVERIFY2(QString::fromStdString(rules.error().text()).contains(message), rules.error().text().c_str());
+    }
+
+    void fuelStopsBetweenRewrites() {
+        const LoadedRules rules = loaded(rule("r = aten.sin.default(a); return r", "r = aten.cos.default(a); return r"));
+        const auto set = RuleSet::compile(rules.rules);
+        QVERIFY(set.has_value());
+        for (int fuel = 0; fuel <= 3; ++fuel) {
+            const auto module = parsed("a = aten.sin.default(x); b = aten.sin.default(a); c = aten.sin.default(b); return (c,)");
+            const CompileOptions options;
+            Rewriter rewriter("test", options, fuel);
+            const auto changed = rewriter.applyRules(module->graph(), *set);
+            QVERIFY(changed.has_value());
+            QCOMPARE(statements(*module).count("aten.cos"), fuel);
+            QCOMPARE(int(rewriter.done().size()), fuel);
+        }
+    }
+
+    void whatIsMadeSaysWhereItCameFrom() {
+        const LoadedRules rules = loaded(rule("m = aten.exp.default(a); r = aten.neg.default(m); return r", "r = aten.sin.default(a); return r"));
+        const auto set = RuleSet::compile(rules.rules);
+        const auto module = parsed("e = aten.exp.default(x); p = aten.neg.default(e); return (p,)");
+        const NodeId e = module->graph().findByName("e")->id(), p = module->graph().findByName("p")->id();
+        const CompileOptions options;
+        Rewriter rewriter("test", options);
+        QVERIFY(rewriter.applyRules(module->graph(), *set).has_value());
+        const Provenance& from = module->graph().findByName("sin")->provenance();
+        QCOMPARE(from.createdBy, std::string("r"));
+        QVERIFY((from.origin == std::vector<NodeId>{e, p}));
+        QCOMPARE(rewriter.ruleStats().size(), size_t(1));
+        QCOMPARE(rewriter.ruleStats()[0].tried, int64_t(1));
+        QCOMPARE(rewriter.ruleStats()[0].applied, int64_t(1));
+    }
+};
+
+QTEST_GUILESS_MAIN(RulesTest)
+#include "rules_test.moc"
