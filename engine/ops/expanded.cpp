@@ -82,6 +82,8 @@ EvalResult evalExpanded(const EvalContext& c) {
             continue;
         }
         Tensor result = values.valueOf(*expansion.results[i])[0];
+        if (!result.defined() || result.sizes() != toInts(c.resultType(i).sizes))
+            return c.fail("its expansion does not give the shape of its rule: " + c.resultType(i).text());
         // A row with a shape rule of its own may lay its result out otherwise than the expansion does.
         if (result.strides() != toInts(c.resultType(i).strides)) {
             Tensor laidOut = c.result(i);

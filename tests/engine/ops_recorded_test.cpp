@@ -1,84 +1,166 @@
-// Every op sample against what PyTorch computed for it: dtype, sizes, strides and values. The files in tests/data/ops
-// are made by tests/scripts/record_ops.py; samples added since then are skipped until it is run again.
+// Every op against what PyTorch computed for its samples and for variants of them in dtype, layout and size: results with
+// dtype, sizes and strides, gradients by the op's derivative, and refusals. The record in tests/data/ops is made by
+// tests/scripts/record_ops.py; a row whose samples it lacks is a failure: run the script again for the op.
 #include <QtTest>
-#include <map>
+#include <set>
 
-#include "engine/formats/safetensors.h"
 #include "engine/ops/op_registry.h"
-#include "tests/support/op_samples.h"
-#include "tests/support/paths.h"
+#include "engine/support/check.h"
+#include "tests/support/op_record.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
 
+namespace {
+
+using Outcome = RecordedSample::Outcome;
+
+const std::map<std::string, std::vector<RecordedSample>>& record() {
+    static const auto loaded = readOpRecord();
+    if (!loaded) qFatal("%s", loaded.error().text().c_str());
+    return *loaded;
+}
+
+/// One data row per op that has a sample which `wanted` accepts.
+template <class Wanted>
+void addOps(Wanted wanted) {
+    QTest::addColumn<QString>("op");
+    for (const auto& [op, samples] : record())
+        if (std::any_of(samples.begin(), samples.end(), wanted)) QTest::newRow(op.c_str()) << QString::fromStdString(op);
+}
+
+/// Runs `check(sample)`, which says what is wrong, over an op's samples, and fails with all that it says.
+template <class Wanted, class Check>
+void checkAll(const QString& op, Wanted wanted, Check check) {
+    int wrong = 0, all = 0;
+    QString text;
+    for (const RecordedSample& sample : record().at(op.toStdString())) {
+        if (!wanted(sample)) continue;
+        ++all;
+        const std::string problem = check(sample);
+        if (problem.empty()) continue;
+        if (++wrong <= 60) text += "\n  " + QString::fromStdString(sample.text) + ": " + QString::fromStdString(problem);
+    }
+    if (wrong > 0) QFAIL(qPrintable(QString::number(wrong) + " of " + QString::number(all) + " samples:" + text));
+}
+
+std::string typeText(DType dtype, const Dims& sizes) { return TensorType::contiguous(dtype, toSymDims(sizes)).text(); }
+std::string text(const Dims& dims) {
+    std::string out = "[";
+    for (size_t i = 0; i < dims.size(); ++i) out += (i ? ", " : "") + std::to_string(dims[i]);
+    return out + "]";
+}
+
+/// Rounding is relative to the terms of a sum, which may be as large as the largest element. Kernels of half floats round
+/// in between, each in its own places.
+std::string difference(const Tensor& actual, const RecordedTensor& expected, bool sums) {
+    if (actual.dtype() != expected.dtype || actual.sizes() != expected.sizes)
+        return typeText(actual.dtype(), actual.sizes()) + " instead of " + typeText(expected.dtype, expected.sizes);
+    if (!expected.values.defined()) return {};
+    Tolerance tolerance = defaultTolerance(expected.dtype);
+    if (expected.dtype == DType::F32) tolerance = {1e-5, 1e-6};
+    const Comparison exact = compare(actual, expected.values, tolerance);
+    if (exact.within) return {};
+    if (sums || isHalf(expected.dtype)) tolerance.absolute += tolerance.relative * exact.maxExpected;
+    const Comparison comparison = compare(actual, expected.values, tolerance);
+    if (comparison.within) return {};
+    const int64_t at = std::max<int64_t>(comparison.worst, 0);
+    return std::to_string(comparison.mismatches) + " elements, element " + std::to_string(at) + " is " + std::to_string(toDouble(actual.item(at))) +
+           " instead of " + std::to_string(toDouble(expected.values.item(at)));
+}
+
+Result<TensorList> evaluated(const Op& op, const RecordedSample& recorded) {
+    CT_TRY(const std::unique_ptr<SampleCall> sample, buildSample(op, recorded.text));
+    NodeValues values;
+    for (size_t i = 0; i < sample->placeholders.size(); ++i) values.set(*sample->placeholders[i], {sample->inputs[i]});
+    return evaluateNode(*sample->call, values);
+}
+
+bool hasResults(const RecordedSample& sample) { return sample.outcome == Outcome::Results; }
+bool hasGradients(const RecordedSample& sample) { return !sample.gradients.empty(); }
+bool isRefused(const RecordedSample& sample) { return sample.outcome == Outcome::Refused; }
+
+}  // namespace
+
 class OpsRecordedTest : public QObject {
     Q_OBJECT
 
-    std::map<std::string, Tensor> m_tensors;
-    std::map<std::string, std::string> m_metadata;
-
-    bool load() {
-        if (!m_tensors.empty()) return true;
-        auto file = readSafeTensors(testFile("data/ops/results.safetensors").toStdString());
-        if (!file) return false;
-        for (auto& [name, tensor] : file->tensors) m_tensors.emplace(name, tensor);
-        for (auto& [key, value] : file->metadata) m_metadata.emplace(key, value);
-        return true;
-    }
-    Dims recordedStrides(const std::string& key) const {
-        const auto found = m_metadata.find("strides " + key);
-        if (found == m_metadata.end()) return contiguousStrides(m_tensors.at(key).sizes());
-        Dims strides;
-        for (const QString& part : QString::fromStdString(found->second).split(',')) strides.push_back(part.toLongLong());
-        return strides;
-    }
-
   private slots:
-    void matchesRecord_data() {
-        QVERIFY(load());
-        QTest::addColumn<QString>("op");
-        QTest::addColumn<QString>("text");
-        for (const Op* op : allOps()) {
-            if (op->functional() != nullptr) continue;
-            for (const OpSample& sample : samplesOf(*op))
-                if (const auto found = m_metadata.find("sample " + sample.name()); found != m_metadata.end() && found->second == sample.text)
-                    QTest::newRow(sample.name().c_str()) << QString::fromStdString(op->name()) << QString::fromStdString(sample.text);
-        }
-    }
-    void matchesRecord() {
-        QFETCH(QString, op);
-        QFETCH(QString, text);
-        const Op& row = requireOp(op.toStdString());
-        auto sample = buildSample(row, text.toStdString());
-        QVERIFY2(sample, sample ? "" : sample.error().message.c_str());
-        NodeValues values;
-        for (size_t i = 0; i < (*sample)->placeholders.size(); ++i) values.set(*(*sample)->placeholders[i], {(*sample)->inputs[i]});
-        auto results = evaluateNode(*(*sample)->call, values);
-        if (!results && results.error().message.find("no op table has a row for") != std::string::npos) QSKIP(results.error().message.c_str());
-        QVERIFY2(results, results ? "" : results.error().message.c_str());
-        const std::string prefix = std::string(QTest::currentDataTag()) + "/";
-        const bool uninitialised = op.contains("empty");
-        // The kernel reads the buffer of the forward op, which a sample cannot provide; the expansion recomputes it.
-        const bool needsForward = op == "aten.log_sigmoid_backward.default";
-        for (size_t i = 0; i < results->size(); ++i) {
-            const Tensor& actual = (*results)[i];
-            const auto found = m_tensors.find(prefix + std::to_string(i));
-            if (found == m_tensors.end() || !actual.defined()) continue;
-            const Tensor& expected = found->second;
-            QCOMPARE(std::string(info(actual.dtype()).torchName), std::string(info(expected.dtype()).torchName));
-            QCOMPARE(actual.sizes(), expected.sizes());
-            QCOMPARE(actual.strides(), recordedStrides(found->first));
-            if (uninitialised || needsForward || row.is(Tag::Random)) continue;
-            Tolerance tolerance = defaultTolerance(expected.dtype());
-            if (expected.dtype() == DType::F32) tolerance = {1e-5, 1e-6};
-            // Fused attention rounds the probabilities to bfloat16 before the second product.
-            if (expected.dtype() == DType::BF16 && op.contains("attention")) tolerance = {2e-2, 2e-2};
-            const Comparison comparison = compare(actual, expected, tolerance);
-            QVERIFY2(comparison.within, ("result " + std::to_string(i) + " element " + std::to_string(comparison.worst) + " off by " +
-                                         std::to_string(comparison.maxAbsoluteError)).c_str());
-        }
-    }
+    void everySampleIsRecorded();
+    void results_data() { addOps(hasResults); }
+    void results();
+    void gradients_data() { addOps(hasGradients); }
+    void gradients();
+    void refusals_data() { addOps(isRefused); }
+    void refusals();
 };
+
+void OpsRecordedTest::everySampleIsRecorded() {
+    size_t compared = 0;
+    QStringList missing;
+    for (const Op* op : allOps()) {
+        const auto found = record().find(op->name());
+        std::set<std::string> texts;
+        if (found != record().end())
+            for (const RecordedSample& sample : found->second) {
+                texts.insert(sample.text);
+                compared += hasResults(sample);
+            }
+        if (op->functional() == nullptr)
+            for (const OpSample& sample : samplesOf(*op))
+                if (!texts.contains(sample.text)) missing << QString::fromStdString(sample.name() + ": " + sample.text);
+    }
+    QVERIFY2(missing.isEmpty(), qPrintable("not recorded: " + missing.join("; ")));
+    QVERIFY2(compared >= 5000, qPrintable(QString::number(compared) + " samples"));
+}
+
+void OpsRecordedTest::results() {
+    QFETCH(QString, op);
+    const Op& row = requireOp(op.toStdString());
+    // The kernel reads the buffer of the forward op, which a sample cannot provide; the expansion recomputes it.
+    const bool needsForward = op == "aten.log_sigmoid_backward.default";
+    checkAll(op, hasResults, [&](const RecordedSample& sample) -> std::string {
+        auto results = evaluated(row, sample);
+        if (!results) return results.error().message;
+        for (size_t i = 0; i < sample.results.size(); ++i) {
+            if (!sample.results[i]) continue;
+            const RecordedTensor& expected = *sample.results[i];
+            const std::string number = sample.results.size() > 1 ? "result " + std::to_string(i) + ": " : "";
+            if (i >= results->size() || !(*results)[i].defined()) return number + "nothing";
+            const Tensor& actual = (*results)[i];
+            const std::string wrong = needsForward ? "" : difference(actual, expected, false);
+            if (!wrong.empty()) return number + wrong;
+            if (actual.strides() != expected.strides && actual.strides() != expected.tracedStrides) return number + "strides " + text(actual.strides()) + " instead of " + text(expected.strides);
+        }
+        return {};
+    });
+}
+
+void OpsRecordedTest::gradients() {
+    QFETCH(QString, op);
+    const Op& row = requireOp(op.toStdString());
+    checkAll(op, hasGradients, [&](const RecordedSample& sample) -> std::string {
+        auto gradients = gradientsOf(row, sample);
+        if (!gradients) return gradients.error().text();
+        for (const auto& [number, expected] : sample.gradients) {
+            const Tensor& actual = (*gradients)[number];
+            const std::string which = "gradient of tensor " + std::to_string(number) + ": ";
+            if (!actual.defined() || !expected) {
+                if (actual.defined() != expected.has_value()) return which + (expected ? "none" : "one, where PyTorch has none");
+                continue;
+            }
+            const std::string wrong = difference(actual, *expected, true);
+            if (!wrong.empty()) return which + wrong;
+        }
+        return {};
+    });
+}
+
+void OpsRecordedTest::refusals() {
+    QFETCH(QString, op);
+    const Op& row = requireOp(op.toStdString());
+    checkAll(op, isRefused, [&](const RecordedSample& sample) -> std::string { return evaluated(row, sample) ? "accepted" : ""; });
+}
 
 QTEST_GUILESS_MAIN(OpsRecordedTest)
 #include "ops_recorded_test.moc"

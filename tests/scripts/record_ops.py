@@ -1,28 +1,39 @@
 #!/usr/bin/env python3
-"""Records what PyTorch computes for every op sample, for tests/engine/ops_recorded_test.cpp.
+"""Records what PyTorch computes for every op sample and for variants of it, for tests/engine/ops_recorded_test.cpp.
 
-    op_samples_dump | python3 tests/scripts/record_ops.py tests/data/ops
+    op_samples_dump | python3 tests/scripts/record_ops.py tests/data/ops [OP...]
 
-Needs PyTorch 2.11 on the CPU; the product, its build and its tests do not. Inputs are not stored: both sides draw them
-by the rule in tests/support/op_samples.h. Written files:
-    results.safetensors  one tensor "OP#N/R" per result R of sample N, and in its metadata
-                         "sample OP#N" = the sample's text, "strides OP#N/R" = strides if not row-major
-    expansions.txt       for ops that the compiler expands: the ops of the expansion in order, with literal arguments
-Samples that PyTorch refuses are listed on stderr.
+Needs PyTorch 2.11 on the CPU; the product, its build and its tests do not. With names, only these ops are run again and
+the others keep their record. Inputs are not stored: both sides draw them by the rule in tests/support/op_samples.h.
+
+Variants of an op's own samples (op_variants.py): other dtypes, transposed, sliced, expanded and channels-last layouts,
+sizes 0 and 1, 0-d tensors, negative dims, flipped flags. Written files:
+    samples.txt         per op its samples ("~": a variant); after each the types of the results ("/" strides that tracing
+                        expects, "*" differentiable), then of the gradients by operand, each with the place of its values;
+                        or that PyTorch refuses the call, or why it is not compared
+    values.safetensors  the values, one array per dtype, equal ones stored once
+    expansions.txt      the graph that the compiler's decompositions make of each sample of an op that expands
+    README.md           how many samples each op has
 """
 import json
 import os
+import pickle
 import re
 import struct
 import sys
 import warnings
 
+os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
 import torch
 import torch._inductor.inductor_prims  # noqa: F401  registers prims of the compiler
 import torch._inductor.lowering  # noqa: F401  some decompositions look into it
 
+import op_variants
+from record_joint import SHORT, short_form, type_text
+
 warnings.filterwarnings("ignore")
 MASK = (1 << 64) - 1
+DTYPES = {name: dtype for dtype, name in SHORT.items()}
 
 
 def mix(z):
@@ -32,54 +43,45 @@ def mix(z):
     return z ^ (z >> 31)
 
 
-def draw(spec, dtype, i):
-    r = mix(((spec["tensor"] + 1) << 32) + i + 1)
+def draw(t, i, dtype, how):
+    r = mix(((t + 1) << 32) + i + 1)
     floating = dtype.is_floating_point or dtype.is_complex
-    how, bound = spec["draw"], spec["bound"]
     if dtype == torch.bool:
         return r & 1
-    if how == "distinct":
+    if how == "!":
         value = 77 * i % 513 - 256
         return value / 64 if floating else value
+    bound = int(how[1:]) if how.startswith("<") else 0
     if floating:
-        if how == "positive":
+        if how == ">0":
             return (r % 256 + 1) / 64
-        if how == "below":
+        if bound:
             return (r % (128 * bound - 1) - (64 * bound - 1)) / 64
         return (r % 513 - 256) / 64
-    if how == "positive":
+    if how == ">0":
         return r % 8 + 1
-    if how == "below":
+    if bound:
         return r % bound
     unsigned = dtype in (torch.uint8, torch.uint16, torch.uint32, torch.uint64)
     return r % 9 if unsigned else r % 9 - 4
 
 
-def make_tensor(spec):
-    dtype = getattr(torch, spec["dtype"])
-    sizes, strides = spec["sizes"], spec["strides"]
+def make_tensor(t, dtype, sizes, strides=None, how=""):
+    """The t-th tensor of a sample."""
+    strides = strides or torch.empty(sizes, device="meta").stride()
     stored = [1 if stride == 0 and size > 1 else size for size, stride in zip(sizes, strides)]
     count = 1
     for size in stored:
         count *= size
-    values = torch.tensor([draw(spec, dtype, i) for i in range(count)], dtype=torch.float64).reshape(stored)
-    out = torch.empty_strided(stored, strides, dtype=dtype)
+    values = torch.tensor([draw(t, i, dtype, how) for i in range(count)], dtype=torch.float64).reshape(stored)
+    out = torch.zeros(1 + sum((size - 1) * stride for size, stride in zip(stored, strides)), dtype=dtype) if count else torch.empty(0, dtype=dtype)
+    out = out.as_strided(stored, strides)
     out.copy_(values)
     return out.as_strided(sizes, strides)
 
 
-def value_of(node):
-    if isinstance(node, list):
-        return [value_of(item) for item in node]
-    if isinstance(node, dict):
-        if "tensor" in node:
-            return make_tensor(node)
-        if "float" in node:
-            return float(node["float"])
-        if "torch" in node:
-            return getattr(torch, node["torch"])
-        return torch.device(node["device"])
-    return node
+def tangent(result, number):
+    return make_tensor(1000 + number, result.dtype, list(result.shape))
 
 
 def resolve(name):
@@ -92,13 +94,22 @@ def spread(value, parameter):
     return [value] if isinstance(value, int) and "List[int]" in str(parameter.type) else value
 
 
-def arguments_of(sample, function):
+def arguments_of(text, function):
+    tensors = []
+
+    def build(match):
+        dtype, sizes, strides, how = op_variants.parts(match)
+        tensors.append(make_tensor(len(tensors), DTYPES[dtype], sizes, strides, how))
+        return f"T[{len(tensors) - 1}]"
+
+    code = op_variants.TENSOR.sub(build, text)
+    names = {"T": tensors, "torch": torch, "device": torch.device, "inf": float("inf"), "nan": float("nan")}
+    positional, keywords = eval(f"(lambda *a, **k: (list(a), k))({code})", names)  # noqa: S307  our own table rows
     parameters = function._schema.arguments
-    positional = [value_of(a["value"]) for a in sample["arguments"] if a["name"] is None]
-    positional = [spread(value, parameter) for value, parameter in zip(positional, parameters)]
+    positional = [spread(value, parameter) for value, parameter in zip(positional, parameters)] + positional[len(parameters):]
     named = {parameter.name: parameter for parameter in parameters}
-    keywords = {a["name"]: spread(value_of(a["value"]), named[a["name"]]) for a in sample["arguments"] if a["name"] is not None}
-    return positional, keywords
+    keywords = {key: spread(value, named[key]) if key in named else value for key, value in keywords.items()}
+    return positional, keywords, tensors
 
 
 def flat(result):
@@ -107,41 +118,154 @@ def flat(result):
     return list(result) if isinstance(result, (tuple, list)) else [result]
 
 
-NAMES = {
-    torch.float32: "F32", torch.float64: "F64", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64",
-    torch.int32: "I32", torch.complex64: "C64", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.bool: "BOOL",
-}
+def packed(tensor):
+    """(dtype, the elements in row-major order)"""
+    out = torch.empty(tensor.numel(), dtype=tensor.dtype)
+    out.copy_(tensor.detach().reshape(-1))
+    return SHORT[tensor.dtype], out.view(torch.uint8).numpy().tobytes()
 
 
-def write_safetensors(path, tensors, metadata):
-    header, blobs, at = {"__metadata__": metadata}, [], 0
-    for name, tensor in tensors:
-        packed = torch.empty(tensor.numel(), dtype=tensor.dtype)
-        packed.copy_(tensor.reshape(-1))
-        data = packed.view(torch.uint8).numpy().tobytes()
-        header[name] = {"dtype": NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [at, at + len(data)]}
-        blobs.append(data)
-        at += len(data)
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + b"".join(blobs))
+class Store:
+    """Flat arrays of values by dtype; equal runs are stored once."""
+
+    def __init__(self):
+        self.arrays, self.places = {}, {}
+
+    def place(self, name, data):
+        array = self.arrays.setdefault(name, bytearray())
+        key = (name, data)
+        if key not in self.places:
+            self.places[key] = len(array) // DTYPES[name].itemsize
+            array.extend(data)
+        return self.places[key]
+
+    def write(self, path):
+        stored = {"f64": "F64", "f32": "F32", "f16": "F16", "bf16": "BF16", "i64": "I64", "i32": "I32", "i16": "I16", "i8": "I8",
+                  "u8": "U8", "b8": "BOOL", "c64": "C64"}
+        header, at = {}, 0
+        order = sorted(self.arrays, key=lambda name: (-DTYPES[name].itemsize, name))
+        for name in order:
+            size = len(self.arrays[name])
+            header[name] = {"dtype": stored[name], "shape": [size // DTYPES[name].itemsize], "data_offsets": [at, at + size]}
+            at += size
+        text = json.dumps(header, separators=(",", ":")).encode()
+        text += b" " * (-len(text) % 8)
+        with open(path, "wb") as file:
+            file.write(struct.pack("<Q", len(text)) + text + b"".join(bytes(self.arrays[name]) for name in order))
 
 
-def literal(value):
-    if isinstance(value, torch.fx.Node):
-        return "%"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(literal(item) for item in value) + "]"
-    if isinstance(value, torch.device):
-        return value.type
-    return repr(value) if not isinstance(value, (torch.dtype, torch.memory_format, torch.layout)) else str(value)
+def refusal(error):
+    """Whether the call is wrong (True) or PyTorch only lacks a CPU kernel for the dtype (False)."""
+    text = str(error)
+    return not re.search(r"not implemented for|not supported for|NotImplementedError|could not create a primitive|Could not run", text) \
+        and not isinstance(error, NotImplementedError)
 
 
-def expansion(function, positional, keywords, table):
-    """The call's graph after decomposition, one op per line; None if it cannot be traced."""
+def traced_types(function, text):
+    """The results' types as tracing sees them; None where tracing refuses the call."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    positional, keywords, tensors = arguments_of(text, function)
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        def fake(value):
+            return mode.from_tensor(value) if isinstance(value, torch.Tensor) else value
+        try:
+            positional, keywords = torch.utils._pytree.tree_map(fake, (positional, keywords))
+            return flat(function(*positional, **keywords))
+        except Exception as error:  # noqa: BLE001
+            return "run time" if "DataDependent" in type(error).__name__ or "DynamicOutput" in type(error).__name__ else None
+
+
+def read_densely(function, tensors):
+    """Whether a kernel that takes its operands' rows for dense gets dense rows; it reads beside the tensor otherwise."""
+    return "flash_attention" not in str(function) or all(tensor.stride()[-1:] == (1,) for tensor in tensors)
+
+
+def record_sample(function, text, random):
+    """What follows the sample's text on its line, as strings and tensors to place."""
+    positional, keywords, tensors = arguments_of(text, function)
+    if not read_densely(function, tensors):
+        return ["no kernel"]
+    try:
+        results = flat(function(*positional, **keywords))
+    except Exception as error:  # noqa: BLE001
+        return ["refused"] if refusal(error) else ["no kernel"]
+    traced = traced_types(function, text)
+    if traced is None:
+        return ["eager only"]
+    gradients = None if random else record_gradients(function, text)
+    differentiated, found = gradients or (set(), [])
+    if any(isinstance(tensor, torch.Tensor) and tensor.layout != torch.strided for tensor in [*results, *(value for _, value in found)]):
+        return ["no kernel"]  # a layout of a library's own
+    uninitialised = random or "empty" in str(function)
+    line = []
+    for number, result in enumerate(results):
+        line.append("; " if line else "")
+        if not isinstance(result, torch.Tensor):
+            line.append("-")
+            continue
+        line.append(type_text(result) + other_strides(result, traced, number) + ("*" if number in differentiated else ""))
+        if not uninitialised:
+            line.append(packed(result))
+    if any(isinstance(part, str) and part.find("?") >= 0 for part in line):
+        return ["eager only"]
+    for key, value in found:
+        line.append(f" | {key}: " + ("none" if value is None else type_text(value.contiguous())))
+        if value is not None:
+            line.append(packed(value))
+    return line or ["nothing"]
+
+
+def other_strides(result, traced, number):
+    """The strides that tracing expects where they are not those that the kernel gives."""
+    if traced == "run time" or number >= len(traced) or not isinstance(traced[number], torch.Tensor):
+        return ""
+    if traced[number].shape != result.shape or traced[number].dtype != result.dtype:
+        return "?"
+    strides = traced[number].stride()
+    return "" if strides == result.stride() or result.numel() < 2 else "/" + str(list(strides))
+
+
+def in_child(job):
+    """The result of `job()` run in a process of its own; None if that dies, as PyTorch does for a few wrong calls."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        with os.fdopen(writer, "wb") as file:
+            pickle.dump(job(), file)
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as file:
+        data = file.read()
+    return pickle.loads(data) if os.waitpid(child, 0)[1] == 0 else None
+
+
+def record_gradients(function, text):
+    """Which results are differentiable, and the gradient of each floating operand for tangents drawn by the rule."""
+    positional, keywords, tensors = arguments_of(text, function)
+    wanted = [t for t, tensor in enumerate(tensors) if tensor.dtype.is_floating_point]
+    if not wanted:
+        return None
+    for t in wanted:
+        tensors[t].requires_grad_()
+    try:
+        results = flat(function(*positional, **keywords))
+        numbers = [n for n, r in enumerate(results) if isinstance(r, torch.Tensor) and r.requires_grad and r.dtype.is_floating_point]
+        if not numbers:
+            return None
+        tangents = [tangent(results[n], n) for n in numbers]
+        values = torch.autograd.grad([results[n] for n in numbers], [tensors[t] for t in wanted], tangents, allow_unused=True)
+    except Exception:  # noqa: BLE001  no derivative in PyTorch
+        return None
+    return set(numbers), list(zip(wanted, values))
+
+
+def expansion(function, text, table):
+    """The call's graph after decomposition, as short FX text."""
     from torch.fx.experimental.proxy_tensor import make_fx
 
+    positional, keywords, _ = arguments_of(text, function)
     leaves, spec = torch.utils._pytree.tree_flatten((positional, keywords))
     places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
 
@@ -154,58 +278,107 @@ def expansion(function, positional, keywords, table):
 
     graph = make_fx(run, decomposition_table=table, tracing_mode="fake")(*[leaves[i] for i in places])
     graph.graph.eliminate_dead_code()
-    lines = []
-    for node in graph.graph.nodes:
-        if node.op != "call_function" or "getitem" in str(node.target):
-            continue
-        args = [literal(a) for a in node.args]
-        schema = getattr(node.target, "_schema", None)
-        given = {k: literal(v) for k, v in node.kwargs.items()}
-        words = [f"{a.name}={given[a.name]}" for a in schema.arguments if a.name in given] if schema else []
-        target = re.sub(r"^(aten|prims)\.", lambda m: m.group(0), str(node.target))
-        lines.append(f"{target}({', '.join(args + words)})")
-    return lines
+    return short_form(graph.graph)
+
+
+def read_record(folder):
+    """op -> its block of samples.txt and of expansions.txt, and the store with the values so far."""
+    blocks = {"samples.txt": {}, "expansions.txt": {}}
+    for name, found in blocks.items():
+        path = os.path.join(folder, name)
+        if os.path.exists(path):
+            for block in re.split(r"(?m)^(?=## )", open(path).read())[1:]:
+                found[block.split("\n", 1)[0][3:]] = block
+    return blocks
+
+
+def read_values(path):
+    with open(path, "rb") as file:
+        size = struct.unpack("<Q", file.read(8))[0]
+        header = json.loads(file.read(size))
+        data = file.read()
+    return {name: torch.frombuffer(bytearray(data[slice(*entry["data_offsets"])]) or bytearray(8), dtype=DTYPES[name]) for name, entry in header.items()}
+
+
+def placed_again(block, values, store):
+    """A kept block with its values moved into the new store."""
+    def move(match):
+        dtype, sizes = match.group(2), [int(s) for s in match.group(3).split(",") if s.strip()]
+        count = 1
+        for size in sizes:
+            count *= size
+        start = int(match.group(4))
+        return f"{match.group(1)} @{store.place(*packed(values[dtype][start:start + count]))}"
+    return re.sub(r"((\w+)\[([\d, ]*)\](?:\[[\d, ]*\])?(?:/\[[\d, ]*\])?\*?) @(\d+)", move, block)
+
+
+def record_op(row, store):
+    function = resolve(row["op"])
+    texts = op_variants.all_of(row["samples"], function._schema)
+    lines = in_child(lambda: [record_sample(function, text, row["random"]) for text in texts])
+    if lines is None:
+        lines = [in_child(lambda text=text: record_sample(function, text, row["random"])) or ["no kernel"] for text in texts]
+    out = f"## {row['op']}\n"
+    for text, line in zip(texts, lines):
+        shown = "".join(part if isinstance(part, str) else f" @{store.place(*part)}" for part in line)
+        out += ("" if text in row["samples"] else "~") + f"{text} | {shown}\n"
+    return out
+
+
+def record_expansions(row, table):
+    function, blocks = resolve(row["op"]), []
+    for text in row["samples"]:
+        try:
+            blocks.append(f"# {text}\n{expansion(function, text, table)}")
+        except Exception as error:  # noqa: BLE001
+            print(f"{row['op']}: {text}: not traced: {str(error).splitlines()[0][:160] if str(error) else error!r}", file=sys.stderr)
+    return f"## {row['op']}\n" + "".join(blocks) if blocks else ""
+
+
+def report(samples):
+    rows, totals = [], [0, 0, 0, 0]
+    for op in sorted(samples):
+        lines = samples[op].splitlines()[1:]
+        counts = [sum(" | refused" not in line and " | no kernel" not in line and " | eager only" not in line for line in lines), sum(line.count(" | ") > 1 for line in lines),
+                  sum(" | refused" in line for line in lines), sum(" | no kernel" in line or " | eager only" in line for line in lines)]
+        totals = [a + b for a, b in zip(totals, counts)]
+        rows.append(f"| {op} | " + " | ".join(map(str, counts)) + " |\n")
+    return ("# Samples of each op\n\nMade by tests/scripts/record_ops.py with PyTorch " + torch.__version__.split("+")[0] + " on the CPU.\n\n"
+            "- results: calls whose results are compared in dtype, sizes, strides and values\n- gradients: of these, calls whose gradients are compared too\n"
+            "- refused: calls that PyTorch refuses and Cutaway must refuse as well\n- not compared: PyTorch has no CPU kernel for the dtype, or its kernel and its tracing disagree on the call or its type\n\n"
+            "| op | results | gradients | refused | not compared |\n|---|---|---|---|---|\n"
+            f"| **all {len(samples)} ops** | {totals[0]} | {totals[1]} | {totals[2]} | {totals[3]} |\n" + "".join(rows))
 
 
 def main():
     from torch._inductor.decomposition import select_decomp_table
 
-    folder = sys.argv[1]
-    table = select_decomp_table()
-    tensors, metadata, expansions = [], {}, []
+    folder, only = sys.argv[1], set(sys.argv[2:])
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    table, store = select_decomp_table(), Store()
+    kept = read_record(folder) if only else {"samples.txt": {}, "expansions.txt": {}}
+    values = read_values(os.path.join(folder, "values.safetensors")) if only else {}
+    samples, expansions = {}, {}
     for line in sys.stdin:
-        sample = json.loads(line)
-        name = sample["name"]
-        try:
-            function = resolve(sample["op"])
-            positional, keywords = arguments_of(sample, function)
-            results = flat(function(*positional, **keywords))
-        except Exception as error:  # noqa: BLE001
-            print(f"{name}: {sample['sample']}: {str(error).splitlines()[0][:160]}", file=sys.stderr)
+        row = json.loads(line)
+        op = row["op"]
+        if only and op not in only and op in kept["samples.txt"]:
+            samples[op] = placed_again(kept["samples.txt"][op], values, store)
+            expansions[op] = kept["expansions.txt"].get(op, "")
             continue
-        metadata[f"sample {name}"] = sample["sample"]
-        for number, result in enumerate(results):
-            if not isinstance(result, torch.Tensor):
-                continue
-            key = f"{name}/{number}"
-            row_major = torch.empty(result.shape, device="meta").stride()
-            if tuple(result.stride()) != tuple(row_major):
-                metadata[f"strides {key}"] = ",".join(map(str, result.stride()))
-            if sample["random"]:
-                result = torch.zeros_like(result)
-            tensors.append((key, result))
-        if sample["expands"]:
-            try:
-                positional, keywords = arguments_of(sample, function)
-                lines = expansion(function, positional, keywords, table)
-            except Exception as error:  # noqa: BLE001
-                print(f"{name}: not traced: {str(error).splitlines()[0][:160]}", file=sys.stderr)
-                continue
-            expansions.append(f"# {name}: {sample['sample']}\n" + "".join(f"{one}\n" for one in lines))
+        try:
+            resolve(op)
+        except (AttributeError, ValueError):
+            print(f"{op}: PyTorch has no such op", file=sys.stderr)
+            continue
+        samples[op] = record_op(row, store)
+        expansions[op] = record_expansions(row, table) if row["expands"] else ""
     os.makedirs(folder, exist_ok=True)
-    write_safetensors(os.path.join(folder, "results.safetensors"), tensors, metadata)
-    with open(os.path.join(folder, "expansions.txt"), "w") as file:
-        file.write("\n".join(expansions))
+    store.write(os.path.join(folder, "values.safetensors"))
+    for name, text in (("samples.txt", "".join(samples.values())), ("expansions.txt", "".join(expansions.values())), ("README.md", report(samples))):
+        with open(os.path.join(folder, name), "w") as file:
+            file.write(text)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "engine/support/check.h"
@@ -193,44 +194,6 @@ double drawElement(const TensorSpec& spec, size_t t, int64_t i) {
     return isUnsigned(spec.dtype) ? below(9) : below(9) - 4;
 }
 
-std::string quoted(const std::string& text) { return '"' + text + '"'; }
-std::string jsonDims(const Dims& dims) {
-    std::string out = "[";
-    for (size_t i = 0; i < dims.size(); ++i) out += (i ? ", " : "") + std::to_string(dims[i]);
-    return out + "]";
-}
-std::string jsonNumber(double value) {
-    if (std::isnan(value)) return R"({"float": "nan"})";
-    if (std::isinf(value)) return value > 0 ? R"({"float": "inf"})" : R"({"float": "-inf"})";
-    char buffer[64];
-    std::snprintf(buffer, sizeof buffer, R"({"float": "%.17g"})", value);
-    return buffer;
-}
-std::string jsonValue(const SampleCall& sample, const Argument& value) {
-    if (Node* node = value.node()) {
-        const auto at = static_cast<size_t>(std::find(sample.placeholders.begin(), sample.placeholders.end(), node) - sample.placeholders.begin());
-        const TensorSpec& spec = sample.specs[at];
-        static constexpr const char* kDraws[] = {"any", "below", "positive", "distinct"};
-        return R"({"tensor": )" + std::to_string(at) + R"(, "dtype": )" + quoted(std::string(info(spec.dtype).torchName)) + R"(, "sizes": )" +
-               jsonDims(spec.sizes) + R"(, "strides": )" + jsonDims(spec.strides) + R"(, "draw": )" +
-               quoted(kDraws[static_cast<int>(spec.draw)]) + R"(, "bound": )" + std::to_string(spec.bound) + "}";
-    }
-    if (const auto* items = value.list()) {
-        std::string out = "[";
-        for (size_t i = 0; i < items->size(); ++i) out += (i ? ", " : "") + jsonValue(sample, (*items)[i]);
-        return out + "]";
-    }
-    if (const auto* flag = value.get<bool>()) return *flag ? "true" : "false";
-    if (const auto* integer = value.get<int64_t>()) return std::to_string(*integer);
-    if (const auto* real = value.get<double>()) return jsonNumber(*real);
-    if (const auto* text = value.get<std::string>()) return quoted(*text);
-    if (const auto* dtype = value.get<DType>()) return R"({"torch": )" + quoted(std::string(info(*dtype).torchName)) + "}";
-    if (const auto* layout = value.get<Layout>()) return R"({"torch": )" + quoted(std::string(name(*layout))) + "}";
-    if (const auto* format = value.get<MemoryFormat>()) return R"({"torch": )" + quoted(std::string(name(*format))) + "}";
-    if (const auto* device = value.get<Device>()) return R"({"device": )" + quoted(device->text()) + "}";
-    return "null";
-}
-
 }  // namespace
 
 Tensor makeInput(const TensorSpec& spec, size_t t) {
@@ -241,6 +204,7 @@ Tensor makeInput(const TensorSpec& spec, size_t t) {
     for (int64_t i = 0; i < packed.numel(); ++i) const_cast<double*>(packed.as<double>())[i] = drawElement(spec, t, i);
     Dims strides = spec.strides;
     Tensor out = Tensor::empty(spec.dtype, stored, strides);
+    std::memset(out.storage()->data(), 0, out.storage()->size());
     copyInto(out, packed);
     return out.view(spec.sizes, spec.strides, 0);
 }
@@ -282,16 +246,6 @@ std::string widenedSample(std::string_view text) {
     for (const char* from : {"torch.bfloat16", "torch.float16", "torch.float32"})
         for (size_t at = 0; (at = out.find(from, at)) != std::string::npos; at += 4) out.replace(at, std::string_view(from).size(), "torch.float64");
     return out;
-}
-
-std::string argumentsJson(const SampleCall& sample) {
-    std::string out = "[";
-    auto add = [&](const std::string& key, const Argument& value) {
-        out += (out.size() > 1 ? ", " : "") + std::string(R"({"name": )") + key + R"(, "value": )" + jsonValue(sample, value) + "}";
-    };
-    for (const Argument& value : sample.positional) add("null", value);
-    for (const auto& [key, value] : sample.keywords) add(quoted(key), value);
-    return out + "]";
 }
 
 Result<TensorList> evaluateNode(const Node& node, const NodeValues& values) {

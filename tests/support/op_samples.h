@@ -58,8 +58,6 @@ Result<std::unique_ptr<SampleCall>> buildSample(const Op& op, std::string_view t
 Tensor makeInput(const TensorSpec& spec, size_t t);
 /// The sample with every floating dtype replaced by f64.
 std::string widenedSample(std::string_view text);
-/// The parsed arguments as JSON: [{"name": null or keyword, "value": ...}], tensors as {"tensor": ...}.
-std::string argumentsJson(const SampleCall& sample);
 
 /// Values of nodes by id, for evaluation outside a module.
 class NodeValues : public ValueSource {
