@@ -122,21 +122,27 @@ Result<ValueType> inferEfficientBackward(const InferContext& c) {
     return ValueType(std::move(types));
 }
 
-/// Types of the flash and cudnn kernels' results: their sums differ in rank, their bookkeeping not.
+/// Row-major in the order in which `like` lies in memory, with these sizes.
+TensorType orderedLike(const TensorType& like, const SymDims& sizes) {
+    TensorType ordered = like;
+    ordered.strides = preservedStrides(like);
+    ordered.sizes = sizes;
+    const Operand operand{ordered, false};
+    TensorType type = TensorType::contiguous(like.dtype, sizes, like.device);
+    type.strides = like.sizes == sizes ? ordered.strides : elementwiseStrides(sizes, std::span(&operand, 1));
+    return type;
+}
+/// Types of the flash and cudnn kernels' results: their sums differ in rank, their bookkeeping in dtype.
 Result<ValueType> inferGpuKernel(const InferContext& c, bool cudnn) {
     CT_TRY(const Operands o, readOperands(c));
     const SymDims& q = o.query.sizes;
-    TensorType out = likeOperand(o.query);
-    if (cudnn) {
-        TensorType shape = o.query;
-        shape.sizes = {q[0], q[1], q[2], o.value.sizes[3]};
-        if (!(shape.sizes == o.query.sizes)) out = TensorType::contiguous(o.query.dtype, shape.sizes, o.query.device);
-    }
     SymDims sums{q[0], q[1], q[2]};
     if (cudnn) sums.push_back(1);
+    ValueType logarithms = TensorType::contiguous(DType::F32, sums, o.query.device);
+    if (cudnn && !c.flag("compute_log_sumexp")) logarithms = ValueType();
     const SymType rows{DType::I64, q[2].expr()}, columns{DType::I64, o.key.sizes[2].expr()};
     const TensorType counter = TensorType::contiguous(cudnn ? DType::I64 : DType::U64, {}, o.query.device);
-    TupleType types{out, TensorType::contiguous(DType::F32, sums, o.query.device), ValueType(), ValueType(), rows, columns};
+    TupleType types{orderedLike(o.query, {q[0], q[1], q[2], o.value.sizes[3]}), logarithms, ValueType(), ValueType(), rows, columns};
     if (cudnn) {
         types.insert(types.end(), {ValueType(counter), ValueType(counter), ValueType()});
     } else {
@@ -151,27 +157,61 @@ Result<ValueType> inferGpuBackward(const InferContext& c) {
     return ValueType(TupleType{likeOperand(o.query), likeOperand(o.key), likeOperand(o.value)});
 }
 
-enum class Kernel { Math, FlashCpu, Efficient, Cudnn };
+enum class Kernel { Math, FlashCpu, Flash, Efficient, Cudnn };
 
-/// PyTorch's choice. On the CPU: four dims, equal last sizes, nothing empty, last stride 1, no dropout. On the GPU the
-/// fused kernels differ in dtypes and masks; cudnn is preferred for half precision where the device has it.
-Kernel chooseKernel(const Decomposition& d, const Value& query, const Value& key, const Value& value) {
-    const bool four = query.rank() == 4 && key.rank() == 4 && value.rank() == 4;
-    if (!four || d.real("dropout_p") > 1) return Kernel::Math;
-    auto empty = [](const Value& x, int64_t dim) { return x.size(dim) == SymInt(0); };
-    if (empty(query, 2) || empty(key, 2)) return Kernel::Math;
-    const bool sameDim = query.size(3) == key.size(3) && query.size(3) == value.size(3);
-    bool dense = true;
-    for (const Value* x : {&query, &key, &value}) dense &= x->type().strides[3] == SymInt(1) || x->size(3) == SymInt(1);
-    const bool gqa = !(query.size(1) == key.size(1));
-    if (gqa && !d.flag("enable_gqa")) return Kernel::Math;
-    if (query.type().device.type == DeviceType::Cpu)
-        return sameDim && dense && d.real("dropout_p") == 0 && isFloating(query.dtype()) ? Kernel::FlashCpu : Kernel::Math;
-    if (query.type().device.type != DeviceType::Cuda || !dense) return Kernel::Math;
-    const SymInt dim = query.size(3);
-    if (isHalf(query.dtype()) && dim.isInt() && dim.value() % 8 == 0 && dim.value() <= 128 && sameDim) return Kernel::Cudnn;
-    if (query.dtype() == DType::F64 || gqa) return Kernel::Math;
-    return Kernel::Efficient;
+/// What the choice looks at.
+struct Choice {
+    Value query, key, value, mask;
+    bool dropout, grouped;
+    bool sizesEqual(int64_t dim) const { return query.size(dim) == key.size(dim) && query.size(dim) == value.size(dim); }
+    /// Four dims, one batch, something to look at, elements of a row side by side, and heads that are equal or (where
+    /// the call allows groups) divide the query's.
+    bool fused() const {
+        for (const Value* x : {&query, &key, &value})
+            if (x->rank() != 4 || !(x->type().strides[3] == SymInt(1))) return false;
+        if (!sizesEqual(0) || query.size(2) == SymInt(0) || key.size(2) == SymInt(0)) return false;
+        if (sizesEqual(1)) return true;
+        const auto divides = [&](const SymInt& heads) {
+            return heads.isInt() && query.size(1).isInt() && heads.value() > 0 && query.size(1).value() % heads.value() == 0;
+        };
+        return grouped && divides(key.size(1)) && divides(value.size(1));
+    }
+    bool maskTakesGradient() const { return mask && mask.type().requiresGrad; }
+    /// A mask over (rows, columns), or over all four dims, each of full size or 1.
+    bool maskFits() const {
+        if (!mask) return true;
+        if (mask.rank() != 2 && mask.rank() != 4) return false;
+        const SymInt full[] = {query.size(0), query.size(1), query.size(2), key.size(2)};
+        for (int64_t dim = 1; dim <= mask.rank(); ++dim) {
+            const SymInt size = mask.size(-dim), &wanted = full[4 - dim];
+            if (size.isInt() && wanted.isInt() && size.value() != 1 && size.value() != wanted.value()) return false;
+        }
+        return true;
+    }
+    /// The last sizes of query (and key) and of value are multiples of a number, and within a limit if there is one.
+    bool lastSizes(int64_t multiple, int64_t limit) const {
+        for (const Value* x : {&query, &value}) {
+            const SymInt size = x->size(3);
+            if (!size.isInt() || size.value() % multiple != 0 || (limit > 0 ? size.value() > limit : size.value() == 0)) return false;
+        }
+        return true;
+    }
+};
+
+/// PyTorch's choice: on the CPU one fused kernel, on the GPU (of the Hopper generation, with cuDNN 9.15 or newer) the
+/// first of cudnn, flash and efficient that takes the call.
+Kernel chooseKernel(const Choice& c) {
+    const DType dtype = c.query.dtype();
+    if (!c.fused() || !isFloating(dtype)) return Kernel::Math;
+    const bool oneKeyValue = c.key.size(1) == c.value.size(1), oneSize = c.sizesEqual(3);
+    if (c.query.type().device.type == DeviceType::Cpu)
+        return oneSize && oneKeyValue && !c.dropout && !c.maskTakesGradient() && c.maskFits() ? Kernel::FlashCpu : Kernel::Math;
+    if (c.query.type().device.type != DeviceType::Cuda) return Kernel::Math;
+    const bool single = c.query.size(2) == SymInt(1) && c.key.size(2) == SymInt(1);
+    if (isHalf(dtype) && !c.maskTakesGradient() && !single && c.lastSizes(8, 256)) return Kernel::Cudnn;
+    if (isHalf(dtype) && !c.mask && oneSize && oneKeyValue && c.lastSizes(1, 256)) return Kernel::Flash;
+    if (dtype == DType::F64 || !c.sizesEqual(1)) return Kernel::Math;
+    return c.lastSizes(isHalf(dtype) ? 8 : 4, 0) ? Kernel::Efficient : Kernel::Math;
 }
 
 /// A bool mask becomes one that is added: 0 where it holds, -inf elsewhere.
@@ -183,6 +223,9 @@ Value additiveMask(Decomposition& d, const Value& mask, DType dtype) {
     return where(mask, zero, low);
 }
 
+double scaleOf(const Decomposition& d, const Value& query) {
+    return d.has("scale") ? d.real("scale") : 1.0 / std::sqrt(static_cast<double>(query.size(-1).asInt().value_or(1)));
+}
 /// The arithmetic form: scores with the scale split over both operands, a softmax that gives 0 for rows that see
 /// nothing, dropout. Half precision computes in f32.
 Value mathForm(Decomposition& d, Value query, Value key, Value value, Value mask) {
@@ -193,8 +236,7 @@ Value mathForm(Decomposition& d, Value query, Value key, Value value, Value mask
         key = convert(key, DType::F32);
         value = convert(value, DType::F32);
     }
-    const SymInt dim = query.size(-1);
-    const double given = d.has("scale") ? d.real("scale") : 1.0 / std::sqrt(static_cast<double>(dim.asInt().value_or(1)));
+    const double given = scaleOf(d, query);
     const double scale = std::sqrt(std::fabs(given));
     const Value scaledQuery = d.call("aten.mul.Scalar", {query, given < 0 ? -scale : scale});
     if (d.flag("is_causal")) {
@@ -216,29 +258,50 @@ Value mathForm(Decomposition& d, Value query, Value key, Value value, Value mask
     return half ? convert(out, dtype) : out;
 }
 
+/// The flash kernel takes rows in multiples of 8 elements: zeros are added and cut off again, the scale staying that of
+/// the rows as they were.
+Value flashForm(Decomposition& d, const Value& query, const Value& key, const Value& value) {
+    const int64_t size = query.size(3).value();
+    const auto padded = [&](const Value& x) { return size % 8 == 0 ? x : d.call("aten.constant_pad_nd.default", {x, Argument(std::vector<int64_t>{0, 8 - size % 8}), 0.0}); };
+    const Value q = padded(query), k = padded(key), v = padded(value);
+    const Value out = d.call("aten._scaled_dot_product_flash_attention.default", {q, k, v, d.arg("dropout_p"), d.arg("is_causal"), false}, {{"scale", scaleOf(d, query)}})[0];
+    return size % 8 == 0 ? out : d.call("aten.slice.Tensor", {out, -1, 0, size});
+}
+/// The efficient kernel reads the mask in rows that start at multiples of 8 elements, for all heads.
+Value alignedBias(Decomposition& d, Value mask, const Value& query, const Value& key) {
+    const SymDims& strides = mask.type().strides;
+    bool aligned = strides.back() == SymInt(1);
+    for (size_t i = 0; i + 1 < strides.size(); ++i) aligned &= !strides[i].isInt() || strides[i].value() % 8 == 0;
+    if (const SymInt size = mask.size(-1); !aligned && size.isInt()) {
+        mask = d.call("aten.constant_pad_nd.default", {mask, Argument(std::vector<int64_t>{0, 8 - size.value() % 8}), 0.0});
+        mask = d.call("aten.slice.Tensor", {mask, -1, 0, Argument(size)});
+    }
+    return expand(mask, {query.size(0), query.size(1), query.size(2), key.size(2)});
+}
+
 Values decomposeAttention(Decomposition& d) {
     const Value query = d.in(0), key = d.in(1), value = d.in(2);
     const bool causal = d.flag("is_causal");
     if (causal && d.has("attn_mask")) d.builder().fail(d.fail("takes a mask or is_causal, not both"));
     if (query.rank() < 2 || key.rank() < 2 || value.rank() < 2) d.builder().fail(d.fail("needs query, key and value of at least two dims"));
     if (!d.has("scale") && !query.size(-1).isInt()) d.builder().fail(unsupported(d.op().name() + ": the scale depends on a symbolic size", {}, {"give scale"}));
-    const Value mask = d.has("attn_mask") ? additiveMask(d, d.in("attn_mask"), query.dtype()) : Value();
+    const Value given = d.has("attn_mask") ? d.in("attn_mask") : Value();
+    const Choice choice{query, key, value, given, d.real("dropout_p") > 0, d.flag("enable_gqa")};
+    const Value mask = given ? additiveMask(d, given, query.dtype()) : Value();
     const Argument maskArgument = mask ? Argument(mask) : Argument();
     const Argument dropout = d.arg("dropout_p"), scale = d.arg("scale");
-    switch (chooseKernel(d, query, key, value)) {
+    const bool gradient = query.type().requiresGrad || key.type().requiresGrad || value.type().requiresGrad;
+    switch (chooseKernel(choice)) {
         case Kernel::FlashCpu:
             return d.call("aten._scaled_dot_product_flash_attention_for_cpu.default", {query, key, value, dropout, causal},
                           {{"attn_mask", maskArgument}, {"scale", scale}})[0];
-        case Kernel::Efficient:
-        case Kernel::Cudnn: {
-            const bool cudnn = chooseKernel(d, query, key, value) == Kernel::Cudnn;
-            const bool gradient = query.type().requiresGrad || key.type().requiresGrad || value.type().requiresGrad;
-            Argument bias = maskArgument;
-            if (mask) bias = expand(mask, {query.size(0), query.size(1), query.size(2), key.size(2)});
-            if (cudnn)
-                return d.call("aten._scaled_dot_product_cudnn_attention.default", {query, key, value, bias, gradient, dropout, causal, false}, {{"scale", scale}})[0];
+        case Kernel::Flash: return flashForm(d, query, key, value);
+        case Kernel::Efficient: {
+            const Argument bias = mask ? Argument(alignedBias(d, mask, query, key)) : Argument();
             return d.call("aten._scaled_dot_product_efficient_attention.default", {query, key, value, bias, gradient, dropout, causal}, {{"scale", scale}})[0];
         }
+        case Kernel::Cudnn:
+            return d.call("aten._scaled_dot_product_cudnn_attention.default", {query, key, value, maskArgument, gradient, dropout, causal, false}, {{"scale", scale}})[0];
         case Kernel::Math: break;
     }
     return mathForm(d, query, key, value, mask);

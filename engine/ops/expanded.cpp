@@ -54,7 +54,30 @@ class ScratchValues : public ValueSource {
 
 }  // namespace
 
+Values refuse(Decomposition& d, std::string what) {
+    d.builder().fail(d.fail(std::move(what)));
+    return Value(d.builder(), nullptr);
+}
+Value iota(GraphBuilder& builder, const SymInt& length, Device device, const SymInt& start, const SymInt& step, DType dtype) {
+    return builder.call("prims.iota.default", {Argument(length)},
+                        {{"start", Argument(start)}, {"step", Argument(step)}, {"dtype", dtype}, {"device", device}, {"requires_grad", false}});
+}
+std::vector<Value> itemsOf(const Value& tuple) {
+    std::vector<Value> items;
+    if (!tuple) return items;
+    for (size_t i = 0; i < tuple.node()->type().tuple()->size(); ++i) items.push_back(tuple[static_cast<int64_t>(i)]);
+    return items;
+}
+Value cat(GraphBuilder& builder, const std::vector<Value>& tensors, int64_t dim) {
+    return builder.call("aten.cat.default", {Argument(std::vector<Argument>(tensors.begin(), tensors.end())), dim});
+}
+
 Result<ValueType> inferExpanded(const InferContext& c) {
+    // Rules read their tensors without asking; a number in a tensor's place is refused here.
+    const auto& params = c.op().schema()->params;
+    for (size_t i = 0; i < params.size(); ++i)
+        if (params[i].kind == ParamKind::Tensor && !params[i].list && !c.arg(i).isNone() && !(c.arg(i).node() && c.arg(i).node()->type().tensor()))
+            return c.fail("argument '" + params[i].name + "' is not a tensor");
     CT_TRY(const auto expansion, expandCall(c, {}));
     if (!expansion->tuple) return expansion->results[0] ? expansion->results[0]->type() : ValueType();
     TupleType types;

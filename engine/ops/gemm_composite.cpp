@@ -13,13 +13,24 @@ Values failed(Decomposition& d, std::string what) {
 
 /// True when a product of a batch and a matrix or vector becomes one mm over the flattened batch instead of a bmm.
 bool shouldFold(const Value& a, const Value& b) {
-    const Value& larger = a.rank() >= b.rank() ? a : b;
-    const Value& smaller = a.rank() >= b.rank() ? b : a;
+    const bool flip = b.rank() > a.rank();
+    const Value& larger = flip ? b : a;
+    const Value& smaller = flip ? a : b;
     if (larger.rank() < 3 || smaller.rank() > 2) return false;
     // The smaller operand's gradient would otherwise be a large expanded tensor.
     if (smaller.type().requiresGrad) return true;
     if (a.rank() == 2) return false;
-    return numel(larger.sizes()) == SymInt(0) || larger.type().isContiguous();
+    if (numel(larger.sizes()) == SymInt(0)) return true;
+    // The batch must flatten without a copy; from the right it is the transposed batch that is flattened.
+    SymDims sizes = larger.sizes(), strides = larger.type().strides;
+    const size_t rank = sizes.size();
+    if (flip) {
+        std::swap(sizes[rank - 1], sizes[rank - 2]);
+        std::swap(strides[rank - 1], strides[rank - 2]);
+    }
+    for (size_t i = 0; i + 2 < rank; ++i)
+        if (!(strides[i] == strides[i + 1] * sizes[i + 1])) return false;
+    return true;
 }
 
 Value foldedProduct(Decomposition& d, const Value& a, const Value& b) {

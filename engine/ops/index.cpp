@@ -70,21 +70,9 @@ EvalResult evalIndex(const EvalContext& c) {
 /// The element at the index dims of the result, one expression per tensor dim.
 Expr lowerIndex(LowerContext& c, bool checked) {
     const TensorType self = c.in(size_t{0});
-    auto types = indexTypes(c, "indices");
     auto plan = planCall(c, self, "indices");
-    if (!types || !plan) return Expr();
-    const size_t first = plan->before.size(), count = plan->indexSizes.size();
-    std::vector<Expr> at(self.sizes.size());
-    for (size_t i = 0; i < first; ++i) at[plan->before[i]] = c.index()[i];
-    for (size_t i = 0; i < plan->after.size(); ++i) at[plan->after[i]] = c.index()[first + count + i];
-    for (size_t dim : plan->indexed) {
-        const SymDims& sizes = (*types)[dim]->sizes;
-        std::vector<Expr> where;
-        for (size_t i = 0; i < sizes.size(); ++i)
-            where.push_back(sizes[i] == SymInt(1) ? Expr::integer(0) : c.index()[first + count - sizes.size() + i]);
-        const Expr index = Expr::cast(c.loadItemAt(1, dim, where), DType::I64);
-        at[dim] = checked ? LowerContext::checkedIndex(index, self.sizes[dim]) : index;
-    }
+    if (!plan) return Expr();
+    const std::vector<Expr> at = indexedElement(c, self, 1, *plan, c.index(), checked);
     return c.loadAt(0, at);
 }
 

@@ -73,6 +73,23 @@ TensorType indexedType(const TensorType& self, const IndexPlan& plan) {
     return type;
 }
 
+std::vector<Expr> indexedElement(LowerContext& c, const TensorType& self, size_t operand, const IndexPlan& plan, const std::vector<Expr>& position, bool checked) {
+    auto types = indexTypes(c, c.op().schema()->params[operand].name);
+    if (!types) return {};
+    const size_t first = plan.before.size(), count = plan.indexSizes.size();
+    std::vector<Expr> at(self.sizes.size());
+    for (size_t i = 0; i < first; ++i) at[plan.before[i]] = position[i];
+    for (size_t i = 0; i < plan.after.size(); ++i) at[plan.after[i]] = position[first + count + i];
+    for (size_t dim : plan.indexed) {
+        const SymDims& sizes = (*types)[dim]->sizes;
+        std::vector<Expr> where;
+        for (size_t i = 0; i < sizes.size(); ++i) where.push_back(sizes[i] == SymInt(1) ? Expr::integer(0) : position[first + count - sizes.size() + i]);
+        const Expr index = Expr::cast(c.loadItemAt(operand, dim, where), DType::I64);
+        at[dim] = checked ? LowerContext::checkedIndex(index, self.sizes[dim]) : index;
+    }
+    return at;
+}
+
 std::vector<int64_t> boxOffsets(const Dims& sizes, const Dims& strides) {
     std::vector<int64_t> offsets{0};
     for (size_t dim = 0; dim < sizes.size(); ++dim) {

@@ -3,6 +3,7 @@
 // over concrete tensors. Shared by index, index_put and their variants.
 #include "engine/ops/eval.h"
 #include "engine/ops/infer_rules.h"
+#include "engine/ops/lower.h"
 
 namespace cutaway {
 
@@ -23,6 +24,10 @@ Result<std::vector<std::optional<TensorType>>> indexTypes(const InferContext& c,
 Result<IndexPlan> planCall(const InferContext& c, const TensorType& self, std::string_view param);
 /// Type of indexing `self` by the plan: the layout of the kept dims survives, as TensorIterator has it.
 TensorType indexedType(const TensorType& self, const IndexPlan& plan);
+
+/// The index into `self` of the element at `position` of the plan's result. `operand` is where the indices stand in the
+/// call; `checked` ones fail the run where they lie outside.
+std::vector<Expr> indexedElement(LowerContext& c, const TensorType& self, size_t operand, const IndexPlan& plan, const std::vector<Expr>& position, bool checked);
 
 /// Concrete indices: masks turned into the positions where they hold, integers checked (negative ones wrapped).
 struct IndexTables {

@@ -159,6 +159,61 @@ bool isBelow(const SymInt& count, const SymInt& limit) {
 }
 }  // namespace
 
+namespace {
+
+/// Strides that tracing gives to dims of size 1, where any would do: the shape is built from the left, by splitting dims
+/// and by merging those that are too small. Nothing where a size is symbolic.
+std::optional<SymDims> tracedViewStrides(const SymDims& oldSizes, const SymDims& oldStrides, const SymDims& newSizes) {
+    if (!allInts(oldSizes) || !allInts(oldStrides) || !allInts(newSizes) || oldSizes.empty()) return std::nullopt;
+    std::vector<int64_t> sizes = toInts(oldSizes), strides = toInts(oldStrides);
+    const std::vector<int64_t> wanted = toInts(newSizes);
+    TensorType whole = TensorType::contiguous(DType::F32, oldSizes);
+    whole.strides = oldStrides;
+    if (!wanted.empty() && whole.isContiguous() && ((wanted.size() == 1 && sizes.size() > 1) || (wanted.size() == 2 && sizes.size() == 1)))
+        return contiguousStrides(newSizes);
+    size_t at = 0;
+    for (int64_t length : wanted) {
+        if (at >= sizes.size()) {  // a size of 1 behind the last dim
+            strides.insert(strides.end() - 1, strides.back());
+            sizes.push_back(1);
+            ++at;
+            continue;
+        }
+        int64_t gathered = sizes[at];
+        if (gathered == length) {
+            ++at;
+            continue;
+        }
+        size_t end = at;
+        while (gathered % length != 0) {
+            if (++end == sizes.size()) return std::nullopt;
+            gathered *= sizes[end];
+        }
+        int64_t stride = strides[end];
+        for (size_t i = at; i < end; ++i)
+            if (sizes[i] != 1) stride = std::min(stride, strides[i]);
+        const auto first = static_cast<int64_t>(at), last = static_cast<int64_t>(end);
+        sizes.erase(sizes.begin() + first, sizes.begin() + last);
+        strides.erase(strides.begin() + first, strides.begin() + last);
+        sizes[at] = gathered;
+        strides[at] = stride;
+        if (gathered != length) {
+            const int64_t inner = gathered / length;
+            sizes[at] = inner;
+            sizes.insert(sizes.begin() + first, length);
+            strides.insert(strides.begin() + first, stride * inner);
+        }
+        ++at;
+    }
+    for (size_t i = at; i < sizes.size(); ++i)
+        if (sizes[i] != 1) return std::nullopt;
+    strides.resize(at);
+    if (wanted.size() != at) return std::nullopt;
+    return toSymDims(strides);
+}
+
+}  // namespace
+
 std::optional<SymDims> viewStrides(const SymDims& sizes, const SymDims& strides, const SymDims& newSizes) {
     if (numel(sizes) == SymInt(0)) return contiguousStrides(newSizes);
     if (sizes.empty()) return SymDims(newSizes.size(), SymInt(1));
@@ -184,6 +239,7 @@ std::optional<SymDims> viewStrides(const SymDims& sizes, const SymDims& strides,
         }
     }
     if (viewDim != -1) return std::nullopt;
+    if (auto traced = tracedViewStrides(sizes, strides, newSizes)) return traced;
     return out;
 }
 

@@ -44,12 +44,13 @@ class OpRegistry {
             scanOps(), sortOps(), softmaxOps(), normOps(), normBackwardOps(),
             lossOps(), randomOps(),
             // views and data movement
-            viewOps(), permuteOps(), sliceOps(), viewScatterOps(), movementOps(), mutatingOps(),
+            viewOps(), permuteOps(), sliceOps(), viewScatterOps(), movementOps(), padOps(), joinOps(), rearrangeOps(),
+            rangeOps(), reinterpretOps(), mutatingOps(),
             // indexing
-            gatherOps(), indexOps(), scatterOps(),
+            gatherOps(), indexOps(), scatterOps(), bagOps(), searchOps(), maskedIndexOps(), dataDependentOps(),
             // products, convolutions, windows, attention
-            gemmOps(), gemmCompositeOps(), convOps(), poolOps(), averagePoolOps(), attentionOps(),
-            symbolicOps()};
+            gemmOps(), gemmCompositeOps(), gemmShorthandOps(), einsumOps(), quantizeOps(), quantizeParameterOps(), convOps(), poolOps(), averagePoolOps(), attentionOps(),
+            symbolicOps(), assertOps()};
         for (const auto& family : families)
             for (const OpDef& def : family) add(def);
         const size_t rows = m_ops.size();

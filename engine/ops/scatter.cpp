@@ -153,6 +153,11 @@ Result<ValueType> inferReduce(const InferContext& c) {
     return inferScatter(c);
 }
 
+Result<ValueType> inferAddOrMultiply(const InferContext& c) {
+    if (c.text("reduce") != "add" && c.text("reduce") != "multiply") return c.fail("unknown reduction '" + c.text("reduce") + "'; add and multiply are known");
+    return inferScatter(c);
+}
+
 /// Gradients of scatter_reduce, with PyTorch's rule for each reduction: ties share an extreme's gradient equally, a
 /// mean is divided by the count, and a product is differentiated as result / element (elements must not be 0).
 void deriveReduce(Derivation& d) {
@@ -237,6 +242,17 @@ f32[4, 5], 0, i64[0, 5]<4
      .eval = [](const EvalContext& c) { return evalLanding(c, Landing::Replace, true); },
      .derive = [](Derivation& d) { d.input(0) = d.call("aten.scatter.value", {d.dy(), d.arg("dim"), d.in("index"), 0}); },
      .samples = "f32[4, 5], 0, i64[2, 5]<4, 1.5\ni64[4, 5], 1, i64[4, 3]<5, -1\nbf16[5], 0, i64[3]<5, 2"},
+    // What lands is added to or multiplied with what is there.
+    {.schema = "aten.scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
+     .tags = Tag::Inplace,
+     .infer = inferAddOrMultiply,
+     .eval = [](const EvalContext& c) { return evalLanding(c, *landingOf(c.text("reduce")), true); },
+     .samples = "f32[4, 5], 0, i64[3, 5]<4, f32[3, 5], reduce='add'\nf32[4, 5], 1, i64[4, 3]<5, f32[4, 3], reduce='multiply'\ni64[5], -1, i64[7]<5, i64[7], reduce='add'"},
+    {.schema = "aten.scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
+     .tags = Tag::Inplace,
+     .infer = inferAddOrMultiply,
+     .eval = [](const EvalContext& c) { return evalLanding(c, *landingOf(c.text("reduce")), true); },
+     .samples = "f32[4, 5], 0, i64[3, 5]<4, 1.5, reduce='add'\nf32[4, 5], 1, i64[4, 3]<5, 2, reduce='multiply'\ni64[5], 0, i64[7]<5, 3, reduce='add'"},
     // self with src added at the indexed places.
     {.schema = "aten.scatter_add.default(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
      .tags = Tag::Inplace,

@@ -3,6 +3,7 @@
 #include "engine/ops/expanded.h"
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/kernels_reduce.h"
+#include "engine/ops/lower.h"
 #include "engine/ops/op_registry.h"
 
 namespace cutaway {
@@ -129,6 +130,36 @@ constexpr OpDef kOps[] = {
      },
      .derive = [](Derivation& d) { deriveSoftmax(d, "aten._softmax_backward_data.default"); },
      .samples = "f32[2, 3, 4], -1\nbf16[2, 3], 1\nf64[2, 3], 0"},
+    // The largest element of each group, and the sum of exp(x - it): what a softmax needs, in one walk over the data.
+    {.schema = "prims.prepare_softmax_online.default(Tensor x, int dim) -> (Tensor, Tensor)", .tags = Tag::Reduction,
+     .infer = [](const InferContext& c) -> Result<ValueType> {
+         CT_TRY(const TensorType x, c.tensor(size_t{0}));
+         CT_TRY(const int64_t dim, c.dim("dim", x.rank()));
+         const int64_t dims[] = {dim};
+         const TensorType type = TensorType::contiguous(x.dtype, x.rank() > 0 ? reducedSizes(x.sizes, dims, true) : SymDims(), x.device);
+         return ValueType(TupleType{type, type});
+     },
+     .eval = evalExpanded, .expand = Expand::Never,
+     .decompose = [](Decomposition& d) -> Values {
+         const Value x = d.in(size_t{0});
+         const std::vector<int64_t> dims{d.integerOr("dim", 0)};
+         const Value most = d.call("aten.amax.default", {x, Argument(dims), true});
+         return {most, sum(unary("aten.exp.default", x - most), dims, true)};
+     },
+     .lower = [](LowerContext& c) -> Expr {
+         const TensorType x = c.in(size_t{0});
+         if (x.rank() == 0) return Expr();
+         const auto dim = static_cast<size_t>(c.dimOf("dim", x.rank()));
+         const auto element = [&](const std::vector<Expr>& r) {
+             std::vector<Expr> at = c.index();
+             at[dim] = r[0];
+             return c.loadAt(0, at);
+         };
+         const Expr most = c.reduce(ReduceKind::Max, {x.sizes[dim]}, element);
+         if (c.resultNumber() == 0) return most;
+         return c.reduce(ReduceKind::Sum, {x.sizes[dim]}, [&](const std::vector<Expr>& r) { return call1("exp", element(r) - most); });
+     },
+     .samples = "f32[2, 3, 4], -1\nf32[2, 3, 4], 1\nf64[5], 0\nf32[3, 4][1, 3], -1"},
     {.schema = "aten.softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", .infer = inferExpanded, .eval = evalExpanded,
      .expand = Expand::Composite, .decompose = [](Decomposition& d) { return withCast(d, "aten._softmax.default"); },
      .samples = "f32[2, 3], -1\nbf16[2, 3], 1, torch.float32\ni64[2, 3], 1, torch.float32"},

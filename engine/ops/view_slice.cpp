@@ -175,13 +175,6 @@ Values decomposeNarrow(Decomposition& d) {
     return d.call("aten.slice.Tensor", {self, d.arg("dim"), Argument(start), Argument(end)});
 }
 
-std::vector<Value> itemsOf(const Value& tuple) {
-    std::vector<Value> items;
-    if (!tuple) return items;
-    for (size_t i = 0; i < tuple.node()->type().tuple()->size(); ++i) items.push_back(tuple[static_cast<int64_t>(i)]);
-    return items;
-}
-
 /// chunk is a split into pieces of the rounded-up size; a dim of size 0 still gives that many (empty) pieces.
 Values decomposeChunk(Decomposition& d) {
     const Value self = d.in(0);

@@ -50,6 +50,41 @@ namespace {
 struct Half { uint16_t bits; };
 struct Bfloat { uint16_t bits; };
 struct Bool8 { uint8_t bits; };
+/// An 8-bit float: e4m3fn (3 bits of mantissa, no infinity) or e5m2 (2 bits, IEEE).
+template <int Mantissa>
+struct Small { uint8_t bits; };
+template <class T>
+struct SmallMantissa : std::integral_constant<int, 0> {};
+template <int Mantissa>
+struct SmallMantissa<Small<Mantissa>> : std::integral_constant<int, Mantissa> {};
+
+template <int Mantissa>
+float smallToFloat(uint8_t bits) {
+    constexpr int kBias = Mantissa == 3 ? 7 : 15, kUnit = 1 << Mantissa;
+    const int magnitude = bits & 0x7F, exponent = magnitude >> Mantissa, fraction = magnitude & (kUnit - 1);
+    float value;
+    if (Mantissa == 3 ? magnitude == 0x7F : magnitude > 0x7C) value = std::numeric_limits<float>::quiet_NaN();
+    else if (Mantissa == 2 && magnitude == 0x7C) value = std::numeric_limits<float>::infinity();
+    else if (exponent == 0) value = std::ldexp(static_cast<float>(fraction), 1 - kBias - Mantissa);
+    else value = std::ldexp(static_cast<float>(kUnit + fraction), exponent - kBias - Mantissa);
+    return bits & 0x80 ? -value : value;
+}
+/// Rounds to nearest even; what is too large becomes NaN in e4m3fn and infinity in e5m2.
+template <int Mantissa>
+uint8_t floatToSmall(float value) {
+    constexpr int kBias = Mantissa == 3 ? 7 : 15;
+    constexpr uint8_t kTooLarge = Mantissa == 3 ? 0x7F : 0x7C;
+    const uint8_t sign = std::signbit(value) ? 0x80 : 0;
+    const float magnitude = std::fabs(value);
+    if (std::isnan(value)) return static_cast<uint8_t>(sign | 0x7F);
+    if (std::isinf(value)) return static_cast<uint8_t>(sign | kTooLarge);
+    if (magnitude == 0) return sign;
+    // In units of the last place, an exponent step is one carry out of the mantissa.
+    const int exponent = std::max(std::ilogb(magnitude), 1 - kBias);
+    const auto units = static_cast<int>(std::nearbyint(std::ldexp(magnitude, Mantissa - exponent)));
+    const int bits = ((exponent + kBias - 1) << Mantissa) + units;
+    return static_cast<uint8_t>(sign | (bits >= kTooLarge ? kTooLarge : bits));
+}
 
 template <class T>
 struct IsComplex : std::false_type {};
@@ -61,6 +96,7 @@ Compute load(Stored value) {
     if constexpr (std::is_same_v<Stored, Half>) return static_cast<Compute>(halfToFloat(value.bits));
     else if constexpr (std::is_same_v<Stored, Bfloat>) return static_cast<Compute>(bfloatToFloat(value.bits));
     else if constexpr (std::is_same_v<Stored, Bool8>) return static_cast<Compute>(static_cast<int>(value.bits != 0));
+    else if constexpr (SmallMantissa<Stored>::value != 0) return static_cast<Compute>(smallToFloat<SmallMantissa<Stored>::value>(value.bits));
     else if constexpr (IsComplex<Stored>::value) {
         if constexpr (IsComplex<Compute>::value) return Compute(value);
         else return static_cast<Compute>(value.real());
@@ -91,6 +127,7 @@ Stored store(Compute value) {
     else if constexpr (std::is_same_v<Stored, Half>) return {floatToHalf(static_cast<float>(value))};
     else if constexpr (std::is_same_v<Stored, Bfloat>) return {floatToBfloat(static_cast<float>(value))};
     else if constexpr (std::is_same_v<Stored, Bool8>) return {static_cast<uint8_t>(value != Compute(0))};
+    else if constexpr (SmallMantissa<Stored>::value != 0) return {floatToSmall<SmallMantissa<Stored>::value>(static_cast<float>(value))};
     else if constexpr (std::is_integral_v<Stored>) return toInteger<Stored>(value);
     else return static_cast<Stored>(value);
 }
@@ -107,6 +144,8 @@ void visitStored(DType dtype, Visitor&& visit) {
         case DType::U32: return visit(uint32_t{});
         case DType::U64: return visit(uint64_t{});
         case DType::F16: return visit(Half{});
+        case DType::F8E4M3FN: return visit(Small<3>{});
+        case DType::F8E5M2: return visit(Small<2>{});
         case DType::BF16: return visit(Bfloat{});
         case DType::F32: return visit(float{});
         case DType::F64: return visit(double{});

@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "engine/formats/pt2.h"
 #include "engine/ir/verify.h"
 #include "engine/support/check.h"
 #include "engine/text/parse.h"
@@ -54,6 +55,8 @@ class TextTest : public QObject {
     void damagedTextsNeverCrash();
     void referenceDumps_data();
     void referenceDumps();
+    void referenceTypes_data() { referenceDumps_data(); }
+    void referenceTypes();
 };
 
 void TextTest::prints_data() {
@@ -319,6 +322,20 @@ void TextTest::referenceDumps() {
     if (qEnvironmentVariableIsSet("CUTAWAY_SHOW_REMARKS"))
         for (const std::string& remark : (*module)->origin.remarks) qInfo("%s", remark.c_str());
     checkRoundTrip(**module);
+}
+
+/// Every value of every recorded graph has the type that shape inference gives it, and every op a row.
+void TextTest::referenceTypes() {
+    if (testing::referenceFolder(".").isEmpty()) QSKIP(testing::kNoReference);
+    QFETCH(QString, path);
+    auto module = parseText(readFile(path).toStdString());
+    QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
+    QStringList wrong;
+    for (const std::string& line : differencesFromInference(**module)) wrong << QString::fromStdString(line);
+    for (const Node& node : (*module)->graph().nodes())
+        if (node.isCall() && node.op().isOpaque() && (node.op().name().starts_with("aten.") || node.op().name().starts_with("prims.") || node.op().name().starts_with("quantized_decomposed.")))
+            wrong << QString::fromStdString(node.name() + ": no row for " + node.op().name());
+    if (!wrong.isEmpty()) QFAIL(qPrintable(QString::number(wrong.size()) + " values:\n" + wrong.mid(0, 12).join("\n")));
 }
 
 QTEST_GUILESS_MAIN(TextTest)

@@ -156,7 +156,13 @@ bool isTorchCall(const Node& node) {
         const Node* object = node.arg(0).node();
         return object == nullptr || object->type().tensor() || (torchcalls::knownValue(node.arg(0)).node() == nullptr);
     }
-    if (!node.op().isOpaque()) return false;
+    if (!node.op().isOpaque()) {
+        // Arithmetic on symbols has rows of its own and stays; on anything else it is a Python call.
+        if (!node.op().is(Tag::Symbolic) || !isPythonName(node.op().name())) return false;
+        const std::vector<Node*> inputs = node.inputs();
+        const auto symbolic = [](const Node* input) { return input->type().sym() && !symbolsOf(input->type().sym()->expr).empty(); };
+        return inputs.empty() || !std::all_of(inputs.begin(), inputs.end(), symbolic);
+    }
     return node.op().style() == Op::Style::Method || (node.op().style() == Op::Style::Function && isPythonName(node.op().name()));
 }
 

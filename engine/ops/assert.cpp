@@ -1,0 +1,61 @@
+// Assertions that tracing leaves in a graph, and promises about the range of a number.
+#include "engine/ops/eval.h"
+#include "engine/ops/op_registry.h"
+
+namespace cutaway {
+namespace {
+
+Result<ValueType> nothing(const InferContext&) { return ValueType(); }
+std::string messageOf(const EvalContext& c) {
+    const std::string text = c.op().schema()->find("assert_msg") >= 0 ? c.text("assert_msg") : std::string();
+    return text.empty() ? "the assertion does not hold" : text;
+}
+EvalResult evalAssertNumber(const EvalContext& c) {
+    if (toDouble(c.number("self")) == 0) return c.fail(messageOf(c));
+    return TensorList{};
+}
+Result<ValueType> inferAssertTensor(const InferContext& c) {
+    CT_TRY(const TensorType self, c.tensor(size_t{0}));
+    if (numel(self.sizes).isInt() && !(numel(self.sizes) == SymInt(1))) return c.fail("needs a tensor of one element");
+    if (c.op().schema()->returns.empty()) return ValueType();
+    CT_TRY(TensorType token, c.tensor("dep_token"));
+    return ValueType(std::move(token));
+}
+std::optional<Error> assertTensor(const EvalContext& c) {
+    const Scalar value = c.in(size_t{0}).item();
+    const auto* complex = std::get_if<std::complex<double>>(&value);
+    if (complex ? *complex == 0.0 : toDouble(value) == 0) return c.fail(messageOf(c));
+    return std::nullopt;
+}
+EvalResult evalAssertTensor(const EvalContext& c) {
+    if (auto error = assertTensor(c)) return std::move(*error);
+    if (c.op().schema()->returns.empty()) return TensorList{};
+    return c.in("dep_token").clone();
+}
+/// min <= size <= max, and for sizes at least 0.
+EvalResult evalRange(const EvalContext& c) {
+    const double value = toDouble(c.number("size"));
+    const std::string_view name = c.op().baseName();
+    if (name == "sym_constrain_range_for_size" && value < 0) return c.fail("the size is negative");
+    for (bool low : {true, false}) {
+        const auto bound = c.scalar(low ? "min" : "max");
+        if (bound && (low ? value < toDouble(*bound) : value > toDouble(*bound)))
+            return c.fail(std::to_string(static_cast<int64_t>(value)) + (low ? " is less than the promised " : " is more than the promised ") + std::to_string(toInt(*bound)));
+    }
+    return TensorList{};
+}
+
+constexpr OpDef kOps[] = {
+    {.schema = "aten._assert_scalar.default(Scalar self, str assert_msg) -> ()", .tags = Tag::Impure | Tag::Symbolic, .infer = nothing, .eval = evalAssertNumber},
+    {.schema = "aten._assert_async.default(Tensor self) -> ()", .tags = Tag::Impure, .infer = inferAssertTensor, .eval = evalAssertTensor},
+    {.schema = "aten._assert_async.msg(Tensor self, str assert_msg) -> ()", .tags = Tag::Impure, .infer = inferAssertTensor, .eval = evalAssertTensor},
+    {.schema = "aten._functional_assert_async.msg(Tensor self, str assert_msg, Tensor dep_token) -> Tensor", .tags = Tag::Impure, .infer = inferAssertTensor, .eval = evalAssertTensor},
+    {.schema = "aten.sym_constrain_range.default(Scalar size, *, int? min=None, int? max=None) -> ()", .tags = Tag::Impure | Tag::Symbolic, .infer = nothing, .eval = evalRange},
+    {.schema = "aten.sym_constrain_range_for_size.default(Scalar size, *, int? min=None, int? max=None) -> ()", .tags = Tag::Impure | Tag::Symbolic, .infer = nothing, .eval = evalRange},
+};
+
+}  // namespace
+
+std::span<const OpDef> assertOps() { return kOps; }
+
+}  // namespace cutaway

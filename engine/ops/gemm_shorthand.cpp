@@ -1,0 +1,349 @@
+// Products in other clothes: addmv, addr, addbmm, inner, tensordot, kron, multi_dot; and products whose result has
+// another dtype than the operands.
+#include "engine/ops/build.h"
+#include "engine/ops/expanded.h"
+#include "engine/ops/gemm_rules.h"
+#include "engine/ops/matrix.h"
+#include "engine/ops/op_registry.h"
+
+namespace cutaway {
+namespace {
+
+bool differ(const SymInt& a, const SymInt& b) { return a.isInt() && b.isInt() && a.value() != b.value(); }
+Value t(const Value& x) { return x ? x.builder().call("aten.t.default", {x}) : x; }
+Value wide(const Value& x) { return isHalf(x.dtype()) ? convert(x, DType::F32) : x; }
+bool isZero(const std::optional<Scalar>& number) { return number && toDouble(*number) == 0; }
+
+/// self broadcasts to the product; all three have one dtype.
+Result<ValueType> withAddend(const InferContext& c, TensorType product) {
+    CT_TRY(const TensorType self, c.tensor(size_t{0}));
+    if (self.dtype != product.dtype) return c.fail("operands of different dtypes");
+    const SymDims shapes[] = {self.sizes, product.sizes};
+    auto sizes = broadcastSizes(shapes);
+    if (!sizes || !(*sizes == product.sizes)) return c.fail("the added tensor does not broadcast to the product's shape");
+    return ValueType(std::move(product));
+}
+
+Result<ValueType> inferAddmv(const InferContext& c) {
+    CT_TRY(const TensorType matrix, c.tensor(1));
+    CT_TRY(const TensorType vector, c.tensor(2));
+    if (matrix.rank() != 2 || vector.rank() != 1) return c.fail("needs a matrix and a vector");
+    if (matrix.dtype != vector.dtype) return c.fail("operands of different dtypes");
+    if (differ(matrix.sizes[1], vector.sizes[0])) return c.fail("the matrix has " + matrix.sizes[1].text() + " columns, the vector " + vector.sizes[0].text() + " elements");
+    return withAddend(c, TensorType::contiguous(matrix.dtype, {matrix.sizes[0]}, matrix.device));
+}
+Values decomposeAddmv(Decomposition& d) {
+    const Value self = wide(d.in(0)), matrix = wide(d.in(1)), vector = wide(d.in(2));
+    const Value product = d.call("aten.mv.default", {matrix, vector}) * d.any(4);
+    return convert(isZero(d.scalar("beta")) ? product : product + self * d.any(3), d.out().dtype);
+}
+Result<ValueType> inferAddr(const InferContext& c) {
+    CT_TRY(const TensorType first, c.tensor(1));
+    CT_TRY(const TensorType second, c.tensor(2));
+    if (first.rank() != 1 || second.rank() != 1) return c.fail("needs two vectors");
+    if (first.dtype != second.dtype) return c.fail("operands of different dtypes");
+    return withAddend(c, TensorType::contiguous(first.dtype, {first.sizes[0], second.sizes[0]}, first.device));
+}
+Values decomposeAddr(Decomposition& d) {
+    const auto product = [&] {
+        const Value column = view(d.in(1), {d.in(1).size(0), SymInt(1)});
+        return column * d.in(2) * d.any(4);
+    };
+    if (isZero(d.scalar("beta"))) return product();
+    const Value scaledSelf = expand(d.in(0), d.out().sizes) * d.any(3);
+    return scaledSelf + product();
+}
+
+Result<ValueType> inferAddbmm(const InferContext& c) {
+    CT_TRY(const TensorType a, c.tensor(1));
+    CT_TRY(const TensorType b, c.tensor(2));
+    CT_TRY(const TensorType product, productType(c, a, b, 3));
+    return withAddend(c, TensorType::contiguous(product.dtype, {product.sizes[1], product.sizes[2]}, product.device));
+}
+/// The sum over the batch is a product with the batch inside the inner dim.
+Values expandAddbmm(Decomposition& d) {
+    const Value a = d.in(1), b = d.in(2);
+    const SymInt inner = a.size(0) * a.size(2);
+    const Value rows = reshape(permute(a, {1, 0, 2}), {a.size(1), inner}), columns = reshape(b, {inner, b.size(2)});
+    return d.call("aten.addmm.default", {d.in(0), rows, columns}, {{"beta", d.arg("beta")}, {"alpha", d.arg("alpha")}});
+}
+void deriveAddbmm(Derivation& d) {
+    const Value a = d.in(1), b = d.in(2);
+    const auto alpha = d.scalar("alpha");
+    const auto spread = [&] { return expand(unsqueeze(d.dy(), 0), {a.size(0), a.size(1), b.size(2)}); };
+    if (d.needs(1)) {
+        const Value g = spread();
+        d.input(1) = scaled(d.call("aten.bmm.default", {g, d.call("aten.transpose.int", {b, 1, 2})}), alpha);
+    }
+    if (d.needs(2)) {
+        const Value turned = d.call("aten.transpose.int", {a, 1, 2});
+        d.input(2) = scaled(d.call("aten.bmm.default", {turned, spread()}), alpha);
+    }
+    if (d.needs(0)) d.input(0) = scaled(d.dy(), d.scalar("beta"));
+}
+
+// -- products over named dims
+
+Values decomposeTensordot(Decomposition& d, const std::vector<int64_t>& first, const std::vector<int64_t>& second) {
+    Value a = d.in(0), b = d.in(1);
+    if (first.size() != second.size()) return refuse(d, "sums over " + std::to_string(first.size()) + " dims of one tensor and " + std::to_string(second.size()) + " of the other");
+    if (a.dtype() != b.dtype()) return refuse(d, "operands of different dtypes");
+    auto wrap = [](int64_t dim, const Value& x) { return dim < 0 ? dim + x.rank() : dim; };
+    std::vector<bool> inA(static_cast<size_t>(a.rank()), false), inB(static_cast<size_t>(b.rank()), false);
+    SymInt inner = 1;
+    for (size_t i = 0; i < first.size(); ++i) {
+        const int64_t x = wrap(first[i], a), y = wrap(second[i], b);
+        if (x < 0 || x >= a.rank() || y < 0 || y >= b.rank()) return refuse(d, "a dim to sum over is out of range");
+        if (inA[static_cast<size_t>(x)] || inB[static_cast<size_t>(y)]) return refuse(d, "a dim to sum over appears twice");
+        inA[static_cast<size_t>(x)] = inB[static_cast<size_t>(y)] = true;
+        const NamedArguments dtype = {{"dtype", a.dtype()}};
+        if (b.size(y) == SymInt(1)) a = d.call("aten.sum.dim_IntList", {a, Argument(std::vector<int64_t>{first[i]}), true}, dtype);
+        else if (a.size(x) == SymInt(1)) b = d.call("aten.sum.dim_IntList", {b, Argument(std::vector<int64_t>{second[i]}), true}, dtype);
+        else if (differ(a.size(x), b.size(y))) return refuse(d, "dims of sizes " + a.size(x).text() + " and " + b.size(y).text() + " are summed together");
+        else inner = inner * a.size(x);
+    }
+    std::vector<int64_t> orderA, orderB = second;
+    SymDims sizes;
+    SymInt rows = 1, columns = 1;
+    for (int64_t dim = 0; dim < a.rank(); ++dim) {
+        if (inA[static_cast<size_t>(dim)]) continue;
+        orderA.push_back(dim);
+        sizes.push_back(a.size(dim));
+        rows = rows * a.size(dim);
+    }
+    orderA.insert(orderA.end(), first.begin(), first.end());
+    for (int64_t dim = 0; dim < b.rank(); ++dim) {
+        if (inB[static_cast<size_t>(dim)]) continue;
+        orderB.push_back(dim);
+        sizes.push_back(b.size(dim));
+        columns = columns * b.size(dim);
+    }
+    if (sizes.empty()) {
+        const Value x = permute(a, orderA), y = permute(b, orderB);
+        const auto flat = [&](const Value& v) { return v.rank() == 1 ? v : reshape(v, {inner}); };
+        const Value left = flat(x), right = flat(y);
+        return reshape(d.call("aten.dot.default", {left, right}), {});
+    }
+    const Value left = reshape(permute(a, orderA), {rows, inner}), right = reshape(permute(b, orderB), {inner, columns});
+    return reshape(d.call("aten.mm.default", {left, right}), sizes);
+}
+Values decomposeNamedDims(Decomposition& d) {
+    const auto first = read(d, d.integers("dims_self")), second = read(d, d.integers("dims_other"));
+    if (!first || !second) return Value(d.builder(), nullptr);
+    return decomposeTensordot(d, *first, *second);
+}
+Values decomposeInner(Decomposition& d) {
+    if (d.in(0).rank() == 0 || d.in(1).rank() == 0) return d.in(0) * d.in(1);
+    if (differ(d.in(0).size(-1), d.in(1).size(-1))) return refuse(d, "the last dims have sizes " + d.in(0).size(-1).text() + " and " + d.in(1).size(-1).text());
+    return decomposeTensordot(d, {-1}, {-1});
+}
+Values decomposeKron(Decomposition& d) {
+    const Value a = d.in(0), b = d.in(1);
+    const int64_t rank = std::max(a.rank(), b.rank());
+    SymDims first, second, sizes;
+    for (int64_t dim = 0; dim < rank; ++dim) {
+        const SymInt x = dim < rank - a.rank() ? SymInt(1) : a.size(dim - rank), y = dim < rank - b.rank() ? SymInt(1) : b.size(dim - rank);
+        first.insert(first.end(), {x, SymInt(1)});
+        second.insert(second.end(), {SymInt(1), y});
+        sizes.push_back(x * y);
+    }
+    const Value left = reshape(a, first), right = reshape(b, second);
+    return reshape(left * right, sizes);
+}
+
+// -- chains of matrices
+
+struct Chain {
+    std::vector<Value> matrices;
+    std::vector<std::vector<size_t>> cut;  // where the product of i..j is cut
+};
+Value product(Decomposition& d, const Chain& chain, size_t first, size_t last) {
+    if (first == last) return chain.matrices[first];
+    const size_t cut = chain.cut[first][last];
+    const Value left = product(d, chain, first, cut), right = product(d, chain, cut + 1, last);
+    return d.call("aten.mm.default", {left, right});
+}
+/// The cheapest order, by the textbook recurrence; of two equal ones the first.
+void planChain(Chain& chain, const std::vector<double>& sizes) {
+    const size_t n = chain.matrices.size();
+    std::vector<std::vector<double>> cost(n, std::vector<double>(n, 0));
+    chain.cut.assign(n, std::vector<size_t>(n, 0));
+    for (size_t length = 1; length < n; ++length)
+        for (size_t i = 0; i + length < n; ++i) {
+            const size_t j = i + length;
+            cost[i][j] = std::numeric_limits<double>::infinity();
+            for (size_t k = i; k < j; ++k) {
+                const double here = cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1];
+                // Of three matrices the product from the left wins a tie, as PyTorch breaks it.
+                if (here < cost[i][j] || (n == 3 && length == 2 && here == cost[i][j])) {
+                    cost[i][j] = here;
+                    chain.cut[i][j] = k;
+                }
+            }
+        }
+}
+Values decomposeChain(Decomposition& d, std::string_view param) {
+    const auto types = read(d, d.tensors(param));
+    if (!types) return Value(d.builder(), nullptr);
+    if (types->empty() || (types->size() == 1 && param == "tensors")) return refuse(d, "needs at least two tensors");
+    Chain chain{d.list(param), {}};
+    std::vector<Value>& all = chain.matrices;
+    if (all.size() == 1) return unary("aten.clone.default", all[0]);
+    SymDims shape;
+    if (all[0].rank() == 1) all[0] = unsqueeze(all[0], 0);
+    else shape.push_back(all[0].size(0));
+    if (all.back().rank() == 1) all.back() = unsqueeze(all.back(), -1);
+    else shape.push_back(all.back().size(-1));
+    std::vector<double> sizes{0};
+    for (size_t i = 0; i < all.size(); ++i) {
+        if (all[i].rank() != 2) return refuse(d, "tensor " + std::to_string(i) + " is not a matrix");
+        if (i > 0 && differ(all[i - 1].size(1), all[i].size(0))) return refuse(d, "inner sizes " + all[i - 1].size(1).text() + " and " + all[i].size(0).text() + " differ");
+        if (!all[i].size(0).isInt() || !all[i].size(1).isInt()) return refuse(d, "the cheapest order depends on symbolic sizes");
+        sizes.back() = static_cast<double>(all[i].size(0).value());
+        sizes.push_back(static_cast<double>(all[i].size(1).value()));
+    }
+    planChain(chain, sizes);
+    return view(product(d, chain, 0, all.size() - 1), shape);
+}
+Values decomposeVecdot(Decomposition& d) {
+    const Value a = d.in(0), b = d.in(1);
+    if (a.dtype() != b.dtype()) return refuse(d, "operands of different dtypes");
+    if (a.rank() == 1 && b.rank() == 1) return d.call("aten.vdot.default", {a, b});
+    return d.call("aten.sum.dim_IntList", {a * b, Argument(std::vector<Argument>{d.arg("dim")})});
+}
+
+// -- results of another dtype
+
+Result<ValueType> inferIntMm(const InferContext& c) {
+    CT_TRY(const TensorType a, c.tensor(size_t{0}));
+    CT_TRY(const TensorType b, c.tensor(1));
+    if (a.dtype != DType::I8 || b.dtype != DType::I8) return c.fail("needs int8 matrices");
+    CT_TRY(TensorType type, productType(c, a, b, 2));
+    type.dtype = DType::I32;
+    return ValueType(std::move(type));
+}
+bool isNarrowFloat(DType dtype) { return isFloating(dtype) && byteSize(dtype) == 1; }
+Result<ValueType> inferScaledMm(const InferContext& c) {
+    CT_TRY(const TensorType a, c.tensor(size_t{0}));
+    CT_TRY(const TensorType b, c.tensor(1));
+    if (!isNarrowFloat(a.dtype) || !isNarrowFloat(b.dtype)) return c.fail("needs matrices of 8-bit floats");
+    if (a.rank() != 2 || b.rank() != 2 || differ(a.sizes[1], b.sizes[0])) return c.fail("needs two matrices whose inner sizes agree");
+    for (const auto& [param, rows, columns] : {std::tuple("scale_a", a.sizes[0], SymInt(1)), std::tuple("scale_b", SymInt(1), b.sizes[1])}) {
+        CT_TRY(const TensorType scale, c.tensor(param));
+        const bool one = numel(scale.sizes) == SymInt(1), perLine = scale.rank() == 2 && scale.sizes[0] == rows && scale.sizes[1] == columns;
+        if (scale.dtype != DType::F32 || !(one || perLine)) return c.fail("'" + std::string(param) + "' must be float32, one number or one per row (column)");
+    }
+    if (c.has("bias")) {
+        CT_TRY(const TensorType bias, c.tensor("bias"));
+        if (numel(bias.sizes).isInt() && differ(numel(bias.sizes), b.sizes[1])) return c.fail("the bias must have one element per column");
+    }
+    return ValueType(TensorType::contiguous(c.dtype("out_dtype").value_or(a.dtype), {a.sizes[0], b.sizes[1]}, a.device));
+}
+/// A scale against the rows or columns of the product, as a matrix.
+Tensor scaleMatrix(const Tensor& scale) {
+    return scale.rank() == 2 ? scale : scale.view({1, 1}, {0, 0}, scale.offset());
+}
+EvalResult evalScaledMm(const EvalContext& c) {
+    const Tensor a = c.in(size_t{0}).to(DType::F32), b = c.in(1).to(DType::F32);
+    Tensor product = Tensor::empty(DType::F32, {a.size(0), b.size(1)});
+    multiplyMatrices(a, b, product);
+    const Tensor rows = broadcastTo(scaleMatrix(c.in("scale_a")), product.sizes()), columns = broadcastTo(scaleMatrix(c.in("scale_b")), product.sizes());
+    const Tensor bias = c.optional("bias").defined() ? c.optional("bias").to(DType::F32) : Tensor();
+    const double whole = c.optional("scale_result").defined() ? toDouble(c.optional("scale_result").item()) : 1;
+    for (int64_t i = 0; i < product.numel(); ++i) {
+        const double scaledElement = toDouble(product.item(i)) * toDouble(rows.item(i)) * toDouble(columns.item(i));
+        const double added = bias.defined() ? toDouble(bias.item(i % product.size(1))) : 0;
+        product.as<float>()[i] = static_cast<float>((scaledElement + added) * whole);
+    }
+    Tensor out = c.result();
+    copyInto(out, product);
+    return out;
+}
+
+constexpr OpDef kOps[] = {
+    // beta * self + alpha * (matrix times vector)
+    {.schema = "aten.addmv.default(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor", .tags = Tag::Inplace,
+     .infer = inferAddmv, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeAddmv,
+     .derive = [](Derivation& d) {
+         const auto alpha = d.scalar("alpha");
+         if (d.needs(1)) d.input(1) = scaled(d.call("aten.outer.default", {d.dy(), d.in(2)}), alpha);
+         if (d.needs(0)) d.input(0) = scaled(d.dy(), d.scalar("beta"));
+         if (d.needs(2)) d.input(2) = scaled(d.call("aten.mv.default", {t(d.in(1)), d.dy()}), alpha);
+     },
+     .samples = "f32[3], f32[3, 4], f32[4]\nf32[3], f32[3, 4], f32[4], beta=2, alpha=3\nf32[3], f32[3, 4][1, 3], f32[4], beta=0\nf64[], f64[3, 4], f64[4]\nbf16[3], bf16[3, 4], bf16[4]\nf32[3], f32[3, 0], f32[0]\ni64[3], i64[3, 4], i64[4]"},
+    // beta * self + alpha * (column times row)
+    {.schema = "aten.addr.default(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", .tags = Tag::Inplace,
+     .infer = inferAddr, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeAddr,
+     .derive = [](Derivation& d) {
+         const auto alpha = d.scalar("alpha");
+         if (d.needs(0)) d.input(0) = scaled(d.dy(), d.scalar("beta"));
+         if (d.needs(1)) d.input(1) = scaled(d.call("aten.mv.default", {d.dy(), d.in(2)}), alpha);
+         if (d.needs(2)) d.input(2) = scaled(d.call("aten.mv.default", {t(d.dy()), d.in(1)}), alpha);
+     },
+     .samples = "f32[3, 4], f32[3], f32[4]\nf32[3, 4], f32[3], f32[4], beta=2, alpha=3\nf32[4], f32[3], f32[4], beta=0\nf64[], f64[2], f64[2]\ni64[2, 2], i64[2], i64[2]\nf32[0, 4], f32[0], f32[4]"},
+    // beta * self + alpha * (sum of the products of a batch)
+    {.schema = "aten.addbmm.default(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", .tags = Tag::Heavy | Tag::Inplace,
+     .infer = inferAddbmm, .eval = evalExpanded, .expand = Expand::Never, .decompose = expandAddbmm, .derive = deriveAddbmm,
+     .samples = "f32[3, 5], f32[2, 3, 4], f32[2, 4, 5]\nf32[5], f32[2, 3, 4], f32[2, 4, 5], beta=2, alpha=3\nf64[3, 5], f64[2, 3, 4], f64[2, 4, 5], beta=0\nf32[3, 5], f32[0, 3, 4], f32[0, 4, 5]"},
+    {.schema = "aten.vdot.default(Tensor self, Tensor other) -> Tensor",
+     .infer = [](const InferContext& c) -> Result<ValueType> {
+         CT_TRY(const TensorType a, c.tensor(size_t{0}));
+         CT_TRY(const TensorType b, c.tensor(1));
+         if (a.rank() != 1 || b.rank() != 1 || a.dtype != b.dtype || differ(a.sizes[0], b.sizes[0])) return c.fail("needs two vectors of one dtype and size");
+         if (isComplex(a.dtype)) return unsupported(c.op().name() + ": no complex kernel", {}, {"use (conj(a) * b).sum()"});
+         return ValueType(TensorType::contiguous(a.dtype, {}, a.device));
+     },
+     .eval = evalExpanded, .expand = Expand::Decompose, .decompose = [](Decomposition& d) -> Values { return d.call("aten.dot.default", {d.in(0), d.in(1)}); },
+     .derive = [](Derivation& d) {
+         if (d.needs(1)) d.input(1) = d.dy() * d.in(0);
+         if (d.needs(0)) d.input(0) = d.dy() * d.in(1);
+     },
+     .samples = "f32[5], f32[5]\nf64[0], f64[0]\ni64[3], i64[3]"},
+    shorthand("aten.ger.default(Tensor self, Tensor vec2) -> Tensor", [](Decomposition& d) -> Values { return d.call("aten.outer.default", {d.in(0), d.in(1)}); }, "f32[3], f32[4]\nf32[0], f32[2]"),
+    // Sums over the last dims.
+    shorthand("aten.inner.default(Tensor self, Tensor other) -> Tensor", decomposeInner, "f32[3], f32[3]\nf32[2, 3], f32[4, 3]\nf32[2, 3], f32[]\nf64[2, 1, 3], f64[3]\ni64[2, 3], i64[3]", Tag::Heavy),
+    shorthand("aten.tensordot.default(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", decomposeNamedDims, R"(
+f32[2, 3, 4], f32[4, 3, 5], [1, 2], [1, 0]
+f32[2, 3], f32[2, 3], [0, 1], [0, 1]
+f32[2, 1], f32[3, 1], [1], [1]
+f32[2, 3], f32[4], [], []
+f64[2, 3], f64[3, 2], [-1], [0]
+f32[2, 1], f32[3, 4], [1], [1]
+)", Tag::Heavy),
+    shorthand("aten.kron.default(Tensor self, Tensor other) -> Tensor", decomposeKron, "f32[2, 3], f32[4, 5]\nf32[3], f32[4, 5]\nf32[], f32[2]\ni64[2, 2], i64[2, 1]\nf32[0, 2], f32[3, 1]"),
+    shorthand("aten.linalg_multi_dot.default(Tensor[] tensors) -> Tensor", [](Decomposition& d) { return decomposeChain(d, "tensors"); },
+              "[f32[2, 3], f32[3, 4], f32[4, 5]]\n[f32[9, 2], f32[2, 9], f32[9, 2]]\n[f32[2, 3], f32[3, 2]]\n[f32[3], f32[3, 4], f32[4, 5], f32[5]]\n[f64[2, 3], f64[3, 4], f64[4, 5], f64[5, 2]]", Tag::Heavy),
+    shorthand("aten.chain_matmul.default(Tensor[] matrices) -> Tensor", [](Decomposition& d) { return decomposeChain(d, "matrices"); },
+              "[f32[2, 3], f32[3, 4], f32[4, 5]]\n[f32[2, 3]]", Tag::Heavy),
+    shorthand("aten.linalg_vecdot.default(Tensor x, Tensor y, *, int dim=-1) -> Tensor", decomposeVecdot, "f32[2, 3], f32[2, 3]\nf32[2, 3], f32[3], dim=0\nf32[3], f32[3]"),
+    shorthand("aten.linalg_matmul.default(Tensor self, Tensor other) -> Tensor", [](Decomposition& d) -> Values { return d.call("aten.matmul.default", {d.in(0), d.in(1)}); },
+              "f32[2, 3], f32[3, 2]\nf32[2, 2, 3], f32[3]", Tag::Heavy),
+    // int8 matrices, summed in int32.
+    {.schema = "aten._int_mm.default(Tensor self, Tensor mat2) -> Tensor", .tags = Tag::Heavy, .infer = inferIntMm,
+     .eval = [](const EvalContext& c) {
+         Tensor out = c.result();
+         multiplyMatrices(c.in(size_t{0}).to(DType::I32), c.in(1).to(DType::I32), out);
+         return out;
+     },
+     .samples = "i8[32, 16], i8[16, 8]\ni8[17, 8], i8[8, 8][1, 8]\ni8[20, 0], i8[0, 8]"},
+    // 8-bit floats with a scale per matrix, or per row and column.
+    {.schema = "aten._scaled_mm.default(Tensor self, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias=None, Tensor? scale_result=None, ScalarType? out_dtype=None, "
+               "bool use_fast_accum=False) -> Tensor",
+     .tags = Tag::Heavy, .infer = inferScaledMm, .eval = evalScaledMm,
+     .samples = "f8e4m3fn[16, 32], f8e4m3fn[32, 16][1, 32], f32[]>0, f32[]>0, None, None, torch.float32\nf8e4m3fn[16, 32], f8e4m3fn[32, 16][1, 32], f32[]>0, f32[]>0, None, None, torch.bfloat16"},
+    // addmm, then relu or gelu, which the GPU computes in its tanh form.
+    {.schema = "aten._addmm_activation.default(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool use_gelu=False) -> Tensor", .tags = Tag::Heavy,
+     .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Never,
+     .decompose = [](Decomposition& d) -> Values {
+         const Value product = d.call("aten.addmm.default", {d.in(0), d.in(1), d.in(2)}, {{"beta", d.arg("beta")}, {"alpha", d.arg("alpha")}});
+         if (!d.flag("use_gelu")) return unary("aten.relu.default", product);
+         return d.call("aten.gelu.default", {product}, {{"approximate", d.in(0).type().device.type == DeviceType::Cuda ? "tanh" : "none"}});
+     },
+     .samples = "f32[4], f32[2, 3], f32[3, 4]\nf32[4], f32[2, 3], f32[3, 4], beta=2, alpha=0.5, use_gelu=True"},
+};
+
+}  // namespace
+
+std::span<const OpDef> gemmShorthandOps() { return kOps; }
+
+}  // namespace cutaway

@@ -1,0 +1,218 @@
+// Scales and zero points chosen from data, and fake quantization: rounding to what quantized numbers can hold while
+// staying real, which training goes through.
+#include <cmath>
+#include <limits>
+
+#include "engine/ops/build.h"
+#include "engine/ops/expanded.h"
+#include "engine/ops/infer_rules.h"
+#include "engine/ops/kernels.h"
+#include "engine/ops/op_registry.h"
+#include "engine/ops/packed.h"
+
+namespace cutaway {
+namespace {
+
+// -- parameters from data
+
+Result<ValueType> inferChosen(const InferContext& c) {
+    CT_TRY(const TensorType input, c.tensor(size_t{0}));
+    if (input.dtype != DType::F32 && !isHalf(input.dtype)) return c.fail("chooses for float32, float16 and bfloat16");
+    CT_TRY(const int64_t low, c.integer("quant_min"));
+    CT_TRY(const int64_t high, c.integer("quant_max"));
+    if (low >= high) return c.fail("quant_min must be less than quant_max");
+    return ValueType(TupleType{TensorType::contiguous(DType::F64, {SymInt(1)}, input.device), TensorType::contiguous(DType::I64, {SymInt(1)}, input.device)});
+}
+/// The range of the data, widened to hold 0, over the range of the quantized numbers; rounded to the data's dtype after
+/// each step.
+EvalResult evalChosen(const EvalContext& c, bool symmetric) {
+    const DType dtype = c.in(size_t{0}).dtype();
+    const auto rounded = [dtype](float value) { return static_cast<float>(toDouble(Tensor::scalar(dtype, static_cast<double>(value)).item())); };
+    const std::vector<float> values = packElements<float>(c.in(size_t{0}));
+    const int64_t low = c.integerOr("quant_min", 0), high = c.integerOr("quant_max", 0);
+    Tensor scale = c.result(0), zero = c.result(1);
+    float least = 0, most = 0;
+    for (float value : values) {
+        least = std::min(least, value);
+        most = std::max(most, value);
+    }
+    const auto eps = static_cast<float>(c.real("eps"));
+    float step;
+    int64_t zeroPoint = 0;
+    if (symmetric) {
+        step = std::max(rounded(std::max(-least, most) / static_cast<float>(static_cast<double>(high - low) / 2)), eps);
+        if (c.dtype("dtype") == DType::U8) zeroPoint = 128;
+    } else {
+        step = std::max(rounded(rounded(most - least) / static_cast<float>(high - low)), eps);
+        zeroPoint = std::clamp(low - static_cast<int64_t>(std::nearbyint(least / step)), low, high);
+    }
+    *scale.as<double>() = static_cast<double>(step);
+    *zero.as<int64_t>() = zeroPoint;
+    return TensorList{scale, zero};
+}
+
+SymDims rowSizes(const TensorType& input) {
+    SymDims sizes = input.sizes;
+    sizes.back() = 1;
+    return sizes;
+}
+/// The kernel's dtypes, which PyTorch's shape rule for these two ops does not give.
+Result<ValueType> inferChosenPerToken(const InferContext& c, bool symmetric) {
+    CT_TRY(const TensorType input, c.tensor(size_t{0}));
+    if (input.rank() == 0) return c.fail("needs at least one dim");
+    if (!isFloating(input.dtype)) return c.fail("needs a floating-point tensor");
+    if (c.dtype("dtype") != DType::I8 && symmetric) return c.fail("chooses for int8 only");
+    const DType scale = !symmetric ? DType::F64 : input.dtype == DType::F16 ? DType::F32 : input.dtype;
+    return ValueType(TupleType{TensorType::contiguous(scale, rowSizes(input), input.device),
+                               TensorType::contiguous(symmetric ? scale : DType::I64, rowSizes(input), input.device)});
+}
+EvalResult evalChosenPerToken(const EvalContext& c, bool symmetric) {
+    const Tensor input = c.in(size_t{0});
+    const std::vector<float> values = packElements<float>(input);
+    Tensor scale = c.result(0), zero = c.result(1);
+    std::vector<float> scales, zeros;
+    const auto width = static_cast<size_t>(input.size(-1));
+    for (size_t row = 0; row < static_cast<size_t>(scale.numel()); ++row) {
+        float least = 0, most = 0;
+        for (size_t i = 0; i < width; ++i) {
+            least = std::min(least, values[row * width + i]);
+            most = std::max(most, values[row * width + i]);
+        }
+        if (symmetric) {
+            scales.push_back(std::max(std::max(-least, most), 1e-5f) / 127.0f);
+            zeros.push_back(0);
+            continue;
+        }
+        const float step = std::max((most - least) / 255.0f, std::numeric_limits<float>::epsilon());
+        const float low = least / step, high = most / step;
+        scales.push_back(step);
+        zeros.push_back(std::nearbyint(std::clamp((-128 + low) + (127 + high) > 0 ? -128 - low : 127 - high, -128.0f, 127.0f)));
+    }
+    unpackElements(scales, scale);
+    unpackElements(zeros, zero);
+    return TensorList{scale, zero};
+}
+
+// -- fake quantization
+
+Result<ValueType> inferFake(const InferContext& c, bool withMask) {
+    CT_TRY(const TensorType self, c.tensor(size_t{0}));
+    if (!isFloating(self.dtype)) return c.fail("needs a floating-point tensor");
+    CT_TRY(const int64_t low, c.integer("quant_min"));
+    CT_TRY(const int64_t high, c.integer("quant_max"));
+    if (low > high) return c.fail("quant_min must not exceed quant_max");
+    TensorType type = TensorType::contiguous(self.dtype, self.sizes, self.device);
+    type.strides = preservedStrides(self);
+    if (!withMask) return ValueType(std::move(type));
+    TensorType mask = type;
+    mask.dtype = DType::Bool;
+    return ValueType(TupleType{type, mask});
+}
+Result<ValueType> inferFakeChannel(const InferContext& c, std::string_view scaleParam, bool withMask) {
+    CT_TRY(const TensorType self, c.tensor(size_t{0}));
+    CT_TRY(const TensorType scale, c.tensor(scaleParam));
+    CT_TRY(const TensorType zero, c.tensor(scaleParam == "scale" ? "zero_point" : "zero_points"));
+    CT_TRY(const int64_t axis, c.dim("axis", self.rank()));
+    if (self.rank() == 0 || scale.rank() != 1 || zero.rank() != 1) return c.fail("needs a tensor with dims, and scales and zero points as vectors");
+    const SymInt size = self.sizes[static_cast<size_t>(axis)];
+    for (const TensorType* type : {&scale, &zero})
+        if (size.isInt() && type->sizes[0].isInt() && type->sizes[0].value() != size.value())
+            return c.fail("the dim has size " + size.text() + ", the parameters " + type->sizes[0].text());
+    return inferFake(c, withMask);
+}
+/// One number, or one per position of the axis, in sizes that broadcast against the input.
+Tensor along(const EvalContext& c, std::string_view param, const Tensor& self) {
+    const Tensor given = c.in(param).contiguous();
+    Dims sizes(static_cast<size_t>(self.rank()), 1);
+    if (c.op().schema()->find("axis") >= 0) sizes[static_cast<size_t>(c.dimOf("axis", self.rank()))] = given.numel();
+    return given.view(sizes, contiguousStrides(sizes), given.offset());
+}
+/// Value and mask: where the unclamped number already lies in range, the gradient passes.
+EvalResult evalFake(const EvalContext& c, std::string_view scaleParam, bool withMask) {
+    const Tensor self = c.in(size_t{0}), scale = along(c, scaleParam, self), zero = along(c, scaleParam == "scale" ? "zero_point" : "zero_points", self);
+    const auto low = static_cast<float>(c.integerOr("quant_min", 0)), high = static_cast<float>(c.integerOr("quant_max", 0));
+    const bool enabled = c.op().schema()->find("fake_quant_enabled") < 0 || toInt(c.in("fake_quant_enabled").item()) != 0;
+    Tensor out = c.result(0);
+    const auto quantized = [](float x, float s, float z) { return std::nearbyint(x * (1.0f / s)) + z; };
+    elementwise<float, 3>(out, {self, scale, zero}, [=](float x, float s, float z) {
+        return enabled ? (std::min(std::max(quantized(x, s, z), low), high) - z) * s : x;
+    });
+    if (!withMask) return out;
+    Tensor mask = c.result(1);
+    elementwise<float, 3>(mask, {self, scale, zero}, [=](float x, float s, float z) {
+        const float q = quantized(x, s, z);
+        return !enabled || (q >= low && q <= high);
+    });
+    return TensorList{out, mask};
+}
+void deriveMasked(Derivation& d) {
+    d.input(0) = d.call("aten." + std::string(d.op().baseName() == "fake_quantize_per_channel_affine_cachemask" ? "fake_quantize_per_channel_affine_cachemask_backward"
+                                                                                                                : "fake_quantize_per_tensor_affine_cachemask_backward") + ".default",
+                        {d.dy(0), d.out(1)});
+}
+Values decomposeMaskedBackward(Decomposition& d) {
+    if (d.in(1).dtype() != DType::Bool) return refuse(d, "the mask must be bool");
+    return d.in(0) * d.in(1);
+}
+/// Its own gradient, as a rule of this op has it.
+void deriveFakeChannel(Derivation& d) {
+    const Value self = d.in(0);
+    SymDims sizes(static_cast<size_t>(self.rank()), SymInt(1));
+    sizes[static_cast<size_t>(d.dimOf("axis", self.rank()))] = d.in(1).size(0);
+    const Value scale = view(d.in(1), sizes), zero = view(d.in(2), sizes);
+    const Value inverse = unary("aten.reciprocal.default", scale);
+    const Value quantized = unary("aten.round.default", self * inverse) + zero;
+    const Value above = d.call("aten.ge.Scalar", {quantized, d.arg("quant_min")}), below = d.call("aten.le.Scalar", {quantized, d.arg("quant_max")});
+    d.input(0) = d.dy() * d.call("aten.logical_and.default", {above, below});
+}
+
+constexpr OpDef kOps[] = {
+    {.schema = "quantized_decomposed.choose_qparams.tensor(Tensor input, int quant_min, int quant_max, float eps, ScalarType dtype) -> (Tensor, Tensor)",
+     .infer = inferChosen, .eval = [](const EvalContext& c) { return evalChosen(c, false); },
+     .samples = "f32[4, 5], -128, 127, 1e-5, torch.int8\nf32[7]>0, 0, 255, 1e-5, torch.uint8\nbf16[3], -128, 127, 1e-5, torch.int8"},
+    {.schema = "quantized_decomposed.choose_qparams_symmetric.tensor(Tensor input, int quant_min, int quant_max, float eps, ScalarType dtype) -> (Tensor, Tensor)",
+     .infer = inferChosen, .eval = [](const EvalContext& c) { return evalChosen(c, true); },
+     .samples = "f32[4, 5], -127, 127, 1e-5, torch.int8\nf32[7]>0, 0, 255, 1e-5, torch.uint8"},
+    {.schema = "quantized_decomposed.choose_qparams_per_token.default(Tensor input, ScalarType dtype) -> (Tensor, Tensor)",
+     .infer = [](const InferContext& c) { return inferChosenPerToken(c, true); }, .eval = [](const EvalContext& c) { return evalChosenPerToken(c, true); },
+     .samples = "f32[3, 4], torch.int8\nf16[2, 3, 4], torch.int8\nf32[5], torch.int8"},
+    {.schema = "quantized_decomposed.choose_qparams_per_token_asymmetric.default(Tensor input, ScalarType dtype) -> (Tensor, Tensor)",
+     .infer = [](const InferContext& c) { return inferChosenPerToken(c, false); }, .eval = [](const EvalContext& c) { return evalChosenPerToken(c, false); },
+     .samples = "f32[3, 4], torch.int8\nf32[2, 3, 4]>0, torch.int8"},
+    {.schema = "quantized_decomposed.fake_quant_per_channel.default(Tensor input, Tensor scales, Tensor zero_points, int axis, int quant_min, int quant_max) -> Tensor",
+     .infer = [](const InferContext& c) { return inferFakeChannel(c, "scales", false); }, .eval = [](const EvalContext& c) { return evalFake(c, "scales", false); },
+     .derive = deriveFakeChannel, .samples = "f32[3, 4], f32[3]>0, i32[3], 0, -8, 7\nf32[3, 4], f32[4]>0, i32[4], 1, 0, 15"},
+    // The tensor rounded to the grid of quantized numbers, and where it was not clamped.
+    {.schema = "aten.fake_quantize_per_tensor_affine_cachemask.default(Tensor self, float scale, int zero_point, int quant_min, int quant_max) -> (Tensor output, Tensor mask)",
+     .infer = [](const InferContext& c) { return inferFake(c, true); }, .eval = [](const EvalContext& c) { return evalFake(c, "scale", true); }, .derive = deriveMasked,
+     .samples = "f32[4, 5], 0.1, 3, -8, 7\nf32[2, 3, 4, 5][60, 1, 15, 3], 0.05, 0, 0, 255\nbf16[7], 0.5, 0, -128, 127\nf32[0], 0.1, 0, 0, 255"},
+    {.schema = "aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default(Tensor self, Tensor scale, Tensor zero_point, Tensor fake_quant_enabled, int quant_min, "
+               "int quant_max) -> (Tensor output, Tensor mask)",
+     .infer = [](const InferContext& c) { return inferFake(c, true); }, .eval = [](const EvalContext& c) { return evalFake(c, "scale", true); }, .derive = deriveMasked,
+     .samples = "f32[4, 5], f32[1]>0, i32[1], i64[1]>0, -8, 7"},
+    {.schema = "aten.fake_quantize_per_channel_affine_cachemask.default(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max) -> (Tensor output, Tensor mask)",
+     .infer = [](const InferContext& c) { return inferFakeChannel(c, "scale", true); }, .eval = [](const EvalContext& c) { return evalFake(c, "scale", true); }, .derive = deriveMasked,
+     .samples = "f32[3, 4], f32[3]>0, i32[3]<7, 0, -8, 7\nf32[2, 3, 4], f32[3]>0, i32[3]<7, 1, 0, 255"},
+    shorthand("aten.fake_quantize_per_tensor_affine.default(Tensor self, float scale, int zero_point, int quant_min, int quant_max) -> Tensor",
+              [](Decomposition& d) -> Values { return d.call("aten.fake_quantize_per_tensor_affine_cachemask.default", {d.in(0), d.arg(1), d.arg(2), d.arg(3), d.arg(4)})[0]; },
+              "f32[4, 5], 0.1, 3, -8, 7\nf32[4, 5][1, 4], 0.02, 0, -128, 127"),
+    shorthand("aten.fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, int quant_min, int quant_max) -> Tensor",
+              [](Decomposition& d) -> Values {
+                  const Value on = d.call("aten.ones.default", {Argument(SymDims{SymInt(1)})}, {{"dtype", DType::I64}, {"device", d.in(0).type().device}});
+                  return d.call("aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default", {d.in(0), d.arg(1), d.arg(2), on, d.arg(3), d.arg(4)})[0];
+              },
+              "f32[4, 5], f32[1]>0, i32[1], -8, 7"),
+    shorthand("aten.fake_quantize_per_channel_affine.default(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max) -> Tensor",
+              [](Decomposition& d) -> Values {
+                  return d.call("aten.fake_quantize_per_channel_affine_cachemask.default", {d.in(0), d.arg(1), d.arg(2), d.arg(3), d.arg(4), d.arg(5)})[0];
+              },
+              "f32[3, 4], f32[3]>0, i32[3]<7, 0, -8, 7"),
+    shorthand("aten.fake_quantize_per_tensor_affine_cachemask_backward.default(Tensor grad, Tensor mask) -> Tensor", decomposeMaskedBackward, "f32[3, 4], b8[3, 4]"),
+    shorthand("aten.fake_quantize_per_channel_affine_cachemask_backward.default(Tensor grad, Tensor mask) -> Tensor", decomposeMaskedBackward, "f32[3, 4], b8[3, 4]"),
+};
+
+}  // namespace
+
+std::span<const OpDef> quantizeParameterOps() { return kOps; }
+
+}  // namespace cutaway

@@ -1,0 +1,255 @@
+// Tensors of evenly spaced numbers, identity matrices, and the coordinates of triangles.
+#include <cmath>
+
+#include "engine/ops/arithmetic.h"
+#include "engine/ops/build.h"
+#include "engine/ops/expanded.h"
+#include "engine/ops/infer_rules.h"
+#include "engine/ops/op_registry.h"
+#include "engine/ops/packed.h"
+
+namespace cutaway {
+namespace {
+
+Result<ValueType> madeType(const InferContext& c, SymDims sizes, DType fallback) {
+    for (const SymInt& size : sizes)
+        if (size.isInt() && size.value() < 0) return c.fail("a negative size");
+    return ValueType(TensorType::contiguous(c.dtype("dtype").value_or(fallback), std::move(sizes), c.device("device").value_or(Device{})));
+}
+
+// -- linspace and logspace
+
+Result<ValueType> inferSpaced(const InferContext& c) {
+    CT_TRY(const SymInt steps, c.size("steps"));
+    for (std::string_view bound : {"start", "end"})
+        if (!c.arg(bound).isNumber()) return unsupported(c.op().name() + ": '" + std::string(bound) + "' is known only at run time", {}, {"give a number"});
+    return madeType(c, {steps}, DType::F32);
+}
+Argument truncated(const Argument& bound, DType dtype) {
+    return isIntegral(dtype, true) && bound.get<double>() ? Argument(static_cast<int64_t>(*bound.get<double>())) : bound;
+}
+/// From both ends towards the middle, so that the first and last element are exact.
+Value spaced(Decomposition& d, const Argument& start, const Argument& end, const SymInt& steps, DType dtype, Device device) {
+    if (steps == SymInt(0)) return full(d.builder(), {steps}, Scalar(int64_t{0}), dtype, device);
+    if (steps == SymInt(1)) return d.call("aten.full.default", {Argument(SymDims{steps}), start},
+                                          {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", device}, {"pin_memory", false}});
+    if (!steps.isInt()) {
+        d.builder().fail(unsupported(d.op().name() + ": the number of steps is known only at run time", {}, {"set the sizes of the inputs"}));
+        return Value(d.builder(), nullptr);
+    }
+    const int64_t last = steps.value() - 1;
+    const double step = (*end.asReal() - *start.asReal()) / static_cast<double>(last);
+    const DType work = isIntegral(dtype, true) ? DType::I64 : isHalf(dtype) ? DType::F32 : dtype;
+    const Value range = iota(d.builder(), steps, device);
+    const Value firstHalf = d.call("aten.lt.Scalar", {range, static_cast<double>(steps.value()) / 2});
+    const Value up = d.call("aten.add.Tensor", {d.call("aten.mul.Tensor", {convert(range, work), step}), start});
+    const Value remaining = convert(d.call("aten.sub.Tensor", {last, range}), work);
+    const Value down = d.call("aten.sub.Tensor", {end, d.call("aten.mul.Tensor", {remaining, step})});
+    return convert(where(firstHalf, up, down), dtype);
+}
+Values decomposeLinspace(Decomposition& d) {
+    return spaced(d, d.arg("start"), d.arg("end"), *d.size("steps"), d.out().dtype, d.out().device);
+}
+Values decomposeLogspace(Decomposition& d) {
+    const DType dtype = d.out().dtype;
+    const Value exponents = spaced(d, truncated(d.arg("start"), dtype), truncated(d.arg("end"), dtype), *d.size("steps"), DType::F64, d.out().device);
+    return convert(d.call("aten.pow.Scalar", {d.arg("base"), exponents}), dtype);
+}
+
+/// PyTorch's kernel: the step in the result's own type (float for half floats), mirrored in the middle.
+template <class T>
+std::vector<T> spacedElements(T start, T end, int64_t steps) {
+    std::vector<T> out(static_cast<size_t>(steps), start);
+    if (steps < 2) return out;
+    const auto step = (static_cast<double>(end) - static_cast<double>(start)) / static_cast<double>(steps - 1);
+    for (int64_t i = 0; i < steps; ++i) {
+        if constexpr (std::is_integral_v<T>)
+            out[static_cast<size_t>(i)] = static_cast<T>(i < steps / 2 ? static_cast<double>(start) + step * static_cast<double>(i)
+                                                                        : static_cast<double>(end) - step * static_cast<double>(steps - 1 - i));
+        else
+            out[static_cast<size_t>(i)] = i < steps / 2 ? start + static_cast<T>(step) * static_cast<T>(i) : end - static_cast<T>(step) * static_cast<T>(steps - 1 - i);
+    }
+    return out;
+}
+EvalResult evalLinspace(const EvalContext& c) {
+    Tensor out = c.result();
+    withCompute(out.dtype(), [&](auto tag) {
+        using T = decltype(tag);
+        unpackElements(spacedElements(scalarAs<T>(c.number("start")), scalarAs<T>(c.number("end")), out.numel()), out);
+    });
+    return out;
+}
+
+// -- eye
+
+Result<ValueType> inferEye(const InferContext& c) {
+    CT_TRY(const SymInt rows, c.size("n"));
+    if (c.op().schema()->find("m") < 0) return madeType(c, {rows, rows}, DType::F32);
+    CT_TRY(const SymInt columns, c.size("m"));
+    return madeType(c, {rows, columns}, DType::F32);
+}
+/// The narrowest type that counts that far.
+DType rangeType(const SymInt& a, const SymInt& b) {
+    if (!a.isInt() || !b.isInt()) return DType::I64;
+    const int64_t most = std::max(a.value(), b.value());
+    for (DType dtype : {DType::U8, DType::U16, DType::I32})
+        if (most <= (dtype == DType::U8 ? 255 : dtype == DType::U16 ? 65535 : 2147483647)) return dtype;
+    return DType::I64;
+}
+Values decomposeEye(Decomposition& d) {
+    const SymInt rows = d.out().sizes[0], columns = d.out().sizes[1];
+    const DType counting = rangeType(rows, columns);
+    const Value down = iota(d.builder(), rows, d.out().device, 0, 1, counting), across = iota(d.builder(), columns, d.out().device, 0, 1, counting);
+    return convert(d.call("aten.eq.Tensor", {unsqueeze(down, -1), across}), d.out().dtype);
+}
+EvalResult evalEye(const EvalContext& c) {
+    Tensor out = Tensor::zeros(c.resultType().dtype, c.resultSizes());
+    const int64_t count = std::min(out.size(0), out.size(1));
+    Tensor diagonal = out.view({count}, {out.size(1) + 1}, out.offset());
+    copyInto(diagonal, Tensor::scalar(out.dtype(), int64_t{1}));
+    return out;
+}
+
+// -- coordinates of triangles
+
+/// A lower triangle as a trapezoid whose rows grow by one element, above a rectangle of full rows.
+struct Triangle {
+    int64_t trapezoid = 0, rectangle = 0, firstRow = 0;  // elements, elements, elements of the trapezoid's first row
+};
+Triangle lowerTriangle(int64_t rows, int64_t columns, int64_t offset) {
+    if (rows == 0 || columns == 0) return {};
+    Triangle t;
+    t.firstRow = offset > 0 ? std::min(columns, 1 + offset) : rows + offset > 0 ? 1 : 0;
+    const int64_t lastRow = std::max<int64_t>(0, std::min(columns, rows + offset)), all = std::max<int64_t>(0, std::min(rows, rows + offset));
+    const int64_t growing = lastRow - t.firstRow + 1;
+    t.trapezoid = (t.firstRow + lastRow) * growing / 2;
+    t.rectangle = std::max<int64_t>(0, (all - growing) * columns);
+    return t;
+}
+/// An upper triangle: the rectangle stands above, and the rows of the trapezoid shrink.
+Triangle upperTriangle(int64_t rows, int64_t columns, int64_t offset) {
+    if (rows == 0 || columns == 0) return {};
+    Triangle t;
+    t.firstRow = offset > 0 ? std::max<int64_t>(0, columns - offset) : columns;
+    t.rectangle = std::max<int64_t>(0, std::min(rows, -offset) * columns);
+    const Triangle below = lowerTriangle(rows, columns, offset - 1);
+    t.trapezoid = rows * columns - below.trapezoid - below.rectangle - t.rectangle;
+    return t;
+}
+struct TriangleCall {
+    int64_t rows, columns, offset;
+    Triangle triangle;
+};
+Result<TriangleCall> readTriangle(const InferContext& c, bool lower) {
+    CT_TRY(const int64_t rows, c.integer("row"));
+    CT_TRY(const int64_t columns, c.integer("col"));
+    CT_TRY(const int64_t offset, c.integer("offset"));
+    if (rows < 0 || columns < 0) return c.fail("a negative size");
+    return TriangleCall{rows, columns, offset, lower ? lowerTriangle(rows, columns, offset) : upperTriangle(rows, columns, offset)};
+}
+Result<ValueType> inferTriangle(const InferContext& c, bool lower) {
+    CT_TRY(const TriangleCall call, readTriangle(c, lower));
+    CT_TRY(ValueType type, madeType(c, {2, call.triangle.trapezoid + call.triangle.rectangle}, DType::I64));
+    if (const DType dtype = type.tensor()->dtype; dtype != DType::I64 && dtype != DType::I32) return c.fail("needs int64 or int32");
+    return type;
+}
+EvalResult evalTriangle(const EvalContext& c, bool lower) {
+    const TriangleCall call = *readTriangle(c, lower);
+    std::vector<int64_t> rows, columns;
+    for (int64_t i = 0; i < call.rows; ++i)
+        for (int64_t j = 0; j < call.columns; ++j)
+            if (lower ? j - i <= call.offset : j - i >= call.offset) {
+                rows.push_back(i);
+                columns.push_back(j);
+            }
+    rows.insert(rows.end(), columns.begin(), columns.end());
+    Tensor out = c.result();
+    unpackElements(rows, out);
+    return out;
+}
+struct Coordinates {
+    Value rows, columns;
+};
+Value scaledBy(const Value& x, double factor) { return x * OperandValue(factor); }
+/// Rows and columns of the trapezoid, from the position by the quadratic formula.
+Coordinates trapezoid(Decomposition& d, const TriangleCall& call, bool lower) {
+    const double m = static_cast<double>(call.triangle.firstRow), b = lower ? m - 0.5 : -0.5 - m;
+    const Value index = iota(d.builder(), call.triangle.trapezoid, d.out().device);
+    const Value position = convert(d.call("aten.add.Tensor", {d.call("aten.mul.Tensor", {index, 1}), 0}), DType::F64);
+    const Value doubled = position * OperandValue(2);
+    const Value inner = lower ? doubled + OperandValue(b * b) : d.call("aten.sub.Tensor", {b * b, doubled});
+    const Value root = unary("aten.sqrt.default", inner);
+    const Value row = unary("aten.floor.default", lower ? root + OperandValue(-b) : d.call("aten.sub.Tensor", {-b, root}));
+    const int64_t width = 2 * call.triangle.firstRow - 1;
+    const Value sides = lower ? row + OperandValue(width) : d.call("aten.sub.Tensor", {width, row});
+    const Value before = scaledBy(sides * row, 0.5);
+    return {row, unary("aten.floor.default", position - before)};
+}
+Values decomposeTriangle(Decomposition& d, bool lower) {
+    const TriangleCall call = *readTriangle(d, lower);
+    const DType dtype = d.out().dtype;
+    const auto rectangle = [&]() -> Coordinates {
+        const Value position = iota(d.builder(), call.triangle.rectangle, d.out().device, 0, 1, dtype);
+        if (call.columns == 0) return {position, position};
+        const Value row = d.call("aten.div.Tensor_mode", {position, call.columns}, {{"rounding_mode", "floor"}});
+        const int64_t start = call.columns - call.triangle.firstRow + 1 + std::max<int64_t>(0, -call.offset);
+        return {lower ? row + OperandValue(start) : row, d.call("aten.remainder.Scalar", {position, call.columns})};
+    };
+    Coordinates top, bottom;
+    if (lower) {
+        top = trapezoid(d, call, lower);
+        top.rows = convert(top.rows + OperandValue(std::max<int64_t>(0, -call.offset)), dtype);
+        top.columns = convert(top.columns, dtype);
+        bottom = rectangle();
+    } else {
+        top = rectangle();
+        bottom = trapezoid(d, call, lower);
+        bottom.rows = convert(bottom.rows, dtype);
+        bottom.columns = convert(bottom.columns, dtype);
+        if (call.columns != 0) bottom.rows = bottom.rows + OperandValue(call.triangle.rectangle / call.columns);
+        bottom.columns = bottom.columns + OperandValue(std::max<int64_t>(0, call.offset));
+    }
+    const Value rows = cat(d.builder(), {top.rows, bottom.rows}, 0), columns = cat(d.builder(), {top.columns, bottom.columns}, 0);
+    return d.call("aten.stack.default", {Argument(std::vector<Argument>{rows, columns})});
+}
+
+constexpr std::string_view kSpaced = R"(
+0, 1, 5
+0, 10, 5, dtype=torch.int64
+-1.5, 2.5, 8
+3, 3, 4
+0, 1, 1
+0, 1, 0
+0, 1, 6, dtype=torch.float64
+0, 1, 7, dtype=torch.bfloat16
+5, -5, 11
+)";
+constexpr std::string_view kTriangles = "3, 4\n3, 4, 1\n4, 3, -1\n5, 5, 2\n5, 5, -3\n0, 4\n3, 0\n2, 6, 5\n6, 2, -5\n3, 3, 0, dtype=torch.int32\n2, 2, 7\n2, 2, -7";
+
+constexpr OpDef kOps[] = {
+    {.schema = "aten.linspace.default(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+     .tags = Tag::Factory, .infer = inferSpaced, .eval = evalLinspace, .expand = Expand::Decompose, .decompose = decomposeLinspace, .samples = kSpaced},
+    {.schema = "aten.logspace.default(Scalar start, Scalar end, int steps, float base=10.0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+               "bool? pin_memory=None) -> Tensor",
+     .tags = Tag::Factory, .infer = inferSpaced, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeLogspace,
+     .samples = "0, 1, 5\n0, 2, 3, 2.0\n-2, 2, 5, dtype=torch.float64\n0, 3, 4, dtype=torch.int64\n0, 1, 1\n0, 1, 0"},
+    {.schema = "aten.eye.default(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+     .tags = Tag::Factory, .infer = inferEye, .eval = evalEye, .expand = Expand::Decompose, .decompose = decomposeEye,
+     .samples = "3\n0\n1, dtype=torch.int64\n2, dtype=torch.bool\n4, dtype=torch.bfloat16\n300"},
+    {.schema = "aten.eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+     .tags = Tag::Factory, .infer = inferEye, .eval = evalEye, .expand = Expand::Decompose, .decompose = decomposeEye,
+     .samples = "3, 4\n4, 2, dtype=torch.int32\n0, 3\n2, 2, dtype=torch.complex64"},
+    // Rows and columns of the elements on and below (above) a diagonal.
+    {.schema = "aten.tril_indices.default(int row, int col, int offset=0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+     .tags = Tag::Factory, .infer = [](const InferContext& c) { return inferTriangle(c, true); }, .eval = [](const EvalContext& c) { return evalTriangle(c, true); },
+     .expand = Expand::Decompose, .decompose = [](Decomposition& d) { return decomposeTriangle(d, true); }, .samples = kTriangles},
+    {.schema = "aten.triu_indices.default(int row, int col, int offset=0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+     .tags = Tag::Factory, .infer = [](const InferContext& c) { return inferTriangle(c, false); }, .eval = [](const EvalContext& c) { return evalTriangle(c, false); },
+     .expand = Expand::Decompose, .decompose = [](Decomposition& d) { return decomposeTriangle(d, false); }, .samples = kTriangles},
+};
+
+}  // namespace
+
+std::span<const OpDef> rangeOps() { return kOps; }
+
+}  // namespace cutaway

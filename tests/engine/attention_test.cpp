@@ -1,0 +1,83 @@
+// Which kernel scaled_dot_product_attention becomes, against PyTorch's choice for the same call
+// (tests/data/ops/attention.txt, made by tests/scripts/record_attention.py).
+#include <QtTest>
+#include <map>
+
+#include "engine/ops/build.h"
+#include "tests/support/paths.h"
+
+using namespace cutaway;
+using namespace cutaway::testing;
+
+class AttentionTest : public QObject {
+    Q_OBJECT
+
+  private slots:
+    void chooses_data();
+    void chooses();
+};
+
+void AttentionTest::chooses_data() {
+    QTest::addColumn<QStringList>("words");
+    QTest::addColumn<QString>("kernels");
+    QFile file(testFile("data/ops/attention.txt"));
+    QVERIFY(file.open(QIODevice::ReadOnly));
+    for (const QString& line : QString::fromUtf8(file.readAll()).split('\n', Qt::SkipEmptyParts)) {
+        const qsizetype colon = line.indexOf(": ");
+        QTest::newRow(line.left(colon).toUtf8().constData()) << line.left(colon).split(' ') << line.mid(colon + 2);
+    }
+}
+
+/// A tensor of sizes "2x4x32x64" whose dims lie in memory as `order` says.
+static TensorType typeOf(const QString& sizes, const QString& order, DType dtype, Device device) {
+    Dims dims;
+    for (const QString& size : sizes.split('x')) dims.push_back(size.toLongLong());
+    TensorType type = TensorType::contiguous(dtype, toSymDims(dims), device);
+    int64_t step = 1;
+    for (qsizetype i = order.size(); i-- > 0;) {
+        const auto dim = static_cast<size_t>(order[i].digitValue());
+        type.strides[dim] = step;
+        step *= std::max<int64_t>(dims[dim], 1);
+    }
+    return type;
+}
+
+void AttentionTest::chooses() {
+    QFETCH(QStringList, words);
+    QFETCH(QString, kernels);
+    static const std::map<std::string, char> kLetters = {
+        {"aten._scaled_dot_product_flash_attention_for_cpu.default", 'F'}, {"aten._scaled_dot_product_flash_attention.default", 'F'},
+        {"aten._scaled_dot_product_efficient_attention.default", 'E'}, {"aten._scaled_dot_product_cudnn_attention.default", 'C'}};
+    const Device device{words[0] == "cuda" ? DeviceType::Cuda : DeviceType::Cpu, static_cast<int8_t>(words[0] == "cuda" ? 0 : -1)};
+    QString chosen;
+    for (DType dtype : {DType::F32, DType::F16, DType::BF16, DType::F64}) {
+        Graph graph;
+        GraphBuilder builder(graph);
+        std::vector<Argument> args;
+        for (int i = 1; i <= 3; ++i) args.push_back(builder.value(graph.placeholder("x", ValueType(typeOf(words[i], words[8], dtype, device)))));
+        if (words[4] == "none") {
+            args.emplace_back();
+        } else {
+            const QString rows = words[1].section('x', -2, -2), columns = words[2].section('x', -2, -2);
+            TensorType mask = typeOf(rows + "x" + columns, "01", words[4] == "bool" ? DType::Bool : dtype, device);
+            mask.requiresGrad = words[4] == "grad";
+            args.push_back(builder.value(graph.placeholder("mask", ValueType(mask))));
+        }
+        args.insert(args.end(), {words[6].toDouble(), words[5] == "1"});
+        auto bound = bindArguments(requireOp("aten.scaled_dot_product_attention.default"), args, {{"enable_gqa", words[7] == "1"}});
+        QVERIFY(bound);
+        // Shapes that no form of attention takes have nothing to choose; the choice is looked at all the same.
+        Node& call = graph.call(requireOp("aten.scaled_dot_product_attention.default"), std::move(*bound), ValueType());
+        GraphBuilder expansion(graph, &call);
+        Decomposition decomposition(call, expansion);
+        call.op().def()->decompose(decomposition);
+        char letter = 'M';
+        for (const Node* node : expansion.created())
+            if (const auto found = kLetters.find(node->op().name()); found != kLetters.end()) letter = found->second;
+        chosen += letter;
+    }
+    QCOMPARE(chosen, kernels);
+}
+
+QTEST_GUILESS_MAIN(AttentionTest)
+#include "attention_test.moc"
