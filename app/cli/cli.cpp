@@ -1,5 +1,6 @@
 #include "app/cli/cli.h"
 
+#include <charconv>
 #include <fstream>
 #include <iostream>
 
@@ -22,7 +23,27 @@ int writeText(const std::string& path, const std::string& text) {
     return 0;
 }
 
+void OpenArguments::addTo(CLI::App& command) {
+    command.add_option("--graph", graph, "Of a file with several graphs: the one to open, by the name that info lists");
+    command.add_option("--size", sizes, "Make a size symbol a number: --size s77=4 (may be repeated)");
+}
+Result<OpenSettings> OpenArguments::resolved() const {
+    OpenSettings settings;
+    settings.graph = graph;
+    for (const std::string& size : sizes) {
+        const size_t equals = size.find('=');
+        int64_t value = 0;
+        const char* const end = size.data() + size.size();
+        const auto parsed = equals == std::string::npos ? std::from_chars_result{end, std::errc::invalid_argument}
+                                                        : std::from_chars(size.data() + equals + 1, end, value);
+        if (parsed.ec != std::errc() || parsed.ptr != end || value < 0) return invalidInput("--size takes SYMBOL=NUMBER, not '" + size + "'");
+        settings.sizes[size.substr(0, equals)] = value;
+    }
+    return settings;
+}
+
 void CompileArguments::addTo(CLI::App& command) {
+    open.addTo(command);
     command.add_option("--mode", mode, "inference or training")->check(CLI::IsMember({"inference", "training"}));
     command.add_option("--device", device, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}));
     command.add_flag("--freeze", options.freeze, "Fold parameters into the graph (inference)");
@@ -50,7 +71,8 @@ CompileOptions CompileArguments::resolved() const {
 
 Result<Compiled> openAndCompile(const std::string& path, const CompileArguments& arguments) {
     Compiled compiled;
-    CT_TRY_VOID(compiled.session.open(path));
+    CT_TRY(const OpenSettings settings, arguments.open.resolved());
+    CT_TRY_VOID(compiled.session.open(path, settings));
     CT_TRY(compiled.run, compiled.session.compile(arguments.resolved()));
     CT_TRY(compiled.steps, compiled.session.steps(compiled.run));
     return compiled;

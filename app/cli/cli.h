@@ -17,10 +17,19 @@ int fail(const Error& error);
 /// Writes text to a file, or to stdout for "-". Status 1 and a message if it cannot.
 int writeText(const std::string& path, const std::string& text);
 
+/// Options that choose what of a file to open; part of CompileArguments.
+struct OpenArguments {
+    std::string graph;
+    std::vector<std::string> sizes;  // "s77=4"
+    void addTo(CLI::App& command);
+    Result<OpenSettings> resolved() const;
+};
+
 /// Options that choose how to compile; shared by compile, run, steps, diff and bench.
 struct CompileArguments {
     std::string mode = "inference", device = "cpu";
     CompileOptions options;
+    OpenArguments open;
     void addTo(CLI::App& command);
     CompileOptions resolved() const;
 };

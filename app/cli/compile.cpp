@@ -150,8 +150,13 @@ void addBench(CLI::App& app, Context& context) {
             Json row{{"model", path}};
             for (int i = 0; i < arguments->repeat; ++i) {
                 Session session;
+                const auto settings = arguments->compile.open.resolved();
+                if (!settings) {
+                    context.status = fail(settings.error());
+                    return;
+                }
                 auto start = std::chrono::steady_clock::now();
-                if (auto model = session.open(path); !model) {
+                if (auto model = session.open(path, *settings); !model) {
                     context.status = fail(model.error());
                     return;
                 }

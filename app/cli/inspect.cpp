@@ -18,17 +18,25 @@ std::string bytesText(int64_t bytes) {
 
 void printInfo(const ModelInfo& model) {
     std::cout << model.path << "\n" << model.format << "\n";
-    std::cout << model.parameters << " parameters (" << model.parameterElements << " elements), " << model.buffers << " buffers, "
-              << model.constants << " constants, " << bytesText(model.bytes) << "\n";
+    if (!model.graphs.empty())
+        std::cout << model.parameters << " parameters (" << model.parameterElements << " elements), " << model.buffers << " buffers, "
+                  << model.constants << " constants, " << bytesText(model.bytes) << "\n";
     for (const std::string& input : model.inputs) std::cout << "  in   " << input << "\n";
     for (const std::string& output : model.outputs) std::cout << "  out  " << output << "\n";
+    for (const std::string& symbol : model.symbols) std::cout << "size " << symbol << "\n";
+    int calls = 0, problems = 0;
     for (const GraphSummary& graph : model.graphs) {
         std::cout << "graph " << graph.name << ": " << graph.nodes << " nodes\n";
         for (const OpSummary& op : graph.ops) {
             std::printf("%6d  %s%s%s\n", op.count, op.op.c_str(), op.problem.empty() ? "" : "   ! ", op.problem.c_str());
             std::fflush(stdout);
+            calls += op.count;
+            if (!op.problem.empty()) problems += op.count;
         }
     }
+    if (problems > 0) std::cout << problems << " of " << calls << " calls cannot be run everywhere; see the lines marked '!'\n";
+    for (const std::string& tensor : model.tensors) std::cout << "  " << tensor << "\n";
+    for (const std::string& entry : model.contents) std::cout << "  + " << entry << "\n";
     for (const std::string& remark : model.remarks) std::cout << "note: " << remark << "\n";
 }
 
@@ -86,16 +94,24 @@ int printDiff(Compiled& compiled, int step, bool json) {
 }  // namespace
 
 void addInfo(CLI::App& app, Context& context) {
-    auto* command = app.add_subcommand("info", "Graphs, ops, parameters, bytes, and what cannot be run");
-    auto path = std::make_shared<std::string>();
-    auto json = std::make_shared<std::string>();
-    command->add_option("MODEL", *path)->required();
-    command->add_option("--json", *json, "Write the report as JSON to a file, or - for stdout");
-    command->callback([path, json, &context] {
-        Session session;
-        auto model = session.open(*path);
+    auto* command = app.add_subcommand("info", "What a file or folder holds: graphs, ops, parameters, bytes, and what cannot be run");
+    struct Arguments {
+        std::string path, json;
+        OpenArguments open;
+    };
+    auto arguments = std::make_shared<Arguments>();
+    command->add_option("MODEL", arguments->path)->required();
+    command->add_option("--json", arguments->json, "Write the report as JSON to a file, or - for stdout");
+    arguments->open.addTo(*command);
+    command->callback([arguments, &context] {
+        const auto settings = arguments->open.resolved();
+        if (!settings) {
+            context.status = fail(settings.error());
+            return;
+        }
+        const auto model = inspectFile(arguments->path, *settings);
         if (!model) context.status = fail(model.error());
-        else if (!json->empty()) context.status = writeText(*json, dump(toJson(*model)));
+        else if (!arguments->json.empty()) context.status = writeText(arguments->json, dump(toJson(*model)));
         else printInfo(*model);
     });
 }
@@ -115,7 +131,12 @@ void addText(CLI::App& app, Context& context) {
     command->callback([arguments, &context] {
         Session session;
         Place place;
-        if (auto model = session.open(arguments->path); !model) {
+        const auto settings = arguments->compile.open.resolved();
+        if (!settings) {
+            context.status = fail(settings.error());
+            return;
+        }
+        if (auto model = session.open(arguments->path, *settings); !model) {
             context.status = fail(model.error());
             return;
         }

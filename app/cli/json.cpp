@@ -36,7 +36,8 @@ Json toJson(const ModelInfo& model) {
     return {{"path", model.path}, {"name", model.name}, {"format", model.format}, {"graphs", graphs},
             {"parameters", model.parameters}, {"buffers", model.buffers}, {"constants", model.constants},
             {"parameter_elements", model.parameterElements}, {"bytes", model.bytes},
-            {"inputs", model.inputs}, {"outputs", model.outputs}, {"remarks", model.remarks}};
+            {"inputs", model.inputs}, {"outputs", model.outputs}, {"symbols", model.symbols}, {"tensors", model.tensors},
+            {"contents", model.contents}, {"remarks", model.remarks}};
 }
 Json toJson(const StepInfo& step) {
     return {{"index", step.index}, {"stage", step.stage}, {"name", step.name}, {"state", stateName(step.state)},

@@ -120,6 +120,19 @@ Node& finalCopyPosition(const Node& input) {
     return *position;
 }
 
+/// detach_ and its kin change no data: who reads the tensor later reads the view.
+Result<void> replaceMetadata(Node& mutation, Node& target, GraphBuilder& builder, const Value& view) {
+    if (builder.error()) {
+        Error error = *builder.error();
+        error.where = mutation.name();
+        return error;
+    }
+    redirectLater(target, *view.node(), mutation);
+    target.graph().replaceUses(mutation, *view.node());
+    target.graph().erase(mutation);
+    return {};
+}
+
 Result<void> functionalizeOne(Node& mutation, Rewriter& rewriter) {
     Graph& graph = mutation.graph();
     Node* const target = mutation.arg(0).node();
@@ -141,8 +154,9 @@ Result<void> functionalizeOne(Node& mutation, Rewriter& rewriter) {
         else positional.push_back(mutation.arg(i));
     }
     Node* const replacement = replacementOf(mutation);
-    Value fresh = replacement ? builder.value(*replacement)
-                              : convert(builder.call(functional, std::move(positional), std::move(keywords)), target->tensor().dtype);
+    Value fresh = replacement ? builder.value(*replacement) : builder.call(functional, std::move(positional), std::move(keywords));
+    if (functional.is(Tag::View)) return replaceMetadata(mutation, *target, builder, fresh);
+    if (!replacement) fresh = convert(fresh, target->tensor().dtype);
 
     // Written back through every view up to the base.
     Value newBase = fresh;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "engine/support/check.h"
+#include "engine/support/wrapping.h"
 
 namespace cutaway {
 namespace {
@@ -21,6 +22,7 @@ Expr finish(ExprNode node) {
 bool isIndexDType(DType dtype) { return dtype == DType::I64; }
 
 int64_t floorDivide(int64_t a, int64_t b) {
+    if (b == -1) return wrappingSub(0, a);  // the one quotient that may not fit
     const int64_t quotient = a / b;
     return quotient - ((a % b != 0) && ((a % b < 0) != (b < 0)));
 }
@@ -54,11 +56,11 @@ Expr makeSum(const std::vector<Expr>& operands) {
     for (const Expr& term : flat) {
         auto [coefficient, rest] = splitCoefficient(term);
         if (!rest) {
-            constant += coefficient;
+            constant = wrappingAdd(constant, coefficient);
             continue;
         }
         auto same = std::find_if(terms.begin(), terms.end(), [&](const auto& t) { return t.first == rest; });
-        if (same != terms.end()) same->second += coefficient;
+        if (same != terms.end()) same->second = wrappingAdd(same->second, coefficient);
         else terms.emplace_back(rest, coefficient);
     }
     std::erase_if(terms, [](const auto& t) { return t.second == 0; });
@@ -75,7 +77,7 @@ Expr makeProduct(const std::vector<Expr>& operands) {
     int64_t constant = 1;
     std::vector<Expr> factors;
     auto take = [&](const Expr& factor) {
-        if (auto value = factor.asInt()) constant *= *value;
+        if (auto value = factor.asInt()) constant = wrappingMul(constant, *value);
         else factors.push_back(factor);
     };
     for (const Expr& operand : operands) {
@@ -101,7 +103,8 @@ std::pair<Expr, Expr> splitMultiples(const Expr& expr, int64_t divisor) {
     const std::vector<Expr> single = {expr};
     for (const Expr& term : expr->kind == ExprKind::Add ? expr->operands : single) {
         auto [coefficient, symbolic] = splitCoefficient(term);
-        if (coefficient % divisor == 0) exact.push_back(scaled(coefficient / divisor, symbolic));
+        if (divisor == -1) exact.push_back(scaled(wrappingSub(0, coefficient), symbolic));
+        else if (coefficient % divisor == 0) exact.push_back(scaled(coefficient / divisor, symbolic));
         else rest.push_back(term);
     }
     return {makeSum(exact), makeSum(rest)};
@@ -125,7 +128,7 @@ Expr makeDivision(ExprKind kind, const Expr& a, const Expr& b) {
     if (y && *y != 0) {
         if (x) {
             const int64_t quotient = floorDivide(*x, *y);
-            return Expr::integer(kind == ExprKind::FloorDiv ? quotient : *x - quotient * *y);
+            return Expr::integer(kind == ExprKind::FloorDiv ? quotient : wrappingSub(*x, wrappingMul(quotient, *y)));
         }
         if (*y == 1) return kind == ExprKind::FloorDiv ? a : Expr::integer(0);
         auto [exact, rest] = splitMultiples(a, *y);
@@ -136,7 +139,7 @@ Expr makeDivision(ExprKind kind, const Expr& a, const Expr& b) {
         }
         if (kind == ExprKind::FloorDiv && *y > 0 && a->kind == ExprKind::FloorDiv)
             if (auto inner = a->operands[1].asInt(); inner && *inner > 0)
-                return makeDivision(kind, a->operands[0], Expr::integer(*inner * *y));
+                return makeDivision(kind, a->operands[0], Expr::integer(wrappingMul(*inner, *y)));
     }
     if (a == b) return Expr::integer(kind == ExprKind::FloorDiv ? 1 : 0);
     if (auto quotient = cancelled(a, b)) return kind == ExprKind::FloorDiv ? *quotient : Expr::integer(0);

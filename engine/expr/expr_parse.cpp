@@ -272,4 +272,13 @@ class ExprReader {
 
 Result<Expr> parseExpr(std::string_view text) { return ExprReader(text).read(); }
 
+bool looksLikeSymbol(std::string_view name) {
+    for (std::string_view prefix : {"zuf", "zf", "s", "u"})
+        if (name.starts_with(prefix)) {
+            name.remove_prefix(prefix.size());
+            return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
+        }
+    return false;
+}
+
 }  // namespace cutaway

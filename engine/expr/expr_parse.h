@@ -15,5 +15,7 @@ Result<Expr> parseExpr(std::string_view text);
 
 /// The dtype of a symbol by its prefix: "zf" and "zuf" are floats, all others integers.
 DType symbolDType(std::string_view name);
+/// s0, u3, zf1, zuf2: how PyTorch names size symbols (SYM-2).
+bool looksLikeSymbol(std::string_view name);
 
 }  // namespace cutaway

@@ -1,5 +1,6 @@
 #include "engine/expr/expr.h"
 #include "engine/support/check.h"
+#include "engine/support/wrapping.h"
 
 namespace cutaway {
 
@@ -24,15 +25,15 @@ SymInt combine(ExprKind kind, const SymInt& a, const SymInt& b) {
 }  // namespace
 
 SymInt operator+(const SymInt& a, const SymInt& b) {
-    if (a.isInt() && b.isInt()) return a.value() + b.value();
+    if (a.isInt() && b.isInt()) return wrappingAdd(a.value(), b.value());
     return combine(ExprKind::Add, a, b);
 }
 SymInt operator-(const SymInt& a, const SymInt& b) {
-    if (a.isInt() && b.isInt()) return a.value() - b.value();
+    if (a.isInt() && b.isInt()) return wrappingSub(a.value(), b.value());
     return combine(ExprKind::Sub, a, b);
 }
 SymInt operator*(const SymInt& a, const SymInt& b) {
-    if (a.isInt() && b.isInt()) return a.value() * b.value();
+    if (a.isInt() && b.isInt()) return wrappingMul(a.value(), b.value());
     return combine(ExprKind::Mul, a, b);
 }
 SymInt floorDiv(const SymInt& a, const SymInt& b) { return combine(ExprKind::FloorDiv, a, b); }

@@ -1,17 +1,21 @@
 #include "engine/formats/open.h"
 
+#include <filesystem>
+
+#include "engine/formats/folder.h"
 #include "engine/formats/mapped_file.h"
+#include "engine/formats/package.h"
 #include "engine/formats/pt2.h"
+#include "engine/formats/repro.h"
 #include "engine/formats/safetensors.h"
-#include "engine/text/parse.h"
+#include "engine/formats/structured_trace.h"
+#include "engine/formats/text_file.h"
 
 namespace cutaway {
 namespace {
 
 constexpr std::string_view kZipMagic("PK\x03\x04", 4);
 constexpr std::string_view kLegacyMagic("\x80\x02\x8A\x0A\x6C\xFC\x9C\x46\xF9\x20\x6A\xA8\x50\x19\x2E", 15);
-
-std::string_view textOf(const Storage& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 Result<FileFormat> detectArchive(const ZipArchive& archive) {
     if (archive.find("archive_format")) {
@@ -62,23 +66,6 @@ Result<OpenedFile> openSafeTensors(std::shared_ptr<Storage> bytes, const std::st
     for (const auto& [key, text] : read.metadata) file.remarks.push_back(key + ": " + text);
     return file;
 }
-Result<OpenedFile> openText(std::string_view text, const std::string& path) {
-    OpenedFile file;
-    OpenedGraph graph;
-    CT_TRY(graph.module, parseText(text, {.file = path}));
-    graph.name = graph.module->name;
-    file.description = graph.module->origin.format;
-    file.graphs.push_back(std::move(graph));
-    return file;
-}
-OpenedFile openCompiledPackage(const ZipArchive& archive) {
-    OpenedFile file;
-    file.description = "compiled package, for inspection only";
-    for (const ZipEntry& entry : archive.entries()) file.contents.push_back(entry.name + " (" + std::to_string(entry.size) + " bytes)");
-    file.remarks.push_back("holds compiled code and no graph; open the .pt2 that torch.export.save wrote to see its graph");
-    return file;
-}
-
 Result<OpenedFile> openArchive(std::shared_ptr<Storage> bytes, const std::string& path, const OpenOptions& options) {
     CT_TRY(const ZipArchive archive, ZipArchive::open(std::move(bytes), path));
     CT_TRY(const FileFormat format, detectArchive(archive));
@@ -86,12 +73,17 @@ Result<OpenedFile> openArchive(std::shared_ptr<Storage> bytes, const std::string
         case FileFormat::Pt2: return readPt2(archive, options);
         case FileFormat::Pt2Flat: return readFlatPt2(archive, options);
         case FileFormat::TorchSave: return openTorchSave(archive);
-        case FileFormat::CompiledPackage: return openCompiledPackage(archive);
+        case FileFormat::CompiledPackage: return readPackage(archive);
         case FileFormat::TorchScript:
             return unsupported("DET-4: a TorchScript archive", path, {"export the model with torch.export.export and torch.export.save"});
         default:
             return unsupported("a zip archive of an unknown kind", path, {"Cutaway opens what torch.export.save and torch.save write"});
     }
+}
+
+bool isFolder(const std::string& path) {
+    std::error_code error;
+    return std::filesystem::is_directory(path, error);
 }
 
 }  // namespace
@@ -108,13 +100,15 @@ std::string_view name(FileFormat format) {
         case FileFormat::SafeTensors: return "safetensors";
         case FileFormat::Repro: return "repro script";
         case FileFormat::FxText: return "FX text";
+        case FileFormat::Log: return "log with graphs";
         case FileFormat::StructuredTrace: return "structured trace";
+        case FileFormat::ModuleFolder: return "folder of a GraphModule";
+        case FileFormat::DebugFolder: return "debug folder";
     }
     return "unknown";
 }
 
-namespace {
-Result<FileFormat> detect(const std::shared_ptr<Storage>& bytes, const std::string& path) {
+Result<FileFormat> detectFormat(const std::shared_ptr<Storage>& bytes, const std::string& path) {
     const std::string_view text = textOf(*bytes);
     if (text.starts_with(kZipMagic)) {
         CT_TRY(const ZipArchive archive, ZipArchive::open(bytes, path));
@@ -124,32 +118,41 @@ Result<FileFormat> detect(const std::shared_ptr<Storage>& bytes, const std::stri
     if (looksLikeSafeTensors(text)) return FileFormat::SafeTensors;
     return detectText(text);
 }
-}  // namespace
-
 Result<FileFormat> detectFormat(const std::string& path) {
+    if (isFolder(path)) return FileFormat::DebugFolder;
     CT_TRY(const std::shared_ptr<Storage> bytes, mapFile(path));
-    return detect(bytes, path);
+    return detectFormat(bytes, path);
 }
 
-Result<OpenedFile> openFile(const std::string& path, const OpenOptions& options) {
-    CT_TRY(std::shared_ptr<Storage> bytes, mapFile(path));
-    CT_TRY(const FileFormat format, detect(bytes, path));
+Result<OpenedFile> openBytes(std::shared_ptr<Storage> bytes, const std::string& path, const OpenOptions& options) {
+    CT_TRY(const FileFormat format, detectFormat(bytes, path));
     auto open = [&]() -> Result<OpenedFile> {
+        switch (format) {
+            case FileFormat::SafeTensors: return openSafeTensors(bytes, path);
+            case FileFormat::FxText: case FileFormat::Log: return openTextFile(textOf(*bytes), path, options);
+            case FileFormat::Repro: return readRepro(textOf(*bytes), path, storagesBeside(path));
+            case FileFormat::StructuredTrace: return readStructuredTrace(textOf(*bytes), path, options);
+            case FileFormat::LegacyTorchSave:
+                return unsupported("DET-5: torch.save file from before PyTorch 1.6", path, {"load it in PyTorch and save it again"});
+            default: break;
+        }
         if (textOf(*bytes).starts_with(kZipMagic)) return openArchive(bytes, path, options);
-        if (format == FileFormat::SafeTensors) return openSafeTensors(bytes, path);
-        if (format == FileFormat::FxText) return openText(textOf(*bytes), path);
-        if (format == FileFormat::LegacyTorchSave)
-            return unsupported("DET-5: torch.save file from before PyTorch 1.6", path, {"load it in PyTorch and save it again"});
-        if (format == FileFormat::Unknown)
-            return unsupported("the content is of no format that Cutaway knows", path,
-                               {"it opens .pt2, torch.save, safetensors, FX text, repro scripts and structured traces"});
-        return unsupported(std::string(name(format)) + " files are recognised but not opened yet", path,
-                           {"cut the graph out into a file of its own; FX text opens"});
+        return unsupported("the content is of no format that Cutaway knows", path,
+                           {"it opens .pt2, torch.save, safetensors, FX text, logs, repro scripts, structured traces and debug folders"});
     };
     CT_TRY(OpenedFile file, open());
     file.path = path;
-    file.format = format;
+    if (file.format == FileFormat::Unknown) file.format = format;
     return file;
+}
+
+Result<OpenedFile> openFile(const std::string& path, const OpenOptions& options) {
+    if (isFolder(path)) {
+        CT_TRY(const FileTree tree, listFolder(path));
+        return readFolder(tree, path, options);
+    }
+    CT_TRY(std::shared_ptr<Storage> bytes, mapFile(path));
+    return openBytes(std::move(bytes), path, options);
 }
 
 }  // namespace cutaway

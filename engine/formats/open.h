@@ -22,9 +22,13 @@ enum class FileFormat : uint8_t {
     SafeTensors,
     Repro,           // fx_graph_runnable.py, repro.py, minifier_launcher.py
     FxText,
-    StructuredTrace,
+    Log,             // TORCH_LOGS output, several graphs
+    StructuredTrace, // TORCH_TRACE output
+    ModuleFolder,    // what GraphModule.to_folder writes
+    DebugFolder,     // torch_compile_debug, minifier folders
 };
 std::string_view name(FileFormat format);
+inline std::string_view textOf(const Storage& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 struct OpenOptions {
     /// Opens only the graph of this name; empty = all.
@@ -39,6 +43,7 @@ struct OpenedGraph {
     std::vector<SavedValue> sampleInputs;
 };
 
+/// A file of tensors, of texts or of archives: what of it is a graph, what else is in it.
 struct OpenedFile {
     std::string path;
     FileFormat format = FileFormat::Unknown;
@@ -51,9 +56,14 @@ struct OpenedFile {
 
 /// What the file is by its content, whatever it is called. Errors: the file cannot be read.
 Result<FileFormat> detectFormat(const std::string& path);
+/// The same for bytes at hand.
+Result<FileFormat> detectFormat(const std::shared_ptr<Storage>& bytes, const std::string& path);
 
-/// Opens a file of any format. Executes nothing of it. Errors name the entry, the place and the broken rule; what is
-/// recognised but not opened says what to do instead.
+/// Opens a file of any format, or a folder that PyTorch wrote. Executes nothing of it. Errors name the entry, the place
+/// and the broken rule; what is recognised but not opened says what to do instead. In files of several graphs one that
+/// cannot be read leaves a remark; none at all is an error.
 Result<OpenedFile> openFile(const std::string& path, const OpenOptions& options = {});
+/// The same for bytes at hand; `path` serves messages only. Repro scripts find their storages beside `path`.
+Result<OpenedFile> openBytes(std::shared_ptr<Storage> bytes, const std::string& path, const OpenOptions& options = {});
 
 }  // namespace cutaway

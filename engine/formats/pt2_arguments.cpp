@@ -130,8 +130,8 @@ Result<Argument> Pt2Arguments::read(const Json& argument, const std::string& whe
         if (!re || !im || !re->real() || !im->real()) return wrong(variant, where);
         return Argument(std::complex<double>(*re->real(), *im->real()));
     }
-    return unsupported("PT2-2: unknown kind of argument '" + std::string(variant) + "'", where,
-                       {"the file was written by a newer PyTorch; export it again with 2.11"});
+    if (std::find(m_unknown.begin(), m_unknown.end(), variant) == m_unknown.end()) m_unknown.emplace_back(variant);
+    return Argument(std::string(variant));
 }
 
 }  // namespace cutaway

@@ -3,6 +3,8 @@
 #include <functional>
 #include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "cutaway/result.h"
 #include "engine/formats/json.h"
@@ -23,9 +25,11 @@ class Pt2Arguments {
     Pt2Arguments(const Pt2Values& values, Pt2Types& types, AddSubgraph addSubgraph)
         : m_values(values), m_types(types), m_addSubgraph(std::move(addSubgraph)) {}
 
-    /// Errors: a name that is not defined yet, a variant that this schema does not have, a value that is not of the
-    /// variant's kind.
+    /// Errors: a name that is not defined yet, a value that is not of the variant's kind. A variant that this schema does
+    /// not have gives its name as text and is noted for takeUnknown.
     Result<Argument> read(const Json& argument, const std::string& where);
+    /// Variants met since the last call that this schema does not have, each once (PT2-2).
+    std::vector<std::string> takeUnknown() { return std::exchange(m_unknown, {}); }
 
   private:
     Result<Argument> named(std::string_view name, const std::string& where) const;
@@ -36,6 +40,7 @@ class Pt2Arguments {
     const Pt2Values& m_values;
     Pt2Types& m_types;
     AddSubgraph m_addSubgraph;
+    std::vector<std::string> m_unknown;
 };
 
 }  // namespace cutaway

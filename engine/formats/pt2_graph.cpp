@@ -195,6 +195,7 @@ class GraphReader {
         if (spec.kind == InputSpec::Kind::ConstantInput) {
             if (const auto value = member->second.find("value")) {
                 CT_TRY(spec.constant, m_arguments.read(*value, where));
+                CT_TRY_VOID(noUnknown(where));
             }
             if (const auto name = member->second.find("name"); name && name->text()) declared.name = std::string(*name->text());
         }
@@ -203,6 +204,12 @@ class GraphReader {
                 if (const auto name = arg->find("name"); name && name->text()) declared.name = std::string(*name->text());
         return {};
     }
+    /// Inputs and outputs are no calls that could be shown and left alone.
+    Result<void> noUnknown(const std::string& where) {
+        const std::vector<std::string> unknown = m_arguments.takeUnknown();
+        if (unknown.empty()) return {};
+        return unsupported("PT2-2: unknown kind of argument '" + unknown[0] + "'", where, {"the file was written by a newer PyTorch; export it again with 2.11"});
+    }
     Result<void> readOutputs(const Json* signature) {
         CT_TRY(const Json outputs, m_json.arrayAt("outputs", m_where));
         CT_TRY(const std::vector<Json> all, specs(signature, "output_specs", outputs.items().size()));
@@ -210,6 +217,7 @@ class GraphReader {
         for (size_t i = 0; const Json output : outputs.items()) {
             const std::string where = m_where + ": output " + std::to_string(i);
             CT_TRY(Argument value, m_arguments.read(output, where));
+            CT_TRY_VOID(noUnknown(where));
             values.items.push_back(std::move(value));
             OutputSpec spec;
             if (i < all.size()) {
@@ -231,7 +239,7 @@ class GraphReader {
     // -- nodes
     Result<void> readNode(const Json& json, size_t position) {
         CT_TRY(const std::string_view target, json.textAt("target", m_where + ": node " + std::to_string(position)));
-        const Op& op = findOrMakeOpaque(opName(target));
+        const Op* op = &findOrMakeOpaque(opName(target));
         const auto nameField = json.find("name");
         std::string name = nameField && nameField->text() ? std::string(*nameField->text()) : std::string();
         const std::string where = name.empty() ? m_where + ": node " + std::to_string(position) + " (" + std::string(target) + ")" : at("node", name);
@@ -242,9 +250,14 @@ class GraphReader {
         std::vector<Argument> positional;
         NamedArguments keywords;
         CT_TRY(const Json inputs, json.arrayAt("inputs", where));
-        CT_TRY_VOID(readArguments(op, inputs, positional, keywords, where));
-        if (op.schema()) {
-            auto bound = bindArguments(op, std::move(positional), std::move(keywords));
+        CT_TRY_VOID(readArguments(*op, inputs, positional, keywords, where));
+        if (const std::vector<std::string> unknown = m_arguments.takeUnknown(); !unknown.empty()) {
+            // The rest of the graph is still good: this one call is shown under a name that nothing runs.
+            m_remarks.push_back(where + ": PT2-2: unknown kind of argument '" + unknown[0] + "'; the call of " + op->name() + " is shown, not run");
+            op = &findOrMakeOpaque("unsupported." + op->name());
+        }
+        if (op->schema()) {
+            auto bound = bindArguments(*op, std::move(positional), std::move(keywords));
             if (!bound) {
                 Error error = std::move(bound).error();
                 error.where = where;
@@ -254,7 +267,7 @@ class GraphReader {
             keywords.clear();
         }
         if (!result.name.empty()) name = result.name;  // values are named by their outputs; PT2-16
-        Node& node = m_module.graph().call(op, std::move(positional), result.type, nullptr, name, std::move(keywords));
+        Node& node = m_module.graph().call(*op, std::move(positional), result.type, nullptr, name, std::move(keywords));
         if (const auto metadata = json.find("metadata")) node.provenance() = m_types.provenance(*metadata);
         node.provenance().sourceName = name.empty() ? node.name() : name;
         if (!result.name.empty()) CT_TRY_VOID(define(result.name, node));

@@ -91,6 +91,9 @@ Result<TensorType> Pt2Types::tensor(const Json& meta, const std::string& where) 
             if (value.isInt() && value.value() < 0) return invalidInput("negative size or stride " + value.text(), where);
             to->push_back(std::move(value));
         }
+    int64_t elements = 1;
+    for (const SymInt& size : type.sizes)
+        if (__builtin_mul_overflow(elements, std::max<int64_t>(size.asInt().value_or(1), 1), &elements)) return invalidInput("the product of the sizes overflows 64 bits", where);
     if (type.layout == Layout::Strided && type.sizes.size() != type.strides.size())
         return invalidInput(std::to_string(type.sizes.size()) + " sizes but " + std::to_string(type.strides.size()) + " strides", where);
     if (type.strides.size() != type.sizes.size()) type.strides = contiguousStrides(type.sizes);
@@ -140,8 +143,35 @@ std::vector<std::string_view> splitAtCommas(std::string_view text) {
 
 }  // namespace
 
+namespace {
+
+/// from_node: a list of earlier nodes, each with its own list; the first of each list leads on (§3.6).
+std::shared_ptr<const std::vector<SourceStep>> readHistory(std::string_view text) {
+    constexpr size_t kMaxSteps = 32;
+    const auto document = parseJson(text, "from_node");
+    if (!document) return nullptr;
+    auto steps = std::make_shared<std::vector<SourceStep>>();
+    Json list = (*document)->root;
+    while (steps->size() < kMaxSteps && list.isArray() && list.items().size() > 0) {
+        const Json item(*list.items().begin());
+        const auto field = [&](const char* key) {
+            const auto found = item.find(key);
+            return found && found->text() ? std::string(*found->text()) : std::string();
+        };
+        steps->push_back({field("name"), field("pass_name"), field("action")});
+        const auto earlier = item.find("from_node");
+        if (!earlier) break;
+        list = *earlier;
+    }
+    return steps->empty() ? nullptr : std::shared_ptr<const std::vector<SourceStep>>(std::move(steps));
+}
+
+}  // namespace
+
 Provenance Pt2Types::provenance(const Json& metadata) {
     Provenance out;
+    if (const auto history = metadata.find("from_node"))
+        if (const auto text = history->text()) out.history = readHistory(*text);
     if (const auto trace = metadata.find("stack_trace"))
         if (const auto text = trace->text()) out.stackTrace = shared(*text);
     const auto stack = metadata.find("nn_module_stack");

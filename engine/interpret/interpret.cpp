@@ -1,15 +1,37 @@
 #include "engine/interpret/interpret.h"
 
+#include "engine/interpret/higher_order.h"
+#include "engine/interpret/specialize.h"
 #include "engine/ops/torch/torch_calls.h"
 #include "engine/support/random.h"
+#include "engine/tensor/fill.h"
 
 namespace cutaway {
 namespace {
 
+constexpr uint64_t kStandInSeed = 0;
+
+bool hasData(const Module& module, const std::string& name) {
+    const auto found = module.tensors.find(name);
+    return found != module.tensors.end() && found->second.defined();
+}
+
+/// The module's tensor, or one made from its name where the file held the graph alone.
+Result<Tensor> tensorOrStandIn(const Module& module, const std::string& name, const Node& node) {
+    if (hasData(module, name)) return module.tensors.at(name);
+    const TensorType* type = node.type().tensor();
+    if (type == nullptr || !allInts(type->sizes))
+        return Error{ErrorCode::NotFound, "no data for '" + name + "'", node.name(), {"the file holds the graph without this value, and its type is not known"}};
+    const SymInt elements = numel(type->sizes);
+    if (elements.value() < 0 || elements.value() > (int64_t{1} << 34)) return Error{ErrorCode::Limit, "'" + name + "' is too large to be made up", node.name(), {}};
+    return filledTensor(name, kStandInSeed, type->dtype, toInts(type->sizes));
+}
+
 class Interpreter : public ValueSource {
   public:
-    Interpreter(const Module& module, const InterpretOptions& options)
-        : m_module(module), m_options(options), m_values(module.graph().idLimit()), m_readsLeft(module.graph().idLimit(), 0) {}
+    /// `editable`: the same module when its types hold symbols that only the run makes known, else null.
+    Interpreter(const Module& module, Module* editable, const InterpretOptions& options)
+        : m_module(module), m_editable(editable), m_options(options), m_values(module.graph().idLimit()), m_readsLeft(module.graph().idLimit(), 0) {}
 
     const TensorList& valueOf(const Node& node) const override { return m_values[index(node.id())]; }
 
@@ -32,11 +54,8 @@ class Interpreter : public ValueSource {
                     break;
                 }
                 case NodeKind::GetAttr: {
-                    auto found = m_module.tensors.find(node.target());
-                    if (found == m_module.tensors.end())
-                        return unsupported("no data for attribute '" + node.target() + "'", node.name(),
-                                           {"the file holds the graph without this tensor's values"});
-                    m_values[index(node.id())] = {mutates ? ownCopy(found->second) : found->second};
+                    CT_TRY(const Tensor value, tensorOrStandIn(m_module, node.target(), node));
+                    m_values[index(node.id())] = {mutates ? ownCopy(value) : value};
                     break;
                 }
                 case NodeKind::Call: {
@@ -63,6 +82,19 @@ class Interpreter : public ValueSource {
     }
 
     Result<void> evaluate(const Node& node) {
+        // What sizes are computed from is in the type; its symbols are numbers by now.
+        if (const SymType* type = node.type().sym(); type && type->expr)
+            if (const auto number = literalOf(type->expr)) {
+                m_values[index(node.id())] = {Tensor::scalar(type->dtype, *number)};
+                return {};
+            }
+        if (isHigherOrder(node.op().name())) {
+            InterpretOptions inner;
+            inner.cancel = m_options.cancel;
+            const RunGraph run = [&](const Module& body, const std::vector<Tensor>& inputs) { return interpret(body, inputs, inner); };
+            CT_TRY(m_values[index(node.id())], evaluateHigherOrder(m_module, node, *this, run));
+            return learnSymbols(node);
+        }
         EvalResult result = evaluateCall(node.op(), node.args(), node.type(), *this);
         if (!result.ok()) {
             Error error = std::move(result.error());
@@ -70,7 +102,30 @@ class Interpreter : public ValueSource {
             return error;
         }
         m_values[index(node.id())] = std::move(result.tensors());
-        return {};
+        return learnSymbols(node);
+    }
+    static std::optional<Scalar> literalOf(const Expr& expr) {
+        if (const auto value = expr.asInt()) return Scalar(*value);
+        if (expr->kind == ExprKind::Bool) return Scalar(expr->integer != 0);
+        if (expr->kind == ExprKind::Float) return Scalar(expr->real);
+        return std::nullopt;
+    }
+    /// Sizes that depend on data get their numbers from the value at hand.
+    Result<void> learnSymbols(const Node& node) {
+        if (m_editable == nullptr) return {};
+        const TensorList& values = m_values[index(node.id())];
+        SymbolValues learned;
+        const auto look = [&](const ValueType& type, const Tensor& value) {
+            const TensorType* tensor = type.tensor();
+            for (size_t i = 0; tensor && value.defined() && i < tensor->sizes.size() && i < value.sizes().size(); ++i)
+                if (!tensor->sizes[i].isInt() && tensor->sizes[i].expr()->kind == ExprKind::Symbol) learned.emplace(tensor->sizes[i].expr()->name, value.sizes()[i]);
+            if (const SymType* symbol = type.sym(); symbol && symbol->expr && symbol->expr->kind == ExprKind::Symbol && value.defined() && value.numel() == 1)
+                learned.emplace(symbol->expr->name, toInt(value.item()));
+        };
+        if (const TupleType* tuple = node.type().tuple())
+            for (size_t i = 0; i < std::min(tuple->size(), values.size()); ++i) look((*tuple)[i], values[i]);
+        else if (!values.empty()) look(node.type(), values[0]);
+        return learned.empty() ? Result<void>() : specialize(*m_editable, learned);
     }
 
     /// Values are dropped after their last reader, so memory stays near the graph's peak.
@@ -83,7 +138,11 @@ class Interpreter : public ValueSource {
     Result<std::vector<Tensor>> outputs(const Graph& graph) {
         std::vector<Tensor> results;
         for (const Argument& value : graph.outputs()) {
-            if (const Node* node = value.node()) results.push_back(m_values[index(node->id())].at(0));
+            if (const Node* node = value.node()) {
+                const TensorList& tensors = m_values[index(node->id())];
+                if (tensors.size() != 1) return unsupported("returns '" + node->name() + "', which is not one tensor", "output", {"return its items"});
+                results.push_back(tensors[0]);
+            }
             else if (value.isNone()) results.emplace_back();
             else if (auto number = value.asInt()) results.push_back(Tensor::scalar(DType::I64, *number));
             else if (auto real = value.asReal()) results.push_back(Tensor::scalar(DType::F64, *real));
@@ -93,6 +152,7 @@ class Interpreter : public ValueSource {
     }
 
     const Module& m_module;
+    Module* m_editable;
     const InterpretOptions& m_options;
     std::vector<TensorList> m_values;
     std::vector<int> m_readsLeft;
@@ -105,16 +165,37 @@ Result<std::vector<Tensor>> interpret(const Module& module, const std::vector<Te
     const size_t expected = module.graph().placeholders().size();
     if (inputs.size() != expected)
         return invalidInput("the graph takes " + std::to_string(expected) + " inputs, " + std::to_string(inputs.size()) + " were given");
-    if (!hasTorchCalls(module)) return Interpreter(module, options).run(inputs);
+    const bool symbolic = !freeSymbols(module).empty(), pythonCalls = hasTorchCalls(module);
+    if (!symbolic && !pythonCalls) return Interpreter(module, nullptr, options).run(inputs);
+    Module own(module);
+    if (symbolic) {
+        CT_TRY(const SymbolValues values, solveSymbols(module, inputs));
+        CT_TRY_VOID(specialize(own, values));
+    }
     // Python's calls run as the ATen calls they stand for; nodes keep their ids, so observers see them as they are.
-    Module lowered(module);
-    CT_TRY_VOID(lowerTorchCalls(lowered));
+    if (pythonCalls) CT_TRY_VOID(lowerTorchCalls(own));
     InterpretOptions inner = options;
-    if (options.observe)
+    if (pythonCalls && options.observe)
         inner.observe = [&](const Node& node, const TensorList& values) {
-            if (const Node* own = module.graph().find(node.id())) options.observe(*own, values);
+            if (const Node* given = module.graph().find(node.id())) options.observe(*given, values);
         };
-    return Interpreter(lowered, inner).run(inputs);
+    return Interpreter(own, symbolic ? &own : nullptr, inner).run(inputs);
+}
+
+std::vector<std::string> tensorsWithoutData(const Module& module) {
+    std::vector<std::string> missing;
+    size_t position = 0;
+    for (const Node& node : module.graph().nodes()) {
+        if (node.kind() == NodeKind::GetAttr && !hasData(module, node.target())) missing.push_back(node.target());
+        if (!node.isPlaceholder()) continue;
+        const size_t at = position++;
+        const InputSpec::Kind kind = at < module.inputs.size() ? module.inputs[at].kind : InputSpec::Kind::UserInput;
+        const bool owned = kind == InputSpec::Kind::Parameter || kind == InputSpec::Kind::Buffer || kind == InputSpec::Kind::Constant;
+        if (owned && !hasData(module, module.inputs[at].target)) missing.push_back(module.inputs[at].target);
+    }
+    std::sort(missing.begin(), missing.end());
+    missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
+    return missing;
 }
 
 Result<std::vector<Tensor>> bindInputs(const Module& module, const std::vector<Tensor>& user) {
@@ -128,15 +209,16 @@ Result<std::vector<Tensor>> bindInputs(const Module& module, const std::vector<T
         if (spec.kind == InputSpec::Kind::UserInput || spec.kind == InputSpec::Kind::Tangent) {
             if (nextUser >= user.size()) return invalidInput("no value for input '" + node.name() + "'", node.name());
             value = user[nextUser++];
-        } else if (auto found = module.tensors.find(spec.target); found != module.tensors.end()) {
-            value = found->second;
         } else if (spec.kind == InputSpec::Kind::ConstantInput) {
-            bound.emplace_back();
+            const SymType* symbol = node.type().sym();
+            const auto number = symbol && symbol->expr ? symbol->expr.asInt() : std::nullopt;
+            bound.push_back(number ? Tensor::scalar(symbol->dtype, *number) : Tensor());
             continue;
         } else {
-            return Error{ErrorCode::NotFound, "no data for '" + spec.target + "'", node.name(), {"the file holds the graph without this tensor's payload"}};
+            CT_TRY(value, tensorOrStandIn(module, spec.target, node));
         }
         if (const TensorType* type = node.type().tensor()) {
+            if (!value.defined()) return invalidInput("no value for input '" + node.name() + "'", node.name());
             if (value.dtype() != type->dtype || (allInts(type->sizes) && value.sizes() != toInts(type->sizes))) {
                 TensorType got = TensorType::contiguous(value.dtype(), toSymDims(value.sizes()));
                 return invalidInput("input '" + node.name() + "' is " + got.text() + ", the graph wants " + type->text(), node.name());
@@ -149,17 +231,39 @@ Result<std::vector<Tensor>> bindInputs(const Module& module, const std::vector<T
     return bound;
 }
 
+namespace {
+/// The number that a size has for the example values of the module's symbols.
+Result<int64_t> exampleOf(const SymInt& size, const SymbolValues& hints, const Node& input) {
+    if (const auto number = valueFor(size, hints)) return *number;
+    std::vector<std::string> notes;
+    for (const std::string& symbol : symbolsOf(size.expr()))
+        if (!hints.contains(symbol)) notes.push_back("set it: --size " + symbol + "=8");
+    return unsupported("input '" + input.name() + "' has the symbolic size " + size.text() + ", and no example value is known", input.name(), std::move(notes));
+}
+}  // namespace
+
 Result<std::vector<Tensor>> randomInputs(const Module& module, uint64_t seed) {
     std::vector<Tensor> values;
+    const SymbolValues hints = hintedSymbols(module);
     Random random(seed);
     const std::vector<Node*> placeholders = module.graph().placeholders();
     for (size_t i = 0; i < placeholders.size(); ++i) {
         const auto kind = i < module.inputs.size() ? module.inputs[i].kind : InputSpec::Kind::UserInput;
         if (kind != InputSpec::Kind::UserInput && kind != InputSpec::Kind::Tangent) continue;
-        const TensorType* type = placeholders[i]->type().tensor();
-        if (type == nullptr) return unsupported("input '" + placeholders[i]->name() + "' is not a tensor; give its value", placeholders[i]->name());
-        if (!allInts(type->sizes)) return unsupported("input '" + placeholders[i]->name() + "' has symbolic sizes " + type->text(), placeholders[i]->name(), {"set the sizes first"});
-        Tensor value = Tensor::empty(type->dtype, toInts(type->sizes));
+        const Node& input = *placeholders[i];
+        if (const SymType* symbol = input.type().sym(); symbol && symbol->expr) {
+            CT_TRY(const int64_t number, exampleOf(SymInt(symbol->expr), hints, input));
+            values.push_back(Tensor::scalar(symbol->dtype, number));
+            continue;
+        }
+        const TensorType* type = input.type().tensor();
+        if (type == nullptr) return unsupported("input '" + input.name() + "' is not a tensor; give its value", input.name());
+        Dims sizes;
+        for (const SymInt& size : type->sizes) {
+            CT_TRY(const int64_t number, exampleOf(size, hints, input));
+            sizes.push_back(number);
+        }
+        Tensor value = Tensor::empty(type->dtype, std::move(sizes));
         const int64_t count = value.numel();
         std::vector<double> numbers(static_cast<size_t>(count));
         const bool floating = isFloating(type->dtype) || isComplex(type->dtype);

@@ -16,15 +16,21 @@ struct InterpretOptions {
 };
 
 /// `inputs`: one tensor per placeholder, in order. Returns the output values in order (undefined for None). Inputs are
-/// not changed: a graph that mutates works on copies. Errors name the node and the op.
+/// not changed: a graph that mutates works on copies. Symbolic sizes take the inputs' numbers, sizes that depend on data
+/// those of the values computed. Attributes without data get stand-ins (tensor/fill.h). Errors name the node and the op.
 Result<std::vector<Tensor>> interpret(const Module& module, const std::vector<Tensor>& inputs,
                                       const InterpretOptions& options = {});
 
-/// One tensor per placeholder: user inputs in order from `user`, the rest from the module's own tensors. Errors name
-/// the input that is missing or has the wrong dtype or shape.
+/// One tensor per placeholder: user inputs in order from `user`, the rest from the module's own tensors, or stand-ins
+/// made from their names (tensor/fill.h) where the file has no data. Errors name the input that is missing or has the
+/// wrong dtype or shape.
 Result<std::vector<Tensor>> bindInputs(const Module& module, const std::vector<Tensor>& user);
 
-/// Values for the user inputs, from a seed: normal floats, small non-negative integers, random bools.
+/// The parameters, buffers, constants and attributes that such stand-ins are needed for, sorted.
+std::vector<std::string> tensorsWithoutData(const Module& module);
+
+/// Values for the user inputs, from a seed: normal floats, small non-negative integers, random bools. Symbolic sizes
+/// take their example values; an error names one that has none.
 Result<std::vector<Tensor>> randomInputs(const Module& module, uint64_t seed);
 
 }  // namespace cutaway

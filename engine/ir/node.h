@@ -16,12 +16,18 @@ class Graph;
 
 enum class NodeKind : uint8_t { Placeholder, GetAttr, Call, Output };
 
+/// One earlier form of a node, before the file was written: what it was called there and what made it.
+struct SourceStep {
+    std::string name, pass, action;
+};
+
 /// Where a node came from. Typed, because passes and windows rely on it; shared text is stored once.
 struct Provenance {
     std::vector<NodeId> origin;                          // nodes this one replaces or was made from
     std::shared_ptr<const std::string> stackTrace;       // Python frames, innermost last: 'File "p", line n, in f\n code'
     std::shared_ptr<const std::string> modulePath;       // "encoder.layer.0"
     std::shared_ptr<const std::string> moduleType;       // "torch.nn.modules.linear.Linear"
+    std::shared_ptr<const std::vector<SourceStep>> history;  // newest first; null if the file says nothing
     std::string sourceName;                              // the node's name in the file it was read from
     std::string createdBy;                               // pass or rule; empty for imported nodes
     bool backward = false;                               // computed by differentiation

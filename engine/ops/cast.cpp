@@ -224,7 +224,7 @@ b8[]
      .eval = [](const EvalContext& c) { return c.in(size_t{0}); },
      .derive = passGradient, .samples = kCopySamples},
     // alias that no gradient passes.
-    {.schema = "aten.detach.default(Tensor(a) self) -> Tensor(a)", .tags = Tag::View | Tag::NoGradient,
+    {.schema = "aten.detach.default(Tensor(a) self) -> Tensor(a)", .tags = Tag::View | Tag::NoGradient | Tag::Inplace,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(TensorType self, c.tensor(size_t{0}));
          self.requiresGrad = false;

@@ -79,7 +79,7 @@ EvalResult evaluateCall(const Op& op, std::span<const Argument> args, const Valu
         auto type = inferCall(*base, args);
         if (!type) return std::move(type).error();
         EvalResult computed = base->def()->eval(EvalContext(*base, args, *type, values));
-        if (!computed.ok()) return computed;
+        if (!computed.ok() || base->is(Tag::View)) return computed;
         Tensor self = EvalContext(*base, args, *type, values).in(size_t{0});
         if (self.storage()->readOnly())
             return invalidInput(op.name() + ": writes to a tensor that is a file's own memory; copy it first");

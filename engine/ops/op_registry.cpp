@@ -123,6 +123,7 @@ Result<ValueType> OpRegistry::inferInplace(const InferContext& c) {
     std::vector<Argument> args;
     for (size_t i = 0; i < c.count(); ++i) args.push_back(c.arg(i));
     CT_TRY(ValueType result, inferCall(base, args));
+    if (base.is(Tag::View)) return result;  // detach_, transpose_: new metadata over the same memory
     if (const TensorType* computed = result.tensor(); computed && !(computed->sizes == self.sizes))
         return c.fail("the result does not have the shape of the tensor it is written to");
     return ValueType(self);

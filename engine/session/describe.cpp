@@ -3,6 +3,8 @@
 #include <set>
 
 #include "engine/ir/diff.h"
+#include "engine/interpret/higher_order.h"
+#include "engine/interpret/interpret.h"
 #include "engine/ops/op_registry.h"
 #include "engine/text/print.h"
 
@@ -220,6 +222,9 @@ NodeDetails describeDetails(const Module& module, const Node& node) {
 std::vector<NodeDetails::Life> biography(const CompileTrace& trace, NodeId id) {
     std::vector<NodeDetails::Life> lives;
     if (const Node* node = trace.input->graph().find(id)) {
+        if (const auto& history = node->provenance().history)
+            for (auto step = history->rbegin(); step != history->rend(); ++step)
+                lives.push_back({-1, "in PyTorch: " + step->name + " (" + step->action + " by " + step->pass + ")", {}});
         lives.push_back({-1, "read from the file" + (node->provenance().sourceName.empty() || node->provenance().sourceName == node->name() ? "" : " as " + node->provenance().sourceName), {}});
     }
     for (const Step& step : trace.steps) {
@@ -254,6 +259,42 @@ std::vector<NodeDetails::Life> biography(const CompileTrace& trace, NodeId id) {
     return lives;
 }
 
+namespace {
+
+/// Why calls of an operator cannot be run, or where only; empty if they can.
+std::string problemOf(const Node& node) {
+    const Op& op = node.op().functional() ? *node.op().functional() : node.op();
+    const std::string& name = op.name();
+    if (node.type().sym() && node.type().sym()->expr) return {};  // its value is in its type
+    if (isHigherOrder(name)) return {};
+    if (op.style() == Op::Style::Module) return "a module that the graph does not describe: shown, not run";
+    if (op.style() == Op::Style::Method) return "a Python method, from before tracing to ATen: shown, not run";
+    if (name.starts_with("unsupported.")) return "has an argument of a kind that this version does not know: shown, not run";
+    if (op.isOpaque()) {
+        const std::string library = name.substr(0, name.find('.'));
+        for (std::string_view known : {"aten", "prims", "operator", "torch", "math", "builtins", "higher_order", "inductor", "_c10d_functional", "quantized_decomposed", "mkldnn", "onednn"})
+            if (library == known) return "not in Cutaway's operator tables: shown, not run";
+        return name.find('.') == std::string::npos ? "not in Cutaway's operator tables: shown, not run" : "custom operator of '" + library + "': shown, not run";
+    }
+    if (!op.def()->eval && !op.def()->decompose) return "no kernel and no expansion: shown, not run";
+    if (op.is(Tag::DataDependent)) return "its result's shape depends on data: runs in the reference interpreter only";
+    return {};
+}
+
+std::string symbolText(const std::string& name, const SymbolInfo& info) {
+    std::string out = name;
+    if (info.lower || info.upper) out += " in [" + (info.lower ? std::to_string(*info.lower) : "-oo") + ", " + (info.upper ? std::to_string(*info.upper) : "oo") + "]";
+    if (info.hint) out += ", for example " + std::to_string(*info.hint);
+    return out;
+}
+
+void summarizeAll(const std::string& name, const Module& module, std::vector<GraphSummary>& out) {
+    out.push_back(summarize(name, module));
+    for (const auto& [key, body] : module.subgraphs) summarizeAll(name == "main" ? key : name + "." + key, *body, out);
+}
+
+}  // namespace
+
 GraphSummary summarize(const std::string& name, const Module& module) {
     GraphSummary summary;
     summary.name = name;
@@ -265,9 +306,7 @@ GraphSummary summarize(const std::string& name, const Module& module) {
         OpSummary& op = ops[node.op().name()];
         op.op = node.op().name();
         ++op.count;
-        const Op& base = node.op().functional() ? *node.op().functional() : node.op();
-        if (base.isOpaque()) op.problem = "not in Cutaway's operator tables: shown, not run";
-        else if (!base.def()->eval && !base.def()->decompose) op.problem = "no kernel and no expansion: shown, not run";
+        if (op.problem.empty()) op.problem = problemOf(node);
     }
     summary.outputs = static_cast<int>(module.graph().outputs().size());
     for (auto& [key, op] : ops) summary.ops.push_back(std::move(op));
@@ -281,8 +320,8 @@ ModelInfo describeModel(const std::string& path, const Module& module) {
     info.name = module.name;
     info.format = module.origin.format;
     info.remarks = module.origin.remarks;
-    info.graphs.push_back(summarize("main", module));
-    for (const auto& [name, body] : module.subgraphs) info.graphs.push_back(summarize(name, *body));
+    summarizeAll("main", module, info.graphs);
+    for (const auto& [name, symbol] : module.symbols) info.symbols.push_back(symbolText(name, symbol));
     std::set<const Storage*> counted;
     const auto placeholders = module.graph().placeholders();
     for (size_t i = 0; i < placeholders.size(); ++i) {
@@ -300,6 +339,29 @@ ModelInfo describeModel(const std::string& path, const Module& module) {
         if (tensor.defined() && counted.insert(tensor.storage().get()).second) info.bytes += static_cast<int64_t>(tensor.storage()->size());
     for (const Argument& value : module.graph().outputs())
         info.outputs.push_back(value.node() ? value.node()->name() + ": " + typeText(value.node()->type()) : printArgument(value));
+    return info;
+}
+
+ModelInfo describeFile(const OpenedFile& file) {
+    ModelInfo info;
+    if (!file.graphs.empty()) {
+        info = describeModel(file.path, *file.graphs.front().module);
+        if (file.graphs.size() > 1) info.graphs.front().name = file.graphs.front().name;
+        for (size_t i = 1; i < file.graphs.size(); ++i) summarizeAll(file.graphs[i].name, *file.graphs[i].module, info.graphs);
+        const size_t missing = tensorsWithoutData(*file.graphs.front().module).size();
+        if (missing > 0) info.remarks.push_back(std::to_string(missing) + " tensors have no data in the file; a run makes them up from their names and seed 0");
+    }
+    info.path = file.path;
+    info.format = file.description;
+    std::set<const Storage*> counted;
+    for (const auto& [name, tensor] : file.tensors) {
+        TensorType type = TensorType::contiguous(tensor.dtype(), toSymDims(tensor.sizes()));
+        type.strides = toSymDims(tensor.strides());
+        info.tensors.push_back(name + ": " + type.text());
+        if (tensor.defined() && counted.insert(tensor.storage().get()).second) info.bytes += static_cast<int64_t>(tensor.storage()->size());
+    }
+    info.contents = file.contents;
+    info.remarks.insert(info.remarks.end(), file.remarks.begin(), file.remarks.end());
     return info;
 }
 

@@ -2,6 +2,7 @@
 // Graphs as the value structs of the door.
 #include "cutaway/session.h"
 #include "cutaway/snapshot.h"
+#include "engine/formats/open.h"
 #include "engine/ir/module.h"
 #include "engine/passes/pass_runner.h"
 
@@ -14,5 +15,7 @@ NodeDetails describeDetails(const Module& module, const Node& node);
 std::vector<NodeDetails::Life> biography(const CompileTrace& trace, NodeId id);
 GraphSummary summarize(const std::string& name, const Module& module);
 ModelInfo describeModel(const std::string& path, const Module& module);
+/// The first graph in full, the others by their operators, and what is in the file beside them.
+ModelInfo describeFile(const OpenedFile& file);
 
 }  // namespace cutaway

@@ -1,5 +1,7 @@
 #include "cutaway/session.h"
 
+#include "engine/interpret/interpret.h"
+#include "engine/interpret/specialize.h"
 #include "engine/passes/pipeline.h"
 #include "engine/session/describe.h"
 #include "engine/session/lower_step.h"
@@ -49,24 +51,67 @@ Session::Session() : m_state(std::make_unique<State>()) {}
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 
-Result<ModelInfo> Session::open(const std::string& path, const Progress& progress) {
+namespace {
+
+/// The file's values as tensors, numbers as 0-d ones, None as undefined ones; empty if one is something else.
+std::vector<Tensor> sampleTensors(const std::vector<SavedValue>& values) {
+    std::vector<Tensor> tensors;
+    for (const SavedValue& value : values) {
+        if (const Tensor* tensor = value.tensor()) tensors.push_back(*tensor);
+        else if (const auto* integer = std::get_if<int64_t>(&value.kind)) tensors.push_back(Tensor::scalar(DType::I64, *integer));
+        else if (const auto* real = std::get_if<double>(&value.kind)) tensors.push_back(Tensor::scalar(DType::F64, *real));
+        else if (const auto* flag = std::get_if<bool>(&value.kind)) tensors.push_back(Tensor::scalar(DType::Bool, *flag));
+        else if (value.isNone()) tensors.emplace_back();
+        else return {};
+    }
+    return tensors;
+}
+
+/// Turns the symbols that the user set into numbers; sample inputs of other sizes are dropped.
+Result<void> setSizes(Module& module, const SymbolValues& sizes, std::vector<Tensor>& samples) {
+    if (sizes.empty()) return {};
+    const std::vector<std::string> symbols = freeSymbols(module);
+    for (const auto& [symbol, value] : sizes)
+        if (std::find(symbols.begin(), symbols.end(), symbol) == symbols.end()) {
+            std::string known;
+            for (const std::string& each : symbols) known += (known.empty() ? "" : ", ") + each;
+            return Error{ErrorCode::NotFound, "the graph has no size symbol '" + symbol + "'", {}, {known.empty() ? "all its sizes are numbers" : "it has: " + known}};
+        }
+    CT_TRY_VOID(specialize(module, sizes));
+    if (!samples.empty() && !bindInputs(module, samples)) {
+        samples.clear();
+        module.origin.remarks.push_back("the file's sample inputs have other sizes than those set, and are left out");
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<ModelInfo> Session::open(const std::string& path, const Progress& progress) { return open(path, OpenSettings{}, progress); }
+
+Result<ModelInfo> Session::open(const std::string& path, const OpenSettings& settings, const Progress& progress) {
     return guarded([&]() -> Result<ModelInfo> {
         progress.say(-1, "reading " + path);
-        CT_TRY(OpenedFile file, openFile(path));
+        CT_TRY(OpenedFile file, openFile(path, {.graph = settings.graph}));
         if (file.graphs.empty())
-            return unsupported("the file holds no graph (" + file.description + ")", path, {"open a .pt2 file or FX text"});
+            return unsupported("the file holds no graph (" + file.description + ")", path, {"open a .pt2 file or FX text; `cutaway-cli info` shows what is in it"});
         auto fresh = std::make_unique<State>();
+        fresh->sampleInputs = sampleTensors(file.graphs.front().sampleInputs);
+        CT_TRY_VOID(setSizes(*file.graphs.front().module, settings.sizes, fresh->sampleInputs));
+        fresh->info = describeFile(file);
         fresh->input = std::move(file.graphs.front().module);
-        fresh->info = describeModel(path, *fresh->input);
-        fresh->info.format = file.description;
-        fresh->info.remarks.insert(fresh->info.remarks.end(), file.remarks.begin(), file.remarks.end());
-        for (size_t i = 1; i < file.graphs.size(); ++i) fresh->info.graphs.push_back(summarize(file.graphs[i].name, *file.graphs[i].module));
-        for (const SavedValue& value : file.graphs.front().sampleInputs)
-            if (const Tensor* tensor = value.tensor()) fresh->sampleInputs.push_back(*tensor);
-        if (fresh->sampleInputs.size() != file.graphs.front().sampleInputs.size()) fresh->sampleInputs.clear();
         fresh->file = std::move(file);
         m_state = std::move(fresh);
         return m_state->info;
+    });
+}
+
+Result<ModelInfo> inspectFile(const std::string& path, const OpenSettings& settings) {
+    return guarded([&]() -> Result<ModelInfo> {
+        CT_TRY(OpenedFile file, openFile(path, {.graph = settings.graph}));
+        std::vector<Tensor> samples;
+        if (!file.graphs.empty()) CT_TRY_VOID(setSizes(*file.graphs.front().module, settings.sizes, samples));
+        return describeFile(file);
     });
 }
 
@@ -121,6 +166,7 @@ Result<GraphText> Session::text(const Place& place, bool runnable, const Progres
         CT_TRY(const Snapshot module, m_state->snapshot(place, progress.cancel.get()));
         PrintOptions options;
         options.runnable = runnable;
+        if (runnable) CT_TRY_VOID(checkRunnable(*module));
         PrintedText printed = printText(*module, options);
         return GraphText{std::move(printed.text), std::move(printed.lineNodes)};
     });

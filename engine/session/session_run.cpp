@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "engine/interpret/interpret.h"
+#include "engine/interpret/specialize.h"
 #include "engine/session/run_inputs.h"
 #include "engine/session/session_state.h"
 
@@ -77,19 +78,38 @@ Result<Execution> runReference(const Module& module, const std::vector<Tensor>& 
     return execution;
 }
 
-Result<const CpuProgram*> programOf(Session::State::Run& run, const Progress& progress) {
+/// The run's result with numbers for its size symbols: those of the inputs, or without inputs its example values.
+Result<Snapshot> withNumbers(const Snapshot& module, const std::vector<Tensor>* inputs, SymbolValues& values) {
+    const std::vector<std::string> symbols = freeSymbols(*module);
+    if (symbols.empty()) return module;
+    values = hintedSymbols(*module);
+    if (inputs) {
+        CT_TRY(values, solveSymbols(*module, *inputs));
+    }
+    auto fixed = std::make_shared<Module>(*module);
+    CT_TRY_VOID(specialize(*fixed, values));
+    for (const std::string& symbol : freeSymbols(*fixed))
+        return unsupported("kernels need numbers, and size symbol '" + symbol + "' has none", {},
+                           {"set it when opening: --size " + symbol + "=8", "or run with --backend reference, which takes sizes that depend on data as they come"});
+    return Snapshot(std::move(fixed));
+}
+
+Result<const CpuProgram*> programOf(Session::State::Run& run, const std::vector<Tensor>* inputs, const Progress& progress) {
     if (run.trace.failed())
         return invalidInput("step " + run.trace.steps.back().info.name + " failed: " + run.trace.steps.back().info.error);
-    if (!run.cpu) {
+    SymbolValues sizes;
+    CT_TRY(Snapshot module, withNumbers(run.trace.result(), inputs, sizes));
+    if (!run.cpu || run.cpuSizes != sizes) {
         progress.say(-1, "compiling kernels");
-        CT_TRY(CpuProgram program, buildCpu(run.trace.result(), {}, progress));
+        CT_TRY(CpuProgram program, buildCpu(std::move(module), {}, progress));
         run.cpu = std::move(program);
+        run.cpuSizes = std::move(sizes);
     }
     return &*run.cpu;
 }
 
 Result<Execution> runCompiled(Session::State::Run& run, const std::vector<Tensor>& inputs, const RunOptions& options, const Progress& progress) {
-    CT_TRY(const CpuProgram* program, programOf(run, progress));
+    CT_TRY(const CpuProgram* program, programOf(run, &inputs, progress));
     progress.say(-1, "running");
     CpuRunOptions runOptions;
     runOptions.repeat = std::max(1, options.repeat);
@@ -126,6 +146,7 @@ Result<RunReport> Session::run(RunId id, const RunOptions& options, const Progre
 
     RunReport report;
     report.inputsFrom = inputs.from;
+    if (const size_t made = tensorsWithoutData(module).size()) report.inputsFrom += "; " + std::to_string(made) + " tensors without data made up from their names, seed 0";
     report.repeats = std::max(1, options.repeat);
     report.minMilliseconds = execution.minimum;
     report.medianMilliseconds = execution.median;
@@ -154,7 +175,7 @@ Result<RunReport> Session::run(RunId id, const RunOptions& options, const Progre
 Result<BuildInfo> Session::build(RunId id, Target target, const Progress& progress) {
     CT_TRY(State::Run* found, m_state->run(id));
     if (target == Target::Cuda) return unsupported("there is no CUDA backend yet", {}, {"build for the CPU"});
-    CT_TRY(const CpuProgram* program, programOf(*found, progress));
+    CT_TRY(const CpuProgram* program, programOf(*found, nullptr, progress));
     BuildInfo info = program->info();
     for (size_t i = 0; i < info.kernels.size() && i < found->kernelMicroseconds.size(); ++i)
         info.kernels[i].microseconds = found->kernelMicroseconds[i];

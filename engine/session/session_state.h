@@ -15,6 +15,7 @@ struct Session::State {
     struct Run {
         CompileTrace trace;
         std::optional<CpuProgram> cpu;           // built on first use
+        std::map<std::string, int64_t> cpuSizes; // numbers of the size symbols that it was built for
         std::vector<double> kernelMicroseconds;  // of the last compiled run, in the order of its kernels
     };
     std::optional<OpenedFile> file;

@@ -25,16 +25,6 @@ std::optional<double> parseReal(std::string_view text) {
     return status == std::errc() ? std::optional<double>(value) : std::nullopt;
 }
 
-/// s0, u3, zf1, zuf2: how PyTorch names size symbols (SYM-2).
-bool looksLikeSymbol(std::string_view name) {
-    for (std::string_view prefix : {"zuf", "zf", "s", "u"})
-        if (name.starts_with(prefix)) {
-            name.remove_prefix(prefix.size());
-            return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
-        }
-    return false;
-}
-
 }  // namespace
 
 void ParseState::fail(size_t offset, std::string what) {

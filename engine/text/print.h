@@ -24,6 +24,10 @@ struct PrintedText {
 
 PrintedText printText(const Module& module, const PrintOptions& options = {});
 
+/// Whether the runnable form can run: an input or attribute that is read needs a type, or no value can be made for it.
+/// The error names it and says what to do.
+Result<void> checkRunnable(const Module& module);
+
 /// One value as the short form writes it.
 std::string printArgument(const Argument& argument);
 /// The right-hand side of a node's line in the short form: "aten.add.Tensor(x, 1)", "self.weight", "x[0]".

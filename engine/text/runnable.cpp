@@ -3,6 +3,7 @@
 #include <set>
 
 #include "engine/text/literal.h"
+#include "engine/text/packed_weights.h"
 #include "engine/text/print_node.h"
 
 namespace cutaway::fxtext {
@@ -51,6 +52,20 @@ std::string scalarText(const Scalar& scalar) {
             else return complexText(value);
         },
         scalar);
+}
+
+/// "Linear(in_features=2, out_features=2, bias=True)": a class of torch.nn with literal arguments. Text from a file gets
+/// into a program that people run only if it can be nothing else.
+bool isLayer(std::string_view text) {
+    const size_t open = text.find('(');
+    if (open == std::string_view::npos || !text.ends_with(")") || !isIdentifier(text.substr(0, open)) || text[0] < 'A' || text[0] > 'Z') return false;
+    for (size_t i = open + 1; i < text.size(); ++i) {
+        const char c = text[i];
+        const bool allowed = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || std::string_view("_=., ()-+").find(c) != std::string_view::npos;
+        // No second call: what stands before an inner parenthesis is never a name.
+        if (!allowed || (c == '(' && std::string_view("=, (").find(text[i - 1]) == std::string_view::npos)) return false;
+    }
+    return text.find("__") == std::string_view::npos;
 }
 
 class RunnablePrinter {
@@ -153,10 +168,20 @@ void RunnablePrinter::constructor(const Module& module, size_t indent) {
     line(indent + 4, "super().__init__()");
     line(indent + 4, "torch.manual_seed(1)");
     std::set<std::string> made;
+    const std::map<std::string, PackedWeight> packed = packedWeights(module);
     for (const Node& node : module.graph().nodes()) {
-        if (node.kind() == NodeKind::GetAttr && made.insert(node.target()).second)
-            line(indent + 4, "put(self, " + quoted(node.target()) + ", " + tensorText(node.target(), node.type()) + ")", node.id());
-        if (node.isCall() && node.op().style() == Op::Style::Module)
+        if (node.kind() == NodeKind::GetAttr && made.insert(node.target()).second) {
+            const auto weight = packed.find(node.target());
+            std::string value = tensorText(node.target(), weight == packed.end() ? node.type() : ValueType(weight->second.plain));
+            if (weight != packed.end() && weight->second.packedForRows)
+                value = "torch.ops.mkl._mkl_reorder_linear_weight(" + value + ".to_mkldnn(), " + std::to_string(*weight->second.packedForRows) + ")";
+            line(indent + 4, "put(self, " + quoted(node.target()) + ", " + value + ")", node.id());
+        }
+        if (!node.isCall() || node.op().style() != Op::Style::Module || !made.insert(node.op().name()).second) continue;
+        const auto& text = node.provenance().moduleType;
+        if (text && isLayer(*text) && node.op().name().find('.') == std::string::npos)
+            line(indent + 4, "self.add_module(" + quoted(node.op().name()) + ", torch.nn." + *text + ")", node.id());
+        else
             line(indent + 4, "# " + NodePrinter::attribute(node.op().name()) + " is a module that the graph does not describe", node.id());
     }
     for (const auto& [name, body] : module.subgraphs) line(indent + 4, "self.__dict__[" + quoted(name) + "] = type(self)." + name + "()");
@@ -204,6 +229,28 @@ void RunnablePrinter::inputs() {
 }
 
 }  // namespace
+
+}  // namespace cutaway::fxtext
+
+namespace cutaway {
+
+Result<void> checkRunnable(const Module& module) {
+    const auto packed = fxtext::packedWeights(module);
+    for (const Node& node : module.graph().nodes()) {
+        if (!node.hasUsers() || (!node.isPlaceholder() && node.kind() != NodeKind::GetAttr)) continue;
+        const bool known = node.type().tensor() || (node.type().sym() && node.type().sym()->expr) || module.tensors.contains(node.target()) || packed.contains(node.target());
+        const auto* opaque = std::get_if<OpaqueType>(&node.type().kind);
+        if (known || (opaque && opaque->description == "None")) continue;
+        return unsupported(std::string(node.isPlaceholder() ? "input '" : "attribute '") + (node.isPlaceholder() ? node.name() : node.target()) +
+                               "' has no type in the file, so no value can be made for it", node.name(),
+                           {"annotate it in the text, or take the graph from before the pass that dropped its type"});
+    }
+    return {};
+}
+
+}  // namespace cutaway
+
+namespace cutaway::fxtext {
 
 PrintedText printRunnable(const Module& module, const PrintOptions& options) { return RunnablePrinter(module, options).print(); }
 

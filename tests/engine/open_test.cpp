@@ -61,8 +61,8 @@ void OpenTest::detects_data() {
     row("DET-6", *formatSafeTensors({{{"x", Tensor::zeros(DType::F32, {2})}}, {}}), FileFormat::SafeTensors);
     row("DET-8, short form", kRelu, FileFormat::FxText);
     row("DET-8, class", "class GraphModule(torch.nn.Module):\n    def forward(self, x: \"f32[2]\"):\n        relu: \"f32[2]\" = torch.ops.aten.relu.default(x);  x = None\n        return (relu,)\n", FileFormat::FxText);
-    row("empty", "", FileFormat::Unknown, "the content is of no format that Cutaway knows it opens .pt2, torch.save, safetensors, FX text, repro scripts and structured traces");
-    row("prose", "hello", FileFormat::Unknown, "the content is of no format that Cutaway knows it opens .pt2, torch.save, safetensors, FX text, repro scripts and structured traces");
+    row("empty", "", FileFormat::Unknown, "the content is of no format that Cutaway knows it opens .pt2, torch.save, safetensors, FX text, logs, repro scripts, structured traces and debug folders");
+    row("prose", "hello", FileFormat::Unknown, "the content is of no format that Cutaway knows it opens .pt2, torch.save, safetensors, FX text, logs, repro scripts, structured traces and debug folders");
 }
 void OpenTest::detects() {
     QFETCH(QByteArray, bytes);

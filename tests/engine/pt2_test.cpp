@@ -24,7 +24,9 @@ class Pt2Test : public QObject {
     void importsPrograms();
     void readsArgumentKinds_data();
     void readsArgumentKinds();
+    void marksUnknownArguments();
     void keepsProvenance();
+    void keepsHistory();
     void readsSymbols();
     void readsWeights();
     void readsSampleInputs();
@@ -176,6 +178,31 @@ void Pt2Test::keepsProvenance() {
     QCOMPARE(*found.modulePath, std::string("a['k']"));
     QCOMPARE(*found.moduleType, std::string("pkg.Act[int, int]"));
     QCOMPARE(found.sourceName, std::string("relu"));
+}
+
+/// PT2-2: one call cannot be understood, the rest of the program can.
+void Pt2Test::marksUnknownArguments() {
+    Pt2Program program = reluProgram();
+    program.tensors += ", " + f32("z");
+    program.nodes = call("z", "torch.ops.aten.clamp.default", {argument("self", tensorArgument("x")), argument("min", R"({"as_rocket": 1})")}) + ", " +
+                    call("relu", "torch.ops.aten.relu.default", {argument("self", tensorArgument("z"))});
+    const auto module = readPt2Program(program.json(), "t");
+    QCOMPARE(failureOf(module), QString());
+    QCOMPARE(QString::fromStdString(graphText(**module)),
+             QString("%x: f32[2]\n%z: f32[2] = unsupported.aten.clamp.default(self=%x, min='as_rocket')\n%relu: f32[2] = aten.relu.default(%z)\nreturn (%relu)\n"));
+    QCOMPARE(QString::fromStdString((*module)->origin.remarks.at(0)),
+             QString("t: node 'z': PT2-2: unknown kind of argument 'as_rocket'; the call of aten.clamp.default is shown, not run"));
+}
+
+void Pt2Test::keepsHistory() {
+    Pt2Program program = reluProgram();
+    program.nodes = call("relu", "torch.ops.aten.relu.default", {argument("self", tensorArgument("x"))},
+                         R"("from_node": "[{\"name\": \"b\", \"pass_name\": \"second\", \"action\": \"replace\", \"from_node\": [{\"name\": \"a\", \"pass_name\": \"first\", \"action\": \"create\", \"from_node\": []}]}]")");
+    const auto module = readPt2Program(program.json(), "t");
+    QCOMPARE(failureOf(module), QString());
+    const auto& history = (*module)->graph().findByName("relu")->provenance().history;
+    QVERIFY(history && history->size() == 2);
+    QVERIFY(history->at(0).name == "b" && history->at(0).pass == "second" && history->at(0).action == "replace" && history->at(1).name == "a");
 }
 
 void Pt2Test::readsSymbols() {
@@ -331,8 +358,8 @@ void Pt2Test::refusesPrograms_data() {
     row("missing argument", changed([](auto& p) { p.nodes = call("relu", "torch.ops.aten.relu.default", {}); }),
         "t: node 'relu': aten.relu.default: argument 'self' is missing");
     row("union of two", withArgument(R"({"as_int": 1, "as_bool": true})"), "t: node 'n': argument 'p': an argument that is no union");
-    row("unknown variant (PT2-2)", withArgument(R"({"as_rocket": 1})"),
-        "t: node 'n': argument 'p': PT2-2: unknown kind of argument 'as_rocket' the file was written by a newer PyTorch; export it again with 2.11");
+    row("unknown variant returned (PT2-2)", changed([](auto& p) { p.outputs = R"({"as_rocket": 1})"; }),
+        "t: output 0: PT2-2: unknown kind of argument 'as_rocket' the file was written by a newer PyTorch; export it again with 2.11");
     row("wrong kind", withArgument(R"({"as_int": "1"})"), "t: node 'n': argument 'p': 'as_int' with a value of another kind");
     row("integer too large", withArgument(R"({"as_int": 9223372036854775808})"), "t: node 'n': argument 'p': 'as_int' with a value of another kind");
     row("layout code", withArgument(R"({"as_layout": 8})"), "t: node 'n': argument 'p': unknown layout code 8");

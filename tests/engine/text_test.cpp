@@ -50,6 +50,7 @@ class TextTest : public QObject {
     void resultsAreKnownFromTheirItems();
     void lineNodes();
     void runnableReadsBack();
+    void runnableMakesWhatIsMissing();
     void cases_data();
     void cases();
     void damagedTextsNeverCrash();
@@ -226,6 +227,38 @@ void TextTest::runnableReadsBack() {
     QVERIFY2(again.has_value(), again ? "" : again.error().text().c_str());
     const std::string back = printText(**again).text;
     QCOMPARE("# symbol s0: lower=2, hint=4\n" + back, std::string(text));
+}
+
+/// Packed weights get a plain shape from their readers, child modules their constructor; what has no type is refused.
+void TextTest::runnableMakesWhatIsMissing() {
+    PrintOptions runnable;
+    runnable.runnable = true;
+    auto linear = parseText("class M(torch.nn.Module):\n    def forward(self, x: \"f32[8, 16]\"):\n        p = self.p\n        w = self.w\n"
+                            "        y: \"f32[8, 4]\" = torch.ops.mkl._mkl_linear(x, p, w, None, 8)\n        return (y,)\n");
+    QVERIFY(linear.has_value() && checkRunnable(**linear));
+    const std::string text = printText(**linear, runnable).text;
+    QVERIFY2(text.find("put(self, 'p', torch.ops.mkl._mkl_reorder_linear_weight(make([4, 16], [16, 1], torch.float32).to_mkldnn(), 8))\n") != std::string::npos, text.c_str());
+    QVERIFY2(text.find("put(self, 'w', make([4, 16], [16, 1], torch.float32))\n") != std::string::npos, text.c_str());
+
+    auto convolution = parseText("class M(torch.nn.Module):\n    def forward(self, x: \"f32[2, 6, 9, 8]\"):\n        w = self.w\n"
+                                 "        y: \"f32[2, 4, 5, 4]\" = torch.ops.mkldnn._convolution_pointwise.default(x, w, None, [1, 0], [2, 2], [1, 1], 2, 'none', [], '')\n        return (y,)\n");
+    QVERIFY(convolution.has_value() && checkRunnable(**convolution));
+    const std::string shapes = printText(**convolution, runnable).text;
+    QVERIFY2(shapes.find("put(self, 'w', make([4, 3, 3, 2], ") != std::string::npos, shapes.c_str());
+
+    auto layers = parseText("class M(torch.nn.Module):\n    def forward(self, x: \"f32[2]\"):\n        a = getattr(self, \"0\")(x)\n        b = self.c(a)\n        return b\n");
+    QVERIFY(layers.has_value());
+    (*layers)->graph().findByName("a")->provenance().moduleType = std::make_shared<const std::string>("Linear(in_features=2, out_features=2, bias=True)");
+    // A constructor that could be anything else never becomes part of a program.
+    (*layers)->graph().findByName("b")->provenance().moduleType = std::make_shared<const std::string>("Linear(in_features=print(1))");
+    const std::string made = printText(**layers, runnable).text;
+    QVERIFY2(made.find("self.add_module('0', torch.nn.Linear(in_features=2, out_features=2, bias=True))\n") != std::string::npos, made.c_str());
+    QVERIFY2(made.find("print(1)") == std::string::npos, made.c_str());
+
+    auto untyped = parseText("class M(torch.nn.Module):\n    def forward(self, x):\n        y = torch.ops.foo.bar(x)\n        return (y,)\n");
+    QVERIFY(untyped.has_value());
+    const auto refused = checkRunnable(**untyped);
+    QVERIFY(!refused && refused.error().message == "input 'x' has no type in the file, so no value can be made for it");
 }
 
 void TextTest::cases_data() {

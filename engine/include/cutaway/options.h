@@ -1,6 +1,7 @@
 #pragma once
 // What a compile run is asked for.
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +22,11 @@ struct OptionalPass {
 };
 /// Reads "name" or "name=key:value,key:value"; nullopt for text that is not of this form.
 std::optional<OptionalPass> parseOptionalPass(const std::string& text);
+/// What opening a file is asked for.
+struct OpenSettings {
+    std::string graph;                     // of a file with several: the one to work on; empty = the first
+    std::map<std::string, int64_t> sizes;  // size symbols that become numbers: {"s77", 4}
+};
 
 struct CompileOptions {
     Mode mode = Mode::Inference;

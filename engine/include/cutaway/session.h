@@ -31,6 +31,9 @@ struct ModelInfo {
     int parameters = 0, buffers = 0, constants = 0;  // tensors
     int64_t parameterElements = 0, bytes = 0;        // bytes of all owned tensors, ties counted once
     std::vector<std::string> inputs, outputs;        // "ids: i64[2, 32]"
+    std::vector<std::string> symbols;                // "s77 in [2, 64], for example 6"
+    std::vector<std::string> tensors;                // of files that are tensors only: "fc.weight: f32[8, 4]"
+    std::vector<std::string> contents;               // of the file beside its graphs: entries, settings, counts of events
     std::vector<std::string> remarks;                // assumptions made while reading
 };
 
@@ -118,6 +121,7 @@ class Session {
 
     /// Reads a model or graph. On failure what was open stays open.
     Result<ModelInfo> open(const std::string& path, const Progress& progress = {});
+    Result<ModelInfo> open(const std::string& path, const OpenSettings& settings, const Progress& progress = {});
     bool isOpen() const;
     const ModelInfo& model() const;
 
@@ -161,6 +165,9 @@ class Session {
   private:
     std::unique_ptr<State> m_state;
 };
+
+/// What a file holds, also one without a graph that could be opened: tensors, compiled packages. Nothing is kept.
+Result<ModelInfo> inspectFile(const std::string& path, const OpenSettings& settings = {});
 
 /// Names of all passes in running order, with stage and summary; what can be disabled.
 std::vector<StepInfo> passList(const CompileOptions& options);

@@ -1,0 +1,21 @@
+#pragma once
+// Repro scripts: fx_graph_runnable.py, repro.py, minifier_launcher.py, checkpoints (spec: input-formats §5). The script
+// is read as text, never run. Inputs come from its load_args lines, types from there and from our shape inference.
+// Leaves alone: Triton kernel sources, GPU comments, the main block.
+#include <functional>
+
+#include "engine/formats/open.h"
+
+namespace cutaway {
+
+/// The file of a stored input by its name, 40 hexadecimal digits; null if there is none.
+using StorageFinder = std::function<std::shared_ptr<Storage>(const std::string& hash)>;
+
+/// One graph with an input per placeholder (REPRO-1..11). Errors: the text, a count of inputs that does not fit
+/// (REPRO-11), a script without a graph (REPRO-9), or one that loads a .pt2 (REPRO-10), which is named.
+Result<OpenedFile> readRepro(std::string_view text, const std::string& path, const StorageFinder& find);
+
+/// Looks for storages in `storages/` beside the script and in `checkpoints/storages/` below it, where PyTorch puts them.
+StorageFinder storagesBeside(const std::string& path);
+
+}  // namespace cutaway

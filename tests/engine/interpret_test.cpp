@@ -1,0 +1,205 @@
+// The interpreter beyond single operators: graphs as operands, symbolic sizes, tensors without data.
+#include <QtTest>
+
+#include "engine/formats/open.h"
+#include "engine/formats/safetensors.h"
+#include "engine/interpret/interpret.h"
+#include "engine/interpret/specialize.h"
+#include "engine/tensor/fill.h"
+#include "engine/text/parse.h"
+#include "engine/text/print.h"
+#include "tests/support/bytes.h"
+#include "tests/support/paths.h"
+
+using namespace cutaway;
+using namespace cutaway::testing;
+
+class InterpretTest : public QObject {
+    Q_OBJECT
+
+  private slots:
+    void runsGraphs_data();
+    void runsGraphs();
+    void refusesGraphs_data();
+    void refusesGraphs();
+    void solves_data();
+    void solves();
+    void specializes();
+    void runsSymbolicGraphs();
+    void fillsMissingTensors();
+    void runsReferenceFiles_data();
+    void runsReferenceFiles();
+};
+
+namespace {
+
+Tensor values(std::initializer_list<double> numbers, Dims sizes, DType dtype = DType::F32) {
+    Tensor tensor = Tensor::empty(dtype, std::move(sizes));
+    storeElements(dtype, tensor.data(), 1, tensor.numel(), std::data(numbers));
+    return tensor;
+}
+/// "f32[2]: 1 2" per output.
+QString shown(const std::vector<Tensor>& tensors) {
+    QStringList out;
+    for (const Tensor& tensor : tensors) {
+        QString line = QString::fromStdString(TensorType::contiguous(tensor.dtype(), toSymDims(tensor.sizes())).text()) + ":";
+        for (int64_t i = 0; i < tensor.numel(); ++i) line += " " + QString::number(toDouble(tensor.item(i)));
+        out << line;
+    }
+    return out.join("; ");
+}
+QString ran(const std::string& text, const std::vector<Tensor>& inputs) {
+    const auto module = parseText(text);
+    if (!module) return QString::fromStdString(module.error().text());
+    const auto results = interpret(**module, inputs);
+    return results ? shown(*results) : failureOf(results);
+}
+
+const std::string kBranches = "\ndef yes(a: \"f32[2]\"):\n    b: \"f32[2]\" = aten.add.Tensor(a, 1)\n    return (b,)\n\n"
+                              "def no(a: \"f32[2]\"):\n    b: \"f32[2]\" = aten.neg.default(a)\n    return (b,)\n";
+
+}  // namespace
+
+void InterpretTest::runsGraphs_data() {
+    QTest::addColumn<QByteArray>("text");
+    QTest::addColumn<QString>("result");
+    auto row = [](const char* name, const std::string& text, const char* result) { QTest::newRow(name) << QByteArray::fromStdString(text) << result; };
+    const std::string head = "def forward(x: \"f32[2]\", p: \"b8[]\", m: \"f32[3, 2]\"):\n";
+    row("cond, true", head + "    c = higher_order.cond(p, yes, no, (x,))\n    r: \"f32[2]\" = c[0]\n    return (r,)\n" + kBranches, "f32[2]: 2 3");
+    row("cond, false", head + "    q: \"b8[]\" = aten.logical_not.default(p)\n    c = higher_order.cond(q, yes, no, (x,))\n    r: \"f32[2]\" = c[0]\n    return (r,)\n" + kBranches, "f32[2]: -1 -2");
+    row("cond, literal", head + "    c = higher_order.cond(False, yes, no, [x])\n    r: \"f32[2]\" = c[0]\n    return (r,)\n" + kBranches, "f32[2]: -1 -2");
+    row("while_loop", head + "    w = higher_order.while_loop(less, step, (x,), (m,))\n    r: \"f32[2]\" = w[0]\n    return (r,)\n\n"
+                             "def less(a: \"f32[2]\", k: \"f32[3, 2]\"):\n    s: \"f32[]\" = aten.sum.default(a)\n    l: \"b8[]\" = aten.lt.Scalar(s, 20)\n    return l\n\n"
+                             "def step(a: \"f32[2]\", k: \"f32[3, 2]\"):\n    b: \"f32[2]\" = aten.mul.Tensor(a, 2)\n    return (b,)\n", "f32[2]: 8 16");
+    row("map_impl", head + "    c = higher_order.map_impl(body, [m], [x])\n    r: \"f32[3, 2]\" = c[0]\n    return (r,)\n\n"
+                           "def body(a: \"f32[2]\", y: \"f32[2]\"):\n    b: \"f32[2]\" = aten.mul.Tensor(a, y)\n    return (b,)\n", "f32[3, 2]: 1 4 3 8 5 12");
+    row("scan", head + "    c = higher_order.scan(body, [x], [m], ())\n    l: \"f32[2]\" = c[0]\n    r: \"f32[3, 2]\" = c[1]\n    return (l, r)\n\n"
+                       "def body(c: \"f32[2]\", a: \"f32[2]\"):\n    s: \"f32[2]\" = aten.add.Tensor(c, a)\n    n: \"f32[2]\" = aten.neg.default(s)\n    return (s, n)\n",
+        "f32[2]: 10 14; f32[3, 2]: -2 -4 -5 -8 -10 -14");
+    row("associative_scan", head + "    c = higher_order.associative_scan(body, [m], ())\n    r: \"f32[3, 2]\" = c[0]\n    return (r,)\n\n"
+                                   "def body(a: \"f32[2]\", b: \"f32[2]\"):\n    s: \"f32[2]\" = aten.add.Tensor(a, b)\n    return (s,)\n", "f32[3, 2]: 1 2 4 6 9 12");
+    row("invoke_subgraph", head + "    c = higher_order.invoke_subgraph(yes, 'yes', x)\n    r: \"f32[2]\" = c[0]\n    return (r,)\n" + kBranches, "f32[2]: 2 3");
+    row("mode around a graph", head + "    c = higher_order.wrap_with_set_grad_enabled(False, yes, x)\n    r: \"f32[2]\" = c[0]\n    return (r,)\n" + kBranches, "f32[2]: 2 3");
+    row("graph in a graph", head + "    c = higher_order.cond(p, outer, outer, (x,))\n    r: \"f32[2]\" = c[0]\n    return (r,)\n\n"
+                                   "def outer(a: \"f32[2]\"):\n    d = higher_order.wrap(inner, a)\n    e: \"f32[2]\" = d[0]\n    return (e,)\n\n"
+                                   "    def inner(z: \"f32[2]\"):\n        y: \"f32[2]\" = aten.neg.default(z)\n        return (y,)\n", "f32[2]: -1 -2");
+}
+void InterpretTest::runsGraphs() {
+    QFETCH(QByteArray, text);
+    QFETCH(QString, result);
+    QCOMPARE(ran(text.toStdString(), {values({1, 2}, {2}), values({1}, {}, DType::Bool), values({1, 2, 3, 4, 5, 6}, {3, 2})}), result);
+}
+
+void InterpretTest::refusesGraphs_data() {
+    QTest::addColumn<QByteArray>("text");
+    QTest::addColumn<QString>("failure");
+    auto row = [](const char* name, const std::string& text, const char* failure) { QTest::newRow(name) << QByteArray::fromStdString(text) << failure; };
+    const std::string head = "def forward(x: \"f32[2]\", m: \"f32[3, 2]\"):\n";
+    row("not a graph", head + "    c = higher_order.cond(x, m, m, (x,))\n    return (c,)\n", "c: higher_order.cond: the predicate is not a single value");
+    row("operand", head + "    c = higher_order.map_impl(x, [m], [])\n    return (c,)\n", "c: higher_order.map_impl: operand 0 is not a graph");
+    row("first sizes", head + "    c = higher_order.map_impl(yes, [m, x], [])\n    return (c,)\n" + kBranches, "c: higher_order.map_impl: the tensors to go through differ in their first size");
+    row("count", head + "    c = higher_order.invoke_subgraph(yes, 'yes', x, x)\n    return (c,)\n" + kBranches, "the graph takes 1 inputs, 2 were given");
+    row("tuple returned", head + "    c = aten.split.Tensor(x, 1)\n    return (c,)\n", "output: returns 'c', which is not one tensor return its items");
+}
+void InterpretTest::refusesGraphs() {
+    QFETCH(QByteArray, text);
+    QFETCH(QString, failure);
+    QCOMPARE(ran(text.toStdString(), {values({1, 2}, {2}), values({1, 2, 3, 4, 5, 6}, {3, 2})}), failure);
+}
+
+void InterpretTest::solves_data() {
+    QTest::addColumn<QString>("types");   // of the placeholders, one per line
+    QTest::addColumn<QString>("result");
+    auto row = [](const char* name, const char* types, const char* result) { QTest::newRow(name) << types << result; };
+    // Inputs are f32[6, 4] and f32[12].
+    row("plain", "f32[s0, 4]|f32[s1]", "s0=6 s1=12");
+    row("affine", "f32[2*s0, s0 + 1]|f32[12]", "input 'x0', dim 1 is 4, the graph wants s0 + 1; s0 = 3 by input 'x0', dim 0|s0=3");
+    row("one after the other", "f32[s0, 4]|f32[s0*s1]", "s0=6 s1=2");
+    row("disagreement", "f32[s0, 4]|f32[s0]", "input 'x1', dim 0 is 12, the graph wants s0; s0 = 6 by input 'x0', dim 0");
+    row("no integer solves it", "f32[4*s0, 4]|f32[12]", "input 'x0', dim 0 is 6, the graph wants 4*s0");
+    row("two unknowns", "f32[s0 + s1, 4]|f32[12]", "input 'x0', dim 0 is 6, the graph wants s0 + s1");
+}
+void InterpretTest::solves() {
+    QFETCH(QString, types);
+    QFETCH(QString, result);
+    const QStringList each = types.split('|');
+    const auto module = parseText(("def forward(x0: \"" + each[0] + "\", x1: \"" + each[1] + "\"):\n    return (x0, x1)\n").toStdString());
+    QCOMPARE(failureOf(module), QString());
+    const auto solved = solveSymbols(**module, {Tensor::zeros(DType::F32, {6, 4}), Tensor::zeros(DType::F32, {12})});
+    QString shownResult = failureOf(solved);
+    if (solved)
+        for (const auto& [symbol, value] : *solved) shownResult += (shownResult.isEmpty() ? "" : " ") + QString::fromStdString(symbol) + "=" + QString::number(value);
+    QVERIFY2(result.split('|').contains(shownResult), qPrintable(shownResult));
+}
+
+void InterpretTest::specializes() {
+    auto module = parseText("# symbol s0: lower=2, upper=64, hint=8\ndef forward(x: \"f32[s0, 4]\", n: \"Sym(s0)\"):\n"
+                            "    a: \"Sym(s0 + 1)\" = n + 1\n    v: \"f32[4*s0]\" = aten.view.default(x, [4*s0])\n    s: \"Sym(s0)\" = aten.sym_size.int(x, 0)\n"
+                            "    e: \"f32[s0, 4]\" = aten.expand.default(x, [s, 4])\n    return (v, a, e)\n");
+    QCOMPARE(failureOf(module), QString());
+    QCOMPARE(freeSymbols(**module), std::vector<std::string>{"s0"});
+    QCOMPARE(failureOf(specialize(**module, {{"s0", 1}})), QString("s0 = 1 is outside [2, 64], the range that the program was made for"));
+    QCOMPARE(failureOf(specialize(**module, {{"s0", 3}})), QString());
+    QCOMPARE(QString::fromStdString(printText(**module).text),
+             QString("def forward(x: \"f32[3, 4]\", n: \"Sym(3)\"):\n    a: \"Sym(4)\" = operator.add(3, 1)\n    v: \"f32[12]\" = aten.view.default(x, [12])\n"
+                     "    s: \"Sym(3)\" = aten.sym_size.int(x, 0)\n    e: \"f32[3, 4]\" = aten.expand.default(x, [3, 4])\n    return (v, 4, e)\n"));
+    QVERIFY(freeSymbols(**module).empty());
+}
+
+void InterpretTest::runsSymbolicGraphs() {
+    const std::string text = "def forward(n: \"Sym(s0)\", x: \"f32[s0, 2]\"):\n    t: \"f32[2*s0]\" = aten.view.default(x, [2*s0])\n    k: \"Sym(2*s0)\" = n * 2\n"
+                             "    f: \"f32[2*s0]\" = aten.full.default([k], 1.5)\n    y: \"f32[2*s0]\" = aten.add.Tensor(t, f)\n    return (y, k)\n";
+    QCOMPARE(ran(text, {Tensor::scalar(DType::I64, int64_t{1}), values({1, 2}, {1, 2})}), QString("f32[2]: 2.5 3.5; i64[]: 2"));
+    QCOMPARE(ran(text, {Tensor::scalar(DType::I64, int64_t{2}), values({1, 2, 3, 4}, {2, 2})}), QString("f32[4]: 2.5 3.5 4.5 5.5; i64[]: 4"));
+    const auto module = parseText(text);
+    QCOMPARE(failureOf(randomInputs(**module, 0)), QString("n: input 'n' has the symbolic size s0, and no example value is known set it: --size s0=8"));
+    const auto hinted = parseText("# symbol s0: hint=3\n" + text);
+    const auto inputs = randomInputs(**hinted, 0);
+    QCOMPARE(failureOf(inputs), QString());
+    QCOMPARE(shown({inputs->at(0)}), QString("i64[]: 3"));
+    QCOMPARE(inputs->at(1).sizes(), (Dims{3, 2}));
+}
+
+void InterpretTest::fillsMissingTensors() {
+    const auto module = parseText("def forward(x: \"f32[2]\"):\n    w: \"f32[2]\" = self.w\n    c: \"i64[1]\" = self.c\n    y: \"f32[2]\" = aten.mul.Tensor(x, w)\n    return (y, w, c)\n");
+    QCOMPARE(failureOf(module), QString());
+    QCOMPARE(tensorsWithoutData(**module), (std::vector<std::string>{"c", "w"}));
+    const auto first = interpret(**module, {values({1, 1}, {2})}), second = interpret(**module, {values({1, 1}, {2})});
+    QCOMPARE(failureOf(first), QString());
+    QCOMPARE(shown(*first), shown(*second));
+    QCOMPARE(shown({first->at(2)}), QString("i64[1]: 0"));
+    const Tensor w = filledTensor("w", 0, DType::F32, {2});
+    QCOMPARE(shown({first->at(1)}), shown({w}));
+    QVERIFY(shown({w}) != shown({filledTensor("v", 0, DType::F32, {2})}) && shown({w}) != shown({filledTensor("w", 1, DType::F32, {2})}));
+}
+
+void InterpretTest::runsReferenceFiles_data() {
+    QTest::addColumn<QString>("name");
+    for (const char* name : {"cond.pt2", "while_loop.pt2"}) QTest::newRow(name) << name;
+}
+/// Control flow as PyTorch exported it, on the inputs it was exported with, against the same computed by hand.
+void InterpretTest::runsReferenceFiles() {
+    QFETCH(QString, name);
+    const QString root = referenceFolder("formats");
+    if (root.isEmpty()) QSKIP(kNoReference);
+    const auto file = openFile((root + "/" + name).toStdString());
+    QCOMPARE(failureOf(file), QString());
+    const OpenedGraph& graph = file->graphs.at(0);
+    std::vector<Tensor> inputs;
+    for (const SavedValue& value : graph.sampleInputs) inputs.push_back(*value.tensor());
+    const auto results = interpret(*graph.module, inputs);
+    QCOMPARE(failureOf(results), QString());
+    if (name == "cond.pt2") {
+        const bool yes = toDouble(inputs[0].item()) != 0;
+        for (int64_t i = 0; i < 4; ++i) {
+            const double x = toDouble(inputs[1].item(i));
+            QVERIFY(std::fabs(toDouble(results->at(0).item(i)) - (yes ? std::sin(x) : -x)) < 1e-6);
+        }
+        return;
+    }
+    QCOMPARE(toInt(results->at(0).item()), int64_t{3});
+    for (int64_t i = 0; i < 4; ++i) QCOMPARE(toDouble(results->at(1).item(i)), 8 * toDouble(inputs[0].item(i)));
+}
+
+QTEST_GUILESS_MAIN(InterpretTest)
+#include "interpret_test.moc"
