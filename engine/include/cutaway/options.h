@@ -22,6 +22,7 @@ struct OptionalPass {
 };
 /// Reads "name" or "name=key:value,key:value"; nullopt for text that is not of this form.
 std::optional<OptionalPass> parseOptionalPass(const std::string& text);
+
 /// What opening a file is asked for.
 struct OpenSettings {
     std::string graph;                     // of a file with several: the one to work on; empty = the first
