@@ -142,7 +142,7 @@ int main(int argc, char** argv) {
     const QCommandLineOption compile(QStringLiteral("compile"), QStringLiteral("Compile after opening."));
     const QCommandLineOption step(QStringLiteral("step"), QStringLiteral("Compile and go to this step."), QStringLiteral("name"));
     const QCommandLineOption screenshot(QStringLiteral("screenshot"), QStringLiteral("Save a picture and quit."), QStringLiteral("file"));
-    const QCommandLineOption window(QStringLiteral("window"), QStringLiteral("Picture of this window alone: steps, graph, text, node, log, results, search."), QStringLiteral("name"));
+    const QCommandLineOption window(QStringLiteral("window"), QStringLiteral("Picture of this window alone: steps, graph, text, node, explain, log, results, search."), QStringLiteral("name"));
     const QCommandLineOption node(QStringLiteral("node"), QStringLiteral("Make this node the current one."), QStringLiteral("name"));
     const QCommandLineOption mode(QStringLiteral("mode"), QStringLiteral("difference or side (by side)."), QStringLiteral("mode"), QStringLiteral("difference"));
     const QCommandLineOption theme(QStringLiteral("theme"), QStringLiteral("light, dark or system."), QStringLiteral("theme"));

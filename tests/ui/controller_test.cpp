@@ -121,6 +121,46 @@ class ControllerTest : public QObject {
         QCOMPARE(m_controller->runs()[1].title(), "Run 2: inference, CPU, 1 pass off");
     }
 
+    void explainingAsksForTheGraphBeforeTheStep() {
+        openAndCompile();
+        QSignalSpy answers(m_controller.get(), &SessionController::explained);
+        m_selection->setNode(static_cast<NodeId>(15));
+        m_controller->explain();
+        QTRY_COMPARE_WITH_TIMEOUT(answers.size(), 1, kPatience);
+        const auto explained = answers[0][0].value<std::shared_ptr<const Explained>>();
+        QCOMPARE(explained->before, (Place{1, 3, -1}));
+        QCOMPARE(QString::fromStdString(explained->pass), "fuse_bias_add");
+        ExplainModel model;
+        QAbstractItemModelTester tester(&model);
+        model.setExplained(*explained);
+        // What applies first; the step's own rules carry what they did; a rule that was tried elsewhere has no answer.
+        QCOMPARE(testing::treeText(model),
+                 "fuse_bias_add / mm_add_to_addmm | ✓ applies |  | 7 | 2 | 0.2 ms\n"
+                 "fuse_bias_add / never_here |  |  | 3 | 0 | 0.0 ms\n"
+                 "normalize / drop_noop | ✗ does not | needs `x` to be read only here, but `r1` reads it too\n");
+        QVERIFY(model.ruleText(0).contains("aten.addmm(b, m)"));
+        QCOMPARE(model.index(2, 0).data(ExplainModel::NodeRole).toUInt(), 14u);
+    }
+
+    void explainingANewNodeIsNoFailure() {
+        openAndCompile();
+        QSignalSpy answers(m_controller.get(), &SessionController::explained), problems(m_controller.get(), &SessionController::problem);
+        m_selection->setNode(static_cast<NodeId>(16));
+        m_controller->explain();
+        QTRY_COMPARE_WITH_TIMEOUT(answers.size(), 1, kPatience);
+        QCOMPARE(problems.size(), 0);
+    }
+
+    void bisectingGoesToTheCulprit() {
+        openAndCompile();
+        m_controller->bisect(1, {});
+        QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy() && m_control->calls().contains("bisect"), kPatience);
+        QCOMPARE(m_selection->comparison(), (Comparison{{1, 4, 1}, {1, 4, 2}}));
+        const QString log = testing::treeText(m_controller->log());
+        QVERIFY2(log.contains("Good after 1 rewrites: largest error 0"), qPrintable(log));
+        QVERIFY2(log.contains("The culprit among 3 rewrites: mm_add_to_addmm at y, rewrite 2 of fuse_bias_add"), qPrintable(log));
+    }
+
     void historyGoesBackAndForward() {
         Selection selection;
         selection.setPlace({1, 0, -1});

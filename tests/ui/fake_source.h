@@ -127,6 +127,27 @@ class FakeSource : public ui::Source {
         }
         return Error{ErrorCode::NotFound, "no such node", {}, {}};
     }
+    Result<std::vector<RuleExplanation>> explain(const Place&, NodeId node, const Progress& progress) override {
+        CT_TRY_VOID(arrive("explain", progress));
+        if (node == static_cast<NodeId>(16)) return Error{ErrorCode::NotFound, "no such node", {}, {}};
+        return std::vector<RuleExplanation>{{"normalize", "drop_noop", node, false, "needs `x` to be read only here, but `r1` reads it too", {static_cast<NodeId>(14)}},
+                                            {"fuse_bias_add", "mm_add_to_addmm", node, true, "", {node}}};
+    }
+    Result<std::vector<RuleUse>> ruleUses(RunId, int step) override {
+        return step == 4 ? std::vector<RuleUse>{{"mm_add_to_addmm", 7, 2, 0.25}, {"never_here", 3, 0, 0.01}} : std::vector<RuleUse>{};
+    }
+    std::vector<RuleInfo> rules() const override { return {{"fuse_bias_add", "mm_add_to_addmm", "one kernel less", "return aten.add.Tensor(m, b)", "return aten.addmm(b, m)", true, {"aten.add.Tensor"}}}; }
+    Result<BisectReport> bisect(RunId run, const BisectOptions&, const Progress& progress) override {
+        CT_TRY_VOID(arrive("bisect", progress));
+        BisectReport report;
+        report.found = true;
+        report.searched = 3;
+        report.culprit = {run, 4, 2};
+        report.step.name = "fuse_bias_add";
+        report.rewrite = {1, "mm_add_to_addmm", "", "y", static_cast<NodeId>(15)};
+        report.probes = {{3, {run, 5, 1}, true, "largest error 0.5 of 1"}, {1, {run, 4, 1}, false, "largest error 0"}, {2, {run, 4, 2}, true, "largest error 0.5 of 1"}};
+        return report;
+    }
     Result<BuildInfo> build(RunId, Target, const Progress& progress) override {
         CT_TRY_VOID(arrive("build", progress));
         BuildInfo info;

@@ -71,7 +71,7 @@ class WindowsTest : public QObject {
     }
 
     void windowsAreFoundByName() {
-        QCOMPARE(m_main->windowNames().size(), 7);
+        QCOMPARE(m_main->windowNames().size(), 8);
         for (const QString& name : m_main->windowNames()) QCOMPARE(m_main->window(name)->objectName(), name);
         QVERIFY(!m_main->window(QString()));
         QVERIFY(!m_main->window("nosuch"));
@@ -126,6 +126,24 @@ class WindowsTest : public QObject {
             if (text->model()->index(row, 3).data().toString().contains("r1 = ")) text->selectRow(row);
         QCOMPARE(m_main->graph().view().canvas().currentId(), m_main->selection().node());
         QVERIFY(m_main->selection().node() != addmm);
+    }
+
+    void theExplainWindowAnswersWhenItIsLookedAt() {
+        openAndCompile();
+        m_main->graph().view().nodeChosen(static_cast<NodeId>(15));
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+        QVERIFY2(!m_control->calls().contains("explain"), "nobody looks at it");
+        QDockWidget* explain = m_main->window("explain");
+        explain->raise();
+        auto* rows = explain->findChild<QTreeView*>();
+        QTRY_COMPARE_WITH_TIMEOUT(rows->model()->rowCount(), 3, kPatience);
+        QVERIFY(explain->findChild<QPlainTextEdit*>()->toPlainText().contains("aten.addmm(b, m)"));
+        // A reason's node is a link.
+        rows->setCurrentIndex(rows->model()->index(2, 0));
+        QVERIFY(explain->findChild<QPlainTextEdit*>()->toPlainText().contains("Why not: needs `x` to be read only here"));
+        emit rows->activated(rows->currentIndex());
+        QCOMPARE(m_main->selection().node(), static_cast<NodeId>(14));
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
     }
 
     void theCheckBoxSwitchesAPassOff() {
@@ -293,7 +311,7 @@ class WindowsTest : public QObject {
 
     void nothingIsCutOffAtItsMinimumSize_data() {
         QTest::addColumn<QString>("name");
-        for (const char* name : {"steps", "graph", "text", "node", "log", "results", "search"}) QTest::newRow(name) << QString(name);
+        for (const char* name : {"steps", "graph", "text", "node", "explain", "log", "results", "search"}) QTest::newRow(name) << QString(name);
     }
     void nothingIsCutOffAtItsMinimumSize() {
         QFETCH(QString, name);
@@ -320,6 +338,13 @@ class WindowsTest : public QObject {
         QVERIFY(!compile.options().freeze);
         ExecuteDialog execute;
         QCOMPARE(execute.options().repeat, 1);
+        BisectDialog bisect;
+        QCOMPARE(bisect.options().tolerance, 1e-4);
+        auto* find = bisect.findChild<QDialogButtonBox*>()->button(QDialogButtonBox::Ok);
+        QVERIFY(find->isEnabled());
+        bisect.findChild<QComboBox*>()->setCurrentIndex(2);
+        QVERIFY(bisect.options().check == BisectCheck::Command);
+        QVERIFY2(!find->isEnabled(), "a command is needed");
     }
 
     void darkAndLightBothHaveContrast() {

@@ -195,6 +195,34 @@ void SessionController::loadRewrites(RunId run, int step) {
                                   [this, run, step] { emit rewritesReady(run, step, {}); });
 }
 
+void SessionController::explain() {
+    if (!m_selection.hasPlace() || !m_shown) return;
+    const Comparison what = m_selection.comparison();
+    const Run* run = runOf(what.after.run);
+    std::string pass;
+    if (run && what.after.step >= 0 && what.after.step < static_cast<int>(run->steps.size())) pass = run->steps[static_cast<size_t>(what.after.step)].name;
+    ask<Explained>("explain", tr("Explaining"),
+                   [what, pass, node = m_selection.node(), graph = m_shown->graph](Source& source, const Progress& progress) -> Result<Explained> {
+                       Explained explained;
+                       explained.before = what.before;
+                       explained.pass = pass;
+                       explained.node = node;
+                       for (const auto& known : graph->nodes) explained.names.emplace_back(known.info.id, known.info.name);
+                       if (node != NodeId::None) {
+                           auto rules = source.explain(what.before, node, progress);
+                           // A node that this step made is no failure: the window says that it is not there before.
+                           if (!rules && rules.error().code != ErrorCode::NotFound) return rules.error();
+                           if (rules) explained.rules = std::move(*rules);
+                       }
+                       if (!pass.empty()) {
+                           CT_TRY(explained.uses, source.ruleUses(what.after.run, what.after.step));
+                       }
+                       explained.infos = source.rules();
+                       return explained;
+                   },
+                   [this](Explained explained) { emit this->explained(std::make_shared<const Explained>(std::move(explained))); });
+}
+
 void SessionController::build(RunId run, Target target) {
     ask<BuildInfo>("build", tr("Generating code"),
                    [run, target](Source& source, const Progress& progress) { return source.build(run, target, progress); },
@@ -205,6 +233,31 @@ void SessionController::run(RunId run, const RunOptions& options) {
     ask<RunReport>("run", tr("Running"),
                    [run, options](Source& source, const Progress& progress) { return source.run(run, options, progress); },
                    [this, run](RunReport report) { emit ran(run, std::make_shared<const RunReport>(std::move(report))); });
+}
+
+void SessionController::bisect(RunId run, const BisectOptions& options) {
+    ask<BisectReport>("bisect", tr("Bisecting"),
+                      [run, options](Source& source, const Progress& progress) { return source.bisect(run, options, progress); },
+                      [this](BisectReport report) {
+                          finishBisect(report);
+                          emit bisected(std::make_shared<const BisectReport>(std::move(report)));
+                      });
+}
+
+void SessionController::finishBisect(const BisectReport& report) {
+    const auto note = [&](LogEntry::Level level, const QString& what, std::optional<Place> place, NodeId node = NodeId::None) {
+        m_log.append({level, what, place ? placeName(*place) : QString(), QString::fromStdString(report.note), place, node});
+    };
+    for (const BisectProbe& probe : report.probes)
+        note(LogEntry::Level::Note, (probe.bad ? tr("Bad after %1 rewrites: %2") : tr("Good after %1 rewrites: %2")).arg(probe.rewrites).arg(QString::fromStdString(probe.detail)), probe.place);
+    if (!report.found) return note(LogEntry::Level::Note, tr("Nothing to find: the graph after all %1 rewrites is good").arg(report.searched), {});
+    const QString step = QString::fromStdString(report.step.name);
+    if (report.rewrite.index < 0) {
+        note(LogEntry::Level::Warning, tr("%1 fails before its first rewrite: %2").arg(step, QString::fromStdString(report.step.error)), report.culprit);
+    } else {
+        note(LogEntry::Level::Warning, tr("The culprit among %1 rewrites: %2 at %3, rewrite %4 of %5").arg(report.searched).arg(QString::fromStdString(report.rewrite.rule), QString::fromStdString(report.rewrite.node)).arg(report.rewrite.index + 1).arg(step), report.culprit, report.rewrite.nodeId);
+        m_selection.setPlace(report.culprit);
+    }
 }
 
 void SessionController::runnableText(const Place& place, std::function<void(const QString&)> then) {

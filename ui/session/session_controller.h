@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cutaway/jobs.h"
+#include "ui/models/explain_model.h"
 #include "ui/models/log_model.h"
 #include "ui/models/node_model.h"
 #include "ui/models/text_diff.h"
@@ -48,7 +49,11 @@ class SessionController : public QObject {
     void compile(const CompileOptions& options, std::optional<RunId> comparedWith = {});
     void build(RunId run, Target target);
     void run(RunId run, const RunOptions& options);
+    /// Searches the run for the rewrite that broke the graph; then shows it, every test in the log.
+    void bisect(RunId run, const BisectOptions& options);
     void loadRewrites(RunId run, int step);
+    /// Which rules apply at the current node before the current step, and why others do not; answers with explained().
+    void explain();
     /// The graph at a place as a Python program that runs in PyTorch.
     void runnableText(const Place& place, std::function<void(const QString&)> then);
     /// Stops everything that runs or waits.
@@ -73,6 +78,8 @@ class SessionController : public QObject {
     void shown(std::shared_ptr<const cutaway::ui::Shown> what);
     void textShown(std::shared_ptr<const cutaway::ui::ShownText> what);
     void nodeShown(std::shared_ptr<const cutaway::ui::NodeFacts> facts);
+    void explained(std::shared_ptr<const cutaway::ui::Explained> what);
+    void bisected(std::shared_ptr<const cutaway::BisectReport> report);
     void built(cutaway::RunId run, std::shared_ptr<const cutaway::BuildInfo> info);
     void ran(cutaway::RunId run, std::shared_ptr<const cutaway::RunReport> report);
     /// Also in the log.
@@ -88,6 +95,7 @@ class SessionController : public QObject {
     void fail(const Error& error, const QString& doing);
     void loadPlace();
     void loadNode();
+    void finishBisect(const BisectReport& report);
     void finishCompile(Run run, std::optional<RunId> comparedWith);
 
     std::unique_ptr<Source> m_source;

@@ -200,8 +200,19 @@ void MainWindow::makeDebugMenu() {
     menu->addAction(tr("Previous Step of An&y Kind"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_F10), this, [this] { m_steps->step(false, false); });
     menu->addAction(tr("Into Single &Rewrites"), QKeySequence(Qt::Key_F11), this, [this] { m_steps->stepInto(); });
     menu->addSeparator();
+    menu->addAction(tr("&Find the Rewrite That Broke It…"), this, &MainWindow::askBisect);
+    menu->addSeparator();
     menu->addAction(tr("Mark Step as A"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_A), this, [this] { m_steps->markCurrent(false); });
     menu->addAction(tr("Mark Step as B"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_D), this, [this] { m_steps->markCurrent(true); });
+}
+
+void MainWindow::askBisect() {
+    const auto run = currentRun();
+    if (!run) return;
+    BisectDialog dialog(this);
+    if (dialog.exec() != QDialog::Accepted) return;
+    m_log->raise();
+    m_controller->bisect(*run, dialog.options());
 }
 
 void MainWindow::makeHelpMenu() {

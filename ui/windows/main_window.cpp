@@ -13,6 +13,7 @@
 #include <QToolButton>
 
 #include "ui/models/words.h"
+#include "ui/windows/explain_window.h"
 #include "ui/windows/graph_window.h"
 #include "ui/windows/log_window.h"
 #include "ui/windows/node_window.h"
@@ -81,6 +82,7 @@ void MainWindow::makeDocks() {
     m_graph = new GraphWindow(*m_controller, *m_selection, this);
     m_text = new TextWindow(*m_controller, *m_selection, this);
     m_node = new NodeWindow(*m_controller, *m_selection, this);
+    m_explain = new ExplainWindow(*m_controller, *m_selection, this);
     m_log = new LogWindow(*m_controller, *m_selection, this);
     m_results = new ResultsWindow(*m_controller, *m_selection, this);
     m_search = new SearchWindow(*m_controller, *m_selection, this);
@@ -103,7 +105,7 @@ void MainWindow::makeDocks() {
 }
 
 void MainWindow::arrangeDocks() {
-    const QList<QDockWidget*> all = {m_steps, m_graph, m_text, m_node, m_log, m_results, m_search};
+    const QList<QDockWidget*> all = {m_steps, m_graph, m_text, m_node, m_explain, m_log, m_results, m_search};
     for (QDockWidget* dock : all) {
         removeDockWidget(dock);
         dock->setFloating(false);
@@ -113,10 +115,12 @@ void MainWindow::arrangeDocks() {
     splitDockWidget(m_graph, m_node, Qt::Horizontal);
     splitDockWidget(m_graph, m_log, Qt::Vertical);
     tabifyDockWidget(m_graph, m_text);
+    tabifyDockWidget(m_node, m_explain);
     tabifyDockWidget(m_log, m_results);
     tabifyDockWidget(m_log, m_search);
     for (QDockWidget* dock : all) dock->show();
     m_graph->raise();
+    m_node->raise();
     m_log->raise();
     resizeDocks({m_steps, m_graph, m_node}, {400, 720, 340}, Qt::Horizontal);
     resizeDocks({m_graph, m_log}, {680, 190}, Qt::Vertical);

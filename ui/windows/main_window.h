@@ -15,6 +15,7 @@ class QToolButton;
 
 namespace cutaway::ui {
 
+class ExplainWindow;
 class GraphWindow;
 class LogWindow;
 class NodeWindow;
@@ -73,6 +74,7 @@ class MainWindow : public QMainWindow {
     void chooseFile();
     void exportPicture();
     void exportText();
+    void askBisect();
     void askCompile();
     void askExecute();
     void generateCode();
@@ -91,6 +93,7 @@ class MainWindow : public QMainWindow {
     GraphWindow* m_graph = nullptr;
     TextWindow* m_text = nullptr;
     NodeWindow* m_node = nullptr;
+    ExplainWindow* m_explain = nullptr;
     LogWindow* m_log = nullptr;
     ResultsWindow* m_results = nullptr;
     SearchWindow* m_search = nullptr;

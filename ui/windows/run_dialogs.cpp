@@ -3,10 +3,12 @@
 #include <QCheckBox>
 #include <QComboBox>
 #include <QDialogButtonBox>
+#include <QDoubleValidator>
 #include <QFileDialog>
 #include <QFormLayout>
 #include <QHBoxLayout>
 #include <QLineEdit>
+#include <QLocale>
 #include <QPushButton>
 #include <QSettings>
 #include <QSpinBox>
@@ -122,6 +124,43 @@ RunOptions ExecuteDialog::options() const {
     options.expectFile = m_expect->text().trimmed().toStdString();
     options.repeat = m_repeat->value();
     options.timeoutSeconds = m_timeout->value();
+    return options;
+}
+
+BisectDialog::BisectDialog(QWidget* parent) : QDialog(parent), m_check(new QComboBox), m_tolerance(new QLineEdit(QStringLiteral("1e-4"))), m_inputs(new QLineEdit), m_command(new QLineEdit) {
+    setWindowTitle(tr("Find the rewrite that broke the graph"));
+    m_check->addItems({tr("Other numbers than the graph as opened"), tr("A new NaN or infinity"), tr("My command fails")});
+    m_tolerance->setValidator(new QDoubleValidator(0, 1e6, 12, m_tolerance));
+    m_tolerance->setToolTip(tr("Largest error that is good, as a share of the largest expected value"));
+    m_inputs->setPlaceholderText(tr("the model's samples, else seeded random numbers"));
+    m_command->setPlaceholderText(tr("python check.py {}"));
+    m_command->setToolTip(tr("{} stands for the graph as a Python file that runs in PyTorch; another exit status than 0 is bad"));
+    auto* form = new QFormLayout(this);
+    form->addRow(tr("&Bad is"), m_check);
+    form->addRow(tr("&Tolerance"), m_tolerance);
+    form->addRow(tr("&Inputs"), m_inputs);
+    form->addRow(tr("&Command"), m_command);
+    QDialogButtonBox* buttons = makeButtons(this, tr("Find"));
+    form->addRow(buttons);
+    const auto changed = [this, buttons] {
+        const auto check = static_cast<BisectCheck>(m_check->currentIndex());
+        m_tolerance->setEnabled(check == BisectCheck::Numbers);
+        m_inputs->setEnabled(check != BisectCheck::Command);
+        m_command->setEnabled(check == BisectCheck::Command);
+        buttons->button(QDialogButtonBox::Ok)->setEnabled((check != BisectCheck::Command || !m_command->text().isEmpty()) && m_tolerance->hasAcceptableInput());
+    };
+    connect(m_check, &QComboBox::currentIndexChanged, this, changed);
+    connect(m_command, &QLineEdit::textChanged, this, changed);
+    connect(m_tolerance, &QLineEdit::textChanged, this, changed);
+    changed();
+}
+
+BisectOptions BisectDialog::options() const {
+    BisectOptions options;
+    options.check = static_cast<BisectCheck>(m_check->currentIndex());
+    options.tolerance = QLocale().toDouble(m_tolerance->text());
+    options.inputsFile = m_inputs->text().toStdString();
+    options.command = m_command->text().toStdString();
     return options;
 }
 

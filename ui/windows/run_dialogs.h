@@ -39,4 +39,17 @@ class ExecuteDialog : public QDialog {
     QSpinBox *m_repeat, *m_timeout;
 };
 
+/// What to look for among the rewrites of a run.
+class BisectDialog : public QDialog {
+    Q_OBJECT
+
+  public:
+    explicit BisectDialog(QWidget* parent = nullptr);
+    BisectOptions options() const;
+
+  private:
+    QComboBox* m_check;
+    QLineEdit *m_tolerance, *m_inputs, *m_command;
+};
+
 }  // namespace cutaway::ui

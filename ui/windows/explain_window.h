@@ -1,0 +1,43 @@
+#pragma once
+// The Explain window: for the current node, every rule that may start there, with the answer whether it applies to the
+// graph before the current step and if not why; for the current step what each rule tried, did and cost.
+#include <QDockWidget>
+
+#include "ui/models/explain_model.h"
+#include "ui/session/session_controller.h"
+
+class QLabel;
+class QLineEdit;
+class QPlainTextEdit;
+class QSortFilterProxyModel;
+class QStackedWidget;
+class QTreeView;
+
+namespace cutaway::ui {
+
+class ExplainWindow : public QDockWidget {
+    Q_OBJECT
+
+  public:
+    ExplainWindow(SessionController& controller, Selection& selection, QWidget* parent = nullptr);
+    const ExplainModel& model() const { return m_model; }
+
+  private:
+    void ask();
+    void showAnswers(const Explained& explained);
+    void showRule();
+    void go();
+
+    SessionController& m_controller;
+    Selection& m_selection;
+    ExplainModel& m_model;  // a child, not a member: the view still asks it while this window closes
+    QSortFilterProxyModel* m_filtered;
+    QLabel *m_title, *m_empty;
+    QLineEdit* m_filter;
+    QTreeView* m_rows;
+    QPlainTextEdit* m_text;
+    QStackedWidget* m_pages;
+    bool m_seen = false;  // a dock behind another tab counts as visible to Qt
+};
+
+}  // namespace cutaway::ui
