@@ -93,6 +93,22 @@ std::vector<Node*> viewsOf(Node& base, const Node& limit) {
     return found;
 }
 
+/// True if an in-place op after `limit` writes to the memory of `base`.
+bool isWrittenAfter(const Node& base, const Node& limit) {
+    for (const Node* node = limit.next(); node; node = node->next()) {
+        if (!node->isCall() || !node->op().mutates() || isFinalCopy(*node)) continue;
+        const Node* root = node->arg(0).node();
+        while (root != nullptr) {
+            const Node* up = aliasedInput(*root);
+            if (up == nullptr && root->isCall() && root->op().functional()) up = root->arg(0).node();  // it gives back what it wrote to
+            if (up == nullptr || root == &limit) break;
+            root = up;
+        }
+        if (root == &base || root == &limit) return true;
+    }
+    return false;
+}
+
 bool readLater(const Node& value, const Node& after) {
     return std::any_of(value.users().begin(), value.users().end(),
                        [&](const Node* user) { return user != &after && value.graph().isBefore(after, *user); });
@@ -163,20 +179,24 @@ Result<void> functionalizeOne(Node& mutation, Rewriter& rewriter) {
     for (size_t i = 0; i < chain.size() && newBase; ++i) newBase = scatterBack(builder, *chain[i], builder.value(*aliasedInput(*chain[i])), newBase);
 
     // Other views that are still read are derived again, in order, so that views of views find their new input.
+    // The written view itself is the value just computed, unless the memory is written again: then it must be a view.
+    const bool again = !chain.empty() && isWrittenAfter(*base, mutation);
+    Node* written = fresh.node();
     std::vector<std::pair<Node*, Node*>> renewed = {{base, newBase.node()}};
     if (!builder.error()) {
         for (Node* view : viewsOf(*base, mutation)) {
-            if (view == target) {
+            if (view == target && !again) {
                 renewed.emplace_back(view, fresh.node());
                 continue;
             }
-            bool needed = readLater(*view, mutation);
+            bool needed = readLater(*view, mutation) || (view == target && mutation.hasUsers());
             for (Node* later : viewsOf(*view, mutation)) needed |= later != target && readLater(*later, mutation);
             if (!needed) continue;
             Node* input = aliasedInput(*view);
             for (const auto& [old, current] : renewed)
                 if (old == input) input = current;
             renewed.emplace_back(view, replay(builder, *view, builder.value(*input)).node());
+            if (view == target) written = renewed.back().second;
         }
     }
     if (builder.error()) {
@@ -185,7 +205,7 @@ Result<void> functionalizeOne(Node& mutation, Rewriter& rewriter) {
         return error;
     }
     for (const auto& [old, current] : renewed) redirectLater(*old, *current, mutation);
-    graph.replaceUses(mutation, *fresh.node());
+    graph.replaceUses(mutation, *written);
     if (base->isPlaceholder()) {
         GraphBuilder atEnd = rewriter.builder(graph, &finalCopyPosition(*base), mutation);
         atEnd.call("aten.copy_.default", {Argument(base), Argument(newBase)});

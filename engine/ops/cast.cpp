@@ -273,6 +273,16 @@ b8[]
      .decompose = [](Decomposition& d) -> Values { return d.call("aten.full_like.default", {d.in(size_t{0}), d.arg(1)}); },
      .derive = [](Derivation& d) { d.input(0) = unary("aten.zeros_like.default", d.dy()); },
      .samples = "f32[2, 3], 2\ni64[2], 3\nf32[2, 3][1, 2], 0.5\nb8[2], True"},
+    // zero_ without the mutation.
+    {.schema = "aten.zero.default(Tensor self) -> Tensor", .tags = Tag::Pointwise | Tag::Inplace, .infer = inferClone,
+     .eval = [](const EvalContext& c) -> EvalResult {
+         Tensor out = c.result();
+         copyInto(out, Tensor::full(out.dtype(), {}, int64_t{0}));
+         return out;
+     },
+     .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) -> Values { return d.call("aten.full_like.default", {d.in(size_t{0}), Argument(0)}); },
+     .derive = [](Derivation& d) { d.input(0) = unary("aten.zeros_like.default", d.dy()); }},
     // Raises unless the tensor is what the traced program assumed. Checked when the graph is read; no code is left.
     {.schema = "aten._assert_tensor_metadata.default(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, "
                "Device? device=None, Layout? layout=None) -> ()",

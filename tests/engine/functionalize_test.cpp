@@ -33,7 +33,11 @@ namespace {
 QString shown(const Tensor& tensor) {
     QStringList sizes, numbers;
     for (int64_t size : tensor.sizes()) sizes << QString::number(size);
-    for (int64_t i = 0; i < tensor.numel(); ++i) numbers << QString::number(toDouble(tensor.item(i)), 'g', 9);
+    for (int64_t i = 0; i < tensor.numel(); ++i) {
+        char text[32];
+        std::snprintf(text, sizeof text, "%.9g", toDouble(tensor.item(i)));  // Qt drops the sign of -0
+        numbers << text;
+    }
     return "[" + sizes.join(", ") + "]: " + numbers.join(" ");
 }
 Tensor parsed(const QString& line) {
