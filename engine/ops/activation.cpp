@@ -176,6 +176,38 @@ f32[0, 3]
          d.input(0) = d.call("aten.elu_backward.default", {d.dy(), number(d, "alpha"), number(d, "scale"), number(d, "input_scale"), false, d.in(size_t{0})});
      },
      .samples = "f32[2, 3]\nf32[2, 3], 2.0, 1.5, 0.5\nbf16[4]\nf64[3]"},
+    {.schema = "aten.celu.default(Tensor self, Scalar alpha=1.0) -> Tensor", .tags = kTags, .infer = inferFloatLikeFirst, .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) -> Values {
+         const Value x = opmathIn(d, 0);
+         const double alpha = real(d, "alpha");
+         const Value curve = unary("aten.expm1.default", x / alpha) * alpha;
+         return fromOpmath(d, where(compareScalar("gt", x, int64_t{0}), x, curve));
+     },
+     .derive = [](Derivation& d) {
+         d.input(0) = d.call("aten.elu_backward.default", {d.dy(), number(d, "alpha"), 1, 1.0 / real(d, "alpha"), false, d.in(size_t{0})});
+     },
+     .samples = "f32[2, 3]\nf32[2, 3], 1.5\nbf16[4], 0.5\nf64[3]\nf32[2, 3][1, 2]\nf32[]\nf32[0]"},
+    // 0 within lambd of 0, x itself beyond; the soft form moves what is beyond towards 0 by lambd.
+    {.schema = "aten.hardshrink.default(Tensor self, Scalar lambd=0.5) -> Tensor", .tags = Tag::Pointwise, .infer = inferFloatLikeFirst, .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) -> Values {
+         const Value x = d.in(size_t{0});
+         const Value inside = compareScalar("le", unary("aten.abs.default", x), number(d, "lambd"));
+         return where(inside, scalarTensor(d, int64_t{0}, x), x);
+     },
+     .derive = [](Derivation& d) { d.input(0) = d.call("aten.hardshrink_backward.default", {d.dy(), d.arg(0), d.arg("lambd")}); },
+     .samples = "f32[2, 3]\nf32[2, 3], 1.5\nbf16[4], 0.5\nf64[3]\nf32[2, 3][1, 2]\nf32[]\nf32[0]"},
+    {.schema = "aten.softshrink.default(Tensor self, Scalar lambd=0.5) -> Tensor", .tags = Tag::Pointwise, .infer = inferFloatLikeFirst, .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) -> Values {
+         const Value x = d.in(size_t{0});
+         const Value outside = compareScalar("gt", unary("aten.abs.default", x), number(d, "lambd"));
+         const Value moved = x - unary("aten.sign.default", x) * number(d, "lambd");
+         return where(outside, moved, x * 0);
+     },
+     .derive = [](Derivation& d) { d.input(0) = d.call("aten.softshrink_backward.default", {d.dy(), d.arg(0), d.arg("lambd")}); },
+     .samples = "f32[2, 3]\nf32[2, 3], 1.5\nbf16[4], 0.5\nf64[3]\nf32[2, 3][1, 2]\nf32[]\nf32[0]"},
     {.schema = "aten.selu.default(Tensor self) -> Tensor", .tags = kTags, .infer = inferExpanded, .eval = evalExpanded,
      .expand = Expand::Composite,
      .decompose = [](Decomposition& d) -> Values { return d.call("aten.elu.default", {d.in(size_t{0}), 1.6732632423543772, 1.0507009873554805}); },

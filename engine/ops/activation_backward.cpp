@@ -1,8 +1,10 @@
 // Gradients of activation functions: ops of their own, so that the forward op can be differentiated before it is
-// expanded. All expand; their kernels are their expansions.
+// expanded. All but those of the shrinking functions expand; their kernels are their expansions.
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/infer_rules.h"
+#include "engine/ops/kernels.h"
+#include "engine/ops/lower.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/opmath.h"
 
@@ -63,6 +65,19 @@ Value softplusPlain(const Value& x) {
     return where(compareScalar("gt", x, int64_t{20}), x, soft);
 }
 Value zeroUnless(Decomposition& d, const Value& condition, const Value& value) { return where(condition, value, scalarTensor(d, 0.0, value)); }
+
+// Of hardshrink and softshrink: nothing flows within lambd of 0.
+EvalResult evalShrinkBackward(const EvalContext& c) {
+    const double limit = toDouble(c.number("lambd"));
+    return zipFloat(c, [limit](auto g, auto x) { return x >= -limit && x <= limit ? decltype(g)(0) : g; });
+}
+Expr lowerShrinkBackward(LowerContext& c) {
+    const Expr g = c.load(0), x = c.load(1), limit = c.numberAt("lambd", x->dtype);
+    const Expr inside = compare(ExprKind::Ge, x, -limit) && compare(ExprKind::Le, x, limit);
+    return Expr::make(ExprKind::Where, {inside, constantLike(g, 0), g}, g->dtype);
+}
+void deriveShrinkBackward(Derivation& d) { d.input(0) = d.call(d.op().name(), {d.dy(), d.arg(1), d.arg("lambd")}); }
+constexpr std::string_view kShrinkSamples = "f32[2, 3], f32[2, 3], 0.5\nf64[2, 3][1, 2], f64[2, 3], 1.5\nbf16[5], bf16[5], 0.5\nf32[], f32[], 0.25\nf32[0], f32[0], 1";
 
 constexpr OpDef kOps[] = {
     // The gradient where the tensor lies above the threshold.
@@ -260,6 +275,10 @@ constexpr OpDef kOps[] = {
          return fromOpmath(d, where(inside, y, outside));
      },
      .samples = "f32[2, 3], f32[2, 3]<1, 0.1\nf32[2, 3], f32[2, 3]<1"},
+    {.schema = "aten.hardshrink_backward.default(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor", .tags = Tag::Pointwise, .infer = inferGradientOfTwo,
+     .eval = evalShrinkBackward, .derive = deriveShrinkBackward, .lower = lowerShrinkBackward, .samples = kShrinkSamples},
+    {.schema = "aten.softshrink_backward.default(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor", .tags = Tag::Pointwise, .infer = inferGradientOfTwo,
+     .eval = evalShrinkBackward, .derive = deriveShrinkBackward, .lower = lowerShrinkBackward, .samples = kShrinkSamples},
 };
 
 }  // namespace

@@ -59,93 +59,56 @@ void deriveSymmetric(Derivation& d, std::string_view op, std::vector<Argument> r
     if (d.needs(1)) d.input(1) = gradient(1, 0);
 }
 
-// -- negative log likelihood
-
-struct Classes {
-    int64_t dim;       // of the classes
-    Value safeTarget;  // ignored ones as class 0, with the class dim
-    Value kept;        // target != ignore_index
-};
-Result<ValueType> inferNll(const InferContext& c) {
-    CT_TRY(const TensorType x, c.tensor(size_t{0}));
-    CT_TRY(const TensorType target, c.tensor(1));
-    if (x.rank() < 1 || x.rank() > 2) return c.fail("needs an input of 1 or 2 dims, not " + x.text());
-    if (!isFloating(x.dtype)) return c.fail("needs a floating-point input");
-    if (target.rank() != x.rank() - 1) return c.fail("the target " + target.text() + " needs one dim less than the input " + x.text());
-    CT_TRY(const int64_t reduction, c.integer("reduction", 1));
-    const TensorType scalar = TensorType::contiguous(x.dtype, {}, x.device);
-    const TensorType each = TensorType::contiguous(x.dtype, target.sizes, x.device);
-    return ValueType(TupleType{reduction == 0 && x.rank() == 2 ? each : scalar, scalar});
+/// Where the loss and its gradient bend: quadratic within delta of 0, linear beyond.
+Values decomposeHuber(Decomposition& d) {
+    const double delta = d.real("delta");
+    const Value size = unary("aten.abs.default", opmathIn(d, 0) - opmathIn(d, 1));
+    const Value small = compareScalar("lt", size, delta);
+    const Value square = size * 0.5 * size;
+    return fromOpmath(d, reduced(d, where(small, square, (size - 0.5 * delta) * delta)));
 }
-Values decomposeNllForward(Decomposition& d) {
-    Value x = d.in(size_t{0});
-    const Value target = d.in(1);
-    const int64_t dim = x.rank() < 2 ? 0 : 1, reduction = d.integerOr("reduction", 1);
-    const Argument ignored = d.arg("ignore_index");
-    Value weight;
-    if (d.has("weight")) {
-        weight = d.in("weight");
-        if (x.rank() > 1) {
-            SymDims shape(static_cast<size_t>(x.rank()), SymInt(1));
-            shape[static_cast<size_t>(dim)] = weight.size(0);
-            weight = view(weight, shape);
-        }
-        x = x * weight;
-    }
-    auto keeps = [&] { return d.call("aten.ne.Scalar", {target, ignored}); };
-    Value kept = keeps();
-    const Value safe = where(kept, target, scalarTensor(d.builder(), int64_t{0}, target.dtype(), target.type().device));
-    const Value index = unsqueeze(safe, dim);
-    auto pick = [&](const Value& from) { return d.call("aten.squeeze.dim", {d.call("aten.gather.default", {from, dim, index}), dim}); };
-    const Value loss = -pick(x);
-    kept = keeps();
-    const Value result = where(kept, loss, scalarTensor(d, int64_t{0}, loss));
-    if (reduction == 0 && x.rank() > 1) return {result, full(d.builder(), {}, 0.0, x.dtype(), x.type().device)};
-    Value total;
-    if (weight) {
-        const Value wide = x.rank() > 1 ? expand(weight, x.sizes()) : weight;
-        const Value each = pick(wide);
-        kept = keeps();
-        total = unary("aten.sum.default", where(kept, each, scalarTensor(d, int64_t{0}, each)));
-    } else {
-        total = convert(unary("aten.sum.default", keeps()), x.dtype());
-    }
-    if (reduction == 0) return {result, total};
-    const Value sumOfAll = unary("aten.sum.default", result);
-    if (reduction == 2) return {sumOfAll, total};
-    return {sumOfAll / total, total};
+Values decomposeHuberBackward(Decomposition& d) {
+    const double delta = d.real("delta");
+    const Value g = opmathIn(d, 0), x = opmathIn(d, 1), t = opmathIn(d, 2);
+    const double norm = meanFactor(d, x);
+    const Value away = x - t;
+    const Value below = compareScalar("lt", away, -delta);
+    const Value low = g * -norm * delta;
+    const Value above = compareScalar("gt", away, delta);
+    const Value high = g * norm * delta;
+    return fromOpmath(d, where(below, low, where(above, high, away * norm * g)));
 }
-Values decomposeNllBackward(Decomposition& d) {
-    Value g = d.in(size_t{0});
-    const Value x = d.in(1);
-    Value target = d.in(2);
-    const int64_t dim = x.rank() < 2 ? 0 : 1, reduction = d.integerOr("reduction", 1);
-    const Argument ignored = d.arg("ignore_index");
-    if (reduction == 1) g = g / d.in("total_weight");
-    target = unsqueeze(target, dim);
-    const Value kept = d.call("aten.ne.Scalar", {target, ignored});
-    const Value safe = where(kept, target, scalarTensor(d.builder(), int64_t{0}, target.dtype(), target.type().device));
-    const Value zeros = unary("aten.zeros_like.default", x);
-    const Value picked = d.call("aten.scatter.value", {zeros, dim, safe, -1.0});
-    if (x.rank() > g.rank() && g.rank() > 0) g = unsqueeze(g, dim);
-    if (d.has("weight")) {
-        SymDims shape(static_cast<size_t>(x.rank()), SymInt(1));
-        shape[static_cast<size_t>(dim)] = d.in("weight").size(0);
-        g = g * view(d.in("weight"), shape);
-    }
-    const Value again = d.call("aten.ne.Scalar", {target, ignored});
-    return picked * where(again, g, scalarTensor(d, int64_t{0}, g));
+/// -(t log x + (1 - t) log(1 - x)), the logarithms no less than -100.
+Values decomposeBinary(Decomposition& d) {
+    const Value x = opmathIn(d, 0), t = opmathIn(d, 1);
+    auto bounded = [&](const Value& log) {
+        return d.call("aten.maximum.default", {log, full(d.builder(), {}, int64_t{-100}, log.dtype(), log.type().device)});
+    };
+    const Value away = t - 1;
+    const Value rest = away * bounded(unary("aten.log1p.default", -x));
+    Value loss = rest - t * bounded(unary("aten.log.default", x));
+    if (d.has("weight")) loss = loss * toOpmath(d.in("weight"));
+    return fromOpmath(d, reduced(d, loss));
 }
-Values decomposeCrossEntropy(Decomposition& d) {
-    const Value x = d.in(size_t{0}), target = d.in(1);
-    const int64_t dim = x.rank() == 1 ? 0 : 1, reduction = d.integerOr("reduction", 1);
-    if (isFloating(target.dtype()) || d.real("label_smoothing") != 0 || x.rank() > 2) {
-        d.builder().fail(unsupported(d.op().name() + ": class probabilities, label smoothing and inputs of more than 2 dims are not expanded", {},
-                                     {"compute log_softmax and nll_loss on a flattened input"}));
-        return Value();
-    }
-    const Value logs = d.call("aten.log_softmax.int", {x, dim});
-    return d.call("aten.nll_loss_forward.default", {logs, target, d.arg("weight"), reduction, d.arg("ignore_index")})[0];
+Value meanShare(Decomposition& d, const Value& gradient, const Value& x) {
+    if (d.integerOr("reduction", 1) != 1) return gradient;
+    return d.call("aten.div.Tensor", {gradient, Argument(numel(x.sizes()))});
+}
+Values decomposeBinaryBackward(Decomposition& d) {
+    const Value g = opmathIn(d, 0), x = opmathIn(d, 1), t = opmathIn(d, 2);
+    const Value scaled = g * (x - t);
+    const Value spread = x * subtractFrom(int64_t{1}, x);
+    Value dx = scaled / d.call("aten.clamp_min.default", {spread, 1e-12});
+    if (d.has("weight")) dx = dx * toOpmath(d.in("weight"));
+    return fromOpmath(d, meanShare(d, dx, x));
+}
+/// Of the target: log(1 - x) - log x, times the gradient.
+Value binaryTargetGradient(Derivation& d) {
+    const Value x = d.in(size_t{0});
+    Value dt = unary("aten.log1p.default", -x) - unary("aten.log.default", x);
+    if (d.has("weight")) dt = dt * d.in("weight");
+    dt = dt * d.dy();
+    return d.integerOr("reduction", 1) == 1 ? d.call("aten.div.Scalar", {dt, Argument(numel(x.sizes()))}) : dt;
 }
 
 constexpr OpDef kOps[] = {
@@ -196,29 +159,40 @@ constexpr OpDef kOps[] = {
          return fromOpmath(d, where(small, inner, scaled * unary("aten.sign.default", delta)));
      },
      .samples = "f32[], f32[2, 3], f32[2, 3], 1, 1.0\nf32[2, 3], f32[2, 3], f32[2, 3], 0, 0.5"},
-    // The negative log probability of the target class; total_weight is what the mean divides by.
-    {.schema = "aten.nll_loss_forward.default(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
-     .tags = Tag::Reduction, .infer = inferNll, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeNllForward,
+    {.schema = "aten.huber_loss.default(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor", .tags = Tag::Reduction,
+     .infer = inferReducedPair, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeHuber,
+     .derive = [](Derivation& d) { deriveSymmetric(d, "aten.huber_loss_backward.default", {d.arg("reduction"), d.arg("delta")}); },
+     .samples = "f32[2, 3], f32[2, 3]\nf32[2, 3], f32[2, 3], 0, 0.5\nf32[2, 3], f32[2, 3], 2, 2.0\nbf16[4], bf16[4]\nf64[2, 3], f64[2, 3], 1, 0.25\nf32[0], f32[0], 2"},
+    {.schema = "aten.huber_loss_backward.default(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor", .tags = Tag::Pointwise,
+     .infer = inferLossGradient, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeHuberBackward,
+     .samples = "f32[], f32[2, 3], f32[2, 3], 1, 1.0\nf32[2, 3], f32[2, 3], f32[2, 3], 0, 0.5\nbf16[], bf16[4], bf16[4], 2, 0.5"},
+    {.schema = "aten.binary_cross_entropy.default(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor", .tags = Tag::Reduction,
+     .infer = inferReducedFirstTwo, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeBinary,
      .derive = [](Derivation& d) {
-         d.input(0) = d.call("aten.nll_loss_backward.default", {d.dy(), d.arg(0), d.arg(1), d.arg(2), d.arg(3), d.arg(4), d.out(1)});
+         if (d.needs(0)) d.input(0) = d.call("aten.binary_cross_entropy_backward.default", {d.dy(), d.arg(0), d.arg(1), d.arg(2), d.arg("reduction")});
+         if (d.needs(1)) d.input(1) = binaryTargetGradient(d);
      },
-     .samples = "f32[2, 3], i64[2]<3, None, 1, -100\nf32[2, 3], i64[2]<3, f32[3]>0, 1, -100\nf32[4, 3], i64[4]<3, None, 2, 1\nf32[2, 3], i64[2]<3, None, 0, -100\nf32[3], i64[]<3, None, 1, -100"},
-    {.schema = "aten.nll_loss_backward.default(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
-     .infer = [](const InferContext& c) -> Result<ValueType> {
-         CT_TRY(const TensorType x, c.tensor(1));
-         return ValueType(TensorType::contiguous(x.dtype, x.sizes, x.device));
-     },
-     .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeNllBackward,
-     .samples = "f32[], f32[2, 3], i64[2]<3, None, 1, -100, f32[]>0\nf32[], f32[2, 3], i64[2]<3, f32[3]>0, 1, -100, f32[]>0"},
-    {.schema = "aten.cross_entropy_loss.default(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, float label_smoothing=0.) -> Tensor",
-     .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite, .decompose = decomposeCrossEntropy,
-     .samples = "f32[2, 3], i64[2]<3\nf32[2, 3], i64[2]<3, f32[3]>0, 2"},
-    {.schema = "aten.nll_loss_nd.default(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
-     .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite,
+     .samples = "f32[2, 3]%, f32[2, 3]%\nf32[2, 3]%, f32[2, 3]%, f32[3], 0\nf64[4]%, f64[4]%, None, 2\nbf16[4]%, bf16[4]%\nf32[2, 3][1, 2]%, f32[2, 3]%"},
+    {.schema = "aten.binary_cross_entropy_backward.default(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
+     .tags = Tag::Pointwise, .infer = inferLossGradient, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeBinaryBackward,
+     .samples = "f32[], f32[2, 3]%, f32[2, 3]%\nf32[2, 3], f32[2, 3]%, f32[2, 3]%, f32[3], 0\nbf16[], bf16[4]%, bf16[4]%, None, 2"},
+    // log(1 + exp(-t x)).
+    {.schema = "aten.soft_margin_loss.default(Tensor self, Tensor target, int reduction=1) -> Tensor", .tags = Tag::Reduction, .infer = inferReducedPair,
+     .eval = evalExpanded, .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
-         return d.call("aten.nll_loss_forward.default", {d.arg(0), d.arg(1), d.arg(2), d.arg(3), d.arg(4)})[0];
+         return fromOpmath(d, reduced(d, unary("aten.log1p.default", unary("aten.exp.default", -opmathIn(d, 0) * opmathIn(d, 1)))));
      },
-     .samples = "f32[2, 3], i64[2]<3"},
+     .derive = [](Derivation& d) { d.input(0) = d.call("aten.soft_margin_loss_backward.default", {d.dy(), d.arg(0), d.arg(1), d.arg("reduction")}); },
+     .samples = kPairs},
+    {.schema = "aten.soft_margin_loss_backward.default(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor", .tags = Tag::Pointwise,
+     .infer = inferLossGradient, .eval = evalExpanded, .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) -> Values {
+         const Value g = opmathIn(d, 0), x = opmathIn(d, 1), t = opmathIn(d, 2);
+         const Value scaled = t * g;
+         const Value slope = unary("aten.sigmoid.default", t * x) - 1;
+         return fromOpmath(d, meanShare(d, scaled * slope, x));
+     },
+     .samples = "f32[], f32[2, 3], f32[2, 3], 1\nf32[2, 3], f32[2, 3], f32[2, 3], 0\nbf16[], bf16[4], bf16[4], 2"},
     // log(1 + exp(x)) - t*x written without overflow.
     {.schema = "aten.binary_cross_entropy_with_logits.default(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1) -> Tensor",
      .tags = Tag::Reduction, .infer = inferReducedFirstTwo, .eval = evalExpanded, .expand = Expand::Decompose,

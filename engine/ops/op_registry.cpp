@@ -42,14 +42,16 @@ class OpRegistry {
             pointwiseOps(), pointwiseUnaryOps(), pointwiseSpecialOps(), compareOps(), castOps(), activationOps(),
             activationBackwardOps(), createOps(), reduceOps(), reduceCompositeOps(), extremeOps(),
             scanOps(), sortOps(), softmaxOps(), normOps(), normBackwardOps(),
-            lossOps(), randomOps(),
+            groupNormOps(), rmsNormOps(), lossOps(), classLossOps(), lossCompositeOps(),
+            randomOps(),
             // views and data movement
             viewOps(), permuteOps(), sliceOps(), viewScatterOps(), movementOps(), padOps(), joinOps(), rearrangeOps(),
             rangeOps(), reinterpretOps(), mutatingOps(),
             // indexing
             gatherOps(), indexOps(), scatterOps(), bagOps(), searchOps(), maskedIndexOps(), dataDependentOps(),
             // products, convolutions, windows, attention
-            gemmOps(), gemmCompositeOps(), gemmShorthandOps(), einsumOps(), quantizeOps(), quantizeParameterOps(), convOps(), poolOps(), averagePoolOps(), attentionOps(),
+            gemmOps(), gemmCompositeOps(), gemmShorthandOps(), einsumOps(), quantizeOps(), quantizeParameterOps(), convOps(), poolOps(), averagePoolOps(), adaptivePoolOps(),
+            resampleOps(), recurrentOps(), attentionOps(),
             symbolicOps(), assertOps()};
         for (const auto& family : families)
             for (const OpDef& def : family) add(def);

@@ -192,8 +192,8 @@ EvalResult evalMaxPoolBackward(const EvalContext& c, size_t spatial) {
     return out;
 }
 
-void deriveMaxPool(Derivation& d) {
-    d.input(0) = d.call("aten.max_pool2d_with_indices_backward.default",
+void deriveMaxPool(Derivation& d, std::string_view backward) {
+    d.input(0) = d.call(backward,
                         {d.dy(0), d.in(0), d.arg("kernel_size"), d.arg("stride"), d.arg("padding"), d.arg("dilation"), d.arg("ceil_mode"), d.out(1)});
 }
 
@@ -225,7 +225,7 @@ constexpr OpDef kOps[] = {
      .eval = [](const EvalContext& c) { return evalMaxPool(c, 2, false); },
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return decomposeMaxPool(d, 2); },
-     .derive = deriveMaxPool,
+     .derive = [](Derivation& d) { deriveMaxPool(d, "aten.max_pool2d_with_indices_backward.default"); },
      .lower = [](LowerContext& c) { return lowerMaxPool(c, 2, false); },
      .samples = kMaxSamples},
     {.schema = "aten.max_pool3d_with_indices.default(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, "
@@ -234,6 +234,7 @@ constexpr OpDef kOps[] = {
      .eval = [](const EvalContext& c) { return evalMaxPool(c, 3, false); },
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return decomposeMaxPool(d, 3); },
+     .derive = [](Derivation& d) { deriveMaxPool(d, "aten.max_pool3d_with_indices_backward.default"); },
      .lower = [](LowerContext& c) { return lowerMaxPool(c, 3, false); },
      .samples = "f32[1, 2, 4, 4, 4], 2\nf32[1, 1, 5, 5, 5], [3, 2, 3], 2, [1, 0, 1]"},
     {.schema = "aten.max_pool2d.default(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor",
@@ -255,6 +256,11 @@ constexpr OpDef kOps[] = {
      .eval = [](const EvalContext& c) { return evalMaxPoolBackward(c, 2); },
      .samples = "f32[1, 2, 4, 4], f32[1, 2, 8, 8], [2, 2], [2, 2], [0, 0], [1, 1], False, i64[1, 2, 4, 4]<64\n"
                 "f64[2, 3, 3], f64[2, 7, 7], [3, 3], [2, 2], [0, 0], [1, 1], False, i64[2, 3, 3]<49"},
+    {.schema = "aten.max_pool3d_with_indices_backward.default(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, "
+               "int[3] dilation, bool ceil_mode, Tensor indices) -> Tensor",
+     .infer = inferLikeInput,
+     .eval = [](const EvalContext& c) { return evalMaxPoolBackward(c, 3); },
+     .samples = "f32[1, 2, 2, 3, 2], f32[1, 2, 4, 6, 4], [2, 2, 2], [2, 2, 2], [0, 0, 0], [1, 1, 1], False, i64[1, 2, 2, 3, 2]<96"},
     // The compiler's form of max_pool2d_with_indices: positions as offsets inside the window, which fit a byte.
     {.schema = "prims._low_memory_max_pool_with_offsets.default(Tensor self, SymInt[] kernel_size, SymInt[] stride, SymInt[] padding, "
                "SymInt[] dilation, bool ceil_mode) -> (Tensor, Tensor)",

@@ -9,9 +9,10 @@
 namespace cutaway {
 namespace {
 
+template <size_t spatial>
 Result<ValueType> inferAverage(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
-    CT_TRY(const Windows windows, readWindows(c, self, 2));
+    CT_TRY(const Windows windows, readWindows(c, self, spatial));
     CT_TRY(const int64_t divisor, c.integer("divisor_override", 1));
     if (divisor == 0) return c.fail("a divisor of 0");
     TensorType type = TensorType::contiguous(self.dtype, windows.outSizes, self.device);
@@ -34,8 +35,9 @@ int64_t divisorAt(const InferContext& c, const Windows& w, int64_t o) {
     return count;
 }
 
+template <size_t spatial>
 EvalResult evalAverage(const EvalContext& c) {
-    auto windows = readWindows(c, *c.tensor(size_t{0}), 2);
+    auto windows = readWindows(c, *c.tensor(size_t{0}), spatial);
     if (!windows) return std::move(windows).error();
     const Windows& w = *windows;
     Tensor out = c.result();
@@ -57,8 +59,9 @@ EvalResult evalAverage(const EvalContext& c) {
     return out;
 }
 
+template <size_t spatial>
 EvalResult evalAverageBackward(const EvalContext& c) {
-    auto windows = readWindows(c, *c.tensor("self"), 2);
+    auto windows = readWindows(c, *c.tensor("self"), spatial);
     if (!windows) return std::move(windows).error();
     const Windows& w = *windows;
     Tensor out = c.result();
@@ -74,17 +77,18 @@ EvalResult evalAverageBackward(const EvalContext& c) {
     return out;
 }
 
+template <size_t spatial>
 Expr lowerAverage(LowerContext& c) {
     const TensorType self = c.in(size_t{0});
-    auto windows = readWindows(c, self, 2);
+    auto windows = readWindows(c, self, spatial);
     if (!windows || !isFloating(self.dtype)) return Expr();
     const Windows& w = *windows;
-    const size_t lead = self.sizes.size() - 2;
+    const size_t lead = self.sizes.size() - spatial;
     const DType dtype = computeTypeOf(self.dtype);
-    const Expr sum = c.reduce(ReduceKind::Sum, {SymInt(w.kernel[0]), SymInt(w.kernel[1])}, [&](const std::vector<Expr>& r) {
+    const Expr sum = c.reduce(ReduceKind::Sum, SymDims(w.kernel.begin(), w.kernel.end()), [&](const std::vector<Expr>& r) {
         std::vector<Expr> at(c.index().begin(), c.index().begin() + static_cast<int64_t>(lead));
         Expr inside = Expr::boolean(true);
-        for (size_t d = 0; d < 2; ++d) {
+        for (size_t d = 0; d < spatial; ++d) {
             at.push_back(w.positionExpr(d, c.index()[lead + d], r[d]));
             if (w.padding[d] == 0 && !w.reachesBeyond(d)) continue;
             inside = inside && compare(ExprKind::Ge, at.back(), Expr::integer(0));
@@ -95,7 +99,7 @@ Expr lowerAverage(LowerContext& c) {
     if (c.has("divisor_override")) return sum / Expr::real(static_cast<double>(c.integerOr("divisor_override", 1)), dtype);
     const bool padded = c.flag("count_include_pad", true);
     Expr count = Expr::integer(1);
-    for (size_t d = 0; d < 2; ++d) {
+    for (size_t d = 0; d < spatial; ++d) {
         const bool constant = !w.reachesBeyond(d) ? w.padding[d] == 0 || padded : padded && !c.flag("ceil_mode");
         if (constant) {
             count = count * Expr::integer(w.kernel[d]);
@@ -192,13 +196,13 @@ constexpr OpDef kOps[] = {
     // Mean over windows; how padding counts is said at divisorAt. Integers truncate.
     {.schema = "aten.avg_pool2d.default(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, "
                "bool count_include_pad=True, int? divisor_override=None) -> Tensor",
-     .infer = inferAverage,
-     .eval = evalAverage,
+     .infer = inferAverage<2>,
+     .eval = evalAverage<2>,
      .derive = [](Derivation& d) {
          d.input(0) = d.call("aten.avg_pool2d_backward.default", {d.dy(), d.in(0), d.arg("kernel_size"), d.arg("stride"), d.arg("padding"),
                                                                   d.arg("ceil_mode"), d.arg("count_include_pad"), d.arg("divisor_override")});
      },
-     .lower = lowerAverage,
+     .lower = lowerAverage<2>,
      .samples = R"(
 f32[1, 2, 8, 8], [2, 2]
 f32[2, 7, 6], [3, 2], [2, 1], [1, 1]
@@ -213,7 +217,7 @@ f32[2, 3, 4, 5][60, 1, 15, 3], [2, 2]
     {.schema = "aten.avg_pool2d_backward.default(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, bool ceil_mode, "
                "bool count_include_pad, int? divisor_override) -> Tensor",
      .infer = inferLikeSelf,
-     .eval = evalAverageBackward,
+     .eval = evalAverageBackward<2>,
      .derive = [](Derivation& d) {
          d.input(0) = d.call("aten.avg_pool2d.default", {d.dy(), d.arg("kernel_size"), d.arg("stride"), d.arg("padding"), d.arg("ceil_mode"),
                                                          d.arg("count_include_pad"), d.arg("divisor_override")});
@@ -223,6 +227,25 @@ f32[1, 2, 4, 4], f32[1, 2, 8, 8], [2, 2], [], [0, 0], False, True, None
 f64[2, 4, 4], f64[2, 7, 7], [3, 3], [2, 2], [1, 1], True, False, None
 f32[1, 1, 3, 3], f32[1, 1, 4, 4], [2, 2], [1, 1], [0, 0], False, True, 3
 )"},
+    {.schema = "aten.avg_pool3d.default(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, "
+               "bool count_include_pad=True, int? divisor_override=None) -> Tensor",
+     .infer = inferAverage<3>,
+     .eval = evalAverage<3>,
+     .derive = [](Derivation& d) {
+         d.input(0) = d.call("aten.avg_pool3d_backward.default", {d.dy(), d.in(0), d.arg("kernel_size"), d.arg("stride"), d.arg("padding"),
+                                                                  d.arg("ceil_mode"), d.arg("count_include_pad"), d.arg("divisor_override")});
+     },
+     .lower = lowerAverage<3>,
+     .samples = "f32[1, 2, 4, 6, 4], 2\nf64[2, 5, 4, 5], [3, 2, 3], [2, 1, 2], [1, 1, 1]\nf32[1, 1, 5, 5, 5], [3, 3, 3], [2, 2, 2], [1, 1, 1], True, False\nf32[1, 1, 4, 4, 4], 2, 2, 0, False, True, 3"},
+    {.schema = "aten.avg_pool3d_backward.default(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, bool ceil_mode, "
+               "bool count_include_pad, int? divisor_override) -> Tensor",
+     .infer = inferLikeSelf,
+     .eval = evalAverageBackward<3>,
+     .derive = [](Derivation& d) {
+         d.input(0) = d.call("aten.avg_pool3d.default", {d.dy(), d.arg("kernel_size"), d.arg("stride"), d.arg("padding"), d.arg("ceil_mode"),
+                                                         d.arg("count_include_pad"), d.arg("divisor_override")});
+     },
+     .samples = "f32[1, 2, 2, 3, 2], f32[1, 2, 4, 6, 4], [2, 2, 2], [], [0, 0, 0], False, True, None"},
     // Mean over windows that divide each plane into output_size parts, overlapping where it does not divide.
     {.schema = "aten._adaptive_avg_pool2d.default(Tensor self, SymInt[2] output_size) -> Tensor",
      .infer = inferAdaptive,

@@ -63,8 +63,10 @@ bool neverDifferentiated(const Op& op, std::string_view param) {
     // Rounding has no slope; the gradient passes straight through by definition.
     if (op.name().find("fake_quant") != std::string::npos) return true;
     if (param.starts_with("running_")) return true;
+    if (op.name().starts_with("aten.nll_loss")) return param == "weight";
     if (op.name() == "aten._scaled_dot_product_flash_attention_for_cpu.default" && param == "attn_mask") return true;
-    return op.name() == "aten.binary_cross_entropy_with_logits.default" && (param == "weight" || param == "pos_weight");
+    if (op.name() == "aten.soft_margin_loss.default") return param == "target";
+    return op.name().starts_with("aten.binary_cross_entropy") && (param == "weight" || param == "pos_weight");
 }
 /// A scalar loss of the floating results with fixed uneven weights, so that no two elements' gradients are alike.
 double weightOf(size_t result, int64_t element) { return 0.25 + static_cast<double>((static_cast<int64_t>(result) * 5 + element * 7) % 11) / 8; }

@@ -4,7 +4,7 @@ Whether a variant is a legal call is not known here: PyTorch decides, and a refu
 """
 import re
 
-TENSOR = re.compile(r"(?<![\w.])(b8|i8|i16|i32|i64|u8|bf16|f16|f32|f64|c64)\[([-\d, ]*)\](?:\[([-\d, ]*)\])?(<\d+|>0|!)?")
+TENSOR = re.compile(r"(?<![\w.])(b8|i8|i16|i32|i64|u8|bf16|f16|f32|f64|c64)\[([-\d, ]*)\](?:\[([-\d, ]*)\])?(<\d+|>0|!|%)?")
 FLOATS = ("bf16", "f16", "f32", "f64")
 INTEGERS = ("i64", "i32", "i16", "i8", "u8", "b8")
 DIMS = {"dim", "dims", "dim0", "dim1", "start_dim", "end_dim", "axis"}

@@ -55,6 +55,8 @@ def draw(t, i, dtype, how):
     if floating:
         if how == ">0":
             return (r % 256 + 1) / 64
+        if how == "%":
+            return (r % 127 + 1) / 128
         if bound:
             return (r % (128 * bound - 1) - (64 * bound - 1)) / 64
         return (r % 513 - 256) / 64
@@ -276,7 +278,9 @@ def expansion(function, text, table):
         args, kwargs = torch.utils._pytree.tree_unflatten(filled, spec)
         return function(*args, **kwargs)
 
-    graph = make_fx(run, decomposition_table=table, tracing_mode="fake")(*[leaves[i] for i in places])
+    # Recurrent layers unrolled, not as one call of the CPU's library.
+    with torch.backends.mkldnn.flags(enabled=False):
+        graph = make_fx(run, decomposition_table=table, tracing_mode="fake")(*[leaves[i] for i in places])
     graph.graph.eliminate_dead_code()
     return short_form(graph.graph)
 
@@ -356,7 +360,9 @@ def main():
     folder, only = sys.argv[1], set(sys.argv[2:])
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    table, store = select_decomp_table(), Store()
+    # Resampling is expanded above autograd, so the compiler's own table does without it.
+    table = {**{op: rule for op, rule in torch._decomp.decomposition_table.items() if "upsample" in str(op)}, **select_decomp_table()}
+    store = Store()
     kept = read_record(folder) if only else {"samples.txt": {}, "expansions.txt": {}}
     values = read_values(os.path.join(folder, "values.safetensors")) if only else {}
     samples, expansions = {}, {}

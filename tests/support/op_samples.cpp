@@ -96,6 +96,9 @@ class SampleParser {
         } else if (peek() == '!') {
             ++m_at;
             spec.draw = TensorSpec::Draw::Distinct;
+        } else if (peek() == '%') {
+            ++m_at;
+            spec.draw = TensorSpec::Draw::Unit;
         }
         spec.text = std::string(m_text.substr(start, m_at - start));
         TensorType type = TensorType::contiguous(dtype, toSymDims(spec.sizes));
@@ -186,6 +189,7 @@ double drawElement(const TensorSpec& spec, size_t t, int64_t i) {
     if (spec.draw == TensorSpec::Draw::Distinct) return static_cast<double>(77 * i % 513 - 256) / (floating ? 64 : 1);
     if (floating) {
         if (spec.draw == TensorSpec::Draw::Positive) return (below(256) + 1) / 64;
+        if (spec.draw == TensorSpec::Draw::Unit) return (below(127) + 1) / 128;
         if (spec.draw == TensorSpec::Draw::Below) return (below(128 * spec.bound - 1) - static_cast<double>(64 * spec.bound - 1)) / 64;
         return (below(513) - 256) / 64;
     }

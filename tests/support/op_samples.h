@@ -4,7 +4,7 @@
 //
 // A sample is an argument list in which a tensor is written as its type: "f32[2, 3], f32[3][2], dim = -1". After the
 // type: "<n" draws integers from 0..n-1 and floats from (-n, n); ">0" positive; "!" pairwise different (below 513
-// elements). Strides of 0 repeat elements.
+// elements); "%" floats between 0 and 1. Strides of 0 repeat elements.
 //
 // Element i (row-major, repeated elements counted once) of the t-th tensor of a sample comes from the 64-bit number
 //   r = mix((t + 1) * 2^32 + i + 1), mix(z) = splitmix64's finalizer of z * 0x9E3779B97F4A7C15:
@@ -12,6 +12,7 @@
 //   floats               (r % 513 - 256) / 64;  >0: (r % 256 + 1) / 64;  <n: (r % (128n - 1) - (64n - 1)) / 64
 //   signed integers      r % 9 - 4;             >0: r % 8 + 1;           <n: r % n
 //   unsigned integers    r % 9;                 >0: r % 8 + 1;           <n: r % n
+//   "%"                  (r % 127 + 1) / 128
 //   "!"                  (77 * i mod 513 - 256), divided by 64 for floats
 // Every value is exact in f16 and bf16.
 #include <memory>
@@ -26,7 +27,7 @@ namespace cutaway::testing {
 struct TensorSpec {
     DType dtype = DType::F32;
     Dims sizes, strides;
-    enum class Draw { Any, Below, Positive, Distinct } draw = Draw::Any;
+    enum class Draw { Any, Below, Positive, Distinct, Unit } draw = Draw::Any;
     int64_t bound = 0;
     std::string text;
 };

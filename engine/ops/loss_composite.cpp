@@ -1,0 +1,152 @@
+// Losses and similarities that are shorthand for arithmetic. `reduction` is 0 for none, 1 for the mean, 2 for the sum.
+#include "engine/ops/build.h"
+#include "engine/ops/expanded.h"
+#include "engine/ops/op_registry.h"
+#include "engine/ops/opmath.h"
+
+namespace cutaway {
+namespace {
+
+Value reduced(Decomposition& d, const Value& loss) {
+    const auto reduction = d.integer("reduction", 1);
+    if (!reduction) d.builder().fail(reduction.error());
+    if (!reduction || *reduction == 0) return loss;
+    return unary(*reduction == 1 ? "aten.mean.default" : "aten.sum.default", loss);
+}
+Value addScalar(Decomposition& d, const Value& x, double number) { return d.call("aten.add.Scalar", {x, number}); }
+Value atLeastZero(Decomposition& d, const Value& x) { return d.call("aten.clamp_min.default", {x, 0}); }
+/// margin - x as PyTorch writes it: a filled tensor of the operand's shape minus x.
+Value fromFilled(Decomposition& d, const Value& x, const Scalar& number) {
+    return d.call("aten.full_like.default", {x, Argument(number)}) - x;
+}
+Value zerosLike(Decomposition& d, const Value& x) {
+    return d.call("aten.zeros_like.default", {x}, {{"memory_format", MemoryFormat::Contiguous}});
+}
+
+Values decomposeKlDiv(Decomposition& d) {
+    const Value x = d.in(size_t{0}), t = d.in(1);
+    if (d.flag("log_target")) {
+        const Value distance = t - x;
+        return reduced(d, unary("aten.exp.default", t) * distance);
+    }
+    const Value cross = t * x;
+    return reduced(d, d.call("aten.xlogy.Tensor", {t, t}) - cross);
+}
+Values decomposeCosineSimilarity(Decomposition& d) {
+    Value x = d.in("x1"), y = d.in("x2");
+    const SymDims shapes[] = {x.sizes(), y.sizes()};
+    const auto sizes = broadcastSizes(shapes);
+    const Operand operands[] = {{x.type()}, {y.type()}};
+    const DType dtype = resultType(operands);
+    if (!sizes || !isFloating(dtype)) {
+        d.builder().fail(d.fail(!sizes ? sizes.error().message : "needs floating-point tensors"));
+        return Value();
+    }
+    x = convert(x, dtype);
+    y = convert(y, dtype);
+    if (!(x.sizes() == y.sizes())) {
+        x = expand(x, *sizes);
+        y = expand(y, *sizes);
+    }
+    const auto dim = d.dim("dim", x.rank());
+    if (!dim) {
+        d.builder().fail(dim.error());
+        return Value();
+    }
+    const Argument dims(std::vector<int64_t>{*dim});
+    auto norm = [&](const Value& v) { return unary("aten.clone.default", d.call("aten.linalg_vector_norm.default", {v, 2, dims, true})); };
+    const Value xNorm = norm(x), yNorm = norm(y);
+    const Value least = d.call("aten.scalar_tensor.default", {d.real("eps")}, {{"dtype", dtype}, {"device", x.type().device}});
+    const Value xSafe = d.call("aten.clamp_min.Tensor", {xNorm, least}), ySafe = d.call("aten.clamp_min.Tensor", {yNorm, least});
+    const Value yUnit = y / ySafe;
+    return sum(x / xSafe * yUnit, {*dim}, false);
+}
+/// 1 - cos for pairs that belong together (target 1), cos above the margin for those that do not (-1).
+Values decomposeCosineEmbedding(Decomposition& d) {
+    const Value a = d.in(size_t{0}), b = d.in(1), t = d.in("target");
+    if (a.rank() != b.rank() || a.rank() < 1 || a.rank() > 2 || t.rank() != a.rank() - 1) {
+        d.builder().fail(d.fail("needs two inputs of 1 or 2 dims and a target of one less, not " + a.type().text() + ", " + b.type().text() + " and " + t.type().text()));
+        return Value();
+    }
+    constexpr double kEpsilon = static_cast<double>(1e-12f);
+    const std::vector<int64_t> dim = {a.rank() - 1};
+    const Value dot = sum(a * b, dim, false);
+    const Value aSquare = addScalar(d, sum(a * a, dim, false), kEpsilon), bSquare = addScalar(d, sum(b * b, dim, false), kEpsilon);
+    const Value cosine = dot / unary("aten.sqrt.default", aSquare * bSquare);
+    const Value zeros = zerosLike(d, cosine);
+    const Value together = fromFilled(d, cosine, int64_t{1});
+    const Value apart = atLeastZero(d, d.call("aten.sub.Scalar", {cosine, d.real("margin")}));
+    const Value first = where(compareScalar("eq", t, int64_t{1}), together, zeros);
+    return reduced(d, first + where(compareScalar("eq", t, int64_t{-1}), apart, zeros));
+}
+Values decomposeHingeEmbedding(Decomposition& d) {
+    const Value x = d.in(size_t{0}), t = d.in(1);
+    const Value zeros = zerosLike(d, x);
+    const Value clamped = atLeastZero(d, fromFilled(d, x, d.real("margin")));
+    const Value apart = where(compareScalar("ne", t, int64_t{1}), clamped, zeros);
+    return reduced(d, apart + where(compareScalar("ne", t, int64_t{-1}), x, zeros));
+}
+Values decomposeMarginRanking(Decomposition& d) {
+    const Value difference = d.in(size_t{0}) - d.in(1);
+    return reduced(d, atLeastZero(d, addScalar(d, -d.in("target") * difference, d.real("margin"))));
+}
+/// Distances by the p-norm of the difference plus eps; with `swap` the nearer of anchor and positive counts.
+Values decomposeTripletMargin(Decomposition& d) {
+    const Value anchor = d.in("anchor"), positive = d.in("positive"), negative = d.in("negative");
+    if (anchor.rank() == 0 || positive.rank() == 0 || negative.rank() == 0) {
+        d.builder().fail(d.fail("needs tensors of at least 1 dim"));
+        return Value();
+    }
+    auto distance = [&](const Value& a, const Value& b) {
+        const Value apart = addScalar(d, a - b, d.real("eps"));
+        return d.call("aten.norm.ScalarOpt_dim", {apart, d.real("p"), Argument(std::vector<int64_t>{apart.rank() - 1})});
+    };
+    const Value near = distance(anchor, positive);
+    Value far = distance(anchor, negative);
+    if (d.flag("swap")) far = d.call("aten.minimum.default", {far, distance(positive, negative)});
+    return reduced(d, atLeastZero(d, addScalar(d, near, d.real("margin")) - far));
+}
+/// exp(x) - t x (or x - t log x), with Stirling's term for t > 1 if `full`.
+Values decomposePoisson(Decomposition& d) {
+    const Value x = d.in(size_t{0}), t = d.in(1);
+    Value loss;
+    if (d.flag("log_input")) {
+        const Value product = t * x;
+        loss = unary("aten.exp.default", x) - product;
+    } else {
+        loss = x - t * unary("aten.log.default", addScalar(d, x, d.real("eps")));
+    }
+    if (d.flag("full")) {
+        const Value tail = d.call("aten.mul.Scalar", {unary("aten.log.default", d.call("aten.mul.Scalar", {t, 6.283185307179586})), 0.5});
+        const Value stirling = t * unary("aten.log.default", t) - t + tail;
+        loss = loss + d.call("aten.masked_fill.Scalar", {stirling, compareScalar("le", t, int64_t{1}), 0});
+    }
+    return reduced(d, loss);
+}
+
+constexpr OpDef row(std::string_view schema, Fn<Values(Decomposition&)> decompose, std::string_view samples) {
+    return {.schema = schema, .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite, .decompose = decompose, .samples = samples};
+}
+
+constexpr OpDef kOps[] = {
+    row("aten.kl_div.default(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor", decomposeKlDiv,
+        "f32[2, 3], f32[2, 3]>0\nf32[2, 3], f32[2, 3], 2, log_target = True\nf32[2, 3], f32[3]>0, 0\nbf16[4], bf16[4]>0\nf64[2, 3], f64[2, 3]>0, 2"),
+    row("aten.cosine_similarity.default(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", decomposeCosineSimilarity,
+        "f32[2, 3], f32[2, 3]\nf32[2, 3, 4], f32[3, 1], -1\nf64[4], f64[4], 0\nbf16[2, 3], bf16[2, 3]\nf32[2, 3], f32[2, 3], 0, 100.0"),
+    row("aten.cosine_embedding_loss.default(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor", decomposeCosineEmbedding,
+        "f32[3, 4], f32[3, 4], f32[3], 0.1\nf32[4], f32[4], i64[], 0.0, 0\nf64[3, 4], f64[3, 4], i64[3]<2, 0.0, 2"),
+    row("aten.hinge_embedding_loss.default(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor", decomposeHingeEmbedding,
+        "f32[2, 3], f32[2, 3]\nf32[2, 3], i64[2, 3]<2, 0.5, 0"),
+    row("aten.margin_ranking_loss.default(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor", decomposeMarginRanking,
+        "f32[3], f32[3], f32[3]\nf32[2, 3], f32[2, 3], f32[3], 0.1, 2"),
+    row("aten.triplet_margin_loss.default(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., float eps=1e-06, bool swap=False, int reduction=1) -> Tensor",
+        decomposeTripletMargin, "f32[3, 4], f32[3, 4], f32[3, 4]\nf32[3, 4], f32[3, 4], f32[3, 4], 0.5, 1.0, 1e-6, True, 0"),
+    row("aten.poisson_nll_loss.default(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor", decomposePoisson,
+        "f32[2, 3], f32[2, 3]>0, True, False, 1e-8, 1\nf32[2, 3], f32[2, 3]>0, True, True, 1e-8, 2\nf32[2, 3]>0, f32[2, 3]>0, False, False, 1e-8, 0"),
+};
+
+}  // namespace
+
+std::span<const OpDef> lossCompositeOps() { return kOps; }
+
+}  // namespace cutaway

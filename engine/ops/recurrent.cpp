@@ -1,0 +1,224 @@
+// Recurrent layers and cells, unrolled over their steps: the products with the inputs of all steps at once, then step
+// by step the product with the state and the gates.
+#include "engine/ops/build.h"
+#include "engine/ops/expanded.h"
+#include "engine/ops/op_registry.h"
+
+namespace cutaway {
+namespace {
+
+enum class Kind { Lstm, Gru, Tanh, Relu };
+constexpr int64_t gatesOf(Kind kind) { return kind == Kind::Lstm ? 4 : kind == Kind::Gru ? 3 : 1; }
+
+Value linear(Decomposition& d, const Value& x, const Value& weight, const Value& bias) {
+    return d.call("aten.linear.default", {x, weight, bias ? Argument(bias) : Argument()});
+}
+std::vector<Value> parts(Decomposition& d, std::string_view op, const Value& x, int64_t count, int64_t size) {
+    const Value tuple = d.call(op, {x, size, 1});
+    std::vector<Value> values;
+    for (int64_t i = 0; tuple && i < count; ++i) values.push_back(tuple[i]);
+    if (!tuple) values.resize(static_cast<size_t>(count));
+    return values;
+}
+
+/// Weights of one layer in one direction.
+struct Weights {
+    Value input, state, inputBias, stateBias, projection;
+};
+struct State {
+    Value hidden, cell;
+};
+
+/// One step from the products `fromInput` and `fromState`, each with the gates side by side.
+State lstmStep(Decomposition& d, std::string_view split, const Value& gates, const Value& cell, int64_t size) {
+    const std::vector<Value> gate = parts(d, split, gates, 4, size);
+    const Value in = unary("aten.sigmoid.default", gate[0]), forget = unary("aten.sigmoid.default", gate[1]);
+    const Value fresh = unary("aten.tanh.default", gate[2]), out = unary("aten.sigmoid.default", gate[3]);
+    const Value kept = forget * cell;
+    const Value next = kept + in * fresh;
+    return {out * unary("aten.tanh.default", next), next};
+}
+Value gruStep(Decomposition& d, const std::vector<Value>& fromInput, const std::vector<Value>& fromState, const Value& hidden) {
+    const Value reset = unary("aten.sigmoid.default", fromState[0] + fromInput[0]);
+    const Value update = unary("aten.sigmoid.default", fromState[1] + fromInput[1]);
+    const Value fresh = unary("aten.tanh.default", d.call("aten.add.Tensor", {fromInput[2], fromState[2] * reset}));
+    return (hidden - fresh) * update + fresh;
+}
+
+/// One layer in one direction over x [steps, batch, features]: the hidden states in the order of the steps, and the last.
+std::vector<Value> runLayer(Decomposition& d, Kind kind, const Value& x, const Weights& w, State& state, bool backwards) {
+    const int64_t steps = x.size(0).value(), size = w.state.size(0).value() / gatesOf(kind);
+    const Value all = linear(d, x, w.input, w.inputBias);
+    if (!all) return {};
+    const Value perStep = d.call("aten.unbind.int", {all});
+    std::vector<Value> hidden(static_cast<size_t>(steps));
+    for (int64_t i = 0; i < steps; ++i) {
+        const int64_t step = backwards ? steps - 1 - i : i;
+        const Value input = perStep[step];
+        if (kind == Kind::Gru) {
+            const std::vector<Value> fromInput = parts(d, "aten.split.Tensor", input, 3, size);
+            const std::vector<Value> fromState = parts(d, "aten.split.Tensor", linear(d, state.hidden, w.state, w.stateBias), 3, size);
+            state.hidden = gruStep(d, fromInput, fromState, state.hidden);
+        } else {
+            const Value sum = linear(d, state.hidden, w.state, w.stateBias) + input;
+            if (kind == Kind::Lstm) state = lstmStep(d, "aten.split.Tensor", sum, state.cell, size);
+            else state.hidden = unary(kind == Kind::Tanh ? "aten.tanh.default" : "aten.relu.default", sum);
+            if (w.projection) state.hidden = linear(d, state.hidden, w.projection, Value());
+        }
+        hidden[static_cast<size_t>(step)] = state.hidden;
+    }
+    return hidden;
+}
+
+Value stacked(Decomposition& d, const std::vector<Value>& values) {
+    std::vector<Argument> items;
+    for (const Value& value : values) items.emplace_back(value ? Argument(value) : Argument());
+    return d.builder().error() ? Value() : d.call("aten.stack.default", {Argument(std::move(items)), 0});
+}
+
+struct Layers {
+    int64_t layers = 1, directions = 1;
+    std::vector<Weights> weights;  // layer by layer, both directions of a layer together
+};
+/// Checks what unrolling relies on: fixed sizes, and as many weights and states as layers and directions ask for.
+Result<Layers> readLayers(const Decomposition& d, Kind kind, const Value& x, const std::vector<Value>& states) {
+    Layers all;
+    CT_TRY(all.layers, d.integer("num_layers"));
+    all.directions = d.flag("bidirectional") ? 2 : 1;
+    const int64_t count = all.layers * all.directions;
+    if (x.rank() != 3) return d.fail("needs an input of 3 dims, not " + x.type().text());
+    const SymInt& steps = x.type().sizes[d.flag("batch_first") ? 1 : 0];
+    if (!steps.isInt()) return unsupported(d.op().name() + ": unrolling needs a fixed number of steps", {}, {"set the sizes of the inputs"});
+    if (steps.value() == 0) return d.fail("the sequence has no steps");
+    for (const Value& state : states)
+        if (state.rank() != 3 || !(state.size(0) == SymInt(count))) return d.fail("the state " + state.type().text() + " does not hold " + std::to_string(count) + " layers");
+    const std::vector<Value> params = d.list("params");
+    const bool bias = d.flag("has_biases"), projected = states.size() == 2 && !(states[0].size(2) == states[1].size(2));
+    const size_t each = (bias ? 4 : 2) + (projected ? 1 : 0);
+    if (params.size() != each * static_cast<size_t>(count))
+        return d.fail(std::to_string(params.size()) + " weights for " + std::to_string(count) + " layers of " + std::to_string(each));
+    for (size_t i = 0; i < params.size(); i += each) {
+        Weights w{params[i], params[i + 1], {}, {}, {}};
+        if (w.input.rank() != 2 || w.state.rank() != 2 || !w.state.size(0).isInt() || w.state.size(0).value() % gatesOf(kind) != 0)
+            return d.fail("the weights " + w.input.type().text() + " and " + w.state.type().text() + " are not gates by features");
+        if (bias) {
+            w.inputBias = params[i + 2];
+            w.stateBias = params[i + 3];
+        }
+        if (projected) w.projection = params[i + each - 1];
+        all.weights.push_back(w);
+    }
+    return all;
+}
+
+template <Kind kind>
+Values decomposeLayers(Decomposition& d) {
+    Value x = d.in("input");
+    const std::vector<Value> states = kind == Kind::Lstm ? d.list("hx") : std::vector<Value>{d.in("hx")};
+    const auto all = states.size() == (kind == Kind::Lstm ? 2 : 1) ? readLayers(d, kind, x, states) : Result<Layers>(d.fail("needs a hidden and a cell state"));
+    if (!all) {
+        d.builder().fail(all.error());
+        return Value();
+    }
+    const Value hiddenStates = d.call("aten.unbind.int", {states[0]});
+    const Value cellStates = kind == Kind::Lstm ? d.call("aten.unbind.int", {states[1]}) : Value();
+    const bool batchFirst = d.flag("batch_first"), drops = d.flag("train") && d.real("dropout") != 0;
+    if (batchFirst) x = d.call("aten.transpose.int", {x, 0, 1});
+    std::vector<Value> lastHidden, lastCell;
+    for (int64_t layer = 0; layer < all->layers; ++layer) {
+        std::vector<Argument> outputs;
+        for (int64_t direction = 0; direction < all->directions; ++direction) {
+            const int64_t position = layer * all->directions + direction;
+            State state{hiddenStates[position], kind == Kind::Lstm ? cellStates[position] : Value()};
+            const std::vector<Value> hidden = runLayer(d, kind, x, all->weights[static_cast<size_t>(position)], state, direction == 1);
+            outputs.emplace_back(stacked(d, hidden));
+            if (d.builder().error()) return Value();
+            lastHidden.push_back(state.hidden);
+            lastCell.push_back(state.cell);
+        }
+        x = outputs.size() == 1 ? Value(d.builder(), outputs[0].node()) : d.call("aten.cat.default", {Argument(std::move(outputs)), 2});
+        if (drops && layer + 1 < all->layers) x = d.call("aten.dropout.default", {x, d.arg("dropout"), true});
+    }
+    if (batchFirst) x = d.call("aten.transpose.int", {x, 0, 1});
+    const Value hidden = stacked(d, lastHidden);
+    if (kind != Kind::Lstm) return {x, hidden};
+    return {x, hidden, stacked(d, lastCell)};
+}
+
+// -- cells
+
+Value optional(const Decomposition& d, const char* param) { return d.has(param) ? d.in(param) : Value(); }
+/// Size of the state, once the weights are seen to have gates of it.
+std::optional<int64_t> stateSize(Decomposition& d, const Value& hidden, int64_t gates) {
+    const Value weight = d.in("w_hh");
+    if (hidden.rank() == 2 && weight.rank() == 2 && hidden.size(1).isInt() && weight.size(0) == hidden.size(1) * SymInt(gates)) return hidden.size(1).value();
+    d.builder().fail(d.fail("the state " + hidden.type().text() + " does not fit the weights " + weight.type().text()));
+    return std::nullopt;
+}
+Values decomposeLstmCell(Decomposition& d) {
+    const std::vector<Value> states = d.list("hx");
+    if (states.size() != 2) {
+        d.builder().fail(d.fail("needs a hidden and a cell state"));
+        return Value();
+    }
+    const auto size = stateSize(d, states[0], 4);
+    if (!size) return Value();
+    const Value fromState = linear(d, states[0], d.in("w_hh"), optional(d, "b_hh"));
+    const Value gates = fromState + linear(d, d.in("input"), d.in("w_ih"), optional(d, "b_ih"));
+    const State next = lstmStep(d, "aten.unsafe_split.Tensor", gates, states[1], *size);
+    return {next.hidden, next.cell};
+}
+Values decomposeGruCell(Decomposition& d) {
+    const Value hidden = d.in("hx");
+    const auto size = stateSize(d, hidden, 3);
+    if (!size) return Value();
+    const Value fromInput = linear(d, d.in("input"), d.in("w_ih"), optional(d, "b_ih"));
+    const std::vector<Value> input = parts(d, "aten.unsafe_split.Tensor", fromInput, 3, *size);
+    const Value fromState = linear(d, hidden, d.in("w_hh"), optional(d, "b_hh"));
+    return gruStep(d, input, parts(d, "aten.unsafe_split.Tensor", fromState, 3, *size), hidden);
+}
+template <Kind kind>
+Values decomposePlainCell(Decomposition& d) {
+    const Value fromState = linear(d, d.in("hx"), d.in("w_hh"), optional(d, "b_hh"));
+    const Value sum = fromState + linear(d, d.in("input"), d.in("w_ih"), optional(d, "b_ih"));
+    return unary(kind == Kind::Tanh ? "aten.tanh.default" : "aten.relu.default", sum);
+}
+
+constexpr OpDef row(std::string_view schema, Fn<Values(Decomposition&)> decompose, std::string_view samples) {
+    return {.schema = schema, .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite, .decompose = decompose, .samples = samples};
+}
+
+constexpr OpDef kOps[] = {
+    // params: per layer and direction w_ih, w_hh, b_ih, b_hh (biases if there are any), and the projection if there is one.
+    row("aten.lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)",
+        decomposeLayers<Kind::Lstm>,
+        "f32[3, 2, 4], [f32[1, 2, 5], f32[1, 2, 5]], [f32[20, 4], f32[20, 5], f32[20], f32[20]], True, 1, 0.0, False, False, False\n"
+        "f32[2, 3, 4], [f32[2, 2, 3], f32[2, 2, 3]], [f32[12, 4], f32[12, 3], f32[12, 4], f32[12, 3]], False, 1, 0.0, False, True, True\n"
+        "f64[2, 2, 3], [f64[2, 2, 2], f64[2, 2, 2]], [f64[8, 3], f64[8, 2], f64[8], f64[8], f64[8, 2], f64[8, 2], f64[8], f64[8]], True, 2, 0.0, False, False, False\n"
+        "f32[2, 2, 3], [f32[1, 2, 2], f32[1, 2, 4]], [f32[16, 3], f32[16, 2], f32[16], f32[16], f32[2, 4]], True, 1, 0.0, False, False, False"),
+    row("aten.gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
+        decomposeLayers<Kind::Gru>,
+        "f32[3, 2, 4], f32[1, 2, 5], [f32[15, 4], f32[15, 5], f32[15], f32[15]], True, 1, 0.0, False, False, False\n"
+        "f32[2, 3, 4], f32[2, 2, 3], [f32[9, 4], f32[9, 3], f32[9, 4], f32[9, 3]], False, 1, 0.0, False, True, True\n"
+        "f64[2, 2, 3], f64[2, 2, 2], [f64[6, 3], f64[6, 2], f64[6], f64[6], f64[6, 2], f64[6, 2], f64[6], f64[6]], True, 2, 0.0, False, False, False"),
+    row("aten.rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
+        decomposeLayers<Kind::Tanh>,
+        "f32[3, 2, 4], f32[1, 2, 5], [f32[5, 4], f32[5, 5], f32[5], f32[5]], True, 1, 0.0, False, False, False\n"
+        "f32[2, 3, 4], f32[2, 2, 3], [f32[3, 4], f32[3, 3], f32[3, 4], f32[3, 3]], False, 1, 0.0, False, True, True"),
+    row("aten.rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
+        decomposeLayers<Kind::Relu>, "f32[3, 2, 4], f32[1, 2, 5], [f32[5, 4], f32[5, 5], f32[5], f32[5]], True, 1, 0.0, False, False, False"),
+    row("aten.lstm_cell.default(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)", decomposeLstmCell,
+        "f32[2, 4], [f32[2, 3], f32[2, 3]], f32[12, 4], f32[12, 3], f32[12], f32[12]\nf64[2, 4], [f64[2, 3], f64[2, 3]], f64[12, 4], f64[12, 3]"),
+    row("aten.gru_cell.default(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor", decomposeGruCell,
+        "f32[2, 4], f32[2, 3], f32[9, 4], f32[9, 3], f32[9], f32[9]\nf64[2, 4], f64[2, 3], f64[9, 4], f64[9, 3]"),
+    row("aten.rnn_tanh_cell.default(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor", decomposePlainCell<Kind::Tanh>,
+        "f32[2, 4], f32[2, 3], f32[3, 4], f32[3, 3], f32[3], f32[3]"),
+    row("aten.rnn_relu_cell.default(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor", decomposePlainCell<Kind::Relu>,
+        "f32[2, 4], f32[2, 3], f32[3, 4], f32[3, 3], f32[3], f32[3]"),
+};
+
+}  // namespace
+
+std::span<const OpDef> recurrentOps() { return kOps; }
+
+}  // namespace cutaway

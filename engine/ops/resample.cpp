@@ -1,0 +1,255 @@
+// Resampling of planes and volumes to another size. All forms are shorthand for look-ups and arithmetic, so that
+// autograd, fusion and lowering need nothing of their own.
+#include "engine/ops/build.h"
+#include "engine/ops/expanded.h"
+#include "engine/ops/infer_rules.h"
+#include "engine/ops/op_registry.h"
+#include "engine/ops/opmath.h"
+
+namespace cutaway {
+namespace {
+
+/// Along one dim: elements in and out, and the scale that was given instead of a size, if any.
+struct Axis {
+    int64_t in = 0, out = 0;
+    std::optional<double> scale;
+    /// Input elements per output element.
+    double step(bool alignCorners) const {
+        if (alignCorners) return out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0;
+        if (scale && *scale > 0) return 1.0 / *scale;
+        return static_cast<double>(in) / static_cast<double>(out);
+    }
+};
+
+std::optional<double> given(const CallView& c, const char* param) {
+    if (c.op().schema()->find(param) < 0) return std::nullopt;
+    const auto number = c.scalar(param);
+    return number ? std::optional(toDouble(*number)) : std::nullopt;
+}
+/// The scales of a call: scale_factors of the vec overloads, scales or scales_d/h/w of the others.
+Result<std::vector<std::optional<double>>> readScales(const InferContext& c, size_t spatial) {
+    std::vector<std::optional<double>> scales(spatial);
+    if (c.op().schema()->find("scale_factors") >= 0) {
+        const auto* list = c.arg("scale_factors").list();
+        if (list == nullptr) return scales;
+        if (list->size() != spatial) return c.fail("scale_factors needs " + std::to_string(spatial) + " numbers");
+        for (size_t i = 0; i < spatial; ++i) {
+            scales[i] = (*list)[i].asReal();
+            if (!scales[i]) return c.fail("scale_factors needs literal numbers");
+        }
+        return scales;
+    }
+    static constexpr const char* kNames[] = {"scales_d", "scales_h", "scales_w"};
+    for (size_t i = 0; i < spatial; ++i) scales[i] = given(c, spatial == 1 ? "scales" : kNames[3 - spatial + i]);
+    return scales;
+}
+Result<std::vector<Axis>> readAxes(const InferContext& c, const TensorType& x, size_t spatial) {
+    if (x.rank() != static_cast<int64_t>(spatial) + 2)
+        return c.fail("needs a tensor of " + std::to_string(spatial + 2) + " dims, not " + x.text());
+    CT_TRY(const auto scales, readScales(c, spatial));
+    const bool sized = !c.arg("output_size").isNone();
+    std::vector<int64_t> sizes;
+    if (sized) {
+        CT_TRY(sizes, c.integers("output_size"));
+        if (sizes.size() != spatial) return c.fail("output_size needs " + std::to_string(spatial) + " numbers");
+    }
+    std::vector<Axis> axes(spatial);
+    for (size_t i = 0; i < spatial; ++i) {
+        const SymInt& in = x.sizes[i + 2];
+        if (!in.isInt()) return unsupported(c.op().name() + ": needs fixed sizes", {}, {"set the sizes of the inputs"});
+        if (!sized && !scales[i]) return c.fail("needs output_size or scale_factors");
+        axes[i].in = in.value();
+        axes[i].scale = scales[i];
+        axes[i].out = sized ? sizes[i] : static_cast<int64_t>(static_cast<double>(in.value()) * *scales[i]);
+        if (axes[i].in < 1 || axes[i].out < 1) return c.fail("resamples " + std::to_string(axes[i].in) + " elements to " + std::to_string(axes[i].out));
+    }
+    return axes;
+}
+
+Value countUp(Decomposition& d, int64_t count) {
+    return d.call("prims.iota.default", {count}, {{"start", 0}, {"step", 1}, {"dtype", DType::I64}, {"device", d.in(size_t{0}).type().device}, {"requires_grad", false}});
+}
+Value lookUp(Decomposition& d, const Value& x, const std::vector<Value>& indices) {
+    std::vector<Argument> list(2);
+    for (const Value& index : indices) list.emplace_back(index);
+    return d.call("aten._unsafe_index.Tensor", {x, Argument(std::move(list))});
+}
+/// In the operand's memory format.
+Value inFormat(Decomposition& d, const Value& y) {
+    const TensorType& x = d.in(size_t{0}).type();
+    if (!y || !isChannelsLast(x)) return !y || y.type().isContiguous() ? y : d.call("aten.clone.default", {y}, {{"memory_format", MemoryFormat::Contiguous}});
+    if (isChannelsLast(y.type())) return y;
+    return d.call("aten.clone.default", {y}, {{"memory_format", x.rank() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast}});
+}
+/// [n] as [n, 1, ...] with `after` more dims.
+Value column(Value x, size_t after) {
+    for (size_t i = 0; i < after; ++i) x = unsqueeze(x, -1);
+    return x;
+}
+
+template <size_t spatial, bool exact>
+Values decomposeNearest(Decomposition& d) {
+    const Value x = d.in(size_t{0});
+    const auto axes = readAxes(d, x.type(), spatial);
+    if (!axes) {
+        d.builder().fail(axes.error());
+        return Value();
+    }
+    const Value wide = toOpmath(x);
+    std::vector<Value> indices;
+    for (size_t i = 0; i < spatial; ++i) {
+        const Axis& axis = (*axes)[i];
+        const Value count = convert(countUp(d, axis.out) * 1 + 0, DType::F32);
+        const Value position = convert((count + (exact ? 0.5 : 0.0)) * axis.step(false), DType::I64);
+        indices.push_back(column(position, spatial - 1 - i));
+    }
+    return convert(inFormat(d, lookUp(d, wide, indices)), x.dtype());
+}
+
+/// Source positions along an axis: step * (i + 0.5) - 0.5, or step * i with aligned corners.
+Value positionsAlong(const Axis& axis, bool alignCorners, const Value& count) {
+    const double step = axis.step(alignCorners);
+    return alignCorners ? count * step : (count + 0.5) * step - 0.5;
+}
+template <size_t spatial>
+Values decomposeLinear(Decomposition& d) {
+    const Value input = d.in(size_t{0});
+    auto axes = readAxes(d, input.type(), spatial);
+    if (axes && !isFloating(input.dtype())) axes = d.fail("needs a floating-point tensor, not " + std::string(info(input.dtype()).torchName));
+    if (!axes) {
+        d.builder().fail(axes.error());
+        return Value();
+    }
+    const Value x = toOpmath(input);
+    const bool align = d.flag("align_corners");
+    std::vector<Value> positions, low, high;
+    for (size_t i = 0; i < spatial; ++i) {
+        const Axis& axis = (*axes)[i];
+        SymDims shape(spatial - i, SymInt(1));
+        shape[0] = axis.out;
+        const Value at = positionsAlong(axis, align, convert(countUp(d, axis.out), x.dtype()));
+        positions.push_back(view(d.call("aten.clamp_min.default", {at, 0.0}), shape));
+        low.push_back(convert(positions.back(), DType::I64));
+        high.push_back(d.call("aten.clamp_max.default", {low.back() + 1, axis.in - 1}));
+    }
+    std::vector<Value> corners;
+    for (size_t corner = 0; corner < size_t{1} << spatial; ++corner) {
+        std::vector<Value> at;
+        for (size_t i = 0; i < spatial; ++i) at.push_back(corner >> (spatial - 1 - i) & 1 ? high[i] : low[i]);
+        corners.push_back(lookUp(d, x, at));
+    }
+    // Neighbours along the last dim first.
+    for (size_t i = spatial; i-- > 0;) {
+        const Value fraction = positions[i] - low[i];
+        const Value weight = d.call("aten.clamp_max.default", {d.call("aten.clamp_min.default", {fraction, 0.0}), 1.0});
+        std::vector<Value> joined;
+        for (size_t k = 0; k < corners.size(); k += 2) joined.push_back(corners[k] + (corners[k + 1] - corners[k]) * weight);
+        corners = std::move(joined);
+    }
+    return convert(inFormat(d, corners[0]), input.dtype());
+}
+
+/// Weights of the four taps around fraction t, by cubic convolution with A = -0.75.
+std::vector<Value> cubicWeights(Decomposition& d, const Value& t) {
+    constexpr double kA = -0.75;
+    auto both = [&](const Value& a, const Value& b) { return d.call("aten.stack.default", {Argument(std::vector<Argument>{a, b}), 0}); };
+    const Value inner = both(t, subtractFrom(1.0, t));
+    const Value further = t + 1.0;
+    const Value outer = both(further, subtractFrom(2.0, t));
+    const Value far = ((outer * kA - 5 * kA) * outer + 8 * kA) * outer - 4 * kA;
+    const Value near = (inner * (kA + 2) - (kA + 3)) * inner * inner + 1;
+    const Value fars = d.call("aten.unbind.int", {far});
+    const Value first = fars[0], last = fars[1];
+    const Value nears = d.call("aten.unbind.int", {near});
+    return {first, nears[0], nears[1], last};
+}
+Value weighted(const std::vector<Value>& values, const std::vector<Value>& weights) {
+    Value total;
+    for (size_t i = 0; i < values.size(); ++i) {
+        const Value term = values[i] * weights[i];
+        total = total ? total + term : term;
+    }
+    return total;
+}
+Values decomposeBicubic(Decomposition& d) {
+    const Value input = d.in(size_t{0});
+    auto axes = readAxes(d, input.type(), 2);
+    if (axes && !isFloating(input.dtype())) axes = d.fail("needs a floating-point tensor, not " + std::string(info(input.dtype()).torchName));
+    if (!axes) {
+        d.builder().fail(axes.error());
+        return Value();
+    }
+    const Value x = toOpmath(input);
+    const bool align = d.flag("align_corners");
+    const Value rowCount = convert(countUp(d, (*axes)[0].out), x.dtype());
+    const Value columnCount = convert(countUp(d, (*axes)[1].out), x.dtype());
+    const Value across = positionsAlong((*axes)[1], align, columnCount);
+    const Value down = unsqueeze(positionsAlong((*axes)[0], align, rowCount), -1);
+    const Value left = unary("aten.floor.default", across), top = unary("aten.floor.default", down);
+    auto fraction = [&](const Value& at, const Value& base) {
+        return d.call("aten.clamp_max.default", {d.call("aten.clamp_min.default", {at - base, 0.0}), 1.0});
+    };
+    const Value fractionDown = fraction(down, top);
+    const Value fractionAcross = fraction(across, left);
+    const Value leftIndex = convert(left, DType::I64), topIndex = convert(top, DType::I64);
+    auto taps = [](const Value& base) { return std::vector<Value>{base - 1, base, base + 1, base + 2}; };
+    const std::vector<Value> rows = taps(topIndex), columns = taps(leftIndex);
+    const std::vector<Value> weightsAcross = cubicWeights(d, fractionAcross), weightsDown = cubicWeights(d, fractionDown);
+    auto inside = [&](const Value& index, int64_t size) {
+        return d.call("aten.clamp_max.default", {d.call("aten.clamp_min.default", {index, 0}), size - 1});
+    };
+    std::vector<Value> lines;
+    for (const Value& row : rows) {
+        std::vector<Value> values;
+        for (const Value& columnIndex : columns) {
+            const Value r = inside(row, (*axes)[0].in);
+            values.push_back(lookUp(d, x, {r, inside(columnIndex, (*axes)[1].in)}));
+        }
+        lines.push_back(weighted(values, weightsAcross));
+    }
+    return convert(inFormat(d, weighted(lines, weightsDown)), input.dtype());
+}
+
+constexpr OpDef row(std::string_view schema, Fn<Values(Decomposition&)> decompose, std::string_view samples) {
+    return {.schema = schema, .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite, .decompose = decompose, .samples = samples};
+}
+constexpr std::string_view kVec1 = "f32[1, 2, 4], [7], None\nf32[2, 3, 4], None, [2.0]\nbf16[1, 2, 5], [3], None";
+constexpr std::string_view kVec2 = "f32[1, 2, 3, 4], [6, 8], None\nf32[1, 2, 3, 4], None, [2.0, 2.0]\nf64[2, 1, 5, 4], [3, 2], None\nbf16[1, 2, 3, 4], [5, 7], None\nf32[1, 2, 3, 4], None, [1.5, 2.5]\nf32[1, 3, 4, 4][48, 1, 12, 3], [8, 8], None\nf32[1, 1, 1, 1], [3, 3], None";
+constexpr std::string_view kVec3 = "f32[1, 2, 3, 4, 2], [6, 5, 4], None\nf32[1, 1, 2, 2, 2], None, [2.0, 2.0, 2.0]";
+constexpr std::string_view kLinear1 = "f32[1, 2, 4], [7], False, None\nf32[2, 3, 4], None, True, [2.0]\nf64[1, 2, 5], [3], False, None";
+constexpr std::string_view kLinear2 = "f32[1, 2, 3, 4], [6, 8], False, None\nf32[1, 2, 3, 4], [6, 8], True, None\nf32[1, 2, 3, 4], None, False, [2.0, 2.0]\nf64[2, 1, 5, 4], [3, 2], False, None\nbf16[1, 2, 3, 4], [5, 7], False, None\nf32[1, 2, 3, 4], None, True, [1.5, 2.5]\nf32[1, 3, 4, 4][48, 1, 12, 3], [8, 8], False, None\nf32[1, 1, 1, 1], [3, 3], True, None";
+constexpr std::string_view kLinear3 = "f32[1, 2, 3, 4, 2], [6, 5, 4], False, None\nf32[1, 1, 2, 2, 2], None, True, [2.0, 2.0, 2.0]";
+constexpr std::string_view kCubic = "f32[1, 2, 3, 4], [6, 8], False, None\nf32[1, 2, 3, 4], [4, 5], True, None\nf32[1, 2, 3, 4], None, False, [2.0, 2.0]\nf64[1, 1, 5, 5], [3, 4], False, None";
+
+constexpr OpDef kOps[] = {
+    // The element at floor(i * step); the exact forms sample at the middle of each output element.
+    row("aten.upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", decomposeNearest<1, false>, kVec1),
+    row("aten.upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", decomposeNearest<2, false>, kVec2),
+    row("aten.upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", decomposeNearest<3, false>, kVec3),
+    row("aten._upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", decomposeNearest<1, true>, kVec1),
+    row("aten._upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", decomposeNearest<2, true>, kVec2),
+    row("aten._upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", decomposeNearest<3, true>, kVec3),
+    row("aten.upsample_nearest1d.default(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor", decomposeNearest<1, false>, "f32[1, 2, 4], [7]\nf32[1, 2, 4], [8], 2.0"),
+    row("aten.upsample_nearest2d.default(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor", decomposeNearest<2, false>,
+        "f32[1, 2, 3, 4], [6, 8]\nf32[1, 2, 3, 4], [6, 8], 2.0, 2.0\nbf16[1, 2, 3, 4], [5, 7]"),
+    row("aten.upsample_nearest3d.default(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
+        decomposeNearest<3, false>, "f32[1, 2, 3, 4, 2], [6, 5, 4]"),
+    row("aten._upsample_nearest_exact2d.default(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
+        decomposeNearest<2, true>, "f32[1, 2, 3, 4], [6, 8]"),
+    // Between the neighbours on either side, dim by dim.
+    row("aten.upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", decomposeLinear<1>, kLinear1),
+    row("aten.upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", decomposeLinear<2>, kLinear2),
+    row("aten.upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", decomposeLinear<3>, kLinear3),
+    row("aten.upsample_bilinear2d.default(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
+        decomposeLinear<2>, "f32[1, 2, 3, 4], [6, 8], False\nf32[1, 2, 3, 4], [6, 8], True\nf64[1, 2, 3, 4], [6, 8], False, 2.0, 2.0"),
+    // Four by four neighbours.
+    row("aten.upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", decomposeBicubic, kCubic),
+    row("aten.upsample_bicubic2d.default(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
+        decomposeBicubic, "f32[1, 2, 3, 4], [6, 8], False\nf64[1, 1, 5, 5], [3, 4], True"),
+};
+
+}  // namespace
+
+std::span<const OpDef> resampleOps() { return kOps; }
+
+}  // namespace cutaway
