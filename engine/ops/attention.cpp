@@ -342,7 +342,7 @@ f32[2, 3, 4, 8], f32[2, 3, 4, 8], f32[2, 3, 4, 8]
 f32[2, 3, 4, 8][96, 8, 24, 1], f32[2, 3, 4, 8][96, 8, 24, 1], f32[2, 3, 4, 8]
 f32[2, 3, 4, 8], f32[2, 3, 6, 8], f32[2, 3, 6, 8], attn_mask=f32[4, 6], scale=0.5
 f64[1, 2, 5, 4], f64[1, 2, 5, 4], f64[1, 2, 5, 4], 0.0, True
-bf16[1, 2, 4, 8], bf16[1, 2, 4, 8], bf16[1, 2, 4, 8]
+bf16[1, 2, 4, 8]<1, bf16[1, 2, 4, 8]<1, bf16[1, 2, 4, 8]<1
 f32[1, 4, 3, 8], f32[1, 2, 3, 8], f32[1, 2, 3, 8]
 )"},
     {.schema = "aten._scaled_dot_product_flash_attention_for_cpu_backward.default(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, Tensor logsumexp, "

@@ -59,8 +59,8 @@ Value batchedProduct(Decomposition& d, const Value& a, const Value& b) {
         return Value(d.builder(), nullptr);
     }
     if (a.rank() == 3 && b.rank() == 3 && !(a.size(0) == b.size(0))) {
-        if (a.size(0) == SymInt(1) && a.type().requiresGrad) return d.call("aten.matmul.default", {d.call("aten.squeeze.dim", {a, 0}), b});
-        if (b.size(0) == SymInt(1) && b.type().requiresGrad) return d.call("aten.matmul.default", {a, d.call("aten.squeeze.dim", {b, 0})});
+        if (a.size(0) == SymInt(1)) return d.call("aten.matmul.default", {d.call("aten.squeeze.dim", {a, 0}), b});
+        if (b.size(0) == SymInt(1)) return d.call("aten.matmul.default", {a, d.call("aten.squeeze.dim", {b, 0})});
     }
     const SymInt n = a.rank() > 1 ? a.size(-2) : SymInt(1), count = numel(*batch);
     const auto sizes = [&](std::initializer_list<SymInt> tail) {

@@ -118,7 +118,8 @@ Result<ValueType> inferPut(const InferContext& c) {
 }
 Values decomposePut(Decomposition& d) {
     const Value self = d.in(0);
-    const Value flat = reshape(self, {numel(self.sizes())}), source = reshape(d.in(2), d.in(1).sizes());
+    const Value flat = self.rank() == 1 ? self : reshape(self, {numel(self.sizes())});
+    const Value source = reshape(d.in(2), d.in(1).sizes());
     const Value put = d.call("aten.index_put.default", {flat, indexAt(d.in(1), 0), source, d.arg("accumulate")});
     return reshape(put, self.sizes());
 }
@@ -175,9 +176,10 @@ EvalResult evalIndexReduce(const EvalContext& c) {
     });
     return out;
 }
-/// A mean is a sum over counts; the other reductions stay as they are.
+/// A mean is a sum over counts; the other reductions, and dtypes that generated code does not add atomically, stay.
 Values decomposeIndexReduce(Decomposition& d) {
-    if (d.text("reduce") != "mean") return Values::notHandled();
+    const DType dtype = d.in(0).dtype();
+    if (d.text("reduce") != "mean" || dtype == DType::I64 || dtype == DType::Bool || dtype == DType::BF16) return Values::notHandled();
     const Value self = d.in(0), index = d.in("index"), source = d.in("source");
     const Argument dim = d.arg("dim");
     const auto add = [&](const Value& to, const Value& what) { return d.call("aten.index_add.default", {to, dim, index, what}); };

@@ -167,6 +167,24 @@ f32[3, 2][1, 3], [2, -1]
 i64[2, 3, 4], [-1, 4]
 f32[0, 4], [0, 2, 2]
 )"},
+    // The tensor in exactly these strides: what a kernel or a caller outside relies on. A copy where it lies otherwise.
+    {.schema = "prims.inductor_force_stride_order.default(Tensor input, SymInt[] stride) -> Tensor",
+     .infer = [](const InferContext& c) -> Result<ValueType> {
+         CT_TRY(TensorType type, c.tensor(size_t{0}));
+         CT_TRY(const SymDims strides, c.sizes("stride"));
+         if (strides.size() != type.sizes.size()) return c.fail("needs one stride per dim");
+         type.strides = strides;
+         type.offset = 0;
+         type.requiresGrad = false;
+         return ValueType(std::move(type));
+     },
+     .eval = [](const EvalContext& c) {
+         Tensor out = c.result();
+         copyInto(out, c.in(size_t{0}));
+         return out;
+     },
+     .lower = [](LowerContext& c) { return c.loadAt(0, c.index()); },
+     .samples = "f32[2, 3], [1, 2]\nf32[2, 3, 4, 5], [60, 1, 15, 3]\nf32[2, 3][1, 2], [3, 1]"},
     // view, promising that nobody writes through it.
     {.schema = "aten._unsafe_view.default(Tensor self, SymInt[] size) -> Tensor",
      .infer = inferView,

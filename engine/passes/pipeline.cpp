@@ -12,6 +12,7 @@
 #include "engine/passes/joint/pass_pattern_0.h"
 #include "engine/passes/joint/replace_random.h"
 #include "engine/passes/joint/softmax_rescale.h"
+#include "engine/passes/move_to_device.h"
 #include "engine/passes/post_grad/pass_pattern_1.h"
 #include "engine/passes/post_grad/pass_pattern_2.h"
 #include "engine/passes/post_grad/reinplace.h"
@@ -27,6 +28,8 @@ namespace {
 
 bool training(const CompileOptions& options) { return options.mode == Mode::Training; }
 bool isInference(const CompileOptions& options) { return options.mode == Mode::Inference; }
+
+bool onGpu(const CompileOptions& options) { return options.target == Target::Cuda; }
 
 /// PyTorch fuses permutes on GPUs only.
 bool fusesPermutes(const CompileOptions& options) { return options.enabled("permute_fusion") && options.target == Target::Cuda; }
@@ -84,6 +87,8 @@ constexpr Pass kPipeline[] = {
     // The program, as Python or torch.export wrote it, becomes a functional ATen graph.
     {.stage = "capture", .name = "torch_calls_to_aten", .summary = "Writes calls of Python functions and methods as ATen operators",
      .run = torchCallsToAten, .functional = false},
+    {.stage = "capture", .name = "move_to_device", .summary = "Types all values for the device that is compiled for", .run = moveToDevice,
+     .enabled = onGpu, .functional = false},
     {.stage = "capture", .name = "expand_composites",
      .summary = "Writes shorthand operators (linear, layer_norm, attention) as what they stand for",
      .run = expandComposites, .functional = false},

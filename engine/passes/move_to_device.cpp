@@ -1,0 +1,58 @@
+#include "engine/passes/move_to_device.h"
+
+namespace cutaway {
+namespace {
+
+constexpr Device kGpu{DeviceType::Cuda, 0};
+
+bool onCpu(const ValueType& type) {
+    if (const TensorType* tensor = type.tensor()) return tensor->device.type == DeviceType::Cpu;
+    if (const TupleType* items = type.tuple()) return std::any_of(items->begin(), items->end(), onCpu);
+    return false;
+}
+ValueType moved(ValueType type) {
+    if (TensorType* tensor = type.tensor()) {
+        if (tensor->device.type == DeviceType::Cpu) tensor->device = kGpu;
+    } else if (const TupleType* items = type.tuple()) {
+        TupleType all;
+        for (const ValueType& item : *items) all.push_back(moved(item));
+        return ValueType(std::move(all));
+    }
+    return type;
+}
+/// A written device that is the CPU; or, where a tensor is made from numbers, one that was left to the default.
+bool namesCpu(const Node& node, size_t position) {
+    const Schema* schema = node.op().schema();
+    if (schema == nullptr || position >= schema->params.size() || schema->params[position].kind != ParamKind::Device) return false;
+    const auto* device = node.arg(position).get<Device>();
+    return device ? device->type == DeviceType::Cpu : node.op().is(Tag::Factory);
+}
+bool concerns(const Node& node) {
+    if (onCpu(node.type())) return true;
+    for (size_t i = 0; node.isCall() && i < node.args().size(); ++i)
+        if (namesCpu(node, i)) return true;
+    return false;
+}
+void moveGraph(Module& module) {
+    for (auto& [name, body] : module.subgraphs) moveGraph(*body);
+    Graph& graph = module.graph();
+    for (Node* node : graph.nodeList()) {
+        for (size_t i = 0; node->isCall() && i < node->args().size(); ++i)
+            if (namesCpu(*node, i)) graph.setArg(*node, i, Argument(kGpu));
+        if (onCpu(node->type())) graph.setType(*node, moved(node->type()));
+    }
+}
+
+}  // namespace
+
+Result<bool> moveToDevice(Module& module, Rewriter& rewriter) {
+    for (Node& node : module.graph().nodes()) {
+        if (!concerns(node)) continue;
+        if (!rewriter.begin("device", node, "compiled for cuda:0")) return false;
+        moveGraph(module);
+        return true;
+    }
+    return false;
+}
+
+}  // namespace cutaway
