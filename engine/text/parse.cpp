@@ -481,7 +481,7 @@ ValueType FunctionBuilder::callType(const Statement& statement, const Op& op, co
 
 /// Type of a Python call that is not annotated. What cannot be resolved opens all the same.
 ValueType FunctionBuilder::torchType(const Statement& statement, const Op& op, const std::vector<Argument>& args, const NamedArguments& keywords) {
-    const bool python = op.style() == Op::Style::Method || op.name().starts_with("torch.") || op.name().starts_with("torch__inductor_") || op.name().starts_with("operator.") ||
+    const bool python = op.style() == Op::Style::Method || op.name().starts_with("torch.") || op.name().starts_with("torch__inductor_") || op.name().starts_with("torch_Tensor_") || op.name().starts_with("operator.") ||
                         op.name().starts_with("builtins.") || op.name() == "operator.getitem";
     bool blind = !python || op.style() == Op::Style::Module;
     const auto look = [&](const Node* input) { blind |= input->type().isOpaque() || input->type().isNone(); };

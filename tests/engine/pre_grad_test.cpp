@@ -154,7 +154,8 @@ class PreGradTest : public QObject {
         const auto expected = one.after.isEmpty() ? before : parsed(one.after);
         QVERIFY2(expected.has_value(), expected ? "" : expected.error().text().c_str());
         QCOMPARE(Shape(**after).text(), Shape(**expected).text());
-        if (one.after.isEmpty()) QCOMPARE(rewrites, 0);
+        // PyTorch writes some calls again as they were.
+        if (Shape(**before).text() == Shape(**expected).text()) QCOMPARE(rewrites, 0);
         else QVERIFY(rewrites > 0);
         if (one.idle.isEmpty()) {
             int again = 0;

@@ -110,8 +110,8 @@ case("split_stack_to_cats_dim", TOCATS, [r(4, 8)], lambda x: (lambda a, b, c, d:
 TOSLICES = f"{NORMAL} unbind_stack_to_slices_pass=threshold_to_cat:2"
 case("unbind_stack_to_slices", TOSLICES, [r(4, 3, 2)], lambda x: (lambda a, b, c, d: (torch.stack([a, b, c, d], 0).relu(), b.tanh()))(*torch.unbind(x, 0)))
 RESHAPE = f"{NORMAL} move_reshape_out_of_split_stack_pass=threshold_to_cat:2"
-case("reshape_out_of_stack", RESHAPE, [r(4, 8)],
-     lambda x: torch.stack([p.reshape(2, 2, 2) for p in torch.split(x, 2, dim=1)], 0).relu())
+# along dim 1 PyTorch's rewrite mixes up elements; reshape_out_of_stack.txt beside the recordings has that case
+case("reshape_out_of_stack_rows", RESHAPE, [r(8, 4)], lambda x: torch.stack([p.reshape(2, 2, 2) for p in torch.split(x, 2, dim=0)], 0).relu())
 EINSUM = "einsum_to_pointwise_pass"
 case("einsum", EINSUM, [r(2, 3, 4), r(2, 3, 4, 5), r(2, 3, 5)], lambda x, w, b: torch.functional.einsum("abc,abcd->abd", x, w) + b,
      numbers="aten.einsum has no row")

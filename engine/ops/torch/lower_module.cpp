@@ -7,7 +7,7 @@ namespace cutaway {
 namespace {
 
 bool isPythonName(std::string_view name) {
-    for (std::string_view prefix : {"torch.", "operator.", "math.", "builtins.", "torch__inductor_"})
+    for (std::string_view prefix : {"torch.", "operator.", "math.", "builtins.", "torch__inductor_", "torch_Tensor_"})
         if (name.starts_with(prefix)) return true;
     return false;
 }

@@ -141,6 +141,8 @@ constexpr PythonFunction kFunctions[] = {
     {"builtins.getattr(Any self, Any name) -> Any", attribute},
     {"Tensor.requires_grad_(Any self, bool requires_grad=True) -> Any", sameValue},
     {"Tensor.contiguous(Any self, *, Any memory_format=None) -> Any", contiguous},
+    // torch.Tensor.view as a function, as FX prints it
+    {"torch_Tensor_view(Any self, Any[] size) -> Any", [](PythonCall& c) { return c.aten("view", {c["self"], c["size"]}); }},
     {"Tensor.split(Any self, Any split_size, Any dim=0) -> Any", split},
     {"torch._VF.split(Any self, Any split_size, Any dim=0) -> Any", split},
     {"Tensor.var(Any self, Any dim=None, Any unbiased=None, bool keepdim=False, *, Any correction=None) -> Any",

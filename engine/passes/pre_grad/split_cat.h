@@ -24,6 +24,9 @@ Result<bool> splitCatToSlices(Module& module, Rewriter& rewriter);
 Result<bool> unbindCatToView(Module& module, Rewriter& rewriter);
 Result<bool> splitStackToCats(Module& module, Rewriter& rewriter);
 Result<bool> unbindStackToSlices(Module& module, Rewriter& rewriter);
+/// A stack of reshaped parts is one reshape. Only for splits and stacks along dim 0: along others PyTorch's form of it mixes up
+/// elements.
+Result<bool> moveReshapeOutOfSplitStack(Module& module, Rewriter& rewriter);
 /// einsum("abc,abcd->abd") whose result is added to something, as a product and a sum.
 Result<bool> einsumToPointwise(Module& module, Rewriter& rewriter);
 

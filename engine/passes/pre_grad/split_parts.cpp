@@ -56,15 +56,18 @@ Node& sliceOf(TorchBuilder& builder, const NormalSplit& split, int64_t first, in
 }
 
 void eraseUnread(Graph& graph, const std::vector<Node*>& nodes) {
-    std::set<NodeId> seen;
-    std::vector<Node*> splits;
-    for (Node* node : nodes) {
-        if (!seen.insert(node->id()).second || node->hasUsers()) continue;
-        if (node->isCall("operator.getitem")) splits.push_back(node->arg(0).node());
+    // By id: a node may stand in the list twice.
+    std::set<NodeId> candidates, splits;
+    for (const Node* node : nodes)
+        if (node->isCall()) candidates.insert(node->id());
+    for (const NodeId id : candidates) {
+        Node* node = graph.find(id);
+        if (node->hasUsers()) continue;
+        if (node->isCall("operator.getitem") && node->arg(0).node()) splits.insert(node->arg(0).node()->id());
         graph.erase(*node);
     }
-    for (Node* split : splits)
-        if (seen.insert(split->id()).second && !split->hasUsers()) graph.erase(*split);
+    for (const NodeId id : splits)
+        if (Node* split = graph.find(id); split && split->isCall() && !split->hasUsers()) graph.erase(*split);
 }
 
 }  // namespace cutaway::pregrad
