@@ -40,6 +40,15 @@ std::string specTarget(const Json& spec) {
     return {};
 }
 
+/// A name that text can hold as it is: what could not stand in a variable's name becomes '_'.
+std::string identifierFrom(std::string_view name) {
+    std::string out(name);
+    for (char& c : out)
+        if (c != '_' && !(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z')) c = '_';
+    if (out.empty() || (out[0] >= '0' && out[0] <= '9')) out.insert(out.begin(), '_');
+    return out;
+}
+
 class GraphReader {
   public:
     GraphReader(const Json& graph, Module& module, Pt2Types& types, std::vector<std::string>& remarks, std::string where)
@@ -334,8 +343,9 @@ class GraphReader {
     Result<std::string> addSubgraph(const Json& argument, const std::string& where) {
         CT_TRY(const std::string_view name, argument.textAt("name", where));
         CT_TRY(const Json graph, argument.objectAt("graph", where));
-        std::string unique(name);
-        for (int n = 1; m_module.subgraph(unique); ++n) unique = std::string(name) + "_" + std::to_string(n);
+        const std::string plain = identifierFrom(name);
+        std::string unique = plain;
+        for (int n = 1; m_module.subgraph(unique); ++n) unique = plain + "_" + std::to_string(n);
         auto body = std::make_unique<Module>();
         body->name = unique;
         CT_TRY_VOID(readPt2Graph(graph, nullptr, *body, m_types, m_remarks, m_where + ": graph '" + unique + "'"));
