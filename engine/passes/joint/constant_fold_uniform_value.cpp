@@ -219,9 +219,10 @@ class UniformFolding {
         bool changed = false;
         std::map<NodeId, std::map<DType, Node*>> seen;
         for (Node* node : m_graph.nodeList()) {
-            if (!node->isCall("aten.view.dtype")) continue;
+            if (!node->isCall("aten.view.dtype") || !node->type().tensor()) continue;
             Node* source = node->arg(0).node();
             while (source->isCall("aten.view.dtype")) source = source->arg(0).node();
+            if (!source->type().tensor()) continue;
             auto& known = seen[source->id()];
             known.emplace(source->tensor().dtype, source);
             const auto [found, fresh] = known.emplace(node->tensor().dtype, node);
