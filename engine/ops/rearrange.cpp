@@ -42,7 +42,8 @@ Values decomposePixels(Decomposition& d, std::string_view param, bool inverse) {
     else split.insert(split.end(), {floorDiv(channels, f * f), f, f, height, width});
     std::vector<int64_t> order(static_cast<size_t>(lead));
     for (int64_t i = 0; i < lead; ++i) order[static_cast<size_t>(i)] = i;
-    for (int64_t dim : inverse ? std::initializer_list<int64_t>{0, 2, 4, 1, 3} : std::initializer_list<int64_t>{0, 3, 1, 4, 2}) order.push_back(lead + dim);
+    constexpr int64_t kApart[] = {0, 2, 4, 1, 3}, kTogether[] = {0, 3, 1, 4, 2};
+    for (int64_t dim : inverse ? kApart : kTogether) order.push_back(lead + dim);
     const Value moved = permute(reshape(self, split), order);
     return d.call("aten.clone.default", {reshape(moved, d.out().sizes)}, {{"memory_format", suggestedFormat(self.type())}});
 }

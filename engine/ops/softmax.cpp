@@ -166,17 +166,6 @@ constexpr OpDef kOps[] = {
     {.schema = "aten.log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", .infer = inferExpanded, .eval = evalExpanded,
      .expand = Expand::Composite, .decompose = [](Decomposition& d) { return withCast(d, "aten._log_softmax.default"); },
      .samples = "f32[2, 3], -1\nbf16[2, 3], 1, torch.float32"},
-    // The maximum and the sum of exp(x - maximum), for kernels that find both in one pass.
-    {.schema = "prims.prepare_softmax_online.default(Tensor input, int dim) -> (Tensor, Tensor)", .tags = Tag::Reduction, .infer = inferExpanded,
-     .eval = evalExpanded, .expand = Expand::Decompose,
-     .decompose = [](Decomposition& d) -> Values {
-         const Value x = d.in(size_t{0});
-         const Argument dims(std::vector<int64_t>{d.integerOr("dim", 0)});
-         const Value top = d.call("aten.amax.default", {x, dims, true});
-         const Value e = unary("aten.exp.default", x - top);
-         return {top, sum(e, {d.integerOr("dim", 0)}, true)};
-     },
-     .samples = "f32[2, 3, 4], -1\nf32[2, 3], 0"},
     // g*y - y*sum(g*y), the last step as one fused multiply-add.
     {.schema = "aten._softmax_backward_data.default(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
      .tags = Tag::Reduction, .infer = inferSoftmaxBackward, .eval = evalExpanded, .expand = Expand::Decompose,

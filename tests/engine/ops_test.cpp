@@ -235,13 +235,19 @@ void OpsTest::expansions() {
     }
     QVERIFY2(!builder.error(), builder.error() ? message(*builder.error()) : "");
     if (!expanded.handled()) return;
-    for (const Node* node : builder.created()) {
-        if (&node->op() != &row) continue;
-        // Filling in defaults is the one way to mention itself; what it makes must then stay as it is.
-        GraphBuilder again((*sample)->graph, (*sample)->call);
-        Decomposition second(*node, again);
-        QVERIFY2(!row.def()->decompose(second).handled(), "the expansion contains the op itself");
+    // Filling in defaults, or dropping a dim of size 1, is the way to mention itself; that must come to an end.
+    std::vector<const Node*> again(builder.created().begin(), builder.created().end());
+    for (int depth = 0; depth < 3 && !again.empty(); ++depth) {
+        std::vector<const Node*> made;
+        for (const Node* node : again) {
+            if (&node->op() != &row) continue;
+            GraphBuilder next((*sample)->graph, (*sample)->call);
+            Decomposition second(*node, next);
+            if (row.def()->decompose(second).handled()) made.insert(made.end(), next.created().begin(), next.created().end());
+        }
+        again = std::move(made);
     }
+    QVERIFY2(std::none_of(again.begin(), again.end(), [&](const Node* node) { return &node->op() == &row; }), "the expansion contains the op itself without end");
     auto done = evaluateAll(builder.created(), values);
     if (!done && namesMissingRow(message(done.error()))) QSKIP(message(done.error()));
     QVERIFY2(done, done ? "" : message(done.error()));

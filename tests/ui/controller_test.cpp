@@ -135,7 +135,7 @@ class ControllerTest : public QObject {
         model.setExplained(*explained);
         // What applies first; the step's own rules carry what they did; a rule that was tried elsewhere has no answer.
         QCOMPARE(testing::treeText(model),
-                 "fuse_bias_add / mm_add_to_addmm | ✓ applies |  | 7 | 2 | 0.2 ms\n"
+                 "fuse_bias_add / mm_add_to_addmm | ✓ applies |  | 7 | 2 | 0.3 ms\n"
                  "fuse_bias_add / never_here |  |  | 3 | 0 | 0.0 ms\n"
                  "normalize / drop_noop | ✗ does not | needs `x` to be read only here, but `r1` reads it too\n");
         QVERIFY(model.ruleText(0).contains("aten.addmm(b, m)"));

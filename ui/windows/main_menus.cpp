@@ -12,6 +12,7 @@
 #include "ui/windows/command_palette.h"
 #include "ui/windows/export_graph.h"
 #include "ui/windows/graph_window.h"
+#include "ui/windows/log_window.h"
 #include "ui/windows/main_window.h"
 #include "ui/windows/run_dialogs.h"
 #include "ui/windows/search_window.h"

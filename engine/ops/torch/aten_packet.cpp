@@ -23,9 +23,10 @@ const Packets& packets() {
         Packets found;
         for (const Op* op : allOps())
             if (op->name().starts_with("aten.") && !isHidden(*op)) found[std::string(op->packet().substr(5))].push_back(op);
-        // The plain overload is the first that Python tries.
+        // The plain overload is the first that Python tries; of resampling, the one that takes sizes or factors.
+        const auto turn = [](const Op* op) { return op->name().ends_with(".vec") ? 0 : op->name().ends_with(".default") ? 1 : 2; };
         for (auto& [name, overloads] : found)
-            std::stable_partition(overloads.begin(), overloads.end(), [](const Op* op) { return op->name().ends_with(".default"); });
+            std::stable_sort(overloads.begin(), overloads.end(), [&](const Op* a, const Op* b) { return turn(a) < turn(b); });
         return found;
     }();
     return all;
