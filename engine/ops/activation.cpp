@@ -75,7 +75,12 @@ Result<ValueType> inferGlu(const InferContext& c) {
     SymInt& size = sizes[static_cast<size_t>(dim)];
     if (size.isInt() && size.value() % 2 != 0) return c.fail("dim " + std::to_string(dim) + " of size " + size.text() + " does not split in halves");
     size = floorDiv(size, 2);
-    return ValueType(TensorType::contiguous(self.dtype, sizes, self.device));
+    // Elementwise over the halves, which have the operand's strides.
+    Operand half{self, false};
+    half.type.sizes = sizes;
+    TensorType type = TensorType::contiguous(self.dtype, sizes, self.device);
+    type.strides = elementwiseStrides(sizes, std::span(&half, 1));
+    return ValueType(std::move(type));
 }
 EvalResult evalGlu(const EvalContext& c) {
     const Tensor self = c.in(size_t{0});
@@ -223,9 +228,9 @@ f32[0, 3]
     {.schema = "aten.threshold.default(Tensor self, Scalar threshold, Scalar value) -> Tensor", .tags = kTags, .infer = inferLikeFirst,
      .eval = evalExpanded, .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
-         const Value x = d.in(size_t{0});
+         const Value x = opmathIn(d, 0);
          const Value low = compareScalar("le", x, number(d, "threshold"));
-         return where(low, scalarTensor(d, number(d, "value"), x), x);
+         return fromOpmath(d, where(low, scalarTensor(d, number(d, "value"), x), x));
      },
      .derive = [](Derivation& d) { deriveBy(d, "aten.threshold_backward.default", {number(d, "threshold")}); },
      .samples = "f32[2, 3], 1, 2\nbf16[4], 0.5, 0.0\ni64[4], 1, 0"},

@@ -22,8 +22,10 @@ Scalar number(const Decomposition& d, std::string_view param) { return d.scalar(
 double real(const Decomposition& d, std::string_view param) { return toDouble(number(d, param)); }
 
 Result<ValueType> inferGradient(const InferContext& c) {
-    CT_TRY(const TensorType gradient, c.tensor(size_t{0}));
-    if (!isFloating(gradient.dtype)) return c.fail("needs a floating-point gradient, not " + std::string(info(gradient.dtype).torchName));
+    CT_TRY(const Operand gradient, c.operand(0));
+    CT_TRY(const Operand other, c.operand(1));
+    const Operand operands[] = {gradient, other};
+    if (!isFloating(resultType(operands))) return c.fail("needs a floating-point gradient, not " + std::string(info(c.tensor(size_t{0})->dtype).torchName));
     return inferBroadcast(c);
 }
 /// Of (grad_output, self, numbers...): numbers take no part in promotion.
@@ -34,6 +36,14 @@ Result<ValueType> inferGradientOfTwo(const InferContext& c) {
             CT_TRY(Operand one, c.operand(i));
             operands.push_back(std::move(one));
         }
+    CT_TRY(TensorType type, elementwiseType(c, operands, resultType(operands)));
+    return ValueType(std::move(type));
+}
+/// The same, laid out like self first.
+Result<ValueType> inferGradientOfSelf(const InferContext& c) {
+    CT_TRY(const Operand gradient, c.operand(0));
+    CT_TRY(const Operand self, c.operand(1));
+    const Operand operands[] = {self, gradient};
     CT_TRY(TensorType type, elementwiseType(c, operands, resultType(operands)));
     return ValueType(std::move(type));
 }
@@ -156,14 +166,14 @@ constexpr OpDef kOps[] = {
     {.schema = "aten.hardtanh_backward.default(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor", .tags = Tag::Pointwise,
      .infer = inferGradientOfTwo, .eval = evalExpanded, .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
-         const Value g = opmathIn(d, 0), x = opmathIn(d, 1);
+         const Value g = d.in(size_t{0}), x = d.in(1);
          const Value low = compareScalar("le", x, number(d, "min_val")), high = compareScalar("ge", x, number(d, "max_val"));
          const Value outside = d.call("aten.bitwise_or.Tensor", {low, high});
-         return fromOpmath(d, where(outside, scalarTensor(d, 0.0, g), g));
+         return convert(where(outside, scalarTensor(d, 0.0, g), g), d.out().dtype);
      },
      .samples = "f32[2, 3], f32[2, 3], -1, 1\nbf16[5], bf16[5], 0, 2.5"},
     {.schema = "aten.leaky_relu_backward.default(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
-     .tags = Tag::Pointwise, .infer = inferGradientOfTwo, .eval = evalExpanded, .expand = Expand::Decompose,
+     .tags = Tag::Pointwise, .infer = inferGradientOfSelf, .eval = evalExpanded, .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value g = opmathIn(d, 0), x = opmathIn(d, 1);
          const Value positive = compareScalar("gt", x, int64_t{0});
@@ -247,12 +257,15 @@ constexpr OpDef kOps[] = {
          const Value second = subtractFrom(1.0, s) * s * a * g;
          return fromOpmath(d, d.call("aten.cat.default", {Argument(std::vector<Argument>{s * g, second}), dim}));
      },
-     // No bf16 sample: PyTorch's eager kernel rounds the sigmoid before it goes on, its expansion and ours do not.
-     .samples = "f32[2, 2], f32[2, 4], -1\nf64[2, 3], f64[4, 3], 0"},
+     .samples = "f32[2, 2], f32[2, 4], -1\nf64[2, 3], f64[4, 3], 0\nbf16[2, 2], bf16[2, 4], -1"},
     {.schema = "aten.native_dropout_backward.default(Tensor grad_output, Tensor mask, float scale) -> Tensor", .tags = Tag::Pointwise,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType gradient, c.tensor(size_t{0}));
-         return ValueType(TensorType::contiguous(gradient.dtype, gradient.sizes, gradient.device));
+         CT_TRY(const TensorType mask, c.tensor(1));
+         const SymDims shapes[] = {gradient.sizes, mask.sizes};
+         auto sizes = broadcastSizes(shapes);
+         if (!sizes) return c.fail(sizes.error().message);
+         return ValueType(TensorType::contiguous(gradient.dtype, *sizes, gradient.device));
      },
      .eval = evalExpanded, .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
@@ -260,6 +273,7 @@ constexpr OpDef kOps[] = {
          const Value kept = convert(d.in(1), g.dtype()) * d.real("scale");
          return d.call("aten.clone.default", {g * kept}, {{"memory_format", MemoryFormat::Contiguous}});
      },
+     .derive = [](Derivation& d) { d.input(0) = d.call("aten.native_dropout_backward.default", {d.dy(), d.in(1), d.arg(2)}); },
      .samples = "f32[2, 3], b8[2, 3], 2.0\nbf16[4], b8[4], 1.5"},
     // NaN outside [0, 1] when eps is None, 0 outside [eps, 1 - eps] otherwise.
     {.schema = "aten.logit_backward.default(Tensor grad_output, Tensor self, float? eps=None) -> Tensor", .tags = Tag::Pointwise,

@@ -84,7 +84,12 @@ void deriveNll(Derivation& d, std::string_view backward) {
     d.input(0) = d.call(backward, {d.dy(), d.arg(0), d.arg(1), d.arg(2), d.arg(3), d.arg(4), d.out(1)});
 }
 Result<ValueType> inferNllBackward(const InferContext& c) {
+    CT_TRY(const TensorType gradient, c.tensor(size_t{0}));
     CT_TRY(const TensorType x, c.tensor(1));
+    CT_TRY(const TensorType target, c.tensor(2));
+    if (x.rank() < 1 || target.rank() != x.rank() - 1 || (x.rank() >= 2 && !(target.sizes[0] == x.sizes[0])))
+        return c.fail("the target " + target.text() + " does not fit " + x.text());
+    if (gradient.rank() > 0 && !(gradient.sizes == target.sizes)) return c.fail("the gradient " + gradient.text() + " does not fit the loss");
     return ValueType(TensorType::contiguous(x.dtype, x.sizes, x.device));
 }
 

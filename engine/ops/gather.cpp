@@ -137,7 +137,16 @@ constexpr OpDef kOps[] = {
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = decomposeEmbeddingBackward,
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.embedding.default", {d.dy(), d.in(1), d.arg("padding_idx")}); },
+     .derive = [](Derivation& d) {
+         const Value rows = d.call("aten.embedding.default", {d.dy(), d.in(1), d.arg("padding_idx")});
+         const int64_t padding = d.integerOr("padding_idx", -1);  // the scale by frequency is left out, as in PyTorch
+         if (padding < 0) {
+             d.input(0) = rows;
+             return;
+         }
+         const Value padded = unsqueeze(d.call("aten.eq.Scalar", {d.in(1), padding}), -1);
+         d.input(0) = d.call("aten.masked_fill.Scalar", {rows, padded, 0.0});
+     },
      .samples = "f32[4, 2], i64[4]<10, 10, 3, False\nf32[4, 2], i64[4]<10, 10, -1, True\nf32[2, 3, 2], i64[2, 3]<5, 5, -1, False\nbf16[4, 2], i64[4]<6, 6, -1, False"},
     {.schema = "aten.one_hot.default(Tensor self, int num_classes=-1) -> Tensor",
      .infer = inferExpanded,
@@ -151,6 +160,12 @@ constexpr OpDef kOps[] = {
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = decomposeTake,
+     .derive = [](Derivation& d) {
+         const Value self = d.in(0);
+         const Value zeros = full(d.builder(), {numel(self.sizes())}, Scalar(int64_t{0}), d.dy().dtype(), d.dy().type().device);
+         const Value sums = d.call("aten.index_put.default", {zeros, Argument(std::vector<Argument>{d.in(1)}), d.dy(), true});
+         d.input(0) = view(sums, self.sizes());
+     },
      .samples = "f32[4, 2], i64[3]<8\ni64[4], i64[2, 2]<4"},
     // self with the elements where the mask holds replaced by the source's, in row-major order.
     {.schema = "aten.masked_scatter.default(Tensor self, Tensor mask, Tensor source) -> Tensor",

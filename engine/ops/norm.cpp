@@ -114,6 +114,13 @@ Values decomposeNoTraining(Decomposition& d) {
     const Value m = unsqueezeToRank(mean, rank), r = unsqueezeToRank(invstd, rank);
     return {convert(affine(d, (input - m) * r, rank), input.dtype()), saveMean, saveInvstd};
 }
+/// The functional form asked not to train: the running statistics come back as they are.
+Values decomposeEvaluation(Decomposition& d) {
+    std::vector<Value> values = decomposeNoTraining(d).values();
+    for (const char* param : {"running_mean", "running_var"})
+        values.push_back(d.call("aten.clone.default", {d.in(param)}, {{"memory_format", MemoryFormat::Contiguous}}));
+    return values;
+}
 /// Batch statistics, and the running ones moved towards them when there are any.
 Values decomposeTraining(Decomposition& d, bool running) {
     const Value input = d.in(size_t{0});
@@ -158,7 +165,8 @@ Result<ValueType> inferNoTraining(const InferContext& c) {
 }
 Result<ValueType> inferTraining(const InferContext& c, bool running) {
     CT_TRY(const TensorType input, checkedBatchNormInput(c));
-    const TensorType saved = TensorType::contiguous(statisticsType(input), {input.sizes[1]}, input.device);
+    const bool empty = !c.flag("training") && input.device.type == DeviceType::Cpu;
+    const TensorType saved = TensorType::contiguous(statisticsType(input), {empty ? SymInt(0) : input.sizes[1]}, input.device);
     TupleType types = {batchNormType(input), saved, saved};
     if (running)
         for (const char* param : {"running_mean", "running_var"}) {
@@ -233,7 +241,7 @@ constexpr OpDef kOps[] = {
     // Normalises with the batch's statistics and returns moved running ones (variance over n - 1).
     {.schema = "aten._native_batch_norm_legit_functional.default(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)",
      .tags = Tag::Reduction, .infer = [](const InferContext& c) { return inferTraining(c, true); }, .eval = evalExpanded, .expand = Expand::Decompose,
-     .decompose = [](Decomposition& d) { return decomposeTraining(d, true); },
+     .decompose = [](Decomposition& d) { return d.flag("training") ? decomposeTraining(d, true) : decomposeEvaluation(d); },
      .derive = [](Derivation& d) { deriveBatchNorm(d, true, d.flag("training")); },
      .samples = "f32[2, 3, 4, 4], f32[3], f32[3], f32[3], f32[3]>0, True, 0.1, 1e-5\nf32[4, 3], None, None, f32[3], f32[3]>0, True, 0.3, 1e-5"},
     {.schema = "aten._native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",

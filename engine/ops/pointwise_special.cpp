@@ -158,13 +158,50 @@ Values finiteMask(Decomposition& d) {
     return d.call("aten.eq.Tensor", {x, x}) * bounded;
 }
 
+/// The gradient goes to the operand that the result is equal to; with min above max that is max.
+void deriveClampTensor(Derivation& d) {
+    const Value x = d.in(size_t{0});
+    const bool low = d.has("min"), high = d.has("max");
+    const auto less = [&](const Value& a, const Value& b) { return d.call("aten.lt.Tensor", {a, b}); };
+    const auto kept = [&](const Value& condition) {
+        const Value none = zeroOf(d, d.dy());
+        return where(condition, d.dy(), none);
+    };
+    if (d.needs(2) && high) {
+        const Value above = d.call("aten.gt.Tensor", {x, d.in(2)});
+        d.input(2) = kept(low ? d.call("aten.logical_or.default", {above, less(d.in(2), d.in(1))}) : above);
+    }
+    if (d.needs(1) && low) {
+        const Value below = less(x, d.in(1));
+        d.input(1) = kept(high ? d.call("aten.logical_and.default", {below, less(d.in(1), d.in(2))}) : below);
+    }
+    if (!d.needs(0)) return;
+    Value within;
+    if (low) within = d.call("aten.ge.Tensor", {x, d.in(1)});
+    if (high) {
+        const Value under = d.call("aten.le.Tensor", {x, d.in(2)});
+        within = within ? d.call("aten.logical_and.default", {within, under}) : under;
+    }
+    d.input(0) = kept(within);
+}
+
+/// Whether a number can be written as the dtype without overflow.
+bool fits(double value, DType dtype) {
+    if (dtype == DType::F16) return !std::isfinite(value) || std::fabs(value) <= 65504;
+    if (!isIntegral(dtype, false)) return true;
+    const int bits = 8 * static_cast<int>(byteSize(dtype)) - (isUnsigned(dtype) ? 0 : 1);
+    return value < std::ldexp(1.0, bits) && value >= (isUnsigned(dtype) ? 0 : -std::ldexp(1.0, bits));
+}
+
 Result<ValueType> inferMaskedFill(const InferContext& c) {
     CT_TRY(const Operand self, c.operand(0));
     CT_TRY(const Operand mask, c.operand(1));
     if (mask.type.dtype != DType::Bool) return c.fail("the mask is " + std::string(info(mask.type.dtype).torchName) + ", not bool");
     const Operand operands[] = {self, mask};
-    CT_TRY(TensorType type, elementwiseType(c, operands, self.type.dtype));
-    return ValueType(std::move(type));
+    CT_TRY(const TensorType type, elementwiseType(c, operands, self.type.dtype));
+    const auto value = c.arg(2).isNumber() ? c.arg(2).asReal() : std::nullopt;
+    if (value && !fits(*value, type.dtype)) return c.fail("the value does not fit " + std::string(info(type.dtype).torchName));
+    return ValueType(TensorType::contiguous(type.dtype, type.sizes, type.device));
 }
 
 // -- a + v*b*c, a + v*b/c
@@ -226,7 +263,7 @@ constexpr OpDef kOps[] = {
          if (d.has("max")) x = d.call("aten.clamp_max.Tensor", {x, opmathIn(d, 2)});
          return fromOpmath(d, x);
      },
-     .samples = "f32[2, 3], f32[3], f32[3]\nf32[2, 3], None, f32[3]"},
+     .derive = deriveClampTensor, .samples = "f32[2, 3], f32[3], f32[3]\nf32[2, 3], None, f32[3]"},
     // The other operand where one is NaN.
     {.schema = "aten.fmax.default(Tensor self, Tensor other) -> Tensor", .tags = Tag::Pointwise, .infer = inferRealBroadcast,
      .eval = evalExpanded, .expand = Expand::Decompose, .decompose = [](Decomposition& d) { return decomposeNanLoses(d, "aten.lt.Tensor"); },
@@ -260,7 +297,8 @@ constexpr OpDef kOps[] = {
      .eval = evalExpanded, .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = d.in(size_t{0});
-         return where(d.in(1), scalarTensor(d, number(d, "value"), x), x);
+         const Scalar value = isFloating(x.dtype()) ? Scalar(toDouble(number(d, "value"))) : number(d, "value");
+         return where(d.in(1), scalarTensor(d, value, x), x);
      },
      .derive = [](Derivation& d) { d.input(0) = d.call("aten.masked_fill.Scalar", {d.dy(), d.arg(1), 0.0}); },
      .samples = "f32[2, 3], b8[3], -1e9\nf32[2, 3], b8[2, 3], -inf\ni64[4], b8[4], 7\nbf16[2, 2], b8[2, 1], 0"},
@@ -290,7 +328,11 @@ constexpr OpDef kOps[] = {
      },
      .samples = "f32[2, 3], f32[3], f32[2, 3], value = 2\nbf16[4], bf16[4], bf16[4]\nf64[2], f64[2], f64[2]"},
     {.schema = "aten.addcdiv.default(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", .tags = kTags,
-     .infer = inferAddc, .eval = evalExpanded, .expand = Expand::Decompose,
+     .infer = [](const InferContext& c) -> Result<ValueType> {
+         CT_TRY(ValueType type, inferAddc(c));
+         if (isIntegral(type.tensor()->dtype, true)) return c.fail("does not divide integers; convert them to floats first");
+         return type;
+     }, .eval = evalExpanded, .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = opmathIn(d, 0), a = opmathIn(d, 1), b = opmathIn(d, 2);
          return fromOpmath(d, x + a * number(d, "value") / b);

@@ -159,6 +159,12 @@ Expr lowerOffsetsToIndices(LowerContext& c) {
 Result<ValueType> inferLikeInput(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor("self"));
     CT_TRY(const TensorType gradient, c.tensor("grad_output"));
+    CT_TRY(const TensorType indices, c.tensor("indices"));
+    CT_TRY(const std::vector<int64_t> kernel, c.integers("kernel_size"));
+    CT_TRY(const Windows windows, readWindows(c, self, kernel.size()));
+    if (!(gradient.sizes == windows.outSizes) || !(indices.sizes == windows.outSizes))
+        return c.fail("the gradient " + gradient.text() + " or the indices " + indices.text() + " are not of the pooled size");
+    if (gradient.dtype != self.dtype) return c.fail("the gradient " + gradient.text() + " does not have the dtype of " + self.text());
     TensorType type = TensorType::contiguous(gradient.dtype, self.sizes, gradient.device);
     type.strides = pooledStrides(self, self.sizes);
     return ValueType(std::move(type));

@@ -117,6 +117,17 @@ Expr lowerAverage(LowerContext& c) {
 Result<ValueType> inferLikeSelf(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor("self"));
     CT_TRY(const TensorType gradient, c.tensor("grad_output"));
+    if (self.rank() != 3 && self.rank() != 4) return c.fail("needs a tensor of three or four dims");
+    if (gradient.rank() != self.rank()) return c.fail("the gradient " + gradient.text() + " does not fit " + self.text());
+    if (c.op().schema()->find("kernel_size") >= 0) {
+        CT_TRY(const Windows windows, readWindows(c, self, 2));
+        if (!(gradient.sizes == windows.outSizes)) return c.fail("the gradient " + gradient.text() + " is not of the pooled size");
+    }
+    for (int64_t dim = 0; dim < self.rank(); ++dim) {
+        const SymInt &have = gradient.sizes[static_cast<size_t>(dim)], &want = self.sizes[static_cast<size_t>(dim)];
+        if (dim < self.rank() - 2 ? !(have == want) : have == SymInt(0)) return c.fail("the gradient " + gradient.text() + " does not fit " + self.text());
+    }
+    if (gradient.dtype != self.dtype) return c.fail("the gradient " + gradient.text() + " does not have the dtype of " + self.text());
     TensorType type = TensorType::contiguous(gradient.dtype, self.sizes, gradient.device);
     type.strides = pooledStrides(self, self.sizes);
     return ValueType(std::move(type));
@@ -146,6 +157,8 @@ Result<ValueType> inferAdaptive(const InferContext& c) {
     if (self.rank() != 3 && self.rank() != 4) return c.fail("needs a tensor of three or four dims");
     if (wanted.size() != 2) return c.fail("output_size needs two numbers");
     SymDims sizes = self.sizes;
+    for (size_t d = self.sizes.size() - 2; d < self.sizes.size(); ++d)
+        if (self.sizes[d] == SymInt(0)) return c.fail("dim " + std::to_string(d) + " has no elements");
     for (size_t d = 0; d < 2; ++d) {
         if (wanted[d].isInt() && wanted[d].value() < 0) return c.fail("negative output size " + wanted[d].text());
         sizes[sizes.size() - 2 + d] = wanted[d];

@@ -155,7 +155,8 @@ b8[2, 3, 4, 5], [0, 2, 1, 3]
      .eval = evalExpanded,
      .expand = Expand::Composite,
      .decompose = [](Decomposition& d) -> Values {
-         if (d.in(0).rank() < 2) d.builder().fail(d.fail("needs at least two dims"));
+         if (d.in(0).rank() == 0) return unary("aten.alias.default", d.in(0));
+         if (d.in(0).rank() == 1) d.builder().fail(d.fail("needs at least two dims"));
          return d.call("aten.transpose.int", {d.in(0), -2, -1});
      },
      .samples = "f32[2, 3]\nf32[2, 3, 4]"},

@@ -25,7 +25,9 @@ Result<ValueType> inferReplaced(const InferContext& c, std::string_view viewOp) 
         if (source.sizes[i].isInt() && part.sizes[i].isInt() && source.sizes[i].value() != part.sizes[i].value())
             return c.fail("src has size " + source.sizes[i].text() + " in dim " + std::to_string(i) + ", the replaced part " + part.sizes[i].text());
     TensorType type = TensorType::contiguous(self.dtype, self.sizes, self.device);
-    type.strides = preservedStrides(self);
+    // The copy keeps even strides with gaps, but no overlap.
+    const bool overlaps = std::find(self.strides.begin(), self.strides.end(), SymInt(0)) != self.strides.end();
+    type.strides = overlaps ? preservedStrides(self) : self.strides;
     return ValueType(std::move(type));
 }
 

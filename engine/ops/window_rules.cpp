@@ -50,6 +50,8 @@ Result<Windows> readWindows(const InferContext& c, const TensorType& self, size_
     const size_t rank = self.sizes.size();
     if (rank != spatial + 1 && rank != spatial + 2)
         return c.fail("needs a tensor of " + std::to_string(spatial + 1) + " or " + std::to_string(spatial + 2) + " dims, not " + std::to_string(rank));
+    for (size_t d = rank == spatial + 2 ? 1 : 0; d < rank; ++d)
+        if (self.sizes[d] == SymInt(0)) return c.fail("dim " + std::to_string(d) + " has no elements");
     Windows w;
     CT_TRY(w.kernel, perDim(c, "kernel_size", spatial, 0, 1));
     CT_TRY(w.stride, perDim(c, "stride", spatial, 0, 0));

@@ -178,20 +178,35 @@ def traced_types(function, text):
             return "run time" if "DataDependent" in type(error).__name__ or "DynamicOutput" in type(error).__name__ else None
 
 
-def read_densely(function, tensors):
-    """Whether a kernel that takes its operands' rows for dense gets dense rows; it reads beside the tensor otherwise."""
-    return "flash_attention" not in str(function) or all(tensor.stride()[-1:] == (1,) for tensor in tensors)
+def read_within(function, tensors, derived):
+    """Whether a kernel that does not look at its operands' layouts or sizes gets those it takes for granted; with others
+    it reads beside its operands."""
+    name = str(function)
+    if "flash_attention" in name:
+        return all(tensor.stride()[-1:] == (1,) for tensor in tensors)
+    if "native_layer_norm_backward" in name:
+        return all(tensor.is_contiguous() for tensor in tensors[2:])
+    return not (derived and ("unfold_backward" in name or "offsets_to_indices" in name or "lookup_seed" in name))
 
 
-def record_sample(function, text, random):
+def draws(function, text):
+    """Whether the call draws random numbers: the generator has moved on after it."""
+    positional, keywords, _ = arguments_of(text, function)
+    before = torch.get_rng_state()
+    function(*positional, **keywords)
+    return not torch.equal(before, torch.get_rng_state())
+
+
+def record_sample(function, text, random, derived):
     """What follows the sample's text on its line, as strings and tensors to place."""
     positional, keywords, tensors = arguments_of(text, function)
-    if not read_densely(function, tensors):
+    if not read_within(function, tensors, derived):
         return ["no kernel"]
     try:
         results = flat(function(*positional, **keywords))
     except Exception as error:  # noqa: BLE001
         return ["refused"] if refusal(error) else ["no kernel"]
+    random = random or draws(function, text)
     traced = traced_types(function, text)
     if traced is None:
         return ["eager only"]
@@ -319,9 +334,9 @@ def placed_again(block, values, store):
 def record_op(row, store):
     function = resolve(row["op"])
     texts = op_variants.all_of(row["samples"], function._schema)
-    lines = in_child(lambda: [record_sample(function, text, row["random"]) for text in texts])
+    lines = in_child(lambda: [record_sample(function, text, row["random"], text not in row["samples"]) for text in texts])
     if lines is None:
-        lines = [in_child(lambda text=text: record_sample(function, text, row["random"])) or ["no kernel"] for text in texts]
+        lines = [in_child(lambda text=text: record_sample(function, text, row["random"], text not in row["samples"])) or ["no kernel"] for text in texts]
     out = f"## {row['op']}\n"
     for text, line in zip(texts, lines):
         shown = "".join(part if isinstance(part, str) else f" @{store.place(*part)}" for part in line)

@@ -1,5 +1,7 @@
 #include "tests/support/graph_text.h"
 
+#include "engine/text/print.h"
+
 #include <sstream>
 
 namespace cutaway::testing {
@@ -76,6 +78,21 @@ std::string graphText(const Module& module, const std::string& indent) {
     }
     for (const auto& [name, body] : module.subgraphs) out += indent + "@" + name + ":\n" + graphText(*body, indent + "  ");
     return out;
+}
+
+std::string listing(Module& module) {
+    Graph& graph = module.graph();
+    int position = 0;
+    for (Node* node : graph.nodeList()) graph.rename(*node, "renamed_" + std::to_string(position++));
+    position = 0;
+    for (Node* node : graph.nodeList()) graph.rename(*node, "v" + std::to_string(position++));
+    std::string text;
+    for (Node& node : graph.nodes()) {
+        const std::string type = node.type().text();
+        text += node.name() + (type.empty() ? "" : ": " + type);
+        text += node.isPlaceholder() ? "\n" : " = " + (node.isOutput() ? printArgument(node.arg(0)) : printExpression(node)) + "\n";
+    }
+    return text;
 }
 
 }  // namespace cutaway::testing

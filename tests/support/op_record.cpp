@@ -125,32 +125,9 @@ std::vector<Node*> resultsOf(Node& call) {
     if (!call.type().tuple()) return {&call};
     GraphBuilder builder(call.graph(), call.graph().outputNode());
     std::vector<Node*> results;
-    for (size_t i = 0; i < call.type().tuple()->size(); ++i) results.push_back(builder.value(call)[static_cast<int64_t>(i)].node());
+    const TupleType& types = *call.type().tuple();
+    for (size_t i = 0; i < types.size(); ++i) results.push_back(types[i].tensor() ? builder.value(call)[static_cast<int64_t>(i)].node() : nullptr);
     return results;
-}
-
-/// The sample as a module that returns what the call returns.
-Result<std::vector<Tensor>> buildModule(const Op& op, const RecordedSample& recorded, Module& module) {
-    CT_TRY(const std::unique_ptr<SampleCall> sample, buildSample(op, recorded.text));
-    Graph& graph = module.graph();
-    std::map<const Node*, Node*> copies;
-    for (size_t i = 0; i < sample->placeholders.size(); ++i) {
-        TensorType type = sample->placeholders[i]->tensor();
-        type.requiresGrad = isFloating(type.dtype);
-        copies[sample->placeholders[i]] = &graph.placeholder("x", ValueType(type));
-        module.inputs.emplace_back();
-    }
-    GraphBuilder builder(graph);
-    std::vector<Argument> args;
-    for (const Argument& arg : sample->call->args()) args.push_back(arg.mapNodes([&](Node* node) { return copies.at(node); }));
-    Node* call = builder.callBound(op, std::move(args)).node();
-    if (builder.error()) return *builder.error();
-    graph.output(ArgumentList{{}, true});
-    std::vector<Argument> results;
-    for (Node* result : resultsOf(*call)) results.emplace_back(result);
-    graph.setArg(*graph.outputNode(), 0, ArgumentList{std::move(results), true});
-    module.outputs.resize(graph.outputs().size());
-    return sample->inputs;
 }
 
 }  // namespace
@@ -176,6 +153,29 @@ Result<std::map<std::string, std::vector<RecordedSample>>> readOpRecord() {
     return record;
 }
 
+Result<std::vector<Tensor>> buildSampleModule(const Op& op, std::string_view text, Module& module) {
+    CT_TRY(const std::unique_ptr<SampleCall> sample, buildSample(op, text));
+    Graph& graph = module.graph();
+    std::map<const Node*, Node*> copies;
+    for (size_t i = 0; i < sample->placeholders.size(); ++i) {
+        TensorType type = sample->placeholders[i]->tensor();
+        type.requiresGrad = isFloating(type.dtype);
+        copies[sample->placeholders[i]] = &graph.placeholder("x", ValueType(type));
+        module.inputs.emplace_back();
+    }
+    GraphBuilder builder(graph);
+    std::vector<Argument> args;
+    for (const Argument& arg : sample->call->args()) args.push_back(arg.mapNodes([&](Node* node) { return copies.at(node); }));
+    Node* call = builder.callBound(op, std::move(args)).node();
+    if (builder.error()) return *builder.error();
+    graph.output(ArgumentList{{}, true});
+    std::vector<Argument> results;
+    for (Node* result : resultsOf(*call)) results.push_back(result ? Argument(result) : Argument());
+    graph.setArg(*graph.outputNode(), 0, ArgumentList{std::move(results), true});
+    module.outputs.resize(graph.outputs().size());
+    return sample->inputs;
+}
+
 Tensor tangentOf(DType dtype, const Dims& sizes, size_t number) {
     TensorSpec spec;
     spec.dtype = dtype;
@@ -186,7 +186,7 @@ Tensor tangentOf(DType dtype, const Dims& sizes, size_t number) {
 
 Result<std::map<size_t, Tensor>> gradientsOf(const Op& op, const RecordedSample& recorded) try {
     Module module;
-    CT_TRY(std::vector<Tensor> inputs, buildModule(op, recorded, module));
+    CT_TRY(std::vector<Tensor> inputs, buildSampleModule(op, recorded.text, module));
     const CompileOptions options;
     Rewriter rewriter("gradients", options);
     CT_TRY_VOID(expandComposites(module, rewriter));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/ir/module.h"
 #include "engine/tensor/tensor.h"
 #include "tests/support/op_samples.h"
 
@@ -34,6 +35,9 @@ Result<std::map<std::string, std::vector<RecordedSample>>> readOpRecord();
 
 /// The tangent of result `number`: drawn like the tensor 1000 + number of a sample.
 Tensor tangentOf(DType dtype, const Dims& sizes, size_t number);
+
+/// The sample as a module that returns what the call returns; the values of its inputs.
+Result<std::vector<Tensor>> buildSampleModule(const Op& op, std::string_view text, Module& module);
 
 /// Gradients of the sample's floating tensors, by number: undefined where none arrives. Composites are expanded first; the
 /// derivatives run through the ops' own kernels.
