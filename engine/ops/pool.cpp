@@ -156,20 +156,6 @@ Expr lowerOffsetsToIndices(LowerContext& c) {
     return flatPosition(w, sizes, offset, {c.index().end() - static_cast<int64_t>(sizes.size()), c.index().end()});
 }
 
-Result<ValueType> inferLikeInput(const InferContext& c) {
-    CT_TRY(const TensorType self, c.tensor("self"));
-    CT_TRY(const TensorType gradient, c.tensor("grad_output"));
-    CT_TRY(const TensorType indices, c.tensor("indices"));
-    CT_TRY(const std::vector<int64_t> kernel, c.integers("kernel_size"));
-    CT_TRY(const Windows windows, readWindows(c, self, kernel.size()));
-    if (!(gradient.sizes == windows.outSizes) || !(indices.sizes == windows.outSizes))
-        return c.fail("the gradient " + gradient.text() + " or the indices " + indices.text() + " are not of the pooled size");
-    if (gradient.dtype != self.dtype) return c.fail("the gradient " + gradient.text() + " does not have the dtype of " + self.text());
-    TensorType type = TensorType::contiguous(gradient.dtype, self.sizes, gradient.device);
-    type.strides = pooledStrides(self, self.sizes);
-    return ValueType(std::move(type));
-}
-
 EvalResult evalMaxPoolBackward(const EvalContext& c, size_t spatial) {
     Tensor out = c.result();
     const Tensor gradient = c.in("grad_output");
@@ -258,13 +244,13 @@ constexpr OpDef kOps[] = {
     // The gradient scattered to the positions of the maxima.
     {.schema = "aten.max_pool2d_with_indices_backward.default(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, "
                "int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor",
-     .infer = inferLikeInput,
+     .infer = [](const InferContext& c) { return pooledGradientType(c, 2); },
      .eval = [](const EvalContext& c) { return evalMaxPoolBackward(c, 2); },
      .samples = "f32[1, 2, 4, 4], f32[1, 2, 8, 8], [2, 2], [2, 2], [0, 0], [1, 1], False, i64[1, 2, 4, 4]<64\n"
                 "f64[2, 3, 3], f64[2, 7, 7], [3, 3], [2, 2], [0, 0], [1, 1], False, i64[2, 3, 3]<49"},
     {.schema = "aten.max_pool3d_with_indices_backward.default(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, "
                "int[3] dilation, bool ceil_mode, Tensor indices) -> Tensor",
-     .infer = inferLikeInput,
+     .infer = [](const InferContext& c) { return pooledGradientType(c, 3); },
      .eval = [](const EvalContext& c) { return evalMaxPoolBackward(c, 3); },
      .samples = "f32[1, 2, 2, 3, 2], f32[1, 2, 4, 6, 4], [2, 2, 2], [2, 2, 2], [0, 0, 0], [1, 1, 1], False, i64[1, 2, 2, 3, 2]<96"},
     // The compiler's form of max_pool2d_with_indices: positions as offsets inside the window, which fit a byte.

@@ -62,14 +62,6 @@ Result<TensorType> inferParts(const InferContext& c, size_t spatial) {
     type.strides = pooledStrides(self, sizes);
     return type;
 }
-Result<ValueType> inferLikeSelf(const InferContext& c) {
-    CT_TRY(const TensorType self, c.tensor("self"));
-    CT_TRY(const TensorType gradient, c.tensor("grad_output"));
-    TensorType type = TensorType::contiguous(gradient.dtype, self.sizes, gradient.device);
-    type.strides = pooledStrides(self, self.sizes);
-    return ValueType(std::move(type));
-}
-
 EvalResult evalAverage3d(const EvalContext& c) {
     Tensor out = c.result();
     const Tensor self = c.in(size_t{0});
@@ -239,21 +231,21 @@ constexpr OpDef kOps[] = {
      },
      .eval = evalAverage3d, .derive = [](Derivation& d) { d.input(0) = d.call("aten._adaptive_avg_pool3d_backward.default", {d.dy(), d.in(0)}); },
      .samples = "f32[1, 2, 4, 6, 4], [2, 3, 2]\nf64[2, 5, 4, 3], [2, 2, 2]"},
-    {.schema = "aten._adaptive_avg_pool3d_backward.default(Tensor grad_output, Tensor self) -> Tensor", .infer = inferLikeSelf, .eval = evalAverage3dBackward,
+    {.schema = "aten._adaptive_avg_pool3d_backward.default(Tensor grad_output, Tensor self) -> Tensor", .infer = [](const InferContext& c) { return pooledGradientType(c, 3); }, .eval = evalAverage3dBackward,
      .samples = "f32[1, 2, 2, 3, 2], f32[1, 2, 4, 6, 4]\nf64[2, 2, 2, 2], f64[2, 5, 4, 3]"},
     // Maxima with their positions in the plane; the first of equals, and NaN before all.
     {.schema = "aten.adaptive_max_pool2d.default(Tensor self, int[2] output_size) -> (Tensor, Tensor)",
      .infer = [](const InferContext& c) { return inferLargest(c, 2); }, .eval = [](const EvalContext& c) { return evalLargest(c, 2); },
      .expand = Expand::Decompose, .decompose = decomposeLargest2d,
      .derive = [](Derivation& d) { d.input(0) = d.call("aten.adaptive_max_pool2d_backward.default", {d.dy(0), d.in(0), d.out(1)}); }, .samples = kLargest2d},
-    {.schema = "aten.adaptive_max_pool2d_backward.default(Tensor grad_output, Tensor self, Tensor indices) -> Tensor", .infer = inferLikeSelf,
+    {.schema = "aten.adaptive_max_pool2d_backward.default(Tensor grad_output, Tensor self, Tensor indices) -> Tensor", .infer = [](const InferContext& c) { return pooledGradientType(c, 2); },
      .eval = [](const EvalContext& c) { return evalLargestBackward(c, 2); },
      .samples = "f32[1, 2, 3, 4], f32[1, 2, 8, 6], i64[1, 2, 3, 4]<48\nf64[2, 2, 2], f64[2, 7, 5], i64[2, 2, 2]<35"},
     {.schema = "aten.adaptive_max_pool3d.default(Tensor self, int[3] output_size) -> (Tensor, Tensor)",
      .infer = [](const InferContext& c) { return inferLargest(c, 3); }, .eval = [](const EvalContext& c) { return evalLargest(c, 3); },
      .derive = [](Derivation& d) { d.input(0) = d.call("aten.adaptive_max_pool3d_backward.default", {d.dy(0), d.in(0), d.out(1)}); },
      .samples = "f32[1, 2, 4, 6, 4]!, [2, 3, 2]\nf64[2, 5, 4, 3]!, [2, 2, 2]"},
-    {.schema = "aten.adaptive_max_pool3d_backward.default(Tensor grad_output, Tensor self, Tensor indices) -> Tensor", .infer = inferLikeSelf,
+    {.schema = "aten.adaptive_max_pool3d_backward.default(Tensor grad_output, Tensor self, Tensor indices) -> Tensor", .infer = [](const InferContext& c) { return pooledGradientType(c, 3); },
      .eval = [](const EvalContext& c) { return evalLargestBackward(c, 3); }, .samples = "f32[1, 2, 2, 3, 2], f32[1, 2, 4, 6, 4], i64[1, 2, 2, 3, 2]<96"},
 };
 

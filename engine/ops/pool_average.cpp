@@ -114,25 +114,6 @@ Expr lowerAverage(LowerContext& c) {
     return sum / Expr::cast(count, dtype);
 }
 
-Result<ValueType> inferLikeSelf(const InferContext& c) {
-    CT_TRY(const TensorType self, c.tensor("self"));
-    CT_TRY(const TensorType gradient, c.tensor("grad_output"));
-    if (self.rank() != 3 && self.rank() != 4) return c.fail("needs a tensor of three or four dims");
-    if (gradient.rank() != self.rank()) return c.fail("the gradient " + gradient.text() + " does not fit " + self.text());
-    if (c.op().schema()->find("kernel_size") >= 0) {
-        CT_TRY(const Windows windows, readWindows(c, self, 2));
-        if (!(gradient.sizes == windows.outSizes)) return c.fail("the gradient " + gradient.text() + " is not of the pooled size");
-    }
-    for (int64_t dim = 0; dim < self.rank(); ++dim) {
-        const SymInt &have = gradient.sizes[static_cast<size_t>(dim)], &want = self.sizes[static_cast<size_t>(dim)];
-        if (dim < self.rank() - 2 ? !(have == want) : have == SymInt(0)) return c.fail("the gradient " + gradient.text() + " does not fit " + self.text());
-    }
-    if (gradient.dtype != self.dtype) return c.fail("the gradient " + gradient.text() + " does not have the dtype of " + self.text());
-    TensorType type = TensorType::contiguous(gradient.dtype, self.sizes, gradient.device);
-    type.strides = pooledStrides(self, self.sizes);
-    return ValueType(std::move(type));
-}
-
 // Adaptive windows: output o of `out` covers the input from floor(o in / out) to ceil((o + 1) in / out).
 struct AdaptivePlane {
     int64_t inHeight, inWidth, outHeight, outWidth;
@@ -229,7 +210,7 @@ f32[2, 3, 4, 5][60, 1, 15, 3], [2, 2]
 )"},
     {.schema = "aten.avg_pool2d_backward.default(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, bool ceil_mode, "
                "bool count_include_pad, int? divisor_override) -> Tensor",
-     .infer = inferLikeSelf,
+     .infer = [](const InferContext& c) { return pooledGradientType(c, 2); },
      .eval = evalAverageBackward<2>,
      .derive = [](Derivation& d) {
          d.input(0) = d.call("aten.avg_pool2d.default", {d.dy(), d.arg("kernel_size"), d.arg("stride"), d.arg("padding"), d.arg("ceil_mode"),
@@ -252,7 +233,7 @@ f32[1, 1, 3, 3], f32[1, 1, 4, 4], [2, 2], [1, 1], [0, 0], False, True, 3
      .samples = "f32[1, 2, 4, 6, 4], 2\nf64[2, 5, 4, 5], [3, 2, 3], [2, 1, 2], [1, 1, 1]\nf32[1, 1, 5, 5, 5], [3, 3, 3], [2, 2, 2], [1, 1, 1], True, False\nf32[1, 1, 4, 4, 4], 2, 2, 0, False, True, 3"},
     {.schema = "aten.avg_pool3d_backward.default(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, bool ceil_mode, "
                "bool count_include_pad, int? divisor_override) -> Tensor",
-     .infer = inferLikeSelf,
+     .infer = [](const InferContext& c) { return pooledGradientType(c, 3); },
      .eval = evalAverageBackward<3>,
      .derive = [](Derivation& d) {
          d.input(0) = d.call("aten.avg_pool3d.default", {d.dy(), d.arg("kernel_size"), d.arg("stride"), d.arg("padding"), d.arg("ceil_mode"),
@@ -266,7 +247,7 @@ f32[1, 1, 3, 3], f32[1, 1, 4, 4], [2, 2], [1, 1], [0, 0], False, True, 3
      .derive = [](Derivation& d) { d.input(0) = d.call("aten._adaptive_avg_pool2d_backward.default", {d.dy(), d.in(0)}); },
      .samples = "f32[1, 2, 8, 8], [3, 2]\nf32[2, 7, 5], [2, 2]\nf64[1, 1, 4, 4], [4, 4]\nbf16[1, 2, 6, 6], [3, 3]\nf32[2, 3, 4, 5][60, 1, 15, 3], [2, 2]"},
     {.schema = "aten._adaptive_avg_pool2d_backward.default(Tensor grad_output, Tensor self) -> Tensor",
-     .infer = inferLikeSelf,
+     .infer = [](const InferContext& c) { return pooledGradientType(c, 2); },
      .eval = evalAdaptive<false>,
      .samples = "f32[1, 2, 3, 2], f32[1, 2, 8, 8]\nf64[2, 2, 2], f64[2, 7, 5]"},
     {.schema = "aten.adaptive_avg_pool2d.default(Tensor self, SymInt[2] output_size) -> Tensor",

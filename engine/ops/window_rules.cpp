@@ -80,6 +80,21 @@ Result<Windows> readWindows(const InferContext& c, const TensorType& self, size_
     return w;
 }
 
+Result<ValueType> pooledGradientType(const InferContext& c, size_t spatial) {
+    CT_TRY(const TensorType self, c.tensor("self"));
+    CT_TRY(const TensorType gradient, c.tensor("grad_output"));
+    const auto lead = self.rank() - static_cast<int64_t>(spatial);
+    bool fits = (lead == 1 || lead == 2) && gradient.rank() == self.rank();
+    for (int64_t i = 0; fits && i < lead; ++i) {
+        const SymInt &own = self.sizes[static_cast<size_t>(i)], &other = gradient.sizes[static_cast<size_t>(i)];
+        fits = !own.isInt() || !other.isInt() || own == other;
+    }
+    if (!fits) return c.fail("the gradient " + gradient.text() + " is not that of pooling " + self.text());
+    TensorType type = TensorType::contiguous(gradient.dtype, self.sizes, gradient.device);
+    type.strides = pooledStrides(self, self.sizes);
+    return ValueType(std::move(type));
+}
+
 SymDims pooledStrides(const TensorType& self, const SymDims& sizes) {
     if (isChannelsLast(self))
         return *formatStrides(sizes.size() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast, sizes);

@@ -51,6 +51,9 @@ struct Windows {
 /// Reads kernel_size, stride (empty: the kernel's), padding, dilation and ceil_mode, as far as the op has them, for
 /// the last `spatial` dims. Errors name the rule that is broken.
 Result<Windows> readWindows(const InferContext& c, const TensorType& self, size_t spatial);
+/// Type of the gradient of `self` from that of pooling its last `spatial` dims (operands called grad_output and self):
+/// like self in its format. Errors where the two do not belong together.
+Result<ValueType> pooledGradientType(const InferContext& c, size_t spatial);
 /// Channels-last results for channels-last operands, else row-major.
 SymDims pooledStrides(const TensorType& self, const SymDims& sizes);
 /// Flat position in the plane of kernel element `offset` under the window at output index `o`.
