@@ -1,4 +1,6 @@
 // Embedding bags: rows of a table summed, averaged or maximised over runs of indices, and their gradients.
+#include <algorithm>
+
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/op_registry.h"
@@ -153,9 +155,13 @@ EvalResult evalBagBackward(const EvalContext& c) {
         ++frequency[static_cast<size_t>(index)];
     }
     const std::vector<double> g = packElements<double>(gradient), scale = factors.defined() ? packElements<double>(factors) : std::vector<double>();
+    if (counts.size() < bags && mode != Mode::Sum) return c.fail("bag_size does not have a number for every bag");
+    if (!scale.empty() && scale.size() != indices.size()) return c.fail("per_sample_weights does not have a number for every index");
     std::vector<double> sums(static_cast<size_t>(rows) * width, 0.0);
     if (mode == Mode::Max) {
         const std::vector<int64_t> positions = packElements<int64_t>(c.in("maximum_indices"));
+        if (positions.size() < bags * width) return c.fail("maximum_indices does not have a row for every element of the gradient");
+        if (std::any_of(positions.begin(), positions.end(), [&](int64_t at) { return at < 0 || at >= rows; })) return c.fail("maximum_indices names a row that the table does not have");
         for (size_t i = 0; i < bags * width; ++i)
             if (counts[i / width] > 0) sums[static_cast<size_t>(positions[i]) * width + i % width] += g[i];
     }
@@ -181,6 +187,11 @@ EvalResult evalFactorsBackward(const EvalContext& c) {
         bagOf = std::move(*made);
     }
     const auto width = static_cast<size_t>(c.in("grad").size(1));
+    const int64_t rows = c.in("weight").size(0);
+    for (size_t i = 0; i < indices.size(); ++i) {
+        if (indices[i] < 0 || indices[i] >= rows) return c.fail("index " + std::to_string(indices[i]) + " is out of range for a table of " + std::to_string(rows) + " rows");
+        if (bagOf[i] < 0 || bagOf[i] >= bags) return c.fail("offset2bag names bag " + std::to_string(bagOf[i]) + " of " + std::to_string(bags));
+    }
     std::vector<double> out(indices.size(), 0.0);
     for (size_t i = 0; i < indices.size(); ++i)
         for (size_t k = 0; k < width && indices[i] != padding; ++k)
@@ -237,8 +248,12 @@ constexpr OpDef kOps[] = {
     {.schema = "aten._embedding_bag_per_sample_weights_backward.default(Tensor grad, Tensor weight, Tensor indices, Tensor offsets, Tensor offset2bag, int mode, int padding_idx=-1) -> Tensor",
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType gradient, c.tensor("grad"));
+         CT_TRY(const TensorType weight, c.tensor("weight"));
          CT_TRY(const TensorType indices, c.tensor("indices"));
          CT_TRY(const Mode mode, modeOf(c));
+         if (gradient.rank() != 2 || weight.rank() != 2 || !(gradient.sizes[1] == weight.sizes[1]) || indices.rank() != 1)
+             return c.fail("needs a gradient and a table of rows of one width, and a list of indices");
+         if (gradient.dtype != weight.dtype) return c.fail("the gradient " + gradient.text() + " does not have the dtype of " + weight.text());
          if (mode != Mode::Sum) return c.fail("per_sample_weights go with mode 0 (sum) only");
          return ValueType(TensorType::contiguous(gradient.dtype, indices.sizes, gradient.device));
      },

@@ -90,6 +90,17 @@ Result<ValueType> pooledGradientType(const InferContext& c, size_t spatial) {
         fits = !own.isInt() || !other.isInt() || own == other;
     }
     if (!fits) return c.fail("the gradient " + gradient.text() + " is not that of pooling " + self.text());
+    if (c.op().schema()->find("kernel_size") >= 0) {
+        CT_TRY(const Windows windows, readWindows(c, self, spatial));
+        if (!(gradient.sizes == windows.outSizes)) return c.fail("the gradient " + gradient.text() + " is not of the pooled size");
+    }
+    for (size_t i = static_cast<size_t>(lead); i < gradient.sizes.size(); ++i)
+        if (gradient.sizes[i] == SymInt(0)) return c.fail("the gradient " + gradient.text() + " has no elements to spread over " + self.text());
+    if (c.op().schema()->find("indices") >= 0) {
+        CT_TRY(const TensorType indices, c.tensor("indices"));
+        if (!(indices.sizes == gradient.sizes)) return c.fail("the indices " + indices.text() + " do not fit the gradient " + gradient.text());
+    }
+    if (gradient.dtype != self.dtype) return c.fail("the gradient " + gradient.text() + " does not have the dtype of " + self.text());
     TensorType type = TensorType::contiguous(gradient.dtype, self.sizes, gradient.device);
     type.strides = pooledStrides(self, self.sizes);
     return ValueType(std::move(type));
