@@ -78,6 +78,7 @@ class Photographer : public QObject {
         wake();
     }
     void arrange() {
+        if (QDockWidget* dock = m_window.window(m_order.window)) dock->raise();  // some windows ask only when they are seen
         if (m_order.mode == QLatin1String("side")) {
             m_window.graph().setMode(GraphMode::SideBySide);
             m_window.text().setSideBySide(true);

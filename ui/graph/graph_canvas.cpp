@@ -305,6 +305,8 @@ bool GraphCanvas::event(QEvent* event) {
 void GraphCanvas::resizeEvent(QResizeEvent* event) {
     QWidget::resizeEvent(event);
     if (!m_scene) return;
+    // A hidden second pane shares the view; its size must not move it.
+    if (!isVisible()) return;
     if (!m_moved) return frameChange();
     const QSizeF grown = QSizeF(event->size()) - QSizeF(event->oldSize());
     m_offset += QPointF(grown.width(), grown.height()) / 2;

@@ -41,7 +41,7 @@ ExplainWindow::ExplainWindow(SessionController& controller, Selection& selection
     m_filter->setClearButtonEnabled(true);
     m_text->setReadOnly(true);
     m_text->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
-    m_text->setLineWrapMode(QPlainTextEdit::NoWrap);
+    m_text->setLineWrapMode(QPlainTextEdit::WidgetWidth);
     m_text->setAccessibleName(tr("Text of the rule"));
     m_text->setPlaceholderText(tr("The text of the rule in the current row."));
     m_title->setWordWrap(true);
