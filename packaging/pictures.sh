@@ -31,7 +31,7 @@ shot() { # NAME OPTION...
         echo "$out/$name-$theme.png"
     done
 }
-for window in steps graph text node log results search; do shot "window-$window" --compile --window "$window"; done
+for window in steps graph text node explain log results search; do shot "window-$window" --compile --window "$window"; done
 shot opened
 # The three passes that changed most.
 taken=0

@@ -109,7 +109,7 @@ void GraphCanvas::frameChange() {
                 break;
             }
         m_scale = 0.85;
-        m_offset = QPointF(width() / 2.0, height() / 3.0) - target.center() * m_scale;
+        m_offset = QPointF(freeWidth() / 2.0, height() / 3.0) - target.center() * m_scale;
     } else {
         m_scale = std::min(1.0, whole);
         m_offset = QPointF(width(), height()) / 2 - target.center() * m_scale;
@@ -117,11 +117,13 @@ void GraphCanvas::frameChange() {
     viewMoved();
 }
 
+int GraphCanvas::freeWidth() const { return minimapShown() ? static_cast<int>(minimapRect().left()) : width(); }
+
 void GraphCanvas::centreOn(int node) {
     if (!m_scene || node < 0) return;
     m_moved = true;
     m_scale = std::max(m_scale, kReadable);
-    m_offset = QPointF(width(), height()) / 2 - m_scene->nodes[node].center() * m_scale;
+    m_offset = QPointF(freeWidth(), height()) / 2 - m_scene->nodes[node].center() * m_scale;
     viewMoved();
 }
 

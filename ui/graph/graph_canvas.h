@@ -73,6 +73,7 @@ class GraphCanvas : public QWidget {
     void step(int key);
     int neighbour(int key) const;
     QRectF minimapRect() const;
+    int freeWidth() const;  // left of the minimap
     void paintMinimap(QPainter& painter);
     void panByMinimap(QPointF at);
     void viewMoved();
