@@ -56,16 +56,7 @@ Result<std::string> expanded(const Op& op, const std::string& text) try {
 
 /// "aten.foo.default f32[2]": why the graph is not PyTorch's. One that is, is a failure until it is taken off the list.
 const std::map<std::string, std::string>& openExpansions() {
-    static const auto loaded = [] {
-        std::map<std::string, std::string> open;
-        std::ifstream stream(testFile("data/ops/open_expansions.txt").toStdString());
-        std::string reason;
-        for (std::string line; std::getline(stream, line);) {
-            if (line.starts_with("# ")) reason = line.substr(2);
-            else if (!line.empty()) open[line] = reason;
-        }
-        return open;
-    }();
+    static const auto loaded = readOpenList("open_expansions.txt");
     return loaded;
 }
 

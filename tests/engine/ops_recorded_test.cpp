@@ -2,7 +2,6 @@
 // dtype, sizes and strides, gradients by the op's derivative, and refusals. The record in tests/data/ops is made by
 // tests/scripts/record_ops.py; a row whose samples it lacks is a failure: run the script again for the op.
 #include <QtTest>
-#include <fstream>
 #include <set>
 
 #include "engine/ops/op_registry.h"
@@ -26,16 +25,7 @@ const std::map<std::string, std::vector<RecordedSample>>& record() {
 /// Samples that do not agree yet, each with the reason: "results aten.foo.default f32[2]". One that agrees is a failure
 /// until it is taken off the list, so the list only shrinks.
 const std::map<std::string, std::string>& openSamples() {
-    static const auto loaded = [] {
-        std::map<std::string, std::string> open;
-        std::ifstream stream(testFile("data/ops/open.txt").toStdString());
-        std::string reason;
-        for (std::string line; std::getline(stream, line);) {
-            if (line.starts_with("# ")) reason = line.substr(2);
-            else if (!line.empty()) open[line] = reason;
-        }
-        return open;
-    }();
+    static const auto loaded = readOpenList("open.txt");
     return loaded;
 }
 

@@ -132,6 +132,17 @@ std::vector<Node*> resultsOf(Node& call) {
 
 }  // namespace
 
+std::map<std::string, std::string> readOpenList(const char* name) {
+    std::map<std::string, std::string> open;
+    std::ifstream stream(testFile(QStringLiteral("data/ops/") + name).toStdString());
+    std::string reason;
+    for (std::string line; std::getline(stream, line);) {
+        if (line.starts_with("# ")) reason = line.substr(2);
+        else if (!line.empty()) open[line] = reason;
+    }
+    return open;
+}
+
 Result<std::map<std::string, std::vector<RecordedSample>>> readOpRecord() {
     CT_TRY(const SafeTensors file, readSafeTensors(testFile("data/ops/values.safetensors").toStdString()));
     Values values;

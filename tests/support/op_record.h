@@ -33,6 +33,10 @@ struct RecordedSample {
 /// By op, in the order of the record. Errors: a file that is missing or damaged.
 Result<std::map<std::string, std::vector<RecordedSample>>> readOpRecord();
 
+/// A list of what does not agree with PyTorch yet, tests/data/ops/NAME: each entry with the "# reason" above it. One that
+/// agrees is a failure until it is taken off, so the lists only shrink.
+std::map<std::string, std::string> readOpenList(const char* name);
+
 /// The tangent of result `number`: drawn like the tensor 1000 + number of a sample.
 Tensor tangentOf(DType dtype, const Dims& sizes, size_t number);
 
