@@ -38,20 +38,6 @@ Result<ValueType> inferNew(const InferContext& c) {
     CT_TRY(SymDims sizes, c.sizes("size"));
     return contiguousType(c, std::move(sizes), c.dtype("dtype").value_or(self.dtype), c.device("device").value_or(self.device));
 }
-/// full_like and its kin: strides too.
-Result<ValueType> inferLike(const InferContext& c) {
-    CT_TRY(const TensorType self, c.tensor(size_t{0}));
-    TensorType type = TensorType::contiguous(c.dtype("dtype").value_or(self.dtype), self.sizes, c.device("device").value_or(self.device));
-    const auto format = c.memoryFormat("memory_format");
-    if (!format || *format == MemoryFormat::Preserve) {
-        type.strides = preservedStrides(self);
-    } else {
-        auto strides = formatStrides(*format, self.sizes);
-        if (!strides) return c.fail(std::string(name(*format)) + " does not fit a tensor of rank " + std::to_string(self.rank()));
-        type.strides = std::move(*strides);
-    }
-    return ValueType(std::move(type));
-}
 Result<ValueType> inferStrided(const InferContext& c, DType fallback, Device device) {
     CT_TRY(const SymDims sizes, c.sizes("size"));
     CT_TRY(const SymDims strides, c.sizes("stride"));
@@ -254,7 +240,7 @@ constexpr OpDef kOps[] = {
      },
      .eval = filledWithZero, .samples = "f64[1], [2, 3], [1, 2]\ni64[1], [2, 3], [3, 1], dtype = torch.float32"},
     {.schema = "aten.full_like.default(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-     .tags = Tag::NoGradient, .infer = inferLike, .eval = filledWithArgument, .expand = Expand::Decompose,
+     .tags = Tag::NoGradient, .infer = inferLikeFactory, .eval = filledWithArgument, .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return decomposeFilledLike(d, d.scalar("fill_value")); },
      .lower = [](LowerContext& c) { return lowerFill(c, "fill_value"); },
      .samples = R"(
@@ -267,17 +253,17 @@ i64[2], 3
 b8[2], True
 )"},
     {.schema = "aten.zeros_like.default(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-     .tags = Tag::NoGradient, .infer = inferLike, .eval = filledWithZero, .expand = Expand::Decompose,
+     .tags = Tag::NoGradient, .infer = inferLikeFactory, .eval = filledWithZero, .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return decomposeFilledLike(d, unitValue(d.out().dtype, false)); },
      .lower = [](LowerContext& c) { return lowerNumber(c, 0); },
      .samples = "f32[2, 3]\nf32[2, 3][1, 2]\nb8[2]\nf32[2], dtype = torch.int64"},
     {.schema = "aten.ones_like.default(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-     .tags = Tag::NoGradient, .infer = inferLike, .eval = filledWithOne, .expand = Expand::Decompose,
+     .tags = Tag::NoGradient, .infer = inferLikeFactory, .eval = filledWithOne, .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return decomposeFilledLike(d, unitValue(d.out().dtype, true)); },
      .lower = [](LowerContext& c) { return lowerNumber(c, 1); },
      .samples = "f32[2, 3]\nf32[2, 3][1, 2]\nb8[2]\nf32[2], dtype = torch.int64"},
     {.schema = "aten.empty_like.default(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-     .tags = Tag::NoGradient, .infer = inferLike, .eval = filledWithZero, .expand = Expand::Decompose,
+     .tags = Tag::NoGradient, .infer = inferLikeFactory, .eval = filledWithZero, .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) {
          return decomposeLike(d, false, [&](const SymDims& sizes, DType dtype, Device device) {
              return d.call("aten.empty.memory_format", {Argument(sizes)},

@@ -327,4 +327,18 @@ std::optional<SymDims> formatStrides(MemoryFormat format, const SymDims& sizes) 
     }
 }
 
+Result<ValueType> inferLikeFactory(const InferContext& c) {
+    CT_TRY(const TensorType self, c.tensor(size_t{0}));
+    TensorType type = TensorType::contiguous(c.dtype("dtype").value_or(self.dtype), self.sizes, c.device("device").value_or(self.device));
+    const auto format = c.memoryFormat("memory_format");
+    if (!format || *format == MemoryFormat::Preserve) {
+        type.strides = preservedStrides(self);
+    } else {
+        auto strides = formatStrides(*format, self.sizes);
+        if (!strides) return c.fail(std::string(name(*format)) + " does not fit a tensor of rank " + std::to_string(self.rank()));
+        type.strides = std::move(*strides);
+    }
+    return ValueType(std::move(type));
+}
+
 }  // namespace cutaway

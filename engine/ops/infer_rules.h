@@ -20,6 +20,9 @@ Result<ValueType> inferFloatLikeFirst(const InferContext& c);
 /// Same type as operand 0, layout of an elementwise result.
 Result<ValueType> inferLikeFirst(const InferContext& c);
 
+/// The *_like factories: sizes of operand 0, and its dtype, device and strides where the call does not give others.
+Result<ValueType> inferLikeFactory(const InferContext& c);
+
 /// Result type of an elementwise op over these operands with this dtype.
 Result<TensorType> elementwiseType(const InferContext& c, std::span<const Operand> operands, DType dtype);
 /// Strides TensorIterator would give: operands' common dim order, row-major when they disagree or are contiguous.

@@ -26,19 +26,6 @@ Result<ValueType> inferFloats(const InferContext& c) {
     if (!isFloating(type.tensor()->dtype)) return c.fail("needs a floating-point dtype");
     return type;
 }
-Result<ValueType> inferLike(const InferContext& c) {
-    CT_TRY(const TensorType self, c.tensor(size_t{0}));
-    TensorType type = TensorType::contiguous(c.dtype("dtype").value_or(self.dtype), self.sizes, c.device("device").value_or(self.device));
-    const auto format = c.memoryFormat("memory_format");
-    if (!format || *format == MemoryFormat::Preserve) {
-        type.strides = preservedStrides(self);
-    } else {
-        auto strides = formatStrides(*format, self.sizes);
-        if (!strides) return c.fail(std::string(name(*format)) + " does not fit a tensor of rank " + std::to_string(self.rank()));
-        type.strides = std::move(*strides);
-    }
-    return ValueType(std::move(type));
-}
 
 /// 0 <= u < 1 with 53 bits.
 double uniform(const std::array<uint32_t, 4>& bits) {
@@ -129,7 +116,7 @@ Values randintLike(Decomposition& d) {
     });
 }
 Result<ValueType> inferFloatLike(const InferContext& c) {
-    CT_TRY(ValueType type, inferLike(c));
+    CT_TRY(ValueType type, inferLikeFactory(c));
     if (!isFloating(type.tensor()->dtype)) return c.fail("needs a floating-point dtype");
     return type;
 }
@@ -220,10 +207,10 @@ constexpr OpDef kOps[] = {
      .tags = Tag::Random, .infer = inferFloatLike, .eval = evalRandn, .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return randomLike(d, "aten.randn.default"); }, .samples = "f32[2, 3]\nf32[2, 3][1, 2]"},
     {.schema = "aten.randint_like.default(Tensor self, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-     .tags = Tag::Random, .infer = inferLike, .eval = evalRandint, .expand = Expand::Decompose, .decompose = randintLike,
+     .tags = Tag::Random, .infer = inferLikeFactory, .eval = evalRandint, .expand = Expand::Decompose, .decompose = randintLike,
      .samples = "f32[2, 3], 5\ni64[2], 3"},
     {.schema = "aten.randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-     .tags = Tag::Random, .infer = inferLike, .eval = evalRandint, .expand = Expand::Decompose, .decompose = randintLike,
+     .tags = Tag::Random, .infer = inferLikeFactory, .eval = evalRandint, .expand = Expand::Decompose, .decompose = randintLike,
      .samples = "f32[2, 3], 1, 5"},
     // 1 with probability p, whatever the operand's values; on the CPU PyTorch keeps the kernel.
     {.schema = "aten.bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", .tags = Tag::Random,
