@@ -23,9 +23,9 @@ void ExplainModel::setExplained(Explained explained) {
 }
 
 QString ExplainModel::ruleText(int row) const {
-    if (row < 0 || row >= rowCount()) return {};
+    if (row < 0 || row >= rowCount() || !m_explained.infos) return {};
     const Row& wanted = m_rows[static_cast<size_t>(row)];
-    for (const RuleInfo& info : m_explained.infos) {
+    for (const RuleInfo& info : *m_explained.infos) {
         if (info.name != wanted.rule || info.pass != wanted.pass) continue;
         QString text = tr("find\n%1\n\nreplace\n%2").arg(QString::fromStdString(info.find).trimmed(), QString::fromStdString(info.replace).trimmed());
         if (!info.why.empty()) text.prepend(QString::fromStdString(info.why) + QStringLiteral("\n\n"));

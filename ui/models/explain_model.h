@@ -2,6 +2,7 @@
 // The rules that may start at a node, each with its answer: it applies, or the first condition that failed. For the
 // rules of the current step also what they tried and did in the whole graph.
 #include <QAbstractTableModel>
+#include <memory>
 #include <vector>
 
 #include "cutaway/session.h"
@@ -15,7 +16,7 @@ struct Explained {
     NodeId node = NodeId::None;
     std::vector<RuleExplanation> rules;  // of all passes; empty without a node
     std::vector<RuleUse> uses;           // of the current step
-    std::vector<RuleInfo> infos;         // texts of the rules above
+    std::shared_ptr<const std::vector<RuleInfo>> infos;  // texts of all rules
     std::vector<std::pair<NodeId, std::string>> names;
 };
 

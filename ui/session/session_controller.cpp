@@ -202,25 +202,28 @@ void SessionController::explain() {
     std::string pass;
     if (run && what.after.step >= 0 && what.after.step < static_cast<int>(run->steps.size())) pass = run->steps[static_cast<size_t>(what.after.step)].name;
     ask<Explained>("explain", tr("Explaining"),
-                   [what, pass, node = m_selection.node(), graph = m_shown->graph](Source& source, const Progress& progress) -> Result<Explained> {
+                   [what, pass, node = m_selection.node(), graph = m_shown->graph, rules = m_rules](Source& source, const Progress& progress) -> Result<Explained> {
                        Explained explained;
                        explained.before = what.before;
                        explained.pass = pass;
                        explained.node = node;
                        for (const auto& known : graph->nodes) explained.names.emplace_back(known.info.id, known.info.name);
                        if (node != NodeId::None) {
-                           auto rules = source.explain(what.before, node, progress);
+                           auto answers = source.explain(what.before, node, progress);
                            // A node that this step made is no failure: the window says that it is not there before.
-                           if (!rules && rules.error().code != ErrorCode::NotFound) return rules.error();
-                           if (rules) explained.rules = std::move(*rules);
+                           if (!answers && answers.error().code != ErrorCode::NotFound) return answers.error();
+                           if (answers) explained.rules = std::move(*answers);
                        }
                        if (!pass.empty()) {
                            CT_TRY(explained.uses, source.ruleUses(what.after.run, what.after.step));
                        }
-                       explained.infos = source.rules();
+                       explained.infos = rules ? rules : std::make_shared<const std::vector<RuleInfo>>(source.rules());
                        return explained;
                    },
-                   [this](Explained explained) { emit this->explained(std::make_shared<const Explained>(std::move(explained))); });
+                   [this](Explained explained) {
+                       m_rules = explained.infos;
+                       emit this->explained(std::make_shared<const Explained>(std::move(explained)));
+                   });
 }
 
 void SessionController::build(RunId run, Target target) {

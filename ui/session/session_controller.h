@@ -105,6 +105,7 @@ class SessionController : public QObject {
     QString m_path;
     std::vector<Run> m_runs;
     std::shared_ptr<const Shown> m_shown;
+    std::shared_ptr<const std::vector<RuleInfo>> m_rules;  // texts of all rules, once somebody wants them
     QHash<QString, int> m_generation;
     QHash<QString, QString> m_pending;  // tag -> what is being done
     int m_epoch = 0;                    // rises when everything old is void
