@@ -106,6 +106,7 @@ void addRun(CLI::App& app, Context& context) {
     command->add_option("MODEL", arguments->path)->required();
     command->add_option("--inputs", arguments->run.inputsFile, "Input tensors (safetensors); default: the file's sample inputs, else random ones");
     command->add_option("--expect", arguments->run.expectFile, "Expected outputs (safetensors)");
+    command->add_option("--values", arguments->run.valuesFile, "Tensors named after nodes (safetensors), taken in place of what those compute: a recorded random choice");
     command->add_option("--backend", arguments->backend)->check(CLI::IsMember({"reference", "cpu", "cuda"}));
     command->add_option("--repeat", arguments->run.repeat, "Timed runs")->check(CLI::PositiveNumber);
     command->add_option("--json", arguments->json, "Write the report as JSON to a file, or - for stdout");

@@ -1,9 +1,11 @@
 #include "engine/session/run_inputs.h"
 
+#include <algorithm>
 #include <map>
 
 #include "engine/formats/safetensors.h"
 #include "engine/interpret/interpret.h"
+#include "engine/interpret/specialize.h"
 
 namespace cutaway {
 namespace {
@@ -45,6 +47,31 @@ Result<RunInputs> chooseInputs(const Module& module, const std::vector<Tensor>& 
     if (!samples.empty()) return RunInputs{samples, "sample inputs of the file"};
     CT_TRY(std::vector<Tensor> tensors, randomInputs(module, 0));
     return RunInputs{std::move(tensors), "random, seed 0"};
+}
+
+Result<Snapshot> withValues(const Module& module, const std::string& path, std::vector<Tensor>& user) {
+    CT_TRY(const SafeTensors file, readSafeTensors(path));
+    auto fixed = std::make_shared<Module>(module);
+    Graph& graph = fixed->graph();
+    const auto placeholders = graph.placeholders();
+    Node* after = placeholders.empty() ? graph.first() : placeholders.back()->next();
+    for (const auto& [name, tensor] : file.tensors) {
+        Node* node = graph.findByName(name);
+        if (!node || node->kind() != NodeKind::Call)
+            return Error{ErrorCode::InvalidInput, "the graph that runs has no node '" + name + "' to give a value to", path,
+                         {"cutaway-cli compile MODEL --dump DIR writes that graph; a pass may have replaced the node"}};
+        const TensorType* type = node->type().tensor();
+        const TensorType given = TensorType::contiguous(tensor.dtype(), toSymDims(tensor.sizes()));
+        if (!type || type->dtype != given.dtype || (freeSymbols(module).empty() && type->sizes != given.sizes))
+            return invalidInput("node '" + name + "' is " + node->type().text() + ", its value in the file is " + given.text(), path);
+        Node& input = graph.placeholder(name, node->type(), after);
+        graph.replaceUses(*node, input);
+        if (after == node) after = node->next();
+        graph.erase(*node);
+        fixed->inputs.resize(graph.placeholders().size());
+        user.push_back(tensor);
+    }
+    return Snapshot(std::move(fixed));
 }
 
 double relativeTolerance(DType dtype) {

@@ -108,14 +108,24 @@ Result<const CpuProgram*> programOf(Session::State::Run& run, const std::vector<
     return &*run.cpu;
 }
 
-Result<Execution> runCompiled(Session::State::Run& run, const std::vector<Tensor>& inputs, const RunOptions& options, const Progress& progress) {
-    CT_TRY(const CpuProgram* program, programOf(run, &inputs, progress));
+/// `given`: the graph to run in place of the run's result; null for that.
+Result<Execution> runCompiled(Session::State::Run& run, const Snapshot& given, const std::vector<Tensor>& inputs, const RunOptions& options, const Progress& progress) {
+    std::optional<CpuProgram> own;
+    if (given) {
+        SymbolValues sizes;
+        CT_TRY(Snapshot module, withNumbers(given, &inputs, sizes));
+        CT_TRY(own, buildCpu(std::move(module), {}, progress));
+    }
+    const CpuProgram* program = own ? &*own : nullptr;
+    if (!program) {
+        CT_TRY(program, programOf(run, &inputs, progress));
+    }
     progress.say(-1, "running");
     CpuRunOptions runOptions;
     runOptions.repeat = std::max(1, options.repeat);
     runOptions.timeoutSeconds = options.timeoutSeconds;
     CT_TRY(CpuRun result, runCpu(*program, inputs, runOptions, progress));
-    run.kernelMicroseconds = std::move(result.microseconds);
+    if (!own) run.kernelMicroseconds = std::move(result.microseconds);
     return Execution{std::move(result.outputs), result.minMilliseconds, result.medianMilliseconds};
 }
 
@@ -123,9 +133,13 @@ Result<Execution> runCompiled(Session::State::Run& run, const std::vector<Tensor
 
 Result<RunReport> Session::run(RunId id, const RunOptions& options, const Progress& progress) {
     CT_TRY(State::Run* found, m_state->run(id));
-    const Module& module = *found->trace.result();
     // Inputs are named as in the file; passes never rename or drop placeholders.
-    CT_TRY(const RunInputs inputs, chooseInputs(*m_state->input, m_state->sampleInputs, options.inputsFile));
+    CT_TRY(RunInputs inputs, chooseInputs(*m_state->input, m_state->sampleInputs, options.inputsFile));
+    Snapshot fixed;
+    if (!options.valuesFile.empty()) {
+        CT_TRY(fixed, withValues(*found->trace.result(), options.valuesFile, inputs.user));
+    }
+    const Module& module = fixed ? *fixed : *found->trace.result();
     CT_TRY(const std::vector<Tensor> bound, bindInputs(module, inputs.user));
     std::optional<std::vector<Tensor>> expected;
     if (!options.expectFile.empty()) {
@@ -138,7 +152,7 @@ Result<RunReport> Session::run(RunId id, const RunOptions& options, const Progre
             break;
         }
         case Backend::Cpu: {
-            CT_TRY(execution, runCompiled(*found, bound, options, progress));
+            CT_TRY(execution, runCompiled(*found, fixed, bound, options, progress));
             break;
         }
         case Backend::Cuda: return unsupported("there is no CUDA backend yet", {}, {"use the backend reference or cpu"});
@@ -146,6 +160,7 @@ Result<RunReport> Session::run(RunId id, const RunOptions& options, const Progre
 
     RunReport report;
     report.inputsFrom = inputs.from;
+    if (fixed) report.inputsFrom += "; values of nodes from " + options.valuesFile;
     if (const size_t made = tensorsWithoutData(module).size()) report.inputsFrom += "; " + std::to_string(made) + " tensors without data made up from their names, seed 0";
     report.repeats = std::max(1, options.repeat);
     report.minMilliseconds = execution.minimum;

@@ -1,12 +1,15 @@
 // The door: open, compile, look at every step, run. On the bundled models.
+#include <QDir>
 #include <QDirIterator>
 #include <QFile>
 #include <QTemporaryDir>
 #include <QtTest>
 
 #include "cutaway/session.h"
+#include "engine/formats/safetensors.h"
 #include "engine/interpret/interpret.h"
 #include "engine/ir/verify.h"
+#include "engine/session/run_inputs.h"
 #include "engine/session/session_state.h"
 #include "tests/support/paths.h"
 
@@ -32,10 +35,29 @@ double distance(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
     return worst;
 }
 
+std::vector<float> numbers(const Tensor& tensor) {
+    const Tensor packed = tensor.to(DType::F32).contiguous();
+    return {packed.as<float>(), packed.as<float>() + packed.numel()};
+}
+Tensor indices(const std::vector<int64_t>& values) {
+    Tensor tensor = Tensor::zeros(DType::I64, {static_cast<int64_t>(values.size())});
+    std::copy(values.begin(), values.end(), tensor.as<int64_t>());
+    return tensor;
+}
+
 }  // namespace
 
 class SessionTest : public QObject {
     Q_OBJECT
+
+    static RunOptions comparing(const QString& folder, Backend backend, const std::string& values) {
+        RunOptions options;
+        options.backend = backend;
+        options.inputsFile = (folder + "/inputs.safetensors").toStdString();
+        options.expectFile = (folder + "/expected.safetensors").toStdString();
+        options.valuesFile = values;
+        return options;
+    }
 
     static void addModels() {
         QTest::addColumn<QString>("path");
@@ -88,6 +110,116 @@ class SessionTest : public QObject {
             QVERIFY(report->compared);
             QVERIFY(report->matches);
         }
+    }
+
+    /// Every recorded model returns what PyTorch returned, by the interpreter and compiled. A model that draws random
+    /// numbers is compared in the test below.
+    void recordedModelsMatchPyTorch_data() {
+        QTest::addColumn<QString>("folder");
+        const QString models = testing::referenceFolder("models");
+        if (models.isEmpty()) {
+            QTest::newRow("none") << QString();
+            return;
+        }
+        for (const QString& name : QDir(models).entryList(QDir::Dirs | QDir::NoDotAndDotDot))
+            if (name != "droppath_mini") QTest::newRow(qPrintable(name)) << models + "/" + name;
+    }
+    void recordedModelsMatchPyTorch() {
+        QFETCH(QString, folder);
+        if (folder.isEmpty()) QSKIP(testing::kNoReference);
+        Session session;
+        QVERIFY(session.open((folder + "/model.pt2").toStdString()));
+        QVERIFY(session.compile({}));
+        for (const Backend backend : {Backend::Reference, Backend::Cpu}) {
+            const auto report = session.run(0, comparing(folder, backend, {}));
+            QVERIFY2(report, report ? "" : report.error().text().c_str());
+            QVERIFY(report->matches);
+        }
+    }
+
+    /// droppath_mini adds a block's result to four rows of eight, chosen at random, twice; which ones PyTorch's generator
+    /// chose was not recorded. Rows do not touch one another, so four runs show every row in all its four states. The
+    /// expected rows must be among them and name four rows for each block; with that choice the results must match.
+    void droppathMatchesApartFromItsChoice() {
+        const QString folder = testing::referenceFolder("models/droppath_mini");
+        if (folder.isEmpty()) QSKIP(testing::kNoReference);
+        Session session;
+        QVERIFY(session.open((folder + "/model.pt2").toStdString()));
+        QVERIFY(session.compile({}));
+        const CompileTrace& trace = session.state().runs[0].trace;
+        const auto inputs = readSafeTensors((folder + "/inputs.safetensors").toStdString());
+        const auto file = readSafeTensors((folder + "/expected.safetensors").toStdString());
+        QVERIFY(inputs && file);
+        const std::vector<float> expected = numbers(file->tensors[0].second);
+        QTemporaryDir scratch;
+        const std::string values = scratch.filePath("values.safetensors").toStdString();
+        auto choose = [&](const std::vector<int64_t>& first, const std::vector<int64_t>& second) {
+            SafeTensors chosen;
+            chosen.tensors.emplace_back("randperm", indices(first));
+            chosen.tensors.emplace_back("randperm_1", indices(second));
+            return writeSafeTensors(values, chosen);
+        };
+        const std::vector<int64_t> low{0, 1, 2, 3, 4, 5, 6, 7}, high{4, 5, 6, 7, 0, 1, 2, 3};
+        constexpr size_t kRow = 5 * 32;
+        std::vector<int64_t> firsts, seconds, others[2];  // rows chosen by each block, then the rest
+        std::vector<std::vector<float>> results;
+        for (int run = 0; run < 4; ++run) {
+            QVERIFY(choose(run & 1 ? high : low, run & 2 ? high : low));
+            std::vector<Tensor> user{inputs->tensors[0].second};
+            const auto module = withValues(*trace.result(), values, user);
+            QVERIFY2(module, module ? "" : module.error().text().c_str());
+            const auto bound = bindInputs(**module, user);
+            QVERIFY(bound);
+            const auto result = interpret(**module, *bound);
+            QVERIFY(result);
+            results.push_back(numbers(result->front()));
+        }
+        for (int64_t row = 0; row < 8; ++row) {
+            int fitting = 0;
+            for (int run = 0; run < 4; ++run) {
+                double worst = 0;
+                for (size_t i = static_cast<size_t>(row) * kRow; i < static_cast<size_t>(row + 1) * kRow; ++i) worst = std::max<double>(worst, std::abs(results[static_cast<size_t>(run)][i] - expected[i]));
+                if (worst > 5e-5) continue;
+                ++fitting;
+                (((run & 1) != 0) == (row >= 4) ? firsts : others[0]).push_back(row);
+                (((run & 2) != 0) == (row >= 4) ? seconds : others[1]).push_back(row);
+            }
+            QCOMPARE(fitting, 1);
+        }
+        QCOMPARE(firsts.size(), 4U);
+        QCOMPARE(seconds.size(), 4U);
+        firsts.insert(firsts.end(), others[0].begin(), others[0].end());
+        seconds.insert(seconds.end(), others[1].begin(), others[1].end());
+        QVERIFY(choose(firsts, seconds));
+        for (const Backend backend : {Backend::Reference, Backend::Cpu}) {
+            const auto report = session.run(0, comparing(folder, backend, values));
+            QVERIFY2(report, report ? "" : report.error().text().c_str());
+            QVERIFY(report->matches);
+        }
+    }
+    void valuesMustFitTheirNodes_data() {
+        QTest::addColumn<QString>("name");
+        QTest::addColumn<QString>("message");
+        QTest::newRow("no such node") << "nothing" << "the graph that runs has no node 'nothing' to give a value to";
+        QTest::newRow("an input") << "x" << "the graph that runs has no node 'x' to give a value to";
+        QTest::newRow("another shape") << "addmm" << "its value in the file is f32[3]";
+    }
+    void valuesMustFitTheirNodes() {
+        QFETCH(QString, name);
+        QFETCH(QString, message);
+        QTemporaryDir scratch;
+        const std::string path = scratch.filePath("v.safetensors").toStdString();
+        SafeTensors file;
+        file.tensors.emplace_back(name.toStdString(), Tensor::zeros(DType::F32, {3}));
+        QVERIFY(writeSafeTensors(path, file));
+        Session session;
+        QVERIFY(session.open(CUTAWAY_SOURCE_DIR "/resources/models/mlp.pt2"));
+        QVERIFY(session.compile({}));
+        RunOptions options;
+        options.valuesFile = path;
+        const auto report = session.run(0, options);
+        QVERIFY(!report);
+        QVERIFY2(QString::fromStdString(report.error().text()).contains(message), report.error().text().c_str());
     }
 
     /// At every node where a step's rewrite began, the rule that did it is explained as applying.

@@ -65,6 +65,7 @@ enum class Backend : uint8_t { Reference, Cpu, Cuda };
 struct RunOptions {
     Backend backend = Backend::Reference;
     std::string inputsFile, expectFile;  // safetensors; empty = the model's sample inputs, else seeded random ones
+    std::string valuesFile;              // safetensors; tensors named after nodes, taken in place of what those compute
     int repeat = 1;
     double timeoutSeconds = 60;          // of the child process
 };
