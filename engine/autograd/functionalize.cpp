@@ -93,22 +93,6 @@ std::vector<Node*> viewsOf(Node& base, const Node& limit) {
     return found;
 }
 
-/// True if an in-place op after `limit` writes to the memory of `base`.
-bool isWrittenAfter(const Node& base, const Node& limit) {
-    for (const Node* node = limit.next(); node; node = node->next()) {
-        if (!node->isCall() || !node->op().mutates() || isFinalCopy(*node)) continue;
-        const Node* root = node->arg(0).node();
-        while (root != nullptr) {
-            const Node* up = aliasedInput(*root);
-            if (up == nullptr && root->isCall() && root->op().functional()) up = root->arg(0).node();  // it gives back what it wrote to
-            if (up == nullptr || root == &limit) break;
-            root = up;
-        }
-        if (root == &base || root == &limit) return true;
-    }
-    return false;
-}
-
 bool readLater(const Node& value, const Node& after) {
     return std::any_of(value.users().begin(), value.users().end(),
                        [&](const Node* user) { return user != &after && value.graph().isBefore(after, *user); });
@@ -179,19 +163,15 @@ Result<void> functionalizeOne(Node& mutation, Rewriter& rewriter) {
     for (size_t i = 0; i < chain.size() && newBase; ++i) newBase = scatterBack(builder, *chain[i], builder.value(*aliasedInput(*chain[i])), newBase);
 
     // Other views that are still read are derived again, in order, so that views of views find their new input.
-    // The written view itself is the value just computed, unless the memory is written again: then it must be a view.
-    const bool again = !chain.empty() && isWrittenAfter(*base, mutation);
+    // The written view is one of them, as in PyTorch; the passes drop the way there and back.
     Node* written = fresh.node();
     std::vector<std::pair<Node*, Node*>> renewed = {{base, newBase.node()}};
     if (!builder.error()) {
         for (Node* view : viewsOf(*base, mutation)) {
-            if (view == target && !again) {
-                renewed.emplace_back(view, fresh.node());
-                continue;
-            }
-            bool needed = readLater(*view, mutation) || (view == target && mutation.hasUsers());
-            for (Node* later : viewsOf(*view, mutation)) needed |= later != target && readLater(*later, mutation);
-            if (!needed) continue;
+            std::vector<Node*> readers = viewsOf(*view, mutation);
+            readers.push_back(view);
+            const auto isRead = [&](Node* reader) { return readLater(*reader, mutation) || (reader == target && mutation.hasUsers()); };
+            if (std::none_of(readers.begin(), readers.end(), isRead)) continue;
             Node* input = aliasedInput(*view);
             for (const auto& [old, current] : renewed)
                 if (old == input) input = current;
