@@ -188,8 +188,12 @@ Result<void> functionalizeOne(Node& mutation, Rewriter& rewriter) {
     graph.replaceUses(mutation, *written);
     if (base->isPlaceholder()) {
         GraphBuilder atEnd = rewriter.builder(graph, &finalCopyPosition(*base), mutation);
-        atEnd.call("aten.copy_.default", {Argument(base), Argument(newBase)});
+        const Value back = atEnd.call("aten.copy_.default", {Argument(base), Argument(newBase)});
         if (atEnd.error()) return *atEnd.error();
+        // An output that is the input itself stays that: what is returned is the input after the copy (A.7.6).
+        const auto& users = newBase.node()->users();
+        Node& output = *graph.outputNode();
+        if (!replacement && std::find(users.begin(), users.end(), &output) != users.end()) graph.replaceInput(output, *newBase.node(), *back.node());
     }
     graph.erase(mutation);
     return {};

@@ -132,7 +132,7 @@ void FunctionalizeTest::rewrites_data() {
     QTest::addColumn<QByteArray>("after");
     auto row = [](const char* name, const char* before, const char* after) { QTest::newRow(name) << QByteArray(before) << QByteArray(after); };
     row("input", "def forward(x: \"f32[3]\"):\n    a: \"f32[3]\" = aten.add_.Tensor(x, 1)\n    return (a,)\n",
-        "def forward(x: \"f32[3]\"):\n    add: \"f32[3]\" = aten.add.Tensor(x, 1)\n    copy_: \"f32[3]\" = aten.copy_.default(x, add)\n    return (add,)\n");
+        "def forward(x: \"f32[3]\"):\n    add: \"f32[3]\" = aten.add.Tensor(x, 1)\n    copy_: \"f32[3]\" = aten.copy_.default(x, add)\n    return (copy_,)\n");
     row("value", "def forward(x: \"f32[3]\"):\n    y: \"f32[3]\" = aten.neg.default(x)\n    a: \"f32[3]\" = aten.mul_.Tensor(y, x)\n    return (y,)\n",
         "def forward(x: \"f32[3]\"):\n    y: \"f32[3]\" = aten.neg.default(x)\n    mul: \"f32[3]\" = aten.mul.Tensor(y, x)\n    return (mul,)\n");
     row("metadata only", "def forward(x: \"f32[3]\"):\n    y: \"f32[3]\" = aten.clone.default(x)\n    d: \"f32[3]\" = aten.detach_.default(y)\n    return (d,)\n",
