@@ -124,7 +124,7 @@ Result<ValueType> inferConvolutionBackward(const InferContext& c) {
     CT_TRY(const ConvolutionCall call, readCall(c, input.sizes.size() - 2));
     (void)call;
     TupleType types(3);
-    const bool last = isChannelsLast(input) || isChannelsLast(weight) || isChannelsLast(gradient);
+    const bool last = isChannelsLast(input) || isChannelsLast(weight);  // the gradient has no say
     auto like = [&](const TensorType& operand) {
         TensorType type = TensorType::contiguous(gradient.dtype, operand.sizes, gradient.device);
         if (last) type.strides = *formatStrides(channelsLastOf(type.sizes.size()), type.sizes);

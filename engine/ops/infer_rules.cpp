@@ -23,6 +23,21 @@ Result<std::vector<Operand>> tensorOperands(const InferContext& c) {
     return operands;
 }
 
+/// Packed with channels fastest; dims of size 1 may have any stride.
+bool isChannelsLastDense(const TensorType& type) {
+    if (type.rank() != 4 && type.rank() != 5) return false;
+    SymInt expected = 1;
+    const auto fits = [&](size_t dim) {
+        if (type.sizes[dim] == SymInt(1)) return true;
+        const bool same = type.strides[dim] == expected;
+        expected = expected * type.sizes[dim];
+        return same;
+    };
+    bool dense = fits(1);
+    for (size_t dim = type.sizes.size() - 1; dim >= 2; --dim) dense &= fits(dim);
+    return fits(0) && dense;
+}
+
 }  // namespace
 
 SymDims elementwiseStrides(const SymDims& sizes, std::span<const Operand> operands) {
@@ -32,9 +47,13 @@ SymDims elementwiseStrides(const SymDims& sizes, std::span<const Operand> operan
     std::vector<const TensorType*> tensors;
     for (const Operand& operand : operands)
         if (!operand.literal && operand.type.rank() > 0) tensors.push_back(&operand.type);
-    bool allContiguous = true;
-    for (const TensorType* type : tensors) allContiguous &= type->isContiguous() && type->sizes == sizes;
-    if (allContiguous || rank < 2) return contiguousStrides(sizes);
+    // Where sizes of 1 leave open which dense layout that is, the order of the dims decides too, as when PyTorch traces.
+    bool allContiguous = true, allChannelsLast = true;
+    for (const TensorType* type : tensors) {
+        allContiguous &= type->isContiguous() && type->sizes == sizes;
+        allChannelsLast &= isChannelsLastDense(*type);
+    }
+    if ((allContiguous && !allChannelsLast) || rank < 2) return contiguousStrides(sizes);
 
     auto strideAt = [&](const TensorType& type, size_t dim) -> std::optional<SymInt> {
         const size_t lead = rank - type.sizes.size();

@@ -370,10 +370,6 @@ constexpr Stale kStale[] = {
     {"attention_manual/cpu_infer_freeze/02_freeze.before.py", "aten.permute.default"},
     {"cuda_infer_freeze/02_freeze.after.py", "aten.reshape.default"},
     {"cuda_infer_freeze/03_post_grad.before.py", "aten.reshape.default"},
-    {"unet_mini/", "aten.neg.default"},
-    // Open: two products of one shape whose dims of size 1 have different strides, and the weight's gradient of a
-    // convolution of a row-major image.
-    {"convnext_mini/", "aten.mul.Tensor"}, {"convnext_mini/", "aten.sub.Tensor"}, {"convnext_mini/", "operator.getitem"},
 };
 bool isStale(const QString& path, const std::string& line) {
     return std::any_of(std::begin(kStale), std::end(kStale), [&](const Stale& each) {
