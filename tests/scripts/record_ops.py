@@ -10,7 +10,8 @@ Variants of an op's own samples (op_variants.py): other dtypes, transposed, slic
 sizes 0 and 1, 0-d tensors, negative dims, flipped flags. Written files:
     samples.txt         per op its samples ("~": a variant); after each the types of the results ("/" strides that tracing
                         expects, "*" differentiable), then of the gradients by operand, each with the place of its values;
-                        or that PyTorch refuses the call, or why it is not compared
+                        or that PyTorch refuses the call ("when run": its tracing accepts it, with these types), or why it
+                        is not compared
     values.safetensors  the values, one array per dtype, equal ones stored once
     expansions.txt      the graph that the compiler's decompositions make of each sample of an op that expands
     README.md           how many samples each op has
@@ -19,6 +20,7 @@ import json
 import os
 import pickle
 import re
+import select
 import struct
 import sys
 import warnings
@@ -178,6 +180,51 @@ def traced_types(function, text):
             return "run time" if "DataDependent" in type(error).__name__ or "DynamicOutput" in type(error).__name__ else None
 
 
+def refused(function, text):
+    """What is recorded of a call that the kernel refuses. Tracing is all that PyTorch's compiler asks: where that accepts
+    the call, and not merely because it does not see the values, the types that it gives are recorded too."""
+    traced = traced_types(function, text)
+    if traced is None or traced == "run time":
+        return "refused"
+    positional, keywords, tensors = arguments_of(text, function)
+    for tensor in tensors:
+        if not tensor.dtype.is_floating_point:
+            tensor.untyped_storage().fill_(0)
+    try:
+        function(*positional, **keywords)
+        return "refused"  # with other indices it is accepted
+    except Exception:  # noqa: BLE001
+        return "refused when run: " + "; ".join(type_text(result) if isinstance(result, torch.Tensor) else "-" for result in traced)
+
+
+def misreads(function, text, results, gradients):
+    """Whether the same values laid out row-major give other results: the kernel does not look at the strides of its
+    operands, and reads beside them."""
+    _, _, tensors = arguments_of(text, function)
+    if "strided" in str(function) or "empty" in str(function) or all(tensor.is_contiguous() for tensor in tensors):
+        return False
+    row_major = op_variants.TENSOR.sub(lambda match: op_variants.text_of(*op_variants.parts(match)[:2], None, ""), text)
+    values = [tensor.contiguous() for tensor in tensors]
+    try:
+        positional, keywords, places = arguments_of(row_major, function)
+        for place, value in zip(places, values):
+            place.copy_(value)
+        again = flat(function(*positional, **keywords))
+        found = record_gradients(function, row_major, values) if gradients else None
+    except Exception:  # noqa: BLE001
+        return False
+    pairs = list(zip(results, again)) + [(a[1], b[1]) for a, b in zip(gradients, found[1] if found else [])]
+    return any(isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) and not near(a, b) for a, b in pairs)
+
+
+def near(a, b):
+    if a.layout != torch.strided or a.shape != b.shape or a.dtype != b.dtype or a.dtype.is_complex or a.numel() == 0:
+        return True
+    a, b = a.detach().double(), b.detach().double()
+    scale = float(b.abs().nan_to_num(0, 0, 0).max())
+    return torch.allclose(a, b, rtol=0.02, atol=0.02 * scale, equal_nan=True)
+
+
 def read_within(function, tensors, derived):
     """Whether a kernel that does not look at its operands' layouts or sizes gets those it takes for granted; with others
     it reads beside its operands."""
@@ -205,13 +252,15 @@ def record_sample(function, text, random, derived):
     try:
         results = flat(function(*positional, **keywords))
     except Exception as error:  # noqa: BLE001
-        return ["refused"] if refusal(error) else ["no kernel"]
+        return [refused(function, text)] if refusal(error) else ["no kernel"]
     random = random or draws(function, text)
     traced = traced_types(function, text)
     if traced is None:
         return ["eager only"]
     gradients = None if random else record_gradients(function, text)
     differentiated, found = gradients or (set(), [])
+    if not random and misreads(function, text, results, found):
+        return ["no kernel"]
     if any(isinstance(tensor, torch.Tensor) and tensor.layout != torch.strided for tensor in [*results, *(value for _, value in found)]):
         return ["no kernel"]  # a layout of a library's own
     uninitialised = random or "empty" in str(function)
@@ -243,8 +292,8 @@ def other_strides(result, traced, number):
     return "" if strides == result.stride() or result.numel() < 2 else "/" + str(list(strides))
 
 
-def in_child(job):
-    """The result of `job()` run in a process of its own; None if that dies, as PyTorch does for a few wrong calls."""
+def start(job):
+    """`job()` begun in a process of its own: its id, and where its result will come."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -253,16 +302,49 @@ def in_child(job):
             pickle.dump(job(), file)
         os._exit(0)
     os.close(writer)
+    return child, reader
+
+
+def finish(child, reader):
+    """The result; None if the process died, as PyTorch does for a few wrong calls."""
     with os.fdopen(reader, "rb") as file:
         data = file.read()
     return pickle.loads(data) if os.waitpid(child, 0)[1] == 0 else None
 
 
-def record_gradients(function, text):
-    """Which results are differentiable, and the gradient of each floating operand for tangents drawn by the rule."""
+def in_child(job):
+    return finish(*start(job))
+
+
+def in_children(jobs):
+    """The results of all jobs, as many at a time as there are cores."""
+    waiting, running, results = list(enumerate(jobs)), {}, [None] * len(jobs)
+    while waiting or running:
+        while waiting and len(running) < (os.cpu_count() or 1):
+            number, job = waiting.pop(0)
+            child, reader = start(job)
+            running[reader] = number, child
+        for reader in select.select(list(running), [], [])[0]:
+            number, child = running.pop(reader)
+            results[number] = finish(child, reader)
+    return results
+
+
+def has_derivative(function):
+    """Eager mode differentiates what happens inside an op that registered nothing for autograd; the compiler, which sees
+    the op alone, gives no gradients there."""
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    return any(has_kernel(function._schema.name, key) for key in ("AutogradCPU", "Autograd", "CompositeImplicitAutograd"))
+
+
+def record_gradients(function, text, operands=None):
+    """Which results are differentiable, and the gradient of each floating operand for tangents drawn by the rule. The
+    operands are drawn by it too, or have the values given."""
     positional, keywords, tensors = arguments_of(text, function)
+    for tensor, value in zip(tensors, operands or []):
+        tensor.copy_(value)
     wanted = [t for t, tensor in enumerate(tensors) if tensor.dtype.is_floating_point]
-    if not wanted:
+    if not wanted or not has_derivative(function):
         return None
     for t in wanted:
         tensors[t].requires_grad_()
@@ -331,12 +413,23 @@ def placed_again(block, values, store):
     return re.sub(r"((\w+)\[([\d, ]*)\](?:\[[\d, ]*\])?(?:/\[[\d, ]*\])?\*?) @(\d+)", move, block)
 
 
-def record_op(row, store):
+def record_op(row, table):
+    """(the lines of samples.txt, the block of expansions.txt)"""
     function = resolve(row["op"])
     texts = op_variants.all_of(row["samples"], function._schema)
-    lines = in_child(lambda: [record_sample(function, text, row["random"], text not in row["samples"]) for text in texts])
-    if lines is None:
-        lines = [in_child(lambda text=text: record_sample(function, text, row["random"], text not in row["samples"])) or ["no kernel"] for text in texts]
+    return [record_sample(function, text, row["random"], text not in row["samples"]) for text in texts], record_expansions(row, table)
+
+
+def record_each(row, table):
+    """The same, sample by sample: some of them kill the process."""
+    function = resolve(row["op"])
+    texts = op_variants.all_of(row["samples"], function._schema)
+    lines = [in_child(lambda text=text: record_sample(function, text, row["random"], text not in row["samples"])) or ["no kernel"] for text in texts]
+    return lines, record_expansions(row, table)
+
+
+def placed(row, lines, store):
+    texts = op_variants.all_of(row["samples"], resolve(row["op"])._schema)
     out = f"## {row['op']}\n"
     for text, line in zip(texts, lines):
         shown = "".join(part if isinstance(part, str) else f" @{store.place(*part)}" for part in line)
@@ -345,6 +438,8 @@ def record_op(row, store):
 
 
 def record_expansions(row, table):
+    if not row["expands"]:
+        return ""
     function, blocks = resolve(row["op"]), []
     for text in row["samples"]:
         try:
@@ -364,7 +459,7 @@ def report(samples):
         rows.append(f"| {op} | " + " | ".join(map(str, counts)) + " |\n")
     return ("# Samples of each op\n\nMade by tests/scripts/record_ops.py with PyTorch " + torch.__version__.split("+")[0] + " on the CPU.\n\n"
             "- results: calls whose results are compared in dtype, sizes, strides and values\n- gradients: of these, calls whose gradients are compared too\n"
-            "- refused: calls that PyTorch refuses and Cutaway must refuse as well\n- not compared: PyTorch has no CPU kernel for the dtype, or its kernel and its tracing disagree on the call or its type\n\n"
+            "- refused: calls that PyTorch refuses and Cutaway must refuse as well; where only the kernel refuses and PyTorch's compiler goes on, Cutaway may go on with the same types\n- not compared: PyTorch has no CPU kernel for the dtype or the layout, or its kernel and its tracing disagree on the type\n\n"
             "| op | results | gradients | refused | not compared |\n|---|---|---|---|---|\n"
             f"| **all {len(samples)} ops** | {totals[0]} | {totals[1]} | {totals[2]} | {totals[3]} |\n" + "".join(rows))
 
@@ -375,12 +470,13 @@ def main():
     folder, only = sys.argv[1], set(sys.argv[2:])
     torch.manual_seed(0)
     torch.set_num_threads(1)
+    traced_types(resolve("aten.neg.default"), "f32[2]")  # loads what tracing needs, once for all children
     # Resampling is expanded above autograd, so the compiler's own table does without it.
     table = {**{op: rule for op, rule in torch._decomp.decomposition_table.items() if "upsample" in str(op)}, **select_decomp_table()}
     store = Store()
     kept = read_record(folder) if only else {"samples.txt": {}, "expansions.txt": {}}
     values = read_values(os.path.join(folder, "values.safetensors")) if only else {}
-    samples, expansions = {}, {}
+    samples, expansions, rows = {}, {}, []
     for line in sys.stdin:
         row = json.loads(line)
         op = row["op"]
@@ -393,8 +489,11 @@ def main():
         except (AttributeError, ValueError):
             print(f"{op}: PyTorch has no such op", file=sys.stderr)
             continue
-        samples[op] = record_op(row, store)
-        expansions[op] = record_expansions(row, table) if row["expands"] else ""
+        samples[op] = expansions[op] = ""  # keeps the order of the tables
+        rows.append(row)
+    for row, result in zip(rows, in_children([lambda row=row: record_op(row, table) for row in rows])):
+        lines, expansions[row["op"]] = result or record_each(row, table)
+        samples[row["op"]] = placed(row, lines, store)
     os.makedirs(folder, exist_ok=True)
     store.write(os.path.join(folder, "values.safetensors"))
     for name, text in (("samples.txt", "".join(samples.values())), ("expansions.txt", "".join(expansions.values())), ("README.md", report(samples))):
