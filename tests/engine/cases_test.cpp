@@ -17,6 +17,7 @@
 #include <set>
 
 #include "engine/interpret/interpret.h"
+#include "engine/ir/verify.h"
 #include "engine/passes/joint/attention.h"
 #include "engine/passes/pipeline.h"
 #include "engine/passes/rule_tables.h"
@@ -190,25 +191,32 @@ class CasesTest : public QObject {
         }
     }
 
-    /// Formulas are cases for themselves: traced, rewritten, and computed both ways.
+    /// Formulas are cases for themselves: traced, rewritten, and computed both ways. Forms with dropout are computed with a
+    /// probability of 0, which keeps everything: drawn numbers differ from run to run.
     void tracedRules_data() {
         QTest::addColumn<size_t>("position");
-        for (size_t i = 0; i < attentionFormulas().rules.size(); ++i) QTest::newRow(attentionFormulas().rules[i].name.data()) << i;
+        const TracedRules& formulas = attentionFormulas(TracedForms::Both);
+        for (size_t i = 0; i < formulas.rules.size(); ++i) QTest::newRow(formulas.rules[i].name.data()) << i;
     }
     void tracedRules() {
-        if (attentionFormulas().rules.empty()) QSKIP("no formula traces: an operator is missing, see tablesAreSound");
         QFETCH(size_t, position);
-        const TracedRules& formulas = attentionFormulas();
-        auto module = traceFormula(formulas.sources[position], 2.5);
+        const TracedRules& formulas = attentionFormulas(TracedForms::Both);
+        auto module = traceSearch(formulas.sources[position], 1.25, 1e-30);
         QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
         const Snapshot before = std::move(*module);
-        const Step step = runPass(*findPass("pass_pattern_0"), before, {});
-        QVERIFY2(step.info.state != StepState::Failed, step.info.error.c_str());
-        const std::string printedText = printText(*before, {.comments = false}).text;
-        QVERIFY2(step.rewrites.size() == 1, printedText.c_str());
-        QCOMPARE(step.rewrites[0].rule, std::string(formulas.rules[position].name));
-        m_fired.insert("pass_pattern_0/" + step.rewrites[0].rule);
-        checkNumbers(before, step.after);
+        // The table alone: in the pass, conversions that the backward of some half forms has are merged first, as in PyTorch.
+        auto after = std::make_shared<Module>(*before);
+        const CompileOptions options;
+        Rewriter rewriter("attention", options);
+        const auto changed = rewriter.applyRules(*after, formulas.rules);
+        QVERIFY2(changed.has_value(), changed ? "" : changed.error().text().c_str());
+        QStringList rewrites;
+        for (const RewriteInfo& rewrite : rewriter.done()) rewrites << QString::fromStdString(rewrite.rule);
+        QCOMPARE(rewrites.join(", "), QString(formulas.rules[position].name.data()));
+        m_fired.insert("pass_pattern_0/" + rewriter.done()[0].rule);
+        const auto verified = verify(*after);
+        QVERIFY2(verified.has_value(), verified ? "" : verified.error().text().c_str());
+        checkNumbers(before, after);
     }
 
     void everyRuleFires() {
@@ -223,7 +231,7 @@ class CasesTest : public QObject {
     }
 
     void tablesAreSound() {
-        for (const Error& error : attentionFormulas().broken)
+        for (const Error& error : attentionFormulas(TracedForms::Both).broken)
             if (error.text().find(kNoOperator) == std::string::npos) QFAIL(error.text().c_str());
         for (const RuleTable& table : ruleTables()) {
             const RuleSet set = RuleSet::compileWorking(table.rules);

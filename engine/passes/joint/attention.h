@@ -4,9 +4,9 @@
 namespace cutaway {
 
 /// Attention written as products and a softmax becomes scaled_dot_product_attention (spec: passes §4), which then expands
-/// to what suits the device. Rows are named by PyTorch's numbers. Leaves alone: f32 on the GPU, whose products PyTorch
-/// fuses only when it may round them to tf32; forms with dropout, which exist in training only.
-std::span<const Rule> attentionRules();
-const TracedRules& attentionFormulas();
+/// to what suits the device; in training forms its backward as well. Rows are named by PyTorch's numbers. Leaves alone: f32
+/// on the GPU, whose products PyTorch fuses only when it may round them to tf32.
+/// Traced on first use, the inference forms alone or both in PyTorch's order of registration.
+const TracedRules& attentionFormulas(TracedForms forms);
 
 }  // namespace cutaway

@@ -8,33 +8,48 @@
 
 namespace cutaway {
 
-std::span<const Rule> passPattern0Rules() {
-    static const std::vector<Rule> kRules = joinRules({jointCleanupRules(), attentionRules(), randpermRules()});
-    return kRules;
-}
-
 namespace {
 
-/// Every form of attention has two batched products and an exponential. Where no graph of the module has them, the forms need not be
-/// traced, which takes some 50 ms once.
-bool mayHoldAttention(const Module& module) {
-    int products = 0, exponentials = 0;
-    for (const Node& node : module.graph().nodes()) {
-        if (node.kind() != NodeKind::Call) continue;
-        const std::string_view packet = node.op().packet();
-        products += packet == "aten.bmm" || packet == "aten.baddbmm" || packet == "aten.mm" || packet == "aten.matmul";
-        exponentials += packet == "aten.exp" || packet.find("softmax") != std::string_view::npos;
+std::vector<Rule> withAttention(TracedForms forms) { return joinRules({jointCleanupRules(), attentionFormulas(forms).rules, randpermRules()}); }
+
+/// What of attention a graph can hold. Every form has two batched products and an exponential; the backward of a softmax ends in
+/// an fma. Where no graph of the module has them, the forms need not be traced, which takes some 50 ms once.
+struct AttentionSigns {
+    bool forward = false, backward = false;
+
+    explicit AttentionSigns(const Module& module) {
+        int products = 0, exponentials = 0, fused = 0;
+        for (const Node& node : module.graph().nodes()) {
+            if (node.kind() != NodeKind::Call) continue;
+            const std::string_view packet = node.op().packet();
+            products += packet == "aten.bmm" || packet == "aten.baddbmm" || packet == "aten.mm" || packet == "aten.matmul";
+            exponentials += packet == "aten.exp" || packet.find("softmax") != std::string_view::npos;
+            fused += packet == "prims.fma";
+        }
+        forward = products >= 2 && exponentials >= 1;
+        backward = forward && products >= 6 && fused >= 1;
+        for (const auto& [name, body] : module.subgraphs) {
+            const AttentionSigns inside(*body);
+            forward |= inside.forward;
+            backward |= inside.backward;
+        }
     }
-    if (products >= 2 && exponentials >= 1) return true;
-    return std::any_of(module.subgraphs.begin(), module.subgraphs.end(), [](const auto& named) { return mayHoldAttention(*named.second); });
-}
+};
 
 }  // namespace
 
+std::span<const Rule> passPattern0Rules() {
+    static const std::vector<Rule> kRules = withAttention(TracedForms::Both);
+    return kRules;
+}
+
 Result<bool> passPattern0(Module& module, Rewriter& rewriter) {
-    if (mayHoldAttention(module)) return rewriter.applyRules(module, passPattern0Rules());
+    const AttentionSigns signs(module);
+    if (signs.backward) return rewriter.applyRules(module, passPattern0Rules());
     static const std::vector<Rule> kOthers = joinRules({jointCleanupRules(), randpermRules()});
-    return rewriter.applyRules(module, kOthers);
+    if (!signs.forward) return rewriter.applyRules(module, kOthers);
+    static const std::vector<Rule> kInference = withAttention(TracedForms::Inference);
+    return rewriter.applyRules(module, kInference);
 }
 
 }  // namespace cutaway

@@ -1,0 +1,173 @@
+#include "engine/passes/joint/formula.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "engine/autograd/expand.h"
+#include "engine/autograd/joint_graph.h"
+#include "engine/passes/dead_code.h"
+#include "engine/passes/joint/early_patterns.h"
+#include "engine/passes/remove_noop_ops.h"
+#include "engine/support/check.h"
+#include "engine/text/parse.h"
+#include "engine/text/print.h"
+
+namespace cutaway {
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+    const size_t begin = text.find_first_not_of(" \n");
+    return begin == std::string_view::npos ? std::string_view() : text.substr(begin, text.find_last_not_of(" \n") - begin + 1);
+}
+
+bool isWordCharacter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+double lowestOf(DType dtype) {
+    switch (dtype) {
+        case DType::F16: return -65504.0;
+        case DType::BF16: return -3.3895313892515355e38;
+        case DType::F64: return std::numeric_limits<double>::lowest();
+        default: return static_cast<double>(std::numeric_limits<float>::lowest());
+    }
+}
+
+/// The formula with sizes and numbers written in.
+class FormulaText {
+  public:
+    FormulaText(std::string_view text, const std::vector<FormulaInput>& inputs) : m_text(text), m_inputs(inputs) {}
+
+    std::string run() {
+        std::string out;
+        for (size_t at = 0; at < m_text.size();) {
+            if (!isWordCharacter(m_text[at]) || (at > 0 && (isWordCharacter(m_text[at - 1]) || m_text[at - 1] == '.'))) {
+                out += m_text[at++];
+                continue;
+            }
+            size_t end = at;
+            while (end < m_text.size() && isWordCharacter(m_text[end])) ++end;
+            const std::string_view word = m_text.substr(at, end - at);
+            at = end;
+            const char next = end < m_text.size() ? m_text[end] : ' ';
+            if (next == '(' && isFunction(word)) out += callText(word, at);
+            else if (next == '=') out += word;   // a keyword of a call
+            else out += constantOf(word);
+        }
+        return out;
+    }
+
+  private:
+    const FormulaInput* find(std::string_view name) const {
+        const auto found = std::find_if(m_inputs.begin(), m_inputs.end(), [&](const FormulaInput& input) { return input.name == name; });
+        return found == m_inputs.end() ? nullptr : &*found;
+    }
+    std::string constantOf(std::string_view word) const {
+        const FormulaInput* input = find(word);
+        return input && !input->constant.empty() ? input->constant : std::string(word);
+    }
+    static bool isFunction(std::string_view word) {
+        return word == "size" || word == "sqrt_size" || word == "dtype_of" || word == "device_of" || word == "lowest" || word == "inverse";
+    }
+    /// What "(x)" or "(x, d)" at `at` stands for; `at` moves behind it.
+    std::string callText(std::string_view function, size_t& at) const {
+        if (function == "inverse" && m_text.substr(at + 1).starts_with("sqrt_size")) {
+            at += 1 + std::string_view("sqrt_size").size();
+            const std::string inner = callText("sqrt_size", at);
+            ++at;
+            return printArgument(1.0 / std::stod(inner));
+        }
+        const size_t close = m_text.find(')', at), comma = std::min(m_text.find(',', at), close);
+        const FormulaInput* input = find(trimmed(m_text.substr(at + 1, comma - at - 1)));
+        CT_CHECK(input != nullptr && close != std::string_view::npos, "a formula's function is of one of its parameters");
+        const std::string rest(comma < close ? trimmed(m_text.substr(comma + 1, close - comma - 1)) : std::string_view("0"));
+        at = close + 1;
+        if (function == "inverse") return input->constant.empty() ? "1.0" : printArgument(1.0 / std::stod(input->constant));
+        const TensorType* type = input->type.tensor();
+        CT_CHECK(type != nullptr, "only tensors have sizes and dtypes");
+        if (function == "dtype_of") return printArgument(type->dtype);
+        if (function == "device_of") return printArgument(type->device);
+        if (function == "lowest") return printArgument(lowestOf(type->dtype));
+        SymInt count = 1;
+        for (size_t begin = 0; begin < rest.size(); begin = std::min(rest.find(',', begin), rest.size() - 1) + 1) {
+            const int dim = std::stoi(rest.substr(begin));
+            count = count * type->sizes[static_cast<size_t>(dim < 0 ? dim + static_cast<int>(type->rank()) : dim)];
+        }
+        if (function == "size") return count.text();
+        return printArgument(count.isInt() ? std::sqrt(static_cast<double>(count.value())) : 0.0);
+    }
+
+    std::string_view m_text;
+    const std::vector<FormulaInput>& m_inputs;
+};
+
+/// The formula as a graph, its calls as written.
+Result<std::unique_ptr<Module>> parseFormula(std::string_view formula, const std::vector<FormulaInput>& inputs) {
+    std::string text = "def forward(";
+    ParseOptions options;
+    for (const FormulaInput& input : inputs) {
+        if (!input.constant.empty()) continue;
+        text += (text.back() == '(' ? "" : ", ") + input.name;
+        options.types[input.name] = input.type;
+    }
+    text += "):\n";
+    const std::string body = FormulaText(formula, inputs).run();
+    for (size_t begin = 0; begin < body.size();) {
+        const size_t end = std::min(body.find_first_of(";\n", begin), body.size());
+        const std::string_view line = trimmed(std::string_view(body).substr(begin, end - begin));
+        if (!line.empty()) text += "    " + std::string(line) + "\n";
+        begin = end + 1;
+    }
+    return parseText(text, options);
+}
+
+/// The joint graph in place of the forward one; its primals keep their names.
+Result<void> addBackward(Module& module, Rewriter& rewriter) {
+    Graph& graph = module.graph();
+    std::vector<std::string> names;
+    for (const Node* placeholder : graph.placeholders()) names.push_back(placeholder->name());
+    CT_TRY(const bool changed, differentiate(module, rewriter));
+    if (!changed) return invalidInput("no value of the formula has a gradient");
+    const std::vector<Node*> placeholders = graph.placeholders();
+    for (size_t i = 0; i < names.size(); ++i) graph.renameParameter(*placeholders[i], names[i]);
+    return {};
+}
+
+}  // namespace
+
+Result<std::vector<FormulaInput>> readFormulaInputs(std::string_view text) {
+    std::vector<FormulaInput> inputs;
+    std::string function = "def forward(";
+    for (size_t begin = 0; begin < text.size();) {
+        const size_t end = std::min(text.find(';', begin), text.size());
+        const std::string_view one = trimmed(text.substr(begin, end - begin));
+        const size_t space = one.find(' ');
+        if (space == std::string_view::npos) return invalidInput("a parameter is a name and a type, as in 'x f32[2, 3]'", std::string(one));
+        const std::string_view type = trimmed(one.substr(space));
+        inputs.push_back({std::string(one.substr(0, space)), {}, {}, type == "number"});
+        if (type != "number") function += (function.back() == '(' ? "" : ", ") + inputs.back().name + ": \"" + std::string(type) + "\"";
+        begin = end + 1;
+    }
+    if (inputs.empty() || inputs[0].number) return invalidInput("the first parameter is a tensor");
+    CT_TRY(const auto module, parseText(function + "):\n    return (" + inputs[0].name + ",)\n"));
+    const auto placeholders = module->graph().placeholders();
+    for (size_t i = 0, tensor = 0; i < inputs.size(); ++i)
+        if (!inputs[i].number) inputs[i].type = placeholders[tensor++]->type();
+    return inputs;
+}
+
+Result<std::unique_ptr<Module>> traceFormula(std::string_view formula, const std::vector<FormulaInput>& inputs, TraceKind kind) {
+    CT_TRY(auto module, parseFormula(formula, inputs));
+    static const CompileOptions kOptions;
+    Rewriter rewriter("trace", kOptions);
+    CT_TRY_VOID(expandComposites(*module, rewriter));
+    if (kind == TraceKind::Joint) CT_TRY_VOID(addBackward(*module, rewriter));
+    CT_TRY_VOID(decompose(*module, rewriter));
+    CT_TRY_VOID(removeNoopOps(*module, rewriter));
+    if (kind == TraceKind::Joint) CT_TRY_VOID(earlyPatterns(*module, rewriter));
+    CT_TRY_VOID(eliminateDeadCode(*module, rewriter));
+    for (const Node& node : module->graph().nodes())
+        if (node.isCall() && node.op().isOpaque()) return unsupported("no operator '" + node.op().name() + "'");
+    return module;
+}
+
+}  // namespace cutaway
