@@ -1,5 +1,6 @@
 #include "engine/autograd/backward.h"
 
+#include "engine/ir/live_nodes.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
@@ -131,7 +132,7 @@ Node* Backward::gradientOf(const Node& value) const {
 
 Result<void> Backward::run() {
     std::vector<Node*> calls;
-    for (Node* node : m_graph.nodeList()) {
+    for (Node* node : LiveNodes(m_graph)) {
         if (node == &m_position) break;
         if (node->isCall() && flows(*node)) calls.push_back(node);
     }

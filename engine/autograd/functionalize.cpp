@@ -1,5 +1,6 @@
 #include "engine/autograd/functionalize.h"
 
+#include "engine/ir/live_nodes.h"
 #include "engine/ops/infer_rules.h"
 
 namespace cutaway {
@@ -216,7 +217,7 @@ Result<bool> functionalize(Module& module, Rewriter& rewriter) {
         changed |= inner;
     }
     Graph& graph = module.graph();
-    for (Node* node : graph.nodeList()) {
+    for (Node* node : LiveNodes(graph)) {
         if (!node->isCall() || !node->op().mutates() || isFinalCopy(*node)) continue;
         if (node->op().functional() == nullptr)
             return unsupported(node->op().name() + " mutates and has no functional form here", node->name(), {"remove the op, or export the model with run_decompositions()"});

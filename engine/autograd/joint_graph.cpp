@@ -5,6 +5,7 @@
 #include "engine/autograd/backward.h"
 #include "engine/autograd/functionalize.h"
 #include "engine/autograd/gradient_flow.h"
+#include "engine/ir/live_nodes.h"
 
 namespace cutaway {
 namespace {
@@ -26,7 +27,7 @@ void returnMutatedInputs(Module& module, const std::vector<bool>& flow, ForwardO
     Graph& graph = module.graph();
     const std::vector<Node*> inputs = graph.placeholders();
     size_t leading = 0;
-    for (Node* node : graph.nodeList()) {
+    for (Node* node : LiveNodes(graph)) {
         if (!node->isCall("aten.copy_.default") || !isFinalCopy(*node) || !flow[index(node->arg(0).node()->id())]) continue;
         Node* target = node->arg(0).node();
         const size_t position = static_cast<size_t>(std::find(inputs.begin(), inputs.end(), target) - inputs.begin());
@@ -95,7 +96,7 @@ void setOutputs(Module& module, const ForwardOutputs& outputs) {
 }
 
 void eraseReturnedCopies(Graph& graph, const std::vector<bool>& flow) {
-    for (Node* node : graph.nodeList())
+    for (Node* node : LiveNodes(graph))
         if (isFinalCopy(*node) && flow[index(node->arg(0).node()->id())] && !node->hasUsers()) graph.erase(*node);
 }
 

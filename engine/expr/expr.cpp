@@ -54,12 +54,13 @@ Expr makeSum(const std::vector<Expr>& operands) {
     int64_t constant = 0;
     std::vector<std::pair<Expr, int64_t>> terms;
     for (const Expr& term : flat) {
-        auto [coefficient, rest] = splitCoefficient(term);
+        const auto split = splitCoefficient(term);  // not a structured binding: the lambda below reads it (clang 14)
+        const auto& [coefficient, rest] = split;
         if (!rest) {
             constant = wrappingAdd(constant, coefficient);
             continue;
         }
-        auto same = std::find_if(terms.begin(), terms.end(), [&](const auto& t) { return t.first == rest; });
+        auto same = std::find_if(terms.begin(), terms.end(), [&](const auto& t) { return t.first == split.second; });
         if (same != terms.end()) same->second = wrappingAdd(same->second, coefficient);
         else terms.emplace_back(rest, coefficient);
     }

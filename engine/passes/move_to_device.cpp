@@ -1,4 +1,5 @@
 #include "engine/passes/move_to_device.h"
+#include "engine/ir/live_nodes.h"
 
 namespace cutaway {
 namespace {
@@ -36,7 +37,7 @@ bool concerns(const Node& node) {
 void moveGraph(Module& module) {
     for (auto& [name, body] : module.subgraphs) moveGraph(*body);
     Graph& graph = module.graph();
-    for (Node* node : graph.nodeList()) {
+    for (Node* node : LiveNodes(graph)) {
         for (size_t i = 0; node->isCall() && i < node->args().size(); ++i)
             if (namesCpu(*node, i)) graph.setArg(*node, i, Argument(kGpu));
         if (onCpu(node->type())) graph.setType(*node, moved(node->type()));

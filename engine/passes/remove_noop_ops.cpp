@@ -1,6 +1,7 @@
 #include "engine/passes/remove_noop_ops.h"
 
 #include "engine/ir/infer.h"
+#include "engine/ir/live_nodes.h"
 #include "engine/rewrite/storage_roots.h"
 
 namespace cutaway {
@@ -78,7 +79,7 @@ Result<bool> removeNoopOps(Module& module, Rewriter& rewriter) {
     }
     Graph& graph = module.graph();
     StorageRoots storages(graph);
-    for (Node* node : graph.nodeList()) {
+    for (Node* node : LiveNodes(graph)) {
         const Noop* noop = findNoop(*node);
         if (noop == nullptr || !node->type().tensor()) continue;
         const Argument& operand = node->arg(noop->source);

@@ -174,7 +174,7 @@ void RunnablePrinter::constructor(const Module& module, size_t indent) {
             const auto weight = packed.find(node.target());
             std::string value = tensorText(node.target(), weight == packed.end() ? node.type() : ValueType(weight->second.plain));
             if (weight != packed.end() && weight->second.packedForRows)
-                value = "torch.ops.mkl._mkl_reorder_linear_weight(" + value + ".to_mkldnn(), " + std::to_string(*weight->second.packedForRows) + ")";
+                value = "torch.ops.mkl._mkl_reorder_linear_weight(" + value + ", " + std::to_string(*weight->second.packedForRows) + ")";
             line(indent + 4, "put(self, " + quoted(node.target()) + ", " + value + ")", node.id());
         }
         if (!node.isCall() || node.op().style() != Op::Style::Module || !made.insert(node.op().name()).second) continue;

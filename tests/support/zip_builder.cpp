@@ -6,7 +6,7 @@ namespace cutaway::testing {
 namespace {
 
 void put(std::string& out, uint64_t value, int bytes) {
-    for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 0xFF);
+    for (int i = 0; i < bytes; ++i) out += static_cast<char>(i < 8 ? value >> (8 * i) & 0xFF : 0);
 }
 
 std::string deflated(const std::string& content) {

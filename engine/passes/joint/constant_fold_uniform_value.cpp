@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "engine/ir/live_nodes.h"
 #include "engine/ops/eval.h"
 
 namespace cutaway {
@@ -192,7 +193,7 @@ class UniformFolding {
             {"aten.mul.Tensor", 0, false}, {"aten.mul.Tensor", 1, false}, {"aten.div.Tensor", 1, false}};
         bool changed = false;
         for (const Neutral& rule : kNeutral)
-            for (Node* node : m_graph.nodeList()) {
+            for (Node* node : LiveNodes(m_graph)) {
                 if (!node->isCall(rule.op) || !node->arg(0).node() || !node->arg(1).node()) continue;
                 if (node->op().schema()->find("alpha") >= 0 && node->arg("alpha").asReal() != 1.0) continue;
                 const auto& uniform = rule.zero ? m_zeros : m_ones;
@@ -218,7 +219,7 @@ class UniformFolding {
     Result<bool> shareReinterpretations() {
         bool changed = false;
         std::map<NodeId, std::map<DType, Node*>> seen;
-        for (Node* node : m_graph.nodeList()) {
+        for (Node* node : LiveNodes(m_graph)) {
             if (!node->isCall("aten.view.dtype") || !node->type().tensor()) continue;
             Node* source = node->arg(0).node();
             while (source->isCall("aten.view.dtype")) source = source->arg(0).node();

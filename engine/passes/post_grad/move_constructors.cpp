@@ -3,6 +3,7 @@
 #include <set>
 
 #include "engine/passes/post_grad/simple_passes.h"
+#include "engine/ir/live_nodes.h"
 #include "engine/rewrite/graph_order.h"
 
 namespace cutaway {
@@ -110,7 +111,7 @@ Result<bool> moveConstructorsToGpu(Module& module, Rewriter& rewriter) {
     Graph& graph = module.graph();
     const auto gpu = onlyGpu(graph);
     if (!gpu) return changed;
-    for (Node* node : graph.nodeList()) {
+    for (Node* node : LiveNodes(graph)) {
         if (!isConstructor(*node)) continue;
         const Group group(*node);
         if (!group.movable()) continue;

@@ -1,5 +1,6 @@
 #include "engine/passes/post_grad/reinplace.h"
 
+#include "engine/ir/live_nodes.h"
 #include "engine/rewrite/graph_order.h"
 #include "engine/rewrite/storage_roots.h"
 
@@ -37,7 +38,7 @@ class Reinplacing {
 
     Result<bool> run() {
         bool changed = false;
-        for (Node* node : m_graph.nodeList()) {
+        for (Node* node : LiveNodes(m_graph)) {
             const Inplaceable* plain = findRow(kInplaceable, *node);
             const Scatter* scatter = findRow(kScatters, *node);
             if ((plain == nullptr && scatter == nullptr) || !mayWriteInPlace(*node)) continue;

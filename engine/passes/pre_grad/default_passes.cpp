@@ -1,5 +1,6 @@
 #include "engine/passes/pre_grad/default_passes.h"
 
+#include "engine/ir/live_nodes.h"
 #include "engine/ops/torch/torch_calls.h"
 #include "engine/passes/pre_grad/torch_graph.h"
 
@@ -23,7 +24,7 @@ std::string torchName(const Op& op, const std::string& keyword) {
 
 Result<bool> renameNumpyKeywords(Graph& graph, Rewriter& rewriter) {
     bool changed = false;
-    for (Node* node : graph.nodeList()) {
+    for (Node* node : LiveNodes(graph)) {
         if (!node->isCall() || !node->op().isOpaque() || node->op().style() != Op::Style::Function || node->kwargs().empty()) continue;
         NamedArguments keywords;
         bool renamed = false;
@@ -113,10 +114,12 @@ bool isFreshExponential(const Node& node) {
 
 Result<bool> gumbelMax(Graph& graph, Rewriter& rewriter) {
     bool changed = false;
-    std::vector<Node*> nodes = graph.nodeList();
+    std::vector<Node*> nodes;  // the pass erases nodes, but none of these
+    for (Node& node : graph.nodes())
+        if (isFunction(node, {"torch.argmax"})) nodes.push_back(&node);
     for (auto at = nodes.rbegin(); at != nodes.rend(); ++at) {
         Node& argmax = **at;
-        if (!isFunction(argmax, {"torch.argmax"}) || argmax.args().size() != 1 || argmax.kwargs().size() != 2) continue;
+        if (argmax.args().size() != 1 || argmax.kwargs().size() != 2) continue;
         if (integer(argument(argmax, 9, "dim")) != -1) continue;
         const Argument* keep = argument(argmax, 9, "keepdim");
         Node* quotient = argmax.arg(0).node();
@@ -166,7 +169,7 @@ std::vector<Node*> viewChain(const Node& quantize) {
 
 Result<bool> liftQuantizations(Graph& graph, Rewriter& rewriter) {
     bool changed = false;
-    for (Node* node : graph.nodeList()) {
+    for (Node* node : LiveNodes(graph)) {
         if (!isQuantize(*node) || node->args().empty() || node->inputs().size() != 1) continue;
         const std::vector<Node*> chain = viewChain(*node);
         if (chain.empty()) continue;

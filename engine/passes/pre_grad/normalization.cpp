@@ -1,4 +1,5 @@
 #include "engine/passes/pre_grad/split_cat.h"
+#include "engine/ir/live_nodes.h"
 #include "engine/passes/pre_grad/split_parts.h"
 
 namespace cutaway {
@@ -103,7 +104,7 @@ std::optional<Normal> normalForm(const Node& node) {
 
 Result<bool> normalize(Graph& graph, Rewriter& rewriter) {
     bool changed = false;
-    for (Node* node : graph.nodeList()) {
+    for (Node* node : LiveNodes(graph)) {
         auto normal = normalForm(*node);
         if (!normal || isNormal(*node, *normal)) continue;
         if (!rewriter.begin(kRule, *node, "the same call in the spelling that the split and cat passes look for")) return changed;

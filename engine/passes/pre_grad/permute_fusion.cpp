@@ -1,5 +1,6 @@
 #include "engine/passes/pre_grad/permute_fusion.h"
 
+#include "engine/ir/live_nodes.h"
 #include "engine/passes/pre_grad/torch_graph.h"
 
 namespace cutaway {
@@ -42,7 +43,7 @@ void put(Node& old, std::string_view function, std::vector<Argument> args, const
 
 Result<bool> linearThenPermute(Graph& graph, Rewriter& rewriter) {
     bool changed = false;
-    for (Node* node : graph.nodeList()) {
+    for (Node* node : LiveNodes(graph)) {
         Node* linear = permuted(node);
         if (!linear || !isLinear(*linear)) continue;
         if (!rewriter.begin("linear_permute_fusion", *node, "the product can be computed transposed")) return changed;
@@ -54,7 +55,7 @@ Result<bool> linearThenPermute(Graph& graph, Rewriter& rewriter) {
 
 Result<bool> permuteThenLinear(Graph& graph, Rewriter& rewriter) {
     bool changed = false;
-    for (Node* node : graph.nodeList()) {
+    for (Node* node : LiveNodes(graph)) {
         Node* permute = isLinear(*node) ? operand(*node, 0, "input") : nullptr;
         Node* source = permuted(permute);
         if (!source) continue;
@@ -69,7 +70,7 @@ Result<bool> permuteThenLinear(Graph& graph, Rewriter& rewriter) {
 
 Result<bool> permuteThenMatmul(Graph& graph, Rewriter& rewriter) {
     bool changed = false;
-    for (Node* node : graph.nodeList()) {
+    for (Node* node : LiveNodes(graph)) {
         if (!isFunction(*node, {"torch.bmm", "torch.matmul"})) continue;
         Node *left = operand(*node, 0, "input"), *right = operand(*node, 1, "other");
         if (right == nullptr) right = operand(*node, 1, "mat2");

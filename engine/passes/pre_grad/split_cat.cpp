@@ -1,6 +1,7 @@
 // The smaller rules of the split/cat family.
 #include "engine/passes/pre_grad/split_cat.h"
 
+#include "engine/ir/live_nodes.h"
 #include "engine/passes/pre_grad/split_parts.h"
 
 namespace cutaway {
@@ -12,7 +13,7 @@ using namespace pregrad;
 
 Result<bool> removeOnePart(Graph& graph, Rewriter& rewriter) {
     bool changed = false;
-    for (Node* node : graph.nodeList()) {
+    for (Node* node : LiveNodes(graph)) {
         if (!isFunction(*node, {"torch.split", "torch.functional.split"}) && !isMethod(*node, "split")) continue;
         Node* input = operand(*node, 0, "tensor");
         const auto sizes = splitSizes(*node);
@@ -61,18 +62,10 @@ bool mergeOne(Node& inner, Rewriter& rewriter) {
 
 Result<bool> mergeSplitsIn(Graph& graph, Rewriter& rewriter) {
     bool changed = false;
-    std::vector<Node*> nodes = graph.nodeList();
-    std::set<NodeId> gone;
-    for (auto at = nodes.rbegin(); at != nodes.rend(); ++at) {
-        const NodeId id = (*at)->id();
-        if (gone.contains(id)) continue;
-        Node* part = normalSplit(**at) ? (*at)->arg(0).node() : nullptr;
-        Node* outer = part && part->isCall("operator.getitem") ? part->arg(0).node() : nullptr;
-        const std::vector<NodeId> candidates = outer ? std::vector<NodeId>{part->id(), outer->id()} : std::vector<NodeId>();
-        if (!mergeOne(**at, rewriter)) continue;
-        gone.insert(candidates.begin(), candidates.end());
-        changed = true;
-    }
+    std::vector<NodeId> ids;
+    for (const Node& node : graph.nodes()) ids.push_back(node.id());
+    for (auto at = ids.rbegin(); at != ids.rend(); ++at)
+        if (Node* node = graph.find(*at)) changed |= mergeOne(*node, rewriter);
     return changed;
 }
 
@@ -139,7 +132,7 @@ Result<bool> mergeGetitemCatIn(Graph& graph, Rewriter& rewriter) {
 
 Result<bool> mutateCatIn(Graph& graph, Rewriter& rewriter) {
     bool changed = false;
-    for (Node* cat : graph.nodeList()) {
+    for (Node* cat : LiveNodes(graph)) {
         if (!isFunction(*cat, {"torch.cat"}) || cat->args().empty() || !cat->arg(0).list() || cat->arg(0).list()->empty()) continue;
         Node* part = (*cat->arg(0).list())[0].node();
         Node* split = part && part->isCall("operator.getitem") ? part->arg(0).node() : nullptr;
@@ -173,7 +166,7 @@ bool isWeightedSum(const std::string& equation) {
 
 Result<bool> einsumIn(Graph& graph, Rewriter& rewriter) {
     bool changed = false;
-    for (Node* node : graph.nodeList()) {
+    for (Node* node : LiveNodes(graph)) {
         if (!isFunction(*node, {"torch.functional.einsum", "torch.einsum"}) || node->args().size() != 3) continue;
         const auto* equation = node->arg(0).get<std::string>();
         Node *input = node->arg(1).node(), *weights = node->arg(2).node();
