@@ -19,6 +19,8 @@ struct Pass {
     int optional = 0;
     /// From functionalize on, graphs hold no mutation but final copies; the runner verifies it after each such pass.
     bool functional = true;
+    /// Why a second run at once may change the graph again, as a sentence; empty: it never does.
+    std::string_view repeats = "";
 };
 
 }  // namespace cutaway

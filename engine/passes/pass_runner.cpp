@@ -64,7 +64,7 @@ Step runPass(const Pass& pass, const Snapshot& before, const CompileOptions& opt
     const Result<bool> changed = runChecked(pass, *module, *before, rewriter);
     step.info.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     step.rewrites = rewriter.done();
-    for (const RuleStats& stats : rewriter.ruleStats()) step.rules.push_back({std::string(stats.rule), stats.tried, stats.applied, stats.seconds * 1000});
+    for (const RuleStats& stats : rewriter.ruleStats()) step.rules.push_back({std::string(stats.rule), stats.tried, stats.applied, stats.seconds * 1000, stats.counted});
     step.info.rewrites = static_cast<int>(step.rewrites.size());
     if (!changed) {
         step.info.state = StepState::Failed;

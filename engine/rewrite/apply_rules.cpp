@@ -94,7 +94,8 @@ class RuleApplication {
             eraseUnused(m_created);
             return false;
         }
-        m_rewriter.record(m_rule.rule->name, m_match.root().name(), m_match.root().id(), m_rule.rule->why);
+        m_rewriter.record(m_rule.rule->name, m_match.root().name(), m_match.root().id(),
+                          m_match.note().empty() ? std::string(m_rule.rule->why) : std::string(m_rule.rule->why) + ": " + m_match.note());
         CT_TRY_VOID(exchange());
         return true;
     }
@@ -267,6 +268,7 @@ Result<bool> sweep(Graph& graph, Rewriter& rewriter, const RuleSet& rules, std::
             RuleStats& stat = stats[entries[i]];
             ++stat.tried;
             stat.applied += applied;
+            stat.counted += applied || (rule.rule->countsRefused && match.refused());
             stat.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
             changed |= applied;
         }
@@ -303,6 +305,7 @@ Result<bool> Rewriter::applyRules(Graph& graph, const RuleSet& rules) {
         RuleStats& total = statsOf(rules.at(i).rule->name);
         total.tried += stats[i].tried;
         total.applied += stats[i].applied;
+        total.counted += stats[i].counted;
         total.seconds += stats[i].seconds;
     }
     return changed;

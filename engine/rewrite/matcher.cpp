@@ -274,7 +274,8 @@ class Matcher {
         if (m_rule.rule->unless == nullptr) return true;
         ++m_progress;
         const std::string_view refusal = m_rule.rule->unless(m_match);
-        const bool ok = refusal.empty() || fail(&m_match.root(), [&] { return filledIn(refusal); });
+        m_match.m_refused |= !refusal.empty();
+        const bool ok = refusal.empty() || fail(&m_match.root(), [&] { return filledIn(refusal) + (m_match.note().empty() ? "" : ": " + m_match.note()); });
         --m_progress;
         return ok;
     }

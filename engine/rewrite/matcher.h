@@ -43,6 +43,11 @@ class Match {
     const Pattern& pattern() const { return *m_pattern; }
     const CompileOptions& options() const { return *m_options; }
     bool parity() const { return m_options->parity; }
+    /// What a condition found out and the reader of a step or of a refusal wants to know; added to the reason. The last one counts.
+    void note(std::string sentence) const { m_note = std::move(sentence); }
+    const std::string& note() const { return m_note; }
+    /// The pattern fits, but the rule's condition does not hold.
+    bool refused() const { return m_refused; }
 
   private:
     friend class Matcher;
@@ -50,6 +55,8 @@ class Match {
     const Pattern* m_pattern;
     const CompileOptions* m_options;
     std::vector<const Argument*> m_bound;   // by slot; null = not bound yet
+    mutable std::string m_note;
+    bool m_refused = false;
     std::forward_list<Argument> m_own;      // roots, results and lists that no node's argument holds
 };
 

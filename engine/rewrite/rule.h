@@ -44,6 +44,8 @@ struct Rule {
     std::string_view why;
     /// The results may get another dtype, device or shape; else that is a bug of the rule.
     bool changesType = false;
+    /// PyTorch asks what `unless` asks only after it has counted the match (spec: passes H-12).
+    bool countsRefused = false;
     /// For functions that serve several rules; they ask Match::rule() for it.
     const void* context = nullptr;
 };
@@ -103,6 +105,7 @@ struct RuleStats {
     int64_t tried = 0;     // nodes at which matching was attempted
     int64_t applied = 0;
     double seconds = 0;    // matching and building
+    int64_t counted = 0;   // applied, and refused where Rule::countsRefused
 };
 
 }  // namespace cutaway

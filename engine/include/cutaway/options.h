@@ -1,6 +1,7 @@
 #pragma once
 // What a compile run is asked for.
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -39,6 +40,10 @@ struct CompileOptions {
     /// Optional passes switched on. The split-cat and fusion passes run in this order (as pre_grad_fusion_options are).
     std::vector<OptionalPass> enabledPasses;
     std::optional<int64_t> fuel;              // total rewrites allowed; none = unlimited
+
+    /// Milliseconds that one run of a small graph, given as FX text, takes on the target; none if it cannot be timed. Absent:
+    /// passes that would measure decide without.
+    std::function<std::optional<double>(const std::string& graph)> timeGraph;
 
     /// The settings of an optional pass; null if it is off.
     const OptionalPass* enabled(const std::string& name) const;

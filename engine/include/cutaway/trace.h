@@ -39,6 +39,8 @@ struct RuleUse {
     std::string rule;
     int64_t tried = 0, applied = 0;  // nodes
     double milliseconds = 0;         // matching and building
+    /// Matches as PyTorch's pattern_matcher_count counts them: also those that its handler then leaves alone.
+    int64_t counted = 0;
 };
 
 /// A rule of the pipeline.

@@ -50,7 +50,7 @@ constexpr Rule kRules[] = {
      .find = "c = aten.cat.default([first, *others], 1); s = aten.slice.Tensor(c, 1, 0, size); y = aten.cat.default([c, s], 1); return y",
      .replace = "s = aten.slice.Tensor(first, 1, 0, size); y = aten.cat.default([first, *others, s], 1); return y",
      .unless = unlessBeginningIsOfFirst,
-     .why = "one concatenation copies each part once"},
+     .why = "one concatenation copies each part once", .countsRefused = true},
     {.name = "prepare_softmax",
      .find = "top = aten.amax.default(x, [$dim], True); d = aten.sub.Tensor(x, top); e = aten.exp.default(d); "
              "s = aten.sum.dim_IntList(e, [$dim], True); return s, e, d, top",
