@@ -13,10 +13,14 @@
 #include "engine/passes/joint/replace_random.h"
 #include "engine/passes/joint/softmax_rescale.h"
 #include "engine/passes/move_to_device.h"
+#include "engine/passes/post_grad/loops.h"
+#include "engine/passes/post_grad/optional_products.h"
 #include "engine/passes/post_grad/pass_pattern_1.h"
 #include "engine/passes/post_grad/pass_pattern_2.h"
 #include "engine/passes/post_grad/reinplace.h"
 #include "engine/passes/post_grad/simple_passes.h"
+#include "engine/passes/post_grad/split_cat_aten.h"
+#include "engine/passes/pre_grad/conv_bn_eval.h"
 #include "engine/passes/pre_grad/default_passes.h"
 #include "engine/passes/pre_grad/permute_fusion.h"
 #include "engine/passes/pre_grad/split_cat.h"
@@ -34,11 +38,16 @@ bool onGpu(const CompileOptions& options) { return options.target == Target::Cud
 /// PyTorch fuses permutes on GPUs only.
 bool fusesPermutes(const CompileOptions& options) { return options.enabled("permute_fusion") && options.target == Target::Cuda; }
 
+// Why a pass may change its own result again (Pass::repeats).
+constexpr std::string_view kOneSink = "one function sinks per run, as in PyTorch";
+constexpr std::string_view kNoRevisit = "a sweep does not visit what it made, as in PyTorch, so chains shrink by one link per run";
+constexpr std::string_view kSearchDepth = "calls are searched to a limited depth and grouped greedily, and fusing some brings others near";
+
 constexpr Pass kPipeline[] = {
     // Calls as Python wrote them, which may mutate (spec: passes §1.2). Folding of batch norms that are modules (PRE-6) has nothing
     // to do here: no graph that Cutaway reads calls modules whose code it has. The predispatch list (PRE-12) is empty in PyTorch.
     {.stage = "pre_grad", .name = "sink_cat_after_pointwise", .summary = "Computes relu and tanh before a concatenation instead of after it",
-     .run = sinkCatAfterPointwise, .functional = false},
+     .run = sinkCatAfterPointwise, .functional = false, .repeats = kOneSink},
     {.stage = "pre_grad", .name = "linear_permute_fusion", .summary = "Computes a product transposed instead of permuting it",
      .run = linearPermuteFusion, .enabled = fusesPermutes, .functional = false},
     {.stage = "pre_grad", .name = "permute_linear_fusion", .summary = "Reads the operand of linear transposed instead of permuting it",
@@ -50,25 +59,25 @@ constexpr Pass kPipeline[] = {
     {.stage = "pre_grad", .name = "normalization_pass", .summary = "Spells splits, concatenations and their kin in one way",
      .run = normalizationPass, .optional = 1, .functional = false},
     {.stage = "pre_grad", .name = "batch_linear_lhs", .summary = "Computes products with one left operand at once",
-     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_linear_lhs", module, rewriter); }, .optional = 2, .functional = false},
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_linear_lhs", module, rewriter); }, .optional = 2, .functional = false, .repeats = kSearchDepth},
     {.stage = "pre_grad", .name = "batch_linear", .summary = "Computes products of equal shapes at once",
-     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_linear", module, rewriter); }, .optional = 2, .functional = false},
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_linear", module, rewriter); }, .optional = 2, .functional = false, .repeats = kSearchDepth},
     {.stage = "pre_grad", .name = "batch_layernorm", .summary = "Computes layer norms of equal shapes at once",
-     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_layernorm", module, rewriter); }, .optional = 2, .functional = false},
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_layernorm", module, rewriter); }, .optional = 2, .functional = false, .repeats = kSearchDepth},
     {.stage = "pre_grad", .name = "batch_tanh", .summary = "Computes tanh of equal shapes at once",
-     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_tanh", module, rewriter); }, .optional = 2, .functional = false},
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_tanh", module, rewriter); }, .optional = 2, .functional = false, .repeats = kSearchDepth},
     {.stage = "pre_grad", .name = "batch_sigmoid", .summary = "Computes sigmoid of equal shapes at once",
-     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_sigmoid", module, rewriter); }, .optional = 2, .functional = false},
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_sigmoid", module, rewriter); }, .optional = 2, .functional = false, .repeats = kSearchDepth},
     {.stage = "pre_grad", .name = "batch_relu", .summary = "Computes relu of equal shapes at once",
-     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_relu", module, rewriter); }, .optional = 2, .functional = false},
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_relu", module, rewriter); }, .optional = 2, .functional = false, .repeats = kSearchDepth},
     {.stage = "pre_grad", .name = "batch_detach", .summary = "Computes detach of equal shapes at once",
-     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_detach", module, rewriter); }, .optional = 2, .functional = false},
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_detach", module, rewriter); }, .optional = 2, .functional = false, .repeats = kSearchDepth},
     {.stage = "pre_grad", .name = "batch_nan_to_num", .summary = "Computes nan_to_num of equal shapes at once",
-     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_nan_to_num", module, rewriter); }, .optional = 2, .functional = false},
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_nan_to_num", module, rewriter); }, .optional = 2, .functional = false, .repeats = kSearchDepth},
     {.stage = "pre_grad", .name = "batch_clamp", .summary = "Computes clamp of equal shapes at once",
-     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_clamp", module, rewriter); }, .optional = 2, .functional = false},
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_clamp", module, rewriter); }, .optional = 2, .functional = false, .repeats = kSearchDepth},
     {.stage = "pre_grad", .name = "batch_dropout", .summary = "Computes dropout of equal shapes at once",
-     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_dropout", module, rewriter); }, .optional = 2, .functional = false},
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_dropout", module, rewriter); }, .optional = 2, .functional = false, .repeats = kSearchDepth},
     {.stage = "pre_grad", .name = "remove_split_with_size_one_pass", .summary = "Drops splits into one part",
      .run = removeSplitWithSizeOne, .optional = 3, .functional = false},
     {.stage = "pre_grad", .name = "merge_splits_pass", .summary = "Makes one split of a split's split", .run = mergeSplits,
@@ -93,8 +102,11 @@ constexpr Pass kPipeline[] = {
      .optional = 3, .functional = false},
     {.stage = "pre_grad", .name = "einsum_to_pointwise_pass", .summary = "Writes weighted sums as a product and a sum", .run = einsumToPointwise,
      .optional = 3, .functional = false},
+    {.stage = "pre_grad", .name = "efficient_conv_bn_eval_pass", .summary = "Scales weights instead of normalizing what they give", .run = efficientConvBnEval,
+     .optional = 4, .functional = false},
     {.stage = "pre_grad", .name = "apply_gumbel_max_trick_pass", .summary = "Samples from logits without computing their softmax",
      .run = applyGumbelMaxTrick, .functional = false},
+    {.stage = "pre_grad", .name = "stable_topological_sort", .summary = "Puts every call after its operands", .run = stableSort, .functional = false},
     {.stage = "pre_grad", .name = "quant_lift_up", .summary = "Quantizes before views instead of after them", .run = quantLiftUp,
      .functional = false},
 
@@ -108,18 +120,18 @@ constexpr Pass kPipeline[] = {
      .run = expandComposites, .functional = false},
     {.stage = "capture", .name = "functionalize", .summary = "Turns in-place operators into functional ones", .run = functionalize},
     {.stage = "capture", .name = "differentiate", .summary = "Adds the backward: the gradient of every parameter from those of the outputs",
-     .run = differentiate, .enabled = training},
+     .run = differentiate, .enabled = training, .repeats = "a joint graph is refused: it is differentiated already"},
     {.stage = "capture", .name = "decompose", .summary = "Expands operators that lowering does not take into smaller ones", .run = decompose},
     {.stage = "capture", .name = "eliminate_dead_code", .summary = "Drops nodes that nobody reads", .run = eliminateDeadCode},
 
     // The joint graph, or the inference graph in its place (spec: passes §2.2).
     {.stage = "joint", .name = "remove_noop_ops", .summary = "Drops operators that return their operand unchanged", .run = removeNoopOps},
     {.stage = "joint", .name = "constant_fold_uniform_value", .summary = "Computes tensors that hold one value everywhere",
-     .run = constantFoldUniformValue},
+     .run = constantFoldUniformValue, .repeats = "the zero of a product with 0 is known to its readers only in the next run, as in PyTorch"},
     {.stage = "joint", .name = "early_patterns", .summary = "Drops views and permutes that cancel out", .run = earlyPatterns},
     {.stage = "joint", .name = "pass_pattern_0",
-     .summary = "Merges conversions, indexes on the right device, and knows that random permutations repeat nothing", .run = passPattern0},
-    {.stage = "joint", .name = "pass_pattern_1", .summary = "Subtracts the maximum of a softmax before scaling", .run = rescaleSoftmax},
+     .summary = "Merges conversions, indexes on the right device, and knows that random permutations repeat nothing", .run = passPattern0, .repeats = kNoRevisit},
+    {.stage = "joint", .name = "pass_pattern_1", .summary = "Subtracts the maximum of a softmax before scaling", .run = rescaleSoftmax, .repeats = "the tensor of signs that a scale leaves behind is a scale like any other"},
     {.stage = "joint", .name = "replace_random_passes", .summary = "Draws random numbers from seeds, so that they can be drawn again",
      .run = replaceRandom},
 
@@ -129,36 +141,52 @@ constexpr Pass kPipeline[] = {
      .enabled = isInference},
     {.stage = "post_grad", .name = "remove_profiler_ops", .summary = "Drops the profiler's marks", .run = removeProfilerOps},
     {.stage = "post_grad", .name = "batch_linear_post_grad", .summary = "Computes calls of equal shapes at once",
-     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_linear_post_grad", module, rewriter); }, .optional = 1},
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_linear_post_grad", module, rewriter); }, .optional = 1, .repeats = kSearchDepth},
     {.stage = "post_grad", .name = "batch_aten_tanh", .summary = "Computes calls of equal shapes at once",
-     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_aten_tanh", module, rewriter); }, .optional = 1},
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_aten_tanh", module, rewriter); }, .optional = 1, .repeats = kSearchDepth},
     {.stage = "post_grad", .name = "batch_aten_sigmoid", .summary = "Computes calls of equal shapes at once",
-     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_aten_sigmoid", module, rewriter); }, .optional = 1},
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_aten_sigmoid", module, rewriter); }, .optional = 1, .repeats = kSearchDepth},
     {.stage = "post_grad", .name = "batch_aten_relu", .summary = "Computes calls of equal shapes at once",
-     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_aten_relu", module, rewriter); }, .optional = 1},
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_aten_relu", module, rewriter); }, .optional = 1, .repeats = kSearchDepth},
     {.stage = "post_grad", .name = "batch_aten_add", .summary = "Computes calls of equal shapes at once",
-     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_aten_add", module, rewriter); }, .optional = 1},
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_aten_add", module, rewriter); }, .optional = 1, .repeats = kSearchDepth},
     {.stage = "post_grad", .name = "batch_aten_sub", .summary = "Computes calls of equal shapes at once",
-     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_aten_sub", module, rewriter); }, .optional = 1},
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_aten_sub", module, rewriter); }, .optional = 1, .repeats = kSearchDepth},
     {.stage = "post_grad", .name = "batch_aten_mul", .summary = "Computes calls of equal shapes at once",
-     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_aten_mul", module, rewriter); }, .optional = 1},
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_aten_mul", module, rewriter); }, .optional = 1, .repeats = kSearchDepth},
     {.stage = "post_grad", .name = "batch_aten_div", .summary = "Computes calls of equal shapes at once",
-     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_aten_div", module, rewriter); }, .optional = 1},
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_aten_div", module, rewriter); }, .optional = 1, .repeats = kSearchDepth},
     {.stage = "post_grad", .name = "post_grad_remove_noop_ops", .summary = "Drops operators that return their operand unchanged",
      .run = removeNoopOps},
     {.stage = "post_grad", .name = "remove_assert_ops", .summary = "Drops assertions about dtypes and devices", .run = removeAssertOps},
+    {.stage = "post_grad", .name = "mm_plus_mm", .summary = "Adds a second product to the first while it is computed", .run = mergeAddedProducts,
+     .optional = 2},
     {.stage = "post_grad", .name = "post_grad_pass_pattern_1", .summary = "Counts instead of summing constants, joins concatenations and softmax",
      .run = passPattern1},
     {.stage = "post_grad", .name = "post_grad_pass_pattern_2", .summary = "Cancels splits with concatenations and fuses additions with products",
      .run = passPattern2},
+    {.stage = "post_grad", .name = "partitioned_scatter", .summary = "Adds many values at few places to several copies of the target", .run = partitionScatters,
+     .optional = 3, .repeats = "a copy is a target like any other, and may be worth more copies"},
+    {.stage = "post_grad", .name = "normalization_aten_pass", .summary = "Spells splits and concatenations in one way", .run = normalizeSplits, .optional = 4},
+    {.stage = "post_grad", .name = "split_cat_aten_pass", .summary = "Slices runs of pieces instead of joining them", .run = mergeSplitCatAten, .optional = 4},
+    {.stage = "post_grad", .name = "select_cat_aten_pass", .summary = "Reshapes instead of joining all items", .run = mergeSelectCatAten, .optional = 4},
+    {.stage = "post_grad", .name = "unbind_stack_aten_pass", .summary = "Does not take apart what is only stacked again", .run = mergeUnbindStackAten, .optional = 4},
+    {.stage = "post_grad", .name = "move_view_after_cat_aten_pass", .summary = "Reshapes once instead of once for each piece", .run = moveViewAfterCatAten, .optional = 4},
+    {.stage = "post_grad", .name = "decompose_mm_pass", .summary = "Writes products that wait for memory as sums", .run = decomposeProducts, .optional = 4},
     {.stage = "post_grad", .name = "stable_sort", .summary = "Puts every node after its operands", .run = stableSort},
     {.stage = "post_grad", .name = "move_constructors_to_cuda", .summary = "Makes tensors on the GPU that only the GPU uses",
      .run = moveConstructorsToGpu},
+    {.stage = "post_grad", .name = "fake_tensor_update", .summary = "Types calls anew whose operands have changed", .run = updateFakeTensors},
     {.stage = "post_grad", .name = "reinplace_inplaceable_ops", .summary = "Writes in place where nobody reads the old value",
      .run = reinplaceOps, .functional = false},
+    {.stage = "post_grad", .name = "decompose_scan_to_while_loop", .summary = "Writes scans as loops", .run = scanToWhileLoop, .functional = false},
+    {.stage = "post_grad", .name = "decompose_map_to_while_loop", .summary = "Writes maps as loops", .run = mapToWhileLoop, .functional = false},
     {.stage = "post_grad", .name = "post_grad_eliminate_dead_code", .summary = "Drops nodes that nobody reads", .run = eliminateDeadCode,
      .functional = false},
 };
+
+/// Names that switch on or set up what is no row of its own.
+constexpr std::string_view kSettingsOnly[] = {"permute_fusion", "pad_mm", "shape_padding_multiplier", "pad_aten_mm_pass"};
 
 Result<void> checkNames(const CompileOptions& options) {
     auto stageKnown = options.onlyStage.empty();
@@ -172,7 +200,7 @@ Result<void> checkNames(const CompileOptions& options) {
     for (const Pass& pass : kPipeline)
         if (pass.optional != 0) optional += (optional.empty() ? "" : ", ") + std::string(pass.name);
     for (const OptionalPass& wanted : options.enabledPasses)
-        if (wanted.name != "permute_fusion" && std::none_of(std::begin(kPipeline), std::end(kPipeline), [&](const Pass& pass) { return pass.optional != 0 && pass.name == wanted.name; }))
+        if (std::find(std::begin(kSettingsOnly), std::end(kSettingsOnly), wanted.name) == std::end(kSettingsOnly) && std::none_of(std::begin(kPipeline), std::end(kPipeline), [&](const Pass& pass) { return pass.optional != 0 && pass.name == wanted.name; }))
             return Error{ErrorCode::InvalidInput, "no optional pass named '" + wanted.name + "'", {}, {"there are: " + optional}};
     for (const std::string& name : options.disabledPasses)
         if (std::none_of(std::begin(kPipeline), std::end(kPipeline), [&](const Pass& pass) { return pass.name == name; }))

@@ -6,6 +6,7 @@
 #include "engine/session/describe.h"
 #include "engine/session/lower_step.h"
 #include "engine/session/session_state.h"
+#include "engine/session/time_graph.h"
 #include "engine/support/check.h"
 #include "engine/text/print.h"
 
@@ -121,7 +122,9 @@ const ModelInfo& Session::model() const { return m_state->info; }
 Result<RunId> Session::compile(const CompileOptions& options, const Progress& progress) {
     return guarded([&]() -> Result<RunId> {
         if (!isOpen()) return Error{ErrorCode::NotFound, "no model is open", {}, {"open a .pt2 file or FX text first"}};
-        CT_TRY(CompileTrace trace, runPipeline(m_state->input, options, progress));
+        CompileOptions timed = options;
+        if (options.target == Target::Cpu && !options.timeGraph) timed.timeGraph = timeOnCpu;
+        CT_TRY(CompileTrace trace, runPipeline(m_state->input, timed, progress));
         if (options.mode == Mode::Inference && options.onlyStage.empty() && options.target == Target::Cpu && !options.fuel && !trace.failed()) trace.steps.push_back(lowerStep(trace));
         m_state->runs.push_back({std::move(trace), {}, {}});
         return static_cast<RunId>(m_state->runs.size()) - 1;

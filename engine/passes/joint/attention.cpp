@@ -27,6 +27,8 @@ std::string_view unlessOperandsAgree(const Match& m) {
     if (!(type->device == q.device)) return "the mask is on another device";
     return type->dtype == q.dtype || type->dtype == DType::Bool || type->dtype == DType::F32 ? "" : "the mask has another dtype than {query}";
 }
+/// #24's check in PyTorch is a function that makes a check, which is true of everything (H-2).
+std::string_view unlessOperandsAgreeExceptParity(const Match& m) { return m.parity() ? "" : unlessOperandsAgree(m); }
 std::string_view unlessScaleIsNumber(const Match& m, std::string_view op) {
     const Node* scaling = firstMatched(m, op);
     if (scaling == nullptr || !scaling->arg(1).asReal()) return "the scale is not a plain number";
@@ -152,7 +154,7 @@ constexpr TracedRule kFormulas[] = {
      "f = aten.view.default(s, [size(query, 0), size(query, 1), size(query, 2), size(key, 2)]); " ADDED("f", "mask")
      "b = aten.view.default(a, [size(query, 0, 1), size(query, 2), size(key, 2)]); " SOFTMAX("b") NARROW("p") "o = aten.bmm.default(h, v); "
      "r = aten.view.default(o, [size(query, 0), size(query, 1), size(query, 2), size(query, 3)]); return (r,)",
-     OWN_MASK SDPA("query", "key", "value", ", attn_mask=m, scale=1.0") ONE, unlessOperandsAgree, kWhy},
+     OWN_MASK SDPA("query", "key", "value", ", attn_mask=m, scale=1.0") ONE, unlessOperandsAgreeExceptParity, kWhy},
     {"sfdp_pattern_25", QKV "; mask T[B, 1, 1, 4]" DROPOUT,
      P SCORES("q", "k") ADDED("s", "mask") WIDE("a") SOFTMAX("w") NARROW("p") DROPPED("h") TIMES("r", "v") ONE,
      P SDPA("q", "k", "v", ", attn_mask=mask, scale=1.0" DROPS) ONE, unlessOffGpu, kWhy, "bs1"},

@@ -20,7 +20,7 @@ bool passesValue(const Node& node) {
 
 bool isUnsignedDType(DType dtype) { return isUnsigned(dtype); }
 
-/// mul by a literal int 0 folds whatever the tensor holds (H-9: also over NaN and infinity, as PyTorch does).
+/// mul by a literal int 0 folds whatever the tensor holds (H-9: also over NaN and infinity, as PyTorch does; the rewrite says so).
 bool multipliesByZero(const Node& node) {
     if (!node.isCall("aten.mul.Tensor") && !node.isCall("aten.mul.Scalar")) return false;
     for (size_t i = 0; i < 2; ++i)
@@ -161,7 +161,9 @@ class UniformFolding {
                 continue;
             }
             if (!allInts(type.sizes)) continue;  // the size would need a node of its own
-            if (!m_rewriter.begin("uniform_value", *node, "every element has the same value")) return changed;
+            const bool begun = zeroProduct ? m_rewriter.begin("zero_product", *node, "a whole zero times anything is taken for zero, even where that is NaN or infinite")
+                                           : m_rewriter.begin("uniform_value", *node, "every element has the same value");
+            if (!begun) return changed;
             GraphBuilder builder = m_rewriter.builder(m_graph, node->next(), *node);
             const Value replacement = full(builder, type.sizes, value, type.dtype, type.device);
             if (builder.error()) return *builder.error();
@@ -214,25 +216,52 @@ class UniformFolding {
         return changed;
     }
 
-    /// view.dtype twice to the same dtype is one; a view back to the source's dtype is the source. Sources are never
-    /// erased here (H-6), dead code elimination takes what nobody reads.
+    /// view.dtype twice to the same dtype is one; a view back to the source's dtype is the source. Then views that nobody reads are
+    /// erased, and sources that nobody reads any more.
     Result<bool> shareReinterpretations() {
         bool changed = false;
         std::map<NodeId, std::map<DType, Node*>> seen;
+        std::vector<Node*> views;   // and their sources; PyTorch's order of erasing does not matter
         for (Node* node : LiveNodes(m_graph)) {
             if (!node->isCall("aten.view.dtype") || !node->type().tensor()) continue;
             Node* source = node->arg(0).node();
             while (source->isCall("aten.view.dtype")) source = source->arg(0).node();
             if (!source->type().tensor()) continue;
             auto& known = seen[source->id()];
-            known.emplace(source->tensor().dtype, source);
+            if (known.emplace(source->tensor().dtype, source).second) views.push_back(source);
             const auto [found, fresh] = known.emplace(node->tensor().dtype, node);
-            if (fresh || !found->second->tensor().sameMeta(node->tensor())) continue;
+            if (fresh || !found->second->tensor().sameMeta(node->tensor())) {
+                views.push_back(node);
+                continue;
+            }
             if (!m_rewriter.begin("repeated_view", *node, "the tensor has been reinterpreted as this dtype before")) return changed;
             m_rewriter.replace(*node, *found->second);
             changed = true;
         }
+        CT_TRY(const bool erased, eraseUnread(std::move(views)));
+        return changed || erased;
+    }
+    /// PyTorch erases inputs too, which changes how the graph is called (H-6: only with parity).
+    Result<bool> eraseUnread(std::vector<Node*> nodes) {
+        bool changed = false;
+        for (bool found = true; found;) {
+            found = false;
+            for (Node*& node : nodes) {
+                if (node == nullptr || node->hasUsers() || (node->isCall() ? !isPure(*node) : !m_rewriter.options().parity)) continue;
+                if (!m_rewriter.begin(node->isCall() ? "unread_view" : "unread_source", *node, "nobody reads it")) return changed;
+                if (node->isPlaceholder()) eraseInput(*node);
+                m_graph.erase(*node);
+                node = nullptr;
+                found = changed = true;
+            }
+        }
         return changed;
+    }
+
+    void eraseInput(const Node& node) {
+        const std::vector<Node*> all = m_graph.placeholders();
+        const auto position = std::find(all.begin(), all.end(), &node) - all.begin();
+        if (position < static_cast<std::ptrdiff_t>(m_module.inputs.size())) m_module.inputs.erase(m_module.inputs.begin() + position);
     }
 
     Module& m_module;

@@ -20,18 +20,35 @@ std::string_view unlessRowsAreAdded(const Match& m) {
     return unlessRowsOfX(m);
 }
 
+/// PyTorch means to find the beginning of a permutation too, but its traced pattern loses the slice and asks for the slice's length
+/// where it finds the whole permutation (H-5).
+Values buildUncheckedOrStop(const Match& m, GraphBuilder& builder) {
+    if (m.parity())
+        builder.fail(Error{ErrorCode::Unsupported, "PyTorch stops here: its pattern wants the length of a slice that it lost itself", m.root().name(),
+                           {"compile without parity", "index by a slice of the permutation"}});
+    return builder.call("aten._unsafe_index.Tensor", {m["x"], Argument(std::vector<Argument>{m["i"]})});
+}
+std::string_view unlessBeginningOfRows(const Match& m) {
+    if (m.parity()) return "PyTorch's pattern has lost its slice (H-5)";
+    return unlessRowsOfX(m);
+}
+
 constexpr Rule kRules[] = {
     {.name = "randperm_index_add",
      .find = "p = aten.randperm.default(n, ...); i: shared = aten.slice.Tensor(p, 0, 0, k); r = aten.index_put.default(x, [i], y, True); return r",
      .replace = "g = aten._unsafe_index.Tensor(x, [i]); s = aten.add.Tensor(g, y); r = aten.index_put.default(x, [i], s); return r",
      .unless = unlessRowsAreAdded,
      .why = "no row is named twice, so adding needs no atomic accumulation"},
-    // Of a whole permutation only: PyTorch's entry loses its slice while it is traced (H-5).
     {.name = "randperm_index",
      .find = "i: shared = aten.randperm.default(n, ...); r = aten.index.Tensor(x, [i]); return r",
-     .replace = "r = aten._unsafe_index.Tensor(x, [i]); return r",
+     .build = buildUncheckedOrStop,
      .unless = unlessRowsOfX,
      .why = "a permutation is never out of range"},
+    {.name = "randperm_index_slice",
+     .find = "p = aten.randperm.default(n, ...); i: shared = aten.slice.Tensor(p, 0, 0, k); r = aten.index.Tensor(x, [i]); return r",
+     .replace = "r = aten._unsafe_index.Tensor(x, [i]); return r",
+     .unless = unlessBeginningOfRows,
+     .why = "the beginning of a permutation is never out of range"},
 };
 
 }  // namespace

@@ -4,13 +4,14 @@
 
 #include "engine/passes/joint/attention.h"
 #include "engine/passes/joint/misc_patterns.h"
+#include "engine/passes/joint/pad_mm.h"
 #include "engine/rewrite/matcher.h"
 
 namespace cutaway {
 
 namespace {
 
-std::vector<Rule> withAttention(TracedForms forms) { return joinRules({jointCleanupRules(), attentionFormulas(forms).rules, randpermRules()}); }
+std::vector<Rule> withAttention(TracedForms forms) { return joinRules({jointCleanupRules(), padProductRules(), attentionFormulas(forms).rules, randpermRules()}); }
 
 /// What of attention a graph can hold. Every form has two batched products and an exponential; the backward of a softmax ends in
 /// an fma. Where no graph of the module has them, the forms need not be traced, which takes some 50 ms once.
@@ -46,7 +47,7 @@ std::span<const Rule> passPattern0Rules() {
 Result<bool> passPattern0(Module& module, Rewriter& rewriter) {
     const AttentionSigns signs(module);
     if (signs.backward) return rewriter.applyRules(module, passPattern0Rules());
-    static const std::vector<Rule> kOthers = joinRules({jointCleanupRules(), randpermRules()});
+    static const std::vector<Rule> kOthers = joinRules({jointCleanupRules(), padProductRules(), randpermRules()});
     if (!signs.forward) return rewriter.applyRules(module, kOthers);
     static const std::vector<Rule> kInference = withAttention(TracedForms::Inference);
     return rewriter.applyRules(module, kInference);

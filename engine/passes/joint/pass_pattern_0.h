@@ -3,7 +3,7 @@
 
 namespace cutaway {
 
-/// The first sweep of the joint graph (JNT-6): small clean-ups, then randperm indexing, in PyTorch's order of
+/// The first sweep of the joint graph (JNT-6): small clean-ups, padding of products, attention, randperm indexing, in PyTorch's order of
 /// registration. Leaves alone: see the families' own files.
 Result<bool> passPattern0(Module& module, Rewriter& rewriter);
 std::span<const Rule> passPattern0Rules();

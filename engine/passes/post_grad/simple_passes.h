@@ -24,4 +24,9 @@ Result<bool> stableSort(Module& module, Rewriter& rewriter);
 /// several GPUs, tensors that anything but GPU indexing, copying or scattering reads as they are.
 Result<bool> moveConstructorsToGpu(Module& module, Rewriter& rewriter);
 
+/// Finds the types of calls anew whose sizes, dtype or device contradict their operands, and of what reads them (PST-3). Every
+/// rewrite types what it makes, so in a graph of Cutaway's own there is nothing to do; graphs from elsewhere may be stale. Leaves
+/// alone: strides that only differ from what the shape rule would choose.
+Result<bool> updateFakeTensors(Module& module, Rewriter& rewriter);
+
 }  // namespace cutaway

@@ -1,0 +1,48 @@
+#pragma once
+// Whether a product is computed with padded operands (spec: passes PAD-2 to PAD-6). Settings of `--enable pad_mm=...`:
+//   shape_padding:0       never;  force_shape_pad:1  always when it is possible;  deterministic:1  nothing that must be measured
+//   decisions:FILE        a file of decisions as PyTorch keeps them: {"system": ..., "cache": {KEY: true, ...}}
+//   tflops:N, dram_gbps:N what the device computes and reads per second; without them every product counts as bound by computing
+//   capability:N          of the device, as 8.6; without it the device is taken for one of 9.0
+//   tf32:1                f32 products may be rounded to tf32
+//   any_device:1          on the CPU too, where PyTorch never pads
+// and `shape_padding_multiplier=value:1.1`, `pad_aten_mm_pass=k_threshold_to_pad:8388608` with PyTorch's meaning.
+// What is not decided by a rule or a file is measured with CompileOptions::timeGraph and remembered as long as the program runs;
+// where nothing can measure, nothing is padded. Leaves out: the learned heuristic, which PyTorch has off, and sizes that are
+// symbolic, whose products are padded only when that is forced.
+#include <string>
+
+#include "engine/rewrite/matcher.h"
+
+namespace cutaway {
+
+enum class ProductKind : uint8_t { Mm, Bmm, Addmm };
+
+/// By how much rows of the first operand, the shared dim and columns of the second grow.
+struct Padding {
+    int64_t m = 0, k = 0, n = 0;
+};
+
+/// 8 for f16 and bf16, 4 for f32, else 0: no padding.
+int64_t alignmentOf(DType dtype);
+/// To the next multiple; 0 for symbolic sizes, for 1, and without an alignment.
+int64_t paddedLength(const SymInt& size, int64_t alignment);
+Padding paddingOf(ProductKind kind, const TensorType& mat1, const TensorType& mat2);
+
+/// The call with its operands padded and the result cut to size. `bias`: null unless Addmm. An operand whose flag says so has its
+/// final size already.
+struct PaddedOperands {
+    Value bias, mat1, mat2;
+    Argument beta = 1, alpha = 1;
+    bool mat1Ready = false, mat2Ready = false;
+};
+Value buildPadded(GraphBuilder& builder, ProductKind kind, const PaddedOperands& operands, const Padding& padding);
+
+/// The key under which PyTorch 2.11 caches a decision: Python's text of shapes, strides, dtypes and what is known of the operands.
+/// `base`: the key of the time without padding.
+std::string paddingKey(const Match& match, ProductKind kind, bool base = false);
+
+/// The sentence that says why the product stays as it is, empty if it is padded; the match is noted how that was decided.
+std::string_view unlessPadded(const Match& match, ProductKind kind);
+
+}  // namespace cutaway

@@ -1,0 +1,274 @@
+#include "engine/passes/post_grad/split_cat_aten.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "engine/ir/infer.h"
+#include "engine/rewrite/matcher.h"
+
+namespace cutaway {
+namespace {
+
+std::optional<int64_t> dimOf(const Node& call, std::string_view name, int64_t rank) {
+    const auto dim = InferContext(call.op(), call.args()).dim(name, rank);
+    return dim ? std::optional(*dim) : std::nullopt;
+}
+
+// ---------------------------------------------------------------- normalization_aten_pass
+
+std::string_view unlessPiecesAreKnown(const Match& m) {
+    const TupleType* pieces = m.root().type().tuple();
+    if (pieces == nullptr || !m.isTensor("x")) return "the pieces are not known";
+    const auto dim = dimOf(m.root(), "dim", m.tensor("x").rank());
+    if (!dim) return "the dim is out of range";
+    for (const ValueType& piece : *pieces)
+        if (piece.tensor() == nullptr || !piece.tensor()->sizes[static_cast<size_t>(*dim)].isInt()) return "a piece has a symbolic size";
+    return "";
+}
+Values buildWithSizes(const Match& m, GraphBuilder& builder) {
+    const int64_t dim = *dimOf(m.root(), "dim", m.tensor("x").rank());
+    std::vector<Argument> sizes;
+    for (const ValueType& piece : *m.root().type().tuple()) sizes.emplace_back(piece.tensor()->sizes[static_cast<size_t>(dim)]);
+    const size_t count = sizes.size();
+    const Value split = builder.call("aten.split_with_sizes.default", {m["x"], Argument(std::move(sizes)), dim});
+    std::vector<Value> pieces;
+    for (size_t i = 0; i < count; ++i) pieces.push_back(split[static_cast<int64_t>(i)]);
+    return pieces;
+}
+std::string_view unlessCountedFromBehind(const Match& m) {
+    const auto dim = m["dim"].asInt();
+    return dim && *dim < 0 ? "" : "the dim counts from the front";
+}
+std::string_view unlessPiecesAreCountedFromBehind(const Match& m) {
+    const std::string_view refusal = unlessCountedFromBehind(m);
+    return refusal.empty() ? unlessPiecesAreKnown(m) : refusal;
+}
+Values buildCatFromFront(const Match& m, GraphBuilder& builder) {
+    const auto dim = dimOf(m.root(), "dim", m.root().tensor().rank());
+    if (!dim) return Values::notHandled();
+    return builder.call("aten.cat.default", {m["items"], *dim});
+}
+
+constexpr std::string_view kOneSpelling = "one spelling is enough for the passes that follow";
+constexpr Rule kNormalize[] = {
+    {.name = "normalize_split", .find = "y = aten.split.Tensor(x, _, _); return y", .build = buildWithSizes, .unless = unlessPiecesAreKnown, .why = kOneSpelling},
+    {.name = "normalize_split_with_sizes", .find = "y = aten.split_with_sizes.default(x, _, $dim); return y", .build = buildWithSizes,
+     .unless = unlessPiecesAreCountedFromBehind, .why = kOneSpelling},
+    {.name = "normalize_cat", .find = "y = aten.cat.default(items, $dim); return y", .build = buildCatFromFront, .unless = unlessCountedFromBehind, .why = kOneSpelling},
+};
+
+// ---------------------------------------------------------------- the concatenations
+
+/// A concatenation: its operands, which are all calls or inputs, and its dim from the front.
+struct Concatenation {
+    Node* node;
+    std::vector<Node*> items;
+    int64_t dim;
+};
+std::optional<Concatenation> concatenationAt(Node& node) {
+    if (!node.isCall("aten.cat.default") || !node.type().tensor()) return std::nullopt;
+    const auto* items = node.arg("tensors").list();
+    const auto dim = dimOf(node, "dim", node.tensor().rank());
+    if (items == nullptr || items->empty() || !dim) return std::nullopt;
+    Concatenation out{&node, {}, *dim};
+    for (const Argument& item : *items) {
+        if (item.node() == nullptr || !item.node()->type().tensor() || item.node()->tensor().dtype != node.tensor().dtype) return std::nullopt;
+        out.items.push_back(item.node());
+    }
+    return out;
+}
+
+/// Piece `index` of a split_with_sizes with known sizes; no node for anything else.
+struct Piece {
+    Node* split = nullptr;
+    int64_t index = 0;
+};
+Piece pieceAt(const Node& node) {
+    if (!node.isCall("operator.getitem")) return {};
+    Node* split = node.arg(0).node();
+    const auto index = node.arg(1).asInt();
+    if (split == nullptr || !index || *index < 0 || !split->isCall("aten.split_with_sizes.default")) return {};
+    const auto* sizes = split->arg("split_sizes").list();
+    if (sizes == nullptr || *index >= static_cast<int64_t>(sizes->size())) return {};
+    for (const Argument& size : *sizes)
+        if (size.get<int64_t>() == nullptr) return {};
+    return {split, *index};
+}
+std::vector<int64_t> sectionsOf(const Node& split) {
+    std::vector<int64_t> sections;
+    for (const Argument& size : *split.arg("split_sizes").list()) sections.push_back(*size.get<int64_t>());
+    return sections;
+}
+std::optional<int64_t> splitDim(const Node& split) { return dimOf(split, "dim", split.arg(0).node()->tensor().rank()); }
+
+/// The item becomes this; what nobody reads any more goes.
+Result<bool> exchange(Rewriter& rewriter, const Concatenation& cat, const GraphBuilder& builder, Node& made) {
+    if (builder.error()) return *builder.error();
+    rewriter.replace(*cat.node, made);
+    for (Node* item : cat.items)
+        if (item->graph().find(item->id()) == item && item->isCall() && !item->hasUsers()) rewriter.eraseDead(*item);
+    return true;
+}
+
+using OnConcatenation = Result<bool> (*)(Graph& graph, Rewriter& rewriter, const Concatenation& cat);
+
+Result<bool> onEveryConcatenation(Module& module, Rewriter& rewriter, OnConcatenation apply) {
+    bool changed = false;
+    for (auto& [name, body] : module.subgraphs) {
+        CT_TRY(const bool inner, onEveryConcatenation(*body, rewriter, apply));
+        changed |= inner;
+    }
+    Graph& graph = module.graph();
+    std::vector<NodeId> nodes;
+    for (const Node& node : graph.nodes()) nodes.push_back(node.id());
+    for (auto id = nodes.rbegin(); id != nodes.rend(); ++id) {
+        Node* node = graph.find(*id);
+        const auto cat = node ? concatenationAt(*node) : std::nullopt;
+        if (!cat || rewriter.outOfFuel() || rewriter.cancelled()) continue;
+        CT_TRY(const bool applied, apply(graph, rewriter, *cat));
+        changed |= applied;
+    }
+    return changed;
+}
+
+/// Where a run of neighbouring pieces of one split begins and ends among the operands; `end` is behind it.
+struct Run {
+    size_t begin, end;
+    Piece first;
+};
+std::vector<Run> longRuns(const Concatenation& cat, size_t threshold) {
+    std::vector<Run> runs;
+    for (size_t at = 0; at < cat.items.size();) {
+        const Piece first = pieceAt(*cat.items[at]);
+        size_t end = at + 1;
+        if (first.split && splitDim(*first.split) == cat.dim) {
+            while (end < cat.items.size()) {
+                const Piece next = pieceAt(*cat.items[end]);
+                if (next.split != first.split || next.index != first.index + static_cast<int64_t>(end - at)) break;
+                ++end;
+            }
+            if (end - at >= threshold || end - at == sectionsOf(*first.split).size()) runs.push_back({at, end, first});
+        }
+        at = end;
+    }
+    return runs;
+}
+
+Result<bool> mergePieces(Graph& graph, Rewriter& rewriter, const Concatenation& cat) {
+    const OptionalPass* settings = rewriter.options().enabled("split_cat_aten_pass");
+    const auto threshold = static_cast<size_t>(std::max(1.0, settings ? settings->number("threshold_to_cat", 10) : 10));
+    if (cat.items.size() < threshold) return false;
+    const std::vector<Run> runs = longRuns(cat, threshold);
+    if (runs.empty() || !rewriter.begin("merge_split_cat_aten", *cat.node, "neighbouring pieces of a split are one slice")) return false;
+    GraphBuilder builder = rewriter.builder(graph, cat.node, *cat.node);
+    std::vector<Argument> items;
+    size_t at = 0;
+    for (const Run& run : runs) {
+        for (; at < run.begin; ++at) items.emplace_back(cat.items[at]);
+        const std::vector<int64_t> sections = sectionsOf(*run.first.split);
+        const Value whole = builder.value(*run.first.split->arg(0).node());
+        const auto from = sections.begin() + run.first.index, to = from + static_cast<int64_t>(run.end - run.begin);
+        if (run.end - run.begin == sections.size()) items.push_back(whole);
+        else items.push_back(builder.call("aten.slice.Tensor", {whole, cat.dim, std::accumulate(sections.begin(), from, int64_t{0}), std::accumulate(sections.begin(), to, int64_t{0})}));
+        at = run.end;
+    }
+    for (; at < cat.items.size(); ++at) items.emplace_back(cat.items[at]);
+    const Value made = builder.call("aten.cat.default", {Argument(std::move(items)), cat.dim});
+    if (builder.error()) return *builder.error();
+    return exchange(rewriter, cat, builder, *made.node());
+}
+
+/// The tensor of which these nodes are all items along `dim`, in order, and that nobody else reads.
+Node* sourceOfAllItems(const std::vector<Node*>& selects, int64_t dim) {
+    Node* source = nullptr;
+    for (size_t i = 0; i < selects.size(); ++i) {
+        if (!selects[i]->isCall("aten.select.int")) return nullptr;
+        Node* from = selects[i]->arg(0).node();
+        if (from == nullptr || (source && from != source) || !from->type().tensor()) return nullptr;
+        source = from;
+        const int64_t count = static_cast<int64_t>(selects.size());
+        auto index = selects[i]->arg(2).asInt();
+        if (index && *index < 0) *index += count;
+        if (!(source->tensor().sizes.size() > static_cast<size_t>(dim)) || !(source->tensor().sizes[static_cast<size_t>(dim)] == SymInt(count))) return nullptr;
+        if (index != static_cast<int64_t>(i) || dimOf(*selects[i], "dim", source->tensor().rank()) != dim) return nullptr;
+    }
+    return source && source->users().size() == selects.size() ? source : nullptr;
+}
+
+Result<bool> mergeItems(Graph& graph, Rewriter& rewriter, const Concatenation& cat) {
+    Node* source = sourceOfAllItems(cat.items, cat.dim);
+    if (source == nullptr || !rewriter.begin("merge_select_cat_aten", *cat.node, "all items, one behind the other, are the tensor in another shape")) return false;
+    GraphBuilder builder = rewriter.builder(graph, cat.node, *cat.node);
+    const Value made = builder.call("aten.reshape.default", {builder.value(*source), Argument(cat.node->tensor().sizes)});
+    if (builder.error()) return *builder.error();
+    return exchange(rewriter, cat, builder, *made.node());
+}
+
+Result<bool> mergeStackedItems(Graph& graph, Rewriter& rewriter, const Concatenation& cat) {
+    std::vector<Node*> selects;
+    for (Node* item : cat.items) {
+        if (!item->isCall("aten.unsqueeze.default") || dimOf(*item, "dim", item->tensor().rank()) != cat.dim) return false;
+        selects.push_back(item->arg(0).node());
+    }
+    Node* source = sourceOfAllItems(selects, cat.dim);
+    if (source == nullptr || !(source->tensor().sizes == cat.node->tensor().sizes)) return false;
+    if (!rewriter.begin("merge_unbind_stack_aten", *cat.node, "all items, stacked where they came from, are the tensor")) return false;
+    return exchange(rewriter, cat, rewriter.builder(graph, cat.node, *cat.node), *source);
+}
+
+/// Whether moving the reshape behind the concatenation computes the same, and with which permutation before it (empty: none).
+std::optional<std::vector<int64_t>> permutationFor(const TensorType& whole, const TensorType& piece, const TensorType& shaped, int64_t splitDim, int64_t catDim) {
+    const auto at = [](const SymDims& sizes, int64_t position) { return sizes.begin() + position; };
+    if (splitDim == catDim) {
+        const bool sameInFront = shaped.rank() > splitDim && std::equal(at(piece.sizes, 0), at(piece.sizes, splitDim), shaped.sizes.begin());
+        return sameInFront ? std::optional(std::vector<int64_t>{}) : std::nullopt;
+    }
+    SymDims others = piece.sizes;
+    others.erase(at(others, splitDim));
+    const bool neighbours = splitDim - catDim == 1 || catDim - splitDim == 1;
+    if (!neighbours || !(piece.sizes[static_cast<size_t>(splitDim)] == SymInt(1)) || !(others == shaped.sizes)) return std::nullopt;
+    std::vector<int64_t> dims(static_cast<size_t>(whole.rank()));
+    std::iota(dims.begin(), dims.end(), int64_t{0});
+    std::swap(dims[static_cast<size_t>(splitDim)], dims[static_cast<size_t>(catDim)]);
+    return dims;
+}
+
+Result<bool> moveView(Graph& graph, Rewriter& rewriter, const Concatenation& cat) {
+    Node* split = nullptr;
+    for (size_t i = 0; i < cat.items.size(); ++i) {
+        Node* item = cat.items[i];
+        if (!item->isCall("aten.reshape.default") || item->arg(0).node() == nullptr) return false;
+        const Piece piece = pieceAt(*item->arg(0).node());
+        if (piece.split == nullptr || (split && piece.split != split) || piece.index != static_cast<int64_t>(i)) return false;
+        split = piece.split;
+    }
+    if (sectionsOf(*split).size() != cat.items.size() || split->users().size() != cat.items.size()) return false;
+    Node& whole = *split->arg(0).node();
+    const auto dim = splitDim(*split);
+    if (!dim) return false;
+    std::optional<std::vector<int64_t>> dims;
+    for (Node* item : cat.items) {
+        dims = permutationFor(whole.tensor(), item->arg(0).node()->tensor(), item->tensor(), *dim, cat.dim);
+        if (!dims) return false;
+    }
+    if (!rewriter.begin("move_view_after_cat_aten", *cat.node, "one reshape of the whole does what one for each piece does")) return false;
+    GraphBuilder builder = rewriter.builder(graph, cat.node, *cat.node);
+    const Value source = builder.value(whole);
+    const Value made = builder.call("aten.reshape.default", {dims->empty() ? source : permute(source, *dims), Argument(cat.node->tensor().sizes)});
+    if (builder.error()) return *builder.error();
+    return exchange(rewriter, cat, builder, *made.node());
+}
+
+}  // namespace
+
+std::span<const Rule> normalizeSplitRules() { return kNormalize; }
+Result<bool> normalizeSplits(Module& module, Rewriter& rewriter) { return rewriter.applyRules(module, kNormalize); }
+Result<bool> mergeSplitCatAten(Module& module, Rewriter& rewriter) { return onEveryConcatenation(module, rewriter, mergePieces); }
+Result<bool> mergeSelectCatAten(Module& module, Rewriter& rewriter) { return onEveryConcatenation(module, rewriter, mergeItems); }
+Result<bool> mergeUnbindStackAten(Module& module, Rewriter& rewriter) {
+    if (rewriter.options().parity) return false;
+    return onEveryConcatenation(module, rewriter, mergeStackedItems);
+}
+Result<bool> moveViewAfterCatAten(Module& module, Rewriter& rewriter) { return onEveryConcatenation(module, rewriter, moveView); }
+
+}  // namespace cutaway

@@ -1,0 +1,190 @@
+// How padding of products is decided (spec: passes §3): what is possible, what is decided by rules, files and times, and the keys
+// that decisions have. The padded graphs themselves are tests/cases/joint_passes/pad_mm.txt.
+#include <QTemporaryDir>
+#include <QtTest>
+
+#include "engine/passes/joint/pad_mm.h"
+#include "engine/passes/joint/padding_decision.h"
+#include "engine/passes/pipeline.h"
+#include "engine/session/time_graph.h"
+#include "engine/text/parse.h"
+
+using namespace cutaway;
+
+namespace {
+
+/// One product of these types; the sizes of some of them are looked up by the tests below, so they differ.
+std::string product(const std::string& first, const std::string& second, const std::string& result) {
+    return "def forward(a: \"" + first + "\", b: \"" + second + "\"):\n    y: \"" + result + "\" = aten.mm.default(a, b)\n    return (y,)\n";
+}
+
+struct Outcome {
+    bool padded = false;
+    QString why;   // of the rewrite, or why there was none
+};
+Outcome decide(const std::string& text, const CompileOptions& options) {
+    auto parsed = parseText(text);
+    if (!parsed) return {false, QString::fromStdString(parsed.error().text())};
+    const Snapshot module = std::move(*parsed);
+    for (const Pass& pass : pipeline()) {
+        if (pass.name != "pass_pattern_0") continue;
+        const Step step = runPass(pass, module, options);
+        for (const RewriteInfo& rewrite : step.rewrites)
+            if (rewrite.rule.starts_with("pad_")) return {true, QString::fromStdString(rewrite.why)};
+    }
+    for (Node& node : module->graph().nodes())
+        for (const Rule& rule : padProductRules())
+            if (node.isCall() && rule.find.find(node.op().name()) != std::string_view::npos)
+                return {false, QString::fromStdString(explainRule(rule, node, options).reason)};
+    return {};
+}
+
+CompileOptions with(const char* settings) {
+    CompileOptions options;
+    options.target = Target::Cuda;
+    for (const QString& one : QString(settings).split(' ', Qt::SkipEmptyParts)) options.enabledPasses.push_back(*parseOptionalPass(one.toStdString()));
+    return options;
+}
+
+}  // namespace
+
+class PaddingTest : public QObject {
+    Q_OBJECT
+
+  private slots:
+    void lengths_data() {
+        QTest::addColumn<int>("size");
+        QTest::addColumn<int>("alignment");
+        QTest::addColumn<int>("padding");
+        QTest::newRow("to the next multiple") << 1023 << 8 << 1;
+        QTest::newRow("one stays") << 1 << 8 << 0;
+        QTest::newRow("half way") << 12 << 8 << 4;
+        QTest::newRow("no alignment") << 7 << 0 << 0;
+        QTest::newRow("a multiple") << 16 << 8 << 0;
+    }
+    void lengths() {
+        QFETCH(int, size);
+        QFETCH(int, alignment);
+        QFETCH(int, padding);
+        QCOMPARE(paddedLength(SymInt(size), alignment), int64_t{padding});
+    }
+    void symbolicSizesAreNotPadded() { QCOMPARE(paddedLength(SymInt(Expr::symbol("s0")), 8), int64_t{0}); }
+
+    void decisions_data() {
+        QTest::addColumn<QByteArray>("graph");
+        QTest::addColumn<QByteArray>("settings");
+        QTest::addColumn<bool>("padded");
+        QTest::addColumn<QString>("why");
+        const auto row = [](const char* name, const std::string& graph, const char* settings, bool padded, const char* why) {
+            QTest::newRow(name) << QByteArray::fromStdString(graph) << QByteArray(settings) << padded << QString(why);
+        };
+        const std::string halves = product("f16[512, 1023]cuda:0", "f16[1023, 512]cuda:0", "f16[512, 512]cuda:0");
+        const std::string bfloats = product("bf16[16, 101]cuda:0", "bf16[101, 15]cuda:0", "bf16[16, 15]cuda:0");
+        row("forced", halves, "pad_mm=force_shape_pad:1", true, "force_shape_pad");
+        row("forced, but switched off", halves, "pad_mm=force_shape_pad:1,shape_padding:0", false, "switched off");
+        row("nothing is known", halves, "", false, "is not known");
+        row("must not be measured", halves, "pad_mm=deterministic:1", false, "deterministic");
+        row("must not be measured, but is forced", halves, "pad_mm=deterministic:1,force_shape_pad:1", true, "force_shape_pad");
+        // 512 * 512 * 1023 / (2 * 512 * 1023 + 512 * 512) = 204.7 operations per element.
+        row("waits for memory", halves, "pad_mm=tflops:1000,dram_gbps:2000", false, "waits for memory");
+        row("waits for arithmetic", halves, "pad_mm=tflops:1000,dram_gbps:2500", false, "is not known");
+        row("long bf16 on an old device counts as waiting for arithmetic", bfloats, "pad_mm=tflops:1000,dram_gbps:2000,capability:8.0", false, "is not known");
+        row("long bf16 on a new device does not", bfloats, "pad_mm=tflops:1000,dram_gbps:2000,capability:9.0", false, "waits for memory");
+        row("long bf16, by option", bfloats, "pad_mm=capability:8.0 pad_aten_mm_pass=k_threshold_to_pad:100", true, "shared dim is long");
+        row("long bf16, by option, but not long enough", bfloats, "pad_mm=capability:8.0 pad_aten_mm_pass=k_threshold_to_pad:102", false, "is not known");
+        row("long bf16, by option, on a new device", bfloats, "pad_mm=capability:9.0 pad_aten_mm_pass=k_threshold_to_pad:100", false, "is not known");
+        row("whole numbers", product("i32[3, 5]cuda:0", "i32[5, 3]cuda:0", "i32[3, 3]cuda:0"), "pad_mm=force_shape_pad:1", false, "floating-point");
+        row("empty", product("f32[0, 5]cuda:0", "f32[5, 3]cuda:0", "f32[0, 3]cuda:0"), "pad_mm=force_shape_pad:1", false, "empty");
+        row("on the CPU", product("f32[3, 5]", "f32[5, 3]", "f32[3, 3]"), "pad_mm=force_shape_pad:1", false, "on the GPU only");
+        row("a file that is not there", halves, "pad_mm=decisions:/nowhere/decisions.json", false, "cannot be read");
+    }
+    void decisions() {
+        QFETCH(QByteArray, graph);
+        QFETCH(QByteArray, settings);
+        QFETCH(bool, padded);
+        QFETCH(QString, why);
+        const Outcome outcome = decide(graph.toStdString(), with(settings.constData()));
+        QVERIFY2(outcome.why.contains(why), qPrintable(outcome.why));
+        QCOMPARE(outcome.padded, padded);
+    }
+
+    /// Texts that PyTorch 2.11 prints for the same tensors.
+    void keys_data() {
+        QTest::addColumn<QByteArray>("graph");
+        QTest::addColumn<QString>("key");
+        QTest::newRow("inputs") << QByteArray::fromStdString(product("f16[16, 7]cuda:0", "f16[7, 24]cuda:0", "f16[16, 24]cuda:0"))
+                                << "((torch.Size([16, 7]), (7, 1), torch.float16), (torch.Size([7, 24]), (24, 1), torch.float16), 'exclude_pad:False', "
+                                   "'exclude_pad:False', <OpOverloadPacket(op='aten.mm')>, None, None)";
+        QTest::newRow("computed, with a bias, in f32")
+            << QByteArray("def forward(c: \"f32[7]cuda:0\", x: \"f32[5, 6]cuda:0\", b: \"f32[6, 7]cuda:0\"):\n    a: \"f32[5, 6]cuda:0\" = aten.exp.default(x)\n"
+                          "    y: \"f32[5, 7]cuda:0\" = aten.addmm.default(c, a, b)\n    return (y,)\n")
+            << "((torch.Size([5, 6]), (6, 1), torch.float32), (torch.Size([6, 7]), (7, 1), torch.float32), 'exclude_pad:True', 'exclude_pad:False', "
+               "<OpOverloadPacket(op='aten.addmm')>, (torch.Size([7]), (1,), torch.float32), False)";
+        QTest::newRow("transposed, and a product of a product")
+            << QByteArray("def forward(x: \"f16[16, 7]cuda:0\", b: \"f16[16, 24]cuda:0\"):\n    e: \"f16[16, 7]cuda:0\" = aten.exp.default(x)\n"
+                          "    a: \"f16[7, 16][1, 7]cuda:0\" = aten.permute.default(e, [1, 0])\n    y: \"f16[7, 24]cuda:0\" = aten.mm.default(a, b)\n    return (y,)\n")
+            << "((torch.Size([7, 16]), (1, 7), torch.float16), (torch.Size([16, 24]), (24, 1), torch.float16), 'exclude_pad:False', 'exclude_pad:False', "
+               "<OpOverloadPacket(op='aten.mm')>, None, None)";
+    }
+    void keys() {
+        QFETCH(QByteArray, graph);
+        QFETCH(QString, key);
+        const Outcome outcome = decide(graph.toStdString(), with(""));
+        QVERIFY2(outcome.why.contains(key), qPrintable(outcome.why));
+        QTemporaryDir folder;
+        QFile file(folder.filePath("decisions.json"));
+        QVERIFY(file.open(QIODevice::WriteOnly));
+        file.write(("{\"system\": {}, \"cache\": {\"" + key + "\": true}}").toUtf8());
+        file.close();
+        const Outcome decided = decide(graph.toStdString(), with(("pad_mm=decisions:" + file.fileName().toStdString()).c_str()));
+        QVERIFY2(decided.padded && decided.why.contains(key), qPrintable(decided.why));
+    }
+
+    void timesDecide_data() {
+        QTest::addColumn<double>("plain");
+        QTest::addColumn<double>("paddedTime");
+        QTest::addColumn<QByteArray>("settings");
+        QTest::addColumn<bool>("padded");
+        QTest::newRow("much faster") << 2.0 << 1.0 << QByteArray() << true;
+        QTest::newRow("a little faster") << 1.05 << 1.0 << QByteArray() << false;
+        QTest::newRow("a little faster, and that is enough") << 1.05 << 1.0 << QByteArray("shape_padding_multiplier=value:1.0") << true;
+        QTest::newRow("slower") << 1.0 << 2.0 << QByteArray() << false;
+    }
+    void timesDecide() {
+        QFETCH(double, plain);
+        QFETCH(double, paddedTime);
+        QFETCH(QByteArray, settings);
+        QFETCH(bool, padded);
+        static int rows = 0;   // decisions are remembered, so every row has a product of its own
+        const std::string inner = std::to_string(101 + 2 * rows++);
+        const std::string text = product("f32[5, " + inner + "]cuda:0", "f32[" + inner + ", 7]cuda:0", "f32[5, 7]cuda:0");
+        CompileOptions options = with(settings.constData());
+        QStringList timed;
+        options.timeGraph = [&](const std::string& graph) {
+            timed << QString::fromStdString(graph);
+            return std::optional(graph.find("constant_pad_nd") == std::string::npos ? plain : paddedTime);
+        };
+        const Outcome first = decide(text, options);
+        QCOMPARE(first.padded, padded);
+        QCOMPARE(timed.size(), 2);
+        QVERIFY2(timed[0].contains("aten.mm.default") && timed[1].contains("aten.slice.Tensor"), qPrintable(timed.join("\n")));
+        for (const QString& graph : timed) QVERIFY(parseText(graph.toStdString()).has_value());
+        const Outcome second = decide(text, options);   // from memory
+        QCOMPARE(second.padded, padded);
+        QCOMPARE(timed.size(), 2);
+        QVERIFY2(second.why.contains("measured before"), qPrintable(second.why));
+    }
+
+    void theWorkerTimes() {
+        const auto time = timeOnCpu(product("f32[5, 6]", "f32[6, 7]", "f32[5, 7]"));
+        QVERIFY(time && *time > 0);
+        QVERIFY(!timeOnCpu("def forward(x):\n    return (torch.nothing(x),)\n"));
+        CompileOptions options = with("pad_mm=any_device:1");
+        options.timeGraph = timeOnCpu;
+        const Outcome outcome = decide(product("f32[5, 62]", "f32[62, 7]", "f32[5, 7]"), options);
+        QVERIFY2(outcome.why.contains("measured"), qPrintable(outcome.why));
+    }
+};
+
+QTEST_GUILESS_MAIN(PaddingTest)
+#include "padding_test.moc"
