@@ -22,6 +22,7 @@
 #include "engine/passes/post_grad/split_cat_aten.h"
 #include "engine/passes/pre_grad/conv_bn_eval.h"
 #include "engine/passes/pre_grad/default_passes.h"
+#include "engine/passes/pre_grad/numeric_check.h"
 #include "engine/passes/pre_grad/permute_fusion.h"
 #include "engine/passes/pre_grad/split_cat.h"
 #include "engine/passes/remove_noop_ops.h"
@@ -137,6 +138,7 @@ constexpr Pass kPipeline[] = {
 
     // The graph that is lowered (spec: passes §6.2).
     {.stage = "post_grad", .name = "view_to_reshape", .summary = "Lets views copy where strides will not allow them", .run = viewToReshape},
+    {.stage = "post_grad", .name = "dce", .summary = "Drops nodes that nobody reads, before anything else", .run = eliminateDeadCode, .optional = 5},
     {.stage = "post_grad", .name = "reorder_for_locality", .summary = "Makes values shortly before they are read", .run = reorderForLocality,
      .enabled = isInference},
     {.stage = "post_grad", .name = "remove_profiler_ops", .summary = "Drops the profiler's marks", .run = removeProfilerOps},
@@ -186,7 +188,25 @@ constexpr Pass kPipeline[] = {
 };
 
 /// Names that switch on or set up what is no row of its own.
-constexpr std::string_view kSettingsOnly[] = {"permute_fusion", "pad_mm", "shape_padding_multiplier", "pad_aten_mm_pass"};
+constexpr std::string_view kSettingsOnly[] = {"permute_fusion", "fx_passes_numeric_check", "pad_mm", "shape_padding_multiplier", "pad_aten_mm_pass"};
+
+/// Stands for the comparison behind the pre-grad passes (PRE-11), which sees two graphs and changes none.
+constexpr Pass kNumericCheck = {.stage = "pre_grad", .name = "fx_passes_numeric_check", .summary = "Runs the graph before and after the stage",
+                                .run = [](Module&, Rewriter&) { return Result<bool>(false); }, .functional = false};
+
+Step checkNumbers(const Snapshot& before, const Snapshot& after, const OptionalPass& settings, int index) {
+    Step step;
+    const auto start = std::chrono::steady_clock::now();
+    step.pass = &kNumericCheck;
+    step.before = step.after = after;
+    step.info.index = index;
+    step.info.stage = std::string(kNumericCheck.stage);
+    step.info.name = std::string(kNumericCheck.name);
+    step.info.summary = std::string(kNumericCheck.summary) + ": " + numericCheck(*before, *after, settings);
+    step.info.nodesBefore = step.info.nodesAfter = static_cast<int>(after->graph().size());
+    step.info.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    return step;
+}
 
 Result<void> checkNames(const CompileOptions& options) {
     auto stageKnown = options.onlyStage.empty();
@@ -279,6 +299,9 @@ Result<CompileTrace> runPipeline(const Snapshot& input, const CompileOptions& op
         const auto next = static_cast<size_t>(position);
         if (failed || next == plan.size() || plan[next]->stage != pass.stage) trace.stages.back().after = opHistogram(*current);
         if (failed) break;
+        const OptionalPass* check = options.enabled("fx_passes_numeric_check");
+        if (check && pass.stage == kNumericCheck.stage && (next == plan.size() || plan[next]->stage != pass.stage))
+            trace.steps.push_back(checkNumbers(input, current, *check, static_cast<int>(trace.steps.size())));
     }
     trace.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return trace;

@@ -169,6 +169,39 @@ class PreGradTest : public QObject {
         if (one.numbers.isEmpty()) checkNumbers(**before, **after);
     }
 
+    /// PRE-11: what the comparison behind the stage says, of a rewrite that is right and of one that is wrong.
+    void numericCheck_data() {
+        QTest::addColumn<QString>("text");
+        QTest::addColumn<QString>("passes");
+        QTest::addColumn<bool>("parity");
+        QTest::addColumn<QString>("finding");
+        QTest::newRow("right") << "def forward(a: \"f32[2, 3]\", b: \"f32[2, 3]\"):\n    c: \"f32[4, 3]\" = torch.cat([a, b])\n    d: \"f32[4, 3]\" = torch.relu(c)\n    return d\n" << "" << false
+                               << "results agree within 0.0001; values and gradients agree within 0.0001";
+        const QString far = "def forward(x: \"f32[2, 3, 4, 5]\"):\n    u = torch.unbind(x, 0)\n    a: \"f32[3, 4, 5]\" = u[0]\n    b: \"f32[3, 4, 5]\" = u[1]\n"
+                            "    c: \"f32[3, 4, 10]\" = torch.cat([a, b], 2)\n    return c\n";
+        QTest::newRow("left alone") << far << "normalization_pass unbind_cat_to_view_pass=threshold_to_cat:2" << false << "results agree within 0.0001";
+        QTest::newRow("wrong") << far << "normalization_pass unbind_cat_to_view_pass=threshold_to_cat:2" << true << "results differ: number 0 by";
+        QTest::newRow("nothing to compute with") << "def forward(x):\n    y = torch.relu(x)\n    return y\n" << "" << false << "results could not be compared: ";
+    }
+    void numericCheck() {
+        QFETCH(QString, text);
+        QFETCH(QString, passes);
+        QFETCH(bool, parity);
+        QFETCH(QString, finding);
+        const auto module = parsed(text);
+        QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
+        CompileOptions options;
+        options.onlyStage = "pre_grad";
+        options.parity = parity;
+        for (const QString& each : (passes + " fx_passes_numeric_check").split(' ', Qt::SkipEmptyParts)) options.enabledPasses.push_back(*parseOptionalPass(each.toStdString()));
+        const auto trace = runPipeline(*module, options);
+        QVERIFY2(trace.has_value(), trace ? "" : trace.error().text().c_str());
+        const StepInfo& last = trace->steps.back().info;
+        QCOMPARE(last.name, std::string("fx_passes_numeric_check"));
+        QVERIFY2(QString::fromStdString(last.summary).contains(finding), last.summary.c_str());
+        QVERIFY(trace->steps.back().after == trace->steps[trace->steps.size() - 2].after);
+    }
+
     /// No text can have a call before its operand, so this case is made by hand.
     void sortsCalls() {
         auto module = parseText("def forward(x: \"f32[2]\"):\n    a: \"f32[2]\" = torch.sin(x)\n    b: \"f32[2]\" = torch.neg(a)\n    c: \"f32[2]\" = torch.relu(x)\n    return (b, c)\n");

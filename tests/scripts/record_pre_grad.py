@@ -104,8 +104,11 @@ case("cat_to_slices_threshold", f"{NORMAL} split_cat_to_slices_pass", [r(4, 8), 
 TOVIEW = f"{NORMAL} unbind_cat_to_view_pass=threshold_to_cat:2"
 case("unbind_cat_to_view", TOVIEW, [r(4, 3, 2)], lambda x: (lambda a, b, c, d: (torch.cat([a, b, c, d], 1).relu(), d.tanh()))(*torch.unbind(x, 0)))
 case("unbind_cat_to_view_part", TOVIEW, [r(4, 3, 2), r(3, 2)], lambda x, y: (lambda a, b, c, d: (torch.cat([y, b, c, y], 1).relu(), d.tanh()))(*torch.unbind(x, 0)))
+SWAP = "one swap of two dims is not the move that it stands for"
+case("unbind_cat_to_view_far", TOVIEW, [r(2, 3, 4, 5)], lambda x: (lambda a, b: torch.cat([a, b], 2).relu())(*torch.unbind(x, 0)), numbers=SWAP, parity=True)
 TOCATS = f"{NORMAL} split_stack_to_cats_pass=threshold_to_cat:2"
 case("split_stack_to_cats", TOCATS, [r(4, 8)], lambda x: (lambda a, b, c, d: (torch.stack([a, b, c, d], 1).relu(), b.tanh()))(*torch.split(x, 2, dim=1)))
+case("split_stack_to_cats_far", TOCATS, [r(4, 3, 5)], lambda x: (lambda a, b: torch.stack([a, b], 2).relu())(*torch.split(x, 2, dim=0)), numbers=SWAP, parity=True)
 case("split_stack_to_cats_dim", TOCATS, [r(4, 8)], lambda x: (lambda a, b, c, d: (torch.stack([a, b, c, d], 0).relu(), b.tanh()))(*torch.split(x, 2, dim=1)))
 TOSLICES = f"{NORMAL} unbind_stack_to_slices_pass=threshold_to_cat:2"
 case("unbind_stack_to_slices", TOSLICES, [r(4, 3, 2)], lambda x: (lambda a, b, c, d: (torch.stack([a, b, c, d], 0).relu(), b.tanh()))(*torch.unbind(x, 0)))

@@ -104,9 +104,12 @@ std::optional<int64_t> splitDim(const Node& split) { return dimOf(split, "dim", 
 /// The item becomes this; what nobody reads any more goes.
 Result<bool> exchange(Rewriter& rewriter, const Concatenation& cat, const GraphBuilder& builder, Node& made) {
     if (builder.error()) return *builder.error();
+    Graph& graph = cat.node->graph();
+    std::vector<NodeId> items;
+    for (const Node* item : cat.items) items.push_back(item->id());
     rewriter.replace(*cat.node, made);
-    for (Node* item : cat.items)
-        if (item->graph().find(item->id()) == item && item->isCall() && !item->hasUsers()) rewriter.eraseDead(*item);
+    for (const NodeId id : items)
+        if (Node* item = graph.find(id); item && item->isCall() && !item->hasUsers()) rewriter.eraseDead(*item);
     return true;
 }
 

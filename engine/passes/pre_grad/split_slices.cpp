@@ -1,6 +1,7 @@
 // Runs of neighbouring parts inside longer concatenations and stacks, read as one slice of what was cut. PyTorch's passes of
-// these names permute with a single swap of two dims and trust the dims of split and concatenation to agree; where that gives
-// other numbers, nothing is rewritten here, with or without parity.
+// these names permute with a single swap of two dims, which gives other numbers where a dim lies between them: there nothing is
+// rewritten, except by unbind_cat_to_view_pass and split_stack_to_cats_pass with parity. They also trust the dims of split and
+// concatenation to agree; where they do not, nothing is rewritten, with or without parity.
 #include "engine/passes/pre_grad/split_cat.h"
 #include "engine/passes/pre_grad/split_parts.h"
 
@@ -95,11 +96,12 @@ class SliceRewrite {
     /// Where one swap of two dims puts things right.
     bool fits(const Cut& cut) const {
         const int64_t distance = std::abs(cut.dim - m_dim);
+        const bool near = distance <= 1 || m_rewriter.options().parity;
         const bool equalSizes = std::all_of(cut.sizes.begin(), cut.sizes.end(), [&](int64_t size) { return size == cut.sizes[0]; });
         if (m_family.reshaped) return cut.dim == 0 && m_dim == 0 && equalSizes;
-        if (m_family.join == "torch.cat") return m_family.unbind ? distance <= 1 : distance == 0;
+        if (m_family.join == "torch.cat") return m_family.unbind ? near : distance == 0;
         if (m_family.unbind) return distance == 0 && m_dim < tensorType(cut.input)->rank() - 1;
-        return distance <= 1 && equalSizes;
+        return near && equalSizes;
     }
     bool isFused(const Piece& piece, int64_t threshold) const {
         const auto count = piece.last - piece.first + 1;
