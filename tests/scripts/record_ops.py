@@ -334,7 +334,7 @@ def has_derivative(function):
     """Eager mode differentiates what happens inside an op that registered nothing for autograd; the compiler, which sees
     the op alone, gives no gradients there."""
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
-    return any(has_kernel(function._schema.name, key) for key in ("AutogradCPU", "Autograd", "CompositeImplicitAutograd"))
+    return any(has_kernel(function.name(), key) for key in ("AutogradCPU", "Autograd", "CompositeImplicitAutograd"))
 
 
 def record_gradients(function, text, operands=None):
@@ -362,6 +362,7 @@ def record_gradients(function, text, operands=None):
 
 def expansion(function, text, table):
     """The call's graph after decomposition, as short FX text."""
+    from torch._subclasses.functional_tensor import dispatch_functionalize
     from torch.fx.experimental.proxy_tensor import make_fx
 
     positional, keywords, _ = arguments_of(text, function)
@@ -375,9 +376,10 @@ def expansion(function, text, table):
         args, kwargs = torch.utils._pytree.tree_unflatten(filled, spec)
         return function(*args, **kwargs)
 
-    # Recurrent layers unrolled, not as one call of the CPU's library.
+    # Without the mutations inside of composites, as the compiler traces; recurrent layers unrolled, not as one call of
+    # the CPU's library.
     with torch.backends.mkldnn.flags(enabled=False):
-        graph = make_fx(run, decomposition_table=table, tracing_mode="fake")(*[leaves[i] for i in places])
+        graph = make_fx(dispatch_functionalize(run), decomposition_table=table, tracing_mode="fake")(*[leaves[i] for i in places])
     graph.graph.eliminate_dead_code()
     return short_form(graph.graph)
 
