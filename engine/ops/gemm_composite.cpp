@@ -11,6 +11,17 @@ Values failed(Decomposition& d, std::string what) {
     return Value(d.builder(), nullptr);
 }
 
+/// Whether a gradient would flow to a parameter through this value: the parameter itself or a view of it. When PyTorch
+/// traces for inference, views keep the parameter's mark and computed values do not have one.
+bool takesGradient(const Value& value) {
+    for (const Node* node = value.node(); node != nullptr; node = node->arg(0).node()) {
+        if (const TensorType* type = node->type().tensor(); type && type->requiresGrad) return true;
+        const bool view = node->is(Tag::View) && !node->is(Tag::NoGradient);
+        if (!node->isCall() || (!view && !node->isCall("operator.getitem")) || node->args().empty()) return false;
+    }
+    return false;
+}
+
 /// True when a product of a batch and a matrix or vector becomes one mm over the flattened batch instead of a bmm.
 bool shouldFold(const Value& a, const Value& b) {
     const bool flip = b.rank() > a.rank();
@@ -18,7 +29,7 @@ bool shouldFold(const Value& a, const Value& b) {
     const Value& smaller = flip ? a : b;
     if (larger.rank() < 3 || smaller.rank() > 2) return false;
     // The smaller operand's gradient would otherwise be a large expanded tensor.
-    if (smaller.type().requiresGrad) return true;
+    if (takesGradient(smaller)) return true;
     if (a.rank() == 2) return false;
     if (numel(larger.sizes()) == SymInt(0)) return true;
     // The batch must flatten without a copy; from the right it is the transposed batch that is flattened.

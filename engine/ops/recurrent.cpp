@@ -13,8 +13,9 @@ constexpr int64_t gatesOf(Kind kind) { return kind == Kind::Lstm ? 4 : kind == K
 Value linear(Decomposition& d, const Value& x, const Value& weight, const Value& bias) {
     return d.call("aten.linear.default", {x, weight, bias ? Argument(bias) : Argument()});
 }
+/// The gates, which lie side by side in the last dim.
 std::vector<Value> parts(Decomposition& d, std::string_view op, const Value& x, int64_t count, int64_t size) {
-    const Value tuple = d.call(op, {x, size, 1});
+    const Value tuple = d.call(op, {x, size, x ? x.rank() - 1 : 1});
     std::vector<Value> values;
     for (int64_t i = 0; tuple && i < count; ++i) values.push_back(tuple[i]);
     if (!tuple) values.resize(static_cast<size_t>(count));
@@ -45,15 +46,18 @@ Value gruStep(Decomposition& d, const std::vector<Value>& fromInput, const std::
     return (hidden - fresh) * update + fresh;
 }
 
-/// One layer in one direction over x [steps, batch, features]: the hidden states in the order of the steps, and the last.
-std::vector<Value> runLayer(Decomposition& d, Kind kind, const Value& x, const Weights& w, State& state, bool backwards) {
+/// One layer in one direction over x [steps, batch, features], from `state` [batch, size] to the last state: the hidden
+/// states in the order of the steps, [steps, batch, size]. Within, states are [1, batch, size], as PyTorch unrolls them.
+Value runLayer(Decomposition& d, Kind kind, const Value& x, const Weights& w, State& state, bool backwards) {
     const int64_t steps = x.size(0).value(), size = w.state.size(0).value() / gatesOf(kind);
-    const Value all = linear(d, x, w.input, w.inputBias);
+    Value all = linear(d, x, w.input, w.inputBias);
+    if (backwards && all) all = d.call("aten.flip.default", {all, Argument(std::vector<Argument>{0})});
     if (!all) return {};
+    state.hidden = unsqueeze(state.hidden, 0);
+    if (state.cell) state.cell = unsqueeze(state.cell, 0);
     const Value perStep = d.call("aten.unbind.int", {all});
-    std::vector<Value> hidden(static_cast<size_t>(steps));
-    for (int64_t i = 0; i < steps; ++i) {
-        const int64_t step = backwards ? steps - 1 - i : i;
+    std::vector<Argument> hidden;
+    for (int64_t step = 0; step < steps && perStep; ++step) {
         const Value input = perStep[step];
         if (kind == Kind::Gru) {
             const std::vector<Value> fromInput = parts(d, "aten.split.Tensor", input, 3, size);
@@ -65,9 +69,14 @@ std::vector<Value> runLayer(Decomposition& d, Kind kind, const Value& x, const W
             else state.hidden = unary(kind == Kind::Tanh ? "aten.tanh.default" : "aten.relu.default", sum);
             if (w.projection) state.hidden = linear(d, state.hidden, w.projection, Value());
         }
-        hidden[static_cast<size_t>(step)] = state.hidden;
+        if (!state.hidden) return {};
+        hidden.insert(backwards ? hidden.begin() : hidden.end(), Argument(state.hidden));
     }
-    return hidden;
+    if (hidden.empty()) return {};
+    const Value out = d.call("aten.cat.default", {Argument(std::move(hidden)), 0});
+    state.hidden = d.call("aten.squeeze.dim", {state.hidden, 0});
+    if (state.cell) state.cell = d.call("aten.squeeze.dim", {state.cell, 0});
+    return out;
 }
 
 Value stacked(Decomposition& d, const std::vector<Value>& values) {
@@ -130,9 +139,9 @@ Values decomposeLayers(Decomposition& d) {
         for (int64_t direction = 0; direction < all->directions; ++direction) {
             const int64_t position = layer * all->directions + direction;
             State state{hiddenStates[position], kind == Kind::Lstm ? cellStates[position] : Value()};
-            const std::vector<Value> hidden = runLayer(d, kind, x, all->weights[static_cast<size_t>(position)], state, direction == 1);
-            outputs.emplace_back(stacked(d, hidden));
-            if (d.builder().error()) return Value();
+            const Value hidden = runLayer(d, kind, x, all->weights[static_cast<size_t>(position)], state, direction == 1);
+            if (!hidden || d.builder().error()) return Value();
+            outputs.emplace_back(hidden);
             lastHidden.push_back(state.hidden);
             lastCell.push_back(state.cell);
         }

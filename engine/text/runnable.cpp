@@ -125,12 +125,13 @@ void RunnablePrinter::imports() {
         {"prims.", "torch._inductor.inductor_prims"},
         {"quantized_decomposed.", "torch.ao.quantization.fx._decomposed"},
         {"higher_order.", "torch._higher_order_ops"}};
-    for (const auto& [prefix, import] : kRegistered) {
+    for (const auto& each : kRegistered) {
+        const std::string_view prefix = each.first;  // not structured bindings: the lambda below reads it (clang 14)
         bool used = false;
-        forEachModule(m_module, [&](const Module& each) {
-            for (const Node& node : each.graph().nodes()) used |= node.isCall() && node.op().name().starts_with(prefix);
+        forEachModule(m_module, [&](const Module& module) {
+            for (const Node& node : module.graph().nodes()) used |= node.isCall() && node.op().name().starts_with(prefix);
         });
-        if (used) line(0, "import " + std::string(import));
+        if (used) line(0, "import " + std::string(each.second));
     }
 }
 
