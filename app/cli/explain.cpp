@@ -35,9 +35,9 @@ int printUses(Compiled& compiled, const std::string& wanted, const std::string& 
         if (!uses) return fail(uses.error());
         for (const RuleUse& use : *uses) {
             if (!wanted.empty() && use.rule != wanted) continue;
-            rows.push_back({{"step", step.name}, {"rule", use.rule}, {"tried", use.tried}, {"applied", use.applied}, {"ms", use.milliseconds}});
+            rows.push_back({{"step", step.name}, {"rule", use.rule}, {"tried", use.tried}, {"applied", use.applied}, {"counted", use.counted}, {"ms", use.milliseconds}});
             if (json.empty())
-                std::printf("%-28s %-44s %6lld tried %5lld applied %9.3f ms\n", step.name.c_str(), use.rule.c_str(), static_cast<long long>(use.tried),
+                std::printf("%-28s %-44s %6lld tried %5lld counted %5lld applied %9.3f ms\n", step.name.c_str(), use.rule.c_str(), static_cast<long long>(use.tried), static_cast<long long>(use.counted),
                             static_cast<long long>(use.applied), use.milliseconds);
         }
     }

@@ -219,6 +219,7 @@ Result<void> checkNames(const CompileOptions& options) {
     std::string optional;
     for (const Pass& pass : kPipeline)
         if (pass.optional != 0) optional += (optional.empty() ? "" : ", ") + std::string(pass.name);
+    for (const std::string_view name : kSettingsOnly) optional += ", " + std::string(name);
     for (const OptionalPass& wanted : options.enabledPasses)
         if (std::find(std::begin(kSettingsOnly), std::end(kSettingsOnly), wanted.name) == std::end(kSettingsOnly) && std::none_of(std::begin(kPipeline), std::end(kPipeline), [&](const Pass& pass) { return pass.optional != 0 && pass.name == wanted.name; }))
             return Error{ErrorCode::InvalidInput, "no optional pass named '" + wanted.name + "'", {}, {"there are: " + optional}};

@@ -2,6 +2,7 @@
 
 #include "engine/ir/live_nodes.h"
 #include "engine/rewrite/graph_order.h"
+#include "engine/rewrite/pattern.h"
 #include "engine/rewrite/storage_roots.h"
 
 namespace cutaway {
@@ -32,6 +33,45 @@ const Row* findRow(const Row (&rows)[N], const Node& node) {
     return nullptr;
 }
 
+/// A scatter, and the scatters into the same place that make what it writes: `views` lead from the operand to the place where `source`
+/// belongs. slice_scatter(x, select_scatter(slice(x), v)) has two views.
+struct Place {
+    struct View {
+        std::string_view op;
+        std::vector<Argument> args;   // behind the tensor
+    };
+    std::vector<View> views;
+    Argument source;
+    std::vector<NodeId> inner;   // scatters that are not needed any more
+    bool always = false;
+};
+std::vector<Argument> viewArgs(const Node& scatter) { return {scatter.args().begin() + 2, scatter.args().end()}; }
+/// `view` shows of the scatter's operand what the scatter writes.
+bool showsPlaceOf(const Node* view, const Node& scatter, const Scatter& row) {
+    if (view == nullptr || !view->isCall(row.view) || view->arg(0).node() != scatter.arg(0).node()) return false;
+    const std::vector<Argument> args = viewArgs(scatter);
+    if (view->args().size() != args.size() + 1) return false;
+    for (size_t i = 0; i < args.size(); ++i)
+        if (!sameConstant(view->args()[i + 1], args[i])) return false;
+    return true;
+}
+Place placeOf(const Node& scatter, const Scatter& row) {
+    Place place{{{row.view, viewArgs(scatter)}}, scatter.arg(1), {}, row.always};
+    const Node* outer = &scatter;
+    const Scatter* outerRow = &row;
+    for (const Node* inner = place.source.node(); inner && inner->users().size() == 1; inner = place.source.node()) {
+        const Scatter* innerRow = findRow(kScatters, *inner);
+        if (innerRow == nullptr || !showsPlaceOf(inner->arg(0).node(), *outer, *outerRow)) break;
+        place.views.push_back({innerRow->view, viewArgs(*inner)});
+        place.source = inner->arg(1);
+        place.inner.push_back(inner->id());
+        place.always |= innerRow->always;
+        outer = inner;
+        outerRow = innerRow;
+    }
+    return place;
+}
+
 class Reinplacing {
   public:
     Reinplacing(Graph& graph, Rewriter& rewriter) : m_graph(graph), m_rewriter(rewriter) {}
@@ -41,11 +81,13 @@ class Reinplacing {
         for (Node* node : LiveNodes(m_graph)) {
             const Inplaceable* plain = findRow(kInplaceable, *node);
             const Scatter* scatter = findRow(kScatters, *node);
-            if ((plain == nullptr && scatter == nullptr) || !mayWriteInPlace(*node)) continue;
-            if (scatter && !scatter->always && !isCopiedBack(*node) && !(isInMemory(*node->arg(0).node()) && isInMemory(*node))) continue;
+            if (plain == nullptr && scatter == nullptr) continue;
+            const std::optional<Place> place = scatter ? std::optional(placeOf(*node, *scatter)) : std::nullopt;
+            if (!mayWriteInPlace(*node, place ? &*place : nullptr)) continue;
+            if (place && !place->always && !isCopiedBack(*node) && !(isInMemory(*node->arg(0).node()) && isInMemory(*node))) continue;
             if (findOp(plain ? plain->inplace : "aten.copy_.default") == nullptr) continue;
             if (!m_rewriter.begin("reinplace", *node, "nobody reads the old value any more")) return changed;
-            CT_TRY_VOID(plain ? makeInplace(*node, requireOp(plain->inplace)) : writeThroughView(*node, *scatter));
+            CT_TRY_VOID(plain ? makeInplace(*node, requireOp(plain->inplace)) : writeThroughViews(*node, *place));
             changed = true;
         }
         return changed;
@@ -60,7 +102,7 @@ class Reinplacing {
     }
     bool isCopiedBack(const Node& node) const { return node.arg(0).node()->isPlaceholder() && copyBack(node, *node.arg(0).node()); }
 
-    bool mayWriteInPlace(const Node& node) const {
+    bool mayWriteInPlace(const Node& node, const Place* place) const {
         const Node* target = node.arg(0).node();
         if (target == nullptr || !target->type().tensor() || target->kind() == NodeKind::GetAttr) return false;
         if (!sameType(target->type(), node.type()) || overlapsItself(target->tensor())) return false;
@@ -75,7 +117,7 @@ class Reinplacing {
         }
         for (size_t i = 1; i < node.args().size(); ++i) {
             bool shares = false;
-            node.arg(i).forEachNode([&](const Node* other) { shares |= storages.rootOf(*other) == storage; });
+            (place && i == 1 ? place->source : node.arg(i)).forEachNode([&](const Node* other) { shares |= storages.rootOf(*other) == storage; });
             if (shares) return false;
         }
         return !isReadLater(node, storage, storages, back);
@@ -91,6 +133,7 @@ class Reinplacing {
             if (storages.rootOf(alias) != storage) continue;
             for (const Node* user : alias.users()) {
                 if (user == &write || user == back || m_graph.isBefore(*user, write)) continue;
+                if (back && !m_graph.isBefore(*user, *back)) continue;   // reads what was copied back
                 if (user->is(Tag::Symbolic)) continue;   // reads the shape only
                 if (user->is(Tag::View) && storages.rootOf(*user) == storage && !user->hasUsers()) continue;
                 return true;
@@ -114,17 +157,22 @@ class Reinplacing {
         if (back) eraseCopy(*back, *target);
         return {};
     }
-    Result<void> writeThroughView(Node& node, const Scatter& scatter) {
+    Result<void> writeThroughViews(Node& node, const Place& place) {
         Node* target = node.arg(0).node();
         Node* back = target->isPlaceholder() ? copyBack(node, *target) : nullptr;
         GraphBuilder builder = m_rewriter.builder(m_graph, &node, node);
-        std::vector<Argument> args = {target};
-        args.insert(args.end(), node.args().begin() + 2, node.args().end());
-        const Value part = builder.call(scatter.view, std::move(args));
-        builder.call("aten.copy_.default", {part, node.arg(1)});
+        Value part = builder.value(*target);
+        for (const Place::View& view : place.views) {
+            std::vector<Argument> args = {part};
+            args.insert(args.end(), view.args.begin(), view.args.end());
+            part = builder.call(view.op, std::move(args));
+        }
+        builder.call("aten.copy_.default", {part, place.source});
         if (builder.error()) return *builder.error();
         m_graph.replaceUses(node, *target);
         m_graph.erase(node);
+        for (const NodeId id : place.inner)
+            if (Node* inner = m_graph.find(id); inner && !inner->hasUsers()) m_rewriter.eraseDead(*inner);
         if (back) eraseCopy(*back, *target);
         return {};
     }
