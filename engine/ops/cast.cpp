@@ -284,11 +284,15 @@ b8[]
      .decompose = [](Decomposition& d) -> Values { return d.call("aten.full_like.default", {d.in(size_t{0}), Argument(0)}); },
      .derive = [](Derivation& d) { d.input(0) = unary("aten.zeros_like.default", d.dy()); },
      .samples = "f32[2, 3]\ni64[4]\nb8[2]\nf32[3, 2][1, 3]\nbf16[0, 2]"},
-    // Raises unless the tensor is what the traced program assumed. Checked when the graph is read; post-grad drops it.
+    // Raises unless the tensor is what the traced program assumed. Checked when the graph is read; no code is left.
+    // Only exported programs have it, where PyTorch keeps it until post-grad; without it they decompose to the very graph that a
+    // capture from Python gives.
     {.schema = "aten._assert_tensor_metadata.default(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, "
                "Device? device=None, Layout? layout=None) -> ()",
      .tags = Tag::Impure, .infer = inferAssertMetadata,
-     .eval = [](const EvalContext&) -> EvalResult { return TensorList{}; }},
+     .eval = [](const EvalContext&) -> EvalResult { return TensorList{}; },
+     .expand = Expand::Decompose,
+     .decompose = [](Decomposition&) -> Values { return Values(std::vector<Value>{}); }},
 };
 
 }  // namespace

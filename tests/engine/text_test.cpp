@@ -237,7 +237,7 @@ void TextTest::runnableMakesWhatIsMissing() {
                             "        y: \"f32[8, 4]\" = torch.ops.mkl._mkl_linear(x, p, w, None, 8)\n        return (y,)\n");
     QVERIFY(linear.has_value() && checkRunnable(**linear));
     const std::string text = printText(**linear, runnable).text;
-    QVERIFY2(text.find("put(self, 'p', torch.ops.mkl._mkl_reorder_linear_weight(make([4, 16], [16, 1], torch.float32).to_mkldnn(), 8))\n") != std::string::npos, text.c_str());
+    QVERIFY2(text.find("put(self, 'p', torch.ops.mkl._mkl_reorder_linear_weight(make([4, 16], [16, 1], torch.float32), 8))\n") != std::string::npos, text.c_str());
     QVERIFY2(text.find("put(self, 'w', make([4, 16], [16, 1], torch.float32))\n") != std::string::npos, text.c_str());
 
     auto convolution = parseText("class M(torch.nn.Module):\n    def forward(self, x: \"f32[2, 6, 9, 8]\"):\n        w = self.w\n"
