@@ -20,6 +20,7 @@
 #include "engine/passes/post_grad/reinplace.h"
 #include "engine/passes/post_grad/simple_passes.h"
 #include "engine/passes/post_grad/split_cat_aten.h"
+#include "engine/passes/post_grad/wrappers.h"
 #include "engine/passes/pre_grad/conv_bn_eval.h"
 #include "engine/passes/pre_grad/default_passes.h"
 #include "engine/passes/pre_grad/numeric_check.h"
@@ -185,6 +186,11 @@ constexpr Pass kPipeline[] = {
     {.stage = "post_grad", .name = "decompose_map_to_while_loop", .summary = "Writes maps as loops", .run = mapToWhileLoop, .functional = false},
     {.stage = "post_grad", .name = "post_grad_eliminate_dead_code", .summary = "Drops nodes that nobody reads", .run = eliminateDeadCode,
      .functional = false},
+    // PyTorch unwraps before it writes loops; here nothing may be eliminated afterwards, because nobody reads what writes.
+    {.stage = "post_grad", .name = "decompose_triton_kernel_wrapper_functional", .summary = "Unwraps kernels that write to their operands",
+     .run = decomposeTritonWrapper, .functional = false},
+    {.stage = "post_grad", .name = "decompose_auto_functionalized", .summary = "Unwraps operators that write to their operands",
+     .run = decomposeAutoFunctionalized, .functional = false},
 };
 
 /// Names that switch on or set up what is no row of its own.
