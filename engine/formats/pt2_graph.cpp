@@ -331,7 +331,10 @@ class GraphReader {
             const auto kindField = input.find("kind");
             const int64_t kind = kindField ? kindField->integer().value_or(0) : 0;
             allNamed = allNamed && schema->find(name) >= 0;
-            names.emplace_back(name, kind == 2 || (kind == 0 && !name.empty()));
+            const bool keyword = kind == 2 || (kind == 0 && !name.empty());
+            if (keyword && !(allNamed && schema) && name != identifierFrom(name))
+                return invalidInput("a keyword argument is named '" + name + "', which is no identifier", where);
+            names.emplace_back(name, keyword);
             values.push_back(std::move(value));
         }
         for (size_t i = 0; i < values.size(); ++i) {

@@ -27,9 +27,9 @@ Result<ValueType> inferGradients(const InferContext& c, size_t input, SymDims af
         if (wants(c, i)) types[i] = parameter;
     return ValueType(std::move(types));
 }
-/// In the compute dtype and packed.
+/// In the compute dtype and row-major: PyTorch's `to`, which leaves alone what only counts as row-major.
 Value packedOpmath(Decomposition& d, const Value& x) {
-    if (!isHalf(x.dtype()) && x.type().isContiguous()) return x;
+    if (!isHalf(x.dtype()) && !isChannelsLast(x.type())) return x;
     const Value converted = d.call("prims.convert_element_type.default", {x, opmathType(x.dtype())});
     return d.call("aten.clone.default", {converted}, {{"memory_format", MemoryFormat::Contiguous}});
 }

@@ -352,6 +352,11 @@ void Pt2Test::refusesPrograms_data() {
     row("size kind", changed([](auto& p) { p.tensors = tensorValue("x", {R"({"as_float": 2.0})"}, {"1"}); }), "t: value 'x': an integer is expected, not '2.0'");
     row("spec count (PT2-3)", changed([](auto& p) { p.inputSpecs = ""; }), "t: PT2-3: 0 input_specs for 1 values of the graph");
     row("defined twice", changed([](auto& p) { p.nodes += ", " + p.nodes; }), "t: value 'relu': the name is defined twice");
+    row("keyword without a name", changed([](auto& p) {
+            p.nodes = R"({"target": "torch.ops.mylib.thing.default", "name": "relu", "inputs": [{"name": "", "arg": {"as_tensor": {"name": "x"}}, "kind": 2}], )"
+                      R"("outputs": [{"as_tensor": {"name": "relu"}}], "metadata": {}})";
+        }),
+        "t: node 'relu': a keyword argument is named '', which is no identifier");
     row("not defined", changed([](auto& p) { p.nodes = call("relu", "torch.ops.aten.relu.default", {argument("self", tensorArgument("z"))}); }),
         "t: node 'relu': argument 'self': value 'z' is read before it is defined");
     row("output not defined", changed([](auto& p) { p.outputs = tensorArgument("z"); }), "t: output 0: value 'z' is read before it is defined");

@@ -62,8 +62,8 @@ Values buildSelectByComparison(const Match& m, GraphBuilder& builder) {
     const TensorType& type = m.tensor("f");
     const auto dim = static_cast<size_t>(*InferContext(m.root().op(), m.root().args()).dim("dim", type.rank()));
     const Value selector = builder.value(m.node("sel"));
-    const Value line = builder.call("aten.arange.start", {0, type.sizes[dim]},
-                                    {{"dtype", DType::I64}, {"layout", Layout::Strided}, {"device", selector.type().device}, {"pin_memory", false}});
+    const Value line = builder.call("prims.iota.default", {type.sizes[dim]},
+                                    {{"start", 0}, {"step", 1}, {"dtype", DType::I64}, {"device", selector.type().device}, {"requires_grad", false}});
     SymDims shape(type.sizes.size(), SymInt(1));
     shape[dim] = type.sizes[dim];
     const Value hit = builder.call("aten.eq.Tensor", {expand(selector, type.sizes), view(line, shape)});
@@ -72,8 +72,7 @@ Values buildSelectByComparison(const Match& m, GraphBuilder& builder) {
         const bool real = value.get<double>() != nullptr;
         const DType ofNumber = real ? DType::F32 : value.get<bool>() ? DType::Bool : DType::I64;
         const DType dtype = m.parity() ? ofNumber : type.dtype;
-        return builder.call("aten.full.default", {Argument(std::vector<Argument>{}), value},
-                            {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", type.device}, {"pin_memory", false}});
+        return builder.call("aten.scalar_tensor.default", {value}, {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", type.device}});
     };
     return where(hit, scalar(m["value"]), scalar(m["background"]));
 }
