@@ -219,12 +219,12 @@ class CasesTest : public QObject {
     /// probability of 0, which keeps everything: drawn numbers differ from run to run.
     void tracedRules_data() {
         QTest::addColumn<size_t>("position");
-        const TracedRules& formulas = attentionFormulas(TracedForms::Both);
+        const TracedRules& formulas = attentionFormulas();
         for (size_t i = 0; i < formulas.rules.size(); ++i) QTest::newRow(formulas.rules[i].name.data()) << i;
     }
     void tracedRules() {
         QFETCH(size_t, position);
-        const TracedRules& formulas = attentionFormulas(TracedForms::Both);
+        const TracedRules& formulas = attentionFormulas();
         auto module = traceSearch(formulas.sources[position], 1.25, 1e-30);
         QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
         const Snapshot before = std::move(*module);
@@ -255,7 +255,7 @@ class CasesTest : public QObject {
     }
 
     void tablesAreSound() {
-        for (const Error& error : attentionFormulas(TracedForms::Both).broken)
+        for (const Error& error : attentionFormulas().broken)
             if (error.text().find(kNoOperator) == std::string::npos) QFAIL(error.text().c_str());
         for (const RuleTable& table : ruleTables()) {
             const RuleSet set = RuleSet::compileWorking(table.rules);

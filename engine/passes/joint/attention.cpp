@@ -1,5 +1,8 @@
 #include "engine/passes/joint/attention.h"
 
+#include <map>
+#include <mutex>
+
 #include "engine/rewrite/matcher.h"
 
 namespace cutaway {
@@ -169,10 +172,13 @@ constexpr TracedRule kFormulas[] = {
 }  // namespace
 
 const TracedRules& attentionFormulas(TracedForms forms) {
-    static const TracedRules kInference = traceRules(kFormulas, TracedForms::Inference);
-    if (forms == TracedForms::Inference) return kInference;
-    static const TracedRules kBoth = traceRules(kFormulas, TracedForms::Both);
-    return kBoth;
+    static std::map<std::pair<bool, bool>, TracedRules> traced;
+    static std::mutex mutex;
+    const std::lock_guard lock(mutex);
+    const std::pair key(forms.training, forms.half);
+    auto found = traced.find(key);
+    if (found == traced.end()) found = traced.emplace(key, traceRules(kFormulas, forms)).first;
+    return found->second;
 }
 
 }  // namespace cutaway

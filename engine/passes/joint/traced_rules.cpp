@@ -171,7 +171,7 @@ class RuleTracer {
     explicit RuleTracer(TracedForms forms) : m_forms(forms) {}
 
     void add(const TracedRule& formula, const Variant& variant) {
-        if (m_forms == TracedForms::Both) add(formula, variant, TraceKind::Joint);
+        if (m_forms.training) add(formula, variant, TraceKind::Joint);
         add(formula, variant, TraceKind::Forward);
     }
     TracedRules take() { return std::move(m_out); }
@@ -218,11 +218,12 @@ TracedRules traceRules(std::span<const TracedRule> formulas, TracedForms forms) 
     const auto takes = [](const TracedRule& formula, std::string_view variant) { return formula.variants.find(variant) != std::string_view::npos; };
     for (const bool half : {false, true})
         for (const TracedRule& formula : formulas) {
+            if (half && !forms.half) break;
             tracer.add(formula, {half, false, false});
             if (takes(formula, "bs1")) tracer.add(formula, {half, false, true});
         }
     for (const TracedRule& formula : formulas) {
-        if (!takes(formula, "mask_fp32")) continue;
+        if (!forms.half || !takes(formula, "mask_fp32")) continue;
         tracer.add(formula, {true, true, false});
         if (takes(formula, "bs1")) tracer.add(formula, {true, true, true});
     }

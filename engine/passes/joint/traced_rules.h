@@ -39,11 +39,15 @@ struct TracedRules {
     std::vector<Error> broken;        // formulas left out because they do not parse or trace
 };
 
-enum class TracedForms : uint8_t { Inference, Both };
+/// Which rules are traced; what a graph cannot hold need not be.
+struct TracedForms {
+    bool training = true;
+    bool half = true;   // those with T = f16, which half-precision graphs have
+};
 
 /// Traces each formula for T = f32 and again for T = f16, as "NAME[_half][_mask_fp32][_bs1]_{training,inference}". Variants
 /// that do not trace, or look like an earlier rule, are left out; each formula must trace for one of the dtypes.
-TracedRules traceRules(std::span<const TracedRule> formulas, TracedForms forms);
+TracedRules traceRules(std::span<const TracedRule> formulas, TracedForms forms = {});
 
 /// The graph that the search side of a rule becomes for its example types, `number` in place of parameters of no dims and
 /// `dropout` in place of numbers.
