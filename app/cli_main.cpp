@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
     cutaway::cli::addBench(app, context);
     cutaway::cli::addBisect(app, context);
     cutaway::cli::addExplain(app, context);
+    cutaway::cli::addRules(app, context);
     CLI11_PARSE(app, argc, argv);
     return context.status;
 }

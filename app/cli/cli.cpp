@@ -1,6 +1,7 @@
 #include "app/cli/cli.h"
 
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 
@@ -49,7 +50,7 @@ void CompileArguments::addTo(CLI::App& command) {
     command.add_flag("--freeze", options.freeze, "Fold parameters into the graph (inference)");
     command.add_flag("--parity", options.parity, "Reproduce PyTorch's behaviour where it is wrong");
     command.add_option("--only", options.onlyStage, "Run this stage alone, on the graph as it is");
-    command.add_option("--disable", options.disabledPasses, "Skip a pass (may be repeated)");
+    command.add_option("--disable", options.disabledPasses, "Skip a pass, or a rule by NAME or PASS/NAME (may be repeated)")->allow_extra_args(false);
     command.add_option_function<std::vector<std::string>>(
         "--enable",
         [this](const std::vector<std::string>& given) {
@@ -60,7 +61,31 @@ void CompileArguments::addTo(CLI::App& command) {
             }
         },
         "Run an optional pass: NAME or NAME=key:value,key:value (may be repeated)");
+    addRulesTo(command);
+    command.add_option_function<std::vector<std::string>>(
+        "--move",
+        [this](const std::vector<std::string>& given) {
+            for (const std::string& text : given) {
+                auto move = parsePassMove(text);
+                if (!move) throw CLI::ValidationError("--move", "'" + text + "' is not NAME=before:OTHER or NAME=after:OTHER");
+                options.moves.push_back(std::move(*move));
+            }
+        },
+        "Run a pass elsewhere: NAME=before:OTHER or NAME=after:OTHER (may be repeated)")->allow_extra_args(false);
     command.add_option("--fuel", options.fuel, "Stop after this many rewrites")->check(CLI::NonNegativeNumber);
+}
+void CompileArguments::addRulesTo(CLI::App& command) {
+    command.add_option_function<std::vector<std::string>>(
+        "--rules",
+        [this](const std::vector<std::string>& paths) {
+            for (const std::string& path : paths) {
+                std::ifstream file(path, std::ios::binary);
+                std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+                if (!file) throw CLI::ValidationError("--rules", "cannot read '" + path + "'");
+                options.userRules.push_back({std::filesystem::path(path).stem().string(), std::move(text)});
+            }
+        },
+        "Apply rules of your own, in the form that `rules` prints (may be repeated)")->allow_extra_args(false);
 }
 CompileOptions CompileArguments::resolved() const {
     CompileOptions out = options;

@@ -31,6 +31,8 @@ struct CompileArguments {
     CompileOptions options;
     OpenArguments open;
     void addTo(CLI::App& command);
+    /// --rules alone.
+    void addRulesTo(CLI::App& command);
     CompileOptions resolved() const;
 };
 
@@ -53,5 +55,6 @@ void addRun(CLI::App& app, Context& context);
 void addBench(CLI::App& app, Context& context);
 void addBisect(CLI::App& app, Context& context);
 void addExplain(CLI::App& app, Context& context);
+void addRules(CLI::App& app, Context& context);
 
 }  // namespace cutaway::cli

@@ -49,7 +49,8 @@ int printUses(Compiled& compiled, const std::string& wanted, const std::string& 
 Result<Place> placeOf(const Compiled& compiled, const Arguments& arguments) {
     std::string step = arguments.step;
     if (step.empty() && !arguments.rule.empty()) {
-        for (const RuleInfo& rule : ruleList())
+        CT_TRY(const auto rules, ruleList(arguments.compile.resolved()));
+        for (const RuleInfo& rule : rules)
             if (step.empty() && (rule.name == arguments.rule || rule.pass + "/" + rule.name == arguments.rule)) step = rule.pass;
         if (step.empty()) return Error{ErrorCode::NotFound, "no rule named '" + arguments.rule + "'", {}, {"`cutaway-cli explain MODEL` lists the rules that were tried"}};
     }
@@ -90,7 +91,38 @@ int run(const Arguments& arguments) {
     return arguments.json.empty() ? 0 : writeText(arguments.json, dump(rows));
 }
 
+/// The rules of the pipeline and those of files, as text that loads again.
+int printRules(const CompileArguments& compile, const std::string& pass, const std::string& json) {
+    if (json.empty()) {
+        const auto text = ruleTexts(compile.options, pass);
+        return text ? writeText("-", *text) : fail(text.error());
+    }
+    const auto rules = ruleList(compile.options);
+    if (!rules) return fail(rules.error());
+    Json rows = Json::array();
+    for (const RuleInfo& rule : *rules)
+        if (pass.empty() || rule.pass == pass)
+            rows.push_back({{"pass", rule.pass}, {"rule", rule.name}, {"why", rule.why}, {"find", rule.find}, {"replace", rule.replace}, {"condition", rule.condition}, {"starts", rule.starts}});
+    return writeText(json, dump(rows));
+}
+
 }  // namespace
+
+void addRules(CLI::App& app, Context& context) {
+    auto* command = app.add_subcommand("rules", "Prints the rules of the pipeline, and those of --rules, as text that loads again");
+    struct Chosen {
+        std::string pass, json;
+        CompileArguments compile;
+    };
+    auto chosen = std::make_shared<Chosen>();
+    command->add_option("--pass", chosen->pass, "Of this pass alone");
+    command->add_option("--json", chosen->json, "Write the rules as JSON to a file, or - for stdout")->expected(0, 1)->default_str("-");
+    chosen->compile.addRulesTo(*command);
+    command->callback([chosen, command, &context] {
+        if (command->count("--json") && chosen->json.empty()) chosen->json = "-";
+        context.status = printRules(chosen->compile, chosen->pass, chosen->json);
+    });
+}
 
 void addExplain(CLI::App& app, Context& context) {
     auto* command = app.add_subcommand("explain", "Why a rule does or does not apply at a node; without --node, what every rule tried and did");

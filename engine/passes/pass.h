@@ -1,5 +1,6 @@
 #pragma once
 // A pass: a free function with a name, in one visible table (pipeline.cpp).
+#include <functional>
 #include <string_view>
 
 #include "engine/rewrite/rewriter.h"
@@ -21,6 +22,8 @@ struct Pass {
     bool functional = true;
     /// Why a second run at once may change the graph again, as a sentence; empty: it never does.
     std::string_view repeats = "";
+    /// In place of `run` in passes of the user's own.
+    const std::function<Result<bool>(Module& module, Rewriter& rewriter)>* own = nullptr;
 };
 
 }  // namespace cutaway

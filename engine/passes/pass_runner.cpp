@@ -13,7 +13,7 @@ namespace {
 /// Runs the pass's function; an internal error of one pass must not cost the user the session.
 Result<bool> guarded(const Pass& pass, Module& module, Rewriter& rewriter) {
     try {
-        return pass.run(module, rewriter);
+        return pass.own ? (*pass.own)(module, rewriter) : pass.run(module, rewriter);
     } catch (const InternalError& bug) {
         return Error{ErrorCode::Internal, bug.what(), {}, {"this is a bug in Cutaway; please report it with the graph before this step"}};
     }

@@ -8,6 +8,8 @@
 
 namespace cutaway {
 
+class UserPasses;
+
 /// One pass of a run, with the graphs on both sides. A step that changed nothing shares one snapshot.
 struct Step {
     StepInfo info;
@@ -24,6 +26,7 @@ struct CompileTrace {
     std::vector<Step> steps;
     std::vector<StageInfo> stages;
     double seconds = 0;
+    std::shared_ptr<const UserPasses> own;   // passes that steps refer to
 
     const Snapshot& result() const { return steps.empty() ? input : steps.back().after; }
     bool failed() const { return !steps.empty() && steps.back().info.state == StepState::Failed; }

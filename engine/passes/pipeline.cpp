@@ -7,12 +7,14 @@
 #include "engine/autograd/joint_graph.h"
 #include "engine/passes/batch_fusion.h"
 #include "engine/passes/dead_code.h"
+#include "engine/passes/joint/canonicalize_quant.h"
 #include "engine/passes/joint/constant_fold_uniform_value.h"
 #include "engine/passes/joint/early_patterns.h"
 #include "engine/passes/joint/pass_pattern_0.h"
 #include "engine/passes/joint/replace_random.h"
 #include "engine/passes/joint/softmax_rescale.h"
 #include "engine/passes/move_to_device.h"
+#include "engine/passes/pass_order.h"
 #include "engine/passes/post_grad/loops.h"
 #include "engine/passes/post_grad/optional_products.h"
 #include "engine/passes/post_grad/pass_pattern_1.h"
@@ -28,6 +30,7 @@
 #include "engine/passes/pre_grad/split_cat.h"
 #include "engine/passes/remove_noop_ops.h"
 #include "engine/passes/torch_calls_to_aten.h"
+#include "engine/passes/user_passes.h"
 
 namespace cutaway {
 namespace {
@@ -127,6 +130,7 @@ constexpr Pass kPipeline[] = {
     {.stage = "capture", .name = "eliminate_dead_code", .summary = "Drops nodes that nobody reads", .run = eliminateDeadCode},
 
     // The joint graph, or the inference graph in its place (spec: passes §2.2).
+    {.stage = "joint", .name = "canonicalize_aten_ir_passes", .summary = "Writes calls of quantized bodies in one way", .run = canonicalizeQuant},
     {.stage = "joint", .name = "remove_noop_ops", .summary = "Drops operators that return their operand unchanged", .run = removeNoopOps},
     {.stage = "joint", .name = "constant_fold_uniform_value", .summary = "Computes tensors that hold one value everywhere",
      .run = constantFoldUniformValue, .repeats = "the zero of a product with 0 is known to its readers only in the next run, as in PyTorch"},
@@ -229,9 +233,29 @@ Result<void> checkNames(const CompileOptions& options) {
     for (const OptionalPass& wanted : options.enabledPasses)
         if (std::find(std::begin(kSettingsOnly), std::end(kSettingsOnly), wanted.name) == std::end(kSettingsOnly) && std::none_of(std::begin(kPipeline), std::end(kPipeline), [&](const Pass& pass) { return pass.optional != 0 && pass.name == wanted.name; }))
             return Error{ErrorCode::InvalidInput, "no optional pass named '" + wanted.name + "'", {}, {"there are: " + optional}};
-    for (const std::string& name : options.disabledPasses)
-        if (std::none_of(std::begin(kPipeline), std::end(kPipeline), [&](const Pass& pass) { return pass.name == name; }))
-            return invalidInput("no pass named '" + name + "'", {});
+    return {};
+}
+
+/// Whether some rule has this name, alone or behind its pass and a slash.
+bool isRule(const std::string& name, const std::vector<RuleTable>& tables) {
+    const size_t slash = name.find('/');
+    const std::string_view pass = slash == std::string::npos ? std::string_view() : std::string_view(name).substr(0, slash);
+    const std::string_view rule = slash == std::string::npos ? std::string_view(name) : std::string_view(name).substr(slash + 1);
+    return std::any_of(tables.begin(), tables.end(), [&](const RuleTable& table) {
+        return (pass.empty() || table.pass == pass) && std::any_of(table.rules.begin(), table.rules.end(), [&](const Rule& one) { return one.name == rule; });
+    });
+}
+
+Result<void> checkDisabled(const CompileOptions& options, const UserPasses& own) {
+    for (const std::string& name : options.disabledPasses) {
+        const auto isNamed = [&](const Pass& pass) { return pass.name == name; };
+        bool known = std::any_of(std::begin(kPipeline), std::end(kPipeline), isNamed);
+        for (const UserPlace& place : userPlaces())
+            for (const Pass* pass : own.at(place)) known |= isNamed(*pass);
+        // The tables come last: making them traces formulas.
+        if (!known && !isRule(name, own.tables()) && !isRule(name, ruleTables()))
+            return Error{ErrorCode::InvalidInput, "no pass or rule named '" + name + "'", {}, {"`cutaway-cli steps` lists the passes, `cutaway-cli rules` the rules"}};
+    }
     return {};
 }
 
@@ -266,13 +290,18 @@ std::span<const Pass> pipeline() { return kPipeline; }
 
 Result<CompileTrace> runPipeline(const Snapshot& input, const CompileOptions& options, const Progress& progress) {
     CT_TRY_VOID(checkNames(options));
+    CT_TRY(const std::shared_ptr<const UserPasses> own, UserPasses::make(options));
+    CT_TRY_VOID(checkDisabled(options, *own));
     CompileTrace trace;
     trace.options = options;
     trace.input = input;
+    trace.own = own;
     const auto start = std::chrono::steady_clock::now();
     Snapshot current = input;
     int64_t used = 0, position = 0;
-    const std::vector<const Pass*> plan = planFor(options);
+    std::vector<const Pass*> plan = planFor(options);
+    own->insertInto(plan);
+    CT_TRY_VOID(movePasses(plan, options.moves));
     const auto total = static_cast<double>(plan.size());
     for (const Pass* planned : plan) {
         const Pass& pass = *planned;

@@ -241,7 +241,19 @@ bool beginsLike(const CompiledRule& rule, const Node& node) {
     return false;
 }
 
+/// By position, the rules that the user switched off, by name or as "pass/name".
+std::vector<bool> disabledRules(const RuleSet& rules, std::string_view pass, const CompileOptions& options) {
+    std::vector<bool> off(rules.size(), false);
+    for (const std::string& name : options.disabledPasses)
+        for (size_t i = 0; i < rules.size(); ++i) {
+            const std::string_view rule = rules.at(i).rule->name;
+            if (name == rule || (name.size() == pass.size() + rule.size() + 1 && name.starts_with(pass) && name[pass.size()] == '/' && name.ends_with(rule))) off[i] = true;
+        }
+    return off;
+}
+
 Result<bool> sweep(Graph& graph, Rewriter& rewriter, const RuleSet& rules, std::vector<RuleStats>& stats) {
+    const std::vector<bool> disabled = disabledRules(rules, rewriter.pass(), rewriter.options());
     std::vector<NodeId> candidates;
     for (const Node& node : graph.nodes())
         if (node.isCall() && !rules.startingAt(node.op()).empty()) candidates.push_back(node.id());
@@ -254,6 +266,7 @@ Result<bool> sweep(Graph& graph, Rewriter& rewriter, const RuleSet& rules, std::
             const auto entries = rules.startingAt(node->op());
             if (i >= entries.size()) break;
             if (rewriter.outOfFuel() || rewriter.cancelled()) return changed;
+            if (disabled[entries[i]]) continue;
             const CompiledRule& rule = rules.at(entries[i]);
             if (!beginsLike(rule, *node)) {
                 ++stats[entries[i]].tried;

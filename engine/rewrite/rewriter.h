@@ -51,6 +51,7 @@ class Rewriter {
     Result<bool> applyRules(Module& module, std::span<const Rule> table);
     const std::vector<RuleStats>& ruleStats() const { return m_ruleStats; }
 
+    std::string_view pass() const { return m_pass; }
     const CompileOptions& options() const { return *m_options; }
     bool cancelled() const { return m_cancel && m_cancel->cancelled(); }
     bool outOfFuel() const { return m_fuel && static_cast<int64_t>(m_done.size()) >= *m_fuel; }

@@ -48,6 +48,12 @@ struct Rule {
     bool countsRefused = false;
     /// For functions that serve several rules; they ask Match::rule() for it.
     const void* context = nullptr;
+    /// Of users' rules: where they run, a place of CompileOptions' UserPass; empty: joint_custom_pre_pass.
+    std::string_view place;
+    /// Of users' rules, instead of `find` and `replace`: formulas over `parameters` ("x f32[2, 3]; ...") that are traced,
+    /// `search` on these types, `example` on those of what was found (passes/user_passes.h).
+    std::string_view parameters, search, example;
+    bool training = false;   // `search` is found with its gradients, too
 };
 
 /// Rules ready for matching: texts parsed, calls bound to schemas, looked up by the op of their first result.
@@ -94,7 +100,8 @@ std::vector<Rule> joinRules(std::initializer_list<std::span<const Rule>> tables)
 std::string statementLines(std::string_view text);
 
 /// One block per rule: "rule NAME", "why SENTENCE", "find" and its statements, "replace" and its statements; "unless
-/// (code)" and "build (code)" where a function stands. loadRules reads it back.
+/// (code)" and "build (code)" where a function stands; of users' rules also "place PLACE", "parameters X TYPE; ...", "search"
+/// or "replace_by_example" and their statements, "training". loadRules reads it back.
 std::string printRules(std::span<const Rule> rules);
 /// `builtIn` gives the functions of rules of the same name that say "(code)". Errors have the line in `where`.
 Result<LoadedRules> loadRules(std::string_view text, std::span<const Rule> builtIn = {});

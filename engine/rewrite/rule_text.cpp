@@ -31,6 +31,11 @@ void printStatements(std::string& out, std::string_view text, std::string_view i
     }
 }
 
+void printBlock(std::string& out, std::string_view name, std::string_view statements) {
+    out += "  " + std::string(name) + "\n";
+    printStatements(out, statements, "    ");
+}
+
 class RuleReader {
   public:
     RuleReader(std::string_view text, std::span<const Rule> builtIn) : m_text(text), m_builtIn(builtIn) {}
@@ -64,8 +69,7 @@ class RuleReader {
             CT_TRY_VOID(finishRule());
             m_rule = Rule{};
             m_rule->name = keep(rest);
-            m_find.clear();
-            m_replace.clear();
+            for (std::string* block : {&m_find, &m_replace, &m_search, &m_example}) block->clear();
             m_block = nullptr;
             return {};
         }
@@ -81,6 +85,16 @@ class RuleReader {
             m_block = &m_find;
         } else if (key == "replace" && rest.empty()) {
             m_block = &m_replace;
+        } else if (key == "search" && rest.empty()) {
+            m_block = &m_search;
+        } else if (key == "replace_by_example" && rest.empty()) {
+            m_block = &m_example;
+        } else if (key == "place" && !rest.empty()) {
+            m_rule->place = keep(rest);
+        } else if (key == "parameters" && !rest.empty()) {
+            m_rule->parameters = keep(rest);
+        } else if (key == "training" && rest.empty()) {
+            m_rule->training = true;
         } else if (key == "changes_type" && rest.empty()) {
             m_rule->changesType = true;
         } else if ((key == "unless" || key == "build") && rest == kCode) {
@@ -93,16 +107,23 @@ class RuleReader {
             m_rule->context = found->context;
         } else {
             return fail("no property '" + std::string(trimmed(std::string(key) + " " + std::string(rest))) +
-                        "'; there are: why, find, replace, unless (code), build (code), changes_type");
+                        "'; there are: place, why, find, replace, unless (code), build (code), changes_type, parameters, search, replace_by_example, training");
         }
         return {};
     }
 
     Result<void> finishRule() {
         if (!m_rule) return {};
-        if (m_find.empty()) return fail("rule " + std::string(m_rule->name) + " has no 'find'");
+        const std::string named = "rule " + std::string(m_rule->name);
+        if (m_find.empty() && m_search.empty()) return fail(named + " has no 'find'");
+        if (!m_find.empty() && !m_search.empty()) return fail(named + " has 'find' and 'search'; give one of the two");
+        if (!m_search.empty() && m_rule->parameters.empty()) return fail(named + " has a 'search' without 'parameters'");
+        if (!m_search.empty() && m_example.empty()) return fail(named + " has a 'search', so it needs 'replace_by_example'");
+        if (m_search.empty() && (m_rule->training || !m_rule->parameters.empty())) return fail(named + " has no 'search' for its 'parameters' or 'training'");
         m_rule->find = keep(m_find);
         m_rule->replace = keep(m_replace);
+        m_rule->search = keep(m_search);
+        m_rule->example = keep(m_example);
         m_out.rules.push_back(*m_rule);
         m_rule.reset();
         return {};
@@ -113,7 +134,7 @@ class RuleReader {
     std::span<const Rule> m_builtIn;
     int m_line = 0;
     std::optional<Rule> m_rule;
-    std::string m_find, m_replace;
+    std::string m_find, m_replace, m_search, m_example;
     std::string* m_block = nullptr;
     LoadedRules m_out;
 };
@@ -132,16 +153,16 @@ std::string printRules(std::span<const Rule> rules) {
         if (!out.empty()) out += "\n";
         out += "rule " + std::string(rule.name) + "\n";
         if (!rule.why.empty()) out += "  why " + std::string(rule.why) + "\n";
+        if (!rule.place.empty()) out += "  place " + std::string(rule.place) + "\n";
         if (rule.changesType) out += "  changes_type\n";
-        out += "  find\n";
-        printStatements(out, rule.find, "    ");
-        if (rule.unless) out += "  unless (code)\n";
-        if (rule.build) {
-            out += "  build (code)\n";
-        } else {
-            out += "  replace\n";
-            printStatements(out, rule.replace, "    ");
-        }
+        if (!rule.parameters.empty()) out += "  parameters " + std::string(rule.parameters) + "\n";
+        if (rule.training) out += "  training\n";
+        // What was traced says it all: `find`, `unless` and `build` follow from it.
+        printBlock(out, rule.search.empty() ? "find" : "search", rule.search.empty() ? rule.find : rule.search);
+        if (rule.unless && rule.search.empty()) out += "  unless (code)\n";
+        if (!rule.example.empty()) printBlock(out, "replace_by_example", rule.example);
+        else if (rule.build) out += "  build (code)\n";
+        else printBlock(out, "replace", rule.replace);
     }
     return out;
 }

@@ -1,5 +1,5 @@
 // The rules of the pipeline, and why one does or does not apply at a node.
-#include "engine/passes/rule_tables.h"
+#include "engine/passes/user_passes.h"
 #include "engine/rewrite/matcher.h"
 #include "engine/session/session_state.h"
 #include "engine/support/check.h"
@@ -35,6 +35,20 @@ Result<RuleExplanation> explainOn(const Module& module, const CompileOptions& op
     out.reason = std::move(found.reason);
     out.nodes = std::move(found.nodes);
     return out;
+}
+
+/// The pipeline's tables and those of the run's own rules. Borrows from `own`.
+std::vector<RuleTable> tablesWith(const UserPasses* own) {
+    std::vector<RuleTable> tables = ruleTables();
+    if (own) {
+        const auto more = own->tables();
+        tables.insert(tables.end(), more.begin(), more.end());
+    }
+    return tables;
+}
+std::shared_ptr<const UserPasses> ownAt(const Session::State& state, const Place& place) {
+    const auto run = place.step < 0 && state.runs.empty() ? Result<const Session::State::Run*>(nullptr) : state.run(place.run);
+    return run && *run ? (*run)->trace.own : nullptr;
 }
 
 Result<CompileOptions> optionsAt(const Session::State& state, const Place& place) {
@@ -73,9 +87,12 @@ auto guarded(Body&& body) -> decltype(body()) {
 
 }  // namespace
 
-std::vector<RuleInfo> ruleList() {
+std::vector<RuleInfo> ruleList() { return *ruleList(CompileOptions{}); }
+
+Result<std::vector<RuleInfo>> ruleList(const CompileOptions& options) {
+    CT_TRY(const auto own, UserPasses::make(options));
     std::vector<RuleInfo> list;
-    for (const RuleTable& table : ruleTables())
+    for (const RuleTable& table : tablesWith(own.get()))
         for (const Rule& rule : table.rules) {
             RuleInfo info;
             info.pass = std::string(table.pass);
@@ -90,6 +107,16 @@ std::vector<RuleInfo> ruleList() {
     return list;
 }
 
+Result<std::string> ruleTexts(const CompileOptions& options, const std::string& pass) {
+    CT_TRY(const auto own, UserPasses::make(options));
+    std::string out;
+    for (const RuleTable& table : ruleTables())
+        if (pass.empty() || table.pass == pass) out += (out.empty() ? "# " : "\n# ") + std::string(table.pass) + "\n" + printRules(table.rules);
+    if (!options.userRules.empty() && pass.empty()) out += "\n# of the user's own\n" + own->text();
+    if (out.empty()) return Error{ErrorCode::NotFound, "no pass named '" + pass + "' works by rules", {}, {"`cutaway-cli rules --json` names the pass of every rule"}};
+    return out;
+}
+
 Result<std::vector<RuleUse>> Session::ruleUses(RunId id, int step) const {
     CT_TRY(const State::Run* found, std::as_const(*m_state).run(id));
     if (step < 0 || step >= static_cast<int>(found->trace.steps.size())) return Error{ErrorCode::NotFound, "no step " + std::to_string(step), {}, {}};
@@ -99,7 +126,8 @@ Result<std::vector<RuleUse>> Session::ruleUses(RunId id, int step) const {
 Result<RuleExplanation> Session::explain(const Place& place, const std::string& name, NodeId node, const Progress& progress) {
     return guarded([&]() -> Result<RuleExplanation> {
         CT_TRY(const CompileOptions options, optionsAt(*m_state, place));
-        const auto tables = ruleTables();
+        const auto own = ownAt(*m_state, place);
+        const auto tables = tablesWith(own.get());
         CT_TRY(const NamedRule rule, findRule(tables, name));
         CT_TRY(const Snapshot module, m_state->snapshot(place, progress.cancel.get()));
         return explainOn(*module, options, rule.pass, *rule.rule, node);
@@ -113,7 +141,8 @@ Result<std::vector<RuleExplanation>> Session::explainAll(const Place& place, Nod
         const Node* node = module->graph().find(id);
         if (node == nullptr) return Error{ErrorCode::NotFound, "the node does not exist at this step", {}, {"its biography says where it went"}};
         std::vector<RuleExplanation> out;
-        for (const RuleTable& table : ruleTables()) {
+        const auto own = ownAt(*m_state, place);
+        for (const RuleTable& table : tablesWith(own.get())) {
             if (!pass.empty() && table.pass != pass) continue;
             if (!node->isCall()) continue;
             const RuleSet set = RuleSet::compileWorking(table.rules);
@@ -130,11 +159,12 @@ Result<std::vector<RuleExplanation>> Session::explainAll(const Place& place, Nod
 Result<RuleExplanation> Session::explainText(const Place& place, const std::string& ruleText, NodeId node, const Progress& progress) {
     return guarded([&]() -> Result<RuleExplanation> {
         CT_TRY(const CompileOptions options, optionsAt(*m_state, place));
-        CT_TRY(const LoadedRules loaded, loadRules(ruleText));
-        if (loaded.rules.size() != 1) return invalidInput("the text holds " + std::to_string(loaded.rules.size()) + " rules; give one");
-        if (const auto checked = RuleSet::compile(loaded.rules); !checked) return checked.error();
+        CT_TRY(const auto loaded, loadUserRule(ruleText));
+        const auto tables = loaded->tables();
+        const size_t count = tables.empty() ? 0 : tables[0].rules.size();
+        if (tables.size() != 1 || count != 1) return invalidInput("the text holds " + std::to_string(count) + " rules; give one");
         CT_TRY(const Snapshot module, m_state->snapshot(place, progress.cancel.get()));
-        return explainOn(*module, options, {}, loaded.rules[0], node);
+        return explainOn(*module, options, {}, tables[0].rules[0], node);
     });
 }
 

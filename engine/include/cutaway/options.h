@@ -7,7 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "cutaway/result.h"
+
 namespace cutaway {
+
+class Module;
+class Rewriter;
 
 enum class Mode : uint8_t { Inference, Training };
 enum class Target : uint8_t { Cpu, Cuda };
@@ -24,6 +29,27 @@ struct OptionalPass {
 /// Reads "name" or "name=key:value,key:value"; nullopt for text that is not of this form.
 std::optional<OptionalPass> parseOptionalPass(const std::string& text);
 
+/// Rules of the user's own as text, in the form in which the engine prints its own.
+struct UserRules {
+    std::string name;   // in messages and in the names of steps
+    std::string text;
+};
+/// A pass of the user's own, at one of the places where PyTorch takes one: pre_grad_custom_pass, joint_custom_pre_pass,
+/// joint_custom_post_pass, post_grad_custom_pre_pass, post_grad_custom_post_pass. It edits through the rewriter and says
+/// whether anything changed.
+struct UserPass {
+    std::string place, name, summary;
+    std::function<Result<bool>(Module&, Rewriter&)> run;
+};
+/// Runs a pass right before or after another one instead of where it stands.
+struct PassMove {
+    std::string pass;
+    bool before = true;
+    std::string anchor;
+};
+/// Reads "NAME=before:OTHER" or "NAME=after:OTHER"; nullopt for text that is not of this form.
+std::optional<PassMove> parsePassMove(const std::string& text);
+
 /// What opening a file is asked for.
 struct OpenSettings {
     std::string graph;                     // of a file with several: the one to work on; empty = the first
@@ -36,7 +62,10 @@ struct CompileOptions {
     bool freeze = false;
     bool parity = false;                      // PyTorch's behaviour where it is wrong
     std::string onlyStage;                    // empty = all
-    std::vector<std::string> disabledPasses;  // by name
+    std::vector<std::string> disabledPasses;  // passes by name; rules by name or as "pass/rule"
+    std::vector<UserRules> userRules;
+    std::vector<UserPass> userPasses;
+    std::vector<PassMove> moves;              // in this order, each on what the ones before it made
     /// Optional passes switched on. The split-cat and fusion passes run in this order (as pre_grad_fusion_options are).
     std::vector<OptionalPass> enabledPasses;
     std::optional<int64_t> fuel;              // total rewrites allowed; none = unlimited

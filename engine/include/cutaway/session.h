@@ -175,5 +175,9 @@ std::vector<StepInfo> passList(const CompileOptions& options);
 
 /// Every rule of every pass that works by rules, in running order.
 std::vector<RuleInfo> ruleList();
+/// And those of the options' own rules. Errors: rules that do not load.
+Result<std::vector<RuleInfo>> ruleList(const CompileOptions& options);
+/// The same as text that loads again, of one pass if `pass` is not empty; where a function stands, "(code)".
+Result<std::string> ruleTexts(const CompileOptions& options, const std::string& pass = {});
 
 }  // namespace cutaway

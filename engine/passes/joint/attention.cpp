@@ -52,7 +52,7 @@ std::string_view unlessDividesOffGpu(const Match& m) {
 constexpr std::string_view kWhy = "one kernel never writes the scores to memory";
 
 // Inputs laid out batch, heads, length, width; and with heads behind the length, as projections leave them.
-#define QKV "query T[B, 4, 8, 16]; key T[B, 4, 8, 16]; value T[B, 4, 8, 16]"
+#define QKV "query T[B, 4, 8, 16] grad; key T[B, 4, 8, 16] grad; value T[B, 4, 8, 16] grad"
 #define P                                             \
     "q = aten.permute.default(query, [0, 2, 1, 3]); " \
     "k = aten.permute.default(key, [0, 2, 1, 3]); "   \
@@ -115,7 +115,7 @@ constexpr TracedRule kFormulas[] = {
      P SDPA("q", "k", "v", ", scale=inverse(inv_scale)") ONE, unlessDivides, kWhy},
     {"sfdp_pattern_12", QKV "; inv_scale f32[]" DROPOUT, P SCORES("q", "k") DIVIDED("s", "inv_scale") SOFTMAX("d") DROPPED("p") TIMES("r", "v") ONE,
      P SDPA("q", "k", "v", DROPS ", scale=inverse(inv_scale)") ONE, unlessDivides, kWhy},
-    {"sfdp_pattern_13", "query T[4, 8, 8]; key T[4, 8, 8]; value T[4, 8, 8]" DROPOUT,
+    {"sfdp_pattern_13", "query T[4, 8, 8] grad; key T[4, 8, 8] grad; value T[4, 8, 8] grad" DROPOUT,
      "t = aten.transpose.int(key, 1, 2); s = aten.bmm.default(query, t); " SOFTMAX("s") DROPPED("p") "o = aten.bmm.default(r, value); " ONE,
      "q = aten.unsqueeze.default(query, 0); k = aten.unsqueeze.default(key, 0); v = aten.unsqueeze.default(value, 0); "
      SDPA("q", "k", "v", DROPS ", scale=1.0") "r = aten.squeeze.dim(o, 0); return (r,)", unlessOperandsAgree, kWhy},

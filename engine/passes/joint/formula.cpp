@@ -9,6 +9,7 @@
 #include "engine/passes/dead_code.h"
 #include "engine/passes/joint/early_patterns.h"
 #include "engine/passes/remove_noop_ops.h"
+#include "engine/passes/torch_calls_to_aten.h"
 #include "engine/support/check.h"
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
@@ -101,20 +102,25 @@ class FormulaText {
 };
 
 /// The formula as a graph, its calls as written.
-Result<std::unique_ptr<Module>> parseFormula(std::string_view formula, const std::vector<FormulaInput>& inputs) {
+Result<std::unique_ptr<Module>> parseFormula(std::string_view formula, const std::vector<FormulaInput>& inputs, TraceKind kind) {
     std::string text = "def forward(";
     ParseOptions options;
     for (const FormulaInput& input : inputs) {
         if (!input.constant.empty()) continue;
         text += (text.back() == '(' ? "" : ", ") + input.name;
-        options.types[input.name] = input.type;
+        ValueType type = input.type;
+        if (TensorType* tensor = type.tensor()) tensor->requiresGrad = input.gradient && kind == TraceKind::Joint;
+        options.types[input.name] = std::move(type);
     }
     text += "):\n";
     const std::string body = FormulaText(formula, inputs).run();
     for (size_t begin = 0; begin < body.size();) {
         const size_t end = std::min(body.find_first_of(";\n", begin), body.size());
         const std::string_view line = trimmed(std::string_view(body).substr(begin, end - begin));
-        if (!line.empty()) text += "    " + std::string(line) + "\n";
+        // A pattern's "return a, b" is a tuple here.
+        const bool plain = line.starts_with("return ") && line.find('(') == std::string_view::npos;
+        if (plain) text += "    return (" + std::string(trimmed(line.substr(7))) + ",)\n";
+        else if (!line.empty()) text += "    " + std::string(line) + "\n";
         begin = end + 1;
     }
     return parseText(text, options);
@@ -142,8 +148,10 @@ Result<std::vector<FormulaInput>> readFormulaInputs(std::string_view text) {
         const std::string_view one = trimmed(text.substr(begin, end - begin));
         const size_t space = one.find(' ');
         if (space == std::string_view::npos) return invalidInput("a parameter is a name and a type, as in 'x f32[2, 3]'", std::string(one));
-        const std::string_view type = trimmed(one.substr(space));
-        inputs.push_back({std::string(one.substr(0, space)), {}, {}, type == "number"});
+        std::string_view type = trimmed(one.substr(space));
+        const bool gradient = type.ends_with(" grad");
+        if (gradient) type = trimmed(type.substr(0, type.size() - 5));
+        inputs.push_back({std::string(one.substr(0, space)), {}, {}, type == "number", gradient});
         if (type != "number") function += (function.back() == '(' ? "" : ", ") + inputs.back().name + ": \"" + std::string(type) + "\"";
         begin = end + 1;
     }
@@ -156,9 +164,10 @@ Result<std::vector<FormulaInput>> readFormulaInputs(std::string_view text) {
 }
 
 Result<std::unique_ptr<Module>> traceFormula(std::string_view formula, const std::vector<FormulaInput>& inputs, TraceKind kind) {
-    CT_TRY(auto module, parseFormula(formula, inputs));
+    CT_TRY(auto module, parseFormula(formula, inputs, kind));
     static const CompileOptions kOptions;
     Rewriter rewriter("trace", kOptions);
+    CT_TRY_VOID(torchCallsToAten(*module, rewriter));
     CT_TRY_VOID(expandComposites(*module, rewriter));
     if (kind == TraceKind::Joint) CT_TRY_VOID(addBackward(*module, rewriter));
     CT_TRY_VOID(decompose(*module, rewriter));

@@ -16,15 +16,16 @@ struct FormulaInput {
     ValueType type;
     std::string constant;   // not empty: the number
     bool number = false;    // declared as "number": never a tensor
+    bool gradient = false;  // declared as "... grad": the joint graph has its gradient
 };
 
-/// Reads "name type; ...", as in "query f32[2, 4, 8, 16]; scale f32[]; dropout_p number". The first is a tensor.
+/// Reads "name type; ...", as in "query f32[2, 4, 8, 16] grad; scale f32[]; dropout_p number". The first is a tensor.
 /// Errors: types that do not parse.
 Result<std::vector<FormulaInput>> readFormulaInputs(std::string_view parameters);
 
 enum class TraceKind : uint8_t {
     Forward,   // the values
-    Joint,     // the values, and the gradients of the inputs whose types require one, from tangents_1.. of the values
+    Joint,     // the values, and the gradients of the inputs that are declared so, from tangents_1.. of the values
 };
 
 /// The graph of the formula, its placeholders named as the inputs are (and tangents_1..). Written in as constants are the

@@ -12,7 +12,6 @@ namespace {
 
 /// Stands for numbers while a pattern is traced; no formula has it as a constant (T-4a).
 constexpr double kAnyNumber = 0.113377;
-constexpr size_t kDifferentiated = 3;
 
 /// A traced graph as the text of a pattern.
 class PatternPrinter {
@@ -63,16 +62,12 @@ class PatternPrinter {
     std::string m_number;
 };
 
-/// What the formula's parameters are for this rule, before any match: numbers as `number`, gradients where training wants them.
+/// What the formula's parameters are for this rule, before any match: numbers as `number`.
 Result<std::vector<FormulaInput>> inputsOf(const TracedRule& formula, double number) {
     CT_TRY(auto inputs, readFormulaInputs(formula.parameters));
     for (FormulaInput& input : inputs)
         if (input.number) input.constant = printArgument(formula.kind == TraceKind::Joint ? number : 0.0);
     return inputs;
-}
-void requireGradients(const TracedRule& formula, std::vector<FormulaInput>& inputs) {
-    for (size_t i = 0; i < inputs.size(); ++i)
-        if (TensorType* type = inputs[i].type.tensor()) type->requiresGrad = formula.kind == TraceKind::Joint && i < kDifferentiated;
 }
 std::string numberName(const std::vector<FormulaInput>& inputs) {
     const auto found = std::find_if(inputs.begin(), inputs.end(), [](const FormulaInput& input) { return input.number; });
@@ -89,7 +84,6 @@ std::vector<FormulaInput> realInputs(const TracedRule& formula, const Match& mat
         if (value.node()) input.type = value.node()->type();
         else input.constant = printArgument(value);
     }
-    requireGradients(formula, *inputs);
     return *inputs;
 }
 
@@ -108,11 +102,9 @@ std::string_view unlessTracedAgain(const Match& match) {
     return explainRule(exact, match.root(), match.options()).matched ? "" : "constants or shapes are not those of the formula";
 }
 
-/// Copies the traced replacement to before the first result.
-Values buildTraced(const Match& match, GraphBuilder& builder) {
-    const auto& formula = *static_cast<const TracedRule*>(match.rule().context);
-    const auto inputs = realInputs(formula, match);
-    const auto module = traceFormula(formula.replace, inputs, formula.kind);
+/// Traces the replacement and copies it to before the first result.
+Values copyTraced(const Match& match, GraphBuilder& builder, std::string_view formula, const std::vector<FormulaInput>& inputs, TraceKind kind) {
+    const auto module = traceFormula(formula, inputs, kind);
     if (!module) {
         builder.fail(module.error());
         return Values::notHandled();
@@ -136,6 +128,11 @@ Values buildTraced(const Match& match, GraphBuilder& builder) {
     return results;
 }
 
+Values buildTraced(const Match& match, GraphBuilder& builder) {
+    const auto& formula = *static_cast<const TracedRule*>(match.rule().context);
+    return copyTraced(match, builder, formula.replace, realInputs(formula, match), formula.kind);
+}
+
 std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
     std::string out(text);
     for (size_t at = out.find(from); at != std::string::npos; at = out.find(from, at + to.size())) out.replace(at, from.size(), to);
@@ -150,10 +147,30 @@ Result<std::string> tracePattern(const TracedRule& formula) {
     };
     auto inputs = inputsOf(formula, kAnyNumber);
     if (!inputs) return located(inputs.error());
-    requireGradients(formula, *inputs);
     const auto found = traceFormula(formula.search, *inputs, formula.kind);
     if (!found) return located(found.error());
     return PatternPrinter((*found)->graph(), false, formula.kind == TraceKind::Joint ? numberName(*inputs) : std::string()).run();
+}
+
+void addRule(TracedRules& out, const TracedRule& source, std::string find, std::string name) {
+    Rule rule;
+    rule.name = out.texts.emplace_back(std::move(name));
+    rule.find = out.texts.emplace_back(std::move(find));
+    rule.build = buildTraced;
+    rule.unless = unlessTracedAgain;
+    rule.why = source.why;
+    rule.context = &out.sources.emplace_back(source);
+    out.rules.push_back(rule);
+}
+
+/// One side of a user's formula on its example types.
+Result<std::unique_ptr<Module>> traceSide(const TracedRule& formula, std::string_view side) {
+    CT_TRY(auto inputs, inputsOf(formula, kAnyNumber));
+    return traceFormula(side, inputs, formula.kind);
+}
+size_t resultsOf(const Module& traced) {
+    const auto& outputs = traced.graph().outputs();
+    return static_cast<size_t>(std::count_if(outputs.begin(), outputs.end(), [](const Argument& value) { return value.node() != nullptr; }));
 }
 
 struct Variant {
@@ -188,14 +205,7 @@ class RuleTracer {
         if (!find && !stands && variant.half) m_out.broken.push_back(find.error());
         if (!find || !isNew(*find)) return;
         source.parameters = m_out.texts.emplace_back(parameters);
-        Rule rule;
-        rule.name = m_out.texts.emplace_back(std::string(formula.name) + variant.suffix() + (kind == TraceKind::Joint ? "_training" : "_inference"));
-        rule.find = m_out.texts.emplace_back(std::move(*find));
-        rule.build = buildTraced;
-        rule.unless = unlessTracedAgain;
-        rule.why = formula.why;
-        rule.context = &m_out.sources.emplace_back(source);
-        m_out.rules.push_back(rule);
+        addRule(m_out, source, std::move(*find), std::string(formula.name) + variant.suffix() + (kind == TraceKind::Joint ? "_training" : "_inference"));
     }
 
     /// Whether no earlier pattern is the same up to names (SDP-4).
@@ -230,9 +240,38 @@ TracedRules traceRules(std::span<const TracedRule> formulas, TracedForms forms) 
     return tracer.take();
 }
 
+Values replaceByExample(const Match& match, GraphBuilder& builder, std::string_view formula) {
+    std::vector<FormulaInput> inputs;
+    const Pattern& pattern = match.pattern();
+    for (size_t slot = 0; slot < pattern.names.size(); ++slot) {
+        if (pattern.callOfSlot[slot] >= 0) continue;
+        FormulaInput input{pattern.names[slot], {}, {}};
+        const Argument& value = match[input.name];
+        if (const Node* node = value.node()) input.type = node->type();
+        else input.constant = printArgument(value);
+        inputs.push_back(std::move(input));
+    }
+    return copyTraced(match, builder, formula, inputs, TraceKind::Forward);
+}
+
+Result<TracedRules> traceUserRule(const TracedRule& formula, bool training) {
+    TracedRules out;
+    std::vector<TraceKind> kinds = {TraceKind::Forward};
+    if (training) kinds.insert(kinds.begin(), TraceKind::Joint);
+    for (const TraceKind kind : kinds) {
+        TracedRule source = formula;
+        source.kind = kind;
+        CT_TRY(const auto searched, traceSide(source, source.search));
+        CT_TRY(const auto made, traceSide(source, source.replace));
+        if (resultsOf(*searched) != resultsOf(*made)) return invalidInput("'search' and 'replace_by_example' return different numbers of results");
+        CT_TRY(std::string find, tracePattern(source));
+        addRule(out, source, std::move(find), std::string(formula.name) + (kind == TraceKind::Joint ? "_training" : ""));
+    }
+    return out;
+}
+
 Result<std::unique_ptr<Module>> traceSearch(const TracedRule& rule, double number, double dropout) {
     CT_TRY(auto inputs, inputsOf(rule, dropout));
-    requireGradients(rule, inputs);
     for (FormulaInput& input : inputs)
         if (input.type.tensor() && input.type.tensor()->rank() == 0) input.constant = printArgument(number);
     return traceFormula(rule.search, inputs, rule.kind);

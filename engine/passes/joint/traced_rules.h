@@ -20,8 +20,8 @@ namespace cutaway {
 struct TracedRule {
     std::string_view name;
     /// "name type; ..." with example types, as in "query T[B, 4, 8, 16]; scale f32[]". A parameter of no dims may also
-    /// stand for a number. T is f32 or f16, B is 2; or 1, which needs no copies. In training the first three require a
-    /// gradient. "dropout_p number" is found where the training form draws random numbers, and 0 in inference.
+    /// stand for a number. T is f32 or f16, B is 2; or 1, which needs no copies. In training, those
+    /// marked "grad" have gradients. A "number" is found as it is in training (the probability of a dropout), and 0 in inference.
     std::string_view parameters;
     std::string_view search, replace;
     std::string_view (*unless)(const Match& match) = nullptr;
@@ -48,6 +48,15 @@ struct TracedForms {
 /// Traces each formula for T = f32 and again for T = f16, as "NAME[_half][_mask_fp32][_bs1]_{training,inference}". Variants
 /// that do not trace, or look like an earlier rule, are left out; each formula must trace for one of the dtypes.
 TracedRules traceRules(std::span<const TracedRule> formulas, TracedForms forms = {});
+
+/// The rule, or with `training` the training and the inference rule, of one formula on its example types as they are; named
+/// NAME_training and NAME. Texts borrowed from `formula` must outlive the result. Errors: what does not parse or trace; sides
+/// with different numbers of results.
+Result<TracedRules> traceUserRule(const TracedRule& formula, bool training);
+
+/// What Rule::build of a rule may return (PyTorch's Match.replace_by_example): the formula, traced on the types of what the
+/// match bound to the free names of its pattern, constants written in, before the first result. Its errors are the builder's.
+Values replaceByExample(const Match& match, GraphBuilder& builder, std::string_view formula);
 
 /// The graph that the search side of a rule becomes for its example types, `number` in place of parameters of no dims and
 /// `dropout` in place of numbers.

@@ -1,0 +1,294 @@
+// Rules and passes of the user's own: where they run, rules that are traced, what does not load; switching off and moving
+// passes.
+#include <QtTest>
+
+#include "engine/interpret/interpret.h"
+#include "engine/passes/pipeline.h"
+#include "engine/passes/user_passes.h"
+#include "engine/text/parse.h"
+#include "engine/text/print.h"
+
+using namespace cutaway;
+
+namespace {
+
+Snapshot parsed(const QString& statements) {
+    auto module = parseText("def forward(x: \"f32[4, 4]\", y: \"f32[4, 4]\"):\n    " + QString(statements).replace("; ", "\n    ").toStdString() + "\n");
+    if (!module) qFatal("%s", module.error().text().c_str());
+    return std::move(*module);
+}
+/// "find: a; b" becomes a block with a statement a line, "why: text" a property.
+std::string rulesText(const QString& text) {
+    QString out;
+    for (const QString& line : text.split('\n', Qt::SkipEmptyParts)) {
+        const QString key = line.section(": ", 0, 0), rest = line.section(": ", 1);
+        const bool block = key == "find" || key == "replace" || key == "search" || key == "replace_by_example";
+        if (key == "rule") out += "rule " + rest + "\n";
+        else if (block) out += "  " + key + "\n    " + QString(rest).replace("; ", "\n    ") + "\n";
+        else out += "  " + key + (rest.isEmpty() ? "" : " " + rest) + "\n";
+    }
+    return out.toStdString();
+}
+CompileOptions with(const QString& rules) {
+    CompileOptions options;
+    options.userRules.push_back({"mine", rulesText(rules)});
+    return options;
+}
+CompileTrace compiled(const Snapshot& input, const CompileOptions& options) {
+    auto trace = runPipeline(input, options);
+    if (!trace) qFatal("%s", trace.error().text().c_str());
+    return std::move(*trace);
+}
+QStringList stepNames(const CompileTrace& trace) {
+    QStringList names;
+    for (const Step& step : trace.steps) names << QString::fromStdString(step.info.name);
+    return names;
+}
+const Step* stepOf(const CompileTrace& trace, const QString& name) {
+    for (const Step& step : trace.steps)
+        if (step.info.name == name.toStdString()) return &step;
+    return nullptr;
+}
+/// "op, op" of the calls.
+QString calls(const Module& module) {
+    QStringList names;
+    for (const Node& node : module.graph().nodes())
+        if (node.isCall()) names << QString::fromStdString(node.op().name());
+    return names.join(", ");
+}
+
+constexpr const char* kSinToCos = "rule: sin_to_cos\nfind: r = aten.sin.default(a); return r\nreplace: r = aten.cos.default(a); return r\n";
+const QString kSilu = "rule: silu\nplace: joint_custom_pre_pass\nfind: s = aten.sigmoid.default(a); r = aten.mul.Tensor(a, s); return r\n";
+
+}  // namespace
+
+class UserPassesTest : public QObject {
+    Q_OBJECT
+  private slots:
+    void places_data() {
+        QTest::addColumn<QString>("neighbour");
+        QTest::addColumn<int>("offset");
+        for (const UserPlace& place : userPlaces())
+            QTest::newRow(place.name.data()) << QString::fromUtf8(place.anchor.data(), static_cast<qsizetype>(place.anchor.size())) << (place.before ? -1 : 1);
+    }
+    void places() {
+        QFETCH(QString, neighbour);
+        QFETCH(int, offset);
+        const QString place = QTest::currentDataTag();
+        CompileOptions options = with(QString(kSinToCos) + "place: " + place + "\n");
+        int ran = 0;
+        options.userPasses.push_back({place.toStdString(), "hook", "", [&](Module&, Rewriter&) -> Result<bool> { return ++ran < 0; }});
+        const CompileTrace trace = compiled(parsed("p = aten.sin.default(x); return (p,)"), options);
+        QVERIFY(!trace.failed());
+        const QStringList names = stepNames(trace);
+        const qsizetype own = names.indexOf(place + ".mine"), anchor = names.indexOf(neighbour);
+        QVERIFY(anchor >= 0);
+        QVERIFY(own >= 0);
+        QCOMPARE(names.indexOf(place + ".hook"), own + 1);
+        QCOMPARE(offset < 0 ? own + 2 : own, offset < 0 ? anchor : anchor + 1);
+        QCOMPARE(ran, 1);
+        const Step& step = trace.steps[static_cast<size_t>(own)];
+        QCOMPARE(step.info.state, StepState::Changed);
+        QCOMPARE(step.rewrites[0].rule, std::string("sin_to_cos"));
+        QCOMPARE(calls(*step.after), QString("aten.cos.default"));
+        const auto unspent = replayRewrites(step, options, 0);
+        QCOMPARE(calls(**unspent), QString("aten.sin.default"));
+    }
+
+    void applies_data() {
+        QTest::addColumn<QString>("rules");
+        QTest::addColumn<QString>("before");
+        QTest::addColumn<QString>("after");
+        QTest::addColumn<bool>("parity");
+        const QString graph = "s = aten.sigmoid.default(x); p = aten.mul.Tensor(x, s); return (p,)";
+        QTest::newRow("replaced by a text") << kSilu + "replace: r = aten.relu.default(a); return r\n" << graph << "aten.relu.default" << false;
+        QTest::newRow("replaced by what an example becomes") << kSilu + "replace_by_example: r = aten.softmax.int(a, -1); return r\n" << graph
+            << "aten.amax.default, aten.sub.Tensor, aten.exp.default, aten.sum.dim_IntList, aten.div.Tensor" << false;
+        QTest::newRow("an example with Python's functions") << kSilu + "replace_by_example: r = torch.nn.functional.relu(a) * 2; return r\n" << graph
+            << "aten.relu.default, aten.mul.Tensor" << false;
+        const QString scaled = "rule: softmax\nparameters: a f32[2, 3]; k f32[]\nsearch: m = aten.mul.Tensor(a, k); r = aten.softmax.int(m, -1); return r\n"
+                               "replace_by_example: r = aten.mul.Tensor(a, k); return r\n";
+        const auto softmax = [](const char* dim) {
+            return QString("m = aten.mul.Tensor(x, 3); a = aten.amax.default(m, [%1], True); d = aten.sub.Tensor(m, a); e = aten.exp.default(d); "
+                           "s = aten.sum.dim_IntList(e, [%1], True); p = aten.div.Tensor(e, s); return (p,)").arg(dim);
+        };
+        QTest::newRow("found by what a formula becomes") << scaled << softmax("-1") << "aten.mul.Tensor" << false;
+        QTest::newRow("what the formula says is held to") << scaled << softmax("-2")
+            << "aten.mul.Tensor, aten.amax.default, aten.sub.Tensor, aten.exp.default, aten.sum.dim_IntList, aten.div.Tensor" << false;
+        QTest::newRow("but for parity") << scaled << softmax("-2") << "aten.mul.Tensor" << true;
+    }
+    void applies() {
+        QFETCH(QString, rules);
+        QFETCH(QString, before);
+        QFETCH(QString, after);
+        QFETCH(bool, parity);
+        CompileOptions options = with(rules);
+        options.parity = parity;
+        options.onlyStage = "joint";
+        const CompileTrace trace = compiled(parsed(before), options);
+        const Step* step = stepOf(trace, "joint_custom_pre_pass.mine");
+        QVERIFY2(step && step->info.error.empty(), step ? step->info.error.c_str() : "no step");
+        QCOMPARE(calls(*step->after), after);
+    }
+
+    /// A rule of training finds forward and backward together.
+    void findsGradients() {
+        const QString rule = "rule: tanh_twice\nparameters: a f32[2, 3] grad\ntraining\nsearch: t = aten.tanh.default(a); r = aten.tanh.default(t); return r\n"
+                             "replace_by_example: r = aten.tanh.default(a); return r\n";
+        CompileOptions options = with(rule);
+        options.mode = Mode::Training;
+        const auto own = UserPasses::make(options);
+        QVERIFY2(own.has_value(), own ? "" : own.error().text().c_str());
+        const auto tables = (*own)->tables();
+        QCOMPARE(tables[0].rules.size(), size_t{2});
+        auto joint = traceFormula("t = aten.tanh.default(x); r = aten.tanh.default(t); return r", *readFormulaInputs("x f32[4, 4] grad"), TraceKind::Joint);
+        QVERIFY2(joint.has_value(), joint ? "" : joint.error().text().c_str());
+        options.onlyStage = "joint";
+        const CompileTrace trace = compiled(std::move(*joint), options);
+        const Step* step = stepOf(trace, "joint_custom_pre_pass.mine");
+        QCOMPARE(step->rewrites.size(), size_t{1});
+        QCOMPARE(step->rewrites[0].rule, std::string("tanh_twice_training"));
+        QCOMPARE(calls(*step->after).count("aten.tanh.default"), 1);
+    }
+
+    void refuses_data() {
+        QTest::addColumn<QString>("rules");
+        QTest::addColumn<QString>("error");
+        const QString find = "find: r = aten.sin.default(a); return r\n", replace = "replace: r = aten.cos.default(a); return r\n";
+        const QString rule = "rule: r\n" + find + replace;
+        QTest::newRow("no such place") << rule + "place: nowhere\n" << "no place named 'nowhere'";
+        QTest::newRow("two of one name") << rule + "rule: r\nfind: r = aten.cos.default(a); return r\nreplace: return a\n" << "two rules have this name";
+        QTest::newRow("two of one pattern") << rule + "rule: other\nfind: q = aten.sin.default(b); return q\nreplace: return b\n" << "has the same pattern and comes first";
+        QTest::newRow("no find") << "rule: r\n" + replace << "rule r has no 'find'";
+        QTest::newRow("nothing to find with") << "rule: r\nsearch: r = aten.sin.default(a); return r\nreplace_by_example: return a\n" << "without 'parameters'";
+        QTest::newRow("both ways to find") << rule + "search: r = aten.sin.default(a); return r\n" << "give one of the two";
+        QTest::newRow("no operator") << "rule: r\nfind: r = aten.nothing.default(a); return r\n" + replace << "no operator 'aten.nothing.default'";
+        QTest::newRow("a property that is none") << rule + "when: noon\n" << "no property 'when noon'";
+        QTest::newRow("a condition in C++ without one") << rule + "unless: (code)\n" << "no built-in rule of that name has one";
+        QTest::newRow("a formula that does not fit") << "rule: r\nparameters: a f32[2, 3]\nsearch: r = aten.mm.default(a, a); return r\nreplace_by_example: return a\n" << "mm";
+        QTest::newRow("another number of results")
+            << "rule: r\nparameters: a f32[2, 3]\nsearch: r = aten.sin.default(a); return r\nreplace_by_example: r = aten.sin.default(a); s = aten.cos.default(a); return r, s\n"
+            << "different numbers of results";
+    }
+    void refuses() {
+        QFETCH(QString, rules);
+        QFETCH(QString, error);
+        const auto trace = runPipeline(parsed("p = aten.sin.default(x); return (p,)"), with(rules));
+        QVERIFY(!trace.has_value());
+        QVERIFY2(QString::fromStdString(trace.error().text()).contains(error), trace.error().text().c_str());
+        QVERIFY2(trace.error().text().find("mine") != std::string::npos || error.contains("rule") || error.contains("pattern"), trace.error().text().c_str());
+    }
+
+    void printsAndLoads() {
+        const QString text = QString(kSinToCos) + kSilu + "replace_by_example: r = aten.softmax.int(a, -1); return r\n" +
+                             "rule: traced\nplace: post_grad_custom_post_pass\nwhy: because\nparameters: a f32[2, 3] grad; k f32[]\ntraining\n"
+                             "search: m = aten.mul.Tensor(a, k); r = aten.tanh.default(m); return r\nreplace_by_example: r = aten.tanh.default(a); return r\n";
+        const auto own = UserPasses::make(with(text));
+        QVERIFY2(own.has_value(), own ? "" : own.error().text().c_str());
+        CompileOptions again;
+        again.userRules.push_back({"mine", (*own)->text()});
+        const auto reloaded = UserPasses::make(again);
+        QVERIFY2(reloaded.has_value(), reloaded ? "" : reloaded.error().text().c_str());
+        QCOMPARE((*reloaded)->text(), (*own)->text());
+        QCOMPARE((*reloaded)->tables().size(), (*own)->tables().size());
+        for (size_t i = 0; i < (*own)->tables().size(); ++i) {
+            const auto &a = (*own)->tables()[i].rules, &b = (*reloaded)->tables()[i].rules;
+            QCOMPARE(a.size(), b.size());
+            for (size_t k = 0; k < a.size(); ++k) QCOMPARE(b[k].name, a[k].name);
+        }
+    }
+
+    void disables_data() {
+        QTest::addColumn<QString>("name");
+        QTest::addColumn<QString>("after");
+        QTest::newRow("a rule by name") << "pointless_view" << "aten.view.default, aten.cos.default";
+        QTest::newRow("a rule by pass and name") << "early_patterns/pointless_view" << "aten.view.default, aten.cos.default";
+        QTest::newRow("a rule of the user's own") << "sin_to_cos" << "aten.sin.default";
+        QTest::newRow("a pass of the user's own") << "joint_custom_pre_pass.mine" << "aten.sin.default";
+        QTest::newRow("a pass") << "early_patterns" << "aten.view.default, aten.cos.default";
+        QTest::newRow("another pass's rule") << "pass_pattern_0/pointless_convert" << "aten.cos.default";
+    }
+    void disables() {
+        QFETCH(QString, name);
+        QFETCH(QString, after);
+        CompileOptions options = with(kSinToCos);
+        options.onlyStage = "joint";
+        options.disabledPasses = {name.toStdString(), "remove_noop_ops"};
+        const CompileTrace trace = compiled(parsed("v = aten.view.default(x, [4, 4]); p = aten.sin.default(v); return (p,)"), options);
+        QVERIFY(!trace.failed());
+        QCOMPARE(calls(*trace.result()), after);
+    }
+    void disablesOnlyWhatThereIs() {
+        CompileOptions options;
+        for (const char* name : {"nothing", "early_patterns/sin_to_cos", "nothing/pointless_view"}) {
+            options.disabledPasses = {name};
+            const auto trace = runPipeline(parsed("return (x,)"), options);
+            QVERIFY(!trace.has_value());
+            QCOMPARE(trace.error().message, "no pass or rule named '" + std::string(name) + "'");
+        }
+    }
+
+    void moves_data() {
+        QTest::addColumn<QString>("move");
+        QTest::addColumn<QString>("error");
+        QTest::newRow("before another") << "early_patterns=before:constant_fold_uniform_value" << "";
+        QTest::newRow("behind another") << "remove_assert_ops=after:post_grad_pass_pattern_2" << "";
+        QTest::newRow("one of the user's own") << "joint_custom_pre_pass.mine=after:early_patterns" << "";
+        QTest::newRow("before what it depends on") << "pass_pattern_1=before:pass_pattern_0"
+            << "'pass_pattern_1' cannot run before 'pass_pattern_0': attention is known by its softmax, which pass_pattern_1 rewrites";
+        QTest::newRow("before a pass in between") << "pass_pattern_1=before:remove_noop_ops"
+            << "'pass_pattern_1' cannot run before 'pass_pattern_0': attention is known by its softmax, which pass_pattern_1 rewrites";
+        QTest::newRow("out of its stage") << "early_patterns=before:functionalize"
+            << "'early_patterns' cannot run before 'decompose': the rules of the joint stage are written for expanded operators";
+        QTest::newRow("behind reinplacing") << "stable_sort=after:reinplace_inplaceable_ops"
+            << "'reinplace_inplaceable_ops' cannot run before 'stable_sort': behind it the graph is not functional any more";
+        QTest::newRow("no such pass") << "nothing=before:early_patterns" << "no pass named 'nothing' runs";
+        QTest::newRow("no such anchor") << "early_patterns=before:nothing" << "no pass named 'nothing' runs";
+        QTest::newRow("beside itself") << "early_patterns=before:early_patterns" << "'early_patterns' cannot be moved beside itself";
+    }
+    void moves() {
+        QFETCH(QString, move);
+        QFETCH(QString, error);
+        CompileOptions options = with(kSinToCos);
+        const auto read = parsePassMove(move.toStdString());
+        QVERIFY(read.has_value());
+        options.moves = {*read};
+        const auto trace = runPipeline(parsed("p = aten.sin.default(x); return (p,)"), options);
+        QCOMPARE(trace ? QString() : QString::fromStdString(trace.error().message), error);
+        if (!trace) return;
+        const QStringList names = stepNames(*trace);
+        const qsizetype pass = names.indexOf(QString::fromStdString(read->pass)), anchor = names.indexOf(QString::fromStdString(read->anchor));
+        QVERIFY(pass >= 0 && anchor >= 0);
+        QCOMPARE(pass, read->before ? anchor - 1 : anchor + 1);
+        QCOMPARE(names.size(), stepNames(compiled(parsed("p = aten.sin.default(x); return (p,)"), with(kSinToCos))).size());
+    }
+    /// The order of the table itself breaks none of its dependencies, with every optional pass on as well.
+    void pipelineIsInOrder() {
+        for (const Mode mode : {Mode::Inference, Mode::Training}) {
+            CompileOptions options;
+            options.mode = mode;
+            for (const Pass& pass : pipeline())
+                if (pass.optional) options.enabledPasses.push_back({std::string(pass.name), {}});
+            options.moves = {*parsePassMove("early_patterns=before:pass_pattern_0")};
+            const auto trace = runPipeline(parsed("return (x,)"), options);
+            QVERIFY2(trace.has_value(), trace ? "" : trace.error().text().c_str());
+        }
+    }
+    void readsMoves() {
+        for (const char* text : {"", "a", "a=b", "a=beside:b", "a=before:", "=before:b"}) QVERIFY2(!parsePassMove(text).has_value(), text);
+    }
+
+    void failingFunctionEndsTheRun() {
+        CompileOptions options;
+        options.userPasses.push_back({"joint_custom_post_pass", "broken", "Fails", [](Module&, Rewriter&) -> Result<bool> { return invalidInput("out of luck"); }});
+        const CompileTrace trace = compiled(parsed("p = aten.sin.default(x); return (p,)"), options);
+        QVERIFY(trace.failed());
+        QCOMPARE(trace.steps.back().info.name, std::string("joint_custom_post_pass.broken"));
+        QVERIFY(trace.steps.back().info.error.find("out of luck") != std::string::npos);
+        options.userPasses[0].run = nullptr;
+        QVERIFY(!runPipeline(parsed("return (x,)"), options).has_value());
+    }
+};
+
+QTEST_GUILESS_MAIN(UserPassesTest)
+#include "user_passes_test.moc"
