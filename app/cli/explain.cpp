@@ -109,7 +109,7 @@ int printRules(const CompileArguments& compile, const std::string& pass, const s
 }  // namespace
 
 void addRules(CLI::App& app, Context& context) {
-    auto* command = app.add_subcommand("rules", "Prints the rules of the pipeline, and those of --rules, as text that loads again");
+    auto* command = app.add_subcommand("rules", "Prints the rules of the pipeline, and those of --rules, as text; a pass's rules load again");
     struct Chosen {
         std::string pass, json;
         CompileArguments compile;

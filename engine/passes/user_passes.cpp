@@ -98,6 +98,9 @@ Result<void> UserPasses::addFunction(const UserPass& function) {
 }
 
 Result<void> UserPasses::finish() {
+    for (const Entry& entry : m_entries)
+        if (const auto alone = RuleSet::compile(entry.rules); !alone) return inFile(entry.name, alone.error());
+    // Files are compared with each other, too.
     for (const UserPlace& place : kPlaces) {
         std::vector<Rule> together;
         for (const Entry& entry : m_entries)

@@ -107,11 +107,21 @@ Result<std::vector<RuleInfo>> ruleList(const CompileOptions& options) {
     return list;
 }
 
+/// Rules of operators that no table has a row for never match, and would not load.
+static std::vector<Rule> workingRules(const RuleTable& table) {
+    const RuleSet set = RuleSet::compileWorking(table.rules);
+    std::vector<Rule> rules;
+    for (size_t i = 0; i < set.size(); ++i) rules.push_back(*set.at(i).rule);
+    return rules;
+}
+
 Result<std::string> ruleTexts(const CompileOptions& options, const std::string& pass) {
     CT_TRY(const auto own, UserPasses::make(options));
     std::string out;
-    for (const RuleTable& table : ruleTables())
-        if (pass.empty() || table.pass == pass) out += (out.empty() ? "# " : "\n# ") + std::string(table.pass) + "\n" + printRules(table.rules);
+    for (const RuleTable& table : ruleTables()) {
+        if (!pass.empty() && table.pass != pass) continue;
+        out += (out.empty() ? "# " : "\n# ") + std::string(table.pass) + "\n" + printRules(workingRules(table));
+    }
     if (!options.userRules.empty() && pass.empty()) out += "\n# of the user's own\n" + own->text();
     if (out.empty()) return Error{ErrorCode::NotFound, "no pass named '" + pass + "' works by rules", {}, {"`cutaway-cli rules --json` names the pass of every rule"}};
     return out;

@@ -104,7 +104,7 @@ class UserPassesTest : public QObject {
         QTest::newRow("replaced by a text") << kSilu + "replace: r = aten.relu.default(a); return r\n" << graph << "aten.relu.default" << false;
         QTest::newRow("replaced by what an example becomes") << kSilu + "replace_by_example: r = aten.softmax.int(a, -1); return r\n" << graph
             << "aten.amax.default, aten.sub.Tensor, aten.exp.default, aten.sum.dim_IntList, aten.div.Tensor" << false;
-        QTest::newRow("an example with Python's functions") << kSilu + "replace_by_example: r = torch.nn.functional.relu(a) * 2; return r\n" << graph
+        QTest::newRow("an example with Python's functions") << kSilu + "replace_by_example: m = torch.nn.functional.relu(a); r = m * 2; return r\n" << graph
             << "aten.relu.default, aten.mul.Tensor" << false;
         const QString scaled = "rule: softmax\nparameters: a f32[2, 3]; k f32[]\nsearch: m = aten.mul.Tensor(a, k); r = aten.softmax.int(m, -1); return r\n"
                                "replace_by_example: r = aten.mul.Tensor(a, k); return r\n";
@@ -176,7 +176,7 @@ class UserPassesTest : public QObject {
         const auto trace = runPipeline(parsed("p = aten.sin.default(x); return (p,)"), with(rules));
         QVERIFY(!trace.has_value());
         QVERIFY2(QString::fromStdString(trace.error().text()).contains(error), trace.error().text().c_str());
-        QVERIFY2(trace.error().text().find("mine") != std::string::npos || error.contains("rule") || error.contains("pattern"), trace.error().text().c_str());
+        QVERIFY2(trace.error().text().find("mine") != std::string::npos, trace.error().text().c_str());
     }
 
     void printsAndLoads() {
