@@ -155,7 +155,10 @@ std::vector<RuleTable> UserPasses::tables() const {
 
 std::string UserPasses::text() const {
     std::string out;
-    for (const LoadedRules& file : m_loaded) out += (out.empty() ? "" : "\n") + printRules(file.rules);
+    for (const LoadedRules& file : m_loaded) {
+        if (!out.empty()) out += '\n';
+        out += printRules(file.rules);
+    }
     return out;
 }
 
