@@ -46,6 +46,9 @@ Result<Compiled> openAndCompile(const std::string& path, const CompileArguments&
 /// The step of that name or number, or an error listing the names.
 Result<int> findStep(const std::vector<StepInfo>& steps, const std::string& name);
 
+/// Makes graphs of about so many nodes, runs every stage on them and prints medians; the exit status.
+int benchCurve(const std::vector<int>& sizes, int repeat, const CompileArguments& compile, const std::string& json);
+
 void addInfo(CLI::App& app, Context& context);
 void addText(CLI::App& app, Context& context);
 void addCompile(CLI::App& app, Context& context);

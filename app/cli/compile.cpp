@@ -136,15 +136,26 @@ void addBench(CLI::App& app, Context& context) {
         std::string json;
         int repeat = 7;
         bool kernels = false;
+        std::vector<int> curve;
         CompileArguments compile;
     };
     auto arguments = std::make_shared<Arguments>();
-    command->add_option("MODEL", arguments->paths)->required();
+    auto* models = command->add_option("MODEL", arguments->paths);
+    command->add_option("--curve", arguments->curve, "Instead of a model: graphs made of so many nodes each, and the time of every stage")
+        ->delimiter(',')->check(CLI::PositiveNumber)->excludes(models);
     command->add_option("--repeat", arguments->repeat)->check(CLI::PositiveNumber);
     command->add_flag("--run", arguments->kernels, "Time the reference and the compiled CPU run as well");
     command->add_option("--json", arguments->json, "Write the figures as JSON to a file, or - for stdout");
     arguments->compile.addTo(*command);
     command->callback([arguments, &context] {
+        if (!arguments->curve.empty()) {
+            context.status = benchCurve(arguments->curve, arguments->repeat, arguments->compile, arguments->json);
+            return;
+        }
+        if (arguments->paths.empty()) {
+            context.status = fail(invalidInput("give a model, or --curve with numbers of nodes"));
+            return;
+        }
         Json rows = Json::array();
         for (const std::string& path : arguments->paths) {
             std::vector<double> opening, passes, difference;

@@ -158,22 +158,51 @@ void addText(CLI::App& app, Context& context) {
     });
 }
 
+namespace {
+
+/// Status 1 when a step did not keep the numbers.
+int checkNumbers(Compiled& compiled, const NumbersOptions& options, const std::string& json) {
+    const auto report = compiled.session.checkNumbers(compiled.run, options);
+    if (!report) return fail(report.error());
+    Json rows = Json::array();
+    if (json.empty()) std::cout << "inputs: " << report->inputsFrom << "\n";
+    for (const StepNumbers& one : report->steps) {
+        rows.push_back({{"step", one.step.name}, {"index", one.step.index}, {"kept", one.kept}, {"detail", one.detail}});
+        if (json.empty()) std::cout << (one.kept ? " same     " : " DIFFERS  ") << one.step.index << " " << one.step.name << ": " << one.detail << "\n";
+    }
+    int status = 0;
+    if (!json.empty()) status = writeText(json, dump({{"kept", report->kept}, {"inputs", report->inputsFrom}, {"steps", rows}}));
+    if (!report->kept) status = fail(Error{ErrorCode::InvalidInput, "step " + report->steps.back().step.name + " does not keep the numbers: " + report->steps.back().detail, {}, {}});
+    return status;
+}
+
+}  // namespace
+
 void addSteps(CLI::App& app, Context& context) {
     auto* command = app.add_subcommand("steps", "Every pass: what it changed and how long it took");
     struct Arguments {
         std::string path, json;
-        bool rewrites = false;
+        bool rewrites = false, numbers = false;
+        NumbersOptions check;
         CompileArguments compile;
     };
     auto arguments = std::make_shared<Arguments>();
     command->add_option("MODEL", arguments->path)->required();
     command->add_option("--json", arguments->json, "Write the report as JSON to a file, or - for stdout");
     command->add_flag("--rewrites", arguments->rewrites, "List the single rewrites of each step as well");
+    command->add_flag("--check-numbers", arguments->numbers, "Run the graphs on both sides of each changed step; status 1 if one computes something else");
+    command->add_option("--inputs", arguments->check.inputsFile, "For --check-numbers: input tensors (safetensors); default: the file's sample inputs, else random ones");
+    command->add_option("--tolerance", arguments->check.tolerance, "For --check-numbers: largest error that is good, as a share of the largest expected value")
+        ->check(CLI::NonNegativeNumber);
     arguments->compile.addTo(*command);
     command->callback([arguments, &context] {
         auto compiled = openAndCompile(arguments->path, arguments->compile);
         if (!compiled) {
             context.status = fail(compiled.error());
+            return;
+        }
+        if (arguments->numbers) {
+            context.status = checkNumbers(*compiled, arguments->check, arguments->json);
             return;
         }
         const bool failed = !compiled->steps.empty() && compiled->steps.back().state == StepState::Failed;

@@ -42,7 +42,7 @@ Json toJson(const ModelInfo& model) {
 Json toJson(const StepInfo& step) {
     return {{"index", step.index}, {"stage", step.stage}, {"name", step.name}, {"state", stateName(step.state)},
             {"added", step.added}, {"removed", step.removed}, {"edited", step.edited}, {"rewrites", step.rewrites},
-            {"nodes_before", step.nodesBefore}, {"nodes_after", step.nodesAfter}, {"milliseconds", step.milliseconds},
+            {"nodes_before", step.nodesBefore}, {"nodes_after", step.nodesAfter}, {"milliseconds", step.milliseconds}, {"pass_milliseconds", step.passMilliseconds},
             {"error", step.error}};
 }
 Json toJson(const RewriteInfo& rewrite) {

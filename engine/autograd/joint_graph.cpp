@@ -84,7 +84,11 @@ void namePrimals(Graph& graph, const std::vector<Node*>& primals, ForwardOutputs
     for (size_t i = 0; i < primals.size(); ++i) {
         const std::string old = primals[i]->name();
         graph.renameParameter(*primals[i], "primals_" + std::to_string(i + 1));
-        if (primals[i]->provenance().sourceName.empty()) primals[i]->provenance().sourceName = old;
+        if (primals[i]->provenance().sourceName.empty()) {
+            Provenance provenance = primals[i]->provenance();
+            provenance.sourceName = old;
+            graph.setProvenance(*primals[i], std::move(provenance));
+        }
         for (OutputSpec& spec : outputs.specs)
             if (spec.kind == OutputSpec::Kind::InputMutation && spec.target == old) spec.target = primals[i]->name();
     }

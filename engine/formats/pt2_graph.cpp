@@ -188,7 +188,9 @@ class GraphReader {
             if (i < all.size()) CT_TRY_VOID(readInputSpec(all[i], spec, declared, where));
             if (declared.name.empty()) declared.name = "arg" + std::to_string(i);
             Node& node = m_module.graph().placeholder(declared.name, std::move(declared.type));
-            node.provenance().sourceName = declared.name;
+            Provenance provenance;
+            provenance.sourceName = declared.name;
+            m_module.graph().setProvenance(node, std::move(provenance));
             CT_TRY_VOID(define(declared.name, node));
             m_module.inputs.push_back(std::move(spec));
             ++i;
@@ -277,8 +279,10 @@ class GraphReader {
         }
         if (!result.name.empty()) name = result.name;  // values are named by their outputs; PT2-16
         Node& node = m_module.graph().call(*op, std::move(positional), result.type, nullptr, name, std::move(keywords));
-        if (const auto metadata = json.find("metadata")) node.provenance() = m_types.provenance(*metadata);
-        node.provenance().sourceName = name.empty() ? node.name() : name;
+        Provenance provenance;
+        if (const auto metadata = json.find("metadata")) provenance = m_types.provenance(*metadata);
+        provenance.sourceName = name.empty() ? node.name() : name;
+        m_module.graph().setProvenance(node, std::move(provenance));
         if (!result.name.empty()) CT_TRY_VOID(define(result.name, node));
         if (result.list) return addProjections(node, result, node.name());
         return {};
@@ -311,8 +315,9 @@ class GraphReader {
             if (!item.name.empty() && item.name == tupleName + "_unused_" + std::to_string(i)) continue;
             Node& node = m_module.graph().call(kGetItem, {Argument(&tuple), Argument(static_cast<int64_t>(i))}, item.type, nullptr,
                                                item.name.empty() ? "getitem" : item.name);
-            node.provenance() = tuple.provenance();
-            node.provenance().sourceName = item.name;
+            Provenance provenance = tuple.provenance();
+            provenance.sourceName = item.name;
+            m_module.graph().setProvenance(node, std::move(provenance));
             if (!item.name.empty()) CT_TRY_VOID(define(item.name, node));
             if (item.list) CT_TRY_VOID(addProjections(node, item, node.name()));
         }

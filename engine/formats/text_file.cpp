@@ -121,7 +121,11 @@ void describeModules(Module& module, std::string_view constructor) {
         if (attribute.type) continue;
         const auto text = std::make_shared<const std::string>(attribute.text);
         for (Node& node : module.graph().nodes())
-            if (node.isCall() && node.op().style() == Op::Style::Module && node.op().name() == attribute.name) node.provenance().moduleType = text;
+            if (node.isCall() && node.op().style() == Op::Style::Module && node.op().name() == attribute.name) {
+                Provenance provenance = node.provenance();
+                provenance.moduleType = text;
+                module.graph().setProvenance(node, std::move(provenance));
+            }
     }
 }
 

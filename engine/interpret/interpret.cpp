@@ -60,6 +60,7 @@ class Interpreter : public ValueSource {
                 }
                 case NodeKind::Call: {
                     CT_TRY_VOID(evaluate(node));
+                    if (m_options.exchange) m_options.exchange(node, m_values[index(node.id())]);
                     break;
                 }
                 case NodeKind::Output: return outputs(graph);

@@ -12,6 +12,9 @@ namespace cutaway {
 struct InterpretOptions {
     /// Called after each node with its value; for numerics and constant folding of ranges.
     std::function<void(const Node&, const TensorList&)> observe;
+    /// Called before that, for calls: may put other tensors of the same dtypes and shapes in place of the value, such as what
+    /// a random op drew in another run.
+    std::function<void(const Node&, TensorList&)> exchange;
     const CancelToken* cancel = nullptr;
 };
 

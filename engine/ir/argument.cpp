@@ -4,8 +4,8 @@
 
 namespace cutaway {
 
-Argument::Argument(const Dims& dims) : m_kind(ArgumentList{{dims.begin(), dims.end()}}) {}
-Argument::Argument(const SymDims& dims) : m_kind(ArgumentList{{dims.begin(), dims.end()}}) {}
+Argument::Argument(const Dims& dims) : Argument(std::vector<Argument>(dims.begin(), dims.end())) {}
+Argument::Argument(const SymDims& dims) : Argument(std::vector<Argument>(dims.begin(), dims.end())) {}
 
 std::optional<int64_t> Argument::asInt() const {
     if (const auto* value = get<int64_t>()) return *value;
@@ -21,6 +21,12 @@ bool Argument::isNumber() const {
     return get<bool>() || get<int64_t>() || get<double>() || get<std::complex<double>>() || get<Expr>();
 }
 
+bool Argument::holdsNode() const {
+    bool found = false;
+    forEachNode([&](const Node*) { found = true; });
+    return found;
+}
+
 bool equal(const Argument& a, const Argument& b) {
     if (a.kind().index() != b.kind().index()) return false;
     return std::visit(
@@ -32,8 +38,8 @@ bool equal(const Argument& a, const Argument& b) {
             else if constexpr (std::is_same_v<T, SubgraphRef>) return left.name == right.name;
             else if constexpr (std::is_same_v<T, OpRef>) return left.op == right.op;
             else if constexpr (std::is_same_v<T, LostTensor>) return left.text == right.text;
-            else if constexpr (std::is_same_v<T, ArgumentList>) {
-                return std::equal(left.items.begin(), left.items.end(), right.items.begin(), right.items.end(), equal);
+            else if constexpr (std::is_same_v<T, std::shared_ptr<const ArgumentList>>) {
+                return left == right || std::equal(left->items.begin(), left->items.end(), right->items.begin(), right->items.end(), equal);
             } else if constexpr (std::is_same_v<T, std::shared_ptr<const ArgumentSlice>>) {
                 return equal(left->start, right->start) && equal(left->stop, right->stop) && equal(left->step, right->step);
             } else if constexpr (std::is_same_v<T, std::shared_ptr<const ArgumentDict>>) {

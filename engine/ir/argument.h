@@ -16,11 +16,7 @@ class Node;
 class Op;
 class Argument;
 
-/// A list or a tuple; they are equal as arguments, the flag keeps the spelling for text.
-struct ArgumentList {
-    std::vector<Argument> items;
-    bool tuple = false;
-};
+struct ArgumentList;
 struct ArgumentSlice;                       // start:stop:step
 struct ArgumentDict;                        // string keys, in written order
 struct SubgraphRef { std::string name; };   // a named subgraph of the same module, as an operand
@@ -32,7 +28,8 @@ class Argument {
   public:
     using Kind = std::variant<std::monostate, Node*, bool, int64_t, double, std::complex<double>, std::string, DType,
                               Device, Layout, MemoryFormat, Expr, SubgraphRef, OpRef, Ellipsis, LostTensor,
-                              std::shared_ptr<const ArgumentSlice>, std::shared_ptr<const ArgumentDict>, ArgumentList>;
+                              std::shared_ptr<const ArgumentSlice>, std::shared_ptr<const ArgumentDict>,
+                              std::shared_ptr<const ArgumentList>>;   // shared: copies of a graph copy no list of sizes
 
     Argument() = default;
     Argument(std::nullptr_t) {}
@@ -47,8 +44,8 @@ class Argument {
         else m_kind = value.expr();
     }
     Argument(const Scalar& value) { std::visit([this](auto v) { m_kind = v; }, value); }
-    Argument(std::vector<Argument> items) : m_kind(ArgumentList{std::move(items)}) {}
-    Argument(ArgumentList list) : m_kind(std::move(list)) {}
+    Argument(std::vector<Argument> items);
+    Argument(ArgumentList list);
     Argument(const Dims& dims);
     Argument(const SymDims& dims);
     template <class T>
@@ -62,16 +59,20 @@ class Argument {
 
     const Kind& kind() const { return m_kind; }
     template <class T>
-    const T* get() const { return std::get_if<T>(&m_kind); }
+    const T* get() const {
+        if constexpr (std::is_same_v<T, ArgumentList>) {
+            const auto* held = std::get_if<std::shared_ptr<const ArgumentList>>(&m_kind);
+            return held ? held->get() : nullptr;
+        } else {
+            return std::get_if<T>(&m_kind);
+        }
+    }
     bool isNone() const { return m_kind.index() == 0; }
     Node* node() const {
         const auto* found = std::get_if<Node*>(&m_kind);
         return found ? *found : nullptr;
     }
-    const std::vector<Argument>* list() const {
-        const auto* found = std::get_if<ArgumentList>(&m_kind);
-        return found ? &found->items : nullptr;
-    }
+    const std::vector<Argument>* list() const;
     /// int or bool literal as an integer.
     std::optional<int64_t> asInt() const;
     /// int, bool or float literal as a number.
@@ -81,6 +82,8 @@ class Argument {
     /// Calls visit(Node*) for each node inside, depth-first, left to right, repeats included.
     template <class Visit>
     void forEachNode(Visit&& visit) const;
+    /// Whether there is a node inside.
+    bool holdsNode() const;
     /// A copy in which every node is replaced by map(node).
     template <class Map>
     Argument mapNodes(Map&& map) const;
@@ -89,11 +92,23 @@ class Argument {
     Kind m_kind;
 };
 
+/// A list or a tuple; they are equal as arguments, the flag keeps the spelling for text.
+struct ArgumentList {
+    std::vector<Argument> items;
+    bool tuple = false;
+};
 struct ArgumentSlice { Argument start, stop, step; };
 struct ArgumentDict { std::vector<std::pair<std::string, Argument>> items; };
 
 /// Same value: nodes by identity, numbers by type and value (1 and 1.0 differ; NaN equals NaN), lists equal tuples.
 bool equal(const Argument& a, const Argument& b);
+
+inline Argument::Argument(std::vector<Argument> items) : m_kind(std::make_shared<const ArgumentList>(ArgumentList{std::move(items)})) {}
+inline Argument::Argument(ArgumentList list) : m_kind(std::make_shared<const ArgumentList>(std::move(list))) {}
+inline const std::vector<Argument>* Argument::list() const {
+    const auto* found = get<ArgumentList>();
+    return found ? &found->items : nullptr;
+}
 
 template <class Visit>
 void Argument::forEachNode(Visit&& visit) const {
@@ -112,6 +127,7 @@ template <class Map>
 Argument Argument::mapNodes(Map&& map) const {
     if (Node* found = node()) return Argument(static_cast<Node*>(map(found)));
     if (const auto* found = get<ArgumentList>()) {
+        if (!holdsNode()) return *this;
         ArgumentList out{{}, found->tuple};
         out.items.reserve(found->items.size());
         for (const Argument& item : found->items) out.items.push_back(item.mapNodes(map));

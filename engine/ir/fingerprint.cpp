@@ -1,5 +1,7 @@
 #include "engine/ir/fingerprint.h"
 
+#include "engine/support/check.h"
+
 namespace cutaway {
 namespace {
 
@@ -52,9 +54,9 @@ void add(Hasher& hasher, const Argument& argument) {
                     hasher.add(std::string_view(key));
                     add(hasher, item);
                 }
-            } else if constexpr (std::is_same_v<T, ArgumentList>) {
-                hasher.add(held.tuple).add(static_cast<uint64_t>(held.items.size()));
-                for (const Argument& item : held.items) add(hasher, item);
+            } else if constexpr (std::is_same_v<T, std::shared_ptr<const ArgumentList>>) {
+                hasher.add(held->tuple).add(static_cast<uint64_t>(held->items.size()));
+                for (const Argument& item : held->items) add(hasher, item);
             }
         },
         argument.kind());
@@ -83,8 +85,8 @@ void add(Hasher& hasher, const Tensor& tensor) {
 void add(Hasher& hasher, const Module& module) {
     hasher.add(static_cast<uint64_t>(module.graph().size()));
     for (const Node& node : module.graph().nodes()) {
-        hasher.add(static_cast<uint64_t>(index(node.id()))).add(std::string_view(node.name()));
-        addContent(hasher, node);
+        const Hash128 content = contentFingerprint(node);
+        hasher.add(static_cast<uint64_t>(index(node.id()))).add(std::string_view(node.name())).add(content.high).add(content.low);
     }
     hasher.add(static_cast<uint64_t>(module.inputs.size()));
     for (const InputSpec& spec : module.inputs) {
@@ -118,9 +120,16 @@ Hash128 fingerprint(const Module& module) {
 }
 
 Hash128 contentFingerprint(const Node& node) {
+    const auto known = node.contentHash().get();
+#ifdef NDEBUG
+    if (known) return *known;
+#endif
     Hasher hasher;
     addContent(hasher, node);
-    return hasher.finish();
+    const Hash128 content = hasher.finish();
+    CT_CHECK(!known || *known == content, "every edit of a node forgets its hash");
+    node.contentHash().set(content);
+    return content;
 }
 
 }  // namespace cutaway

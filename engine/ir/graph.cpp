@@ -1,5 +1,7 @@
 #include "engine/ir/graph.h"
 
+#include <unordered_set>
+
 #include "engine/ir/names.h"
 #include "engine/support/check.h"
 
@@ -17,18 +19,41 @@ const Argument& Node::arg(std::string_view param) const {
     return m_args[static_cast<size_t>(position)];
 }
 const TensorType& Node::tensor() const {
-    CT_CHECK(m_type.tensor() != nullptr, "the caller knows that this value is a tensor");
-    return *m_type.tensor();
+    CT_CHECK(m_type->tensor() != nullptr, "the caller knows that this value is a tensor");
+    return *m_type->tensor();
 }
 std::vector<Node*> Node::inputs() const {
+    constexpr size_t kFew = 32;
     std::vector<Node*> found;
-    auto visit = [&](Node* node) {
-        if (std::find(found.begin(), found.end(), node) == found.end()) found.push_back(node);
-    };
-    for (const Argument& arg : m_args) arg.forEachNode(visit);
-    for (const auto& [key, arg] : m_kwargs) arg.forEachNode(visit);
+    std::unordered_set<const Node*> seen;   // once there are many: the output of a training graph returns every gradient
+    forEachInput([&](Node* node) {
+        if (found.size() < kFew) {
+            if (std::find(found.begin(), found.end(), node) == found.end()) found.push_back(node);
+            return;
+        }
+        if (seen.empty()) seen.insert(found.begin(), found.end());
+        if (seen.insert(node).second) found.push_back(node);
+    });
     return found;
 }
+
+namespace {
+
+const std::shared_ptr<const ValueType>& noType() {
+    static const auto kNone = std::make_shared<const ValueType>();
+    return kNone;
+}
+const std::shared_ptr<const Provenance>& noProvenance() {
+    static const auto kNone = std::make_shared<const Provenance>();
+    return kNone;
+}
+
+}  // namespace
+
+Node::Node(Graph& graph, NodeKind kind) : m_graph(&graph), m_kind(kind), m_type(noType()), m_provenance(noProvenance()) {}
+Node::Node(Graph& graph, const Node& other)
+    : m_graph(&graph), m_id(other.m_id), m_kind(other.m_kind), m_op(other.m_op), m_name(other.m_name), m_target(other.m_target),
+      m_type(other.m_type), m_provenance(other.m_provenance), m_contentHash(other.m_contentHash), m_order(other.m_order) {}
 
 bool isReservedName(std::string_view name) {
     static constexpr std::string_view kReserved[] = {
@@ -41,7 +66,7 @@ std::string Graph::uniqueName(std::string_view hint) {
     std::string base;
     for (char c : hint) base += std::isalnum(static_cast<unsigned char>(c)) || c == '_' ? c : '_';
     if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0]))) base = "_" + base;
-    if (!m_names.contains(base) && !isReservedName(base)) return base;
+    if (idOfName(base) == NodeId::None && !isReservedName(base)) return base;
     // Numbering goes on from the stem, as FX does: "mul_2" taken -> next free "mul_N".
     std::string stem = base;
     if (auto underscore = stem.rfind('_');
@@ -51,7 +76,7 @@ std::string Graph::uniqueName(std::string_view hint) {
     int& next = m_nextSuffix[stem];
     std::string name;
     do name = stem + "_" + std::to_string(++next);
-    while (m_names.contains(name));
+    while (idOfName(name) != NodeId::None);
     return name;
 }
 
@@ -61,8 +86,9 @@ void Graph::link(Node& node, Node* before) {
     (node.m_previous ? node.m_previous->m_next : m_first) = &node;
     (before ? before->m_previous : m_last) = &node;
     const uint64_t low = node.m_previous ? node.m_previous->m_order : 0;
-    const uint64_t high = before ? before->m_order : low + (uint64_t{1} << 33);
-    node.m_order = low + (high - low) / 2;
+    // Mostly one node after the other is put before the same place: halving would use up the room in 32 steps.
+    constexpr uint64_t kStep = uint64_t{1} << 18, kRoom = uint64_t{1} << 32;
+    node.m_order = before ? low + std::min((before->m_order - low) / 2, kStep) : low + kRoom;
     if (node.m_order <= low) m_orderDirty = true;
 }
 void Graph::unlink(Node& node) {
@@ -80,70 +106,83 @@ bool Graph::isBefore(const Node& a, const Node& b) const {
     return a.m_order < b.m_order;
 }
 
+void Graph::touch(Node& node) {
+    ++m_edits;
+    node.m_contentHash.reset();
+}
 void Graph::addUses(Node& node) {
-    for (Node* input : node.inputs()) {
+    node.forEachInput([&](Node* input) {
         CT_CHECK(input->m_graph == this, "arguments are nodes of the same graph");
-        if (std::find(input->m_users.begin(), input->m_users.end(), &node) == input->m_users.end())
-            input->m_users.push_back(&node);
-    }
+        // The node is in no list yet, so it can stand there only because it has just been put there.
+        if (input->m_users.empty() || input->m_users.back() != &node) input->m_users.push_back(&node);
+    });
 }
 void Graph::dropUses(Node& node) {
-    for (Node* input : node.inputs()) std::erase(input->m_users, &node);
+    // Mostly one of the last or first readers goes; a constant may have thousands.
+    node.forEachInput([&](Node* input) {
+        auto& users = input->m_users;
+        for (size_t low = 0, high = users.size(); low < high; ++low) {
+            if (users[low] == &node) users.erase(users.begin() + static_cast<std::ptrdiff_t>(low));
+            else if (users[--high] == &node) users.erase(users.begin() + static_cast<std::ptrdiff_t>(high));
+            else continue;
+            return;
+        }
+    });
 }
 
+std::unique_ptr<Node> Graph::make(NodeKind kind) { return std::unique_ptr<Node>(new Node(*this, kind)); }
+
 Node& Graph::insert(std::unique_ptr<Node> node, Node* before, std::string_view nameHint) {
-    node->m_graph = this;
     node->m_id = static_cast<NodeId>(m_slots.size());
     node->m_name = uniqueName(nameHint);
-    m_names.emplace(node->m_name, node->m_id);
+    m_names.insert(node->m_name, node->m_id);
     Node& placed = *node;
     m_slots.push_back(std::move(node));
     ++m_size;
     link(placed, before);
+    touch(placed);
     addUses(placed);
     return placed;
 }
 
 Node& Graph::placeholder(std::string_view name, ValueType type, Node* before) {
-    auto node = std::make_unique<Node>();
-    node->m_kind = NodeKind::Placeholder;
+    auto node = make(NodeKind::Placeholder);
     node->m_target = std::string(name);
-    node->m_type = std::move(type);
+    node->m_type = std::make_shared<const ValueType>(std::move(type));
     return insert(std::move(node), before, name);
 }
 Node& Graph::getAttr(std::string_view target, ValueType type, Node* before, std::string_view name) {
-    auto node = std::make_unique<Node>();
-    node->m_kind = NodeKind::GetAttr;
+    auto node = make(NodeKind::GetAttr);
     node->m_target = std::string(target);
-    node->m_type = std::move(type);
+    node->m_type = std::make_shared<const ValueType>(std::move(type));
     return insert(std::move(node), before, name.empty() ? target : name);
 }
 Node& Graph::call(const Op& op, std::vector<Argument> args, ValueType type, Node* before, std::string_view name,
                   std::vector<std::pair<std::string, Argument>> kwargs) {
     CT_CHECK(op.schema() == nullptr || (args.size() == op.schema()->params.size() && kwargs.empty()),
              "arguments of known ops are bound to the schema");
-    auto node = std::make_unique<Node>();
-    node->m_kind = NodeKind::Call;
+    auto node = make(NodeKind::Call);
     node->m_op = &op;
     node->m_args = std::move(args);
     node->m_kwargs = std::move(kwargs);
-    node->m_type = std::move(type);
+    node->m_type = std::make_shared<const ValueType>(std::move(type));
     return insert(std::move(node), before, name.empty() ? op.baseName() : name);
 }
 Node& Graph::output(Argument value) {
     CT_CHECK(m_output == nullptr, "a graph has one output node");
-    auto node = std::make_unique<Node>();
-    node->m_kind = NodeKind::Output;
+    auto node = make(NodeKind::Output);
     node->m_args.push_back(std::move(value));
     return *(m_output = &insert(std::move(node), nullptr, "output"));
 }
 
 void Graph::setArg(Node& node, size_t position, Argument value) {
+    touch(node);
     dropUses(node);
     node.m_args[position] = std::move(value);
     addUses(node);
 }
 void Graph::setArgs(Node& node, std::vector<Argument> args) {
+    touch(node);
     dropUses(node);
     node.m_args = std::move(args);
     addUses(node);
@@ -152,58 +191,76 @@ void Graph::setOp(Node& node, const Op& op, std::vector<Argument> args, ValueTyp
                   std::vector<std::pair<std::string, Argument>> kwargs) {
     CT_CHECK(node.isCall(), "only calls have an op");
     CT_CHECK(op.schema() == nullptr || (args.size() == op.schema()->params.size() && kwargs.empty()), "arguments of known ops are bound to the schema");
+    touch(node);
     dropUses(node);
     node.m_op = &op;
     node.m_args = std::move(args);
     node.m_kwargs = std::move(kwargs);
-    node.m_type = std::move(type);
+    node.m_type = std::make_shared<const ValueType>(std::move(type));
     addUses(node);
 }
-void Graph::setType(Node& node, ValueType type) { node.m_type = std::move(type); }
+void Graph::setType(Node& node, ValueType type) {
+    touch(node);
+    node.m_type = std::make_shared<const ValueType>(std::move(type));
+}
+void Graph::setProvenance(Node& node, std::shared_ptr<const Provenance> provenance) {
+    ++m_edits;
+    node.m_provenance = std::move(provenance);
+}
 void Graph::rename(Node& node, std::string_view name) {
     if (node.m_name == name) return;
-    m_names.erase(node.m_name);
+    ++m_edits;
+    m_names.erase(node.m_name, node.m_id);
     node.m_name = uniqueName(name);
-    m_names.emplace(node.m_name, node.m_id);
+    m_names.insert(node.m_name, node.m_id);
 }
 void Graph::renameParameter(Node& placeholder, std::string_view name) {
     rename(placeholder, name);
+    touch(placeholder);
     placeholder.m_target = placeholder.m_name;
 }
-void Graph::replaceInput(Node& user, Node& old, Node& replacement) {
+void Graph::exchangeInput(Node& user, Node& old, Node& replacement) {
+    touch(user);
+    bool listed = false;
+    user.forEachInput([&](const Node* input) { listed |= input == &replacement; });
     auto map = [&](Node* node) { return node == &old ? &replacement : node; };
-    std::vector<Argument> args;
-    args.reserve(user.m_args.size());
-    for (const Argument& arg : user.m_args) args.push_back(arg.mapNodes(map));
-    std::vector<std::pair<std::string, Argument>> kwargs;
-    for (const auto& [key, arg] : user.m_kwargs) kwargs.emplace_back(key, arg.mapNodes(map));
-    user.m_args = std::move(args);
-    user.m_kwargs = std::move(kwargs);
+    for (Argument& arg : user.m_args) arg = arg.mapNodes(map);
+    for (auto& [key, arg] : user.m_kwargs) arg = arg.mapNodes(map);
+    if (!listed) replacement.m_users.push_back(&user);
+}
+void Graph::replaceInput(Node& user, Node& old, Node& replacement) {
+    if (&old == &replacement) return;
+    exchangeInput(user, old, replacement);
     std::erase(old.m_users, &user);
-    if (std::find(replacement.m_users.begin(), replacement.m_users.end(), &user) == replacement.m_users.end())
-        replacement.m_users.push_back(&user);
 }
 void Graph::erase(Node& node) {
     CT_CHECK(node.m_users.empty(), "only nodes that nobody reads can be erased");
+    ++m_edits;
     dropUses(node);
     unlink(node);
-    m_names.erase(node.m_name);
+    m_names.erase(node.m_name, node.m_id);
     if (m_output == &node) m_output = nullptr;
     --m_size;
     m_slots[index(node.m_id)].reset();
 }
 void Graph::moveBefore(Node& node, Node& position) {
     if (&node == &position || node.m_next == &position) return;
+    ++m_edits;
     unlink(node);
     link(node, &position);
 }
 void Graph::reserveIds(uint32_t limit) {
-    if (m_slots.size() < limit) m_slots.resize(limit);
+    if (m_slots.size() >= limit) return;
+    ++m_edits;
+    m_slots.resize(limit);
 }
 
+NodeId Graph::idOfName(std::string_view name) const {
+    return m_names.find(name, [this](NodeId id) { return std::string_view(m_slots[index(id)]->m_name); });
+}
 Node* Graph::findByName(std::string_view name) const {
-    auto found = m_names.find(std::string(name));
-    return found == m_names.end() ? nullptr : find(found->second);
+    const NodeId id = idOfName(name);
+    return id == NodeId::None ? nullptr : m_slots[index(id)].get();
 }
 std::vector<Node*> Graph::placeholders() const {
     std::vector<Node*> found;
@@ -227,19 +284,18 @@ std::vector<Node*> Graph::nodeList() const {
 std::unique_ptr<Graph> Graph::clone() const {
     auto copy = std::make_unique<Graph>();
     copy->m_slots.resize(m_slots.size());
-    for (const auto& slot : m_slots)
-        if (slot) {
-            copy->m_slots[index(slot->m_id)] = std::make_unique<Node>(*slot);
-            copy->m_slots[index(slot->m_id)]->m_graph = copy.get();
-        }
+    for (const Node* node = m_first; node; node = node->m_next) copy->m_slots[index(node->m_id)].reset(new Node(*copy, *node));
     auto twin = [&](const Node* node) -> Node* { return node ? copy->m_slots[index(node->m_id)].get() : nullptr; };
-    for (auto& slot : copy->m_slots) {
-        if (!slot) continue;
-        for (Argument& arg : slot->m_args) arg = arg.mapNodes(twin);
-        for (auto& [key, arg] : slot->m_kwargs) arg = arg.mapNodes(twin);
-        for (Node*& user : slot->m_users) user = twin(user);
-        slot->m_next = twin(slot->m_next);
-        slot->m_previous = twin(slot->m_previous);
+    for (const Node* node = m_first; node; node = node->m_next) {
+        Node& made = *twin(node);
+        made.m_args.reserve(node->m_args.size());
+        for (const Argument& arg : node->m_args) made.m_args.push_back(arg.mapNodes(twin));
+        made.m_kwargs.reserve(node->m_kwargs.size());
+        for (const auto& [key, arg] : node->m_kwargs) made.m_kwargs.emplace_back(key, arg.mapNodes(twin));
+        made.m_users.reserve(node->m_users.size());
+        for (const Node* user : node->m_users) made.m_users.push_back(twin(user));
+        made.m_next = twin(node->m_next);
+        made.m_previous = twin(node->m_previous);
     }
     copy->m_first = twin(m_first);
     copy->m_last = twin(m_last);
@@ -247,6 +303,7 @@ std::unique_ptr<Graph> Graph::clone() const {
     copy->m_size = m_size;
     copy->m_names = m_names;
     copy->m_nextSuffix = m_nextSuffix;
+    copy->m_edits = m_edits;
     copy->m_orderDirty = m_orderDirty;
     return copy;
 }

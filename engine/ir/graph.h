@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/ir/name_table.h"
 #include "engine/ir/node.h"
 
 namespace cutaway {
@@ -36,16 +37,26 @@ class Graph {
     void setOp(Node& node, const Op& op, std::vector<Argument> args, ValueType type,
                std::vector<std::pair<std::string, Argument>> kwargs = {});
     void setType(Node& node, ValueType type);
+    /// Copies of a node share where it came from, so that is replaced, not edited.
+    void setProvenance(Node& node, std::shared_ptr<const Provenance> provenance);
+    void setProvenance(Node& node, Provenance provenance) { setProvenance(node, std::make_shared<const Provenance>(std::move(provenance))); }
     /// Gives the node this name if free, else a numbered one.
     void rename(Node& node, std::string_view name);
     /// The same for a placeholder whose parameter in printed signatures shall be called so too.
     void renameParameter(Node& placeholder, std::string_view name);
-    /// Every user of `old` reads `replacement` instead, except users for which `keep` is true.
+    /// Every user of `old` reads `replacement` instead, except users for which `keep` is true. `keep` does not look at the
+    /// users of `old`.
     template <class Keep>
     void replaceUses(Node& old, Node& replacement, Keep&& keep) {
-        const std::vector<Node*> users = old.users();
-        for (Node* user : users)
-            if (user != &replacement && !keep(*user)) replaceInput(*user, old, replacement);
+        if (&old == &replacement) return;
+        std::vector<Node*> kept;
+        const std::vector<Node*> users = std::move(old.m_users);
+        old.m_users.clear();
+        for (Node* user : users) {
+            if (user == &replacement || keep(*user)) kept.push_back(user);
+            else exchangeInput(*user, old, replacement);
+        }
+        old.m_users = std::move(kept);
     }
     void replaceUses(Node& old, Node& replacement) {
         replaceUses(old, replacement, [](const Node&) { return false; });
@@ -70,6 +81,8 @@ class Graph {
     /// The values that the output node returns, flattened to its top-level items.
     std::vector<Argument> outputs() const;
     bool isBefore(const Node& a, const Node& b) const;
+    /// Grows with every edit, undone ones included. Equal numbers of a graph: nothing has been touched in between.
+    uint64_t edits() const { return m_edits; }
 
     class Iterator {
       public:
@@ -94,19 +107,25 @@ class Graph {
     std::vector<Node*> nodeList() const;
 
   private:
+    std::unique_ptr<Node> make(NodeKind kind);
     Node& insert(std::unique_ptr<Node> node, Node* before, std::string_view nameHint);
+    void touch(Node& node);
+    /// The arguments read `replacement` instead of `old`, which still lists the user.
+    void exchangeInput(Node& user, Node& old, Node& replacement);
     void link(Node& node, Node* before);
     void unlink(Node& node);
     void addUses(Node& node);
     void dropUses(Node& node);
     std::string uniqueName(std::string_view hint);
+    NodeId idOfName(std::string_view name) const;
     void renumber() const;
 
     std::vector<std::unique_ptr<Node>> m_slots;
     Node *m_first = nullptr, *m_last = nullptr, *m_output = nullptr;
     size_t m_size = 0;
-    std::unordered_map<std::string, NodeId> m_names;
+    NameTable m_names;
     std::unordered_map<std::string, int> m_nextSuffix;
+    uint64_t m_edits = 0;
     mutable bool m_orderDirty = false;
 };
 

@@ -9,6 +9,7 @@
 #include "engine/ir/argument.h"
 #include "engine/ir/op.h"
 #include "engine/ir/type.h"
+#include "engine/support/hash.h"
 
 namespace cutaway {
 
@@ -59,7 +60,7 @@ class Node {
     /// Attribute name of a GetAttr, original parameter name of a placeholder.
     const std::string& target() const { return m_target; }
 
-    const ValueType& type() const { return m_type; }
+    const ValueType& type() const { return *m_type; }
     /// The tensor type; asking a node without one is a bug.
     const TensorType& tensor() const;
 
@@ -68,15 +69,27 @@ class Node {
     bool hasUsers() const { return !m_users.empty(); }
     /// The nodes among the arguments, each once, in order of appearance.
     std::vector<Node*> inputs() const;
+    /// Calls visit(Node*) for each node among the arguments, repeats included.
+    template <class Visit>
+    void forEachInput(Visit&& visit) const {
+        for (const Argument& arg : m_args) arg.forEachNode(visit);
+        for (const auto& [key, arg] : m_kwargs) arg.forEachNode(visit);
+    }
 
-    const Provenance& provenance() const { return m_provenance; }
-    Provenance& provenance() { return m_provenance; }
+    const Provenance& provenance() const { return *m_provenance; }
+    /// Where fingerprint() keeps what it found out about this node; every edit forgets it.
+    CachedHash& contentHash() const { return m_contentHash; }
     Node* next() const { return m_next; }
     Node* previous() const { return m_previous; }
     Graph& graph() const { return *m_graph; }
 
   private:
     friend class Graph;
+    /// A node without arguments and users, which the graph fills in.
+    Node(Graph& graph, NodeKind kind);
+    /// The same of another node.
+    Node(Graph& graph, const Node& other);
+
     Graph* m_graph = nullptr;
     NodeId m_id = NodeId::None;
     NodeKind m_kind = NodeKind::Call;
@@ -84,9 +97,10 @@ class Node {
     std::string m_name, m_target;
     std::vector<Argument> m_args;
     std::vector<std::pair<std::string, Argument>> m_kwargs;
-    ValueType m_type;
+    std::shared_ptr<const ValueType> m_type;       // shared by the copies of the node, like its provenance; never null
     std::vector<Node*> m_users;
-    Provenance m_provenance;
+    std::shared_ptr<const Provenance> m_provenance;
+    mutable CachedHash m_contentHash;
     Node *m_next = nullptr, *m_previous = nullptr;
     mutable uint64_t m_order = 0;
 };

@@ -221,17 +221,10 @@ std::string_view Op::baseName() const {
     return name.substr(name.rfind('.') + 1);
 }
 
-bool accepts(const Param& param, const Argument& value) {
-    if (value.isNone()) return param.optional || (param.hasDefault && param.defaultValue.isNone());
-    if (param.list) {
-        if (const auto* items = value.list()) {
-            Param item = param;
-            item.list = false;
-            item.optional = param.itemOptional;
-            return std::all_of(items->begin(), items->end(), [&](const Argument& a) { return accepts(item, a); });
-        }
-        return value.node() != nullptr || (param.listSize > 0 && value.isNumber()) || (param.kind == ParamKind::Int && value.isNumber());
-    }
+namespace {
+
+/// As one value, not a list.
+bool acceptsOne(const Param& param, const Argument& value) {
     switch (param.kind) {
         case ParamKind::Tensor: return value.node() != nullptr || value.isNumber() || value.get<LostTensor>();
         case ParamKind::Int: return value.node() != nullptr || value.asInt() || value.get<Expr>();
@@ -246,6 +239,19 @@ bool accepts(const Param& param, const Argument& value) {
         case ParamKind::Any: return true;
     }
     return false;
+}
+
+}  // namespace
+
+bool accepts(const Param& param, const Argument& value) {
+    const bool noneByDefault = param.hasDefault && param.defaultValue.isNone();
+    if (value.isNone()) return param.optional || noneByDefault;
+    if (!param.list) return acceptsOne(param, value);
+    if (const auto* items = value.list())
+        return std::all_of(items->begin(), items->end(), [&](const Argument& item) {
+            return item.isNone() ? param.itemOptional || noneByDefault : acceptsOne(param, item);
+        });
+    return value.node() != nullptr || (param.listSize > 0 && value.isNumber()) || (param.kind == ParamKind::Int && value.isNumber());
 }
 
 }  // namespace cutaway

@@ -1,16 +1,49 @@
 #include "engine/ir/verify.h"
 
-#include <unordered_set>
+#include <bit>
 
 #include "engine/ir/infer.h"
+#include "engine/support/hash.h"
 
 namespace cutaway {
 namespace {
 
+/// Where the nodes of a graph stand, by address: an argument may lead to a node that no longer lives, so nothing is read
+/// through a pointer that is not in here.
+class Positions {
+  public:
+    explicit Positions(const Graph& graph) : m_entries(std::bit_ceil(graph.size() * 2 + 2)) {
+        uint32_t position = 0;
+        for (const Node& node : graph.nodes()) {
+            Entry* entry = place(&node);
+            *entry = {&node, position++};
+        }
+    }
+    /// Nothing for a node that is not in the graph.
+    std::optional<uint32_t> of(const Node* node) const {
+        const Entry* entry = const_cast<Positions*>(this)->place(node);
+        return entry->node ? std::optional(entry->position) : std::nullopt;
+    }
+
+  private:
+    struct Entry {
+        const Node* node = nullptr;
+        uint32_t position = 0;
+    };
+    Entry* place(const Node* node) {
+        size_t at = (reinterpret_cast<uintptr_t>(node) * 0x9E3779B97F4A7C15ull) >> 20;
+        for (;; ++at) {
+            Entry& entry = m_entries[at & (m_entries.size() - 1)];
+            if (entry.node == nullptr || entry.node == node) return &entry;
+        }
+    }
+    std::vector<Entry> m_entries;   // a power of two, at most half full
+};
+
 class Verifier {
   public:
     Verifier(const Module& module, const VerifyOptions& options, std::string path)
-        : m_module(module), m_graph(module.graph()), m_options(options), m_path(std::move(path)) {}
+        : m_module(module), m_graph(module.graph()), m_options(options), m_path(std::move(path)), m_positions(module.graph()) {}
 
     Result<void> run() {
         CT_TRY_VOID(order());
@@ -34,11 +67,7 @@ class Verifier {
     Error broken(const char* rule, std::string what) const {
         return Error{ErrorCode::Internal, std::string("verify (") + rule + "): " + std::move(what), m_path + m_module.name, {}};
     }
-    template <class Visit>
-    static void forEachInput(const Node& node, Visit&& visit) {
-        for (const Argument& arg : node.args()) arg.forEachNode(visit);
-        for (const auto& [key, arg] : node.kwargs()) arg.forEachNode(visit);
-    }
+    bool usersAgree() const;
 
     Result<void> order();
     Result<void> users();
@@ -54,38 +83,63 @@ class Verifier {
     const Graph& m_graph;
     const VerifyOptions& m_options;
     std::string m_path;
+    Positions m_positions;
 };
 
 Result<void> Verifier::order() {
-    std::unordered_set<const Node*> seen;
-    seen.reserve(m_graph.size());
     size_t outputs = 0;
+    uint32_t position = 0;
     for (const Node& node : m_graph.nodes()) {
-        const Node* late = nullptr;
-        forEachInput(node, [&](const Node* input) {
-            if (!seen.contains(input)) late = input;
+        const Node *late = nullptr, *gone = nullptr;
+        node.forEachInput([&](const Node* input) {
+            const auto stands = m_positions.of(input);
+            if (!stands) gone = input;
+            else if (*stands >= position) late = input;
         });
-        // `late` may be a node that no longer lives: only its address may be looked at.
-        if (late) {
-            for (const Node& other : m_graph.nodes())
-                if (&other == late) return broken("order", node, "reads '" + other.name() + "', which stands after it");
-            return broken("order", node, "reads a node that is not in the graph");
-        }
+        if (gone) return broken("order", node, "reads a node that is not in the graph");
+        if (late) return broken("order", node, "reads '" + late->name() + "', which stands after it");
         if (outputs > 0) return broken("order", node, "stands after the output");
         outputs += node.kind() == NodeKind::Output;
-        seen.insert(&node);
+        ++position;
     }
     if (outputs == 0 || m_graph.outputNode() == nullptr) return broken("order", "there is no output");
     return {};
 }
 
+/// Whether arguments and user lists hold the same edges, by count and by the sum of a hash of each. Only a graph that
+/// disagrees needs to be looked at edge by edge.
+bool Verifier::usersAgree() const {
+    const auto edge = [](const Node* value, const Node* reader) {
+        return Hasher().add(static_cast<uint64_t>(reinterpret_cast<uintptr_t>(value))).add(static_cast<uint64_t>(reinterpret_cast<uintptr_t>(reader))).finish();
+    };
+    uint64_t low = 0, high = 0;
+    size_t read = 0, listed = 0;
+    std::vector<const Node*> seen;
+    for (const Node& node : m_graph.nodes()) {
+        seen.clear();
+        node.forEachInput([&](const Node* input) { seen.push_back(input); });
+        if (seen.size() > 1) {
+            std::sort(seen.begin(), seen.end());
+            seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
+        }
+        for (const Node* input : seen) {
+            const Hash128 hash = edge(input, &node);
+            low += hash.low, high += hash.high, ++read;
+        }
+        for (const Node* user : node.users()) {
+            const Hash128 hash = edge(&node, user);
+            low -= hash.low, high -= hash.high, ++listed;
+        }
+    }
+    return read == listed && low == 0 && high == 0;
+}
+
 Result<void> Verifier::users() {
+    if (usersAgree()) return {};
     using Edge = std::pair<const Node*, const Node*>;  // value, reader
     std::vector<Edge> read, listed;
-    std::unordered_set<const Node*> alive;
     for (const Node& node : m_graph.nodes()) {
-        alive.insert(&node);
-        forEachInput(node, [&](const Node* input) { read.emplace_back(input, &node); });
+        node.forEachInput([&](const Node* input) { read.emplace_back(input, &node); });
         for (const Node* user : node.users()) listed.emplace_back(&node, user);
     }
     std::sort(read.begin(), read.end());
@@ -94,11 +148,11 @@ Result<void> Verifier::users() {
     if (read == listed) return {};
     for (const Node& node : m_graph.nodes()) {
         for (const Node* user : node.users()) {
-            if (!alive.contains(user)) return broken("users", node, "lists a user that is not in the graph");
+            if (!m_positions.of(user)) return broken("users", node, "lists a user that is not in the graph");
             if (!std::binary_search(read.begin(), read.end(), Edge(&node, user))) return broken("users", node, "lists '" + user->name() + "' as a user, which does not read it");
         }
         const Node* missing = nullptr;
-        forEachInput(node, [&](const Node* input) {
+        node.forEachInput([&](const Node* input) {
             if (!std::binary_search(listed.begin(), listed.end(), Edge(input, &node))) missing = input;
         });
         if (missing) return broken("users", *missing, "does not list its user '" + node.name() + "'");

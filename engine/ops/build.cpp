@@ -75,7 +75,7 @@ Value GraphBuilder::callBound(const Op& op, std::vector<Argument> args, std::str
         return Value(*this, nullptr);
     }
     Node& node = m_graph->call(op, std::move(args), std::move(*type), m_before, name);
-    node.provenance() = m_provenance;
+    m_graph->setProvenance(node, m_provenance);
     m_created.push_back(&node);
     return Value(*this, &node);
 }

@@ -60,8 +60,9 @@ class GraphBuilder {
     Node* before() const { return m_before; }
     void setBefore(Node* before) { m_before = before; }
     /// Copied to every node created from now on (origin, module path, stack trace).
-    void setProvenance(Provenance provenance) { m_provenance = std::move(provenance); }
-    const Provenance& provenance() const { return m_provenance; }
+    void setProvenance(Provenance provenance) { m_provenance = std::make_shared<const Provenance>(std::move(provenance)); }
+    const Provenance& provenance() const { return *m_provenance; }
+    const std::shared_ptr<const Provenance>& sharedProvenance() const { return m_provenance; }
     const std::optional<Error>& error() const { return m_error; }
     void fail(Error error) {
         if (!m_error) m_error = std::move(error);
@@ -71,7 +72,7 @@ class GraphBuilder {
   private:
     Graph* m_graph;
     Node* m_before;
-    Provenance m_provenance;
+    std::shared_ptr<const Provenance> m_provenance = std::make_shared<const Provenance>();
     std::optional<Error> m_error;
     std::vector<Node*> m_created;
 };

@@ -19,8 +19,22 @@ Result<bool> guarded(const Pass& pass, Module& module, Rewriter& rewriter) {
     }
 }
 
-Result<bool> runChecked(const Pass& pass, Module& module, const Module& before, Rewriter& rewriter) {
-    CT_TRY(const bool claimed, guarded(pass, module, rewriter));
+/// Grows with every edit of the module's graphs, undone ones and those of provenance included.
+uint64_t editsOf(const Module& module) {
+    uint64_t edits = module.graph().edits();
+    for (const auto& [name, body] : module.subgraphs) edits += editsOf(*body);
+    return edits;
+}
+
+double millisecondsSince(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+Result<bool> runChecked(const Pass& pass, Module& module, const Module& before, Rewriter& rewriter, double& passMilliseconds) {
+    const auto start = std::chrono::steady_clock::now();
+    const Result<bool> result = guarded(pass, module, rewriter);
+    passMilliseconds = millisecondsSince(start);
+    CT_TRY(const bool claimed, result);
     if (claimed != rewriter.changed())
         return Error{ErrorCode::Internal, claimed ? "says it changed the graph, but recorded no rewrite" : "says it changed nothing, but recorded a rewrite", {}, {}};
     const bool differs = !(fingerprint(before) == fingerprint(module));
@@ -49,7 +63,8 @@ std::map<std::string, int> opHistogram(const Module& module) {
     return counts;
 }
 
-Step runPass(const Pass& pass, const Snapshot& before, const CompileOptions& options, std::optional<int64_t> fuel, const CancelToken* cancel) {
+Step runPass(const Pass& pass, const Snapshot& before, const CompileOptions& options, std::optional<int64_t> fuel, const CancelToken* cancel,
+             WorkingCopy* working) {
     Step step;
     step.pass = &pass;
     step.before = step.after = before;
@@ -59,19 +74,29 @@ Step runPass(const Pass& pass, const Snapshot& before, const CompileOptions& opt
     step.info.nodesBefore = step.info.nodesAfter = static_cast<int>(before->graph().size());
 
     const auto start = std::chrono::steady_clock::now();
-    auto module = std::make_shared<Module>(*before);
+    // Hashes that are known before the copy is made are known to the copy too.
+    fingerprint(*before);
+    WorkingCopy copy;
+    if (working) copy = std::exchange(*working, {});
+    if (copy.of != before) copy = {before, std::make_shared<Module>(*before)};
+    const std::shared_ptr<Module>& module = copy.module;
+    const uint64_t edits = editsOf(*module);
     Rewriter rewriter(pass.name, options, fuel, cancel);
-    const Result<bool> changed = runChecked(pass, *module, *before, rewriter);
-    step.info.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    const Result<bool> changed = runChecked(pass, *module, *before, rewriter, step.info.passMilliseconds);
     step.rewrites = rewriter.done();
     for (const RuleStats& stats : rewriter.ruleStats()) step.rules.push_back({std::string(stats.rule), stats.tried, stats.applied, stats.seconds * 1000, stats.counted});
     step.info.rewrites = static_cast<int>(step.rewrites.size());
     if (!changed) {
         step.info.state = StepState::Failed;
         step.info.error = changed.error().text();
+        step.info.milliseconds = millisecondsSince(start);
         return step;
     }
-    if (!*changed) return step;
+    if (!*changed) {
+        if (working && editsOf(*module) == edits) *working = std::move(copy);
+        step.info.milliseconds = millisecondsSince(start);
+        return step;
+    }
     const ModuleDiff difference = diff(*before, *module);
     step.info.state = StepState::Changed;
     step.info.added = static_cast<int>(difference.added.size());
@@ -81,7 +106,8 @@ Step runPass(const Pass& pass, const Snapshot& before, const CompileOptions& opt
         return was && now && !sameButForInputs(*was, *now);
     }));
     step.info.nodesAfter = static_cast<int>(module->graph().size());
-    step.after = std::move(module);
+    step.after = module;
+    step.info.milliseconds = millisecondsSince(start);
     return step;
 }
 

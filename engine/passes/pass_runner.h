@@ -32,9 +32,17 @@ struct CompileTrace {
     bool failed() const { return !steps.empty() && steps.back().info.state == StepState::Failed; }
 };
 
-/// Runs one pass on a copy of `before`. Never fails itself: what goes wrong is in the step. `fuel`: rewrites allowed.
+/// A copy of a snapshot for passes to work on. One that a pass has not touched serves the next pass, so a run makes a copy
+/// per change instead of one per pass.
+struct WorkingCopy {
+    Snapshot of;                      // null: there is no copy
+    std::shared_ptr<Module> module;
+};
+
+/// Runs one pass on a copy of `before`: that in `working` if it is one, else a new one. Never fails itself: what goes wrong
+/// is in the step. `fuel`: rewrites allowed.
 Step runPass(const Pass& pass, const Snapshot& before, const CompileOptions& options, std::optional<int64_t> fuel = {},
-             const CancelToken* cancel = nullptr);
+             const CancelToken* cancel = nullptr, WorkingCopy* working = nullptr);
 
 /// The graph after the first `rewrites` rewrites of a recorded step (runs the pass again with that much fuel).
 Result<Snapshot> replayRewrites(const Step& step, const CompileOptions& options, int rewrites, const CancelToken* cancel = nullptr);

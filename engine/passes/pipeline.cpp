@@ -303,6 +303,7 @@ Result<CompileTrace> runPipeline(const Snapshot& input, const CompileOptions& op
     own->insertInto(plan);
     CT_TRY_VOID(movePasses(plan, options.moves));
     const auto total = static_cast<double>(plan.size());
+    WorkingCopy working;
     for (const Pass* planned : plan) {
         const Pass& pass = *planned;
         progress.say(static_cast<double>(position++) / total, std::string(pass.name));
@@ -318,7 +319,7 @@ Result<CompileTrace> runPipeline(const Snapshot& input, const CompileOptions& op
             step.info.state = StepState::Disabled;
             step.info.nodesBefore = step.info.nodesAfter = static_cast<int>(current->graph().size());
         } else {
-            step = runPass(pass, current, options, options.fuel ? std::optional(*options.fuel - used) : std::nullopt, progress.cancel.get());
+            step = runPass(pass, current, options, options.fuel ? std::optional(*options.fuel - used) : std::nullopt, progress.cancel.get(), &working);
         }
         used += step.info.rewrites;
         step.info.index = static_cast<int>(trace.steps.size());

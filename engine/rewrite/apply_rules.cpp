@@ -142,17 +142,15 @@ class RuleApplication {
     /// another output (spec: passes G-2). PyTorch does not look (parity).
     bool mayShareMemory() const {
         if (m_rewriter.options().parity) return true;
-        std::optional<StorageRoots> storages;
         for (const Exchange& one : m_exchanges)
             for (const Node* made : one.made) {
                 if (made == nullptr || isNew(*made)) continue;
-                if (!storages) storages.emplace(m_graph);
-                if (one.tuple ? !mayReplaceItems(*storages, one, *made) : !storages->mayReplace(*one.old, *made)) return false;
+                if (one.tuple ? !mayReplaceItems(one, *made) : !mayReplace(*one.old, *made)) return false;
             }
         return true;
     }
-    static bool mayReplaceItems(const StorageRoots& storages, const Exchange& one, const Node& made) {
-        return std::all_of(one.old->users().begin(), one.old->users().end(), [&](const Node* reader) { return storages.mayReplace(*reader, made); });
+    static bool mayReplaceItems(const Exchange& one, const Node& made) {
+        return std::all_of(one.old->users().begin(), one.old->users().end(), [&](const Node* reader) { return mayReplace(*reader, made); });
     }
 
     Result<void> exchange() {

@@ -44,6 +44,26 @@ bool sortTopologically(Graph& graph) {
     return moved;
 }
 
+void ReaderQueue::addReadersOf(const Node& node) {
+    const auto later = [this](const Node* a, const Node* b) { return m_graph->isBefore(*b, *a); };
+    for (Node* user : node.users()) {
+        m_heap.push_back(user);
+        std::push_heap(m_heap.begin(), m_heap.end(), later);
+    }
+}
+Node* ReaderQueue::next() {
+    const auto later = [this](const Node* a, const Node* b) { return m_graph->isBefore(*b, *a); };
+    while (!m_heap.empty()) {
+        std::pop_heap(m_heap.begin(), m_heap.end(), later);
+        Node* node = m_heap.back();
+        m_heap.pop_back();
+        if (node == m_last) continue;   // put in by several of its operands
+        m_last = node;
+        return node;
+    }
+    return nullptr;
+}
+
 namespace {
 
 Result<void> retype(Graph& graph, Node& node) {
@@ -63,19 +83,17 @@ Result<void> retype(Graph& graph, Node& node) {
 }  // namespace
 
 Result<void> retypeReaders(Graph& graph, Node& changed) {
-    std::vector<bool> dirty(graph.idLimit(), false);
-    dirty[index(changed.id())] = true;
-    for (Node* node = changed.next(); node != nullptr; node = node->next()) {
+    ReaderQueue queue(graph);
+    queue.addReadersOf(changed);
+    while (Node* node = queue.next()) {
         if (!node->isCall() || node->op().isOpaque()) continue;
-        const auto inputs = node->inputs();
-        if (std::none_of(inputs.begin(), inputs.end(), [&](const Node* input) { return dirty[index(input->id())]; })) continue;
         const ValueType before = node->type();
         if (auto done = retype(graph, *node); !done) {
             Error error = done.error();
             error.where = node->name();
             return error;
         }
-        if (!sameType(before, node->type())) dirty[index(node->id())] = true;
+        if (!sameType(before, node->type())) queue.addReadersOf(*node);
     }
     return {};
 }

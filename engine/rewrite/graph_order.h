@@ -1,4 +1,6 @@
 #pragma once
+#include <vector>
+
 #include "cutaway/result.h"
 #include "engine/ir/graph.h"
 
@@ -8,6 +10,21 @@ namespace cutaway {
 /// follow it (spec: pattern-matcher §10). An ordered graph stays as it is. True if anything moved. It is a bug to pass a
 /// graph with a cycle.
 bool sortTopologically(Graph& graph);
+
+/// Work that spreads from values to their readers: hands out nodes in the order of the graph, each once.
+class ReaderQueue {
+  public:
+    explicit ReaderQueue(const Graph& graph) : m_graph(&graph) {}
+    /// The readers of a node that stands before everything still in the queue, or was handed out last.
+    void addReadersOf(const Node& node);
+    /// The next node, or null.
+    Node* next();
+
+  private:
+    const Graph* m_graph;
+    std::vector<Node*> m_heap;
+    const Node* m_last = nullptr;
+};
 
 /// Infers the types of all nodes after `changed` that depend on it, because its strides, dtype or device are new. A
 /// view that the new strides no longer allow becomes a reshape. Errors name the call that no longer types.

@@ -1,8 +1,7 @@
 #include "engine/rewrite/rewriter.h"
 
-#include <set>
-
 #include "engine/ops/infer_rules.h"
+#include "engine/rewrite/graph_order.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
@@ -10,22 +9,21 @@ namespace {
 
 /// Types everything that reads `source`, directly or not, anew. False if a reader does not accept its operands as they
 /// are now (a view of what is no longer contiguous); then all types are as they were.
-bool retypeReaders(Graph& graph, Node& source) {
-    std::set<NodeId> changed = {source.id()};
+bool tryRetypeReaders(Graph& graph, Node& source) {
     std::vector<std::pair<Node*, ValueType>> before;
-    for (Node* node = source.next(); node != nullptr; node = node->next()) {
+    ReaderQueue queue(graph);
+    queue.addReadersOf(source);
+    while (Node* node = queue.next()) {
         if (!node->isCall() || node->op().isOpaque()) continue;
-        const auto inputs = node->inputs();
-        if (std::none_of(inputs.begin(), inputs.end(), [&](const Node* input) { return changed.contains(input->id()); })) continue;
         auto type = inferCall(node->op(), node->args());
         if (!type) {
             for (auto& [retyped, old] : before) graph.setType(*retyped, std::move(old));
             return false;
         }
         if (type->isOpaque() || sameType(*type, node->type())) continue;
-        changed.insert(node->id());
         before.emplace_back(node, node->type());
         graph.setType(*node, std::move(*type));
+        queue.addReadersOf(*node);
     }
     return true;
 }
@@ -92,7 +90,7 @@ void Rewriter::replace(Node& old, Node& replacement) {
     graph.replaceUses(old, replacement);
     CT_CHECK(!old.hasUsers(), "a replacement does not read what it replaces");
     graph.erase(old);
-    if (readers.empty() || sameType(type, replacement.type()) || retypeReaders(graph, replacement) || !type.tensor()) return;
+    if (readers.empty() || sameType(type, replacement.type()) || tryRetypeReaders(graph, replacement) || !type.tensor()) return;
     // A reader depends on the layout that is gone: give it back.
     GraphBuilder builder(graph, replacement.next());
     builder.setProvenance(std::move(provenance));

@@ -18,17 +18,53 @@ bool isSharingReshape(const Node& node) {
     return source && source->type().tensor() && viewStrides(source->tensor().sizes, source->tensor().strides, node.tensor().sizes).has_value();
 }
 
+/// The operand whose memory the call's value shares; null for values with memory of their own.
+const Node* sharedOperand(const Node& node) {
+    const bool item = node.isCall("operator.getitem");
+    const bool aliases = node.is(Tag::View) || item || returnsOperand(node) || isSharingReshape(node);
+    const Node* source = aliases && !node.args().empty() ? node.arg(0).node() : nullptr;
+    // An item of a tuple shares memory only when the call that made the tuple is a view (split, unbind).
+    return source && (!item || source->is(Tag::View)) ? source : nullptr;
+}
+
+bool isInput(const Node& root) { return root.isPlaceholder() || root.kind() == NodeKind::GetAttr; }
+
+/// Whether an output shares the memory of this root.
+bool isOutput(const Node& root) {
+    const std::vector<const Node*> sharers = sharersOf(root);
+    return std::any_of(sharers.begin(), sharers.end(), [](const Node* node) {
+        return std::any_of(node->users().begin(), node->users().end(), [](const Node* user) { return user->isOutput(); });
+    });
+}
+
 }  // namespace
+
+const Node& storageRoot(const Node& node) {
+    const Node* root = &node;
+    while (const Node* source = sharedOperand(*root)) root = source;
+    return *root;
+}
+
+std::vector<const Node*> sharersOf(const Node& root) {
+    std::vector<const Node*> sharers = {&root};
+    for (size_t at = 0; at < sharers.size(); ++at) {
+        const Node* node = sharers[at];
+        for (const Node* user : node->users())
+            if (sharedOperand(*user) == node) sharers.push_back(user);
+    }
+    return sharers;
+}
+
+bool mayReplace(const Node& node, const Node& source) {
+    const Node &mine = storageRoot(node), &theirs = storageRoot(source);
+    return &mine == &theirs || !isOutput(mine) || !(isInput(theirs) || isOutput(theirs));
+}
 
 StorageRoots::StorageRoots(const Graph& graph) : m_root(graph.idLimit()) {
     for (const Node& node : graph.nodes()) {
-        const bool item = node.isCall("operator.getitem");
-        const bool aliases = node.is(Tag::View) || item || returnsOperand(node) || isSharingReshape(node);
-        const Node* source = aliases && !node.args().empty() ? node.arg(0).node() : nullptr;
-        // An item of a tuple shares memory only when the call that made the tuple is a view (split, unbind).
-        const bool shares = source && (!item || source->is(Tag::View));
-        m_root[index(node.id())] = shares ? rootOf(*source) : node.id();
-        if (node.isPlaceholder() || node.kind() == NodeKind::GetAttr) m_inputs.insert(index(node.id()));
+        const Node* source = sharedOperand(node);
+        m_root[index(node.id())] = source ? rootOf(*source) : node.id();
+        if (cutaway::isInput(node)) m_inputs.insert(index(node.id()));
     }
     for (const Argument& value : graph.outputs())
         if (const Node* node = value.node()) m_outputs.insert(index(rootOf(*node)));

@@ -25,4 +25,11 @@ class StorageRoots {
     std::unordered_set<uint32_t> m_inputs, m_outputs;   // membership only, never iterated
 };
 
+/// The node whose memory this one shares, in the graph as it stands; itself if it has its own.
+const Node& storageRoot(const Node& node);
+/// The root and everything that shares its memory, operands first.
+std::vector<const Node*> sharersOf(const Node& root);
+/// StorageRoots::mayReplace of the graph as it stands, for one replacement: looks only at what shares memory with the two.
+bool mayReplace(const Node& node, const Node& source);
+
 }  // namespace cutaway

@@ -7,7 +7,7 @@
 
 #include "engine/interpret/interpret.h"
 #include "engine/minify/bisect.h"
-#include "engine/session/run_inputs.h"
+#include "engine/session/compare_outputs.h"
 #include "engine/session/session_state.h"
 #include "engine/support/check.h"
 #include "engine/support/process.h"
@@ -15,12 +15,6 @@
 
 namespace cutaway {
 namespace {
-
-std::string shortNumber(double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.3g", value);
-    return text;
-}
 
 /// The first step whose graphs from there on take and return as many values as the last one: only those compare.
 int firstComparable(const CompileTrace& trace) {
@@ -33,39 +27,11 @@ int firstComparable(const CompileTrace& trace) {
     return first;
 }
 
-/// Values for the graph's inputs: the file's or the samples first, then random ones for what they do not have, which are
-/// the gradients that a joint graph is given.
-Result<std::vector<Tensor>> valuesFor(const Module& graph, const Session::State& state, const std::string& path) {
-    CT_TRY(std::vector<Tensor> values, randomInputs(graph, 0));
-    CT_TRY(RunInputs given, chooseInputs(*state.input, state.sampleInputs, path));
-    if (given.user.size() > values.size())
-        return invalidInput("the file has " + std::to_string(given.user.size()) + " tensors, the graph takes " + std::to_string(values.size()), path);
-    std::move(given.user.begin(), given.user.end(), values.begin());
-    return bindInputs(graph, values);
-}
-
 int64_t nonFiniteCount(const Tensor& tensor) {
     if (!tensor.defined() || !(isFloating(tensor.dtype()) || isComplex(tensor.dtype()))) return 0;
     int64_t count = 0;
     for (int64_t i = 0; i < tensor.numel(); ++i) count += !std::isfinite(toDouble(tensor.item(i)));
     return count;
-}
-
-Verdict compareOutputs(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected, double tolerance) {
-    if (actual.size() != expected.size()) return {true, "returns " + std::to_string(actual.size()) + " values instead of " + std::to_string(expected.size())};
-    double worst = 0;
-    for (size_t i = 0; i < actual.size(); ++i) {
-        if (!actual[i].defined() && !expected[i].defined()) continue;
-        const std::string which = "output " + std::to_string(i) + ": ";
-        if (!actual[i].defined() || !expected[i].defined()) return {true, which + "one of the two is None"};
-        const Comparison first = compare(actual[i], expected[i], {0, 0});
-        if (!first.sameType) return {true, which + "another dtype or shape"};
-        const double allowed = std::max(tolerance, relativeTolerance(actual[i].dtype())) * std::max(1.0, first.maxExpected);
-        if (isIntegral(actual[i].dtype(), true) ? first.mismatches > 0 : !compare(actual[i], expected[i], {0, allowed}).within)
-            return {true, which + "largest error " + shortNumber(first.maxAbsoluteError) + " of " + shortNumber(first.maxExpected)};
-        worst = std::max(worst, first.maxAbsoluteError);
-    }
-    return {false, "largest error " + shortNumber(worst)};
 }
 
 Verdict findNonFinite(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected) {

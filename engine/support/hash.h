@@ -1,7 +1,9 @@
 #pragma once
 // 128-bit streaming hash for fingerprints and cache keys; stable across runs and machines (little-endian).
+#include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -40,6 +42,32 @@ class Hasher {
         return z ^ (z >> 31);
     }
     uint64_t m_low = 0x243F6A8885A308D3ull, m_high = 0x13198A2E03707344ull;
+};
+
+/// A hash that is worked out when it is first asked for and kept until reset. Several threads may ask for it and set it at
+/// once, since they set the same; resetting is for the owner alone.
+class CachedHash {
+  public:
+    CachedHash() = default;
+    CachedHash(const CachedHash& other) { *this = other; }
+    CachedHash& operator=(const CachedHash& other) {
+        if (const auto known = other.get()) set(*known);
+        else reset();
+        return *this;
+    }
+    std::optional<Hash128> get() const {
+        const uint64_t high = m_high.load(std::memory_order_acquire);
+        if (high == 0) return std::nullopt;
+        return Hash128{high, m_low.load(std::memory_order_relaxed)};
+    }
+    void set(const Hash128& hash) {
+        m_low.store(hash.low, std::memory_order_relaxed);
+        m_high.store(hash.high, std::memory_order_release);
+    }
+    void reset() { m_high.store(0, std::memory_order_relaxed); }
+
+  private:
+    std::atomic<uint64_t> m_high{0}, m_low{0};   // high 0: not known
 };
 
 }  // namespace cutaway

@@ -66,6 +66,8 @@ class FunctionBuilder {
     void call(const Statement& statement, const Op& op, std::vector<Argument> positional, NamedArguments keywords = {});
     void addCall(const Statement& statement, const Op& op, std::vector<Argument> args, NamedArguments keywords);
     void define(std::string_view name, Node& node, uint32_t begin);
+    /// What the comments above the statement say, and the name it has in the text.
+    void setProvenance(Node& node, std::string_view name);
     std::string nameFor(std::string_view wanted, uint32_t begin);
     // -- types
     Annotation annotationOf(SyntaxId id, std::string_view name);
@@ -397,13 +399,19 @@ std::string FunctionBuilder::nameFor(std::string_view wanted, uint32_t begin) {
     return std::string(wanted) + "_1";
 }
 
+void FunctionBuilder::setProvenance(Node& node, std::string_view name) {
+    Provenance provenance;
+    m_comment.applyTo(provenance);
+    provenance.sourceName = std::string(name);
+    node.graph().setProvenance(node, std::move(provenance));
+}
+
 void FunctionBuilder::define(std::string_view name, Node& node, uint32_t begin) {
     auto [place, fresh] = m_scope.names.try_emplace(name);
     if (!fresh && !place->second.rawParameter && place->second.subgraph.empty())
         return m_state.fail(begin, "'" + std::string(name) + "' is defined twice (TXT-5)");
     place->second = {.node = &node, .lastUse = m_scope.statement};
-    m_comment.applyTo(node.provenance());
-    node.provenance().sourceName = std::string(name);
+    setProvenance(node, name);
 }
 
 void FunctionBuilder::call(const Statement& statement, const Op& op, std::vector<Argument> positional, NamedArguments keywords) {
@@ -423,7 +431,7 @@ void FunctionBuilder::addCall(const Statement& statement, const Op& op, std::vec
     if (m_state.error) return;
     const std::string name = statement.target.empty() ? std::string() : nameFor(statement.target, statement.begin);
     Node& node = m_scope.graph().call(op, std::move(args), std::move(type), nullptr, name, std::move(keywords));
-    if (statement.target.empty()) m_comment.applyTo(node.provenance());
+    if (statement.target.empty()) setProvenance(node, {});
     else define(statement.target, node, statement.begin);
 }
 

@@ -117,10 +117,10 @@ void NodePrinter::value(std::string& out, const Argument& argument) const {
                 }
                 out += '}';
             } else {
-                out += held.tuple ? '(' : '[';
-                items(out, held.items);
-                if (held.tuple && held.items.size() == 1) out += ',';
-                out += held.tuple ? ')' : ']';
+                out += held->tuple ? '(' : '[';
+                items(out, held->items);
+                if (held->tuple && held->items.size() == 1) out += ',';
+                out += held->tuple ? ')' : ']';
             }
         },
         argument.kind());

@@ -248,9 +248,14 @@ void TextTest::runnableMakesWhatIsMissing() {
 
     auto layers = parseText("class M(torch.nn.Module):\n    def forward(self, x: \"f32[2]\"):\n        a = getattr(self, \"0\")(x)\n        b = self.c(a)\n        return b\n");
     QVERIFY(layers.has_value());
-    (*layers)->graph().findByName("a")->provenance().moduleType = std::make_shared<const std::string>("Linear(in_features=2, out_features=2, bias=True)");
+    const auto setModuleType = [&](const char* node, const char* type) {
+        Provenance provenance;
+        provenance.moduleType = std::make_shared<const std::string>(type);
+        (*layers)->graph().setProvenance(*(*layers)->graph().findByName(node), std::move(provenance));
+    };
+    setModuleType("a", "Linear(in_features=2, out_features=2, bias=True)");
     // A constructor that could be anything else never becomes part of a program.
-    (*layers)->graph().findByName("b")->provenance().moduleType = std::make_shared<const std::string>("Linear(in_features=print(1))");
+    setModuleType("b", "Linear(in_features=print(1))");
     const std::string made = printText(**layers, runnable).text;
     QVERIFY2(made.find("self.add_module('0', torch.nn.Linear(in_features=2, out_features=2, bias=True))\n") != std::string::npos, made.c_str());
     QVERIFY2(made.find("print(1)") == std::string::npos, made.c_str());

@@ -36,10 +36,10 @@ struct ArgumentPrinter {
         for (const auto& [key, item] : dict->items) out += (out.size() > 1 ? ", " : "") + key + ": " + argumentText(item);
         return out + "}";
     }
-    std::string operator()(const ArgumentList& list) const {
-        std::string out(list.tuple ? "(" : "[");
-        for (size_t i = 0; i < list.items.size(); ++i) out += (i ? ", " : "") + argumentText(list.items[i]);
-        return out + (list.tuple ? ")" : "]");
+    std::string operator()(const std::shared_ptr<const ArgumentList>& list) const {
+        std::string out(list->tuple ? "(" : "[");
+        for (size_t i = 0; i < list->items.size(); ++i) out += (i ? ", " : "") + argumentText(list->items[i]);
+        return out + (list->tuple ? ")" : "]");
     }
 };
 

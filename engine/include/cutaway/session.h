@@ -114,6 +114,22 @@ struct BisectReport {
     std::string note;             // what was left out of the search, and why
 };
 
+/// Whether the steps of a run keep the numbers: every changed step's graph against the one before it, by the interpreter.
+struct NumbersOptions {
+    std::string inputsFile;       // as RunOptions'
+    double tolerance = 1e-4;      // of the largest expected value, at least the dtype's own
+};
+struct StepNumbers {
+    StepInfo step;
+    bool kept = true;
+    std::string detail;           // "largest error 3e-07"; what differs; why it could not be compared
+};
+struct NumbersReport {
+    bool kept = true;             // by every step
+    std::vector<StepNumbers> steps;   // that changed the graph, up to the first that did not keep the numbers
+    std::string inputsFrom;
+};
+
 class Session {
   public:
     Session();
@@ -158,6 +174,10 @@ class Session {
 
     /// Searches the run's rewrites for the one that broke the graph: bad with it, good without it.
     Result<BisectReport> bisect(RunId run, const BisectOptions& options, const Progress& progress = {});
+
+    /// Runs the graphs on both sides of every changed step. Random ops draw the same numbers before and after a step that
+    /// replaces them. Inputs that a graph writes to count as results. Errors: the graph as opened does not run.
+    Result<NumbersReport> checkNumbers(RunId run, const NumbersOptions& options = {}, const Progress& progress = {});
 
     /// Internals for the command line and tests (engine/session/session_state.h).
     struct State;

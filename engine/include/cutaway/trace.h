@@ -28,7 +28,8 @@ struct StepInfo {
     std::string summary;             // first sentence of the pass's description
     StepState state = StepState::Unchanged;
     int added = 0, removed = 0, edited = 0;
-    double milliseconds = 0;
+    double milliseconds = 0;         // copying, the pass, checking it, and comparing
+    double passMilliseconds = 0;     // of it the pass itself
     int rewrites = 0;
     int nodesBefore = 0, nodesAfter = 0;
     std::string error;               // verifier's or pass's message when Failed

@@ -162,7 +162,7 @@ Argument PythonCall::constant(const Argument& data, std::optional<DType> wanted)
     for (int number = 0; name.empty() || m_module->tensors.contains(name); ++number) name = "_tensor_constant" + std::to_string(number);
     m_module->tensors.emplace(name, std::move(tensor));
     Node& node = graph.getAttr(name, TensorType::contiguous(dtype, toSymDims(sizes)), m_builder->before());
-    node.provenance() = m_builder->provenance();
+    node.graph().setProvenance(node, m_builder->sharedProvenance());
     return aten("lift_fresh_copy", {Argument(&node)});
 }
 

@@ -106,21 +106,19 @@ class Reinplacing {
         const Node* target = node.arg(0).node();
         if (target == nullptr || !target->type().tensor() || target->kind() == NodeKind::GetAttr) return false;
         if (!sameType(target->type(), node.type()) || overlapsItself(target->tensor())) return false;
-        const StorageRoots storages(m_graph);
-        const NodeId storage = storages.rootOf(*target);
-        const Node* owner = m_graph.find(storage);
+        const Node& owner = storageRoot(*target);
         const Node* back = nullptr;
-        if (owner->isPlaceholder() || owner->kind() == NodeKind::GetAttr) {
+        if (owner.isPlaceholder() || owner.kind() == NodeKind::GetAttr) {
             // Views of inputs are refused: the copy_ at the end writes the whole input.
             back = target->isPlaceholder() ? copyBack(node, *target) : nullptr;
             if (back == nullptr) return false;
         }
         for (size_t i = 1; i < node.args().size(); ++i) {
             bool shares = false;
-            (place && i == 1 ? place->source : node.arg(i)).forEachNode([&](const Node* other) { shares |= storages.rootOf(*other) == storage; });
+            (place && i == 1 ? place->source : node.arg(i)).forEachNode([&](const Node* other) { shares |= &storageRoot(*other) == &owner; });
             if (shares) return false;
         }
-        return !isReadLater(node, storage, storages, back);
+        return !isReadLater(node, owner, back);
     }
     /// Two places of the tensor are one place in memory.
     static bool overlapsItself(const TensorType& type) {
@@ -128,17 +126,15 @@ class Reinplacing {
             if (type.strides[i] == SymInt(0) && !(type.sizes[i] == SymInt(1))) return true;
         return false;
     }
-    bool isReadLater(const Node& write, NodeId storage, const StorageRoots& storages, const Node* back) const {
-        for (const Node& alias : m_graph.nodes()) {
-            if (storages.rootOf(alias) != storage) continue;
-            for (const Node* user : alias.users()) {
+    bool isReadLater(const Node& write, const Node& owner, const Node* back) const {
+        for (const Node* alias : sharersOf(owner))
+            for (const Node* user : alias->users()) {
                 if (user == &write || user == back || m_graph.isBefore(*user, write)) continue;
                 if (back && !m_graph.isBefore(*user, *back)) continue;   // reads what was copied back
                 if (user->is(Tag::Symbolic)) continue;   // reads the shape only
-                if (user->is(Tag::View) && storages.rootOf(*user) == storage && !user->hasUsers()) continue;
+                if (user->is(Tag::View) && &storageRoot(*user) == &owner && !user->hasUsers()) continue;
                 return true;
             }
-        }
         return false;
     }
     /// Whether the value surely gets memory of its own: it is an input, returned, or read by a library.

@@ -54,7 +54,7 @@ Node& TorchBuilder::item(Node& tuple, int64_t position) {
     ValueType type = OpaqueType{};
     if (items && position >= 0 && static_cast<size_t>(position) < items->size()) type = (*items)[static_cast<size_t>(position)];
     Node& node = m_graph->call(requireOp("operator.getitem"), {Argument(&tuple), Argument(position)}, std::move(type), m_before);
-    node.provenance() = m_provenance;
+    m_graph->setProvenance(node, m_provenance);
     return node;
 }
 Node& TorchBuilder::subscript(Node& source, Argument index) {
@@ -64,7 +64,7 @@ Node& TorchBuilder::subscript(Node& source, Argument index) {
 Node& TorchBuilder::call(const Op& op, std::vector<Argument> args, NamedArguments keywords) {
     auto type = inferTorchCall(op, args, keywords);
     Node& node = m_graph->call(op, std::move(args), type ? std::move(*type) : ValueType(OpaqueType{}), m_before, {}, std::move(keywords));
-    node.provenance() = m_provenance;
+    m_graph->setProvenance(node, m_provenance);
     return node;
 }
 

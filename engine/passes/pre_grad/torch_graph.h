@@ -29,7 +29,7 @@ Node* onlyUser(const Node& node);
 class TorchBuilder {
   public:
     TorchBuilder(Rewriter& rewriter, Node& before, const Node& origin)
-        : m_graph(&before.graph()), m_before(&before), m_provenance(rewriter.builder(before.graph(), &before, origin).provenance()) {}
+        : m_graph(&before.graph()), m_before(&before), m_provenance(rewriter.builder(before.graph(), &before, origin).sharedProvenance()) {}
 
     Node& function(std::string_view name, std::vector<Argument> args, NamedArguments keywords = {});
     Node& method(std::string_view name, std::vector<Argument> args, NamedArguments keywords = {});
@@ -41,7 +41,7 @@ class TorchBuilder {
     Node& call(const Op& op, std::vector<Argument> args, NamedArguments keywords);
     Graph* m_graph;
     Node* m_before;
-    Provenance m_provenance;
+    std::shared_ptr<const Provenance> m_provenance;
 };
 
 /// Turns the node into another Python call, keeping its id, name and type.

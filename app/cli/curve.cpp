@@ -1,0 +1,129 @@
+// bench --curve: how the time of every stage grows with the graph.
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+
+#include "app/cli/cli.h"
+#include "app/cli/json.h"
+
+namespace cutaway::cli {
+namespace {
+
+/// One block of a made graph as Python wrote it: a normalized layer with attention, dropout, a write in place, and shapes that
+/// cancel out, so that every stage has something to do.
+constexpr const char* kBlock = R"(    n# = torch.nn.functional.layer_norm(x@, (64,), scale, shift)
+    q# = torch.nn.functional.linear(n#, w1).view(2, 8, 4, 16).permute(0, 2, 1, 3)
+    k# = torch.nn.functional.linear(n#, w2).view(2, 8, 4, 16).permute(0, 2, 3, 1)
+    v# = torch.nn.functional.linear(n#, w3).view(2, 8, 4, 16).permute(0, 2, 1, 3)
+    s# = torch.matmul(q#, k#) / 4.0
+    p# = torch.nn.functional.dropout(torch.softmax(s#, -1), 0.1, True)
+    o# = torch.matmul(p#, v#).permute(0, 2, 1, 3).reshape(2, 8, 64)
+    h# = torch.nn.functional.gelu(o#.to(torch.float32)).permute(1, 0, 2).permute(1, 0, 2)
+    c# = torch.cat([h#.view(16, 64).view(2, 8, 64)[:, :, :], n# * 1], 2)
+    e# = torch.nn.functional.linear(c#, w4)
+    e#.add_(torch.full((2, 8, 64), 0.5))
+    x# = x@ + e#
+)";
+constexpr int kCallsPerBlock = 34;
+
+std::string madeGraph(int nodes) {
+    std::string text = "def forward(x_: \"f32[2, 8, 64]\", scale: \"f32[64]\", shift: \"f32[64]\", w1: \"f32[64, 64]\", w2: \"f32[64, 64]\", "
+                       "w3: \"f32[64, 64]\", w4: \"f32[64, 128]\"):\n";
+    std::string last = "_";
+    for (int i = 0; i * kCallsPerBlock < nodes; ++i) {
+        const std::string number = std::to_string(i);
+        for (const char* c = kBlock; *c != '\0'; ++c) {
+            if (*c == '#') text += number;
+            else if (*c == '@') text += last;
+            else text += *c;
+        }
+        last = number;
+    }
+    return text + "    return (x" + last + ",)\n";
+}
+
+double millisecondsSince(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// Times by what was timed, in the order in which it first was.
+class Samples {
+  public:
+    void add(const std::string& what, double milliseconds) {
+        auto found = std::find_if(m_times.begin(), m_times.end(), [&](const auto& entry) { return entry.first == what; });
+        if (found == m_times.end()) found = m_times.insert(m_times.end(), {what, {}});
+        found->second.push_back(milliseconds);
+    }
+    Json medians() const {
+        Json row = Json::object();
+        for (auto [what, times] : m_times) {
+            std::sort(times.begin(), times.end());
+            row[what] = times[times.size() / 2];
+        }
+        return row;
+    }
+
+  private:
+    std::vector<std::pair<std::string, std::vector<double>>> m_times;
+};
+
+Result<Json> measure(int nodes, const std::string& file, int repeat, const CompileArguments& compile) {
+    Samples samples;
+    int opened = 0, joint = 0;
+    for (int i = 0; i < repeat; ++i) {
+        Session session;
+        auto start = std::chrono::steady_clock::now();
+        CT_TRY(const ModelInfo model, session.open(file));
+        samples.add("open", millisecondsSince(start));
+        opened = model.graphs.empty() ? 0 : model.graphs.front().nodes;
+        start = std::chrono::steady_clock::now();
+        CT_TRY(const RunId run, session.compile(compile.resolved()));
+        samples.add("all_passes", millisecondsSince(start));
+        std::map<std::string, double> stages, passes;
+        const auto steps = session.steps(run);
+        for (const StepInfo& step : *steps) {
+            if (step.state == StepState::Failed) return Error{ErrorCode::Internal, step.error, "step " + step.name, {}};
+            stages[step.stage] += step.milliseconds;
+            passes[step.stage] += step.passMilliseconds;
+            if (step.stage == "joint") joint = step.nodesAfter;
+        }
+        for (const auto& [stage, milliseconds] : stages) samples.add(stage, milliseconds);
+        for (const auto& [stage, milliseconds] : passes) samples.add(stage + "_passes_alone", milliseconds);
+        start = std::chrono::steady_clock::now();
+        CT_TRY(const UnionGraph graph, session.diff({run, -1, -1}, {run, static_cast<int>(steps->size()) - 1, -1}));
+        samples.add("diff", millisecondsSince(start));
+    }
+    return Json{{"asked", nodes}, {"nodes", opened}, {"joint_nodes", joint}, {"ms", samples.medians()}};
+}
+
+}  // namespace
+
+int benchCurve(const std::vector<int>& sizes, int repeat, const CompileArguments& compile, const std::string& json) {
+    const auto file = std::filesystem::temp_directory_path() / ("cutaway-curve-" + std::to_string(std::chrono::steady_clock::now().time_since_epoch().count()) + ".py");
+    Json rows = Json::array();
+    int status = 0;
+    for (const int nodes : sizes) {
+        std::ofstream(file, std::ios::binary) << madeGraph(nodes);
+        const auto row = measure(nodes, file.string(), repeat, compile);
+        if (!row) {
+            status = fail(row.error());
+            break;
+        }
+        if (json.empty()) {
+            std::cout << (*row)["nodes"] << " nodes opened, " << (*row)["joint_nodes"] << " after the joint stage\n";
+            for (const auto& [what, time] : (*row)["ms"].items())
+                std::printf("  %-28s %10.3f ms  %8.3f us a node\n", what.c_str(), time.get<double>(), 1000 * time.get<double>() / (*row)["nodes"].get<double>());
+            std::fflush(stdout);
+        }
+        rows.push_back(*row);
+    }
+    std::error_code ignored;
+    std::filesystem::remove(file, ignored);
+    if (!json.empty() && status == 0) status = writeText(json, dump(rows));
+    return status;
+}
+
+}  // namespace cutaway::cli
