@@ -96,10 +96,12 @@ class NumbersTest : public QObject {
         file.write("def forward(x: \"f32[4, 8]\"):\n"
                    "    d = torch.nn.functional.dropout(x, 0.5, True)\n"
                    "    r = torch.rand_like(x)\n"
-                   "    return (d * r,)\n");
+                   "    m = d * r\n"
+                   "    return (m,)\n");
         file.close();
         Session session;
-        QVERIFY(session.open(path.toStdString()));
+        const auto opened = session.open(path.toStdString());
+        QVERIFY2(opened, opened ? "" : opened.error().text().c_str());
         const auto run = session.compile({});
         QVERIFY2(run, run ? "" : run.error().text().c_str());
         const auto report = session.checkNumbers(*run);
