@@ -163,7 +163,7 @@ class LoopGraphs {
                 NamedArguments keywords;
                 for (const auto& [key, value] : node.kwargs()) keywords.emplace_back(key, value.mapNodes(twin));
                 Node& copy = graph.call(node.op(), std::move(args), node.type(), nullptr, node.name(), std::move(keywords));
-                copy.provenance() = node.provenance();
+                copy.graph().setProvenance(copy, node.provenance());
                 twins[&node] = &copy;
             }
         }
@@ -206,7 +206,7 @@ Result<void> writeLoop(Module& module, Rewriter& rewriter, const Loop& loop) {
     Node& made = graph.call(findOrMakeOpaque("higher_order.while_loop"),
                             {Argument(SubgraphRef{conditionName}), Argument(SubgraphRef{bodyName}), Argument(std::move(carried)), Argument(std::move(others))},
                             ValueType(std::move(types)), loop.call);
-    made.provenance() = builder.provenance();
+    made.graph().setProvenance(made, builder.sharedProvenance());
     module.subgraphs.emplace_back(conditionName, std::move(condition));
     module.subgraphs.emplace_back(bodyName, std::move(body));
     std::vector<Node*> results;

@@ -92,7 +92,7 @@ void scaleInstead(Graph& graph, Rewriter& rewriter, Node& node, const Norm& norm
     NamedArguments keywords;
     exchangeParameters(layer, scaled, *shift, args, keywords);
     Node& made = graph.call(layer.op(), std::move(args), layer.type(), &node, {}, std::move(keywords));
-    made.provenance() = flat.provenance();
+    made.graph().setProvenance(made, flat.provenance());
     rewriter.replace(node, made);
     graph.erase(layer);
 }
