@@ -128,7 +128,7 @@ Result<void> unwrap(Graph& graph, Rewriter& rewriter, Node& node, const Wrapped&
     if (types && results == 1 && types->size() > bases.size()) type = (*types)[0];
     else if (types && results > 1) type = TupleType(types->begin(), types->begin() + static_cast<std::ptrdiff_t>(results));
     CT_TRY(Node* call, callOf(graph, wrapped, std::move(keywords), std::move(type), node));
-    call->provenance() = builder.provenance();
+    call->graph().setProvenance(*call, builder.sharedProvenance());
     std::vector<Node*> values;
     for (size_t i = 0; i < results; ++i) values.push_back(results == 1 ? call : builder.value(*call)[static_cast<int64_t>(i)].node());
     values.insert(values.end(), bases.begin(), bases.end());
@@ -203,7 +203,7 @@ Result<bool> unwrapKernels(Module& module, Rewriter& rewriter) {
         for (const auto& [key, value] : node->kwargs())
             if (key != "tensors_to_clone") keywords.emplace_back(key, key == "kwargs" ? Argument(std::make_shared<const ArgumentDict>(operands)) : value);
         Node& made = graph.call(findOrMakeOpaque("higher_order.triton_kernel_wrapper_mutation"), node->args(), OpaqueType{}, node, {}, std::move(keywords));
-        made.provenance() = builder.provenance();
+        made.graph().setProvenance(made, builder.sharedProvenance());
         const std::vector<Node*> readers = node->users();
         for (Node* reader : readers) rewriter.replace(*reader, *values.at(*reader->arg(1).get<std::string>()));
         graph.erase(*node);
