@@ -1,4 +1,7 @@
 // Comparisons, logical and bitwise operators.
+#include <algorithm>
+#include <cstring>
+
 #include "engine/ops/arithmetic.h"
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
@@ -125,6 +128,20 @@ Expr lowerAnd(LowerContext& c) { return lowerBits(c, ExprKind::BitAnd, ExprKind:
 Expr lowerOr(LowerContext& c) { return lowerBits(c, ExprKind::BitOr, ExprKind::Or); }
 Expr lowerXor(LowerContext& c) { return lowerBits(c, ExprKind::BitXor, ExprKind::Ne); }
 
+/// The exponent of a number in f32, biased by 127 and rounded up: the scale of block formats (e8m0). What has none saturates at 254.
+int64_t ceilingExponent(double value) {
+    const auto narrow = static_cast<float>(value);
+    uint32_t bits = 0;
+    std::memcpy(&bits, &narrow, sizeof bits);
+    const int64_t exponent = ((bits >> 23) & 0xFF) + ((bits & 0x7FFFFF) != 0 ? 1 : 0);
+    return std::min<int64_t>(exponent, 254);
+}
+Result<ValueType> inferCeilingExponent(const InferContext& c) {
+    CT_TRY(TensorType type, c.tensor(size_t{0}));
+    if (type.dtype != DType::F32 && !isHalf(type.dtype)) return c.fail("needs f32, f16 or bf16, not " + std::string(info(type.dtype).torchName));
+    return ValueType(TensorType::contiguous(DType::U8, type.sizes, type.device));
+}
+
 /// Shifts by the width or more, or by a negative amount, give 0 (or -1 for a negative number shifted right).
 EvalResult shift(const EvalContext& c, bool left) {
     const int64_t width = byteSize(c.resultType().dtype) * 8;
@@ -217,6 +234,14 @@ constexpr OpDef kOps[] = {
      .eval = [](const EvalContext& c) { return shift(c, false); }, .samples = kShiftSamples},
     {.schema = "aten.bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor", .tags = kTags, .infer = inferShift,
      .eval = [](const EvalContext& c) { return shift(c, false); }, .samples = "i64[4], 3\ni32[4], 1"},
+
+    {.schema = "prims.inductor_cvt_e8m0_rceil.default(Tensor input) -> Tensor", .tags = Tag::Pointwise | Tag::NoGradient, .infer = inferCeilingExponent,
+     .eval = [](const EvalContext& c) -> EvalResult {
+         Tensor out = c.result();
+         const Tensor in = c.in(size_t{0});
+         for (int64_t i = 0; i < out.numel(); ++i) static_cast<uint8_t*>(out.data())[i] = static_cast<uint8_t>(ceilingExponent(toDouble(in.item(i))));
+         return out;
+     }},
 
     // Python's &, | and ^.
     {.schema = "aten.__and__.Tensor(Tensor self, Tensor other) -> Tensor", .tags = Tag::Pointwise, .infer = inferBits, .eval = bitAnd,

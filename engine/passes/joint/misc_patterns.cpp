@@ -51,8 +51,35 @@ constexpr Rule kRules[] = {
      .why = "the beginning of a permutation is never out of range"},
 };
 
+/// The instruction exists from capability 10.0 on, in f32. PyTorch compares the whole device, index and all, with "cuda", so that
+/// the rules are there for nobody who writes "cuda:0" (H-11: only with parity).
+std::string_view unlessConvertsInHardware(const Match& m) {
+    if (m.parity()) return "PyTorch has this rule for a device without an index only (H-11)";
+    if (!m.isTensor("x") || m.tensor("x").device.type != DeviceType::Cuda) return "{x} is not on the GPU";
+    if (m.tensor("x").dtype != DType::F32) return "{x} is not in f32";
+    const OptionalPass* device = m.options().enabled("device");
+    return device && device->number("capability", 0) >= 10.0 ? "" : "the device is not said to have the instruction (--enable device=capability:10.0)";
+}
+
+constexpr std::string_view kOneInstruction = "one instruction rounds the exponent up";
+constexpr Rule kExponentRules[] = {
+    {.name = "e8m0_rceil",
+     .find = "b = aten.view.dtype(x, torch.int32); s = aten.bitwise_right_shift.Tensor_Scalar(b, 23); e = aten.bitwise_and.Scalar(s, 255); "
+             "m = aten.bitwise_and.Scalar(b, 8388607); n = aten.ne.Scalar(m, 0); i = prims.convert_element_type.default(n, torch.int32); "
+             "a = aten.add.Tensor(e, i); l = aten.clamp_min.default(a, 0); h = aten.clamp_max.default(l, 255); "
+             "y = prims.convert_element_type.default(h, torch.uint8); return y",
+     .replace = "y = prims.inductor_cvt_e8m0_rceil.default(x); return y",
+     .unless = unlessConvertsInHardware, .why = kOneInstruction},
+    {.name = "e8m0_rceil_log2",
+     .find = "g = aten.log2.default(x); c = aten.ceil.default(g); l = aten.clamp_min.default(c, -127); h = aten.clamp_max.default(l, 127); "
+             "a = aten.add.Tensor(h, 127); y = prims.convert_element_type.default(a, torch.uint8); return y",
+     .replace = "y = prims.inductor_cvt_e8m0_rceil.default(x); return y",
+     .unless = unlessConvertsInHardware, .why = kOneInstruction},
+};
+
 }  // namespace
 
+std::span<const Rule> exponentRules() { return kExponentRules; }
 std::span<const Rule> randpermRules() { return kRules; }
 
 }  // namespace cutaway

@@ -109,6 +109,15 @@ std::string_view packetOf(ProductKind kind) {
     return kind == ProductKind::Mm ? "aten.mm" : kind == ProductKind::Bmm ? "aten.bmm" : "aten.addmm";
 }
 
+/// What is known of the device, from the settings of pad_mm or else those of `device`.
+double deviceFact(const Match& match, const std::string& key, double fallback) {
+    for (const char* name : {"pad_mm", "device"})
+        if (const OptionalPass* given = match.options().enabled(name))
+            for (const auto& [setting, value] : given->settings)
+                if (setting == key) return given->number(key, fallback);
+    return fallback;
+}
+
 const OptionalPass& settingsOf(const Match& match) {
     static const OptionalPass kDefaults;
     const OptionalPass* given = match.options().enabled("pad_mm");
@@ -185,11 +194,11 @@ ProductSizes sizesOf(const Match& match, ProductKind kind) {
     return {dimOf(first[row]), dimOf(first[row + 1]), dimOf(second[row + 1])};
 }
 
-bool isComputeBound(const OptionalPass& settings, DType dtype, const ProductSizes& size) {
+bool isComputeBound(const Match& match, DType dtype, const ProductSizes& size) {
     const double moved = size.m * size.k + size.n * size.k + size.m * size.n;
     if (moved == 0) return false;
-    if (dtype == DType::BF16 && size.k > size.m && size.k > size.n && settings.number("capability", 9.0) < 9.0) return true;
-    const double tflops = settings.number("tflops", 0), bandwidth = settings.number("dram_gbps", 0);
+    if (dtype == DType::BF16 && size.k > size.m && size.k > size.n && deviceFact(match, "capability", 9.0) < 9.0) return true;
+    const double tflops = deviceFact(match, "tflops", 0), bandwidth = deviceFact(match, "dram_gbps", 0);
     if (tflops <= 0 || bandwidth <= 0) return true;
     const double balance = 0.5 * 1000 * tflops / bandwidth;
     return size.m * size.n * size.k / moved > balance;
@@ -285,11 +294,11 @@ std::string_view unlessPadded(const Match& match, ProductKind kind) {
     const DType dtype = match.tensor("mat1").dtype;
     if (const OptionalPass* large = match.options().enabled("pad_aten_mm_pass");
         large && dtype == DType::BF16 && size.k > size.m && size.k > size.n && static_cast<int64_t>(size.n) % 2 == 1 &&
-        size.k >= large->number("k_threshold_to_pad", 8388608) && settings.number("capability", 9.0) < 9.0) {
+        size.k >= large->number("k_threshold_to_pad", 8388608) && deviceFact(match, "capability", 9.0) < 9.0) {
         match.note("the shared dim is long (pad_aten_mm_pass)");
         return "";
     }
-    if (!isComputeBound(settings, dtype, size)) return "the product waits for memory, not for arithmetic";
+    if (!isComputeBound(match, dtype, size)) return "the product waits for memory, not for arithmetic";
     const std::string key = paddingKey(match, kind);
     std::optional<bool> decision;
     std::string problem;

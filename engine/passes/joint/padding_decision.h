@@ -4,6 +4,7 @@
 //   decisions:FILE        a file of decisions as PyTorch keeps them: {"system": ..., "cache": {KEY: true, ...}}
 //   tflops:N, dram_gbps:N what the device computes and reads per second; without them every product counts as bound by computing
 //   capability:N          of the device, as 8.6; without it the device is taken for one of 9.0
+//                         (these three may also stand under `--enable device=...`, for all passes)
 //   tf32:1                f32 products may be rounded to tf32
 //   any_device:1          on the CPU too, where PyTorch never pads
 // and `shape_padding_multiplier=value:1.1`, `pad_aten_mm_pass=k_threshold_to_pad:8388608` with PyTorch's meaning.

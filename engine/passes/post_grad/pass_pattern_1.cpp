@@ -63,7 +63,7 @@ constexpr Rule kRules[] = {
 }  // namespace
 
 std::span<const Rule> passPattern1Rules() {
-    static const std::vector<Rule> kAll = joinRules({kRules, randpermRules()});
+    static const std::vector<Rule> kAll = joinRules({kRules, randpermRules(), exponentRules()});
     return kAll;
 }
 
