@@ -149,7 +149,12 @@ f32[0, 3]
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values { return fromOpmath(d, clampBetween(opmathIn(d, 0) + 3, int64_t{0}, int64_t{6}) / 6); },
      .derive = [](Derivation& d) { deriveBy(d, "aten.hardsigmoid_backward.default"); }, .samples = kSamples},
-    {.schema = "aten.hardtanh.default(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", .tags = kTags, .infer = inferLikeFirst,
+    {.schema = "aten.hardtanh.default(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", .tags = kTags,
+     .infer = [](const InferContext& c) -> Result<ValueType> {
+         CT_TRY(const TensorType self, c.tensor(size_t{0}));
+         if (self.dtype == DType::U8 && (c.real("min_val") < 0 || c.real("max_val") < 0)) return c.fail("negative limits for an unsigned tensor");
+         return inferLikeFirst(c);
+     },
      .eval = evalExpanded, .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values { return fromOpmath(d, clampBetween(opmathIn(d, 0), number(d, "min_val"), number(d, "max_val"))); },
      .derive = [](Derivation& d) { deriveBy(d, "aten.hardtanh_backward.default", {number(d, "min_val"), number(d, "max_val")}); },
@@ -186,7 +191,7 @@ f32[0, 3]
      .decompose = [](Decomposition& d) -> Values {
          const Value x = opmathIn(d, 0);
          const double alpha = real(d, "alpha");
-         const Value curve = unary("aten.expm1.default", x / alpha) * alpha;
+         const Value curve = alpha == 1 ? unary("aten.expm1.default", x) : unary("aten.expm1.default", x / alpha) * alpha;
          return fromOpmath(d, where(compareScalar("gt", x, int64_t{0}), x, curve));
      },
      .derive = [](Derivation& d) {

@@ -244,7 +244,9 @@ constexpr OpDef kOps[] = {
     {.schema = "aten.glu_backward.default(Tensor grad_output, Tensor self, int dim) -> Tensor",
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType self, c.tensor(1));
+         CT_TRY(const TensorType gradient, c.tensor(size_t{0}));
          CT_TRY_VOID(c.dim("dim", self.rank()));
+         if (promote(gradient.dtype, self.dtype) != self.dtype) return c.fail("the gradient " + gradient.text() + " does not fit the dtype of " + self.text());
          return ValueType(TensorType::contiguous(self.dtype, self.sizes, self.device));
      },
      .eval = evalExpanded, .expand = Expand::Decompose,

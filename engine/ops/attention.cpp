@@ -283,6 +283,7 @@ Values decomposeAttention(Decomposition& d) {
     const Value query = d.in(0), key = d.in(1), value = d.in(2);
     const bool causal = d.flag("is_causal");
     if (causal && d.has("attn_mask")) d.builder().fail(d.fail("takes a mask or is_causal, not both"));
+    if (query.dtype() != key.dtype() || query.dtype() != value.dtype()) d.builder().fail(d.fail("query, key and value have different dtypes"));
     if (query.rank() < 2 || key.rank() < 2 || value.rank() < 2) d.builder().fail(d.fail("needs query, key and value of at least two dims"));
     if (!d.has("scale") && !query.size(-1).isInt()) d.builder().fail(unsupported(d.op().name() + ": the scale depends on a symbolic size", {}, {"give scale"}));
     const Value given = d.has("attn_mask") ? d.in("attn_mask") : Value();

@@ -128,7 +128,7 @@ Result<ValueType> inferBagBackward(const InferContext& c) {
     CT_TRY(const TensorType gradient, c.tensor("grad"));
     CT_TRY(const SymInt rows, c.size("num_weights"));
     CT_TRY_VOID(modeOf(c));
-    if (gradient.rank() != 2) return c.fail("the gradient must be a matrix");
+    if (gradient.rank() != 2 || !isFloating(gradient.dtype)) return c.fail("the gradient must be a floating-point matrix, not " + gradient.text());
     if (c.op().schema()->find("sparse") >= 0 && c.flag("sparse"))
         return unsupported(c.op().name() + ": no sparse gradients", {}, {"use sparse=False"});
     return ValueType(TensorType::contiguous(gradient.dtype, {rows, gradient.sizes[1]}, gradient.device));

@@ -273,6 +273,24 @@ b8[]
      .decompose = [](Decomposition& d) -> Values { return d.call("aten.full_like.default", {d.in(size_t{0}), d.arg(1)}); },
      .derive = [](Derivation& d) { d.input(0) = unary("aten.zeros_like.default", d.dy()); },
      .samples = "f32[2, 3], 2\ni64[2], 3\nf32[2, 3][1, 2], 0.5\nb8[2], True"},
+    {.schema = "aten.fill.Tensor(Tensor self, Tensor value) -> Tensor", .tags = Tag::Pointwise | Tag::Inplace,
+     .infer = [](const InferContext& c) -> Result<ValueType> {
+         CT_TRY(const TensorType value, c.tensor(1));
+         if (value.rank() != 0) return c.fail("fills with a 0-d tensor, not with " + value.text());
+         return inferClone(c);
+     },
+     .eval = [](const EvalContext& c) -> EvalResult {
+         Tensor out = c.result();
+         copyInto(out, c.in(1));
+         return out;
+     },
+     .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) -> Values { return d.call("aten.copy.default", {d.in(size_t{0}), d.in(1)}); },
+     .derive = [](Derivation& d) {
+         if (d.needs(0)) d.input(0) = unary("aten.zeros_like.default", d.dy());
+         if (d.needs(1)) d.input(1) = unary("aten.sum.default", d.dy());
+     },
+     .samples = "f32[2, 3], f32[]\ni64[2], f32[]\nf32[2, 3][1, 2], f64[]\nb8[2], b8[]"},
     // zero_ without the mutation.
     {.schema = "aten.zero.default(Tensor self) -> Tensor", .tags = Tag::Pointwise | Tag::Inplace, .infer = inferClone,
      .eval = [](const EvalContext& c) -> EvalResult {
@@ -281,7 +299,7 @@ b8[]
          return out;
      },
      .expand = Expand::Decompose,
-     .decompose = [](Decomposition& d) -> Values { return d.call("aten.full_like.default", {d.in(size_t{0}), Argument(0)}); },
+     .decompose = [](Decomposition& d) -> Values { return d.call("aten.full_like.default", {d.in(size_t{0}), d.out().dtype == DType::Bool ? Argument(false) : Argument(0)}); },
      .derive = [](Derivation& d) { d.input(0) = unary("aten.zeros_like.default", d.dy()); },
      .samples = "f32[2, 3]\ni64[4]\nb8[2]\nf32[3, 2][1, 3]\nbf16[0, 2]"},
     // Raises unless the tensor is what the traced program assumed. Checked when the graph is read; no code is left.

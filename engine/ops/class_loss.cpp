@@ -98,10 +98,8 @@ Value likelihood(Decomposition& d, const Value& x, const Value& target, int64_t 
     const Argument weight = d.arg("weight"), ignored = d.arg("ignore_index");
     if (x.rank() <= 2) return d.call("aten.nll_loss_forward.default", {x, target, weight, reduction, ignored})[0];
     if (x.rank() == 4) return d.call("aten.nll_loss2d_forward.default", {x, target, weight, reduction, ignored})[0];
-    SymInt rest = 1;
-    for (int64_t i = 2; i < x.rank(); ++i) rest = rest * x.size(i);
-    const Value flat = reshape(x, {x.size(0), x.size(1), 1, rest});
-    const Value flatTarget = reshape(target, {x.size(0), 1, rest});
+    const Value flat = d.call("aten.reshape.default", {x, Argument(SymDims{x.size(0), x.size(1), 1, -1})});
+    const Value flatTarget = d.call("aten.reshape.default", {target, Argument(SymDims{x.size(0), 1, -1})});
     const Value loss = d.call("aten.nll_loss2d_forward.default", {flat, flatTarget, weight, reduction, ignored})[0];
     return reduction == 0 ? view(loss, target.sizes()) : loss;
 }

@@ -62,6 +62,10 @@ Result<bool> checkChannels(const InferContext& c, const TensorType& input, const
     const SymInt channels = input.sizes[1], expected = call.transposed ? weight.sizes[0] : weight.sizes[1] * SymInt(call.groups);
     if (channels.isInt() && expected.isInt() && channels.value() != expected.value())
         return c.fail("the input has " + channels.text() + " channels, the weight expects " + expected.text());
+    if (weight.sizes[0] == SymInt(0)) return c.fail("the weight has no channels");
+    const bool hasChannels = !(input.sizes[0] == SymInt(0)) && !(channels == SymInt(0));
+    if (hasChannels && std::find(input.sizes.begin() + 2, input.sizes.end(), SymInt(0)) != input.sizes.end())
+        return c.fail("the input " + input.text() + " has batch and channels, but no elements");
     if (weight.sizes[0].isInt() && weight.sizes[0].value() % call.groups != 0)
         return c.fail("the weight's " + weight.sizes[0].text() + " channels do not divide into " + std::to_string(call.groups) + " groups");
     return true;
@@ -122,7 +126,8 @@ Result<ValueType> inferConvolutionBackward(const InferContext& c) {
     if (input.rank() < 3 || input.rank() > 5 || weight.rank() != input.rank() || gradient.rank() != input.rank())
         return c.fail("needs tensors of three to five dims, all alike");
     CT_TRY(const ConvolutionCall call, readCall(c, input.sizes.size() - 2));
-    (void)call;
+    CT_TRY_VOID(checkChannels(c, input, weight, call));
+    CT_TRY_VOID(outputSizes(c, input, weight, call));
     TupleType types(3);
     const bool last = isChannelsLast(input) || isChannelsLast(weight);  // the gradient has no say
     auto like = [&](const TensorType& operand) {
@@ -209,6 +214,10 @@ Values decomposeNamedPadding(Decomposition& d) {
                 break;
             }
             const int64_t total = (*dilation)[at] * (kernel.value() - 1);
+            if (total < 0) {
+                d.builder().fail(d.fail("padding='same' needs a kernel of at least one element in dim " + std::to_string(i)));
+                break;
+            }
             padding[at] = total / 2;
             if (total % 2 == 0) continue;
             uneven = true;

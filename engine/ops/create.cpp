@@ -310,6 +310,7 @@ b8[2], True
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const SymInt length, c.size("length"));
          const DType dtype = c.dtype("dtype").value_or(DType::I64);
+         if (c.flag("requires_grad")) return c.fail("a tensor of integers has no gradient");
          if (!isIntegral(dtype)) return c.fail("needs an integer dtype");
          return contiguousType(c, {length}, dtype, c.device("device").value_or(Device{}));
      },

@@ -93,6 +93,38 @@ Result<ValueType> inferMaskedScatter(const InferContext& c) {
     return ValueType(TensorType::contiguous(self.dtype, std::move(*sizes), self.device));
 }
 
+Result<ValueType> inferMaskedScatterBackward(const InferContext& c) {
+    CT_TRY(const TensorType gradient, c.tensor(size_t{0}));
+    CT_TRY(const TensorType mask, c.tensor(1));
+    CT_TRY(SymDims sizes, c.sizes("sizes"));
+    if (mask.dtype != DType::Bool) return c.fail("the mask must be bool");
+    const SymDims shapes[] = {gradient.sizes, mask.sizes};
+    const auto spread = broadcastSizes(shapes);
+    if (!spread) return c.fail(spread.error().message);
+    return ValueType(TensorType::contiguous(gradient.dtype, std::move(sizes), gradient.device));
+}
+EvalResult evalMaskedScatterBackward(const EvalContext& c) {
+    const TensorType gradientType = *c.tensor(size_t{0}), maskType = *c.tensor(1);
+    const SymDims shapes[] = {gradientType.sizes, maskType.sizes};
+    const Dims sizes = toInts(*broadcastSizes(shapes));
+    const Tensor gradient = broadcastTo(c.in(size_t{0}), sizes), mask = broadcastTo(c.in(1), sizes);
+    Tensor out = Tensor::zeros(c.resultType().dtype, c.resultSizes());
+    bool enough = true;
+    withComplex(out.dtype(), [&](auto tag) {
+        using T = decltype(tag);
+        const std::vector<T> from = packElements<T>(gradient);
+        const std::vector<int64_t> holds = packElements<int64_t>(mask);
+        std::vector<T> values;
+        for (size_t i = 0; i < from.size(); ++i)
+            if (holds[i] != 0) values.push_back(from[i]);
+        enough = values.size() <= static_cast<size_t>(out.numel());
+        values.resize(static_cast<size_t>(out.numel()), T{});
+        unpackElements(values, out);
+    });
+    if (!enough) return c.fail("the mask selects more elements than the sizes hold");
+    return out;
+}
+
 EvalResult evalMaskedScatter(const EvalContext& c) {
     Tensor out = c.result();
     const Tensor self = broadcastTo(c.in(size_t{0}), out.sizes()), mask = broadcastTo(c.in(1), out.sizes());
@@ -172,7 +204,16 @@ constexpr OpDef kOps[] = {
      .tags = Tag::Inplace,
      .infer = inferMaskedScatter,
      .eval = evalMaskedScatter,
+     .derive = [](Derivation& d) {
+         if (d.needs(0)) d.input(0) = d.call("aten.masked_fill.Scalar", {d.dy(), d.in(1), 0});
+         if (d.needs(2)) d.input(2) = d.call("aten.masked_scatter_backward.default", {d.dy(), d.in(1), Argument(d.in(2).sizes())});
+     },
      .samples = "f32[4, 2], b8[4, 2], f32[8]\ni64[4], b8[4], i64[2, 2]\nf32[4, 2], b8[2], f32[9]"},
+    // The elements where the mask holds, in row-major order, in a tensor of the source's sizes; zeros behind them.
+    {.schema = "aten.masked_scatter_backward.default(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor",
+     .infer = inferMaskedScatterBackward,
+     .eval = evalMaskedScatterBackward,
+     .samples = "f32[4, 2], b8[4, 2], [8]\nf64[4, 2], b8[2], [3, 3]\nbf16[3], b8[3], [4]"},
 };
 
 }  // namespace

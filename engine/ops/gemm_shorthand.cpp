@@ -1,8 +1,11 @@
 // Products in other clothes: addmv, addr, addbmm, inner, tensordot, kron, multi_dot; and products whose result has
 // another dtype than the operands.
+#include <algorithm>
+
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/gemm_rules.h"
+#include "engine/ops/infer_rules.h"
 #include "engine/ops/matrix.h"
 #include "engine/ops/op_registry.h"
 
@@ -14,14 +17,19 @@ Value t(const Value& x) { return x ? x.builder().call("aten.t.default", {x}) : x
 Value wide(const Value& x) { return isHalf(x.dtype()) ? convert(x, DType::F32) : x; }
 bool isZero(const std::optional<Scalar>& number) { return number && toDouble(*number) == 0; }
 
-/// self broadcasts to the product; all three have one dtype.
-Result<ValueType> withAddend(const InferContext& c, TensorType product) {
+/// self broadcasts to the product.
+Result<ValueType> addendFits(const InferContext& c, TensorType product) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
-    if (self.dtype != product.dtype) return c.fail("operands of different dtypes");
     const SymDims shapes[] = {self.sizes, product.sizes};
     auto sizes = broadcastSizes(shapes);
     if (!sizes || !(*sizes == product.sizes)) return c.fail("the added tensor does not broadcast to the product's shape");
     return ValueType(std::move(product));
+}
+/// The same, and all three have one dtype.
+Result<ValueType> withAddend(const InferContext& c, TensorType product) {
+    CT_TRY(const TensorType self, c.tensor(size_t{0}));
+    if (self.dtype != product.dtype) return c.fail("operands of different dtypes");
+    return addendFits(c, std::move(product));
 }
 
 Result<ValueType> inferAddmv(const InferContext& c) {
@@ -30,28 +38,41 @@ Result<ValueType> inferAddmv(const InferContext& c) {
     if (matrix.rank() != 2 || vector.rank() != 1) return c.fail("needs a matrix and a vector");
     if (matrix.dtype != vector.dtype) return c.fail("operands of different dtypes");
     if (differ(matrix.sizes[1], vector.sizes[0])) return c.fail("the matrix has " + matrix.sizes[1].text() + " columns, the vector " + vector.sizes[0].text() + " elements");
-    return withAddend(c, TensorType::contiguous(matrix.dtype, {matrix.sizes[0]}, matrix.device));
+    TensorType product = TensorType::contiguous(matrix.dtype, {matrix.sizes[0]}, matrix.device);
+    CT_TRY(const TensorType self, c.tensor(size_t{0}));
+    if (promote(self.dtype, product.dtype) != product.dtype) return c.fail("the added tensor " + self.text() + " does not fit the product's dtype");
+    return addendFits(c, std::move(product));
 }
 Values decomposeAddmv(Decomposition& d) {
     const Value self = wide(d.in(0)), matrix = wide(d.in(1)), vector = wide(d.in(2));
     const Value product = d.call("aten.mv.default", {matrix, vector}) * d.any(4);
     return convert(isZero(d.scalar("beta")) ? product : product + self * d.any(3), d.out().dtype);
 }
+/// Elementwise over self, the column and the row, with the dtype of all three.
 Result<ValueType> inferAddr(const InferContext& c) {
-    CT_TRY(const TensorType first, c.tensor(1));
-    CT_TRY(const TensorType second, c.tensor(2));
-    if (first.rank() != 1 || second.rank() != 1) return c.fail("needs two vectors");
-    if (first.dtype != second.dtype) return c.fail("operands of different dtypes");
-    return withAddend(c, TensorType::contiguous(first.dtype, {first.sizes[0], second.sizes[0]}, first.device));
+    CT_TRY(const Operand self, c.operand(0));
+    CT_TRY(Operand first, c.operand(1));
+    CT_TRY(const Operand second, c.operand(2));
+    if (first.type.rank() != 1 || second.type.rank() != 1) return c.fail("needs two vectors");
+    const SymDims product = {first.type.sizes[0], second.type.sizes[0]};
+    CT_TRY_VOID(addendFits(c, TensorType::contiguous(first.type.dtype, product, first.type.device)));
+    first.type.sizes.emplace_back(1);
+    first.type.strides.emplace_back(1);
+    const Operand operands[] = {self, first, second};
+    CT_TRY(TensorType type, elementwiseType(c, operands, resultType(operands)));
+    return ValueType(std::move(type));
 }
 Values decomposeAddr(Decomposition& d) {
-    const auto product = [&] {
-        const Value column = view(d.in(1), {d.in(1).size(0), SymInt(1)});
-        return column * d.in(2) * d.any(4);
-    };
-    if (isZero(d.scalar("beta"))) return product();
-    const Value scaledSelf = expand(d.in(0), d.out().sizes) * d.any(3);
-    return scaledSelf + product();
+    const bool keeps = !isZero(d.scalar("beta"));
+    const auto asColumn = [&] { return view(d.in(1), {d.in(1).size(0), SymInt(1)}); };
+    if (d.out().dtype == DType::Bool) {
+        const Value product = d.call("aten.logical_and.default", {asColumn(), d.in(2)});
+        const Value scaledProduct = isZero(d.scalar("alpha")) ? d.call("aten.zeros_like.default", {product}) : product;
+        return keeps ? d.call("aten.logical_or.default", {expand(d.in(0), d.out().sizes), scaledProduct}) : scaledProduct;
+    }
+    const Value scaledSelf = keeps ? expand(d.in(0), d.out().sizes) * d.any(3) : Value();
+    const Value product = asColumn() * d.in(2) * d.any(4);
+    return keeps ? scaledSelf + product : product;
 }
 
 Result<ValueType> inferAddbmm(const InferContext& c) {
@@ -121,7 +142,7 @@ Values decomposeTensordot(Decomposition& d, const std::vector<int64_t>& first, c
     if (sizes.empty()) {
         const Value x = permute(a, orderA), y = permute(b, orderB);
         const auto flat = [&](const Value& v) { return v.rank() == 1 ? v : reshape(v, {inner}); };
-        const Value left = flat(x), right = flat(y);
+        const Value right = flat(y), left = flat(x);
         return reshape(d.call("aten.dot.default", {left, right}), {});
     }
     const Value left = reshape(permute(a, orderA), {rows, inner}), right = reshape(permute(b, orderB), {inner, columns});
@@ -188,6 +209,7 @@ Values decomposeChain(Decomposition& d, std::string_view param) {
     if (types->empty() || (types->size() == 1 && param == "tensors")) return refuse(d, "needs at least two tensors");
     Chain chain{d.list(param), {}};
     std::vector<Value>& all = chain.matrices;
+    if (all.size() == 1 && all[0].rank() != 2) return refuse(d, "needs matrices");
     if (all.size() == 1) return unary("aten.clone.default", all[0]);
     SymDims shape;
     if (all[0].rank() == 1) all[0] = unsqueeze(all[0], 0);
@@ -205,9 +227,72 @@ Values decomposeChain(Decomposition& d, std::string_view param) {
     planChain(chain, sizes);
     return view(product(d, chain, 0, all.size() - 1), shape);
 }
+/// Three tensors with dims of size 1 put in where `expandN` says, multiplied, and summed over `sumdim`.
+Result<ValueType> inferTrilinear(const InferContext& c) {
+    std::vector<SymDims> shapes;
+    DType dtype = DType::F32;
+    Device device;
+    for (size_t i = 0; i < 3; ++i) {
+        CT_TRY(const TensorType type, c.tensor(i));
+        CT_TRY(const std::vector<int64_t> added, c.integers("expand" + std::to_string(i + 1)));
+        if (i > 0 && type.dtype != dtype) return c.fail("operands of different dtypes");
+        dtype = type.dtype, device = type.device;
+        SymDims sizes = type.sizes;
+        for (int64_t dim : added) {
+            if (dim < 0 || dim > static_cast<int64_t>(sizes.size())) return c.fail("no place for a dim at " + std::to_string(dim) + " in " + type.text());
+            sizes.insert(sizes.begin() + dim, SymInt(1));
+        }
+        if (i > 0 && sizes.size() != shapes[0].size()) return c.fail("the three do not have one number of dims once they are expanded");
+        shapes.push_back(std::move(sizes));
+    }
+    auto sizes = broadcastSizes(shapes);
+    if (!sizes) return c.fail(sizes.error().message);
+    CT_TRY(const std::vector<int64_t> summed, c.integers("sumdim"));
+    SymDims kept;
+    for (size_t dim = 0; dim < sizes->size(); ++dim)
+        if (std::find(summed.begin(), summed.end(), static_cast<int64_t>(dim)) == summed.end()) kept.push_back((*sizes)[dim]);
+    if (kept.size() + summed.size() != sizes->size()) return c.fail("'sumdim' names a dim twice, or one that is not there");
+    return ValueType(TensorType::contiguous(dtype, std::move(kept), device));
+}
+Values expandTrilinear(Decomposition& d) {
+    Value total;
+    for (size_t i = 0; i < 3; ++i) {
+        Value x = d.in(i);
+        for (int64_t dim : d.integersOf("expand" + std::to_string(i + 1))) x = unsqueeze(x, dim);
+        total = total ? total * x : x;
+    }
+    const std::vector<int64_t> summed = d.integersOf("sumdim");
+    return summed.empty() ? total : convert(sum(total, summed, false), d.out().dtype);
+}
+void deriveTrilinear(Derivation& d) {
+    const Argument own[] = {d.arg("expand1"), d.arg("expand2"), d.arg("expand3"), d.arg("sumdim")};
+    for (size_t i = 0; i < 3; ++i) {
+        if (!d.needs(i)) continue;
+        std::vector<Argument> args = {d.arg(0), d.arg(1), d.arg(2), own[0], own[1], own[2], own[i]};
+        args[i] = d.dy();
+        args[3 + i] = own[3];
+        d.input(i) = d.call("aten._trilinear.default", std::move(args));
+    }
+}
+Values decomposeBilinear(Decomposition& d) {
+    const Value a = d.in(0), b = d.in(1), weight = d.in(2);
+    if (a.rank() == 0 || a.rank() != b.rank() || weight.rank() != 3) return refuse(d, "needs two inputs of as many dims and a weight of three");
+    SymDims shape(a.sizes().begin(), a.sizes().end() - 1);
+    for (size_t i = 0; i < shape.size(); ++i)
+        if (differ(shape[i], b.sizes()[i])) return refuse(d, "the batches of " + a.type().text() + " and " + b.type().text() + " differ");
+    if (differ(a.size(-1), weight.size(1)) || differ(b.size(-1), weight.size(2))) return refuse(d, "the weight " + weight.type().text() + " does not fit the inputs");
+    const auto flat = [&](const Value& x) { return d.call("aten.reshape.default", {x, Argument(SymDims{SymInt(-1), x.size(-1)})}); };
+    const Value first = flat(a), second = flat(b);
+    const auto dims = [](std::vector<int64_t> list) { return Argument(std::move(list)); };
+    const Value product = d.call("aten._trilinear.default", {first, weight, second, dims({1, 3}), dims({0}), dims({1, 2}), dims({2, 3})});
+    shape.push_back(weight.size(0));
+    const Value out = reshape(product, shape);
+    return d.has("bias") ? out + d.in("bias") : out;
+}
 Values decomposeVecdot(Decomposition& d) {
     const Value a = d.in(0), b = d.in(1);
     if (a.dtype() != b.dtype()) return refuse(d, "operands of different dtypes");
+    if (isIntegral(a.dtype(), true)) return refuse(d, "needs floating-point tensors, not " + a.type().text());
     if (a.rank() == 1 && b.rank() == 1) return d.call("aten.vdot.default", {a, b});
     return d.call("aten.sum.dim_IntList", {a * b, Argument(std::vector<Argument>{d.arg("dim")})});
 }
@@ -318,6 +403,12 @@ f32[2, 1], f32[3, 4], [1], [1]
     shorthand("aten.linalg_vecdot.default(Tensor x, Tensor y, *, int dim=-1) -> Tensor", decomposeVecdot, "f32[2, 3], f32[2, 3]\nf32[2, 3], f32[3], dim=0\nf32[3], f32[3]"),
     shorthand("aten.linalg_matmul.default(Tensor self, Tensor other) -> Tensor", [](Decomposition& d) -> Values { return d.call("aten.matmul.default", {d.in(0), d.in(1)}); },
               "f32[2, 3], f32[3, 2]\nf32[2, 2, 3], f32[3]", Tag::Heavy),
+    // Sums of products of three tensors.
+    {.schema = "aten._trilinear.default(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, int unroll_dim=1) -> Tensor",
+     .tags = Tag::Heavy, .infer = inferTrilinear, .eval = evalExpanded, .expand = Expand::Never, .decompose = expandTrilinear, .derive = deriveTrilinear,
+     .samples = "f32[2, 3], f32[4, 3, 5], f32[2, 5], [1, 3], [0], [1, 2], [2, 3]\nf64[2, 3], f64[2, 3], f64[2, 3], [], [], [], [1]"},
+    shorthand("aten.bilinear.default(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor", decomposeBilinear,
+              "f32[2, 3], f32[2, 5], f32[4, 3, 5], f32[4]\nf32[2, 2, 3], f32[2, 2, 5], f32[4, 3, 5]\nf64[3], f64[5], f64[4, 3, 5], f64[4]", Tag::Heavy),
     // int8 matrices, summed in int32.
     {.schema = "aten._int_mm.default(Tensor self, Tensor mat2) -> Tensor", .tags = Tag::Heavy, .infer = inferIntMm,
      .eval = [](const EvalContext& c) {

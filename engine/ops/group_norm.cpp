@@ -88,7 +88,9 @@ bool wanted(const InferContext& c, size_t result) {
 }
 Result<ValueType> inferNativeBackward(const InferContext& c) {
     CT_TRY(const TensorType x, c.tensor("input"));
+    CT_TRY(const TensorType gradient, c.tensor("grad_out"));
     CT_TRY(const Groups g, readGroups(c, x));
+    if (promote(gradient.dtype, x.dtype) != x.dtype) return c.fail("the gradient " + gradient.text() + " does not fit the dtype of " + x.text());
     const TensorType parameter = TensorType::contiguous(x.dtype, {g.channels}, x.device);
     TupleType types = {ValueType(likeInput(x)), ValueType(parameter), ValueType(parameter)};
     for (size_t i = 0; i < 3; ++i)
@@ -139,6 +141,34 @@ Values decomposeNativeBackward(Decomposition& d) {
     return results;
 }
 
+/// What arrives at the statistics goes on to the input: mean has the slope 1/n, rstd -rstd^3 (x - mean)/n.
+Value throughStatistics(Derivation& d) {
+    const Groups g = *readGroups(d, d.in(0).type());
+    const SymDims whole = {g.samples, g.groups, g.perGroup, g.plane}, one = {g.samples, g.groups, 1, 1};
+    const Value mean = view(toOpmath(d.out(1)), one), rstd = view(toOpmath(d.out(2)), one);
+    const Argument count(SymInt(g.perGroup) * g.plane);
+    Value total;
+    if (d.dy(1)) total = d.call("aten.div.Tensor", {expand(view(toOpmath(d.dy(1)), one), whole), count});
+    if (d.dy(2)) {
+        const Value slope = view(toOpmath(d.dy(2)), one) * -(rstd * rstd * rstd);
+        const Value term = d.call("aten.div.Tensor", {(reshape(toOpmath(d.in(0)), whole) - mean) * slope, count});
+        total = total ? total + term : term;
+    }
+    return convert(reshape(total, d.in(0).sizes()), d.in(0).dtype());
+}
+void deriveNative(Derivation& d) {
+    if (d.dy(0)) {
+        const std::vector<Argument> mask = {Argument(d.needs(0)), Argument(d.needs(1)), Argument(d.needs(2))};
+        const Value all = d.call("aten.native_group_norm_backward.default", {d.dy(), d.arg(0), d.out(1), d.out(2), d.arg(1), d.arg("N"), d.arg("C"),
+                                                                             d.arg("HxW"), d.arg("group"), Argument(mask)});
+        for (size_t i = 0; i < 3; ++i)
+            if (d.needs(i)) d.input(i) = all[static_cast<int64_t>(i)];
+    }
+    if (!d.needs(0) || (!d.dy(1) && !d.dy(2))) return;
+    const Value further = throughStatistics(d);
+    d.input(0) = d.input(0) ? d.input(0) + further : further;
+}
+
 Values decomposeGroupNorm(Decomposition& d) {
     const Value x = d.in("input");
     const auto groups = d.integer("num_groups");
@@ -179,13 +209,7 @@ constexpr OpDef kOps[] = {
     // (x - mean) / sqrt(var + eps) within each sample and group, scaled and shifted per channel; also mean and 1/deviation.
     {.schema = "aten.native_group_norm.default(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
      .tags = Tag::Reduction, .infer = inferNative, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeNative,
-     .derive = [](Derivation& d) {
-         const std::vector<Argument> mask = {Argument(d.needs(0)), Argument(d.needs(1)), Argument(d.needs(2))};
-         const Value all = d.call("aten.native_group_norm_backward.default", {d.dy(), d.arg(0), d.out(1), d.out(2), d.arg(1), d.arg("N"), d.arg("C"),
-                                                                              d.arg("HxW"), d.arg("group"), Argument(mask)});
-         for (size_t i = 0; i < 3; ++i)
-             if (d.needs(i)) d.input(i) = all[static_cast<int64_t>(i)];
-     },
+     .derive = deriveNative,
      .samples = "f32[2, 6, 3, 4], f32[6], f32[6], 2, 6, 12, 3, 1e-5\nf32[2, 6, 3, 4], None, None, 2, 6, 12, 2, 1e-5\nf64[2, 4, 5], f64[4], None, 2, 4, 5, 4, 1e-5\nf32[2, 4, 3], None, f32[4], 2, 4, 3, 2, 1e-5\nbf16[2, 4, 2, 2], bf16[4], bf16[4], 2, 4, 4, 2, 1e-5\nf32[2, 6, 3, 4][72, 1, 24, 6], f32[6], f32[6], 2, 6, 12, 3, 1e-5\nf64[3, 4], f64[4], f64[4], 3, 4, 1, 2, 1e-3"},
     {.schema = "aten.native_group_norm_backward.default(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
      .tags = Tag::Reduction, .infer = inferNativeBackward, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeNativeBackward,

@@ -208,7 +208,8 @@ Values decomposeIndexFill(Decomposition& d) {
     const Value value = d.call("aten.scalar_tensor.default", {d.arg("value")},
                                {{"dtype", self.dtype()}, {"layout", Layout::Strided}, {"device", self.type().device}, {"pin_memory", false}});
     if (self.rank() == 0) {
-        const Value out = d.call("aten.index_put.default", {unsqueeze(self, 0), indexAt(index, 0), expand(value, {SymInt(1)})});
+        const Value at = index.rank() == 0 ? unsqueeze(index, 0) : index;
+        const Value out = d.call("aten.index_put.default", {unsqueeze(self, 0), indexAt(at, 0), expand(value, at.sizes())});
         return d.call("aten.squeeze.dim", {out, 0});
     }
     SymDims sizes = self.sizes();

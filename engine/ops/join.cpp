@@ -132,7 +132,7 @@ Values decomposeBlockDiag(Decomposition& d) {
     SymInt columns = 0, before = 0;
     for (Value& x : tensors) {
         if (x.rank() > 2) return refuse(d, "needs tensors of at most two dims");
-        x = x.rank() == 1 ? view(x, {SymInt(1), x.size(0)}) : atLeast(x, 2);
+        x = x.rank() < 2 ? d.call("aten.view.default", {x, Argument(std::vector<int64_t>{1, -1})}) : x;
         columns = columns + x.size(1);
     }
     std::vector<Value> rows;

@@ -62,7 +62,8 @@ void deriveSymmetric(Derivation& d, std::string_view op, std::vector<Argument> r
 /// Where the loss and its gradient bend: quadratic within delta of 0, linear beyond.
 Values decomposeHuber(Decomposition& d) {
     const double delta = d.real("delta");
-    const Value size = unary("aten.abs.default", opmathIn(d, 0) - opmathIn(d, 1));
+    const Value x = opmathIn(d, 0), t = opmathIn(d, 1);
+    const Value size = unary("aten.abs.default", x - t);
     const Value small = compareScalar("lt", size, delta);
     const Value square = size * 0.5 * size;
     return fromOpmath(d, reduced(d, where(small, square, (size - 0.5 * delta) * delta)));
@@ -124,7 +125,9 @@ constexpr OpDef kOps[] = {
      .decompose = [](Decomposition& d) -> Values {
          const Value g = opmathIn(d, 0), x = opmathIn(d, 1), t = opmathIn(d, 2);
          const Value delta = x - t;
-         return fromOpmath(d, delta * (2 * meanFactor(d, x)) * g);
+         const double factor = 2 * meanFactor(d, x);
+         // Integers are multiplied by the factor as an integer.
+         return isFloating(x.dtype()) ? fromOpmath(d, delta * factor * g) : delta * static_cast<int64_t>(factor) * g;
      },
      .samples = "f32[], f32[2, 3], f32[2, 3], 1\nf32[2, 3], f32[2, 3], f32[2, 3], 0\nf32[], f32[2, 3], f32[2, 3], 2"},
     {.schema = "aten.l1_loss.default(Tensor self, Tensor target, int reduction=1) -> Tensor", .infer = inferExpanded, .eval = evalExpanded,
@@ -180,7 +183,8 @@ constexpr OpDef kOps[] = {
     {.schema = "aten.soft_margin_loss.default(Tensor self, Tensor target, int reduction=1) -> Tensor", .tags = Tag::Reduction, .infer = inferReducedPair,
      .eval = evalExpanded, .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
-         return fromOpmath(d, reduced(d, unary("aten.log1p.default", unary("aten.exp.default", -opmathIn(d, 0) * opmathIn(d, 1)))));
+         const Value x = opmathIn(d, 0), t = opmathIn(d, 1);
+         return fromOpmath(d, reduced(d, unary("aten.log1p.default", unary("aten.exp.default", -x * t))));
      },
      .derive = [](Derivation& d) { d.input(0) = d.call("aten.soft_margin_loss_backward.default", {d.dy(), d.arg(0), d.arg(1), d.arg("reduction")}); },
      .samples = kPairs},
@@ -197,22 +201,24 @@ constexpr OpDef kOps[] = {
     {.schema = "aten.binary_cross_entropy_with_logits.default(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1) -> Tensor",
      .tags = Tag::Reduction, .infer = inferReducedFirstTwo, .eval = evalExpanded, .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
-         const Value x = opmathIn(d, 0), t = opmathIn(d, 1);
+         // Rounded between the ops, save within the logarithm of the sigmoid.
+         const Value x = d.in(0), t = d.in(1);
          auto logSigmoid = [&] {
-             const Value zero = full(d.builder(), {}, int64_t{0}, x.dtype(), x.type().device);
-             const Value low = d.call("aten.minimum.default", {zero, x});
-             return low - unary("aten.log1p.default", unary("aten.exp.default", -unary("aten.abs.default", x)));
+             const Value wide = toOpmath(x);
+             const Value zero = full(d.builder(), {}, int64_t{0}, wide.dtype(), wide.type().device);
+             const Value low = d.call("aten.minimum.default", {zero, wide});
+             return convert(low - unary("aten.log1p.default", unary("aten.exp.default", -unary("aten.abs.default", wide))), x.dtype());
          };
          Value loss;
          if (d.has("pos_weight")) {
-             const Value factor = (toOpmath(d.in("pos_weight")) - 1) * t + 1;
+             const Value factor = (d.in("pos_weight") - 1) * t + 1;
              const Value rest = subtractFrom(int64_t{1}, t) * x;
              loss = rest - factor * logSigmoid();
          } else {
              const Value rest = subtractFrom(int64_t{1}, t) * x;
              loss = rest - logSigmoid();
          }
-         if (d.has("weight")) loss = loss * toOpmath(d.in("weight"));
+         if (d.has("weight")) loss = loss * d.in("weight");
          return fromOpmath(d, reduced(d, loss));
      },
      .derive = [](Derivation& d) {

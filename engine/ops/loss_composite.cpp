@@ -25,6 +25,7 @@ Value zerosLike(Decomposition& d, const Value& x) {
 
 Values decomposeKlDiv(Decomposition& d) {
     const Value x = d.in(size_t{0}), t = d.in(1);
+    if (!isFloating(x.dtype()) || !isFloating(t.dtype())) return refuse(d, "needs floating-point tensors");
     if (d.flag("log_target")) {
         const Value distance = t - x;
         return reduced(d, unary("aten.exp.default", t) * distance);
@@ -45,21 +46,21 @@ Values decomposeCosineSimilarity(Decomposition& d) {
     x = convert(x, dtype);
     y = convert(y, dtype);
     if (!(x.sizes() == y.sizes())) {
-        x = expand(x, *sizes);
         y = expand(y, *sizes);
+        x = expand(x, *sizes);
     }
     const auto dim = d.dim("dim", x.rank());
     if (!dim) {
         d.builder().fail(dim.error());
         return Value();
     }
-    const Argument dims(std::vector<int64_t>{*dim});
+    const Argument dims(std::vector<Argument>{d.arg("dim")});
     auto norm = [&](const Value& v) { return unary("aten.clone.default", d.call("aten.linalg_vector_norm.default", {v, 2, dims, true})); };
     const Value xNorm = norm(x), yNorm = norm(y);
     const Value least = d.call("aten.scalar_tensor.default", {d.real("eps")}, {{"dtype", dtype}, {"device", x.type().device}});
     const Value xSafe = d.call("aten.clamp_min.Tensor", {xNorm, least}), ySafe = d.call("aten.clamp_min.Tensor", {yNorm, least});
     const Value yUnit = y / ySafe;
-    return sum(x / xSafe * yUnit, {*dim}, false);
+    return d.call("aten.sum.dim_IntList", {x / xSafe * yUnit, dims});
 }
 /// 1 - cos for pairs that belong together (target 1), cos above the margin for those that do not (-1).
 Values decomposeCosineEmbedding(Decomposition& d) {
@@ -93,13 +94,10 @@ Values decomposeMarginRanking(Decomposition& d) {
 /// Distances by the p-norm of the difference plus eps; with `swap` the nearer of anchor and positive counts.
 Values decomposeTripletMargin(Decomposition& d) {
     const Value anchor = d.in("anchor"), positive = d.in("positive"), negative = d.in("negative");
-    if (anchor.rank() == 0 || positive.rank() == 0 || negative.rank() == 0) {
-        d.builder().fail(d.fail("needs tensors of at least 1 dim"));
-        return Value();
-    }
+    if (anchor.rank() != positive.rank() || anchor.rank() != negative.rank()) return refuse(d, "needs three tensors of as many dims");
     auto distance = [&](const Value& a, const Value& b) {
         const Value apart = addScalar(d, a - b, d.real("eps"));
-        return d.call("aten.norm.ScalarOpt_dim", {apart, d.real("p"), Argument(std::vector<int64_t>{apart.rank() - 1})});
+        return d.call("aten.norm.ScalarOpt_dim", {apart, d.real("p"), Argument(std::vector<int64_t>{std::max<int64_t>(apart.rank() - 1, 0)})});
     };
     const Value near = distance(anchor, positive);
     Value far = distance(anchor, negative);

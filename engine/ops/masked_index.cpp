@@ -85,7 +85,8 @@ Values decomposeTakeAlong(Decomposition& d) {
     const Value self = d.in(0), indices = d.in(1);
     if (indices.dtype() != DType::I64) return refuse(d, "the indices must be int64");
     if (!d.has("dim")) {
-        const Value flat = reshape(self, {numel(self.sizes())}), positions = reshape(indices, {numel(indices.sizes())});
+        const Argument all(std::vector<int64_t>{-1});
+        const Value flat = d.call("aten.reshape.default", {self, all}), positions = d.call("aten.reshape.default", {indices, all});
         return d.call("aten.gather.default", {flat, 0, positions});
     }
     const auto dim = read(d, d.dim("dim", self.rank()));
@@ -237,7 +238,10 @@ Result<ValueType> inferFillTensor(const InferContext& c) {
 }
 Values decomposeFillTensor(Decomposition& d) {
     const Value self = d.in(0), index = d.in("index"), value = convert(d.in("value"), self.dtype());
-    if (self.rank() == 0) return d.call("aten.squeeze.dim", {d.call("aten.index_put.default", {unsqueeze(self, 0), indexAt(index, 0), expand(value, {SymInt(1)})}), 0});
+    if (self.rank() == 0) {
+        const Value at = index.rank() == 0 ? unsqueeze(index, 0) : index;
+        return d.call("aten.squeeze.dim", {d.call("aten.index_put.default", {unsqueeze(self, 0), indexAt(at, 0), expand(value, at.sizes())}), 0});
+    }
     const int64_t dim = d.dimOf("dim", self.rank());
     SymDims sizes = self.sizes();
     sizes[static_cast<size_t>(dim)] = index.rank() == 0 ? SymInt(1) : index.size(0);

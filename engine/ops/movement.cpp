@@ -429,7 +429,11 @@ constexpr OpDef kOps[] = {
      .lower = lowerFlip,
      .samples = "f32[2, 3], [0]\nf32[2, 3], [0, -1]\ni64[4], [0]\nf32[2, 3][1, 2], [1]\nf32[0, 3], [1]\nf32[2, 3], []"},
     {.schema = "prims.rev.default(Tensor a, int[] dims) -> Tensor",
-     .infer = inferFlip,
+     .infer = [](const InferContext& c) -> Result<ValueType> {
+         CT_TRY(const std::vector<int64_t> dims, c.integers("dims"));
+         if (std::any_of(dims.begin(), dims.end(), [](int64_t dim) { return dim < 0; })) return c.fail("dims are counted from the front here");
+         return inferFlip(c);
+     },
      .eval = evalFlip,
      .derive = [](Derivation& d) { d.input(0) = d.call("prims.rev.default", {d.dy(), d.arg("dims")}); },
      .lower = lowerFlip,

@@ -165,6 +165,7 @@ Result<ValueType> inferNoTraining(const InferContext& c) {
 }
 Result<ValueType> inferTraining(const InferContext& c, bool running) {
     CT_TRY(const TensorType input, checkedBatchNormInput(c));
+    if (running && c.flag("training") && input.sizes[1] == SymInt(0)) return c.fail("the input " + input.text() + " has no channels");
     const bool empty = !c.flag("training") && input.device.type == DeviceType::Cpu;
     const TensorType saved = TensorType::contiguous(statisticsType(input), {empty ? SymInt(0) : input.sizes[1]}, input.device);
     TupleType types = {batchNormType(input), saved, saved};

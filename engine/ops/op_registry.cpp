@@ -7,6 +7,8 @@
 
 namespace cutaway {
 
+std::span<const OpDef> distanceOps();
+
 class OpRegistry {
   public:
     static OpRegistry& instance() {
@@ -51,7 +53,7 @@ class OpRegistry {
             gatherOps(), indexOps(), scatterOps(), bagOps(), searchOps(), maskedIndexOps(), dataDependentOps(),
             // products, convolutions, windows, attention
             gemmOps(), gemmCompositeOps(), gemmShorthandOps(), einsumOps(), quantizeOps(), quantizeParameterOps(), convOps(), poolOps(), averagePoolOps(), adaptivePoolOps(),
-            resampleOps(), recurrentOps(), attentionOps(),
+            resampleOps(), gridSampleOps(), distanceOps(), recurrentOps(), attentionOps(),
             symbolicOps(), assertOps()};
         for (const auto& family : families)
             for (const OpDef& def : family) add(def);
@@ -79,10 +81,15 @@ class OpRegistry {
         Schema schema = *base.schema();
         const std::string_view name = schema.name;
         const auto packetEnd = name.find('.', name.find('.') + 1);
-        schema.name = std::string(name.substr(0, packetEnd)) + "_" + std::string(name.substr(packetEnd));
-        schema.params[0].alias = 'a';
-        schema.params[0].mutated = true;
-        schema.returns = {Return{ParamKind::Tensor, false, 'a', true}};
+        if (name == "aten.bernoulli.p") {
+            // The one op whose in-place overload is named otherwise and has a default.
+            schema = *parseSchema("aten.bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)");
+        } else {
+            schema.name = std::string(name.substr(0, packetEnd)) + "_" + std::string(name.substr(packetEnd));
+            schema.params[0].alias = 'a';
+            schema.params[0].mutated = true;
+            schema.returns = {Return{ParamKind::Tensor, false, 'a', true}};
+        }
         OpDef& def = m_twinDefs.emplace_back();
         def.schema = base.def()->schema;
         def.tags = Tag::Impure;

@@ -35,6 +35,8 @@ bool exceeds(const SymInt& amount, const SymInt& limit) { return amount.isInt() 
 template <bool Mirror>
 Result<SymDims> paddedSizes(const InferContext& c, const TensorType& self, const Border& border) {
     SymDims sizes = self.sizes;
+    // The batch alone may be empty.
+    if (border.first > 0 && sizes[static_cast<size_t>(border.first) - 1] == SymInt(0)) return c.fail("a tensor without channels");
     for (size_t i = 0; i < border.count(); ++i) {
         SymInt& size = sizes[static_cast<size_t>(border.first) + i];
         const std::string where = " in dim " + std::to_string(border.first + static_cast<int64_t>(i));

@@ -216,8 +216,8 @@ Values whereWithNumbers(Decomposition& d) {
     const Operand operands[] = {*yes, *no};
     const DType dtype = resultType(operands);
     const Device device = condition->type.device;
-    const Value second = no->literal ? branchTensor(d, 2, dtype, device) : d.in(2);
-    const Value first = yes->literal ? branchTensor(d, 1, dtype, device) : d.in(1);
+    const Value second = no->literal ? branchTensor(d, 2, dtype, device) : convert(d.in(2), dtype);
+    const Value first = yes->literal ? branchTensor(d, 1, dtype, device) : convert(d.in(1), dtype);
     return where(d.in(size_t{0}), first, second);
 }
 
@@ -415,11 +415,13 @@ b8[0], f32[0], f32[]
     // a * b + c rounded once.
     {.schema = "prims.fma.default(Tensor a, Tensor b, Tensor c) -> Tensor", .tags = Tag::Pointwise, .infer = inferThree,
      .eval = [](const EvalContext& c) -> EvalResult {
-         if (!isFloating(c.resultType().dtype)) return c.fail("needs floating-point tensors");
          Tensor out = c.result();
-         withFloat(c.resultType().dtype, [&](auto tag) {
+         withCompute(c.resultType().dtype, [&](auto tag) {
              using T = decltype(tag);
-             elementwise<T, 3>(out, {c.in(size_t{0}), c.in(1), c.in(2)}, [](T x, T y, T z) { return std::fma(x, y, z); });
+             elementwise<T, 3>(out, {c.in(size_t{0}), c.in(1), c.in(2)}, [](T x, T y, T z) {
+                 if constexpr (std::is_floating_point_v<T>) return std::fma(x, y, z);
+                 else return static_cast<T>(static_cast<uint64_t>(x) * static_cast<uint64_t>(y) + static_cast<uint64_t>(z));
+             });
          });
          return out;
      },

@@ -362,7 +362,7 @@ constexpr OpDef kOps[] = {
      .eval = evalExpanded, .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = opmathIn(d, 0), end = opmathIn(d, 1);
-         const Value weight = full(d.builder(), {}, number(d, "weight"), x.dtype(), x.type().device);
+         const Value weight = full(d.builder(), {}, d.real("weight"), x.dtype(), x.type().device);
          const Value near = compareScalar("ge", unary("aten.abs.default", weight), 0.5);
          const Value factor = where(near, weight - 1, weight);
          const Value base = where(near, end, x);
@@ -403,7 +403,8 @@ constexpr OpDef kOps[] = {
     {.schema = "aten.logaddexp.default(Tensor self, Tensor other) -> Tensor", .tags = Tag::Pointwise | Tag::Commutative,
      .infer = inferRealBroadcast, .eval = evalExpanded, .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
-         const Value x = opmathIn(d, 0), y = opmathIn(d, 1);
+         const auto spread = [&](const Value& v) { return v.sizes() == d.out().sizes ? v : expand(v, d.out().sizes); };
+         const Value x = spread(opmathIn(d, 0)), y = spread(opmathIn(d, 1));
          const Value larger = d.call("aten.ge.Tensor", {x, y});
          const Value most = where(larger, x, y), least = where(larger, y, x);
          const Value infinite = unary("aten.logical_not.default", unary("aten.isfinite.default", x));

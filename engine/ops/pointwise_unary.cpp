@@ -7,6 +7,7 @@
 #include "engine/ops/kernels.h"
 #include "engine/ops/lower.h"
 #include "engine/ops/op_registry.h"
+#include "engine/ops/opmath.h"
 #include "engine/ops/special.h"
 
 namespace cutaway {
@@ -295,8 +296,30 @@ constexpr OpDef kOps[] = {
     // Derivative of lgamma. NaN at the negative integers, -inf or inf at 0 by its sign.
     {.schema = "aten.digamma.default(Tensor self) -> Tensor", .tags = kTags, .infer = inferRealFloat,
      .eval = [](const EvalContext& c) { return floatMap(c, [](auto x) { return digamma(static_cast<double>(x)); }); },
+     .derive = [](Derivation& d) { d.input(0) = d.dy() * d.call("aten.polygamma.default", {1, d.in(0)}); },
      .lower = [](LowerContext& c) { return call1("digamma", c.load(0)); },
      .samples = kPositiveSamples},
+    // Its n-th derivative.
+    {.schema = "aten.polygamma.default(int n, Tensor self) -> Tensor", .tags = Tag::Pointwise,
+     .infer = [](const InferContext& c) -> Result<ValueType> {
+         CT_TRY(const int64_t n, c.integer("n"));
+         CT_TRY(const Operand self, c.operand(1));
+         if (n < 0) return c.fail("has no derivative of order " + std::to_string(n));
+         if (isComplex(self.type.dtype)) return unsupported(c.op().name() + ": no complex kernel");
+         CT_TRY(TensorType type, elementwiseType(c, std::span(&self, 1), isIntegral(self.type.dtype, true) ? DType::F32 : self.type.dtype));
+         return ValueType(std::move(type));
+     },
+     .eval = [](const EvalContext& c) {
+         Tensor out = c.result();
+         const int64_t n = c.integerOr("n", 0);
+         withFloat(out.dtype(), [&](auto tag) {
+             using T = decltype(tag);
+             elementwise<T, 1>(out, {c.in(1)}, [n](T x) { return static_cast<T>(polygamma(n, static_cast<double>(x))); });
+         });
+         return out;
+     },
+     .derive = [](Derivation& d) { d.input(1) = d.dy() * d.call("aten.polygamma.default", {d.integerOr("n", 0) + 1, d.in(1)}); },
+     .samples = "1, f32[2, 3]>0\n0, f64[2, 3][1, 2]>0\n2, f32[4]>0\n3, f64[5]\n1, bf16[5]>0\n1, i64[3]>0\n1, f32[0]\n1, f32[]>0"},
     {.schema = "aten.sigmoid.default(Tensor self) -> Tensor", .tags = kTags, .infer = inferRealFloat,
      .eval = [](const EvalContext& c) { return floatMap(c, [](auto x) { return 1 / (1 + std::exp(-x)); }); },
      .derive = [](Derivation& d) { d.input(0) = d.call("aten.sigmoid_backward.default", {d.dy(), d.out(size_t{0})}); },
@@ -338,9 +361,9 @@ constexpr OpDef kOps[] = {
      .eval = [](const EvalContext& c) { return floatMap(c, [](auto x) { return x - std::trunc(x); }); },
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
-         const Value x = d.in(0);
+         const Value x = opmathIn(d, 0);
          const Value floored = unary("aten.floor.default", unary("aten.abs.default", x));
-         return x - floored * unary("aten.sign.default", x);
+         return fromOpmath(d, x - floored * unary("aten.sign.default", x));
      },
      .derive = [](Derivation& d) { d.input(0) = d.dy(); },
      .samples = "f32[2, 3]\nf64[4]\nbf16[3]"},
@@ -359,7 +382,7 @@ constexpr OpDef kOps[] = {
     {.schema = "aten.sgn.default(Tensor self) -> Tensor", .tags = kTags, .infer = inferRealBroadcast,
      .eval = [](const EvalContext& c) { return map(c, [](auto x) { return decltype(x)((x > 0) - (x < 0)); }); },
      .expand = Expand::Decompose,
-     .decompose = [](Decomposition& d) -> Values { return unary("aten.sign.default", d.in(0)); },
+     .decompose = [](Decomposition& d) -> Values { return fromOpmath(d, unary("aten.sign.default", opmathIn(d, 0))); },
      .derive = zeroGradient, .samples = kRealSamples},
     {.schema = "aten.isnan.default(Tensor self) -> Tensor", .tags = Tag::Pointwise, .infer = inferRealPredicate,
      .eval = [](const EvalContext& c) { return map(c, [](auto x) { return isNan(x); }); },

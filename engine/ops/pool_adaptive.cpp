@@ -59,7 +59,7 @@ Result<TensorType> inferParts(const InferContext& c, size_t spatial) {
         sizes[rank - spatial + d] = wanted[d];
     }
     TensorType type = TensorType::contiguous(self.dtype, sizes, self.device);
-    type.strides = pooledStrides(self, sizes);
+    if (rank == spatial + 2) type.strides = pooledStrides(self, sizes);
     return type;
 }
 EvalResult evalAverage3d(const EvalContext& c) {
@@ -206,21 +206,25 @@ constexpr OpDef kOps[] = {
     composite("aten.adaptive_max_pool1d.default(Tensor self, int[1] output_size) -> (Tensor, Tensor)",
               [](Decomposition& d) -> Values {
                   if (!isLine(d)) return {Value(), Value()};
+                  const Value self = d.in(0);
+                  if (self.size(-1) == SymInt(0) || (self.rank() == 3 && self.size(1) == SymInt(0))) return refuse(d, "only the batch of " + self.type().text() + " may be empty");
                   const Value pair = adaptive1d(d, "aten.adaptive_max_pool2d.default"), values = pair[0], positions = pair[1];
-                  const Value line = asLine(d, values);
-                  return {line, asLine(d, positions)};
+                  const Value where = asLine(d, positions);
+                  return {asLine(d, values), where};
               },
               "f32[2, 3, 8], 3\nf32[3, 7], [2]"),
     composite("aten.adaptive_avg_pool3d.default(Tensor self, SymInt[3] output_size) -> Tensor",
               [](Decomposition& d) -> Values {
+                  const Value self = d.in(0);
+                  const auto asked = d.sizes("output_size");
+                  if ((self.rank() == 4 || self.rank() == 5) && asked && *asked == SymDims{SymInt(1), SymInt(1), SymInt(1)})
+                      return d.call("aten.mean.dim", {self, Argument(Dims{-1, -2, -3}), true});
                   auto type = inferParts(d, 3);
                   if (!type) {
                       d.builder().fail(type.error());
                       return Value();
                   }
-                  const SymDims wanted = d.sizesOf("output_size");
-                  if (wanted[0] == SymInt(1) && wanted[1] == SymInt(1) && wanted[2] == SymInt(1)) return d.call("aten.mean.dim", {d.arg(0), Argument(Dims{-1, -2, -3}), true});
-                  return d.call("aten._adaptive_avg_pool3d.default", {d.arg(0), Argument(wanted)});
+                  return d.call("aten._adaptive_avg_pool3d.default", {d.arg(0), Argument(*asked)});
               },
               "f32[1, 2, 4, 6, 4], [2, 3, 2]\nf32[1, 2, 4, 6, 4], [1, 1, 1]\nf32[2, 5, 4, 3], [2, 2, 2]"),
     {.schema = "aten._adaptive_avg_pool3d.default(Tensor self, SymInt[3] output_size) -> Tensor",

@@ -15,8 +15,10 @@ Result<ValueType> inferAverage(const InferContext& c) {
     CT_TRY(const Windows windows, readWindows(c, self, spatial));
     CT_TRY(const int64_t divisor, c.integer("divisor_override", 1));
     if (divisor == 0) return c.fail("a divisor of 0");
+    for (size_t d = 0; spatial == 3 && d < windows.in.size(); ++d)
+        if (windows.in[d] < windows.kernel[d]) return c.fail("the kernel is larger than " + self.text() + ", padding aside");
     TensorType type = TensorType::contiguous(self.dtype, windows.outSizes, self.device);
-    type.strides = pooledStrides(self, windows.outSizes);
+    if (self.sizes.size() == spatial + 2) type.strides = pooledStrides(self, windows.outSizes);
     return ValueType(std::move(type));
 }
 

@@ -71,12 +71,12 @@ Result<SymDims> parameterSizes(const InferContext& c, const TensorType& input, S
     if (spread == Spread::Tensor) {
         scales = "scale", zeros = "zero_point";
     } else if (spread == Spread::Channel) {
-        CT_TRY(const int64_t axis, c.dim("axis", input.rank()));
-        if (input.rank() > 0) sizes[static_cast<size_t>(axis)] = input.sizes[static_cast<size_t>(axis)];
-    } else if (spread == Spread::Token) {
         if (input.rank() == 0) return c.fail("needs at least one dim");
+        CT_TRY(const int64_t axis, c.dim("axis", input.rank()));
+        sizes[static_cast<size_t>(axis)] = input.sizes[static_cast<size_t>(axis)];
+    } else if (spread == Spread::Token) {
         sizes = input.sizes;
-        sizes.back() = 1;
+        if (!sizes.empty()) sizes.back() = 1;
     } else {
         CT_TRY(const int64_t size, c.integer("group_size"));
         if (input.rank() != 2) return c.fail("needs a matrix");
@@ -107,6 +107,7 @@ Result<ValueType> inferDequantize(const InferContext& c) {
     const std::string_view wanted = c.op().schema()->find("out_dtype") >= 0 ? "out_dtype" : "output_dtype";
     const DType dtype = c.dtype(wanted).value_or(DType::F32);
     if (!isFloating(dtype)) return c.fail("'" + std::string(wanted) + "' is not a floating-point dtype");
+    if (S == Spread::Group) return ValueType(TensorType::contiguous(dtype, input.sizes, input.device));
     return ValueType(likeInput(input, dtype));
 }
 

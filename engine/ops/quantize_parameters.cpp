@@ -21,6 +21,7 @@ Result<ValueType> inferChosen(const InferContext& c) {
     CT_TRY(const int64_t low, c.integer("quant_min"));
     CT_TRY(const int64_t high, c.integer("quant_max"));
     if (low >= high) return c.fail("quant_min must be less than quant_max");
+    if (numel(input.sizes) == SymInt(0)) return c.fail("a tensor without elements has no range");
     return ValueType(TupleType{TensorType::contiguous(DType::F64, {SymInt(1)}, input.device), TensorType::contiguous(DType::I64, {SymInt(1)}, input.device)});
 }
 /// The range of the data, widened to hold 0, over the range of the quantized numbers; rounded to the data's dtype after
@@ -60,7 +61,8 @@ SymDims rowSizes(const TensorType& input) {
 Result<ValueType> inferChosenPerToken(const InferContext& c, bool symmetric) {
     CT_TRY(const TensorType input, c.tensor(size_t{0}));
     if (input.rank() == 0) return c.fail("needs at least one dim");
-    if (!isFloating(input.dtype)) return c.fail("needs a floating-point tensor");
+    if (isComplex(input.dtype) || input.dtype == DType::Bool || (symmetric && !isFloating(input.dtype))) return c.fail("needs a tensor of real numbers");
+    if (input.sizes.back() == SymInt(0)) return c.fail("the rows of " + input.text() + " have no elements");
     if (c.dtype("dtype") != DType::I8 && symmetric) return c.fail("chooses for int8 only");
     const DType scale = !symmetric ? DType::F64 : input.dtype == DType::F16 ? DType::F32 : input.dtype;
     return ValueType(TupleType{TensorType::contiguous(scale, rowSizes(input), input.device),
@@ -69,6 +71,8 @@ Result<ValueType> inferChosenPerToken(const InferContext& c, bool symmetric) {
 EvalResult evalChosenPerToken(const EvalContext& c, bool symmetric) {
     const Tensor input = c.in(size_t{0});
     const std::vector<float> values = packElements<float>(input);
+    // Half floats are rounded after each step.
+    const auto rounded = [dtype = input.dtype()](float value) { return isHalf(dtype) ? static_cast<float>(toDouble(Tensor::scalar(dtype, static_cast<double>(value)).item())) : value; };
     Tensor scale = c.result(0), zero = c.result(1);
     std::vector<float> scales, zeros;
     const auto width = static_cast<size_t>(input.size(-1));
@@ -83,10 +87,11 @@ EvalResult evalChosenPerToken(const EvalContext& c, bool symmetric) {
             zeros.push_back(0);
             continue;
         }
-        const float step = std::max((most - least) / 255.0f, std::numeric_limits<float>::epsilon());
-        const float low = least / step, high = most / step;
+        const float step = std::max(rounded(rounded(most - least) / 255.0f), std::numeric_limits<float>::epsilon());
+        const float low = rounded(least / step), high = rounded(most / step);
+        const float zeroPoint = rounded(rounded(-128 + low) + rounded(127 + high)) > 0 ? rounded(-128 - low) : rounded(127 - high);
         scales.push_back(step);
-        zeros.push_back(std::nearbyint(std::clamp((-128 + low) + (127 + high) > 0 ? -128 - low : 127 - high, -128.0f, 127.0f)));
+        zeros.push_back(std::nearbyint(std::clamp(zeroPoint, -128.0f, 127.0f)));
     }
     unpackElements(scales, scale);
     unpackElements(zeros, zero);
@@ -113,6 +118,10 @@ Result<ValueType> inferFakeChannel(const InferContext& c, std::string_view scale
     CT_TRY(const TensorType scale, c.tensor(scaleParam));
     CT_TRY(const TensorType zero, c.tensor(scaleParam == "scale" ? "zero_point" : "zero_points"));
     CT_TRY(const int64_t axis, c.dim("axis", self.rank()));
+    const bool python = scaleParam == "scales";  // the op of quantized_decomposed, which is written in Python
+    CT_TRY(const int64_t written, c.integer("axis"));
+    if (!python && (written < 0 || zero.sizes == SymDims{SymInt(0)})) return c.fail("needs an axis counted from the front, with elements");
+    if (scale.dtype != DType::F32 || (python && self.dtype != DType::F32)) return c.fail("needs scales of dtype float32" + std::string(python ? ", and such a tensor" : ""));
     if (self.rank() == 0 || scale.rank() != 1 || zero.rank() != 1) return c.fail("needs a tensor with dims, and scales and zero points as vectors");
     const SymInt size = self.sizes[static_cast<size_t>(axis)];
     for (const TensorType* type : {&scale, &zero})
@@ -133,17 +142,22 @@ EvalResult evalFake(const EvalContext& c, std::string_view scaleParam, bool with
     const auto low = static_cast<float>(c.integerOr("quant_min", 0)), high = static_cast<float>(c.integerOr("quant_max", 0));
     const bool enabled = c.op().schema()->find("fake_quant_enabled") < 0 || toInt(c.in("fake_quant_enabled").item()) != 0;
     Tensor out = c.result(0);
-    const auto quantized = [](float x, float s, float z) { return std::nearbyint(x * (1.0f / s)) + z; };
-    elementwise<float, 3>(out, {self, scale, zero}, [=](float x, float s, float z) {
-        return enabled ? (std::min(std::max(quantized(x, s, z), low), high) - z) * s : x;
+    TensorList results{out};
+    if (withMask) results.push_back(c.result(1));
+    // The scale is taken in float also where the tensor is double.
+    withFloat(self.dtype(), [&](auto tag) {
+        using T = decltype(tag);
+        const auto quantized = [](T x, T s, T z) { return std::nearbyint(x * static_cast<T>(1.0f / static_cast<float>(s))) + z; };
+        elementwise<T, 3>(results[0], {self, scale, zero}, [=](T x, T s, T z) {
+            return enabled ? (std::min(std::max(quantized(x, s, z), T(low)), T(high)) - z) * static_cast<T>(static_cast<float>(s)) : x;
+        });
+        if (!withMask) return;
+        elementwise<T, 3>(results[1], {self, scale, zero}, [=](T x, T s, T z) {
+            const T q = quantized(x, s, z);
+            return static_cast<T>(!enabled || (q >= low && q <= high));
+        });
     });
-    if (!withMask) return out;
-    Tensor mask = c.result(1);
-    elementwise<float, 3>(mask, {self, scale, zero}, [=](float x, float s, float z) {
-        const float q = quantized(x, s, z);
-        return !enabled || (q >= low && q <= high);
-    });
-    return TensorList{out, mask};
+    return results;
 }
 void deriveMasked(Derivation& d) {
     d.input(0) = d.call("aten." + std::string(d.op().baseName() == "fake_quantize_per_channel_affine_cachemask" ? "fake_quantize_per_channel_affine_cachemask_backward"
@@ -152,6 +166,7 @@ void deriveMasked(Derivation& d) {
 }
 Values decomposeMaskedBackward(Decomposition& d) {
     if (d.in(1).dtype() != DType::Bool) return refuse(d, "the mask must be bool");
+    if (!(d.in(0).sizes() == d.in(1).sizes())) return refuse(d, "the mask " + d.in(1).type().text() + " is not of the gradient's sizes");
     return d.in(0) * d.in(1);
 }
 /// Its own gradient, as a rule of this op has it.

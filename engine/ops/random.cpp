@@ -145,7 +145,47 @@ Values decomposeNativeDropout(Decomposition& d) {
     return {mask * x * (1.0 / (1.0 - p)), mask};
 }
 
+double slopeOf(const CallView& c) { return (c.real("lower", 0.125) + c.real("upper", 1.0 / 3)) / 2; }
+/// In training each negative element gets a slope of its own, drawn from [lower, upper]; `noise` are the slopes.
+Values decomposeRandomRelu(Decomposition& d) {
+    const Value x = d.in(size_t{0});
+    if (!d.flag("training")) return {d.call("aten.leaky_relu.default", {x, slopeOf(d)}), unary("aten.clone.default", d.in(1))};
+    const double lower = d.real("lower", 0.125), upper = d.real("upper", 1.0 / 3);
+    const Value negative = d.call("aten.le.Scalar", {x, 0});
+    const Value draws = d.call("aten.rand.default", {Argument(x.sizes())}, {{"dtype", x.dtype()}, {"device", x.type().device}, {"pin_memory", false}});
+    const Value slopes = draws * (upper - lower) + lower;
+    const Value one = d.call("aten.scalar_tensor.default", {1}, {{"dtype", x.dtype()}, {"layout", Layout::Strided}, {"device", x.type().device}});
+    const Value out = where(negative, x * slopes, x);
+    return {out, where(negative, slopes, one)};
+}
+Result<ValueType> inferRandomRelu(const InferContext& c) {
+    CT_TRY(const TensorType self, c.tensor(size_t{0}));
+    CT_TRY(const TensorType noise, c.tensor(1));
+    if (!isFloating(self.dtype) || (c.flag("training") && noise.dtype != self.dtype)) return c.fail("needs a tensor and noise of one floating-point dtype");
+    if (!(noise.sizes == self.sizes)) return c.fail("the noise " + noise.text() + " does not have the sizes of " + self.text());
+    if (c.real("lower", 0.125) > c.real("upper", 1.0 / 3)) return c.fail("lower exceeds upper");
+    TensorType out = self;
+    out.strides = preservedStrides(self);
+    out.offset = 0;
+    out.requiresGrad = false;
+    TensorType slopes = out;
+    if (!c.flag("training")) {
+        slopes.strides = preservedStrides(noise);
+        slopes.dtype = noise.dtype;
+    }
+    return ValueType(TupleType{out, slopes});
+}
+
 constexpr OpDef kOps[] = {
+    {.schema = "aten.rrelu_with_noise_functional.default(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, "
+               "Generator? generator=None) -> (Tensor, Tensor)",
+     .tags = Tag::Random, .infer = inferRandomRelu, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeRandomRelu,
+     .derive = [](Derivation& d) {
+         if (!d.dy(0)) return;
+         const bool random = d.flag("training") && d.real("upper", 1.0 / 3) - d.real("lower", 0.125) > 1e-6;
+         d.input(0) = random ? d.dy(0) * d.out(1) : d.call("aten.leaky_relu_backward.default", {d.dy(0), d.in(size_t{0}), slopeOf(d), false});
+     },
+     .samples = "f32[2, 3], f32[2, 3], 0.125, 0.5\nf32[2, 3], f32[2, 3], 0.1, 0.3, True\nf64[4], f64[4]"},
     // In training a native_dropout; otherwise a copy, as a program that returns its input unchanged would alias it.
     {.schema = "aten.dropout.default(Tensor input, float p, bool train) -> Tensor", .infer = inferExpanded, .eval = evalExpanded,
      .expand = Expand::Composite,
@@ -213,7 +253,7 @@ constexpr OpDef kOps[] = {
      .tags = Tag::Random, .infer = inferLikeFactory, .eval = evalRandint, .expand = Expand::Decompose, .decompose = randintLike,
      .samples = "f32[2, 3], 1, 5"},
     // 1 with probability p, whatever the operand's values; on the CPU PyTorch keeps the kernel.
-    {.schema = "aten.bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", .tags = Tag::Random,
+    {.schema = "aten.bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", .tags = Tag::Random | Tag::Inplace,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType self, c.tensor(size_t{0}));
          const double p = c.real("p");

@@ -229,7 +229,7 @@ constexpr std::string_view kTriangles = "3, 4\n3, 4, 1\n4, 3, -1\n5, 5, 2\n5, 5,
 constexpr OpDef kOps[] = {
     {.schema = "aten.linspace.default(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
      .tags = Tag::Factory, .infer = inferSpaced, .eval = evalLinspace, .expand = Expand::Decompose, .decompose = decomposeLinspace, .samples = kSpaced},
-    {.schema = "aten.logspace.default(Scalar start, Scalar end, int steps, float base=10.0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+    {.schema = "aten.logspace.default(Scalar start, Scalar end, int steps, float base=10, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
                "bool? pin_memory=None) -> Tensor",
      .tags = Tag::Factory, .infer = inferSpaced, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeLogspace,
      .samples = "0, 1, 5\n0, 2, 3, 2.0\n-2, 2, 5, dtype=torch.float64\n0, 3, 4, dtype=torch.int64\n0, 1, 1\n0, 1, 0"},

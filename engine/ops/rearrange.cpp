@@ -103,6 +103,8 @@ Result<ValueType> inferIm2col(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
     CT_TRY(const Blocks blocks, readBlocks(c));
     if (self.rank() != 3 && self.rank() != 4) return c.fail("needs three or four dims");
+    for (size_t dim = self.rank() == 4 ? 1 : 0; dim < self.sizes.size(); ++dim)
+        if (self.sizes[dim] == SymInt(0)) return c.fail("dim " + std::to_string(dim) + " has no elements");
     const size_t first = self.sizes.size() - 2;
     SymInt count = 1;
     for (size_t i = 0; i < 2; ++i) {
@@ -120,6 +122,8 @@ Result<ValueType> inferCol2im(const InferContext& c) {
     CT_TRY(const SymDims image, c.sizes("output_size"));
     if (self.rank() != 2 && self.rank() != 3) return c.fail("needs two or three dims");
     if (image.size() != 2) return c.fail("'output_size' needs two numbers");
+    for (size_t dim = self.rank() == 3 ? 1 : 0; dim < self.sizes.size(); ++dim)
+        if (self.sizes[dim] == SymInt(0)) return c.fail("dim " + std::to_string(dim) + " has no elements");
     const SymInt area = blocks.kernel[0] * blocks.kernel[1], &channels = self.sizes[self.sizes.size() - 2];
     if (!divides(channels, area)) return c.fail(channels.text() + " rows do not divide into blocks of " + area.text());
     const SymInt count = blocks.positions(0, image[0]) * blocks.positions(1, image[1]);

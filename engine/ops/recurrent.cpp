@@ -160,6 +160,10 @@ Value optional(const Decomposition& d, const char* param) { return d.has(param) 
 /// Size of the state, once the weights are seen to have gates of it.
 std::optional<int64_t> stateSize(Decomposition& d, const Value& hidden, int64_t gates) {
     const Value weight = d.in("w_hh");
+    if (!isFloating(hidden.dtype())) {
+        d.builder().fail(d.fail("needs a floating-point state, not " + hidden.type().text()));
+        return std::nullopt;
+    }
     if (hidden.rank() == 2 && weight.rank() == 2 && hidden.size(1).isInt() && weight.size(0) == hidden.size(1) * SymInt(gates)) return hidden.size(1).value();
     d.builder().fail(d.fail("the state " + hidden.type().text() + " does not fit the weights " + weight.type().text()));
     return std::nullopt;

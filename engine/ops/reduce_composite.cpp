@@ -45,11 +45,11 @@ Values decomposeLogSumExp(Decomposition& d) {
     const std::vector<int64_t> dims = d.dimsOf("dim", x.rank(), true);
     const bool keep = d.flag("keepdim");
     if (numel(x.sizes()) == SymInt(0)) return fromOpmath(d, unary("aten.log.default", sum(unary("aten.exp.default", x), dims, keep)));
-    Value largest = d.call("aten.amax.default", {x, Argument(dims), true});
+    Value largest = d.call("aten.amax.default", {x, d.arg("dim"), true});
     const Value infinite = compareScalar("eq", unary("aten.abs.default", largest), std::numeric_limits<double>::infinity());
     largest = d.call("aten.masked_fill.Scalar", {largest, infinite, 0});
     const Value base = keep ? largest : squeezeDims(largest, d.integersOf("dim"));
-    const Value total = sum(unary("aten.exp.default", x - largest), dims, keep);
+    const Value total = d.call("aten.sum.dim_IntList", {unary("aten.exp.default", x - largest), d.arg("dim"), keep});
     return fromOpmath(d, unary("aten.log.default", total) + base);
 }
 
@@ -61,6 +61,7 @@ Result<ValueType> inferVectorNorm(const InferContext& c) {
     if (!isFloating(self.dtype)) return c.fail("needs a floating-point tensor, not " + std::string(info(self.dtype).torchName));
     const DType dtype = c.dtype("dtype").value_or(self.dtype);
     if (!isFloating(dtype)) return c.fail("has a floating-point result, not " + std::string(info(dtype).torchName));
+    if (promote(self.dtype, dtype) != dtype) return c.fail(std::string(info(self.dtype).torchName) + " does not fit into " + std::string(info(dtype).torchName));
     const double order = c.scalar("ord") ? toDouble(*c.scalar("ord")) : 2;
     CT_TRY(const std::vector<int64_t> dims, reductionDims(c, self.rank()));
     if (std::isinf(order) || order < 0)
@@ -140,7 +141,7 @@ Values oldNorm(Decomposition& d) {
     const bool dims = d.op().schema()->find("dim") >= 0, typed = d.op().schema()->find("dtype") >= 0;
     NamedArguments keywords;
     if (typed) keywords.emplace_back("dtype", d.arg("dtype"));
-    const Argument order = d.arg("p").isNone() ? Argument(2.0) : d.arg("p");
+    const Argument order = d.arg("p").isNone() ? Argument(2) : d.arg("p");
     return d.call("aten.linalg_vector_norm.default", {d.arg(0), order, dims ? d.arg("dim") : Argument(), dims && d.flag("keepdim")}, std::move(keywords));
 }
 
@@ -275,7 +276,7 @@ f32[]
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value kept = compareScalar("ne", d.in(size_t{0}), int64_t{0});
-         if (!d.has("dim")) return d.call("aten.sum.dim_IntList", {kept, Argument(std::vector<int64_t>{})});
+         if (!d.has("dim")) return d.call("aten.sum.dim_IntList", {kept, Argument()});
          return d.call("aten.sum.dim_IntList", {kept, Argument(std::vector<Argument>{d.arg("dim")})});
      },
      .samples = "f32[2, 3]\ni64[2, 3], 1\nb8[4], -1"},

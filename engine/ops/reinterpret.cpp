@@ -190,7 +190,15 @@ i64[2, 2], torch.uint8
      .derive = [](Derivation& d) { d.input(0) = unary("aten.view_as_real.default", d.dy()); }, .samples = "f32[3, 2]\nf64[2]\nf32[2, 3, 2][2, 4, 1]\nf32[0, 2]"},
     shorthand("aten.real.default(Tensor(a) self) -> Tensor(a)", [](Decomposition& d) { return partOfComplex(d, 0); }, "c64[2, 3]\nf32[2]\nc128[]"),
     shorthand("aten.imag.default(Tensor(a) self) -> Tensor(a)", [](Decomposition& d) { return partOfComplex(d, 1); }, "c64[2, 3]\nc128[]"),
-    {.schema = "aten._conj.default(Tensor(a) self) -> Tensor(a)", .infer = inferConjugate, .eval = evalConjugate,
+    {.schema = "aten._conj.default(Tensor(a) self) -> Tensor(a)",
+     .infer = [](const InferContext& c) -> Result<ValueType> {
+         // In PyTorch a view with a flag; here fresh elements in the same places.
+         CT_TRY(TensorType type, c.tensor(size_t{0}));
+         type.offset = 0;
+         type.requiresGrad = false;
+         return ValueType(std::move(type));
+     },
+     .eval = evalConjugate,
      .derive = [](Derivation& d) { d.input(0) = unary("aten._conj.default", d.dy()); }, .samples = "c64[2, 3]\nc128[3]"},
     {.schema = "aten._conj_physical.default(Tensor self) -> Tensor", .infer = inferConjugate, .eval = evalConjugate,
      .derive = [](Derivation& d) { d.input(0) = unary("aten._conj_physical.default", d.dy()); }, .samples = "c64[2, 3]\nc64[2, 3][1, 2]\nc128[]"},

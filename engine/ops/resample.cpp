@@ -46,6 +46,8 @@ Result<std::vector<std::optional<double>>> readScales(const InferContext& c, siz
 Result<std::vector<Axis>> readAxes(const InferContext& c, const TensorType& x, size_t spatial) {
     if (x.rank() != static_cast<int64_t>(spatial) + 2)
         return c.fail("needs a tensor of " + std::to_string(spatial + 2) + " dims, not " + x.text());
+    for (size_t dim = 1; dim < x.sizes.size(); ++dim)
+        if (x.sizes[dim] == SymInt(0)) return c.fail("dim " + std::to_string(dim) + " of " + x.text() + " has no elements");
     CT_TRY(const auto scales, readScales(c, spatial));
     const bool sized = !c.arg("output_size").isNone();
     std::vector<int64_t> sizes;
@@ -100,10 +102,19 @@ Values decomposeNearest(Decomposition& d) {
     for (size_t i = 0; i < spatial; ++i) {
         const Axis& axis = (*axes)[i];
         const Value count = convert(countUp(d, axis.out) * 1 + 0, DType::F32);
-        const Value position = convert((count + (exact ? 0.5 : 0.0)) * axis.step(false), DType::I64);
+        Value position = convert((count + (exact ? 0.5 : 0.0)) * axis.step(false), DType::I64);
+        // A scale that does not belong to the sizes may lead beyond the end.
+        if ((static_cast<double>(axis.out - 1) + (exact ? 0.5 : 0.0)) * axis.step(false) >= static_cast<double>(axis.in)) position = d.call("aten.clamp_max.default", {position, axis.in - 1});
         indices.push_back(column(position, spatial - 1 - i));
     }
     return convert(inFormat(d, lookUp(d, wide, indices)), x.dtype());
+}
+
+/// Planes of bytes are blended too, in float, and rounded to bytes again.
+bool blends(DType dtype, size_t spatial) { return isFloating(dtype) || (dtype == DType::U8 && spatial == 2); }
+Value blended(Decomposition& d, const Value& y, DType dtype) {
+    if (isFloating(dtype)) return convert(y, dtype);
+    return convert(d.call("aten.clamp.default", {unary("aten.round.default", y), 0, 255}), dtype);
 }
 
 /// Source positions along an axis: step * (i + 0.5) - 0.5, or step * i with aligned corners.
@@ -115,12 +126,12 @@ template <size_t spatial>
 Values decomposeLinear(Decomposition& d) {
     const Value input = d.in(size_t{0});
     auto axes = readAxes(d, input.type(), spatial);
-    if (axes && !isFloating(input.dtype())) axes = d.fail("needs a floating-point tensor, not " + std::string(info(input.dtype()).torchName));
+    if (axes && !blends(input.dtype(), spatial)) axes = d.fail("does not blend elements of " + std::string(info(input.dtype()).torchName));
     if (!axes) {
         d.builder().fail(axes.error());
         return Value();
     }
-    const Value x = toOpmath(input);
+    const Value x = isFloating(input.dtype()) ? toOpmath(input) : convert(input, DType::F32);
     const bool align = d.flag("align_corners");
     std::vector<Value> positions, low, high;
     for (size_t i = 0; i < spatial; ++i) {
@@ -146,7 +157,7 @@ Values decomposeLinear(Decomposition& d) {
         for (size_t k = 0; k < corners.size(); k += 2) joined.push_back(corners[k] + (corners[k + 1] - corners[k]) * weight);
         corners = std::move(joined);
     }
-    return convert(inFormat(d, corners[0]), input.dtype());
+    return blended(d, inFormat(d, corners[0]), input.dtype());
 }
 
 /// Weights of the four taps around fraction t, by cubic convolution with A = -0.75.
@@ -174,12 +185,12 @@ Value weighted(const std::vector<Value>& values, const std::vector<Value>& weigh
 Values decomposeBicubic(Decomposition& d) {
     const Value input = d.in(size_t{0});
     auto axes = readAxes(d, input.type(), 2);
-    if (axes && !isFloating(input.dtype())) axes = d.fail("needs a floating-point tensor, not " + std::string(info(input.dtype()).torchName));
+    if (axes && !blends(input.dtype(), 2)) axes = d.fail("does not blend elements of " + std::string(info(input.dtype()).torchName));
     if (!axes) {
         d.builder().fail(axes.error());
         return Value();
     }
-    const Value x = toOpmath(input);
+    const Value x = isFloating(input.dtype()) ? toOpmath(input) : convert(input, DType::F32);
     const bool align = d.flag("align_corners");
     const Value rowCount = convert(countUp(d, (*axes)[0].out), x.dtype());
     const Value columnCount = convert(countUp(d, (*axes)[1].out), x.dtype());
@@ -207,7 +218,7 @@ Values decomposeBicubic(Decomposition& d) {
         }
         lines.push_back(weighted(values, weightsAcross));
     }
-    return convert(inFormat(d, weighted(lines, weightsDown)), input.dtype());
+    return blended(d, inFormat(d, weighted(lines, weightsDown)), input.dtype());
 }
 
 constexpr OpDef row(std::string_view schema, Fn<Values(Decomposition&)> decompose, std::string_view samples) {

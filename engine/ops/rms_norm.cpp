@@ -86,10 +86,21 @@ Values decomposeFusedBackward(Decomposition& d) {
     if (wanted(d, 0)) {
         const Value projected = sum(xHat * h, inner, true);
         const Value share = d.call("aten.div.Tensor", {xHat, Argument(elements)});
-        results[0] = convert((h - share * projected) * rstd, input.dtype());
+        results[0] = (h - share * projected) * rstd;
     }
-    if (wanted(d, 1) && weight) results[1] = convert(outer.empty() ? g * xHat : sum(g * xHat, outer, false), d.in("weight").dtype());
+    if (wanted(d, 1) && weight) results[1] = outer.empty() ? g * xHat : sum(g * xHat, outer, false);
+    if (results[0]) results[0] = convert(results[0], input.dtype());
+    if (results[1]) results[1] = convert(results[1], d.in("weight").dtype());
     return results;
+}
+/// What arrives at 1/rms goes on to the input by its slope, -rms^-3 x/n.
+Value throughRms(Derivation& d) {
+    const Value input = d.in(size_t{0}), rstd = d.out(1);
+    SymInt elements = 1;
+    const auto dims = normalisedDims(d, input.type());
+    for (int64_t i = 1; dims && i <= *dims; ++i) elements = elements * input.size(-i);
+    const Value slope = d.dy(1) * -(rstd * rstd * rstd);
+    return convert(d.call("aten.div.Tensor", {toOpmath(input) * slope, Argument(elements)}), input.dtype());
 }
 
 constexpr OpDef kOps[] = {
@@ -105,10 +116,13 @@ constexpr OpDef kOps[] = {
          return {convert(y, input.dtype()), rstd};
      },
      .derive = [](Derivation& d) {
-         const std::vector<Argument> mask = {Argument(d.needs(0)), Argument(d.needs(2))};
-         const Value all = d.call("aten._fused_rms_norm_backward.default", {d.dy(), d.arg(0), d.arg(1), d.out(1), d.arg(2), Argument(mask)});
-         if (d.needs(0)) d.input(0) = all[0];
-         if (d.needs(2)) d.input(2) = all[1];
+         if (d.dy(0)) {
+             const std::vector<Argument> mask = {Argument(d.needs(0)), Argument(d.needs(2))};
+             const Value all = d.call("aten._fused_rms_norm_backward.default", {d.dy(), d.arg(0), d.arg(1), d.out(1), d.arg(2), Argument(mask)});
+             if (d.needs(0)) d.input(0) = all[0];
+             if (d.needs(2)) d.input(2) = all[1];
+         }
+         if (d.needs(0) && d.dy(1)) d.input(0) = d.input(0) ? d.input(0) + throughRms(d) : throughRms(d);
      },
      .samples = "f32[2, 3, 4], [4], f32[4], 1e-5\nf32[2, 3, 4], [3, 4], None, None\nf64[2, 4], [4], f64[4], 1e-5\nbf16[2, 3, 4], [4], bf16[4], None"},
     {.schema = "aten._fused_rms_norm_backward.default(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor rstd, Tensor? weight, bool[2] output_mask) -> (Tensor, Tensor)",

@@ -230,6 +230,10 @@ void deriveProdDim(Derivation& d) {
         return;
     }
     const int64_t dim = d.dimOf("dim", x.rank());
+    if (x.size(dim) == SymInt(0)) {
+        d.input(0) = unary("aten.zeros_like.default", x);
+        return;
+    }
     const Value gradient = keepsDims(d) ? d.dy() : unsqueeze(d.dy(), dim);
     d.input(0) = productOfOthers(d, x, dim, gradient);
 }

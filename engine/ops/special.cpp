@@ -38,4 +38,35 @@ double digamma(double x) {
     return result + std::log(x) - 0.5 / x - series;
 }
 
+namespace {
+
+/// Sum of 1/(q + k)^s over k >= 0, by Euler and Maclaurin; s > 1. Infinite at the poles q = 0, -1, ...; elsewhere below 0
+/// only for whole s.
+double hurwitzZeta(double s, double q) {
+    if (q <= 0) {
+        if (q == std::floor(q)) return std::numeric_limits<double>::infinity();
+        if (s != std::floor(s)) return std::numeric_limits<double>::quiet_NaN();
+    }
+    double sum = 0;
+    for (; q < 12; ++q) sum += std::pow(q, -s);
+    sum += std::pow(q, 1 - s) / (s - 1) + 0.5 * std::pow(q, -s);
+    // B_2j / (2j)!
+    constexpr double kTerms[] = {1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600, 1.0 / 47900160, -691.0 / 1307674368000.0, 1.0 / 74724249600.0};
+    double rising = s, power = std::pow(q, -s - 1);
+    for (int j = 0; j < 7; ++j) {
+        sum += kTerms[j] * rising * power;
+        rising *= (s + 2 * j + 1) * (s + 2 * j + 2);
+        power /= q * q;
+    }
+    return sum;
+}
+
+}  // namespace
+
+double polygamma(int64_t n, double x) {
+    if (n == 0) return digamma(x);
+    const double s = static_cast<double>(n) + 1;
+    return (n % 2 == 0 ? -1 : 1) * std::tgamma(s) * hurwitzZeta(s, x);
+}
+
 }  // namespace cutaway

@@ -96,10 +96,29 @@ Expr lowerSliceScatter(LowerContext& c) {
 }
 
 /// The gradient of a view: zeros of the operand's shape with dy in the view's place.
+/// The gradient in the sizes of the part that it goes to, where it is smaller.
+Value spread(Decomposition& d, const Value& dy, const Value& whole, std::string_view scatterOp) {
+    const bool selects = scatterOp == "aten.select_scatter.default";
+    if (!whole || (!selects && scatterOp != "aten.slice_scatter.default")) return dy;
+    const int64_t dim = d.dimOf("dim", whole.rank());
+    SymDims part = whole.sizes();
+    if (selects) {
+        part.erase(part.begin() + dim);
+    } else {
+        const int64_t size = whole.size(dim).isInt() ? whole.size(dim).value() : -1;
+        const auto first = d.arg("start").asInt(), last = d.arg("end").asInt(), step = d.arg("step").asInt();
+        if (size < 0 || !first || !last || !step || *step < 1) return dy;
+        const auto within = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size); };
+        part[static_cast<size_t>(dim)] = std::max<int64_t>((within(*last) - within(*first) + *step - 1) / *step, 0);
+    }
+    const SymDims shapes[] = {dy.sizes(), part};
+    const auto sizes = broadcastSizes(shapes);
+    return dy.sizes() == part || !sizes || !(*sizes == part) ? dy : expand(dy, part);
+}
 Values intoZeros(Decomposition& d, std::string_view scatterOp) {
     const Value dy = d.in(0);
     const Value zeros = full(d.builder(), d.sizesOf("input_sizes"), Scalar(int64_t{0}), dy.dtype(), dy.type().device);
-    std::vector<Argument> args{zeros, dy};
+    std::vector<Argument> args{zeros, spread(d, dy, zeros, scatterOp)};
     args.insert(args.end(), d.node().args().begin() + 2, d.node().args().end());
     return d.call(scatterOp, std::move(args));
 }

@@ -102,7 +102,7 @@ Result<ValueType> pooledGradientType(const InferContext& c, size_t spatial) {
     }
     if (gradient.dtype != self.dtype) return c.fail("the gradient " + gradient.text() + " does not have the dtype of " + self.text());
     TensorType type = TensorType::contiguous(gradient.dtype, self.sizes, gradient.device);
-    type.strides = pooledStrides(self, self.sizes);
+    if (lead == 2) type.strides = pooledStrides(self, self.sizes);
     return ValueType(std::move(type));
 }
 

@@ -95,9 +95,15 @@ Result<RecordedSample> parseLine(const std::string& line, const Values& values) 
     if (parts[1] == "refused") sample.outcome = RecordedSample::Outcome::Refused;
     if (parts[1] == "no kernel" || parts[1] == "eager only") sample.outcome = RecordedSample::Outcome::NotCompared;
     if (sample.outcome != RecordedSample::Outcome::Results) return sample;
+    constexpr std::string_view kWhenRun = "refused when run: ";
+    std::string results = parts[1];
+    if (results.starts_with(kWhenRun)) {
+        sample.outcome = RecordedSample::Outcome::RefusedWhenRun;
+        results = results.substr(kWhenRun.size());
+    }
     bool differentiated = false;
-    if (parts[1] != "nothing")
-        for (const std::string& one : split(parts[1], "; ")) {
+    if (results != "nothing" && !results.empty())
+        for (const std::string& one : split(results, "; ")) {
             if (one == "-") {
                 sample.results.emplace_back();
                 continue;

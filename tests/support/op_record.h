@@ -22,7 +22,8 @@ struct RecordedTensor {
 struct RecordedSample {
     std::string text;
     bool derived = false;  // a variant of a sample, not a line of the op's row
-    enum class Outcome { Results, Refused, NotCompared } outcome = Outcome::Results;
+    /// RefusedWhenRun: by PyTorch's kernel only; its tracing, which is all that its compiler asks, gives `results` as types.
+    enum class Outcome { Results, Refused, RefusedWhenRun, NotCompared } outcome = Outcome::Results;
     std::vector<std::optional<RecordedTensor>> results;
     /// Results that PyTorch differentiates; result r gets the tangent tangentOf(r).
     std::vector<size_t> differentiated;
