@@ -166,6 +166,17 @@ class UserPassesTest : public QObject {
         QTest::newRow("a property that is none") << rule + "when: noon\n" << "no property 'when noon'";
         QTest::newRow("a condition in C++ without one") << rule + "unless: (code)\n" << "no built-in rule of that name has one";
         QTest::newRow("a formula that does not fit") << "rule: r\nparameters: a f32[2, 3]\nsearch: r = aten.mm.default(a, a); return r\nreplace_by_example: return a\n" << "mm";
+        const auto sized = [](const char* call) {
+            return QString("rule: r\nparameters: a f32[2, 3]; k f32[]\nsearch: r = aten.mul.Tensor(a, k); return r\nreplace_by_example: r = aten.mul.Tensor(a, %1); return r\n").arg(call);
+        };
+        QTest::newRow("the size of nothing") << sized("size(b, 0)") << "size is of one of the parameters";
+        QTest::newRow("a dim that is none") << sized("size(a, 2)") << "size of a has no dims 2";
+        QTest::newRow("a dim that is no number") << sized("sqrt_size(a, x)") << "sqrt_size of a has no dims x";
+        QTest::newRow("a call without end") << sized("dtype_of(a") << "";
+        QTest::newRow("parameters without a type") << "rule: r\nparameters: a\nsearch: return a\nreplace_by_example: return a\n" << "a parameter is a name and a type";
+        QTest::newRow("two parameters of one name") << "rule: r\nparameters: a f32[2]; a f32[3]\nsearch: r = aten.sin.default(a); return r\nreplace_by_example: return a\n" << "two parameters have this name";
+        QTest::newRow("a number first") << "rule: r\nparameters: a number\nsearch: return a\nreplace_by_example: return a\n" << "the first parameter is a tensor";
+        QTest::newRow("nothing is found") << "rule: r\nparameters: a f32[2]\nsearch: return a\nreplace_by_example: return a\n" << "";
         QTest::newRow("another number of results")
             << "rule: r\nparameters: a f32[2, 3]\nsearch: r = aten.sin.default(a); return r\nreplace_by_example: r = aten.sin.default(a); s = aten.cos.default(a); return r, s\n"
             << "different numbers of results";

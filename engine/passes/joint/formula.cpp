@@ -1,8 +1,10 @@
 #include "engine/passes/joint/formula.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "engine/autograd/expand.h"
 #include "engine/autograd/joint_graph.h"
@@ -10,7 +12,6 @@
 #include "engine/passes/joint/early_patterns.h"
 #include "engine/passes/remove_noop_ops.h"
 #include "engine/passes/torch_calls_to_aten.h"
-#include "engine/support/check.h"
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
 
@@ -38,7 +39,7 @@ class FormulaText {
   public:
     FormulaText(std::string_view text, const std::vector<FormulaInput>& inputs) : m_text(text), m_inputs(inputs) {}
 
-    std::string run() {
+    Result<std::string> run() {
         std::string out;
         for (size_t at = 0; at < m_text.size();) {
             if (!isWordCharacter(m_text[at]) || (at > 0 && (isWordCharacter(m_text[at - 1]) || m_text[at - 1] == '.'))) {
@@ -54,6 +55,7 @@ class FormulaText {
             else if (next == '=') out += word;   // a keyword of a call
             else out += constantOf(word);
         }
+        if (m_error) return *m_error;
         return out;
     }
 
@@ -69,34 +71,62 @@ class FormulaText {
     static bool isFunction(std::string_view word) {
         return word == "size" || word == "sqrt_size" || word == "dtype_of" || word == "device_of" || word == "lowest" || word == "inverse";
     }
+    std::string fail(std::string what) {
+        if (!m_error) m_error = invalidInput(std::move(what));
+        return {};
+    }
+    static std::optional<double> numberOf(std::string_view text) {
+        double number = 0;
+        const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+        return read.ec == std::errc() && read.ptr == text.data() + text.size() ? std::optional(number) : std::nullopt;
+    }
     /// What "(x)" or "(x, d)" at `at` stands for; `at` moves behind it.
-    std::string callText(std::string_view function, size_t& at) const {
-        if (function == "inverse" && m_text.substr(at + 1).starts_with("sqrt_size")) {
-            at += 1 + std::string_view("sqrt_size").size();
-            const std::string inner = callText("sqrt_size", at);
-            ++at;
-            return printArgument(1.0 / std::stod(inner));
+    std::string callText(std::string_view function, size_t& at) {
+        constexpr std::string_view kRoot = "sqrt_size";
+        if (function == "inverse" && m_text.substr(at + 1).starts_with(kRoot) && m_text.substr(at + 1 + kRoot.size()).starts_with("(")) {
+            at += 1 + kRoot.size();
+            const std::string inner = callText(kRoot, at);
+            if (at < m_text.size() && m_text[at] == ')') ++at;
+            const auto root = numberOf(inner);
+            return root ? printArgument(1.0 / *root) : fail("inverse is of a number");
         }
         const size_t close = m_text.find(')', at), comma = std::min(m_text.find(',', at), close);
-        const FormulaInput* input = find(trimmed(m_text.substr(at + 1, comma - at - 1)));
-        CT_CHECK(input != nullptr && close != std::string_view::npos, "a formula's function is of one of its parameters");
-        const std::string rest(comma < close ? trimmed(m_text.substr(comma + 1, close - comma - 1)) : std::string_view("0"));
-        at = close + 1;
-        if (function == "inverse") return input->constant.empty() ? "1.0" : printArgument(1.0 / std::stod(input->constant));
+        const FormulaInput* input = close == std::string_view::npos ? nullptr : find(trimmed(m_text.substr(at + 1, comma - at - 1)));
+        at = std::min(close, m_text.size() - 1) + 1;
+        if (input == nullptr) return fail(std::string(function) + " is of one of the parameters");
+        const std::string_view rest = comma < close ? trimmed(m_text.substr(comma + 1, close - comma - 1)) : std::string_view("0");
+        if (function == "inverse") return inverseText(*input);
         const TensorType* type = input->type.tensor();
-        CT_CHECK(type != nullptr, "only tensors have sizes and dtypes");
+        if (type == nullptr) return fail(std::string(function) + " is of a tensor, and " + input->name + " is none");
         if (function == "dtype_of") return printArgument(type->dtype);
         if (function == "device_of") return printArgument(type->device);
         if (function == "lowest") return printArgument(lowestOf(type->dtype));
+        const std::optional<SymInt> count = elements(*type, rest);
+        if (!count) return fail(std::string(function) + " of " + input->name + " has no dims " + std::string(rest));
+        if (function == "size") return count->text();
+        return printArgument(count->isInt() ? std::sqrt(static_cast<double>(count->value())) : 0.0);
+    }
+    /// A parameter that is not known to be a number yet counts as 1.
+    std::string inverseText(const FormulaInput& input) {
+        if (input.constant.empty()) return "1.0";
+        const auto number = numberOf(input.constant);
+        return number ? printArgument(1.0 / *number) : fail("inverse is of a number, and " + input.name + " is " + input.constant);
+    }
+    /// The number of elements along "d, ..." together.
+    static std::optional<SymInt> elements(const TensorType& type, std::string_view dims) {
         SymInt count = 1;
-        for (size_t begin = 0; begin < rest.size(); begin = std::min(rest.find(',', begin), rest.size() - 1) + 1) {
-            const int dim = std::stoi(rest.substr(begin));
-            count = count * type->sizes[static_cast<size_t>(dim < 0 ? dim + static_cast<int>(type->rank()) : dim)];
+        for (size_t begin = 0; begin < dims.size();) {
+            const size_t end = std::min(dims.find(',', begin), dims.size());
+            const auto dim = numberOf(trimmed(dims.substr(begin, end - begin)));
+            const auto rank = static_cast<double>(type.rank());
+            if (!dim || *dim < -rank || *dim >= rank || *dim != std::floor(*dim)) return std::nullopt;
+            count = count * type.sizes[static_cast<size_t>(*dim < 0 ? *dim + rank : *dim)];
+            begin = end + 1;
         }
-        if (function == "size") return count.text();
-        return printArgument(count.isInt() ? std::sqrt(static_cast<double>(count.value())) : 0.0);
+        return count;
     }
 
+    std::optional<Error> m_error;
     std::string_view m_text;
     const std::vector<FormulaInput>& m_inputs;
 };
@@ -113,7 +143,7 @@ Result<std::unique_ptr<Module>> parseFormula(std::string_view formula, const std
         options.types[input.name] = std::move(type);
     }
     text += "):\n";
-    const std::string body = FormulaText(formula, inputs).run();
+    CT_TRY(const std::string body, FormulaText(formula, inputs).run());
     for (size_t begin = 0; begin < body.size();) {
         const size_t end = std::min(body.find_first_of(";\n", begin), body.size());
         const std::string_view line = trimmed(std::string_view(body).substr(begin, end - begin));
@@ -151,7 +181,10 @@ Result<std::vector<FormulaInput>> readFormulaInputs(std::string_view text) {
         std::string_view type = trimmed(one.substr(space));
         const bool gradient = type.ends_with(" grad");
         if (gradient) type = trimmed(type.substr(0, type.size() - 5));
-        inputs.push_back({std::string(one.substr(0, space)), {}, {}, type == "number", gradient});
+        const std::string_view name = one.substr(0, space);
+        if (std::any_of(inputs.begin(), inputs.end(), [&](const FormulaInput& input) { return input.name == name; }))
+            return invalidInput("two parameters have this name", std::string(name));
+        inputs.push_back({std::string(name), {}, {}, type == "number", gradient});
         if (type != "number") function += (function.back() == '(' ? "" : ", ") + inputs.back().name + ": \"" + std::string(type) + "\"";
         begin = end + 1;
     }

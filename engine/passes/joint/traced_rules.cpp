@@ -247,7 +247,10 @@ Values replaceByExample(const Match& match, GraphBuilder& builder, std::string_v
         if (pattern.callOfSlot[slot] >= 0) continue;
         FormulaInput input{pattern.names[slot], {}, {}};
         const Argument& value = match[input.name];
+        bool holdsNodes = false;
+        value.forEachNode([&](const Node*) { holdsNodes = true; });
         if (const Node* node = value.node()) input.type = node->type();
+        else if (holdsNodes) continue;   // a list of values: what the formula says of it is unknown to it
         else input.constant = printArgument(value);
         inputs.push_back(std::move(input));
     }
