@@ -173,6 +173,42 @@ class CanvasTest : public QObject {
         QCOMPARE(visiblePart(brief, QRectF(0, 0, 100, 100)), brief);
     }
 
+    /// Where there are many edges they are painted as lines: on the curve, and all of it that is seen.
+    void curvesBecomeLinesThatCoverThem() {
+        QPainterPath path(QPointF(0, 0));
+        path.cubicTo(0, 400, 900, -300, 700, 600);
+        path.lineTo(700, 900);
+        const QRectF all(-100, -400, 1200, 1400), part(200, 0, 300, 200);
+        QList<QLineF> whole, seen;
+        appendVisibleLines(path, all, 0.4, whole);
+        appendVisibleLines(path, part, 0.4, seen);
+        QCOMPARE(whole.front().p1(), QPointF(0, 0));
+        QCOMPARE(whole.back().p2(), QPointF(700, 900));
+        for (int i = 1; i < whole.size(); ++i) QCOMPARE(whole[i].p1(), whole[i - 1].p2());
+        QVERIFY(whole.size() < 200 && seen.size() < whole.size());
+        const auto distance = [&](QPointF at, const QList<QLineF>& lines) {
+            double best = 1e9;
+            for (const QLineF& line : lines) {
+                const QPointF along = line.p2() - line.p1();
+                const double t = std::clamp(QPointF::dotProduct(at - line.p1(), along) / std::max(1e-9, QPointF::dotProduct(along, along)), 0.0, 1.0);
+                best = std::min(best, QLineF(at, line.p1() + t * along).length());
+            }
+            return best;
+        };
+        int inside = 0;
+        for (int i = 0; i <= 300; ++i) {
+            const QPointF at = path.pointAtPercent(i / 300.0);
+            QVERIFY2(distance(at, whole) <= 0.5, qPrintable(QString::number(distance(at, whole))));
+            if (!part.contains(at)) continue;
+            ++inside;
+            QVERIFY(distance(at, seen) <= 0.5);
+        }
+        QVERIFY(inside > 0);
+        QList<QLineF> none;
+        appendVisibleLines(path, QRectF(5000, 0, 10, 10), 0.4, none);
+        QVERIFY(none.isEmpty());
+    }
+
     void keptNodesDoNotMoveBetweenModes() {
         GraphCanvas canvas;
         canvas.resize(600, 800);

@@ -9,6 +9,8 @@ namespace cutaway::ui {
 namespace {
 
 constexpr double kRadius = 5;
+/// More edges or boxes than these in one view: smooth curves cost the frame, and nobody can tell them from plain lines.
+constexpr size_t kManyEdges = 120, kManyNodes = 500;
 
 class ScenePainter {
   public:
@@ -32,7 +34,8 @@ class ScenePainter {
             paintFarEdges(edges);
             paintFarNodes(nodes);
         } else {
-            for (int edge : edges) paintEdge(edge);
+            paintEdges(edges);
+            m_crowded = nodes.size() > kManyNodes && !textShown();
             for (int stub : m_scene.stubIndex.touching(m_request.area)) paintStub(stub);
             for (int node : nodes) paintNode(node);
         }
@@ -85,20 +88,71 @@ class ScenePainter {
         return pen;
     }
 
-    void paintEdge(int index) {
-        const GraphScene::Edge& edge = m_scene.edges[index];
-        if (edge.stub || !shown(m_scene.picture.edges[index].change)) return;
+    bool edgeShown(int index) const {
         const auto& link = m_scene.picture.edges[index];
-        if (!shown(stateOf(link.from)) || !shown(stateOf(link.to))) return;
-        ++m_work.edges;
+        return !m_scene.edges[index].stub && shown(link.change) && shown(stateOf(link.from)) && shown(stateOf(link.to));
+    }
+
+    /// Unchanged edges first, so that none of them hides a changed one where there are many.
+    void paintEdges(const std::vector<int>& touching) {
+        std::vector<int> kept, changed;
+        for (int index : touching)
+            if (edgeShown(index)) {
+                const auto& link = m_scene.picture.edges[index];
+                (link.change == Change::Kept && !link.rewired && !touchesCurrent(index) ? kept : changed).push_back(index);
+            }
+        m_work.edges += static_cast<int>(kept.size() + changed.size());
+        if (kept.size() + changed.size() <= kManyEdges) {
+            for (int index : touching)
+                if (edgeShown(index)) paintEdge(index);
+            return;
+        }
+        paintPlainEdges(kept);
+        if (changed.size() <= kManyEdges) {
+            for (int index : changed) paintEdge(index);
+            return;
+        }
+        paintPlainEdges(changed);
+        for (int index : changed) paintSignOf(index);
+    }
+
+    void paintEdge(int index) {
         const QPen pen = penOf(index);
         m_painter.setBrush(Qt::NoBrush);
         m_painter.setPen(pen);
-        m_painter.drawPath(visiblePart(edge.path, m_request.area));
-        if (m_request.scale < 0.3) return;
+        m_painter.drawPath(visiblePart(m_scene.edges[index].path, m_request.area));
+        paintArrowOf(index, pen.color());
+        paintSignOf(index);
+    }
+
+    /// As lines a pixel or two wide, all of one look in one call.
+    void paintPlainEdges(const std::vector<int>& edges) {
+        std::map<std::pair<QRgb, bool>, QList<QLineF>> looks;   // by colour and whether dashed
+        for (int index : edges)
+            appendVisibleLines(m_scene.edges[index].path, m_request.area, 0.4 / m_request.scale, looks[{penOf(index).color().rgba(), m_scene.picture.edges[index].rewired}]);
+        m_painter.setRenderHint(QPainter::Antialiasing, false);
+        for (const auto& [look, lines] : looks) {
+            const QColor color = QColor::fromRgba(look.first);
+            QPen pen(color, color == m_colors.edge ? 1 : 2);
+            pen.setCosmetic(true);
+            if (look.second) pen.setDashPattern({4, 3});
+            m_painter.setPen(pen);
+            m_painter.drawLines(lines);
+        }
+        m_painter.setRenderHint(QPainter::Antialiasing, true);
+        for (int index : edges) paintArrowOf(index, penOf(index).color());
+    }
+
+    void paintArrowOf(int index, const QColor& color) {
+        const GraphScene::Edge& edge = m_scene.edges[index];
+        if (m_request.scale < 0.3 || !m_request.area.adjusted(-10, -10, 10, 10).contains(edge.head)) return;
         const QPainterPath::Element before = edge.path.elementAt(std::max(0, edge.path.elementCount() - 2));
-        paintArrow(before, edge.head, pen.color());
-        if (link.change != Change::Kept && textShown()) paintSign(edge.middle, link.change);
+        paintArrow(before, edge.head, color);
+    }
+    void paintSignOf(int index) {
+        const Change change = m_scene.picture.edges[index].change;
+        const QPointF middle = m_scene.edges[index].middle;
+        if (change != Change::Kept && textShown() && m_request.area.adjusted(-10, -10, 10, 10).contains(middle)) paintSign(middle, change);
     }
 
     void paintArrow(QPointF from, QPointF head, const QColor& color) {
@@ -154,6 +208,12 @@ class ScenePainter {
         if (node.isFold()) pen.setDashPattern({1, 2});
         m_painter.setPen(pen);
         m_painter.setBrush(node.role == NodeRole::Call ? state.fill : (node.change == Change::Kept ? m_colors.input : state.fill));
+        if (m_crowded) {
+            m_painter.setRenderHint(QPainter::Antialiasing, false);
+            m_painter.drawRect(box);
+            m_painter.setRenderHint(QPainter::Antialiasing, true);
+            return;
+        }
         const double radius = node.role == NodeRole::Call && !node.isFold() ? kRadius : box.height() / 2.2;
         m_painter.drawRoundedRect(box, radius, radius);
         if (node.change == Change::Added) {  // double outline: added is told from edited without its colour
@@ -250,6 +310,7 @@ class ScenePainter {
     const GraphColors& m_colors;
     const PaintRequest& m_request;
     QFont m_titleFont, m_smallFont, m_stubFont;
+    bool m_crowded = false;   // boxes are plain rectangles
     PaintWork m_work;
 };
 

@@ -28,6 +28,21 @@ bool touches(const QRectF& hull, const QRectF& area) {
     return hull.left() <= area.right() && hull.right() >= area.left() && hull.top() <= area.bottom() && hull.bottom() >= area.top();
 }
 
+/// As lines: pieces that `area` does not see are dropped, bent ones halved until they are straight to `tolerance`.
+void addLines(QList<QLineF>& out, const Curve& curve, const QRectF& area, double tolerance, int depth) {
+    if (!touches(curve.hull(), area)) return;
+    const auto& p = curve.points;
+    const auto bend = [](QPointF a, QPointF b, QPointF c) { return (a - 2 * b + c).manhattanLength(); };
+    // A cubic leaves its chord by at most three quarters of its larger second difference.
+    if (depth == kDeepestCut || std::max(bend(p[0], p[1], p[2]), bend(p[1], p[2], p[3])) * 0.75 <= tolerance) {
+        out.append(QLineF(p[0], p[3]));
+        return;
+    }
+    const auto [first, second] = curve.halves();
+    addLines(out, first, area, tolerance, depth + 1);
+    addLines(out, second, area, tolerance, depth + 1);
+}
+
 void add(QPainterPath& out, const Curve& curve, const QRectF& area, int depth) {
     const QRectF hull = curve.hull();
     if (!touches(hull, area)) return;
@@ -41,26 +56,36 @@ void add(QPainterPath& out, const Curve& curve, const QRectF& area, int depth) {
     add(out, second, area, depth + 1);
 }
 
+/// Calls visit(curve) for each piece of the path, lines as curves.
+template <class Visit>
+void forEachCurve(const QPainterPath& path, Visit&& visit) {
+    QPointF at;
+    for (int i = 0; i < path.elementCount(); ++i) {
+        const QPainterPath::Element element = path.elementAt(i);
+        const QPointF to = element;
+        if (element.isCurveTo()) {
+            visit(Curve{{at, to, path.elementAt(i + 1), path.elementAt(i + 2)}});
+            at = path.elementAt(i + 2);
+            i += 2;
+            continue;
+        }
+        if (element.isLineTo()) visit(Curve{{at, at + (to - at) / 3, at + (to - at) * 2 / 3, to}});
+        at = to;
+    }
+}
+
 }  // namespace
 
 QPainterPath visiblePart(const QPainterPath& path, const QRectF& area) {
     const QRectF bounds = path.controlPointRect();
     if (bounds.width() <= 2 * area.width() && bounds.height() <= 2 * area.height()) return path;
     QPainterPath out;
-    QPointF at;
-    for (int i = 0; i < path.elementCount(); ++i) {
-        const QPainterPath::Element element = path.elementAt(i);
-        const QPointF to = element;
-        if (element.isCurveTo()) {
-            add(out, {{at, to, path.elementAt(i + 1), path.elementAt(i + 2)}}, area, 0);
-            at = path.elementAt(i + 2);
-            i += 2;
-            continue;
-        }
-        if (element.isLineTo()) add(out, {{at, at + (to - at) / 3, at + (to - at) * 2 / 3, to}}, area, 0);
-        at = to;
-    }
+    forEachCurve(path, [&](const Curve& curve) { add(out, curve, area, 0); });
     return out;
+}
+
+void appendVisibleLines(const QPainterPath& path, const QRectF& area, double tolerance, QList<QLineF>& out) {
+    forEachCurve(path, [&](const Curve& curve) { addLines(out, curve, area, tolerance, 0); });
 }
 
 }  // namespace cutaway::ui
