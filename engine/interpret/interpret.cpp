@@ -96,6 +96,7 @@ class Interpreter : public ValueSource {
             CT_TRY(m_values[index(node.id())], evaluateHigherOrder(m_module, node, *this, run));
             return learnSymbols(node);
         }
+        CT_TRY_VOID(checkComplex(node));
         EvalResult result = evaluateCall(node.op(), node.args(), node.type(), *this);
         if (!result.ok()) {
             Error error = std::move(result.error());
@@ -104,6 +105,17 @@ class Interpreter : public ValueSource {
         }
         m_values[index(node.id())] = std::move(result.tensors());
         return learnSymbols(node);
+    }
+    /// Most kernels are written for real numbers; which ops refuse complex ones their shape rules say, and types that came
+    /// with a file have not been through those.
+    static Result<void> checkComplex(const Node& node) {
+        const auto isComplexTensor = [](const Node* input) { return input->type().tensor() && isComplex(input->type().tensor()->dtype); };
+        const std::vector<Node*> inputs = node.inputs();
+        if (std::none_of(inputs.begin(), inputs.end(), isComplexTensor)) return {};
+        auto inferred = inferCall(node.op(), node.args());
+        if (inferred) return {};
+        inferred.error().where = node.name();
+        return inferred.error();
     }
     static std::optional<Scalar> literalOf(const Expr& expr) {
         if (const auto value = expr.asInt()) return Scalar(*value);

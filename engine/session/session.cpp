@@ -4,29 +4,13 @@
 #include "engine/interpret/specialize.h"
 #include "engine/passes/pipeline.h"
 #include "engine/session/describe.h"
+#include "engine/session/guarded.h"
 #include "engine/session/lower_step.h"
 #include "engine/session/session_state.h"
 #include "engine/session/time_graph.h"
-#include "engine/support/check.h"
 #include "engine/text/print.h"
 
 namespace cutaway {
-namespace {
-
-/// Bugs stop at the session's border: they become errors, the session lives on.
-template <class Body>
-auto guarded(Body&& body) -> decltype(body()) {
-    try {
-        return body();
-    } catch (const InternalError& bug) {
-        return Error{ErrorCode::Internal, bug.what(), {}, {"this is a bug in Cutaway; the session goes on"}};
-    } catch (const std::bad_alloc&) {
-        return Error{ErrorCode::Limit, "out of memory", {}, {}};
-    }
-}
-
-}  // namespace
-
 Result<const Session::State::Run*> Session::State::run(RunId id) const {
     if (id < 0 || id >= static_cast<RunId>(runs.size())) return Error{ErrorCode::NotFound, "no run " + std::to_string(id), {}, {"compile the model first"}};
     return &runs[static_cast<size_t>(id)];

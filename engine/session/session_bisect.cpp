@@ -8,8 +8,8 @@
 #include "engine/interpret/interpret.h"
 #include "engine/minify/bisect.h"
 #include "engine/session/compare_outputs.h"
+#include "engine/session/guarded.h"
 #include "engine/session/session_state.h"
-#include "engine/support/check.h"
 #include "engine/support/process.h"
 #include "engine/text/print.h"
 
@@ -101,7 +101,7 @@ BisectReport describe(const CompileTrace& trace, RunId run, BisectOutcome outcom
 }  // namespace
 
 Result<BisectReport> Session::bisect(RunId id, const BisectOptions& options, const Progress& progress) {
-    try {
+    return guarded([&]() -> Result<BisectReport> {
         CT_TRY(State::Run* found, m_state->run(id));
         const CompileTrace& trace = found->trace;
         const int first = trace.failed() ? 0 : firstComparable(trace);
@@ -119,9 +119,7 @@ Result<BisectReport> Session::bisect(RunId id, const BisectOptions& options, con
             report.note = "searched from " + (first < static_cast<int>(trace.steps.size()) ? trace.steps[static_cast<size_t>(first)].info.name : std::string("the end")) +
                           " on: the graphs before it take or return other values";
         return report;
-    } catch (const InternalError& bug) {
-        return Error{ErrorCode::Internal, bug.what(), {}, {"this is a bug in Cutaway; the session goes on"}};
-    }
+    });
 }
 
 }  // namespace cutaway

@@ -1,8 +1,8 @@
 // The rules of the pipeline, and why one does or does not apply at a node.
 #include "engine/passes/user_passes.h"
 #include "engine/rewrite/matcher.h"
+#include "engine/session/guarded.h"
 #include "engine/session/session_state.h"
-#include "engine/support/check.h"
 
 namespace cutaway {
 namespace {
@@ -73,16 +73,6 @@ Result<NamedRule> findRule(const std::vector<RuleTable>& tables, const std::stri
     for (const RuleTable& table : tables)
         for (const Rule& rule : table.rules) names += (names.empty() ? "" : ", ") + std::string(rule.name);
     return Error{ErrorCode::NotFound, "no rule named '" + name + "'", {}, {"rules: " + names}};
-}
-
-/// Bugs stop at the session's border.
-template <class Body>
-auto guarded(Body&& body) -> decltype(body()) {
-    try {
-        return body();
-    } catch (const InternalError& bug) {
-        return Error{ErrorCode::Internal, bug.what(), {}, {"this is a bug in Cutaway; the session goes on"}};
-    }
 }
 
 }  // namespace

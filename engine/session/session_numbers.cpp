@@ -3,8 +3,8 @@
 
 #include "engine/interpret/interpret.h"
 #include "engine/session/compare_outputs.h"
+#include "engine/session/guarded.h"
 #include "engine/session/run_inputs.h"
-#include "engine/support/check.h"
 
 namespace cutaway {
 namespace {
@@ -73,7 +73,7 @@ Verdict compareOutcomes(const Outcome& before, const Outcome& after, const std::
 }  // namespace
 
 Result<NumbersReport> Session::checkNumbers(RunId id, const NumbersOptions& options, const Progress& progress) {
-    try {
+    return guarded([&]() -> Result<NumbersReport> {
         CT_TRY(State::Run* found, m_state->run(id));
         const CompileTrace& trace = found->trace;
         NumbersReport report;
@@ -99,9 +99,7 @@ Result<NumbersReport> Session::checkNumbers(RunId id, const NumbersOptions& opti
             before = std::move(*after);
         }
         return report;
-    } catch (const InternalError& bug) {
-        return Error{ErrorCode::Internal, bug.what(), {}, {"this is a bug in Cutaway; the session goes on"}};
-    }
+    });
 }
 
 }  // namespace cutaway

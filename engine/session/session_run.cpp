@@ -4,6 +4,7 @@
 
 #include "engine/interpret/interpret.h"
 #include "engine/interpret/specialize.h"
+#include "engine/session/guarded.h"
 #include "engine/session/run_inputs.h"
 #include "engine/session/session_state.h"
 
@@ -132,9 +133,13 @@ Result<Execution> runCompiled(Session::State::Run& run, const Snapshot& given, c
 }  // namespace
 
 Result<RunReport> Session::run(RunId id, const RunOptions& options, const Progress& progress) {
-    CT_TRY(State::Run* found, m_state->run(id));
+    return guarded([&] { return m_state->execute(id, options, progress); });
+}
+
+Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, const Progress& progress) {
+    CT_TRY(Run* found, run(id));
     // Inputs are named as in the file; passes never rename or drop placeholders.
-    CT_TRY(RunInputs inputs, chooseInputs(*m_state->input, m_state->sampleInputs, options.inputsFile));
+    CT_TRY(RunInputs inputs, chooseInputs(*input, sampleInputs, options.inputsFile));
     Snapshot fixed;
     if (!options.valuesFile.empty()) {
         CT_TRY(fixed, withValues(*found->trace.result(), options.valuesFile, inputs.user));
@@ -188,13 +193,15 @@ Result<RunReport> Session::run(RunId id, const RunOptions& options, const Progre
 }
 
 Result<BuildInfo> Session::build(RunId id, Target target, const Progress& progress) {
-    CT_TRY(State::Run* found, m_state->run(id));
-    if (target == Target::Cuda) return unsupported("there is no CUDA backend yet", {}, {"build for the CPU"});
-    CT_TRY(const CpuProgram* program, programOf(*found, nullptr, progress));
-    BuildInfo info = program->info();
-    for (size_t i = 0; i < info.kernels.size() && i < found->kernelMicroseconds.size(); ++i)
-        info.kernels[i].microseconds = found->kernelMicroseconds[i];
-    return info;
+    return guarded([&]() -> Result<BuildInfo> {
+        CT_TRY(State::Run* found, m_state->run(id));
+        if (target == Target::Cuda) return unsupported("there is no CUDA backend yet", {}, {"build for the CPU"});
+        CT_TRY(const CpuProgram* program, programOf(*found, nullptr, progress));
+        BuildInfo info = program->info();
+        for (size_t i = 0; i < info.kernels.size() && i < found->kernelMicroseconds.size(); ++i)
+            info.kernels[i].microseconds = found->kernelMicroseconds[i];
+        return info;
+    });
 }
 
 }  // namespace cutaway

@@ -26,6 +26,7 @@ struct Session::State {
 
     Result<const Run*> run(RunId id) const;
     Result<Run*> run(RunId id);
+    Result<RunReport> execute(RunId id, const RunOptions& options, const Progress& progress);
     Result<Snapshot> snapshot(const Place& place, const CancelToken* cancel = nullptr) const;
 };
 

@@ -215,7 +215,9 @@ std::string NodePrinter::annotation(const Node& node) const {
     if (type == nullptr || !node.isCall() || node.op().isOpaque()) return out;
     const auto inferred = inferCall(node.op(), node.args());
     const bool leftToRule = inferred && !inferred->isOpaque();
-    return leftToRule && !sameType(*inferred, node.type()) ? type->fullText() : out;
+    // Held against what text can say: a layout other than strided it cannot.
+    const TensorType* rule = leftToRule ? inferred->tensor() : nullptr;
+    return leftToRule && (rule == nullptr || rule->fullText() != type->fullText()) ? type->fullText() : out;
 }
 
 }  // namespace cutaway::fxtext

@@ -1,0 +1,22 @@
+#pragma once
+// The session's border: a bug inside becomes an error, and the session lives on.
+#include <new>
+
+#include "cutaway/result.h"
+#include "engine/support/check.h"
+
+namespace cutaway {
+
+/// What `body` returns, a Result, or the error that an exception out of it stands for.
+template <class Body>
+auto guarded(Body&& body) -> decltype(body()) {
+    try {
+        return body();
+    } catch (const InternalError& bug) {
+        return Error{ErrorCode::Internal, bug.what(), {}, {"this is a bug in Cutaway; the session goes on"}};
+    } catch (const std::bad_alloc&) {
+        return Error{ErrorCode::Limit, "out of memory", {}, {}};
+    }
+}
+
+}  // namespace cutaway
