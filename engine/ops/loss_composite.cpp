@@ -43,8 +43,8 @@ Values decomposeCosineSimilarity(Decomposition& d) {
         d.builder().fail(d.fail(!sizes ? sizes.error().message : "needs floating-point tensors"));
         return Value();
     }
-    x = convert(x, dtype);
-    y = convert(y, dtype);
+    if (!isFloating(x.dtype())) x = convert(x, dtype);
+    if (!isFloating(y.dtype())) y = convert(y, dtype);
     if (!(x.sizes() == y.sizes())) {
         y = expand(y, *sizes);
         x = expand(x, *sizes);
@@ -57,7 +57,7 @@ Values decomposeCosineSimilarity(Decomposition& d) {
     const Argument dims(std::vector<Argument>{d.arg("dim")});
     auto norm = [&](const Value& v) { return unary("aten.clone.default", d.call("aten.linalg_vector_norm.default", {v, 2, dims, true})); };
     const Value xNorm = norm(x), yNorm = norm(y);
-    const Value least = d.call("aten.scalar_tensor.default", {d.real("eps")}, {{"dtype", dtype}, {"device", x.type().device}});
+    const Value least = d.call("aten.scalar_tensor.default", {d.real("eps")}, {{"dtype", opmathType(dtype)}, {"device", x.type().device}});
     const Value xSafe = d.call("aten.clamp_min.Tensor", {xNorm, least}), ySafe = d.call("aten.clamp_min.Tensor", {yNorm, least});
     const Value yUnit = y / ySafe;
     return d.call("aten.sum.dim_IntList", {x / xSafe * yUnit, dims});

@@ -8,6 +8,7 @@
 namespace cutaway {
 
 std::span<const OpDef> distanceOps();
+std::span<const OpDef> resampleBackwardOps();
 
 class OpRegistry {
   public:
@@ -53,7 +54,7 @@ class OpRegistry {
             gatherOps(), indexOps(), scatterOps(), bagOps(), searchOps(), maskedIndexOps(), dataDependentOps(),
             // products, convolutions, windows, attention
             gemmOps(), gemmCompositeOps(), gemmShorthandOps(), einsumOps(), quantizeOps(), quantizeParameterOps(), convOps(), poolOps(), averagePoolOps(), adaptivePoolOps(),
-            resampleOps(), gridSampleOps(), distanceOps(), recurrentOps(), attentionOps(),
+            resampleOps(), resampleBackwardOps(), gridSampleOps(), distanceOps(), recurrentOps(), attentionOps(),
             symbolicOps(), assertOps()};
         for (const auto& family : families)
             for (const OpDef& def : family) add(def);

@@ -42,9 +42,10 @@ Values decomposeRmsNorm(Decomposition& d) {
         d.builder().fail(count.error());
         return Value();
     }
-    if (!isHalf(input.dtype())) return normalised(d, input, *count).first;
+    const auto packed = [&](const Value& y) { return !y || y.type().isContiguous() ? y : d.call("aten.clone.default", {y}, {{"memory_format", MemoryFormat::Contiguous}}); };
+    if (!isHalf(input.dtype())) return packed(normalised(d, input, *count).first);
     const Value x = d.call("aten._to_copy.default", {input}, {{"dtype", DType::F32}});
-    return d.call("aten._to_copy.default", {normalised(d, x, *count).first}, {{"dtype", input.dtype()}});
+    return packed(d.call("aten._to_copy.default", {normalised(d, x, *count).first}, {{"dtype", input.dtype()}}));
 }
 Result<ValueType> inferFused(const InferContext& c) {
     CT_TRY(const TensorType x, c.tensor(size_t{0}));
