@@ -58,7 +58,11 @@ Node::Node(Graph& graph, const Node& other)
 bool isReservedName(std::string_view name) {
     static constexpr std::string_view kReserved[] = {
         "torch", "operator", "_operator", "math", "aten", "prims", "higher_order", "self", "builtins", "device", "infj", "nanj", "slice",
-        "getattr", "iter", "next", "fx_pytree", "pytree", "float", "return", "pass", "def", "class", "tensor", "Parameter"};
+        "getattr", "iter", "next", "fx_pytree", "pytree", "float", "tensor", "Parameter",
+        // What Python keeps for itself.
+        "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else", "except",
+        "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try",
+        "while", "with", "yield"};
     return std::find(std::begin(kReserved), std::end(kReserved), name) != std::end(kReserved);
 }
 

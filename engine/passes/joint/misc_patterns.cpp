@@ -28,8 +28,11 @@ Values buildUncheckedOrStop(const Match& m, GraphBuilder& builder) {
                            {"compile without parity", "index by a slice of the permutation"}});
     return builder.call("aten._unsafe_index.Tensor", {m["x"], Argument(std::vector<Argument>{m["i"]})});
 }
+/// No graph of PyTorch's has been through this rule, so graphs agree with PyTorch's only without it: it is off by default.
 std::string_view unlessBeginningOfRows(const Match& m) {
     if (m.parity()) return "PyTorch's pattern has lost its slice (H-5)";
+    if (!m.options().enabled("randperm_index_slice"))
+        return "it is off by default, as PyTorch's pattern has lost its slice and never finds one (H-5): --enable randperm_index_slice";
     return unlessRowsOfX(m);
 }
 
