@@ -220,7 +220,9 @@ class ExprReader {
             const std::string_view inner = quoted();
             skipKeywords();
             if (inner.empty() || !take(")")) return fail(std::string(function) + " needs a quoted text");
-            const bool plain = std::all_of(inner.begin(), inner.end(), [](char c) { return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); });
+            bool plain = std::all_of(inner.begin(), inner.end(), [](char c) { return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); });
+            constexpr std::string_view kValues[] = {"True", "true", "False", "false", "oo", "int_oo", "inf", "nan", "None"};
+            plain &= std::find(std::begin(kValues), std::end(kValues), inner) == std::end(kValues);
             if (function == "Symbol" && (!plain || (inner[0] >= '0' && inner[0] <= '9'))) return fail("a symbol is named like a variable");
             if (function == "Symbol") return Expr::symbol(std::string(inner), symbolDType(inner));
             double real = 0;
