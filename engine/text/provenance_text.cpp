@@ -135,11 +135,15 @@ std::string commentOf(const Provenance& provenance) {
         const size_t pathEnd = lines.find("\", line ");
         const std::string_view head = lines.substr(0, lines.find('\n'));
         if (pathEnd < head.size()) {
+            // A trace may be any text: of the line only digits, of the function one word, so that it reads back the same.
             const std::string_view after = head.substr(pathEnd + 8);
+            const std::string_view line = after.substr(0, std::min(after.find_first_not_of("0123456789"), after.size()));
             const size_t comma = after.find(", in ");
+            std::string_view function = comma == std::string_view::npos ? std::string_view() : trimmed(after.substr(comma + 5));
+            function = function.substr(0, function.find(' '));
             if (!out.empty()) out += " # ";
-            out += "File: " + std::string(lines.substr(0, pathEnd)) + ":" + std::string(trimmed(after.substr(0, comma)));
-            out += " in " + std::string(comma == std::string_view::npos ? "?" : trimmed(after.substr(comma + 5)));
+            out += "File: " + std::string(lines.substr(0, pathEnd)) + ":" + std::string(line);
+            out += " in " + std::string(function.empty() ? "?" : function);
             if (head.size() < lines.size()) {
                 const std::string_view rest = lines.substr(head.size() + 1);
                 const std::string_view code = trimmed(rest.substr(0, rest.find('\n')));
@@ -147,6 +151,8 @@ std::string commentOf(const Provenance& provenance) {
             }
         }
     }
+    for (char& c : out)  // one line, and no character that a reader drops
+        if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
     return out.empty() ? std::string(kNoTrace) : out;
 }
 

@@ -238,6 +238,11 @@ namespace cutaway {
 Result<void> checkRunnable(const Module& module) {
     const auto packed = fxtext::packedWeights(module);
     for (const Node& node : module.graph().nodes()) {
+        // FX writes a Python function that it has no path for as one mangled word, which nobody can import.
+        if (node.isCall() && node.op().isOpaque() && node.op().style() == Op::Style::Function && node.op().name().starts_with("torch_") &&
+            node.op().name().find('.') == std::string::npos)
+            return unsupported("'" + std::string(node.op().name()) + "' is a function inside PyTorch that the file only names", node.name(),
+                               {"take the graph from before the pass that put it there"});
         if (!node.hasUsers() || (!node.isPlaceholder() && node.kind() != NodeKind::GetAttr)) continue;
         const bool known = node.type().tensor() || (node.type().sym() && node.type().sym()->expr) || module.tensors.contains(node.target()) || packed.contains(node.target());
         const auto* opaque = std::get_if<OpaqueType>(&node.type().kind);

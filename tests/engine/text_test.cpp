@@ -264,6 +264,10 @@ void TextTest::runnableMakesWhatIsMissing() {
     QVERIFY(untyped.has_value());
     const auto refused = checkRunnable(**untyped);
     QVERIFY(!refused && refused.error().message == "input 'x' has no type in the file, so no value can be made for it");
+    const auto mangled = parseText("def forward(x: \"f32[2]\"):\n    y = torch__inductor_fx_passes_fn(x)\n    return (y,)\n");
+    QVERIFY(mangled.has_value());
+    const auto unnamed = checkRunnable(**mangled);
+    QVERIFY(!unnamed && unnamed.error().message == "'torch__inductor_fx_passes_fn' is a function inside PyTorch that the file only names");
 }
 
 void TextTest::cases_data() {
