@@ -201,9 +201,10 @@ class UserPassesTest : public QObject {
         const auto reloaded = UserPasses::make(again);
         QVERIFY2(reloaded.has_value(), reloaded ? "" : reloaded.error().text().c_str());
         QCOMPARE((*reloaded)->text(), (*own)->text());
-        QCOMPARE((*reloaded)->tables().size(), (*own)->tables().size());
-        for (size_t i = 0; i < (*own)->tables().size(); ++i) {
-            const auto &a = (*own)->tables()[i].rules, &b = (*reloaded)->tables()[i].rules;
+        const std::vector<RuleTable> tables = (*own)->tables(), loaded = (*reloaded)->tables();
+        QCOMPARE(loaded.size(), tables.size());
+        for (size_t i = 0; i < tables.size(); ++i) {
+            const auto &a = tables[i].rules, &b = loaded[i].rules;
             QCOMPARE(a.size(), b.size());
             for (size_t k = 0; k < a.size(); ++k) QCOMPARE(b[k].name, a[k].name);
         }
