@@ -57,7 +57,7 @@ Node::Node(Graph& graph, const Node& other)
 
 bool isReservedName(std::string_view name) {
     static constexpr std::string_view kReserved[] = {
-        "torch", "operator", "_operator", "math", "aten", "prims", "higher_order", "self", "builtins", "device", "inf", "nan", "infj", "nanj", "slice",
+        "torch", "operator", "_operator", "math", "aten", "prims", "higher_order", "self", "builtins", "device", "inf", "nan", "infj", "nanj", "NoneType", "Ellipsis", "slice",
         "getattr", "iter", "next", "fx_pytree", "pytree", "float", "tensor", "Parameter",
         // What Python keeps for itself.
         "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else", "except",
