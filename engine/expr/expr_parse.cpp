@@ -1,6 +1,7 @@
 #include "engine/expr/expr_parse.h"
 
 #include <charconv>
+#include <optional>
 
 namespace cutaway {
 
@@ -192,12 +193,16 @@ class ExprReader {
         const std::string_view word = m_text.substr(begin, m_at - begin);
         if (word.empty()) return fail("unexpected '" + std::string(m_text.substr(begin, 1)) + "'");
         if (take("(")) return call(word);
+        if (auto constant = constantNamed(word)) return *constant;
+        return Expr::symbol(std::string(word), symbolDType(word));
+    }
+    static std::optional<Expr> constantNamed(std::string_view word) {
         if (word == "True" || word == "true") return Expr::boolean(true);
         if (word == "False" || word == "false") return Expr::boolean(false);
         if (word == "oo" || word == "int_oo") return Expr::integer(std::numeric_limits<int64_t>::max());
         if (word == "inf") return Expr::real(std::numeric_limits<double>::infinity(), DType::F64);
         if (word == "nan") return Expr::real(std::numeric_limits<double>::quiet_NaN(), DType::F64);
-        return Expr::symbol(std::string(word), symbolDType(word));
+        return std::nullopt;
     }
     /// 'text' or "text" without escapes, as symbol names and float digits are written.
     std::string_view quoted() {
@@ -221,8 +226,7 @@ class ExprReader {
             skipKeywords();
             if (inner.empty() || !take(")")) return fail(std::string(function) + " needs a quoted text");
             bool plain = std::all_of(inner.begin(), inner.end(), [](char c) { return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); });
-            constexpr std::string_view kValues[] = {"True", "true", "False", "false", "oo", "int_oo", "inf", "nan", "None"};
-            plain &= std::find(std::begin(kValues), std::end(kValues), inner) == std::end(kValues);
+            plain &= !constantNamed(inner) && inner != "None";
             if (function == "Symbol" && (!plain || (inner[0] >= '0' && inner[0] <= '9'))) return fail("a symbol is named like a variable");
             if (function == "Symbol") return Expr::symbol(std::string(inner), symbolDType(inner));
             double real = 0;

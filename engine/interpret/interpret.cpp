@@ -109,9 +109,9 @@ class Interpreter : public ValueSource {
     /// Most kernels are written for real numbers; which ops refuse complex ones their shape rules say, and types that came
     /// with a file have not been through those.
     static Result<void> checkComplex(const Node& node) {
-        const auto isComplexTensor = [](const Node* input) { return input->type().tensor() && isComplex(input->type().tensor()->dtype); };
-        const std::vector<Node*> inputs = node.inputs();
-        if (std::none_of(inputs.begin(), inputs.end(), isComplexTensor)) return {};
+        bool complex = false;
+        node.forEachInput([&](const Node* input) { complex |= input->type().tensor() && isComplex(input->type().tensor()->dtype); });
+        if (!complex) return {};
         auto inferred = inferCall(node.op(), node.args());
         if (inferred) return {};
         inferred.error().where = node.name();

@@ -23,19 +23,23 @@ Result<std::vector<Operand>> tensorOperands(const InferContext& c) {
     return operands;
 }
 
-/// Packed with channels fastest; dims of size 1 may have any stride.
-bool isChannelsLastDense(const TensorType& type) {
-    if (type.rank() != 4 && type.rank() != 5) return false;
-    SymInt expected = 1;
-    const auto fits = [&](size_t dim) {
-        if (type.sizes[dim] == SymInt(1)) return true;
-        const bool same = type.strides[dim] == expected;
-        expected = expected * type.sizes[dim];
-        return same;
-    };
-    bool dense = fits(1);
-    for (size_t dim = type.sizes.size() - 1; dim >= 2; --dim) dense &= fits(dim);
-    return fits(0) && dense;
+/// From the fastest dim on: channels, then the spatial dims from the last, then the batch.
+std::vector<size_t> channelsLastOrder(size_t rank) {
+    std::vector<size_t> order{1};
+    for (size_t dim = rank - 1; dim >= 2; --dim) order.push_back(dim);
+    order.push_back(0);
+    return order;
+}
+/// Without gaps, the first dim of `order` fastest; dims of size 1 may have any stride.
+bool isPackedIn(const std::vector<size_t>& order, const TensorType& type) {
+    SymInt step = 1;
+    bool packed = true;
+    for (size_t dim : order) {
+        if (type.sizes[dim] == SymInt(1)) continue;
+        packed &= type.strides[dim] == step;
+        step = step * type.sizes[dim];
+    }
+    return packed;
 }
 
 }  // namespace
@@ -51,7 +55,7 @@ SymDims elementwiseStrides(const SymDims& sizes, std::span<const Operand> operan
     bool allContiguous = true, allChannelsLast = true;
     for (const TensorType* type : tensors) {
         allContiguous &= type->isContiguous() && type->sizes == sizes;
-        allChannelsLast &= isChannelsLastDense(*type);
+        allChannelsLast &= (type->rank() == 4 || type->rank() == 5) && isPackedIn(channelsLastOrder(type->sizes.size()), *type);
     }
     if ((allContiguous && !allChannelsLast) || rank < 2) return contiguousStrides(sizes);
 
@@ -295,14 +299,7 @@ SymDims preservedStrides(const TensorType& like) {
         std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
             return like.strides[a].value() < like.strides[b].value();
         });
-        SymInt step = 1;
-        bool dense = true;
-        for (size_t dim : order) {
-            if (like.sizes[dim] == SymInt(1)) continue;
-            dense &= like.strides[dim] == step;
-            step = step * like.sizes[dim];
-        }
-        if (dense) return like.strides;
+        if (isPackedIn(order, like)) return like.strides;
     } else if (like.isContiguous()) {
         return like.strides;
     }
@@ -311,13 +308,9 @@ SymDims preservedStrides(const TensorType& like) {
 
 bool isChannelsLast(const TensorType& type) {
     if (type.rank() != 4 && type.rank() != 5) return false;
-    // From the fastest dim on: channels, then the spatial dims from the last, then the batch; strides may not fall.
-    std::vector<size_t> order{1};
-    for (size_t dim = type.sizes.size() - 1; dim >= 2; --dim) order.push_back(dim);
-    order.push_back(0);
     if (type.strides[1] == SymInt(0)) return false;
     SymInt least = 0;
-    for (size_t dim : order) {
+    for (size_t dim : channelsLastOrder(type.sizes.size())) {  // strides may not fall
         if (type.sizes[dim] == SymInt(0) || !knownLessEqual(least, type.strides[dim])) return false;
         if (dim == 0 && least == type.strides[1]) return false;  // one element per sample: both layouts fit
         least = type.strides[dim];

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "engine/passes/batch_rules.h"
+#include "engine/rewrite/graph_order.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
@@ -79,34 +80,6 @@ std::vector<Node*> takeIndependent(std::vector<Node*>& nodes, const Search& sear
     return subset;
 }
 
-/// Nodes in an order in which operands stand before their readers, otherwise as they are.
-void sortGraph(Graph& graph) {
-    std::set<NodeId> placed;
-    std::vector<Node*> order;
-    std::map<NodeId, std::vector<Node*>> waiting;
-    std::vector<Node*> pending = graph.nodeList();
-    std::reverse(pending.begin(), pending.end());
-    while (!pending.empty()) {
-        Node* node = pending.back();
-        pending.pop_back();
-        const std::vector<Node*> inputs = node->inputs();
-        const auto missing = std::find_if(inputs.rbegin(), inputs.rend(), [&](const Node* input) { return !placed.contains(input->id()); });
-        if (missing != inputs.rend()) {
-            waiting[(*missing)->id()].push_back(node);
-            continue;
-        }
-        placed.insert(node->id());
-        order.push_back(node);
-        auto& freed = waiting[node->id()];
-        pending.insert(pending.end(), freed.rbegin(), freed.rend());
-        freed.clear();
-    }
-    CT_CHECK(order.size() == graph.size(), "calls that are fused do not depend on one another");
-    Node* last = order.back();
-    for (Node* node : order)
-        if (node != last) graph.moveBefore(*node, *last);
-}
-
 Result<bool> fuseGraph(Graph& graph, const BatchRule& rule, Rewriter& rewriter) {
     const Search search(rewriter.options(), rule.name);
     std::set<NodeId> fused;
@@ -129,7 +102,7 @@ Result<bool> fuseGraph(Graph& graph, const BatchRule& rule, Rewriter& rewriter) 
             }
         }
     }
-    if (changed) sortGraph(graph);
+    if (changed) sortTopologically(graph);
     return changed;
 }
 

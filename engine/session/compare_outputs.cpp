@@ -2,17 +2,9 @@
 
 #include "engine/interpret/interpret.h"
 #include "engine/session/run_inputs.h"
+#include "engine/support/number_text.h"
 
 namespace cutaway {
-namespace {
-
-std::string shortNumber(double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.3g", value);
-    return text;
-}
-
-}  // namespace
 
 Result<std::vector<Tensor>> valuesFor(const Module& graph, const Session::State& state, const std::string& path) {
     CT_TRY(std::vector<Tensor> values, randomInputs(graph, 0));

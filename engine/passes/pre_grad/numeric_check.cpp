@@ -1,21 +1,14 @@
 #include "engine/passes/pre_grad/numeric_check.h"
 
-#include <cstdio>
-
 #include "engine/autograd/expand.h"
 #include "engine/autograd/functionalize.h"
 #include "engine/autograd/joint_graph.h"
 #include "engine/interpret/interpret.h"
 #include "engine/passes/torch_calls_to_aten.h"
+#include "engine/support/number_text.h"
 
 namespace cutaway {
 namespace {
-
-std::string shortest(double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.3g", value);
-    return text;
-}
 
 /// The sentence about two lists of values called `what`.
 Result<std::string> compared(const Module& before, const Module& after, const std::string& what, double precision, int iterations) {
@@ -29,10 +22,10 @@ Result<std::string> compared(const Module& before, const Module& after, const st
             if (!expected[at].defined() || !actual[at].defined()) continue;
             const Comparison comparison = compare(actual[at], expected[at], Tolerance{precision, precision});
             if (!comparison.sameType) return what + " differ: number " + std::to_string(at) + " has another dtype or shape";
-            if (!comparison.within) return what + " differ: number " + std::to_string(at) + " by " + shortest(comparison.maxAbsoluteError);
+            if (!comparison.within) return what + " differ: number " + std::to_string(at) + " by " + shortNumber(comparison.maxAbsoluteError);
         }
     }
-    return what + " agree within " + shortest(precision);
+    return what + " agree within " + shortNumber(precision);
 }
 
 /// The graph with the gradients of its inputs.
