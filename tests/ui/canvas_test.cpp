@@ -38,6 +38,7 @@ class CanvasTest : public QObject {
     }
     static std::shared_ptr<const GraphScene> sceneOf(const UnionGraph& graph, const PictureOptions& how) {
         Picture picture = makePicture(graph, how);
+        picture.graph = std::make_shared<const UnionGraph>(graph);
         const LayoutAnswer answer = layoutPlainly(problemOf(picture));
         return placeScene(std::move(picture), answer, how.font);
     }

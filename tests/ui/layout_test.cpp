@@ -196,6 +196,18 @@ class LayoutTest : public QObject {
         QCOMPARE(writeAnswer(*finished[0][1].value<Answer>()), writeAnswer(layoutPlainly(problem)));
     }
 
+    void whatDotCannotFinishIsNotAskedOfIt() {
+        QTemporaryDir folder;
+        LayoutClient client;
+        client.setProgram(sleeper(folder));
+        client.setTimeLimit(600000);
+        QSignalSpy finished(&client, &LayoutClient::finished);
+        client.request(testing::randomProblem(3001, 5));
+        QTRY_COMPARE_WITH_TIMEOUT(finished.size(), 1, 30000);
+        QCOMPARE(finished[0][2].toString(), "plain layout, as for all pictures of more than 3,000 boxes");
+        QCOMPARE(finished[0][1].value<Answer>()->centres.size(), size_t(3001));
+    }
+
     void aNewRequestKillsTheRunningOne() {
         QTemporaryDir folder;
         LayoutClient client;

@@ -29,8 +29,8 @@ class AccessibleNode : public QAccessibleInterface {
 
     QString text(QAccessible::Text kind) const override {
         if (!isValid()) return {};
-        const Picture::Node& node = m_canvas->scene()->picture.nodes[m_node];
-        return kind == QAccessible::Name ? node.spoken : kind == QAccessible::Value ? node.title : QString();
+        const Picture& picture = m_canvas->scene()->picture;
+        return kind == QAccessible::Name ? spokenText(picture, m_node) : kind == QAccessible::Value ? picture.nodes[m_node].title : QString();
     }
     QRect rect() const override {
         if (!isValid()) return {};

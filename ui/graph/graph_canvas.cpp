@@ -296,7 +296,7 @@ bool GraphCanvas::event(QEvent* event) {
         const auto* help = static_cast<QHelpEvent*>(event);
         const int node = nodeAt(toScene(help->pos()));
         if (node >= 0)
-            QToolTip::showText(help->globalPos(), m_scene->picture.nodes[node].spoken, this);
+            QToolTip::showText(help->globalPos(), spokenText(m_scene->picture, node), this);
         else
             QToolTip::hideText();
         return true;

@@ -19,6 +19,7 @@ class GraphCanvas : public QWidget {
     /// Keeps the current node where it stands on the screen if both scenes show it; otherwise frames the change.
     void setScene(std::shared_ptr<const GraphScene> scene);
     const GraphScene* scene() const { return m_scene.get(); }
+    const std::shared_ptr<const GraphScene>& sharedScene() const { return m_scene; }
     void setMode(GraphMode mode);
     GraphMode mode() const { return m_mode; }
     /// What an empty canvas says.

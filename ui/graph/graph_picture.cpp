@@ -18,7 +18,7 @@ constexpr int kClusterDepth = 3;
 class PictureMaker {
   public:
     PictureMaker(const UnionGraph& graph, const PictureOptions& options)
-        : m_graph(graph), m_options(options), m_metrics(options.font), m_small(smaller(options.font)) {}
+        : m_graph(graph), m_options(options), m_boldMetrics(bold(options.font)), m_smallMetrics(smaller(options.font)) {}
 
     Picture make() {
         indexNodes();
@@ -35,6 +35,10 @@ class PictureMaker {
   private:
     static QFont smaller(QFont font) {
         font.setPointSizeF(font.pointSizeF() * 0.85);
+        return font;
+    }
+    static QFont bold(QFont font) {
+        font.setBold(true);
         return font;
     }
 
@@ -172,13 +176,11 @@ class PictureMaker {
             node.detail = (call ? name + QStringLiteral(" · ") : QString()) + textOf(from.beforeType) + QStringLiteral(" → ") + type;
         addChips(node, slot);
         measure(node);
-        node.spoken = spokenText(node, slot);
         m_picture.nodes.push_back(std::move(node));
         return static_cast<int>(m_picture.nodes.size()) - 1;
     }
 
     void addChips(Picture::Node& node, int slot) {
-        const QFontMetricsF small(m_small);
         std::vector<int> inputs;
         for (int input : m_inputs[slot])
             if (m_chip[input] && std::find(inputs.begin(), inputs.end(), input) == inputs.end()) inputs.push_back(input);
@@ -188,45 +190,32 @@ class PictureMaker {
             if (i + 1 == kMaxChips && inputs.size() > kMaxChips) {
                 chip = {NodeId::None, QStringLiteral("+%1").arg(inputs.size() - i), Change::Kept, 0};
             } else {
-                chip.text = small.elidedText(signOf(from.change) + chip.text, Qt::ElideMiddle, 96);
+                chip.text = m_smallMetrics.elidedText(signOf(from.change) + chip.text, Qt::ElideMiddle, 96);
             }
-            chip.width = small.horizontalAdvance(chip.text) + 10;
+            chip.width = m_smallMetrics.horizontalAdvance(chip.text) + 10;
             node.chips.push_back(chip);
             if (chip.id == NodeId::None) break;
         }
     }
 
+    /// Shortens a text to what a box holds; answers its width. Most texts fit and are measured once.
+    static double fit(const QFontMetricsF& metrics, QString& text) {
+        double width = metrics.horizontalAdvance(text);
+        if (width <= kMaxText) return width;
+        text = metrics.elidedText(text, Qt::ElideRight, kMaxText);
+        return metrics.horizontalAdvance(text);
+    }
+
     void measure(Picture::Node& node) {
-        QFont bold = m_options.font;
-        bold.setBold(true);
-        const QFontMetricsF boldMetrics(bold), small(m_small);
-        node.title = boldMetrics.elidedText(node.title, Qt::ElideRight, kMaxText);
-        node.detail = small.elidedText(node.detail, Qt::ElideRight, kMaxText);
+        const double title = fit(m_boldMetrics, node.title), detail = fit(m_smallMetrics, node.detail);
         double chips = 0;
         for (const auto& chip : node.chips) chips += chip.width + kChipGap;
         const double sign = node.change == Change::Kept ? 0 : 16;
-        const double width = std::max({boldMetrics.horizontalAdvance(node.title) + sign, small.horizontalAdvance(node.detail), chips});
-        double height = boldMetrics.height() + 10;
-        if (!node.detail.isEmpty()) height += small.height();
-        if (!node.chips.empty()) height += small.height() + 6;
+        const double width = std::max({title + sign, detail, chips});
+        double height = m_boldMetrics.height() + 10;
+        if (!node.detail.isEmpty()) height += m_smallMetrics.height();
+        if (!node.chips.empty()) height += m_smallMetrics.height() + 6;
         node.size = QSizeF(std::ceil(std::max(width, 36.0) + 2 * kPadding), std::ceil(height));
-    }
-
-    QString spokenText(const Picture::Node& node, int slot) const {
-        static const char* const kStates[] = {"unchanged", "added", "removed", "edited"};
-        const auto names = [&](const std::vector<int>& nodes) {
-            QStringList list;
-            for (int other : nodes) list << textOf(m_graph.nodes[other].info.name);
-            list.removeDuplicates();
-            if (list.size() > 6) list = list.mid(0, 6) << QStringLiteral("… (%1)").arg(list.size());
-            return list.join(QStringLiteral(", "));
-        };
-        QString text = QString::fromLatin1(kStates[static_cast<int>(node.change)]) + QStringLiteral(": ") + textOf(m_graph.nodes[slot].info.name);
-        if (node.role == NodeRole::Call) text += QStringLiteral(", ") + textOf(m_graph.nodes[slot].info.op);
-        if (!m_graph.nodes[slot].info.type.empty()) text += QStringLiteral(", ") + textOf(m_graph.nodes[slot].info.type);
-        if (!m_inputs[slot].empty()) text += QStringLiteral("; reads ") + names(m_inputs[slot]);
-        if (!m_users[slot].empty()) text += QStringLiteral("; read by ") + names(m_users[slot]);
-        return text;
     }
 
     int addFold(const std::vector<int>& members) {
@@ -241,8 +230,6 @@ class PictureMaker {
         if (modules.size() == 1) node.detail = modules.begin()->first;
         if (modules.size() > 1) node.detail = modules.begin()->first + QStringLiteral(" … ") + modules.rbegin()->first;
         measure(node);
-        node.spoken = QStringLiteral("folded: ") + node.title + (node.detail.isEmpty() ? QString() : QStringLiteral(", ") + node.detail) +
-                      QStringLiteral("; Enter shows them");
         m_picture.folded += static_cast<int>(members.size());
         m_picture.nodes.push_back(std::move(node));
         return static_cast<int>(m_picture.nodes.size()) - 1;
@@ -328,8 +315,7 @@ class PictureMaker {
 
     const UnionGraph& m_graph;
     const PictureOptions& m_options;
-    QFontMetricsF m_metrics;
-    QFont m_small;
+    QFontMetricsF m_boldMetrics, m_smallMetrics;
     Picture m_picture;
     QHash<quint32, int> m_slot;
     std::vector<std::vector<int>> m_inputs, m_users, m_members;
@@ -354,6 +340,34 @@ QString textOf(const std::string& utf8) { return QString::fromStdString(utf8); }
 QString shortOp(const std::string& op) {
     const QString text = textOf(op);
     return text.startsWith(QStringLiteral("aten.")) ? text.mid(5) : text;
+}
+
+QString spokenText(const Picture& picture, int at) {
+    static const char* const kStates[] = {"unchanged", "added", "removed", "edited"};
+    const Picture::Node& node = picture.nodes[static_cast<size_t>(at)];
+    if (node.isFold())
+        return QStringLiteral("folded: ") + node.title + (node.detail.isEmpty() ? QString() : QStringLiteral(", ") + node.detail) + QStringLiteral("; Enter shows them");
+    if (!picture.graph) return node.title;
+    QHash<quint32, const NodeInfo*> infos;
+    for (const auto& known : picture.graph->nodes) infos.insert(index(known.info.id), &known.info);
+    const NodeInfo* info = infos.value(index(node.id));
+    if (!info) return node.title;
+    QStringList inputs, users;
+    for (const auto& edge : picture.graph->edges) {
+        if (edge.to == node.id && infos.contains(index(edge.from))) inputs << textOf(infos.value(index(edge.from))->name);
+        if (edge.from == node.id && infos.contains(index(edge.to))) users << textOf(infos.value(index(edge.to))->name);
+    }
+    const auto listed = [](QStringList names) {
+        names.removeDuplicates();
+        if (names.size() > 6) names = names.mid(0, 6) << QStringLiteral("… (%1)").arg(names.size());
+        return names.join(QStringLiteral(", "));
+    };
+    QString text = QString::fromLatin1(kStates[static_cast<int>(node.change)]) + QStringLiteral(": ") + textOf(info->name);
+    if (node.role == NodeRole::Call) text += QStringLiteral(", ") + textOf(info->op);
+    if (!info->type.empty()) text += QStringLiteral(", ") + textOf(info->type);
+    if (!inputs.isEmpty()) text += QStringLiteral("; reads ") + listed(inputs);
+    if (!users.isEmpty()) text += QStringLiteral("; read by ") + listed(users);
+    return text;
 }
 
 Picture makePicture(const UnionGraph& graph, const PictureOptions& options) { return PictureMaker(graph, options).make(); }

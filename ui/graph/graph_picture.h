@@ -8,6 +8,7 @@
 #include <QSizeF>
 #include <QString>
 #include <QStringList>
+#include <memory>
 #include <vector>
 
 #include "cutaway/snapshot.h"
@@ -35,7 +36,6 @@ struct Picture {
         Change change = Change::Kept;
         NodeRole role = NodeRole::Call;
         QString title, detail;         // "addmm.default" and "addmm · f32[8, 32]"
-        QString spoken;                // for screen readers and tool tips
         QString module;
         bool backward = false;
         std::vector<Chip> chips;
@@ -59,12 +59,16 @@ struct Picture {
     int folded = 0;           // nodes hidden in folds
     int total = 0;            // nodes of the union graph
     bool changed = false;
+    std::shared_ptr<const UnionGraph> graph;  // what is drawn, for texts made on demand; may be null
     QHash<quint32, int> where;  // node id -> index in `nodes`: its own box, its fold, or the first box it is a chip on
 
     int indexOf(NodeId id) const { return where.value(index(id), -1); }
 };
 
 Picture makePicture(const UnionGraph& graph, const PictureOptions& options);
+/// One box in a sentence, for screen readers and tool tips. Made on demand: on large graphs these texts would cost more than
+/// the picture.
+QString spokenText(const Picture& picture, int node);
 LayoutProblem problemOf(const Picture& picture);
 
 /// "+", "−", "~" or "".

@@ -17,6 +17,15 @@ QPainterPath pathOf(const std::vector<LayoutPoint>& route, QPointF offset) {
     return path;
 }
 
+/// A point near the middle of the curve: by its segments, because measuring the curve costs more than drawing it.
+QPointF middleOf(const std::vector<LayoutPoint>& route) {
+    const auto at = [&](size_t i) { return QPointF(route[i].x, route[i].y); };
+    const size_t segments = route.size() / 3;
+    if (segments % 2 == 0) return at(segments / 2 * 3);
+    const size_t first = segments / 2 * 3;
+    return (at(first) + 3 * at(first + 1) + 3 * at(first + 2) + at(first + 3)) / 8;
+}
+
 QString nameFor(const Picture::Node& node) { return node.title; }
 
 /// Stubs hang side by side under (or above) their node.
@@ -85,7 +94,7 @@ std::shared_ptr<const GraphScene> placeScene(Picture picture, const LayoutAnswer
             edge.path = pathOf(answer.routes[i], {});
             edge.tail = edge.path.elementAt(0);
             edge.head = edge.path.currentPosition();
-            edge.middle = edge.path.pointAtPercent(0.5);
+            edge.middle = middleOf(answer.routes[i]);
         }
         edgeBoxes.push_back(edge.stub ? QRectF(edge.tail, QSizeF()) : edge.path.controlPointRect());
         scene->edges.push_back(std::move(edge));
@@ -126,6 +135,7 @@ void SceneBuilder::build(std::shared_ptr<const UnionGraph> graph, const PictureO
     using Made = std::pair<std::shared_ptr<Picture>, std::shared_ptr<LayoutProblem>>;
     QtConcurrent::run([graph = std::move(graph), options]() -> Made {
         auto picture = std::make_shared<Picture>(makePicture(*graph, options));
+        picture->graph = graph;
         auto problem = std::make_shared<LayoutProblem>(problemOf(*picture));
         return {std::move(picture), std::move(problem)};
     }).then(this, [this, generation = ++m_generation](const Made& made) {

@@ -1,5 +1,7 @@
 #include "ui/graph/graph_view.h"
 
+#include <QThreadPool>
+
 namespace cutaway::ui {
 namespace {
 
@@ -19,8 +21,11 @@ GraphView::GraphView(QWidget* parent) : QSplitter(Qt::Horizontal, parent), m_fir
     connectCanvas(m_second, m_first);
     connect(&m_builder, &SceneBuilder::started, this, &GraphView::layoutStarted);
     connect(&m_builder, &SceneBuilder::ready, this, [this](const std::shared_ptr<const GraphScene>& scene, const QString& note) {
+        // Tens of thousands of boxes take a while to go: not on the window's time.
+        std::shared_ptr<const GraphScene> old = m_first->sharedScene();
         m_second->setScene(scene);
         m_first->setScene(scene);
+        QThreadPool::globalInstance()->start([gone = std::move(old)]() mutable { gone.reset(); });
         m_second->followView(m_first->scale(), m_first->toWidget({0, 0}));
         if (m_wanted != NodeId::None) m_first->setCurrent(m_wanted, true);
         m_wanted = NodeId::None;

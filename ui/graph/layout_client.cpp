@@ -7,6 +7,12 @@
 #include <sstream>
 
 namespace cutaway::ui {
+namespace {
+
+/// dot finishes about 2 000 boxes within its time limit on a quiet machine; asking it for more only costs that time.
+constexpr size_t kTooManyForDot = 3000;
+
+}  // namespace
 
 LayoutClient::LayoutClient(QObject* parent) : QObject(parent), m_program(defaultProgram()) {
     m_deadline.setSingleShot(true);
@@ -31,6 +37,10 @@ int LayoutClient::request(LayoutProblem problem) {
     m_busy = true;
     const int generation = ++m_generation;
     m_problem = std::make_shared<const LayoutProblem>(std::move(problem));
+    if (m_problem->nodes.size() > kTooManyForDot) {
+        settleForPlain(tr("plain layout, as for all pictures of more than %L1 boxes").arg(kTooManyForDot));
+        return generation;
+    }
     m_deadline.start(m_timeLimit);
     QtConcurrent::run([asked = m_problem] { return QByteArray::fromStdString(writeProblem(*asked)); })
         .then(this, [this, generation](const QByteArray& text) {

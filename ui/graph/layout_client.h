@@ -45,7 +45,7 @@ class LayoutClient : public QObject {
     QProcess* m_process = nullptr;
     QTimer m_deadline;
     QString m_program;
-    int m_timeLimit = 1800;
+    int m_timeLimit = 1300;
     int m_generation = 0;
     bool m_busy = false;
 };
