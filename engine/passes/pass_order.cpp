@@ -21,6 +21,7 @@ constexpr Dependency kDependencies[] = {
     {"decompose", "@joint", "the rules of the joint stage are written for expanded operators"},
     {"decompose", "@post_grad", "the rules of the post-grad stage are written for expanded operators"},
     {"normalization_pass", "@pre_grad:3", "it looks for splits as normalization_pass spells them"},
+    {"auto_chunker", "pass_pattern_0", "its rules do not know padded products"},
     {"pass_pattern_0", "pass_pattern_1", "attention is known by its softmax, which pass_pattern_1 rewrites"},
     {"pass_pattern_0", "replace_random_passes", "dropout in attention is known by its rand"},
     {"canonicalize_aten_ir_passes", "remove_noop_ops", "it runs before everything else of its stage"},

@@ -7,6 +7,7 @@
 #include "engine/autograd/joint_graph.h"
 #include "engine/passes/batch_fusion.h"
 #include "engine/passes/dead_code.h"
+#include "engine/passes/joint/auto_chunker.h"
 #include "engine/passes/joint/canonicalize_quant.h"
 #include "engine/passes/joint/constant_fold_uniform_value.h"
 #include "engine/passes/joint/early_patterns.h"
@@ -135,6 +136,8 @@ constexpr Pass kPipeline[] = {
     {.stage = "joint", .name = "constant_fold_uniform_value", .summary = "Computes tensors that hold one value everywhere",
      .run = constantFoldUniformValue, .repeats = "the zero of a product with 0 is known to its readers only in the next run, as in PyTorch"},
     {.stage = "joint", .name = "early_patterns", .summary = "Drops views and permutes that cancel out", .run = earlyPatterns},
+    {.stage = "joint", .name = "auto_chunker", .summary = "Computes what a product blows up a few rows at a time, together with its gradient", .run = autoChunker,
+     .optional = 1, .repeats = "one product is taken at a time"},
     {.stage = "joint", .name = "pass_pattern_0",
      .summary = "Merges conversions, indexes on the right device, and knows that random permutations repeat nothing", .run = passPattern0, .repeats = kNoRevisit},
     {.stage = "joint", .name = "pass_pattern_1", .summary = "Subtracts the maximum of a softmax before scaling", .run = rescaleSoftmax, .repeats = "the tensor of signs that a scale leaves behind is a scale like any other"},

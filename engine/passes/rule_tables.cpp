@@ -1,5 +1,6 @@
 #include "engine/passes/rule_tables.h"
 
+#include "engine/passes/joint/auto_chunker.h"
 #include "engine/passes/joint/early_patterns.h"
 #include "engine/passes/joint/pass_pattern_0.h"
 #include "engine/passes/joint/replace_random.h"
@@ -12,7 +13,8 @@
 namespace cutaway {
 
 std::vector<RuleTable> ruleTables() {
-    return {{"early_patterns", earlyRules()},         {"pass_pattern_0", passPattern0Rules()},
+    return {{"early_patterns", earlyRules()},         {"auto_chunker", autoChunkerRules()},
+            {"pass_pattern_0", passPattern0Rules()},
             {"pass_pattern_1", softmaxRescaleRules()}, {"replace_random_passes", randomRules()},
             {"post_grad_pass_pattern_1", passPattern1Rules()}, {"post_grad_pass_pattern_2", passPattern2Rules()},
             {"mm_plus_mm", addedProductRules()},              {"partitioned_scatter", partitionedScatterRules()},
