@@ -200,6 +200,29 @@ Result<void> functionalizeOne(Node& mutation, Rewriter& rewriter) {
     return {};
 }
 
+/// A call that writes to the tensors of a list: the functional call, and copies of its results into them.
+Result<void> functionalizeList(Node& mutation, Rewriter& rewriter) {
+    Graph& graph = mutation.graph();
+    const std::vector<Argument> targets = *mutation.arg(0).list();
+    GraphBuilder builder = rewriter.builder(graph, &mutation, mutation);
+    const Value fresh = builder.callBound(*mutation.op().functional(), mutation.args());
+    std::vector<Node*> copies, written;
+    for (size_t i = 0; i < targets.size(); ++i) {
+        if (targets[i].node() == nullptr) return invalidInput(mutation.op().name() + ": writes to something that is not a tensor", mutation.name());
+        written.push_back(targets[i].node());
+        const Value value = fresh[static_cast<int64_t>(i)];
+        copies.push_back(builder.call("aten.copy_.default", {targets[i], builder.error() ? Argument() : Argument(convert(value, written.back()->tensor().dtype))}).node());
+    }
+    if (builder.error()) {
+        Error error = *builder.error();
+        error.where = mutation.name();
+        return error;
+    }
+    CT_TRY_VOID(rewriter.replaceTuple(mutation, written));
+    for (Node* copy : copies) CT_TRY_VOID(functionalizeOne(*copy, rewriter));
+    return {};
+}
+
 }  // namespace
 
 bool isFinalCopy(const Node& node) {
@@ -221,9 +244,10 @@ Result<bool> functionalize(Module& module, Rewriter& rewriter) {
         if (!node->isCall() || !node->op().mutates() || isFinalCopy(*node)) continue;
         if (node->op().functional() == nullptr)
             return unsupported(node->op().name() + " mutates and has no functional form here", node->name(), {"remove the op, or export the model with run_decompositions()"});
-        if (node->arg(0).node() == nullptr) return invalidInput(node->op().name() + ": writes to something that is not a tensor", node->name());
+        const bool list = node->arg(0).list() != nullptr;
+        if (!list && node->arg(0).node() == nullptr) return invalidInput(node->op().name() + ": writes to something that is not a tensor", node->name());
         if (!rewriter.begin(node->op().name(), *node)) return changed;
-        CT_TRY_VOID(functionalizeOne(*node, rewriter));
+        CT_TRY_VOID(list ? functionalizeList(*node, rewriter) : functionalizeOne(*node, rewriter));
         changed = true;
     }
     return changed;

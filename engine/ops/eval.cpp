@@ -80,14 +80,21 @@ EvalResult evaluateCall(const Op& op, std::span<const Argument> args, const Valu
         if (!type) return std::move(type).error();
         EvalResult computed = base->def()->eval(EvalContext(*base, args, *type, values));
         if (!computed.ok() || base->is(Tag::View)) return computed;
-        Tensor self = EvalContext(*base, args, *type, values).in(size_t{0});
-        if (self.storage()->readOnly())
-            return invalidInput(op.name() + ": writes to a tensor that is a file's own memory; copy it first");
-        // The kernel may have returned a view of an operand; copy through a packed tensor if storages coincide.
-        Tensor source = computed.tensors()[0];
-        if (source.storage() == self.storage()) source = source.clone();
-        copyInto(self, source);
-        return self;
+        const EvalContext context(*base, args, *type, values);
+        const Param& first = base->schema()->params[0];
+        TensorList written = first.list ? context.list(first.name) : TensorList{context.in(size_t{0})};
+        if (computed.tensors().size() != written.size()) return context.fail("there are not as many results as tensors to write to");
+        for (size_t i = 0; i < written.size(); ++i) {
+            Tensor& self = written[i];
+            if (self.storage()->readOnly())
+                return invalidInput(op.name() + ": writes to a tensor that is a file's own memory; copy it first");
+            // The kernel may have returned a view of an operand; copy through a packed tensor if storages coincide.
+            Tensor source = computed.tensors()[i];
+            if (source.storage() == self.storage()) source = source.clone();
+            copyInto(self, source);
+        }
+        if (op.schema()->returns.empty()) written.clear();
+        return written;
     }
     if (op.def() == nullptr || !op.def()->eval)
         return unsupported(op.name() + ": no reference kernel", {}, {op.isOpaque() ? "the op is not in Cutaway's tables; it can be shown, not run" : "decompose it first"});

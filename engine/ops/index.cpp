@@ -275,6 +275,7 @@ bf16[4], [i64[2, 2]<4], bf16[2, 2], True
 f32[4], [i64[0]<4], f32[0], True
 )"},
     {.schema = "aten._unsafe_index_put.default(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+     .tags = Tag::Inplace,
      .infer = inferIndexPut,
      .eval = evalIndexPut,
      .expand = Expand::Decompose,

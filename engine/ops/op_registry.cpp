@@ -9,6 +9,8 @@ namespace cutaway {
 
 std::span<const OpDef> distanceOps();
 std::span<const OpDef> resampleBackwardOps();
+std::span<const OpDef> foreachOps();
+std::span<const OpDef> collectiveOps();
 
 class OpRegistry {
   public:
@@ -55,7 +57,7 @@ class OpRegistry {
             // products, convolutions, windows, attention
             gemmOps(), gemmCompositeOps(), gemmShorthandOps(), einsumOps(), quantizeOps(), quantizeParameterOps(), convOps(), poolOps(), averagePoolOps(), adaptivePoolOps(),
             resampleOps(), resampleBackwardOps(), gridSampleOps(), distanceOps(), recurrentOps(), attentionOps(),
-            symbolicOps(), assertOps()};
+            symbolicOps(), assertOps(), foreachOps(), collectiveOps()};
         for (const auto& family : families)
             for (const OpDef& def : family) add(def);
         const size_t rows = m_ops.size();
@@ -80,16 +82,21 @@ class OpRegistry {
     /// row only keeps the tags; kernels and shape come from the functional row (see interpret and functionalize).
     void addInplaceTwin(const Op& base) {
         Schema schema = *base.schema();
-        const std::string_view name = schema.name;
+        const std::string name = schema.name;
         const auto packetEnd = name.find('.', name.find('.') + 1);
         if (name == "aten.bernoulli.p") {
             // The one op whose in-place overload is named otherwise and has a default.
             schema = *parseSchema("aten.bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)");
         } else {
             schema.name = std::string(name.substr(0, packetEnd)) + "_" + std::string(name.substr(packetEnd));
+            // The compiler's own name: ATen has no such operator.
+            if (name == "aten._unsafe_index_put.default") schema.name = "prims._unsafe_index_put_.default";
             schema.params[0].alias = 'a';
             schema.params[0].mutated = true;
-            schema.returns = {Return{ParamKind::Tensor, false, 'a', true}};
+            // Of lists, only the coalesced collectives give back what they wrote.
+            const bool list = schema.params[0].list;
+            if (list && name.starts_with("aten._foreach_")) schema.returns.clear();
+            else schema.returns = {Return{ParamKind::Tensor, list, 'a', true}};
         }
         OpDef& def = m_twinDefs.emplace_back();
         def.schema = base.def()->schema;
@@ -128,11 +135,19 @@ class OpRegistry {
 namespace cutaway {
 
 Result<ValueType> OpRegistry::inferInplace(const InferContext& c) {
-    CT_TRY(TensorType self, c.tensor(size_t{0}));
     const Op& base = *c.op().functional();
     std::vector<Argument> args;
     for (size_t i = 0; i < c.count(); ++i) args.push_back(c.arg(i));
     CT_TRY(ValueType result, inferCall(base, args));
+    if (c.op().schema()->params[0].list) {
+        CT_TRY(const std::vector<TensorType> written, c.tensors(c.op().schema()->params[0].name));
+        const TupleType* computed = result.tuple();
+        for (size_t i = 0; computed && i < std::min(written.size(), computed->size()); ++i)
+            if (!((*computed)[i].tensor()->sizes == written[i].sizes)) return c.fail("a result does not have the shape of the tensor it is written to");
+        if (c.op().schema()->returns.empty()) return ValueType();
+        return ValueType(TupleType(written.begin(), written.end()));
+    }
+    CT_TRY(TensorType self, c.tensor(size_t{0}));
     if (base.is(Tag::View)) return result;  // detach_, transpose_: new metadata over the same memory
     if (const TensorType* computed = result.tensor(); computed && !(computed->sizes == self.sizes))
         return c.fail("the result does not have the shape of the tensor it is written to");

@@ -1,9 +1,13 @@
 #include "engine/passes/post_grad/reinplace.h"
 
+#include <algorithm>
+#include <set>
+
 #include "engine/ir/live_nodes.h"
-#include "engine/rewrite/graph_order.h"
+#include "engine/passes/post_grad/inplace.h"
 #include "engine/rewrite/pattern.h"
 #include "engine/rewrite/storage_roots.h"
+#include "engine/support/check.h"
 
 namespace cutaway {
 namespace {
@@ -13,6 +17,23 @@ struct Inplaceable {
 };
 constexpr Inplaceable kInplaceable[] = {
     {"aten.index_put.default", "aten.index_put_.default"},
+    {"aten._unsafe_index_put.default", "prims._unsafe_index_put_.default"},
+    {"_c10d_functional.all_reduce.default", "_c10d_functional.all_reduce_.default"},
+};
+/// Calls on lists: all tensors of the first list are written, or none.
+struct InplaceableList {
+    std::string_view op, inplace;
+    bool onlyInputs;   // only where every result is copied into the input that it comes from
+};
+constexpr InplaceableList kInplaceableLists[] = {
+    {"_c10d_functional.all_reduce_coalesced.default", "_c10d_functional.all_reduce_coalesced_.default", false},
+    {"aten._foreach_add.List", "aten._foreach_add_.List", true},
+    {"aten._foreach_add.Scalar", "aten._foreach_add_.Scalar", true},
+    {"aten._foreach_mul.List", "aten._foreach_mul_.List", true},
+    {"aten._foreach_mul.Scalar", "aten._foreach_mul_.Scalar", true},
+    {"aten._foreach_div.List", "aten._foreach_div_.List", true},
+    {"aten._foreach_div.Scalar", "aten._foreach_div_.Scalar", true},
+    {"aten._foreach_copy.default", "aten._foreach_copy_.default", true},
 };
 /// Scatters, with the view that they write to; their arguments behind the source are the view's.
 struct Scatter {
@@ -74,68 +95,76 @@ Place placeOf(const Node& scatter, const Scatter& row) {
 
 class Reinplacing {
   public:
-    Reinplacing(Graph& graph, Rewriter& rewriter) : m_graph(graph), m_rewriter(rewriter) {}
+    Reinplacing(Graph& graph, Rewriter& rewriter) : m_graph(graph), m_rewriter(rewriter), m_writes(graph, rewriter.options().parity) {}
 
     Result<bool> run() {
         bool changed = false;
         for (Node* node : LiveNodes(m_graph)) {
             const Inplaceable* plain = findRow(kInplaceable, *node);
+            const InplaceableList* list = findRow(kInplaceableLists, *node);
             const Scatter* scatter = findRow(kScatters, *node);
-            if (plain == nullptr && scatter == nullptr) continue;
+            if (plain == nullptr && scatter == nullptr && list == nullptr) continue;
             const std::optional<Place> place = scatter ? std::optional(placeOf(*node, *scatter)) : std::nullopt;
-            if (!mayWriteInPlace(*node, place ? &*place : nullptr)) continue;
+            if (list ? !mayWriteList(*node, *list) : !mayWriteInPlace(*node, place ? &*place : nullptr)) continue;
             if (place && !place->always && !isCopiedBack(*node) && !(isInMemory(*node->arg(0).node()) && isInMemory(*node))) continue;
-            if (findOp(plain ? plain->inplace : "aten.copy_.default") == nullptr) continue;
             if (!m_rewriter.begin("reinplace", *node, "nobody reads the old value any more")) return changed;
-            CT_TRY_VOID(plain ? makeInplace(*node, requireOp(plain->inplace)) : writeThroughViews(*node, *place));
+            CT_TRY_VOID(list ? makeListInplace(*node, requireOp(list->inplace)) : plain ? makeInplace(*node, requireOp(plain->inplace)) : writeThroughViews(*node, *place));
             changed = true;
         }
         return changed;
     }
 
   private:
-    /// The copy_ of the node's value into this input at the end of the graph.
-    Node* copyBack(const Node& node, const Node& input) const {
-        for (Node* user : node.users())
-            if (user->isCall("aten.copy_.default") && user->arg(0).node() == &input && user->arg(1).node() == &node) return user;
-        return nullptr;
+    /// The copy_ of the node's value into the input that it was written to.
+    Node* copyBack(const Node& node, Node& target) const {
+        Node* back = m_writes.copyInto(InplaceWrites::written(target));
+        return back && back->arg(1).node() == &node ? back : nullptr;
     }
     bool isCopiedBack(const Node& node) const { return node.arg(0).node()->isPlaceholder() && copyBack(node, *node.arg(0).node()); }
 
     bool mayWriteInPlace(const Node& node, const Place* place) const {
-        const Node* target = node.arg(0).node();
-        if (target == nullptr || !target->type().tensor() || target->kind() == NodeKind::GetAttr) return false;
-        if (!sameType(target->type(), node.type()) || overlapsItself(target->tensor())) return false;
-        const Node& owner = storageRoot(*target);
-        const Node* back = nullptr;
-        if (owner.isPlaceholder() || owner.kind() == NodeKind::GetAttr) {
-            // Views of inputs are refused: the copy_ at the end writes the whole input.
-            back = target->isPlaceholder() ? copyBack(node, *target) : nullptr;
-            if (back == nullptr) return false;
-        }
-        for (size_t i = 1; i < node.args().size(); ++i) {
-            bool shares = false;
-            (place && i == 1 ? place->source : node.arg(i)).forEachNode([&](const Node* other) { shares |= &storageRoot(*other) == &owner; });
-            if (shares) return false;
-        }
-        return !isReadLater(node, owner, back);
+        Node* target = node.arg(0).node();
+        if (target == nullptr || !target->type().tensor() || !sameType(target->type(), node.type())) return false;
+        std::vector<const Node*> others;
+        const bool trusts = m_rewriter.options().parity && place == nullptr;   // PyTorch does not look at what else the call reads
+        for (size_t i = 1; !trusts && i < node.args().size(); ++i)
+            (place && i == 1 ? place->source : node.arg(i)).forEachNode([&](const Node* other) { others.push_back(other); });
+        return m_writes.unlessWritable(node, *target, &node, others).empty();
     }
-    /// Two places of the tensor are one place in memory.
-    static bool overlapsItself(const TensorType& type) {
-        for (size_t i = 0; i < type.sizes.size(); ++i)
-            if (type.strides[i] == SymInt(0) && !(type.sizes[i] == SymInt(1))) return true;
-        return false;
+
+    /// The readers of the results of a call on lists; nullopt if somebody reads them in another way.
+    static std::optional<std::vector<std::pair<Node*, size_t>>> itemsOf(const Node& node, size_t count) {
+        std::vector<std::pair<Node*, size_t>> items;
+        for (Node* user : node.users()) {
+            const auto position = user->isCall("operator.getitem") ? user->arg(1).asInt() : std::nullopt;
+            if (!position || *position < 0 || *position >= static_cast<int64_t>(count)) return std::nullopt;
+            items.emplace_back(user, static_cast<size_t>(*position));
+        }
+        return items;
     }
-    bool isReadLater(const Node& write, const Node& owner, const Node* back) const {
-        for (const Node* alias : sharersOf(owner))
-            for (const Node* user : alias->users()) {
-                if (user == &write || user == back || m_graph.isBefore(*user, write)) continue;
-                if (back && !m_graph.isBefore(*user, *back)) continue;   // reads what was copied back
-                if (user->is(Tag::Symbolic)) continue;   // reads the shape only
-                if (user->is(Tag::View) && &storageRoot(*user) == &owner && !user->hasUsers()) continue;
-                return true;
-            }
-        return false;
+    bool mayWriteList(const Node& node, const InplaceableList& row) const {
+        const auto* targets = node.arg(0).list();
+        const TupleType* types = node.type().tuple();
+        const auto items = targets && types && types->size() == targets->size() ? itemsOf(node, targets->size()) : std::nullopt;
+        if (!items) return false;
+        std::vector<const Node*> others;
+        for (size_t i = 1; i < node.args().size(); ++i) node.arg(i).forEachNode([&](const Node* other) { others.push_back(other); });
+        std::set<NodeId> memory;
+        for (size_t i = 0; i < targets->size(); ++i) {
+            Node* target = (*targets)[i].node();
+            if (target == nullptr || !sameType(target->type(), (*types)[i]) || !memory.insert(storageRoot(*target).id()).second) return false;
+            const Node* result = nullptr;
+            for (const auto& [reader, position] : *items)
+                if (position == i && (result == nullptr || copyBack(*reader, *target))) result = reader;
+            if (row.onlyInputs && !comesBack(*target, result, *items)) return false;
+            if (!m_writes.unlessWritable(node, *target, result, others).empty()) return false;
+        }
+        return true;
+    }
+    /// Whether the result is copied into its input. PyTorch takes any result of the call for the right one.
+    bool comesBack(Node& target, const Node* result, const std::vector<std::pair<Node*, size_t>>& items) const {
+        if (result && copyBack(*result, target)) return true;
+        return m_rewriter.options().parity && std::any_of(items.begin(), items.end(), [&](const auto& item) { return copyBack(*item.first, target) != nullptr; });
     }
     /// Whether the value surely gets memory of its own: it is an input, returned, or read by a library.
     static bool isInMemory(const Node& node) {
@@ -146,16 +175,35 @@ class Reinplacing {
 
     Result<void> makeInplace(Node& node, const Op& op) {
         Node* target = node.arg(0).node();
-        Node* back = target->isPlaceholder() ? copyBack(node, *target) : nullptr;
+        Node* back = copyBack(node, *target);
         const std::vector<Argument> args = node.args();
         CT_TRY(ValueType type, inferCall(op, args));
         m_graph.setOp(node, op, args, std::move(type));
-        if (back) eraseCopy(*back, *target);
+        if (back) eraseCopy(*back, InplaceWrites::written(*target));
+        return {};
+    }
+    /// Who reads a result reads the tensor that it was written to.
+    Result<void> makeListInplace(Node& node, const Op& op) {
+        const std::vector<Argument> targets = *node.arg(0).list();
+        const auto items = itemsOf(node, targets.size());
+        CT_CHECK(items.has_value(), "asked before");
+        const std::vector<Argument> args = node.args();
+        CT_TRY(ValueType type, inferCall(op, args));
+        std::vector<std::pair<Node*, Node*>> copies;   // a copy_ and its target
+        for (const Argument& target : targets)
+            for (const auto& [reader, position] : *items)
+                if (Node* back = copyBack(*reader, *target.node())) copies.emplace_back(back, &InplaceWrites::written(*target.node()));
+        for (const auto& [copy, target] : copies) eraseCopy(*copy, *target);
+        for (const auto& [reader, position] : *items) {
+            m_graph.replaceUses(*reader, *targets[position].node());
+            m_graph.erase(*reader);
+        }
+        m_graph.setOp(node, op, args, std::move(type));
         return {};
     }
     Result<void> writeThroughViews(Node& node, const Place& place) {
         Node* target = node.arg(0).node();
-        Node* back = target->isPlaceholder() ? copyBack(node, *target) : nullptr;
+        Node* back = copyBack(node, *target);
         GraphBuilder builder = m_rewriter.builder(m_graph, &node, node);
         Value part = builder.value(*target);
         for (const Place::View& view : place.views) {
@@ -169,7 +217,7 @@ class Reinplacing {
         m_graph.erase(node);
         for (const NodeId id : place.inner)
             if (Node* inner = m_graph.find(id); inner && !inner->hasUsers()) m_rewriter.eraseDead(*inner);
-        if (back) eraseCopy(*back, *target);
+        if (back) eraseCopy(*back, InplaceWrites::written(*target));
         return {};
     }
     void eraseCopy(Node& copy, Node& target) {
@@ -179,6 +227,7 @@ class Reinplacing {
 
     Graph& m_graph;
     Rewriter& m_rewriter;
+    InplaceWrites m_writes;
 };
 
 }  // namespace

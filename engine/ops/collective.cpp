@@ -1,0 +1,141 @@
+// What the processes of a group do together. The kernels stand for rank 0 of a group whose members all hold the same values;
+// where the call does not say how large the group is, it has one member.
+#include <algorithm>
+#include <cmath>
+
+#include "engine/ops/eval.h"
+#include "engine/ops/infer_rules.h"
+#include "engine/ops/op_registry.h"
+
+namespace cutaway {
+namespace {
+
+Result<int64_t> groupSize(const InferContext& c) {
+    CT_TRY(const int64_t size, c.integer("group_size", 1));
+    return size >= 1 ? Result<int64_t>(size) : c.fail("a group has at least one member");
+}
+bool isKnownReduction(std::string_view name) {
+    static constexpr std::string_view kNames[] = {"sum", "avg", "product", "min", "max", "band", "bor", "bxor"};
+    return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+Result<void> checkReduction(const InferContext& c) {
+    if (c.op().schema()->find("reduce_op") < 0 || isKnownReduction(c.text("reduce_op"))) return {};
+    return c.fail("does not know the reduction '" + c.text("reduce_op") + "'");
+}
+
+Result<ValueType> inferSame(const InferContext& c) {
+    CT_TRY_VOID(checkReduction(c));
+    CT_TRY(const TensorType input, c.tensor(size_t{0}));
+    return ValueType(TensorType::contiguous(input.dtype, input.sizes, input.device));
+}
+Result<ValueType> inferSameLists(const InferContext& c) {
+    CT_TRY_VOID(checkReduction(c));
+    CT_TRY(const std::vector<TensorType> inputs, c.tensors("inputs"));
+    TupleType types;
+    for (const TensorType& input : inputs) types.emplace_back(TensorType::contiguous(input.dtype, input.sizes, input.device));
+    return ValueType(std::move(types));
+}
+Result<TensorType> gathered(const InferContext& c, const TensorType& input) {
+    CT_TRY(const int64_t members, groupSize(c));
+    SymDims sizes = input.sizes;
+    if (sizes.empty()) sizes.emplace_back(1);
+    sizes[0] = sizes[0] * members;
+    return TensorType::contiguous(input.dtype, std::move(sizes), input.device);
+}
+Result<TensorType> scattered(const InferContext& c, const TensorType& input) {
+    CT_TRY_VOID(checkReduction(c));
+    CT_TRY(const int64_t members, groupSize(c));
+    SymDims sizes = input.sizes;
+    if (sizes.empty()) return c.fail("the tensor has no dim to scatter along");
+    if (sizes[0].isInt() && sizes[0].value() % members != 0) return c.fail("the first size is no multiple of the group's");
+    sizes[0] = floorDiv(sizes[0], SymInt(members));
+    return TensorType::contiguous(input.dtype, std::move(sizes), input.device);
+}
+template <auto Share>
+Result<ValueType> inferOne(const InferContext& c) {
+    CT_TRY(const TensorType input, c.tensor(size_t{0}));
+    CT_TRY(TensorType type, Share(c, input));
+    return ValueType(std::move(type));
+}
+template <auto Share>
+Result<ValueType> inferEach(const InferContext& c) {
+    CT_TRY(const std::vector<TensorType> inputs, c.tensors("inputs"));
+    TupleType types;
+    for (const TensorType& input : inputs) {
+        CT_TRY(TensorType type, Share(c, input));
+        types.emplace_back(std::move(type));
+    }
+    return ValueType(std::move(types));
+}
+
+Tensor packedCopy(const EvalContext& c, const Tensor& source, size_t result) {
+    Tensor out = c.result(result);
+    copyInto(out, source);
+    return out;
+}
+EvalResult evalSame(const EvalContext& c) { return packedCopy(c, c.in(size_t{0}), 0); }
+EvalResult evalSameLists(const EvalContext& c) {
+    TensorList out;
+    for (const Tensor& input : c.list("inputs")) out.push_back(packedCopy(c, input, out.size()));
+    return out;
+}
+/// Everybody's values, one after the other.
+Tensor gather(const EvalContext& c, const Tensor& input, size_t result) {
+    Tensor out = c.result(result);
+    const Tensor share = input.rank() == 0 ? input.view({1}, {1}, input.offset()) : input;
+    const int64_t rows = share.size(0);
+    for (int64_t at = 0; rows > 0 && at < out.size(0); at += rows) {
+        Tensor part = out.view(share.sizes(), out.strides(), out.offset() + at * out.stride(0));
+        copyInto(part, share);
+    }
+    return out;
+}
+/// What equal values come to when `members` of them are reduced.
+double reduced(std::string_view how, double value, int64_t members) {
+    if (how == "sum") return value * static_cast<double>(members);
+    if (how == "product") return std::pow(value, static_cast<double>(members));
+    if (how == "bxor") return members % 2 != 0 ? value : 0;
+    return value;
+}
+Tensor scatter(const EvalContext& c, const Tensor& input, size_t result) {
+    Tensor out = c.result(result);
+    copyInto(out, input.view(out.sizes(), input.strides(), input.offset()));
+    const int64_t members = c.integerOr("group_size", 1), count = out.numel();
+    std::vector<double> numbers(static_cast<size_t>(count));
+    loadElements(out.dtype(), out.data(), 1, count, numbers.data());
+    for (double& number : numbers) number = reduced(c.text("reduce_op"), number, members);
+    storeElements(out.dtype(), out.data(), 1, count, numbers.data());
+    return out;
+}
+template <auto Share>
+EvalResult evalOne(const EvalContext& c) {
+    return Share(c, c.in(size_t{0}), 0);
+}
+template <auto Share>
+EvalResult evalEach(const EvalContext& c) {
+    TensorList out;
+    for (const Tensor& input : c.list("inputs")) out.push_back(Share(c, input, out.size()));
+    return out;
+}
+
+constexpr OpDef kOps[] = {
+    {.schema = "_c10d_functional.all_reduce.default(Tensor input, str reduce_op, str group_name) -> Tensor", .tags = Tag::Inplace, .infer = inferSame, .eval = evalSame},
+    {.schema = "_c10d_functional.all_reduce_coalesced.default(Tensor[] inputs, str reduce_op, str group_name) -> Tensor[]", .tags = Tag::Inplace,
+     .infer = inferSameLists, .eval = evalSameLists},
+    {.schema = "_c10d_functional.broadcast.default(Tensor input, int src, str group_name) -> Tensor", .tags = Tag::Inplace, .infer = inferSame, .eval = evalSame},
+    {.schema = "_c10d_functional.wait_tensor.default(Tensor tensor) -> Tensor", .infer = inferLikeFirst, .eval = evalSame},
+    {.schema = "_c10d_functional.all_gather_into_tensor.default(Tensor input, int group_size, str group_name) -> Tensor",
+     .infer = inferOne<gathered>, .eval = evalOne<gather>},
+    {.schema = "_c10d_functional.all_gather_into_tensor_coalesced.default(Tensor[] inputs, int group_size, str group_name) -> Tensor[]",
+     .infer = inferEach<gathered>, .eval = evalEach<gather>},
+    {.schema = "_c10d_functional.reduce_scatter_tensor.default(Tensor input, str reduce_op, int group_size, str group_name) -> Tensor",
+     .infer = inferOne<scattered>, .eval = evalOne<scatter>},
+    {.schema = "_c10d_functional.reduce_scatter_tensor_coalesced.default(Tensor[] inputs, str reduce_op, int group_size, str group_name) -> Tensor[]",
+     .infer = inferEach<scattered>, .eval = evalEach<scatter>},
+};
+
+}  // namespace
+
+std::span<const OpDef> collectiveOps() { return kOps; }
+
+}  // namespace cutaway

@@ -1,0 +1,175 @@
+// The same elementwise operator on every tensor of a list, as optimizers call it. They stay lists down to lowering: PyTorch
+// writes one kernel for a whole list, and writes its results in place.
+#include "engine/ops/expanded.h"
+
+namespace cutaway {
+namespace {
+
+/// The operator that a list operator applies to each item.
+struct ItemOp {
+    std::string_view list, item;
+};
+constexpr ItemOp kItemOps[] = {
+    {"aten._foreach_add.List", "aten.add.Tensor"},
+    {"aten._foreach_add.Scalar", "aten.add.Tensor"},
+    {"aten._foreach_add.Tensor", "aten.add.Tensor"},
+    {"aten._foreach_sub.List", "aten.sub.Tensor"},
+    {"aten._foreach_sub.Scalar", "aten.sub.Tensor"},
+    {"aten._foreach_mul.List", "aten.mul.Tensor"},
+    {"aten._foreach_mul.Scalar", "aten.mul.Tensor"},
+    {"aten._foreach_mul.Tensor", "aten.mul.Tensor"},
+    {"aten._foreach_div.List", "aten.div.Tensor"},
+    {"aten._foreach_div.Scalar", "aten.div.Tensor"},
+    {"aten._foreach_div.Tensor", "aten.div.Tensor"},
+    {"aten._foreach_maximum.List", "aten.maximum.default"},
+    {"aten._foreach_maximum.Scalar", "aten.clamp_min.default"},
+    {"aten._foreach_minimum.List", "aten.minimum.default"},
+    {"aten._foreach_minimum.Scalar", "aten.clamp_max.default"},
+    {"aten._foreach_clamp_min.List", "aten.maximum.default"},
+    {"aten._foreach_clamp_min.Scalar", "aten.clamp_min.default"},
+    {"aten._foreach_clamp_max.List", "aten.minimum.default"},
+    {"aten._foreach_clamp_max.Scalar", "aten.clamp_max.default"},
+    {"aten._foreach_pow.List", "aten.pow.Tensor_Tensor"},
+    {"aten._foreach_pow.Scalar", "aten.pow.Tensor_Scalar"},
+    {"aten._foreach_neg.default", "aten.neg.default"},
+    {"aten._foreach_abs.default", "aten.abs.default"},
+    {"aten._foreach_sqrt.default", "aten.sqrt.default"},
+    {"aten._foreach_rsqrt.default", "aten.rsqrt.default"},
+    {"aten._foreach_reciprocal.default", "aten.reciprocal.default"},
+    {"aten._foreach_sign.default", "aten.sign.default"},
+    {"aten._foreach_exp.default", "aten.exp.default"},
+    {"aten._foreach_copy.default", "aten.copy.default"},
+};
+const ItemOp& itemOpOf(const Op& op) {
+    return *std::find_if(std::begin(kItemOps), std::end(kItemOps), [&](const ItemOp& row) { return row.list == op.name(); });
+}
+
+bool isTensors(const Param& param) { return param.kind == ParamKind::Tensor && param.list; }
+
+/// The call for one item: lists give their item, everything else is the same for all.
+Value callOfItem(Decomposition& d, size_t item) {
+    std::vector<Argument> positional;
+    NamedArguments keywords;
+    for (const Param& param : d.op().schema()->params) {
+        const Argument value = isTensors(param) ? Argument(d.list(param.name)[item]) : d.arg(param.name);
+        if (param.keywordOnly) keywords.emplace_back(param.name, value);
+        else positional.push_back(value);
+    }
+    return d.call(itemOpOf(d.op()).item, std::move(positional), std::move(keywords));
+}
+Values eachItem(Decomposition& d) {
+    const std::vector<Value> self = d.list("self");
+    const std::vector<Param>& params = d.op().schema()->params;
+    if (self.empty()) return refuse(d, "there is no tensor in the list");
+    for (const Param& param : params)
+        if (isTensors(param) && d.list(param.name).size() != self.size()) return refuse(d, "the lists differ in length");
+    const bool scaled = d.op().schema()->find("alpha") >= 0 && d.arg("alpha").get<double>();
+    std::vector<Value> results;
+    for (size_t i = 0; i < self.size(); ++i) {
+        results.push_back(callOfItem(d, i));
+        if (scaled && results.back() && !isFloating(results.back().dtype()) && !isComplex(results.back().dtype())) return refuse(d, "integers take no factor that is none");
+    }
+    return results;
+}
+/// The item's operator knows its derivative; a tensor that all items share gets the sum of theirs.
+void deriveEach(Derivation& d) {
+    const std::vector<Param>& params = d.op().schema()->params;
+    const size_t items = d.list("self").size();
+    for (size_t i = 0; i < items; ++i) {
+        if (!d.dy(i)) continue;
+        const Value call = callOfItem(d, i);
+        if (!call) return;
+        Derivation one(*call.node(), d.builder(), {d.out(i)}, {d.dy(i)});
+        std::vector<bool> needed(call.node()->args().size(), false);
+        for (size_t p = 0; p < std::min(params.size(), needed.size()); ++p) needed[p] = d.needs(p);
+        one.setNeeded(std::move(needed));
+        call.node()->op().def()->derive(one);
+        for (size_t p = 0; p < params.size(); ++p) {
+            const Value gradient = one.input(p);
+            if (!gradient || !d.needs(p)) continue;
+            if (isTensors(params[p])) d.input(p, i) = gradient;
+            else d.input(p) = d.input(p) ? d.input(p) + unary("aten.sum.default", gradient) : unary("aten.sum.default", gradient);
+        }
+    }
+}
+
+Argument listOf(const std::vector<Value>& items) { return Argument(std::vector<Argument>(items.begin(), items.end())); }
+Value onLists(Decomposition& d, std::string_view op, const std::vector<Value>& a, const std::vector<Value>& b, NamedArguments keywords = {}) {
+    return d.call(op, {listOf(a), listOf(b)}, std::move(keywords));
+}
+/// self + value * (tensor1 op tensor2), list by list.
+Values addProduct(Decomposition& d, std::string_view op) {
+    for (const Value& divided : d.list("tensor1"))
+        if (op == "aten._foreach_div.List" && !isFloating(divided.dtype()) && !isComplex(divided.dtype())) return refuse(d, "integers are not divided");
+    const Value product = onLists(d, op, d.list("tensor1"), d.list("tensor2"));
+    return itemsOf(onLists(d, "aten._foreach_add.List", d.list("self"), itemsOf(product), {{"alpha", d.arg("value")}}));
+}
+
+constexpr OpDef each(std::string_view schema, std::string_view samples, Tag tags = Tag::Inplace) {
+    return {.schema = schema, .tags = tags, .infer = inferExpanded, .eval = evalExpanded, .decompose = eachItem, .derive = deriveEach, .samples = samples};
+}
+constexpr OpDef written(std::string_view schema, Fn<Values(Decomposition&)> rule, std::string_view samples) {
+    return {.schema = schema, .tags = Tag::Inplace, .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite, .decompose = rule, .samples = samples};
+}
+
+constexpr std::string_view kPairs = "[f32[2], f32[3, 4]], [f32[2], f32[3, 4]]\n[f32[2, 3][1, 2]], [f32[3]]\n[bf16[4], i64[2]], [f32[4], i64[2]]";
+constexpr std::string_view kScaledPairs = "[f32[2], f32[3, 4]], [f32[2], f32[3, 4]], alpha=2.5\n[i64[4]], [i64[4]]";
+constexpr std::string_view kPositivePairs = "[f32[2], f32[3, 4]], [f32[2]>0, f32[3, 4]>0]\n[bf16[4]], [f32[4]>0]";
+constexpr std::string_view kNumbers = "[f32[2], f32[3, 4][1, 3]], 2.5\n[i64[4], bf16[2]], 3";
+constexpr std::string_view kOneTensor = "[f32[2], f32[3, 4]], f32[]";
+constexpr std::string_view kSelf = "[f32[2], f32[3, 4][1, 3], bf16[4]]";
+constexpr std::string_view kPositiveSelf = "[f32[2]>0, f32[3, 4][1, 3]>0, bf16[4]>0]";
+constexpr std::string_view kTriples = "[f32[2], f32[3, 4]], [f32[2], f32[3, 4]], [f32[2]>0, f32[3, 4]>0], 0.5";
+
+constexpr OpDef kOps[] = {
+    each("aten._foreach_add.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]", kScaledPairs),
+    each("aten._foreach_add.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", kNumbers),
+    each("aten._foreach_add.Tensor(Tensor[] self, Tensor other, *, Scalar alpha=1) -> Tensor[]", kOneTensor),
+    each("aten._foreach_sub.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]", kScaledPairs),
+    each("aten._foreach_sub.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", kNumbers),
+    each("aten._foreach_mul.List(Tensor[] self, Tensor[] other) -> Tensor[]", kPairs),
+    each("aten._foreach_mul.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", kNumbers),
+    each("aten._foreach_mul.Tensor(Tensor[] self, Tensor other) -> Tensor[]", kOneTensor),
+    each("aten._foreach_div.List(Tensor[] self, Tensor[] other) -> Tensor[]", kPositivePairs),
+    each("aten._foreach_div.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", kNumbers),
+    each("aten._foreach_div.Tensor(Tensor[] self, Tensor other) -> Tensor[]", "[f32[2], f32[3, 4]], f32[]>0"),
+    each("aten._foreach_maximum.List(Tensor[] self, Tensor[] other) -> Tensor[]", kPairs),
+    each("aten._foreach_maximum.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", kNumbers),
+    each("aten._foreach_minimum.List(Tensor[] self, Tensor[] other) -> Tensor[]", kPairs),
+    each("aten._foreach_minimum.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", kNumbers),
+    each("aten._foreach_clamp_min.List(Tensor[] self, Tensor[] other) -> Tensor[]", kPairs),
+    each("aten._foreach_clamp_min.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", kNumbers),
+    each("aten._foreach_clamp_max.List(Tensor[] self, Tensor[] other) -> Tensor[]", kPairs),
+    each("aten._foreach_clamp_max.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", kNumbers),
+    each("aten._foreach_pow.List(Tensor[] self, Tensor[] exponent) -> Tensor[]", "[f32[2]>0, f32[3, 4]>0], [f32[2]<2, f32[3, 4]<2]"),
+    each("aten._foreach_pow.Scalar(Tensor[] self, Scalar exponent) -> Tensor[]", "[f32[2], f32[3, 4][1, 3]], 2"),
+    each("aten._foreach_neg.default(Tensor[] self) -> Tensor[]", kSelf),
+    each("aten._foreach_abs.default(Tensor[] self) -> Tensor[]", kSelf),
+    each("aten._foreach_sqrt.default(Tensor[] self) -> Tensor[]", kPositiveSelf),
+    each("aten._foreach_rsqrt.default(Tensor[] self) -> Tensor[]", kPositiveSelf),
+    each("aten._foreach_reciprocal.default(Tensor[] self) -> Tensor[]", kPositiveSelf),
+    each("aten._foreach_sign.default(Tensor[] self) -> Tensor[]", kSelf),
+    each("aten._foreach_exp.default(Tensor[] self) -> Tensor[]", kSelf),
+    each("aten._foreach_copy.default(Tensor[] self, Tensor[] src, bool non_blocking=False) -> Tensor[]", "[f32[2], f32[3, 4][1, 3]], [f32[2], f32[3, 4]]\n[f32[2]], [i64[2]]"),
+    written("aten._foreach_addcmul.Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> Tensor[]",
+            [](Decomposition& d) { return addProduct(d, "aten._foreach_mul.List"); }, kTriples),
+    written("aten._foreach_addcdiv.Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> Tensor[]",
+            [](Decomposition& d) { return addProduct(d, "aten._foreach_div.List"); }, kTriples),
+    written("aten._foreach_lerp.Scalar(Tensor[] self, Tensor[] tensors1, Scalar weight) -> Tensor[]",
+            [](Decomposition& d) -> Values {
+                const std::vector<Value> start = d.list("self");
+                const std::vector<Value> end = d.list("tensors1");
+                for (size_t i = 0; i < std::min(start.size(), end.size()); ++i)
+                    if (start[i].dtype() != end[i].dtype()) return refuse(d, "start and end differ in dtype");
+                const Value way = onLists(d, "aten._foreach_sub.List", end, start);
+                const Value part = d.call("aten._foreach_mul.Scalar", {listOf(itemsOf(way)), d.arg("weight")});
+                return itemsOf(onLists(d, "aten._foreach_add.List", start, itemsOf(part)));
+            },
+            "[f32[2], f32[3, 4]], [f32[2], f32[3, 4]], 0.25"),
+};
+
+}  // namespace
+
+std::span<const OpDef> foreachOps() { return kOps; }
+
+}  // namespace cutaway

@@ -1,0 +1,113 @@
+#include "engine/passes/post_grad/inplace.h"
+
+#include <algorithm>
+
+#include "engine/rewrite/storage_roots.h"
+
+namespace cutaway {
+namespace {
+
+bool isInput(const Node& node) { return node.isPlaceholder() || node.kind() == NodeKind::GetAttr; }
+
+/// Two places of the tensor are one place in memory.
+bool overlapsItself(const TensorType& type) {
+    for (size_t i = 0; i < type.sizes.size(); ++i)
+        if (type.strides[i] == SymInt(0) && !(type.sizes[i] == SymInt(1))) return true;
+    return false;
+}
+
+/// Reads the shape only.
+bool readsNoData(const Node& user) {
+    if (user.is(Tag::View)) return std::all_of(user.users().begin(), user.users().end(), [](const Node* each) { return readsNoData(*each); });
+    return user.is(Tag::Symbolic);
+}
+
+/// First byte and the one behind the last.
+struct Span {
+    int64_t begin = 0, end = 0;
+};
+std::optional<Span> spanOf(const TensorType& type) {
+    if (!type.offset.isInt() || !allInts(type.sizes) || !allInts(type.strides)) return std::nullopt;
+    int64_t last = type.offset.value();
+    for (size_t i = 0; i < type.sizes.size(); ++i) last += (type.sizes[i].value() - 1) * type.strides[i].value();
+    const auto bytes = static_cast<int64_t>(byteSize(type.dtype));
+    return Span{type.offset.value() * bytes, (last + 1) * bytes};
+}
+/// Blocks of columns of one matrix.
+bool areOtherColumns(const TensorType& a, const TensorType& b) {
+    if (a.rank() != 2 || b.rank() != 2 || a.dtype != b.dtype) return false;
+    if (!(a.strides == b.strides) || !(a.strides[1] == SymInt(1)) || a.strides[0].value() <= 0) return false;
+    const int64_t pitch = a.strides[0].value();
+    const bool ordered = a.offset.value() <= b.offset.value();
+    const TensorType &first = ordered ? a : b, &second = ordered ? b : a;
+    const int64_t shift = (second.offset.value() - first.offset.value()) % pitch;
+    return shift >= first.sizes[1].value() && shift + second.sizes[1].value() <= pitch;
+}
+
+}  // namespace
+
+bool InplaceWrites::mayOverlap(const TensorType& a, const TensorType& b) {
+    const auto first = spanOf(a), second = spanOf(b);
+    if (!first || !second) return true;
+    if (numel(a.sizes) == SymInt(0) || numel(b.sizes) == SymInt(0)) return false;
+    if (first->end <= second->begin || second->end <= first->begin) return false;
+    return !areOtherColumns(a, b);
+}
+
+Node& InplaceWrites::written(Node& node) {
+    Node* found = &node;
+    const auto givesBack = [](const Node& each) {
+        return each.isCall() && each.op().mutates() && each.op().functional() && !each.op().functional()->is(Tag::View) && !each.args().empty() && each.arg(0).node();
+    };
+    while (givesBack(*found)) found = found->arg(0).node();
+    return *found;
+}
+
+Node* InplaceWrites::copyInto(const Node& input) const {
+    Node* found = nullptr;
+    for (Node* user : input.users())
+        if (user->isCall("aten.copy_.default") && user->arg(0).node() == &input && (found == nullptr || m_graph.isBefore(*user, *found))) found = user;
+    return found;
+}
+
+bool InplaceWrites::isReadLater(const Node& write, const Node& target, const Node* back) const {
+    const TensorType& place = target.tensor();
+    for (const Node* alias : sharersOf(storageRoot(target))) {
+        if (alias->type().tensor() && !mayOverlap(place, alias->tensor())) continue;
+        for (const Node* user : alias->users()) {
+            if (user == &write || m_graph.isBefore(*user, write)) continue;
+            if (back && (user == back || m_graph.isBefore(*back, *user))) continue;   // reads what was copied back
+            const bool overwrites = alias == &target && user->isCall("aten.copy_.default") && user->arg(0).node() == alias && user->arg(1).node() != alias;
+            if (overwrites || readsNoData(*user)) continue;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool InplaceWrites::isReadBehind(const Node& result, const Node& copy) const {
+    const std::vector<const Node*> sharers = sharersOf(result);
+    return std::any_of(sharers.begin(), sharers.end(), [&](const Node* sharer) {
+        return std::any_of(sharer->users().begin(), sharer->users().end(), [&](const Node* user) { return m_graph.isBefore(copy, *user); });
+    });
+}
+
+std::string_view InplaceWrites::unlessWritable(const Node& write, Node& target, const Node* result, const std::vector<const Node*>& others) const {
+    if (!target.type().tensor()) return "the operand is no tensor";
+    if (overlapsItself(target.tensor())) return "places of the operand are one place in memory";
+    const Node& input = written(target);
+    const Node& owner = storageRoot(input);
+    const Node* back = nullptr;
+    if (isInput(owner)) {
+        if (&owner != &input) return "the operand is a view of an input";
+        back = copyInto(input);
+        if (back == nullptr || !m_graph.isBefore(write, *back)) return "the caller does not expect the input to change";
+        const bool own = result && back->arg(1).node() == result;
+        if (!m_parity && !own && result && isReadBehind(*result, *back)) return "the new value is read after the input has got another one";
+    }
+    for (const Node* other : others)
+        if (&storageRoot(*other) == &owner && (!other->type().tensor() || mayOverlap(other->tensor(), target.tensor()))) return "it is read while it is written";
+    return isReadLater(write, target, back) ? "the old value is read later" : "";
+}
+
+}  // namespace cutaway
