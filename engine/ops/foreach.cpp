@@ -101,8 +101,11 @@ Value onLists(Decomposition& d, std::string_view op, const std::vector<Value>& a
 Values addProduct(Decomposition& d, std::string_view op) {
     for (const Value& divided : d.list("tensor1"))
         if (op == "aten._foreach_div.List" && !isFloating(divided.dtype()) && !isComplex(divided.dtype())) return refuse(d, "integers are not divided");
-    const Value product = onLists(d, op, d.list("tensor1"), d.list("tensor2"));
-    return itemsOf(onLists(d, "aten._foreach_add.List", d.list("self"), itemsOf(product), {{"alpha", d.arg("value")}}));
+    const std::vector<Value> products = itemsOf(onLists(d, op, d.list("tensor1"), d.list("tensor2")));
+    Argument factor = d.arg("value");
+    // Kernels for integers take the whole part of the factor.
+    if (!products.empty() && isIntegral(products[0].dtype()) && factor.asReal()) factor = Argument(static_cast<int64_t>(*factor.asReal()));
+    return itemsOf(onLists(d, "aten._foreach_add.List", d.list("self"), products, {{"alpha", factor}}));
 }
 
 constexpr OpDef each(std::string_view schema, std::string_view samples, Tag tags = Tag::Inplace) {
