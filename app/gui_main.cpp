@@ -12,6 +12,7 @@
 
 #include "app/step_timer.h"
 #include "ui/session/source.h"
+#include "ui/session/stepper.h"
 #include "ui/windows/graph_window.h"
 #include "ui/windows/main_window.h"
 #include "ui/windows/steps_window.h"
@@ -27,6 +28,7 @@ constexpr int kPictureTimeoutMilliseconds = 120000;
 
 struct PictureOrder {
     QString step, window, file, mode, node;
+    int rewrite = 0;
     bool list = false;
     bool wanted() const { return list || !file.isEmpty(); }
 };
@@ -68,6 +70,13 @@ class Photographer : public QObject {
                 m_failed = true;
                 return QCoreApplication::exit(1);
             }
+            const StepInfo* step = m_window.stepper().currentStep();
+            if (m_order.rewrite > (step ? step->rewrites : 0)) {
+                complain(QStringLiteral("%1 has %2 rewrites").arg(m_order.step).arg(step ? step->rewrites : 0));
+                m_failed = true;
+                return QCoreApplication::exit(1);
+            }
+            if (m_order.rewrite > 0) m_window.stepper().toRewrite(m_order.rewrite);
         } else if (m_state == 2) {
             if (m_order.list) return printSteps();
             arrange();
@@ -142,6 +151,7 @@ int main(int argc, char** argv) {
     parser.addPositionalArgument(QStringLiteral("model"), QStringLiteral("Model, graph or debug folder to open."), QStringLiteral("[model]"));
     const QCommandLineOption compile(QStringLiteral("compile"), QStringLiteral("Compile after opening."));
     const QCommandLineOption step(QStringLiteral("step"), QStringLiteral("Compile and go to this step."), QStringLiteral("name"));
+    const QCommandLineOption rewrite(QStringLiteral("rewrite"), QStringLiteral("With --step: go to this single rewrite of it, counted from 1."), QStringLiteral("number"));
     const QCommandLineOption screenshot(QStringLiteral("screenshot"), QStringLiteral("Save a picture and quit."), QStringLiteral("file"));
     const QCommandLineOption window(QStringLiteral("window"), QStringLiteral("Picture of this window alone: steps, graph, text, node, explain, log, results, search."), QStringLiteral("name"));
     const QCommandLineOption node(QStringLiteral("node"), QStringLiteral("Make this node the current one."), QStringLiteral("name"));
@@ -150,11 +160,11 @@ int main(int argc, char** argv) {
     const QCommandLineOption size(QStringLiteral("size"), QStringLiteral("Size of the main window, such as 1440x900."), QStringLiteral("WxH"));
     const QCommandLineOption list(QStringLiteral("list-changed-steps"), QStringLiteral("Compile, print the names of the steps that changed the graph, most changes first, and quit."));
     const QCommandLineOption timing(QStringLiteral("time-steps"), QStringLiteral("Compile, show every changed step, print how long each took and quit."));
-    parser.addOptions({list, timing, compile, step, screenshot, window, node, mode, theme, size});
+    parser.addOptions({list, timing, compile, step, rewrite, screenshot, window, node, mode, theme, size});
     parser.process(application);
 
     const QString path = parser.positionalArguments().value(0);
-    const PictureOrder order{parser.value(step), parser.value(window), parser.value(screenshot), parser.value(mode), parser.value(node), parser.isSet(list)};
+    const PictureOrder order{parser.value(step), parser.value(window), parser.value(screenshot), parser.value(mode), parser.value(node), parser.value(rewrite).toInt(), parser.isSet(list)};
     // A picture must not depend on, nor change, how somebody left the windows.
     const QTemporaryDir noSettings;
     if (order.wanted() || parser.isSet(timing)) QSettings::setPath(QSettings::NativeFormat, QSettings::UserScope, noSettings.path());

@@ -29,7 +29,13 @@ Result<Snapshot> Session::State::snapshot(const Place& place, const CancelToken*
         return Error{ErrorCode::NotFound, "run " + std::to_string(place.run) + " has no step " + std::to_string(place.step), {}, {}};
     const Step& step = found->trace.steps[static_cast<size_t>(place.step)];
     if (place.rewrites < 0) return step.after;
-    return replayRewrites(step, found->trace.options, place.rewrites, cancel);
+    for (const auto& [known, graph] : replayed)
+        if (known == place) return graph;
+    CT_TRY(Snapshot graph, replayRewrites(step, found->trace.options, place.rewrites, cancel));
+    constexpr size_t kKept = 4;
+    if (replayed.size() >= kKept) replayed.erase(replayed.begin());
+    replayed.emplace_back(place, graph);
+    return graph;
 }
 
 Session::Session() : m_state(std::make_unique<State>()) {}

@@ -23,6 +23,8 @@ struct Session::State {
     std::vector<Tensor> sampleInputs;  // of the file, when all of them are tensors
     ModelInfo info;
     std::vector<Run> runs;
+    /// The latest graphs between two rewrites: a place is asked for by its difference, its text and its nodes.
+    mutable std::vector<std::pair<Place, Snapshot>> replayed;
 
     Result<const Run*> run(RunId id) const;
     Result<Run*> run(RunId id);

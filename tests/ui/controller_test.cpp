@@ -151,6 +151,26 @@ class ControllerTest : public QObject {
         QCOMPARE(problems.size(), 0);
     }
 
+    void theRewriteThatTouchedANodeIsFound() {
+        openAndCompile();
+        QCOMPARE(m_controller->runs()[0].rewrites.size(), size_t(6));
+        QCOMPARE(m_controller->rewriteAt({1, 4, 2})->index, 1);
+        QVERIFY(!m_controller->rewriteAt({1, 4, 3}) && !m_controller->rewriteAt({1, 4, -1}) && !m_controller->rewriteAt({1, -1, 1}));
+        int found = -1;
+        const auto look = [&](int step, int node) {
+            found = -1;
+            m_controller->findRewrite(1, step, static_cast<NodeId>(node), [&](int number) { found = number; });
+        };
+        look(4, 16);  // made by the second rewrite
+        QTRY_COMPARE_WITH_TIMEOUT(found, 2, kPatience);
+        look(4, 14);  // removed by it
+        QTRY_COMPARE_WITH_TIMEOUT(found, 2, kPatience);
+        look(5, 16);  // there before and after
+        QTRY_COMPARE_WITH_TIMEOUT(found, 0, kPatience);
+        look(3, 16);  // a step without rewrites
+        QCOMPARE(found, 0);
+    }
+
     void bisectingGoesToTheCulprit() {
         openAndCompile();
         m_controller->bisect(1, {});

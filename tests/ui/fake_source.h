@@ -105,7 +105,7 @@ class FakeSource : public ui::Source {
         };
         if (runnable) line("import torch", NodeId::None);
         line("def forward(x, w, b):", NodeId::None);
-        const bool after = place.step >= 4;
+        const bool after = fused(place);
         for (const auto& node : graph.nodes)
             if (!node.info.op.empty() && node.change != (after ? Change::Removed : Change::Added)) line("    " + node.info.name + " = " + node.info.op + "(…)", node.info.id);
         line("    return (r3,)", NodeId::None);
@@ -115,7 +115,7 @@ class FakeSource : public ui::Source {
         CT_TRY_VOID(arrive("node", progress));
         const UnionGraph graph = fusedBias(m_control->tail);
         for (const auto& node : graph.nodes) {
-            const bool here = node.change == Change::Kept || node.change == (place.step >= 4 ? Change::Added : Change::Removed);
+            const bool here = node.change == Change::Kept || node.change == (fused(place) ? Change::Added : Change::Removed);
             if (node.info.id != id || !here) continue;
             NodeDetails details;
             details.node = node.info;
@@ -176,6 +176,8 @@ class FakeSource : public ui::Source {
     }
 
   private:
+    /// The second rewrite of step 4 does it.
+    static bool fused(const Place& place) { return place.step > 4 || (place.step == 4 && (place.rewrites < 0 || place.rewrites >= 2)); }
     Result<void> arrive(const std::string& call, const Progress& progress) {
         m_control->note(QString::fromStdString(call));
         while (m_control->hold && !progress.cancelled()) QThread::msleep(1);

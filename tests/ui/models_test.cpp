@@ -108,17 +108,6 @@ class ModelsTest : public QObject {
         QCOMPARE(toggled[0][1].toBool(), true);
     }
 
-    void steppingFindsChanges() {
-        StepsModel model;
-        model.setRun(1, sampleSteps());
-        QCOMPARE(model.nextStep(-1, true, true), 4);
-        QCOMPARE(model.nextStep(4, true, true), 5);
-        QCOMPARE(model.nextStep(5, true, true), 5);
-        QCOMPARE(model.nextStep(4, false, true), -1);
-        QCOMPARE(model.nextStep(4, true, false), 5);
-        QCOMPARE(model.nextStep(4, false, false), 3);
-    }
-
     void marksAreShown() {
         StepsModel model;
         QAbstractItemModelTester tester(&model, kFatal);

@@ -13,6 +13,7 @@
 #include <QProgressBar>
 #include <QPushButton>
 #include <QSignalSpy>
+#include <QSlider>
 #include <QSpinBox>
 #include <QTabBar>
 #include <QTableView>
@@ -27,6 +28,7 @@
 #include "ui/windows/graph_window.h"
 #include "ui/windows/main_window.h"
 #include "ui/windows/problem_bar.h"
+#include "ui/windows/rewrite_bar.h"
 #include "ui/windows/run_dialogs.h"
 #include "ui/windows/search_window.h"
 #include "ui/windows/steps_window.h"
@@ -90,6 +92,8 @@ class WindowsTest : public QObject {
     }
 
     void keysStep() {
+        auto* bar = m_main->findChild<RewriteBar*>();
+        QVERIFY(bar->text().isEmpty());
         openAndCompile();
         QCOMPARE(shownStep(), "fuse_bias_add");
         press(Qt::Key_F10);
@@ -106,6 +110,26 @@ class WindowsTest : public QObject {
         QCOMPARE(shownStep(), "fuse_bias_add, rewrite 1");
         press(Qt::Key_F11);
         QCOMPARE(shownStep(), "fuse_bias_add, rewrite 2");
+        QVERIFY2(bar->text().startsWith("mm_add_to_addmm at y – the bias is added"), qPrintable(bar->text()));
+        QCOMPARE(m_main->selection().node(), static_cast<NodeId>(15));  // the node that the rewrite started from
+        press(Qt::Key_F11, Qt::ShiftModifier);
+        QCOMPARE(shownStep(), "fuse_bias_add, rewrite 1");
+        press(Qt::Key_F11, Qt::ShiftModifier);
+        QCOMPARE(shownStep(), "fuse_bias_add");
+        QCOMPARE(bar->text(), "What fuse_bias_add does.");
+        press(Qt::Key_F11);
+        press(Qt::Key_F11);
+        press(Qt::Key_F11);
+        QCOMPARE(shownStep(), "reinplace");
+        press(Qt::Key_F11, Qt::ShiftModifier);
+        QCOMPARE(shownStep(), "fuse_bias_add, rewrite 2");
+        press(Qt::Key_F11, Qt::ControlModifier);
+        QCOMPARE(shownStep(), "fuse_bias_add");
+        press(Qt::Key_F11, Qt::ShiftModifier);
+        QCOMPARE(shownStep(), "as opened");  // no earlier step changed anything
+        press(Qt::Key_F10);
+        press(Qt::Key_F11);
+        press(Qt::Key_F11);
         press(Qt::Key_F11);
         QCOMPARE(shownStep(), "reinplace");
         press(Qt::Key_Left, Qt::AltModifier);
@@ -113,6 +137,38 @@ class WindowsTest : public QObject {
         press(Qt::Key_Right, Qt::AltModifier);
         QCOMPARE(shownStep(), "reinplace");
         QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+    }
+
+    void rewritesAreChosenByNumber() {
+        openAndCompile();
+        auto* bar = m_main->findChild<RewriteBar*>();
+        auto* number = bar->findChild<QSpinBox*>();
+        auto* slider = bar->findChild<QSlider*>();
+        QCOMPARE(number->maximum(), 2);
+        number->selectAll();
+        QTest::keyClicks(number, "2");
+        QTest::keyClick(number, Qt::Key_Return);
+        QCOMPARE(shownStep(), "fuse_bias_add, rewrite 2");
+        QCOMPARE(m_main->selection().comparison().before, (Place{1, 4, 1}));
+        QCOMPARE(slider->value(), 2);
+        QTest::keyClick(slider, Qt::Key_Left);
+        QCOMPARE(shownStep(), "fuse_bias_add, rewrite 1");
+        QCOMPARE(number->value(), 1);
+        // Together with what was done before it in its step.
+        m_main->stepper().setAllSoFar(true);
+        m_main->stepper().toRewrite(2);
+        QCOMPARE(m_main->selection().comparison(), (Comparison{{1, 3, -1}, {1, 4, 2}}));
+        m_main->stepper().setAllSoFar(false);
+        QCOMPARE(m_main->selection().comparison(), (Comparison{{1, 4, 1}, {1, 4, 2}}));
+        // By the number in the whole run.
+        QCOMPARE(m_main->stepper().fuelOfRun(), 3);
+        QCOMPARE(m_main->stepper().fuel(), 2);
+        m_main->stepper().toFuel(3);
+        QCOMPARE(shownStep(), "reinplace, rewrite 1");
+        number->setValue(0);
+        QCOMPARE(shownStep(), "reinplace");
+        m_main->stepper().toFuel(4);
+        QCOMPARE(shownStep(), "reinplace");
     }
 
     void allWindowsFollowTheNode() {

@@ -142,16 +142,6 @@ QModelIndex StepsModel::indexOf(const Place& place) const {
     return indexOf(pass);
 }
 
-int StepsModel::nextStep(int step, bool forward, bool onlyChanged) const {
-    const int count = static_cast<int>(m_steps.size());
-    for (int at = forward ? step + 1 : step - 1; at >= 0 && at < count; at += forward ? 1 : -1) {
-        const StepState state = m_steps[static_cast<size_t>(at)].state;
-        if (!onlyChanged || state == StepState::Changed || state == StepState::Failed) return at;
-    }
-    // Going back from the first change ends at the graph as it was opened.
-    return forward ? step : -1;
-}
-
 QModelIndex StepsModel::index(int row, int column, const QModelIndex& parent) const {
     if (!hasIndex(row, column, parent)) return {};
     return createIndex(row, column, itemOf(parent)->children[static_cast<size_t>(row)].get());

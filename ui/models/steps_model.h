@@ -33,8 +33,6 @@ class StepsModel : public QAbstractItemModel {
     std::optional<Place> placeOf(const QModelIndex& at) const;
     /// The row of a place; of its pass where the rewrite is not loaded.
     QModelIndex indexOf(const Place& place) const;
-    /// The nearest step after (or before) `step` that changed the graph or failed; `step` itself if there is none.
-    int nextStep(int step, bool forward, bool onlyChanged) const;
     /// Name, state and summary of a row, for a screen reader or the clipboard.
     QString lineOf(const QModelIndex& at) const;
 

@@ -38,6 +38,12 @@ void Selection::setNode(NodeId node) {
     emit nodeChanged(node);
 }
 
+void Selection::go(const Comparison& comparison, NodeId node) {
+    if (m_current && m_current->comparison == comparison) return setNode(node);
+    remember();
+    moveTo({comparison, node});
+}
+
 void Selection::clear() {
     m_current.reset();
     m_back.clear();

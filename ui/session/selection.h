@@ -34,6 +34,8 @@ class Selection : public QObject {
     /// Shows the difference of any two places.
     void compare(const Comparison& comparison);
     void setNode(NodeId node);
+    /// Both at once, as one stop of the history.
+    void go(const Comparison& comparison, NodeId node);
     void clear();
 
     std::optional<Place> markA() const { return m_markA; }

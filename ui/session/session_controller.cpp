@@ -1,20 +1,8 @@
-#include "ui/session/session_controller.h"
-
 #include <QFileInfo>
-#include <QMetaObject>
-#include <algorithm>
 
-#include "ui/models/words.h"
+#include "ui/session/session_ask.h"
 
 namespace cutaway::ui {
-
-QString Run::title() const {
-    QString text = QObject::tr("Run %1: %2, %3").arg(number).arg(options.mode == Mode::Training ? QObject::tr("training") : QObject::tr("inference"),
-                                                          options.target == Target::Cuda ? QStringLiteral("CUDA") : QStringLiteral("CPU"));
-    if (options.freeze) text += QObject::tr(", frozen");
-    if (!options.disabledPasses.empty()) text += QObject::tr(", %1 off").arg(counted(static_cast<qsizetype>(options.disabledPasses.size()), QObject::tr("pass"), QObject::tr("passes")));
-    return text;
-}
 
 SessionController::SessionController(std::unique_ptr<Source> source, Selection& selection, QObject* parent)
     : QObject(parent), m_source(std::move(source)), m_selection(selection), m_queue(std::make_unique<JobQueue>()) {
@@ -23,36 +11,6 @@ SessionController::SessionController(std::unique_ptr<Source> source, Selection& 
 }
 
 SessionController::~SessionController() = default;
-
-template <class T>
-void SessionController::ask(const QString& tag, const QString& doing, std::function<Result<T>(Source&, const Progress&)> work,
-                            std::function<void(T)> then, std::function<void()> orElse) {
-    const bool wasBusy = isBusy();
-    const int generation = ++m_generation[tag], epoch = m_epoch;
-    m_pending.insert(tag, doing);
-    auto job = [this, tag, doing, generation, epoch, work = std::move(work), then = std::move(then), orElse = std::move(orElse)](const Progress& progress) {
-        auto result = std::make_shared<Result<T>>(work(*m_source, progress));
-        QMetaObject::invokeMethod(this, [=, this] {
-            if (epoch != m_epoch || generation != m_generation.value(tag)) return;
-            if (*result) {
-                then(std::move(**result));
-            } else {
-                fail(result->error(), doing);
-                if (orElse) orElse();
-            }
-            settled(tag);
-        }, Qt::QueuedConnection);
-    };
-    auto report = [this, epoch, doing](double fraction, const std::string& what) {
-        const QString text = what.empty() ? doing : QString::fromStdString(what);
-        QMetaObject::invokeMethod(this, [=, this] {
-            if (epoch == m_epoch && isBusy()) emit progress(text, fraction);
-        }, Qt::QueuedConnection);
-    };
-    m_queue->post(tag.toStdString(), std::move(job), std::move(report));
-    emit progress(doing, -1);
-    if (!wasBusy) emit busyChanged(true);
-}
 
 void SessionController::settled(const QString& tag) {
     m_pending.remove(tag);
@@ -97,48 +55,6 @@ void SessionController::open(const QString& path) {
                        emit modelOpened();
                        m_selection.setPlace(Place{});
                    });
-}
-
-void SessionController::compile(const CompileOptions& options, std::optional<RunId> comparedWith) {
-    ask<Run>("compile", tr("Compiling"),
-             [options](Source& source, const Progress& progress) -> Result<Run> {
-                 Run run;
-                 run.options = options;
-                 CT_TRY(run.id, source.compile(options, progress));
-                 CT_TRY(run.steps, source.steps(run.id));
-                 return run;
-             },
-             [this, comparedWith](Run run) { finishCompile(std::move(run), comparedWith); });
-}
-
-void SessionController::finishCompile(Run run, std::optional<RunId> comparedWith) {
-    const RunId id = run.id;
-    std::erase_if(m_runs, [&](const Run& known) { return known.id == id; });
-    run.number = static_cast<int>(m_runs.size()) + 1;
-    m_runs.push_back(std::move(run));
-    const Run& now = m_runs.back();
-    int changed = 0;
-    Place first{id, -1, -1};
-    std::optional<int> failed;
-    for (const StepInfo& step : now.steps) {
-        if (step.state == StepState::Changed && ++changed == 1) first.step = step.index;
-        if (step.state == StepState::Failed && !failed) failed = step.index;
-    }
-    m_log.append({LogEntry::Level::Note, tr("%1: %2 passes, %3 changed the graph").arg(now.title()).arg(now.steps.size()).arg(changed), {}, {}, first, NodeId::None});
-    emit compiled(id);
-    if (failed) {
-        const StepInfo& step = now.steps[static_cast<size_t>(*failed)];
-        LogEntry entry{LogEntry::Level::Problem, tr("%1 failed: %2").arg(QString::fromStdString(step.name), QString::fromStdString(step.error)),
-                       tr("step %1 of %2").arg(*failed).arg(now.title()), tr("Look at the step, or switch the pass off in the Steps window and compile again."), Place{id, *failed, -1}, NodeId::None};
-        m_log.append(entry);
-        emit problem(entry);
-        first.step = *failed;
-    }
-    const Run* other = comparedWith ? runOf(*comparedWith) : nullptr;
-    if (other && !failed)
-        m_selection.compare({{other->id, static_cast<int>(other->steps.size()) - 1, -1}, {id, static_cast<int>(now.steps.size()) - 1, -1}});
-    else
-        m_selection.setPlace(first);
 }
 
 void SessionController::loadPlace() {
@@ -186,13 +102,6 @@ void SessionController::loadNode() {
                        return facts;
                    },
                    [this](NodeFacts facts) { emit nodeShown(std::make_shared<const NodeFacts>(std::move(facts))); });
-}
-
-void SessionController::loadRewrites(RunId run, int step) {
-    ask<std::vector<RewriteInfo>>("rewrites", tr("Replaying rewrites"),
-                                  [run, step](Source& source, const Progress& progress) { return source.rewrites(run, step, progress); },
-                                  [this, run, step](std::vector<RewriteInfo> rewrites) { emit rewritesReady(run, step, rewrites); },
-                                  [this, run, step] { emit rewritesReady(run, step, {}); });
 }
 
 void SessionController::explain() {
@@ -267,28 +176,6 @@ void SessionController::runnableText(const Place& place, std::function<void(cons
     ask<GraphText>("runnable", tr("Printing Python"),
                    [place](Source& source, const Progress& progress) { return source.text(place, true, progress); },
                    [then = std::move(then)](GraphText text) { then(QString::fromStdString(text.text)); });
-}
-
-QStringList SessionController::stages() const {
-    QStringList names;
-    for (const StepInfo& pass : m_source->passes())
-        if (const QString stage = QString::fromStdString(pass.stage); !names.contains(stage)) names << stage;
-    return names;
-}
-
-const Run* SessionController::runOf(RunId id) const {
-    const auto found = std::find_if(m_runs.begin(), m_runs.end(), [&](const Run& run) { return run.id == id; });
-    return found == m_runs.end() ? nullptr : &*found;
-}
-
-QString SessionController::placeName(const Place& place) const {
-    const Run* run = runOf(place.run);
-    QString name = tr("as opened");
-    if (place.step >= 0) {
-        name = run && place.step < static_cast<int>(run->steps.size()) ? QString::fromStdString(run->steps[static_cast<size_t>(place.step)].name) : tr("step %1").arg(place.step);
-        if (place.rewrites >= 0) name += tr(", rewrite %1").arg(place.rewrites);
-    }
-    return m_runs.size() > 1 && place.step >= 0 ? tr("%1 (run %2)").arg(name).arg(run ? run->number : 0) : name;
 }
 
 }  // namespace cutaway::ui

@@ -34,6 +34,9 @@ struct Run {
     int number = 1;  // for people: counted from 1 since the model was opened
     CompileOptions options;
     std::vector<StepInfo> steps;
+    std::vector<std::vector<RewriteInfo>> rewrites;  // by step
+    /// Whether the step's rewrites can be done one by one. What lowering decides edits no graph.
+    static bool replays(const StepInfo& step) { return step.stage != "lowering"; }
     QString title() const;  // "Run 1: inference, CPU"
 };
 
@@ -51,7 +54,6 @@ class SessionController : public QObject {
     void run(RunId run, const RunOptions& options);
     /// Searches the run for the rewrite that broke the graph; then shows it, every test in the log.
     void bisect(RunId run, const BisectOptions& options);
-    void loadRewrites(RunId run, int step);
     /// Which rules apply at the current node before the current step, and why others do not; answers with explained().
     void explain();
     /// The graph at a place as a Python program that runs in PyTorch.
@@ -66,6 +68,11 @@ class SessionController : public QObject {
     QStringList stages() const;
     const std::vector<Run>& runs() const { return m_runs; }
     const Run* runOf(RunId id) const;
+    /// The single rewrite that leads to a place; null if the place is none.
+    const RewriteInfo* rewriteAt(const Place& place) const;
+    /// The first rewrite of a step, counted from 1, after which the node is not as it was before the step; 0 if there is none
+    /// or the node was not touched. Replays the step some times (the logarithm of its rewrites).
+    void findRewrite(RunId run, int step, NodeId node, std::function<void(int)> then);
     /// "3 fuse_bias_add", "as opened": for titles.
     QString placeName(const Place& place) const;
     LogModel& log() { return m_log; }
@@ -74,7 +81,6 @@ class SessionController : public QObject {
   signals:
     void modelOpened();
     void compiled(cutaway::RunId run);
-    void rewritesReady(cutaway::RunId run, int step, const std::vector<cutaway::RewriteInfo>& rewrites);
     void shown(std::shared_ptr<const cutaway::ui::Shown> what);
     void textShown(std::shared_ptr<const cutaway::ui::ShownText> what);
     void nodeShown(std::shared_ptr<const cutaway::ui::NodeFacts> facts);

@@ -9,7 +9,9 @@
 #include <QSaveFile>
 #include <QSettings>
 
+#include "ui/session/stepper.h"
 #include "ui/windows/command_palette.h"
+#include "ui/windows/explain_window.h"
 #include "ui/windows/export_graph.h"
 #include "ui/windows/graph_window.h"
 #include "ui/windows/log_window.h"
@@ -195,16 +197,39 @@ void MainWindow::timeOnCpu() {
 
 void MainWindow::makeDebugMenu() {
     QMenu* menu = menuBar()->addMenu(tr("&Debug"));
-    menu->addAction(tr("&Next Changed Step"), QKeySequence(Qt::Key_F10), this, [this] { m_steps->step(true, true); });
-    menu->addAction(tr("&Previous Changed Step"), QKeySequence(Qt::SHIFT | Qt::Key_F10), this, [this] { m_steps->step(false, true); });
-    menu->addAction(tr("Next Step of &Any Kind"), QKeySequence(Qt::CTRL | Qt::Key_F10), this, [this] { m_steps->step(true, false); });
-    menu->addAction(tr("Previous Step of An&y Kind"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_F10), this, [this] { m_steps->step(false, false); });
-    menu->addAction(tr("Into Single &Rewrites"), QKeySequence(Qt::Key_F11), this, [this] { m_steps->stepInto(); });
+    menu->addAction(tr("&Next Changed Step"), QKeySequence(Qt::Key_F10), this, [this] { m_stepper->step(true, true); });
+    menu->addAction(tr("&Previous Changed Step"), QKeySequence(Qt::SHIFT | Qt::Key_F10), this, [this] { m_stepper->step(false, true); });
+    menu->addAction(tr("Next Step of &Any Kind"), QKeySequence(Qt::CTRL | Qt::Key_F10), this, [this] { m_stepper->step(true, false); });
+    menu->addAction(tr("Previous Step of An&y Kind"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_F10), this, [this] { m_stepper->step(false, false); });
+    menu->addSeparator();
+    menu->addAction(tr("Into Single &Rewrites, and On"), QKeySequence(Qt::Key_F11), this, [this] { m_stepper->rewrite(true); });
+    menu->addAction(tr("One Rewrite &Back"), QKeySequence(Qt::SHIFT | Qt::Key_F11), this, [this] { m_stepper->rewrite(false); });
+    menu->addAction(tr("&Out to the Whole Step"), QKeySequence(Qt::CTRL | Qt::Key_F11), this, [this] { m_stepper->out(); });
+    menu->addAction(tr("&Go to Rewrite Number…"), QKeySequence(Qt::CTRL | Qt::Key_G), this, &MainWindow::askFuel);
+    QAction* soFar = menu->addAction(tr("Show All Rewrites &So Far"), m_stepper, &Stepper::setAllSoFar);
+    soFar->setCheckable(true);
+    connect(m_stepper, &Stepper::allSoFarChanged, soFar, &QAction::setChecked);
+    menu->addAction(tr("&Explain"), QKeySequence(Qt::CTRL | Qt::Key_E), this, &MainWindow::explainHere);
     menu->addSeparator();
     menu->addAction(tr("&Find the Rewrite That Broke It…"), this, &MainWindow::askBisect);
     menu->addSeparator();
     menu->addAction(tr("Mark Step as A"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_A), this, [this] { m_steps->markCurrent(false); });
     menu->addAction(tr("Mark Step as B"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_D), this, [this] { m_steps->markCurrent(true); });
+}
+
+void MainWindow::askFuel() {
+    if (!currentRun()) return;
+    const int count = m_stepper->fuelOfRun();
+    if (count == 0) return say(tr("This run made no single rewrites."));
+    bool given = false;
+    const int number = QInputDialog::getInt(this, tr("Go to rewrite"), tr("Rewrite of the whole run, 1 to %1:").arg(count), std::max(1, m_stepper->fuel()), 1, count, 1, &given);
+    if (given) m_stepper->toFuel(number);
+}
+
+void MainWindow::explainHere() {
+    m_explain->show();
+    m_explain->raise();
+    m_explain->setFocus();
 }
 
 void MainWindow::askBisect() {

@@ -19,6 +19,7 @@
 #include "ui/windows/node_window.h"
 #include "ui/windows/problem_bar.h"
 #include "ui/windows/results_window.h"
+#include "ui/windows/rewrite_bar.h"
 #include "ui/windows/run_dialogs.h"
 #include "ui/windows/search_window.h"
 #include "ui/windows/steps_window.h"
@@ -34,7 +35,8 @@ constexpr int kRecentFiles = 10;
 }  // namespace
 
 MainWindow::MainWindow(std::unique_ptr<Source> source, QWidget* parent)
-    : QMainWindow(parent), m_selection(new Selection(this)), m_controller(new SessionController(std::move(source), *m_selection, this)) {
+    : QMainWindow(parent), m_selection(new Selection(this)), m_controller(new SessionController(std::move(source), *m_selection, this)),
+      m_stepper(new Stepper(*m_controller, *m_selection, this)) {
     setObjectName(QStringLiteral("mainWindow"));
     setAcceptDrops(true);
     setDockNestingEnabled(true);
@@ -61,7 +63,7 @@ MainWindow::MainWindow(std::unique_ptr<Source> source, QWidget* parent)
     });
     connect(m_selection, &Selection::placeChanged, this, &MainWindow::updateTitle);
     connect(m_selection, &Selection::nodeChanged, this, &MainWindow::updateTitle);
-    for (auto* window : {static_cast<QObject*>(m_graph), static_cast<QObject*>(m_text), static_cast<QObject*>(m_steps)})
+    for (auto* window : {static_cast<QObject*>(m_graph), static_cast<QObject*>(m_text), static_cast<QObject*>(m_steps), static_cast<QObject*>(m_stepper)})
         connect(window, SIGNAL(message(QString)), this, SLOT(say(QString)));
     connect(m_graph, &GraphWindow::settled, this, &MainWindow::settledChanged);
     connect(m_text, &TextWindow::settled, this, &MainWindow::settledChanged);
@@ -78,7 +80,7 @@ MainWindow::~MainWindow() {
 }
 
 void MainWindow::makeDocks() {
-    m_steps = new StepsWindow(*m_controller, *m_selection, this);
+    m_steps = new StepsWindow(*m_controller, *m_selection, *m_stepper, this);
     m_graph = new GraphWindow(*m_controller, *m_selection, this);
     m_text = new TextWindow(*m_controller, *m_selection, this);
     m_node = new NodeWindow(*m_controller, *m_selection, this);
@@ -87,6 +89,13 @@ void MainWindow::makeDocks() {
     m_results = new ResultsWindow(*m_controller, *m_selection, this);
     m_search = new SearchWindow(*m_controller, *m_selection, this);
     m_problems = new ProblemBar(this);
+    m_bar = new RewriteBar(*m_controller, *m_selection, *m_stepper);
+    auto* stepping = new QToolBar(tr("Stepping"), this);
+    stepping->setObjectName(QStringLiteral("stepping"));
+    stepping->setMovable(false);
+    m_bar->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
+    stepping->addWidget(m_bar);
+    connect(m_bar, &RewriteBar::explainWanted, this, &MainWindow::explainHere);
     auto* top = new QToolBar(tr("Problems"), this);
     top->setObjectName(QStringLiteral("problems"));
     top->setMovable(false);
@@ -95,6 +104,8 @@ void MainWindow::makeDocks() {
     m_problems->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
     shown->setVisible(false);
     top->hide();
+    addToolBar(Qt::TopToolBarArea, stepping);
+    addToolBarBreak(Qt::TopToolBarArea);
     addToolBar(Qt::TopToolBarArea, top);
     connect(m_controller, &SessionController::problem, this, [top, shown] {
         shown->setVisible(true);

@@ -21,7 +21,9 @@ class LogWindow;
 class NodeWindow;
 class ProblemBar;
 class ResultsWindow;
+class RewriteBar;
 class SearchWindow;
+class Stepper;
 class StepsWindow;
 class TextWindow;
 
@@ -41,6 +43,7 @@ class MainWindow : public QMainWindow {
     GraphWindow& graph() { return *m_graph; }
     TextWindow& text() { return *m_text; }
     SearchWindow& search() { return *m_search; }
+    Stepper& stepper() { return *m_stepper; }
     /// A dock by its object name ("steps", "graph", …); null if there is none.
     QDockWidget* window(const QString& name) const;
     QStringList windowNames() const;
@@ -74,6 +77,8 @@ class MainWindow : public QMainWindow {
     void chooseFile();
     void exportPicture();
     void exportText();
+    void askFuel();
+    void explainHere();
     void askBisect();
     void askCompile();
     void askExecute();
@@ -89,6 +94,8 @@ class MainWindow : public QMainWindow {
 
     Selection* m_selection;
     SessionController* m_controller;
+    Stepper* m_stepper;
+    RewriteBar* m_bar = nullptr;
     StepsWindow* m_steps = nullptr;
     GraphWindow* m_graph = nullptr;
     TextWindow* m_text = nullptr;

@@ -16,8 +16,8 @@
 
 namespace cutaway::ui {
 
-StepsWindow::StepsWindow(SessionController& controller, Selection& selection, QWidget* parent)
-    : QDockWidget(tr("Steps"), parent), m_controller(controller), m_selection(selection), m_model(*new StepsModel(this)), m_filtered(new QSortFilterProxyModel(this)),
+StepsWindow::StepsWindow(SessionController& controller, Selection& selection, Stepper& stepper, QWidget* parent)
+    : QDockWidget(tr("Steps"), parent), m_controller(controller), m_selection(selection), m_stepper(stepper), m_model(*new StepsModel(this)), m_filtered(new QSortFilterProxyModel(this)),
       m_run(new QComboBox), m_filter(new QLineEdit), m_hidden(new QLabel), m_empty(new QLabel), m_tree(new QTreeView), m_pages(new QStackedWidget) {
     setObjectName(QStringLiteral("steps"));
     m_filtered->setSourceModel(&m_model);
@@ -60,19 +60,17 @@ StepsWindow::StepsWindow(SessionController& controller, Selection& selection, QW
     connect(m_filter, &QLineEdit::textChanged, this, &StepsWindow::filter);
     connect(m_tree->selectionModel(), &QItemSelectionModel::currentChanged, this, [this](const QModelIndex& now) {
         if (m_following) return;
-        if (const auto place = m_model.placeOf(m_filtered->mapToSource(now))) m_selection.setPlace(*place);
+        if (const auto place = m_model.placeOf(m_filtered->mapToSource(now))) m_stepper.show(*place);
     });
     connect(m_tree, &QTreeView::customContextMenuRequested, this, &StepsWindow::showMenu);
     auto* copy = new QShortcut(QKeySequence::Copy, m_tree);
     copy->setContext(Qt::WidgetShortcut);
     connect(copy, &QShortcut::activated, this, &StepsWindow::copyRows);
-    connect(&m_model, &StepsModel::rewritesWanted, &controller, &SessionController::loadRewrites);
-    connect(&m_model, &StepsModel::passToggled, this, &StepsWindow::togglePass);
-    connect(&controller, &SessionController::rewritesReady, this, [this](RunId run, int step, const std::vector<RewriteInfo>& rewrites) {
-        if (run != m_model.run()) return;
-        m_model.setRewrites(step, rewrites);
-        m_tree->expand(m_filtered->mapFromSource(m_model.indexOf(Place{run, step, -1})));
+    connect(&m_model, &StepsModel::rewritesWanted, this, [this](RunId id, int step) {
+        const Run* run = m_controller.runOf(id);
+        if (run && step < static_cast<int>(run->rewrites.size())) m_model.setRewrites(step, run->rewrites[static_cast<size_t>(step)]);
     });
+    connect(&m_model, &StepsModel::passToggled, this, &StepsWindow::togglePass);
     connect(&controller, &SessionController::modelOpened, this, [this] {
         m_run->clear();
         m_model.clear();
@@ -107,41 +105,13 @@ void StepsWindow::follow() {
     if (!m_selection.hasPlace()) return;
     const Place place = m_selection.place();
     if (place.run != m_model.run()) showRun(place.run);
+    if (const QModelIndex pass = m_model.indexOf(Place{place.run, place.step, -1}); place.rewrites > 0 && m_model.canFetchMore(pass)) m_model.fetchMore(pass);
     const QModelIndex at = m_filtered->mapFromSource(m_model.indexOf(place));
     if (!at.isValid()) return;
     m_following = true;
     m_tree->setCurrentIndex(at);
     m_tree->scrollTo(at);
     m_following = false;
-}
-
-void StepsWindow::step(bool forward, bool onlyChanged) {
-    if (m_model.steps().empty()) {
-        emit message(tr("Nothing to step through yet: compile the model first (Ctrl+B)."));
-        return;
-    }
-    const int now = m_selection.place().step;
-    const int next = m_model.nextStep(now, forward, onlyChanged);
-    if (next == now)
-        emit message(forward ? (onlyChanged ? tr("No later step changed the graph.") : tr("This is the last step.")) : tr("This is the graph as it was opened."));
-    else
-        m_selection.setPlace({m_model.run(), next, -1});
-}
-
-void StepsWindow::stepInto() {
-    const Place place = m_selection.place();
-    const auto& steps = m_model.steps();
-    if (place.step < 0 || place.step >= static_cast<int>(steps.size())) return step(true, true);
-    const StepInfo& info = steps[static_cast<size_t>(place.step)];
-    if (info.rewrites == 0) {
-        emit message(tr("%1 made no single rewrites.").arg(QString::fromStdString(info.name)));
-        return;
-    }
-    const int next = place.rewrites < 0 ? 1 : place.rewrites + 1;
-    if (next > info.rewrites) return step(true, true);
-    const QModelIndex pass = m_model.indexOf(Place{place.run, place.step, -1});
-    if (m_model.canFetchMore(pass)) m_model.fetchMore(pass);
-    m_selection.setPlace({place.run, place.step, next});
 }
 
 void StepsWindow::markCurrent(bool asB) {

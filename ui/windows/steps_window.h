@@ -3,7 +3,7 @@
 #include <QDockWidget>
 
 #include "ui/models/steps_model.h"
-#include "ui/session/session_controller.h"
+#include "ui/session/stepper.h"
 
 class QComboBox;
 class QLabel;
@@ -18,11 +18,8 @@ class StepsWindow : public QDockWidget {
     Q_OBJECT
 
   public:
-    StepsWindow(SessionController& controller, Selection& selection, QWidget* parent = nullptr);
+    StepsWindow(SessionController& controller, Selection& selection, Stepper& stepper, QWidget* parent = nullptr);
 
-    void step(bool forward, bool onlyChanged);
-    /// Into the single rewrites of the current step; then from one to the next.
-    void stepInto();
     void markCurrent(bool asB);
     bool select(const QString& stepName);
     const StepsModel& model() const { return m_model; }
@@ -42,6 +39,7 @@ class StepsWindow : public QDockWidget {
 
     SessionController& m_controller;
     Selection& m_selection;
+    Stepper& m_stepper;
     StepsModel& m_model;  // a child, not a member: the view still asks it while this window closes
     QSortFilterProxyModel* m_filtered;
     QComboBox* m_run;

@@ -1,0 +1,126 @@
+// The controller's runs: compiling, their steps and rewrites, and what places are called.
+#include <algorithm>
+
+#include "ui/models/words.h"
+#include "ui/session/session_ask.h"
+
+namespace cutaway::ui {
+
+QString Run::title() const {
+    QString text = QObject::tr("Run %1: %2, %3").arg(number).arg(options.mode == Mode::Training ? QObject::tr("training") : QObject::tr("inference"),
+                                                          options.target == Target::Cuda ? QStringLiteral("CUDA") : QStringLiteral("CPU"));
+    if (options.freeze) text += QObject::tr(", frozen");
+    if (!options.disabledPasses.empty()) text += QObject::tr(", %1 off").arg(counted(static_cast<qsizetype>(options.disabledPasses.size()), QObject::tr("pass"), QObject::tr("passes")));
+    return text;
+}
+
+void SessionController::compile(const CompileOptions& options, std::optional<RunId> comparedWith) {
+    ask<Run>("compile", tr("Compiling"),
+             [options](Source& source, const Progress& progress) -> Result<Run> {
+                 Run run;
+                 run.options = options;
+                 CT_TRY(run.id, source.compile(options, progress));
+                 CT_TRY(run.steps, source.steps(run.id));
+                 for (const StepInfo& step : run.steps) {
+                     run.rewrites.emplace_back();
+                     if (step.rewrites == 0) continue;
+                     CT_TRY(run.rewrites.back(), source.rewrites(run.id, step.index, progress));
+                 }
+                 return run;
+             },
+             [this, comparedWith](Run run) { finishCompile(std::move(run), comparedWith); });
+}
+
+void SessionController::finishCompile(Run run, std::optional<RunId> comparedWith) {
+    const RunId id = run.id;
+    std::erase_if(m_runs, [&](const Run& known) { return known.id == id; });
+    run.number = static_cast<int>(m_runs.size()) + 1;
+    m_runs.push_back(std::move(run));
+    const Run& now = m_runs.back();
+    int changed = 0;
+    Place first{id, -1, -1};
+    std::optional<int> failed;
+    for (const StepInfo& step : now.steps) {
+        if (step.state == StepState::Changed && ++changed == 1) first.step = step.index;
+        if (step.state == StepState::Failed && !failed) failed = step.index;
+    }
+    m_log.append({LogEntry::Level::Note, tr("%1: %2 passes, %3 changed the graph").arg(now.title()).arg(now.steps.size()).arg(changed), {}, {}, first, NodeId::None});
+    emit compiled(id);
+    if (failed) {
+        const StepInfo& step = now.steps[static_cast<size_t>(*failed)];
+        LogEntry entry{LogEntry::Level::Problem, tr("%1 failed: %2").arg(QString::fromStdString(step.name), QString::fromStdString(step.error)),
+                       tr("step %1 of %2").arg(*failed).arg(now.title()), tr("Look at the step, or switch the pass off in the Steps window and compile again."), Place{id, *failed, -1}, NodeId::None};
+        m_log.append(entry);
+        emit problem(entry);
+        first.step = *failed;
+    }
+    const Run* other = comparedWith ? runOf(*comparedWith) : nullptr;
+    if (other && !failed)
+        m_selection.compare({{other->id, static_cast<int>(other->steps.size()) - 1, -1}, {id, static_cast<int>(now.steps.size()) - 1, -1}});
+    else
+        m_selection.setPlace(first);
+}
+
+const RewriteInfo* SessionController::rewriteAt(const Place& place) const {
+    const Run* run = place.rewrites > 0 ? runOf(place.run) : nullptr;
+    if (!run || place.step < 0 || place.step >= static_cast<int>(run->rewrites.size())) return nullptr;
+    const auto& rewrites = run->rewrites[static_cast<size_t>(place.step)];
+    return place.rewrites <= static_cast<int>(rewrites.size()) ? &rewrites[static_cast<size_t>(place.rewrites) - 1] : nullptr;
+}
+
+namespace {
+
+/// What a node is at a place, as text; empty where it is not.
+Result<std::string> nodeAt(Source& source, const Place& place, NodeId id, const Progress& progress) {
+    const auto found = source.node(place, id, progress);
+    if (found) return found->line + "\n" + found->node.op + "\n" + found->node.type;
+    if (found.error().code != ErrorCode::NotFound) return found.error();
+    return std::string();
+}
+
+}  // namespace
+
+void SessionController::findRewrite(RunId run, int step, NodeId node, std::function<void(int)> then) {
+    const Run* known = runOf(run);
+    if (!known || step < 0 || step >= static_cast<int>(known->steps.size())) return then(0);
+    const int count = Run::replays(known->steps[static_cast<size_t>(step)]) ? known->steps[static_cast<size_t>(step)].rewrites : 0;
+    if (count == 0) return then(0);
+    ask<int>("find", tr("Looking for the rewrite"),
+             [run, step, node, count](Source& source, const Progress& progress) -> Result<int> {
+                 CT_TRY(const std::string before, nodeAt(source, {run, step - 1, -1}, node, progress));
+                 CT_TRY(const std::string after, nodeAt(source, {run, step, -1}, node, progress));
+                 if (before == after) return 0;
+                 int untouched = 0, touched = count;
+                 while (touched - untouched > 1) {
+                     const int middle = untouched + (touched - untouched) / 2;
+                     CT_TRY(const std::string now, nodeAt(source, {run, step, middle}, node, progress));
+                     (now == before ? untouched : touched) = middle;
+                 }
+                 return touched;
+             },
+             std::move(then));
+}
+
+QStringList SessionController::stages() const {
+    QStringList names;
+    for (const StepInfo& pass : m_source->passes())
+        if (const QString stage = QString::fromStdString(pass.stage); !names.contains(stage)) names << stage;
+    return names;
+}
+
+const Run* SessionController::runOf(RunId id) const {
+    const auto found = std::find_if(m_runs.begin(), m_runs.end(), [&](const Run& run) { return run.id == id; });
+    return found == m_runs.end() ? nullptr : &*found;
+}
+
+QString SessionController::placeName(const Place& place) const {
+    const Run* run = runOf(place.run);
+    QString name = tr("as opened");
+    if (place.step >= 0) {
+        name = run && place.step < static_cast<int>(run->steps.size()) ? QString::fromStdString(run->steps[static_cast<size_t>(place.step)].name) : tr("step %1").arg(place.step);
+        if (place.rewrites >= 0) name += tr(", rewrite %1").arg(place.rewrites);
+    }
+    return m_runs.size() > 1 && place.step >= 0 ? tr("%1 (run %2)").arg(name).arg(run ? run->number : 0) : name;
+}
+
+}  // namespace cutaway::ui

@@ -1,0 +1,111 @@
+#include "ui/windows/rewrite_bar.h"
+
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QSignalBlocker>
+#include <QSlider>
+#include <QSpinBox>
+#include <QToolButton>
+
+#include "ui/models/words.h"
+#include "ui/windows/elided_label.h"
+
+namespace cutaway::ui {
+
+RewriteBar::RewriteBar(SessionController& controller, Selection& selection, Stepper& stepper, QWidget* parent)
+    : QWidget(parent), m_controller(controller), m_selection(selection), m_stepper(stepper), m_number(new QSpinBox), m_slider(new QSlider(Qt::Horizontal)), m_count(new QLabel), m_text(new ElidedLabel) {
+    setObjectName(QStringLiteral("rewriteBar"));
+    auto* row = new QHBoxLayout(this);
+    row->setContentsMargins(6, 3, 6, 3);
+    row->setSpacing(4);
+    m_previous = addButton(tr("◀ Step"), tr("Previous changed step (Shift+F10)"), [this] { m_stepper.step(false, true); });
+    m_next = addButton(tr("Step ▶"), tr("Next changed step (F10)"), [this] { m_stepper.step(true, true); });
+    row->addSpacing(10);
+    m_back = addButton(QStringLiteral("◀"), tr("One rewrite back (Shift+F11)"), [this] { m_stepper.rewrite(false); });
+    m_number->setAccessibleName(tr("Rewrite of the step; 0 shows the whole step"));
+    m_number->setToolTip(m_number->accessibleName());
+    m_number->setSpecialValueText(tr("all"));
+    m_number->setKeyboardTracking(false);
+    row->addWidget(m_number);
+    row->addWidget(m_count);
+    m_on = addButton(QStringLiteral("▶"), tr("One rewrite on (F11)"), [this] { m_stepper.rewrite(true); });
+    m_slider->setAccessibleName(tr("Rewrites done"));
+    m_slider->setToolTip(tr("Drag through the rewrites of the step"));
+    m_slider->setMinimumWidth(70);
+    m_slider->setMaximumWidth(180);
+    m_slider->setTracking(false);
+    row->addWidget(m_slider, 1);
+    m_whole = addButton(tr("Whole step"), tr("Out of single rewrites (Ctrl+F11)"), [this] { m_stepper.out(); });
+    m_soFar = addButton(tr("All so far"), tr("Show each rewrite together with those before it in its step"), {});
+    m_soFar->setCheckable(true);
+    connect(m_soFar, &QToolButton::toggled, &stepper, &Stepper::setAllSoFar);
+    connect(&stepper, &Stepper::allSoFarChanged, m_soFar, &QToolButton::setChecked);
+    row->addSpacing(6);
+    m_text->setTextFormat(Qt::PlainText);
+    row->addWidget(m_text, 4);
+    m_why = addButton(tr("Explain"), tr("Why the rule applies there (Ctrl+E)"), [this] { emit explainWanted(); });
+
+    connect(m_number, &QSpinBox::valueChanged, &stepper, &Stepper::toRewrite);
+    connect(m_slider, &QSlider::valueChanged, &stepper, &Stepper::toRewrite);
+    // While the handle is dragged the number tells where it would stop.
+    connect(m_slider, &QSlider::sliderMoved, this, [this](int number) {
+        const QSignalBlocker quiet(m_number);
+        m_number->setValue(number);
+    });
+    connect(&selection, &Selection::placeChanged, this, &RewriteBar::follow);
+    connect(&controller, &SessionController::compiled, this, &RewriteBar::follow);
+    connect(&controller, &SessionController::modelOpened, this, &RewriteBar::follow);
+    follow();
+}
+
+QToolButton* RewriteBar::addButton(const QString& text, const QString& tip, std::function<void()> action) {
+    auto* button = new QToolButton;
+    button->setText(text);
+    button->setToolTip(tip);
+    button->setAccessibleName(tip);
+    button->setFocusPolicy(Qt::TabFocus);
+    if (action) connect(button, &QToolButton::clicked, this, std::move(action));
+    layout()->addWidget(button);
+    return button;
+}
+
+QString RewriteBar::text() const { return m_text->text(); }
+
+QString RewriteBar::sentence() const {
+    if (!m_stepper.run()) return m_controller.model() ? tr("Compile the model (Ctrl+B) to step through what each pass does to it.") : QString();
+    const StepInfo* step = m_stepper.currentStep();
+    if (!step) return tr("The graph as it was opened. F10 goes to the first change.");
+    if (const RewriteInfo* rewrite = m_controller.rewriteAt(m_selection.place())) {
+        QString text = QString::fromStdString(rewrite->rule);
+        if (!rewrite->node.empty()) text += tr(" at %1").arg(QString::fromStdString(rewrite->node));
+        if (!rewrite->why.empty()) text += QStringLiteral(" – ") + QString::fromStdString(rewrite->why);
+        return text;
+    }
+    const QString summary = QString::fromStdString(step->summary);
+    if (step->state == StepState::Disabled) return tr("Switched off. %1").arg(summary);
+    if (step->rewrites == 0) return step->state == StepState::Changed ? summary : tr("Changed nothing. %1").arg(summary);
+    return summary;
+}
+
+void RewriteBar::follow() {
+    const StepInfo* step = m_stepper.currentStep();
+    const int count = step ? step->rewrites : 0, now = std::max(0, m_selection.place().rewrites);
+    {
+        const QSignalBlocker quietNumber(m_number), quietSlider(m_slider);
+        m_number->setRange(0, count);
+        m_number->setValue(now);
+        m_slider->setRange(0, count);
+        m_slider->setPageStep(std::max(1, count / 10));
+        m_slider->setValue(now);
+    }
+    m_count->setText(tr("of %1").arg(counted(count, tr("rewrite"), tr("rewrites"))));
+    m_count->setToolTip(step ? tr("%1 of the %2 rewrites of the whole run are done here").arg(m_stepper.fuel()).arg(m_stepper.fuelOfRun()) : QString());
+    const bool any = m_stepper.run() != nullptr;
+    for (QWidget* widget : std::initializer_list<QWidget*>{m_previous, m_next, m_back, m_on}) widget->setEnabled(any);
+    for (QWidget* widget : std::initializer_list<QWidget*>{m_number, m_slider, m_soFar}) widget->setEnabled(count > 0);
+    m_whole->setEnabled(now > 0);
+    m_why->setEnabled(step != nullptr);
+    m_text->setText(sentence());
+}
+
+}  // namespace cutaway::ui

@@ -1,0 +1,43 @@
+#pragma once
+// The bar above the windows: from step to step, and inside a step from rewrite to rewrite, with the rule, the node and the
+// reason of the rewrite on show.
+#include <QWidget>
+
+#include "ui/session/stepper.h"
+
+class QLabel;
+class QSlider;
+class QSpinBox;
+class QToolButton;
+
+namespace cutaway::ui {
+
+class ElidedLabel;
+
+class RewriteBar : public QWidget {
+    Q_OBJECT
+
+  public:
+    RewriteBar(SessionController& controller, Selection& selection, Stepper& stepper, QWidget* parent = nullptr);
+    QString text() const;
+
+  signals:
+    /// Why the rewrite's rule applies where it does.
+    void explainWanted();
+
+  private:
+    void follow();
+    QString sentence() const;
+    QToolButton* addButton(const QString& text, const QString& tip, std::function<void()> action);
+
+    SessionController& m_controller;
+    Selection& m_selection;
+    Stepper& m_stepper;
+    QToolButton *m_previous, *m_next, *m_back, *m_on, *m_whole, *m_soFar, *m_why;
+    QSpinBox* m_number;
+    QSlider* m_slider;
+    QLabel* m_count;
+    ElidedLabel* m_text;
+};
+
+}  // namespace cutaway::ui
