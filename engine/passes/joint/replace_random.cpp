@@ -64,7 +64,9 @@ Result<bool> fuseSeeds(Module& module, Rewriter& rewriter) {
         for (Node* maker : makers) {
             for (Node* reader : std::vector<Node*>(maker->users())) graph.setArg(*reader, 1, first + *reader->arg(1).asInt());
             first += *maker->arg(0).asInt();
-            rewriter.replace(*maker, *all.node());
+            // A looked-up seed has one type whatever the number of seeds, so no reader has to be typed again.
+            graph.replaceUses(*maker, *all.node());
+            graph.erase(*maker);
         }
         changed = true;
     }
