@@ -222,17 +222,30 @@ Result<void> Verifier::type(const Node& node) {
     return {};
 }
 
-/// Copies back into inputs stand at the end: after the first of them nothing but such copies and the output.
+/// What a chain of views shows.
+const Node& viewedBy(const Node& node) {
+    const Node* at = &node;
+    while (at->isCall() && at->is(Tag::View) && !at->args().empty() && at->arg(0).node()) at = at->arg(0).node();
+    return *at;
+}
+
+/// Copies back into inputs stand at the end: after one of them nobody reads that input, so that every reader of it reads the
+/// value that the graph was called with. What reads other values may follow, as the views do that a capture returns.
 Result<void> Verifier::functional() {
-    const Node* copied = nullptr;
+    std::vector<std::pair<const Node*, const Node*>> written;   // input, the copy into it
     for (const Node& node : m_graph.nodes()) {
-        const bool copiesBack = node.isCall("aten.copy_.default") && node.arg(0).node() && node.arg(0).node()->isPlaceholder();
-        if (copiesBack) {
-            copied = &node;
+        if (node.isCall("aten.copy_.default") && node.arg(0).node() && node.arg(0).node()->isPlaceholder()) {
+            written.emplace_back(node.arg(0).node(), &node);
             continue;
         }
-        if (node.isCall() && node.op().mutates()) return broken("functional", node, node.op().name() + " mutates its operand");
-        if (copied && node.isCall()) return broken("functional", node, "stands after '" + copied->name() + "', which writes to an input");
+        if (!node.isCall()) continue;
+        if (node.op().mutates()) return broken("functional", node, node.op().name() + " mutates its operand");
+        if (written.empty()) continue;
+        for (const Node* input : node.inputs()) {
+            const Node& viewed = viewedBy(*input);
+            for (const auto& [target, copy] : written)
+                if (target == &viewed) return broken("functional", node, "reads '" + target->name() + "' after '" + copy->name() + "' has written to it");
+        }
     }
     return {};
 }

@@ -85,6 +85,19 @@ void IrTest::functional() {
     module->graph().setOp(named(*module, "b"), findOrMakeOpaque("foo.add_.Tensor"), {Argument(&named(*module, "a"))}, named(*module, "a").type());
     QCOMPARE(brokenRule(*module), QString());
     QCOMPARE(brokenRule(*module, {.functional = true}), QString("b verify (functional): foo.add_.Tensor mutates its operand"));
+
+    // What a capture returns may stand behind the copies, as long as it reads no input that has been written to.
+    const QString writes = "def forward(x: \"f32[2]\", y: \"f32[2]\"):\n"
+                           "    v: \"f32[2]\" = aten.view.default(%1, [2])\n"
+                           "    a: \"f32[2]\" = aten.exp.default(y)\n"
+                           "    c: \"f32[2]\" = aten.copy_.default(x, a)\n"
+                           "    r: \"f32[2]\" = aten.neg.default(%2)\n"
+                           "    return (r,)\n";
+    QCOMPARE(brokenRule(*graph(writes.arg("x", "a").toUtf8()), {.functional = true}), QString());
+    QCOMPARE(brokenRule(*graph(writes.arg("y", "v").toUtf8()), {.functional = true}), QString());
+    const QString late = "r verify (functional): reads 'x' after 'c' has written to it";
+    QCOMPARE(brokenRule(*graph(writes.arg("x", "x").toUtf8()), {.functional = true}), late);
+    QCOMPARE(brokenRule(*graph(writes.arg("x", "v").toUtf8()), {.functional = true}), late);
 }
 
 void IrTest::fingerprintSeesEveryChange() {

@@ -66,15 +66,16 @@ Values buildSelectByComparison(const Match& m, GraphBuilder& builder) {
                                     {{"start", 0}, {"step", 1}, {"dtype", DType::I64}, {"device", selector.type().device}, {"requires_grad", false}});
     SymDims shape(type.sizes.size(), SymInt(1));
     shape[dim] = type.sizes[dim];
-    const Value hit = builder.call("aten.eq.Tensor", {expand(selector, type.sizes), view(line, shape)});
-    // The dtype of the constant; PyTorch takes that of the two numbers instead (H-4).
-    const auto scalar = [&](const Argument& value) {
-        const bool real = value.get<double>() != nullptr;
-        const DType ofNumber = real ? DType::F32 : value.get<bool>() ? DType::Bool : DType::I64;
-        const DType dtype = m.parity() ? ofNumber : type.dtype;
-        return builder.call("aten.scalar_tensor.default", {value}, {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", type.device}});
+    const Value positions = view(line, shape);
+    const Value hit = builder.call("aten.eq.Tensor", {expand(selector, type.sizes), positions});
+    // The dtype of the constant; PyTorch takes what the two numbers have in common instead (H-4).
+    const Argument &value = m["value"], &background = m["background"];
+    const bool real = value.get<double>() || background.get<double>(), truth = value.get<bool>() && background.get<bool>();
+    const DType dtype = !m.parity() ? type.dtype : real ? DType::F32 : truth ? DType::Bool : DType::I64;
+    const auto scalar = [&](const Argument& number) {
+        return builder.call("aten.scalar_tensor.default", {number}, {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", type.device}});
     };
-    return where(hit, scalar(m["value"]), scalar(m["background"]));
+    return where(hit, scalar(value), scalar(background));
 }
 
 constexpr Rule kRules[] = {

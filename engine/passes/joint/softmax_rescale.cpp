@@ -24,30 +24,29 @@ std::string_view unlessScaleIsUniform(const Match& m) {
     return "";
 }
 
-/// 1 or -1 with the sign of the scale, and the scale times that.
+/// 1 or -1 with the sign of the scale, and the scale itself where the sign is a tensor; else its magnitude.
 struct SignedScale {
     OperandValue sign, scale;
 };
-SignedScale signedScale(const Match& m, GraphBuilder& builder) {
+SignedScale signedScale(const Match& m, const Value& x, GraphBuilder& builder) {
     const Argument& scale = m["scale"];
     if (const auto whole = scale.asInt()) return {*whole < 0 ? -1 : 1, *whole < 0 ? -*whole : *whole};
     if (const auto real = scale.asReal()) return {*real < 0 ? -1 : 1, *real < 0 ? -*real : *real};
     const Value value = builder.value(m.node("scale"));
+    const Value one = builder.call("aten.scalar_tensor.default", {1}, {{"dtype", x.dtype()}, {"layout", Layout::Strided}, {"device", x.type().device}, {"pin_memory", false}});
     const Value positive = builder.call("aten.ge.Scalar", {value, 0});
-    const Value plus = full(builder, {}, Scalar(int64_t{1}), DType::I64, value.type().device);
-    const Value minus = full(builder, {}, Scalar(int64_t{-1}), DType::I64, value.type().device);
-    const Value sign = where(positive, plus, minus);
-    return {sign, sign * value};
+    return {where(positive, one, -one), value};
 }
 
 Values buildRescaled(const Match& m, GraphBuilder& builder, bool divides) {
     Value x = builder.value(m.node("x"));
     if (m.pattern().slotOf("dtype") >= 0) x = convert(x, *m["dtype"].get<DType>());
-    const SignedScale scale = signedScale(m, builder);
+    const SignedScale scale = signedScale(m, x, builder);
     const Value y = x * scale.sign;
     const Value top = builder.call("aten.amax.default", {y, m["dims"], m["keep"]});
     const Value distance = y - top;
-    return divides ? distance / scale.scale : distance * scale.scale;
+    const OperandValue magnitude = scale.sign.value() ? OperandValue(scale.sign.value() * scale.scale.value()) : scale.scale;
+    return divides ? distance / magnitude : distance * magnitude;
 }
 Values buildProduct(const Match& m, GraphBuilder& builder) { return buildRescaled(m, builder, false); }
 Values buildQuotient(const Match& m, GraphBuilder& builder) { return buildRescaled(m, builder, true); }

@@ -1,6 +1,7 @@
 #include "engine/passes/post_grad/pass_pattern_1.h"
 
 #include "engine/ir/infer.h"
+#include "engine/ops/expanded.h"
 #include "engine/passes/joint/misc_patterns.h"
 #include "engine/rewrite/matcher.h"
 
@@ -21,8 +22,10 @@ std::string_view unlessCountable(const Match& m) {
 Values buildCount(const Match& m, GraphBuilder& builder) {
     const TensorType& type = m.tensor("y");
     const auto dim = static_cast<size_t>(*InferContext(m.root().op(), m.root().args()).dim("dim", type.rank()));
-    const Value steps = builder.call("aten.arange.start", {1, type.sizes[dim] + 1},
-                                     {{"dtype", type.dtype}, {"layout", Layout::Strided}, {"device", type.device}, {"pin_memory", false}});
+    // What arange(1, n + 1) is decomposed to.
+    const bool whole = isIntegral(type.dtype, false);
+    Value steps = iota(builder, type.sizes[dim], type.device, whole ? 1 : 0, 1, whole ? type.dtype : DType::I64);
+    if (!whole) steps = convert(steps * 1 + 1, type.dtype);
     SymDims shape(type.sizes.size(), SymInt(1));
     shape[dim] = type.sizes[dim];
     const Value scaled = builder.call("aten.mul.Tensor", {steps, m["value"]});

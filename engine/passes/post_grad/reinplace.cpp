@@ -5,7 +5,7 @@
 
 #include "engine/ir/live_nodes.h"
 #include "engine/passes/post_grad/inplace.h"
-#include "engine/rewrite/pattern.h"
+#include "engine/passes/post_grad/scatter_places.h"
 #include "engine/rewrite/storage_roots.h"
 #include "engine/support/check.h"
 
@@ -35,62 +35,11 @@ constexpr InplaceableList kInplaceableLists[] = {
     {"aten._foreach_div.Scalar", "aten._foreach_div_.Scalar", true},
     {"aten._foreach_copy.default", "aten._foreach_copy_.default", true},
 };
-/// Scatters, with the view that they write to; their arguments behind the source are the view's.
-struct Scatter {
-    std::string_view op, view;
-    bool always;   // written in place even if the operand would never be in memory
-};
-constexpr Scatter kScatters[] = {
-    {"aten.slice_scatter.default", "aten.slice.Tensor", false},
-    {"aten.select_scatter.default", "aten.select.int", false},
-    {"aten.diagonal_scatter.default", "aten.diagonal.default", true},
-    {"aten.as_strided_scatter.default", "aten.as_strided.default", true},
-};
-
 template <class Row, size_t N>
 const Row* findRow(const Row (&rows)[N], const Node& node) {
     for (const Row& row : rows)
         if (node.isCall(row.op)) return &row;
     return nullptr;
-}
-
-/// A scatter, and the scatters into the same place that make what it writes: `views` lead from the operand to the place where `source`
-/// belongs. slice_scatter(x, select_scatter(slice(x), v)) has two views.
-struct Place {
-    struct View {
-        std::string_view op;
-        std::vector<Argument> args;   // behind the tensor
-    };
-    std::vector<View> views;
-    Argument source;
-    std::vector<NodeId> inner;   // scatters that are not needed any more
-    bool always = false;
-};
-std::vector<Argument> viewArgs(const Node& scatter) { return {scatter.args().begin() + 2, scatter.args().end()}; }
-/// `view` shows of the scatter's operand what the scatter writes.
-bool showsPlaceOf(const Node* view, const Node& scatter, const Scatter& row) {
-    if (view == nullptr || !view->isCall(row.view) || view->arg(0).node() != scatter.arg(0).node()) return false;
-    const std::vector<Argument> args = viewArgs(scatter);
-    if (view->args().size() != args.size() + 1) return false;
-    for (size_t i = 0; i < args.size(); ++i)
-        if (!sameConstant(view->args()[i + 1], args[i])) return false;
-    return true;
-}
-Place placeOf(const Node& scatter, const Scatter& row) {
-    Place place{{{row.view, viewArgs(scatter)}}, scatter.arg(1), {}, row.always};
-    const Node* outer = &scatter;
-    const Scatter* outerRow = &row;
-    for (const Node* inner = place.source.node(); inner && inner->users().size() == 1; inner = place.source.node()) {
-        const Scatter* innerRow = findRow(kScatters, *inner);
-        if (innerRow == nullptr || !showsPlaceOf(inner->arg(0).node(), *outer, *outerRow)) break;
-        place.views.push_back({innerRow->view, viewArgs(*inner)});
-        place.source = inner->arg(1);
-        place.inner.push_back(inner->id());
-        place.always |= innerRow->always;
-        outer = inner;
-        outerRow = innerRow;
-    }
-    return place;
 }
 
 class Reinplacing {
@@ -102,13 +51,14 @@ class Reinplacing {
         for (Node* node : LiveNodes(m_graph)) {
             const Inplaceable* plain = findRow(kInplaceable, *node);
             const InplaceableList* list = findRow(kInplaceableLists, *node);
-            const Scatter* scatter = findRow(kScatters, *node);
-            if (plain == nullptr && scatter == nullptr && list == nullptr) continue;
-            const std::optional<Place> place = scatter ? std::optional(placeOf(*node, *scatter)) : std::nullopt;
-            if (list ? !mayWriteList(*node, *list) : !mayWriteInPlace(*node, place ? &*place : nullptr)) continue;
-            if (place && !place->always && !isCopiedBack(*node) && !(isInMemory(*node->arg(0).node()) && isInMemory(*node))) continue;
-            if (!m_rewriter.begin("reinplace", *node, "nobody reads the old value any more")) return changed;
-            CT_TRY_VOID(list ? makeListInplace(*node, requireOp(list->inplace)) : plain ? makeInplace(*node, requireOp(plain->inplace)) : writeThroughViews(*node, *place));
+            const bool scatter = scatterOp(*node) != nullptr;
+            if (plain == nullptr && !scatter && list == nullptr) continue;
+            const std::optional<ScatterPlace> place = scatter ? std::optional(scatterPlace(*node)) : std::nullopt;
+            bool inPlace = list ? mayWriteList(*node, *list) : mayWriteInPlace(*node, place ? &*place : nullptr);
+            if (place && !place->always && !isCopiedBack(*node) && !(isInMemory(*node->arg(0).node()) && isInMemory(*node))) inPlace = false;
+            if (!inPlace && !(place && place->always && isTypeOfClone(*node))) continue;
+            if (!m_rewriter.begin("reinplace", *node, inPlace ? "nobody reads the old value any more" : "a write into this place is a copy in any case")) return changed;
+            CT_TRY_VOID(list ? makeListInplace(*node, requireOp(list->inplace)) : plain ? makeInplace(*node, requireOp(plain->inplace)) : writeThroughViews(*node, *place, inPlace));
             changed = true;
         }
         return changed;
@@ -122,7 +72,7 @@ class Reinplacing {
     }
     bool isCopiedBack(const Node& node) const { return node.arg(0).node()->isPlaceholder() && copyBack(node, *node.arg(0).node()); }
 
-    bool mayWriteInPlace(const Node& node, const Place* place) const {
+    bool mayWriteInPlace(const Node& node, const ScatterPlace* place) const {
         Node* target = node.arg(0).node();
         if (target == nullptr || !target->type().tensor() || !sameType(target->type(), node.type())) return false;
         std::vector<const Node*> others;
@@ -132,6 +82,11 @@ class Reinplacing {
         return m_writes.unlessWritable(node, *target, &node, others).empty();
     }
 
+    /// A clone of the first operand may stand for the value: it has the same layout.
+    static bool isTypeOfClone(const Node& node) {
+        const auto type = inferCall(requireOp("aten.clone.default"), {node.arg(0), Argument()});
+        return type && sameType(*type, node.type());
+    }
     /// The readers of the results of a call on lists; nullopt if somebody reads them in another way.
     static std::optional<std::vector<std::pair<Node*, size_t>>> itemsOf(const Node& node, size_t count) {
         std::vector<std::pair<Node*, size_t>> items;
@@ -201,22 +156,27 @@ class Reinplacing {
         m_graph.setOp(node, op, args, std::move(type));
         return {};
     }
-    Result<void> writeThroughViews(Node& node, const Place& place) {
+    /// Into the operand itself or, not in place, into a copy of it.
+    Result<void> writeThroughViews(Node& node, const ScatterPlace& place, bool inPlace) {
         Node* target = node.arg(0).node();
-        Node* back = copyBack(node, *target);
+        Node* back = inPlace ? copyBack(node, *target) : nullptr;
         GraphBuilder builder = m_rewriter.builder(m_graph, &node, node);
+        if (!inPlace) target = builder.call("aten.clone.default", {target}).node();
+        if (builder.error()) return *builder.error();
         Value part = builder.value(*target);
-        for (const Place::View& view : place.views) {
+        for (const ScatterPlace::View& view : place.views) {
             std::vector<Argument> args = {part};
             args.insert(args.end(), view.args.begin(), view.args.end());
             part = builder.call(view.op, std::move(args));
         }
         builder.call("aten.copy_.default", {part, place.source});
         if (builder.error()) return *builder.error();
+        std::vector<NodeId> inner;
+        for (const Node* scatter : place.inner) inner.push_back(scatter->id());
         m_graph.replaceUses(node, *target);
         m_graph.erase(node);
-        for (const NodeId id : place.inner)
-            if (Node* inner = m_graph.find(id); inner && !inner->hasUsers()) m_rewriter.eraseDead(*inner);
+        for (const NodeId id : inner)
+            if (Node* scatter = m_graph.find(id); scatter && !scatter->hasUsers()) m_rewriter.eraseDead(*scatter);
         if (back) eraseCopy(*back, InplaceWrites::written(*target));
         return {};
     }
@@ -238,8 +198,9 @@ Result<bool> reinplaceOps(Module& module, Rewriter& rewriter) {
         CT_TRY(const bool inner, reinplaceOps(*body, rewriter));
         changed |= inner;
     }
+    CT_TRY(const bool merged, mergeScatters(module.graph(), rewriter));
     CT_TRY(const bool outer, Reinplacing(module.graph(), rewriter).run());
-    return changed || outer;
+    return changed || merged || outer;
 }
 
 }  // namespace cutaway
