@@ -130,13 +130,13 @@ class FakeSource : public ui::Source {
     Result<std::vector<RuleExplanation>> explain(const Place&, NodeId node, const Progress& progress) override {
         CT_TRY_VOID(arrive("explain", progress));
         if (node == static_cast<NodeId>(16)) return Error{ErrorCode::NotFound, "no such node", {}, {}};
-        return std::vector<RuleExplanation>{{"normalize", "drop_noop", node, false, "needs `x` to be read only here, but `r1` reads it too", {static_cast<NodeId>(14)}},
+        return std::vector<RuleExplanation>{{"normalize", "drop_noop", node, false, "needs `x` to be read only here, but `m` reads it too", {static_cast<NodeId>(14)}},
                                             {"fuse_bias_add", "mm_add_to_addmm", node, true, "", {node}}};
     }
     Result<std::vector<RuleUse>> ruleUses(RunId, int step) override {
         return step == 4 ? std::vector<RuleUse>{{"mm_add_to_addmm", 7, 2, 0.25}, {"never_here", 3, 0, 0.01}} : std::vector<RuleUse>{};
     }
-    std::vector<RuleInfo> rules() const override { return {{"fuse_bias_add", "mm_add_to_addmm", "one kernel less", "return aten.add.Tensor(m, b)", "return aten.addmm(b, m)", true, {"aten.add.Tensor"}}}; }
+    std::vector<RuleInfo> rules(const CompileOptions&) override { return {{"fuse_bias_add", "mm_add_to_addmm", "one kernel less", "return aten.add.Tensor(m, b)", "return aten.addmm(b, m)", true, {"aten.add.Tensor"}}}; }
     Result<BisectReport> bisect(RunId run, const BisectOptions&, const Progress& progress) override {
         CT_TRY_VOID(arrive("bisect", progress));
         BisectReport report;

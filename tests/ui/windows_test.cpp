@@ -9,7 +9,6 @@
 #include <QLineEdit>
 #include <QMenu>
 #include <QMenuBar>
-#include <QPlainTextEdit>
 #include <QProgressBar>
 #include <QPushButton>
 #include <QSignalSpy>
@@ -17,6 +16,7 @@
 #include <QSpinBox>
 #include <QTabBar>
 #include <QTableView>
+#include <QTextBrowser>
 #include <QTreeView>
 #include <QTreeWidget>
 #include <QtTest>
@@ -196,13 +196,22 @@ class WindowsTest : public QObject {
         explain->raise();
         auto* rows = explain->findChild<QTreeView*>();
         QTRY_COMPARE_WITH_TIMEOUT(rows->model()->rowCount(), 3, kPatience);
-        QVERIFY(explain->findChild<QPlainTextEdit*>()->toPlainText().contains("aten.addmm(b, m)"));
-        // A reason's node is a link.
+        QVERIFY(explain->findChild<QTextBrowser*>()->toPlainText().contains("aten.addmm(b, m)"));
+        // A reason's node is a link, by mouse and by keys.
         rows->setCurrentIndex(rows->model()->index(2, 0));
-        QVERIFY(explain->findChild<QPlainTextEdit*>()->toPlainText().contains("Why not: needs `x` to be read only here"));
-        emit rows->activated(rows->currentIndex());
+        auto* about = explain->findChild<QTextBrowser*>();
+        QVERIFY2(about->toPlainText().contains("needs `x` to be read only here, but m reads it too"), qPrintable(about->toPlainText()));
+        about->setFocus();
+        QTest::keyClick(about, Qt::Key_Tab);
+        QTest::keyClick(about, Qt::Key_Tab);
+        QTest::keyClick(about, Qt::Key_Return);
         QCOMPARE(m_main->selection().node(), static_cast<NodeId>(14));
         QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+        // The box of a rule switches it off.
+        rows->model()->setData(rows->model()->index(0, 0), Qt::Unchecked, Qt::CheckStateRole);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() == 2 && m_main->isSettled(), kPatience);
+        QCOMPARE(m_main->controller().runs()[1].options.disabledPasses.size(), size_t(1));
+        QTRY_COMPARE_WITH_TIMEOUT(rows->model()->index(0, 1).data().toString() == "off" || rows->model()->index(1, 1).data().toString() == "off" || rows->model()->index(2, 1).data().toString() == "off", true, kPatience);
     }
 
     void theCheckBoxSwitchesAPassOff() {

@@ -1,38 +1,83 @@
 #include "ui/models/explain_model.h"
 
+#include <QFont>
 #include <algorithm>
 
 #include "ui/models/steps_model.h"
 
 namespace cutaway::ui {
 
+QString Explained::nameOf(NodeId id) const {
+    for (const auto& [known, name] : names)
+        if (known == id) return QString::fromStdString(name);
+    return QStringLiteral("%%1").arg(cutaway::index(id));
+}
+
 void ExplainModel::setExplained(Explained explained) {
     beginResetModel();
     m_explained = std::move(explained);
     m_rows.clear();
-    for (const RuleExplanation& answer : m_explained.rules) m_rows.push_back({answer.pass, answer.rule, &answer, nullptr});
+    // "#2" tells two runs of one pass apart; its rules are the same.
+    const std::string pass = m_explained.pass.substr(0, m_explained.pass.find('#'));
+    m_explained.pass = pass;
+    for (const RuleExplanation& answer : m_explained.rules) m_rows.push_back({answer.pass, answer.rule, &answer});
     for (const RuleUse& use : m_explained.uses) {
-        const auto known = std::find_if(m_rows.begin(), m_rows.end(), [&](const Row& row) { return row.pass == m_explained.pass && row.rule == use.rule; });
+        const auto known = std::find_if(m_rows.begin(), m_rows.end(), [&](const Row& row) { return row.pass == pass && row.rule == use.rule; });
         if (known != m_rows.end()) known->use = &use;
-        else m_rows.push_back({m_explained.pass, use.rule, nullptr, &use});
+        else m_rows.push_back({pass, use.rule, nullptr, &use});
     }
-    // What applies first, then the current step's, then as the passes run.
-    const auto order = [&](const Row& row) { return (row.answer && row.answer->applies ? 0 : 4) + (row.pass == m_explained.pass ? 0 : 2) + (row.answer ? 0 : 1); };
+    const auto& off = m_explained.disabled;
+    for (Row& row : m_rows) {
+        if (m_explained.infos)
+            for (const RuleInfo& info : *m_explained.infos)
+                if (info.name == row.rule && info.pass == row.pass) row.info = &info;
+        for (const std::string& name : {row.rule, row.pass, row.pass + "/" + row.rule}) row.off |= std::find(off.begin(), off.end(), name) != off.end();
+    }
+    // The rule of the current rewrite first, then what applies, then the current step's, then as the passes run.
+    const auto order = [&](const Row& row) { return (isCurrent(row) ? 0 : 8) + (row.answer && row.answer->applies ? 0 : 4) + (row.pass == pass ? 0 : 2) + (row.answer ? 0 : 1); };
     std::stable_sort(m_rows.begin(), m_rows.end(), [&](const Row& a, const Row& b) { return order(a) < order(b); });
     endResetModel();
 }
 
+int ExplainModel::currentRow() const { return !m_rows.empty() && isCurrent(m_rows.front()) ? 0 : -1; }
+
+QString ExplainModel::ruleName(int row) const { return row < 0 || row >= rowCount() ? QString() : QString::fromStdString(m_rows[static_cast<size_t>(row)].rule); }
+
 QString ExplainModel::ruleText(int row) const {
-    if (row < 0 || row >= rowCount() || !m_explained.infos) return {};
-    const Row& wanted = m_rows[static_cast<size_t>(row)];
-    for (const RuleInfo& info : *m_explained.infos) {
-        if (info.name != wanted.rule || info.pass != wanted.pass) continue;
-        QString text = tr("find\n%1\n\nreplace\n%2").arg(QString::fromStdString(info.find).trimmed(), QString::fromStdString(info.replace).trimmed());
-        if (!info.why.empty()) text.prepend(QString::fromStdString(info.why) + QStringLiteral("\n\n"));
-        if (info.condition) text += tr("\n\nand a condition that the pattern does not say");
-        return text;
+    const RuleInfo* info = row < 0 || row >= rowCount() ? nullptr : m_rows[static_cast<size_t>(row)].info;
+    if (!info) return {};
+    QString text = tr("find\n%1\n\nreplace\n%2").arg(QString::fromStdString(info->find).trimmed(), QString::fromStdString(info->replace).trimmed());
+    if (!info->why.empty()) text.prepend(QString::fromStdString(info->why) + QStringLiteral("\n\n"));
+    if (info->condition) text += tr("\n\nand a condition that the pattern does not say");
+    return text;
+}
+
+QString ExplainModel::details(int row) const {
+    if (row < 0 || row >= rowCount()) return {};
+    const Row& at = m_rows[static_cast<size_t>(row)];
+    const auto escaped = [](const std::string& text) { return QString::fromStdString(text).toHtmlEscaped(); };
+    const auto link = [&](NodeId id, const QString& text) { return QStringLiteral("<a href=\"node:%1\">%2</a>").arg(cutaway::index(id)).arg(text.toHtmlEscaped()); };
+    QString html = QStringLiteral("<p><b>%1</b> %2</p>").arg(escaped(at.rule), at.pass.empty() ? QString() : tr("of %1").arg(escaped(at.pass)));
+    if (at.off) html += QStringLiteral("<p>%1</p>").arg(tr("Switched off in this run."));
+    if (at.answer) {
+        html += QStringLiteral("<p>%1</p>").arg((at.answer->applies ? tr("✓ Applies at %1.") : tr("✗ Does not apply at %1.")).arg(link(at.answer->node, m_explained.nameOf(at.answer->node))));
+        QString reason = escaped(at.answer->reason);
+        QStringList about;
+        for (NodeId id : at.answer->nodes) {
+            const QString name = m_explained.nameOf(id), quoted = QStringLiteral("`%1`").arg(name.toHtmlEscaped());
+            if (reason.contains(quoted)) reason.replace(quoted, link(id, name));
+            else about << link(id, name);
+        }
+        if (!reason.isEmpty()) html += QStringLiteral("<p>%1</p>").arg(reason);
+        if (!about.isEmpty()) html += QStringLiteral("<p>%1 %2</p>").arg(at.answer->applies ? tr("It would replace") : tr("It is about"), about.join(QStringLiteral(", ")));
     }
-    return {};
+    if (at.use) {
+        const QString times = durationText(at.use->milliseconds);
+        html += QStringLiteral("<p>%1</p>").arg(at.use->tried < 0 ? tr("In this step: applied %1 times.").arg(at.use->applied)
+                                                                  : tr("In this step: tried at %1 nodes, applied %2 times, %3.").arg(at.use->tried).arg(at.use->applied).arg(times));
+    }
+    if (const QString text = ruleText(row); !text.isEmpty()) html += QStringLiteral("<pre style=\"white-space: pre-wrap\">%1</pre>").arg(text.toHtmlEscaped());
+    return html;
 }
 
 QString ExplainModel::lineOf(int row) const {
@@ -47,12 +92,12 @@ int ExplainModel::columnCount(const QModelIndex& parent) const { return parent.i
 
 QVariant ExplainModel::cell(const Row& row, int column) const {
     switch (column) {
-        case Rule: return QString::fromStdString(row.pass.empty() ? row.rule : row.pass + " / " + row.rule);
-        case Answer: return row.answer == nullptr ? QString() : row.answer->applies ? tr("✓ applies") : tr("✗ does not");
-        case Reason: return row.answer == nullptr ? QString() : QString::fromStdString(row.answer->reason);
-        case Tried: return row.use ? QVariant(static_cast<qlonglong>(row.use->tried)) : QVariant();
+        case Rule: return QString::fromStdString(row.pass.empty() ? row.rule : row.rule + " (" + row.pass + ")");
+        case Answer: return row.off ? tr("off") : row.answer == nullptr ? QString() : row.answer->applies ? tr("✓ applies") : tr("✗ no");
+        case Tried: return row.use && row.use->tried >= 0 ? QVariant(static_cast<qlonglong>(row.use->tried)) : QVariant();
         case Applied: return row.use ? QVariant(static_cast<qlonglong>(row.use->applied)) : QVariant();
-        case Time: return row.use ? QVariant(durationText(row.use->milliseconds)) : QVariant();
+        case Time: return row.use && row.use->tried >= 0 ? QVariant(durationText(row.use->milliseconds)) : QVariant();
+        case Reason: return row.answer == nullptr ? QString() : QString::fromStdString(row.answer->reason);
         default: return {};
     }
 }
@@ -62,26 +107,45 @@ QVariant ExplainModel::data(const QModelIndex& at, int role) const {
     const Row& row = m_rows[static_cast<size_t>(at.row())];
     switch (role) {
         case Qt::DisplayRole: return cell(row, at.column());
-        case Qt::ToolTipRole: {
-            const QString text = ruleText(at.row());
-            return text.isEmpty() ? cell(row, at.column()) : QVariant(text);
+        case Qt::CheckStateRole: return at.column() == Rule ? QVariant(row.off ? Qt::Unchecked : Qt::Checked) : QVariant();
+        case Qt::FontRole: {
+            QFont font;
+            font.setBold(isCurrent(row));
+            return font;
         }
-        case Qt::TextAlignmentRole: return at.column() >= Tried ? QVariant(Qt::AlignRight | Qt::AlignVCenter) : QVariant();
+        case Qt::ToolTipRole: return at.column() == Rule && !ruleText(at.row()).isEmpty() ? QVariant(ruleText(at.row())) : cell(row, at.column());
+        case Qt::AccessibleTextRole: return at.column() == Rule ? QVariant(lineOf(at.row())) : QVariant();
+        case Qt::TextAlignmentRole: return at.column() >= Tried && at.column() <= Time ? QVariant(Qt::AlignRight | Qt::AlignVCenter) : QVariant();
         case NodeRole: return row.answer && !row.answer->nodes.empty() ? QVariant(static_cast<quint32>(cutaway::index(row.answer->nodes.front()))) : QVariant();
         case SortRole: return at.column() == Time && row.use ? QVariant(row.use->milliseconds) : cell(row, at.column());
         default: return {};
     }
 }
 
+Qt::ItemFlags ExplainModel::flags(const QModelIndex& at) const {
+    Qt::ItemFlags flags = QAbstractTableModel::flags(at);
+    if (at.isValid() && at.column() == Rule) flags |= Qt::ItemIsUserCheckable;
+    return flags;
+}
+
+bool ExplainModel::setData(const QModelIndex& at, const QVariant& value, int role) {
+    if (!at.isValid() || at.row() >= rowCount() || role != Qt::CheckStateRole) return false;
+    const Row& row = m_rows[static_cast<size_t>(at.row())];
+    const bool enabled = value.toInt() == Qt::Checked;
+    if (enabled != row.off) return false;
+    emit ruleToggled(QString::fromStdString(row.pass.empty() ? row.rule : row.pass + "/" + row.rule), enabled);
+    return false;
+}
+
 QVariant ExplainModel::headerData(int section, Qt::Orientation orientation, int role) const {
     if (orientation != Qt::Horizontal || role != Qt::DisplayRole) return {};
     switch (section) {
         case Rule: return tr("Rule");
-        case Answer: return tr("At this node");
-        case Reason: return tr("Why not");
+        case Answer: return tr("Here");
         case Tried: return tr("Tried");
         case Applied: return tr("Applied");
         case Time: return tr("Time");
+        case Reason: return tr("Why not");
         default: return {};
     }
 }

@@ -1,8 +1,25 @@
 #include <QFileInfo>
+#include <map>
 
 #include "ui/session/session_ask.h"
 
 namespace cutaway::ui {
+
+namespace {
+
+/// What a pass did by other means than rules: named by its rewrites alone.
+void addUncounted(std::vector<RuleUse>& uses, const std::vector<RewriteInfo>& rewrites) {
+    const size_t counted = uses.size();
+    std::map<std::string, size_t> known;
+    for (size_t i = 0; i < counted; ++i) known.emplace(uses[i].rule, i);
+    for (const RewriteInfo& rewrite : rewrites) {
+        const auto [at, fresh] = known.try_emplace(rewrite.rule, uses.size());
+        if (fresh) uses.push_back({rewrite.rule, -1, 0, 0, 0});
+        if (at->second >= counted) ++uses[at->second].applied;
+    }
+}
+
+}  // namespace
 
 SessionController::SessionController(std::unique_ptr<Source> source, Selection& selection, QObject* parent)
     : QObject(parent), m_source(std::move(source)), m_selection(selection), m_queue(std::make_unique<JobQueue>()) {
@@ -47,6 +64,8 @@ void SessionController::open(const QString& path) {
                        m_path = absolute;
                        m_model = std::move(info);
                        m_runs.clear();
+                       m_rulesOf = -1;
+                       m_rules.reset();
                        m_shown.reset();
                        m_selection.clear();
                        m_log.append({LogEntry::Level::Note, tr("Opened %1: %2 nodes").arg(QFileInfo(absolute).fileName()).arg(m_model->graphs.empty() ? 0 : m_model->graphs.front().nodes), path, {}, {}, NodeId::None});
@@ -107,30 +126,42 @@ void SessionController::loadNode() {
 void SessionController::explain() {
     if (!m_selection.hasPlace() || !m_shown) return;
     const Comparison what = m_selection.comparison();
+    Explained asked;
+    // A rewrite's rule saw the graph right before it, whatever it is compared with.
+    asked.before = what.after.rewrites > 0 ? Place{what.after.run, what.after.step, what.after.rewrites - 1} : what.before;
+    asked.node = m_selection.node();
+    if (const RewriteInfo* rewrite = rewriteAt(what.after)) asked.rule = rewrite->rule;
     const Run* run = runOf(what.after.run);
-    std::string pass;
-    if (run && what.after.step >= 0 && what.after.step < static_cast<int>(run->steps.size())) pass = run->steps[static_cast<size_t>(what.after.step)].name;
+    const auto step = static_cast<size_t>(what.after.step);
+    std::vector<RewriteInfo> done;
+    if (run && what.after.step >= 0 && step < run->steps.size()) {
+        asked.pass = run->steps[step].name;
+        done = run->rewrites[step];
+    }
+    const CompileOptions options = run ? run->options : CompileOptions{};
+    asked.disabled = options.disabledPasses;
+    const RunId rulesOf = run ? run->id : -1;
+    if (m_rulesOf == rulesOf) asked.infos = m_rules;
     ask<Explained>("explain", tr("Explaining"),
-                   [what, pass, node = m_selection.node(), graph = m_shown->graph, rules = m_rules](Source& source, const Progress& progress) -> Result<Explained> {
-                       Explained explained;
-                       explained.before = what.before;
-                       explained.pass = pass;
-                       explained.node = node;
+                   [asked, what, options, done = std::move(done), graph = m_shown->graph](Source& source, const Progress& progress) -> Result<Explained> {
+                       Explained explained = asked;
                        for (const auto& known : graph->nodes) explained.names.emplace_back(known.info.id, known.info.name);
-                       if (node != NodeId::None) {
-                           auto answers = source.explain(what.before, node, progress);
+                       if (explained.node != NodeId::None) {
+                           auto answers = source.explain(explained.before, explained.node, progress);
                            // A node that this step made is no failure: the window says that it is not there before.
                            if (!answers && answers.error().code != ErrorCode::NotFound) return answers.error();
                            if (answers) explained.rules = std::move(*answers);
                        }
-                       if (!pass.empty()) {
+                       if (!explained.pass.empty()) {
                            CT_TRY(explained.uses, source.ruleUses(what.after.run, what.after.step));
                        }
-                       explained.infos = rules ? rules : std::make_shared<const std::vector<RuleInfo>>(source.rules());
+                       addUncounted(explained.uses, done);
+                       if (!explained.infos) explained.infos = std::make_shared<const std::vector<RuleInfo>>(source.rules(options));
                        return explained;
                    },
-                   [this](Explained explained) {
+                   [this, rulesOf](Explained explained) {
                        m_rules = explained.infos;
+                       m_rulesOf = rulesOf;
                        emit this->explained(std::make_shared<const Explained>(std::move(explained)));
                    });
 }

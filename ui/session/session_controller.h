@@ -50,6 +50,8 @@ class SessionController : public QObject {
     void open(const QString& path);
     /// Compiles; then shows the first change of the new run, or, with `comparedWith`, the difference of both results.
     void compile(const CompileOptions& options, std::optional<RunId> comparedWith = {});
+    /// Compiles again with a pass or a rule ("pass/rule") on or off; then shows the difference of both results.
+    void setEnabled(RunId run, const QString& name, bool enabled);
     void build(RunId run, Target target);
     void run(RunId run, const RunOptions& options);
     /// Searches the run for the rewrite that broke the graph; then shows it, every test in the log.
@@ -111,7 +113,8 @@ class SessionController : public QObject {
     QString m_path;
     std::vector<Run> m_runs;
     std::shared_ptr<const Shown> m_shown;
-    std::shared_ptr<const std::vector<RuleInfo>> m_rules;  // texts of all rules, once somebody wants them
+    std::shared_ptr<const std::vector<RuleInfo>> m_rules;  // texts of all rules of run m_rulesOf, once somebody wants them
+    RunId m_rulesOf = -1;
     QHash<QString, int> m_generation;
     QHash<QString, QString> m_pending;  // tag -> what is being done
     int m_epoch = 0;                    // rises when everything old is void

@@ -10,7 +10,20 @@ QString Run::title() const {
     QString text = QObject::tr("Run %1: %2, %3").arg(number).arg(options.mode == Mode::Training ? QObject::tr("training") : QObject::tr("inference"),
                                                           options.target == Target::Cuda ? QStringLiteral("CUDA") : QStringLiteral("CPU"));
     if (options.freeze) text += QObject::tr(", frozen");
-    if (!options.disabledPasses.empty()) text += QObject::tr(", %1 off").arg(counted(static_cast<qsizetype>(options.disabledPasses.size()), QObject::tr("pass"), QObject::tr("passes")));
+    if (options.parity) text += QObject::tr(", as PyTorch");
+    if (!options.onlyStage.empty()) text += QObject::tr(", only %1").arg(QString::fromStdString(options.onlyStage));
+    if (!options.userRules.empty()) {
+        QStringList names;
+        for (const UserRules& rules : options.userRules) names << QString::fromStdString(rules.name);
+        text += QObject::tr(", with %1").arg(names.join(QStringLiteral(" + ")));
+    }
+    if (!options.enabledPasses.empty()) text += QObject::tr(", %1 more").arg(counted(static_cast<qsizetype>(options.enabledPasses.size()), QObject::tr("pass"), QObject::tr("passes")));
+    if (!options.moves.empty()) text += QObject::tr(", %1 moved").arg(counted(static_cast<qsizetype>(options.moves.size()), QObject::tr("pass"), QObject::tr("passes")));
+    if (options.fuel) text += QObject::tr(", %1").arg(counted(static_cast<qsizetype>(*options.fuel), QObject::tr("rewrite"), QObject::tr("rewrites")));
+    const auto rulesOff = std::count_if(options.disabledPasses.begin(), options.disabledPasses.end(), [](const std::string& name) { return name.find('/') != std::string::npos; });
+    const auto passesOff = static_cast<qsizetype>(options.disabledPasses.size()) - rulesOff;
+    if (rulesOff) text += QObject::tr(", %1 off").arg(counted(rulesOff, QObject::tr("rule"), QObject::tr("rules")));
+    if (passesOff) text += QObject::tr(", %1 off").arg(counted(passesOff, QObject::tr("pass"), QObject::tr("passes")));
     return text;
 }
 
@@ -59,6 +72,21 @@ void SessionController::finishCompile(Run run, std::optional<RunId> comparedWith
         m_selection.compare({{other->id, static_cast<int>(other->steps.size()) - 1, -1}, {id, static_cast<int>(now.steps.size()) - 1, -1}});
     else
         m_selection.setPlace(first);
+}
+
+void SessionController::setEnabled(RunId id, const QString& name, bool enabled) {
+    const Run* run = runOf(id);
+    if (!run) return;
+    CompileOptions options = run->options;
+    const std::string text = name.toStdString();
+    std::erase(options.disabledPasses, text);
+    // A rule may also be off by its bare name, or with all of its pass.
+    if (enabled && text.find('/') != std::string::npos) {
+        std::erase(options.disabledPasses, text.substr(text.find('/') + 1));
+        std::erase(options.disabledPasses, text.substr(0, text.find('/')));
+    }
+    if (!enabled) options.disabledPasses.push_back(text);
+    compile(options, id);
 }
 
 const RewriteInfo* SessionController::rewriteAt(const Place& place) const {

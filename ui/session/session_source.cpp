@@ -15,7 +15,10 @@ class SessionSource : public Source {
     Result<NodeDetails> node(const Place& place, NodeId id, const Progress& progress) override { return m_session.node(place, id, progress); }
     Result<std::vector<RuleExplanation>> explain(const Place& place, NodeId node, const Progress& progress) override { return m_session.explainAll(place, node, {}, progress); }
     Result<std::vector<RuleUse>> ruleUses(RunId run, int step) override { return m_session.ruleUses(run, step); }
-    std::vector<RuleInfo> rules() const override { return ruleList(); }
+    std::vector<RuleInfo> rules(const CompileOptions& options) override {
+        auto known = ruleList(options);
+        return known ? std::move(*known) : ruleList();  // rules that do not load fail the compile, not the list of those that do
+    }
     Result<BisectReport> bisect(RunId run, const BisectOptions& options, const Progress& progress) override { return m_session.bisect(run, options, progress); }
     Result<BuildInfo> build(RunId run, Target target, const Progress& progress) override { return m_session.build(run, target, progress); }
     Result<RunReport> run(RunId run, const RunOptions& options, const Progress& progress) override { return m_session.run(run, options, progress); }

@@ -23,8 +23,8 @@ class Source {
     /// Every rule that may start at the node, on the graph at `place`.
     virtual Result<std::vector<RuleExplanation>> explain(const Place& place, NodeId node, const Progress& progress) = 0;
     virtual Result<std::vector<RuleUse>> ruleUses(RunId run, int step) = 0;
-    /// Texts of all rules. Any thread may ask.
-    virtual std::vector<RuleInfo> rules() const = 0;
+    /// Texts of all rules, with the options' own.
+    virtual std::vector<RuleInfo> rules(const CompileOptions& options) = 0;
     virtual Result<BisectReport> bisect(RunId run, const BisectOptions& options, const Progress& progress) = 0;
     virtual Result<BuildInfo> build(RunId run, Target target, const Progress& progress) = 0;
     virtual Result<RunReport> run(RunId run, const RunOptions& options, const Progress& progress) = 0;

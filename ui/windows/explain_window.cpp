@@ -2,15 +2,15 @@
 
 #include <QApplication>
 #include <QClipboard>
-#include <QFontDatabase>
 #include <QHeaderView>
 #include <QLabel>
 #include <QLineEdit>
-#include <QPlainTextEdit>
+#include <QMenu>
 #include <QShortcut>
 #include <QSortFilterProxyModel>
 #include <QSplitter>
 #include <QStackedWidget>
+#include <QTextBrowser>
 #include <QTreeView>
 #include <QVBoxLayout>
 
@@ -19,31 +19,19 @@ namespace cutaway::ui {
 ExplainWindow::ExplainWindow(SessionController& controller, Selection& selection, QWidget* parent)
     : QDockWidget(tr("Explain"), parent), m_controller(controller), m_selection(selection), m_model(*new ExplainModel(this)),
       m_filtered(new QSortFilterProxyModel(this)), m_title(new QLabel), m_empty(new QLabel), m_filter(new QLineEdit), m_rows(new QTreeView),
-      m_text(new QPlainTextEdit), m_pages(new QStackedWidget) {
+      m_text(new QTextBrowser), m_pages(new QStackedWidget) {
     setObjectName(QStringLiteral("explain"));
     m_filtered->setSourceModel(&m_model);
     m_filtered->setFilterKeyColumn(-1);
     m_filtered->setFilterCaseSensitivity(Qt::CaseInsensitive);
     m_filtered->setSortRole(ExplainModel::SortRole);
-    m_rows->setModel(m_filtered);
-    m_rows->setRootIsDecorated(false);
-    m_rows->setAlternatingRowColors(true);
-    m_rows->setUniformRowHeights(true);
-    m_rows->setSortingEnabled(true);
-    m_rows->sortByColumn(-1, Qt::AscendingOrder);  // the model's own order until a header is clicked
-    m_rows->setAccessibleName(tr("Rules that may start at the node"));
-    m_rows->header()->setStretchLastSection(false);
-    m_rows->header()->resizeSection(ExplainModel::Rule, 230);
-    m_rows->header()->resizeSection(ExplainModel::Answer, 96);
-    m_rows->header()->resizeSection(ExplainModel::Reason, 330);
-    for (int column : {ExplainModel::Tried, ExplainModel::Applied, ExplainModel::Time}) m_rows->header()->resizeSection(column, 64);
+    arrangeRows();
     m_filter->setPlaceholderText(tr("Filter rules and reasons"));
+    m_filter->setAccessibleName(tr("Filter rules and reasons"));
     m_filter->setClearButtonEnabled(true);
-    m_text->setReadOnly(true);
-    m_text->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
-    m_text->setLineWrapMode(QPlainTextEdit::WidgetWidth);
-    m_text->setAccessibleName(tr("Text of the rule"));
-    m_text->setPlaceholderText(tr("The text of the rule in the current row."));
+    m_text->setOpenLinks(false);
+    m_text->setAccessibleName(tr("About the rule in the current row"));
+    m_text->setPlaceholderText(tr("About the rule in the current row."));
     m_title->setWordWrap(true);
     m_title->setTextFormat(Qt::PlainText);
     m_title->setTextInteractionFlags(Qt::TextSelectableByMouse);
@@ -54,8 +42,9 @@ ExplainWindow::ExplainWindow(SessionController& controller, Selection& selection
     auto* split = new QSplitter(Qt::Vertical);
     split->addWidget(m_rows);
     split->addWidget(m_text);
-    split->setStretchFactor(0, 3);
+    split->setStretchFactor(0, 1);
     split->setStretchFactor(1, 1);
+    split->setChildrenCollapsible(false);
     auto* page = new QWidget;
     auto* column = new QVBoxLayout(page);
     column->setContentsMargins(4, 6, 4, 4);
@@ -65,11 +54,14 @@ ExplainWindow::ExplainWindow(SessionController& controller, Selection& selection
     m_pages->addWidget(m_empty);
     m_pages->addWidget(page);
     setWidget(m_pages);
+    setFocusProxy(m_rows);
     showAnswers({});
 
     connect(m_filter, &QLineEdit::textChanged, m_filtered, &QSortFilterProxyModel::setFilterFixedString);
     connect(m_rows, &QTreeView::activated, this, &ExplainWindow::go);
     connect(m_rows->selectionModel(), &QItemSelectionModel::currentRowChanged, this, &ExplainWindow::showRule);
+    connect(m_text, &QTextBrowser::anchorClicked, this, [this](const QUrl& link) { m_selection.setNode(static_cast<NodeId>(link.path().toUInt())); });
+    connect(&m_model, &ExplainModel::ruleToggled, this, &ExplainWindow::toggle);
     // Explaining costs time: only when somebody looks.
     connect(this, &QDockWidget::visibilityChanged, this, [this](bool visible) {
         m_seen = visible;
@@ -77,12 +69,31 @@ ExplainWindow::ExplainWindow(SessionController& controller, Selection& selection
     });
     connect(&controller, &SessionController::nodeShown, this, &ExplainWindow::ask);
     connect(&controller, &SessionController::explained, this, [this](const std::shared_ptr<const Explained>& what) { showAnswers(*what); });
+}
+
+void ExplainWindow::arrangeRows() {
+    m_rows->setModel(m_filtered);
+    m_rows->setRootIsDecorated(false);
+    m_rows->setAlternatingRowColors(true);
+    m_rows->setUniformRowHeights(true);
+    m_rows->setSortingEnabled(true);
+    m_rows->sortByColumn(-1, Qt::AscendingOrder);  // the model's own order until a header is clicked
+    m_rows->setAccessibleName(tr("Rules that may start at the node"));
+    m_rows->setContextMenuPolicy(Qt::CustomContextMenu);
+    m_rows->setMinimumHeight(60);
+    QHeaderView* header = m_rows->header();
+    header->setStretchLastSection(true);
+    header->setMinimumSectionSize(30);
+    const auto wide = [header](int column, const QString& text) { header->resizeSection(column, header->fontMetrics().horizontalAdvance(text) + 14); };
+    header->resizeSection(ExplainModel::Rule, 190);
+    wide(ExplainModel::Answer, tr("✓ applies"));
+    wide(ExplainModel::Tried, tr("Tried"));
+    wide(ExplainModel::Applied, tr("Applied"));
+    wide(ExplainModel::Time, QStringLiteral("00.0 ms"));
+    connect(m_rows, &QTreeView::customContextMenuRequested, this, &ExplainWindow::showMenu);
     auto* copy = new QShortcut(QKeySequence::Copy, m_rows);
     copy->setContext(Qt::WidgetShortcut);
-    connect(copy, &QShortcut::activated, this, [this] {
-        const QModelIndex at = m_filtered->mapToSource(m_rows->currentIndex());
-        if (at.isValid()) QApplication::clipboard()->setText(m_model.lineOf(at.row()));
-    });
+    connect(copy, &QShortcut::activated, this, &ExplainWindow::copyRow);
 }
 
 void ExplainWindow::ask() {
@@ -90,34 +101,70 @@ void ExplainWindow::ask() {
 }
 
 void ExplainWindow::showAnswers(const Explained& explained) {
+    const QString kept = m_model.ruleName(currentRow());
     m_model.setExplained(explained);
     const bool any = m_model.rowCount() > 0;
     m_pages->setCurrentIndex(any ? 1 : 0);
-    QString name;
-    for (const auto& [id, text] : explained.names)
-        if (id == explained.node) name = QString::fromStdString(text);
+    const QString step = QString::fromStdString(explained.pass), name = explained.node == NodeId::None ? QString() : explained.nameOf(explained.node);
     if (explained.node == NodeId::None)
-        m_empty->setText(tr("For the current node and each rule: whether the rule applies, or the first condition that failed.\n\nClick a node in the Graph or a line in the Text window."));
+        m_empty->setText(step.isEmpty() ? tr("For the current node and each rule: whether the rule applies, or the first condition that failed. For a step: what its rules tried and did.\n\nClick a node in the Graph or a line in the Text window.")
+                                        : tr("%1 tried no rules and made no rewrites.\n\nClick a node in the Graph or a line in the Text window to see which rules apply there.").arg(step));
     else
-        m_empty->setText(tr("No rule starts at %1, or it is not part of the graph before this step.\n\nRules see the graph before their step: choose a later step, or the node that %1 came from.").arg(name.isEmpty() ? tr("this node") : name));
+        m_empty->setText(tr("No rule starts at %1, or it is not part of the graph before this step.\n\nRules see the graph before their step: choose a later step, or the node that %1 came from.").arg(name));
     if (!any) return;
-    const QString step = QString::fromStdString(explained.pass);
-    if (explained.node == NodeId::None) m_title->setText(tr("What the rules of %1 tried and did. Choose a node to see why a rule does or does not apply there.").arg(step));
-    else m_title->setText(step.isEmpty() ? tr("Rules that may start at %1, on the graph as opened").arg(name) : tr("Rules that may start at %1, on the graph before %2").arg(name, step));
-    m_rows->setCurrentIndex(m_filtered->index(0, 0));
+    QString title = tr("What the rules of %1 tried and did. Choose a node to see why a rule does or does not apply there.").arg(step);
+    if (explained.node != NodeId::None) {
+        if (explained.rules.empty()) title = tr("No rule starts at %1 before %2. What the rules of the step tried and did:").arg(name, step);
+        else if (step.isEmpty()) title = tr("Rules that may start at %1, on the graph as opened").arg(name);
+        else if (explained.before.rewrites > 0) title = tr("Rules that may start at %1, in %2 after its first %3").arg(name, step, explained.before.rewrites == 1 ? tr("rewrite") : tr("%1 rewrites").arg(explained.before.rewrites));
+        else title = tr("Rules that may start at %1, on the graph before %2").arg(name, step);
+    }
+    m_title->setText(title);
+    // The rule that did it; else the one that was looked at, so that going through nodes compares one rule.
+    int row = m_model.currentRow();
+    for (int i = 0; row < 0 && !kept.isEmpty() && i < m_model.rowCount(); ++i)
+        if (m_model.ruleName(i) == kept) row = i;
+    const QModelIndex at = m_filtered->mapFromSource(m_model.index(std::max(row, 0), 0));
+    m_rows->setCurrentIndex(at.isValid() ? at : m_filtered->index(0, 0));
+    showRule();
 }
 
-void ExplainWindow::showRule() {
+int ExplainWindow::currentRow() const {
     const QModelIndex at = m_filtered->mapToSource(m_rows->currentIndex());
-    QString text = at.isValid() ? m_model.ruleText(at.row()) : QString();
-    const QString reason = at.isValid() ? at.siblingAtColumn(ExplainModel::Reason).data().toString() : QString();
-    if (!reason.isEmpty()) text.prepend(tr("Why not: %1\n\n").arg(reason));
-    m_text->setPlainText(text);
+    return at.isValid() ? at.row() : -1;
 }
+
+void ExplainWindow::showRule() { m_text->setHtml(m_model.details(currentRow())); }
 
 void ExplainWindow::go() {
-    const QModelIndex at = m_filtered->mapToSource(m_rows->currentIndex());
-    if (const QVariant node = at.data(ExplainModel::NodeRole); node.isValid()) m_selection.setNode(static_cast<NodeId>(node.toUInt()));
+    const QVariant node = m_model.index(currentRow(), 0).data(ExplainModel::NodeRole);
+    if (node.isValid()) m_selection.setNode(static_cast<NodeId>(node.toUInt()));
+}
+
+void ExplainWindow::toggle(const QString& name, bool enabled) {
+    if (!m_controller.runOf(m_selection.place().run)) {
+        emit message(tr("Compile the model first (Ctrl+B)."));
+        return;
+    }
+    emit message(enabled ? tr("Compiling with %1").arg(name) : tr("Compiling without %1; the difference to the run before opens by itself").arg(name));
+    m_controller.setEnabled(m_selection.place().run, name, enabled);
+}
+
+void ExplainWindow::showMenu(QPoint at) {
+    const int row = currentRow();
+    if (row < 0) return;
+    QMenu menu;
+    const QModelIndex index = m_model.index(row, ExplainModel::Rule);
+    const bool on = index.data(Qt::CheckStateRole).toInt() == Qt::Checked;
+    menu.addAction(on ? tr("Compile without this rule") : tr("Compile with this rule"), this, [this, index, on] { m_model.setData(index, on ? Qt::Unchecked : Qt::Checked, Qt::CheckStateRole); });
+    menu.addAction(tr("List its rewrites in Steps"), this, [this, row] { emit rewritesWanted(m_model.ruleName(row)); });
+    menu.addAction(tr("Copy row"), this, &ExplainWindow::copyRow);
+    menu.addAction(tr("Copy text of the rule"), this, [this, row] { QApplication::clipboard()->setText(m_model.ruleText(row)); });
+    menu.exec(m_rows->viewport()->mapToGlobal(at));
+}
+
+void ExplainWindow::copyRow() {
+    if (currentRow() >= 0) QApplication::clipboard()->setText(m_model.lineOf(currentRow()));
 }
 
 }  // namespace cutaway::ui

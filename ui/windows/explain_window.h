@@ -8,9 +8,9 @@
 
 class QLabel;
 class QLineEdit;
-class QPlainTextEdit;
 class QSortFilterProxyModel;
 class QStackedWidget;
+class QTextBrowser;
 class QTreeView;
 
 namespace cutaway::ui {
@@ -22,11 +22,21 @@ class ExplainWindow : public QDockWidget {
     ExplainWindow(SessionController& controller, Selection& selection, QWidget* parent = nullptr);
     const ExplainModel& model() const { return m_model; }
 
+  signals:
+    void message(const QString& text);
+    /// Somebody wants to see what a rule did.
+    void rewritesWanted(const QString& rule);
+
   private:
+    void arrangeRows();
     void ask();
     void showAnswers(const Explained& explained);
     void showRule();
     void go();
+    void toggle(const QString& name, bool enabled);
+    void showMenu(QPoint at);
+    void copyRow();
+    int currentRow() const;
 
     SessionController& m_controller;
     Selection& m_selection;
@@ -35,7 +45,7 @@ class ExplainWindow : public QDockWidget {
     QLabel *m_title, *m_empty;
     QLineEdit* m_filter;
     QTreeView* m_rows;
-    QPlainTextEdit* m_text;
+    QTextBrowser* m_text;
     QStackedWidget* m_pages;
     bool m_seen = false;  // a dock behind another tab counts as visible to Qt
 };

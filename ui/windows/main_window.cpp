@@ -63,7 +63,7 @@ MainWindow::MainWindow(std::unique_ptr<Source> source, QWidget* parent)
     });
     connect(m_selection, &Selection::placeChanged, this, &MainWindow::updateTitle);
     connect(m_selection, &Selection::nodeChanged, this, &MainWindow::updateTitle);
-    for (auto* window : {static_cast<QObject*>(m_graph), static_cast<QObject*>(m_text), static_cast<QObject*>(m_steps), static_cast<QObject*>(m_stepper)})
+    for (auto* window : {static_cast<QObject*>(m_graph), static_cast<QObject*>(m_text), static_cast<QObject*>(m_steps), static_cast<QObject*>(m_stepper), static_cast<QObject*>(m_explain)})
         connect(window, SIGNAL(message(QString)), this, SLOT(say(QString)));
     connect(m_graph, &GraphWindow::settled, this, &MainWindow::settledChanged);
     connect(m_text, &TextWindow::settled, this, &MainWindow::settledChanged);

@@ -137,13 +137,9 @@ bool StepsWindow::select(const QString& stepName) {
 void StepsWindow::togglePass(const QString& pass, bool enabled) {
     const Run* run = m_controller.runOf(m_model.run());
     if (!run) return;
-    CompileOptions options = run->options;
     // A pass that runs twice ("name#2") is one pass to the compiler.
-    const std::string name = pass.section('#', 0, 0).trimmed().toStdString();
-    std::erase(options.disabledPasses, name);
-    if (!enabled) options.disabledPasses.push_back(name);
     emit message(enabled ? tr("Compiling with %1").arg(pass) : tr("Compiling without %1; the difference to the run before opens by itself").arg(pass));
-    m_controller.compile(options, run->id);
+    m_controller.setEnabled(run->id, pass.section('#', 0, 0).trimmed(), enabled);
 }
 
 void StepsWindow::filter(const QString& text) {
