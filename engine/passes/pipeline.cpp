@@ -202,7 +202,7 @@ constexpr Pass kPipeline[] = {
 
 /// Names that switch on or set up what is no row of its own.
 constexpr std::string_view kSettingsOnly[] = {"device", "permute_fusion", "fx_passes_numeric_check", "pad_mm", "shape_padding_multiplier", "pad_aten_mm_pass",
-                                              "randperm_index_slice"};
+                                              "randperm_index_slice", "cudagraphs"};
 
 /// Stands for the comparison behind the pre-grad passes (PRE-11), which sees two graphs and changes none.
 constexpr Pass kNumericCheck = {.stage = "pre_grad", .name = "fx_passes_numeric_check", .summary = "Runs the graph before and after the stage",

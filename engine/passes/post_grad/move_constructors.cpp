@@ -1,4 +1,5 @@
-// PST-18: what is made on the CPU and only used on the GPU is made on the GPU.
+// PST-18: what is made on the CPU and only used on the GPU is made on the GPU. With CUDA graphs (`--enable cudagraphs`; PyTorch's
+// triton.cudagraphs and graph_partition) single numbers that the caller passes on the CPU go there too, all in one copy.
 #include <algorithm>
 #include <set>
 
@@ -46,9 +47,13 @@ bool absorbs(const Node& user) {
     return onGpu(user) && std::find(std::begin(kOps), std::end(kOps), user.op().name()) != std::end(kOps);
 }
 
-/// Whether the reader lets its operand move: it takes it in, or moves itself.
-enum class Reader { TakesIn, Moves, Blocks };
-Reader readerOf(const Node& user) {
+bool isCpuScalar(const Node& node) { return onCpu(node) && node.tensor().rank() == 0; }
+
+/// Whether the reader lets its operand move: it takes it in, moves itself, or does not mind.
+enum class Reader { TakesIn, Moves, Indifferent, Blocks };
+/// `scalars`: numbers move, whether made here or passed by the caller.
+Reader readerOf(const Node& user, const Node& operand, bool scalars, bool parity) {
+    if (user.isOutput()) return scalars && parity ? Reader::TakesIn : Reader::Blocks;   // PyTorch returns on the GPU what was promised on the CPU
     if (!user.isCall() || user.op().isOpaque()) return Reader::Blocks;
     const std::string& name = user.op().name();
     if (!name.starts_with("aten.") && !name.starts_with("prims.") && name != "operator.getitem") return Reader::Blocks;
@@ -60,13 +65,19 @@ Reader readerOf(const Node& user) {
         if (puts) user.arg(1).forEachNode([&](const Node* at) { mask |= at->tensor().dtype == DType::Bool || at->tensor().dtype == DType::I8; });
         return mask && value && onCpu(*value) && value->tensor().rank() == 0 ? Reader::Blocks : Reader::TakesIn;
     }
+    if (scalars && user.isCall("aten.copy_.default") && user.arg(0).node() == &operand) return Reader::Indifferent;
+    if (scalars && onGpu(user)) {
+        const auto fits = [](const Argument& arg) { return arg.node() == nullptr || onGpu(*arg.node()) || isCpuScalar(*arg.node()); };
+        if (std::all_of(user.args().begin(), user.args().end(), fits)) return Reader::TakesIn;
+    }
     return onCpu(user) && !user.op().mutates() ? Reader::Moves : Reader::Blocks;
 }
 
-/// The constructors that reach each other through CPU nodes, and all those nodes; empty if something holds them back.
+/// The constructors that reach each other through CPU nodes, and all those nodes. Numbers that the caller passes count as constructors
+/// where they may move.
 class Group {
   public:
-    explicit Group(Node& constructor) { add(constructor); }
+    Group(Node& constructor, bool scalars, bool parity) : m_scalars(scalars), m_parity(parity) { add(constructor); }
     bool movable() const { return m_movable && m_takenIn; }
     const std::vector<Node*>& nodes() const { return m_nodes; }
     const std::vector<Node*>& constructors() const { return m_constructors; }
@@ -79,10 +90,10 @@ class Group {
             pending.pop_back();
             if (!m_known.insert(node->id()).second) continue;
             m_nodes.push_back(node);
-            if (isConstructor(*node)) m_constructors.push_back(node);
+            if (isConstructor(*node) || isPassedScalar(*node)) m_constructors.push_back(node);
             else for (Node* input : node->inputs()) follow(*input, pending);
             for (Node* user : node->users()) {
-                const Reader reader = readerOf(*user);
+                const Reader reader = readerOf(*user, *node, m_scalars, m_parity);
                 m_movable &= reader != Reader::Blocks;
                 m_takenIn |= reader == Reader::TakesIn;
                 if (reader == Reader::Moves) pending.push_back(user);
@@ -91,14 +102,80 @@ class Group {
     }
     void follow(Node& input, std::vector<Node*>& pending) {
         if (!onCpu(input)) return;
-        if (input.isCall()) pending.push_back(&input);
+        if (input.isCall() || isPassedScalar(input)) pending.push_back(&input);
         else m_movable = false;   // an input or attribute stays where it is
     }
 
+    bool isPassedScalar(const Node& node) const { return m_scalars && node.isPlaceholder() && isCpuScalar(node); }
+
+    bool m_scalars, m_parity;
     std::set<NodeId> m_known;
     std::vector<Node*> m_nodes, m_constructors;
     bool m_movable = true, m_takenIn = false;
 };
+
+/// All numbers that the caller passes and that may move, each with its group.
+std::vector<std::pair<Node*, Group>> movableScalars(const Graph& graph, bool parity) {
+    std::vector<std::pair<Node*, Group>> out;
+    for (Node* input : graph.placeholders()) {
+        if (!isCpuScalar(*input)) continue;
+        Group group(*input, true, parity);
+        if (group.movable()) out.emplace_back(input, std::move(group));
+    }
+    return out;
+}
+Result<void> moveConstructor(Graph& graph, Node& constructor, Device gpu) {
+    graph.setArg(constructor, static_cast<size_t>(constructor.op().schema()->find("device")), gpu);
+    CT_TRY(ValueType type, inferCall(constructor.op(), constructor.args()));
+    graph.setType(constructor, std::move(type));
+    return {};
+}
+/// One copy for numbers of one dtype; PyTorch joins all, whatever becomes of their dtypes.
+Result<void> copyScalars(Graph& graph, Rewriter& rewriter, const std::vector<Node*>& scalars, Device gpu) {
+    Node* position = graph.first();
+    while (position->isPlaceholder() || position->kind() == NodeKind::GetAttr) position = position->next();
+    GraphBuilder builder = rewriter.builder(graph, position, *scalars[0]);
+    std::vector<Argument> parts;
+    std::set<NodeId> made;
+    for (Node* scalar : scalars) parts.emplace_back(unsqueeze(builder.value(*scalar), 0));
+    const Value joined = builder.call("aten.cat.default", {Argument(std::move(parts))});
+    const Value moved = builder.call("prims.device_put.default", {joined, gpu, true});
+    const Value items = builder.call("aten.unbind.int", {moved});
+    std::vector<Node*> there;
+    for (size_t i = 0; i < scalars.size(); ++i) there.push_back(items[static_cast<int64_t>(i)].node());
+    if (builder.error()) return *builder.error();
+    for (const Node* node : builder.created()) made.insert(node->id());
+    for (size_t i = 0; i < scalars.size(); ++i) {
+        // What is copied into the number at the end goes where the caller looks for it.
+        graph.replaceUses(*scalars[i], *there[i], [&](const Node& user) { return made.contains(user.id()) || user.isCall("aten.copy_.default"); });
+        for (Node* user : std::vector<Node*>(there[i]->users()))
+            if (const auto* device = user->isCall("prims.device_put.default") ? user->arg(1).get<Device>() : nullptr; device && *device == gpu)
+                rewriter.replace(*user, *there[i]);
+    }
+    for (Node* node : there) CT_TRY_VOID(retypeReaders(graph, *node));
+    return {};
+}
+/// One rewrite, because numbers and constructors that meet on the CPU move together.
+Result<bool> moveScalars(Graph& graph, Rewriter& rewriter, Device gpu) {
+    const bool parity = rewriter.options().parity;
+    const auto movable = movableScalars(graph, parity);
+    if (movable.empty()) return false;
+    if (!rewriter.begin("move_scalars_to_cuda", *movable[0].first, "they are only used on the GPU, and CUDA graphs take no numbers from the CPU")) return false;
+    std::vector<std::vector<Node*>> copies;
+    std::vector<Node*> constructors;
+    for (const auto& [scalar, group] : movable) {
+        const auto sameCopy = [&, scalar = scalar](const std::vector<Node*>& copy) { return parity || copy[0]->tensor().dtype == scalar->tensor().dtype; };
+        const auto copy = std::find_if(copies.begin(), copies.end(), sameCopy);
+        if (copy == copies.end()) copies.push_back({scalar});
+        else copy->push_back(scalar);
+        for (Node* constructor : group.constructors())
+            if (!constructor->isPlaceholder() && std::find(constructors.begin(), constructors.end(), constructor) == constructors.end()) constructors.push_back(constructor);
+    }
+    for (Node* constructor : constructors) CT_TRY_VOID(moveConstructor(graph, *constructor, gpu));
+    for (const std::vector<Node*>& copy : copies) CT_TRY_VOID(copyScalars(graph, rewriter, copy, gpu));
+    for (Node* constructor : constructors) CT_TRY_VOID(retypeReaders(graph, *constructor));
+    return true;
+}
 
 }  // namespace
 
@@ -111,16 +188,17 @@ Result<bool> moveConstructorsToGpu(Module& module, Rewriter& rewriter) {
     Graph& graph = module.graph();
     const auto gpu = onlyGpu(graph);
     if (!gpu) return changed;
+    const bool scalars = rewriter.options().enabled("cudagraphs") != nullptr;
+    if (scalars) {
+        CT_TRY(const bool moved, moveScalars(graph, rewriter, *gpu));
+        changed |= moved;
+    }
     for (Node* node : LiveNodes(graph)) {
         if (!isConstructor(*node)) continue;
-        const Group group(*node);
+        const Group group(*node, scalars, rewriter.options().parity);
         if (!group.movable()) continue;
         if (!rewriter.begin("move_constructors_to_cuda", *node, "it is only used on the GPU")) return changed;
-        for (Node* constructor : group.constructors()) {
-            graph.setArg(*constructor, static_cast<size_t>(constructor->op().schema()->find("device")), *gpu);
-            CT_TRY(ValueType type, inferCall(constructor->op(), constructor->args()));
-            graph.setType(*constructor, std::move(type));
-        }
+        for (Node* constructor : group.constructors()) CT_TRY_VOID(moveConstructor(graph, *constructor, *gpu));
         for (Node* constructor : group.constructors()) CT_TRY_VOID(retypeReaders(graph, *constructor));
         changed = true;
     }
