@@ -84,7 +84,8 @@ class Reinplacing {
 
     /// A clone of the first operand may stand for the value: it has the same layout.
     static bool isTypeOfClone(const Node& node) {
-        const auto type = inferCall(requireOp("aten.clone.default"), {node.arg(0), Argument()});
+        const Argument args[] = {node.arg(0), Argument()};
+        const auto type = inferCall(requireOp("aten.clone.default"), args);
         return type && sameType(*type, node.type());
     }
     /// The readers of the results of a call on lists; nullopt if somebody reads them in another way.
