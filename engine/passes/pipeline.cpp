@@ -140,7 +140,7 @@ constexpr Pass kPipeline[] = {
      .optional = 1, .repeats = "one product is taken at a time"},
     {.stage = "joint", .name = "pass_pattern_0",
      .summary = "Merges conversions, indexes on the right device, and knows that random permutations repeat nothing", .run = passPattern0, .repeats = kNoRevisit},
-    {.stage = "joint", .name = "pass_pattern_1", .summary = "Subtracts the maximum of a softmax before scaling", .run = rescaleSoftmax, .repeats = "the tensor of signs that a scale leaves behind is a scale like any other"},
+    {.stage = "joint", .name = "pass_pattern_1", .summary = "Subtracts the maximum of a softmax before scaling", .run = rescaleSoftmax, .repeats = "the sign that a scale leaves behind, a number or a tensor, is a scale like any other, as in PyTorch"},
     {.stage = "joint", .name = "replace_random_passes", .summary = "Draws random numbers from seeds, so that they can be drawn again",
      .run = replaceRandom},
 

@@ -102,6 +102,11 @@ class UniformFolding {
             const Tensor* value = source ? m_known.find(*source) : nullptr;
             return value ? std::optional(*value) : std::nullopt;
         }
+        if (node.isCall("aten.view.dtype")) {   // other bits are no longer one value where elements split or join
+            const Node* source = node.arg(0).node();
+            if (!source || byteSize(source->tensor().dtype) != byteSize(dtype)) return std::nullopt;
+            return evaluate(node);
+        }
         if (!node.is(Tag::Pointwise) && !node.isCall("aten.scalar_tensor.default")) return std::nullopt;
         return evaluate(node);
     }

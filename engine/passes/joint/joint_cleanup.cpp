@@ -75,7 +75,8 @@ Values buildSelectByComparison(const Match& m, GraphBuilder& builder) {
     const auto scalar = [&](const Argument& number) {
         return builder.call("aten.scalar_tensor.default", {number}, {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", type.device}});
     };
-    return where(hit, scalar(value), scalar(background));
+    const Value elsewhere = scalar(background);
+    return where(hit, scalar(value), elsewhere);
 }
 
 constexpr Rule kRules[] = {

@@ -24,29 +24,29 @@ std::string_view unlessScaleIsUniform(const Match& m) {
     return "";
 }
 
-/// 1 or -1 with the sign of the scale, and the scale itself where the sign is a tensor; else its magnitude.
-struct SignedScale {
-    OperandValue sign, scale;
-};
-SignedScale signedScale(const Match& m, const Value& x, GraphBuilder& builder) {
+/// 1 or -1 with the sign of the scale; the operations and their order are PyTorch's.
+OperandValue signOf(const Match& m, GraphBuilder& builder, const Value& x) {
+    if (const auto number = m["scale"].asReal()) return *number >= 0 ? 1 : -1;
+    const Value one = builder.call("aten.scalar_tensor.default", {1}, {{"dtype", x.dtype()}, {"device", x.type().device}, {"pin_memory", false}});
+    const Value positive = builder.call("aten.ge.Scalar", {builder.value(m.node("scale")), 0});
+    return where(positive, one, unary("aten.neg.default", one));
+}
+/// The scale without its sign: what is left to multiply with.
+OperandValue magnitude(const Match& m, GraphBuilder& builder, const OperandValue& sign) {
     const Argument& scale = m["scale"];
-    if (const auto whole = scale.asInt()) return {*whole < 0 ? -1 : 1, *whole < 0 ? -*whole : *whole};
-    if (const auto real = scale.asReal()) return {*real < 0 ? -1 : 1, *real < 0 ? -*real : *real};
-    const Value value = builder.value(m.node("scale"));
-    const Value one = builder.call("aten.scalar_tensor.default", {1}, {{"dtype", x.dtype()}, {"layout", Layout::Strided}, {"device", x.type().device}, {"pin_memory", false}});
-    const Value positive = builder.call("aten.ge.Scalar", {value, 0});
-    return {where(positive, one, -one), value};
+    if (const auto whole = scale.asInt()) return *whole >= 0 ? *whole : -*whole;
+    if (const auto real = scale.asReal()) return *real >= 0 ? *real : -*real;
+    return sign.value() * builder.value(m.node("scale"));
 }
 
 Values buildRescaled(const Match& m, GraphBuilder& builder, bool divides) {
     Value x = builder.value(m.node("x"));
     if (m.pattern().slotOf("dtype") >= 0) x = convert(x, *m["dtype"].get<DType>());
-    const SignedScale scale = signedScale(m, x, builder);
-    const Value y = x * scale.sign;
-    const Value top = builder.call("aten.amax.default", {y, m["dims"], m["keep"]});
-    const Value distance = y - top;
-    const OperandValue magnitude = scale.sign.value() ? OperandValue(scale.sign.value() * scale.scale.value()) : scale.scale;
-    return divides ? distance / magnitude : distance * magnitude;
+    const OperandValue sign = signOf(m, builder, x);
+    const Value y = x * sign;
+    const Value distance = y - builder.call("aten.amax.default", {y, m["dims"], m["keep"]});
+    const OperandValue scale = magnitude(m, builder, sign);
+    return divides ? distance / scale : distance * scale;
 }
 Values buildProduct(const Match& m, GraphBuilder& builder) { return buildRescaled(m, builder, false); }
 Values buildQuotient(const Match& m, GraphBuilder& builder) { return buildRescaled(m, builder, true); }
@@ -56,7 +56,6 @@ std::string_view unlessRescalable(const Match& m) {
     const std::string_view refusal = unlessScaleIsUniform(m);
     if (!refusal.empty()) return refusal;
     if (m["scale"].get<Expr>() || (m.isNode("scale") && !m.isTensor("scale"))) return "the scale is a symbolic number";
-    if (const auto number = m["scale"].asReal(); number && (*number == 1 || *number == -1)) return "a sign is no scale";
     if (m["keep"].asInt() != 1) return "the maximum does not keep its dims";
     return "";
 }
