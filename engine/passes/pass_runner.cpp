@@ -81,7 +81,8 @@ Step runPass(const Pass& pass, const Snapshot& before, const CompileOptions& opt
     if (copy.of != before) copy = {before, std::make_shared<Module>(*before)};
     const std::shared_ptr<Module>& module = copy.module;
     const uint64_t edits = editsOf(*module);
-    Rewriter rewriter(pass.name, options, fuel, cancel);
+    const CompileOptions hinted = before->symbols.empty() ? CompileOptions() : withSizeHints(options, *before);
+    Rewriter rewriter(pass.name, before->symbols.empty() ? options : hinted, fuel, cancel);
     const Result<bool> changed = runChecked(pass, *module, *before, rewriter, step.info.passMilliseconds);
     step.rewrites = rewriter.done();
     for (const RuleStats& stats : rewriter.ruleStats()) step.rules.push_back({std::string(stats.rule), stats.tried, stats.applied, stats.seconds * 1000, stats.counted});
@@ -109,6 +110,13 @@ Step runPass(const Pass& pass, const Snapshot& before, const CompileOptions& opt
     step.after = module;
     step.info.milliseconds = millisecondsSince(start);
     return step;
+}
+
+CompileOptions withSizeHints(const CompileOptions& options, const Module& module) {
+    CompileOptions out = options;
+    for (const auto& [symbol, info] : module.symbols)
+        if (info.hint) out.sizeHints.emplace(symbol, *info.hint);
+    return out;
 }
 
 Result<Snapshot> replayRewrites(const Step& step, const CompileOptions& options, int rewrites, const CancelToken* cancel) {

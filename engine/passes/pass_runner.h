@@ -44,6 +44,9 @@ struct WorkingCopy {
 Step runPass(const Pass& pass, const Snapshot& before, const CompileOptions& options, std::optional<int64_t> fuel = {},
              const CancelToken* cancel = nullptr, WorkingCopy* working = nullptr);
 
+/// The options with the example values of the module's size symbols, as runPass gives them to a pass.
+CompileOptions withSizeHints(const CompileOptions& options, const Module& module);
+
 /// The graph after the first `rewrites` rewrites of a recorded step (runs the pass again with that much fuel).
 Result<Snapshot> replayRewrites(const Step& step, const CompileOptions& options, int rewrites, const CancelToken* cancel = nullptr);
 

@@ -1,4 +1,5 @@
 // The rules of the pipeline, and why one does or does not apply at a node.
+#include "engine/passes/pass_runner.h"
 #include "engine/passes/user_passes.h"
 #include "engine/rewrite/matcher.h"
 #include "engine/session/guarded.h"
@@ -19,7 +20,8 @@ std::vector<const Op*> startingOps(const Rule& rule) {
 }
 
 /// Matches on a copy, because only the attempt shows whether the rule's function has something to build.
-Result<RuleExplanation> explainOn(const Module& module, const CompileOptions& options, std::string_view pass, const Rule& rule, NodeId id) {
+Result<RuleExplanation> explainOn(const Module& module, const CompileOptions& given, std::string_view pass, const Rule& rule, NodeId id) {
+    const CompileOptions options = withSizeHints(given, module);
     Module copy(module);
     Node* node = copy.graph().find(id);
     if (node == nullptr) return Error{ErrorCode::NotFound, "the node does not exist at this step", {}, {"its biography says where it went"}};

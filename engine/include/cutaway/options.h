@@ -73,6 +73,16 @@ struct CompileOptions {
     /// Milliseconds that one run of a small graph, given as FX text, takes on the target; none if it cannot be timed. Absent:
     /// passes that would measure decide without.
     std::function<std::optional<double>(const std::string& graph)> timeGraph;
+    /// What is known of the target device: "capability" (9.0), "dram_gbps", "tflops_f16" and its like for other dtypes and tf32; none
+    /// if unknown. Absent: nothing is.
+    std::function<std::optional<double>(const std::string& fact)> deviceFact;
+    /// Where measured numbers are kept for later programs, by key. Absent: they are remembered as long as this one runs.
+    std::function<std::optional<double>(const std::string& key)> recall;
+    std::function<void(const std::string& key, double value)> remember;
+    /// The file in which the session keeps them: empty = the user's own, "off" = none.
+    std::string cacheFile;
+    /// Example values of the graph's size symbols; each pass is given those of the module that it works on.
+    std::map<std::string, int64_t> sizeHints;
 
     /// The settings of an optional pass; null if it is off.
     const OptionalPass* enabled(const std::string& name) const;
