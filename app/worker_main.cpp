@@ -1,4 +1,10 @@
-// cutaway-worker: runs a compiled graph on behalf of a session, so that a crash there is only an error here.
-#include "engine/runtime/cpu/worker.h"
+// cutaway-worker: runs a compiled graph on behalf of a session, or asks the GPU, so that a crash there is only an error here.
+#include <string_view>
 
-int main(int argc, char** argv) { return cutaway::workerMain(argc, argv); }
+#include "engine/runtime/cpu/worker.h"
+#include "engine/runtime/cuda/cuda_device.h"
+
+int main(int argc, char** argv) {
+    const bool gpu = argc >= 2 && std::string_view(argv[1]).starts_with("cuda-");
+    return gpu ? cutaway::cudaWorkerMain(argc, argv) : cutaway::workerMain(argc, argv);
+}

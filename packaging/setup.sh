@@ -9,6 +9,7 @@ packages=(
     qt6-base-dev libgl1-mesa-dev            # windows, QtTest
     libgraphviz-dev                         # graph layout
     libdnnl-dev                             # matrix products and convolutions on the CPU
+    libsqlite3-dev                          # measured values that are kept from run to run
     libsimdjson-dev zlib1g-dev              # reading .pt2
     nlohmann-json3-dev libcli11-dev         # the command line
     libmimalloc-dev                         # faster allocation on large graphs

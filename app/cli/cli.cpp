@@ -72,6 +72,7 @@ void CompileArguments::addTo(CLI::App& command) {
             }
         },
         "Run a pass elsewhere: NAME=before:OTHER or NAME=after:OTHER (may be repeated)")->allow_extra_args(false);
+    command.add_option("--cache", options.cacheFile, "The file where measured numbers are kept from run to run; off = none (default: in the user's cache folder)");
     command.add_option("--fuel", options.fuel, "Stop after this many rewrites")->check(CLI::NonNegativeNumber);
 }
 void CompileArguments::addRulesTo(CLI::App& command) {

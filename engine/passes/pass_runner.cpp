@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "engine/interpret/specialize.h"
 #include "engine/ir/diff.h"
 #include "engine/ir/fingerprint.h"
 #include "engine/ir/verify.h"
@@ -114,8 +115,7 @@ Step runPass(const Pass& pass, const Snapshot& before, const CompileOptions& opt
 
 CompileOptions withSizeHints(const CompileOptions& options, const Module& module) {
     CompileOptions out = options;
-    for (const auto& [symbol, info] : module.symbols)
-        if (info.hint) out.sizeHints.emplace(symbol, *info.hint);
+    for (const auto& [symbol, value] : hintedSymbols(module)) out.sizeHints.emplace(symbol, value);
     return out;
 }
 

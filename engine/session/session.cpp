@@ -6,8 +6,8 @@
 #include "engine/session/describe.h"
 #include "engine/session/guarded.h"
 #include "engine/session/lower_step.h"
+#include "engine/session/measuring.h"
 #include "engine/session/session_state.h"
-#include "engine/session/time_graph.h"
 #include "engine/text/print.h"
 
 namespace cutaway {
@@ -113,7 +113,7 @@ Result<RunId> Session::compile(const CompileOptions& options, const Progress& pr
     return guarded([&]() -> Result<RunId> {
         if (!isOpen()) return Error{ErrorCode::NotFound, "no model is open", {}, {"open a .pt2 file or FX text first"}};
         CompileOptions timed = options;
-        if (options.target == Target::Cpu && !options.timeGraph) timed.timeGraph = timeOnCpu;
+        lendMeasuring(timed);
         CT_TRY(CompileTrace trace, runPipeline(m_state->input, timed, progress));
         if (options.mode == Mode::Inference && options.onlyStage.empty() && options.target == Target::Cpu && !options.fuel && !trace.failed()) trace.steps.push_back(lowerStep(trace));
         m_state->runs.push_back({std::move(trace), {}, {}});

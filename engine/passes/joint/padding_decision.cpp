@@ -1,13 +1,9 @@
 #include "engine/passes/joint/padding_decision.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <fstream>
-#include <map>
-#include <mutex>
-#include <sstream>
 
-#include "engine/formats/json.h"
+#include "engine/interpret/specialize.h"
+#include "engine/passes/joint/padding_measure.h"
 #include "engine/text/print.h"
 
 namespace cutaway {
@@ -84,7 +80,8 @@ const Node& producerOf(const Node& value) {
         node = node->inputs()[0];
     return *node;
 }
-/// The operand can be made with its padding at no cost: by whoever makes it.
+}  // namespace
+
 bool isPrePadded(const Match& match, std::string_view name) {
     if (!match.tensor(name).isContiguous()) return false;
     const Node& producer = producerOf(match.node(name));
@@ -95,6 +92,8 @@ bool isPrePadded(const Match& match, std::string_view name) {
     if (producer.isCall("aten.cat.default") && producer.inputs().size() > kMaxPointwiseCatInputs) return false;
     return !producer.isPlaceholder();
 }
+
+namespace {
 
 std::string sizesText(const SymDims& sizes) {
     std::string out;
@@ -109,12 +108,14 @@ std::string_view packetOf(ProductKind kind) {
     return kind == ProductKind::Mm ? "aten.mm" : kind == ProductKind::Bmm ? "aten.bmm" : "aten.addmm";
 }
 
-/// What is known of the device, from the settings of pad_mm or else those of `device`.
+/// What is known of the device: from the settings of pad_mm, those of `device`, or the device itself.
 double deviceFact(const Match& match, const std::string& key, double fallback) {
     for (const char* name : {"pad_mm", "device"})
         if (const OptionalPass* given = match.options().enabled(name))
             for (const auto& [setting, value] : given->settings)
                 if (setting == key) return given->number(key, fallback);
+    if (match.options().deviceFact)
+        if (const auto fact = match.options().deviceFact(key)) return *fact;
     return fallback;
 }
 
@@ -141,48 +142,11 @@ std::string paddingKey(const Match& match, ProductKind kind, bool base) {
 
 namespace {
 
-/// Decisions and times that were measured; for all sessions of the program.
-class Measured {
-  public:
-    std::optional<double> find(const std::string& key) {
-        const std::lock_guard lock(m_mutex);
-        const auto found = m_values.find(key);
-        return found == m_values.end() ? std::nullopt : std::optional(found->second);
-    }
-    void keep(const std::string& key, double value) {
-        const std::lock_guard lock(m_mutex);
-        m_values[key] = value;
-    }
-
-  private:
-    std::mutex m_mutex;
-    std::map<std::string, double> m_values;   // decisions as 0 and 1, times in milliseconds
-};
-Measured& measured() {
-    static Measured values;
-    return values;
+/// The size, or the example that the graph gives of it.
+std::optional<int64_t> exampleOf(const Match& match, const SymInt& size) { return valueFor(size, match.options().sizeHints); }
+bool haveExamples(const Match& match, const SymDims& sizes) {
+    return std::all_of(sizes.begin(), sizes.end(), [&](const SymInt& size) { return exampleOf(match, size).has_value(); });
 }
-
-/// The decision of a file; nothing if it does not have one or cannot be read, which `problem` then says.
-std::optional<bool> decisionOfFile(const std::string& path, const std::string& key, std::string& problem) {
-    std::ifstream file(path);
-    std::stringstream text;
-    text << file.rdbuf();
-    if (!file) {
-        problem = "the file of decisions '" + path + "' cannot be read";
-        return std::nullopt;
-    }
-    const auto document = parseJson(text.str(), path);
-    const auto cache = document ? (*document)->root.find("cache") : std::nullopt;
-    if (!cache || !cache->isObject()) {
-        problem = "'" + path + "' is no file of decisions";
-        return std::nullopt;
-    }
-    const auto value = cache->find(key);
-    return value ? value->flag() : std::nullopt;
-}
-
-double dimOf(const SymInt& size) { return static_cast<double>(size.value()); }
 
 /// The sizes of one product, without its batch.
 struct ProductSizes {
@@ -191,14 +155,16 @@ struct ProductSizes {
 ProductSizes sizesOf(const Match& match, ProductKind kind) {
     const size_t row = kind == ProductKind::Bmm ? 1 : 0;
     const SymDims &first = match.tensor("mat1").sizes, &second = match.tensor("mat2").sizes;
-    return {dimOf(first[row]), dimOf(first[row + 1]), dimOf(second[row + 1])};
+    const auto number = [&](const SymInt& size) { return static_cast<double>(exampleOf(match, size).value_or(0)); };
+    return {number(first[row]), number(first[row + 1]), number(second[row + 1])};
 }
 
 bool isComputeBound(const Match& match, DType dtype, const ProductSizes& size) {
     const double moved = size.m * size.k + size.n * size.k + size.m * size.n;
     if (moved == 0) return false;
     if (dtype == DType::BF16 && size.k > size.m && size.k > size.n && deviceFact(match, "capability", 9.0) < 9.0) return true;
-    const double tflops = deviceFact(match, "tflops", 0), bandwidth = deviceFact(match, "dram_gbps", 0);
+    const bool tf32 = dtype == DType::F32 && settingsOf(match).flag("tf32", false);
+    const double tflops = deviceFact(match, "tflops", deviceFact(match, tf32 ? "tflops_tf32" : "tflops_" + std::string(info(dtype).abbreviation), 0)), bandwidth = deviceFact(match, "dram_gbps", 0);
     if (tflops <= 0 || bandwidth <= 0) return true;
     const double balance = 0.5 * 1000 * tflops / bandwidth;
     return size.m * size.n * size.k / moved > balance;
@@ -215,68 +181,16 @@ std::string_view unlessPossible(const Match& match, ProductKind kind, const Opti
     for (const std::string_view name : {"mat1", "mat2", "bias"}) {
         if (name == "bias" && kind != ProductKind::Addmm) continue;
         if (!match.isTensor(name)) return "an operand is not a tensor";
-        const SymDims& sizes = match.tensor(name).sizes;
+        const TensorType& type = match.tensor(name);
+        const SymDims& sizes = type.sizes;
         if (std::none_of(sizes.begin(), sizes.end(), [](const SymInt& size) { return size.isInt(); })) return "all sizes of an operand are symbolic, or it has none";
-        if (name != "bias" && std::any_of(sizes.begin(), sizes.end(), [](const SymInt& size) { return size == SymInt(0); })) return "an operand is empty";
+        if (!haveExamples(match, sizes) || !haveExamples(match, type.strides)) return "a size is symbolic, and the graph gives no example of it";
+        if (name != "bias" && std::any_of(sizes.begin(), sizes.end(), [&](const SymInt& size) { return exampleOf(match, size) == 0; })) return "an operand is empty";
     }
     const Padding padding = paddingOf(kind, mat1, mat2);
     if (padding.m == 0 && padding.k == 0 && padding.n == 0) return "every size is a multiple of the alignment, symbolic, or 1";
     if (settings.flag("deterministic", false) && !settings.flag("force_shape_pad", false)) return "what would have to be measured is not done (deterministic)";
     return "";
-}
-
-/// The text of a graph of this one product, to be timed. Operands that are made with their padding come padded.
-std::optional<std::string> timedGraph(const Match& match, ProductKind kind, const Padding& padding) {
-    Module module;
-    GraphBuilder builder(module.graph());
-    PaddedOperands operands;
-    const bool pads = padding.m != 0 || padding.k != 0 || padding.n != 0;
-    const int64_t row = kind == ProductKind::Bmm ? 1 : 0;
-    const auto operand = [&](std::string_view name, int64_t first, int64_t second, bool ready) {
-        TensorType type = match.tensor(name);
-        if (ready) {
-            SymDims sizes = type.sizes;
-            sizes[static_cast<size_t>(row)] = sizes[static_cast<size_t>(row)] + first;
-            sizes[static_cast<size_t>(row) + 1] = sizes[static_cast<size_t>(row) + 1] + second;
-            type = TensorType::contiguous(type.dtype, std::move(sizes), type.device);
-        }
-        return builder.value(module.graph().placeholder(std::string(name), std::move(type)));
-    };
-    if (kind == ProductKind::Addmm) operands.bias = builder.value(module.graph().placeholder("bias", match.tensor("bias")));
-    operands.mat1Ready = pads && isPrePadded(match, "mat1");
-    operands.mat2Ready = pads && isPrePadded(match, "mat2");
-    operands.mat1 = operand("mat1", padding.m, padding.k, operands.mat1Ready);
-    operands.mat2 = operand("mat2", padding.k, padding.n, operands.mat2Ready);
-    const Value result = buildPadded(builder, kind, operands, padding);
-    if (builder.error()) return std::nullopt;
-    module.graph().output(Argument(std::vector<Argument>{result}));
-    return printText(module, {.comments = false}).text;
-}
-
-std::string milliseconds(double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.4g ms", value);
-    return text;
-}
-
-/// Measures both ways (PAD-4, 6); nothing if nobody can.
-std::optional<bool> measure(const Match& match, ProductKind kind, const std::string& key) {
-    const auto& timer = match.options().timeGraph;
-    if (!timer) return std::nullopt;
-    const std::string baseKey = paddingKey(match, kind, true);
-    std::optional<double> plain = measured().find(baseKey);
-    if (!plain) {
-        if (const auto graph = timedGraph(match, kind, {})) plain = timer(*graph);
-        if (plain) measured().keep(baseKey, *plain);
-    }
-    std::optional<double> padded;
-    if (const auto graph = timedGraph(match, kind, paddingOf(kind, match.tensor("mat1"), match.tensor("mat2")))) padded = timer(*graph);
-    if (!plain || !padded) return std::nullopt;
-    const OptionalPass* given = match.options().enabled("shape_padding_multiplier");
-    const bool pays = *plain > *padded * (given ? given->number("value", 1.1) : 1.1);
-    measured().keep(key, pays ? 1 : 0);
-    match.note("measured " + milliseconds(*plain) + " as it is, " + milliseconds(*padded) + " padded");
-    return pays;
 }
 
 }  // namespace
@@ -288,8 +202,6 @@ std::string_view unlessPadded(const Match& match, ProductKind kind) {
         match.note("it is forced (force_shape_pad)");
         return "";
     }
-    for (const std::string_view name : {"mat1", "mat2"})
-        if (!allInts(match.tensor(name).sizes)) return "a size is symbolic, so whether padding pays is not known";
     const ProductSizes size = sizesOf(match, kind);
     const DType dtype = match.tensor("mat1").dtype;
     if (const OptionalPass* large = match.options().enabled("pad_aten_mm_pass");
@@ -299,22 +211,9 @@ std::string_view unlessPadded(const Match& match, ProductKind kind) {
         return "";
     }
     if (!isComputeBound(match, dtype, size)) return "the product waits for memory, not for arithmetic";
-    const std::string key = paddingKey(match, kind);
-    std::optional<bool> decision;
-    std::string problem;
-    for (const auto& [name, path] : settings.settings)
-        if (name == "decisions" && !decision) decision = decisionOfFile(path, key, problem);
-    if (decision) {
-        match.note("the file of decisions has it under " + key);
-    } else if (const auto known = measured().find(key)) {
-        decision = *known != 0;
-        match.note("measured before, for " + key);
-    } else {
-        decision = measure(match, kind, key);
-    }
-    if (decision) return *decision ? "" : "padding does not pay";
-    match.note(problem.empty() ? "nothing can measure it; decide with --enable pad_mm=force_shape_pad:1 or a file of decisions that has " + key : problem);
-    return "whether padding pays is not known";
+    const PaddingAnswer answer = decidePadding(match, kind, settings);
+    if (!answer.note.empty()) match.note(answer.note);
+    return !answer.pays ? "whether padding pays is not known" : *answer.pays ? "" : "padding does not pay";
 }
 
 }  // namespace cutaway

@@ -146,4 +146,9 @@ bool OneDnn::run(size_t slot, const PlanCall& call, const std::vector<Tensor>& o
     }
 }
 
+std::string oneDnnVersion() {
+    const dnnl::version_t* version = dnnl::version();
+    return std::to_string(version->major) + "." + std::to_string(version->minor) + "." + std::to_string(version->patch);
+}
+
 }  // namespace cutaway

@@ -7,6 +7,9 @@
 
 namespace cutaway {
 
+/// "3.0.0".
+std::string oneDnnVersion();
+
 class OneDnn {
   public:
     OneDnn();

@@ -1,0 +1,177 @@
+#include "engine/cache/value_store.h"
+
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace cutaway {
+namespace {
+
+constexpr int kVersion = 1;   // of the table below, and what user_version says in it; grows with every change
+constexpr int kPatienceMilliseconds = 5000;
+
+/// The file that is not one of ours, as opposed to a disk or a lock that gives trouble.
+bool isDamage(int code) { return (code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB || (code & 0xff) == SQLITE_ERROR || (code & 0xff) == SQLITE_FORMAT; }
+
+Error fault(const std::string& path, const std::string& what) {
+    return {ErrorCode::ToolFailed, "the store of measured values cannot be used: " + what, path, {"name another file with --cache FILE, or none with --cache off"}};
+}
+
+/// A lock between processes for as long as the object lives; not held if the file cannot be made.
+class FileLock {
+  public:
+    explicit FileLock(const std::string& path) : m_file(::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600)) {
+        if (m_file >= 0) ::flock(m_file, LOCK_EX);
+    }
+    FileLock(const FileLock&) = delete;
+    FileLock& operator=(const FileLock&) = delete;
+    ~FileLock() {
+        if (m_file >= 0) ::close(m_file);
+    }
+
+  private:
+    int m_file;
+};
+
+}  // namespace
+
+struct ValueStore::Database {
+    sqlite3* handle = nullptr;
+    int code = SQLITE_OK;
+
+    Database() = default;
+    Database(const Database&) = delete;
+    Database& operator=(const Database&) = delete;
+    ~Database() { sqlite3_close_v2(handle); }
+
+    std::string message() const { return handle ? sqlite3_errmsg(handle) : sqlite3_errstr(code); }
+    /// Runs a statement with these texts; the first column of the first row, if there is a row. `code` says how it went.
+    std::optional<std::string> run(const char* sql, std::initializer_list<std::string_view> texts = {}) {
+        sqlite3_stmt* statement = nullptr;
+        code = sqlite3_prepare_v2(handle, sql, -1, &statement, nullptr);
+        int position = 0;
+        for (const std::string_view text : texts)
+            if (code == SQLITE_OK) code = sqlite3_bind_text(statement, ++position, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
+        std::optional<std::string> value;
+        if (code == SQLITE_OK) {
+            code = sqlite3_step(statement);
+            if (code == SQLITE_ROW) {
+                const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement, 0));
+                value = std::string(bytes ? bytes : "", static_cast<size_t>(sqlite3_column_bytes(statement, 0)));
+            }
+            if (code == SQLITE_ROW || code == SQLITE_DONE) code = SQLITE_OK;
+        }
+        const int finished = sqlite3_finalize(statement);
+        if (code == SQLITE_OK) code = finished;
+        return value;
+    }
+    bool ok() const { return code == SQLITE_OK; }
+};
+
+ValueStore::ValueStore(std::string path) : m_path(std::move(path)) {}
+ValueStore::~ValueStore() = default;
+
+std::string ValueStore::remark() const {
+    const std::lock_guard lock(m_mutex);
+    return m_remark;
+}
+
+std::string ValueStore::defaultPath() {
+    const char* cache = std::getenv("XDG_CACHE_HOME");
+    const char* home = std::getenv("HOME");
+    // The specification has relative paths ignored.
+    if (cache && cache[0] == '/') return std::string(cache) + "/cutaway/store.sqlite";
+    return home && home[0] == '/' ? std::string(home) + "/.cache/cutaway/store.sqlite" : std::string();
+}
+
+Result<void> ValueStore::connect(bool& damaged) {
+    damaged = false;
+    auto database = std::make_unique<Database>();
+    database->code = sqlite3_open_v2(m_path.c_str(), &database->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
+    if (database->ok()) database->code = sqlite3_busy_timeout(database->handle, kPatienceMilliseconds);
+    // Nothing is waited for: what a power failure leaves damaged is set aside.
+    if (database->ok()) database->run("PRAGMA synchronous = OFF");
+    std::optional<std::string> version;
+    if (database->ok()) version = database->run("PRAGMA user_version");
+    const auto foreign = [&](const std::string& what) -> Result<void> {
+        damaged = true;
+        return fault(m_path, what);
+    };
+    if (database->ok() && version == "0") {
+        // New, or another program's: ours makes its table and names its version in one go.
+        const auto others = database->run("SELECT count(*) FROM sqlite_master WHERE tbl_name <> 'entry'");
+        if (database->ok() && others != "0") return foreign("it is another program's database");
+        for (const char* sql : {"BEGIN IMMEDIATE", "CREATE TABLE IF NOT EXISTS entry (space TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (space, key)) WITHOUT ROWID",
+                                "PRAGMA user_version = 1", "PRAGMA application_id = 1129599828", "COMMIT"})
+            if (database->ok()) database->run(sql);
+    } else if (database->ok() && version != std::to_string(kVersion)) {
+        return foreign("it has version " + version.value_or("?") + ", not " + std::to_string(kVersion));
+    }
+    if (database->ok()) database->run("SELECT value FROM entry LIMIT 1");
+    if (!database->ok()) {
+        damaged = database->handle && isDamage(database->code);
+        return fault(m_path, database->message());
+    }
+    m_database = std::move(database);
+    return {};
+}
+
+Result<void> ValueStore::beginAnew(const std::string& problem) {
+    m_database.reset();
+    const FileLock lock(m_path + ".lock");
+    bool damaged = false;
+    if (connect(damaged)) return {};   // another process was first
+    std::error_code error;
+    const std::string aside = m_path + ".damaged";
+    std::filesystem::rename(m_path, aside, error);
+    std::filesystem::remove(m_path + "-journal", error);
+    m_remark = "the store of measured values " + m_path + " could not be used (" + problem + "); it is kept as " + aside + ", and a new one was begun";
+    return connect(damaged);
+}
+
+/// Runs `use`, and once more on a new file if it finds that this one is damaged.
+template <class Use>
+Result<void> ValueStore::repairing(Use&& use) {
+    for (int attempt = 0;; ++attempt) {
+        if (!m_database) return fault(m_path, "it was lost");
+        use(*m_database);
+        if (m_database->ok()) return {};
+        const std::string problem = m_database->message();
+        if (attempt > 0 || !isDamage(m_database->code)) return fault(m_path, problem);
+        CT_TRY_VOID(beginAnew(problem));
+    }
+}
+
+Result<std::shared_ptr<ValueStore>> ValueStore::open(const std::string& path) {
+    std::error_code error;
+    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    if (!folder.empty()) std::filesystem::create_directories(folder, error);
+    if (error) return fault(path, error.message());
+    const std::shared_ptr<ValueStore> store(new ValueStore(path));
+    bool damaged = false;
+    if (const auto connected = store->connect(damaged); !connected) {
+        if (!damaged) return connected.error();
+        CT_TRY_VOID(store->beginAnew(connected.error().message));
+    }
+    return store;
+}
+
+Result<std::optional<std::string>> ValueStore::find(const std::string& space, const std::string& key) {
+    const std::lock_guard lock(m_mutex);
+    std::optional<std::string> value;
+    CT_TRY_VOID(repairing([&](Database& database) { value = database.run("SELECT value FROM entry WHERE space = ? AND key = ?", {space, key}); }));
+    return value;
+}
+
+Result<void> ValueStore::keep(const std::string& space, const std::string& key, const std::string& value) {
+    const std::lock_guard lock(m_mutex);
+    return repairing([&](Database& database) {
+        database.run("INSERT INTO entry (space, key, value) VALUES (?, ?, ?) ON CONFLICT (space, key) DO UPDATE SET value = excluded.value", {space, key, value});
+    });
+}
+
+}  // namespace cutaway

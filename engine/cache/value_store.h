@@ -1,0 +1,47 @@
+#pragma once
+// What programs remember for later ones: texts by namespace and key in one SQLite file, which several processes may use at once. It
+// holds nothing that cannot be made again, so a file that is damaged or of another version is set aside and a new one begun.
+// Leaves out: limits on size and age, and anything larger than a text.
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "cutaway/result.h"
+
+namespace cutaway {
+
+class ValueStore {
+  public:
+    /// Opens or makes the file and the folders above it. Errors: no file can be made there (with the system's reason).
+    static Result<std::shared_ptr<ValueStore>> open(const std::string& path);
+    ~ValueStore();
+
+    /// The value kept under the key; none if there is none. Errors: the file cannot be read (locked for long, disk error).
+    Result<std::optional<std::string>> find(const std::string& space, const std::string& key);
+    /// Keeps a value in place of any earlier one. Errors: the file cannot be written.
+    Result<void> keep(const std::string& space, const std::string& key, const std::string& value);
+
+    const std::string& path() const { return m_path; }
+    /// What was found wrong with the file and done about it, as a sentence; empty if nothing was.
+    std::string remark() const;
+
+    /// $XDG_CACHE_HOME/cutaway/store.sqlite, with $HOME/.cache where that is not set; empty where there is no home.
+    static std::string defaultPath();
+
+  private:
+    struct Database;
+    explicit ValueStore(std::string path);
+    /// Opens the file as a store of this version; `damaged` says that what is there is none.
+    Result<void> connect(bool& damaged);
+    /// Moves a damaged file out of the way, unless another process has done so meanwhile, and begins a new one.
+    Result<void> beginAnew(const std::string& problem);
+    template <class Use>
+    Result<void> repairing(Use&& use);
+
+    std::string m_path, m_remark;
+    mutable std::mutex m_mutex;
+    std::unique_ptr<Database> m_database;
+};
+
+}  // namespace cutaway

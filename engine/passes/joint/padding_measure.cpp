@@ -1,0 +1,155 @@
+#include "engine/passes/joint/padding_measure.h"
+
+#include <cstdio>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <sstream>
+
+#include "engine/formats/json.h"
+#include "engine/interpret/specialize.h"
+#include "engine/text/print.h"
+
+namespace cutaway {
+namespace {
+
+/// Decisions (as 0 and 1) and times (in milliseconds) by their keys: where the options keep them, else in the program's memory, where
+/// devices do not mix.
+class Measured {
+  public:
+    Measured(const CompileOptions& options, const Device& device) : m_options(options), m_prefix(device.type == DeviceType::Cuda ? "cuda " : "cpu ") {}
+    std::optional<double> find(const std::string& key) const {
+        if (m_options.recall) return m_options.recall(key);
+        const std::lock_guard lock(memory().mutex);
+        const auto found = memory().values.find(m_prefix + key);
+        return found == memory().values.end() ? std::nullopt : std::optional(found->second);
+    }
+    void keep(const std::string& key, double value) const {
+        if (m_options.remember) return m_options.remember(key, value);
+        const std::lock_guard lock(memory().mutex);
+        memory().values[m_prefix + key] = value;
+    }
+
+  private:
+    struct Memory {
+        std::mutex mutex;
+        std::map<std::string, double> values;
+    };
+    static Memory& memory() {
+        static Memory all;
+        return all;
+    }
+    const CompileOptions& m_options;
+    std::string m_prefix;
+};
+
+/// The decision of a file; nothing if it does not have one or cannot be read, which `problem` then says.
+std::optional<bool> decisionOfFile(const std::string& path, const std::string& key, std::string& problem) {
+    std::ifstream file(path);
+    std::stringstream text;
+    text << file.rdbuf();
+    if (!file) {
+        problem = "the file of decisions '" + path + "' cannot be read";
+        return std::nullopt;
+    }
+    const auto document = parseJson(text.str(), path);
+    const auto cache = document ? (*document)->root.find("cache") : std::nullopt;
+    if (!cache || !cache->isObject()) {
+        problem = "'" + path + "' is no file of decisions";
+        return std::nullopt;
+    }
+    const auto value = cache->find(key);
+    return value ? value->flag() : std::nullopt;
+}
+
+/// The type with example values for its symbols.
+TensorType exampleType(const Match& match, TensorType type) {
+    for (SymDims* dims : {&type.sizes, &type.strides})
+        for (SymInt& dim : *dims) dim = valueFor(dim, match.options().sizeHints).value_or(1);
+    type.offset = 0;
+    return type;
+}
+
+/// Writes zeros into the corner of an operand that comes padded, as whoever makes it would have to; not where a length is 0, from
+/// where PyTorch's slice starts at the beginning.
+void zeroCorner(GraphBuilder& builder, const Value& operand, int64_t row, int64_t first, int64_t second) {
+    constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
+    Value corner = operand;
+    if (first != 0) corner = builder.call("aten.slice.Tensor", {corner, row, -first, kEnd});
+    if (second != 0) corner = builder.call("aten.slice.Tensor", {corner, row + 1, -second, kEnd});
+    builder.call("aten.fill_.Scalar", {corner, 0});
+}
+
+/// The text of a graph of this one product, to be timed. Operands that are made with their padding come padded.
+std::optional<std::string> timedGraph(const Match& match, ProductKind kind, const Padding& padding) {
+    Module module;
+    GraphBuilder builder(module.graph());
+    PaddedOperands operands;
+    const bool pads = padding.m != 0 || padding.k != 0 || padding.n != 0;
+    const int64_t row = kind == ProductKind::Bmm ? 1 : 0;
+    const auto operand = [&](std::string_view name, int64_t first, int64_t second, bool& ready) {
+        TensorType type = exampleType(match, match.tensor(name));
+        ready = pads && (first != 0 || second != 0) && isPrePadded(match, name);
+        if (ready) {
+            type.sizes[static_cast<size_t>(row)] = type.sizes[static_cast<size_t>(row)] + first;
+            type.sizes[static_cast<size_t>(row) + 1] = type.sizes[static_cast<size_t>(row) + 1] + second;
+            type = TensorType::contiguous(type.dtype, type.sizes, type.device);
+        }
+        return builder.value(module.graph().placeholder(std::string(name), std::move(type)));
+    };
+    if (kind == ProductKind::Addmm) operands.bias = builder.value(module.graph().placeholder("bias", exampleType(match, match.tensor("bias"))));
+    operands.mat1 = operand("mat1", padding.m, padding.k, operands.mat1Ready);
+    operands.mat2 = operand("mat2", padding.k, padding.n, operands.mat2Ready);
+    // Compiled graphs for the CPU do not mutate; there the corner's few numbers are left out.
+    if (operands.mat1.type().device.type == DeviceType::Cuda) {
+        if (operands.mat1Ready) zeroCorner(builder, operands.mat1, row, padding.m, padding.k);
+        if (operands.mat2Ready) zeroCorner(builder, operands.mat2, row, padding.k, padding.n);
+    }
+    const Value result = buildPadded(builder, kind, operands, padding);
+    if (builder.error()) return std::nullopt;
+    module.graph().output(Argument(std::vector<Argument>{result}));
+    return printText(module, {.comments = false}).text;
+}
+
+std::string milliseconds(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.4g ms", value);
+    return text;
+}
+
+/// Measures both ways (PAD-4, 6); no answer if nobody can.
+PaddingAnswer measure(const Match& match, ProductKind kind, const std::string& key, const Measured& measured) {
+    const auto& timer = match.options().timeGraph;
+    if (!timer) return {};
+    const std::string baseKey = paddingKey(match, kind, true);
+    std::optional<double> plain = measured.find(baseKey);
+    if (!plain) {
+        if (const auto graph = timedGraph(match, kind, {})) plain = timer(*graph);
+        if (plain) measured.keep(baseKey, *plain);
+    }
+    std::optional<double> padded;
+    if (const auto graph = plain ? timedGraph(match, kind, paddingOf(kind, match.tensor("mat1"), match.tensor("mat2"))) : std::nullopt) padded = timer(*graph);
+    if (!plain || !padded) return {};
+    const OptionalPass* given = match.options().enabled("shape_padding_multiplier");
+    const bool pays = *plain > *padded * (given ? given->number("value", 1.1) : 1.1);
+    measured.keep(key, pays ? 1 : 0);
+    return {pays, "measured " + milliseconds(*plain) + " as it is, " + milliseconds(*padded) + " padded"};
+}
+
+}  // namespace
+
+PaddingAnswer decidePadding(const Match& match, ProductKind kind, const OptionalPass& settings) {
+    const std::string key = paddingKey(match, kind);
+    std::string problem;
+    for (const auto& [name, path] : settings.settings)
+        if (name == "decisions")
+            if (const auto decision = decisionOfFile(path, key, problem)) return {decision, "the file of decisions has it under " + key};
+    const Measured measured(match.options(), match.tensor("mat1").device);
+    if (const auto known = measured.find(key)) return {*known != 0, "measured before, for " + key};
+    PaddingAnswer answer = measure(match, kind, key, measured);
+    if (!answer.pays) answer.note = problem.empty() ? "nothing can measure it; decide with --enable pad_mm=force_shape_pad:1 or a file of decisions that has " + key : problem;
+    return answer;
+}
+
+}  // namespace cutaway

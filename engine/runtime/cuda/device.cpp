@@ -1,0 +1,73 @@
+#include "engine/runtime/cuda/device.h"
+
+namespace cutaway::cuda {
+namespace {
+
+/// Data sheets that PyTorch 2.11 has, by the whole name of a device; in TFLOPS.
+struct DataSheet {
+    std::string_view name;
+    double f32, tf32, bf16, f16;
+};
+constexpr DataSheet kDataSheets[] = {{"NVIDIA H100", 67.5, 156.0, 1979.0, 1979.0}, {"NVIDIA A100", 19.5, 156.0, 312.5, 312.5}, {"NVIDIA L4", 30.3, 120.0, 242.0, 242.0}};
+
+/// Operations per clock in one of the four parts of a multiprocessor.
+constexpr double kSimd = 32, kTensorTf32 = 256, kTensorHalf = 512, kTensorHalfBefore80 = 256;
+
+void addRates(CudaFacts& facts, double partsTimesGigahertz, int capability) {
+    const auto tflops = [&](double perClock) { return partsTimesGigahertz * perClock * 1e-3; };
+    const bool hasTensorTypes = capability >= 80;
+    facts.numbers["tflops_f32"] = tflops(kSimd);
+    facts.numbers["tflops_tf32"] = tflops(hasTensorTypes ? kTensorTf32 : kSimd);
+    facts.numbers["tflops_bf16"] = tflops(hasTensorTypes ? kTensorHalf : kSimd);
+    facts.numbers["tflops_f16"] = tflops(hasTensorTypes ? kTensorHalf : kTensorHalfBefore80);
+    for (const DataSheet& sheet : kDataSheets)
+        if (sheet.name == facts.name) {
+            facts.numbers["tflops_f32"] = sheet.f32;
+            facts.numbers["tflops_tf32"] = sheet.tf32;
+            facts.numbers["tflops_bf16"] = sheet.bf16;
+            facts.numbers["tflops_f16"] = sheet.f16;
+        }
+}
+
+}  // namespace
+
+Result<Device> Device::open() {
+    Device device;
+    CT_TRY(device.m_driver, Driver::load());
+    CT_TRY(device.m_lt, CublasLt::load());
+    const Driver& driver = device.m_driver;
+    CT_TRY_VOID(driver.check(driver.init(0), "cuInit"));
+    CT_TRY_VOID(driver.check(driver.deviceGet(&device.m_device, 0), "cuDeviceGet"));
+    Context* context = nullptr;
+    CT_TRY_VOID(driver.check(driver.devicePrimaryCtxRetain(&context, device.m_device), "cuDevicePrimaryCtxRetain"));
+    CT_TRY_VOID(driver.check(driver.ctxSetCurrent(context), "cuCtxSetCurrent"));
+    CT_TRY(const int64_t major, device.attribute(kCapabilityMajor));
+    CT_TRY(const int64_t minor, device.attribute(kCapabilityMinor));
+    device.m_capability = static_cast<int>(major * 10 + minor);
+    return device;
+}
+
+Result<int64_t> Device::attribute(int number) const {
+    int value = 0;
+    CT_TRY_VOID(m_driver.check(m_driver.deviceGetAttribute(&value, number, m_device), "cuDeviceGetAttribute"));
+    return int64_t{value};
+}
+
+Result<CudaFacts> Device::facts() const {
+    CudaFacts facts;
+    char name[256] = {};
+    CT_TRY_VOID(m_driver.check(m_driver.deviceGetName(name, sizeof name, m_device), "cuDeviceGetName"));
+    facts.name = name;
+    int version = 0;
+    CT_TRY_VOID(m_driver.check(m_driver.driverGetVersion(&version), "cuDriverGetVersion"));
+    facts.versions = "driver " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10) + ", cuBLASLt " + std::to_string(m_lt.getVersion());
+    facts.numbers["capability"] = m_capability / 10 + m_capability % 10 / 10.0;
+    // Newer drivers may no longer tell the clocks; what follows from them is unknown then.
+    const auto clock = attribute(kClockRate), parts = attribute(kMultiprocessors);
+    if (clock && parts && *clock > 0) addRates(facts, static_cast<double>(*parts) * 4 * static_cast<double>(*clock) * 1e-6, m_capability);
+    const auto memoryClock = attribute(kMemoryClockRate), width = attribute(kMemoryBusWidth);
+    if (memoryClock && width && *memoryClock > 0) facts.numbers["dram_gbps"] = static_cast<double>(*memoryClock) * static_cast<double>(*width) * 2 / 1e6 / 8;
+    return facts;
+}
+
+}  // namespace cutaway::cuda

@@ -1,0 +1,27 @@
+#pragma once
+// The first GPU, opened: context, libraries, figures. For the worker process, which ends with what it has opened.
+#include "engine/runtime/cuda/cuda_device.h"
+#include "engine/runtime/cuda/library.h"
+
+namespace cutaway::cuda {
+
+class Device {
+  public:
+    /// Errors: no driver, no GPU.
+    static Result<Device> open();
+    /// Figures as PyTorch 2.11 takes them for its decisions: data sheet where it has the device's name, else from clocks and counts.
+    Result<CudaFacts> facts() const;
+    Result<int64_t> attribute(int number) const;
+    const Driver& driver() const { return m_driver; }
+    const CublasLt& lt() const { return m_lt; }
+    int capability() const { return m_capability; }  // 90
+
+  private:
+    Driver m_driver{};
+    CublasLt m_lt{};
+    int m_device = 0, m_capability = 0;
+};
+
+constexpr int kClockRate = 13, kMultiprocessors = 16, kMemoryClockRate = 36, kMemoryBusWidth = 37, kL2CacheSize = 38, kCapabilityMajor = 75, kCapabilityMinor = 76;
+
+}  // namespace cutaway::cuda

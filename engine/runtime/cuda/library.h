@@ -1,0 +1,103 @@
+#pragma once
+// The driver, cuBLASLt and NVRTC, found at run time. The declarations are those of their public C interfaces, which stay compatible
+// from version to version: handles are pointers, enumerations are ints.
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+
+#include "cutaway/result.h"
+
+namespace cutaway::cuda {
+
+using DevicePtr = unsigned long long;
+struct Context;
+struct Stream;
+struct Event;
+struct LoadedModule;
+struct Function;
+
+/// A shared library that stays open until the program ends.
+class Library {
+  public:
+    /// The first of the names that opens: by the loader's own search, then in CUDA_HOME, CUDA_PATH and /usr/local/cuda. Error: none does.
+    static Result<Library> open(std::initializer_list<const char*> names, const std::string& purpose);
+    template <class F>
+    void bind(F*& function, const char* name) {
+        function = reinterpret_cast<F*>(find(name));
+    }
+    /// The first symbol that was not there; empty if all were.
+    const std::string& missing() const { return m_missing; }
+    const std::string& name() const { return m_name; }
+
+  private:
+    void* find(const char* name);
+    void* m_handle = nullptr;
+    std::string m_name, m_missing;
+};
+
+struct Driver {
+    int (*init)(unsigned);
+    int (*driverGetVersion)(int*);
+    int (*deviceGet)(int*, int);
+    int (*deviceGetName)(char*, int, int);
+    int (*deviceGetAttribute)(int*, int, int);
+    int (*devicePrimaryCtxRetain)(Context**, int);
+    int (*ctxSetCurrent)(Context*);
+    int (*ctxSynchronize)();
+    int (*memAlloc)(DevicePtr*, size_t);
+    int (*memsetD8Async)(DevicePtr, unsigned char, size_t, Stream*);
+    int (*eventCreate)(Event**, unsigned);
+    int (*eventRecord)(Event*, Stream*);
+    int (*eventSynchronize)(Event*);
+    int (*eventElapsedTime)(float*, Event*, Event*);
+    int (*moduleLoadData)(LoadedModule**, const void*);
+    int (*moduleGetFunction)(Function**, LoadedModule*, const char*);
+    int (*launchKernel)(Function*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream*, void**, void**);
+    int (*getErrorString)(int, const char**);
+
+    static Result<Driver> load();
+    /// An error that names the call, unless it succeeded.
+    Result<void> check(int status, const char* call) const;
+};
+
+struct MatmulAlgo {
+    uint64_t data[8];
+};
+struct MatmulHeuristic {
+    MatmulAlgo algo;
+    size_t workspace;
+    int state;
+    float waves;
+    int reserved[4];
+};
+
+struct CublasLt {
+    size_t (*getVersion)();
+    int (*create)(void**);
+    int (*matmulDescCreate)(void**, int, int);
+    int (*matmulDescSetAttribute)(void*, int, const void*, size_t);
+    int (*matrixLayoutCreate)(void**, int, uint64_t, uint64_t, int64_t);
+    int (*matrixLayoutSetAttribute)(void*, int, const void*, size_t);
+    int (*matmulPreferenceCreate)(void**);
+    int (*matmulPreferenceSetAttribute)(void*, int, const void*, size_t);
+    int (*matmulAlgoGetHeuristic)(void*, void*, void*, void*, void*, void*, void*, int, MatmulHeuristic*, int*);
+    int (*matmul)(void*, void*, const void*, const void*, void*, const void*, void*, const void*, const void*, void*, void*, void*, const MatmulAlgo*, void*, size_t, Stream*);
+
+    static Result<CublasLt> load();
+};
+
+struct Nvrtc {
+    int (*createProgram)(void**, const char*, const char*, int, const char* const*, const char* const*);
+    int (*compileProgram)(void*, int, const char* const*);
+    int (*getProgramLogSize)(void*, size_t*);
+    int (*getProgramLog)(void*, char*);
+    int (*getPtxSize)(void*, size_t*);
+    int (*getPtx)(void*, char*);
+
+    static Result<Nvrtc> load();
+    /// PTX of the source for devices of this capability (90). Error: the compiler's own words.
+    Result<std::string> compile(const std::string& source, int capability) const;
+};
+
+}  // namespace cutaway::cuda

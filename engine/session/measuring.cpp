@@ -1,0 +1,132 @@
+#include "engine/session/measuring.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <mutex>
+
+#include "engine/cache/value_store.h"
+#include "engine/runtime/cpu/onednn.h"
+#include "engine/runtime/cuda/cuda_device.h"
+#include "engine/session/time_graph.h"
+#include "engine/support/log.h"
+
+namespace cutaway {
+namespace {
+
+/// The GPU's figures, asked for once in a program; none if there is no GPU that can be used.
+const std::optional<CudaFacts>& gpu() {
+    static const std::optional<CudaFacts> facts = [] {
+        auto asked = cudaFacts();
+        return asked ? std::optional(std::move(*asked)) : std::nullopt;
+    }();
+    return facts;
+}
+
+std::string processorName() {
+    std::ifstream file("/proc/cpuinfo");
+    for (std::string line; std::getline(file, line);)
+        if (line.starts_with("model name") && line.find(": ") != std::string::npos) return line.substr(line.find(": ") + 2);
+    return "unknown processor";
+}
+
+/// What numbers hold for: device and versions.
+std::string systemOf(Target target) {
+    if (target == Target::Cpu) return processorName() + ", oneDNN " + oneDnnVersion();
+    return gpu() ? gpu()->name + ", " + gpu()->versions : "no GPU";
+}
+
+std::shared_ptr<ValueStore> openStore(const std::string& path) {
+    if (path.empty() || path == "off") return nullptr;
+    auto store = ValueStore::open(path);
+    if (!store) {
+        logWarning(store.error().text());
+        return nullptr;
+    }
+    return std::move(*store);
+}
+
+/// One store for all compilations of a program that name the file, opened when first asked for.
+std::shared_ptr<ValueStore> storeAt(const std::string& path) {
+    static std::mutex mutex;
+    static std::map<std::string, std::shared_ptr<ValueStore>> open;
+    const std::lock_guard lock(mutex);
+    const auto found = open.find(path);
+    return found != open.end() ? found->second : open.emplace(path, openStore(path)).first->second;
+}
+
+/// Numbers of one target in a store, or in memory where there is no store.
+class Numbers {
+  public:
+    Numbers(std::string path, Target target) : m_path(std::move(path)), m_target(target) {}
+
+    std::optional<double> recall(const std::string& key) {
+        const std::lock_guard lock(m_mutex);
+        if (const auto known = m_known.find(key); known != m_known.end()) return known->second;
+        if (m_target == Target::Cuda && !gpu()) return std::nullopt;
+        const auto store = storeAt(m_path);
+        if (!store) return std::nullopt;
+        const auto text = store->find(space(), key);
+        if (!text) report(text.error().text());
+        else if (!store->remark().empty()) report(store->remark());
+        return text && *text ? number(**text) : std::nullopt;
+    }
+    void remember(const std::string& key, double value) {
+        const std::lock_guard lock(m_mutex);
+        m_known[key] = value;
+        const auto store = storeAt(m_path);
+        if (!store) return;
+        char text[32];
+        std::snprintf(text, sizeof text, "%.17g", value);
+        if (const auto kept = store->keep(space(), key, text); !kept) report(kept.error().text());
+    }
+
+  private:
+    std::string space() {
+        if (m_space.empty()) m_space = "measured on " + systemOf(m_target);
+        return m_space;
+    }
+    static std::optional<double> number(const std::string& text) {
+        double value = 0;
+        const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+        return parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() && std::isfinite(value) ? std::optional(value) : std::nullopt;
+    }
+    void report(const std::string& problem) {
+        if (!std::exchange(m_reported, true)) logWarning(problem);
+    }
+
+    std::mutex m_mutex;
+    std::string m_path, m_space;
+    Target m_target;
+    std::map<std::string, double> m_known;
+    bool m_reported = false;
+};
+
+}  // namespace
+
+void lendMeasuring(CompileOptions& options) {
+    const bool onGpu = options.target == Target::Cuda;
+    const OptionalPass* padding = options.enabled("pad_mm");
+    const bool tf32 = padding && padding->flag("tf32", false);
+    if (!options.timeGraph && onGpu)
+        options.timeGraph = [tf32](const std::string& graph) -> std::optional<double> {
+            if (!gpu()) return std::nullopt;
+            const auto time = timeOnCuda(graph, tf32);
+            return time ? std::optional(*time) : std::nullopt;
+        };
+    if (!options.timeGraph) options.timeGraph = timeOnCpu;
+    if (!options.deviceFact && onGpu)
+        options.deviceFact = [](const std::string& fact) -> std::optional<double> {
+            if (!gpu()) return std::nullopt;
+            const auto found = gpu()->numbers.find(fact);
+            return found == gpu()->numbers.end() ? std::nullopt : std::optional(found->second);
+        };
+    if (options.recall || options.remember) return;
+    const auto numbers = std::make_shared<Numbers>(options.cacheFile.empty() ? ValueStore::defaultPath() : options.cacheFile, options.target);
+    options.recall = [numbers](const std::string& key) { return numbers->recall(key); };
+    options.remember = [numbers](const std::string& key, double value) { numbers->remember(key, value); };
+}
+
+}  // namespace cutaway
