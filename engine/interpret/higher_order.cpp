@@ -231,7 +231,7 @@ constexpr HigherOrder kHigherOrder[] = {
     {"cond", cond}, {"while_loop", whileLoop}, {"map_impl", mapItems}, {"map", mapItems}, {"scan", scan}, {"associative_scan", associativeScan},
     {"invoke_subgraph", invokeSubgraph}, {"wrap_with_set_grad_enabled", wrapped}, {"wrap_with_autocast", wrapped}, {"tag_activation_checkpoint", wrapped},
     {"wrap_activation_checkpoint", wrapped}, {"wrap", wrapped}, {"run_const_graph", wrapped}, {"strict_mode", wrapped},
-    {"invoke_quant_packed", wrapped}, {"invoke_quant", wrapped}};
+    {"invoke_quant_packed", wrapped}, {"invoke_quant", wrapped}, {"b2b_gemm", wrapped}};
 
 const HigherOrder* find(std::string_view name) {
     constexpr std::string_view kFolder = "higher_order.";

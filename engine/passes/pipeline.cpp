@@ -16,6 +16,7 @@
 #include "engine/passes/joint/softmax_rescale.h"
 #include "engine/passes/move_to_device.h"
 #include "engine/passes/pass_order.h"
+#include "engine/passes/post_grad/b2b_gemm.h"
 #include "engine/passes/post_grad/loops.h"
 #include "engine/passes/post_grad/optional_products.h"
 #include "engine/passes/post_grad/pass_pattern_1.h"
@@ -183,6 +184,8 @@ constexpr Pass kPipeline[] = {
     {.stage = "post_grad", .name = "unbind_stack_aten_pass", .summary = "Does not take apart what is only stacked again", .run = mergeUnbindStackAten, .optional = 4},
     {.stage = "post_grad", .name = "move_view_after_cat_aten_pass", .summary = "Reshapes once instead of once for each piece", .run = moveViewAfterCatAten, .optional = 4},
     {.stage = "post_grad", .name = "decompose_mm_pass", .summary = "Writes products that wait for memory as sums", .run = decomposeProducts, .optional = 4},
+    {.stage = "post_grad", .name = "b2b_gemm_pass", .summary = "Computes two products, and what stands between them, in one kernel", .run = mergeProductsBackToBack,
+     .optional = 6},
     {.stage = "post_grad", .name = "stable_sort", .summary = "Puts every node after its operands", .run = stableSort},
     {.stage = "post_grad", .name = "move_constructors_to_cuda", .summary = "Makes tensors on the GPU that only the GPU uses",
      .run = moveConstructorsToGpu},
