@@ -91,6 +91,25 @@ class CanvasTest : public QObject {
         QCOMPARE(folds, 2);
     }
 
+    void hubsLeadNowhereAndOneNodeIsNoFold() {
+        // A change whose neighbour is read by all of a wide graph: the width is not shown.
+        testing::UnionBuilder build;
+        const NodeId x = build.add("x", "", {}, Change::Kept, NodeRole::Input);
+        const NodeId hub = build.add("hub", "aten.relu.default", {x});
+        std::vector<NodeId> ends = {build.add("changed", "aten.sin.default", {hub}, Change::Edited)};
+        for (int i = 0; i < 40; ++i) {
+            const NodeId first = build.add("first" + std::to_string(i), "aten.cos.default", {hub});
+            ends.push_back(build.add("second" + std::to_string(i), "aten.cos.default", {first}));
+        }
+        PictureOptions how = options(true, 2);
+        Picture picture = makePicture(build.graph(), how);
+        QCOMPARE(picture.total, 83);
+        QCOMPARE(printed(picture).count("unchanged"), 40);  // a fold for each branch, none of them opened
+        how.hops = 0;
+        picture = makePicture(testing::fusedBias(1), how);
+        for (const auto& node : picture.nodes) QVERIFY(!node.isFold() || node.members.size() > 1);
+    }
+
     void foldsNeverMakeACycle() {
         for (unsigned seed = 1; seed <= 20; ++seed)
             for (int every : {7, 23, 60}) {

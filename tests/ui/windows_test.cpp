@@ -248,6 +248,51 @@ class WindowsTest : public QObject {
         QVERIFY(!testing::treeText(*steps->findChild<QTreeView*>()->model()).contains("reinplace"));
     }
 
+    void theFilterFindsRewrites_data() {
+        QTest::addColumn<QString>("words");
+        QTest::addColumn<QString>("said");
+        QTest::addColumn<QString>("tree");
+        QTest::newRow("by rule") << "addmm" << "4 of 6 passes hidden by the filter; 3 rewrites match"
+                                 << "post_grad\n  fuse_bias_add\n    1  mm_add_to_addmm at y\n    2  mm_add_to_addmm at y\n  reinplace\n    1  mm_add_to_addmm at y\n";
+        QTest::newRow("a pass by name with all its rewrites") << "fuse_b" << "5 of 6 passes hidden by the filter" << "post_grad\n  fuse_bias_add\n";
+        QTest::newRow("by rule and node") << "mm_add y" << "4 of 6 passes hidden by the filter; 3 rewrites match"
+                                          << "post_grad\n  fuse_bias_add\n    1  mm_add_to_addmm at y\n    2  mm_add_to_addmm at y\n  reinplace\n    1  mm_add_to_addmm at y\n";
+        QTest::newRow("nothing") << "mm_add zz" << "6 of 6 passes hidden by the filter" << "";
+    }
+    void theFilterFindsRewrites() {
+        QFETCH(QString, words);
+        openAndCompile();
+        m_main->steps().setFilter(words);
+        auto* steps = m_main->window("steps");
+        QString said;
+        for (const QLabel* label : steps->findChildren<QLabel*>())
+            if (label->isVisible()) said += label->text();
+        QTEST(said, "said");
+        const QString tree = testing::treeText(*steps->findChild<QTreeView*>()->model());
+        QString names;  // the first column is enough
+        for (const QString& line : tree.split('\n', Qt::SkipEmptyParts)) names += line.section(QStringLiteral(" | "), 0, 0) + '\n';
+        QTEST(names, "tree");
+    }
+
+    void theBiographyLeadsToTheRewrite() {
+        openAndCompile();
+        press(Qt::Key_F10);
+        m_main->graph().view().nodeChosen(static_cast<NodeId>(16));
+        auto* tree = m_main->window("node")->findChild<QTreeView*>();
+        QTRY_VERIFY_WITH_TIMEOUT(testing::treeText(*tree->model()).contains("created by fuse_bias_add"), kPatience);
+        const QModelIndexList found = tree->model()->match(tree->model()->index(0, 0), Qt::DisplayRole, "fuse_bias_add", 1, Qt::MatchExactly | Qt::MatchRecursive);
+        QCOMPARE(found.size(), 1);
+        emit tree->activated(found[0]);
+        QTRY_COMPARE_WITH_TIMEOUT(shownStep(), "fuse_bias_add, rewrite 2", kPatience);
+        QCOMPARE(m_main->selection().node(), static_cast<NodeId>(16));
+        // And from anywhere in its step by a key.
+        press(Qt::Key_F11, Qt::ControlModifier);
+        QCOMPARE(shownStep(), "fuse_bias_add");
+        press(Qt::Key_R, Qt::ControlModifier);
+        QTRY_COMPARE_WITH_TIMEOUT(shownStep(), "fuse_bias_add, rewrite 2", kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+    }
+
     void searchFindsAndGoesOn() {
         openAndCompile();
         press(Qt::Key_F, Qt::ControlModifier);

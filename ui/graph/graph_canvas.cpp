@@ -234,6 +234,14 @@ void GraphCanvas::keyPressEvent(QKeyEvent* event) {
     QWidget::keyPressEvent(event);
 }
 
+void GraphCanvas::contextMenuEvent(QContextMenuEvent* event) {
+    const bool keyed = event->reason() == QContextMenuEvent::Keyboard;
+    const int node = keyed ? m_current : nodeAt(toScene(event->pos()));
+    if (node < 0 || m_scene->picture.nodes[node].isFold()) return;
+    if (node != m_current) choose(node, m_scene->picture.nodes[node].id);
+    emit menuWanted(m_currentId, keyed ? mapToGlobal(toWidget(m_scene->nodes[node].center()).toPoint()) : event->globalPos());
+}
+
 void GraphCanvas::wheelEvent(QWheelEvent* event) {
     if (!m_scene) return;
     zoomBy(std::pow(1.0016, event->angleDelta().y()), event->position());

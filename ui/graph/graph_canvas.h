@@ -47,6 +47,8 @@ class GraphCanvas : public QWidget {
     QSize minimumSizeHint() const override { return {160, 120}; }
 
   signals:
+    /// Somebody asks what can be done with a node; `at` on the screen.
+    void menuWanted(cutaway::NodeId id, QPoint at);
     /// By click or key. A fold has no id and is not chosen.
     void nodeChosen(cutaway::NodeId id);
     /// Enter or double click on a node.
@@ -57,6 +59,7 @@ class GraphCanvas : public QWidget {
   protected:
     bool event(QEvent* event) override;
     void paintEvent(QPaintEvent* event) override;
+    void contextMenuEvent(QContextMenuEvent* event) override;
     void wheelEvent(QWheelEvent* event) override;
     void mousePressEvent(QMouseEvent* event) override;
     void mouseMoveEvent(QMouseEvent* event) override;

@@ -12,6 +12,7 @@ namespace {
 constexpr double kPadding = 10, kMaxText = 230, kChipGap = 4;
 constexpr int kChipUsers = 4;         // a scalar with that many readers is a chip
 constexpr size_t kMaxChips = 3;
+constexpr size_t kHub = 24;           // neighbours from which on a node leads everywhere
 constexpr int kClusterDepth = 3;
 
 /// The work of makePicture, one stage a function; `m_graph` is read only.
@@ -97,6 +98,8 @@ class PictureMaker {
             const int node = queue.front();
             queue.pop_front();
             if (distance[node] >= m_options.hops || m_chip[node]) continue;
+            // All that an unchanged hub touches (the output, an input that every layer reads) is no neighbourhood.
+            if (distance[node] > 0 && m_inputs[node].size() + m_users[node].size() > kHub) continue;
             for (int other : m_inputs[node]) start(other, distance[node] + 1);
             for (int other : m_users[node]) start(other, distance[node] + 1);
         }
@@ -133,6 +136,9 @@ class PictureMaker {
             m_group[i] = root(static_cast<int>(i));
             if (!m_visible[i] && !m_chip[i]) m_members[m_group[i]].push_back(static_cast<int>(i));
         }
+        // "1 unchanged" says less than the node in the same room.
+        for (size_t i = 0; i < count; ++i)
+            if (!m_visible[i] && !m_chip[i] && m_members[m_group[i]].size() == 1) m_visible[i] = true;
     }
 
     void addBoxes() {

@@ -40,6 +40,7 @@ void GraphView::connectCanvas(GraphCanvas* canvas, GraphCanvas* other) {
         emit nodeChosen(id);
     });
     connect(canvas, &GraphCanvas::nodeActivated, this, &GraphView::nodeActivated);
+    connect(canvas, &GraphCanvas::menuWanted, this, &GraphView::menuWanted);
     connect(canvas, &GraphCanvas::foldActivated, this, &GraphView::reveal);
 }
 

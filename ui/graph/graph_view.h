@@ -27,6 +27,7 @@ class GraphView : public QSplitter {
     const std::shared_ptr<const UnionGraph>& graph() const { return m_graph; }
 
   signals:
+    void menuWanted(cutaway::NodeId id, QPoint at);
     void nodeChosen(cutaway::NodeId id);
     void nodeActivated(cutaway::NodeId id);
     /// A new scene is on show; `note` says what was unusual about its layout.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ui/models/steps_model.h"
+#include "ui/models/words.h"
 
 namespace cutaway::ui {
 
@@ -73,8 +74,9 @@ QString ExplainModel::details(int row) const {
     }
     if (at.use) {
         const QString times = durationText(at.use->milliseconds);
-        html += QStringLiteral("<p>%1</p>").arg(at.use->tried < 0 ? tr("In this step: applied %1 times.").arg(at.use->applied)
-                                                                  : tr("In this step: tried at %1 nodes, applied %2 times, %3.").arg(at.use->tried).arg(at.use->applied).arg(times));
+        const QString applied = tr("applied %1").arg(counted(at.use->applied, tr("time"), tr("times")));
+        html += QStringLiteral("<p>%1</p>").arg(at.use->tried < 0 ? tr("In this step: %1.").arg(applied)
+                                                                  : tr("In this step: tried at %1, %2, %3.").arg(counted(at.use->tried, tr("node"), tr("nodes")), applied, times));
     }
     if (const QString text = ruleText(row); !text.isEmpty()) html += QStringLiteral("<pre style=\"white-space: pre-wrap\">%1</pre>").arg(text.toHtmlEscaped());
     return html;

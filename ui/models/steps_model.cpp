@@ -225,6 +225,7 @@ QString StepsModel::toolTip(const Item& item) const {
     const StepInfo* step = stepOf(item);
     if (!step) return {};
     QStringList lines = {QString::fromStdString(step->summary)};
+    if (step->nodesBefore != step->nodesAfter) lines << tr("%1 nodes before, %2 after").arg(step->nodesBefore).arg(step->nodesAfter);
     if (step->rewrites) lines << counted(step->rewrites, tr("rewrite"), tr("rewrites"));
     if (!step->error.empty()) lines << QString::fromStdString(step->error);
     lines.removeAll(QString());
@@ -241,8 +242,7 @@ QVariant StepsModel::data(const QModelIndex& at, int role) const {
             if (at.column() == Changes) return changesText(item);
             if (!step) return {};
             if (at.column() == Nodes)
-                return step->nodesBefore == step->nodesAfter ? QString::number(step->nodesAfter)
-                                                             : QStringLiteral("%1 → %2").arg(step->nodesBefore).arg(step->nodesAfter);
+                return QString::number(step->nodesAfter);
             return step->state == StepState::Disabled ? QString() : durationText(step->milliseconds);
         case Qt::CheckStateRole:
             if (at.column() != Name || !step) return {};

@@ -1,6 +1,7 @@
 // Menus of the main window. Kept apart from main_window.cpp because they only name what is done elsewhere.
 #include <QActionGroup>
 #include <QApplication>
+#include <QClipboard>
 #include <QFileDialog>
 #include <QFileInfo>
 #include <QInputDialog>
@@ -205,6 +206,7 @@ void MainWindow::makeDebugMenu() {
     menu->addAction(tr("Into Single &Rewrites, and On"), QKeySequence(Qt::Key_F11), this, [this] { m_stepper->rewrite(true); });
     menu->addAction(tr("One Rewrite &Back"), QKeySequence(Qt::SHIFT | Qt::Key_F11), this, [this] { m_stepper->rewrite(false); });
     menu->addAction(tr("&Out to the Whole Step"), QKeySequence(Qt::CTRL | Qt::Key_F11), this, [this] { m_stepper->out(); });
+    menu->addAction(tr("Rewrite That &Touched the Node"), QKeySequence(Qt::CTRL | Qt::Key_R), this, &MainWindow::goToTouch);
     menu->addAction(tr("&Go to Rewrite Number…"), QKeySequence(Qt::CTRL | Qt::Key_G), this, &MainWindow::askFuel);
     QAction* soFar = menu->addAction(tr("Show All Rewrites &So Far"), m_stepper, &Stepper::setAllSoFar);
     soFar->setCheckable(true);
@@ -224,6 +226,28 @@ void MainWindow::askFuel() {
     bool given = false;
     const int number = QInputDialog::getInt(this, tr("Go to rewrite"), tr("Rewrite of the whole run, 1 to %1:").arg(count), std::max(1, m_stepper->fuel()), 1, count, 1, &given);
     if (given) m_stepper->toFuel(number);
+}
+
+/// The rewrite of the current step that touched the current node.
+void MainWindow::goToTouch() {
+    const NodeId node = m_selection->node();
+    const StepInfo* step = m_stepper->currentStep();
+    if (node == NodeId::None || !step) return say(tr("Choose a step and a node first."));
+    m_controller->findRewrite(m_selection->place().run, step->index, node, [this, name = QString::fromStdString(step->name), place = m_selection->place(), node](int number) {
+        if (number == 0) return say(tr("No rewrite of %1 touched this node.").arg(name));
+        m_selection->go(comparisonAt({place.run, place.step, number}), node);
+    });
+}
+
+void MainWindow::showNodeMenu(NodeId node, QPoint at) {
+    const QString name = m_search->nameOf(node);
+    QMenu menu;
+    menu.addAction(tr("Explain rules at %1").arg(name), this, &MainWindow::explainHere);
+    menu.addAction(tr("Go to the rewrite that touched it"), this, &MainWindow::goToTouch);
+    menu.addAction(tr("List rewrites that started at it"), this, [this, name] { m_steps->setFilter(QStringLiteral("at ") + name); });
+    menu.addSeparator();
+    menu.addAction(tr("Copy name"), this, [name] { QApplication::clipboard()->setText(name); });
+    menu.exec(at);
 }
 
 void MainWindow::explainHere() {

@@ -65,6 +65,9 @@ MainWindow::MainWindow(std::unique_ptr<Source> source, QWidget* parent)
     connect(m_selection, &Selection::nodeChanged, this, &MainWindow::updateTitle);
     for (auto* window : {static_cast<QObject*>(m_graph), static_cast<QObject*>(m_text), static_cast<QObject*>(m_steps), static_cast<QObject*>(m_stepper), static_cast<QObject*>(m_explain)})
         connect(window, SIGNAL(message(QString)), this, SLOT(say(QString)));
+    connect(&m_graph->view(), &GraphView::menuWanted, this, &MainWindow::showNodeMenu);
+    connect(m_text, &TextWindow::menuWanted, this, &MainWindow::showNodeMenu);
+    connect(m_explain, &ExplainWindow::rewritesWanted, m_steps, &StepsWindow::setFilter);
     connect(m_graph, &GraphWindow::settled, this, &MainWindow::settledChanged);
     connect(m_text, &TextWindow::settled, this, &MainWindow::settledChanged);
     connect(m_controller, &SessionController::busyChanged, this, &MainWindow::settledChanged);
@@ -167,6 +170,7 @@ void MainWindow::makeStatusBar() {
             m_late.stop();
             m_progress->hide();
             m_cancel->hide();
+            if (statusBar()->currentMessage() == m_doing) statusBar()->clearMessage();
         } else if (!m_progress->isVisible() && !m_late.isActive()) {
             m_late.start();
         }

@@ -78,6 +78,8 @@ class MainWindow : public QMainWindow {
     void exportPicture();
     void exportText();
     void askFuel();
+    void goToTouch();
+    void showNodeMenu(NodeId node, QPoint at);
     void explainHere();
     void askBisect();
     void askCompile();

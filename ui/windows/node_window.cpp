@@ -9,21 +9,21 @@
 #include <QTreeView>
 #include <QVBoxLayout>
 
+#include "ui/windows/elided_label.h"
+
 namespace cutaway::ui {
 
 NodeWindow::NodeWindow(SessionController& controller, Selection& selection, QWidget* parent)
-    : QDockWidget(tr("Node"), parent), m_selection(selection), m_model(*new NodeModel(this)), m_title(new QLabel), m_empty(new QLabel), m_tree(new QTreeView), m_pages(new QStackedWidget) {
+    : QDockWidget(tr("Node"), parent), m_controller(controller), m_selection(selection), m_model(*new NodeModel(this)), m_title(new ElidedLabel), m_empty(new QLabel), m_tree(new QTreeView), m_pages(new QStackedWidget) {
     setObjectName(QStringLiteral("node"));
     m_tree->setModel(&m_model);
     m_tree->setAlternatingRowColors(true);
     m_tree->setAccessibleName(tr("Properties of the node"));
-    m_tree->header()->setSectionResizeMode(0, QHeaderView::ResizeToContents);
+    m_tree->header()->resizeSection(0, 140);
     m_tree->setIndentation(12);
-    m_tree->setTextElideMode(Qt::ElideMiddle);
     m_tree->setExpandsOnDoubleClick(false);
     m_title->setTextInteractionFlags(Qt::TextSelectableByMouse);
     m_title->setTextFormat(Qt::PlainText);
-    m_title->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
     QFont bold = m_title->font();
     bold.setBold(true);
     m_title->setFont(bold);
@@ -64,13 +64,22 @@ void NodeWindow::showFacts(const NodeFacts& facts) {
     m_tree->expandToDepth(0);
 }
 
+/// To the step of a line of the biography, and in it to the rewrite that touched the node.
+void NodeWindow::goToLife(int step) {
+    const Place place{m_selection.place().run, step, -1};
+    const NodeId node = m_selection.node();
+    m_controller.findRewrite(place.run, step, node, [this, place, node](int number) {
+        m_selection.go(comparisonAt({place.run, place.step, number > 0 ? number : -1}), node);
+    });
+}
+
 void NodeWindow::go(const QModelIndex& at) {
     const QModelIndex row = at.siblingAtColumn(0);
     const QVariant node = row.data(NodeModel::NodeRole), step = row.data(NodeModel::StepRole);
     if (node.isValid())
         m_selection.setNode(static_cast<NodeId>(node.toUInt()));
     else if (step.isValid())
-        m_selection.setPlace({m_selection.place().run, step.toInt(), -1});
+        goToLife(step.toInt());
     else
         m_tree->setExpanded(row, !m_tree->isExpanded(row));
 }

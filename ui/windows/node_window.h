@@ -11,6 +11,8 @@ class QTreeView;
 
 namespace cutaway::ui {
 
+class ElidedLabel;
+
 class NodeWindow : public QDockWidget {
     Q_OBJECT
 
@@ -20,10 +22,13 @@ class NodeWindow : public QDockWidget {
   private:
     void showFacts(const NodeFacts& facts);
     void go(const QModelIndex& at);
+    void goToLife(int step);
 
+    SessionController& m_controller;
     Selection& m_selection;
     NodeModel& m_model;  // a child, not a member: the view still asks it while this window closes
-    QLabel *m_title, *m_empty;
+    ElidedLabel* m_title;
+    QLabel* m_empty;
     QTreeView* m_tree;
     QStackedWidget* m_pages;
 };

@@ -63,6 +63,13 @@ void SearchWindow::focusField() {
     m_field->selectAll();
 }
 
+QString SearchWindow::nameOf(NodeId id) const {
+    if (m_graph)
+        for (const auto& node : m_graph->nodes)
+            if (node.info.id == id) return textOf(node.info.name);
+    return {};
+}
+
 int SearchWindow::hitCount() const { return m_hits->topLevelItemCount(); }
 
 void SearchWindow::nextHit(bool forward) {

@@ -21,6 +21,8 @@ class SearchWindow : public QDockWidget {
     void focusField();
     void nextHit(bool forward);
     int hitCount() const;
+    /// Of a node of the graph on show; empty if it has none.
+    QString nameOf(NodeId id) const;
     const std::shared_ptr<const UnionGraph>& graph() const { return m_graph; }
 
   private:

@@ -8,21 +8,20 @@
 #include <QLineEdit>
 #include <QMenu>
 #include <QShortcut>
-#include <QSortFilterProxyModel>
 #include <QStackedWidget>
 #include <QTreeView>
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "ui/models/words.h"
+
 namespace cutaway::ui {
 
 StepsWindow::StepsWindow(SessionController& controller, Selection& selection, Stepper& stepper, QWidget* parent)
-    : QDockWidget(tr("Steps"), parent), m_controller(controller), m_selection(selection), m_stepper(stepper), m_model(*new StepsModel(this)), m_filtered(new QSortFilterProxyModel(this)),
+    : QDockWidget(tr("Steps"), parent), m_controller(controller), m_selection(selection), m_stepper(stepper), m_model(*new StepsModel(this)), m_filtered(new StepsFilter(this)),
       m_run(new QComboBox), m_filter(new QLineEdit), m_hidden(new QLabel), m_empty(new QLabel), m_tree(new QTreeView), m_pages(new QStackedWidget) {
     setObjectName(QStringLiteral("steps"));
     m_filtered->setSourceModel(&m_model);
-    m_filtered->setRecursiveFilteringEnabled(true);
-    m_filtered->setFilterCaseSensitivity(Qt::CaseInsensitive);
     m_tree->setModel(m_filtered);
     m_tree->setUniformRowHeights(true);
     m_tree->setAlternatingRowColors(true);
@@ -37,9 +36,9 @@ StepsWindow::StepsWindow(SessionController& controller, Selection& selection, St
     m_run->setAccessibleName(tr("Run"));
     m_run->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
     m_run->setMinimumContentsLength(12);
-    m_filter->setPlaceholderText(tr("Filter passes"));
+    m_filter->setPlaceholderText(tr("Filter passes, rules, nodes"));
     m_filter->setClearButtonEnabled(true);
-    m_filter->setAccessibleName(tr("Filter passes"));
+    m_filter->setAccessibleName(tr("Filter passes, rules, nodes"));
     m_hidden->hide();
     m_empty->setAlignment(Qt::AlignCenter);
     m_empty->setWordWrap(true);
@@ -62,6 +61,7 @@ StepsWindow::StepsWindow(SessionController& controller, Selection& selection, St
         if (m_following) return;
         if (const auto place = m_model.placeOf(m_filtered->mapToSource(now))) m_stepper.show(*place);
     });
+    connect(m_tree, &QTreeView::expanded, this, &StepsWindow::spanRewrites);
     connect(m_tree, &QTreeView::customContextMenuRequested, this, &StepsWindow::showMenu);
     auto* copy = new QShortcut(QKeySequence::Copy, m_tree);
     copy->setContext(Qt::WidgetShortcut);
@@ -142,17 +142,42 @@ void StepsWindow::togglePass(const QString& pass, bool enabled) {
     m_controller.setEnabled(run->id, pass.section('#', 0, 0).trimmed(), enabled);
 }
 
+void StepsWindow::setFilter(const QString& text) {
+    show();
+    raise();
+    m_filter->setText(text);
+}
+
 void StepsWindow::filter(const QString& text) {
-    m_filtered->setFilterFixedString(text);
+    const Run* run = m_controller.runOf(m_model.run());
+    m_filtered->setText(text, run ? run->rewrites : std::vector<std::vector<RewriteInfo>>{});
     const auto passes = static_cast<int>(m_model.steps().size());
     int shown = 0;
-    for (const StepInfo& step : m_model.steps()) shown += QString::fromStdString(step.name).contains(text, Qt::CaseInsensitive);
-    m_hidden->setVisible(!text.isEmpty());
-    m_hidden->setText(tr("%1 of %2 passes hidden by the filter").arg(passes - shown).arg(passes));
-    if (text.isEmpty())
-        expandChanges();
-    else
-        m_tree->expandAll();
+    for (const StepInfo& step : m_model.steps()) shown += m_filtered->matches(QString::fromStdString(step.name)) || m_filtered->steps().contains(step.index);
+    m_hidden->setVisible(!m_filtered->isEmpty());
+    QString said = tr("%1 of %2 passes hidden by the filter").arg(passes - shown).arg(passes);
+    if (m_filtered->rewriteCount() > 0) said += tr("; %1").arg(counted(m_filtered->rewriteCount(), tr("rewrite matches"), tr("rewrites match")));
+    m_hidden->setText(said);
+    expandChanges();
+    if (m_filtered->isEmpty()) return;
+    // Rows of rewrites are made when they are needed; more than anybody reads stay folded in their passes.
+    constexpr int kOpened = 300;
+    for (int step : m_filtered->steps()) {
+        const QModelIndex pass = m_model.indexOf(Place{m_model.run(), step, -1});
+        if (m_filtered->rewriteCount() > kOpened) break;
+        if (m_model.canFetchMore(pass)) m_model.fetchMore(pass);
+        const QModelIndex at = m_filtered->mapFromSource(pass);
+        m_tree->expand(at.parent());
+        m_tree->expand(at);
+        spanRewrites(at);
+    }
+}
+
+/// Rewrites have a name and nothing in the other columns: their rule and node get all the room.
+void StepsWindow::spanRewrites(const QModelIndex& pass) {
+    constexpr int kSpanned = 500;  // the tree looks every one of them up for every row that it paints
+    if (m_filtered->data(pass, StepsModel::KindRole).toInt() != static_cast<int>(StepsModel::Kind::Pass)) return;
+    for (int row = 0; row < std::min(kSpanned, m_filtered->rowCount(pass)); ++row) m_tree->setFirstColumnSpanned(row, pass, true);
 }
 
 void StepsWindow::showMenu(QPoint at) {

@@ -2,13 +2,13 @@
 // The Steps window: the runs of the open model and, for one of them, the tree of stages, passes and rewrites.
 #include <QDockWidget>
 
+#include "ui/models/steps_filter.h"
 #include "ui/models/steps_model.h"
 #include "ui/session/stepper.h"
 
 class QComboBox;
 class QLabel;
 class QLineEdit;
-class QSortFilterProxyModel;
 class QStackedWidget;
 class QTreeView;
 
@@ -22,6 +22,8 @@ class StepsWindow : public QDockWidget {
 
     void markCurrent(bool asB);
     bool select(const QString& stepName);
+    /// Lists what matches: passes, and rewrites by rule and node.
+    void setFilter(const QString& text);
     const StepsModel& model() const { return m_model; }
     RunId currentRun() const { return m_model.run(); }
 
@@ -36,12 +38,13 @@ class StepsWindow : public QDockWidget {
     void showMenu(QPoint at);
     void copyRows();
     void expandChanges();
+    void spanRewrites(const QModelIndex& pass);
 
     SessionController& m_controller;
     Selection& m_selection;
     Stepper& m_stepper;
     StepsModel& m_model;  // a child, not a member: the view still asks it while this window closes
-    QSortFilterProxyModel* m_filtered;
+    StepsFilter* m_filtered;
     QComboBox* m_run;
     QLineEdit* m_filter;
     QLabel *m_hidden, *m_empty;

@@ -58,6 +58,13 @@ TextWindow::TextWindow(SessionController& controller, Selection& selection, QWid
         m_model.unfold(row.row());
         arrangeColumns();
     });
+    m_table->setContextMenuPolicy(Qt::CustomContextMenu);
+    connect(m_table, &QTableView::customContextMenuRequested, this, [this](QPoint at) {
+        const NodeId node = m_model.nodeAt(m_table->indexAt(at).row());
+        if (node == NodeId::None) return;
+        m_selection.setNode(node);
+        emit menuWanted(node, m_table->viewport()->mapToGlobal(at));
+    });
     auto* copy = new QShortcut(QKeySequence::Copy, m_table);
     copy->setContext(Qt::WidgetShortcut);
     connect(copy, &QShortcut::activated, this, &TextWindow::copyRows);

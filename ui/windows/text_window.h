@@ -23,6 +23,7 @@ class TextWindow : public QDockWidget {
     bool isSettled() const { return m_settled; }
 
   signals:
+    void menuWanted(cutaway::NodeId id, QPoint at);
     void settled();
     void message(const QString& text);
 
