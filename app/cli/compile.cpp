@@ -12,7 +12,7 @@ namespace cutaway::cli {
 namespace {
 
 /// Every step's graph as text, and the generated source: DIR/03_joint.remove_noop_ops.before.py and so on.
-int dumpRun(Compiled& compiled, const std::string& folder, Target target) {
+int dumpRun(Compiled& compiled, const std::string& folder, const CompileOptions& options) {
     std::error_code error;
     std::filesystem::create_directories(folder, error);
     if (error) return fail(Error{ErrorCode::ToolFailed, "cannot make the folder: " + error.message(), folder, {}});
@@ -27,7 +27,8 @@ int dumpRun(Compiled& compiled, const std::string& folder, Target target) {
             if (int status = writeText(stem + side, text->text)) return status;
         }
     }
-    auto build = compiled.session.build(compiled.run, target);
+    if (!options.onlyStage.empty()) return 0;   // half a compilation has no kernels
+    auto build = compiled.session.build(compiled.run, options.target);
     if (!build) return fail(build.error());
     return writeText(folder + "/kernels.cpp", build->source) | writeText(folder + "/kernels.log", build->compileLog);
 }
@@ -64,7 +65,7 @@ void addCompile(CLI::App& app, Context& context) {
     auto arguments = std::make_shared<Arguments>();
     command->add_option("MODEL", arguments->path, "A .pt2 file or FX text")->required();
     command->add_option("--stages-json", arguments->stages, "Write each stage's op counts before and after, or - for stdout");
-    command->add_option("--dump", arguments->folder, "Write every changed step's graphs and the generated source into this folder");
+    command->add_option("--dump", arguments->folder, "Write every changed step's graphs and, of a whole compilation, the generated source into this folder");
     command->add_option("--json", arguments->json, "Write the steps as JSON to a file, or - for stdout");
     arguments->compile.addTo(*command);
     command->callback([arguments, &context] {
@@ -85,7 +86,7 @@ void addCompile(CLI::App& app, Context& context) {
             for (const StageInfo& stage : *stages) rows.push_back(toJson(stage));
             context.status |= writeText(arguments->stages, dump(rows));
         }
-        if (!arguments->folder.empty() && context.status == 0) context.status = dumpRun(*compiled, arguments->folder, arguments->compile.resolved().target);
+        if (!arguments->folder.empty() && context.status == 0) context.status = dumpRun(*compiled, arguments->folder, arguments->compile.resolved());
         if (arguments->json.empty() && arguments->stages.empty() && context.status == 0) {
             double total = 0;
             int rewrites = 0;

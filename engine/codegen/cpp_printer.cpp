@@ -441,6 +441,11 @@ class CppPrinter {
             if (buffer.name == name) return buffer.dtype;
         CT_CHECK(false, "kernels name only their own buffers");
     }
+    /// A read-only buffer, which view.dtype may read as another type than the one that was written.
+    std::string bufferAs(const std::string& name, DType memory) const {
+        const std::string type = cppMemoryType(memory);
+        return type == cppMemoryType(bufferType(name)) ? name : "((const " + type + "*)" + name + ")";
+    }
     /// The symbol that is a vector in this scope, if any.
     std::string activeVector(const Scope& scope) const {
         for (const Scope* s = &scope; s != nullptr; s = s->parent)
@@ -492,7 +497,7 @@ class CppPrinter {
 
     std::string loadCode(const Expr& expr, Scope& home, bool vector) {
         const DType memory = expr->dtype;
-        const std::string& buffer = expr->name;
+        const std::string buffer = bufferAs(expr->name, memory);
         const Expr& index = expr->operands[0];
         if (!vector) {
             const std::string at = emit(index, home).text;

@@ -88,7 +88,8 @@ Result<bool> removeNoopOps(Module& module, Rewriter& rewriter) {
         if (!node->tensor().sameMeta(source->tensor()) || !noop->condition(*node, source->tensor())) continue;
         if (!storages.mayReplace(*node, *source)) continue;
         if (!rewriter.begin(node->op().name(), *node, noop->why)) return changed;
-        storages.merge(*node, *source);
+        // PyTorch looks at the storages as they were before the pass, so two outputs may come to share one: only with parity.
+        if (!rewriter.options().parity) storages.merge(*node, *source);
         rewriter.replace(*node, *source);
         changed = true;
     }

@@ -95,6 +95,15 @@ constexpr Case kCases[] = {
     t = aten.permute.default(w, [1, 0])
     m = aten.addmm.default(b, x, t)
     return (m,))", "library: addmm (oneDNN)"},
+    {"memory read as another dtype", R"(def forward(x: "f32[3, 40]", h: "bf16[40]"):
+    i = aten.view.dtype(x, torch.int32)
+    s = aten.bitwise_and.Scalar(i, 8388607)
+    a = aten.relu.default(x)
+    b = aten.view.dtype(a, torch.int16)
+    c = aten.add.Tensor(b, 1)
+    d = aten.view.dtype(h, torch.int16)
+    e = aten.mul.Tensor(d, 3)
+    return (s, c, e))", "pointwise, pointwise, pointwise"},
     {"integers wrap", R"(def forward(x: "i64[50]", y: "i64[50]"):
     a = aten.mul.Tensor(x, 9223372036854775807)
     b = aten.add.Tensor(a, y)

@@ -165,18 +165,41 @@ class UniformFolding {
                 noteUniform(*node, value);
                 continue;
             }
-            if (!allInts(type.sizes)) continue;  // the size would need a node of its own
+            const auto sizes = sizesFor(*node);
+            if (!sizes) continue;
             const bool begun = zeroProduct ? m_rewriter.begin("zero_product", *node, "a whole zero times anything is taken for zero, even where that is NaN or infinite")
                                            : m_rewriter.begin("uniform_value", *node, "every element has the same value");
             if (!begun) return changed;
             GraphBuilder builder = m_rewriter.builder(m_graph, node->next(), *node);
-            const Value replacement = full(builder, type.sizes, value, type.dtype, type.device);
+            const Value replacement = builder.call("aten.full.default", {*sizes, Argument(value)},
+                                                   {{"dtype", type.dtype}, {"layout", Layout::Strided}, {"device", type.device}, {"pin_memory", false}});
             if (builder.error()) return *builder.error();
             m_rewriter.replace(*node, *replacement.node());
             noteUniform(*replacement.node(), value);
             changed = true;
         }
         return changed;
+    }
+
+    /// The sizes of a full in place of the node: a symbolic one is the first node that computes it. nullopt if none does in a graph
+    /// that keeps its sizes in nodes, as PyTorch's do; elsewhere expressions are written as they are.
+    std::optional<Argument> sizesFor(const Node& node) {
+        const SymDims& sizes = node.tensor().sizes;
+        if (allInts(sizes)) return Argument(sizes);
+        if (!m_sizeNodes) {
+            m_sizeNodes.emplace();
+            for (Node& one : m_graph.nodes())
+                if (const SymType* type = one.type().sym(); type && type->expr) m_sizeNodes->emplace(text(type->expr), &one);
+        }
+        if (m_sizeNodes->empty()) return Argument(sizes);
+        std::vector<Argument> items;
+        for (const SymInt& size : sizes) {
+            const auto found = size.isInt() ? m_sizeNodes->end() : m_sizeNodes->find(size.text());
+            if (found != m_sizeNodes->end() && m_graph.isBefore(*found->second, node)) items.emplace_back(found->second);
+            else if (size.isInt()) items.emplace_back(size);
+            else return std::nullopt;
+        }
+        return Argument(std::move(items));
     }
 
     Scalar literalOf(const Node& node) const {
@@ -273,6 +296,7 @@ class UniformFolding {
     Graph& m_graph;
     Rewriter& m_rewriter;
     StandIns m_known;
+    std::optional<std::map<std::string, Node*>> m_sizeNodes;   // by expression; made when first asked for
     std::set<NodeId> m_folded, m_zeroProducts, m_zeros, m_ones;
 };
 

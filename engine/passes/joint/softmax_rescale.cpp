@@ -57,6 +57,10 @@ std::string_view unlessRescalable(const Match& m) {
     if (!refusal.empty()) return refusal;
     if (m["scale"].get<Expr>() || (m.isNode("scale") && !m.isTensor("scale"))) return "the scale is a symbolic number";
     if (m["keep"].asInt() != 1) return "the maximum does not keep its dims";
+    if (m.pattern().slotOf("c") < 0 || m.parity()) return "";
+    // Scaling comes after the conversion then; PyTorch does not look whether that changes the dtype again.
+    const auto scaled = inferCall(m.node("s").op(), std::array{m["c"], m["scale"]});
+    if (!scaled || !scaled->tensor() || scaled->tensor()->dtype != m.tensor("c").dtype) return "the scale has another dtype than the conversion, and would come after it";
     return "";
 }
 
@@ -68,14 +72,14 @@ constexpr Rule kRules[] = {
     {.name = "mul_convert_softmax_rescale",
      .find = "s: shared = aten.mul.Tensor(x, scale); c: shared = prims.convert_element_type.default(s, $dtype); "
              "top = aten.amax.default(c, $dims, $keep); y = aten.sub.Tensor(c, top); return y",
-     .build = buildProduct, .unless = unlessRescalable, .why = kWhy},
+     .build = buildProduct, .unless = unlessRescalable, .why = kWhy, .changesType = true},
     {.name = "div_softmax_rescale",
      .find = "s: shared = aten.div.Tensor(x, scale); top = aten.amax.default(s, $dims, $keep); y = aten.sub.Tensor(s, top); return y",
      .build = buildQuotient, .unless = unlessRescalable, .why = kWhy},
     {.name = "div_convert_softmax_rescale",
      .find = "s: shared = aten.div.Tensor(x, scale); c: shared = prims.convert_element_type.default(s, $dtype); "
              "top = aten.amax.default(c, $dims, $keep); y = aten.sub.Tensor(c, top); return y",
-     .build = buildQuotient, .unless = unlessRescalable, .why = kWhy},
+     .build = buildQuotient, .unless = unlessRescalable, .why = kWhy, .changesType = true},
 };
 
 }  // namespace

@@ -25,10 +25,10 @@ Result<CompiledLibrary> compileCpp(const std::string& source, const std::string&
                      {"install g++ (Debian, Ubuntu: apt install g++) or clang++, or set CXX to one", "without a compiler graphs run on the reference interpreter"}};
     ProcessOptions run;
     // -ffp-contract=off and no -ffast-math: results must be those of the interpreter, which rounds every operation.
-    // -fwrapv: integers wrap as tensors' do. -w: vector types wider than a register warn about their ABI, which no
+    // -fwrapv: integers wrap as tensors' do. -fno-strict-aliasing: view.dtype reads one memory as two types. -w: vector types wider than a register warn about their ABI, which no
     // function here uses across a call.
     run.argv = {compiler, "-std=c++17", "-O2", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv",
-                "-fno-exceptions", "-fno-rtti", "-w", "-shared", "-fPIC", "-o", library, source};
+                "-fno-strict-aliasing", "-fno-exceptions", "-fno-rtti", "-w", "-shared", "-fPIC", "-o", library, source};
     run.wallSeconds = options.timeoutSeconds;
     run.environment = {{"LC_ALL", "C"}};
     CT_TRY(ProcessEnd end, runProcess(run, {}, progress));
