@@ -50,11 +50,13 @@ EvalResult normalizeExp(const EvalContext& c, bool logarithm, bool safe) {
     return out;
 }
 
+/// Half precision is computed in float.
+Value inComputeDType(const Value& x) { return isHalf(x.dtype()) ? convert(x, DType::F32) : x; }
 /// The operand packed, in the dtype that softmax computes in.
 Value prepared(Decomposition& d) {
     Value x = d.in(size_t{0});
     if (!x.type().isContiguous()) x = d.call("aten.clone.default", {x}, {{"memory_format", MemoryFormat::Contiguous}});
-    return isHalf(x.dtype()) ? convert(x, DType::F32) : x;
+    return inComputeDType(x);
 }
 Value finished(Decomposition& d, const Value& y) { return convert(y, d.out().dtype); }
 Value shifted(Decomposition& d, const Value& x) {
@@ -170,8 +172,8 @@ constexpr OpDef kOps[] = {
     {.schema = "aten._softmax_backward_data.default(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
      .tags = Tag::Reduction, .infer = inferSoftmaxBackward, .eval = evalExpanded, .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
-         const Value y = d.in(1);
-         const Value product = d.in(size_t{0}) * y;
+         const Value gradient = inComputeDType(d.in(size_t{0})), y = inComputeDType(d.in(1));
+         const Value product = gradient * y;
          const Value total = sum(product, {d.integerOr("dim", 0)}, true);
          Value result = d.call("prims.fma.default", {-y, total, product});
          if (!result.type().isContiguous()) result = d.call("aten.clone.default", {result}, {{"memory_format", MemoryFormat::Contiguous}});
@@ -181,8 +183,8 @@ constexpr OpDef kOps[] = {
     {.schema = "aten._log_softmax_backward_data.default(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
      .tags = Tag::Reduction, .infer = inferSoftmaxBackward, .eval = evalExpanded, .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
-         const Value gradient = d.in(size_t{0});
-         const Value soft = unary("aten.exp.default", d.in(1));
+         const Value gradient = inComputeDType(d.in(size_t{0}));
+         const Value soft = unary("aten.exp.default", inComputeDType(d.in(1)));
          const Value total = sum(gradient, {d.integerOr("dim", 0)}, true);
          return convert(gradient - soft * total, d.out().dtype);
      },

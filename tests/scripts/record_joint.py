@@ -236,6 +236,8 @@ CASES = {
     "sort_topk": (lambda x: x.sort(1)[0][:, :2] * x.topk(2, 1)[0], dict(x=g(2, 5))),
     "softmax": (lambda x: torch.softmax(x, -1), dict(x=g(2, 5))),
     "log_softmax": (lambda x: torch.log_softmax(x, 1), dict(x=g(2, 5))),
+    "softmax_bf16": (lambda x: torch.softmax(x, -1), dict(x=g(2, 5, dtype=torch.bfloat16))),
+    "log_softmax_bf16": (lambda x: torch.log_softmax(x, 1), dict(x=g(2, 5, dtype=torch.bfloat16))),
     "cross_entropy": (lambda x, t: F.cross_entropy(x, t), dict(x=g(4, 5), t=index(5, 4))),
     "mse_loss": (lambda x, t: F.mse_loss(x, t), dict(x=g(4, 5), t=c(4, 5))),
     "l1_loss": (lambda x, t: F.l1_loss(x, t), dict(x=g(4, 5), t=c(4, 5))),
