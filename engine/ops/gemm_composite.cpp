@@ -126,6 +126,12 @@ Values decomposeLinear(Decomposition& d) {
 }
 
 constexpr OpDef kOps[] = {
+    // Two products and their sum, which a kernel of the compiler's own computes at once (max_autotune).
+    {.schema = "inductor.tuned_mm_plus_mm.default(Tensor mat1, Tensor mat2, Tensor mat3, Tensor mat4) -> Tensor",
+     .tags = Tag::Heavy,
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .decompose = [](Decomposition& d) -> Values { return d.call("aten.mm.default", {d.in(size_t{0}), d.in(1)}) + d.call("aten.mm.default", {d.in(2), d.in(3)}); }},
     // input weightᵀ + bias over the last dim.
     {.schema = "aten.linear.default(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
      .tags = Tag::Heavy,

@@ -170,7 +170,7 @@ constexpr Pass kPipeline[] = {
     {.stage = "post_grad", .name = "post_grad_remove_noop_ops", .summary = "Drops operators that return their operand unchanged",
      .run = removeNoopOps},
     {.stage = "post_grad", .name = "remove_assert_ops", .summary = "Drops assertions about dtypes and devices", .run = removeAssertOps},
-    {.stage = "post_grad", .name = "mm_plus_mm", .summary = "Adds a second product to the first while it is computed", .run = mergeAddedProducts,
+    {.stage = "post_grad", .name = "mm_plus_mm", .summary = "Computes the sum of two products in one kernel", .run = mergeAddedProducts,
      .optional = 2},
     {.stage = "post_grad", .name = "post_grad_pass_pattern_1", .summary = "Counts instead of summing constants, joins concatenations and softmax",
      .run = passPattern1},
@@ -203,9 +203,12 @@ constexpr Pass kPipeline[] = {
      .run = decomposeAutoFunctionalized, .functional = false},
 };
 
+/// PyTorch's max_autotune, and the pass that it switches on.
+constexpr std::string_view kMaxAutotune = "max_autotune", kOfMaxAutotune = "mm_plus_mm";
+
 /// Names that switch on or set up what is no row of its own.
 constexpr std::string_view kSettingsOnly[] = {"device", "permute_fusion", "fx_passes_numeric_check", "pad_mm", "shape_padding_multiplier", "pad_aten_mm_pass",
-                                              "randperm_index_slice", "cudagraphs"};
+                                              "randperm_index_slice", "cudagraphs", kMaxAutotune};
 
 /// Stands for the comparison behind the pre-grad passes (PRE-11), which sees two graphs and changes none.
 constexpr Pass kNumericCheck = {.stage = "pre_grad", .name = "fx_passes_numeric_check", .summary = "Runs the graph before and after the stage",
@@ -270,7 +273,7 @@ Result<void> checkDisabled(const CompileOptions& options, const UserPasses& own)
 void planOptional(std::span<const Pass> block, const CompileOptions& options, std::vector<const Pass*>& plan) {
     for (const OptionalPass& wanted : options.enabledPasses)
         for (const Pass& pass : block)
-            if (pass.name == wanted.name)
+            if (pass.name == (wanted.name == kMaxAutotune ? kOfMaxAutotune : wanted.name))
                 for (int i = 0; i < static_cast<int>(std::clamp(wanted.number("counter", 1), 0.0, 100.0)); ++i) plan.push_back(&pass);
 }
 

@@ -133,6 +133,20 @@ void RunnablePrinter::imports() {
         });
         if (used) line(0, "import " + std::string(each.second));
     }
+    // What PyTorch knows only as kernels, by what it computes.
+    static constexpr std::pair<std::string_view, std::string_view> kKernels[] = {
+        {"inductor.tuned_mm_plus_mm.default",
+         "import types\n"
+         "torch.ops.inductor.tuned_mm_plus_mm = types.SimpleNamespace(default=lambda a, b, c, d: torch.mm(a, b) + torch.mm(c, d))"},
+        {"higher_order.b2b_gemm", "torch.ops.higher_order.b2b_gemm = lambda graph, a, b, c: graph(a, b, c)[0]"}};
+    for (const auto& each : kKernels) {
+        const std::string_view name = each.first;
+        bool used = false;
+        forEachModule(m_module, [&](const Module& module) {
+            for (const Node& node : module.graph().nodes()) used |= node.isCall(name);
+        });
+        if (used) block(each.second);
+    }
 }
 
 void RunnablePrinter::symbols() {

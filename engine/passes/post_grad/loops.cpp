@@ -16,7 +16,7 @@ struct Loop {
     const Module* body = nullptr;
     std::vector<Node*> carried, items, others;
     std::vector<TensorType> collected;   // what is stacked item by item
-    int64_t count = 0;
+    SymInt count = 0;
 };
 
 std::optional<std::vector<Node*>> nodesIn(const Argument& argument) {
@@ -45,7 +45,7 @@ std::optional<std::vector<TensorType>> collectedTypes(const Loop& loop) {
             continue;
         }
         SymDims sizes = value->tensor().sizes;
-        sizes.insert(sizes.begin(), SymInt(loop.count));
+        sizes.insert(sizes.begin(), loop.count);
         out.push_back(TensorType::contiguous(value->tensor().dtype, std::move(sizes), value->tensor().device));
     }
     return out;
@@ -76,8 +76,8 @@ std::optional<Loop> loopAt(const Module& module, Node& node, bool scan) {
         loop.others.insert(loop.others.end(), others->begin(), others->end());
     }
     for (const Node* item : loop.items)
-        if (!item->type().tensor() || item->tensor().rank() == 0 || !item->tensor().sizes[0].isInt()) return std::nullopt;
-    loop.count = loop.items[0]->tensor().sizes[0].value();
+        if (!item->type().tensor() || item->tensor().rank() == 0) return std::nullopt;
+    loop.count = loop.items[0]->tensor().sizes[0];
     const size_t inputs = loop.carried.size() + loop.items.size() + loop.others.size();
     if (loop.body->graph().placeholders().size() != inputs || loop.body->graph().outputs().size() < loop.carried.size()) return std::nullopt;
     for (const Argument& value : loop.body->graph().outputs())
@@ -96,8 +96,9 @@ class LoopGraphs {
     Result<std::unique_ptr<Module>> condition() {
         auto module = std::make_unique<Module>();
         addInputs(*module);
+        module->symbols = m_loop.body->symbols;   // the length may be one
         GraphBuilder builder(module->graph());
-        const Value more = builder.call("aten.lt.Scalar", {builder.value(*m_counter), m_loop.count});
+        const Value more = builder.call("aten.lt.Scalar", {builder.value(*m_counter), Argument(m_loop.count)});
         if (builder.error()) return *builder.error();
         module->graph().output(Argument(more.node()));
         module->outputs.resize(1);
@@ -115,7 +116,7 @@ class LoopGraphs {
         int number = 0;
         while (module->symbols.contains("u" + std::to_string(number))) ++number;
         const Expr position = Expr::symbol("u" + std::to_string(number));
-        module->symbols["u" + std::to_string(number)] = SymbolInfo{0, m_loop.count - 1, std::nullopt};
+        module->symbols["u" + std::to_string(number)] = SymbolInfo{0, m_loop.count.isInt() ? std::optional(m_loop.count.value() - 1) : std::nullopt, std::nullopt};
         Node& at = graph.call(requireOp("aten._local_scalar_dense.default"), {Argument(m_counter)}, ValueType(SymType{DType::I64, position}));
         std::vector<Node*> operands = m_carried;
         for (Node* item : m_items) operands.push_back(builder.call("aten.select.int", {builder.value(*item), 0, Argument(&at)}).node());

@@ -88,9 +88,9 @@ std::string_view unlessShapesAgree(const Match& m) {
 constexpr Rule kAdded[] = {
     {.name = "mm_plus_mm",
      .find = "p = aten.mm.default(a, b); q = aten.mm.default(c, d); y = aten.add.Tensor(p, q, alpha=$alpha); return y",
-     .replace = "p = aten.mm.default(a, b); y = aten.addmm.default(p, c, d); return y",
+     .replace = "y = inductor.tuned_mm_plus_mm.default(a, b, c, d); return y",
      .unless = unlessShapesAgree,
-     .why = "the second product is added while it is still in registers"},
+     .why = "one kernel adds both products while they are in registers"},
 };
 
 // ---------------------------------------------------------------- partitioned_scatter

@@ -10,8 +10,9 @@ namespace cutaway {
 Result<bool> decomposeProducts(Module& module, Rewriter& rewriter);
 std::span<const Rule> decomposeProductRules();
 
-/// `mm_plus_mm` (PST-8, on in PyTorch only with max_autotune): the second of two products that are added is accumulated into the
-/// first. What PyTorch tunes against a kernel of its own is here its fallback: mm, then addmm.
+/// `mm_plus_mm` (PST-8, on with max_autotune as in PyTorch): two products that are added become inductor.tuned_mm_plus_mm, which a
+/// kernel of the compiler's own computes, or two products and a sum. Leaves alone a second product that is scaled (PyTorch drops
+/// the factor: parity).
 Result<bool> mergeAddedProducts(Module& module, Rewriter& rewriter);
 std::span<const Rule> addedProductRules();
 
