@@ -192,15 +192,12 @@ constexpr Pass kPipeline[] = {
     {.stage = "post_grad", .name = "fake_tensor_update", .summary = "Types calls anew whose operands have changed", .run = updateFakeTensors},
     {.stage = "post_grad", .name = "reinplace_inplaceable_ops", .summary = "Writes in place where nobody reads the old value",
      .run = reinplaceOps, .functional = false},
-    {.stage = "post_grad", .name = "decompose_scan_to_while_loop", .summary = "Writes scans as loops", .run = scanToWhileLoop, .functional = false},
-    {.stage = "post_grad", .name = "decompose_map_to_while_loop", .summary = "Writes maps as loops", .run = mapToWhileLoop, .functional = false},
-    {.stage = "post_grad", .name = "post_grad_eliminate_dead_code", .summary = "Drops nodes that nobody reads", .run = eliminateDeadCode,
-     .functional = false},
-    // PyTorch unwraps before it writes loops; here nothing may be eliminated afterwards, because nobody reads what writes.
     {.stage = "post_grad", .name = "decompose_triton_kernel_wrapper_functional", .summary = "Unwraps kernels that write to their operands",
      .run = decomposeTritonWrapper, .functional = false},
     {.stage = "post_grad", .name = "decompose_auto_functionalized", .summary = "Unwraps operators that write to their operands",
      .run = decomposeAutoFunctionalized, .functional = false},
+    {.stage = "post_grad", .name = "decompose_scan_to_while_loop", .summary = "Writes scans as loops", .run = scanToWhileLoop, .functional = false},
+    {.stage = "post_grad", .name = "decompose_map_to_while_loop", .summary = "Writes maps as loops", .run = mapToWhileLoop, .functional = false},
 };
 
 /// PyTorch's max_autotune, and the pass that it switches on.

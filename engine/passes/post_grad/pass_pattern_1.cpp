@@ -10,9 +10,12 @@ namespace {
 
 std::string_view unlessCountable(const Match& m) {
     const TensorType& type = m.tensor("y");
+    const Node* constant = m["f"].node();
+    if (constant == nullptr || !constant->isCall("aten.full.default")) return "what is summed is no constant";
     if (type.rank() == 0) return "{y} has no dim to count along";
-    if (!m["value"].isNumber() || m["value"].get<Expr>()) return "the constant is not a number";
-    const bool real = m["value"].get<double>() != nullptr;
+    const Argument& value = constant->arg("fill_value");
+    if (!value.isNumber() || value.get<Expr>()) return "the constant is not a number";
+    const bool real = value.get<double>() != nullptr;
     if (real && isIntegral(type.dtype, true)) return "the constant is rounded to an integer";
     const auto dim = InferContext(m.root().op(), m.root().args()).dim("dim", type.rank());
     if (!dim) return "the dim is out of range";
@@ -28,8 +31,8 @@ Values buildCount(const Match& m, GraphBuilder& builder) {
     if (!whole) steps = convert(steps * 1 + 1, type.dtype);
     SymDims shape(type.sizes.size(), SymInt(1));
     shape[dim] = type.sizes[dim];
-    const Value scaled = builder.call("aten.mul.Tensor", {steps, m["value"]});
-    return expand(view(scaled, shape), type.sizes);
+    const Value scaled = builder.call("aten.mul.Tensor", {steps, m["f"].node()->arg("fill_value")});
+    return builder.call("aten.expand.default", {shape == scaled.sizes() ? scaled : view(scaled, shape), Argument(type.sizes)});
 }
 
 std::string_view unlessBeginningIsOfFirst(const Match& m) {
@@ -45,7 +48,7 @@ std::string_view unlessOnGpu(const Match& m) {
 
 constexpr Rule kRules[] = {
     {.name = "pointless_cumsum_replacement",
-     .find = "f: shared = aten.full.default(_, $value, ...); y = aten.cumsum.default(f, $dim, ...); return y",
+     .find = "y = aten.cumsum.default(f, $dim, ...); return y",   // the constant stays, read or not, as in PyTorch
      .build = buildCount,
      .unless = unlessCountable,
      .why = "the running sum of a constant is counting"},

@@ -7,10 +7,14 @@ namespace {
 
 constexpr std::string_view kSplit = "aten.split_with_sizes.default";
 
+/// PyTorch's patterns name the dim, and a call along the default one does not.
+constexpr std::string_view kNotAlongTheFirst = "PyTorch's pattern does not match calls along the default dim 0";
+
 /// The items of the concatenation are all pieces of one split, in order, along the same dim.
 std::string_view unlessAllPiecesInOrder(const Match& m) {
     const auto* items = m["items"].list();
     if (items == nullptr || items->empty()) return "the concatenated list is not known";
+    if (m["dim"].asInt() == 0) return kNotAlongTheFirst;
     const Node* split = nullptr;
     for (size_t i = 0; i < items->size(); ++i) {
         const Node* piece = (*items)[i].node();
@@ -35,6 +39,7 @@ std::string_view unlessPiecesAreTheItems(const Match& m) {
     const auto *items = m["items"].list(), *sizes = m["sizes"].list();
     const auto dim = m["dim"].asInt();
     if (items == nullptr || sizes == nullptr || !dim || items->size() != sizes->size()) return "there are not as many pieces as tensors";
+    if (*dim == 0) return kNotAlongTheFirst;
     for (size_t i = 0; i < items->size(); ++i) {
         const Node* item = (*items)[i].node();
         if (item == nullptr || !item->type().tensor()) return "a concatenated tensor is not known";
@@ -98,6 +103,21 @@ std::string_view unlessBiasFits(const Match& m) {
     return onGpu(m.root()) && allReadersPointwise(m.root()) ? "all readers of {y} are pointwise, and they take the addition in" : "";
 }
 
+/// PyTorch traces what it puts in place, with decompositions: a product of one row may come in pieces.
+Values buildAddmm(const Match& m, GraphBuilder& builder) {
+    const Value whole = builder.call("aten.addmm.default", {m["bias"], m["a"], m["b"]});
+    if (!whole) return whole;
+    Decomposition call(*whole.node(), builder);
+    const Values pieces = whole.node()->op().def()->decompose(call);
+    if (!pieces.handled()) return whole;
+    builder.graph().erase(*whole.node());
+    return pieces;
+}
+
+Values buildReuse(const Match& m, GraphBuilder& builder) {
+    const Value part = builder.value(*const_cast<Node*>(&m.node("part")));
+    return {builder.call(m.node("whole").op(), {part}), part};
+}
 std::string_view unlessLargeReduction(const Match& m) {
     if (&m.node("part") == &m.node("whole")) return "there is one reduction only";
     const SymInt count = numel(m.tensor("x").sizes);
@@ -119,15 +139,15 @@ constexpr Rule kRules[] = {
      .build = buildUnfused, .unless = unlessUnfusedIsBetter, .why = "the addition fuses into the pointwise kernel that follows"},
     {.name = "addmm",
      .find = "p = aten.mm.default(a, b); y = aten.add.Tensor(bias, p); return y",
-     .replace = "y = aten.addmm.default(bias, a, b); return y",
+     .build = buildAddmm,
      .unless = unlessBiasFits, .why = "the bias is added while the product is still in registers"},
     {.name = "max_reuse",
-     .find = "part = aten.amax.default(x, $dims, $keep); whole = aten.(max|amax).default(x); return whole, part",
-     .replace = "rest = aten.amax.default(part); return rest, part",
+     .find = "part = aten.amax.default(x, $dims, True); whole = aten.(max|amax).default(x); return whole, part",
+     .build = buildReuse,
      .unless = unlessLargeReduction, .why = kReuse},
     {.name = "min_reuse",
-     .find = "part = aten.amin.default(x, $dims, $keep); whole = aten.(min|amin).default(x); return whole, part",
-     .replace = "rest = aten.amin.default(part); return rest, part",
+     .find = "part = aten.amin.default(x, $dims, True); whole = aten.(min|amin).default(x); return whole, part",
+     .build = buildReuse,
      .unless = unlessLargeReduction, .why = kReuse},
 };
 
