@@ -154,6 +154,15 @@ constexpr Rule kRules[] = {
 }  // namespace
 
 std::span<const Rule> passPattern2Rules() { return kRules; }
-Result<bool> passPattern2(Module& module, Rewriter& rewriter) { return rewriter.applyRules(module, kRules); }
+Result<bool> passPattern2(Module& module, Rewriter& rewriter) {
+    // A list is captured, not matched, so its pieces go afterwards; what was unread before stays, as in PyTorch.
+    std::vector<NodeId> pieces;
+    for (const Node& node : module.graph().nodes())
+        if (node.isCall("operator.getitem") && node.hasUsers()) pieces.push_back(node.id());
+    CT_TRY(const bool changed, rewriter.applyRules(module, kRules));
+    for (const NodeId id : pieces)
+        if (Node* piece = module.graph().find(id); piece && !piece->hasUsers()) rewriter.eraseDead(*piece);
+    return changed;
+}
 
 }  // namespace cutaway
