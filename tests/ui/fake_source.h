@@ -33,7 +33,10 @@ class FakeSource : public ui::Source {
     std::vector<StepInfo> passes() const override {
         StepInfo early, late;
         early.stage = "pre_grad", late.stage = "post_grad";
-        return {early, late, late};
+        early.name = "normalize", late.name = "remove_noop_ops";
+        StepInfo last = late;
+        last.name = "fuse_bias_add";
+        return {early, late, last};
     }
     Result<ModelInfo> open(const std::string& path, const Progress& progress) override {
         CT_TRY_VOID(arrive("open", progress));

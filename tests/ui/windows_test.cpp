@@ -7,6 +7,7 @@
 #include <QElapsedTimer>
 #include <QLabel>
 #include <QLineEdit>
+#include <QListWidget>
 #include <QMenu>
 #include <QMenuBar>
 #include <QProgressBar>
@@ -15,6 +16,7 @@
 #include <QSlider>
 #include <QSpinBox>
 #include <QTabBar>
+#include <QTabWidget>
 #include <QTableView>
 #include <QTextBrowser>
 #include <QTreeView>
@@ -24,6 +26,7 @@
 #include "tests/ui/fake_source.h"
 #include "tests/ui/tree_text.h"
 #include "ui/windows/command_palette.h"
+#include "ui/windows/compile_dialog.h"
 #include "ui/windows/export_graph.h"
 #include "ui/windows/graph_window.h"
 #include "ui/windows/main_window.h"
@@ -443,12 +446,69 @@ class WindowsTest : public QObject {
         }
     }
 
+    void compilingIsAskedFor() {
+        openAndCompile();
+        const std::vector<StepInfo> passes = m_main->controller().passes();
+        QTemporaryDir folder;
+        QFile rules(folder.filePath("mine.txt"));
+        QVERIFY(rules.open(QIODevice::WriteOnly));
+        rules.write("rule a\n");
+        rules.close();
+        CompileDialog dialog(passes, {});
+        const auto combos = dialog.findChildren<QComboBox*>();
+        QCOMPARE(combos.at(2)->count(), 3);  // all stages, and either
+        combos.at(0)->setCurrentIndex(1);
+        const auto passList = [](const CompileDialog& in) {
+            for (auto* found : in.findChildren<QListWidget*>())
+                if (found->accessibleName() == "Passes in running order") return found;
+            return static_cast<QListWidget*>(nullptr);
+        };
+        auto* list = passList(dialog);
+        list->setCurrentRow(1);
+        dialog.movePass(true);
+        dialog.movePass(true);  // stays: it is the first
+        list->item(1)->setCheckState(Qt::Unchecked);
+        dialog.addRuleFile(rules.fileName(), true);
+        dialog.addRuleFile(folder.filePath("other.txt"), false);
+        dialog.findChild<QSpinBox*>()->setValue(7);
+        dialog.accept();
+        QCOMPARE(dialog.result(), int(QDialog::Accepted));
+        const CompileOptions& asked = dialog.options();
+        QVERIFY(asked.mode == Mode::Training && !asked.freeze);
+        QCOMPARE(asked.disabledPasses, std::vector<std::string>{"normalize"});
+        QCOMPARE(asked.moves.size(), size_t(1));
+        QCOMPARE(asked.moves[0].pass + (asked.moves[0].before ? " before " : " after ") + asked.moves[0].anchor, std::string("remove_noop_ops before normalize"));
+        QCOMPARE(asked.userRules.size(), size_t(1));
+        QCOMPARE(asked.userRules[0].name + ": " + asked.userRules[0].text, std::string("mine: rule a\n"));
+        QCOMPARE(*asked.fuel, 7);
+        m_main->controller().compile(asked);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() == 2 && m_main->isSettled(), kPatience);
+        QCOMPARE(m_main->controller().runs()[1].title(), "Run 2: training, CPU, with mine, 1 pass moved, 7 rewrites, 1 pass off");
+        // The next time it starts from there.
+        CompileDialog again(passes, asked);
+        list = passList(again);
+        QCOMPARE(list->item(0)->text(), "remove_noop_ops");
+        QCOMPARE(list->item(1)->checkState(), Qt::Unchecked);
+        again.accept();
+        QCOMPARE(again.options().userRules.size(), size_t(1));
+        QCOMPARE(again.options().moves.size(), size_t(1));
+        QVERIFY(again.options().mode == Mode::Training);
+    }
+
+    void compilingIsNotStartedOnBadAnswers() {
+        CompileDialog dialog(m_main->controller().passes(), {});
+        dialog.addRuleFile("/nowhere/rules.txt", true);
+        dialog.accept();
+        QCOMPARE(dialog.result(), int(QDialog::Rejected));
+        QVERIFY(dialog.findChild<QLabel*>("problem")->text().contains("/nowhere/rules.txt cannot be read"));
+        CompileDialog other(m_main->controller().passes(), {});
+        for (auto* field : other.findChildren<QLineEdit*>())
+            if (field->accessibleName() == "Optional passes to run") field->setText("good=key:1 =bad");
+        other.accept();
+        QVERIFY2(other.findChild<QLabel*>("problem")->text().contains("\"=bad\""), qPrintable(other.findChild<QLabel*>("problem")->text()));
+    }
+
     void dialogsOfferWhatTheCompilerHas() {
-        CompileDialog compile({"pre_grad", "post_grad"});
-        QCOMPARE(compile.findChildren<QComboBox*>().at(2)->count(), 3);
-        compile.findChildren<QComboBox*>().at(0)->setCurrentIndex(1);
-        QVERIFY(compile.options().mode == Mode::Training);
-        QVERIFY(!compile.options().freeze);
         ExecuteDialog execute;
         QCOMPARE(execute.options().repeat, 1);
         BisectDialog bisect;
@@ -523,6 +583,14 @@ class WindowsTest : public QObject {
         save("main", m_main.get());
         m_main->graph().setMode(GraphMode::SideBySide);
         save("side-by-side", m_main.get());
+        CompileDialog dialog(m_main->controller().passes(), {});
+        dialog.addRuleFile("/models/rules of my own.txt", true);
+        dialog.show();
+        auto* tabs = dialog.findChild<QTabWidget*>();
+        for (int page = 0; page < tabs->count(); ++page) {
+            tabs->setCurrentIndex(page);
+            save(QStringLiteral("compile-%1").arg(page), &dialog);
+        }
         applyTheme(Theme::Light);
     }
 

@@ -66,8 +66,8 @@ class SessionController : public QObject {
 
     const std::optional<ModelInfo>& model() const { return m_model; }
     QString path() const { return m_path; }
-    /// Names of the compiler's stages, in running order.
-    QStringList stages() const;
+    /// The compiler's passes in running order.
+    std::vector<StepInfo> passes() const { return m_source->passes(); }
     const std::vector<Run>& runs() const { return m_runs; }
     const Run* runOf(RunId id) const;
     /// The single rewrite that leads to a place; null if the place is none.

@@ -129,13 +129,6 @@ void SessionController::findRewrite(RunId run, int step, NodeId node, std::funct
              std::move(then));
 }
 
-QStringList SessionController::stages() const {
-    QStringList names;
-    for (const StepInfo& pass : m_source->passes())
-        if (const QString stage = QString::fromStdString(pass.stage); !names.contains(stage)) names << stage;
-    return names;
-}
-
 const Run* SessionController::runOf(RunId id) const {
     const auto found = std::find_if(m_runs.begin(), m_runs.end(), [&](const Run& run) { return run.id == id; });
     return found == m_runs.end() ? nullptr : &*found;

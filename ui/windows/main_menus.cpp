@@ -13,6 +13,7 @@
 #include "ui/session/stepper.h"
 #include "ui/windows/command_palette.h"
 #include "ui/windows/explain_window.h"
+#include "ui/windows/compile_dialog.h"
 #include "ui/windows/export_graph.h"
 #include "ui/windows/graph_window.h"
 #include "ui/windows/log_window.h"
@@ -171,7 +172,8 @@ std::optional<RunId> MainWindow::currentRun() {
 
 void MainWindow::askCompile() {
     if (!m_controller->model()) return compile();
-    CompileDialog dialog(m_controller->stages(), this);
+    const Run* run = m_stepper->run();
+    CompileDialog dialog(m_controller->passes(), run ? run->options : CompileDialog::remembered(), this);
     if (dialog.exec() == QDialog::Accepted) m_controller->compile(dialog.options());
 }
 

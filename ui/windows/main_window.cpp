@@ -13,6 +13,7 @@
 #include <QToolButton>
 
 #include "ui/models/words.h"
+#include "ui/windows/compile_dialog.h"
 #include "ui/windows/explain_window.h"
 #include "ui/windows/graph_window.h"
 #include "ui/windows/log_window.h"
@@ -20,7 +21,6 @@
 #include "ui/windows/problem_bar.h"
 #include "ui/windows/results_window.h"
 #include "ui/windows/rewrite_bar.h"
-#include "ui/windows/run_dialogs.h"
 #include "ui/windows/search_window.h"
 #include "ui/windows/steps_window.h"
 #include "ui/windows/text_window.h"

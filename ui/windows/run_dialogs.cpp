@@ -1,6 +1,5 @@
 #include "ui/windows/run_dialogs.h"
 
-#include <QCheckBox>
 #include <QComboBox>
 #include <QDialogButtonBox>
 #include <QDoubleValidator>
@@ -10,7 +9,6 @@
 #include <QLineEdit>
 #include <QLocale>
 #include <QPushButton>
-#include <QSettings>
 #include <QSpinBox>
 #include <QToolButton>
 
@@ -26,59 +24,6 @@ QDialogButtonBox* makeButtons(QDialog* dialog, const QString& action) {
 }
 
 }  // namespace
-
-CompileDialog::CompileDialog(const QStringList& stages, QWidget* parent)
-    : QDialog(parent), m_mode(new QComboBox), m_target(new QComboBox), m_stage(new QComboBox), m_freeze(new QCheckBox(tr("Freeze parameters into constants"))),
-      m_parity(new QCheckBox(tr("Behave like PyTorch where it is known to be wrong"))) {
-    setWindowTitle(tr("Compile"));
-    m_mode->addItems({tr("Inference"), tr("Training")});
-    m_target->addItems({tr("CPU"), tr("CUDA")});
-    m_stage->addItem(tr("All stages"), QString());
-    for (const QString& stage : stages) m_stage->addItem(tr("Only %1").arg(stage), stage);
-    const CompileOptions last = remembered();
-    m_mode->setCurrentIndex(static_cast<int>(last.mode));
-    m_target->setCurrentIndex(static_cast<int>(last.target));
-    m_freeze->setChecked(last.freeze);
-    m_parity->setChecked(last.parity);
-    auto* form = new QFormLayout(this);
-    form->addRow(tr("&Mode"), m_mode);
-    form->addRow(tr("&Device"), m_target);
-    form->addRow(tr("&Passes"), m_stage);
-    form->addRow(QString(), m_freeze);
-    form->addRow(QString(), m_parity);
-    form->addRow(makeButtons(this, tr("Compile")));
-    // Freezing needs parameters that do not change.
-    const auto modeChanged = [this] { m_freeze->setEnabled(m_mode->currentIndex() == 0); };
-    connect(m_mode, &QComboBox::currentIndexChanged, this, modeChanged);
-    modeChanged();
-    connect(this, &QDialog::accepted, this, [this] {
-        QSettings settings;
-        settings.setValue(QStringLiteral("compile/training"), m_mode->currentIndex() == 1);
-        settings.setValue(QStringLiteral("compile/cuda"), m_target->currentIndex() == 1);
-        settings.setValue(QStringLiteral("compile/freeze"), m_freeze->isChecked());
-        settings.setValue(QStringLiteral("compile/parity"), m_parity->isChecked());
-    });
-}
-
-CompileOptions CompileDialog::remembered() {
-    const QSettings settings;
-    CompileOptions options;
-    options.mode = settings.value(QStringLiteral("compile/training")).toBool() ? Mode::Training : Mode::Inference;
-    options.target = settings.value(QStringLiteral("compile/cuda")).toBool() ? Target::Cuda : Target::Cpu;
-    options.freeze = options.mode == Mode::Inference && settings.value(QStringLiteral("compile/freeze")).toBool();
-    options.parity = settings.value(QStringLiteral("compile/parity")).toBool();
-    return options;
-}
-
-CompileOptions CompileDialog::options() const {
-    CompileOptions options;
-    options.mode = static_cast<Mode>(m_mode->currentIndex());
-    options.target = static_cast<Target>(m_target->currentIndex());
-    options.freeze = m_freeze->isEnabled() && m_freeze->isChecked();
-    options.parity = m_parity->isChecked();
-    options.onlyStage = m_stage->currentData().toString().toStdString();
-    return options;
-}
 
 ExecuteDialog::ExecuteDialog(QWidget* parent)
     : QDialog(parent), m_backend(new QComboBox), m_inputs(new QLineEdit), m_expect(new QLineEdit), m_repeat(new QSpinBox), m_timeout(new QSpinBox) {

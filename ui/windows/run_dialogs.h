@@ -1,29 +1,14 @@
 #pragma once
-// What to compile and how to execute, asked before it is done. The last answers come back next time (QSettings).
+// How to execute, and what to look for among rewrites, asked before it is done.
 #include <QDialog>
 
 #include "cutaway/session.h"
 
-class QCheckBox;
 class QComboBox;
 class QLineEdit;
 class QSpinBox;
 
 namespace cutaway::ui {
-
-class CompileDialog : public QDialog {
-    Q_OBJECT
-
-  public:
-    explicit CompileDialog(const QStringList& stages, QWidget* parent = nullptr);
-    CompileOptions options() const;
-    /// The answers of last time; what Ctrl+B uses without asking.
-    static CompileOptions remembered();
-
-  private:
-    QComboBox *m_mode, *m_target, *m_stage;
-    QCheckBox *m_freeze, *m_parity;
-};
 
 class ExecuteDialog : public QDialog {
     Q_OBJECT

@@ -1,0 +1,164 @@
+// The main window on the engine itself: bundled models and small texts, driven as a user would.
+#include <QElapsedTimer>
+#include <QFile>
+#include <QSpinBox>
+#include <QTextBrowser>
+#include <QTreeView>
+#include <QtTest>
+
+#include "tests/support/paths.h"
+#include "tests/ui/tree_text.h"
+#include "ui/session/source.h"
+#include "ui/session/stepper.h"
+#include "ui/windows/explain_window.h"
+#include "ui/windows/graph_window.h"
+#include "ui/windows/main_window.h"
+#include "ui/windows/problem_bar.h"
+#include "ui/windows/rewrite_bar.h"
+#include "ui/windows/steps_window.h"
+#include "ui/windows/theme.h"
+
+using namespace cutaway;
+using namespace cutaway::ui;
+
+constexpr int kPatience = 60000;
+
+class EngineWindowsTest : public QObject {
+    Q_OBJECT
+
+    QTemporaryDir m_folder;
+    std::unique_ptr<MainWindow> m_main;
+
+    QString write(const QString& name, const QByteArray& text) {
+        QFile file(m_folder.filePath(name));
+        if (!file.open(QIODevice::WriteOnly) || file.write(text) != text.size()) return {};
+        return file.fileName();
+    }
+    void open(const QString& path, const CompileOptions& options = {}) {
+        m_main->open(path);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().model() && m_main->isSettled(), kPatience);
+        const size_t runs = m_main->controller().runs().size();
+        m_main->controller().compile(options);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() > runs && m_main->isSettled(), kPatience);
+    }
+    void press(Qt::Key key, Qt::KeyboardModifiers modifiers = {}) { QTest::keyClick(m_main.get(), key, modifiers); }
+    QString place() { return m_main->controller().placeName(m_main->selection().place()); }
+    QString problem() { return m_main->findChild<ProblemBar*>()->text(); }
+    NodeId idOf(const QString& name) {
+        for (const auto& node : m_main->graph().view().graph()->nodes)
+            if (QString::fromStdString(node.info.name) == name) return node.info.id;
+        return NodeId::None;
+    }
+    /// Pictures for a person to look at, with CUTAWAY_PICTURES=FOLDER.
+    void picture(const QString& name) {
+        const QString folder = qEnvironmentVariable("CUTAWAY_PICTURES");
+        QTest::qWait(folder.isEmpty() ? 0 : 100);
+        if (!folder.isEmpty()) QVERIFY(m_main->grab().save(folder + '/' + name + ".png"));
+    }
+
+  private slots:
+    void initTestCase() {
+        QSettings::setPath(QSettings::NativeFormat, QSettings::UserScope, m_folder.path());
+        QCoreApplication::setOrganizationName("cutaway-test");
+        applyTheme(qEnvironmentVariable("CUTAWAY_THEME") == "dark" ? Theme::Dark : Theme::Light);
+    }
+    void init() {
+        QSettings().clear();
+        m_main = std::make_unique<MainWindow>(makeSessionSource());
+        m_main->show();
+        QVERIFY(QTest::qWaitForWindowExposed(m_main.get()));
+        m_main->activateWindow();
+    }
+    void cleanup() { m_main.reset(); }
+
+    void everyRewriteIsShownOnTheWayThereAndBack_data() {
+        QTest::addColumn<QString>("model");
+        for (const char* name : {"mlp", "tiny_transformer"}) QTest::newRow(name) << QString("resources/models/%1.pt2").arg(name);
+    }
+    void everyRewriteIsShownOnTheWayThereAndBack() {
+        QFETCH(QString, model);
+        open(testing::testFile("../" + model));
+        const QString first = place();
+        QStringList there, back;
+        for (;;) {
+            const QString now = place();
+            there << now;
+            press(Qt::Key_F11);
+            QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+            QVERIFY2(problem().isEmpty(), qPrintable(problem()));
+            const auto& graph = *m_main->graph().view().graph();
+            if (m_main->selection().place().rewrites > 0) {
+                const bool rewired = std::any_of(graph.edges.begin(), graph.edges.end(), [](const auto& edge) { return edge.change != Change::Kept; });
+                const bool moved = place().startsWith("reorder_for_locality") || place().startsWith("stable");  // the order is no edge
+                QVERIFY2(graph.added + graph.removed + graph.edited > 0 || rewired || moved, qPrintable(place() + " shows nothing"));
+            }
+            if (place() == now) break;
+        }
+        QVERIFY2(there.size() > 10, qPrintable(there.join('\n')));
+        while (place() != first) {
+            back.prepend(place());
+            press(Qt::Key_F11, Qt::ShiftModifier);
+            QVERIFY(back.size() <= there.size());
+        }
+        back.prepend(first);
+        QCOMPARE(back, there);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+    }
+
+    void aRuleOfTheUserIsExplainedAndSwitchedOff() {
+        const QString path = write("silu.py", "def forward(x: \"f32[2, 3]\"):\n    s = torch.ops.aten.sigmoid.default(x)\n    r = torch.ops.aten.mul.Tensor(x, s)\n    return (r,)\n");
+        CompileOptions options;
+        options.userRules.push_back({"mine", "rule silu_to_relu\n  place joint_custom_post_pass\n  why the model was trained for it\n  find\n    s = aten.sigmoid.default(x)\n    r = aten.mul.Tensor(x, s)\n    return r\n  replace\n    r = aten.relu.default(x)\n    return r\n"});
+        open(path, options);
+        QCOMPARE(m_main->controller().runs()[0].title(), "Run 1: inference, CPU, with mine");
+        press(Qt::Key_F11);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+        const QString bar = m_main->findChild<RewriteBar*>()->text();
+        QVERIFY2(bar.contains("silu_to_relu") && bar.contains("the model was trained for it"), qPrintable(bar));
+        press(Qt::Key_E, Qt::ControlModifier);
+        auto* explain = m_main->window("explain");
+        auto* about = explain->findChild<QTextBrowser*>();
+        QTRY_VERIFY_WITH_TIMEOUT(about->toPlainText().contains("Applies at"), kPatience);
+        QVERIFY2(about->toPlainText().contains("aten.relu.default(x)"), qPrintable(about->toPlainText()));
+        picture("explain-own-rule");
+        auto* rows = explain->findChild<QTreeView*>();
+        QVERIFY(rows->model()->index(0, 0).data().toString().startsWith("silu_to_relu"));
+        rows->model()->setData(rows->model()->index(0, 0), Qt::Unchecked, Qt::CheckStateRole);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() == 2 && m_main->isSettled(), kPatience);
+        QVERIFY2(problem().isEmpty(), qPrintable(problem()));
+        const auto& graph = *m_main->graph().view().graph();
+        QCOMPARE(std::count_if(graph.nodes.begin(), graph.nodes.end(), [](const auto& node) { return node.change == Change::Added && node.info.op == "aten.sigmoid.default"; }), 1);
+        QTRY_COMPARE_WITH_TIMEOUT(m_main->controller().runs()[1].title(), "Run 2: inference, CPU, with mine, 1 rule off", kPatience);
+        picture("rule-off");
+    }
+
+    void whatCannotBeOpenedOrCompiledIsSaid_data() {
+        QTest::addColumn<QString>("file");
+        QTest::addColumn<QByteArray>("text");
+        QTest::addColumn<QByteArray>("rules");
+        QTest::addColumn<QString>("said");
+        const QByteArray good = "def forward(x: \"f32[2]\"):\n    y = torch.ops.aten.neg.default(x)\n    return (y,)\n";
+        QTest::newRow("unknown file") << "a.bin" << QByteArray("\x01\x02 nothing that is known") << QByteArray() << "Opening a.bin";
+        QTest::newRow("no call") << "b.py" << QByteArray("def forward(x: \"f32[2]\"):\n    y = +\n    return (y,)\n") << QByteArray() << "Opening b.py";
+        QTest::newRow("bad rule") << "c.py" << good << QByteArray("rule broken\n  place joint_custom_post_pass\n  find\n    y = aten.nosuch.default(x)\n    return y\n  replace\n    return x\n") << "Compiling";
+    }
+    void whatCannotBeOpenedOrCompiledIsSaid() {
+        QFETCH(QString, file);
+        QFETCH(QByteArray, text);
+        QFETCH(QByteArray, rules);
+        QFETCH(QString, said);
+        m_main->open(write(file, text));
+        if (!rules.isEmpty()) {
+            QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().model() && m_main->isSettled(), kPatience);
+            CompileOptions options;
+            options.userRules.push_back({"mine", rules.toStdString()});
+            m_main->controller().compile(options);
+        }
+        QTRY_VERIFY_WITH_TIMEOUT(problem().contains(said), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+        picture("problem-" + file);
+    }
+};
+
+QTEST_MAIN(EngineWindowsTest)
+#include "engine_windows_test.moc"
