@@ -79,7 +79,7 @@ class UniformFolding {
                 continue;
             }
             if (auto value = valueOf(node)) {
-                const Node* source = passesValue(node) ? node.arg(0).node() : nullptr;
+                const Node* source = passesValue(node) || node.isCall("aten.view.dtype") ? node.arg(0).node() : nullptr;   // one storage
                 m_known.set(node, std::move(*value), source ? m_known.sourceOf(*source) : node.id());
                 if (!node.isCall("aten.lift_fresh_copy.default")) m_folded.insert(node.id());
             }
@@ -107,7 +107,8 @@ class UniformFolding {
             if (!source || byteSize(source->tensor().dtype) != byteSize(dtype)) return std::nullopt;
             return evaluate(node);
         }
-        if (!node.is(Tag::Pointwise) && !node.isCall("aten.scalar_tensor.default")) return std::nullopt;
+        // PyTorch does not count copy among the pointwise operators.
+        if ((!node.is(Tag::Pointwise) && !node.isCall("aten.scalar_tensor.default")) || node.isCall("aten.copy.default")) return std::nullopt;
         return evaluate(node);
     }
 
