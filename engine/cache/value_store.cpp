@@ -88,7 +88,7 @@ std::string ValueStore::defaultPath() {
     return home && home[0] == '/' ? std::string(home) + "/.cache/cutaway/store.sqlite" : std::string();
 }
 
-Result<void> ValueStore::connect(bool& damaged) {
+Result<void> ValueStore::connect(bool& damaged, std::string& problem) {
     damaged = false;
     auto database = std::make_unique<Database>();
     database->code = sqlite3_open_v2(m_path.c_str(), &database->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
@@ -99,6 +99,7 @@ Result<void> ValueStore::connect(bool& damaged) {
     if (database->ok()) version = database->run("PRAGMA user_version");
     const auto foreign = [&](const std::string& what) -> Result<void> {
         damaged = true;
+        problem = what;
         return fault(m_path, what);
     };
     if (database->ok() && version == "0") {
@@ -114,7 +115,8 @@ Result<void> ValueStore::connect(bool& damaged) {
     if (database->ok()) database->run("SELECT value FROM entry LIMIT 1");
     if (!database->ok()) {
         damaged = database->handle && isDamage(database->code);
-        return fault(m_path, database->message());
+        problem = database->message();
+        return fault(m_path, problem);
     }
     m_database = std::move(database);
     return {};
@@ -124,13 +126,14 @@ Result<void> ValueStore::beginAnew(const std::string& problem) {
     m_database.reset();
     const FileLock lock(m_path + ".lock");
     bool damaged = false;
-    if (connect(damaged)) return {};   // another process was first
+    std::string now;
+    if (connect(damaged, now)) return {};   // another process was first
     std::error_code error;
     const std::string aside = m_path + ".damaged";
     std::filesystem::rename(m_path, aside, error);
     std::filesystem::remove(m_path + "-journal", error);
     m_remark = "the store of measured values " + m_path + " could not be used (" + problem + "); it is kept as " + aside + ", and a new one was begun";
-    return connect(damaged);
+    return connect(damaged, now);
 }
 
 /// Runs `use`, and once more on a new file if it finds that this one is damaged.
@@ -153,9 +156,10 @@ Result<std::shared_ptr<ValueStore>> ValueStore::open(const std::string& path) {
     if (error) return fault(path, error.message());
     const std::shared_ptr<ValueStore> store(new ValueStore(path));
     bool damaged = false;
-    if (const auto connected = store->connect(damaged); !connected) {
+    std::string problem;
+    if (const auto connected = store->connect(damaged, problem); !connected) {
         if (!damaged) return connected.error();
-        CT_TRY_VOID(store->beginAnew(connected.error().message));
+        CT_TRY_VOID(store->beginAnew(problem));
     }
     return store;
 }

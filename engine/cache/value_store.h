@@ -32,8 +32,8 @@ class ValueStore {
   private:
     struct Database;
     explicit ValueStore(std::string path);
-    /// Opens the file as a store of this version; `damaged` says that what is there is none.
-    Result<void> connect(bool& damaged);
+    /// Opens the file as a store of this version; `damaged` says that what is there is none, `problem` what is wrong.
+    Result<void> connect(bool& damaged, std::string& problem);
     /// Moves a damaged file out of the way, unless another process has done so meanwhile, and begins a new one.
     Result<void> beginAnew(const std::string& problem);
     template <class Use>

@@ -112,6 +112,9 @@ std::optional<std::string> timedGraph(const Match& match, ProductKind kind, cons
     return printText(module, {.comments = false}).text;
 }
 
+/// What PyTorch does not keep; for whoever asks later why a decision was made.
+const std::string kPaddedTime = "padded mm time: ";
+
 std::string milliseconds(double value) {
     char text[32];
     std::snprintf(text, sizeof text, "%.4g ms", value);
@@ -134,7 +137,14 @@ PaddingAnswer measure(const Match& match, ProductKind kind, const std::string& k
     const OptionalPass* given = match.options().enabled("shape_padding_multiplier");
     const bool pays = *plain > *padded * (given ? given->number("value", 1.1) : 1.1);
     measured.keep(key, pays ? 1 : 0);
+    measured.keep(kPaddedTime + key, *padded);
     return {pays, "measured " + milliseconds(*plain) + " as it is, " + milliseconds(*padded) + " padded"};
+}
+
+/// The sentence about a decision that was made before.
+std::string knownNote(const Match& match, ProductKind kind, const std::string& key, const Measured& measured) {
+    const auto plain = measured.find(paddingKey(match, kind, true)), padded = measured.find(kPaddedTime + key);
+    return "measured before" + (plain && padded ? ", " + milliseconds(*plain) + " as it is, " + milliseconds(*padded) + " padded" : std::string()) + ", for " + key;
 }
 
 }  // namespace
@@ -146,7 +156,7 @@ PaddingAnswer decidePadding(const Match& match, ProductKind kind, const Optional
         if (name == "decisions")
             if (const auto decision = decisionOfFile(path, key, problem)) return {decision, "the file of decisions has it under " + key};
     const Measured measured(match.options(), match.tensor("mat1").device);
-    if (const auto known = measured.find(key)) return {*known != 0, "measured before, for " + key};
+    if (const auto known = measured.find(key)) return {*known != 0, knownNote(match, kind, key, measured)};
     PaddingAnswer answer = measure(match, kind, key, measured);
     if (!answer.pays) answer.note = problem.empty() ? "nothing can measure it; decide with --enable pad_mm=force_shape_pad:1 or a file of decisions that has " + key : problem;
     return answer;
