@@ -6,6 +6,8 @@
 #include "engine/passes/joint/pad_mm.h"
 #include "engine/passes/joint/padding_decision.h"
 #include "engine/passes/pipeline.h"
+#include "engine/runtime/cuda/cuda_device.h"
+#include "engine/session/measuring.h"
 #include "engine/session/time_graph.h"
 #include "engine/text/parse.h"
 
@@ -35,7 +37,7 @@ Outcome decide(const std::string& text, const CompileOptions& options) {
     for (Node& node : module->graph().nodes())
         for (const Rule& rule : padProductRules())
             if (node.isCall() && rule.find.find(node.op().name()) != std::string_view::npos)
-                return {false, QString::fromStdString(explainRule(rule, node, options).reason)};
+                return {false, QString::fromStdString(explainRule(rule, node, withSizeHints(options, *module)).reason)};
     return {};
 }
 
@@ -173,6 +175,116 @@ class PaddingTest : public QObject {
         QCOMPARE(second.padded, padded);
         QCOMPARE(timed.size(), 2);
         QVERIFY2(second.why.contains("measured before"), qPrintable(second.why));
+    }
+
+    /// A symbolic size counts as its example where it is asked whether padding pays, and is never padded itself.
+    void symbolicSizes_data() {
+        QTest::addColumn<QByteArray>("symbol");
+        QTest::addColumn<QByteArray>("first");
+        QTest::addColumn<QByteArray>("settings");
+        QTest::addColumn<bool>("padded");
+        QTest::addColumn<QString>("why");
+        QTest::newRow("an example that is large") << QByteArray("# symbol s0: hint=512\n") << QByteArray("f16[s0, 1023]cuda:0") << QByteArray() << true << "measured";
+        QTest::newRow("one that is empty") << QByteArray("# symbol s0: hint=0\n") << QByteArray("f16[s0, 1023]cuda:0") << QByteArray() << false << "empty";
+        QTest::newRow("none") << QByteArray() << QByteArray("f16[s0, 1023]cuda:0") << QByteArray() << false << "gives no example";
+        QTest::newRow("none, and it is forced") << QByteArray() << QByteArray("f16[s0, 1023]cuda:0") << QByteArray("pad_mm=force_shape_pad:1") << false << "gives no example";
+        QTest::newRow("an example that waits for memory") << QByteArray("# symbol s0: hint=8\n") << QByteArray("f16[s0, 1023]cuda:0")
+                                                          << QByteArray("device=tflops:1000,dram_gbps:20000") << false << "waits for memory";
+        QTest::newRow("all sizes are symbolic") << QByteArray("# symbol s0: hint=512\n") << QByteArray("f16[s0, s0]cuda:0") << QByteArray() << false << "all sizes";
+    }
+    void symbolicSizes() {
+        QFETCH(QByteArray, symbol);
+        QFETCH(QByteArray, first);
+        QFETCH(QByteArray, settings);
+        QFETCH(bool, padded);
+        QFETCH(QString, why);
+        const std::string inner = first.contains("s0, s0") ? "s0" : "1023";
+        const std::string text = symbol.toStdString() + product(first.toStdString(), "f16[" + inner + ", 513]cuda:0", "f16[s0, 513]cuda:0");
+        CompileOptions options = with(settings.constData());
+        QStringList timed;
+        options.timeGraph = [&](const std::string& graph) {
+            timed << QString::fromStdString(graph);
+            return std::optional(graph.find("constant_pad_nd") == std::string::npos ? 2.0 : 1.0);
+        };
+        std::map<std::string, double> kept;
+        options.recall = [&](const std::string& key) { return kept.contains(key) ? std::optional(kept[key]) : std::nullopt; };
+        options.remember = [&](const std::string& key, double value) { kept[key] = value; };
+        const Outcome outcome = decide(text, options);
+        QVERIFY2(outcome.why.contains(why), qPrintable(outcome.why));
+        QCOMPARE(outcome.padded, padded);
+        QCOMPARE(timed.isEmpty(), !padded);
+        for (const QString& graph : timed) QVERIFY2(!graph.contains("s0") && graph.contains("f16[512, 1023]"), qPrintable(graph));
+        if (!padded) return;
+        // Keys name the symbol, as in PyTorch; only what is a number is padded: the shared dim by 1, columns by 7.
+        QVERIFY2(kept.begin()->first.starts_with("((torch.Size([s0, 1023]), (1023, 1), torch.float16)"), kept.begin()->first.c_str());
+        QVERIFY2(timed[1].contains("[0, 1, 0, 0]") && timed[1].contains("[0, 7, 0, 1]"), qPrintable(timed[1]));
+    }
+
+    /// Figures of the device itself; PyTorch takes most devices for a thousand times slower than they are.
+    void deviceFigures() {
+        CompileOptions options = with("");
+        options.deviceFact = [](const std::string& fact) -> std::optional<double> {
+            if (fact == "tflops_f16") return 535.0;
+            if (fact == "tflops_f16_parity") return 0.535;
+            return fact == "dram_gbps" ? std::optional(3350.0) : std::nullopt;
+        };
+        const std::string narrow = product("f16[64, 1023]cuda:0", "f16[1023, 64]cuda:0", "f16[64, 64]cuda:0");   // 31 operations per element, of 80
+        const std::string wide = product("f16[512, 1023]cuda:0", "f16[1023, 512]cuda:0", "f16[512, 512]cuda:0");
+        QVERIFY(decide(narrow, options).why.contains("waits for memory"));
+        QVERIFY(decide(wide, options).why.contains("is not known"));
+        options.enabledPasses.push_back(*parseOptionalPass("device=tflops:100"));   // what the user says comes first
+        QVERIFY(decide(narrow, options).why.contains("is not known"));
+        options.enabledPasses.clear();
+        options.parity = true;
+        QVERIFY(decide(narrow, options).why.contains("is not known"));
+    }
+
+    void decisionsOutliveTheProgram() {
+        QTemporaryDir folder;
+        const std::string text = product("f32[5, 222]", "f32[222, 7]", "f32[5, 7]");
+        int timed = 0;
+        const auto session = [&](const QString& file, const char* settings) {
+            CompileOptions options = with(settings);
+            options.target = Target::Cpu;
+            options.cacheFile = file.toStdString();
+            options.timeGraph = [&](const std::string& graph) {
+                ++timed;
+                return std::optional(graph.find("constant_pad_nd") == std::string::npos ? 2.0 : 1.0);
+            };
+            lendMeasuring(options);
+            return decide(text, options);
+        };
+        const QString file = folder.filePath("a/store.sqlite");
+        QVERIFY(session(file, "pad_mm=any_device:1").why.contains("measured 2 ms as it is, 1 ms padded"));
+        QCOMPARE(timed, 2);
+        QVERIFY(QFile::exists(file));
+        const Outcome later = session(file, "pad_mm=any_device:1");
+        QVERIFY2(later.padded && later.why.contains("measured before, 2 ms as it is, 1 ms padded"), qPrintable(later.why));
+        QCOMPARE(timed, 2);
+        // In another file nothing is known; a file that cannot be is done without; and none is asked for.
+        QVERIFY(session(folder.filePath("b.sqlite"), "pad_mm=any_device:1").padded);
+        QCOMPARE(timed, 4);
+        QVERIFY(session(file + "/below.sqlite", "pad_mm=any_device:1").padded);
+        QCOMPARE(timed, 6);
+        QVERIFY(session("off", "pad_mm=any_device:1").padded);
+        QCOMPARE(timed, 8);
+        QVERIFY(!QFile::exists("off"));
+    }
+
+    /// The worker says why it cannot use the GPU, or uses it.
+    void theGpuTimes() {
+        const auto facts = cudaFacts();
+        if (!facts) {
+            QVERIFY2(facts.error().code == ErrorCode::ToolFailed && !facts.error().message.empty(), facts.error().text().c_str());
+            QVERIFY(!timeOnCuda(product("f16[5, 6]cuda:0", "f16[6, 7]cuda:0", "f16[5, 7]cuda:0")));
+            QSKIP(facts.error().message.c_str());
+        }
+        QVERIFY(facts->numbers.at("capability") >= 5);
+        const auto time = timeOnCuda(product("f16[512, 1023]cuda:0", "f16[1023, 512]cuda:0", "f16[512, 512]cuda:0"));
+        QVERIFY2(time.has_value() && *time > 0, time ? "" : time.error().text().c_str());
+        const auto other = timeOnCuda("def forward(x: \"f16[4]cuda:0\"):\n    y: \"f16[4]cuda:0\" = aten.sin.default(x)\n    return (y,)\n");
+        QVERIFY(!other && other.error().message.find("aten.sin.default") != std::string::npos);
+        QVERIFY(!timeOnCuda("no graph"));
     }
 
     void theWorkerTimes() {

@@ -164,7 +164,10 @@ bool isComputeBound(const Match& match, DType dtype, const ProductSizes& size) {
     if (moved == 0) return false;
     if (dtype == DType::BF16 && size.k > size.m && size.k > size.n && deviceFact(match, "capability", 9.0) < 9.0) return true;
     const bool tf32 = dtype == DType::F32 && settingsOf(match).flag("tf32", false);
-    const double tflops = deviceFact(match, "tflops", deviceFact(match, tf32 ? "tflops_tf32" : "tflops_" + std::string(info(dtype).abbreviation), 0)), bandwidth = deviceFact(match, "dram_gbps", 0);
+    const std::string rate = tf32 ? "tflops_tf32" : "tflops_" + std::string(info(dtype).abbreviation);
+    const double known = deviceFact(match, rate, 0);
+    const double tflops = deviceFact(match, "tflops", match.parity() ? deviceFact(match, rate + "_parity", known) : known);
+    const double bandwidth = deviceFact(match, "dram_gbps", 0);
     if (tflops <= 0 || bandwidth <= 0) return true;
     const double balance = 0.5 * 1000 * tflops / bandwidth;
     return size.m * size.n * size.k / moved > balance;

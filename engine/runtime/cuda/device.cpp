@@ -16,17 +16,20 @@ constexpr double kSimd = 32, kTensorTf32 = 256, kTensorHalf = 512, kTensorHalfBe
 void addRates(CudaFacts& facts, double partsTimesGigahertz, int capability) {
     const auto tflops = [&](double perClock) { return partsTimesGigahertz * perClock * 1e-3; };
     const bool hasTensorTypes = capability >= 80;
-    facts.numbers["tflops_f32"] = tflops(kSimd);
-    facts.numbers["tflops_tf32"] = tflops(hasTensorTypes ? kTensorTf32 : kSimd);
-    facts.numbers["tflops_bf16"] = tflops(hasTensorTypes ? kTensorHalf : kSimd);
-    facts.numbers["tflops_f16"] = tflops(hasTensorTypes ? kTensorHalf : kTensorHalfBefore80);
+    DataSheet rates = {facts.name, tflops(kSimd), tflops(hasTensorTypes ? kTensorTf32 : kSimd), tflops(hasTensorTypes ? kTensorHalf : kSimd),
+                       tflops(hasTensorTypes ? kTensorHalf : kTensorHalfBefore80)};
+    // Without a data sheet PyTorch takes the clock in megahertz for one in kilohertz.
+    double asInPyTorch = 1e-3;
     for (const DataSheet& sheet : kDataSheets)
         if (sheet.name == facts.name) {
-            facts.numbers["tflops_f32"] = sheet.f32;
-            facts.numbers["tflops_tf32"] = sheet.tf32;
-            facts.numbers["tflops_bf16"] = sheet.bf16;
-            facts.numbers["tflops_f16"] = sheet.f16;
+            rates = sheet;
+            asInPyTorch = 1;
         }
+    const std::pair<const char*, double> all[] = {{"tflops_f32", rates.f32}, {"tflops_tf32", rates.tf32}, {"tflops_bf16", rates.bf16}, {"tflops_f16", rates.f16}};
+    for (const auto& [name, value] : all) {
+        facts.numbers[name] = value;
+        facts.numbers[std::string(name) + "_parity"] = value * asInPyTorch;
+    }
 }
 
 }  // namespace

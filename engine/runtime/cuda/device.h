@@ -9,7 +9,7 @@ class Device {
   public:
     /// Errors: no driver, no GPU.
     static Result<Device> open();
-    /// Figures as PyTorch 2.11 takes them for its decisions: data sheet where it has the device's name, else from clocks and counts.
+    /// Figures from PyTorch 2.11's sources: a data sheet where it has the device's name, else clocks and counts.
     Result<CudaFacts> facts() const;
     Result<int64_t> attribute(int number) const;
     const Driver& driver() const { return m_driver; }
