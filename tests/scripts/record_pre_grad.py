@@ -112,9 +112,15 @@ case("split_stack_to_cats_far", TOCATS, [r(4, 3, 5)], lambda x: (lambda a, b: to
 case("split_stack_to_cats_dim", TOCATS, [r(4, 8)], lambda x: (lambda a, b, c, d: (torch.stack([a, b, c, d], 0).relu(), b.tanh()))(*torch.split(x, 2, dim=1)))
 TOSLICES = f"{NORMAL} unbind_stack_to_slices_pass=threshold_to_cat:2"
 case("unbind_stack_to_slices", TOSLICES, [r(4, 3, 2)], lambda x: (lambda a, b, c, d: (torch.stack([a, b, c, d], 0).relu(), b.tanh()))(*torch.unbind(x, 0)))
+STACKED = "items that are stacked along another dim are no slice"
+case("unbind_stack_to_slices_far", TOSLICES, [r(4, 3, 2)], lambda x: (lambda a, b, c, d: (torch.stack([a, b, c, d], 1).relu(), b.tanh()))(*torch.unbind(x, 0)), numbers=STACKED, parity=True)
+case("unbind_stack_to_slices_far_part", TOSLICES, [r(3, 4, 5), r(3, 5)], lambda x, y: (lambda a, b, c, d: (torch.stack([y, b, c, y], 0).relu(), a.tanh(), d.sin()))(*torch.unbind(x, 1)), numbers=STACKED, parity=True)
 RESHAPE = f"{NORMAL} move_reshape_out_of_split_stack_pass=threshold_to_cat:2"
 # along dim 1 PyTorch's rewrite mixes up elements; reshape_out_of_stack.txt beside the recordings has that case
 case("reshape_out_of_stack_rows", RESHAPE, [r(8, 4)], lambda x: torch.stack([p.reshape(2, 2, 2) for p in torch.split(x, 2, dim=0)], 0).relu())
+MIXED = "the reshape takes its elements from other parts"
+case("reshape_out_of_stack_far", RESHAPE, [r(4, 4)], lambda x: torch.stack([p.reshape(2, 4) for p in torch.split(x, 2, dim=0)], 1).relu(), numbers=MIXED, parity=True)
+case("reshape_out_of_stack_columns", RESHAPE, [r(4, 8)], lambda x: torch.stack([p.reshape(2, 4) for p in torch.split(x, 2, dim=1)], 1).relu(), numbers=MIXED, parity=True)
 EINSUM = "einsum_to_pointwise_pass"
 case("einsum", EINSUM, [r(2, 3, 4), r(2, 3, 4, 5), r(2, 3, 5)], lambda x, w, b: torch.functional.einsum("abc,abcd->abd", x, w) + b,
      numbers="aten.einsum has no row")

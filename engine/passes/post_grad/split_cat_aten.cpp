@@ -219,6 +219,17 @@ Result<bool> mergeStackedItems(Graph& graph, Rewriter& rewriter, const Concatena
     return exchange(rewriter, cat, rewriter.builder(graph, cat.node, *cat.node), *source);
 }
 
+std::vector<int64_t> swappedDims(int64_t rank, int64_t a, int64_t b) {
+    std::vector<int64_t> dims(static_cast<size_t>(rank));
+    std::iota(dims.begin(), dims.end(), int64_t{0});
+    std::swap(dims[static_cast<size_t>(a)], dims[static_cast<size_t>(b)]);
+    return dims;
+}
+/// The permutation that PyTorch puts before the reshape, whatever it computes.
+std::optional<std::vector<int64_t>> permutationAsInPyTorch(const TensorType& whole, const TensorType& shaped, int64_t splitDim, int64_t catDim) {
+    if (splitDim == catDim) return std::vector<int64_t>{};
+    return whole.rank() == shaped.rank() + 1 ? std::optional(swappedDims(whole.rank(), splitDim, catDim)) : std::nullopt;   // it fails on other ranks
+}
 /// Whether moving the reshape behind the concatenation computes the same, and with which permutation before it (empty: none).
 std::optional<std::vector<int64_t>> permutationFor(const TensorType& whole, const TensorType& piece, const TensorType& shaped, int64_t splitDim, int64_t catDim) {
     const auto at = [](const SymDims& sizes, int64_t position) { return sizes.begin() + position; };
@@ -230,10 +241,7 @@ std::optional<std::vector<int64_t>> permutationFor(const TensorType& whole, cons
     others.erase(at(others, splitDim));
     const bool neighbours = splitDim - catDim == 1 || catDim - splitDim == 1;
     if (!neighbours || !(piece.sizes[static_cast<size_t>(splitDim)] == SymInt(1)) || !(others == shaped.sizes)) return std::nullopt;
-    std::vector<int64_t> dims(static_cast<size_t>(whole.rank()));
-    std::iota(dims.begin(), dims.end(), int64_t{0});
-    std::swap(dims[static_cast<size_t>(splitDim)], dims[static_cast<size_t>(catDim)]);
-    return dims;
+    return swappedDims(whole.rank(), splitDim, catDim);
 }
 
 Result<bool> moveView(Graph& graph, Rewriter& rewriter, const Concatenation& cat) {
@@ -251,7 +259,8 @@ Result<bool> moveView(Graph& graph, Rewriter& rewriter, const Concatenation& cat
     if (!dim) return false;
     std::optional<std::vector<int64_t>> dims;
     for (Node* item : cat.items) {
-        dims = permutationFor(whole.tensor(), item->arg(0).node()->tensor(), item->tensor(), *dim, cat.dim);
+        dims = rewriter.options().parity ? permutationAsInPyTorch(whole.tensor(), item->tensor(), *dim, cat.dim)
+                                         : permutationFor(whole.tensor(), item->arg(0).node()->tensor(), item->tensor(), *dim, cat.dim);
         if (!dims) return false;
     }
     if (!rewriter.begin("move_view_after_cat_aten", *cat.node, "one reshape of the whole does what one for each piece does")) return false;

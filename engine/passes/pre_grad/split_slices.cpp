@@ -1,7 +1,8 @@
 // Runs of neighbouring parts inside longer concatenations and stacks, read as one slice of what was cut. PyTorch's passes of
-// these names permute with a single swap of two dims, which gives other numbers where a dim lies between them: there nothing is
-// rewritten, except by unbind_cat_to_view_pass and split_stack_to_cats_pass with parity. They also trust the dims of split and
-// concatenation to agree; where they do not, nothing is rewritten, with or without parity.
+// these names permute with a single swap of two dims, which gives other numbers where a dim lies between them, or where the
+// parts are items that are stacked along another dim or reshaped: there nothing is rewritten, except with parity.
+// split_cat_to_slices_pass also trusts the dims of split and concatenation to agree; where they do not, its result has another
+// shape, and nothing is rewritten, with or without parity.
 #include "engine/passes/pre_grad/split_cat.h"
 #include "engine/passes/pre_grad/split_parts.h"
 
@@ -98,9 +99,10 @@ class SliceRewrite {
         const int64_t distance = std::abs(cut.dim - m_dim);
         const bool near = distance <= 1 || m_rewriter.options().parity;
         const bool equalSizes = std::all_of(cut.sizes.begin(), cut.sizes.end(), [&](int64_t size) { return size == cut.sizes[0]; });
-        if (m_family.reshaped) return cut.dim == 0 && m_dim == 0 && equalSizes;
+        const bool alone = m_pieces.size() == 1 && m_dim < tensorType(cut.input)->rank();
+        if (m_family.reshaped) return equalSizes && ((cut.dim == 0 && m_dim == 0) || (alone && m_rewriter.options().parity));
         if (m_family.join == "torch.cat") return m_family.unbind ? near : distance == 0;
-        if (m_family.unbind) return distance == 0 && m_dim < tensorType(cut.input)->rank() - 1;
+        if (m_family.unbind) return (distance == 0 || m_rewriter.options().parity) && m_dim < tensorType(cut.input)->rank() - 1;
         return near && equalSizes;
     }
     bool isFused(const Piece& piece, int64_t threshold) const {
@@ -141,7 +143,9 @@ class SliceRewrite {
     Node& stacked(TorchBuilder& builder, Node& joined) const {
         const std::vector<int64_t> sizes = *knownSizes(&m_join);
         Node* out = &joined;
-        if (m_dim != m_cutDim) {
+        if (m_dim != m_cutDim && m_family.reshaped) {
+            out = &builder.function("torch.permute", {Argument(out), Argument(swapped(tensorType(out)->rank()))});
+        } else if (m_dim != m_cutDim) {
             std::vector<int64_t> before = sizes;
             std::swap(before[static_cast<size_t>(m_dim)], before[static_cast<size_t>(m_cutDim)]);
             out = &builder.function("torch.reshape", {Argument(out), shape(before)});
