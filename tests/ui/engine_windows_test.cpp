@@ -129,7 +129,13 @@ class EngineWindowsTest : public QObject {
         const auto& graph = *m_main->graph().view().graph();
         QCOMPARE(std::count_if(graph.nodes.begin(), graph.nodes.end(), [](const auto& node) { return node.change == Change::Added && node.info.op == "aten.sigmoid.default"; }), 1);
         QTRY_COMPARE_WITH_TIMEOUT(m_main->controller().runs()[1].title(), "Run 2: inference, CPU, with mine, 1 rule off", kPatience);
+        // It stays in reach: another click brings it back.
+        QTRY_COMPARE_WITH_TIMEOUT(testing::treeText(*rows->model()).contains("silu_to_relu (joint_custom_post_pass.mine) | off"), true, kPatience);
         picture("rule-off");
+        for (int row = 0; row < rows->model()->rowCount(); ++row)
+            if (rows->model()->index(row, 1).data().toString() == "off") rows->model()->setData(rows->model()->index(row, 0), Qt::Checked, Qt::CheckStateRole);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() == 3 && m_main->isSettled(), kPatience);
+        QCOMPARE(m_main->controller().runs()[2].title(), "Run 3: inference, CPU, with mine");
     }
 
     void whatCannotBeOpenedOrCompiledIsSaid_data() {

@@ -34,6 +34,17 @@ void ExplainModel::setExplained(Explained explained) {
                 if (info.name == row.rule && info.pass == row.pass) row.info = &info;
         for (const std::string& name : {row.rule, row.pass, row.pass + "/" + row.rule}) row.off |= std::find(off.begin(), off.end(), name) != off.end();
     }
+    // What is off must stay in reach to be switched on again, whatever is on show.
+    for (const std::string& name : off) {
+        const size_t slash = name.find('/');
+        if (slash == std::string::npos) continue;
+        Row row{name.substr(0, slash), name.substr(slash + 1)};
+        row.off = true;
+        if (m_explained.infos)
+            for (const RuleInfo& info : *m_explained.infos)
+                if (info.name == row.rule && info.pass == row.pass) row.info = &info;
+        if (std::none_of(m_rows.begin(), m_rows.end(), [&](const Row& known) { return known.pass == row.pass && known.rule == row.rule; })) m_rows.push_back(row);
+    }
     // The rule of the current rewrite first, then what applies, then the current step's, then as the passes run.
     const auto order = [&](const Row& row) { return (isCurrent(row) ? 0 : 8) + (row.answer && row.answer->applies ? 0 : 4) + (row.pass == pass ? 0 : 2) + (row.answer ? 0 : 1); };
     std::stable_sort(m_rows.begin(), m_rows.end(), [&](const Row& a, const Row& b) { return order(a) < order(b); });
@@ -109,7 +120,7 @@ QVariant ExplainModel::data(const QModelIndex& at, int role) const {
     const Row& row = m_rows[static_cast<size_t>(at.row())];
     switch (role) {
         case Qt::DisplayRole: return cell(row, at.column());
-        case Qt::CheckStateRole: return at.column() == Rule ? QVariant(row.off ? Qt::Unchecked : Qt::Checked) : QVariant();
+        case Qt::CheckStateRole: return at.column() == Rule && (row.info || row.off) ? QVariant(row.off ? Qt::Unchecked : Qt::Checked) : QVariant();
         case Qt::FontRole: {
             QFont font;
             font.setBold(isCurrent(row));
@@ -126,7 +137,8 @@ QVariant ExplainModel::data(const QModelIndex& at, int role) const {
 
 Qt::ItemFlags ExplainModel::flags(const QModelIndex& at) const {
     Qt::ItemFlags flags = QAbstractTableModel::flags(at);
-    if (at.isValid() && at.column() == Rule) flags |= Qt::ItemIsUserCheckable;
+    // What a pass does by other means than a rule goes off with its pass only.
+    if (at.isValid() && at.column() == Rule && at.data(Qt::CheckStateRole).isValid()) flags |= Qt::ItemIsUserCheckable;
     return flags;
 }
 
@@ -134,7 +146,7 @@ bool ExplainModel::setData(const QModelIndex& at, const QVariant& value, int rol
     if (!at.isValid() || at.row() >= rowCount() || role != Qt::CheckStateRole) return false;
     const Row& row = m_rows[static_cast<size_t>(at.row())];
     const bool enabled = value.toInt() == Qt::Checked;
-    if (enabled != row.off) return false;
+    if (enabled != row.off || !(row.info || row.off)) return false;
     emit ruleToggled(QString::fromStdString(row.pass.empty() ? row.rule : row.pass + "/" + row.rule), enabled);
     return false;
 }

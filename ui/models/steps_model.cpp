@@ -9,6 +9,11 @@
 #include "ui/models/words.h"
 
 namespace cutaway::ui {
+namespace {
+
+constexpr const char* kLowering = "lowering";  // no pass: nothing to switch off
+
+}  // namespace
 
 struct StepsModel::Item {
     Kind kind = Kind::Opened;
@@ -245,7 +250,7 @@ QVariant StepsModel::data(const QModelIndex& at, int role) const {
                 return QString::number(step->nodesAfter);
             return step->state == StepState::Disabled ? QString() : durationText(step->milliseconds);
         case Qt::CheckStateRole:
-            if (at.column() != Name || !step) return {};
+            if (at.column() != Name || !step || step->stage == kLowering) return {};
             return step->state == StepState::Disabled ? Qt::Unchecked : Qt::Checked;
         case Qt::TextAlignmentRole:
             return at.column() >= Nodes ? QVariant(Qt::AlignRight | Qt::AlignVCenter) : QVariant();
@@ -281,7 +286,8 @@ QString StepsModel::lineOf(const QModelIndex& at) const {
 Qt::ItemFlags StepsModel::flags(const QModelIndex& at) const {
     if (!at.isValid()) return Qt::NoItemFlags;
     Qt::ItemFlags flags = Qt::ItemIsEnabled | Qt::ItemIsSelectable;
-    if (at.column() == Name && stepOf(*itemOf(at))) flags |= Qt::ItemIsUserCheckable;
+    const StepInfo* step = stepOf(*itemOf(at));
+    if (at.column() == Name && step && step->stage != kLowering) flags |= Qt::ItemIsUserCheckable;
     return flags;
 }
 

@@ -82,10 +82,11 @@ void ExplainWindow::arrangeRows() {
     m_rows->setContextMenuPolicy(Qt::CustomContextMenu);
     m_rows->setMinimumHeight(60);
     QHeaderView* header = m_rows->header();
-    header->setStretchLastSection(true);
+    header->setStretchLastSection(false);
     header->setMinimumSectionSize(30);
+    header->setSectionResizeMode(ExplainModel::Rule, QHeaderView::Stretch);
+    m_rows->setColumnHidden(ExplainModel::Reason, true);  // a sentence needs the room below
     const auto wide = [header](int column, const QString& text) { header->resizeSection(column, header->fontMetrics().horizontalAdvance(text) + 14); };
-    header->resizeSection(ExplainModel::Rule, 190);
     wide(ExplainModel::Answer, tr("✓ applies"));
     wide(ExplainModel::Tried, tr("Tried"));
     wide(ExplainModel::Applied, tr("Applied"));
@@ -156,7 +157,7 @@ void ExplainWindow::showMenu(QPoint at) {
     QMenu menu;
     const QModelIndex index = m_model.index(row, ExplainModel::Rule);
     const bool on = index.data(Qt::CheckStateRole).toInt() == Qt::Checked;
-    menu.addAction(on ? tr("Compile without this rule") : tr("Compile with this rule"), this, [this, index, on] { m_model.setData(index, on ? Qt::Unchecked : Qt::Checked, Qt::CheckStateRole); });
+    if (index.flags() & Qt::ItemIsUserCheckable) menu.addAction(on ? tr("Compile without this rule") : tr("Compile with this rule"), this, [this, index, on] { m_model.setData(index, on ? Qt::Unchecked : Qt::Checked, Qt::CheckStateRole); });
     menu.addAction(tr("List its rewrites in Steps"), this, [this, row] { emit rewritesWanted(m_model.ruleName(row)); });
     menu.addAction(tr("Copy row"), this, &ExplainWindow::copyRow);
     menu.addAction(tr("Copy text of the rule"), this, [this, row] { QApplication::clipboard()->setText(m_model.ruleText(row)); });

@@ -59,7 +59,7 @@ MainWindow::MainWindow(std::unique_ptr<Source> source, QWidget* parent)
         int changed = 0;
         const Run& now = *m_controller->runOf(run);
         for (const StepInfo& step : now.steps) changed += step.state == StepState::Changed;
-        say(tr("%1 of %2 changed the graph. F10 goes to the next change.").arg(changed).arg(counted(static_cast<qsizetype>(now.steps.size()), tr("pass"), tr("passes"))));
+        say((changed ? tr("%1 of %2 changed the graph. F10 goes to the next change.") : tr("%1 of %2 changed the graph.")).arg(changed).arg(counted(static_cast<qsizetype>(now.steps.size()), tr("pass"), tr("passes"))));
     });
     connect(m_selection, &Selection::placeChanged, this, &MainWindow::updateTitle);
     connect(m_selection, &Selection::nodeChanged, this, &MainWindow::updateTitle);

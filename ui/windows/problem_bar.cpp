@@ -12,6 +12,7 @@ namespace cutaway::ui {
 ProblemBar::ProblemBar(QWidget* parent) : QFrame(parent), m_what(new QLabel), m_more(new QLabel), m_go(new QPushButton(tr("Go there"))) {
     setFrameShape(QFrame::StyledPanel);
     setAutoFillBackground(true);
+    setBackgroundRole(QPalette::Window);  // inside a tool bar it would be that of buttons
     setObjectName(QStringLiteral("problemBar"));
     QFont bold = font();
     bold.setBold(true);
