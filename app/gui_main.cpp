@@ -151,6 +151,7 @@ int main(int argc, char** argv) {
     parser.addPositionalArgument(QStringLiteral("model"), QStringLiteral("Model, graph or debug folder to open."), QStringLiteral("[model]"));
     const QCommandLineOption compile(QStringLiteral("compile"), QStringLiteral("Compile after opening."));
     const QCommandLineOption step(QStringLiteral("step"), QStringLiteral("Compile and go to this step."), QStringLiteral("name"));
+    const QCommandLineOption graph(QStringLiteral("graph"), QStringLiteral("Of a file with several graphs: the one to open."), QStringLiteral("name"));
     const QCommandLineOption rewrite(QStringLiteral("rewrite"), QStringLiteral("With --step: go to this single rewrite of it, counted from 1."), QStringLiteral("number"));
     const QCommandLineOption screenshot(QStringLiteral("screenshot"), QStringLiteral("Save a picture and quit."), QStringLiteral("file"));
     const QCommandLineOption window(QStringLiteral("window"), QStringLiteral("Picture of this window alone: steps, graph, text, node, explain, log, results, search."), QStringLiteral("name"));
@@ -160,7 +161,7 @@ int main(int argc, char** argv) {
     const QCommandLineOption size(QStringLiteral("size"), QStringLiteral("Size of the main window, such as 1440x900."), QStringLiteral("WxH"));
     const QCommandLineOption list(QStringLiteral("list-changed-steps"), QStringLiteral("Compile, print the names of the steps that changed the graph, most changes first, and quit."));
     const QCommandLineOption timing(QStringLiteral("time-steps"), QStringLiteral("Compile, show every changed step, print how long each took and quit."));
-    parser.addOptions({list, timing, compile, step, rewrite, screenshot, window, node, mode, theme, size});
+    parser.addOptions({list, timing, graph, compile, step, rewrite, screenshot, window, node, mode, theme, size});
     parser.process(application);
 
     const QString path = parser.positionalArguments().value(0);
@@ -185,7 +186,7 @@ int main(int argc, char** argv) {
         return 1;
     }
     main.show();
-    if (!path.isEmpty()) main.open(path);
+    if (!path.isEmpty()) main.open(path, parser.value(graph));
     const bool compiles = !path.isEmpty() && (parser.isSet(compile) || parser.isSet(step) || parser.isSet(list));
     std::unique_ptr<Photographer> photographer;
     std::unique_ptr<StepTimer> timer;

@@ -49,6 +49,20 @@ class ControllerTest : public QObject {
         QCOMPARE(testing::treeText(m_controller->log()), "Opened a.pt2: 8 nodes | /models/a.pt2\none remark | /models/a.pt2\n");
     }
 
+    void aFileOfSeveralGraphsOffersThem() {
+        m_controller->open("/models/folder");
+        QTRY_VERIFY_WITH_TIMEOUT(m_controller->model() && !m_controller->isBusy(), kPatience);
+        QCOMPARE(m_controller->graphs(), (QStringList{"one.py", "two.py"}));
+        QCOMPARE(m_controller->graph(), "one.py");
+        QVERIFY(testing::treeText(m_controller->log()).contains("Opened folder: 8 nodes, graph one.py | /models/folder | It holds 2 graphs"));
+        m_controller->open("/models/folder", "two.py");
+        QTRY_COMPARE_WITH_TIMEOUT(m_controller->graph(), "two.py", kPatience);
+        QCOMPARE(m_controller->graphs().size(), 2);  // still known
+        m_controller->open("/models/a.pt2");
+        QTRY_VERIFY_WITH_TIMEOUT(m_controller->graphs().isEmpty() && !m_controller->isBusy(), kPatience);
+        QCOMPARE(m_controller->graph(), QString());
+    }
+
     void compilingGoesToTheFirstChange() {
         openAndCompile();
         QCOMPARE(m_selection->place(), (Place{1, 4, -1}));

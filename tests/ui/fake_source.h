@@ -38,7 +38,7 @@ class FakeSource : public ui::Source {
         last.name = "fuse_bias_add";
         return {early, late, last};
     }
-    Result<ModelInfo> open(const std::string& path, const Progress& progress) override {
+    Result<ModelInfo> open(const std::string& path, const OpenSettings& settings, const Progress& progress) override {
         CT_TRY_VOID(arrive("open", progress));
         if (path.find("bad") != std::string::npos) {
             Error error = invalidInput("the archive has no models/ folder", path);
@@ -49,7 +49,9 @@ class FakeSource : public ui::Source {
         info.path = path;
         info.name = "model";
         info.format = "pt2";
-        info.graphs.push_back({"main", 8, 1, 1, {}});
+        const bool several = path.find("folder") != std::string::npos;
+        if (several && settings.graph.empty()) info.graphs = {{"one.py", 8, 1, 1, {}}, {"two.py", 1, 1, 1, {}}};
+        else info.graphs.push_back({settings.graph.empty() ? "main" : settings.graph, settings.graph.empty() ? 8 : 1, 1, 1, {}});
         info.remarks = {"one remark"};
         return info;
     }

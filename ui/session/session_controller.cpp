@@ -1,6 +1,7 @@
 #include <QFileInfo>
 #include <map>
 
+#include "ui/models/words.h"
 #include "ui/session/session_ask.h"
 
 namespace cutaway::ui {
@@ -52,15 +53,24 @@ void SessionController::cancel() {
     emit busyChanged(false);
 }
 
-void SessionController::open(const QString& path) {
+void SessionController::open(const QString& path, const QString& graph) {
     const QString absolute = QFileInfo(path).absoluteFilePath();
     cancel();  // what runs for the model before would only hold the new one up
+    OpenSettings settings;
+    settings.graph = graph.toStdString();
     ask<ModelInfo>("open", tr("Opening %1").arg(QFileInfo(path).fileName()),
-                   [text = absolute.toStdString()](Source& source, const Progress& progress) { return source.open(text, progress); },
-                   [this, absolute, path](ModelInfo info) {
+                   [text = absolute.toStdString(), settings](Source& source, const Progress& progress) { return source.open(text, settings, progress); },
+                   [this, absolute, path, graph](ModelInfo info) {
                        ++m_epoch;  // what is under way belongs to the model before
                        m_queue->cancelAll();
                        m_pending.clear();
+                       // A graph that was asked for by name comes alone; the names of its neighbours are known from before.
+                       if (graph.isEmpty() || m_path != absolute) {
+                           m_graphs.clear();
+                           if (info.graphs.size() > 1 && info.graphs.front().name != "main")
+                               for (const GraphSummary& each : info.graphs) m_graphs << QString::fromStdString(each.name);
+                       }
+                       m_graph = graph.isEmpty() ? m_graphs.value(0) : graph;
                        m_path = absolute;
                        m_model = std::move(info);
                        m_runs.clear();
@@ -68,7 +78,10 @@ void SessionController::open(const QString& path) {
                        m_rules.reset();
                        m_shown.reset();
                        m_selection.clear();
-                       m_log.append({LogEntry::Level::Note, tr("Opened %1: %2 nodes").arg(QFileInfo(absolute).fileName()).arg(m_model->graphs.empty() ? 0 : m_model->graphs.front().nodes), path, {}, {}, NodeId::None});
+                       QString said = tr("Opened %1: %2").arg(QFileInfo(absolute).fileName(), counted(m_model->graphs.empty() ? 0 : m_model->graphs.front().nodes, tr("node"), tr("nodes")));
+                       if (!m_graph.isEmpty()) said += tr(", graph %1").arg(m_graph);
+                       const bool more = m_graphs.size() > 1;
+                       m_log.append({LogEntry::Level::Note, said, path, more ? tr("It holds %1 graphs: File > Open Another Graph of It (Ctrl+Shift+G)").arg(m_graphs.size()) : QString(), {}, NodeId::None});
                        for (const std::string& remark : m_model->remarks)
                            m_log.append({LogEntry::Level::Warning, QString::fromStdString(remark), path, {}, {}, NodeId::None});
                        emit modelOpened();

@@ -47,7 +47,8 @@ class SessionController : public QObject {
     SessionController(std::unique_ptr<Source> source, Selection& selection, QObject* parent = nullptr);
     ~SessionController() override;
 
-    void open(const QString& path);
+    /// `graph`: of a file with several, the one to work on; empty for the first.
+    void open(const QString& path, const QString& graph = {});
     /// Compiles; then shows the first change of the new run, or, with `comparedWith`, the difference of both results.
     void compile(const CompileOptions& options, std::optional<RunId> comparedWith = {});
     /// Compiles again with a pass or a rule ("pass/rule") on or off; then shows the difference of both results.
@@ -66,6 +67,9 @@ class SessionController : public QObject {
 
     const std::optional<ModelInfo>& model() const { return m_model; }
     QString path() const { return m_path; }
+    /// Names of the graphs in the file, if there are several, and the one that is open.
+    const QStringList& graphs() const { return m_graphs; }
+    QString graph() const { return m_graph; }
     /// The compiler's passes in running order.
     std::vector<StepInfo> passes() const { return m_source->passes(); }
     const std::vector<Run>& runs() const { return m_runs; }
@@ -110,7 +114,8 @@ class SessionController : public QObject {
     Selection& m_selection;
     LogModel m_log;
     std::optional<ModelInfo> m_model;
-    QString m_path;
+    QString m_path, m_graph;
+    QStringList m_graphs;
     std::vector<Run> m_runs;
     std::shared_ptr<const Shown> m_shown;
     std::shared_ptr<const std::vector<RuleInfo>> m_rules;  // texts of all rules of run m_rulesOf, once somebody wants them

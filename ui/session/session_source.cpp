@@ -6,7 +6,7 @@ namespace {
 class SessionSource : public Source {
   public:
     std::vector<StepInfo> passes() const override { return passList({}); }
-    Result<ModelInfo> open(const std::string& path, const Progress& progress) override { return m_session.open(path, progress); }
+    Result<ModelInfo> open(const std::string& path, const OpenSettings& settings, const Progress& progress) override { return m_session.open(path, settings, progress); }
     Result<RunId> compile(const CompileOptions& options, const Progress& progress) override { return m_session.compile(options, progress); }
     Result<std::vector<StepInfo>> steps(RunId run) override { return m_session.steps(run); }
     Result<std::vector<RewriteInfo>> rewrites(RunId run, int step, const Progress& progress) override { return m_session.rewrites(run, step, progress); }

@@ -13,7 +13,7 @@ class Source {
 
     /// All passes in running order. The one call that any thread may make.
     virtual std::vector<StepInfo> passes() const = 0;
-    virtual Result<ModelInfo> open(const std::string& path, const Progress& progress) = 0;
+    virtual Result<ModelInfo> open(const std::string& path, const OpenSettings& settings, const Progress& progress) = 0;
     virtual Result<RunId> compile(const CompileOptions& options, const Progress& progress) = 0;
     virtual Result<std::vector<StepInfo>> steps(RunId run) = 0;
     virtual Result<std::vector<RewriteInfo>> rewrites(RunId run, int step, const Progress& progress) = 0;

@@ -42,6 +42,7 @@ void MainWindow::makeFileMenu() {
         const QString path = QFileDialog::getExistingDirectory(this, tr("Open a debug folder"));
         if (!path.isEmpty()) open(path);
     });
+    menu->addAction(tr("Open Another &Graph of It…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_G), this, &MainWindow::chooseGraph);
     QMenu* recent = menu->addMenu(tr("Open &Recent"));
     connect(recent, &QMenu::aboutToShow, this, [this, recent] { fillRecent(recent); });
     menu->addSeparator();
@@ -56,6 +57,19 @@ void MainWindow::fillRecent(QMenu* menu) {
     const QStringList recent = QSettings().value(QStringLiteral("recent")).toStringList();
     for (const QString& path : recent) menu->addAction(path, this, [this, path] { open(path); });
     if (recent.isEmpty()) menu->addAction(tr("No file was opened yet"))->setEnabled(false);
+}
+
+void MainWindow::chooseGraph() {
+    const QStringList& graphs = m_controller->graphs();
+    if (graphs.size() < 2) return say(m_controller->model() ? tr("This file holds one graph.") : tr("Open a file first (Ctrl+O)."));
+    QInputDialog dialog(this);
+    dialog.setWindowTitle(tr("Open another graph"));
+    dialog.setLabelText(tr("Graphs in %1:").arg(QFileInfo(m_controller->path()).fileName()));
+    dialog.setOption(QInputDialog::UseListViewForComboBoxItems);
+    dialog.setComboBoxItems(graphs);
+    dialog.setTextValue(m_controller->graph());
+    dialog.resize(640, 360);  // names of graphs in folders are paths
+    if (dialog.exec() == QDialog::Accepted) open(m_controller->path(), dialog.textValue());
 }
 
 void MainWindow::chooseFile() {

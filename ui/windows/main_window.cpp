@@ -215,7 +215,7 @@ QStringList MainWindow::windowNames() const {
     return names;
 }
 
-void MainWindow::open(const QString& path) { m_controller->open(path); }
+void MainWindow::open(const QString& path, const QString& graph) { m_controller->open(path, graph); }
 
 void MainWindow::compile() {
     if (!m_controller->model()) {
@@ -227,7 +227,8 @@ void MainWindow::compile() {
 
 void MainWindow::updateTitle() {
     const QString file = QFileInfo(m_controller->path()).fileName();
-    setWindowTitle(file.isEmpty() ? tr("Cutaway") : tr("%1 – Cutaway").arg(file));
+    const QString graph = m_controller->graph();
+    setWindowTitle(file.isEmpty() ? tr("Cutaway") : graph.isEmpty() ? tr("%1 – Cutaway").arg(file) : tr("%1: %2 – Cutaway").arg(file, graph));
     setWindowFilePath(m_controller->path());
     m_place->setText(m_selection->hasPlace() ? m_controller->placeName(m_selection->place()) : QString());
 }

@@ -34,7 +34,7 @@ class MainWindow : public QMainWindow {
     explicit MainWindow(std::unique_ptr<Source> source, QWidget* parent = nullptr);
     ~MainWindow() override;
 
-    void open(const QString& path);
+    void open(const QString& path, const QString& graph = {});
     /// Compiles with the options of last time.
     void compile();
     SessionController& controller() { return *m_controller; }
@@ -75,6 +75,7 @@ class MainWindow : public QMainWindow {
     void fillRecent(QMenu* menu);
     void fillLayouts(QMenu* menu);
     void chooseFile();
+    void chooseGraph();
     void exportPicture();
     void exportText();
     void askFuel();
