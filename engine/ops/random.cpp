@@ -10,6 +10,16 @@
 namespace cutaway {
 namespace {
 
+/// From 1 to the next number.
+double epsilonOf(DType dtype) {
+    switch (dtype) {
+        case DType::F64: return 0x1p-52;
+        case DType::F16: return 0x1p-10;
+        case DType::BF16: return 0x1p-7;
+        default: return 0x1p-23;
+    }
+}
+
 constexpr Tag kTags = Tag::Random | Tag::Factory;
 
 Result<ValueType> contiguousOf(const InferContext& c, SymDims sizes, DType dtype, Device device) {
@@ -252,6 +262,28 @@ constexpr OpDef kOps[] = {
     {.schema = "aten.randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
      .tags = Tag::Random, .infer = inferLikeFactory, .eval = evalRandint, .expand = Expand::Decompose, .decompose = randintLike,
      .samples = "f32[2, 3], 1, 5"},
+    // 1 with the probability that the operand says.
+    shorthand("aten.bernoulli.default(Tensor self, *, Generator? generator=None) -> Tensor",
+              [](Decomposition& d) -> Values {
+                  const Value x = d.in(size_t{0});
+                  const Value draws = d.call("aten.rand.default", {Argument(x.sizes())}, {{"dtype", DType::F32}, {"device", x.type().device}, {"pin_memory", false}});
+                  return convert(d.call("aten.lt.Tensor", {draws, x}), x.dtype());
+              },
+              "f32[2, 3]\nbf16[4]", Tag::Random),
+    // Waiting times. The logarithm of a number that rounds to 1 is taken half a step below, so that no time is 0.
+    shorthand("aten.exponential.default(Tensor self, float lambd=1, *, Generator? generator=None) -> Tensor",
+              [](Decomposition& d) -> Values {
+                  const Value x = d.in(size_t{0});
+                  const double rate = d.real("lambd");
+                  if (!(rate > 0)) return refuse(d, "the rate is above zero");
+                  const double half = epsilonOf(x.dtype()) / 2;
+                  const Device device = x.type().device;
+                  const Value draws = d.call("aten.rand_like.default", {x});
+                  const Value one = compareScalar("ge", draws, 1 - half), logarithm = unary("aten.log.default", draws);
+                  const Value least = d.call("aten.scalar_tensor.default", {Argument(-half)}, {{"dtype", x.dtype()}, {"layout", Layout::Strided}, {"device", device}});
+                  return where(one, least, logarithm) * (-1 / rate);
+              },
+              "f32[2, 3]\nf64[4], 0.5", Tag::Random | Tag::Inplace),
     // 1 with probability p, whatever the operand's values; on the CPU PyTorch keeps the kernel.
     {.schema = "aten.bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", .tags = Tag::Random | Tag::Inplace,
      .infer = [](const InferContext& c) -> Result<ValueType> {

@@ -191,7 +191,7 @@ constexpr OpDef numberRow(std::string_view schema) { return {.schema = schema, .
 constexpr OpDef kOps[] = {
     // Item `b` of a tuple. Python's indexing: negative positions count from the end. A tensor's subscript (slices, None,
     // tensors as index) occurs in graphs from before tracing to aten; it is carried with the type that was written.
-    {.schema = "operator.getitem(Any a, Any b) -> Any",
+    {.schema = "operator.getitem(Any a, Any? b) -> Any",
      .infer = [](const InferContext& c) -> Result<ValueType> {
          const Node* tuple = c.arg(0).node();
          if (tuple == nullptr) return c.fail("the first argument is not a value");

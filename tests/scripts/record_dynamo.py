@@ -21,6 +21,9 @@ DIFFERS = {
     "dropout": "dropout of channels is plain dropout where it does nothing",
     "joins": "torch.concat is torch.cat",
     "losses": "operands of one shape are not broadcast",
+    "multihead_masks": "masks are padded by the padding that it means",
+    "response": "F.pad is written as the padding that it means",
+    "weight_norm": "written as the norm that it means",
     "pads": "F.pad is written as the padding that it means",
     "reflection": "F.pad is written as the padding that it means",
     "reductions": "variances are written with their correction",
@@ -111,6 +114,18 @@ add("positions", [r(2, 6, 8)], lambda x: positions(x))
 add("dynamic", [r(5, 3)], lambda x: x.view(-1, x.size(1)).relu() + x.shape[0], True)
 add("transformer_block", [r(2, 4, 8)], lambda self, x: transformer(self, x), qkv=nn.Linear(8, 24), o=nn.Linear(8, 8), n=nn.LayerNorm(8),
     up=nn.Linear(8, 16), down=nn.Linear(16, 8))
+add("multihead", [r(3, 2, 8), r(4, 2, 8), torch.tensor([[False, False, True, True], [False] * 4])], lambda self, q, k, hidden: (
+    self.a(q, q, q, need_weights=False)[0], *self.a(q, k, k, key_padding_mask=hidden), self.a(q, k, k.neg(), average_attn_weights=False)[1]),
+    a=nn.MultiheadAttention(8, 2))
+add("multihead_masks", [r(3, 8), r(4, 6), r(3, 5) > 0], lambda self, q, k, mask: self.a(q, k, k, attn_mask=mask[:, :4]),
+    a=nn.MultiheadAttention(8, 2, kdim=6, vdim=6, add_bias_kv=True, add_zero_attn=True))
+add("bags", [ints(10, 3, 2), ints(10, 7)], lambda self, m, i: (self.e(m), self.s(i, torch.arange(0, 6, 2))),
+    e=nn.EmbeddingBag(10, 4), s=nn.EmbeddingBag(10, 4, mode="sum", padding_idx=0))
+add("response", [r(2, 5, 4), r(2, 5, 3, 4)], lambda x, y: (F.local_response_norm(x, 3), F.local_response_norm(y, 2, alpha=0.1, k=2.0)))
+add("weight_norm", [r(2, 4, 6)], lambda self, x: self.c(x), c=nn.utils.parametrizations.weight_norm(nn.Conv1d(4, 3, 2)))
+add("tensors_one_by_one", [r(3, 4), r(4, 5), r(2)], lambda x, y, z: (
+    torch.einsum("ab,bc->ac", x, y), torch.einsum("ab,bc->cab", [x, y]), *torch.meshgrid(z, z, indexing="xy"), x[None]))
+add("poisson", [r(3, 4), r(3, 4).abs()], lambda x, y: (F.poisson_nll_loss(x, y), F.poisson_nll_loss(y, y, log_input=False, full=True, reduction="sum")))
 
 
 def augmented(x, y):

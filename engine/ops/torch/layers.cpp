@@ -1,4 +1,7 @@
 // torch.nn.functional: normalization, embedding, pooling, padding, interpolation.
+#include <algorithm>
+#include <array>
+
 #include "engine/ops/torch/python_call.h"
 
 namespace cutaway::torchcalls {
@@ -31,6 +34,68 @@ Argument embedding(PythonCall& c) {
     if (padding.isNone()) padding = Argument(-1);
     else if (row && *row < 0) padding = Argument(weight.sizes[0] + SymInt(*row));
     return c.aten("embedding", {c["weight"], c["input"], padding, Argument(c.flag("scale_grad_by_freq")), Argument(c.flag("sparse"))});
+}
+
+/// A matrix of indices is a list of bags of one length.
+Argument embeddingBag(PythonCall& c) {
+    if (c.given("max_norm")) return c.fail("max_norm rewrites the weight while looking it up", {"normalize the weight beforehand"});
+    constexpr std::array<std::string_view, 3> kModes = {"sum", "mean", "max"};
+    const auto mode = std::find(kModes.begin(), kModes.end(), c.text("mode"));
+    if (mode == kModes.end()) return c.fail("the mode '" + c.text("mode") + "'", {"use sum, mean or max"});
+    Argument input = c["input"], weight = c["weight"];
+    const TensorType* indices = tensorOf(input);
+    // Until PyTorch 0.4 the weight came first.
+    if (indices && isFloating(indices->dtype)) std::swap(input, weight), indices = tensorOf(input);
+    if (indices == nullptr || indices->rank() < 1 || indices->rank() > 2) return c.fail("the indices are a line or a matrix");
+    Argument offsets = c["offsets"], scales = c["per_sample_weights"];
+    bool lastOffset = c.flag("include_last_offset");
+    if (indices->rank() == 2) {
+        if (!offsets.isNone()) return c.fail("offsets beside a matrix of indices", {"leave one of the two out"});
+        const TensorType type = *indices;
+        const Argument one(std::vector<Argument>{Argument(-1)});
+        offsets = c.aten("arange", {Argument(0), Argument(numel(type.sizes)), Argument(type.sizes[1])}, {{"dtype", type.dtype}, {"device", type.device}});
+        input = c.aten("reshape", {input, one});
+        if (!scales.isNone()) scales = c.aten("reshape", {scales, one});
+        lastOffset = false;
+    }
+    const Argument all = c.aten("embedding_bag", {weight, input, offsets, Argument(c.flag("scale_grad_by_freq")), Argument(static_cast<int64_t>(mode - kModes.begin())),
+                                                  Argument(c.flag("sparse")), scales, Argument(lastOffset), c["padding_idx"]});
+    return c.failed() ? Argument() : Argument(c.builder().call("operator.getitem", {all, Argument(0)}).node());
+}
+
+/// x divided by a power of the mean square over neighbouring channels.
+Argument localResponseNorm(PythonCall& c) {
+    const TensorType type = c.tensor("input");
+    const auto size = c["size"].asInt();
+    if (c.failed()) return {};
+    if (type.rank() < 3 || !size || *size < 1) return c.fail("takes 3 or more dims and a size of one or more");
+    const auto ints = [](std::initializer_list<Argument> items) { return Argument(std::vector<Argument>(items)); };
+    const Argument before(*size / 2), behind((*size - 1) / 2), zero(0), one(1);
+    Argument mean = c.aten("mul", {c["input"], c["input"]});
+    if (type.rank() == 3) {
+        mean = c.aten("constant_pad_nd", {c.aten("unsqueeze", {mean, one}), ints({zero, zero, before, behind}), Argument(0.0)});
+        mean = c.aten("squeeze", {c.aten("avg_pool2d", {mean, ints({Argument(*size), one}), one}), one});
+    } else {
+        mean = c.aten("view", {mean, ints({Argument(type.sizes[0]), one, Argument(type.sizes[1]), Argument(type.sizes[2]), Argument(-1)})});
+        mean = c.aten("constant_pad_nd", {mean, ints({zero, zero, zero, zero, before, behind}), Argument(0.0)});
+        mean = c.aten("squeeze", {c.aten("avg_pool3d", {mean, ints({Argument(*size), one, one}), one}), one});
+        mean = c.aten("view", {mean, Argument(type.sizes)});
+    }
+    return c.aten("div", {c["input"], c.aten("pow", {c.aten("add", {c.aten("mul", {mean, c["alpha"]}), c["k"]}), c["beta"]})});
+}
+
+/// v scaled so that its norm over all dims but one is g.
+Argument weightNorm(PythonCall& c) {
+    const TensorType type = c.tensor("v");
+    const auto dim = c["dim"].asInt();
+    if (c.failed()) return {};
+    if (!dim || *dim < -1 || *dim >= type.rank()) return c.fail("the dim is out of range");
+    std::vector<Argument> others;
+    for (int64_t i = 0; i < type.rank(); ++i)
+        if (*dim == -1 || i != *dim) others.emplace_back(i);
+    const Argument squares = c.aten("pow", {c["v"], Argument(2)});
+    const Argument norm = c.aten("pow", {c.aten("sum", {squares, Argument(std::move(others)), Argument(*dim != -1)}), Argument(0.5)});
+    return c.aten("mul", {c["v"], c.aten("div", {c["g"], norm})});
 }
 
 /// A stride that is left out is the kernel size, which ATen writes as an empty list.
@@ -135,6 +200,10 @@ constexpr PythonFunction kFunctions[] = {
     {"torch.nn.functional.normalize(Any input, Any p=2.0, Any dim=1, Any eps=1e-12) -> Any", normalize},
     {"torch.nn.functional.embedding(Any input, Any weight, Any padding_idx=None, Any max_norm=None, Any norm_type=2.0, "
      "bool scale_grad_by_freq=False, bool sparse=False) -> Any", embedding},
+    {"torch.nn.functional.embedding_bag(Any input, Any weight, Any offsets=None, Any max_norm=None, Any norm_type=2, bool scale_grad_by_freq=False, "
+     "Any mode='mean', bool sparse=False, Any per_sample_weights=None, bool include_last_offset=False, Any padding_idx=None) -> Any", embeddingBag},
+    {"torch.nn.functional.local_response_norm(Any input, Any size, Any alpha=0.0001, Any beta=0.75, Any k=1.0) -> Any", localResponseNorm},
+    {"torch._weight_norm(Any v, Any g, Any dim=0) -> Any", weightNorm},
     {"torch.nn.functional.max_pool1d(Any input, Any kernel_size, Any stride=None, Any padding=0, Any dilation=1, bool ceil_mode=False, "
      "bool return_indices=False) -> Any", [](PythonCall& c) { return maxPool(c, "max_pool1d"); }},
     {"torch.nn.functional.max_pool2d(Any input, Any kernel_size, Any stride=None, Any padding=0, Any dilation=1, bool ceil_mode=False, "

@@ -49,6 +49,11 @@ Argument klDiv(PythonCall& c) {
 }
 
 constexpr PythonFunction kFunctions[] = {
+    {"torch.nn.functional.poisson_nll_loss(Any input, Any target, bool log_input=True, bool full=False, Any size_average=None, Any eps=1e-08, "
+     "Any reduce=None, Any reduction='mean') -> Any",
+     [](PythonCall& c) {
+         return c.aten("poisson_nll_loss", {c["input"], c["target"], Argument(c.flag("log_input")), Argument(c.flag("full")), c["eps"], reduction(c)});
+     }},
     {"torch.nn.functional.cross_entropy(Any input, Any target, Any weight=None, Any size_average=None, Any ignore_index=-100, Any reduce=None, "
      "Any reduction='mean', float label_smoothing=0.0) -> Any",
      [](PythonCall& c) {

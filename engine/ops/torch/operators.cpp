@@ -161,7 +161,7 @@ constexpr PythonFunction kFunctions[] = {
     {"operator.ior(Any a, Any b) -> Any", [](PythonCall& c) { return augmented(c, "bitwise_or", nullptr); }},
     {"operator.ixor(Any a, Any b) -> Any", [](PythonCall& c) { return augmented(c, "bitwise_xor", nullptr); }},
     {"operator.imatmul(Any a, Any b) -> Any", [](PythonCall& c) { return c.aten("matmul", {c["a"], c["b"]}); }},
-    {"operator.getitem(Any a, Any b) -> Any", item},
+    {"operator.getitem(Any a, Any? b) -> Any", item},
     {"operator.setitem(Any a, Any b, Any c) -> Any", [](PythonCall& c) { return assignSubscript(c, c["a"], c["b"], c["c"]); }},
     {"torch.sym_max(Any a, Any b) -> Any", [](PythonCall& c) { return compute(c, max, nullptr); }},
     {"torch.sym_min(Any a, Any b) -> Any", [](PythonCall& c) { return compute(c, min, nullptr); }},

@@ -16,6 +16,7 @@ struct PythonFunction {
     Fn<Argument(PythonCall&)> run;
 };
 std::span<const PythonFunction> activationFunctions();
+std::span<const PythonFunction> attentionFunctions();
 std::span<const PythonFunction> layerFunctions();
 std::span<const PythonFunction> lossFunctions();
 std::span<const PythonFunction> tensorFunctions();

@@ -17,7 +17,7 @@ using Functions = std::map<std::string, Row, std::less<>>;
 const Functions& functions() {
     static const Functions all = [] {
         Functions found;
-        for (auto table : {activationFunctions(), layerFunctions(), lossFunctions(), tensorFunctions(), castFunctions(), operatorFunctions()})
+        for (auto table : {activationFunctions(), attentionFunctions(), layerFunctions(), lossFunctions(), tensorFunctions(), castFunctions(), operatorFunctions()})
             for (const PythonFunction& row : table) {
                 auto signature = parseSchema(row.signature);
                 if (!signature) throw InternalError(std::string(row.signature) + ": " + signature.error().text());

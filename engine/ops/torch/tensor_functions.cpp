@@ -125,6 +125,16 @@ Argument contiguous(PythonCall& c) {
     return c.aten("contiguous", {c["self"]});
 }
 
+/// Tensors one by one or as a list.
+Argument tensorsOf(const Argument& given) {
+    const auto* items = given.list();
+    return items && items->size() == 1 && (*items)[0].list() ? (*items)[0] : given;
+}
+Argument meshgrid(PythonCall& c) {
+    const Argument tensors = tensorsOf(c["tensors"]);
+    return c.given("indexing") ? c.aten("meshgrid", {tensors}, {{"indexing", c["indexing"]}}) : c.aten("meshgrid", {tensors});
+}
+
 Argument sameValue(PythonCall& c) { return c["self"]; }
 Argument nothing(PythonCall&) { return {}; }
 
@@ -158,6 +168,8 @@ constexpr PythonFunction kFunctions[] = {
     {"torch.tensor(Any data, *, Any dtype=None, Any device=None, Any requires_grad=None, Any pin_memory=None) -> Any", literalTensor},
     {"torch.as_tensor(Any data, Any dtype=None, Any device=None) -> Any", literalTensor},
     {"Tensor.zero_(Any self) -> Any", zeroFill},
+    {"torch.einsum(Any equation, Any[] operands) -> Any", [](PythonCall& c) { return c.aten("einsum", {c["equation"], tensorsOf(c["operands"])}); }},
+    {"torch.meshgrid(Any[] tensors, *, Any indexing=None) -> Any", meshgrid},
     {"torch.hstack(Any tensors) -> Any", [](PythonCall& c) { return stackAlong(c, 1, 1); }},
     {"torch.vstack(Any tensors) -> Any", [](PythonCall& c) { return stackAlong(c, 2, 0); }},
     // What concerns only eager execution. Whether gradients flow is the mode's business.
