@@ -52,7 +52,8 @@ Result<Place> placeOf(const Compiled& compiled, const Arguments& arguments) {
         CT_TRY(const auto rules, ruleList(arguments.compile.resolved()));
         for (const RuleInfo& rule : rules)
             if (step.empty() && (rule.name == arguments.rule || rule.pass + "/" + rule.name == arguments.rule)) step = rule.pass;
-        if (step.empty()) return Error{ErrorCode::NotFound, "no rule named '" + arguments.rule + "'", {}, {"`cutaway-cli explain MODEL` lists the rules that were tried"}};
+        // An unknown name is refused, with what is near it, by whoever explains.
+        if (step.empty()) return Place{compiled.run, -1, -1};
     }
     if (step.empty()) return invalidInput("give --rule or --step: rules see the graph before their step");
     CT_TRY(const int index, findStep(compiled.steps, step));

@@ -50,7 +50,7 @@ Result<bool> expandAll(Module& module, Rewriter& rewriter, bool composite) {
         Node* const next = node->next();
         const OpDef* def = node->isCall() ? node->op().def() : nullptr;
         const bool matches = def != nullptr && def->decompose && def->expand != Expand::Never &&
-                             (!composite || def->expand == Expand::Composite);
+                             (!composite || def->expand == Expand::Composite) && !rewriter.disabled(node->op().name());
         if (!matches) {
             node = next;
             continue;

@@ -1,5 +1,6 @@
 #include "engine/ops/build.h"
 
+#include "engine/ops/torch/torch_calls.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
@@ -58,8 +59,21 @@ Value Value::operator[](int64_t position) const {
     return m_builder->call("operator.getitem", {Argument(m_node), position});
 }
 
+/// A call as Python writes it: of an operator without a row, or of one of Python's operators on tensors.
+static bool isPythonCall(const Op& op, const std::vector<Argument>& args) {
+    const auto isTensor = [](const Argument& arg) { return arg.node() && arg.node()->type().tensor(); };
+    return op.isOpaque() || (op.is(Tag::Symbolic) && op.name().starts_with("operator.") && std::any_of(args.begin(), args.end(), isTensor));
+}
+
 Value GraphBuilder::call(const Op& op, std::vector<Argument> positional, NamedArguments keywords, std::string_view name) {
     if (m_error) return Value(*this, nullptr);
+    if (isPythonCall(op, positional)) {
+        auto type = inferTorchCall(op, positional, keywords);
+        Node& node = m_graph->call(op, std::move(positional), type ? std::move(*type) : ValueType(OpaqueType{}), m_before, name, std::move(keywords));
+        m_graph->setProvenance(node, m_provenance);
+        m_created.push_back(&node);
+        return Value(*this, &node);
+    }
     auto bound = bindArguments(op, std::move(positional), std::move(keywords));
     if (!bound) {
         fail(std::move(bound).error());

@@ -113,10 +113,22 @@ class OpRegistry {
 
     static Result<ValueType> inferInplace(const InferContext& c);
 
-    /// MR-2 for names without a schema: a trailing underscore, alone or before the overload.
-    static bool looksMutating(std::string_view name) {
-        for (size_t i = 1; i < name.size(); ++i)
-            if (name[i] == '_' && name[i - 1] != '_' && (i + 1 == name.size() || name[i + 1] == '.')) return true;
+    /// MR-2 for names without a schema: a trailing underscore, alone or before the overload, or one of the words set, enter, exit
+    /// and seed between underscores (_set_grad_enabled, manual_seed). And Python's x += y and x[i] = y, which PyTorch forgets.
+    static bool looksMutating(std::string_view full) {
+        for (size_t i = 1; i < full.size(); ++i)
+            if (full[i] == '_' && full[i - 1] != '_' && (i + 1 == full.size() || full[i + 1] == '.')) return true;
+        const std::string_view name = full.substr(full.rfind('.') + 1);
+        for (const std::string_view word : {"set", "enter", "exit", "seed"})
+            for (size_t at = name.find(word); at != std::string_view::npos; at = name.find(word, at + 1)) {
+                const size_t end = at + word.size();
+                const bool begins = at == 0 || (name[at - 1] == '_' && !(at > 1 && name[at - 2] == '_'));
+                const bool ends = end == name.size() || (name[end] == '_' && !(end + 1 < name.size() && name[end + 1] == '_'));
+                if (begins && ends) return true;
+            }
+        if (!full.starts_with("operator.")) return false;
+        for (const std::string_view one : {"setitem", "delitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "iand", "ior", "ixor", "ilshift", "irshift", "imatmul"})
+            if (name == one) return true;
         return false;
     }
 

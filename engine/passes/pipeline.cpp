@@ -33,6 +33,7 @@
 #include "engine/passes/remove_noop_ops.h"
 #include "engine/passes/torch_calls_to_aten.h"
 #include "engine/passes/user_passes.h"
+#include "engine/support/near_names.h"
 
 namespace cutaway {
 namespace {
@@ -243,25 +244,36 @@ Result<void> checkNames(const CompileOptions& options) {
     return {};
 }
 
-/// Whether some rule has this name, alone or behind its pass and a slash.
-bool isRule(const std::string& name, const std::vector<RuleTable>& tables) {
-    const size_t slash = name.find('/');
-    const std::string_view pass = slash == std::string::npos ? std::string_view() : std::string_view(name).substr(0, slash);
-    const std::string_view rule = slash == std::string::npos ? std::string_view(name) : std::string_view(name).substr(slash + 1);
-    return std::any_of(tables.begin(), tables.end(), [&](const RuleTable& table) {
-        return (pass.empty() || table.pass == pass) && std::any_of(table.rules.begin(), table.rules.end(), [&](const Rule& one) { return one.name == rule; });
-    });
+/// All that can be switched off: passes, then rules, then rules behind their pass and a slash.
+std::vector<std::string> switchableNames(const UserPasses& own) {
+    std::vector<std::string> passes, rules, both;
+    const auto addRule = [&](std::string_view pass, std::string_view rule) {
+        rules.emplace_back(rule);
+        both.push_back(std::string(pass) + "/" + std::string(rule));
+    };
+    for (const Pass& pass : kPipeline) passes.emplace_back(pass.name);
+    for (const UserPlace& place : userPlaces())
+        for (const Pass* pass : own.at(place)) passes.emplace_back(pass->name);
+    for (const auto& tables : {own.tables(), ruleTables()})
+        for (const RuleTable& table : tables)
+            for (const Rule& rule : table.rules) addRule(table.pass, rule.name);
+    for (const CodeRule& rule : codeRules()) addRule(rule.pass, rule.name);
+    for (auto* more : {&rules, &both}) passes.insert(passes.end(), more->begin(), more->end());
+    return passes;
 }
 
 Result<void> checkDisabled(const CompileOptions& options, const UserPasses& own) {
+    std::vector<std::string> all;
     for (const std::string& name : options.disabledPasses) {
         const auto isNamed = [&](const Pass& pass) { return pass.name == name; };
-        bool known = std::any_of(std::begin(kPipeline), std::end(kPipeline), isNamed);
-        for (const UserPlace& place : userPlaces())
-            for (const Pass* pass : own.at(place)) known |= isNamed(*pass);
-        // The tables come last: making them traces formulas.
-        if (!known && !isRule(name, own.tables()) && !isRule(name, ruleTables()))
-            return Error{ErrorCode::InvalidInput, "no pass or rule named '" + name + "'", {}, {"`cutaway-cli steps` lists the passes, `cutaway-cli rules` the rules"}};
+        if (std::any_of(std::begin(kPipeline), std::end(kPipeline), isNamed)) continue;
+        // The rules come last: making their tables traces formulas.
+        if (all.empty()) all = switchableNames(own);
+        if (std::find(all.begin(), all.end(), name) != all.end()) continue;
+        Error error{ErrorCode::InvalidInput, "no pass or rule named '" + name + "'", {}, {"`cutaway-cli steps` lists the passes, `cutaway-cli rules` the rules"}};
+        const std::vector<std::string_view> names(all.begin(), all.end());
+        if (std::string near = suggestion(name, names); !near.empty()) error.notes.insert(error.notes.begin(), std::move(near));
+        return error;
     }
     return {};
 }

@@ -71,6 +71,12 @@ const Noop* findNoop(const Node& node) {
 
 }  // namespace
 
+std::vector<std::string_view> noopRules() {
+    std::vector<std::string_view> names;
+    for (const Noop& row : kNoops) names.push_back(row.op);
+    return names;
+}
+
 Result<bool> removeNoopOps(Module& module, Rewriter& rewriter) {
     bool changed = false;
     for (auto& [name, body] : module.subgraphs) {
@@ -87,6 +93,7 @@ Result<bool> removeNoopOps(Module& module, Rewriter& rewriter) {
         if (source == nullptr || !source->type().tensor()) continue;
         if (!node->tensor().sameMeta(source->tensor()) || !noop->condition(*node, source->tensor())) continue;
         if (!storages.mayReplace(*node, *source)) continue;
+        if (rewriter.disabled(node->op().name())) continue;
         if (!rewriter.begin(node->op().name(), *node, noop->why)) return changed;
         // PyTorch looks at the storages as they were before the pass, so two outputs may come to share one: only with parity.
         if (!rewriter.options().parity) storages.merge(*node, *source);

@@ -12,4 +12,13 @@ struct RuleTable {
 /// Every table of the pipeline, in its order.
 std::vector<RuleTable> ruleTables();
 
+/// A rewrite of a pass that is written as a function, by the name that Rewriter::begin gets.
+struct CodeRule {
+    std::string_view pass, name, what;
+};
+
+/// Those that can be switched off one by one, in the order of the pipeline. Left out: passes whose rewrites belong together,
+/// because a graph is functional, or has gradients, as a whole or not at all; these are switched off as passes.
+const std::vector<CodeRule>& codeRules();
+
 }  // namespace cutaway

@@ -23,7 +23,8 @@ class TemplateBuilder {
             for (const PatternItem& item : statement.positional) positional.push_back(argument(item));
             NamedArguments keywords;
             for (const auto& [key, item] : statement.keywords) keywords.emplace_back(key, argument(item));
-            m_made[statement.name] = m_builder.call(requireOp(statement.ops[0]), std::move(positional), std::move(keywords));
+            const Op& op = findOrMakeOpaque(statement.ops[0], statement.method ? Op::Style::Method : Op::Style::Function);
+            m_made[statement.name] = m_builder.call(op, std::move(positional), std::move(keywords));
         }
         std::vector<Argument> results;
         for (const PatternItem& item : m_text.results) results.push_back(argument(item));
@@ -41,10 +42,10 @@ class TemplateBuilder {
                     continue;
                 }
                 const auto* others = m_match[one.name].list();
-                CT_CHECK(others != nullptr, "a star in 'replace' stands for a list that 'find' bound");
-                items.insert(items.end(), others->begin(), others->end());
+                if (others) items.insert(items.end(), others->begin(), others->end());
+                else m_builder.fail(invalidInput("'*" + one.name + "' stands for " + constantText(m_match[one.name]) + ", which is no list"));
             }
-            return Argument(std::move(items));
+            return Argument(ArgumentList{std::move(items), item.tuple});
         }
         const auto made = m_made.find(item.name);
         return made != m_made.end() ? Argument(made->second) : m_match[item.name];
@@ -227,6 +228,7 @@ bool beginsLike(const CompiledRule& rule, const Node& node) {
         const auto& forms = callOf(wanted.slot).forms;
         return operand && operand->isCall() && std::any_of(forms.begin(), forms.end(), [&](const PatternCall::Form& form) { return form.op == &operand->op(); });
     };
+    if (node.op().isOpaque()) return true;
     for (const PatternCall::Form& form : callOf(pattern.results[0]).forms) {
         if (form.op != &node.op()) continue;
         const auto all = [&](bool swapped) {
@@ -239,19 +241,9 @@ bool beginsLike(const CompiledRule& rule, const Node& node) {
     return false;
 }
 
-/// By position, the rules that the user switched off, by name or as "pass/name".
-std::vector<bool> disabledRules(const RuleSet& rules, std::string_view pass, const CompileOptions& options) {
-    std::vector<bool> off(rules.size(), false);
-    for (const std::string& name : options.disabledPasses)
-        for (size_t i = 0; i < rules.size(); ++i) {
-            const std::string_view rule = rules.at(i).rule->name;
-            if (name == rule || (name.size() == pass.size() + rule.size() + 1 && name.starts_with(pass) && name[pass.size()] == '/' && name.ends_with(rule))) off[i] = true;
-        }
-    return off;
-}
-
 Result<bool> sweep(Graph& graph, Rewriter& rewriter, const RuleSet& rules, std::vector<RuleStats>& stats) {
-    const std::vector<bool> disabled = disabledRules(rules, rewriter.pass(), rewriter.options());
+    std::vector<bool> disabled(rules.size());
+    for (size_t i = 0; i < rules.size(); ++i) disabled[i] = rewriter.disabled(rules.at(i).rule->name);
     std::vector<NodeId> candidates;
     for (const Node& node : graph.nodes())
         if (node.isCall() && !rules.startingAt(node.op()).empty()) candidates.push_back(node.id());

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/ops/torch/torch_calls.h"
+#include "engine/rewrite/python_pattern.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
@@ -24,20 +26,31 @@ const TensorType& Match::tensor(std::string_view name) const { return node(name)
 Node& Match::root() const { return *m_bound[static_cast<size_t>(m_pattern->results[0])]->node(); }
 std::vector<Node*> Match::nodes() const {
     std::vector<Node*> found;
-    for (const PatternCall& call : m_pattern->calls) {
-        Node* node = m_bound[static_cast<size_t>(call.slot)]->node();
+    const auto add = [&](Node* node) {
         if (std::find(found.begin(), found.end(), node) == found.end()) found.push_back(node);
+    };
+    for (const PatternCall& call : m_pattern->calls) {
+        if (!call.perItem) add(m_bound[static_cast<size_t>(call.slot)]->node());
+        for (const auto& [slot, node] : m_items)
+            if (slot == call.slot) add(node);
     }
     return found;
 }
 
+/// Python functions also write to what they are given as `out`.
+static bool mutates(const Node& node) {
+    if (!node.isCall()) return false;
+    const auto isOut = [](const auto& keyword) { return keyword.first == "out" && !keyword.second.isNone(); };
+    return node.op().mutates() || std::any_of(node.kwargs().begin(), node.kwargs().end(), isOut);
+}
+
 MutationRegions::MutationRegions(const Graph& graph) {
-    for (const Node& node : graph.nodes()) m_mutates |= node.isCall() && node.op().mutates();
+    for (const Node& node : graph.nodes()) m_mutates |= mutates(node);
     if (!m_mutates) return;
     m_region.assign(graph.idLimit(), 0);
     uint32_t region = 0;
     for (const Node& node : graph.nodes()) {
-        if (node.isCall() && node.op().mutates()) ++region;
+        if (mutates(node)) ++region;
         m_region[index(node.id())] = region;
     }
 }
@@ -68,6 +81,8 @@ class Matcher {
         bool swapped;            // operands 0 and 1 in the other order
         const Frame* rest;
         size_t at = 0;
+        int each = -1;           // the values are items that the call of this slot stands for, one after the other
+        size_t matched = 0;      // how many of them it has matched
     };
 
     const Argument* own(Argument value) { return &m_match.m_own.emplace_front(std::move(value)); }
@@ -86,7 +101,8 @@ class Matcher {
     }
 
     bool proceed(const Frame* frame) {
-        if (frame == nullptr) return matchNextResult();
+        if (frame == nullptr) return m_probing || matchNextResult();
+        if (frame->each >= 0) return proceedItems(*frame);
         if (frame->at == frame->count) return proceed(frame->rest);
         Frame next = *frame;
         const size_t at = next.at++;
@@ -147,39 +163,132 @@ class Matcher {
         const Frame tail{pattern.items.data() + before, items->data() + before + middle, after, false, rest};
         const Frame head{pattern.items.data(), items->data(), before, false, &tail};
         if (pattern.starSlot < 0) return proceed(&head);
+        if (m_pattern.isCall(pattern.starSlot)) {
+            if (middle == 0) return fail(value.node(), [&] { return "needs one item or more for `*" + nameOf(pattern.starSlot) + "`, but finds " + constantText(value); });
+            const Frame each{nullptr, items->data() + before, middle, false, &head, 0, pattern.starSlot};
+            return proceed(&each);
+        }
         const auto begin = items->begin() + static_cast<std::ptrdiff_t>(before);
         const Argument* others = own(std::vector<Argument>(begin, begin + static_cast<std::ptrdiff_t>(middle)));
         return bindValue(pattern.starSlot, others, &head);
     }
 
+    /// Items that one call stands for: what they have bound for themselves is put aside after each.
+    bool proceedItems(const Frame& frame) {
+        const size_t found = m_match.m_items.size();
+        const std::vector<const Argument*> saved = m_match.m_bound;
+        if (frame.matched > 0)
+            for (const PatternCall& call : m_pattern.calls) {
+                const bool others = call.each != PatternCall::Each::No && call.slot != frame.each;
+                if (!call.perItem || others || bound(call.slot) == nullptr) continue;
+                m_match.m_items.emplace_back(call.slot, bound(call.slot)->node());
+                bound(call.slot) = nullptr;
+            }
+        const bool ok = frame.at == frame.count ? finishItems(frame) : matchItem(frame);
+        if (!ok) {
+            m_match.m_items.resize(found);
+            m_match.m_bound = saved;
+        }
+        return ok;
+    }
+    bool matchItem(const Frame& frame) {
+        Frame next = frame;
+        const Argument& item = frame.values[next.at++];
+        const bool some = m_pattern.callAt(frame.each).each == PatternCall::Each::Some;
+        if (some && !matchesAlone(frame.each, item)) return proceedItems(next);
+        ++next.matched;
+        ++m_progress;
+        const bool ok = matchCall(frame.each, &item, &next);
+        --m_progress;
+        return ok;
+    }
+    bool finishItems(const Frame& frame) {
+        if (frame.matched == 0) return fail(nullptr, [&] { return "finds no item that `" + nameOf(frame.each) + "` stands for"; });
+        std::vector<Argument> items;
+        for (const auto& [slot, node] : m_match.m_items)
+            if (slot == frame.each) items.emplace_back(node);
+        bound(frame.each) = own(Argument(std::move(items)));
+        return proceed(frame.rest);
+    }
+    /// Whether the item fits, whatever comes after it; binds nothing.
+    bool matchesAlone(int slot, const Argument& item) {
+        const std::vector<const Argument*> saved = m_match.m_bound;
+        m_probing = true;
+        const bool ok = matchCall(slot, &item, nullptr);
+        m_probing = false;
+        m_match.m_bound = saved;
+        return ok;
+    }
     bool matchCall(int slot, const Argument* value, const Frame* rest) {
         Node* node = value->node();
         if (const Argument* already = bound(slot))
             return already->node() == node && node ? proceed(rest) : fail(node, [&] {
                 return "needs `" + nameOf(slot) + "` to be the same value everywhere, but finds " + constantText(*already) + " and " + constantText(*value);
             });
-        const PatternCall& call = m_pattern.calls[static_cast<size_t>(m_pattern.callOfSlot[static_cast<size_t>(slot)])];
+        const PatternCall& call = m_pattern.callAt(slot);
         const auto isForm = [&](const PatternCall::Form& form) { return node && node->isCall() && form.op == &node->op(); };
         const auto form = std::find_if(call.forms.begin(), call.forms.end(), isForm);
         if (form == call.forms.end())
-            return fail(node, [&] {
-                return "needs `" + nameOf(slot) + "` to be " + call.forms[0].op->name() + (call.forms.size() > 1 ? " or alike" : "") + ", but finds " +
-                       constantText(*value) + (node && node->isCall() ? " (" + node->op().name() + ")" : "");
-            });
+            return fail(node, [&] { return "needs `" + nameOf(slot) + "` to be " + namesOf(call) + ", but finds " + describe(*value); });
         if (const Node* unknown = inputOfUnknownType(*node))
             return fail(unknown, [&] { return "the type of `" + unknown->name() + "` is not known"; });
-        // Readers are counted before anything else is tried, and looked at one by one at the end.
-        if (!call.shared && !call.result && node->users().size() > call.readers) return failReaders(slot, *node);
+        if (!mayHaveReaders(call, *node)) return failReaders(slot, *node);
         bound(slot) = value;
-        const size_t count = form->args.size();
-        const Frame plain{form->args.data(), node->args().data(), count, false, rest};
-        if (proceed(&plain)) return true;
-        if (form->commutes && mayCommute(*node)) {
-            const Frame swapped{form->args.data(), node->args().data(), count, true, rest};
-            if (proceed(&swapped)) return true;
-        }
+        if (node->op().isOpaque() ? matchPythonCall(call, *node, rest) : matchArguments(*form, node->args().data(), *node, rest)) return true;
         bound(slot) = nullptr;
         return false;
+    }
+    /// `values` in both orders where the call commutes.
+    bool matchArguments(const PatternCall::Form& form, const Argument* values, const Node& node, const Frame* rest) {
+        const size_t count = form.args.size();
+        const Frame plain{form.args.data(), values, count, false, rest};
+        if (proceed(&plain)) return true;
+        if (!form.commutes || !mayCommute(node)) return false;
+        const Frame swapped{form.args.data(), values, count, true, rest};
+        return proceed(&swapped);
+    }
+    /// By parameter, where the function's are known; with parity, and where they are not, as the call is written.
+    bool matchPythonCall(const PatternCall& call, const Node& node, const Frame* rest) {
+        const auto form = std::find_if(call.forms.begin(), call.forms.end(), [&](const PatternCall::Form& one) { return one.op == &node.op(); });
+        if (m_match.parity() || form->signature == nullptr) {
+            WrittenCall written = pairWritten(*form, node, m_match.parity());
+            if (!written.mismatch.empty()) return fail(&node, [&] { return std::move(written.mismatch); });
+            const Frame frame{written.patterns.data(), own(Argument(std::move(written.values)))->list()->data(), written.patterns.size(), false, rest};
+            return proceed(&frame);
+        }
+        auto arguments = bindTorchCall(node.op(), node.args(), node.kwargs());
+        if (!arguments) return fail(&node, [&] { return "the arguments of `" + node.name() + "` are not those of " + node.op().name(); });
+        const Argument* values = own(Argument(std::move(arguments->args)));
+        for (const PatternCall::Form& one : call.forms)
+            if (one.op == &node.op() && one.signature == arguments->signature) return matchArguments(one, values->list()->data(), node, rest);
+        return fail(&node, [&] { return "`" + node.name() + "` calls another overload of " + node.op().name(); });
+    }
+
+    /// Readers are counted before anything else is tried, and looked at one by one at the end.
+    bool mayHaveReaders(const PatternCall& call, const Node& node) const {
+        const size_t count = node.users().size();
+        if (call.exactReaders) return count == static_cast<size_t>(call.exactReaders);
+        if (call.shared || call.result || call.readByEach) return true;
+        return m_match.parity() && !call.perItem ? count == call.readers : count <= call.readers;
+    }
+    static std::string namesOf(const PatternCall& call) {
+        std::string out;
+        size_t others = 0;
+        const Op* last = nullptr;
+        for (const PatternCall::Form& form : call.forms) {
+            if (form.op == last) continue;
+            last = form.op;
+            if (others++ < 3) out += (out.empty() ? "" : " or ") + std::string(form.op->style() == Op::Style::Method ? "the method " : "") + form.op->name();
+        }
+        return others > 3 ? out + " or alike" : out;
+    }
+    static std::string describe(const Argument& value) {
+        const Node* node = value.node();
+        if (node == nullptr) return constantText(value);
+        std::string out = constantText(value);
+        if (node->isCall()) out += node->op().style() == Op::Style::Method ? " (the method " + node->op().name() + ")" : " (" + node->op().name() + ")";
+        else if (node->isPlaceholder()) out += " (an input)";
+        return out;
     }
 
     static const Node* inputOfUnknownType(const Node& node) {
@@ -190,24 +299,40 @@ class Matcher {
             });
         return found;
     }
-    static bool mayCommute(const Node& node) {
-        const int alpha = node.op().schema()->find("alpha");
+    bool mayCommute(const Node& node) const {
+        if (m_match.parity() && !m_rule.rule->eitherOrder) return false;
+        const Schema* schema = node.op().schema();
+        if (schema == nullptr || node.op().is(Tag::Symbolic))
+            return std::none_of(node.args().begin(), node.args().end(), [](const Argument& arg) { return arg.list() || (arg.node() && arg.node()->type().tuple()); });
+        const int alpha = schema->find("alpha");
         return alpha < 0 || node.arg(static_cast<size_t>(alpha)).asReal() == 1.0;
     }
 
     bool failReaders(int slot, const Node& node) {
         return fail(&node, [&]() -> std::string {
+            const std::string value = "needs `" + nameOf(slot) + "` (`" + node.name() + "`) ";
+            const std::string count = std::to_string(node.users().size());
+            if (const int exactly = m_pattern.callAt(slot).exactReaders) return value + "to have " + std::to_string(exactly) + " readers, but it has " + count;
             for (const Node* user : node.users())
-                if (!isMatched(*user))
-                    return "needs `" + nameOf(slot) + "` (`" + node.name() + "`) to be read only here, but `" + user->name() + "` reads it too";
-            return "needs `" + nameOf(slot) + "` (`" + node.name() + "`) to be read only here";
+                if (!isMatched(*user)) return value + "to be read only here, but " + (user->isOutput() ? "it is an output, too" : "`" + user->name() + "` reads it too");
+            return value + "to have " + std::to_string(m_pattern.callAt(slot).readers) + " readers, but it has " + count;
         });
     }
     bool isMatched(const Node& node) {
+        const auto& items = m_match.m_items;
+        if (std::any_of(items.begin(), items.end(), [&](const auto& item) { return item.second == &node; })) return true;
         return std::any_of(m_pattern.calls.begin(), m_pattern.calls.end(), [&](const PatternCall& call) {
             const Argument* value = bound(call.slot);
             return value && value->node() == &node;
         });
+    }
+    /// What the call has found: one node, or of one that stands for items, one for each.
+    std::vector<Node*> foundBy(const PatternCall& call) {
+        if (!call.perItem) return {bound(call.slot)->node()};
+        std::vector<Node*> nodes;
+        for (const auto& [slot, node] : m_match.m_items)
+            if (slot == call.slot) nodes.push_back(node);
+        return nodes;
     }
 
     /// Everything found so far fits: look for the next result, or finish.
@@ -224,9 +349,11 @@ class Matcher {
     }
     /// Readers of values that the result's pattern shares with what is bound, outward from the operands (O-1).
     void collectCandidates(int slot, std::vector<Node*>& out) {
-        const PatternCall& call = m_pattern.calls[static_cast<size_t>(m_pattern.callOfSlot[static_cast<size_t>(slot)])];
+        const PatternCall& call = m_pattern.callAt(slot);
         std::vector<Node*> anchors;
         for (const PatternArg& arg : call.forms[0].args) collectAnchors(arg, anchors);
+        for (const PatternArg& arg : call.forms[0].positional) collectAnchors(arg, anchors);
+        for (const auto& [key, arg] : call.forms[0].keywords) collectAnchors(arg, anchors);
         for (const Node* anchor : anchors)
             for (Node* user : anchor->users()) {
                 const bool fits = std::any_of(call.forms.begin(), call.forms.end(), [&](const PatternCall::Form& form) {
@@ -247,27 +374,36 @@ class Matcher {
 
     bool finish() {
         ++m_progress;
-        const bool ok = readersAreInside() && liesInOneRegion() && conditionHolds();
+        const bool ok = valuesDiffer() && readersAreInside() && liesInOneRegion() && conditionHolds();
         --m_progress;
         return ok;
     }
+    bool valuesDiffer() {
+        for (const std::vector<int>& slots : m_pattern.different)
+            for (size_t i = 0; i < slots.size(); ++i)
+                for (size_t k = i + 1; k < slots.size(); ++k)
+                    if (sameConstant(*bound(slots[i]), *bound(slots[k])))
+                        return fail(bound(slots[i])->node(), [&] {
+                            return "needs `" + nameOf(slots[i]) + "` and `" + nameOf(slots[k]) + "` to differ, but both are " + constantText(*bound(slots[i]));
+                        });
+        return true;
+    }
     bool readersAreInside() {
         for (const PatternCall& call : m_pattern.calls) {
-            if (call.shared || call.result) continue;
-            const Node& node = *bound(call.slot)->node();
-            for (const Node* user : node.users())
-                if (!isMatched(*user)) return failReaders(call.slot, node);
+            if (call.shared || call.result || call.exactReaders) continue;
+            for (const Node* node : foundBy(call))
+                for (const Node* user : node->users())
+                    if (!isMatched(*user)) return failReaders(call.slot, *node);
         }
         return true;
     }
     bool liesInOneRegion() {
         const Node& root = m_match.root();
         const uint32_t region = m_regions.regionOf(root);
-        for (const PatternCall& call : m_pattern.calls) {
-            const Node& node = *bound(call.slot)->node();
-            if (m_regions.regionOf(node) != region)
-                return fail(&node, [&] { return "`" + node.name() + "` and `" + root.name() + "` lie on two sides of a mutation"; });
-        }
+        for (const PatternCall& call : m_pattern.calls)
+            for (const Node* node : foundBy(call))
+                if (m_regions.regionOf(*node) != region)
+                    return fail(node, [&] { return "`" + node->name() + "` and `" + root.name() + "` lie on two sides of a mutation"; });
         return true;
     }
     bool conditionHolds() {
@@ -300,6 +436,7 @@ class Matcher {
     Match& m_match;
     MatchTrace* m_trace;
     int m_progress = 0;
+    bool m_probing = false;
 };
 
 bool matchRule(const CompiledRule& rule, Node& root, const MutationRegions& regions, Match& match, MatchTrace* trace) {

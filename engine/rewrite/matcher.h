@@ -57,6 +57,7 @@ class Match {
     std::vector<const Argument*> m_bound;   // by slot; null = not bound yet
     mutable std::string m_note;
     bool m_refused = false;
+    std::vector<std::pair<int, Node*>> m_items;   // what calls that stand for a list's items have found, by slot
     std::forward_list<Argument> m_own;      // roots, results and lists that no node's argument holds
 };
 

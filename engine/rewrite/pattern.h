@@ -6,6 +6,7 @@
 
 #include "cutaway/result.h"
 #include "engine/ir/argument.h"
+#include "engine/ir/schema.h"
 
 namespace cutaway {
 
@@ -16,21 +17,27 @@ struct PatternItem {
     std::string name;                 // Name, Attribute, Star
     Argument constant;
     std::vector<PatternItem> items;   // List
+    bool tuple = false;               // List: as it is built
 };
 
 /// A statement as written.
 struct PatternStatement {
+    enum class Each : uint8_t { No, All, Some };
     std::string name;                 // made up ("%1") for nested calls
-    std::vector<std::string> ops;     // full names of the choice
+    std::vector<std::string> ops;     // full names of the choice; of methods bare ones
+    bool method = false;              // the first positional argument is the receiver
     std::vector<PatternItem> positional;
     std::vector<std::pair<std::string, PatternItem>> keywords;
     bool rest = false;                // "..." stands at the end
     bool shared = false;
+    int readers = 0;                  // exactly that many, wherever they are; 0 = not asked
+    Each each = Each::No;
 };
 
 struct PatternText {
     std::vector<PatternStatement> statements;
     std::vector<PatternItem> results;
+    std::vector<std::vector<std::string>> different;   // names of values that are not the same
 };
 
 /// Errors have the line of the text in `where`.
@@ -47,16 +54,26 @@ struct PatternArg {
     int starSlot = -1;                // -1: the star's name is _
 };
 
-/// A call with one form per op of its choice.
+/// A call with a form per op of its choice; of Python functions, one per way in which they may be called.
 struct PatternCall {
     struct Form {
         const Op* op = nullptr;
-        std::vector<PatternArg> args;   // one per schema parameter
+        const Schema* signature = nullptr;   // of a Python function; null of one about which nothing is known
+        std::vector<PatternArg> args;        // one per parameter; without a signature the positional ones as written
         bool commutes = false;
+        // As written, of Python functions:
+        std::vector<PatternArg> positional;
+        std::vector<std::pair<std::string, PatternArg>> keywords;
+        bool rest = false;
     };
+    using Each = PatternStatement::Each;
     int slot = -1;
     std::vector<Form> forms;
     bool shared = false, result = false;
+    int exactReaders = 0;               // not 0: that many, wherever they are
+    Each each = Each::No;               // stands for the items of a list
+    bool perItem = false;               // `each`, or read by nobody but such a call: matched anew for every item
+    bool readByEach = false;
     size_t readers = 0;                 // calls of the pattern that read it
 };
 
@@ -65,11 +82,17 @@ struct Pattern {
     std::vector<int> callOfSlot;        // position in calls, -1 for other names
     std::vector<PatternCall> calls;     // operands before readers
     std::vector<int> results;           // slots; the first is where matching starts
+    std::vector<std::vector<int>> different;   // slots of values that are not the same
 
     int slotOf(std::string_view name) const;
+    const PatternCall& callAt(int slot) const { return calls[static_cast<size_t>(callOfSlot[static_cast<size_t>(slot)])]; }
+    bool isCall(int slot) const { return slot >= 0 && callOfSlot[static_cast<size_t>(slot)] >= 0; }
     /// The same text for patterns that differ in names only.
     std::string normalized() const;
 };
+
+/// Whether this may be called without a row: a Python function, or an operator of a library of which no operator has one.
+bool mayBeFunction(std::string_view name);
 
 /// Errors: an op without a row, arguments that do not fit the schema, a result that is no call, a call nobody reads.
 Result<Pattern> compilePattern(const PatternText& text);

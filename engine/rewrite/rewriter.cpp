@@ -55,9 +55,16 @@ bool isPure(const Node& node) {
 }
 
 bool Rewriter::begin(std::string_view rule, const Node& node, std::string_view why) {
-    if (outOfFuel() || cancelled()) return false;
+    if (outOfFuel() || cancelled() || disabled(rule)) return false;
     record(rule, node.name(), node.id(), why);
     return true;
+}
+
+bool Rewriter::disabled(std::string_view rule) const {
+    const auto& names = m_options->disabledPasses;
+    return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+        return name == rule || (name.size() == m_pass.size() + 1 + rule.size() && name.starts_with(m_pass) && name[m_pass.size()] == '/' && name.ends_with(rule));
+    });
 }
 
 void Rewriter::record(std::string_view rule, std::string_view nodeName, NodeId node, std::string_view why) {

@@ -22,9 +22,11 @@ class Rewriter {
              const CancelToken* cancel = nullptr)
         : m_pass(pass), m_options(&options), m_fuel(fuel), m_cancel(cancel) {}
 
-    /// Asks for one rewrite named `rule` that starts from `node`. False: out of fuel or cancelled, leave the graph as
-    /// it is. After true the edit must follow. `why` is the rule's reason, shown to the user.
+    /// Asks for one rewrite named `rule` that starts from `node`. False: out of fuel, cancelled, or the rule is switched
+    /// off; leave the graph as it is. After true the edit must follow. `why` is the rule's reason, shown to the user.
     bool begin(std::string_view rule, const Node& node, std::string_view why = {});
+    /// Whether the user switched the rule off, by name or as "pass/rule". A pass of several rules asks, to go on with the others.
+    bool disabled(std::string_view rule) const;
     /// For rules that find out only by trying whether they apply: spends one fuel after the edit. The pass has asked
     /// outOfFuel() and cancelled() before it tried.
     void record(std::string_view rule, std::string_view nodeName, NodeId node, std::string_view why = {});

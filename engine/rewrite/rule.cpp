@@ -35,6 +35,16 @@ Error inRule(const Rule& rule, std::string_view part, Error error) {
     return error;
 }
 
+/// ATen operators must have a row, and be named with their overload.
+Result<void> checkCallable(const PatternStatement& statement) {
+    const std::string& name = statement.ops[0];
+    if (statement.method || findOp(name)) return {};
+    const bool isPacket = std::any_of(allOps().begin(), allOps().end(), [&](const Op* op) { return op->packet() == name; });
+    if (isPacket) return invalidInput("'" + name + "' has overloads; name one, as in " + name + ".default");
+    if (!mayBeFunction(name)) return invalidInput("no operator '" + name + "'");
+    return {};
+}
+
 /// Every name that the replacement reads must be bound, every op must have a row.
 Result<void> checkReplacement(const PatternText& text, const Pattern& pattern) {
     std::vector<std::string_view> known;
@@ -50,7 +60,8 @@ Result<void> checkReplacement(const PatternText& text, const Pattern& pattern) {
     for (const PatternStatement& statement : text.statements) {
         if (statement.ops.size() != 1) return invalidInput("a choice of operators cannot be built");
         if (statement.rest) return invalidInput("'...' stands for nothing here");
-        if (findOp(statement.ops[0]) == nullptr) return invalidInput("no operator '" + statement.ops[0] + "'");
+        if (statement.shared || statement.readers || statement.each != PatternStatement::Each::No) return invalidInput("marks stand in 'find' only");
+        CT_TRY_VOID(checkCallable(statement));
         for (const PatternItem& item : statement.positional) check(item, check);
         for (const auto& [key, item] : statement.keywords) check(item, check);
         known.push_back(statement.name);

@@ -10,9 +10,17 @@
 //   _                   anything
 //   [a, *xs]            a list that begins with a; xs is the list of the others
 //   s[0]                operator.getitem(s, 0)
-//   aten.(add|sub).Tensor(...)     a choice; also of overloads
+//   aten.(add|sub).Tensor(...)     a choice; also of overloads, and (torch.relu|torch.nn.functional.relu)(...) of functions
+//   aten.add(x, y)      any overload that takes these arguments
+//   torch.relu(x), x.view(2, 3), x + y, x[:, 0], x.T     calls as Python writes them, each another call; they match what stands
+//                       in a graph before capture. Arguments are compared by parameter: position, keyword and default are one
 //   f(x, ...)           arguments that are not written may be anything; without the dots they must be the defaults
 //   m: shared = ...     m may have readers outside the match; every other inner value must not
+//   m: 2 readers = ...  m has exactly that many readers, wherever they are
+//   p: each = s[_]      with [*p]: a list of one or more such calls. Calls nested in it are each item's own; names in it mean one
+//                       value for all items; *p in `replace` is the list
+//   p: some = ...       the same, but other items are passed over; *p is the list of those that match
+//   a != b              two values; stands in place of a statement
 //   return a, b         several results; the first is where matching starts, the others are found through values that
 //                       they share with it
 // Commutative ops try both orders of their operands. Calls nest: f(g(x)) is m = g(x); f(m).
@@ -44,6 +52,8 @@ struct Rule {
     std::string_view why;
     /// The results may get another dtype, device or shape; else that is a bug of the rule.
     bool changesType = false;
+    /// PyTorch has the pattern in both orders of its commutative calls; of others, parity tries the written order alone.
+    bool eitherOrder = false;
     /// PyTorch asks what `unless` asks only after it has counted the match (spec: passes H-12).
     bool countsRefused = false;
     /// For functions that serve several rules; they ask Match::rule() for it.

@@ -1,9 +1,11 @@
 // The rules of the pipeline, and why one does or does not apply at a node.
 #include "engine/passes/pass_runner.h"
+#include "engine/passes/pipeline.h"
 #include "engine/passes/user_passes.h"
 #include "engine/rewrite/matcher.h"
 #include "engine/session/guarded.h"
 #include "engine/session/session_state.h"
+#include "engine/support/near_names.h"
 
 namespace cutaway {
 namespace {
@@ -17,6 +19,16 @@ std::vector<const Op*> startingOps(const Rule& rule) {
     for (const PatternCall::Form& form : pattern.calls[static_cast<size_t>(pattern.callOfSlot[static_cast<size_t>(pattern.results[0])])].forms)
         ops.push_back(form.op);
     return ops;
+}
+
+/// A rule that is switched off does not apply, whatever it finds.
+void noteDisabled(RuleExplanation& explanation, const CompileOptions& options) {
+    const auto& off = options.disabledPasses;
+    const bool wholePass = std::find(off.begin(), off.end(), explanation.pass) != off.end();
+    if (!wholePass && !Rewriter(explanation.pass, options).disabled(explanation.rule)) return;
+    explanation.reason = (wholePass ? "the pass is switched off (--disable " + explanation.pass + ")" : "the rule is switched off (--disable " + explanation.rule + ")") +
+                         (explanation.applies ? "; else it would apply" : "; besides, " + explanation.reason);
+    explanation.applies = false;
 }
 
 /// Matches on a copy, because only the attempt shows whether the rule's function has something to build.
@@ -36,6 +48,40 @@ Result<RuleExplanation> explainOn(const Module& module, const CompileOptions& gi
     out.applies = found.reason.empty();
     out.reason = std::move(found.reason);
     out.nodes = std::move(found.nodes);
+    noteDisabled(out, options);
+    return out;
+}
+
+/// Runs the pass, because only the attempt shows what a function does.
+Result<RuleExplanation> explainCode(const Snapshot& module, CompileOptions options, const CodeRule& rule, NodeId id, const CancelToken* cancel) {
+    const Node* node = module->graph().find(id);
+    if (node == nullptr) return Error{ErrorCode::NotFound, "the node does not exist at this step", {}, {"its biography says where it went"}};
+    RuleExplanation out;
+    out.pass = std::string(rule.pass);
+    out.rule = std::string(rule.name);
+    out.node = id;
+    const std::vector<std::string> disabled = std::exchange(options.disabledPasses, {});
+    const auto passes = pipeline();
+    const auto pass = std::find_if(passes.begin(), passes.end(), [&](const Pass& one) { return one.name == rule.pass; });
+    const Step step = runPass(*pass, module, options, {}, cancel);
+    std::string elsewhere;
+    int others = 0;
+    for (const RewriteInfo& rewrite : step.rewrites) {
+        const bool here = rewrite.nodeId == id && rewrite.node == node->name();
+        if (here && rewrite.rule == rule.name) out.applies = true;
+        else if (here) out.reason = "the rule `" + rewrite.rule + "` rewrites it before";
+        else if (rewrite.rule == rule.name && ++others <= 3) elsewhere += (elsewhere.empty() ? "`" : ", `") + rewrite.node + "`";
+    }
+    if (out.applies) {
+        out.reason.clear();
+        out.nodes = {id};
+    } else if (step.info.state == StepState::Failed) {
+        out.reason = "the pass fails on this graph: " + step.info.error;
+    } else if (out.reason.empty()) {
+        out.reason = "the pass leaves `" + node->name() + "` alone; it applies " + (elsewhere.empty() ? "nowhere in this graph" : "at " + elsewhere + (others > 3 ? " and " + std::to_string(others - 3) + " more" : ""));
+    }
+    options.disabledPasses = disabled;
+    noteDisabled(out, options);
     return out;
 }
 
@@ -62,19 +108,46 @@ Result<CompileOptions> optionsAt(const Session::State& state, const Place& place
 struct NamedRule {
     std::string_view pass;
     const Rule* rule = nullptr;
+    const CodeRule* code = nullptr;   // in place of `rule`
 };
 Result<NamedRule> findRule(const std::vector<RuleTable>& tables, const std::string& name) {
     const size_t slash = name.find('/');
     const std::string_view wanted = slash == std::string::npos ? std::string_view(name) : std::string_view(name).substr(slash + 1);
-    for (const RuleTable& table : tables) {
-        if (slash != std::string::npos && table.pass != std::string_view(name).substr(0, slash)) continue;
-        for (const Rule& rule : table.rules)
-            if (rule.name == wanted) return NamedRule{table.pass, &rule};
-    }
-    std::string names;
+    const auto isPass = [&](std::string_view pass) { return slash == std::string::npos || pass == std::string_view(name).substr(0, slash); };
+    std::vector<std::string_view> names;
     for (const RuleTable& table : tables)
-        for (const Rule& rule : table.rules) names += (names.empty() ? "" : ", ") + std::string(rule.name);
-    return Error{ErrorCode::NotFound, "no rule named '" + name + "'", {}, {"rules: " + names}};
+        for (const Rule& rule : table.rules) {
+            if (isPass(table.pass) && rule.name == wanted) return NamedRule{table.pass, &rule};
+            names.push_back(rule.name);
+        }
+    for (const CodeRule& rule : codeRules()) {
+        if (isPass(rule.pass) && rule.name == wanted) return NamedRule{rule.pass, nullptr, &rule};
+        names.push_back(rule.name);
+    }
+    Error error{ErrorCode::NotFound, "no rule named '" + name + "'", {}, {"`cutaway-cli rules` lists them"}};
+    if (std::string near = suggestion(wanted, names); !near.empty()) error.notes.insert(error.notes.begin(), std::move(near));
+    return error;
+}
+
+RuleInfo infoOf(std::string_view pass, const Rule& rule) {
+    RuleInfo info;
+    info.pass = std::string(pass);
+    info.name = std::string(rule.name);
+    info.why = std::string(rule.why);
+    info.find = statementLines(rule.find);
+    info.replace = rule.build ? "(code)" : statementLines(rule.replace);
+    info.condition = rule.unless != nullptr;
+    for (const Op* op : startingOps(rule)) info.starts.push_back(op->name());
+    return info;
+}
+RuleInfo infoOf(const CodeRule& rule) {
+    RuleInfo info;
+    info.pass = std::string(rule.pass);
+    info.name = std::string(rule.name);
+    info.why = std::string(rule.what);
+    info.find = info.replace = "(code)";
+    info.condition = true;
+    return info;
 }
 
 }  // namespace
@@ -84,18 +157,16 @@ std::vector<RuleInfo> ruleList() { return *ruleList(CompileOptions{}); }
 Result<std::vector<RuleInfo>> ruleList(const CompileOptions& options) {
     CT_TRY(const auto own, UserPasses::make(options));
     std::vector<RuleInfo> list;
-    for (const RuleTable& table : tablesWith(own.get()))
-        for (const Rule& rule : table.rules) {
-            RuleInfo info;
-            info.pass = std::string(table.pass);
-            info.name = std::string(rule.name);
-            info.why = std::string(rule.why);
-            info.find = statementLines(rule.find);
-            info.replace = rule.build ? "(code)" : statementLines(rule.replace);
-            info.condition = rule.unless != nullptr;
-            for (const Op* op : startingOps(rule)) info.starts.push_back(op->name());
-            list.push_back(std::move(info));
-        }
+    const auto tables = tablesWith(own.get());
+    for (const Pass& pass : pipeline()) {
+        for (const RuleTable& table : tables)
+            if (table.pass == pass.name)
+                for (const Rule& rule : table.rules) list.push_back(infoOf(table.pass, rule));
+        for (const CodeRule& rule : codeRules())
+            if (rule.pass == pass.name) list.push_back(infoOf(rule));
+    }
+    for (const RuleTable& table : own->tables())
+        for (const Rule& rule : table.rules) list.push_back(infoOf(table.pass, rule));
     return list;
 }
 
@@ -110,9 +181,15 @@ static std::vector<Rule> workingRules(const RuleTable& table) {
 Result<std::string> ruleTexts(const CompileOptions& options, const std::string& pass) {
     CT_TRY(const auto own, UserPasses::make(options));
     std::string out;
-    for (const RuleTable& table : ruleTables()) {
-        if (!pass.empty() && table.pass != pass) continue;
-        out += (out.empty() ? "# " : "\n# ") + std::string(table.pass) + "\n" + printRules(workingRules(table));
+    const auto tables = ruleTables();
+    for (const Pass& one : pipeline()) {
+        if (!pass.empty() && one.name != pass) continue;
+        std::string rules;
+        for (const RuleTable& table : tables)
+            if (table.pass == one.name) rules += printRules(workingRules(table));
+        for (const CodeRule& rule : codeRules())
+            if (rule.pass == one.name) rules += "# " + std::string(rule.name) + " (code): " + std::string(rule.what) + "\n";
+        if (!rules.empty()) out += (out.empty() ? "# " : "\n# ") + std::string(one.name) + "\n" + rules;
     }
     if (!options.userRules.empty() && pass.empty()) out += "\n# of the user's own\n" + own->text();
     if (out.empty()) return Error{ErrorCode::NotFound, "no pass named '" + pass + "' works by rules", {}, {"`cutaway-cli rules --json` names the pass of every rule"}};
@@ -132,6 +209,7 @@ Result<RuleExplanation> Session::explain(const Place& place, const std::string& 
         const auto tables = tablesWith(own.get());
         CT_TRY(const NamedRule rule, findRule(tables, name));
         CT_TRY(const Snapshot module, m_state->snapshot(place, progress.cancel.get()));
+        if (rule.code) return explainCode(module, options, *rule.code, node, progress.cancel.get());
         return explainOn(*module, options, rule.pass, *rule.rule, node);
     });
 }

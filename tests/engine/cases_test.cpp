@@ -247,6 +247,22 @@ class CasesTest : public QObject {
         checkNumbers(before, after);
     }
 
+    /// Every rewrite is by a rule that can be switched off, or by a pass whose rewrites belong together.
+    void everyRewriteHasAName() {
+        QStringList unknown;
+        std::set<std::string> names;
+        for (const RuleTable& table : ruleTables())
+            for (const Rule& rule : table.rules) names.insert(std::string(table.pass) + "/" + std::string(rule.name));
+        for (const Rule& rule : attentionFormulas().rules) names.insert("pass_pattern_0/" + std::string(rule.name));
+        for (const CodeRule& rule : codeRules()) names.insert(std::string(rule.pass) + "/" + std::string(rule.name));
+        for (const std::string& fired : m_fired) {
+            const std::string pass = fired.substr(0, fired.find('/'));
+            const bool together = pass == "torch_calls_to_aten" || pass == "move_to_device" || pass == "functionalize" || pass == "differentiate";
+            if (!together && !names.contains(fired)) unknown << QString::fromStdString(fired);
+        }
+        QVERIFY2(unknown.isEmpty(), qPrintable("not in codeRules(): " + unknown.join(", ")));
+    }
+
     void everyRuleFires() {
         QStringList idle;
         for (const RuleTable& table : ruleTables())

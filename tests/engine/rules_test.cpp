@@ -39,6 +39,9 @@ LoadedRules loaded(const QString& text) {
 
 class RulesTest : public QObject {
     Q_OBJECT
+
+    bool m_parity = false;
+
   private slots:
     void rewrites_data() {
         QTest::addColumn<QString>("find");
@@ -111,13 +114,100 @@ class RulesTest : public QObject {
         QVERIFY2(set.has_value(), set ? "" : set.error().text().c_str());
         const auto module = parsed(before);
         const QString asRead = statements(*module);
-        const CompileOptions options;
+        CompileOptions options;
+        options.parity = m_parity;
         Rewriter rewriter("test", options);
         const auto changed = rewriter.applyRules(module->graph(), *set);
         QVERIFY2(changed.has_value(), changed ? "" : changed.error().text().c_str());
         QCOMPARE(statements(*module), after);
         QCOMPARE(*changed, asRead != after);
         QCOMPARE(rewriter.changed(), asRead != after);
+    }
+
+    /// The notation for lists of calls, numbers of readers and different values.
+    void lists_data() {
+        QTest::addColumn<QString>("find");
+        QTest::addColumn<QString>("replace");
+        QTest::addColumn<QString>("before");
+        QTest::addColumn<QString>("after");
+        const QString pieces = "s = aten.split_with_sizes.default(a, $sizes, $d); p: each = s[_]; r = aten.cat.default([*p], $d); return r", whole = "r = aten.neg.default(a); return r";
+        const QString split = "s = aten.split_with_sizes.default(x, [1, 3], 1); g = s[0]; h = s[1]; ";
+        const QString unchanged = split + "c = aten.cat.default([h, y], 1); return (c,)";
+        QTest::newRow("every item is such a call") << pieces << whole << split + "c = aten.cat.default([g, h], 1); return (c,)" << "neg = aten.neg.default(x); return (neg,)";
+        QTest::newRow("an item is not") << pieces << whole << unchanged << unchanged;
+        // What the others are the rule does not say, so it finds the calls and leaves the list to a function; here: what it has found.
+        QTest::newRow("some items are") << "n: some = aten.neg.default(_); r = aten.cat.default([*n], $d); return r" << "i = aten.cat.default([*n], $d); r = aten.cat.default([i, i], $d); return r"
+            << "n = aten.neg.default(x); m = aten.neg.default(y); c = aten.cat.default([x, n, y, m], 1); d = aten.cat.default([x, y]); return (c, d)"
+            << "n = aten.neg.default(x); m = aten.neg.default(y); cat = aten.cat.default([n, m], 1); cat_1 = aten.cat.default([cat, cat], 1); d = aten.cat.default([x, y]); return (cat_1, d)";
+        QTest::newRow("names inside mean one value for all items")
+            << "p: each = aten.mul.Tensor(_, k); r = aten.cat.default([*p], 0); return r" << "r = aten.cat.default([*p], 0); q = aten.mul.Tensor(r, k); return q"
+            << "a = aten.mul.Tensor(x, 2); b = aten.mul.Tensor(y, 3); c = aten.cat.default([a, b], 0); return (c,)"
+            << "a = aten.mul.Tensor(x, 2); b = aten.mul.Tensor(y, 3); c = aten.cat.default([a, b]); return (c,)";
+        QTest::newRow("calls nested in an item are the item's own")
+            << "p: each = aten.neg.default(aten.exp.default(a)); r = aten.cat.default([*p], $d); return r" << "n = aten.neg.default(aten.exp.default(a)); r = aten.cat.default([n, n], $d); return r"
+            << "e = aten.exp.default(x); n = aten.neg.default(e); f = aten.exp.default(x); m = aten.neg.default(f); c = aten.cat.default([n, m], 1); return (c,)"
+            << "exp = aten.exp.default(x); neg = aten.neg.default(exp); cat = aten.cat.default([neg, neg], 1); return (cat,)";
+        QTest::newRow("beside other items") << "p: each = aten.neg.default(_); r = aten.cat.default([a, *p], $d); return r"
+            << "r = aten.cat.default([*p, a], $d); return r"
+            << "n = aten.neg.default(x); m = aten.neg.default(y); c = aten.cat.default([x, n, m], 1); return (c,)"
+            << "n = aten.neg.default(x); m = aten.neg.default(y); cat = aten.cat.default([n, m, x], 1); return (cat,)";
+        QTest::newRow("a number of readers, wherever they are") << "m: 2 readers = aten.exp.default(a); r = aten.neg.default(m); return r" << "r = aten.sin.default(a); return r"
+            << "e = aten.exp.default(x); p = aten.neg.default(e); return (p, e)" << "e = aten.exp.default(x); sin = aten.sin.default(x); return (sin, e)";
+        QTest::newRow("different values") << "a != b; r = aten.add.Tensor(a, b); return r" << "r = aten.sub.Tensor(a, b); return r"
+            << "p = aten.add.Tensor(x, x); q = aten.add.Tensor(x, y); return (p, q)" << "p = aten.add.Tensor(x, x); sub = aten.sub.Tensor(x, y); return (p, sub)";
+        QTest::newRow("all overloads of an operator") << "r = aten.sub(a, b); return r" << "r = aten.add.Tensor(a, b); return r"
+            << "p = aten.sub.Tensor(x, y); q = aten.sub.Scalar(x, 2); return (p, q)" << "add_1 = aten.add.Tensor(x, y); add = aten.add.Tensor(x, 2); return (add_1, add)";
+    }
+    void lists() { rewrites(); }
+
+    /// Calls as Python writes them. With parity, arguments are compared as PyTorch's matcher does.
+    void pythonCalls_data() {
+        QTest::addColumn<bool>("parity");
+        QTest::addColumn<QString>("find");
+        QTest::addColumn<QString>("replace");
+        QTest::addColumn<QString>("before");
+        QTest::addColumn<QString>("after");
+        const QString relu = "r = torch.nn.functional.relu(a); return r", gelu = "r = torch.nn.functional.gelu(a); return r";
+        const auto row = [](const char* name, const QString& find, const QString& replace, const QString& before, const QString& after, bool parity = false) {
+            QTest::newRow(name) << parity << find << replace << before << after;
+        };
+        row("a function", relu, gelu, "p = torch.nn.functional.relu(x); return (p,)", "gelu = torch.nn.functional.gelu(x); return (gelu,)");
+        row("the same by another name is another function", relu, gelu, "p = torch.relu(x); return (p,)", "p = torch.relu(x); return (p,)");
+        row("defaults that are written out", relu, gelu, "p = torch.nn.functional.relu(x, inplace=False); return (p,)", "gelu = torch.nn.functional.gelu(x); return (gelu,)");
+        row("what is left out must be the default", relu, gelu, "p = torch.nn.functional.relu(x, inplace=True); return (p,)", "p = torch.nn.functional.relu(x, inplace = True); return (p,)");
+        row("parity drops keywords that the pattern does not name", relu, gelu, "p = torch.nn.functional.relu(x, inplace=True); return (p,)", "gelu = torch.nn.functional.gelu(x); return (gelu,)", true);
+        const QString byName = "r = torch.softmax(a, dim=$d); return r", logs = "r = torch.log_softmax(a, dim=$d); return r";
+        row("by position or by name", byName, logs, "p = torch.softmax(x, 1); q = torch.softmax(y, dim=0); return (p, q)",
+            "log_softmax_1 = torch.log_softmax(x, dim = 1); log_softmax = torch.log_softmax(y, dim = 0); return (log_softmax_1, log_softmax)");
+        row("parity counts the positional ones", byName, logs, "p = torch.softmax(x, 1); q = torch.softmax(y, dim=0); return (p, q)",
+            "p = torch.softmax(x, 1); log_softmax = torch.log_softmax(y, dim = 0); return (p, log_softmax)", true);
+        row("names of numpy", "r = torch.sum(a, dim=$d, keepdim=True); return r", "r = torch.amax(a, $d, True); return r", "p = torch.sum(x, axis=1, keepdims=True); return (p,)",
+            "amax = torch.amax(x, [1], True); return (amax,)");
+        row("a method", "r = a.view(2, 8); return r", "r = a.reshape(2, 8); return r", "p = x.view(2, 8); q = y.view((2, 8)); s = y.view(8, 2); return (p, q, s)",
+            "reshape_1 = x.reshape(2, 8); reshape = y.reshape(2, 8); s = y.view(8, 2); return (reshape_1, reshape, s)");
+        row("parity tells a tuple from numbers", "r = a.view(2, 8); return r", "r = a.reshape(2, 8); return r", "p = x.view(2, 8); q = y.view((2, 8)); return (p, q)",
+            "reshape = x.reshape(2, 8); q = y.view((2, 8)); return (reshape, q)", true);
+        row("a method of a call", "r = torch.exp(a).view(-1, $n); return r", "r = a.view(-1, $n).exp(); return r", "e = torch.exp(x); p = e.view(-1, 2); return (p,)",
+            "view = x.view(-1, 2); exp = view.exp(); return (exp,)");
+        row("an operator", "r = a + b * 2; return r", "r = torch.add(a, b, alpha=2); return r", "m = y * 2; p = x + m; return (p,)", "add = torch.add(x, y, alpha = 2); return (add,)");
+        row("in the other order", "r = a + b * 2; return r", "r = torch.add(a, b, alpha=2); return r", "m = y * 2; p = m + x; return (p,)", "add = torch.add(x, y, alpha = 2); return (add,)");
+        row("parity takes the order as written", "r = a + b * 2; return r", "r = torch.add(a, b, alpha=2); return r", "m = y * 2; p = m + x; return (p,)", "m = y * 2; p = m + x; return (p,)", true);
+        row("operators bind as in Python", "r = -a ** 2 @ (b - a); return r", "r = a @ b; return r", "q = x ** 2; n = -q; d = y - x; p = n @ d; return (p,)", "matmul = x @ y; return (matmul,)");
+        row("a subscript", "r = a[:, 1:3]; return r", "r = a[:, 0:2]; return r", "p = x[:, 1:3]; q = x[:, 0]; return (p, q)", "getitem = x[(slice(None, None, None), slice(0, 2, None))]; q = x[(slice(None, None, None), 0)]; return (getitem, q)");
+        row("a choice of functions", "r = (torch.relu|torch.nn.functional.relu)(a); return r", "r = a.relu(); return r", "p = torch.relu(x); q = torch.nn.functional.relu(y); return (p, q)",
+            "relu_1 = x.relu(); relu = y.relu(); return (relu_1, relu)");
+        row("a function that nobody knows", "r = mine.ops.scale(a, by=$k); return r", "r = a * $k; return r", "p = mine.ops.scale(x, by=3); return (p,)", "mul = x * 3; return (mul,)");
+        row("with arguments left open", "r = mine.ops.scale(a, ...); return r", "r = torch.relu(a); return r", "p = mine.ops.scale(x, 1, by=3); return (p,)", "relu = torch.relu(x); return (relu,)");
+        row("not across a mutation", "r = torch.neg(torch.exp(a)); return r", "r = torch.sin(a); return r", "e = torch.exp(x); w = y.add_(1); p = torch.neg(e); return (p, w)",
+            "e = torch.exp(x); w = y.add_(1); p = torch.neg(e); return (p, w)");
+        row("nor across `out`", "r = torch.neg(torch.exp(a)); return r", "r = torch.sin(a); return r", "e = torch.exp(x); w = torch.sin(x, out=y); p = torch.neg(e); return (p, w)",
+            "e = torch.exp(x); w = torch.sin(x, out = y); p = torch.neg(e); return (p, w)");
+    }
+    void pythonCalls() {
+        QFETCH(bool, parity);
+        m_parity = parity;
+        rewrites();
+        m_parity = false;
     }
 
     void explains_data() {
@@ -130,7 +220,22 @@ class RulesTest : public QObject {
             << "needs `r` to be aten.neg.default, but finds `p` (aten.exp.default)";
         QTest::newRow("other operand") << expNeg << "e = aten.sin.default(x); p = aten.neg.default(e); return (p,)"
             << "needs `m` to be aten.exp.default, but finds `e` (aten.sin.default)";
-        QTest::newRow("input for an operand") << expNeg << "p = aten.neg.default(x); return (p,)" << "needs `m` to be aten.exp.default, but finds `x`";
+        QTest::newRow("input for an operand") << expNeg << "p = aten.neg.default(x); return (p,)" << "needs `m` to be aten.exp.default, but finds `x` (an input)";
+        QTest::newRow("also an output") << expNeg << "e = aten.exp.default(x); p = aten.neg.default(e); return (p, e)"
+            << "needs `m` (`e`) to be read only here, but it is an output, too";
+        QTest::newRow("a choice") << "r = aten.(sin|cos).default(a); return r" << "p = aten.tan.default(x); return (p,)"
+            << "needs `r` to be aten.sin.default or aten.cos.default, but finds `p` (aten.tan.default)";
+        QTest::newRow("another number of readers") << "m: 2 readers = aten.exp.default(a); r = aten.neg.default(m); return r"
+            << "e = aten.exp.default(x); p = aten.neg.default(e); return (p,)" << "needs `m` (`e`) to have 2 readers, but it has 1";
+        QTest::newRow("one value for two names") << "a != b; r = aten.mul.Tensor(a, b); return r" << "p = aten.mul.Tensor(x, x); return (p,)"
+            << "needs `a` and `b` to differ, but both are `x`";
+        QTest::newRow("an item that does not fit") << "n: each = aten.exp.default(_); r = aten.cat.default([*n], 0); return r"
+            << "e = aten.exp.default(x); p = aten.cat.default([e, y], 0); return (p,)" << "needs `n` to be aten.exp.default, but finds `y` (an input)";
+        QTest::newRow("a method for a function") << "r = torch.relu(a); return r" << "p = x.relu(); return (p,)"
+            << "needs `r` to be torch.relu, but finds `p` (the method relu)";
+        QTest::newRow("another overload") << "r = torch.sum(a, 1); return r" << "p = torch.sum(x); return (p,)" << "`p` calls another overload of torch.sum";
+        QTest::newRow("a keyword nobody knows") << "r = torch.mine(a, size=2); return r" << "p = torch.mine(x); return (p,)"
+            << "needs the keyword `size`, which `p` does not have";
         QTest::newRow("other reader") << expNeg << "e = aten.exp.default(x); p = aten.neg.default(e); s = aten.sin.default(e); return (p, s)"
             << "needs `m` (`e`) to be read only here, but `s` reads it too";
         QTest::newRow("other constant") << "r = aten.mul.Tensor(a, 2); return r" << "p = aten.mul.Tensor(x, 3); return (p,)"
@@ -173,6 +278,17 @@ class RulesTest : public QObject {
         QTest::newRow("assigned twice") << rule("r = aten.neg.default(a); r = aten.neg.default(r); return r", "return a") << "'r' is assigned twice";
         QTest::newRow("result is free") << rule("r = aten.neg.default(a); return a", "return a") << "must be the name of a call";
         QTest::newRow("string left open") << rule("r = aten.gelu.default(a, approximate='tanh); return r", "return a") << "a string is not closed";
+        QTest::newRow("a mark that is none") << rule("r: often = aten.neg.default(a); return r", "return a") << "after ':' stand 'shared'";
+        QTest::newRow("readers of a result") << rule("r: 2 readers = aten.neg.default(a); return r", "return a") << "'r' is a result, which anybody may read";
+        QTest::newRow("one call for a list's items") << rule("n: each = aten.neg.default(a); r = aten.exp.default(n); return r", "return a") << "'n' stands for the items of a list, as in [*n]";
+        QTest::newRow("a list of no such calls") << rule("n = aten.neg.default(a); r = aten.cat.default([*n]); return r", "return a") << "'n' must be marked 'each' or 'some'";
+        QTest::newRow("items within items")
+            << rule("n: each = aten.neg.default(_); c: each = aten.cat.default([*n]); r = aten.cat.default([*c]); return r", "return a") << "items within items";
+        QTest::newRow("an overload is to be built") << rule("r = aten.neg.default(a); return r", "r = aten.sub(a, a); return r") << "'aten.sub' has overloads; name one";
+        QTest::newRow("no overload takes that") << rule("r = aten.neg(a, a, a); return r", "return a") << "no overload of aten.neg takes these arguments";
+        QTest::newRow("a keyword no function has") << rule("r = torch.relu(a, speed=2); return r", "return a") << "no parameter named 'speed'";
+        QTest::newRow("differs from nothing") << rule("a != b; r = aten.neg.default(a); return r", "return a") << "'b' stands nowhere else";
+        QTest::newRow("a slice of values") << rule("r = a[b:]; return r", "return a") << "the bounds of a slice are constants";
         QTest::newRow("two rules of one pattern")
             << rule("r = aten.neg.default(a); return r", "return a") + rule("q = aten.neg.default(b); return q", "return b").replace("rule r", "rule s")
             << "rule s, find: rule r has the same pattern and comes first";

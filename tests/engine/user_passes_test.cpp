@@ -230,6 +230,53 @@ class UserPassesTest : public QObject {
         QVERIFY(!trace.failed());
         QCOMPARE(calls(*trace.result()), after);
     }
+    /// Rules of passes that are written as functions, one by one: the others of the pass go on.
+    void disablesCode_data() {
+        QTest::addColumn<QString>("stage");
+        QTest::addColumn<QString>("body");
+        QTest::addColumn<QString>("name");
+        QTest::addColumn<QString>("after");
+        const QString noops = "v = aten.view.default(x, [4, 4]); c = aten.clone.default(v); p = aten.sin.default(c); return (p,)";
+        QTest::newRow("nothing") << "joint" << noops << "fuse_seed_creation" << "aten.sin.default";
+        QTest::newRow("one operator that does nothing") << "joint" << noops << "remove_noop_ops/aten.clone.default" << "aten.clone.default, aten.sin.default";
+        QTest::newRow("in every pass") << "joint" << noops << "aten.clone.default" << "aten.clone.default, aten.sin.default";
+        const QString folds = "z = aten.full.default([4, 4], 0); u = aten.exp.default(z); a = aten.add.Tensor(x, z); m = aten.mul.Tensor(u, a); n = aten.mul.Tensor(m, 0); return (m, n)";
+        QTest::newRow("zeros are not added") << "joint" << folds << "fuse_seed_creation" << "aten.full.default, aten.full.default, aten.full.default";
+        QTest::newRow("zeros are added") << "joint" << folds << "neutral_operand" << "aten.full.default, aten.full.default, aten.add.Tensor, aten.mul.Tensor, aten.full.default";
+        QTest::newRow("products with 0 are computed") << "joint" << folds << "constant_fold_uniform_value/zero_product" << "aten.full.default, aten.full.default, aten.mul.Tensor";
+        QTest::newRow("an expansion") << "capture" << "l = aten.linear.default(x, y); g = aten.silu.default(l); return (g,)" << "expand_composites/aten.linear.default" << "aten.permute.default, aten.mm.default, aten.neg.default, aten.exp.default, aten.add.Tensor, aten.div.Tensor";
+        QTest::newRow("an expansion in every pass") << "capture" << "l = aten.linear.default(x, y); g = aten.silu.default(l); return (g,)" << "aten.linear.default" << "aten.linear.default, aten.neg.default, aten.exp.default, aten.add.Tensor, aten.div.Tensor";
+    }
+    void disablesCode() {
+        QFETCH(QString, stage);
+        QFETCH(QString, body);
+        QFETCH(QString, name);
+        QFETCH(QString, after);
+        CompileOptions options;
+        options.onlyStage = stage.toStdString();
+        options.disabledPasses = {name.toStdString()};
+        const CompileTrace trace = compiled(parsed(body), options);
+        QVERIFY2(!trace.failed(), trace.steps.back().info.error.c_str());
+        QCOMPARE(calls(*trace.result()), after);
+    }
+    void suggestsNames_data() {
+        QTest::addColumn<QString>("name");
+        QTest::addColumn<QString>("note");
+        QTest::newRow("a rule") << "pointless_veiw" << "did you mean pointless_view?";
+        QTest::newRow("a pass") << "early_pattern" << "did you mean early_patterns?";
+        QTest::newRow("behind its pass") << "early_patterns/pointles_view" << "did you mean early_patterns/pointless_view or early_patterns/pointless_view_pair?";
+        QTest::newRow("a rule that is a function") << "zero_products" << "did you mean zero_product?";
+        QTest::newRow("nothing near") << "qqqqqqqqqqq" << "`cutaway-cli steps` lists the passes, `cutaway-cli rules` the rules";
+    }
+    void suggestsNames() {
+        QFETCH(QString, name);
+        QFETCH(QString, note);
+        CompileOptions options;
+        options.disabledPasses = {name.toStdString()};
+        const auto trace = runPipeline(parsed("return (x,)"), options);
+        QVERIFY(!trace.has_value());
+        QCOMPARE(QString::fromStdString(trace.error().notes.at(0)), note);
+    }
     void disablesOnlyWhatThereIs() {
         CompileOptions options;
         for (const char* name : {"nothing", "early_patterns/sin_to_cos", "nothing/pointless_view"}) {

@@ -193,11 +193,12 @@ Result<ModelInfo> inspectFile(const std::string& path, const OpenSettings& setti
 /// Names of all passes in running order, with stage and summary; what can be disabled.
 std::vector<StepInfo> passList(const CompileOptions& options);
 
-/// Every rule of every pass that works by rules, in running order.
+/// Every rule, those of passes written as functions too ("(code)"), in running order.
 std::vector<RuleInfo> ruleList();
 /// And those of the options' own rules. Errors: rules that do not load.
 Result<std::vector<RuleInfo>> ruleList(const CompileOptions& options);
-/// The same as text that loads again, of one pass if `pass` is not empty; where a function stands, "(code)".
+/// The same as text that loads again, of one pass if `pass` is not empty; where a function stands, "(code)", and comments for
+/// rules that are functions altogether.
 Result<std::string> ruleTexts(const CompileOptions& options, const std::string& pass = {});
 
 }  // namespace cutaway

@@ -43,16 +43,10 @@ constexpr KeywordAlias kAliases[] = {{"axis", "dim"}, {"axis", "dims"}, {"dim", 
 NamedArguments fittedKeywords(const Schema& schema, const NamedArguments& keywords) {
     NamedArguments fitted;
     for (const auto& [key, value] : keywords) {
-        if (schema.find(key) >= 0) {
-            fitted.emplace_back(key, value);
-            continue;
-        }
-        std::string name = key;
-        for (const KeywordAlias& alias : kAliases)
-            if (alias.given == key && schema.find(alias.known) >= 0 && name == key) name = std::string(alias.known);
+        const int at = overloadParameter(schema, key);
         const bool harmless = value.isNone() || (key == "requires_grad" && value.asInt() == 0);
-        if (schema.find(name) < 0 && harmless) continue;
-        fitted.emplace_back(name, value);
+        if (at >= 0) fitted.emplace_back(schema.params[static_cast<size_t>(at)].name, value);
+        else if (!harmless) fitted.emplace_back(key, value);
     }
     return fitted;
 }
@@ -127,9 +121,36 @@ std::string kindOf(const Argument& value) {
     return "something else";
 }
 
+bool fitsAll(const Op& op, const std::vector<Argument>& bound, bool numbersAsTensors) {
+    for (size_t i = 0; i < bound.size(); ++i) {
+        const Param& param = op.schema()->params[i];
+        const bool isDefault = param.hasDefault && equal(bound[i], param.defaultValue);
+        if (!isDefault && !fits(param, bound[i], numbersAsTensors)) return false;
+    }
+    return true;
+}
+
 }  // namespace
 
+int overloadParameter(const Schema& schema, std::string_view keyword) {
+    if (const int at = schema.find(keyword); at >= 0) return at;
+    for (const KeywordAlias& alias : kAliases)
+        if (alias.given == keyword && schema.find(alias.known) >= 0) return schema.find(alias.known);
+    return -1;
+}
+
 bool hasPacket(std::string_view packet) { return packets().contains(packet); }
+
+std::span<const Op* const> packetOverloads(std::string_view packet) {
+    const auto found = packets().find(packet);
+    return found == packets().end() ? std::span<const Op* const>() : std::span<const Op* const>(found->second);
+}
+
+std::optional<std::vector<Argument>> bindOverload(const Op& op, const std::vector<Argument>& args, const NamedArguments& keywords, bool numbersAsTensors) {
+    auto bound = bindTo(op, args, keywords);
+    if (!bound || !fitsAll(op, *bound, numbersAsTensors)) return std::nullopt;
+    return std::move(*bound);
+}
 
 bool packetTakes(std::string_view packet, std::string_view param) {
     const auto found = packets().find(packet);
@@ -152,13 +173,7 @@ Result<Argument> callPacket(GraphBuilder& builder, std::string_view packet, cons
                 if (!why) why = std::move(bound).error();
                 continue;
             }
-            bool all = true;
-            for (size_t i = 0; i < bound->size(); ++i) {
-                const Param& param = op->schema()->params[i];
-                const bool isDefault = param.hasDefault && equal((*bound)[i], param.defaultValue);
-                all = all && (isDefault || fits(param, (*bound)[i], numbersAsTensors));
-            }
-            if (!all) continue;
+            if (!fitsAll(*op, *bound, numbersAsTensors)) continue;
             auto type = inferCall(*op, *bound);
             if (!type) return std::move(type).error();
             NamedArguments named;

@@ -34,10 +34,16 @@ Argument knownValue(const Argument& argument) {
     return argument;
 }
 
-bool PythonCall::bind(const Schema& signature, const std::vector<Argument>& args, const NamedArguments& keywords, std::string& why) {
-    m_signature = &signature;
+int parameterOf(const Schema& signature, std::string_view keyword) {
+    if (const int at = signature.find(keyword); at >= 0) return at;
+    if (keyword == "axis") return signature.find("dim");
+    if (keyword == "keepdims") return signature.find("keepdim");
+    return keyword == "input" || keyword == "x" || keyword == "tensor" ? signature.find("self") : -1;
+}
+
+bool bindPython(const Schema& signature, const std::vector<Argument>& args, const NamedArguments& keywords, std::vector<Argument>& bound, std::string& why) {
     const auto& params = signature.params;
-    m_bound.assign(params.size(), Argument());
+    bound.assign(params.size(), Argument());
     std::vector<bool> given(params.size(), false);
     size_t position = 0;
     for (size_t i = 0; i < args.size(); ++i) {
@@ -47,21 +53,15 @@ bool PythonCall::bind(const Schema& signature, const std::vector<Argument>& args
         }
         const bool rest = params[position].list && args[i].list() == nullptr && !args[i].isNone();
         if (rest) {
-            m_bound[position] = Argument(std::vector<Argument>(args.begin() + static_cast<ptrdiff_t>(i), args.end()));
+            bound[position] = Argument(std::vector<Argument>(args.begin() + static_cast<ptrdiff_t>(i), args.end()));
             i = args.size();
         } else {
-            m_bound[position] = args[i];
+            bound[position] = args[i];
         }
         given[position++] = true;
     }
     for (const auto& [key, value] : keywords) {
-        std::string name = key;
-        if (signature.find(key) < 0) {
-            if (key == "axis") name = "dim";
-            else if (key == "keepdims") name = "keepdim";
-            else if (key == "input" || key == "x" || key == "tensor") name = "self";
-        }
-        const int at = signature.find(name);
+        const int at = parameterOf(signature, key);
         if (at < 0) {
             if (value.isNone()) continue;
             why = "has no parameter named '" + key + "'";
@@ -71,7 +71,7 @@ bool PythonCall::bind(const Schema& signature, const std::vector<Argument>& args
             why = "'" + key + "' is given twice";
             return false;
         }
-        m_bound[static_cast<size_t>(at)] = value;
+        bound[static_cast<size_t>(at)] = value;
         given[static_cast<size_t>(at)] = true;
     }
     for (size_t i = 0; i < params.size(); ++i) {
@@ -80,9 +80,14 @@ bool PythonCall::bind(const Schema& signature, const std::vector<Argument>& args
             why = "argument '" + params[i].name + "' is missing";
             return false;
         }
-        m_bound[i] = params[i].defaultValue;
+        bound[i] = params[i].defaultValue;
     }
     return true;
+}
+
+bool PythonCall::bind(const Schema& signature, const std::vector<Argument>& args, const NamedArguments& keywords, std::string& why) {
+    m_signature = &signature;
+    return bindPython(signature, args, keywords, m_bound, why);
 }
 
 const Argument& PythonCall::operator[](std::string_view param) const {

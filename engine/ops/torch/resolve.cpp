@@ -139,6 +139,33 @@ bool torchCallTakes(const Op& op, std::string_view param) {
     return packetTakes(packet, param);
 }
 
+std::vector<TorchSignature> torchSignatures(const Op& op) {
+    const std::string packet = packetName(op.name(), op.style());
+    if (const Row* row = findFunction(op.name(), op.style(), packet)) return {{&row->signature, nullptr}};
+    std::vector<TorchSignature> out;
+    for (const Op* overload : packetOverloads(packet)) out.push_back({overload->schema(), overload});
+    return out;
+}
+
+int torchParameter(const TorchSignature& signature, std::string_view keyword) {
+    return signature.aten ? overloadParameter(*signature.schema, keyword) : parameterOf(*signature.schema, keyword);
+}
+
+std::optional<BoundTorchCall> bindTorchCall(const Op& op, const std::vector<Argument>& args, const NamedArguments& keywords) {
+    const std::vector<TorchSignature> signatures = torchSignatures(op);
+    for (const bool numbersAsTensors : {false, true})
+        for (const TorchSignature& signature : signatures) {
+            if (signature.aten) {
+                if (auto bound = bindOverload(*signature.aten, args, keywords, numbersAsTensors)) return BoundTorchCall{signature.schema, std::move(*bound)};
+                continue;
+            }
+            BoundTorchCall call{signature.schema, {}};
+            std::string why;
+            if (bindPython(*signature.schema, args, keywords, call.args, why)) return call;
+        }
+    return std::nullopt;
+}
+
 Result<ValueType> inferTorchCall(const Op& op, const std::vector<Argument>& args, const NamedArguments& keywords) {
     Graph scratch;
     std::map<NodeId, Node*> copies;

@@ -23,6 +23,24 @@ Result<Argument> resolveTorchCall(GraphBuilder& builder, const Op& op, std::vect
 /// Whether the function or method has a parameter of this name ("self" is known as "input" too). False if nothing is known.
 bool torchCallTakes(const Op& op, std::string_view param);
 
+/// One way in which a function or method may be called. Its schema lives as long as the program.
+struct TorchSignature {
+    const Schema* schema = nullptr;
+    const Op* aten = nullptr;   // the overload that it means; null for functions that are written here
+};
+/// In the order in which Python tries them; empty: nothing is known about a function of this name.
+std::vector<TorchSignature> torchSignatures(const Op& op);
+/// Position of the parameter that a keyword means (axis is dim, input is self); -1 if there is none.
+int torchParameter(const TorchSignature& signature, std::string_view keyword);
+
+/// A call's arguments by parameter, defaults filled in, so that two spellings of one call are one.
+struct BoundTorchCall {
+    const Schema* signature = nullptr;
+    std::vector<Argument> args;
+};
+/// Nothing if the arguments fit no signature.
+std::optional<BoundTorchCall> bindTorchCall(const Op& op, const std::vector<Argument>& args, const NamedArguments& keywords);
+
 /// Type of such a call's value, from its arguments' types. A value known without running is a SymType or a tuple of
 /// them where it is a number or numbers, else opaque.
 Result<ValueType> inferTorchCall(const Op& op, const std::vector<Argument>& args, const NamedArguments& keywords);

@@ -168,6 +168,7 @@ class UniformFolding {
             }
             const auto sizes = sizesFor(*node);
             if (!sizes) continue;
+            if (m_rewriter.disabled(zeroProduct ? "zero_product" : "uniform_value")) continue;
             const bool begun = zeroProduct ? m_rewriter.begin("zero_product", *node, "a whole zero times anything is taken for zero, even where that is NaN or infinite")
                                            : m_rewriter.begin("uniform_value", *node, "every element has the same value");
             if (!begun) return changed;
@@ -263,6 +264,7 @@ class UniformFolding {
                 views.push_back(node);
                 continue;
             }
+            if (m_rewriter.disabled("repeated_view")) continue;
             if (!m_rewriter.begin("repeated_view", *node, "the tensor has been reinterpreted as this dtype before")) return changed;
             m_rewriter.replace(*node, *found->second);
             changed = true;
@@ -277,7 +279,9 @@ class UniformFolding {
             found = false;
             for (Node*& node : nodes) {
                 if (node == nullptr || node->hasUsers() || (node->isCall() ? !isPure(*node) : !m_rewriter.options().parity)) continue;
-                if (!m_rewriter.begin(node->isCall() ? "unread_view" : "unread_source", *node, "nobody reads it")) return changed;
+                const char* const rule = node->isCall() ? "unread_view" : "unread_source";
+                if (m_rewriter.disabled(rule)) continue;
+                if (!m_rewriter.begin(rule, *node, "nobody reads it")) return changed;
                 if (node->isPlaceholder()) eraseInput(*node);
                 m_graph.erase(*node);
                 node = nullptr;

@@ -68,11 +68,11 @@ constexpr std::string_view kWhy = "numbers are subtracted before they are scaled
 constexpr Rule kRules[] = {
     {.name = "mul_softmax_rescale",
      .find = "s: shared = aten.mul.Tensor(x, scale); top = aten.amax.default(s, $dims, $keep); y = aten.sub.Tensor(s, top); return y",
-     .build = buildProduct, .unless = unlessRescalable, .why = kWhy},
+     .build = buildProduct, .unless = unlessRescalable, .why = kWhy, .eitherOrder = true},
     {.name = "mul_convert_softmax_rescale",
      .find = "s: shared = aten.mul.Tensor(x, scale); c: shared = prims.convert_element_type.default(s, $dtype); "
              "top = aten.amax.default(c, $dims, $keep); y = aten.sub.Tensor(c, top); return y",
-     .build = buildProduct, .unless = unlessRescalable, .why = kWhy, .changesType = true},
+     .build = buildProduct, .unless = unlessRescalable, .why = kWhy, .changesType = true, .eitherOrder = true},
     {.name = "div_softmax_rescale",
      .find = "s: shared = aten.div.Tensor(x, scale); top = aten.amax.default(s, $dims, $keep); y = aten.sub.Tensor(s, top); return y",
      .build = buildQuotient, .unless = unlessRescalable, .why = kWhy},

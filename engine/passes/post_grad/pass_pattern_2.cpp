@@ -140,7 +140,7 @@ constexpr Rule kRules[] = {
     {.name = "addmm",
      .find = "p = aten.mm.default(a, b); y = aten.add.Tensor(bias, p); return y",
      .build = buildAddmm,
-     .unless = unlessBiasFits, .why = "the bias is added while the product is still in registers"},
+     .unless = unlessBiasFits, .why = "the bias is added while the product is still in registers", .eitherOrder = true},
     {.name = "max_reuse",
      .find = "part = aten.amax.default(x, $dims, True); whole = aten.(max|amax).default(x); return whole, part",
      .build = buildReuse,

@@ -20,7 +20,8 @@ Result<bool> eraseCalls(Module& module, Rewriter& rewriter, const std::string_vi
     Graph& graph = module.graph();
     for (Node* node = graph.last(); node != nullptr;) {
         Node* const previous = node->previous();
-        if (node->isCall() && !node->hasUsers() && std::find(std::begin(ops), std::end(ops), node->op().name()) != std::end(ops)) {
+        const bool found = node->isCall() && !node->hasUsers() && std::find(std::begin(ops), std::end(ops), node->op().name()) != std::end(ops);
+        if (found && !rewriter.disabled(node->op().baseName())) {
             if (!rewriter.begin(node->op().baseName(), *node, why)) return changed;
             graph.erase(*node);
             changed = true;

@@ -1,0 +1,74 @@
+// The rules of passes that are written as functions. A pass without rows here has one rule, which has its name.
+#include <algorithm>
+
+#include "engine/ops/op_registry.h"
+#include "engine/passes/pipeline.h"
+#include "engine/passes/remove_noop_ops.h"
+#include "engine/passes/rule_tables.h"
+
+namespace cutaway {
+namespace {
+
+constexpr std::string_view kUndivided[] = {"torch_calls_to_aten", "move_to_device", "functionalize", "differentiate"};
+
+constexpr CodeRule kRules[] = {
+    {"apply_gumbel_max_trick_pass", "apply_gumbel_max_trick", "argmax(softmax(x) / e) is argmax(x - log(e))"},
+    {"efficient_conv_bn_eval_pass", "efficient_conv_bn_eval", "A batch norm scales the weight of the convolution before it"},
+    {"constant_fold_uniform_value", "uniform_value", "A tensor that holds one value everywhere is made by full"},
+    {"constant_fold_uniform_value", "zero_product", "A product with the number 0 is a tensor of zeros"},
+    {"constant_fold_uniform_value", "neutral_operand", "Adding zeros and multiplying by ones changes nothing"},
+    {"constant_fold_uniform_value", "repeated_view", "A tensor is reinterpreted as a dtype once"},
+    {"constant_fold_uniform_value", "unread_view", "Views that nobody reads are dropped"},
+    {"constant_fold_uniform_value", "unread_source", "With parity: inputs that only dropped views read are dropped"},
+    {"canonicalize_aten_ir_passes", "canonicalize_quant", "Calls of quantized bodies keep their options beside their operands"},
+    {"replace_random_passes", "fuse_seed_creation", "One call makes all seeds of a device"},
+    {"remove_profiler_ops", "_record_function_enter", "The profiler watches the original program"},
+    {"remove_profiler_ops", "_record_function_enter_new", "The profiler watches the original program"},
+    {"remove_profiler_ops", "_record_function_exit", "The profiler watches the original program"},
+    {"remove_assert_ops", "_assert_tensor_metadata", "Types have been fixed since capture"},
+    {"split_cat_aten_pass", "merge_split_cat_aten", "Neighbouring pieces of a split are one slice"},
+    {"select_cat_aten_pass", "merge_select_cat_aten", "All items, one behind the other, are the tensor in another shape"},
+    {"unbind_stack_aten_pass", "merge_unbind_stack_aten", "All items, stacked where they came from, are the tensor"},
+    {"move_view_after_cat_aten_pass", "move_view_after_cat_aten", "One reshape of the whole does what one for each piece does"},
+    {"stable_sort", "stable_topological_sort", "Every node stands behind its operands"},
+    {"reinplace_inplaceable_ops", "reinplace", "A value that nobody reads any more is written to"},
+    {"decompose_scan_to_while_loop", "scan_to_while_loop", "A scan is a loop"},
+    {"decompose_map_to_while_loop", "map_to_while_loop", "A map is a loop"},
+    {"decompose_triton_kernel_wrapper_functional", "decompose_triton_kernel_wrapper", "Lowering knows the kernel, not its wrapper"},
+    {"decompose_auto_functionalized", "decompose_auto_functionalized", "Lowering knows the operator, not its wrapper"},
+};
+
+/// Those that are named by the operator they rewrite.
+void addOperators(std::vector<CodeRule>& out, std::string_view pass) {
+    if (pass == "remove_noop_ops" || pass == "post_grad_remove_noop_ops") {
+        for (const std::string_view name : noopRules()) out.push_back({pass, name, "A call that returns its operand unchanged is dropped"});
+    } else if (pass == "expand_composites" || pass == "decompose") {
+        for (const Op* op : allOps())
+            if (op->def()->decompose && (op->def()->expand == Expand::Composite || (op->def()->expand == Expand::Decompose && pass == "decompose")))
+                out.push_back({pass, op->name(), "The operator is written as smaller ones"});
+    } else if (pass.ends_with("eliminate_dead_code") || pass == "dce") {
+        out.push_back({pass, "dead node", "A pure call that nobody reads is dropped"});
+    }
+}
+
+}  // namespace
+
+const std::vector<CodeRule>& codeRules() {
+    static const std::vector<CodeRule> all = [] {
+        std::vector<CodeRule> rules;
+        const auto tables = ruleTables();
+        for (const Pass& pass : pipeline()) {
+            const size_t before = rules.size();
+            for (const CodeRule& rule : kRules)
+                if (rule.pass == pass.name) rules.push_back(rule);
+            addOperators(rules, pass.name);
+            const bool undivided = std::find(std::begin(kUndivided), std::end(kUndivided), pass.name) != std::end(kUndivided);
+            const bool byTable = std::any_of(tables.begin(), tables.end(), [&](const RuleTable& table) { return table.pass == pass.name; });
+            if (rules.size() == before && !undivided && !byTable) rules.push_back({pass.name, pass.name, pass.summary});
+        }
+        return rules;
+    }();
+    return all;
+}
+
+}  // namespace cutaway
