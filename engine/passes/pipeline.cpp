@@ -53,7 +53,7 @@ constexpr std::string_view kSearchDepth = "calls are searched to a limited depth
 
 constexpr Pass kPipeline[] = {
     // Calls as Python wrote them, which may mutate (spec: passes §1.2). Folding of batch norms that are modules (PRE-6) has nothing
-    // to do here: no graph that Cutaway reads calls modules whose code it has. The predispatch list (PRE-12) is empty in PyTorch.
+    // to do here: no graph that Cutaway reads calls modules whose code it has.
     {.stage = "pre_grad", .name = "sink_cat_after_pointwise", .summary = "Computes relu and tanh before a concatenation instead of after it",
      .run = sinkCatAfterPointwise, .functional = false, .repeats = kOneSink},
     {.stage = "pre_grad", .name = "linear_permute_fusion", .summary = "Computes a product transposed instead of permuting it",
@@ -206,7 +206,7 @@ constexpr std::string_view kMaxAutotune = "max_autotune", kOfMaxAutotune = "mm_p
 
 /// Names that switch on or set up what is no row of its own.
 constexpr std::string_view kSettingsOnly[] = {"device", "permute_fusion", "fx_passes_numeric_check", "pad_mm", "shape_padding_multiplier", "pad_aten_mm_pass",
-                                              "randperm_index_slice", "cudagraphs", kMaxAutotune};
+                                              "randperm_index_slice", "cudagraphs", "is_predispatch", kMaxAutotune};
 
 /// Stands for the comparison behind the pre-grad passes (PRE-11), which sees two graphs and changes none.
 constexpr Pass kNumericCheck = {.stage = "pre_grad", .name = "fx_passes_numeric_check", .summary = "Runs the graph before and after the stage",
@@ -286,6 +286,12 @@ void planOptional(std::span<const Pass> block, const CompileOptions& options, st
                 for (int i = 0; i < static_cast<int>(std::clamp(wanted.number("counter", 1), 0.0, 100.0)); ++i) plan.push_back(&pass);
 }
 
+/// Of PyTorch's list for graphs before dispatch (is_predispatch, PRE-12), which takes the place of the other pre-grad passes, all but
+/// the fusion of like calls is empty; what follows it runs there, too.
+bool runsBeforeDispatch(const Pass& pass) {
+    return pass.stage != "pre_grad" || pass.optional == 2 || pass.name == "stable_topological_sort" || pass.name == "quant_lift_up";
+}
+
 /// The passes of a run, in running order.
 std::vector<const Pass*> planFor(const CompileOptions& options) {
     std::vector<const Pass*> plan;
@@ -297,8 +303,9 @@ std::vector<const Pass*> planFor(const CompileOptions& options) {
         else plan.push_back(&all[end++]);
         at = end;
     }
+    const bool beforeDispatch = options.enabled("is_predispatch") != nullptr;
     std::erase_if(plan, [&](const Pass* pass) {
-        return (!options.onlyStage.empty() && pass->stage != options.onlyStage) || (pass->enabled && !pass->enabled(options));
+        return (beforeDispatch && !runsBeforeDispatch(*pass)) || (!options.onlyStage.empty() && pass->stage != options.onlyStage) || (pass->enabled && !pass->enabled(options));
     });
     return plan;
 }

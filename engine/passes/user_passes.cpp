@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/rewrite/pattern.h"
+
 namespace cutaway {
 namespace {
 
@@ -21,6 +23,21 @@ Result<const UserPlace*> findPlace(std::string_view name) {
         names += (names.empty() ? "" : ", ") + std::string(place.name);
     }
     return Error{ErrorCode::InvalidInput, "no place named '" + std::string(name) + "'", {}, {"there are: " + names}};
+}
+
+/// Python's calls are gone where graphs are functional, so a rule that names them would never match there.
+Result<void> checkCalls(const Rule& rule, const UserPlace& place) {
+    if (!place.functional) return {};
+    for (const std::string_view text : {rule.find, rule.replace}) {
+        const auto read = parsePatternText(text);
+        if (!read) continue;   // said by whoever compiles the rule
+        for (const PatternStatement& statement : read->statements)
+            for (const std::string& name : statement.ops)
+                if (statement.method || (!findOp(name) && (name.starts_with("torch.") || name.starts_with("operator.") || name.starts_with("builtins."))))
+                    return Error{ErrorCode::InvalidInput, "'" + name + "' is called as in Python, and such calls stand in graphs before capture only", {},
+                                 {"write 'place pre_grad_custom_pass', or name the ATen operator"}};
+    }
+    return {};
 }
 
 Values buildByExample(const Match& match, GraphBuilder& builder) { return replaceByExample(match, builder, match.rule().example); }
@@ -56,6 +73,7 @@ Result<void> UserPasses::addRule(const Rule& rule, const std::string& file) {
     CT_TRY(const UserPlace* place, findPlace(rule.place));
     std::vector<Rule>& rules = entryFor(*place, file).rules;
     if (rule.search.empty()) {
+        CT_TRY_VOID(checkCalls(rule, *place));
         rules.push_back(rule);
         if (!rule.example.empty()) rules.back().build = buildByExample;
         return {};

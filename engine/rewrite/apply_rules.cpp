@@ -265,13 +265,14 @@ Result<bool> sweep(Graph& graph, Rewriter& rewriter, const RuleSet& rules, std::
             const auto start = std::chrono::steady_clock::now();
             Match match(rule, rewriter.options());
             bool applied = false;
-            if (matchRule(rule, *node, regions, match)) {
+            const bool matched = matchRule(rule, *node, regions, match);
+            if (matched) {
                 CT_TRY(applied, RuleApplication(graph, rewriter, rule, match).run());
             }
             RuleStats& stat = stats[entries[i]];
             ++stat.tried;
             stat.applied += applied;
-            stat.counted += applied || (rule.rule->countsRefused && match.refused());
+            stat.counted += matched || (rule.rule->countsRefused && match.refused());
             stat.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
             changed |= applied;
         }

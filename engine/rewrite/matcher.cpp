@@ -83,6 +83,8 @@ class Matcher {
         size_t at = 0;
         int each = -1;           // the values are items that the call of this slot stands for, one after the other
         size_t matched = 0;      // how many of them it has matched
+        const Node* of = nullptr;            // whose arguments the values are, and by which parameters
+        const Schema* parameters = nullptr;
     };
 
     const Argument* own(Argument value) { return &m_match.m_own.emplace_front(std::move(value)); }
@@ -91,11 +93,15 @@ class Matcher {
 
     /// Notes why this way failed; `sentence` is built only when somebody asks.
     template <class Sentence>
-    bool fail(const Node* about, Sentence&& sentence) {
+    bool fail(const Node* about, Sentence&& sentence, bool sayBothOrders = false) {
         if (m_trace && m_progress > m_trace->progress) {
             m_trace->progress = m_progress;
             m_trace->reason = sentence();
             m_trace->node = about ? about->id() : NodeId::None;
+            m_bothOrders = m_otherOrder || !sayBothOrders;
+        } else if (m_trace && m_progress == m_trace->progress && m_otherOrder && sayBothOrders && !m_bothOrders) {
+            if (const std::string again = sentence(); again != m_trace->reason) m_trace->reason += "; with the operands exchanged, it " + again;
+            m_bothOrders = true;
         }
         return false;
     }
@@ -116,8 +122,10 @@ class Matcher {
         switch (pattern.kind) {
             case PatternArg::Kind::Any: ok = proceed(rest); break;
             case PatternArg::Kind::Constant:
-                ok = sameConstant(pattern.constant, value) ? proceed(rest) : fail(nullptr, [&] {
-                    return "needs the constant " + constantText(pattern.constant) + ", but finds " + constantText(value);
+                ok = sameConstant(pattern.constant, value) ? proceed(rest) : fail(rest ? rest->of : nullptr, [&] {
+                    const std::string what = parameterText(rest);
+                    return "needs " + (what.empty() ? "the constant " : what + " to be ") + constantText(pattern.constant) + (what.empty() ? ", but finds " : ", but it is ") +
+                           constantText(value);
                 });
                 break;
             case PatternArg::Kind::Attribute: ok = matchAttribute(pattern.slot, value, rest); break;
@@ -127,6 +135,13 @@ class Matcher {
         }
         --m_progress;
         return ok;
+    }
+
+    /// "`dim` of `amax`" for the argument before the place where the frame goes on; empty if it has no name.
+    static std::string parameterText(const Frame* frame) {
+        if (frame == nullptr || frame->parameters == nullptr || frame->at == 0) return {};
+        const size_t at = frame->at - 1, value = frame->swapped && at < 2 ? 1 - at : at;
+        return "`" + frame->parameters->params[value].name + "` of `" + frame->of->name() + "`";
     }
 
     bool matchAttribute(int slot, const Argument& value, const Frame* rest) {
@@ -229,23 +244,27 @@ class Matcher {
         const auto isForm = [&](const PatternCall::Form& form) { return node && node->isCall() && form.op == &node->op(); };
         const auto form = std::find_if(call.forms.begin(), call.forms.end(), isForm);
         if (form == call.forms.end())
-            return fail(node, [&] { return "needs `" + nameOf(slot) + "` to be " + namesOf(call) + ", but finds " + describe(*value); });
+            return fail(node, [&] { return "needs `" + nameOf(slot) + "` to be " + namesOf(call) + ", but finds " + describe(*value); }, true);
         if (const Node* unknown = inputOfUnknownType(*node))
             return fail(unknown, [&] { return "the type of `" + unknown->name() + "` is not known"; });
         if (!mayHaveReaders(call, *node)) return failReaders(slot, *node);
         bound(slot) = value;
-        if (node->op().isOpaque() ? matchPythonCall(call, *node, rest) : matchArguments(*form, node->args().data(), *node, rest)) return true;
+        if (node->op().isOpaque() ? matchPythonCall(call, *node, rest) : matchArguments(*form, node->args().data(), *node, node->op().schema(), rest)) return true;
         bound(slot) = nullptr;
         return false;
     }
     /// `values` in both orders where the call commutes.
-    bool matchArguments(const PatternCall::Form& form, const Argument* values, const Node& node, const Frame* rest) {
-        const size_t count = form.args.size();
-        const Frame plain{form.args.data(), values, count, false, rest};
-        if (proceed(&plain)) return true;
+    bool matchArguments(const PatternCall::Form& form, const Argument* values, const Node& node, const Schema* parameters, const Frame* rest) {
+        Frame frame{form.args.data(), values, form.args.size(), false, rest};
+        frame.of = &node;
+        frame.parameters = parameters;
+        if (proceed(&frame)) return true;
         if (!form.commutes || !mayCommute(node)) return false;
-        const Frame swapped{form.args.data(), values, count, true, rest};
-        return proceed(&swapped);
+        frame.swapped = true;
+        const bool before = std::exchange(m_otherOrder, true);
+        const bool ok = proceed(&frame);
+        m_otherOrder = before;
+        return ok;
     }
     /// By parameter, where the function's are known; with parity, and where they are not, as the call is written.
     bool matchPythonCall(const PatternCall& call, const Node& node, const Frame* rest) {
@@ -260,7 +279,7 @@ class Matcher {
         if (!arguments) return fail(&node, [&] { return "the arguments of `" + node.name() + "` are not those of " + node.op().name(); });
         const Argument* values = own(Argument(std::move(arguments->args)));
         for (const PatternCall::Form& one : call.forms)
-            if (one.op == &node.op() && one.signature == arguments->signature) return matchArguments(one, values->list()->data(), node, rest);
+            if (one.op == &node.op() && one.signature == arguments->signature) return matchArguments(one, values->list()->data(), node, arguments->signature, rest);
         return fail(&node, [&] { return "`" + node.name() + "` calls another overload of " + node.op().name(); });
     }
 
@@ -437,48 +456,11 @@ class Matcher {
     MatchTrace* m_trace;
     int m_progress = 0;
     bool m_probing = false;
+    bool m_otherOrder = false, m_bothOrders = false;   // inside a call whose operands are exchanged; the trace has both orders
 };
 
 bool matchRule(const CompiledRule& rule, Node& root, const MutationRegions& regions, Match& match, MatchTrace* trace) {
     return Matcher(rule, regions, match, trace).run(root);
-}
-
-Explanation explainRule(const Rule& rule, Node& node, const CompileOptions& options) {
-    Explanation out;
-    const auto set = RuleSet::compile({&rule, 1});
-    if (!set) {
-        out.reason = "the rule is broken: " + set.error().text();
-        return out;
-    }
-    if (hasUnsupportedType(node)) {
-        out.reason = "rules leave `" + node.name() + "` alone: its type is complex, meta or sparse";
-        out.nodes = {node.id()};
-        return out;
-    }
-    const CompiledRule& compiled = set->at(0);
-    Match match(compiled, options);
-    MatchTrace trace;
-    out.matched = matchRule(compiled, node, MutationRegions(node.graph()), match, &trace);
-    if (out.matched) {
-        for (const Node* matched : match.nodes()) out.nodes.push_back(matched->id());
-    } else {
-        out.reason = std::move(trace.reason);
-        if (trace.node != NodeId::None) out.nodes = {trace.node};
-    }
-    return out;
-}
-
-bool hasUnsupportedType(const Node& node) {
-    const auto unsupported = [](const Node& one) {
-        const TensorType* type = one.type().tensor();
-        if (type == nullptr) return false;
-        return isComplex(type->dtype) || type->device.type == DeviceType::Meta || type->layout != Layout::Strided;
-    };
-    if (node.isCall("aten.view_as_complex.default") || node.isCall("aten.lift_fresh_copy.default")) return false;
-    if (unsupported(node)) return true;
-    bool found = false;
-    for (const Argument& arg : node.args()) arg.forEachNode([&](const Node* input) { found |= unsupported(*input); });
-    return found;
 }
 
 }  // namespace cutaway

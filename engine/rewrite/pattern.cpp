@@ -311,12 +311,22 @@ class Normalizer {
 
 Result<Pattern> compilePattern(const PatternText& text) { return PatternCompiler().run(text); }
 
+namespace {
+bool isPythonLibrary(std::string_view name) {
+    for (const std::string_view one : {"torch", "operator", "math", "builtins", "higher_order"})
+        if (one == name) return true;
+    return false;
+}
+}  // namespace
+
+bool isLibrary(std::string_view name) {
+    return isPythonLibrary(name) || std::any_of(allOps().begin(), allOps().end(), [&](const Op* op) {
+        return op->name().size() > name.size() && op->name().starts_with(name) && op->name()[name.size()] == '.';
+    });
+}
 bool mayBeFunction(std::string_view name) {
     const size_t dot = name.find('.');
-    for (const std::string_view library : {"torch", "operator", "math", "builtins", "higher_order"})
-        if (name.substr(0, dot) == library) return true;
-    if (dot == std::string_view::npos) return false;
-    return std::none_of(allOps().begin(), allOps().end(), [&](const Op* op) { return op->name().starts_with(name.substr(0, dot + 1)); });
+    return isPythonLibrary(name.substr(0, dot)) || (dot != std::string_view::npos && !isLibrary(name.substr(0, dot)));
 }
 
 int Pattern::slotOf(std::string_view name) const {

@@ -91,6 +91,8 @@ struct Pattern {
     std::string normalized() const;
 };
 
+/// Whether functions of Python's (torch, operator) or operators with rows have names that begin so.
+bool isLibrary(std::string_view name);
 /// Whether this may be called without a row: a Python function, or an operator of a library of which no operator has one.
 bool mayBeFunction(std::string_view name);
 

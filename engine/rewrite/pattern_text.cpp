@@ -3,7 +3,6 @@
 #include <charconv>
 #include <limits>
 
-#include "engine/ops/op_registry.h"
 #include "engine/rewrite/pattern.h"
 
 namespace cutaway {
@@ -294,7 +293,7 @@ class PatternParser {
     PatternItem list(std::string_view close) {
         ++m_depth;
         std::vector<PatternItem> items;
-        bool star = false;
+        bool star = false, comma = false;
         while (!m_error && !accept(close)) {
             items.push_back(item());
             if (items.back().kind == PatternItem::Kind::Star) {
@@ -305,8 +304,10 @@ class PatternParser {
                 expect(close);
                 break;
             }
+            comma = true;
         }
         --m_depth;
+        m_comma = comma;
         return listOf(std::move(items), close == ")");
     }
     static PatternItem listOf(std::vector<PatternItem> items, bool tuple) {
@@ -336,13 +337,10 @@ class PatternParser {
             return call(std::move(names), nullptr);
         }
         ++m_at;
-        const size_t begin = m_at;
         PatternItem items = list(")");
-        // One item without a comma is that item.
-        const std::string_view text = m_text.substr(begin, m_at - begin);
-        const bool comma = text.find_last_not_of(" \t\n)") != std::string_view::npos && text[text.find_last_not_of(" \t\n)")] == ',';
-        if (items.kind == PatternItem::Kind::List && items.items.size() == 1 && !comma) return items.items[0];
-        if (const auto* literals = items.constant.list(); literals && literals->size() == 1 && !comma) return constant((*literals)[0]);
+        if (m_comma || m_error) return items;
+        if (items.kind == PatternItem::Kind::List && !items.items.empty()) return items.items[0];   // (a) is a
+        if (const auto* literals = items.constant.list(); literals && !literals->empty()) return constant((*literals)[0]);
         return items;
     }
     std::string string() {
@@ -397,13 +395,6 @@ class PatternParser {
             return names[0] == "device" ? device() : call(std::move(names), nullptr);
         }
         return parts > 1 ? torchConstant(names[0]) : plainName(first);
-    }
-    static bool isLibrary(std::string_view name) {
-        for (const std::string_view one : {"torch", "operator", "math", "builtins", "higher_order"})
-            if (one == name) return true;
-        return std::any_of(allOps().begin(), allOps().end(), [&](const Op* op) {
-            return op->name().size() > name.size() && op->name().starts_with(name) && op->name()[name.size()] == '.';
-        });
     }
     std::vector<std::string> namePart() {
         if (!accept("(")) {
@@ -494,7 +485,7 @@ class PatternParser {
     std::string_view m_text;
     size_t m_at = 0;
     int m_depth = 0, m_nesting = 0, m_nested = 0;
-    bool m_returned = false;
+    bool m_returned = false, m_comma = false;   // whether the last list had a comma
     PatternText m_out;
     std::optional<Error> m_error;
 };

@@ -17,18 +17,23 @@ std::vector<const Op*> startingOps(const Rule& rule) {
     if (!set) return ops;
     const Pattern& pattern = set->at(0).pattern;
     for (const PatternCall::Form& form : pattern.calls[static_cast<size_t>(pattern.callOfSlot[static_cast<size_t>(pattern.results[0])])].forms)
-        ops.push_back(form.op);
+        if (ops.empty() || ops.back() != form.op) ops.push_back(form.op);   // a function's overloads are one
     return ops;
 }
 
 /// A rule that is switched off does not apply, whatever it finds.
 void noteDisabled(RuleExplanation& explanation, const CompileOptions& options) {
     const auto& off = options.disabledPasses;
-    const bool wholePass = std::find(off.begin(), off.end(), explanation.pass) != off.end();
-    if (!wholePass && !Rewriter(explanation.pass, options).disabled(explanation.rule)) return;
-    explanation.reason = (wholePass ? "the pass is switched off (--disable " + explanation.pass + ")" : "the rule is switched off (--disable " + explanation.rule + ")") +
-                         (explanation.applies ? "; else it would apply" : "; besides, " + explanation.reason);
-    explanation.applies = false;
+    const std::string &pass = explanation.pass, &rule = explanation.rule;
+    for (const std::string& name : {pass, rule, pass + "/" + rule}) {
+        if (std::find(off.begin(), off.end(), name) == off.end()) continue;
+        std::string reason = name == pass ? "the pass" : "the rule";
+        reason += " is switched off (--disable " + name + ")";
+        reason += explanation.applies ? "; else it would apply" : "; besides, " + explanation.reason;
+        explanation.reason = std::move(reason);
+        explanation.applies = false;
+        return;
+    }
 }
 
 /// Matches on a copy, because only the attempt shows whether the rule's function has something to build.

@@ -181,6 +181,11 @@ class RulesTest : public QObject {
             "log_softmax_1 = torch.log_softmax(x, dim = 1); log_softmax = torch.log_softmax(y, dim = 0); return (log_softmax_1, log_softmax)");
         row("parity counts the positional ones", byName, logs, "p = torch.softmax(x, 1); q = torch.softmax(y, dim=0); return (p, q)",
             "p = torch.softmax(x, 1); log_softmax = torch.log_softmax(y, dim = 0); return (p, log_softmax)", true);
+        const QString converted = "r = torch.nn.functional.softmax(a, dtype=$t, dim=$d); return r", plain = "r = torch.nn.functional.log_softmax(a, $d); return r";
+        row("keywords in another order", converted, plain, "p = torch.nn.functional.softmax(x, dim=1); return (p,)", "log_softmax = torch.nn.functional.log_softmax(x, 1); return (log_softmax,)");
+        row("parity looks at their order", converted, plain, "p = torch.nn.functional.softmax(x, dim=1); return (p,)", "p = torch.nn.functional.softmax(x, dim = 1); return (p,)", true);
+        row("parity fills in what is left out", "r = torch.nn.functional.softmax(a, dim=$d, dtype=None); return r", plain, "p = torch.nn.functional.softmax(x, dim=1); return (p,)",
+            "log_softmax = torch.nn.functional.log_softmax(x, 1); return (log_softmax,)", true);
         row("names of numpy", "r = torch.sum(a, dim=$d, keepdim=True); return r", "r = torch.amax(a, $d, True); return r", "p = torch.sum(x, axis=1, keepdims=True); return (p,)",
             "amax = torch.amax(x, [1], True); return (amax,)");
         row("a method", "r = a.view(2, 8); return r", "r = a.reshape(2, 8); return r", "p = x.view(2, 8); q = y.view((2, 8)); s = y.view(8, 2); return (p, q, s)",
@@ -239,7 +244,13 @@ class RulesTest : public QObject {
         QTest::newRow("other reader") << expNeg << "e = aten.exp.default(x); p = aten.neg.default(e); s = aten.sin.default(e); return (p, s)"
             << "needs `m` (`e`) to be read only here, but `s` reads it too";
         QTest::newRow("other constant") << "r = aten.mul.Tensor(a, 2); return r" << "p = aten.mul.Tensor(x, 3); return (p,)"
-            << "needs the constant 2, but finds 3";
+            << "needs `other` of `p` to be 2, but it is 3";
+        QTest::newRow("other item of a list") << "r = aten.permute.default(a, [$d, 0]); return r" << "p = aten.permute.default(x, [0, 1]); return (p,)"
+            << "needs the constant 0, but finds 1";
+        QTest::newRow("neither operand") << "m = aten.mm.default(a, b); r = aten.add.Tensor(m, c); return r" << "p = aten.add.Tensor(x, y); return (p,)"
+            << "needs `m` to be aten.mm.default, but finds `x` (an input); with the operands exchanged, it needs `m` to be aten.mm.default, but finds `y` (an input)";
+        QTest::newRow("complex numbers") << expNeg << "c = aten.complex.default(x, y); p = aten.neg.default(c); return (p,)"
+            << "rules leave `p` alone: it is complex";
         QTest::newRow("two values for a name") << "r = aten.sub.Tensor(a, a); return r" << "p = aten.sub.Tensor(x, y); return (p,)"
             << "needs `a` to be the same value everywhere, but finds `x` and `y`";
         QTest::newRow("a value for a constant") << "r = aten.mul.Tensor(a, $s); return r" << "p = aten.mul.Tensor(x, y); return (p,)"
@@ -335,6 +346,40 @@ class RulesTest : public QObject {
             QCOMPARE(statements(*module).count("aten.cos"), fuel);
             QCOMPARE(int(rewriter.done().size()), fuel);
         }
+    }
+
+    /// What must be recomputed stays so when it is replaced; what it was computed from is not touched (matcher R-4).
+    void whatIsMadeIsRecomputedLikeWhatItReplaces() {
+        const LoadedRules rules = loaded(rule("m = aten.exp.default(a); r = aten.neg.default(m); return r", "s = aten.sin.default(a); r = aten.cos.default(s); return r"));
+        const auto set = RuleSet::compile(rules.rules);
+        const auto module = parsed("d = aten.tan.default(x); e = aten.exp.default(d); p = aten.neg.default(e); return (p,)");
+        Graph& graph = module->graph();
+        for (const char* name : {"e", "p"}) {
+            Provenance provenance = graph.findByName(name)->provenance();
+            provenance.recompute = 2;
+            graph.setProvenance(*graph.findByName(name), std::make_shared<const Provenance>(std::move(provenance)));
+        }
+        const CompileOptions options;
+        Rewriter rewriter("test", options);
+        QVERIFY(rewriter.applyRules(graph, *set).has_value());
+        QCOMPARE(int(graph.findByName("sin")->provenance().recompute), 2);
+        QCOMPARE(int(graph.findByName("cos")->provenance().recompute), 2);
+        QCOMPARE(int(graph.findByName("d")->provenance().recompute), 0);
+    }
+
+    /// PyTorch counts what matches, also where the rule then finds nothing to build.
+    void countsWhatMatches() {
+        Rule one;
+        one.name = "r";
+        one.find = "r = aten.sin.default(a); return r";
+        one.build = [](const Match&, GraphBuilder&) { return Values::notHandled(); };
+        const auto set = RuleSet::compile({&one, 1});
+        const auto module = parsed("s = aten.sin.default(x); return (s,)");
+        const CompileOptions options;
+        Rewriter rewriter("test", options);
+        QCOMPARE(*rewriter.applyRules(module->graph(), *set), false);
+        QCOMPARE(rewriter.ruleStats()[0].counted, int64_t(1));
+        QCOMPARE(rewriter.ruleStats()[0].applied, int64_t(0));
     }
 
     void whatIsMadeSaysWhereItCameFrom() {

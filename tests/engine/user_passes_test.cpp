@@ -131,6 +131,36 @@ class UserPassesTest : public QObject {
         QCOMPARE(calls(*step->after), after);
     }
 
+    /// Calls as Python writes them, before capture.
+    void matchesPythonCalls_data() {
+        QTest::addColumn<QString>("rules");
+        QTest::addColumn<QString>("before");
+        QTest::addColumn<QString>("after");
+        const QString rule = "rule: mine\nplace: pre_grad_custom_pass\n";
+        const QString graph = "h = torch.nn.functional.relu(x, inplace=False); v = h.view(2, 8); p = v + 1; return (p,)";
+        QTest::newRow("a function") << rule + "find: r = torch.nn.functional.relu(a); return r\nreplace: r = torch.nn.functional.gelu(a, approximate='tanh'); return r\n" << graph
+            << "torch.nn.functional.gelu, view, operator.add";
+        QTest::newRow("a method and an operator") << rule + "find: r = a.view($m, $n) + 1; return r\nreplace: b = a + 1; r = b.view($m, $n); return r\n" << graph
+            << "torch.nn.functional.relu, operator.add, view";
+        QTest::newRow("another value") << rule + "find: r = a.view($m, $n) + 2; return r\nreplace: b = a + 2; r = b.view($m, $n); return r\n" << graph
+            << "torch.nn.functional.relu, view, operator.add";
+        QTest::newRow("in ATen's operators") << rule + "find: r = torch.nn.functional.relu(a); return r\nreplace_by_example: r = torch.nn.functional.leaky_relu(a); return r\n" << graph
+            << "aten.gt.Scalar, aten.mul.Tensor, aten.where.self, view, operator.add";
+        QTest::newRow("operators of an exported graph") << rule + "find: r = aten.relu.default(a); return r\nreplace: r = torch.sigmoid(a); return r\n"
+            << "p = aten.relu.default(x); return (p,)" << "torch.sigmoid";
+    }
+    void matchesPythonCalls() {
+        QFETCH(QString, rules);
+        QFETCH(QString, before);
+        QFETCH(QString, after);
+        const CompileTrace trace = compiled(parsed(before), with(rules));
+        QVERIFY2(!trace.failed(), trace.steps.back().info.error.c_str());
+        const Step* step = stepOf(trace, "pre_grad_custom_pass.mine");
+        QVERIFY(step != nullptr);
+        QCOMPARE(calls(*step->after), after);
+        for (const Node& node : trace.result()->graph().nodes()) QVERIFY2(!node.type().isOpaque(), node.name().c_str());
+    }
+
     /// A rule of training finds forward and backward together.
     void findsGradients() {
         const QString rule = "rule: tanh_twice\nparameters: a f32[2, 3] grad\ntraining\nsearch: t = aten.tanh.default(a); r = aten.tanh.default(t); return r\n"
@@ -162,6 +192,8 @@ class UserPassesTest : public QObject {
         QTest::newRow("no find") << "rule: r\n" + replace << "rule r has no 'find'";
         QTest::newRow("nothing to find with") << "rule: r\nsearch: r = aten.sin.default(a); return r\nreplace_by_example: return a\n" << "without 'parameters'";
         QTest::newRow("both ways to find") << rule + "search: r = aten.sin.default(a); return r\n" << "give one of the two";
+        QTest::newRow("Python's calls where there are none") << "rule: r\nfind: r = torch.relu(a); return r\n" + replace << "'torch.relu' is called as in Python";
+        QTest::newRow("Python's calls to be made where there are none") << "rule: r\nplace: post_grad_custom_post_pass\n" + find + "replace: r = a.cos(); return r\n" << "'cos' is called as in Python";
         QTest::newRow("no operator") << "rule: r\nfind: r = aten.nothing.default(a); return r\n" + replace << "no operator 'aten.nothing.default'";
         QTest::newRow("a property that is none") << rule + "when: noon\n" << "no property 'when noon'";
         QTest::newRow("a condition in C++ without one") << rule + "unless: (code)\n" << "no built-in rule of that name has one";
@@ -177,6 +209,9 @@ class UserPassesTest : public QObject {
         QTest::newRow("two parameters of one name") << "rule: r\nparameters: a f32[2]; a f32[3]\nsearch: r = aten.sin.default(a); return r\nreplace_by_example: return a\n" << "two parameters have this name";
         QTest::newRow("a number first") << "rule: r\nparameters: a number\nsearch: return a\nreplace_by_example: return a\n" << "the first parameter is a tensor";
         QTest::newRow("nothing is found") << "rule: r\nparameters: a f32[2]\nsearch: return a\nreplace_by_example: return a\n" << "";
+        QTest::newRow("a parameter that is not found")
+            << "rule: r\nparameters: a f32[2, 3]; b f32[2, 3]\nsearch: r = aten.sin.default(a); return r\nreplace_by_example: r = aten.add.Tensor(a, b); return r\n"
+            << "'search' does not read 'b'";
         QTest::newRow("another number of results")
             << "rule: r\nparameters: a f32[2, 3]\nsearch: r = aten.sin.default(a); return r\nreplace_by_example: r = aten.sin.default(a); s = aten.cos.default(a); return r, s\n"
             << "different numbers of results";
@@ -335,6 +370,14 @@ class UserPassesTest : public QObject {
     }
     void readsMoves() {
         for (const char* text : {"", "a", "a=b", "a=beside:b", "a=before:", "=before:b"}) QVERIFY2(!parsePassMove(text).has_value(), text);
+    }
+
+    /// PRE-12: in PyTorch's list for graphs before dispatch only the fusion of like calls does anything.
+    void predispatch() {
+        CompileOptions options;
+        options.onlyStage = "pre_grad";
+        options.enabledPasses = {{"is_predispatch", {}}, {"normalization_pass", {}}, {"batch_tanh", {}}, {"split_cat_pass", {}}};
+        QCOMPARE(stepNames(compiled(parsed("return (x,)"), options)).join(", "), QString("batch_tanh, stable_topological_sort, quant_lift_up"));
     }
 
     void failingFunctionEndsTheRun() {

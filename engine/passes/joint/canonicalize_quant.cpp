@@ -23,6 +23,21 @@ int64_t readersOf(const Graph& graph, const std::string& body) {
     return count;
 }
 
+/// InvokeQuant(True) and InvokeQuant(codegen_low_precision = True) as a dict; without an object, its defaults.
+Argument optionsOf(const Node* made) {
+    constexpr std::string_view kFields[] = {"codegen_low_precision"};
+    ArgumentDict options{{{std::string(kFields[0]), true}}};
+    if (made == nullptr) return Argument(std::make_shared<const ArgumentDict>(std::move(options)));
+    const auto set = [&](const std::string& name, const Argument& value) {
+        for (auto& [key, old] : options.items)
+            if (key == name) return void(old = value);
+        options.items.emplace_back(name, value);
+    };
+    for (size_t i = 0; i < made->args().size() && i < std::size(kFields); ++i) set(std::string(kFields[i]), made->arg(i));
+    for (const auto& [key, value] : made->kwargs()) set(key, value);
+    return Argument(std::make_shared<const ArgumentDict>(std::move(options)));
+}
+
 /// The body returns its one value bare, and the getitem that read it out of the tuple goes.
 void unwrap(Module& module, Node& call, Rewriter& rewriter) {
     const auto* reference = call.args().empty() ? nullptr : call.arg(0).get<SubgraphRef>();
@@ -59,7 +74,8 @@ Result<bool> canonicalizeQuant(Module& module, Rewriter& rewriter) {
             else keywords.emplace_back(key, arg);
         }
         if (keywords.size() != node->kwargs().size() && options == nullptr) continue;
-        if (!rewriter.begin("canonicalize_quant", *node, "code is generated from invoke_quant, and its options are no operand")) return changed;
+        keywords.emplace_back("quant_options", optionsOf(options));
+        if (!rewriter.begin("canonicalize_quant", *node, "code is generated from invoke_quant, whose options are known here and no operand")) return changed;
         graph.setOp(*node, findOrMakeOpaque("higher_order.invoke_quant"), node->args(), node->type(), std::move(keywords));
         if (options && !options->hasUsers()) graph.erase(*options);
         unwrap(module, *node, rewriter);

@@ -26,8 +26,10 @@ class PatternPrinter {
             if (!node.isCall()) continue;
             out += node.name() + " = " + node.op().name() + "(";
             const auto& params = node.op().schema()->params;
+            const bool positions = node.isCall("operator.getitem");   // which result is read is part of the pattern (T-4)
             for (size_t i = 0; i < params.size(); ++i)
-                out += (i ? ", " : "") + (params[i].keywordOnly ? params[i].name + "=" : std::string()) + item(node.arg(i));
+                out += (i ? ", " : "") + (params[i].keywordOnly ? params[i].name + "=" : std::string()) +
+                       (positions && i == 1 ? printArgument(node.arg(i)) : item(node.arg(i)));
             out += ")\n";
         }
         out += "return ";
@@ -41,14 +43,16 @@ class PatternPrinter {
     }
 
   private:
+    /// What a pattern leaves open (T-4): numbers, devices, dtypes and lists of nothing else; not truth values.
+    static bool isOpen(const Argument& value) {
+        if (const auto* items = value.list()) return !items->empty() && std::all_of(items->begin(), items->end(), isOpen);
+        return value.get<int64_t>() || value.get<double>() || value.get<Device>() || value.get<DType>() || value.get<Expr>();
+    }
     std::string item(const Argument& value) const {
         if (const Node* node = value.node()) return node->name();
         const auto* items = value.list();
-        bool hasNodes = false;
-        value.forEachNode([&](const Node*) { hasNodes = true; });
         if (const double* real = value.get<double>(); real && !m_number.empty() && *real == kAnyNumber) return "$" + m_number;
-        const bool open = value.get<int64_t>() || value.get<double>() || value.get<Device>() || value.get<DType>() || value.get<Expr>() || (items && !hasNodes);
-        if (open && !m_exact) return "_";
+        if (!m_exact && isOpen(value)) return "_";
         if (items) {
             std::string out = "[";
             for (const Argument& one : *items) out += (out.size() > 1 ? ", " : "") + item(one);
@@ -94,12 +98,18 @@ std::string_view unlessTracedAgain(const Match& match) {
         if (const std::string_view refusal = formula.unless(match); !refusal.empty()) return refusal;
     if (match.parity()) return "";
     const auto module = traceFormula(formula.search, realInputs(formula, match), formula.kind);
-    if (!module) return "the formula does not fit the shapes found here";
+    if (!module) {
+        match.note(module.error().message);
+        return "the formula does not fit the shapes found here";
+    }
     Rule exact = match.rule();
     const std::string find = PatternPrinter((*module)->graph(), true).run();
     exact.find = find;
     exact.unless = nullptr;
-    return explainRule(exact, match.root(), match.options()).matched ? "" : "constants or shapes are not those of the formula";
+    Explanation explanation = explainRule(exact, match.root(), match.options());
+    if (explanation.matched) return "";
+    match.note(std::move(explanation.reason));
+    return "constants or shapes are not those of the formula";
 }
 
 /// Traces the replacement and copies it to before the first result.
@@ -265,6 +275,9 @@ Result<TracedRules> traceUserRule(const TracedRule& formula, bool training) {
         TracedRule source = formula;
         source.kind = kind;
         CT_TRY(const auto searched, traceSide(source, source.search));
+        for (const Node* placeholder : searched->graph().placeholders())
+            if (kind == TraceKind::Forward && !placeholder->hasUsers())
+                return invalidInput("'search' does not read '" + placeholder->name() + "', so nothing says what it stands for");
         CT_TRY(const auto made, traceSide(source, source.replace));
         if (resultsOf(*searched) != resultsOf(*made)) return invalidInput("'search' and 'replace_by_example' return different numbers of results");
         CT_TRY(std::string find, tracePattern(source));

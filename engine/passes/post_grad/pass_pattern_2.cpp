@@ -1,6 +1,7 @@
 #include "engine/passes/post_grad/pass_pattern_2.h"
 
 #include "engine/rewrite/matcher.h"
+#include "engine/text/print.h"
 
 namespace cutaway {
 namespace {
@@ -10,6 +11,8 @@ constexpr std::string_view kSplit = "aten.split_with_sizes.default";
 /// PyTorch's patterns name the dim, and a call along the default one does not.
 constexpr std::string_view kNotAlongTheFirst = "PyTorch's pattern does not match calls along the default dim 0";
 
+std::string named(const Node& node) { return "`" + node.name() + "`"; }
+
 /// The items of the concatenation are all pieces of one split, in order, along the same dim.
 std::string_view unlessAllPiecesInOrder(const Match& m) {
     const auto* items = m["items"].list();
@@ -18,16 +21,33 @@ std::string_view unlessAllPiecesInOrder(const Match& m) {
     const Node* split = nullptr;
     for (size_t i = 0; i < items->size(); ++i) {
         const Node* piece = (*items)[i].node();
-        if (piece == nullptr || !piece->isCall("operator.getitem") || piece->arg(1).asInt() != static_cast<int64_t>(i))
-            return "the concatenated tensors are not the pieces of a split in order";
-        if (piece->users().size() != 1) return "a piece has other readers";
-        const Node* source = piece->arg(0).node();
-        if (source == nullptr || !source->isCall(kSplit) || (split && split != source)) return "the concatenated tensors do not come from one split";
+        const Node* source = piece && piece->isCall("operator.getitem") ? piece->arg(0).node() : nullptr;
+        if (source == nullptr || !source->isCall(kSplit)) {
+            m.note(constantText((*items)[i]) + " is none");
+            return "{y} does not put pieces of a split together";
+        }
+        if (split && split != source) {
+            m.note(named(*split) + " and " + named(*source));
+            return "{y} puts pieces of several splits together";
+        }
         split = source;
+        if (piece->arg(1).asInt() != static_cast<int64_t>(i)) {
+            m.note(named(*piece) + " is piece " + printArgument(piece->arg(1)) + " of " + named(*split) + " and stands as number " + std::to_string(i));
+            return "the pieces are not in the order in which they were split";
+        }
+        if (piece->users().size() != 1) {
+            m.note(named(*piece) + " has " + std::to_string(piece->users().size()));
+            return "a piece has other readers than {y}";
+        }
     }
     const auto* sizes = split->arg(1).list();
-    if (sizes == nullptr || sizes->size() != items->size()) return "some pieces of the split are missing";
-    return sameConstant(split->arg(2), m["dim"]) ? "" : "the split is along another dim";
+    if (sizes == nullptr || sizes->size() != items->size()) {
+        m.note(named(*split) + " has " + std::to_string(sizes ? sizes->size() : 0) + ", " + named(m.root()) + " takes " + std::to_string(items->size()));
+        return "some pieces of the split are missing";
+    }
+    if (sameConstant(split->arg(2), m["dim"])) return "";
+    m.note(named(*split) + " is along " + printArgument(split->arg(2)));
+    return "the split is not along dim {dim}";
 }
 Values buildSplitSource(const Match& m, GraphBuilder& builder) {
     const Node& split = *(*m["items"].list())[0].node()->arg(0).node();
@@ -46,8 +66,14 @@ std::string_view unlessPiecesAreTheItems(const Match& m) {
         const int64_t rank = item->tensor().rank(), at = *dim < 0 ? *dim + rank : *dim;
         if (at < 0 || at >= rank) return "the dim is out of range";
         const auto* size = (*sizes)[i].get<int64_t>();
-        if (size == nullptr || !(item->tensor().sizes[static_cast<size_t>(at)] == SymInt(*size))) return "the pieces have other sizes than the tensors";
-        if (item->tensor().dtype != m.tensor("c").dtype) return "a tensor is converted while it is concatenated";
+        if (size == nullptr || !(item->tensor().sizes[static_cast<size_t>(at)] == SymInt(*size))) {
+            m.note("piece " + std::to_string(i) + " has " + printArgument((*sizes)[i]) + ", " + named(*item) + " has " + item->tensor().sizes[static_cast<size_t>(at)].text());
+            return "the pieces have other sizes than the tensors";
+        }
+        if (item->tensor().dtype != m.tensor("c").dtype) {
+            m.note(named(*item));
+            return "a tensor is converted while it is concatenated";
+        }
     }
     return "";
 }

@@ -113,6 +113,9 @@ Result<bool> foldNorms(Graph& graph, Rewriter& rewriter) {
 
 }  // namespace
 
-Result<bool> efficientConvBnEval(Module& module, Rewriter& rewriter) { return onEveryGraph(module, rewriter, foldNorms); }
+Result<bool> efficientConvBnEval(Module& module, Rewriter& rewriter) {
+    if (rewriter.options().freeze) return false;   // weights that are frozen are folded for good
+    return onEveryGraph(module, rewriter, foldNorms);
+}
 
 }  // namespace cutaway

@@ -90,8 +90,8 @@ Result<bool> permuteThenMatmul(Graph& graph, Rewriter& rewriter) {
 
 }  // namespace
 
-Result<bool> linearPermuteFusion(Module& module, Rewriter& rewriter) { return onEveryGraph(module, rewriter, linearThenPermute); }
-Result<bool> permuteLinearFusion(Module& module, Rewriter& rewriter) { return onEveryGraph(module, rewriter, permuteThenLinear); }
-Result<bool> permuteMatmulFusion(Module& module, Rewriter& rewriter) { return onEveryGraph(module, rewriter, permuteThenMatmul); }
+Result<bool> linearPermuteFusion(Module& module, Rewriter& rewriter) { return linearThenPermute(module.graph(), rewriter); }
+Result<bool> permuteLinearFusion(Module& module, Rewriter& rewriter) { return permuteThenLinear(module.graph(), rewriter); }
+Result<bool> permuteMatmulFusion(Module& module, Rewriter& rewriter) { return permuteThenMatmul(module.graph(), rewriter); }
 
 }  // namespace cutaway
