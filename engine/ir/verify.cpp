@@ -219,6 +219,8 @@ Result<void> Verifier::type(const Node& node) {
     if (!inferred) return broken("types", node, inferred.error().message);
     if (!inferred->isOpaque() && !sameType(*inferred, node.type()))
         return broken("types", node, "is recorded as " + typeText(node.type()) + ", " + node.op().name() + " gives " + typeText(*inferred));
+    if (node.is(Tag::View) && !sameMemory(*inferred, node.type()))
+        return broken("types", node, "is recorded at another offset of its storage than " + node.op().name() + " gives");
     return {};
 }
 
@@ -262,5 +264,14 @@ Result<void> Verifier::specs() {
 }  // namespace
 
 Result<void> verify(const Module& module, const VerifyOptions& options) { return Verifier(module, options, {}).run(); }
+
+bool sameMemory(const ValueType& a, const ValueType& b) {
+    if (!sameType(a, b)) return false;
+    if (const TensorType* type = a.tensor()) return type->offset == b.tensor()->offset;
+    const TupleType *one = a.tuple(), *other = b.tuple();
+    for (size_t i = 0; one && i < one->size(); ++i)
+        if (!sameMemory((*one)[i], (*other)[i])) return false;
+    return true;
+}
 
 }  // namespace cutaway

@@ -24,4 +24,8 @@ struct VerifyOptions {
 ///  functional   see VerifyOptions
 Result<void> verify(const Module& module, const VerifyOptions& options = {});
 
+/// sameType, and tensors begin at the same element of their storage: what views of them are typed by. Types read from text know no
+/// offset, so this holds between inferred types only.
+bool sameMemory(const ValueType& a, const ValueType& b);
+
 }  // namespace cutaway

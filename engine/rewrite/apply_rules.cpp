@@ -3,6 +3,7 @@
 #include <chrono>
 #include <map>
 
+#include "engine/ir/verify.h"
 #include "engine/rewrite/graph_order.h"
 #include "engine/rewrite/matcher.h"
 #include "engine/rewrite/rewriter.h"
@@ -164,7 +165,7 @@ class RuleApplication {
             Node* made = one.made[0];
             if (made == nullptr) return broken("a result is replaced by a constant");
             CT_TRY_VOID(checkType(one.old->type(), *made));
-            if (!sameType(one.old->type(), made->type())) retyped.push_back(made);
+            if (!sameMemory(one.old->type(), made->type())) retyped.push_back(made);
             m_graph.replaceUses(*one.old, *made, [&](const Node& user) { return isNew(user); });
         }
         eraseUnused(m_matched);
@@ -181,7 +182,7 @@ class RuleApplication {
                 return broken("`" + reader->name() + "` reads a result that was not made");
             Node& made = *one.made[static_cast<size_t>(*item)];
             CT_TRY_VOID(checkType(reader->type(), made));
-            const bool differs = !sameType(reader->type(), made.type());
+            const bool differs = !sameMemory(reader->type(), made.type());
             m_graph.replaceUses(*reader, made);
             m_matched.erase(std::remove(m_matched.begin(), m_matched.end(), reader), m_matched.end());
             m_graph.erase(*reader);

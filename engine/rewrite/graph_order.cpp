@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/ir/infer.h"
+#include "engine/ir/verify.h"
 #include "engine/ops/op_registry.h"
 #include "engine/support/check.h"
 
@@ -93,7 +94,7 @@ Result<void> retypeReaders(Graph& graph, Node& changed) {
             error.where = node->name();
             return error;
         }
-        if (!sameType(before, node->type())) queue.addReadersOf(*node);
+        if (!sameMemory(before, node->type())) queue.addReadersOf(*node);
     }
     return {};
 }

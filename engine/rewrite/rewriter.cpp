@@ -1,6 +1,7 @@
 #include "engine/rewrite/rewriter.h"
 
 #include "engine/ops/infer_rules.h"
+#include "engine/ir/verify.h"
 #include "engine/rewrite/graph_order.h"
 #include "engine/support/check.h"
 
@@ -20,7 +21,7 @@ bool tryRetypeReaders(Graph& graph, Node& source) {
             for (auto& [retyped, old] : before) graph.setType(*retyped, std::move(old));
             return false;
         }
-        if (type->isOpaque() || sameType(*type, node->type())) continue;
+        if (type->isOpaque() || sameMemory(*type, node->type())) continue;
         before.emplace_back(node, node->type());
         graph.setType(*node, std::move(*type));
         queue.addReadersOf(*node);
@@ -97,7 +98,7 @@ void Rewriter::replace(Node& old, Node& replacement) {
     graph.replaceUses(old, replacement);
     CT_CHECK(!old.hasUsers(), "a replacement does not read what it replaces");
     graph.erase(old);
-    if (readers.empty() || sameType(type, replacement.type()) || tryRetypeReaders(graph, replacement) || !type.tensor()) return;
+    if (readers.empty() || sameMemory(type, replacement.type()) || tryRetypeReaders(graph, replacement) || !type.tensor()) return;
     // A reader depends on the layout that is gone: give it back.
     GraphBuilder builder(graph, replacement.next());
     builder.setProvenance(std::move(provenance));
