@@ -3,6 +3,7 @@
 #include <QtTest>
 
 #include "cutaway/session.h"
+#include "engine/autograd/joint_graph.h"
 #include "engine/ir/verify.h"
 #include "engine/ops/build.h"
 #include "engine/session/session_state.h"
@@ -203,6 +204,11 @@ class RandomGraph {
     std::vector<Node*> m_values;   // the three inputs first
 };
 
+/// Off by default, and looking for what the graphs hold.
+constexpr const char* kOptional[] = {"dce", "normalization_aten_pass", "split_cat_aten_pass=threshold_to_cat:2", "select_cat_aten_pass", "unbind_stack_aten_pass",
+                                     "move_view_after_cat_aten_pass", "decompose_mm_pass", "batch_aten_add=min_fuse_set_size:2", "batch_aten_mul=min_fuse_set_size:2",
+                                     "batch_aten_tanh=min_fuse_set_size:2", "batch_aten_relu=min_fuse_set_size:2", "batch_linear_post_grad=min_fuse_set_size:2"};
+
 QString described(const NumbersReport& report) {
     QString out;
     for (const StepNumbers& one : report.steps)
@@ -218,11 +224,16 @@ class RandomGraphsTest : public QObject {
   private slots:
     void stepsKeepTheNumbers_data() {
         QTest::addColumn<int>("seed");
+        QTest::addColumn<QString>("how");
         const int first = qEnvironmentVariableIntValue("CUTAWAY_SEED"), count = qEnvironmentVariableIntValue("CUTAWAY_SEEDS");
-        for (int seed = first; seed < first + (count ? count : 60); ++seed) QTest::addRow("seed %d", seed) << seed;
+        for (int seed = first; seed < first + (count ? count : 60); ++seed) {
+            for (const char* how : {"inference", "training", "optional passes"}) QTest::addRow("seed %d, %s", seed, how) << seed << how;
+        }
     }
     void stepsKeepTheNumbers() {
         QFETCH(int, seed);
+        QFETCH(QString, how);
+        const bool training = how == "training";
         const std::string text = RandomGraph(static_cast<uint64_t>(seed)).grown(18);
         QTemporaryDir folder;
         QFile file(folder.filePath("random.py"));
@@ -233,7 +244,16 @@ class RandomGraphsTest : public QObject {
         const auto opened = session.open(file.fileName().toStdString());
         const auto print = qScopeGuard([&] { if (QTest::currentTestFailed()) std::fprintf(stderr, "%s\n", text.c_str()); });   // QtTest cuts long messages
         QVERIFY2(opened, opened ? "" : opened.error().text().c_str());
-        const auto run = session.compile({});
+        if (training) {
+            auto wanting = std::make_shared<Module>(*session.state().input);
+            QVERIFY(requireGradients(*wanting, {.inputs = {"x", "y", "z"}}));
+            session.state().input = wanting;
+        }
+        CompileOptions options;
+        options.mode = training ? Mode::Training : Mode::Inference;
+        if (how == "optional passes")
+            for (const char* name : kOptional) options.enabledPasses.push_back(*parseOptionalPass(name));
+        const auto run = session.compile(options);
         QVERIFY2(run, run ? "" : run.error().text().c_str());
         const auto steps = session.steps(*run);
         QVERIFY(steps);
