@@ -89,7 +89,11 @@ class Matcher {
 
     const Argument* own(Argument value) { return &m_match.m_own.emplace_front(std::move(value)); }
     const Argument*& bound(int slot) { return m_match.m_bound[static_cast<size_t>(slot)]; }
-    const std::string& nameOf(int slot) const { return m_pattern.names[static_cast<size_t>(slot)]; }
+    /// A name of the rule, in other quotes than the nodes of the graph; calls nested in others have none.
+    std::string nameOf(int slot) const {
+        const std::string& name = m_pattern.names[static_cast<size_t>(slot)];
+        return name[0] == '%' ? "an operand" : "'" + name + "'";
+    }
 
     /// Notes why this way failed; `sentence` is built only when somebody asks.
     template <class Sentence>
@@ -137,17 +141,21 @@ class Matcher {
         return ok;
     }
 
-    /// "`dim` of `amax`" for the argument before the place where the frame goes on; empty if it has no name.
+    /// "'dim' of `amax`" for the argument before the place where the frame goes on; empty if it has no name.
     static std::string parameterText(const Frame* frame) {
         if (frame == nullptr || frame->parameters == nullptr || frame->at == 0) return {};
         const size_t at = frame->at - 1, value = frame->swapped && at < 2 ? 1 - at : at;
-        return "`" + frame->parameters->params[value].name + "` of `" + frame->of->name() + "`";
+        return "'" + frame->parameters->params[value].name + "' of `" + frame->of->name() + "`";
+    }
+    static std::string foundText(const Frame* frame) {
+        const std::string what = parameterText(frame);
+        return what.empty() ? ", but finds " : ", but " + what + " is ";
     }
 
     bool matchAttribute(int slot, const Argument& value, const Frame* rest) {
         const Node* inside = nullptr;
         value.forEachNode([&](const Node* node) { inside = node; });
-        if (inside) return fail(inside, [&] { return "needs `$" + nameOf(slot) + "` to be a constant, but finds `" + inside->name() + "`"; });
+        if (inside) return fail(inside, [&] { return "needs " + nameOf(slot) + " to be a constant, but finds `" + inside->name() + "`"; });
         return bindValue(slot, &value, rest);
     }
 
@@ -155,7 +163,7 @@ class Matcher {
         const Argument*& place = bound(slot);
         if (place)
             return sameConstant(*place, *value) ? proceed(rest) : fail(value->node(), [&] {
-                return "needs `" + nameOf(slot) + "` to be the same value everywhere, but finds " + constantText(*place) + " and " + constantText(*value);
+                return "needs " + nameOf(slot) + " to be the same value everywhere, but finds " + constantText(*place) + " and " + constantText(*value);
             });
         place = value;
         if (proceed(rest)) return true;
@@ -179,7 +187,7 @@ class Matcher {
         const Frame head{pattern.items.data(), items->data(), before, false, &tail};
         if (pattern.starSlot < 0) return proceed(&head);
         if (m_pattern.isCall(pattern.starSlot)) {
-            if (middle == 0) return fail(value.node(), [&] { return "needs one item or more for `*" + nameOf(pattern.starSlot) + "`, but finds " + constantText(value); });
+            if (middle == 0) return fail(value.node(), [&] { return "needs one item or more for " + nameOf(pattern.starSlot) + ", but finds " + constantText(value); });
             const Frame each{nullptr, items->data() + before, middle, false, &head, 0, pattern.starSlot};
             return proceed(&each);
         }
@@ -218,7 +226,7 @@ class Matcher {
         return ok;
     }
     bool finishItems(const Frame& frame) {
-        if (frame.matched == 0) return fail(nullptr, [&] { return "finds no item that `" + nameOf(frame.each) + "` stands for"; });
+        if (frame.matched == 0) return fail(nullptr, [&] { return "finds no item that " + nameOf(frame.each) + " stands for"; });
         std::vector<Argument> items;
         for (const auto& [slot, node] : m_match.m_items)
             if (slot == frame.each) items.emplace_back(node);
@@ -238,13 +246,13 @@ class Matcher {
         Node* node = value->node();
         if (const Argument* already = bound(slot))
             return already->node() == node && node ? proceed(rest) : fail(node, [&] {
-                return "needs `" + nameOf(slot) + "` to be the same value everywhere, but finds " + constantText(*already) + " and " + constantText(*value);
+                return "needs " + nameOf(slot) + " to be the same value everywhere, but finds " + constantText(*already) + " and " + constantText(*value);
             });
         const PatternCall& call = m_pattern.callAt(slot);
         const auto isForm = [&](const PatternCall::Form& form) { return node && node->isCall() && form.op == &node->op(); };
         const auto form = std::find_if(call.forms.begin(), call.forms.end(), isForm);
         if (form == call.forms.end())
-            return fail(node, [&] { return "needs `" + nameOf(slot) + "` to be " + namesOf(call) + ", but finds " + describe(*value); }, true);
+            return fail(node, [&] { return "needs " + nameOf(slot) + " to be " + namesOf(call) + foundText(rest) + describe(*value); }, true);
         if (const Node* unknown = inputOfUnknownType(*node))
             return fail(unknown, [&] { return "the type of `" + unknown->name() + "` is not known"; });
         if (!mayHaveReaders(call, *node)) return failReaders(slot, *node);
@@ -329,7 +337,7 @@ class Matcher {
 
     bool failReaders(int slot, const Node& node) {
         return fail(&node, [&]() -> std::string {
-            const std::string value = "needs `" + nameOf(slot) + "` (`" + node.name() + "`) ";
+            const std::string value = "needs " + nameOf(slot) + " (`" + node.name() + "`) ";
             const std::string count = std::to_string(node.users().size());
             if (const int exactly = m_pattern.callAt(slot).exactReaders) return value + "to have " + std::to_string(exactly) + " readers, but it has " + count;
             for (const Node* user : node.users())
@@ -362,7 +370,7 @@ class Matcher {
             collectCandidates(slot, candidates);
             for (Node* candidate : candidates)
                 if (matchCall(slot, own(candidate), nullptr)) return true;
-            return fail(nullptr, [&] { return "finds no `" + nameOf(slot) + "` beside `" + m_match.root().name() + "`"; });
+            return fail(nullptr, [&] { return "finds no " + nameOf(slot) + " beside `" + m_match.root().name() + "`"; });
         }
         return finish();
     }
@@ -403,7 +411,7 @@ class Matcher {
                 for (size_t k = i + 1; k < slots.size(); ++k)
                     if (sameConstant(*bound(slots[i]), *bound(slots[k])))
                         return fail(bound(slots[i])->node(), [&] {
-                            return "needs `" + nameOf(slots[i]) + "` and `" + nameOf(slots[k]) + "` to differ, but both are " + constantText(*bound(slots[i]));
+                            return "needs " + nameOf(slots[i]) + " and " + nameOf(slots[k]) + " to differ, but both are " + constantText(*bound(slots[i]));
                         });
         return true;
     }
@@ -428,6 +436,7 @@ class Matcher {
     bool conditionHolds() {
         if (m_rule.rule->unless == nullptr) return true;
         ++m_progress;
+        m_match.note({});   // of an attempt before
         const std::string_view refusal = m_rule.rule->unless(m_match);
         m_match.m_refused |= !refusal.empty();
         const bool ok = refusal.empty() || fail(&m_match.root(), [&] { return filledIn(refusal) + (m_match.note().empty() ? "" : ": " + m_match.note()); });

@@ -222,41 +222,43 @@ class RulesTest : public QObject {
         const QString expNeg = "m = aten.exp.default(a); r = aten.neg.default(m); return r";
         QTest::newRow("matches") << expNeg << "e = aten.exp.default(x); p = aten.neg.default(e); return (p,)" << "";
         QTest::newRow("other root") << expNeg << "p = aten.exp.default(x); return (p,)"
-            << "needs `r` to be aten.neg.default, but finds `p` (aten.exp.default)";
+            << "needs 'r' to be aten.neg.default, but finds `p` (aten.exp.default)";
         QTest::newRow("other operand") << expNeg << "e = aten.sin.default(x); p = aten.neg.default(e); return (p,)"
-            << "needs `m` to be aten.exp.default, but finds `e` (aten.sin.default)";
-        QTest::newRow("input for an operand") << expNeg << "p = aten.neg.default(x); return (p,)" << "needs `m` to be aten.exp.default, but finds `x` (an input)";
+            << "needs 'm' to be aten.exp.default, but 'self' of `p` is `e` (aten.sin.default)";
+        QTest::newRow("input for an operand") << expNeg << "p = aten.neg.default(x); return (p,)" << "needs 'm' to be aten.exp.default, but 'self' of `p` is `x` (an input)";
         QTest::newRow("also an output") << expNeg << "e = aten.exp.default(x); p = aten.neg.default(e); return (p, e)"
-            << "needs `m` (`e`) to be read only here, but it is an output, too";
+            << "needs 'm' (`e`) to be read only here, but it is an output, too";
         QTest::newRow("a choice") << "r = aten.(sin|cos).default(a); return r" << "p = aten.tan.default(x); return (p,)"
-            << "needs `r` to be aten.sin.default or aten.cos.default, but finds `p` (aten.tan.default)";
+            << "needs 'r' to be aten.sin.default or aten.cos.default, but finds `p` (aten.tan.default)";
         QTest::newRow("another number of readers") << "m: 2 readers = aten.exp.default(a); r = aten.neg.default(m); return r"
-            << "e = aten.exp.default(x); p = aten.neg.default(e); return (p,)" << "needs `m` (`e`) to have 2 readers, but it has 1";
+            << "e = aten.exp.default(x); p = aten.neg.default(e); return (p,)" << "needs 'm' (`e`) to have 2 readers, but it has 1";
         QTest::newRow("one value for two names") << "a != b; r = aten.mul.Tensor(a, b); return r" << "p = aten.mul.Tensor(x, x); return (p,)"
-            << "needs `a` and `b` to differ, but both are `x`";
+            << "needs 'a' and 'b' to differ, but both are `x`";
         QTest::newRow("an item that does not fit") << "n: each = aten.exp.default(_); r = aten.cat.default([*n], 0); return r"
-            << "e = aten.exp.default(x); p = aten.cat.default([e, y], 0); return (p,)" << "needs `n` to be aten.exp.default, but finds `y` (an input)";
+            << "e = aten.exp.default(x); p = aten.cat.default([e, y], 0); return (p,)" << "needs 'n' to be aten.exp.default, but finds `y` (an input)";
         QTest::newRow("a method for a function") << "r = torch.relu(a); return r" << "p = x.relu(); return (p,)"
-            << "needs `r` to be torch.relu, but finds `p` (the method relu)";
+            << "needs 'r' to be torch.relu, but finds `p` (the method relu)";
         QTest::newRow("another overload") << "r = torch.sum(a, 1); return r" << "p = torch.sum(x); return (p,)" << "`p` calls another overload of torch.sum";
         QTest::newRow("a keyword nobody knows") << "r = torch.mine(a, size=2); return r" << "p = torch.mine(x); return (p,)"
             << "needs the keyword `size`, which `p` does not have";
         QTest::newRow("other reader") << expNeg << "e = aten.exp.default(x); p = aten.neg.default(e); s = aten.sin.default(e); return (p, s)"
-            << "needs `m` (`e`) to be read only here, but `s` reads it too";
+            << "needs 'm' (`e`) to be read only here, but `s` reads it too";
         QTest::newRow("other constant") << "r = aten.mul.Tensor(a, 2); return r" << "p = aten.mul.Tensor(x, 3); return (p,)"
-            << "needs `other` of `p` to be 2, but it is 3";
+            << "needs 'other' of `p` to be 2, but it is 3";
         QTest::newRow("other item of a list") << "r = aten.permute.default(a, [$d, 0]); return r" << "p = aten.permute.default(x, [0, 1]); return (p,)"
             << "needs the constant 0, but finds 1";
         QTest::newRow("neither operand") << "m = aten.mm.default(a, b); r = aten.add.Tensor(m, c); return r" << "p = aten.add.Tensor(x, y); return (p,)"
-            << "needs `m` to be aten.mm.default, but finds `x` (an input); with the operands exchanged, it needs `m` to be aten.mm.default, but finds `y` (an input)";
+            << "needs 'm' to be aten.mm.default, but 'self' of `p` is `x` (an input); with the operands exchanged, it needs 'm' to be aten.mm.default, but 'other' of `p` is `y` (an input)";
+        QTest::newRow("a call inside another") << "r = aten.neg.default(aten.exp.default(a)); return r" << "p = aten.neg.default(x); return (p,)"
+            << "needs an operand to be aten.exp.default, but 'self' of `p` is `x` (an input)";
         QTest::newRow("complex numbers") << expNeg << "c = aten.complex.default(x, y); p = aten.neg.default(c); return (p,)"
             << "rules leave `p` alone: it is complex";
         QTest::newRow("two values for a name") << "r = aten.sub.Tensor(a, a); return r" << "p = aten.sub.Tensor(x, y); return (p,)"
-            << "needs `a` to be the same value everywhere, but finds `x` and `y`";
+            << "needs 'a' to be the same value everywhere, but finds `x` and `y`";
         QTest::newRow("a value for a constant") << "r = aten.mul.Tensor(a, $s); return r" << "p = aten.mul.Tensor(x, y); return (p,)"
-            << "needs `$s` to be a constant, but finds `y`";
+            << "needs 's' to be a constant, but finds `y`";
         QTest::newRow("no second result") << "p = aten.sin.default(a); q = aten.cos.default(a); return p, q" << "p = aten.sin.default(x); return (p,)"
-            << "finds no `q` beside `p`";
+            << "finds no 'q' beside `p`";
         QTest::newRow("short list") << "r = aten.cat.default([a, b, *c], 0); return r" << "p = aten.cat.default([x], 0); return (p,)"
             << "needs a list of 2 or more items, but finds [x]";
         QTest::newRow("mutation between") << expNeg << "e = aten.exp.default(x); c = aten.copy_.default(y, x); p = aten.neg.default(e); return (p, c)"

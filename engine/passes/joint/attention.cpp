@@ -1,5 +1,6 @@
 #include "engine/passes/joint/attention.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -19,12 +20,18 @@ const Node* firstMatched(const Match& m, std::string_view op) {
 std::string_view unlessOperandsAgree(const Match& m) {
     if (!m.isTensor("query") || !m.isTensor("key") || !m.isTensor("value")) return "query, key and value are not all tensors";
     const TensorType &q = m.tensor("query"), &k = m.tensor("key"), &v = m.tensor("value");
-    if (q.dtype != k.dtype || q.dtype != v.dtype) return "{query}, {key} and {value} differ in dtype";
+    if (q.dtype != k.dtype || q.dtype != v.dtype) {
+        m.note(q.text() + ", " + k.text() + " and " + v.text());
+        return "{query}, {key} and {value} differ in dtype";
+    }
     if (!(q.device == k.device) || !(q.device == v.device)) return "{query}, {key} and {value} are on different devices";
     if (q.device.type == DeviceType::Cuda && q.dtype == DType::F32) return "f32 products on the GPU are fused only where tf32 is allowed";
     const Node* sum = firstMatched(m, "aten.add.Tensor");
     if (sum == nullptr) return "";
-    const Node* mask = sum->arg(1).node();
+    // Of the two operands the one that the form does not compute.
+    const std::vector<Node*> matched = m.nodes();
+    const bool second = std::find(matched.begin(), matched.end(), sum->arg(1).node()) == matched.end();
+    const Node* mask = sum->arg(second ? 1 : 0).node();
     const TensorType* type = mask ? mask->type().tensor() : nullptr;
     if (type == nullptr || type->rank() == 0) return "the mask is not a tensor";
     if (!(type->device == q.device)) return "the mask is on another device";

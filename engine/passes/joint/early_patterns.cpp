@@ -8,7 +8,9 @@ namespace {
 
 std::string_view unlessShapeIsRestored(const Match& m) {
     if (!m.isTensor("x")) return "{x} is not a tensor";
-    return m.tensor("x").sizes == m.tensor("y").sizes ? "" : "the shapes of {x} and {y} differ";
+    if (m.tensor("x").sizes == m.tensor("y").sizes) return "";
+    m.note(m.tensor("x").text() + " and " + m.tensor("y").text());
+    return "the shapes of {x} and {y} differ";
 }
 
 std::string_view unlessPermutesCancel(const Match& m) {
@@ -17,7 +19,10 @@ std::string_view unlessPermutesCancel(const Match& m) {
     const auto outer = InferContext(m.node("y").op(), m.node("y").args()).dims("dims", rank, false);
     if (!inner || !outer) return "the dims are not a permutation";
     for (size_t i = 0; i < outer->size(); ++i)
-        if ((*inner)[static_cast<size_t>((*outer)[i])] != static_cast<int64_t>(i)) return "{y} does not undo {p}";
+        if ((*inner)[static_cast<size_t>((*outer)[i])] != static_cast<int64_t>(i)) {
+            m.note(constantText(m["a"]) + " and then " + constantText(m["b"]));
+            return "{y} does not undo {p}";
+        }
     return "";
 }
 

@@ -38,6 +38,7 @@ std::string_view unlessMatrixWaitsForMemory(const Match& m) {
     const TensorType &a = m.tensor("a"), &b = m.tensor("b");
     if (a.device.type != b.device.type) return "the factors are on different devices";
     const SizeLimits limits(m);
+    m.note(a.text() + " and " + b.text());
     if (a.device.type == DeviceType::Cuda) {
         const bool fits = limits.atLeast(a.sizes[0], limits.gpuFirst()) && limits.atMost(b.sizes[0], limits.gpuOther() - 1) && limits.atMost(b.sizes[1], limits.gpuOther() - 1);
         return fits ? "" : "{a} is not long enough, or {b} is too large";
@@ -54,6 +55,7 @@ std::string_view unlessBatchWaitsForMemory(const Match& m) {
     const TensorType &a = m.tensor("a"), &b = m.tensor("b");
     if (a.device.type != b.device.type) return "the factors are on different devices";
     const SizeLimits limits(m);
+    m.note(a.text() + " and " + b.text());
     if (a.device.type != DeviceType::Cuda)
         return limits.atMost(a.sizes[0], limits.cpuFirst()) && limits.atMost(b.sizes[0], limits.cpuFirst()) ? "" : "there are too many batches";
     if (!limits.atLeast(a.sizes[0], limits.gpuFirst())) return "there are too few batches";
@@ -136,7 +138,10 @@ std::string_view unlessContended(const Match& m) {
     if (x.dtype == DType::Bool || at.dtype == DType::Bool || at.dtype == DType::U8) return "an operand is a mask";
     const int64_t outputs = numel(x.sizes).value(), count = numel(at.sizes).value();
     if (outputs == 0 || count == 0) return "an operand is empty";
-    if (static_cast<double>(count) < settingsOf(m, "partitioned_scatter").number("min_index_size", 4096)) return "too few values are added";
+    if (static_cast<double>(count) < settingsOf(m, "partitioned_scatter").number("min_index_size", 4096)) {
+        m.note(std::to_string(count));
+        return "too few values are added";
+    }
     // Where the index stands for more dims than one, they must be all in the values, to be counted through.
     SymDims expected(x.sizes.begin(), x.sizes.begin() + static_cast<int64_t>(index.dim));
     expected.insert(expected.end(), at.sizes.begin(), at.sizes.end());

@@ -58,7 +58,7 @@ Values buildSplitSource(const Match& m, GraphBuilder& builder) {
 std::string_view unlessPiecesAreTheItems(const Match& m) {
     const auto *items = m["items"].list(), *sizes = m["sizes"].list();
     const auto dim = m["dim"].asInt();
-    if (items == nullptr || sizes == nullptr || !dim || items->size() != sizes->size()) return "there are not as many pieces as tensors";
+    if (items == nullptr || sizes == nullptr || !dim || items->size() != sizes->size()) return "{y} does not split {c} into as many pieces as it was made of";
     if (*dim == 0) return kNotAlongTheFirst;
     for (size_t i = 0; i < items->size(); ++i) {
         const Node* item = (*items)[i].node();
@@ -83,25 +83,29 @@ Values buildItems(const Match& m, GraphBuilder& builder) {
     return items;
 }
 
-/// Every reader is pointwise, looking through getitem and views. The output is not; no reader counts as all.
-bool allReadersPointwise(const Node& node) {
+/// The first reader that is not pointwise, looking through getitem and views; null if all are. The output is not.
+const Node* otherReader(const Node& node) {
     for (const Node* user : node.users()) {
-        if (user->isOutput()) return false;
+        if (user->isOutput()) return user;
         if (user->is(Tag::View) || user->isCall("aten.reshape.default") || user->isCall("operator.getitem")) {
-            if (!allReadersPointwise(*user)) return false;
+            if (const Node* other = otherReader(*user)) return other;
         } else if (!user->is(Tag::Pointwise)) {
-            return false;
+            return user;
         }
     }
-    return true;
+    return nullptr;
 }
+bool allReadersPointwise(const Node& node) { return otherReader(node) == nullptr; }
 bool onGpu(const Node& node) { return node.tensor().device.type == DeviceType::Cuda; }
 
 std::string_view unlessUnfusedIsBetter(const Match& m) {
     const Node& product = m.root();
     if (!onGpu(product)) return "the library adds the bias on the CPU";
     if (!m.isTensor("bias") || isHalf(m.tensor("bias").dtype)) return "{bias} is of reduced precision, which addmm rounds once";
-    return allReadersPointwise(product) ? "" : "not all readers of {y} are pointwise";
+    const Node* other = otherReader(product);
+    if (other == nullptr) return "";
+    m.note(other->isOutput() ? "it is an output" : named(*other) + " is " + other->op().name());
+    return "not all readers of {y} are pointwise";
 }
 /// add(bias * beta, mm(a, b) * alpha), factors of one left out.
 Values buildUnfused(const Match& m, GraphBuilder& builder) {
@@ -121,11 +125,20 @@ bool expandsTo(const SymDims& from, const SymDims& to) {
     return true;
 }
 std::string_view unlessBiasFits(const Match& m) {
-    if (!m.isTensor("bias")) return "what is added is not a tensor";
+    if (!m.isTensor("bias")) {
+        m.note(constantText(m["bias"]));
+        return "what is added to {p} is not a tensor";
+    }
     const TensorType &bias = m.tensor("bias"), &product = m.tensor("p");
     if (m["bias"].node() == &m.node("p")) return "the product is added to itself";
-    if (bias.dtype != m.tensor("a").dtype || bias.dtype != m.tensor("b").dtype) return "{bias} has another dtype than the factors";
-    if (!expandsTo(bias.sizes, product.sizes)) return "{bias} does not expand to the shape of {p}";
+    if (bias.dtype != m.tensor("a").dtype || bias.dtype != m.tensor("b").dtype) {
+        m.note(bias.text() + ", " + m.tensor("a").text() + " and " + m.tensor("b").text());
+        return "{bias} has another dtype than the factors";
+    }
+    if (!expandsTo(bias.sizes, product.sizes)) {
+        m.note(bias.text() + " and " + product.text());
+        return "{bias} does not expand to the shape of {p}";
+    }
     return onGpu(m.root()) && allReadersPointwise(m.root()) ? "all readers of {y} are pointwise, and they take the addition in" : "";
 }
 
@@ -147,7 +160,10 @@ Values buildReuse(const Match& m, GraphBuilder& builder) {
 std::string_view unlessLargeReduction(const Match& m) {
     if (&m.node("part") == &m.node("whole")) return "there is one reduction only";
     const SymInt count = numel(m.tensor("x").sizes);
-    if (!count.isInt() || count.value() < 4096) return "{x} has less than 4096 elements";
+    if (!count.isInt() || count.value() < 4096) {
+        m.note(count.text());
+        return "{x} is not known to have 4096 elements";
+    }
     const auto* dims = m["dims"].list();
     return dims && !dims->empty() ? "" : "{part} reduces all dims itself";
 }
