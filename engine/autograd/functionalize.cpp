@@ -1,5 +1,7 @@
 #include "engine/autograd/functionalize.h"
 
+#include <unordered_map>
+
 #include "engine/ir/live_nodes.h"
 #include "engine/ops/infer_rules.h"
 
@@ -74,36 +76,6 @@ Value scatterBack(GraphBuilder& builder, const Node& view, const Value& input, c
     return Value(builder, nullptr);
 }
 
-/// All views of `base` that stand before `limit`, in order.
-std::vector<Node*> viewsOf(Node& base, const Node& limit) {
-    std::vector<Node*> found, pending = {&base};
-    Graph& graph = base.graph();
-    while (!pending.empty()) {
-        Node* node = pending.back();
-        pending.pop_back();
-        for (Node* user : node->users()) {
-            if (!graph.isBefore(*user, limit)) continue;
-            const bool tuple = user->is(Tag::View) && user->type().tuple() && user->arg(0).node() == node;
-            if (tuple || aliasedInput(*user) == node || (user->isCall("operator.getitem") && node->is(Tag::View) && node->type().tuple())) {
-                if (!tuple) found.push_back(user);
-                pending.push_back(user);
-            }
-        }
-    }
-    std::sort(found.begin(), found.end(), [&](Node* a, Node* b) { return graph.isBefore(*a, *b); });
-    return found;
-}
-
-bool readLater(const Node& value, const Node& after) {
-    return std::any_of(value.users().begin(), value.users().end(),
-                       [&](const Node* user) { return user != &after && value.graph().isBefore(after, *user); });
-}
-
-/// Reads of `old` after `mutation` become reads of `fresh`.
-void redirectLater(Node& old, Node& fresh, const Node& mutation) {
-    old.graph().replaceUses(old, fresh, [&](const Node& user) { return &user == &mutation || !old.graph().isBefore(mutation, user); });
-}
-
 /// The value that an expansion's own copy_ brings (a batch norm's running statistics), which is the tensor's new value as
 /// it is. A copy_ of the program stays a node, as in PyTorch: copy.
 Node* replacementOf(const Node& mutation) {
@@ -121,107 +93,213 @@ Node& finalCopyPosition(const Node& input) {
     return *position;
 }
 
-/// detach_ and its kin change no data: who reads the tensor later reads the view.
-Result<void> replaceMetadata(Node& mutation, Node& target, GraphBuilder& builder, const Value& view) {
-    if (builder.error()) {
-        Error error = *builder.error();
-        error.where = mutation.name();
-        return error;
-    }
-    redirectLater(target, *view.node(), mutation);
-    target.graph().replaceUses(mutation, *view.node());
-    target.graph().erase(mutation);
-    return {};
+/// A tensor or a view of one, whatever node stands for it at the moment. A view is derived again from its parent's newest value when
+/// somebody reads it, so that many writes through many views of one tensor cost no more than they read.
+struct Alias {
+    const Node* origin = nullptr;   // the view as the program derives it
+    Alias* parent = nullptr;        // null: it owns its memory
+    Node* current = nullptr;        // its newest value, if it is as new as its root's
+    int64_t version = 0;            // writes that `current` has seen; of a root, all there were
+    Node* back = nullptr;           // of a root that is an input: the copy_ into it
+    bool returned = false;          // of such a root: who returns the input returns the copy_
+};
+Alias& rootOf(Alias& alias) {
+    Alias* root = &alias;
+    while (root->parent) root = root->parent;
+    return *root;
 }
 
-Result<void> functionalizeOne(Node& mutation, Rewriter& rewriter) {
-    Graph& graph = mutation.graph();
-    Node* const target = mutation.arg(0).node();
-    Node* base = target;
-    std::vector<Node*> chain;  // views from target up to base
-    while (Node* up = aliasedInput(*base)) {
-        chain.push_back(base);
-        base = up;
-    }
-    GraphBuilder builder = rewriter.builder(graph, &mutation, mutation);
+class Functionalization {
+  public:
+    Functionalization(Graph& graph, Rewriter& rewriter) : m_graph(graph), m_rewriter(rewriter) {}
 
-    // The new value, in the written tensor's dtype (an in-place op never changes it).
-    std::vector<Argument> positional;
-    NamedArguments keywords;
-    const Op& functional = *mutation.op().functional();
-    for (size_t i = 0; i < mutation.args().size(); ++i) {
-        const Param& param = functional.schema()->params[i];
-        if (param.keywordOnly) keywords.emplace_back(param.name, mutation.arg(i));
-        else positional.push_back(mutation.arg(i));
-    }
-    Node* const replacement = replacementOf(mutation);
-    Value fresh = replacement ? builder.value(*replacement) : builder.call(functional, std::move(positional), std::move(keywords));
-    if (functional.is(Tag::View)) return replaceMetadata(mutation, *target, builder, fresh);
-    if (!replacement) fresh = convert(fresh, target->tensor().dtype);
-
-    // Written back through every view up to the base.
-    Value newBase = fresh;
-    for (size_t i = 0; i < chain.size() && newBase; ++i) newBase = scatterBack(builder, *chain[i], builder.value(*aliasedInput(*chain[i])), newBase);
-
-    // Other views that are still read are derived again, in order, so that views of views find their new input.
-    // The written view is one of them, as in PyTorch; the passes drop the way there and back.
-    Node* written = fresh.node();
-    std::vector<std::pair<Node*, Node*>> renewed = {{base, newBase.node()}};
-    if (!builder.error()) {
-        for (Node* view : viewsOf(*base, mutation)) {
-            std::vector<Node*> readers = viewsOf(*view, mutation);
-            readers.push_back(view);
-            const auto isRead = [&](Node* reader) { return readLater(*reader, mutation) || (reader == target && mutation.hasUsers()); };
-            if (std::none_of(readers.begin(), readers.end(), isRead)) continue;
-            Node* input = aliasedInput(*view);
-            for (const auto& [old, current] : renewed)
-                if (old == input) input = current;
-            renewed.emplace_back(view, replay(builder, *view, builder.value(*input)).node());
-            if (view == target) written = renewed.back().second;
+    Result<bool> run() {
+        for (Node* node : LiveNodes(m_graph)) {
+            CT_TRY_VOID(visit(*node));
         }
+        return m_changed;
     }
-    if (builder.error()) {
-        Error error = *builder.error();
-        error.where = mutation.name();
-        return error;
-    }
-    for (const auto& [old, current] : renewed) redirectLater(*old, *current, mutation);
-    graph.replaceUses(mutation, *written);
-    if (base->isPlaceholder()) {
-        GraphBuilder atEnd = rewriter.builder(graph, &finalCopyPosition(*base), mutation);
-        const Value back = atEnd.call("aten.copy_.default", {Argument(base), Argument(newBase)});
-        if (atEnd.error()) return *atEnd.error();
-        // An output that is the input itself stays that: what is returned is the input after the copy (A.7.6).
-        const auto& users = newBase.node()->users();
-        Node& output = *graph.outputNode();
-        if (!replacement && std::find(users.begin(), users.end(), &output) != users.end()) graph.replaceInput(output, *newBase.node(), *back.node());
-    }
-    graph.erase(mutation);
-    return {};
-}
 
-/// A call that writes to the tensors of a list: the functional call, and copies of its results into them.
-Result<void> functionalizeList(Node& mutation, Rewriter& rewriter) {
-    Graph& graph = mutation.graph();
-    const std::vector<Argument> targets = *mutation.arg(0).list();
-    GraphBuilder builder = rewriter.builder(graph, &mutation, mutation);
-    const Value fresh = builder.callBound(*mutation.op().functional(), mutation.args());
-    std::vector<Node*> copies, written;
-    for (size_t i = 0; i < targets.size(); ++i) {
-        if (targets[i].node() == nullptr) return invalidInput(mutation.op().name() + ": writes to something that is not a tensor", mutation.name());
-        written.push_back(targets[i].node());
-        const Value value = fresh[static_cast<int64_t>(i)];
-        copies.push_back(builder.call("aten.copy_.default", {targets[i], builder.error() ? Argument() : Argument(convert(value, written.back()->tensor().dtype))}).node());
+  private:
+    Alias& aliasOf(Node& node) {
+        if (const auto found = m_aliases.find(node.id()); found != m_aliases.end()) return *found->second;
+        return add(node, parentOf(node));
     }
-    if (builder.error()) {
+    Alias& add(Node& node, Alias* parent) {
+        Alias alias;
+        alias.origin = alias.current = &node;
+        alias.parent = parent;
+        if (parent) alias.version = rootOf(*parent).version;
+        m_all.push_back(std::make_unique<Alias>(alias));
+        return *(m_aliases[node.id()] = m_all.back().get());
+    }
+    /// What the node is a view of, null if it owns its memory. A tuple of views is one too; its items are views of what it is a view of.
+    Alias* parentOf(const Node& node) {
+        const bool item = node.isCall("operator.getitem");
+        if (item && node.arg(0).node() && isTuple(*node.arg(0).node())) return aliasOf(*node.arg(0).node()).parent;
+        Node* up = isTuple(node) ? node.arg(0).node() : aliasedInput(node);
+        return up ? &aliasOf(*up) : nullptr;
+    }
+    static bool isTuple(const Node& node) { return node.is(Tag::View) && node.type().tuple(); }
+    Alias* known(const Node& node) const {
+        const auto found = m_aliases.find(node.id());
+        return found == m_aliases.end() ? nullptr : found->second;
+    }
+
+    /// The newest value of the tensor, for a reader behind the builder.
+    Node* renewed(GraphBuilder& builder, Alias& alias) {
+        const int64_t version = rootOf(alias).version;
+        if (alias.parent == nullptr || alias.version == version) return alias.current;
+        Node* input = renewed(builder, *alias.parent);
+        if (input == nullptr) return nullptr;
+        alias.current = replay(builder, *alias.origin, builder.value(*input)).node();
+        alias.version = version;
+        return alias.current;
+    }
+    /// The same for the tuple that a view of several results gives, which an item is still to be taken from.
+    Result<void> renewTuple(Node& item, Node& tuple) {
+        Alias& alias = aliasOf(tuple);
+        if (alias.parent == nullptr || alias.version == rootOf(alias).version) return {};
+        GraphBuilder builder = m_rewriter.builder(m_graph, &item, tuple);
+        std::vector<Argument> args = tuple.args();
+        args[0] = Argument(renewed(builder, *alias.parent));
+        const Value again = builder.callBound(tuple.op(), std::move(args));
+        if (builder.error()) return failed(builder, item);
+        m_graph.replaceInput(item, tuple, *again.node());
+        return {};
+    }
+    static Error failed(const GraphBuilder& builder, const Node& where) {
         Error error = *builder.error();
-        error.where = mutation.name();
+        error.where = where.name();
         return error;
     }
-    CT_TRY_VOID(rewriter.replaceTuple(mutation, written));
-    for (Node* copy : copies) CT_TRY_VOID(functionalizeOne(*copy, rewriter));
-    return {};
-}
+
+    Result<void> visit(Node& node) {
+        const bool mutates = node.isCall() && node.op().mutates();
+        // What is written, before the newest value takes its place among the arguments.
+        std::vector<Alias*> written;
+        if (mutates && !node.args().empty()) node.arg(0).forEachNode([&](Node* target) { written.push_back(&aliasOf(*target)); });
+        const bool final = mutates && isFinalCopy(node) && rootOf(*written[0]).version == 0;
+        Alias* const parent = parentOf(node);
+        CT_TRY_VOID(renewInputs(node));
+        if (parent) add(node, parent);
+        if (!mutates || final || m_stopped) return {};
+        if (node.op().functional() == nullptr)
+            return unsupported(node.op().name() + " mutates and has no functional form here", node.name(), {"remove the op, or export the model with run_decompositions()"});
+        const bool list = node.arg(0).list() != nullptr;
+        if (!list && node.arg(0).node() == nullptr) return invalidInput(node.op().name() + ": writes to something that is not a tensor", node.name());
+        if (!m_rewriter.begin(node.op().name(), node)) {
+            m_stopped = true;   // what is left writes to the newest values
+            return {};
+        }
+        m_changed = true;
+        return list ? writeList(node, written) : write(node, *written[0]);
+    }
+
+    /// Reads of values that have been written since become reads of what they are now.
+    Result<void> renewInputs(Node& node) {
+        for (Node* input : node.inputs()) {
+            if (node.isCall("operator.getitem") && isTuple(*input)) {
+                CT_TRY_VOID(renewTuple(node, *input));
+                continue;
+            }
+            Alias* alias = known(*input);
+            if (alias == nullptr || rootOf(*alias).version == 0) continue;
+            GraphBuilder builder = m_rewriter.builder(m_graph, &node, *alias->origin);
+            Node* now = renewed(builder, *alias);
+            if (builder.error()) return failed(builder, node);
+            // An output that is the input itself stays that: what is returned is the input after the copy (A.7.6).
+            if (node.isOutput() && alias->parent == nullptr && alias->back && alias->returned) now = alias->back;
+            if (now != input) m_graph.replaceInput(node, *input, *now);
+        }
+        return {};
+    }
+
+    /// detach_ and its kin change no data: who reads the tensor later reads the view.
+    Result<void> rename(Node& mutation, Alias& before, GraphBuilder& builder, const Value& view) {
+        if (builder.error()) return failed(builder, mutation);
+        add(*view.node(), &before);
+        redirect(const_cast<Node&>(*before.origin), *view.node(), mutation);
+        m_graph.replaceUses(mutation, *view.node());
+        m_graph.erase(mutation);
+        return {};
+    }
+    /// Reads of `old` behind the mutation become reads of `fresh`.
+    void redirect(Node& old, Node& fresh, const Node& mutation) {
+        m_graph.replaceUses(old, fresh, [&](const Node& user) { return &user == &mutation || !m_graph.isBefore(mutation, user); });
+    }
+
+    Result<void> write(Node& mutation, Alias& written) {
+        Alias& root = rootOf(written);
+        GraphBuilder builder = m_rewriter.builder(m_graph, &mutation, mutation);
+        std::vector<Argument> args = mutation.args();
+        Node* const target = renewed(builder, written);
+        if (builder.error()) return failed(builder, mutation);
+        args[0] = Argument(target);
+
+        // The new value, in the written tensor's dtype (an in-place op never changes it).
+        Node* const replacement = replacementOf(mutation);
+        const Op& functional = *mutation.op().functional();
+        Value fresh = replacement ? builder.value(*replacement) : builder.callBound(functional, std::move(args));
+        if (functional.is(Tag::View)) return rename(mutation, written, builder, fresh);
+        if (!replacement) fresh = convert(fresh, target->tensor().dtype);
+
+        // Written back through every view up to the root.
+        Value whole = fresh;
+        for (Alias* at = &written; at->parent && whole; at = at->parent) {
+            Node* input = renewed(builder, *at->parent);
+            whole = input ? scatterBack(builder, *at->current, builder.value(*input), whole) : Value();
+        }
+        if (builder.error()) return failed(builder, mutation);
+        Node* const before = root.current;
+        root.current = whole.node();
+        ++root.version;
+
+        // The written view is derived again at once, as in PyTorch; the passes drop the way there and back.
+        const auto& readers = written.origin->users();
+        const bool read = mutation.hasUsers() || (!readers.empty() && m_graph.isBefore(mutation, *readers.back()));
+        if (read) renewed(builder, written);
+        if (builder.error()) return failed(builder, mutation);
+        m_graph.replaceUses(mutation, const_cast<Node&>(*written.origin));   // whose readers are renewed when their turn comes
+        CT_TRY_VOID(copyBack(root, *before, mutation, replacement != nullptr));
+        m_graph.erase(mutation);
+        return {};
+    }
+    /// An input gets its newest value at the end of the graph.
+    Result<void> copyBack(Alias& root, Node& before, const Node& mutation, bool replaced) {
+        if (!root.origin->isPlaceholder()) return {};
+        root.returned |= !replaced;
+        if (root.back) {
+            if (&before != root.current) m_graph.replaceInput(*root.back, before, *root.current);
+            return {};
+        }
+        GraphBuilder atEnd = m_rewriter.builder(m_graph, &finalCopyPosition(*root.origin), mutation);
+        root.back = atEnd.call("aten.copy_.default", {Argument(const_cast<Node*>(root.origin)), Argument(root.current)}).node();
+        return atEnd.error() ? Result<void>(*atEnd.error()) : Result<void>();
+    }
+
+    /// A call that writes to the tensors of a list: the functional call, and copies of its results into them.
+    Result<void> writeList(Node& mutation, const std::vector<Alias*>& targets) {
+        GraphBuilder builder = m_rewriter.builder(m_graph, &mutation, mutation);
+        const Value fresh = builder.callBound(*mutation.op().functional(), mutation.args());
+        std::vector<Node*> copies, written;
+        for (size_t i = 0; i < targets.size() && !builder.error(); ++i) {
+            Node* target = const_cast<Node*>(targets[i]->origin);
+            written.push_back(target);
+            copies.push_back(builder.call("aten.copy_.default", {Argument(target), convert(fresh[static_cast<int64_t>(i)], target->tensor().dtype)}).node());
+        }
+        if (builder.error()) return failed(builder, mutation);
+        CT_TRY_VOID(m_rewriter.replaceTuple(mutation, written));
+        for (size_t i = 0; i < copies.size(); ++i) CT_TRY_VOID(write(*copies[i], *targets[i]));
+        return {};
+    }
+
+    Graph& m_graph;
+    Rewriter& m_rewriter;
+    std::vector<std::unique_ptr<Alias>> m_all;
+    std::unordered_map<NodeId, Alias*> m_aliases;   // looked up by id, never iterated
+    bool m_changed = false, m_stopped = false;
+};
 
 }  // namespace
 
@@ -239,18 +317,8 @@ Result<bool> functionalize(Module& module, Rewriter& rewriter) {
         CT_TRY(const bool inner, functionalize(*body, rewriter));
         changed |= inner;
     }
-    Graph& graph = module.graph();
-    for (Node* node : LiveNodes(graph)) {
-        if (!node->isCall() || !node->op().mutates() || isFinalCopy(*node)) continue;
-        if (node->op().functional() == nullptr)
-            return unsupported(node->op().name() + " mutates and has no functional form here", node->name(), {"remove the op, or export the model with run_decompositions()"});
-        const bool list = node->arg(0).list() != nullptr;
-        if (!list && node->arg(0).node() == nullptr) return invalidInput(node->op().name() + ": writes to something that is not a tensor", node->name());
-        if (!rewriter.begin(node->op().name(), *node)) return changed;
-        CT_TRY_VOID(list ? functionalizeList(*node, rewriter) : functionalizeOne(*node, rewriter));
-        changed = true;
-    }
-    return changed;
+    CT_TRY(const bool outer, Functionalization(module.graph(), rewriter).run());
+    return changed || outer;
 }
 
 }  // namespace cutaway

@@ -7,6 +7,7 @@
 #include "engine/interpret/interpret.h"
 #include "engine/ir/verify.h"
 #include "engine/text/parse.h"
+#include "engine/support/random.h"
 #include "engine/text/print.h"
 #include "tests/support/bytes.h"
 #include "tests/support/paths.h"
@@ -25,6 +26,9 @@ class FunctionalizeTest : public QObject {
     void refuses_data();
     void refuses();
     void anyFuelGivesAGraph();
+    void randomPrograms_data();
+    void randomPrograms();
+    void manyViews();
 };
 
 namespace {
@@ -172,6 +176,131 @@ void FunctionalizeTest::anyFuelGivesAGraph() {
         QCOMPARE(failureOf(results), QString());
         QCOMPARE(shown(results->at(0)) + " " + shown(results->at(1)), QString("[2]: -4 -6 [4]: -4 -6 6 8"));
     }
+}
+
+namespace {
+
+/// Views of an input and of a value, views of views, writes through any of them, and reads in between.
+class RandomProgram {
+  public:
+    explicit RandomProgram(uint64_t seed) : m_random(seed) {
+        m_values = {{"x", {4, 6}}};
+        line({4, 6}, "aten.exp.default(y)");
+        for (int i = 0; i < static_cast<int>(4 + seed % 24); ++i) step();
+        m_text += "    return (" + m_results.join(", ") + (m_results.isEmpty() ? "" : ", ") + "x)\n";
+    }
+    std::string text() const { return ("def forward(x: \"f32[4, 6]\", y: \"f32[4, 6]\"):\n" + m_text).toStdString(); }
+
+  private:
+    struct Variable {
+        QString name;
+        Dims sizes;
+    };
+    int64_t below(int64_t bound) { return static_cast<int64_t>(m_random.below(static_cast<uint64_t>(bound))); }
+    QString line(Dims sizes, const QString& call) {
+        const QString name = QString("v%1").arg(m_count++);
+        m_text += "    " + name + " = " + call + "\n";
+        if (!sizes.empty() || !call.contains("split")) m_values.push_back({name, std::move(sizes)});
+        return name;
+    }
+    void step() {
+        const Variable from = m_values[m_random.below(m_values.size())];
+        const auto rank = static_cast<int64_t>(from.sizes.size());
+        const int64_t dim = rank > 0 ? below(rank) : 0;
+        Dims sizes = from.sizes;
+        const auto at = static_cast<size_t>(dim);
+        const auto with = [&](const QString& op, const QString& more) { return "aten." + op + "(" + from.name + more + ")"; };
+        switch (below(11)) {
+            case 0:
+                if (rank == 0) return;
+                sizes.erase(sizes.begin() + dim);
+                line(sizes, with("select.int", QString(", %1, %2").arg(dim).arg(below(from.sizes[at]))));
+                return;
+            case 1: {
+                if (rank == 0 || from.sizes[at] < 2) return;
+                const int64_t start = below(from.sizes[at] - 1);
+                sizes[at] = from.sizes[at] - start;
+                line(sizes, with("slice.Tensor", QString(", %1, %2, %3").arg(dim).arg(start).arg(from.sizes[at])));
+                return;
+            }
+            case 2:
+                if (rank < 2) return;
+                std::swap(sizes[0], sizes[1]);
+                line(sizes, with("transpose.int", ", 0, 1"));
+                return;
+            case 3:
+                if (rank > 2) return;
+                sizes.insert(sizes.begin(), 1);
+                line(sizes, with("unsqueeze.default", ", 0"));
+                return;
+            case 4: {
+                if (rank == 0 || from.sizes[at] % 2 != 0) return;
+                sizes[at] /= 2;
+                const QString tuple = QString("t%1").arg(m_count++);
+                m_text += "    " + tuple + " = " + with("split.Tensor", QString(", %1, %2").arg(sizes[at]).arg(dim)) + "\n";
+                for (int i = 0; i < 2; ++i) line(sizes, QString("%1[%2]").arg(tuple).arg(i));
+                return;
+            }
+            case 5: line(sizes, with("detach.default", "")); return;
+            case 6: m_text += QString("    v%1 = ").arg(m_count++) + with("add_.Tensor", QString(", %1").arg(1 + below(5))) + "\n"; return;
+            case 7: line(sizes, with("mul_.Tensor", ", 0.5")); return;
+            case 8: {
+                const Variable other = m_values[m_random.below(m_values.size())];
+                if (other.sizes == from.sizes) line(sizes, with("copy_.default", ", " + other.name));
+                return;
+            }
+            default: m_results << line(sizes, with("neg.default", "")); return;
+        }
+    }
+
+    Random m_random;
+    std::vector<Variable> m_values;
+    QStringList m_results;
+    QString m_text;
+    int m_count = 0;
+};
+
+}  // namespace
+
+void FunctionalizeTest::randomPrograms_data() {
+    QTest::addColumn<quint64>("seed");
+    for (quint64 seed = 0; seed < 300; ++seed) QTest::addRow("seed %llu", static_cast<unsigned long long>(seed)) << seed;
+}
+/// Every number of rewrites leaves a program that gives what the mutating one gives.
+void FunctionalizeTest::randomPrograms() {
+    QFETCH(quint64, seed);
+    const std::string text = RandomProgram(seed).text();
+    auto program = parseText(text);
+    QVERIFY2(program.has_value(), program ? "" : qPrintable(failureOf(program) + "\n" + QString::fromStdString(text)));
+    const auto inputs = randomInputs(**program, seed);
+    const auto expected = interpret(**program, *inputs);
+    QVERIFY2(expected.has_value(), expected ? "" : qPrintable(failureOf(expected) + "\n" + QString::fromStdString(text)));
+    for (const std::optional<int64_t> fuel : {std::optional<int64_t>(), std::optional<int64_t>(1), std::optional<int64_t>(3)}) {
+        const Functionalized done = functionalized(text, fuel);
+        QVERIFY2(done.error.isEmpty(), qPrintable(done.error + "\n" + QString::fromStdString(text)));
+        QCOMPARE(failureOf(verify(*done.module, {.functional = !fuel, .types = true})), QString());
+        const auto results = interpret(*done.module, *inputs);
+        const QString shownProgram = QString::fromStdString(text + printText(*done.module, {.comments = false}).text);
+        QVERIFY2(results.has_value(), results ? "" : qPrintable(failureOf(results) + "\n" + shownProgram));
+        for (size_t i = 0; i < expected->size(); ++i)
+            QVERIFY2(shown((*results)[i]) == shown((*expected)[i]), qPrintable(QString("result %1, fuel %2\n").arg(i).arg(fuel.value_or(-1)) + shownProgram));
+    }
+}
+
+/// Views are derived again where they are read, not wherever one of them is written.
+void FunctionalizeTest::manyViews() {
+    const int count = 200;
+    QString text = QString("def forward(x: \"f32[%1, 2]\"):\n").arg(count);
+    QStringList results;
+    for (int i = 0; i < count; ++i) text += QString("    s%1 = aten.select.int(x, 0, %1)\n").arg(i);
+    for (int i = 0; i < count; ++i) text += QString("    w%1 = aten.add_.Tensor(s%1, 1)\n").arg(i);
+    for (int i = 0; i < count; ++i) {
+        text += QString("    r%1 = aten.neg.default(s%1)\n").arg(i);
+        results << QString("r%1").arg(i);
+    }
+    const Functionalized done = functionalized((text + "    return (" + results.join(", ") + ")\n").toStdString());
+    QCOMPARE(done.error, QString());
+    QVERIFY2(done.module->graph().size() < static_cast<size_t>(8 * count), qPrintable(QString::number(done.module->graph().size())));
 }
 
 QTEST_GUILESS_MAIN(FunctionalizeTest)
