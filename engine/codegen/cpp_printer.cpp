@@ -315,7 +315,10 @@ class CppPrinter {
     // ---- reductions: open declares the accumulator, fold adds one element (or vector), close makes the value
     static bool isPosition(ReduceKind kind) { return kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin; }
     /// Accumulators hold vectors when the body does.
-    bool foldsVectors(const Task& task) { return isVector(task.reduction->operands[0]) || isVector(task.reduction); }
+    /// A value that does not vary along a vector loop counts once for every lane all the same.
+    bool foldsVectors(const Task& task) {
+        return isVector(task.reduction->operands[0]) || isVector(task.reduction) || m_vectorSymbols.contains(task.loops.back().symbol);
+    }
     static DType accumulatorType(ReduceKind kind, DType dtype) { return kind == ReduceKind::Sum && dtype == DType::F32 ? DType::F64 : dtype; }
     std::string neutral(ReduceKind kind, DType dtype) {
         switch (kind) {

@@ -95,6 +95,17 @@ constexpr Case kCases[] = {
     t = aten.permute.default(w, [1, 0])
     m = aten.addmm.default(b, x, t)
     return (m,))", "library: addmm (oneDNN)"},
+    {"reductions of what does not vary", R"(def forward(x: "f32[40, 1]", y: "f32[3, 37]"):
+    c = aten.full.default([40, 1], 2.0, dtype=torch.float32, device=device(type='cpu'))
+    e = aten.exp.default(c)
+    s = aten.sum.dim_IntList(e, [0], True)
+    a = aten.mul.Tensor(x, s)
+    d = aten.full.default([3, 37], 0.5, dtype=torch.float32, device=device(type='cpu'))
+    t = aten.sum.dim_IntList(d, [1], True)
+    g = aten.argmax.default(d, 1, True)
+    p = aten.prod.dim_int(d, 1, True)
+    b = aten.mul.Tensor(y, t)
+    return (a, b, g, p))", "reduction, reduction"},
     {"memory read as another dtype", R"(def forward(x: "f32[3, 40]", h: "bf16[40]"):
     i = aten.view.dtype(x, torch.int32)
     s = aten.bitwise_and.Scalar(i, 8388607)
