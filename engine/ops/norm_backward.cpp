@@ -44,6 +44,10 @@ Result<ValueType> inferLayerNormBackward(const InferContext& c) {
     TupleType all = *types.tuple();
     if (!c.has("weight")) all[1] = ValueType();
     if (!c.has("bias")) all[2] = ValueType();
+    // The strides of the input's gradient are those that the decomposition gives it, which readers are traced on.
+    if (!all[0].tensor() || (gradient.isContiguous() && x.isContiguous())) return ValueType(std::move(all));
+    CT_TRY(const ValueType expanded, inferExpanded(c));
+    all[0] = (*expanded.tuple())[0];
     return ValueType(std::move(all));
 }
 Values decomposeLayerNormBackward(Decomposition& d) {
