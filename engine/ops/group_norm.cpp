@@ -156,10 +156,18 @@ Value throughStatistics(Derivation& d) {
     }
     return convert(reshape(total, d.in(0).sizes()), d.in(0).dtype());
 }
+/// The layout that the kernel of the backward takes: on the CPU that of the operand.
+Value inFormat(Derivation& d, const Value& x, bool channelsLast) {
+    if (channelsLast ? isChannelsLast(x.type()) : x.type().isContiguous()) return x;
+    return d.call("aten.clone.default", {x}, {{"memory_format", channelsLast ? MemoryFormat::ChannelsLast : MemoryFormat::Contiguous}});
+}
 void deriveNative(Derivation& d) {
     if (d.dy(0)) {
         const std::vector<Argument> mask = {Argument(d.needs(0)), Argument(d.needs(1)), Argument(d.needs(2))};
-        const Value all = d.call("aten.native_group_norm_backward.default", {d.dy(), d.arg(0), d.out(1), d.out(2), d.arg(1), d.arg("N"), d.arg("C"),
+        const TensorType& input = d.in(0).type();
+        const bool channelsLast = input.device.type == DeviceType::Cpu && input.rank() == 4 && isChannelsLast(input);
+        const Value gradient = inFormat(d, d.dy(), channelsLast), x = inFormat(d, d.in(0), channelsLast);
+        const Value all = d.call("aten.native_group_norm_backward.default", {gradient, x, d.out(1), d.out(2), d.arg(1), d.arg("N"), d.arg("C"),
                                                                              d.arg("HxW"), d.arg("group"), Argument(mask)});
         for (size_t i = 0; i < 3; ++i)
             if (d.needs(i)) d.input(i) = all[static_cast<int64_t>(i)];

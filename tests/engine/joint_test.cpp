@@ -164,6 +164,7 @@ bool wanted(const Case& test, const std::string& name) {
 const std::map<std::string, const char*> kDiffer = {
     {"cosine_similarity", "PyTorch's clamp of the norms lets the gradient through everywhere; ours is that of clamp_min"},
     {"group_norm", "PyTorch keeps aliases of the saved mean and rstd, which change no number"},
+    {"group_norm_permuted", "PyTorch keeps aliases of the saved mean and rstd, which change no number"},
     {"inplace_view", "a write through a view is functionalized before it is differentiated, so PyTorch's copies of slices do not appear"},
     {"var_std", "PyTorch functionalizes a derivative that fills in place, which moves a view behind two other nodes"},
     {"cosine_similarity", "PyTorch clamps the norms in place and under no_grad, so their bound has no gradient; ours passes through clamp_min"},

@@ -236,6 +236,8 @@ CASES = {
     "sort_topk": (lambda x: x.sort(1)[0][:, :2] * x.topk(2, 1)[0], dict(x=g(2, 5))),
     "softmax": (lambda x: torch.softmax(x, -1), dict(x=g(2, 5))),
     "log_softmax": (lambda x: torch.log_softmax(x, 1), dict(x=g(2, 5))),
+    "layer_norm_permuted": (lambda x, w: F.layer_norm(x.permute(0, 2, 1), (3,)) @ w, dict(x=g(2, 3, 4), w=g(3, 2))),
+    "group_norm_permuted": (lambda x, w, b: F.group_norm(x, 2, w, b).permute(0, 2, 1).exp(), dict(x=g(2, 4, 3), w=g(4), b=g(4))),
     "softmax_bf16": (lambda x: torch.softmax(x, -1), dict(x=g(2, 5, dtype=torch.bfloat16))),
     "log_softmax_bf16": (lambda x: torch.log_softmax(x, 1), dict(x=g(2, 5, dtype=torch.bfloat16))),
     "cross_entropy": (lambda x, t: F.cross_entropy(x, t), dict(x=g(4, 5), t=index(5, 4))),
