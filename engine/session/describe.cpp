@@ -116,60 +116,112 @@ NodeInfo describeNode(const Module& module, const Node& node) {
     return describeWithRole(node, roleOf(module, node, position));
 }
 
-UnionGraph describeUnion(const Module& before, const Module& after) {
-    UnionGraph out;
-    std::vector<UnionGraph::Node> nodes;
-    std::vector<double> wish;
-    std::map<NodeId, size_t> place;
-    const Graph &old = before.graph(), &fresh = after.graph();
-    for (NodeInfo& info : describeAll(after)) {
-        UnionGraph::Node node;
-        node.info = std::move(info);
-        const Node* was = old.find(node.info.id);
-        const Node* now = fresh.find(node.info.id);
-        if (was == nullptr) {
-            node.change = Change::Added;
-            ++out.added;
-        } else if (!sameButForInputs(*was, *now)) {
-            node.change = Change::Edited;
-            node.beforeOp = was->isCall() ? was->op().name() : std::string();
-            node.beforeType = typeText(was->type());
-            ++out.edited;
+namespace {
+
+/// The work of describeUnion: every pair of graphs adds its nodes and edges.
+class UnionMaker {
+  public:
+    explicit UnionMaker(BodyIds& ids) : m_ids(ids) {}
+
+    /// Either side may be missing.
+    void add(const std::string& path, const Module* before, const Module* after) {
+        if (after) addAfter(path, before, *after);
+        if (before) addRemoved(path, *before);
+        addEdges(path, before, after);
+        if (after)
+            for (const auto& [name, body] : after->subgraphs) add(bodyPath(path, name), before ? before->subgraph(name) : nullptr, body.get());
+        if (before)
+            for (const auto& [name, body] : before->subgraphs)
+                if (!after || !after->subgraph(name)) add(bodyPath(path, name), body.get(), nullptr);
+    }
+    UnionGraph take() {
+        std::vector<std::pair<size_t, size_t>> links;
+        for (const auto& [ends, change] : m_edges) {
+            m_out.edges.push_back({ends.first, ends.second, change});
+            links.emplace_back(m_place.at(ends.first), m_place.at(ends.second));
         }
-        place[node.info.id] = nodes.size();
-        wish.push_back(static_cast<double>(nodes.size()));
-        nodes.push_back(std::move(node));
+        for (size_t i : unionOrder(m_wish, links)) m_out.nodes.push_back(std::move(m_nodes[i]));
+        return std::move(m_out);
     }
-    // A removed node wants to stand just before the first surviving node after it.
-    double next = static_cast<double>(nodes.size());
-    std::vector<NodeInfo> olds = describeAll(before);
-    std::vector<double> oldWish(olds.size());
-    for (size_t i = olds.size(); i-- > 0;) {
-        if (auto found = place.find(olds[i].id); found != place.end()) next = std::min(next, wish[found->second]);
-        oldWish[i] = next - 0.5;
+
+  private:
+    void show(const std::string& path, NodeInfo& info) {
+        if (path.empty()) return;
+        info.id = m_ids.shown(path, info.id);
+        for (std::vector<NodeId>* list : {&info.inputs, &info.users})
+            for (NodeId& id : *list) id = m_ids.shown(path, id);
+        info.module = path + (info.module.empty() ? "" : "." + info.module);
     }
-    for (size_t i = 0; i < olds.size(); ++i) {
-        if (place.contains(olds[i].id)) continue;
-        place[olds[i].id] = nodes.size();
-        wish.push_back(oldWish[i]);
-        nodes.push_back({Change::Removed, std::move(olds[i]), {}, {}});
-        ++out.removed;
+    void addAfter(const std::string& path, const Module* before, const Module& after) {
+        for (NodeInfo& info : describeAll(after)) {
+            const Node* was = before ? before->graph().find(info.id) : nullptr;
+            const Node* now = after.graph().find(info.id);
+            UnionGraph::Node node;
+            node.info = std::move(info);
+            show(path, node.info);
+            if (node.info.id == NodeId::None) continue;
+            if (was == nullptr) {
+                node.change = Change::Added;
+                ++m_out.added;
+            } else if (!sameButForInputs(*was, *now)) {
+                node.change = Change::Edited;
+                node.beforeOp = was->isCall() ? was->op().name() : std::string();
+                node.beforeType = typeText(was->type());
+                ++m_out.edited;
+            }
+            m_place[node.info.id] = m_nodes.size();
+            m_wish.push_back(static_cast<double>(m_nodes.size()));
+            m_nodes.push_back(std::move(node));
+        }
     }
-    std::map<std::pair<NodeId, NodeId>, Change> edges;
-    for (const Node& node : fresh.nodes())
-        for (const Node* input : node.inputs()) edges[{input->id(), node.id()}] = Change::Added;
-    for (const Node& node : old.nodes())
-        for (const Node* input : node.inputs()) {
-            auto [edge, isNew] = edges.try_emplace({input->id(), node.id()}, Change::Removed);
+    /// A removed node wants to stand just before the first surviving node after it.
+    void addRemoved(const std::string& path, const Module& before) {
+        double next = static_cast<double>(m_nodes.size());
+        std::vector<NodeInfo> olds = describeAll(before);
+        for (NodeInfo& info : olds) show(path, info);
+        std::vector<double> wish(olds.size());
+        for (size_t i = olds.size(); i-- > 0;) {
+            if (auto found = m_place.find(olds[i].id); found != m_place.end()) next = std::min(next, m_wish[found->second]);
+            wish[i] = next - 0.5;
+        }
+        for (size_t i = 0; i < olds.size(); ++i) {
+            if (olds[i].id == NodeId::None || m_place.contains(olds[i].id)) continue;
+            m_place[olds[i].id] = m_nodes.size();
+            m_wish.push_back(wish[i]);
+            m_nodes.push_back({Change::Removed, std::move(olds[i]), {}, {}});
+            ++m_out.removed;
+        }
+    }
+    void addEdges(const std::string& path, const Module* before, const Module* after) {
+        const auto each = [&](const Module* module, auto&& take) {
+            if (!module) return;
+            for (const Node& node : module->graph().nodes())
+                for (const Node* input : node.inputs()) {
+                    const std::pair ends{m_ids.shown(path, input->id()), m_ids.shown(path, node.id())};
+                    if (m_place.contains(ends.first) && m_place.contains(ends.second)) take(ends);
+                }
+        };
+        each(after, [&](const auto& ends) { m_edges[ends] = Change::Added; });
+        each(before, [&](const auto& ends) {
+            auto [edge, isNew] = m_edges.try_emplace(ends, Change::Removed);
             if (!isNew) edge->second = Change::Kept;
-        }
-    std::vector<std::pair<size_t, size_t>> links;
-    for (const auto& [ends, change] : edges) {
-        out.edges.push_back({ends.first, ends.second, change});
-        links.emplace_back(place.at(ends.first), place.at(ends.second));
+        });
     }
-    for (size_t i : unionOrder(wish, links)) out.nodes.push_back(std::move(nodes[i]));
-    return out;
+
+    BodyIds& m_ids;
+    UnionGraph m_out;
+    std::vector<UnionGraph::Node> m_nodes;
+    std::vector<double> m_wish;
+    std::map<NodeId, size_t> m_place;
+    std::map<std::pair<NodeId, NodeId>, Change> m_edges;
+};
+
+}  // namespace
+
+UnionGraph describeUnion(const Module& before, const Module& after, BodyIds& ids) {
+    UnionMaker maker(ids);
+    maker.add("", &before, &after);
+    return maker.take();
 }
 
 NodeDetails describeDetails(const Module& module, const Node& node) {

@@ -5,11 +5,13 @@
 #include "engine/formats/open.h"
 #include "engine/ir/module.h"
 #include "engine/passes/pass_runner.h"
+#include "engine/session/body_ids.h"
 
 namespace cutaway {
 
 NodeInfo describeNode(const Module& module, const Node& node);
-UnionGraph describeUnion(const Module& before, const Module& after);
+/// Bodies of subgraphs stand behind the main graph, with shown ids, as modules of their own name.
+UnionGraph describeUnion(const Module& before, const Module& after, BodyIds& ids);
 NodeDetails describeDetails(const Module& module, const Node& node);
 /// What happened to a node over a run: created, edited, replaced, removed, by which pass.
 std::vector<NodeDetails::Life> biography(const CompileTrace& trace, NodeId id);

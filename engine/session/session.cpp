@@ -150,7 +150,7 @@ Result<UnionGraph> Session::diff(const Place& before, const Place& after, const 
     return guarded([&]() -> Result<UnionGraph> {
         CT_TRY(const Snapshot old, m_state->snapshot(before, progress.cancel.get()));
         CT_TRY(const Snapshot fresh, m_state->snapshot(after, progress.cancel.get()));
-        return describeUnion(*old, *fresh);
+        return describeUnion(*old, *fresh, m_state->bodies);
     });
 }
 
@@ -161,6 +161,7 @@ Result<GraphText> Session::text(const Place& place, bool runnable, const Progres
         options.runnable = runnable;
         if (runnable) CT_TRY_VOID(checkRunnable(*module));
         PrintedText printed = printText(*module, options);
+        if (!runnable) m_state->bodies.show(*module, printed);
         return GraphText{std::move(printed.text), std::move(printed.lineNodes)};
     });
 }
@@ -168,9 +169,18 @@ Result<GraphText> Session::text(const Place& place, bool runnable, const Progres
 Result<NodeDetails> Session::node(const Place& place, NodeId id, const Progress& progress) {
     return guarded([&]() -> Result<NodeDetails> {
         CT_TRY(const Snapshot module, m_state->snapshot(place, progress.cancel.get()));
-        const Node* found = module->graph().find(id);
+        const auto [graph, inside] = m_state->bodies.find(*module, id);
+        const Node* found = graph ? graph->graph().find(inside) : nullptr;
         if (found == nullptr) return Error{ErrorCode::NotFound, "the node does not exist at this step", {}, {"its biography says where it went"}};
-        NodeDetails details = describeDetails(*module, *found);
+        NodeDetails details = describeDetails(*graph, *found);
+        const std::string path = m_state->bodies.inside(id).path;
+        if (!path.empty()) {
+            details.node.id = id;
+            for (std::vector<NodeId>* list : {&details.node.inputs, &details.node.users})
+                for (NodeId& each : *list) each = m_state->bodies.shown(path, each);
+            details.node.module = path + (details.node.module.empty() ? "" : "." + details.node.module);
+            return details;  // the trace tells the lives of the main graph's nodes
+        }
         if (auto run = std::as_const(*m_state).run(place.run)) details.biography = biography((*run)->trace, id);
         return details;
     });

@@ -8,6 +8,7 @@
 #include "engine/formats/open.h"
 #include "engine/passes/pass_runner.h"
 #include "engine/runtime/cpu/cpu_backend.h"
+#include "engine/session/body_ids.h"
 
 namespace cutaway {
 
@@ -25,6 +26,7 @@ struct Session::State {
     std::vector<Run> runs;
     /// The latest graphs between two rewrites: a place is asked for by its difference, its text and its nodes.
     mutable std::vector<std::pair<Place, Snapshot>> replayed;
+    BodyIds bodies;
 
     Result<const Run*> run(RunId id) const;
     Result<Run*> run(RunId id);

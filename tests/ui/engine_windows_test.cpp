@@ -2,6 +2,7 @@
 #include <QElapsedTimer>
 #include <QFile>
 #include <QSpinBox>
+#include <QTableView>
 #include <QTextBrowser>
 #include <QTreeView>
 #include <QtTest>
@@ -136,6 +137,54 @@ class EngineWindowsTest : public QObject {
             if (rows->model()->index(row, 1).data().toString() == "off") rows->model()->setData(rows->model()->index(row, 0), Qt::Checked, Qt::CheckStateRole);
         QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() == 3 && m_main->isSettled(), kPatience);
         QCOMPARE(m_main->controller().runs()[2].title(), "Run 3: inference, CPU, with mine");
+    }
+
+    void bodiesOfSubgraphsAreShown() {
+        open(write("cond.py", R"(def forward(p: "b8[]", x: "f32[4]"):
+    cond = higher_order.cond(p, true_graph_0, false_graph_0, [x])
+    getitem: "f32[4]" = cond[0]
+    return (getitem,)
+
+def true_graph_0(x: "f32[4]"):
+    sin: "f32[4]" = aten.sin.default(x)
+    return (sin,)
+
+def false_graph_0(x: "f32[4]"):
+    y: "f32[4]" = aten.t.default(x)
+    neg: "f32[4]" = aten.neg.default(y)
+    return (neg,)
+)"));
+        m_main->selection().setPlace({0, -1, -1});
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+        const auto& graph = *m_main->graph().view().graph();
+        QCOMPARE(graph.nodes.size(), size_t(5 + 3 + 4));
+        QSet<quint32> ids;
+        for (const auto& node : graph.nodes) ids.insert(index(node.info.id));
+        QCOMPARE(ids.size(), 12);
+        const NodeId neg = idOf("neg"), y = idOf("y");
+        QVERIFY(std::any_of(graph.edges.begin(), graph.edges.end(), [&](const auto& edge) { return edge.from == y && edge.to == neg; }));
+        // Its line of the text, its box and what the Node window tells are one node.
+        auto* text = m_main->window("text")->findChild<QTableView*>();
+        for (int row = 0; row < text->model()->rowCount(); ++row)
+            if (text->model()->index(row, 3).data().toString().contains("neg: ")) text->selectRow(row);
+        QCOMPARE(m_main->selection().node(), neg);
+        auto* node = m_main->window("node")->findChild<QTreeView*>();
+        QTRY_VERIFY_WITH_TIMEOUT(testing::treeText(*node->model()).contains("Module | false_graph_0"), kPatience);
+        QVERIFY2(testing::treeText(*node->model()).contains("aten.neg.default"), qPrintable(testing::treeText(*node->model())));
+        m_main->graph().setMode(GraphMode::Union);
+        picture("bodies");
+        // A rewrite inside a body leads to the body's node.
+        const auto& run = m_main->controller().runs()[0];
+        bool any = false;
+        for (size_t step = 0; step < run.steps.size(); ++step)
+            for (size_t i = 0; i < run.rewrites[step].size(); ++i) {
+                if (run.rewrites[step][i].node != "y" || !Run::replays(run.steps[step])) continue;
+                any = true;
+                m_main->stepper().show({run.id, static_cast<int>(step), static_cast<int>(i) + 1});
+                QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+                QCOMPARE(m_main->selection().node(), y);
+            }
+        QVERIFY2(any, "no pass rewrote the body");
     }
 
     void whatCannotBeOpenedOrCompiledIsSaid_data() {

@@ -128,6 +128,7 @@ class WindowsTest : public QObject {
         QCOMPARE(shownStep(), "fuse_bias_add, rewrite 2");
         press(Qt::Key_F11, Qt::ControlModifier);
         QCOMPARE(shownStep(), "fuse_bias_add");
+        QCOMPARE(m_main->window("steps")->findChild<QTreeView*>()->selectionModel()->selectedRows().size(), 1);
         press(Qt::Key_F11, Qt::ShiftModifier);
         QCOMPARE(shownStep(), "as opened");  // no earlier step changed anything
         press(Qt::Key_F10);
@@ -335,6 +336,7 @@ class WindowsTest : public QObject {
         QVERIFY(bar->text().contains("the archive has no models/ folder"));
         QVERIFY(bar->text().contains("Where: /models/bad.pt2"));
         QVERIFY(bar->text().contains("Save the program with torch.export.save."));
+        QVERIFY2(bar->height() < 6 * bar->fontMetrics().height(), qPrintable(QString::number(bar->height())));
         m_main->open("/models/a.pt2");
         QTRY_VERIFY_WITH_TIMEOUT(!bar->isVisible(), kPatience);
     }

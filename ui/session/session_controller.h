@@ -107,6 +107,7 @@ class SessionController : public QObject {
     void fail(const Error& error, const QString& doing);
     void loadPlace();
     void loadNode();
+    void followRewrite();
     void finishBisect(const BisectReport& report);
     void finishCompile(Run run, std::optional<RunId> comparedWith);
 

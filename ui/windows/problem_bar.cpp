@@ -3,6 +3,7 @@
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QPushButton>
+#include <QResizeEvent>
 #include <QVBoxLayout>
 
 #include "ui/graph/graph_painter.h"
@@ -54,6 +55,15 @@ void ProblemBar::showProblem(const LogEntry& entry) {
     own.setColor(QPalette::WindowText, colors.text);
     setPalette(own);
     show();
+    fitHeight();
+}
+
+/// A tool bar gives wrapped text the height of its narrowest form.
+void ProblemBar::fitHeight() { setFixedHeight(layout()->hasHeightForWidth() ? layout()->heightForWidth(width()) : layout()->sizeHint().height()); }
+
+void ProblemBar::resizeEvent(QResizeEvent* event) {
+    QFrame::resizeEvent(event);
+    if (event->size().width() != event->oldSize().width()) fitHeight();
 }
 
 QString ProblemBar::text() const { return isHidden() ? QString() : m_what->text() + '\n' + m_more->text(); }

@@ -20,7 +20,11 @@ class ProblemBar : public QFrame {
   signals:
     void goTo(const cutaway::Place& place);
 
+  protected:
+    void resizeEvent(QResizeEvent* event) override;
+
   private:
+    void fitHeight();
     QLabel *m_what, *m_more;
     QPushButton* m_go;
     std::optional<Place> m_where;

@@ -109,7 +109,8 @@ void StepsWindow::follow() {
     const QModelIndex at = m_filtered->mapFromSource(m_model.indexOf(place));
     if (!at.isValid()) return;
     m_following = true;
-    m_tree->setCurrentIndex(at);
+    // Not by the view: with Shift or Ctrl held, as in Shift+F11, that would extend the selection.
+    m_tree->selectionModel()->setCurrentIndex(at, QItemSelectionModel::ClearAndSelect | QItemSelectionModel::Rows);
     m_tree->scrollTo(at);
     m_following = false;
 }
