@@ -40,4 +40,6 @@ for step in $("$build/bin/cutaway" "$model" --list-changed-steps); do
     taken=$((taken + 1))
     shot "step-$taken-$step" --step "$step"
     [ "$taken" -ne 1 ] || shot "step-$taken-$step-side" --step "$step" --mode side
+    [ "$taken" -ne 1 ] || shot "rewrite-$step" --step "$step" --rewrite 1
+    [ "$taken" -ne 1 ] || shot "rewrite-$step-explain" --step "$step" --rewrite 1 --window explain
 done
