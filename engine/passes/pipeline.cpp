@@ -17,6 +17,7 @@
 #include "engine/passes/move_to_device.h"
 #include "engine/passes/pass_order.h"
 #include "engine/passes/post_grad/b2b_gemm.h"
+#include "engine/passes/post_grad/bucket_collectives.h"
 #include "engine/passes/post_grad/loops.h"
 #include "engine/passes/post_grad/optional_products.h"
 #include "engine/passes/post_grad/pass_pattern_1.h"
@@ -191,6 +192,11 @@ constexpr Pass kPipeline[] = {
     {.stage = "post_grad", .name = "move_constructors_to_cuda", .summary = "Makes tensors on the GPU that only the GPU uses",
      .run = moveConstructorsToGpu},
     {.stage = "post_grad", .name = "fake_tensor_update", .summary = "Types calls anew whose operands have changed", .run = updateFakeTensors},
+    // PyTorch's overlap scheduling of what is bucketed, and the fusions of products with collectives, need a runtime of several processes.
+    {.stage = "post_grad", .name = "bucket_reduce_scatters", .summary = "Joins sums over groups of which every member keeps a share", .run = bucketReduceScatters,
+     .optional = 7},
+    {.stage = "post_grad", .name = "bucket_all_reduce", .summary = "Joins sums over groups", .run = bucketAllReduces, .optional = 8},
+    {.stage = "post_grad", .name = "bucket_all_gathers", .summary = "Joins what is collected from the members of a group", .run = bucketAllGathers, .optional = 9},
     {.stage = "post_grad", .name = "reinplace_inplaceable_ops", .summary = "Writes in place where nobody reads the old value",
      .run = reinplaceOps, .functional = false},
     {.stage = "post_grad", .name = "decompose_triton_kernel_wrapper_functional", .summary = "Unwraps kernels that write to their operands",
