@@ -85,6 +85,7 @@ class Matcher {
         size_t matched = 0;      // how many of them it has matched
         const Node* of = nullptr;            // whose arguments the values are, and by which parameters
         const Schema* parameters = nullptr;
+        bool items = false;                  // they are items of the list before the place where `rest` goes on
     };
 
     const Argument* own(Argument value) { return &m_match.m_own.emplace_front(std::move(value)); }
@@ -143,9 +144,11 @@ class Matcher {
 
     /// "'dim' of `amax`" for the argument before the place where the frame goes on; empty if it has no name.
     static std::string parameterText(const Frame* frame) {
+        const bool item = frame && frame->items;
+        while (frame && frame->items) frame = frame->rest;
         if (frame == nullptr || frame->parameters == nullptr || frame->at == 0) return {};
         const size_t at = frame->at - 1, value = frame->swapped && at < 2 ? 1 - at : at;
-        return "'" + frame->parameters->params[value].name + "' of `" + frame->of->name() + "`";
+        return (item ? "an item of '" : "'") + frame->parameters->params[value].name + "' of `" + frame->of->name() + "`";
     }
     static std::string foundText(const Frame* frame) {
         const std::string what = parameterText(frame);
@@ -176,19 +179,24 @@ class Matcher {
         const size_t fixed = pattern.items.size();
         if (items == nullptr || items->size() < fixed || (pattern.starAt < 0 && items->size() != fixed))
             return fail(value.node(), [&] {
-                return "needs a list of " + std::to_string(fixed) + (pattern.starAt < 0 ? "" : " or more") + " items, but finds " + constantText(value);
+                const std::string what = parameterText(rest);
+                return "needs " + (what.empty() ? "" : what + " to be ") + "a list of " + std::to_string(fixed) + (pattern.starAt < 0 ? "" : " or more") +
+                       (fixed == 1 && pattern.starAt < 0 ? " item" : " items") + (what.empty() ? ", but finds " : ", but it is ") + constantText(value);
             });
         if (pattern.starAt < 0) {
-            const Frame frame{pattern.items.data(), items->data(), fixed, false, rest};
+            Frame frame{pattern.items.data(), items->data(), fixed, false, rest};
+            frame.items = true;
             return proceed(&frame);
         }
         const auto before = static_cast<size_t>(pattern.starAt), after = fixed - before, middle = items->size() - fixed;
-        const Frame tail{pattern.items.data() + before, items->data() + before + middle, after, false, rest};
-        const Frame head{pattern.items.data(), items->data(), before, false, &tail};
+        Frame tail{pattern.items.data() + before, items->data() + before + middle, after, false, rest};
+        Frame head{pattern.items.data(), items->data(), before, false, &tail};
+        tail.items = head.items = true;
         if (pattern.starSlot < 0) return proceed(&head);
         if (m_pattern.isCall(pattern.starSlot)) {
             if (middle == 0) return fail(value.node(), [&] { return "needs one item or more for " + nameOf(pattern.starSlot) + ", but finds " + constantText(value); });
-            const Frame each{nullptr, items->data() + before, middle, false, &head, 0, pattern.starSlot};
+            Frame each{nullptr, items->data() + before, middle, false, &head, 0, pattern.starSlot};
+            each.items = true;
             return proceed(&each);
         }
         const auto begin = items->begin() + static_cast<std::ptrdiff_t>(before);

@@ -235,7 +235,7 @@ class RulesTest : public QObject {
         QTest::newRow("one value for two names") << "a != b; r = aten.mul.Tensor(a, b); return r" << "p = aten.mul.Tensor(x, x); return (p,)"
             << "needs 'a' and 'b' to differ, but both are `x`";
         QTest::newRow("an item that does not fit") << "n: each = aten.exp.default(_); r = aten.cat.default([*n], 0); return r"
-            << "e = aten.exp.default(x); p = aten.cat.default([e, y], 0); return (p,)" << "needs 'n' to be aten.exp.default, but finds `y` (an input)";
+            << "e = aten.exp.default(x); p = aten.cat.default([e, y], 0); return (p,)" << "needs 'n' to be aten.exp.default, but an item of 'tensors' of `p` is `y` (an input)";
         QTest::newRow("a method for a function") << "r = torch.relu(a); return r" << "p = x.relu(); return (p,)"
             << "needs 'r' to be torch.relu, but finds `p` (the method relu)";
         QTest::newRow("another overload") << "r = torch.sum(a, 1); return r" << "p = torch.sum(x); return (p,)" << "`p` calls another overload of torch.sum";
@@ -246,7 +246,7 @@ class RulesTest : public QObject {
         QTest::newRow("other constant") << "r = aten.mul.Tensor(a, 2); return r" << "p = aten.mul.Tensor(x, 3); return (p,)"
             << "needs 'other' of `p` to be 2, but it is 3";
         QTest::newRow("other item of a list") << "r = aten.permute.default(a, [$d, 0]); return r" << "p = aten.permute.default(x, [0, 1]); return (p,)"
-            << "needs the constant 0, but finds 1";
+            << "needs an item of 'dims' of `p` to be 0, but it is 1";
         QTest::newRow("neither operand") << "m = aten.mm.default(a, b); r = aten.add.Tensor(m, c); return r" << "p = aten.add.Tensor(x, y); return (p,)"
             << "needs 'm' to be aten.mm.default, but 'self' of `p` is `x` (an input); with the operands exchanged, it needs 'm' to be aten.mm.default, but 'other' of `p` is `y` (an input)";
         QTest::newRow("a call inside another") << "r = aten.neg.default(aten.exp.default(a)); return r" << "p = aten.neg.default(x); return (p,)"
@@ -260,7 +260,7 @@ class RulesTest : public QObject {
         QTest::newRow("no second result") << "p = aten.sin.default(a); q = aten.cos.default(a); return p, q" << "p = aten.sin.default(x); return (p,)"
             << "finds no 'q' beside `p`";
         QTest::newRow("short list") << "r = aten.cat.default([a, b, *c], 0); return r" << "p = aten.cat.default([x], 0); return (p,)"
-            << "needs a list of 2 or more items, but finds [x]";
+            << "needs 'tensors' of `p` to be a list of 2 or more items, but it is [x]";
         QTest::newRow("mutation between") << expNeg << "e = aten.exp.default(x); c = aten.copy_.default(y, x); p = aten.neg.default(e); return (p, c)"
             << "`e` and `p` lie on two sides of a mutation";
     }
