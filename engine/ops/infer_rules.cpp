@@ -175,10 +175,37 @@ SymDims reducedSizes(const SymDims& sizes, std::span<const int64_t> dims, bool k
 }
 
 namespace {
+/// The factors of a size: a number, and what it is multiplied with.
+int64_t factorsOf(const SymInt& size, std::vector<Expr>& others) {
+    if (size.isInt()) return size.value();
+    int64_t number = 1;
+    const Expr whole = size.expr();
+    const auto add = [&](const Expr& factor) {
+        const auto power = factor->kind == ExprKind::Pow ? factor->operands[1].asInt() : std::nullopt;
+        if (const auto value = factor.asInt()) number *= *value;
+        else if (power && *power > 0 && *power < 16) others.insert(others.end(), static_cast<size_t>(*power), factor->operands[0]);
+        else others.push_back(factor);
+    };
+    if (whole->kind != ExprKind::Mul) add(whole);
+    else std::for_each(whole->operands.begin(), whole->operands.end(), add);
+    return number;
+}
+/// Whether every factor of `part` is one of `whole`.
+bool isFactor(const SymInt& part, const SymInt& whole) {
+    std::vector<Expr> own, all;
+    const int64_t number = factorsOf(part, own), total = factorsOf(whole, all);
+    if (number == 0 || total % number != 0) return false;
+    for (const Expr& factor : own) {
+        const auto found = std::find_if(all.begin(), all.end(), [&](const Expr& other) { return SymInt(other) == SymInt(factor); });
+        if (found == all.end()) return false;
+        all.erase(found);
+    }
+    return true;
+}
 /// Whether more dims of the view fit: the new elements are fewer, or (with symbols) a true factor of the old ones.
 bool isBelow(const SymInt& count, const SymInt& limit) {
     if (count == limit) return false;
-    return knownLessEqual(count, limit) || (!limit.isInt() && !(count == SymInt(0)) && floorDiv(limit, count) * count == limit);
+    return knownLessEqual(count, limit) || (!limit.isInt() && (isFactor(count, limit) || (!(count == SymInt(0)) && floorDiv(limit, count) * count == limit)));
 }
 }  // namespace
 
@@ -250,7 +277,8 @@ std::optional<SymDims> viewStrides(const SymDims& sizes, const SymDims& strides,
         oldNumel = oldNumel * sizes[d];
         const bool ends = dim == 0 || (!(sizes[d - 1] == SymInt(1)) && !(strides[d - 1] == oldNumel * chunkBase));
         if (!ends) continue;
-        while (viewDim >= 0 && (isBelow(newNumel, oldNumel) || newSizes[static_cast<size_t>(viewDim)] == SymInt(1))) {
+        // All that is left belongs to the first run.
+        while (viewDim >= 0 && (dim == 0 || isBelow(newNumel, oldNumel) || newSizes[static_cast<size_t>(viewDim)] == SymInt(1))) {
             out[static_cast<size_t>(viewDim)] = newNumel * chunkBase;
             newNumel = newNumel * newSizes[static_cast<size_t>(viewDim)];
             --viewDim;

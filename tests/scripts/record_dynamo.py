@@ -112,6 +112,7 @@ add("dropout", [r(2, 3)], lambda self, x: (self.d(x), F.dropout(x, 0.3, training
 add("gather", [r(4, 5), ints(4, 2, 5)], lambda x, i: (torch.gather(x, 0, i), x.index_select(1, i[0, :3]), x.scatter(0, i, 1.0), x.scatter_add(0, i, x[:2])))
 add("positions", [r(2, 6, 8)], lambda x: positions(x))
 add("dynamic", [r(5, 3)], lambda x: x.view(-1, x.size(1)).relu() + x.shape[0], True)
+add("dynamic_attention", [r(3, 5, 24)], lambda x: dynamic_attention(x), True)
 add("transformer_block", [r(2, 4, 8)], lambda self, x: transformer(self, x), qkv=nn.Linear(8, 24), o=nn.Linear(8, 8), n=nn.LayerNorm(8),
     up=nn.Linear(8, 16), down=nn.Linear(16, 8))
 add("multihead", [r(3, 2, 8), r(4, 2, 8), torch.tensor([[False, False, True, True], [False] * 4])], lambda self, q, k, hidden: (
@@ -126,6 +127,12 @@ add("weight_norm", [r(2, 4, 6)], lambda self, x: self.c(x), c=nn.utils.parametri
 add("tensors_one_by_one", [r(3, 4), r(4, 5), r(2)], lambda x, y, z: (
     torch.einsum("ab,bc->ac", x, y), torch.einsum("ab,bc->cab", [x, y]), *torch.meshgrid(z, z, indexing="xy"), x[None]))
 add("poisson", [r(3, 4), r(3, 4).abs()], lambda x, y: (F.poisson_nll_loss(x, y), F.poisson_nll_loss(y, y, log_input=False, full=True, reduction="sum")))
+
+
+def dynamic_attention(x):
+    batch, length, _ = x.shape
+    q, k, v = x.view(batch, length, 3, 2, 4).permute(2, 0, 3, 1, 4).unbind(0)
+    return ((q @ k.transpose(-2, -1)).softmax(-1) @ v).transpose(1, 2).reshape(batch, length, 8)
 
 
 def augmented(x, y):
