@@ -2,6 +2,7 @@
 #include <QtTest>
 
 #include "engine/ops/op_registry.h"
+#include "engine/rewrite/graph_order.h"
 #include "engine/rewrite/matcher.h"
 #include "engine/rewrite/rewriter.h"
 #include "engine/text/parse.h"
@@ -348,6 +349,16 @@ class RulesTest : public QObject {
             QCOMPARE(statements(*module).count("aten.cos"), fuel);
             QCOMPARE(int(rewriter.done().size()), fuel);
         }
+    }
+
+    /// The order that PyTorch's stable_topological_sort arrives at (matcher 10).
+    void sortsAsPyTorch() {
+        const auto module = parsed("a = aten.sin.default(x); b = aten.neg.default(a); c = aten.relu.default(x); return (b, c)");
+        Graph& graph = module->graph();
+        graph.moveBefore(*graph.findByName("c"), *graph.findByName("a"));
+        graph.moveBefore(*graph.findByName("b"), *graph.findByName("c"));
+        sortTopologically(graph);
+        QCOMPARE(statements(*module), QString("c = aten.relu.default(x); a = aten.sin.default(x); b = aten.neg.default(a); return (b, c)"));
     }
 
     /// What must be recomputed stays so when it is replaced; what it was computed from is not touched (matcher R-4).
