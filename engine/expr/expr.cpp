@@ -196,6 +196,10 @@ Expr Expr::make(ExprKind kind, std::vector<Expr> operands, DType dtype) {
             case ExprKind::Sub: return makeSum({operands[0], makeProduct({Expr::integer(-1), operands[1]})});
             case ExprKind::Neg: return makeProduct({Expr::integer(-1), operands[0]});
             case ExprKind::FloorDiv: case ExprKind::Mod: return makeDivision(kind, operands[0], operands[1]);
+            case ExprKind::Pow:
+                // A product, which strides are, too.
+                if (const auto power = operands[1].asInt(); power && *power >= 0 && *power <= 8) return makeProduct(std::vector<Expr>(static_cast<size_t>(*power), operands[0]));
+                break;
             case ExprKind::Min: case ExprKind::Max: {
                 const auto x = operands[0].asInt(), y = operands[1].asInt();
                 if (x && y) return Expr::integer(kind == ExprKind::Min ? std::min(*x, *y) : std::max(*x, *y));

@@ -381,7 +381,14 @@ f32[1, 4, 3, 8], f32[1, 2, 3, 8], f32[1, 2, 3, 8]
                "bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, "
                "Tensor rng_state, Tensor unused, Tensor debug_attn_mask)",
      .tags = Tag::Heavy | Tag::Random,
-     .infer = [](const InferContext& c) { return inferGpuKernel(c, false); }},
+     .infer = [](const InferContext& c) { return inferGpuKernel(c, false); },
+     .derive = [](Derivation& d) {
+         const Value gradients = d.call("aten._scaled_dot_product_flash_attention_backward.default",
+                                        {d.dy(0), d.in(0), d.in(1), d.in(2), d.out(0), d.out(1), Argument(), Argument(), d.in(0).size(2), d.in(1).size(2), d.arg("dropout_p"),
+                                         d.arg("is_causal"), d.out(6), d.out(7)},
+                                        {{"scale", d.arg("scale")}});
+         for (size_t i = 0; i < 3; ++i) d.input(i) = gradients[static_cast<int64_t>(i)];
+     }},
     {.schema = "aten._scaled_dot_product_flash_attention_backward.default(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, Tensor logsumexp, "
                "Tensor? cum_seq_q, Tensor? cum_seq_k, SymInt max_q, SymInt max_k, float dropout_p, bool is_causal, Tensor philox_seed, Tensor philox_offset, *, "
                "float? scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
@@ -391,7 +398,14 @@ f32[1, 4, 3, 8], f32[1, 2, 3, 8], f32[1, 2, 3, 8]
                "bool is_causal=False, bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, "
                "SymInt max_q, SymInt max_k, Tensor philox_seed, Tensor philox_offset, Tensor debug_attn_mask)",
      .tags = Tag::Heavy | Tag::Random,
-     .infer = [](const InferContext& c) { return inferGpuKernel(c, true); }},
+     .infer = [](const InferContext& c) { return inferGpuKernel(c, true); },
+     .derive = [](Derivation& d) {
+         const Value gradients = d.call("aten._scaled_dot_product_cudnn_attention_backward.default",
+                                        {d.dy(0), d.in(0), d.in(1), d.in(2), d.out(0), d.out(1), d.out(6), d.out(7), d.arg("attn_bias"), Argument(), Argument(), d.in(0).size(2),
+                                         d.in(1).size(2), d.arg("dropout_p"), d.arg("is_causal")},
+                                        {{"scale", d.arg("scale")}});
+         for (size_t i = 0; i < 3; ++i) d.input(i) = gradients[static_cast<int64_t>(i)];
+     }},
     {.schema = "aten._scaled_dot_product_cudnn_attention_backward.default(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, Tensor logsumexp, "
                "Tensor philox_seed, Tensor philox_offset, Tensor? attn_bias, Tensor? cum_seq_q, Tensor? cum_seq_k, SymInt max_q, SymInt max_k, float dropout_p, "
                "bool is_causal, *, float? scale=None) -> (Tensor, Tensor, Tensor)",

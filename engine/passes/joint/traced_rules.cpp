@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "engine/ir/infer.h"
 #include "engine/support/check.h"
 #include "engine/text/print.h"
 
@@ -12,6 +13,9 @@ namespace {
 
 /// Stands for numbers while a pattern is traced; no formula has it as a constant (T-4a).
 constexpr double kAnyNumber = 0.113377;
+
+/// Calls whose second argument says the sizes of the result, which may be written in several ways.
+bool givesSizes(const Node& node) { return node.isCall("aten.view.default") || node.isCall("aten.reshape.default") || node.isCall("aten.expand.default"); }
 
 /// A traced graph as the text of a pattern.
 class PatternPrinter {
@@ -29,7 +33,7 @@ class PatternPrinter {
             const bool positions = node.isCall("operator.getitem");   // which result is read is part of the pattern (T-4)
             for (size_t i = 0; i < params.size(); ++i)
                 out += (i ? ", " : "") + (params[i].keywordOnly ? params[i].name + "=" : std::string()) +
-                       (positions && i == 1 ? printArgument(node.arg(i)) : item(node.arg(i)));
+                       (positions && i == 1 ? printArgument(node.arg(i)) : i == 1 && givesSizes(node) ? "_" : item(node.arg(i)));
             out += ")\n";
         }
         out += "return ";
@@ -53,6 +57,9 @@ class PatternPrinter {
         const auto* items = value.list();
         if (const double* real = value.get<double>(); real && !m_number.empty() && *real == kAnyNumber) return "$" + m_number;
         if (!m_exact && isOpen(value)) return "_";
+        // Compared by otherSizes; in a pattern a symbol's name would be a free name.
+        const auto symbolic = [](const Argument& one) { return one.get<Expr>() != nullptr; };
+        if (symbolic(value) || (items && std::any_of(items->begin(), items->end(), symbolic))) return "_";
         if (items) {
             std::string out = "[";
             for (const Argument& one : *items) out += (out.size() > 1 ? ", " : "") + item(one);
@@ -91,6 +98,24 @@ std::vector<FormulaInput> realInputs(const TracedRule& formula, const Match& mat
     return *inputs;
 }
 
+/// Whether what `traced` holds with symbols is what stands or is computed at its place in `found`.
+bool sameSizes(const Argument& traced, const Argument& found) {
+    if (const auto size = symIntOf(traced)) return symIntOf(found) == size;
+    const auto *left = traced.list(), *right = found.list();
+    return !left || !right || std::equal(left->begin(), left->end(), right->begin(), right->end(), sameSizes);
+}
+/// The first found call that has other sizes than the trace; null if there is none.
+const Node* otherSizes(const Graph& traced, const Match& found) {
+    for (const Node& node : traced.nodes()) {
+        if (!node.isCall()) continue;
+        const Node& real = found.node(node.name());
+        const bool same = givesSizes(node) ? node.tensor().sizes == real.tensor().sizes
+                                           : std::equal(node.args().begin(), node.args().end(), real.args().begin(), real.args().end(), sameSizes);
+        if (!same) return &real;
+    }
+    return nullptr;
+}
+
 /// Traces the formula on the values that the pattern found and matches the result exactly.
 std::string_view unlessTracedAgain(const Match& match) {
     const auto& formula = *static_cast<const TracedRule*>(match.rule().context);
@@ -106,9 +131,13 @@ std::string_view unlessTracedAgain(const Match& match) {
     const std::string find = PatternPrinter((*module)->graph(), true).run();
     exact.find = find;
     exact.unless = nullptr;
-    Explanation explanation = explainRule(exact, match.root(), match.options());
-    if (explanation.matched) return "";
-    match.note(std::move(explanation.reason));
+    const auto set = RuleSet::compile({&exact, 1});
+    if (!set) return "the formula's trace is no pattern";
+    Match found(set->at(0), match.options());
+    MatchTrace trace;
+    if (!matchRule(set->at(0), match.root(), MutationRegions(match.root().graph()), found, &trace)) match.note(trace.reason);
+    else if (const Node* other = otherSizes((*module)->graph(), found)) match.note("the sizes of `" + other->name() + "` are others");
+    else return "";
     return "constants or shapes are not those of the formula";
 }
 
