@@ -70,8 +70,7 @@ class AttentionTrainingTest : public QObject {
         options.mode = Mode::Training;
         options.onlyStage = "joint";
         if (one.name.contains("cuda")) options.target = Target::Cuda;
-        // Fused by PyTorch although f32 products are not to be rounded (H-2), and although the scale is a number of the run (H-1).
-        options.parity = one.name == "24, f32, cuda, symbolic" || one.name == "5, f32, cpu, symbolic";
+        options.parity = one.name == "24, f32, cuda, symbolic";   // fused although f32 products are not to be rounded (H-2)
         const auto trace = runPipeline(Snapshot(std::move(*graph)), options);
         QVERIFY2(trace.has_value(), trace ? "" : trace.error().text().c_str());
         for (const Step& step : trace->steps) QVERIFY2(step.info.state != StepState::Failed, (step.info.name + ": " + step.info.error).c_str());
@@ -79,6 +78,11 @@ class AttentionTrainingTest : public QObject {
         for (const Step& step : trace->steps)
             for (const RewriteInfo& rewrite : step.rewrites) fused |= rewrite.rule.starts_with("sfdp_");
         if (qEnvironmentVariableIsSet("SHOW_GRAPHS")) qInfo("%s", printText(*trace->result(), {.comments = false}).text.c_str());
+        // PyTorch takes any scale for the default one (H-1); a kernel of ours has a number for it, which a symbolic width does not give.
+        if (one.name == "5, f32, cpu, symbolic") {
+            QVERIFY(one.fused > 0 && !fused);
+            return;
+        }
         QCOMPARE(fused, one.fused > 0);
         // PyTorch chooses the kernel by the example of the width and guards it; ours, which compiles for every width, takes the math form.
         if (one.name == "13, f16, cuda, symbolic" || one.name == "24, f32, cuda, symbolic") return;

@@ -121,6 +121,10 @@ std::string_view unlessTracedAgain(const Match& match) {
     const auto& formula = *static_cast<const TracedRule*>(match.rule().context);
     if (formula.unless)
         if (const std::string_view refusal = formula.unless(match); !refusal.empty()) return refusal;
+    if (const auto made = traceFormula(formula.replace, realInputs(formula, match), formula.kind); !made) {
+        match.note(made.error().message);
+        return "the replacement does not fit the values found here";
+    }
     if (match.parity()) return "";
     const auto module = traceFormula(formula.search, realInputs(formula, match), formula.kind);
     if (!module) {
