@@ -187,8 +187,11 @@ void deriveReduce(Derivation& d) {
         const Value isSource = convert(d.call("aten.eq.Tensor", {source, value}), dy.dtype());
         const Value count = d.call("aten.scatter_add.default", {zeroed(isSelf), dim, index, isSource});
         const Value share = dy / count;
-        if (d.needs(0)) d.input(0) = zeroed(isSelf * share);
-        if (d.needs(3)) d.input(3) = isSource * gather(share);
+        if (d.needs(0)) d.input(0) = zeroed(d.call("aten.eq.Tensor", {self, y}) * share);
+        if (d.needs(3)) {
+            const Value arrived = gather(share);
+            d.input(3) = d.call("aten.eq.Tensor", {source, value}) * arrived;
+        }
     } else {  // prod
         if (d.needs(0)) d.input(0) = zeroed(dy * y / self);
         if (d.needs(3)) {

@@ -252,6 +252,8 @@ void JointTest::forwardModeIsTheTranspose() {
     auto pushed = guarded([&] { return makeForwardMode(**forward, {.wanted = {.inputs = test.gradients}}); });
     if (!pushed && pushed.error().code == ErrorCode::Unsupported && test.forward.find("scaled_dot_product") != std::string::npos)
         QSKIP("fused attention has no forward mode, in PyTorch neither");
+    if (!pushed && pushed.error().code == ErrorCode::Unsupported && test.forward.find("scatter_reduce") != std::string::npos)
+        QSKIP("scatter_reduce has no forward mode yet");
     QVERIFY2(pushed.has_value(), pushed ? "" : pushed.error().text().c_str());
     QVERIFY2(verify(**pushed), verify(**pushed) ? "" : verify(**pushed).error().text().c_str());
     Random random(2);

@@ -306,6 +306,7 @@ CASES = {
     "gather": (lambda x, i: x.gather(1, i), dict(x=g(3, 5), i=index(5, 3, 2))),
     "scatter": (lambda x, i, v: x.scatter(1, i, v), dict(x=g(3, 5), i=index(5, 3, 1), v=g(3, 1))),
     "scatter_add": (lambda x, i, v: x.scatter_add(0, i, v), dict(x=g(3, 5), i=index(3, 4, 5), v=g(4, 5))),
+    "scatter_reduce": (lambda x, i, v: x.scatter_reduce(0, i, v, "amax"), dict(x=g(3, 5), i=index(3, 4, 5), v=g(4, 5))),
     "select_scatter": (lambda x, y: torch.select_scatter(x, y, 0, 1), dict(x=g(3, 5), y=g(5))),
     "slice_scatter": (lambda x, y: torch.slice_scatter(x, y, 0, 1, 3), dict(x=g(3, 5), y=g(2, 5))),
     "as_strided": (lambda x: x.as_strided((2, 2), (3, 1)) * 2, dict(x=g(2, 3))),
