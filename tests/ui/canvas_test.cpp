@@ -415,7 +415,7 @@ class CanvasTest : public QObject {
         canvas.setView(1, {0, 0});
         QVERIFY(canvas.minimapShown());
         const QPointF before = canvas.toWidget({0, 0});
-        QTest::mouseClick(&canvas, Qt::LeftButton, {}, QPoint(canvas.width() - 14, canvas.height() / 2));
+        QTest::mouseClick(&canvas, Qt::LeftButton, {}, QPoint(canvas.width() - 14, canvas.height() / 4));
         QVERIFY(canvas.toWidget({0, 0}) != before);
         canvas.setScene(sceneOf(testing::bigGraph(20, 0), options(false)));
         canvas.setView(3, {0, 0});

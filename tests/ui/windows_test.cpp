@@ -164,6 +164,10 @@ class WindowsTest : public QObject {
         QCOMPARE(m_main->selection().comparison(), (Comparison{{1, 3, -1}, {1, 4, 2}}));
         m_main->stepper().setAllSoFar(false);
         QCOMPARE(m_main->selection().comparison(), (Comparison{{1, 4, 1}, {1, 4, 2}}));
+        // A place and its node are one stop of the history.
+        m_main->selection().goBack();
+        QCOMPARE(m_main->selection().comparison(), (Comparison{{1, 3, -1}, {1, 4, 2}}));
+        m_main->selection().goForward();
         // By the number in the whole run.
         QCOMPARE(m_main->stepper().fuelOfRun(), 3);
         QCOMPARE(m_main->stepper().fuel(), 2);
@@ -446,6 +450,19 @@ class WindowsTest : public QObject {
             QVERIFY2(widget->width() >= needed.width() && widget->height() >= needed.height(),
                      qPrintable(QString("%1 %2 has %3x%4, needs %5x%6").arg(widget->metaObject()->className(), widget->accessibleName()).arg(widget->width()).arg(widget->height()).arg(needed.width()).arg(needed.height())));
         }
+    }
+
+    void inANarrowWindowTheNamesStay() {
+        openAndCompile();
+        QDockWidget* steps = m_main->window("steps");
+        steps->setFloating(true);
+        auto* tree = steps->findChild<QTreeView*>();
+        const int letter = tree->fontMetrics().averageCharWidth();
+        steps->resize(60 * letter, 400);
+        QVERIFY(!tree->isColumnHidden(StepsModel::Nodes) && !tree->isColumnHidden(StepsModel::Time));
+        steps->resize(34 * letter, 400);
+        QVERIFY(tree->isColumnHidden(StepsModel::Nodes) && tree->isColumnHidden(StepsModel::Time) && !tree->isColumnHidden(StepsModel::Changes));
+        QVERIFY2(tree->columnWidth(StepsModel::Name) > 14 * letter, qPrintable(QString::number(tree->columnWidth(StepsModel::Name))));
     }
 
     void compilingIsAskedFor() {

@@ -100,7 +100,12 @@ void GraphCanvas::frameChange() {
     m_moved = false;
     if (m_scale >= kReadable) return;
     QRectF target = m_scene->changedArea();
-    if (target.isNull()) target = m_scene->nodes.front();
+    if (target.isNull()) {  // an unchanged graph is read from its top
+        target = m_scene->nodes.front();
+        m_scale = 0.85;
+        m_offset = QPointF(freeWidth() / 2.0, 40) - QPointF(target.center().x(), target.top()) * m_scale;
+        return viewMoved();
+    }
     const double whole = std::min(width() / (target.width() + 80), height() / (target.height() + 80));
     if (whole < kReadable) {  // too much has changed for one view: start at the first change
         for (size_t i = 0; i < m_scene->nodes.size(); ++i)
@@ -371,7 +376,7 @@ bool GraphCanvas::minimapShown() const {
 }
 
 QRectF GraphCanvas::minimapRect() const {
-    QSizeF size = m_scene->bounds.size().scaled(kMinimapSide, height() - 2 * kMinimapMargin, Qt::KeepAspectRatio);
+    QSizeF size = m_scene->bounds.size().scaled(kMinimapSide, std::max(kMinimapSide, height() * 2 / 5), Qt::KeepAspectRatio);
     size = size.expandedTo(QSizeF(24, 24));
     return {QPointF(width() - size.width() - kMinimapMargin, kMinimapMargin), size};
 }

@@ -3,13 +3,13 @@
 #include <QCheckBox>
 #include <QComboBox>
 #include <QHBoxLayout>
-#include <QLabel>
 #include <QSpinBox>
 #include <QToolButton>
 #include <QVBoxLayout>
 
 #include "ui/models/steps_model.h"
 #include "ui/models/words.h"
+#include "ui/windows/elided_label.h"
 
 namespace cutaway::ui {
 namespace {
@@ -101,10 +101,8 @@ QWidget* GraphWindow::makeBar() {
     fit->setText(tr("Fit"));
     fit->setToolTip(tr("Show all (Ctrl+0)"));
     connect(fit, &QToolButton::clicked, this, [this] { m_view->fit(); });
-    m_title = new QLabel;
-    m_title->setTextFormat(Qt::PlainText);
+    m_title = new ElidedLabel;
     m_title->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
-    m_title->setMinimumWidth(40);
     row->addWidget(m_title, 1);
     for (QWidget* widget : std::initializer_list<QWidget*>{m_mode, m_fold, m_hops, fit}) row->addWidget(widget);
     return bar;
@@ -118,12 +116,9 @@ QWidget* GraphWindow::makeLegend() {
     row->addWidget(new LegendMark(Change::Removed, tr("removed"), bar));
     row->addWidget(new LegendMark(Change::Edited, tr("edited"), bar));
     row->addWidget(new LegendMark(Change::Kept, tr("kept"), bar));
-    m_counts = new QLabel;
-    m_note = new QLabel;
-    for (QLabel* label : {m_counts, m_note}) {
-        label->setTextFormat(Qt::PlainText);
-        label->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
-    }
+    m_counts = new ElidedLabel;
+    m_note = new ElidedLabel;
+    for (ElidedLabel* label : {m_counts, m_note}) label->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
     m_note->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
     row->addSpacing(8);
     row->addWidget(m_counts, 1);
@@ -139,7 +134,6 @@ void GraphWindow::showWhat(const Shown& what) {
     const QString title = comparisonAt(pair.after) == pair ? m_controller.placeName(pair.after)
                                                            : tr("%1 against %2").arg(m_controller.placeName(pair.before), m_controller.placeName(pair.after));
     m_title->setText(title);
-    m_title->setToolTip(title);
     m_mode->setEnabled(!single);
     const auto& graph = *what.graph;
     const QString counts = changeCounts(graph.added, graph.removed, graph.edited);
@@ -153,7 +147,6 @@ void GraphWindow::sceneShown(const QString& note) {
     if (scene->picture.folded) text += tr(", %1 folded").arg(scene->picture.folded);
     if (!scene->stubs.empty()) text += QStringLiteral(", ") + counted(static_cast<int>(scene->stubs.size() / 2), tr("stub"), tr("stubs"));
     m_note->setText(note.isEmpty() ? text : note + QStringLiteral(" · ") + text);
-    m_note->setToolTip(m_note->text());
     if (!note.isEmpty()) emit message(note);
     if (m_selection.node() != NodeId::None) m_view->setCurrent(m_selection.node(), false);
     m_settled = true;

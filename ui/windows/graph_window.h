@@ -7,10 +7,11 @@
 
 class QCheckBox;
 class QComboBox;
-class QLabel;
 class QSpinBox;
 
 namespace cutaway::ui {
+
+class ElidedLabel;
 
 class GraphWindow : public QDockWidget {
     Q_OBJECT
@@ -39,7 +40,7 @@ class GraphWindow : public QDockWidget {
     QComboBox* m_mode = nullptr;
     QCheckBox* m_fold = nullptr;
     QSpinBox* m_hops = nullptr;
-    QLabel *m_title = nullptr, *m_counts = nullptr, *m_note = nullptr;
+    ElidedLabel *m_title = nullptr, *m_counts = nullptr, *m_note = nullptr;
     bool m_settled = true;
 };
 

@@ -22,8 +22,6 @@ NodeWindow::NodeWindow(SessionController& controller, Selection& selection, QWid
     m_tree->header()->resizeSection(0, 140);
     m_tree->setIndentation(12);
     m_tree->setExpandsOnDoubleClick(false);
-    m_title->setTextInteractionFlags(Qt::TextSelectableByMouse);
-    m_title->setTextFormat(Qt::PlainText);
     QFont bold = m_title->font();
     bold.setBold(true);
     m_title->setFont(bold);
@@ -60,7 +58,6 @@ void NodeWindow::showFacts(const NodeFacts& facts) {
     if (!any) return;
     const NodeInfo& node = facts.after ? facts.after->node : facts.before->node;
     m_title->setText(QString::fromStdString(node.name + (node.op.empty() ? "" : "  " + node.op)));
-    m_title->setToolTip(m_title->text());
     m_tree->expandToDepth(0);
 }
 

@@ -41,7 +41,6 @@ RewriteBar::RewriteBar(SessionController& controller, Selection& selection, Step
     connect(m_soFar, &QToolButton::toggled, &stepper, &Stepper::setAllSoFar);
     connect(&stepper, &Stepper::allSoFarChanged, m_soFar, &QToolButton::setChecked);
     row->addSpacing(6);
-    m_text->setTextFormat(Qt::PlainText);
     row->addWidget(m_text, 4);
     m_why = addButton(tr("Explain"), tr("Why the rule applies there (Ctrl+E)"), [this] { emit explainWanted(); });
 

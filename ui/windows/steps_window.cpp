@@ -197,6 +197,15 @@ void StepsWindow::showMenu(QPoint at) {
     menu.exec(m_tree->viewport()->mapToGlobal(at));
 }
 
+/// Names come first: in a narrow window the numbers go, and their tool tips still tell them.
+void StepsWindow::resizeEvent(QResizeEvent* event) {
+    QDockWidget::resizeEvent(event);
+    const int letter = m_tree->fontMetrics().averageCharWidth();
+    m_tree->setColumnHidden(StepsModel::Nodes, width() < 46 * letter);
+    m_tree->setColumnHidden(StepsModel::Time, width() < 40 * letter);
+    m_tree->setColumnHidden(StepsModel::Changes, width() < 28 * letter);
+}
+
 void StepsWindow::copyRows() {
     QModelIndexList rows = m_tree->selectionModel()->selectedRows();
     std::sort(rows.begin(), rows.end());

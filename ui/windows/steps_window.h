@@ -37,6 +37,7 @@ class StepsWindow : public QDockWidget {
     void filter(const QString& text);
     void showMenu(QPoint at);
     void copyRows();
+    void resizeEvent(QResizeEvent* event) override;
     void expandChanges();
     void spanRewrites(const QModelIndex& pass);
 
