@@ -266,9 +266,10 @@ class PatternParser {
     PatternItem primary() {
         skipBlanks();
         const char c = peek();
-        if (++m_nesting > 128) fail("nested deeper than 64 levels");
         PatternItem value;
-        if (c == '$' || c == '*') {
+        if (++m_nesting > 128) {
+            fail("nested deeper than 64 levels");
+        } else if (c == '$' || c == '*') {
             ++m_at;
             value.kind = c == '$' ? PatternItem::Kind::Attribute : PatternItem::Kind::Star;
             value.name = std::string(word());
@@ -344,12 +345,13 @@ class PatternParser {
         return items;
     }
     std::string string() {
+        if (peek() != '\'' && peek() != '"') return fail("a string is missing"), std::string();
         const char quote = m_text[m_at++];
         const size_t begin = m_at;
         while (m_at < m_text.size() && peek() != quote && peek() != '\n') ++m_at;
-        if (peek() != quote) fail("a string is not closed");
         const std::string text(m_text.substr(begin, m_at - begin));
-        if (!m_error) ++m_at;
+        if (peek() == quote) ++m_at;
+        else fail("a string is not closed");
         return text;
     }
     Argument number() {

@@ -1,4 +1,5 @@
 // Rules in text form on graphs in text form: what they match, what they make, and the sentence when they do not.
+#include <QRandomGenerator>
 #include <QtTest>
 
 #include "engine/ops/op_registry.h"
@@ -298,6 +299,7 @@ class RulesTest : public QObject {
         QTest::newRow("a list of no such calls") << rule("n = aten.neg.default(a); r = aten.cat.default([*n]); return r", "return a") << "'n' must be marked 'each' or 'some'";
         QTest::newRow("items within items")
             << rule("n: each = aten.neg.default(_); c: each = aten.cat.default([*n]); r = aten.cat.default([*c]); return r", "return a") << "items within items";
+        QTest::newRow("a device without its text") << rule("r = aten.neg.default(device(type, 'x')); return r", "return a") << "'=' is missing";
         QTest::newRow("an overload is to be built") << rule("r = aten.neg.default(a); return r", "r = aten.sub(a, a); return r") << "'aten.sub' has overloads; name one";
         QTest::newRow("no overload takes that") << rule("r = aten.neg(a, a, a); return r", "return a") << "no overload of aten.neg takes these arguments";
         QTest::newRow("a keyword no function has") << rule("r = torch.relu(a, speed=2); return r", "return a") << "no parameter named 'speed'";
@@ -334,6 +336,49 @@ class RulesTest : public QObject {
         const auto rules = loadRules(text.toStdString());
         QVERIFY(!rules.has_value());
         QVERIFY2(QString::fromStdString(rules.error().text()).contains(message), rules.error().text().c_str());
+    }
+
+    /// Rules are written by hand: whatever stands in them is a rule or an error, never a crash.
+    void survivesAnyText() {
+        const std::string texts[] = {
+            "s = aten.split_with_sizes.default(a, $sizes, $d); p: each = s[_]; r = aten.cat.default([*p], $d); return r",
+            "a != b; m: 2 readers, shared = (torch.relu|torch.tanh)(a); r = (m + b * -2 ** 3) @ a.T; return r, m",
+            "r = torch.softmax(a[:, 1:3, ..., None], dim=-1, dtype=torch.float32).view(-1, $n).(relu|tanh)(); return r",
+            "r = aten.(add|sub)(device(type='cuda', index=0), [a, *xs], -inf, 'x', ...); return r"};
+        const quint32 seed = QRandomGenerator::global()->generate();
+        qInfo("seed %u", seed);
+        QRandomGenerator random(seed);
+        const std::string symbols = "()[]{},.:;=!*$_-+/<>|&@~'\"\n 0a1.x%";
+        int parsedOnes = 0;
+        for (int round = 0; round < 4000; ++round) {
+            std::string text = texts[random.bounded(4)];
+            for (int edit = random.bounded(4); edit >= 0 && !text.empty(); --edit) {
+                const size_t at = static_cast<size_t>(random.bounded(static_cast<int>(text.size())));
+                switch (random.bounded(4)) {
+                    case 0: text.erase(at, 1 + static_cast<size_t>(random.bounded(6))); break;
+                    case 1: text.insert(at, 1, symbols[static_cast<size_t>(random.bounded(static_cast<int>(symbols.size())))]); break;
+                    case 2: text.insert(at, text.substr(static_cast<size_t>(random.bounded(static_cast<int>(text.size()))), 8)); break;
+                    default: text[at] = symbols[static_cast<size_t>(random.bounded(static_cast<int>(symbols.size())))];
+                }
+            }
+            Rule one;
+            one.name = "r";
+            one.find = text;
+            one.replace = text;
+            const auto set = RuleSet::compile({&one, 1});
+            parsedOnes += set.has_value();
+            if (!set) {
+                QVERIFY2(!set.error().message.empty() && !set.error().where.empty(), text.c_str());
+                continue;
+            }
+            const auto module = parsed("s = aten.split_with_sizes.default(x, [1, 3], 1); g = s[0]; h = s[1]; c = aten.cat.default([g, h], 1); t = torch.relu(x); m = t * -2; "
+                                       "e = torch.tanh(y); k = e.view(-1, 2); z = torch.softmax(k, dim=-1); w = z.relu(); return (c, m, w)");
+            const CompileOptions options;
+            Rewriter rewriter("test", options);
+            const auto changed = rewriter.applyRules(module->graph(), *set);
+            if (!changed) QVERIFY2(!changed.error().message.empty(), text.c_str());
+        }
+        QVERIFY(parsedOnes > 0);
     }
 
     void fuelStopsBetweenRewrites() {
