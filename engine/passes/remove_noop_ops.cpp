@@ -62,6 +62,13 @@ constexpr Noop kNoops[] = {
     {"aten.clone.default", 0, always, "a copy of the same type"},
 };
 
+/// as_strided counts from the beginning of the storage, whatever its operand shows of it.
+bool storageIsRead(const Node& node) {
+    return std::any_of(node.users().begin(), node.users().end(), [](const Node* user) {
+        return user->isCall() && (user->op().packet() == "aten.as_strided" || (user->is(Tag::View) && storageIsRead(*user)));
+    });
+}
+
 const Noop* findNoop(const Node& node) {
     if (!node.isCall() || node.op().isOpaque()) return nullptr;
     for (const Noop& row : kNoops)
@@ -93,6 +100,8 @@ Result<bool> removeNoopOps(Module& module, Rewriter& rewriter) {
         if (source == nullptr || !source->type().tensor()) continue;
         if (!node->tensor().sameMeta(source->tensor()) || !noop->condition(*node, source->tensor())) continue;
         if (!storages.mayReplace(*node, *source)) continue;
+        // PyTorch does not look; then elements from elsewhere are read.
+        if (!(node->tensor().offset == source->tensor().offset) && !rewriter.options().parity && storageIsRead(*node)) continue;
         if (rewriter.disabled(node->op().name())) continue;
         if (!rewriter.begin(node->op().name(), *node, noop->why)) return changed;
         // PyTorch looks at the storages as they were before the pass, so two outputs may come to share one: only with parity.

@@ -115,6 +115,16 @@ constexpr Case kCases[] = {
     d = aten.view.dtype(h, torch.int16)
     e = aten.mul.Tensor(d, 3)
     return (s, c, e))", "pointwise, pointwise, pointwise"},
+    {"addmm adds whatever broadcasts", R"(def forward(x: "f32[8, 16]", w: "f32[16, 24]", n: "f32[8, 24]", c: "f32[8, 1]", r: "f32[1, 24]", o: "f32[1]", b: "f32[24]"):
+    k = aten.addmm.default(n, x, w)
+    l = aten.addmm.default(c, x, w)
+    m = aten.addmm.default(r, x, w)
+    p = aten.addmm.default(o, x, w)
+    q = aten.addmm.default(b, x, w, beta=2, alpha=0.5)
+    t = aten.permute.default(n, [1, 0])
+    u = aten.permute.default(t, [1, 0])
+    v = aten.addmm.default(u, x, w, beta=0)
+    return (k, l, m, p, q, v))", "library: addmm (oneDNN), library: addmm (oneDNN), library: addmm (oneDNN), library: addmm (oneDNN), library: addmm (oneDNN), library: addmm (oneDNN)"},
     {"integers wrap", R"(def forward(x: "i64[50]", y: "i64[50]"):
     a = aten.mul.Tensor(x, 9223372036854775807)
     b = aten.add.Tensor(a, y)

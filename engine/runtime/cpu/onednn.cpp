@@ -64,8 +64,8 @@ struct OneDnn::State {
     void prepareMatmul(Prepared& p, const Tensor& a, const Tensor& b, const Tensor& bias, bool packed, Tensor& result) {
         const memory::desc weights = packed ? anyLayout(b.sizes()) : describe(b);
         p.hasBias = bias.defined();
-        Dims biasSizes(result.sizes().size(), 1);
-        biasSizes.back() = result.sizes().back();
+        Dims biasSizes(result.sizes().size(), 1);   // as the bias is broadcast
+        if (p.hasBias) std::copy(bias.sizes().begin(), bias.sizes().end(), biasSizes.end() - static_cast<std::ptrdiff_t>(bias.sizes().size()));
         const memory::desc biasDesc(biasSizes, memory::data_type::f32, contiguousStrides(biasSizes));
         const auto desc = p.hasBias ? dnnl::matmul::desc(describe(a), weights, biasDesc, describe(result)) : dnnl::matmul::desc(describe(a), weights, describe(result));
         const dnnl::matmul::primitive_desc pd(desc, engine);
@@ -133,6 +133,7 @@ bool OneDnn::run(size_t slot, const PlanCall& call, const std::vector<Tensor>& o
     try {
         if (fresh) {
             if (!isPlain(a) || !isPlain(b) || !isPlain(result)) return false;
+            if (biased && (call.args[3].asReal() != 1.0 || call.args[4].asReal() != 1.0)) return false;   // beta, alpha
             if (convolution) m_state->prepareConvolution(p, call, a, b, bias, result);
             else m_state->prepareMatmul(p, a, b, bias, constantWeights, result);
             p.usable = true;
