@@ -164,6 +164,14 @@ void ExplainWindow::showMenu(QPoint at) {
     menu.exec(m_rows->viewport()->mapToGlobal(at));
 }
 
+/// Names come first: in a narrow window the counts go, which the text below tells too.
+void ExplainWindow::resizeEvent(QResizeEvent* event) {
+    QDockWidget::resizeEvent(event);
+    const int letter = m_rows->fontMetrics().averageCharWidth();
+    m_rows->setColumnHidden(ExplainModel::Time, width() < 70 * letter);
+    m_rows->setColumnHidden(ExplainModel::Tried, width() < 60 * letter);
+}
+
 void ExplainWindow::copyRow() {
     if (currentRow() >= 0) QApplication::clipboard()->setText(m_model.lineOf(currentRow()));
 }
