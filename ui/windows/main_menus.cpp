@@ -1,7 +1,6 @@
 // Menus of the main window. Kept apart from main_window.cpp because they only name what is done elsewhere.
 #include <QActionGroup>
 #include <QApplication>
-#include <QClipboard>
 #include <QFileDialog>
 #include <QFileInfo>
 #include <QInputDialog>
@@ -12,11 +11,9 @@
 
 #include "ui/session/stepper.h"
 #include "ui/windows/command_palette.h"
-#include "ui/windows/explain_window.h"
 #include "ui/windows/compile_dialog.h"
 #include "ui/windows/export_graph.h"
 #include "ui/windows/graph_window.h"
-#include "ui/windows/log_window.h"
 #include "ui/windows/main_window.h"
 #include "ui/windows/run_dialogs.h"
 #include "ui/windows/search_window.h"
@@ -210,75 +207,6 @@ void MainWindow::timeOnCpu() {
     options.backend = Backend::Cpu;
     options.repeat = kRepeats;
     m_controller->run(*run, options);
-}
-
-void MainWindow::makeDebugMenu() {
-    QMenu* menu = menuBar()->addMenu(tr("&Debug"));
-    menu->addAction(tr("&Next Changed Step"), QKeySequence(Qt::Key_F10), this, [this] { m_stepper->step(true, true); });
-    menu->addAction(tr("&Previous Changed Step"), QKeySequence(Qt::SHIFT | Qt::Key_F10), this, [this] { m_stepper->step(false, true); });
-    menu->addAction(tr("Next Step of &Any Kind"), QKeySequence(Qt::CTRL | Qt::Key_F10), this, [this] { m_stepper->step(true, false); });
-    menu->addAction(tr("Previous Step of An&y Kind"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_F10), this, [this] { m_stepper->step(false, false); });
-    menu->addSeparator();
-    menu->addAction(tr("Into Single &Rewrites, and On"), QKeySequence(Qt::Key_F11), this, [this] { m_stepper->rewrite(true); });
-    menu->addAction(tr("One Rewrite &Back"), QKeySequence(Qt::SHIFT | Qt::Key_F11), this, [this] { m_stepper->rewrite(false); });
-    menu->addAction(tr("&Out to the Whole Step"), QKeySequence(Qt::CTRL | Qt::Key_F11), this, [this] { m_stepper->out(); });
-    menu->addAction(tr("Rewrite That &Touched the Node"), QKeySequence(Qt::CTRL | Qt::Key_R), this, &MainWindow::goToTouch);
-    menu->addAction(tr("&Go to Rewrite Number…"), QKeySequence(Qt::CTRL | Qt::Key_G), this, &MainWindow::askFuel);
-    QAction* soFar = menu->addAction(tr("Show All Rewrites &So Far"), m_stepper, &Stepper::setAllSoFar);
-    soFar->setCheckable(true);
-    connect(m_stepper, &Stepper::allSoFarChanged, soFar, &QAction::setChecked);
-    menu->addAction(tr("&Explain"), QKeySequence(Qt::CTRL | Qt::Key_E), this, &MainWindow::explainHere);
-    menu->addSeparator();
-    menu->addAction(tr("&Find the Rewrite That Broke It…"), this, &MainWindow::askBisect);
-    menu->addSeparator();
-    menu->addAction(tr("Mark Step as A"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_A), this, [this] { m_steps->markCurrent(false); });
-    menu->addAction(tr("Mark Step as B"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_D), this, [this] { m_steps->markCurrent(true); });
-}
-
-void MainWindow::askFuel() {
-    if (!currentRun()) return;
-    const int count = m_stepper->fuelOfRun();
-    if (count == 0) return say(tr("This run made no single rewrites."));
-    bool given = false;
-    const int number = QInputDialog::getInt(this, tr("Go to rewrite"), tr("Rewrite of the whole run, 1 to %1:").arg(count), std::max(1, m_stepper->fuel()), 1, count, 1, &given);
-    if (given) m_stepper->toFuel(number);
-}
-
-/// The rewrite of the current step that touched the current node.
-void MainWindow::goToTouch() {
-    const NodeId node = m_selection->node();
-    const StepInfo* step = m_stepper->currentStep();
-    if (node == NodeId::None || !step) return say(tr("Choose a step and a node first."));
-    m_controller->findRewrite(m_selection->place().run, step->index, node, [this, name = QString::fromStdString(step->name), place = m_selection->place(), node](int number) {
-        if (number == 0) return say(tr("No rewrite of %1 touched this node.").arg(name));
-        m_selection->go(comparisonAt({place.run, place.step, number}), node);
-    });
-}
-
-void MainWindow::showNodeMenu(NodeId node, QPoint at) {
-    const QString name = m_search->nameOf(node);
-    QMenu menu;
-    menu.addAction(tr("Explain rules at %1").arg(name), this, &MainWindow::explainHere);
-    menu.addAction(tr("Go to the rewrite that touched it"), this, &MainWindow::goToTouch);
-    menu.addAction(tr("List rewrites that started at it"), this, [this, name] { m_steps->setFilter(QStringLiteral("at ") + name); });
-    menu.addSeparator();
-    menu.addAction(tr("Copy name"), this, [name] { QApplication::clipboard()->setText(name); });
-    menu.exec(at);
-}
-
-void MainWindow::explainHere() {
-    m_explain->show();
-    m_explain->raise();
-    m_explain->setFocus();
-}
-
-void MainWindow::askBisect() {
-    const auto run = currentRun();
-    if (!run) return;
-    BisectDialog dialog(this);
-    if (dialog.exec() != QDialog::Accepted) return;
-    m_log->raise();
-    m_controller->bisect(*run, dialog.options());
 }
 
 void MainWindow::makeHelpMenu() {
