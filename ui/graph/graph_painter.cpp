@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kRadius = 5;
 /// More edges or boxes than these in one view: smooth curves cost the frame, and nobody can tell them from plain lines.
-constexpr size_t kManyEdges = 120, kManyNodes = 500;
+constexpr size_t kManyEdges = 60, kManyNodes = 500;
 
 class ScenePainter {
   public:
