@@ -101,7 +101,9 @@ void GraphCanvas::frameChange() {
     if (m_scale >= kReadable) return;
     QRectF target = m_scene->changedArea();
     if (target.isNull()) {  // an unchanged graph is read from its top
-        target = m_scene->nodes.front();
+        int first = static_cast<int>(m_scene->nodes.size());  // that anything reads
+        for (const auto& edge : m_scene->picture.edges) first = std::min(first, edge.from);
+        target = first < static_cast<int>(m_scene->nodes.size()) ? m_scene->nodes[first] : m_scene->nodes.front();
         m_scale = 0.85;
         m_offset = QPointF(freeWidth() / 2.0, 40) - QPointF(target.center().x(), target.top()) * m_scale;
         return viewMoved();
