@@ -8,6 +8,7 @@
 
 namespace cutaway {
 
+class BodyRound;
 class UserPasses;
 
 /// One pass of a run, with the graphs on both sides. A step that changed nothing shares one snapshot.
@@ -26,7 +27,9 @@ struct CompileTrace {
     std::vector<Step> steps;
     std::vector<StageInfo> stages;
     double seconds = 0;
-    std::shared_ptr<const UserPasses> own;   // passes that steps refer to
+    // What steps refer to beside the table of passes:
+    std::shared_ptr<const UserPasses> own;
+    std::vector<std::shared_ptr<const BodyRound>> rounds;
 
     const Snapshot& result() const { return steps.empty() ? input : steps.back().after; }
     bool failed() const { return !steps.empty() && steps.back().info.state == StepState::Failed; }

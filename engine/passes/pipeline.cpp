@@ -6,6 +6,7 @@
 #include "engine/autograd/functionalize.h"
 #include "engine/autograd/joint_graph.h"
 #include "engine/passes/batch_fusion.h"
+#include "engine/passes/body_round.h"
 #include "engine/passes/dead_code.h"
 #include "engine/passes/joint/auto_chunker.h"
 #include "engine/passes/joint/canonicalize_quant.h"
@@ -316,6 +317,38 @@ std::vector<const Pass*> planFor(const CompileOptions& options) {
     return plan;
 }
 
+/// Adds the joint passes once more, for the graphs that they have made, when the last of them has run.
+class JointRounds {
+  public:
+    explicit JointRounds(const std::vector<const Pass*>& plan) {
+        std::copy_if(plan.begin(), plan.end(), std::back_inserter(m_passes), isJoint);
+    }
+    void beforePass(const Pass& pass, const Snapshot& current) {
+        if (isJoint(&pass) && !m_before) m_before = current;
+    }
+    /// `next`: the place behind the pass that has run.
+    Result<void> afterPass(const Pass& pass, size_t next, const Snapshot& current, std::vector<const Pass*>& plan, CompileTrace& trace) {
+        if (!isJoint(&pass) || std::any_of(plan.begin() + static_cast<std::ptrdiff_t>(next), plan.end(), isJoint)) return {};
+        const auto round = BodyRound::make(*m_before, *current, m_passes);
+        if (!round) return {};
+        if (++m_rounds > kMost)
+            return Error{ErrorCode::InvalidInput, "the joint passes make new graphs in the graphs that they have made, again and again", round->names(),
+                         {"a pass or a rule of your own that makes a graph must not find in it what it looks for"}};
+        m_before = current;
+        const std::vector<const Pass*> more = round->passes();
+        plan.insert(plan.begin() + static_cast<std::ptrdiff_t>(next), more.begin(), more.end());
+        trace.rounds.push_back(round);
+        return {};
+    }
+
+  private:
+    static bool isJoint(const Pass* pass) { return pass->stage == "joint"; }
+    static constexpr int kMost = 16;   // PyTorch goes on until Python's stack ends
+    std::vector<const Pass*> m_passes;
+    Snapshot m_before;
+    int m_rounds = 0;
+};
+
 }  // namespace
 
 std::span<const Pass> pipeline() { return kPipeline; }
@@ -330,17 +363,19 @@ Result<CompileTrace> runPipeline(const Snapshot& input, const CompileOptions& op
     trace.own = own;
     const auto start = std::chrono::steady_clock::now();
     Snapshot current = input;
-    int64_t used = 0, position = 0;
+    int64_t used = 0;
+    size_t position = 0;
     std::vector<const Pass*> plan = planFor(options);
     own->insertInto(plan);
     CT_TRY_VOID(movePasses(plan, options.moves));
-    const auto total = static_cast<double>(plan.size());
+    JointRounds rounds(plan);
     WorkingCopy working;
-    for (const Pass* planned : plan) {
-        const Pass& pass = *planned;
-        progress.say(static_cast<double>(position++) / total, std::string(pass.name));
+    while (position < plan.size()) {
+        const Pass& pass = *plan[position];
+        progress.say(static_cast<double>(position++) / static_cast<double>(plan.size()), std::string(pass.name));
         if (progress.cancelled()) return Error{ErrorCode::Cancelled, "compilation was cancelled", std::string(pass.name), {}};
         const bool disabled = std::find(options.disabledPasses.begin(), options.disabledPasses.end(), pass.name) != options.disabledPasses.end();
+        rounds.beforePass(pass, current);
         Step step;
         if (disabled) {
             step.pass = &pass;
@@ -365,7 +400,8 @@ Result<CompileTrace> runPipeline(const Snapshot& input, const CompileOptions& op
         trace.stages.back().seconds += step.info.milliseconds / 1000;
         const bool failed = step.info.state == StepState::Failed;
         trace.steps.push_back(std::move(step));
-        const auto next = static_cast<size_t>(position);
+        const size_t next = position;
+        if (!failed) CT_TRY_VOID(rounds.afterPass(pass, next, current, plan, trace));
         if (failed || next == plan.size() || plan[next]->stage != pass.stage) trace.stages.back().after = opHistogram(*current);
         if (failed) break;
         const OptionalPass* check = options.enabled("fx_passes_numeric_check");

@@ -60,6 +60,25 @@ QString calls(const Module& module) {
 constexpr const char* kSinToCos = "rule: sin_to_cos\nfind: r = aten.sin.default(a); return r\nreplace: r = aten.cos.default(a); return r\n";
 const QString kSilu = "rule: silu\nplace: joint_custom_pre_pass\nfind: s = aten.sigmoid.default(a); r = aten.mul.Tensor(a, s); return r\n";
 
+/// Makes sin a call of a new graph: the sin of a copy, or of one that is called so again.
+UserPass outlining(bool endless) {
+    return {"joint_custom_post_pass", "outline", "Makes graphs", [endless](Module& module, Rewriter& rewriter) -> Result<bool> {
+        const auto isSin = [](const Node& node) { return node.isCall("aten.sin.default"); };
+        Graph& graph = module.graph();
+        const auto found = std::find_if(graph.nodes().begin(), graph.nodes().end(), isSin);
+        if (found == graph.nodes().end() || !rewriter.begin("outline", *found)) return false;
+        Node& sin = *found;
+        auto body = parseText(std::string("def forward(a: \"f32[4, 4]\"):\n    copy = aten.clone.default(a)\n    r = aten.") + (endless ? "sin" : "cos") + ".default(copy)\n    return (r,)\n");
+        CT_TRY(const Snapshot made, std::move(body));
+        module.subgraphs.emplace_back("made", std::make_unique<Module>(*made));
+        GraphBuilder builder = rewriter.builder(graph, &sin, sin);
+        const Value call = builder.callBound(findOrMakeOpaque("higher_order.invoke_subgraph"), {SubgraphRef{"made"}, Argument("made"), sin.arg(0)});
+        graph.setType(*call.node(), TupleType{sin.type()});
+        rewriter.replace(sin, *call[0].node());
+        return true;
+    }};
+}
+
 }  // namespace
 
 class UserPassesTest : public QObject {
@@ -378,6 +397,43 @@ class UserPassesTest : public QObject {
         options.onlyStage = "pre_grad";
         options.enabledPasses = {{"is_predispatch", {}}, {"normalization_pass", {}}, {"batch_tanh", {}}, {"split_cat_pass", {}}};
         QCOMPARE(stepNames(compiled(parsed("return (x,)"), options)).join(", "), QString("batch_tanh, stable_topological_sort, quant_lift_up"));
+    }
+
+    /// JNT-1: what the joint stage makes gets the joint passes, too, after the graph that calls it, and once.
+    void madeGraphsGetTheStage() {
+        CompileOptions options;
+        options.onlyStage = "joint";
+        options.disabledPasses = {"early_patterns"};
+        options.userPasses.push_back(outlining(false));
+        const Snapshot input = parsed("p = aten.sin.default(x); q = higher_order.invoke_subgraph(old, 'old', p); r: \"f32[4, 4]\" = q[0]; return (r,)\n\n"
+                                      "def old(a: \"f32[4, 4]\"):; s = aten.neg.default(a); return (s,)");
+        const CompileTrace trace = compiled(input, options);
+        QVERIFY2(!trace.failed(), trace.steps.back().info.error.c_str());
+        const QStringList names = stepNames(trace);
+        const qsizetype once = names.size() / 2;
+        QCOMPARE(names.mid(once).join(", "), names.mid(0, once).join(", "));
+        QCOMPARE(names.count("remove_noop_ops"), 2);
+        const Step& made = trace.steps[static_cast<size_t>(once - 1)];
+        QCOMPARE(made.info.name, std::string("joint_custom_post_pass.outline"));
+        QCOMPARE(calls(*made.after->subgraph("made")), QString("aten.clone.default, aten.cos.default"));
+        const Step& again = trace.steps[static_cast<size_t>(names.lastIndexOf("remove_noop_ops"))];
+        QCOMPARE(again.info.summary, std::string("Drops operators that return their operand unchanged, in graphs that the stage has made: made"));
+        QCOMPARE(calls(*again.after->subgraph("made")), QString("aten.cos.default"));
+        QCOMPARE(calls(*(*replayRewrites(again, options, 0))->subgraph("made")), QString("aten.clone.default, aten.cos.default"));
+        QCOMPARE(trace.steps[static_cast<size_t>(names.lastIndexOf("early_patterns"))].info.state, StepState::Disabled);
+        QCOMPARE(static_cast<int>(trace.stages.size()), 1);
+
+        options.userPasses.clear();
+        QCOMPARE(stepNames(compiled(input, options)).count("remove_noop_ops"), 1);
+    }
+    void graphsThatMakeGraphsEnd() {
+        CompileOptions options;
+        options.onlyStage = "joint";
+        options.userPasses.push_back(outlining(true));
+        const auto trace = runPipeline(parsed("p = aten.sin.default(x); return (p,)"), options);
+        QVERIFY(!trace.has_value());
+        QVERIFY2(trace.error().text().find("again and again") != std::string::npos, trace.error().text().c_str());
+        QVERIFY2(trace.error().text().find("made.made") != std::string::npos, trace.error().text().c_str());
     }
 
     void failingFunctionEndsTheRun() {
