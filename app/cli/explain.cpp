@@ -3,6 +3,7 @@
 
 #include "app/cli/cli.h"
 #include "app/cli/json.h"
+#include "cutaway/node_names.h"
 
 namespace cutaway::cli {
 namespace {
@@ -11,21 +12,6 @@ struct Arguments {
     std::string path, rule, node, step, json;
     CompileArguments compile;
 };
-
-Result<NodeId> findNode(Session& session, const Place& place, const std::string& name) {
-    CT_TRY(const UnionGraph graph, session.diff(place, place));
-    std::string names;
-    for (const UnionGraph::Node& node : graph.nodes) {
-        if (node.info.name == name) return node.info.id;
-        if (names.size() < 400) names += (names.empty() ? "" : ", ") + node.info.name;
-    }
-    return Error{ErrorCode::NotFound, "no node named '" + name + "' before this step", {}, {"nodes: " + names}};
-}
-
-std::string nodeName(Session& session, const Place& place, NodeId id) {
-    const auto details = session.node(place, id);
-    return details ? details->node.name : std::to_string(static_cast<uint32_t>(id));
-}
 
 /// What every rule tried and did in the run.
 int printUses(Compiled& compiled, const std::string& wanted, const std::string& json) {
@@ -60,8 +46,13 @@ Result<Place> placeOf(const Compiled& compiled, const Arguments& arguments) {
     return Place{compiled.run, index - 1, -1};
 }
 
-Result<std::vector<RuleExplanation>> explanations(Compiled& compiled, const Arguments& arguments, const Place& place) {
-    CT_TRY(const NodeId node, findNode(compiled.session, place, arguments.node));
+/// The node's name as people may write it again: with the graph around it.
+std::string nameOf(Compiled& compiled, const Place& place, NodeId id) {
+    const auto name = nodeName(compiled.session, place, id);
+    return name ? *name : std::to_string(static_cast<uint32_t>(id));
+}
+
+Result<std::vector<RuleExplanation>> explanations(Compiled& compiled, const Arguments& arguments, const Place& place, NodeId node) {
     if (arguments.rule.empty()) return compiled.session.explainAll(place, node);
     CT_TRY(RuleExplanation one, compiled.session.explain(place, arguments.rule, node));
     return std::vector{std::move(one)};
@@ -73,22 +64,25 @@ int run(const Arguments& arguments) {
     if (arguments.node.empty()) return printUses(*compiled, arguments.rule, arguments.json);
     const auto place = placeOf(*compiled, arguments);
     if (!place) return fail(place.error());
-    const auto found = explanations(*compiled, arguments, *place);
+    const auto node = findNode(compiled->session, *place, arguments.node);
+    if (!node) return fail(node.error());
+    const std::string where = nameOf(*compiled, *place, *node);
+    const auto found = explanations(*compiled, arguments, *place, *node);
     if (!found) return fail(found.error());
     Json rows = Json::array();
     for (const RuleExplanation& one : *found) {
         Json nodes = Json::array();
         std::string names;
         for (const NodeId id : one.nodes) {
-            const std::string name = nodeName(compiled->session, *place, id);
+            const std::string name = nameOf(*compiled, *place, id);
             names += (names.empty() ? "" : ", ") + name;
             nodes.push_back(name);
         }
-        rows.push_back({{"pass", one.pass}, {"rule", one.rule}, {"node", arguments.node}, {"applies", one.applies}, {"reason", one.reason}, {"nodes", nodes}});
+        rows.push_back({{"pass", one.pass}, {"rule", one.rule}, {"node", where}, {"applies", one.applies}, {"reason", one.reason}, {"nodes", nodes}});
         if (arguments.json.empty())
-            std::cout << one.pass << "/" << one.rule << " at " << arguments.node << ": " << (one.applies ? "applies to " + names : one.reason) << "\n";
+            std::cout << one.pass << "/" << one.rule << " at " << where << ": " << (one.applies ? "applies to " + names : one.reason) << "\n";
     }
-    if (arguments.json.empty() && found->empty()) std::cout << "no rule starts at " << arguments.node << "\n";
+    if (arguments.json.empty() && found->empty()) std::cout << "no rule starts at " << where << "\n";
     return arguments.json.empty() ? 0 : writeText(arguments.json, dump(rows));
 }
 
@@ -130,7 +124,7 @@ void addExplain(CLI::App& app, Context& context) {
     auto arguments = std::make_shared<Arguments>();
     command->add_option("MODEL", arguments->path)->required();
     command->add_option("--rule", arguments->rule, "Name, or pass/name; without it every rule that may start at the node");
-    command->add_option("--node", arguments->node, "Name of the node where matching starts: the last call of what the rule finds");
+    command->add_option("--node", arguments->node, "Name of the node where matching starts, the last call of what the rule finds; body/name inside a body of cond or its kin");
     command->add_option("--step", arguments->step, "Look at the graph before this step (default: the rule's own)");
     command->add_option("--json", arguments->json, "Write the report as JSON to a file, or - for stdout")->expected(0, 1)->default_str("-");
     arguments->compile.addTo(*command);

@@ -21,6 +21,7 @@ class BodyIds {
 
     /// The graph that holds a node, and the node's own id in it; a null graph if this module has no such body.
     std::pair<const Module*, NodeId> find(const Module& module, NodeId shown) const;
+    std::pair<Module*, NodeId> find(Module& module, NodeId shown) const;
     /// Turns the ids of a text in short form, which are those of its graphs, into shown ones.
     void show(const Module& module, PrintedText& text);
 

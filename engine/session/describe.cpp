@@ -271,9 +271,63 @@ NodeDetails describeDetails(const Module& module, const Node& node) {
     return details;
 }
 
-std::vector<NodeDetails::Life> biography(const CompileTrace& trace, NodeId id) {
+namespace {
+
+/// A node's graph in a snapshot, and the node in it; null for what is not there.
+struct Found {
+    const Module* graph = nullptr;
+    const Node* node = nullptr;
+};
+Found findIn(const Snapshot& module, const BodyIds& ids, NodeId shown) {
+    const auto [graph, inside] = ids.find(*module, shown);
+    return {graph, graph ? graph->graph().find(inside) : nullptr};
+}
+
+NodeDetails::Life birth(const Step& step, const Found& now, bool newGraph, BodyIds& ids, NodeId id) {
+    NodeDetails::Life life;
+    life.step = step.info.index;
+    life.what = "created by " + step.info.name;
+    std::string path = ids.inside(id).path;
+    const Provenance& provenance = now.node->provenance();
+    if (newGraph) {
+        life.what += ", with the graph " + path;
+        // What was copied into a new graph kept its provenance, whose ids are those of its graph then.
+        if (!step.pass || provenance.createdBy != step.pass->name) return life;
+        path.resize(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
+    }
+    std::string from;
+    for (const NodeId origin : provenance.origin) {
+        life.related.push_back(ids.shown(path, origin));
+        if (const Node* node = findIn(step.before, ids, life.related.back()).node) from += (from.empty() ? " from " : ", ") + node->name();
+    }
+    life.what += from;
+    return life;
+}
+
+NodeDetails::Life death(const Step& step, const Found& was, const Module* after, BodyIds& ids, NodeId id) {
+    NodeDetails::Life life;
+    life.step = step.info.index;
+    const std::string path = ids.inside(id).path;
+    if (!after) {
+        life.what = "removed by " + step.info.name + ", with the graph " + path;
+        return life;
+    }
+    std::string into;
+    for (const Node& node : after->graph().nodes()) {
+        const auto& origin = node.provenance().origin;
+        if (was.graph->graph().find(node.id()) || std::find(origin.begin(), origin.end(), was.node->id()) == origin.end()) continue;
+        life.related.push_back(ids.shown(path, node.id()));
+        into += (into.empty() ? "" : ", ") + node.name();
+    }
+    life.what = into.empty() ? "removed by " + step.info.name : "replaced by " + into + " in " + step.info.name;
+    return life;
+}
+
+}  // namespace
+
+std::vector<NodeDetails::Life> biography(const CompileTrace& trace, BodyIds& ids, NodeId id) {
     std::vector<NodeDetails::Life> lives;
-    if (const Node* node = trace.input->graph().find(id)) {
+    if (const Node* node = findIn(trace.input, ids, id).node) {
         if (const auto& history = node->provenance().history)
             for (auto step = history->rbegin(); step != history->rend(); ++step)
                 lives.push_back({-1, "in PyTorch: " + step->name + " (" + step->action + " by " + step->pass + ")", {}});
@@ -281,32 +335,10 @@ std::vector<NodeDetails::Life> biography(const CompileTrace& trace, NodeId id) {
     }
     for (const Step& step : trace.steps) {
         if (step.before == step.after) continue;
-        const Node* was = step.before->graph().find(id);
-        const Node* now = step.after->graph().find(id);
-        NodeDetails::Life life;
-        life.step = step.info.index;
-        if (!was && now) {
-            life.what = "created by " + step.info.name;
-            life.related = now->provenance().origin;
-            std::string from;
-            for (NodeId origin : life.related)
-                if (const Node* node = step.before->graph().find(origin)) from += (from.empty() ? " from " : ", ") + node->name();
-            life.what += from;
-        } else if (was && !now) {
-            std::string into;
-            for (const Node& node : step.after->graph().nodes()) {
-                const auto& origin = node.provenance().origin;
-                if (step.before->graph().find(node.id()) || std::find(origin.begin(), origin.end(), id) == origin.end()) continue;
-                life.related.push_back(node.id());
-                into += (into.empty() ? "" : ", ") + node.name();
-            }
-            life.what = into.empty() ? "removed by " + step.info.name : "replaced by " + into + " in " + step.info.name;
-        } else if (was && now && !sameButForInputs(*was, *now)) {
-            life.what = "edited by " + step.info.name;
-        } else {
-            continue;
-        }
-        lives.push_back(std::move(life));
+        const Found was = findIn(step.before, ids, id), now = findIn(step.after, ids, id);
+        if (!was.node && now.node) lives.push_back(birth(step, now, was.graph == nullptr, ids, id));
+        else if (was.node && !now.node) lives.push_back(death(step, was, now.graph, ids, id));
+        else if (was.node && !sameButForInputs(*was.node, *now.node)) lives.push_back({step.info.index, "edited by " + step.info.name, {}});
     }
     return lives;
 }

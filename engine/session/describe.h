@@ -14,7 +14,7 @@ NodeInfo describeNode(const Module& module, const Node& node);
 UnionGraph describeUnion(const Module& before, const Module& after, BodyIds& ids);
 NodeDetails describeDetails(const Module& module, const Node& node);
 /// What happened to a node over a run: created, edited, replaced, removed, by which pass.
-std::vector<NodeDetails::Life> biography(const CompileTrace& trace, NodeId id);
+std::vector<NodeDetails::Life> biography(const CompileTrace& trace, BodyIds& ids, NodeId id);
 GraphSummary summarize(const std::string& name, const Module& module);
 ModelInfo describeModel(const std::string& path, const Module& module);
 /// The first graph in full, the others by their operators, and what is in the file beside them.

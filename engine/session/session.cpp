@@ -179,9 +179,8 @@ Result<NodeDetails> Session::node(const Place& place, NodeId id, const Progress&
             for (std::vector<NodeId>* list : {&details.node.inputs, &details.node.users})
                 for (NodeId& each : *list) each = m_state->bodies.shown(path, each);
             details.node.module = path + (details.node.module.empty() ? "" : "." + details.node.module);
-            return details;  // the trace tells the lives of the main graph's nodes
         }
-        if (auto run = std::as_const(*m_state).run(place.run)) details.biography = biography((*run)->trace, id);
+        if (auto run = std::as_const(*m_state).run(place.run)) details.biography = biography((*run)->trace, m_state->bodies, id);
         return details;
     });
 }

@@ -1,4 +1,5 @@
 // The rules of the pipeline, and why one does or does not apply at a node.
+#include "engine/ir/fingerprint.h"
 #include "engine/passes/pass_runner.h"
 #include "engine/passes/pipeline.h"
 #include "engine/passes/user_passes.h"
@@ -36,12 +37,15 @@ void noteDisabled(RuleExplanation& explanation, const CompileOptions& options) {
     }
 }
 
+Error noNode() { return Error{ErrorCode::NotFound, "the node does not exist at this step", {}, {"its biography says where it went"}}; }
+
 /// Matches on a copy, because only the attempt shows whether the rule's function has something to build.
-Result<RuleExplanation> explainOn(const Module& module, const CompileOptions& given, std::string_view pass, const Rule& rule, NodeId id) {
+Result<RuleExplanation> explainOn(const Module& module, BodyIds& ids, const CompileOptions& given, std::string_view pass, const Rule& rule, NodeId id) {
     const CompileOptions options = withSizeHints(given, module);
     Module copy(module);
-    Node* node = copy.graph().find(id);
-    if (node == nullptr) return Error{ErrorCode::NotFound, "the node does not exist at this step", {}, {"its biography says where it went"}};
+    const auto [graph, inside] = ids.find(copy, id);
+    Node* node = graph ? graph->graph().find(inside) : nullptr;
+    if (node == nullptr) return noNode();
     RuleExplanation out;
     out.pass = std::string(pass);
     out.rule = std::string(rule.name);
@@ -53,14 +57,32 @@ Result<RuleExplanation> explainOn(const Module& module, const CompileOptions& gi
     out.applies = found.reason.empty();
     out.reason = std::move(found.reason);
     out.nodes = std::move(found.nodes);
+    for (NodeId& each : out.nodes) each = ids.shown(ids.inside(id).path, each);
     noteDisabled(out, options);
     return out;
 }
 
+bool sameNodes(const Module* a, const Module* b) {
+    if (!a || !b || a->graph().size() != b->graph().size()) return a == b;
+    for (auto left = a->graph().nodes().begin(), right = b->graph().nodes().begin(); left != a->graph().nodes().end(); ++left, ++right)
+        if ((*left).id() != (*right).id() || (*left).name() != (*right).name() || !(contentFingerprint(*left) == contentFingerprint(*right))) return false;
+    return true;
+}
+
+/// Whether a rewrite that names this node changed the node's graph. Every graph numbers its own nodes, so that those of two
+/// bodies may have one id and one name; the graphs before and after the rewrite tell.
+Result<bool> isInGraphOf(const Step& step, const RewriteInfo& rewrite, const BodyIds& ids, NodeId id, const CompileOptions& options, const CancelToken* cancel) {
+    if (step.before->subgraphs.empty() || step.info.state == StepState::Failed) return true;
+    CT_TRY(const Snapshot before, replayRewrites(step, options, rewrite.index, cancel));
+    CT_TRY(const Snapshot after, replayRewrites(step, options, rewrite.index + 1, cancel));
+    return !sameNodes(ids.find(*before, id).first, ids.find(*after, id).first);
+}
+
 /// Runs the pass, because only the attempt shows what a function does.
-Result<RuleExplanation> explainCode(const Snapshot& module, CompileOptions options, const CodeRule& rule, NodeId id, const CancelToken* cancel) {
-    const Node* node = module->graph().find(id);
-    if (node == nullptr) return Error{ErrorCode::NotFound, "the node does not exist at this step", {}, {"its biography says where it went"}};
+Result<RuleExplanation> explainCode(const Snapshot& module, const BodyIds& ids, CompileOptions options, const CodeRule& rule, NodeId id, const CancelToken* cancel) {
+    const auto [graph, inside] = ids.find(*module, id);
+    const Node* node = graph ? graph->graph().find(inside) : nullptr;
+    if (node == nullptr) return noNode();
     RuleExplanation out;
     out.pass = std::string(rule.pass);
     out.rule = std::string(rule.name);
@@ -72,10 +94,14 @@ Result<RuleExplanation> explainCode(const Snapshot& module, CompileOptions optio
     std::string elsewhere;
     int others = 0;
     for (const RewriteInfo& rewrite : step.rewrites) {
-        const bool here = rewrite.nodeId == id && rewrite.node == node->name();
+        const bool named = rewrite.nodeId == inside && rewrite.node == node->name();
+        bool here = named;
+        if (named) {
+            CT_TRY(here, isInGraphOf(step, rewrite, ids, id, options, cancel));
+        }
         if (here && rewrite.rule == rule.name) out.applies = true;
         else if (here) out.reason = "the rule `" + rewrite.rule + "` rewrites it before";
-        else if (rewrite.rule == rule.name && ++others <= 3) elsewhere += (elsewhere.empty() ? "`" : ", `") + rewrite.node + "`";
+        else if (rewrite.rule == rule.name && ++others <= 3) elsewhere += (elsewhere.empty() ? "`" : ", `") + rewrite.node + (named ? "` of another graph" : "`");
     }
     if (out.applies) {
         out.reason.clear();
@@ -214,8 +240,8 @@ Result<RuleExplanation> Session::explain(const Place& place, const std::string& 
         const auto tables = tablesWith(own.get());
         CT_TRY(const NamedRule rule, findRule(tables, name));
         CT_TRY(const Snapshot module, m_state->snapshot(place, progress.cancel.get()));
-        if (rule.code) return explainCode(module, options, *rule.code, node, progress.cancel.get());
-        return explainOn(*module, options, rule.pass, *rule.rule, node);
+        if (rule.code) return explainCode(module, m_state->bodies, options, *rule.code, node, progress.cancel.get());
+        return explainOn(*module, m_state->bodies, options, rule.pass, *rule.rule, node);
     });
 }
 
@@ -223,8 +249,9 @@ Result<std::vector<RuleExplanation>> Session::explainAll(const Place& place, Nod
     return guarded([&]() -> Result<std::vector<RuleExplanation>> {
         CT_TRY(const CompileOptions options, optionsAt(*m_state, place));
         CT_TRY(const Snapshot module, m_state->snapshot(place, progress.cancel.get()));
-        const Node* node = module->graph().find(id);
-        if (node == nullptr) return Error{ErrorCode::NotFound, "the node does not exist at this step", {}, {"its biography says where it went"}};
+        const auto [graph, inside] = m_state->bodies.find(*module, id);
+        const Node* node = graph ? graph->graph().find(inside) : nullptr;
+        if (node == nullptr) return noNode();
         std::vector<RuleExplanation> out;
         const auto own = ownAt(*m_state, place);
         for (const RuleTable& table : tablesWith(own.get())) {
@@ -233,7 +260,7 @@ Result<std::vector<RuleExplanation>> Session::explainAll(const Place& place, Nod
             const RuleSet set = RuleSet::compileWorking(table.rules);
             for (const uint32_t position : set.startingAt(node->op())) {
                 if (progress.cancelled()) return Error{ErrorCode::Cancelled, "explaining was cancelled", {}, {}};
-                CT_TRY(RuleExplanation one, explainOn(*module, options, table.pass, *set.at(position).rule, id));
+                CT_TRY(RuleExplanation one, explainOn(*module, m_state->bodies, options, table.pass, *set.at(position).rule, id));
                 out.push_back(std::move(one));
             }
         }
@@ -249,7 +276,7 @@ Result<RuleExplanation> Session::explainText(const Place& place, const std::stri
         const size_t count = tables.empty() ? 0 : tables[0].rules.size();
         if (tables.size() != 1 || count != 1) return invalidInput("the text holds " + std::to_string(count) + " rules; give one");
         CT_TRY(const Snapshot module, m_state->snapshot(place, progress.cancel.get()));
-        return explainOn(*module, options, {}, tables[0].rules[0], node);
+        return explainOn(*module, m_state->bodies, options, {}, tables[0].rules[0], node);
     });
 }
 
