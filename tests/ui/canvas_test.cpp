@@ -353,41 +353,6 @@ class CanvasTest : public QObject {
         QCOMPARE(view.canvas().scene()->picture.folded, folded);
     }
 
-    void twoPanesShareOneView() {
-        GraphView view;
-        view.resize(900, 600);
-        view.show();
-        QSignalSpy shown(&view, &GraphView::sceneShown);
-        view.showGraph(std::make_shared<const UnionGraph>(testing::fusedBias(4)), "a step");
-        QTRY_COMPARE_WITH_TIMEOUT(shown.size(), 1, 30000);
-        view.setMode(GraphMode::SideBySide);
-        QVERIFY(view.secondCanvas().isVisible());
-        QCOMPARE(view.canvas().mode(), GraphMode::Before);
-        QCOMPARE(view.secondCanvas().mode(), GraphMode::After);
-        view.canvas().zoomBy(1.7, {50, 60});
-        QCOMPARE(view.secondCanvas().scale(), view.canvas().scale());
-        QCOMPARE(view.secondCanvas().toWidget({0, 0}), view.canvas().toWidget({0, 0}));
-        view.setMode(GraphMode::Union);
-        QVERIFY(!view.secondCanvas().isVisible());
-    }
-
-    void aHiddenPaneDoesNotMoveTheView() {
-        GraphView view;
-        view.resize(900, 600);
-        view.show();
-        QSignalSpy shown(&view, &GraphView::sceneShown);
-        view.showGraph(std::make_shared<const UnionGraph>(testing::bigGraph(400, 5)), "a step");
-        QTRY_COMPARE_WITH_TIMEOUT(shown.size(), 1, 30000);
-        const double scale = view.canvas().scale();
-        const QPointF origin = view.canvas().toWidget({0, 0});
-        // Grabbing a window sends hidden children the sizes that wait for them.
-        view.secondCanvas().resize(200, 150);
-        QResizeEvent event(QSize(200, 150), QSize(640, 480));
-        QCoreApplication::sendEvent(&view.secondCanvas(), &event);
-        QCOMPARE(view.canvas().scale(), scale);
-        QCOMPARE(view.canvas().toWidget({0, 0}), origin);
-    }
-
     void stubsJumpToTheOtherEnd() {
         testing::UnionBuilder build;
         const NodeId first = build.add("first", "", {}, Change::Kept, NodeRole::Input);

@@ -108,17 +108,21 @@ void GraphCanvas::frameChange() {
         m_offset = QPointF(freeWidth() / 2.0, 40) - QPointF(target.center().x(), target.top()) * m_scale;
         return viewMoved();
     }
-    const double whole = std::min(width() / (target.width() + 80), height() / (target.height() + 80));
-    if (whole < kReadable) {  // too much has changed for one view: start at the first change
+    const auto scaleOf = [this](const QRectF& area) { return std::min(width() / (area.width() + 80), height() / (area.height() + 80)); };
+    // Of two panes on one place, what stands on one side only would leave the other empty.
+    const auto around = [&](const QRectF& area) { return m_mode == GraphMode::Union ? area : m_scene->withKeptNeighbours(area, QSizeF(width(), height()) / kReadable - QSizeF(80, 80)); };
+    if (scaleOf(target) < kReadable) {  // too much has changed for one view: start at the first change
         for (size_t i = 0; i < m_scene->nodes.size(); ++i)
             if (m_scene->picture.nodes[i].change != Change::Kept) {
                 target = m_scene->nodes[i];
                 break;
             }
-        m_scale = 0.85;
-        m_offset = QPointF(freeWidth() / 2.0, height() / 3.0) - target.center() * m_scale;
+        const QRectF wider = around(target);
+        m_scale = wider == target ? 0.85 : std::min(0.85, scaleOf(wider));
+        m_offset = QPointF(freeWidth() / 2.0, wider == target ? height() / 3.0 : height() / 2.0) - wider.center() * m_scale;
     } else {
-        m_scale = std::min(1.0, whole);
+        target = around(target);
+        m_scale = std::min(1.0, scaleOf(target));
         m_offset = QPointF(width(), height()) / 2 - target.center() * m_scale;
     }
     viewMoved();

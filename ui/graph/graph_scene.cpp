@@ -1,9 +1,11 @@
 #include "ui/graph/graph_scene.h"
 
 #include <QFontMetricsF>
+#include <QLineF>
 #include <QtConcurrentRun>
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace cutaway::ui {
 namespace {
@@ -70,6 +72,37 @@ QRectF GraphScene::changedArea() const {
     for (size_t i = 0; i < edges.size(); ++i)
         if (picture.edges[i].rewired) area |= nodes[picture.edges[i].from] | nodes[picture.edges[i].to];
     return area;
+}
+
+QRectF GraphScene::withKeptNeighbours(const QRectF& area, QSizeF room) const {
+    const auto onBothSides = [this](int node) { return picture.nodes[static_cast<size_t>(node)].change != Change::Added && picture.nodes[static_cast<size_t>(node)].change != Change::Removed; };
+    std::vector<int> reached;
+    std::vector<char> known(nodes.size(), 0);
+    for (size_t i = 0; i < nodes.size(); ++i) {
+        if (!area.contains(nodes[i])) continue;
+        if (onBothSides(static_cast<int>(i))) return area;
+        known[i] = 1;
+        reached.push_back(static_cast<int>(i));
+    }
+    std::vector<std::vector<int>> next(nodes.size());
+    for (const auto& edge : picture.edges) {
+        next[static_cast<size_t>(edge.from)].push_back(edge.to);
+        next[static_cast<size_t>(edge.to)].push_back(edge.from);
+    }
+    std::vector<int> kept;
+    for (size_t i = 0; i < reached.size(); ++i)
+        for (const int other : next[static_cast<size_t>(reached[i])]) {
+            if (std::exchange(known[static_cast<size_t>(other)], 1)) continue;
+            (onBothSides(other) ? kept : reached).push_back(other);
+        }
+    const auto distance = [&](int node) { return QLineF(nodes[static_cast<size_t>(node)].center(), area.center()).length(); };
+    std::stable_sort(kept.begin(), kept.end(), [&](int a, int b) { return distance(a) < distance(b); });
+    QRectF whole = area;
+    for (const int node : kept) {
+        const QRectF more = whole | nodes[static_cast<size_t>(node)];
+        if (more.width() <= room.width() && more.height() <= room.height()) whole = more;
+    }
+    return whole;
 }
 
 std::shared_ptr<const GraphScene> placeScene(Picture picture, const LayoutAnswer& answer, const QFont& font) {

@@ -37,6 +37,9 @@ struct GraphScene {
     QRectF chipRect(int node, size_t chip) const;
     /// Bounding box of all changed nodes; null if nothing changed.
     QRectF changedArea() const;
+    /// `area`, where a box in it stands on both sides. Else with the nearest boxes that do and that what is in it leads to by way
+    /// of others of one side, as far as all has room in `room`.
+    QRectF withKeptNeighbours(const QRectF& area, QSizeF room) const;
 };
 
 std::shared_ptr<const GraphScene> placeScene(Picture picture, const LayoutAnswer& answer, const QFont& font);
