@@ -69,7 +69,7 @@ class RuleApplication {
   public:
     RuleApplication(Graph& graph, Rewriter& rewriter, const CompiledRule& rule, const Match& match)
         : m_graph(graph), m_rewriter(rewriter), m_rule(rule), m_match(match), m_matched(match.nodes()) {
-        for (const int slot : rule.pattern.results) m_exchanges.push_back({match[rule.pattern.names[static_cast<size_t>(slot)]].node(), {}, false});
+        for (Node* result : match.results()) m_exchanges.push_back({result, {}, false});
     }
 
     /// False: the rule's function declined, or the result would share memory that it must not; the graph is untouched.
@@ -121,13 +121,17 @@ class RuleApplication {
                     m_exchanges[i].made = {results[i].node()};
                 }
             }
+            if (m_rule.pattern.repeats()) repeatFirst();
             return true;
         }
         const Values values = m_rule.rule->build(m_match, builder);
         if (!values.handled()) return false;
         std::vector<Node*> made;
         for (const Value& value : values.values()) made.push_back(value.node());
-        if (m_exchanges.size() == 1) {
+        if (m_rule.pattern.repeats() && !values.isTuple()) {
+            m_exchanges[0].made = std::move(made);
+            repeatFirst();
+        } else if (m_exchanges.size() == 1 && !m_rule.pattern.repeats()) {
             m_exchanges[0].made = std::move(made);
             m_exchanges[0].tuple = values.isTuple();
         } else if (made.size() != m_exchanges.size()) {
@@ -136,6 +140,14 @@ class RuleApplication {
             for (size_t i = 0; i < made.size(); ++i) m_exchanges[i].made = {made[i]};
         }
         return true;
+    }
+
+    /// One value for all siblings; a function may also build a list with one for each.
+    void repeatFirst() {
+        for (Exchange& one : m_exchanges) {
+            one.made = m_exchanges[0].made;
+            one.tuple = m_exchanges[0].tuple;
+        }
     }
 
     bool isNew(const Node& node) const { return std::find(m_created.begin(), m_created.end(), &node) != m_created.end(); }

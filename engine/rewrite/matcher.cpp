@@ -23,7 +23,15 @@ Node& Match::node(std::string_view name) const {
     return *found;
 }
 const TensorType& Match::tensor(std::string_view name) const { return node(name).tensor(); }
-Node& Match::root() const { return *m_bound[static_cast<size_t>(m_pattern->results[0])]->node(); }
+Node& Match::root() const { return *m_root; }
+std::vector<Node*> Match::results() const {
+    std::vector<Node*> out;
+    for (const int slot : m_pattern->results) {
+        const Argument& found = *m_bound[static_cast<size_t>(slot)];
+        found.forEachNode([&](Node* node) { out.push_back(node); });
+    }
+    return out;
+}
 std::vector<Node*> Match::nodes() const {
     std::vector<Node*> found;
     const auto add = [&](Node* node) {
@@ -69,8 +77,8 @@ class Matcher {
         : m_rule(rule), m_pattern(rule.pattern), m_regions(regions), m_match(match), m_trace(trace) {}
 
     bool run(Node& root) {
-        const int slot = m_pattern.results[0];
-        return matchCall(slot, own(&root), nullptr);
+        m_match.m_root = &root;
+        return matchCall(m_pattern.results[0], own(&root), nullptr);
     }
 
   private:
@@ -208,13 +216,7 @@ class Matcher {
     bool proceedItems(const Frame& frame) {
         const size_t found = m_match.m_items.size();
         const std::vector<const Argument*> saved = m_match.m_bound;
-        if (frame.matched > 0)
-            for (const PatternCall& call : m_pattern.calls) {
-                const bool others = call.each != PatternCall::Each::No && call.slot != frame.each;
-                if (!call.perItem || others || bound(call.slot) == nullptr) continue;
-                m_match.m_items.emplace_back(call.slot, bound(call.slot)->node());
-                bound(call.slot) = nullptr;
-            }
+        if (frame.matched > 0) putAside(frame.each);
         const bool ok = frame.at == frame.count ? finishItems(frame) : matchItem(frame);
         if (!ok) {
             m_match.m_items.resize(found);
@@ -233,13 +235,25 @@ class Matcher {
         --m_progress;
         return ok;
     }
+    /// What the call of this slot, and the calls that it alone reads, have found for one item or sibling.
+    void putAside(int slot) {
+        for (const PatternCall& call : m_pattern.calls) {
+            const bool others = call.each != PatternCall::Each::No && call.slot != slot;
+            if (!call.perItem || others || bound(call.slot) == nullptr) continue;
+            m_match.m_items.emplace_back(call.slot, bound(call.slot)->node());
+            bound(call.slot) = nullptr;
+        }
+    }
     bool finishItems(const Frame& frame) {
         if (frame.matched == 0) return fail(nullptr, [&] { return "finds no item that " + nameOf(frame.each) + " stands for"; });
+        bound(frame.each) = own(Argument(foundAs(frame.each)));
+        return proceed(frame.rest);
+    }
+    std::vector<Argument> foundAs(int wanted) const {
         std::vector<Argument> items;
         for (const auto& [slot, node] : m_match.m_items)
-            if (slot == frame.each) items.emplace_back(node);
-        bound(frame.each) = own(Argument(std::move(items)));
-        return proceed(frame.rest);
+            if (slot == wanted) items.emplace_back(node);
+        return items;
     }
     /// Whether the item fits, whatever comes after it; binds nothing.
     bool matchesAlone(int slot, const Argument& item) {
@@ -380,6 +394,45 @@ class Matcher {
                 if (matchCall(slot, own(candidate), nullptr)) return true;
             return fail(nullptr, [&] { return "finds no " + nameOf(slot) + " beside `" + m_match.root().name() + "`"; });
         }
+        return m_pattern.repeats() ? matchSiblings() : finish();
+    }
+    /// The root fits, or a sibling: the next one (O-4). Names mean one value for all of them, and one that does not match fails all.
+    bool matchSiblings() {
+        const int slot = m_pattern.results[0];
+        const bool first = !m_siblings;
+        if (first) {
+            collectCandidates(slot, m_siblings.emplace());
+            std::erase(*m_siblings, &m_match.root());
+        }
+        const size_t found = m_match.m_items.size();
+        const std::vector<const Argument*> saved = m_match.m_bound;
+        putAside(slot);
+        const bool ok = m_sibling == m_siblings->size() ? finishSiblings(slot) : matchSibling(slot);
+        if (!ok) {
+            m_match.m_items.resize(found);
+            m_match.m_bound = saved;
+        }
+        if (first) m_siblings.reset();
+        return ok;
+    }
+    bool matchSibling(int slot) {
+        Node* node = (*m_siblings)[m_sibling++];
+        ++m_progress;
+        const std::string before = m_trace ? m_trace->reason : "";
+        const bool ok = matchCall(slot, own(node), nullptr);
+        const std::string prefix = "`" + node->name() + "`, which reads what `" + m_match.root().name() + "` reads, does not match: ";
+        // Once: the reason may be that of a sibling behind this one, or of all of them together.
+        if (!ok && m_trace && m_trace->reason != before && m_sibling > m_furthest) m_trace->reason = prefix + m_trace->reason;
+        --m_progress;
+        --m_sibling;
+        return ok;
+    }
+    bool finishSiblings(int slot) {
+        m_furthest = m_sibling;
+        std::vector<Argument> all = foundAs(slot);
+        const Graph& graph = m_match.root().graph();
+        std::sort(all.begin(), all.end(), [&](const Argument& a, const Argument& b) { return graph.isBefore(*a.node(), *b.node()); });
+        bound(slot) = own(Argument(std::move(all)));
         return finish();
     }
     /// Readers of values that the result's pattern shares with what is bound, outward from the operands (O-1).
@@ -473,6 +526,8 @@ class Matcher {
     MatchTrace* m_trace;
     int m_progress = 0;
     bool m_probing = false;
+    std::optional<std::vector<Node*>> m_siblings;   // of the root, while they are matched
+    size_t m_sibling = 0, m_furthest = 0;           // those that have been begun; those that were once matched up to the end
     bool m_otherOrder = false, m_bothOrders = false;   // inside a call whose operands are exchanged; the trace has both orders
 };
 

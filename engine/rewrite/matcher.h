@@ -35,8 +35,10 @@ class Match {
     /// It is a bug to ask for the node of a constant, or for the type of what is no tensor.
     Node& node(std::string_view name) const;
     const TensorType& tensor(std::string_view name) const;
-    /// The first result: where matching started.
+    /// The first result: where matching started. A name that is marked 'repeated' stands for the list of it and its siblings.
     Node& root() const;
+    /// What is exchanged: the results, or the one and its siblings as they stand in the graph.
+    std::vector<Node*> results() const;
     /// The calls of the pattern, operands before readers, each once.
     std::vector<Node*> nodes() const;
     const Rule& rule() const { return *m_rule; }
@@ -57,7 +59,8 @@ class Match {
     std::vector<const Argument*> m_bound;   // by slot; null = not bound yet
     mutable std::string m_note;
     bool m_refused = false;
-    std::vector<std::pair<int, Node*>> m_items;   // what calls that stand for a list's items have found, by slot
+    Node* m_root = nullptr;
+    std::vector<std::pair<int, Node*>> m_items;   // what calls that stand for a list's items or for siblings have found, by slot
     std::forward_list<Argument> m_own;      // roots, results and lists that no node's argument holds
 };
 

@@ -28,7 +28,7 @@ class PatternCompiler {
             const int slot = result.kind == PatternItem::Kind::Name ? m_out.slotOf(result.name) : -1;
             if (!m_out.isCall(slot)) return invalidInput("a result of 'find' must be the name of a call");
             PatternCall& call = callAt(slot);
-            if (call.each != Each::No || call.exactReaders) return invalidInput("'" + result.name + "' is a result, which anybody may read");
+            if ((call.each != Each::No && call.each != Each::Repeated) || call.exactReaders) return invalidInput("'" + result.name + "' is a result, which anybody may read");
             call.result = true;
             m_out.results.push_back(slot);
         }
@@ -144,6 +144,7 @@ class PatternCompiler {
         }
         for (const PatternCall& call : m_out.calls) {
             const std::string& name = nameOf(call.slot);
+            if (call.each == Each::Repeated && m_out.results != std::vector<int>{call.slot}) return invalidInput("'" + name + "' is repeated, so it must be the only result");
             if (!call.result && call.readers == 0) return invalidInput("'" + name + "' is neither read nor returned");
             for (const PatternCall& reader : m_out.calls) CT_TRY_VOID(checkStars(reader, call));
         }
@@ -159,6 +160,7 @@ class PatternCompiler {
         };
         forEachArg(reader, [&](const PatternArg& arg) { look(arg, look); });
         const std::string& name = nameOf(call.slot);
+        if ((starred || plain) && call.each == Each::Repeated) return invalidInput("'" + name + "' is repeated, so the pattern cannot read it");
         if (starred && call.each == Each::No) return invalidInput("'" + name + "' must be marked 'each' or 'some' to stand for the items of a list");
         if (starred && reader.perItem) return invalidInput("'" + name + "' stands for items within items; that cannot be found");
         if (plain && call.each != Each::No) return invalidInput("'" + name + "' stands for the items of a list, as in [*" + name + "]");
@@ -264,7 +266,7 @@ class Normalizer {
         for (const PatternCall& call : m_pattern.calls) {
             out += name(call.slot) + (call.shared ? ": shared =" : " =");
             if (call.exactReaders) out += " " + std::to_string(call.exactReaders) + " readers";
-            if (call.each != Each::No) out += call.each == Each::All ? " each" : " some";
+            if (call.each != Each::No) out += call.each == Each::All ? " each" : call.each == Each::Some ? " some" : " repeated";
             for (const PatternCall::Form& form : call.forms) {
                 out += (form.op->style() == Op::Style::Method ? " ." : " ") + form.op->name() + "(";
                 for (const PatternArg& arg : form.args) out += item(arg) + ", ";

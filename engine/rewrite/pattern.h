@@ -22,7 +22,8 @@ struct PatternItem {
 
 /// A statement as written.
 struct PatternStatement {
-    enum class Each : uint8_t { No, All, Some };
+    /// Repeated: not of a list's items, but of all calls that read what one of them reads.
+    enum class Each : uint8_t { No, All, Some, Repeated };
     std::string name;                 // made up ("%1") for nested calls
     std::vector<std::string> ops;     // full names of the choice; of methods bare ones
     bool method = false;              // the first positional argument is the receiver
@@ -71,8 +72,8 @@ struct PatternCall {
     std::vector<Form> forms;
     bool shared = false, result = false;
     int exactReaders = 0;               // not 0: that many, wherever they are
-    Each each = Each::No;               // stands for the items of a list
-    bool perItem = false;               // `each`, or read by nobody but such a call: matched anew for every item
+    Each each = Each::No;               // stands for the items of a list, or for siblings
+    bool perItem = false;               // `each`, or read by nobody but such a call: matched anew for every item or sibling
     bool readByEach = false;
     size_t readers = 0;                 // calls of the pattern that read it
 };
@@ -84,6 +85,8 @@ struct Pattern {
     std::vector<int> results;           // slots; the first is where matching starts
     std::vector<std::vector<int>> different;   // slots of values that are not the same
 
+    /// Whether the result stands for siblings, too.
+    bool repeats() const { return callAt(results[0]).each == PatternCall::Each::Repeated; }
     int slotOf(std::string_view name) const;
     const PatternCall& callAt(int slot) const { return calls[static_cast<size_t>(callOfSlot[static_cast<size_t>(slot)])]; }
     bool isCall(int slot) const { return slot >= 0 && callOfSlot[static_cast<size_t>(slot)] >= 0; }

@@ -109,7 +109,7 @@ class PatternParser {
         call.readers = marks.readers;
         call.each = marks.each;
     }
-    /// "shared", "2 readers", "each", "some"; several with commas.
+    /// "shared", "2 readers", "each", "some", "repeated"; several with commas.
     void readMarks(PatternStatement& marks) {
         do {
             skipBlanks();
@@ -124,7 +124,8 @@ class PatternParser {
             if (mark == "shared") marks.shared = true;
             else if (mark == "each") marks.each = PatternStatement::Each::All;
             else if (mark == "some") marks.each = PatternStatement::Each::Some;
-            else return fail("after ':' stand 'shared', 'each', 'some' or a number of readers, as in '2 readers'");
+            else if (mark == "repeated") marks.each = PatternStatement::Each::Repeated;
+            else return fail("after ':' stand 'shared', 'each', 'some', 'repeated' or a number of readers, as in '2 readers'");
         } while (accept(","));
     }
     /// a != b != c: all of them are different values.

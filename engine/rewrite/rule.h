@@ -20,9 +20,9 @@
 //   p: each = s[_]      with [*p]: a list of one or more such calls. Calls nested in it are each item's own; names in it mean one
 //                       value for all items; *p in `replace` is the list
 //   p: some = ...       the same, but other items are passed over; *p is the list of those that match
+//   p: repeated = ...   the only result: the call and all its siblings, calls of its op that read a value it reads, must match
 //   a != b              two values; stands in place of a statement
-//   return a, b         several results; the first is where matching starts, the others are found through values that
-//                       they share with it
+//   return a, b         several results; matching starts at the first, the others share values with it
 // Commutative ops try both orders of their operands. Calls nest: f(g(x)) is m = g(x); f(m).
 #include <deque>
 #include <memory>

@@ -153,6 +153,21 @@ class RulesTest : public QObject {
             << "r = aten.cat.default([*p, a], $d); return r"
             << "n = aten.neg.default(x); m = aten.neg.default(y); c = aten.cat.default([x, n, m], 1); return (c,)"
             << "n = aten.neg.default(x); m = aten.neg.default(y); cat = aten.cat.default([n, m, x], 1); return (cat,)";
+        const QString twice = "r: repeated = aten.mul.Tensor(a, 2); return r", sum = "r = aten.add.Tensor(a, a); return r", apart = "m = aten.mul.Tensor(x, 2); n = aten.mul.Tensor(x, 3); return (m, n)";
+        QTest::newRow("siblings become one value") << twice << sum << "m = aten.mul.Tensor(x, 2); e = aten.exp.default(m); n = aten.mul.Tensor(x, 2); o = aten.mul.Tensor(y, 3); return (e, n, o)"
+            << "add = aten.add.Tensor(x, x); e = aten.exp.default(add); o = aten.mul.Tensor(y, 3); return (e, add, o)";
+        QTest::newRow("a call without siblings") << twice << sum << "m = aten.mul.Tensor(x, 2); return (m,)" << "add = aten.add.Tensor(x, x); return (add,)";
+        QTest::newRow("one sibling does not match") << twice << sum << apart << apart;
+        QTest::newRow("siblings disagree about a name") << "r: repeated = aten.mul.Tensor(a, $k); return r" << "r = aten.div.Tensor(a, $k); return r" << apart << apart;
+        QTest::newRow("calls nested in siblings are their own") << "e = aten.exp.default(a); r: repeated = aten.sub.Tensor(e, aten.neg.default(a)); return r" << "r = aten.sin.default(a); return r"
+            << "e = aten.exp.default(x); m = aten.neg.default(x); p = aten.sub.Tensor(e, m); n = aten.neg.default(x); q = aten.sub.Tensor(e, n); return (p, q)"
+            << "sin = aten.sin.default(x); return (sin, sin)";
+        const QString others = "e = aten.exp.default(x); p = aten.sin.default(e); q = aten.cos.default(e); return (p, q)";
+        QTest::newRow("what siblings share is read only by them") << "e = aten.exp.default(a); r: repeated = aten.sin.default(e); return r" << "r = aten.neg.default(a); return r" << others << others;
+        QTest::newRow("the list of siblings") << "e = aten.exp.default(a); r: repeated = aten.mul.Tensor(e, 2); return r"
+            << "s = aten.stack.default([*r], 0); t = aten.select.int(s, 0, 0); u = aten.add.Tensor(t, e); return u"
+            << "e = aten.exp.default(x); m = aten.mul.Tensor(e, 2); n = aten.mul.Tensor(e, 2); return (n, m)"
+            << "e = aten.exp.default(x); m = aten.mul.Tensor(e, 2); n = aten.mul.Tensor(e, 2); stack = aten.stack.default([m, n]); select = aten.select.int(stack, 0, 0); add = aten.add.Tensor(select, e); return (add, add)";
         QTest::newRow("a number of readers, wherever they are") << "m: 2 readers = aten.exp.default(a); r = aten.neg.default(m); return r" << "r = aten.sin.default(a); return r"
             << "e = aten.exp.default(x); p = aten.neg.default(e); return (p, e)" << "e = aten.exp.default(x); sin = aten.sin.default(x); return (sin, e)";
         QTest::newRow("different values") << "a != b; r = aten.add.Tensor(a, b); return r" << "r = aten.sub.Tensor(a, b); return r"
@@ -238,6 +253,9 @@ class RulesTest : public QObject {
             << "needs 'a' and 'b' to differ, but both are `x`";
         QTest::newRow("an item that does not fit") << "n: each = aten.exp.default(_); r = aten.cat.default([*n], 0); return r"
             << "e = aten.exp.default(x); p = aten.cat.default([e, y], 0); return (p,)" << "needs 'n' to be aten.exp.default, but an item of 'tensors' of `p` is `y` (an input)";
+        QTest::newRow("a sibling that does not match") << "r: repeated = aten.mul.Tensor(a, 2); return r" << "m = aten.mul.Tensor(x, 3); p = aten.mul.Tensor(x, 2); return (p, m)"
+            << "`m`, which reads what `p` reads, does not match: needs 'other' of `m` to be 2, but it is 3";
+        QTest::newRow("siblings that match") << "r: repeated = aten.mul.Tensor(a, 2); return r" << "m = aten.mul.Tensor(x, 2); p = aten.mul.Tensor(x, 2); return (p, m)" << "";
         QTest::newRow("a method for a function") << "r = torch.relu(a); return r" << "p = x.relu(); return (p,)"
             << "needs 'r' to be torch.relu, but finds `p` (the method relu)";
         QTest::newRow("another overload") << "r = torch.sum(a, 1); return r" << "p = torch.sum(x); return (p,)" << "`p` calls another overload of torch.sum";
@@ -294,6 +312,8 @@ class RulesTest : public QObject {
         QTest::newRow("result is free") << rule("r = aten.neg.default(a); return a", "return a") << "must be the name of a call";
         QTest::newRow("string left open") << rule("r = aten.gelu.default(a, approximate='tanh); return r", "return a") << "a string is not closed";
         QTest::newRow("a mark that is none") << rule("r: often = aten.neg.default(a); return r", "return a") << "after ':' stand 'shared'";
+        QTest::newRow("a repeated call that is read") << rule("m: repeated = aten.exp.default(a); r = aten.neg.default(m); return r", "return a") << "'m' is repeated, so it must be the only result";
+        QTest::newRow("repeated beside another result") << rule("p: repeated = aten.exp.default(a); r = aten.neg.default(a); return p, r", "return a, a") << "'p' is repeated, so it must be the only result";
         QTest::newRow("readers of a result") << rule("r: 2 readers = aten.neg.default(a); return r", "return a") << "'r' is a result, which anybody may read";
         QTest::newRow("one call for a list's items") << rule("n: each = aten.neg.default(a); r = aten.exp.default(n); return r", "return a") << "'n' stands for the items of a list, as in [*n]";
         QTest::newRow("a list of no such calls") << rule("n = aten.neg.default(a); r = aten.cat.default([*n]); return r", "return a") << "'n' must be marked 'each' or 'some'";
@@ -342,6 +362,7 @@ class RulesTest : public QObject {
     void survivesAnyText() {
         const std::string texts[] = {
             "s = aten.split_with_sizes.default(a, $sizes, $d); p: each = s[_]; r = aten.cat.default([*p], $d); return r",
+            "s = aten.exp.default(a); p: repeated, shared = aten.add.Tensor(s, $k); return p",
             "a != b; m: 2 readers, shared = (torch.relu|torch.tanh)(a); r = (m + b * -2 ** 3) @ a.T; return r, m",
             "r = torch.softmax(a[:, 1:3, ..., None], dim=-1, dtype=torch.float32).view(-1, $n).(relu|tanh)(); return r",
             "r = aten.(add|sub)(device(type='cuda', index=0), [a, *xs], -inf, 'x', ...); return r"};
@@ -351,7 +372,7 @@ class RulesTest : public QObject {
         const std::string symbols = "()[]{},.:;=!*$_-+/<>|&@~'\"\n 0a1.x%";
         int parsedOnes = 0;
         for (int round = 0; round < 4000; ++round) {
-            std::string text = texts[random.bounded(4)];
+            std::string text = texts[random.bounded(5)];
             for (int edit = random.bounded(4); edit >= 0 && !text.empty(); --edit) {
                 const size_t at = static_cast<size_t>(random.bounded(static_cast<int>(text.size())));
                 switch (random.bounded(4)) {
