@@ -123,8 +123,7 @@ class PatternParser {
             const std::string_view mark = word();
             if (mark == "shared") marks.shared = true;
             else if (mark == "each") marks.each = PatternStatement::Each::All;
-            else if (mark == "some") marks.each = PatternStatement::Each::Some;
-            else if (mark == "repeated") marks.each = PatternStatement::Each::Repeated;
+            else if (mark == "some" || mark == "repeated") marks.each = mark == "some" ? PatternStatement::Each::Some : PatternStatement::Each::Repeated;
             else return fail("after ':' stand 'shared', 'each', 'some', 'repeated' or a number of readers, as in '2 readers'");
         } while (accept(","));
     }
