@@ -62,13 +62,6 @@ constexpr Noop kNoops[] = {
     {"aten.clone.default", 0, always, "a copy of the same type"},
 };
 
-/// as_strided counts from the beginning of the storage, whatever its operand shows of it.
-bool storageIsRead(const Node& node) {
-    return std::any_of(node.users().begin(), node.users().end(), [](const Node* user) {
-        return user->isCall() && (user->op().packet() == "aten.as_strided" || (user->is(Tag::View) && storageIsRead(*user)));
-    });
-}
-
 const Noop* findNoop(const Node& node) {
     if (!node.isCall() || node.op().isOpaque()) return nullptr;
     for (const Noop& row : kNoops)

@@ -79,4 +79,10 @@ void StorageRoots::merge(const Node& node, const Node& source) {
     if (isOutput(node)) m_outputs.insert(index(rootOf(source)));
 }
 
+bool storageIsRead(const Node& node) {
+    return std::any_of(node.users().begin(), node.users().end(), [](const Node* user) {
+        return user->isCall() && (user->op().packet() == "aten.as_strided" || (user->is(Tag::View) && storageIsRead(*user)));
+    });
+}
+
 }  // namespace cutaway

@@ -32,4 +32,7 @@ std::vector<const Node*> sharersOf(const Node& root);
 /// StorageRoots::mayReplace of the graph as it stands, for one replacement: looks only at what shares memory with the two.
 bool mayReplace(const Node& node, const Node& source);
 
+/// Whether as_strided reads the value or a view of it: it counts from the beginning of the storage, whatever its operand shows of it.
+bool storageIsRead(const Node& node);
+
 }  // namespace cutaway

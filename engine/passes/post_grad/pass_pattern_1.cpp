@@ -4,6 +4,7 @@
 #include "engine/ops/expanded.h"
 #include "engine/passes/joint/misc_patterns.h"
 #include "engine/rewrite/matcher.h"
+#include "engine/rewrite/storage_roots.h"
 
 namespace cutaway {
 namespace {
@@ -13,6 +14,7 @@ std::string_view unlessCountable(const Match& m) {
     const Node* constant = m["f"].node();
     if (constant == nullptr || !constant->isCall("aten.full.default")) return "what is summed is no constant";
     if (type.rank() == 0) return "{y} has no dim to count along";
+    if (storageIsRead(m.root()) && !m.parity()) return "the storage of {y} is read by position, and counting would lay it out otherwise";
     const Argument& value = constant->arg("fill_value");
     if (!value.isNumber() || value.get<Expr>()) return "the constant is not a number";
     const bool real = value.get<double>() != nullptr;
