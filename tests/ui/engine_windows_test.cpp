@@ -152,15 +152,16 @@ def true_graph_0(x: "f32[4]"):
 def false_graph_0(x: "f32[4]"):
     y: "f32[4]" = aten.t.default(x)
     neg: "f32[4]" = aten.neg.default(y)
-    return (neg,)
+    sum: "f32[4]" = aten.add.Tensor(neg, x)
+    return (sum,)
 )"));
         m_main->selection().setPlace({0, -1, -1});
         QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
         const auto& graph = *m_main->graph().view().graph();
-        QCOMPARE(graph.nodes.size(), size_t(5 + 3 + 4));
+        QCOMPARE(graph.nodes.size(), size_t(5 + 3 + 5));
         QSet<quint32> ids;
         for (const auto& node : graph.nodes) ids.insert(index(node.info.id));
-        QCOMPARE(ids.size(), 12);
+        QCOMPARE(ids.size(), 13);
         const NodeId neg = idOf("neg"), y = idOf("y");
         QVERIFY(std::any_of(graph.edges.begin(), graph.edges.end(), [&](const auto& edge) { return edge.from == y && edge.to == neg; }));
         // Its line of the text, its box and what the Node window tells are one node.
@@ -171,8 +172,15 @@ def false_graph_0(x: "f32[4]"):
         auto* node = m_main->window("node")->findChild<QTreeView*>();
         QTRY_VERIFY_WITH_TIMEOUT(testing::treeText(*node->model()).contains("Module | false_graph_0"), kPatience);
         QVERIFY2(testing::treeText(*node->model()).contains("aten.neg.default"), qPrintable(testing::treeText(*node->model())));
+        QVERIFY2(testing::treeText(*node->model()).contains("read from the file"), qPrintable(testing::treeText(*node->model())));
         m_main->graph().setMode(GraphMode::Union);
         picture("bodies");
+        // Rules are explained there too.
+        m_main->selection().setNode(idOf("sum"));
+        press(Qt::Key_E, Qt::ControlModifier);
+        auto* about = m_main->window("explain")->findChild<QTextBrowser*>();
+        QTRY_VERIFY_WITH_TIMEOUT(about->toPlainText().contains("Does not apply at sum"), kPatience);
+        m_main->selection().setNode(neg);
         // A rewrite inside a body leads to the body's node.
         const auto& run = m_main->controller().runs()[0];
         bool any = false;
