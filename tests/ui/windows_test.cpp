@@ -1,10 +1,7 @@
 // The main window on a source of hand-made structs, driven by keys, clicks and selection.
-#include <QAbstractButton>
 #include <QApplication>
 #include <QClipboard>
 #include <QComboBox>
-#include <QDialogButtonBox>
-#include <QElapsedTimer>
 #include <QLabel>
 #include <QLineEdit>
 #include <QListWidget>
@@ -15,68 +12,35 @@
 #include <QSignalSpy>
 #include <QSlider>
 #include <QSpinBox>
-#include <QTabBar>
-#include <QTabWidget>
 #include <QTableView>
 #include <QTextBrowser>
 #include <QTreeView>
 #include <QTreeWidget>
 #include <QtTest>
 
-#include "tests/ui/fake_source.h"
+#include "tests/ui/main_window_fixture.h"
 #include "tests/ui/tree_text.h"
 #include "ui/windows/command_palette.h"
-#include "ui/windows/compile_dialog.h"
 #include "ui/windows/export_graph.h"
 #include "ui/windows/graph_window.h"
-#include "ui/windows/main_window.h"
 #include "ui/windows/problem_bar.h"
 #include "ui/windows/rewrite_bar.h"
 #include "ui/windows/run_dialogs.h"
 #include "ui/windows/search_window.h"
 #include "ui/windows/steps_window.h"
 #include "ui/windows/text_window.h"
-#include "ui/windows/theme.h"
 
 using namespace cutaway;
 using namespace cutaway::ui;
+using testing::kPatience;
 
-constexpr int kPatience = 30000;
-
-class WindowsTest : public QObject {
+class WindowsTest : public QObject, private testing::MainWindowFixture {
     Q_OBJECT
 
-    QTemporaryDir m_settings;
-    std::shared_ptr<testing::FakeSource::Control> m_control;
-    std::unique_ptr<MainWindow> m_main;
-
-    void openAndCompile() {
-        m_main->open("/models/a.pt2");
-        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().model() && m_main->isSettled(), kPatience);
-        press(Qt::Key_B, Qt::ControlModifier);
-        QTRY_VERIFY_WITH_TIMEOUT(!m_main->controller().runs().empty() && m_main->isSettled(), kPatience);
-    }
-    void press(Qt::Key key, Qt::KeyboardModifiers modifiers = {}) { QTest::keyClick(m_main.get(), key, modifiers); }
-    QString shownStep() { return m_main->controller().placeName(m_main->selection().place()); }
-
   private slots:
-    void initTestCase() {
-        QSettings::setPath(QSettings::NativeFormat, QSettings::UserScope, m_settings.path());
-        QCoreApplication::setOrganizationName("cutaway-test");
-        applyTheme(Theme::Light);
-    }
-    void init() {
-        QSettings().clear();
-        m_control = std::make_shared<testing::FakeSource::Control>();
-        m_main = std::make_unique<MainWindow>(std::make_unique<testing::FakeSource>(m_control));
-        m_main->show();
-        QVERIFY(QTest::qWaitForWindowExposed(m_main.get()));
-        m_main->activateWindow();
-    }
-    void cleanup() {
-        m_control->hold = false;
-        m_main.reset();
-    }
+    void initTestCase() { prepareSettings(); }
+    void init() { showWindow(); }
+    void cleanup() { closeWindow(); }
 
     void windowsAreFoundByName() {
         QCOMPARE(m_main->windowNames().size(), 8);
@@ -422,222 +386,6 @@ class WindowsTest : public QObject {
         QVERIFY(!unknown);
         QCOMPARE(unknown.error().notes.at(0), std::string("Use a name that ends in .svg, .png or .dot."));
         QVERIFY(!exportGraph(scene, GraphMode::Union, m_main->palette(), "/dev/null/" + name));
-    }
-
-    void shortcutsAreUnique() {
-        QMap<QString, QStringList> users;
-        for (const QAction* action : m_main->findChildren<QAction*>())
-            for (const QKeySequence& key : action->shortcuts()) users[key.toString()] << action->text();
-        for (auto at = users.constBegin(); at != users.constEnd(); ++at) QVERIFY2(at->size() == 1, qPrintable(at.key() + ": " + at->join(", ")));
-    }
-
-    void nothingIsCutOffAtItsMinimumSize_data() {
-        QTest::addColumn<QString>("name");
-        for (const char* name : {"steps", "graph", "text", "node", "explain", "log", "results", "search"}) QTest::newRow(name) << QString(name);
-    }
-    void nothingIsCutOffAtItsMinimumSize() {
-        QFETCH(QString, name);
-        openAndCompile();
-        QDockWidget* dock = m_main->window(name);
-        dock->setFloating(true);
-        dock->show();
-        dock->resize(dock->minimumSizeHint());
-        QCoreApplication::processEvents();
-        for (const QWidget* widget : dock->findChildren<QWidget*>()) {
-            if (!widget->isVisible() || !(qobject_cast<const QAbstractButton*>(widget) || qobject_cast<const QComboBox*>(widget) || qobject_cast<const QAbstractSpinBox*>(widget))) continue;
-            if (widget->objectName().startsWith("qt_") || qobject_cast<const QTabBar*>(widget->parentWidget())) continue;
-            const QSize needed = widget->minimumSizeHint();
-            QVERIFY2(widget->width() >= needed.width() && widget->height() >= needed.height(),
-                     qPrintable(QString("%1 %2 has %3x%4, needs %5x%6").arg(widget->metaObject()->className(), widget->accessibleName()).arg(widget->width()).arg(widget->height()).arg(needed.width()).arg(needed.height())));
-        }
-    }
-
-    void inANarrowWindowTheNamesStay() {
-        openAndCompile();
-        QDockWidget* steps = m_main->window("steps");
-        steps->setFloating(true);
-        auto* tree = steps->findChild<QTreeView*>();
-        const int letter = tree->fontMetrics().averageCharWidth();
-        steps->resize(60 * letter, 400);
-        QVERIFY(!tree->isColumnHidden(StepsModel::Nodes) && !tree->isColumnHidden(StepsModel::Time));
-        steps->resize(34 * letter, 400);
-        QVERIFY(tree->isColumnHidden(StepsModel::Nodes) && tree->isColumnHidden(StepsModel::Time) && !tree->isColumnHidden(StepsModel::Changes));
-        QVERIFY2(tree->columnWidth(StepsModel::Name) > 14 * letter, qPrintable(QString::number(tree->columnWidth(StepsModel::Name))));
-    }
-
-    void compilingIsAskedFor() {
-        openAndCompile();
-        const std::vector<StepInfo> passes = m_main->controller().passes();
-        QTemporaryDir folder;
-        QFile rules(folder.filePath("mine.txt"));
-        QVERIFY(rules.open(QIODevice::WriteOnly));
-        rules.write("rule a\n");
-        rules.close();
-        CompileDialog dialog(passes, {});
-        const auto combos = dialog.findChildren<QComboBox*>();
-        QCOMPARE(combos.at(2)->count(), 3);  // all stages, and either
-        combos.at(0)->setCurrentIndex(1);
-        const auto passList = [](const CompileDialog& in) {
-            for (auto* found : in.findChildren<QListWidget*>())
-                if (found->accessibleName() == "Passes in running order") return found;
-            return static_cast<QListWidget*>(nullptr);
-        };
-        auto* list = passList(dialog);
-        list->setCurrentRow(1);
-        dialog.movePass(true);
-        dialog.movePass(true);  // stays: it is the first
-        list->item(1)->setCheckState(Qt::Unchecked);
-        dialog.addRuleFile(rules.fileName(), true);
-        dialog.addRuleFile(folder.filePath("other.txt"), false);
-        dialog.findChild<QSpinBox*>()->setValue(7);
-        dialog.accept();
-        QCOMPARE(dialog.result(), int(QDialog::Accepted));
-        const CompileOptions& asked = dialog.options();
-        QVERIFY(asked.mode == Mode::Training && !asked.freeze);
-        QCOMPARE(asked.disabledPasses, std::vector<std::string>{"normalize"});
-        QCOMPARE(asked.moves.size(), size_t(1));
-        QCOMPARE(asked.moves[0].pass + (asked.moves[0].before ? " before " : " after ") + asked.moves[0].anchor, std::string("remove_noop_ops before normalize"));
-        QCOMPARE(asked.userRules.size(), size_t(1));
-        QCOMPARE(asked.userRules[0].name + ": " + asked.userRules[0].text, std::string("mine: rule a\n"));
-        QCOMPARE(*asked.fuel, 7);
-        m_main->controller().compile(asked);
-        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() == 2 && m_main->isSettled(), kPatience);
-        QCOMPARE(m_main->controller().runs()[1].title(), "Run 2: training, CPU, with mine, 1 pass moved, 7 rewrites, 1 pass off");
-        // The next time it starts from there.
-        CompileDialog again(passes, asked);
-        list = passList(again);
-        QCOMPARE(list->item(0)->text(), "remove_noop_ops");
-        QCOMPARE(list->item(1)->checkState(), Qt::Unchecked);
-        again.accept();
-        QCOMPARE(again.options().userRules.size(), size_t(1));
-        QCOMPARE(again.options().moves.size(), size_t(1));
-        QVERIFY(again.options().mode == Mode::Training);
-    }
-
-    void compilingIsNotStartedOnBadAnswers() {
-        CompileDialog dialog(m_main->controller().passes(), {});
-        dialog.addRuleFile("/nowhere/rules.txt", true);
-        dialog.accept();
-        QCOMPARE(dialog.result(), int(QDialog::Rejected));
-        QVERIFY(dialog.findChild<QLabel*>("problem")->text().contains("/nowhere/rules.txt cannot be read"));
-        CompileDialog other(m_main->controller().passes(), {});
-        for (auto* field : other.findChildren<QLineEdit*>())
-            if (field->accessibleName() == "Optional passes to run") field->setText("good=key:1 =bad");
-        other.accept();
-        QVERIFY2(other.findChild<QLabel*>("problem")->text().contains("\"=bad\""), qPrintable(other.findChild<QLabel*>("problem")->text()));
-    }
-
-    void dialogsOfferWhatTheCompilerHas() {
-        ExecuteDialog execute;
-        QCOMPARE(execute.options().repeat, 1);
-        BisectDialog bisect;
-        QCOMPARE(bisect.options().tolerance, 1e-4);
-        auto* find = bisect.findChild<QDialogButtonBox*>()->button(QDialogButtonBox::Ok);
-        QVERIFY(find->isEnabled());
-        bisect.findChild<QComboBox*>()->setCurrentIndex(2);
-        QVERIFY(bisect.options().check == BisectCheck::Command);
-        QVERIFY2(!find->isEnabled(), "a command is needed");
-    }
-
-    void darkAndLightBothHaveContrast() {
-        const auto luminance = [](const QColor& color) {
-            const auto part = [](double c) { return c <= 0.03928 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4); };
-            return 0.2126 * part(color.redF()) + 0.7152 * part(color.greenF()) + 0.0722 * part(color.blueF());
-        };
-        const auto contrast = [&](const QColor& a, const QColor& b) {
-            const double high = std::max(luminance(a), luminance(b)), low = std::min(luminance(a), luminance(b));
-            return (high + 0.05) / (low + 0.05);
-        };
-        for (Theme theme : {Theme::Light, Theme::Dark}) {
-            applyTheme(theme);
-            const QPalette palette = QApplication::palette();
-            const GraphColors colors = GraphColors::of(palette);
-            for (const ChangeColors& state : colors.states) {
-                QVERIFY(contrast(state.text, state.fill) >= 4.5);
-                QVERIFY(contrast(colors.detail, state.fill) >= 4.5);
-                QVERIFY(contrast(state.line, colors.canvas) >= 2.0);
-            }
-            QVERIFY(contrast(colors.chipText, colors.chip) >= 4.5);
-            QVERIFY(contrast(palette.color(QPalette::Text), palette.color(QPalette::Base)) >= 7);
-            QVERIFY(contrast(palette.color(QPalette::PlaceholderText), palette.color(QPalette::Base)) >= 4.5);
-            QVERIFY(contrast(palette.color(QPalette::PlaceholderText), palette.color(QPalette::AlternateBase)) >= 4.5);
-            QVERIFY(contrast(palette.color(QPalette::HighlightedText), palette.color(QPalette::Highlight)) >= 4.5);
-        }
-        applyTheme(Theme::Light);
-    }
-
-    /// With CUTAWAY_PICTURES=FOLDER in the environment they stay there, to be looked at.
-    void picturesOfEveryWindow_data() {
-        QTest::addColumn<int>("theme");
-        QTest::newRow("light") << static_cast<int>(Theme::Light);
-        QTest::newRow("dark") << static_cast<int>(Theme::Dark);
-    }
-    void picturesOfEveryWindow() {
-        QFETCH(int, theme);
-        applyTheme(static_cast<Theme>(theme));
-        m_control->tail = 90;
-        m_main->resize(1440, 900);
-        openAndCompile();
-        m_main->selection().setNode(static_cast<NodeId>(16));
-        m_main->controller().build(1, Target::Cpu);
-        m_main->controller().run(1, {});
-        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
-        const QString folder = qEnvironmentVariable("CUTAWAY_PICTURES");
-        const auto save = [&](const QString& name, QWidget* widget) {
-            QCoreApplication::processEvents();
-            const QPixmap picture = widget->grab();
-            if (!folder.isEmpty()) QVERIFY(picture.save(QStringLiteral("%1/%2-%3.png").arg(folder, name, nameOf(static_cast<Theme>(theme)))));
-            QSet<QRgb> colors;
-            const QImage image = picture.toImage();
-            for (int y = 0; y < image.height(); y += 3)
-                for (int x = 0; x < image.width(); x += 3) colors.insert(image.pixel(x, y));
-            QVERIFY2(colors.size() > 8, qPrintable(name + " is blank"));
-        };
-        for (const QString& name : m_main->windowNames()) {
-            m_main->window(name)->raise();
-            save(name, m_main->window(name));
-        }
-        m_main->window("graph")->raise();
-        m_main->window("log")->raise();
-        save("main", m_main.get());
-        m_main->graph().setMode(GraphMode::SideBySide);
-        save("side-by-side", m_main.get());
-        CompileDialog dialog(m_main->controller().passes(), {});
-        dialog.addRuleFile("/models/rules of my own.txt", true);
-        dialog.show();
-        auto* tabs = dialog.findChild<QTabWidget*>();
-        for (int page = 0; page < tabs->count(); ++page) {
-            tabs->setCurrentIndex(page);
-            save(QStringLiteral("compile-%1").arg(page), &dialog);
-        }
-        applyTheme(Theme::Light);
-    }
-
-    /// The one measure of time: the window must not freeze, whatever is opened, stepped through or laid out.
-    void theEventLoopNeverBlocks() {
-        m_control->tail = 3000;
-        QElapsedTimer clock;
-        clock.start();
-        qint64 last = 0, worst = 0;
-        QTimer heart;
-        heart.setTimerType(Qt::PreciseTimer);
-        connect(&heart, &QTimer::timeout, this, [&] {
-            const qint64 now = clock.elapsed();
-            worst = std::max(worst, now - last);
-            last = now;
-        });
-        heart.start(5);
-        last = clock.elapsed();
-        openAndCompile();
-        m_main->graph().setMode(GraphMode::SideBySide);
-        press(Qt::Key_F10);
-        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
-        m_main->graph().view().setFolding(false, 2);
-        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
-        press(Qt::Key_0, Qt::ControlModifier);
-        QTest::qWait(50);
-        qInfo("longest pause of the event loop: %lld ms", worst);
-        QVERIFY2(worst <= 100, qPrintable(QString("%1 ms").arg(worst)));
     }
 };
 
