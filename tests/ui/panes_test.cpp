@@ -9,6 +9,22 @@
 using namespace cutaway;
 using namespace cutaway::ui;
 
+namespace {
+
+/// Titles of the nodes of which a pane shows the whole box.
+QStringList inView(const GraphCanvas& canvas) {
+    QStringList names;
+    const auto& nodes = canvas.scene()->picture.nodes;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+        const QRectF& box = canvas.scene()->nodes[i];
+        const QRectF seen(canvas.toWidget(box.topLeft()), canvas.toWidget(box.bottomRight()));
+        if (shownIn(canvas.mode(), nodes[i].change) && QRectF(canvas.rect()).contains(seen)) names << nodes[i].title;
+    }
+    return names;
+}
+
+}  // namespace
+
 class PanesTest : public QObject {
     Q_OBJECT
 
@@ -58,20 +74,34 @@ class PanesTest : public QObject {
         QSignalSpy shown(&view, &GraphView::sceneShown);
         view.showGraph(std::make_shared<const UnionGraph>(build.graph()), "a step");
         QTRY_COMPARE_WITH_TIMEOUT(shown.size(), 1, 30000);
-        const auto inView = [](const GraphCanvas& canvas) {
-            QStringList names;
-            const auto& nodes = canvas.scene()->picture.nodes;
-            for (size_t i = 0; i < nodes.size(); ++i) {
-                const QRectF& box = canvas.scene()->nodes[i];
-                if (shownIn(canvas.mode(), nodes[i].change) && QRectF(canvas.rect()).contains(QRectF(canvas.toWidget(box.topLeft()), canvas.toWidget(box.bottomRight())))) names << nodes[i].title;
-            }
-            return names;
-        };
         const QStringList before = inView(view.canvas()), after = inView(view.secondCanvas());
         QVERIFY2(!before.isEmpty() && !after.isEmpty(), qPrintable(before.join(' ') + " / " + after.join(' ')));
         QCOMPARE((change == Change::Added ? after : before).contains("cos.default"), true);
         QVERIFY((change == Change::Added ? before : after).contains("sin.default"));
         QVERIFY(view.canvas().scale() > kTextZoom);
+    }
+
+    /// A chain that starts from nothing: what both graphs have stands at its end, further than the view reaches from its beginning.
+    void whatIsKeptComesIntoView() {
+        testing::UnionBuilder build;
+        NodeId last = build.add("x", "", {}, Change::Kept, NodeRole::Input);
+        NodeId made = build.add("constant", "aten.full.default", {}, Change::Added);
+        for (int i = 0; i < 9; ++i) made = build.add("made" + std::to_string(i), "aten.cos.default", {made}, Change::Added);
+        last = build.add("sum", "aten.add.Tensor", {last}, Change::Edited);
+        build.connect(made, last, Change::Added);
+        for (int i = 0; i < 60; ++i) last = build.add("after" + std::to_string(i), "aten.neg.default", {last});
+        build.add("other", "aten.sin.default", {last}, Change::Added);
+        GraphView view;
+        view.resize(900, 600);
+        view.setFolding(false, 2);
+        view.setMode(GraphMode::SideBySide);
+        view.show();
+        QSignalSpy shown(&view, &GraphView::sceneShown);
+        view.showGraph(std::make_shared<const UnionGraph>(build.graph()), "a step");
+        QTRY_COMPARE_WITH_TIMEOUT(shown.size(), 1, 30000);
+        const QStringList before = inView(view.canvas()), after = inView(view.secondCanvas());
+        QVERIFY2(!before.isEmpty(), qPrintable(after.join(' ')));
+        QVERIFY(after.contains("full.default"));
     }
 
     void aHiddenPaneDoesNotMoveTheView() {
