@@ -1,7 +1,7 @@
 #include "engine/schedule/schedule.h"
 
+#include "engine/passes/dead_code.h"
 #include "engine/schedule/collapse.h"
-#include "engine/rewrite/rewriter.h"
 #include "engine/schedule/fusion.h"
 #include "engine/support/check.h"
 
@@ -224,17 +224,14 @@ class Scheduler {
 };
 
 /// The graph without what nobody reads, which the passes leave in place as PyTorch's do. Ids stay.
-std::shared_ptr<const Module> withoutDeadNodes(std::shared_ptr<const Module> module) {
-    const auto isDead = [](const Node& node) { return !node.hasUsers() && isPure(node); };
+Result<std::shared_ptr<const Module>> withoutDeadNodes(std::shared_ptr<const Module> module) {
     const auto nodes = module->graph().nodes();
-    if (std::none_of(nodes.begin(), nodes.end(), isDead)) return module;
+    if (std::none_of(nodes.begin(), nodes.end(), [](const Node& node) { return !node.hasUsers() && isPure(node); })) return module;
     auto live = std::make_shared<Module>(*module);
-    for (Node* node = live->graph().last(); node != nullptr;) {
-        Node* const previous = node->previous();
-        if (isDead(*node)) live->graph().erase(*node);
-        node = previous;
-    }
-    return live;
+    const CompileOptions options;
+    Rewriter rewriter("schedule", options);
+    CT_TRY_VOID(eliminateDeadCode(*live, rewriter));
+    return std::shared_ptr<const Module>(std::move(live));
 }
 
 }  // namespace
@@ -250,7 +247,7 @@ std::string libraryFor(const Node& node) {
 
 Result<ScheduledProgram> scheduleModule(std::shared_ptr<const Module> module, const Progress& progress) {
     progress.say(0.1, "fusing");
-    module = withoutDeadNodes(std::move(module));
+    CT_TRY(module, withoutDeadNodes(std::move(module)));
     Grouping grouping = groupNodes(module->graph());
     if (progress.cancelled()) return Error{ErrorCode::Cancelled, "cancelled", "", {}};
     return Scheduler(std::move(module), std::move(grouping)).run();

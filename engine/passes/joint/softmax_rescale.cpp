@@ -29,7 +29,7 @@ OperandValue signOf(const Match& m, GraphBuilder& builder, const Value& x) {
     if (const auto number = m["scale"].asReal()) return *number >= 0 ? 1 : -1;
     const Value one = builder.call("aten.scalar_tensor.default", {1}, {{"dtype", x.dtype()}, {"device", x.type().device}, {"pin_memory", false}});
     const Value positive = builder.call("aten.ge.Scalar", {builder.value(m.node("scale")), 0});
-    return where(positive, one, unary("aten.neg.default", one));
+    return where(positive, one, -one);
 }
 /// The scale without its sign: what is left to multiply with.
 OperandValue magnitude(const Match& m, GraphBuilder& builder, const OperandValue& sign) {
