@@ -1,6 +1,9 @@
 #include "engine/codegen/cpp_printer.h"
 
 #include "engine/codegen/cpp_expr.h"
+#include "engine/codegen/cpp_operation.h"
+#include "engine/codegen/unique_exprs.h"
+#include "engine/codegen/vector_loop.h"
 #include "engine/schedule/index.h"
 #include "engine/support/check.h"
 
@@ -8,12 +11,6 @@ namespace cutaway {
 namespace {
 
 std::string num(int64_t value) { return std::to_string(value) + "L"; }
-
-/// A value in generated code: a name or literal, one element or kLanes of them.
-struct Code {
-    std::string text;
-    bool vector = false;
-};
 
 /// A block of generated code: what is defined in it is visible in the blocks inside.
 struct Scope {
@@ -36,22 +33,22 @@ struct Task {
 
 class CppPrinter {
   public:
-    explicit CppPrinter(const Kernel& kernel) : m_kernel(&kernel) {}
+    explicit CppPrinter(const Kernel& kernel) : m_kernel(kernel) {}
 
     PrintedKernel print() {
         intern();
-        chooseVectorLoop();
+        m_vector = chooseVectorLoop(m_kernel);
         Scope top;
         top.indent = "    ";
-        for (size_t i = 0; i < m_kernel->buffers.size(); ++i) {
-            const KernelBuffer& buffer = m_kernel->buffers[i];
+        for (size_t i = 0; i < m_kernel.buffers.size(); ++i) {
+            const KernelBuffer& buffer = m_kernel.buffers[i];
             const std::string type = (buffer.written ? "" : "const ") + cppMemoryType(buffer.dtype) + "*";
             top.line(type + " __restrict " + buffer.name + " = (" + type + ")p[" + std::to_string(i) + "];");
         }
-        for (size_t i = 0; i < m_kernel->sizes.size(); ++i) top.line("const long " + m_kernel->sizes[i] + " = s[" + std::to_string(i) + "];");
+        for (size_t i = 0; i < m_kernel.sizes.size(); ++i) top.line("const long " + m_kernel.sizes[i] + " = s[" + std::to_string(i) + "];");
         printOuter(top);
         PrintedKernel printed;
-        printed.source = "extern \"C\" void " + m_kernel->name + "(void* const* p, const long* s, long begin, long end, int* fault) {\n" + top.text + "}\n";
+        printed.source = "extern \"C\" void " + m_kernel.name + "(void* const* p, const long* s, long begin, long end, int* fault) {\n" + top.text + "}\n";
         printed.helpers = std::move(m_helpers);
         printed.range = m_range;
         return printed;
@@ -60,135 +57,26 @@ class CppPrinter {
   private:
     // ---- expressions made unique, so that equal ones are one address
     void intern() {
-        for (const Store& store : m_kernel->stores) {
-            m_stores.push_back(store);
-            m_stores.back().index = unique(store.index);
-            m_stores.back().value = unique(store.value);
+        for (Store& store : m_kernel.stores) {
+            store.index = unique(store.index);
+            store.value = unique(store.value);
         }
     }
-    Expr unique(const Expr& expr) {
-        if (auto found = m_unique.find(&*expr); found != m_unique.end()) return found->second;
-        std::vector<Expr> operands;
-        bool changed = false;
-        for (const Expr& operand : expr->operands) {
-            operands.push_back(unique(operand));
-            changed |= &*operands.back() != &*operand;
-        }
-        // Rebuilt as it is: simplification has been done and must not be repeated differently here.
-        Expr candidate = expr;
-        if (changed) {
-            ExprNode node = *expr;
-            node.operands = std::move(operands);
-            candidate = Expr(std::make_shared<const ExprNode>(std::move(node)));
-        }
-        for (const Expr& known : m_byHash[candidate->hash])
-            if (sameShallow(known, candidate)) {
-                m_unique.emplace(&*expr, known);
-                m_keep.push_back(expr);
-                return known;
-            }
-        m_byHash[candidate->hash].push_back(candidate);
-        m_unique.emplace(&*expr, candidate);
-        m_unique.emplace(&*candidate, candidate);
-        m_keep.push_back(expr);
-        return candidate;
-    }
-    static bool sameShallow(const Expr& a, const Expr& b) {
-        if (a->kind != b->kind || a->dtype != b->dtype || a->integer != b->integer || a->name != b->name || a->operands.size() != b->operands.size() ||
-            std::memcmp(&a->real, &b->real, sizeof a->real) != 0)
-            return false;
-        for (size_t i = 0; i < a->operands.size(); ++i)
-            if (&*a->operands[i] != &*b->operands[i]) return false;
-        return true;
-    }
-
-    /// Loop symbols that an expression reads and does not bind itself.
-    const std::set<std::string>& freeSymbols(const Expr& expr) {
-        if (auto found = m_free.find(&*expr); found != m_free.end()) return found->second;
-        std::set<std::string> free;
-        if (expr->kind == ExprKind::Symbol) {
-            free.insert(expr->name);
-        } else {
-            for (const Expr& operand : expr->operands) {
-                const auto& inner = freeSymbols(operand);
-                free.insert(inner.begin(), inner.end());
-            }
-            if (reduceKindOf(expr))
-                for (const Loop& loop : reduceLoops(expr)) free.erase(loop.symbol);
-        }
-        m_keep.push_back(expr);
-        return m_free.emplace(&*expr, std::move(free)).first->second;
-    }
+    Expr unique(const Expr& expr) { return m_exprs.unique(expr); }
+    const std::set<std::string>& freeSymbols(const Expr& expr) { return m_exprs.freeSymbols(expr); }
     bool isVector(const Expr& expr) {
         for (const std::string& symbol : freeSymbols(expr))
-            if (m_vectorSymbols.contains(symbol)) return true;
+            if (m_vector.symbols.contains(symbol)) return true;
         return false;
-    }
-
-    // ---- which loop becomes vectors
-    /// How well the loads and stores under `roots` go along a symbol: contiguous is good, a gather is bad.
-    int scoreOf(const std::vector<Expr>& loads, const std::string& symbol) {
-        int score = 0;
-        for (const Expr& index : loads) {
-            const auto affine = affineIn(index, symbol);
-            const auto stride = affine ? affine->coefficient.asInt() : std::nullopt;
-            score += !stride ? -3 : *stride == 1 ? 2 : *stride == 0 ? 1 : -2;
-        }
-        return score;
-    }
-    std::vector<Expr> loadsUnder(const Expr& value) {
-        std::vector<Expr> found;
-        forEachExpr({value}, [&](const Expr& e) {
-            if (e->kind == ExprKind::Load) found.push_back(e->operands[0]);
-        });
-        return found;
-    }
-    void chooseVectorLoop() {
-        std::set<std::string> rows;
-        for (const Loop& loop : m_kernel->outer) rows.insert(loop.symbol);
-        // Row-level loops: reductions that read only outer symbols, and stores with inner loops.
-        std::vector<std::pair<std::vector<Loop>, std::vector<Expr>>> inner;
-        std::vector<Expr> all;
-        for (const Store& store : m_stores) {
-            all.push_back(store.index);
-            for (const Expr& load : loadsUnder(store.value)) all.push_back(load);
-            if (!store.inner.empty()) {
-                inner.emplace_back(store.inner, std::vector<Expr>{store.index});
-                for (const Expr& load : loadsUnder(store.value)) inner.back().second.push_back(load);
-            }
-            forEachExpr({store.value}, [&](const Expr& e) {
-                if (reduceKindOf(e)) inner.emplace_back(reduceLoops(e), loadsUnder(e->operands[0]));
-            });
-        }
-        m_outerVector = inner.empty();
-        if (!inner.empty() && !m_kernel->outer.empty()) {
-            int along = 0;
-            int64_t extent = 0;
-            for (const auto& [loops, loads] : inner) {
-                along += scoreOf(loads, loops.back().symbol);
-                extent = std::max(extent, loops.back().size.asInt().value_or(1024));
-            }
-            int across = 0;
-            for (const auto& [loops, loads] : inner) across += scoreOf(loads, m_kernel->outer.back().symbol);
-            const int64_t outerExtent = m_kernel->outer.back().size.asInt().value_or(1024);
-            // Short loops waste lanes.
-            auto weigh = [](int score, int64_t size) { return score > 0 && size < kLanes ? score * static_cast<double>(size) / kLanes : score; };
-            m_outerVector = weigh(across, outerExtent) > weigh(along, extent);
-        }
-        if (m_outerVector) {
-            if (!m_kernel->outer.empty()) m_vectorSymbols.insert(m_kernel->outer.back().symbol);
-        } else {
-            for (const auto& [loops, loads] : inner) m_vectorSymbols.insert(loops.back().symbol);
-        }
     }
 
     // ---- loops
     std::string size(const SymInt& value, Scope& scope) { return value.isInt() ? num(value.value()) : emit(unique(value.expr()), scope).text; }
 
     void printOuter(Scope& top) {
-        std::vector<Loop> parallel = m_kernel->outer;
+        std::vector<Loop> parallel = m_kernel.outer;
         std::optional<Loop> vectorLoop;
-        if (m_outerVector && !parallel.empty()) {
+        if (m_vector.outer && !parallel.empty()) {
             vectorLoop = parallel.back();
             parallel.pop_back();
         }
@@ -244,10 +132,10 @@ class CppPrinter {
     /// Everything that belongs to one row: stage by stage, loops of equal size together, then plain stores.
     void printRow(Scope& row) {
         std::set<std::string> bound;
-        for (const Loop& loop : m_kernel->outer) bound.insert(loop.symbol);
+        for (const Loop& loop : m_kernel.outer) bound.insert(loop.symbol);
         std::vector<Task> tasks;
         std::set<const ExprNode*> seen;
-        for (const Store& store : m_stores) {
+        for (const Store& store : m_kernel.stores) {
             int needed = 0;
             forEachExpr({store.value}, [&](const Expr& e) {
                 if (!reduceKindOf(e)) return;
@@ -273,7 +161,7 @@ class CppPrinter {
             }
             printLoops(row, together);
         }
-        for (const Store& store : m_stores)
+        for (const Store& store : m_kernel.stores)
             if (store.inner.empty()) printStore(row, store);
     }
     static bool sameLoops(const Task& a, const Task& b) {
@@ -301,7 +189,7 @@ class CppPrinter {
         };
         const Loop& loop = loops[depth];
         const std::string end = size(loop.size, parent);
-        if (m_vectorSymbols.contains(loop.symbol)) return vectorBlock(parent, loop.symbol, "0L", end, isMultiple(loop.size), body);
+        if (m_vector.symbols.contains(loop.symbol)) return vectorBlock(parent, loop.symbol, "0L", end, isMultiple(loop.size), body);
         Scope inner;
         inner.parent = &parent;
         inner.indent = parent.indent + "    ";
@@ -317,7 +205,7 @@ class CppPrinter {
     /// Accumulators hold vectors when the body does.
     /// A value that does not vary along a vector loop counts once for every lane all the same.
     bool foldsVectors(const Task& task) {
-        return isVector(task.reduction->operands[0]) || isVector(task.reduction) || m_vectorSymbols.contains(task.loops.back().symbol);
+        return isVector(task.reduction->operands[0]) || isVector(task.reduction) || m_vector.symbols.contains(task.loops.back().symbol);
     }
     static DType accumulatorType(ReduceKind kind, DType dtype) { return kind == ReduceKind::Sum && dtype == DType::F32 ? DType::F64 : dtype; }
     std::string neutral(ReduceKind kind, DType dtype) {
@@ -346,7 +234,7 @@ class CppPrinter {
         const DType dtype = body->dtype, type = accumulatorType(kind, dtype);
         const bool vector = foldsVectors(task);
         // Lanes beyond the end of the loop must not count when the loop itself is the vector.
-        const bool partial = vector && m_vectorSymbols.contains(task.loops.back().symbol);
+        const bool partial = vector && m_vector.symbols.contains(task.loops.back().symbol);
         Code value = emit(body, scope);
         if (vector) value = widened(value, dtype);
         const std::string& acc = task.accumulator;
@@ -440,7 +328,7 @@ class CppPrinter {
         }
     }
     DType bufferType(const std::string& name) const {
-        for (const KernelBuffer& buffer : m_kernel->buffers)
+        for (const KernelBuffer& buffer : m_kernel.buffers)
             if (buffer.name == name) return buffer.dtype;
         CT_CHECK(false, "kernels name only their own buffers");
     }
@@ -453,17 +341,13 @@ class CppPrinter {
     std::string activeVector(const Scope& scope) const {
         for (const Scope* s = &scope; s != nullptr; s = s->parent)
             for (const std::string& symbol : s->symbols)
-                if (m_vectorSymbols.contains(symbol)) return symbol;
+                if (m_vector.symbols.contains(symbol)) return symbol;
         return {};
     }
     std::string addressAlong(const Affine& affine, const std::string& symbol, Scope& scope) {
         const Code rest = emit(unique(affine.rest), scope);
         const std::string step = affine.coefficient.asInt() == 1 ? symbol : emit(unique(affine.coefficient), scope).text + " * " + symbol;
         return "(" + rest.text + " + " + step + ")";
-    }
-    Code widened(const Code& code, DType dtype) {
-        if (code.vector) return code;
-        return {"bc_" + cppValueSuffix(dtype) + "(" + code.text + ")", true};
     }
 
     /// The innermost scope that binds something the expression reads; it is computed there, once.
@@ -479,7 +363,7 @@ class CppPrinter {
         switch (expr->kind) {
             case ExprKind::Int: case ExprKind::Float: case ExprKind::Bool: return {cppLiteral(expr), false};
             case ExprKind::Symbol:
-                if (!m_vectorSymbols.contains(expr->name)) return {expr->name, false};
+                if (!m_vector.symbols.contains(expr->name)) return {expr->name, false};
                 break;
             default: break;
         }
@@ -490,7 +374,7 @@ class CppPrinter {
             printLoops(home, tasks);
             return home.known.at(&*expr);
         }
-        m_keep.push_back(expr);
+        m_exprs.keep(expr);
         const bool vector = isVector(expr);
         const std::string code = expr->kind == ExprKind::Load ? loadCode(expr, home, vector) : operationCode(expr, home, vector);
         const std::string name = "t" + std::to_string(m_next++);
@@ -531,139 +415,13 @@ class CppPrinter {
                 in.back() = widened(in.back(), operand->dtype);
             }
         }
-        switch (expr->kind) {
-            case ExprKind::Call: return callCode(expr, in, vector);
-            case ExprKind::Cast: return castCode(expr, in[0], vector);
-            case ExprKind::Where:
-                if (in[0].vector) return "sel(" + in[0].text + ", " + in[1].text + ", " + in[2].text + ")";
-                return in[0].text + " ? " + in[1].text + " : " + in[2].text;
-            default: return arithmeticCode(expr, in, vector);
-        }
+        return cppOperation(expr, in, vector, m_helpers);
     }
 
-    std::string arithmeticCode(const Expr& expr, const std::vector<Code>& in, bool vector) {
-        const DType dtype = expr->operands[0]->dtype;
-        const bool boolean = dtype == DType::Bool, floating = isFloating(dtype);
-        // C promotes narrow integers to int; the result wraps at its own width.
-        const std::string narrow = vector || floating || boolean ? "" : "(" + cppValueType(expr->dtype) + ")";
-        auto joined = [&](const std::string& sign) {
-            std::string text = in[0].text;
-            for (size_t i = 1; i < in.size(); ++i) text += " " + sign + " " + in[i].text;
-            return narrow.empty() ? text : narrow + "(" + text + ")";
-        };
-        auto compared = [&](const std::string& sign) {
-            if (!vector) return in[0].text + " " + sign + " " + in[1].text;
-            if (boolean) return "mask((" + in[0].text + " & 1) " + sign + " (" + in[1].text + " & 1))";
-            return "mask(" + in[0].text + " " + sign + " " + in[1].text + ")";
-        };
-        auto chained = [&](const std::string& function) {
-            m_helpers.insert("minmax");
-            std::string text = in[0].text;
-            for (size_t i = 1; i < in.size(); ++i) text = function + (vector ? "V(" : "S(") + text + ", " + in[i].text + ")";
-            return text;
-        };
-        auto divided = [&](const std::string& function) {
-            m_helpers.insert("intdiv");
-            return function + "(" + in[0].text + ", " + in[1].text + (vector ? ", n" : "") + ", fault)";
-        };
-        switch (expr->kind) {
-            case ExprKind::Add: return joined(boolean ? "|" : "+");
-            case ExprKind::Mul: return joined(boolean ? "&" : "*");
-            case ExprKind::Sub: return joined(boolean ? "^" : "-");
-            case ExprKind::Div: return floating ? joined("/") : divided("divTrunc");
-            case ExprKind::FloorDiv: case ExprKind::Mod: {
-                const bool quotient = expr->kind == ExprKind::FloorDiv;
-                if (!floating) return indexDivision(expr, in, vector, quotient) ? joined(quotient ? "/" : "%") : divided(quotient ? "divFloor" : "modFloor");
-                m_helpers.insert("floormod");
-                return std::string(quotient ? "floorDiv" : "floorMod") + (vector ? "V(" : "F(") + in[0].text + ", " + in[1].text + ")";
-            }
-            case ExprKind::Neg: return narrow + (narrow.empty() ? "-" + in[0].text : "(-" + in[0].text + ")");
-            case ExprKind::Min: return boolean ? joined("&") : chained("min");
-            case ExprKind::Max: return boolean ? joined("|") : chained("max");
-            case ExprKind::Pow: m_helpers.insert("f_pow"); return "f_pow(" + in[0].text + ", " + in[1].text + ")";
-            case ExprKind::Eq: return compared("==");
-            case ExprKind::Ne: return compared("!=");
-            case ExprKind::Lt: return compared("<");
-            case ExprKind::Le: return compared("<=");
-            case ExprKind::Gt: return compared(">");
-            case ExprKind::Ge: return compared(">=");
-            case ExprKind::And: case ExprKind::BitAnd: return joined("&");
-            case ExprKind::Or: case ExprKind::BitOr: return joined("|");
-            case ExprKind::BitXor: return joined("^");
-            case ExprKind::Not: return vector ? "~" + in[0].text : "!" + in[0].text;
-            case ExprKind::BitNot: return boolean ? (vector ? "~" : "!") + in[0].text : narrow.empty() ? "~" + in[0].text : narrow + "(~" + in[0].text + ")";
-            case ExprKind::ShiftLeft: case ExprKind::ShiftRight:
-                m_helpers.insert("shift");
-                return std::string(expr->kind == ExprKind::ShiftLeft ? "shl" : "shr") + (vector ? "v(" : "(") + in[0].text + ", " + in[1].text + ")";
-            default: CT_CHECK(false, "every arithmetic kind is printed");
-        }
-    }
-    /// Dividing a loop index by a positive constant needs no care for signs.
-    bool indexDivision(const Expr& expr, const std::vector<Code>&, bool, bool) {
-        const auto divisor = expr->operands[1].asInt();
-        if (expr->dtype != DType::I64 || !divisor || *divisor <= 0) return false;
-        bool indexOnly = true;
-        forEachExpr({expr->operands[0]}, [&](const Expr& e) {
-            const bool plain = e->kind == ExprKind::Symbol || e->kind == ExprKind::Add || e->kind == ExprKind::Mul || e->kind == ExprKind::FloorDiv ||
-                               e->kind == ExprKind::Mod || (e.asInt() && *e.asInt() >= 0);
-            indexOnly &= plain;
-        });
-        return indexOnly;
-    }
-
-    std::string castCode(const Expr& expr, const Code& in, bool vector) {
-        const DType from = computeTypeOf(expr->operands[0]->dtype), to = computeTypeOf(expr->dtype);
-        if (from == to) return in.text;
-        if (!vector) {
-            if (to == DType::Bool) return in.text + " != 0";
-            if (isFloating(from) && !isFloating(to) && byteSize(to) < 4) return "(" + cppValueType(to) + ")(long)" + in.text;
-            return "(" + cppValueType(to) + ")" + in.text;
-        }
-        if (to == DType::Bool) return "mask(" + in.text + " != 0)";
-        const std::string type = cppVectorType(to);
-        if (from == DType::Bool) return "CONV(" + in.text + " & 1, " + type + ")";
-        if (isFloating(from) && !isFloating(to) && byteSize(to) < 4) return "CONV(CONV(" + in.text + ", V_i64), " + type + ")";
-        return "CONV(" + in.text + ", " + type + ")";
-    }
-
-    std::string callCode(const Expr& expr, const std::vector<Code>& in, bool vector) {
-        const std::string& name = expr->name;
-        const DType dtype = computeTypeOf(expr->operands[0]->dtype);
-        const std::string& x = in[0].text;
-        const std::string inf = dtype == DType::F64 ? "__builtin_inf()" : "__builtin_inff()";
-        if (name == "checked_index") {
-            m_helpers.insert("checked_index");
-            return "checkedIndex(" + (vector ? widened(in[0], DType::I64).text : x) + ", " + in[1].text + (vector ? ", n" : "") + ", fault)";
-        }
-        const std::string bits = dtype == DType::F64 ? "V_i64" : "V_i32";
-        if (name == "abs") {
-            if (isUnsigned(dtype) || dtype == DType::Bool) return x;
-            if (!isFloating(dtype)) return vector ? "sel(mask(" + x + " < 0), -" + x + ", " + x + ")" : "(" + cppValueType(dtype) + ")(" + x + " < 0 ? -" + x + " : " + x + ")";
-            if (!vector) return (dtype == DType::F64 ? "__builtin_fabs(" : "__builtin_fabsf(") + x + ")";
-            return "(" + cppVectorType(dtype) + ")((" + bits + ")" + x + (dtype == DType::F64 ? " & 0x7fffffffffffffffL)" : " & 0x7fffffff)");
-        }
-        auto test = [&](const std::string& condition) { return vector ? "mask(" + condition + ")" : condition; };
-        if (!isFloating(dtype) && (name == "isnan" || name == "isinf")) return vector ? "bc_b(false)" : "false";
-        if (!isFloating(dtype) && name == "isfinite") return vector ? "bc_b(true)" : "true";
-        if (name == "isnan") return test(x + " != " + x);
-        if (name == "isinf") return vector ? "mask(" + x + " == " + inf + ") | mask(" + x + " == -" + inf + ")" : x + " == " + inf + " || " + x + " == -" + inf;
-        if (name == "isfinite") return test(x + " - " + x + " == 0");
-        if (name == "signbit") {
-            if (!isFloating(dtype)) return test(x + " < 0");
-            return vector ? "mask((" + bits + ")" + x + " < 0)" : "__builtin_signbit(" + x + ") != 0";
-        }
-        m_helpers.insert("f_" + name);
-        return "f_" + name + "(" + x + (in.size() > 1 ? ", " + in[1].text : "") + ")";
-    }
-
-    const Kernel* m_kernel;
-    std::vector<Store> m_stores;
-    std::unordered_map<const ExprNode*, Expr> m_unique;
-    std::unordered_map<uint64_t, std::vector<Expr>> m_byHash;
-    std::unordered_map<const ExprNode*, std::set<std::string>> m_free;
-    std::vector<Expr> m_keep;
-    std::set<std::string> m_vectorSymbols, m_helpers;
-    bool m_outerVector = true;
+    Kernel m_kernel;  // its expressions made unique
+    UniqueExprs m_exprs;
+    VectorLoop m_vector;
+    std::set<std::string> m_helpers;
     SymInt m_range = 1;
     int m_next = 0;
 };

@@ -1,6 +1,6 @@
 #pragma once
 // Values of FX text (spec: input-formats §4.4): from syntax to Argument, in the scope of one function. Leaves alone:
-// statements and operators, which are parse.cpp's.
+// statements and operators, which are function_builder.cpp's.
 #include <set>
 #include <string>
 #include <unordered_map>

@@ -1,6 +1,6 @@
 #pragma once
 // FX text as a tree: functions, statements and expressions as they are written. Knows the grammar (spec:
-// input-formats §4.1) but no operator, name or type; parse.cpp gives it meaning.
+// input-formats §4.1) but no operator, name or type; function_builder.cpp gives it meaning.
 #include <memory>
 #include <optional>
 

@@ -1,0 +1,144 @@
+#include "engine/codegen/cpp_operation.h"
+
+#include "engine/codegen/cpp_expr.h"
+#include "engine/schedule/kernel.h"
+#include "engine/support/check.h"
+
+namespace cutaway {
+namespace {
+
+/// Dividing a loop index by a positive constant needs no care for signs.
+bool indexDivision(const Expr& expr) {
+    const auto divisor = expr->operands[1].asInt();
+    if (expr->dtype != DType::I64 || !divisor || *divisor <= 0) return false;
+    bool indexOnly = true;
+    forEachExpr({expr->operands[0]}, [&](const Expr& e) {
+        const bool plain = e->kind == ExprKind::Symbol || e->kind == ExprKind::Add || e->kind == ExprKind::Mul || e->kind == ExprKind::FloorDiv ||
+                           e->kind == ExprKind::Mod || (e.asInt() && *e.asInt() >= 0);
+        indexOnly &= plain;
+    });
+    return indexOnly;
+}
+
+std::string arithmeticCode(const Expr& expr, const std::vector<Code>& in, bool vector, std::set<std::string>& helpers) {
+    const DType dtype = expr->operands[0]->dtype;
+    const bool boolean = dtype == DType::Bool, floating = isFloating(dtype);
+    // C promotes narrow integers to int; the result wraps at its own width.
+    const std::string narrow = vector || floating || boolean ? "" : "(" + cppValueType(expr->dtype) + ")";
+    auto joined = [&](const std::string& sign) {
+        std::string text = in[0].text;
+        for (size_t i = 1; i < in.size(); ++i) text += " " + sign + " " + in[i].text;
+        return narrow.empty() ? text : narrow + "(" + text + ")";
+    };
+    auto compared = [&](const std::string& sign) {
+        if (!vector) return in[0].text + " " + sign + " " + in[1].text;
+        if (boolean) return "mask((" + in[0].text + " & 1) " + sign + " (" + in[1].text + " & 1))";
+        return "mask(" + in[0].text + " " + sign + " " + in[1].text + ")";
+    };
+    auto chained = [&](const std::string& function) {
+        helpers.insert("minmax");
+        std::string text = in[0].text;
+        for (size_t i = 1; i < in.size(); ++i) text = function + (vector ? "V(" : "S(") + text + ", " + in[i].text + ")";
+        return text;
+    };
+    auto divided = [&](const std::string& function) {
+        helpers.insert("intdiv");
+        return function + "(" + in[0].text + ", " + in[1].text + (vector ? ", n" : "") + ", fault)";
+    };
+    switch (expr->kind) {
+        case ExprKind::Add: return joined(boolean ? "|" : "+");
+        case ExprKind::Mul: return joined(boolean ? "&" : "*");
+        case ExprKind::Sub: return joined(boolean ? "^" : "-");
+        case ExprKind::Div: return floating ? joined("/") : divided("divTrunc");
+        case ExprKind::FloorDiv: case ExprKind::Mod: {
+            const bool quotient = expr->kind == ExprKind::FloorDiv;
+            if (!floating) return indexDivision(expr) ? joined(quotient ? "/" : "%") : divided(quotient ? "divFloor" : "modFloor");
+            helpers.insert("floormod");
+            return std::string(quotient ? "floorDiv" : "floorMod") + (vector ? "V(" : "F(") + in[0].text + ", " + in[1].text + ")";
+        }
+        case ExprKind::Neg: return narrow + (narrow.empty() ? "-" + in[0].text : "(-" + in[0].text + ")");
+        case ExprKind::Min: return boolean ? joined("&") : chained("min");
+        case ExprKind::Max: return boolean ? joined("|") : chained("max");
+        case ExprKind::Pow: helpers.insert("f_pow"); return "f_pow(" + in[0].text + ", " + in[1].text + ")";
+        case ExprKind::Eq: return compared("==");
+        case ExprKind::Ne: return compared("!=");
+        case ExprKind::Lt: return compared("<");
+        case ExprKind::Le: return compared("<=");
+        case ExprKind::Gt: return compared(">");
+        case ExprKind::Ge: return compared(">=");
+        case ExprKind::And: case ExprKind::BitAnd: return joined("&");
+        case ExprKind::Or: case ExprKind::BitOr: return joined("|");
+        case ExprKind::BitXor: return joined("^");
+        case ExprKind::Not: return vector ? "~" + in[0].text : "!" + in[0].text;
+        case ExprKind::BitNot: return boolean ? (vector ? "~" : "!") + in[0].text : narrow.empty() ? "~" + in[0].text : narrow + "(~" + in[0].text + ")";
+        case ExprKind::ShiftLeft: case ExprKind::ShiftRight:
+            helpers.insert("shift");
+            return std::string(expr->kind == ExprKind::ShiftLeft ? "shl" : "shr") + (vector ? "v(" : "(") + in[0].text + ", " + in[1].text + ")";
+        default: CT_CHECK(false, "every arithmetic kind is printed");
+    }
+}
+
+std::string castCode(const Expr& expr, const Code& in, bool vector) {
+    const DType from = computeTypeOf(expr->operands[0]->dtype), to = computeTypeOf(expr->dtype);
+    if (from == to) return in.text;
+    if (!vector) {
+        if (to == DType::Bool) return in.text + " != 0";
+        if (isFloating(from) && !isFloating(to) && byteSize(to) < 4) return "(" + cppValueType(to) + ")(long)" + in.text;
+        return "(" + cppValueType(to) + ")" + in.text;
+    }
+    if (to == DType::Bool) return "mask(" + in.text + " != 0)";
+    const std::string type = cppVectorType(to);
+    if (from == DType::Bool) return "CONV(" + in.text + " & 1, " + type + ")";
+    if (isFloating(from) && !isFloating(to) && byteSize(to) < 4) return "CONV(CONV(" + in.text + ", V_i64), " + type + ")";
+    return "CONV(" + in.text + ", " + type + ")";
+}
+
+std::string callCode(const Expr& expr, const std::vector<Code>& in, bool vector, std::set<std::string>& helpers) {
+    const std::string& name = expr->name;
+    const DType dtype = computeTypeOf(expr->operands[0]->dtype);
+    const std::string& x = in[0].text;
+    const std::string inf = dtype == DType::F64 ? "__builtin_inf()" : "__builtin_inff()";
+    if (name == "checked_index") {
+        helpers.insert("checked_index");
+        return "checkedIndex(" + (vector ? widened(in[0], DType::I64).text : x) + ", " + in[1].text + (vector ? ", n" : "") + ", fault)";
+    }
+    const std::string bits = dtype == DType::F64 ? "V_i64" : "V_i32";
+    if (name == "abs") {
+        if (isUnsigned(dtype) || dtype == DType::Bool) return x;
+        if (!isFloating(dtype)) return vector ? "sel(mask(" + x + " < 0), -" + x + ", " + x + ")" : "(" + cppValueType(dtype) + ")(" + x + " < 0 ? -" + x + " : " + x + ")";
+        if (!vector) return (dtype == DType::F64 ? "__builtin_fabs(" : "__builtin_fabsf(") + x + ")";
+        return "(" + cppVectorType(dtype) + ")((" + bits + ")" + x + (dtype == DType::F64 ? " & 0x7fffffffffffffffL)" : " & 0x7fffffff)");
+    }
+    auto test = [&](const std::string& condition) { return vector ? "mask(" + condition + ")" : condition; };
+    if (!isFloating(dtype) && (name == "isnan" || name == "isinf")) return vector ? "bc_b(false)" : "false";
+    if (!isFloating(dtype) && name == "isfinite") return vector ? "bc_b(true)" : "true";
+    if (name == "isnan") return test(x + " != " + x);
+    if (name == "isinf") return vector ? "mask(" + x + " == " + inf + ") | mask(" + x + " == -" + inf + ")" : x + " == " + inf + " || " + x + " == -" + inf;
+    if (name == "isfinite") return test(x + " - " + x + " == 0");
+    if (name == "signbit") {
+        if (!isFloating(dtype)) return test(x + " < 0");
+        return vector ? "mask((" + bits + ")" + x + " < 0)" : "__builtin_signbit(" + x + ") != 0";
+    }
+    helpers.insert("f_" + name);
+    return "f_" + name + "(" + x + (in.size() > 1 ? ", " + in[1].text : "") + ")";
+}
+
+}  // namespace
+
+Code widened(const Code& code, DType dtype) {
+    if (code.vector) return code;
+    return {"bc_" + cppValueSuffix(dtype) + "(" + code.text + ")", true};
+}
+
+std::string cppOperation(const Expr& expr, const std::vector<Code>& in, bool vector, std::set<std::string>& helpers) {
+    switch (expr->kind) {
+        case ExprKind::Call: return callCode(expr, in, vector, helpers);
+        case ExprKind::Cast: return castCode(expr, in[0], vector);
+        case ExprKind::Where:
+            if (in[0].vector) return "sel(" + in[0].text + ", " + in[1].text + ", " + in[2].text + ")";
+            return in[0].text + " ? " + in[1].text + " : " + in[2].text;
+        default: return arithmeticCode(expr, in, vector, helpers);
+    }
+}
+
+}  // namespace cutaway

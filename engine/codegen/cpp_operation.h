@@ -1,0 +1,24 @@
+#pragma once
+// One operation of an expression as C++, its operands being printed already: arithmetic, comparisons, casts, functions.
+// Leaves alone: loads, and where the result is computed, which are the printer's.
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/expr/expr.h"
+
+namespace cutaway {
+
+/// A value in generated code: a name or literal, one element or kLanes of them.
+struct Code {
+    std::string text;
+    bool vector = false;
+};
+/// kLanes copies of a single element.
+Code widened(const Code& code, DType dtype);
+
+/// `vector`: the result is one, and the operands have been widened (but the condition of a Where). `helpers` collects what
+/// the text calls, for cppPrelude.
+std::string cppOperation(const Expr& expr, const std::vector<Code>& in, bool vector, std::set<std::string>& helpers);
+
+}  // namespace cutaway

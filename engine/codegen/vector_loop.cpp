@@ -1,0 +1,68 @@
+#include "engine/codegen/vector_loop.h"
+
+#include "engine/codegen/cpp_prelude.h"
+#include "engine/schedule/index.h"
+
+namespace cutaway {
+namespace {
+
+/// How well the loads and stores under `roots` go along a symbol: contiguous is good, a gather is bad.
+int scoreOf(const std::vector<Expr>& loads, const std::string& symbol) {
+    int score = 0;
+    for (const Expr& index : loads) {
+        const auto affine = affineIn(index, symbol);
+        const auto stride = affine ? affine->coefficient.asInt() : std::nullopt;
+        score += !stride ? -3 : *stride == 1 ? 2 : *stride == 0 ? 1 : -2;
+    }
+    return score;
+}
+std::vector<Expr> loadsUnder(const Expr& value) {
+    std::vector<Expr> found;
+    forEachExpr({value}, [&](const Expr& e) {
+        if (e->kind == ExprKind::Load) found.push_back(e->operands[0]);
+    });
+    return found;
+}
+
+}  // namespace
+
+VectorLoop chooseVectorLoop(const Kernel& kernel) {
+    VectorLoop chosen;
+    // Row-level loops: reductions that read only outer symbols, and stores with inner loops.
+    std::vector<std::pair<std::vector<Loop>, std::vector<Expr>>> inner;
+    std::vector<Expr> all;
+    for (const Store& store : kernel.stores) {
+        all.push_back(store.index);
+        for (const Expr& load : loadsUnder(store.value)) all.push_back(load);
+        if (!store.inner.empty()) {
+            inner.emplace_back(store.inner, std::vector<Expr>{store.index});
+            for (const Expr& load : loadsUnder(store.value)) inner.back().second.push_back(load);
+        }
+        forEachExpr({store.value}, [&](const Expr& e) {
+            if (reduceKindOf(e)) inner.emplace_back(reduceLoops(e), loadsUnder(e->operands[0]));
+        });
+    }
+    chosen.outer = inner.empty();
+    if (!inner.empty() && !kernel.outer.empty()) {
+        int along = 0;
+        int64_t extent = 0;
+        for (const auto& [loops, loads] : inner) {
+            along += scoreOf(loads, loops.back().symbol);
+            extent = std::max(extent, loops.back().size.asInt().value_or(1024));
+        }
+        int across = 0;
+        for (const auto& [loops, loads] : inner) across += scoreOf(loads, kernel.outer.back().symbol);
+        const int64_t outerExtent = kernel.outer.back().size.asInt().value_or(1024);
+        // Short loops waste lanes.
+        auto weigh = [](int score, int64_t size) { return score > 0 && size < kLanes ? score * static_cast<double>(size) / kLanes : score; };
+        chosen.outer = weigh(across, outerExtent) > weigh(along, extent);
+    }
+    if (chosen.outer) {
+        if (!kernel.outer.empty()) chosen.symbols.insert(kernel.outer.back().symbol);
+    } else {
+        for (const auto& [loops, loads] : inner) chosen.symbols.insert(loops.back().symbol);
+    }
+    return chosen;
+}
+
+}  // namespace cutaway

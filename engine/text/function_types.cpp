@@ -1,0 +1,107 @@
+#include "engine/text/function_builder.h"
+
+#include "engine/ops/torch/torch_calls.h"
+
+namespace cutaway::fxtext {
+
+/// `name` finds a type that the caller knows. No annotation gives a type that isNone().
+Annotation FunctionBuilder::annotationOf(SyntaxId id, std::string_view name) {
+    Annotation none;
+    if (const auto known = m_state.options.types.find(std::string(name)); known != m_state.options.types.end()) {
+        none.type = known->second;
+        none.hasStrides = none.hasDevice = true;
+    }
+    if (id == kNoSyntax) return none;
+    const SyntaxNode& node = m_state.at(id);
+    // Unquoted: f32[8, 16] in old files, torch.Tensor in traced ones, which says nothing.
+    std::string text;
+    if (node.kind == SyntaxKind::String) text = unquote(node.text);
+    else if (node.kind == SyntaxKind::Subscript) text = m_state.tree.source.text.substr(node.begin, node.end - node.begin);
+    else return none;
+    auto parsed = parseAnnotation(text, m_state.symbols);
+    if (!parsed) {
+        if (node.kind != SyntaxKind::String) return none;  // typing.List[...] and the like
+        m_state.fail(node.begin, parsed.error());
+        return none;
+    }
+    if (parsed->type.isOpaque()) m_state.remark(node.begin, "the type \"" + text + "\" is not known");
+    else if (!parsed->subclass.empty()) m_state.remark(node.begin, "'" + std::string(name) + "' is a " + parsed->subclass + "; its core is used");
+    return std::move(*parsed);
+}
+
+ValueType FunctionBuilder::callType(const Statement& statement, const Op& op, const std::vector<Argument>& args, const NamedArguments& keywords) {
+    Annotation written = std::exchange(m_written, {});
+    const bool annotated = !written.type.isNone() && !written.type.isOpaque();
+    if (op.isOpaque()) {
+        if (!annotated) return torchType(statement, op, args, keywords);
+        if (TensorType* type = written.type.tensor()) type->assumed = m_function.classForm && !written.hasStrides;
+        return std::move(written.type);
+    }
+    auto inferred = inferCall(op, args);
+    if (inferred && inferred->isOpaque() && !annotated && op.name() == "operator.getitem") return torchType(statement, op, args, keywords);
+    if (inferred) return annotated ? merged(statement, std::move(written), std::move(*inferred)) : std::move(*inferred);
+    bool blind = op.schema()->returnsTuple();
+    auto look = [&](const Node* input) { blind |= input->type().isOpaque() || input->type().isNone(); };
+    for (const Argument& arg : args) arg.forEachNode(look);
+    for (const auto& [key, arg] : keywords) arg.forEachNode(look);
+    if (!annotated && !blind) {
+        Error error = inferred.error();
+        error.notes.push_back("a type annotation opens the graph all the same");
+        m_state.fail(statement.begin, error);
+        return {};
+    }
+    if (!blind) m_state.remark(statement.begin, inferred.error().message);
+    return annotated ? std::move(written.type) : ValueType(OpaqueType{});
+}
+
+/// Type of a Python call that is not annotated. What cannot be resolved opens all the same.
+ValueType FunctionBuilder::torchType(const Statement& statement, const Op& op, const std::vector<Argument>& args, const NamedArguments& keywords) {
+    const bool python = op.style() == Op::Style::Method || op.name().starts_with("torch.") || op.name().starts_with("torch__inductor_") || op.name().starts_with("torch_Tensor_") || op.name().starts_with("operator.") ||
+                        op.name().starts_with("builtins.") || op.name() == "operator.getitem";
+    bool blind = !python || op.style() == Op::Style::Module;
+    const auto look = [&](const Node* input) { blind |= input->type().isOpaque() || input->type().isNone(); };
+    for (const Argument& arg : args) arg.forEachNode(look);
+    for (const auto& [key, arg] : keywords) arg.forEachNode(look);
+    if (blind) return OpaqueType{};
+    auto inferred = inferTorchCall(op, args, keywords);
+    if (inferred) return std::move(*inferred);
+    m_state.remark(statement.begin, inferred.error().message);
+    return OpaqueType{};
+}
+
+/// What is written decides; what is not written (strides, device) comes from the operator's rule when the rest agrees.
+ValueType FunctionBuilder::merged(const Statement& statement, Annotation written, ValueType inferred) {
+    if (inferred.isOpaque()) return std::move(written.type);
+    const TensorType* mine = written.type.tensor();
+    const TensorType* theirs = inferred.tensor();
+    if (mine && theirs && mine->dtype == theirs->dtype && mine->sizes == theirs->sizes &&
+        (!written.hasStrides || mine->strides == theirs->strides) && (!written.hasDevice || mine->device == theirs->device))
+        return inferred;
+    if (sameType(written.type, inferred)) return inferred;
+    const auto full = [](const ValueType& type) { return type.tensor() ? type.tensor()->fullText() : type.text(); };
+    m_state.remark(statement.begin, "'" + std::string(statement.target) + "' is written as \"" + full(written.type) +
+                                        "\", its operator gives \"" + full(inferred) + "\"; kept as written");
+    if (TensorType* type = written.type.tensor()) type->assumed = !written.hasStrides;
+    return std::move(written.type);
+}
+
+/// Results of operators without a shape rule are known from the items that are read.
+void FunctionBuilder::refineTuples() {
+    Graph& graph = m_module->graph();
+    for (Node& node : graph.nodes()) {
+        if (!node.isCall() || !node.type().isOpaque() || !node.hasUsers()) continue;
+        TupleType items;
+        bool allItems = true, anyKnown = false;
+        for (const Node* user : node.users()) {
+            const auto position = user->isCall("operator.getitem") && user->arg(0).node() == &node ? user->arg(1).asInt() : std::nullopt;
+            allItems &= position && *position >= 0 && *position < 1024;
+            if (!allItems) break;
+            if (items.size() <= static_cast<size_t>(*position)) items.resize(static_cast<size_t>(*position) + 1, ValueType(OpaqueType{}));
+            items[static_cast<size_t>(*position)] = user->type();
+            anyKnown |= !user->type().isOpaque();
+        }
+        if (allItems && anyKnown) graph.setType(node, ValueType(std::move(items)));
+    }
+}
+
+}  // namespace cutaway::fxtext
