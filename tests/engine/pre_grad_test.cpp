@@ -1,7 +1,6 @@
 // The pre-grad passes against PyTorch's: tests/cases/pre_grad/*.txt, recorded by tests/scripts/record_pre_grad.py, and cases
 // of our own beside them. Each is held to: the graph after the passes is the recorded one (names and independent order aside);
 // before and after compute equal numbers; a second run changes nothing.
-#include <QDirIterator>
 #include <QtTest>
 
 #include <set>
@@ -10,44 +9,13 @@
 #include "engine/passes/pipeline.h"
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
-#include "tests/support/paths.h"
+#include "tests/support/recorded_case.h"
 
 using namespace cutaway;
+using testing::RecordedCase;
+using testing::shapeOf;
 
 namespace {
-
-struct Case {
-    QString name, idle, numbers, before, after;   // empty `after`: nothing changes
-    QStringList passes;
-    CompileOptions options;
-};
-
-QString property(const QString& text, const QString& key) {
-    const auto match = QRegularExpression("^# " + key + ": *(.*)$", QRegularExpression::MultilineOption).match(text);
-    return match.hasMatch() ? match.captured(1).trimmed() : QString();
-}
-
-Case readCase(const QString& path) {
-    QFile file(path);
-    if (!file.open(QIODevice::ReadOnly)) qFatal("cannot read %s", qPrintable(path));
-    const QString text = QString::fromUtf8(file.readAll());
-    Case out;
-    out.name = QFileInfo(path).completeBaseName();
-    out.idle = property(text, "idle");
-    out.numbers = property(text, "numbers");
-    out.options.target = Target::Cuda;   // permute fusions are for GPUs
-    out.options.parity = property(text, "options").contains("parity");
-    for (const QString& each : property(text, "pass").split(' ')) {
-        const auto pass = parseOptionalPass(each.toStdString());
-        if (!pass) qFatal("%s: '%s' is not a pass", qPrintable(path), qPrintable(each));
-        out.passes << QString::fromStdString(pass->name);
-        out.options.enabledPasses.push_back(*pass);
-    }
-    const qsizetype before = text.indexOf("# before\n"), after = text.indexOf("# after\n"), same = text.indexOf("# same\n");
-    out.before = text.mid(before + 9, (after < 0 ? same : after) - before - 9);
-    if (after >= 0) out.after = text.mid(after + 8);
-    return out;
-}
 
 Result<Snapshot> parsed(const QString& text) {
     CT_TRY(auto module, parseText(text.toStdString()));
@@ -66,7 +34,7 @@ std::vector<const Pass*> passesOf(const QString& name) {
     return found;
 }
 
-Result<Snapshot> applied(const Case& one, Snapshot graph, int& rewrites) {
+Result<Snapshot> applied(const RecordedCase& one, Snapshot graph, int& rewrites) {
     for (const QString& name : one.passes) {
         const auto passes = passesOf(name);
         if (passes.empty()) return invalidInput("no pass '" + name.toStdString() + "'");
@@ -80,52 +48,6 @@ Result<Snapshot> applied(const Case& one, Snapshot graph, int& rewrites) {
     return graph;
 }
 
-/// The graph as its outputs see it: each value numbered when it is first read, so that names and the order of independent
-/// calls do not count. Mutations are listed at the end, in order.
-class Shape {
-  public:
-    explicit Shape(const Module& module) {
-        for (Node& node : module.graph().nodes())
-            if (node.isPlaceholder()) number(node);
-        for (const Argument& value : module.graph().outputs()) m_lines << "return " + text(value);
-        for (Node& node : module.graph().nodes())
-            if (node.isCall() && node.op().mutates()) m_lines << "mutation " + number(node);
-    }
-    QString text() const { return m_lines.join("\n"); }
-
-  private:
-    QString number(Node& node) {
-        if (const auto known = m_numbers.find(&node); known != m_numbers.end()) return known->second;
-        QString line;
-        if (node.isCall()) {
-            line = QString::fromStdString(node.op().name()).replace("torch.nn.functional.linear", "torch._C._nn.linear").replace("torch.functional.split", "torch.split");
-            if (node.op().style() == Op::Style::Method) line = "." + line;
-            for (const Argument& arg : node.args()) line += " " + text(arg);
-            QStringList keywords;
-            for (const auto& [key, value] : node.kwargs()) keywords << " " + QString::fromStdString(key) + "=" + text(value);
-            keywords.sort();
-            line += keywords.join("");
-        } else {
-            line = QString::fromStdString(node.target());
-        }
-        const QString name = "%" + QString::number(m_numbers.size());
-        m_numbers.emplace(&node, name);
-        m_lines << name + " = " + line;
-        return name;
-    }
-    QString text(const Argument& value) {
-        if (Node* node = value.node()) return number(*node);
-        if (const auto* items = value.list()) {
-            QString out = "[";
-            for (const Argument& item : *items) out += " " + text(item);
-            return out + " ]";
-        }
-        return QString::fromStdString(printArgument(value));
-    }
-    std::map<const Node*, QString> m_numbers;
-    QStringList m_lines;
-};
-
 }  // namespace
 
 class PreGradTest : public QObject {
@@ -136,15 +58,12 @@ class PreGradTest : public QObject {
   private slots:
     void cases_data() {
         QTest::addColumn<QString>("path");
-        QDirIterator files(testing::testFile("cases/pre_grad"), {"*.txt"}, QDir::Files);
-        QStringList paths;
-        while (files.hasNext()) paths << files.next();
-        paths.sort();
-        for (const QString& path : paths) QTest::newRow(qPrintable(QFileInfo(path).completeBaseName())) << path;
+        for (const QString& path : testing::recordedFiles("pre_grad")) QTest::newRow(qPrintable(QFileInfo(path).completeBaseName())) << path;
     }
     void cases() {
         QFETCH(QString, path);
-        const Case one = readCase(path);
+        RecordedCase one = testing::readRecordedCase(path);
+        one.options.target = Target::Cuda;   // permute fusions are for GPUs
         const auto before = parsed(one.before);
         QVERIFY2(before.has_value(), before ? "" : before.error().text().c_str());
         int rewrites = 0;
@@ -153,13 +72,13 @@ class PreGradTest : public QObject {
         if (rewrites > 0) m_fired.insert(one.passes.back().toStdString());
         const auto expected = one.after.isEmpty() ? before : parsed(one.after);
         QVERIFY2(expected.has_value(), expected ? "" : expected.error().text().c_str());
-        QCOMPARE(Shape(**after).text(), Shape(**expected).text());
+        QCOMPARE(shapeOf(**after), shapeOf(**expected));
         // PyTorch writes some calls again as they were.
-        if (Shape(**before).text() == Shape(**expected).text()) QCOMPARE(rewrites, 0);
+        if (shapeOf(**before) == shapeOf(**expected)) QCOMPARE(rewrites, 0);
         else QVERIFY(rewrites > 0);
         if (one.idle.isEmpty()) {
             int again = 0;
-            Case second = one;
+            RecordedCase second = one;
             for (const QString& pass : {QStringLiteral("normalization_pass")})
                 if (one.passes.back() != pass) second.passes.removeAll(pass);
             const auto twice = applied(second, *after, again);

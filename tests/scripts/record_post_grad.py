@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Records what PyTorch's optional post-grad passes make of small graphs.
+
+    python3 tests/scripts/record_post_grad.py tests/cases/post_grad_recorded [NAME...]
+
+Needs PyTorch 2.11 on the CPU; groups are fake ones. One file per case: the pass with its settings, the graph, and the graph after the
+pass ("# same" where it leaves it alone, "# stops" with PyTorch's words where it raises). tests/engine/post_grad_test.cpp runs ours on
+the first and compares. PyTorch writes some calls in ways that stand in no graph that is lowered (an overload not chosen, flatten, a
+tuple where a list of tensors is due); they are recorded as the calls that they come to.
+"""
+import copy
+import operator
+import sys
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch._inductor.decomposition import select_decomp_table
+from torch._inductor.fx_passes import ddp_fusion
+from torch._inductor.pattern_matcher import stable_topological_sort
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.testing._internal.distributed.fake_pg import FakeStore
+
+from record_joint import short_form
+
+aten, c10d = torch.ops.aten, torch.ops._c10d_functional
+CASES = {}
+
+
+def case(name, passes, inputs, function, **notes):
+    """`inputs`: (sizes, dtype) each. `notes`: lines of the file's head."""
+    CASES[name] = (passes, inputs, function, notes)
+
+
+def f(*sizes, dtype=torch.float32):
+    return sizes, dtype
+
+
+# ---------------------------------------------------------------- gradients of DistributedDataParallel
+
+def summed(gradient, members=2, group="0", op="sum"):
+    return c10d.wait_tensor(c10d.all_reduce(gradient / members, op, group))
+
+
+for way in ("concat", "coalesced"):
+    NAME = f"fuse_ddp_with_{way}_op"
+    case(f"ddp_{way}", NAME, [f(4, 3), f(5), f(2, 2)], lambda x, y, z: (summed(x.exp()), summed(y.exp()), summed(z.exp())))
+    case(f"ddp_{way}_copied", NAME, [f(4, 3), f(5), f(4, 3), f(5)],
+         lambda x, y, u, v: (lambda a, b, c: (u.copy_(a), v.copy_(b), c)[2:])(summed(x.exp()), summed(y.exp()), x + 1))
+    case(f"ddp_{way}_read", NAME, [f(4, 3), f(5)], lambda x, y: (summed(x).exp(), summed(y)))
+    case(f"ddp_{way}_undivided", NAME, [f(4), f(5), f(6)],
+         lambda x, y, z: (c10d.wait_tensor(c10d.all_reduce(x.exp(), "sum", "0")), summed(y), summed(z)))
+    # The first bucket closes with a megabyte, the others with the setting's.
+    case(f"ddp_{way}_buckets", f"{NAME}=bucket_size_mb:2", [f(200000)] * 7, lambda *xs: tuple(summed(x) for x in xs))
+    case(f"ddp_{way}_small_after_large", f"{NAME}=bucket_size_mb:2", [f(300000), f(5), f(600000), f(7)], lambda *xs: tuple(summed(x) for x in xs))
+    case(f"ddp_{way}_divided_twice_read", NAME, [f(4), f(5)],
+         lambda x, y: (lambda half: (c10d.wait_tensor(c10d.all_reduce(half, "sum", "0")), summed(y), half.exp()))(x / 2))
+    case(f"ddp_{way}_divisors", NAME, [f(4), f(5)], lambda x, y: (summed(x, 2), summed(y, 4)))
+
+# Where several nodes move, PyTorch writes them backwards and leaves the order to a later pass: cases with one wait each.
+WAIT = "schedule_comm_wait"
+case("wait_late", WAIT, [f(4), f(4)], lambda x, y: (lambda s: (y.exp(), s.sin()))(summed(x)), ordered="")
+case("wait_late_two", WAIT, [f(4), f(5), f(4)],
+     lambda x, y, z: (lambda s, t, u: (u, s.sin(), t.cos()))(summed(x), summed(y), z.exp()), ordered="")
+case("wait_late_same_reader", WAIT, [f(4), f(4), f(4)], lambda x, y, z: (lambda s, t, u: (u, s + t))(summed(x), summed(y), z.exp()), ordered="")
+case("wait_in_place", WAIT, [f(4), f(4)], lambda x, y: (lambda u: (summed(x).sin(), u))(y.exp()), ordered="")
+case("fused_then_late", "fuse_ddp_with_concat_op schedule_comm_wait", [f(4, 3), f(5), f(4)], lambda x, y, z: (summed(x), summed(y), z.exp()))
+
+
+# ---------------------------------------------------------------- recording
+
+def settings(text):
+    name, _, rest = text.partition("=")
+    values = dict(each.split(":") for each in rest.split(",")) if rest else {}
+    return name, {key: int(value) for key, value in values.items()}
+
+
+def apply(gm, passes):
+    for name, options in map(settings, passes.split()):
+        if name.startswith("fuse_ddp"):
+            getattr(ddp_fusion, name)(gm.graph, options.get("bucket_size_mb", 25))
+        elif name == WAIT:
+            ddp_fusion.schedule_comm_wait(gm.graph)
+        else:
+            raise ValueError(name)
+    stable_topological_sort(gm.graph)   # what comes next in PyTorch's list, and passes rely on it
+    gm.graph.lint()
+
+
+def traced(inputs, function):
+    mode = FakeTensorMode()
+    with mode:
+        tensors = [torch.empty(sizes, dtype=dtype) for sizes, dtype in inputs]
+        gm = make_fx(lambda *xs: function(*xs), select_decomp_table())(*tensors)
+    for node in gm.graph.nodes:
+        if node.op == "placeholder":
+            node.name = node.target = node.name.removesuffix("_1")
+        if node.target is aten.view.default:
+            node.target = aten.reshape.default
+    gm.graph.eliminate_dead_code()
+    return mode, gm
+
+
+def clean(graph):
+    """The graph with the calls that PyTorch's passes leave to be resolved later as what they are."""
+    for node in list(graph.nodes):
+        if node.target is aten.flatten.using_ints:
+            node.target = aten.reshape.default
+            node.args = (node.args[0], list(node.meta["val"].shape))
+        elif node.target is aten.cat:
+            node.target = aten.cat.default
+        elif node.target is aten.split:
+            node.target = aten.split_with_sizes.default
+        elif node.target is aten.reshape:
+            node.target = aten.reshape.default
+        elif node.target is c10d.all_reduce_coalesced.default and isinstance(node.args[0], torch.fx.Node):
+            with graph.inserting_before(node):
+                items = [graph.call_function(operator.getitem, (node.args[0], i)) for i in range(len(node.args[0].meta["val"]))]
+            node.args = (items, *node.args[1:])
+    return graph
+
+
+def record(name, folder):
+    passes, inputs, function, notes = CASES[name]
+    mode, gm = traced(inputs, function)
+    before = short_form(clean(copy.deepcopy(gm.graph)))
+    with torch._inductor.virtualized.V.set_fake_mode(mode):
+        try:
+            apply(gm, passes)
+            after = short_form(clean(gm.graph))
+            said = "# same\n" if after == before else f"# after\n{after}"
+        except AssertionError as error:
+            said = f"# stops\n# {str(error).splitlines()[0] if str(error) else 'AssertionError'}\n"
+    text = f"# recorded: {name}\n# pass: {passes}\n" + "".join(f"# {key}: {value}".strip() + "\n" for key, value in notes.items())
+    Path(folder, name + ".txt").write_text(text + f"# before\n{before}{said}")
+
+
+if __name__ == "__main__":
+    dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
+    for each in sys.argv[2:] or list(CASES):
+        record(each, sys.argv[1])
