@@ -1,47 +1,68 @@
 // The same elementwise operator on every tensor of a list, as optimizers call it. They stay lists down to lowering: PyTorch
 // writes one kernel for a whole list, and writes its results in place.
+#include "engine/ops/foreach.h"
+
+#include <array>
+
 #include "engine/ops/expanded.h"
+#include "engine/ops/op_registry.h"
 
 namespace cutaway {
 namespace {
 
-/// The operator that a list operator applies to each item.
-struct ItemOp {
-    std::string_view list, item;
+/// An operator that does the same to every item of its lists.
+struct ListOp {
+    std::string_view schema;
+    std::string_view item;      // the operator that it applies to each
+    std::string_view samples;
+    bool reinplaced = false;    // PyTorch writes the results into the list where nobody reads it any more
 };
-constexpr ItemOp kItemOps[] = {
-    {"aten._foreach_add.List", "aten.add.Tensor"},
-    {"aten._foreach_add.Scalar", "aten.add.Tensor"},
-    {"aten._foreach_add.Tensor", "aten.add.Tensor"},
-    {"aten._foreach_sub.List", "aten.sub.Tensor"},
-    {"aten._foreach_sub.Scalar", "aten.sub.Tensor"},
-    {"aten._foreach_mul.List", "aten.mul.Tensor"},
-    {"aten._foreach_mul.Scalar", "aten.mul.Tensor"},
-    {"aten._foreach_mul.Tensor", "aten.mul.Tensor"},
-    {"aten._foreach_div.List", "aten.div.Tensor"},
-    {"aten._foreach_div.Scalar", "aten.div.Tensor"},
-    {"aten._foreach_div.Tensor", "aten.div.Tensor"},
-    {"aten._foreach_maximum.List", "aten.maximum.default"},
-    {"aten._foreach_maximum.Scalar", "aten.clamp_min.default"},
-    {"aten._foreach_minimum.List", "aten.minimum.default"},
-    {"aten._foreach_minimum.Scalar", "aten.clamp_max.default"},
-    {"aten._foreach_clamp_min.List", "aten.maximum.default"},
-    {"aten._foreach_clamp_min.Scalar", "aten.clamp_min.default"},
-    {"aten._foreach_clamp_max.List", "aten.minimum.default"},
-    {"aten._foreach_clamp_max.Scalar", "aten.clamp_max.default"},
-    {"aten._foreach_pow.List", "aten.pow.Tensor_Tensor"},
-    {"aten._foreach_pow.Scalar", "aten.pow.Tensor_Scalar"},
-    {"aten._foreach_neg.default", "aten.neg.default"},
-    {"aten._foreach_abs.default", "aten.abs.default"},
-    {"aten._foreach_sqrt.default", "aten.sqrt.default"},
-    {"aten._foreach_rsqrt.default", "aten.rsqrt.default"},
-    {"aten._foreach_reciprocal.default", "aten.reciprocal.default"},
-    {"aten._foreach_sign.default", "aten.sign.default"},
-    {"aten._foreach_exp.default", "aten.exp.default"},
-    {"aten._foreach_copy.default", "aten.copy.default"},
+
+constexpr std::string_view kPairs = "[f32[2], f32[3, 4]], [f32[2], f32[3, 4]]\n[f32[2, 3][1, 2]], [f32[3]]\n[bf16[4], i64[2]], [f32[4], i64[2]]";
+constexpr std::string_view kScaledPairs = "[f32[2], f32[3, 4]], [f32[2], f32[3, 4]], alpha=2.5\n[i64[4]], [i64[4]]";
+constexpr std::string_view kPositivePairs = "[f32[2], f32[3, 4]], [f32[2]>0, f32[3, 4]>0]\n[bf16[4]], [f32[4]>0]";
+constexpr std::string_view kNumbers = "[f32[2], f32[3, 4][1, 3]], 2.5\n[i64[4], bf16[2]], 3";
+constexpr std::string_view kOneTensor = "[f32[2], f32[3, 4]], f32[]";
+constexpr std::string_view kSelf = "[f32[2], f32[3, 4][1, 3], bf16[4]]";
+constexpr std::string_view kPositiveSelf = "[f32[2]>0, f32[3, 4][1, 3]>0, bf16[4]>0]";
+constexpr std::string_view kTriples = "[f32[2], f32[3, 4]], [f32[2], f32[3, 4]], [f32[2]>0, f32[3, 4]>0], 0.5";
+
+constexpr ListOp kListOps[] = {
+    {"aten._foreach_add.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]", "aten.add.Tensor", kScaledPairs, true},
+    {"aten._foreach_add.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", "aten.add.Tensor", kNumbers, true},
+    {"aten._foreach_add.Tensor(Tensor[] self, Tensor other, *, Scalar alpha=1) -> Tensor[]", "aten.add.Tensor", kOneTensor},
+    {"aten._foreach_sub.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]", "aten.sub.Tensor", kScaledPairs},
+    {"aten._foreach_sub.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", "aten.sub.Tensor", kNumbers},
+    {"aten._foreach_mul.List(Tensor[] self, Tensor[] other) -> Tensor[]", "aten.mul.Tensor", kPairs, true},
+    {"aten._foreach_mul.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", "aten.mul.Tensor", kNumbers, true},
+    {"aten._foreach_mul.Tensor(Tensor[] self, Tensor other) -> Tensor[]", "aten.mul.Tensor", kOneTensor},
+    {"aten._foreach_div.List(Tensor[] self, Tensor[] other) -> Tensor[]", "aten.div.Tensor", kPositivePairs, true},
+    {"aten._foreach_div.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", "aten.div.Tensor", kNumbers, true},
+    {"aten._foreach_div.Tensor(Tensor[] self, Tensor other) -> Tensor[]", "aten.div.Tensor", "[f32[2], f32[3, 4]], f32[]>0"},
+    {"aten._foreach_maximum.List(Tensor[] self, Tensor[] other) -> Tensor[]", "aten.maximum.default", kPairs},
+    {"aten._foreach_maximum.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", "aten.clamp_min.default", kNumbers},
+    {"aten._foreach_minimum.List(Tensor[] self, Tensor[] other) -> Tensor[]", "aten.minimum.default", kPairs},
+    {"aten._foreach_minimum.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", "aten.clamp_max.default", kNumbers},
+    {"aten._foreach_clamp_min.List(Tensor[] self, Tensor[] other) -> Tensor[]", "aten.maximum.default", kPairs},
+    {"aten._foreach_clamp_min.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", "aten.clamp_min.default", kNumbers},
+    {"aten._foreach_clamp_max.List(Tensor[] self, Tensor[] other) -> Tensor[]", "aten.minimum.default", kPairs},
+    {"aten._foreach_clamp_max.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", "aten.clamp_max.default", kNumbers},
+    {"aten._foreach_pow.List(Tensor[] self, Tensor[] exponent) -> Tensor[]", "aten.pow.Tensor_Tensor", "[f32[2]>0, f32[3, 4]>0], [f32[2]<2, f32[3, 4]<2]"},
+    {"aten._foreach_pow.Scalar(Tensor[] self, Scalar exponent) -> Tensor[]", "aten.pow.Tensor_Scalar", "[f32[2], f32[3, 4][1, 3]], 2"},
+    {"aten._foreach_neg.default(Tensor[] self) -> Tensor[]", "aten.neg.default", kSelf},
+    {"aten._foreach_abs.default(Tensor[] self) -> Tensor[]", "aten.abs.default", kSelf},
+    {"aten._foreach_sqrt.default(Tensor[] self) -> Tensor[]", "aten.sqrt.default", kPositiveSelf},
+    {"aten._foreach_rsqrt.default(Tensor[] self) -> Tensor[]", "aten.rsqrt.default", kPositiveSelf},
+    {"aten._foreach_reciprocal.default(Tensor[] self) -> Tensor[]", "aten.reciprocal.default", kPositiveSelf},
+    {"aten._foreach_sign.default(Tensor[] self) -> Tensor[]", "aten.sign.default", kSelf},
+    {"aten._foreach_exp.default(Tensor[] self) -> Tensor[]", "aten.exp.default", kSelf},
+    {"aten._foreach_copy.default(Tensor[] self, Tensor[] src, bool non_blocking=False) -> Tensor[]", "aten.copy.default", "[f32[2], f32[3, 4][1, 3]], [f32[2], f32[3, 4]]\n[f32[2]], [i64[2]]", true},
 };
-const ItemOp& itemOpOf(const Op& op) {
-    return *std::find_if(std::begin(kItemOps), std::end(kItemOps), [&](const ItemOp& row) { return row.list == op.name(); });
+const ListOp* listOpOf(const Op& op) {
+    const std::string_view name = op.name();
+    for (const ListOp& row : kListOps)
+        if (row.schema.size() > name.size() && row.schema.starts_with(name) && row.schema[name.size()] == '(') return &row;
+    return nullptr;
 }
 
 bool isTensors(const Param& param) { return param.kind == ParamKind::Tensor && param.list; }
@@ -55,7 +76,7 @@ Value callOfItem(Decomposition& d, size_t item) {
         if (param.keywordOnly) keywords.emplace_back(param.name, value);
         else positional.push_back(value);
     }
-    return d.call(itemOpOf(d.op()).item, std::move(positional), std::move(keywords));
+    return d.call(listOpOf(d.op())->item, std::move(positional), std::move(keywords));
 }
 Values eachItem(Decomposition& d) {
     const std::vector<Value> self = d.list("self");
@@ -108,52 +129,11 @@ Values addProduct(Decomposition& d, std::string_view op) {
     return itemsOf(onLists(d, "aten._foreach_add.List", d.list("self"), products, {{"alpha", factor}}));
 }
 
-constexpr OpDef each(std::string_view schema, std::string_view samples, Tag tags = Tag::Inplace) {
-    return {.schema = schema, .tags = tags, .infer = inferExpanded, .eval = evalExpanded, .decompose = eachItem, .derive = deriveEach, .samples = samples};
-}
 constexpr OpDef written(std::string_view schema, Fn<Values(Decomposition&)> rule, std::string_view samples) {
     return {.schema = schema, .tags = Tag::Inplace, .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite, .decompose = rule, .samples = samples};
 }
 
-constexpr std::string_view kPairs = "[f32[2], f32[3, 4]], [f32[2], f32[3, 4]]\n[f32[2, 3][1, 2]], [f32[3]]\n[bf16[4], i64[2]], [f32[4], i64[2]]";
-constexpr std::string_view kScaledPairs = "[f32[2], f32[3, 4]], [f32[2], f32[3, 4]], alpha=2.5\n[i64[4]], [i64[4]]";
-constexpr std::string_view kPositivePairs = "[f32[2], f32[3, 4]], [f32[2]>0, f32[3, 4]>0]\n[bf16[4]], [f32[4]>0]";
-constexpr std::string_view kNumbers = "[f32[2], f32[3, 4][1, 3]], 2.5\n[i64[4], bf16[2]], 3";
-constexpr std::string_view kOneTensor = "[f32[2], f32[3, 4]], f32[]";
-constexpr std::string_view kSelf = "[f32[2], f32[3, 4][1, 3], bf16[4]]";
-constexpr std::string_view kPositiveSelf = "[f32[2]>0, f32[3, 4][1, 3]>0, bf16[4]>0]";
-constexpr std::string_view kTriples = "[f32[2], f32[3, 4]], [f32[2], f32[3, 4]], [f32[2]>0, f32[3, 4]>0], 0.5";
-
-constexpr OpDef kOps[] = {
-    each("aten._foreach_add.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]", kScaledPairs),
-    each("aten._foreach_add.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", kNumbers),
-    each("aten._foreach_add.Tensor(Tensor[] self, Tensor other, *, Scalar alpha=1) -> Tensor[]", kOneTensor),
-    each("aten._foreach_sub.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]", kScaledPairs),
-    each("aten._foreach_sub.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", kNumbers),
-    each("aten._foreach_mul.List(Tensor[] self, Tensor[] other) -> Tensor[]", kPairs),
-    each("aten._foreach_mul.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", kNumbers),
-    each("aten._foreach_mul.Tensor(Tensor[] self, Tensor other) -> Tensor[]", kOneTensor),
-    each("aten._foreach_div.List(Tensor[] self, Tensor[] other) -> Tensor[]", kPositivePairs),
-    each("aten._foreach_div.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", kNumbers),
-    each("aten._foreach_div.Tensor(Tensor[] self, Tensor other) -> Tensor[]", "[f32[2], f32[3, 4]], f32[]>0"),
-    each("aten._foreach_maximum.List(Tensor[] self, Tensor[] other) -> Tensor[]", kPairs),
-    each("aten._foreach_maximum.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", kNumbers),
-    each("aten._foreach_minimum.List(Tensor[] self, Tensor[] other) -> Tensor[]", kPairs),
-    each("aten._foreach_minimum.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", kNumbers),
-    each("aten._foreach_clamp_min.List(Tensor[] self, Tensor[] other) -> Tensor[]", kPairs),
-    each("aten._foreach_clamp_min.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", kNumbers),
-    each("aten._foreach_clamp_max.List(Tensor[] self, Tensor[] other) -> Tensor[]", kPairs),
-    each("aten._foreach_clamp_max.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", kNumbers),
-    each("aten._foreach_pow.List(Tensor[] self, Tensor[] exponent) -> Tensor[]", "[f32[2]>0, f32[3, 4]>0], [f32[2]<2, f32[3, 4]<2]"),
-    each("aten._foreach_pow.Scalar(Tensor[] self, Scalar exponent) -> Tensor[]", "[f32[2], f32[3, 4][1, 3]], 2"),
-    each("aten._foreach_neg.default(Tensor[] self) -> Tensor[]", kSelf),
-    each("aten._foreach_abs.default(Tensor[] self) -> Tensor[]", kSelf),
-    each("aten._foreach_sqrt.default(Tensor[] self) -> Tensor[]", kPositiveSelf),
-    each("aten._foreach_rsqrt.default(Tensor[] self) -> Tensor[]", kPositiveSelf),
-    each("aten._foreach_reciprocal.default(Tensor[] self) -> Tensor[]", kPositiveSelf),
-    each("aten._foreach_sign.default(Tensor[] self) -> Tensor[]", kSelf),
-    each("aten._foreach_exp.default(Tensor[] self) -> Tensor[]", kSelf),
-    each("aten._foreach_copy.default(Tensor[] self, Tensor[] src, bool non_blocking=False) -> Tensor[]", "[f32[2], f32[3, 4][1, 3]], [f32[2], f32[3, 4]]\n[f32[2]], [i64[2]]"),
+constexpr OpDef kWritten[] = {
     written("aten._foreach_addcmul.Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> Tensor[]",
             [](Decomposition& d) { return addProduct(d, "aten._foreach_mul.List"); }, kTriples),
     written("aten._foreach_addcdiv.Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> Tensor[]",
@@ -170,9 +150,24 @@ constexpr OpDef kOps[] = {
             },
             "[f32[2], f32[3, 4]], [f32[2], f32[3, 4]], 0.25"),
 };
+constexpr auto kOps = [] {
+    std::array<OpDef, std::size(kListOps) + std::size(kWritten)> ops;
+    size_t at = 0;
+    for (const ListOp& row : kListOps)
+        ops[at++] = {.schema = row.schema, .tags = Tag::Inplace, .infer = inferExpanded, .eval = evalExpanded, .decompose = eachItem, .derive = deriveEach, .samples = row.samples};
+    for (const OpDef& def : kWritten) ops[at++] = def;
+    return ops;
+}();
 
 }  // namespace
 
 std::span<const OpDef> foreachOps() { return kOps; }
+
+const Op* reinplacedListOp(const Op& op) {
+    const ListOp* row = listOpOf(op);
+    if (row == nullptr || !row->reinplaced) return nullptr;
+    std::string name = op.name();
+    return &requireOp(name.insert(name.rfind('.'), "_"));
+}
 
 }  // namespace cutaway

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "engine/ir/live_nodes.h"
+#include "engine/ops/foreach.h"
 #include "engine/passes/post_grad/inplace.h"
 #include "engine/passes/post_grad/scatter_places.h"
 #include "engine/rewrite/storage_roots.h"
@@ -20,24 +21,19 @@ constexpr Inplaceable kInplaceable[] = {
     {"aten._unsafe_index_put.default", "prims._unsafe_index_put_.default"},
     {"_c10d_functional.all_reduce.default", "_c10d_functional.all_reduce_.default"},
 };
-/// Calls on lists: all tensors of the first list are written, or none.
+/// A call on lists: all tensors of the first list are written, or none.
 struct InplaceableList {
-    std::string_view op, inplace;
+    const Op* inplace;
     bool onlyInputs;   // only where every result is copied into the input that it comes from
 };
-constexpr InplaceableList kInplaceableLists[] = {
-    {"_c10d_functional.all_reduce_coalesced.default", "_c10d_functional.all_reduce_coalesced_.default", false},
-    {"aten._foreach_add.List", "aten._foreach_add_.List", true},
-    {"aten._foreach_add.Scalar", "aten._foreach_add_.Scalar", true},
-    {"aten._foreach_mul.List", "aten._foreach_mul_.List", true},
-    {"aten._foreach_mul.Scalar", "aten._foreach_mul_.Scalar", true},
-    {"aten._foreach_div.List", "aten._foreach_div_.List", true},
-    {"aten._foreach_div.Scalar", "aten._foreach_div_.Scalar", true},
-    {"aten._foreach_copy.default", "aten._foreach_copy_.default", true},
-};
-template <class Row, size_t N>
-const Row* findRow(const Row (&rows)[N], const Node& node) {
-    for (const Row& row : rows)
+std::optional<InplaceableList> inplaceableList(const Node& node) {
+    if (!node.isCall()) return std::nullopt;
+    if (node.isCall("_c10d_functional.all_reduce_coalesced.default")) return InplaceableList{&requireOp("_c10d_functional.all_reduce_coalesced_.default"), false};
+    const Op* twin = reinplacedListOp(node.op());
+    return twin ? std::optional(InplaceableList{twin, true}) : std::nullopt;
+}
+const Inplaceable* findRow(const Node& node) {
+    for (const Inplaceable& row : kInplaceable)
         if (node.isCall(row.op)) return &row;
     return nullptr;
 }
@@ -49,16 +45,16 @@ class Reinplacing {
     Result<bool> run() {
         bool changed = false;
         for (Node* node : LiveNodes(m_graph)) {
-            const Inplaceable* plain = findRow(kInplaceable, *node);
-            const InplaceableList* list = findRow(kInplaceableLists, *node);
+            const Inplaceable* plain = findRow(*node);
+            const std::optional<InplaceableList> list = inplaceableList(*node);
             const bool scatter = scatterOp(*node) != nullptr;
-            if (plain == nullptr && !scatter && list == nullptr) continue;
+            if (plain == nullptr && !scatter && !list) continue;
             const std::optional<ScatterPlace> place = scatter ? std::optional(scatterPlace(*node)) : std::nullopt;
             bool inPlace = list ? mayWriteList(*node, *list) : mayWriteInPlace(*node, place ? &*place : nullptr);
             if (place && !place->always && !isCopiedBack(*node) && !(isInMemory(*node->arg(0).node()) && isInMemory(*node))) inPlace = false;
             if (!inPlace && !(place && place->always && isTypeOfClone(*node))) continue;
             if (!m_rewriter.begin("reinplace", *node, inPlace ? "nobody reads the old value any more" : "a write into this place is a copy in any case")) return changed;
-            CT_TRY_VOID(list ? makeListInplace(*node, requireOp(list->inplace)) : plain ? makeInplace(*node, requireOp(plain->inplace)) : writeThroughViews(*node, *place, inPlace));
+            CT_TRY_VOID(list ? makeListInplace(*node, *list->inplace) : plain ? makeInplace(*node, requireOp(plain->inplace)) : writeThroughViews(*node, *place, inPlace));
             changed = true;
         }
         return changed;
