@@ -65,7 +65,7 @@ Result<bool> expandAll(Module& module, Rewriter& rewriter, bool composite) {
             node = next;
             continue;
         }
-        rewriter.record(rule, where, id);
+        rewriter.record(rule, graph, where, id);
         changed = true;
         // Continue with what the expansion made: it may hold ops that expand in turn.
         node = previous ? previous->next() : graph.first();

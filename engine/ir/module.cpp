@@ -15,4 +15,14 @@ Module* Module::subgraph(std::string_view wanted) const {
     return nullptr;
 }
 
+Module* Module::body(std::string_view path) {
+    Module* now = this;
+    for (size_t start = 0; now != nullptr && start < path.size();) {
+        const size_t end = std::min(path.find('/', start), path.size());
+        now = now->subgraph(path.substr(start, end - start));
+        start = end + 1;
+    }
+    return now;
+}
+
 }  // namespace cutaway

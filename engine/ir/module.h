@@ -56,6 +56,9 @@ class Module {
     ModuleOrigin origin;
 
     Module* subgraph(std::string_view wanted) const;
+    /// The body at a path of names joined by "/", this module itself for ""; null if there is none.
+    Module* body(std::string_view path);
+    const Module* body(std::string_view path) const { return const_cast<Module*>(this)->body(path); }
 
   private:
     std::unique_ptr<Graph> m_graph;

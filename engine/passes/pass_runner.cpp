@@ -65,7 +65,7 @@ std::map<std::string, int> opHistogram(const Module& module) {
 }
 
 Step runPass(const Pass& pass, const Snapshot& before, const CompileOptions& options, std::optional<int64_t> fuel, const CancelToken* cancel,
-             WorkingCopy* working) {
+             WorkingCopy* working, WatchedNode* watched) {
     Step step;
     step.pass = &pass;
     step.before = step.after = before;
@@ -84,8 +84,13 @@ Step runPass(const Pass& pass, const Snapshot& before, const CompileOptions& opt
     const uint64_t edits = editsOf(*module);
     const CompileOptions hinted = before->symbols.empty() ? CompileOptions() : withSizeHints(options, *before);
     Rewriter rewriter(pass.name, before->symbols.empty() ? options : hinted, fuel, cancel);
+    rewriter.knowBodies(*module);
+    if (watched)
+        if (const Module* body = module->body(watched->body)) rewriter.watch(body->graph(), watched->node);
     const Result<bool> changed = runChecked(pass, *module, *before, rewriter, step.info.passMilliseconds);
+    rewriter.knowBodies(*module);
     step.rewrites = rewriter.done();
+    if (watched) watched->refusals = rewriter.refusals();
     for (const RuleStats& stats : rewriter.ruleStats()) step.rules.push_back({std::string(stats.rule), stats.tried, stats.applied, stats.seconds * 1000, stats.counted});
     step.info.rewrites = static_cast<int>(step.rewrites.size());
     if (!changed) {

@@ -42,10 +42,17 @@ struct WorkingCopy {
     std::shared_ptr<Module> module;
 };
 
+/// A node that the user asks about, and what the pass says of it (Rewriter::refuse).
+struct WatchedNode {
+    std::string body;                 // as RewriteInfo's
+    NodeId node = NodeId::None;
+    std::vector<Refusal> refusals;
+};
+
 /// Runs one pass on a copy of `before`: that in `working` if it is one, else a new one. Never fails itself: what goes wrong
 /// is in the step. `fuel`: rewrites allowed.
 Step runPass(const Pass& pass, const Snapshot& before, const CompileOptions& options, std::optional<int64_t> fuel = {},
-             const CancelToken* cancel = nullptr, WorkingCopy* working = nullptr);
+             const CancelToken* cancel = nullptr, WorkingCopy* working = nullptr, WatchedNode* watched = nullptr);
 
 /// The options with the example values of the module's size symbols, as runPass gives them to a pass.
 CompileOptions withSizeHints(const CompileOptions& options, const Module& module);

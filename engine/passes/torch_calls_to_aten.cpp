@@ -9,7 +9,7 @@ Result<bool> torchCallsToAten(Module& module, Rewriter& rewriter) {
     TorchLoweringHooks hooks;
     hooks.stop = [&] { return rewriter.outOfFuel() || rewriter.cancelled(); };
     hooks.builder = [&](Graph& graph, Node& node) { return rewriter.builder(graph, &node, node); };
-    hooks.done = [&](const std::string& rule, const std::string& name, NodeId id) { rewriter.record(rule, name, id); };
+    hooks.done = [&](const std::string& rule, const Graph& graph, const std::string& name, NodeId id) { rewriter.record(rule, graph, name, id); };
     return lowerTorchCalls(module, hooks);
 }
 

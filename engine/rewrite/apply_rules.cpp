@@ -96,7 +96,7 @@ class RuleApplication {
             eraseUnused(m_created);
             return false;
         }
-        m_rewriter.record(m_rule.rule->name, m_match.root().name(), m_match.root().id(),
+        m_rewriter.record(m_rule.rule->name, m_match.root().graph(), m_match.root().name(), m_match.root().id(),
                           m_match.note().empty() ? std::string(m_rule.rule->why) : std::string(m_rule.rule->why) + ": " + m_match.note());
         CT_TRY_VOID(exchange());
         return true;

@@ -57,7 +57,7 @@ bool isPure(const Node& node) {
 
 bool Rewriter::begin(std::string_view rule, const Node& node, std::string_view why) {
     if (outOfFuel() || cancelled() || disabled(rule)) return false;
-    record(rule, node.name(), node.id(), why);
+    record(rule, node.graph(), node.name(), node.id(), why);
     return true;
 }
 
@@ -68,14 +68,32 @@ bool Rewriter::disabled(std::string_view rule) const {
     });
 }
 
-void Rewriter::record(std::string_view rule, std::string_view nodeName, NodeId node, std::string_view why) {
+void Rewriter::record(std::string_view rule, const Graph& graph, std::string_view nodeName, NodeId node, std::string_view why) {
     RewriteInfo info;
     info.index = static_cast<int>(m_done.size());
     info.rule = std::string(rule);
     info.why = std::string(why);
     info.node = std::string(nodeName);
     info.nodeId = node;
+    const auto known = m_bodies.find(&graph);
+    if (known != m_bodies.end()) info.body = known->second;
+    m_unknown.push_back(known == m_bodies.end() ? &graph : nullptr);
     m_done.push_back(std::move(info));
+}
+
+void Rewriter::knowBodies(const Module& module) {
+    const auto know = [&](const auto& self, const Module& at, const std::string& path) -> void {
+        m_bodies[&at.graph()] = path;
+        for (const auto& [name, body] : at.subgraphs) self(self, *body, path.empty() ? name : path + "/" + name);
+    };
+    know(know, module, "");
+    for (size_t i = 0; i < m_done.size(); ++i)
+        if (const auto found = m_bodies.find(m_unknown[i]); m_unknown[i] && found != m_bodies.end()) m_done[i].body = found->second;
+}
+
+void Rewriter::noteRefusal(std::string_view rule, std::string_view why, NodeId because) {
+    if (std::any_of(m_refusals.begin(), m_refusals.end(), [&](const Refusal& said) { return said.rule == rule; })) return;
+    m_refusals.push_back({std::string(rule), std::string(why), because});
 }
 
 GraphBuilder Rewriter::builder(Graph& graph, Node* position, const Node& origin) const {

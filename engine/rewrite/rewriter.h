@@ -2,6 +2,7 @@
 // The gate through which every edit of a pass goes. It has fuel: a pass asks before each rewrite, and what must happen
 // together is one rewrite, so a graph verifies after any amount of fuel. Stepping into a pass is running it again with
 // less fuel; finding the culprit rewrite is a binary search on fuel.
+#include <map>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,13 @@
 #include "engine/rewrite/rule.h"
 
 namespace cutaway {
+
+/// What a pass says of a node that one of its rules leaves alone.
+struct Refusal {
+    std::string rule;
+    std::string why;                  // a sentence without its full stop
+    NodeId because = NodeId::None;    // the node that the sentence is about
+};
 
 class Rewriter {
   public:
@@ -28,8 +36,21 @@ class Rewriter {
     /// Whether the user switched the rule off, by name or as "pass/rule". A pass of several rules asks, to go on with the others.
     bool disabled(std::string_view rule) const;
     /// For rules that find out only by trying whether they apply: spends one fuel after the edit. The pass has asked
-    /// outOfFuel() and cancelled() before it tried.
-    void record(std::string_view rule, std::string_view nodeName, NodeId node, std::string_view why = {});
+    /// outOfFuel() and cancelled() before it tried. `graph`: the node's.
+    void record(std::string_view rule, const Graph& graph, std::string_view nodeName, NodeId node, std::string_view why = {});
+
+    /// Says which condition of `rule` failed at `node`, for the user who asks; conditions are checked in an order that a reader
+    /// can follow, and the first that failed is said. `because`: the node that it is about, if that is another one. Returns
+    /// false, so that a check ends with it. Free unless somebody watches the node.
+    bool refuse(std::string_view rule, const Node& node, std::string_view why, const Node* because = nullptr) {
+        if (watches(node)) noteRefusal(rule, why, because ? because->id() : node.id());
+        return false;
+    }
+    /// Whether a reason that is made of pieces is worth making.
+    bool watches(const Node& node) const { return m_watched != nullptr && node.id() == m_watchedNode && &node.graph() == m_watched; }
+    /// From now on what is said of this node is kept: of each rule the first.
+    void watch(const Graph& graph, NodeId node) { m_watched = &graph, m_watchedNode = node; }
+    const std::vector<Refusal>& refusals() const { return m_refusals; }
 
     /// A builder that inserts before `position`; what it creates says that it came from `origin`.
     GraphBuilder builder(Graph& graph, Node* position, const Node& origin) const;
@@ -59,15 +80,23 @@ class Rewriter {
     bool outOfFuel() const { return m_fuel && static_cast<int64_t>(m_done.size()) >= *m_fuel; }
     bool changed() const { return !m_done.empty(); }
     const std::vector<RewriteInfo>& done() const { return m_done; }
+    /// Which graph is which body, for RewriteInfo::body; told before the pass, and after it for graphs that the pass made.
+    void knowBodies(const Module& module);
 
   private:
     RuleStats& statsOf(std::string_view rule);
+    void noteRefusal(std::string_view rule, std::string_view why, NodeId because);
 
     std::string_view m_pass;
     const CompileOptions* m_options;
     std::optional<int64_t> m_fuel;
     const CancelToken* m_cancel;
     std::vector<RewriteInfo> m_done;
+    std::vector<const Graph*> m_unknown;  // of each in m_done the graph, where it was no known body; else null
+    std::map<const Graph*, std::string> m_bodies;
+    const Graph* m_watched = nullptr;
+    NodeId m_watchedNode = NodeId::None;
+    std::vector<Refusal> m_refusals;
     std::vector<RuleStats> m_ruleStats;   // in the order in which the rules were first tried
 };
 

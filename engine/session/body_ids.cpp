@@ -18,17 +18,6 @@ void listBodies(const Module& module, const std::string& path, std::vector<Body>
     }
 }
 
-/// The graph at a path from here, or null.
-template <class M> M* walk(M& module, std::string_view path) {
-    M* now = &module;
-    for (size_t start = 0; now != nullptr && start < path.size();) {
-        const size_t end = std::min(path.find('/', start), path.size());
-        now = now->subgraph(path.substr(start, end - start));
-        start = end + 1;
-    }
-    return now;
-}
-
 }  // namespace
 
 std::string bodyPath(const std::string& outer, const std::string& name) { return outer.empty() ? name : outer + "/" + name; }
@@ -52,12 +41,12 @@ BodyIds::Inside BodyIds::inside(NodeId shown) const {
 
 std::pair<const Module*, NodeId> BodyIds::find(const Module& module, NodeId shown) const {
     const Inside at = inside(shown);
-    return {walk(module, at.path), at.id};
+    return {module.body(at.path), at.id};
 }
 
 std::pair<Module*, NodeId> BodyIds::find(Module& module, NodeId shown) const {
     const Inside at = inside(shown);
-    return {walk(module, at.path), at.id};
+    return {module.body(at.path), at.id};
 }
 
 void BodyIds::show(const Module& module, PrintedText& text) {

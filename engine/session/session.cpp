@@ -143,7 +143,9 @@ Result<std::vector<StageInfo>> Session::stages(RunId id) const {
 Result<std::vector<RewriteInfo>> Session::rewrites(RunId id, int step, const Progress&) {
     CT_TRY(const State::Run* found, std::as_const(*m_state).run(id));
     if (step < 0 || step >= static_cast<int>(found->trace.steps.size())) return Error{ErrorCode::NotFound, "no step " + std::to_string(step), {}, {}};
-    return found->trace.steps[static_cast<size_t>(step)].rewrites;
+    std::vector<RewriteInfo> rewrites = found->trace.steps[static_cast<size_t>(step)].rewrites;
+    for (RewriteInfo& rewrite : rewrites) rewrite.nodeId = m_state->bodies.shown(rewrite.body, rewrite.nodeId);
+    return rewrites;
 }
 
 Result<UnionGraph> Session::diff(const Place& before, const Place& after, const Progress& progress) {

@@ -115,6 +115,7 @@ Result<BisectReport> Session::bisect(RunId id, const BisectOptions& options, con
         std::filesystem::remove(file, ignored);
         if (!outcome) return outcome.error();
         BisectReport report = describe(trace, id, std::move(*outcome));
+        report.rewrite.nodeId = m_state->bodies.shown(report.rewrite.body, report.rewrite.nodeId);
         if (first > 0)
             report.note = "searched from " + (first < static_cast<int>(trace.steps.size()) ? trace.steps[static_cast<size_t>(first)].info.name : std::string("the end")) +
                           " on: the graphs before it take or return other values";

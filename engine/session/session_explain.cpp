@@ -62,24 +62,8 @@ Result<RuleExplanation> explainOn(const Module& module, BodyIds& ids, const Comp
     return out;
 }
 
-bool sameNodes(const Module* a, const Module* b) {
-    if (!a || !b || a->graph().size() != b->graph().size()) return a == b;
-    for (auto left = a->graph().nodes().begin(), right = b->graph().nodes().begin(); left != a->graph().nodes().end(); ++left, ++right)
-        if ((*left).id() != (*right).id() || (*left).name() != (*right).name() || !(contentFingerprint(*left) == contentFingerprint(*right))) return false;
-    return true;
-}
-
-/// Whether a rewrite that names this node changed the node's graph. Every graph numbers its own nodes, so that those of two
-/// bodies may have one id and one name; the graphs before and after the rewrite tell.
-Result<bool> isInGraphOf(const Step& step, const RewriteInfo& rewrite, const BodyIds& ids, NodeId id, const CompileOptions& options, const CancelToken* cancel) {
-    if (step.before->subgraphs.empty() || step.info.state == StepState::Failed) return true;
-    CT_TRY(const Snapshot before, replayRewrites(step, options, rewrite.index, cancel));
-    CT_TRY(const Snapshot after, replayRewrites(step, options, rewrite.index + 1, cancel));
-    return !sameNodes(ids.find(*before, id).first, ids.find(*after, id).first);
-}
-
 /// Runs the pass, because only the attempt shows what a function does.
-Result<RuleExplanation> explainCode(const Snapshot& module, const BodyIds& ids, CompileOptions options, const CodeRule& rule, NodeId id, const CancelToken* cancel) {
+Result<RuleExplanation> explainCode(const Snapshot& module, BodyIds& ids, CompileOptions options, const CodeRule& rule, NodeId id, const CancelToken* cancel) {
     const auto [graph, inside] = ids.find(*module, id);
     const Node* node = graph ? graph->graph().find(inside) : nullptr;
     if (node == nullptr) return noNode();
@@ -90,24 +74,25 @@ Result<RuleExplanation> explainCode(const Snapshot& module, const BodyIds& ids, 
     const std::vector<std::string> disabled = std::exchange(options.disabledPasses, {});
     const auto passes = pipeline();
     const auto pass = std::find_if(passes.begin(), passes.end(), [&](const Pass& one) { return one.name == rule.pass; });
-    const Step step = runPass(*pass, module, options, {}, cancel);
+    WatchedNode watched{ids.inside(id).path, inside, {}};
+    const Step step = runPass(*pass, module, options, {}, cancel, nullptr, &watched);
     std::string elsewhere;
     int others = 0;
     for (const RewriteInfo& rewrite : step.rewrites) {
-        const bool named = rewrite.nodeId == inside && rewrite.node == node->name();
-        bool here = named;
-        if (named) {
-            CT_TRY(here, isInGraphOf(step, rewrite, ids, id, options, cancel));
-        }
+        const bool here = rewrite.nodeId == inside && rewrite.body == watched.body;
         if (here && rewrite.rule == rule.name) out.applies = true;
         else if (here) out.reason = "the rule `" + rewrite.rule + "` rewrites it before";
-        else if (rewrite.rule == rule.name && ++others <= 3) elsewhere += (elsewhere.empty() ? "`" : ", `") + rewrite.node + (named ? "` of another graph" : "`");
+        else if (rewrite.rule == rule.name && ++others <= 3) elsewhere += (elsewhere.empty() ? "`" : ", `") + (rewrite.body.empty() ? "" : rewrite.body + "/") + rewrite.node + "`";
     }
+    const auto refused = std::find_if(watched.refusals.begin(), watched.refusals.end(), [&](const Refusal& said) { return said.rule == rule.name; });
     if (out.applies) {
         out.reason.clear();
         out.nodes = {id};
     } else if (step.info.state == StepState::Failed) {
         out.reason = "the pass fails on this graph: " + step.info.error;
+    } else if (out.reason.empty() && refused != watched.refusals.end()) {
+        out.reason = refused->why;
+        if (refused->because != NodeId::None) out.nodes = {ids.shown(watched.body, refused->because)};
     } else if (out.reason.empty()) {
         out.reason = "the pass leaves `" + node->name() + "` alone; it applies " + (elsewhere.empty() ? "nowhere in this graph" : "at " + elsewhere + (others > 3 ? " and " + std::to_string(others - 3) + " more" : ""));
     }

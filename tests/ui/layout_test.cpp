@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "tests/ui/graphs.h"
+#include "ui/background.h"
 #include "ui/graph/layout_client.h"
 
 using namespace cutaway;
@@ -168,6 +169,18 @@ class LayoutTest : public QObject {
         const auto problem = readProblem(in);
         QVERIFY(!problem);
         QCOMPARE(QString::fromStdString(problem.error().where + ": " + problem.error().message), error);
+    }
+
+    /// The window once waited for ever: an answer came before its number was known.
+    void answersNeverComeBeforeTheQuestionIsOver() {
+        int answer = 0;
+        QFutureInterface<int> made;
+        made.reportStarted();
+        made.reportResult(7);
+        made.reportFinished();
+        whenMade(this, made.future(), [&](int result) { answer = result; });
+        QCOMPARE(answer, 0);
+        QTRY_COMPARE(answer, 7);
     }
 
     void theClientAnswersThroughTheProcess() {

@@ -2,10 +2,11 @@
 
 #include <QFontMetricsF>
 #include <QLineF>
-#include <QtConcurrentRun>
 #include <algorithm>
 #include <cmath>
 #include <utility>
+
+#include "ui/background.h"
 
 namespace cutaway::ui {
 namespace {
@@ -148,14 +149,12 @@ SceneBuilder::SceneBuilder(QObject* parent) : QObject(parent) {
     connect(&m_client, &LayoutClient::finished, this,
             [this](int request, const std::shared_ptr<const LayoutAnswer>& answer, const QString& note) {
                 if (request != m_request || !m_picture) return;
-                QtConcurrent::run([picture = m_picture, answer, font = m_font] {
-                    return placeScene(std::move(*picture), *answer, font);
-                }).then(this, [this, note, generation = m_generation](const std::shared_ptr<const GraphScene>& scene) {
+                const auto place = [picture = std::exchange(m_picture, nullptr), answer, font = m_font] { return placeScene(std::move(*picture), *answer, font); };
+                inBackground(this, place, [this, note, generation = m_generation](const std::shared_ptr<const GraphScene>& scene) {
                     if (generation != m_generation) return;
                     m_busy = false;
                     emit ready(scene, note);
                 });
-                m_picture.reset();
             });
 }
 
@@ -166,12 +165,13 @@ void SceneBuilder::build(std::shared_ptr<const UnionGraph> graph, const PictureO
     m_font = options.font;
     emit started(static_cast<int>(graph->nodes.size()));
     using Made = std::pair<std::shared_ptr<Picture>, std::shared_ptr<LayoutProblem>>;
-    QtConcurrent::run([graph = std::move(graph), options]() -> Made {
+    const auto make = [graph = std::move(graph), options]() -> Made {
         auto picture = std::make_shared<Picture>(makePicture(*graph, options));
         picture->graph = graph;
         auto problem = std::make_shared<LayoutProblem>(problemOf(*picture));
         return {std::move(picture), std::move(problem)};
-    }).then(this, [this, generation = ++m_generation](const Made& made) {
+    };
+    inBackground(this, make, [this, generation = ++m_generation](const Made& made) {
         if (generation != m_generation) return;
         m_picture = made.first;
         m_request = m_client.request(std::move(*made.second));

@@ -3,8 +3,9 @@
 #include <QCoreApplication>
 #include <QFileInfo>
 #include <QStandardPaths>
-#include <QtConcurrentRun>
 #include <sstream>
+
+#include "ui/background.h"
 
 namespace cutaway::ui {
 namespace {
@@ -42,10 +43,10 @@ int LayoutClient::request(LayoutProblem problem) {
         return generation;
     }
     m_deadline.start(m_timeLimit);
-    QtConcurrent::run([asked = m_problem] { return QByteArray::fromStdString(writeProblem(*asked)); })
-        .then(this, [this, generation](const QByteArray& text) {
-            if (generation == m_generation && m_deadline.isActive()) startProcess(text);
-        });
+    const auto write = [asked = m_problem] { return QByteArray::fromStdString(writeProblem(*asked)); };
+    inBackground(this, write, [this, generation](const QByteArray& text) {
+        if (generation == m_generation && m_deadline.isActive()) startProcess(text);
+    });
     return generation;
 }
 
@@ -88,12 +89,13 @@ void LayoutClient::readOutput(QProcess* process, int exitCode, QProcess::ExitSta
     process->deleteLater();
     m_process = nullptr;
     using Parsed = std::pair<std::shared_ptr<const LayoutAnswer>, QString>;
-    QtConcurrent::run([text, asked = m_problem]() -> Parsed {
+    const auto read = [text, asked = m_problem]() -> Parsed {
         std::istringstream in(text.toStdString());
         auto answer = readAnswer(in, *asked);
         if (!answer) return {nullptr, QString::fromStdString(answer.error().message)};
         return {std::make_shared<const LayoutAnswer>(std::move(*answer)), {}};
-    }).then(this, [this, generation = m_generation](const Parsed& parsed) {
+    };
+    inBackground(this, read, [this, generation = m_generation](const Parsed& parsed) {
         if (generation != m_generation) return;
         if (parsed.first)
             finish(parsed.first, QString::fromStdString(parsed.first->note));
@@ -106,9 +108,8 @@ void LayoutClient::settleForPlain(const QString& reason) {
     if (!m_busy) return;
     stopProcess();
     using Answer = std::shared_ptr<const LayoutAnswer>;
-    QtConcurrent::run([asked = m_problem]() -> Answer {
-        return std::make_shared<const LayoutAnswer>(layoutPlainly(*asked));
-    }).then(this, [this, reason, generation = m_generation](const Answer& answer) {
+    const auto lay = [asked = m_problem]() -> Answer { return std::make_shared<const LayoutAnswer>(layoutPlainly(*asked)); };
+    inBackground(this, lay, [this, reason, generation = m_generation](const Answer& answer) {
         if (generation == m_generation) finish(answer, reason);
     });
 }

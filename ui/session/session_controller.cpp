@@ -97,7 +97,6 @@ void SessionController::loadPlace() {
                     [this, what](UnionGraph graph) {
                         m_shown = std::make_shared<const Shown>(Shown{what, std::make_shared<const UnionGraph>(std::move(graph))});
                         emit shown(m_shown);
-                        followRewrite();
                         loadNode();
                     });
     ask<QVector<DiffLine>>("text", tr("Printing graphs"),
@@ -108,18 +107,6 @@ void SessionController::loadPlace() {
                                return diffTexts(before, after);
                            },
                            [this, what](QVector<DiffLine> lines) { emit textShown(std::make_shared<const ShownText>(ShownText{what, std::move(lines)})); });
-}
-
-/// Graphs of subgraphs number their nodes on their own: a rewrite inside one is found by its node's name.
-void SessionController::followRewrite() {
-    const RewriteInfo* rewrite = rewriteAt(m_shown->comparison.after);
-    if (!rewrite || rewrite->nodeId != m_selection.node() || rewrite->node.empty()) return;
-    NodeId named = NodeId::None;
-    for (const auto& node : m_shown->graph->nodes) {
-        if (node.info.id == rewrite->nodeId && node.info.name == rewrite->node) return;
-        if (node.info.name == rewrite->node) named = node.info.id;
-    }
-    if (named != NodeId::None) m_selection.setNode(named);
 }
 
 void SessionController::loadNode() {

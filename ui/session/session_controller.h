@@ -107,7 +107,6 @@ class SessionController : public QObject {
     void fail(const Error& error, const QString& doing);
     void loadPlace();
     void loadNode();
-    void followRewrite();
     void finishBisect(const BisectReport& report);
     void finishCompile(Run run, std::optional<RunId> comparedWith);
 

@@ -16,6 +16,7 @@ struct RewriteInfo {
     std::string why;                 // the rule's reason, if it has one
     std::string node;                // name of the node it started from
     NodeId nodeId = NodeId::None;
+    std::string body = {};           // path of the subgraph that holds the node, names joined by "/"; empty: the main graph
 };
 
 enum class StepState : uint8_t { Unchanged, Changed, Failed, Disabled };

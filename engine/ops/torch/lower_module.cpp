@@ -74,7 +74,7 @@ class Lowering {
     }
 
     void finish(const std::string& rule, const std::string& name, NodeId id) {
-        m_hooks.done(rule, name, id);
+        m_hooks.done(rule, m_graph, name, id);
         m_changed = true;
     }
 

@@ -49,7 +49,7 @@ Result<ValueType> inferTorchCall(const Op& op, const std::vector<Argument>& args
 struct TorchLoweringHooks {
     std::function<bool()> stop = [] { return false; };                            // asked before each call
     std::function<GraphBuilder(Graph&, Node&)> builder = [](Graph& graph, Node& node) { return GraphBuilder(graph, &node); };
-    std::function<void(const std::string& rule, const std::string& name, NodeId id)> done = [](const auto&...) {};
+    std::function<void(const std::string& rule, const Graph& graph, const std::string& name, NodeId id)> done = [](const auto&...) {};
 };
 /// Replaces every such call of the module and its subgraphs; a node keeps its id and name where one ATen call takes its
 /// place. True if anything changed. On errors the module is half done.
