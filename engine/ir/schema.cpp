@@ -212,6 +212,9 @@ std::string_view Op::packet() const {
 }
 std::string_view Op::baseName() const {
     std::string_view name = m_schema ? packet() : std::string_view(m_name);
+    // A function of PyTorch's own, as FX prints it: the module, then the name.
+    constexpr std::string_view kHandlers = "torch__inductor_fx_passes_post_grad_";
+    if (name.starts_with(kHandlers)) return name.substr(kHandlers.size());
     if (m_schema || name.starts_with("aten.") || name.starts_with("prims.")) {
         if (!m_schema) name = packet();
         return name.substr(name.find('.') + 1);

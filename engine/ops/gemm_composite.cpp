@@ -127,7 +127,7 @@ Values decomposeLinear(Decomposition& d) {
 
 constexpr OpDef kOps[] = {
     // Two products and their sum, which a kernel of the compiler's own computes at once (max_autotune).
-    {.schema = "inductor.tuned_mm_plus_mm.default(Tensor mat1, Tensor mat2, Tensor mat3, Tensor mat4) -> Tensor",
+    {.schema = "torch__inductor_fx_passes_post_grad_mm_plus_mm(Tensor mat1, Tensor mat2, Tensor mat3, Tensor mat4) -> Tensor",
      .tags = Tag::Heavy,
      .infer = inferExpanded,
      .eval = evalExpanded,

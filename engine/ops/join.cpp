@@ -225,6 +225,31 @@ f32[2, 3], 5
 f32[0, 3], 1, 0
 f64[2, 5][1, 2]
 )"),
+    // What PyTorch's patterns leave to be decided while lowering (passes/lowering_calls.h), under the names that FX prints for them.
+    // Their results have memory of their own, whatever lowering makes of them.
+    // The list along dim 1, and the beginning of that once more.
+    {.schema = "torch__inductor_fx_passes_post_grad_cat_slice_cat(Tensor[] cat_input, SymInt size) -> Tensor",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .decompose = [](Decomposition& d) -> Values {
+         const Value whole = cat(d.builder(), d.list("cat_input"), 1);
+         const Value beginning = d.call("aten.slice.Tensor", {whole, 1, 0, d.arg("size")});
+         return cat(d.builder(), {whole, beginning}, 1);
+     }},
+    // A concatenation of all pieces of a split of the tensor.
+    {.schema = "torch__inductor_fx_passes_post_grad_splitwithsizes_cat_replace(Tensor input_) -> Tensor",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .decompose = [](Decomposition& d) -> Values { return cat(d.builder(), {d.in("input_")}, 0); }},
+    // The pieces of a split of their concatenation.
+    {.schema = "torch__inductor_fx_passes_post_grad_cat_splitwithsizes_replace(Tensor[] input_) -> Tensor[]",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .decompose = [](Decomposition& d) -> Values {
+         std::vector<Value> items;
+         for (const Value& item : d.list("input_")) items.push_back(unary("aten.clone.default", item));
+         return items;
+     }},
 };
 
 }  // namespace

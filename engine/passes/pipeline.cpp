@@ -15,6 +15,7 @@
 #include "engine/passes/joint/pass_pattern_0.h"
 #include "engine/passes/joint/replace_random.h"
 #include "engine/passes/joint/softmax_rescale.h"
+#include "engine/passes/lowering_calls.h"
 #include "engine/passes/move_to_device.h"
 #include "engine/passes/pass_order.h"
 #include "engine/passes/post_grad/b2b_gemm.h"
@@ -210,6 +211,7 @@ constexpr Pass kPipeline[] = {
      .run = decomposeAutoFunctionalized, .functional = false},
     {.stage = "post_grad", .name = "decompose_scan_to_while_loop", .summary = "Writes scans as loops", .run = scanToWhileLoop, .functional = false},
     {.stage = "post_grad", .name = "decompose_map_to_while_loop", .summary = "Writes maps as loops", .run = mapToWhileLoop, .functional = false},
+    {.stage = "lowering", .name = "lowering_calls", .summary = "Decides what the post-grad patterns have left open", .run = lowerCalls, .functional = false},
 };
 
 /// PyTorch's max_autotune, and the pass that it switches on.

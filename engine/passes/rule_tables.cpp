@@ -5,6 +5,7 @@
 #include "engine/passes/joint/pass_pattern_0.h"
 #include "engine/passes/joint/replace_random.h"
 #include "engine/passes/joint/softmax_rescale.h"
+#include "engine/passes/lowering_calls.h"
 #include "engine/passes/post_grad/optional_products.h"
 #include "engine/passes/post_grad/pass_pattern_1.h"
 #include "engine/passes/post_grad/pass_pattern_2.h"
@@ -18,7 +19,8 @@ std::vector<RuleTable> ruleTables() {
             {"pass_pattern_1", softmaxRescaleRules()}, {"replace_random_passes", randomRules()},
             {"post_grad_pass_pattern_1", passPattern1Rules()}, {"post_grad_pass_pattern_2", passPattern2Rules()},
             {"mm_plus_mm", addedProductRules()},              {"partitioned_scatter", partitionedScatterRules()},
-            {"normalization_aten_pass", normalizeSplitRules()}, {"decompose_mm_pass", decomposeProductRules()}};
+            {"normalization_aten_pass", normalizeSplitRules()}, {"decompose_mm_pass", decomposeProductRules()},
+            {"lowering_calls", loweringCallRules()}};
 }
 
 }  // namespace cutaway

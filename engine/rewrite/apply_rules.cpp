@@ -157,14 +157,17 @@ class RuleApplication {
     bool mayShareMemory() const {
         if (m_rewriter.options().parity) return true;
         for (const Exchange& one : m_exchanges)
-            for (const Node* made : one.made) {
+            for (size_t item = 0; item < one.made.size(); ++item) {
+                const Node* made = one.made[item];
                 if (made == nullptr || isNew(*made)) continue;
-                if (one.tuple ? !mayReplaceItems(one, *made) : !mayReplace(*one.old, *made)) return false;
+                if (one.tuple ? !mayReplaceItem(one, item, *made) : !mayReplace(*one.old, *made)) return false;
             }
         return true;
     }
-    static bool mayReplaceItems(const Exchange& one, const Node& made) {
-        return std::all_of(one.old->users().begin(), one.old->users().end(), [&](const Node* reader) { return mayReplace(*reader, made); });
+    static bool mayReplaceItem(const Exchange& one, size_t item, const Node& made) {
+        return std::all_of(one.old->users().begin(), one.old->users().end(), [&](const Node* reader) {
+            return !reader->isCall("operator.getitem") || reader->arg(1).asInt() != static_cast<int64_t>(item) || mayReplace(*reader, made);
+        });
     }
 
     Result<void> exchange() {

@@ -135,9 +135,14 @@ void RunnablePrinter::imports() {
     }
     // What PyTorch knows only as kernels, by what it computes.
     static constexpr std::pair<std::string_view, std::string_view> kKernels[] = {
-        {"inductor.tuned_mm_plus_mm.default",
-         "import types\n"
-         "torch.ops.inductor.tuned_mm_plus_mm = types.SimpleNamespace(default=lambda a, b, c, d: torch.mm(a, b) + torch.mm(c, d))"},
+        {"torch__inductor_fx_passes_post_grad_mm_plus_mm",
+         "torch__inductor_fx_passes_post_grad_mm_plus_mm = lambda a, b, c, d: torch.mm(a, b) + torch.mm(c, d)"},
+        {"torch__inductor_fx_passes_post_grad_cat_slice_cat",
+         "torch__inductor_fx_passes_post_grad_cat_slice_cat = lambda x, size: torch.cat([*x, torch.cat(x, 1)[:, :size]], 1)"},
+        {"torch__inductor_fx_passes_post_grad_splitwithsizes_cat_replace",
+         "torch__inductor_fx_passes_post_grad_splitwithsizes_cat_replace = lambda x: torch.cat([x])"},
+        {"torch__inductor_fx_passes_post_grad_cat_splitwithsizes_replace",
+         "torch__inductor_fx_passes_post_grad_cat_splitwithsizes_replace = lambda x: [torch.clone(item) for item in x]"},
         {"higher_order.b2b_gemm", "torch.ops.higher_order.b2b_gemm = lambda graph, a, b, c: graph(a, b, c)[0]"}};
     for (const auto& each : kKernels) {
         const std::string_view name = each.first;

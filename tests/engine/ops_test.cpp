@@ -150,12 +150,13 @@ class OpsTest : public QObject {
 
 void OpsTest::everyRowHasSamples() {
     // Ops whose calls cannot be written as a sample: they take a tuple, numbers of the graph or another op's results, act
-    // by their effect, exist in PyTorch as a kernel only, have no type without an annotation, or need another device or a group of processes to be compared with.
+    // by their effect, exist in PyTorch as a kernel or a lowering only, have no type without an annotation, or need another device or a group of processes to be compared with.
     static const std::set<std::string> kWithout = {
         "operator.getitem", "aten._assert_tensor_metadata.default", "prims.device_put.default",
         "aten._scaled_dot_product_flash_attention_for_cpu_backward.default", "prims.inductor_cvt_e8m0_rceil.default",
         "aten._scaled_dot_product_efficient_attention.default", "aten._scaled_dot_product_efficient_attention_backward.default",
-        "inductor.tuned_mm_plus_mm.default"};
+        "torch__inductor_fx_passes_post_grad_mm_plus_mm", "torch__inductor_fx_passes_post_grad_cat_slice_cat",
+        "torch__inductor_fx_passes_post_grad_splitwithsizes_cat_replace", "torch__inductor_fx_passes_post_grad_cat_splitwithsizes_replace"};
     QStringList missing;
     for (const Op* op : allOps())
         if (op->def() && op->functional() == nullptr && op->def()->samples.empty() && !op->name().starts_with("_c10d_functional.") && !kWithout.contains(op->name()) && op->def()->eval && !op->is(Tag::Symbolic) &&

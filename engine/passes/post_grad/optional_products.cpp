@@ -90,7 +90,7 @@ std::string_view unlessShapesAgree(const Match& m) {
 constexpr Rule kAdded[] = {
     {.name = "mm_plus_mm",
      .find = "p = aten.mm.default(a, b); q = aten.mm.default(c, d); y = aten.add.Tensor(p, q, alpha=$alpha); return y",
-     .replace = "y = inductor.tuned_mm_plus_mm.default(a, b, c, d); return y",
+     .replace = "y = torch__inductor_fx_passes_post_grad_mm_plus_mm(a, b, c, d); return y",
      .unless = unlessShapesAgree,
      .why = "one kernel adds both products while they are in registers"},
 };

@@ -10,7 +10,7 @@ namespace cutaway {
 Result<bool> decomposeProducts(Module& module, Rewriter& rewriter);
 std::span<const Rule> decomposeProductRules();
 
-/// `mm_plus_mm` (PST-8, on with max_autotune as in PyTorch): two products that are added become inductor.tuned_mm_plus_mm, which a
+/// `mm_plus_mm` (PST-8, on with max_autotune as in PyTorch): two products that are added become a call of PyTorch's mm_plus_mm, which a
 /// kernel of the compiler's own computes, or two products and a sum. Leaves alone a second product that is scaled (PyTorch drops
 /// the factor: parity).
 Result<bool> mergeAddedProducts(Module& module, Rewriter& rewriter);

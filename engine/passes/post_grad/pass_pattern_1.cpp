@@ -37,13 +37,6 @@ Values buildCount(const Match& m, GraphBuilder& builder) {
     return builder.call("aten.expand.default", {shape == scaled.sizes() ? scaled : view(scaled, shape), Argument(type.sizes)});
 }
 
-std::string_view unlessBeginningIsOfFirst(const Match& m) {
-    const auto size = symIntOf(m["size"]);
-    if (!size || !size->isInt() || size->value() < 0) return "the length of the repeated beginning is not a known number";
-    if (!m.isTensor("first") || m.tensor("first").rank() < 2) return "{first} has no dim 1";
-    return knownLessEqual(*size, m.tensor("first").sizes[1]) ? "" : "the repeated beginning is longer than {first}";
-}
-
 std::string_view unlessOnGpu(const Match& m) {
     return m.isTensor("x") && m.tensor("x").device.type == DeviceType::Cuda ? "" : "{x} is not on the GPU";
 }
@@ -55,10 +48,9 @@ constexpr Rule kRules[] = {
      .unless = unlessCountable,
      .why = "the running sum of a constant is counting"},
     {.name = "cat_slice_cat",
-     .find = "c = aten.cat.default([first, *others], 1); s = aten.slice.Tensor(c, 1, 0, size); y = aten.cat.default([c, s], 1); return y",
-     .replace = "s = aten.slice.Tensor(first, 1, 0, size); y = aten.cat.default([first, *others, s], 1); return y",
-     .unless = unlessBeginningIsOfFirst,
-     .why = "one concatenation copies each part once", .countsRefused = true},
+     .find = "c = aten.cat.default(parts, 1); s = aten.slice.Tensor(c, 1, 0, size); y = aten.cat.default([c, s], 1); return y",
+     .replace = "y = torch__inductor_fx_passes_post_grad_cat_slice_cat(parts, size); return y",   // decided by lowerCalls
+     .why = "one concatenation may do for two"},
     {.name = "prepare_softmax",
      .find = "top = aten.amax.default(x, [$dim], True); d = aten.sub.Tensor(x, top); e = aten.exp.default(d); "
              "s = aten.sum.dim_IntList(e, [$dim], True); return s, e, d, top",

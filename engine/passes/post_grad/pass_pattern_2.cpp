@@ -51,7 +51,7 @@ std::string_view unlessAllPiecesInOrder(const Match& m) {
 }
 Values buildSplitSource(const Match& m, GraphBuilder& builder) {
     const Node& split = *(*m["items"].list())[0].node()->arg(0).node();
-    return builder.value(*split.arg(0).node());
+    return builder.call("torch__inductor_fx_passes_post_grad_splitwithsizes_cat_replace", {split.arg(0)});
 }
 
 /// Each piece that is split off is one of the concatenated tensors.
@@ -76,11 +76,6 @@ std::string_view unlessPiecesAreTheItems(const Match& m) {
         }
     }
     return "";
-}
-Values buildItems(const Match& m, GraphBuilder& builder) {
-    std::vector<Value> items;
-    for (const Argument& item : *m["items"].list()) items.push_back(builder.value(*item.node()));
-    return items;
 }
 
 /// The first reader that is not pointwise, looking through getitem and views; null if all are. The output is not.
@@ -169,13 +164,15 @@ std::string_view unlessLargeReduction(const Match& m) {
 }
 
 constexpr std::string_view kReuse = "what is reduced in part needs only the rest";
+// Splits and concatenations become calls that lowerCalls (passes/lowering_calls.h) decides about, as in PyTorch.
 constexpr Rule kRules[] = {
     {.name = "splitwithsizes_cat_replace",
      .find = "y = aten.cat.default(items, $dim); return y",
      .build = buildSplitSource, .unless = unlessAllPiecesInOrder, .why = "putting all pieces of a split together gives what was split"},
     {.name = "cat_splitwithsizes_replace",
      .find = "c = aten.cat.default(items, $dim); y = aten.split_with_sizes.default(c, $sizes, $dim); return y",
-     .build = buildItems, .unless = unlessPiecesAreTheItems, .why = "the pieces are the tensors that were concatenated"},
+     .replace = "y = torch__inductor_fx_passes_post_grad_cat_splitwithsizes_replace(items); return y",
+     .unless = unlessPiecesAreTheItems, .why = "the pieces are the tensors that were concatenated"},
     {.name = "unfuse_bias_add_to_pointwise",
      .find = "y = aten.addmm.default(bias, a, b, beta=$beta, alpha=$alpha); return y",
      .build = buildUnfused, .unless = unlessUnfusedIsBetter, .why = "the addition fuses into the pointwise kernel that follows"},

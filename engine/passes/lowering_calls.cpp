@@ -1,0 +1,96 @@
+#include "engine/passes/lowering_calls.h"
+
+#include <algorithm>
+
+#include "engine/rewrite/matcher.h"
+#include "engine/rewrite/storage_roots.h"
+
+namespace cutaway {
+namespace {
+
+std::string_view unlessBeginningIsOfFirst(const Match& m) {
+    const auto size = symIntOf(m["size"]);
+    if (!size || !size->isInt() || size->value() < 0) return "the length of the repeated beginning is not a known number";
+    if (!m.isTensor("first") || m.tensor("first").rank() < 2) return "{first} has no dim 1";
+    return knownLessEqual(*size, m.tensor("first").sizes[1]) ? "" : "the repeated beginning is longer than {first}";
+}
+
+/// Whether a call writes to memory that the node shares. A call that writes at all counts as writing to all its operands.
+bool isWrittenTo(const Node& node) {
+    const std::vector<const Node*> sharers = sharersOf(storageRoot(node));
+    return std::any_of(sharers.begin(), sharers.end(), [](const Node* sharer) {
+        return std::any_of(sharer->users().begin(), sharer->users().end(), [](const Node* user) { return user->isCall() && user->op().mutates(); });
+    });
+}
+std::string_view unlessWrittenTo(const Match& m) {
+    if (m.parity() || !m.isTensor("x")) return "";
+    if (isWrittenTo(m.node("x"))) return "{x} is written to in place";
+    return isWrittenTo(m.root()) ? "{y} is written to in place" : "";
+}
+
+/// The call as its row writes it out: the same values in memory of their own.
+Values buildWrittenOut(const Match& m, GraphBuilder& builder) {
+    Decomposition call(m.root(), builder);
+    return m.root().op().def()->decompose(call);
+}
+
+/// Each item that is read: the tensor itself where that shares nothing it must not, else a copy of it.
+Values buildItems(const Match& m, GraphBuilder& builder) {
+    const auto* items = m["items"].list();
+    if (items == nullptr) return Values::notHandled();
+    std::vector<const Node*> readers(items->size());
+    for (const Node* reader : m.root().users()) {
+        const auto item = reader->isCall("operator.getitem") ? reader->arg(1).asInt() : std::nullopt;
+        if (!item || *item < 0 || static_cast<size_t>(*item) >= items->size()) return Values::notHandled();
+        readers[static_cast<size_t>(*item)] = reader;
+    }
+    std::vector<Value> results(items->size());
+    std::vector<const Node*> given;   // roots of what is handed on
+    for (size_t i = 0; i < items->size(); ++i) {
+        Node* item = (*items)[i].node();
+        const Node* reader = readers[i];
+        if (reader == nullptr) continue;
+        const Node* root = &storageRoot(*item);
+        bool shares = m.parity();
+        if (!shares && std::find(given.begin(), given.end(), root) == given.end())
+            shares = !isWrittenTo(*item) && std::all_of(m.root().users().begin(), m.root().users().end(), [&](const Node* each) {
+                return each->arg(1).asInt() != static_cast<int64_t>(i) || (mayReplace(*each, *item) && !isWrittenTo(*each));
+            });
+        results[i] = shares ? builder.value(*item) : unary("aten.clone.default", builder.value(*item));
+        if (shares) given.push_back(root);
+    }
+    return results;
+}
+
+constexpr Rule kRules[] = {
+    {.name = "fold_cat_slice_cat",
+     .find = "y = torch__inductor_fx_passes_post_grad_cat_slice_cat([first, *others], size); return y",
+     .replace = "s = aten.slice.Tensor(first, 1, 0, size); y = aten.cat.default([first, *others, s], 1); return y",
+     .unless = unlessBeginningIsOfFirst,
+     .why = "one concatenation copies each part once"},
+    {.name = "write_out_cat_slice_cat",
+     .find = "y = torch__inductor_fx_passes_post_grad_cat_slice_cat(_, _); return y",
+     .build = buildWrittenOut,
+     .why = "the beginning is of the concatenation, which is needed by itself"},
+    {.name = "reuse_split_source",
+     .find = "y = torch__inductor_fx_passes_post_grad_splitwithsizes_cat_replace(x); return y",
+     .replace = "return x",
+     .unless = unlessWrittenTo,
+     .why = "putting all pieces of a split together gives what was split"},
+    {.name = "copy_split_source",
+     .find = "y = torch__inductor_fx_passes_post_grad_splitwithsizes_cat_replace(_); return y",
+     .build = buildWrittenOut,
+     .why = "putting all pieces of a split together gives what was split, and it needs memory of its own"},
+    {.name = "reuse_concatenated",
+     .find = "y = torch__inductor_fx_passes_post_grad_cat_splitwithsizes_replace(items); return y",
+     .build = buildItems,
+     .why = "the pieces are the tensors that were concatenated"},
+};
+
+}  // namespace
+
+std::span<const Rule> loweringCallRules() { return kRules; }
+
+Result<bool> lowerCalls(Module& module, Rewriter& rewriter) { return rewriter.applyRules(module, kRules); }
+
+}  // namespace cutaway
