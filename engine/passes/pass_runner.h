@@ -27,6 +27,7 @@ struct CompileTrace {
     std::vector<Step> steps;
     std::vector<StageInfo> stages;
     double seconds = 0;
+    bool cancelled = false;  // the last passes did not run
     // What steps refer to beside the table of passes:
     std::shared_ptr<const UserPasses> own;
     std::vector<std::shared_ptr<const BodyRound>> rounds;

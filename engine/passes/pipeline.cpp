@@ -359,62 +359,99 @@ class JointRounds {
 
 std::span<const Pass> pipeline() { return kPipeline; }
 
-Result<CompileTrace> runPipeline(const Snapshot& input, const CompileOptions& options, const Progress& progress) {
+namespace {
+
+bool isDisabled(const Pass& pass, const CompileOptions& options) { return std::find(options.disabledPasses.begin(), options.disabledPasses.end(), pass.name) != options.disabledPasses.end(); }
+
+/// The step of a pass that is switched off.
+Step skip(const Pass& pass, const Snapshot& current) {
+    Step step;
+    step.pass = &pass;
+    step.before = step.after = current;
+    step.info.stage = std::string(pass.stage);
+    step.info.name = std::string(pass.name);
+    step.info.summary = std::string(pass.summary);
+    step.info.state = StepState::Disabled;
+    step.info.nodesBefore = step.info.nodesAfter = static_cast<int>(current->graph().size());
+    return step;
+}
+
+void addStep(CompileTrace& trace, Step step, const Snapshot& before) {
+    step.info.index = static_cast<int>(trace.steps.size());
+    if (trace.stages.empty() || trace.stages.back().stage != step.info.stage) {
+        StageInfo stage;
+        stage.stage = step.info.stage;
+        stage.before = opHistogram(*before);
+        trace.stages.push_back(std::move(stage));
+    }
+    trace.stages.back().seconds += step.info.milliseconds / 1000;
+    trace.steps.push_back(std::move(step));
+}
+
+Error cancelledAt(const Pass& pass) { return Error{ErrorCode::Cancelled, "compilation was cancelled", std::string(pass.name), {}}; }
+
+/// Fills `trace`; what it holds after an error was done all the same.
+Result<void> runInto(CompileTrace& trace, const std::function<void(const StepInfo&)>& ended, const Progress& progress) {
+    const CompileOptions& options = trace.options;
     CT_TRY_VOID(checkNames(options));
-    CT_TRY(const std::shared_ptr<const UserPasses> own, UserPasses::make(options));
-    CT_TRY_VOID(checkDisabled(options, *own));
-    CompileTrace trace;
-    trace.options = options;
-    trace.input = input;
-    trace.own = own;
+    CT_TRY(trace.own, UserPasses::make(options));
+    CT_TRY_VOID(checkDisabled(options, *trace.own));
     const auto start = std::chrono::steady_clock::now();
-    Snapshot current = input;
+    Snapshot current = trace.input;
     int64_t used = 0;
     size_t position = 0;
     std::vector<const Pass*> plan = planFor(options);
-    own->insertInto(plan);
+    trace.own->insertInto(plan);
     CT_TRY_VOID(movePasses(plan, options.moves));
     JointRounds rounds(plan);
     WorkingCopy working;
     while (position < plan.size()) {
         const Pass& pass = *plan[position];
         progress.say(static_cast<double>(position++) / static_cast<double>(plan.size()), std::string(pass.name));
-        if (progress.cancelled()) return Error{ErrorCode::Cancelled, "compilation was cancelled", std::string(pass.name), {}};
-        const bool disabled = std::find(options.disabledPasses.begin(), options.disabledPasses.end(), pass.name) != options.disabledPasses.end();
+        if (progress.cancelled()) return cancelledAt(pass);
         rounds.beforePass(pass, current);
-        Step step;
-        if (disabled) {
-            step.pass = &pass;
-            step.before = step.after = current;
-            step.info.stage = std::string(pass.stage);
-            step.info.name = std::string(pass.name);
-            step.info.summary = std::string(pass.summary);
-            step.info.state = StepState::Disabled;
-            step.info.nodesBefore = step.info.nodesAfter = static_cast<int>(current->graph().size());
-        } else {
-            step = runPass(pass, current, options, options.fuel ? std::optional(*options.fuel - used) : std::nullopt, progress.cancel.get(), &working);
-        }
+        const std::optional<int64_t> fuel = options.fuel ? std::optional(*options.fuel - used) : std::nullopt;
+        Step step = isDisabled(pass, options) ? skip(pass, current) : runPass(pass, current, options, fuel, progress.cancel.get(), &working);
+        // An interrupted pass has done some of its rewrites, or has failed for want of the others.
+        if (progress.cancelled()) return cancelledAt(pass);
         used += step.info.rewrites;
-        step.info.index = static_cast<int>(trace.steps.size());
-        if (trace.stages.empty() || trace.stages.back().stage != pass.stage) {
-            StageInfo stage;
-            stage.stage = std::string(pass.stage);
-            stage.before = opHistogram(*current);
-            trace.stages.push_back(std::move(stage));
-        }
-        current = step.after;
-        trace.stages.back().seconds += step.info.milliseconds / 1000;
+        const Snapshot before = std::exchange(current, step.after);
         const bool failed = step.info.state == StepState::Failed;
-        trace.steps.push_back(std::move(step));
+        addStep(trace, std::move(step), before);
+        if (ended) ended(trace.steps.back().info);
         const size_t next = position;
         if (!failed) CT_TRY_VOID(rounds.afterPass(pass, next, current, plan, trace));
-        if (failed || next == plan.size() || plan[next]->stage != pass.stage) trace.stages.back().after = opHistogram(*current);
-        if (failed) break;
+        const bool stageEnds = next == plan.size() || plan[next]->stage != pass.stage;
+        if (failed || stageEnds) trace.stages.back().after = opHistogram(*current);
+        trace.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        if (failed) return {};
         const OptionalPass* check = options.enabled("fx_passes_numeric_check");
-        if (check && pass.stage == kNumericCheck.stage && (next == plan.size() || plan[next]->stage != pass.stage))
-            trace.steps.push_back(checkNumbers(input, current, *check, static_cast<int>(trace.steps.size())));
+        if (!check || pass.stage != kNumericCheck.stage || !stageEnds) continue;
+        trace.steps.push_back(checkNumbers(trace.input, current, *check, static_cast<int>(trace.steps.size())));
+        if (ended) ended(trace.steps.back().info);
     }
-    trace.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return {};
+}
+
+}  // namespace
+
+Result<CompileTrace> runPipeline(const Snapshot& input, const CompileOptions& options, const Progress& progress) {
+    CompileTrace trace;
+    trace.options = options;
+    trace.input = input;
+    CT_TRY_VOID(runInto(trace, {}, progress));
+    return trace;
+}
+
+Result<CompileTrace> runPipelineWatched(const Snapshot& input, const CompileOptions& options, const std::function<void(const StepInfo&)>& ended, const Progress& progress) {
+    CompileTrace trace;
+    trace.options = options;
+    trace.input = input;
+    const Result<void> done = runInto(trace, ended, progress);
+    if (done) return trace;
+    if (done.error().code != ErrorCode::Cancelled || trace.steps.empty()) return done.error();
+    trace.cancelled = true;
+    trace.stages.back().after = opHistogram(*trace.result());
     return trace;
 }
 

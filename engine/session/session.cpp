@@ -109,16 +109,27 @@ Result<ModelInfo> inspectFile(const std::string& path, const OpenSettings& setti
 bool Session::isOpen() const { return m_state->input != nullptr; }
 const ModelInfo& Session::model() const { return m_state->info; }
 
-Result<RunId> Session::compile(const CompileOptions& options, const Progress& progress) {
+Result<RunId> Session::compile(const CompileOptions& options, const Progress& progress) { return compileWatched(options, {}, progress); }
+
+Result<RunId> Session::compileWatched(const CompileOptions& options, const std::function<void(const StepInfo&)>& ended, const Progress& progress) {
     return guarded([&]() -> Result<RunId> {
         if (!isOpen()) return Error{ErrorCode::NotFound, "no model is open", {}, {"open a .pt2 file or FX text first"}};
         CompileOptions timed = options;
         lendMeasuring(timed);
-        CT_TRY(CompileTrace trace, runPipeline(m_state->input, timed, progress));
-        if (options.mode == Mode::Inference && options.onlyStage.empty() && options.target == Target::Cpu && !options.fuel && !trace.failed()) trace.steps.push_back(lowerStep(trace));
+        CT_TRY(CompileTrace trace, ended ? runPipelineWatched(m_state->input, timed, ended, progress) : runPipeline(m_state->input, timed, progress));
+        const bool whole = options.onlyStage.empty() && !options.fuel && !trace.failed() && !trace.cancelled;
+        if (whole && options.mode == Mode::Inference && options.target == Target::Cpu) {
+            trace.steps.push_back(lowerStep(trace));
+            if (ended) ended(trace.steps.back().info);
+        }
         m_state->runs.push_back({std::move(trace), {}, {}});
         return static_cast<RunId>(m_state->runs.size()) - 1;
     });
+}
+
+Result<bool> Session::wasCancelled(RunId id) const {
+    CT_TRY(const State::Run* found, std::as_const(*m_state).run(id));
+    return found->trace.cancelled;
 }
 
 std::vector<RunId> Session::runs() const {

@@ -413,6 +413,46 @@ class SessionTest : public QObject {
         QCOMPARE(run.error().code, ErrorCode::Cancelled);
         QVERIFY(session.runs().empty());
     }
+
+    void watchedRunsTellEveryStep() {
+        Session session;
+        QVERIFY(session.open(bundledModels().first().toStdString()));
+        std::vector<std::string> told;
+        const auto run = session.compileWatched({}, [&](const StepInfo& step) { told.push_back(std::to_string(step.index) + step.name); });
+        QVERIFY(run);
+        std::vector<std::string> recorded;
+        const auto steps = session.steps(*run);
+        for (const StepInfo& step : *steps) recorded.push_back(std::to_string(step.index) + step.name);
+        QCOMPARE(told, recorded);
+        QCOMPARE(*session.wasCancelled(*run), false);
+    }
+
+    /// A watched run that was stopped is the steps of the whole one until then.
+    void aStoppedRunKeepsWhatItDid_data() {
+        QTest::addColumn<int>("stopAfter");
+        for (const int steps : {0, 5, 20}) QTest::addRow("after step %d", steps) << steps;
+    }
+    void aStoppedRunKeepsWhatItDid() {
+        QFETCH(int, stopAfter);
+        Session session;
+        QVERIFY(session.open(bundledModels().first().toStdString()));
+        const auto whole = session.compile({});
+        Progress progress;
+        const auto run = session.compileWatched({}, [&](const StepInfo& step) { if (step.index == stopAfter) progress.cancel->cancel(); }, progress);
+        QVERIFY(run);
+        QVERIFY(*session.wasCancelled(*run));
+        QCOMPARE(session.steps(*run)->size(), static_cast<size_t>(stopAfter) + 1);
+        for (const int step : {-1, stopAfter / 2, stopAfter})
+            QCOMPARE(session.text({*run, step, -1})->text, session.text({*whole, step, -1})->text);
+        QVERIFY(session.diff({*run, -1, -1}, {*run, stopAfter, -1}));
+        RunOptions options;
+        QVERIFY(session.run(*run, options));
+        Progress early;
+        early.cancel->cancel();
+        const auto none = session.compileWatched({}, [](const StepInfo&) {}, early);
+        QCOMPARE(none.error().code, ErrorCode::Cancelled);
+        QCOMPARE(session.runs().size(), size_t(2));
+    }
 };
 
 QTEST_GUILESS_MAIN(SessionTest)

@@ -1,6 +1,7 @@
 #pragma once
 // The engine as a program: open models, compile them step by step, look at every step, run the result. Not
 // thread-safe: one thread calls it (the JobQueue's). Every call that can take long is given a Progress.
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -144,6 +145,11 @@ class Session {
 
     /// Runs the passes and records every step. Earlier runs stay.
     Result<RunId> compile(const CompileOptions& options, const Progress& progress = {});
+    /// The same under somebody's eyes: `ended` is told of every step when it is done, on the calling thread. Cancelled, it leaves
+    /// the steps done until then as a run (see wasCancelled); it fails only if there are none.
+    Result<RunId> compileWatched(const CompileOptions& options, const std::function<void(const StepInfo&)>& ended, const Progress& progress = {});
+    /// Whether the run was stopped before its last pass.
+    Result<bool> wasCancelled(RunId run) const;
     std::vector<RunId> runs() const;
     Result<CompileOptions> optionsOf(RunId run) const;
     Result<std::vector<StepInfo>> steps(RunId run) const;
