@@ -112,6 +112,53 @@ class ControllerTest : public QObject {
         QCOMPARE(m_controller->runs().size(), size_t(1));  // its late answer is dropped
     }
 
+    void stepsComeWhileCompiling() {
+        m_controller->open("/models/a.pt2");
+        QTRY_VERIFY_WITH_TIMEOUT(m_controller->model() && !m_controller->isBusy(), kPatience);
+        m_control->slowAfter = 3;
+        m_controller->compile({});
+        QTRY_VERIFY_WITH_TIMEOUT(m_controller->compiling() && m_controller->compiling()->steps.size() == 3, kPatience);
+        QCOMPARE(m_controller->compiling()->title(), "Run 1: inference, CPU");
+        QVERIFY(m_controller->runs().empty() && m_controller->isBusy());
+        m_control->slowAfter = 5;
+        QTRY_VERIFY_WITH_TIMEOUT(m_controller->compiling()->steps.size() == 5, kPatience);
+        m_control->slowAfter = -1;
+        QTRY_VERIFY_WITH_TIMEOUT(!m_controller->runs().empty() && !m_controller->isBusy(), kPatience);
+        QVERIFY(!m_controller->compiling());
+        QCOMPARE(m_controller->runs()[0].steps.size(), size_t(6));
+    }
+
+    void aStoppedCompileKeepsItsSteps() {
+        openAndCompile();
+        m_control->slowAfter = 5;
+        CompileOptions options;
+        options.disabledPasses = {"normalize"};
+        m_controller->compile(options, 1);
+        QTRY_VERIFY_WITH_TIMEOUT(m_controller->compiling() && m_controller->compiling()->steps.size() == 5, kPatience);
+        m_controller->cancel();
+        QTRY_VERIFY_WITH_TIMEOUT(m_controller->runs().size() == 2 && !m_controller->isBusy(), kPatience);
+        const Run& run = m_controller->runs()[1];
+        QCOMPARE(run.steps.size(), size_t(5));
+        QCOMPARE(run.title(), "Run 2: inference, CPU, stopped, 1 pass off");
+        QCOMPARE(run.rewrites[4].size(), size_t(2));
+        // Not compared with the run before: it is half of one. Its own first change is on show.
+        QCOMPARE(m_selection->comparison(), (Comparison{{2, 3, -1}, {2, 4, -1}}));
+        QVERIFY(testing::treeText(m_controller->log()).endsWith("stopped, 1 pass off: 5 passes, 1 changed the graph |  | The passes after these did not run; compile again (Ctrl+B) to have them all.\n"));
+    }
+
+    void aModelThatIsOpenedDropsTheCompile() {
+        m_controller->open("/models/a.pt2");
+        QTRY_VERIFY_WITH_TIMEOUT(m_controller->model() && !m_controller->isBusy(), kPatience);
+        m_control->slowAfter = 3;
+        m_controller->compile({});
+        QTRY_VERIFY_WITH_TIMEOUT(m_controller->compiling(), kPatience);
+        m_controller->open("/models/b.pt2");
+        QVERIFY(!m_controller->compiling());
+        QTRY_COMPARE_WITH_TIMEOUT(m_controller->path(), "/models/b.pt2", kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy(), kPatience);
+        QVERIFY(m_controller->runs().empty() && !m_controller->compiling());
+    }
+
     void nodesCarryBothSides() {
         openAndCompile();
         QSignalSpy nodes(m_controller.get(), &SessionController::nodeShown);

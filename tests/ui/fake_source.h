@@ -17,6 +17,7 @@ class FakeSource : public ui::Source {
     struct Control {
         std::atomic<bool> hold{false};  // calls wait until it is false or they are cancelled
         std::atomic<int> tail{4};
+        std::atomic<int> slowAfter{-1};  // a compile goes on after that many steps when it is another number or it is cancelled
         QStringList calls() const {
             const QMutexLocker lock(&mutex);
             return made;
@@ -55,14 +56,30 @@ class FakeSource : public ui::Source {
         info.remarks = {"one remark"};
         return info;
     }
-    Result<RunId> compile(const CompileOptions& options, const Progress& progress) override {
+    Result<RunId> compile(const CompileOptions& options, const std::function<void(const StepInfo&)>& ended, const Progress& progress) override {
         CT_TRY_VOID(arrive("compile", progress));
-        m_options.push_back(options);
-        return static_cast<RunId>(m_options.size());
+        const std::vector<StepInfo> all = stepsOf(options);
+        size_t done = 0;
+        for (const StepInfo& step : all) {
+            while (m_control->slowAfter == static_cast<int>(done) && !progress.cancelled()) QThread::msleep(1);
+            if (progress.cancelled()) break;
+            if (ended) ended(step);
+            ++done;
+        }
+        if (done == 0) return Error{ErrorCode::Cancelled, "cancelled", {}, {}};
+        m_runs.push_back({options, done});
+        return static_cast<RunId>(m_runs.size());
     }
+    Result<bool> wasCancelled(RunId run) override { return m_runs[static_cast<size_t>(run - 1)].done < 6; }
     Result<std::vector<StepInfo>> steps(RunId run) override {
+        const auto& [options, done] = m_runs[static_cast<size_t>(run - 1)];
+        std::vector<StepInfo> steps = stepsOf(options);
+        steps.resize(done);
+        return steps;
+    }
+    static std::vector<StepInfo> stepsOf(const CompileOptions& options) {
         std::vector<StepInfo> steps;
-        const auto& off = m_options[static_cast<size_t>(run - 1)].disabledPasses;
+        const auto& off = options.disabledPasses;
         const auto add = [&](const char* stage, const char* name, StepState state, int rewrites) {
             StepInfo step;
             step.index = static_cast<int>(steps.size());
@@ -190,7 +207,11 @@ class FakeSource : public ui::Source {
         return {};
     }
     std::shared_ptr<Control> m_control;
-    std::vector<CompileOptions> m_options;
+    struct Compiled {
+        CompileOptions options;
+        size_t done = 0;
+    };
+    std::vector<Compiled> m_runs;
 };
 
 }  // namespace cutaway::testing

@@ -24,7 +24,7 @@ class ModelsTest : public QObject {
 
     static std::vector<StepInfo> sampleSteps() {
         testing::FakeSource source(std::make_shared<testing::FakeSource::Control>());
-        const auto run = source.compile({}, {});
+        const auto run = source.compile({}, {}, {});
         return *source.steps(*run);
     }
     static GraphText graphText(const QStringList& lines, const std::vector<uint32_t>& nodes) {
@@ -68,6 +68,48 @@ class ModelsTest : public QObject {
                  "  remove_noop_ops | · | 8 | 1.5 ms\n"
                  "  fuse_bias_add | +1 −2 | 7 | 1.5 ms\n"
                  "  reinplace | +1 −2 | 7 | 1.5 ms\n");
+    }
+
+    /// Steps that come in parts make the tree that they make at once.
+    void stepsMayComeInParts_data() {
+        QTest::addColumn<QString>("states");
+        for (const char* states : {"u", "uu", "uuu", "ucu", "cuuc", "uuduuu", "fuu", "uu|u", "uu|uuu|c|u", "c|cu|uu|uf"}) QTest::newRow(states) << states;
+    }
+    void stepsMayComeInParts() {
+        QFETCH(QString, states);
+        std::vector<StepInfo> steps;
+        int stage = 0;
+        for (const QChar state : std::as_const(states)) {
+            if (state == '|') ++stage;
+            if (state == '|') continue;
+            StepInfo& step = steps.emplace_back();
+            step.index = static_cast<int>(steps.size()) - 1;
+            step.name = "pass" + std::to_string(step.index);
+            step.stage = "stage" + std::to_string(stage);
+            step.state = state == 'u' ? StepState::Unchanged : state == 'c' ? StepState::Changed : state == 'f' ? StepState::Failed : StepState::Disabled;
+        }
+        StepsModel whole;
+        whole.setRun(1, steps);
+        for (size_t first = 0; first <= steps.size(); ++first)
+            for (size_t part : {1, 2}) {
+                StepsModel model;
+                QAbstractItemModelTester tester(&model, kFatal);
+                model.setRun(1, {steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(first)});
+                for (size_t i = first; i < steps.size(); i += part)
+                    model.addSteps({steps.begin() + static_cast<std::ptrdiff_t>(i), steps.begin() + static_cast<std::ptrdiff_t>(std::min(i + part, steps.size()))});
+                QCOMPARE(treeText(model), treeText(whole));
+                for (const StepInfo& step : steps) QCOMPARE(model.indexOf(Place{1, step.index, -1}).data().toString(), QString::fromStdString(step.name));
+            }
+    }
+
+    void aRunUnderWayCannotBeSteppedOrSwitched() {
+        StepsModel model;
+        QAbstractItemModelTester tester(&model, kFatal);
+        model.setRun(StepsModel::kUnderWay, sampleSteps());
+        const QModelIndex pass = model.indexOf(Place{StepsModel::kUnderWay, 4, -1});
+        QCOMPARE(pass.data().toString(), "fuse_bias_add");
+        QVERIFY(!model.placeOf(pass) && !model.hasChildren(pass) && !model.canFetchMore(pass));
+        QVERIFY(!(model.flags(pass) & Qt::ItemIsUserCheckable));
     }
 
     void rewritesComeWhenAPassIsOpened() {

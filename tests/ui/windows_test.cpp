@@ -321,6 +321,33 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
         QVERIFY(!progress->isVisible());
     }
 
+    void theStepsWindowFillsWhileCompiling() {
+        openAndCompile();
+        auto& tree = *m_main->window("steps")->findChild<QTreeView*>();
+        auto& runs = *m_main->window("steps")->findChild<QComboBox*>();
+        m_control->slowAfter = 3;
+        press(Qt::Key_B, Qt::ControlModifier);
+        QTRY_COMPARE_WITH_TIMEOUT(testing::treeText(*tree.model()), "As opened\npre_grad\n  3 unchanged passes\n    normalize | · | 8 | 1.5 ms\n    split_cat | · | 8 | 1.5 ms\n    fuse_conv | · | 8 | 1.5 ms\n", kPatience);
+        QCOMPARE(runs.currentText(), "Run 2: inference, CPU, under way");
+        // What was there can be looked at meanwhile, and what is under way again.
+        runs.setCurrentIndex(0);
+        emit runs.activated(0);
+        QCOMPARE(m_main->steps().currentRun(), 1);
+        runs.setCurrentIndex(1);
+        emit runs.activated(1);
+        QCOMPARE(m_main->steps().currentRun(), StepsModel::kUnderWay);
+        m_control->slowAfter = 5;
+        QTRY_VERIFY_WITH_TIMEOUT(testing::treeText(*tree.model()).endsWith("  fuse_bias_add | +1 −2 | 7 | 1.5 ms\n"), kPatience);
+        press(Qt::Key_Escape);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+        QCOMPARE(m_main->steps().currentRun(), 2);
+        QCOMPARE(runs.count(), 2);
+        QCOMPARE(runs.currentText(), "Run 2: inference, CPU, stopped");
+        QCOMPARE(shownStep(), "fuse_bias_add (run 2)");
+        press(Qt::Key_F11);
+        QCOMPARE(shownStep(), "fuse_bias_add, rewrite 1 (run 2)");
+    }
+
     void resultsAreShown() {
         openAndCompile();
         m_main->controller().run(1, {});

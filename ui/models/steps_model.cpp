@@ -25,13 +25,17 @@ struct StepsModel::Item {
     std::vector<std::unique_ptr<Item>> children;
     bool asked = false, answered = false;  // for the rewrites of a pass
 
-    Item* add(Kind childKind) {
-        auto child = std::make_unique<Item>();
-        child->kind = childKind;
+    Item* add(std::unique_ptr<Item> child) {
         child->parent = this;
         child->row = static_cast<int>(children.size());
         children.push_back(std::move(child));
         return children.back().get();
+    }
+    static std::unique_ptr<Item> make(Kind kind, int step = -1) {
+        auto item = std::make_unique<Item>();
+        item->kind = kind;
+        item->step = step;
+        return item;
     }
 };
 
@@ -40,10 +44,22 @@ StepsModel::~StepsModel() = default;
 
 void StepsModel::setRun(RunId run, std::vector<StepInfo> steps) {
     beginResetModel();
+    m_resetting = true;
     m_run = run;
     m_steps = std::move(steps);
-    rebuild();
+    m_passItems.clear();
+    m_root = std::make_unique<Item>();
+    m_root->add(Item::make(Kind::Opened));
+    for (size_t i = 0; i < m_steps.size(); ++i) append(static_cast<int>(i));
+    m_resetting = false;
     endResetModel();
+}
+
+void StepsModel::addSteps(const std::vector<StepInfo>& steps) {
+    for (const StepInfo& step : steps) {
+        m_steps.push_back(step);
+        append(static_cast<int>(m_steps.size()) - 1);
+    }
 }
 
 void StepsModel::clear() {
@@ -54,31 +70,40 @@ void StepsModel::clear() {
     endResetModel();
 }
 
-void StepsModel::rebuild() {
-    m_root = std::make_unique<Item>();
-    m_passItems.assign(m_steps.size(), nullptr);
-    m_root->add(Kind::Opened);
-    Item* stage = nullptr;
-    for (size_t i = 0; i < m_steps.size();) {
-        const QString name = QString::fromStdString(m_steps[i].stage);
-        if (!stage || stage->stage != name) {
-            stage = m_root->add(Kind::Stage);
-            stage->stage = name;
-        }
-        size_t end = i;
-        while (end < m_steps.size() && m_steps[end].stage == m_steps[i].stage && m_steps[end].state == StepState::Unchanged) ++end;
-        // A single unchanged pass takes no more room than a row that says so.
-        Item* above = stage;
-        if (end - i >= 2)
-            above = stage->add(Kind::Fold);
-        else
-            end = i + 1;
-        for (; i < end; ++i) {
-            Item* pass = above->add(Kind::Pass);
-            pass->step = static_cast<int>(i);
-            m_passItems[i] = pass;
-        }
+StepsModel::Item* StepsModel::insert(Item* above, std::unique_ptr<Item> item) {
+    if (m_resetting) return above->add(std::move(item));
+    const int row = static_cast<int>(above->children.size());
+    beginInsertRows(indexOf(above), row, row);
+    Item* added = above->add(std::move(item));
+    endInsertRows();
+    return added;
+}
+
+/// Rows for a step behind those that have some.
+void StepsModel::append(int step) {
+    const StepInfo& info = m_steps[static_cast<size_t>(step)];
+    const QString stageName = QString::fromStdString(info.stage);
+    Item* stage = m_root->children.back().get();
+    if (stage->kind != Kind::Stage || stage->stage != stageName) {
+        auto fresh = Item::make(Kind::Stage);
+        fresh->stage = stageName;
+        stage = insert(m_root.get(), std::move(fresh));
     }
+    Item* last = stage->children.empty() ? nullptr : stage->children.back().get();
+    const bool unchanged = info.state == StepState::Unchanged;
+    if (unchanged && last && last->kind == Kind::Pass && stepOf(*last)->state == StepState::Unchanged) {
+        // One unchanged pass takes no more room than a row that says so; a second makes it worth folding both.
+        auto fold = Item::make(Kind::Fold);
+        m_passItems[static_cast<size_t>(last->step)] = fold->add(Item::make(Kind::Pass, last->step));
+        if (!m_resetting) beginRemoveRows(indexOf(stage), last->row, last->row);
+        stage->children.pop_back();
+        if (!m_resetting) endRemoveRows();
+        last = insert(stage, std::move(fold));
+    }
+    m_passItems.push_back(insert(unchanged && last && last->kind == Kind::Fold ? last : stage, Item::make(Kind::Pass, step)));
+    if (m_resetting) return;
+    emit dataChanged(indexOf(stage), indexOf(stage, ColumnCount - 1));  // counts
+    if (last && last->kind == Kind::Fold) emit dataChanged(indexOf(last), indexOf(last));
 }
 
 void StepsModel::setRewrites(int step, std::vector<RewriteInfo> rewrites) {
@@ -94,8 +119,7 @@ void StepsModel::setRewrites(int step, std::vector<RewriteInfo> rewrites) {
     if (rewrites.empty()) return;
     beginInsertRows(at, 0, static_cast<int>(rewrites.size()) - 1);
     for (RewriteInfo& rewrite : rewrites) {
-        Item* child = pass->add(Kind::Rewrite);
-        child->step = step;
+        Item* child = pass->add(Item::make(Kind::Rewrite, step));
         child->rewrite = std::move(rewrite);
     }
     endInsertRows();
@@ -127,7 +151,7 @@ const StepInfo* StepsModel::stepOf(const Item& item) const {
 }
 
 std::optional<Place> StepsModel::placeOf(const QModelIndex& at) const {
-    if (!at.isValid()) return {};
+    if (!at.isValid() || m_run == kUnderWay) return {};
     const Item& item = *itemOf(at);
     switch (item.kind) {
         case Kind::Opened: return Place{m_run, -1, -1};
@@ -167,14 +191,14 @@ bool StepsModel::hasChildren(const QModelIndex& parent) const {
     if (rowCount(parent) > 0) return true;
     const Item& item = *itemOf(parent);
     const StepInfo* step = stepOf(item);
-    return step && step->rewrites > 0 && !item.answered;
+    return step && step->rewrites > 0 && !item.answered && m_run != kUnderWay;
 }
 
 bool StepsModel::canFetchMore(const QModelIndex& parent) const {
     if (!parent.isValid() || parent.column() > 0) return false;
     const Item& item = *itemOf(parent);
     const StepInfo* step = stepOf(item);
-    return step && step->rewrites > 0 && !item.asked;
+    return step && step->rewrites > 0 && !item.asked && m_run != kUnderWay;
 }
 
 void StepsModel::fetchMore(const QModelIndex& parent) {
@@ -287,7 +311,7 @@ Qt::ItemFlags StepsModel::flags(const QModelIndex& at) const {
     if (!at.isValid()) return Qt::NoItemFlags;
     Qt::ItemFlags flags = Qt::ItemIsEnabled | Qt::ItemIsSelectable;
     const StepInfo* step = stepOf(*itemOf(at));
-    if (at.column() == Name && step && step->stage != kLowering) flags |= Qt::ItemIsUserCheckable;
+    if (at.column() == Name && step && step->stage != kLowering && m_run != kUnderWay) flags |= Qt::ItemIsUserCheckable;
     return flags;
 }
 

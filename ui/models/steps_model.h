@@ -23,6 +23,10 @@ class StepsModel : public QAbstractItemModel {
 
     /// Steps of a run. An empty list shows nothing.
     void setRun(RunId run, std::vector<StepInfo> steps);
+    /// Further steps of a run under way: rows come, none go but those of neighbours that fold.
+    void addSteps(const std::vector<StepInfo>& steps);
+    /// A run under way has no id: its rows stand for no place, and its passes cannot be switched.
+    static constexpr RunId kUnderWay = -1;
     void clear();
     void setRewrites(int step, std::vector<RewriteInfo> rewrites);
     void setMarks(std::optional<Place> a, std::optional<Place> b);
@@ -57,7 +61,8 @@ class StepsModel : public QAbstractItemModel {
     struct Item;
     Item* itemOf(const QModelIndex& at) const;
     QModelIndex indexOf(const Item* item, int column = 0) const;
-    void rebuild();
+    void append(int step);
+    Item* insert(Item* above, std::unique_ptr<Item> item);
     QString nameText(const Item& item) const;
     QString changesText(const Item& item) const;
     QString toolTip(const Item& item) const;
@@ -67,6 +72,7 @@ class StepsModel : public QAbstractItemModel {
     RunId m_run = 0;
     std::vector<StepInfo> m_steps;
     std::unique_ptr<Item> m_root;
+    bool m_resetting = false;  // nobody is told of single rows
     std::vector<Item*> m_passItems;  // by step index
     std::optional<Place> m_markA, m_markB;
 };

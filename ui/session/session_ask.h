@@ -25,10 +25,10 @@ void SessionController::ask(const QString& tag, const QString& doing, std::funct
             settled(tag);
         }, Qt::QueuedConnection);
     };
-    auto report = [this, epoch, doing](double fraction, const std::string& what) {
+    auto report = [this, tag, epoch, generation, doing](double fraction, const std::string& what) {
         const QString text = what.empty() ? doing : QString::fromStdString(what);
         QMetaObject::invokeMethod(this, [=, this] {
-            if (epoch == m_epoch && isBusy()) emit progress(text, fraction);
+            if (epoch == m_epoch && generation == m_generation.value(tag) && m_pending.value(tag) == doing) emit progress(text, fraction);
         }, Qt::QueuedConnection);
     };
     m_queue->post(tag.toStdString(), std::move(job), std::move(report));

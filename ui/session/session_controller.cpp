@@ -44,18 +44,31 @@ void SessionController::fail(const Error& error, const QString& doing) {
     if (entry.level == LogEntry::Level::Problem) emit problem(entry);
 }
 
-void SessionController::cancel() {
+void SessionController::cancel() { stop(true); }
+
+void SessionController::stop(bool keepSteps) {
     if (!isBusy()) return;
     m_queue->cancelAll();
-    ++m_epoch;
-    for (const QString& doing : std::as_const(m_pending)) m_log.append({LogEntry::Level::Note, tr("%1: cancelled").arg(doing), {}, {}, {}, NodeId::None});
+    const QString compile = QStringLiteral("compile");
+    const bool kept = keepSteps && m_compiling && m_pending.contains(compile);
+    for (auto each = m_pending.cbegin(); each != m_pending.cend(); ++each) {
+        if (kept && each.key() == compile) continue;
+        ++m_generation[each.key()];
+        m_log.append({LogEntry::Level::Note, tr("%1: cancelled").arg(each.value()), {}, {}, {}, NodeId::None});
+    }
     m_pending.clear();
+    if (kept) {  // its answer is on the way
+        m_pending.insert(compile, tr("Stopping the compile"));
+        emit progress(m_pending[compile], -1);
+        return;
+    }
+    forgetCompiling();
     emit busyChanged(false);
 }
 
 void SessionController::open(const QString& path, const QString& graph) {
     const QString absolute = QFileInfo(path).absoluteFilePath();
-    cancel();  // what runs for the model before would only hold the new one up
+    stop(false);  // what runs for the model before would only hold the new one up
     OpenSettings settings;
     settings.graph = graph.toStdString();
     ask<ModelInfo>("open", tr("Opening %1").arg(QFileInfo(path).fileName()),
@@ -64,6 +77,7 @@ void SessionController::open(const QString& path, const QString& graph) {
                        ++m_epoch;  // what is under way belongs to the model before
                        m_queue->cancelAll();
                        m_pending.clear();
+                       forgetCompiling();
                        // A graph that was asked for by name comes alone; the names of its neighbours are known from before.
                        if (graph.isEmpty() || m_path != absolute) {
                            m_graphs.clear();

@@ -35,6 +35,7 @@ struct Run {
     CompileOptions options;
     std::vector<StepInfo> steps;
     std::vector<std::vector<RewriteInfo>> rewrites;  // by step
+    bool stopped = false;  // before its last pass
     /// Whether the step's rewrites can be done one by one. What lowering decides edits no graph.
     static bool replays(const StepInfo& step) { return step.stage != "lowering"; }
     QString title() const;  // "Run 1: inference, CPU"
@@ -49,7 +50,8 @@ class SessionController : public QObject {
 
     /// `graph`: of a file with several, the one to work on; empty for the first.
     void open(const QString& path, const QString& graph = {});
-    /// Compiles; then shows the first change of the new run, or, with `comparedWith`, the difference of both results.
+    /// Compiles, telling of every step when it is done (compilingChanged); then shows the first change of the new run, or, with
+    /// `comparedWith`, the difference of both results.
     void compile(const CompileOptions& options, std::optional<RunId> comparedWith = {});
     /// Compiles again with a pass or a rule ("pass/rule") on or off; then shows the difference of both results.
     void setEnabled(RunId run, const QString& name, bool enabled);
@@ -61,7 +63,7 @@ class SessionController : public QObject {
     void explain();
     /// The graph at a place as a Python program that runs in PyTorch.
     void runnableText(const Place& place, std::function<void(const QString&)> then);
-    /// Stops everything that runs or waits.
+    /// Stops everything that runs or waits. A compile that has done some steps ends soon, with these as its run.
     void cancel();
     bool isBusy() const { return !m_pending.isEmpty(); }
 
@@ -73,6 +75,8 @@ class SessionController : public QObject {
     /// The compiler's passes in running order.
     std::vector<StepInfo> passes() const { return m_source->passes(); }
     const std::vector<Run>& runs() const { return m_runs; }
+    /// The run under way with the steps that are done; null before the first. It has no id, and its graphs cannot be asked for yet.
+    const Run* compiling() const { return m_compiling ? &*m_compiling : nullptr; }
     const Run* runOf(RunId id) const;
     /// The single rewrite that leads to a place; null if the place is none.
     const RewriteInfo* rewriteAt(const Place& place) const;
@@ -86,6 +90,8 @@ class SessionController : public QObject {
 
   signals:
     void modelOpened();
+    /// Another step of the run under way is done, or there is no such run any more.
+    void compilingChanged();
     void compiled(cutaway::RunId run);
     void shown(std::shared_ptr<const cutaway::ui::Shown> what);
     void textShown(std::shared_ptr<const cutaway::ui::ShownText> what);
@@ -104,6 +110,9 @@ class SessionController : public QObject {
     void ask(const QString& tag, const QString& doing, std::function<Result<T>(Source&, const Progress&)> work,
              std::function<void(T)> then, std::function<void()> orElse = {});
     void settled(const QString& tag);
+    void stop(bool keepSteps);
+    void stepEnded(int compile, const CompileOptions& options, const StepInfo& step);
+    void forgetCompiling();
     void fail(const Error& error, const QString& doing);
     void loadPlace();
     void loadNode();
@@ -117,6 +126,8 @@ class SessionController : public QObject {
     QString m_path, m_graph;
     QStringList m_graphs;
     std::vector<Run> m_runs;
+    std::optional<Run> m_compiling;
+    int m_compile = 0;  // counts them: what an earlier one still says is not heard
     std::shared_ptr<const Shown> m_shown;
     std::shared_ptr<const std::vector<RuleInfo>> m_rules;  // texts of all rules of run m_rulesOf, once somebody wants them
     RunId m_rulesOf = -1;

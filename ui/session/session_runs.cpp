@@ -19,6 +19,7 @@ QString Run::title() const {
     }
     if (!options.enabledPasses.empty()) text += QObject::tr(", %1 more").arg(counted(static_cast<qsizetype>(options.enabledPasses.size()), QObject::tr("pass"), QObject::tr("passes")));
     if (!options.moves.empty()) text += QObject::tr(", %1 moved").arg(counted(static_cast<qsizetype>(options.moves.size()), QObject::tr("pass"), QObject::tr("passes")));
+    if (stopped) text += QObject::tr(", stopped");
     if (options.fuel) text += QObject::tr(", %1").arg(counted(static_cast<qsizetype>(*options.fuel), QObject::tr("rewrite"), QObject::tr("rewrites")));
     const auto rulesOff = std::count_if(options.disabledPasses.begin(), options.disabledPasses.end(), [](const std::string& name) { return name.find('/') != std::string::npos; });
     const auto passesOff = static_cast<qsizetype>(options.disabledPasses.size()) - rulesOff;
@@ -28,20 +29,50 @@ QString Run::title() const {
 }
 
 void SessionController::compile(const CompileOptions& options, std::optional<RunId> comparedWith) {
+    forgetCompiling();
+    const auto ended = [this, compile = m_compile, options](const StepInfo& step) {
+        QMetaObject::invokeMethod(this, [=, this] { stepEnded(compile, options, step); }, Qt::QueuedConnection);
+    };
     ask<Run>("compile", tr("Compiling"),
-             [options](Source& source, const Progress& progress) -> Result<Run> {
+             [options, ended](Source& source, const Progress& progress) -> Result<Run> {
                  Run run;
                  run.options = options;
-                 CT_TRY(run.id, source.compile(options, progress));
+                 CT_TRY(run.id, source.compile(options, ended, progress));
+                 // What a stopped compile has done is looked at like any other.
+                 const Progress anew;
+                 CT_TRY(run.stopped, source.wasCancelled(run.id));
                  CT_TRY(run.steps, source.steps(run.id));
                  for (const StepInfo& step : run.steps) {
                      run.rewrites.emplace_back();
                      if (step.rewrites == 0) continue;
-                     CT_TRY(run.rewrites.back(), source.rewrites(run.id, step.index, progress));
+                     CT_TRY(run.rewrites.back(), source.rewrites(run.id, step.index, anew));
                  }
                  return run;
              },
-             [this, comparedWith](Run run) { finishCompile(std::move(run), comparedWith); });
+             [this, comparedWith](Run run) {
+                 forgetCompiling();
+                 finishCompile(std::move(run), comparedWith);
+             },
+             [this] { forgetCompiling(); });
+}
+
+void SessionController::stepEnded(int compile, const CompileOptions& options, const StepInfo& step) {
+    if (compile != m_compile) return;
+    if (!m_compiling) {
+        m_compiling.emplace();
+        m_compiling->options = options;
+        m_compiling->number = static_cast<int>(m_runs.size()) + 1;
+    }
+    m_compiling->steps.push_back(step);
+    emit compilingChanged();
+}
+
+/// Whatever the run under way still says is void.
+void SessionController::forgetCompiling() {
+    ++m_compile;
+    if (!m_compiling) return;
+    m_compiling.reset();
+    emit compilingChanged();
 }
 
 void SessionController::finishCompile(Run run, std::optional<RunId> comparedWith) {
@@ -57,7 +88,8 @@ void SessionController::finishCompile(Run run, std::optional<RunId> comparedWith
         if (step.state == StepState::Changed && ++changed == 1) first.step = step.index;
         if (step.state == StepState::Failed && !failed) failed = step.index;
     }
-    m_log.append({LogEntry::Level::Note, tr("%1: %2 passes, %3 changed the graph").arg(now.title()).arg(now.steps.size()).arg(changed), {}, {}, first, NodeId::None});
+    m_log.append({LogEntry::Level::Note, tr("%1: %2 passes, %3 changed the graph").arg(now.title()).arg(now.steps.size()).arg(changed), {},
+                  now.stopped ? tr("The passes after these did not run; compile again (Ctrl+B) to have them all.") : QString(), first, NodeId::None});
     emit compiled(id);
     if (failed) {
         const StepInfo& step = now.steps[static_cast<size_t>(*failed)];
@@ -68,7 +100,7 @@ void SessionController::finishCompile(Run run, std::optional<RunId> comparedWith
         first.step = *failed;
     }
     const Run* other = comparedWith ? runOf(*comparedWith) : nullptr;
-    if (other && !failed)
+    if (other && !failed && !now.stopped && !other->stopped)
         m_selection.compare({{other->id, static_cast<int>(other->steps.size()) - 1, -1}, {id, static_cast<int>(now.steps.size()) - 1, -1}});
     else
         m_selection.setPlace(first);

@@ -7,7 +7,8 @@ class SessionSource : public Source {
   public:
     std::vector<StepInfo> passes() const override { return passList({}); }
     Result<ModelInfo> open(const std::string& path, const OpenSettings& settings, const Progress& progress) override { return m_session.open(path, settings, progress); }
-    Result<RunId> compile(const CompileOptions& options, const Progress& progress) override { return m_session.compile(options, progress); }
+    Result<RunId> compile(const CompileOptions& options, const std::function<void(const StepInfo&)>& ended, const Progress& progress) override { return m_session.compileWatched(options, ended, progress); }
+    Result<bool> wasCancelled(RunId run) override { return m_session.wasCancelled(run); }
     Result<std::vector<StepInfo>> steps(RunId run) override { return m_session.steps(run); }
     Result<std::vector<RewriteInfo>> rewrites(RunId run, int step, const Progress& progress) override { return m_session.rewrites(run, step, progress); }
     Result<UnionGraph> diff(const Place& before, const Place& after, const Progress& progress) override { return m_session.diff(before, after, progress); }

@@ -1,6 +1,7 @@
 #pragma once
 // What the windows ask of a compile session, as an interface: the program passes the engine's Session, tests pass a
 // source of hand-made structs. Called on the job queue's thread only.
+#include <functional>
 #include <memory>
 
 #include "cutaway/session.h"
@@ -14,7 +15,9 @@ class Source {
     /// All passes in running order. The one call that any thread may make.
     virtual std::vector<StepInfo> passes() const = 0;
     virtual Result<ModelInfo> open(const std::string& path, const OpenSettings& settings, const Progress& progress) = 0;
-    virtual Result<RunId> compile(const CompileOptions& options, const Progress& progress) = 0;
+    /// `ended` is told of every step when it is done. Cancelled, it leaves those as a run, if there are any.
+    virtual Result<RunId> compile(const CompileOptions& options, const std::function<void(const StepInfo&)>& ended, const Progress& progress) = 0;
+    virtual Result<bool> wasCancelled(RunId run) = 0;
     virtual Result<std::vector<StepInfo>> steps(RunId run) = 0;
     virtual Result<std::vector<RewriteInfo>> rewrites(RunId run, int step, const Progress& progress) = 0;
     virtual Result<UnionGraph> diff(const Place& before, const Place& after, const Progress& progress) = 0;

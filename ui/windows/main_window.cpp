@@ -149,6 +149,7 @@ void MainWindow::makeStatusBar() {
     m_cancel = new QToolButton;
     m_cancel->setText(tr("Cancel (Esc)"));
     m_cancel->setAccessibleName(tr("Cancel what is running"));
+    m_cancel->setToolTip(tr("Stops what is running. The steps that a compile has done stay."));
     statusBar()->addPermanentWidget(m_progress);
     statusBar()->addPermanentWidget(m_cancel);
     statusBar()->addPermanentWidget(m_place);

@@ -7,6 +7,7 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QMenu>
+#include <QScrollBar>
 #include <QShortcut>
 #include <QStackedWidget>
 #include <QTreeView>
@@ -19,7 +20,7 @@ namespace cutaway::ui {
 
 StepsWindow::StepsWindow(SessionController& controller, Selection& selection, Stepper& stepper, QWidget* parent)
     : QDockWidget(tr("Steps"), parent), m_controller(controller), m_selection(selection), m_stepper(stepper), m_model(*new StepsModel(this)), m_filtered(new StepsFilter(this)),
-      m_run(new QComboBox), m_filter(new QLineEdit), m_hidden(new QLabel), m_empty(new QLabel), m_tree(new QTreeView), m_pages(new QStackedWidget) {
+      m_run(new QComboBox), m_filter(new QLineEdit), m_hidden(new QLabel), m_empty(new QLabel), m_running(new QLabel), m_tree(new QTreeView), m_pages(new QStackedWidget) {
     setObjectName(QStringLiteral("steps"));
     m_filtered->setSourceModel(&m_model);
     m_tree->setModel(m_filtered);
@@ -40,6 +41,11 @@ StepsWindow::StepsWindow(SessionController& controller, Selection& selection, St
     m_filter->setClearButtonEnabled(true);
     m_filter->setAccessibleName(tr("Filter passes, rules, nodes"));
     m_hidden->hide();
+    m_running->setText(tr("Compiling: steps open when it has ended. Esc stops it and keeps them."));
+    m_running->setWordWrap(true);
+    m_running->hide();
+    m_soon.setSingleShot(true);
+    m_soon.setInterval(100);
     m_empty->setAlignment(Qt::AlignCenter);
     m_empty->setWordWrap(true);
     m_empty->setMargin(16);
@@ -49,16 +55,21 @@ StepsWindow::StepsWindow(SessionController& controller, Selection& selection, St
     auto* column = new QVBoxLayout(page);
     column->setContentsMargins(4, 4, 4, 4);
     column->setSpacing(4);
-    for (QWidget* widget : std::initializer_list<QWidget*>{m_run, m_filter, m_hidden}) column->addWidget(widget);
+    for (QWidget* widget : std::initializer_list<QWidget*>{m_run, m_running, m_filter, m_hidden}) column->addWidget(widget);
     column->addWidget(m_tree, 1);
     m_pages->addWidget(m_empty);
     m_pages->addWidget(page);
     setWidget(m_pages);
 
-    connect(m_run, &QComboBox::activated, this, [this] { m_selection.setPlace({m_run->currentData().toInt(), -1, -1}); });
+    connect(m_run, &QComboBox::activated, this, [this] {
+        const RunId run = m_run->currentData().toInt();
+        if (run == StepsModel::kUnderWay) return showRun(run);
+        m_selection.setPlace({run, -1, -1});
+    });
     connect(m_filter, &QLineEdit::textChanged, this, &StepsWindow::filter);
     connect(m_tree->selectionModel(), &QItemSelectionModel::currentChanged, this, [this](const QModelIndex& now) {
         if (m_following) return;
+        if (m_model.run() == StepsModel::kUnderWay && now.isValid()) emit message(m_running->text());
         if (const auto place = m_model.placeOf(m_filtered->mapToSource(now))) m_stepper.show(*place);
     });
     connect(m_tree, &QTreeView::expanded, this, &StepsWindow::spanRewrites);
@@ -77,6 +88,8 @@ StepsWindow::StepsWindow(SessionController& controller, Selection& selection, St
         m_empty->setText(tr("The model is open.\n\nCompile it with Run > Compile (Ctrl+B) to see every pass here."));
         m_pages->setCurrentIndex(0);
     });
+    connect(&controller, &SessionController::compilingChanged, this, &StepsWindow::followCompile);
+    connect(&m_soon, &QTimer::timeout, this, &StepsWindow::addLatestSteps);
     connect(&controller, &SessionController::compiled, this, [this](RunId run) {
         m_run->addItem(m_controller.runOf(run)->title(), run);
         showRun(run);
@@ -85,12 +98,44 @@ StepsWindow::StepsWindow(SessionController& controller, Selection& selection, St
     connect(&selection, &Selection::marksChanged, this, [this] { m_model.setMarks(m_selection.markA(), m_selection.markB()); });
 }
 
+/// A compile that begins is on show, unless somebody turns to another run; one that leaves no run gives way to what was there.
+void StepsWindow::followCompile() {
+    const Run* run = m_controller.compiling();
+    const int at = m_run->findData(StepsModel::kUnderWay);
+    if (!run) {
+        m_soon.stop();
+        if (at >= 0) m_run->removeItem(at);
+        if (m_model.run() != StepsModel::kUnderWay) return;
+        m_running->hide();
+        m_model.clear();
+        m_pages->setCurrentIndex(0);
+        showRun(m_selection.place().run);
+    } else if (at < 0) {
+        m_run->addItem(tr("%1, under way").arg(run->title()), StepsModel::kUnderWay);
+        showRun(StepsModel::kUnderWay);
+    } else if (!m_soon.isActive()) {
+        m_soon.start();
+    }
+}
+
+void StepsWindow::addLatestSteps() {
+    const Run* run = m_controller.compiling();
+    if (!run || m_model.run() != StepsModel::kUnderWay) return;
+    const QScrollBar& bar = *m_tree->verticalScrollBar();
+    const bool atEnd = bar.value() == bar.maximum();
+    m_model.addSteps({run->steps.begin() + static_cast<std::ptrdiff_t>(m_model.steps().size()), run->steps.end()});
+    if (!m_filtered->isEmpty()) filter(m_filter->text());
+    expandChanges();
+    if (atEnd) m_tree->scrollToBottom();
+}
+
 void StepsWindow::showRun(RunId run) {
-    const Run* found = m_controller.runOf(run);
+    const Run* found = run == StepsModel::kUnderWay ? m_controller.compiling() : m_controller.runOf(run);
     if (!found) return;
     m_following = true;
     m_run->setCurrentIndex(m_run->findData(run));
     m_model.setRun(run, found->steps);
+    m_running->setVisible(run == StepsModel::kUnderWay);
     m_model.setMarks(m_selection.markA(), m_selection.markB());
     expandChanges();
     m_pages->setCurrentIndex(1);

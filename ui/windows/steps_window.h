@@ -1,6 +1,7 @@
 #pragma once
 // The Steps window: the runs of the open model and, for one of them, the tree of stages, passes and rewrites.
 #include <QDockWidget>
+#include <QTimer>
 
 #include "ui/models/steps_filter.h"
 #include "ui/models/steps_model.h"
@@ -32,6 +33,8 @@ class StepsWindow : public QDockWidget {
 
   private:
     void showRun(RunId run);
+    void followCompile();
+    void addLatestSteps();
     void follow();
     void togglePass(const QString& pass, bool enabled);
     void filter(const QString& text);
@@ -48,10 +51,11 @@ class StepsWindow : public QDockWidget {
     StepsFilter* m_filtered;
     QComboBox* m_run;
     QLineEdit* m_filter;
-    QLabel *m_hidden, *m_empty;
+    QLabel *m_hidden, *m_empty, *m_running;
     QTreeView* m_tree;
     QStackedWidget* m_pages;
     bool m_following = false;
+    QTimer m_soon;  // passes can end faster than rows are worth painting
 };
 
 }  // namespace cutaway::ui
