@@ -250,9 +250,10 @@ Result<void> fuseAtenLinear(const Nodes& subset, const BatchRule&, const Search&
     return replaceBySelects(builder, builder.call("aten.bmm.default", {left, right}), subset, rewriter, biases, &search);
 }
 
+constexpr std::string_view kLinear = "torch._C._nn.linear, torch.nn.functional.linear";   // pregrad::isLinear
 constexpr BatchRule kRules[] = {
-    {"batch_linear_lhs", "torch._C._nn.linear", linearLhsKey, fuseLinearLhs},
-    {"batch_linear", "torch._C._nn.linear", linearKey, fuseLinear},
+    {"batch_linear_lhs", kLinear, linearLhsKey, fuseLinearLhs},
+    {"batch_linear", kLinear, linearKey, fuseLinear},
     {"batch_layernorm", "torch.nn.functional.layer_norm", layerNormKey, fuseLayerNorm},
     {"batch_tanh", "torch.tanh", pointwiseKey, fusePointwise},
     {"batch_sigmoid", "torch.sigmoid", pointwiseKey, fusePointwise},
@@ -261,7 +262,7 @@ constexpr BatchRule kRules[] = {
     {"batch_nan_to_num", "torch.nan_to_num", mathKey, fuseMath},
     {"batch_clamp", "torch.clamp", mathKey, fuseMath},
     {"batch_dropout", "torch.nn.functional.dropout", mathKey, fuseMath},
-    {"batch_linear_post_grad", "aten.mm.default", atenLinearKey, fuseAtenLinear},
+    {"batch_linear_post_grad", "aten.mm.default, aten.addmm.default", atenLinearKey, fuseAtenLinear},
     {"batch_aten_tanh", "aten.tanh.default", atenUnaryKey, fuseAtenUnary},
     {"batch_aten_sigmoid", "aten.sigmoid.default", atenUnaryKey, fuseAtenUnary},
     {"batch_aten_relu", "aten.relu.default", atenUnaryKey, fuseAtenUnary},

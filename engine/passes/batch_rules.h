@@ -15,7 +15,7 @@ struct Search {
 
 struct BatchRule {
     std::string_view name;
-    std::string_view function;   // what is batched, by the name that Python or ATen gives it
+    std::string_view function;   // what is batched, by the name that Python or ATen gives it; where there are several, as CodeRule::starts
     /// Calls with equal keys may be fused; nothing for calls that are not the rule's.
     std::optional<std::string> (*key)(const Node& node, const BatchRule& rule, const Search& search);
     /// Replaces the calls. The graph's order may be wrong afterwards; the driver sorts it.

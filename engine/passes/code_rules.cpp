@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/ops/op_registry.h"
+#include "engine/passes/batch_rules.h"
 #include "engine/passes/pipeline.h"
 #include "engine/passes/remove_noop_ops.h"
 #include "engine/passes/rule_tables.h"
@@ -12,16 +13,16 @@ namespace {
 constexpr std::string_view kUndivided[] = {"torch_calls_to_aten", "move_to_device", "functionalize", "differentiate"};
 
 constexpr CodeRule kRules[] = {
-    {"apply_gumbel_max_trick_pass", "apply_gumbel_max_trick", "argmax(softmax(x) / e) is argmax(x - log(e))"},
-    {"efficient_conv_bn_eval_pass", "efficient_conv_bn_eval", "A batch norm scales the weight of the convolution before it"},
+    {"apply_gumbel_max_trick_pass", "apply_gumbel_max_trick", "argmax(softmax(x) / e) is argmax(x - log(e))", "torch.argmax"},
+    {"efficient_conv_bn_eval_pass", "efficient_conv_bn_eval", "A batch norm scales the weight of the convolution before it", "torch.nn.functional.batch_norm, aten.batch_norm.default"},
     {"constant_fold_uniform_value", "uniform_value", "A tensor that holds one value everywhere is made by full"},
-    {"constant_fold_uniform_value", "zero_product", "A product with the number 0 is a tensor of zeros"},
-    {"constant_fold_uniform_value", "neutral_operand", "Adding zeros and multiplying by ones changes nothing"},
-    {"constant_fold_uniform_value", "repeated_view", "A tensor is reinterpreted as a dtype once"},
+    {"constant_fold_uniform_value", "zero_product", "A product with the number 0 is a tensor of zeros", "aten.mul.Tensor, aten.mul.Scalar"},
+    {"constant_fold_uniform_value", "neutral_operand", "Adding zeros and multiplying by ones changes nothing", "aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor, aten.div.Tensor"},
+    {"constant_fold_uniform_value", "repeated_view", "A tensor is reinterpreted as a dtype once", "aten.view.dtype"},
     {"constant_fold_uniform_value", "unread_view", "Views that nobody reads are dropped"},
     {"constant_fold_uniform_value", "unread_source", "With parity: inputs that only dropped views read are dropped"},
-    {"canonicalize_aten_ir_passes", "canonicalize_quant", "Calls of quantized bodies keep their options beside their operands"},
-    {"replace_random_passes", "fuse_seed_creation", "One call makes all seeds of a device"},
+    {"canonicalize_aten_ir_passes", "canonicalize_quant", "Calls of quantized bodies keep their options beside their operands", "higher_order.invoke_quant_packed*"},
+    {"replace_random_passes", "fuse_seed_creation", "One call makes all seeds of a device", "prims.inductor_seeds.default"},
     {"remove_profiler_ops", "_record_function_enter", "The profiler watches the original program"},
     {"remove_profiler_ops", "_record_function_enter_new", "The profiler watches the original program"},
     {"remove_profiler_ops", "_record_function_exit", "The profiler watches the original program"},
@@ -42,20 +43,78 @@ constexpr CodeRule kRules[] = {
     {"decompose_auto_functionalized", "decompose_auto_functionalized", "Lowering knows the operator, not its wrapper"},
 };
 
+/// What the rules start at that have the names of their passes.
+struct Start {
+    std::string_view pass, starts;
+};
+constexpr Start kStarts[] = {
+    {"sink_cat_after_pointwise", "torch.relu, torch.tanh, Tensor.relu, Tensor.tanh"},
+    {"linear_permute_fusion", "Tensor.permute"},
+    {"permute_linear_fusion", "torch._C._nn.linear, torch.nn.functional.linear"},
+    {"permute_matmul_fusion", "torch.bmm, torch.matmul"},
+    {"normalization_pass", "torch.split, torch.functional.split, Tensor.split, torch.unbind, Tensor.unbind, torch.cat, torch.concat, torch.stack, "
+                           "Tensor.squeeze, Tensor.reshape, Tensor.clamp, torch.clamp, Tensor.detach"},
+    {"remove_split_with_size_one_pass", "torch.split, torch.functional.split, Tensor.split"},
+    {"merge_splits_pass", "torch.split, torch.functional.split"},
+    {"split_cat_pass", "torch.split, torch.functional.split"},
+    {"unbind_stack_pass", "torch.unbind"},
+    {"split_cat_to_slices_pass", "torch.cat"},
+    {"unbind_cat_to_view_pass", "torch.cat"},
+    {"split_stack_to_cats_pass", "torch.stack"},
+    {"unbind_stack_to_slices_pass", "torch.stack"},
+    {"move_reshape_out_of_split_stack_pass", "torch.stack"},
+    {"merge_getitem_cat_pass", "torch.cat"},
+    {"mutate_cat_pass", "torch.cat"},
+    {"einsum_to_pointwise_pass", "torch.functional.einsum, torch.einsum"},
+    {"quant_lift_up", "quantized_decomposed.quantize_per_tensor.default, quantized_decomposed.quantize_per_tensor.tensor"},
+};
+std::string_view startsOfPass(std::string_view pass) {
+    for (const Start& row : kStarts)
+        if (row.pass == pass) return row.starts;
+    for (const batching::BatchRule& rule : batching::batchRules())
+        if (rule.name == pass) return rule.function;
+    return {};
+}
+
 /// Those that are named by the operator they rewrite.
 void addOperators(std::vector<CodeRule>& out, std::string_view pass) {
     if (pass == "remove_noop_ops" || pass == "post_grad_remove_noop_ops") {
-        for (const std::string_view name : noopRules()) out.push_back({pass, name, "A call that returns its operand unchanged is dropped"});
+        for (const std::string_view name : noopRules()) out.push_back({pass, name, "A call that returns its operand unchanged is dropped", name});
     } else if (pass == "expand_composites" || pass == "decompose") {
         for (const Op* op : allOps())
             if (op->def()->decompose && (op->def()->expand == Expand::Composite || (op->def()->expand == Expand::Decompose && pass == "decompose")))
-                out.push_back({pass, op->name(), "The operator is written as smaller ones"});
+                out.push_back({pass, op->name(), "The operator is written as smaller ones", op->name()});
     } else if (pass.ends_with("eliminate_dead_code") || pass == "dce") {
         out.push_back({pass, "dead node", "A pure call that nobody reads is dropped"});
     }
 }
 
+/// The node as CodeRule::starts names it; empty if it cannot be named there.
+std::string nameOf(const Node& node) {
+    if (node.isPlaceholder()) return "placeholder";
+    if (!node.isCall()) return {};
+    return node.op().style() == Op::Style::Method ? "Tensor." + node.op().name() : node.op().name();
+}
+
 }  // namespace
+
+std::vector<std::string> startsOf(const CodeRule& rule) {
+    std::vector<std::string> names;
+    for (std::string_view rest = rule.starts; !rest.empty();) {
+        const size_t comma = rest.find(", ");
+        names.emplace_back(rest.substr(0, comma));
+        rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 2);
+    }
+    return names;
+}
+
+bool startsAt(const CodeRule& rule, const Node& node) {
+    const std::vector<std::string> names = startsOf(rule);
+    const std::string name = nameOf(node);
+    return names.empty() || std::any_of(names.begin(), names.end(), [&](const std::string& each) {
+        return each.ends_with('*') ? name.starts_with(std::string_view(each).substr(0, each.size() - 1)) : name == each;
+    });
+}
 
 const std::vector<CodeRule>& codeRules() {
     static const std::vector<CodeRule> all = [] {
@@ -68,7 +127,7 @@ const std::vector<CodeRule>& codeRules() {
             addOperators(rules, pass.name);
             const bool undivided = std::find(std::begin(kUndivided), std::end(kUndivided), pass.name) != std::end(kUndivided);
             const bool byTable = std::any_of(tables.begin(), tables.end(), [&](const RuleTable& table) { return table.pass == pass.name; });
-            if (rules.size() == before && !undivided && !byTable) rules.push_back({pass.name, pass.name, pass.summary});
+            if (rules.size() == before && !undivided && !byTable) rules.push_back({pass.name, pass.name, pass.summary, startsOfPass(pass.name)});
         }
         return rules;
     }();

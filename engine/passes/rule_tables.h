@@ -15,7 +15,14 @@ std::vector<RuleTable> ruleTables();
 /// A rewrite of a pass that is written as a function, by the name that Rewriter::begin gets.
 struct CodeRule {
     std::string_view pass, name, what;
+    /// The nodes that Rewriter::begin may get: names of calls with ", " between them, operators ("aten.cat.default"), Python
+    /// functions ("torch.cat") and methods ("Tensor.view"), all that begin alike ("aten.slice.*"), or "placeholder". Empty: any
+    /// node. Of all others the pass says nothing, because whoever explains says this.
+    std::string_view starts = {};
 };
+/// The names, one by one.
+std::vector<std::string> startsOf(const CodeRule& rule);
+bool startsAt(const CodeRule& rule, const Node& node);
 
 /// Those that can be switched off one by one, in the order of the pipeline. Left out: passes whose rewrites belong together,
 /// because a graph is functional, or has gradients, as a whole or not at all; these are switched off as passes.

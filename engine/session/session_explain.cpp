@@ -62,6 +62,29 @@ Result<RuleExplanation> explainOn(const Module& module, BodyIds& ids, const Comp
     return out;
 }
 
+std::string kindOf(const Node& node) {
+    switch (node.kind()) {
+        case NodeKind::Placeholder: return "an input";
+        case NodeKind::GetAttr: return "a tensor of the module";
+        case NodeKind::Output: return "the output";
+        case NodeKind::Call: break;
+    }
+    return (node.op().style() == Op::Style::Method ? "the method " : "") + node.op().name();
+}
+/// What is said of nodes that a rule cannot start at.
+std::string wrongStart(const CodeRule& rule, const Node& node) {
+    constexpr size_t kNamed = 4;
+    const std::vector<std::string> all = startsOf(rule);
+    std::string names;
+    for (size_t i = 0; i < all.size() && i < kNamed; ++i) {
+        std::string name = all[i] == "placeholder" ? "an input" : all[i];
+        if (name.ends_with('*')) name.pop_back();
+        if (name.ends_with('.')) name.pop_back();
+        names += (i == 0 ? "" : i + 1 == all.size() ? " or " : ", ") + name;
+    }
+    return "`" + node.name() + "` is " + kindOf(node) + "; the rule starts at " + names + (all.size() > kNamed ? " or alike" : "");
+}
+
 /// Runs the pass, because only the attempt shows what a function does.
 Result<RuleExplanation> explainCode(const Snapshot& module, BodyIds& ids, CompileOptions options, const CodeRule& rule, NodeId id, const CancelToken* cancel) {
     const auto [graph, inside] = ids.find(*module, id);
@@ -71,6 +94,12 @@ Result<RuleExplanation> explainCode(const Snapshot& module, BodyIds& ids, Compil
     out.pass = std::string(rule.pass);
     out.rule = std::string(rule.name);
     out.node = id;
+    if (!startsAt(rule, *node)) {
+        out.reason = wrongStart(rule, *node);
+        out.nodes = {id};
+        noteDisabled(out, options);
+        return out;
+    }
     const std::vector<std::string> disabled = std::exchange(options.disabledPasses, {});
     const auto passes = pipeline();
     const auto pass = std::find_if(passes.begin(), passes.end(), [&](const Pass& one) { return one.name == rule.pass; });
@@ -163,6 +192,7 @@ RuleInfo infoOf(const CodeRule& rule) {
     info.why = std::string(rule.what);
     info.find = info.replace = "(code)";
     info.condition = true;
+    info.starts = startsOf(rule);
     return info;
 }
 
