@@ -19,8 +19,8 @@ constexpr CodeRule kRules[] = {
     {"constant_fold_uniform_value", "zero_product", "A product with the number 0 is a tensor of zeros", "aten.mul.Tensor, aten.mul.Scalar"},
     {"constant_fold_uniform_value", "neutral_operand", "Adding zeros and multiplying by ones changes nothing", "aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor, aten.div.Tensor"},
     {"constant_fold_uniform_value", "repeated_view", "A tensor is reinterpreted as a dtype once", "aten.view.dtype"},
-    {"constant_fold_uniform_value", "unread_view", "Views that nobody reads are dropped"},
-    {"constant_fold_uniform_value", "unread_source", "With parity: inputs that only dropped views read are dropped"},
+    {"constant_fold_uniform_value", "unread_view", "Views that nobody reads are dropped", "call"},
+    {"constant_fold_uniform_value", "unread_source", "With parity: inputs that only dropped views read are dropped", "placeholder, get_attr"},
     {"canonicalize_aten_ir_passes", "canonicalize_quant", "Calls of quantized bodies keep their options beside their operands", "higher_order.invoke_quant_packed*"},
     {"replace_random_passes", "fuse_seed_creation", "One call makes all seeds of a device", "prims.inductor_seeds.default"},
     {"remove_profiler_ops", "_record_function_enter", "The profiler watches the original program"},
@@ -49,6 +49,7 @@ struct Start {
 };
 constexpr Start kStarts[] = {
     {"sink_cat_after_pointwise", "torch.relu, torch.tanh, Tensor.relu, Tensor.tanh"},
+    {"numpy_compat_normalization", "call"},
     {"linear_permute_fusion", "Tensor.permute"},
     {"permute_linear_fusion", "torch._C._nn.linear, torch.nn.functional.linear"},
     {"permute_matmul_fusion", "torch.bmm, torch.matmul"},
@@ -92,6 +93,7 @@ void addOperators(std::vector<CodeRule>& out, std::string_view pass) {
 /// The node as CodeRule::starts names it; empty if it cannot be named there.
 std::string nameOf(const Node& node) {
     if (node.isPlaceholder()) return "placeholder";
+    if (node.kind() == NodeKind::GetAttr) return "get_attr";
     if (!node.isCall()) return {};
     return node.op().style() == Op::Style::Method ? "Tensor." + node.op().name() : node.op().name();
 }
@@ -112,6 +114,7 @@ bool startsAt(const CodeRule& rule, const Node& node) {
     const std::vector<std::string> names = startsOf(rule);
     const std::string name = nameOf(node);
     return names.empty() || std::any_of(names.begin(), names.end(), [&](const std::string& each) {
+        if (each == "call") return node.isCall();
         return each.ends_with('*') ? name.starts_with(std::string_view(each).substr(0, each.size() - 1)) : name == each;
     });
 }

@@ -16,7 +16,7 @@ std::vector<RuleTable> ruleTables();
 struct CodeRule {
     std::string_view pass, name, what;
     /// The nodes that Rewriter::begin may get: names of calls with ", " between them, operators ("aten.cat.default"), Python
-    /// functions ("torch.cat") and methods ("Tensor.view"), all that begin alike ("aten.slice.*"), or "placeholder". Empty: any
+    /// functions ("torch.cat") and methods ("Tensor.view"), all that begin alike ("aten.slice.*"); or "call", "placeholder", "get_attr". Empty: any
     /// node. Of all others the pass says nothing, because whoever explains says this.
     std::string_view starts = {};
 };

@@ -4,6 +4,7 @@
 #include "engine/passes/pipeline.h"
 #include "engine/passes/user_passes.h"
 #include "engine/rewrite/matcher.h"
+#include "engine/rewrite/refusing.h"
 #include "engine/session/guarded.h"
 #include "engine/session/session_state.h"
 #include "engine/support/near_names.h"
@@ -62,27 +63,18 @@ Result<RuleExplanation> explainOn(const Module& module, BodyIds& ids, const Comp
     return out;
 }
 
-std::string kindOf(const Node& node) {
-    switch (node.kind()) {
-        case NodeKind::Placeholder: return "an input";
-        case NodeKind::GetAttr: return "a tensor of the module";
-        case NodeKind::Output: return "the output";
-        case NodeKind::Call: break;
-    }
-    return (node.op().style() == Op::Style::Method ? "the method " : "") + node.op().name();
-}
 /// What is said of nodes that a rule cannot start at.
 std::string wrongStart(const CodeRule& rule, const Node& node) {
     constexpr size_t kNamed = 4;
     const std::vector<std::string> all = startsOf(rule);
     std::string names;
     for (size_t i = 0; i < all.size() && i < kNamed; ++i) {
-        std::string name = all[i] == "placeholder" ? "an input" : all[i];
+        std::string name = all[i] == "placeholder" ? "an input" : all[i] == "get_attr" ? "a tensor of the module" : all[i] == "call" ? "a call" : all[i];
         if (name.ends_with('*')) name.pop_back();
         if (name.ends_with('.')) name.pop_back();
         names += (i == 0 ? "" : i + 1 == all.size() ? " or " : ", ") + name;
     }
-    return "`" + node.name() + "` is " + kindOf(node) + "; the rule starts at " + names + (all.size() > kNamed ? " or alike" : "");
+    return "the rule starts at " + names + (all.size() > kNamed ? " or alike" : "") + "; `" + node.name() + "` is " + kindText(node);
 }
 
 /// Runs the pass, because only the attempt shows what a function does.

@@ -1,0 +1,89 @@
+#pragma once
+// Sentences that say why a rule leaves a node alone, made of pieces when somebody asks and free when nobody does:
+//
+//     const Refusing no(rewriter, "merge_splits_pass", inner);
+//     if (outer.dim != dim) return no("it splits dim ", dim, ", ", *outer.node, " dim ", outer.dim);
+//
+// Node names come in backquotes.
+#include <initializer_list>
+#include <string>
+
+#include "engine/rewrite/rewriter.h"
+
+namespace cutaway {
+
+/// What a node is: "aten.relu.default", "the method permute", "an input".
+std::string kindText(const Node& node);
+
+/// The same as a piece.
+struct KindOf {
+    const Node& node;
+};
+/// A node with what it is: "`x` (aten.relu.default)", "`x` (an input)"; "no tensor" for null.
+struct Found {
+    const Node* node;
+};
+/// Who reads the node: "`y` reads `x`", "`x` is an output"; other than `but`: "`y` reads `x` too".
+struct OtherReader {
+    const Node& node;
+    const Node* but = nullptr;
+};
+
+/// One piece of a sentence. Borrows; text is made of it only when somebody asks.
+class SentencePiece {
+  public:
+    SentencePiece(std::string_view text) : m_kind(Kind::Text), m_text(text) {}
+    SentencePiece(const char* text) : SentencePiece(std::string_view(text)) {}
+    SentencePiece(const std::string& text) : SentencePiece(std::string_view(text)) {}
+    SentencePiece(const Node& node) : m_kind(Kind::Name), m_node(&node) {}
+    SentencePiece(Found found) : m_kind(Kind::Found), m_node(found.node) {}
+    SentencePiece(KindOf kind) : m_kind(Kind::KindOf), m_node(&kind.node) {}
+    SentencePiece(OtherReader reader) : m_kind(Kind::OtherReader), m_node(&reader.node), m_but(reader.but) {}
+    SentencePiece(const Argument& argument) : m_kind(Kind::Argument), m_argument(&argument) {}
+    SentencePiece(const TensorType& type) : m_kind(Kind::Type), m_type(&type) {}
+    SentencePiece(const SymInt& size) : m_kind(Kind::Size), m_size(&size) {}
+    SentencePiece(const Device& device) : m_kind(Kind::Device), m_device(&device) {}
+    SentencePiece(int number) : m_kind(Kind::Number), m_number(number) {}
+    SentencePiece(int64_t number) : m_kind(Kind::Number), m_number(number) {}
+    SentencePiece(size_t number) : m_kind(Kind::Number), m_number(static_cast<int64_t>(number)) {}
+    void appendTo(std::string& out) const;
+
+  private:
+    enum class Kind : uint8_t { Text, Name, Found, KindOf, OtherReader, Argument, Type, Size, Device, Number };
+    Kind m_kind;
+    std::string_view m_text;
+    const Node* m_node = nullptr;
+    const Node* m_but = nullptr;
+    const Argument* m_argument = nullptr;
+    const TensorType* m_type = nullptr;
+    const SymInt* m_size = nullptr;
+    const Device* m_device = nullptr;
+    int64_t m_number = 0;
+};
+
+/// Rewriter::refuse for one rule at one node.
+class Refusing {
+  public:
+    Refusing() = default;   // nobody asks
+    Refusing(Rewriter& rewriter, std::string_view rule, const Node& node) : m_rewriter(&rewriter), m_rule(rule), m_node(&node) {}
+    /// Always false, so that a check ends with it.
+    template <class... Pieces>
+    bool operator()(const Pieces&... pieces) const {
+        return watched() && say({SentencePiece(pieces)...}, nullptr);
+    }
+    /// The same with the node that the sentence is about.
+    template <class... Pieces>
+    bool about(const Node* because, const Pieces&... pieces) const {
+        return watched() && say({SentencePiece(pieces)...}, because);
+    }
+    /// Whether a sentence is worth the search for its pieces.
+    bool watched() const { return m_rewriter && m_rewriter->watches(*m_node); }
+
+  private:
+    bool say(std::initializer_list<SentencePiece> pieces, const Node* because) const;
+    Rewriter* m_rewriter = nullptr;
+    std::string_view m_rule;
+    const Node* m_node = nullptr;
+};
+
+}  // namespace cutaway
