@@ -182,9 +182,7 @@ bool simplify(Node& node, const NormalSplit& split, bool unbind, std::string_vie
     }
     for (Node* join : joins)
         if (!join->hasUsers()) graph.erase(*join);
-    eraseUnread(graph, parts);
-    for (Node* item : wholes)
-        if (item != split.input && !item->hasUsers()) graph.erase(*item);
+    eraseUnread(graph, parts);   // the new split keeps an item for every run, read or not, as in PyTorch
     return true;
 }
 

@@ -1,8 +1,9 @@
 // Runs of neighbouring parts inside longer concatenations and stacks, read as one slice of what was cut. PyTorch's passes of
 // these names permute with a single swap of two dims, which gives other numbers where a dim lies between them, or where the
-// parts are items that are stacked along another dim or reshaped: there nothing is rewritten, except with parity.
-// split_cat_to_slices_pass also trusts the dims of split and concatenation to agree; where they do not, its result has another
-// shape, and nothing is rewritten, with or without parity.
+// parts are items that are stacked along another dim or reshaped: there nothing is rewritten, except with parity. The list of
+// operands is written anew as PyTorch writes it (Collector); where that loses an operand, takes one twice or from another cut, or
+// where the dims of split and concatenation differ, the result would have another shape, and nothing is rewritten at all. Nor do
+// slices stay that PyTorch makes before it finds that a list does not get shorter.
 #include "engine/passes/pre_grad/split_cat.h"
 #include "engine/passes/pre_grad/split_parts.h"
 
@@ -38,94 +39,191 @@ std::optional<Cut> cutOf(const Node& node, const Family& family) {
     return cut;
 }
 
-/// Neighbouring parts of one cut, or a single other operand (`cut` null).
+/// What an operand is: a part of a cut of the family, or some other value (`cut` null).
+struct Source {
+    Node* cut = nullptr;
+    int64_t number = 0;
+    Node* node = nullptr;   // of other values only
+    auto operator<=>(const Source&) const = default;
+};
+Source sourceOf(Node* operand, const Family& family) {
+    Node* cut = operand->isCall("operator.getitem") ? operand->arg(0).node() : nullptr;
+    const bool ofFamily = cut && (family.unbind ? isFunction(*cut, {"torch.unbind"}) : isFunction(*cut, {"torch.functional.split", "torch.split"}));
+    const auto number = ofFamily ? partNumber(*operand) : std::nullopt;
+    return number ? Source{cut, *number, nullptr} : Source{nullptr, 0, operand};
+}
+
+/// Neighbouring parts of one cut read at once, or a single operand as it is (`cut` null).
 struct Piece {
     Node* cut = nullptr;
     int64_t first = 0, last = 0;
-    std::vector<Node*> operands;
+    Node* operand = nullptr;
+    bool whole = false;   // all of the cut, which needs no slice
 };
-std::vector<Piece> piecesOf(const std::vector<Argument>& tensors, const Family& family) {
-    std::vector<Piece> pieces;
-    for (const Argument& item : tensors) {
-        Node* part = item.node();
-        if (family.reshaped && part && isFunction(*part, {"torch.reshape"})) part = part->arg(0).node();
-        else if (family.reshaped) part = nullptr;
-        Node* cut = part && part->isCall("operator.getitem") ? part->arg(0).node() : nullptr;
-        const auto number = cut && cutOf(*cut, family) ? partNumber(*part) : std::nullopt;
-        Piece* last = pieces.empty() ? nullptr : &pieces.back();
-        if (number && last && last->cut == cut && last->last + 1 == *number) {
-            last->last = *number;
-            last->operands.push_back(item.node());
-        } else {
-            pieces.push_back(number ? Piece{cut, *number, *number, {item.node()}} : Piece{nullptr, 0, 0, {item.node()}});
+
+/// Writes a list of operands anew, in PyTorch's steps: parts wait until an operand of another kind, a part of another cut or the
+/// last operand arrives. Not every list survives that (Collector::Fate).
+class Collector {
+  public:
+    Collector(const Family& family, int64_t threshold) : m_family(family), m_threshold(threshold) {}
+
+    /// Nothing if a cut is not written in its normal form.
+    std::optional<std::vector<Piece>> collect(const std::vector<Node*>& operands) {
+        for (Node* operand : operands) {
+            const Source source = sourceOf(operand, m_family);
+            const bool last = operand == operands.back();
+            if (source.cut == nullptr) {
+                if (m_seen && !operand->isCall("operator.getitem")) flush();
+                m_pieces.push_back({nullptr, 0, 0, operand});
+                if (!operand->isCall("operator.getitem")) m_waiting.clear();
+                continue;
+            }
+            if (!cutOf(*source.cut, m_family)) return std::nullopt;
+            if (m_seen == nullptr) {
+                m_seen = source.cut;
+                m_waiting = {{source.number, operand}};
+                if (last) m_pieces.push_back({nullptr, 0, 0, operand});
+                continue;
+            }
+            if (source.cut != m_seen || last) {
+                if (last) m_waiting.emplace_back(source.number, operand);
+                flush();
+                m_seen = source.cut;
+                m_waiting.clear();
+            }
+            m_waiting.emplace_back(source.number, operand);
+        }
+        return std::move(m_pieces);
+    }
+
+    /// What became of the operands: all are there in order, or in another order, or not.
+    enum class Fate { Kept, Reordered, Lost };
+    static Fate fateOf(const std::vector<Node*>& operands, const std::vector<Piece>& pieces, const Family& family) {
+        std::vector<Source> before, after;
+        for (Node* operand : operands) before.push_back(sourceOf(operand, family));
+        for (const Piece& piece : pieces) {
+            if (piece.cut == nullptr) after.push_back(sourceOf(piece.operand, family));
+            for (int64_t number = piece.first; piece.cut && number <= piece.last; ++number) after.push_back({piece.cut, number, nullptr});
+        }
+        if (before == after) return Fate::Kept;
+        return before.size() == after.size() && std::is_permutation(before.begin(), before.end(), after.begin()) ? Fate::Reordered : Fate::Lost;
+    }
+
+  private:
+    void flush() {
+        const auto count = static_cast<int64_t>(cutOf(*m_seen, m_family)->sizes.size()), waiting = static_cast<int64_t>(m_waiting.size());
+        if (waiting == 0) return;
+        if (waiting == count && (m_family.unbind || runFrom(0) == m_waiting.size())) {
+            m_pieces.push_back({m_seen, 0, count - 1, nullptr, true});
+            return;
+        }
+        for (size_t begin = 0; begin < m_waiting.size();) {
+            // Parts of a split are read in several runs, items of an unbind only in one.
+            const size_t end = m_family.unbind && runFrom(begin) != m_waiting.size() ? begin + 1 : runFrom(begin);
+            const bool fused = static_cast<int64_t>(end - begin) >= m_threshold && (!m_family.unbind || end - begin == m_waiting.size());
+            if (fused) m_pieces.push_back({m_seen, m_waiting[begin].first, m_waiting[end - 1].first, nullptr});
+            for (size_t i = begin; !fused && i < end; ++i) m_pieces.push_back({nullptr, 0, 0, m_waiting[i].second});
+            begin = end;
         }
     }
-    return pieces;
-}
+    /// Where the run of neighbours that begins here ends.
+    size_t runFrom(size_t begin) const {
+        size_t end = begin + 1;
+        while (end < m_waiting.size() && m_waiting[end].first == m_waiting[end - 1].first + 1) ++end;
+        return end;
+    }
+
+    const Family& m_family;
+    int64_t m_threshold;
+    Node* m_seen = nullptr;
+    std::vector<std::pair<int64_t, Node*>> m_waiting;
+    std::vector<Piece> m_pieces;
+};
 
 class SliceRewrite {
   public:
     SliceRewrite(Node& join, const Family& family, Rewriter& rewriter) : m_join(join), m_family(family), m_rewriter(rewriter) {}
 
     bool run() {
-        const Argument* tensors = argument(m_join, 0, "tensors");
-        const TensorType* type = tensorType(&m_join);
-        const auto dim = type ? wrappedDim(argument(m_join, 1, "dim"), type->rank()) : std::nullopt;
-        if (!tensors || !tensors->list() || !dim || !knownSizes(&m_join)) return false;
+        const auto* tensors = m_join.args().size() == 1 && m_join.kwargs().size() == 1 ? m_join.arg(0).list() : nullptr;
+        const auto dim = integer(argument(m_join, 1, "dim"));
+        if (!tensors || !dim || *dim < 0 || !knownSizes(&m_join)) return false;
         m_dim = *dim;
-        m_pieces = piecesOf(*tensors->list(), m_family);
+        std::vector<Node*> operands;   // before they are reshaped
+        for (const Argument& item : *tensors) {
+            if (!item.node()) return false;
+            const bool reshaped = m_family.reshaped && isFunction(*item.node(), {"torch.reshape"});
+            if (!reshaped) m_direct.insert(item.node());
+            operands.push_back(reshaped ? item.node()->arg(0).node() : item.node());
+        }
+        if (!findCutDim(*tensors)) return false;
         const OptionalPass* settings = m_rewriter.options().enabled(std::string(m_family.rule));
         const auto threshold = static_cast<int64_t>(settings ? settings->number("threshold_to_cat", 10) : 10);
-        bool gains = false;
-        std::optional<int64_t> cutDim;
-        for (const Piece& piece : m_pieces) {
-            if (!piece.cut) continue;
-            const Cut cut = *cutOf(*piece.cut, m_family);
-            if (!fits(cut) || (cutDim && *cutDim != cut.dim)) return false;
-            cutDim = cut.dim;
-            gains |= isFused(piece, threshold);
-        }
-        const bool alone = m_pieces.size() == 1;
-        if (!gains || (!alone && fusedCount(threshold) >= tensors->list()->size())) return false;
-        if (!m_rewriter.begin(m_family.rule, m_join, "neighbouring parts are one slice of what was cut")) return false;
-        m_cutDim = *cutDim;
-        write(threshold);
+        auto pieces = Collector(m_family, threshold).collect(operands);
+        if (!pieces || pieces->empty() || (pieces->size() > 1 && pieces->size() >= operands.size())) return false;
+        m_pieces = std::move(*pieces);
+        const auto fate = Collector::fateOf(operands, m_pieces, m_family);
+        if (fate == Collector::Fate::Lost || (fate == Collector::Fate::Reordered && !m_rewriter.options().parity)) return false;
+        if (!fits()) return false;
+        const bool fuses = std::any_of(m_pieces.begin(), m_pieces.end(), [](const Piece& piece) { return piece.cut != nullptr; });
+        if (!m_rewriter.begin(m_family.rule, m_join, fuses ? "neighbouring parts are one slice of what was cut" : "one operand needs no joining")) return false;
+        write(operands);
         return true;
     }
 
   private:
-    /// Where one swap of two dims puts things right.
-    bool fits(const Cut& cut) const {
-        const int64_t distance = std::abs(cut.dim - m_dim);
-        const bool near = distance <= 1 || m_rewriter.options().parity;
-        const bool equalSizes = std::all_of(cut.sizes.begin(), cut.sizes.end(), [&](int64_t size) { return size == cut.sizes[0]; });
-        const bool alone = m_pieces.size() == 1 && m_dim < tensorType(cut.input)->rank();
-        if (m_family.reshaped) return equalSizes && ((cut.dim == 0 && m_dim == 0) || (alone && m_rewriter.options().parity));
-        if (m_family.join == "torch.cat") return m_family.unbind ? near : distance == 0;
-        if (m_family.unbind) return (distance == 0 || m_rewriter.options().parity) && m_dim < tensorType(cut.input)->rank() - 1;
-        return near && equalSizes;
+    /// The dim of the first cut, which is what PyTorch's pattern finds; false if no operand is a part of one in normal form.
+    bool findCutDim(const std::vector<Argument>& tensors) {
+        for (const Argument& item : tensors) {
+            Node* part = item.node();
+            if (m_family.reshaped) part = isFunction(*part, {"torch.reshape"}) ? part->arg(0).node() : nullptr;
+            Node* cut = part ? sourceOf(part, m_family).cut : nullptr;
+            if (cut == nullptr || cut->kwargs().size() != 1) continue;
+            if (const auto facts = cutOf(*cut, m_family)) {
+                m_cutDim = facts->dim;
+                return true;
+            }
+        }
+        return false;
     }
-    bool isFused(const Piece& piece, int64_t threshold) const {
-        const auto count = piece.last - piece.first + 1;
-        return piece.cut && (count >= std::max<int64_t>(threshold, 2) || count == static_cast<int64_t>(cutOf(*piece.cut, m_family)->sizes.size()));
+
+    /// Whether the pieces can be put together so that the result has the right shape, and, but for parity, the right elements.
+    bool fits() const {
+        const bool parity = m_rewriter.options().parity, alone = m_pieces.size() == 1;
+        const bool near = std::abs(m_cutDim - m_dim) <= 1;
+        const bool joins = m_family.join == "torch.cat";
+        if (alone && m_pieces[0].cut == nullptr) return joins || (m_family.reshaped ? m_cutDim == m_dim && tensorType(m_pieces[0].operand)->isContiguous() : near || parity);
+        if (!alone && !m_family.unbind && joins && m_cutDim != m_dim) return false;
+        if (!alone && m_family.unbind && !joins && m_cutDim != m_dim && !parity) return false;
+        for (const Piece& piece : m_pieces)
+            if (piece.cut ? !fitsCut(piece, alone) : m_family.reshaped && !m_direct.contains(piece.operand)) return false;
+        return m_family.unbind || joins || m_family.reshaped || near || parity;
     }
-    size_t fusedCount(int64_t threshold) const {
-        size_t count = 0;
-        for (const Piece& piece : m_pieces) count += isFused(piece, threshold) ? 1 : piece.operands.size();
-        return count;
+    bool fitsCut(const Piece& piece, bool alone) const {
+        const Cut cut = *cutOf(*piece.cut, m_family);
+        const bool parity = m_rewriter.options().parity;
+        const int64_t distance = std::abs(cut.dim - m_dim), rank = tensorType(cut.input)->rank();
+        if (m_family.reshaped) {
+            // PyTorch finds the shape of the parts by the split that reads the whole.
+            return (alone || piece.whole) && cut.dim == m_cutDim && ((cut.dim == 0 && m_dim == 0) || (alone && parity && m_dim < rank));
+        }
+        if (!m_family.unbind) return m_family.join == "torch.cat" ? distance == 0 : cut.dim == m_cutDim;
+        if (m_family.join == "torch.cat") return distance <= 1 || parity;
+        return (distance == 0 || parity) && m_dim < rank - 1;
     }
 
     /// The run of parts as one tensor: the cut tensor, or a slice of it.
     Node& whole(TorchBuilder& builder, const Piece& piece) const {
         const Cut cut = *cutOf(*piece.cut, m_family);
-        NormalSplit split{cut.input, cut.sizes, cut.dim, tensorType(cut.input)->rank()};
-        if (piece.first == 0 && piece.last + 1 == static_cast<int64_t>(cut.sizes.size())) return *cut.input;
+        if (piece.whole) return *cut.input;
+        const NormalSplit split{cut.input, cut.sizes, cut.dim, tensorType(cut.input)->rank()};
         return sliceOf(builder, split, piece.first, piece.last);
     }
 
-    std::vector<Argument> swapped(int64_t rank) const {
+    /// A permutation that swaps the dim of the join with another.
+    std::vector<Argument> swapped(int64_t rank, int64_t other) const {
         std::vector<Argument> dims;
-        for (int64_t i = 0; i < rank; ++i) dims.emplace_back(i == m_dim ? m_cutDim : i == m_cutDim ? m_dim : i);
+        for (int64_t i = 0; i < rank; ++i) dims.emplace_back(i == m_dim ? other : i == other ? m_dim : i);
         return dims;
     }
     static Argument shape(const std::vector<int64_t>& sizes) { return Argument(ArgumentList{{sizes.begin(), sizes.end()}, true}); }
@@ -133,9 +231,12 @@ class SliceRewrite {
     /// The items of an unbind, side by side along m_dim.
     Node& flattened(TorchBuilder& builder, const Piece& piece) const {
         Node* out = &whole(builder, piece);
-        std::vector<int64_t> sizes = *knownSizes(piece.operands[0]);
+        const Cut cut = *cutOf(*piece.cut, m_family);
+        std::vector<int64_t> sizes = *knownSizes(cut.input);
+        const auto rank = static_cast<int64_t>(sizes.size());
+        sizes.erase(sizes.begin() + cut.dim);
         sizes[static_cast<size_t>(m_dim)] *= piece.last - piece.first + 1;
-        if (m_dim != m_cutDim) out = &builder.function("torch.permute", {Argument(out), Argument(swapped(static_cast<int64_t>(sizes.size()) + 1))});
+        if (m_dim != cut.dim) out = &builder.function("torch.permute", {Argument(out), Argument(swapped(rank, cut.dim))});
         return builder.function("torch.reshape", {Argument(out), shape(sizes)});
     }
 
@@ -144,12 +245,12 @@ class SliceRewrite {
         const std::vector<int64_t> sizes = *knownSizes(&m_join);
         Node* out = &joined;
         if (m_dim != m_cutDim && m_family.reshaped) {
-            out = &builder.function("torch.permute", {Argument(out), Argument(swapped(tensorType(out)->rank()))});
+            out = &builder.function("torch.permute", {Argument(out), Argument(swapped(tensorType(out)->rank(), m_cutDim))});
         } else if (m_dim != m_cutDim) {
             std::vector<int64_t> before = sizes;
             std::swap(before[static_cast<size_t>(m_dim)], before[static_cast<size_t>(m_cutDim)]);
             out = &builder.function("torch.reshape", {Argument(out), shape(before)});
-            out = &builder.function("torch.permute", {Argument(out), Argument(swapped(static_cast<int64_t>(sizes.size())))});
+            out = &builder.function("torch.permute", {Argument(out), Argument(swapped(static_cast<int64_t>(sizes.size()), m_cutDim))});
         }
         std::vector<Argument> args = {Argument(out)};
         if (m_family.reshaped) args.push_back(shape(sizes));
@@ -157,32 +258,54 @@ class SliceRewrite {
         return builder.function("torch_Tensor_view", std::move(args));
     }
 
-    void write(int64_t threshold) {
+    void write(const std::vector<Node*>& operands) {
         TorchBuilder builder(m_rewriter, m_join, m_join);
-        std::vector<Argument> joined;
-        std::vector<Node*> operands;
-        for (const Piece& piece : m_pieces) {
-            operands.insert(operands.end(), piece.operands.begin(), piece.operands.end());
-            if (!isFused(piece, threshold)) joined.insert(joined.end(), piece.operands.begin(), piece.operands.end());
-            else joined.emplace_back(m_family.unbind ? &flattened(builder, piece) : &whole(builder, piece));
+        Node* out = m_family.reshaped && m_pieces.size() > 1 ? &stackedInRuns(builder) : nullptr;
+        if (out == nullptr) {
+            std::vector<Argument> joined;
+            for (const Piece& piece : m_pieces)
+                joined.emplace_back(piece.cut == nullptr ? piece.operand : m_family.unbind ? &flattened(builder, piece) : &whole(builder, piece));
+            out = joined[0].node();
+            const int64_t dim = m_family.join == "torch.cat" || m_family.unbind ? m_dim : m_cutDim;
+            if (joined.size() > 1) out = &builder.function("torch.cat", {Argument(std::move(joined))}, {{"dim", dim}});
+            if (m_family.join == "torch.stack") out = &stacked(builder, *out);
         }
-        Node* out = joined[0].node();
-        const int64_t catDim = m_family.join == "torch.cat" || m_family.unbind ? m_dim : m_cutDim;
-        if (joined.size() > 1) out = &builder.function("torch.cat", {Argument(std::move(joined))}, {{"dim", catDim}});
-        if (m_family.join == "torch.stack") out = &stacked(builder, *out);
         Graph& graph = m_join.graph();
+        std::vector<Node*> inputs;
+        for (const Argument& item : *m_join.arg(0).list()) inputs.push_back(item.node());
         m_rewriter.replace(m_join, *out);
+        eraseUnread(graph, inputs);
         std::vector<Node*> parts;
         for (Node* operand : operands)
-            if (m_family.reshaped && isFunction(*operand, {"torch.reshape"})) parts.push_back(operand->arg(0).node());
-        eraseUnread(graph, operands);
+            if (m_family.reshaped && !m_direct.contains(operand)) parts.push_back(operand);
         eraseUnread(graph, parts);
+    }
+
+    /// Of reshaped parts: what is cut in the shape of the stack, between stacks of the other operands.
+    Node& stackedInRuns(TorchBuilder& builder) const {
+        std::vector<Argument> joined, others;
+        const auto flush = [&] {
+            if (!others.empty()) joined.emplace_back(&builder.function("torch.stack", {Argument(std::exchange(others, {}))}, {{"dim", m_dim}}));
+        };
+        std::vector<int64_t> sizes = *knownSizes(&m_join);
+        for (const Piece& piece : m_pieces) {
+            if (piece.cut == nullptr) {
+                others.emplace_back(piece.operand);
+                continue;
+            }
+            flush();
+            sizes[static_cast<size_t>(m_dim)] = piece.last - piece.first + 1;
+            joined.emplace_back(&builder.function("torch_Tensor_view", {Argument(&whole(builder, piece)), shape(sizes)}));
+        }
+        flush();
+        return builder.function("torch.cat", {Argument(std::move(joined))}, {{"dim", m_dim}});
     }
 
     Node& m_join;
     const Family& m_family;
     Rewriter& m_rewriter;
     std::vector<Piece> m_pieces;
+    std::set<const Node*> m_direct;   // operands that are no reshapes
     int64_t m_dim = 0, m_cutDim = 0;
 };
 
