@@ -10,22 +10,28 @@ namespace {
 
 std::string_view unlessBeginningIsOfFirst(const Match& m) {
     const auto size = symIntOf(m["size"]);
-    if (!size || !size->isInt() || size->value() < 0) return "the length of the repeated beginning is not a known number";
-    if (!m.isTensor("first") || m.tensor("first").rank() < 2) return "{first} has no dim 1";
-    return knownLessEqual(*size, m.tensor("first").sizes[1]) ? "" : "the repeated beginning is longer than {first}";
+    if (!size || !size->isInt() || size->value() < 0) return "the length of the repeated beginning, {size}, is not a known number";
+    if (!m.isTensor("first") || m.tensor("first").rank() < 2) return "{first}, {first:type}, has no dim 1";
+    return knownLessEqual(*size, m.tensor("first").sizes[1]) ? "" : "the repeated beginning, {size}, is longer than {first}, {first:type}";
 }
 
-/// Whether a call writes to memory that the node shares. A call that writes at all counts as writing to all its operands.
-bool isWrittenTo(const Node& node) {
-    const std::vector<const Node*> sharers = sharersOf(storageRoot(node));
-    return std::any_of(sharers.begin(), sharers.end(), [](const Node* sharer) {
-        return std::any_of(sharer->users().begin(), sharer->users().end(), [](const Node* user) { return user->isCall() && user->op().mutates(); });
-    });
+/// The first call that writes to memory that the node shares; null if none does. A call that writes at all counts as writing to all its operands.
+const Node* writerOf(const Node& node) {
+    for (const Node* sharer : sharersOf(storageRoot(node)))
+        for (const Node* user : sharer->users())
+            if (user->isCall() && user->op().mutates()) return user;
+    return nullptr;
 }
+bool isWrittenTo(const Node& node) { return writerOf(node) != nullptr; }
 std::string_view unlessWrittenTo(const Match& m) {
     if (m.parity() || !m.isTensor("x")) return "";
-    if (isWrittenTo(m.node("x"))) return "{x} is written to in place";
-    return isWrittenTo(m.root()) ? "{y} is written to in place" : "";
+    for (const Node* value : {&m.node("x"), &m.root()}) {
+        const Node* writer = writerOf(*value);
+        if (writer == nullptr) continue;
+        m.note("`" + writer->name() + "` (" + writer->op().name() + ") writes");
+        return value == &m.root() ? "{y} is written to in place" : "{x} is written to in place";
+    }
+    return "";
 }
 
 /// The call as its row writes it out: the same values in memory of their own.
@@ -34,16 +40,22 @@ Values buildWrittenOut(const Match& m, GraphBuilder& builder) {
     return m.root().op().def()->decompose(call);
 }
 
+std::string_view unlessItemsAreRead(const Match& m) {
+    const auto* items = m["items"].list();
+    if (items == nullptr) return "{items} is no list";
+    for (const Node* reader : m.root().users()) {
+        const auto item = reader->isCall("operator.getitem") ? reader->arg(1).asInt() : std::nullopt;
+        if (item && *item >= 0 && static_cast<size_t>(*item) < items->size()) continue;
+        m.note(reader->isOutput() ? "it is returned" : "`" + reader->name() + "` reads it");
+        return "{y} is not read item by item";
+    }
+    return "";
+}
 /// Each item that is read: the tensor itself where that shares nothing it must not, else a copy of it.
 Values buildItems(const Match& m, GraphBuilder& builder) {
     const auto* items = m["items"].list();
-    if (items == nullptr) return Values::notHandled();
     std::vector<const Node*> readers(items->size());
-    for (const Node* reader : m.root().users()) {
-        const auto item = reader->isCall("operator.getitem") ? reader->arg(1).asInt() : std::nullopt;
-        if (!item || *item < 0 || static_cast<size_t>(*item) >= items->size()) return Values::notHandled();
-        readers[static_cast<size_t>(*item)] = reader;
-    }
+    for (const Node* reader : m.root().users()) readers[static_cast<size_t>(*reader->arg(1).asInt())] = reader;
     std::vector<Value> results(items->size());
     std::vector<const Node*> given;   // roots of what is handed on
     for (size_t i = 0; i < items->size(); ++i) {
@@ -83,7 +95,7 @@ constexpr Rule kRules[] = {
      .why = "putting all pieces of a split together gives what was split, and it needs memory of its own"},
     {.name = "reuse_concatenated",
      .find = "y = torch__inductor_fx_passes_post_grad_cat_splitwithsizes_replace(items); return y",
-     .build = buildItems,
+     .build = buildItems, .unless = unlessItemsAreRead,
      .why = "the pieces are the tensors that were concatenated"},
 };
 

@@ -442,16 +442,20 @@ class Matcher {
         --m_progress;
         return ok;
     }
-    /// "{x}" becomes what x stands for.
+    /// "{x}" becomes what x stands for, "{x:type}" its type.
     std::string filledIn(std::string_view sentence) {
         std::string out;
         while (!sentence.empty()) {
             const size_t open = sentence.find('{'), close = sentence.find('}', std::min(open, sentence.size()));
             if (open == std::string_view::npos || close == std::string_view::npos) return out + std::string(sentence);
             out += sentence.substr(0, open);
-            const std::string_view name = sentence.substr(open + 1, close - open - 1);
+            std::string_view name = sentence.substr(open + 1, close - open - 1);
+            const bool type = name.ends_with(":type");
+            if (type) name.remove_suffix(std::string_view(":type").size());
             const int slot = m_pattern.slotOf(name);
-            out += slot >= 0 && bound(slot) ? constantText(*bound(slot)) : std::string(name);
+            const Node* node = slot >= 0 && bound(slot) ? bound(slot)->node() : nullptr;
+            if (type && node) out += node->type().text().empty() ? "no tensor" : node->type().text();
+            else out += slot >= 0 && bound(slot) ? constantText(*bound(slot)) : std::string(name);
             sentence.remove_prefix(close + 1);
         }
         return out;

@@ -45,6 +45,7 @@ class Match {
     const Pattern& pattern() const { return *m_pattern; }
     const CompileOptions& options() const { return *m_options; }
     bool parity() const { return m_options->parity; }
+    /// A refusal names what the rule has found ("{x}" is its name, "{x:type}" its type); what it takes to say more goes here.
     /// What a condition found out and the reader of a step or of a refusal wants to know; added to the reason. The last one counts.
     void note(std::string sentence) const { m_note = std::move(sentence); }
     const std::string& note() const { return m_note; }

@@ -18,14 +18,14 @@ const Node* firstMatched(const Match& m, std::string_view op) {
 
 /// Check C (SDP-1).
 std::string_view unlessOperandsAgree(const Match& m) {
-    if (!m.isTensor("query") || !m.isTensor("key") || !m.isTensor("value")) return "query, key and value are not all tensors";
+    if (!m.isTensor("query") || !m.isTensor("key") || !m.isTensor("value")) return "{query}, {key} and {value} are not all tensors";
     const TensorType &q = m.tensor("query"), &k = m.tensor("key"), &v = m.tensor("value");
     if (q.dtype != k.dtype || q.dtype != v.dtype) {
         m.note(q.text() + ", " + k.text() + " and " + v.text());
         return "{query}, {key} and {value} differ in dtype";
     }
-    if (!(q.device == k.device) || !(q.device == v.device)) return "{query}, {key} and {value} are on different devices";
-    if (q.device.type == DeviceType::Cuda && q.dtype == DType::F32) return "f32 products on the GPU are fused only where tf32 is allowed";
+    if (!(q.device == k.device) || !(q.device == v.device)) return "{query}, {key} and {value} are on different devices: {query:type}, {key:type} and {value:type}";
+    if (q.device.type == DeviceType::Cuda && q.dtype == DType::F32) return "{query} is {query:type}, and f32 products on the GPU are fused only where tf32 is allowed";
     const Node* sum = firstMatched(m, "aten.add.Tensor");
     if (sum == nullptr) return "";
     // Of the two operands the one that the form does not compute.
@@ -33,22 +33,26 @@ std::string_view unlessOperandsAgree(const Match& m) {
     const bool second = std::find(matched.begin(), matched.end(), sum->arg(1).node()) == matched.end();
     const Node* mask = sum->arg(second ? 1 : 0).node();
     const TensorType* type = mask ? mask->type().tensor() : nullptr;
-    if (type == nullptr || type->rank() == 0) return "the mask is not a tensor";
-    if (!(type->device == q.device)) return "the mask is on another device";
-    return type->dtype == q.dtype || type->dtype == DType::Bool || type->dtype == DType::F32 ? "" : "the mask has another dtype than {query}";
+    m.note(constantText(sum->arg(second ? 1 : 0)) + (type ? ", " + type->text() : ""));
+    if (type == nullptr || type->rank() == 0) return "the mask is not a tensor with dims";
+    if (!(type->device == q.device)) return "the mask is on another device than {query}, {query:type}";
+    if (type->dtype != q.dtype && type->dtype != DType::Bool && type->dtype != DType::F32) return "the mask has another dtype than {query}, {query:type}";
+    m.note({});
+    return "";
 }
 /// #24's check in PyTorch is a function that makes a check, which is true of everything (H-2).
 std::string_view unlessOperandsAgreeExceptParity(const Match& m) { return m.parity() ? "" : unlessOperandsAgree(m); }
 std::string_view unlessScaleIsNumber(const Match& m, std::string_view op) {
     const Node* scaling = firstMatched(m, op);
-    if (scaling == nullptr || !scaling->arg(1).asReal()) return "the scale is not a plain number";
-    return unlessOperandsAgree(m);
+    if (scaling && scaling->arg(1).asReal()) return unlessOperandsAgree(m);
+    if (scaling) m.note("`" + scaling->name() + "` scales by " + constantText(scaling->arg(1)));
+    return "the scale is not a plain number";
 }
 std::string_view unlessDivides(const Match& m) { return unlessScaleIsNumber(m, "aten.div.Tensor"); }
 std::string_view unlessMultiplies(const Match& m) { return unlessScaleIsNumber(m, "aten.mul.Tensor"); }
 
 std::string_view unlessOffGpu(const Match& m) {
-    if (m.isTensor("query") && m.tensor("query").device.type == DeviceType::Cuda) return "this form is not fused on the GPU";
+    if (m.isTensor("query") && m.tensor("query").device.type == DeviceType::Cuda) return "{query} is {query:type}, and this form is not fused on the GPU";
     return unlessOperandsAgree(m);
 }
 std::string_view unlessDividesOffGpu(const Match& m) {

@@ -17,7 +17,7 @@ std::string_view unlessPermutesCancel(const Match& m) {
     const int64_t rank = m.tensor("y").rank();
     const auto inner = InferContext(m.node("p").op(), m.node("p").args()).dims("dims", rank, false);
     const auto outer = InferContext(m.node("y").op(), m.node("y").args()).dims("dims", rank, false);
-    if (!inner || !outer) return "the dims are not a permutation";
+    if (!inner || !outer) return "the dims, {a} and {b}, are not permutations";
     for (size_t i = 0; i < outer->size(); ++i)
         if ((*inner)[static_cast<size_t>((*outer)[i])] != static_cast<int64_t>(i)) {
             m.note(constantText(m["a"]) + " and then " + constantText(m["b"]));

@@ -9,14 +9,16 @@ std::string_view unlessReadByForeignIndex(const Match& m) {
     const Node& iota = m.root();
     std::optional<Device> common;
     for (const Node* user : iota.users()) {
-        if (!user->isCall("aten.index.Tensor") && !user->isCall("aten.index_put.default")) return "{y} is read by more than indexing";
+        m.note("`" + user->name() + "` is one");
+        if (!user->isCall("aten.index.Tensor") && !user->isCall("aten.index_put.default")) return "{y} has readers that do not index by it";
         const TensorType* type = user->type().tensor();
-        if (type == nullptr) return "the device of a reader of {y} is not known";
-        if (common && !(*common == type->device)) return "the readers of {y} are on different devices";
+        if (type == nullptr) return "{y} has readers whose device is not known";
+        if (common && !(*common == type->device)) return "{y} has readers on different devices";
         common = type->device;
     }
+    m.note({});
     if (!common) return "nobody reads {y}";
-    return common->type == iota.tensor().device.type ? "{y} is where its readers are" : "";
+    return common->type == iota.tensor().device.type ? "{y}, {y:type}, is where its readers are" : "";
 }
 
 Values buildIotaOnReadersDevice(const Match& m, GraphBuilder& builder) {
@@ -38,23 +40,23 @@ bool isPlainFloat(const Argument& value) {
     return dtype && (*dtype == DType::F16 || *dtype == DType::BF16 || *dtype == DType::F32 || *dtype == DType::F64);
 }
 std::string_view unlessPlainFloats(const Match& m) {
-    return isPlainFloat(m["first"]) && isPlainFloat(m["last"]) ? "" : "one of the two dtypes is not f16, bf16, f32 or f64";
+    return isPlainFloat(m["first"]) && isPlainFloat(m["last"]) ? "" : "one of the two dtypes, {first} and {last}, is not f16, bf16, f32 or f64";
 }
 
 std::string_view unlessOneGpuBatch(const Match& m) {
-    if (m.tensor("a").device.type != DeviceType::Cuda || m.tensor("b").device.type != DeviceType::Cuda) return "the operands are not on the GPU";
-    return m.tensor("a").sizes[0] == SymInt(1) && m.tensor("b").sizes[0] == SymInt(1) ? "" : "there is more than one batch";
+    if (m.tensor("a").device.type != DeviceType::Cuda || m.tensor("b").device.type != DeviceType::Cuda) return "the operands are not on the GPU: {a} is {a:type}, {b} is {b:type}";
+    return m.tensor("a").sizes[0] == SymInt(1) && m.tensor("b").sizes[0] == SymInt(1) ? "" : "there is not one batch: {a} is {a:type}, {b} is {b:type}";
 }
 
 /// One selected position per line of the dim, and the selector covers every other dim.
 std::string_view unlessOneSelected(const Match& m) {
     const TensorType &full = m.tensor("f"), &sel = m.tensor("sel");
-    if (sel.rank() != full.rank() || full.rank() == 0) return "{sel} has another rank than {f}";
+    if (sel.rank() != full.rank() || full.rank() == 0) return "{sel}, {sel:type}, has another rank than {f}, {f:type}";
     const auto dim = InferContext(m.root().op(), m.root().args()).dim("dim", full.rank());
     if (!dim) return "the dim is out of range";
     for (size_t i = 0; i < full.sizes.size(); ++i) {
         const bool own = static_cast<int64_t>(i) == *dim;
-        if (own ? !(sel.sizes[i] == SymInt(1)) : !(sel.sizes[i] == full.sizes[i])) return "{sel} does not select one position of each line";
+        if (own ? !(sel.sizes[i] == SymInt(1)) : !(sel.sizes[i] == full.sizes[i])) return "{sel}, {sel:type}, does not select one position of each line of {f}, {f:type}";
     }
     return "";
 }

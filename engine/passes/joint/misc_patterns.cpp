@@ -8,15 +8,15 @@ namespace {
 
 /// The indices are a beginning of the permutation of x's rows.
 std::string_view unlessRowsOfX(const Match& m) {
-    if (!m.isTensor("x") || m.tensor("x").rank() == 0) return "{x} has no rows";
+    if (!m.isTensor("x") || m.tensor("x").rank() == 0) return "{x}, {x:type}, has no rows";
     const auto rows = symIntOf(m["n"]);
-    return rows && *rows == m.tensor("x").sizes[0] ? "" : "the permutation is not of the rows of {x}";
+    return rows && *rows == m.tensor("x").sizes[0] ? "" : "the permutation is one of {n}, not of the rows of {x}, {x:type}";
 }
 std::string_view unlessRowsAreAdded(const Match& m) {
-    if (!m.isTensor("x") || !m.isTensor("y")) return "{y} is not a tensor";
+    if (!m.isTensor("x") || !m.isTensor("y")) return "{x} or {y}, {x:type} and {y:type}, is not a tensor";
     const SymDims &into = m.tensor("x").sizes, &rows = m.tensor("y").sizes;
-    if (rows.size() != into.size() || !std::equal(into.begin() + 1, into.end(), rows.begin() + 1)) return "{y} does not hold whole rows of {x}";
-    if (!(rows[0] == m.tensor("i").sizes[0])) return "{y} has another number of rows than {i}";
+    if (rows.size() != into.size() || !std::equal(into.begin() + 1, into.end(), rows.begin() + 1)) return "{y}, {y:type}, does not hold whole rows of {x}, {x:type}";
+    if (!(rows[0] == m.tensor("i").sizes[0])) return "{y}, {y:type}, has another number of rows than {i}, {i:type}";
     return unlessRowsOfX(m);
 }
 
@@ -58,8 +58,8 @@ constexpr Rule kRules[] = {
 /// the rules are there for nobody who writes "cuda:0" (H-11: only with parity).
 std::string_view unlessConvertsInHardware(const Match& m) {
     if (m.parity()) return "PyTorch has this rule for a device without an index only (H-11)";
-    if (!m.isTensor("x") || m.tensor("x").device.type != DeviceType::Cuda) return "{x} is not on the GPU";
-    if (m.tensor("x").dtype != DType::F32) return "{x} is not in f32";
+    if (!m.isTensor("x") || m.tensor("x").device.type != DeviceType::Cuda) return "{x}, {x:type}, is not on the GPU";
+    if (m.tensor("x").dtype != DType::F32) return "{x} is {x:type}, not f32";
     const OptionalPass* device = m.options().enabled("device");
     return device && device->number("capability", 0) >= 10.0 ? "" : "the device is not said to have the instruction (--enable device=capability:10.0)";
 }

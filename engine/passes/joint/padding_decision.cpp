@@ -176,13 +176,14 @@ bool isComputeBound(const Match& match, DType dtype, const ProductSizes& size) {
 /// Why padding is out of the question (PAD-3).
 std::string_view unlessPossible(const Match& match, ProductKind kind, const OptionalPass& settings) {
     if (!settings.flag("shape_padding", true)) return "padding is switched off (shape_padding)";
-    if (!match.isTensor("mat1") || !match.isTensor("mat2")) return "the operands are not tensors";
+    if (!match.isTensor("mat1") || !match.isTensor("mat2")) return "{mat1} and {mat2} are not both tensors";
     const TensorType &mat1 = match.tensor("mat1"), &mat2 = match.tensor("mat2");
     const bool onGpu = mat1.device.type == DeviceType::Cuda && mat2.device.type == DeviceType::Cuda;
-    if (!onGpu && !settings.flag("any_device", false)) return "products are padded on the GPU only";
-    if (!isFloating(mat1.dtype) || !isFloating(mat2.dtype)) return "the operands do not hold floating-point numbers";
+    if (!onGpu && !settings.flag("any_device", false)) return "products are padded on the GPU only, and {mat1} is {mat1:type}, {mat2} {mat2:type}";
+    if (!isFloating(mat1.dtype) || !isFloating(mat2.dtype)) return "{mat1} and {mat2}, {mat1:type} and {mat2:type}, do not both hold floating-point numbers";
     for (const std::string_view name : {"mat1", "mat2", "bias"}) {
         if (name == "bias" && kind != ProductKind::Addmm) continue;
+        match.note(constantText(match[name]) + (match.isTensor(name) ? ", " + match.tensor(name).text() : ""));
         if (!match.isTensor(name)) return "an operand is not a tensor";
         const TensorType& type = match.tensor(name);
         const SymDims& sizes = type.sizes;
@@ -190,8 +191,9 @@ std::string_view unlessPossible(const Match& match, ProductKind kind, const Opti
         if (!haveExamples(match, sizes) || !haveExamples(match, type.strides)) return "a size is symbolic, and the graph gives no example of it";
         if (name != "bias" && std::any_of(sizes.begin(), sizes.end(), [&](const SymInt& size) { return exampleOf(match, size) == 0; })) return "an operand is empty";
     }
+    match.note({});
     const Padding padding = paddingOf(kind, mat1, mat2);
-    if (padding.m == 0 && padding.k == 0 && padding.n == 0) return "every size is a multiple of the alignment, symbolic, or 1";
+    if (padding.m == 0 && padding.k == 0 && padding.n == 0) return "every size of {mat1}, {mat1:type}, and {mat2}, {mat2:type}, is a multiple of the alignment, symbolic, or 1";
     if (settings.flag("deterministic", false) && !settings.flag("force_shape_pad", false)) return "what would have to be measured is not done (deterministic)";
     return "";
 }
@@ -213,7 +215,7 @@ std::string_view unlessPadded(const Match& match, ProductKind kind) {
         match.note("the shared dim is long (pad_aten_mm_pass)");
         return "";
     }
-    if (!isComputeBound(match, dtype, size)) return "the product waits for memory, not for arithmetic";
+    if (!isComputeBound(match, dtype, size)) return "the product of {mat1:type} and {mat2:type} waits for memory, not for arithmetic";
     const PaddingAnswer answer = decidePadding(match, kind, settings);
     if (!answer.note.empty()) match.note(answer.note);
     return !answer.pays ? "whether padding pays is not known" : *answer.pays ? "" : "padding does not pay";

@@ -10,17 +10,17 @@ namespace {
 std::string_view unlessScaleIsUniform(const Match& m) {
     if (!m.isTensor("x")) return "{x} is not a tensor";
     const Argument& scale = m["scale"];
-    if (!scale.node()) return scale.isNumber() && !scale.get<std::complex<double>>() ? "" : "the scale is not a number";
+    if (!scale.node()) return scale.isNumber() && !scale.get<std::complex<double>>() ? "" : "the scale, {scale}, is not a real number";
     if (!m.isTensor("scale")) return "";  // a number known at run time
     const SymDims &sizes = m.tensor("scale").sizes, &whole = m.tensor("x").sizes;
-    if (sizes.size() > whole.size()) return "{scale} has more dims than {x}";
+    if (sizes.size() > whole.size()) return "{scale}, {scale:type}, has more dims than {x}, {x:type}";
     const Node& maximum = m.node("top");
     const auto dims = InferContext(maximum.op(), maximum.args()).dims("dim", static_cast<int64_t>(whole.size()), true);
-    if (!dims) return "the reduced dims are out of range";
+    if (!dims) return "the reduced dims, {dims}, are out of range";
     const size_t missing = whole.size() - sizes.size();
     for (const int64_t dim : *dims)
         if (static_cast<size_t>(dim) >= missing && !(sizes[static_cast<size_t>(dim) - missing] == SymInt(1)))
-            return "{scale} varies along a dim that is reduced";
+            return "{scale}, {scale:type}, varies along a dim that is reduced, of {dims}";
     return "";
 }
 
@@ -55,12 +55,12 @@ Values buildQuotient(const Match& m, GraphBuilder& builder) { return buildRescal
 std::string_view unlessRescalable(const Match& m) {
     const std::string_view refusal = unlessScaleIsUniform(m);
     if (!refusal.empty()) return refusal;
-    if (m["scale"].get<Expr>() || (m.isNode("scale") && !m.isTensor("scale"))) return "the scale is a symbolic number";
-    if (m["keep"].asInt() != 1) return "the maximum does not keep its dims";
+    if (m["scale"].get<Expr>() || (m.isNode("scale") && !m.isTensor("scale"))) return "the scale, {scale}, is a number that is known only at run time";
+    if (m["keep"].asInt() != 1) return "{top} does not keep the dims that it reduces";
     if (m.pattern().slotOf("c") < 0 || m.parity()) return "";
     // Scaling comes after the conversion then; PyTorch does not look whether that changes the dtype again.
     const auto scaled = inferCall(m.node("s").op(), std::array{m["c"], m["scale"]});
-    if (!scaled || !scaled->tensor() || scaled->tensor()->dtype != m.tensor("c").dtype) return "the scale has another dtype than the conversion, and would come after it";
+    if (!scaled || !scaled->tensor() || scaled->tensor()->dtype != m.tensor("c").dtype) return "the scale, {scale}, would change the dtype that {c} converts to, {c:type}";
     return "";
 }
 

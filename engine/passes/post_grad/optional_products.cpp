@@ -19,48 +19,57 @@ const OptionalPass& settingsOf(const Match& m, const std::string& name) {
 /// Limits on sizes as the settings give them.
 class SizeLimits {
   public:
-    explicit SizeLimits(const Match& m) : m_settings(settingsOf(m, "decompose_mm_pass")), m_lenient(m_settings.flag("skip_dynamic_shape_dim_check", false)) {}
+    explicit SizeLimits(const Match& m) : m_match(m), m_settings(settingsOf(m, "decompose_mm_pass")), m_lenient(m_settings.flag("skip_dynamic_shape_dim_check", false)) {}
     int64_t gpuFirst() const { return setting("min_first_dimension_decomposition", 10240); }
     int64_t gpuOther() const { return setting("max_other_dimension_decomposition", 32); }
     int64_t cpuFirst() const { return setting("cpu_max_first_dimension_decomposition", 1); }
     int64_t cpuOther() const { return setting("cpu_max_other_dimension_decomposition", 2048); }
-    bool atLeast(const SymInt& size, int64_t limit) const { return size.isInt() ? size.value() >= limit : m_lenient; }
-    bool atMost(const SymInt& size, int64_t limit) const { return size.isInt() ? size.value() <= limit : m_lenient || knownLessEqual(size, limit); }
+    bool atLeast(const SymInt& size, int64_t limit) const { return (size.isInt() ? size.value() >= limit : m_lenient) || failed(size, "at least", limit); }
+    bool atMost(const SymInt& size, int64_t limit) const {
+        return (size.isInt() ? size.value() <= limit : m_lenient || knownLessEqual(size, limit)) || failed(size, "at most", limit);
+    }
 
   private:
+    /// Says which size it is that does not keep to its limit.
+    bool failed(const SymInt& size, const char* relation, int64_t limit) const {
+        m_match.note("it is " + size.text() + ", and must be " + relation + " " + std::to_string(limit));
+        return false;
+    }
     int64_t setting(const std::string& key, int64_t fallback) const { return static_cast<int64_t>(m_settings.number(key, static_cast<double>(fallback))); }
+    const Match& m_match;
     const OptionalPass& m_settings;
     bool m_lenient;
 };
 
 std::string_view unlessMatrixWaitsForMemory(const Match& m) {
-    if (!m.isTensor("a") || !m.isTensor("b")) return "the factors are not tensors";
+    if (!m.isTensor("a") || !m.isTensor("b")) return "{a} and {b} are not both tensors";
     const TensorType &a = m.tensor("a"), &b = m.tensor("b");
-    if (a.device.type != b.device.type) return "the factors are on different devices";
+    if (a.device.type != b.device.type) return "{a} and {b} are on different devices: {a:type} and {b:type}";
     const SizeLimits limits(m);
+    const bool gpu = a.device.type == DeviceType::Cuda;
+    if (gpu && !limits.atLeast(a.sizes[0], limits.gpuFirst())) return "{a}, {a:type}, has too few rows";
+    if (!gpu && !limits.atMost(a.sizes[0], limits.cpuFirst())) return "{a}, {a:type}, has too many rows";
+    for (const SymInt& size : b.sizes)
+        if (!limits.atMost(size, gpu ? limits.gpuOther() - 1 : limits.cpuOther())) return "{b}, {b:type}, has too large a size";
     m.note(a.text() + " and " + b.text());
-    if (a.device.type == DeviceType::Cuda) {
-        const bool fits = limits.atLeast(a.sizes[0], limits.gpuFirst()) && limits.atMost(b.sizes[0], limits.gpuOther() - 1) && limits.atMost(b.sizes[1], limits.gpuOther() - 1);
-        return fits ? "" : "{a} is not long enough, or {b} is too large";
-    }
-    const bool fits = limits.atMost(a.sizes[0], limits.cpuFirst()) && limits.atMost(b.sizes[0], limits.cpuOther()) && limits.atMost(b.sizes[1], limits.cpuOther());
-    return fits ? "" : "{a} has too many rows, or {b} is too large";
+    return "";
 }
 std::string_view unlessSumWaitsForMemory(const Match& m) {
-    if (!m.parity() && (m["alpha"].asReal() != 1.0 || m["beta"].asReal() != 1.0)) return "a factor would have to be applied";
+    if (!m.parity() && (m["alpha"].asReal() != 1.0 || m["beta"].asReal() != 1.0)) return "factors would have to be applied: beta is {beta}, alpha {alpha}";
     return unlessMatrixWaitsForMemory(m);
 }
 std::string_view unlessBatchWaitsForMemory(const Match& m) {
-    if (!m.isTensor("a") || !m.isTensor("b")) return "the factors are not tensors";
+    if (!m.isTensor("a") || !m.isTensor("b")) return "{a} and {b} are not both tensors";
     const TensorType &a = m.tensor("a"), &b = m.tensor("b");
-    if (a.device.type != b.device.type) return "the factors are on different devices";
+    if (a.device.type != b.device.type) return "{a} and {b} are on different devices: {a:type} and {b:type}";
     const SizeLimits limits(m);
-    m.note(a.text() + " and " + b.text());
-    if (a.device.type != DeviceType::Cuda)
-        return limits.atMost(a.sizes[0], limits.cpuFirst()) && limits.atMost(b.sizes[0], limits.cpuFirst()) ? "" : "there are too many batches";
-    if (!limits.atLeast(a.sizes[0], limits.gpuFirst())) return "there are too few batches";
+    const bool gpu = a.device.type == DeviceType::Cuda;
+    if (!gpu && !(limits.atMost(a.sizes[0], limits.cpuFirst()) && limits.atMost(b.sizes[0], limits.cpuFirst()))) return "{a} and {b}, {a:type} and {b:type}, have too many batches";
+    if (gpu && !limits.atLeast(a.sizes[0], limits.gpuFirst())) return "{a}, {a:type}, has too few batches";
     const int small = limits.atMost(a.sizes[1], limits.gpuOther() - 1) + limits.atMost(a.sizes[2], limits.gpuOther() - 1) + limits.atMost(b.sizes[2], limits.gpuOther() - 1);
-    return small >= 2 ? "" : "the matrices are too large";
+    if (gpu && small < 2) return "the matrices of {a} and {b}, {a:type} and {b:type}, have two sizes that are too large";
+    m.note(a.text() + " and " + b.text());
+    return "";
 }
 
 /// sum over k of a[.., m, k] * b[.., k, n].
@@ -83,9 +92,9 @@ constexpr Rule kDecompose[] = {
 // ---------------------------------------------------------------- mm_plus_mm
 
 std::string_view unlessShapesAgree(const Match& m) {
-    if (m["p"].node() == m["q"].node()) return "the product is added to itself";
-    if (!m.parity() && m["alpha"].asReal() != 1.0) return "the second product is scaled";
-    return m.tensor("p").sizes == m.tensor("q").sizes && m.tensor("p").dtype == m.tensor("q").dtype ? "" : "{p} and {q} differ in shape";
+    if (m["p"].node() == m["q"].node()) return "{p} is added to itself";
+    if (!m.parity() && m["alpha"].asReal() != 1.0) return "{q} is scaled by {alpha}";
+    return m.tensor("p").sizes == m.tensor("q").sizes && m.tensor("p").dtype == m.tensor("q").dtype ? "" : "{p} and {q} differ in shape or dtype: {p:type} and {q:type}";
 }
 constexpr Rule kAdded[] = {
     {.name = "mm_plus_mm",
@@ -131,23 +140,23 @@ int64_t partitionsFor(const Match& m, int64_t outputs, int64_t indices) {
 
 std::string_view unlessContended(const Match& m) {
     const OnlyIndex index = onlyIndex(m);
-    if (index.node == nullptr || !index.node->type().tensor()) return "there is not exactly one index";
-    if (!m.isTensor("x") || !m.isTensor("values")) return "the operands are not tensors";
+    if (index.node == nullptr || !index.node->type().tensor()) return "there is not exactly one index: {indices}";
+    if (!m.isTensor("x") || !m.isTensor("values")) return "{x} and {values} are not both tensors";
     const TensorType &x = m.tensor("x"), &at = index.node->tensor(), &values = m.tensor("values");
-    if (!allInts(x.sizes) || !allInts(at.sizes) || !allInts(values.sizes)) return "a size is symbolic";
-    if (x.dtype == DType::Bool || at.dtype == DType::Bool || at.dtype == DType::U8) return "an operand is a mask";
+    if (!allInts(x.sizes) || !allInts(at.sizes) || !allInts(values.sizes)) return "a size of {x:type}, {values:type} or of the index {indices} is symbolic";
+    if (x.dtype == DType::Bool || at.dtype == DType::Bool || at.dtype == DType::U8) return "{x}, {x:type}, or the index {indices} is a mask";
     const int64_t outputs = numel(x.sizes).value(), count = numel(at.sizes).value();
-    if (outputs == 0 || count == 0) return "an operand is empty";
+    if (outputs == 0 || count == 0) return "{x}, {x:type}, or the index {indices} is empty";
     if (static_cast<double>(count) < settingsOf(m, "partitioned_scatter").number("min_index_size", 4096)) {
-        m.note(std::to_string(count));
+        m.note(std::to_string(count) + ", and min_index_size is " + std::to_string(static_cast<int64_t>(settingsOf(m, "partitioned_scatter").number("min_index_size", 4096))));
         return "too few values are added";
     }
     // Where the index stands for more dims than one, they must be all in the values, to be counted through.
     SymDims expected(x.sizes.begin(), x.sizes.begin() + static_cast<int64_t>(index.dim));
     expected.insert(expected.end(), at.sizes.begin(), at.sizes.end());
     expected.insert(expected.end(), x.sizes.begin() + static_cast<int64_t>(index.dim) + 1, x.sizes.end());
-    if (at.sizes.size() > 1 && (index.dim != 0 || !(values.sizes == expected))) return "the values are broadcast over an index of several dims";
-    return partitionsFor(m, outputs, count) > 1 ? "" : "the copies take too much memory";
+    if (at.sizes.size() > 1 && (index.dim != 0 || !(values.sizes == expected))) return "{values}, {values:type}, is broadcast over an index of several dims";
+    return partitionsFor(m, outputs, count) > 1 ? "" : "copies of {x}, {x:type}, take too much memory (memory_bytes, memory_budget)";
 }
 
 Values buildPartitioned(const Match& m, GraphBuilder& builder) {

@@ -12,16 +12,18 @@ namespace {
 std::string_view unlessCountable(const Match& m) {
     const TensorType& type = m.tensor("y");
     const Node* constant = m["f"].node();
-    if (constant == nullptr || !constant->isCall("aten.full.default")) return "what is summed is no constant";
-    if (type.rank() == 0) return "{y} has no dim to count along";
+    if (constant == nullptr || !constant->isCall("aten.full.default")) return "what is summed, {f}, is no constant (aten.full)";
+    if (type.rank() == 0) return "{y}, {y:type}, has no dim to count along";
     if (storageIsRead(m.root()) && !m.parity()) return "the storage of {y} is read by position, and counting would lay it out otherwise";
     const Argument& value = constant->arg("fill_value");
-    if (!value.isNumber() || value.get<Expr>()) return "the constant is not a number";
+    m.note(constantText(value));
+    if (!value.isNumber() || value.get<Expr>()) return "{f} is not filled with a known number";
     const bool real = value.get<double>() != nullptr;
-    if (real && isIntegral(type.dtype, true)) return "the constant is rounded to an integer";
+    if (real && isIntegral(type.dtype, true)) return "what {f} is filled with is rounded to {y:type}";
+    m.note({});
     const auto dim = InferContext(m.root().op(), m.root().args()).dim("dim", type.rank());
-    if (!dim) return "the dim is out of range";
-    return type.sizes[static_cast<size_t>(*dim)].isInt() ? "" : "the number of steps is symbolic";
+    if (!dim) return "the dim {dim} is out of range for {y:type}";
+    return type.sizes[static_cast<size_t>(*dim)].isInt() ? "" : "the number of steps along dim {dim} of {y:type} is symbolic";
 }
 /// 1, 2, 3, ... along the dim, times the constant.
 Values buildCount(const Match& m, GraphBuilder& builder) {
@@ -38,7 +40,7 @@ Values buildCount(const Match& m, GraphBuilder& builder) {
 }
 
 std::string_view unlessOnGpu(const Match& m) {
-    return m.isTensor("x") && m.tensor("x").device.type == DeviceType::Cuda ? "" : "{x} is not on the GPU";
+    return m.isTensor("x") && m.tensor("x").device.type == DeviceType::Cuda ? "" : "{x}, {x:type}, is not on the GPU";
 }
 
 constexpr Rule kRules[] = {

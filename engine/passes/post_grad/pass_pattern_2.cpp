@@ -16,7 +16,7 @@ std::string named(const Node& node) { return "`" + node.name() + "`"; }
 /// The items of the concatenation are all pieces of one split, in order, along the same dim.
 std::string_view unlessAllPiecesInOrder(const Match& m) {
     const auto* items = m["items"].list();
-    if (items == nullptr || items->empty()) return "the concatenated list is not known";
+    if (items == nullptr || items->empty()) return "what {y} puts together, {items}, is not known item by item";
     if (m["dim"].asInt() == 0) return kNotAlongTheFirst;
     const Node* split = nullptr;
     for (size_t i = 0; i < items->size(); ++i) {
@@ -58,13 +58,13 @@ Values buildSplitSource(const Match& m, GraphBuilder& builder) {
 std::string_view unlessPiecesAreTheItems(const Match& m) {
     const auto *items = m["items"].list(), *sizes = m["sizes"].list();
     const auto dim = m["dim"].asInt();
-    if (items == nullptr || sizes == nullptr || !dim || items->size() != sizes->size()) return "{y} does not split {c} into as many pieces as it was made of";
+    if (items == nullptr || sizes == nullptr || !dim || items->size() != sizes->size()) return "{y} does not split {c}, made of {items}, into as many pieces: {sizes}";
     if (*dim == 0) return kNotAlongTheFirst;
     for (size_t i = 0; i < items->size(); ++i) {
         const Node* item = (*items)[i].node();
-        if (item == nullptr || !item->type().tensor()) return "a concatenated tensor is not known";
+        if (item == nullptr || !item->type().tensor()) return m.note(constantText((*items)[i])), "a concatenated tensor is not known";
         const int64_t rank = item->tensor().rank(), at = *dim < 0 ? *dim + rank : *dim;
-        if (at < 0 || at >= rank) return "the dim is out of range";
+        if (at < 0 || at >= rank) return "the dim {dim} is out of range";
         const auto* size = (*sizes)[i].get<int64_t>();
         if (size == nullptr || !(item->tensor().sizes[static_cast<size_t>(at)] == SymInt(*size))) {
             m.note("piece " + std::to_string(i) + " has " + printArgument((*sizes)[i]) + ", " + named(*item) + " has " + item->tensor().sizes[static_cast<size_t>(at)].text());
@@ -95,8 +95,8 @@ bool onGpu(const Node& node) { return node.tensor().device.type == DeviceType::C
 
 std::string_view unlessUnfusedIsBetter(const Match& m) {
     const Node& product = m.root();
-    if (!onGpu(product)) return "the library adds the bias on the CPU";
-    if (!m.isTensor("bias") || isHalf(m.tensor("bias").dtype)) return "{bias} is of reduced precision, which addmm rounds once";
+    if (!onGpu(product)) return "{y} is {y:type}, and on the CPU the library adds the bias";
+    if (!m.isTensor("bias") || isHalf(m.tensor("bias").dtype)) return "{bias}, {bias:type}, is of reduced precision, which addmm rounds once";
     const Node* other = otherReader(product);
     if (other == nullptr) return "";
     m.note(other->isOutput() ? "it is an output" : named(*other) + " is " + other->op().name());
@@ -125,7 +125,7 @@ std::string_view unlessBiasFits(const Match& m) {
         return "what is added to {p} is not a tensor";
     }
     const TensorType &bias = m.tensor("bias"), &product = m.tensor("p");
-    if (m["bias"].node() == &m.node("p")) return "the product is added to itself";
+    if (m["bias"].node() == &m.node("p")) return "{p} is added to itself";
     if (bias.dtype != m.tensor("a").dtype || bias.dtype != m.tensor("b").dtype) {
         m.note(bias.text() + ", " + m.tensor("a").text() + " and " + m.tensor("b").text());
         return "{bias} has another dtype than the factors";
@@ -153,7 +153,7 @@ Values buildReuse(const Match& m, GraphBuilder& builder) {
     return {builder.call(m.node("whole").op(), {part}), part};
 }
 std::string_view unlessLargeReduction(const Match& m) {
-    if (&m.node("part") == &m.node("whole")) return "there is one reduction only";
+    if (&m.node("part") == &m.node("whole")) return "{part} and {whole} are one reduction";
     const SymInt count = numel(m.tensor("x").sizes);
     if (!count.isInt() || count.value() < 4096) {
         m.note(count.text());
