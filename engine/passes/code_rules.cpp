@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::string_view kUndivided[] = {"torch_calls_to_aten", "move_to_device", "functionalize", "differentiate"};
 
+constexpr std::string_view kScatters = "aten.slice_scatter.default, aten.select_scatter.default, aten.diagonal_scatter.default, aten.as_strided_scatter.default";
 constexpr CodeRule kRules[] = {
     {"apply_gumbel_max_trick_pass", "apply_gumbel_max_trick", "argmax(softmax(x) / e) is argmax(x - log(e))", "torch.argmax"},
     {"efficient_conv_bn_eval_pass", "efficient_conv_bn_eval", "A batch norm scales the weight of the convolution before it", "torch.nn.functional.batch_norm, aten.batch_norm.default"},
@@ -23,24 +24,31 @@ constexpr CodeRule kRules[] = {
     {"constant_fold_uniform_value", "unread_source", "With parity: inputs that only dropped views read are dropped", "placeholder, get_attr"},
     {"canonicalize_aten_ir_passes", "canonicalize_quant", "Calls of quantized bodies keep their options beside their operands", "higher_order.invoke_quant_packed*"},
     {"replace_random_passes", "fuse_seed_creation", "One call makes all seeds of a device", "prims.inductor_seeds.default"},
-    {"remove_profiler_ops", "_record_function_enter", "The profiler watches the original program"},
-    {"remove_profiler_ops", "_record_function_enter_new", "The profiler watches the original program"},
-    {"remove_profiler_ops", "_record_function_exit", "The profiler watches the original program"},
-    {"remove_assert_ops", "_assert_tensor_metadata", "Types have been fixed since capture"},
-    {"split_cat_aten_pass", "merge_split_cat_aten", "Neighbouring pieces of a split are one slice"},
-    {"select_cat_aten_pass", "merge_select_cat_aten", "All items, one behind the other, are the tensor in another shape"},
-    {"unbind_stack_aten_pass", "merge_unbind_stack_aten", "All items, stacked where they came from, are the tensor"},
-    {"move_view_after_cat_aten_pass", "move_view_after_cat_aten", "One reshape of the whole does what one for each piece does"},
+    {"remove_profiler_ops", "_record_function_enter", "The profiler watches the original program", "profiler._record_function_enter.default"},
+    {"remove_profiler_ops", "_record_function_enter_new", "The profiler watches the original program",
+     "profiler._record_function_enter_new.default"},
+    {"remove_profiler_ops", "_record_function_exit", "The profiler watches the original program",
+     "profiler._record_function_exit.default, profiler._record_function_exit._RecordFunction"},
+    {"remove_assert_ops", "_assert_tensor_metadata", "Types have been fixed since capture", "aten._assert_tensor_metadata.default"},
+    {"split_cat_aten_pass", "merge_split_cat_aten", "Neighbouring pieces of a split are one slice", "aten.cat.default"},
+    {"select_cat_aten_pass", "merge_select_cat_aten", "All items, one behind the other, are the tensor in another shape", "aten.cat.default"},
+    {"unbind_stack_aten_pass", "merge_unbind_stack_aten", "All items, stacked where they came from, are the tensor", "aten.cat.default"},
+    {"move_view_after_cat_aten_pass", "move_view_after_cat_aten", "One reshape of the whole does what one for each piece does", "aten.cat.default"},
     {"stable_sort", "stable_topological_sort", "Every node stands behind its operands"},
-    {"b2b_gemm_pass", "b2b_gemm", "The first of two products is computed block by block in the kernel of the second"},
-    {"move_constructors_to_cuda", "move_scalars_to_cuda", "With CUDA graphs, numbers that the caller passes go to the GPU in one copy per dtype"},
-    {"move_constructors_to_cuda", "move_constructors_to_cuda", "A tensor that only the GPU uses is made there"},
-    {"reinplace_inplaceable_ops", "merge_scatters", "A write of what another write has made of the same place is one write"},
-    {"reinplace_inplaceable_ops", "reinplace", "A value that nobody reads any more is written to"},
-    {"decompose_scan_to_while_loop", "scan_to_while_loop", "A scan is a loop"},
-    {"decompose_map_to_while_loop", "map_to_while_loop", "A map is a loop"},
-    {"decompose_triton_kernel_wrapper_functional", "decompose_triton_kernel_wrapper", "Lowering knows the kernel, not its wrapper"},
-    {"decompose_auto_functionalized", "decompose_auto_functionalized", "Lowering knows the operator, not its wrapper"},
+    {"b2b_gemm_pass", "b2b_gemm", "The first of two products is computed block by block in the kernel of the second", "aten.mm.default"},
+    {"move_constructors_to_cuda", "move_scalars_to_cuda", "With CUDA graphs, numbers that the caller passes go to the GPU in one copy per dtype",
+     "placeholder"},
+    {"move_constructors_to_cuda", "move_constructors_to_cuda", "A tensor that only the GPU uses is made there", "call"},
+    {"reinplace_inplaceable_ops", "merge_scatters", "A write of what another write has made of the same place is one write", kScatters},
+    {"reinplace_inplaceable_ops", "reinplace", "A value that nobody reads any more is written to",
+     "aten.index_put.default, aten._unsafe_index_put.default, aten.slice_scatter.default, aten.select_scatter.default, aten.diagonal_scatter.default, "
+     "aten.as_strided_scatter.default, aten._foreach_*, _c10d_functional.all_reduce.default, _c10d_functional.all_reduce_coalesced.default"},
+    {"decompose_scan_to_while_loop", "scan_to_while_loop", "A scan is a loop", "higher_order.scan, higher_order.scan.default"},
+    {"decompose_map_to_while_loop", "map_to_while_loop", "A map is a loop", "higher_order.map_impl, higher_order.map_impl.default"},
+    {"decompose_triton_kernel_wrapper_functional", "decompose_triton_kernel_wrapper", "Lowering knows the kernel, not its wrapper",
+     "higher_order.triton_kernel_wrapper_functional, higher_order.triton_kernel_wrapper_functional.default"},
+    {"decompose_auto_functionalized", "decompose_auto_functionalized", "Lowering knows the operator, not its wrapper",
+     "higher_order.auto_functionalized, higher_order.auto_functionalized.default, higher_order.auto_functionalized_v2, higher_order.auto_functionalized_v2.default"},
 };
 
 /// What the rules start at that have the names of their passes.
@@ -67,6 +75,12 @@ constexpr Start kStarts[] = {
     {"merge_getitem_cat_pass", "torch.cat"},
     {"mutate_cat_pass", "torch.cat"},
     {"einsum_to_pointwise_pass", "torch.functional.einsum, torch.einsum"},
+    {"view_to_reshape", "aten.view.default"},
+    {"reorder_for_locality", "call"},
+    {"fake_tensor_update", "call"},
+    {"bucket_reduce_scatters", "_c10d_functional.reduce_scatter_tensor.default"},
+    {"bucket_all_reduce", "_c10d_functional.all_reduce.default"},
+    {"bucket_all_gathers", "_c10d_functional.all_gather_into_tensor.default"},
     {"quant_lift_up", "quantized_decomposed.quantize_per_tensor.default, quantized_decomposed.quantize_per_tensor.tensor"},
 };
 std::string_view startsOfPass(std::string_view pass) {

@@ -1,5 +1,7 @@
 #include "engine/rewrite/refusing.h"
 
+#include <cstdio>
+
 #include "engine/rewrite/matcher.h"
 
 namespace cutaway {
@@ -39,17 +41,28 @@ void SentencePiece::appendTo(std::string& out) const {
         case Kind::Found: out += found(m_node); break;
         case Kind::KindOf: out += kindText(*m_node); break;
         case Kind::OtherReader: out += otherReader(*m_node, m_but); break;
+        case Kind::Counted: out += std::to_string(m_number) + " " + std::string(m_text) + (m_number == 1 ? "" : "s"); break;
         case Kind::Argument: out += constantText(*m_argument); break;
         case Kind::Type: out += m_type->text(); break;
+        case Kind::ValueType: out += m_valueType->text(); break;
         case Kind::Size: out += m_size->text(); break;
         case Kind::Device: out += m_device->text(); break;
         case Kind::Number: out += std::to_string(m_number); break;
+        case Kind::Real: {
+            char digits[32];
+            std::snprintf(digits, sizeof digits, "%.3g", m_real);
+            out += digits;
+            break;
+        }
     }
 }
 
 bool Refusing::say(std::initializer_list<SentencePiece> pieces, const Node* because) const {
     std::string sentence;
-    for (const SentencePiece& piece : pieces) piece.appendTo(sentence);
+    for (const SentencePiece& piece : pieces) {
+        piece.appendTo(sentence);
+        if (because == nullptr && piece.node() != m_node) because = piece.node();
+    }
     return m_rewriter->refuse(m_rule, *m_node, sentence, because);
 }
 

@@ -6,6 +6,9 @@
 #include <map>
 #include <set>
 
+#include "engine/rewrite/refusing.h"
+
+
 namespace cutaway {
 namespace {
 
@@ -23,36 +26,51 @@ struct BackToBack {
 };
 
 /// Every node that the inner product reaches, up to `middle`; nullopt if one of them is not pointwise or reads something else.
-std::optional<std::set<NodeId>> between(const Node& inner, const Node& middle) {
+std::optional<std::set<NodeId>> between(const Node& inner, const Node& middle, const Refusing& refuse) {
     std::set<NodeId> known;
     std::map<NodeId, size_t> unseen;   // inputs of a reader that do not come from here
-    std::vector<const Node*> pending = {&inner};
+    std::vector<const Node*> pending = {&inner}, readers;
     while (!pending.empty()) {
         const Node* node = pending.back();
         pending.pop_back();
         if (!known.insert(node->id()).second || node == &middle) continue;
-        if (node != &inner && !node->is(Tag::Pointwise)) return std::nullopt;
+        if (node != &inner && !node->is(Tag::Pointwise)) {
+            refuse(Found{node}, " stands between it and ", middle, ", and is not pointwise");
+            return std::nullopt;
+        }
         for (const Node* user : node->users()) {
             --unseen.try_emplace(user->id(), user->inputs().size()).first->second;
             pending.push_back(user);
+            readers.push_back(user);
         }
     }
-    const bool closed = std::all_of(unseen.begin(), unseen.end(), [](const auto& each) { return each.second == 0; });
-    return closed ? std::optional(std::move(known)) : std::nullopt;
+    for (const Node* reader : readers) {
+        if (unseen.at(reader->id()) == 0) continue;
+        for (const Node* input : reader->inputs())
+            if (!known.contains(input->id())) refuse(reader, " reads ", input, ", too, which is not made of it");
+        return std::nullopt;
+    }
+    return known;
 }
 
-std::optional<BackToBack> productsFrom(Node& inner) {
-    if (!isProduct(inner) || inner.inputs().size() != 2) return std::nullopt;
+std::optional<BackToBack> productsFrom(Node& inner, const Refusing& refuse) {
+    const auto none = [](bool) { return std::nullopt; };
+    if (!isProduct(inner)) return std::nullopt;
+    if (inner.inputs().size() != 2) return none(refuse("both factors are ", inner.arg(0).node()));
     BackToBack out;
     out.inner = out.middle = &inner;
-    for (Node* node = &inner; node->hasUsers() && out.outer == nullptr;) {
+    for (Node* node = &inner; out.outer == nullptr;) {
+        if (!node->hasUsers()) return none(refuse("nobody reads ", node));
         Node* user = node->users()[0];
+        if (user->isOutput()) return none(refuse(node, " is returned before a second product reads it"));
         if (isProduct(*user)) out.outer = user, out.middle = node;
-        else if (!user->is(Tag::Pointwise)) return std::nullopt;
+        else if (!user->is(Tag::Pointwise)) return none(refuse(Found{user}, " reads ", node, " before a second product does, and is not pointwise"));
         node = user;
     }
-    if (out.outer == nullptr || out.middle->users().size() != 1 || out.outer->inputs().size() != 2) return std::nullopt;
-    const auto nodes = between(inner, *out.middle);
+    if (out.middle->users().size() != 1)
+        return none(refuse(OtherReader{*out.middle, out.outer}, ", beside the product ", out.outer));
+    if (out.outer->inputs().size() != 2) return none(refuse(out.outer, " multiplies ", out.middle, " with itself"));
+    const auto nodes = between(inner, *out.middle, refuse);
     if (!nodes) return std::nullopt;
     for (Node* node = inner.next(); node && node != out.outer; node = node->next())
         if (nodes->contains(node->id())) out.pointwise.push_back(node);
@@ -81,23 +99,28 @@ double loadRatio(bool left, const Blocks& sizes, const Blocks& block) {
     const double fused = left ? m * p * o * (cd + n * (ab + bc)) : m * p * n * (ab + o * (bc + cd));
     return apart / fused;
 }
-bool loadsLess(bool left, const Blocks& sizes) {
+/// Of the three best blocks, the mean.
+double expectedRatio(bool left, const Blocks& sizes) {
     std::array<double, std::size(kBlocks)> ratios{};
     for (size_t i = 0; i < ratios.size(); ++i) ratios[i] = loadRatio(left, sizes, kBlocks[i]);
     std::sort(ratios.rbegin(), ratios.rend());
-    return std::cbrt(ratios[0] * ratios[1] * ratios[2]) > 1;
+    return std::cbrt(ratios[0] * ratios[1] * ratios[2]);
 }
 
-bool isWorthwhile(const BackToBack& found, bool parity) {
+bool isWorthwhile(const BackToBack& found, bool parity, const Refusing& refuse) {
     for (const Node* node : {found.a, found.b, found.c}) {
         const TensorType* type = node ? node->type().tensor() : nullptr;
-        if (type == nullptr || type->rank() != 2 || type->device.type != DeviceType::Cuda || !allInts(type->sizes)) return false;
-        if (type->sizes[0] == SymInt(0) || type->sizes[1] == SymInt(0)) return false;
-        if (!parity && type->dtype != found.outer->tensor().dtype) return false;
+        if (type == nullptr || type->rank() != 2) return refuse("a factor is no matrix of known type");
+        if (type->device.type != DeviceType::Cuda) return refuse(node, ", ", *type, ", is not on a GPU");
+        if (!allInts(type->sizes)) return refuse("the sizes of ", node, ", ", *type, ", are not known numbers");
+        if (type->sizes[0] == SymInt(0) || type->sizes[1] == SymInt(0)) return refuse(node, ", ", *type, ", is empty");
+        if (!parity && type->dtype != found.outer->tensor().dtype) return refuse(node, " is ", *type, ", what comes out ", found.outer->tensor(), ": the dtypes differ");
     }
     const SymDims &a = found.a->tensor().sizes, &b = found.b->tensor().sizes, &c = found.c->tensor().sizes;
-    if (!(a[1] == b[0]) || !(b[1] == c[0])) return false;
-    return loadsLess(found.left, {a[0].value(), a[1].value(), c[0].value(), c[1].value()});
+    if (!(a[1] == b[0]) || !(b[1] == c[0])) return refuse("what stands between it and ", found.outer, " changes the shape");
+    const double ratio = expectedRatio(found.left, {a[0].value(), a[1].value(), c[0].value(), c[1].value()});
+    if (ratio > 1) return true;
+    return refuse("one kernel would load more: two kernels load ", 100 * ratio, " % of what it loads, for ", found.a->tensor(), ", ", found.b->tensor(), " and ", found.c->tensor());
 }
 
 /// graph(A, B, C): the products and what stands between them.
@@ -171,8 +194,10 @@ Result<bool> mergeProductsBackToBack(Module& module, Rewriter& rewriter) {
     // Last first: of three products in a row the last two meet.
     for (auto id = products.rbegin(); id != products.rend(); ++id) {
         Node* inner = graph.find(*id);
-        const auto found = inner ? productsFrom(*inner) : std::nullopt;
-        if (!found || !isWorthwhile(*found, rewriter.options().parity)) continue;
+        if (inner == nullptr) continue;
+        const Refusing refuse(rewriter, "b2b_gemm", *inner);
+        const auto found = productsFrom(*inner, refuse);
+        if (!found || !isWorthwhile(*found, rewriter.options().parity, refuse)) continue;
         if (!rewriter.begin("b2b_gemm", *inner, "the first product need not be stored, and the kernel is expected to load less than two")) return changed;
         CT_TRY_VOID(fuse(module, rewriter, *found));
         changed = true;

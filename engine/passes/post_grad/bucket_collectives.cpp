@@ -4,6 +4,7 @@
 #include <set>
 
 #include "engine/rewrite/graph_order.h"
+#include "engine/rewrite/refusing.h"
 
 namespace cutaway {
 namespace {
@@ -22,17 +23,22 @@ constexpr Family kAllGathers{Kind::AllGather, "bucket_all_gathers", "_c10d_funct
 Node& operandOf(const Node& collective) { return *collective.arg(0).node(); }
 
 /// Whether the collective can be joined to another at all.
-bool isPlain(const Node& node, const Family& family) {
-    if (!node.isCall(family.op) || node.users().size() != 1 || node.arg(0).node() == nullptr) return false;
+bool isPlain(const Node& node, const Family& family, const Refusing& refuse) {
+    if (!node.isCall(family.op)) return false;
+    if (node.users().size() != 1) return refuse("it has ", Counted{node.users().size(), "reader"}, ", not one wait alone");
+    if (node.arg(0).node() == nullptr) return refuse("what it sends is no tensor");
     const TensorType *in = operandOf(node).type().tensor(), *out = node.type().tensor();
-    return in && out && allInts(in->sizes) && allInts(out->sizes) && (in->rank() > 0 || family.kind == Kind::AllReduce);
+    if (in == nullptr || out == nullptr) return refuse("the type of what it sends or gets is not known");
+    if (!allInts(in->sizes) || !allInts(out->sizes)) return refuse("the sizes of ", operandOf(node), ", ", *in, ", are not known numbers");
+    return in->rank() > 0 || family.kind == Kind::AllReduce || refuse(operandOf(node), " is a single number, ", *in);
 }
-/// Whether both do the same with tensors of the same dtype and device.
-bool isAlike(const Node& a, const Node& b) {
+/// Whether both do the same with tensors of the same dtype and device. `refuse`: of `b`.
+bool isAlike(const Node& a, const Node& b, const Refusing& refuse) {
     for (size_t i = 1; i < a.args().size(); ++i)
-        if (!equal(a.arg(i), b.arg(i))) return false;
+        if (!equal(a.arg(i), b.arg(i)))
+            return refuse(a, ", which is waited for before it, has '", a.op().schema() ? a.op().schema()->params[i].name : "argument", "' ", a.arg(i), ", it has ", b.arg(i));
     const TensorType &first = operandOf(a).tensor(), &second = operandOf(b).tensor();
-    return first.dtype == second.dtype && first.device == second.device;
+    return (first.dtype == second.dtype && first.device == second.device) || refuse(a, ", which is waited for before it, sends ", first, ", it sends ", second, ": dtype or device differ");
 }
 double bytesOf(const TensorType& type) { return static_cast<double>(numel(type.sizes).value()) * static_cast<double>(byteSize(type.dtype)); }
 
@@ -46,42 +52,94 @@ void addDescendants(const Node& node, std::set<NodeId>& known) {
     }
 }
 
-/// Runs of alike collectives, in the order in which they are waited for.
-std::vector<std::vector<Node*>> runsOf(const Graph& graph, const Family& family) {
-    std::vector<std::vector<Node*>> runs;
-    bool open = false;   // whether the last run goes on
-    for (const Node& node : graph.nodes()) {
-        Node* waited = node.isCall(kWait) ? node.arg(0).node() : nullptr;
-        if (waited == nullptr || !waited->isCall(family.op)) continue;
-        const bool plain = isPlain(*waited, family);
-        if (plain && open && isAlike(*runs.back()[0], *waited)) runs.back().push_back(waited);
-        else if (plain) runs.push_back({waited});
-        open = plain;
+/// The collectives of a family that go together.
+class Buckets {
+  public:
+    Buckets(const Graph& graph, const Family& family, Rewriter& rewriter) : m_graph(graph), m_family(family), m_rewriter(rewriter) {
+        const OptionalPass* settings = rewriter.options().enabled(std::string(family.pass));
+        m_capacity = (settings ? settings->number("bucket_cap_mb", 2000) : 2000) * kMegabyte;
     }
-    return runs;
-}
-std::vector<std::vector<Node*>> bucketsOf(const Graph& graph, const Family& family, double capacity) {
-    std::vector<std::vector<Node*>> buckets;
-    for (const std::vector<Node*>& run : runsOf(graph, family)) {
+
+    std::vector<std::vector<Node*>> find() {
+        for (const std::vector<Node*>& run : runs()) divide(run);
+        refuseRest();
+        return std::move(m_buckets);
+    }
+
+  private:
+    static constexpr double kMegabyte = 1024 * 1024;
+    Refusing refusalAt(const Node& node) const { return {m_rewriter, m_family.pass, node}; }
+
+    /// Runs of alike collectives, in the order in which they are waited for.
+    std::vector<std::vector<Node*>> runs() const {
+        std::vector<std::vector<Node*>> runs;
+        bool open = false;   // whether the last run goes on
+        for (const Node& node : m_graph.nodes()) {
+            Node* waited = node.isCall(kWait) ? node.arg(0).node() : nullptr;
+            if (waited == nullptr || !waited->isCall(m_family.op)) continue;
+            const Refusing refuse = refusalAt(*waited);
+            const bool plain = isPlain(*waited, m_family, refuse);
+            if (plain && open && isAlike(*runs.back()[0], *waited, refuse)) runs.back().push_back(waited);
+            else if (plain) runs.push_back({waited});
+            open = plain;
+        }
+        return runs;
+    }
+    void divide(const std::vector<Node*>& run) {
         std::vector<Node*> bucket;
         std::set<NodeId> descendants;
         double bytes = 0;
         const auto close = [&] {
-            if (bucket.size() > 1) buckets.push_back(bucket);
+            if (bucket.size() > 1) m_buckets.push_back(bucket);
             bucket.clear(), descendants.clear(), bytes = 0;
         };
         for (Node* node : run) {
-            if (descendants.contains(node->id())) continue;
+            if (descendants.contains(node->id())) {
+                refusalAt(*node)("it needs what ", bucket[0], " or another of its bucket gives");
+                continue;
+            }
             const double size = std::max(bytesOf(operandOf(*node).tensor()), bytesOf(node->tensor()));
-            if (bytes + size > capacity) close();
+            if (bytes + size > m_capacity) {
+                if (!bucket.empty()) refuseSize(*node, *bucket.back(), bytes + size);
+                if (bucket.size() == 1) refuseSize(*bucket[0], *node, bytes + size);
+                close();
+            }
             bytes += size;
             bucket.push_back(node);
             addDescendants(*node, descendants);
         }
         close();
     }
-    return buckets;
-}
+    void refuseSize(const Node& node, const Node& other, double bytes) const {
+        if (!m_rewriter.watches(node)) return;
+        refusalAt(node)("with ", other, " the bucket would have ", bytes / kMegabyte, " MB, more than bucket_cap_mb, ", m_capacity / kMegabyte);
+    }
+    /// Those that are in the bucket of another, and those that are in none and of which nothing has been said yet.
+    void refuseRest() const {
+        for (const std::vector<Node*>& bucket : m_buckets)
+            for (const Node* node : bucket)
+                if (node != bucket[0]) refusalAt(*node)("it goes into the bucket that ", bucket[0], " begins");
+        for (const Node& node : m_graph.nodes())
+            if (node.isCall(m_family.op) && m_rewriter.watches(node)) refuseAlone(node);
+    }
+    void refuseAlone(const Node& node) const {
+        bool waited = false;
+        for (const Node& wait : m_graph.nodes()) {
+            const Node* other = wait.isCall(kWait) ? wait.arg(0).node() : nullptr;
+            if (other == nullptr || !other->isCall(m_family.op)) continue;
+            if (waited && other != &node) return void(refusalAt(node)(other, ", which is waited for next, does not do the same with a tensor of the same dtype"));
+            waited |= other == &node;
+        }
+        if (waited) refusalAt(node)("no other ", m_family.op, " is waited for beside it");
+        else refusalAt(node)("no ", kWait, " reads it");
+    }
+
+    const Graph& m_graph;
+    const Family& m_family;
+    Rewriter& m_rewriter;
+    double m_capacity = 0;
+    std::vector<std::vector<Node*>> m_buckets;
+};
 
 Value reshaped(const Value& x, std::vector<SymInt> sizes) { return x.builder().call("aten.reshape.default", {x, Argument(SymDims(sizes.begin(), sizes.end()))}); }
 
@@ -139,9 +197,7 @@ Result<bool> bucketAll(Module& module, Rewriter& rewriter, const Family& family)
         CT_TRY(const bool inner, bucketAll(*body, rewriter, family));
         changed |= inner;
     }
-    const OptionalPass* settings = rewriter.options().enabled(std::string(family.pass));
-    const double capacity = (settings ? settings->number("bucket_cap_mb", 2000) : 2000) * 1024 * 1024;
-    for (const std::vector<Node*>& bucket : bucketsOf(module.graph(), family, capacity)) {
+    for (const std::vector<Node*>& bucket : Buckets(module.graph(), family, rewriter).find()) {
         if (!rewriter.begin(family.pass, *bucket[0], "one large message takes less time than several small ones")) return changed;
         CT_TRY_VOID(merge(module.graph(), rewriter, bucket, family));
         changed = true;

@@ -2,9 +2,12 @@
 #include <set>
 
 #include "engine/passes/post_grad/simple_passes.h"
+#include "engine/rewrite/refusing.h"
 
 namespace cutaway {
 namespace {
+
+constexpr std::string_view kRule = "fake_tensor_update";
 
 /// Sizes, dtype or device contradict each other. Strides do not count: those of a recorded graph may be chosen otherwise.
 bool contradicts(const ValueType& was, const ValueType& now) {
@@ -18,16 +21,24 @@ Result<bool> updateTypes(Graph& graph, Rewriter& rewriter) {
     bool changed = false;
     std::set<NodeId> updated;
     for (Node& node : graph.nodes()) {
-        if (!node.isCall() || node.op().isOpaque()) continue;
+        if (!node.isCall()) continue;
+        const Refusing refuse(rewriter, kRule, node);
+        if (node.op().isOpaque()) {
+            refuse(node.op().name(), " has no row in the op tables, so that its type cannot be found anew");
+            continue;
+        }
         bool readsUpdated = false;
         for (const Node* input : node.inputs()) readsUpdated |= updated.contains(input->id());
         auto inferred = inferCall(node.op(), node.args());
-        if (!inferred || inferred->isOpaque() || node.type().isOpaque()) continue;
-        if (readsUpdated ? sameType(*inferred, node.type()) : !contradicts(node.type(), *inferred)) continue;
-        if (!rewriter.begin("fake_tensor_update", node, "its operands have changed since its type was found")) return changed;
-        graph.setType(node, std::move(*inferred));
-        updated.insert(node.id());
-        changed = true;
+        if (!inferred) refuse("its type cannot be found anew: ", inferred.error().message);
+        else if (inferred->isOpaque() || node.type().isOpaque()) refuse("its type is not known");
+        else if (readsUpdated ? sameType(*inferred, node.type()) : !contradicts(node.type(), *inferred)) refuse("its operands give the type that it has, ", node.type());
+        else if (!rewriter.begin(kRule, node, "its operands have changed since its type was found")) return changed;
+        else {
+            graph.setType(node, std::move(*inferred));
+            updated.insert(node.id());
+            changed = true;
+        }
     }
     return changed;
 }

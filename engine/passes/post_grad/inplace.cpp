@@ -7,6 +7,8 @@
 namespace cutaway {
 namespace {
 
+std::string named(const Node& node) { return "`" + node.name() + "`"; }
+
 bool isInput(const Node& node) { return node.isPlaceholder() || node.kind() == NodeKind::GetAttr; }
 
 /// Two places of the tensor are one place in memory.
@@ -70,7 +72,7 @@ Node* InplaceWrites::copyInto(const Node& input) const {
     return found;
 }
 
-bool InplaceWrites::isReadLater(const Node& write, const Node& target, const Node* back) const {
+std::string InplaceWrites::unlessLastReader(const Node& write, const Node& target, const Node* back) const {
     const TensorType& place = target.tensor();
     for (const Node* alias : sharersOf(storageRoot(target))) {
         if (alias->type().tensor() && !mayOverlap(place, alias->tensor())) continue;
@@ -79,35 +81,39 @@ bool InplaceWrites::isReadLater(const Node& write, const Node& target, const Nod
             if (back && (user == back || m_graph.isBefore(*back, *user))) continue;   // reads what was copied back
             const bool overwrites = alias == &target && user->isCall("aten.copy_.default") && user->arg(0).node() == alias && user->arg(1).node() != alias;
             if (overwrites || readsNoData(*user)) continue;
-            return true;
+            const std::string value = named(*alias) + (alias == &target ? "" : ", which shares memory with " + named(target) + ",");
+            return user->isOutput() ? "the old value of " + value + " is returned" : named(*user) + " reads " + value + " later";
         }
     }
-    return false;
+    return "";
 }
 
-bool InplaceWrites::isReadBehind(const Node& result, const Node& copy) const {
-    const std::vector<const Node*> sharers = sharersOf(result);
-    return std::any_of(sharers.begin(), sharers.end(), [&](const Node* sharer) {
-        return std::any_of(sharer->users().begin(), sharer->users().end(), [&](const Node* user) { return m_graph.isBefore(copy, *user); });
-    });
+const Node* InplaceWrites::readerBehind(const Node& result, const Node& copy) const {
+    for (const Node* sharer : sharersOf(result))
+        for (const Node* user : sharer->users())
+            if (m_graph.isBefore(copy, *user)) return user;
+    return nullptr;
 }
 
-std::string_view InplaceWrites::unlessWritable(const Node& write, Node& target, const Node* result, const std::vector<const Node*>& others) const {
-    if (!target.type().tensor()) return "the operand is no tensor";
-    if (overlapsItself(target.tensor())) return "places of the operand are one place in memory";
+std::string InplaceWrites::unlessWritable(const Node& write, Node& target, const Node* result, const std::vector<const Node*>& others) const {
+    if (!target.type().tensor()) return named(target) + " is no tensor";
+    if (overlapsItself(target.tensor())) return "places of " + named(target) + ", " + target.tensor().text() + ", are one place in memory";
     const Node& input = written(target);
     const Node& owner = storageRoot(input);
     const Node* back = nullptr;
     if (isInput(owner)) {
-        if (&owner != &input) return "the operand is a view of an input";
+        if (&owner != &input) return named(target) + " is a view of the input " + named(owner);
         back = copyInto(input);
-        if (back == nullptr || !m_graph.isBefore(write, *back)) return "the caller does not expect the input to change";
+        if (back == nullptr) return named(input) + " is an input, and the caller does not expect it to change: no aten.copy_ writes to it";
+        if (!m_graph.isBefore(write, *back)) return named(*back) + ", the copy into the input " + named(input) + ", stands before it";
         const bool own = result && back->arg(1).node() == result;
-        if (!m_parity && !own && result && isReadBehind(*result, *back)) return "the new value is read after the input has got another one";
+        const Node* reader = m_parity || own || result == nullptr ? nullptr : readerBehind(*result, *back);
+        if (reader) return named(*reader) + " reads the new value after " + named(*back) + " has given the input " + named(input) + " another one";
     }
     for (const Node* other : others)
-        if (&storageRoot(*other) == &owner && (!other->type().tensor() || mayOverlap(other->tensor(), target.tensor()))) return "it is read while it is written";
-    return isReadLater(write, target, back) ? "the old value is read later" : "";
+        if (&storageRoot(*other) == &owner && (!other->type().tensor() || mayOverlap(other->tensor(), target.tensor())))
+            return "it reads " + named(*other) + ", whose memory it would write, at the same time";
+    return unlessLastReader(write, target, back);
 }
 
 }  // namespace cutaway

@@ -17,15 +17,15 @@ class InplaceWrites {
     static Node& written(Node& node);
     /// The first copy_ into this input; null if there is none.
     Node* copyInto(const Node& input) const;
-    /// Why `write` may not write to `target`, or "". `result`: the node that stands for the new value, if there is one;
+    /// Why `write` may not write to `target`, a sentence that names who stands in the way, or "". `result`: the node that stands for the new value, if there is one;
     /// `others`: what else the call reads while it writes.
-    std::string_view unlessWritable(const Node& write, Node& target, const Node* result, const std::vector<const Node*>& others) const;
+    std::string unlessWritable(const Node& write, Node& target, const Node* result, const std::vector<const Node*>& others) const;
     /// Whether two views of one memory may have elements in common. Symbolic places may be any.
     static bool mayOverlap(const TensorType& a, const TensorType& b);
 
   private:
-    bool isReadLater(const Node& write, const Node& target, const Node* back) const;
-    bool isReadBehind(const Node& result, const Node& copy) const;
+    std::string unlessLastReader(const Node& write, const Node& target, const Node* back) const;
+    const Node* readerBehind(const Node& result, const Node& copy) const;
 
     const Graph& m_graph;
     bool m_parity;

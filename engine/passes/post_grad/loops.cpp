@@ -5,6 +5,7 @@
 
 #include "engine/ir/live_nodes.h"
 #include "engine/ops/op_registry.h"
+#include "engine/rewrite/refusing.h"
 
 namespace cutaway {
 namespace {
@@ -51,40 +52,60 @@ std::optional<std::vector<TensorType>> collectedTypes(const Loop& loop) {
     return out;
 }
 
-std::optional<Loop> loopAt(const Module& module, Node& node, bool scan) {
+bool isLoopCall(const Node& node, bool scan) {
+    if (!node.isCall()) return false;
     const std::string& name = node.op().name();
-    const bool wanted = scan ? name == "higher_order.scan" || name == "higher_order.scan.default" : name == "higher_order.map_impl" || name == "higher_order.map_impl.default";
+    return scan ? name == "higher_order.scan" || name == "higher_order.scan.default" : name == "higher_order.map_impl" || name == "higher_order.map_impl.default";
+}
+
+/// Reads the call's arguments; false if they are not those of a loop.
+bool readOperands(const Module& module, bool scan, Loop& loop, const Refusing& refuse) {
+    const Node& node = *loop.call;
     const size_t first = scan ? 2 : 1;
-    if (!wanted || node.args().size() <= first || !node.kwargs().empty()) return std::nullopt;
-    Loop loop;
-    loop.call = &node;
+    if (!node.kwargs().empty()) return refuse("its argument '", node.kwargs()[0].first, "' is given by name: body, ", scan ? "first values, " : "", "items and others stand in this order");
+    if (node.args().size() <= first) return refuse("it has ", Counted{node.args().size(), "argument"}, ", not body, ", scan ? "first values, " : "", "items and others");
     const auto* reference = node.arg(0).get<SubgraphRef>();
     loop.body = reference ? module.subgraph(reference->name) : nullptr;
-    if (loop.body == nullptr) return std::nullopt;
+    if (loop.body == nullptr) return refuse("its body, ", node.arg(0), ", is no graph of this module");
     loop.bodyName = reference->name;
-    if (scan) {
-        const auto carried = nodesIn(node.arg(1));
-        if (!carried) return std::nullopt;
-        loop.carried = *carried;
-    }
-    const auto items = nodesIn(node.arg(first));
-    if (!items || items->empty()) return std::nullopt;
-    loop.items = *items;
-    for (size_t i = first + 1; i < node.args().size(); ++i) {
-        const auto others = nodesIn(node.arg(i));
-        if (!others) return std::nullopt;
-        loop.others.insert(loop.others.end(), others->begin(), others->end());
-    }
+    const auto isList = [&](size_t position, std::vector<Node*>& out) {
+        const auto nodes = nodesIn(node.arg(position));
+        if (nodes) out.insert(out.end(), nodes->begin(), nodes->end());
+        return nodes || refuse("its argument ", position, ", ", node.arg(position), ", is no list of values of this graph");
+    };
+    if (scan && !isList(1, loop.carried)) return false;
+    if (!isList(first, loop.items)) return false;
+    if (loop.items.empty()) return refuse("it is given no items to go through");
+    for (size_t i = first + 1; i < node.args().size(); ++i)
+        if (!isList(i, loop.others)) return false;
     for (const Node* item : loop.items)
-        if (!item->type().tensor() || item->tensor().rank() == 0) return std::nullopt;
+        if (!item->type().tensor() || item->tensor().rank() == 0) return refuse(item, " has no dim to go along");
     loop.count = loop.items[0]->tensor().sizes[0];
+    return true;
+}
+
+/// The loop that the call stands for, if it is one.
+std::optional<Loop> loopAt(const Module& module, Node& node, bool scan, const Refusing& refuse) {
+    Loop loop;
+    loop.call = &node;
+    if (!isLoopCall(node, scan) || !readOperands(module, scan, loop, refuse)) return std::nullopt;
+    const Graph& body = loop.body->graph();
     const size_t inputs = loop.carried.size() + loop.items.size() + loop.others.size();
-    if (loop.body->graph().placeholders().size() != inputs || loop.body->graph().outputs().size() < loop.carried.size()) return std::nullopt;
-    for (const Argument& value : loop.body->graph().outputs())
-        if (value.node() == nullptr) return std::nullopt;
-    const auto collected = collectedTypes(loop);
-    if (!collected) return std::nullopt;
-    loop.collected = *collected;
+    const auto given = body.outputs();
+    const auto fits = [&] {
+        if (body.placeholders().size() != inputs) return refuse(loop.bodyName, " takes ", Counted{body.placeholders().size(), "value"}, ", and is given ", inputs);
+        if (given.size() < loop.carried.size()) return refuse(loop.bodyName, " gives back ", Counted{given.size(), "value"}, ", fewer than the ", loop.carried.size(), " that are carried on");
+        for (const Argument& value : given)
+            if (value.node() == nullptr) return refuse(loop.bodyName, " gives back ", value, ", which is no value of its graph");
+        return true;
+    };
+    if (!fits()) return std::nullopt;
+    auto collected = collectedTypes(loop);
+    if (!collected) {
+        refuse("the types of what ", loop.bodyName, " gives back for each item are not known");
+        return std::nullopt;
+    }
+    loop.collected = std::move(*collected);
     return loop;
 }
 
@@ -232,10 +253,11 @@ Result<bool> toWhileLoops(Module& module, Rewriter& rewriter, bool scan) {
         CT_TRY(const bool inner, toWhileLoops(*body, rewriter, scan));
         changed |= inner;
     }
+    const std::string_view rule = scan ? "scan_to_while_loop" : "map_to_while_loop";
     for (Node* node : LiveNodes(module.graph())) {
-        const auto loop = node->isCall() ? loopAt(module, *node, scan) : std::nullopt;
+        const auto loop = loopAt(module, *node, scan, Refusing(rewriter, rule, *node));
         if (!loop) continue;
-        if (!rewriter.begin(scan ? "scan_to_while_loop" : "map_to_while_loop", *node, "a loop is all that lowering needs to know")) return changed;
+        if (!rewriter.begin(rule, *node, "a loop is all that lowering needs to know")) return changed;
         CT_TRY_VOID(writeLoop(module, rewriter, *loop));
         if (!isNamed(module.graph(), loop->bodyName)) std::erase_if(module.subgraphs, [&](const auto& each) { return each.first == loop->bodyName; });
         changed = true;

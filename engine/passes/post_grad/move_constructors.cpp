@@ -6,6 +6,7 @@
 #include "engine/passes/post_grad/simple_passes.h"
 #include "engine/ir/live_nodes.h"
 #include "engine/rewrite/graph_order.h"
+#include "engine/rewrite/refusing.h"
 
 namespace cutaway {
 namespace {
@@ -19,26 +20,31 @@ bool onCpu(const Node& node) {
     return type && type->device.type == DeviceType::Cpu;
 }
 
-/// The one GPU among the values of the graph.
-std::optional<Device> onlyGpu(const Graph& graph) {
-    std::optional<Device> found;
+/// The GPUs among the values of the graph, by the first value on each; more than two are not looked for.
+std::vector<const Node*> gpusOf(const Graph& graph) {
+    std::vector<const Node*> found;
     for (const Node& node : graph.nodes()) {
-        if (!onGpu(node)) continue;
-        if (found && !(*found == node.tensor().device)) return std::nullopt;
-        found = node.tensor().device;
+        if (!onGpu(node) || (!found.empty() && found[0]->tensor().device == node.tensor().device)) continue;
+        found.push_back(&node);
+        if (found.size() == 2) break;
     }
     return found;
 }
 
-bool isConstructor(const Node& node) {
-    if (!node.isCall() || node.op().isOpaque() || !onCpu(node) || node.is(Tag::Random)) return false;
+/// Why the call makes no tensor out of nothing on the CPU, or "".
+std::string_view unlessConstructor(const Node& node) {
+    if (!node.isCall()) return "it is no call";
+    if (!onCpu(node)) return "it is not made on the CPU";
+    if (node.op().isOpaque()) return "it calls what has no row in the op tables";
     const std::string_view name = node.op().name();
-    if (!name.starts_with("aten.") && !name.starts_with("prims.")) return false;
-    const int device = node.op().schema()->find("device");
-    if (device < 0) return false;
+    if (!name.starts_with("aten.") && !name.starts_with("prims.")) return "it is no operator of aten or prims";
+    if (node.is(Tag::Random)) return "another device would draw other random numbers";
+    if (node.op().schema()->find("device") < 0) return "the operator is not told on which device it makes its result";
     const auto& params = node.op().schema()->params;
-    return std::none_of(params.begin(), params.end(), [](const Param& param) { return param.kind == ParamKind::Tensor; });
+    const bool fromNothing = std::none_of(params.begin(), params.end(), [](const Param& param) { return param.kind == ParamKind::Tensor; });
+    return fromNothing ? "" : "it computes its result from a tensor";
 }
+bool isConstructor(const Node& node) { return unlessConstructor(node).empty(); }
 
 /// Calls whose result is on the GPU whatever device this operand is on.
 bool absorbs(const Node& user) {
@@ -78,7 +84,14 @@ Reader readerOf(const Node& user, const Node& operand, bool scalars, bool parity
 class Group {
   public:
     Group(Node& constructor, bool scalars, bool parity) : m_scalars(scalars), m_parity(parity) { add(constructor); }
-    bool movable() const { return m_movable && m_takenIn; }
+    bool movable() const { return m_blocked == nullptr && m_takenIn; }
+    bool refuse(const Refusing& refuse) const {
+        if (m_blocked == nullptr) return refuse("no call on the GPU reads ", m_nodes.size() > 1 ? "what is made of it" : "it");
+        if (m_reader == nullptr) return refuse(m_blocked, ", an input on the CPU, would have to move with it");
+        if (m_reader->isOutput()) return refuse(m_blocked, " is returned, and the caller expects it on the CPU");
+if (!onGpu(*m_reader)) return refuse(Found{m_reader}, " reads ", m_blocked, " and stays on the CPU");
+        return refuse(Found{m_reader}, " reads ", m_blocked, ", and is none of the calls on a GPU that take operands from any device: indexing, copies, aten.slice_scatter");
+    }
     const std::vector<Node*>& nodes() const { return m_nodes; }
     const std::vector<Node*>& constructors() const { return m_constructors; }
 
@@ -94,7 +107,7 @@ class Group {
             else for (Node* input : node->inputs()) follow(*input, pending);
             for (Node* user : node->users()) {
                 const Reader reader = readerOf(*user, *node, m_scalars, m_parity);
-                m_movable &= reader != Reader::Blocks;
+                if (reader == Reader::Blocks && m_blocked == nullptr) m_blocked = node, m_reader = user;
                 m_takenIn |= reader == Reader::TakesIn;
                 if (reader == Reader::Moves) pending.push_back(user);
             }
@@ -103,7 +116,7 @@ class Group {
     void follow(Node& input, std::vector<Node*>& pending) {
         if (!onCpu(input)) return;
         if (input.isCall() || isPassedScalar(input)) pending.push_back(&input);
-        else m_movable = false;   // an input or attribute stays where it is
+        else if (m_blocked == nullptr) m_blocked = &input;   // an input or attribute stays where it is
     }
 
     bool isPassedScalar(const Node& node) const { return m_scalars && node.isPlaceholder() && isCpuScalar(node); }
@@ -111,15 +124,24 @@ class Group {
     bool m_scalars, m_parity;
     std::set<NodeId> m_known;
     std::vector<Node*> m_nodes, m_constructors;
-    bool m_movable = true, m_takenIn = false;
+    const Node *m_blocked = nullptr, *m_reader = nullptr;   // what cannot move, and who reads it; no reader: it is an input
+    bool m_takenIn = false;
 };
 
+constexpr std::string_view kScalars = "move_scalars_to_cuda", kConstructors = "move_constructors_to_cuda";
+
 /// All numbers that the caller passes and that may move, each with its group.
-std::vector<std::pair<Node*, Group>> movableScalars(const Graph& graph, bool parity) {
+std::vector<std::pair<Node*, Group>> movableScalars(const Graph& graph, Rewriter& rewriter) {
     std::vector<std::pair<Node*, Group>> out;
     for (Node* input : graph.placeholders()) {
-        if (!isCpuScalar(*input)) continue;
-        Group group(*input, true, parity);
+        const Refusing refuse(rewriter, kScalars, *input);
+        if (!isCpuScalar(*input)) {
+            refuse("it is ", input->type(), ", no single number on the CPU");
+            continue;
+        }
+        Group group(*input, true, rewriter.options().parity);
+        if (!group.movable()) group.refuse(refuse);
+        else if (!out.empty()) refuse("it moves together with ", out[0].first);
         if (group.movable()) out.emplace_back(input, std::move(group));
     }
     return out;
@@ -158,9 +180,9 @@ Result<void> copyScalars(Graph& graph, Rewriter& rewriter, const std::vector<Nod
 /// One rewrite, because numbers and constructors that meet on the CPU move together.
 Result<bool> moveScalars(Graph& graph, Rewriter& rewriter, Device gpu) {
     const bool parity = rewriter.options().parity;
-    const auto movable = movableScalars(graph, parity);
+    const auto movable = movableScalars(graph, rewriter);
     if (movable.empty()) return false;
-    if (!rewriter.begin("move_scalars_to_cuda", *movable[0].first, "they are only used on the GPU, and CUDA graphs take no numbers from the CPU")) return false;
+    if (!rewriter.begin(kScalars, *movable[0].first, "they are only used on the GPU, and CUDA graphs take no numbers from the CPU")) return false;
     std::vector<std::vector<Node*>> copies;
     std::vector<Node*> constructors;
     for (const auto& [scalar, group] : movable) {
@@ -186,19 +208,39 @@ Result<bool> moveConstructorsToGpu(Module& module, Rewriter& rewriter) {
         changed |= inner;
     }
     Graph& graph = module.graph();
-    const auto gpu = onlyGpu(graph);
-    if (!gpu) return changed;
+    const std::vector<const Node*> gpus = gpusOf(graph);
     const bool scalars = rewriter.options().enabled("cudagraphs") != nullptr;
+    const auto refuseAll = [&](std::string_view rule, const auto&... why) {
+        for (const Node& node : graph.nodes())
+            if (rewriter.watches(node)) Refusing(rewriter, rule, node)(why...);
+        return changed;
+    };
+    if (!scalars) refuseAll(kScalars, "CUDA graphs, which take no numbers from the CPU, are off (--enable cudagraphs)");
+    for (const std::string_view rule : {kScalars, kConstructors})
+        if (gpus.empty()) refuseAll(rule, "no value of the graph is on a GPU");
+        else if (gpus.size() > 1) refuseAll(rule, "there are two GPUs, of ", gpus[0], " and of ", gpus[1]);
+    if (gpus.size() != 1) return changed;
+    const Device gpu = gpus[0]->tensor().device;
     if (scalars) {
-        CT_TRY(const bool moved, moveScalars(graph, rewriter, *gpu));
+        CT_TRY(const bool moved, moveScalars(graph, rewriter, gpu));
         changed |= moved;
     }
     for (Node* node : LiveNodes(graph)) {
-        if (!isConstructor(*node)) continue;
+        const Refusing refuse(rewriter, kConstructors, *node);
+        if (const std::string_view why = unlessConstructor(*node); !why.empty()) {
+            refuse(why);
+            continue;
+        }
         const Group group(*node, scalars, rewriter.options().parity);
-        if (!group.movable()) continue;
-        if (!rewriter.begin("move_constructors_to_cuda", *node, "it is only used on the GPU")) return changed;
-        for (Node* constructor : group.constructors()) CT_TRY_VOID(moveConstructor(graph, *constructor, *gpu));
+        if (!group.movable()) {
+            group.refuse(refuse);
+            continue;
+        }
+        if (!rewriter.begin(kConstructors, *node, "it is only used on the GPU")) return changed;
+        for (Node* constructor : group.constructors()) {
+            if (constructor != node) Refusing(rewriter, kConstructors, *constructor)("it moves together with ", node);
+            CT_TRY_VOID(moveConstructor(graph, *constructor, gpu));
+        }
         for (Node* constructor : group.constructors()) CT_TRY_VOID(retypeReaders(graph, *constructor));
         changed = true;
     }

@@ -7,6 +7,7 @@
 #include "engine/ops/foreach.h"
 #include "engine/passes/post_grad/inplace.h"
 #include "engine/passes/post_grad/scatter_places.h"
+#include "engine/rewrite/refusing.h"
 #include "engine/rewrite/storage_roots.h"
 #include "engine/support/check.h"
 
@@ -48,12 +49,16 @@ class Reinplacing {
             const Inplaceable* plain = findRow(*node);
             const std::optional<InplaceableList> list = inplaceableList(*node);
             const bool scatter = scatterOp(*node) != nullptr;
-            if (plain == nullptr && !scatter && !list) continue;
+            if (plain == nullptr && !scatter && !list) {
+                if (node->isCall()) Refusing(m_rewriter, kRule, *node)(node->op().name(), " is not in PyTorch's list of calls that may write in place");
+                continue;
+            }
             const std::optional<ScatterPlace> place = scatter ? std::optional(scatterPlace(*node)) : std::nullopt;
-            bool inPlace = list ? mayWriteList(*node, *list) : mayWriteInPlace(*node, place ? &*place : nullptr);
-            if (place && !place->always && !isCopiedBack(*node) && !(isInMemory(*node->arg(0).node()) && isInMemory(*node))) inPlace = false;
+            const Refusing refuse(m_rewriter, kRule, *node);
+            bool inPlace = list ? mayWriteList(*node, *list, refuse) : mayWriteInPlace(*node, place ? &*place : nullptr, refuse);
+            if (inPlace && place && !place->always && !isCopiedBack(*node)) inPlace = isWorthAWrite(*node, refuse);
             if (!inPlace && !(place && place->always && isTypeOfClone(*node))) continue;
-            if (!m_rewriter.begin("reinplace", *node, inPlace ? "nobody reads the old value any more" : "a write into this place is a copy in any case")) return changed;
+            if (!m_rewriter.begin(kRule, *node, inPlace ? "nobody reads the old value any more" : "a write into this place is a copy in any case")) return changed;
             CT_TRY_VOID(list ? makeListInplace(*node, *list->inplace) : plain ? makeInplace(*node, requireOp(plain->inplace)) : writeThroughViews(*node, *place, inPlace));
             changed = true;
         }
@@ -68,14 +73,24 @@ class Reinplacing {
     }
     bool isCopiedBack(const Node& node) const { return node.arg(0).node()->isPlaceholder() && copyBack(node, *node.arg(0).node()); }
 
-    bool mayWriteInPlace(const Node& node, const ScatterPlace* place) const {
+    bool mayWriteInPlace(const Node& node, const ScatterPlace* place, const Refusing& refuse) const {
         Node* target = node.arg(0).node();
-        if (target == nullptr || !target->type().tensor() || !sameType(target->type(), node.type())) return false;
+        if (target == nullptr || !target->type().tensor()) return refuse("what it would write to is no tensor");
+        if (!sameType(target->type(), node.type())) return refuse(target, " is ", target->tensor(), ", what is made of it is of another type");
         std::vector<const Node*> others;
         const bool trusts = m_rewriter.options().parity && place == nullptr;   // PyTorch does not look at what else the call reads
         for (size_t i = 1; !trusts && i < node.args().size(); ++i)
             (place && i == 1 ? place->source : node.arg(i)).forEachNode([&](const Node* other) { others.push_back(other); });
-        return m_writes.unlessWritable(node, *target, &node, others).empty();
+        const std::string why = m_writes.unlessWritable(node, *target, &node, others);
+        return why.empty() || refuse(why);
+    }
+
+    /// Whether operand and result surely are in memory: else the write is computed in the kernel of who reads it.
+    static bool isWorthAWrite(const Node& node, const Refusing& refuse) {
+        const Node* target = node.arg(0).node();
+        constexpr std::string_view kWhy = " may be computed where it is read: it is neither an input nor returned, and no library makes or reads it";
+        if (!isInMemory(*target)) return refuse(target, kWhy);
+        return isInMemory(node) || refuse("the result", kWhy);
     }
 
     /// A clone of the first operand may stand for the value: it has the same layout.
@@ -94,22 +109,25 @@ class Reinplacing {
         }
         return items;
     }
-    bool mayWriteList(const Node& node, const InplaceableList& row) const {
+    bool mayWriteList(const Node& node, const InplaceableList& row, const Refusing& refuse) const {
         const auto* targets = node.arg(0).list();
         const TupleType* types = node.type().tuple();
-        const auto items = targets && types && types->size() == targets->size() ? itemsOf(node, targets->size()) : std::nullopt;
-        if (!items) return false;
+        if (targets == nullptr || types == nullptr || types->size() != targets->size()) return refuse("it does not give one tensor for each that it is given");
+        const auto items = itemsOf(node, targets->size());
+        if (!items) return refuse("its results are not read one by one");
         std::vector<const Node*> others;
         for (size_t i = 1; i < node.args().size(); ++i) node.arg(i).forEachNode([&](const Node* other) { others.push_back(other); });
         std::set<NodeId> memory;
         for (size_t i = 0; i < targets->size(); ++i) {
             Node* target = (*targets)[i].node();
-            if (target == nullptr || !sameType(target->type(), (*types)[i]) || !memory.insert(storageRoot(*target).id()).second) return false;
+            if (target == nullptr) return refuse("tensor ", i, " of its list is none");
+            if (!sameType(target->type(), (*types)[i])) return refuse(target, " is of another type than what is made of it");
+            if (!memory.insert(storageRoot(*target).id()).second) return refuse(target, " shares memory with a tensor before it in the list");
             const Node* result = nullptr;
             for (const auto& [reader, position] : *items)
                 if (position == i && (result == nullptr || copyBack(*reader, *target))) result = reader;
-            if (row.onlyInputs && !comesBack(*target, result, *items)) return false;
-            if (!m_writes.unlessWritable(node, *target, result, others).empty()) return false;
+            if (row.onlyInputs && !comesBack(*target, result, *items)) return refuse("what is made of ", target, " is not copied into it: lists are written to as a whole or not at all");
+            if (const std::string why = m_writes.unlessWritable(node, *target, result, others); !why.empty()) return refuse(why);
         }
         return true;
     }
@@ -169,7 +187,10 @@ class Reinplacing {
         builder.call("aten.copy_.default", {part, place.source});
         if (builder.error()) return *builder.error();
         std::vector<NodeId> inner;
-        for (const Node* scatter : place.inner) inner.push_back(scatter->id());
+        for (const Node* scatter : place.inner) {
+            Refusing(m_rewriter, kRule, *scatter)("it is written together with ", node);
+            inner.push_back(scatter->id());
+        }
         m_graph.replaceUses(node, *target);
         m_graph.erase(node);
         for (const NodeId id : inner)
@@ -182,6 +203,7 @@ class Reinplacing {
         m_graph.erase(copy);
     }
 
+    static constexpr std::string_view kRule = "reinplace";
     Graph& m_graph;
     Rewriter& m_rewriter;
     InplaceWrites m_writes;

@@ -2,6 +2,7 @@
 
 #include "engine/ir/live_nodes.h"
 #include "engine/rewrite/pattern.h"
+#include "engine/rewrite/refusing.h"
 #include "engine/rewrite/storage_roots.h"
 
 namespace cutaway {
@@ -57,10 +58,15 @@ class Merging {
         bool changed = false;
         for (Node* outer : LiveNodes(m_graph)) {
             const ScatterOp* row = scatterOp(*outer);
-            Node* inner = row ? outer->arg(1).node() : nullptr;
-            if (inner == nullptr || !scatterOp(*inner) || !mayMerge(*outer, *row, *inner)) continue;
-            if (isMerged(*outer)) continue;
-            if (!m_rewriter.begin("merge_scatters", *outer, "it writes what another write has made of the same place")) return changed;
+            if (row == nullptr) continue;
+            const Refusing refuse(m_rewriter, kRule, *outer);
+            Node* inner = outer->arg(1).node();
+            if (!mayMerge(*outer, *row, inner, refuse)) continue;
+            if (isMerged(*outer)) {
+                refuse("its views and writes stand together already");
+                continue;
+            }
+            if (!m_rewriter.begin(kRule, *outer, "it writes what another write has made of the same place")) return changed;
             CT_TRY_VOID(merge(*outer, *row, *inner));
             changed = true;
         }
@@ -68,13 +74,15 @@ class Merging {
     }
 
   private:
-    bool mayMerge(const Node& outer, const ScatterOp& row, const Node& inner) const {
-        const Node *whole = outer.arg(0).node(), *part = inner.arg(0).node();
-        if (whole == nullptr || part == nullptr || &inner == whole || !leadsToPlaceOf(*part, outer, row)) return false;
+    bool mayMerge(const Node& outer, const ScatterOp& row, const Node* inner, const Refusing& refuse) const {
+        if (inner == nullptr || !scatterOp(*inner)) return refuse("it writes ", outer.arg(1), ", which no write into a place has made");
+        const Node *whole = outer.arg(0).node(), *part = inner->arg(0).node();
+        if (inner == whole) return refuse("it writes ", inner, " into itself");
+        if (whole == nullptr || part == nullptr || !leadsToPlaceOf(*part, outer, row)) return refuse(inner, " is made of ", part, ", which does not show the place of ", whole, " that it writes to");
         // Other readers of the inner result will read a view of the outer one.
-        if (inner.users().size() > 1 && !mayReplace(inner, outer)) return false;
+        if (inner->users().size() > 1 && !mayReplace(*inner, outer)) return refuse(inner, " has other readers, and an output would come to share memory with another value");
         for (const Node* input : outer.inputs())
-            if (input != &inner && !m_graph.isBefore(*input, inner)) return false;
+            if (input != inner && !m_graph.isBefore(*input, *inner)) return refuse("it reads ", input, ", which stands behind ", inner);
         return true;
     }
 
@@ -126,6 +134,7 @@ class Merging {
         return {};
     }
 
+    static constexpr std::string_view kRule = "merge_scatters";
     Graph& m_graph;
     Rewriter& m_rewriter;
 };

@@ -5,6 +5,7 @@
 
 #include "engine/rewrite/graph_order.h"
 #include "engine/rewrite/matcher.h"
+#include "engine/rewrite/refusing.h"
 
 namespace cutaway {
 namespace {
@@ -20,8 +21,10 @@ Result<bool> eraseCalls(Module& module, Rewriter& rewriter, const std::string_vi
     Graph& graph = module.graph();
     for (Node* node = graph.last(); node != nullptr;) {
         Node* const previous = node->previous();
-        const bool found = node->isCall() && !node->hasUsers() && std::find(std::begin(ops), std::end(ops), node->op().name()) != std::end(ops);
-        if (found && !rewriter.disabled(node->op().baseName())) {
+        const bool found = node->isCall() && std::find(std::begin(ops), std::end(ops), node->op().name()) != std::end(ops);
+        if (found && node->hasUsers()) {
+            Refusing(rewriter, node->op().baseName(), *node)(*node->users()[0], " reads it");
+        } else if (found && !rewriter.disabled(node->op().baseName())) {
             if (!rewriter.begin(node->op().baseName(), *node, why)) return changed;
             graph.erase(*node);
             changed = true;
@@ -53,6 +56,20 @@ class LocalityOrder {
                 if (isMovable(*input, node)) m_order.splice(at, m_order, m_places[index(input->id())]);
         }
         return {m_order.begin(), m_order.end()};
+    }
+    /// Why the walk has not moved the node, if it has not.
+    bool refuseMove(const Node& node, const Refusing& refuse) const {
+        if (node.isCall("operator.getitem")) return refuse("what takes a result out of a tuple is not moved");
+        if (!node.hasUsers()) return refuse("nobody reads it");
+        const Node* reader = nullptr;
+        for (const Node* each : m_order) {
+            if (each->isCall("aten.copy_.default")) return refuse("it is not read before ", each, ", and what stands from there on keeps its order");
+            if (std::find(node.users().begin(), node.users().end(), each) == node.users().end()) continue;
+            reader = each;
+            break;
+        }
+        if (m_regions.regionOf(node) != m_regions.regionOf(*reader)) return refuse("a mutation lies between it and ", reader, ", its first reader");
+        return refuse("it stands where the walk puts it, before ", reader, ", its first reader");
     }
 
   private:
@@ -105,7 +122,10 @@ Result<bool> reorderForLocality(Module& module, Rewriter& rewriter) {
         changed |= inner;
     }
     Graph& graph = module.graph();
-    const std::vector<Node*> order = LocalityOrder(graph).run();
+    LocalityOrder plan(graph);
+    const std::vector<Node*> order = plan.run();
+    for (const Node* node : order)
+        if (rewriter.watches(*node)) plan.refuseMove(*node, Refusing(rewriter, "reorder_for_locality", *node));
     // From the end, so that after every single move the graph is in order.
     for (size_t i = order.size() - 1; i-- > 0;) {
         if (order[i]->next() == order[i + 1]) continue;
@@ -124,9 +144,14 @@ Result<bool> stableSort(Module& module, Rewriter& rewriter) {
     }
     Graph& graph = module.graph();
     const Node* late = nullptr;
-    for (const Node& node : graph.nodes())
-        for (const Node* input : node.inputs())
-            if (late == nullptr && !graph.isBefore(*input, node)) late = &node;
+    for (const Node& node : graph.nodes()) {
+        const auto inputs = node.inputs();
+        const auto behind = std::find_if(inputs.begin(), inputs.end(), [&](const Node* input) { return !graph.isBefore(*input, node); });
+        const Refusing refuse(rewriter, "stable_topological_sort", node);
+        if (behind == inputs.end()) refuse("it stands behind all its operands");
+        else if (late) refuse("the graph is sorted once, from ", late, " on");
+        else late = &node;
+    }
     if (late == nullptr || !rewriter.begin("stable_topological_sort", *late, "it stands before its operands")) return changed;
     sortTopologically(graph);
     return true;

@@ -5,6 +5,7 @@
 
 #include "engine/ir/infer.h"
 #include "engine/rewrite/matcher.h"
+#include "engine/rewrite/refusing.h"
 
 namespace cutaway {
 namespace {
@@ -18,11 +19,14 @@ std::optional<int64_t> dimOf(const Node& call, std::string_view name, int64_t ra
 
 std::string_view unlessPiecesAreKnown(const Match& m) {
     const TupleType* pieces = m.root().type().tuple();
-    if (pieces == nullptr || !m.isTensor("x")) return "the pieces are not known";
+    if (pieces == nullptr || !m.isTensor("x")) return "the pieces of {x}, {x:type}, are not known";
     const auto dim = dimOf(m.root(), "dim", m.tensor("x").rank());
-    if (!dim) return "the dim is out of range";
-    for (const ValueType& piece : *pieces)
-        if (piece.tensor() == nullptr || !piece.tensor()->sizes[static_cast<size_t>(*dim)].isInt()) return "a piece has a symbolic size";
+    if (!dim) return "the dim is out of range for {x}, {x:type}";
+    for (const ValueType& piece : *pieces) {
+        if (piece.tensor() && piece.tensor()->sizes[static_cast<size_t>(*dim)].isInt()) continue;
+        m.note(piece.text());
+        return "a piece of {x} has no known size";
+    }
     return "";
 }
 Values buildWithSizes(const Match& m, GraphBuilder& builder) {
@@ -37,16 +41,19 @@ Values buildWithSizes(const Match& m, GraphBuilder& builder) {
 }
 std::string_view unlessCountedFromBehind(const Match& m) {
     const auto dim = m["dim"].asInt();
-    return dim && *dim < 0 ? "" : "the dim counts from the front";
+    return dim && *dim < 0 ? "" : "the dim, {dim}, counts from the front already";
 }
 std::string_view unlessPiecesAreCountedFromBehind(const Match& m) {
     const std::string_view refusal = unlessCountedFromBehind(m);
     return refusal.empty() ? unlessPiecesAreKnown(m) : refusal;
 }
+std::string_view unlessJoinedFromBehind(const Match& m) {
+    const std::string_view refusal = unlessCountedFromBehind(m);
+    if (!refusal.empty()) return refusal;
+    return m.isTensor("y") && dimOf(m.root(), "dim", m.root().tensor().rank()) ? "" : "the dim {dim} is out of range for {y:type}";
+}
 Values buildCatFromFront(const Match& m, GraphBuilder& builder) {
-    const auto dim = dimOf(m.root(), "dim", m.root().tensor().rank());
-    if (!dim) return Values::notHandled();
-    return builder.call("aten.cat.default", {m["items"], *dim});
+    return builder.call("aten.cat.default", {m["items"], *dimOf(m.root(), "dim", m.root().tensor().rank())});
 }
 
 constexpr std::string_view kOneSpelling = "one spelling is enough for the passes that follow";
@@ -54,7 +61,7 @@ constexpr Rule kNormalize[] = {
     {.name = "normalize_split", .find = "y = aten.split.Tensor(x, _, _); return y", .build = buildWithSizes, .unless = unlessPiecesAreKnown, .why = kOneSpelling},
     {.name = "normalize_split_with_sizes", .find = "y = aten.split_with_sizes.default(x, _, $dim); return y", .build = buildWithSizes,
      .unless = unlessPiecesAreCountedFromBehind, .why = kOneSpelling},
-    {.name = "normalize_cat", .find = "y = aten.cat.default(items, $dim); return y", .build = buildCatFromFront, .unless = unlessCountedFromBehind, .why = kOneSpelling},
+    {.name = "normalize_cat", .find = "y = aten.cat.default(items, $dim); return y", .build = buildCatFromFront, .unless = unlessJoinedFromBehind, .why = kOneSpelling},
 };
 
 // ---------------------------------------------------------------- the concatenations
@@ -65,17 +72,22 @@ struct Concatenation {
     std::vector<Node*> items;
     int64_t dim;
 };
-std::optional<Concatenation> concatenationAt(Node& node) {
-    if (!node.isCall("aten.cat.default") || !node.type().tensor()) return std::nullopt;
+std::optional<Concatenation> concatenationAt(Node& node, const Refusing& refuse) {
+    if (!node.isCall("aten.cat.default")) return std::nullopt;
     const auto* items = node.arg("tensors").list();
-    const auto dim = dimOf(node, "dim", node.tensor().rank());
-    if (items == nullptr || items->empty() || !dim) return std::nullopt;
+    const auto dim = node.type().tensor() ? dimOf(node, "dim", node.tensor().rank()) : std::nullopt;
+    if (items == nullptr || items->empty() || !dim) {
+        refuse("what it joins, or along which dim, is not known");
+        return std::nullopt;
+    }
     Concatenation out{&node, {}, *dim};
     for (const Argument& item : *items) {
-        if (item.node() == nullptr || !item.node()->type().tensor() || item.node()->tensor().dtype != node.tensor().dtype) return std::nullopt;
-        out.items.push_back(item.node());
+        const Node* value = item.node();
+        if (value == nullptr || !value->type().tensor()) refuse("its operand ", item, " is no tensor");
+        else if (value->tensor().dtype != node.tensor().dtype) refuse("it converts ", value, " from ", value->tensor(), " to the dtype of ", node.tensor());
+        else out.items.push_back(item.node());
     }
-    return out;
+    return out.items.size() == items->size() ? std::optional(std::move(out)) : std::nullopt;
 }
 
 /// Piece `index` of a split_with_sizes with known sizes; no node for anything else.
@@ -113,12 +125,12 @@ Result<bool> exchange(Rewriter& rewriter, const Concatenation& cat, const GraphB
     return true;
 }
 
-using OnConcatenation = Result<bool> (*)(Graph& graph, Rewriter& rewriter, const Concatenation& cat);
+using OnConcatenation = Result<bool> (*)(Graph& graph, Rewriter& rewriter, const Concatenation& cat, const Refusing& refuse);
 
-Result<bool> onEveryConcatenation(Module& module, Rewriter& rewriter, OnConcatenation apply) {
+Result<bool> onEveryConcatenation(Module& module, Rewriter& rewriter, std::string_view rule, OnConcatenation apply) {
     bool changed = false;
     for (auto& [name, body] : module.subgraphs) {
-        CT_TRY(const bool inner, onEveryConcatenation(*body, rewriter, apply));
+        CT_TRY(const bool inner, onEveryConcatenation(*body, rewriter, rule, apply));
         changed |= inner;
     }
     Graph& graph = module.graph();
@@ -126,9 +138,11 @@ Result<bool> onEveryConcatenation(Module& module, Rewriter& rewriter, OnConcaten
     for (const Node& node : graph.nodes()) nodes.push_back(node.id());
     for (auto id = nodes.rbegin(); id != nodes.rend(); ++id) {
         Node* node = graph.find(*id);
-        const auto cat = node ? concatenationAt(*node) : std::nullopt;
-        if (!cat || rewriter.outOfFuel() || rewriter.cancelled()) continue;
-        CT_TRY(const bool applied, apply(graph, rewriter, *cat));
+        if (node == nullptr || rewriter.outOfFuel() || rewriter.cancelled()) continue;
+        const Refusing refuse(rewriter, rule, *node);
+        const auto cat = concatenationAt(*node, refuse);
+        if (!cat) continue;
+        CT_TRY(const bool applied, apply(graph, rewriter, *cat, refuse));
         changed |= applied;
     }
     return changed;
@@ -157,12 +171,37 @@ std::vector<Run> longRuns(const Concatenation& cat, size_t threshold) {
     return runs;
 }
 
-Result<bool> mergePieces(Graph& graph, Rewriter& rewriter, const Concatenation& cat) {
+/// Why there are no long runs: of the longest one.
+bool refuseRuns(const Concatenation& cat, size_t threshold, const Refusing& refuse) {
+    if (!refuse.watched()) return false;
+    const Node* otherwise = nullptr;   // a piece along another dim
+    Run longest{0, 0, {}};
+    for (size_t at = 0; at < cat.items.size(); ++at) {
+        const Piece first = pieceAt(*cat.items[at]);
+        if (first.split == nullptr) continue;
+        if (splitDim(*first.split) != cat.dim) {
+            otherwise = first.split;
+            continue;
+        }
+        size_t end = at + 1;
+        for (; end < cat.items.size(); ++end)
+            if (const Piece next = pieceAt(*cat.items[end]); next.split != first.split || next.index != first.index + static_cast<int64_t>(end - at)) break;
+        if (end - at > longest.end - longest.begin) longest = {at, end, first};
+    }
+    if (longest.end > 0)
+        return refuse("its longest run of neighbouring pieces begins at ", cat.items[longest.begin], " and has ", longest.end - longest.begin, " of the ",
+                      sectionsOf(*longest.first.split).size(), " pieces of ", longest.first.split, "; it takes all of them or threshold_to_cat, ", threshold);
+    if (otherwise) return refuse("its dim is ", cat.dim, ", that of ", otherwise, ", whose pieces it joins, ", *splitDim(*otherwise));
+    return refuse("none of its operands is a piece of an aten.split_with_sizes with known sizes: the first is ", Found{cat.items[0]});
+}
+
+Result<bool> mergePieces(Graph& graph, Rewriter& rewriter, const Concatenation& cat, const Refusing& refuse) {
     const OptionalPass* settings = rewriter.options().enabled("split_cat_aten_pass");
     const auto threshold = static_cast<size_t>(std::max(1.0, settings ? settings->number("threshold_to_cat", 10) : 10));
-    if (cat.items.size() < threshold) return false;
+    if (cat.items.size() < threshold) return refuse("it joins ", Counted{cat.items.size(), "tensor"}, ", fewer than threshold_to_cat, ", threshold);
     const std::vector<Run> runs = longRuns(cat, threshold);
-    if (runs.empty() || !rewriter.begin("merge_split_cat_aten", *cat.node, "neighbouring pieces of a split are one slice")) return false;
+    if (runs.empty()) return refuseRuns(cat, threshold, refuse);
+    if (!rewriter.begin("merge_split_cat_aten", *cat.node, "neighbouring pieces of a split are one slice")) return false;
     GraphBuilder builder = rewriter.builder(graph, cat.node, *cat.node);
     std::vector<Argument> items;
     size_t at = 0;
@@ -181,25 +220,37 @@ Result<bool> mergePieces(Graph& graph, Rewriter& rewriter, const Concatenation& 
     return exchange(rewriter, cat, builder, *made.node());
 }
 
-/// The tensor of which these nodes are all items along `dim`, in order, and that nobody else reads.
-Node* sourceOfAllItems(const std::vector<Node*>& selects, int64_t dim) {
+/// The tensor of which these nodes are all items along `dim`, in order, and that nobody else reads; else null.
+Node* sourceOfAllItems(const std::vector<Node*>& selects, int64_t dim, const Refusing& refuse) {
+    const auto isItem = [&](const Node& select, size_t position, const Node* first) {
+        if (!select.isCall("aten.select.int")) return refuse(Found{&select}, " is no aten.select.int");
+        const Node* from = select.arg(0).node();
+        if (from == nullptr || !from->type().tensor()) return refuse("what ", select, " takes an item of is no tensor");
+        if (first && from != first) return refuse(select, " takes an item of ", from, ", ", selects[0], " takes one of ", first);
+        const auto along = dimOf(select, "dim", from->tensor().rank());
+        if (along != dim) return refuse(select, " takes an item along dim ", select.arg(1).asInt().value_or(0), ", but they are joined along dim ", dim);
+        const int64_t count = static_cast<int64_t>(selects.size());
+        const SymInt& size = from->tensor().sizes[static_cast<size_t>(dim)];
+        if (!(size == SymInt(count))) return refuse("it joins ", Counted{selects.size(), "item"}, " of ", from, ", which has ", size, " along dim ", dim);
+        auto index = select.arg(2).asInt();
+        if (index && *index < 0) *index += count;
+        return index == static_cast<int64_t>(position) || refuse(select, " is item ", select.arg(2), " of ", from, " and stands as number ", position);
+    };
     Node* source = nullptr;
     for (size_t i = 0; i < selects.size(); ++i) {
-        if (!selects[i]->isCall("aten.select.int")) return nullptr;
-        Node* from = selects[i]->arg(0).node();
-        if (from == nullptr || (source && from != source) || !from->type().tensor()) return nullptr;
-        source = from;
-        const int64_t count = static_cast<int64_t>(selects.size());
-        auto index = selects[i]->arg(2).asInt();
-        if (index && *index < 0) *index += count;
-        if (!(source->tensor().sizes.size() > static_cast<size_t>(dim)) || !(source->tensor().sizes[static_cast<size_t>(dim)] == SymInt(count))) return nullptr;
-        if (index != static_cast<int64_t>(i) || dimOf(*selects[i], "dim", source->tensor().rank()) != dim) return nullptr;
+        if (!isItem(*selects[i], i, source)) return nullptr;
+        source = selects[i]->arg(0).node();
     }
-    return source && source->users().size() == selects.size() ? source : nullptr;
+    if (source->users().size() == selects.size()) return source;
+    const auto isItemTaken = [&](const Node* user) { return std::find(selects.begin(), selects.end(), user) != selects.end(); };
+    const auto other = std::find_if_not(source->users().begin(), source->users().end(), isItemTaken);
+    if (other == source->users().end()) refuse("an item of ", source, " stands twice");
+    else refuse(Found{*other}, " reads ", source, ", too");
+    return nullptr;
 }
 
-Result<bool> mergeItems(Graph& graph, Rewriter& rewriter, const Concatenation& cat) {
-    Node* source = sourceOfAllItems(cat.items, cat.dim);
+Result<bool> mergeItems(Graph& graph, Rewriter& rewriter, const Concatenation& cat, const Refusing& refuse) {
+    Node* source = sourceOfAllItems(cat.items, cat.dim, refuse);
     if (source == nullptr || !rewriter.begin("merge_select_cat_aten", *cat.node, "all items, one behind the other, are the tensor in another shape")) return false;
     GraphBuilder builder = rewriter.builder(graph, cat.node, *cat.node);
     const Value made = builder.call("aten.reshape.default", {builder.value(*source), Argument(cat.node->tensor().sizes)});
@@ -207,15 +258,17 @@ Result<bool> mergeItems(Graph& graph, Rewriter& rewriter, const Concatenation& c
     return exchange(rewriter, cat, builder, *made.node());
 }
 
-Result<bool> mergeStackedItems(Graph& graph, Rewriter& rewriter, const Concatenation& cat) {
+Result<bool> mergeStackedItems(Graph& graph, Rewriter& rewriter, const Concatenation& cat, const Refusing& refuse) {
+    if (rewriter.options().parity) return refuse("PyTorch's pattern for stacked items never applies, and parity does as PyTorch");
     std::vector<Node*> selects;
     for (Node* item : cat.items) {
-        if (!item->isCall("aten.unsqueeze.default") || dimOf(*item, "dim", item->tensor().rank()) != cat.dim) return false;
+        if (!item->isCall("aten.unsqueeze.default")) return refuse(Found{item}, " is no aten.unsqueeze: tensors are joined, not stacked");
+        const auto dim = dimOf(*item, "dim", item->tensor().rank());
+        if (dim != cat.dim) return refuse(item, " gets its new dim at ", item->arg(1).asInt().value_or(0), ", but they are joined along dim ", cat.dim);
         selects.push_back(item->arg(0).node());
     }
-    Node* source = sourceOfAllItems(selects, cat.dim);
-    if (source == nullptr || !(source->tensor().sizes == cat.node->tensor().sizes)) return false;
-    if (!rewriter.begin("merge_unbind_stack_aten", *cat.node, "all items, stacked where they came from, are the tensor")) return false;
+    Node* source = sourceOfAllItems(selects, cat.dim, refuse);
+    if (source == nullptr || !rewriter.begin("merge_unbind_stack_aten", *cat.node, "all items, stacked where they came from, are the tensor")) return false;
     return exchange(rewriter, cat, rewriter.builder(graph, cat.node, *cat.node), *source);
 }
 
@@ -244,24 +297,39 @@ std::optional<std::vector<int64_t>> permutationFor(const TensorType& whole, cons
     return swappedDims(whole.rank(), splitDim, catDim);
 }
 
-Result<bool> moveView(Graph& graph, Rewriter& rewriter, const Concatenation& cat) {
+/// The split of which the operands are all pieces, in order, each behind a reshape, and that nobody else reads; else null.
+Node* splitOfReshapedPieces(const Concatenation& cat, const Refusing& refuse) {
     Node* split = nullptr;
     for (size_t i = 0; i < cat.items.size(); ++i) {
-        Node* item = cat.items[i];
-        if (!item->isCall("aten.reshape.default") || item->arg(0).node() == nullptr) return false;
-        const Piece piece = pieceAt(*item->arg(0).node());
-        if (piece.split == nullptr || (split && piece.split != split) || piece.index != static_cast<int64_t>(i)) return false;
+        const Node& item = *cat.items[i];
+        const Node* reshaped = item.isCall("aten.reshape.default") ? item.arg(0).node() : nullptr;
+        if (reshaped == nullptr) return refuse(Found{&item}, " is no aten.reshape"), nullptr;
+        const Piece piece = pieceAt(*reshaped);
+        if (piece.split == nullptr) return refuse(Found{reshaped}, ", which ", item, " reshapes, is no piece of an aten.split_with_sizes with known sizes"), nullptr;
+        if (split && piece.split != split) return refuse(item, " is a piece of ", piece.split, ", ", cat.items[0], " is one of ", split), nullptr;
+        if (piece.index != static_cast<int64_t>(i)) return refuse(item, " is piece ", piece.index, " of ", piece.split, " and stands as number ", i), nullptr;
         split = piece.split;
     }
-    if (sectionsOf(*split).size() != cat.items.size() || split->users().size() != cat.items.size()) return false;
+    const size_t pieces = sectionsOf(*split).size();
+    if (pieces != cat.items.size()) return refuse("it joins ", cat.items.size(), " of the ", Counted{pieces, "piece"}, " of ", split), nullptr;
+    if (split->users().size() != cat.items.size()) return refuse(split, " has ", Counted{split->users().size(), "reader"}, " for its ", Counted{pieces, "piece"}), nullptr;
+    return split;
+}
+
+Result<bool> moveView(Graph& graph, Rewriter& rewriter, const Concatenation& cat, const Refusing& refuse) {
+    Node* split = splitOfReshapedPieces(cat, refuse);
+    if (split == nullptr) return false;
     Node& whole = *split->arg(0).node();
     const auto dim = splitDim(*split);
-    if (!dim) return false;
+    if (!dim) return refuse("the dim of ", split, " is out of range");
     std::optional<std::vector<int64_t>> dims;
     for (Node* item : cat.items) {
+        const TensorType& piece = item->arg(0).node()->tensor();
         dims = rewriter.options().parity ? permutationAsInPyTorch(whole.tensor(), item->tensor(), *dim, cat.dim)
-                                         : permutationFor(whole.tensor(), item->arg(0).node()->tensor(), item->tensor(), *dim, cat.dim);
-        if (!dims) return false;
+                                         : permutationFor(whole.tensor(), piece, item->tensor(), *dim, cat.dim);
+        if (!dims)
+            return refuse("one reshape of ", whole, " puts other elements together: pieces ", piece, " along dim ", *dim, " become ", item->tensor(),
+                          " and are joined along dim ", cat.dim);
     }
     if (!rewriter.begin("move_view_after_cat_aten", *cat.node, "one reshape of the whole does what one for each piece does")) return false;
     GraphBuilder builder = rewriter.builder(graph, cat.node, *cat.node);
@@ -275,12 +343,11 @@ Result<bool> moveView(Graph& graph, Rewriter& rewriter, const Concatenation& cat
 
 std::span<const Rule> normalizeSplitRules() { return kNormalize; }
 Result<bool> normalizeSplits(Module& module, Rewriter& rewriter) { return rewriter.applyRules(module, kNormalize); }
-Result<bool> mergeSplitCatAten(Module& module, Rewriter& rewriter) { return onEveryConcatenation(module, rewriter, mergePieces); }
-Result<bool> mergeSelectCatAten(Module& module, Rewriter& rewriter) { return onEveryConcatenation(module, rewriter, mergeItems); }
+Result<bool> mergeSplitCatAten(Module& module, Rewriter& rewriter) { return onEveryConcatenation(module, rewriter, "merge_split_cat_aten", mergePieces); }
+Result<bool> mergeSelectCatAten(Module& module, Rewriter& rewriter) { return onEveryConcatenation(module, rewriter, "merge_select_cat_aten", mergeItems); }
 Result<bool> mergeUnbindStackAten(Module& module, Rewriter& rewriter) {
-    if (rewriter.options().parity) return false;
-    return onEveryConcatenation(module, rewriter, mergeStackedItems);
+    return onEveryConcatenation(module, rewriter, "merge_unbind_stack_aten", mergeStackedItems);
 }
-Result<bool> moveViewAfterCatAten(Module& module, Rewriter& rewriter) { return onEveryConcatenation(module, rewriter, moveView); }
+Result<bool> moveViewAfterCatAten(Module& module, Rewriter& rewriter) { return onEveryConcatenation(module, rewriter, "move_view_after_cat_aten", moveView); }
 
 }  // namespace cutaway

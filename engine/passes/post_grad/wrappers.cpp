@@ -7,6 +7,7 @@
 #include "engine/ir/live_nodes.h"
 #include "engine/ops/op_registry.h"
 #include "engine/passes/post_grad/inplace.h"
+#include "engine/rewrite/refusing.h"
 #include "engine/rewrite/storage_roots.h"
 
 namespace cutaway {
@@ -339,23 +340,30 @@ const Node* readerOf(const Node& kernel, const std::string& name) {
         if (const auto* key = reader->isCall("operator.getitem") ? reader->arg(1).get<std::string>() : nullptr; key && *key == name) return reader;
     return nullptr;
 }
-std::optional<KernelOperands> kernelAt(const Node& node) {
+std::optional<KernelOperands> kernelAt(const Node& node, const Refusing& refuse) {
     if (!isCallOf(node, "higher_order.triton_kernel_wrapper_functional")) return std::nullopt;
     const Argument *operands = find(node.kwargs(), "kwargs"), *written = find(node.kwargs(), "tensors_to_clone");
     const auto* dict = operands ? operands->get<std::shared_ptr<const ArgumentDict>>() : nullptr;
-    if (dict == nullptr || written == nullptr || written->list() == nullptr) return std::nullopt;
+    if (dict == nullptr || written == nullptr || written->list() == nullptr) {
+        refuse("it does not say what the kernel is given (kwargs) and what it writes to (tensors_to_clone)");
+        return std::nullopt;
+    }
     KernelOperands out{dict->get(), {}};
-    for (const Argument& name : *written->list()) {
-        const auto* text = name.get<std::string>();
-        const Argument* operand = text ? find((*dict)->items, *text) : nullptr;
-        if (operand == nullptr || operand->node() == nullptr) return std::nullopt;
-        out.written.push_back(*text);
-    }
-    for (const Node* user : node.users()) {
-        const auto* key = user->isCall("operator.getitem") ? user->arg(1).get<std::string>() : nullptr;
-        if (key == nullptr || std::find(out.written.begin(), out.written.end(), *key) == out.written.end()) return std::nullopt;
-    }
-    return out;
+    const auto isReadable = [&] {
+        for (const Argument& name : *written->list()) {
+            const auto* text = name.get<std::string>();
+            const Argument* operand = text ? find((*dict)->items, *text) : nullptr;
+            if (operand == nullptr || operand->node() == nullptr) return refuse("tensors_to_clone names ", name, ", which is no tensor that the kernel is given");
+            out.written.push_back(*text);
+        }
+        for (const Node* user : node.users()) {
+            const auto* key = user->isCall("operator.getitem") ? user->arg(1).get<std::string>() : nullptr;
+            if (key == nullptr) return refuse(Found{user}, " reads its results as a whole");
+            if (!out.writes(*key)) return refuse(user, " reads '", *key, "', which the kernel does not write to");
+        }
+        return true;
+    };
+    return isReadable() ? std::optional(std::move(out)) : std::nullopt;
 }
 
 Result<bool> unwrapKernels(Module& module, Rewriter& rewriter) {
@@ -364,11 +372,12 @@ Result<bool> unwrapKernels(Module& module, Rewriter& rewriter) {
         CT_TRY(const bool inner, unwrapKernels(*body, rewriter));
         changed |= inner;
     }
+    constexpr std::string_view kRule = "decompose_triton_kernel_wrapper";
     Graph& graph = module.graph();
     for (Node* node : LiveNodes(graph)) {
-        const auto kernel = node->isCall() ? kernelAt(*node) : std::nullopt;
+        const auto kernel = kernelAt(*node, Refusing(rewriter, kRule, *node));
         if (!kernel) continue;
-        if (!rewriter.begin("decompose_triton_kernel_wrapper", *node, "lowering knows the kernel, not its wrapper")) return changed;
+        if (!rewriter.begin(kRule, *node, "lowering knows the kernel, not its wrapper")) return changed;
         GraphBuilder builder = rewriter.builder(graph, node, *node);
         ArgumentDict operands = *kernel->operands;
         std::map<std::string, Node*> values;
