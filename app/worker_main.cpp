@@ -5,6 +5,6 @@
 #include "engine/runtime/cuda/cuda_device.h"
 
 int main(int argc, char** argv) {
-    const bool gpu = argc >= 2 && std::string_view(argv[1]).starts_with("cuda-");
-    return gpu ? cutaway::cudaWorkerMain(argc, argv) : cutaway::workerMain(argc, argv);
+    const bool gpu = argc == 2 && std::string_view(argv[1]) == "cuda";
+    return gpu ? cutaway::cudaWorkerMain() : cutaway::workerMain(argc, argv);
 }

@@ -18,7 +18,7 @@ struct CudaFacts {
     std::map<std::string, double> numbers;
 };
 
-/// Asks the worker; takes about a second. Errors: what is missing on this machine.
+/// Asks the worker, which takes about a second when it has to be started. Errors: what is missing on this machine.
 Result<CudaFacts> cudaFacts(const Progress& progress = {});
 
 /// Milliseconds of one run of the graph on the GPU: the best of up to 100 runs within 25 ms, with a cold cache, as PyTorch's benchmarker
@@ -26,8 +26,8 @@ Result<CudaFacts> cudaFacts(const Progress& progress = {});
 /// slice and fill_. `tf32`: f32 products may be rounded to tf32. Errors: any other call, by name; operands that do not fit in memory.
 Result<double> timeOnCuda(const std::string& graph, bool tf32 = false, const Progress& progress = {});
 
-/// main() of the worker for `cutaway-worker cuda-facts` and `cutaway-worker cuda-time GRAPH 0|1`. The reply is lines on stdout, the
-/// first of which is "ok" or "failed".
-int cudaWorkerMain(int argc, char** argv);
+/// main() of `cutaway-worker cuda`, which answers questions from stdin until it is closed or nothing comes for 15 s: the line "facts", or
+/// "time 0|1 LENGTH" with so many bytes of a graph behind it. A reply is the line "ok LENGTH" or "failed LENGTH" and its text.
+int cudaWorkerMain();
 
 }  // namespace cutaway

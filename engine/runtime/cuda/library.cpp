@@ -47,8 +47,10 @@ Result<Driver> Driver::load() {
     library.bind(driver.ctxSetCurrent, "cuCtxSetCurrent");
     library.bind(driver.ctxSynchronize, "cuCtxSynchronize");
     library.bind(driver.memAlloc, "cuMemAlloc_v2");
+    library.bind(driver.memFree, "cuMemFree_v2");
     library.bind(driver.memsetD8Async, "cuMemsetD8Async");
     library.bind(driver.eventCreate, "cuEventCreate");
+    library.bind(driver.eventDestroy, "cuEventDestroy_v2");
     library.bind(driver.eventRecord, "cuEventRecord");
     library.bind(driver.eventSynchronize, "cuEventSynchronize");
     library.bind(driver.eventElapsedTime, "cuEventElapsedTime");

@@ -46,8 +46,10 @@ struct Driver {
     int (*ctxSetCurrent)(Context*);
     int (*ctxSynchronize)();
     int (*memAlloc)(DevicePtr*, size_t);
+    int (*memFree)(DevicePtr);
     int (*memsetD8Async)(DevicePtr, unsigned char, size_t, Stream*);
     int (*eventCreate)(Event**, unsigned);
+    int (*eventDestroy)(Event*);
     int (*eventRecord)(Event*, Stream*);
     int (*eventSynchronize)(Event*);
     int (*eventElapsedTime)(float*, Event*, Event*);

@@ -63,7 +63,7 @@ Result<std::function<Result<void>()>> Products::prepare(const Call& call) {
     CT_TRY(void* const right, layout(call.rightType, rightTransposed));
     CT_TRY(void* const out, layout(TensorType::contiguous(call.leftType.dtype, sizes), outTransposed));
     void *product = nullptr, *preference = nullptr;
-    CT_TRY_VOID(check(m_lt.matmulDescCreate(&product, m_tf32 && call.leftType.dtype == DType::F32 ? kComputeTf32 : kCompute32, kFloat), "cublasLtMatmulDescCreate"));
+    CT_TRY_VOID(check(m_lt.matmulDescCreate(&product, call.tf32 && call.leftType.dtype == DType::F32 ? kComputeTf32 : kCompute32, kFloat), "cublasLtMatmulDescCreate"));
     const auto set = [&](int attribute, const auto& value) { return check(m_lt.matmulDescSetAttribute(product, attribute, &value, sizeof value), "cublasLtMatmulDescSetAttribute"); };
     if (rightTransposed) CT_TRY_VOID(set(kDescTransA, kTransposed));
     if (leftTransposed) CT_TRY_VOID(set(kDescTransB, kTransposed));

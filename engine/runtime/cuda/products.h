@@ -9,7 +9,7 @@ namespace cutaway::cuda {
 
 class Products {
   public:
-    Products(const Device& device, bool tf32) : m_device(device), m_lt(device.lt()), m_tf32(tf32) {}
+    explicit Products(const Device& device) : m_device(device), m_lt(device.lt()) {}
     Result<void> open();
 
     /// out [b,] m n = left [b,] m k times right [b,] k n; out is row-major.
@@ -18,6 +18,7 @@ class Products {
         TensorType leftType, rightType;
         DevicePtr bias = 0;        // n numbers added to every row; 0: none
         bool accumulate = false;   // out is added to
+        bool tf32 = false;         // f32 may be rounded to tf32
     };
     /// What enqueues the product. Errors: strides that are neither rows nor columns, a dtype that is not covered, no algorithm.
     Result<std::function<Result<void>()>> prepare(const Call& call);
@@ -28,7 +29,6 @@ class Products {
 
     const Device& m_device;
     const CublasLt& m_lt;
-    bool m_tf32;
     void* m_handle = nullptr;
     DevicePtr m_workspace = 0;
 };

@@ -61,7 +61,11 @@ Result<ThreeDims> threeDims(const SymDims& dims, int64_t missing) {
 
 class Program {
   public:
-    Program(const Device& device, bool tf32) : m_device(device), m_driver(device.driver()), m_products(device, tf32) {}
+    Program(const Driver& driver, Products& products, LoadedModule* kernels, bool tf32) : m_driver(driver), m_products(products), m_kernels(kernels), m_tf32(tf32) {}
+    Program(const Program&) = delete;
+    ~Program() {
+        for (const DevicePtr place : m_allocated) m_driver.memFree(place);
+    }
     Result<void> build(const Module& module);
     /// Enqueues one run.
     Result<void> run() const {
@@ -71,7 +75,6 @@ class Program {
 
   private:
     using Step = std::function<Result<void>()>;
-    Result<void> loadKernels();
     Result<void> add(const Node& node);
     Result<void> input(const Node& node);
     Result<void> slice(const Node& node);
@@ -89,19 +92,14 @@ class Program {
         return at(*value);
     }
 
-    const Device& m_device;
     const Driver& m_driver;
-    Products m_products;
-    LoadedModule* m_kernels = nullptr;
+    Products& m_products;
+    LoadedModule* m_kernels;
+    bool m_tf32;
+    std::vector<DevicePtr> m_allocated;
     std::vector<DevicePtr> m_places;   // first element, by node id; 0: none
     std::vector<Step> m_steps;
 };
-
-Result<void> Program::loadKernels() {
-    CT_TRY(const Nvrtc nvrtc, Nvrtc::load());
-    CT_TRY(const std::string ptx, nvrtc.compile(kKernels, m_device.capability()));
-    return m_driver.check(m_driver.moduleLoadData(&m_kernels, ptx.c_str()), "cuModuleLoadData");
-}
 
 Result<Function*> Program::kernel(const std::string& name, DType dtype) {
     if (!isHalf(dtype) && dtype != DType::F32) return unsupported("values of this dtype are not timed on the GPU", "", {"f16, bf16 and f32 are"});
@@ -133,6 +131,7 @@ Result<DevicePtr> Program::allocate(const TensorType& type) {
     if (std::any_of(type.sizes.begin(), type.sizes.end(), [](const SymInt& size) { return size.value() <= 0; })) return unsupported("empty values are not timed on the GPU");
     DevicePtr place = 0;
     CT_TRY_VOID(m_driver.check(m_driver.memAlloc(&place, static_cast<size_t>(extentOf(type)) * static_cast<size_t>(byteSize(type.dtype))), "cuMemAlloc"));
+    m_allocated.push_back(place);
     return place;
 }
 
@@ -180,7 +179,7 @@ Result<void> Program::product(const Node& node) {
     CT_TRY(const DevicePtr right, operand(node, biased ? 2 : 1));
     CT_TRY(const DevicePtr out, allocate(node.tensor()));
     at(node) = out;
-    Products::Call call{.left = left, .right = right, .out = out, .leftType = node.arg(biased ? 1 : 0).node()->tensor(), .rightType = node.arg(biased ? 2 : 1).node()->tensor()};
+    Products::Call call{.left = left, .right = right, .out = out, .leftType = node.arg(biased ? 1 : 0).node()->tensor(), .rightType = node.arg(biased ? 2 : 1).node()->tensor(), .tf32 = m_tf32};
     if (biased) {
         CT_TRY(const DevicePtr bias, operand(node, 0));
         const TensorType& type = node.arg(0).node()->tensor();
@@ -235,12 +234,28 @@ Result<void> Program::add(const Node& node) {
 }
 
 Result<void> Program::build(const Module& module) {
-    CT_TRY_VOID(loadKernels());
-    CT_TRY_VOID(m_products.open());
     m_places.resize(module.graph().idLimit());
     for (const Node& node : module.graph().nodes()) CT_TRY_VOID(add(node));
     return {};
 }
+
+struct Events {
+    explicit Events(const Driver& loaded) : driver(loaded) {}
+    Events(const Events&) = delete;
+    ~Events() {
+        for (const auto& [begin, end] : pairs)
+            for (Event* event : {begin, end})
+                if (event != nullptr) driver.eventDestroy(event);
+    }
+    Result<void> create(int runs) {
+        pairs.resize(static_cast<size_t>(runs));
+        for (auto& [begin, end] : pairs)
+            for (Event** event : {&begin, &end}) CT_TRY_VOID(driver.check(driver.eventCreate(event, 0), "cuEventCreate"));
+        return {};
+    }
+    const Driver& driver;
+    std::vector<std::pair<Event*, Event*>> pairs;
+};
 
 /// Runs with a cold cache, each between two events.
 class Stopwatch {
@@ -254,12 +269,9 @@ class Stopwatch {
     Result<void> flush() const { return m_driver.check(m_driver.memsetD8Async(m_flushed, 0, m_bytes, nullptr), "cuMemsetD8Async"); }
     /// The best of so many runs, in milliseconds.
     Result<double> best(const Program& program, int runs) const {
-        std::vector<std::pair<Event*, Event*>> events(static_cast<size_t>(runs));
-        for (auto& [begin, end] : events) {
-            CT_TRY_VOID(m_driver.check(m_driver.eventCreate(&begin, 0), "cuEventCreate"));
-            CT_TRY_VOID(m_driver.check(m_driver.eventCreate(&end, 0), "cuEventCreate"));
-        }
-        for (const auto& [begin, end] : events) {
+        Events events(m_driver);
+        CT_TRY_VOID(events.create(runs));
+        for (const auto& [begin, end] : events.pairs) {
             CT_TRY_VOID(flush());
             CT_TRY_VOID(m_driver.check(m_driver.eventRecord(begin, nullptr), "cuEventRecord"));
             CT_TRY_VOID(program.run());
@@ -267,7 +279,7 @@ class Stopwatch {
         }
         CT_TRY_VOID(m_driver.check(m_driver.ctxSynchronize(), "cuCtxSynchronize"));
         double shortest = std::numeric_limits<double>::infinity();
-        for (const auto& [begin, end] : events) {
+        for (const auto& [begin, end] : events.pairs) {
             float milliseconds = 0;
             CT_TRY_VOID(m_driver.check(m_driver.eventElapsedTime(&milliseconds, begin, end), "cuEventElapsedTime"));
             shortest = std::min(shortest, static_cast<double>(milliseconds));
@@ -283,15 +295,37 @@ class Stopwatch {
 
 }  // namespace
 
-Result<double> timeGraph(const Device& device, const Module& module, bool tf32) {
+struct Timer::State {
+    explicit State(const Device& device) : device(device), products(device), watch(device) {}
+    const Device& device;
+    Products products;
+    Stopwatch watch;
+    LoadedModule* kernels = nullptr;
+};
+
+Timer::Timer(std::unique_ptr<State> state) : m_state(std::move(state)) {}
+Timer::Timer(Timer&&) noexcept = default;
+Timer::~Timer() = default;
+
+Result<Timer> Timer::open(const Device& device) {
+    auto state = std::make_unique<State>(device);
+    CT_TRY(const Nvrtc nvrtc, Nvrtc::load());
+    CT_TRY(const std::string ptx, nvrtc.compile(kKernels, device.capability()));
+    CT_TRY_VOID(device.driver().check(device.driver().moduleLoadData(&state->kernels, ptx.c_str()), "cuModuleLoadData"));
+    CT_TRY_VOID(state->products.open());
+    CT_TRY_VOID(state->watch.open(device));
+    return Timer(std::move(state));
+}
+
+Result<double> Timer::time(const Module& module, bool tf32) {
     constexpr int kEstimates = 5, kFlushes = 100, kRuns = 100;
     constexpr double kLongest = 25;   // milliseconds for all runs
-    Program program(device, tf32);
+    const Driver& driver = m_state->device.driver();
+    const Stopwatch& watch = m_state->watch;
+    Program program(driver, m_state->products, m_state->kernels, tf32);
     CT_TRY_VOID(program.build(module));
-    Stopwatch watch(device);
-    CT_TRY_VOID(watch.open(device));
     CT_TRY_VOID(program.run());
-    CT_TRY_VOID(device.driver().check(device.driver().ctxSynchronize(), "cuCtxSynchronize"));
+    CT_TRY_VOID(driver.check(driver.ctxSynchronize(), "cuCtxSynchronize"));
     CT_TRY(const double estimate, watch.best(program, kEstimates));
     for (int i = 0; i < kFlushes; ++i) CT_TRY_VOID(watch.flush());
     const int runs = estimate > 0 ? std::clamp(static_cast<int>(kLongest / estimate), 1, kRuns) : kRuns;
