@@ -28,7 +28,36 @@ QStringList inView(const GraphCanvas& canvas) {
 class PanesTest : public QObject {
     Q_OBJECT
 
+    std::unique_ptr<GraphView> m_view;
+
+    /// The panes side by side on a graph without folds.
+    bool show(const UnionGraph& graph) {
+        m_view = std::make_unique<GraphView>();
+        m_view->resize(900, 600);
+        m_view->setFolding(false, 2);
+        m_view->setMode(GraphMode::SideBySide);
+        m_view->show();
+        QSignalSpy shown(m_view.get(), &GraphView::sceneShown);
+        m_view->showGraph(std::make_shared<const UnionGraph>(graph), "a step");
+        return QTest::qWaitFor([&] { return shown.size() == 1; }, 30000);
+    }
+    bool together() const { return m_view->canvas().scale() == m_view->secondCanvas().scale() && m_view->canvas().view().topLeft() == m_view->secondCanvas().view().topLeft(); }
+
+    static UnionGraph chainFromNothing(Change change, int length) {
+        testing::UnionBuilder build;
+        NodeId last = build.add("x", "", {}, Change::Kept, NodeRole::Input);
+        NodeId made = build.add("constant", "aten.full.default", {}, change);
+        for (int i = 0; i < length; ++i) made = build.add("made" + std::to_string(i), "aten.cos.default", {made}, change);
+        last = build.add("sum", "aten.add.Tensor", {last}, Change::Edited);
+        build.connect(made, last, change);
+        for (int i = 0; i < 60; ++i) last = build.add("after" + std::to_string(i), "aten.neg.default", {last});
+        build.add("other", "aten.sin.default", {last}, change);
+        return build.graph();
+    }
+
   private slots:
+    void cleanup() { m_view.reset(); }
+
     void twoPanesShareOneView() {
         GraphView view;
         view.resize(900, 600);
@@ -66,42 +95,121 @@ class PanesTest : public QObject {
         for (int i = 0; i < changed; ++i) end = build.add("changed" + std::to_string(i), "aten.cos.default", {end}, change);
         for (int i = 0; i < 40; ++i) last = build.add("after" + std::to_string(i), "aten.neg.default", {last});
         build.connect(end, build.add("sum", "aten.add.Tensor", {last}, Change::Edited), change);
-        GraphView view;
-        view.resize(900, 600);
-        view.setFolding(false, 2);
-        view.setMode(GraphMode::SideBySide);
-        view.show();
-        QSignalSpy shown(&view, &GraphView::sceneShown);
-        view.showGraph(std::make_shared<const UnionGraph>(build.graph()), "a step");
-        QTRY_COMPARE_WITH_TIMEOUT(shown.size(), 1, 30000);
-        const QStringList before = inView(view.canvas()), after = inView(view.secondCanvas());
+        QVERIFY(show(build.graph()));
+        const QStringList before = inView(m_view->canvas()), after = inView(m_view->secondCanvas());
         QVERIFY2(!before.isEmpty() && !after.isEmpty(), qPrintable(before.join(' ') + " / " + after.join(' ')));
         QCOMPARE((change == Change::Added ? after : before).contains("cos.default"), true);
         QVERIFY((change == Change::Added ? before : after).contains("sin.default"));
-        QVERIFY(view.canvas().scale() > kTextZoom);
+        QVERIFY(m_view->canvas().scale() > kTextZoom);
+        QVERIFY(together());
     }
 
-    /// A chain that starts from nothing: what both graphs have stands at its end, further than the view reaches from its beginning.
-    void whatIsKeptComesIntoView() {
+    /// What goes and what comes in its place are on show together.
+    void bothSidesOfAChangeComeIntoView() {
         testing::UnionBuilder build;
         NodeId last = build.add("x", "", {}, Change::Kept, NodeRole::Input);
-        NodeId made = build.add("constant", "aten.full.default", {}, Change::Added);
-        for (int i = 0; i < 9; ++i) made = build.add("made" + std::to_string(i), "aten.cos.default", {made}, Change::Added);
-        last = build.add("sum", "aten.add.Tensor", {last}, Change::Edited);
-        build.connect(made, last, Change::Added);
-        for (int i = 0; i < 60; ++i) last = build.add("after" + std::to_string(i), "aten.neg.default", {last});
-        build.add("other", "aten.sin.default", {last}, Change::Added);
-        GraphView view;
-        view.resize(900, 600);
-        view.setFolding(false, 2);
-        view.setMode(GraphMode::SideBySide);
-        view.show();
-        QSignalSpy shown(&view, &GraphView::sceneShown);
-        view.showGraph(std::make_shared<const UnionGraph>(build.graph()), "a step");
-        QTRY_COMPARE_WITH_TIMEOUT(shown.size(), 1, 30000);
-        const QStringList before = inView(view.canvas()), after = inView(view.secondCanvas());
-        QVERIFY2(!before.isEmpty(), qPrintable(after.join(' ')));
-        QVERIFY(after.contains("full.default"));
+        for (int i = 0; i < 30; ++i) last = build.add("before" + std::to_string(i), "aten.sin.default", {last});
+        const NodeId old = build.add("old", "aten.native_layer_norm.default", {last}, Change::Removed);
+        NodeId made = last;
+        for (int i = 0; i < 3; ++i) made = build.add("made" + std::to_string(i), "aten.mul.Tensor", {made}, Change::Added);
+        NodeId next = build.add("next", "aten.clone.default");
+        build.connect(old, next, Change::Removed);
+        build.connect(made, next, Change::Added);
+        for (int i = 0; i < 60; ++i) next = build.add("after" + std::to_string(i), "aten.neg.default", {next});
+        build.add("far", "aten.cos.default", {next}, Change::Added);
+        QVERIFY(show(build.graph()));
+        QVERIFY2(inView(m_view->canvas()).contains("native_layer_norm.default"), qPrintable(inView(m_view->canvas()).join(' ')));
+        QCOMPARE(inView(m_view->secondCanvas()).count("mul.Tensor"), 3);
+        QVERIFY(together());
+    }
+
+    /// A chain that starts from nothing: what both graphs have stands at its end, near enough for one view or further than it reaches.
+    void whatIsKeptComesIntoView_data() {
+        QTest::addColumn<Change>("change");
+        QTest::addColumn<int>("length");
+        QTest::addColumn<bool>("fits");
+        for (const Change change : {Change::Added, Change::Removed})
+            for (const int length : {9, 60}) QTest::addRow("%d %s", length, change == Change::Added ? "added" : "removed") << change << length << (length == 9);
+    }
+    void whatIsKeptComesIntoView() {
+        QFETCH(Change, change);
+        QFETCH(int, length);
+        QFETCH(bool, fits);
+        QVERIFY(show(chainFromNothing(change, length)));
+        GraphCanvas &there = change == Change::Added ? m_view->secondCanvas() : m_view->canvas(), &beside = change == Change::Added ? m_view->canvas() : m_view->secondCanvas();
+        QVERIFY(inView(there).contains("full.default"));
+        QVERIFY2(!inView(beside).isEmpty(), qPrintable(inView(there).join(' ')));
+        QCOMPARE(together(), fits);
+        QVERIFY(!there.isApart());
+        QCOMPARE(beside.isApart(), !fits);
+        QCOMPARE(beside.accessibleDescription().isEmpty(), fits);
+        if (!fits) QVERIFY2(inView(beside).contains("add.Tensor"), qPrintable(inView(beside).join(' ')));  // where the chain leads to
+    }
+
+    /// Going to a node of one side, the pane of the other shows where it is connected.
+    void aNodeOfOneSideLeavesNoPaneEmpty_data() {
+        QTest::addColumn<Change>("change");
+        QTest::newRow("added") << Change::Added;
+        QTest::newRow("removed") << Change::Removed;
+    }
+    void aNodeOfOneSideLeavesNoPaneEmpty() {
+        QFETCH(Change, change);
+        const UnionGraph graph = chainFromNothing(change, 60);
+        QVERIFY(show(graph));
+        GraphCanvas &there = change == Change::Added ? m_view->secondCanvas() : m_view->canvas(), &beside = change == Change::Added ? m_view->canvas() : m_view->secondCanvas();
+        for (const auto& node : graph.nodes) {
+            m_view->setCurrent(node.info.id, true);
+            QVERIFY2(!inView(there).isEmpty() && !inView(beside).isEmpty(), node.info.name.c_str());
+            const GraphScene& scene = *there.scene();
+            const bool one = node.change == Change::Added || node.change == Change::Removed;
+            const GraphCanvas& shows = one ? node.change == Change::Added ? m_view->secondCanvas() : m_view->canvas() : m_view->canvas();
+            QVERIFY2(shows.view().contains(scene.nodes[static_cast<size_t>(scene.picture.indexOf(node.info.id))]), node.info.name.c_str());
+        }
+    }
+
+    /// The pane under the hand goes where the hand moves it; the other keeps something in view, and both do when the hand rests.
+    void panesMoveApartAndTogetherAgain() {
+        QVERIFY(show(chainFromNothing(Change::Added, 60)));
+        GraphCanvas &before = m_view->canvas(), &after = m_view->secondCanvas();
+        QVERIFY(before.isApart());
+        // Along the chain to its end: there the panes meet.
+        QTest::mouseMove(&after, QPoint(200, 200));
+        bool met = false;
+        for (int i = 0; i < 200 && !met; ++i) {
+            QTest::keyClick(&after, Qt::Key_Down, Qt::ShiftModifier);
+            QVERIFY(!inView(before).isEmpty() || inView(after).isEmpty());
+            met = together();
+        }
+        QVERIFY(met && !before.isApart());
+        // Back up in the other pane: nothing of it stands there, so it stays with what it had when the hand rests.
+        for (int i = 0; i < 40; ++i) QTest::keyClick(&before, Qt::Key_Up, Qt::ShiftModifier);
+        QVERIFY(!inView(after).isEmpty());
+        QTRY_VERIFY_WITH_TIMEOUT(before.isApart() && !inView(before).isEmpty(), 30000);
+        m_view->fit();
+        QVERIFY(together());
+        m_view->setMode(GraphMode::Union);
+        QVERIFY(!before.isApart());
+    }
+
+    /// What somebody has chosen to look at stays on show when the window grows, in both panes.
+    void aNewSizeKeepsTheView() {
+        testing::UnionBuilder build;
+        NodeId last = build.add("x", "", {}, Change::Kept, NodeRole::Input), chosen = NodeId::None;
+        for (int i = 0; i < 90; ++i) {
+            last = build.add("n" + std::to_string(i), "aten.sin.default", {last}, i == 3 || i == 80 ? Change::Edited : Change::Kept);
+            if (i == 50) chosen = last;
+        }
+        QVERIFY(show(build.graph()));
+        m_view->setCurrent(chosen, true);
+        const QRectF box = m_view->canvas().scene()->nodes[static_cast<size_t>(m_view->canvas().currentIndex())];
+        for (const QSize size : {QSize(1100, 700), QSize(800, 500)}) {
+            m_view->resize(size);
+            QTRY_VERIFY_WITH_TIMEOUT(together(), 30000);
+            for (const GraphCanvas* canvas : {&m_view->canvas(), &m_view->secondCanvas()}) {
+                const QPointF off = (canvas->view().center() - box.center()) * canvas->scale();
+                QVERIFY2(off.manhattanLength() < 40, qPrintable(QString("%1 %2").arg(off.x()).arg(off.y())));
+            }
+        }
     }
 
     void aHiddenPaneDoesNotMoveTheView() {

@@ -1,11 +1,6 @@
 #include "ui/graph/graph_canvas.h"
 
-#include <QAccessible>
-#include <QHelpEvent>
-#include <QMouseEvent>
 #include <QPaintEvent>
-#include <QToolTip>
-#include <QWheelEvent>
 #include <algorithm>
 #include <cmath>
 
@@ -16,6 +11,8 @@ namespace {
 
 constexpr double kMinScale = 0.0005, kMaxScale = 4, kReadable = 0.55;
 constexpr int kMinimapNodes = 50, kMinimapSide = 170, kMinimapMargin = 10;
+
+QString apartText() { return GraphCanvas::tr("The nearest place on this side"); }
 
 }  // namespace
 
@@ -41,7 +38,9 @@ void GraphCanvas::setScene(std::shared_ptr<const GraphScene> scene) {
     m_minimap = QPixmap();
     m_current = m_scene && m_currentId != NodeId::None ? m_scene->picture.indexOf(m_currentId) : -1;
     dropAccessibleNodes(this);
-    if (m_scene && m_current >= 0 && wasVisible && m_moved) {
+    if (m_follows) {
+        // The other gets the scene, too.
+    } else if (m_scene && m_current >= 0 && wasVisible && m_moved) {
         m_offset = held - m_scene->nodes[m_current].center() * m_scale;
         viewMoved();
     } else {
@@ -62,20 +61,22 @@ void GraphCanvas::setCurrent(NodeId id, bool reveal) {
     update();
 }
 
-void GraphCanvas::setView(double scale, QPointF offset) {
-    m_moved = true;
-    followView(scale, offset);
-}
+void GraphCanvas::setView(double scale, QPointF offset) { followView(scale, offset, {}, true); }
 
-void GraphCanvas::followView(double scale, QPointF offset) {
+void GraphCanvas::followView(double scale, QPointF offset, QPointF away, bool moved) {
     m_scale = std::clamp(scale, kMinScale, kMaxScale);
-    m_offset = offset;
+    m_offset = offset - away * m_scale;
+    m_apart = !away.isNull();
+    m_noteBelow = away.y() < 0;
+    m_moved = moved;
+    setAccessibleDescription(m_apart ? apartText() : QString());
     update();
 }
 
-void GraphCanvas::viewMoved() {
+void GraphCanvas::viewMoved(bool byHand) {
+    m_apart = false;
     update();
-    emit viewChanged(m_scale, m_offset);
+    emit viewChanged(byHand);
 }
 
 void GraphCanvas::zoomBy(double factor, QPointF anchor) {
@@ -83,7 +84,7 @@ void GraphCanvas::zoomBy(double factor, QPointF anchor) {
     const double before = m_scale;
     m_scale = std::clamp(m_scale * factor, kMinScale, kMaxScale);
     m_offset = anchor - (anchor - m_offset) * (m_scale / before);
-    viewMoved();
+    viewMoved(true);
 }
 
 void GraphCanvas::fit() {
@@ -143,192 +144,11 @@ void GraphCanvas::ensureVisible(int node) {
     if (m_scale < kTextZoom || !QRectF(rect()).adjusted(10, 10, -10, -10).contains(box)) centreOn(node);
 }
 
-int GraphCanvas::nodeAt(QPointF at) const {
-    if (!m_scene) return -1;
-    const std::vector<int> hits = m_scene->nodeIndex.touching(QRectF(at, QSizeF()));
-    for (auto hit = hits.rbegin(); hit != hits.rend(); ++hit)
-        if (shownIn(m_mode, m_scene->picture.nodes[*hit].change)) return *hit;
-    return -1;
-}
-
-void GraphCanvas::choose(int node, NodeId id) {
-    m_current = node;
-    m_currentId = id;
-    update();
-    announceCurrent(this, node);
-    if (id != NodeId::None) emit nodeChosen(id);
-}
-
-void GraphCanvas::activate(int node) {
-    if (node < 0) return;
-    const Picture::Node& at = m_scene->picture.nodes[node];
-    if (at.isFold())
-        emit foldActivated(at.members);
-    else
-        emit nodeActivated(at.id);
-}
-
-/// Down and Up follow edges (to the neighbour nearest sideways), Left and Right go to the nearest node beside.
-int GraphCanvas::neighbour(int key) const {
-    const QPointF from = m_scene->nodes[m_current].center();
-    int best = -1;
-    double bestDistance = 0;
-    const auto offer = [&](int node) {
-        if (node == m_current || !shownIn(m_mode, m_scene->picture.nodes[node].change)) return;
-        const QPointF to = m_scene->nodes[node].center() - from;
-        const double distance = key == Qt::Key_Down || key == Qt::Key_Up ? std::abs(to.x()) + std::abs(to.y()) / 4
-                                                                         : std::abs(to.x()) + 4 * std::abs(to.y());
-        if (best < 0 || distance < bestDistance) best = node, bestDistance = distance;
-    };
-    if (key == Qt::Key_Down || key == Qt::Key_Up) {
-        for (const auto& edge : m_scene->picture.edges) {
-            if (!shownIn(m_mode, edge.change)) continue;
-            if (key == Qt::Key_Down && edge.from == m_current) offer(edge.to);
-            if (key == Qt::Key_Up && edge.to == m_current) offer(edge.from);
-        }
-        return best;
-    }
-    const QRectF row(m_scene->bounds.left(), m_scene->nodes[m_current].top(), m_scene->bounds.width(), m_scene->nodes[m_current].height());
-    for (int node : m_scene->nodeIndex.touching(row)) {
-        const double dx = m_scene->nodes[node].center().x() - from.x();
-        if ((key == Qt::Key_Right && dx > 0) || (key == Qt::Key_Left && dx < 0)) offer(node);
-    }
-    return best;
-}
-
-void GraphCanvas::step(int key) {
-    if (!m_scene || m_scene->nodes.empty()) return;
-    int next = -1;
-    if (key == Qt::Key_Home || (m_current < 0 && key != Qt::Key_End)) {
-        for (size_t i = 0; i < m_scene->nodes.size() && next < 0; ++i)
-            if (shownIn(m_mode, m_scene->picture.nodes[i].change)) next = static_cast<int>(i);
-    } else if (key == Qt::Key_End) {
-        for (size_t i = m_scene->nodes.size(); i-- > 0 && next < 0;)
-            if (shownIn(m_mode, m_scene->picture.nodes[i].change)) next = static_cast<int>(i);
-    } else {
-        next = neighbour(key);
-    }
-    if (next < 0) return;
-    choose(next, m_scene->picture.nodes[next].id);
-    ensureVisible(next);
-}
-
-void GraphCanvas::keyPressEvent(QKeyEvent* event) {
-    const QPointF middle(width() / 2.0, height() / 2.0);
-    const bool control = event->modifiers() & Qt::ControlModifier;
-    if (event->modifiers() & Qt::AltModifier) return QWidget::keyPressEvent(event);  // history
-    switch (event->key()) {
-        case Qt::Key_Up:
-        case Qt::Key_Down:
-        case Qt::Key_Left:
-        case Qt::Key_Right:
-            if (event->modifiers() & Qt::ShiftModifier) {
-                const int dx = event->key() == Qt::Key_Left ? 60 : event->key() == Qt::Key_Right ? -60 : 0;
-                const int dy = event->key() == Qt::Key_Up ? 60 : event->key() == Qt::Key_Down ? -60 : 0;
-                m_moved = true;
-                m_offset += QPointF(dx, dy);
-                return viewMoved();
-            }
-            return step(event->key());
-        case Qt::Key_Home:
-        case Qt::Key_End: return step(event->key());
-        case Qt::Key_Return:
-        case Qt::Key_Enter: return activate(m_current);
-        case Qt::Key_Plus:
-        case Qt::Key_Equal: return zoomBy(1.25, middle);
-        case Qt::Key_Minus: return zoomBy(0.8, middle);
-        case Qt::Key_0:
-            if (control) return fit();
-            break;
-        default: break;
-    }
-    QWidget::keyPressEvent(event);
-}
-
-void GraphCanvas::contextMenuEvent(QContextMenuEvent* event) {
-    const bool keyed = event->reason() == QContextMenuEvent::Keyboard;
-    const int node = keyed ? m_current : nodeAt(toScene(event->pos()));
-    if (node < 0 || m_scene->picture.nodes[node].isFold()) return;
-    if (node != m_current) choose(node, m_scene->picture.nodes[node].id);
-    emit menuWanted(m_currentId, keyed ? mapToGlobal(toWidget(m_scene->nodes[node].center()).toPoint()) : event->globalPos());
-}
-
-void GraphCanvas::wheelEvent(QWheelEvent* event) {
-    if (!m_scene) return;
-    zoomBy(std::pow(1.0016, event->angleDelta().y()), event->position());
-    event->accept();
-}
-
-void GraphCanvas::mousePressEvent(QMouseEvent* event) {
-    if (event->button() != Qt::LeftButton && event->button() != Qt::MiddleButton) return QWidget::mousePressEvent(event);
-    m_pressed = event->position();
-    m_pressedOffset = m_offset;
-    m_dragging = false;
-    m_onMinimap = minimapShown() && minimapRect().contains(m_pressed);
-    if (m_onMinimap) panByMinimap(m_pressed);
-}
-
-void GraphCanvas::mouseMoveEvent(QMouseEvent* event) {
-    if (!m_scene) return;
-    if (event->buttons() & (Qt::LeftButton | Qt::MiddleButton)) {
-        if (m_onMinimap) return panByMinimap(event->position());
-        const QPointF moved = event->position() - m_pressed;
-        if (!m_dragging && moved.manhattanLength() < 4) return;
-        m_dragging = m_moved = true;
-        setCursor(Qt::ClosedHandCursor);
-        m_offset = m_pressedOffset + moved;
-        return viewMoved();
-    }
-    const int hovered = nodeAt(toScene(event->position()));
-    if (hovered != m_hovered) {
-        m_hovered = hovered;
-        update();
-    }
-}
-
-void GraphCanvas::mouseReleaseEvent(QMouseEvent* event) {
-    const bool clicked = !m_dragging && !m_onMinimap && event->button() == Qt::LeftButton;
-    m_dragging = m_onMinimap = false;
-    unsetCursor();
-    if (!clicked || !m_scene) return;
-    const QPointF at = toScene(event->position());
-    for (int hit : m_scene->stubIndex.touching(QRectF(at, QSizeF()))) {
-        const GraphScene::Stub& stub = m_scene->stubs[hit];
-        if (!shownIn(m_mode, m_scene->picture.edges[stub.edge].change)) continue;
-        choose(stub.other, m_scene->picture.nodes[stub.other].id);
-        return centreOn(stub.other);
-    }
-    const int node = nodeAt(at);
-    if (node < 0) return choose(-1, NodeId::None);
-    const auto& chips = m_scene->picture.nodes[node].chips;
-    for (size_t i = 0; i < chips.size(); ++i)
-        if (chips[i].id != NodeId::None && m_scene->chipRect(node, i).contains(at)) return choose(node, chips[i].id);
-    choose(node, m_scene->picture.nodes[node].id);
-}
-
-void GraphCanvas::mouseDoubleClickEvent(QMouseEvent* event) {
-    if (event->button() == Qt::LeftButton) activate(nodeAt(toScene(event->position())));
-}
-
-bool GraphCanvas::event(QEvent* event) {
-    if (event->type() == QEvent::ToolTip && m_scene) {
-        const auto* help = static_cast<QHelpEvent*>(event);
-        const int node = nodeAt(toScene(help->pos()));
-        if (node >= 0)
-            QToolTip::showText(help->globalPos(), spokenText(m_scene->picture, node), this);
-        else
-            QToolTip::hideText();
-        return true;
-    }
-    return QWidget::event(event);
-}
-
 void GraphCanvas::resizeEvent(QResizeEvent* event) {
     QWidget::resizeEvent(event);
-    if (!m_scene) return;
-    // A hidden second pane shares the view; its size must not move it.
-    if (!isVisible()) return;
+    if (!m_scene || m_follows || !isVisible()) return;
     if (!m_moved) return frameChange();
+    if (m_apart) return update();  // its place follows the other's
     const QSizeF grown = QSizeF(event->size()) - QSizeF(event->oldSize());
     m_offset += QPointF(grown.width(), grown.height()) / 2;
     viewMoved();
@@ -336,7 +156,7 @@ void GraphCanvas::resizeEvent(QResizeEvent* event) {
 
 void GraphCanvas::showEvent(QShowEvent* event) {
     QWidget::showEvent(event);
-    if (!m_moved) frameChange();
+    if (!m_moved && !m_follows) frameChange();
 }
 
 void GraphCanvas::changeEvent(QEvent* event) {
@@ -369,11 +189,23 @@ void GraphCanvas::paintEvent(QPaintEvent* event) {
     m_work = paintScene(painter, *m_scene, m_colors, request);
     painter.restore();
     if (minimapShown()) paintMinimap(painter);
+    if (m_apart) paintApart(painter);
     if (hasFocus()) {
         painter.setPen(QPen(m_colors.current, 1));
         painter.setBrush(Qt::NoBrush);
         painter.drawRect(rect().adjusted(0, 0, -1, -1));
     }
+}
+
+void GraphCanvas::paintApart(QPainter& painter) {
+    const QString text = fontMetrics().elidedText(apartText(), Qt::ElideRight, width() - 40);
+    const double high = fontMetrics().height() + 8;
+    const QRectF box(10, m_noteBelow ? height() - high - 10 : 10, fontMetrics().horizontalAdvance(text) + 16, high);
+    painter.setPen(m_colors[Change::Edited].line);
+    painter.setBrush(m_colors[Change::Edited].fill);
+    painter.drawRect(box);
+    painter.setPen(m_colors[Change::Edited].text);
+    painter.drawText(box, Qt::AlignCenter, text);
 }
 
 bool GraphCanvas::minimapShown() const {
@@ -414,15 +246,6 @@ void GraphCanvas::paintMinimap(QPainter& painter) {
     tint.setAlphaF(0.12f);
     painter.setBrush(tint);
     painter.drawRect(view.intersected(box));
-}
-
-void GraphCanvas::panByMinimap(QPointF at) {
-    const QRectF box = minimapRect();
-    const QPointF part((at.x() - box.left()) / box.width(), (at.y() - box.top()) / box.height());
-    const QPointF target(m_scene->bounds.left() + part.x() * m_scene->bounds.width(), m_scene->bounds.top() + part.y() * m_scene->bounds.height());
-    m_moved = true;
-    m_offset = QPointF(width(), height()) / 2 - target * m_scale;
-    viewMoved();
 }
 
 }  // namespace cutaway::ui

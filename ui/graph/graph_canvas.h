@@ -32,9 +32,15 @@ class GraphCanvas : public QWidget {
     double scale() const { return m_scale; }
     QPointF toScene(QPointF widget) const { return (widget - m_offset) / m_scale; }
     QPointF toWidget(QPointF scene) const { return scene * m_scale + m_offset; }
+    QRectF view() const { return {toScene({0, 0}), QSizeF(size()) / m_scale}; }  // in scene coordinates
     void setView(double scale, QPointF offset);
-    /// Shows what another canvas shows; unlike setView this does not count as a choice of the user.
-    void followView(double scale, QPointF offset);
+    /// Shows what another canvas shows (`scale`, `offset`), or a place that is `away` from it in the scene, and says so. `moved`: whether
+    /// somebody has chosen the view.
+    void followView(double scale, QPointF offset, QPointF away, bool moved);
+    bool isMoved() const { return m_moved; }
+    /// Of two panes one frames what is new and keeps its view through changes of size; the other follows.
+    void setFollows(bool follows) { m_follows = follows; }
+    bool isApart() const { return m_apart; }
     void zoomBy(double factor, QPointF anchor);
     void fit();
     /// The whole if it is readable, else the first change at a readable size.
@@ -54,7 +60,8 @@ class GraphCanvas : public QWidget {
     /// Enter or double click on a node.
     void nodeActivated(cutaway::NodeId id);
     void foldActivated(const std::vector<cutaway::NodeId>& members);
-    void viewChanged(double scale, QPointF offset);
+    /// `byHand`: somebody drags, scrolls or pans right now.
+    void viewChanged(bool byHand);
 
   protected:
     bool event(QEvent* event) override;
@@ -80,7 +87,8 @@ class GraphCanvas : public QWidget {
     int freeWidth() const;  // left of the minimap
     void paintMinimap(QPainter& painter);
     void panByMinimap(QPointF at);
-    void viewMoved();
+    void viewMoved(bool byHand = false);
+    void paintApart(QPainter& painter);
     void ensureVisible(int node);
 
     std::shared_ptr<const GraphScene> m_scene;
@@ -90,6 +98,8 @@ class GraphCanvas : public QWidget {
     double m_scale = 1;
     QPointF m_offset, m_pressed, m_pressedOffset;
     bool m_dragging = false, m_onMinimap = false;
+    bool m_apart = false, m_follows = false;
+    bool m_noteBelow = false;  // what came into view stands above
     bool m_moved = false;  // by hand: the view is then kept, otherwise it frames what is new
     NodeId m_currentId = NodeId::None;
     int m_current = -1, m_hovered = -1;

@@ -1,25 +1,13 @@
 #pragma once
 // Paints a scene: what is visible, at a level of detail that fits the zoom. State is colour and sign and outline.
-#include <QColor>
 #include <QPainter>
-#include <QPalette>
 
+#include "ui/graph/graph_colors.h"
 #include "ui/graph/graph_scene.h"
 
 namespace cutaway::ui {
 
 enum class GraphMode { Union, Before, After, SideBySide };
-
-struct ChangeColors {
-    QColor fill, line, text;
-};
-/// Colours of the four states and the canvas for a light or dark palette (told by its base colour).
-struct GraphColors {
-    ChangeColors states[4];
-    QColor canvas, edge, cluster, clusterText, detail, chip, chipText, current, hover, input;
-    static GraphColors of(const QPalette& palette);
-    const ChangeColors& operator[](Change change) const { return states[static_cast<int>(change)]; }
-};
 
 struct PaintRequest {
     QRectF area;          // scene coordinates that need paint

@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <deque>
 #include <map>
-#include <set>
+
+#include "ui/graph/picture_order.h"
 
 namespace cutaway::ui {
 namespace {
@@ -13,7 +14,6 @@ constexpr double kPadding = 10, kMaxText = 230, kChipGap = 4;
 constexpr int kChipUsers = 4;         // a scalar with that many readers is a chip
 constexpr size_t kMaxChips = 3;
 constexpr size_t kHub = 24;           // neighbours from which on a node leads everywhere
-constexpr int kClusterDepth = 3;
 
 /// The work of makePicture, one stage a function; `m_graph` is read only.
 class PictureMaker {
@@ -28,8 +28,8 @@ class PictureMaker {
         groupFolds();
         addBoxes();
         addEdges();
-        sortBoxes();
-        addClusters();
+        sortBoxes(m_picture);
+        addClusters(m_picture);
         return std::move(m_picture);
     }
 
@@ -260,65 +260,6 @@ class PictureMaker {
         }
     }
 
-    /// A fold may have to stand before one of its members' neighbours and after another: puts the boxes back into
-    /// topological order, by their present order where that leaves a choice.
-    void sortBoxes() {
-        const size_t count = m_picture.nodes.size();
-        std::vector<std::vector<int>> users(count);
-        std::vector<int> waiting(count, 0);
-        for (const auto& edge : m_picture.edges) {
-            users[edge.from].push_back(edge.to);
-            ++waiting[edge.to];
-        }
-        std::set<int> ready;
-        for (size_t i = 0; i < count; ++i)
-            if (waiting[i] == 0) ready.insert(static_cast<int>(i));
-        std::vector<int> place(count, -1);
-        std::vector<Picture::Node> sorted;
-        while (sorted.size() < count) {
-            // A cycle cannot come from a valid graph; a hand-made one must still be drawn.
-            int next = ready.empty() ? 0 : *ready.begin();
-            if (ready.empty())
-                while (place[next] >= 0) ++next;
-            ready.erase(next);
-            place[next] = static_cast<int>(sorted.size());
-            sorted.push_back(std::move(m_picture.nodes[next]));
-            for (int user : users[next])
-                if (--waiting[user] == 0 && place[user] < 0) ready.insert(user);
-        }
-        m_picture.nodes = std::move(sorted);
-        for (auto& edge : m_picture.edges) edge.from = place[edge.from], edge.to = place[edge.to];
-        for (int& box : m_picture.where) box = place[box];
-    }
-
-    /// Clusters by module path, where a module holds at least two boxes and is not the whole picture.
-    void addClusters() {
-        std::map<QString, int> count;
-        const auto prefixes = [](const QString& module) {
-            QStringList found;
-            for (int depth = 0; depth < kClusterDepth && depth < module.count('.') + 1; ++depth) found << module.section('.', 0, depth);
-            return found;
-        };
-        for (const auto& node : m_picture.nodes)
-            if (!node.module.isEmpty())
-                for (const QString& prefix : prefixes(node.module)) ++count[prefix];
-        std::map<QString, int> made;
-        for (auto& node : m_picture.nodes) {
-            if (node.module.isEmpty()) continue;
-            int parent = -1, above = static_cast<int>(m_picture.nodes.size());
-            for (const QString& prefix : prefixes(node.module)) {
-                // A cluster that holds what its parent holds says nothing new.
-                if (count[prefix] < 2 || count[prefix] == above) continue;
-                above = count[prefix];
-                const QString key = prefix + (node.backward ? QStringLiteral(" (backward)") : QString());
-                const auto [at, fresh] = made.try_emplace(key, static_cast<int>(m_picture.clusters.size()));
-                if (fresh) m_picture.clusters.push_back({key, parent});
-                parent = at->second;
-            }
-            node.cluster = parent;
-        }
-    }
-
     const UnionGraph& m_graph;
     const PictureOptions& m_options;
     QFontMetricsF m_boldMetrics, m_smallMetrics;
@@ -330,51 +271,6 @@ class PictureMaker {
 };
 
 }  // namespace
-
-QString signOf(Change change) {
-    switch (change) {
-        case Change::Added: return QStringLiteral("+");
-        case Change::Removed: return QStringLiteral("−");
-        case Change::Edited: return QStringLiteral("~");
-        case Change::Kept: break;
-    }
-    return {};
-}
-
-QString textOf(const std::string& utf8) { return QString::fromStdString(utf8); }
-
-QString shortOp(const std::string& op) {
-    const QString text = textOf(op);
-    return text.startsWith(QStringLiteral("aten.")) ? text.mid(5) : text;
-}
-
-QString spokenText(const Picture& picture, int at) {
-    static const char* const kStates[] = {"unchanged", "added", "removed", "edited"};
-    const Picture::Node& node = picture.nodes[static_cast<size_t>(at)];
-    if (node.isFold())
-        return QStringLiteral("folded: ") + node.title + (node.detail.isEmpty() ? QString() : QStringLiteral(", ") + node.detail) + QStringLiteral("; Enter shows them");
-    if (!picture.graph) return node.title;
-    QHash<quint32, const NodeInfo*> infos;
-    for (const auto& known : picture.graph->nodes) infos.insert(index(known.info.id), &known.info);
-    const NodeInfo* info = infos.value(index(node.id));
-    if (!info) return node.title;
-    QStringList inputs, users;
-    for (const auto& edge : picture.graph->edges) {
-        if (edge.to == node.id && infos.contains(index(edge.from))) inputs << textOf(infos.value(index(edge.from))->name);
-        if (edge.from == node.id && infos.contains(index(edge.to))) users << textOf(infos.value(index(edge.to))->name);
-    }
-    const auto listed = [](QStringList names) {
-        names.removeDuplicates();
-        if (names.size() > 6) names = names.mid(0, 6) << QStringLiteral("… (%1)").arg(names.size());
-        return names.join(QStringLiteral(", "));
-    };
-    QString text = QString::fromLatin1(kStates[static_cast<int>(node.change)]) + QStringLiteral(": ") + textOf(info->name);
-    if (node.role == NodeRole::Call) text += QStringLiteral(", ") + textOf(info->op);
-    if (!info->type.empty()) text += QStringLiteral(", ") + textOf(info->type);
-    if (!inputs.isEmpty()) text += QStringLiteral("; reads ") + listed(inputs);
-    if (!users.isEmpty()) text += QStringLiteral("; read by ") + listed(users);
-    return text;
-}
 
 Picture makePicture(const UnionGraph& graph, const PictureOptions& options) { return PictureMaker(graph, options).make(); }
 

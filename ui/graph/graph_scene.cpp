@@ -96,12 +96,18 @@ QRectF GraphScene::withKeptNeighbours(const QRectF& area, QSizeF room) const {
             if (std::exchange(known[static_cast<size_t>(other)], 1)) continue;
             (onBothSides(other) ? kept : reached).push_back(other);
         }
+    std::vector<int> opposite;  // what stands there on the other side
+    for (const int node : kept)
+        for (const int other : next[static_cast<size_t>(node)])
+            if (!std::exchange(known[static_cast<size_t>(other)], 1) && !onBothSides(other)) opposite.push_back(other);
     const auto distance = [&](int node) { return QLineF(nodes[static_cast<size_t>(node)].center(), area.center()).length(); };
-    std::stable_sort(kept.begin(), kept.end(), [&](int a, int b) { return distance(a) < distance(b); });
     QRectF whole = area;
-    for (const int node : kept) {
-        const QRectF more = whole | nodes[static_cast<size_t>(node)];
-        if (more.width() <= room.width() && more.height() <= room.height()) whole = more;
+    for (std::vector<int>* offered : {&kept, &opposite}) {
+        std::stable_sort(offered->begin(), offered->end(), [&](int a, int b) { return distance(a) < distance(b); });
+        for (const int node : *offered) {
+            const QRectF more = whole | nodes[static_cast<size_t>(node)];
+            if (more.width() <= room.width() && more.height() <= room.height()) whole = more;
+        }
     }
     return whole;
 }

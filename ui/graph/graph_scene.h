@@ -38,7 +38,7 @@ struct GraphScene {
     /// Bounding box of all changed nodes; null if nothing changed.
     QRectF changedArea() const;
     /// `area`, where a box in it stands on both sides. Else with the nearest boxes that do and that what is in it leads to by way
-    /// of others of one side, as far as all has room in `room`.
+    /// of others of one side, and then what hangs on these on the other side, as far as all has room in `room`.
     QRectF withKeptNeighbours(const QRectF& area, QSizeF room) const;
 };
 

@@ -1,12 +1,16 @@
 #include "ui/graph/graph_view.h"
 
+#include <QGuiApplication>
 #include <QThreadPool>
+
+#include "ui/graph/nearest_place.h"
 
 namespace cutaway::ui {
 namespace {
 
 /// A fold with more nodes opens module by module: all of it at once would bury what is on show.
 constexpr size_t kRevealAtOnce = 250;
+constexpr int kRest = 400;  // milliseconds after which a hand rests
 
 }  // namespace
 
@@ -19,6 +23,14 @@ GraphView::GraphView(QWidget* parent) : QSplitter(Qt::Horizontal, parent), m_fir
     m_options.font = font();
     connectCanvas(m_first, m_second);
     connectCanvas(m_second, m_first);
+    m_second->setFollows(true);
+    m_second->installEventFilter(this);
+    m_handRests.setSingleShot(true);
+    m_handRests.setInterval(kRest);
+    connect(&m_handRests, &QTimer::timeout, this, [this] {
+        if (QGuiApplication::mouseButtons() != Qt::NoButton) return m_handRests.start();
+        if (m_hand) lookTogether(m_hand, false);
+    });
     connect(&m_builder, &SceneBuilder::started, this, &GraphView::layoutStarted);
     connect(&m_builder, &SceneBuilder::ready, this, [this](const std::shared_ptr<const GraphScene>& scene, const QString& note) {
         // Tens of thousands of boxes take a while to go: not on the window's time.
@@ -26,15 +38,15 @@ GraphView::GraphView(QWidget* parent) : QSplitter(Qt::Horizontal, parent), m_fir
         m_second->setScene(scene);
         m_first->setScene(scene);
         QThreadPool::globalInstance()->start([gone = std::move(old)]() mutable { gone.reset(); });
-        m_second->followView(m_first->scale(), m_first->toWidget({0, 0}));
-        if (m_wanted != NodeId::None) m_first->setCurrent(m_wanted, true);
+        lookTogether();
+        if (m_wanted != NodeId::None) setCurrent(m_wanted, true);
         m_wanted = NodeId::None;
         emit sceneShown(note);
     });
 }
 
 void GraphView::connectCanvas(GraphCanvas* canvas, GraphCanvas* other) {
-    connect(canvas, &GraphCanvas::viewChanged, other, &GraphCanvas::followView);
+    connect(canvas, &GraphCanvas::viewChanged, this, [this, canvas](bool byHand) { lookTogether(canvas, byHand); });
     connect(canvas, &GraphCanvas::nodeChosen, this, [this, other](NodeId id) {
         other->setCurrent(id, false);
         emit nodeChosen(id);
@@ -66,12 +78,39 @@ void GraphView::setMode(GraphMode mode) {
     m_second->setMode(GraphMode::After);
     m_first->setAccessibleName(two ? tr("Graph before") : tr("Graph"));
     m_second->setAccessibleName(tr("Graph after"));
-    if (two == m_second->isVisibleTo(this)) return;
+    if (two == isSideBySide()) return;
     m_second->setVisible(two);
-    if (two) {
-        setSizes({width() / 2, width() / 2});
-        m_second->followView(m_first->scale(), m_first->toWidget({0, 0}));
+    if (two) setSizes({width() / 2, width() / 2});
+    lookTogether();
+}
+
+bool GraphView::eventFilter(QObject* watched, QEvent* event) {
+    // After the pane itself has got its new size.
+    if (watched == m_second && event->type() == QEvent::Resize) QMetaObject::invokeMethod(this, [this] { lookTogether(); }, Qt::QueuedConnection);
+    return QSplitter::eventFilter(watched, event);
+}
+
+void GraphView::lookTogether() { lookTogether(m_first->isApart() ? m_second : m_first, false); }
+
+bool GraphView::isSideBySide() const { return m_second->isVisibleTo(this); }
+
+/// The other pane shows what `leader` shows. Of a pane under somebody's hand the view stays as it is until the hand rests.
+void GraphView::lookTogether(GraphCanvas* leader, bool byHand) {
+    const double scale = leader->scale();
+    const QPointF offset = leader->toWidget({0, 0});
+    const bool moved = leader->isMoved();
+    const auto viewOf = [&](const GraphCanvas* canvas) { return QRectF(-offset / scale, QSizeF(canvas->size()) / scale); };
+    const auto showsSome = [&](const GraphCanvas* canvas) { return canvas->scene() && showsNodes(*canvas->scene(), canvas->mode(), viewOf(canvas)); };
+    const bool both = isSideBySide() && m_first->scene() == m_second->scene();
+    const bool one = both && showsSome(m_first) != showsSome(m_second);
+    for (GraphCanvas* canvas : {m_first, m_second}) {
+        if (canvas == leader && byHand) continue;
+        canvas->followView(scale, offset, one && !showsSome(canvas) ? wayToNearest(*canvas->scene(), canvas->mode(), viewOf(canvas)) : QPointF(), moved);
     }
+    m_handRests.stop();
+    if (!byHand) return;
+    m_hand = leader;
+    m_handRests.start();
 }
 
 void GraphView::setFolding(bool fold, int hops) {
@@ -84,8 +123,12 @@ void GraphView::setFolding(bool fold, int hops) {
 
 void GraphView::setCurrent(NodeId id, bool reveal) {
     if (m_builder.isBusy() && reveal) m_wanted = id;
-    m_first->setCurrent(id, reveal);
-    m_second->setCurrent(id, false);
+    // It comes into view in a pane that shows it; the other follows.
+    const GraphScene* scene = m_first->scene();
+    const int box = scene && id != NodeId::None ? scene->picture.indexOf(id) : -1;
+    const bool second = isSideBySide() && box >= 0 && !shownIn(m_first->mode(), scene->picture.nodes[static_cast<size_t>(box)].change);
+    (second ? m_first : m_second)->setCurrent(id, false);
+    (second ? m_second : m_first)->setCurrent(id, reveal);
 }
 
 void GraphView::fit() { m_first->fit(); }

@@ -1,7 +1,9 @@
 #pragma once
 // The canvas with what belongs to it: builds scenes in the background, shows one or two panes on the same positions,
-// remembers which folds were opened. Two panes share one view, so that they scroll and zoom together.
+// remembers which folds were opened. Two panes share one view, so that they scroll and zoom together. Where only one of them
+// would show nodes, the other shows the nearest place that has some, and says so: no pane is empty beside one that is not.
 #include <QSplitter>
+#include <QTimer>
 
 #include "ui/graph/graph_canvas.h"
 #include "ui/graph/graph_scene.h"
@@ -38,6 +40,10 @@ class GraphView : public QSplitter {
     void rebuild();
     void reveal(const std::vector<NodeId>& members);
     void connectCanvas(GraphCanvas* canvas, GraphCanvas* other);
+    bool isSideBySide() const;
+    void lookTogether(GraphCanvas* leader, bool byHand);
+    void lookTogether();  // led by the pane that is where both should be
+    bool eventFilter(QObject* watched, QEvent* event) override;
 
     SceneBuilder m_builder;
     GraphCanvas *m_first, *m_second;
@@ -45,6 +51,8 @@ class GraphView : public QSplitter {
     PictureOptions m_options;
     QString m_about;
     NodeId m_wanted = NodeId::None;  // to bring into view when the scene is there
+    QTimer m_handRests;
+    GraphCanvas* m_hand = nullptr;   // the last that somebody moved
 };
 
 }  // namespace cutaway::ui

@@ -1,0 +1,45 @@
+#include "ui/graph/graph_colors.h"
+
+namespace cutaway::ui {
+namespace {
+
+struct StateShades {
+    Change change;
+    const char *lightFill, *darkFill, *lightLine, *darkLine, *lightText, *darkText;
+};
+constexpr StateShades kStates[] = {
+    {Change::Kept, "#f1f3f5", "#33363b", "#9aa1a9", "#6b7178", "#24292f", "#dfe3e8"},
+    {Change::Added, "#dcf5e4", "#173d27", "#1a7f37", "#4fc37d", "#0b4a1e", "#c9f5d8"},
+    {Change::Removed, "#ffe3e3", "#4a2023", "#c4232c", "#f07178", "#7a1218", "#ffd6d8"},
+    {Change::Edited, "#fff3d1", "#463614", "#9a6700", "#e3b341", "#5c3d00", "#fbe9bd"},
+};
+
+struct Shades {
+    QColor GraphColors::*color;
+    const char *light, *dark;
+};
+const Shades kShades[] = {
+    {&GraphColors::edge, "#8a929b", "#7b828a"},
+    {&GraphColors::cluster, "#8aa0c0", "#5d6f8a"},
+    {&GraphColors::clusterText, "#4a6285", "#9fb2cf"},
+    {&GraphColors::detail, "#57606a", "#b3bac2"},
+    {&GraphColors::chip, "#dde6f0", "#44505f"},
+    {&GraphColors::chipText, "#2b3a4b", "#dfe7f0"},
+    {&GraphColors::current, "#0b6bcb", "#4aa3ff"},
+    {&GraphColors::hover, "#3d8bd9", "#9ccfff"},
+    {&GraphColors::input, "#e6eef8", "#2b3644"},
+};
+
+}  // namespace
+
+GraphColors GraphColors::of(const QPalette& palette) {
+    GraphColors colors;
+    colors.canvas = palette.color(QPalette::Base);
+    const bool dark = colors.canvas.lightness() < 128;
+    for (const StateShades& state : kStates)
+        colors.states[static_cast<int>(state.change)] = {QColor(dark ? state.darkFill : state.lightFill), QColor(dark ? state.darkLine : state.lightLine), QColor(dark ? state.darkText : state.lightText)};
+    for (const Shades& shades : kShades) colors.*shades.color = QColor(dark ? shades.dark : shades.light);
+    return colors;
+}
+
+}  // namespace cutaway::ui
