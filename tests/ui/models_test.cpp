@@ -112,6 +112,34 @@ class ModelsTest : public QObject {
         QVERIFY(!(model.flags(pass) & Qt::ItemIsUserCheckable));
     }
 
+    void sourceFramesTellTheirEnd_data() {
+        QTest::addColumn<QString>("frame");
+        QTest::addColumn<QString>("function");
+        QTest::addColumn<QString>("place");
+        QTest::newRow("a frame") << "File \"site-packages/torch/nn/modules/linear.py\", line 125, in forward" << "forward" << "modules/linear.py:125";
+        QTest::newRow("with its line of code") << "File \"models.py\", line 39, in forward: return self.m(x)" << "forward" << "models.py:39";
+        QTest::newRow("without a function") << "File \"a/b/c.py\", line 7" << "" << "b/c.py:7";
+        QTest::newRow("something else") << "made by hand" << "" << "made by hand";
+    }
+    void sourceFramesTellTheirEnd() {
+        QFETCH(QString, frame);
+        QFETCH(QString, function);
+        QFETCH(QString, place);
+        NodeFacts facts;
+        facts.after.emplace();
+        facts.after->node.name = "y";
+        facts.after->frames = {frame.toStdString()};
+        NodeModel model;
+        QAbstractItemModelTester tester(&model, kFatal);
+        model.setFacts(facts);
+        const QModelIndex source = model.index(model.rowCount() - 1, 0), row = model.index(0, 0, source);
+        QCOMPARE(source.data().toString(), "Source");
+        QCOMPARE(source.siblingAtColumn(1).data().toString(), place);
+        QCOMPARE(row.data().toString(), function);
+        QCOMPARE(row.siblingAtColumn(1).data().toString(), place);
+        QCOMPARE(row.siblingAtColumn(1).data(Qt::ToolTipRole).toString(), frame);
+    }
+
     void rewritesComeWhenAPassIsOpened() {
         StepsModel model;
         model.setRun(1, sampleSteps());
@@ -155,8 +183,8 @@ class ModelsTest : public QObject {
         QAbstractItemModelTester tester(&model, kFatal);
         model.setRun(1, sampleSteps());
         model.setMarks(Place{1, 4, -1}, Place{1, 5, -1});
-        QCOMPARE(model.indexOf(Place{1, 4, -1}).data().toString(), "fuse_bias_add [A]");
-        QCOMPARE(model.indexOf(Place{1, 5, -1}).data().toString(), "reinplace [B]");
+        QCOMPARE(model.indexOf(Place{1, 4, -1}).data().toString(), "[A] fuse_bias_add");
+        QCOMPARE(model.indexOf(Place{1, 5, -1}).data().toString(), "[B] reinplace");
     }
 
     void textsAreMatchedByNode_data() {

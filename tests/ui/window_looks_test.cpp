@@ -12,10 +12,13 @@
 #include <QSpinBox>
 #include <QTabBar>
 #include <QTabWidget>
+#include <QTableView>
 #include <QTreeView>
 #include <QtTest>
 
 #include "tests/ui/main_window_fixture.h"
+#include "ui/graph/graph_colors.h"
+#include "ui/models/text_model.h"
 #include "ui/windows/compile_dialog.h"
 #include "ui/windows/graph_window.h"
 #include "ui/windows/run_dialogs.h"
@@ -172,6 +175,30 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
             QVERIFY(contrast(palette.color(QPalette::PlaceholderText), palette.color(QPalette::Base)) >= 4.5);
             QVERIFY(contrast(palette.color(QPalette::PlaceholderText), palette.color(QPalette::AlternateBase)) >= 4.5);
             QVERIFY(contrast(palette.color(QPalette::HighlightedText), palette.color(QPalette::Highlight)) >= 4.5);
+        }
+        applyTheme(Theme::Light);
+    }
+
+    /// The current line keeps its text's colours, so its background must not become the style's selection.
+    void theCurrentLineOfTheTextCanBeRead_data() {
+        QTest::addColumn<int>("theme");
+        QTest::newRow("light") << static_cast<int>(Theme::Light);
+        QTest::newRow("dark") << static_cast<int>(Theme::Dark);
+    }
+    void theCurrentLineOfTheTextCanBeRead() {
+        QFETCH(int, theme);
+        applyTheme(static_cast<Theme>(theme));
+        openAndCompile();
+        m_main->window("text")->raise();
+        auto& table = *m_main->window("text")->findChild<QTableView*>();
+        for (int row = 0; row < table.model()->rowCount(); ++row) {
+            table.selectRow(row);
+            QCoreApplication::processEvents();
+            const QRect line = table.visualRect(table.model()->index(row, TextModel::Third));
+            const QColor ground = table.viewport()->grab().toImage().pixelColor(line.left() + 1, line.center().y());
+            const QPalette palette = table.palette();
+            QVERIFY2(std::abs(ground.lightness() - palette.color(QPalette::Base).lightness()) < 70, qPrintable(QString("row %1: %2").arg(row).arg(ground.name())));
+            QVERIFY2(std::abs(ground.lightness() - palette.color(QPalette::Text).lightness()) > 110, qPrintable(QString("row %1: %2").arg(row).arg(ground.name())));
         }
         applyTheme(Theme::Light);
     }

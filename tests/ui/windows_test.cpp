@@ -10,12 +10,14 @@
 #include <QProgressBar>
 #include <QPushButton>
 #include <QSignalSpy>
+#include <QScrollBar>
 #include <QSlider>
 #include <QSpinBox>
 #include <QTableView>
 #include <QTextBrowser>
 #include <QTreeView>
 #include <QTreeWidget>
+#include <QWheelEvent>
 #include <QtTest>
 
 #include "tests/ui/main_window_fixture.h"
@@ -307,6 +309,34 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
         QVERIFY2(bar->height() < 6 * bar->fontMetrics().height(), qPrintable(QString::number(bar->height())));
         m_main->open("/models/a.pt2");
         QTRY_VERIFY_WITH_TIMEOUT(!bar->isVisible(), kPatience);
+    }
+
+    void theLogHasColumnsForWhatItSays() {
+        auto& table = *m_main->window("log")->findChild<QTableView*>();
+        openAndCompile();
+        QVERIFY(!table.isColumnHidden(LogModel::What) && !table.isColumnHidden(LogModel::Where) && table.isColumnHidden(LogModel::Next));
+        m_main->open("/models/bad.pt2");
+        QTRY_VERIFY_WITH_TIMEOUT(!table.isColumnHidden(LogModel::Next), kPatience);
+    }
+
+    /// Side by side the texts scroll inside their columns.
+    void longLinesCanBeReadSideBySide() {
+        openAndCompile();
+        QDockWidget& text = *m_main->window("text");
+        text.raise();
+        auto& table = *text.findChild<QTableView*>();
+        QScrollBar* sides = nullptr;
+        for (auto* bar : text.findChildren<QScrollBar*>())
+            if (!bar->accessibleName().isEmpty()) sides = bar;
+        QVERIFY(sides && !sides->isVisible());
+        m_main->text().setSideBySide(true);
+        m_main->resize(620, 500);
+        QTRY_VERIFY_WITH_TIMEOUT(sides->isVisible(), kPatience);
+        const QImage before = table.viewport()->grab().toImage();
+        QWheelEvent turn(QPointF(50, 50), table.viewport()->mapToGlobal(QPointF(50, 50)), {}, {-240, 0}, Qt::NoButton, Qt::NoModifier, Qt::NoScrollPhase, false);
+        QApplication::sendEvent(table.viewport(), &turn);
+        QCOMPARE(sides->value(), std::min(120, sides->maximum()));
+        QVERIFY(table.viewport()->grab().toImage() != before);
     }
 
     void longWorkShowsProgressAndEscStopsIt() {

@@ -7,6 +7,11 @@
 #include "ui/models/words.h"
 
 namespace cutaway::ui {
+namespace {
+
+constexpr const char* kCode = "(code)";
+
+}  // namespace
 
 QString Explained::nameOf(NodeId id) const {
     for (const auto& [known, name] : names)
@@ -58,7 +63,10 @@ QString ExplainModel::ruleName(int row) const { return row < 0 || row >= rowCoun
 QString ExplainModel::ruleText(int row) const {
     const RuleInfo* info = row < 0 || row >= rowCount() ? nullptr : m_rows[static_cast<size_t>(row)].info;
     if (!info) return {};
-    QString text = tr("find\n%1\n\nreplace\n%2").arg(QString::fromStdString(info->find).trimmed(), QString::fromStdString(info->replace).trimmed());
+    // "(code)" stands where the rule is a function.
+    const bool made = info->replace == kCode;
+    if (info->find == kCode && made) return info->why.empty() ? tr("The rule is a function: it has no pattern as text.") : tr("%1\n\nThe rule is a function: it has no pattern as text.").arg(QString::fromStdString(info->why));
+    QString text = tr("find\n%1\n\nreplace\n%2").arg(QString::fromStdString(info->find).trimmed(), made ? tr("(what a function makes)") : QString::fromStdString(info->replace).trimmed());
     if (!info->why.empty()) text.prepend(QString::fromStdString(info->why) + QStringLiteral("\n\n"));
     if (info->condition) text += tr("\n\nand a condition that the pattern does not say");
     return text;

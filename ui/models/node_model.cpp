@@ -1,6 +1,7 @@
 #include "ui/models/node_model.h"
 
 #include <QFont>
+#include <QRegularExpression>
 #include <algorithm>
 
 #include "ui/models/words.h"
@@ -20,6 +21,7 @@ QString find(const std::vector<std::pair<std::string, std::string>>& rows, const
 
 struct NodeModel::Item {
     QString label, value;
+    QString whole;  // of a value that is told shorter
     NodeId node = NodeId::None;
     int step = -2;
     Item* parent = nullptr;
@@ -53,6 +55,15 @@ QString beforeAfter(const QString& before, const QString& after) {
     if (before.isEmpty() || before == after) return after;
     if (after.isEmpty()) return before;
     return before + QStringLiteral(" → ") + after;
+}
+
+/// 'File "site-packages/torch/nn/linear.py", line 5, in forward' as "forward" and "nn/linear.py:5": the beginning of a path says least.
+template <class Item>
+void addFrame(Item& frames, const QString& frame) {
+    static const QRegularExpression kFrame(QStringLiteral("^File \"([^\"]*)\", line (\\d+)(?:, in ([^:]*)(?::.*)?)?$"));
+    const auto match = kFrame.match(frame.section(QChar('\n'), 0, 0).trimmed());
+    Item* row = frames.add(match.captured(3), match.hasMatch() ? match.captured(1).section(QChar('/'), -2) + QChar(':') + match.captured(2) : frame);
+    row->whole = frame;
 }
 
 }  // namespace
@@ -104,8 +115,9 @@ void NodeModel::setFacts(const NodeFacts& facts) {
             }
         }
         if (!now.frames.empty()) {
-            Item* frames = m_root->add(tr("Source"), text(now.frames.back()));
-            for (const auto& frame : now.frames) frames->add(QString(), text(frame));
+            Item* frames = m_root->add(tr("Source"));
+            for (const auto& frame : now.frames) addFrame(*frames, text(frame));
+            frames->value = frames->children.back()->value;
         }
     }
     endResetModel();
@@ -132,7 +144,7 @@ QVariant NodeModel::data(const QModelIndex& at, int role) const {
     const Item& item = *itemOf(at);
     switch (role) {
         case Qt::DisplayRole: return at.column() == 0 ? item.label : item.value;
-        case Qt::ToolTipRole: return at.column() == 0 ? item.label : item.value;
+        case Qt::ToolTipRole: return at.column() == 0 ? item.label : item.whole.isEmpty() ? item.value : item.whole;
         case Qt::FontRole: {
             QFont font;
             font.setBold(item.parent == m_root.get() && at.column() == 0);

@@ -1,43 +1,8 @@
 #include "ui/models/steps_model.h"
 
-#include <QBrush>
-#include <QFont>
-#include <QGuiApplication>
-#include <QPalette>
-#include <QStringList>
-
-#include "ui/models/words.h"
+#include "ui/models/steps_item.h"
 
 namespace cutaway::ui {
-namespace {
-
-constexpr const char* kLowering = "lowering";  // no pass: nothing to switch off
-
-}  // namespace
-
-struct StepsModel::Item {
-    Kind kind = Kind::Opened;
-    int step = -1;
-    int row = 0;
-    RewriteInfo rewrite;
-    QString stage;
-    Item* parent = nullptr;
-    std::vector<std::unique_ptr<Item>> children;
-    bool asked = false, answered = false;  // for the rewrites of a pass
-
-    Item* add(std::unique_ptr<Item> child) {
-        child->parent = this;
-        child->row = static_cast<int>(children.size());
-        children.push_back(std::move(child));
-        return children.back().get();
-    }
-    static std::unique_ptr<Item> make(Kind kind, int step = -1) {
-        auto item = std::make_unique<Item>();
-        item->kind = kind;
-        item->step = step;
-        return item;
-    }
-};
 
 StepsModel::StepsModel(QObject* parent) : QAbstractItemModel(parent), m_root(std::make_unique<Item>()) {}
 StepsModel::~StepsModel() = default;
@@ -209,104 +174,6 @@ void StepsModel::fetchMore(const QModelIndex& parent) {
 
 bool StepsModel::placeMatches(const Item& item, const std::optional<Place>& mark) const { return mark && placeOf(indexOf(&item)) == mark; }
 
-QString StepsModel::nameText(const Item& item) const {
-    QString marks;
-    if (placeMatches(item, m_markA)) marks += tr(" [A]");
-    if (placeMatches(item, m_markB)) marks += tr(" [B]");
-    switch (item.kind) {
-        case Kind::Opened: return tr("As opened") + marks;
-        case Kind::Stage: return item.stage;
-        case Kind::Fold: return counted(static_cast<qsizetype>(item.children.size()), tr("unchanged pass"), tr("unchanged passes"));
-        case Kind::Pass: return QString::fromStdString(stepOf(item)->name) + marks;
-        case Kind::Rewrite: {
-            const QString node = QString::fromStdString(item.rewrite.node);
-            return QStringLiteral("%1  %2%3%4").arg(item.row + 1).arg(QString::fromStdString(item.rewrite.rule), node.isEmpty() ? QString() : tr(" at ") + node, marks);
-        }
-    }
-    return {};
-}
-
-QString StepsModel::changesText(const Item& item) const {
-    if (item.kind == Kind::Stage) {
-        int changed = 0, failed = 0;
-        for (const StepInfo& step : m_steps)
-            if (QString::fromStdString(step.stage) == item.stage) {
-                changed += step.state == StepState::Changed;
-                failed += step.state == StepState::Failed;
-            }
-        if (failed) return tr("%1 failed").arg(failed);
-        return changed ? tr("%1 changed").arg(changed) : QString();
-    }
-    const StepInfo* step = stepOf(item);
-    if (!step) return {};
-    switch (step->state) {
-        case StepState::Failed: return tr("✗ failed");
-        case StepState::Disabled: return tr("off");
-        case StepState::Unchanged: return QStringLiteral("·");
-        case StepState::Changed: break;
-    }
-    const QString counts = changeCounts(step->added, step->removed, step->edited);
-    return counts.isEmpty() ? tr("rewired") : counts;
-}
-
-QString StepsModel::toolTip(const Item& item) const {
-    if (item.kind == Kind::Rewrite) return QString::fromStdString(item.rewrite.why);
-    const StepInfo* step = stepOf(item);
-    if (!step) return {};
-    QStringList lines = {QString::fromStdString(step->summary)};
-    if (step->nodesBefore != step->nodesAfter) lines << tr("%1 nodes before, %2 after").arg(step->nodesBefore).arg(step->nodesAfter);
-    if (step->rewrites) lines << counted(step->rewrites, tr("rewrite"), tr("rewrites"));
-    if (!step->error.empty()) lines << QString::fromStdString(step->error);
-    lines.removeAll(QString());
-    return lines.join('\n');
-}
-
-QVariant StepsModel::data(const QModelIndex& at, int role) const {
-    if (!at.isValid()) return {};
-    const Item& item = *itemOf(at);
-    const StepInfo* step = stepOf(item);
-    switch (role) {
-        case Qt::DisplayRole:
-            if (at.column() == Name) return nameText(item);
-            if (at.column() == Changes) return changesText(item);
-            if (!step) return {};
-            if (at.column() == Nodes)
-                return QString::number(step->nodesAfter);
-            return step->state == StepState::Disabled ? QString() : durationText(step->milliseconds);
-        case Qt::CheckStateRole:
-            if (at.column() != Name || !step || step->stage == kLowering) return {};
-            return step->state == StepState::Disabled ? Qt::Unchecked : Qt::Checked;
-        case Qt::TextAlignmentRole:
-            return at.column() >= Nodes ? QVariant(Qt::AlignRight | Qt::AlignVCenter) : QVariant();
-        case Qt::FontRole: {
-            QFont font;
-            font.setBold(item.kind == Kind::Stage || (step && (step->state == StepState::Changed || step->state == StepState::Failed) && at.column() == Name));
-            font.setItalic(item.kind == Kind::Fold);
-            return font;
-        }
-        case Qt::ForegroundRole:
-            if (step && step->state == StepState::Failed) return QBrush(QGuiApplication::palette().color(QPalette::Base).lightness() < 128 ? QColor("#ff8a90") : QColor("#b3151d"));
-            if (item.kind == Kind::Fold || (step && step->state != StepState::Changed)) return QGuiApplication::palette().brush(QPalette::PlaceholderText);
-            return {};
-        case Qt::ToolTipRole: return toolTip(item);
-        case Qt::AccessibleTextRole: return at.column() == Name ? lineOf(at) : QVariant();
-        case KindRole: return static_cast<int>(item.kind);
-        case StepRole: return item.step;
-        case RewriteRole: return item.kind == Kind::Rewrite ? item.row : -1;
-        case StateRole: return step ? QVariant(static_cast<int>(step->state)) : QVariant();
-        default: return {};
-    }
-}
-
-QString StepsModel::lineOf(const QModelIndex& at) const {
-    QStringList parts;
-    for (int column = 0; column < ColumnCount; ++column) {
-        const QString text = at.siblingAtColumn(column).data().toString();
-        if (!text.isEmpty()) parts << text;
-    }
-    return parts.join(QStringLiteral("\t"));
-}
-
 Qt::ItemFlags StepsModel::flags(const QModelIndex& at) const {
     if (!at.isValid()) return Qt::NoItemFlags;
     Qt::ItemFlags flags = Qt::ItemIsEnabled | Qt::ItemIsSelectable;
@@ -322,26 +189,6 @@ bool StepsModel::setData(const QModelIndex& at, const QVariant& value, int role)
     if (enabled == (step->state != StepState::Disabled)) return false;
     emit passToggled(QString::fromStdString(step->name), enabled);
     return false;
-}
-
-QVariant StepsModel::headerData(int section, Qt::Orientation orientation, int role) const {
-    if (orientation != Qt::Horizontal || role != Qt::DisplayRole) return {};
-    const QString names[] = {tr("Step"), tr("Changes"), tr("Nodes"), tr("Time")};
-    return section >= 0 && section < ColumnCount ? names[section] : QVariant();
-}
-
-QString changeCounts(int added, int removed, int edited) {
-    QStringList parts;
-    if (added) parts << QStringLiteral("+%1").arg(added);
-    if (removed) parts << QStringLiteral("−%1").arg(removed);
-    if (edited) parts << QStringLiteral("~%1").arg(edited);
-    return parts.join(' ');
-}
-
-QString durationText(double milliseconds) {
-    if (milliseconds >= 1000) return QStringLiteral("%1 s").arg(milliseconds / 1000, 0, 'f', 1);
-    if (milliseconds >= 10) return QStringLiteral("%1 ms").arg(milliseconds, 0, 'f', 0);
-    return QStringLiteral("%1 ms").arg(milliseconds, 0, 'f', 1);
 }
 
 }  // namespace cutaway::ui

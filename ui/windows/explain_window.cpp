@@ -115,12 +115,15 @@ void ExplainWindow::showAnswers(const Explained& explained) {
     if (!any) return;
     QString title = tr("What the rules of %1 tried and did. Choose a node to see why a rule does or does not apply there.").arg(step);
     if (explained.node != NodeId::None) {
-        if (explained.rules.empty()) title = tr("No rule starts at %1 before %2. What the rules of the step tried and did:").arg(name, step);
+        const RewriteInfo* rewrite = m_controller.rewriteAt(m_selection.place());
+        if (explained.rules.empty() && rewrite && rewrite->nodeId == explained.node) title = tr("%1 acted at %2. What the rules of %3 tried and did:").arg(QString::fromStdString(rewrite->rule), name, step);
+        else if (explained.rules.empty()) title = tr("No rule starts at %1 before %2. What the rules of the step tried and did:").arg(name, step);
         else if (step.isEmpty()) title = tr("Rules that may start at %1, on the graph as opened").arg(name);
         else if (explained.before.rewrites > 0) title = tr("Rules that may start at %1, in %2 after its first %3").arg(name, step, explained.before.rewrites == 1 ? tr("rewrite") : tr("%1 rewrites").arg(explained.before.rewrites));
         else title = tr("Rules that may start at %1, on the graph before %2").arg(name, step);
     }
     m_title->setText(title);
+    m_rows->setColumnHidden(ExplainModel::Answer, explained.rules.empty());
     // The rule that did it; else the one that was looked at, so that going through nodes compares one rule.
     int row = m_model.currentRow();
     for (int i = 0; row < 0 && !kept.isEmpty() && i < m_model.rowCount(); ++i)

@@ -112,10 +112,9 @@ QWidget* GraphWindow::makeLegend() {
     auto* bar = new QWidget;
     auto* row = new QHBoxLayout(bar);
     row->setContentsMargins(6, 3, 6, 3);
-    row->addWidget(new LegendMark(Change::Added, tr("added"), bar));
-    row->addWidget(new LegendMark(Change::Removed, tr("removed"), bar));
-    row->addWidget(new LegendMark(Change::Edited, tr("edited"), bar));
-    row->addWidget(new LegendMark(Change::Kept, tr("kept"), bar));
+    m_marks = {new LegendMark(Change::Added, tr("added"), bar), new LegendMark(Change::Removed, tr("removed"), bar), new LegendMark(Change::Edited, tr("edited"), bar), new LegendMark(Change::Kept, tr("kept"), bar)};
+    for (QWidget* mark : m_marks) row->addWidget(mark);
+    for (QWidget* mark : m_marks) mark->hide();  // until there is a difference
     m_counts = new ElidedLabel;
     m_note = new ElidedLabel;
     for (ElidedLabel* label : {m_counts, m_note}) label->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
@@ -135,6 +134,10 @@ void GraphWindow::showWhat(const Shown& what) {
                                                            : tr("%1 against %2").arg(m_controller.placeName(pair.before), m_controller.placeName(pair.after));
     m_title->setText(title);
     m_mode->setEnabled(!single);
+    for (QWidget* mark : m_marks) mark->setVisible(!single);
+    // A graph alone has no unchanged part: all of it is on show.
+    m_fold->setEnabled(!single);
+    m_hops->setEnabled(!single && m_fold->isChecked());
     const auto& graph = *what.graph;
     const QString counts = changeCounts(graph.added, graph.removed, graph.edited);
     m_counts->setText(counts.isEmpty() ? (single ? QString() : tr("no node changed")) : counts);

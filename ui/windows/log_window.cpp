@@ -33,6 +33,7 @@ LogWindow::LogWindow(SessionController& controller, Selection& selection, QWidge
     setWidget(pages);
     connect(&model, &QAbstractItemModel::rowsInserted, this, [this, pages] {
         pages->setCurrentIndex(1);
+        showColumns();
         m_table->scrollToBottom();
     });
     connect(m_table, &QTableView::activated, this, [&model, &selection](const QModelIndex& row) {
@@ -43,6 +44,16 @@ LogWindow::LogWindow(SessionController& controller, Selection& selection, QWidge
     auto* copy = new QShortcut(QKeySequence::Copy, m_table);
     copy->setContext(Qt::WidgetShortcut);
     connect(copy, &QShortcut::activated, this, &LogWindow::copyRows);
+}
+
+/// A column in which nothing stands leaves its room to the messages.
+void LogWindow::showColumns() {
+    const QAbstractItemModel& model = *m_table->model();
+    for (int column = 0; column < LogModel::ColumnCount; ++column) {
+        bool any = column == LogModel::What;
+        for (int row = model.rowCount(); row-- > 0 && !any;) any = !model.index(row, column).data().toString().isEmpty();
+        m_table->setColumnHidden(column, !any);
+    }
 }
 
 void LogWindow::copyRows() {

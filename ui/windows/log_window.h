@@ -16,6 +16,7 @@ class LogWindow : public QDockWidget {
 
   private:
     void copyRows();
+    void showColumns();
     QTableView* m_table;
 };
 

@@ -237,9 +237,9 @@ void MainWindow::showPalette() {
 }
 
 void MainWindow::showKeys() {
-    QString rows;
+    QStringList cells;
     const auto add = [&](const QString& what, const QString& keys) {
-        rows += QStringLiteral("<tr><td>%1&nbsp;&nbsp;</td><td><b>%2</b></td></tr>").arg(what.toHtmlEscaped(), keys.toHtmlEscaped());
+        cells << QStringLiteral("<td style=\"white-space: nowrap\">%1&nbsp;&nbsp;</td><td style=\"white-space: nowrap\"><b>%2</b></td>").arg(what.toHtmlEscaped(), keys.toHtmlEscaped());
     };
     for (QMenu* menu : menuBar()->findChildren<QMenu*>(QString(), Qt::FindDirectChildrenOnly))
         for (QAction* action : menu->actions())
@@ -249,6 +249,10 @@ void MainWindow::showKeys() {
     add(tr("Graph: zoom, pan"), tr("wheel or + and −, drag or Shift+arrows"));
     add(tr("Text: next change"), QStringLiteral("F8"));
     add(tr("Stop what is running"), tr("Esc"));
+    // In two columns, for small screens.
+    QString rows;
+    const qsizetype half = (cells.size() + 1) / 2;
+    for (qsizetype i = 0; i < half; ++i) rows += QStringLiteral("<tr>") + cells[i] + QStringLiteral("<td width=\"24\"></td>") + cells.value(half + i) + QStringLiteral("</tr>");
     QMessageBox box(QMessageBox::NoIcon, tr("Keys"), QStringLiteral("<table>%1</table>").arg(rows), QMessageBox::Close, this);
     box.exec();
 }

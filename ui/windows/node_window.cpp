@@ -8,6 +8,7 @@
 #include <QStackedWidget>
 #include <QTreeView>
 #include <QVBoxLayout>
+#include <algorithm>
 
 #include "ui/windows/elided_label.h"
 
@@ -19,7 +20,7 @@ NodeWindow::NodeWindow(SessionController& controller, Selection& selection, QWid
     m_tree->setModel(&m_model);
     m_tree->setAlternatingRowColors(true);
     m_tree->setAccessibleName(tr("Properties of the node"));
-    m_tree->header()->resizeSection(0, 140);
+    m_tree->header()->setMinimumSectionSize(40);
     m_tree->setIndentation(12);
     m_tree->setExpandsOnDoubleClick(false);
     QFont bold = m_title->font();
@@ -44,7 +45,7 @@ NodeWindow::NodeWindow(SessionController& controller, Selection& selection, QWid
     copy->setContext(Qt::WidgetShortcut);
     connect(copy, &QShortcut::activated, this, [this] {
         const QModelIndex row = m_tree->currentIndex();
-        QApplication::clipboard()->setText(row.siblingAtColumn(0).data().toString() + QStringLiteral("\t") + row.siblingAtColumn(1).data().toString());
+        QApplication::clipboard()->setText(row.siblingAtColumn(0).data().toString() + QStringLiteral("\t") + row.siblingAtColumn(1).data(Qt::ToolTipRole).toString());
     });
 }
 
@@ -59,6 +60,12 @@ void NodeWindow::showFacts(const NodeFacts& facts) {
     const NodeInfo& node = facts.after ? facts.after->node : facts.before->node;
     m_title->setText(QString::fromStdString(node.name + (node.op.empty() ? "" : "  " + node.op)));
     m_tree->expandToDepth(0);
+}
+
+/// In a narrow window the values get the larger part.
+void NodeWindow::resizeEvent(QResizeEvent* event) {
+    QDockWidget::resizeEvent(event);
+    m_tree->header()->resizeSection(0, std::clamp(width() * 2 / 5, 100, 140));
 }
 
 /// To the step of a line of the biography, and in it to the rewrite that touched the node.

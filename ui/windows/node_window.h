@@ -23,6 +23,7 @@ class NodeWindow : public QDockWidget {
     void showFacts(const NodeFacts& facts);
     void go(const QModelIndex& at);
     void goToLife(int step);
+    void resizeEvent(QResizeEvent* event) override;
 
     SessionController& m_controller;
     Selection& m_selection;

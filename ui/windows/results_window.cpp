@@ -8,6 +8,7 @@
 #include <QTabWidget>
 #include <QTableView>
 #include <QVBoxLayout>
+#include <algorithm>
 
 #include "ui/models/steps_model.h"
 #include "ui/models/words.h"
@@ -24,9 +25,18 @@ QTableView* makeTable(QAbstractItemModel& model, const QString& name) {
     table->setWordWrap(false);
     table->setAccessibleName(name);
     table->verticalHeader()->hide();
+    table->verticalHeader()->setSectionResizeMode(QHeaderView::Fixed);
+    table->verticalHeader()->setDefaultSectionSize(table->fontMetrics().height() + 6);
     table->horizontalHeader()->setStretchLastSection(true);
     table->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
     return table;
+}
+
+/// As wide as what is in them, but a long name leaves room for the others.
+void fitColumns(QTableView& table) {
+    table.resizeColumnsToContents();
+    const int most = 30 * table.fontMetrics().averageCharWidth();
+    for (int column = 0; column < table.model()->columnCount(); ++column) table.setColumnWidth(column, std::min(most, table.columnWidth(column)));
 }
 
 QPlainTextEdit* makeSource(const QString& name, const QString& hint) {
@@ -112,7 +122,7 @@ void ResultsWindow::showKernel(int row) {
 
 void ResultsWindow::showReport(const RunReport& report, const QString& run) {
     m_outputs.setOutputs(report.outputs);
-    m_outputTable->resizeColumnsToContents();
+    fitColumns(*m_outputTable);
     QString text = run + QStringLiteral(" · ") + tr("inputs: %1").arg(QString::fromStdString(report.inputsFrom)) + QStringLiteral(" · ");
     text += report.repeats > 1 ? tr("median %1, fastest %2 of %3").arg(durationText(report.medianMilliseconds), durationText(report.minMilliseconds)).arg(report.repeats)
                                : durationText(report.medianMilliseconds);
@@ -126,7 +136,7 @@ void ResultsWindow::showReport(const RunReport& report, const QString& run) {
 
 void ResultsWindow::showBuild(const BuildInfo& info, const QString& run) {
     m_kernels.setKernels(info.kernels);
-    m_kernelTable->resizeColumnsToContents();
+    fitColumns(*m_kernelTable);
     m_summary->setText(run + QStringLiteral(" · ") + counted(static_cast<qsizetype>(info.kernels.size()), tr("kernel"), tr("kernels")) + QStringLiteral(" · ") + tr("compiled in %1").arg(durationText(info.compileSeconds * 1000)));
     m_compileLog->setPlainText(info.compileLog.empty() ? tr("The compiler had nothing to say.") : QString::fromStdString(info.compileLog));
     m_source->setPlainText(QString::fromStdString(info.source));

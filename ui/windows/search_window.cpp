@@ -2,7 +2,6 @@
 
 #include <QHBoxLayout>
 #include <QHeaderView>
-#include <QLabel>
 #include <QLineEdit>
 #include <QTreeWidget>
 #include <QVBoxLayout>
@@ -10,6 +9,7 @@
 #include "ui/graph/graph_picture.h"
 #include "ui/models/node_query.h"
 #include "ui/models/words.h"
+#include "ui/windows/elided_label.h"
 
 namespace cutaway::ui {
 namespace {
@@ -20,10 +20,11 @@ constexpr int kMaxHits = 2000;
 }  // namespace
 
 SearchWindow::SearchWindow(SessionController& controller, Selection& selection, QWidget* parent)
-    : QDockWidget(tr("Search"), parent), m_selection(selection), m_field(new QLineEdit), m_count(new QLabel), m_hits(new QTreeWidget) {
+    : QDockWidget(tr("Search"), parent), m_selection(selection), m_field(new QLineEdit), m_count(new ElidedLabel), m_hits(new QTreeWidget) {
     setObjectName(QStringLiteral("search"));
     m_field->setPlaceholderText(tr("Words, or: op=mm & numel>1e6 & change=added"));
     m_field->setClearButtonEnabled(true);
+    m_count->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);  // a problem of the query is a sentence
     m_field->setAccessibleName(tr("Search nodes"));
     m_hits->setHeaderLabels({tr("Change"), tr("Node"), tr("Op"), tr("Type"), tr("Module")});
     m_hits->setRootIsDecorated(false);
@@ -38,8 +39,8 @@ SearchWindow::SearchWindow(SessionController& controller, Selection& selection, 
     auto* column = new QVBoxLayout(page);
     column->setContentsMargins(4, 4, 4, 4);
     auto* row = new QHBoxLayout;
-    row->addWidget(m_field, 1);
-    row->addWidget(m_count);
+    row->addWidget(m_field, 3);
+    row->addWidget(m_count, 2);
     column->addLayout(row);
     column->addWidget(m_hits, 1);
     setWidget(page);

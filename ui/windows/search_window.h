@@ -6,11 +6,12 @@
 
 #include "ui/session/session_controller.h"
 
-class QLabel;
 class QLineEdit;
 class QTreeWidget;
 
 namespace cutaway::ui {
+
+class ElidedLabel;
 
 class SearchWindow : public QDockWidget {
     Q_OBJECT
@@ -31,7 +32,7 @@ class SearchWindow : public QDockWidget {
     Selection& m_selection;
     std::shared_ptr<const UnionGraph> m_graph;
     QLineEdit* m_field;
-    QLabel* m_count;
+    ElidedLabel* m_count;
     QTreeWidget* m_hits;
 };
 

@@ -39,9 +39,12 @@ void TextDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, 
     const bool blankSide = sides && change != Change::Kept && text.isEmpty();
     painter->save();
     painter->setClipRect(option.rect);
+    // The view has painted the style's selection, on which the states' colours cannot be read.
+    painter->fillRect(option.rect, option.palette.color(QPalette::Base));
     if (change != Change::Kept && !blankSide) painter->fillRect(option.rect, colors[change].fill);
     const bool selected = option.state & QStyle::State_Selected;
-    const QRect inner = option.rect.adjusted(kPad, 0, -kPad, 0);
+    const bool scrolls = sides && !isNumber(at);
+    const QRect inner = option.rect.adjusted(kPad - (scrolls ? m_shift : 0), 0, -kPad, 0);
     painter->setFont(option.font);
     const QFontMetrics metrics(option.font);
     const auto marks = at.data(TextModel::MarksRole).value<QVector<MarkedRange>>();

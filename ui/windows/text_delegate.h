@@ -11,6 +11,11 @@ class TextDelegate : public QStyledItemDelegate {
     using QStyledItemDelegate::QStyledItemDelegate;
     void paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& at) const override;
     QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& at) const override;
+    /// By how many pixels the texts of both sides are scrolled; their line numbers stay.
+    void setShift(int pixels) { m_shift = pixels; }
+
+  private:
+    int m_shift = 0;
 };
 
 }  // namespace cutaway::ui

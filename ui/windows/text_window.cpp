@@ -8,11 +8,13 @@
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QLabel>
+#include <QScrollBar>
 #include <QShortcut>
 #include <QStackedWidget>
 #include <QTableView>
 #include <QToolButton>
 #include <QVBoxLayout>
+#include <QWheelEvent>
 #include <algorithm>
 
 #include "ui/models/words.h"
@@ -21,10 +23,17 @@
 namespace cutaway::ui {
 
 TextWindow::TextWindow(SessionController& controller, Selection& selection, QWidget* parent)
-    : QDockWidget(tr("Text"), parent), m_controller(controller), m_selection(selection), m_model(*new TextModel(this)), m_table(new QTableView), m_pages(new QStackedWidget) {
+    : QDockWidget(tr("Text"), parent), m_controller(controller), m_selection(selection), m_model(*new TextModel(this)), m_table(new QTableView), m_sides(new QScrollBar(Qt::Horizontal)), m_pages(new QStackedWidget) {
     setObjectName(QStringLiteral("text"));
     m_table->setModel(&m_model);
-    m_table->setItemDelegate(new TextDelegate(m_table));
+    auto* delegate = new TextDelegate(m_table);
+    m_table->setItemDelegate(delegate);
+    m_sides->setAccessibleName(tr("Scroll both sides"));
+    connect(m_sides, &QScrollBar::valueChanged, this, [this, delegate](int value) {
+        delegate->setShift(value);
+        m_table->viewport()->update();
+    });
+    m_table->viewport()->installEventFilter(this);
     m_table->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
     m_table->setSelectionBehavior(QAbstractItemView::SelectRows);
     m_table->setShowGrid(false);
@@ -44,6 +53,7 @@ TextWindow::TextWindow(SessionController& controller, Selection& selection, QWid
     column->setSpacing(0);
     column->addWidget(makeBar());
     column->addWidget(m_table, 1);
+    column->addWidget(m_sides);
     m_pages->addWidget(empty);
     m_pages->addWidget(page);
     setWidget(m_pages);
@@ -141,13 +151,39 @@ void TextWindow::arrangeColumns() {
         m_table->setColumnWidth(2, number);
         header->setSectionResizeMode(1, QHeaderView::Stretch);
         header->setSectionResizeMode(3, QHeaderView::Stretch);
+        m_longest = text;
     } else {
+        m_longest = 0;
         m_table->setColumnWidth(0, number);
         m_table->setColumnWidth(1, number);
         m_table->setColumnWidth(2, metrics.horizontalAdvance('0') + 12);
         m_table->setColumnWidth(3, std::max(text, 200));
         header->setStretchLastSection(text < m_table->viewport()->width());
     }
+    arrangeScrolling();
+}
+
+/// Side by side the columns fill the window, and what is longer scrolls inside them, as in two panes.
+void TextWindow::arrangeScrolling() {
+    const int room = m_longest ? std::min(m_table->columnWidth(TextModel::Second), m_table->columnWidth(TextModel::Fourth)) : 0;
+    m_sides->setPageStep(std::max(1, room));
+    m_sides->setSingleStep(2 * QFontMetrics(m_table->font()).horizontalAdvance('0'));
+    m_sides->setRange(0, std::max(0, m_longest - room));
+    m_sides->setVisible(m_longest > room);
+}
+
+bool TextWindow::eventFilter(QObject* watched, QEvent* event) {
+    if (watched == m_table->viewport() && m_longest > 0) {
+        if (event->type() == QEvent::Resize) arrangeScrolling();
+        const auto* wheel = event->type() == QEvent::Wheel ? static_cast<QWheelEvent*>(event) : nullptr;
+        const QPoint turned = wheel ? wheel->angleDelta() : QPoint();
+        const int sideways = turned.x() != 0 ? turned.x() : wheel && wheel->modifiers() & Qt::ShiftModifier ? turned.y() : 0;
+        if (sideways != 0) {
+            m_sides->setValue(m_sides->value() - sideways / 2);
+            return true;
+        }
+    }
+    return QDockWidget::eventFilter(watched, event);
 }
 
 void TextWindow::followNode(NodeId node) {

@@ -7,6 +7,7 @@
 
 class QComboBox;
 class QLabel;
+class QScrollBar;
 class QStackedWidget;
 class QTableView;
 
@@ -30,6 +31,8 @@ class TextWindow : public QDockWidget {
   private:
     void showText(const ShownText& what);
     void arrangeColumns();
+    void arrangeScrolling();
+    bool eventFilter(QObject* watched, QEvent* event) override;
     void followNode(NodeId node);
     void copyRows();
     void goToChange();
@@ -39,6 +42,8 @@ class TextWindow : public QDockWidget {
     Selection& m_selection;
     TextModel& m_model;  // a child, not a member: the view still asks it while this window closes
     QTableView* m_table;
+    QScrollBar* m_sides;  // scrolls both sides at once
+    int m_longest = 0;    // pixels
     QComboBox* m_layout = nullptr;
     QLabel* m_counts = nullptr;
     QStackedWidget* m_pages;

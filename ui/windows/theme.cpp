@@ -8,34 +8,37 @@
 namespace cutaway::ui {
 namespace {
 
-struct Shade {
-    const char *window, *text, *base, *alternate, *button, *placeholder, *highlight, *highlighted, *link, *mid, *dark, *light, *disabled;
+struct Shades {
+    QPalette::ColorRole role;
+    const char *light, *dark;
 };
-constexpr Shade kLight = {"#f3f4f6", "#1f2328", "#ffffff", "#f6f8fa", "#eceef1", "#636c76", "#0b6bcb", "#ffffff", "#0b5cad", "#c4cad1", "#9aa1a9", "#ffffff", "#8c959f"};
-constexpr Shade kDark = {"#26282c", "#e3e6ea", "#1d1f22", "#23262a", "#33363b", "#98a1ab", "#2f6fb5", "#ffffff", "#6cb6ff", "#4a4f56", "#131416", "#3d4147", "#767d85"};
+constexpr Shades kShades[] = {
+    {QPalette::Window, "#f3f4f6", "#26282c"},
+    {QPalette::WindowText, "#1f2328", "#e3e6ea"},
+    {QPalette::Base, "#ffffff", "#1d1f22"},
+    {QPalette::AlternateBase, "#f6f8fa", "#23262a"},
+    {QPalette::Text, "#1f2328", "#e3e6ea"},
+    {QPalette::Button, "#eceef1", "#33363b"},
+    {QPalette::ButtonText, "#1f2328", "#e3e6ea"},
+    {QPalette::BrightText, "#ff5c64", "#ff5c64"},
+    {QPalette::PlaceholderText, "#636c76", "#98a1ab"},
+    {QPalette::Highlight, "#0b6bcb", "#2f6fb5"},
+    {QPalette::HighlightedText, "#ffffff", "#ffffff"},
+    {QPalette::Link, "#0b5cad", "#6cb6ff"},
+    {QPalette::ToolTipBase, "#f6f8fa", "#23262a"},
+    {QPalette::ToolTipText, "#1f2328", "#e3e6ea"},
+    {QPalette::Light, "#ffffff", "#3d4147"},
+    {QPalette::Midlight, "#ffffff", "#3d4147"},
+    {QPalette::Mid, "#c4cad1", "#4a4f56"},
+    {QPalette::Dark, "#9aa1a9", "#131416"},
+    {QPalette::Shadow, "#000000", "#000000"},
+};
+constexpr const char *kDisabledLight = "#8c959f", *kDisabledDark = "#767d85";
 
-QPalette paletteOf(const Shade& shade) {
+QPalette paletteOf(bool dark) {
     QPalette palette;
-    palette.setColor(QPalette::Window, shade.window);
-    palette.setColor(QPalette::WindowText, shade.text);
-    palette.setColor(QPalette::Base, shade.base);
-    palette.setColor(QPalette::AlternateBase, shade.alternate);
-    palette.setColor(QPalette::Text, shade.text);
-    palette.setColor(QPalette::Button, shade.button);
-    palette.setColor(QPalette::ButtonText, shade.text);
-    palette.setColor(QPalette::BrightText, "#ff5c64");
-    palette.setColor(QPalette::PlaceholderText, shade.placeholder);
-    palette.setColor(QPalette::Highlight, shade.highlight);
-    palette.setColor(QPalette::HighlightedText, shade.highlighted);
-    palette.setColor(QPalette::Link, shade.link);
-    palette.setColor(QPalette::ToolTipBase, shade.alternate);
-    palette.setColor(QPalette::ToolTipText, shade.text);
-    palette.setColor(QPalette::Mid, shade.mid);
-    palette.setColor(QPalette::Midlight, shade.light);
-    palette.setColor(QPalette::Dark, shade.dark);
-    palette.setColor(QPalette::Light, shade.light);
-    palette.setColor(QPalette::Shadow, "#000000");
-    for (const auto role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText}) palette.setColor(QPalette::Disabled, role, shade.disabled);
+    for (const Shades& shades : kShades) palette.setColor(shades.role, dark ? shades.dark : shades.light);
+    for (const auto role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText}) palette.setColor(QPalette::Disabled, role, dark ? kDisabledDark : kDisabledLight);
     return palette;
 }
 
@@ -50,7 +53,7 @@ void applyTheme(Theme theme) {
     const bool dark = theme == Theme::Dark || (theme == Theme::System && systemIsDark());
     (void)systemIsDark();  // reads the platform's palette before ours replaces it
     if (!QApplication::style() || QApplication::style()->name() != QLatin1String("fusion")) QApplication::setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
-    const QPalette palette = paletteOf(dark ? kDark : kLight);
+    const QPalette palette = paletteOf(dark);
     QApplication::setPalette(palette);
     QToolTip::setPalette(palette);
 }
