@@ -118,6 +118,37 @@ EvalResult evalEach(const EvalContext& c) {
     return out;
 }
 
+Result<ValueType> inferExchanged(const InferContext& c) {
+    CT_TRY(const TensorType input, c.tensor("input"));
+    if (input.sizes.empty()) return c.fail("the tensor has no dim to exchange along");
+    CT_TRY(const SymDims received, c.sizes("output_split_sizes"));
+    CT_TRY(const SymDims sent, c.sizes("input_split_sizes"));
+    if (received.size() != sent.size()) return c.fail("as many shares are received as are sent");
+    SymDims sizes = input.sizes;
+    SymInt rows = 0, given = 0;
+    for (const SymInt& share : received) rows = rows + share;
+    for (const SymInt& share : sent) given = given + share;
+    if (given.isInt() && sizes[0].isInt() && !(given == sizes[0])) return c.fail("the shares are not the whole tensor");
+    sizes[0] = rows;
+    return ValueType(TensorType::contiguous(input.dtype, std::move(sizes), input.device));
+}
+/// Everybody sends rank 0 what rank 0 sends itself.
+EvalResult evalExchanged(const EvalContext& c) {
+    Tensor out = c.result(0);
+    const Tensor input = c.in("input");
+    const Dims received = c.integersOf("output_split_sizes"), sent = c.integersOf("input_split_sizes");
+    int64_t at = 0;
+    for (const int64_t rows : received) {
+        if (rows != sent[0]) return invalidInput("_c10d_functional.all_to_all_single: members that hold the same values send shares of the same size");
+        std::vector<int64_t> sizes = input.sizes();
+        sizes[0] = rows;
+        Tensor part = out.view(sizes, out.strides(), out.offset() + at * out.stride(0));
+        copyInto(part, input.view(sizes, input.strides(), input.offset()));
+        at += rows;
+    }
+    return out;
+}
+
 constexpr OpDef kOps[] = {
     {.schema = "_c10d_functional.all_reduce.default(Tensor input, str reduce_op, str group_name) -> Tensor", .tags = Tag::Inplace, .infer = inferSame, .eval = evalSame},
     {.schema = "_c10d_functional.all_reduce_coalesced.default(Tensor[] inputs, str reduce_op, str group_name) -> Tensor[]", .tags = Tag::Inplace,
@@ -132,6 +163,8 @@ constexpr OpDef kOps[] = {
      .infer = inferOne<scattered>, .eval = evalOne<scatter>},
     {.schema = "_c10d_functional.reduce_scatter_tensor_coalesced.default(Tensor[] inputs, str reduce_op, int group_size, str group_name) -> Tensor[]",
      .infer = inferEach<scattered>, .eval = evalEach<scatter>},
+    {.schema = "_c10d_functional.all_to_all_single.default(Tensor input, SymInt[] output_split_sizes, SymInt[] input_split_sizes, str group_name) -> Tensor",
+     .infer = inferExchanged, .eval = evalExchanged},
 };
 
 }  // namespace

@@ -39,6 +39,10 @@ constexpr CodeRule kRules[] = {
     {"move_constructors_to_cuda", "move_scalars_to_cuda", "With CUDA graphs, numbers that the caller passes go to the GPU in one copy per dtype",
      "placeholder"},
     {"move_constructors_to_cuda", "move_constructors_to_cuda", "A tensor that only the GPU uses is made there", "call"},
+    {"overlap_scheduling", "wait_for_copies", "A copy to another device is there before its readers, wherever they come to stand", "prims.device_put.default"},
+    {"overlap_scheduling", "reorder_collective", "A collective starts before work that it can run beside", "_c10d_functional.*"},
+    {"overlap_scheduling", "reorder_wait", "A result is waited for when other work has been done", "_c10d_functional.wait_tensor.default"},
+    {"overlap_scheduling", "reorder_call", "What a collective needs comes before it, what needs its result after it", "call, get_attr"},
     {"reinplace_inplaceable_ops", "merge_scatters", "A write of what another write has made of the same place is one write", kScatters},
     {"reinplace_inplaceable_ops", "reinplace", "A value that nobody reads any more is written to",
      "aten.index_put.default, aten._unsafe_index_put.default, aten.slice_scatter.default, aten.select_scatter.default, aten.diagonal_scatter.default, "

@@ -23,6 +23,7 @@
 #include "engine/passes/post_grad/ddp_fusion.h"
 #include "engine/passes/post_grad/loops.h"
 #include "engine/passes/post_grad/optional_products.h"
+#include "engine/passes/post_grad/overlap_scheduling.h"
 #include "engine/passes/post_grad/pass_pattern_1.h"
 #include "engine/passes/post_grad/pass_pattern_2.h"
 #include "engine/passes/post_grad/reinplace.h"
@@ -198,11 +199,13 @@ constexpr Pass kPipeline[] = {
     {.stage = "post_grad", .name = "move_constructors_to_cuda", .summary = "Makes tensors on the GPU that only the GPU uses",
      .run = moveConstructorsToGpu},
     {.stage = "post_grad", .name = "fake_tensor_update", .summary = "Types calls anew whose operands have changed", .run = updateFakeTensors},
-    // PyTorch's overlap scheduling of what is bucketed, and the fusions of products with collectives, need a runtime of several processes.
+    // PyTorch's fusions of products with collectives need a runtime of several processes.
     {.stage = "post_grad", .name = "bucket_reduce_scatters", .summary = "Joins sums over groups of which every member keeps a share", .run = bucketReduceScatters,
      .optional = 7},
     {.stage = "post_grad", .name = "bucket_all_reduce", .summary = "Joins sums over groups", .run = bucketAllReduces, .optional = 8},
     {.stage = "post_grad", .name = "bucket_all_gathers", .summary = "Joins what is collected from the members of a group", .run = bucketAllGathers, .optional = 9},
+    {.stage = "post_grad", .name = "overlap_scheduling", .summary = "Orders calls so that collectives run beside other work", .run = scheduleOverlap, .optional = 10,
+     .repeats = "in another order other work is there to run beside a collective, and memory is used at other times"},
     {.stage = "post_grad", .name = "reinplace_inplaceable_ops", .summary = "Writes in place where nobody reads the old value",
      .run = reinplaceOps, .functional = false},
     {.stage = "post_grad", .name = "decompose_triton_kernel_wrapper_functional", .summary = "Unwraps kernels that write to their operands",

@@ -1,0 +1,180 @@
+#include "engine/passes/post_grad/overlap_scheduling.h"
+
+#include <algorithm>
+
+#include "engine/passes/post_grad/overlap_plan.h"
+#include "engine/rewrite/storage_roots.h"
+
+namespace cutaway {
+namespace {
+
+constexpr std::string_view kWait = "_c10d_functional.wait_tensor.default";
+constexpr std::string_view kCollectiveRule = "reorder_collective", kWaitRule = "reorder_wait", kCallRule = "reorder_call", kCopyRule = "wait_for_copies";
+
+bool isCollective(const Node& node) {
+    return node.isCall() && node.op().name().starts_with("_c10d_functional.") && std::any_of(node.users().begin(), node.users().end(), [](const Node* user) { return user->isCall(kWait); });
+}
+std::string_view ruleOf(const Node& node) { return node.isCall(kWait) ? kWaitRule : isCollective(node) ? kCollectiveRule : kCallRule; }
+std::string_view reasonOf(const Node& node, bool earlier) {
+    if (node.isCall(kWait)) return earlier ? "what it waits for is there by now" : "other work is done before the result is waited for";
+    if (isCollective(node)) return earlier ? "it runs beside the work that follows" : "what runs beside it comes later";
+    return earlier ? "a collective needs it, or other work is put off" : "collectives start and products run before it";
+}
+
+// ---------------------------------------------------------------- the new order
+
+/// PyTorch's order may read memory after it is written to; ours may not.
+bool keepsWrites(const std::vector<Node*>& order) {
+    std::vector<const Node*> written;
+    const auto place = [&](const Node& node) { return std::find(order.begin(), order.end(), &node) - order.begin(); };
+    for (Node* node : order) {
+        if (!node->isCall() || !node->op().mutates()) continue;
+        for (const Node* sharer : sharersOf(storageRoot(*node->arg(0).node())))
+            for (const Node* user : sharer->users())
+                if (user != node && node->graph().isBefore(*user, *node) != (place(*user) < place(*node))) return false;
+    }
+    return true;
+}
+
+/// Moves nodes one by one to where they stand in `order`; the graph is in order after each. As few as possible move, and rather
+/// collectives and waits than others.
+class Reordering {
+  public:
+    Reordering(Graph& graph, Rewriter& rewriter, std::vector<Node*> order) : m_graph(graph), m_rewriter(rewriter), m_order(std::move(order)), m_placed(m_order.size(), false) {}
+
+    bool run() {
+        stay();
+        bool changed = false;
+        // What is put off: from the end, right behind what stays. Then what comes earlier, from the beginning.
+        for (size_t i = m_order.size(); i-- > 0;)
+            if (!m_placed[i] && isPutOff(i) && !place(i, changed)) return changed;
+        for (size_t i = 0; i < m_order.size(); ++i)
+            if (!m_placed[i] && !place(i, changed)) return changed;
+        return changed;
+    }
+
+  private:
+    /// The heaviest of the sequences that are in the old order as in the new one.
+    void stay() {
+        const size_t count = m_order.size();
+        std::vector<size_t> oldPlace(m_graph.idLimit(), 0);
+        size_t at = 0;
+        for (const Node& node : m_graph.nodes()) oldPlace[index(node.id())] = at++;
+        // best[i]: weight of the heaviest sequence that ends with node i. The tree holds the best one by old place.
+        std::vector<int64_t> best(count, 0);
+        std::vector<size_t> before(count, count), tree(at + 1, count);
+        const auto better = [&](size_t a, size_t b) { return b == count || (a != count && best[a] > best[b]); };
+        size_t last = count;
+        for (size_t i = 0; i < count; ++i) {
+            const size_t old = oldPlace[index(m_order[i]->id())];
+            size_t previous = count;
+            for (size_t t = old; t > 0; t -= t & (~t + 1))
+                if (better(tree[t], previous)) previous = tree[t];
+            before[i] = previous;
+            best[i] = (previous == count ? 0 : best[previous]) + (ruleOf(*m_order[i]) == kCallRule ? 3 : 2);
+            for (size_t t = old + 1; t <= at; t += t & (~t + 1))
+                if (better(i, tree[t])) tree[t] = i;
+            if (better(i, last)) last = i;
+        }
+        for (size_t i = last; i != count; i = before[i]) m_placed[i] = true;
+    }
+    /// Whether the node stands before the place where it shall stand.
+    bool isPutOff(size_t i) const {
+        const Node* after = target(i);
+        return after != nullptr && m_graph.isBefore(*m_order[i], *after);
+    }
+    /// The nearest node before it, in the new order, that stands where it shall.
+    Node* target(size_t i) const {
+        while (i-- > 0)
+            if (m_placed[i]) return m_order[i];
+        return nullptr;
+    }
+    /// False: no more rewrites.
+    bool place(size_t i, bool& changed) {
+        Node& node = *m_order[i];
+        Node* after = target(i);
+        Node* next = after ? after->next() : m_graph.first();
+        if (next == &node) m_placed[i] = true;
+        if (next == &node || next == nullptr) return true;
+        const bool earlier = m_graph.isBefore(*next, node);
+        const std::string_view rule = ruleOf(node);
+        // Where a rule is switched off, what depends on its nodes stays too.
+        if (m_rewriter.disabled(rule) || !mayStandBefore(node, *next)) return true;
+        if (!m_rewriter.begin(rule, node, reasonOf(node, earlier))) return false;
+        m_graph.moveBefore(node, *next);
+        m_placed[i] = changed = true;
+        return true;
+    }
+    bool mayStandBefore(const Node& node, const Node& next) const {
+        bool may = true;
+        node.forEachInput([&](const Node* input) { may &= m_graph.isBefore(*input, next); });
+        for (const Node* user : node.users()) may &= user == &next || m_graph.isBefore(next, *user);
+        return may;
+    }
+
+    Graph& m_graph;
+    Rewriter& m_rewriter;
+    std::vector<Node*> m_order;
+    std::vector<bool> m_placed;   // whether the node stands where it shall
+};
+
+std::vector<Node*> nodesOf(const Graph& graph, const OverlapUnits& units, const std::vector<size_t>& order) {
+    std::vector<Node*> nodes = graph.placeholders();
+    for (const size_t unit : order)
+        for (Node* node : units.all()[unit].nodes)
+            if (!node->isPlaceholder()) nodes.push_back(node);
+    return nodes;
+}
+
+// ---------------------------------------------------------------- what else PyTorch does
+
+/// A copy to another device that nobody waits for may be read before it has arrived once nodes move.
+bool waitForCopies(Graph& graph, Rewriter& rewriter) {
+    bool changed = false;
+    for (Node& node : graph.nodes()) {
+        if (!node.isCall("prims.device_put.default") || node.arg("non_blocking").asInt().value_or(0) == 0 || rewriter.disabled(kCopyRule)) continue;
+        if (!rewriter.begin(kCopyRule, node, "its readers may come to stand right behind it")) return changed;
+        std::vector<Argument> args = node.args();
+        args.back() = Argument(false);
+        graph.setArgs(node, std::move(args));
+        changed = true;
+    }
+    return changed;
+}
+
+/// Why a collective runs beside nothing.
+void explain(Rewriter& rewriter, const OverlapUnits& units, const OverlapPlan& plan) {
+    for (const OverlapCollective& collective : plan.collectives()) {
+        const Node& start = *units.all()[collective.start].nodes[0];
+        if (!collective.hiding.empty() || !rewriter.watches(start)) continue;
+        if (collective.problem.empty()) rewriter.refuse(kCollectiveRule, start, "no other work is left when it could start");
+        else {
+            const auto& nodes = units.all()[collective.problemUnit].nodes;
+            rewriter.refuse(kCollectiveRule, start, collective.problem, nodes.empty() ? nullptr : nodes[0]);
+        }
+    }
+}
+
+Result<bool> scheduleGraph(Graph& graph, Rewriter& rewriter) {
+    static const OptionalPass kDefaults;
+    const OptionalPass* given = rewriter.options().enabled("overlap_scheduling");
+    const OptionalPass& settings = given ? *given : kDefaults;
+    if (std::none_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) { return node.isCall(kWait); })) return false;
+    if (settings.flag("collective_bucketing", false))
+        return unsupported("overlap_scheduling does not join collectives (collective_bucketing)", {}, {"enable bucket_all_gathers, bucket_all_reduce and bucket_reduce_scatters, which run before it"});
+    const bool copies = waitForCopies(graph, rewriter);
+    const OverlapCosts costs(graph, settings, rewriter.options());
+    const OverlapUnits units(graph, costs, settings.flag("enable_fusion_regions", true));
+    OverlapPlan plan(units, costs, OverlapLimits(settings));
+    CT_TRY(const std::vector<size_t> order, plan.order());
+    explain(rewriter, units, plan);
+    std::vector<Node*> nodes = nodesOf(graph, units, order);
+    if (nodes.size() != graph.size() || !keepsWrites(nodes)) return copies;
+    return Reordering(graph, rewriter, std::move(nodes)).run() || copies;
+}
+
+}  // namespace
+
+Result<bool> scheduleOverlap(Module& module, Rewriter& rewriter) { return scheduleGraph(module.graph(), rewriter); }
+
+}  // namespace cutaway
