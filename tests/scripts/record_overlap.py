@@ -156,7 +156,7 @@ def scheduled(text, settings):
 
 
 def restored(order, gm, text):
-    """Names of the original nodes, found by what they compute."""
+    """Names of the original nodes, found by what they compute; calls that compute the same are told apart by their order."""
     def keys(graph):
         known, out, twice = {}, {}, {}
         for node in graph.nodes:

@@ -23,15 +23,25 @@ std::string_view reasonOf(const Node& node, bool earlier) {
 
 // ---------------------------------------------------------------- the new order
 
+/// What the call writes to.
+std::vector<const Node*> writtenBy(const Node& call) {
+    std::vector<const Node*> written;
+    const auto add = [&](const Node* node) { written.push_back(node); };
+    const Schema* schema = call.op().schema();
+    for (size_t i = 0; i < call.args().size(); ++i)
+        if (schema == nullptr || schema->params[i].mutated) call.arg(i).forEachNode(add);
+    return written;
+}
 /// PyTorch's order may read memory after it is written to; ours may not.
 bool keepsWrites(const std::vector<Node*>& order) {
-    std::vector<const Node*> written;
-    const auto place = [&](const Node& node) { return std::find(order.begin(), order.end(), &node) - order.begin(); };
-    for (Node* node : order) {
+    std::vector<size_t> place(order.empty() ? 0 : order[0]->graph().idLimit(), 0);
+    for (size_t i = 0; i < order.size(); ++i) place[index(order[i]->id())] = i;
+    for (const Node* node : order) {
         if (!node->isCall() || !node->op().mutates()) continue;
-        for (const Node* sharer : sharersOf(storageRoot(*node->arg(0).node())))
-            for (const Node* user : sharer->users())
-                if (user != node && node->graph().isBefore(*user, *node) != (place(*user) < place(*node))) return false;
+        for (const Node* target : writtenBy(*node))
+            for (const Node* sharer : sharersOf(storageRoot(*target)))
+                for (const Node* user : sharer->users())
+                    if (user != node && node->graph().isBefore(*user, *node) != (place[index(user->id())] < place[index(node->id())])) return false;
     }
     return true;
 }
