@@ -294,19 +294,18 @@ void OverlapPlan::startBeside(size_t unit, Times left, const std::string* except
     }
 }
 
-bool OverlapPlan::blocked(OverlapCollective& collective, std::string problem, size_t unit) {
-    collective.problem = std::move(problem);
-    collective.problemUnit = unit;
-    return false;
-}
-
 bool OverlapPlan::tryStart(size_t number, size_t unit) {
     OverlapCollective& collective = m_collectives[number];
-    if (m_units.needs(unit, collective.start) || m_units.needs(collective.start, unit)) return blocked(collective, "one needs the other", unit);
-    if (exceedsMemory(collective)) return blocked(collective, "what it receives would not fit into the memory that is allowed (max_memory_increase_gb, max_in_flight_gb)", unit);
+    const auto blocked = [&](std::string_view what) {
+        collective.problem = {what, unit, std::nullopt};
+        return false;
+    };
+    if (m_units.needs(unit, collective.start)) return blocked("that needs its result");
+    if (m_units.needs(collective.start, unit)) return blocked("it sends what that computes");
+    if (exceedsMemory(collective)) return blocked("what it receives would not fit into the memory that is allowed (max_memory_increase_gb, max_in_flight_gb)");
     const auto room = [&] { return m_limits.inFlightBytes - m_inFlightBytes; };
     while (!m_inFlight.empty() && room() < collective.bytes && isHidden(m_collectives[m_inFlight.front()], unit)) waitForOldest();
-    if (room() < collective.bytes) return blocked(collective, "too many bytes would be under way at once (max_in_flight_gb)", unit);
+    if (room() < collective.bytes) return blocked("too many bytes would be under way at once (max_in_flight_gb)");
     const auto path = pathTo(collective, unit);
     if (!path) return false;
     for (const size_t step : *path) {
@@ -340,18 +339,18 @@ bool OverlapPlan::isHidden(const OverlapCollective& collective, size_t beside) c
 std::optional<std::vector<size_t>> OverlapPlan::pathTo(OverlapCollective& collective, size_t unit) {
     std::vector<size_t> path;
     std::optional<size_t> obstacle;
-    const char* what = "";
+    std::string_view what;
     m_units.forEachNeeded(collective.start, [&](size_t step) {
         if (m_done[step] || obstacle) return;
         const Node* call = m_units.all()[step].call();
-        if (m_units.all()[step].product) what = "a product stands before it", obstacle = step;
-        else if (m_starts[step] != kNever) what = "another collective stands before it", obstacle = step;
-        else if (m_waits[step] != kNever && !isHidden(m_collectives[m_waits[step]], unit)) what = "it needs a result that is not there yet", obstacle = step;
-        else if (m_waits[step] == kNever && call && call->op().name().find("c10") != std::string::npos) what = "a call on a group stands before it", obstacle = step;
+        if (m_units.all()[step].product) what = "it has to wait for a product", obstacle = step;
+        else if (m_starts[step] != kNever) what = "it has to wait for another collective", obstacle = step;
+        else if (m_waits[step] != kNever && !isHidden(m_collectives[m_waits[step]], unit)) what = "it has to wait for the result of a collective that is not hidden", obstacle = step;
+        else if (m_waits[step] == kNever && call && call->op().name().find("c10") != std::string::npos) what = "it has to wait for another call on a group", obstacle = step;
         path.push_back(step);
     });
     if (!obstacle) return path;
-    blocked(collective, what, *obstacle);
+    collective.problem = {what, unit, obstacle};
     return std::nullopt;
 }
 

@@ -31,8 +31,13 @@ struct OverlapCollective {
     int64_t bytes = 0;
     double ms = 0, exposed = 0;
     std::vector<size_t> hiding;   // units that are computed while it runs
-    std::string problem;          // why the last attempt to start it beside another unit failed
-    size_t problemUnit = 0;
+    /// Why it could not start beside the last unit that was tried, and which unit is in the way; an empty sentence: none was tried.
+    struct Problem {
+        std::string_view what;
+        size_t beside = 0;
+        std::optional<size_t> because;
+    };
+    Problem problem;
 
     bool isExposed() const { return exposed != 0; }
 };
@@ -75,7 +80,6 @@ class OverlapPlan {
     bool exceedsMemory(const OverlapCollective& collective) const;
     std::optional<std::vector<size_t>> pathTo(OverlapCollective& collective, size_t unit);
     bool isHidden(const OverlapCollective& collective, size_t beside) const;
-    bool blocked(OverlapCollective& collective, std::string problem, size_t unit);
     bool offPath(size_t unit) const { return m_productAfter[unit] == kNever; }
     const OverlapCollective* waitedBy(size_t unit) const { return m_waits[unit] == kNever ? nullptr : &m_collectives[m_waits[unit]]; }
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "engine/passes/post_grad/overlap_plan.h"
+#include "engine/rewrite/refusing.h"
 #include "engine/rewrite/storage_roots.h"
+#include "engine/support/check.h"
 
 namespace cutaway {
 namespace {
@@ -142,7 +144,11 @@ std::vector<Node*> nodesOf(const Graph& graph, const OverlapUnits& units, const 
 bool waitForCopies(Graph& graph, Rewriter& rewriter) {
     bool changed = false;
     for (Node& node : graph.nodes()) {
-        if (!node.isCall("prims.device_put.default") || node.arg("non_blocking").asInt().value_or(0) == 0 || rewriter.disabled(kCopyRule)) continue;
+        if (!node.isCall("prims.device_put.default") || rewriter.disabled(kCopyRule)) continue;
+        if (node.arg("non_blocking").asInt().value_or(0) == 0) {
+            rewriter.refuse(kCopyRule, node, "it is waited for");
+            continue;
+        }
         if (!rewriter.begin(kCopyRule, node, "its readers may come to stand right behind it")) return changed;
         std::vector<Argument> args = node.args();
         args.back() = Argument(false);
@@ -152,24 +158,67 @@ bool waitForCopies(Graph& graph, Rewriter& rewriter) {
     return changed;
 }
 
-/// Why a collective runs beside nothing.
-void explain(Rewriter& rewriter, const OverlapUnits& units, const OverlapPlan& plan) {
-    for (const OverlapCollective& collective : plan.collectives()) {
-        const Node& start = *units.all()[collective.start].nodes[0];
-        if (!collective.hiding.empty() || !rewriter.watches(start)) continue;
-        if (collective.problem.empty()) rewriter.refuse(kCollectiveRule, start, "no other work is left when it could start");
+/// Says of the node that somebody asks about why it stands where it does.
+class Explaining {
+  public:
+    Explaining(Rewriter& rewriter, const OverlapUnits& units, const OverlapPlan& plan) : m_rewriter(rewriter), m_units(units), m_plan(plan) {}
+
+    void explain(const Node& node) const {
+        const Refusing collective(m_rewriter, kCollectiveRule, node), wait(m_rewriter, kWaitRule, node), call(m_rewriter, kCallRule, node);
+        if (node.isCall(kWait)) {
+            collective(node, " waits for a collective; it starts none");
+            explainWait(node, wait);
+        } else if (isCollective(node)) {
+            explainCollective(node, collective);
+        } else {
+            collective("no call waits for it");
+        }
+        call("no collective needs it any earlier, and its result is not needed any later than it is");
+    }
+
+  private:
+    const Node* nodeOf(std::optional<size_t> unit) const { return unit && !m_units.all()[*unit].nodes.empty() ? m_units.all()[*unit].nodes[0] : nullptr; }
+    const OverlapCollective* find(const Node& start) const {
+        const auto unit = m_units.unitOf(start);
+        for (const OverlapCollective& collective : m_plan.collectives())
+            if (unit == collective.start) return &collective;
+        return nullptr;
+    }
+    void explainWait(const Node& node, const Refusing& refuse) const {
+        const Node* start = node.arg(0).node();
+        const OverlapCollective* collective = start ? find(*start) : nullptr;
+        if (collective == nullptr) refuse("no time is known of what it waits for");
+        else if (collective->hiding.empty()) refuse("no other work runs beside ", start);
+        else refuse("its result is needed, or nothing is left that could run beside ", start);
+    }
+    void explainCollective(const Node& node, const Refusing& refuse) const {
+        const OverlapCollective* collective = find(node);
+        if (collective == nullptr) refuse("no time is known of such a call");
+        else if (const Node* beside = collective->hiding.empty() ? nullptr : nodeOf(collective->hiding[0])) refuse(Found{beside}, " runs beside it, and it starts early enough for that");
+        else if (collective->problem.what.empty()) refuse("no other work is left when it could start");
         else {
-            const auto& nodes = units.all()[collective.problemUnit].nodes;
-            rewriter.refuse(kCollectiveRule, start, collective.problem, nodes.empty() ? nullptr : nodes[0]);
+            const Node *tried = nodeOf(collective->problem.beside), *because = nodeOf(collective->problem.because);
+            const std::string_view where = tried ? "beside " : "beside other work";
+            if (tried && because) refuse.about(because, "it cannot start ", where, tried, ": ", collective->problem.what, ", ", because);
+            else if (tried) refuse("it cannot start ", where, tried, ": ", collective->problem.what);
+            else refuse("it cannot start ", where, ": ", collective->problem.what);
         }
     }
-}
+
+    Rewriter& m_rewriter;
+    const OverlapUnits& m_units;
+    const OverlapPlan& m_plan;
+};
 
 Result<bool> scheduleGraph(Graph& graph, Rewriter& rewriter) {
     static const OptionalPass kDefaults;
     const OptionalPass* given = rewriter.options().enabled("overlap_scheduling");
     const OptionalPass& settings = given ? *given : kDefaults;
-    if (std::none_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) { return node.isCall(kWait); })) return false;
+    if (std::none_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) { return node.isCall(kWait); })) {
+        for (const Node& node : graph.nodes())
+            for (const std::string_view rule : {kCollectiveRule, kWaitRule, kCallRule, kCopyRule}) rewriter.refuse(rule, node, "no collective of this graph is waited for");
+        return false;
+    }
     if (settings.flag("collective_bucketing", false))
         return unsupported("overlap_scheduling does not join collectives (collective_bucketing)", {}, {"enable bucket_all_gathers, bucket_all_reduce and bucket_reduce_scatters, which run before it"});
     const bool copies = waitForCopies(graph, rewriter);
@@ -177,9 +226,14 @@ Result<bool> scheduleGraph(Graph& graph, Rewriter& rewriter) {
     const OverlapUnits units(graph, costs, settings.flag("enable_fusion_regions", true));
     OverlapPlan plan(units, costs, OverlapLimits(settings));
     CT_TRY(const std::vector<size_t> order, plan.order());
-    explain(rewriter, units, plan);
     std::vector<Node*> nodes = nodesOf(graph, units, order);
-    if (nodes.size() != graph.size() || !keepsWrites(nodes)) return copies;
+    CT_CHECK(nodes.size() == graph.size(), "an order has every node once");
+    if (!keepsWrites(nodes)) {
+        for (const Node* node : nodes) rewriter.refuse(ruleOf(*node), *node, "in the new order memory would be read after it is written to");
+        return copies;
+    }
+    for (const Node* node : nodes)
+        if (rewriter.watches(*node)) Explaining(rewriter, units, plan).explain(*node);
     return Reordering(graph, rewriter, std::move(nodes)).run() || copies;
 }
 
