@@ -91,8 +91,10 @@ class RuleApplication {
             return false;
         }
         m_created = builder.created();
-        if (!mayShareMemory()) {
-            m_refusal = "an output would come to share memory with an input or another output";
+        if (const auto [shared, source] = sharedByExchange(); shared) {
+            const Node& root = storageRoot(*source);
+            const bool input = root.isPlaceholder() || root.kind() == NodeKind::GetAttr;
+            m_refusal = "`" + shared->name() + "` reaches the output, and would come to share memory with `" + root.name() + "`, " + (input ? "an input" : "which does, too");
             eraseUnused(m_created);
             return false;
         }
@@ -153,21 +155,22 @@ class RuleApplication {
     bool isNew(const Node& node) const { return std::find(m_created.begin(), m_created.end(), &node) != m_created.end(); }
 
     /// A result that is replaced by a value that was there before must not make an output share memory with an input or
-    /// another output (spec: passes G-2). PyTorch does not look (parity).
-    bool mayShareMemory() const {
-        if (m_rewriter.options().parity) return true;
+    /// another output (spec: passes G-2): the first for which it would, and that value. PyTorch does not look (parity).
+    std::pair<const Node*, const Node*> sharedByExchange() const {
+        if (m_rewriter.options().parity) return {};
         for (const Exchange& one : m_exchanges)
             for (size_t item = 0; item < one.made.size(); ++item) {
                 const Node* made = one.made[item];
                 if (made == nullptr || isNew(*made)) continue;
-                if (one.tuple ? !mayReplaceItem(one, item, *made) : !mayReplace(*one.old, *made)) return false;
+                const Node* shared = one.tuple ? sharingReader(one, item, *made) : mayReplace(*one.old, *made) ? nullptr : one.old;
+                if (shared) return {shared, made};
             }
-        return true;
+        return {};
     }
-    static bool mayReplaceItem(const Exchange& one, size_t item, const Node& made) {
-        return std::all_of(one.old->users().begin(), one.old->users().end(), [&](const Node* reader) {
-            return !reader->isCall("operator.getitem") || reader->arg(1).asInt() != static_cast<int64_t>(item) || mayReplace(*reader, made);
-        });
+    static const Node* sharingReader(const Exchange& one, size_t item, const Node& made) {
+        for (const Node* reader : one.old->users())
+            if (reader->isCall("operator.getitem") && reader->arg(1).asInt() == static_cast<int64_t>(item) && !mayReplace(*reader, made)) return reader;
+        return nullptr;
     }
 
     Result<void> exchange() {
