@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "engine/ir/infer.h"
+#include "engine/ops/view_rules.h"
 #include "engine/rewrite/matcher.h"
 #include "engine/rewrite/refusing.h"
 
@@ -33,11 +34,7 @@ Values buildWithSizes(const Match& m, GraphBuilder& builder) {
     const int64_t dim = *dimOf(m.root(), "dim", m.tensor("x").rank());
     std::vector<Argument> sizes;
     for (const ValueType& piece : *m.root().type().tuple()) sizes.emplace_back(piece.tensor()->sizes[static_cast<size_t>(dim)]);
-    const size_t count = sizes.size();
-    const Value split = builder.call("aten.split_with_sizes.default", {m["x"], Argument(std::move(sizes)), dim});
-    std::vector<Value> pieces;
-    for (size_t i = 0; i < count; ++i) pieces.push_back(split[static_cast<int64_t>(i)]);
-    return pieces;
+    return builder.call("aten.split_with_sizes.default", {m["x"], Argument(std::move(sizes)), dim});   // its readers stay
 }
 std::string_view unlessCountedFromBehind(const Match& m) {
     const auto dim = m["dim"].asInt();
@@ -66,12 +63,16 @@ constexpr Rule kNormalize[] = {
 
 // ---------------------------------------------------------------- the concatenations
 
-/// A concatenation: its operands, which are all calls or inputs, and its dim from the front.
+/// A concatenation: its operands, which are all calls or inputs, and its dim, from the front and as it is written.
 struct Concatenation {
     Node* node;
     std::vector<Node*> items;
     int64_t dim;
+    std::optional<int64_t> written;
 };
+/// PyTorch's patterns compare dims as they are written: -1 and 1 are two.
+bool sameDim(const Node& call, const Concatenation& cat) { return call.arg("dim").asInt() == cat.written; }
+
 std::optional<Concatenation> concatenationAt(Node& node, const Refusing& refuse) {
     if (!node.isCall("aten.cat.default")) return std::nullopt;
     const auto* items = node.arg("tensors").list();
@@ -80,7 +81,7 @@ std::optional<Concatenation> concatenationAt(Node& node, const Refusing& refuse)
         refuse("what it joins, or along which dim, is not known");
         return std::nullopt;
     }
-    Concatenation out{&node, {}, *dim};
+    Concatenation out{&node, {}, *dim, node.arg("dim").asInt()};
     for (const Argument& item : *items) {
         const Node* value = item.node();
         if (value == nullptr || !value->type().tensor()) refuse("its operand ", item, " is no tensor");
@@ -158,7 +159,8 @@ std::vector<Run> longRuns(const Concatenation& cat, size_t threshold) {
     for (size_t at = 0; at < cat.items.size();) {
         const Piece first = pieceAt(*cat.items[at]);
         size_t end = at + 1;
-        if (first.split && splitDim(*first.split) == cat.dim) {
+        if (first.split && !sameDim(*first.split, cat)) break;   // PyTorch looks no further
+        if (first.split) {
             while (end < cat.items.size()) {
                 const Piece next = pieceAt(*cat.items[end]);
                 if (next.split != first.split || next.index != first.index + static_cast<int64_t>(end - at)) break;
@@ -179,7 +181,7 @@ bool refuseRuns(const Concatenation& cat, size_t threshold, const Refusing& refu
     for (size_t at = 0; at < cat.items.size(); ++at) {
         const Piece first = pieceAt(*cat.items[at]);
         if (first.split == nullptr) continue;
-        if (splitDim(*first.split) != cat.dim) {
+        if (!sameDim(*first.split, cat)) {
             otherwise = first.split;
             continue;
         }
@@ -191,7 +193,7 @@ bool refuseRuns(const Concatenation& cat, size_t threshold, const Refusing& refu
     if (longest.end > 0)
         return refuse("its longest run of neighbouring pieces begins at ", cat.items[longest.begin], " and has ", longest.end - longest.begin, " of the ",
                       sectionsOf(*longest.first.split).size(), " pieces of ", longest.first.split, "; it takes all of them or threshold_to_cat, ", threshold);
-    if (otherwise) return refuse("its dim is ", cat.dim, ", that of ", otherwise, ", whose pieces it joins, ", *splitDim(*otherwise));
+    if (otherwise) return refuse("its dim is ", cat.node->arg("dim"), ", that of ", otherwise, ", whose pieces it joins, ", *splitDim(*otherwise));
     return refuse("none of its operands is a piece of an aten.split_with_sizes with known sizes: the first is ", Found{cat.items[0]});
 }
 
@@ -251,9 +253,16 @@ Node* sourceOfAllItems(const std::vector<Node*>& selects, int64_t dim, const Ref
 
 Result<bool> mergeItems(Graph& graph, Rewriter& rewriter, const Concatenation& cat, const Refusing& refuse) {
     Node* source = sourceOfAllItems(cat.items, cat.dim, refuse);
-    if (source == nullptr || !rewriter.begin("merge_select_cat_aten", *cat.node, "all items, one behind the other, are the tensor in another shape")) return false;
+    if (source == nullptr) return false;
+    if (!sameDim(*cat.items[0], cat)) return refuse("its dim and that of ", cat.items[0], " are written in two ways, which PyTorch does not see through");
+    // A concatenation along the default dim is written without it until normalization_aten_pass spells it out; a select never is.
+    if (cat.dim == 0 && !rewriter.options().enabled("normalization_aten_pass")) return refuse("PyTorch's pattern needs the default dim spelled out by normalization_aten_pass");
+    if (!rewriter.begin("merge_select_cat_aten", *cat.node, "all items, one behind the other, are the tensor in another shape")) return false;
     GraphBuilder builder = rewriter.builder(graph, cat.node, *cat.node);
-    const Value made = builder.call("aten.reshape.default", {builder.value(*source), Argument(cat.node->tensor().sizes)});
+    // PyTorch writes a view, which not every layout allows.
+    const SymDims& sizes = cat.node->tensor().sizes;
+    const bool shares = viewStrides(source->tensor().sizes, source->tensor().strides, sizes).has_value();
+    const Value made = builder.call(shares ? "aten.view.default" : "aten.reshape.default", {builder.value(*source), Argument(sizes)});
     if (builder.error()) return *builder.error();
     return exchange(rewriter, cat, builder, *made.node());
 }
@@ -336,7 +345,8 @@ Result<bool> moveView(Graph& graph, Rewriter& rewriter, const Concatenation& cat
     const Value source = builder.value(whole);
     const Value made = builder.call("aten.reshape.default", {dims->empty() ? source : permute(source, *dims), Argument(cat.node->tensor().sizes)});
     if (builder.error()) return *builder.error();
-    return exchange(rewriter, cat, builder, *made.node());
+    rewriter.replace(*cat.node, *made.node());   // the pieces stay, as in PyTorch
+    return true;
 }
 
 }  // namespace
