@@ -10,9 +10,9 @@
 //   def before(x: "f32[2, 3]"): ...
 //   def after(x: "f32[2, 3]"): ...         (left out: the pass changes nothing)
 //
-// and is held to five things: both texts print back as written; the pass keeps the runner's contract; what it makes is
-// `after`; before and after compute equal numbers; a second run changes nothing. Every rule of every table must fire in
-// some case. `cases_test --bless` writes what the passes make into the files: read the difference before you commit it.
+// and is held to six things: both texts print back as written; the pass keeps the runner's contract; what it makes is
+// `after`; before and after compute equal numbers; the graph verifies after every rewrite; a second run changes nothing.
+// Every rule of every table must fire in some case. `cases_test --bless` writes what the passes make into the files: read the difference before you commit it.
 #include <QDirIterator>
 #include <QtTest>
 
@@ -196,6 +196,11 @@ class CasesTest : public QObject {
         }
         QCOMPARE(printed(**before, "before"), one.before);
         QCOMPARE(changed ? printed(*step.after, "after") : QString(), one.after);
+        for (int64_t fuel = 0; fuel < static_cast<int64_t>(step.rewrites.size()); ++fuel) {
+            const Step part = runPass(*pass, *before, one.options, fuel);
+            QVERIFY2(part.info.state != StepState::Failed, qPrintable(QString("after %1 rewrites: ").arg(fuel) + part.info.error.c_str()));
+            QCOMPARE(static_cast<int64_t>(part.rewrites.size()), fuel);
+        }
         if (changed) {
             const auto after = parsed(one.after, "after");
             QVERIFY2(after.has_value(), after ? "" : after.error().text().c_str());
