@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "engine/ir/live_nodes.h"
+#include "engine/ir/verify.h"
 #include "engine/ops/infer_rules.h"
 
 namespace cutaway {
@@ -175,7 +176,7 @@ class Functionalization {
     }
 
     Result<void> visit(Node& node) {
-        const bool mutates = node.isCall() && node.op().mutates();
+        const bool mutates = node.isCall() && node.op().mutates() && !writesForEffect(node.op());
         // What is written, before the newest value takes its place among the arguments.
         std::vector<Alias*> written;
         if (mutates && !node.args().empty()) node.arg(0).forEachNode([&](Node* target) { written.push_back(&aliasOf(*target)); });

@@ -241,7 +241,7 @@ Result<void> Verifier::functional() {
             continue;
         }
         if (!node.isCall()) continue;
-        if (node.op().mutates()) return broken("functional", node, node.op().name() + " mutates its operand");
+        if (node.op().mutates() && !writesForEffect(node.op())) return broken("functional", node, node.op().name() + " mutates its operand");
         if (written.empty()) continue;
         for (const Node* input : node.inputs()) {
             const Node& viewed = viewedBy(*input);
@@ -264,6 +264,8 @@ Result<void> Verifier::specs() {
 }  // namespace
 
 Result<void> verify(const Module& module, const VerifyOptions& options) { return Verifier(module, options, {}).run(); }
+
+bool writesForEffect(const Op& op) { return op.mutates() && !op.isOpaque() && op.functional() == nullptr && op.schema()->returns.empty(); }
 
 bool sameMemory(const ValueType& a, const ValueType& b) {
     if (!sameType(a, b)) return false;

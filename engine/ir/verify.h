@@ -7,7 +7,8 @@
 namespace cutaway {
 
 struct VerifyOptions {
-    /// After functionalization: no operator mutates, except copy_ into a placeholder at the end of the graph.
+    /// After functionalization: no operator mutates, except copy_ into a placeholder at the end of the graph and calls that
+    /// writesForEffect() is true for.
     bool functional = false;
     /// The type of every call of a known op is what its shape rule gives.
     bool types = false;
@@ -23,6 +24,10 @@ struct VerifyOptions {
 ///  inputs       one InputSpec per placeholder, one OutputSpec per returned value
 ///  functional   see VerifyOptions
 Result<void> verify(const Module& module, const VerifyOptions& options = {});
+
+/// An operator that writes to an operand, returns nothing and has no functional form (fsdp.copy_). Functionalization leaves its calls
+/// where they are, as PyTorch's does: other members of the group rely on the memory.
+bool writesForEffect(const Op& op);
 
 /// sameType, and tensors begin at the same element of their storage: what views of them are typed by. Types read from text know no
 /// offset, so this holds between inferred types only.

@@ -79,15 +79,18 @@ EvalResult evalSameLists(const EvalContext& c) {
     for (const Tensor& input : c.list("inputs")) out.push_back(packedCopy(c, input, out.size()));
     return out;
 }
-/// Everybody's values, one after the other.
-Tensor gather(const EvalContext& c, const Tensor& input, size_t result) {
-    Tensor out = c.result(result);
+/// Everybody's values, one after the other, into `out`.
+void fillWithShares(const Tensor& out, const Tensor& input) {
     const Tensor share = input.rank() == 0 ? input.view({1}, {1}, input.offset()) : input;
     const int64_t rows = share.size(0);
     for (int64_t at = 0; rows > 0 && at < out.size(0); at += rows) {
         Tensor part = out.view(share.sizes(), out.strides(), out.offset() + at * out.stride(0));
         copyInto(part, share);
     }
+}
+Tensor gather(const EvalContext& c, const Tensor& input, size_t result) {
+    Tensor out = c.result(result);
+    fillWithShares(out, input);
     return out;
 }
 /// What equal values come to when `members` of them are reduced.
@@ -149,6 +152,52 @@ EvalResult evalExchanged(const EvalContext& c) {
     return out;
 }
 
+// ---------------------------------------------------------------- parameters of which every member keeps a share (FSDP)
+
+Result<ValueType> nothing(const InferContext&) { return ValueType(); }
+Result<ValueType> inferCopyForEffect(const InferContext& c) {
+    CT_TRY(const TensorType target, c.tensor(size_t{0}));
+    CT_TRY(const TensorType source, c.tensor(1));
+    return target.sizes == source.sizes ? Result<ValueType>(ValueType()) : c.fail("the sizes differ");
+}
+EvalResult evalCopyForEffect(const EvalContext& c) {
+    Tensor target = c.in(size_t{0});
+    copyInto(target, c.in(1));
+    return TensorList{};
+}
+/// The member's part of the buffer, and the buffer.
+Result<ValueType> inferCopyIn(const InferContext& c) {
+    CT_TRY(const TensorType buffer, c.tensor("all_gather_output"));
+    const auto count = symIntOf(c.arg("all_gather_input_numel"));
+    if (buffer.rank() != 1 || !count) return c.fail("the buffer has one dim, and its parts have equally many elements");
+    return ValueType(TupleType{ValueType(TensorType::contiguous(buffer.dtype, {*count}, buffer.device)), ValueType(TensorType::contiguous(buffer.dtype, buffer.sizes, buffer.device))});
+}
+EvalResult evalCopyIn(const EvalContext& c) {
+    Tensor buffer = packedCopy(c, c.in("all_gather_output"), 1);
+    const int64_t count = c.integerOr("all_gather_input_numel", 0), first = count * c.integerOr("rank", 0);
+    if (first < 0 || first + count > buffer.numel()) return c.fail("the buffer has no part for this member");
+    const Tensor own = buffer.view({count}, {1}, buffer.offset() + first);
+    int64_t at = 0;
+    for (const Tensor& input : c.list("all_gather_inputs")) {
+        if (at + input.numel() > count) return c.fail("the tensors have more elements than the member's part");
+        Tensor part = own.view(input.sizes(), contiguousStrides(input.sizes()), own.offset() + at);
+        copyInto(part, input);
+        at += input.numel();
+    }
+    return TensorList{own, buffer};
+}
+Result<ValueType> inferGatherInto(const InferContext& c) {
+    CT_TRY(const TensorType input, c.tensor(size_t{0}));
+    CT_TRY(TensorType out, c.tensor("out"));
+    CT_TRY(const TensorType expected, gathered(c, input));
+    return expected.sizes == out.sizes ? Result<ValueType>(std::move(out)) : c.fail("the shares of all members do not fill 'out'");
+}
+EvalResult evalGatherInto(const EvalContext& c) {
+    const Tensor out = c.in("out");
+    fillWithShares(out, c.in(size_t{0}).clone());   // a share may be a part of what is written
+    return out;
+}
+
 constexpr OpDef kOps[] = {
     {.schema = "_c10d_functional.all_reduce.default(Tensor input, str reduce_op, str group_name) -> Tensor", .tags = Tag::Inplace, .infer = inferSame, .eval = evalSame},
     {.schema = "_c10d_functional.all_reduce_coalesced.default(Tensor[] inputs, str reduce_op, str group_name) -> Tensor[]", .tags = Tag::Inplace,
@@ -165,6 +214,15 @@ constexpr OpDef kOps[] = {
      .infer = inferEach<scattered>, .eval = evalEach<scatter>},
     {.schema = "_c10d_functional.all_to_all_single.default(Tensor input, SymInt[] output_split_sizes, SymInt[] input_split_sizes, str group_name) -> Tensor",
      .infer = inferExchanged, .eval = evalExchanged},
+    {.schema = "_c10d_functional.all_gather_into_tensor_out.default(Tensor input, int group_size, str group_name, *, Tensor(a!) out) -> Tensor(a!)",
+     .tags = Tag::Impure, .infer = inferGatherInto, .eval = evalGatherInto},
+    {.schema = "fsdp.all_gather_copy_in.default(Tensor[] all_gather_inputs, Tensor all_gather_output, SymInt[] inp_split_sizes, SymInt all_gather_input_numel, SymInt rank) "
+               "-> (Tensor, Tensor)",
+     .infer = inferCopyIn, .eval = evalCopyIn},
+    {.schema = "fsdp.copy_.default(Tensor(a!) tensor, Tensor data) -> ()", .tags = Tag::Impure, .infer = inferCopyForEffect, .eval = evalCopyForEffect},
+    // Gives memory back, or takes it again: no values.
+    {.schema = "inductor.resize_storage_bytes_.default(Tensor variable, SymInt new_size) -> ()", .tags = Tag::Impure, .infer = nothing,
+     .eval = [](const EvalContext&) -> EvalResult { return TensorList{}; }},
 };
 
 }  // namespace

@@ -47,6 +47,7 @@ constexpr CodeRule kRules[] = {
     {"reinplace_inplaceable_ops", "reinplace", "A value that nobody reads any more is written to",
      "aten.index_put.default, aten._unsafe_index_put.default, aten.slice_scatter.default, aten.select_scatter.default, aten.diagonal_scatter.default, "
      "aten.as_strided_scatter.default, aten._foreach_*, _c10d_functional.all_reduce.default, _c10d_functional.all_reduce_coalesced.default"},
+    {"reinplace_fsdp_all_gather", "unread_item", "A buffer that nobody reads is not taken out of its tuple", "operator.getitem"},
     {"decompose_scan_to_while_loop", "scan_to_while_loop", "A scan is a loop", "higher_order.scan, higher_order.scan.default"},
     {"decompose_map_to_while_loop", "map_to_while_loop", "A map is a loop", "higher_order.map_impl, higher_order.map_impl.default"},
     {"decompose_triton_kernel_wrapper_functional", "decompose_triton_kernel_wrapper", "Lowering knows the kernel, not its wrapper",
@@ -85,6 +86,10 @@ constexpr Start kStarts[] = {
     {"bucket_reduce_scatters", "_c10d_functional.reduce_scatter_tensor.default"},
     {"bucket_all_reduce", "_c10d_functional.all_reduce.default"},
     {"bucket_all_gathers", "_c10d_functional.all_gather_into_tensor.default"},
+    {"remove_fsdp2_unsharded_param_graph_input_usage", "fsdp.copy_.default"},
+    {"fuse_ddp_with_concat_op", "_c10d_functional.all_reduce.default"},
+    {"fuse_ddp_with_coalesced_op", "_c10d_functional.all_reduce.default"},
+    {"schedule_comm_wait", "_c10d_functional.all_reduce.default, _c10d_functional.all_reduce_coalesced.default"},
     {"quant_lift_up", "quantized_decomposed.quantize_per_tensor.default, quantized_decomposed.quantize_per_tensor.tensor"},
 };
 std::string_view startsOfPass(std::string_view pass) {

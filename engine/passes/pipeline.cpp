@@ -21,6 +21,7 @@
 #include "engine/passes/post_grad/b2b_gemm.h"
 #include "engine/passes/post_grad/bucket_collectives.h"
 #include "engine/passes/post_grad/ddp_fusion.h"
+#include "engine/passes/post_grad/fsdp.h"
 #include "engine/passes/post_grad/loops.h"
 #include "engine/passes/post_grad/optional_products.h"
 #include "engine/passes/post_grad/overlap_scheduling.h"
@@ -152,6 +153,8 @@ constexpr Pass kPipeline[] = {
      .run = replaceRandom},
 
     // The graph that is lowered (spec: passes §6.2).
+    {.stage = "post_grad", .name = "remove_fsdp2_unsharded_param_graph_input_usage", .summary = "Reads collected parameters without writing them to a buffer first",
+     .run = removeUnshardedParameters, .optional = 12},
     {.stage = "post_grad", .name = "view_to_reshape", .summary = "Lets views copy where strides will not allow them", .run = viewToReshape},
     {.stage = "post_grad", .name = "dce", .summary = "Drops nodes that nobody reads, before anything else", .run = eliminateDeadCode, .optional = 5},
     {.stage = "post_grad", .name = "reorder_for_locality", .summary = "Makes values shortly before they are read", .run = reorderForLocality,
@@ -212,6 +215,8 @@ constexpr Pass kPipeline[] = {
      .run = decomposeTritonWrapper, .functional = false},
     {.stage = "post_grad", .name = "decompose_auto_functionalized", .summary = "Unwraps operators that write to their operands",
      .run = decomposeAutoFunctionalized, .functional = false},
+    {.stage = "post_grad", .name = "reinplace_fsdp_all_gather", .summary = "Collects shares of parameters in the buffer that they lie in", .run = reinplaceFsdpGathers,
+     .optional = 13, .functional = false},
     {.stage = "post_grad", .name = "decompose_scan_to_while_loop", .summary = "Writes scans as loops", .run = scanToWhileLoop, .functional = false},
     {.stage = "post_grad", .name = "decompose_map_to_while_loop", .summary = "Writes maps as loops", .run = mapToWhileLoop, .functional = false},
     {.stage = "lowering", .name = "lowering_calls", .summary = "Decides what the post-grad patterns have left open", .run = lowerCalls, .functional = false},

@@ -6,6 +6,7 @@
 #include "engine/passes/joint/replace_random.h"
 #include "engine/passes/joint/softmax_rescale.h"
 #include "engine/passes/lowering_calls.h"
+#include "engine/passes/post_grad/fsdp.h"
 #include "engine/passes/post_grad/optional_products.h"
 #include "engine/passes/post_grad/pass_pattern_1.h"
 #include "engine/passes/post_grad/pass_pattern_2.h"
@@ -20,7 +21,7 @@ std::vector<RuleTable> ruleTables() {
             {"post_grad_pass_pattern_1", passPattern1Rules()}, {"post_grad_pass_pattern_2", passPattern2Rules()},
             {"mm_plus_mm", addedProductRules()},              {"partitioned_scatter", partitionedScatterRules()},
             {"normalization_aten_pass", normalizeSplitRules()}, {"decompose_mm_pass", decomposeProductRules()},
-            {"lowering_calls", loweringCallRules()}};
+            {"reinplace_fsdp_all_gather", fsdpGatherRules()}, {"lowering_calls", loweringCallRules()}};
 }
 
 }  // namespace cutaway

@@ -5,10 +5,13 @@
 namespace cutaway {
 namespace {
 
-/// A mutating call whose result is the operand that it has written to.
-bool returnsOperand(const Node& node) {
-    return node.isCall() && node.op().mutates() && node.op().schema() && !node.op().schema()->returns.empty() &&
-           node.op().schema()->returns[0].alias != 0;
+/// The operand that a mutating call has written to and returns; null for other calls.
+const Node* returnedOperand(const Node& node) {
+    if (!node.isCall() || !node.op().mutates() || !node.op().schema() || node.op().schema()->returns.empty()) return nullptr;
+    const Schema& schema = *node.op().schema();
+    for (size_t i = 0; i < schema.params.size() && i < node.args().size(); ++i)
+        if (schema.params[i].mutated && schema.params[i].alias == schema.returns[0].alias) return node.arg(i).node();
+    return nullptr;
 }
 
 /// A reshape copies only where strides do not allow a view.
@@ -20,8 +23,9 @@ bool isSharingReshape(const Node& node) {
 
 /// The operand whose memory the call's value shares; null for values with memory of their own.
 const Node* sharedOperand(const Node& node) {
+    if (const Node* written = returnedOperand(node)) return written;
     const bool item = node.isCall("operator.getitem");
-    const bool aliases = node.is(Tag::View) || item || returnsOperand(node) || isSharingReshape(node);
+    const bool aliases = node.is(Tag::View) || item || isSharingReshape(node);
     const Node* source = aliases && !node.args().empty() ? node.arg(0).node() : nullptr;
     // An item of a tuple shares memory only when the call that made the tuple is a view (split, unbind).
     return source && (!item || source->is(Tag::View)) ? source : nullptr;

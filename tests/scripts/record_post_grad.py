@@ -15,6 +15,9 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+import torch.distributed.fsdp._fully_shard._fsdp_collectives  # noqa: F401  registers its operators
+import torch.distributed.fsdp._fully_shard._fsdp_param  # noqa: F401
+from torch._inductor import comms
 from torch._inductor.decomposition import select_decomp_table
 from torch._inductor.fx_passes import ddp_fusion
 from torch._inductor.pattern_matcher import stable_topological_sort
@@ -68,6 +71,63 @@ case("wait_in_place", WAIT, [f(4), f(4)], lambda x, y: (lambda u: (summed(x).sin
 case("fused_then_late", "fuse_ddp_with_concat_op schedule_comm_wait", [f(4, 3), f(5), f(4)], lambda x, y, z: (summed(x), summed(y), z.exp()))
 
 
+# ---------------------------------------------------------------- parameters in shares (FSDP2)
+
+FSDP, INTO = "remove_fsdp2_unsharded_param_graph_input_usage", "reinplace_fsdp_all_gather"
+resize, fill = torch.ops.inductor.resize_storage_bytes_, torch.ops.fsdp.copy_
+
+
+def use(buffer, share, size, *readers, empty=True):
+    """Shares are collected, the buffer is filled with them, read, and emptied."""
+    whole = c10d.wait_tensor(c10d.all_gather_into_tensor(share, 2, "0"))
+    resize(buffer, size)
+    fill(buffer, whole)
+    results = [reader(buffer) for reader in readers]
+    if empty:
+        resize(buffer, 0)
+    return results
+
+
+def layers(w, a, b, x):
+    return use(w, a, 48, lambda w: x @ w) + use(w, b, 48, lambda w: x @ w, torch.exp)
+
+
+def viewed_before(w, a, x):
+    view = w.t()
+    return use(w, a, 48, lambda w: x @ w) + [view.exp()]
+
+
+def written_by_the_model(w, a, x):
+    return use(w, a, 48, lambda w: (lambda _: x @ w)(w.mul_(2)))
+
+
+def never_emptied(w, a, x):
+    fill(w, c10d.wait_tensor(c10d.all_gather_into_tensor(a, 2, "0")))
+    return x @ w
+
+
+WEIGHT, SHARE, X = f(4, 3), f(2, 3), f(5, 4)
+case("fsdp_parameter", FSDP, [WEIGHT, SHARE, X], lambda w, a, x: use(w, a, 48, lambda w: x @ w))
+case("fsdp_two_layers", FSDP, [WEIGHT, SHARE, SHARE, X], layers)
+case("fsdp_views", FSDP, [WEIGHT, SHARE, f(5, 3)], lambda w, a, x: use(w, a, 48, lambda w: x @ w.t()))
+case("fsdp_not_emptied", FSDP, [WEIGHT, SHARE, X], lambda w, a, x: use(w, a, 48, lambda w: x @ w, empty=False))
+case("fsdp_never_emptied", FSDP, [WEIGHT, SHARE, X], never_emptied, options="parity")
+case("fsdp_written", FSDP, [WEIGHT, SHARE, X], written_by_the_model)
+
+
+def gathered(*shares, rank=1, reads_share=False):
+    sizes = [share.numel() for share in shares]
+    buffer = torch.empty(2 * sum(sizes))
+    own, _ = torch.ops.fsdp.all_gather_copy_in(list(shares), buffer, sizes, sum(sizes), rank)
+    results = [c10d.wait_tensor(c10d.all_gather_into_tensor(own, 2, "0"))]
+    return results + ([own.exp()] if reads_share else [])
+
+
+case("fsdp_gather", INTO, [SHARE, f(5)], lambda a, b: gathered(a, b))
+case("fsdp_gather_share_read", INTO, [SHARE, f(5)], lambda a, b: gathered(a, b, reads_share=True))
+case("fsdp_gather_two", INTO, [SHARE, f(5)], lambda a, b: gathered(a) + gathered(b, rank=0))
+
+
 # ---------------------------------------------------------------- recording
 
 def settings(text):
@@ -80,6 +140,10 @@ def apply(gm, passes):
     for name, options in map(settings, passes.split()):
         if name.startswith("fuse_ddp"):
             getattr(ddp_fusion, name)(gm.graph, options.get("bucket_size_mb", 25))
+        elif name == FSDP:
+            comms.remove_fsdp2_unsharded_param_graph_input_usage(gm.graph)
+        elif name == INTO:
+            comms.reinplace_fsdp_all_gather(gm.graph)
         elif name == WAIT:
             ddp_fusion.schedule_comm_wait(gm.graph)
         else:
