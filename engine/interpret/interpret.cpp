@@ -174,6 +174,8 @@ class Interpreter : public ValueSource {
 
 }  // namespace
 
+Result<Tensor> attributeOf(const Module& module, const Node& node) { return tensorOrStandIn(module, node.target(), node); }
+
 Result<std::vector<Tensor>> interpret(const Module& module, const std::vector<Tensor>& inputs, const InterpretOptions& options) {
     const size_t expected = module.graph().placeholders().size();
     if (inputs.size() != expected)

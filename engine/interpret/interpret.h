@@ -29,6 +29,9 @@ Result<std::vector<Tensor>> interpret(const Module& module, const std::vector<Te
 /// wrong dtype or shape.
 Result<std::vector<Tensor>> bindInputs(const Module& module, const std::vector<Tensor>& user);
 
+/// The tensor of a get_attr node, or the stand-in for it that interpret() takes. Errors: no data, and sizes that are not numbers.
+Result<Tensor> attributeOf(const Module& module, const Node& node);
+
 /// The parameters, buffers, constants and attributes that such stand-ins are needed for, sorted.
 std::vector<std::string> tensorsWithoutData(const Module& module);
 

@@ -125,6 +125,42 @@ Values decomposeLinear(Decomposition& d) {
     return bias ? product + d.in("bias") : product;
 }
 
+// ---------------------------------------------------------------- what libraries compute in one call
+
+/// x @ w^T + b, then the function that `attr` names, as oneDNN computes it.
+Values decomposeLinearPointwise(Decomposition& d) {
+    const Value y = d.call("aten.linear.default", {d.in("X"), d.in("W"), d.arg("B")});
+    const std::string function(d.text("attr"));
+    if (function == "none") return y;
+    for (const std::string_view plain : {"relu", "sigmoid", "tanh", "hardswish"})
+        if (function == plain) return d.call("aten." + function + ".default", {y});
+    if (function == "swish") return d.call("aten.silu.default", {y});
+    if (function == "gelu") return d.call("aten.gelu.default", {y}, {{"approximate", d.arg("algorithm")}});
+    const auto* scalars = d.arg("scalars").list();
+    if (function == "leaky_relu" && scalars && scalars->size() == 1) return d.call("aten.leaky_relu.default", {y, (*scalars)[0]});
+    if (function == "hardtanh" && scalars && scalars->size() == 2) return d.call("aten.hardtanh.default", {y, (*scalars)[0], (*scalars)[1]});
+    return failed(d, "does not know the function '" + function + "' with these numbers");
+}
+/// Products of one tensor and several weights.
+Values decomposeGroupedLinear(Decomposition& d) {
+    const std::vector<Value> weights = d.list("w");
+    const auto* biases = d.arg("b").list();
+    if (biases == nullptr || biases->size() != weights.size()) return failed(d, "needs a bias or None for each weight");
+    std::vector<Value> out;
+    for (size_t i = 0; i < weights.size(); ++i) out.push_back(d.call("aten.linear.default", {d.in("x"), weights[i], (*biases)[i]}));
+    return out;
+}
+/// Products of pairs.
+Values decomposeProductsOfPairs(Decomposition& d) {
+    const std::vector<Value> inputs = d.list("inputs"), weights = d.list("weights");
+    const auto* biases = d.arg("biases").list();
+    if (inputs.size() != weights.size() || (biases && biases->size() != inputs.size())) return failed(d, "the lists have different lengths");
+    std::vector<Value> out;
+    for (size_t i = 0; i < inputs.size(); ++i)
+        out.push_back(biases ? d.call("aten.addmm.default", {(*biases)[i], inputs[i], weights[i]}) : d.call("aten.mm.default", {inputs[i], weights[i]}));
+    return out;
+}
+
 constexpr OpDef kOps[] = {
     // Two products and their sum, which a kernel of the compiler's own computes at once (max_autotune).
     {.schema = "torch__inductor_fx_passes_post_grad_mm_plus_mm(Tensor mat1, Tensor mat2, Tensor mat3, Tensor mat4) -> Tensor",
@@ -173,6 +209,13 @@ f64[1, 2, 3], f64[4, 3, 2]
 bf16[2, 1, 3, 4], bf16[5, 4, 2]
 f32[2, 0, 3], f32[2, 3, 4]
 )"},
+    {.schema = "mkldnn._linear_pointwise.default(Tensor X, Tensor W, Tensor? B, str attr, Scalar?[] scalars, str? algorithm) -> Tensor", .tags = Tag::Heavy,
+     .infer = inferExpanded, .eval = evalExpanded, .decompose = decomposeLinearPointwise},
+    // What grouped_gemm_pass makes, under the name that FX prints.
+    {.schema = "torch__inductor_mkldnn_lowerings_grouped_gemm_lowering(Tensor x, Tensor[] w, Tensor?[] b) -> Tensor[]", .tags = Tag::Heavy,
+     .infer = inferExpanded, .eval = evalExpanded, .decompose = decomposeGroupedLinear},
+    {.schema = "fbgemm.gmm.default(Tensor[] inputs, Tensor[] weights, Tensor[]? biases, *, bool smart_fused=False) -> Tensor[]", .tags = Tag::Heavy,
+     .infer = inferExpanded, .eval = evalExpanded, .decompose = decomposeProductsOfPairs},
 };
 
 }  // namespace

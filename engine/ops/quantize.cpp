@@ -8,7 +8,9 @@
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/kernels.h"
 #include "engine/ops/lower.h"
+#include "engine/ops/matrix.h"
 #include "engine/ops/op_registry.h"
+#include "engine/ops/packed_int4.h"
 
 namespace cutaway {
 namespace {
@@ -233,6 +235,43 @@ constexpr OpDef dequantizeRow(std::string_view schema, std::string_view samples)
             .lower = S == Spread::Group ? Fn<Expr(LowerContext&)>() : Fn<Expr(LowerContext&)>(lowerDequantize<S>), .samples = samples};
 }
 
+// -- 4-bit weights (packed_int4.h)
+
+/// Of symbolic sizes nothing is known.
+bool differ(const SymInt& a, const SymInt& b) { return a.isInt() && b.isInt() && !(a == b); }
+Result<ValueType> inferPackInt4(const InferContext& c) {
+    CT_TRY(const TensorType numbers, c.tensor(size_t{0}));
+    if (numbers.dtype != DType::I32 || numbers.rank() != 2) return c.fail("needs an int32 matrix");
+    if (differ(mod(numbers.sizes[0], SymInt(16)), SymInt(0)) || differ(mod(numbers.sizes[1], SymInt(2)), SymInt(0))) return c.fail("needs a multiple of 16 rows and an even number of columns");
+    return ValueType(TensorType::contiguous(DType::U8, {numbers.sizes[0], floorDiv(numbers.sizes[1], SymInt(2))}, numbers.device));
+}
+Result<ValueType> inferInt4Product(const InferContext& c) {
+    CT_TRY(const TensorType x, c.tensor(size_t{0}));
+    CT_TRY(const TensorType weight, c.tensor("mat2"));
+    CT_TRY(const TensorType scales, c.tensor("qScaleAndZeros"));
+    CT_TRY(const int64_t group, c.integer("qGroupSize", 0));
+    if (!isFloating(x.dtype) || x.rank() != 2 || weight.dtype != DType::U8 || weight.rank() != 2) return c.fail("needs a matrix of floats and packed weights");
+    if (group != 32 && group != 64 && group != 128 && group != 256) return c.fail("knows groups of 32, 64, 128 and 256 columns");
+    if (differ(x.sizes[1], weight.sizes[1] * SymInt(2)) || differ(mod(x.sizes[1], SymInt(group)), SymInt(0))) return c.fail("the columns of the weights are not those of the matrix, or no multiple of the groups'");
+    if (scales.rank() != 3 || differ(scales.sizes[0], floorDiv(x.sizes[1], SymInt(group))) || differ(scales.sizes[1], weight.sizes[0]) || differ(scales.sizes[2], SymInt(2)))
+        return c.fail("needs a scale and a zero per group of columns and row of the weights");
+    return ValueType(TensorType::contiguous(x.dtype, {x.sizes[0], weight.sizes[0]}, x.device));
+}
+/// x @ w^T, where w is (number - 8) * scale + zero.
+EvalResult evalInt4Product(const EvalContext& c) {
+    const Tensor x = c.in(size_t{0}).to(DType::F32).contiguous(), numbers = unpackInt4(c.in("mat2")), scales = c.in("qScaleAndZeros").to(DType::F32).contiguous();
+    const int64_t group = c.integerOr("qGroupSize", 32), rows = numbers.size(0), columns = numbers.size(1);
+    Tensor weight = Tensor::empty(DType::F32, {rows, columns}), product = Tensor::empty(DType::F32, {x.size(0), rows}), out = c.result();
+    for (int64_t row = 0; row < rows; ++row)
+        for (int64_t column = 0; column < columns; ++column) {
+            const float* pair = scales.as<float>() + (column / group * rows + row) * 2;
+            weight.as<float>()[row * columns + column] = static_cast<float>(numbers.as<int32_t>()[row * columns + column] - 8) * pair[0] + pair[1];
+        }
+    multiplyMatrices(x, weight.view({columns, rows}, {1, columns}, 0), product);
+    copyInto(out, product);
+    return out;
+}
+
 constexpr OpDef kOps[] = {
     // clamp(round(input / scale) + zero_point, quant_min, quant_max)
     quantizeRow<Spread::Tensor>("quantized_decomposed.quantize_per_tensor.default(Tensor input, float scale, int zero_point, int quant_min, int quant_max, ScalarType dtype) -> Tensor",
@@ -288,6 +327,11 @@ u8[0, 3], 0.5, 0, 0, 255, torch.uint8
     dequantizeRow<Spread::Group>("quantized_decomposed.dequantize_per_channel_group.default(Tensor input, Tensor scales, Tensor? zero_points, int quant_min, int quant_max, ScalarType dtype, "
                                  "int group_size, ScalarType output_dtype) -> Tensor",
                                  "i8[3, 8], f32[3, 2]>0, i64[3, 2], -8, 7, torch.int8, 4, torch.float32\ni8[3, 8], f32[3, 2]>0, None, -8, 7, torch.int8, 4, torch.float32"),
+    // 4-bit weights for the CPU.
+    {.schema = "aten._convert_weight_to_int4pack_for_cpu.default(Tensor self, int innerKTiles) -> Tensor", .infer = inferPackInt4,
+     .eval = [](const EvalContext& c) { return packInt4(c.in(size_t{0})); }},
+    {.schema = "aten._weight_int4pack_mm_for_cpu.default(Tensor self, Tensor mat2, int qGroupSize, Tensor qScaleAndZeros) -> Tensor", .tags = Tag::Heavy,
+     .infer = inferInt4Product, .eval = evalInt4Product},
     // A conversion that no pattern looks through.
     {.schema = "quantized_decomposed.convert_element_type.no_fuse(Tensor input, ScalarType dtype) -> Tensor",
      .infer = [](const InferContext& c) -> Result<ValueType> {

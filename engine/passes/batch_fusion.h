@@ -9,8 +9,8 @@
 namespace cutaway {
 
 /// `rule`: batch_linear_lhs, batch_linear, batch_layernorm, batch_{tanh,sigmoid,relu,detach,nan_to_num,clamp,dropout} on Python's
-/// calls; batch_linear_post_grad and batch_aten_{tanh,sigmoid,relu,add,sub,mul,div} on ATen's. group_linear needs a library that no
-/// public build has.
+/// calls; batch_linear_post_grad and batch_aten_{tanh,sigmoid,relu,add,sub,mul,div} on ATen's, and group_linear, whose
+/// call of a library that no public build has (fbgemm.gmm) is computed here as the products that it stands for.
 Result<bool> batchFusion(std::string_view rule, Module& module, Rewriter& rewriter);
 
 }  // namespace cutaway

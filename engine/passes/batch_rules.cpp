@@ -12,6 +12,7 @@ Search::Search(const CompileOptions& options, std::string_view rule) {
     least = std::max(2, static_cast<int>(settings.number("min_fuse_set_size", 5)));
     most = std::max(least, static_cast<int>(settings.number("max_fuse_set_size", 300)));
     depth = static_cast<int>(settings.number("max_fuse_search_depth", 5));
+    largestGrouped = static_cast<int64_t>(settings.number("max_fuse_tensor_size_group_linear", 4096));
     sameUsers = settings.flag("fuse_nodes_with_same_users", false);
     sameParent = settings.flag("fuse_nodes_with_same_parent", false);
     broadcastBias = settings.flag("shape_broadcast_batch_linear", false);
@@ -250,6 +251,29 @@ Result<void> fuseAtenLinear(const Nodes& subset, const BatchRule&, const Search&
     return replaceBySelects(builder, builder.call("aten.bmm.default", {left, right}), subset, rewriter, biases, &search);
 }
 
+/// Products and products with a bias apart; PyTorch's library wants even sizes, and small ones.
+std::optional<std::string> groupLinearKey(const Node& node, const BatchRule&, const Search& search) {
+    const bool biased = node.isCall("aten.addmm.default");
+    if (!biased && !node.isCall("aten.mm.default")) return std::nullopt;
+    if (biased && (node.arg("beta").asReal() != 1.0 || node.arg("alpha").asReal() != 1.0)) return std::nullopt;
+    for (size_t i = biased ? 1 : 0; i < (biased ? 3u : 2u); ++i) {
+        const auto sizes = knownSizes(node.arg(i).node());
+        if (!sizes || std::any_of(sizes->begin(), sizes->end(), [&](int64_t size) { return size % 2 != 0 || size > search.largestGrouped; })) return std::nullopt;
+    }
+    return biased ? "bias" : "";
+}
+Result<void> fuseGroupLinear(const Nodes& subset, const BatchRule&, const Search&, Rewriter& rewriter) {
+    const bool biased = subset[0]->isCall("aten.addmm.default");
+    GraphBuilder builder = rewriter.builder(subset[0]->graph(), subset[0], *subset[0]);
+    const Argument biases = biased ? Argument(argumentsAt(subset, 0)) : Argument();
+    const Value products = builder.call("fbgemm.gmm.default", {Argument(argumentsAt(subset, biased ? 1 : 0)), Argument(argumentsAt(subset, biased ? 2 : 1)), biases}, {{"smart_fused", true}});
+    Nodes items;
+    for (size_t i = 0; i < subset.size() && !builder.error(); ++i) items.push_back(products[static_cast<int64_t>(i)].node());
+    if (builder.error()) return *builder.error();
+    for (size_t i = 0; i < subset.size(); ++i) rewriter.replace(*subset[i], *items[i]);
+    return {};
+}
+
 constexpr std::string_view kLinear = "torch._C._nn.linear, torch.nn.functional.linear";   // pregrad::isLinear
 constexpr BatchRule kRules[] = {
     {"batch_linear_lhs", kLinear, linearLhsKey, fuseLinearLhs},
@@ -262,6 +286,7 @@ constexpr BatchRule kRules[] = {
     {"batch_nan_to_num", "torch.nan_to_num", mathKey, fuseMath},
     {"batch_clamp", "torch.clamp", mathKey, fuseMath},
     {"batch_dropout", "torch.nn.functional.dropout", mathKey, fuseMath},
+    {"group_linear", "aten.mm.default, aten.addmm.default", groupLinearKey, fuseGroupLinear},
     {"batch_linear_post_grad", "aten.mm.default, aten.addmm.default", atenLinearKey, fuseAtenLinear},
     {"batch_aten_tanh", "aten.tanh.default", atenUnaryKey, fuseAtenUnary},
     {"batch_aten_sigmoid", "aten.sigmoid.default", atenUnaryKey, fuseAtenUnary},

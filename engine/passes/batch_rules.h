@@ -10,6 +10,7 @@ namespace cutaway::batching {
 struct Search {
     Search(const CompileOptions& options, std::string_view rule);
     int least, most, depth;
+    int64_t largestGrouped;   // the largest size of what group_linear takes
     bool sameUsers, sameParent, broadcastBias, parity;
 };
 

@@ -86,6 +86,8 @@ constexpr Start kStarts[] = {
     {"bucket_reduce_scatters", "_c10d_functional.reduce_scatter_tensor.default"},
     {"bucket_all_reduce", "_c10d_functional.all_reduce.default"},
     {"bucket_all_gathers", "_c10d_functional.all_gather_into_tensor.default"},
+    {"grouped_gemm_pass", "mkldnn._linear_pointwise.default"},
+    {"concat_linear_woq_int4", "aten._weight_int4pack_mm_for_cpu.default"},
     {"remove_fsdp2_unsharded_param_graph_input_usage", "fsdp.copy_.default"},
     {"fuse_ddp_with_concat_op", "_c10d_functional.all_reduce.default"},
     {"fuse_ddp_with_coalesced_op", "_c10d_functional.all_reduce.default"},

@@ -20,6 +20,7 @@
 #include "engine/passes/pass_order.h"
 #include "engine/passes/post_grad/b2b_gemm.h"
 #include "engine/passes/post_grad/bucket_collectives.h"
+#include "engine/passes/post_grad/cpu_products.h"
 #include "engine/passes/post_grad/ddp_fusion.h"
 #include "engine/passes/post_grad/fsdp.h"
 #include "engine/passes/post_grad/loops.h"
@@ -159,7 +160,11 @@ constexpr Pass kPipeline[] = {
     {.stage = "post_grad", .name = "dce", .summary = "Drops nodes that nobody reads, before anything else", .run = eliminateDeadCode, .optional = 5},
     {.stage = "post_grad", .name = "reorder_for_locality", .summary = "Makes values shortly before they are read", .run = reorderForLocality,
      .enabled = isInference},
+    {.stage = "post_grad", .name = "grouped_gemm_pass", .summary = "Computes oneDNN's products of one tensor in one call", .run = groupLinears, .optional = 14},
+    {.stage = "post_grad", .name = "concat_linear_woq_int4", .summary = "Joins 4-bit weights of products of one tensor", .run = concatInt4Linear, .optional = 15},
     {.stage = "post_grad", .name = "remove_profiler_ops", .summary = "Drops the profiler's marks", .run = removeProfilerOps},
+    {.stage = "post_grad", .name = "group_linear", .summary = "Hands products of any shapes to a library at once",
+     .run = [](Module& module, Rewriter& rewriter) { return batchFusion("group_linear", module, rewriter); }, .optional = 1, .repeats = kSearchDepth},
     {.stage = "post_grad", .name = "batch_linear_post_grad", .summary = "Computes calls of equal shapes at once",
      .run = [](Module& module, Rewriter& rewriter) { return batchFusion("batch_linear_post_grad", module, rewriter); }, .optional = 1, .repeats = kSearchDepth},
     {.stage = "post_grad", .name = "batch_aten_tanh", .summary = "Computes calls of equal shapes at once",
@@ -202,7 +207,6 @@ constexpr Pass kPipeline[] = {
     {.stage = "post_grad", .name = "move_constructors_to_cuda", .summary = "Makes tensors on the GPU that only the GPU uses",
      .run = moveConstructorsToGpu},
     {.stage = "post_grad", .name = "fake_tensor_update", .summary = "Types calls anew whose operands have changed", .run = updateFakeTensors},
-    // PyTorch's fusions of products with collectives need a runtime of several processes.
     {.stage = "post_grad", .name = "bucket_reduce_scatters", .summary = "Joins sums over groups of which every member keeps a share", .run = bucketReduceScatters,
      .optional = 7},
     {.stage = "post_grad", .name = "bucket_all_reduce", .summary = "Joins sums over groups", .run = bucketAllReduces, .optional = 8},

@@ -19,13 +19,28 @@ import torch.distributed.fsdp._fully_shard._fsdp_collectives  # noqa: F401  regi
 import torch.distributed.fsdp._fully_shard._fsdp_param  # noqa: F401
 from torch._inductor import comms
 from torch._inductor.decomposition import select_decomp_table
-from torch._inductor.fx_passes import ddp_fusion
+from torch._inductor import config
+from torch._inductor.fx_passes import ddp_fusion, group_batch_fusion, mkldnn_fusion
 from torch._inductor.pattern_matcher import stable_topological_sort
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
+import record_joint
 from record_joint import short_form
+
+
+def op_name(target):
+    """As FX prints it: functions by their module and name."""
+    if target is operator.getitem or isinstance(target, torch._ops.OpOverload):
+        return "operator.getitem" if target is operator.getitem else str(target)
+    return f"{target.__module__}.{target.__name__}".replace(".", "_")
+
+
+record_joint.op_name = op_name
+
+# group_linear calls a library that no public build has.
+torch.library.define("fbgemm::gmm", "(Tensor[] inputs, Tensor[] weights, Tensor[]? biases, *, bool smart_fused=False) -> Tensor[]")
 
 aten, c10d = torch.ops.aten, torch.ops._c10d_functional
 CASES = {}
@@ -128,6 +143,33 @@ case("fsdp_gather_share_read", INTO, [SHARE, f(5)], lambda a, b: gathered(a, b, 
 case("fsdp_gather_two", INTO, [SHARE, f(5)], lambda a, b: gathered(a) + gathered(b, rank=0))
 
 
+# ---------------------------------------------------------------- products
+
+linear = torch.ops.mkldnn._linear_pointwise
+ONEDNN, GROUP = "grouped_gemm_pass", "group_linear=min_fuse_set_size:2"
+
+
+def plain(x, w, b=None):
+    return linear(x, w, b, "none", [], "")
+
+
+W = f(4, 6)
+case("grouped_gemm", ONEDNN, [f(3, 6), W, W, f(4)], lambda x, v, w, b: (plain(x, v, b).sin(), plain(x, w)))
+case("grouped_gemm_batched", ONEDNN, [f(2, 3, 6), W, W, W], lambda x, u, v, w: (plain(x, u), plain(x, v), plain(x, w)))
+case("grouped_gemm_other_reader", ONEDNN, [f(3, 6), W, W], lambda x, v, w: (plain(x, v), plain(x, w), x.sin()))
+case("grouped_gemm_other_size", ONEDNN, [f(3, 6), W, f(5, 6)], lambda x, v, w: (plain(x, v), plain(x, w)))
+case("grouped_gemm_same_weight", ONEDNN, [f(3, 6), W, f(4)], lambda x, w, b: (plain(x, w), plain(x, w, b)))
+case("grouped_gemm_late_weight", ONEDNN, [f(3, 6), W, W], lambda x, v, w: (plain(x, v), plain(x, w.exp())))
+case("grouped_gemm_function", ONEDNN, [f(3, 6), W, W], lambda x, v, w: (linear(x, v, None, "relu", [], ""), plain(x, w)), options="parity",
+     numbers="not compared, because the function is lost")
+case("group_linear", GROUP, [f(4, 6), f(6, 2), f(2, 6), f(6, 8)], lambda a, b, c, d: (a @ b).sum() + (c @ d).sum())
+case("group_linear_bias", GROUP, [f(4, 6), f(6, 2), f(2), f(2, 6), f(6, 8), f(8)],
+     lambda a, b, p, c, d, q: torch.addmm(p, a, b).sum() + torch.addmm(q, c, d).sum())
+case("group_linear_mixed", GROUP, [f(4, 6), f(6, 2), f(2), f(2, 6), f(6, 8)], lambda a, b, p, c, d: torch.addmm(p, a, b).sum() + (c @ d).sum())
+case("group_linear_odd", GROUP, [f(4, 6), f(6, 2), f(3, 6), f(6, 8)], lambda a, b, c, d: (a @ b).sum() + (c @ d).sum())
+case("group_linear_large", GROUP + ",max_fuse_tensor_size_group_linear:6", [f(4, 6), f(6, 2), f(2, 6), f(6, 8)], lambda a, b, c, d: (a @ b).sum() + (c @ d).sum())
+
+
 # ---------------------------------------------------------------- recording
 
 def settings(text):
@@ -140,6 +182,11 @@ def apply(gm, passes):
     for name, options in map(settings, passes.split()):
         if name.startswith("fuse_ddp"):
             getattr(ddp_fusion, name)(gm.graph, options.get("bucket_size_mb", 25))
+        elif name == ONEDNN:
+            mkldnn_fusion.grouped_gemm_pass(gm.graph)
+        elif name == "group_linear":
+            with config.patch(post_grad_fusion_options={name: options}):
+                group_batch_fusion.group_batch_fusion_passes(gm.graph, pre_grad=False)
         elif name == FSDP:
             comms.remove_fsdp2_unsharded_param_graph_input_usage(gm.graph)
         elif name == INTO:

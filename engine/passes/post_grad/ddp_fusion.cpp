@@ -21,13 +21,20 @@ struct Gradient {
     Node *divided, *sum, *wait;
 };
 
-std::optional<Gradient> gradientOf(Node& sum) {
+std::optional<Gradient> gradientOf(Node& sum, Rewriter& rewriter) {
     if (!sum.isCall(kSum)) return std::nullopt;
+    const auto refused = [&](std::string_view why, const Node* because = nullptr) {
+        rewriter.refuse(rewriter.pass(), sum, why, because);
+        return std::nullopt;
+    };
     Node *divided = sum.arg(0).node(), *wait = onlyUser(sum);
-    if (divided == nullptr || !divided->isCall(kDivide) || wait == nullptr || !wait->isCall(kWait)) return std::nullopt;
-    const Node *dividend = divided->arg(0).node(), *reader = onlyUser(*wait);
-    if (dividend == nullptr || divided->arg(1).node() != nullptr || !allInts(divided->tensor().sizes)) return std::nullopt;
-    if (reader == nullptr || (!reader->isOutput() && !reader->isCall("aten.copy_.default"))) return std::nullopt;
+    if (divided == nullptr || !divided->isCall(kDivide)) return refused("what is summed is not divided by the number of members", divided);
+    if (wait == nullptr || !wait->isCall(kWait)) return refused("the sum is read before it is waited for, or by several");
+    if (divided->arg(0).node() == nullptr || divided->arg(1).node() != nullptr) return refused("the divisor is not a number", divided);
+    if (!allInts(divided->tensor().sizes)) return refused("the sizes are not known numbers", divided);
+    const Node* reader = onlyUser(*wait);
+    if (reader == nullptr) return refused("the sum has several readers", wait);
+    if (!reader->isOutput() && !reader->isCall("aten.copy_.default")) return refused("the sum is read in this graph", reader);
     return Gradient{divided, &sum, wait};
 }
 /// Whether both are divided by the same and sum the same dtype over the same group.
@@ -39,16 +46,17 @@ bool isAlike(const Gradient& a, const Gradient& b) {
 }
 
 /// In the order in which they are sent; only buckets of several.
-std::vector<std::vector<Gradient>> bucketsOf(const Graph& graph, double capacity) {
+std::vector<std::vector<Gradient>> bucketsOf(const Graph& graph, double capacity, Rewriter& rewriter) {
     std::vector<std::vector<Gradient>> buckets;
     std::vector<Gradient> bucket;
     double limit = kMegabyte, bytes = 0;   // the first gradients should not wait for many others
     const auto close = [&] {
         if (bucket.size() > 1) buckets.push_back(bucket);
+        else if (!bucket.empty()) rewriter.refuse(rewriter.pass(), *bucket[0].sum, "no other gradient of its group, dtype and divisor comes next, or it fills a bucket alone");
         bucket.clear(), bytes = 0, limit = capacity;
     };
     for (Node& node : graph.nodes()) {
-        const auto gradient = gradientOf(node);
+        const auto gradient = gradientOf(node, rewriter);
         if (!gradient) continue;
         if (!bucket.empty() && !isAlike(bucket[0], *gradient)) close();
         bucket.push_back(*gradient);
@@ -126,7 +134,7 @@ Result<bool> fuseAll(Module& module, Rewriter& rewriter, Join join) {
     }
     const OptionalPass* settings = rewriter.options().enabled(std::string(rewriter.pass()));
     const double capacity = (settings ? settings->number("bucket_size_mb", 25) : 25) * kMegabyte;
-    for (const std::vector<Gradient>& bucket : bucketsOf(module.graph(), capacity)) {
+    for (const std::vector<Gradient>& bucket : bucketsOf(module.graph(), capacity, rewriter)) {
         if (!rewriter.begin(rewriter.pass(), *bucket[0].sum, "one large message takes less time than several small ones")) return changed;
         CT_TRY_VOID(merge(module.graph(), rewriter, bucket, join));
         changed = true;
@@ -149,7 +157,6 @@ bool takesApart(const Node& node) {
 
 /// The waits for a collective's results; none if something else reads them.
 std::vector<Node*> waitsFor(const Node& collective) {
-    if (!collective.isCall(kSum) && !collective.isCall(kSums)) return {};
     if (Node* wait = onlyUser(collective); wait && wait->isCall(kWait)) return {wait};
     if (collective.users().size() < 2) return {};
     std::vector<Node*> waits;
@@ -206,8 +213,13 @@ Result<bool> scheduleCommWait(Module& module, Rewriter& rewriter) {
     std::vector<std::pair<Node*, Waits>> plan;
     std::vector<Node*> after = before;
     for (Node* node : before) {
+        if (!node->isCall(kSum) && !node->isCall(kSums)) continue;
         Waits waits = waitsOf(*node);
-        if (waits.firstReader == nullptr) continue;
+        if (waits.firstReader == nullptr) {
+            rewriter.refuse("schedule_comm_wait", *node, waits.nodes.empty() ? "something else than waits reads the sum" : "nobody reads the sum");
+            continue;
+        }
+        rewriter.refuse("schedule_comm_wait", *node, "it is waited for where it is read", waits.firstReader);   // unless it moves
         after = withMoved(after, waits);
         plan.emplace_back(node, std::move(waits));
     }

@@ -7,6 +7,7 @@
 namespace cutaway {
 namespace {
 
+constexpr std::string_view kRemove = "remove_fsdp2_unsharded_param_graph_input_usage";
 constexpr std::string_view kCopy = "fsdp.copy_.default", kResize = "inductor.resize_storage_bytes_.default";
 
 /// An input that is a buffer, and the calls that give it memory, fill it, and take the memory back, in order.
@@ -14,15 +15,6 @@ struct Buffer {
     Node* input = nullptr;
     std::vector<Node*> enlarged, emptied, filled;
 };
-
-/// Every time its memory is given it is taken back. PyTorch takes a buffer whose memory stays for one of these, though it is left filled.
-bool isReturned(const Graph& graph, const Buffer& buffer, bool parity) {
-    if (buffer.enlarged.empty() && !parity) return false;
-    if (buffer.enlarged.size() != buffer.emptied.size()) return false;
-    for (size_t i = 0; i < buffer.enlarged.size(); ++i)
-        if (!graph.isBefore(*buffer.enlarged[i], *buffer.emptied[i])) return false;
-    return true;
-}
 
 /// Whether the call writes to this memory.
 bool writesTo(const Node& call, const Node& root) {
@@ -37,27 +29,52 @@ bool writesTo(const Node& call, const Node& root) {
 }
 
 /// Whether readers of the buffer may read what fills it.
-bool isPlain(const Graph& graph, const Buffer& buffer) {
-    const auto isFill = [&](const Node* node) { return std::find(buffer.filled.begin(), buffer.filled.end(), node) != buffer.filled.end(); };
-    std::vector<const Node*> roots = {buffer.input};
-    for (const Node* fill : buffer.filled) {
-        const Node* source = fill->arg(1).node();
-        if (source == nullptr || !sameType(source->type(), buffer.input->type())) return false;
-        roots.push_back(&storageRoot(*source));
+class BufferCheck {
+  public:
+    BufferCheck(const Graph& graph, const Buffer& buffer, Rewriter& rewriter) : m_graph(graph), m_buffer(buffer), m_rewriter(rewriter) {}
+    bool passes() const {
+        return isReturned() && std::all_of(m_buffer.filled.begin(), m_buffer.filled.end(), [&](const Node* fill) { return isExact(*fill); }) && isUntouched();
     }
-    for (const Node* root : roots)
-        for (const Node* sharer : sharersOf(*root))
-            for (const Node* user : sharer->users()) {
-                if (writesTo(*user, *root) && !isFill(user)) return false;
-                const bool stale = root == buffer.input && sharer != root && std::any_of(buffer.filled.begin(), buffer.filled.end(), [&](const Node* fill) {
-                    return graph.isBefore(*sharer, *fill) && graph.isBefore(*fill, *user);
-                });
-                if (stale) return false;
-            }
-    return true;
-}
 
-std::vector<Buffer> buffersOf(const Graph& graph, bool parity) {
+  private:
+    bool refuse(std::string_view why, const Node* because = nullptr) const { return m_rewriter.refuse(kRemove, *m_buffer.filled[0], why, because); }
+
+    /// Every time the memory is given it is taken back. PyTorch takes a buffer whose memory stays for one of these, though it is left filled.
+    bool isReturned() const {
+        const auto &enlarged = m_buffer.enlarged, &emptied = m_buffer.emptied;
+        if (enlarged.empty() && emptied.empty()) return m_rewriter.options().parity || refuse("the buffer stays filled for other graphs", m_buffer.input);
+        if (enlarged.size() != emptied.size()) return refuse("the buffer's memory is not taken back as often as it is given", m_buffer.input);
+        for (size_t i = 0; i < enlarged.size(); ++i)
+            if (!m_graph.isBefore(*enlarged[i], *emptied[i])) return refuse("the buffer's memory is taken back before it is given", emptied[i]);
+        return true;
+    }
+    bool isExact(const Node& fill) const {
+        const Node* source = fill.arg(1).node();
+        return (source && sameType(source->type(), m_buffer.input->type())) || refuse("the buffer has another type than what fills it", source);
+    }
+    /// Nothing else writes to the buffer or to what fills it, and no view shows the buffer before and after it is filled.
+    bool isUntouched() const {
+        std::vector<const Node*> roots = {m_buffer.input};
+        for (const Node* fill : m_buffer.filled) roots.push_back(&storageRoot(*fill->arg(1).node()));
+        for (const Node* root : roots)
+            for (const Node* sharer : sharersOf(*root))
+                for (const Node* user : sharer->users()) {
+                    if (writesTo(*user, *root) && !isFill(user)) return refuse("something else writes to the buffer or to what fills it", user);
+                    if (root == m_buffer.input && sharer != root && isFilledBetween(*sharer, *user)) return refuse("a view from before the buffer is filled is read behind it", sharer);
+                }
+        return true;
+    }
+    bool isFill(const Node* node) const { return std::find(m_buffer.filled.begin(), m_buffer.filled.end(), node) != m_buffer.filled.end(); }
+    bool isFilledBetween(const Node& view, const Node& reader) const {
+        return std::any_of(m_buffer.filled.begin(), m_buffer.filled.end(), [&](const Node* fill) { return m_graph.isBefore(view, *fill) && m_graph.isBefore(*fill, reader); });
+    }
+
+    const Graph& m_graph;
+    const Buffer& m_buffer;
+    Rewriter& m_rewriter;
+};
+
+std::vector<Buffer> buffersOf(const Graph& graph, Rewriter& rewriter) {
     std::vector<Buffer> buffers;
     for (Node& node : graph.nodes()) {
         if (!node.isCall(kCopy) && !node.isCall(kResize)) continue;
@@ -68,7 +85,7 @@ std::vector<Buffer> buffersOf(const Graph& graph, bool parity) {
         if (node.isCall(kCopy)) buffer.filled.push_back(&node);
         else (node.arg(1).asInt() == 0 ? buffer.emptied : buffer.enlarged).push_back(&node);
     }
-    std::erase_if(buffers, [&](const Buffer& each) { return each.filled.empty() || !isReturned(graph, each, parity) || !isPlain(graph, each); });
+    std::erase_if(buffers, [&](const Buffer& each) { return each.filled.empty() || !BufferCheck(graph, each, rewriter).passes(); });
     return buffers;
 }
 
@@ -117,8 +134,8 @@ Result<bool> removeUnshardedParameters(Module& module, Rewriter& rewriter) {
         CT_TRY(const bool inner, removeUnshardedParameters(*body, rewriter));
         changed |= inner;
     }
-    for (const Buffer& buffer : buffersOf(module.graph(), rewriter.options().parity)) {
-        if (!rewriter.begin("remove_fsdp2_unsharded_param_graph_input_usage", *buffer.input, "the buffer holds nothing before and after this graph")) return changed;
+    for (const Buffer& buffer : buffersOf(module.graph(), rewriter)) {
+        if (!rewriter.begin(kRemove, *buffer.filled[0], "the buffer holds nothing before and after this graph")) return changed;
         readWhatFills(module.graph(), buffer);
         changed = true;
     }
