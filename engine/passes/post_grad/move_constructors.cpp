@@ -170,9 +170,12 @@ Result<void> copyScalars(Graph& graph, Rewriter& rewriter, const std::vector<Nod
     for (size_t i = 0; i < scalars.size(); ++i) {
         // What is copied into the number at the end goes where the caller looks for it.
         graph.replaceUses(*scalars[i], *there[i], [&](const Node& user) { return made.contains(user.id()) || user.isCall("aten.copy_.default"); });
-        for (Node* user : std::vector<Node*>(there[i]->users()))
-            if (const auto* device = user->isCall("prims.device_put.default") ? user->arg(1).get<Device>() : nullptr; device && *device == gpu)
-                rewriter.replace(*user, *there[i]);
+        for (Node* user : std::vector<Node*>(there[i]->users())) {
+            const auto* device = user->isCall("prims.device_put.default") ? user->arg(1).get<Device>() : nullptr;
+            if (device == nullptr || !(*device == gpu)) continue;
+            Refusing(rewriter, kConstructors, *user)("it copies ", scalars[i], ", which goes to the GPU in one copy with its kind");
+            rewriter.replace(*user, *there[i]);
+        }
     }
     for (Node* node : there) CT_TRY_VOID(retypeReaders(graph, *node));
     return {};
