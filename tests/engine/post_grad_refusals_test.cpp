@@ -106,6 +106,18 @@ const std::vector<Group>& groups() {
           {"unbind_stack_aten_pass/merge_unbind_stack_aten", "", "flat", "`ua` gets its new dim at 1, but they are joined along dim 0"},
           {"unbind_stack_aten_pass/merge_unbind_stack_aten", "", "half", "it joins 2 items of `x`, which has 3 along dim 1"},
           {"unbind_stack_aten_pass/merge_unbind_stack_aten", "parity", "half", "PyTorch's pattern for stacked items never applies, and parity does as PyTorch"}}},
+        {R"(def forward(x: "f32[4, 3, 5]", z: "f32[2, 4]"):
+    a: "f32[4, 5][15, 1]" = aten.select.int(x, 1, 0)
+    b: "f32[4, 5][15, 1]" = aten.select.int(x, 1, 1)
+    c: "f32[4, 5][15, 1]" = aten.select.int(x, 1, 2)
+    behind: "f32[4, 15]" = aten.cat.default([a, b, c], -1)
+    d: "f32[4]" = aten.select.int(z, 0, 0)
+    e: "f32[4]" = aten.select.int(z, 0, 1)
+    default: "f32[8]" = aten.cat.default([d, e])
+    return (behind, default)
+)",
+         {{"select_cat_aten_pass/merge_select_cat_aten", "", "behind", "its dim and that of `a` are written in two ways, which PyTorch does not see through"},
+          {"select_cat_aten_pass/merge_select_cat_aten", "", "default", "PyTorch's pattern needs the default dim spelled out by normalization_aten_pass"}}},
         {R"(def forward(x: "f32[4, 6]", z: "f32[4, 3]"):
     s = aten.split_with_sizes.default(x, [3, 3], 1)
     a: "f32[4, 3][6, 1]" = s[0]
@@ -222,6 +234,13 @@ const std::vector<Group>& writes() {
           {"move_constructors_to_cuda/move_scalars_to_cuda", "cuda", "m", "CUDA graphs, which take no numbers from the CPU, are off (--enable cudagraphs)"},
           {"move_constructors_to_cuda/move_scalars_to_cuda", "cuda cudagraphs", "n", "`n` is returned, and the caller expects it on the CPU"},
           {"move_constructors_to_cuda/move_scalars_to_cuda", "cuda cudagraphs", "h", "it is f32[3], no single number on the CPU"}}},
+        {R"(def forward(n: "f32[]", x: "f32[4]cuda:0"):
+    p: "f32[]cuda:0" = prims.device_put.default(n, device(type='cuda', index=0))
+    y: "f32[4]cuda:0" = aten.mul.Tensor(x, p)
+    z: "f32[4]cuda:0" = aten.mul.Tensor(y, n)
+    return (z,)
+)",
+         {{"move_constructors_to_cuda/move_constructors_to_cuda", "cuda cudagraphs", "p", "it copies `n`, which goes to the GPU in one copy with its kind"}}},
         {R"(def forward(x: "f32[4]", n: "f32[]"):
     f: "f32[4]" = aten.full.default([4], 1, dtype = torch.float32, )" ON_CPU R"()
     y: "f32[4]" = aten.add.Tensor(x, f)

@@ -176,14 +176,14 @@ std::vector<Run> longRuns(const Concatenation& cat, size_t threshold) {
 /// Why there are no long runs: of the longest one.
 bool refuseRuns(const Concatenation& cat, size_t threshold, const Refusing& refuse) {
     if (!refuse.watched()) return false;
-    const Node* otherwise = nullptr;   // a piece along another dim
+    const Node* otherwise = nullptr;   // a split along another dim
     Run longest{0, 0, {}};
     for (size_t at = 0; at < cat.items.size(); ++at) {
         const Piece first = pieceAt(*cat.items[at]);
         if (first.split == nullptr) continue;
         if (!sameDim(*first.split, cat)) {
             otherwise = first.split;
-            continue;
+            break;
         }
         size_t end = at + 1;
         for (; end < cat.items.size(); ++end)
@@ -193,7 +193,7 @@ bool refuseRuns(const Concatenation& cat, size_t threshold, const Refusing& refu
     if (longest.end > 0)
         return refuse("its longest run of neighbouring pieces begins at ", cat.items[longest.begin], " and has ", longest.end - longest.begin, " of the ",
                       sectionsOf(*longest.first.split).size(), " pieces of ", longest.first.split, "; it takes all of them or threshold_to_cat, ", threshold);
-    if (otherwise) return refuse("its dim is ", cat.node->arg("dim"), ", that of ", otherwise, ", whose pieces it joins, ", *splitDim(*otherwise));
+    if (otherwise) return refuse("its dim is ", cat.node->arg("dim"), ", that of ", otherwise, ", whose pieces it joins, ", otherwise->arg("dim"));
     return refuse("none of its operands is a piece of an aten.split_with_sizes with known sizes: the first is ", Found{cat.items[0]});
 }
 
