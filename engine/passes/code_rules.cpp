@@ -47,6 +47,8 @@ constexpr CodeRule kRules[] = {
     {"reinplace_inplaceable_ops", "reinplace", "A value that nobody reads any more is written to",
      "aten.index_put.default, aten._unsafe_index_put.default, aten.slice_scatter.default, aten.select_scatter.default, aten.diagonal_scatter.default, "
      "aten.as_strided_scatter.default, aten._foreach_*, _c10d_functional.all_reduce.default, _c10d_functional.all_reduce_coalesced.default"},
+    {"micro_pipeline_tp_pass", "fuse_all_gather_matmul", "What is collected is multiplied piece by piece", "_c10d_functional.all_gather_into_tensor.default"},
+    {"micro_pipeline_tp_pass", "fuse_matmul_reduce_scatter", "A product is shared out piece by piece", "_c10d_functional.reduce_scatter_tensor.default"},
     {"reinplace_fsdp_all_gather", "unread_item", "A buffer that nobody reads is not taken out of its tuple", "operator.getitem"},
     {"decompose_scan_to_while_loop", "scan_to_while_loop", "A scan is a loop", "higher_order.scan, higher_order.scan.default"},
     {"decompose_map_to_while_loop", "map_to_while_loop", "A map is a loop", "higher_order.map_impl, higher_order.map_impl.default"},

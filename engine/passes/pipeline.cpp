@@ -24,6 +24,7 @@
 #include "engine/passes/post_grad/ddp_fusion.h"
 #include "engine/passes/post_grad/fsdp.h"
 #include "engine/passes/post_grad/loops.h"
+#include "engine/passes/post_grad/micro_pipeline_tp.h"
 #include "engine/passes/post_grad/optional_products.h"
 #include "engine/passes/post_grad/overlap_scheduling.h"
 #include "engine/passes/post_grad/pass_pattern_1.h"
@@ -200,6 +201,8 @@ constexpr Pass kPipeline[] = {
     {.stage = "post_grad", .name = "decompose_mm_pass", .summary = "Writes products that wait for memory as sums", .run = decomposeProducts, .optional = 4},
     {.stage = "post_grad", .name = "b2b_gemm_pass", .summary = "Computes two products, and what stands between them, in one kernel", .run = mergeProductsBackToBack,
      .optional = 6},
+    {.stage = "post_grad", .name = "micro_pipeline_tp_pass", .summary = "Multiplies pieces while others are collected or shared out", .run = microPipelineProducts,
+     .optional = 10},
     {.stage = "post_grad", .name = "fuse_ddp_with_concat_op", .summary = "Joins the gradients that a group sums", .run = fuseDdpByConcat, .optional = 11},
     {.stage = "post_grad", .name = "fuse_ddp_with_coalesced_op", .summary = "Sums lists of gradients over a group at once", .run = fuseDdpByList, .optional = 11},
     {.stage = "post_grad", .name = "schedule_comm_wait", .summary = "Waits for sums over groups when they are read", .run = scheduleCommWait, .optional = 11},

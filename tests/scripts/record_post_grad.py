@@ -12,6 +12,7 @@ import copy
 import operator
 import sys
 from pathlib import Path
+from unittest import mock
 
 import torch
 import torch.distributed as dist
@@ -20,8 +21,9 @@ import torch.distributed.fsdp._fully_shard._fsdp_param  # noqa: F401
 from torch._inductor import comms
 from torch._inductor.decomposition import select_decomp_table
 from torch._inductor import config
-from torch._inductor.fx_passes import ddp_fusion, group_batch_fusion, mkldnn_fusion
+from torch._inductor.fx_passes import ddp_fusion, group_batch_fusion, micro_pipeline_tp, mkldnn_fusion
 from torch._inductor.pattern_matcher import stable_topological_sort
+from torch.distributed._symmetric_memory import _test_mode
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.testing._internal.distributed.fake_pg import FakeStore
@@ -38,6 +40,7 @@ def op_name(target):
 
 
 record_joint.op_name = op_name
+record_joint.SHORT[torch.float8_e4m3fn] = "f8e4m3fn"
 
 # group_linear calls a library that no public build has.
 torch.library.define("fbgemm::gmm", "(Tensor[] inputs, Tensor[] weights, Tensor[]? biases, *, bool smart_fused=False) -> Tensor[]")
@@ -170,6 +173,67 @@ case("group_linear_odd", GROUP, [f(4, 6), f(6, 2), f(3, 6), f(6, 8)], lambda a, 
 case("group_linear_large", GROUP + ",max_fuse_tensor_size_group_linear:6", [f(4, 6), f(6, 2), f(2, 6), f(6, 8)], lambda a, b, c, d: (a @ b).sum() + (c @ d).sum())
 
 
+# ---------------------------------------------------------------- products and collectives, piece by piece
+
+PIECES = "micro_pipeline_tp_pass"
+MANY = {"numbers": "not compared, because the calls need memory that several GPUs see"}
+
+
+def collected(x, dim=0):
+    whole = c10d.wait_tensor(c10d.all_gather_into_tensor(x, 2, "0"))
+    return whole if dim == 0 else torch.cat(torch.chunk(whole, 2), dim)
+
+
+def shared_out(x, dim=0, op="sum"):
+    return c10d.wait_tensor(c10d.reduce_scatter_tensor(x if dim == 0 else torch.cat(torch.chunk(x, 2, dim)), op, 2, "0"))
+
+
+def batched(x, w):
+    return (x.reshape(-1, x.shape[-1]) @ w).reshape(*x.shape[:-1], w.shape[-1])
+
+
+def scaled(a, b, s, t):
+    return torch._scaled_mm(a, b.t(), s, t, out_dtype=torch.bfloat16)
+
+
+def saved(x, w):
+    share = c10d.reduce_scatter_tensor(x @ w, "sum", 2, "0")
+    return c10d.wait_tensor(share).exp(), share
+
+
+def kept_matrix(x, w):
+    a = collected(x)
+    matrix = a.reshape(-1, 6) @ w
+    return matrix.reshape(4, 3, 5), matrix.exp()
+
+
+X2, X3, W, V = f(4, 6), f(2, 3, 6), f(6, 5), f(6, 7)
+case("tp_gather", PIECES, [X2, W], lambda x, w: (collected(x) @ w).exp(), **MANY)
+case("tp_gather_products", PIECES, [X2, W, V], lambda x, w, v: (lambda a: (a @ w, a @ v))(collected(x)), **MANY)
+case("tp_gather_read", PIECES, [X2, W], lambda x, w: (lambda a: (a @ w, a.exp()))(collected(x)), **MANY)
+case("tp_gather_batched", PIECES, [X3, W], lambda x, w: batched(collected(x), w).exp(), **MANY)
+case("tp_gather_rows", PIECES, [X3, W, V], lambda x, w, v: (lambda a: (batched(a, w), batched(a, v).exp()))(collected(x, 1)), **MANY)
+case("tp_gather_rows_read", PIECES, [X3, W], lambda x, w: (lambda a: (batched(a, w), a.exp()))(collected(x, 1)), **MANY)
+case("tp_gather_columns", PIECES, [f(4, 1024), f(2048, 5)], lambda x, w: collected(x, 1) @ w, **MANY)
+case("tp_gather_few_columns", PIECES, [f(4, 512), f(1024, 5)], lambda x, w: collected(x, 1) @ w)
+case("tp_gather_columns_read", PIECES, [f(4, 1024), f(2048, 5)], lambda x, w: (lambda a: (a @ w, a.exp()))(collected(x, 1)))
+case("tp_gather_right", PIECES, [X2, f(5, 8)], lambda x, w: w @ collected(x))
+case("tp_gather_both", PIECES, [X2], lambda x: (lambda a: a @ a.t())(collected(x)))
+case("tp_gather_late_weight", PIECES, [X2, W, V], lambda x, w, v: (lambda a: (a @ w.exp(), a @ v.exp()))(collected(x)), **MANY)
+case("tp_gather_matrix_read", PIECES, [X3, W], kept_matrix, **MANY)
+E4 = torch.float8_e4m3fn
+case("tp_gather_scaled", PIECES, [f(16, 32, dtype=E4), f(16, 32, dtype=E4), f(), f()], lambda x, w, s, t: scaled(collected(x), w, s, t).exp(), **MANY)
+case("tp_scatter", PIECES, [X2, W], lambda x, w: shared_out(x @ w).exp(), **MANY)
+case("tp_scatter_columns", PIECES, [X2, f(6, 8)], lambda x, w: shared_out(x @ w, 1, "avg"), **MANY)
+case("tp_scatter_batched", PIECES, [f(2, 4, 6), W], lambda x, w: shared_out(batched(x, w)), **MANY)
+case("tp_scatter_rows", PIECES, [f(2, 4, 6), W], lambda x, w: shared_out(batched(x, w), 1).exp(), **MANY)
+case("tp_scatter_read", PIECES, [X2, W], lambda x, w: (lambda y: (shared_out(y), y.exp()))(x @ w))
+case("tp_scatter_saved", PIECES, [X2, W], saved, **MANY)
+case("tp_scatter_no_product", PIECES, [X2], lambda x: shared_out(x.exp()))
+case("tp_scatter_scaled", PIECES, [f(16, 32, dtype=E4), f(16, 32, dtype=E4), f(), f()], lambda x, w, s, t: shared_out(scaled(x, w, s, t)).exp(), **MANY)
+case("tp_both", PIECES, [X2, W, f(5, 6)], lambda x, w, v: shared_out(torch.relu(collected(x) @ w) @ v), **MANY)
+
+
 # ---------------------------------------------------------------- recording
 
 def settings(text):
@@ -184,6 +248,9 @@ def apply(gm, passes):
             getattr(ddp_fusion, name)(gm.graph, options.get("bucket_size_mb", 25))
         elif name == ONEDNN:
             mkldnn_fusion.grouped_gemm_pass(gm.graph)
+        elif name == PIECES:
+            with _test_mode(), mock.patch.object(dist, "is_nccl_available", lambda: True):
+                micro_pipeline_tp.micro_pipeline_tp_pass(gm.graph)
         elif name == "group_linear":
             with config.patch(post_grad_fusion_options={name: options}):
                 group_batch_fusion.group_batch_fusion_passes(gm.graph, pre_grad=False)
@@ -229,6 +296,12 @@ def clean(graph):
             with graph.inserting_before(node):
                 items = [graph.call_function(operator.getitem, (node.args[0], i)) for i in range(len(node.args[0].meta["val"]))]
             node.args = (items, *node.args[1:])
+    for node in graph.nodes:
+        if node.op == "call_function" and "val" not in node.meta and node.target is not operator.getitem:
+            given = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: each.meta["val"])
+            node.meta["val"] = node.target(*given[0], **given[1])
+        elif node.op == "call_function" and "val" not in node.meta and "val" in node.args[0].meta:
+            node.meta["val"] = node.args[0].meta["val"][node.args[1]]
     return graph
 
 
