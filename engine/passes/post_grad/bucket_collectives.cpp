@@ -176,10 +176,7 @@ std::vector<Value> joined(GraphBuilder& builder, const std::vector<Node*>& bucke
 }
 
 Result<void> merge(Graph& graph, Rewriter& rewriter, const std::vector<Node*>& bucket, const Family& family) {
-    Node* last = bucket[0];
-    for (Node* node : bucket)
-        if (graph.isBefore(*last, *node)) last = node;
-    GraphBuilder builder = rewriter.builder(graph, last->next(), *bucket[0]);
+    GraphBuilder builder = rewriter.builder(graph, bucket.back()->next(), *bucket[0]);
     const std::vector<Value> results = joined(builder, bucket, family);
     if (builder.error()) return *builder.error();
     for (size_t i = 0; i < bucket.size(); ++i) {
@@ -187,7 +184,7 @@ Result<void> merge(Graph& graph, Rewriter& rewriter, const std::vector<Node*>& b
         rewriter.replace(*wait, *results[i].node());
         graph.erase(*bucket[i]);
     }
-    sortTopologically(graph);   // who has read an early result may stand before the bucket
+    sortTopologically(graph);   // an operand may stand behind the bucket, the reader of an early result before it
     return {};
 }
 
