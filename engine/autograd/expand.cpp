@@ -38,6 +38,13 @@ Result<bool> expandCall(Node& node, Rewriter& rewriter) {
 
 namespace {
 
+/// The operands are what it depends on, with the options, whether an operator is written as smaller ones.
+std::string declined(const Node& node) {
+    std::string operands;
+    for (const Node* input : node.inputs()) operands += (operands.empty() ? "" : " and ") + input->type().text();
+    return "the operator stays as it is for " + (operands.empty() ? "options like these" : operands);
+}
+
 /// `composite`: only shorthand ops, as before differentiation; else all, since derivatives and expansions use shorthand too.
 Result<bool> expandAll(Module& module, Rewriter& rewriter, bool composite) {
     bool changed = false;
@@ -62,6 +69,7 @@ Result<bool> expandAll(Module& module, Rewriter& rewriter, bool composite) {
         const NodeId id = node->id();
         CT_TRY(const bool expanded, expandCall(*node, rewriter));
         if (!expanded) {
+            if (rewriter.watches(*node)) rewriter.refuse(rule, *node, declined(*node));
             node = next;
             continue;
         }

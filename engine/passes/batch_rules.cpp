@@ -50,13 +50,15 @@ void takeApart(TorchBuilder& builder, Node& tuple, const Nodes& subset, Rewriter
 
 // ---------------------------------------------------------------- one operand
 
-std::optional<std::string> pointwiseKey(const Node& node, const BatchRule& rule, const Search& search) {
+std::nullopt_t noTensor(const Node* node, const Refusing& no) { return no.about(node, Found{node}, " is not known to be a tensor"), std::nullopt; }
+
+std::optional<std::string> pointwiseKey(const Node& node, const BatchRule& rule, const Search& search, const Refusing& no) {
     if (!isFunction(node, {rule.function})) return std::nullopt;
     const Node* input = operand(node, 0, "input");
-    if (!tensorType(input) || !tensorType(&node)) return std::nullopt;
+    if (!tensorType(input) || !tensorType(&node)) return noTensor(tensorType(input) ? &node : input, no);
     const Argument* inplace = argument(node, 1, "inplace");
     const bool writes = inplace && inplace->asInt().value_or(0) != 0;
-    if (writes && !search.parity) return std::nullopt;
+    if (writes && !search.parity) return no("it writes to its operand, which a batch would not"), std::nullopt;
     return typeText(input) + (writes ? " inplace " : " ") + parentText(node, search);
 }
 Result<void> fusePointwise(const Nodes& subset, const BatchRule& rule, const Search&, Rewriter& rewriter) {
@@ -72,10 +74,11 @@ Result<void> fusePointwise(const Nodes& subset, const BatchRule& rule, const Sea
     return {};
 }
 
-std::optional<std::string> mathKey(const Node& node, const BatchRule& rule, const Search& search) {
+std::optional<std::string> mathKey(const Node& node, const BatchRule& rule, const Search& search, const Refusing& no) {
     if (!isFunction(node, {rule.function}) || !node.hasUsers()) return std::nullopt;
     const Node* input = operand(node, 0, "input");
-    if (!tensorType(input) || (node.args().size() > 1 && !search.parity)) return std::nullopt;
+    if (!tensorType(input)) return noTensor(input, no);
+    if (node.args().size() > 1 && !search.parity) return no("its options are not passed by name: ", node.arg(1)), std::nullopt;
     std::string key = typeText(input);
     for (const auto& [name, value] : node.kwargs())
         if (name != "input") key += " " + name + "=" + (value.node() ? "#" + value.node()->name() : printArgument(value));
@@ -94,17 +97,21 @@ Result<void> fuseMath(const Nodes& subset, const BatchRule& rule, const Search&,
 
 // ---------------------------------------------------------------- linear
 
-bool isPlainLinear(const Node& node) {
-    const TensorType *input = tensorType(operand(node, 0, "input")), *weight = tensorType(operand(node, 1, "weight"));
-    if (!isLinear(node) || !input || !weight || input->rank() != 2 || weight->rank() != 2) return false;
+bool isPlainLinear(const Node& node, const Refusing& no) {
+    if (!isLinear(node)) return false;
+    for (const Node* matrix : {operand(node, 0, "input"), operand(node, 1, "weight")}) {
+        const TensorType* type = tensorType(matrix);
+        if (type == nullptr) return noTensor(matrix, no), false;
+        if (type->rank() != 2) return no.about(matrix, *matrix, " is ", *type, ", no matrix");
+    }
     // The results become views of one tensor, which may not be written to.
-    return std::none_of(node.users().begin(), node.users().end(), [](const Node* user) {
-        return user->isCall() && (user->op().mutates() || user->op().name().starts_with("operator.i"));
-    });
+    for (const Node* user : node.users())
+        if (user->isCall() && (user->op().mutates() || user->op().name().starts_with("operator.i"))) return no.about(user, Found{user}, " may write to it");
+    return true;
 }
 
-std::optional<std::string> linearKey(const Node& node, const BatchRule&, const Search& search) {
-    if (!isPlainLinear(node)) return std::nullopt;
+std::optional<std::string> linearKey(const Node& node, const BatchRule&, const Search& search, const Refusing& no) {
+    if (!isPlainLinear(node, no)) return std::nullopt;
     const Node* input = operand(node, 0, "input");
     const Node* tuple = input->isCall("operator.getitem") ? input->arg(0).node() : nullptr;
     return (tuple ? tuple->name() : std::string()) + " " + typeText(input) + " " + typeText(operand(node, 1, "weight")) +
@@ -127,8 +134,9 @@ Result<void> fuseLinear(const Nodes& subset, const BatchRule&, const Search&, Re
     return {};
 }
 
-std::optional<std::string> linearLhsKey(const Node& node, const BatchRule&, const Search&) {
-    if (!isPlainLinear(node) || !knownSizes(operand(node, 1, "weight"))) return std::nullopt;
+std::optional<std::string> linearLhsKey(const Node& node, const BatchRule&, const Search&, const Refusing& no) {
+    if (!isPlainLinear(node, no)) return std::nullopt;
+    if (const Node* weight = operand(node, 1, "weight"); !knownSizes(weight)) return no.about(weight, "the sizes of ", *weight, " are not all numbers"), std::nullopt;
     return operand(node, 0, "input")->name() + (operand(node, 2, "bias") ? " bias" : "");
 }
 Result<void> fuseLinearLhs(const Nodes& subset, const BatchRule&, const Search&, Rewriter& rewriter) {
@@ -155,11 +163,12 @@ Argument epsilonOf(const Node& node) {
     const Argument* given = argument(node, 4, "eps");
     return given && !given->isNone() ? *given : Argument(1e-5);
 }
-std::optional<std::string> layerNormKey(const Node& node, const BatchRule&, const Search& search) {
+std::optional<std::string> layerNormKey(const Node& node, const BatchRule&, const Search& search, const Refusing& no) {
     if (!isFunction(node, {"torch.nn.functional.layer_norm"})) return std::nullopt;
     const Node *input = operand(node, 0, "input"), *weight = operand(node, 2, "weight"), *bias = operand(node, 3, "bias");
     const Argument* shape = argument(node, 1, "normalized_shape");
-    if (!tensorType(input) || !shape || !shape->list()) return std::nullopt;
+    if (!tensorType(input)) return noTensor(input, no);
+    if (!shape || !shape->list()) return no("its normalized_shape is not written as a list"), std::nullopt;
     return typeText(input) + " " + (weight ? typeText(weight) : "") + " " + (bias ? typeText(bias) : "") + " " + printArgument(*shape) + " " +
            printArgument(epsilonOf(node)) + usersText(node, search);
 }
@@ -207,8 +216,9 @@ std::vector<Argument> argumentsAt(const Nodes& subset, size_t position) {
     return out;
 }
 
-std::optional<std::string> atenUnaryKey(const Node& node, const BatchRule& rule, const Search& search) {
-    if (!node.isCall(rule.function) || !tensorType(node.arg(0).node())) return std::nullopt;
+std::optional<std::string> atenUnaryKey(const Node& node, const BatchRule& rule, const Search& search, const Refusing& no) {
+    if (!node.isCall(rule.function)) return std::nullopt;
+    if (!tensorType(node.arg(0).node())) return noTensor(node.arg(0).node(), no);
     return typeText(node.arg(0).node()) + parentText(node, search);
 }
 Result<void> fuseAtenUnary(const Nodes& subset, const BatchRule& rule, const Search&, Rewriter& rewriter) {
@@ -217,10 +227,11 @@ Result<void> fuseAtenUnary(const Nodes& subset, const BatchRule& rule, const Sea
     return replaceBySelects(builder, batched, subset, rewriter);
 }
 
-std::optional<std::string> atenBinaryKey(const Node& node, const BatchRule& rule, const Search& search) {
+std::optional<std::string> atenBinaryKey(const Node& node, const BatchRule& rule, const Search& search, const Refusing& no) {
     if (!node.isCall(rule.function)) return std::nullopt;
     const TensorType *left = tensorType(node.arg(0).node()), *right = tensorType(node.arg(1).node());
-    if (!left || !right || !(left->sizes == right->sizes)) return std::nullopt;
+    if (!left || !right) return no(node.arg(left ? 1 : 0), " is no tensor"), std::nullopt;
+    if (!(left->sizes == right->sizes)) return no("its operands differ in size: ", *left, " and ", *right), std::nullopt;
     std::string key = typeText(node.arg(0).node()) + " " + typeText(node.arg(1).node()) + parentText(node, search);
     for (size_t i = 2; i < node.args().size(); ++i) key += " " + printArgument(node.arg(i));
     return key;
@@ -233,12 +244,13 @@ Result<void> fuseAtenBinary(const Nodes& subset, const BatchRule& rule, const Se
     return replaceBySelects(builder, builder.call(rule.function, {left, right}, keywords), subset, rewriter);
 }
 
-std::optional<std::string> atenLinearKey(const Node& node, const BatchRule&, const Search& search) {
+std::optional<std::string> atenLinearKey(const Node& node, const BatchRule&, const Search& search, const Refusing& no) {
     const bool biased = node.isCall("aten.addmm.default");
     if (!biased && !node.isCall("aten.mm.default")) return std::nullopt;
-    if (biased && (node.arg("beta").asReal() != 1.0 || node.arg("alpha").asReal() != 1.0)) return std::nullopt;
+    if (biased && (node.arg("beta").asReal() != 1.0 || node.arg("alpha").asReal() != 1.0))
+        return no("its beta and alpha are ", node.arg("beta"), " and ", node.arg("alpha"), ", not 1"), std::nullopt;
     const auto input = knownSizes(node.arg(biased ? 1 : 0).node()), weight = knownSizes(node.arg(biased ? 2 : 1).node());
-    if (!input || !weight) return std::nullopt;
+    if (!input || !weight) return no("the sizes of its operands are not all numbers"), std::nullopt;
     const Node* first = node.arg(biased ? 1 : 0).node();
     return std::to_string((*input)[0]) + " " + std::to_string((*input)[1]) + " " + std::to_string((*weight)[1]) + " " +
            std::string(info(first->tensor().dtype).torchName) + (biased ? " bias" : "") + usersText(node, search);
@@ -252,13 +264,17 @@ Result<void> fuseAtenLinear(const Nodes& subset, const BatchRule&, const Search&
 }
 
 /// Products and products with a bias apart; PyTorch's library wants even sizes, and small ones.
-std::optional<std::string> groupLinearKey(const Node& node, const BatchRule&, const Search& search) {
+std::optional<std::string> groupLinearKey(const Node& node, const BatchRule&, const Search& search, const Refusing& no) {
     const bool biased = node.isCall("aten.addmm.default");
     if (!biased && !node.isCall("aten.mm.default")) return std::nullopt;
-    if (biased && (node.arg("beta").asReal() != 1.0 || node.arg("alpha").asReal() != 1.0)) return std::nullopt;
+    if (biased && (node.arg("beta").asReal() != 1.0 || node.arg("alpha").asReal() != 1.0))
+        return no("its beta and alpha are ", node.arg("beta"), " and ", node.arg("alpha"), ", not 1"), std::nullopt;
     for (size_t i = biased ? 1 : 0; i < (biased ? 3u : 2u); ++i) {
         const auto sizes = knownSizes(node.arg(i).node());
-        if (!sizes || std::any_of(sizes->begin(), sizes->end(), [&](int64_t size) { return size % 2 != 0 || size > search.largestGrouped; })) return std::nullopt;
+        if (!sizes) return no("the sizes of ", node.arg(i), " are not all numbers"), std::nullopt;
+        for (const int64_t size : *sizes)
+            if (size % 2 != 0 || size > search.largestGrouped)
+                return no("a size of ", node.arg(i), " is ", size, ", not even and at most ", search.largestGrouped, " (max_fuse_tensor_size_group_linear)"), std::nullopt;
     }
     return biased ? "bias" : "";
 }

@@ -2,7 +2,7 @@
 // What can be batched, and how: the rules of batch_fusion.
 #include <span>
 
-#include "engine/rewrite/rewriter.h"
+#include "engine/rewrite/refusing.h"
 
 namespace cutaway::batching {
 
@@ -17,8 +17,8 @@ struct Search {
 struct BatchRule {
     std::string_view name;
     std::string_view function;   // what is batched, by the name that Python or ATen gives it; where there are several, as CodeRule::starts
-    /// Calls with equal keys may be fused; nothing for calls that are not the rule's.
-    std::optional<std::string> (*key)(const Node& node, const BatchRule& rule, const Search& search);
+    /// Calls with equal keys may be fused; nothing for calls that are not the rule's, or cannot be fused for a reason that it says.
+    std::optional<std::string> (*key)(const Node& node, const BatchRule& rule, const Search& search, const Refusing& no);
     /// Replaces the calls. The graph's order may be wrong afterwards; the driver sorts it.
     Result<void> (*fuse)(const std::vector<Node*>& subset, const BatchRule& rule, const Search& search, Rewriter& rewriter);
 };

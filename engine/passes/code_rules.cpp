@@ -146,6 +146,12 @@ bool startsAt(const CodeRule& rule, const Node& node) {
     });
 }
 
+std::vector<Refusal>::const_iterator refusalOf(const std::vector<Refusal>& said, const CodeRule& rule) {
+    const auto of = [&](std::string_view name) { return std::find_if(said.begin(), said.end(), [&](const Refusal& one) { return one.rule == name; }); };
+    const auto own = of(rule.name);
+    return own == said.end() ? of(rule.pass) : own;
+}
+
 const std::vector<CodeRule>& codeRules() {
     static const std::vector<CodeRule> all = [] {
         std::vector<CodeRule> rules;

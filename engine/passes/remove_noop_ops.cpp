@@ -2,6 +2,7 @@
 
 #include "engine/ir/infer.h"
 #include "engine/ir/live_nodes.h"
+#include "engine/rewrite/refusing.h"
 #include "engine/rewrite/storage_roots.h"
 
 namespace cutaway {
@@ -10,50 +11,57 @@ namespace {
 constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
 
 /// `start` is absent or 0, `end` is absent or at least the dim's size, `step` is 1.
-bool coversDim(const Node& node, const TensorType& source) {
+bool coversDim(const Node& node, const TensorType& source, const Refusing& no) {
     const InferContext c(node.op(), node.args());
     const auto dim = c.dim("dim", source.rank());
-    if (!dim || source.rank() == 0) return false;
+    if (!dim || source.rank() == 0) return no("the slice has no dim");
     const auto start = node.arg("start").isNone() ? SymInt(0) : symIntOf(node.arg("start")).value_or(SymInt(1));
     const auto end = node.arg("end").isNone() ? SymInt(kToTheEnd) : symIntOf(node.arg("end")).value_or(SymInt(0));
     const SymInt& size = source.sizes[static_cast<size_t>(*dim)];
     const bool whole = end == SymInt(kToTheEnd) || knownLessEqual(size, end);
-    return start == SymInt(0) && whole && node.arg("step").asInt() == 1;
+    if (!(start == SymInt(0))) return no("the slice begins at ", node.arg("start"), " of dim ", *dim);
+    if (!whole) return no("the slice ends at ", node.arg("end"), " of dim ", *dim, ", whose size is ", size);
+    return node.arg("step").asInt() == 1 || no("the slice takes every ", node.arg("step"), " of dim ", *dim);
 }
 
-bool allEqual(const Argument& list, int64_t value) {
-    const auto* items = list.list();
-    return items && std::all_of(items->begin(), items->end(), [&](const Argument& item) { return item.asInt() == value; });
+bool allEqual(const Node& node, std::string_view param, int64_t value, const Refusing& no) {
+    const auto* items = node.arg(param).list();
+    return (items && std::all_of(items->begin(), items->end(), [&](const Argument& item) { return item.asInt() == value; })) ||
+           no("its ", param, " are ", node.arg(param), ", not all ", value);
 }
 
-bool always(const Node&, const TensorType&) { return true; }
-bool isInteger(const Node&, const TensorType& source) { return isIntegral(source.dtype, true); }
+bool always(const Node&, const TensorType&, const Refusing&) { return true; }
+bool isInteger(const Node& node, const TensorType& source, const Refusing& no) { return isIntegral(source.dtype, true) || no(*node.arg(0).node(), " is ", source, ", not of integers"); }
 
 struct Noop {
     std::string_view op;
     size_t source;  // operand that the call would return; for cat the first item of it
-    bool (*condition)(const Node& node, const TensorType& source);
+    bool (*condition)(const Node& node, const TensorType& source, const Refusing& no);
     std::string_view why;
 };
 // Packets whose overloads all share the rule are matched by packet.
 constexpr Noop kNoops[] = {
     {"aten.slice.Tensor", 0, coversDim, "the slice covers the whole dim"},
-    {"aten.slice_scatter.default", 1, [](const Node& node, const TensorType& source) {
-         return node.arg(0).node() && node.arg(0).node()->tensor().sizes == source.sizes && coversDim(node, source);
+    {"aten.slice_scatter.default", 1, [](const Node& node, const TensorType& source, const Refusing& no) {
+         if (!node.arg(0).node() || !(node.arg(0).node()->tensor().sizes == source.sizes)) return no("what is written is only part of ", Found{node.arg(0).node()});
+         return coversDim(node, source, no);
      }, "the slice that is written covers the whole tensor"},
-    {"aten.repeat.default", 0, [](const Node& node, const TensorType&) { return allEqual(node.arg("repeats"), 1); }, "every dim is repeated once"},
-    {"aten.constant_pad_nd.default", 0, [](const Node& node, const TensorType&) { return allEqual(node.arg("pad"), 0); }, "the padding is empty"},
+    {"aten.repeat.default", 0, [](const Node& node, const TensorType&, const Refusing& no) { return allEqual(node, "repeats", 1, no); }, "every dim is repeated once"},
+    {"aten.constant_pad_nd.default", 0, [](const Node& node, const TensorType&, const Refusing& no) { return allEqual(node, "pad", 0, no); }, "the padding is empty"},
     {"prims.convert_element_type.default", 0, always, "it has that dtype already"},
     {"prims.device_put.default", 0, always, "it is on that device already"},
     {"aten.ceil.default", 0, isInteger, "integers are whole"},
     {"aten.floor.default", 0, isInteger, "integers are whole"},
     {"aten.round.default", 0, isInteger, "integers are whole"},
     {"aten.trunc.default", 0, isInteger, "integers are whole"},
-    {"aten.pow.Tensor_Scalar", 0, [](const Node& node, const TensorType&) {
+    {"aten.pow.Tensor_Scalar", 0, [](const Node& node, const TensorType&, const Refusing& no) {
          const auto* exponent = node.arg("exponent").get<int64_t>();
-         return exponent && *exponent == 1;
+         return (exponent && *exponent == 1) || no("the exponent is ", node.arg("exponent"), ", not 1");
      }, "the exponent is 1"},
-    {"aten.cat.default", 0, [](const Node& node, const TensorType&) { return node.arg(0).list() && node.arg(0).list()->size() == 1; },
+    {"aten.cat.default", 0, [](const Node& node, const TensorType&, const Refusing& no) {
+         const auto* tensors = node.arg(0).list();
+         return (tensors && tensors->size() == 1) || no("it joins ", tensors ? tensors->size() : 0, " tensors");
+     },
      "there is one tensor to concatenate"},
     {"aten.view.default", 0, always, "the shape is the same"},
     {"aten.view.dtype", 0, always, "the dtype is the same"},
@@ -67,6 +75,25 @@ const Noop* findNoop(const Node& node) {
     for (const Noop& row : kNoops)
         if (row.op == node.op().name()) return &row;
     return nullptr;
+}
+
+bool keepsType(const Node& node, const Node& source, const Refusing& no) {
+    const TensorType &made = node.tensor(), &given = source.tensor();
+    return made.sameMeta(given) || no.about(&source, "it is ", made, ", but ", source, " is ", given);
+}
+
+/// What the call would return unchanged; null if it does not.
+Node* unchanged(const Node& node, const Noop& noop, const StorageRoots& storages, bool parity, const Refusing& no) {
+    if (!node.type().tensor()) return no("its value is no tensor"), nullptr;
+    const Argument& operand = node.arg(noop.source);
+    Node* source = operand.list() && !operand.list()->empty() ? operand.list()->front().node() : operand.node();
+    if (source == nullptr || !source->type().tensor()) return no("its operand is ", operand, ", no tensor"), nullptr;
+    if (!keepsType(node, *source, no) || !noop.condition(node, source->tensor(), no)) return nullptr;
+    if (!storages.mayReplace(node, *source)) return no("it is an output, and would share the memory of ", storages.isInput(*source) ? "an input" : "another output"), nullptr;
+    // PyTorch does not look; then elements from elsewhere are read.
+    if (!(node.tensor().offset == source->tensor().offset) && !parity && storageIsRead(node))
+        return no("as_strided counts from the beginning of its storage, where ", *source, " does not begin"), nullptr;
+    return source;
 }
 
 }  // namespace
@@ -87,15 +114,9 @@ Result<bool> removeNoopOps(Module& module, Rewriter& rewriter) {
     StorageRoots storages(graph);
     for (Node* node : LiveNodes(graph)) {
         const Noop* noop = findNoop(*node);
-        if (noop == nullptr || !node->type().tensor()) continue;
-        const Argument& operand = node->arg(noop->source);
-        Node* source = operand.list() && !operand.list()->empty() ? operand.list()->front().node() : operand.node();
-        if (source == nullptr || !source->type().tensor()) continue;
-        if (!node->tensor().sameMeta(source->tensor()) || !noop->condition(*node, source->tensor())) continue;
-        if (!storages.mayReplace(*node, *source)) continue;
-        // PyTorch does not look; then elements from elsewhere are read.
-        if (!(node->tensor().offset == source->tensor().offset) && !rewriter.options().parity && storageIsRead(*node)) continue;
-        if (rewriter.disabled(node->op().name())) continue;
+        if (noop == nullptr) continue;
+        Node* source = unchanged(*node, *noop, storages, rewriter.options().parity, {rewriter, node->op().name(), *node});
+        if (source == nullptr || rewriter.disabled(node->op().name())) continue;
         if (!rewriter.begin(node->op().name(), *node, noop->why)) return changed;
         // PyTorch looks at the storages as they were before the pass, so two outputs may come to share one: only with parity.
         if (!rewriter.options().parity) storages.merge(*node, *source);

@@ -1,5 +1,5 @@
 #pragma once
-#include "engine/rewrite/rule.h"
+#include "engine/rewrite/rewriter.h"
 
 namespace cutaway {
 
@@ -23,6 +23,8 @@ struct CodeRule {
 /// The names, one by one.
 std::vector<std::string> startsOf(const CodeRule& rule);
 bool startsAt(const CodeRule& rule, const Node& node);
+/// What was said of the rule, or else, in the name of the pass, of all its rules; the end if nothing was.
+std::vector<Refusal>::const_iterator refusalOf(const std::vector<Refusal>& said, const CodeRule& rule);
 
 /// Those that can be switched off one by one, in the order of the pipeline. Left out: passes whose rewrites belong together,
 /// because a graph is functional, or has gradients, as a whole or not at all; these are switched off as passes.

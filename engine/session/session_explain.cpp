@@ -77,48 +77,83 @@ std::string wrongStart(const CodeRule& rule, const Node& node) {
     return "the rule starts at " + names + (all.size() > kNamed ? " or alike" : "") + "; `" + node.name() + "` is " + kindText(node);
 }
 
-/// Runs the pass, because only the attempt shows what a function does.
-Result<RuleExplanation> explainCode(const Snapshot& module, BodyIds& ids, CompileOptions options, const CodeRule& rule, NodeId id, const CancelToken* cancel) {
+/// A run of a pass that was watched at a node, because only the attempt shows what a function does.
+struct Attempt {
+    Step step;
+    WatchedNode watched;
+};
+Attempt attempt(const Snapshot& module, std::string_view name, CompileOptions options, WatchedNode watched, const CancelToken* cancel) {
+    options.disabledPasses.clear();
+    const auto passes = pipeline();
+    const auto pass = std::find_if(passes.begin(), passes.end(), [&](const Pass& one) { return one.name == name; });
+    Step step = runPass(*pass, module, options, {}, cancel, nullptr, &watched);
+    return {std::move(step), std::move(watched)};
+}
+
+/// What a pass said of a node that it left alone.
+void addRefusal(RuleExplanation& out, const CodeRule& rule, const Node& node, const Attempt& made, BodyIds& ids) {
+    std::string elsewhere;
+    int others = 0;
+    for (const RewriteInfo& rewrite : made.step.rewrites)
+        if (rewrite.rule == rule.name && ++others <= 3) elsewhere += (elsewhere.empty() ? "`" : ", `") + (rewrite.body.empty() ? "" : rewrite.body + "/") + rewrite.node + "`";
+    const auto refused = refusalOf(made.watched.refusals, rule);
+    if (refused != made.watched.refusals.end()) {
+        out.reason = refused->why;
+        if (refused->because != NodeId::None) out.nodes = {ids.shown(made.watched.body, refused->because)};
+    } else {
+        out.reason = "the pass leaves `" + node.name() + "` alone; it applies " + (elsewhere.empty() ? "nowhere in this graph" : "at " + elsewhere + (others > 3 ? " and " + std::to_string(others - 3) + " more" : ""));
+    }
+}
+
+RuleExplanation verdict(const CodeRule& rule, const Node& node, const Attempt& made, BodyIds& ids, const CompileOptions& options) {
+    RuleExplanation out;
+    out.pass = std::string(rule.pass);
+    out.rule = std::string(rule.name);
+    out.node = ids.shown(made.watched.body, made.watched.node);
+    for (const RewriteInfo& rewrite : made.step.rewrites) {
+        if (rewrite.nodeId != made.watched.node || rewrite.body != made.watched.body) continue;
+        if (rewrite.rule == rule.name) out.applies = true;
+        else out.reason = "the rule `" + rewrite.rule + "` rewrites it before";
+    }
+    if (out.applies) {
+        out.reason.clear();
+        out.nodes = {out.node};
+    } else if (made.step.info.state == StepState::Failed) {
+        out.reason = "the pass fails on this graph: " + made.step.info.error;
+    } else if (out.reason.empty()) {
+        addRefusal(out, rule, node, made, ids);
+    }
+    noteDisabled(out, options);
+    return out;
+}
+
+/// One rule of a pass that is written as a function.
+Result<RuleExplanation> explainCode(const Snapshot& module, BodyIds& ids, const CompileOptions& options, const CodeRule& rule, NodeId id, const CancelToken* cancel) {
     const auto [graph, inside] = ids.find(*module, id);
     const Node* node = graph ? graph->graph().find(inside) : nullptr;
     if (node == nullptr) return noNode();
+    WatchedNode watched{ids.inside(id).path, inside, {}};
+    if (startsAt(rule, *node)) return verdict(rule, *node, attempt(module, rule.pass, options, std::move(watched), cancel), ids, options);
     RuleExplanation out;
     out.pass = std::string(rule.pass);
     out.rule = std::string(rule.name);
     out.node = id;
-    if (!startsAt(rule, *node)) {
-        out.reason = wrongStart(rule, *node);
-        out.nodes = {id};
-        noteDisabled(out, options);
-        return out;
-    }
-    const std::vector<std::string> disabled = std::exchange(options.disabledPasses, {});
-    const auto passes = pipeline();
-    const auto pass = std::find_if(passes.begin(), passes.end(), [&](const Pass& one) { return one.name == rule.pass; });
-    WatchedNode watched{ids.inside(id).path, inside, {}};
-    const Step step = runPass(*pass, module, options, {}, cancel, nullptr, &watched);
-    std::string elsewhere;
-    int others = 0;
-    for (const RewriteInfo& rewrite : step.rewrites) {
-        const bool here = rewrite.nodeId == inside && rewrite.body == watched.body;
-        if (here && rewrite.rule == rule.name) out.applies = true;
-        else if (here) out.reason = "the rule `" + rewrite.rule + "` rewrites it before";
-        else if (rewrite.rule == rule.name && ++others <= 3) elsewhere += (elsewhere.empty() ? "`" : ", `") + (rewrite.body.empty() ? "" : rewrite.body + "/") + rewrite.node + "`";
-    }
-    const auto refused = std::find_if(watched.refusals.begin(), watched.refusals.end(), [&](const Refusal& said) { return said.rule == rule.name; });
-    if (out.applies) {
-        out.reason.clear();
-        out.nodes = {id};
-    } else if (step.info.state == StepState::Failed) {
-        out.reason = "the pass fails on this graph: " + step.info.error;
-    } else if (out.reason.empty() && refused != watched.refusals.end()) {
-        out.reason = refused->why;
-        if (refused->because != NodeId::None) out.nodes = {ids.shown(watched.body, refused->because)};
-    } else if (out.reason.empty()) {
-        out.reason = "the pass leaves `" + node->name() + "` alone; it applies " + (elsewhere.empty() ? "nowhere in this graph" : "at " + elsewhere + (others > 3 ? " and " + std::to_string(others - 3) + " more" : ""));
-    }
-    options.disabledPasses = disabled;
+    out.nodes = {id};
+    out.reason = wrongStart(rule, *node);
     noteDisabled(out, options);
+    return out;
+}
+
+/// The rules of a pass that may start at the node, if it is written as a function; the pass runs once.
+std::vector<RuleExplanation> explainCodeOf(const Snapshot& module, BodyIds& ids, const CompileOptions& options, std::string_view pass, const Node& node, NodeId id,
+                                           const CancelToken* cancel) {
+    std::vector<RuleExplanation> out;
+    std::optional<Attempt> made;
+    for (const CodeRule& rule : codeRules()) {
+        if (rule.pass != pass || !startsAt(rule, node)) continue;
+        if (!made) made = attempt(module, pass, options, {ids.inside(id).path, node.id(), {}}, cancel);
+        out.push_back(verdict(rule, node, *made, ids, options));
+    }
     return out;
 }
 
@@ -140,6 +175,15 @@ Result<CompileOptions> optionsAt(const Session::State& state, const Place& place
     if (place.step < 0 && state.runs.empty()) return CompileOptions{};
     CT_TRY(const Session::State::Run* run, state.run(place.run));
     return run->trace.options;
+}
+
+/// The pass of the step that the graph at `place` is before or in; empty behind the last.
+std::string passBehind(const Session::State& state, const Place& place) {
+    const auto run = state.runs.empty() ? Result<const Session::State::Run*>(nullptr) : state.run(place.run);
+    if (!run || !*run) return {};
+    const auto& steps = (*run)->trace.steps;
+    const int step = place.rewrites >= 0 ? place.step : place.step + 1;
+    return step >= 0 && static_cast<size_t>(step) < steps.size() ? steps[static_cast<size_t>(step)].info.name : std::string();
 }
 
 struct NamedRule {
@@ -271,6 +315,9 @@ Result<std::vector<RuleExplanation>> Session::explainAll(const Place& place, Nod
                 out.push_back(std::move(one));
             }
         }
+        const std::string function = pass.empty() ? passBehind(*m_state, place) : pass;
+        auto more = explainCodeOf(module, m_state->bodies, options, function, *node, id, progress.cancel.get());
+        std::move(more.begin(), more.end(), std::back_inserter(out));
         return out;
     });
 }

@@ -13,7 +13,6 @@
 // and is held to six things: both texts print back as written; the pass keeps the runner's contract; what it makes is
 // `after`; before and after compute equal numbers; the graph verifies after every rewrite; a second run changes nothing.
 // Every rule of every table must fire in some case. `cases_test --bless` writes what the passes make into the files: read the difference before you commit it.
-#include <QDirIterator>
 #include <QtTest>
 
 #include <set>
@@ -26,98 +25,19 @@
 #include "engine/passes/pipeline.h"
 #include "engine/passes/rule_tables.h"
 #include "engine/rewrite/matcher.h"
-#include "engine/text/parse.h"
 #include "engine/text/print.h"
-#include "tests/support/paths.h"
+#include "tests/support/case_files.h"
 
 using namespace cutaway;
+using namespace cutaway::testing;
 
 namespace {
 
 bool g_bless = false;
 
-struct Case {
-    QString file, name, head;      // head: the comment lines as written
-    QString pass, numbers, idle, fails, counts;
-    CompileOptions options;
-    QString before, after;         // empty `after`: nothing changes
-};
-
-QString property(const QString& head, const QString& key) {
-    const auto match = QRegularExpression("^# " + key + ": *(.*)$", QRegularExpression::MultilineOption).match(head);
-    return match.hasMatch() ? match.captured(1).trimmed() : QString();
-}
-
-Case readCase(const QString& file, const QString& text) {
-    Case out;
-    out.file = file;
-    const qsizetype before = text.indexOf("def before("), after = text.indexOf("def after(");
-    out.head = text.left(before < 0 ? text.size() : before);
-    out.name = property(out.head, "case");
-    out.pass = property(out.head, "pass");
-    out.numbers = property(out.head, "numbers");
-    out.idle = property(out.head, "idle");
-    out.fails = property(out.head, "fails");
-    out.counts = property(out.head, "counts");
-    const QStringList words = property(out.head, "options").split(' ', Qt::SkipEmptyParts);
-    if (words.contains("training")) out.options.mode = Mode::Training;
-    if (words.contains("cuda")) out.options.target = Target::Cuda;
-    out.options.parity = words.contains("parity");
-    for (const QString& word : words) {
-        if (!word.contains('=')) continue;
-        auto pass = parseOptionalPass(word.toStdString());
-        if (!pass) qFatal("%s: '%s' is no setting", qPrintable(file), qPrintable(word));
-        for (auto& [key, value] : pass->settings)
-            if (key == "decisions") value = QFileInfo(testing::testFile("cases/" + file)).dir().filePath(QString::fromStdString(value)).toStdString();
-        out.options.enabledPasses.push_back(std::move(*pass));
-    }
-    if (before < 0) return out;
-    out.before = text.mid(before, after < 0 ? -1 : after - before).trimmed() + "\n";
-    if (after >= 0) out.after = text.mid(after).trimmed() + "\n";
-    return out;
-}
-
-/// The text above the first case, and the cases.
-struct CaseFile {
-    QString path, head;
-    std::vector<Case> cases;
-};
-CaseFile readFile(const QString& path) {
-    QFile file(path);
-    if (!file.open(QIODevice::ReadOnly)) qFatal("cannot read %s", qPrintable(path));
-    const QStringList parts = QString::fromUtf8(file.readAll()).split(QRegularExpression("^(?=# case:)", QRegularExpression::MultilineOption));
-    CaseFile out{path, parts[0].startsWith("# case:") ? QString() : parts[0], {}};
-    const QString name = QDir(testing::testFile("cases")).relativeFilePath(path);
-    for (const QString& part : parts)
-        if (part.startsWith("# case:") && part.contains("\n# pass:")) out.cases.push_back(readCase(name, part));
-    return out;
-}
-
-std::vector<CaseFile> readAll() {
-    QDirIterator files(testing::testFile("cases"), {"*.txt"}, QDir::Files, QDirIterator::Subdirectories);
-    QStringList paths;
-    while (files.hasNext()) paths << files.next();
-    paths.sort();
-    std::vector<CaseFile> out;
-    for (const QString& path : paths)
-        if (CaseFile file = readFile(path); !file.cases.empty()) out.push_back(std::move(file));
-    return out;
-}
-
 QString printed(const Module& module, const char* function) {
     QString text = QString::fromStdString(printText(module, {.comments = false}).text).trimmed() + "\n";
     return text.replace("def forward(", QString("def %1(").arg(function));
-}
-Result<Snapshot> parsed(QString text, const char* function) {
-    text.replace(QString("def %1(").arg(function), "def forward(");
-    CT_TRY(auto module, parseText(text.toStdString()));
-    return Snapshot(std::move(module));
-}
-
-const Pass* findPass(const QString& name) {
-    for (const Pass& pass : pipeline())
-        if (pass.name == name.toStdString()) return &pass;
-    return nullptr;
 }
 
 }  // namespace
@@ -134,7 +54,7 @@ bool missesOperator(const RuleTable& table, const Rule& rule) {
 class CasesTest : public QObject {
     Q_OBJECT
 
-    std::vector<CaseFile> m_files = readAll();
+    std::vector<CaseFile> m_files = readCaseFiles();
     std::set<std::string> m_fired;
 
     void checkNumbers(const Snapshot& before, const Snapshot& after) {
@@ -171,7 +91,7 @@ class CasesTest : public QObject {
         Case& one = m_files[file].cases[number];
         const Pass* pass = findPass(one.pass);
         QVERIFY2(pass != nullptr, qPrintable("no pass '" + one.pass + "'"));
-        const auto before = parsed(one.before, "before");
+        const auto before = parseCase(one.before, "before");
         QVERIFY2(before.has_value(), before ? "" : before.error().text().c_str());
         const Step step = runPass(*pass, *before, one.options);
         if (!one.fails.isEmpty()) {
@@ -202,7 +122,7 @@ class CasesTest : public QObject {
             QCOMPARE(static_cast<int64_t>(part.rewrites.size()), fuel);
         }
         if (changed) {
-            const auto after = parsed(one.after, "after");
+            const auto after = parseCase(one.after, "after");
             QVERIFY2(after.has_value(), after ? "" : after.error().text().c_str());
             QCOMPARE(printed(**after, "after"), one.after);
             const Step again = runPass(*pass, step.after, one.options);

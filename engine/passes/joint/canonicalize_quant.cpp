@@ -73,7 +73,10 @@ Result<bool> canonicalizeQuant(Module& module, Rewriter& rewriter) {
             if (key == "quant_options") options = arg.node();
             else keywords.emplace_back(key, arg);
         }
-        if (keywords.size() != node->kwargs().size() && options == nullptr) continue;
+        if (keywords.size() != node->kwargs().size() && options == nullptr) {
+            rewriter.refuse("canonicalize_quant", *node, "its quant_options are given, but made by no call");
+            continue;
+        }
         keywords.emplace_back("quant_options", optionsOf(options));
         if (!rewriter.begin("canonicalize_quant", *node, "code is generated from invoke_quant, whose options are known here and no operand")) return changed;
         graph.setOp(*node, findOrMakeOpaque("higher_order.invoke_quant"), node->args(), node->type(), std::move(keywords));

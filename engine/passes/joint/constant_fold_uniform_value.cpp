@@ -4,6 +4,7 @@
 
 #include "engine/ir/live_nodes.h"
 #include "engine/ops/eval.h"
+#include "engine/rewrite/refusing.h"
 
 namespace cutaway {
 namespace {
@@ -19,6 +20,9 @@ bool passesValue(const Node& node) {
 }
 
 bool isUnsignedDType(DType dtype) { return isUnsigned(dtype); }
+
+constexpr std::string_view kUniform = "uniform_value", kZeroProduct = "zero_product", kNeutralOperand = "neutral_operand", kRepeated = "repeated_view",
+                           kUnreadView = "unread_view", kUnreadSource = "unread_source";
 
 /// mul by a literal int 0 folds whatever the tensor holds (H-9: also over NaN and infinity, as PyTorch does; the rewrite says so).
 bool multipliesByZero(const Node& node) {
@@ -65,58 +69,73 @@ class UniformFolding {
   private:
     void interpret() {
         for (Node& node : m_graph.nodes()) {
+            const Refusing no(m_rewriter, kUniform, node);
             if (node.kind() == NodeKind::GetAttr) {
+                no("a tensor of the module is a constant as it is");
                 auto found = m_module.tensors.find(node.target());
                 if (found != m_module.tensors.end() && found->second.numel() == 1)
                     m_known.set(node, standIn(found->second), node.id());
                 continue;
             }
-            if (!node.isCall() || !node.type().tensor() || node.is(Tag::Random)) continue;
+            if (!mayBeUniform(node, no)) continue;
             if (multipliesByZero(node)) {
+                no("a product with 0 is for the rule zero_product");
                 // Not handed on to its users, as in PyTorch: they see an unknown tensor.
                 m_folded.insert(node.id());
                 m_zeroProducts.insert(node.id());
                 continue;
             }
-            if (auto value = valueOf(node)) {
+            if (auto value = valueOf(node, no)) {
                 const Node* source = passesValue(node) || node.isCall("aten.view.dtype") ? node.arg(0).node() : nullptr;   // one storage
                 m_known.set(node, std::move(*value), source ? m_known.sourceOf(*source) : node.id());
                 if (!node.isCall("aten.lift_fresh_copy.default")) m_folded.insert(node.id());
+                else no("it copies a constant of the module, which a call that makes one would not shorten");
             }
         }
+    }
+
+    bool mayBeUniform(const Node& node, const Refusing& no) {
+        if (node.isCall("aten.mul.Tensor") || node.isCall("aten.mul.Scalar"))
+            if (!multipliesByZero(node)) Refusing(m_rewriter, kZeroProduct, node)("neither ", node.arg(0), " nor ", node.arg(1), " is the number 0");
+        if (!node.isCall()) return no(KindOf{node}, " is known only when the graph runs");
+        if (!node.type().tensor()) return no("its value is no tensor");
+        return !node.is(Tag::Random) || no("it draws random numbers");
     }
 
     static Tensor standIn(const Tensor& value) {
         return value.rank() == 0 ? value : value.view({1}, {1}, value.offset());
     }
 
-    std::optional<Tensor> valueOf(const Node& node) {
+    std::optional<Tensor> valueOf(const Node& node, const Refusing& no) {
         const DType dtype = node.tensor().dtype;
         if (node.isCall(kFull)) {
             const auto value = CallView(node).scalar("fill_value");
-            if (!value) return std::nullopt;
+            if (!value) return no("what it is filled with is known only when the graph runs"), std::nullopt;
             return Tensor::full(dtype, node.tensor().rank() == 0 ? Dims{} : Dims{1}, *value);
         }
         if (passesValue(node) || node.isCall("aten.lift_fresh_copy.default")) {
             const Node* source = node.arg(0).node();
             const Tensor* value = source ? m_known.find(*source) : nullptr;
-            return value ? std::optional(*value) : std::nullopt;
+            if (value == nullptr) return notUniform(source, no), std::nullopt;
+            return *value;
         }
         if (node.isCall("aten.view.dtype")) {   // other bits are no longer one value where elements split or join
             const Node* source = node.arg(0).node();
-            if (!source || byteSize(source->tensor().dtype) != byteSize(dtype)) return std::nullopt;
-            return evaluate(node);
+            if (!source || byteSize(source->tensor().dtype) != byteSize(dtype)) return no("elements are split or joined"), std::nullopt;
+            return evaluate(node, no);
         }
         // PyTorch does not count copy among the pointwise operators.
-        if ((!node.is(Tag::Pointwise) && !node.isCall("aten.scalar_tensor.default")) || node.isCall("aten.copy.default")) return std::nullopt;
-        return evaluate(node);
+        if ((!node.is(Tag::Pointwise) && !node.isCall("aten.scalar_tensor.default")) || node.isCall("aten.copy.default"))
+            return no(KindOf{node}, " does not work element by element"), std::nullopt;
+        return evaluate(node, no);
     }
+    static bool notUniform(const Node* source, const Refusing& no) { return no.about(source, Found{source}, " is not known to hold one value everywhere"); }
 
     /// The call on stand-ins. Its operands become placeholders of a scratch graph, so that the shape rule and the
     /// kernel see one-element tensors.
-    std::optional<Tensor> evaluate(const Node& node) {
+    std::optional<Tensor> evaluate(const Node& node, const Refusing& no) {
         for (const Node* input : node.inputs())
-            if (m_known.find(*input) == nullptr) return std::nullopt;
+            if (m_known.find(*input) == nullptr) return notUniform(input, no), std::nullopt;
         Graph scratch;
         std::map<NodeId, Node*> twins;
         for (const Node* input : node.inputs()) {
@@ -129,48 +148,55 @@ class UniformFolding {
             else args.push_back(arg.mapNodes([&](Node* input) { return twins.at(input->id()); }));
         }
         const auto type = inferCall(node.op(), args);
-        if (!type || !type->tensor()) return std::nullopt;
+        if (!type || !type->tensor()) return no("it cannot be computed on single numbers"), std::nullopt;
         StandIns values(scratch);
         for (const Node* input : node.inputs()) values.set(*twins.at(input->id()), *m_known.find(*input), input->id());
         EvalResult result = evaluateCall(node.op(), args, *type, values);
-        if (!result.ok() || result.tensors().size() != 1 || result.tensors()[0].numel() != 1) return std::nullopt;
+        if (!result.ok() || result.tensors().size() != 1 || result.tensors()[0].numel() != 1)
+            return no("it cannot be computed on single numbers"), std::nullopt;
         Tensor value = result.tensors()[0].to(node.tensor().dtype);
         return node.tensor().rank() == 0 ? value.view({}, {}, value.offset()) : value.view({1}, {1}, value.offset());
     }
 
     /// A folded node whose users are all folded need not be replaced itself.
-    bool onFrontier(const Node& node) const {
-        if (!node.hasUsers()) return false;
+    bool onFrontier(const Node& node, const Refusing& no) const {
+        if (!node.hasUsers()) return no("nobody reads it");
         return std::any_of(node.users().begin(), node.users().end(), [&](const Node* user) {
             return !m_folded.contains(user->id()) || m_zeroProducts.contains(user->id());
-        });
+        }) || no.about(node.users()[0], "it has one value everywhere, but so has what reads it: ", *node.users()[0]);
     }
+    std::string_view ruleOf(const Node& node) const { return m_zeroProducts.contains(node.id()) ? kZeroProduct : kUniform; }
 
     Result<bool> replaceFrontier() {
         std::vector<Node*> frontier;
         std::map<NodeId, int> sharing;
         for (Node& node : m_graph.nodes())
-            if (m_folded.contains(node.id()) && onFrontier(node)) {
+            if (m_folded.contains(node.id()) && onFrontier(node, {m_rewriter, ruleOf(node), node})) {
                 frontier.push_back(&node);
                 if (!m_zeroProducts.contains(node.id())) ++sharing[m_known.sourceOf(node)];
             }
         bool changed = false;
         for (Node* node : frontier) {
             const TensorType& type = node->tensor();
-            if (!type.isContiguous() || isUnsignedDType(type.dtype)) continue;
+            const Refusing no(m_rewriter, ruleOf(*node), *node);
+            if (!isMadeByFull(type, no)) continue;
             const bool zeroProduct = m_zeroProducts.contains(node->id());
             // Two frontier nodes over one storage stay: separate fulls would no longer alias.
-            if (!zeroProduct && sharing[m_known.sourceOf(*node)] > 1) continue;
+            if (!zeroProduct && sharing[m_known.sourceOf(*node)] > 1) {
+                no("it shares its memory with another value that would be made by full");
+                continue;
+            }
             const Scalar value = zeroProduct ? Scalar(int64_t{0}) : literalOf(*node);
             if (node->isCall(kFull)) {
+                no("it is made by full already");
                 noteUniform(*node, value);
                 continue;
             }
             const auto sizes = sizesFor(*node);
-            if (!sizes) continue;
-            if (m_rewriter.disabled(zeroProduct ? "zero_product" : "uniform_value")) continue;
-            const bool begun = zeroProduct ? m_rewriter.begin("zero_product", *node, "a whole zero times anything is taken for zero, even where that is NaN or infinite")
-                                           : m_rewriter.begin("uniform_value", *node, "every element has the same value");
+            if (!sizes) no("no node before it computes its sizes, ", type);
+            if (!sizes || m_rewriter.disabled(ruleOf(*node))) continue;
+            const bool begun = zeroProduct ? m_rewriter.begin(kZeroProduct, *node, "a whole zero times anything is taken for zero, even where that is NaN or infinite")
+                                           : m_rewriter.begin(kUniform, *node, "every element has the same value");
             if (!begun) return changed;
             GraphBuilder builder = m_rewriter.builder(m_graph, node->next(), *node);
             const Value replacement = builder.call("aten.full.default", {*sizes, Argument(value)},
@@ -181,6 +207,11 @@ class UniformFolding {
             changed = true;
         }
         return changed;
+    }
+
+    static bool isMadeByFull(const TensorType& type, const Refusing& no) {
+        if (!type.isContiguous()) return no("full makes row-major tensors, and its layout is another one");
+        return !isUnsignedDType(type.dtype) || no("it is ", type, ", and unsigned integers stay, as in PyTorch");
     }
 
     /// The sizes of a full in place of the node: a symbolic one is the first node that computes it. nullopt if none does in a graph
@@ -219,6 +250,23 @@ class UniformFolding {
         size_t operand;       // position of the neutral operand
         bool zero;            // zeros, or ones
     };
+    bool isNeutral(const Node& node, const Neutral& rule) {
+        const Refusing no(m_rewriter, kNeutralOperand, node);
+        const Node *left = node.arg(0).node(), *right = node.arg(1).node();
+        if (!left || !right) return no("an operand is a number: ", node.arg(left ? 1 : 0));
+        if (node.op().schema()->find("alpha") >= 0 && node.arg("alpha").asReal() != 1.0) return no("its alpha is ", node.arg("alpha"));
+        const auto& uniform = rule.zero ? m_zeros : m_ones;
+        const Node &neutral = rule.operand == 0 ? *left : *right, &kept = rule.operand == 0 ? *right : *left;
+        if (!uniform.contains(neutral.id())) {
+            // The row of the other operand says what it has to say.
+            const bool either = node.isCall("aten.add.Tensor") || node.isCall("aten.mul.Tensor");
+            const char* const what = rule.zero ? "zeros everywhere" : "ones everywhere";
+            if (!either) return no.about(&neutral, neutral, " is not known to hold ", what);
+            return !uniform.contains(kept.id()) && no("neither ", *left, " nor ", *right, " is known to hold ", what);
+        }
+        const TensorType &out = node.tensor(), &in = kept.tensor();
+        return (out.sizes == in.sizes && out.device == in.device) || no.about(&kept, "it is ", out, ", but what would be left, ", kept, ", is ", in);
+    }
     Result<bool> removeNeutralOperands() {
         static constexpr Neutral kNeutral[] = {
             {"aten.add.Tensor", 0, true}, {"aten.add.Tensor", 1, true}, {"aten.sub.Tensor", 1, true},
@@ -226,14 +274,10 @@ class UniformFolding {
         bool changed = false;
         for (const Neutral& rule : kNeutral)
             for (Node* node : LiveNodes(m_graph)) {
-                if (!node->isCall(rule.op) || !node->arg(0).node() || !node->arg(1).node()) continue;
-                if (node->op().schema()->find("alpha") >= 0 && node->arg("alpha").asReal() != 1.0) continue;
-                const auto& uniform = rule.zero ? m_zeros : m_ones;
-                if (!uniform.contains(node->arg(rule.operand).node()->id())) continue;
+                if (!node->isCall(rule.op) || !isNeutral(*node, rule)) continue;
                 Node* kept = node->arg(1 - rule.operand).node();
                 const TensorType &out = node->tensor(), &in = kept->tensor();
-                if (!(out.sizes == in.sizes) || !(out.device == in.device)) continue;
-                if (!m_rewriter.begin("neutral_operand", *node, rule.zero ? "adding zeros changes nothing" : "multiplying by ones changes nothing"))
+                if (!m_rewriter.begin(kNeutralOperand, *node, rule.zero ? "adding zeros changes nothing" : "multiplying by ones changes nothing"))
                     return changed;
                 if (out.dtype != in.dtype) {
                     GraphBuilder builder = m_rewriter.builder(m_graph, node, *node);
@@ -261,25 +305,29 @@ class UniformFolding {
             if (known.emplace(source->tensor().dtype, source).second) views.push_back(source);
             const auto [found, fresh] = known.emplace(node->tensor().dtype, node);
             if (fresh || !found->second->tensor().sameMeta(node->tensor())) {
+                const Refusing no(m_rewriter, kRepeated, *node);
+                if (fresh) no.about(source, "no other view of ", *source, " as ", info(node->tensor().dtype).torchName, " stands before it");
+                else no.about(found->second, *found->second, " is such a view, too, but in another layout");
                 views.push_back(node);
                 continue;
             }
-            if (m_rewriter.disabled("repeated_view")) continue;
-            if (!m_rewriter.begin("repeated_view", *node, "the tensor has been reinterpreted as this dtype before")) return changed;
+            if (m_rewriter.disabled(kRepeated)) continue;
+            if (!m_rewriter.begin(kRepeated, *node, "the tensor has been reinterpreted as this dtype before")) return changed;
             m_rewriter.replace(*node, *found->second);
             changed = true;
         }
-        CT_TRY(const bool erased, eraseUnread(std::move(views)));
+        CT_TRY(const bool erased, eraseUnread(views));
+        sayWhyRead(views);
         return changed || erased;
     }
     /// PyTorch erases inputs too, which changes how the graph is called (H-6: only with parity).
-    Result<bool> eraseUnread(std::vector<Node*> nodes) {
+    Result<bool> eraseUnread(std::vector<Node*>& nodes) {
         bool changed = false;
         for (bool found = true; found;) {
             found = false;
             for (Node*& node : nodes) {
                 if (node == nullptr || node->hasUsers() || (node->isCall() ? !isPure(*node) : !m_rewriter.options().parity)) continue;
-                const char* const rule = node->isCall() ? "unread_view" : "unread_source";
+                const std::string_view rule = node->isCall() ? kUnreadView : kUnreadSource;
                 if (m_rewriter.disabled(rule)) continue;
                 if (!m_rewriter.begin(rule, *node, "nobody reads it")) return changed;
                 if (node->isPlaceholder()) eraseInput(*node);
@@ -289,6 +337,17 @@ class UniformFolding {
             }
         }
         return changed;
+    }
+
+    /// `views`: null where they were erased.
+    void sayWhyRead(const std::vector<Node*>& views) {
+        for (const Node& node : m_graph.nodes()) {
+            const Refusing no(m_rewriter, node.isCall() ? kUnreadView : kUnreadSource, node);
+            if (!no.watched()) continue;
+            if (std::find(views.begin(), views.end(), &node) == views.end()) no("it is no view as another dtype, and was read by none");
+            else if (node.hasUsers()) no.about(node.users()[0], OtherReader{node});
+            else no(node.isCall() ? "nobody reads it, but it does more than make a value" : "nobody reads it, but the graph is called with it; with parity it is dropped");
+        }
     }
 
     void eraseInput(const Node& node) {

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "engine/rewrite/matcher.h"
+#include "engine/rewrite/refusing.h"
 
 namespace cutaway {
 namespace {
@@ -53,6 +54,11 @@ Result<bool> fuseSeeds(Module& module, Rewriter& rewriter) {
         found->second.push_back(&node);
     }
     for (const auto& [device, makers] : devices) {
+        for (const Node* maker : makers) {
+            const Refusing no(rewriter, "fuse_seed_creation", *maker);
+            if (makers.size() < 2) no("no other call makes seeds on ", device);
+            else if (maker != makers[0]) no.about(makers[0], "its seeds are made by ", *makers[0], ", the first call that makes seeds on ", device);
+        }
         if (makers.size() < 2) continue;
         if (!rewriter.begin("fuse_seed_creation", *makers[0], "one call makes all seeds of a device")) return changed;
         GraphBuilder builder = rewriter.builder(graph, makers[0], *makers[0]);

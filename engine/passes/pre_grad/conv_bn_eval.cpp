@@ -2,6 +2,7 @@
 
 #include "engine/ir/live_nodes.h"
 #include "engine/passes/pre_grad/torch_graph.h"
+#include "engine/rewrite/refusing.h"
 
 namespace cutaway {
 namespace {
@@ -13,7 +14,7 @@ struct Norm {
     Node *input, *mean, *variance, *weight, *bias;
     Argument eps;
 };
-std::optional<Norm> normAt(const Node& node) {
+std::optional<Norm> normAt(const Node& node, const Refusing& no) {
     const bool python = isFunction(node, {"torch.nn.functional.batch_norm"}), aten = node.isCall("aten.batch_norm.default");
     if (!python && !aten) return std::nullopt;
     // Python's order is (input, mean, variance, weight, bias), ATen's (input, weight, bias, mean, variance).
@@ -21,9 +22,10 @@ std::optional<Norm> normAt(const Node& node) {
     Norm norm{operand(node, 0, "input"), operand(node, statistics, "running_mean"), operand(node, statistics + 1, "running_var"),
               operand(node, affine, "weight"), operand(node, affine + 1, "bias"), Argument(1e-5)};
     const Argument* training = argument(node, 5, "training");
-    if (training && (training->get<bool>() == nullptr || *training->get<bool>())) return std::nullopt;
+    if (training && (training->get<bool>() == nullptr || *training->get<bool>())) return no("its training is ", *training, ", not False"), std::nullopt;
     if (const Argument* eps = argument(node, 7, "eps")) norm.eps = *eps;
-    if (norm.input == nullptr || norm.mean == nullptr || norm.variance == nullptr || !norm.eps.asReal()) return std::nullopt;
+    if (norm.input == nullptr || norm.mean == nullptr || norm.variance == nullptr || !norm.eps.asReal())
+        return no("it is not given an input, a running mean, a running variance and a number for eps"), std::nullopt;
     return norm;
 }
 
@@ -45,12 +47,22 @@ Layer layerAt(const Node& node) {
 }
 
 /// Whether the norm works on the dim that the layer's channels are in, and each channel has one line of the weight.
-bool normsChannels(const Node& layer, Layer kind) {
+bool normsChannels(const Node& layer, Layer kind, const Refusing& no) {
     const TensorType *result = tensorType(&layer), *weight = tensorType(operand(layer, 1, "weight"));
-    if (result == nullptr || weight == nullptr || result->rank() != weight->rank()) return false;
-    if (kind == Layer::Linear) return result->rank() == 2;
+    if (result == nullptr || weight == nullptr) return no.about(&layer, "the type of ", layer, " or of its weight is not known");
+    if (result->rank() != weight->rank()) return no.about(&layer, layer, " is ", *result, ", of another number of dims than its weight, ", *weight);
+    if (kind == Layer::Linear && result->rank() != 2) return no.about(&layer, layer, " is ", *result, ", whose channels are not in dim 1");
     const Argument* groups = argument(layer, 6, "groups");
-    return kind != Layer::Transposed || groups == nullptr || groups->asInt() == 1;
+    return kind != Layer::Transposed || groups == nullptr || groups->asInt() == 1 || no.about(&layer, layer, " is transposed and has ", *groups, " groups");
+}
+
+/// The kind of layer whose result the norm alone reads; None where its weight cannot be scaled.
+Layer scaledLayer(const Node& node, const Norm& norm, const Refusing& no) {
+    const Node& layer = *norm.input;
+    if (onlyUser(layer) == nullptr) return no.about(&layer, OtherReader{layer, &node}), Layer::None;
+    const Layer kind = layerAt(layer);
+    if (kind == Layer::None) return no.about(&layer, Found{&layer}, " is no convolution or linear layer"), Layer::None;
+    return normsChannels(layer, kind, no) ? kind : Layer::None;
 }
 
 /// The layer's arguments with another weight and bias.
@@ -100,10 +112,11 @@ void scaleInstead(Graph& graph, Rewriter& rewriter, Node& node, const Norm& norm
 Result<bool> foldNorms(Graph& graph, Rewriter& rewriter) {
     bool changed = false;
     for (Node* node : LiveNodes(graph)) {
-        const auto norm = normAt(*node);
-        if (!norm || onlyUser(*norm->input) == nullptr) continue;
-        const Layer kind = layerAt(*norm->input);
-        if (kind == Layer::None || !normsChannels(*norm->input, kind)) continue;
+        const Refusing no(rewriter, "efficient_conv_bn_eval", *node);
+        // Weights that are frozen are folded for good.
+        const auto norm = rewriter.options().freeze ? (no("weights are frozen, and folded for good"), std::nullopt) : normAt(*node, no);
+        const Layer kind = norm ? scaledLayer(*node, *norm, no) : Layer::None;
+        if (kind == Layer::None) continue;
         if (!rewriter.begin("efficient_conv_bn_eval", *node, "scaling the weight is less work than scaling the result")) return changed;
         scaleInstead(graph, rewriter, *node, *norm, kind);
         changed = true;
@@ -114,7 +127,6 @@ Result<bool> foldNorms(Graph& graph, Rewriter& rewriter) {
 }  // namespace
 
 Result<bool> efficientConvBnEval(Module& module, Rewriter& rewriter) {
-    if (rewriter.options().freeze) return false;   // weights that are frozen are folded for good
     return onEveryGraph(module, rewriter, foldNorms);
 }
 

@@ -3,6 +3,7 @@
 #include "engine/ir/live_nodes.h"
 #include "engine/ops/torch/torch_calls.h"
 #include "engine/passes/pre_grad/torch_graph.h"
+#include "engine/rewrite/refusing.h"
 
 namespace cutaway {
 namespace {
@@ -10,6 +11,8 @@ namespace {
 using namespace pregrad;
 
 // ---------------------------------------------------------------- PRE-3
+
+constexpr std::string_view kNumpy = "numpy_compat_normalization";
 
 struct NumpyName {
     std::string_view numpy, torch;
@@ -22,18 +25,28 @@ std::string torchName(const Op& op, const std::string& keyword) {
     return keyword;
 }
 
+bool takesKeywords(const Node& node, const Refusing& no) {
+    if (!node.isCall()) return false;
+    if (!node.op().isOpaque()) return no(KindOf{node}, " is an operator, which numpy does not have");
+    if (node.op().style() != Op::Style::Function) return no(KindOf{node}, " is no function, and only functions are called as in numpy");
+    return !node.kwargs().empty() || no("it is called without keywords");
+}
+
 Result<bool> renameNumpyKeywords(Graph& graph, Rewriter& rewriter) {
     bool changed = false;
     for (Node* node : LiveNodes(graph)) {
-        if (!node->isCall() || !node->op().isOpaque() || node->op().style() != Op::Style::Function || node->kwargs().empty()) continue;
+        if (!takesKeywords(*node, {rewriter, kNumpy, *node})) continue;
         NamedArguments keywords;
         bool renamed = false;
         for (const auto& [key, value] : node->kwargs()) {
             keywords.emplace_back(torchName(node->op(), key), value);
             renamed |= keywords.back().first != key;
         }
-        if (!renamed) continue;
-        if (!rewriter.begin("numpy_compat_normalization", *node, "the function has a parameter of PyTorch's name")) return changed;
+        if (!renamed) {
+            Refusing(rewriter, kNumpy, *node)("no keyword of it is numpy's name for a parameter of ", KindOf{*node}, ": the first is ", keywords[0].first);
+            continue;
+        }
+        if (!rewriter.begin(kNumpy, *node, "the function has a parameter of PyTorch's name")) return changed;
         graph.setOp(*node, node->op(), node->args(), node->type(), std::move(keywords));
         changed = true;
     }
@@ -41,6 +54,8 @@ Result<bool> renameNumpyKeywords(Graph& graph, Rewriter& rewriter) {
 }
 
 // ---------------------------------------------------------------- PRE-4
+
+constexpr std::string_view kSink = "sink_cat_after_pointwise";
 
 bool isSinkable(const Node& node) {
     return isFunction(node, {"torch.relu", "torch.tanh"}) || isMethod(node, "relu") || isMethod(node, "tanh");
@@ -62,11 +77,23 @@ std::optional<CatArguments> catArguments(const Node& cat) {
     return out;
 }
 
+/// What keeps the function from sinking; asked when its concatenation has had its turn.
+bool refuseToSink(const Node& function, const Refusing& no) {
+    const Node *reader = &function, *at = function.inputs().empty() ? nullptr : function.inputs()[0];
+    for (; at && isMethod(*at, "view"); reader = at, at = at->arg(0).node())
+        if (onlyUser(*at) != reader) return no.about(at, OtherReader{*at, reader});
+    if (!at || !isFunction(*at, {"torch.cat"})) return no.about(at, Found{at}, " is no concatenation (torch.cat)");
+    if (onlyUser(*at) != reader) return no.about(at, OtherReader{*at, reader});
+    if (!catArguments(*at)) return no.about(at, *at, " has other arguments than a list of tensors and a dim");
+    return no.about(at, *at, " was made by this pass, where another function sank");
+}
+
 Result<bool> sinkCats(Graph& graph, Rewriter& rewriter) {
     bool changed = false;
     for (Node* node = graph.first(); node != nullptr;) {
         Node& cat = *node;
         node = node->next();
+        if (isSinkable(cat)) refuseToSink(cat, {rewriter, kSink, cat});
         if (!isFunction(cat, {"torch.cat"})) continue;
         Node* last = &cat;   // the concatenation or the last view of it
         Node* user = onlyUser(cat);
@@ -76,7 +103,7 @@ Result<bool> sinkCats(Graph& graph, Rewriter& rewriter) {
         }
         const auto parts = catArguments(cat);
         if (!user || !isSinkable(*user) || !parts) continue;
-        if (!rewriter.begin("sink_cat_after_pointwise", *user, "the function works element by element, so it may come before the concatenation"))
+        if (!rewriter.begin(kSink, *user, "the function works element by element, so it may come before the concatenation"))
             return changed;
         TorchBuilder builder(rewriter, cat, *user);
         NamedArguments keywords = user->kwargs();
@@ -98,19 +125,47 @@ Result<bool> sinkCats(Graph& graph, Rewriter& rewriter) {
 
 // ---------------------------------------------------------------- PRE-10
 
-bool isLastDim(const Node& softmax) {
+bool isLastDim(const Node& softmax, const Refusing& no) {
     const TensorType* type = tensorType(operand(softmax, 0, "input"));
     const Argument* dim = argument(softmax, 1, "dim");
-    if (type == nullptr || integer(dim) == std::nullopt) return false;
-    return wrappedDim(dim, type->rank()) == type->rank() - 1;
+    if (type == nullptr || integer(dim) == std::nullopt) return no.about(&softmax, "the dim of ", softmax, " is not known");
+    return wrappedDim(dim, type->rank()) == type->rank() - 1 || no.about(&softmax, "the dim of ", softmax, " is ", *dim, ", not the last of ", *type);
 }
 /// empty.exponential_(1.0) that nobody else reads.
-bool isFreshExponential(const Node& node) {
-    if (!isMethod(node, "exponential_") || node.users().size() != 1 || !node.kwargs().empty()) return false;
-    if (node.args().size() != 2 || node.arg(1).asReal() != 1.0) return false;
-    const Node* source = node.arg(0).node();
-    return source && source->users().size() == 1;
+bool isFreshExponential(const Node* noise, const Refusing& no) {
+    if (!noise || !isMethod(*noise, "exponential_")) return no.about(noise, "it divides by ", Found{noise}, ", not by the method exponential_");
+    if (noise->users().size() != 1) return no.about(noise, OtherReader{*noise, noise->users()[0]});
+    if (!noise->kwargs().empty() || noise->args().size() != 2 || noise->arg(1).asReal() != 1.0) return no.about(noise, "the rate of ", *noise, " is not given as 1");
+    const Node* source = noise->arg(0).node();
+    return source && (source->users().size() == 1 || no.about(source, OtherReader{*source, noise}));
 }
+
+/// argmax(softmax(logits) / noise).
+struct Sampling {
+    Node *quotient, *softmax, *noise, *logits;
+};
+std::optional<Sampling> samplingAt(const Node& argmax, bool parity, const Refusing& no) {
+    Sampling out{};
+    const Argument* keep = argument(argmax, 9, "keepdim");
+    if (argmax.args().size() != 1 || argmax.kwargs().size() != 2 || integer(argument(argmax, 9, "dim")) != -1 || !keep || keep->asInt() != 1)
+        return no("it is not called with dim=-1 and keepdim=True, as sampling is"), std::nullopt;
+    out.quotient = argmax.arg(0).node();
+    if (!out.quotient || !isFunction(*out.quotient, {"operator.truediv"})) return no.about(out.quotient, Found{out.quotient}, " is no quotient (operator.truediv)"), std::nullopt;
+    if (out.quotient->users().size() != 1) return no.about(out.quotient, OtherReader{*out.quotient, &argmax}), std::nullopt;
+    out.softmax = out.quotient->arg(0).node();
+    out.noise = out.quotient->arg(1).node();
+    if (!isFreshExponential(out.noise, no)) return std::nullopt;
+    if (!out.softmax || !isFunction(*out.softmax, {"torch.nn.functional.softmax"}) || out.softmax->args().empty())
+        return no.about(out.softmax, Found{out.softmax}, " is no torch.nn.functional.softmax"), std::nullopt;
+    if (out.softmax->users().size() != 1) return no.about(out.softmax, OtherReader{*out.softmax, out.quotient}), std::nullopt;
+    // The order of probabilities is the order of logits only along the dim that both work on.
+    if (!parity && !isLastDim(*out.softmax, no)) return std::nullopt;
+    out.logits = out.softmax->arg(0).node();
+    if (out.logits == nullptr) return no("the logits are no tensor"), std::nullopt;
+    return out;
+}
+
+constexpr std::string_view kGumbel = "apply_gumbel_max_trick";
 
 Result<bool> gumbelMax(Graph& graph, Rewriter& rewriter) {
     bool changed = false;
@@ -119,19 +174,10 @@ Result<bool> gumbelMax(Graph& graph, Rewriter& rewriter) {
         if (isFunction(node, {"torch.argmax"})) nodes.push_back(&node);
     for (auto at = nodes.rbegin(); at != nodes.rend(); ++at) {
         Node& argmax = **at;
-        if (argmax.args().size() != 1 || argmax.kwargs().size() != 2) continue;
-        if (integer(argument(argmax, 9, "dim")) != -1) continue;
-        const Argument* keep = argument(argmax, 9, "keepdim");
-        Node* quotient = argmax.arg(0).node();
-        if (!keep || keep->asInt() != 1 || !quotient || !isFunction(*quotient, {"operator.truediv"}) || quotient->users().size() != 1) continue;
-        Node *softmax = quotient->arg(0).node(), *noise = quotient->arg(1).node();
-        if (!softmax || !noise || !isFreshExponential(*noise)) continue;
-        if (!isFunction(*softmax, {"torch.nn.functional.softmax"}) || softmax->users().size() != 1 || softmax->args().empty()) continue;
-        // The order of probabilities is the order of logits only along the dim that both work on.
-        if (!isLastDim(*softmax) && !rewriter.options().parity) continue;
-        Node* logits = softmax->arg(0).node();
-        if (logits == nullptr) continue;
-        if (!rewriter.begin("apply_gumbel_max_trick", argmax, "the largest of softmax(x) / e is the largest of x - log(e)")) return changed;
+        const auto found = samplingAt(argmax, rewriter.options().parity, {rewriter, kGumbel, argmax});
+        if (!found) continue;
+        const auto [quotient, softmax, noise, logits] = *found;
+        if (!rewriter.begin(kGumbel, argmax, "the largest of softmax(x) / e is the largest of x - log(e)")) return changed;
         TorchBuilder builder(rewriter, *quotient, *quotient);
         Node& log = builder.function("torch.log", {Argument(noise)});
         Node& negative = builder.function("operator.neg", {Argument(&log)});
@@ -156,22 +202,26 @@ bool isQuantize(const Node& node) {
 }
 
 /// The views between a quantization and what it quantizes, first to last; empty unless each is read once.
-std::vector<Node*> viewChain(const Node& quantize) {
+std::vector<Node*> viewChain(const Node& quantize, const Refusing& no) {
     std::vector<Node*> chain;
+    if (quantize.args().empty() || quantize.inputs().size() != 1) return no("its scale or its zero point is computed in the graph, too"), chain;
+    const Node* reader = &quantize;
     Node* at = quantize.arg(0).node();
-    for (; at && isViewOp(*at); at = at->arg(0).node()) {
-        if (at->users().size() != 1) return {};
+    for (; at && isViewOp(*at); reader = at, at = at->arg(0).node()) {
+        if (at->users().size() != 1) return no.about(at, OtherReader{*at, reader}), std::vector<Node*>();
         chain.insert(chain.begin(), at);
     }
-    if (at == nullptr || at->users().size() != 1) return {};
+    if (chain.empty()) no.about(at, "what it quantizes, ", Found{at}, ", is no view");
+    if (chain.empty() || at == nullptr) return {};
+    if (at->users().size() != 1) return no.about(at, OtherReader{*at, reader}), std::vector<Node*>();
     return chain;
 }
 
 Result<bool> liftQuantizations(Graph& graph, Rewriter& rewriter) {
     bool changed = false;
     for (Node* node : LiveNodes(graph)) {
-        if (!isQuantize(*node) || node->args().empty() || node->inputs().size() != 1) continue;
-        const std::vector<Node*> chain = viewChain(*node);
+        if (!isQuantize(*node)) continue;
+        const std::vector<Node*> chain = viewChain(*node, {rewriter, "quant_lift_up", *node});
         if (chain.empty()) continue;
         if (!rewriter.begin("quant_lift_up", *node, "every view on the way is read once, and so is its source")) return changed;
         Node& source = *chain.front()->arg(0).node();

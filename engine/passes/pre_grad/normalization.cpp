@@ -1,6 +1,7 @@
 #include "engine/passes/pre_grad/split_cat.h"
 #include "engine/ir/live_nodes.h"
 #include "engine/passes/pre_grad/split_parts.h"
+#include "engine/rewrite/refusing.h"
 
 namespace cutaway {
 namespace {
@@ -27,32 +28,40 @@ bool isNormal(const Node& node, const Normal& normal) {
     return true;
 }
 
-std::optional<Normal> spelledSplit(const Node& node) {
+/// Why a call stays as it is written.
+std::nullopt_t noTensor(const Node* input, const Refusing& no) { return no.about(input, "its operand, ", Found{input}, ", is not known to be a tensor"), std::nullopt; }
+std::nullopt_t noDim(const Argument* dim, const Refusing& no) { return no("its dim, ", dim ? *dim : Argument(), ", is no number in range"), std::nullopt; }
+std::nullopt_t noSizes(const Refusing& no) { return no("its sizes are not all numbers"), std::nullopt; }
+
+std::optional<Normal> spelledSplit(const Node& node, const Refusing& no) {
     Node* input = operand(node, 0, "tensor");
+    if (!tensorType(input)) return noTensor(input, no);
     const auto sizes = splitSizes(node);
-    if (!input || !tensorType(input) || !sizes) return std::nullopt;
-    const auto dim = wrappedDim(argument(node, 2, "dim"), tensorType(input)->rank());
-    if (!dim) return std::nullopt;
+    const Argument* written = argument(node, 2, "dim");
+    const auto dim = wrappedDim(written, tensorType(input)->rank());
+    if (!dim) return noDim(written, no);
+    if (!sizes) return noSizes(no);
     return Normal{"torch.functional.split", {Argument(input), Argument(*sizes)}, {{"dim", *dim}}};
 }
-std::optional<Normal> normalUnbind(const Node& node) {
+std::optional<Normal> normalUnbind(const Node& node, const Refusing& no) {
     Node* input = operand(node, 0, "input");
-    if (!tensorType(input)) return std::nullopt;
+    if (!tensorType(input)) return noTensor(input, no);
     const Argument* dim = argument(node, 1, "dim");
     if (!dim) dim = argument(node, 9, "axis");
     const auto wrapped = wrappedDim(dim, tensorType(input)->rank());
-    if (!wrapped) return std::nullopt;
+    if (!wrapped) return noDim(dim, no);
     return Normal{"torch.unbind", {Argument(input)}, {{"dim", *wrapped}}};
 }
-std::optional<Normal> normalJoin(const Node& node, std::string_view function) {
+std::optional<Normal> normalJoin(const Node& node, std::string_view function, const Refusing& no) {
     const Argument* tensors = argument(node, 0, "tensors");
     const Argument* dim = argument(node, 1, "dim");
     if (!dim) dim = argument(node, 9, "axis");
-    if (!tensors || !tensors->list() || !tensorType(&node)) return std::nullopt;
+    if (!tensors || !tensors->list()) return no("its tensors are not written as a list"), std::nullopt;
     for (const Argument& item : *tensors->list())
-        if (!tensorType(item.node())) return std::nullopt;
+        if (!tensorType(item.node())) return noTensor(item.node(), no);
+    if (!tensorType(&node)) return no("its own type is not known"), std::nullopt;
     const auto wrapped = wrappedDim(dim, tensorType(&node)->rank());
-    if (!wrapped) return std::nullopt;
+    if (!wrapped) return noDim(dim, no);
     return Normal{function, {*tensors}, {{"dim", *wrapped}}};
 }
 std::optional<Normal> normalSqueeze(const Node& node) {
@@ -68,14 +77,14 @@ std::optional<Normal> normalSqueeze(const Node& node) {
     if (!dim.isNone()) out.keywords.emplace_back("dim", dim);
     return out;
 }
-std::optional<Normal> normalReshape(const Node& node) {
+std::optional<Normal> normalReshape(const Node& node, const Refusing& no) {
     const auto sizes = knownSizes(&node);
-    if (!sizes) return std::nullopt;
+    if (!sizes) return noSizes(no);
     ArgumentList shape{{sizes->begin(), sizes->end()}, true};
     return Normal{"torch.reshape", {node.arg(0), Argument(std::move(shape))}, {}};
 }
-std::optional<Normal> normalClamp(const Node& node) {
-    if (!knownSizes(&node)) return std::nullopt;
+std::optional<Normal> normalClamp(const Node& node, const Refusing& no) {
+    if (!knownSizes(&node)) return noSizes(no);
     Normal out{"torch.clamp", {node.arg(0)}, node.kwargs()};
     if (node.args().size() > 1) {
         const auto value = [&](size_t position, std::string_view name) {
@@ -87,26 +96,26 @@ std::optional<Normal> normalClamp(const Node& node) {
     return out;
 }
 
-std::optional<Normal> normalForm(const Node& node) {
-    if (!node.isCall() || node.args().empty()) {
-        if (!node.isCall() || !isFunction(node, {"torch.cat", "torch.concat", "torch.stack"})) return std::nullopt;
-    }
-    if (isFunction(node, {"torch.split", "torch.functional.split"}) || isMethod(node, "split")) return spelledSplit(node);
-    if (isFunction(node, {"torch.unbind"}) || isMethod(node, "unbind")) return normalUnbind(node);
-    if (isFunction(node, {"torch.cat", "torch.concat"})) return normalJoin(node, "torch.cat");
-    if (isFunction(node, {"torch.stack"})) return normalJoin(node, "torch.stack");
+std::optional<Normal> normalForm(const Node& node, const Refusing& no) {
+    if (!node.isCall()) return std::nullopt;
+    if (node.args().empty() && !isFunction(node, {"torch.cat", "torch.concat", "torch.stack"})) return no("its operand is passed by name"), std::nullopt;
+    if (isFunction(node, {"torch.split", "torch.functional.split"}) || isMethod(node, "split")) return spelledSplit(node, no);
+    if (isFunction(node, {"torch.unbind"}) || isMethod(node, "unbind")) return normalUnbind(node, no);
+    if (isFunction(node, {"torch.cat", "torch.concat"})) return normalJoin(node, "torch.cat", no);
+    if (isFunction(node, {"torch.stack"})) return normalJoin(node, "torch.stack", no);
     if (isMethod(node, "squeeze")) return normalSqueeze(node);
-    if (isMethod(node, "reshape")) return normalReshape(node);
-    if (isMethod(node, "clamp") || isFunction(node, {"torch.clamp"})) return normalClamp(node);
-    if (isMethod(node, "detach") && knownSizes(&node)) return Normal{"torch.detach", node.args(), {}};
+    if (isMethod(node, "reshape")) return normalReshape(node, no);
+    if (isMethod(node, "clamp") || isFunction(node, {"torch.clamp"})) return normalClamp(node, no);
+    if (isMethod(node, "detach")) return knownSizes(&node) ? std::optional(Normal{"torch.detach", node.args(), {}}) : noSizes(no);
     return std::nullopt;
 }
 
 Result<bool> normalize(Graph& graph, Rewriter& rewriter) {
     bool changed = false;
     for (Node* node : LiveNodes(graph)) {
-        auto normal = normalForm(*node);
-        if (!normal || isNormal(*node, *normal)) continue;
+        const Refusing no(rewriter, kRule, *node);
+        auto normal = normalForm(*node, no);
+        if (!normal || (isNormal(*node, *normal) && !no("it is spelled so already"))) continue;
         if (!rewriter.begin(kRule, *node, "the same call in the spelling that the split and cat passes look for")) return changed;
         rewriteCall(*node, normal->function, std::move(normal->args), std::move(normal->keywords));
         changed = true;

@@ -2,6 +2,7 @@
 
 #include "engine/ir/live_nodes.h"
 #include "engine/passes/pre_grad/torch_graph.h"
+#include "engine/rewrite/refusing.h"
 
 namespace cutaway {
 namespace {
@@ -10,24 +11,25 @@ using namespace pregrad;
 
 constexpr std::string_view kModule = "torch__inductor_fx_passes_pre_grad_";   // as FX prints the module
 
-bool swapsLastTwo(const Node& node) {
+bool swapsLastTwo(const Node& node, const Refusing& no) {
     const TensorType* type = tensorType(&node);
-    if (!isMethod(node, "permute") || !type) return false;
+    if (!isMethod(node, "permute") || !type) return no.about(&node, Found{&node}, " is no permute");
     std::vector<Argument> dims;
     const Argument* named = argument(node, 99, "permutation");
     if (node.args().size() > 3) dims.assign(node.args().begin() + 1, node.args().end());
     else if (named && named->list() && named->list()->size() > 2) dims = *named->list();
     const int64_t rank = type->rank();
-    if (dims.empty() || static_cast<int64_t>(dims.size()) != rank) return false;
+    if (dims.empty() || static_cast<int64_t>(dims.size()) != rank) return no.about(&node, "the dims of ", node, " are not written out one by one, or are fewer than three");
     for (int64_t i = 0; i < rank; ++i) {
         const int64_t wanted = i == rank - 1 ? rank - 2 : i == rank - 2 ? rank - 1 : i;
-        if (wrappedDim(&dims[static_cast<size_t>(i)], rank) != wanted) return false;
+        if (wrappedDim(&dims[static_cast<size_t>(i)], rank) != wanted)
+            return no.about(&node, node, " puts dim ", dims[static_cast<size_t>(i)], " in place ", i, ", and does not just exchange the last two");
     }
     return true;
 }
 
 /// What the permute reads, if it is such a permute; else null.
-Node* permuted(Node* node) { return node && swapsLastTwo(*node) ? operand(*node, 0, "input") : nullptr; }
+Node* permuted(Node* node, const Refusing& no) { return node && swapsLastTwo(*node, no) ? operand(*node, 0, "input") : nullptr; }
 
 std::vector<Argument> linearArguments(const Node& linear) {
     const Argument* bias = argument(linear, 2, "bias");
@@ -44,8 +46,14 @@ void put(Node& old, std::string_view function, std::vector<Argument> args, const
 Result<bool> linearThenPermute(Graph& graph, Rewriter& rewriter) {
     bool changed = false;
     for (Node* node : LiveNodes(graph)) {
-        Node* linear = permuted(node);
-        if (!linear || !isLinear(*linear)) continue;
+        if (!isMethod(*node, "permute")) continue;
+        const Refusing no(rewriter, "linear_permute_fusion", *node);
+        Node* linear = permuted(node, no);
+        if (!linear) continue;
+        if (!isLinear(*linear)) {
+            no.about(linear, Found{linear}, " is no linear layer");
+            continue;
+        }
         if (!rewriter.begin("linear_permute_fusion", *node, "the product can be computed transposed")) return changed;
         put(*node, "linear_transpose", linearArguments(*linear), {linear}, rewriter);
         changed = true;
@@ -57,7 +65,7 @@ Result<bool> permuteThenLinear(Graph& graph, Rewriter& rewriter) {
     bool changed = false;
     for (Node* node : LiveNodes(graph)) {
         Node* permute = isLinear(*node) ? operand(*node, 0, "input") : nullptr;
-        Node* source = permuted(permute);
+        Node* source = permuted(permute, {rewriter, "permute_linear_fusion", *node});
         if (!source) continue;
         if (!rewriter.begin("permute_linear_fusion", *node, "the product can read its operand transposed")) return changed;
         std::vector<Argument> args = linearArguments(*node);
@@ -74,8 +82,14 @@ Result<bool> permuteThenMatmul(Graph& graph, Rewriter& rewriter) {
         if (!isFunction(*node, {"torch.bmm", "torch.matmul"})) continue;
         Node *left = operand(*node, 0, "input"), *right = operand(*node, 1, "other");
         if (right == nullptr) right = operand(*node, 1, "mat2");
-        Node *leftSource = permuted(left), *rightSource = permuted(right);
-        if (!left || !right || (!leftSource && !rightSource)) continue;
+        const Refusing no(rewriter, "permute_matmul_fusion", *node);
+        if (!left || !right) no("its operands are not written as input and other or mat2");
+        if (!left || !right) continue;
+        // Where neither is such a permute, one that is a permute at all is what there is to say something about.
+        const bool sayLeft = isMethod(*left, "permute") || !isMethod(*right, "permute");
+        Node *leftSource = permuted(left, {}), *rightSource = permuted(right, {});
+        if (!leftSource && !rightSource) swapsLastTwo(sayLeft ? *left : *right, no);
+        if (!leftSource && !rightSource) continue;
         if (!rewriter.begin("permute_matmul_fusion", *node, "the product can read its operands transposed")) return changed;
         std::vector<Node*> absorbed;
         if (leftSource) absorbed.push_back(left);
@@ -88,10 +102,15 @@ Result<bool> permuteThenMatmul(Graph& graph, Rewriter& rewriter) {
     return changed;
 }
 
+Result<bool> onMainGraph(Module& module, Rewriter& rewriter, Result<bool> (*pass)(Graph&, Rewriter&)) {
+    for (const auto& [name, body] : module.subgraphs) refuseAll(*body, rewriter, "the pass does not look into subgraphs, which have no example inputs");
+    return pass(module.graph(), rewriter);
+}
+
 }  // namespace
 
-Result<bool> linearPermuteFusion(Module& module, Rewriter& rewriter) { return linearThenPermute(module.graph(), rewriter); }
-Result<bool> permuteLinearFusion(Module& module, Rewriter& rewriter) { return permuteThenLinear(module.graph(), rewriter); }
-Result<bool> permuteMatmulFusion(Module& module, Rewriter& rewriter) { return permuteThenMatmul(module.graph(), rewriter); }
+Result<bool> linearPermuteFusion(Module& module, Rewriter& rewriter) { return onMainGraph(module, rewriter, linearThenPermute); }
+Result<bool> permuteLinearFusion(Module& module, Rewriter& rewriter) { return onMainGraph(module, rewriter, permuteThenLinear); }
+Result<bool> permuteMatmulFusion(Module& module, Rewriter& rewriter) { return onMainGraph(module, rewriter, permuteThenMatmul); }
 
 }  // namespace cutaway

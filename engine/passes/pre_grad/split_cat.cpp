@@ -11,16 +11,22 @@ using namespace pregrad;
 
 // ---------------------------------------------------------------- remove_split_with_size_one_pass
 
+bool isOnePart(const Node& split, const Refusing& no) {
+    const auto sizes = splitSizes(split);
+    if (!sizes) return no("the sizes of its parts are not known");
+    if (sizes->size() != 1) return no("it makes ", sizes->size(), " parts, not one");
+    for (const Node* part : split.users())
+        if (partNumber(*part) != 0) return no.about(part, Found{part}, " does not take the part from it, but reads it as it is");
+    return split.hasUsers() || no("nobody reads it");
+}
+
 Result<bool> removeOnePart(Graph& graph, Rewriter& rewriter) {
     bool changed = false;
     for (Node* node : LiveNodes(graph)) {
         if (!isFunction(*node, {"torch.split", "torch.functional.split"}) && !isMethod(*node, "split")) continue;
         Node* input = operand(*node, 0, "tensor");
-        const auto sizes = splitSizes(*node);
-        if (!input || !sizes || sizes->size() != 1) continue;
+        if (!input || !isOnePart(*node, {rewriter, "remove_split_with_size_one_pass", *node})) continue;
         const std::vector<Node*> parts = node->users();
-        const bool plain = std::all_of(parts.begin(), parts.end(), [&](const Node* part) { return partNumber(*part) == 0; });
-        if (parts.empty() || !plain) continue;
         if (!rewriter.begin("remove_split_with_size_one_pass", *node, "the only part is the whole")) return changed;
         for (Node* part : parts) rewriter.replace(*part, *input);
         graph.erase(*node);
@@ -33,12 +39,20 @@ Result<bool> removeOnePart(Graph& graph, Rewriter& rewriter) {
 
 /// The part that the inner split reads, if both are plain splits of one dim.
 bool mergeOne(Node& inner, Rewriter& rewriter) {
-    const auto innerSplit = normalSplit(inner);
-    Node* part = innerSplit ? innerSplit->input : nullptr;
-    Node* outer = part && part->isCall("operator.getitem") && part->users().size() == 1 ? part->arg(0).node() : nullptr;
-    const auto outerSplit = outer ? normalSplit(*outer) : std::nullopt;
-    if (!outerSplit || outerSplit->dim != innerSplit->dim || !inner.hasUsers()) return false;
+    if (!isFunction(inner, {"torch.functional.split", "torch.split"})) return false;
+    const Refusing no(rewriter, "merge_splits_pass", inner);
+    const auto innerSplit = normalSplit(inner, no);
+    if (!innerSplit) return false;
+    Node* part = innerSplit->input;
+    if (!part->isCall("operator.getitem")) return no.about(part, "what it splits, ", Found{part}, ", is no part of another split");
+    if (part->users().size() != 1) return no.about(part, OtherReader{*part, &inner});
+    Node* outer = part->arg(0).node();
+    const auto outerSplit = outer ? normalSplit(*outer, no) : std::nullopt;
+    if (!outerSplit) return false;
+    if (outerSplit->dim != innerSplit->dim) return no.about(outer, "it splits along dim ", innerSplit->dim, ", but ", *outer, " along dim ", outerSplit->dim);
+    if (!inner.hasUsers()) return no("nobody reads it");
     if (!rewriter.begin("merge_splits_pass", inner, "a part is split again along the same dim")) return false;
+    Refusing(rewriter, "merge_splits_pass", *outer)("it becomes one split with ", inner, ", where the rewrite starts");
     const auto at = static_cast<size_t>(*partNumber(*part));
     std::vector<int64_t> sizes = outerSplit->sizes;
     sizes.erase(sizes.begin() + static_cast<ptrdiff_t>(at));
@@ -76,20 +90,46 @@ struct Run {
     std::vector<Node*> parts;
     int64_t first = 0, last = 0;
 };
-std::optional<Run> runOf(const Node& cat, const Node& split, const NormalSplit& facts) {
-    if (!isFunction(cat, {"torch.cat"}) || wrappedDim(argument(cat, 1, "dim"), facts.rank) != facts.dim) return std::nullopt;
-    const auto* tensors = cat.args().empty() ? nullptr : cat.arg(0).list();
-    if (!tensors || tensors->empty()) return std::nullopt;
+struct CutAndRun {
+    Node* split = nullptr;
+    NormalSplit facts;
+    Run run;
+};
+std::optional<Run> runOf(const Node& cat, const Node& split, const NormalSplit& facts, const Refusing& no) {
+    if (wrappedDim(argument(cat, 1, "dim"), facts.rank) != facts.dim) {
+        const Argument* dim = argument(cat, 1, "dim");
+        return no.about(&split, "it joins along dim ", dim ? *dim : Argument(0), ", but ", split, " splits along dim ", facts.dim), std::nullopt;
+    }
+    const auto* tensors = cat.arg(0).list();
     Run run;
     for (const Argument& item : *tensors) {
         Node* part = item.node();
         const auto number = part && part->isCall("operator.getitem") && part->arg(0).node() == &split ? partNumber(*part) : std::nullopt;
-        if (!number || (!run.parts.empty() && *number != run.last + 1)) return std::nullopt;
+        if (!number) return no.about(part, Found{part}, " is no part of ", split), std::nullopt;
+        if (!run.parts.empty() && *number != run.last + 1) return no.about(part, "part ", *number, " of ", split, " (", *part, ") does not follow part ", run.last), std::nullopt;
         if (run.parts.empty()) run.first = *number;
         run.last = *number;
         run.parts.push_back(part);
     }
     return run;
+}
+
+/// The split whose run of parts the concatenation joins.
+std::optional<CutAndRun> joinedRun(const Node& cat, const Refusing& no) {
+    const auto* tensors = cat.args().empty() ? nullptr : cat.arg(0).list();
+    if (!tensors || tensors->empty()) return no("its tensors are not written as a list in the first place"), std::nullopt;
+    Node* part = (*tensors)[0].node();
+    Node* split = part && part->isCall("operator.getitem") ? part->arg(0).node() : nullptr;
+    if (!split) return no.about(part, "the first of its tensors, ", Found{part}, ", is no part of a split"), std::nullopt;
+    auto facts = normalSplit(*split, no);
+    auto run = facts ? runOf(cat, *split, *facts, no) : std::nullopt;
+    if (!run) return std::nullopt;
+    return CutAndRun{split, std::move(*facts), std::move(*run)};
+}
+bool readByNobodyElse(const Node& cat, const Run& run, const Refusing& no) {
+    for (const Node* part : run.parts)
+        if (part->users().size() != 1) return no.about(part, OtherReader{*part, &cat});
+    return true;
 }
 
 /// The parts of the run become one; the others are renumbered.
@@ -116,14 +156,12 @@ void widen(Node& split, Node& cat, const NormalSplit& facts, const Run& run, Rew
 Result<bool> mergeGetitemCatIn(Graph& graph, Rewriter& rewriter) {
     bool changed = false;
     for (Node* cat = graph.first(); cat; cat = cat->next()) {
-        if (!isFunction(*cat, {"torch.cat"}) || cat->args().empty() || !cat->arg(0).list() || cat->arg(0).list()->empty()) continue;
-        Node* part = (*cat->arg(0).list())[0].node();
-        Node* split = part && part->isCall("operator.getitem") ? part->arg(0).node() : nullptr;
-        const auto facts = split ? normalSplit(*split) : std::nullopt;
-        const auto run = facts ? runOf(*cat, *split, *facts) : std::nullopt;
-        if (!run || !std::all_of(run->parts.begin(), run->parts.end(), [](const Node* each) { return each->users().size() == 1; })) continue;
+        if (!isFunction(*cat, {"torch.cat"})) continue;
+        const Refusing no(rewriter, "merge_getitem_cat_pass", *cat);
+        const auto found = joinedRun(*cat, no);
+        if (!found || !readByNobodyElse(*cat, found->run, no)) continue;
         if (!rewriter.begin("merge_getitem_cat_pass", *cat, "nobody but the concatenation reads these neighbouring parts")) return changed;
-        widen(*split, *cat, *facts, *run, rewriter);
+        widen(*found->split, *cat, found->facts, found->run, rewriter);
         changed = true;
         cat = graph.first();   // parts are renumbered, and later concatenations may have become runs
     }
@@ -133,18 +171,16 @@ Result<bool> mergeGetitemCatIn(Graph& graph, Rewriter& rewriter) {
 Result<bool> mutateCatIn(Graph& graph, Rewriter& rewriter) {
     bool changed = false;
     for (Node* cat : LiveNodes(graph)) {
-        if (!isFunction(*cat, {"torch.cat"}) || cat->args().empty() || !cat->arg(0).list() || cat->arg(0).list()->empty()) continue;
-        Node* part = (*cat->arg(0).list())[0].node();
-        Node* split = part && part->isCall("operator.getitem") ? part->arg(0).node() : nullptr;
-        const auto facts = split ? normalSplit(*split) : std::nullopt;
-        const auto run = facts ? runOf(*cat, *split, *facts) : std::nullopt;
-        if (!run) continue;
+        if (!isFunction(*cat, {"torch.cat"})) continue;
+        const auto found = joinedRun(*cat, {rewriter, "mutate_cat_pass", *cat});
+        if (!found) continue;
+        const auto& [split, facts, run] = *found;
         if (!rewriter.begin("mutate_cat_pass", *cat, "the parts are neighbours, so together they are a piece of what was split")) return changed;
-        if (run->parts.size() == facts->sizes.size()) {
-            rewriter.replace(*cat, *facts->input);
+        if (run.parts.size() == facts.sizes.size()) {
+            rewriter.replace(*cat, *facts.input);
         } else {
             TorchBuilder builder(rewriter, *split, *cat);
-            rewriter.replace(*cat, sliceOf(builder, *facts, run->first, run->last));
+            rewriter.replace(*cat, sliceOf(builder, facts, run.first, run.last));
         }
         changed = true;
     }
@@ -164,16 +200,24 @@ bool isWeightedSum(const std::string& equation) {
     return a.substr(0, 2) == b.substr(0, 2) && b.substr(0, 2) == c.substr(0, 2) && a[2] == b[2] && b[3] == c[2];
 }
 
+bool isAddedSum(const Node& node, const Refusing& no) {
+    if (node.args().size() != 3) return no("it is not given an equation and two tensors");
+    const auto* equation = node.arg(0).get<std::string>();
+    if (!equation || !isWeightedSum(*equation)) return no("its equation is ", node.arg(0), ", not of the form abc,abcd->abd");
+    for (const size_t position : {size_t{1}, size_t{2}})
+        if (!tensorType(node.arg(position).node())) return no(node.arg(position), " is not known to be a tensor");
+    const auto& readers = node.users();
+    return std::any_of(readers.begin(), readers.end(), [](const Node* reader) { return isMethod(*reader, "add") || isFunction(*reader, {"operator.add"}); }) ||
+           no("nobody adds something to it (operator.add or the method add)");
+}
+
 Result<bool> einsumIn(Graph& graph, Rewriter& rewriter) {
     bool changed = false;
     for (Node* node : LiveNodes(graph)) {
-        if (!isFunction(*node, {"torch.functional.einsum", "torch.einsum"}) || node->args().size() != 3) continue;
-        const auto* equation = node->arg(0).get<std::string>();
+        if (!isFunction(*node, {"torch.functional.einsum", "torch.einsum"})) continue;
+        if (!isAddedSum(*node, {rewriter, "einsum_to_pointwise_pass", *node})) continue;
         Node *input = node->arg(1).node(), *weights = node->arg(2).node();
-        if (!equation || !tensorType(input) || !tensorType(weights) || !isWeightedSum(*equation)) continue;
-        const auto& readers = node->users();
-        const bool added = std::any_of(readers.begin(), readers.end(), [](const Node* reader) { return isMethod(*reader, "add") || isFunction(*reader, {"operator.add"}); });
-        if (!added || !rewriter.begin("einsum_to_pointwise_pass", *node, "its result is added to something, with which the sum can be fused")) continue;
+        if (!rewriter.begin("einsum_to_pointwise_pass", *node, "its result is added to something, with which the sum can be fused")) continue;
         GraphBuilder builder = rewriter.builder(graph, node, *node);
         const Value raised = unsqueeze(builder.value(*input), -1);
         const Value total = sum(raised * builder.value(*weights), {-2}, false);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "engine/passes/pre_grad/torch_graph.h"
+#include "engine/rewrite/refusing.h"
 
 namespace cutaway::pregrad {
 
@@ -16,7 +17,7 @@ struct NormalSplit {
     /// Where a part begins along the dim; where the input ends for number `sizes.size()`.
     int64_t begin(int64_t part) const { return std::accumulate(sizes.begin(), sizes.begin() + part, int64_t{0}); }
 };
-std::optional<NormalSplit> normalSplit(const Node& node);
+std::optional<NormalSplit> normalSplit(const Node& node, const Refusing& no = {});
 /// The sizes of the parts of any split, from its type.
 std::optional<std::vector<int64_t>> splitSizes(const Node& split);
 

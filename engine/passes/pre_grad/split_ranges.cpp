@@ -58,23 +58,23 @@ std::optional<Reader> describe(Node& node, const Node& split) {
 }
 
 /// The runs that stay apart, with the gaps between them; nothing if runs overlap or nothing is gained.
-std::optional<std::vector<Range>> mergedRanges(const std::vector<Reader>& readers, int64_t parts) {
+std::optional<std::vector<Range>> mergedRanges(const std::vector<Reader>& readers, int64_t parts, const Refusing& no) {
     std::vector<Range> ranges;
     for (const Reader& reader : readers)
         for (const Input& input : reader.inputs)
             if (!input.other && std::find(ranges.begin(), ranges.end(), input.range) == ranges.end()) ranges.push_back(input.range);
-    if (ranges.empty()) return std::nullopt;
+    if (ranges.empty()) return no("nobody reads its parts"), std::nullopt;
     std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.first < b.first; });
     std::vector<Range> filled;
     int64_t next = 0;
     for (const Range& range : ranges) {
-        if (range.first < next) return std::nullopt;
+        if (range.first < next) return no("its readers need runs that overlap: up to part ", next - 1, ", and from part ", range.first, " to part ", range.last), std::nullopt;
         if (range.first > next) filled.push_back({next, range.first - 1});
         filled.push_back(range);
         next = range.last + 1;
     }
     if (next < parts) filled.push_back({next, parts - 1});
-    if (static_cast<int64_t>(filled.size()) == parts) return std::nullopt;
+    if (static_cast<int64_t>(filled.size()) == parts) return no("no two neighbouring ones of its ", parts, " parts are always joined"), std::nullopt;
     return filled;
 }
 
@@ -128,31 +128,36 @@ class Joiner {
 };
 
 /// Whether the joined tensors can be written with whole runs.
-bool canJoin(const std::vector<Reader>& readers, const NormalSplit& split, const Node& node, bool unbind) {
+bool canJoin(const std::vector<Reader>& readers, const NormalSplit& split, const Node& node, bool unbind, const Refusing& no) {
     for (const Reader& reader : readers) {
         if (!reader.cat && !reader.stack) continue;
         const bool moves = reader.stack || split.dim != reader.dim;
         for (const Input& input : reader.inputs) {
             if (!input.other && moves && !unbind)
                 for (int64_t part = input.range.first; part <= input.range.last; ++part)
-                    if (split.sizes[static_cast<size_t>(part)] != split.sizes[static_cast<size_t>(input.range.first)]) return false;
+                    if (const int64_t first = split.sizes[static_cast<size_t>(input.range.first)], size = split.sizes[static_cast<size_t>(part)]; size != first)
+                        return no.about(reader.node, *reader.node, " joins parts of sizes ", first, " and ", size, " along another dim than they are split along");
             // Operands that are stacked with the parts have their sizes.
             const TensorType *other = tensorType(input.other), *part = tensorType(node.users()[0]);
-            if (input.other && moves && !unbind && (!other || !part || !(other->sizes == part->sizes))) return false;
+            if (input.other && moves && !unbind && (!other || !part || !(other->sizes == part->sizes)))
+                return no.about(input.other, *reader.node, " joins parts with ", Found{input.other}, ", whose sizes are not theirs, along another dim than they are split along");
         }
     }
     return true;
 }
 
 bool simplify(Node& node, const NormalSplit& split, bool unbind, std::string_view rule, Rewriter& rewriter) {
+    const Refusing no(rewriter, rule, node);
     std::vector<Reader> readers;
     for (Node* each : readersOf(node)) {
         auto reader = describe(*each, node);
-        if (!reader) return false;
+        if (!reader) return no.about(each, *each, " joins its parts, but what it joins, or along which dim, is not known");
         readers.push_back(std::move(*reader));
     }
-    const auto ranges = mergedRanges(readers, static_cast<int64_t>(split.sizes.size()));
-    if (!ranges || (unbind && ranges->size() != 1) || !canJoin(readers, split, node, unbind)) return false;
+    const auto ranges = mergedRanges(readers, static_cast<int64_t>(split.sizes.size()), no);
+    if (!ranges) return false;
+    if (unbind && ranges->size() != 1) return no("its readers need ", ranges->size(), " runs of its items, not all of them together");
+    if (!canJoin(readers, split, node, unbind, no)) return false;
     if (!rewriter.begin(rule, node, "its parts are joined again in runs that nobody else cuts")) return false;
 
     Graph& graph = node.graph();
@@ -200,12 +205,17 @@ Node* splitBehind(const Node& join, std::string_view function) {
 
 /// squeeze of every part of size one is an item of unbind.
 bool unbindSqueezed(Node& split, Rewriter& rewriter) {
-    const auto facts = normalSplit(split);
-    if (!facts || !split.hasUsers() || !std::all_of(facts->sizes.begin(), facts->sizes.end(), [](int64_t size) { return size == 1; })) return false;
+    const Refusing no(rewriter, "split_cat_pass", split);
+    const auto facts = normalSplit(split, no);
+    if (!facts) return false;
+    if (!split.hasUsers()) return no("nobody reads it");
+    for (const int64_t size : facts->sizes)
+        if (size != 1) return no("its parts are joined by no torch.cat or torch.stack, and are not squeezed either: one has size ", size, " along dim ", facts->dim);
     std::vector<std::pair<int64_t, Node*>> squeezes;
     for (const Node* part : split.users()) {
         Node* squeeze = onlyUser(*part);
-        if (!squeeze || !isFunction(*squeeze, {"torch.squeeze"}) || integer(argument(*squeeze, 1, "dim")) != facts->dim) return false;
+        if (!squeeze || !isFunction(*squeeze, {"torch.squeeze"}) || integer(argument(*squeeze, 1, "dim")) != facts->dim)
+            return no.about(part, "its part ", *part, " is neither joined by a torch.cat or torch.stack nor read just by a torch.squeeze of dim ", facts->dim);
         squeezes.emplace_back(*partNumber(*part), squeeze);
     }
     if (!rewriter.begin("split_cat_pass", split, "parts of size one whose dim is squeezed away")) return false;
@@ -236,17 +246,20 @@ Result<bool> splitCatIn(Graph& graph, Rewriter& rewriter) {
     return changed;
 }
 
+constexpr std::string_view kUnbind = "unbind_stack_pass";
+
 /// An unbind all of whose items are read, in order.
-std::optional<NormalSplit> normalUnbind(const Node& node) {
+std::optional<NormalSplit> normalUnbind(const Node& node, const Refusing& no) {
     const TupleType* items = node.type().tuple();
     NormalSplit out;
     out.input = operand(node, 0, "input");
-    if (!items || !tensorType(out.input) || node.users().size() != items->size()) return std::nullopt;
+    if (!items || !tensorType(out.input)) return no("how many items it has is not known"), std::nullopt;
+    if (node.users().size() != items->size()) return no("it has ", items->size(), " items, but ", node.users().size(), " readers"), std::nullopt;
     const auto dim = wrappedDim(argument(node, 1, "dim"), tensorType(out.input)->rank());
     int64_t next = 0;
     for (const Node* user : node.users())
-        if (partNumber(*user) != next++) return std::nullopt;
-    if (!dim) return std::nullopt;
+        if (partNumber(*user) != next++) return no.about(user, "its items are not all read once and in order: ", *user, " is not item ", next - 1), std::nullopt;
+    if (!dim) return no("its dim is no number in range"), std::nullopt;
     out.dim = *dim;
     out.rank = tensorType(out.input)->rank();
     out.sizes.assign(items->size(), 1);
@@ -259,10 +272,12 @@ Result<bool> unbindStackIn(Graph& graph, Rewriter& rewriter) {
     for (const Node& node : graph.nodes()) order.push_back(node.id());
     for (auto at = order.rbegin(); at != order.rend(); ++at) {
         Node* node = graph.find(*at);
-        if (node == nullptr || !isJoin(*node)) continue;
+        if (node == nullptr) continue;
+        if (isFunction(*node, {"torch.unbind"})) rewriter.refuse(kUnbind, *node, "no torch.cat or torch.stack joins its items, first of all that it joins");
+        if (!isJoin(*node)) continue;
         Node* unbind = splitBehind(*node, "torch.unbind");
-        const auto facts = unbind ? normalUnbind(*unbind) : std::nullopt;
-        if (facts) changed |= simplify(*unbind, *facts, true, "unbind_stack_pass", rewriter);
+        const auto facts = unbind ? normalUnbind(*unbind, {rewriter, kUnbind, *unbind}) : std::nullopt;
+        if (facts) changed |= simplify(*unbind, *facts, true, kUnbind, rewriter);
     }
     return changed;
 }

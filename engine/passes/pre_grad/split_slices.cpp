@@ -68,7 +68,7 @@ class Collector {
     Collector(const Family& family, int64_t threshold) : m_family(family), m_threshold(threshold) {}
 
     /// Nothing if a cut is not written in its normal form.
-    std::optional<std::vector<Piece>> collect(const std::vector<Node*>& operands) {
+    std::optional<std::vector<Piece>> collect(const std::vector<Node*>& operands, const Refusing& no) {
         for (Node* operand : operands) {
             const Source source = sourceOf(operand, m_family);
             const bool last = operand == operands.back();
@@ -78,7 +78,7 @@ class Collector {
                 if (!operand->isCall("operator.getitem")) m_waiting.clear();
                 continue;
             }
-            if (!cutOf(*source.cut, m_family)) return std::nullopt;
+            if (!cutOf(*source.cut, m_family)) return no.about(source.cut, *source.cut, ", of which it joins parts, is not written in the normal form"), std::nullopt;
             if (m_seen == nullptr) {
                 m_seen = source.cut;
                 m_waiting = {{source.number, operand}};
@@ -142,29 +142,33 @@ class Collector {
 
 class SliceRewrite {
   public:
-    SliceRewrite(Node& join, const Family& family, Rewriter& rewriter) : m_join(join), m_family(family), m_rewriter(rewriter) {}
+    SliceRewrite(Node& join, const Family& family, Rewriter& rewriter) : m_join(join), m_family(family), m_rewriter(rewriter), m_no(rewriter, family.rule, join) {}
 
     bool run() {
         const auto* tensors = m_join.args().size() == 1 && m_join.kwargs().size() == 1 ? m_join.arg(0).list() : nullptr;
         const auto dim = integer(argument(m_join, 1, "dim"));
-        if (!tensors || !dim || *dim < 0 || !knownSizes(&m_join)) return false;
+        if (!tensors || !dim || *dim < 0) return m_no("it is not written in the normal form (normalization_pass writes ", m_family.join, "([a, b], dim=d))");
+        if (!knownSizes(&m_join)) return m_no("its sizes are not all numbers");
         m_dim = *dim;
         std::vector<Node*> operands;   // before they are reshaped
         for (const Argument& item : *tensors) {
-            if (!item.node()) return false;
+            if (!item.node()) return m_no("it joins ", item, ", which is no tensor");
             const bool reshaped = m_family.reshaped && isFunction(*item.node(), {"torch.reshape"});
             if (!reshaped) m_direct.insert(item.node());
             operands.push_back(reshaped ? item.node()->arg(0).node() : item.node());
         }
-        if (!findCutDim(*tensors)) return false;
+        if (!findCutDim(*tensors)) return m_no(m_family.reshaped ? "it joins no reshaped parts of a " : "it joins no parts of a ", m_family.cut, " that is written in the normal form");
         const OptionalPass* settings = m_rewriter.options().enabled(std::string(m_family.rule));
         const auto threshold = static_cast<int64_t>(settings ? settings->number("threshold_to_cat", 10) : 10);
-        auto pieces = Collector(m_family, threshold).collect(operands);
-        if (!pieces || pieces->empty() || (pieces->size() > 1 && pieces->size() >= operands.size())) return false;
+        auto pieces = Collector(m_family, threshold).collect(operands, m_no);
+        if (!pieces) return false;
+        if (pieces->size() > 1 && pieces->size() >= operands.size())
+            return m_no("with slices it would still join ", pieces->size(), " tensors: of its ", operands.size(), " no run is all of its ", m_family.cut, " or ", threshold, " parts long (threshold_to_cat)");
         m_pieces = std::move(*pieces);
         const auto fate = Collector::fateOf(operands, m_pieces, m_family);
-        if (fate == Collector::Fate::Lost || (fate == Collector::Fate::Reordered && !m_rewriter.options().parity)) return false;
-        if (!fits()) return false;
+        if (m_pieces.empty() || fate == Collector::Fate::Lost) return m_no("written anew in PyTorch's steps, its list would lose an operand or take one twice");
+        if (fate == Collector::Fate::Reordered && !m_rewriter.options().parity) return m_no("written anew in PyTorch's steps, its list would be in another order, which is accepted only with parity");
+        if (!fits()) return refuseDims();
         const bool fuses = std::any_of(m_pieces.begin(), m_pieces.end(), [](const Piece& piece) { return piece.cut != nullptr; });
         if (!m_rewriter.begin(m_family.rule, m_join, fuses ? "neighbouring parts are one slice of what was cut" : "one operand needs no joining")) return false;
         write(operands);
@@ -187,6 +191,11 @@ class SliceRewrite {
         return false;
     }
 
+    bool refuseDims() const {
+        if (m_family.reshaped) return m_no("reshaped parts are put in place only where all of what is cut along dim 0 is stacked along dim 0; it is cut along dim ", m_cutDim, " and stacked along dim ", m_dim);
+        if (m_cutDim != m_dim) return m_no("what is cut along dim ", m_cutDim, " and joined along dim ", m_dim, " is not put in place by one exchange of two dims");
+        return m_no("its parts come from cuts along different dims, or are stacked behind all others");
+    }
     /// Whether the pieces can be put together so that the result has the right shape, and, but for parity, the right elements.
     bool fits() const {
         const bool parity = m_rewriter.options().parity, alone = m_pieces.size() == 1;
@@ -304,6 +313,7 @@ class SliceRewrite {
     Node& m_join;
     const Family& m_family;
     Rewriter& m_rewriter;
+    Refusing m_no;
     std::vector<Piece> m_pieces;
     std::set<const Node*> m_direct;   // operands that are no reshapes
     int64_t m_dim = 0, m_cutDim = 0;

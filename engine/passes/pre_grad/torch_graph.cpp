@@ -80,6 +80,11 @@ void collectNames(const Argument& argument, std::set<std::string>& names) {
 }
 }  // namespace
 
+void refuseAll(const Module& body, Rewriter& rewriter, std::string_view why) {
+    for (const Node& node : body.graph().nodes()) rewriter.refuse(rewriter.pass(), node, why);
+    for (const auto& [name, inner] : body.subgraphs) refuseAll(*inner, rewriter, why);
+}
+
 Result<bool> onEveryGraph(Module& module, Rewriter& rewriter, Result<bool> (*pass)(Graph&, Rewriter&)) {
     std::set<std::string> named;
     for (const Node& node : module.graph().nodes()) {
@@ -88,7 +93,10 @@ Result<bool> onEveryGraph(Module& module, Rewriter& rewriter, Result<bool> (*pas
     }
     bool changed = false;
     for (auto& [name, body] : module.subgraphs) {
-        if (!named.contains(name)) continue;
+        if (!named.contains(name)) {
+            refuseAll(*body, rewriter, "no call names the subgraph that it is in");
+            continue;
+        }
         CT_TRY(const bool inner, onEveryGraph(*body, rewriter, pass));
         changed |= inner;
     }

@@ -1,0 +1,29 @@
+#pragma once
+// Cases of passes on graphs in text form, tests/cases/**/*.txt; cases_test.cpp says what a case is.
+#include <QString>
+
+#include "engine/passes/pass_runner.h"
+
+namespace cutaway::testing {
+
+struct Case {
+    QString file, name, head;      // head: the comment lines as written
+    QString pass, numbers, idle, fails, counts;
+    CompileOptions options;
+    QString before, after;         // empty `after`: nothing changes
+};
+
+/// The text above the first case, and the cases.
+struct CaseFile {
+    QString path, head;
+    std::vector<Case> cases;
+};
+/// All files that have cases of passes, by path.
+std::vector<CaseFile> readCaseFiles();
+
+/// A graph of a case: the text of `def before` or `def after`.
+Result<Snapshot> parseCase(QString text, const char* function);
+/// A pass of the pipeline by its name, or null.
+const Pass* findPass(const QString& name);
+
+}  // namespace cutaway::testing
