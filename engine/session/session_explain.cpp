@@ -303,7 +303,9 @@ Result<std::vector<RuleExplanation>> Session::explainAll(const Place& place, Nod
         const auto [graph, inside] = m_state->bodies.find(*module, id);
         const Node* node = graph ? graph->graph().find(inside) : nullptr;
         if (node == nullptr) return noNode();
-        std::vector<RuleExplanation> out;
+        // Functions first: a run of their pass each is what they cost, so they are those of the step that `place` is before or in.
+        const std::string function = pass.empty() ? passBehind(*m_state, place) : pass;
+        std::vector<RuleExplanation> out = explainCodeOf(module, m_state->bodies, options, function, *node, id, progress.cancel.get());
         const auto own = ownAt(*m_state, place);
         for (const RuleTable& table : tablesWith(own.get())) {
             if (!pass.empty() && table.pass != pass) continue;
@@ -315,9 +317,6 @@ Result<std::vector<RuleExplanation>> Session::explainAll(const Place& place, Nod
                 out.push_back(std::move(one));
             }
         }
-        const std::string function = pass.empty() ? passBehind(*m_state, place) : pass;
-        auto more = explainCodeOf(module, m_state->bodies, options, function, *node, id, progress.cancel.get());
-        std::move(more.begin(), more.end(), std::back_inserter(out));
         return out;
     });
 }
