@@ -163,7 +163,7 @@ class SliceRewrite {
         auto pieces = Collector(m_family, threshold).collect(operands, m_no);
         if (!pieces) return false;
         if (pieces->size() > 1 && pieces->size() >= operands.size())
-            return m_no("with slices it would still join ", pieces->size(), " tensors: of its ", operands.size(), " no run is all of its ", m_family.cut, " or ", threshold, " parts long (threshold_to_cat)");
+            return m_no("no run of its ", operands.size(), " tensors is all of a ", m_family.cut, " or ", threshold, " parts long (threshold_to_cat), so slices would leave ", pieces->size(), " to join");
         m_pieces = std::move(*pieces);
         const auto fate = Collector::fateOf(operands, m_pieces, m_family);
         if (m_pieces.empty() || fate == Collector::Fate::Lost) return m_no("written anew in PyTorch's steps, its list would lose an operand or take one twice");
@@ -193,7 +193,7 @@ class SliceRewrite {
 
     bool refuseDims() const {
         if (m_family.reshaped) return m_no("reshaped parts are put in place only where all of what is cut along dim 0 is stacked along dim 0; it is cut along dim ", m_cutDim, " and stacked along dim ", m_dim);
-        if (m_cutDim != m_dim) return m_no("what is cut along dim ", m_cutDim, " and joined along dim ", m_dim, " is not put in place by one exchange of two dims");
+        if (m_cutDim != m_dim) return m_no("what is cut along dim ", m_cutDim, " is joined along dim ", m_dim, ", where one exchange of two dims does not put it right");
         return m_no("its parts come from cuts along different dims, or are stacked behind all others");
     }
     /// Whether the pieces can be put together so that the result has the right shape, and, but for parity, the right elements.
