@@ -100,6 +100,8 @@ void addRefusal(RuleExplanation& out, const CodeRule& rule, const Node& node, co
     if (refused != made.watched.refusals.end()) {
         out.reason = refused->why;
         if (refused->because != NodeId::None) out.nodes = {ids.shown(made.watched.body, refused->because)};
+    } else if (const Module* body = made.step.after->body(made.watched.body); !elsewhere.empty() && body && !body->graph().find(made.watched.node)) {
+        out.reason = "it goes with what is rewritten at " + elsewhere + (others > 3 ? " or one of " + std::to_string(others - 3) + " more" : "");
     } else {
         out.reason = "the pass leaves `" + node.name() + "` alone; it applies " + (elsewhere.empty() ? "nowhere in this graph" : "at " + elsewhere + (others > 3 ? " and " + std::to_string(others - 3) + " more" : ""));
     }
