@@ -11,6 +11,7 @@
 #include "ui/models/results_model.h"
 #include "ui/models/steps_model.h"
 #include "ui/models/text_model.h"
+#include "ui/models/words.h"
 
 using namespace cutaway;
 using namespace cutaway::ui;
@@ -138,6 +139,21 @@ class ModelsTest : public QObject {
         QCOMPARE(row.data().toString(), function);
         QCOMPARE(row.siblingAtColumn(1).data().toString(), place);
         QCOMPARE(row.siblingAtColumn(1).data(Qt::ToolTipRole).toString(), frame);
+    }
+
+    void foldersThatAllPathsShareAreFound_data() {
+        QTest::addColumn<QStringList>("paths");
+        QTest::addColumn<QString>("shared");
+        QTest::newRow("none") << QStringList{"one.py", "two.py"} << "";
+        QTest::newRow("not half a name") << QStringList{"run/one.py", "run/one.txt"} << "run/";
+        QTest::newRow("not half a folder") << QStringList{"run/model_0/a.py", "run/model_1/a.py"} << "run/";
+        QTest::newRow("several") << QStringList{"a/b/c", "a/b/d/e", "a/b/c"} << "a/b/";
+        QTest::newRow("one path") << QStringList{"a/b/c"} << "a/b/";
+        QTest::newRow("nothing") << QStringList{} << "";
+    }
+    void foldersThatAllPathsShareAreFound() {
+        QFETCH(QStringList, paths);
+        QTEST(sharedFolders(paths), "shared");
     }
 
     void rewritesComeWhenAPassIsOpened() {

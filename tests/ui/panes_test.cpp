@@ -76,6 +76,18 @@ class PanesTest : public QObject {
         QVERIFY(!view.secondCanvas().isVisible());
     }
 
+    /// An input that is read late stands low, though it comes first.
+    void anUnchangedGraphIsReadFromItsTop() {
+        testing::UnionBuilder build;
+        const NodeId late = build.add("late", "", {}, Change::Kept, NodeRole::Input);
+        NodeId last = build.add("x", "", {}, Change::Kept, NodeRole::Input);
+        for (int i = 0; i < 60; ++i) last = build.add("n" + std::to_string(i), "aten.sin.default", {last});
+        build.add("sum", "aten.add.Tensor", {last, late});
+        QVERIFY(show(build.graph()));
+        m_view->setMode(GraphMode::Union);
+        QVERIFY2(inView(m_view->canvas()).contains("x"), qPrintable(inView(m_view->canvas()).join(' ')));
+    }
+
     /// Where the first change stands on one side only, what it is connected with is in both panes.
     void noPaneIsEmpty_data() {
         QTest::addColumn<Change>("change");

@@ -3,6 +3,7 @@
 #include <QPaintEvent>
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "ui/graph/graph_accessible.h"
 
@@ -102,9 +103,11 @@ void GraphCanvas::frameChange() {
     if (m_scale >= kReadable) return;
     QRectF target = m_scene->changedArea();
     if (target.isNull()) {  // an unchanged graph is read from its top
-        int first = static_cast<int>(m_scene->nodes.size());  // that anything reads
-        for (const auto& edge : m_scene->picture.edges) first = std::min(first, edge.from);
-        target = first < static_cast<int>(m_scene->nodes.size()) ? m_scene->nodes[first] : m_scene->nodes.front();
+        const auto& edges = m_scene->picture.edges;
+        const auto top = std::min_element(edges.begin(), edges.end(), [this](const auto& a, const auto& b) {
+            return std::pair(m_scene->nodes[a.from].top(), a.from) < std::pair(m_scene->nodes[b.from].top(), b.from);
+        });
+        target = top != edges.end() ? m_scene->nodes[top->from] : m_scene->nodes.front();
         m_scale = 0.85;
         m_offset = QPointF(freeWidth() / 2.0, 40) - QPointF(target.center().x(), target.top()) * m_scale;
         return viewMoved();

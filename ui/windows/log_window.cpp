@@ -22,7 +22,7 @@ LogWindow::LogWindow(SessionController& controller, Selection& selection, QWidge
     m_table->setAccessibleName(tr("Messages"));
     m_table->verticalHeader()->hide();
     m_table->verticalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
-    m_table->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+    m_table->horizontalHeader()->setSectionResizeMode(LogModel::What, QHeaderView::Stretch);
     m_table->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
     auto* empty = new QLabel(tr("What the program did and what went wrong is written here."));
     empty->setAlignment(Qt::AlignCenter);
@@ -46,14 +46,20 @@ LogWindow::LogWindow(SessionController& controller, Selection& selection, QWidge
     connect(copy, &QShortcut::activated, this, &LogWindow::copyRows);
 }
 
-/// A column in which nothing stands leaves its room to the messages.
+/// The messages get the most room, and that of a column in which nothing stands.
 void LogWindow::showColumns() {
     const QAbstractItemModel& model = *m_table->model();
     for (int column = 0; column < LogModel::ColumnCount; ++column) {
         bool any = column == LogModel::What;
         for (int row = model.rowCount(); row-- > 0 && !any;) any = !model.index(row, column).data().toString().isEmpty();
         m_table->setColumnHidden(column, !any);
+        if (column != LogModel::What) m_table->setColumnWidth(column, m_table->viewport()->width() * 3 / 10);
     }
+}
+
+void LogWindow::resizeEvent(QResizeEvent* event) {
+    QDockWidget::resizeEvent(event);
+    showColumns();
 }
 
 void LogWindow::copyRows() {

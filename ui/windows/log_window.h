@@ -17,6 +17,7 @@ class LogWindow : public QDockWidget {
   private:
     void copyRows();
     void showColumns();
+    void resizeEvent(QResizeEvent* event) override;
     QTableView* m_table;
 };
 

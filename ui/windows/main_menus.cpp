@@ -9,6 +9,7 @@
 #include <QSaveFile>
 #include <QSettings>
 
+#include "ui/models/words.h"
 #include "ui/session/stepper.h"
 #include "ui/windows/command_palette.h"
 #include "ui/windows/compile_dialog.h"
@@ -61,12 +62,16 @@ void MainWindow::chooseGraph() {
     if (graphs.size() < 2) return say(m_controller->model() ? tr("This file holds one graph.") : tr("Open a file first (Ctrl+O)."));
     QInputDialog dialog(this);
     dialog.setWindowTitle(tr("Open another graph"));
-    dialog.setLabelText(tr("Graphs in %1:").arg(QFileInfo(m_controller->path()).fileName()));
+    // Graphs in folders are named by their paths, which begin alike.
+    const QString folders = sharedFolders(graphs);
+    QStringList names;
+    for (const QString& graph : graphs) names << graph.mid(folders.size());
+    dialog.setLabelText(tr("Graphs in %1:").arg(QFileInfo(m_controller->path()).fileName() + (folders.isEmpty() ? QString() : QChar('/') + folders)));
     dialog.setOption(QInputDialog::UseListViewForComboBoxItems);
-    dialog.setComboBoxItems(graphs);
-    dialog.setTextValue(m_controller->graph());
-    dialog.resize(640, 360);  // names of graphs in folders are paths
-    if (dialog.exec() == QDialog::Accepted) open(m_controller->path(), dialog.textValue());
+    dialog.setComboBoxItems(names);
+    dialog.setTextValue(m_controller->graph().mid(folders.size()));
+    dialog.resize(640, 360);
+    if (dialog.exec() == QDialog::Accepted) open(m_controller->path(), folders + dialog.textValue());
 }
 
 void MainWindow::chooseFile() {

@@ -246,8 +246,8 @@ void StepsWindow::showMenu(QPoint at) {
 void StepsWindow::resizeEvent(QResizeEvent* event) {
     QDockWidget::resizeEvent(event);
     const int letter = m_tree->fontMetrics().averageCharWidth();
-    m_tree->setColumnHidden(StepsModel::Nodes, width() < 46 * letter);
-    m_tree->setColumnHidden(StepsModel::Time, width() < 40 * letter);
+    m_tree->setColumnHidden(StepsModel::Nodes, width() < 60 * letter);
+    m_tree->setColumnHidden(StepsModel::Time, width() < 50 * letter);
     m_tree->setColumnHidden(StepsModel::Changes, width() < 28 * letter);
 }
 

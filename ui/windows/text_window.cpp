@@ -18,6 +18,7 @@
 #include <algorithm>
 
 #include "ui/models/words.h"
+#include "ui/windows/elided_label.h"
 #include "ui/windows/text_delegate.h"
 
 namespace cutaway::ui {
@@ -84,7 +85,7 @@ QWidget* TextWindow::makeBar() {
     auto* bar = new QWidget;
     auto* row = new QHBoxLayout(bar);
     row->setContentsMargins(6, 4, 6, 4);
-    m_counts = new QLabel;
+    m_counts = new ElidedLabel;
     m_counts->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
     m_layout = new QComboBox;
     m_layout->addItems({tr("Unified"), tr("Side by side")});

@@ -6,12 +6,13 @@
 #include "ui/session/session_controller.h"
 
 class QComboBox;
-class QLabel;
 class QScrollBar;
 class QStackedWidget;
 class QTableView;
 
 namespace cutaway::ui {
+
+class ElidedLabel;
 
 class TextWindow : public QDockWidget {
     Q_OBJECT
@@ -45,7 +46,7 @@ class TextWindow : public QDockWidget {
     QScrollBar* m_sides;  // scrolls both sides at once
     int m_longest = 0;    // pixels
     QComboBox* m_layout = nullptr;
-    QLabel* m_counts = nullptr;
+    ElidedLabel* m_counts = nullptr;
     QStackedWidget* m_pages;
     bool m_following = false, m_settled = true;
 };
