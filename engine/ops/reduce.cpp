@@ -277,6 +277,8 @@ Result<ValueType> inferTruth(const InferContext& c) {
     CT_TRY(TensorType type, reducedType(c, self.dtype == DType::U8 ? DType::U8 : DType::Bool));
     return ValueType(std::move(type));
 }
+/// Of uint8 the answer is uint8.
+Value asTruthOf(Decomposition& d, const Value& truth) { return convert(truth, d.in(size_t{0}).dtype() == DType::U8 ? DType::U8 : DType::Bool); }
 template <bool any>
 EvalResult evalTruth(const EvalContext& c) {
     const Tensor self = c.in(size_t{0}).to(DType::Bool);
@@ -367,21 +369,21 @@ f32[3, 1], [1]
      .eval = evalTruth<false>, .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value flipped = unary("aten.logical_not.default", d.in(size_t{0}));
-         return unary("aten.logical_not.default", d.call("aten.any.dim", {flipped, d.arg(1), d.flag("keepdim")}));
+         return asTruthOf(d, unary("aten.logical_not.default", d.call("aten.any.dim", {flipped, d.arg(1), d.flag("keepdim")})));
      },
      .samples = "b8[2, 3], 1\nf32[2, 3]<2, -1, True\nb8[0, 3], 0"},
     {.schema = "aten.all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", .tags = Tag::Reduction, .infer = inferTruth,
      .eval = evalTruth<false>, .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value flipped = unary("aten.logical_not.default", d.in(size_t{0}));
-         return unary("aten.logical_not.default", d.call("aten.any.dims", {flipped, d.arg(1), d.flag("keepdim")}));
+         return asTruthOf(d, unary("aten.logical_not.default", d.call("aten.any.dims", {flipped, d.arg(1), d.flag("keepdim")})));
      },
      .samples = "b8[2, 3], [0, 1]\nb8[2, 3, 2], [0, 2], True"},
     {.schema = "aten.all.default(Tensor self) -> Tensor", .tags = Tag::Reduction, .infer = inferTruth,
      .eval = evalTruth<false>, .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value flipped = unary("aten.logical_not.default", d.in(size_t{0}));
-         return unary("aten.logical_not.default", unary("aten.any.dims", flipped));
+         return asTruthOf(d, unary("aten.logical_not.default", unary("aten.any.dims", flipped)));
      },
      .samples = "b8[2, 3]\nf32[0]\ni64[3]"},
 };

@@ -240,6 +240,7 @@ std::string libraryFor(const Node& node) {
     static constexpr std::string_view kOps[] = {"aten.mm.default", "aten.addmm.default", "aten.bmm.default", "aten.convolution.default"};
     if (!node.isCall() || std::find(std::begin(kOps), std::end(kOps), node.op().name()) == std::end(kOps)) return {};
     if (node.type().tensor() == nullptr || node.tensor().dtype != DType::F32) return {};
+    if (node.isCall("aten.convolution.default") && node.arg("transposed").asInt() != 0) return {};   // the runtime has no call for these
     for (const Node* input : node.inputs())
         if (input->type().tensor() == nullptr || input->tensor().dtype != DType::F32) return {};
     return std::string(node.op().baseName()) + " (oneDNN)";

@@ -91,6 +91,9 @@ constexpr Case kCases[] = {
     m = aten.mm.default(r, w)
     a = aten.add.Tensor(m, b)
     return (a,))", "pointwise, library: mm (oneDNN), pointwise"},
+    {"a transposed convolution that has the shape of a plain one", R"(def forward(x: "f32[2, 3, 4, 5]", w: "f32[3, 3, 2, 2]"):
+    c = aten.convolution.default(x, w, None, [1, 1], [1, 1], [2, 2], True, [0, 0], 1)
+    return (c,))", "reference: aten.convolution.default"},
     {"addmm and a transposed weight", R"(def forward(x: "f32[8, 16]", w: "f32[24, 16]", b: "f32[24]"):
     t = aten.permute.default(w, [1, 0])
     m = aten.addmm.default(b, x, t)

@@ -75,8 +75,8 @@ std::string_view unlessBatchWaitsForMemory(const Match& m) {
 /// sum over k of a[.., m, k] * b[.., k, n].
 Value summedProducts(const Match& m, GraphBuilder& builder) {
     const Value a = builder.value(m.node("a")), b = builder.value(m.node("b"));
-    const Value products = unsqueeze(a, a.rank()) * unsqueeze(b, b.rank() - 2);
-    return convert(sum(products, {-2}, false), a.dtype());
+    const Value left = unsqueeze(a, a.rank()), right = unsqueeze(b, b.rank() - 2);   // one after the other, for their order
+    return convert(sum(left * right, {-2}, false), a.dtype());
 }
 Values buildSummed(const Match& m, GraphBuilder& builder) { return summedProducts(m, builder); }
 Values buildSummedWithBias(const Match& m, GraphBuilder& builder) { return summedProducts(m, builder) + builder.value(m.node("bias")); }

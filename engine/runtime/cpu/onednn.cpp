@@ -134,6 +134,7 @@ bool OneDnn::run(size_t slot, const PlanCall& call, const std::vector<Tensor>& o
         if (fresh) {
             if (!isPlain(a) || !isPlain(b) || !isPlain(result)) return false;
             if (biased && (call.args[3].asReal() != 1.0 || call.args[4].asReal() != 1.0)) return false;   // beta, alpha
+            if (convolution && call.args[6].asInt() != 0) return false;   // transposed
             if (convolution) m_state->prepareConvolution(p, call, a, b, bias, result);
             else m_state->prepareMatmul(p, a, b, bias, constantWeights, result);
             p.usable = true;
