@@ -98,6 +98,11 @@ class RuleApplication {
             eraseUnused(m_created);
             return false;
         }
+        if (!keepsWhatIsRead()) {
+            m_refusal = "its storage is read by position, and the replacement has another layout";
+            eraseUnused(m_created);
+            return false;
+        }
         m_rewriter.record(m_rule.rule->name, m_match.root().graph(), m_match.root().name(), m_match.root().id(),
                           m_match.note().empty() ? std::string(m_rule.rule->why) : std::string(m_rule.rule->why) + ": " + m_match.note());
         CT_TRY_VOID(exchange());
@@ -173,6 +178,26 @@ class RuleApplication {
         return nullptr;
     }
 
+    /// A value that as_strided reads is replaced only by one that has the same elements at the same places of its storage.
+    bool keepsWhatIsRead() const {
+        if (m_rewriter.options().parity) return true;
+        for (const Exchange& one : m_exchanges) {
+            if (!one.tuple && !mayBeRead(*one.old, one.made[0])) return false;
+            for (const Node* reader : one.tuple ? one.old->users() : std::vector<Node*>()) {
+                const auto item = reader->isCall("operator.getitem") ? reader->arg(1).asInt() : std::nullopt;
+                if (item && *item >= 0 && static_cast<size_t>(*item) < one.made.size() && !mayBeRead(*reader, one.made[static_cast<size_t>(*item)])) return false;
+            }
+        }
+        return true;
+    }
+    static bool mayBeRead(const Node& old, const Node* made) {
+        const TensorType *before = old.type().tensor(), *now = made ? made->type().tensor() : nullptr;
+        if (before == nullptr || now == nullptr) return true;
+        const Node& root = storageRoot(old);
+        if (&root == &old && sameMemory(old.type(), made->type())) return true;
+        return (&root == &storageRoot(*made) && before->offset == now->offset) || !storageIsRead(old);
+    }
+
     Result<void> exchange() {
         std::vector<Node*> retyped;
         for (Exchange& one : m_exchanges) {
@@ -188,7 +213,7 @@ class RuleApplication {
         }
         eraseUnused(m_matched);
         if (needsSort()) sortTopologically(m_graph);
-        for (Node* node : retyped) CT_TRY_VOID(retypeReaders(m_graph, *node));
+        for (Node* node : retyped) CT_TRY_VOID(retypeReaders(m_graph, *node, !m_rewriter.options().parity));
         return {};
     }
     /// The getitem readers of a tuple go; it itself goes with the matched nodes.
@@ -204,7 +229,7 @@ class RuleApplication {
             m_graph.replaceUses(*reader, made);
             m_matched.erase(std::remove(m_matched.begin(), m_matched.end(), reader), m_matched.end());
             m_graph.erase(*reader);
-            if (differs) CT_TRY_VOID(retypeReaders(m_graph, made));
+            if (differs) CT_TRY_VOID(retypeReaders(m_graph, made, !m_rewriter.options().parity));
         }
         return {};
     }

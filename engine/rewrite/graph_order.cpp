@@ -1,10 +1,13 @@
 #include "engine/rewrite/graph_order.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "engine/ir/infer.h"
 #include "engine/ir/verify.h"
+#include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
+#include "engine/rewrite/storage_roots.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
@@ -81,9 +84,40 @@ Result<void> retype(Graph& graph, Node& node) {
     return {};
 }
 
+/// Everybody who reads the node reads a copy that is laid out as the node was.
+void giveLayoutBack(Graph& graph, Node& node, const TensorType& before) {
+    const std::vector<Node*> readers = node.users();
+    Provenance provenance = node.provenance();
+    provenance.origin = {node.id()};
+    provenance.sourceName.clear();
+    GraphBuilder builder(graph, node.next());
+    builder.setProvenance(std::move(provenance));
+    Node& copy = laidOutLike(builder, node, before);
+    for (Node* reader : readers) graph.replaceInput(*reader, node, copy);
+}
+
 }  // namespace
 
-Result<void> retypeReaders(Graph& graph, Node& changed) {
+/// `value` copied into the layout of `like`.
+Node& laidOutLike(GraphBuilder builder, Node& value, const TensorType& like) {
+    const SymDims strides = preservedStrides(like);
+    std::vector<int64_t> order(strides.size()), inverse(strides.size());
+    std::iota(order.begin(), order.end(), 0);
+    if (allInts(strides))
+        std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+            return strides[static_cast<size_t>(a)].value() > strides[static_cast<size_t>(b)].value();
+        });
+    for (size_t i = 0; i < order.size(); ++i) inverse[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+    const bool rowMajor = std::is_sorted(order.begin(), order.end());
+    Value result = builder.value(value);
+    if (!rowMajor) result = permute(result, order);
+    result = builder.call("aten.clone.default", {result}, {{"memory_format", MemoryFormat::Contiguous}});
+    if (!rowMajor) result = permute(result, inverse);
+    CT_CHECK(result, "any tensor can be copied");
+    return *result.node();
+}
+
+Result<void> retypeReaders(Graph& graph, Node& changed, bool keepRead) {
     ReaderQueue queue(graph);
     queue.addReadersOf(changed);
     while (Node* node = queue.next()) {
@@ -94,7 +128,9 @@ Result<void> retypeReaders(Graph& graph, Node& changed) {
             error.where = node->name();
             return error;
         }
-        if (!sameMemory(before, node->type())) queue.addReadersOf(*node);
+        if (sameMemory(before, node->type())) continue;
+        if (keepRead && before.tensor() && node->type().tensor() && storageIsRead(*node)) giveLayoutBack(graph, *node, *before.tensor());
+        else queue.addReadersOf(*node);
     }
     return {};
 }

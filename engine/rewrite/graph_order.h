@@ -3,6 +3,7 @@
 
 #include "cutaway/result.h"
 #include "engine/ir/graph.h"
+#include "engine/ops/build.h"
 
 namespace cutaway {
 
@@ -28,6 +29,10 @@ class ReaderQueue {
 
 /// Infers the types of all nodes after `changed` that depend on it, because its strides, dtype or device are new. A
 /// view that the new strides no longer allow becomes a reshape. Errors name the call that no longer types.
-Result<void> retypeReaders(Graph& graph, Node& changed);
+/// With `keepRead` a value whose storage somebody reads by position is copied into the layout that it had, for all its readers.
+Result<void> retypeReaders(Graph& graph, Node& changed, bool keepRead = false);
+
+/// `value` copied into the layout of `like`, before the builder's position.
+Node& laidOutLike(GraphBuilder builder, Node& value, const TensorType& like);
 
 }  // namespace cutaway

@@ -3,21 +3,23 @@
 #include "engine/ops/infer_rules.h"
 #include "engine/ir/verify.h"
 #include "engine/rewrite/graph_order.h"
+#include "engine/rewrite/storage_roots.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
 namespace {
 
 /// Types everything that reads `source`, directly or not, anew. False if a reader does not accept its operands as they
-/// are now (a view of what is no longer contiguous); then all types are as they were.
-bool tryRetypeReaders(Graph& graph, Node& source) {
+/// are now (a view of what is no longer contiguous), or if a layout would change that somebody reads by position and `keepRead`;
+/// then all types are as they were.
+bool tryRetypeReaders(Graph& graph, Node& source, bool keepRead) {
     std::vector<std::pair<Node*, ValueType>> before;
     ReaderQueue queue(graph);
     queue.addReadersOf(source);
     while (Node* node = queue.next()) {
         if (!node->isCall() || node->op().isOpaque()) continue;
         auto type = inferCall(node->op(), node->args());
-        if (!type) {
+        if (!type || (keepRead && !type->isOpaque() && !sameMemory(*type, node->type()) && storageIsRead(*node))) {
             for (auto& [retyped, old] : before) graph.setType(*retyped, std::move(old));
             return false;
         }
@@ -27,25 +29,6 @@ bool tryRetypeReaders(Graph& graph, Node& source) {
         queue.addReadersOf(*node);
     }
     return true;
-}
-
-/// `value` copied into the layout of `like`.
-Node& laidOutLike(GraphBuilder builder, Node& value, const TensorType& like) {
-    const SymDims strides = preservedStrides(like);
-    std::vector<int64_t> order(strides.size()), inverse(strides.size());
-    std::iota(order.begin(), order.end(), 0);
-    if (allInts(strides))
-        std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-            return strides[static_cast<size_t>(a)].value() > strides[static_cast<size_t>(b)].value();
-        });
-    for (size_t i = 0; i < order.size(); ++i) inverse[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
-    const bool rowMajor = std::is_sorted(order.begin(), order.end());
-    Value result = builder.value(value);
-    if (!rowMajor) result = permute(result, order);
-    result = builder.call("aten.clone.default", {result}, {{"memory_format", MemoryFormat::Contiguous}});
-    if (!rowMajor) result = permute(result, inverse);
-    CT_CHECK(result, "any tensor can be copied");
-    return *result.node();
 }
 
 }  // namespace
@@ -110,13 +93,15 @@ void Rewriter::replace(Node& old, Node& replacement) {
     Graph& graph = old.graph();
     const ValueType type = old.type();
     const std::vector<Node*> readers = old.users();
+    const bool keepRead = !m_options->parity;
+    const bool read = keepRead && !sameMemory(type, replacement.type()) && &storageRoot(old) == &old && storageIsRead(old);
     Provenance provenance = old.provenance();
     provenance.origin = {old.id()};
     provenance.createdBy = std::string(m_pass);
     graph.replaceUses(old, replacement);
     CT_CHECK(!old.hasUsers(), "a replacement does not read what it replaces");
     graph.erase(old);
-    if (readers.empty() || sameMemory(type, replacement.type()) || tryRetypeReaders(graph, replacement) || !type.tensor()) return;
+    if (readers.empty() || sameMemory(type, replacement.type()) || (!read && tryRetypeReaders(graph, replacement, keepRead)) || !type.tensor()) return;
     // A reader depends on the layout that is gone: give it back.
     GraphBuilder builder(graph, replacement.next());
     builder.setProvenance(std::move(provenance));

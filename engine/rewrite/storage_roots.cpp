@@ -84,8 +84,9 @@ void StorageRoots::merge(const Node& node, const Node& source) {
 }
 
 bool storageIsRead(const Node& node) {
-    return std::any_of(node.users().begin(), node.users().end(), [](const Node* user) {
-        return user->isCall() && (user->op().packet() == "aten.as_strided" || (user->is(Tag::View) && storageIsRead(*user)));
+    const std::vector<const Node*> sharers = sharersOf(node);
+    return std::any_of(sharers.begin(), sharers.end(), [](const Node* sharer) {
+        return std::any_of(sharer->users().begin(), sharer->users().end(), [](const Node* user) { return user->isCall() && user->op().packet().starts_with("aten.as_strided"); });
     });
 }
 
