@@ -5,6 +5,7 @@
 //   # options: cuda training parity NAME=key:value   (optional; the last as --enable has it, with paths beside the case file)
 //   # fails: text                          (optional: the pass stops with an error that has this text)
 //   # counts: RULE counted 1, applied 0    (optional: what the step's statistics say of a rule)
+//   # says: RULE at NODE: sentence         (optional, any number: why the pass leaves the node alone)
 //   # numbers: not compared, because ...   (optional)
 //   # idle: not checked, because ...       (optional: a second run may change more)
 //   def before(x: "f32[2, 3]"): ...
@@ -53,6 +54,25 @@ bool missesOperator(const RuleTable& table, const Rule& rule) {
 
 class CasesTest : public QObject {
     Q_OBJECT
+
+    /// What the pass says of the nodes that the case's lines "# says:" name.
+    static void checkSentences(Case& one, const Pass& pass, const Snapshot& before) {
+        static const QRegularExpression lines("^# says: (\\S+) at (\\S+): (.*)$", QRegularExpression::MultilineOption);
+        QString head = one.head;
+        for (auto at = lines.globalMatch(one.head); at.hasNext();) {
+            const auto line = at.next();
+            const Node* node = before->graph().findByName(line.captured(2).toStdString());
+            QVERIFY2(node != nullptr, qPrintable("no node " + line.captured(2)));
+            WatchedNode watched{"", node->id(), {}};
+            const Step step = runPass(pass, before, one.options, {}, nullptr, nullptr, &watched);
+            QStringList said;
+            for (const Refusal& refusal : watched.refusals)
+                if (refusal.rule == line.captured(1).toStdString()) said << QString::fromStdString(refusal.why);
+            if (g_bless) head.replace(line.captured(), QString("# says: %1 at %2: %3").arg(line.captured(1), line.captured(2), said.join("; ")));
+            else QCOMPARE(said.join("; "), line.captured(3));
+        }
+        one.head = head;
+    }
 
     std::vector<CaseFile> m_files = readCaseFiles();
     std::set<std::string> m_fired;
@@ -114,6 +134,8 @@ class CasesTest : public QObject {
             one.before = printed(**before, "before");
             one.after = changed ? printed(*step.after, "after") : QString();
         }
+        checkSentences(one, *pass, *before);
+        if (QTest::currentTestFailed()) return;
         QCOMPARE(printed(**before, "before"), one.before);
         QCOMPARE(changed ? printed(*step.after, "after") : QString(), one.after);
         for (int64_t fuel = 0; fuel < static_cast<int64_t>(step.rewrites.size()); ++fuel) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/rewrite/graph_order.h"
+#include "engine/rewrite/refusing.h"
 
 namespace cutaway {
 namespace {
@@ -21,20 +22,19 @@ struct Gradient {
     Node *divided, *sum, *wait;
 };
 
-std::optional<Gradient> gradientOf(Node& sum, Rewriter& rewriter) {
-    if (!sum.isCall(kSum)) return std::nullopt;
-    const auto refused = [&](std::string_view why, const Node* because = nullptr) {
-        rewriter.refuse(rewriter.pass(), sum, why, because);
+std::optional<Gradient> gradientOf(Node& sum, const Refusing& no) {
+    const auto refused = [&](const Node* because, const auto&... pieces) {
+        no.about(because, pieces...);
         return std::nullopt;
     };
     Node *divided = sum.arg(0).node(), *wait = onlyUser(sum);
-    if (divided == nullptr || !divided->isCall(kDivide)) return refused("what is summed is not divided by the number of members", divided);
-    if (wait == nullptr || !wait->isCall(kWait)) return refused("the sum is read before it is waited for, or by several");
-    if (divided->arg(0).node() == nullptr || divided->arg(1).node() != nullptr) return refused("the divisor is not a number", divided);
-    if (!allInts(divided->tensor().sizes)) return refused("the sizes are not known numbers", divided);
+    if (divided == nullptr || !divided->isCall(kDivide)) return refused(divided, "what is summed is ", Found{divided}, ", not divided by the number of members");
+    if (wait == nullptr || !wait->isCall(kWait)) return refused(&sum, "something else than one wait reads the sum: ", OtherReader{sum, nullptr});
+    if (divided->arg(0).node() == nullptr || divided->arg(1).node() != nullptr) return refused(divided, *divided, " divides by ", Found{divided->arg(1).node()}, ", not by a number");
+    if (!allInts(divided->tensor().sizes)) return refused(divided, "not all sizes of ", divided->tensor(), " are known numbers");
     const Node* reader = onlyUser(*wait);
-    if (reader == nullptr) return refused("the sum has several readers", wait);
-    if (!reader->isOutput() && !reader->isCall("aten.copy_.default")) return refused("the sum is read in this graph", reader);
+    if (reader == nullptr) return refused(wait, *wait, " has ", wait->users().size(), " readers");
+    if (!reader->isOutput() && !reader->isCall("aten.copy_.default")) return refused(reader, *wait, " is read in this graph, by ", Found{reader});
     return Gradient{divided, &sum, wait};
 }
 /// Whether both are divided by the same and sum the same dtype over the same group.
@@ -50,21 +50,22 @@ std::vector<std::vector<Gradient>> bucketsOf(const Graph& graph, double capacity
     std::vector<std::vector<Gradient>> buckets;
     std::vector<Gradient> bucket;
     double limit = kMegabyte, bytes = 0;   // the first gradients should not wait for many others
-    const auto close = [&] {
+    const auto close = [&](const char* before) {
         if (bucket.size() > 1) buckets.push_back(bucket);
-        else if (!bucket.empty()) rewriter.refuse(rewriter.pass(), *bucket[0].sum, "no other gradient of its group, dtype and divisor comes next, or it fills a bucket alone");
+        else if (!bucket.empty()) Refusing(rewriter, rewriter.pass(), *bucket[0].sum)("it is alone in its bucket: ", before);
         bucket.clear(), bytes = 0, limit = capacity;
     };
     for (Node& node : graph.nodes()) {
-        const auto gradient = gradientOf(node, rewriter);
+        if (!node.isCall(kSum)) continue;
+        const auto gradient = gradientOf(node, Refusing(rewriter, rewriter.pass(), node));
         if (!gradient) continue;
-        if (!bucket.empty() && !isAlike(bucket[0], *gradient)) close();
+        if (!bucket.empty() && !isAlike(bucket[0], *gradient)) close("the next gradient has another group, reduction, divisor or dtype");
         bucket.push_back(*gradient);
         const TensorType& type = node.tensor();
         bytes += static_cast<double>(numel(type.sizes).value()) * static_cast<double>(byteSize(type.dtype));
-        if (bytes >= limit) close();
+        if (bytes >= limit) close("it fills one");
     }
-    close();
+    close("no other gradient follows");
     return buckets;
 }
 
@@ -216,10 +217,11 @@ Result<bool> scheduleCommWait(Module& module, Rewriter& rewriter) {
         if (!node->isCall(kSum) && !node->isCall(kSums)) continue;
         Waits waits = waitsOf(*node);
         if (waits.firstReader == nullptr) {
-            rewriter.refuse("schedule_comm_wait", *node, waits.nodes.empty() ? "something else than waits reads the sum" : "nobody reads the sum");
+            const Refusing no(rewriter, "schedule_comm_wait", *node);
+            waits.nodes.empty() ? no("something else than waits reads the sum: ", OtherReader{*node, nullptr}) : no("nobody reads ", *waits.nodes[0]);
             continue;
         }
-        rewriter.refuse("schedule_comm_wait", *node, "it is waited for where it is read", waits.firstReader);   // unless it moves
+        Refusing(rewriter, "schedule_comm_wait", *node).about(waits.firstReader, "it is waited for where it is read, before ", *waits.firstReader);   // unless it moves
         after = withMoved(after, waits);
         plan.emplace_back(node, std::move(waits));
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/rewrite/refusing.h"
 #include "engine/rewrite/storage_roots.h"
 
 namespace cutaway {
@@ -31,26 +32,26 @@ bool writesTo(const Node& call, const Node& root) {
 /// Whether readers of the buffer may read what fills it.
 class BufferCheck {
   public:
-    BufferCheck(const Graph& graph, const Buffer& buffer, Rewriter& rewriter) : m_graph(graph), m_buffer(buffer), m_rewriter(rewriter) {}
+    BufferCheck(const Graph& graph, const Buffer& buffer, Rewriter& rewriter)
+        : m_graph(graph), m_buffer(buffer), m_parity(rewriter.options().parity), m_no(rewriter, kRemove, *buffer.filled[0]) {}
     bool passes() const {
         return isReturned() && std::all_of(m_buffer.filled.begin(), m_buffer.filled.end(), [&](const Node* fill) { return isExact(*fill); }) && isUntouched();
     }
 
   private:
-    bool refuse(std::string_view why, const Node* because = nullptr) const { return m_rewriter.refuse(kRemove, *m_buffer.filled[0], why, because); }
-
     /// Every time the memory is given it is taken back. PyTorch takes a buffer whose memory stays for one of these, though it is left filled.
     bool isReturned() const {
         const auto &enlarged = m_buffer.enlarged, &emptied = m_buffer.emptied;
-        if (enlarged.empty() && emptied.empty()) return m_rewriter.options().parity || refuse("the buffer stays filled for other graphs", m_buffer.input);
-        if (enlarged.size() != emptied.size()) return refuse("the buffer's memory is not taken back as often as it is given", m_buffer.input);
+        if (enlarged.empty() && emptied.empty()) return m_parity || m_no.about(m_buffer.input, *m_buffer.input, " stays filled for other graphs");
+        if (enlarged.size() != emptied.size()) return m_no.about(m_buffer.input, "the memory of ", *m_buffer.input, " is not given as often as taken back: ", enlarged.size(), " and ", emptied.size());
         for (size_t i = 0; i < enlarged.size(); ++i)
-            if (!m_graph.isBefore(*enlarged[i], *emptied[i])) return refuse("the buffer's memory is taken back before it is given", emptied[i]);
+            if (!m_graph.isBefore(*enlarged[i], *emptied[i])) return m_no.about(emptied[i], *emptied[i], " takes the memory back before ", *enlarged[i], " gives it");
         return true;
     }
     bool isExact(const Node& fill) const {
         const Node* source = fill.arg(1).node();
-        return (source && sameType(source->type(), m_buffer.input->type())) || refuse("the buffer has another type than what fills it", source);
+        if (source == nullptr || source->type().tensor() == nullptr) return m_no.about(&fill, fill, " copies no tensor");
+        return sameType(source->type(), m_buffer.input->type()) || m_no.about(source, *source, " is ", source->tensor(), " and the buffer ", m_buffer.input->tensor());
     }
     /// Nothing else writes to the buffer or to what fills it, and no view shows the buffer before and after it is filled.
     bool isUntouched() const {
@@ -59,8 +60,8 @@ class BufferCheck {
         for (const Node* root : roots)
             for (const Node* sharer : sharersOf(*root))
                 for (const Node* user : sharer->users()) {
-                    if (writesTo(*user, *root) && !isFill(user)) return refuse("something else writes to the buffer or to what fills it", user);
-                    if (root == m_buffer.input && sharer != root && isFilledBetween(*sharer, *user)) return refuse("a view from before the buffer is filled is read behind it", sharer);
+                    if (writesTo(*user, *root) && !isFill(user)) return m_no.about(user, Found{user}, " writes to the memory of ", *root);
+                    if (root == m_buffer.input && sharer != root && isFilledBetween(*sharer, *user)) return m_no.about(sharer, *user, " reads ", *sharer, ", which is a view from before the buffer is filled");
                 }
         return true;
     }
@@ -71,7 +72,8 @@ class BufferCheck {
 
     const Graph& m_graph;
     const Buffer& m_buffer;
-    Rewriter& m_rewriter;
+    bool m_parity;
+    Refusing m_no;
 };
 
 std::vector<Buffer> buffersOf(const Graph& graph, Rewriter& rewriter) {
@@ -85,7 +87,7 @@ std::vector<Buffer> buffersOf(const Graph& graph, Rewriter& rewriter) {
         if (node.isCall(kCopy)) buffer.filled.push_back(&node);
         else (node.arg(1).asInt() == 0 ? buffer.emptied : buffer.enlarged).push_back(&node);
     }
-    std::erase_if(buffers, [&](const Buffer& each) { return each.filled.empty() || !BufferCheck(graph, each, rewriter).passes(); });
+    std::erase_if(buffers, [&](const Buffer& each) { return each.filled.empty() || !each.filled[0]->arg(0).node()->type().tensor() || !BufferCheck(graph, each, rewriter).passes(); });
     return buffers;
 }
 

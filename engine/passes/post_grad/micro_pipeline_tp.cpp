@@ -100,8 +100,9 @@ struct Gather {
 };
 
 std::optional<Gather> gatheredBy(Node& gather, const Refusing& no) {
-    Node* wait = onlyUser(gather);
-    if (wait == nullptr || !wait->isCall(kWait)) return no("what is collected is not waited for, or read before"), std::nullopt;
+    const auto waiting = std::find_if(gather.users().begin(), gather.users().end(), [](const Node* user) { return user->isCall(kWait); });
+    Node* wait = waiting != gather.users().end() ? *waiting : nullptr;
+    if (wait == nullptr || gather.users().size() != 1) return no("something else than one wait reads what is collected: ", OtherReader{gather, wait}), std::nullopt;
     const auto members = gather.arg("group_size").asInt();
     if (gather.arg(0).node() == nullptr || gather.arg(0).node()->tensor().rank() == 0 || !members) return no("the shares have no dim to join"), std::nullopt;
     Gather out{&gather, wait, 0, {&gather}, {}};
@@ -154,7 +155,7 @@ bool isFusible(Gather& found, const Refusing& no) {
         const auto depends = [&](size_t position) { return product.mm->arg(position).node() && dependent.contains(product.mm->arg(position).node()->id()); };
         if (!depends(1) && !(product.isScaled() && (depends(2) || depends(3)))) found.products.push_back(product);
     }
-    if (found.products.empty()) return no.about(found.result, "no product has what is collected on its left alone");
+    if (found.products.empty()) return no.about(found.result, "no product has ", *found.result, ", what is collected, as its left operand and nowhere else");
     const Product& first = found.products[0];
     for (const Product& product : found.products) {
         if (product.isScaled() != first.isScaled()) return no.about(product.mm, "some of the products have scales");
