@@ -32,8 +32,9 @@ bool writesTo(const Node& call, const Node& root) {
 /// Whether readers of the buffer may read what fills it.
 class BufferCheck {
   public:
-    BufferCheck(const Graph& graph, const Buffer& buffer, Rewriter& rewriter)
-        : m_graph(graph), m_buffer(buffer), m_parity(rewriter.options().parity), m_no(rewriter, kRemove, *buffer.filled[0]) {}
+    /// `fill`: the call that is told why not.
+    BufferCheck(const Graph& graph, const Buffer& buffer, Rewriter& rewriter, const Node& fill)
+        : m_graph(graph), m_buffer(buffer), m_parity(rewriter.options().parity), m_no(rewriter, kRemove, fill) {}
     bool passes() const {
         return isReturned() && std::all_of(m_buffer.filled.begin(), m_buffer.filled.end(), [&](const Node* fill) { return isExact(*fill); }) && isUntouched();
     }
@@ -76,18 +77,27 @@ class BufferCheck {
     Refusing m_no;
 };
 
+bool mayPass(const Graph& graph, const Buffer& buffer, Rewriter& rewriter) {
+    size_t passing = 0;
+    for (const Node* fill : buffer.filled) passing += BufferCheck(graph, buffer, rewriter, *fill).passes() ? 1 : 0;
+    return passing == buffer.filled.size();
+}
+
 std::vector<Buffer> buffersOf(const Graph& graph, Rewriter& rewriter) {
     std::vector<Buffer> buffers;
     for (Node& node : graph.nodes()) {
         if (!node.isCall(kCopy) && !node.isCall(kResize)) continue;
         Node* input = node.arg(0).node();
-        if (input == nullptr || !input->isPlaceholder()) continue;
+        if (input == nullptr || !input->isPlaceholder() || !input->type().tensor()) {
+            if (node.isCall(kCopy)) Refusing(rewriter, kRemove, node)("what is written to is ", Found{input}, ", not an input");
+            continue;
+        }
         const auto known = std::find_if(buffers.begin(), buffers.end(), [&](const Buffer& each) { return each.input == input; });
         Buffer& buffer = known == buffers.end() ? buffers.emplace_back(Buffer{input, {}, {}, {}}) : *known;
         if (node.isCall(kCopy)) buffer.filled.push_back(&node);
         else (node.arg(1).asInt() == 0 ? buffer.emptied : buffer.enlarged).push_back(&node);
     }
-    std::erase_if(buffers, [&](const Buffer& each) { return each.filled.empty() || !each.filled[0]->arg(0).node()->type().tensor() || !BufferCheck(graph, each, rewriter).passes(); });
+    std::erase_if(buffers, [&](const Buffer& each) { return each.filled.empty() || !mayPass(graph, each, rewriter); });
     return buffers;
 }
 
@@ -120,7 +130,17 @@ Result<bool> dropUnreadBuffers(Module& module, Rewriter& rewriter) {
         changed |= inner;
     }
     for (Node* node : module.graph().nodeList()) {
-        if (!node->isCall("operator.getitem") || node->hasUsers() || !node->arg(0).node()->isCall("fsdp.all_gather_copy_in.default")) continue;
+        if (!node->isCall("operator.getitem")) continue;
+        const Refusing no(rewriter, "unread_item", *node);
+        const Node* tuple = node->arg(0).node();
+        if (tuple == nullptr || !tuple->isCall("fsdp.all_gather_copy_in.default")) {
+            no("it is not of fsdp.all_gather_copy_in, but of ", Found{tuple});
+            continue;
+        }
+        if (node->hasUsers()) {
+            no(OtherReader{*node, nullptr});
+            continue;
+        }
         if (!rewriter.begin("unread_item", *node, "nobody reads the buffer")) return changed;
         module.graph().erase(*node);
         changed = true;
