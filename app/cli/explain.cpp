@@ -38,6 +38,9 @@ Result<Place> placeOf(const Compiled& compiled, const Arguments& arguments) {
         CT_TRY(const auto rules, ruleList(arguments.compile.resolved()));
         for (const RuleInfo& rule : rules)
             if (step.empty() && (rule.name == arguments.rule || rule.pass + "/" + rule.name == arguments.rule)) step = rule.pass;
+        // Passes whose rewrites belong together are explained, too, but are no rules that can be switched off.
+        for (const StepInfo& one : compiled.steps)
+            if (step.empty() && one.name == arguments.rule.substr(0, arguments.rule.find('/'))) step = one.name;
         // An unknown name is refused, with what is near it, by whoever explains.
         if (step.empty()) return Place{compiled.run, -1, -1};
     }

@@ -38,11 +38,34 @@ Result<bool> expandCall(Node& node, Rewriter& rewriter) {
 
 namespace {
 
-/// The operands are what it depends on, with the options, whether an operator is written as smaller ones.
+/// What of an operator is written as smaller ones (OpDef::decompose declines the rest), for whoever asks why one stays.
+struct Kept {
+    std::string_view op, why;
+};
+constexpr Kept kKept[] = {
+    {"aten.mm.default", "only on the CPU, a row times a column, or a short column times a row, is written as products and a sum"},
+    {"aten.bmm.default", "only on the CPU, rows times columns are written as products and a sum"},
+    {"aten.addmm.default", "only on the CPU, a row times a column, or times a matrix of at most 16 by 16, is written as products and a sum"},
+    {"aten.grid_sampler_2d.default", "bicubic samples, and those of images of unknown size, stay"},
+    {"aten.bernoulli.p", "the CPU draws these numbers in its own order"},
+    {"aten.index_add.default", "numbers of bfloat16 are not added one by one"},
+    {"aten.index_reduce.default", "only a mean is written as sums, and not one of int64, bool or bfloat16"},
+    {"aten.adaptive_max_pool2d.default", "only planes that the wanted sizes divide are pooled by windows of one size"},
+    {"aten.full.default", "its dtype is given already"},
+    {"aten.amax.default", "only of bools the largest is whether there is any"},
+    {"aten.amin.default", "only of bools the smallest is whether all are true"},
+    {"aten.cat.default", "only one tensor, empty ones and the same one again need no joining"},
+    {"aten.convolution_backward.default", "only on the GPU, and where the bias has a gradient, that gradient is a sum beside it"},
+    {"aten.max_pool2d_with_indices.default", "windows of more than 25 elements, or of unknown size, stay"},
+    {"aten.max_pool3d_with_indices.default", "windows of more than 25 elements, or of unknown size, stay"},
+};
+
 std::string declined(const Node& node) {
+    const auto kept = std::find_if(std::begin(kKept), std::end(kKept), [&](const Kept& row) { return row.op == node.op().name(); });
     std::string operands;
     for (const Node* input : node.inputs()) operands += (operands.empty() ? "" : " and ") + input->type().text();
-    return "the operator stays as it is for " + (operands.empty() ? "options like these" : operands);
+    if (kept == std::end(kKept)) return "the operator stays as it is" + (operands.empty() ? "" : " for " + operands);
+    return std::string(kept->why) + (operands.empty() ? "" : "; its operands are " + operands);
 }
 
 /// `composite`: only shorthand ops, as before differentiation; else all, since derivatives and expansions use shorthand too.

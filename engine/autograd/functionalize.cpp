@@ -5,6 +5,7 @@
 #include "engine/ir/live_nodes.h"
 #include "engine/ir/verify.h"
 #include "engine/ops/infer_rules.h"
+#include "engine/rewrite/refusing.h"
 
 namespace cutaway {
 namespace {
@@ -184,6 +185,9 @@ class Functionalization {
         Alias* const parent = parentOf(node);
         CT_TRY_VOID(renewInputs(node));
         if (parent) add(node, parent);
+        const Refusing no(m_rewriter, m_rewriter.pass(), node);
+        if (!mutates) no(node.isCall() && node.op().mutates() ? "what it writes is for others than this graph, so it stays" : "it writes to none of its operands");
+        else if (final) no("it gives an input its newest value at the end of the graph, which is what functional graphs may write");
         if (!mutates || final || m_stopped) return {};
         if (node.op().functional() == nullptr)
             return unsupported(node.op().name() + " mutates and has no functional form here", node.name(), {"remove the op, or export the model with run_decompositions()"});

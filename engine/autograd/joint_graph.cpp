@@ -104,6 +104,11 @@ void eraseReturnedCopies(Graph& graph, const std::vector<bool>& flow) {
         if (isFinalCopy(*node) && flow[index(node->arg(0).node()->id())] && !node->hasUsers()) graph.erase(*node);
 }
 
+void refuseOutputs(const Module& body, Rewriter& rewriter) {
+    if (const Node* output = body.graph().outputNode()) rewriter.refuse(rewriter.pass(), *output, "gradients come in at the output of the main graph");
+    for (const auto& [name, inner] : body.subgraphs) refuseOutputs(*inner, rewriter);
+}
+
 }  // namespace
 
 Result<bool> differentiate(Module& module, Rewriter& rewriter) {
@@ -118,7 +123,8 @@ Result<bool> differentiate(Module& module, Rewriter& rewriter) {
     std::vector<size_t> differentiated;
     for (size_t i = 0; i < outputs.values.size(); ++i)
         if (getsTangent(outputs.values[i], outputs.specs[i], flow)) differentiated.push_back(i);
-    if (differentiated.empty()) return false;
+    for (const auto& [name, body] : module.subgraphs) refuseOutputs(*body, rewriter);
+    if (differentiated.empty()) return rewriter.refuse(rewriter.pass(), *graph.outputNode(), "no returned value depends on an input that requires a gradient");
     if (!rewriter.begin("joint graph", *graph.outputNode(), "gradients of the outputs come in as tangents")) return false;
 
     module.inputs.resize(primals.size());

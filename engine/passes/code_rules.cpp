@@ -10,7 +10,11 @@
 namespace cutaway {
 namespace {
 
-constexpr std::string_view kUndivided[] = {"torch_calls_to_aten", "move_to_device", "functionalize", "differentiate"};
+constexpr CodeRule kUndivided[] = {
+    {"torch_calls_to_aten", "torch_calls_to_aten", "Calls of Python functions and methods are ATen operators", "", true},
+    {"move_to_device", "move_to_device", "All values are on the device that is compiled for", "", true},
+    {"functionalize", "functionalize", "What is written in place becomes a new value", "call", true},
+    {"differentiate", "differentiate", "The graph computes the gradients of its outputs", "output", true}};
 
 constexpr std::string_view kScatters = "aten.slice_scatter.default, aten.select_scatter.default, aten.diagonal_scatter.default, aten.as_strided_scatter.default";
 constexpr CodeRule kRules[] = {
@@ -120,6 +124,7 @@ void addOperators(std::vector<CodeRule>& out, std::string_view pass) {
 /// The node as CodeRule::starts names it; empty if it cannot be named there.
 std::string nameOf(const Node& node) {
     if (node.isPlaceholder()) return "placeholder";
+    if (node.isOutput()) return "output";
     if (node.kind() == NodeKind::GetAttr) return "get_attr";
     if (!node.isCall()) return {};
     return node.op().style() == Op::Style::Method ? "Tensor." + node.op().name() : node.op().name();
@@ -152,6 +157,8 @@ std::vector<Refusal>::const_iterator refusalOf(const std::vector<Refusal>& said,
     return own == said.end() ? of(rule.pass) : own;
 }
 
+std::span<const CodeRule> undividedRules() { return kUndivided; }
+
 const std::vector<CodeRule>& codeRules() {
     static const std::vector<CodeRule> all = [] {
         std::vector<CodeRule> rules;
@@ -161,7 +168,7 @@ const std::vector<CodeRule>& codeRules() {
             for (const CodeRule& rule : kRules)
                 if (rule.pass == pass.name) rules.push_back(rule);
             addOperators(rules, pass.name);
-            const bool undivided = std::find(std::begin(kUndivided), std::end(kUndivided), pass.name) != std::end(kUndivided);
+            const bool undivided = std::any_of(std::begin(kUndivided), std::end(kUndivided), [&](const CodeRule& rule) { return rule.pass == pass.name; });
             const bool byTable = std::any_of(tables.begin(), tables.end(), [&](const RuleTable& table) { return table.pass == pass.name; });
             if (rules.size() == before && !undivided && !byTable) rules.push_back({pass.name, pass.name, pass.summary, startsOfPass(pass.name)});
         }

@@ -1,5 +1,6 @@
 #include "engine/passes/move_to_device.h"
 #include "engine/ir/live_nodes.h"
+#include "engine/rewrite/refusing.h"
 
 namespace cutaway {
 namespace {
@@ -44,16 +45,27 @@ void moveGraph(Module& module) {
     }
 }
 
+/// `first`: where the rewrite starts; null if it does not.
+void sayWhatStays(const Module& module, const Node* first, Rewriter& rewriter) {
+    for (const Node& node : module.graph().nodes()) {
+        const Refusing no(rewriter, rewriter.pass(), node);
+        if (!no.watched()) continue;
+        if (!concerns(node)) no("nothing of it is on the CPU");
+        else if (first == nullptr) no("no value of the main graph is on the CPU");
+        else no.about(first, "it moves with all other values, at ", *first, ", where the rewrite starts");
+    }
+    for (const auto& [name, body] : module.subgraphs) sayWhatStays(*body, first, rewriter);
+}
+
 }  // namespace
 
 Result<bool> moveToDevice(Module& module, Rewriter& rewriter) {
-    for (Node& node : module.graph().nodes()) {
-        if (!concerns(node)) continue;
-        if (!rewriter.begin("device", node, "compiled for cuda:0")) return false;
-        moveGraph(module);
-        return true;
-    }
-    return false;
+    const auto nodes = module.graph().nodes();
+    const auto first = std::find_if(nodes.begin(), nodes.end(), [](const Node& node) { return concerns(node); });
+    sayWhatStays(module, first == nodes.end() ? nullptr : &*first, rewriter);
+    if (first == nodes.end() || !rewriter.begin("device", *first, "compiled for cuda:0")) return false;
+    moveGraph(module);
+    return true;
 }
 
 }  // namespace cutaway

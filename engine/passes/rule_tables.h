@@ -16,9 +16,10 @@ std::vector<RuleTable> ruleTables();
 struct CodeRule {
     std::string_view pass, name, what;
     /// The nodes that Rewriter::begin may get: names of calls with ", " between them, operators ("aten.cat.default"), Python
-    /// functions ("torch.cat") and methods ("Tensor.view"), all that begin alike ("aten.slice.*"); or "call", "placeholder", "get_attr". Empty: any
+    /// functions ("torch.cat") and methods ("Tensor.view"), all that begin alike ("aten.slice.*"); or "call", "placeholder", "get_attr", "output". Empty: any
     /// node. Of all others the pass says nothing, because whoever explains says this.
     std::string_view starts = {};
+    bool whole = false;   // it stands for every rewrite of its pass, by whatever name
 };
 /// The names, one by one.
 std::vector<std::string> startsOf(const CodeRule& rule);
@@ -29,5 +30,7 @@ std::vector<Refusal>::const_iterator refusalOf(const std::vector<Refusal>& said,
 /// Those that can be switched off one by one, in the order of the pipeline. Left out: passes whose rewrites belong together,
 /// because a graph is functional, or has gradients, as a whole or not at all; these are switched off as passes.
 const std::vector<CodeRule>& codeRules();
+/// Those passes, each as one rule of its name, for whoever asks why one does nothing at a node.
+std::span<const CodeRule> undividedRules();
 
 }  // namespace cutaway

@@ -66,10 +66,13 @@ Result<RuleExplanation> explainOn(const Module& module, BodyIds& ids, const Comp
 /// What is said of nodes that a rule cannot start at.
 std::string wrongStart(const CodeRule& rule, const Node& node) {
     constexpr size_t kNamed = 4;
+    constexpr std::pair<std::string_view, std::string_view> kKinds[] = {{"placeholder", "an input"}, {"get_attr", "a tensor of the module"}, {"call", "a call"}, {"output", "the output"}};
     const std::vector<std::string> all = startsOf(rule);
     std::string names;
     for (size_t i = 0; i < all.size() && i < kNamed; ++i) {
-        std::string name = all[i] == "placeholder" ? "an input" : all[i] == "get_attr" ? "a tensor of the module" : all[i] == "call" ? "a call" : all[i];
+        std::string name = all[i];
+        for (const auto& [kind, words] : kKinds)
+            if (name == kind) name = words;
         if (name.ends_with('*')) name.pop_back();
         if (name.ends_with('.')) name.pop_back();
         names += (i == 0 ? "" : i + 1 == all.size() ? " or " : ", ") + name;
@@ -95,7 +98,7 @@ void addRefusal(RuleExplanation& out, const CodeRule& rule, const Node& node, co
     std::string elsewhere;
     int others = 0;
     for (const RewriteInfo& rewrite : made.step.rewrites)
-        if (rewrite.rule == rule.name && ++others <= 3) elsewhere += (elsewhere.empty() ? "`" : ", `") + (rewrite.body.empty() ? "" : rewrite.body + "/") + rewrite.node + "`";
+        if ((rule.whole || rewrite.rule == rule.name) && ++others <= 3) elsewhere += (elsewhere.empty() ? "`" : ", `") + (rewrite.body.empty() ? "" : rewrite.body + "/") + rewrite.node + "`";
     const auto refused = refusalOf(made.watched.refusals, rule);
     if (refused != made.watched.refusals.end()) {
         out.reason = refused->why;
@@ -114,7 +117,7 @@ RuleExplanation verdict(const CodeRule& rule, const Node& node, const Attempt& m
     out.node = ids.shown(made.watched.body, made.watched.node);
     for (const RewriteInfo& rewrite : made.step.rewrites) {
         if (rewrite.nodeId != made.watched.node || rewrite.body != made.watched.body) continue;
-        if (rewrite.rule == rule.name) out.applies = true;
+        if (rule.whole || rewrite.rule == rule.name) out.applies = true;
         else out.reason = "the rule `" + rewrite.rule + "` rewrites it before";
     }
     if (out.applies) {
@@ -207,6 +210,8 @@ Result<NamedRule> findRule(const std::vector<RuleTable>& tables, const std::stri
         if (isPass(rule.pass) && rule.name == wanted) return NamedRule{rule.pass, nullptr, &rule};
         names.push_back(rule.name);
     }
+    for (const CodeRule& rule : undividedRules())
+        if (isPass(rule.pass) && rule.name == wanted) return NamedRule{rule.pass, nullptr, &rule};
     Error error{ErrorCode::NotFound, "no rule named '" + name + "'", {}, {"`cutaway-cli rules` lists them"}};
     if (std::string near = suggestion(wanted, names); !near.empty()) error.notes.insert(error.notes.begin(), std::move(near));
     return error;

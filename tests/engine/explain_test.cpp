@@ -35,6 +35,8 @@ std::vector<CodeRule> rulesOf(std::string_view pass) {
     std::vector<CodeRule> rules;
     for (const CodeRule& rule : codeRules())
         if (rule.pass == pass) rules.push_back(rule);
+    for (const CodeRule& rule : undividedRules())
+        if (rule.pass == pass) rules.push_back(rule);
     return rules;
 }
 
@@ -74,7 +76,7 @@ class ExplainTest : public QObject {
             if (rewrite.nodeId == node.id() && rewrite.body == watched.body) return;
         // What goes with another's rewrite is told so.
         const Module* after = step.after->body(watched.body);
-        const bool applied = std::any_of(step.rewrites.begin(), step.rewrites.end(), [&](const RewriteInfo& rewrite) { return rewrite.rule == rule.name; });
+        const bool applied = std::any_of(step.rewrites.begin(), step.rewrites.end(), [&](const RewriteInfo& rewrite) { return rule.whole || rewrite.rule == rule.name; });
         if (applied && after && !after->graph().find(node.id())) return;
         const auto said = refusalOf(watched.refusals, rule);
         if (said == watched.refusals.end()) {
@@ -82,7 +84,7 @@ class ExplainTest : public QObject {
             return;
         }
         const QString why = QString::fromStdString(said->why);
-        QVERIFY2(!why.isEmpty() && !why.endsWith('.') && !why.contains("  ") && !why.contains("``"), qPrintable(name + ": " + why));
+        QVERIFY2(!why.isEmpty() && !why.endsWith('.') && !why.contains("  ") && !why.startsWith("the operator stays as it is") && !why.contains("``"), qPrintable(name + ": " + why));
     }
 
     /// What is not silent yet is told apart by pass, so that a pass that loses its voice is found. Empty when all passes speak.
@@ -214,7 +216,9 @@ class ExplainTest : public QObject {
     }
     void everyRuleOfTheseStagesHasARow() {
         QStringList missing;
-        for (const CodeRule& rule : codeRules()) {
+        std::vector<CodeRule> rules = codeRules();
+        rules.insert(rules.end(), undividedRules().begin(), undividedRules().end());
+        for (const CodeRule& rule : rules) {
             const auto pass = findPass(QString::fromStdString(std::string(rule.pass)));
             const QString name = QString::fromStdString(std::string(rule.pass) + "/" + std::string(rule.name));
             const bool oneOfMany = rule.pass == "expand_composites" || rule.pass == "decompose";   // whose operators decline alike
