@@ -1,4 +1,5 @@
 // explain: the rules of the pipeline, and why one does or does not apply at a node.
+#include <algorithm>
 #include <iostream>
 
 #include "app/cli/cli.h"
@@ -45,6 +46,11 @@ Result<Place> placeOf(const Compiled& compiled, const Arguments& arguments) {
         if (step.empty()) return Place{compiled.run, -1, -1};
     }
     if (step.empty()) return invalidInput("give --rule or --step: rules see the graph before their step");
+    const auto isStep = [&](const StepInfo& each) { return each.name == step; };
+    if (arguments.step.empty() && std::none_of(compiled.steps.begin(), compiled.steps.end(), isStep))
+        return Error{ErrorCode::NotFound, "the pass '" + step + "' of this rule is not part of the run", arguments.rule,
+                     {"an optional pass is switched on by --enable " + step + ", others by --device, --mode or --only",
+                      "--step NAME asks what the rule would do on the graph before that step"}};
     CT_TRY(const int index, findStep(compiled.steps, step));
     return Place{compiled.run, index - 1, -1};
 }
