@@ -27,18 +27,7 @@ Case readCase(const QString& file, const QString& text) {
     out.idle = property(out.head, "idle");
     out.fails = property(out.head, "fails");
     out.counts = property(out.head, "counts");
-    const QStringList words = property(out.head, "options").split(' ', Qt::SkipEmptyParts);
-    if (words.contains("training")) out.options.mode = Mode::Training;
-    if (words.contains("cuda")) out.options.target = Target::Cuda;
-    out.options.parity = words.contains("parity");
-    for (const QString& word : words) {
-        if (!word.contains('=')) continue;
-        auto pass = parseOptionalPass(word.toStdString());
-        if (!pass) qFatal("%s: '%s' is no setting", qPrintable(file), qPrintable(word));
-        for (auto& [key, value] : pass->settings)
-            if (key == "decisions") value = QFileInfo(testFile("cases/" + file)).dir().filePath(QString::fromStdString(value)).toStdString();
-        out.options.enabledPasses.push_back(std::move(*pass));
-    }
+    out.options = readOptions(property(out.head, "options"), file);
     if (before < 0) return out;
     out.before = text.mid(before, after < 0 ? -1 : after - before).trimmed() + "\n";
     if (after >= 0) out.after = text.mid(after).trimmed() + "\n";
@@ -66,6 +55,23 @@ std::vector<CaseFile> readCaseFiles() {
     std::vector<CaseFile> out;
     for (const QString& path : paths)
         if (CaseFile file = readFile(path); !file.cases.empty()) out.push_back(std::move(file));
+    return out;
+}
+
+CompileOptions readOptions(const QString& line, const QString& file) {
+    CompileOptions out;
+    const QStringList words = line.split(' ', Qt::SkipEmptyParts);
+    if (words.contains("training")) out.mode = Mode::Training;
+    if (words.contains("cuda")) out.target = Target::Cuda;
+    out.parity = words.contains("parity");
+    for (const QString& word : words) {
+        if (!word.contains('=')) continue;
+        auto pass = parseOptionalPass(word.toStdString());
+        if (!pass) qFatal("%s: '%s' is no setting", qPrintable(file), qPrintable(word));
+        for (auto& [key, value] : pass->settings)
+            if (key == "decisions") value = QFileInfo(testFile("cases/" + file)).dir().filePath(QString::fromStdString(value)).toStdString();
+        out.enabledPasses.push_back(std::move(*pass));
+    }
     return out;
 }
 

@@ -21,6 +21,9 @@ struct CaseFile {
 /// All files that have cases of passes, by path.
 std::vector<CaseFile> readCaseFiles();
 
+/// The options that the words of a line `options` of the file mean; cases_test.cpp says which there are.
+CompileOptions readOptions(const QString& words, const QString& file);
+
 /// A graph of a case: the text of `def before` or `def after`.
 Result<Snapshot> parseCase(QString text, const char* function);
 /// A pass of the pipeline by its name, or null.
