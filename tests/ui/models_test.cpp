@@ -12,6 +12,7 @@
 #include "ui/models/steps_model.h"
 #include "ui/models/text_model.h"
 #include "ui/models/words.h"
+#include "ui/session/session_controller.h"
 
 using namespace cutaway;
 using namespace cutaway::ui;
@@ -101,6 +102,25 @@ class ModelsTest : public QObject {
                 QCOMPARE(treeText(model), treeText(whole));
                 for (const StepInfo& step : steps) QCOMPARE(model.indexOf(Place{1, step.index, -1}).data().toString(), QString::fromStdString(step.name));
             }
+    }
+
+    /// Passes at lowering are passes; the schedule behind them is none and stays in sight.
+    void theScheduleIsNoPass() {
+        std::vector<StepInfo> steps;
+        for (const char* name : {"lowering_calls", "more_calls", "schedule"}) {
+            StepInfo& step = steps.emplace_back();
+            step.index = static_cast<int>(steps.size()) - 1;
+            step.stage = "lowering";
+            step.name = name;
+            step.rewrites = 2;
+        }
+        StepsModel model;
+        QAbstractItemModelTester tester(&model, kFatal);
+        model.setRun(1, steps);
+        QCOMPARE(treeText(model), "As opened\nlowering\n  2 unchanged passes\n    lowering_calls | · | 0 | 0.0 ms\n    more_calls | · | 0 | 0.0 ms\n  schedule | · | 0 | 0.0 ms\n");
+        QCOMPARE(model.indexOf(Place{1, 0, -1}).data(Qt::CheckStateRole).toInt(), int(Qt::Checked));
+        QVERIFY(!model.indexOf(Place{1, 2, -1}).data(Qt::CheckStateRole).isValid());
+        QVERIFY(Run::replays(steps[0]) && !Run::replays(steps[2]));
     }
 
     void aRunUnderWayCannotBeSteppedOrSwitched() {

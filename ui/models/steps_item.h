@@ -1,10 +1,9 @@
 #pragma once
 // A row of the tree of steps; for the model's own files.
+#include "ui/models/step_kinds.h"
 #include "ui/models/steps_model.h"
 
 namespace cutaway::ui {
-
-constexpr const char* kLowering = "lowering";  // no pass: nothing to switch off
 
 struct StepsModel::Item {
     Kind kind = Kind::Opened;

@@ -55,8 +55,9 @@ void StepsModel::append(int step) {
         stage = insert(m_root.get(), std::move(fresh));
     }
     Item* last = stage->children.empty() ? nullptr : stage->children.back().get();
-    const bool unchanged = info.state == StepState::Unchanged;
-    if (unchanged && last && last->kind == Kind::Pass && stepOf(*last)->state == StepState::Unchanged) {
+    const auto folds = [](const StepInfo& each) { return each.state == StepState::Unchanged && !isSchedule(each); };
+    const bool unchanged = folds(info);
+    if (unchanged && last && last->kind == Kind::Pass && folds(*stepOf(*last))) {
         // One unchanged pass takes no more room than a row that says so; a second makes it worth folding both.
         auto fold = Item::make(Kind::Fold);
         m_passItems[static_cast<size_t>(last->step)] = fold->add(Item::make(Kind::Pass, last->step));
@@ -178,7 +179,7 @@ Qt::ItemFlags StepsModel::flags(const QModelIndex& at) const {
     if (!at.isValid()) return Qt::NoItemFlags;
     Qt::ItemFlags flags = Qt::ItemIsEnabled | Qt::ItemIsSelectable;
     const StepInfo* step = stepOf(*itemOf(at));
-    if (at.column() == Name && step && step->stage != kLowering && m_run != kUnderWay) flags |= Qt::ItemIsUserCheckable;
+    if (at.column() == Name && step && !isSchedule(*step) && m_run != kUnderWay) flags |= Qt::ItemIsUserCheckable;
     return flags;
 }
 

@@ -76,7 +76,7 @@ QVariant StepsModel::data(const QModelIndex& at, int role) const {
                 return QString::number(step->nodesAfter);
             return step->state == StepState::Disabled ? QString() : durationText(step->milliseconds);
         case Qt::CheckStateRole:
-            if (at.column() != Name || !step || step->stage == kLowering) return {};
+            if (at.column() != Name || !step || isSchedule(*step)) return {};
             return step->state == StepState::Disabled ? Qt::Unchecked : Qt::Checked;
         case Qt::TextAlignmentRole:
             return at.column() >= Nodes ? QVariant(Qt::AlignRight | Qt::AlignVCenter) : QVariant();

@@ -14,6 +14,7 @@
 #include "ui/models/explain_model.h"
 #include "ui/models/log_model.h"
 #include "ui/models/node_model.h"
+#include "ui/models/step_kinds.h"
 #include "ui/models/text_diff.h"
 #include "ui/session/selection.h"
 #include "ui/session/source.h"
@@ -36,8 +37,8 @@ struct Run {
     std::vector<StepInfo> steps;
     std::vector<std::vector<RewriteInfo>> rewrites;  // by step
     bool stopped = false;  // before its last pass
-    /// Whether the step's rewrites can be done one by one. What lowering decides edits no graph.
-    static bool replays(const StepInfo& step) { return step.stage != "lowering"; }
+    /// Whether the step's rewrites can be done one by one.
+    static bool replays(const StepInfo& step) { return !isSchedule(step); }
     QString title() const;  // "Run 1: inference, CPU"
 };
 

@@ -1,0 +1,10 @@
+#pragma once
+// What a step is beside its state.
+#include "cutaway/trace.h"
+
+namespace cutaway::ui {
+
+/// The grouping of nodes into kernels: no pass, so nothing to switch off, and its decisions edit no graph.
+inline bool isSchedule(const StepInfo& step) { return step.stage == "lowering" && step.name == "schedule"; }
+
+}  // namespace cutaway::ui
