@@ -57,6 +57,8 @@ def short_form(graph, placeholders=None):
                 continue
             else:
                 lines.append(f"    {node.name}{annotation} = {op_name(node.target)}({', '.join(args)})")
+        elif node.op == "get_attr":
+            lines.append(f"    {node.name}{annotation} = self.{node.target}")
         elif node.op == "output":
             values = node.args[0] if isinstance(node.args[0], (list, tuple)) else [node.args[0]]
             lines.append("    return (" + ", ".join(literal(v) for v in values) + ",)")

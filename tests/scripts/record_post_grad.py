@@ -21,7 +21,7 @@ import torch.distributed.fsdp._fully_shard._fsdp_param  # noqa: F401
 from torch._inductor import comms
 from torch._inductor.decomposition import select_decomp_table
 from torch._inductor import config
-from torch._inductor.fx_passes import ddp_fusion, group_batch_fusion, micro_pipeline_tp, mkldnn_fusion
+from torch._inductor.fx_passes import ddp_fusion, group_batch_fusion, micro_pipeline_tp, mkldnn_fusion, quantization
 from torch._inductor.pattern_matcher import stable_topological_sort
 from torch.distributed._symmetric_memory import _test_mode
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -44,6 +44,7 @@ record_joint.SHORT[torch.float8_e4m3fn] = "f8e4m3fn"
 
 # group_linear calls a library that no public build has.
 torch.library.define("fbgemm::gmm", "(Tensor[] inputs, Tensor[] weights, Tensor[]? biases, *, bool smart_fused=False) -> Tensor[]")
+torch.library.register_fake("fbgemm::gmm")(lambda inputs, weights, biases, smart_fused=False: [a @ b for a, b in zip(inputs, weights)])
 
 aten, c10d = torch.ops.aten, torch.ops._c10d_functional
 CASES = {}
@@ -165,6 +166,18 @@ case("grouped_gemm_same_weight", ONEDNN, [f(3, 6), W, f(4)], lambda x, w, b: (pl
 case("grouped_gemm_late_weight", ONEDNN, [f(3, 6), W, W], lambda x, v, w: (plain(x, v), plain(x, w.exp())))
 case("grouped_gemm_function", ONEDNN, [f(3, 6), W, W], lambda x, v, w: (linear(x, v, None, "relu", [], ""), plain(x, w)), options="parity",
      numbers="not compared, because the function is lost")
+INT4 = "concat_linear_woq_int4"
+int4 = torch.ops.aten._weight_int4pack_mm_for_cpu
+X, NUMBERS, PAIRS = f(3, 64), f(64, 32, dtype=torch.uint8), f(2, 64, 2)
+FEW, FEW_PAIRS = f(16, 32, dtype=torch.uint8), f(2, 16, 2)
+# All but the first input are tensors of the module.
+case("int4_linear", INT4, [X, NUMBERS, PAIRS, FEW, FEW_PAIRS], lambda x, v, p, w, q: (int4(x, v, 32, p).sin(), int4(x, w, 32, q)))
+case("int4_linear_three", INT4, [X, FEW, FEW_PAIRS, FEW, FEW_PAIRS, FEW, FEW_PAIRS],
+     lambda x, u, o, v, p, w, q: (int4(x, v, 32, p), int4(x, w, 32, q).sin(), int4(x, u, 32, o)))
+case("int4_linear_other_reader", INT4, [X, NUMBERS, PAIRS, FEW, FEW_PAIRS], lambda x, v, p, w, q: (int4(x, v, 32, p), int4(x, w, 32, q), x.sin()))
+case("int4_linear_other_groups", INT4, [X, NUMBERS, PAIRS, FEW, f(1, 16, 2)], lambda x, v, p, w, q: (int4(x, v, 32, p), int4(x, w, 64, q)))
+case("int4_linear_same_weight", INT4, [X, FEW, FEW_PAIRS, FEW_PAIRS], lambda x, w, p, q: (int4(x, w, 32, p), int4(x, w, 32, q)))
+case("int4_linear_alone", INT4, [X, FEW, FEW_PAIRS], lambda x, w, p: int4(x, w, 32, p))
 case("group_linear", GROUP, [f(4, 6), f(6, 2), f(2, 6), f(6, 8)], lambda a, b, c, d: (a @ b).sum() + (c @ d).sum())
 case("group_linear_bias", GROUP, [f(4, 6), f(6, 2), f(2), f(2, 6), f(6, 8), f(8)],
      lambda a, b, p, c, d, q: torch.addmm(p, a, b).sum() + torch.addmm(q, c, d).sum())
@@ -246,6 +259,8 @@ def apply(gm, passes):
     for name, options in map(settings, passes.split()):
         if name.startswith("fuse_ddp"):
             getattr(ddp_fusion, name)(gm.graph, options.get("bucket_size_mb", 25))
+        elif name == INT4:
+            quantization.concat_linear_woq_int4(gm)
         elif name == ONEDNN:
             mkldnn_fusion.grouped_gemm_pass(gm.graph)
         elif name == PIECES:
@@ -280,6 +295,14 @@ def traced(inputs, function):
     return mode, gm
 
 
+def hold(gm):
+    """All inputs but the first become tensors of the module, as freezing has them."""
+    for node in list(gm.graph.nodes)[1:]:
+        if node.op == "placeholder":
+            node.op, node.target = "get_attr", node.name
+            gm.register_buffer(node.name, torch.zeros(node.meta["val"].shape, dtype=node.meta["val"].dtype))
+
+
 def clean(graph):
     """The graph with the calls that PyTorch's passes leave to be resolved later as what they are."""
     for node in list(graph.nodes):
@@ -308,10 +331,15 @@ def clean(graph):
 def record(name, folder):
     passes, inputs, function, notes = CASES[name]
     mode, gm = traced(inputs, function)
+    if passes == INT4:
+        hold(gm)
     before = short_form(clean(copy.deepcopy(gm.graph)))
     with torch._inductor.virtualized.V.set_fake_mode(mode):
         try:
             apply(gm, passes)
+            for node in gm.graph.nodes:
+                if node.op == "get_attr" and "val" not in node.meta:
+                    node.meta["val"] = mode.from_tensor(getattr(gm, node.target))
             after = short_form(clean(gm.graph))
             said = "# same\n" if after == before else f"# after\n{after}"
         except AssertionError as error:
