@@ -47,6 +47,7 @@ constexpr CodeRule kRules[] = {
     {"overlap_scheduling", "reorder_collective", "A collective starts before work that it can run beside", "_c10d_functional.*"},
     {"overlap_scheduling", "reorder_wait", "A result is waited for when other work has been done", "_c10d_functional.wait_tensor.default"},
     {"overlap_scheduling", "reorder_call", "What a collective needs comes before it, what needs its result after it", "call, get_attr"},
+    {"overlap_scheduling", "join_collectives", "Collectives that are hidden alike are one (collective_bucketing)", "_c10d_functional.*"},
     {"reinplace_inplaceable_ops", "merge_scatters", "A write of what another write has made of the same place is one write", kScatters},
     {"reinplace_inplaceable_ops", "reinplace", "A value that nobody reads any more is written to",
      "aten.index_put.default, aten._unsafe_index_put.default, aten.slice_scatter.default, aten.select_scatter.default, aten.diagonal_scatter.default, "

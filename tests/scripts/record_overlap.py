@@ -180,7 +180,7 @@ def main():
     dist.init_process_group(backend="fake", rank=0, world_size=8, store=FakeStore())
     out, same, differ = [], 0, []
     for part in re.split(r"^(?=# case:)", path.read_text(), flags=re.M):
-        if "# pass: overlap_scheduling" not in part or "# fails:" in part:
+        if "# pass: overlap_scheduling" not in part or "# fails:" in part or "collective_bucketing" in part:
             out.append(part)
             continue
         head, rest = part[:part.index("def before(")], part[part.index("def before("):]

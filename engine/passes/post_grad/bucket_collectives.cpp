@@ -143,49 +143,74 @@ class Buckets {
 
 Value reshaped(const Value& x, std::vector<SymInt> sizes) { return x.builder().call("aten.reshape.default", {x, Argument(SymDims(sizes.begin(), sizes.end()))}); }
 
-/// The results of the collectives of a bucket, from one on all operands.
-std::vector<Value> joined(GraphBuilder& builder, const std::vector<Node*>& bucket, const Family& family) {
-    const Node& first = *bucket[0];
-    const bool grouped = family.kind != Kind::AllReduce;
-    const auto group = grouped ? first.arg("group_size").asInt().value_or(1) : 1;
-    std::vector<Argument> parts, sections;
-    SymInt columns = 0;
-    for (const Node* node : bucket) {
-        const Value x = builder.value(operandOf(*node));
-        const SymInt count = numel(x.sizes());
-        // Of a scatter every member's share is a row, so that the joined rows are its shares of all.
-        const bool rows = family.kind == Kind::ReduceScatter;
-        const SymInt section = rows ? floorDiv(count, SymInt(group)) : count;
-        parts.emplace_back(rows ? reshaped(x, {SymInt(group), section}) : reshaped(x, {count}));
-        sections.emplace_back(section);
-        columns = columns + section;
-    }
-    Value whole = builder.call("aten.cat.default", {Argument(std::move(parts)), family.kind == Kind::ReduceScatter ? 1 : 0});
-    if (family.kind == Kind::ReduceScatter) whole = reshaped(whole, {columns * SymInt(group)});
-    std::vector<Argument> args = first.args();
-    args[0] = whole;
-    Value result = builder.call(kWait, {builder.callBound(first.op(), std::move(args))});
-    if (family.kind == Kind::AllGather) result = reshaped(result, {SymInt(group), columns});
-    const Value pieces = builder.call("aten.split_with_sizes.default", {result, Argument(std::move(sections)), family.kind == Kind::AllGather ? 1 : 0});
-    std::vector<Value> out;
-    for (size_t i = 0; i < bucket.size() && !builder.error(); ++i) {
-        const SymDims& sizes = bucket[i]->tensor().sizes;
-        out.push_back(reshaped(pieces[static_cast<int64_t>(i)], {sizes.begin(), sizes.end()}));
-    }
-    return out;
+/// The same bytes as elements of another dtype, of a tensor of one dim.
+Value readAs(const Value& x, DType dtype) { return x.dtype() == dtype ? x : x.builder().call("aten.view.dtype", {x, Argument(dtype)}); }
+/// Bytes are joined as elements of the smallest dtype.
+DType smallestDType(const std::vector<Node*>& bucket) {
+    DType smallest = bucket[0]->tensor().dtype;
+    for (const Node* node : bucket)
+        if (byteSize(node->tensor().dtype) < byteSize(smallest)) smallest = node->tensor().dtype;
+    return smallest;
 }
 
-Result<void> merge(Graph& graph, Rewriter& rewriter, const std::vector<Node*>& bucket, const Family& family) {
-    GraphBuilder builder = rewriter.builder(graph, bucket.back()->next(), *bucket[0]);
-    const std::vector<Value> results = joined(builder, bucket, family);
-    if (builder.error()) return *builder.error();
-    for (size_t i = 0; i < bucket.size(); ++i) {
-        Node* wait = bucket[i]->users()[0];
-        rewriter.replace(*wait, *results[i].node());
-        graph.erase(*bucket[i]);
+/// One collective on all operands, and from it the results of the collectives of a bucket.
+class Joining {
+  public:
+    Joining(GraphBuilder& builder, const std::vector<Node*>& bucket, Kind kind) : m_builder(builder), m_bucket(bucket), m_kind(kind), m_dtype(smallestDType(bucket)) {
+        m_group = kind == Kind::AllReduce ? 1 : bucket[0]->arg("group_size").asInt().value_or(1);
     }
-    sortTopologically(graph);   // an operand may stand behind the bucket, the reader of an early result before it
-    return {};
+    std::vector<Value> results() {
+        const Value whole = joinOperands();
+        std::vector<Argument> args = m_bucket[0]->args();
+        args[0] = whole;
+        start = m_builder.callBound(m_bucket[0]->op(), std::move(args));
+        wait = m_builder.call(kWait, {start});
+        const bool gathers = m_kind == Kind::AllGather;
+        const Value result = gathers ? reshaped(wait, {SymInt(m_group), m_columns}) : wait;
+        const Value pieces = m_builder.call("aten.split_with_sizes.default", {result, Argument(m_sections), gathers ? 1 : 0});
+        std::vector<Value> out;
+        for (size_t i = 0; i < m_bucket.size() && !m_builder.error(); ++i) {
+            const TensorType& type = m_bucket[i]->tensor();
+            Value piece = pieces[static_cast<int64_t>(i)];
+            if (type.dtype != m_dtype) piece = readAs(reshaped(piece, {SymInt(-1)}), type.dtype);
+            out.push_back(reshaped(piece, {type.sizes.begin(), type.sizes.end()}));
+        }
+        return out;
+    }
+    Value start, wait;
+
+  private:
+    Value joinOperands() {
+        std::vector<Argument> parts;
+        for (const Node* node : m_bucket) {
+            const Value x = m_builder.value(operandOf(*node));
+            const SymInt count = numel(x.sizes());
+            // Of a scatter every member's share is a row, so that the joined rows are its shares of all.
+            const bool rows = m_kind == Kind::ReduceScatter;
+            SymInt section = rows ? floorDiv(count, SymInt(m_group)) : count;
+            Value part = rows ? reshaped(x, {SymInt(m_group), section}) : reshaped(x, {count});
+            if (x.dtype() != m_dtype) part = readAs(part, m_dtype), section = section * SymInt(byteSize(x.dtype()) / byteSize(m_dtype));
+            parts.emplace_back(part);
+            m_sections.emplace_back(section);
+            m_columns = m_columns + section;
+        }
+        const Value whole = m_builder.call("aten.cat.default", {Argument(std::move(parts)), m_kind == Kind::ReduceScatter ? 1 : 0});
+        return m_kind == Kind::ReduceScatter ? reshaped(whole, {m_columns * SymInt(m_group)}) : whole;
+    }
+
+    GraphBuilder& m_builder;
+    const std::vector<Node*>& m_bucket;
+    Kind m_kind;
+    DType m_dtype;
+    int64_t m_group = 1;
+    std::vector<Argument> m_sections;
+    SymInt m_columns = 0;
+};
+
+const Family* familyOf(const Node& node) {
+    for (const Family* family : {&kReduceScatters, &kAllReduces, &kAllGathers})
+        if (node.isCall(family->op)) return family;
+    return nullptr;
 }
 
 Result<bool> bucketAll(Module& module, Rewriter& rewriter, const Family& family) {
@@ -196,13 +221,38 @@ Result<bool> bucketAll(Module& module, Rewriter& rewriter, const Family& family)
     }
     for (const std::vector<Node*>& bucket : Buckets(module.graph(), family, rewriter).find()) {
         if (!rewriter.begin(family.pass, *bucket[0], "one large message takes less time than several small ones")) return changed;
-        CT_TRY_VOID(merge(module.graph(), rewriter, bucket, family));
+        CT_TRY_VOID(joinCollectives(module.graph(), rewriter, bucket));
         changed = true;
     }
     return changed;
 }
 
 }  // namespace
+
+bool isJoinable(const Node& collective) {
+    const Family* family = familyOf(collective);
+    return family && isPlain(collective, *family, {}) && collective.users()[0]->isCall(kWait);
+}
+
+Result<JoinedCollectives> joinCollectives(Graph& graph, Rewriter& rewriter, const std::vector<Node*>& bucket) {
+    GraphBuilder builder = rewriter.builder(graph, bucket.back()->next(), *bucket[0]);
+    const uint32_t first = graph.idLimit();
+    Joining joining(builder, bucket, familyOf(*bucket[0])->kind);
+    const std::vector<Value> results = joining.results();
+    if (builder.error()) return *builder.error();
+    JoinedCollectives joined;
+    for (uint32_t id = first; id < graph.idLimit(); ++id)
+        if (Node* node = graph.find(NodeId{id})) joined.made.push_back(node);
+    joined.start = joining.start.node();
+    joined.wait = joining.wait.node();
+    for (size_t i = 0; i < bucket.size(); ++i) {
+        Node* wait = bucket[i]->users()[0];
+        rewriter.replace(*wait, *results[i].node());
+        graph.erase(*bucket[i]);
+    }
+    sortTopologically(graph);   // an operand may stand behind the bucket, the reader of an early result before it
+    return joined;
+}
 
 Result<bool> bucketReduceScatters(Module& module, Rewriter& rewriter) { return bucketAll(module, rewriter, kReduceScatters); }
 Result<bool> bucketAllReduces(Module& module, Rewriter& rewriter) { return bucketAll(module, rewriter, kAllReduces); }

@@ -1,8 +1,11 @@
 #include "engine/passes/post_grad/overlap_scheduling.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
-#include "engine/passes/post_grad/overlap_plan.h"
+#include "engine/passes/post_grad/bucket_collectives.h"
+#include "engine/passes/post_grad/overlap_buckets.h"
 #include "engine/rewrite/refusing.h"
 #include "engine/rewrite/storage_roots.h"
 #include "engine/support/check.h"
@@ -11,7 +14,7 @@ namespace cutaway {
 namespace {
 
 constexpr std::string_view kWait = "_c10d_functional.wait_tensor.default";
-constexpr std::string_view kCollectiveRule = "reorder_collective", kWaitRule = "reorder_wait", kCallRule = "reorder_call", kCopyRule = "wait_for_copies";
+constexpr std::string_view kCollectiveRule = "reorder_collective", kWaitRule = "reorder_wait", kCallRule = "reorder_call", kCopyRule = "wait_for_copies", kJoinRule = "join_collectives";
 
 bool isCollective(const Node& node) {
     return node.isCall() && node.op().name().starts_with("_c10d_functional.") && std::any_of(node.users().begin(), node.users().end(), [](const Node* user) { return user->isCall(kWait); });
@@ -138,6 +141,105 @@ std::vector<Node*> nodesOf(const Graph& graph, const OverlapUnits& units, const 
     return nodes;
 }
 
+// ---------------------------------------------------------------- collectives that become one
+
+/// Joins collectives, and puts the graph into the order that PyTorch's sorting gives it then.
+class Joining {
+  public:
+    Joining(Graph& graph, Rewriter& rewriter, const OverlapUnits& units, const OverlapPlan& plan, const std::vector<Node*>& nodes)
+        : m_graph(graph), m_rewriter(rewriter), m_units(units), m_plan(plan) {
+        for (const Node* node : nodes) m_order.push_back(node->id());
+    }
+    Result<bool> run(OverlapBuckets buckets) {
+        const auto found = buckets.find();
+        for (size_t unit = 0; unit < m_units.all().size(); ++unit)
+            for (const size_t earlier : buckets.before()[unit])
+                if (const Node *later = lastOf(unit), *before = lastOf(earlier); later && before) m_before[later->id()].push_back(before->id());
+        bool changed = false;
+        for (const std::vector<size_t>& bucket : found) {
+            std::vector<Node*> starts;
+            for (const size_t number : bucket) starts.push_back(m_units.all()[m_plan.collectives()[number].start].nodes[0]);
+            if (!mayJoin(starts)) continue;
+            if (!m_rewriter.begin(kJoinRule, *starts[0], "one large message takes less time than several small ones, and hides as well")) return changed;
+            CT_TRY_VOID(join(starts));
+            changed = true;
+        }
+        if (const auto order = sorted()) changed |= Reordering(m_graph, m_rewriter, *order).run();
+        return changed;
+    }
+
+  private:
+    static bool mayJoin(const std::vector<Node*>& starts) {
+        if (!std::all_of(starts.begin(), starts.end(), [](const Node* start) { return isJoinable(*start); })) return false;
+        // What is not gathered from several need not be aligned for its dtype.
+        const bool one = starts[0]->op().schema()->find("group_size") >= 0 && starts[0]->arg("group_size").asInt() == 1;
+        return !one || std::all_of(starts.begin(), starts.end(), [&](const Node* start) { return start->tensor().dtype == starts[0]->tensor().dtype; });
+    }
+    /// What stands for the unit: its node, or the last result of a run of calls.
+    const Node* lastOf(size_t unit) const {
+        const auto& nodes = m_units.all()[unit].nodes;
+        const auto last = std::find_if(nodes.rbegin(), nodes.rend(), [&](const Node* node) {
+            return nodes.size() == 1 || std::any_of(node->users().begin(), node->users().end(), [&](const Node* user) { return std::find(nodes.begin(), nodes.end(), user) == nodes.end(); });
+        });
+        return last == nodes.rend() ? nullptr : *last;
+    }
+    size_t placeOf(NodeId id) const { return static_cast<size_t>(std::find(m_order.begin(), m_order.end(), id) - m_order.begin()); }
+
+    Result<void> join(const std::vector<Node*>& starts) {
+        std::set<NodeId> oldStarts, oldWaits;
+        for (const Node* start : starts) oldStarts.insert(start->id()), oldWaits.insert(start->users()[0]->id());
+        size_t place = placeOf(starts[starts[0]->isCall("_c10d_functional.all_gather_into_tensor.default") ? starts.size() - 1 : 0]->id()) + 1;
+        while (place < m_order.size() && oldStarts.contains(m_order[place])) ++place;
+        CT_TRY(const JoinedCollectives joined, joinCollectives(m_graph, m_rewriter, starts));
+        std::vector<NodeId> made;
+        for (const Node* node : joined.made) made.push_back(node->id());
+        m_order.insert(m_order.begin() + static_cast<std::ptrdiff_t>(place), made.begin(), made.end());
+        const auto now = [&](NodeId id) { return oldStarts.contains(id) ? joined.start->id() : oldWaits.contains(id) ? joined.wait->id() : id; };
+        std::erase_if(m_order, [&](NodeId id) { return oldStarts.contains(id) || oldWaits.contains(id); });
+        std::map<NodeId, std::vector<NodeId>> before;
+        for (const auto& [later, list] : m_before)
+            for (const NodeId earlier : list) {
+                auto& kept = before[now(later)];
+                if (now(earlier) != now(later) && std::find(kept.begin(), kept.end(), now(earlier)) == kept.end()) kept.push_back(now(earlier));
+            }
+        m_before = std::move(before);
+        return {};
+    }
+    /// Every node behind its operands and behind what the buckets want before it; none if that cannot be, or where layouts have asked
+    /// for calls of which the order knows nothing.
+    std::optional<std::vector<Node*>> sorted() const {
+        std::vector<NodeId> pending(m_order.rbegin(), m_order.rend());
+        std::set<NodeId> ready;
+        std::map<NodeId, std::vector<NodeId>> parked;
+        std::vector<Node*> order;
+        while (!pending.empty()) {
+            Node* node = m_graph.find(pending.back());
+            pending.pop_back();
+            std::optional<NodeId> missing;
+            for (const Node* input : node->inputs())
+                if (!ready.contains(input->id())) missing = input->id();
+            if (const auto more = m_before.find(node->id()); more != m_before.end())
+                for (const NodeId earlier : more->second)
+                    if (!ready.contains(earlier)) missing = earlier;
+            if (missing) {
+                parked[*missing].push_back(node->id());
+                continue;
+            }
+            ready.insert(node->id());
+            order.push_back(node);
+            if (const auto waiting = parked.find(node->id()); waiting != parked.end()) pending.insert(pending.end(), waiting->second.rbegin(), waiting->second.rend());
+        }
+        return order.size() == m_graph.size() && keepsWrites(order) ? std::optional(std::move(order)) : std::nullopt;
+    }
+
+    Graph& m_graph;
+    Rewriter& m_rewriter;
+    const OverlapUnits& m_units;
+    const OverlapPlan& m_plan;
+    std::vector<NodeId> m_order;                        // as PyTorch's graph stands before it is sorted
+    std::map<NodeId, std::vector<NodeId>> m_before;     // besides operands
+};
+
 // ---------------------------------------------------------------- what else PyTorch does
 
 /// A copy to another device that nobody waits for may be read before it has arrived once nodes move.
@@ -219,8 +321,6 @@ Result<bool> scheduleGraph(Graph& graph, Rewriter& rewriter) {
             for (const std::string_view rule : {kCollectiveRule, kWaitRule, kCallRule, kCopyRule}) rewriter.refuse(rule, node, "no collective of this graph is waited for");
         return false;
     }
-    if (settings.flag("collective_bucketing", false))
-        return unsupported("overlap_scheduling does not join collectives (collective_bucketing)", {}, {"enable bucket_all_gathers, bucket_all_reduce and bucket_reduce_scatters, which run before it"});
     const bool copies = waitForCopies(graph, rewriter);
     const OverlapCosts costs(graph, settings, rewriter.options());
     const OverlapUnits units(graph, costs, settings.flag("enable_fusion_regions", true));
@@ -234,7 +334,10 @@ Result<bool> scheduleGraph(Graph& graph, Rewriter& rewriter) {
     }
     for (const Node* node : nodes)
         if (rewriter.watches(*node)) Explaining(rewriter, units, plan).explain(*node);
-    return Reordering(graph, rewriter, std::move(nodes)).run() || copies;
+    const bool moved = Reordering(graph, rewriter, nodes).run();
+    if (!settings.flag("collective_bucketing", false) || rewriter.disabled(kJoinRule) || rewriter.outOfFuel() || rewriter.cancelled()) return moved || copies;
+    CT_TRY(const bool joined, Joining(graph, rewriter, units, plan, nodes).run(OverlapBuckets(units, plan, order, settings)));
+    return joined || moved || copies;
 }
 
 }  // namespace
