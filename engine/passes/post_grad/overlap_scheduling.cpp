@@ -155,10 +155,11 @@ class Joining {
         for (size_t unit = 0; unit < m_units.all().size(); ++unit)
             for (const size_t earlier : buckets.before()[unit])
                 if (const Node *later = lastOf(unit), *before = lastOf(earlier); later && before) m_before[later->id()].push_back(before->id());
+        explain(found);
         bool changed = false;
         for (const std::vector<size_t>& bucket : found) {
             std::vector<Node*> starts;
-            for (const size_t number : bucket) starts.push_back(m_units.all()[m_plan.collectives()[number].start].nodes[0]);
+            for (const size_t number : bucket) starts.push_back(&startOf(number));
             if (!mayJoin(starts)) continue;
             if (!m_rewriter.begin(kJoinRule, *starts[0], "one large message takes less time than several small ones, and hides as well")) return changed;
             CT_TRY_VOID(join(starts));
@@ -174,6 +175,17 @@ class Joining {
         // What is not gathered from several need not be aligned for its dtype.
         const bool one = starts[0]->op().schema()->find("group_size") >= 0 && starts[0]->arg("group_size").asInt() == 1;
         return !one || std::all_of(starts.begin(), starts.end(), [&](const Node* start) { return start->tensor().dtype == starts[0]->tensor().dtype; });
+    }
+    Node& startOf(size_t number) const { return *m_units.all()[m_plan.collectives()[number].start].nodes[0]; }
+    void explain(const std::vector<std::vector<size_t>>& buckets) const {
+        for (const std::vector<size_t>& bucket : buckets)
+            for (const size_t number : bucket) {
+                const Refusing refuse(m_rewriter, kJoinRule, startOf(number));
+                if (number != bucket[0]) refuse("it goes into the message that ", startOf(bucket[0]), " begins");
+                else refuse("it, or one that would go with it, is read by more than its wait, or sends no tensor of known sizes");
+            }
+        for (const Node& node : m_graph.nodes())
+            m_rewriter.refuse(kJoinRule, node, node.isCall(kWait) ? "it waits for a collective and starts none" : "with no other like it would all that is hidden stay so");
     }
     /// What stands for the unit: its node, or the last result of a run of calls.
     const Node* lastOf(size_t unit) const {
@@ -318,7 +330,7 @@ Result<bool> scheduleGraph(Graph& graph, Rewriter& rewriter) {
     const OptionalPass& settings = given ? *given : kDefaults;
     if (std::none_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) { return node.isCall(kWait); })) {
         for (const Node& node : graph.nodes())
-            for (const std::string_view rule : {kCollectiveRule, kWaitRule, kCallRule, kCopyRule}) rewriter.refuse(rule, node, "no collective of this graph is waited for");
+            for (const std::string_view rule : {kCollectiveRule, kWaitRule, kCallRule, kCopyRule, kJoinRule}) rewriter.refuse(rule, node, "no collective of this graph is waited for");
         return false;
     }
     const bool copies = waitForCopies(graph, rewriter);
@@ -329,13 +341,18 @@ Result<bool> scheduleGraph(Graph& graph, Rewriter& rewriter) {
     std::vector<Node*> nodes = nodesOf(graph, units, order);
     CT_CHECK(nodes.size() == graph.size(), "an order has every node once");
     if (!keepsWrites(nodes)) {
-        for (const Node* node : nodes) rewriter.refuse(ruleOf(*node), *node, "in the new order memory would be read after it is written to");
+        for (const Node* node : nodes)
+            for (const std::string_view rule : {kCollectiveRule, kWaitRule, kCallRule, kJoinRule}) rewriter.refuse(rule, *node, "in the new order memory would be read after it is written to");
         return copies;
     }
     for (const Node* node : nodes)
         if (rewriter.watches(*node)) Explaining(rewriter, units, plan).explain(*node);
     const bool moved = Reordering(graph, rewriter, nodes).run();
-    if (!settings.flag("collective_bucketing", false) || rewriter.disabled(kJoinRule) || rewriter.outOfFuel() || rewriter.cancelled()) return moved || copies;
+    if (!settings.flag("collective_bucketing", false)) {
+        for (const Node& node : graph.nodes()) rewriter.refuse(kJoinRule, node, "collectives are joined only where collective_bucketing is set");
+        return moved || copies;
+    }
+    if (rewriter.disabled(kJoinRule) || rewriter.outOfFuel() || rewriter.cancelled()) return moved || copies;
     CT_TRY(const bool joined, Joining(graph, rewriter, units, plan, nodes).run(OverlapBuckets(units, plan, order, settings)));
     return joined || moved || copies;
 }
