@@ -244,6 +244,10 @@ case("tp_scatter_read", PIECES, [X2, W], lambda x, w: (lambda y: (shared_out(y),
 case("tp_scatter_saved", PIECES, [X2, W], saved, **MANY)
 case("tp_scatter_no_product", PIECES, [X2], lambda x: shared_out(x.exp()))
 case("tp_scatter_scaled", PIECES, [f(16, 32, dtype=E4), f(16, 32, dtype=E4), f(), f()], lambda x, w, s, t: shared_out(scaled(x, w, s, t)).exp(), **MANY)
+case("tp_overlap", PIECES + "=reorder_for_compute_comm_overlap:true", [X2, W, X2, W], lambda x, w, y, v: (collected(x) @ w, y @ v))
+case("tp_overlap_needed", PIECES + "=reorder_for_compute_comm_overlap:true", [X2, W, V, f(10, 3)],
+     lambda x, w, v, u: shared_out((collected(x) @ w).reshape(4, 10) @ u), **MANY)
+case("tp_overlap_two", PIECES + "=reorder_for_compute_comm_overlap:true", [X2, W, X2, X2], lambda x, w, y, z: (collected(x) @ w, collected(y) @ w, z @ w))
 case("tp_both", PIECES, [X2, W, f(5, 6)], lambda x, w, v: shared_out(torch.relu(collected(x) @ w) @ v), **MANY)
 
 
@@ -252,7 +256,7 @@ case("tp_both", PIECES, [X2, W, f(5, 6)], lambda x, w, v: shared_out(torch.relu(
 def settings(text):
     name, _, rest = text.partition("=")
     values = dict(each.split(":") for each in rest.split(",")) if rest else {}
-    return name, {key: int(value) for key, value in values.items()}
+    return name, {key: True if value == "true" else int(value) for key, value in values.items()}
 
 
 def apply(gm, passes):
@@ -264,7 +268,7 @@ def apply(gm, passes):
         elif name == ONEDNN:
             mkldnn_fusion.grouped_gemm_pass(gm.graph)
         elif name == PIECES:
-            with _test_mode(), mock.patch.object(dist, "is_nccl_available", lambda: True):
+            with config.patch(options), _test_mode(), mock.patch.object(dist, "is_nccl_available", lambda: True):
                 micro_pipeline_tp.micro_pipeline_tp_pass(gm.graph)
         elif name == "group_linear":
             with config.patch(post_grad_fusion_options={name: options}):

@@ -316,8 +316,24 @@ Result<void> fuseScatter(Graph& graph, Rewriter& rewriter, const Scatter& found)
     return {};
 }
 
+/// Collectives that can run beside a product that neither needs them nor is needed by them; each product hides one.
+std::set<NodeId> hiddenCollectives(const Graph& graph) {
+    std::set<NodeId> hidden, used;
+    for (const Node& collective : graph.nodes()) {
+        if (!collective.isCall(kGather) && !collective.isCall(kScatter)) continue;
+        const std::set<NodeId> behind = withDescendants(collective);
+        for (const Node& mm : graph.nodes()) {
+            if (!mm.isCall(kMm) || used.contains(mm.id()) || behind.contains(mm.id()) || withDescendants(mm).contains(collective.id())) continue;
+            hidden.insert(collective.id());
+            used.insert(mm.id());
+            break;
+        }
+    }
+    return hidden;
+}
+
 template <class Found, class Find, class Fuse>
-Result<bool> fuseAll(Graph& graph, Rewriter& rewriter, std::string_view op, std::string_view rule, std::string_view why, Find find, Fuse fuse) {
+Result<bool> fuseAll(Graph& graph, Rewriter& rewriter, const std::set<NodeId>& hidden, std::string_view op, std::string_view rule, std::string_view why, Find find, Fuse fuse) {
     std::vector<NodeId> calls;
     for (const Node& node : graph.nodes())
         if (node.isCall(op)) calls.push_back(node.id());
@@ -326,6 +342,10 @@ Result<bool> fuseAll(Graph& graph, Rewriter& rewriter, std::string_view op, std:
         Node* node = graph.find(id);
         if (node == nullptr) continue;
         const Refusing no(rewriter, rule, *node);
+        if (hidden.contains(id)) {
+            no("it can run beside a product that does not need it");
+            continue;
+        }
         std::optional<Found> found = find(*node, no);
         if (!found || !isFusible(*found, no) || rewriter.disabled(rule)) continue;
         if (!rewriter.begin(rule, *node, why)) return changed;
@@ -344,8 +364,11 @@ Result<bool> microPipelineProducts(Module& module, Rewriter& rewriter) {
         changed |= inner;
     }
     Graph& graph = module.graph();
-    CT_TRY(const bool gathers, fuseAll<Gather>(graph, rewriter, kGather, kGatherRule, "one piece is multiplied while the next is collected", gatheredBy, fuseGather));
-    CT_TRY(const bool scatters, fuseAll<Scatter>(graph, rewriter, kScatter, kScatterRule, "one piece is sent while the next is multiplied", scatteredBy, fuseScatter));
+    const OptionalPass* settings = rewriter.options().enabled("micro_pipeline_tp_pass");
+    const bool overlaps = settings && settings->flag("reorder_for_compute_comm_overlap", false);
+    const std::set<NodeId> hidden = overlaps ? hiddenCollectives(graph) : std::set<NodeId>();
+    CT_TRY(const bool gathers, fuseAll<Gather>(graph, rewriter, hidden, kGather, kGatherRule, "one piece is multiplied while the next is collected", gatheredBy, fuseGather));
+    CT_TRY(const bool scatters, fuseAll<Scatter>(graph, rewriter, hidden, kScatter, kScatterRule, "one piece is sent while the next is multiplied", scatteredBy, fuseScatter));
     return changed || gathers || scatters;
 }
 

@@ -8,7 +8,8 @@ namespace cutaway {
 /// (symm_mem.fused_*) need memory that several GPUs see, and their shapes the size of a group that they only name: they can be looked
 /// at, not run here. Takes every group to have such memory. Leaves alone, where PyTorch would compute something else: pieces that are joined
 /// in another order or cut along another dim, reductions other than sum and avg, products whose left scales differ, and gathers of bytes that
-/// are read as another dtype. Collectives that other work could hide (reorder_for_compute_comm_overlap) are taken as well.
+/// are read as another dtype. With the setting reorder_for_compute_comm_overlap, as in PyTorch, also collectives that can run beside another
+/// product as they are.
 Result<bool> microPipelineProducts(Module& module, Rewriter& rewriter);
 
 }  // namespace cutaway
