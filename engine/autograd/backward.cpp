@@ -153,7 +153,7 @@ Result<void> Backward::differentiate(Node& call, const Slots& slots) {
     std::vector<Value> results = resultsOf(call, builder, added), arrived;
     for (Node* gradient : slots.items) arrived.push_back(gradient ? builder.value(*gradient) : Value());
     SavedResult saved;
-    if (results[0] && isFloating(results[0].dtype())) results[0] = saved.read(*results[0].node(), builder);
+    if (results[0] && (isFloating(results[0].dtype()) || isComplex(results[0].dtype()))) results[0] = saved.read(*results[0].node(), builder);
     Derivation derivation(call, builder, std::move(results), std::move(arrived));
     std::vector<bool> needed(call.args().size(), false);
     for (size_t i = 0; i < needed.size(); ++i)
@@ -170,7 +170,9 @@ Result<void> Backward::differentiate(Node& call, const Slots& slots) {
             Node* operand = items ? (item < items->size() ? (*items)[item].node() : nullptr) : call.arg(i).node();
             const Value& gradient = gradients[i][item];
             if (!gradient || operand == nullptr || !flows(*operand)) continue;
-            const Value summed = sumToSize(gradient, operand->tensor().sizes);
+            Value summed = sumToSize(gradient, operand->tensor().sizes);
+            // A real operand moves along the real line only.
+            if (isComplex(summed.dtype()) && !isComplex(operand->tensor().dtype)) summed = unary("aten.real.default", summed);
             ready.emplace_back(operand, convert(summed, operand->tensor().dtype));
         }
     }

@@ -96,7 +96,6 @@ class Interpreter : public ValueSource {
             CT_TRY(m_values[index(node.id())], evaluateHigherOrder(m_module, node, *this, run));
             return learnSymbols(node);
         }
-        CT_TRY_VOID(checkComplex(node));
         EvalResult result = evaluateCall(node.op(), node.args(), node.type(), *this);
         if (!result.ok()) {
             Error error = std::move(result.error());
@@ -105,17 +104,6 @@ class Interpreter : public ValueSource {
         }
         m_values[index(node.id())] = std::move(result.tensors());
         return learnSymbols(node);
-    }
-    /// Most kernels are written for real numbers; which ops refuse complex ones their shape rules say, and types that came
-    /// with a file have not been through those.
-    static Result<void> checkComplex(const Node& node) {
-        bool complex = false;
-        node.forEachInput([&](const Node* input) { complex |= input->type().tensor() && isComplex(input->type().tensor()->dtype); });
-        if (!complex) return {};
-        auto inferred = inferCall(node.op(), node.args());
-        if (inferred) return {};
-        inferred.error().where = node.name();
-        return inferred.error();
     }
     static std::optional<Scalar> literalOf(const Expr& expr) {
         if (const auto value = expr.asInt()) return Scalar(*value);

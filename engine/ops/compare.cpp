@@ -234,6 +234,15 @@ constexpr OpDef kOps[] = {
      .eval = [](const EvalContext& c) { return shift(c, false); }, .samples = kShiftSamples},
     {.schema = "aten.bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor", .tags = kTags, .infer = inferShift,
      .eval = [](const EvalContext& c) { return shift(c, false); }, .samples = "i64[4], 3\ni32[4], 1"},
+    // Python's << and >>, which tracing keeps.
+    {.schema = "aten.__lshift__.Tensor(Tensor self, Tensor other) -> Tensor", .tags = Tag::Pointwise, .infer = inferShift,
+     .eval = [](const EvalContext& c) { return shift(c, true); }, .samples = "i64[4], i64[4]<4"},
+    {.schema = "aten.__lshift__.Scalar(Tensor self, Scalar other) -> Tensor", .tags = Tag::Pointwise, .infer = inferShift,
+     .eval = [](const EvalContext& c) { return shift(c, true); }, .samples = "i64[4], 2"},
+    {.schema = "aten.__rshift__.Tensor(Tensor self, Tensor other) -> Tensor", .tags = Tag::Pointwise, .infer = inferShift,
+     .eval = [](const EvalContext& c) { return shift(c, false); }, .samples = "i64[4], i64[4]<4"},
+    {.schema = "aten.__rshift__.Scalar(Tensor self, Scalar other) -> Tensor", .tags = Tag::Pointwise, .infer = inferShift,
+     .eval = [](const EvalContext& c) { return shift(c, false); }, .samples = "i64[4], 2"},
 
     {.schema = "prims.inductor_cvt_e8m0_rceil.default(Tensor input) -> Tensor", .tags = Tag::Pointwise | Tag::NoGradient, .infer = inferCeilingExponent,
      .eval = [](const EvalContext& c) -> EvalResult {

@@ -4,6 +4,7 @@
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/packed.h"
+#include "engine/ops/unique.h"
 
 namespace cutaway {
 namespace {
@@ -49,6 +50,15 @@ Tensor coordinates(const Tensor& self, const std::vector<int64_t>& positions) {
     }
     return out;
 }
+/// The coordinates one dim at a time; a 0-d tensor counts as a vector.
+EvalResult evalColumns(const EvalContext& c) {
+    Tensor self = c.in(size_t{0});
+    if (self.rank() == 0) self = self.view({1}, {1}, self.offset());
+    const Tensor all = coordinates(self, nonzeroPositions(self));
+    TensorList columns;
+    for (int64_t dim = 0; dim < self.rank(); ++dim) columns.push_back(all.view({all.size(0)}, {all.stride(0)}, all.offset() + dim * all.stride(1)));
+    return columns;
+}
 EvalResult evalMaskedSelect(const EvalContext& c) {
     Tensor self = c.in(size_t{0}), mask = c.in(1);
     if (mask.dtype() != DType::Bool) return c.fail("the mask must be bool");
@@ -92,19 +102,19 @@ constexpr OpDef kOps[] = {
      .eval = [](const EvalContext& c) { return coordinates(c.in(size_t{0}), nonzeroPositions(c.in(size_t{0}))); }},
     {.schema = "aten.argwhere.default(Tensor self) -> Tensor", .tags = Tag::DataDependent, .infer = refuseSize<1>,
      .eval = [](const EvalContext& c) { return coordinates(c.in(size_t{0}), nonzeroPositions(c.in(size_t{0}))); }},
-    {.schema = "aten.nonzero_numpy.default(Tensor self) -> Tensor[]", .tags = Tag::DataDependent, .infer = refuseSize<1>},
-    {.schema = "aten.where.default(Tensor condition) -> Tensor[]", .tags = Tag::DataDependent, .infer = refuseSize<1>},
+    {.schema = "aten.nonzero_numpy.default(Tensor self) -> Tensor[]", .tags = Tag::DataDependent, .infer = refuseSize<1>, .eval = evalColumns},
+    {.schema = "aten.where.default(Tensor condition) -> Tensor[]", .tags = Tag::DataDependent, .infer = refuseSize<1>, .eval = evalColumns},
     // The first `size` of them, filled up with fill_value.
     {.schema = "aten.nonzero_static.default(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", .tags = Tag::NoGradient, .infer = inferNonzeroStatic, .eval = evalNonzeroStatic,
      .samples = "b8[4, 3], size=5\ni64[7], size=9\nf32[2, 2, 2], size=0, fill_value=7\ni64[6], size=3"},
     {.schema = "aten._unique2.default(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)", .tags = Tag::DataDependent,
-     .infer = refuseSize<2>},
-    {.schema = "aten._unique.default(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)", .tags = Tag::DataDependent, .infer = refuseSize<2>},
+     .infer = refuseSize<2>, .eval = evalUnique},
+    {.schema = "aten._unique.default(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)", .tags = Tag::DataDependent, .infer = refuseSize<2>, .eval = evalUnique},
     {.schema = "aten.unique_dim.default(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
-     .tags = Tag::DataDependent, .infer = refuseSize<2>},
+     .tags = Tag::DataDependent, .infer = refuseSize<2>, .eval = evalUniqueDim},
     {.schema = "aten.unique_consecutive.default(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor, Tensor, Tensor)",
-     .tags = Tag::DataDependent, .infer = refuseSize<2>},
-    {.schema = "aten.bincount.default(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor", .tags = Tag::DataDependent, .infer = refuseSize<2>},
+     .tags = Tag::DataDependent, .infer = refuseSize<2>, .eval = evalUniqueConsecutive},
+    {.schema = "aten.bincount.default(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor", .tags = Tag::DataDependent, .infer = refuseSize<2>, .eval = evalBincount},
     {.schema = "aten._local_scalar_dense.default(Tensor self) -> Scalar", .tags = Tag::DataDependent | Tag::Symbolic, .infer = refuseNumber, .eval = evalNumber},
     {.schema = "aten.item.default(Tensor self) -> Scalar", .tags = Tag::DataDependent | Tag::Symbolic, .infer = refuseNumber, .eval = evalNumber},
     {.schema = "aten.is_nonzero.default(Tensor self) -> bool", .tags = Tag::DataDependent | Tag::Symbolic, .infer = refuseNumber,

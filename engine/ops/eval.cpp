@@ -74,7 +74,20 @@ Tensor EvalContext::resultView(const Tensor& source) const {
     return source.view(toInts(type.sizes), toInts(type.strides), source.offset() + shift);
 }
 
+/// Most kernels are written for real numbers; which ops refuse complex ones their shape rules say, and types that came
+/// with a file have not been through those.
+static std::optional<Error> complexProblem(const Op& op, std::span<const Argument> args) {
+    bool complex = false;
+    for (const Argument& arg : args)
+        arg.forEachNode([&](const Node* input) { complex |= input->type().tensor() && isComplex(input->type().tensor()->dtype); });
+    if (!complex) return std::nullopt;
+    auto inferred = inferCall(op, args);
+    if (inferred) return std::nullopt;
+    return std::move(inferred.error());
+}
+
 EvalResult evaluateCall(const Op& op, std::span<const Argument> args, const ValueType& result, const ValueSource& values) {
+    if (auto problem = complexProblem(op, args)) return std::move(*problem);
     if (const Op* base = op.functional()) {
         auto type = inferCall(*base, args);
         if (!type) return std::move(type).error();

@@ -5,6 +5,7 @@
 #include "engine/ops/expanded.h"
 #include "engine/ops/matrix.h"
 #include "engine/ops/op_registry.h"
+#include "engine/ops/opmath.h"
 
 namespace cutaway {
 
@@ -66,19 +67,19 @@ bool columnMajor(const TensorType& type) { return type.strides[0] == SymInt(1) &
 /// transposed weight gets a transposed gradient without a copy.
 void deriveLeft(Derivation& d, size_t first, const std::optional<Scalar>& alpha) {
     if (!d.needs(first)) return;
-    const Value a = d.in(first), b = d.in(first + 1), dy = d.dy();
+    const Value a = conjugated(d.in(first)), b = conjugated(d.in(first + 1)), dy = d.dy();
     d.input(first) = scaled(columnMajor(a.type()) ? t(mm(b, t(dy))) : mm(dy, t(b)), alpha);
 }
 void deriveRight(Derivation& d, size_t first, const std::optional<Scalar>& alpha) {
     if (!d.needs(first + 1)) return;
-    const Value a = d.in(first), b = d.in(first + 1), dy = d.dy();
+    const Value a = conjugated(d.in(first)), b = conjugated(d.in(first + 1)), dy = d.dy();
     d.input(first + 1) = scaled(columnMajor(b.type()) ? t(mm(t(dy), a)) : mm(t(a), dy), alpha);
 }
 void deriveBatchLeft(Derivation& d, size_t first, const std::optional<Scalar>& alpha) {
-    if (d.needs(first)) d.input(first) = scaled(bmm(d.dy(), swapLast(d.in(first + 1))), alpha);
+    if (d.needs(first)) d.input(first) = scaled(bmm(d.dy(), swapLast(conjugated(d.in(first + 1)))), alpha);
 }
 void deriveBatchRight(Derivation& d, size_t first, const std::optional<Scalar>& alpha) {
-    if (d.needs(first + 1)) d.input(first + 1) = scaled(bmm(swapLast(d.in(first)), d.dy()), alpha);
+    if (d.needs(first + 1)) d.input(first + 1) = scaled(bmm(swapLast(conjugated(d.in(first))), d.dy()), alpha);
 }
 void deriveBias(Derivation& d) {
     if (d.needs(0)) d.input(0) = scaled(d.dy(), d.scalar("beta"));

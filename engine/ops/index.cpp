@@ -61,7 +61,8 @@ EvalResult evalIndex(const EvalContext& c) {
     const Tensor self = c.in(size_t{0});
     auto tables = indexTables(c, self.sizes(), self.strides(), c.list("indices"));
     if (!tables) return std::move(tables).error();
-    Tensor out = c.result();
+    // How many elements a mask selects is known only now.
+    Tensor out = allInts(c.resultType().sizes) ? c.result() : Tensor::empty(self.dtype(), toInts(tables->plan.sizes));
     if (out.numel() == 0) return out;
     copyElements(self, *tables, out, ResultTables(out, tables->plan));
     return out;

@@ -11,6 +11,14 @@ std::span<const OpDef> distanceOps();
 std::span<const OpDef> resampleBackwardOps();
 std::span<const OpDef> foreachOps();
 std::span<const OpDef> collectiveOps();
+std::span<const OpDef> linalgSolveOps();
+std::span<const OpDef> linalgCholeskyOps();
+std::span<const OpDef> linalgSpectralOps();
+std::span<const OpDef> linalgCompositeOps();
+std::span<const OpDef> spectralOps();
+std::span<const OpDef> pointwiseNameOps();
+std::span<const OpDef> layerNameOps();
+std::span<const OpDef> spectralCompositeOps();
 
 class OpRegistry {
   public:
@@ -48,7 +56,7 @@ class OpRegistry {
             activationBackwardOps(), createOps(), reduceOps(), reduceCompositeOps(), extremeOps(),
             scanOps(), sortOps(), softmaxOps(), normOps(), normBackwardOps(),
             groupNormOps(), rmsNormOps(), lossOps(), classLossOps(), lossCompositeOps(),
-            randomOps(),
+            randomOps(), pointwiseNameOps(), layerNameOps(),
             // views and data movement
             viewOps(), permuteOps(), sliceOps(), viewScatterOps(), movementOps(), padOps(), joinOps(), rearrangeOps(),
             rangeOps(), reinterpretOps(), mutatingOps(),
@@ -57,6 +65,7 @@ class OpRegistry {
             // products, convolutions, windows, attention
             gemmOps(), gemmCompositeOps(), gemmShorthandOps(), einsumOps(), quantizeOps(), quantizeParameterOps(), convOps(), poolOps(), averagePoolOps(), adaptivePoolOps(),
             resampleOps(), resampleBackwardOps(), gridSampleOps(), distanceOps(), recurrentOps(), attentionOps(),
+            linalgSolveOps(), linalgCholeskyOps(), linalgSpectralOps(), linalgCompositeOps(), spectralOps(), spectralCompositeOps(),
             symbolicOps(), assertOps(), foreachOps(), collectiveOps()};
         for (const auto& family : families)
             for (const OpDef& def : family) add(def);

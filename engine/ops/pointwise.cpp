@@ -7,6 +7,7 @@
 #include "engine/ops/kernels.h"
 #include "engine/ops/lower.h"
 #include "engine/ops/op_registry.h"
+#include "engine/ops/opmath.h"
 
 namespace cutaway {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 constexpr Tag kTags = Tag::Pointwise | Tag::Inplace;
 
 /// Pairs that broadcast, promote and stride in every way that matters to a binary elementwise op.
-constexpr std::string_view kBinarySamples = R"(
+constexpr std::string_view kProductSamples = R"(
 f32[2, 3], f32[2, 3]
 f32[2, 3], f32[3]
 f32[4, 1], f32[1, 5]
@@ -33,8 +34,12 @@ b8[4], i64[4]
 f32[2, 3], 2
 i64[3], 2
 i64[3], 2.5
+c64[2, 3], c64[3]
+f32[2, 3], c64[2, 3]
 )";
 constexpr std::string_view kDivideSamples = R"(
+c64[2, 3], c64[3]
+f32[2, 3], c64[2, 3]
 f32[2, 3], f32[2, 3]>0
 f32[2, 3], f32[3]>0
 f32[4, 1], f32[1, 5]>0
@@ -300,13 +305,13 @@ f32[2, 3], f32[3], alpha = 2
      .infer = inferBroadcast,
      .eval = [](const EvalContext& c) { return zipComplex(c, [](auto a, auto b) { return wrapMul(a, b); }); },
      .derive = [](Derivation& d) {
-         if (d.needs(1)) d.input(1) = d.dy() * d.any(0);
-         if (d.needs(0)) d.input(0) = d.dy() * d.any(1);
+         if (d.needs(1)) d.input(1) = d.dy() * conjugated(d.any(0));
+         if (d.needs(0)) d.input(0) = d.dy() * conjugated(d.any(1));
      },
      .lower = [](LowerContext& c) {
          return c.load(0) * c.load(1);
      },
-     .samples = kBinarySamples},
+     .samples = kProductSamples},
     {.schema = "aten.mul.Scalar(Tensor self, Scalar other) -> Tensor", .tags = kTags, .infer = inferBroadcast,
      .eval = [](const EvalContext& c) { return zipComplex(c, [](auto a, auto b) { return wrapMul(a, b); }); },
      .derive = [](Derivation& d) { d.input(0) = d.call("aten.mul.Scalar", {d.dy(), d.arg(1)}); },
@@ -317,9 +322,9 @@ f32[2, 3], f32[3], alpha = 2
      .derive = [](Derivation& d) {
          if (d.needs(1)) {
              const Value ratio = d.call("aten.div.Tensor", {d.call("aten.div.Tensor", {d.arg(0), d.arg(1)}), d.arg(1)});
-             d.input(1) = -d.dy() * ratio;
+             d.input(1) = -d.dy() * conjugated(ratio);
          }
-         if (d.needs(0)) d.input(0) = d.dy() / d.any(1);
+         if (d.needs(0)) d.input(0) = d.dy() / conjugated(d.any(1));
      },
      .lower = lowerDivide, .samples = kDivideSamples},
     {.schema = "aten.div.Scalar(Tensor self, Scalar other) -> Tensor", .tags = kTags, .infer = inferBroadcastFloat, .eval = divide,

@@ -145,6 +145,7 @@ Values decomposeUnfoldBackward(Decomposition& d) {
         if (i == dim) order.push_back(rank);
     }
     const Value moved = permute(dy, order);
+    if (!moved || moved.rank() != rank + 1) return refuse(d, "the gradient " + dy.type().text() + " is not one of windows");
     SymDims merged(moved.sizes().begin(), moved.sizes().end());
     merged[static_cast<size_t>(dim)] = moved.size(dim) * moved.size(dim + 1);
     merged.erase(merged.begin() + dim + 1);

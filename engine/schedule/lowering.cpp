@@ -119,7 +119,9 @@ Expr Lowering::value(const ValueKey& key, const std::vector<Expr>& at) {
             fail(node.name() + " looks at a value that is not a tensor");
             return constantOf(Scalar(int64_t{0}), computeTypeOf(type->dtype));
         }
-        return load(root, *type, type->offset - base->offset, at);
+        // A view as another dtype counts its offset in elements of its own.
+        const SymInt skipped = type->dtype == base->dtype ? base->offset : floorDiv(base->offset * SymInt(byteSize(base->dtype)), SymInt(byteSize(type->dtype)));
+        return load(root, *type, type->offset - skipped, at);
     }
     Hasher hasher;
     hasher.add(static_cast<uint64_t>(index(node.id()))).add(static_cast<uint64_t>(key.result));

@@ -35,6 +35,7 @@ from record_joint import SHORT, short_form, type_text
 
 warnings.filterwarnings("ignore")
 MASK = (1 << 64) - 1
+IMAGINARY = 500  # imaginary parts are drawn as those of a tensor so much further on
 DTYPES = {name: dtype for dtype, name in SHORT.items()}
 
 
@@ -78,6 +79,8 @@ def make_tensor(t, dtype, sizes, strides=None, how=""):
     for size in stored:
         count *= size
     values = torch.tensor([draw(t, i, dtype, how) for i in range(count)], dtype=torch.float64).reshape(stored)
+    if dtype.is_complex:
+        values = torch.complex(values, torch.tensor([draw(t + IMAGINARY, i, dtype, how) for i in range(count)], dtype=torch.float64).reshape(stored))
     out = torch.zeros(1 + sum((size - 1) * stride for size, stride in zip(stored, strides)), dtype=dtype) if count else torch.empty(0, dtype=dtype)
     out = out.as_strided(stored, strides)
     out.copy_(values)
@@ -253,6 +256,8 @@ def record_sample(function, text, random, derived):
         results = flat(function(*positional, **keywords))
     except Exception as error:  # noqa: BLE001
         return [refused(function, text)] if refusal(error) else ["no kernel"]
+    if any(isinstance(result, torch.Tensor) and result.dtype not in SHORT for result in results):
+        return ["no kernel"]  # complex128, which the record has no place for
     random = random or draws(function, text)
     traced = traced_types(function, text)
     if traced is None:
@@ -337,20 +342,24 @@ def has_derivative(function):
     return any(has_kernel(function.name(), key) for key in ("AutogradCPU", "Autograd", "CompositeImplicitAutograd"))
 
 
+def continuous(tensor):
+    return tensor.dtype.is_floating_point or tensor.dtype.is_complex
+
+
 def record_gradients(function, text, operands=None):
     """Which results are differentiable, and the gradient of each floating operand for tangents drawn by the rule. The
     operands are drawn by it too, or have the values given."""
     positional, keywords, tensors = arguments_of(text, function)
     for tensor, value in zip(tensors, operands or []):
         tensor.copy_(value)
-    wanted = [t for t, tensor in enumerate(tensors) if tensor.dtype.is_floating_point]
+    wanted = [t for t, tensor in enumerate(tensors) if continuous(tensor)]
     if not wanted or not has_derivative(function):
         return None
     for t in wanted:
         tensors[t].requires_grad_()
     try:
         results = flat(function(*positional, **keywords))
-        numbers = [n for n, r in enumerate(results) if isinstance(r, torch.Tensor) and r.requires_grad and r.dtype.is_floating_point]
+        numbers = [n for n, r in enumerate(results) if isinstance(r, torch.Tensor) and r.requires_grad and continuous(r)]
         if not numbers:
             return None
         tangents = [tangent(results[n], n) for n in numbers]

@@ -176,7 +176,7 @@ Result<std::vector<Tensor>> buildSampleModule(const Op& op, std::string_view tex
     std::map<const Node*, Node*> copies;
     for (size_t i = 0; i < sample->placeholders.size(); ++i) {
         TensorType type = sample->placeholders[i]->tensor();
-        type.requiresGrad = isFloating(type.dtype);
+        type.requiresGrad = isFloating(type.dtype) || isComplex(type.dtype);
         copies[sample->placeholders[i]] = &graph.placeholder("x", ValueType(type));
         module.inputs.emplace_back();
     }

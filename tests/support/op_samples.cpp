@@ -181,6 +181,9 @@ class SampleParser {
     size_t m_at = 0;
 };
 
+/// Imaginary parts are drawn as those of a tensor so much further on.
+constexpr size_t kImaginary = 500;
+
 double drawElement(const TensorSpec& spec, size_t t, int64_t i) {
     const uint64_t r = mix(((static_cast<uint64_t>(t) + 1) << 32) + static_cast<uint64_t>(i) + 1);
     auto below = [&](int64_t bound) { return static_cast<double>(static_cast<int64_t>(r % static_cast<uint64_t>(bound))); };
@@ -204,8 +207,16 @@ Tensor makeInput(const TensorSpec& spec, size_t t) {
     Dims stored = spec.sizes;
     for (size_t d = 0; d < stored.size(); ++d)
         if (spec.strides[d] == 0 && stored[d] > 1) stored[d] = 1;
-    const Tensor packed = Tensor::empty(DType::F64, stored);
-    for (int64_t i = 0; i < packed.numel(); ++i) const_cast<double*>(packed.as<double>())[i] = drawElement(spec, t, i);
+    const Tensor packed = Tensor::empty(isComplex(spec.dtype) ? DType::C128 : DType::F64, stored);
+    auto* values = static_cast<double*>(const_cast<void*>(static_cast<const void*>(packed.data())));
+    for (int64_t i = 0; i < packed.numel(); ++i) {
+        if (!isComplex(spec.dtype)) {
+            values[i] = drawElement(spec, t, i);
+            continue;
+        }
+        values[2 * i] = drawElement(spec, t, i);
+        values[2 * i + 1] = drawElement(spec, t + kImaginary, i);
+    }
     Dims strides = spec.strides;
     Tensor out = Tensor::empty(spec.dtype, stored, strides);
     std::memset(out.storage()->data(), 0, out.storage()->size());

@@ -14,7 +14,7 @@
 //   unsigned integers    r % 9;                 >0: r % 8 + 1;           <n: r % n
 //   "%"                  (r % 127 + 1) / 128
 //   "!"                  (77 * i mod 513 - 256), divided by 64 for floats
-// Every value is exact in f16 and bf16.
+// Complex elements have the imaginary part of element i of tensor t + 500. Every value is exact in f16 and bf16.
 #include <memory>
 #include <string>
 #include <vector>

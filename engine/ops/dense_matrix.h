@@ -1,0 +1,87 @@
+#pragma once
+// Factorisations of one small dense matrix, row-major, in double or complex<double>: what the kernels of linalg.* compute
+// with. Written for exactness of a reference, not for speed.
+#include <complex>
+#include <vector>
+
+#include "engine/ops/eval.h"
+
+namespace cutaway {
+
+/// A matrix of `rows` by `columns` elements.
+template <class T>
+struct Dense {
+    int64_t rows = 0, columns = 0;
+    std::vector<T> elements;
+
+    Dense() = default;
+    Dense(int64_t r, int64_t c) : rows(r), columns(c), elements(static_cast<size_t>(r * c), T(0)) {}
+    static Dense identity(int64_t n) {
+        Dense out(n, n);
+        for (int64_t i = 0; i < n; ++i) out(i, i) = T(1);
+        return out;
+    }
+    T& operator()(int64_t i, int64_t k) { return elements[static_cast<size_t>(i * columns + k)]; }
+    const T& operator()(int64_t i, int64_t k) const { return elements[static_cast<size_t>(i * columns + k)]; }
+};
+
+inline double conjugate(double x) { return x; }
+inline std::complex<double> conjugate(std::complex<double> x) { return std::conj(x); }
+
+template <class T>
+Dense<T> product(const Dense<T>& a, const Dense<T>& b);
+/// The conjugate transpose.
+template <class T>
+Dense<T> adjoint(const Dense<T>& a);
+
+/// P A = L U in place, P the row exchanges `pivots` (row i with pivots[i], counted from 0). Gives the number (from 1) of
+/// the first pivot that is 0, or 0. Without pivoting no rows are exchanged.
+template <class T>
+int64_t factorLu(Dense<T>& a, std::vector<int64_t>& pivots, bool pivoting = true);
+/// A X = B (or A^H X = B) from the factors of A; B becomes X.
+template <class T>
+void solveLu(const Dense<T>& lu, const std::vector<int64_t>& pivots, Dense<T>& b, bool ofAdjoint = false);
+/// The triangle of A that `upper` names, solved for B in place. A unit triangle has ones on the diagonal.
+template <class T>
+void solveTriangle(const Dense<T>& a, Dense<T>& b, bool upper, bool unit);
+/// The lower L with A = L L^H, from A's lower triangle. Gives the order of the first leading minor that is not positive
+/// definite, or 0.
+template <class T>
+int64_t factorCholesky(Dense<T>& a);
+/// Householder reflections as LAPACK stores them: R in the upper triangle, the reflections' vectors below, their factors
+/// in `tau`.
+template <class T>
+void factorQr(Dense<T>& a, std::vector<T>& tau);
+/// The first `columns` columns of the product of those reflections.
+template <class T>
+Dense<T> multiplyReflections(const Dense<T>& a, const std::vector<T>& tau, int64_t columns);
+/// Eigenvalues of a Hermitian matrix, rising, and its eigenvectors in the columns of `vectors`. By Jacobi's rotations.
+template <class T>
+std::vector<double> eigenHermitian(Dense<T> a, Dense<T>& vectors);
+/// Singular values, falling; u has rows x k columns and vh k x columns, k the smaller size. By one-sided rotations.
+template <class T>
+std::vector<double> singularValues(const Dense<T>& a, Dense<T>& u, Dense<T>& vh);
+/// Columns are added to those of `u` (orthonormal) until it is square.
+template <class T>
+void completeBasis(Dense<T>& u);
+/// exp(A) by scaling, a Taylor polynomial and squaring.
+template <class T>
+Dense<T> exponential(const Dense<T>& a);
+/// Eigenvalues and eigenvectors (columns, of length 1) of any square matrix.
+std::vector<std::complex<double>> eigenGeneral(Dense<std::complex<double>> a, Dense<std::complex<double>>& vectors);
+
+/// The matrices that a tensor's last two dims hold, in row-major order of the others.
+template <class T>
+std::vector<Dense<T>> matricesOf(const Tensor& tensor);
+/// The inverse, into a tensor of any strides and dtype.
+template <class T>
+void storeMatrices(const std::vector<Dense<T>>& matrices, Tensor& tensor);
+
+/// Calls body(T{}) with double or complex<double>.
+template <class Body>
+void withMatrix(DType dtype, Body&& body) {
+    if (isComplex(dtype)) body(std::complex<double>{});
+    else body(double{});
+}
+
+}  // namespace cutaway

@@ -1,0 +1,32 @@
+#pragma once
+// What the rows of linalg.* share: shapes of batches of matrices, and the arithmetic of their derivatives.
+#include "engine/ops/build.h"
+#include "engine/ops/dense_matrix.h"
+#include "engine/ops/opmath.h"
+
+namespace cutaway {
+
+/// The tensor at a parameter, refused unless it is a batch of matrices (of square ones, if asked) of a dtype that has
+/// linear algebra: f32, f64 or complex.
+Result<TensorType> matricesAt(const InferContext& c, std::string_view param, bool square);
+/// A contiguous type of the batch's leading dims and these last ones; matrices column by column, as LAPACK leaves them,
+/// where `byColumns`.
+TensorType batchType(const TensorType& like, SymDims last, DType dtype, bool byColumns = false);
+/// f32 of c64, f64 of c128, a real dtype as it is.
+DType realTypeOf(DType dtype);
+/// x with its batch spread to that of a tensor of these sizes; its `last` dims stay.
+Tensor spreadBatch(const Tensor& x, const Dims& like, int64_t last);
+Tensor storeIntegers(const EvalContext& c, size_t result, const std::vector<int64_t>& values);
+
+// Derivatives, over the last two dims.
+Value matmul(const Value& a, const Value& b);
+/// The conjugate transpose, as a view of real matrices.
+Value adjointOf(const Value& x);
+Value triangle(const Value& x, bool upper, int64_t diagonal = 0);
+Value diagonalOf(const Value& x);
+/// A diagonal matrix per row of x.
+Value diagonalMatrix(const Value& x);
+/// Both may be missing.
+Value plus(const Value& a, const Value& b);
+
+}  // namespace cutaway

@@ -1,0 +1,210 @@
+// Elementwise names that are others in disguise, and a few small ones: degrees, tolerances, membership, common divisors.
+#include <cmath>
+#include <numeric>
+
+#include "engine/ops/build.h"
+#include "engine/ops/expanded.h"
+#include "engine/ops/infer_rules.h"
+#include "engine/ops/kernels.h"
+#include "engine/ops/lower.h"
+#include "engine/ops/op_registry.h"
+#include "engine/ops/opmath.h"
+
+namespace cutaway {
+namespace {
+
+constexpr Tag kTags = Tag::Pointwise | Tag::Inplace;
+
+/// The same call by another name: every parameter goes over as it is.
+Value otherwise(Decomposition& d, std::string_view op) {
+    std::vector<Argument> positional;
+    NamedArguments keywords;
+    const auto& params = d.op().schema()->params;
+    for (size_t i = 0; i < params.size(); ++i) {
+        if (params[i].keywordOnly) keywords.emplace_back(params[i].name, d.arg(i));
+        else positional.push_back(d.arg(i));
+    }
+    return d.call(op, std::move(positional), std::move(keywords));
+}
+/// Number times x, integers as floats.
+Values scaledBy(Decomposition& d, double factor) {
+    const Value x = d.in(0);
+    return fromOpmath(d, toOpmath(isIntegral(x.dtype(), true) ? convert(x, DType::F32) : x) * factor);
+}
+Values close(Decomposition& d) {
+    const Value x = d.in(0), y = d.in(1);
+    if (x.dtype() != y.dtype()) return refuse(d, "needs tensors of one dtype");
+    if (isComplex(x.dtype())) return refuse(d, "compares real numbers only");
+    if (d.real("rtol") < 0 || d.real("atol") < 0) return refuse(d, "tolerances must not be negative");
+    Value result = d.call("aten.eq.Tensor", {x, y});
+    if (d.flag("equal_nan") && isFloating(x.dtype())) {
+        const Value mine = unary("aten.isnan.default", x), theirs = unary("aten.isnan.default", y);
+        result = d.call("aten.bitwise_or.Tensor", {result, d.call("aten.bitwise_and.Tensor", {mine, theirs})});
+    }
+    if (d.real("rtol") == 0 && d.real("atol") == 0) return result;
+    const Value from = isFloating(x.dtype()) ? y : convert(y, DType::F32);
+    const Value relative = unary("aten.abs.default", d.call("aten.mul.Scalar", {from, d.real("rtol")}));
+    const Value allowed = d.call("aten.add.Scalar", {relative, d.real("atol")});
+    const Value actual = unary("aten.abs.default", (x.dtype() == DType::Bool ? convert(x, DType::F32) : x) - from), finite = unary("aten.isfinite.default", actual);
+    const Value within = d.call("aten.le.Tensor", {actual, allowed});
+    return d.call("aten.bitwise_or.Tensor", {result, d.call("aten.bitwise_and.Tensor", {finite, within})});
+}
+Values memberOf(Decomposition& d) {
+    const Value x = d.in(0), set = d.in(1);
+    SymDims spread = x.sizes();
+    std::vector<int64_t> dims;
+    for (int64_t i = 0; i < set.rank(); ++i) {
+        spread.emplace_back(1);
+        dims.push_back(-1 - i);
+    }
+    if (x.dtype() == DType::Bool || set.dtype() == DType::Bool) return refuse(d, "has no kernel for bool");
+    if (dims.empty()) {
+        const Value same = d.call("aten.eq.Tensor", {x, set});
+        return d.flag("invert") ? unary("aten.bitwise_not.default", same) : same;
+    }
+    std::reverse(dims.begin(), dims.end());
+    const Value found = d.call("aten.any.dims", {d.call("aten.eq.Tensor", {view(x, spread), set}), Argument(dims)});
+    return d.flag("invert") ? unary("aten.bitwise_not.default", found) : found;
+}
+Result<ValueType> inferIntegers(const InferContext& c) {
+    CT_TRY(ValueType type, inferRealBroadcast(c));
+    if (!isIntegral(type.tensor()->dtype, false)) return c.fail("needs integers, not " + std::string(info(type.tensor()->dtype).torchName));
+    return type;
+}
+int64_t commonDivisor(int64_t a, int64_t b) {
+    while (b != 0) {
+        const int64_t rest = b == -1 ? 0 : a % b;
+        a = b;
+        b = rest;
+    }
+    return a < 0 ? static_cast<int64_t>(-static_cast<uint64_t>(a)) : a;
+}
+template <class F>
+EvalResult integers(const EvalContext& c, F f) {
+    Tensor out = c.result();
+    elementwise<int64_t, 2>(out, {c.in(size_t{0}), c.in(1)}, f);
+    return out;
+}
+Result<ValueType> inferSameFloats(const InferContext& c) {
+    CT_TRY(ValueType type, inferRealBroadcast(c));
+    if (!isFloating(type.tensor()->dtype)) return c.fail("needs floating-point tensors");
+    if (c.op().schema()->find("weight") < 0) return type;
+    for (const char* param : {"self", "end", "weight"}) {
+        CT_TRY(const TensorType one, c.tensor(param));
+        if (one.dtype != type.tensor()->dtype) return c.fail("needs tensors of one dtype");
+    }
+    return type;
+}
+Values decomposeLogAddExp2(Decomposition& d) {
+    const Value x = opmathIn(d, 0), y = opmathIn(d, 1);
+    const Value larger = d.call("aten.ge.Tensor", {x, y});
+    const Value most = where(larger, x, y), least = where(larger, y, x);
+    const Value infinite = unary("aten.isinf.default", x), same = d.call("aten.logical_and.default", {infinite, d.call("aten.eq.Tensor", {x, y})});
+    const Value rest = unary("aten.log1p.default", unary("aten.exp2.default", least - most)) * 1.4426950408889634;
+    return fromOpmath(d, where(same, x, most + rest));
+}
+Values decomposeHeaviside(Decomposition& d) {
+    const auto spread = [&](const Value& v) { return v.sizes() == d.out().sizes ? v : expand(v, d.out().sizes); };
+    const Value x = spread(d.in(0)), values = spread(d.in(1));
+    const Value zero = compareScalar("eq", x, int64_t{0}), below = compareScalar("lt", x, int64_t{0});
+    const Value off = d.call("aten.logical_or.default", {below, unary("aten.isnan.default", x)});
+    const auto number = [&](int64_t value) { return scalarTensor(d.builder(), value, DType::I64, x.type().device); };
+    const Value one = number(1), none = number(0);
+    return convert(where(zero, values, where(off, none, one)), d.out().dtype);
+}
+Values decomposeLerp(Decomposition& d) {
+    const Value x = opmathIn(d, 0), end = opmathIn(d, 1), weight = opmathIn(d, 2);
+    const Value near = compareScalar("ge", unary("aten.abs.default", weight), 0.5);
+    const Value factor = where(near, weight - 1, weight), base = where(near, end, x);
+    return fromOpmath(d, factor * (end - x) + base);
+}
+
+constexpr OpDef kOps[] = {
+    shorthand("aten.clip.default(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.clamp.default"); },
+              "f32[2, 3], -1\ni64[4], 0, 2", kTags),
+    shorthand("aten.clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.clamp.Tensor"); },
+              "f32[2, 3], f32[3], f32[3]", Tag::Pointwise),
+    shorthand("aten.true_divide.Tensor(Tensor self, Tensor other) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.div.Tensor"); }, "f32[2, 3], f32[3]>0", kTags),
+    shorthand("aten.true_divide.Scalar(Tensor self, Scalar other) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.div.Scalar"); }, "i64[4], 2", kTags),
+    shorthand("aten.absolute.default(Tensor self) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.abs.default"); }, "f32[2, 3]", kTags),
+    shorthand("aten.negative.default(Tensor self) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.neg.default"); }, "f32[2, 3]", kTags),
+    shorthand("aten.arctan2.default(Tensor self, Tensor other) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.atan2.default"); }, "f32[2, 3], f32[3]", kTags),
+    shorthand("aten.multiply.Tensor(Tensor self, Tensor other) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.mul.Tensor"); }, "f32[2, 3], f32[3]", kTags),
+    shorthand("aten.subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.sub.Tensor"); },
+              "f32[2, 3], f32[3], alpha = 2", kTags),
+    shorthand("aten.divide.Tensor(Tensor self, Tensor other) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.div.Tensor"); }, "f32[2, 3], f32[3]>0", kTags),
+    shorthand("aten.special_erf.default(Tensor self) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.erf.default"); }, "f32[3]"),
+    shorthand("aten.special_expit.default(Tensor self) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.sigmoid.default"); }, "f32[3]"),
+    shorthand("aten.special_log1p.default(Tensor self) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.log1p.default"); }, "f32[3]>0"),
+    shorthand("aten.special_expm1.default(Tensor self) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.expm1.default"); }, "f32[3]"),
+    shorthand("aten.special_softmax.default(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.softmax.int"); },
+              "f32[2, 3], 1"),
+    shorthand("aten.special_log_softmax.default(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+              [](Decomposition& d) -> Values { return d.call("aten.log_softmax.int", {d.in(0), d.arg(1), d.arg(2)}); }, "f32[2, 3], 1"),
+    shorthand("aten.special_gammaln.default(Tensor self) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.lgamma.default"); }, "f32[3]>0"),
+    shorthand("aten.isclose.default(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor", close,
+              "f32[2, 3], f32[3]\nf64[3], f64[3], 0.5\ni64[4], i64[4]\nf32[3], f32[3], equal_nan = True"),
+    {.schema = "aten.isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor", .tags = Tag::NoGradient,
+     .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = memberOf, .samples = "i64[2, 3], i64[4]\nf32[3], f32[2], invert = True"},
+    {.schema = "aten.deg2rad.default(Tensor self) -> Tensor", .tags = kTags, .infer = inferRealFloat, .eval = evalExpanded, .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) { return scaledBy(d, 0.017453292519943295); },
+     .derive = [](Derivation& d) { d.input(0) = d.call("aten.mul.Scalar", {d.dy(), 0.017453292519943295}); }, .samples = "f32[2, 3]\nbf16[4]\ni64[3]"},
+    {.schema = "aten.rad2deg.default(Tensor self) -> Tensor", .tags = kTags, .infer = inferRealFloat, .eval = evalExpanded, .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) { return scaledBy(d, 57.29577951308232); },
+     .derive = [](Derivation& d) { d.input(0) = d.call("aten.mul.Scalar", {d.dy(), 57.29577951308232}); }, .samples = "f32[2, 3]\nbf16[4]\ni64[3]"},
+    {.schema = "aten.logaddexp2.default(Tensor self, Tensor other) -> Tensor", .tags = Tag::Pointwise | Tag::Commutative, .infer = inferSameFloats, .eval = evalExpanded,
+     .expand = Expand::Decompose, .decompose = decomposeLogAddExp2,
+     .derive = [](Derivation& d) {
+         const auto share = [&](const Value& mine, const Value& theirs) { return d.dy() / d.call("aten.add.Scalar", {unary("aten.exp2.default", theirs - mine), 1}); };
+         if (d.needs(1)) d.input(1) = share(d.in(1), d.in(0));
+         if (d.needs(0)) d.input(0) = share(d.in(0), d.in(1));
+     },
+     .samples = "f32[2, 3], f32[2, 3]\nbf16[4], bf16[4]"},
+    {.schema = "aten.heaviside.default(Tensor self, Tensor values) -> Tensor", .tags = kTags, .infer = inferRealBroadcast, .eval = evalExpanded, .expand = Expand::Decompose,
+     .decompose = decomposeHeaviside, .samples = "f32[2, 3], f32[3]\ni64[4], i64[4]"},
+    {.schema = "aten.lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", .tags = kTags, .infer = inferSameFloats, .eval = evalExpanded, .expand = Expand::Decompose,
+     .decompose = decomposeLerp,
+     .derive = [](Derivation& d) {
+         if (d.needs(1)) d.input(1) = d.dy() * d.in(2);
+         if (d.needs(2)) d.input(2) = d.dy() * (d.in(1) - d.in(0));
+         if (d.needs(0)) d.input(0) = d.dy() * subtractFrom(int64_t{1}, d.in(2));
+     },
+     .samples = "f32[2, 3], f32[3], f32[2, 3]\nf64[2], f64[2], f64[]\nbf16[4], bf16[4], bf16[4]"},
+    // The length of the vector (self, other).
+    {.schema = "aten.hypot.default(Tensor self, Tensor other) -> Tensor", .tags = kTags | Tag::Commutative, .infer = inferSameFloats,
+     .eval = [](const EvalContext& c) { return zipFloat(c, [](auto a, auto b) { return std::hypot(a, b); }); },
+     .derive = [](Derivation& d) {
+         if (d.needs(1)) d.input(1) = d.dy() * (d.in(1) / d.out());
+         if (d.needs(0)) d.input(0) = d.dy() * (d.in(0) / d.out());
+     },
+     .lower = [](LowerContext& c) {
+         const Expr a = c.load(0);
+         return Expr::call("hypot", {a, c.load(1)}, a->dtype);
+     },
+     .samples = "f32[2, 3], f32[3]\nf64[4], f64[4]\nbf16[4], bf16[4]"},
+    {.schema = "aten.gcd.default(Tensor self, Tensor other) -> Tensor", .tags = kTags | Tag::Commutative, .infer = inferIntegers,
+     .eval = [](const EvalContext& c) { return integers(c, commonDivisor); }, .samples = "i64[2, 3], i64[3]\ni32[4], i32[4]"},
+    {.schema = "aten.lcm.default(Tensor self, Tensor other) -> Tensor", .tags = kTags | Tag::Commutative, .infer = inferIntegers,
+     .eval = [](const EvalContext& c) {
+         return integers(c, [](int64_t a, int64_t b) {
+             const int64_t divisor = commonDivisor(a, b);
+             return divisor == 0 ? 0 : std::abs(a / divisor * b);
+         });
+     },
+     .samples = "i64[2, 3], i64[3]\ni32[4], i32[4]"},
+    // self * 2^other
+    {.schema = "aten.ldexp.Tensor(Tensor self, Tensor other) -> Tensor", .tags = kTags, .infer = inferRealFloat,
+     .eval = [](const EvalContext& c) { return zipFloat(c, [](auto a, auto b) { return a * std::exp2(b); }); },
+     .derive = [](Derivation& d) {
+         const Value power = d.call("aten.pow.Scalar", {2.0, d.in(1)});
+         if (d.needs(1)) d.input(1) = d.dy() * d.out() * 0.6931471805599453;
+         if (d.needs(0)) d.input(0) = d.dy() * power;
+     },
+     .samples = "f32[2, 3], i64[3]\nf64[4], f64[4]"},
+};
+
+}  // namespace
+
+std::span<const OpDef> pointwiseNameOps() { return kOps; }
+
+}  // namespace cutaway
