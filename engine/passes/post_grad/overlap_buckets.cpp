@@ -136,7 +136,7 @@ double OverlapBuckets::hiddenShare(size_t number) const {
 
 std::vector<std::vector<size_t>> OverlapBuckets::find() {
     std::vector<std::string> groups;
-    std::vector<std::pair<std::string, std::vector<size_t>>> alike;   // by group, kind and bucket, in the order in which they are met
+    std::vector<std::pair<std::string, std::vector<size_t>>> alike;   // by bucket, in the order in which they are met
     for (const OverlapCollective& each : m_plan.collectives())
         if (std::find(groups.begin(), groups.end(), each.group) == groups.end()) groups.push_back(each.group);
     std::vector<std::vector<size_t>> buckets;
@@ -146,9 +146,8 @@ std::vector<std::vector<size_t>> OverlapBuckets::find() {
         for (size_t number = 0; number < m_plan.collectives().size(); ++number) {
             const OverlapCollective& each = collective(number);
             if (each.group != group || each.kind.empty()) continue;
-            const std::string key = each.kind + " " + each.bucket;
-            auto found = std::find_if(alike.begin(), alike.end(), [&](const auto& known) { return known.first == key; });
-            if (found == alike.end()) found = alike.insert(alike.end(), {key, {}});
+            auto found = std::find_if(alike.begin(), alike.end(), [&](const auto& known) { return known.first == each.bucket; });
+            if (found == alike.end()) found = alike.insert(alike.end(), {each.bucket, {}});
             found->second.push_back(number);
         }
         for (const auto& [key, members] : alike)
@@ -178,7 +177,9 @@ std::vector<std::vector<size_t>> OverlapBuckets::divide(std::vector<size_t> alik
             if (bytes + collective(candidate).bytes > kMostBytes) break;
             if (taken.contains(candidate)) continue;
             if (m_exposedFirst && std::abs(place(candidate) - place(alike[i])) > kMostFailures) continue;
-            if (!hides(candidate) && mayJoin(bucket, candidate)) {
+            // PyTorch's key is the same for sums and for shares of them, and it fails when it has put both into one bucket.
+            const bool sameKind = collective(candidate).kind == collective(alike[i]).kind;
+            if (sameKind && !hides(candidate) && mayJoin(bucket, candidate)) {
                 bucket.push_back(candidate);
                 bytes += collective(candidate).bytes;
                 taken.insert(candidate);
