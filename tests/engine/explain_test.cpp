@@ -225,7 +225,6 @@ class ExplainTest : public QObject {
         std::vector<CodeRule> rules = codeRules();
         rules.insert(rules.end(), undividedRules().begin(), undividedRules().end());
         for (const CodeRule& rule : rules) {
-            const auto pass = findPass(QString::fromStdString(std::string(rule.pass)));
             const QString name = QString::fromStdString(std::string(rule.pass) + "/" + std::string(rule.name));
             const bool oneOfMany = rule.pass == "expand_composites" || rule.pass == "decompose";   // whose operators decline alike
             if (!oneOfMany && !kNeverDecline.contains(name) && !names.contains(name.section('/', 1))) missing << name;
