@@ -163,7 +163,8 @@ class Session {
     /// `rule` is its name, or "pass/name" where several passes have one of that name. Usually `place` is the one before
     /// the rule's step. Nothing is changed.
     Result<RuleExplanation> explain(const Place& place, const std::string& rule, NodeId node, const Progress& progress = {});
-    /// The same for every rule that may start at the node; for those of one pass if `pass` is not empty.
+    /// The same for every rule that may start at the node; for those of one pass if `pass` is not empty. Passes that are functions
+    /// are run to find out, so without `pass` only that of the step after `place` answers, first.
     Result<std::vector<RuleExplanation>> explainAll(const Place& place, NodeId node, const std::string& pass = {}, const Progress& progress = {});
     /// The same for a rule given as text ("rule NAME", "find" and "replace" with their statements).
     Result<RuleExplanation> explainText(const Place& place, const std::string& ruleText, NodeId node, const Progress& progress = {});
