@@ -158,12 +158,20 @@ class UniformFolding {
         return node.tensor().rank() == 0 ? value.view({}, {}, value.offset()) : value.view({1}, {1}, value.offset());
     }
 
-    /// A folded node whose users are all folded need not be replaced itself.
+    /// A folded node whose users are all folded need not be replaced itself. PyTorch finds that out by counting: at the last user,
+    /// if that is folded, it compares how often folded calls name the node with its number of users, and a call may name it twice.
     bool onFrontier(const Node& node, const Refusing& no) const {
+        // PyTorch makes a full of that, too; after it all are such, again and again.
         if (!node.hasUsers()) return no("nobody reads it");
-        return std::any_of(node.users().begin(), node.users().end(), [&](const Node* user) {
-            return !m_folded.contains(user->id()) || m_zeroProducts.contains(user->id());
-        }) || no.about(node.users()[0], "it has one value everywhere, but so has what reads it: ", *node.users()[0]);
+        const auto isFolded = [&](const Node& user) { return m_folded.contains(user.id()) && !m_zeroProducts.contains(user.id()); };
+        const Node* last = node.users()[0];
+        size_t named = 0;
+        for (const Node* user : node.users()) {
+            if (m_graph.isBefore(*last, *user)) last = user;
+            if (!isFolded(*user)) continue;
+            for (const Argument& arg : user->args()) arg.forEachNode([&](const Node* input) { named += input == &node; });
+        }
+        return !isFolded(*last) || named != node.users().size() || no.about(node.users()[0], "it has one value everywhere, but so has what reads it: ", *node.users()[0]);
     }
     std::string_view ruleOf(const Node& node) const { return m_zeroProducts.contains(node.id()) ? kZeroProduct : kUniform; }
 
