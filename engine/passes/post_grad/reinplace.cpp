@@ -22,7 +22,9 @@ constexpr Inplaceable kInplaceable[] = {
     {"aten._unsafe_index_put.default", "prims._unsafe_index_put_.default"},
     {"_c10d_functional.all_reduce.default", "_c10d_functional.all_reduce_.default"},
 };
-/// A call on lists: all tensors of the first list are written, or none.
+/// A call on lists: all tensors of the first list are written, or none. Who read a result of _foreach_* reads the tensor itself
+/// afterwards. PyTorch keeps the getitems of the call instead, read or not, so that its graphs have more of them: the call gives
+/// nothing any more (its schema ends in "-> ()"), and only PyTorch's lowering, which answers with a list, can take such a graph.
 struct InplaceableList {
     const Op* inplace;
     bool onlyInputs;   // only where every result is copied into the input that it comes from
