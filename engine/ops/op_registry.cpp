@@ -18,6 +18,7 @@ std::span<const OpDef> linalgCompositeOps();
 std::span<const OpDef> spectralOps();
 std::span<const OpDef> pointwiseNameOps();
 std::span<const OpDef> layerNameOps();
+std::span<const OpDef> directionOps();
 std::span<const OpDef> spectralCompositeOps();
 
 class OpRegistry {
@@ -52,7 +53,7 @@ class OpRegistry {
     OpRegistry() {
         const std::span<const OpDef> families[] = {
             // elementwise, factories, reductions, random
-            pointwiseOps(), pointwiseUnaryOps(), pointwiseSpecialOps(), compareOps(), castOps(), activationOps(),
+            pointwiseOps(), directionOps(), pointwiseUnaryOps(), pointwiseSpecialOps(), compareOps(), castOps(), activationOps(),
             activationBackwardOps(), createOps(), reduceOps(), reduceCompositeOps(), extremeOps(),
             scanOps(), sortOps(), softmaxOps(), normOps(), normBackwardOps(),
             groupNormOps(), rmsNormOps(), lossOps(), classLossOps(), lossCompositeOps(),

@@ -119,7 +119,34 @@ Values decomposeLerp(Decomposition& d) {
     return fromOpmath(d, factor * (end - x) + base);
 }
 
+/// The mean of what is a number.
+Values meanOfNumbers(Decomposition& d) {
+    const Value x = d.in(0);
+    if (!isFloating(x.dtype())) return refuse(d, "needs floating-point numbers");
+    const Value fixed = unary("aten.detach.default", x);
+    const Value given = unary("aten.logical_not.default", d.call("aten.ne.Tensor", {fixed, fixed}));
+    const Value count = d.call("aten.sum.dim_IntList", {given, d.arg("dim"), d.flag("keepdim")});
+    return d.call("aten.nansum.default", {x, d.arg("dim"), d.flag("keepdim")}, {{"dtype", d.arg("dtype")}}) / count;
+}
+
 constexpr OpDef kOps[] = {
+    shorthand("aten.nanmean.default(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", meanOfNumbers, "f32[2, 3]\nf64[2, 3], [1], True"),
+    shorthand("aten.positive.default(Tensor(a) self) -> Tensor(a)",
+              [](Decomposition& d) -> Values { return d.in(0).dtype() == DType::Bool ? refuse(d, "does not take bool") : Values(d.in(0)); }, "f32[2, 3]"),
+    shorthand("aten.float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+              [](Decomposition& d) -> Values {
+                  if (isComplex(d.in(0).dtype())) return refuse(d, "has no expansion for complex numbers");
+                  return d.call("aten.pow.Tensor_Scalar", {convert(d.in(0), DType::F64), toDouble(*d.scalar("exponent"))});
+              },
+              "f32[2, 3]>0, 2\ni64[3]>0, 0.5"),
+    // The sign bit, of -0.0 and NaN too.
+    {.schema = "aten.signbit.default(Tensor self) -> Tensor", .tags = Tag::Pointwise | Tag::NoGradient, .infer = inferRealPredicate,
+     .eval = [](const EvalContext& c) { return map(c, [](auto x) { return std::signbit(static_cast<double>(x)); }); },
+     .lower = [](LowerContext& c) -> Expr {
+         const Expr x = c.load(0);
+         return isFloating(x->dtype) ? Expr::call("signbit", {x}, DType::Bool) : Expr();
+     },
+     .samples = "f32[2, 3]\ni64[4]\nbf16[4]\nu8[3]"},
     shorthand("aten.clip.default(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.clamp.default"); },
               "f32[2, 3], -1\ni64[4], 0, 2", kTags),
     shorthand("aten.clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.clamp.Tensor"); },

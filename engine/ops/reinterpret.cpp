@@ -214,6 +214,12 @@ i64[2, 2], torch.uint8
      },
      .samples = "f32[2, 3], f32[2, 3]\nf64[2, 1], f64[3]\nf32[], f32[]"},
     {.schema = "aten.polar.default(Tensor abs, Tensor angle) -> Tensor", .infer = inferComplexPair, .eval = [](const EvalContext& c) { return evalComplexPair(c, true); },
+     .derive = [](Derivation& d) {
+         const Value real = unary("aten.real.default", d.dy()), imaginary = unary("aten.imag.default", d.dy());
+         const Value cos = unary("aten.cos.default", d.in(1)), sin = unary("aten.sin.default", d.in(1));
+         if (d.needs(0)) d.input(0) = real * cos + imaginary * sin;
+         if (d.needs(1)) d.input(1) = d.in(0) * (imaginary * cos - real * sin);
+     },
      .samples = "f32[2, 3]>0, f32[2, 3]\nf64[3]>0, f64[3]"},
     // Dim i of the tensor becomes dim broadcast_dimensions[i] of the result; the others repeat it.
     {.schema = "prims.broadcast_in_dim.default(Tensor(a) a, SymInt[] shape, int[] broadcast_dimensions) -> Tensor(a)", .tags = Tag::View, .infer = inferBroadcastInDim, .eval = evalView,
