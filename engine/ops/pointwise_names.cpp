@@ -139,6 +139,25 @@ constexpr OpDef kOps[] = {
                   return d.call("aten.pow.Tensor_Scalar", {convert(d.in(0), DType::F64), toDouble(*d.scalar("exponent"))});
               },
               "f32[2, 3]>0, 2\ni64[3]>0, 0.5"),
+    // The size of self with the sign of other.
+    {.schema = "aten.copysign.Tensor(Tensor self, Tensor other) -> Tensor", .tags = kTags, .infer = inferRealFloat,
+     .eval = [](const EvalContext& c) { return zipFloat(c, [](auto a, auto b) { return std::copysign(a, b); }); },
+     .derive = [](Derivation& d) {
+         if (!d.needs(0)) return;
+         const Value ratio = d.out() / d.in(0);
+         d.input(0) = d.dy() * d.call("aten.masked_fill.Scalar", {ratio, compareScalar("eq", d.in(0), int64_t{0}), 0});
+     },
+     .lower = [](LowerContext& c) {
+         const Expr a = c.load(0);
+         return Expr::call("copysign", {a, c.load(1)}, a->dtype);
+     },
+     .samples = "f32[2, 3], f32[3]\nf64[4], f64[4]\nbf16[4], bf16[4]\ni64[4], i64[4]"},
+    shorthand("aten.isreal.default(Tensor self) -> Tensor",
+              [](Decomposition& d) -> Values {
+                  if (!isComplex(d.in(0).dtype())) return d.call("aten.ones_like.default", {d.in(0)}, {{"dtype", DType::Bool}, {"memory_format", MemoryFormat::Preserve}});
+                  return compareScalar("eq", unary("aten.imag.default", d.in(0)), int64_t{0});
+              },
+              "f32[2, 3]\nc64[2, 3]\ni64[3]"),
     // The sign bit, of -0.0 and NaN too.
     {.schema = "aten.signbit.default(Tensor self) -> Tensor", .tags = Tag::Pointwise | Tag::NoGradient, .infer = inferRealPredicate,
      .eval = [](const EvalContext& c) { return map(c, [](auto x) { return std::signbit(static_cast<double>(x)); }); },
