@@ -36,6 +36,7 @@ class CppPrinter {
     explicit CppPrinter(const Kernel& kernel) : m_kernel(kernel) {}
 
     PrintedKernel print() {
+        nameInnermostLoopsApart(m_kernel);
         intern();
         m_vector = chooseVectorLoop(m_kernel);
         Scope top;

@@ -14,4 +14,8 @@ struct VectorLoop {
 };
 VectorLoop chooseVectorLoop(const Kernel& kernel);
 
+/// Gives a loop that is innermost in one reduction and further out in another a second name in the latter, so that a
+/// symbol alone says whether it stands for a vector. (Reductions over [8, 4] and over [8, 4, 2] both have an r1_1_4.)
+void nameInnermostLoopsApart(Kernel& kernel);
+
 }  // namespace cutaway

@@ -50,6 +50,15 @@ constexpr Case kCases[] = {
     e = aten.expand.default(d, [3, 2, 7])
     f = aten.add.Tensor(e, e)
     return (f,))", "pointwise"},
+    {"a loop innermost in one sum and not in another", R"(def forward(x: "f32[3, 4]"):
+    u = aten.unsqueeze.default(x, 2)
+    v = aten.exp.default(u)
+    c = aten.cat.default([u, v], 2)
+    s = aten.sum.dim_IntList(c, [])
+    d = aten.cat.default([x, x])
+    t = aten.sum.dim_IntList(d, [])
+    r = aten.add.Tensor(s, t)
+    return (r,))", "reduction"},
     {"row sum", R"(def forward(x: "f32[33, 100]"):
     s = aten.sum.dim_IntList(x, [1])
     return (s,))", "reduction"},
