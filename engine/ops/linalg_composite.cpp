@@ -92,6 +92,7 @@ Value matrixNorm(Decomposition& d, const Value& x, double order, const std::vect
     if (std::isinf(size)) std::swap(first, second);
     const Value sums = vectorNorm(d, x, 1.0, Argument(std::vector<int64_t>{first}), keep);
     const int64_t along = !keep && second > first ? second - 1 : second;
+    if (order > 0 && sums && sums.size(along) == SymInt(0)) return sum(sums, {along}, keep);  // of no sums the largest is 0
     return d.call(pick, {sums, Argument(std::vector<int64_t>{along}), keep});
 }
 Value namedNorm(Decomposition& d, const Value& x, const std::string& name, const std::vector<int64_t>& given, bool keep) {
@@ -137,6 +138,7 @@ Values conditionNumber(Decomposition& d) {
     const Value values = unary("aten.linalg_svdvals.default", d.in(0));
     if (!values) return values;
     const SymInt count = values.size(-1);
+    if (count == SymInt(0)) return sum(values, {-1}, false);  // 0 for an empty matrix
     const Value most = d.call("aten.slice.Tensor", {values, -1, 0, 1}), least = d.call("aten.slice.Tensor", {values, -1, Argument(count - SymInt(1)), Argument(count)});
     return d.call("aten.squeeze.dim", {order > 0 ? most / least : least / most, -1});
 }
@@ -165,11 +167,16 @@ std::optional<std::pair<Value, Value>> tolerances(Decomposition& d) {
 }
 /// How many singular values exceed max(atol, rtol * largest).
 Values rank(Decomposition& d) {
-    if (d.flag("hermitian")) return refuse(d, "hermitian=True has no expansion here; leave it out");
     const auto limits = tolerances(d);
     if (!limits) return Value(d.builder(), nullptr);
-    const Value values = unary("aten.linalg_svdvals.default", d.in(0));
-    const Value largest = d.call("aten.slice.Tensor", {values, -1, 0, 1});
+    Value values, largest;
+    if (d.flag("hermitian")) {
+        values = unary("aten.abs.default", unary("aten.linalg_eigvalsh.default", d.in(0)));
+        largest = d.call("aten.amax.default", {values, Argument(std::vector<int64_t>{-1}), true});
+    } else {
+        values = unary("aten.linalg_svdvals.default", d.in(0));
+        largest = d.call("aten.slice.Tensor", {values, -1, 0, 1});
+    }
     const Value relative = unsqueeze(limits->second, -1) * largest;
     const Value limit = d.call("aten.maximum.default", {unsqueeze(limits->first, -1), relative});
     return sum(d.call("aten.gt.Tensor", {values, limit}), {-1}, false);

@@ -126,6 +126,7 @@ class OpsRecordedTest : public QObject {
 
   private slots:
     void everySampleIsRecorded();
+    void everyOpenSampleIsRecorded();
     void results_data() { addOps(hasResults); }
     void results();
     void gradients_data() { addOps(hasGradients, isDifferentiated); }
@@ -151,6 +152,17 @@ void OpsRecordedTest::everySampleIsRecorded() {
     }
     QVERIFY2(missing.isEmpty(), qPrintable("not recorded: " + missing.join("; ")));
     QVERIFY2(compared >= 5000, qPrintable(QString::number(compared) + " samples"));
+}
+
+void OpsRecordedTest::everyOpenSampleIsRecorded() {
+    std::set<std::string> names;
+    for (const auto& [op, samples] : record())
+        for (const RecordedSample& sample : samples)
+            for (const char* kind : {"results ", "gradients ", "refusals "}) names.insert(kind + op + " " + sample.text);
+    QStringList unknown;
+    for (const auto& [name, reason] : openSamples())
+        if (!names.contains(name)) unknown << QString::fromStdString(name);
+    QVERIFY2(unknown.isEmpty(), qPrintable("tests/data/ops/open.txt names samples that do not exist: " + unknown.join("; ")));
 }
 
 void OpsRecordedTest::results() {
