@@ -77,9 +77,20 @@ const Noop* findNoop(const Node& node) {
     return nullptr;
 }
 
+/// Whether PyTorch has only marked the value as conjugated: types do not tell, because our kernels conjugate at once.
+bool isMarkedConjugate(const Node* node) {
+    bool marked = false;
+    for (; node != nullptr && node->isCall() && node->type().tensor() && isComplex(node->tensor().dtype); node = node->arg(0).node()) {
+        if (node->isCall("aten._conj.default")) marked = !marked;
+        else if (!node->is(Tag::View)) break;
+    }
+    return marked;
+}
+
 bool keepsType(const Node& node, const Node& source, const Refusing& no) {
     const TensorType &made = node.tensor(), &given = source.tensor();
-    return made.sameMeta(given) || no.about(&source, "it is ", made, ", but ", source, " is ", given);
+    if (!made.sameMeta(given)) return no.about(&source, "it is ", made, ", but ", source, " is ", given);
+    return isMarkedConjugate(&node) == isMarkedConjugate(&source) || no.about(&source, source, " is only marked as conjugated, and it is not");
 }
 
 /// What the call would return unchanged; null if it does not.
