@@ -20,6 +20,9 @@ std::span<const OpDef> pointwiseNameOps();
 std::span<const OpDef> layerNameOps();
 std::span<const OpDef> directionOps();
 std::span<const OpDef> spectralCompositeOps();
+std::span<const OpDef> specialFunctionOps();
+std::span<const OpDef> antialiasedOps();
+std::span<const OpDef> histogramOps();
 
 class OpRegistry {
   public:
@@ -53,9 +56,9 @@ class OpRegistry {
     OpRegistry() {
         const std::span<const OpDef> families[] = {
             // elementwise, factories, reductions, random
-            pointwiseOps(), directionOps(), pointwiseUnaryOps(), pointwiseSpecialOps(), compareOps(), castOps(), activationOps(),
+            pointwiseOps(), directionOps(), pointwiseUnaryOps(), pointwiseSpecialOps(), specialFunctionOps(), compareOps(), castOps(), activationOps(),
             activationBackwardOps(), createOps(), reduceOps(), reduceCompositeOps(), extremeOps(),
-            scanOps(), sortOps(), softmaxOps(), normOps(), normBackwardOps(),
+            scanOps(), sortOps(), histogramOps(), softmaxOps(), normOps(), normBackwardOps(),
             groupNormOps(), rmsNormOps(), lossOps(), classLossOps(), lossCompositeOps(),
             randomOps(), pointwiseNameOps(), layerNameOps(),
             // views and data movement
@@ -65,7 +68,7 @@ class OpRegistry {
             gatherOps(), indexOps(), scatterOps(), bagOps(), searchOps(), maskedIndexOps(), dataDependentOps(),
             // products, convolutions, windows, attention
             gemmOps(), gemmCompositeOps(), gemmShorthandOps(), einsumOps(), quantizeOps(), quantizeParameterOps(), convOps(), poolOps(), averagePoolOps(), adaptivePoolOps(),
-            resampleOps(), resampleBackwardOps(), gridSampleOps(), distanceOps(), recurrentOps(), attentionOps(),
+            resampleOps(), resampleBackwardOps(), antialiasedOps(), gridSampleOps(), distanceOps(), recurrentOps(), attentionOps(),
             linalgSolveOps(), linalgCholeskyOps(), linalgSpectralOps(), linalgCompositeOps(), spectralOps(), spectralCompositeOps(),
             symbolicOps(), assertOps(), foreachOps(), collectiveOps()};
         for (const auto& family : families)

@@ -104,7 +104,8 @@ Result<ValueType> inferSelected(const InferContext& c) {
     CT_TRY(TensorType type, reducedType(c, self.dtype));
     return valuesAndPositions(c, std::move(type));
 }
-/// The lower median's rank among `length` elements; with a NaN in the line that is the answer.
+/// The lower median's rank among `length` elements; with a NaN in the line that is the answer, unless NaN is skipped.
+template <bool skipsNan>
 EvalResult evalMedian(const EvalContext& c) {
     const Tensor self = c.in(size_t{0});
     const bool whole = c.op().schema()->find("dim") < 0;
@@ -119,8 +120,10 @@ EvalResult evalMedian(const EvalContext& c) {
         for (int64_t row = 0; row < lines.rows; ++row) {
             rankLine(in, lines.start(row), lines, false, order);
             auto element = [&](int64_t i) { return in[static_cast<size_t>(lines.start(row) + i * lines.inner)]; };
-            int64_t chosen = order[static_cast<size_t>((lines.length - 1) / 2)];
-            if (isNan(element(order.back())))
+            int64_t given = lines.length;
+            while (skipsNan && given > 1 && isNan(element(order[static_cast<size_t>(given - 1)]))) --given;
+            int64_t chosen = order[static_cast<size_t>((given - 1) / 2)];
+            if (!skipsNan && isNan(element(order.back())))
                 for (chosen = 0; !isNan(element(chosen));) ++chosen;
             kept[static_cast<size_t>(row)] = element(chosen);
             at[static_cast<size_t>(row)] = chosen;
@@ -130,6 +133,38 @@ EvalResult evalMedian(const EvalContext& c) {
         if (!whole) unpackElements(at, positions);
     });
     if (whole) return values;
+    return TensorList{values, positions};
+}
+
+Result<ValueType> inferWhole(const InferContext& c) {
+    CT_TRY(const TensorType self, c.tensor(size_t{0}));
+    if (isComplex(self.dtype)) return c.fail("complex numbers have no order");
+    return ValueType(TensorType::contiguous(self.dtype, {}, self.device));
+}
+/// The smallest of a line's most frequent elements, and the last place where it stands.
+EvalResult evalMode(const EvalContext& c) {
+    const Tensor self = c.in(size_t{0});
+    const Lines lines(self.sizes(), self.rank() == 0 ? 0 : c.dimOf("dim", self.rank()));
+    Tensor values = c.result(0), positions = c.result(1);
+    withCompute(self.dtype(), [&](auto tag) {
+        using T = decltype(tag);
+        const std::vector<T> in = packElements<T>(self);
+        std::vector<T> kept(static_cast<size_t>(values.numel()));
+        std::vector<int64_t> at(kept.size()), order;
+        for (int64_t row = 0; row < lines.rows; ++row) {
+            rankLine(in, lines.start(row), lines, false, order);
+            const auto element = [&](size_t rank) { return in[static_cast<size_t>(lines.start(row) + order[rank] * lines.inner)]; };
+            size_t most = 0, chosen = 0, run = 0;
+            for (size_t rank = 0; rank < order.size(); ++rank) {
+                run = rank > 0 && element(rank) == element(rank - 1) ? run + 1 : 1;
+                if (run > most) most = run, chosen = rank;
+            }
+            kept[static_cast<size_t>(row)] = element(chosen);
+            at[static_cast<size_t>(row)] = order[chosen];
+        }
+        unpackElements(kept, values);
+        unpackElements(at, positions);
+    });
     return TensorList{values, positions};
 }
 
@@ -193,16 +228,16 @@ f32[0, 3], 2
      .derive = [](Derivation& d) { deriveSelected(d, keepsDims(d)); },
      .samples = "f32[2, 3, 4]!, 2\nf32[2, 3]!, 3, 1, True\nf64[5]!, 1, 0\nf32[], 1\ni64[6]!, 4\nf32[2, 3][1, 2]!, 2, 0"},
     // The lower of two middle elements.
-    {.schema = "aten.median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", .infer = inferSelected, .eval = evalMedian,
+    {.schema = "aten.median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", .infer = inferSelected, .eval = evalMedian<false>,
      .derive = [](Derivation& d) { deriveSelected(d, keepsDims(d)); },
      .samples = "f32[2, 3, 4]!, 1\nf32[2, 4]!, -1, True\nf64[5]!, 0\nf32[], 0\ni64[6]!, 0\nf32[2, 3][1, 2]!, 0\nbf16[3, 4]!, 1"},
-    {.schema = "aten.median.default(Tensor self) -> Tensor",
-     .infer = [](const InferContext& c) -> Result<ValueType> {
-         CT_TRY(const TensorType self, c.tensor(size_t{0}));
-         if (isComplex(self.dtype)) return c.fail("complex numbers have no order");
-         return ValueType(TensorType::contiguous(self.dtype, {}, self.device));
-     },
-     .eval = evalMedian, .derive = deriveShared, .samples = "f32[2, 3]!\nf64[5]!\nf32[]\ni64[4]!\nf32[2, 3][1, 2]!\nbf16[7]!"},
+    {.schema = "aten.median.default(Tensor self) -> Tensor", .infer = inferWhole, .eval = evalMedian<false>, .derive = deriveShared,
+     .samples = "f32[2, 3]!\nf64[5]!\nf32[]\ni64[4]!\nf32[2, 3][1, 2]!\nbf16[7]!"},
+    {.schema = "aten.nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", .infer = inferSelected, .eval = evalMedian<true>,
+     .derive = [](Derivation& d) { deriveSelected(d, keepsDims(d)); }, .samples = "f32[2, 3, 4]!, 1\nf32[2, 4]!, -1, True\ni64[6]!, 0"},
+    {.schema = "aten.nanmedian.default(Tensor self) -> Tensor", .infer = inferWhole, .eval = evalMedian<true>, .derive = deriveShared, .samples = "f32[2, 3]!\ni64[4]!"},
+    {.schema = "aten.mode.default(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", .infer = inferSelected, .eval = evalMode,
+     .derive = [](Derivation& d) { deriveSelected(d, keepsDims(d)); }, .samples = "f32[2, 3, 4]!, 1\ni64[3, 8]<3\nf64[2, 4]!, 0, True\nb8[7]"},
 };
 
 }  // namespace

@@ -69,4 +69,50 @@ double polygamma(int64_t n, double x) {
     return (n % 2 == 0 ? -1 : 1) * std::tgamma(s) * hurwitzZeta(s, x);
 }
 
+double scaledErfc(double x) {
+    if (x < 20) return std::exp(x * x) * std::erfc(x);
+    // The asymptotic series 1/(x sqrt(pi)) (1 - 1/(2x^2) + 3/(2x^2)^2 - ...); its terms shrink until number x^2.
+    const double z = -0.5 / (x * x);
+    double term = 1, total = 1;
+    for (int k = 1; k < 12; ++k) total += term *= z * (2 * k - 1);
+    return 0.5641895835477563 / x * total;
+}
+
+double inverseNormal(double p) {
+    if (std::isnan(p) || p < 0 || p > 1) return std::numeric_limits<double>::quiet_NaN();
+    if (p == 0 || p == 1) return std::copysign(std::numeric_limits<double>::infinity(), p - 0.5);
+    if (p > 0.5) return p < 0.9 ? 1.4142135623730951 * inverseErf(2 * p - 1) : -inverseNormal(1 - p);
+    if (p > 0.1) return 1.4142135623730951 * inverseErf(2 * p - 1);
+    // In the tail by Newton's method on the logarithm of the distribution, which is concave: it does not overshoot.
+    double x = -std::sqrt(-2 * std::log(p));
+    for (int i = 0; i < 20; ++i) {
+        const double scaled = scaledErfc(-x * 0.7071067811865476) / 2;  // the distribution is exp(-x^2 / 2) times that
+        const double step = (std::log(scaled) - x * x / 2 - std::log(p)) * scaled * 2.5066282746310002;
+        x -= step;
+        if (std::fabs(step) <= 1e-15 * std::fabs(x)) break;
+    }
+    return x;
+}
+
+double modifiedBessel(int64_t order, double x, bool scaled) {
+    const double size = std::fabs(x), sign = order % 2 != 0 && x < 0 ? -1 : 1;
+    if (std::isinf(size)) return scaled ? sign * 0.0 : sign * size;
+    if (size < 30) {  // all terms are positive
+        const double quarter = size * size / 4;
+        double term = order == 0 ? 1 : size / 2, total = term;
+        for (int64_t k = 1; term > total * 1e-18; ++k) total += term *= quarter / static_cast<double>(k * (k + order));
+        return sign * (scaled ? total * std::exp(-size) : total);
+    }
+    const double square = 4.0 * static_cast<double>(order * order);
+    double term = 1, total = 1;
+    for (int k = 1; k < 20; ++k) {
+        const double odd = 2 * k - 1;
+        total += term *= -(square - odd * odd) / (8 * k * size);
+    }
+    total /= std::sqrt(6.283185307179586 * size);
+    if (scaled) return sign * total;
+    const double half = std::exp(size / 2);  // in two steps: exp overflows before the function does
+    return sign * (total * half * half);
+}
+
 }  // namespace cutaway
