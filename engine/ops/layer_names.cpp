@@ -117,7 +117,7 @@ constexpr OpDef kOps[] = {
     shorthand("aten.pairwise_distance.default(Tensor x1, Tensor x2, float p=2., float eps=1e-06, bool keepdim=False) -> Tensor", pairDistance,
               "f32[4, 3], f32[4, 3]\nf64[2, 4, 3], f64[3], 1.0, 1e-06, True"),
     shorthand("aten._weight_norm.default(Tensor v, Tensor g, int dim=0) -> Tensor", withLength, "f32[3, 4], f32[3, 1]\nf64[3, 4], f64[1, 4], 1"),
-    {.schema = "aten.renorm.default(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", .infer = inferRenorm, .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema = "aten.renorm.default(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", .infer = inferRenorm, .eval = evalExpanded, .expand = Expand::Composite,
      .decompose = boundedLength, .samples = "f32[3, 4], 2, 0, 1.0\nf64[2, 3, 4], 1, 1, 3\nf32[3, 4], 3, -1, 100"},
     {.schema = "aten.max_unpool2d.default(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor", .infer = [](const InferContext& c) { return inferUnpool(c, 2); },
      .eval = evalExpanded, .expand = Expand::Decompose, .decompose = [](Decomposition& d) { return unpool(d, 2); }, .derive = [](Derivation& d) { deriveUnpool(d, 2); },

@@ -122,6 +122,58 @@ Values decomposePoisson(Decomposition& d) {
     return reduced(d, loss);
 }
 
+/// By how much each class comes within the margin of the right one, the right one left out; over classes the mean.
+Values decomposeMultiMargin(Decomposition& d) {
+    const auto rows = [](const Value& x) { return x.rank() == 0 ? view(x, {1, 1}) : x.rank() == 1 ? unsqueeze(x, 0) : x; };
+    const Value x = rows(d.in("self"));
+    Value target = d.in("target");
+    const double power = toDouble(d.scalar("p").value_or(Scalar(int64_t{1})));
+    if (power != 1 && power != 2) return refuse(d, "p must be 1 or 2");
+    if (x.rank() != 2 || x.size(1) == SymInt(0)) return refuse(d, "needs a vector or a matrix with elements, not " + d.in("self").type().text());
+    if (target.rank() == 0) target = view(target, {1});
+    if (target.rank() != 1 || !(target.size(0) == x.size(0))) return refuse(d, "needs one target for each row of " + x.type().text() + ", not " + d.in("target").type().text());
+    target = unsqueeze(target, 1);
+    const Value right = d.call("aten.gather.default", {x, 1, target});
+    Value z = atLeastZero(d, subtractFrom(d.scalar("margin").value_or(Scalar(int64_t{1})), right) + x);
+    if (power == 2) z = z * z;
+    if (d.has("weight")) {
+        Value weight = d.in("weight");
+        if (weight.rank() == 0) weight = view(weight, {1});
+        if (weight.rank() != 1 || !(weight.size(0) == x.size(1))) return refuse(d, "needs one weight for each class, not " + weight.type().text());
+        z = z * d.call("aten.index.Tensor", {weight, Argument(std::vector<Argument>{target})});
+    }
+    const Value others = d.call("aten.ne.Tensor", {iota(d.builder(), x.size(1), x.type().device), target});
+    z = where(others, z, scalarTensor(d, int64_t{0}, z));
+    const auto reduction = read(d, d.integer("reduction", 1));
+    if (!reduction || *reduction == 1) return unary("aten.mean.default", z);
+    if (*reduction == 2) return d.call("aten.div.Tensor", {unary("aten.sum.default", z), Argument(x.size(1))});
+    return d.call("aten.mean.dim", {z, Argument(std::vector<int64_t>{1})});
+}
+/// For every right class by how much each wrong one comes within 1 of it. A row of the target lists the right classes, up to -1.
+Values decomposeMultilabelMargin(Decomposition& d) {
+    const auto rows = [](const Value& x) { return x.rank() == 0 ? view(x, {1, 1}) : x.rank() == 1 ? unsqueeze(x, 0) : x; };
+    const Value given = d.in("self"), labels = d.in("target"), x = rows(given), target = rows(labels);
+    if (given.rank() > 2 || x.size(1) == SymInt(0)) return refuse(d, "needs a vector or a matrix with elements, not " + given.type().text());
+    if (!(labels.sizes() == given.sizes())) return refuse(d, "needs a target of the input's sizes, not " + labels.type().text());
+    const Value classes = iota(d.builder(), x.size(1), x.type().device);
+    const auto integer = [&](int64_t number) { return scalarTensor(d.builder(), number, DType::I64, x.type().device); };
+    const Value ends = compareScalar("eq", target, int64_t{-1});
+    const Value end = d.call("aten.amin.default", {where(ends, classes, d.call("aten.scalar_tensor.default", {Argument(x.size(1))}, {{"dtype", DType::I64}, {"layout", Layout::Strided}, {"device", x.type().device}})),
+                                                   Argument(std::vector<int64_t>{-1}), true});
+    const Value listed = d.call("aten.lt.Tensor", {classes, end});
+    const Value right = d.call("aten.gather.default", {x, -1, where(listed, target, integer(0))});
+    const Value marked = where(listed, target, integer(-1));
+    const Value isTarget = d.call("aten.any.dim", {d.call("aten.eq.Tensor", {classes, unsqueeze(marked, -1)}), 1});
+    Value z = atLeastZero(d, subtractFrom(1.0, unsqueeze(permute(right, {1, 0}), -1)) + x);
+    z = d.call("aten.div.Tensor", {z, Argument(x.size(1))});
+    z = where(isTarget, scalarTensor(d, int64_t{0}, z), z);
+    const auto reduction = read(d, d.integer("reduction", 1));
+    if (reduction && *reduction == 2) z = unary("aten.sum.default", z);
+    else z = sum(z, {0, -1}, false);
+    if (reduction && *reduction == 1) z = unary("aten.mean.default", z);
+    return {z, reshape(convert(isTarget, x.dtype()), labels.sizes())};
+}
+
 constexpr OpDef row(std::string_view schema, Fn<Values(Decomposition&)> decompose, std::string_view samples) {
     return {.schema = schema, .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite, .decompose = decompose, .samples = samples};
 }
@@ -139,6 +191,14 @@ constexpr OpDef kOps[] = {
         "f32[3], f32[3], f32[3]\nf32[2, 3], f32[2, 3], f32[3], 0.1, 2"),
     row("aten.triplet_margin_loss.default(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., float eps=1e-06, bool swap=False, int reduction=1) -> Tensor",
         decomposeTripletMargin, "f32[3, 4], f32[3, 4], f32[3, 4]\nf32[3, 4], f32[3, 4], f32[3, 4], 0.5, 1.0, 1e-6, True, 0"),
+    row("aten.multi_margin_loss.default(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) -> Tensor", decomposeMultiMargin,
+        "f32[3, 4], i64[3]<4\nf64[3, 4], i64[3]<4, 2, 0.5, f64[4]>0, 0\nf32[4], i64[]<4, 1, 1, None, 2"),
+    row("aten.multilabel_margin_loss_forward.default(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)", decomposeMultilabelMargin,
+        "f32[3, 4], i64[3, 4]<4, 1\nf64[3, 4], i64[3, 4]<4, 0\nf32[4], i64[4]<4, 2"),
+    row("aten.multilabel_margin_loss.default(Tensor self, Tensor target, int reduction=1) -> Tensor",
+        [](Decomposition& d) -> Values { return d.call("aten.multilabel_margin_loss_forward.default", {d.in(0), d.in(1), d.arg("reduction")})[0]; }, "f32[3, 4], i64[3, 4]<4"),
+    row("aten.dist.default(Tensor self, Tensor other, Scalar p=2) -> Tensor",
+        [](Decomposition& d) -> Values { return d.call("aten.norm.Scalar", {d.in(0) - d.in(1), d.arg("p")}); }, "f32[2, 3], f32[3]\nf64[4], f64[4], 1"),
     row("aten.poisson_nll_loss.default(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor", decomposePoisson,
         "f32[2, 3], f32[2, 3]>0, True, False, 1e-8, 1\nf32[2, 3], f32[2, 3]>0, True, True, 1e-8, 2\nf32[2, 3]>0, f32[2, 3]>0, False, False, 1e-8, 0"),
 };

@@ -23,6 +23,7 @@ std::span<const OpDef> spectralCompositeOps();
 std::span<const OpDef> specialFunctionOps();
 std::span<const OpDef> antialiasedOps();
 std::span<const OpDef> histogramOps();
+std::span<const OpDef> affineGridOps();
 
 class OpRegistry {
   public:
@@ -68,7 +69,7 @@ class OpRegistry {
             gatherOps(), indexOps(), scatterOps(), bagOps(), searchOps(), maskedIndexOps(), dataDependentOps(),
             // products, convolutions, windows, attention
             gemmOps(), gemmCompositeOps(), gemmShorthandOps(), einsumOps(), quantizeOps(), quantizeParameterOps(), convOps(), poolOps(), averagePoolOps(), adaptivePoolOps(),
-            resampleOps(), resampleBackwardOps(), antialiasedOps(), gridSampleOps(), distanceOps(), recurrentOps(), attentionOps(),
+            resampleOps(), resampleBackwardOps(), antialiasedOps(), affineGridOps(), gridSampleOps(), distanceOps(), recurrentOps(), attentionOps(),
             linalgSolveOps(), linalgCholeskyOps(), linalgSpectralOps(), linalgCompositeOps(), spectralOps(), spectralCompositeOps(),
             symbolicOps(), assertOps(), foreachOps(), collectiveOps()};
         for (const auto& family : families)

@@ -152,6 +152,13 @@ constexpr OpDef kOps[] = {
          return Expr::call("copysign", {a, c.load(1)}, a->dtype);
      },
      .samples = "f32[2, 3], f32[3]\nf64[4], f64[4]\nbf16[4], bf16[4]\ni64[4], i64[4]"},
+    // The next number towards other.
+    {.schema = "aten.nextafter.default(Tensor self, Tensor other) -> Tensor", .tags = Tag::Pointwise | Tag::NoGradient, .infer = inferSameFloats,
+     .eval = [](const EvalContext& c) -> EvalResult {
+         if (isHalf(c.resultType().dtype)) return unsupported(c.op().name() + ": has no kernel for half floats", {}, {"convert to float32"});
+         return zipFloat(c, [](auto a, auto b) { return std::nextafter(a, b); });
+     },
+     .samples = "f32[2, 3], f32[3]\nf64[4], f64[4]"},
     shorthand("aten.isreal.default(Tensor self) -> Tensor",
               [](Decomposition& d) -> Values {
                   if (!isComplex(d.in(0).dtype())) return d.call("aten.ones_like.default", {d.in(0)}, {{"dtype", DType::Bool}, {"memory_format", MemoryFormat::Preserve}});

@@ -5,6 +5,7 @@
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/opmath.h"
+#include "engine/ops/packed.h"
 #include "engine/ops/philox.h"
 
 namespace cutaway {
@@ -186,6 +187,99 @@ Result<ValueType> inferRandomRelu(const InferContext& c) {
     return ValueType(TupleType{out, slopes});
 }
 
+/// Normal numbers whose mean or deviation, or both, are tensors.
+Result<ValueType> inferNormalAround(const InferContext& c) {
+    std::vector<TensorType> given;
+    for (const char* param : {"mean", "std"}) {
+        if (c.arg(param).node() == nullptr) continue;
+        CT_TRY(const TensorType type, c.tensor(param));
+        if (!isFloating(type.dtype)) return c.fail("needs floating-point tensors, not " + type.text());
+        given.push_back(type);
+    }
+    if (given.size() == 2) {
+        const SymDims shapes[] = {given[0].sizes, given[1].sizes};
+        CT_TRY(SymDims sizes, broadcastSizes(shapes));
+        return contiguousOf(c, std::move(sizes), given[0].dtype, given[0].device);
+    }
+    return contiguousOf(c, given[0].sizes, given[0].dtype, given[0].device);
+}
+EvalResult evalNormalAround(const EvalContext& c) {
+    Tensor out = c.result();
+    const auto spread = [&](const char* param) {
+        if (c.arg(param).node() == nullptr) return std::vector<double>(static_cast<size_t>(out.numel()), c.real(param));
+        Tensor wide = Tensor::empty(DType::F64, out.sizes());
+        elementwise<double, 1>(wide, {c.in(param)}, [](double x) { return x; });
+        return packElements<double>(wide);
+    };
+    const std::vector<double> mean = spread("mean"), deviation = spread("std");
+    for (const double one : deviation)
+        if (!(one >= 0)) return c.fail("the standard deviations must not be negative");
+    RandomState& state = c.values().random();
+    const uint64_t stream = state.draws++;
+    std::vector<double> numbers(mean.size());
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = mean[i] + deviation[i] * normal(philox(state.seed, i, stream));
+    unpackElements(numbers, out);
+    return out;
+}
+
+Result<ValueType> inferMultinomial(const InferContext& c) {
+    CT_TRY(const TensorType self, c.tensor("self"));
+    CT_TRY(const SymInt count, c.size("num_samples"));
+    if (!isFloating(self.dtype)) return c.fail("needs floating-point weights, not " + self.text());
+    if (self.rank() != 1 && self.rank() != 2) return c.fail("needs one row of weights or a matrix of them, not " + self.text());
+    if (count.isInt() && count.value() < 1) return c.fail("needs at least one sample");
+    const SymInt& classes = self.sizes.back();
+    if (!c.flag("replacement") && count.isInt() && classes.isInt() && count.value() > classes.value())
+        return c.fail("cannot take " + count.text() + " of " + classes.text() + " without replacement");
+    SymDims sizes = self.sizes;
+    sizes.back() = count;
+    return contiguousOf(c, std::move(sizes), DType::I64, self.device);
+}
+/// Without replacement by a race: each class arrives after an exponential time, the faster the heavier it is.
+EvalResult evalMultinomial(const EvalContext& c) {
+    Tensor out = c.result();
+    const Tensor self = c.in("self");
+    const std::vector<double> weights = packElements<double>(self);
+    const auto classes = static_cast<size_t>(self.sizes().back()), count = static_cast<size_t>(out.sizes().back());
+    const size_t rows = classes == 0 ? 0 : weights.size() / classes;
+    RandomState& state = c.values().random();
+    const uint64_t stream = state.draws++;
+    uint64_t draws = 0;
+    const auto next = [&] { return uniform(philox(state.seed, draws++, stream)); };
+    std::vector<int64_t> taken(static_cast<size_t>(out.numel()));
+    for (size_t row = 0; row < rows; ++row) {
+        const double* weight = weights.data() + row * classes;
+        double total = 0;
+        size_t possible = 0;
+        for (size_t i = 0; i < classes; ++i) {
+            if (!(weight[i] >= 0) || std::isinf(weight[i])) return c.fail("the weights must be finite and not negative");
+            total += weight[i];
+            possible += weight[i] > 0;
+        }
+        if (!(total > 0)) return c.fail("the weights of a row add up to nothing");
+        if (c.flag("replacement")) {
+            for (size_t k = 0; k < count; ++k) {
+                double rest = next() * total;
+                size_t chosen = 0, last = 0;
+                for (size_t i = 0; i < classes; ++i) last = weight[i] > 0 ? i : last;
+                for (; chosen < last && (weight[chosen] == 0 || rest >= weight[chosen]); ++chosen) rest -= weight[chosen];
+                taken[row * count + k] = static_cast<int64_t>(chosen);
+            }
+            continue;
+        }
+        if (possible < count) return c.fail("fewer classes have a weight than samples are taken without replacement");
+        std::vector<std::pair<double, int64_t>> arrivals;
+        for (size_t i = 0; i < classes; ++i) {
+            const double time = -std::log(1 - next());
+            if (weight[i] > 0) arrivals.emplace_back(time / weight[i], static_cast<int64_t>(i));
+        }
+        std::sort(arrivals.begin(), arrivals.end());
+        for (size_t k = 0; k < count; ++k) taken[row * count + k] = arrivals[k].second;
+    }
+    unpackElements(taken, out);
+    return out;
+}
+
 constexpr OpDef kOps[] = {
     {.schema = "aten.rrelu_with_noise_functional.default(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, "
                "Generator? generator=None) -> (Tensor, Tensor)",
@@ -305,6 +399,15 @@ constexpr OpDef kOps[] = {
          return convert(compareScalar("lt", draws, d.real("p")), x.dtype());
      },
      .samples = "f32[2, 3], 0.5\ni64[4], 0.25"},
+    // Classes by their weights.
+    {.schema = "aten.multinomial.default(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor", .tags = Tag::Random | Tag::NoGradient,
+     .infer = inferMultinomial, .eval = evalMultinomial, .samples = "f32[3, 4]>0, 2\nf64[5]>0, 7, True\nf32[4]>0, 4"},
+    {.schema = "aten.normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor", .tags = Tag::Random | Tag::NoGradient, .infer = inferNormalAround,
+     .eval = evalNormalAround, .samples = "f32[2, 3], f32[3]>0"},
+    {.schema = "aten.normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor", .tags = Tag::Random | Tag::NoGradient, .infer = inferNormalAround,
+     .eval = evalNormalAround, .samples = "f32[2, 3]\nf64[4], 0.5"},
+    {.schema = "aten.normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor", .tags = Tag::Random | Tag::NoGradient, .infer = inferNormalAround,
+     .eval = evalNormalAround, .samples = "0.5, f32[2, 3]>0"},
     // What the joint-graph pass makes of rand and its kin: one seed tensor per device and graph, and draws from it.
     {.schema = "prims.inductor_seeds.default(int count, Device device) -> Tensor", .tags = kTags,
      .infer = [](const InferContext& c) -> Result<ValueType> {
