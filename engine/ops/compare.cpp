@@ -69,7 +69,7 @@ u8[4], u8[4]<8
 Tensor comparison(const EvalContext& c, bool (*whole)(int64_t, int64_t), bool (*narrow)(float, float), bool (*wide)(double, double)) {
     Tensor out = c.result();
     const DType dtype = c.promoted({0, 1});
-    const std::array<Tensor, 2> operands = {c.in(size_t{0}), c.in(1)};
+    const std::array<Tensor, 2> operands = {wrappedOperand(c, 0, dtype), wrappedOperand(c, 1, dtype)};
     if (dtype == DType::F64) elementwise<double, 2>(out, operands, wide);
     else if (isFloating(dtype)) elementwise<float, 2>(out, operands, narrow);
     else elementwise<int64_t, 2>(out, operands, whole);

@@ -144,6 +144,14 @@ inline DType computeDType(const EvalContext& c, std::initializer_list<size_t> op
     return result == DType::Bool ? c.promoted(operands) : result;
 }
 
+/// in(position), in the dtype that the op works in where that is a narrower integer: PyTorch wraps operands before the
+/// op, so that -3 next to bytes is 253. Results are wrapped by the store, which is too late for a quotient or an order.
+inline Tensor wrappedOperand(const EvalContext& c, size_t position, DType dtype) {
+    Tensor operand = c.in(position);
+    const bool narrows = isIntegral(dtype, false) && isIntegral(operand.dtype(), false) && byteSize(operand.dtype()) > byteSize(dtype);
+    return narrows ? operand.to(dtype) : operand;
+}
+
 /// Unary kernels over in(0): any real dtype / floats only.
 template <class F>
 Tensor map(const EvalContext& c, F f) {
@@ -161,7 +169,8 @@ Tensor mapFloat(const EvalContext& c, F f) {
 template <class F>
 Tensor zip(const EvalContext& c, F f) {
     Tensor out = c.result();
-    withCompute(computeDType(c, {0, 1}), [&](auto tag) { elementwise<decltype(tag), 2>(out, {c.in(size_t{0}), c.in(size_t{1})}, f); });
+    const DType dtype = computeDType(c, {0, 1});
+    withCompute(dtype, [&](auto tag) { elementwise<decltype(tag), 2>(out, {wrappedOperand(c, 0, dtype), wrappedOperand(c, 1, dtype)}, f); });
     return out;
 }
 template <class F>
@@ -173,7 +182,8 @@ Tensor zipFloat(const EvalContext& c, F f) {
 template <class F>
 Tensor zipComplex(const EvalContext& c, F f) {
     Tensor out = c.result();
-    withComplex(computeDType(c, {0, 1}), [&](auto tag) { elementwise<decltype(tag), 2>(out, {c.in(size_t{0}), c.in(size_t{1})}, f); });
+    const DType dtype = computeDType(c, {0, 1});
+    withComplex(dtype, [&](auto tag) { elementwise<decltype(tag), 2>(out, {wrappedOperand(c, 0, dtype), wrappedOperand(c, 1, dtype)}, f); });
     return out;
 }
 

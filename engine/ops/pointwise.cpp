@@ -128,7 +128,7 @@ EvalResult roundedDivision(const EvalContext& c) {
     if (!c.has("rounding_mode")) return divide(c);
     const bool floor = c.text("rounding_mode") == "floor";
     if (isIntegral(c.resultType().dtype, true)) {
-        const Tensor divisor = c.in(1);
+        const Tensor divisor = wrappedOperand(c, 1, c.resultType().dtype);
         for (int64_t i = 0, n = c.result().numel() == 0 ? 0 : divisor.numel(); i < n; ++i)
             if (toInt(divisor.item(i)) == 0) return c.fail("integer division by zero");
     }
@@ -145,7 +145,7 @@ void deriveRoundedDivision(Derivation& d) {
 }
 EvalResult modulo(const EvalContext& c, bool python) {
     if (isIntegral(c.resultType().dtype, true)) {
-        const Tensor divisor = c.in(1);
+        const Tensor divisor = wrappedOperand(c, 1, c.resultType().dtype);
         for (int64_t i = 0, n = c.result().numel() == 0 ? 0 : divisor.numel(); i < n; ++i)
             if (toInt(divisor.item(i)) == 0) return c.fail("integer modulo by zero");
     }

@@ -147,6 +147,11 @@ constexpr Case kCases[] = {
     {"float16", R"(def forward(x: "f16[6, 33]", y: "f16[33]"):
     a = aten.add.Tensor(x, y)
     return (a,))", "pointwise"},
+    {"a negative number next to bytes", R"(def forward(x: "u8[40]"):
+    r = aten.remainder.Scalar(x, -3)
+    l = aten.lt.Scalar(x, -3)
+    c = aten.clamp_max.default(x, -3)
+    return (r, l, c))", "pointwise"},
     {"comparison and choice", R"(def forward(x: "f32[6, 33]", y: "f32[33]"):
     c = aten.gt.Tensor(x, y)
     w = aten.where.self(c, x, y)

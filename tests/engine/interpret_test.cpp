@@ -83,6 +83,12 @@ void InterpretTest::runsGraphs_data() {
     row("graph in a graph", head + "    c = higher_order.cond(p, outer, outer, (x,))\n    r: \"f32[2]\" = c[0]\n    return (r,)\n\n"
                                    "def outer(a: \"f32[2]\"):\n    d = higher_order.wrap(inner, a)\n    e: \"f32[2]\" = d[0]\n    return (e,)\n\n"
                                    "    def inner(z: \"f32[2]\"):\n        y: \"f32[2]\" = aten.neg.default(z)\n        return (y,)\n", "f32[2]: -1 -2");
+    // A number next to bytes is a byte before the op, not after it: -3 is 253.
+    row("negative numbers next to bytes", head + "    b: \"u8[2]\" = prims.convert_element_type.default(x, torch.uint8)\n"
+                                              "    r: \"u8[2]\" = aten.remainder.Scalar(b, -3)\n    f: \"u8[2]\" = aten.fmod.Scalar(b, -3)\n"
+                                              "    d: \"u8[2]\" = aten.div.Scalar_mode(b, -3, rounding_mode = 'floor')\n    t: \"u8[2]\" = aten.div.Scalar_mode(b, -3, rounding_mode = 'trunc')\n"
+                                              "    l: \"b8[2]\" = aten.lt.Scalar(b, -3)\n    c: \"u8[2]\" = aten.clamp_min.default(b, -3)\n    return (r, f, d, t, l, c)\n",
+        "u8[2]: 1 2; u8[2]: 1 2; u8[2]: 0 0; u8[2]: 0 0; b8[2]: 1 1; u8[2]: 253 253");
 }
 void InterpretTest::runsGraphs() {
     QFETCH(QByteArray, text);
