@@ -165,7 +165,7 @@ constexpr OpDef kOps[] = {
          CT_TRY(const TensorType type, inferOrdered(c, std::nullopt));
          return ValueType(TupleType{type, type});
      },
-     .eval = evalExpanded, .expand = Expand::Decompose,
+     .eval = evalExpanded, .expand = Expand::Composite,
      .decompose = [](Decomposition& d) -> Values {
          const Argument dims = d.has("dim") ? Argument(std::vector<int64_t>{d.integerOr("dim", 0)}) : Argument(std::vector<int64_t>{});
          const Value least = d.call("aten.amin.default", {d.arg(0), dims, d.flag("keepdim")});

@@ -1,4 +1,4 @@
-// Sampling of planes at positions that a grid gives: its last dim holds x and y, -1 and 1 being the borders of the plane.
+// Sampling of planes and volumes at positions that a grid gives: its last dim holds x and y (and z), -1 and 1 being the borders.
 #include <cmath>
 
 #include "engine/ops/build.h"
@@ -30,14 +30,21 @@ Result<Sampling> readSampling(const InferContext& c) {
 Result<ValueType> inferSample(const InferContext& c) {
     CT_TRY(const TensorType input, c.tensor("input"));
     CT_TRY(const TensorType grid, c.tensor("grid"));
-    CT_TRY_VOID(readSampling(c));
-    if (input.rank() != 4 || grid.rank() != 4) return c.fail("needs an input and a grid of four dims, not " + input.text() + " and " + grid.text());
+    const bool volume = c.op().name().find("3d") != std::string::npos;
+    const int64_t spatial = volume ? 3 : 2;
+    if (input.rank() != spatial + 2 || grid.rank() != spatial + 2)
+        return c.fail("needs an input and a grid of " + std::string(volume ? "five" : "four") + " dims, not " + input.text() + " and " + grid.text());
+    CT_TRY(const Sampling sampling, readSampling(c));
+    if (volume && sampling.blend == kBicubic) return c.fail("bicubic samples planes only");
     if (!isFloating(input.dtype) || input.dtype != grid.dtype) return c.fail("needs input and grid of one floating-point dtype");
     const SymInt &batch = input.sizes[0], &gridBatch = grid.sizes[0];
     if (batch.isInt() && gridBatch.isInt() && !(batch == gridBatch)) return c.fail("the batches of " + input.text() + " and " + grid.text() + " differ");
-    if (!(grid.sizes[3] == SymInt(2))) return c.fail("the last dim of the grid " + grid.text() + " must hold x and y");
-    if (input.sizes[2] == SymInt(0) || input.sizes[3] == SymInt(0)) return c.fail("the planes of " + input.text() + " have no elements");
-    return ValueType(TensorType::contiguous(input.dtype, {batch, input.sizes[1], grid.sizes[1], grid.sizes[2]}, input.device));
+    if (!(grid.sizes.back() == SymInt(spatial))) return c.fail("the last dim of the grid " + grid.text() + " must hold x and y" + (volume ? " and z" : ""));
+    for (size_t dim = 2; dim < input.sizes.size(); ++dim)
+        if (input.sizes[dim] == SymInt(0)) return c.fail("dim " + std::to_string(dim) + " of " + input.text() + " has no elements");
+    SymDims sizes = {batch, input.sizes[1]};
+    sizes.insert(sizes.end(), grid.sizes.begin() + 1, grid.sizes.end() - 1);
+    return ValueType(TensorType::contiguous(input.dtype, sizes, input.device));
 }
 
 // -- kernels
@@ -205,6 +212,93 @@ EvalResult evalSampleBackward(const EvalContext& c) {
     return out;
 }
 
+// -- volumes
+
+/// An element of a volume that is read, with its weight and the weight's slopes by x, y and z.
+template <class T>
+struct VolumeTap {
+    int64_t at = 0;
+    T weight = 1;
+    std::array<T, 3> slopes = {0, 0, 0};
+};
+/// The taps of the position x, y, z that lie in a volume of these sizes, the size along x first.
+template <class T>
+std::vector<VolumeTap<T>> volumeTaps(const T* position, const std::array<int64_t, 3>& sizes, const Sampling& s) {
+    std::array<Place<T>, 3> places;
+    for (size_t i = 0; i < 3; ++i) places[i] = bounded(unnormalised(position[i], sizes[i], s.alignCorners), sizes[i], s);
+    std::vector<VolumeTap<T>> taps;
+    for (int corner = 0; corner < (s.blend == kNearest ? 1 : 8); ++corner) {
+        VolumeTap<T> tap;
+        std::array<T, 3> weights = {1, 1, 1};
+        bool inside = true;
+        int64_t stride = 1;
+        for (size_t i = 0; i < 3; ++i) {
+            const bool far = (corner >> i & 1) != 0;
+            const T base = s.blend == kNearest ? std::nearbyint(places[i].at) : std::floor(places[i].at), part = places[i].at - base;
+            const int64_t index = wholeIndex(base) + (far ? 1 : 0);
+            inside = inside && index >= 0 && index < sizes[i];
+            if (s.blend == kBilinear) {
+                weights[i] = far ? part : 1 - part;
+                tap.slopes[i] = far ? places[i].slope : -places[i].slope;
+            }
+            tap.at += index * stride;
+            stride *= sizes[i];
+        }
+        if (!inside) continue;
+        tap.weight = weights[0] * weights[1] * weights[2];
+        for (size_t i = 0; i < 3; ++i) tap.slopes[i] *= weights[(i + 1) % 3] * weights[(i + 2) % 3];
+        taps.push_back(tap);
+    }
+    return taps;
+}
+/// body(element of the input, element of the result, first number of the position, tap) for everything that is read.
+template <class T, class Body>
+void forEachVolumeTap(const Tensor& input, const Tensor& grid, const Sampling& s, Body&& body) {
+    const std::vector<T> places = packElements<T>(grid);
+    const std::array<int64_t, 3> sizes = {input.size(4), input.size(3), input.size(2)};
+    const int64_t volume = sizes[0] * sizes[1] * sizes[2], channels = input.size(1), positions = grid.size(1) * grid.size(2) * grid.size(3);
+    for (int64_t n = 0; n < grid.size(0); ++n)
+        for (int64_t o = 0; o < positions; ++o) {
+            const auto place = static_cast<size_t>((n * positions + o) * 3);
+            for (const VolumeTap<T>& tap : volumeTaps(places.data() + place, sizes, s))
+                for (int64_t k = 0; k < channels; ++k) {
+                    const int64_t line = n * channels + k;
+                    body(static_cast<size_t>(line * volume + tap.at), static_cast<size_t>(line * positions + o), place, tap);
+                }
+        }
+}
+EvalResult evalVolumes(const EvalContext& c) {
+    Tensor out = c.result();
+    const Tensor input = c.in("input");
+    const Sampling s = *readSampling(c);
+    withFloat(out.dtype(), [&](auto tag) {
+        using T = decltype(tag);
+        const std::vector<T> volumes = packElements<T>(input);
+        std::vector<T> sampled(static_cast<size_t>(out.numel()), T(0));
+        forEachVolumeTap<T>(input, c.in("grid"), s, [&](size_t from, size_t to, size_t, const VolumeTap<T>& tap) { sampled[to] += volumes[from] * tap.weight; });
+        unpackElements(sampled, out);
+    });
+    return out;
+}
+EvalResult evalVolumesBackward(const EvalContext& c) {
+    const Tensor input = c.in("input"), grid = c.in("grid");
+    const bool wantsInput = c.integersOf("output_mask")[0] != 0;
+    const Sampling s = *readSampling(c);
+    TensorList out = {wantsInput ? c.result(0) : Tensor(), c.result(1)};
+    withFloat(input.dtype(), [&](auto tag) {
+        using T = decltype(tag);
+        const std::vector<T> volumes = packElements<T>(input), g = packElements<T>(c.in("grad_output"));
+        std::vector<T> forInput(volumes.size(), T(0)), forGrid(static_cast<size_t>(grid.numel()), T(0));
+        forEachVolumeTap<T>(input, grid, s, [&](size_t from, size_t to, size_t place, const VolumeTap<T>& tap) {
+            forInput[from] += g[to] * tap.weight;
+            for (size_t i = 0; i < 3; ++i) forGrid[place + i] += g[to] * volumes[from] * tap.slopes[i];
+        });
+        if (wantsInput) unpackElements(forInput, out[0]);
+        unpackElements(forGrid, out[1]);
+    });
+    return out;
+}
+
 // -- as arithmetic and look-ups
 
 struct Plane {
@@ -280,9 +374,9 @@ Values decomposeSample(Decomposition& d) {
     const Value column = unary("aten.round.default", x);
     return convert(p.read(column, unary("aten.round.default", y), Value()), d.out().dtype);
 }
-void deriveSample(Derivation& d) {
+void deriveSample(Derivation& d, std::string_view backward) {
     const std::vector<Argument> mask = {Argument(d.needs(0)), Argument(d.needs(1))};
-    const Value both = d.call("aten.grid_sampler_2d_backward.default",
+    const Value both = d.call(backward,
                               {d.dy(), d.in("input"), d.in("grid"), d.arg("interpolation_mode"), d.arg("padding_mode"), d.arg("align_corners"), Argument(mask)});
     if (d.needs(0)) d.input(0) = both[0];
     if (d.needs(1)) d.input(1) = both[1];
@@ -302,13 +396,20 @@ f64[1, 1, 4, 5], f64[1, 3, 2, 2]<3, 2, 2, False
 
 constexpr OpDef kOps[] = {
     {.schema = "aten.grid_sampler_2d.default(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
-     .infer = inferSample, .eval = evalSample, .expand = Expand::Decompose, .decompose = decomposeSample, .derive = deriveSample, .samples = kSamples},
+     .infer = inferSample, .eval = evalSample, .expand = Expand::Decompose, .decompose = decomposeSample, .derive = [](Derivation& d) { deriveSample(d, "aten.grid_sampler_2d_backward.default"); }, .samples = kSamples},
+    {.schema = "aten.grid_sampler_3d.default(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
+     .infer = inferSample, .eval = evalVolumes, .derive = [](Derivation& d) { deriveSample(d, "aten.grid_sampler_3d_backward.default"); },
+     .samples = R"(
+f32[2, 2, 3, 4, 5], f32[2, 2, 1, 3, 3]<2, 0, 0, False
+f64[1, 2, 2, 3, 4], f64[1, 2, 2, 2, 3]<2, 0, 1, True
+f64[1, 2, 2, 3, 4], f64[1, 2, 2, 2, 3]<3, 0, 2, False
+f32[1, 2, 2, 3, 4], f32[1, 2, 2, 2, 3]<2, 1, 0, True
+)"},
     shorthand("aten.grid_sampler.default(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
               [](Decomposition& d) -> Values {
-                  if (d.in(0).rank() == 5) return refuse(d, "samples planes only, not volumes (grid_sampler_3d)");
-                  return d.call("aten.grid_sampler_2d.default", {d.in(0), d.in(1), d.arg(2), d.arg(3), d.arg(4)});
+                  return d.call(d.in(0).rank() == 5 ? "aten.grid_sampler_3d.default" : "aten.grid_sampler_2d.default", {d.in(0), d.in(1), d.arg(2), d.arg(3), d.arg(4)});
               },
-              "f32[2, 3, 4, 5], f32[2, 2, 3, 2]<2, 0, 0, False\nf32[1, 2, 3, 4], f32[1, 2, 2, 2]<2, 1, 1, True"),
+              "f32[2, 3, 4, 5], f32[2, 2, 3, 2]<2, 0, 0, False\nf32[1, 2, 3, 4], f32[1, 2, 2, 2]<2, 1, 1, True\nf32[1, 2, 2, 3, 4], f32[1, 2, 1, 2, 3]<2, 0, 0, False"),
     // The gradients of the input and of the grid.
     {.schema = "aten.grid_sampler_2d_backward.default(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners, "
                "bool[2] output_mask) -> (Tensor, Tensor)",
@@ -318,6 +419,13 @@ f32[2, 3, 2, 3], f32[2, 3, 4, 5], f32[2, 2, 3, 2]<2, 0, 0, False, [True, True]
 f64[1, 2, 3, 2], f64[1, 2, 4, 5], f64[1, 3, 2, 2]<2, 2, 0, True, [True, True]
 f32[1, 2, 3, 2], f32[1, 2, 4, 5], f32[1, 3, 2, 2]<2, 0, 2, False, [True, True]
 f32[1, 2, 3, 2], f32[1, 2, 4, 5], f32[1, 3, 2, 2]<2, 1, 1, False, [False, True]
+)"},
+    {.schema = "aten.grid_sampler_3d_backward.default(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners, "
+               "bool[2] output_mask) -> (Tensor, Tensor)",
+     .infer = inferSampleBackward, .eval = evalVolumesBackward,
+     .samples = R"(
+f32[2, 2, 2, 1, 3], f32[2, 2, 3, 4, 5], f32[2, 2, 1, 3, 3]<2, 0, 0, False, [True, True]
+f64[1, 2, 2, 2, 2], f64[1, 2, 2, 3, 4], f64[1, 2, 2, 2, 3]<2, 1, 1, True, [False, True]
 )"},
 };
 

@@ -167,6 +167,8 @@ Values decomposeMultilabelMargin(Decomposition& d) {
     Value z = atLeastZero(d, subtractFrom(1.0, unsqueeze(permute(right, {1, 0}), -1)) + x);
     z = d.call("aten.div.Tensor", {z, Argument(x.size(1))});
     z = where(isTarget, scalarTensor(d, int64_t{0}, z), z);
+    // What stands behind the -1 names no class. PyTorch's compiler counts it as class 0, unlike its kernels.
+    z = where(unsqueeze(permute(listed, {1, 0}), -1), z, scalarTensor(d, int64_t{0}, z));
     const auto reduction = read(d, d.integer("reduction", 1));
     if (reduction && *reduction == 2) z = unary("aten.sum.default", z);
     else z = sum(z, {0, -1}, false);
