@@ -222,6 +222,12 @@ EvalResult evalNormalAround(const EvalContext& c) {
     return out;
 }
 
+/// A distribution's parameter; the default stays the integer that PyTorch's rules have for it.
+OperandValue parameter(Decomposition& d, const char* name, int64_t fallback) {
+    const double value = d.real(name, static_cast<double>(fallback));
+    return value == static_cast<double>(fallback) ? OperandValue(fallback) : OperandValue(value);
+}
+
 Result<ValueType> inferMultinomial(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor("self"));
     CT_TRY(const SymInt count, c.size("num_samples"));
@@ -399,6 +405,31 @@ constexpr OpDef kOps[] = {
          return convert(compareScalar("lt", draws, d.real("p")), x.dtype());
      },
      .samples = "f32[2, 3], 0.5\ni64[4], 0.25"},
+    // Other distributions, each from uniform or normal numbers of the operand's shape.
+    shorthand("aten.cauchy.default(Tensor self, float median=0, float sigma=1, *, Generator? generator=None) -> Tensor",
+              [](Decomposition& d) -> Values {
+                  if (!isFloating(d.in(0).dtype())) return refuse(d, "needs a floating-point dtype");
+                  if (!(d.real("sigma", 1) > 0)) return refuse(d, "sigma must be positive");
+                  const Value angle = d.call("aten.sub.Tensor", {unary("aten.rand_like.default", d.in(0)), 0.5}) * 3.141592653589793;
+                  return unary("aten.tan.default", angle) * parameter(d, "sigma", 1) + parameter(d, "median", 0);
+              },
+              "f32[2, 3]\nf64[4], 1.0, 0.5", Tag::Random | Tag::Inplace),
+    shorthand("aten.log_normal.default(Tensor self, float mean=1, float std=2, *, Generator? generator=None) -> Tensor",
+              [](Decomposition& d) -> Values {
+                  if (!isFloating(d.in(0).dtype())) return refuse(d, "needs a floating-point dtype");
+                  if (!(d.real("std", 2) > 0)) return refuse(d, "std must be positive");
+                  return unary("aten.exp.default", unary("aten.randn_like.default", d.in(0)) * parameter(d, "std", 2) + parameter(d, "mean", 1));
+              },
+              "f32[2, 3]\nf64[4], 0.0, 0.5", Tag::Random | Tag::Inplace),
+    shorthand("aten.geometric.default(Tensor self, float p, *, Generator? generator=None) -> Tensor",
+              [](Decomposition& d) -> Values {
+                  const double p = d.real("p");
+                  if (!isFloating(d.in(0).dtype())) return refuse(d, "draws floating-point numbers only");
+                  if (!(p > 0 && p < 1)) return refuse(d, "p must lie between 0 and 1");
+                  const Value logarithm = unary("aten.log1p.default", -unary("aten.rand_like.default", d.in(0)));
+                  return unary("aten.floor.default", logarithm / std::log1p(-p)) + 1;
+              },
+              "f32[2, 3], 0.25", Tag::Random | Tag::Inplace),
     // Classes by their weights.
     {.schema = "aten.multinomial.default(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor", .tags = Tag::Random | Tag::NoGradient,
      .infer = inferMultinomial, .eval = evalMultinomial, .samples = "f32[3, 4]>0, 2\nf64[5]>0, 7, True\nf32[4]>0, 4"},

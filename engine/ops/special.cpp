@@ -69,6 +69,11 @@ double polygamma(int64_t n, double x) {
     return (n % 2 == 0 ? -1 : 1) * std::tgamma(s) * hurwitzZeta(s, x);
 }
 
+double zeta(double s, double q) {
+    if (s == 1) return std::numeric_limits<double>::infinity();
+    return s > 1 ? hurwitzZeta(s, q) : std::numeric_limits<double>::quiet_NaN();
+}
+
 double scaledErfc(double x) {
     if (x < 20) return std::exp(x * x) * std::erfc(x);
     // The asymptotic series 1/(x sqrt(pi)) (1 - 1/(2x^2) + 3/(2x^2)^2 - ...); its terms shrink until number x^2.

@@ -10,6 +10,8 @@ double inverseErf(double y);
 double digamma(double x);
 /// The n-th derivative of digamma, n >= 0.
 double polygamma(int64_t n, double x);
+/// Sum of 1/(q + k)^s over k >= 0: inf for s = 1 and at q = 0, -1, ...; NaN for s < 1, and for q < 0 unless s is whole.
+double zeta(double s, double q);
 /// exp(x^2) erfc(x), which neither vanishes nor overflows for positive x.
 double scaledErfc(double x);
 /// The x below which the normal distribution has the share p; +-inf at 0 and 1, NaN outside.

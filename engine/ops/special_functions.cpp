@@ -13,6 +13,7 @@ namespace cutaway {
 namespace {
 
 constexpr double kRootHalf = 0.7071067811865476, kRootTwoPi = 2.5066282746310002;
+constexpr double kPi = 3.141592653589793;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 constexpr OpDef unaryRow(std::string_view schema, Fn<EvalResult(const EvalContext&)> eval, Fn<void(Derivation&)> derive, std::string_view samples) {
@@ -154,6 +155,27 @@ constexpr OpDef kOps[] = {
     shorthand("aten.special_digamma.default(Tensor self) -> Tensor", [](Decomposition& d) { return renamed(d, "aten.digamma.default"); }, "f32[3]>0"),
     shorthand("aten.special_erfc.default(Tensor self) -> Tensor", [](Decomposition& d) { return renamed(d, "aten.erfc.default"); }, "f32[3]"),
     shorthand("aten.special_erfinv.default(Tensor self) -> Tensor", [](Decomposition& d) { return renamed(d, "aten.erfinv.default"); }, "f32[3]<1"),
+    // sin(pi x) / (pi x), 1 at 0.
+    {.schema = "aten.sinc.default(Tensor self) -> Tensor", .tags = Tag::Pointwise, .infer = inferRealFloat, .eval = evalExpanded, .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) -> Values {
+         const Value x = floatIn(d, 0) * kPi;
+         const Value zero = compareScalar("eq", x, int64_t{0}), ratio = unary("aten.sin.default", x) / x;
+         return fromOpmath(d, where(zero, scalarTensor(d, int64_t{1}, ratio), ratio));
+     },
+     .derive = [](Derivation& d) {
+         const Value x = d.in(0), turned = x * kPi, square = x * x * kPi;
+         const Value slope = (turned * unary("aten.cos.default", turned) - unary("aten.sin.default", turned)) / square;
+         d.input(0) = d.call("aten.masked_fill.Scalar", {d.dy() * slope, compareScalar("eq", square, 0.0), 0.0});
+     },
+     .samples = kSamples},
+    shorthand("aten.special_sinc.default(Tensor self) -> Tensor", [](Decomposition& d) { return renamed(d, "aten.sinc.default"); }, "f32[3]"),
+    // The zeta function of Hurwitz. PyTorch has a slope by other only.
+    {.schema = "aten.special_zeta.default(Tensor self, Tensor other) -> Tensor", .tags = Tag::Pointwise, .infer = inferRealFloat,
+     .eval = [](const EvalContext& c) { return zipFloat(c, [](auto s, auto q) { return static_cast<decltype(s)>(zeta(static_cast<double>(s), static_cast<double>(q))); }); },
+     .derive = [](Derivation& d) {
+         if (d.needs(1)) d.input(1) = d.dy() * -d.in(0) * d.call("aten.special_zeta.default", {d.in(0) + 1, d.in(1)});
+     },
+     .samples = "f32[4]>0, f32[4]>0\nf64[2, 3]>0, f64[3]>0"},
     shorthand("aten.mvlgamma.default(Tensor self, int p) -> Tensor", logGammas, "f32[2, 3]>0, 1\nf64[4]>0, 2"),
 };
 

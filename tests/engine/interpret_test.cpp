@@ -89,6 +89,13 @@ void InterpretTest::runsGraphs_data() {
                                               "    d: \"u8[2]\" = aten.div.Scalar_mode(b, -3, rounding_mode = 'floor')\n    t: \"u8[2]\" = aten.div.Scalar_mode(b, -3, rounding_mode = 'trunc')\n"
                                               "    l: \"b8[2]\" = aten.lt.Scalar(b, -3)\n    c: \"u8[2]\" = aten.clamp_min.default(b, -3)\n    return (r, f, d, t, l, c)\n",
         "u8[2]: 1 2; u8[2]: 1 2; u8[2]: 0 0; u8[2]: 0 0; b8[2]: 1 1; u8[2]: 253 253");
+    // Class 3 alone is right; each of the others comes within 1 of it by 1, over four classes.
+    row("labels behind the -1 are no labels",
+        head + "    a: \"f32[4]\" = aten.full.default([4], 0.0)\n"
+        "    first: \"i64[1]\" = aten.full.default([1], 3, dtype=torch.int64)\n    short: \"i64[2]\" = aten.full.default([2], 0, dtype=torch.int64)\n"
+        "    end: \"i64[1]\" = aten.full.default([1], -1, dtype=torch.int64)\n    labels: \"i64[4]\" = aten.cat.default([first, end, short])\n"
+        "    loss: \"f32[]\" = aten.multilabel_margin_loss.default(a, labels)\n    return (loss,)\n",
+        "f32[]: 0.75");
 }
 void InterpretTest::runsGraphs() {
     QFETCH(QByteArray, text);
