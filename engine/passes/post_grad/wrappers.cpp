@@ -182,7 +182,7 @@ Result<Wrapped> secondVersion(const Node& node, const Op& op) {
         out.written.push_back({name, false, {std::move(part)}});
     }
     for (const auto& [key, value] : node.kwargs())
-        if (key != "_all_bases" && std::none_of(out.written.begin(), out.written.end(), [&](const auto& each) { return describes(key, each.name); }))
+        if (key != "_all_bases" && std::none_of(out.written.begin(), out.written.end(), [&, &key = key](const auto& each) { return describes(key, each.name); }))
             out.keywords.emplace_back(key, value);
     out.results = resultsOf(node, op, out.bases);
     return out;
@@ -226,7 +226,7 @@ std::vector<Node*> writableBases(GraphBuilder& builder, const Node& node, const 
     const InplaceWrites writes(builder.graph(), parity);
     std::vector<const Node*> others;
     for (const auto& [key, value] : wrapped.keywords)
-        if (std::none_of(wrapped.written.begin(), wrapped.written.end(), [&key = key](const auto& each) { return each.name == key; }))
+        if (std::none_of(wrapped.written.begin(), wrapped.written.end(), [&, &key = key](const auto& each) { return each.name == key; }))
             value.forEachNode([&](const Node* other) { others.push_back(other); });
     if (parity) others.clear();   // PyTorch does not look at what else the operator reads
     std::vector<Node*> out = wrapped.bases;
