@@ -6,6 +6,7 @@
 
 #include "engine/codegen/cpp_prelude.h"
 #include "engine/schedule/index.h"
+#include "engine/schedule/rewrite_reductions.h"
 
 namespace cutaway {
 namespace {
@@ -28,46 +29,21 @@ std::vector<Expr> loadsUnder(const Expr& value) {
     return found;
 }
 
-/// Renames symbols of `shared` in the reductions where they are not the innermost loop.
-class LoopRenamer {
-  public:
-    explicit LoopRenamer(const std::set<std::string>& shared) : m_shared(shared) {}
-
-    Expr rewrite(const Expr& expr) {
-        if (auto found = m_done.find(&*expr); found != m_done.end()) return found->second;
-        Expr result = expr;
-        std::vector<Expr> operands;
-        bool changed = false;
-        for (const Expr& operand : expr->operands) {
-            operands.push_back(rewrite(operand));
-            changed |= &*operands.back() != &*operand;
-        }
-        if (changed) result = withOperands(expr, std::move(operands));
-        if (auto kind = reduceKindOf(result)) result = renamed(*kind, result);
-        m_keep.push_back(expr);
-        m_done.emplace(&*expr, result);
-        return result;
+/// Renames symbols of `shared` in the reduction where they are not the innermost loop.
+Expr renameOuterLoops(ReduceKind kind, const Expr& reduction, const std::set<std::string>& shared) {
+    std::vector<Loop> loops = reduceLoops(reduction);
+    std::set<std::string> changed;
+    for (size_t i = 0; i + 1 < loops.size(); ++i) {
+        if (!shared.contains(loops[i].symbol)) continue;
+        changed.insert(loops[i].symbol);
+        loops[i].symbol += "o";
     }
-
-  private:
-    Expr renamed(ReduceKind kind, const Expr& reduction) const {
-        std::vector<Loop> loops = reduceLoops(reduction);
-        std::set<std::string> changed;
-        for (size_t i = 0; i + 1 < loops.size(); ++i) {
-            if (!m_shared.contains(loops[i].symbol)) continue;
-            changed.insert(loops[i].symbol);
-            loops[i].symbol += "o";
-        }
-        if (changed.empty()) return reduction;
-        const Expr body = substituteShared(reduction->operands[0], [&](const std::string& name) {
-            return changed.contains(name) ? Expr::symbol(name + "o") : Expr();
-        });
-        return makeReduce(kind, loops, body);
-    }
-    const std::set<std::string>& m_shared;
-    std::unordered_map<const ExprNode*, Expr> m_done;
-    std::vector<Expr> m_keep;  // so that no address is used again
-};
+    if (changed.empty()) return reduction;
+    const Expr body = substituteShared(reduction->operands[0], [&](const std::string& name) {
+        return changed.contains(name) ? Expr::symbol(name + "o") : Expr();
+    });
+    return makeReduce(kind, loops, body);
+}
 
 }  // namespace
 
@@ -81,7 +57,7 @@ void nameInnermostLoopsApart(Kernel& kernel) {
         });
     std::set_intersection(innermost.begin(), innermost.end(), outside.begin(), outside.end(), std::inserter(shared, shared.end()));
     if (shared.empty()) return;
-    LoopRenamer renamer(shared);
+    ReductionRewriter renamer([&](ReduceKind kind, const Expr& reduction) { return renameOuterLoops(kind, reduction, shared); });
     for (Store& store : kernel.stores) store.value = renamer.rewrite(store.value);
 }
 

@@ -66,11 +66,10 @@ EvalResult evalCholeskyInverse(const EvalContext& c) {
     });
     return out;
 }
-Result<ValueType> inferCholeskySolve(const InferContext& c) {
-    CT_TRY(const TensorType b, matricesAt(c, "self", false));
-    CT_TRY(const TensorType a, matricesAt(c, "input2", true));
+/// What is solved for has the right side's own sizes and the batch of both; `dim` of the right side, from its end, fits the matrix.
+Result<ValueType> inferSolved(const InferContext& c, const TensorType& a, const TensorType& b, size_t dim) {
     if (a.dtype != b.dtype) return c.fail("matrix and right side of different dtypes");
-    const SymInt &n = a.sizes.back(), &have = b.sizes[b.sizes.size() - 2];
+    const SymInt &n = a.sizes.back(), &have = b.sizes[b.sizes.size() - dim];
     if (n.isInt() && have.isInt() && !(n == have)) return c.fail("the matrices of " + a.text() + " do not fit " + b.text());
     const SymDims shapes[] = {SymDims(a.sizes.begin(), a.sizes.end() - 2), SymDims(b.sizes.begin(), b.sizes.end() - 2)};
     auto batch = broadcastSizes(shapes);
@@ -79,6 +78,11 @@ Result<ValueType> inferCholeskySolve(const InferContext& c) {
     like.sizes = *batch;
     like.sizes.insert(like.sizes.end(), b.sizes.end() - 2, b.sizes.end());
     return ValueType(batchType(like, SymDims(b.sizes.end() - 2, b.sizes.end()), b.dtype, true));
+}
+Result<ValueType> inferCholeskySolve(const InferContext& c) {
+    CT_TRY(const TensorType b, matricesAt(c, "self", false));
+    CT_TRY(const TensorType a, matricesAt(c, "input2", true));
+    return inferSolved(c, a, b, 2);
 }
 EvalResult evalCholeskySolve(const EvalContext& c) {
     Tensor out = c.result();
@@ -106,16 +110,7 @@ Result<ValueType> inferTriangular(const InferContext& c) {
     CT_TRY(const TensorType a, matricesAt(c, "self", true));
     CT_TRY(const TensorType b, matricesAt(c, "B", false));
     const bool left = c.flag("left", true);
-    if (a.dtype != b.dtype) return c.fail("matrix and right side of different dtypes");
-    const SymInt &n = a.sizes.back(), &have = b.sizes[b.sizes.size() - (left ? 2 : 1)];
-    if (n.isInt() && have.isInt() && !(n == have)) return c.fail("the matrices of " + a.text() + " do not fit " + b.text());
-    const SymDims shapes[] = {SymDims(a.sizes.begin(), a.sizes.end() - 2), SymDims(b.sizes.begin(), b.sizes.end() - 2)};
-    auto batch = broadcastSizes(shapes);
-    if (!batch) return c.fail(batch.error().message);
-    TensorType like = b;
-    like.sizes = *batch;
-    like.sizes.insert(like.sizes.end(), b.sizes.end() - 2, b.sizes.end());
-    return ValueType(batchType(like, SymDims(b.sizes.end() - 2, b.sizes.end()), b.dtype, true));
+    return inferSolved(c, a, b, left ? 2 : 1);
 }
 EvalResult evalTriangular(const EvalContext& c) {
     Tensor out = c.result();

@@ -1,6 +1,7 @@
 #include "engine/schedule/collapse.h"
 
 #include "engine/schedule/index.h"
+#include "engine/schedule/rewrite_reductions.h"
 
 namespace cutaway {
 namespace {
@@ -59,56 +60,32 @@ void dropSymbol(Kernel& kernel, const std::string& symbol) {
     }
 }
 
-/// Reductions over loops that can be joined are rebuilt with fewer of them.
-class ReductionCollapser {
-  public:
-    Expr rewrite(const Expr& expr) {
-        if (auto found = m_done.find(&*expr); found != m_done.end()) return found->second;
-        Expr result = expr;
-        if (!expr->operands.empty()) {
-            std::vector<Expr> operands;
-            bool changed = false;
-            for (const Expr& operand : expr->operands) {
-                operands.push_back(rewrite(operand));
-                changed |= &*operands.back() != &*operand;
-            }
-            if (changed) result = withOperands(expr, std::move(operands));
-            if (auto kind = reduceKindOf(result)) result = collapse(*kind, result);
+/// A reduction over loops that can be joined, over fewer of them.
+Expr collapseReduction(ReduceKind kind, const Expr& reduction) {
+    std::vector<Loop> loops = reduceLoops(reduction);
+    Expr body = reduction->operands[0];
+    for (size_t i = 0; i + 1 < loops.size();) {
+        // The body is a value; an address that reads nothing stands in for its index.
+        if (!mergeable({Expr::integer(0), body}, loops[i], loops[i + 1])) {
+            ++i;
+            continue;
         }
-        m_keep.push_back(expr);
-        m_done.emplace(&*expr, result);
-        return result;
+        const std::string slow = loops[i].symbol, fast = loops[i + 1].symbol;
+        mergeInto(loops, i);
+        // Names carry the size, so that equal reductions stay equal and different ones different.
+        const std::string joint = fast + "m" + (loops[i].size.isInt() ? loops[i].size.text() : std::to_string(loops[i].size.expr()->hash));
+        loops[i].symbol = joint;
+        body = substituteShared(body, [&](const std::string& name) {
+            return name == slow ? Expr::integer(0) : name == fast ? Expr::symbol(joint) : Expr();
+        });
     }
-
-  private:
-    static Expr collapse(ReduceKind kind, const Expr& reduction) {
-        std::vector<Loop> loops = reduceLoops(reduction);
-        Expr body = reduction->operands[0];
-        for (size_t i = 0; i + 1 < loops.size();) {
-            // The body is a value; an address that reads nothing stands in for its index.
-            if (!mergeable({Expr::integer(0), body}, loops[i], loops[i + 1])) {
-                ++i;
-                continue;
-            }
-            const std::string slow = loops[i].symbol, fast = loops[i + 1].symbol;
-            mergeInto(loops, i);
-            // Names carry the size, so that equal reductions stay equal and different ones different.
-            const std::string joint = fast + "m" + (loops[i].size.isInt() ? loops[i].size.text() : std::to_string(loops[i].size.expr()->hash));
-            loops[i].symbol = joint;
-            body = substituteShared(body, [&](const std::string& name) {
-                return name == slow ? Expr::integer(0) : name == fast ? Expr::symbol(joint) : Expr();
-            });
-        }
-        return makeReduce(kind, loops, body);
-    }
-    std::unordered_map<const ExprNode*, Expr> m_done;
-    std::vector<Expr> m_keep;
-};
+    return makeReduce(kind, loops, body);
+}
 
 }  // namespace
 
 void collapseLoops(Kernel& kernel) {
-    ReductionCollapser reductions;
+    ReductionRewriter reductions(collapseReduction);
     for (Store& store : kernel.stores) store.value = reductions.rewrite(store.value);
     for (size_t i = 0; i + 1 < kernel.outer.size();) {
         if (!mergeable(rootsOf(kernel), kernel.outer[i], kernel.outer[i + 1])) {
