@@ -6,8 +6,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # What the build and the tests need; the comments say for what.
 packages=(
     g++ cmake ninja-build ccache            # the build; g++ also compiles generated kernels
-    qt6-base-dev libgl1-mesa-dev            # windows, QtTest
-    libgraphviz-dev                         # graph layout
+    qt6-base-dev libqt6svg6-dev libgl1-mesa-dev  # windows, icons, QtTest
+    libgraphviz-dev pkg-config              # graph layout, and how CMake finds it
     libdnnl-dev                             # matrix products and convolutions on the CPU
     libsqlite3-dev                          # measured values that are kept from run to run
     libsimdjson-dev zlib1g-dev              # reading .pt2
