@@ -254,7 +254,8 @@ bool accepts(const Param& param, const Argument& value) {
         return std::all_of(items->begin(), items->end(), [&](const Argument& item) {
             return item.isNone() ? param.itemOptional || noneByDefault : acceptsOne(param, item);
         });
-    return value.node() != nullptr || (param.listSize > 0 && value.isNumber()) || (param.kind == ParamKind::Int && value.isNumber());
+    const bool spreads = param.listSize > 0 || param.kind == ParamKind::Int;
+    return value.node() != nullptr || (spreads && value.isNumber() && acceptsOne(param, value));
 }
 
 }  // namespace cutaway

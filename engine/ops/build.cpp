@@ -5,6 +5,29 @@
 
 namespace cutaway {
 
+namespace {
+
+/// Whether numbers may stand for tensors: in elementwise calls, and of those that are shorthand where PyTorch takes
+/// them too.
+bool takesNumbers(const Op& op) {
+    const Op& row = op.functional() ? *op.functional() : op;
+    if (row.is(Tag::Pointwise) && row.def()->expand == Expand::Never) return true;
+    constexpr std::string_view kShorthand[] = {"divide", "floor_divide", "multiply", "subtract", "true_divide"};
+    return std::find(std::begin(kShorthand), std::end(kShorthand), row.baseName()) != std::end(kShorthand);
+}
+/// A number that stands for a tensor although the op takes none, no tensor is beside it, or it would be written to.
+const Param* misplacedNumber(const Op& op, const std::vector<Argument>& bound) {
+    const bool fits = takesNumbers(op) && std::any_of(bound.begin(), bound.end(),
+                                                      [](const Argument& argument) { return argument.holdsNode(); });
+    for (size_t i = 0; i < bound.size(); ++i) {
+        const Param& param = op.schema()->params[i];
+        if (param.kind == ParamKind::Tensor && bound[i].isNumber() && (!fits || param.mutated)) return &param;
+    }
+    return nullptr;
+}
+
+}  // namespace
+
 Result<std::vector<Argument>> bindArguments(const Op& op, std::vector<Argument> positional, NamedArguments keywords) {
     const Schema* schema = op.schema();
     if (schema == nullptr) {
@@ -42,6 +65,8 @@ Result<std::vector<Argument>> bindArguments(const Op& op, std::vector<Argument> 
         else if (params[i].list && params[i].kind == ParamKind::Int && bound[i].isNumber())
             bound[i] = Argument(std::vector<Argument>{bound[i]});
     }
+    if (const Param* param = misplacedNumber(op, bound))
+        return invalidInput(op.name() + ": argument '" + param->name + "' is a number and must be a tensor");
     return bound;
 }
 

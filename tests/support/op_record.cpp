@@ -126,16 +126,6 @@ Result<RecordedSample> parseLine(const std::string& line, const Values& values) 
     return sample;
 }
 
-/// The values of the call: itself, or the results of its tuple.
-std::vector<Node*> resultsOf(Node& call) {
-    if (!call.type().tuple()) return {&call};
-    GraphBuilder builder(call.graph(), call.graph().outputNode());
-    std::vector<Node*> results;
-    const TupleType& types = *call.type().tuple();
-    for (size_t i = 0; i < types.size(); ++i) results.push_back(types[i].tensor() ? builder.value(call)[static_cast<int64_t>(i)].node() : nullptr);
-    return results;
-}
-
 }  // namespace
 
 std::map<std::string, std::string> readOpenList(const char* name) {
@@ -172,24 +162,11 @@ Result<std::map<std::string, std::vector<RecordedSample>>> readOpRecord() {
 
 Result<std::vector<Tensor>> buildSampleModule(const Op& op, std::string_view text, Module& module) {
     CT_TRY(const std::unique_ptr<SampleCall> sample, buildSample(op, text));
-    Graph& graph = module.graph();
-    std::map<const Node*, Node*> copies;
-    for (size_t i = 0; i < sample->placeholders.size(); ++i) {
-        TensorType type = sample->placeholders[i]->tensor();
-        type.requiresGrad = isFloating(type.dtype) || isComplex(type.dtype);
-        copies[sample->placeholders[i]] = &graph.placeholder("x", ValueType(type));
-        module.inputs.emplace_back();
-    }
-    GraphBuilder builder(graph);
-    std::vector<Argument> args;
-    for (const Argument& arg : sample->call->args()) args.push_back(arg.mapNodes([&](Node* node) { return copies.at(node); }));
-    Node* call = builder.callBound(op, std::move(args)).node();
-    if (builder.error()) return *builder.error();
-    graph.output(ArgumentList{{}, true});
+    CT_TRY(const std::vector<Node*> values, appendSample(*sample, module));
     std::vector<Argument> results;
-    for (Node* result : resultsOf(*call)) results.push_back(result ? Argument(result) : Argument());
-    graph.setArg(*graph.outputNode(), 0, ArgumentList{std::move(results), true});
-    module.outputs.resize(graph.outputs().size());
+    for (Node* result : values) results.push_back(result ? Argument(result) : Argument());
+    module.graph().output(ArgumentList{std::move(results), true});
+    module.outputs.resize(module.graph().outputs().size());
     return sample->inputs;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 
 #include "engine/support/check.h"
 
@@ -15,6 +16,17 @@ uint64_t mix(uint64_t z) {
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
     return z ^ (z >> 31);
+}
+
+/// Whether a test can afford the tensor, and its dtype has numbers.
+bool makeable(const TensorSpec& spec) {
+    if (spec.dtype == DType::C32 || spec.dtype > DType::F8E5M2) return false;
+    double elements = 1, reach = 1;
+    for (size_t d = 0; d < spec.sizes.size(); ++d) {
+        elements *= static_cast<double>(spec.sizes[d]);
+        reach += static_cast<double>(spec.sizes[d]) * static_cast<double>(spec.strides[d]);
+    }
+    return elements <= static_cast<double>(kMostInputElements) && reach <= 64 * static_cast<double>(kMostInputElements);
 }
 
 class SampleParser {
@@ -99,13 +111,16 @@ class SampleParser {
         } else if (peek() == '%') {
             ++m_at;
             spec.draw = TensorSpec::Draw::Unit;
+        } else if (peek() == '?') {
+            ++m_at;
+            spec.draw = TensorSpec::Draw::Odd;
         }
         spec.text = std::string(m_text.substr(start, m_at - start));
         TensorType type = TensorType::contiguous(dtype, toSymDims(spec.sizes));
         type.strides = toSymDims(spec.strides);
         Node& node = m_call->graph.placeholder("x", ValueType(type));
         m_call->placeholders.push_back(&node);
-        m_call->inputs.push_back(makeInput(spec, m_call->specs.size()));
+        m_call->inputs.push_back(makeable(spec) ? makeInput(spec, m_call->specs.size()) : Tensor());
         m_call->specs.push_back(std::move(spec));
         return Argument(&node);
     }
@@ -118,6 +133,12 @@ class SampleParser {
             const std::string value(m_text.substr(m_at + 1, end - m_at - 1));
             m_at = end + 1;
             return Argument(value);
+        }
+        if (peek() == '$') {
+            ++m_at;
+            CT_TRY(const int64_t which, integer());
+            if (which < 0 || which >= static_cast<int64_t>(m_call->placeholders.size())) return fail("no such tensor");
+            return Argument(m_call->placeholders[static_cast<size_t>(which)]);
         }
         const size_t start = m_at;
         if (peek() == '-' || peek() == '+' || std::isdigit(static_cast<unsigned char>(peek()))) return parseNumber();
@@ -168,6 +189,7 @@ class SampleParser {
         }
         while (std::isalnum(static_cast<unsigned char>(peek())) || peek() == '.' || peek() == '-' || peek() == '+') ++m_at;
         const std::string token(m_text.substr(start, m_at - start));
+        if (token.ends_with('j')) return Argument(std::complex<double>(0, std::strtod(token.c_str(), nullptr)));
         if (token.find_first_of(".e") == std::string::npos) {
             m_at = start;
             CT_TRY(const int64_t value, integer());
@@ -184,8 +206,44 @@ class SampleParser {
 /// Imaginary parts are drawn as those of a tensor so much further on.
 constexpr size_t kImaginary = 500;
 
+constexpr double kOddFloats[] = {0,
+                                 1,
+                                 std::numeric_limits<double>::quiet_NaN(),
+                                 -1,
+                                 std::numeric_limits<double>::infinity(),
+                                 -0.0,
+                                 -2.5,
+                                 -std::numeric_limits<double>::infinity(),
+                                 1e30,
+                                 0.5,
+                                 -1e30,
+                                 1e-40,
+                                 65504,
+                                 1e300};
+constexpr int64_t kOddIntegers[] = {0,
+                                    1,
+                                    -1,
+                                    2,
+                                    5,
+                                    -5,
+                                    127,
+                                    -128,
+                                    255,
+                                    1000,
+                                    65535,
+                                    -32768,
+                                    std::numeric_limits<int32_t>::max(),
+                                    std::numeric_limits<int32_t>::min(),
+                                    std::numeric_limits<int64_t>::max(),
+                                    std::numeric_limits<int64_t>::min()};
+
+uint64_t drawBits(size_t t, int64_t i) {
+    return mix(((static_cast<uint64_t>(t) + 1) << 32) + static_cast<uint64_t>(i) + 1);
+}
+
 double drawElement(const TensorSpec& spec, size_t t, int64_t i) {
-    const uint64_t r = mix(((static_cast<uint64_t>(t) + 1) << 32) + static_cast<uint64_t>(i) + 1);
+    const uint64_t r = drawBits(t, i);
+    if (spec.draw == TensorSpec::Draw::Odd) return kOddFloats[r % std::size(kOddFloats)];
     auto below = [&](int64_t bound) { return static_cast<double>(static_cast<int64_t>(r % static_cast<uint64_t>(bound))); };
     const bool floating = isFloating(spec.dtype) || isComplex(spec.dtype);
     if (spec.dtype == DType::Bool) return static_cast<double>(r & 1);
@@ -205,21 +263,25 @@ double drawElement(const TensorSpec& spec, size_t t, int64_t i) {
 
 Tensor makeInput(const TensorSpec& spec, size_t t) {
     Dims stored = spec.sizes;
-    for (size_t d = 0; d < stored.size(); ++d)
+    int64_t extent = 1;
+    for (size_t d = 0; d < stored.size(); ++d) {
         if (spec.strides[d] == 0 && stored[d] > 1) stored[d] = 1;
-    const Tensor packed = Tensor::empty(isComplex(spec.dtype) ? DType::C128 : DType::F64, stored);
-    auto* values = static_cast<double*>(const_cast<void*>(static_cast<const void*>(packed.data())));
-    for (int64_t i = 0; i < packed.numel(); ++i) {
-        if (!isComplex(spec.dtype)) {
-            values[i] = drawElement(spec, t, i);
-            continue;
-        }
-        values[2 * i] = drawElement(spec, t, i);
-        values[2 * i + 1] = drawElement(spec, t + kImaginary, i);
+        extent += (stored[d] - 1) * spec.strides[d];
     }
-    Dims strides = spec.strides;
-    Tensor out = Tensor::empty(spec.dtype, stored, strides);
-    std::memset(out.storage()->data(), 0, out.storage()->size());
+    const bool oddIntegers = spec.draw == TensorSpec::Draw::Odd && isIntegral(spec.dtype, false);
+    Tensor packed = Tensor::empty(isComplex(spec.dtype) ? DType::C128 : oddIntegers ? DType::I64 : DType::F64, stored);
+    for (int64_t i = 0; i < packed.numel(); ++i) {
+        if (oddIntegers) {
+            packed.as<int64_t>()[i] = kOddIntegers[drawBits(t, i) % std::size(kOddIntegers)];
+        } else if (!isComplex(spec.dtype)) {
+            packed.as<double>()[i] = drawElement(spec, t, i);
+        } else {
+            packed.as<std::complex<double>>()[i] = {drawElement(spec, t, i), drawElement(spec, t + kImaginary, i)};
+        }
+    }
+    const int64_t elements = packed.numel() == 0 ? 0 : extent;
+    Tensor out(Storage::allocate(static_cast<size_t>(elements * byteSize(spec.dtype))), spec.dtype, stored,
+               spec.strides);
     copyInto(out, packed);
     return out.view(spec.sizes, spec.strides, 0);
 }
@@ -238,17 +300,46 @@ std::vector<OpSample> samplesOf(const Op& op) {
     return samples;
 }
 
-Result<std::unique_ptr<SampleCall>> buildSample(const Op& op, std::string_view text) {
+Result<std::unique_ptr<SampleCall>> parseSample(std::string_view text) {
     auto sample = std::make_unique<SampleCall>();
     CT_TRY_VOID(SampleParser(text, *sample).parse());
+    return sample;
+}
+
+Result<std::unique_ptr<SampleCall>> buildSample(const Op& op, std::string_view text) {
+    CT_TRY(auto sample, parseSample(text));
     GraphBuilder builder(sample->graph);
     try {
         sample->call = builder.call(op, sample->positional, sample->keywords).node();
     } catch (const InternalError& error) {
-        return invalidInput(op.name() + ": bug in the shape rule: " + error.what());
+        return Error{ErrorCode::Internal, op.name() + ": bug in the shape rule: " + error.what(), {}, {}};
     }
     if (builder.error()) return *builder.error();
     return sample;
+}
+
+Result<std::vector<Node*>> appendSample(const SampleCall& sample, Module& module) {
+    Graph& graph = module.graph();
+    std::map<const Node*, Node*> copies;
+    Node* afterInputs = graph.placeholders().empty() ? graph.first() : graph.placeholders().back()->next();
+    for (const Node* placeholder : sample.placeholders) {
+        TensorType type = placeholder->tensor();
+        type.requiresGrad = isFloating(type.dtype) || isComplex(type.dtype);
+        copies[placeholder] = &graph.placeholder("x", ValueType(type), afterInputs);
+        module.inputs.emplace_back();
+    }
+    GraphBuilder builder(graph);
+    std::vector<Argument> args;
+    for (const Argument& arg : sample.call->args())
+        args.push_back(arg.mapNodes([&](Node* node) { return copies.at(node); }));
+    Node* call = builder.callBound(sample.call->op(), std::move(args)).node();
+    if (builder.error()) return *builder.error();
+    if (!call->type().tuple()) return std::vector<Node*>{call};
+    std::vector<Node*> results;
+    const TupleType& types = *call->type().tuple();
+    for (size_t i = 0; i < types.size(); ++i)
+        results.push_back(types[i].tensor() ? builder.value(*call)[static_cast<int64_t>(i)].node() : nullptr);
+    return results;
 }
 
 std::string widenedSample(std::string_view text) {

@@ -1,0 +1,56 @@
+// Operators with arguments that nobody would write. Calls that once went wrong (corpus/arguments, a call per line after
+// what must become of it: "refused" or "ran") are put through everything in this process; so many new ones, from a
+// seed, in processes of their own. A seed that fails here fails in `op_arguments_fuzz --from SEED --count 1`.
+#include <QDir>
+#include <QtTest>
+
+#include "tests/fuzz/argument_runs.h"
+#include "tests/support/argument_check.h"
+#include "tests/support/paths.h"
+
+using namespace cutaway;
+using namespace cutaway::testing;
+
+class OpArgumentsTest : public QObject {
+    Q_OBJECT
+
+  private slots:
+    void corpus_data();
+    void corpus();
+};
+
+void OpArgumentsTest::corpus_data() {
+    QTest::addColumn<QString>("call");
+    QTest::addColumn<bool>("refused");
+    const QDir folder(testFile("fuzz/corpus/arguments"));
+    for (const QString& name : folder.entryList(QDir::Files, QDir::Name)) {
+        QFile file(folder.filePath(name));
+        QVERIFY(file.open(QIODevice::ReadOnly));
+        int number = 0;
+        for (const QString& line : QString::fromUtf8(file.readAll()).split('\n')) {
+            ++number;
+            if (line.isEmpty() || line.startsWith('#')) continue;
+            const QString wanted = line.section(' ', 0, 0);
+            QVERIFY2(wanted == "refused" || wanted == "ran", qPrintable(name + ": " + line));
+            QTest::newRow(qPrintable(name + ":" + QString::number(number)))
+                << line.section(' ', 1) << (wanted == "refused");
+        }
+    }
+}
+void OpArgumentsTest::corpus() {
+    QFETCH(QString, call);
+    QFETCH(bool, refused);
+    const auto parsed = parseCall(call.toStdString());
+    QVERIFY2(parsed, qPrintable(call));
+    const CallReport report = checkCall(*parsed, [](const char*) {});
+    QVERIFY2(report.problems.empty(),
+             report.problems.empty() ? "" : qPrintable(call + ": " + QString::fromStdString(report.problems[0])));
+    const bool wasRefused =
+        report.outcome == CallReport::Outcome::RefusedByTypes || report.outcome == CallReport::Outcome::RefusedWhenRun;
+    QVERIFY2(wasRefused == refused,
+             qPrintable(call + (refused ? ": accepted" : ": " + QString::fromStdString(report.refusal))));
+    QVERIFY2(!refused || !report.refusal.empty(), "refused without a word");
+}
+
+QTEST_GUILESS_MAIN(OpArgumentsTest)
+#include "op_arguments_test.moc"
