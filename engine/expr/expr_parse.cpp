@@ -11,7 +11,7 @@ DType symbolDType(std::string_view name) {
 
 namespace {
 
-constexpr int kMaxDepth = 256;
+constexpr int kMaxDepth = 256, kMaxOperations = 1024;
 /// Larger literals do not occur as sizes, and products of them would leave the range of int64.
 constexpr int64_t kMaxLiteral = int64_t{1} << 53;
 
@@ -83,9 +83,11 @@ class ExprReader {
     static DType common(const Expr& a, const Expr& b) {
         return a->dtype == DType::F64 || b->dtype == DType::F64 ? DType::F64 : DType::I64;
     }
+    /// A chain of operations is a tree as deep, and whatever simplifies, prints or frees it goes down to its end.
+    Expr counted(Expr made) { return ++m_operations > kMaxOperations ? fail("more than " + std::to_string(kMaxOperations) + " operations") : std::move(made); }
     Expr binary(ExprKind kind, Expr a, Expr b, DType dtype) {
         if ((kind == ExprKind::FloorDiv || kind == ExprKind::Mod) && b.asInt() == 0) return fail("division by zero");
-        return Expr::make(kind, {std::move(a), std::move(b)}, dtype);
+        return counted(Expr::make(kind, {std::move(a), std::move(b)}, dtype));
     }
 
     Expr comparison() {
@@ -126,7 +128,7 @@ class ExprReader {
         Expr left = unary();
         while (!m_error) {
             if (take("//")) left = binary(ExprKind::FloorDiv, left, unary(), DType::I64);
-            else if (take("/")) left = Expr::call("IntTrueDiv", {left, unary()}, DType::F64);
+            else if (take("/")) left = counted(Expr::call("IntTrueDiv", {left, unary()}, DType::F64));
             else if (take("%")) left = binary(ExprKind::Mod, left, unary(), DType::I64);
             else if (startsPower()) break;
             else if (take("*")) {
@@ -272,7 +274,7 @@ class ExprReader {
 
     std::string_view m_text;
     size_t m_at = 0;
-    int m_depth = 0;
+    int m_depth = 0, m_operations = 0;
     std::optional<Error> m_error;
 };
 

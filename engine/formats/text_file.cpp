@@ -95,6 +95,13 @@ class LogSplitter {
     std::set<std::string> m_names;
 };
 
+/// "12:5" becomes "graph.py:12:5", for whoever reads the error beside those of other files.
+template <class T>
+Result<T> placedIn(const std::string& path, Result<T> read) {
+    if (!read) read.error().where = path + (read.error().where.empty() ? "" : ":") + read.error().where;
+    return read;
+}
+
 /// "12:5" of a block becomes the line of the whole log.
 void shiftPlace(std::string& where, size_t lines) {
     size_t line = 0;
@@ -186,7 +193,7 @@ Result<OpenedFile> openTextFile(std::string_view text, const std::string& path, 
     const auto log = several ? splitLog(text) : nullptr;
     if (!log || log->blocks.size() <= 1) {
         OpenedGraph graph;
-        CT_TRY(graph.module, parseText(text, {.file = path, .types = {}}));
+        CT_TRY(graph.module, placedIn(path, parseText(text, {.file = path, .types = {}})));
         graph.name = graph.module->name;
         if (const size_t constructor = text.find("def __init__(self"); constructor != std::string_view::npos) describeModules(*graph.module, text.substr(constructor));
         file.format = FileFormat::FxText;

@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "engine/ir/names.h"
+#include "engine/support/characters.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
@@ -68,7 +69,11 @@ bool isReservedName(std::string_view name) {
 
 std::string Graph::uniqueName(std::string_view hint) {
     std::string base;
-    for (char c : hint) base += std::isalnum(static_cast<unsigned char>(c)) || c == '_' ? c : '_';
+    while (!hint.empty()) {
+        const size_t length = nameCharacter(hint);
+        base += length > 0 ? hint.substr(0, length) : "_";
+        hint.remove_prefix(std::max<size_t>(length, 1));
+    }
     if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0]))) base = "_" + base;
     if (idOfName(base) == NodeId::None && !isReservedName(base)) return base;
     // Numbering goes on from the stem, as FX does: "mul_2" taken -> next free "mul_N".

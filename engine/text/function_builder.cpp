@@ -86,6 +86,7 @@ void FunctionBuilder::parameters() {
 }
 
 void FunctionBuilder::placeholder(std::string_view raw, int stars, SyntaxId annotation, std::string_view comment, uint32_t begin) {
+    if (m_scope.names.contains(raw)) return m_state.fail(begin, "the parameter '" + std::string(raw) + "' is defined twice (TXT-5)");
     const std::string target = std::string(static_cast<size_t>(stars), '*') + std::string(raw);
     Annotation written = annotationOf(annotation, raw);
     if (m_state.error) return;

@@ -1,11 +1,11 @@
 #include "engine/text/lexer.h"
 
+#include "engine/support/characters.h"
+
 namespace cutaway::fxtext {
 namespace {
 
 bool isDigit(char c) { return c >= '0' && c <= '9'; }
-bool isNameStart(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$'; }
-bool isNamePart(char c) { return isNameStart(c) || isDigit(c); }
 
 /// Length of a log prefix: "V1121 08:00:03.825000 693 path.py:12] [0/0] [__artifact] ", also after "[rank0]:".
 size_t logPrefix(std::string_view line) {
@@ -61,6 +61,8 @@ void appendUtf8(std::string& out, uint32_t code) {
 }  // namespace
 
 PlainText makePlain(std::string_view given) {
+    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+    if (given.starts_with(kByteOrderMark)) given.remove_prefix(kByteOrderMark.size());
     PlainText plain;
     plain.text.reserve(given.size());
     bool shifted = false;
@@ -143,7 +145,7 @@ void Lexer::advance() {
         m_at = end;
     } else {
         m_lineHasTokens = true;
-        if (isNameStart(c)) name();
+        if (nameStart(m_at) > 0) name();
         else if (isDigit(c) || (c == '.' && m_at + 1 < m_text.size() && isDigit(m_text[m_at + 1]))) number();
         else if (c == '\'' || c == '"') string();
         else symbol();
@@ -152,12 +154,16 @@ void Lexer::advance() {
     if (m_token.kind != TokenKind::Comment) m_token.text = m_text.substr(m_token.begin, m_at - m_token.begin);
 }
 
+size_t Lexer::namePart(size_t at) const { return at < m_text.size() && m_text[at] == '$' ? 1 : nameCharacter(m_text.substr(std::min(at, m_text.size()))); }
+size_t Lexer::nameStart(size_t at) const { return at < m_text.size() && isDigit(m_text[at]) ? 0 : namePart(at); }
+
 void Lexer::name() {
     m_token.kind = TokenKind::Name;
     while (m_at < m_text.size()) {
-        if (isNamePart(m_text[m_at])) ++m_at;
-        else if (m_text[m_at] == '.' && m_at + 1 < m_text.size() && isNameStart(m_text[m_at + 1])) m_at += 2;
-        else break;
+        const bool dot = m_text[m_at] == '.';
+        const size_t length = dot ? nameStart(m_at + 1) : namePart(m_at);
+        if (length == 0) break;
+        m_at += length + (dot ? 1 : 0);
     }
 }
 
@@ -219,11 +225,13 @@ void Lexer::symbol() {
             m_at += candidate.size();
             return;
         }
-    const char c = m_text[m_at++];
+    const char c = m_text[m_at];
     if (kShort.find(c) == std::string_view::npos) {
+        m_at += std::max<size_t>(firstCharacter(rest).bytes, 1);
         m_token.kind = TokenKind::Bad;
         return;
     }
+    ++m_at;
     m_token.symbol = static_cast<unsigned char>(c);
     if (c == '(' || c == '[' || c == '{') ++m_brackets;
     if ((c == ')' || c == ']' || c == '}') && m_brackets > 0) --m_brackets;

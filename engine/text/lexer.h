@@ -35,8 +35,8 @@ struct Token {
     std::string_view text;
 };
 
-/// Text as PyTorch's tools leave it, made plain: terminal colours and log prefixes removed, line by line, so that line
-/// numbers stay. `shift` has the number of bytes taken from each line's front, for columns in errors.
+/// Text as PyTorch's tools leave it, made plain: byte order mark, terminal colours and log prefixes removed, line by line, so
+/// that line numbers stay. `shift` has the number of bytes taken from each line's front, for columns in errors.
 struct PlainText {
     std::string text;
     std::vector<uint32_t> lineBegins;
@@ -64,6 +64,9 @@ class Lexer {
 
   private:
     void advance();
+    /// Bytes of the character at `at` if a name may begin with it (or go on with it), else 0.
+    size_t nameStart(size_t at) const;
+    size_t namePart(size_t at) const;
     void name();
     void number();
     void string();

@@ -2,6 +2,8 @@
 
 #include <charconv>
 
+#include "engine/support/characters.h"
+
 namespace cutaway::fxtext {
 namespace {
 
@@ -65,7 +67,12 @@ std::string quoted(std::string_view text) {
 
 bool isIdentifier(std::string_view text) {
     if (text.empty() || (text[0] >= '0' && text[0] <= '9')) return false;
-    return std::all_of(text.begin(), text.end(), [](char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)); });
+    while (!text.empty()) {
+        const size_t length = nameCharacter(text);
+        if (length == 0) return false;
+        text.remove_prefix(length);
+    }
+    return true;
 }
 
 }  // namespace cutaway::fxtext

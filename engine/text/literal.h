@@ -12,7 +12,7 @@ std::string realText(double value);
 std::string complexText(std::complex<double> value);
 /// 'text'; double quotes when it holds single ones only. Bytes of UTF-8 stay as they are.
 std::string quoted(std::string_view text);
-/// A Python identifier (ASCII).
+/// A Python identifier, of any script.
 bool isIdentifier(std::string_view text);
 
 }  // namespace cutaway::fxtext

@@ -1,13 +1,31 @@
 #include "engine/text/parse_value.h"
 
 #include <charconv>
+#include <numbers>
+#include <span>
 
 #include "engine/expr/expr_parse.h"
+#include "engine/support/characters.h"
 
 namespace cutaway::fxtext {
 namespace {
 
 constexpr size_t kMaxRemarks = 200;
+
+/// Where the point of a number stands, counted from its first digit that is not 0: 3 for 123.0, -2 for 0.00123 and for 1.23e-3.
+int64_t decimalPoint(std::string_view digits) {
+    const size_t e = std::min(digits.find_first_of("eE"), digits.size());
+    int64_t exponent = 0;
+    if (e < digits.size()) {
+        const char* const begin = digits.data() + e + (digits.substr(e + 1).starts_with('+') ? 2 : 1);
+        constexpr int64_t kFar = int64_t{1} << 40;   // more than any text has digits
+        if (std::from_chars(begin, digits.data() + digits.size(), exponent).ec != std::errc()) exponent = *begin == '-' ? -kFar : kFar;
+    }
+    const std::string_view mantissa = digits.substr(0, e);
+    const auto point = static_cast<int64_t>(std::min(mantissa.find('.'), mantissa.size()));
+    const auto first = static_cast<int64_t>(mantissa.find_first_not_of("0."));
+    return exponent + point - first + (first > point ? 1 : 0);
+}
 
 std::optional<double> parseReal(std::string_view text) {
     std::string digits;
@@ -16,13 +34,37 @@ std::optional<double> parseReal(std::string_view text) {
     double value = 0;
     const auto [stop, status] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (stop != digits.data() + digits.size()) return std::nullopt;
-    if (status == std::errc::result_out_of_range) {
-        // Python reads 1e999 as inf and 1e-999 as 0.
-        const auto exponent = digits.find_first_of("eE");
-        const bool small = exponent != std::string::npos && exponent + 1 < digits.size() && digits[exponent + 1] == '-';
-        return small ? 0.0 : std::numeric_limits<double>::infinity();
-    }
+    // Python reads 1e999 as inf and 1e-999 as 0.
+    if (status == std::errc::result_out_of_range) return decimalPoint(digits) > 0 ? std::numeric_limits<double>::infinity() : 0.0;
     return status == std::errc() ? std::optional<double>(value) : std::nullopt;
+}
+
+struct NamedReal {
+    std::string_view name;
+    double value;
+};
+/// What modules of Python call these numbers; float() reads the first three, too.
+constexpr NamedReal kNamedReals[] = {{"inf", std::numeric_limits<double>::infinity()}, {"infinity", std::numeric_limits<double>::infinity()},
+                                     {"nan", std::numeric_limits<double>::quiet_NaN()}, {"pi", std::numbers::pi},
+                                     {"e", std::numbers::e}, {"tau", 2 * std::numbers::pi}};
+
+std::optional<double> namedReal(std::string_view name, size_t known = std::size(kNamedReals)) {
+    for (const NamedReal& row : std::span(kNamedReals).first(known))
+        if (row.name == name) return row.value;
+    return std::nullopt;
+}
+
+/// The number that float('...') makes of a text.
+std::optional<double> realOfText(std::string_view text) {
+    std::string plain;
+    for (const char c : text) plain += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+    const bool negative = plain.starts_with('-');
+    if (negative || plain.starts_with('+')) plain.erase(0, 1);
+    auto value = namedReal(plain, 3);
+    const bool digits = !plain.empty() && (std::isdigit(static_cast<unsigned char>(plain[0])) || plain[0] == '.') && plain.find('j') == std::string::npos;
+    if (!value && digits) value = parseReal(plain);
+    if (value && negative) value = -*value;
+    return value;
 }
 
 }  // namespace
@@ -102,7 +144,7 @@ Argument ValueReader::read(SyntaxId id) {
             return {};
         case SyntaxKind::Keyword: break;
     }
-    m_state.fail(node.begin, "'" + std::string(node.text.substr(0, 30)) + "' is not a value");
+    m_state.fail(node.begin, "'" + visibleText(clipped(node.text, 30)) + "' is not a value");
     return {};
 }
 
@@ -136,6 +178,9 @@ Argument ValueReader::readDotted(const SyntaxNode& node) {
         if (auto format = memoryFormatFromName(rest)) return Argument(*format);
         if (auto layout = layoutFromName(rest)) return Argument(*layout);
     }
+    for (const std::string_view module : {"torch.", "math.", "numpy.", "np."})
+        if (name.starts_with(module))
+            if (const auto value = namedReal(name.substr(module.size()))) return Argument(*value);
     const std::string_view first = name.substr(0, name.find('.'));
     if (const auto found = m_scope.names.find(first); found != m_scope.names.end() && found->second.node) {
         m_state.fail(node.begin, "an attribute of a value is a statement of its own (TXT-1)");
@@ -214,9 +259,7 @@ Argument ValueReader::readCall(SyntaxId id) {
         return Argument(LostTensor{m_state.tree.source.text.substr(call.begin, call.end - call.begin)});
     }
     if (name == "float" && callee.next != kNoSyntax) {
-        const std::string text = unquote(m_state.at(callee.next).text);
-        if (text == "inf" || text == "-inf") return Argument((text == "inf" ? 1 : -1) * std::numeric_limits<double>::infinity());
-        if (text == "nan") return Argument(std::numeric_limits<double>::quiet_NaN());
+        if (const auto value = realOfText(unquote(m_state.at(callee.next).text))) return Argument(*value);
     }
     static constexpr std::string_view kSymbolic[] = {"Max", "Min", "FloorDiv", "Mod", "PythonMod", "ModularIndexing", "CeilDiv", "Where",
                                                      "CleanDiv", "And", "Or", "Not", "IntTrueDiv", "FloatTrueDiv", "ToFloat", "TruncToInt",

@@ -6,7 +6,7 @@ Error syntaxError(const PlainText& source, size_t offset, std::string what) {
     std::string_view line = source.line(std::min(offset, source.text.size()));
     while (!line.empty() && line.front() == ' ') line.remove_prefix(1);
     const bool cut = line.size() > 100;
-    std::string quoted(line.substr(0, 100));
+    const std::string quoted = visibleText(clipped(line, 100));
     return invalidInput(std::move(what) + (quoted.empty() ? "" : ", in: " + quoted + (cut ? "..." : "")),
                         source.where(std::min(offset, source.text.size())));
 }
@@ -66,10 +66,8 @@ void SyntaxParser::skipSuite(uint32_t indent) {
 }
 
 std::unique_ptr<FunctionSyntax> SyntaxParser::parseClass(uint32_t indent) {
-    if (++m_depth > kMaxDepth) {
-        fail(peek().begin, "classes are nested more than 256 levels deep");
-        return nullptr;
-    }
+    const Level level(*this);
+    if (!level) return nullptr;
     next();
     std::string_view name;
     if (take(sym("<"))) {
@@ -94,7 +92,6 @@ std::unique_ptr<FunctionSyntax> SyntaxParser::parseClass(uint32_t indent) {
             else skipSuite(inner);
         } else m_lexer.skipLine();
     }
-    --m_depth;
     if (m_error) return nullptr;
     if (!forward) {
         fail(begin, "class '" + std::string(name) + "' has no 'def forward'");
@@ -108,10 +105,8 @@ std::unique_ptr<FunctionSyntax> SyntaxParser::parseClass(uint32_t indent) {
 
 std::unique_ptr<FunctionSyntax> SyntaxParser::parseFunction(uint32_t indent) {
     auto function = std::make_unique<FunctionSyntax>();
-    if (++m_depth > kMaxDepth) {
-        fail(peek().begin, "functions are nested more than 256 levels deep");
-        return nullptr;
-    }
+    const Level level(*this);
+    if (!level) return nullptr;
     function->begin = next().begin;
     if (peek().kind != TokenKind::Name) fail(peek().begin, "a function name is expected" + found());
     function->name = next().text;
@@ -123,7 +118,6 @@ std::unique_ptr<FunctionSyntax> SyntaxParser::parseFunction(uint32_t indent) {
     takeComments();
     if (peek().kind == TokenKind::Newline) next();
     parseBody(*function, indent);
-    --m_depth;
     return function;
 }
 

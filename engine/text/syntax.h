@@ -27,6 +27,7 @@ constexpr SyntaxId kNoSyntax = -1;
 
 struct SyntaxNode {
     SyntaxKind kind = SyntaxKind::Empty;
+    uint16_t height = 0;              // of the tree below it
     uint32_t symbol = 0;              // Binary, Unary
     SyntaxId first = kNoSyntax;       // first child
     SyntaxId next = kNoSyntax;        // next sibling

@@ -21,25 +21,17 @@ int strengthOf(const Token& token) {
 }  // namespace
 
 SyntaxId SyntaxParser::expression(int minimum) {
-    if (++m_depth > kMaxDepth) {
-        fail(peek().begin, "nested more than 256 levels deep");
-        return add(SyntaxKind::Empty, peek());
-    }
+    const Level level(*this);
+    if (!level) return add(SyntaxKind::Empty, peek());
     SyntaxId left = unary();
-    // A long chain of operators makes a deep tree as well.
-    for (int links = 0; !m_error; ++links) {
+    while (!m_error) {
         const int strength = strengthOf(peek());
         if (strength == 0 || strength <= minimum) break;
-        if (links > kMaxDepth) {
-            fail(peek().begin, "more than 256 operators in a row");
-            break;
-        }
         const uint32_t symbol = next().symbol;
         const SyntaxId right = expression(strength);
         left = add(SyntaxKind::Binary, node(left).begin, {left, right});
         node(left).symbol = symbol;
     }
-    --m_depth;
     return left;
 }
 
@@ -48,18 +40,17 @@ SyntaxId SyntaxParser::unary() {
         const SyntaxId base = postfix();
         if (!at(sym("**"))) return base;
         next();
+        const Level level(*this);
+        if (!level) return base;
         const SyntaxId exponent = unary();
         const SyntaxId power = add(SyntaxKind::Binary, node(base).begin, {base, exponent});
         node(power).symbol = sym("**");
         return power;
     }
-    if (++m_depth > kMaxDepth) {
-        fail(peek().begin, "nested more than 256 levels deep");
-        return add(SyntaxKind::Empty, peek());
-    }
+    const Level level(*this);
+    if (!level) return add(SyntaxKind::Empty, peek());
     const Token token = next();
     const SyntaxId operand = unary();
-    --m_depth;
     const SyntaxId result = add(SyntaxKind::Unary, token.begin, {operand});
     node(result).symbol = token.symbol;
     return result;
@@ -67,8 +58,7 @@ SyntaxId SyntaxParser::unary() {
 
 SyntaxId SyntaxParser::postfix() {
     SyntaxId value = atom();
-    for (int links = 0; !m_error; ++links) {
-        if (links > kMaxDepth) fail(peek().begin, "more than 256 calls in a row");
+    while (!m_error) {
         if (at(sym("("))) value = arguments(value);
         else if (at(sym("["))) value = subscript(value);
         else if (at(sym("."))) {
@@ -92,7 +82,7 @@ SyntaxId SyntaxParser::atom() {
         case TokenKind::Float: return add(SyntaxKind::Float, next());
         case TokenKind::Imaginary: return add(SyntaxKind::Imaginary, next());
         case TokenKind::String: return add(SyntaxKind::String, next());
-        case TokenKind::Bad: fail(peek().begin, "'" + std::string(peek().text.substr(0, 20)) + "' cannot be read"); break;
+        case TokenKind::Bad: fail(peek().begin, "'" + quotable(peek().text) + "' cannot be read"); break;
         default:
             if (at(sym("("))) return parenthesized();
             if (at(sym("["))) return bracketed(SyntaxKind::List, sym("]"));

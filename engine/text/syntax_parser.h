@@ -1,10 +1,13 @@
 #pragma once
 // The recursive descent behind parseSyntax: one function per rule of the grammar. Structure and statements are in
 // syntax.cpp, expressions in syntax_expression.cpp. After the first error everything stands at the end of the text.
+#include "engine/support/characters.h"
 #include "engine/text/syntax.h"
 
 namespace cutaway::fxtext {
 
+/// Of functions and expressions while they are read, and of the trees that chains of operators, calls and attributes make: what
+/// reads, prints or frees a tree later goes down as deep.
 inline constexpr int kMaxDepth = 256;
 
 class SyntaxParser {
@@ -13,6 +16,20 @@ class SyntaxParser {
     Result<void> run();
 
   private:
+    /// One level of nesting, as long as it lives. False when it is one too many; the error is noted then.
+    class Level {
+      public:
+        explicit Level(SyntaxParser& parser) : m_parser(parser) {
+            if (++m_parser.m_depth > kMaxDepth) m_parser.failDepth();
+        }
+        ~Level() { --m_parser.m_depth; }
+        Level(const Level&) = delete;
+        Level& operator=(const Level&) = delete;
+        explicit operator bool() const { return m_parser.m_depth <= kMaxDepth; }
+
+      private:
+        SyntaxParser& m_parser;
+    };
     // -- structure
     bool findStart();
     std::unique_ptr<FunctionSyntax> parseClass(uint32_t indent);
@@ -54,12 +71,15 @@ class SyntaxParser {
     std::string found() const {
         if (peek().kind == TokenKind::End) return ", not the end of the text";
         if (peek().kind == TokenKind::Newline) return ", not the end of the line";
-        return ", not '" + std::string(peek().text.substr(0, 20)) + "'";
+        return ", not '" + quotable(peek().text) + "'";
     }
+    /// The front of a token for an error.
+    static std::string quotable(std::string_view text) { return visibleText(clipped(text, 20)); }
     void fail(size_t offset, std::string what) {
         if (!m_error) m_error = syntaxError(m_tree.source, offset, std::move(what));
         m_lexer = Lexer(m_text, m_text.size());  // everything stops at the end of the text
     }
+    void failDepth() { fail(peek().begin, "nested more than " + std::to_string(kMaxDepth) + " levels deep"); }
     /// The description that follows an item of the expanded form; other comments inside brackets are dropped.
     std::string_view takeComments() {
         std::string_view comment;
@@ -85,6 +105,9 @@ class SyntaxParser {
         if (last == kNoSyntax) node(parent).first = child;
         else node(last).next = child;
         last = child;
+        const int height = node(child).height + 1;
+        if (height > kMaxDepth) return failDepth();
+        node(parent).height = std::max(node(parent).height, static_cast<uint16_t>(height));
     }
     Token next() {
         Token token = m_lexer.next();

@@ -91,6 +91,13 @@ void TextTest::prints_data() {
     body("integers", "y = foo.f(x, 9223372036854775807, -9223372036854775808, 1_000)", "y = foo.f(x, 9223372036854775807, -9223372036854775808, 1000)");
     body("complex", "y = foo.f(x, (1+2j), 2j, (-0-1.5j), (nan+infj))", "y = foo.f(x, (1+2j), 2j, (-0-1.5j), (nan+infj))");
     body("texts", "y = foo.f(x, 'a\\n\\x01', \"it's\", 'both \\' \"', '\\u00e9')", "y = foo.f(x, 'a\\n\\x01', \"it's\", 'both \\' \"', '\xc3\xa9')");
+    body("numbers by their names", "y = foo.f(x, torch.inf, -math.inf, math.nan, torch.nan, float('-Infinity'), float(\"nan\"), float('2.5'), math.pi, numpy.inf)",
+         "y = foo.f(x, inf, -inf, nan, nan, -inf, nan, 2.5, 3.141592653589793, inf)");
+    body("numbers out of range", "y = foo.f(x, 1e-999, 1e999, -1e999, 1e-99999999999999999999, 1e99999999999999999999, 0." + QByteArray(400, '0') + "1, 1" + QByteArray(400, '0') + ".0e-5, 1" + QByteArray(400, '0') + ".0e-500)",
+         "y = foo.f(x, 0.0, inf, -inf, 0.0, inf, 0.0, inf, 1e-100)");
+    body("names of any script", "\xc3\xa9t\xc3\xa9_1: \"f32[2]\" = aten.neg.default(x);  \xe5\xb1\x82 = aten.exp.default(\xc3\xa9t\xc3\xa9_1)",
+         "\xc3\xa9t\xc3\xa9_1: \"f32[2]\" = aten.neg.default(x)\n    \xe5\xb1\x82: \"f32[2]\" = aten.exp.default(\xc3\xa9t\xc3\xa9_1)");
+    body("attributes of any script", "w: \"f32[2]\" = self.couche_\xc3\xa9.weight", "w: \"f32[2]\" = self.couche_\xc3\xa9.weight");
     body("torch values", "y = foo.f(x, torch.float32, torch.strided, torch.channels_last, device(type='cuda', index=0), torch.device('cpu'), torch.Size([2]))",
          "y = foo.f(x, torch.float32, torch.strided, torch.channels_last, device(type='cuda', index=0), device(type='cpu'), (2,))");
     body("containers", "y = foo.f(x, {'a': [x, None], 'b': (1,)}, [], (), slice(1, None), torch.Tensor(size=[2], dtype=float32))",
@@ -101,6 +108,7 @@ void TextTest::prints_data() {
          "# File: net.py:9 in forward, code: h = x\n    y = foo.f(x)\n    # No stacktrace found for following nodes\n    z = foo.f(y)");
     body("module comment", "# module: enc.0 torch.nn.Linear # File: net.py:9 in f\n    y = foo.f(x)", "# module: enc.0 torch.nn.Linear # File: net.py:9 in f\n    y = foo.f(x)");
     body("annotation against the rule", "y: \"f32[3]\" = aten.mul.Tensor(x, x)", "y: \"f32[3][1]cpu\" = aten.mul.Tensor(x, x)");
+    QTest::newRow("byte order mark") << QByteArray("\xEF\xBB\xBF" "def forward(x: \"f32[2]\"):\n    return (x,)\n") << QByteArray("def forward(x: \"f32[2]\"):\n    return (x,)\n");
     QTest::newRow("raw parameter") << QByteArray("def forward(self, L_x_ : torch.Tensor):\n    l_x_ = L_x_\n    return l_x_\n")
                                    << QByteArray("def forward(L_x_):\n    l_x_ = L_x_\n    return l_x_\n");
     QTest::newRow("boxed") << QByteArray("class G(torch.nn.Module):\n    def forward(self, args_list):\n        args_iter = iter(args_list)\n"
@@ -152,6 +160,24 @@ void TextTest::refuses_data() {
     body("indentation", "y = foo.f(x)\n      z = foo.f(x)", "3:7", "indentation");
     body("after return", "return x", "3:5", "nothing follows");
     body("deep", "y = foo.f(" + QByteArray(300, '[') + QByteArray(300, ']') + ")", "2:269", "256");
+    const int many = 100000;
+    body("powers", "y = " + QByteArray("x ** ").repeated(many) + "x", "2:1284", "256");
+    body("signs", "y = " + QByteArray(many, '-') + "x", "2:263", "256");
+    body("calls in a row", "y = foo.f(x" + QByteArray(")(x").repeated(many) + ")", "2:783", "256");
+    body("subscripts in a row", "y = x" + QByteArray("[0]").repeated(many), "2:781", "256");
+    body("attributes in a row", "y = x" + QByteArray("(0).a").repeated(many), "2:651", "256");
+    body("operators in a row", "y = x" + QByteArray(" + x").repeated(many), "2:1039", "256");
+    body("comparisons in a row", "y = x" + QByteArray(" < x").repeated(many), "2:1039", "256");
+    body("chains inside chains", "y = " + QByteArray("(").repeated(200) + "x" + (QByteArray(" + x").repeated(100) + ")").repeated(200), "2:1241", "256");
+    body("sizes of many operations", "y: \"f32[s0" + QByteArray("//2").repeated(many) + "]\" = foo.f(x)", "2:8", "operations");
+    body("functions in functions", "y = foo.f(x)\n" + [&] {
+        QByteArray nested;
+        for (int i = 0; i < 300; ++i) nested += QByteArray(4 + i, ' ') + "def f():\n";
+        return nested;
+    }(), "258:260", "256");
+    QTest::newRow("two parameters of one name") << QByteArray("def forward(x: \"f32[2]\", x: \"f32[2]\"):\n    return (x,)\n") << QByteArray("1:26") << QByteArray("'x' is defined twice");
+    body("signs that no name has", "y = foo.f(\xf0\x9f\x98\x80)", "2:15", "'\xf0\x9f\x98\x80' cannot be read");
+    body("bytes that are no text", "y = foo.f(\xff\x1b)", "2:15", "'\\xff' cannot be read");
     body("division", "y: \"f32[s0//0]\" = foo.f(x)", "2:8", "division by zero");
 }
 
