@@ -204,6 +204,7 @@ class Matcher {
     }
     bool matchCall(int slot, const Argument* value, const Frame* rest) {
         Node* node = value->node();
+        if (++m_tries > kMostTries) return fail(node, [&] { return "was given up after " + std::to_string(kMostTries) + " tries: too many orders of operands are possible"; });
         if (const Argument* already = bound(slot))
             return already->node() == node && node ? proceed(rest) : fail(node, [&] {
                 return "needs " + nameOf(slot) + " to be the same value everywhere, but finds " + constantText(*already) + " and " + constantText(*value);
@@ -227,7 +228,8 @@ class Matcher {
         frame.of = &node;
         frame.parameters = parameters;
         if (proceed(&frame)) return true;
-        if (!form.commutes || !mayCommute(node)) return false;
+        // Equal operands are the same in both orders: trying them again would double the work at each call of a chain.
+        if (!form.commutes || !mayCommute(node) || sameConstant(values[0], values[1])) return false;
         frame.swapped = true;
         const bool before = std::exchange(m_otherOrder, true);
         const bool ok = proceed(&frame);
@@ -466,7 +468,10 @@ class Matcher {
     const MutationRegions& m_regions;
     Match& m_match;
     MatchTrace* m_trace;
-    int m_progress = 0;
+    /// Of calls, at one root. The rules of the pipeline take some hundred at most; one with many calls that commute and look alike could
+    /// take more than anybody waits for.
+    static constexpr int kMostTries = 1 << 18;
+    int m_progress = 0, m_tries = 0;
     bool m_probing = false;
     std::optional<std::vector<Node*>> m_siblings;   // of the root, while they are matched
     size_t m_sibling = 0, m_furthest = 0;           // those that have been begun; those that were once matched up to the end
