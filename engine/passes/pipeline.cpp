@@ -18,6 +18,7 @@
 #include "engine/passes/lowering_calls.h"
 #include "engine/passes/move_to_device.h"
 #include "engine/passes/pass_order.h"
+#include "engine/passes/pass_settings.h"
 #include "engine/passes/post_grad/b2b_gemm.h"
 #include "engine/passes/post_grad/bucket_collectives.h"
 #include "engine/passes/post_grad/cpu_products.h"
@@ -41,6 +42,7 @@
 #include "engine/passes/remove_noop_ops.h"
 #include "engine/passes/torch_calls_to_aten.h"
 #include "engine/passes/user_passes.h"
+#include "engine/support/characters.h"
 #include "engine/support/near_names.h"
 
 namespace cutaway {
@@ -254,21 +256,28 @@ Step checkNumbers(const Snapshot& before, const Snapshot& after, const OptionalP
     return step;
 }
 
+Result<void> checkName(const std::string& what, const std::string& name, const std::vector<std::string_view>& names) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) return {};
+    Error error{ErrorCode::InvalidInput, "no " + what + " named '" + visibleText(name) + "'", {}, {}};
+    if (std::string near = suggestion(name, names); !near.empty()) error.notes.push_back(std::move(near));
+    std::string all;
+    for (const std::string_view each : names) all += (all.empty() ? "there are: " : ", ") + std::string(each);
+    error.notes.push_back(std::move(all));
+    return error;
+}
+
 Result<void> checkNames(const CompileOptions& options) {
-    auto stageKnown = options.onlyStage.empty();
-    std::string stages;
+    std::vector<std::string_view> stages, optional;
     for (const Pass& pass : kPipeline) {
-        stageKnown |= pass.stage == options.onlyStage;
-        if (stages.find(pass.stage) == std::string::npos) stages += (stages.empty() ? "" : ", ") + std::string(pass.stage);
+        if (stages.empty() || stages.back() != pass.stage) stages.push_back(pass.stage);
+        if (pass.optional != 0) optional.push_back(pass.name);
     }
-    if (!stageKnown) return invalidInput("no stage named '" + options.onlyStage + "'; there are: " + stages);
-    std::string optional;
-    for (const Pass& pass : kPipeline)
-        if (pass.optional != 0) optional += (optional.empty() ? "" : ", ") + std::string(pass.name);
-    for (const std::string_view name : kSettingsOnly) optional += ", " + std::string(name);
-    for (const OptionalPass& wanted : options.enabledPasses)
-        if (std::find(std::begin(kSettingsOnly), std::end(kSettingsOnly), wanted.name) == std::end(kSettingsOnly) && std::none_of(std::begin(kPipeline), std::end(kPipeline), [&](const Pass& pass) { return pass.optional != 0 && pass.name == wanted.name; }))
-            return Error{ErrorCode::InvalidInput, "no optional pass named '" + wanted.name + "'", {}, {"there are: " + optional}};
+    optional.insert(optional.end(), std::begin(kSettingsOnly), std::end(kSettingsOnly));
+    if (!options.onlyStage.empty()) CT_TRY_VOID(checkName("stage", options.onlyStage, stages));
+    for (const OptionalPass& wanted : options.enabledPasses) {
+        CT_TRY_VOID(checkName("optional pass", wanted.name, optional));
+        CT_TRY_VOID(checkSettings(wanted));
+    }
     return {};
 }
 

@@ -33,7 +33,8 @@ std::optional<OptionalPass> parseOptionalPass(const std::string& text) {
     const size_t equals = text.find('=');
     pass.name = text.substr(0, equals);
     if (pass.name.empty()) return std::nullopt;
-    for (size_t begin = equals == std::string::npos ? text.size() : equals + 1; begin < text.size();) {
+    if (equals == std::string::npos) return pass;
+    for (size_t begin = equals + 1; begin <= text.size();) {
         const size_t end = std::min(text.find(',', begin), text.size());
         const size_t colon = text.find(':', begin);
         if (colon == std::string::npos || colon >= end || colon == begin) return std::nullopt;
