@@ -1,5 +1,5 @@
 #pragma once
-// Two graphs on one set of inputs: what bisecting and the check of numbers share.
+// How far results may lie apart, in one place: what `run --expect`, bisecting and the check of numbers share.
 #include "engine/minify/bisect.h"
 #include "engine/session/session_state.h"
 
@@ -9,8 +9,16 @@ namespace cutaway {
 /// the gradients that a joint graph is given.
 Result<std::vector<Tensor>> valuesFor(const Module& graph, const Session::State& state, const std::string& path);
 
-/// Bad where a result is of another dtype or shape or further off than `tolerance` of the largest expected value (or the
-/// dtype's own tolerance). Numbers of results must agree.
+/// Element by element: |a - b| <= t (max(1, q) + |b|), where q is the usual magnitude of the expected values, so that one huge
+/// value hides nothing, and t is `tolerance`, at least the dtype's own. Infinities of one sign are equal, NaNs too; integers and
+/// bools have no tolerance.
+Comparison compareOutput(const Tensor& actual, const Tensor& expected, double tolerance = 0);
+/// What compareOutput found at its worst element; absent without one.
+std::optional<ElementDifference> worstElement(const Comparison& comparison, const Tensor& actual, const Tensor& expected);
+/// "element [2, 5] is 3.5 instead of 4"
+std::string elementText(const ElementDifference& element);
+
+/// Bad where a result is of another dtype or shape, or an element is too far off (compareOutput). Numbers of results must agree.
 Verdict compareOutputs(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected, double tolerance);
 
 }  // namespace cutaway

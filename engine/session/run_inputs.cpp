@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "engine/formats/safetensors.h"
 #include "engine/interpret/interpret.h"
 #include "engine/interpret/specialize.h"
+#include "engine/support/characters.h"
 
 namespace cutaway {
 namespace {
@@ -16,37 +18,136 @@ bool isUserInput(const Module& module, size_t position) {
     return kind == InputSpec::Kind::UserInput || kind == InputSpec::Kind::Tangent;
 }
 
-/// Names of the user inputs, in order.
-std::vector<std::string> userInputNames(const Module& module) {
-    std::vector<std::string> names;
+/// Names of the user inputs, in order: those of the nodes, and what the file itself calls them.
+NameSchemes userInputNames(const Module& module) {
+    NameSchemes names(2);
     const auto placeholders = module.graph().placeholders();
-    for (size_t i = 0; i < placeholders.size(); ++i)
-        if (isUserInput(module, i)) names.push_back(placeholders[i]->name());
+    for (size_t i = 0; i < placeholders.size(); ++i) {
+        if (!isUserInput(module, i)) continue;
+        const std::string& target = placeholders[i]->target();
+        names[0].push_back(placeholders[i]->name());
+        names[1].push_back(target.substr(std::min(target.find_first_not_of('*'), target.size())));
+    }
     return names;
+}
+
+/// Numbers inside names count as numbers: t2 before t10.
+bool naturallyBefore(std::string_view a, std::string_view b) {
+    const auto isDigit = [](char c) { return c >= '0' && c <= '9'; };
+    const auto takeNumber = [&](std::string_view& text) {
+        const size_t zeros = std::min(text.find_first_not_of('0'), text.size());
+        size_t end = zeros;
+        while (end < text.size() && isDigit(text[end])) ++end;
+        const std::string_view digits = text.substr(zeros, end - zeros);
+        text.remove_prefix(end);
+        return digits;
+    };
+    const std::string_view wholeA = a, wholeB = b;
+    while (!a.empty() && !b.empty()) {
+        if (isDigit(a[0]) && isDigit(b[0])) {
+            const std::string_view left = takeNumber(a), right = takeNumber(b);
+            if (left.size() != right.size()) return left.size() < right.size();
+            if (left != right) return left < right;
+            continue;
+        }
+        if (a[0] != b[0]) return static_cast<unsigned char>(a[0]) < static_cast<unsigned char>(b[0]);
+        a.remove_prefix(1);
+        b.remove_prefix(1);
+    }
+    return a.empty() == b.empty() ? wholeA < wholeB : a.empty();
+}
+
+std::string listed(const std::vector<std::string>& names) {
+    constexpr size_t kShown = 20;
+    std::string out;
+    for (size_t i = 0; i < std::min(names.size(), kShown); ++i) out += (i > 0 ? ", " : "") + visibleText(names[i]);
+    return names.size() > kShown ? out + ", and " + std::to_string(names.size() - kShown) + " more" : out;
+}
+
+/// Of the ways of naming the one that most of the file's names belong to, and how many do.
+std::pair<const std::vector<std::string>*, size_t> nearestScheme(const std::map<std::string, Tensor>& byName, const NameSchemes& schemes) {
+    std::pair<const std::vector<std::string>*, size_t> best{nullptr, 0};
+    for (const auto& names : schemes) {
+        const std::set<std::string> known(names.begin(), names.end());
+        const auto matching = static_cast<size_t>(std::count_if(byName.begin(), byName.end(), [&](const auto& one) { return known.contains(one.first); }));
+        if (matching > best.second) best = {&names, matching};
+    }
+    return best;
+}
+
+/// "in.safetensors", and a remark where the names of its tensors say nothing.
+std::string sourceText(const std::string& path, const PickedTensors& found, const std::string& what) {
+    if (found.byName || found.tensors.size() < 2) return path;
+    return path + " in the order of its names, none of which is an " + what + "'s";
 }
 
 }  // namespace
 
-Result<std::vector<Tensor>> readTensors(const std::string& path, const std::vector<std::string>& names) {
-    CT_TRY(SafeTensors file, readSafeTensors(path));
-    std::map<std::string, Tensor> byName(file.tensors.begin(), file.tensors.end());
-    std::vector<Tensor> tensors;
-    if (!names.empty() && std::all_of(names.begin(), names.end(), [&](const std::string& name) { return byName.contains(name); })) {
-        for (const std::string& name : names) tensors.push_back(byName[name]);
-        return tensors;
+Result<PickedTensors> pickTensors(std::vector<std::pair<std::string, Tensor>> tensors, const NameSchemes& schemes, const std::string& what, const std::string& path) {
+    std::map<std::string, Tensor> byName(std::make_move_iterator(tensors.begin()), std::make_move_iterator(tensors.end()));
+    PickedTensors out;
+    const auto [names, matching] = nearestScheme(byName, schemes);
+    if (names == nullptr) {
+        std::vector<std::pair<std::string, Tensor>> ordered(byName.begin(), byName.end());
+        std::sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) { return naturallyBefore(a.first, b.first); });
+        for (auto& [name, tensor] : ordered) out.tensors.push_back(std::move(tensor));
+        return out;
     }
-    for (auto& [name, tensor] : byName) tensors.push_back(std::move(tensor));
-    return tensors;
+    const std::vector<std::string> notes = {"its " + what + "s are: " + listed(*names), "a file of which no name is an " + what + "'s is read in the order of its names"};
+    if (matching < byName.size())
+        for (const auto& [name, tensor] : byName)
+            if (std::find(names->begin(), names->end(), name) == names->end())
+                return Error{ErrorCode::InvalidInput, "the graph has no " + what + " '" + visibleText(name) + "'", path, notes};
+    out.byName = true;
+    std::string missing;
+    for (const std::string& name : *names) {
+        const auto found = byName.find(name);
+        if (found == byName.end()) missing = missing.empty() ? name : missing;
+        else if (!missing.empty()) return Error{ErrorCode::InvalidInput, "the file has no tensor for " + what + " '" + visibleText(missing) + "'", path, notes};
+        else out.tensors.push_back(found->second);
+    }
+    return out;
 }
 
-Result<RunInputs> chooseInputs(const Module& module, const std::vector<Tensor>& samples, const std::string& path) {
+Result<RunInputs> chooseInputs(const Module& module, const std::vector<Tensor>& samples, const std::string& path, const std::string& noSamples) {
     if (!path.empty()) {
-        CT_TRY(std::vector<Tensor> tensors, readTensors(path, userInputNames(module)));
-        return RunInputs{std::move(tensors), path};
+        CT_TRY(SafeTensors file, readSafeTensors(path));
+        CT_TRY(PickedTensors found, pickTensors(std::move(file.tensors), userInputNames(module), "input", path));
+        std::string from = sourceText(path, found, "input");
+        return RunInputs{std::move(found.tensors), std::move(from)};
     }
     if (!samples.empty()) return RunInputs{samples, "sample inputs of the file"};
     CT_TRY(std::vector<Tensor> tensors, randomInputs(module, 0));
-    return RunInputs{std::move(tensors), "random, seed 0"};
+    return RunInputs{std::move(tensors), "random, seed 0" + (noSamples.empty() ? "" : "; " + noSamples)};
+}
+
+std::vector<size_t> userOutputs(const Module& module) {
+    std::vector<size_t> positions;
+    const size_t count = module.graph().outputs().size();
+    for (size_t i = 0; i < count; ++i)
+        if (i >= module.outputs.size() || module.outputs[i].kind == OutputSpec::Kind::UserOutput || module.outputs[i].kind == OutputSpec::Kind::Loss)
+            positions.push_back(i);
+    return positions;
+}
+
+Result<RunInputs> readExpected(const Module& opened, const Module& run, const std::string& path) {
+    const std::vector<size_t> positions = userOutputs(run), before = userOutputs(opened);
+    const auto outputs = run.graph().outputs(), given = opened.graph().outputs();
+    NameSchemes names(3);
+    for (size_t i = 0; i < positions.size(); ++i) {
+        const std::string numbered = "output_" + std::to_string(i);
+        const auto nameOf = [&](const Argument& value) { return value.node() ? value.node()->name() : numbered; };
+        names[1].push_back(nameOf(outputs[positions[i]]));
+        // Passes may add results, such as gradients, behind those of the file.
+        names[0].push_back(i < before.size() ? nameOf(given[before[i]]) : names[1].back());
+        names[2].push_back(numbered);
+    }
+    CT_TRY(SafeTensors file, readSafeTensors(path));
+    CT_TRY(PickedTensors found, pickTensors(std::move(file.tensors), names, "output", path));
+    if (found.tensors.size() != positions.size())
+        return invalidInput("the file has " + std::to_string(found.tensors.size()) + " tensors, the model returns " + std::to_string(positions.size()), path);
+    std::string from = sourceText(path, found, "output");
+    return RunInputs{std::move(found.tensors), std::move(from)};
 }
 
 Result<Snapshot> withValues(const Module& module, const std::string& path, std::vector<Tensor>& user) {
@@ -72,15 +173,6 @@ Result<Snapshot> withValues(const Module& module, const std::string& path, std::
         user.push_back(tensor);
     }
     return Snapshot(std::move(fixed));
-}
-
-double relativeTolerance(DType dtype) {
-    switch (dtype) {
-        case DType::F64: case DType::C128: return 1e-9;
-        case DType::F16: return 2e-3;
-        case DType::BF16: return 1.6e-2;
-        default: return isFloating(dtype) || isComplex(dtype) ? 1e-5 : 0;
-    }
 }
 
 }  // namespace cutaway

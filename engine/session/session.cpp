@@ -1,5 +1,6 @@
 #include "cutaway/session.h"
 
+#include "cutaway/words.h"
 #include "engine/interpret/interpret.h"
 #include "engine/interpret/specialize.h"
 #include "engine/passes/pipeline.h"
@@ -58,6 +59,40 @@ std::vector<Tensor> sampleTensors(const std::vector<SavedValue>& values) {
     return tensors;
 }
 
+/// Opens the file at the graph that the settings name; an unknown name is refused with those that there are.
+Result<OpenedFile> openChosen(const std::string& path, const OpenSettings& settings) {
+    auto file = openFile(path, {.graph = settings.graph});
+    if (settings.graph.empty()) return file;
+    const auto names = [](const OpenedFile& opened) {
+        std::vector<std::string_view> out;
+        for (const OpenedGraph& graph : opened.graphs) out.push_back(graph.name);
+        return out;
+    };
+    if (file) {
+        const auto there = names(*file);
+        if (std::find(there.begin(), there.end(), settings.graph) != there.end()) return file;
+    } else if (file.error().code != ErrorCode::NotFound) return file;
+    // Readers skip the graphs that nobody asked for; here all their names are wanted.
+    CT_TRY(OpenedFile whole, openFile(path, {}));
+    // What describeFile calls the only graph of a file.
+    if (whole.graphs.size() == 1 && settings.graph == "main") return whole;
+    const auto there = names(whole);
+    Error error{ErrorCode::NotFound, "no graph named '" + visibleText(settings.graph) + "'", path, {}};
+    if (std::string near = suggestion(settings.graph, there); !near.empty()) error.notes.push_back(std::move(near));
+    std::string all;
+    for (const std::string_view name : there) all += (all.empty() ? "it holds: " : ", ") + visibleText(name);
+    if (!all.empty()) error.notes.push_back(std::move(all));
+    return error;
+}
+
+/// What was noted about sample inputs that cannot be used; empty if nothing was.
+std::string sampleRemark(const OpenedFile& file) {
+    for (const std::vector<std::string>* remarks : {&file.remarks, &std::as_const(file.graphs.front().module->origin.remarks)})
+        for (const std::string& remark : *remarks)
+            if (remark.find("sample inputs") != std::string::npos) return remark;
+    return {};
+}
+
 /// Turns the symbols that the user set into numbers; sample inputs of other sizes are dropped.
 Result<void> setSizes(Module& module, const SymbolValues& sizes, std::vector<Tensor>& samples) {
     if (sizes.empty()) return {};
@@ -83,12 +118,14 @@ Result<ModelInfo> Session::open(const std::string& path, const Progress& progres
 Result<ModelInfo> Session::open(const std::string& path, const OpenSettings& settings, const Progress& progress) {
     return guarded([&]() -> Result<ModelInfo> {
         progress.say(-1, "reading " + path);
-        CT_TRY(OpenedFile file, openFile(path, {.graph = settings.graph}));
+        CT_TRY(OpenedFile file, openChosen(path, settings));
         if (file.graphs.empty())
             return unsupported("the file holds no graph (" + file.description + ")", path, {"open a .pt2 file or FX text; `cutaway-cli info` shows what is in it"});
         auto fresh = std::make_unique<State>();
         fresh->sampleInputs = sampleTensors(file.graphs.front().sampleInputs);
+        const bool damaged = fresh->sampleInputs.empty() && !file.graphs.front().sampleInputs.empty();
         CT_TRY_VOID(setSizes(*file.graphs.front().module, settings.sizes, fresh->sampleInputs));
+        fresh->noSamples = damaged ? "sample inputs of the file are left out: not all of them are tensors or numbers" : sampleRemark(file);
         fresh->info = describeFile(file);
         fresh->input = std::move(file.graphs.front().module);
         fresh->file = std::move(file);
@@ -99,7 +136,7 @@ Result<ModelInfo> Session::open(const std::string& path, const OpenSettings& set
 
 Result<ModelInfo> inspectFile(const std::string& path, const OpenSettings& settings) {
     return guarded([&]() -> Result<ModelInfo> {
-        CT_TRY(OpenedFile file, openFile(path, {.graph = settings.graph}));
+        CT_TRY(OpenedFile file, openChosen(path, settings));
         std::vector<Tensor> samples;
         if (!file.graphs.empty()) CT_TRY_VOID(setSizes(*file.graphs.front().module, settings.sizes, samples));
         return describeFile(file);

@@ -281,7 +281,7 @@ Result<std::string> ruleTexts(const CompileOptions& options, const std::string& 
         if (!rules.empty()) out += (out.empty() ? "# " : "\n# ") + std::string(one.name) + "\n" + rules;
     }
     if (!options.userRules.empty() && pass.empty()) out += "\n# of the user's own\n" + own->text();
-    if (out.empty()) return Error{ErrorCode::NotFound, "no pass named '" + pass + "' works by rules", {}, {"`cutaway-cli rules --json` names the pass of every rule"}};
+    if (out.empty()) return Error{ErrorCode::NotFound, "no pass named '" + pass + "' works by rules", {}, {"`cutaway-cli rules --json -` names the pass of every rule"}};
     return out;
 }
 

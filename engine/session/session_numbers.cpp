@@ -65,7 +65,7 @@ Verdict compareOutcomes(const Outcome& before, const Outcome& after, const std::
         const Tensor &was = before.inputs[i], &now = after.inputs[i];
         if (!was.defined() && !now.defined()) continue;
         const Verdict written = compareOutputs({now.defined() ? now : inputs[i]}, {was.defined() ? was : inputs[i]}, tolerance);
-        if (written.bad) verdict = {true, "input " + std::to_string(i) + " is left with other numbers" + written.detail.substr(std::min(written.detail.find(':'), written.detail.size()))};
+        if (written.bad) verdict = {true, "input " + std::to_string(i + 1) + " is left with other numbers" + written.detail.substr(std::min(written.detail.find(':'), written.detail.size()))};
     }
     return verdict;
 }
@@ -77,7 +77,7 @@ Result<NumbersReport> Session::checkNumbers(RunId id, const NumbersOptions& opti
         CT_TRY(State::Run* found, m_state->run(id));
         const CompileTrace& trace = found->trace;
         NumbersReport report;
-        CT_TRY(const RunInputs chosen, chooseInputs(*m_state->input, m_state->sampleInputs, options.inputsFile));
+        CT_TRY(const RunInputs chosen, chooseInputs(*m_state->input, m_state->sampleInputs, options.inputsFile, m_state->noSamples));
         report.inputsFrom = chosen.from;
         CT_TRY(std::vector<Tensor> inputs, valuesFor(*trace.input, *m_state, options.inputsFile));
         CT_TRY(Outcome before, runGraph(*trace.input, inputs, {}, progress));

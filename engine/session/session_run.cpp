@@ -4,6 +4,7 @@
 
 #include "engine/interpret/interpret.h"
 #include "engine/interpret/specialize.h"
+#include "engine/session/compare_outputs.h"
 #include "engine/session/guarded.h"
 #include "engine/session/run_inputs.h"
 #include "engine/session/session_state.h"
@@ -31,27 +32,17 @@ void describeValues(const Tensor& tensor, OutputReport& report) {
 
 void compareValues(const Tensor& actual, const Tensor& expected, OutputReport& report) {
     report.compared = true;
-    const Comparison result = compare(actual, expected, {0, 0});
+    const Comparison result = compareOutput(actual, expected);
     report.maxAbsoluteError = result.maxAbsoluteError;
     report.maxExpected = result.maxExpected;
     if (!result.sameType) {
         report.problem = "expected " + TensorType::contiguous(expected.dtype(), toSymDims(expected.sizes())).text();
         return;
     }
-    const double allowed = relativeTolerance(actual.dtype()) * std::max(1.0, result.maxExpected);
-    const Comparison strict = compare(actual, expected, {0, allowed});
-    report.within = strict.within;
-    if (!strict.within) report.problem = std::to_string(strict.mismatches) + " of " + std::to_string(actual.numel()) + " elements differ";
-}
-
-/// The values the caller asked for: outputs that are written back to buffers or inputs come first in an exported
-/// program and are not compared.
-std::vector<size_t> userOutputs(const Module& module, size_t count) {
-    std::vector<size_t> positions;
-    for (size_t i = 0; i < count; ++i)
-        if (i >= module.outputs.size() || module.outputs[i].kind == OutputSpec::Kind::UserOutput || module.outputs[i].kind == OutputSpec::Kind::Loss)
-            positions.push_back(i);
-    return positions;
+    report.within = result.within;
+    report.worst = worstElement(result, actual, expected);
+    if (!result.within)
+        report.problem = std::to_string(result.mismatches) + " of " + std::to_string(actual.numel()) + " elements differ" + (report.worst ? "; " + elementText(*report.worst) : "");
 }
 
 double median(std::vector<double>& values) {
@@ -139,16 +130,17 @@ Result<RunReport> Session::run(RunId id, const RunOptions& options, const Progre
 Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, const Progress& progress) {
     CT_TRY(Run* found, run(id));
     // Inputs are named as in the file; passes never rename or drop placeholders.
-    CT_TRY(RunInputs inputs, chooseInputs(*input, sampleInputs, options.inputsFile));
+    CT_TRY(RunInputs inputs, chooseInputs(*input, sampleInputs, options.inputsFile, noSamples));
     Snapshot fixed;
     if (!options.valuesFile.empty()) {
         CT_TRY(fixed, withValues(*found->trace.result(), options.valuesFile, inputs.user));
     }
     const Module& module = fixed ? *fixed : *found->trace.result();
     CT_TRY(const std::vector<Tensor> bound, bindInputs(module, inputs.user));
-    std::optional<std::vector<Tensor>> expected;
+    const std::vector<size_t> positions = userOutputs(module);
+    std::optional<RunInputs> expected;
     if (!options.expectFile.empty()) {
-        CT_TRY(expected, readTensors(options.expectFile, {}));
+        CT_TRY(expected, readExpected(*input, module, options.expectFile));
     }
     Execution execution;
     switch (options.backend) {
@@ -171,9 +163,7 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
     report.minMilliseconds = execution.minimum;
     report.medianMilliseconds = execution.median;
     report.compared = expected.has_value();
-    const auto positions = userOutputs(module, execution.outputs.size());
-    if (expected && expected->size() != positions.size())
-        return invalidInput("the file has " + std::to_string(expected->size()) + " tensors, the model returns " + std::to_string(positions.size()), options.expectFile);
+    if (expected) report.expectedFrom = expected->from;
     const auto values = module.graph().outputs();
     for (size_t i = 0; i < positions.size(); ++i) {
         const Tensor& output = execution.outputs[positions[i]];
@@ -182,9 +172,11 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
         if (output.defined()) {
             row.type = TensorType::contiguous(output.dtype(), toSymDims(output.sizes())).text();
             describeValues(output, row);
-            if (expected) compareValues(output, (*expected)[i], row);
+            if (expected) compareValues(output, expected->user[i], row);
         } else {
             row.type = "None";
+            row.compared = expected.has_value();
+            if (expected) row.problem = "expected " + TensorType::contiguous(expected->user[i].dtype(), toSymDims(expected->user[i].sizes())).text();
         }
         report.matches &= !row.compared || row.within;
         report.outputs.push_back(std::move(row));

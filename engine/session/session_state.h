@@ -22,6 +22,7 @@ struct Session::State {
     std::optional<OpenedFile> file;
     Snapshot input;
     std::vector<Tensor> sampleInputs;  // of the file, when all of them are tensors
+    std::string noSamples;             // why there are none, if the file has some that cannot be used
     ModelInfo info;
     std::vector<Run> runs;
     /// The latest graphs between two rewrites: a place is asked for by its difference, its text and its nodes.

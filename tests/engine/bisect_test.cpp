@@ -1,7 +1,10 @@
 // Finding the rewrite that broke the graph: passes made for the test, one rewrite of which is wrong.
+#include <QTemporaryDir>
 #include <QtTest>
 #include <cmath>
+#include <fstream>
 
+#include "cutaway/session.h"
 #include "engine/interpret/interpret.h"
 #include "engine/minify/bisect.h"
 #include "engine/text/parse.h"
@@ -97,6 +100,38 @@ class BisectTest : public QObject {
         QCOMPARE(outcome->tries.size(), size_t(1));
         const auto nothing = bisect(runPasses(chain(0), {&kGood}), 0, addsNothing);
         QVERIFY(nothing && !nothing->found && nothing->tries.empty());
+    }
+
+    /// On a session: the place right after the culprit has what is wrong, the place before it has not.
+    void theCulpritOfASession() {
+        QTemporaryDir folder;
+        const std::string path = folder.filePath("chain.py").toStdString();
+        std::ofstream(path) << "def forward(x: \"f32[4]\"):\n    a = aten.relu.default(x)\n    b = aten.sin.default(a)\n    c = aten.relu.default(b)\n    d = aten.cos.default(c)\n"
+                               "    e = aten.tanh.default(d)\n    return (e,)\n";
+        // Two rewrites of one step: the first keeps the numbers, the second does not.
+        const std::string rules = "rule right\n  find\n    r = aten.relu.default(x)\n    s = aten.sin.default(r)\n    return s\n  replace\n    m = aten.clamp_min.default(x, 0)\n    s = aten.sin.default(m)\n    return s\n"
+                                  "rule wrong\n  find\n    r = aten.relu.default(x)\n    s = aten.cos.default(r)\n    return s\n  replace\n    s = aten.cos.default(x)\n    t = aten.add.Tensor(s, 1)\n    return t\n";
+        Session session;
+        QVERIFY(session.open(path));
+        CompileOptions options;
+        options.userRules.push_back({"mine", rules});
+        options.disabledPasses = {"remove_noop_ops"};
+        const auto run = session.compile(options);
+        QVERIFY2(run, run ? "" : run.error().text().c_str());
+        const auto report = session.bisect(*run, {});
+        QVERIFY2(report, report ? "" : report.error().text().c_str());
+        QVERIFY(report->found);
+        QCOMPARE(report->rewrite.rule, std::string("wrong"));
+        QCOMPARE(report->culprit.run, *run);
+        QCOMPARE(report->culprit.step, report->step.index);
+        QCOMPARE(report->culprit.rewrites, report->rewrite.index + 1);
+        Place before = report->culprit;
+        --before.rewrites;
+        const auto good = session.text(before), bad = session.text(report->culprit);
+        QVERIFY(good && bad);
+        QVERIFY2(good->text.find("aten.add.Tensor") == std::string::npos, good->text.c_str());
+        QVERIFY2(bad->text.find("aten.add.Tensor") != std::string::npos, bad->text.c_str());
+        for (const BisectProbe& probe : report->probes) QCOMPARE(probe.bad, probe.place.step > report->culprit.step || (probe.place.step == report->culprit.step && (probe.place.rewrites < 0 || probe.place.rewrites > report->rewrite.index)));
     }
 
     void aFailingPassIsSearchedForItsRewrite() {

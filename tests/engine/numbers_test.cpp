@@ -84,7 +84,7 @@ class NumbersTest : public QObject {
         QVERIFY2(report, report ? "" : report.error().text().c_str());
         QVERIFY(!report->kept);
         QCOMPARE(report->steps.back().step.name, std::string("decompose"));
-        QVERIFY2(report->steps.back().detail.find("output 0") != std::string::npos, report->steps.back().detail.c_str());
+        QVERIFY2(report->steps.back().detail.find("output 1") != std::string::npos, report->steps.back().detail.c_str());
     }
 
     /// Values drawn at random are the same on both sides of the step that gives them seeds.

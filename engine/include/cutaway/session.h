@@ -70,12 +70,18 @@ struct RunOptions {
     int repeat = 1;
     double timeoutSeconds = 60;          // of the child process
 };
+/// The element of a result that is furthest from what was expected.
+struct ElementDifference {
+    std::vector<int64_t> index;
+    std::string actual, expected;   // as many digits as tell neighbours apart
+};
 struct OutputReport {
     std::string name, type;
     double minimum = 0, maximum = 0, mean = 0;  // of the finite elements
     int64_t nonFinite = 0;
     bool compared = false, within = false;
     double maxAbsoluteError = 0, maxExpected = 0;
+    std::optional<ElementDifference> worst;      // absent where no element differs
     std::string problem;                         // why it does not match
 };
 struct RunReport {
@@ -84,6 +90,7 @@ struct RunReport {
     int repeats = 0;
     bool compared = false, matches = true;
     std::string inputsFrom;                      // "sample inputs of the file", "random, seed 0", a path
+    std::string expectedFrom;                    // the path, and how its tensors were told apart; empty if nothing was compared
 };
 
 /// Finding the rewrite that broke the graph.
@@ -95,7 +102,7 @@ enum class BisectCheck : uint8_t {
 struct BisectOptions {
     BisectCheck check = BisectCheck::Numbers;
     std::string inputsFile;       // as RunOptions'
-    double tolerance = 1e-4;      // of the largest expected value; for Numbers, at least the dtype's own
+    double tolerance = 1e-4;      // for Numbers: of each expected value and of what is usual in its tensor, at least the dtype's own
     std::string command;          // for Command; "{}" stands for the path, else it is appended
     double timeoutSeconds = 300;  // of one command
 };
@@ -118,7 +125,7 @@ struct BisectReport {
 /// Whether the steps of a run keep the numbers: every changed step's graph against the one before it, by the interpreter.
 struct NumbersOptions {
     std::string inputsFile;       // as RunOptions'
-    double tolerance = 1e-4;      // of the largest expected value, at least the dtype's own
+    double tolerance = 1e-4;      // of each expected value and of what is usual in its tensor, at least the dtype's own
 };
 struct StepNumbers {
     StepInfo step;
