@@ -2,6 +2,7 @@
 // Decides which nodes share a kernel. Greedy, in graph order: every lowered node starts a group of its own and tries to
 // join the groups of its producers, then groups that read the same memory. A union must not make a cycle, its members
 // must fit one iteration space, and no reduction may end up being computed once per element. Every answer is recorded.
+#include "cutaway/jobs.h"
 #include "engine/schedule/lowering.h"
 
 namespace cutaway {
@@ -49,6 +50,7 @@ struct BuiltKernel {
 };
 BuiltKernel buildKernel(const Grouping& grouping, const FusionGroup& group);
 
-Grouping groupNodes(const Graph& graph);
+/// Cancelled, it leaves a part that means nothing.
+Grouping groupNodes(const Graph& graph, const Progress& progress = {});
 
 }  // namespace cutaway

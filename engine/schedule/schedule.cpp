@@ -247,9 +247,8 @@ std::string libraryFor(const Node& node) {
 }
 
 Result<ScheduledProgram> scheduleModule(std::shared_ptr<const Module> module, const Progress& progress) {
-    progress.say(0.1, "fusing");
     CT_TRY(module, withoutDeadNodes(std::move(module)));
-    Grouping grouping = groupNodes(module->graph());
+    Grouping grouping = groupNodes(module->graph(), progress);
     if (progress.cancelled()) return Error{ErrorCode::Cancelled, "cancelled", "", {}};
     return Scheduler(std::move(module), std::move(grouping)).run();
 }

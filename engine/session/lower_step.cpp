@@ -6,7 +6,7 @@
 
 namespace cutaway {
 
-Step lowerStep(const CompileTrace& trace) {
+Step lowerStep(const CompileTrace& trace, const Progress& progress) {
     Step step;
     step.before = step.after = trace.result();
     step.info.index = static_cast<int>(trace.steps.size());
@@ -15,7 +15,7 @@ Step lowerStep(const CompileTrace& trace) {
     step.info.summary = "Groups nodes into kernels and library calls; its rewrites are the fusion decisions";
     step.info.nodesBefore = step.info.nodesAfter = static_cast<int>(step.before->graph().size());
     const auto start = std::chrono::steady_clock::now();
-    const auto program = scheduleModule(trace.result());
+    const auto program = scheduleModule(trace.result(), progress);
     step.info.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     if (!program) {
         step.info.state = StepState::Failed;

@@ -156,8 +156,12 @@ Result<RunId> Session::compileWatched(const CompileOptions& options, const std::
         CT_TRY(CompileTrace trace, ended ? runPipelineWatched(m_state->input, timed, ended, progress) : runPipeline(m_state->input, timed, progress));
         const bool whole = options.onlyStage.empty() && !options.fuel && !trace.failed() && !trace.cancelled;
         if (whole && options.mode == Mode::Inference && options.target == Target::Cpu) {
-            trace.steps.push_back(lowerStep(trace));
-            if (ended) ended(trace.steps.back().info);
+            Step lowered = lowerStep(trace, progress);
+            // A run that was stopped keeps the steps that are whole.
+            trace.cancelled = progress.cancelled();
+            if (trace.cancelled && !ended) return Error{ErrorCode::Cancelled, "compilation was cancelled", lowered.info.name, {}};
+            if (!trace.cancelled) trace.steps.push_back(std::move(lowered));
+            if (ended && !trace.cancelled) ended(trace.steps.back().info);
         }
         m_state->runs.push_back({std::move(trace), {}, {}});
         return static_cast<RunId>(m_state->runs.size()) - 1;
