@@ -1,7 +1,9 @@
 // cutaway-cli: the engine without a window. Exit status 0 only on success; errors on stderr.
 #include "app/cli/cli.h"
+#include "cutaway/program.h"
 
 int main(int argc, char** argv) {
+    cutaway::beginProgram();
     CLI::App app{"Cutaway's engine on the command line: opens models, compiles them step by step, runs the result"};
     app.require_subcommand(1);
     app.set_version_flag("--version", std::string("cutaway-cli ") + CUTAWAY_VERSION);

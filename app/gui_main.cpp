@@ -4,13 +4,13 @@
 #include <QCommandLineParser>
 #include <QDockWidget>
 #include <QSettings>
-#include <QTemporaryDir>
 #include <QTextStream>
 #include <QTimer>
 #include <algorithm>
 #include <string_view>
 
 #include "app/step_timer.h"
+#include "cutaway/program.h"
 #include "ui/session/source.h"
 #include "ui/session/stepper.h"
 #include "ui/windows/graph_window.h"
@@ -132,6 +132,7 @@ class Photographer : public QObject {
 }  // namespace
 
 int main(int argc, char** argv) {
+    beginProgram();
     // Pictures and lists need no screen.
     for (int i = 1; i < argc; ++i)
         if (std::string_view(argv[i]).starts_with("--screenshot") || std::string_view(argv[i]) == "--list-changed-steps" ||
@@ -167,8 +168,14 @@ int main(int argc, char** argv) {
     const QString path = parser.positionalArguments().value(0);
     const PictureOrder order{parser.value(step), parser.value(window), parser.value(screenshot), parser.value(mode), parser.value(node), parser.value(rewrite).toInt(), parser.isSet(list)};
     // A picture must not depend on, nor change, how somebody left the windows.
-    const QTemporaryDir noSettings;
-    if (order.wanted() || parser.isSet(timing)) QSettings::setPath(QSettings::NativeFormat, QSettings::UserScope, noSettings.path());
+    if (order.wanted() || parser.isSet(timing)) {
+        const auto noSettings = temporaryFolder();
+        if (!noSettings) {
+            complain(QString::fromStdString(noSettings.error().text()));
+            return 1;
+        }
+        QSettings::setPath(QSettings::NativeFormat, QSettings::UserScope, QString::fromStdString(*noSettings));
+    }
     applyTheme(themeNamed(parser.isSet(theme) ? parser.value(theme) : QSettings().value(QStringLiteral("theme")).toString()));
 
     MainWindow main(makeSessionSource());

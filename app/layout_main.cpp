@@ -1,7 +1,9 @@
 // cutaway-layout: reads one layout problem on stdin, writes its answer on stdout (format: ui/graph/layout_problem.h).
 // A process of its own, so that whoever asks can kill it. Exit status: 0 answered, 1 bad request, 2 dot failed.
+#include <sys/prctl.h>
 #include <sys/resource.h>
 
+#include <csignal>
 #include <iostream>
 #include <string_view>
 
@@ -9,8 +11,9 @@
 
 namespace {
 
-/// Outlives nobody: if the asker dies without killing us, these end the run.
+/// Outlives nobody: ends with the asker, or where that had gone before, by the limits.
 void limitSelf() {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     const rlimit seconds{120, 120};
     setrlimit(RLIMIT_CPU, &seconds);
     const rlimit bytes{4ul << 30, 4ul << 30};

@@ -47,11 +47,4 @@ Result<std::shared_ptr<Storage>> mapFile(const std::string& path) {
     return Storage::view(memory, size, std::move(owner));
 }
 
-Result<std::string> readTextFile(const std::string& path, size_t limit) {
-    CT_TRY(const std::shared_ptr<Storage> bytes, mapFile(path));
-    if (bytes->size() > limit)
-        return Error{ErrorCode::Limit, "text of " + std::to_string(bytes->size()) + " bytes", path, {}};
-    return std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size());
-}
-
 }  // namespace cutaway

@@ -12,7 +12,4 @@ namespace cutaway {
 /// of it. The file must not be cut short by others meanwhile, as for every mapping.
 Result<std::shared_ptr<Storage>> mapFile(const std::string& path);
 
-/// The whole file as text, for the formats that are text; at most `limit` bytes.
-Result<std::string> readTextFile(const std::string& path, size_t limit = size_t{1} << 30);
-
 }  // namespace cutaway

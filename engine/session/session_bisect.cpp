@@ -1,6 +1,4 @@
 // The tests a user can bisect with.
-#include <unistd.h>
-
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +9,7 @@
 #include "engine/session/guarded.h"
 #include "engine/session/session_state.h"
 #include "engine/support/process.h"
+#include "engine/support/temp_dir.h"
 #include "engine/text/print.h"
 
 namespace cutaway {
@@ -106,13 +105,12 @@ Result<BisectReport> Session::bisect(RunId id, const BisectOptions& options, con
         const CompileTrace& trace = found->trace;
         const int first = trace.failed() ? 0 : firstComparable(trace);
         GraphTest test;
-        const auto file = std::filesystem::temp_directory_path() / ("cutaway-bisect-" + std::to_string(::getpid()) + ".py");
+        CT_TRY(const TempDir folder, TempDir::create("bisect"));
+        const std::filesystem::path file = folder.file("graph.py");
         if (!trace.failed() && first < static_cast<int>(trace.steps.size())) {
             CT_TRY(test, makeTest(*m_state, *trace.steps[static_cast<size_t>(first)].before, options, file, progress));
         }
         auto outcome = cutaway::bisect(trace, first, test, progress);
-        std::error_code ignored;
-        std::filesystem::remove(file, ignored);
         if (!outcome) return outcome.error();
         BisectReport report = describe(trace, id, std::move(*outcome));
         report.rewrite.nodeId = m_state->bodies.shown(report.rewrite.body, report.rewrite.nodeId);

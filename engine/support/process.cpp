@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -15,6 +16,7 @@
 #include <system_error>
 
 #include "engine/support/check.h"
+#include "engine/support/guard.h"
 
 extern char** environ;
 
@@ -60,8 +62,13 @@ Error systemError(const std::string& what, int number) {
     return {ErrorCode::ToolFailed, what + ": " + std::generic_category().message(number), "", {}};
 }
 
-std::vector<std::string> mergedEnvironment(const std::vector<std::pair<std::string, std::string>>& changes) {
+/// Where programs are looked for; a child without a PATH gets it too, so that it finds its own where we found it.
+constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
+
+std::vector<std::string> mergedEnvironment(std::vector<std::pair<std::string, std::string>> changes) {
     std::vector<std::string> merged;
+    const bool pathGiven = std::any_of(changes.begin(), changes.end(), [](const auto& change) { return change.first == "PATH"; });
+    if (!pathGiven && std::getenv("PATH") == nullptr) changes.emplace_back("PATH", kDefaultPath);
     for (char** entry = environ; *entry != nullptr; ++entry) {
         const std::string_view text = *entry;
         const std::string_view key = text.substr(0, text.find('='));
@@ -90,24 +97,44 @@ struct Launch {
     char** environment;
     const ProcessOptions* options;
     int input, output, errors, report;
+    pid_t parent;
 };
 
-/// Between fork and exec only async-signal-safe calls are allowed: the parent may have threads holding locks.
-[[noreturn]] void becomeChild(const Launch& launch) {
+/// The guard knows the group before there can be a grandchild; the kernel ends the child itself together with the thread
+/// that started it.
+bool tieToParent(pid_t parent) {
     ::setpgid(0, 0);
-    ::dup2(launch.input, STDIN_FILENO);
-    ::dup2(launch.output, STDOUT_FILENO);
-    ::dup2(launch.errors, STDERR_FILENO);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(127);  // it went before that took effect
+    return guardGroup(::getpid());
+}
+
+/// Handlers are the parent's; what it ignores stays ignored. All signals are blocked until here.
+void resetSignals() {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+        struct sigaction now {};
+        ::sigaction(signal, nullptr, &now);
+        if (now.sa_handler != SIG_IGN) ::signal(signal, SIG_DFL);
+    }
+    ::signal(SIGPIPE, SIG_DFL);
     sigset_t none;
     sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
-    ::signal(SIGPIPE, SIG_DFL);
+}
+
+/// Between fork and exec only async-signal-safe calls are allowed: the parent may have threads holding locks.
+[[noreturn]] void becomeChild(const Launch& launch) {
+    const bool wanted = tieToParent(launch.parent);
+    ::dup2(launch.input, STDIN_FILENO);
+    ::dup2(launch.output, STDOUT_FILENO);
+    ::dup2(launch.errors, STDERR_FILENO);
+    resetSignals();
     limit(RLIMIT_CORE, 0);
     if (launch.options->cpuSeconds > 0) limit(RLIMIT_CPU, static_cast<uint64_t>(std::ceil(launch.options->cpuSeconds)));
     if (launch.options->addressSpaceBytes > 0) limit(RLIMIT_AS, static_cast<uint64_t>(launch.options->addressSpaceBytes));
     const std::string& folder = launch.options->workingDirectory;
-    if (folder.empty() || ::chdir(folder.c_str()) == 0) ::execve(launch.program, launch.argv, launch.environment);
-    const int reason = errno;
+    if (wanted && (folder.empty() || ::chdir(folder.c_str()) == 0)) ::execve(launch.program, launch.argv, launch.environment);
+    const int reason = wanted ? errno : ECANCELED;
     [[maybe_unused]] const ssize_t written = ::write(launch.report, &reason, sizeof reason);
     ::_exit(127);
 }
@@ -146,16 +173,23 @@ struct ChildProcess::State {
     void killGroup() {
         if (!reaped && pid > 0) ::kill(-pid, SIGKILL);
     }
-    void reap() {
-        if (reaped || pid <= 0) return;
-        while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
-        // Grandchildren that were left behind go too.
+    /// Reaps the child if it has ended, or when it ends; false if it runs.
+    bool reap(bool wait) {
+        if (reaped || pid <= 0) return true;
+        siginfo_t ended{};
+        int got;
+        do got = ::waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOWAIT | (wait ? 0 : WNOHANG));
+        while (got < 0 && errno == EINTR);
+        if (got == 0 && ended.si_pid == 0) return false;
+        // Grandchildren that were left behind go too, while the dead child's number still keeps the group's from being used again.
         ::kill(-pid, SIGKILL);
-        reaped = true;
+        releaseGroup(pid);
+        while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+        return reaped = true;
     }
     ~State() {
         killGroup();
-        reap();
+        reap(true);
     }
     void take(Handle& from, std::string& into) {
         char block[65536];
@@ -219,11 +253,17 @@ Result<ChildProcess> ChildProcess::start(const ProcessOptions& options) {
     std::vector<std::string> argv = options.argv, environment = mergedEnvironment(options.environment);
     std::vector<char*> argvPointers = pointers(argv), environmentPointers = pointers(environment);
     const Launch launch{program.c_str(), argvPointers.data(), environmentPointers.data(), &options,
-                        theirInput.get(), output.write.get(), errors.write.get(), report.write.get()};
+                        theirInput.get(), output.write.get(), errors.write.get(), report.write.get(), ::getpid()};
     auto state = std::make_unique<State>();
+    // A signal between fork and exec must not run the parent's handlers in the child.
+    sigset_t all, before;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
     state->pid = ::fork();
-    if (state->pid < 0) return systemError("cannot start " + program, errno);
     if (state->pid == 0) becomeChild(launch);
+    const int forkError = errno;
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (state->pid < 0) return systemError("cannot start " + program, forkError);
     // Both sides set the group, so that it exists whoever runs first.
     ::setpgid(state->pid, state->pid);
     report.write.close();
@@ -304,7 +344,7 @@ ProcessEnd ChildProcess::wait(const Progress& progress) {
     }
     while (running() && !s.outOfTime() && !progress.cancelled()) ::usleep(1000);
     if (running()) s.killGroup();
-    s.reap();
+    s.reap(true);
     ProcessEnd end;
     end.how = s.how;
     end.limitSeconds = s.wallSeconds;
@@ -321,14 +361,7 @@ ProcessEnd ChildProcess::wait(const Progress& progress) {
 
 void ChildProcess::kill() { m_state->killGroup(); }
 
-bool ChildProcess::running() {
-    State& s = *m_state;
-    if (s.reaped || s.pid <= 0) return false;
-    if (::waitpid(s.pid, &s.status, WNOHANG) != s.pid) return true;
-    ::kill(-s.pid, SIGKILL);
-    s.reaped = true;
-    return false;
-}
+bool ChildProcess::running() { return !m_state->reap(false); }
 
 int ChildProcess::pid() const { return m_state->pid; }
 
@@ -340,15 +373,17 @@ Result<ProcessEnd> runProcess(const ProcessOptions& options, std::string_view in
 }
 
 std::string findProgram(const std::string& name) {
-    if (name.find('/') != std::string::npos) return ::access(name.c_str(), X_OK) == 0 ? name : std::string();
+    std::error_code error;
+    const auto runs = [&](const std::string& file) { return ::access(file.c_str(), X_OK) == 0 && !std::filesystem::is_directory(file, error); };
+    if (name.find('/') != std::string::npos) return runs(name) ? name : std::string();
     const char* path = std::getenv("PATH");
-    std::string_view rest = path != nullptr ? path : "/usr/bin:/bin";
+    std::string_view rest = path != nullptr ? path : kDefaultPath;
     while (!rest.empty()) {
         const std::string_view folder = rest.substr(0, rest.find(':'));
         rest.remove_prefix(std::min(rest.size(), folder.size() + 1));
         if (folder.empty()) continue;
         const std::string candidate = std::string(folder) + "/" + name;
-        if (::access(candidate.c_str(), X_OK) == 0 && !std::filesystem::is_directory(candidate)) return candidate;
+        if (runs(candidate)) return candidate;
     }
     return {};
 }
@@ -362,7 +397,8 @@ Result<std::string> findHelper(const std::string& name, const char* environmentV
     std::vector<std::string> tried;
     if (const char* given = std::getenv(environmentVariable); given != nullptr && *given != '\0') {
         if (!findProgram(given).empty()) return std::string(given);
-        tried.push_back(std::string(environmentVariable) + "=" + given);
+        return Error{ErrorCode::NotFound, std::string(environmentVariable) + " names no program that can be run: " + given, "",
+                     {std::string("correct it, or unset it: then ") + name + " is looked for beside the running program and in PATH"}};
     }
     const auto folder = std::filesystem::path(programPath()).parent_path();
     for (const auto& candidate : {folder / name, folder.parent_path() / "bin" / name, folder.parent_path() / "libexec" / "cutaway" / name}) {

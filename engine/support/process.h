@@ -1,6 +1,7 @@
 #pragma once
 // Child processes: started without a shell, in a process group of their own, with limits on time, memory and output;
-// killed as a group. What a child does cannot harm its parent.
+// killed as a group. What a child does cannot harm its parent, and none outlives it (support/guard.h): a child ends, too,
+// with the thread that started it, which therefore must live as long as the child is wanted.
 #include <memory>
 #include <string>
 #include <utility>
@@ -70,8 +71,8 @@ Result<ProcessEnd> runProcess(const ProcessOptions& options, std::string_view in
 std::string findProgram(const std::string& name);
 /// Path of the running program; helper programs are looked for beside it.
 std::string programPath();
-/// A helper program of ours ("cutaway-worker"): the environment variable if set (CUTAWAY_WORKER), else beside the
-/// running program, in ../bin, or in PATH. NotFound names the places tried.
+/// A helper program of ours ("cutaway-worker"): what the environment variable names if it is set (CUTAWAY_WORKER), else
+/// beside the running program, in ../bin, or in PATH. NotFound names the variable's value or the places tried.
 Result<std::string> findHelper(const std::string& name, const char* environmentVariable);
 
 }  // namespace cutaway

@@ -1,62 +1,116 @@
 #include "engine/support/temp_dir.h"
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cerrno>
-#include <cstdlib>
-#include <fstream>
+#include <map>
 #include <mutex>
-#include <set>
-#include <sstream>
 #include <system_error>
 
+#include "cutaway/program.h"
+#include "engine/support/guard.h"
 #include "engine/support/log.h"
 
 namespace cutaway {
 namespace {
 
-void removeFolder(const std::filesystem::path& path) {
+constexpr std::string_view kPrefix = "cutaway-", kLetters = "abcdefghijklmnopqrstuvwxyz234567";
+constexpr size_t kRandomLetters = 12;
+
+bool removeFolder(const std::filesystem::path& path) {
     std::error_code error;
     std::filesystem::remove_all(path, error);
     if (error) logWarning("cannot remove temporary folder " + path.string() + ": " + error.message());
+    return !error;
 }
 
-/// What is still there at exit: folders owned by objects with static lifetime.
+/// What is there now, with the open descriptor that holds its lock; removed at exit if owned by objects of static lifetime.
 class Living {
   public:
     ~Living() {
-        for (const auto& path : m_paths) removeFolder(path);
+        while (!m_locks.empty()) remove(m_locks.begin()->first);
     }
-    void add(const std::filesystem::path& path) {
-        const std::lock_guard lock(m_mutex);
-        m_paths.insert(path);
+    void add(const std::filesystem::path& path, int lock) {
+        const std::lock_guard guard(m_mutex);
+        m_locks.emplace(path, lock);
     }
-    bool drop(const std::filesystem::path& path) {
-        const std::lock_guard lock(m_mutex);
-        return m_paths.erase(path) > 0;
+    void remove(const std::filesystem::path& path) {
+        int lock = -1;
+        {
+            const std::lock_guard guard(m_mutex);
+            const auto found = m_locks.find(path);
+            if (found == m_locks.end()) return;
+            lock = found->second;
+            m_locks.erase(found);
+        }
+        if (removeFolder(path)) releaseFolder(path);
+        if (lock >= 0) ::close(lock);
     }
 
   private:
     std::mutex m_mutex;
-    std::set<std::filesystem::path> m_paths;
+    std::map<std::filesystem::path, int> m_locks;
 };
 Living& living() {
     static Living folders;
     return folders;
 }
 
-Error systemError(const std::string& what, const std::string& path) {
-    return {ErrorCode::ToolFailed, what + ": " + std::generic_category().message(errno), path, {}};
+std::string randomLetters() {
+    unsigned char bytes[kRandomLetters] = {};
+    if (::getrandom(bytes, sizeof bytes, 0) != sizeof bytes) return {};
+    std::string letters;
+    for (const unsigned char byte : bytes) letters += kLetters[byte % kLetters.size()];
+    return letters;
+}
+
+/// The descriptor of the folder with the lock on it; -1 if there is no such folder, or somebody holds it and `wait` is not set.
+int lockFolder(const std::filesystem::path& path, bool wait) {
+    const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder < 0) return -1;
+    struct stat held {}, named {};
+    // Whoever waited for a cleaner holds the lock of a folder that is gone.
+    if (::flock(folder, wait ? LOCK_EX : LOCK_EX | LOCK_NB) == 0 && ::fstat(folder, &held) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+        held.st_ino == named.st_ino && held.st_dev == named.st_dev)
+        return folder;
+    ::close(folder);
+    return -1;
+}
+
+/// "cutaway-KIND-PID-LETTERS", as create() makes them.
+bool isOurName(std::string_view name) {
+    if (!name.starts_with(kPrefix)) return false;
+    const size_t last = name.rfind('-'), before = last == std::string_view::npos ? last : name.rfind('-', last - 1);
+    if (before == std::string_view::npos || before < kPrefix.size() || last == before + 1) return false;
+    return name.size() - last - 1 == kRandomLetters && name.find_first_not_of(kLetters, last + 1) == std::string_view::npos &&
+           name.substr(before + 1, last - before - 1).find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 }  // namespace
 
-Result<TempDir> TempDir::create(const std::string& prefix) {
+Result<TempDir> TempDir::create(const std::string& kind) {
     std::error_code error;
-    const auto base = std::filesystem::temp_directory_path(error);
+    const auto base = std::filesystem::absolute(std::filesystem::temp_directory_path(error));
     if (error) return Error{ErrorCode::ToolFailed, "no temporary folder: " + error.message(), "", {"set TMPDIR to a folder you may write to"}};
-    std::string pattern = (base / (prefix + "-XXXXXX")).string();
-    if (::mkdtemp(pattern.data()) == nullptr) return systemError("cannot make a temporary folder", pattern);
-    living().add(pattern);
-    return TempDir(std::filesystem::path(pattern));
+    while (true) {
+        const auto path = base / (std::string(kPrefix) + kind + "-" + std::to_string(::getpid()) + "-" + randomLetters());
+        if (!guardFolder(path)) return Error{ErrorCode::Cancelled, "the program is ending", path.string(), {}};
+        if (::mkdir(path.c_str(), 0700) != 0) {
+            const int reason = errno;
+            releaseFolder(path);
+            return Error{ErrorCode::ToolFailed, "cannot make a temporary folder: " + std::generic_category().message(reason), path.string(),
+                         {"set TMPDIR to a folder you may write to"}};
+        }
+        const int lock = lockFolder(path, true);
+        if (lock < 0 && !std::filesystem::exists(path, error)) continue;  // a cleaner was there between the two
+        living().add(path, lock);
+        return TempDir(path);
+    }
 }
 
 TempDir& TempDir::operator=(TempDir&& other) noexcept {
@@ -65,24 +119,31 @@ TempDir& TempDir::operator=(TempDir&& other) noexcept {
 }
 
 TempDir::~TempDir() {
-    if (!m_path.empty() && living().drop(m_path)) removeFolder(m_path);
+    if (!m_path.empty()) living().remove(m_path);
 }
 
-Result<std::string> readFile(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    if (!file) return systemError("cannot open", path);
-    std::ostringstream bytes;
-    bytes << file.rdbuf();
-    if (file.bad()) return systemError("cannot read", path);
-    return std::move(bytes).str();
+void removeLeftFolders() {
+    std::error_code error;
+    const auto base = std::filesystem::temp_directory_path(error);
+    for (std::filesystem::directory_iterator at(base, error), end; !error && at != end; at.increment(error)) {
+        const auto path = at->path();
+        if (!isOurName(path.filename().native())) continue;
+        struct stat status {};
+        if (::lstat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != ::geteuid() || (status.st_mode & 07777) != 0700) continue;
+        const int lock = lockFolder(path, false);
+        if (lock < 0) continue;
+        removeFolder(path);
+        ::close(lock);
+    }
 }
 
-Result<void> writeFile(const std::string& path, std::string_view bytes) {
-    std::ofstream file(path, std::ios::binary | std::ios::trunc);
-    file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    file.close();
-    if (!file) return systemError("cannot write", path);
-    return {};
+Result<std::string> temporaryFolder() {
+    CT_TRY(TempDir folder, TempDir::create("files"));
+    static std::mutex mutex;
+    static std::vector<TempDir> kept;
+    const std::lock_guard lock(mutex);
+    kept.push_back(std::move(folder));
+    return kept.back().path().string();
 }
 
 }  // namespace cutaway

@@ -1,5 +1,6 @@
 #pragma once
-// Temporary folders that do not outlive their owner, nor the program if it ends normally.
+// Temporary folders that do not outlive their owner, nor the program: what its guard cannot remove any more, because it
+// was killed too, the next program removes.
 #include <filesystem>
 #include <string>
 
@@ -8,10 +9,11 @@
 namespace cutaway {
 
 /// A fresh folder below the system's temp folder, removed with everything in it by the destructor, or at exit for
-/// owners that live until then.
+/// owners that live until then. Its name is "cutaway-KIND-PID-" and letters; the program holds a lock on it (flock) for as
+/// long as it lives, which tells a folder in use from one that was left.
 class TempDir {
   public:
-    static Result<TempDir> create(const std::string& prefix = "cutaway");
+    static Result<TempDir> create(const std::string& kind = "files");
     TempDir(TempDir&& other) noexcept : m_path(std::exchange(other.m_path, {})) {}
     TempDir& operator=(TempDir&& other) noexcept;
     ~TempDir();
@@ -24,8 +26,7 @@ class TempDir {
     std::filesystem::path m_path;
 };
 
-/// Whole files. Errors name the file and the system's reason.
-Result<std::string> readFile(const std::string& path);
-Result<void> writeFile(const std::string& path, std::string_view bytes);
+/// Removes folders of this user that no living program holds.
+void removeLeftFolders();
 
 }  // namespace cutaway

@@ -4,6 +4,7 @@
 
 #include "engine/ops/op_registry.h"
 #include "engine/runtime/cpu/cpu_backend.h"
+#include "engine/support/files.h"
 #include "engine/support/process.h"
 #include "engine/support/temp_dir.h"
 #include "tests/support/graph_eval.h"

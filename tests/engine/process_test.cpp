@@ -5,6 +5,7 @@
 #include <csignal>
 #include <filesystem>
 
+#include "engine/support/files.h"
 #include "engine/support/process.h"
 #include "engine/support/temp_dir.h"
 
@@ -160,6 +161,42 @@ class ProcessTest : public QObject {
         }
         QVERIFY(!std::filesystem::exists(path));
         QVERIFY(!readFile((path / "a.txt").string()).has_value());
+    }
+    void childrenHaveAPath() {
+        const QByteArray path = qgetenv("PATH");
+        qunsetenv("PATH");
+        const auto end = runProcess({.argv = {"sh", "-c", "echo $PATH"}});
+        qputenv("PATH", path);
+        QVERIFY(end.has_value());
+        QCOMPARE(end->output, std::string("/usr/local/bin:/usr/bin:/bin\n"));
+    }
+    void foldersAreNoPrograms() { QCOMPARE(findProgram("/usr/bin"), std::string()); }
+    void aHelperThatIsNamedMustBeThere() {
+        qputenv("CUTAWAY_NO_SUCH_HELPER", "/nowhere/helper");
+        const auto found = findHelper("true", "CUTAWAY_NO_SUCH_HELPER");
+        qunsetenv("CUTAWAY_NO_SUCH_HELPER");
+        QVERIFY(!found.has_value());
+        QVERIFY(found.error().message == "CUTAWAY_NO_SUCH_HELPER names no program that can be run: /nowhere/helper");
+    }
+    /// What a killed program left goes; what a living one holds, and what only looks alike, stays.
+    void foldersLeftBehindAreRemoved() {
+        QTemporaryDir scratch;
+        const QByteArray before = qgetenv("TMPDIR");
+        qputenv("TMPDIR", scratch.path().toLocal8Bit());
+        auto held = TempDir::create("run");
+        QVERIFY(held.has_value());
+        const QString left = scratch.filePath("cutaway-run-4711-abcdefghijkl"), open = scratch.filePath("cutaway-run-4712-abcdefghijkl");
+        for (const QString& folder : {left, open, scratch.filePath("cutaway-notes"), scratch.filePath("cutaway-run-x-abcdefghijkl")})
+            QVERIFY(QDir().mkpath(folder + "/deep"));
+        QVERIFY(QFile::setPermissions(left, QFile::ReadOwner | QFile::WriteOwner | QFile::ExeOwner));
+        removeLeftFolders();
+        qputenv("TMPDIR", before);
+        if (before.isEmpty()) qunsetenv("TMPDIR");
+        QVERIFY(!QFile::exists(left));
+        QVERIFY(QFile::exists(open));   // others may look into it: not made by us
+        QVERIFY(QFile::exists(scratch.filePath("cutaway-notes")));
+        QVERIFY(QFile::exists(scratch.filePath("cutaway-run-x-abcdefghijkl")));
+        QVERIFY(std::filesystem::exists(held->path()));
     }
     void helperNotFoundNamesPlaces() {
         const auto found = findHelper("cutaway-no-such-helper", "CUTAWAY_NO_SUCH_HELPER");

@@ -4,6 +4,7 @@
 #include "engine/runtime/cpu/compiler.h"
 #include "engine/runtime/cpu/worker.h"
 #include "engine/schedule/schedule.h"
+#include "engine/support/files.h"
 #include "engine/support/temp_dir.h"
 
 namespace cutaway {
@@ -56,7 +57,7 @@ Result<CpuProgram> buildCpu(std::shared_ptr<const Module> module, const CpuBuild
     CT_TRY(CpuProgram::State state, prepare(std::move(module), progress));
     std::string folder = options.folder;
     if (folder.empty()) {
-        CT_TRY(TempDir temporary, TempDir::create("cutaway-build"));
+        CT_TRY(TempDir temporary, TempDir::create("build"));
         folder = temporary.path().string();
         state.folder.emplace(std::move(temporary));
     }

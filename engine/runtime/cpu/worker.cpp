@@ -4,6 +4,7 @@
 #include <exception>
 #include <new>
 
+#include "engine/support/files.h"
 #include "engine/support/temp_dir.h"
 
 namespace cutaway {
@@ -91,7 +92,7 @@ Error describeEnd(const ProcessEnd& end, const std::string& log) {
 
 Result<ExecutionResult> runInWorker(const Plan& plan, const std::vector<Tensor>& given, const std::string& library, const WorkerOptions& options, const Progress& progress) {
     CT_TRY(const std::string worker, findHelper("cutaway-worker", "CUTAWAY_WORKER"));
-    CT_TRY(const TempDir folder, TempDir::create("cutaway-run"));
+    CT_TRY(const TempDir folder, TempDir::create("run"));
     ByteWriter request;
     request.pod(kMagic);
     request.pod(options.repeat);

@@ -1,0 +1,18 @@
+#pragma once
+// What a program of ours does first and last: nothing that it started or wrote down for itself outlives it.
+#include <string>
+
+#include "cutaway/result.h"
+
+namespace cutaway {
+
+/// Called first in main(), before any thread is started. From here on, however the program ends - normally, by Ctrl-C,
+/// SIGTERM or SIGHUP, by SIGKILL, by a crash - the processes that it started end with it and its temporary folders are
+/// removed. Removes what earlier programs of this user left where even that did not happen (a machine that lost power).
+/// A file that may not grow further (ulimit -f) becomes an error of whoever writes it.
+void beginProgram();
+
+/// A new empty folder that lives as long as the program.
+Result<std::string> temporaryFolder();
+
+}  // namespace cutaway
