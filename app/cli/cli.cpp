@@ -5,6 +5,8 @@
 #include <fstream>
 #include <iostream>
 
+#include "cutaway/files.h"
+
 namespace cutaway::cli {
 
 int fail(const Error& error) {
@@ -80,10 +82,9 @@ void CompileArguments::addRulesTo(CLI::App& command) {
         "--rules",
         [this](const std::vector<std::string>& paths) {
             for (const std::string& path : paths) {
-                std::ifstream file(path, std::ios::binary);
-                std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-                if (!file) throw CLI::ValidationError("--rules", "cannot read '" + path + "'");
-                options.userRules.push_back({std::filesystem::path(path).stem().string(), std::move(text)});
+                auto text = readTextFile(path, kMaxSettingsFile);
+                if (!text) throw CLI::ValidationError("--rules", text.error().text());
+                options.userRules.push_back({std::filesystem::path(path).stem().string(), std::move(*text)});
             }
         },
         "Apply rules of your own, in the form that `rules` prints (may be repeated)")->allow_extra_args(false);

@@ -98,7 +98,7 @@ class PaddingTest : public QObject {
         row("whole numbers", product("i32[3, 5]cuda:0", "i32[5, 3]cuda:0", "i32[3, 3]cuda:0"), "pad_mm=force_shape_pad:1", false, "floating-point");
         row("empty", product("f32[0, 5]cuda:0", "f32[5, 3]cuda:0", "f32[0, 3]cuda:0"), "pad_mm=force_shape_pad:1", false, "empty");
         row("on the CPU", product("f32[3, 5]", "f32[5, 3]", "f32[3, 3]"), "pad_mm=force_shape_pad:1", false, "on the GPU only");
-        row("a file that is not there", halves, "pad_mm=decisions:/nowhere/decisions.json", false, "cannot be read");
+        row("a file that is not there", halves, "pad_mm=decisions:/nowhere/decisions.json", false, "cannot read");
     }
     void decisions() {
         QFETCH(QByteArray, graph);

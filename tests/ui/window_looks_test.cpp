@@ -139,7 +139,7 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
         dialog.addRuleFile("/nowhere/rules.txt", true);
         dialog.accept();
         QCOMPARE(dialog.result(), int(QDialog::Rejected));
-        QVERIFY(dialog.findChild<QLabel*>("problem")->text().contains("/nowhere/rules.txt cannot be read"));
+        QVERIFY(dialog.findChild<QLabel*>("problem")->text().contains("/nowhere/rules.txt: cannot read"));
         CompileDialog other(m_main->controller().passes(), {});
         for (auto* field : other.findChildren<QLineEdit*>())
             if (field->accessibleName() == "Optional passes to run") field->setText("good=key:1 =bad");

@@ -3,7 +3,6 @@
 #include <QCheckBox>
 #include <QComboBox>
 #include <QDialogButtonBox>
-#include <QFile>
 #include <QFileDialog>
 #include <QFileInfo>
 #include <QFormLayout>
@@ -17,6 +16,8 @@
 #include <QTabWidget>
 #include <QVBoxLayout>
 #include <algorithm>
+
+#include "cutaway/files.h"
 
 namespace cutaway::ui {
 namespace {
@@ -218,9 +219,9 @@ QString CompileDialog::collect() {
     for (int row = 0; row < m_files->count(); ++row) {
         if (m_files->item(row)->checkState() != Qt::Checked) continue;
         const QString path = m_files->item(row)->text();
-        QFile file(path);
-        if (!file.open(QIODevice::ReadOnly)) return tr("%1 cannot be read: %2").arg(path, file.errorString());
-        options.userRules.push_back({QFileInfo(path).completeBaseName().toStdString(), file.readAll().toStdString()});
+        auto text = readTextFile(path.toStdString(), kMaxSettingsFile);
+        if (!text) return QString::fromStdString(text.error().text());
+        options.userRules.push_back({QFileInfo(path).completeBaseName().toStdString(), std::move(*text)});
     }
     m_options = std::move(options);
     return {};

@@ -1,12 +1,11 @@
 #include "engine/passes/joint/padding_measure.h"
 
 #include <cstdio>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <mutex>
-#include <sstream>
 
+#include "cutaway/files.h"
 #include "engine/formats/json.h"
 #include "engine/interpret/specialize.h"
 #include "engine/text/print.h"
@@ -46,14 +45,12 @@ class Measured {
 
 /// The decision of a file; nothing if it does not have one or cannot be read, which `problem` then says.
 std::optional<bool> decisionOfFile(const std::string& path, const std::string& key, std::string& problem) {
-    std::ifstream file(path);
-    std::stringstream text;
-    text << file.rdbuf();
-    if (!file) {
-        problem = "the file of decisions '" + path + "' cannot be read";
+    const auto text = readTextFile(path, kMaxSettingsFile);
+    if (!text) {
+        problem = "the file of decisions " + text.error().text();
         return std::nullopt;
     }
-    const auto document = parseJson(text.str(), path);
+    const auto document = parseJson(*text, path);
     const auto cache = document ? (*document)->root.find("cache") : std::nullopt;
     if (!cache || !cache->isObject()) {
         problem = "'" + path + "' is no file of decisions";
