@@ -7,6 +7,7 @@ namespace cutaway {
 /// Nodes made by a rule that then declines are removed again.
 Result<bool> expandCall(Node& node, Rewriter& rewriter) {
     if (!node.isCall() || node.op().def() == nullptr || !node.op().def()->decompose) return false;
+    if (!isKnown(node.type())) return false;   // expansions read what they are to give, and it from their operands
     Graph& graph = node.graph();
     GraphBuilder builder = rewriter.builder(graph, &node, node);
     Decomposition call(node, builder);
@@ -61,6 +62,7 @@ constexpr Kept kKept[] = {
 };
 
 std::string declined(const Node& node) {
+    if (!isKnown(node.type())) return "what it gives is not known";
     const auto kept = std::find_if(std::begin(kKept), std::end(kKept), [&](const Kept& row) { return row.op == node.op().name(); });
     std::string operands;
     for (const Node* input : node.inputs()) operands += (operands.empty() ? "" : " and ") + input->type().text();

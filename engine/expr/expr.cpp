@@ -5,12 +5,14 @@
 #include <limits>
 
 #include "engine/support/check.h"
-#include "engine/support/wrapping.h"
 
 namespace cutaway {
 namespace {
 
+__extension__ using Wide = __int128;   // sums of numbers of 64 bits fit
+
 Expr finish(ExprNode node) {
+    for (const Expr& operand : node.operands) node.outOfRange |= operand->outOfRange;
     Hasher hasher;
     hasher.add(static_cast<int>(node.kind)).add(static_cast<int>(node.dtype)).add(node.integer).add(node.real);
     hasher.add(std::string_view(node.name));
@@ -21,15 +23,42 @@ Expr finish(ExprNode node) {
 
 bool isIndexDType(DType dtype) { return dtype == DType::I64; }
 
-int64_t floorDivide(int64_t a, int64_t b) {
-    if (b == -1) return wrappingSub(0, a);  // the one quotient that may not fit
+/// Nothing where there is no quotient, or none that fits.
+std::optional<int64_t> floorDivide(int64_t a, int64_t b) {
+    if (b == 0 || (b == -1 && a == std::numeric_limits<int64_t>::min())) return std::nullopt;
     const int64_t quotient = a / b;
     return quotient - ((a % b != 0) && ((a % b < 0) != (b < 0)));
+}
+std::optional<int64_t> floorModulo(int64_t a, int64_t b) {
+    if (b == 0) return std::nullopt;
+    if (b == -1) return 0;
+    const int64_t rest = a % b;
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+std::optional<int64_t> power(int64_t base, int64_t exponent) {
+    if (exponent < 0) return std::nullopt;
+    if (base == 0 || base == 1) return exponent == 0 ? 1 : base;
+    if (base == -1) return exponent % 2 == 0 ? 1 : -1;
+    int64_t result = 1;
+    for (; exponent > 0; --exponent)   // at most 63 times: then it no longer fits
+        if (__builtin_mul_overflow(result, base, &result)) return std::nullopt;
+    return result;
+}
+
+/// A number as a sum of numbers of 64 bits: itself, or as few as there must be.
+std::vector<int64_t> addends(Wide value) {
+    std::vector<int64_t> parts;
+    constexpr Wide most = std::numeric_limits<int64_t>::max(), least = std::numeric_limits<int64_t>::min();
+    for (; value > most; value -= most) parts.push_back(std::numeric_limits<int64_t>::max());
+    for (; value < least; value -= least) parts.push_back(std::numeric_limits<int64_t>::min());
+    if (value != 0) parts.push_back(static_cast<int64_t>(value));
+    return parts;
 }
 
 /// term = coefficient * rest, rest null for a constant.
 std::pair<int64_t, Expr> splitCoefficient(const Expr& term) {
     if (auto constant = term.asInt()) return {*constant, Expr()};
+    if (term->outOfRange) return {1, term};
     if (term->kind == ExprKind::Mul)
         if (auto constant = term->operands[0].asInt()) {
             if (term->operands.size() == 2) return {*constant, term->operands[1]};
@@ -51,51 +80,61 @@ Expr makeSum(const std::vector<Expr>& operands) {
         if (operand->kind == ExprKind::Add) flat.insert(flat.end(), operand->operands.begin(), operand->operands.end());
         else flat.push_back(operand);
     }
-    int64_t constant = 0;
-    std::vector<std::pair<Expr, int64_t>> terms;
+    Wide constant = 0;
+    std::vector<std::pair<Expr, Wide>> terms;
     for (const Expr& term : flat) {
         const auto split = splitCoefficient(term);  // not a structured binding: the lambda below reads it (clang 14)
         const auto& [coefficient, rest] = split;
         if (!rest) {
-            constant = wrappingAdd(constant, coefficient);
+            constant += coefficient;
             continue;
         }
         auto same = std::find_if(terms.begin(), terms.end(), [&](const auto& t) { return t.first == split.second; });
-        if (same != terms.end()) same->second = wrappingAdd(same->second, coefficient);
-        else terms.emplace_back(rest, coefficient);
+        if (same != terms.end()) same->second += coefficient;
+        else terms.emplace_back(rest, Wide{coefficient});
     }
     std::erase_if(terms, [](const auto& t) { return t.second == 0; });
-    if (terms.empty()) return Expr::integer(constant);
+    const std::vector<int64_t> constants = addends(constant);
+    if (terms.empty() && constants.size() < 2) return Expr::integer(static_cast<int64_t>(constant));
+    bool outOfRange = constants.size() > 1;
     std::sort(terms.begin(), terms.end(), [](const auto& a, const auto& b) { return compareExpr(a.first, b.first) < 0; });
     std::vector<Expr> sum;
-    for (const auto& [rest, coefficient] : terms) sum.push_back(scaled(coefficient, rest));
-    if (constant != 0) sum.push_back(Expr::integer(constant));
+    for (const auto& [rest, coefficient] : terms) {
+        const std::vector<int64_t> parts = addends(coefficient);
+        outOfRange |= parts.size() > 1;
+        for (const int64_t part : parts) sum.push_back(scaled(part, rest));
+    }
+    for (const int64_t part : constants) sum.push_back(Expr::integer(part));
     if (sum.size() == 1) return sum[0];
-    return finish({.kind = ExprKind::Add, .dtype = DType::I64, .operands = std::move(sum)});
+    return finish({.kind = ExprKind::Add, .dtype = DType::I64, .operands = std::move(sum), .outOfRange = outOfRange});
 }
 
 Expr makeProduct(const std::vector<Expr>& operands) {
     int64_t constant = 1;
-    std::vector<Expr> factors;
+    std::vector<Expr> factors, excess;   // excess: constants whose product with the others does not fit
     auto take = [&](const Expr& factor) {
-        if (auto value = factor.asInt()) constant = wrappingMul(constant, *value);
-        else factors.push_back(factor);
+        int64_t product = 0;
+        const auto value = factor.asInt();
+        if (!value) factors.push_back(factor);
+        else if (__builtin_mul_overflow(constant, *value, &product)) excess.push_back(factor);
+        else constant = product;
     };
     for (const Expr& operand : operands) {
         if (operand->kind == ExprKind::Mul)
             for (const Expr& factor : operand->operands) take(factor);
         else take(operand);
     }
-    if (constant == 0 || factors.empty()) return Expr::integer(constant);
-    if (factors.size() == 1 && factors[0]->kind == ExprKind::Add && constant != 1) {
+    if (constant == 0 || (factors.empty() && excess.empty())) return Expr::integer(constant);
+    if (factors.size() == 1 && factors[0]->kind == ExprKind::Add && constant != 1 && excess.empty()) {
         std::vector<Expr> terms;
         for (const Expr& term : factors[0]->operands) terms.push_back(makeProduct({Expr::integer(constant), term}));
         return makeSum(terms);
     }
     std::sort(factors.begin(), factors.end(), [](const Expr& a, const Expr& b) { return compareExpr(a, b) < 0; });
+    factors.insert(factors.begin(), excess.begin(), excess.end());
     if (constant != 1) factors.insert(factors.begin(), Expr::integer(constant));
     if (factors.size() == 1) return factors[0];
-    return finish({.kind = ExprKind::Mul, .dtype = DType::I64, .operands = std::move(factors)});
+    return finish({.kind = ExprKind::Mul, .dtype = DType::I64, .operands = std::move(factors), .outOfRange = !excess.empty()});
 }
 
 /// Splits a sum into what `divisor` divides exactly (already divided) and the rest.
@@ -104,8 +143,9 @@ std::pair<Expr, Expr> splitMultiples(const Expr& expr, int64_t divisor) {
     const std::vector<Expr> single = {expr};
     for (const Expr& term : expr->kind == ExprKind::Add ? expr->operands : single) {
         auto [coefficient, symbolic] = splitCoefficient(term);
-        if (divisor == -1) exact.push_back(scaled(wrappingSub(0, coefficient), symbolic));
-        else if (coefficient % divisor == 0) exact.push_back(scaled(coefficient / divisor, symbolic));
+        // No negation of it fits: the one coefficient that -1 does not divide.
+        const bool fits = divisor != -1 || coefficient != std::numeric_limits<int64_t>::min();
+        if (fits && coefficient % divisor == 0) exact.push_back(scaled(coefficient / divisor, symbolic));
         else rest.push_back(term);
     }
     return {makeSum(exact), makeSum(rest)};
@@ -126,11 +166,12 @@ std::optional<Expr> cancelled(const Expr& product, const Expr& divisor) {
 
 Expr makeDivision(ExprKind kind, const Expr& a, const Expr& b) {
     const auto x = a.asInt(), y = b.asInt();
+    if (x && y) {
+        const auto folded = kind == ExprKind::FloorDiv ? floorDivide(*x, *y) : floorModulo(*x, *y);
+        if (folded) return Expr::integer(*folded);
+        return finish({.kind = kind, .dtype = DType::I64, .operands = {a, b}, .outOfRange = true});
+    }
     if (y && *y != 0) {
-        if (x) {
-            const int64_t quotient = floorDivide(*x, *y);
-            return Expr::integer(kind == ExprKind::FloorDiv ? quotient : wrappingSub(*x, wrappingMul(quotient, *y)));
-        }
         if (*y == 1) return kind == ExprKind::FloorDiv ? a : Expr::integer(0);
         auto [exact, rest] = splitMultiples(a, *y);
         if (rest.asInt() == 0) return kind == ExprKind::FloorDiv ? exact : Expr::integer(0);
@@ -140,8 +181,9 @@ Expr makeDivision(ExprKind kind, const Expr& a, const Expr& b) {
         }
         if (kind == ExprKind::FloorDiv && *y > 0 && a->kind == ExprKind::FloorDiv)
             if (auto inner = a->operands[1].asInt(); inner && *inner > 0)
-                return makeDivision(kind, a->operands[0], Expr::integer(wrappingMul(*inner, *y)));
+                if (int64_t both = 0; !__builtin_mul_overflow(*inner, *y, &both)) return makeDivision(kind, a->operands[0], Expr::integer(both));
     }
+    if (y && *y == 0) return finish({.kind = kind, .dtype = DType::I64, .operands = {a, b}, .outOfRange = true});
     if (a == b) return Expr::integer(kind == ExprKind::FloorDiv ? 1 : 0);
     if (auto quotient = cancelled(a, b)) return kind == ExprKind::FloorDiv ? *quotient : Expr::integer(0);
     if (x == 0) return a;
@@ -193,13 +235,23 @@ Expr Expr::make(ExprKind kind, std::vector<Expr> operands, DType dtype) {
         switch (kind) {
             case ExprKind::Add: return makeSum(operands);
             case ExprKind::Mul: return makeProduct(operands);
-            case ExprKind::Sub: return makeSum({operands[0], makeProduct({Expr::integer(-1), operands[1]})});
+            case ExprKind::Sub: {
+                const auto x = operands[0].asInt(), y = operands[1].asInt();
+                if (int64_t difference = 0; x && y && !__builtin_sub_overflow(*x, *y, &difference)) return Expr::integer(difference);
+                return makeSum({operands[0], makeProduct({Expr::integer(-1), operands[1]})});
+            }
             case ExprKind::Neg: return makeProduct({Expr::integer(-1), operands[0]});
             case ExprKind::FloorDiv: case ExprKind::Mod: return makeDivision(kind, operands[0], operands[1]);
-            case ExprKind::Pow:
+            case ExprKind::Pow: {
+                const auto base = operands[0].asInt(), exponent = operands[1].asInt();
+                if (base && exponent) {
+                    if (const auto folded = power(*base, *exponent)) return Expr::integer(*folded);
+                    return finish({.kind = kind, .dtype = dtype, .operands = std::move(operands), .outOfRange = true});
+                }
                 // A product, which strides are, too.
-                if (const auto power = operands[1].asInt(); power && *power >= 0 && *power <= 8) return makeProduct(std::vector<Expr>(static_cast<size_t>(*power), operands[0]));
+                if (exponent && *exponent >= 0 && *exponent <= 8) return makeProduct(std::vector<Expr>(static_cast<size_t>(*exponent), operands[0]));
                 break;
+            }
             case ExprKind::Min: case ExprKind::Max: {
                 const auto x = operands[0].asInt(), y = operands[1].asInt();
                 if (x && y) return Expr::integer(kind == ExprKind::Min ? std::min(*x, *y) : std::max(*x, *y));

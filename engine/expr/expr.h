@@ -3,7 +3,9 @@
 // three, so that one simplifier and one printer serve them.
 //
 // Integers are mathematical (no wrap) when they stand for sizes and indices; in kernel bodies the dtype says how wide
-// they are. Float rules are IEEE: nothing here re-associates or contracts floating-point arithmetic.
+// they are. So constants are folded only where the result fits: what does not stays as it is written, marked outOfRange,
+// which kernels compute as wrapping integers and SymInt refuses. Float rules are IEEE: nothing here re-associates or
+// contracts floating-point arithmetic.
 #include <memory>
 #include <optional>
 #include <string>
@@ -65,6 +67,7 @@ struct ExprNode {
     std::string name;          // Symbol, Load, Call
     std::vector<Expr> operands;
     uint64_t hash = 0;         // structural
+    bool outOfRange = false;   // holds an operation on constants that has no result of 64 bits: 2**62 * 4, 7 // 0
 };
 
 /// Infix as PyTorch prints symbolic sizes: "s0 + 1", "4*s77", "((s0 + 1)//2)".
@@ -77,13 +80,14 @@ Expr substitute(const Expr& expr, const Lookup& lookup);
 /// All symbol names, sorted, each once.
 std::vector<std::string> symbolsOf(const Expr& expr);
 
-/// A size, stride, offset or integer argument: a number, or an expression over symbols when shapes are dynamic.
+/// A size, stride, offset or integer argument: a number, or an expression over symbols when shapes are dynamic. Arithmetic
+/// on it is checked: what does not fit into 64 bits throws SizeError.
 class SymInt {
   public:
     SymInt(int64_t value = 0) : m_value(value) {}
     SymInt(int value) : m_value(value) {}
     SymInt(size_t value) : m_value(static_cast<int64_t>(value)) {}
-    explicit SymInt(Expr expr);  // collapses to a number when constant
+    explicit SymInt(Expr expr);  // collapses to a number when constant; throws SizeError if outOfRange
 
     bool isInt() const { return !m_expr; }
     /// The number; it is a bug to ask a symbolic value for one.

@@ -59,6 +59,7 @@ class ExprReader {
         Expr whole = comparison();
         skipBlanks();
         if (!m_error && m_at < m_text.size()) fail("unexpected '" + std::string(m_text.substr(m_at, 12)) + "'");
+        if (!m_error && whole->outOfRange) fail("a number that does not fit into 64 bits");
         if (m_error) return std::move(*m_error);
         return whole;
     }

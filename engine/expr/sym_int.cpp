@@ -1,10 +1,10 @@
 #include "engine/expr/expr.h"
-#include "engine/support/check.h"
-#include "engine/support/wrapping.h"
+#include "engine/support/checked.h"
 
 namespace cutaway {
 
 SymInt::SymInt(Expr expr) {
+    if (expr && expr->outOfRange) throw SizeError(cutaway::text(expr) + " is not a number of 64 bits");
     if (auto value = expr.asInt()) m_value = *value;
     else m_expr = std::move(expr);
 }
@@ -25,15 +25,15 @@ SymInt combine(ExprKind kind, const SymInt& a, const SymInt& b) {
 }  // namespace
 
 SymInt operator+(const SymInt& a, const SymInt& b) {
-    if (a.isInt() && b.isInt()) return wrappingAdd(a.value(), b.value());
+    if (a.isInt() && b.isInt()) return checkedAdd(a.value(), b.value());
     return combine(ExprKind::Add, a, b);
 }
 SymInt operator-(const SymInt& a, const SymInt& b) {
-    if (a.isInt() && b.isInt()) return wrappingSub(a.value(), b.value());
+    if (a.isInt() && b.isInt()) return checkedSub(a.value(), b.value());
     return combine(ExprKind::Sub, a, b);
 }
 SymInt operator*(const SymInt& a, const SymInt& b) {
-    if (a.isInt() && b.isInt()) return wrappingMul(a.value(), b.value());
+    if (a.isInt() && b.isInt()) return checkedMul(a.value(), b.value());
     return combine(ExprKind::Mul, a, b);
 }
 SymInt floorDiv(const SymInt& a, const SymInt& b) { return combine(ExprKind::FloorDiv, a, b); }
@@ -42,10 +42,10 @@ SymInt min(const SymInt& a, const SymInt& b) { return combine(ExprKind::Min, a, 
 SymInt max(const SymInt& a, const SymInt& b) { return combine(ExprKind::Max, a, b); }
 
 bool knownLessEqual(const SymInt& a, const SymInt& b) {
-    const SymInt difference = b - a;
-    if (difference.isInt()) return difference.value() >= 0;
+    if (a.isInt() && b.isInt()) return a.value() <= b.value();
+    const Expr expr = Expr::make(ExprKind::Sub, {b.expr(), a.expr()});
+    if (expr->outOfRange) return false;
     // A sum of non-negative terms: every coefficient and the constant are at least zero.
-    const Expr expr = difference.expr();
     auto nonNegative = [](const Expr& term) {
         if (auto value = term.asInt()) return *value >= 0;
         if (term->kind == ExprKind::Mul) {
@@ -79,6 +79,7 @@ SymDims contiguousStrides(const SymDims& sizes) {
     SymInt step = 1;
     for (size_t i = sizes.size(); i-- > 0;) {
         strides[i] = step;
+        if (i == 0) break;   // the product of all is nobody's stride, and need not fit
         // A size-0 dim counts as 1; a symbolic size is taken to be at least 1, as PyTorch does.
         if (!(sizes[i].isInt() && sizes[i].value() == 0)) step = step * sizes[i];
     }

@@ -3,6 +3,7 @@
 #include "engine/interpret/higher_order.h"
 #include "engine/interpret/specialize.h"
 #include "engine/ops/torch/torch_calls.h"
+#include "engine/support/checked.h"
 #include "engine/support/random.h"
 #include "engine/tensor/fill.h"
 
@@ -22,7 +23,7 @@ Result<Tensor> tensorOrStandIn(const Module& module, const std::string& name, co
     const TensorType* type = node.type().tensor();
     if (type == nullptr || !allInts(type->sizes))
         return Error{ErrorCode::NotFound, "no data for '" + name + "'", node.name(), {"the file holds the graph without this value, and its type is not known"}};
-    const SymInt elements = numel(type->sizes);
+    CT_TRY(const SymInt elements, withCheckedSizes({}, node.name(), [&]() -> Result<SymInt> { return numel(type->sizes); }));
     if (elements.value() < 0 || elements.value() > (int64_t{1} << 34)) return Error{ErrorCode::Limit, "'" + name + "' is too large to be made up", node.name(), {}};
     return filledTensor(name, kStandInSeed, type->dtype, toInts(type->sizes));
 }
@@ -96,6 +97,7 @@ class Interpreter : public ValueSource {
             CT_TRY(m_values[index(node.id())], evaluateHigherOrder(m_module, node, *this, run));
             return learnSymbols(node);
         }
+        CT_TRY_VOID(checkOperands(node));
         EvalResult result = evaluateCall(node.op(), node.args(), node.type(), *this);
         if (!result.ok()) {
             Error error = std::move(result.error());
@@ -104,6 +106,23 @@ class Interpreter : public ValueSource {
         }
         m_values[index(node.id())] = std::move(result.tensors());
         return learnSymbols(node);
+    }
+    /// Kernels go by the types of the graph, which a file may have got wrong.
+    Result<void> checkOperands(const Node& node) const {
+        std::optional<Error> wrong;
+        const auto look = [&](const ValueType& written, const Tensor& value, const Node& input) {
+            const TensorType* type = written.tensor();
+            if (wrong || !type || !value.defined() || !allInts(type->sizes)) return;
+            if (value.dtype() == type->dtype && value.sizes() == toInts(type->sizes)) return;
+            wrong = invalidInput("'" + input.name() + "' is written as " + type->text() + ", and is " + TensorType::contiguous(value.dtype(), toSymDims(value.sizes())).text(), node.name());
+        };
+        node.forEachInput([&](const Node* input) {
+            const TensorList& values = valueOf(*input);
+            if (const TupleType* items = input->type().tuple())
+                for (size_t i = 0; i < std::min(items->size(), values.size()); ++i) look((*items)[i], values[i], *input);
+            else if (values.size() == 1) look(input->type(), values[0], *input);
+        });
+        return wrong ? Result<void>(std::move(*wrong)) : Result<void>();
     }
     static std::optional<Scalar> literalOf(const Expr& expr) {
         if (const auto value = expr.asInt()) return Scalar(*value);
@@ -237,11 +256,24 @@ Result<std::vector<Tensor>> bindInputs(const Module& module, const std::vector<T
 namespace {
 /// The number that a size has for the example values of the module's symbols.
 Result<int64_t> exampleOf(const SymInt& size, const SymbolValues& hints, const Node& input) {
-    if (const auto number = valueFor(size, hints)) return *number;
+    CT_TRY(const std::optional<int64_t> number, withCheckedSizes({}, input.name(), [&]() -> Result<std::optional<int64_t>> { return valueFor(size, hints); }));
+    if (number) return *number;
     std::vector<std::string> notes;
     for (const std::string& symbol : symbolsOf(size.expr()))
         if (!hints.contains(symbol)) notes.push_back("set it: --size " + symbol + "=8");
     return unsupported("input '" + input.name() + "' has the symbolic size " + size.text() + ", and no example value is known", input.name(), std::move(notes));
+}
+
+void fillAtRandom(Tensor& value, Random& random) {
+    const int64_t count = value.numel();
+    const bool floating = isFloating(value.dtype()) || isComplex(value.dtype());
+    std::array<double, 1024> piece;   // in pieces, so that a large input does not need its memory twice
+    for (int64_t at = 0; at < count; at += 1024) {
+        const int64_t length = std::min<int64_t>(1024, count - at);
+        // Integers 0 and 1 are valid indices into anything with two rows, and valid flags.
+        for (int64_t i = 0; i < length; ++i) piece[static_cast<size_t>(i)] = floating ? random.normal() : static_cast<double>(random.below(2));
+        storeElements(value.dtype(), static_cast<std::byte*>(value.data()) + at * byteSize(value.dtype()), 1, length, piece.data());
+    }
 }
 }  // namespace
 
@@ -266,13 +298,8 @@ Result<std::vector<Tensor>> randomInputs(const Module& module, uint64_t seed) {
             CT_TRY(const int64_t number, exampleOf(size, hints, input));
             sizes.push_back(number);
         }
-        Tensor value = Tensor::empty(type->dtype, std::move(sizes));
-        const int64_t count = value.numel();
-        std::vector<double> numbers(static_cast<size_t>(count));
-        const bool floating = isFloating(type->dtype) || isComplex(type->dtype);
-        // Integers 0 and 1 are valid indices into anything with two rows, and valid flags.
-        for (double& number : numbers) number = floating ? random.normal() : static_cast<double>(random.below(2));
-        storeElements(type->dtype, value.data(), 1, count, numbers.data());
+        CT_TRY(Tensor value, withCheckedSizes({}, input.name(), [&]() -> Result<Tensor> { return Tensor::empty(type->dtype, std::move(sizes)); }));
+        fillAtRandom(value, random);
         values.push_back(std::move(value));
     }
     return values;

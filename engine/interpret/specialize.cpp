@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "engine/support/checked.h"
+
 namespace cutaway {
 namespace {
 
@@ -37,23 +39,44 @@ class Specializer {
     void run(Module& module) {
         Graph& graph = module.graph();
         // Types first: arguments read the numbers that their nodes' types have become.
-        for (Node& node : graph.nodes())
+        for (Node& node : graph.nodes()) {
+            m_at = node.name();
             if (auto type = replaced(node.type())) graph.setType(node, std::move(*type));
-        for (Node* node : graph.nodeList())
+        }
+        for (Node* node : graph.nodeList()) {
+            m_at = node->name();
             for (size_t i = 0; i < node->args().size(); ++i)
                 if (auto argument = replaced(node->arg(i))) graph.setArg(*node, i, std::move(*argument));
+        }
         for (auto& [name, body] : module.subgraphs) run(*body);
         for (const auto& [symbol, value] : m_values) module.symbols.erase(symbol);
     }
 
     Expr replaced(const Expr& expr) const {
-        return substitute(expr, [this](const std::string& symbol) {
+        Expr value = substitute(expr, [this](const std::string& symbol) {
             const auto known = m_values.find(symbol);
             return known == m_values.end() ? Expr() : Expr::integer(known->second);
         });
+        if (value && value->outOfRange) throw SizeError(text(expr) + given(expr) + " does not fit into 64 bits");
+        return value;
     }
+    /// The node whose sizes are being replaced.
+    const std::string& at() const { return m_at; }
 
   private:
+    /// " for s0 = 4, s1 = 2".
+    std::string given(const Expr& expr) const {
+        std::string all;
+        for (const std::string& symbol : symbolsOf(expr))
+            if (const auto known = m_values.find(symbol); known != m_values.end()) all += (all.empty() ? " for " : ", ") + symbol + " = " + std::to_string(known->second);
+        return all;
+    }
+    SymInt size(const SymInt& value) const {
+        SymInt fresh = replaced(value);
+        if (!value.isInt() && fresh.isInt() && fresh.value() < 0)
+            throw SizeError("the size " + value.text() + given(value.expr()) + " is " + fresh.text() + ", and sizes are not negative");
+        return fresh;
+    }
     SymInt replaced(const SymInt& value) const { return value.isInt() ? value : SymInt(replaced(value.expr())); }
 
     /// Nothing when no symbol of it has a value.
@@ -63,7 +86,8 @@ class Specializer {
         if (!touched) return std::nullopt;
         if (const TensorType* tensor = type.tensor()) {
             TensorType out = *tensor;
-            for (SymInt& each : out.sizes) each = replaced(each);
+            for (SymInt& each : out.sizes) each = size(each);
+            if (allInts(out.sizes)) numel(out.sizes);   // throws where they are too many
             for (SymInt& each : out.strides) each = replaced(each);
             out.offset = replaced(out.offset);
             return out;
@@ -125,6 +149,7 @@ class Specializer {
     }
 
     const SymbolValues& m_values;
+    std::string m_at;
 };
 
 /// The value of the one unknown symbol of an affine size that makes it `actual`.
@@ -135,8 +160,10 @@ std::optional<std::pair<std::string, int64_t>> solveOne(const Expr& size, int64_
     const auto at = [&](int64_t value) { return Specializer({{unknown[0], value}}).replaced(partly).asInt(); };
     if (partly->kind == ExprKind::Symbol) return std::pair(unknown[0], actual);
     const auto zero = at(0), one = at(1);
-    if (!zero || !one || *one == *zero || (actual - *zero) % (*one - *zero) != 0) return std::nullopt;
-    const int64_t value = (actual - *zero) / (*one - *zero);
+    if (!zero || !one || *one == *zero) return std::nullopt;
+    const int64_t step = checkedSub(*one, *zero), distance = checkedSub(actual, *zero);
+    if (step == -1 ? distance == std::numeric_limits<int64_t>::min() : distance % step != 0) return std::nullopt;
+    const int64_t value = distance / step;
     return at(value) == actual ? std::optional(std::pair(unknown[0], value)) : std::nullopt;
 }
 
@@ -181,7 +208,7 @@ std::vector<std::string> freeSymbols(const Module& module) {
     return {found.begin(), found.end()};
 }
 
-Result<SymbolValues> solveSymbols(const Module& module, const std::vector<Tensor>& inputs) {
+static Result<SymbolValues> solve(const Module& module, const std::vector<Tensor>& inputs) {
     const std::vector<SeenSize> sizes = symbolicSizes(module, inputs);
     SymbolValues values;
     std::map<std::string, std::string> source;
@@ -208,6 +235,10 @@ Result<SymbolValues> solveSymbols(const Module& module, const std::vector<Tensor
     return values;
 }
 
+Result<SymbolValues> solveSymbols(const Module& module, const std::vector<Tensor>& inputs) {
+    return withCheckedSizes({}, {}, [&] { return solve(module, inputs); });
+}
+
 SymbolValues hintedSymbols(const Module& module) {
     SymbolValues values;
     for (const auto& [symbol, info] : module.symbols)
@@ -228,7 +259,12 @@ Result<void> specialize(Module& module, const SymbolValues& values) {
             return invalidInput(symbol + " = " + std::to_string(value) + " is outside [" + (info.lower ? std::to_string(*info.lower) : "-oo") + ", " +
                                 (info.upper ? std::to_string(*info.upper) : "oo") + "], the range that the program was made for");
     }
-    Specializer(values).run(module);
+    Specializer specializer(values);
+    try {
+        specializer.run(module);
+    } catch (const SizeError& error) {
+        return invalidInput(error.what(), specializer.at());
+    }
     return {};
 }
 

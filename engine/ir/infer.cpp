@@ -1,6 +1,7 @@
 #include "engine/ir/infer.h"
 
-#include "engine/support/check.h"
+#include "engine/support/checked.h"
+#include "engine/tensor/tensor.h"
 
 namespace cutaway {
 
@@ -151,9 +152,26 @@ Result<std::vector<int64_t>> InferContext::dims(std::string_view param, int64_t 
     return wrapped;
 }
 
+namespace {
+/// Throws where a tensor would have a negative size, or more elements than can be counted.
+void checkSizes(const ValueType& type) {
+    if (const TupleType* items = type.tuple()) std::for_each(items->begin(), items->end(), checkSizes);
+    const TensorType* tensor = type.tensor();
+    if (tensor == nullptr) return;
+    std::vector<int64_t> numbers;
+    for (const SymInt& size : tensor->sizes)
+        if (size.isInt()) numbers.push_back(size.value());
+    numel(numbers);
+}
+}  // namespace
+
 Result<ValueType> inferCall(const Op& op, std::span<const Argument> args) {
     if (op.def() == nullptr || !op.def()->infer) return ValueType(OpaqueType{});
-    return op.def()->infer(InferContext(op, args));
+    return withCheckedSizes(op.name(), {}, [&]() -> Result<ValueType> {
+        CT_TRY(ValueType type, op.def()->infer(InferContext(op, args)));
+        checkSizes(type);
+        return type;
+    });
 }
 
 DType resultType(std::span<const Operand> operands) {

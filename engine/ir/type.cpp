@@ -53,6 +53,11 @@ std::string ValueType::text() const {
     return {};
 }
 
+bool isKnown(const ValueType& type) {
+    const TupleType* tuple = type.tuple();
+    return tuple ? std::all_of(tuple->begin(), tuple->end(), isKnown) : !type.isOpaque();
+}
+
 bool sameType(const ValueType& a, const ValueType& b) {
     if (a.kind.index() != b.kind.index()) return false;
     if (const TensorType* type = a.tensor()) return type->sameMeta(*b.tensor());

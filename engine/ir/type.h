@@ -62,6 +62,8 @@ struct ValueType {
     std::string text() const;
 };
 
+/// True if no part of it is opaque: kernels, expansions and derivatives may read what it says.
+bool isKnown(const ValueType& type);
 /// Equal dtype, device, sizes, strides, recursively; the comparison that inference is held to.
 bool sameType(const ValueType& a, const ValueType& b);
 

@@ -265,6 +265,45 @@ Result<void> Verifier::specs() {
 
 Result<void> verify(const Module& module, const VerifyOptions& options) { return Verifier(module, options, {}).run(); }
 
+namespace {
+
+/// "f32[2, 3]" twice where dtype or sizes differ; nothing where either is not known in numbers.
+std::optional<std::pair<std::string, std::string>> disagreement(const ValueType& written, const ValueType& given) {
+    const TupleType *items = written.tuple(), *others = given.tuple();
+    for (size_t i = 0; items && others && i < std::min(items->size(), others->size()); ++i)
+        if (auto found = disagreement((*items)[i], (*others)[i])) return found;
+    const TensorType *type = written.tensor(), *other = given.tensor();
+    if (!type || !other || !allInts(type->sizes) || !allInts(other->sizes)) return std::nullopt;
+    if (type->dtype == other->dtype && type->sizes == other->sizes) return std::nullopt;
+    return std::pair(type->text(), other->text());
+}
+
+Result<void> checkCall(const Node& node, Calls wanted) {
+    auto given = inferCall(node.op(), node.args());
+    if (!given) {
+        // Where values decide the size, the type that was written (with symbols of its own) stands.
+        if (node.op().is(Tag::DataDependent) && isKnown(node.type())) return {};
+        bool open = given.error().code == ErrorCode::Unsupported;
+        node.forEachInput([&](const Node* input) { open |= !isKnown(input->type()); });
+        if (open && wanted == Calls::Possible) return {};
+        Error error = std::move(given.error());
+        error.where = node.name();
+        return error;
+    }
+    const auto differ = wanted == Calls::Computable ? disagreement(node.type(), *given) : std::nullopt;
+    if (differ) return invalidInput("is written as " + differ->first + ", and " + node.op().name() + " gives " + differ->second, node.name());
+    return {};
+}
+
+}  // namespace
+
+Result<void> checkCalls(const Module& module, Calls wanted) {
+    for (const Node& node : module.graph().nodes())
+        if (node.isCall() && !node.op().isOpaque()) CT_TRY_VOID(checkCall(node, wanted));
+    for (const auto& [name, body] : module.subgraphs) CT_TRY_VOID(checkCalls(*body, wanted));
+    return {};
+}
+
 bool writesForEffect(const Op& op) { return op.mutates() && !op.isOpaque() && op.functional() == nullptr && op.schema()->returns.empty(); }
 
 bool sameMemory(const ValueType& a, const ValueType& b) {

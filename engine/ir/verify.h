@@ -25,6 +25,13 @@ struct VerifyOptions {
 ///  functional   see VerifyOptions
 Result<void> verify(const Module& module, const VerifyOptions& options = {});
 
+/// Whether the operators accept their arguments. Readers open graphs with calls that they do not, so that they can be looked at;
+/// compiling and running ask here first. The error names the node and what its operator's shape rule says.
+///  Possible   nothing is refused. Calls whose operands are opaque, or whose sizes are not numbers yet, are left alone
+///  Computable every known operator has accepted its arguments, and gives the dtype and sizes that the graph says it gives
+enum class Calls : uint8_t { Possible, Computable };
+Result<void> checkCalls(const Module& module, Calls wanted);
+
 /// An operator that writes to an operand, returns nothing and has no functional form (fsdp.copy_). Functionalization leaves its calls
 /// where they are, as PyTorch's does: other members of the group rely on the memory.
 bool writesForEffect(const Op& op);

@@ -1,6 +1,6 @@
 #include "engine/ops/eval.h"
 
-#include "engine/support/check.h"
+#include "engine/support/checked.h"
 
 namespace cutaway {
 
@@ -70,24 +70,38 @@ Tensor EvalContext::resultView(const Tensor& source) const {
     // elsewhere, so only the difference counts.
     const TensorType& type = resultType();
     const TensorType from = accepted(tensor(size_t{0}));
-    const int64_t shift = type.offset.value() - from.offset.value();
-    return source.view(toInts(type.sizes), toInts(type.strides), source.offset() + shift);
+    const int64_t shift = checkedSub(type.offset.value(), from.offset.value());
+    return source.view(toInts(type.sizes), toInts(type.strides), checkedAdd(source.offset(), shift));
 }
 
-/// Most kernels are written for real numbers; which ops refuse complex ones their shape rules say, and types that came
-/// with a file have not been through those.
-static std::optional<Error> complexProblem(const Op& op, std::span<const Argument> args) {
-    bool complex = false;
-    for (const Argument& arg : args)
-        arg.forEachNode([&](const Node* input) { complex |= input->type().tensor() && isComplex(input->type().tensor()->dtype); });
-    if (!complex) return std::nullopt;
-    auto inferred = inferCall(op, args);
-    if (inferred) return std::nullopt;
-    return std::move(inferred.error());
+namespace {
+
+bool hasNumbers(const ValueType& type) {
+    if (const TupleType* items = type.tuple()) return std::all_of(items->begin(), items->end(), hasNumbers);
+    const TensorType* tensor = type.tensor();
+    return tensor == nullptr || (allInts(tensor->sizes) && allInts(tensor->strides) && tensor->offset.isInt());
 }
 
-EvalResult evaluateCall(const Op& op, std::span<const Argument> args, const ValueType& result, const ValueSource& values) {
-    if (auto problem = complexProblem(op, args)) return std::move(*problem);
+/// What the kernel is to give: the type that the operator's rule gives, laid out as the graph has it where that is a dense order
+/// of the same sizes. Types that came with a file have been through no rule, and kernels trust theirs.
+ValueType typeToGive(const Op& op, const ValueType& ruled, const ValueType& written) {
+    if (!isKnown(ruled) || !hasNumbers(ruled)) return written;
+    const TupleType *items = ruled.tuple(), *others = written.tuple();
+    if (items && others && items->size() == others->size()) {
+        TupleType all;
+        for (size_t i = 0; i < items->size(); ++i) all.push_back(typeToGive(op, (*items)[i], (*others)[i]));
+        return all;
+    }
+    const TensorType *type = ruled.tensor(), *other = written.tensor();
+    if (op.is(Tag::View) || !type || !other || other->dtype != type->dtype || other->sizes != type->sizes || !hasNumbers(written)) return ruled;
+    const Dims sizes = toInts(other->sizes);
+    if (extent(sizes, toInts(other->strides)) != numel(sizes)) return ruled;
+    TensorType laidOut = *type;
+    laidOut.strides = other->strides;
+    return laidOut;
+}
+
+EvalResult evaluateAccepted(const Op& op, std::span<const Argument> args, const ValueType& result, const ValueSource& values) {
     if (const Op* base = op.functional()) {
         auto type = inferCall(*base, args);
         if (!type) return std::move(type).error();
@@ -111,7 +125,17 @@ EvalResult evaluateCall(const Op& op, std::span<const Argument> args, const Valu
     }
     if (op.def() == nullptr || !op.def()->eval)
         return unsupported(op.name() + ": no reference kernel", {}, {op.isOpaque() ? "the op is not in Cutaway's tables; it can be shown, not run" : "decompose it first"});
-    return op.def()->eval(EvalContext(op, args, result, values));
+    auto type = inferCall(op, args);
+    // Where values decide the sizes, the type that was written (with symbols of its own) stands.
+    if (!type && op.is(Tag::DataDependent) && isKnown(result)) return op.def()->eval(EvalContext(op, args, result, values));
+    if (!type) return std::move(type).error();
+    return op.def()->eval(EvalContext(op, args, typeToGive(op, *type, result), values));
+}
+
+}  // namespace
+
+EvalResult evaluateCall(const Op& op, std::span<const Argument> args, const ValueType& result, const ValueSource& values) {
+    return withCheckedSizes(op.name(), {}, [&] { return evaluateAccepted(op, args, result, values); });
 }
 
 }  // namespace cutaway

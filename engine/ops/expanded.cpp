@@ -30,7 +30,7 @@ Result<std::unique_ptr<Expansion>> expandCall(const CallView& c, const ValueType
     const Values values = c.op().def()->decompose(decomposition);
     if (builder.error()) {
         Error error = *builder.error();
-        error.message = c.op().name() + ": " + error.message;
+        if (!error.message.starts_with(c.op().name() + ": ")) error.message = c.op().name() + ": " + error.message;
         return error;
     }
     CT_CHECK(values.handled(), "an op that is defined by its expansion always expands");

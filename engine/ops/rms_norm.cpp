@@ -64,7 +64,10 @@ Result<ValueType> inferFusedBackward(const InferContext& c) {
     const SymDims tail(x.sizes.end() - count, x.sizes.end());
     TupleType types = {ValueType(TensorType::contiguous(x.dtype, x.sizes, x.device)), ValueType()};
     if (!wanted(c, 0)) types[0] = ValueType();
-    if (wanted(c, 1) && c.has("weight")) types[1] = ValueType(TensorType::contiguous(x.dtype, tail, x.device));
+    if (wanted(c, 1) && c.has("weight")) {
+        CT_TRY(const TensorType weight, c.tensor("weight"));
+        types[1] = ValueType(TensorType::contiguous(weight.dtype, tail, x.device));
+    }
     return ValueType(std::move(types));
 }
 Values decomposeFusedBackward(Decomposition& d) {

@@ -1,6 +1,7 @@
 #include "engine/ops/view_rules.h"
 
-#include "engine/support/check.h"
+#include "engine/support/checked.h"
+#include "engine/tensor/tensor.h"
 
 namespace cutaway {
 
@@ -23,7 +24,7 @@ EvalResult evalViews(const EvalContext& c) {
     for (size_t i = 0; i < c.resultValueType().tuple()->size(); ++i) {
         const TensorType& type = c.resultType(i);
         views.push_back(source.view(toInts(type.sizes), toInts(type.strides),
-                                    source.offset() + type.offset.value() - from->offset.value()));
+                                    checkedAdd(source.offset(), checkedSub(type.offset.value(), from->offset.value()))));
     }
     return views;
 }
@@ -33,7 +34,11 @@ Result<SliceBounds> sliceBounds(const InferContext& c, const SymInt& size) {
     if (step <= 0) return c.fail("the step of a slice must be positive");
     auto clamp = [&](const SymInt& bound, const SymInt& low) {
         SymInt wrapped = bound;
-        if (bound.isInt() && bound.value() < 0) wrapped = knownLessEqual(SymInt(0), size + bound) ? size + bound : max(size + bound, SymInt(0));
+        if (bound.isInt() && bound.value() < 0) {
+            // Whatever is below the smallest size that there can be is the beginning.
+            const SymInt fromEnd = size + SymInt(std::max(bound.value(), -std::numeric_limits<int64_t>::max()));
+            wrapped = knownLessEqual(SymInt(0), fromEnd) ? fromEnd : max(fromEnd, SymInt(0));
+        }
         if (bound.isInt() && bound.value() == std::numeric_limits<int64_t>::max()) return size;
         if (!knownLessEqual(wrapped, size)) wrapped = knownLessEqual(size, wrapped) ? size : min(wrapped, size);
         if (!knownLessEqual(low, wrapped)) wrapped = knownLessEqual(wrapped, low) ? low : max(wrapped, low);
@@ -50,7 +55,9 @@ Result<SliceBounds> sliceBounds(const InferContext& c, const SymInt& size) {
         CT_TRY(const SymInt given, c.size("end"));
         end = clamp(given, bounds.start);
     }
-    bounds.length = step == 1 ? end - bounds.start : floorDiv(end - bounds.start + SymInt(step - 1), SymInt(step));
+    const SymInt whole = end - bounds.start;
+    // Rounded up without adding the step, which may be as large as numbers get.
+    bounds.length = step == 1 ? whole : whole.isInt() ? SymInt(whole.value() / step + (whole.value() % step != 0)) : floorDiv(whole + SymInt(step - 1), SymInt(step));
     return bounds;
 }
 
@@ -68,6 +75,7 @@ Result<TensorType> diagonalType(const InferContext& c, const TensorType& source)
     if (first == second) return c.fail("dim1 and dim2 are the same dim " + std::to_string(first));
     const SymInt rows = source.sizes[static_cast<size_t>(first)], columns = source.sizes[static_cast<size_t>(second)];
     const SymInt rowStride = source.strides[static_cast<size_t>(first)], columnStride = source.strides[static_cast<size_t>(second)];
+    if (offset == std::numeric_limits<int64_t>::min()) return c.fail("the offset " + std::to_string(offset) + " cannot be negated");
     SymInt length = offset >= 0 ? min(rows, columns - SymInt(offset)) : min(rows + SymInt(offset), columns);
     if (!knownLessEqual(SymInt(0), length)) length = max(length, SymInt(0));
     SymInt start = source.offset;
@@ -83,6 +91,37 @@ Result<TensorType> diagonalType(const InferContext& c, const TensorType& source)
     return viewType(source, std::move(sizes), std::move(strides), start);
 }
 
+namespace {
+
+/// The value whose memory a chain of views and in-place writes looks at; null where some call may return memory of a size that its
+/// type does not tell.
+const Node* memoryOf(const Argument& argument) {
+    const Node* at = argument.node();
+    while (at && at->isCall()) {
+        if (at->op().isOpaque() || at->op().def()->expand == Expand::Composite) return nullptr;
+        const bool passesOn = at->is(Tag::View) || at->op().mutates() || at->isCall("operator.getitem");
+        if (!passesOn) break;
+        at = at->args().empty() ? nullptr : at->arg(0).node();
+    }
+    return at;
+}
+
+/// What PyTorch says of sizes and strides that lead outside of the memory; nothing while any of it is not a number.
+std::optional<Error> outsideOfStorage(const InferContext& c, const SymDims& sizes, const SymDims& strides, const SymInt& offset) {
+    if (!allInts(sizes) || !allInts(strides) || !offset.isInt()) return std::nullopt;
+    const int64_t reached = extent(toInts(sizes), toInts(strides), offset.value());   // throws where 64 bits do not do
+    const Node* memory = memoryOf(c.arg(0));
+    const TensorType* whole = memory ? memory->type().tensor() : nullptr;
+    if (!whole || !allInts(whole->sizes) || !allInts(whole->strides) || !whole->offset.isInt()) return std::nullopt;
+    const TensorType* self = c.arg(0).node()->type().tensor();
+    int64_t available = extent(toInts(whole->sizes), toInts(whole->strides), whole->offset.value());
+    if (self && self->dtype != whole->dtype) available = available * byteSize(whole->dtype) / byteSize(self->dtype);
+    if (reached <= available) return std::nullopt;
+    return c.fail("reaches element " + std::to_string(reached - 1) + " of a storage of " + std::to_string(available));
+}
+
+}  // namespace
+
 Result<TensorType> stridedType(const InferContext& c, const TensorType& source) {
     CT_TRY(SymDims sizes, c.sizes("size"));
     CT_TRY(SymDims strides, c.sizes("stride"));
@@ -96,6 +135,7 @@ Result<TensorType> stridedType(const InferContext& c, const TensorType& source) 
         if (size.isInt() && size.value() < 0) return c.fail("negative size " + size.text());
     for (const SymInt& stride : strides)
         if (stride.isInt() && stride.value() < 0) return c.fail("negative stride " + stride.text());
+    if (auto problem = outsideOfStorage(c, sizes, strides, offset)) return std::move(*problem);
     return viewType(source, std::move(sizes), std::move(strides), offset);
 }
 

@@ -4,13 +4,15 @@
 #include "engine/ops/lower.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/view_rules.h"
+#include "engine/support/checked.h"
 
 namespace cutaway {
 namespace {
 
-/// Type of the view that `src` replaces, by the view op's own shape rule.
-Result<TensorType> replacedType(const InferContext& c, std::string_view viewOp) {
-    std::vector<Argument> args{c.arg(0)};
+/// Type of the view that `src` replaces, by the view op's own shape rule: a view of the copy, not of self.
+Result<TensorType> replacedType(const InferContext& c, std::string_view viewOp, const TensorType& copy) {
+    Graph scratch;
+    std::vector<Argument> args{Argument(&scratch.placeholder("copy", copy))};
     for (size_t i = 2; i < c.count(); ++i) args.push_back(c.arg(i));
     CT_TRY(ValueType type, inferCall(requireOp(viewOp), args));
     return *type.tensor();
@@ -19,15 +21,17 @@ Result<TensorType> replacedType(const InferContext& c, std::string_view viewOp) 
 Result<ValueType> inferReplaced(const InferContext& c, std::string_view viewOp) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
     CT_TRY(const TensorType source, c.tensor(1));
-    CT_TRY(const TensorType part, replacedType(c, viewOp));
-    if (source.rank() != part.rank()) return c.fail("src has " + std::to_string(source.rank()) + " dims, the replaced part " + std::to_string(part.rank()));
-    for (size_t i = 0; i < part.sizes.size(); ++i)
-        if (source.sizes[i].isInt() && part.sizes[i].isInt() && source.sizes[i].value() != part.sizes[i].value())
-            return c.fail("src has size " + source.sizes[i].text() + " in dim " + std::to_string(i) + ", the replaced part " + part.sizes[i].text());
     TensorType type = TensorType::contiguous(self.dtype, self.sizes, self.device);
     // The copy keeps even strides with gaps, but no overlap.
     const bool overlaps = std::find(self.strides.begin(), self.strides.end(), SymInt(0)) != self.strides.end();
     type.strides = overlaps ? preservedStrides(self) : self.strides;
+    TensorType copy = type;
+    copy.offset = self.offset;   // as_strided counts from the start of the storage
+    CT_TRY(const TensorType part, replacedType(c, viewOp, copy));
+    if (source.rank() != part.rank()) return c.fail("src has " + std::to_string(source.rank()) + " dims, the replaced part " + std::to_string(part.rank()));
+    for (size_t i = 0; i < part.sizes.size(); ++i)
+        if (source.sizes[i].isInt() && part.sizes[i].isInt() && source.sizes[i].value() != part.sizes[i].value())
+            return c.fail("src has size " + source.sizes[i].text() + " in dim " + std::to_string(i) + ", the replaced part " + part.sizes[i].text());
     return ValueType(std::move(type));
 }
 
@@ -35,18 +39,12 @@ Result<ValueType> inferReplaced(const InferContext& c, std::string_view viewOp) 
 EvalResult evalReplaced(const EvalContext& c, std::string_view viewOp) {
     Tensor out = c.result();
     copyInto(out, c.in(size_t{0}));
-    // The view's rule, asked about the copy's own layout.
-    Graph scratch;
-    TensorType type = TensorType::contiguous(out.dtype(), toSymDims(out.sizes()));
-    type.strides = toSymDims(out.strides());
-    type.offset = out.offset();
-    Node& operand = scratch.placeholder("self", type);
-    std::vector<Argument> args{Argument(&operand)};
-    for (size_t i = 2; i < c.count(); ++i) args.push_back(c.arg(i));
-    auto part = inferCall(requireOp(viewOp), args);
-    if (!part) return std::move(part).error();
-    const TensorType& geometry = *part->tensor();
-    Tensor target = out.view(toInts(geometry.sizes), toInts(geometry.strides), geometry.offset.value());
+    TensorType copy = TensorType::contiguous(out.dtype(), toSymDims(out.sizes()));
+    copy.strides = toSymDims(out.strides());
+    copy.offset = c.tensor(size_t{0})->offset;
+    const auto part = replacedType(c, viewOp, copy);
+    if (!part) return part.error();
+    Tensor target = out.view(toInts(part->sizes), toInts(part->strides), checkedSub(part->offset.value(), copy.offset.value()));
     copyInto(target, c.in(1));
     return out;
 }
@@ -178,21 +176,7 @@ constexpr OpDef kOps[] = {
     // The replaced part is given by size, stride and offset in the copy, which keeps self's strides.
     {.schema = "aten.as_strided_scatter.default(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
      .infer = [](const InferContext& c) { return inferReplaced(c, "aten.as_strided.default"); },
-     .eval = [](const EvalContext& c) -> EvalResult {
-         Tensor out = c.result();
-         const auto parts = c.tensor(size_t{0});
-         copyInto(out, c.in(size_t{0}));
-         auto geometry = stridedType(c, *parts);
-         if (!geometry) return std::move(geometry).error();
-         const Dims sizes = toInts(geometry->sizes), strides = toInts(geometry->strides);
-         const int64_t offset = geometry->offset.value() - parts->offset.value();
-         int64_t last = offset;
-         for (size_t i = 0; i < sizes.size(); ++i) last += (sizes[i] - 1) * strides[i];
-         Tensor target = out.view(sizes, strides, offset);
-         if (offset < 0 || (target.numel() > 0 && last >= out.numel())) return c.fail("the replaced part reaches beyond the tensor");
-         copyInto(target, c.in(1));
-         return out;
-     },
+     .eval = [](const EvalContext& c) { return evalReplaced(c, "aten.as_strided.default"); },
      .derive = [](Derivation& d) { deriveReplaced(d, "aten.as_strided_scatter.default", "aten.as_strided.default"); },
      .samples = "f32[12], f32[2, 3], [2, 3], [6, 1]\nf32[3, 4], f32[2, 2], [2, 2], [4, 2], 1"},
     {.schema = "aten.select_backward.default(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor",

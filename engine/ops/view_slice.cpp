@@ -54,6 +54,13 @@ Result<ValueType> splitInto(const InferContext& c, const TensorType& self, int64
     return ValueType(std::move(parts));
 }
 
+/// Every piece is a value of its own, with a type and a place in memory.
+Result<void> checkPieces(const InferContext& c, int64_t count) {
+    constexpr int64_t kMost = 1 << 20;
+    if (count <= kMost) return {};
+    return Error{ErrorCode::Limit, c.op().name() + ": " + std::to_string(count) + " results are more than the " + std::to_string(kMost) + " that one call may have", {}, {}};
+}
+
 /// Sizes of pieces of at most `size`; the last may be smaller. A dim of size 0 gives one empty piece.
 Result<SymDims> pieceSizes(const InferContext& c, const SymInt& whole, int64_t size) {
     if (!whole.isInt())
@@ -61,7 +68,11 @@ Result<SymDims> pieceSizes(const InferContext& c, const SymInt& whole, int64_t s
     if (size < 0 || (size == 0 && whole.value() != 0)) return c.fail("split size " + std::to_string(size) + " is not positive");
     if (whole.value() == 0) return SymDims{SymInt(0)};
     SymDims sizes;
-    for (int64_t start = 0; start < whole.value(); start += size) sizes.push_back(std::min(size, whole.value() - start));
+    CT_TRY_VOID(checkPieces(c, whole.value() / size));
+    for (int64_t left = whole.value(); left > 0; left -= size) {
+        sizes.push_back(std::min(size, left));
+        if (left <= size) break;
+    }
     return sizes;
 }
 
@@ -185,9 +196,13 @@ Values decomposeChunk(Decomposition& d) {
         d.builder().fail(!dim ? dim.error() : !chunks ? chunks.error() : d.fail("needs a positive number of chunks and a dim of known size"));
         return std::vector<Value>();
     }
-    const int64_t piece = (size.value() + *chunks - 1) / *chunks;
+    const int64_t piece = size.value() / *chunks + (size.value() % *chunks != 0);
     const bool safe = d.op().baseName() == "chunk";
     if (piece == 0) {
+        if (auto few = checkPieces(d, *chunks); !few) {
+            d.builder().fail(std::move(few).error());
+            return std::vector<Value>();
+        }
         const SymDims sizes(static_cast<size_t>(*chunks), SymInt(0));
         return itemsOf(d.call(safe ? "aten.split_with_sizes.default" : "aten.unsafe_split_with_sizes.default", {self, Argument(sizes), *dim}));
     }
@@ -206,6 +221,10 @@ Values decomposeTensorSplit(Decomposition& d) {
     }
     std::vector<Value> parts;
     int64_t start = 0;
+    if (auto few = checkPieces(d, *sections); !few) {
+        d.builder().fail(std::move(few).error());
+        return parts;
+    }
     for (int64_t i = 0; i < *sections; ++i) {
         const int64_t length = size.value() / *sections + (i < size.value() % *sections ? 1 : 0);
         parts.push_back(d.call("aten.slice.Tensor", {self, *dim, start, start + length}));
@@ -373,6 +392,7 @@ b8[0, 3], 0, 0, 2
          const SymInt size = self.sizes[static_cast<size_t>(dim)];
          if (!size.isInt())
              return unsupported(c.op().name() + ": the number of results depends on a symbolic size", {}, {"set the sizes of the inputs"});
+         CT_TRY_VOID(checkPieces(c, size.value()));
          TupleType items;
          for (int64_t i = 0; i < size.value(); ++i) {
              TensorType item = partOf(self, dim, i, 1);
@@ -443,15 +463,7 @@ b8[0, 3], 0, 0, 2
          CT_TRY(TensorType type, stridedType(c, self));
          return ValueType(std::move(type));
      },
-     .eval = [](const EvalContext& c) -> EvalResult {
-         const Tensor view = evalView(c).tensors()[0];
-         int64_t last = view.offset();
-         for (size_t i = 0; i < view.sizes().size(); ++i) last += (view.sizes()[i] - 1) * view.strides()[i];
-         const int64_t available = static_cast<int64_t>(view.storage()->size()) / byteSize(view.dtype());
-         if (view.numel() > 0 && last >= available)
-             return c.fail("reaches element " + std::to_string(last) + " of a storage of " + std::to_string(available));
-         return view;
-     },
+     .eval = evalView,
      .derive = deriveStrided,
      .samples = "f32[12], [3, 4], [4, 1]\nf32[12], [3, 4], [1, 3]\nf32[12], [2, 2], [3, 1], 4\nf32[3, 4], [5], [2]\nf32[4], [2, 4], [0, 1]\ni64[6], [0], [1]"},
 };

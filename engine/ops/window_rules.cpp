@@ -1,5 +1,7 @@
 #include "engine/ops/window_rules.h"
 
+#include "engine/support/checked.h"
+
 namespace cutaway {
 namespace {
 
@@ -12,14 +14,16 @@ Result<std::vector<int64_t>> perDim(const InferContext& c, std::string_view para
     if (values.size() == 1) values.assign(spatial, values[0]);
     if (values.size() != spatial)
         return c.fail("'" + std::string(param) + "' has " + std::to_string(values.size()) + " numbers for " + std::to_string(spatial) + " dims");
-    for (int64_t value : values)
+    for (int64_t value : values) {
         if (value < least) return c.fail("'" + std::string(param) + "' of " + std::to_string(value) + " is too small");
+        if (value > std::numeric_limits<int32_t>::max()) return c.fail("'" + std::string(param) + "' of " + std::to_string(value) + " does not fit into 32 bits");
+    }
     return values;
 }
 
 int64_t product(const std::vector<int64_t>& sizes) {
     int64_t count = 1;
-    for (int64_t size : sizes) count *= size;
+    for (int64_t size : sizes) count = checkedMul(count, size);
     return count;
 }
 
@@ -28,7 +32,7 @@ SymInt windowCount(const SymInt& in, const Windows& w, size_t d, bool ceil) {
     const SymInt room = in + SymInt(2 * w.padding[d] - w.dilation[d] * (w.kernel[d] - 1) - 1);
     const SymInt stride(w.stride[d]);
     SymInt count = floorDiv(ceil ? room + stride - SymInt(1) : room, stride) + SymInt(1);
-    if (ceil && count.isInt() && in.isInt() && (count.value() - 1) * w.stride[d] >= in.value() + w.padding[d]) count = count - SymInt(1);
+    if (ceil && count.isInt() && in.isInt() && checkedMul(count.value() - 1, w.stride[d]) >= checkedAdd(in.value(), w.padding[d])) count = count - SymInt(1);
     return count;
 }
 
@@ -54,8 +58,11 @@ Result<Windows> readWindows(const InferContext& c, const TensorType& self, size_
         if (self.sizes[d] == SymInt(0)) return c.fail("dim " + std::to_string(d) + " has no elements");
     Windows w;
     CT_TRY(w.kernel, perDim(c, "kernel_size", spatial, 0, 1));
-    CT_TRY(w.stride, perDim(c, "stride", spatial, 0, 0));
-    if (w.stride == std::vector<int64_t>(spatial, 0)) w.stride = w.kernel;
+    CT_TRY(const std::vector<int64_t> strides, c.integers("stride"));
+    w.stride = w.kernel;   // where none are given
+    if (!strides.empty()) {
+        CT_TRY(w.stride, perDim(c, "stride", spatial, 1, 1));
+    }
     CT_TRY(w.padding, perDim(c, "padding", spatial, 0, 0));
     CT_TRY(w.dilation, perDim(c, "dilation", spatial, 1, 1));
     const bool ceil = c.op().schema()->find("ceil_mode") >= 0 && c.flag("ceil_mode");
@@ -64,8 +71,8 @@ Result<Windows> readWindows(const InferContext& c, const TensorType& self, size_
     if (planes.isInt()) w.planes = planes.value();
     bool known = true;
     for (size_t d = 0; d < spatial; ++d) {
-        if (w.stride[d] == 0) return c.fail("a stride of 0");
-        if (2 * w.padding[d] > w.kernel[d]) return c.fail("padding " + std::to_string(w.padding[d]) + " is more than half of the kernel's " + std::to_string(w.kernel[d]));
+        const int64_t spread = w.dilation[d] * (w.kernel[d] - 1) + 1;
+        if (2 * w.padding[d] > spread) return c.fail("padding " + std::to_string(w.padding[d]) + " is more than half of the kernel's " + std::to_string(spread));
         const SymInt& in = self.sizes[rank - spatial + d];
         const SymInt count = windowCount(in, w, d, ceil);
         if (count.isInt() && count.value() < 1) return c.fail("the window does not fit a dim of size " + in.text());

@@ -17,6 +17,8 @@ Result<bool> guarded(const Pass& pass, Module& module, Rewriter& rewriter) {
         return pass.own ? (*pass.own)(module, rewriter) : pass.run(module, rewriter);
     } catch (const InternalError& bug) {
         return Error{ErrorCode::Internal, bug.what(), {}, {"this is a bug in Cutaway; please report it with the graph before this step"}};
+    } catch (const SizeError& error) {
+        return invalidInput(error.what());
     }
 }
 

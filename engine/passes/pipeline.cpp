@@ -5,6 +5,7 @@
 #include "engine/autograd/expand.h"
 #include "engine/autograd/functionalize.h"
 #include "engine/autograd/joint_graph.h"
+#include "engine/ir/verify.h"
 #include "engine/passes/batch_fusion.h"
 #include "engine/passes/body_round.h"
 #include "engine/passes/dead_code.h"
@@ -420,6 +421,7 @@ Result<void> runInto(CompileTrace& trace, const std::function<void(const StepInf
     CT_TRY_VOID(checkNames(options));
     CT_TRY(trace.own, UserPasses::make(options));
     CT_TRY_VOID(checkDisabled(options, *trace.own));
+    CT_TRY_VOID(checkCalls(*trace.input, Calls::Possible));
     const auto start = std::chrono::steady_clock::now();
     Snapshot current = trace.input;
     int64_t used = 0;

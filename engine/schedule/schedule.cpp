@@ -2,8 +2,10 @@
 
 #include "engine/passes/dead_code.h"
 #include "engine/schedule/collapse.h"
+#include "engine/ir/verify.h"
 #include "engine/schedule/fusion.h"
-#include "engine/support/check.h"
+#include "engine/support/checked.h"
+#include "engine/tensor/tensor.h"
 
 namespace cutaway {
 namespace {
@@ -223,6 +225,30 @@ class Scheduler {
     std::map<std::string, size_t> m_kernelOf;
 };
 
+/// Kernels read views at addresses, without asking how large the memory is. What leads outside of it is refused here.
+Result<void> checkViews(const Graph& graph) {
+    for (const Node& node : graph.nodes()) {
+        if (!node.isCall() || !node.is(Tag::View) || node.op().mutates()) continue;
+        const TensorType* root = tensorOf(rootOf(node));
+        if (root == nullptr || !allInts(root->sizes) || !allInts(root->strides) || !root->offset.isInt()) continue;
+        const size_t results = node.type().tuple() ? node.type().tuple()->size() : 1;
+        CT_TRY_VOID(withCheckedSizes(node.op().name(), node.name(), [&]() -> Result<void> {
+            const int64_t bytes = checkedMul(extent(toInts(root->sizes), toInts(root->strides)), byteSize(root->dtype));
+            for (size_t r = 0; r < results; ++r) {
+                const TensorType* view = tensorOf({&node, r});
+                if (view == nullptr || !allInts(view->sizes) || !allInts(view->strides) || !view->offset.isInt()) continue;
+                const int64_t skipped = root->offset.value() * byteSize(root->dtype) / byteSize(view->dtype);
+                const int64_t reached = extent(toInts(view->sizes), toInts(view->strides), checkedSub(view->offset.value(), skipped));
+                if (reached > bytes / byteSize(view->dtype))
+                    return invalidInput(node.op().name() + ": reaches element " + std::to_string(reached - 1) + " of '" + rootOf(node).node->name() + "', which has " +
+                                        std::to_string(bytes / byteSize(view->dtype)), node.name());
+            }
+            return {};
+        }));
+    }
+    return {};
+}
+
 /// The graph without what nobody reads, which the passes leave in place as PyTorch's do. Ids stay.
 Result<std::shared_ptr<const Module>> withoutDeadNodes(std::shared_ptr<const Module> module) {
     const auto nodes = module->graph().nodes();
@@ -248,9 +274,13 @@ std::string libraryFor(const Node& node) {
 
 Result<ScheduledProgram> scheduleModule(std::shared_ptr<const Module> module, const Progress& progress) {
     CT_TRY(module, withoutDeadNodes(std::move(module)));
-    Grouping grouping = groupNodes(module->graph(), progress);
-    if (progress.cancelled()) return Error{ErrorCode::Cancelled, "cancelled", "", {}};
-    return Scheduler(std::move(module), std::move(grouping)).run();
+    CT_TRY_VOID(checkCalls(*module, Calls::Computable));
+    CT_TRY_VOID(checkViews(module->graph()));
+    return withCheckedSizes("the schedule", {}, [&]() -> Result<ScheduledProgram> {
+        Grouping grouping = groupNodes(module->graph(), progress);
+        if (progress.cancelled()) return Error{ErrorCode::Cancelled, "cancelled", "", {}};
+        return Scheduler(std::move(module), std::move(grouping)).run();
+    });
 }
 
 }  // namespace cutaway

@@ -14,8 +14,12 @@ auto guarded(Body&& body) -> decltype(body()) {
         return body();
     } catch (const InternalError& bug) {
         return Error{ErrorCode::Internal, bug.what(), {}, {"this is a bug in Cutaway; the session goes on"}};
+    } catch (const SizeError& error) {
+        return invalidInput(error.what());
     } catch (const std::bad_alloc&) {
         return Error{ErrorCode::Limit, "out of memory", {}, {}};
+    } catch (const std::exception& error) {
+        return Error{ErrorCode::Internal, error.what(), {}, {"this is a bug in Cutaway; the session goes on"}};
     }
 }
 

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "engine/support/check.h"
+#include "engine/support/checked.h"
 
 namespace cutaway {
 
@@ -38,24 +38,48 @@ Dims contiguousStrides(std::span<const int64_t> sizes) {
     int64_t step = 1;
     for (size_t i = sizes.size(); i-- > 0;) {
         strides[i] = step;
-        step *= std::max<int64_t>(sizes[i], 1);
+        if (i > 0) step = checkedMul(step, std::max<int64_t>(sizes[i], 1));   // the product of all is nobody's stride
     }
     return strides;
 }
 
+namespace {
+std::string listed(std::span<const int64_t> sizes) {
+    std::string text = "[";
+    for (const int64_t size : sizes) text += (text.size() > 1 ? ", " : "") + std::to_string(size);
+    return text + "]";
+}
+}  // namespace
+
 int64_t numel(std::span<const int64_t> sizes) {
     int64_t product = 1;
-    for (int64_t size : sizes) product *= size;
+    for (const int64_t size : sizes) {
+        if (size < 0) throw SizeError("the size " + std::to_string(size) + " of a tensor " + listed(sizes) + " is negative");
+        if (__builtin_mul_overflow(product, size, &product)) throw SizeError("a tensor " + listed(sizes) + " has more elements than 64 bits can count");
+    }
     return product;
 }
 
-Result<int64_t> checkedNumel(std::span<const int64_t> sizes) {
-    int64_t product = 1;
-    for (int64_t size : sizes) {
-        if (size < 0) return invalidInput("negative size " + std::to_string(size));
-        if (__builtin_mul_overflow(product, size, &product)) return invalidInput("sizes overflow 64 bits");
+int64_t extent(std::span<const int64_t> sizes, std::span<const int64_t> strides, int64_t offset) {
+    if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return 0;
+    int64_t first = offset, last = offset;
+    bool fits = true;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+        int64_t reach = 0;
+        int64_t& end = strides[i] < 0 ? first : last;
+        fits = fits && sizes[i] > 0 && !__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) && !__builtin_add_overflow(end, reach, &end);
     }
-    return product;
+    if (!fits || last == std::numeric_limits<int64_t>::max())
+        throw SizeError("sizes " + listed(sizes) + " with strides " + listed(strides) + " lead outside of 64 bits");
+    if (first < 0) throw SizeError("sizes " + listed(sizes) + " with strides " + listed(strides) + " lead to element " + std::to_string(first) + ", before the start of the storage");
+    return last + 1;
+}
+
+size_t checkedBytes(DType dtype, int64_t elements, std::span<const int64_t> sizes) {
+    int64_t bytes = 0;
+    if (__builtin_mul_overflow(elements, int64_t{byteSize(dtype)}, &bytes) || bytes > std::numeric_limits<int64_t>::max() - 64)
+        throw SizeError("a tensor " + std::string(info(dtype).abbreviation) + listed(sizes) + " would have more than 2^63 bytes");
+    return static_cast<size_t>(bytes);
 }
 
 double toDouble(const Scalar& scalar) {
@@ -79,21 +103,23 @@ Tensor::Tensor(std::shared_ptr<Storage> storage, DType dtype, Dims sizes, Dims s
     : m_storage(std::move(storage)), m_dtype(dtype), m_device(device), m_sizes(std::move(sizes)),
       m_strides(std::move(strides)), m_offset(offset) {
     CT_CHECK(m_sizes.size() == m_strides.size(), "a tensor has one stride per size");
+    if (!m_storage || byteSize(m_dtype) == 0) return;
+    const int64_t reached = extent(m_sizes, m_strides, m_offset), available = static_cast<int64_t>(m_storage->size()) / byteSize(m_dtype);
+    if (reached > available)
+        throw SizeError("sizes " + listed(m_sizes) + " with strides " + listed(m_strides) + " at offset " + std::to_string(m_offset) +
+                        " reach element " + std::to_string(reached - 1) + " of a storage of " + std::to_string(available) + " elements");
 }
 
 Tensor Tensor::empty(DType dtype, Dims sizes, Dims strides) {
     if (strides.empty()) strides = contiguousStrides(sizes);
-    int64_t extent = 1;  // one past the last element reached
-    for (size_t i = 0; i < sizes.size(); ++i) {
-        if (sizes[i] == 0) { extent = 0; break; }
-        extent += (sizes[i] - 1) * strides[i];
-    }
-    auto storage = Storage::allocateUninitialized(static_cast<size_t>(extent) * static_cast<size_t>(byteSize(dtype)));
+    // Strides of 0 reach few of many elements; kernels count them all.
+    checkedBytes(dtype, cutaway::numel(sizes), sizes);
+    auto storage = Storage::allocateUninitialized(checkedBytes(dtype, extent(sizes, strides), sizes));
     return Tensor(std::move(storage), dtype, std::move(sizes), std::move(strides));
 }
 Tensor Tensor::zeros(DType dtype, Dims sizes) {
     auto strides = contiguousStrides(sizes);
-    auto storage = Storage::allocate(static_cast<size_t>(cutaway::numel(sizes)) * static_cast<size_t>(byteSize(dtype)));
+    auto storage = Storage::allocate(checkedBytes(dtype, cutaway::numel(sizes), sizes));
     return Tensor(std::move(storage), dtype, std::move(sizes), std::move(strides));
 }
 Tensor Tensor::full(DType dtype, Dims sizes, const Scalar& value) {

@@ -41,10 +41,13 @@ class Storage {
 
 /// Row-major strides of `sizes`, as PyTorch computes them (a size-0 dim counts as 1).
 Dims contiguousStrides(std::span<const int64_t> sizes);
-/// Product of sizes; sizes must be non-negative.
+/// Product of sizes. Throws SizeError if one is negative or the product does not fit into 64 bits.
 int64_t numel(std::span<const int64_t> sizes);
-/// Product with overflow check, for sizes that came from a file.
-Result<int64_t> checkedNumel(std::span<const int64_t> sizes);
+/// One past the last element that these sizes and strides reach from `offset`; 0 without elements. Throws SizeError if that
+/// does not fit into 64 bits, or lies before the start.
+int64_t extent(std::span<const int64_t> sizes, std::span<const int64_t> strides, int64_t offset = 0);
+/// Bytes of so many elements. Throws SizeError, which names the sizes, if 64 bits cannot count them.
+size_t checkedBytes(DType dtype, int64_t elements, std::span<const int64_t> sizes);
 
 /// A number as an op argument: what PyTorch calls Scalar.
 using Scalar = std::variant<bool, int64_t, double, std::complex<double>>;
@@ -52,6 +55,7 @@ double toDouble(const Scalar& scalar);
 int64_t toInt(const Scalar& scalar);  // truncates towards zero
 bool isFloatingScalar(const Scalar& scalar);
 
+/// Never reaches outside of its storage: every constructor and view throws SizeError instead.
 class Tensor {
   public:
     Tensor() = default;
@@ -86,7 +90,7 @@ class Tensor {
     template <class T>
     const T* as() const { return static_cast<const T*>(data()); }
 
-    /// Another view of the same storage; the caller answers for the bounds.
+    /// Another view of the same storage.
     Tensor view(Dims sizes, Dims strides, int64_t offset) const;
     Tensor viewAs(DType dtype) const;  // same item size
     /// Itself if contiguous, else a packed copy.

@@ -40,17 +40,20 @@ ValueType FunctionBuilder::callType(const Statement& statement, const Op& op, co
     auto inferred = inferCall(op, args);
     if (inferred && inferred->isOpaque() && !annotated && op.name() == "operator.getitem") return torchType(statement, op, args, keywords);
     if (inferred) return annotated ? merged(statement, std::move(written), std::move(*inferred)) : std::move(*inferred);
-    bool blind = op.schema()->returnsTuple();
+    bool blind = false;
     auto look = [&](const Node* input) { blind |= input->type().isOpaque() || input->type().isNone(); };
     for (const Argument& arg : args) arg.forEachNode(look);
     for (const auto& [key, arg] : keywords) arg.forEachNode(look);
-    if (!annotated && !blind) {
+    // Several results are annotated where they are read, so that their call opens as an annotated one does.
+    const bool tuple = op.schema()->returnsTuple();
+    if (!annotated && !blind && !tuple) {
         Error error = inferred.error();
         error.notes.push_back("a type annotation opens the graph all the same");
         m_state.fail(statement.begin, error);
         return {};
     }
-    if (!blind) m_state.remark(statement.begin, inferred.error().message);
+    const bool refused = inferred.error().code == ErrorCode::InvalidInput && !op.is(Tag::DataDependent);
+    if (!blind) m_state.remark(statement.begin, inferred.error().message + (refused ? "; the graph can be looked at, not run" : ""));
     return annotated ? std::move(written.type) : ValueType(OpaqueType{});
 }
 

@@ -1,6 +1,6 @@
 #include "engine/runtime/cpu/plan.h"
 
-#include "engine/support/check.h"
+#include "engine/support/checked.h"
 
 namespace cutaway {
 namespace {
@@ -106,9 +106,7 @@ class Binder {
         const Dims sizes = toInts(type.sizes), strides = toInts(type.strides);
         Tensor laid = tensor;
         if (tensor.strides() != strides && tensor.numel() > 0) {
-            int64_t extent = 1;
-            for (size_t d = 0; d < sizes.size(); ++d) extent += (sizes[d] - 1) * strides[d];
-            const auto storage = Storage::allocate(static_cast<size_t>(extent * byteSize(type.dtype)));
+            const auto storage = Storage::allocate(checkedBytes(type.dtype, extent(sizes, strides), sizes));
             laid = Tensor(storage, type.dtype, sizes, strides);
             copyInto(laid, tensor);
         }
@@ -127,32 +125,29 @@ class Binder {
     }
 
     Result<void> addValues() {
-        for (const ScheduledValue& value : m_program->values) {
-            const Node& node = *value.key.node;
-            CT_TRY(const TensorType type, filled(*tensorOf(value.key), node.name()));
-            if (value.kind == ScheduledValue::Kind::Input) continue;
-            if (value.kind == ScheduledValue::Kind::Constant) {
-                auto found = m_program->module->tensors.find(node.target());
-                if (found == m_program->module->tensors.end())
-                    return Error{ErrorCode::NotFound, "the constant '" + node.target() + "' has no data", node.name(), {"open the file that holds the weights"}};
-                addGiven(node, found->second, type, true);
-                continue;
-            }
-            PlanValue plan{PlanValue::Kind::Arena, -1, 0, type.dtype, toInts(type.sizes), toInts(type.strides), false};
-            const ScheduledCall& call = m_program->calls[static_cast<size_t>(value.definedBy)];
-            if (call.kind == CallKind::Reference) plan.kind = PlanValue::Kind::Adopted;
-            const int64_t bytes = plan.sizes.empty() ? byteSize(type.dtype) : extentOf(plan) * byteSize(type.dtype);
-            const int64_t number = addValue(std::move(plan));
-            m_number[value.key] = number;
-            if (call.kind != CallKind::Reference) m_blocks.push_back({number, {bytes, value.definedBy, value.lastUse, 0}});
-        }
+        for (const ScheduledValue& value : m_program->values)
+            if (value.kind != ScheduledValue::Kind::Input) CT_TRY_VOID(withCheckedSizes({}, value.key.node->name(), [&] { return addMemory(value); }));
         return {};
     }
-    static int64_t extentOf(const PlanValue& value) {
-        if (numel(value.sizes) == 0) return 0;
-        int64_t extent = 1;
-        for (size_t d = 0; d < value.sizes.size(); ++d) extent += (value.sizes[d] - 1) * value.strides[d];
-        return extent;
+    Result<void> addMemory(const ScheduledValue& value) {
+        const Node& node = *value.key.node;
+        CT_TRY(const TensorType type, filled(*tensorOf(value.key), node.name()));
+        if (value.kind == ScheduledValue::Kind::Constant) {
+            auto found = m_program->module->tensors.find(node.target());
+            if (found == m_program->module->tensors.end())
+                return Error{ErrorCode::NotFound, "the constant '" + node.target() + "' has no data", node.name(), {"open the file that holds the weights"}};
+            addGiven(node, found->second, type, true);
+            return {};
+        }
+        PlanValue plan{PlanValue::Kind::Arena, -1, 0, type.dtype, toInts(type.sizes), toInts(type.strides), false};
+        const ScheduledCall& call = m_program->calls[static_cast<size_t>(value.definedBy)];
+        if (call.kind == CallKind::Reference) plan.kind = PlanValue::Kind::Adopted;
+        const size_t bytes = checkedBytes(type.dtype, extent(plan.sizes, plan.strides), plan.sizes);
+        checkedBytes(type.dtype, numel(plan.sizes), plan.sizes);
+        const int64_t number = addValue(std::move(plan));
+        m_number[value.key] = number;
+        if (call.kind != CallKind::Reference) m_blocks.push_back({number, {static_cast<int64_t>(bytes), value.definedBy, value.lastUse, 0}});
+        return {};
     }
     void placeInArena() {
         std::vector<MemoryBlock> blocks;
@@ -283,7 +278,7 @@ class Binder {
 }  // namespace
 
 Result<BoundProgram> bindProgram(const ScheduledProgram& program, const std::vector<PrintedKernel>& printed, const std::vector<Tensor>& inputs) {
-    return Binder(program, printed, inputs).run();
+    return withCheckedSizes({}, {}, [&] { return Binder(program, printed, inputs).run(); });
 }
 
 }  // namespace cutaway

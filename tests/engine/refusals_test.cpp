@@ -1,0 +1,228 @@
+// What PyTorch refuses: sizes that no number holds, arguments that an operator does not take, views that lead outside of
+// their memory. Each is an error that names its node, from the interpreter and from the passes; nothing runs all the same.
+#include <QtTest>
+
+#include "engine/expr/expr_parse.h"
+#include "engine/formats/open.h"
+#include "engine/interpret/interpret.h"
+#include "engine/interpret/specialize.h"
+#include "engine/passes/pipeline.h"
+#include "engine/support/check.h"
+#include "engine/text/parse.h"
+
+using namespace cutaway;
+
+namespace {
+
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max(), kLeast = std::numeric_limits<int64_t>::min();
+
+Expr number(int64_t value) { return Expr::integer(value); }
+Expr make(ExprKind kind, std::vector<Expr> operands) { return Expr::make(kind, std::move(operands)); }
+
+/// What the interpreter says of a text with random inputs, and what compiling says before any pass; "" where it says nothing.
+struct Answer {
+    QString run, compile;
+};
+Answer refusalOf(const QString& signature, const QString& body) {
+    const auto module = parseText(("def forward(" + signature + "):\n    " + body + "\n").toStdString());
+    if (!module) return {QString::fromStdString(module.error().text()), QString::fromStdString(module.error().text())};
+    Answer refusal;
+    auto inputs = randomInputs(**module, 1);
+    if (inputs) {
+        const auto bound = bindInputs(**module, *inputs);
+        const auto results = bound ? interpret(**module, *bound) : Result<std::vector<Tensor>>(bound.error());
+        if (!results) refusal.run = QString::fromStdString(results.error().text());
+    } else {
+        refusal.run = QString::fromStdString(inputs.error().text());
+    }
+    const auto trace = runPipeline(Snapshot(std::make_shared<const Module>(**module)), {});
+    if (!trace) refusal.compile = QString::fromStdString(trace.error().text());
+    else if (trace->failed()) refusal.compile = QString::fromStdString(trace->steps.back().info.error);
+    return refusal;
+}
+
+}  // namespace
+
+class RefusalsTest : public QObject {
+    Q_OBJECT
+
+  private slots:
+    /// Constants are folded only where the result is a number of 64 bits.
+    void arithmetic() {
+        QVERIFY(make(ExprKind::Mul, {number(kMost), number(2)})->outOfRange);
+        QVERIFY(make(ExprKind::Add, {number(kMost), number(1)})->outOfRange);
+        QVERIFY(make(ExprKind::Sub, {number(kLeast), number(1)})->outOfRange);
+        QVERIFY(make(ExprKind::FloorDiv, {number(kLeast), number(-1)})->outOfRange);
+        QVERIFY(make(ExprKind::FloorDiv, {number(7), number(0)})->outOfRange);
+        QVERIFY(make(ExprKind::Mod, {number(0), number(0)})->outOfRange);
+        QVERIFY(make(ExprKind::Pow, {number(2), number(63)})->outOfRange);
+        QCOMPARE(make(ExprKind::Sub, {number(-1), number(kLeast)}).asInt(), std::optional(kMost));
+        QCOMPARE(make(ExprKind::Add, {number(kMost), number(5), number(-5)}).asInt(), std::optional(kMost));
+        QCOMPARE(make(ExprKind::Mod, {number(kLeast), number(-1)}).asInt(), std::optional(int64_t{0}));
+        QCOMPARE(make(ExprKind::Pow, {number(2), number(62)}).asInt(), std::optional(int64_t{1} << 62));
+        QCOMPARE(make(ExprKind::Mul, {number(kMost), number(4), number(0)}).asInt(), std::optional(int64_t{0}));
+
+        const Expr s = Expr::symbol("s0");
+        const Expr huge = make(ExprKind::Mul, {make(ExprKind::Mul, {s, number(int64_t{1} << 40)}), number(int64_t{1} << 40)});
+        QVERIFY(huge->outOfRange);
+        QVERIFY(!make(ExprKind::Mul, {s, number(kMost)})->outOfRange);
+        QVERIFY_EXCEPTION_THROWN(SymInt{huge}, SizeError);
+        QVERIFY_EXCEPTION_THROWN(SymInt(kMost) + SymInt(1), SizeError);
+        QVERIFY_EXCEPTION_THROWN(SymInt(kLeast) - SymInt(1), SizeError);
+        QVERIFY_EXCEPTION_THROWN(SymInt(kMost) * SymInt(2), SizeError);
+        QVERIFY_EXCEPTION_THROWN(floorDiv(SymInt(3), SymInt(0)), SizeError);
+        QVERIFY(knownLessEqual(SymInt(kLeast), SymInt(kMost)));
+        QVERIFY(!knownLessEqual(SymInt(kLeast), SymInt(s)));
+    }
+
+    /// No tensor has more elements or bytes than can be counted, or leads outside of its storage.
+    void tensors() {
+        QVERIFY_EXCEPTION_THROWN(numel(Dims{kMost, 4}), SizeError);
+        QVERIFY_EXCEPTION_THROWN(numel(Dims{-1}), SizeError);
+        QVERIFY_EXCEPTION_THROWN(Tensor::empty(DType::F32, {kMost}), SizeError);
+        QVERIFY_EXCEPTION_THROWN(Tensor::zeros(DType::F32, {kMost, 4}), SizeError);
+        QVERIFY_EXCEPTION_THROWN(Tensor::empty(DType::F32, {4}, {-1}), SizeError);
+        const Tensor six = Tensor::zeros(DType::F32, {6});
+        QCOMPARE(six.view({2, 3}, {3, 1}, 0).numel(), int64_t{6});
+        QCOMPARE(six.view({0}, {5}, 100).numel(), int64_t{0});
+        QVERIFY_EXCEPTION_THROWN(six.view({4}, {5}, 0), SizeError);
+        QVERIFY_EXCEPTION_THROWN(six.view({1}, {1}, 6), SizeError);
+        QVERIFY_EXCEPTION_THROWN(six.view({2}, {-1}, 0), SizeError);
+        QVERIFY_EXCEPTION_THROWN(six.view({4, 4}, {kMost, 1}, 0), SizeError);
+    }
+
+    void symbols_data() {
+        QTest::addColumn<QString>("size");
+        QTest::addColumn<qlonglong>("s0");
+        QTest::addColumn<qlonglong>("s1");
+        QTest::addColumn<QString>("says");
+        QTest::newRow("a product wraps to 0") << "s0*s1" << 4294967296LL << 4294967296LL << "x: s0*s1 for s0 = 4294967296, s1 = 4294967296 does not fit into 64 bits";
+        QTest::newRow("a sum wraps below 0") << "100000*s0 + 1" << 92233720368547758LL << 1LL << "x: 100000*s0 + 1 for s0 = 92233720368547758 does not fit into 64 bits";
+        QTest::newRow("negative") << "s0 - 10" << 3LL << 1LL << "x: the size s0 - 10 for s0 = 3 is -7, and sizes are not negative";
+        QTest::newRow("divided by 0") << "s0//s1" << 3LL << 0LL << "x: (s0//s1) for s0 = 3, s1 = 0 does not fit into 64 bits";
+        QTest::newRow("fits") << "s0*s1" << 3LL << 4LL << "";
+    }
+    void symbols() {
+        QFETCH(QString, size);
+        QFETCH(qlonglong, s0);
+        QFETCH(qlonglong, s1);
+        QFETCH(QString, says);
+        auto module = parseText("def forward(x: \"f32[" + size.toStdString() + "]\"):\n    return (x,)\n");
+        QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
+        const auto done = specialize(**module, {{"s0", s0}, {"s1", s1}});
+        QCOMPARE(done ? QString() : QString::fromStdString(done.error().text()), says);
+    }
+
+    void calls_data() {
+        QTest::addColumn<QString>("inputs");
+        QTest::addColumn<QString>("call");
+        QTest::addColumn<QString>("says");
+        const auto row = [](const char* inputs, const char* call, const char* says) { QTest::newRow(call) << inputs << call << says; };
+        const char *x = "x: \"f32[4, 3]\"", *empty = "x: \"f32[0, 3]\"", *six = "x: \"f32[6]\"", *image = "x: \"f32[1, 2, 5, 5]\"";
+        // several results, which open all the same
+        row(x, "aten.topk.default(x, 99)", "k = 99");
+        row(x, "aten.topk.default(x, -1)", "k = -1");
+        row(x, "aten.split.Tensor(x, 0)", "split size 0");
+        row(x, "aten.split_with_sizes.default(x, [-1, 5])", "negative split size -1");
+        row(x, "aten.kthvalue.default(x, 5, 1)", "5");
+        row(x, "aten.chunk.default(x, 0)", "positive number of chunks");
+        row(x, "aten.tensor_split.sections(x, 0)", "sections");
+        row("x: \"b8[2000000]\"", "aten.split.Tensor(x, 1)", "results are more than");
+        row("x: \"f32[0]\"", "aten.chunk.default(x, 9223372036854775807)", "results are more than");
+        row(empty, "aten.max.dim(x, 0)", "no elements");
+        row(empty, "aten.min.dim(x, 0)", "no elements");
+        row(empty, "aten.median.dim(x, 0)", "");
+        row(empty, "aten.mode.default(x, 0)", "");
+        row(image, "aten.native_group_norm.default(x, None, None, 1, 2, 25, 0, 1e-5)", "0 groups");
+        row(image, "aten.native_group_norm.default(x, None, None, 1, 2, 25, 3, 1e-5)", "3 groups");
+        // views
+        row(six, "aten.as_strided.default(x, [4], [5])", "reaches element 15 of a storage of 6");
+        row(six, "aten.as_strided.default(x, [1], [1], 1000000)", "reaches element 1000000");
+        row(six, "aten.as_strided.default(x, [4, 4], [9223372036854775807, 1], 0)", "64 bits");
+        row(six, "aten.as_strided.default(x, [2], [-1], 1)", "negative stride");
+        row("x: \"f32[6]\", y: \"f32[4]\"", "aten.as_strided_scatter.default(x, y, [4], [5])", "reaches element 15");
+        row(x, "aten.slice.Tensor(x, 0, 0, 4, 0)", "step");
+        row(x, "aten.select.int(x, 0, 4)", "out of range");
+        row(x, "aten.narrow.default(x, 0, 2, 5)", "");
+        row(x, "aten.unfold.default(x, 0, 99, 1)", "does not fit");
+        row(x, "aten.unfold.default(x, 0, 1, 0)", "step");
+        row(x, "aten.expand.default(x, [9223372036854775807, 4, 3])", "more elements than 64 bits can count");
+        row(x, "aten.view.default(x, [4611686018427387904, 4])", "");
+        // sizes
+        row(x, "aten.constant_pad_nd.default(x, [9223372036854775807, 9223372036854775807])", "does not fit into 64 bits");
+        row(x, "aten.full.default([9223372036854775807, 4], 1.0)", "more elements than 64 bits can count");
+        row(x, "aten.arange.default(9223372036854775807)", "i64[9223372036854775807] would have more than 2^63 bytes");
+        row(x, "aten.eye.default(9223372036854775807)", "more elements than 64 bits can count");
+        row(x, "aten.upsample_nearest2d.default(x, [9223372036854775807, 2])", "");
+        row(x, "aten.repeat.default(x, [9223372036854775807, 2])", "64 bits");
+        row(x, "aten.diag_embed.default(x, 4611686018427387904)", "");
+        // windows
+        row(image, "aten.avg_pool2d.default(x, [2, 2], [0, 0])", "'stride' of 0");
+        row(image, "aten.max_pool2d_with_indices.default(x, [2, 2], [0, 0])", "'stride' of 0");
+        row(image, "aten.avg_pool2d.default(x, [0, 0])", "'kernel_size' of 0");
+        row(image, "aten.avg_pool2d.default(x, [2, 2], [1, 1], [2, 2])", "more than half");
+        row(image, "aten.max_pool2d_with_indices.default(x, [2, 2], [1, 1], [0, 0], [4611686018427387904, 1])", "32 bits");
+        row("x: \"f32[1, 2, 5, 5]\", w: \"f32[2, 2, 3, 3]\"", "aten.convolution.default(x, w, None, [0, 0], [0, 0], [1, 1], False, [0, 0], 1)", "");
+        row("x: \"f32[1, 2, 5, 5]\", w: \"f32[2, 2, 3, 3]\"", "aten.convolution.default(x, w, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 0)", "");
+        row("x: \"f32[1, 2, 5, 5]\", w: \"f32[2, 2, 3, 3]\"", "aten.convolution.default(x, w, None, [1, 1], [-1, 0], [1, 1], False, [0, 0], 1)", "");
+        row("x: \"f32[1, 2, 5, 5]\", w: \"f32[2, 2, 3, 3]\"", "aten.convolution.default(x, w, None, [1, 1], [0, 0], [0, 1], False, [0, 0], 1)", "");
+    }
+    void calls() {
+        QFETCH(QString, inputs);
+        QFETCH(QString, call);
+        QFETCH(QString, says);
+        const bool tuple = call.contains("topk") || call.contains("split") || call.contains("kthvalue") || call.contains("chunk") || call.contains(".dim(") ||
+                           call.contains("mode") || call.contains("native_group_norm") || call.contains("with_indices");
+        const Answer refusal = refusalOf(inputs, "bad = " + call + "\n    " + (tuple ? "y = operator.getitem(bad, 0)\n    return (y,)" : "return (bad,)"));
+        QVERIFY2(!refusal.run.isEmpty() && refusal.run.contains(says), qPrintable(refusal.run));
+        // Memory that does not exist is asked for in the run only.
+        if (!says.contains("2^63 bytes")) QVERIFY2(!refusal.compile.isEmpty() && refusal.compile.contains(says), qPrintable(refusal.compile));
+    }
+
+    /// The same arguments with a type annotation, which opens any call.
+    void annotatedCalls() {
+        const QString body = "bad: \"f32[4]\" = aten.as_strided.default(x, [4], [5])\n    return (bad,)";
+        const auto module = parseText("def forward(x: \"f32[6]\"):\n    " + body.toStdString() + "\n");
+        QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
+        QVERIFY((*module)->origin.remarks.size() == 1 && (*module)->origin.remarks[0].find("the graph can be looked at, not run") != std::string::npos);
+        const Answer refusal = refusalOf("x: \"f32[6]\"", body);
+        QVERIFY2(refusal.run.startsWith("bad: aten.as_strided.default: reaches element 15"), qPrintable(refusal.run));
+        QVERIFY2(refusal.compile.startsWith("bad: aten.as_strided.default: reaches element 15"), qPrintable(refusal.compile));
+    }
+
+    /// A type that a file writes, and that its operator does not give, is not what memory is reserved by.
+    void wrongTypes_data() {
+        QTest::addColumn<QString>("inputs");
+        QTest::addColumn<QString>("body");
+        QTest::newRow("larger") << "x: \"f32[3]\"" << "a: \"f32[3000]\" = aten.relu.default(x)\n    y = aten.neg.default(a)\n    return (y,)";
+        QTest::newRow("smaller") << "x: \"f32[3000]\"" << "a: \"f32[3]\" = aten.relu.default(x)\n    y = aten.neg.default(a)\n    return (y,)";
+        QTest::newRow("of another dtype") << "x: \"f32[3]\"" << "a: \"f64[3]\" = aten.relu.default(x)\n    y = aten.neg.default(a)\n    return (y,)";
+        QTest::newRow("of another rank") << "x: \"f32[3]\"" << "a: \"f32[3, 1]\" = aten.relu.default(x)\n    y = aten.cat.default([a, a])\n    return (y,)";
+    }
+    void wrongTypes() {
+        QFETCH(QString, inputs);
+        QFETCH(QString, body);
+        const Answer refusal = refusalOf(inputs, body);
+        QVERIFY2(refusal.run.contains("is written as"), qPrintable(refusal.run));
+    }
+
+    void acceptedCalls_data() {
+        QTest::addColumn<QString>("inputs");
+        QTest::addColumn<QString>("call");
+        const auto row = [](const char* inputs, const char* call) { QTest::newRow(call) << inputs << call; };
+        row("x: \"f32[6]\"", "aten.as_strided.default(x, [0], [5], 100)");
+        row("x: \"f32[6]\"", "aten.slice.Tensor(x, 0, 0, 9223372036854775807, 9223372036854775807)");
+        row("x: \"f32[6]\"", "aten.slice.Tensor(x, 0, -9223372036854775808)");
+        row("x: \"f32[4, 3]\"", "aten.diagonal.default(x, 9223372036854775807)");
+        row("x: \"f32[1, 2, 9, 9]\"", "aten.avg_pool2d.default(x, [3, 3])");
+    }
+    void acceptedCalls() {
+        QFETCH(QString, inputs);
+        QFETCH(QString, call);
+        const Answer refusal = refusalOf(inputs, "y = " + call + "\n    return (y,)");
+        QVERIFY2(refusal.run.isEmpty() && refusal.compile.isEmpty(), qPrintable(refusal.run + "; " + refusal.compile));
+    }
+};
+
+QTEST_GUILESS_MAIN(RefusalsTest)
+#include "refusals_test.moc"
