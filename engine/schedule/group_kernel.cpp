@@ -5,9 +5,6 @@
 namespace cutaway {
 namespace {
 
-constexpr size_t kMaxExpressionNodes = 4000;
-constexpr size_t kMaxBuffers = 48;
-
 /// Reads through views and free nodes: who really looks at this value?
 void forEachReader(const Grouping& grouping, const Node& node, const std::function<void(const Node&)>& visit) {
     for (const Node* user : node.users()) {

@@ -253,6 +253,25 @@ void describeSpace(RuleFacts& facts, const Node& node, const Expr& expr, const s
     }
 }
 
+bool hasNoElements(const TensorType& type) { return std::find(type.sizes.begin(), type.sizes.end(), SymInt(0)) != type.sizes.end(); }
+
+/// Why the call cannot be a kernel even by itself; empty if it can.
+std::string tooMuch(const std::set<ValueKey>& loaded, size_t results, const std::vector<Expr>& values, const TensorType& result) {
+    const size_t buffers = loaded.size() + results;
+    if (buffers > kMaxBuffers) return "it reads and writes " + std::to_string(buffers) + " tensors, and a kernel has at most " + std::to_string(kMaxBuffers);
+    size_t operations = 0;
+    bool indexed = false;
+    forEachExpr(values, [&](const Expr& e) {
+        ++operations;
+        indexed |= e->kind == ExprKind::Call && e->name == "checked_index";
+    });
+    if (operations > kMaxExpressionNodes) return "the kernel would have more than " + std::to_string(kMaxExpressionNodes) + " operations";
+    // Where an index is out of range a kernel reads the first element before it fails.
+    for (const ValueKey& key : loaded)
+        if (indexed && hasNoElements(*tensorOf(key)) && !hasNoElements(result)) return "it reads '" + key.node->name() + "', which has no elements";
+    return {};
+}
+
 }  // namespace
 
 RuleFacts probe(const Node& node) {
@@ -260,6 +279,8 @@ RuleFacts probe(const Node& node) {
     facts.whyNot = whyNotLowered(node);
     if (!facts.whyNot.empty()) return facts;
     const size_t results = node.type().tuple() ? node.type().tuple()->size() : 1;
+    std::set<ValueKey> loaded;
+    std::vector<Expr> values;
     for (size_t result = 0; result < results; ++result) {
         const TensorType* type = tensorOf({&node, result});
         if (type == nullptr) {
@@ -271,8 +292,10 @@ RuleFacts probe(const Node& node) {
         for (size_t d = 0; d < type->sizes.size(); ++d) at.push_back(lowering.symbol("x" + std::to_string(d), type->sizes[d]));
         NodeContext context(lowering, node, result, at);
         const Expr expr = node.op().def()->lower(context);
+        loaded.insert(lowering.loaded().begin(), lowering.loaded().end());
         if (!expr) facts.whyNot = "its lowering rule declines this call";
         else if (!lowering.problem().empty()) facts.whyNot = lowering.problem();
+        else if (values.push_back(expr); !node.is(Tag::View)) facts.whyNot = tooMuch(loaded, result + 1, values, *type);
         if (!facts.whyNot.empty()) return facts;
         bool reduces = false;
         forEachExpr({expr}, [&](const Expr& e) {

@@ -9,6 +9,9 @@
 
 namespace cutaway {
 
+/// What one kernel may hold: with more, compilers take minutes, and what a call passes no longer fits into registers and caches.
+constexpr size_t kMaxExpressionNodes = 4000, kMaxBuffers = 48;
+
 /// How much it costs to compute one element, in units of an addition; and what a rule turned out to do.
 struct RuleFacts {
     bool lowers = false;

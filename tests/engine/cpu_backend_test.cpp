@@ -2,6 +2,8 @@
 // wrong in generated code or in the worker reaches this process.
 #include <QtTest>
 
+#include "engine/autograd/expand.h"
+#include "engine/autograd/joint_graph.h"
 #include "engine/ops/op_registry.h"
 #include "engine/runtime/cpu/cpu_backend.h"
 #include "engine/support/files.h"
@@ -229,6 +231,61 @@ class CpuBackendTest : public QObject {
         if (!wrong.isEmpty()) qWarning("%s", program->info().source.substr(program->info().source.find("extern")).c_str());
         QVERIFY2(wrong.isEmpty(), qPrintable(wrong));
         QCOMPARE(run->microseconds.size(), program->info().kernels.size());
+    }
+
+    /// More tensors than a kernel has buffers, and the gradients of as many.
+    void concatenations_data() {
+        QTest::addColumn<int>("count");
+        QTest::addColumn<int>("dim");
+        QTest::addColumn<bool>("gradients");
+        for (const int count : {47, 48, 100, 1000})
+            for (const int dim : {0, 1}) QTest::addRow("%d tensors along dim %d", count, dim) << count << dim << false;
+        for (const int dim : {0, 1}) QTest::addRow("gradients of 100 tensors along dim %d", dim) << 100 << dim << true;
+    }
+    void concatenations() {
+        QFETCH(int, count);
+        QFETCH(int, dim);
+        QFETCH(bool, gradients);
+        QStringList inputs, names;
+        for (int i = 0; i < count; ++i) {
+            names << QString("x%1").arg(i);
+            const QString rows = QString::number(i % 3 + 1);
+            inputs << names.back() + ": \"f32[" + (dim == 0 ? rows + ", 4" : "4, " + rows) + "]\"";
+        }
+        const QString text = "def forward(" + inputs.join(", ") + "):\n    a = aten.mul.Tensor(x1, 2)\n    c = aten.cat.default([a, " + names.mid(1).join(", ") +
+                             "], " + QString::number(dim) + ")\n    y = aten.exp.default(c)\n    return (y,)\n";
+        auto module = moduleOf(text.toStdString());
+        if (gradients) {
+            auto joint = makeJointGraph(*module, {.inputs = {"x1", "x2", "x99"}});
+            QVERIFY2(joint.has_value(), joint ? "" : joint.error().text().c_str());
+            const CompileOptions options;
+            Rewriter rewriter("test", options);
+            QVERIFY(decompose(**joint, rewriter).has_value());
+            module = std::move(*joint);
+        }
+        const auto program = buildCpu(module);
+        QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
+        const auto values = randomInputs(*module, 1);
+        const auto expected = referenceOutputs(*module, values);
+        QVERIFY2(expected.has_value(), expected ? "" : expected.error().text().c_str());
+        const auto run = runCpu(*program, values);
+        QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
+        QVERIFY2(difference(run->outputs, *expected).isEmpty(), qPrintable(difference(run->outputs, *expected)));
+    }
+
+    /// Kernels read views at addresses: one that leads outside of its memory is refused when the program is built.
+    void viewsOutside_data() {
+        QTest::addColumn<QString>("body");
+        QTest::newRow("of an input") << "v: \"f32[4][5]\" = aten.as_strided.default(x, [4], [5])";
+        QTest::newRow("of a view of it") << "p = aten.slice.Tensor(x, 0, 2, 4)\n    v: \"f32[4][1]\" = aten.as_strided.default(p, [4], [1], 3)";
+        QTest::newRow("of a result") << "p = aten.mul.Tensor(x, 2)\n    v: \"f32[7][1]\" = aten.as_strided.default(p, [7], [1])";
+        QTest::newRow("written larger than it is") << "v: \"f32[600]\" = aten.relu.default(x)";
+    }
+    void viewsOutside() {
+        QFETCH(QString, body);
+        const auto program = buildCpu(moduleOf(("def forward(x: \"f32[6]\"):\n    " + body + "\n    y = aten.exp.default(v)\n    return (y,)\n").toStdString()));
+        QVERIFY(!program.has_value());
+        QVERIFY2(program.error().where == "v", program.error().text().c_str());
     }
 
     void equalKernelsArePrintedOnce() {
