@@ -33,7 +33,7 @@ Result<Tensor> makeTensor(std::shared_ptr<Storage>& bytes, DType dtype, Dims siz
         return invalidInput(rule + ": reaches " + std::to_string(elements) + " elements of " + std::to_string(itemSize) +
                                 " bytes, the storage has " + std::to_string(bytes->size()) + " bytes", where);
     if (elements == 0) offset = 0;
-    if (reinterpret_cast<uintptr_t>(bytes->data()) % itemSize != 0) {
+    if (!bytes->aligned(itemSize)) {
         auto copy = Storage::allocateUninitialized(bytes->size());
         std::memcpy(copy->data(), bytes->data(), bytes->size());
         bytes = std::move(copy);

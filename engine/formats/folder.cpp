@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "engine/formats/mapped_file.h"
 #include "engine/formats/text_file.h"
 
 namespace cutaway {
@@ -68,22 +67,26 @@ class FolderReader {
 
   private:
     bool has(const std::string& file) const { return std::find(m_tree.files.begin(), m_tree.files.end(), file) != m_tree.files.end(); }
+    Result<std::shared_ptr<Storage>> readText(const std::string& file) const {
+        CT_TRY(const ByteSource source, m_tree.read(file));
+        return source.readText(file);
+    }
     bool isModuleFolder() const {
-        const auto bytes = m_tree.read("module.py");
-        return bytes && textOf(**bytes).find("(torch.nn.Module):") != std::string_view::npos;
+        const auto text = readText("module.py");
+        return text && textOf(**text).find("(torch.nn.Module):") != std::string_view::npos;
     }
 
     void readGraphs(const std::string& file) {
         // One graph per file: whoever asks for another need not wait for this one. Logs name their own.
         if (!m_options.graph.empty() && m_options.graph != file && !m_options.graph.starts_with(file + ": ")) return;
-        auto bytes = m_tree.read(file);
+        const auto bytes = readText(file);
         if (!bytes) return m_file.remarks.push_back(bytes.error().text());
         const auto format = detectFormat(*bytes, file);
         if (!format || (*format != FileFormat::FxText && *format != FileFormat::Repro && *format != FileFormat::StructuredTrace)) {
             m_file.contents.push_back(file);
             return;
         }
-        auto opened = openBytes(std::move(*bytes), m_file.path + "/" + file, {});
+        auto opened = openBytes(*bytes, m_file.path + "/" + file, {});
         if (!opened) return m_file.remarks.push_back("graph '" + file + "' cannot be read: " + opened.error().text());
         const bool several = opened->graphs.size() > 1;
         for (OpenedGraph& graph : opened->graphs) {
@@ -95,12 +98,12 @@ class FolderReader {
 
     /// module.py and the tensors beside it. The .pt files of child modules are whole pickled objects, which are never loaded.
     Result<void> readModule() {
-        CT_TRY(const std::shared_ptr<Storage> bytes, m_tree.read("module.py"));
+        CT_TRY(const std::shared_ptr<Storage> bytes, readText("module.py"));
         CT_TRY(OpenedFile opened, openTextFile(textOf(*bytes), m_file.path + "/module.py", {}));
         OpenedGraph graph = std::move(opened.graphs.front());
         auto& remarks = graph.module->origin.remarks;
         if (has("state_dict.pt")) {
-            CT_TRY(std::shared_ptr<Storage> saved, m_tree.read("state_dict.pt"));
+            CT_TRY(ByteSource saved, m_tree.read("state_dict.pt"));
             auto value = readTorchSave(std::move(saved), m_file.path + "/state_dict.pt");
             if (!value) remarks.push_back("the tensors cannot be read: " + value.error().text());
             else
@@ -140,7 +143,7 @@ Result<FileTree> listFolder(const std::string& path) {
         tree.files.push_back(at->path().lexically_relative(path).generic_string());
     }
     std::sort(tree.files.begin(), tree.files.end(), naturalLess);
-    tree.read = [path](const std::string& file) { return mapFile((fs::path(path) / file).string()); };
+    tree.read = [path](const std::string& file) { return ByteSource::open((fs::path(path) / file).string()); };
     return tree;
 }
 

@@ -3,7 +3,6 @@
 #include <filesystem>
 
 #include "engine/formats/folder.h"
-#include "engine/formats/mapped_file.h"
 #include "engine/formats/package.h"
 #include "engine/formats/pt2.h"
 #include "engine/formats/repro.h"
@@ -19,7 +18,7 @@ constexpr std::string_view kLegacyMagic("\x80\x02\x8A\x0A\x6C\xFC\x9C\x46\xF9\x2
 
 Result<FileFormat> detectArchive(const ZipArchive& archive) {
     if (archive.find("archive_format")) {
-        CT_TRY(const std::string format, archive.readText("archive_format"));
+        CT_TRY(const std::string format, archive.readText("archive_format", ZipArchive::kMaxMarker));
         if (format.starts_with("pt2")) return archive.hasFolder("models/") ? FileFormat::Pt2 : FileFormat::CompiledPackage;
     }
     if (archive.find("serialized_exported_program.json")) return FileFormat::Pt2Flat;
@@ -58,17 +57,15 @@ Result<OpenedFile> openTorchSave(const ZipArchive& archive) {
     file.description = "torch.save, " + std::to_string(file.tensors.size()) + " tensors";
     return file;
 }
-Result<OpenedFile> openSafeTensors(std::shared_ptr<Storage> bytes, const std::string& path) {
+Result<OpenedFile> openSafeTensors(const ByteSource& source, const std::string& path) {
     OpenedFile file;
-    CT_TRY(SafeTensors read, parseSafeTensors(std::move(bytes), path));
+    CT_TRY(SafeTensors read, parseSafeTensors(source, path));
     file.tensors = std::move(read.tensors);
     file.description = "safetensors, " + std::to_string(file.tensors.size()) + " tensors";
     for (const auto& [key, text] : read.metadata) file.remarks.push_back(key + ": " + text);
     return file;
 }
-Result<OpenedFile> openArchive(std::shared_ptr<Storage> bytes, const std::string& path, const OpenOptions& options) {
-    CT_TRY(const ZipArchive archive, ZipArchive::open(std::move(bytes), path));
-    CT_TRY(const FileFormat format, detectArchive(archive));
+Result<OpenedFile> openArchive(const ZipArchive& archive, FileFormat format, const std::string& path, const OpenOptions& options) {
     switch (format) {
         case FileFormat::Pt2: return readPt2(archive, options);
         case FileFormat::Pt2Flat: return readFlatPt2(archive, options);
@@ -79,6 +76,30 @@ Result<OpenedFile> openArchive(std::shared_ptr<Storage> bytes, const std::string
         default:
             return unsupported("a zip archive of an unknown kind", path, {"Cutaway opens what torch.export.save and torch.save write"});
     }
+}
+
+/// What a source is, and what had to be read to find out.
+struct Look {
+    FileFormat format = FileFormat::Unknown;
+    std::optional<ZipArchive> archive;
+    std::shared_ptr<Storage> text;   // of what is neither an archive nor safetensors
+};
+Result<Look> lookAt(const ByteSource& source, const std::string& path) {
+    Look look;
+    CT_TRY(const std::shared_ptr<Storage> start, source.readStart(kLegacyMagic.size()));
+    if (textOf(*start).starts_with(kZipMagic)) {
+        CT_TRY(ZipArchive archive, ZipArchive::open(source, path));
+        CT_TRY(look.format, detectArchive(archive));
+        look.archive.emplace(std::move(archive));
+    } else if (textOf(*start).starts_with(kLegacyMagic)) {
+        look.format = FileFormat::LegacyTorchSave;
+    } else if (looksLikeSafeTensors(textOf(*start))) {
+        look.format = FileFormat::SafeTensors;
+    } else {
+        CT_TRY(look.text, source.readText(path));
+        look.format = detectText(textOf(*look.text));
+    }
+    return look;
 }
 
 bool isFolder(const std::string& path) {
@@ -108,41 +129,35 @@ std::string_view name(FileFormat format) {
     return "unknown";
 }
 
-Result<FileFormat> detectFormat(const std::shared_ptr<Storage>& bytes, const std::string& path) {
-    const std::string_view text = textOf(*bytes);
-    if (text.starts_with(kZipMagic)) {
-        CT_TRY(const ZipArchive archive, ZipArchive::open(bytes, path));
-        return detectArchive(archive);
-    }
-    if (text.starts_with(kLegacyMagic)) return FileFormat::LegacyTorchSave;
-    if (looksLikeSafeTensors(text)) return FileFormat::SafeTensors;
-    return detectText(text);
+Result<FileFormat> detectFormat(const ByteSource& source, const std::string& path) {
+    CT_TRY(const Look look, lookAt(source, path));
+    return look.format;
 }
 Result<FileFormat> detectFormat(const std::string& path) {
     if (isFolder(path)) return FileFormat::DebugFolder;
-    CT_TRY(const std::shared_ptr<Storage> bytes, mapFile(path));
-    return detectFormat(bytes, path);
+    CT_TRY(const ByteSource source, ByteSource::open(path));
+    return detectFormat(source, path);
 }
 
-Result<OpenedFile> openBytes(std::shared_ptr<Storage> bytes, const std::string& path, const OpenOptions& options) {
-    CT_TRY(const FileFormat format, detectFormat(bytes, path));
+Result<OpenedFile> openBytes(const ByteSource& source, const std::string& path, const OpenOptions& options) {
+    CT_TRY(const Look look, lookAt(source, path));
     auto open = [&]() -> Result<OpenedFile> {
-        switch (format) {
-            case FileFormat::SafeTensors: return openSafeTensors(bytes, path);
-            case FileFormat::FxText: case FileFormat::Log: return openTextFile(textOf(*bytes), path, options);
-            case FileFormat::Repro: return readRepro(textOf(*bytes), path, storagesBeside(path));
-            case FileFormat::StructuredTrace: return readStructuredTrace(textOf(*bytes), path, options);
+        if (look.archive) return openArchive(*look.archive, look.format, path, options);
+        switch (look.format) {
+            case FileFormat::SafeTensors: return openSafeTensors(source, path);
+            case FileFormat::FxText: case FileFormat::Log: return openTextFile(textOf(*look.text), path, options);
+            case FileFormat::Repro: return readRepro(textOf(*look.text), path, storagesBeside(path));
+            case FileFormat::StructuredTrace: return readStructuredTrace(textOf(*look.text), path, options);
             case FileFormat::LegacyTorchSave:
                 return unsupported("DET-5: torch.save file from before PyTorch 1.6", path, {"load it in PyTorch and save it again"});
-            default: break;
+            default:
+                return unsupported("the content is of no format that Cutaway knows", path,
+                                   {"it opens .pt2, torch.save, safetensors, FX text, logs, repro scripts, structured traces and debug folders"});
         }
-        if (textOf(*bytes).starts_with(kZipMagic)) return openArchive(bytes, path, options);
-        return unsupported("the content is of no format that Cutaway knows", path,
-                           {"it opens .pt2, torch.save, safetensors, FX text, logs, repro scripts, structured traces and debug folders"});
     };
     CT_TRY(OpenedFile file, open());
     file.path = path;
-    if (file.format == FileFormat::Unknown) file.format = format;
+    if (file.format == FileFormat::Unknown) file.format = look.format;
     return file;
 }
 
@@ -151,8 +166,8 @@ Result<OpenedFile> openFile(const std::string& path, const OpenOptions& options)
         CT_TRY(const FileTree tree, listFolder(path));
         return readFolder(tree, path, options);
     }
-    CT_TRY(std::shared_ptr<Storage> bytes, mapFile(path));
-    return openBytes(std::move(bytes), path, options);
+    CT_TRY(const ByteSource source, ByteSource::open(path));
+    return openBytes(source, path, options);
 }
 
 }  // namespace cutaway

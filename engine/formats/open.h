@@ -57,13 +57,13 @@ struct OpenedFile {
 /// What the file is by its content, whatever it is called. Errors: the file cannot be read.
 Result<FileFormat> detectFormat(const std::string& path);
 /// The same for bytes at hand.
-Result<FileFormat> detectFormat(const std::shared_ptr<Storage>& bytes, const std::string& path);
+Result<FileFormat> detectFormat(const ByteSource& source, const std::string& path);
 
 /// Opens a file of any format, or a folder that PyTorch wrote. Executes nothing of it. Errors name the entry, the place
 /// and the broken rule; what is recognised but not opened says what to do instead. In files of several graphs one that
 /// cannot be read leaves a remark; none at all is an error.
 Result<OpenedFile> openFile(const std::string& path, const OpenOptions& options = {});
-/// The same for bytes at hand; `path` serves messages only. Repro scripts find their storages beside `path`.
-Result<OpenedFile> openBytes(std::shared_ptr<Storage> bytes, const std::string& path, const OpenOptions& options = {});
+/// The same for bytes had elsewhere; `path` serves messages only. Repro scripts find their storages beside `path`.
+Result<OpenedFile> openBytes(const ByteSource& source, const std::string& path, const OpenOptions& options = {});
 
 }  // namespace cutaway

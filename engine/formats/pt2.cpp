@@ -117,9 +117,9 @@ void readSampleInputs(const ZipArchive& archive, const std::string& entryName, c
     const ZipEntry* entry = archive.find(entryName);
     if (entry == nullptr || entry->size == 0) return;
     auto& remarks = graph.module->origin.remarks;
-    auto bytes = archive.read(*entry);
-    if (!bytes) return remarks.push_back("sample inputs cannot be read: " + bytes.error().text());
-    auto value = readTorchSave(std::move(*bytes), archive.where() + ": " + entryName);
+    auto source = archive.source(*entry);
+    if (!source) return remarks.push_back("sample inputs cannot be read: " + source.error().text());
+    auto value = readTorchSave(std::move(*source), archive.where() + ": " + entryName);
     if (!value) return remarks.push_back("sample inputs cannot be read: " + value.error().text());
     if (value->isNone()) return;
     if (auto* items = std::get_if<SavedItems>(&value->kind)) orderKeywords(root, *items);
@@ -160,7 +160,7 @@ Result<std::unique_ptr<Module>> readPt2Program(std::string_view json, const std:
 Result<OpenedFile> readPt2(const ZipArchive& archive, const OpenOptions& options) {
     OpenedFile file = openedArchive(archive, FileFormat::Pt2);
     if (archive.find("archive_version")) {
-        CT_TRY(const std::string version, archive.readText("archive_version"));
+        CT_TRY(const std::string version, archive.readText("archive_version", ZipArchive::kMaxMarker));
         int number = -1;
         std::from_chars(version.data(), version.data() + version.size(), number);
         if (number != 0) return unsupported("archive version '" + version + "', this reader knows 0", archive.where(), {"export the program again with PyTorch 2.8 to 2.11"});
@@ -194,7 +194,7 @@ Result<OpenedFile> readFlatPt2(const ZipArchive& archive, const OpenOptions& opt
     graph.name = "model";
     if (!options.graph.empty() && options.graph != graph.name) return Error{ErrorCode::NotFound, "no graph named '" + options.graph + "'", archive.where(), {}};
     if (archive.find("version")) {
-        CT_TRY(const std::string version, archive.readText("version"));
+        CT_TRY(const std::string version, archive.readText("version", ZipArchive::kMaxMarker));
         int64_t major = -1;
         const auto [end, status] = std::from_chars(version.data(), version.data() + version.size(), major);
         if (status != std::errc() || end == version.data() + version.size() || *end != '.')

@@ -1,5 +1,5 @@
 #pragma once
-// torch.export.save archives, both layouts (spec: input-formats §3). Weights stay in the mapped file.
+// torch.export.save archives, both layouts (spec: input-formats §3). Weights are read when they are used.
 // Leaves alone: compiled artifacts in the archive (listed), functionalisation of training graphs (a step of the engine).
 #include <string>
 

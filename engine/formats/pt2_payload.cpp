@@ -50,12 +50,13 @@ class PayloadReader {
         if (entry == nullptr) return {};  // whoever needs it says so
         auto& bytes = m_storages[path];
         if (!bytes) {
-            CT_TRY(bytes, m_archive.read(*entry));
+            CT_TRY(bytes, m_archive.readLater(*entry));
         }
         CT_TRY(const int64_t elements, reach(sizes, strides, type.offset.value(), "PAY-1", at));
         if (bytes->size() == 0 && elements > 0) {  // PAY-2
             if (elements > kMaxZeros / byteSize(type.dtype)) return Error{ErrorCode::Limit, "PAY-2: an empty payload for more than 1 GiB", at, {}};
             bytes = Storage::allocate(static_cast<size_t>(elements * byteSize(type.dtype)));
+            m_remarks.push_back("the data of '" + name + "' is empty in the file (" + path + "); it is taken to be zeros");
         }
         CT_TRY(Tensor tensor, makeTensor(bytes, type.dtype, sizes, strides, type.offset.value(), "PAY-1", at));
         tensors.insert_or_assign(name, std::move(tensor));
@@ -64,8 +65,8 @@ class PayloadReader {
     Result<void> readPickled(const std::string& name, const std::string& path, std::map<std::string, Tensor>& tensors, const std::string& at) {
         const ZipEntry* entry = m_archive.find(m_folder + path);
         if (entry == nullptr) return {};
-        CT_TRY(std::shared_ptr<Storage> bytes, m_archive.read(*entry));
-        const auto value = readTorchSave(std::move(bytes), at);
+        CT_TRY(ByteSource source, m_archive.source(*entry));
+        const auto value = readTorchSave(std::move(source), at);
         if (value && value->tensor()) tensors.insert_or_assign(name, *value->tensor());
         else m_remarks.push_back("'" + name + "' is no plain tensor and is kept opaque" + (value ? std::string() : ": " + value.error().message));
         return {};
@@ -95,8 +96,8 @@ Result<void> readSavedPayloads(const ZipArchive& archive, const std::string& ent
                                std::vector<std::string>& remarks) {
     const ZipEntry* found = archive.find(entry);
     if (found == nullptr || found->size == 0) return {};
-    CT_TRY(std::shared_ptr<Storage> bytes, archive.read(*found));
-    CT_TRY(const SavedValue value, readTorchSave(std::move(bytes), archive.where() + ": " + entry));
+    CT_TRY(ByteSource source, archive.source(*found));
+    CT_TRY(const SavedValue value, readTorchSave(std::move(source), archive.where() + ": " + entry));
     const SavedDict* dict = value.dict();
     if (dict == nullptr) return invalidInput("a dict of tensors by name is expected", archive.where() + ": " + entry);
     for (const auto& [name, item] : dict->items) {

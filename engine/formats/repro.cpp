@@ -3,7 +3,6 @@
 #include <filesystem>
 
 #include "engine/formats/checked_tensor.h"
-#include "engine/formats/mapped_file.h"
 #include "engine/formats/repro_inputs.h"
 #include "engine/formats/text_file.h"
 #include "engine/support/random.h"
@@ -234,7 +233,7 @@ StorageFinder storagesBeside(const std::string& path) {
         if (hash.size() != 40 || hash.find_first_not_of("0123456789abcdef") != std::string::npos) return nullptr;
         for (const char* place : {"storages", "checkpoints/storages"}) {
             const std::string file = (folder / place / hash).string();
-            auto bytes = mapFile(file);
+            auto bytes = ByteSource::open(file);
             if (!bytes) continue;
             const auto saved = readTorchSave(std::move(*bytes), file);
             if (saved && saved->tensor()) return saved->tensor()->storage();

@@ -9,7 +9,6 @@
 #include "engine/formats/byte_cursor.h"
 #include "engine/formats/checked_tensor.h"
 #include "engine/formats/json.h"
-#include "engine/formats/mapped_file.h"
 
 namespace cutaway {
 namespace {
@@ -96,7 +95,17 @@ Result<void> checkRanges(const std::vector<Entry>& entries, uint64_t dataSize, c
     return {};
 }
 
-Result<Tensor> makeEntryTensor(Entry entry, const std::shared_ptr<Storage>& bytes, uint64_t dataStart, const std::string& where) {
+/// Read now if it is at hand, else when it is first used.
+Result<std::shared_ptr<Storage>> entryBytes(const ByteSource& source, uint64_t start, uint64_t size, const std::string& at) {
+    if (source.atHand()) return source.read(start, size);
+    return Storage::deferred(size, [source, start, at](std::span<std::byte> into) -> Result<void> {
+        auto read = source.readInto(start, into);
+        if (!read) read.error().where = at;
+        return read;
+    });
+}
+
+Result<Tensor> makeEntryTensor(Entry entry, const ByteSource& source, uint64_t dataStart, const std::string& where) {
     const std::string at = where + ": " + entry.name;
     if (!packPairs(entry)) return invalidInput("TensorInvalidInfo: 4-bit elements do not fill whole bytes", at);
     int64_t count = 1, size = 0;
@@ -106,26 +115,26 @@ Result<Tensor> makeEntryTensor(Entry entry, const std::shared_ptr<Storage>& byte
     if (static_cast<uint64_t>(size) != entry.end - entry.begin)
         return invalidInput("TensorInvalidInfo: " + std::to_string(entry.end - entry.begin) + " bytes given, dtype and shape need " + std::to_string(size), at);
     CT_TRY_VOID(reach(entry.sizes, Dims(entry.sizes.size(), 0), 0, "ValidationOverflow", at));
-    auto data = Storage::view(bytes->data() + dataStart + entry.begin, entry.end - entry.begin, bytes);
+    CT_TRY(std::shared_ptr<Storage> data, entryBytes(source, dataStart + entry.begin, entry.end - entry.begin, at));
     Dims strides = contiguousStrides(entry.sizes);
     return makeTensor(data, entry.dtype, std::move(entry.sizes), std::move(strides), 0, "TensorInvalidInfo", at);
 }
 
 }  // namespace
 
-Result<SafeTensors> parseSafeTensors(std::shared_ptr<Storage> bytes, const std::string& where) {
-    const std::span<const std::byte> all(bytes->data(), bytes->size());
-    ByteCursor cursor(all);
-    const auto headerSize = cursor.read<uint64_t>();
-    if (!headerSize) return invalidInput("HeaderTooSmall: " + std::to_string(bytes->size()) + " bytes, at least 8 are needed", where);
+Result<SafeTensors> parseSafeTensors(ByteSource source, const std::string& where) {
+    CT_TRY(const std::shared_ptr<Storage> start, source.readStart(8));
+    const auto headerSize = ByteCursor({start->data(), start->size()}).read<uint64_t>();
+    if (!headerSize) return invalidInput("HeaderTooSmall: " + std::to_string(source.size()) + " bytes, at least 8 are needed", where);
     if (*headerSize > kMaxHeader) return invalidInput("HeaderTooLarge: a header of " + std::to_string(*headerSize) + " bytes, the limit is 100000000", where);
-    const auto header = cursor.text(*headerSize);
-    if (!header)
+    if (*headerSize > source.size() - 8)
         return invalidInput("InvalidHeaderLength: a header of " + std::to_string(*headerSize) + " bytes does not fit a file of " +
-                                std::to_string(bytes->size()) + " bytes", where);
-    if (!simdjson::validate_utf8(header->data(), header->size())) return invalidInput("InvalidHeader: the header is not UTF-8", where);
-    if (!header->starts_with('{')) return invalidInput("InvalidHeaderStart: the header does not begin with '{'", where);
-    auto document = parseJson(*header, where);
+                                std::to_string(source.size()) + " bytes", where);
+    CT_TRY(const std::shared_ptr<Storage> headerBytes, source.read(8, *headerSize));
+    const std::string_view header(reinterpret_cast<const char*>(headerBytes->data()), headerBytes->size());
+    if (!simdjson::validate_utf8(header.data(), header.size())) return invalidInput("InvalidHeader: the header is not UTF-8", where);
+    if (!header.starts_with('{')) return invalidInput("InvalidHeaderStart: the header does not begin with '{'", where);
+    auto document = parseJson(header, where);
     if (!document) {
         Error error = std::move(document).error();
         error.message = "InvalidHeaderDeserialization: " + error.message;
@@ -134,18 +143,18 @@ Result<SafeTensors> parseSafeTensors(std::shared_ptr<Storage> bytes, const std::
     SafeTensors file;
     CT_TRY(std::vector<Entry> entries, parseHeader((*document)->root, file, where));
     const uint64_t dataStart = 8 + *headerSize;
-    CT_TRY_VOID(checkRanges(entries, bytes->size() - dataStart, where));
+    CT_TRY_VOID(checkRanges(entries, source.size() - dataStart, where));
     for (Entry& entry : entries) {
         std::string name = entry.name;
-        CT_TRY(Tensor tensor, makeEntryTensor(std::move(entry), bytes, dataStart, where));
+        CT_TRY(Tensor tensor, makeEntryTensor(std::move(entry), source, dataStart, where));
         file.tensors.emplace_back(std::move(name), std::move(tensor));
     }
     return file;
 }
 
 Result<SafeTensors> readSafeTensors(const std::string& path) {
-    CT_TRY(std::shared_ptr<Storage> bytes, mapFile(path));
-    return parseSafeTensors(std::move(bytes), path);
+    CT_TRY(ByteSource source, ByteSource::open(path));
+    return parseSafeTensors(std::move(source), path);
 }
 
 Result<std::string> formatSafeTensors(const SafeTensors& file) {

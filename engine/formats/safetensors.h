@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cutaway/result.h"
-#include "engine/tensor/tensor.h"
+#include "engine/formats/byte_source.h"
 
 namespace cutaway {
 
@@ -17,9 +17,9 @@ struct SafeTensors {
     std::vector<std::pair<std::string, std::string>> metadata;      // __metadata__
 };
 
-/// Tensors view `bytes` (a mapped file); one whose data is misaligned for its dtype is a copy. Errors begin with the
-/// name that the format's own readers use ("InvalidHeaderLength") and carry the tensor's name where there is one.
-Result<SafeTensors> parseSafeTensors(std::shared_ptr<Storage> bytes, const std::string& where);
+/// Of bytes at hand tensors are views; one whose data is misaligned for its dtype is a copy. Of a file they are read when
+/// they are first used. Errors begin with the name that the format's own readers use ("InvalidHeaderLength") and carry the tensor's name where there is one.
+Result<SafeTensors> parseSafeTensors(ByteSource source, const std::string& where);
 Result<SafeTensors> readSafeTensors(const std::string& path);
 
 /// Header order is as given; data is laid out by falling item size, so that every tensor is aligned. Error: a dtype

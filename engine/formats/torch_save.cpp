@@ -178,8 +178,11 @@ class SavedReader {
         if (known == m_storages.end()) {
             const ZipEntry* entry = m_archive.find("data/" + id.key);
             if (entry == nullptr) return Error{ErrorCode::NotFound, "SAVE-3: the storage's data is not in the file", m_archive.where() + ": data/" + id.key, {}};
-            CT_TRY(std::shared_ptr<Storage> bytes, m_archive.read(*entry));
-            if (m_bigEndian && component > 1) bytes = swapped(*bytes, component);
+            CT_TRY(std::shared_ptr<Storage> bytes, m_archive.readLater(*entry));
+            if (m_bigEndian && component > 1) {
+                CT_TRY_VOID(bytes->load());
+                bytes = swapped(*bytes, component);
+            }
             m_storages.emplace(id.key, std::move(bytes));
         }
         std::shared_ptr<Storage>& bytes = m_storages.at(id.key);
@@ -248,6 +251,7 @@ class SavedReader {
             const bool conj = metadata->items[i]->isText("conj"), neg = metadata->items[i]->isText("neg");
             if (!set || !(conj || neg)) continue;
             if (!complex && !isFloating(tensor.dtype())) return fail("a conjugate or negative view of a dtype that has none");
+            CT_TRY_VOID(tensor.storage()->load());
             tensor = tensor.clone();
             if (neg) flipSigns(tensor, componentOf(tensor.dtype()), 0, 1);
             else if (complex) flipSigns(tensor, componentOf(tensor.dtype()), 1, 2);
@@ -333,7 +337,7 @@ Result<SavedValue> readTorchSave(const ZipArchive& archive) {
     if (entry == nullptr) return invalidInput("no data.pkl; this is not a torch.save file", archive.where());
     bool bigEndian = false;
     if (archive.find("byteorder")) {
-        CT_TRY(const std::string order, archive.readText("byteorder"));
+        CT_TRY(const std::string order, archive.readText("byteorder", ZipArchive::kMaxMarker));
         bigEndian = order.starts_with("big");
     }
     CT_TRY(const std::shared_ptr<Storage> bytes, archive.read(*entry));
@@ -342,8 +346,8 @@ Result<SavedValue> readTorchSave(const ZipArchive& archive) {
     CT_TRY_VOID(refuseUnknownNames(tree, where));
     return SavedReader(archive, bigEndian).convert(tree.root);
 }
-Result<SavedValue> readTorchSave(std::shared_ptr<Storage> bytes, const std::string& where) {
-    CT_TRY(const ZipArchive archive, ZipArchive::open(std::move(bytes), where));
+Result<SavedValue> readTorchSave(ByteSource source, const std::string& where) {
+    CT_TRY(const ZipArchive archive, ZipArchive::open(std::move(source), where));
     return readTorchSave(archive);
 }
 

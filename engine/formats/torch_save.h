@@ -45,7 +45,7 @@ struct SavedDict {
 
 /// The value that torch.load would give. Errors name the entry and the rule (SAVE-1..5) or the refused names.
 Result<SavedValue> readTorchSave(const ZipArchive& archive);
-Result<SavedValue> readTorchSave(std::shared_ptr<Storage> bytes, const std::string& where);
+Result<SavedValue> readTorchSave(ByteSource source, const std::string& where);
 
 /// The tensors of a state dict, nested dicts with their names joined by dots; other values are left out.
 std::vector<std::pair<std::string, Tensor>> tensorsOf(const SavedValue& value);

@@ -19,7 +19,11 @@ bool hasData(const Module& module, const std::string& name) {
 
 /// The module's tensor, or one made from its name where the file held the graph alone.
 Result<Tensor> tensorOrStandIn(const Module& module, const std::string& name, const Node& node) {
-    if (hasData(module, name)) return module.tensors.at(name);
+    if (hasData(module, name)) {
+        const Tensor& tensor = module.tensors.at(name);
+        CT_TRY_VOID(tensor.storage()->load());
+        return tensor;
+    }
     const TensorType* type = node.type().tensor();
     if (type == nullptr || !allInts(type->sizes))
         return Error{ErrorCode::NotFound, "no data for '" + name + "'", node.name(), {"the file holds the graph without this value, and its type is not known"}};
@@ -231,6 +235,7 @@ Result<std::vector<Tensor>> bindInputs(const Module& module, const std::vector<T
         if (spec.kind == InputSpec::Kind::UserInput || spec.kind == InputSpec::Kind::Tangent) {
             if (nextUser >= user.size()) return invalidInput("no value for input '" + node.name() + "'", node.name());
             value = user[nextUser++];
+            if (value.defined()) CT_TRY_VOID(value.storage()->load());
         } else if (spec.kind == InputSpec::Kind::ConstantInput) {
             const SymType* symbol = node.type().sym();
             const auto number = symbol && symbol->expr ? symbol->expr.asInt() : std::nullopt;

@@ -4,6 +4,7 @@
 
 #include "cutaway/result.h"
 #include "engine/support/check.h"
+#include "engine/tensor/tensor.h"
 
 namespace cutaway {
 
@@ -16,6 +17,8 @@ auto guarded(Body&& body) -> decltype(body()) {
         return Error{ErrorCode::Internal, bug.what(), {}, {"this is a bug in Cutaway; the session goes on"}};
     } catch (const SizeError& error) {
         return invalidInput(error.what());
+    } catch (const UnreadableData& data) {
+        return data.error();
     } catch (const std::bad_alloc&) {
         return Error{ErrorCode::Limit, "out of memory", {}, {}};
     } catch (const std::exception& error) {

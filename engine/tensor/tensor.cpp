@@ -7,14 +7,22 @@
 
 namespace cutaway {
 
+namespace {
+
+std::shared_ptr<void> alignedMemory(size_t bytes) {
+    void* memory = std::aligned_alloc(64, std::max<size_t>(64, (bytes + 63) / 64 * 64));
+    if (memory == nullptr) throw std::bad_alloc();
+    return {memory, std::free};
+}
+
+}  // namespace
+
 std::shared_ptr<Storage> Storage::allocateUninitialized(size_t bytes) {
     auto storage = std::make_shared<Storage>();
-    const size_t rounded = std::max<size_t>(64, (bytes + 63) / 64 * 64);
-    void* memory = std::aligned_alloc(64, rounded);
-    if (memory == nullptr) throw std::bad_alloc();
-    storage->m_data = static_cast<std::byte*>(memory);
+    const std::shared_ptr<void> memory = alignedMemory(bytes);
+    storage->m_data = static_cast<std::byte*>(memory.get());
     storage->m_size = bytes;
-    storage->m_owner = std::shared_ptr<const void>(memory, [](const void* p) { std::free(const_cast<void*>(p)); });
+    storage->m_owner = memory;
     return storage;
 }
 
@@ -31,6 +39,33 @@ std::shared_ptr<Storage> Storage::view(const void* data, size_t bytes, std::shar
     storage->m_readOnly = true;
     storage->m_owner = std::move(owner);
     return storage;
+}
+
+std::shared_ptr<Storage> Storage::deferred(size_t bytes, Fetch fetch) {
+    auto storage = std::make_shared<Storage>();
+    storage->m_size = bytes;
+    storage->m_readOnly = true;
+    storage->m_pending = std::make_unique<Pending>();
+    storage->m_pending->fetch = std::move(fetch);
+    return storage;
+}
+
+Result<void> Storage::load() const {
+    if (m_pending == nullptr) return {};
+    const std::lock_guard lock(m_pending->mutex);
+    if (m_data.load(std::memory_order_acquire) != nullptr) return {};
+    const std::shared_ptr<void> memory = alignedMemory(m_size);
+    auto* const at = static_cast<std::byte*>(memory.get());
+    CT_TRY_VOID(m_pending->fetch({at, m_size}));
+    m_pending->fetch = nullptr;  // with it goes the open file
+    m_owner = memory;
+    m_data.store(at, std::memory_order_release);
+    return {};
+}
+
+std::byte* Storage::loadOrThrow() const {
+    if (const auto loaded = load(); !loaded) throw UnreadableData(loaded.error());
+    return m_data.load(std::memory_order_acquire);
 }
 
 Dims contiguousStrides(std::span<const int64_t> sizes) {

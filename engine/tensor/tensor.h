@@ -1,10 +1,14 @@
 #pragma once
 // Concrete tensors: strided views over shared, immutable-by-convention storages. Used by readers, the reference
 // interpreter and the runtimes; graphs hold TensorType (engine/ir/type.h) instead.
+#include <atomic>
 #include <complex>
 #include <cstring>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <variant>
 #include <vector>
@@ -16,27 +20,63 @@ namespace cutaway {
 
 using Dims = std::vector<int64_t>;
 
-/// A block of bytes. May own them or keep alive whatever does (a mapped file).
+/// Thrown where the bytes of a file are wanted that can no longer be had: it was cut short, or written to, after it was
+/// opened. The session's border makes it the Error that it holds.
+class UnreadableData : public std::runtime_error {
+  public:
+    explicit UnreadableData(Error error) : std::runtime_error(error.text()), m_error(std::move(error)) {}
+    const Error& error() const { return m_error; }
+
+  private:
+    Error m_error;
+};
+
+/// A block of bytes. Owns them, keeps alive whatever does, or fetches them from a file when they are first asked for.
 class Storage {
   public:
+    using Fetch = std::function<Result<void>(std::span<std::byte> into)>;
+
+    Storage() = default;
+    Storage(const Storage&) = delete;
+    Storage& operator=(const Storage&) = delete;
     /// Zero-filled, 64-byte aligned.
     static std::shared_ptr<Storage> allocate(size_t bytes);
     /// Same without the zero fill, for results that are written whole.
     static std::shared_ptr<Storage> allocateUninitialized(size_t bytes);
     /// Borrows `data`, which `owner` keeps alive. Never written to by us: kernels allocate their results.
     static std::shared_ptr<Storage> view(const void* data, size_t bytes, std::shared_ptr<const void> owner);
+    /// Memory that `fetch` fills when the bytes are first asked for, so that opening a model costs its graph, not its
+    /// weights. Read-only as a view is; aligned as memory of our own is.
+    static std::shared_ptr<Storage> deferred(size_t bytes, Fetch fetch);
 
-    std::byte* data() { return m_data; }
-    const std::byte* data() const { return m_data; }
+    /// Has the bytes at hand from now on. Errors are those of a deferred storage's `fetch`; a later call tries again.
+    Result<void> load() const;
+    /// Throws UnreadableData where load() would fail.
+    std::byte* data() { return bytes(); }
+    const std::byte* data() const { return bytes(); }
     size_t size() const { return m_size; }
-    /// True if `data` may not be written (a view of a file).
+    /// True if `data` may not be written (what a file holds).
     bool readOnly() const { return m_readOnly; }
+    /// True if the address is, or will be, a multiple of `bytes`, a power of two up to 64.
+    bool aligned(size_t bytes) const { return m_pending != nullptr || reinterpret_cast<uintptr_t>(m_data.load()) % bytes == 0; }
 
   private:
-    std::byte* m_data = nullptr;
+    struct Pending {
+        std::mutex mutex;
+        Fetch fetch;
+    };
+    std::byte* bytes() const {
+        std::byte* at = m_data.load(std::memory_order_acquire);
+        return at != nullptr || m_pending == nullptr ? at : loadOrThrow();
+    }
+    std::byte* loadOrThrow() const;
+
+    // Written once, by whoever asks first.
+    mutable std::atomic<std::byte*> m_data{nullptr};
     size_t m_size = 0;
     bool m_readOnly = false;
-    std::shared_ptr<const void> m_owner;
+    mutable std::shared_ptr<const void> m_owner;
+    std::unique_ptr<Pending> m_pending;
 };
 
 /// Row-major strides of `sizes`, as PyTorch computes them (a size-0 dim counts as 1).

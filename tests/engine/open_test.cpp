@@ -20,6 +20,7 @@ class OpenTest : public QObject {
     void initTestCase() { QVERIFY(m_folder.isValid()); }
     void detects_data();
     void detects();
+    void longMarkersAreRefused();
     void opensText();
     void opensTensors();
     void opensReferenceTexts_data();
@@ -75,6 +76,14 @@ void OpenTest::detects() {
     const auto file = openFile(path);
     QCOMPARE(failureOf(file), failure.isEmpty() ? QString() : QString::fromStdString(path) + ": " + failure);
     if (file) QVERIFY(file->format == *detected && file->path == path);
+}
+
+/// The words that say what an archive is are few; one that inflates without end is not inflated.
+void OpenTest::longMarkersAreRefused() {
+    const std::string path = write(buildZip({{.name = "m/archive_format", .content = std::string(5000, 'p'), .deflate = true}}));
+    const QString failure = QString::fromStdString(path) + ": archive_format: 5000 bytes where at most 4096 are expected";
+    QCOMPARE(failureOf(detectFormat(path)), failure);
+    QCOMPARE(failureOf(openFile(path)), failure);
 }
 
 void OpenTest::opensText() {

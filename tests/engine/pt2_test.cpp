@@ -261,6 +261,7 @@ void Pt2Test::readsWeights() {
     const auto empty = openArchive(pt2Archive(weightProgram().json(), {{"data/weights/model_weights_config.json", config}, {"data/weights/weight_0", ""}}));
     QCOMPARE(failureOf(empty), QString());  // PAY-2
     QCOMPARE(toDouble(empty->graphs[0].module->tensors.at("w").item(1)), 0.0);
+    QCOMPARE(empty->graphs[0].module->origin.remarks, std::vector<std::string>{"the data of 'w' is empty in the file (weight_0); it is taken to be zeros"});
 
     const auto missing = openArchive(pt2Archive(weightProgram().json(), {{"data/weights/model_weights_config.json", config}}));
     QCOMPARE(failureOf(missing), QString());

@@ -4,6 +4,7 @@
 #include <QFile>
 #include <QTemporaryDir>
 #include <QtTest>
+#include <filesystem>
 
 #include "cutaway/session.h"
 #include "engine/formats/safetensors.h"
@@ -11,7 +12,10 @@
 #include "engine/ir/verify.h"
 #include "engine/session/run_inputs.h"
 #include "engine/session/session_state.h"
+#include "engine/support/files.h"
+#include "tests/support/bytes.h"
 #include "tests/support/paths.h"
+#include "tests/support/pt2_builder.h"
 
 using namespace cutaway;
 
@@ -366,6 +370,46 @@ class SessionTest : public QObject {
         QVERIFY(!bad.error().message.empty());
         QCOMPARE(session.text({0, 3, -1})->text, before);
         QCOMPARE(session.runs().size(), size_t{1});
+    }
+
+    /// Weights are read when they are used, and somebody may export the model anew meanwhile.
+    void modelsCutShortWhileOpen_data() {
+        QTest::addColumn<int>("backend");
+        QTest::newRow("reference") << static_cast<int>(Backend::Reference);
+        QTest::newRow("compiled") << static_cast<int>(Backend::Cpu);
+    }
+    void modelsCutShortWhileOpen() {
+        QFETCH(int, backend);
+        using namespace cutaway::testing;
+        Pt2Program program = reluProgram();
+        program.inputs = tensorArgument("p_w") + ", " + tensorArgument("x");
+        program.inputSpecs = R"({"parameter": {"arg": {"name": "p_w"}, "parameter_name": "w"}}, )" + userInput("x");
+        program.tensors = tensorValue("x", {"1024"}, {"1"}) + ", " + tensorValue("p_w", {"1024", "1024"}, {"1024", "1"}) + ", " + tensorValue("y", {"1024"}, {"1"});
+        program.nodes = call("y", "torch.ops.aten.mv.default", {argument("self", tensorArgument("p_w")), argument("vec", tensorArgument("x"))});
+        program.outputs = tensorArgument("y");
+        program.outputSpecs = userOutput("y");
+        const std::string config = R"({"config": {"w": {"path_name": "weight_0", "is_param": true, "use_pickle": false, "tensor_meta": )" + tensorMeta({"1024", "1024"}, {"1024", "1"}) + "}}}";
+        QTemporaryDir folder;
+        const std::string path = folder.filePath("model.pt2").toStdString();
+        const std::string bytes = pt2Archive(program.json(), {{"data/weights/model_weights_config.json", config}, {"data/weights/weight_0", std::string(size_t{4} << 20, '\0')}});
+        QVERIFY(writeFile(path, bytes).has_value());
+
+        Session session;
+        QVERIFY2(session.open(path), "opens");
+        const auto compiled = session.compile({});
+        QCOMPARE(failureOf(compiled), QString());
+        std::filesystem::resize_file(path, 100);
+        RunOptions options;
+        options.backend = static_cast<Backend>(backend);
+        const QString failure = failureOf(session.run(*compiled, options));
+        QVERIFY2(failure.startsWith(QString::fromStdString(path) + ": data/weights/weight_0: the file has changed since it was opened"), qPrintable(failure));
+        // The session lives on, and the file may be opened again.
+        QVERIFY(session.text({*compiled, 0, -1}).has_value());
+        QVERIFY(writeFile(path, bytes).has_value());
+        QVERIFY(session.open(path));
+        const auto again = session.compile({});
+        QCOMPARE(failureOf(again), QString());
+        QCOMPARE(failureOf(session.run(*again, options)), QString());
     }
 
     void passesCanBeSwitchedOff() {

@@ -2,7 +2,7 @@
 #include <QtTest>
 #include <random>
 
-#include "engine/formats/mapped_file.h"
+#include "engine/formats/byte_source.h"
 #include "engine/formats/torch_save.h"
 #include "tests/support/bytes.h"
 #include "tests/support/paths.h"
@@ -228,7 +228,7 @@ void TorchSaveTest::readsReferenceFiles() {
     const QString folder = referenceFolder("formats");
     if (folder.isEmpty()) QSKIP(kNoReference);
     auto read = [&](const char* name) {
-        const auto bytes = mapFile((folder + "/" + name).toStdString());
+        const auto bytes = ByteSource::open((folder + "/" + name).toStdString());
         return bytes ? readTorchSave(*bytes, name) : Result<SavedValue>(bytes.error());
     };
     const auto state = read("state_dict.pt");

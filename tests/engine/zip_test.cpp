@@ -18,6 +18,7 @@ class ZipTest : public QObject {
     void storedEntriesAreViews();
     void refuses_data();
     void refuses();
+    void torchSaveMayLeaveChecksumsOut();
     void survivesEveryTruncation();
     void survivesDamage();
 };
@@ -104,6 +105,8 @@ void ZipTest::refuses_data() {
     std::string damaged = buildZip({{.name = "a", .content = "hello"}});
     damaged[damaged.find("hello")] = 'j';
     row("checksum", damaged, "t.zip: a: ZIP-4: checksum does not fit; the entry is damaged");
+    std::string unsummed = buildZip({{.name = "a", .content = "hello", .withCrc = false}, {.name = "b", .content = "x"}});
+    row("a checksum of 0 among others", unsummed, "t.zip: a: ZIP-4: checksum does not fit; the entry is damaged");
     std::string many = buildZip({{.name = "a", .content = "x"}});
     many[many.size() - 12] = 9;
     row("entry count", many, "t.zip: ZIP-1: 9 entries do not fit a directory of 47 bytes");
@@ -112,6 +115,12 @@ void ZipTest::refuses() {
     QFETCH(QByteArray, bytes);
     QFETCH(QString, message);
     QCOMPARE(readAll(bytes.toStdString()), message);
+}
+
+/// torch.save can be told to write no checksums; then they are 0, of all entries or of the storages.
+void ZipTest::torchSaveMayLeaveChecksumsOut() {
+    QCOMPARE(readAll(buildZip({{.name = "a", .content = "hello", .withCrc = false}, {.name = "b", .content = "x", .withCrc = false}})), QString());
+    QCOMPARE(readAll(buildZip({{.name = "m/data.pkl", .content = "hello"}, {.name = "m/data/0", .content = "x", .withCrc = false}})), QString());
 }
 
 void ZipTest::survivesEveryTruncation() {

@@ -98,9 +98,9 @@ void folder(Bytes bytes) {
         rest.remove_prefix(std::min(next + 1, rest.size()));
     }
     for (const auto& [name, content] : contents) tree.files.push_back(name);
-    tree.read = [&](const std::string& name) -> Result<std::shared_ptr<Storage>> {
+    tree.read = [&](const std::string& name) -> Result<ByteSource> {
         const std::string_view content = contents.at(name);
-        return storageOf({reinterpret_cast<const uint8_t*>(content.data()), content.size()});
+        return ByteSource(storageOf({reinterpret_cast<const uint8_t*>(content.data()), content.size()}));
     };
     check(readFolder(tree, "fuzz", {}));
 }

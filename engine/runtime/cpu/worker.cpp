@@ -100,7 +100,10 @@ Result<ExecutionResult> runInWorker(const Plan& plan, const std::vector<Tensor>&
     request.text(library);
     request.text(serialize(plan));
     request.pod(static_cast<uint64_t>(given.size()));
-    for (const Tensor& tensor : given) writeTensor(request, tensor);
+    for (const Tensor& tensor : given) {
+        if (tensor.defined()) CT_TRY_VOID(tensor.storage()->load());
+        writeTensor(request, tensor);
+    }
     const std::string requestFile = folder.file("request"), replyFile = folder.file("reply");
     CT_TRY_VOID(writeFile(requestFile, request.bytes));
     ProcessOptions process;
