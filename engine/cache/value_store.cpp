@@ -6,19 +6,36 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+
+#include "engine/support/files.h"
 
 namespace cutaway {
 namespace {
 
 constexpr int kVersion = 1;   // of the table below, and what user_version says in it; grows with every change
 constexpr int kPatienceMilliseconds = 5000;
+/// SQLite's header: its name, and at byte 68 what tells one program's databases from another's (PRAGMA application_id below).
+constexpr std::string_view kSqlite("SQLite format 3\0", 16);
+constexpr std::string_view kApplication("CTST", 4);
+constexpr size_t kApplicationAt = 68;
 
-/// The file that is not one of ours, as opposed to a disk or a lock that gives trouble.
+/// What SQLite says of a file that cannot be used, as opposed to a disk or a lock that gives trouble.
 bool isDamage(int code) { return (code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB || (code & 0xff) == SQLITE_ERROR || (code & 0xff) == SQLITE_FORMAT; }
 
 Error fault(const std::string& path, const std::string& what) {
     return {ErrorCode::ToolFailed, "the store of measured values cannot be used: " + what, path, {"name another file with --cache FILE, or none with --cache off"}};
+}
+
+constexpr const char* kForeign = "it is another program's database";
+
+/// The name, or the name and the first number that make a path where nothing is.
+std::string freeName(const std::string& wanted) {
+    std::error_code error;
+    std::string name = wanted;
+    for (int number = 2; std::filesystem::exists(std::filesystem::symlink_status(name, error)); ++number) name = wanted + "." + std::to_string(number);
+    return name;
 }
 
 /// A lock between processes for as long as the object lives; not held if the file cannot be made.
@@ -88,6 +105,20 @@ std::string ValueStore::defaultPath() {
     return home && home[0] == '/' ? std::string(home) + "/.cache/cutaway/store.sqlite" : std::string();
 }
 
+Result<void> ValueStore::check(const std::string& path) {
+    std::error_code error;
+    const auto status = std::filesystem::status(path, error);
+    if (status.type() == std::filesystem::file_type::not_found) return {};
+    const auto file = InputFile::open(path);
+    if (!file) return fault(path, file.error().message);
+    std::string header(kApplicationAt + kApplication.size(), '\0');
+    const size_t count = (*file)->peek(std::as_writable_bytes(std::span(header)));
+    if (count == 0) return {};
+    if (!header.starts_with(kSqlite)) return fault(path, "it is a file of another kind");
+    if (header.substr(kApplicationAt) != kApplication) return fault(path, kForeign);
+    return {};
+}
+
 Result<void> ValueStore::connect(bool& damaged, std::string& problem) {
     damaged = false;
     auto database = std::make_unique<Database>();
@@ -97,20 +128,17 @@ Result<void> ValueStore::connect(bool& damaged, std::string& problem) {
     if (database->ok()) database->run("PRAGMA synchronous = OFF");
     std::optional<std::string> version;
     if (database->ok()) version = database->run("PRAGMA user_version");
-    const auto foreign = [&](const std::string& what) -> Result<void> {
-        damaged = true;
-        problem = what;
-        return fault(m_path, what);
-    };
     if (database->ok() && version == "0") {
-        // New, or another program's: ours makes its table and names its version in one go.
+        // New: the table and the version come in one go. Another program may have begun its own meanwhile.
         const auto others = database->run("SELECT count(*) FROM sqlite_master WHERE tbl_name <> 'entry'");
-        if (database->ok() && others != "0") return foreign("it is another program's database");
+        if (database->ok() && others != "0") return fault(m_path, kForeign);
         for (const char* sql : {"BEGIN IMMEDIATE", "CREATE TABLE IF NOT EXISTS entry (space TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (space, key)) WITHOUT ROWID",
                                 "PRAGMA user_version = 1", "PRAGMA application_id = 1129599828", "COMMIT"})
             if (database->ok()) database->run(sql);
     } else if (database->ok() && version != std::to_string(kVersion)) {
-        return foreign("it has version " + version.value_or("?") + ", not " + std::to_string(kVersion));
+        damaged = true;
+        problem = "it has version " + version.value_or("?") + ", not " + std::to_string(kVersion);
+        return fault(m_path, problem);
     }
     if (database->ok()) database->run("SELECT value FROM entry LIMIT 1");
     if (!database->ok()) {
@@ -128,9 +156,11 @@ Result<void> ValueStore::beginAnew(const std::string& problem) {
     bool damaged = false;
     std::string now;
     if (connect(damaged, now)) return {};   // another process was first
+    CT_TRY_VOID(check(m_path));
     std::error_code error;
-    const std::string aside = m_path + ".damaged";
+    const std::string aside = freeName(m_path + ".damaged");
     std::filesystem::rename(m_path, aside, error);
+    if (error) return fault(m_path, problem + "; it cannot be set aside: " + error.message());
     std::filesystem::remove(m_path + "-journal", error);
     m_remark = "the store of measured values " + m_path + " could not be used (" + problem + "); it is kept as " + aside + ", and a new one was begun";
     return connect(damaged, now);
@@ -150,6 +180,7 @@ Result<void> ValueStore::repairing(Use&& use) {
 }
 
 Result<std::shared_ptr<ValueStore>> ValueStore::open(const std::string& path) {
+    CT_TRY_VOID(check(path));
     std::error_code error;
     const std::filesystem::path folder = std::filesystem::path(path).parent_path();
     if (!folder.empty()) std::filesystem::create_directories(folder, error);

@@ -106,7 +106,7 @@ class Numbers {
 
 }  // namespace
 
-void lendMeasuring(CompileOptions& options) {
+Result<void> lendMeasuring(CompileOptions& options) {
     const bool onGpu = options.target == Target::Cuda;
     const OptionalPass* padding = options.enabled("pad_mm");
     const bool tf32 = padding && padding->flag("tf32", false);
@@ -123,10 +123,12 @@ void lendMeasuring(CompileOptions& options) {
             const auto found = gpu()->numbers.find(fact);
             return found == gpu()->numbers.end() ? std::nullopt : std::optional(found->second);
         };
-    if (options.recall || options.remember) return;
+    if (options.recall || options.remember) return {};
+    if (!options.cacheFile.empty() && options.cacheFile != "off") CT_TRY_VOID(ValueStore::check(options.cacheFile));
     const auto numbers = std::make_shared<Numbers>(options.cacheFile.empty() ? ValueStore::defaultPath() : options.cacheFile, options.target);
     options.recall = [numbers](const std::string& key) { return numbers->recall(key); };
     options.remember = [numbers](const std::string& key, double value) { numbers->remember(key, value); };
+    return {};
 }
 
 }  // namespace cutaway

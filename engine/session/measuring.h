@@ -5,7 +5,8 @@
 namespace cutaway {
 
 /// Fills in what the caller has left open. Nothing is started, opened or written before a pass asks. Numbers are kept apart by device
-/// and versions of its libraries; what goes wrong with the store is logged once, and numbers are remembered without it.
-void lendMeasuring(CompileOptions& options);
+/// and versions of its libraries; what goes wrong with the store is logged once, and numbers are remembered without it. Errors: the
+/// file that the options name for them is something else.
+Result<void> lendMeasuring(CompileOptions& options);
 
 }  // namespace cutaway

@@ -152,7 +152,7 @@ Result<RunId> Session::compileWatched(const CompileOptions& options, const std::
     return guarded([&]() -> Result<RunId> {
         if (!isOpen()) return Error{ErrorCode::NotFound, "no model is open", {}, {"open a .pt2 file or FX text first"}};
         CompileOptions timed = options;
-        lendMeasuring(timed);
+        CT_TRY_VOID(lendMeasuring(timed));
         CT_TRY(CompileTrace trace, ended ? runPipelineWatched(m_state->input, timed, ended, progress) : runPipeline(m_state->input, timed, progress));
         const bool whole = options.onlyStage.empty() && !options.fuel && !trace.failed() && !trace.cancelled;
         if (whole && options.mode == Mode::Inference && options.target == Target::Cpu) {

@@ -251,7 +251,7 @@ class PaddingTest : public QObject {
                 ++timed;
                 return std::optional(graph.find("constant_pad_nd") == std::string::npos ? 2.0 : 1.0);
             };
-            lendMeasuring(options);
+            QVERIFY(lendMeasuring(options).has_value());
             return decide(text, options);
         };
         const QString file = folder.filePath("a/store.sqlite");

@@ -1,5 +1,6 @@
-// The store of measured values: what is kept is found again by this and other processes, and a file that is no store, or none any
-// more, costs a remark and nothing else.
+// The store of measured values: what is kept is found again by this and other processes, a damaged store costs a remark and
+// nothing else, and what is no store is refused and stays as it is.
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -87,8 +88,6 @@ class ValueStoreTest : public QObject {
 
     void damagedFiles_data() {
         QTest::addColumn<QByteArray>("bytes");
-        QTest::newRow("text") << QByteArray("this is no database at all, but long enough to be taken for one if nobody looked\n").repeated(40);
-        QTest::newRow("zeros") << QByteArray(8192, '\0');
         // The first page of a database that goes on, and nothing behind it.
         const std::string whole = path("whole.sqlite");
         {
@@ -107,10 +106,6 @@ class ValueStoreTest : public QObject {
         QByteArray newer = bytes;
         newer[63] = 9;   // user_version, in the header
         QTest::newRow("of a later version") << newer;
-        QByteArray foreign = bytes;
-        foreign[63] = 0;
-        foreign.replace("entryentry", "otherother");
-        QTest::newRow("of another program") << foreign;
     }
     void damagedFiles() {
         QFETCH(QByteArray, bytes);
@@ -129,16 +124,84 @@ class ValueStoreTest : public QObject {
         QCOMPARE(aside.readAll(), bytes);
     }
 
+    void earlierDamagedOnesStay() {
+        const std::string whole = path("again.sqlite");
+        QVERIFY(ValueStore::open(whole)->get()->keep("space", "key", "value").has_value());
+        QFile file(QString::fromStdString(whole));
+        QVERIFY(file.open(QIODevice::ReadOnly));
+        const QByteArray cut = file.read(100);
+        for (const char* kept : {"again.sqlite.damaged", "again.sqlite.damaged.2", "again.sqlite.damaged.3"}) {
+            write(QString::fromStdString(whole), cut);
+            const auto store = ValueStore::open(whole);
+            QVERIFY2(store.has_value(), store ? "" : store.error().text().c_str());
+            QVERIFY2((*store)->remark().find(path(kept) + ",") != std::string::npos, (*store)->remark().c_str());
+            QCOMPARE(QFileInfo(QString::fromStdString(path(kept))).size(), cut.size());
+        }
+    }
+
     void damagedWhileOpen() {
         const std::string file = path("live.sqlite");
         const auto store = ValueStore::open(file);
         QVERIFY(store.has_value());
         for (int i = 0; i < 400; ++i) QVERIFY((*store)->keep("space", std::to_string(i), std::string(100, 'x')).has_value());
-        write(QString::fromStdString(file), QByteArray(100 * 1024, '\x5a'));
+        QFile bytes(QString::fromStdString(file));
+        QVERIFY(bytes.open(QIODevice::ReadWrite));
+        bytes.seek(24);
+        bytes.write("\1\2\3\4");   // SQLite's count of changes: what it remembers of the file is old
+        bytes.seek(4096);
+        bytes.write(QByteArray(bytes.size() - 4096, '\x5a'));
+        bytes.close();
         QCOMPARE(found(**store, "space", "7"), "nothing");
         QVERIFY((*store)->keep("space", "7", "new").has_value());
         QCOMPARE(found(**store, "space", "7"), "new");
         QVERIFY(!(*store)->remark().empty());
+    }
+
+    /// Whatever is no store of ours is refused by its name and stays as it is.
+    void othersAreLeftAlone_data() {
+        QTest::addColumn<QByteArray>("bytes");
+        QTest::addColumn<QString>("says");
+        QTest::newRow("text") << QByteArray("this is no database at all, but long enough to be taken for one if nobody looked\n").repeated(40)
+                              << "it is a file of another kind";
+        QTest::newRow("zeros") << QByteArray(8192, '\0') << "it is a file of another kind";
+        const std::string whole = path("ours.sqlite");
+        QVERIFY(ValueStore::open(whole)->get()->keep("space", "key", "value").has_value());
+        QFile file(QString::fromStdString(whole));
+        QVERIFY(file.open(QIODevice::ReadOnly));
+        QByteArray foreign = file.readAll();
+        foreign.replace(68, 4, QByteArray(4, '\0'));   // application_id
+        QTest::newRow("another program's database") << foreign << "it is another program's database";
+        QTest::newRow("another program's damaged database") << foreign.left(200) << "it is another program's database";
+    }
+    void othersAreLeftAlone() {
+        QFETCH(QByteArray, bytes);
+        QFETCH(QString, says);
+        QTemporaryDir folder;
+        const QString path = folder.filePath("precious");
+        write(path, bytes);
+        const auto store = ValueStore::open(path.toStdString());
+        QVERIFY(!store.has_value());
+        const QString text = QString::fromStdString(store.error().text());
+        QVERIFY2(text.contains(path) && text.contains(says), qPrintable(text));
+        QCOMPARE(QDir(folder.path()).entryList(QDir::Files), QStringList("precious"));
+        QFile file(path);
+        QVERIFY(file.open(QIODevice::ReadOnly));
+        QCOMPARE(file.readAll(), bytes);
+    }
+    void devicesAndPipesAreRefused() {
+        const std::string pipe = path("pipe");
+        QCOMPARE(mkfifo(pipe.c_str(), 0600), 0);
+        for (const std::string& place : {pipe, std::string("/dev/zero"), std::string("/dev/null")}) {
+            const auto store = ValueStore::open(place);
+            QVERIFY(!store.has_value());
+            QVERIFY2(store.error().text().find("not a regular file") != std::string::npos, store.error().text().c_str());
+        }
+    }
+    void emptyFilesAreTaken() {
+        write(m_folder.filePath("empty"), "");
+        const auto store = ValueStore::open(path("empty"));
+        QVERIFY2(store.has_value(), store ? "" : store.error().text().c_str());
+        QVERIFY((*store)->remark().empty());
     }
 
     void placesThatCannotBe() {
