@@ -349,6 +349,24 @@ class CpuBackendTest : public QObject {
         QVERIFY(program.error().text().find("install g++") != std::string::npos);
     }
 
+    void compilersFromTheEnvironment_data() {
+        QTest::addColumn<QByteArray>("compiler");
+        QTest::addColumn<QString>("failure");
+        QTest::newRow("with options") << QByteArray("c++ -DEXTRA") << "";
+        QTest::newRow("missing") << QByteArray("/nowhere/c++ -O3") << "C++ compiler not found: /nowhere/c++";
+        QTest::newRow("something else") << QByteArray("true") << "the compiler wrote no library";
+    }
+    void compilersFromTheEnvironment() {
+        QFETCH(QByteArray, compiler);
+        QFETCH(QString, failure);
+        const QByteArray before = qgetenv("CXX");
+        qputenv("CXX", compiler);
+        const auto program = buildCpu(moduleOf(kCases[0].text));
+        qputenv("CXX", before);
+        if (failure.isEmpty()) QVERIFY2(program.has_value() && program->info().compileLog.find(" -DEXTRA ") != std::string::npos, program ? "" : program.error().text().c_str());
+        else QVERIFY2(!program && program.error().text().find(failure.toStdString()) != std::string::npos, program ? "built" : program.error().text().c_str());
+    }
+
     void workerFailures_data() {
         QTest::addColumn<QString>("body");
         QTest::addColumn<double>("seconds");

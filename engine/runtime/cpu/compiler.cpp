@@ -1,36 +1,59 @@
 #include "engine/runtime/cpu/compiler.h"
 
 #include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <sstream>
 
 #include "engine/support/process.h"
 
 namespace cutaway {
 namespace {
 
-std::string findCompiler(const std::string& wanted) {
-    if (!wanted.empty()) return findProgram(wanted);
-    if (const char* fromEnvironment = std::getenv("CXX"); fromEnvironment != nullptr && *fromEnvironment != '\0')
-        if (std::string found = findProgram(fromEnvironment); !found.empty()) return found;
+/// A path that may hold spaces, or words as make takes them: "ccache g++ -m64".
+std::vector<std::string> words(const std::string& command) {
+    if (!findProgram(command).empty()) return {command};
+    std::istringstream stream(command);
+    return {std::istream_iterator<std::string>(stream), {}};
+}
+
+constexpr const char* kInstall = "install g++ (Debian, Ubuntu: apt install g++) or clang++, or set CXX to one";
+
+/// The compiler and the options that were named with it.
+Result<std::vector<std::string>> findCompiler(const std::string& wanted) {
+    const char* fromEnvironment = std::getenv("CXX");
+    const std::string named = !wanted.empty() || fromEnvironment == nullptr ? wanted : fromEnvironment;
+    if (std::vector<std::string> command = words(named); !command.empty()) {
+        std::string found = findProgram(command[0]);
+        if (found.empty())
+            return Error{ErrorCode::ToolFailed, "C++ compiler not found: " + command[0], "",
+                         {wanted.empty() ? "CXX names it: set it to a compiler that is installed, or unset it" : "name one that is installed", kInstall}};
+        command[0] = std::move(found);
+        return command;
+    }
     for (const char* name : {"c++", "g++", "clang++"})
-        if (std::string found = findProgram(name); !found.empty()) return found;
-    return {};
+        if (std::string found = findProgram(name); !found.empty()) return std::vector{found};
+    return Error{ErrorCode::ToolFailed, "no C++ compiler found", "",
+                 {kInstall, "without a compiler graphs run on the reference interpreter"}};
 }
 
 }  // namespace
 
 Result<CompiledLibrary> compileCpp(const std::string& source, const std::string& library, const CompilerOptions& options, const Progress& progress) {
-    const std::string compiler = findCompiler(options.program);
-    if (compiler.empty())
-        return Error{ErrorCode::ToolFailed, options.program.empty() ? "no C++ compiler found" : "C++ compiler not found: " + options.program, "",
-                     {"install g++ (Debian, Ubuntu: apt install g++) or clang++, or set CXX to one", "without a compiler graphs run on the reference interpreter"}};
     ProcessOptions run;
     // -ffp-contract=off and no -ffast-math: results must be those of the interpreter, which rounds every operation.
     // -fwrapv: integers wrap as tensors' do. -fno-strict-aliasing: view.dtype reads one memory as two types. -w: vector types wider than a register warn about their ABI, which no
     // function here uses across a call.
-    run.argv = {compiler, "-std=c++17", "-O2", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv",
-                "-fno-strict-aliasing", "-fno-exceptions", "-fno-rtti", "-w", "-shared", "-fPIC", "-o", library, source};
+    CT_TRY(run.argv, findCompiler(options.program));
+    for (const char* option : {"-std=c++17", "-O2", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv",
+                "-fno-strict-aliasing", "-fno-exceptions", "-fno-rtti", "-w", "-shared", "-fPIC", "-o"})
+        run.argv.push_back(option);
+    run.argv.insert(run.argv.end(), {library, source});
     run.wallSeconds = options.timeoutSeconds;
-    run.environment = {{"LC_ALL", "C"}};
+    // What it keeps between its own stages lies beside the library and goes when that goes, also when it is killed.
+    run.environment = {{"LC_ALL", "C"}, {"TMPDIR", std::filesystem::path(library).parent_path().string()}};
+    std::error_code none;
+    std::filesystem::remove(library, none);  // what is there afterwards is new
     CT_TRY(ProcessEnd end, runProcess(run, {}, progress));
     CompiledLibrary result;
     for (const std::string& word : run.argv) result.command += (result.command.empty() ? "" : " ") + word;
@@ -42,6 +65,9 @@ Result<CompiledLibrary> compileCpp(const std::string& source, const std::string&
         const std::string first = result.log.substr(0, 2000);
         return Error{ErrorCode::ToolFailed, "the C++ compiler " + end.text(), source, {result.command, first}};
     }
+    std::error_code missing;
+    if (std::filesystem::file_size(library, missing) == 0 || missing)
+        return Error{ErrorCode::ToolFailed, "the compiler wrote no library", library, {result.command, "CXX must name a C++ compiler"}};
     return result;
 }
 
