@@ -243,7 +243,7 @@ class LayoutTest : public QObject {
         QTest::addColumn<QString>("note");
         QTest::newRow("none") << "" << "cutaway-layout is not installed; plain layout";
         QTest::newRow("missing") << "/nonexistent/layout" << "/nonexistent/layout does not start; plain layout";
-        QTest::newRow("failing") << "/bin/false" << "dot failed (no message); plain layout";
+        QTest::newRow("failing") << "/bin/false" << "the layout process ended with status 1 and no message; plain layout";
         QTest::newRow("babbling") << "/bin/true" << "dot's answer cannot be read (expected \"cutaway-layout 1\"); plain layout";
     }
     void aMissingOrFailingProgramIsSaid() {
@@ -254,6 +254,22 @@ class LayoutTest : public QObject {
         client.request(testing::randomProblem(30, 1));
         QTRY_COMPARE_WITH_TIMEOUT(finished.size(), 1, 30000);
         QTEST(finished[0][2].toString(), "note");
+        QCOMPARE(finished[0][1].value<Answer>()->centres.size(), size_t(30));
+    }
+
+    void aKilledProgramIsSaid() {
+        QTemporaryDir folder;
+        QFile script(folder.filePath("killed"));
+        QVERIFY(script.open(QIODevice::WriteOnly));
+        script.write("#!/bin/sh\ncat > /dev/null\nkill -9 $$\n");
+        script.close();
+        QVERIFY(script.setPermissions(QFile::ReadOwner | QFile::WriteOwner | QFile::ExeOwner));
+        LayoutClient client;
+        client.setProgram(script.fileName());
+        QSignalSpy finished(&client, &LayoutClient::finished);
+        client.request(testing::randomProblem(30, 1));
+        QTRY_COMPARE_WITH_TIMEOUT(finished.size(), 1, 30000);
+        QCOMPARE(finished[0][2].toString(), "the layout process was killed by signal 9 (Killed); plain layout");
         QCOMPARE(finished[0][1].value<Answer>()->centres.size(), size_t(30));
     }
 

@@ -3,6 +3,7 @@
 #include <QCoreApplication>
 #include <QFileInfo>
 #include <QStandardPaths>
+#include <cstring>
 #include <sstream>
 
 #include "ui/background.h"
@@ -83,7 +84,9 @@ void LayoutClient::readOutput(QProcess* process, int exitCode, QProcess::ExitSta
     m_deadline.stop();
     if (status != QProcess::NormalExit || exitCode != 0) {
         const QString said = QString::fromLocal8Bit(process->readAllStandardError()).trimmed().section('\n', -1);
-        return settleForPlain(tr("dot failed (%1); plain layout").arg(said.isEmpty() ? tr("no message") : said));
+        if (status == QProcess::CrashExit) return settleForPlain(tr("the layout process was killed by signal %1 (%2); plain layout").arg(exitCode).arg(QLatin1String(::strsignal(exitCode))));
+        return settleForPlain(said.isEmpty() ? tr("the layout process ended with status %1 and no message; plain layout").arg(exitCode)
+                                             : tr("dot failed (%1); plain layout").arg(said));
     }
     const QByteArray text = process->readAllStandardOutput();
     process->deleteLater();
