@@ -2,25 +2,14 @@
 
 #include <chrono>
 
+#include "cutaway/guarded.h"
 #include "engine/interpret/specialize.h"
 #include "engine/ir/diff.h"
 #include "engine/ir/fingerprint.h"
 #include "engine/ir/verify.h"
-#include "engine/support/check.h"
 
 namespace cutaway {
 namespace {
-
-/// Runs the pass's function; an internal error of one pass must not cost the user the session.
-Result<bool> guarded(const Pass& pass, Module& module, Rewriter& rewriter) {
-    try {
-        return pass.own ? (*pass.own)(module, rewriter) : pass.run(module, rewriter);
-    } catch (const InternalError& bug) {
-        return Error{ErrorCode::Internal, bug.what(), {}, {"this is a bug in Cutaway; please report it with the graph before this step"}};
-    } catch (const SizeError& error) {
-        return invalidInput(error.what());
-    }
-}
 
 /// Grows with every edit of the module's graphs, undone ones and those of provenance included.
 uint64_t editsOf(const Module& module) {
@@ -35,7 +24,8 @@ double millisecondsSince(std::chrono::steady_clock::time_point start) {
 
 Result<bool> runChecked(const Pass& pass, Module& module, const Module& before, Rewriter& rewriter, double& passMilliseconds) {
     const auto start = std::chrono::steady_clock::now();
-    const Result<bool> result = guarded(pass, module, rewriter);
+    // What goes wrong in one pass must not cost the user the session.
+    const Result<bool> result = guarded([&] { return pass.own ? (*pass.own)(module, rewriter) : pass.run(module, rewriter); });
     passMilliseconds = millisecondsSince(start);
     CT_TRY(const bool claimed, result);
     if (claimed != rewriter.changed())

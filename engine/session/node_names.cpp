@@ -1,6 +1,6 @@
 #include "cutaway/node_names.h"
 
-#include "engine/session/guarded.h"
+#include "cutaway/guarded.h"
 #include "engine/session/session_state.h"
 #include "engine/support/near_names.h"
 

@@ -1,11 +1,11 @@
 #include "cutaway/session.h"
 
+#include "cutaway/guarded.h"
 #include "cutaway/words.h"
 #include "engine/interpret/interpret.h"
 #include "engine/interpret/specialize.h"
 #include "engine/passes/pipeline.h"
 #include "engine/session/describe.h"
-#include "engine/session/guarded.h"
 #include "engine/session/lower_step.h"
 #include "engine/session/measuring.h"
 #include "engine/session/session_state.h"
@@ -169,8 +169,10 @@ Result<RunId> Session::compileWatched(const CompileOptions& options, const std::
 }
 
 Result<bool> Session::wasCancelled(RunId id) const {
-    CT_TRY(const State::Run* found, std::as_const(*m_state).run(id));
-    return found->trace.cancelled;
+    return guarded([&]() -> Result<bool> {
+        CT_TRY(const State::Run* found, std::as_const(*m_state).run(id));
+        return found->trace.cancelled;
+    });
 }
 
 std::vector<RunId> Session::runs() const {
@@ -179,25 +181,33 @@ std::vector<RunId> Session::runs() const {
     return ids;
 }
 Result<CompileOptions> Session::optionsOf(RunId id) const {
-    CT_TRY(const State::Run* found, std::as_const(*m_state).run(id));
-    return found->trace.options;
+    return guarded([&]() -> Result<CompileOptions> {
+        CT_TRY(const State::Run* found, std::as_const(*m_state).run(id));
+        return found->trace.options;
+    });
 }
 Result<std::vector<StepInfo>> Session::steps(RunId id) const {
-    CT_TRY(const State::Run* found, std::as_const(*m_state).run(id));
-    std::vector<StepInfo> infos;
-    for (const Step& step : found->trace.steps) infos.push_back(step.info);
-    return infos;
+    return guarded([&]() -> Result<std::vector<StepInfo>> {
+        CT_TRY(const State::Run* found, std::as_const(*m_state).run(id));
+        std::vector<StepInfo> infos;
+        for (const Step& step : found->trace.steps) infos.push_back(step.info);
+        return infos;
+    });
 }
 Result<std::vector<StageInfo>> Session::stages(RunId id) const {
-    CT_TRY(const State::Run* found, std::as_const(*m_state).run(id));
-    return found->trace.stages;
+    return guarded([&]() -> Result<std::vector<StageInfo>> {
+        CT_TRY(const State::Run* found, std::as_const(*m_state).run(id));
+        return found->trace.stages;
+    });
 }
 Result<std::vector<RewriteInfo>> Session::rewrites(RunId id, int step, const Progress&) {
-    CT_TRY(const State::Run* found, std::as_const(*m_state).run(id));
-    if (step < 0 || step >= static_cast<int>(found->trace.steps.size())) return Error{ErrorCode::NotFound, "no step " + std::to_string(step), {}, {}};
-    std::vector<RewriteInfo> rewrites = found->trace.steps[static_cast<size_t>(step)].rewrites;
-    for (RewriteInfo& rewrite : rewrites) rewrite.nodeId = m_state->bodies.shown(rewrite.body, rewrite.nodeId);
-    return rewrites;
+    return guarded([&]() -> Result<std::vector<RewriteInfo>> {
+        CT_TRY(const State::Run* found, std::as_const(*m_state).run(id));
+        if (step < 0 || step >= static_cast<int>(found->trace.steps.size())) return Error{ErrorCode::NotFound, "no step " + std::to_string(step), {}, {}};
+        std::vector<RewriteInfo> rewrites = found->trace.steps[static_cast<size_t>(step)].rewrites;
+        for (RewriteInfo& rewrite : rewrites) rewrite.nodeId = m_state->bodies.shown(rewrite.body, rewrite.nodeId);
+        return rewrites;
+    });
 }
 
 Result<UnionGraph> Session::diff(const Place& before, const Place& after, const Progress& progress) {
@@ -240,8 +250,10 @@ Result<NodeDetails> Session::node(const Place& place, NodeId id, const Progress&
 }
 
 Result<ModelInfo> Session::graphInfo(const Place& place) {
-    CT_TRY(const Snapshot module, m_state->snapshot(place));
-    return describeModel(m_state->info.path, *module);
+    return guarded([&]() -> Result<ModelInfo> {
+        CT_TRY(const Snapshot module, m_state->snapshot(place));
+        return describeModel(m_state->info.path, *module);
+    });
 }
 
 std::vector<StepInfo> passList(const CompileOptions& options) {

@@ -3,10 +3,10 @@
 #include <filesystem>
 #include <fstream>
 
+#include "cutaway/guarded.h"
 #include "engine/interpret/interpret.h"
 #include "engine/minify/bisect.h"
 #include "engine/session/compare_outputs.h"
-#include "engine/session/guarded.h"
 #include "engine/session/session_state.h"
 #include "engine/support/process.h"
 #include "engine/support/temp_dir.h"

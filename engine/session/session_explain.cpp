@@ -1,11 +1,11 @@
 // The rules of the pipeline, and why one does or does not apply at a node.
+#include "cutaway/guarded.h"
 #include "engine/ir/fingerprint.h"
 #include "engine/passes/pass_runner.h"
 #include "engine/passes/pipeline.h"
 #include "engine/passes/user_passes.h"
 #include "engine/rewrite/matcher.h"
 #include "engine/rewrite/refusing.h"
-#include "engine/session/guarded.h"
 #include "engine/session/session_state.h"
 #include "engine/support/near_names.h"
 
@@ -244,19 +244,21 @@ RuleInfo infoOf(const CodeRule& rule) {
 std::vector<RuleInfo> ruleList() { return *ruleList(CompileOptions{}); }
 
 Result<std::vector<RuleInfo>> ruleList(const CompileOptions& options) {
-    CT_TRY(const auto own, UserPasses::make(options));
-    std::vector<RuleInfo> list;
-    const auto tables = tablesWith(own.get());
-    for (const Pass& pass : pipeline()) {
-        for (const RuleTable& table : tables)
-            if (table.pass == pass.name)
-                for (const Rule& rule : table.rules) list.push_back(infoOf(table.pass, rule));
-        for (const CodeRule& rule : codeRules())
-            if (rule.pass == pass.name) list.push_back(infoOf(rule));
-    }
-    for (const RuleTable& table : own->tables())
-        for (const Rule& rule : table.rules) list.push_back(infoOf(table.pass, rule));
-    return list;
+    return guarded([&]() -> Result<std::vector<RuleInfo>> {
+        CT_TRY(const auto own, UserPasses::make(options));
+        std::vector<RuleInfo> list;
+        const auto tables = tablesWith(own.get());
+        for (const Pass& pass : pipeline()) {
+            for (const RuleTable& table : tables)
+                if (table.pass == pass.name)
+                    for (const Rule& rule : table.rules) list.push_back(infoOf(table.pass, rule));
+            for (const CodeRule& rule : codeRules())
+                if (rule.pass == pass.name) list.push_back(infoOf(rule));
+        }
+        for (const RuleTable& table : own->tables())
+            for (const Rule& rule : table.rules) list.push_back(infoOf(table.pass, rule));
+        return list;
+    });
 }
 
 /// Rules of operators that no table has a row for never match, and would not load.
@@ -268,27 +270,31 @@ static std::vector<Rule> workingRules(const RuleTable& table) {
 }
 
 Result<std::string> ruleTexts(const CompileOptions& options, const std::string& pass) {
-    CT_TRY(const auto own, UserPasses::make(options));
-    std::string out;
-    const auto tables = ruleTables();
-    for (const Pass& one : pipeline()) {
-        if (!pass.empty() && one.name != pass) continue;
-        std::string rules;
-        for (const RuleTable& table : tables)
-            if (table.pass == one.name) rules += printRules(workingRules(table));
-        for (const CodeRule& rule : codeRules())
-            if (rule.pass == one.name) rules += "# " + std::string(rule.name) + " (code): " + std::string(rule.what) + "\n";
-        if (!rules.empty()) out += (out.empty() ? "# " : "\n# ") + std::string(one.name) + "\n" + rules;
-    }
-    if (!options.userRules.empty() && pass.empty()) out += "\n# of the user's own\n" + own->text();
-    if (out.empty()) return Error{ErrorCode::NotFound, "no pass named '" + pass + "' works by rules", {}, {"`cutaway-cli rules --json -` names the pass of every rule"}};
-    return out;
+    return guarded([&]() -> Result<std::string> {
+        CT_TRY(const auto own, UserPasses::make(options));
+        std::string out;
+        const auto tables = ruleTables();
+        for (const Pass& one : pipeline()) {
+            if (!pass.empty() && one.name != pass) continue;
+            std::string rules;
+            for (const RuleTable& table : tables)
+                if (table.pass == one.name) rules += printRules(workingRules(table));
+            for (const CodeRule& rule : codeRules())
+                if (rule.pass == one.name) rules += "# " + std::string(rule.name) + " (code): " + std::string(rule.what) + "\n";
+            if (!rules.empty()) out += (out.empty() ? "# " : "\n# ") + std::string(one.name) + "\n" + rules;
+        }
+        if (!options.userRules.empty() && pass.empty()) out += "\n# of the user's own\n" + own->text();
+        if (out.empty()) return Error{ErrorCode::NotFound, "no pass named '" + pass + "' works by rules", {}, {"`cutaway-cli rules --json -` names the pass of every rule"}};
+        return out;
+    });
 }
 
 Result<std::vector<RuleUse>> Session::ruleUses(RunId id, int step) const {
-    CT_TRY(const State::Run* found, std::as_const(*m_state).run(id));
-    if (step < 0 || step >= static_cast<int>(found->trace.steps.size())) return Error{ErrorCode::NotFound, "no step " + std::to_string(step), {}, {}};
-    return found->trace.steps[static_cast<size_t>(step)].rules;
+    return guarded([&]() -> Result<std::vector<RuleUse>> {
+        CT_TRY(const State::Run* found, std::as_const(*m_state).run(id));
+        if (step < 0 || step >= static_cast<int>(found->trace.steps.size())) return Error{ErrorCode::NotFound, "no step " + std::to_string(step), {}, {}};
+        return found->trace.steps[static_cast<size_t>(step)].rules;
+    });
 }
 
 Result<RuleExplanation> Session::explain(const Place& place, const std::string& name, NodeId node, const Progress& progress) {

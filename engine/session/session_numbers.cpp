@@ -1,9 +1,9 @@
 // Whether every step keeps the numbers.
 #include <map>
 
+#include "cutaway/guarded.h"
 #include "engine/interpret/interpret.h"
 #include "engine/session/compare_outputs.h"
-#include "engine/session/guarded.h"
 #include "engine/session/run_inputs.h"
 
 namespace cutaway {

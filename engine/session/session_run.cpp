@@ -2,10 +2,10 @@
 #include <chrono>
 #include <cmath>
 
+#include "cutaway/guarded.h"
 #include "engine/interpret/interpret.h"
 #include "engine/interpret/specialize.h"
 #include "engine/session/compare_outputs.h"
-#include "engine/session/guarded.h"
 #include "engine/session/run_inputs.h"
 #include "engine/session/session_state.h"
 

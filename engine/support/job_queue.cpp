@@ -1,9 +1,10 @@
 #include <condition_variable>
+#include <cstdio>
 #include <deque>
-#include <exception>
 #include <mutex>
 #include <thread>
 
+#include "cutaway/guarded.h"
 #include "cutaway/jobs.h"
 #include "engine/support/log.h"
 
@@ -14,6 +15,7 @@ struct Job {
     std::string tag;
     std::function<void(const Progress&)> run;
     Progress progress;
+    std::function<void(const Error&)> failed;
 };
 
 }  // namespace
@@ -48,11 +50,19 @@ struct JobQueue::State {
     }
     static void runOne(const Job& job) {
         if (job.progress.cancelled()) return;
-        // A job that throws must not take the engine thread, and with it the session, down.
+        // A job that throws must not take the engine thread, and with it the session, down, nor leave anybody waiting for it.
         try {
             job.run(job.progress);
-        } catch (const std::exception& error) {
-            logWarning("job '" + job.tag + "' failed: " + error.what());
+        } catch (...) {
+            tell(job, currentError());
+        }
+    }
+    static void tell(const Job& job, const Error& error) noexcept {
+        try {
+            if (job.failed) job.failed(error);
+            else logWarning("job '" + job.tag + "' failed: " + error.text());
+        } catch (...) {
+            std::fputs("a job failed, and there is no memory to say more\n", stderr);
         }
     }
     void cancelEverything() {
@@ -77,7 +87,8 @@ JobQueue::~JobQueue() {
 }
 
 std::shared_ptr<CancelToken> JobQueue::post(std::string tag, std::function<void(const Progress&)> job,
-                                            std::function<void(double, const std::string&)> report) {
+                                            std::function<void(double, const std::string&)> report,
+                                            std::function<void(const Error&)> failed) {
     Progress progress;
     progress.report = std::move(report);
     std::shared_ptr<CancelToken> token = progress.cancel;
@@ -87,7 +98,7 @@ std::shared_ptr<CancelToken> JobQueue::post(std::string tag, std::function<void(
             if (other.tag == tag) other.progress.cancel->cancel();
         std::erase_if(m_state->waiting, [&](const Job& other) { return other.tag == tag; });
         if (m_state->running && m_state->runningTag == tag) m_state->running->cancel();
-        m_state->waiting.push_back({std::move(tag), std::move(job), std::move(progress)});
+        m_state->waiting.push_back({std::move(tag), std::move(job), std::move(progress), std::move(failed)});
     }
     m_state->changed.notify_all();
     return token;

@@ -14,22 +14,12 @@
 #include <vector>
 
 #include "cutaway/result.h"
+#include "engine/support/unreadable_data.h"
 #include "engine/tensor/dtype.h"
 
 namespace cutaway {
 
 using Dims = std::vector<int64_t>;
-
-/// Thrown where the bytes of a file are wanted that can no longer be had: it was cut short, or written to, after it was
-/// opened. The session's border makes it the Error that it holds.
-class UnreadableData : public std::runtime_error {
-  public:
-    explicit UnreadableData(Error error) : std::runtime_error(error.text()), m_error(std::move(error)) {}
-    const Error& error() const { return m_error; }
-
-  private:
-    Error m_error;
-};
 
 /// A block of bytes. Owns them, keeps alive whatever does, or fetches them from a file when they are first asked for.
 class Storage {

@@ -1,11 +1,17 @@
 // The engine's queue: order, replacement by tag, cancellation, and that it ends cleanly whatever is in it.
 #include <QtTest>
 #include <atomic>
+#include <functional>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
+#include <variant>
 
 #include "cutaway/jobs.h"
+#include "engine/support/check.h"
+#include "engine/support/out_of_memory.h"
 
 using namespace cutaway;
 
@@ -95,10 +101,44 @@ class JobQueueTest : public QObject {
         }
         QVERIFY(cancelled && dropped);
     }
-    void aJobThatThrowsIsOver() {
+    void whatAJobThrowsIsToldInWords_data() {
+        QTest::addColumn<std::function<void()>>("raise");
+        QTest::addColumn<int>("code");
+        QTest::addColumn<QString>("says");
+        const auto row = [](const char* name, auto exception, ErrorCode code, const char* says) {
+            QTest::newRow(name) << std::function<void()>([=] { throw exception; }) << static_cast<int>(code) << QString(says);
+        };
+        row("check", InternalError("sizes agree"), ErrorCode::Internal, "sizes agree");
+        row("allocation", OutOfMemory(size_t{3} << 30), ErrorCode::Limit, "out of memory: 3.0 GiB could not be had");
+        row("bad_alloc", std::bad_alloc(), ErrorCode::Limit, "out of memory");
+        row("length_error", std::length_error("vector::reserve"), ErrorCode::Limit, "a size is larger than any memory");
+        row("system_error", std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again)), ErrorCode::ToolFailed, "Resource temporarily unavailable");
+        row("runtime_error", std::runtime_error("on purpose"), ErrorCode::Internal, "on purpose");
+        row("out_of_range", std::out_of_range("map::at"), ErrorCode::Internal, "map::at");
+        row("bad_variant_access", std::bad_variant_access(), ErrorCode::Internal, "variant");
+        row("bad_optional_access", std::bad_optional_access(), ErrorCode::Internal, "optional");
+        row("bad_function_call", std::bad_function_call(), ErrorCode::Internal, "function");
+        row("no standard exception", 42, ErrorCode::Internal, "an unexpected exception");
+    }
+    void whatAJobThrowsIsToldInWords() {
+        QFETCH(std::function<void()>, raise);
+        QFETCH(int, code);
+        QFETCH(QString, says);
+        JobQueue queue;
+        std::optional<Error> told;
+        bool ran = false;
+        queue.post("bad", [&](const Progress&) { raise(); }, {}, [&](const Error& error) { told = error; });
+        queue.post("good", [&](const Progress&) { ran = true; });
+        queue.drain();
+        QVERIFY(told && ran);
+        QCOMPARE(static_cast<int>(told->code), code);
+        QVERIFY2(QString::fromStdString(told->message).contains(says), told->message.c_str());
+    }
+    void theQueueOutlivesAJobThatNobodyAnswersFor() {
         JobQueue queue;
         bool ran = false;
-        queue.post("bad", [](const Progress&) { throw std::runtime_error("on purpose"); });
+        queue.post("unheard", [](const Progress&) { throw std::runtime_error("on purpose"); });
+        queue.post("worse", [](const Progress&) { throw std::runtime_error("on purpose"); }, {}, [](const Error&) { throw std::bad_alloc(); });
         queue.post("good", [&](const Progress&) { ran = true; });
         queue.drain();
         QVERIFY(ran);
