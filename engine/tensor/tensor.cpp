@@ -1,9 +1,9 @@
 #include "engine/tensor/tensor.h"
 
 #include <cstdlib>
-#include <new>
 
 #include "engine/support/checked.h"
+#include "engine/support/out_of_memory.h"
 
 namespace cutaway {
 
@@ -11,7 +11,7 @@ namespace {
 
 std::shared_ptr<void> alignedMemory(size_t bytes) {
     void* memory = std::aligned_alloc(64, std::max<size_t>(64, (bytes + 63) / 64 * 64));
-    if (memory == nullptr) throw std::bad_alloc();
+    if (memory == nullptr) throw OutOfMemory(bytes);
     return {memory, std::free};
 }
 
