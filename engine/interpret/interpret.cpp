@@ -1,9 +1,14 @@
 #include "engine/interpret/interpret.h"
 
+#include <array>
+#include <numeric>
+
+#include "cutaway/guarded.h"
 #include "engine/interpret/higher_order.h"
 #include "engine/interpret/specialize.h"
 #include "engine/ops/torch/torch_calls.h"
 #include "engine/support/checked.h"
+#include "engine/support/machine.h"
 #include "engine/support/random.h"
 #include "engine/tensor/fill.h"
 
@@ -50,6 +55,7 @@ class Interpreter : public ValueSource {
         size_t nextInput = 0;
         for (Node& node : graph.nodes()) {
             if (m_options.cancel && m_options.cancel->cancelled()) return Error{ErrorCode::Cancelled, "cancelled", node.name(), {}};
+            if (m_options.begin) m_options.begin(node);
             switch (node.kind()) {
                 case NodeKind::Placeholder: {
                     // Copies keep the caller's tensors (a file's own memory, perhaps) safe from in-place ops.
@@ -64,7 +70,10 @@ class Interpreter : public ValueSource {
                     break;
                 }
                 case NodeKind::Call: {
-                    CT_TRY_VOID(evaluate(node));
+                    if (auto done = guarded([&] { return evaluate(node); }); !done) {
+                        if (done.error().where.empty()) done.error().where = node.name();
+                        return std::move(done).error();
+                    }
                     if (m_options.exchange) m_options.exchange(node, m_values[index(node.id())]);
                     break;
                 }
@@ -97,6 +106,7 @@ class Interpreter : public ValueSource {
         if (isHigherOrder(node.op().name())) {
             InterpretOptions inner;
             inner.cancel = m_options.cancel;
+            inner.begin = m_options.begin;
             const RunGraph run = [&](const Module& body, const std::vector<Tensor>& inputs) { return interpret(body, inputs, inner); };
             CT_TRY(m_values[index(node.id())], evaluateHigherOrder(m_module, node, *this, run));
             return learnSymbols(node);
@@ -183,29 +193,47 @@ class Interpreter : public ValueSource {
     std::map<const Storage*, std::shared_ptr<Storage>> m_copies;  // looked up by address, never iterated
 };
 
+Result<void> checkCount(const Module& module, const std::vector<Tensor>& inputs) {
+    const size_t expected = module.graph().placeholders().size();
+    if (inputs.size() == expected) return {};
+    return invalidInput("the graph takes " + std::to_string(expected) + " inputs, " + std::to_string(inputs.size()) + " were given");
+}
+
+Result<void> makeReady(Module& own, const std::vector<Tensor>& inputs, bool symbolic, bool pythonCalls) {
+    if (symbolic) {
+        CT_TRY(const SymbolValues values, solveSymbols(own, inputs));
+        CT_TRY_VOID(specialize(own, values));
+    }
+    if (pythonCalls) CT_TRY_VOID(lowerTorchCalls(own));
+    return {};
+}
+
 }  // namespace
 
 Result<Tensor> attributeOf(const Module& module, const Node& node) { return tensorOrStandIn(module, node.target(), node); }
 
 Result<std::vector<Tensor>> interpret(const Module& module, const std::vector<Tensor>& inputs, const InterpretOptions& options) {
-    const size_t expected = module.graph().placeholders().size();
-    if (inputs.size() != expected)
-        return invalidInput("the graph takes " + std::to_string(expected) + " inputs, " + std::to_string(inputs.size()) + " were given");
+    CT_TRY_VOID(checkCount(module, inputs));
     const bool symbolic = !freeSymbols(module).empty(), pythonCalls = hasTorchCalls(module);
     if (!symbolic && !pythonCalls) return Interpreter(module, nullptr, options).run(inputs);
     Module own(module);
-    if (symbolic) {
-        CT_TRY(const SymbolValues values, solveSymbols(module, inputs));
-        CT_TRY_VOID(specialize(own, values));
-    }
-    // Python's calls run as the ATen calls they stand for; nodes keep their ids, so observers see them as they are.
-    if (pythonCalls) CT_TRY_VOID(lowerTorchCalls(own));
+    CT_TRY_VOID(makeReady(own, inputs, symbolic, pythonCalls));
     InterpretOptions inner = options;
+    // Nodes keep their ids, so observers see them as they are.
     if (pythonCalls && options.observe)
         inner.observe = [&](const Node& node, const TensorList& values) {
             if (const Node* given = module.graph().find(node.id())) options.observe(*given, values);
         };
     return Interpreter(own, symbolic ? &own : nullptr, inner).run(inputs);
+}
+
+Result<Snapshot> readyToRun(const Module& module, const std::vector<Tensor>& inputs) {
+    CT_TRY_VOID(checkCount(module, inputs));
+    const bool symbolic = !freeSymbols(module).empty(), pythonCalls = hasTorchCalls(module);
+    if (!symbolic && !pythonCalls) return Snapshot();
+    auto own = std::make_shared<Module>(module);
+    CT_TRY_VOID(makeReady(*own, inputs, symbolic, pythonCalls));
+    return Snapshot(std::move(own));
 }
 
 std::vector<std::string> tensorsWithoutData(const Module& module) {
@@ -269,23 +297,16 @@ Result<int64_t> exampleOf(const SymInt& size, const SymbolValues& hints, const N
     return unsupported("input '" + input.name() + "' has the symbolic size " + size.text() + ", and no example value is known", input.name(), std::move(notes));
 }
 
-void fillAtRandom(Tensor& value, Random& random) {
-    const int64_t count = value.numel();
-    const bool floating = isFloating(value.dtype()) || isComplex(value.dtype());
-    std::array<double, 1024> piece;   // in pieces, so that a large input does not need its memory twice
-    for (int64_t at = 0; at < count; at += 1024) {
-        const int64_t length = std::min<int64_t>(1024, count - at);
-        // Integers 0 and 1 are valid indices into anything with two rows, and valid flags.
-        for (int64_t i = 0; i < length; ++i) piece[static_cast<size_t>(i)] = floating ? random.normal() : static_cast<double>(random.below(2));
-        storeElements(value.dtype(), static_cast<std::byte*>(value.data()) + at * byteSize(value.dtype()), 1, length, piece.data());
-    }
-}
-}  // namespace
+/// What is to be drawn for one input.
+struct Wanted {
+    DType dtype = DType::F32;
+    Dims sizes;
+    std::optional<int64_t> number;  // of a size symbol
+};
 
-Result<std::vector<Tensor>> randomInputs(const Module& module, uint64_t seed) {
-    std::vector<Tensor> values;
+Result<std::vector<Wanted>> wantedInputs(const Module& module) {
+    std::vector<Wanted> wanted;
     const SymbolValues hints = hintedSymbols(module);
-    Random random(seed);
     const std::vector<Node*> placeholders = module.graph().placeholders();
     for (size_t i = 0; i < placeholders.size(); ++i) {
         const auto kind = i < module.inputs.size() ? module.inputs[i].kind : InputSpec::Kind::UserInput;
@@ -293,20 +314,51 @@ Result<std::vector<Tensor>> randomInputs(const Module& module, uint64_t seed) {
         const Node& input = *placeholders[i];
         if (const SymType* symbol = input.type().sym(); symbol && symbol->expr) {
             CT_TRY(const int64_t number, exampleOf(SymInt(symbol->expr), hints, input));
-            values.push_back(Tensor::scalar(symbol->dtype, number));
+            wanted.push_back({symbol->dtype, {}, number});
             continue;
         }
         const TensorType* type = input.type().tensor();
         if (type == nullptr) return unsupported("input '" + input.name() + "' is not a tensor; give its value", input.name());
-        Dims sizes;
+        wanted.push_back({type->dtype, {}, {}});
         for (const SymInt& size : type->sizes) {
             CT_TRY(const int64_t number, exampleOf(size, hints, input));
-            sizes.push_back(number);
+            wanted.back().sizes.push_back(number);
         }
-        CT_TRY(Tensor value, withCheckedSizes({}, input.name(), [&]() -> Result<Tensor> { return Tensor::empty(type->dtype, std::move(sizes)); }));
-        fillAtRandom(value, random);
-        values.push_back(std::move(value));
+        CT_TRY_VOID(withCheckedSizes({}, input.name(), [&]() -> Result<void> {
+            static_cast<void>(numel(wanted.back().sizes));
+            return {};
+        }));
     }
+    return wanted;
+}
+
+Tensor drawn(const Wanted& wanted, Random& random) {
+    Tensor value = Tensor::empty(wanted.dtype, wanted.sizes);
+    const bool floating = isFloating(wanted.dtype) || isComplex(wanted.dtype);
+    std::array<double, 512> numbers;
+    auto* at = static_cast<std::byte*>(value.data());
+    for (int64_t left = value.numel(); left > 0;) {
+        const auto count = std::min<int64_t>(left, std::ssize(numbers));
+        // Integers 0 and 1 are valid indices into anything with two rows, and valid flags.
+        for (int64_t i = 0; i < count; ++i) numbers[static_cast<size_t>(i)] = floating ? random.normal() : static_cast<double>(random.below(2));
+        storeElements(wanted.dtype, at, 1, count, numbers.data());
+        at += count * byteSize(wanted.dtype);
+        left -= count;
+    }
+    return value;
+}
+
+}  // namespace
+
+Result<std::vector<Tensor>> randomInputs(const Module& module, uint64_t seed) {
+    CT_TRY(const std::vector<Wanted> wanted, wantedInputs(module));
+    double bytes = 0;
+    for (const Wanted& each : wanted)
+        bytes += std::accumulate(each.sizes.begin(), each.sizes.end(), static_cast<double>(byteSize(each.dtype)), [](double all, int64_t size) { return all * static_cast<double>(size); });
+    CT_TRY_VOID(checkMemory("a run on random inputs", {{"the inputs", bytes}}));
+    std::vector<Tensor> values;
+    Random random(seed);
+    for (const Wanted& each : wanted) values.push_back(each.number ? Tensor::scalar(each.dtype, *each.number) : drawn(each, random));
     return values;
 }
 

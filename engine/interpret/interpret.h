@@ -10,6 +10,8 @@
 namespace cutaway {
 
 struct InterpretOptions {
+    /// Called before each node, those of bodies too.
+    std::function<void(const Node&)> begin;
     /// Called after each node with its value; for numerics and constant folding of ranges.
     std::function<void(const Node&, const TensorList&)> observe;
     /// Called before that, for calls: may put other tensors of the same dtypes and shapes in place of the value, such as what
@@ -23,6 +25,9 @@ struct InterpretOptions {
 /// those of the values computed. Attributes without data get stand-ins (tensor/fill.h). Errors name the node and the op.
 Result<std::vector<Tensor>> interpret(const Module& module, const std::vector<Tensor>& inputs,
                                       const InterpretOptions& options = {});
+
+/// The graph that such a run goes through: numbers for symbols, ATen calls for Python's. Null if that is the module itself.
+Result<Snapshot> readyToRun(const Module& module, const std::vector<Tensor>& inputs);
 
 /// One tensor per placeholder: user inputs in order from `user`, the rest from the module's own tensors, or stand-ins
 /// made from their names (tensor/fill.h) where the file has no data. Errors name the input that is missing or has the

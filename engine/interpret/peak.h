@@ -1,0 +1,13 @@
+#pragma once
+// How much memory a run asks for, before it runs.
+#include "engine/ir/module.h"
+
+namespace cutaway {
+
+/// Bytes of the values that interpret() holds at once, beside its inputs and the module's own tensors, as far as types tell:
+/// sizes that depend on data count as nothing. A double, because the sizes of a file may multiply to any number.
+double peakBytes(const Module& module);
+/// Of the values that the graph returns.
+double outputBytes(const Module& module);
+
+}  // namespace cutaway

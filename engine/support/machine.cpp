@@ -1,0 +1,103 @@
+#include "engine/support/machine.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "cutaway/words.h"
+
+namespace cutaway {
+namespace {
+
+/// The number after `key` in a file of "key number" lines; with an empty key the number that the file starts with.
+std::optional<int64_t> numberIn(const std::filesystem::path& path, const std::string& key = {}) {
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) {
+        std::istringstream words(line);
+        std::string word;
+        int64_t value = 0;
+        if (!key.empty() && (!(words >> word) || word != key)) continue;
+        if (words >> value) return value;
+        return std::nullopt;
+    }
+    return std::nullopt;
+}
+
+/// What the limits of one hierarchy of control groups leave, from the process's group up to the root.
+struct GroupFiles {
+    std::filesystem::path root;
+    const char *limit, *usage, *cached;
+};
+std::optional<int64_t> leftByGroups(const GroupFiles& files, const std::string& group) {
+    std::optional<int64_t> least;
+    for (auto folder = std::filesystem::path(group).relative_path();; folder = folder.parent_path()) {
+        const auto here = files.root / folder;
+        const auto limit = numberIn(here / files.limit), usage = numberIn(here / files.usage);
+        if (limit && usage) {
+            // Cached files are given up when memory is wanted.
+            const int64_t left = *limit - *usage + numberIn(here / "memory.stat", files.cached).value_or(0);
+            least = std::min(least.value_or(left), left);
+        }
+        if (folder.empty()) return least;
+    }
+}
+
+std::optional<int64_t> leftByGroups() {
+    const GroupFiles second{"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"};
+    const GroupFiles first{"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
+    std::optional<int64_t> least;
+    std::ifstream groups("/proc/self/cgroup");
+    for (std::string line; std::getline(groups, line);) {  // "4:memory:/a/b", "0::/a/b"
+        const size_t kind = line.find(':'), path = line.find(':', kind + 1);
+        if (kind == std::string::npos || path == std::string::npos) continue;
+        const std::string controllers = "," + line.substr(kind + 1, path - kind - 1) + ",";
+        const bool unified = controllers == ",,";
+        if (!unified && controllers.find(",memory,") == std::string::npos) continue;
+        if (const auto left = leftByGroups(unified ? second : first, line.substr(path + 1))) least = std::min(least.value_or(*left), *left);
+    }
+    return least;
+}
+
+std::optional<int64_t> leftOfAddressSpace(Whose whose) {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+    const int64_t used = whose == Whose::Own ? numberIn("/proc/self/statm").value_or(0) * ::sysconf(_SC_PAGESIZE) : 0;
+    return static_cast<int64_t>(std::min<rlim_t>(limit.rlim_cur, INT64_MAX)) - used;
+}
+
+/// Sizes of a file may multiply to more than any number of bytes.
+std::string shown(double bytes) { return bytesText(static_cast<int64_t>(std::min(bytes, 9e18))); }
+
+}  // namespace
+
+std::optional<AvailableMemory> availableMemory(Whose whose) {
+    std::optional<AvailableMemory> least;
+    const auto consider = [&](std::optional<int64_t> bytes, const char* by) {
+        if (bytes && (!least || *bytes < least->bytes)) least = {std::max<int64_t>(*bytes, 0), by};
+    };
+    if (const auto free = numberIn("/proc/meminfo", "MemAvailable:")) consider(*free * 1024, "this machine");
+    consider(leftByGroups(), "the memory limit of the container");
+    consider(leftOfAddressSpace(whose), "the limit on address space (ulimit -v)");
+    return least;
+}
+
+Result<void> checkMemory(const std::string& doing, const std::vector<MemoryWish>& wishes, Whose whose) {
+    constexpr double kNoQuestion = 64e6;  // what any machine has, and asking costs time
+    double sum = 0;
+    std::string parts;
+    for (const MemoryWish& wish : wishes) {
+        sum += wish.bytes;
+        if (wish.bytes > 0) parts += (parts.empty() ? "" : ", ") + wish.what + " " + shown(wish.bytes);
+    }
+    if (sum < kNoQuestion) return {};
+    const auto available = availableMemory(whose);
+    if (!available || sum <= static_cast<double>(available->bytes)) return {};
+    return Error{ErrorCode::Limit, doing + " needs about " + shown(sum) + " of memory (" + parts + "), and " + available->limitedBy + " leaves " + bytesText(available->bytes),
+                 {}, {"give smaller inputs or sizes, close other programs, or raise the limit"}};
+}
+
+}  // namespace cutaway
