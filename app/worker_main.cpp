@@ -1,7 +1,7 @@
-// cutaway-worker: runs a compiled graph on behalf of a session, or asks the GPU, so that a crash there is only an error here.
+// cutaway-worker: runs graphs on behalf of a session, or asks the GPU, so that a crash there is only an error here.
 #include <string_view>
 
-#include "engine/runtime/cpu/worker.h"
+#include "engine/runtime/worker.h"
 #include "engine/runtime/cuda/cuda_device.h"
 
 int main(int argc, char** argv) {

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "engine/ops/library_kernels.h"
+#include "engine/support/threads.h"
 
 namespace cutaway {
 namespace {
@@ -85,6 +86,17 @@ ConvolutionDims dimsOf(const ConvolutionGeometry& g) {
     return dims;
 }
 
+/// The library takes the threads that it is lent; small calls are over before a second one has come.
+void lendFor(double operations) {
+    const double nanoseconds = std::min(operations / kLibraryOperationsPerNanosecond, 1e12);
+    lendThreads(threadsWorth(static_cast<int64_t>(nanoseconds), threadCount()));
+}
+double operationsOf(const ConvolutionGeometry& g) {
+    double count = 2.0 * static_cast<double>(g.batch) * static_cast<double>(g.inChannels) * static_cast<double>(g.outChannels) / static_cast<double>(g.groups);
+    for (size_t i = 0; i < g.kernel.size(); ++i) count *= static_cast<double>(g.kernel[i]) * static_cast<double>(g.transposed ? g.in[i] : g.out[i]);
+    return count;
+}
+
 ConvolutionKernel makeKernel(const ConvolutionGeometry& g, bool bias) {
     const ConvolutionDims dims = dimsOf(g);
     Dims dilation = g.dilation, right;  // the library counts the gaps, and pads what is left over on the right
@@ -154,6 +166,7 @@ dnnl::memory borrow(const dnnl::memory::desc& desc, const float* data) {
 
 void run(const ConvolutionGeometry& g, const float* input, const float* weight, const float* bias, float* output) {
     static KernelCache cache;
+    lendFor(operationsOf(g));
     const ConvolutionKernel kernel = cache.get(g, bias != nullptr);
     const ConvolutionDims dims = dimsOf(g);
     dnnl::stream stream(cpu());
@@ -179,6 +192,7 @@ void run(const ConvolutionGeometry& g, const float* input, const float* weight, 
 bool libraryGemm(int64_t m, int64_t n, int64_t k, const MatrixView& a, const MatrixView& b, float* c) {
     if (m <= 0 || n <= 0 || k <= 0) return false;
     const GemmOperand left(a, m, k), right(b, k, n);
+    lendFor(2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k));
     return dnnl_sgemm(left.transpose, right.transpose, m, n, k, 1.0f, left.data, left.leading, right.data, right.leading,
                       0.0f, c, n) == dnnl_success;
 }

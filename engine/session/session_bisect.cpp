@@ -4,8 +4,8 @@
 #include <fstream>
 
 #include "cutaway/guarded.h"
-#include "engine/interpret/interpret.h"
 #include "engine/minify/bisect.h"
+#include "engine/runtime/reference.h"
 #include "engine/session/compare_outputs.h"
 #include "engine/session/session_state.h"
 #include "engine/support/process.h"
@@ -65,20 +65,21 @@ Result<Verdict> runCommand(const Module& graph, const BisectOptions& options, co
     return Verdict{!end.ok(), "the command " + end.text()};
 }
 
+/// One test of many: stopped like them, and what it says of itself is not how far the search is.
+Progress quiet(const Progress& progress) { return {progress.cancel, {}}; }
+
 Result<GraphTest> makeTest(const Session::State& state, const Module& good, const BisectOptions& options, const std::filesystem::path& file, const Progress& progress) {
     if (options.check == BisectCheck::Command) {
         if (options.command.empty()) return invalidInput("bisecting by a command needs the command");
         return GraphTest([&options, &progress, file](const Module& graph) { return runCommand(graph, options, file, progress); });
     }
-    InterpretOptions interpretOptions;
-    interpretOptions.cancel = progress.cancel.get();
     CT_TRY(const std::vector<Tensor> inputs, valuesFor(good, state, options.inputsFile));
-    CT_TRY(const std::vector<Tensor> expected, interpret(good, inputs, interpretOptions));
-    return GraphTest([=, &options](const Module& graph) -> Result<Verdict> {
-        const auto actual = interpret(graph, inputs, interpretOptions);
+    CT_TRY(const ReferenceRun expected, runReference(good, inputs, {}, quiet(progress)));
+    return GraphTest([inputs, expected, &options, &progress](const Module& graph) -> Result<Verdict> {
+        const auto actual = runReference(graph, inputs, {}, quiet(progress));
         if (!actual && actual.error().code == ErrorCode::Cancelled) return actual.error();
         if (!actual) return Verdict{true, "does not run: " + actual.error().message};
-        return options.check == BisectCheck::NonFinite ? findNonFinite(*actual, expected) : compareOutputs(*actual, expected, options.tolerance);
+        return options.check == BisectCheck::NonFinite ? findNonFinite(actual->outputs, expected.outputs) : compareOutputs(actual->outputs, expected.outputs, options.tolerance);
     });
 }
 

@@ -1,10 +1,10 @@
 // Running what was compiled, and comparing.
-#include <chrono>
 #include <cmath>
 
 #include "cutaway/guarded.h"
 #include "engine/interpret/interpret.h"
 #include "engine/interpret/specialize.h"
+#include "engine/runtime/reference.h"
 #include "engine/session/compare_outputs.h"
 #include "engine/session/run_inputs.h"
 #include "engine/session/session_state.h"
@@ -54,19 +54,12 @@ struct Execution {
     std::vector<Tensor> outputs;
     double minimum = 0, median = 0;  // milliseconds
 };
-Result<Execution> runReference(const Module& module, const std::vector<Tensor>& inputs, int repeat, const Progress& progress) {
+Result<Execution> runInterpreted(const Module& module, const std::vector<Tensor>& inputs, int repeat, const Progress& progress) {
+    CT_TRY(ReferenceRun run, runReference(module, inputs, {.repeat = repeat}, progress));
     Execution execution;
-    std::vector<double> milliseconds;
-    InterpretOptions options;
-    options.cancel = progress.cancel.get();
-    for (int i = 0; i < std::max(1, repeat); ++i) {
-        progress.say(static_cast<double>(i) / std::max(1, repeat), "reference run " + std::to_string(i + 1));
-        const auto start = std::chrono::steady_clock::now();
-        CT_TRY(execution.outputs, interpret(module, inputs, options));
-        milliseconds.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
-    }
-    execution.minimum = *std::min_element(milliseconds.begin(), milliseconds.end());
-    execution.median = median(milliseconds);
+    execution.outputs = std::move(run.outputs);
+    execution.minimum = *std::min_element(run.milliseconds.begin(), run.milliseconds.end());
+    execution.median = median(run.milliseconds);
     return execution;
 }
 
@@ -86,9 +79,21 @@ Result<Snapshot> withNumbers(const Snapshot& module, const std::vector<Tensor>* 
     return Snapshot(std::move(fixed));
 }
 
+Error failureOf(const CompileTrace& trace) {
+    const StepInfo& step = trace.steps.back().info;
+    return {ErrorCode::InvalidInput, "compiling failed, so there is nothing to run: " + step.error, "step " + step.name, {}};
+}
+
+/// A graph that a pass left half done computes something else. Scheduling is no pass: what it refuses the interpreter can run.
+Result<void> checkPasses(const CompileTrace& trace) {
+    if (!trace.failed() || trace.steps.back().pass == nullptr) return {};
+    Error error = failureOf(trace);
+    error.notes = {"to run without it: --disable " + trace.steps.back().info.name};
+    return error;
+}
+
 Result<const CpuProgram*> programOf(Session::State::Run& run, const std::vector<Tensor>* inputs, const Progress& progress) {
-    if (run.trace.failed())
-        return invalidInput("step " + run.trace.steps.back().info.name + " failed: " + run.trace.steps.back().info.error);
+    if (run.trace.failed()) return failureOf(run.trace);
     SymbolValues sizes;
     CT_TRY(Snapshot module, withNumbers(run.trace.result(), inputs, sizes));
     if (!run.cpu || run.cpuSizes != sizes) {
@@ -129,6 +134,7 @@ Result<RunReport> Session::run(RunId id, const RunOptions& options, const Progre
 
 Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, const Progress& progress) {
     CT_TRY(Run* found, run(id));
+    CT_TRY_VOID(checkPasses(found->trace));
     // Inputs are named as in the file; passes never rename or drop placeholders.
     CT_TRY(RunInputs inputs, chooseInputs(*input, sampleInputs, options.inputsFile, noSamples));
     Snapshot fixed;
@@ -145,7 +151,7 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
     Execution execution;
     switch (options.backend) {
         case Backend::Reference: {
-            CT_TRY(execution, runReference(module, bound, options.repeat, progress));
+            CT_TRY(execution, runInterpreted(module, bound, options.repeat, progress));
             break;
         }
         case Backend::Cpu: {

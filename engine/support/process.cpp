@@ -128,6 +128,7 @@ void resetSignals() {
     ::dup2(launch.input, STDIN_FILENO);
     ::dup2(launch.output, STDOUT_FILENO);
     ::dup2(launch.errors, STDERR_FILENO);
+    for (const int descriptor : launch.options->descriptors) ::fcntl(descriptor, F_SETFD, 0);
     resetSignals();
     limit(RLIMIT_CORE, 0);
     if (launch.options->cpuSeconds > 0) limit(RLIMIT_CPU, static_cast<uint64_t>(std::ceil(launch.options->cpuSeconds)));

@@ -16,6 +16,7 @@ struct ProcessOptions {
     std::vector<std::string> argv;       // a name without '/' is looked up in PATH
     std::string workingDirectory;        // empty = the parent's
     std::vector<std::pair<std::string, std::string>> environment;  // added to the parent's, or replacing
+    std::vector<int> descriptors;        // of the parent, which the child has under the same numbers
     double wallSeconds = 60;             // after which the group is killed; 0 = no limit
     double cpuSeconds = 0;               // RLIMIT_CPU, rounded up; 0 = none
     int64_t addressSpaceBytes = 0;       // RLIMIT_AS; 0 = none

@@ -39,6 +39,9 @@ constexpr Case kCases[] = {
     {"transposed input", R"(def forward(x: "f32[6, 20][1, 6]", y: "f32[6, 20]"):
     a = aten.add.Tensor(x, y)
     return (a,))", "pointwise"},
+    {"input with gaps", R"(def forward(x: "f32[4, 8][16, 1]", y: "f32[4, 8]"):
+    a = aten.add.Tensor(x, y)
+    return (a, x))", "pointwise"},
     {"views are arithmetic", R"(def forward(x: "f32[4, 6, 8]"):
     a = aten.mul.Tensor(x, x)
     b = aten.view.default(a, [24, 8])

@@ -5,6 +5,7 @@
 #include "engine/formats/safetensors.h"
 #include "engine/interpret/interpret.h"
 #include "engine/interpret/specialize.h"
+#include "engine/runtime/reference.h"
 #include "engine/tensor/fill.h"
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
@@ -52,7 +53,11 @@ QString ran(const std::string& text, const std::vector<Tensor>& inputs) {
     const auto module = parseText(text);
     if (!module) return QString::fromStdString(module.error().text());
     const auto results = interpret(**module, inputs);
-    return results ? shown(*results) : failureOf(results);
+    const QString here = results ? shown(*results) : failureOf(results);
+    // The same in a process of its own.
+    const auto there = runReference(**module, inputs);
+    const QString sent = there ? shown(there->outputs) : failureOf(there);
+    return sent == here ? here : here + "; but in the worker " + sent;
 }
 
 const std::string kBranches = "\ndef yes(a: \"f32[2]\"):\n    b: \"f32[2]\" = aten.add.Tensor(a, 1)\n    return (b,)\n\n"

@@ -1,10 +1,13 @@
 #include "engine/runtime/cpu/cpu_backend.h"
 
+#include <numeric>
+
 #include "engine/codegen/cpp_printer.h"
 #include "engine/runtime/cpu/compiler.h"
-#include "engine/runtime/cpu/worker.h"
+#include "engine/runtime/cpu/executor.h"
 #include "engine/schedule/schedule.h"
 #include "engine/support/files.h"
+#include "engine/support/machine.h"
 #include "engine/support/temp_dir.h"
 
 namespace cutaway {
@@ -73,21 +76,83 @@ Result<CpuProgram> buildCpu(std::shared_ptr<const Module> module, const CpuBuild
     return CpuProgram(std::make_shared<const CpuProgram::State>(std::move(state)));
 }
 
+namespace {
+
+std::vector<MemoryWish> wishes(const BoundProgram& bound) {
+    double own = 0, adopted = 0, results = 0;
+    const auto bytes = [](const PlanValue& value) {
+        return std::accumulate(value.sizes.begin(), value.sizes.end(), static_cast<double>(byteSize(value.dtype)), [](double all, int64_t size) { return all * static_cast<double>(size); });
+    };
+    for (const PlanValue& value : bound.plan.values) {
+        if (value.kind == PlanValue::Kind::Given && !value.constant) own += bytes(value);   // kernels may write to it
+        if (value.kind == PlanValue::Kind::Adopted) adopted += bytes(value);
+    }
+    for (const int64_t number : bound.plan.outputs)
+        if (number >= 0) results += 2 * bytes(bound.plan.values[static_cast<size_t>(number)]);   // there, and on their way here
+    return {{"inputs and weights", static_cast<double>(bytesOf(bound.given)) + own}, {"values", static_cast<double>(bound.plan.arenaBytes) + adopted}, {"results", results}};
+}
+
+}  // namespace
+
 Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inputs, const CpuRunOptions& options, const Progress& progress) {
     CT_TRY(const BoundProgram bound, bindProgram(program.state().program, program.state().printed, inputs));
+    CT_TRY_VOID(checkMemory("the compiled run", wishes(bound), Whose::ChildOwn));
     progress.say(0.2, "running");
-    const WorkerOptions worker{options.repeat, options.threads, options.timeoutSeconds, options.memoryBytes};
-    CT_TRY(ExecutionResult result, runInWorker(bound.plan, bound.given, program.info().library, worker, progress));
+    ByteWriter out;
+    out.pod(options.repeat);
+    out.pod(options.threads);
+    out.text(program.info().library);
+    out.text(serialize(bound.plan));
+    CT_TRY(Message reply, askWorker(WorkerTask::Compiled, "the compiled graph", out.bytes, bound.given, {options.threads, options.timeoutSeconds, options.memoryBytes}, progress));
+    ByteReader in(reply.text);
     CpuRun run;
-    run.outputs = std::move(result.outputs);
-    run.microseconds = std::move(result.callMicroseconds);
-    std::vector<double>& totals = result.totalMilliseconds;
+    run.outputs = std::move(reply.tensors);
+    std::vector<double> totals;
+    for (auto* times : {&run.microseconds, &totals}) in.each([&] { times->push_back(in.pod<double>()); });
     std::sort(totals.begin(), totals.end());
     if (!totals.empty()) {
         run.medianMilliseconds = totals[totals.size() / 2];
         run.minMilliseconds = totals[0];
     }
     return run;
+}
+
+namespace {
+
+/// The same tensor in memory of its own: kernels write to inputs, and what was sent is read only.
+Tensor writable(const Tensor& tensor) {
+    if (!tensor.defined()) return tensor;
+    int64_t extent = tensor.numel() == 0 ? 0 : 1;
+    for (size_t d = 0; extent > 0 && d < tensor.sizes().size(); ++d) extent += (tensor.sizes()[d] - 1) * tensor.strides()[d];
+    const auto bytes = static_cast<size_t>(extent * byteSize(tensor.dtype()));
+    const auto storage = Storage::allocateUninitialized(std::max<size_t>(bytes, 64));
+    std::memcpy(storage->data(), tensor.data(), bytes);
+    return Tensor(storage, tensor.dtype(), tensor.sizes(), tensor.strides(), 0, tensor.device());
+}
+
+}  // namespace
+
+Result<Message> answerCompiled(Message& request, Board& board) {
+    ByteReader in(request.text);
+    const int repeat = in.pod<int>(), threads = in.pod<int>();
+    const std::string library(in.text());
+    CT_TRY(const Plan plan, deserializePlan(in.text()));
+    std::vector<Tensor>& given = request.tensors;
+    for (const PlanValue& value : plan.values) {
+        if (value.kind != PlanValue::Kind::Given) continue;
+        if (value.index < 0 || value.index >= static_cast<int64_t>(given.size())) return invalidInput("the execution plan is damaged");
+        if (!value.constant) given[static_cast<size_t>(value.index)] = writable(given[static_cast<size_t>(value.index)]);
+    }
+    CT_TRY(ExecutionResult result, execute(plan, given, library, repeat, threads, board));
+    Message reply;
+    reply.tensors = std::move(result.outputs);
+    ByteWriter out;
+    for (const auto* times : {&result.callMicroseconds, &result.totalMilliseconds}) {
+        out.count(times->size());
+        for (double time : *times) out.pod(time);
+    }
+    reply.text = std::move(out.bytes);
+    return reply;
 }
 
 }  // namespace cutaway

@@ -7,6 +7,7 @@
 // the interpreter does, as in PyTorch.
 #include "cutaway/session.h"
 #include "engine/ir/module.h"
+#include "engine/runtime/worker.h"
 #include "engine/tensor/tensor.h"
 
 namespace cutaway {
@@ -50,5 +51,8 @@ struct CpuRun {
 /// `inputs` in placeholder order (numbers as 0-d tensors). Errors: inputs that do not fit; the worker crashed, hung or ran out of
 /// memory; an index from data was out of range.
 Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inputs, const CpuRunOptions& options = {}, const Progress& progress = {});
+
+/// The worker's end.
+Result<Message> answerCompiled(Message& request, Board& board);
 
 }  // namespace cutaway

@@ -10,14 +10,13 @@
 #include "engine/runtime/cpu/onednn.h"
 #include "engine/runtime/cpu/thread_pool.h"
 #include "engine/support/check.h"
+#include "engine/support/threads.h"
 
 namespace cutaway {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 using KernelFunction = void (*)(void* const*, const int64_t*, int64_t, int64_t, int*);
-
-constexpr int64_t kWorkPerThread = 16384;  // below this, handing over costs more than it saves
 
 double median(std::vector<double> values) {
     if (values.empty()) return 0;
@@ -27,7 +26,7 @@ double median(std::vector<double> values) {
 
 class Executor final : public ValueSource {
   public:
-    Executor(const Plan& plan, const std::vector<Tensor>& given, int threads) : m_plan(&plan), m_pool(threads) {
+    Executor(const Plan& plan, const std::vector<Tensor>& given, int threads, Board& board) : m_plan(&plan), m_board(&board), m_pool(threads) {
         m_arena = Storage::allocateUninitialized(static_cast<size_t>(std::max<int64_t>(plan.arenaBytes, 64)));
         m_values.resize(plan.values.size());
         for (size_t i = 0; i < plan.values.size(); ++i) {
@@ -36,18 +35,22 @@ class Executor final : public ValueSource {
             else if (value.kind == PlanValue::Kind::Arena)
                 m_values[i] = {Tensor(m_arena, value.dtype, value.sizes, value.strides, value.offset / byteSize(value.dtype))};
         }
+        m_calls.resize(plan.calls.size());
+        for (size_t i = 0; i < plan.calls.size(); ++i) {
+            for (int64_t number : plan.calls[i].buffers) m_calls[i].moving |= moves(number);
+            m_calls[i].pointers.resize(plan.calls[i].buffers.size());
+        }
     }
 
     Result<void> load(const std::string& library) {
-        m_functions.resize(m_plan->calls.size());
         const bool needed = std::any_of(m_plan->calls.begin(), m_plan->calls.end(), [](const PlanCall& c) { return c.kind == CallKind::Kernel; });
         if (!needed) return {};
         void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
         if (handle == nullptr) return Error{ErrorCode::ToolFailed, std::string("cannot load the compiled library: ") + ::dlerror(), library, {}};
         for (size_t i = 0; i < m_plan->calls.size(); ++i) {
             if (m_plan->calls[i].kind != CallKind::Kernel) continue;
-            m_functions[i] = reinterpret_cast<KernelFunction>(::dlsym(handle, m_plan->calls[i].function.c_str()));
-            if (m_functions[i] == nullptr) return Error{ErrorCode::ToolFailed, "the compiled library has no " + m_plan->calls[i].function, library, {}};
+            m_calls[i].function = reinterpret_cast<KernelFunction>(::dlsym(handle, m_plan->calls[i].function.c_str()));
+            if (m_calls[i].function == nullptr) return Error{ErrorCode::ToolFailed, "the compiled library has no " + m_plan->calls[i].function, library, {}};
         }
         return {};
     }
@@ -56,7 +59,8 @@ class Executor final : public ValueSource {
         for (size_t i = 0; i < m_plan->calls.size(); ++i) {
             const auto begin = Clock::now();
             const PlanCall& call = m_plan->calls[i];
-            CT_TRY_VOID(call.kind == CallKind::Kernel ? runKernel(i, call) : runExternal(i, call));
+            m_board->at(call.kind == CallKind::Kernel ? call.function : call.node);
+            CT_TRY_VOID(call.kind == CallKind::Kernel ? runKernel(m_calls[i], call) : runExternal(m_calls[i], call));
             if (times != nullptr) (*times)[i].push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
         }
         return {};
@@ -79,12 +83,22 @@ class Executor final : public ValueSource {
     }
 
     const TensorList& valueOf(const Node& node) const override {
-        const int64_t number = std::stoll(node.name().substr(1));
+        const int64_t number = m_plan->numberOf(node);
         const_cast<Executor*>(this)->value(number);
         return m_values[static_cast<size_t>(number)];
     }
 
   private:
+    /// What one call is run with, made once for all runs.
+    struct Call {
+        KernelFunction function = nullptr;
+        std::vector<void*> pointers;   // of a kernel's buffers
+        bool located = false;          // `pointers` are right
+        bool moving = false;           // a buffer's memory is another one in every run
+        std::unique_ptr<LibraryCall> library;
+        bool inLibrary = true;         // until the library has refused
+    };
+
     /// Its own strides if they cover memory densely (what Tensor::empty takes), else row-major.
     static Dims denseStrides(const Tensor& tensor) {
         std::vector<size_t> order(tensor.sizes().size());
@@ -99,11 +113,16 @@ class Executor final : public ValueSource {
         return tensor.strides();
     }
 
-    /// Views are made anew whenever what they look at was adopted anew.
+    /// True for what a reference kernel returned, and views of it.
+    bool moves(int64_t number) const {
+        const PlanValue& value = m_plan->values[static_cast<size_t>(number)];
+        return value.kind == PlanValue::Kind::Adopted || (value.kind == PlanValue::Kind::View && moves(value.index));
+    }
+    /// Views are made anew only if what they look at is.
     const Tensor& value(int64_t number) {
         const PlanValue& plan = m_plan->values[static_cast<size_t>(number)];
         TensorList& slot = m_values[static_cast<size_t>(number)];
-        if (plan.kind == PlanValue::Kind::View) {
+        if (plan.kind == PlanValue::Kind::View && (slot.empty() || moves(number))) {
             const Tensor& base = value(plan.index);
             slot = {Tensor(base.storage(), plan.dtype, plan.sizes, plan.strides, base.offset() * byteSize(base.dtype()) / byteSize(plan.dtype) + plan.offset)};
         }
@@ -111,25 +130,25 @@ class Executor final : public ValueSource {
         return slot[0];
     }
 
-    Result<void> runKernel(size_t position, const PlanCall& call) {
-        std::vector<void*> pointers;
-        for (int64_t number : call.buffers) pointers.push_back(const_cast<void*>(value(number).data()));
-        const int64_t parts = std::clamp<int64_t>(call.work / kWorkPerThread, 1, std::min(m_pool.size(), 64));
+    Result<void> runKernel(Call& own, const PlanCall& call) {
+        if (!own.located || own.moving)
+            for (size_t i = 0; i < call.buffers.size(); ++i) own.pointers[i] = const_cast<void*>(value(call.buffers[i]).data());
+        own.located = true;
         std::atomic<int> fault{0};
         // Ranges that are not split are rows; a split loop over elements keeps whole vectors together.
         const int64_t unit = call.range >= 256 ? 64 : 1;
-        m_pool.run(call.range, unit, static_cast<int>(parts), [&](int64_t begin, int64_t end) {
-            int own = 0;
-            m_functions[position](pointers.data(), call.sizes.data(), begin, end, &own);
-            if (own != 0) fault.store(own);
+        m_pool.run(call.range, unit, m_pool.threadsFor(call.nanoseconds), [&](int64_t begin, int64_t end) {
+            int failed = 0;
+            own.function(own.pointers.data(), call.sizes.data(), begin, end, &failed);
+            if (failed != 0) fault.store(failed, std::memory_order_relaxed);
         });
         if (fault.load() == 1) return invalidInput("an index that comes from data is out of range", call.function);
         if (fault.load() != 0) return invalidInput("integer division by zero", call.function);
         return {};
     }
 
-    Result<void> runExternal(size_t position, const PlanCall& call) {
-        if (call.kind == CallKind::Library && runLibrary(position, call)) return {};
+    Result<void> runExternal(Call& own, const PlanCall& call) {
+        if (call.kind == CallKind::Library && runLibrary(own, call)) return {};
         const Op* op = findOp(call.function);
         if (op == nullptr) return Error{ErrorCode::Internal, "the worker does not know the op", call.function, {}};
         EvalResult computed = evaluateCall(*op, call.args, call.type, *this);
@@ -156,35 +175,44 @@ class Executor final : public ValueSource {
         }
         m_values[static_cast<size_t>(number)] = {tensor};
     }
-    bool runLibrary(size_t position, const PlanCall& call) {
-        std::vector<Tensor> operands;
-        std::vector<bool> constant;
-        for (size_t i = 0; i < std::min<size_t>(call.args.size(), 3); ++i) {
-            const Node* node = call.args[i].node();
-            operands.push_back(node ? valueOf(*node)[0] : Tensor());
-            constant.push_back(node && m_plan->values[static_cast<size_t>(std::stoll(node->name().substr(1)))].constant);
-        }
-        return m_library.run(position, call, operands, constant, m_values[static_cast<size_t>(call.results[0])][0]);
+    bool runLibrary(Call& own, const PlanCall& call) {
+        if (!own.inLibrary) return false;
+        LibraryOperands operands;
+        for (size_t i = 0; i < std::min(call.args.size(), operands.tensors.size()); ++i)
+            if (const Node* node = call.args[i].node()) {
+                const int64_t number = m_plan->numberOf(*node);
+                operands.tensors[i] = &value(number);
+                operands.constant[i] = m_plan->values[static_cast<size_t>(number)].constant;
+            }
+        Tensor& result = m_values[static_cast<size_t>(call.results[0])][0];
+        // The library chooses its way for so many threads when it prepares a call.
+        lendThreads(m_pool.threadsFor(call.nanoseconds));
+        if (!own.library) own.library = m_library.prepare(call, operands, result);
+        own.inLibrary = own.library && own.library->run(operands, result);
+        return own.inLibrary;
     }
 
     const Plan* m_plan;
+    Board* m_board;
     ThreadPool m_pool;
     OneDnn m_library;
     std::shared_ptr<Storage> m_arena;
     std::vector<TensorList> m_values;
-    std::vector<KernelFunction> m_functions;
+    std::vector<Call> m_calls;
 };
 
 }  // namespace
 
-Result<ExecutionResult> execute(const Plan& plan, const std::vector<Tensor>& given, const std::string& library, int repeat, int threads) {
-    Executor executor(plan, given, threads);
+Result<ExecutionResult> execute(const Plan& plan, const std::vector<Tensor>& given, const std::string& library, int repeat, int threads, Board& board) {
+    Executor executor(plan, given, threads, board);
     CT_TRY_VOID(executor.load(library));
     CT_TRY_VOID(executor.run(nullptr));
     ExecutionResult result;
     result.outputs = executor.outputs();
     std::vector<std::vector<double>> times(plan.calls.size());
+    for (auto& all : times) all.reserve(static_cast<size_t>(repeat));
     for (int i = 0; i < repeat; ++i) {
+        board.done(static_cast<double>(i) / repeat);
         const auto begin = Clock::now();
         CT_TRY_VOID(executor.run(&times));
         result.totalMilliseconds.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());

@@ -1,6 +1,7 @@
 #pragma once
 // Runs a plan against a compiled library, in the worker process.
 #include "engine/runtime/cpu/plan.h"
+#include "engine/runtime/worker.h"
 
 namespace cutaway {
 
@@ -10,6 +11,6 @@ struct ExecutionResult {
     std::vector<double> totalMilliseconds;  // per timed run
 };
 /// One run for the results, then `repeat` timed ones. `library` may be empty if no call is a kernel. Errors name the call.
-Result<ExecutionResult> execute(const Plan& plan, const std::vector<Tensor>& given, const std::string& library, int repeat, int threads);
+Result<ExecutionResult> execute(const Plan& plan, const std::vector<Tensor>& given, const std::string& library, int repeat, int threads, Board& board);
 
 }  // namespace cutaway

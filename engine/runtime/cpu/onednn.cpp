@@ -38,12 +38,9 @@ struct Port {
     }
 };
 
-struct Prepared {
-    dnnl::primitive primitive;
-    Port first, second, bias, result;
-    bool hasBias = false, usable = false;
-    Tensor zeroBias;
-};
+bool isConvolution(const PlanCall& call) { return call.function == "aten.convolution.default"; }
+/// addmm(bias, a, b): the bias stands first.
+bool biasFirst(const PlanCall& call) { return call.function == "aten.addmm.default"; }
 
 Dims literalInts(const Argument& arg, size_t count) {
     Dims values;
@@ -59,23 +56,33 @@ Dims literalInts(const Argument& arg, size_t count) {
 struct OneDnn::State {
     dnnl::engine engine{dnnl::engine::kind::cpu, 0};
     dnnl::stream stream{engine};
-    std::map<size_t, Prepared> prepared;
+};
 
-    void prepareMatmul(Prepared& p, const Tensor& a, const Tensor& b, const Tensor& bias, bool packed, Tensor& result) {
+struct LibraryCall::State {
+    dnnl::engine engine;
+    dnnl::stream stream;
+    size_t firstAt = 0, secondAt = 1, biasAt = 2;   // positions among the operands
+    bool packed = false;                            // the second never changes
+    dnnl::primitive primitive;
+    Port first, second, bias, result;
+    bool hasBias = false;
+    std::unordered_map<int, memory> ports;
+
+    void prepareMatmul(const Tensor& a, const Tensor& b, const Tensor& added, Tensor& out) {
         const memory::desc weights = packed ? anyLayout(b.sizes()) : describe(b);
-        p.hasBias = bias.defined();
-        Dims biasSizes(result.sizes().size(), 1);   // as the bias is broadcast
-        if (p.hasBias) std::copy(bias.sizes().begin(), bias.sizes().end(), biasSizes.end() - static_cast<std::ptrdiff_t>(bias.sizes().size()));
+        hasBias = added.defined();
+        Dims biasSizes(out.sizes().size(), 1);   // as the bias is broadcast
+        if (hasBias) std::copy(added.sizes().begin(), added.sizes().end(), biasSizes.end() - static_cast<std::ptrdiff_t>(added.sizes().size()));
         const memory::desc biasDesc(biasSizes, memory::data_type::f32, contiguousStrides(biasSizes));
-        const auto desc = p.hasBias ? dnnl::matmul::desc(describe(a), weights, biasDesc, describe(result)) : dnnl::matmul::desc(describe(a), weights, describe(result));
+        const auto desc = hasBias ? dnnl::matmul::desc(describe(a), weights, biasDesc, describe(out)) : dnnl::matmul::desc(describe(a), weights, describe(out));
         const dnnl::matmul::primitive_desc pd(desc, engine);
-        p.first.prepare(engine, describe(a), pd.src_desc(), true);
-        p.second.prepare(engine, describe(b), pd.weights_desc(), true);
-        if (p.hasBias) p.bias.prepare(engine, biasDesc, pd.bias_desc(), true);
-        p.result.prepare(engine, describe(result), pd.dst_desc(), false);
-        p.primitive = dnnl::matmul(pd);
+        first.prepare(engine, describe(a), pd.src_desc(), true);
+        second.prepare(engine, describe(b), pd.weights_desc(), true);
+        if (hasBias) bias.prepare(engine, biasDesc, pd.bias_desc(), true);
+        result.prepare(engine, describe(out), pd.dst_desc(), false);
+        primitive = dnnl::matmul(pd);
     }
-    void prepareConvolution(Prepared& p, const PlanCall& call, const Tensor& x, const Tensor& w, const Tensor& bias, Tensor& result) {
+    void prepareConvolution(const PlanCall& call, const Tensor& x, const Tensor& w, const Tensor& added, Tensor& out) {
         const size_t rank = x.sizes().size() - 2;
         const Dims stride = literalInts(call.args[3], rank), pad = literalInts(call.args[4], rank);
         Dims dilation = literalInts(call.args[5], rank);
@@ -88,64 +95,73 @@ struct OneDnn::State {
             strides.insert(strides.begin(), strides[0] * sizes[1]);
         }
         const memory::desc weights(sizes, memory::data_type::f32, strides);
-        p.hasBias = bias.defined();
+        hasBias = added.defined();
         const memory::desc biasDesc({w.sizes()[0]}, memory::data_type::f32, memory::dims{1});
         const auto forward = dnnl::prop_kind::forward_inference;
         const auto algorithm = dnnl::algorithm::convolution_direct;
-        const auto src = anyLayout(x.sizes()), any = anyLayout(sizes), dst = anyLayout(result.sizes());
-        const auto desc = p.hasBias ? dnnl::convolution_forward::desc(forward, algorithm, src, any, biasDesc, dst, stride, dilation, pad, pad)
+        const auto src = anyLayout(x.sizes()), any = anyLayout(sizes), dst = anyLayout(out.sizes());
+        const auto desc = hasBias ? dnnl::convolution_forward::desc(forward, algorithm, src, any, biasDesc, dst, stride, dilation, pad, pad)
                                     : dnnl::convolution_forward::desc(forward, algorithm, src, any, dst, stride, dilation, pad, pad);
         const dnnl::convolution_forward::primitive_desc pd(desc, engine);
-        p.first.prepare(engine, describe(x), pd.src_desc(), true);
-        p.second.prepare(engine, weights, pd.weights_desc(), true);
-        if (p.hasBias) p.bias.prepare(engine, biasDesc, pd.bias_desc(), true);
-        p.result.prepare(engine, describe(result), pd.dst_desc(), false);
-        p.primitive = dnnl::convolution_forward(pd);
+        first.prepare(engine, describe(x), pd.src_desc(), true);
+        second.prepare(engine, weights, pd.weights_desc(), true);
+        if (hasBias) bias.prepare(engine, biasDesc, pd.bias_desc(), true);
+        result.prepare(engine, describe(out), pd.dst_desc(), false);
+        primitive = dnnl::convolution_forward(pd);
     }
-    void execute(Prepared& p, const Tensor& a, const Tensor& b, const Tensor& bias, bool constantWeights, Tensor& result) {
-        p.first.read(stream, a, false);
-        p.second.read(stream, b, constantWeights);
-        std::unordered_map<int, memory> ports = {{DNNL_ARG_SRC, p.first.own}, {DNNL_ARG_WEIGHTS, p.second.own}};
-        if (p.hasBias) {
-            p.bias.read(stream, bias, false);
-            ports.emplace(DNNL_ARG_BIAS, p.bias.own);
+    void collectPorts() {
+        ports = {{DNNL_ARG_SRC, first.own}, {DNNL_ARG_WEIGHTS, second.own}, {DNNL_ARG_DST, result.own}};
+        if (hasBias) ports.emplace(DNNL_ARG_BIAS, bias.own);
+    }
+    void execute(const LibraryOperands& operands, Tensor& out) {
+        first.read(stream, *operands.tensors[firstAt], false);
+        second.read(stream, *operands.tensors[secondAt], packed);
+        if (hasBias) {
+            const Tensor& added = *operands.tensors[biasAt];
+            bias.read(stream, added.isContiguous() ? added : added.contiguous(), false);
         }
-        p.result.given.set_data_handle(result.data());
-        ports.emplace(DNNL_ARG_DST, p.result.own);
-        p.primitive.execute(stream, ports);
-        if (p.result.reordered) p.result.reorder.execute(stream, p.result.own, p.result.given);
+        result.given.set_data_handle(out.data());
+        primitive.execute(stream, ports);
+        if (result.reordered) result.reorder.execute(stream, result.own, result.given);
         stream.wait();
     }
 };
 
+LibraryCall::LibraryCall(std::unique_ptr<State> state) : m_state(std::move(state)) {}
+LibraryCall::~LibraryCall() = default;
+
+bool LibraryCall::run(const LibraryOperands& operands, Tensor& result) {
+    try {
+        m_state->execute(operands, result);
+        return true;
+    } catch (const dnnl::error&) {
+        return false;
+    }
+}
+
 OneDnn::OneDnn() : m_state(std::make_unique<State>()) {}
 OneDnn::~OneDnn() = default;
 
-bool OneDnn::run(size_t slot, const PlanCall& call, const std::vector<Tensor>& operands, const std::vector<bool>& constant, Tensor& result) {
-    const bool convolution = call.function == "aten.convolution.default", biased = call.function == "aten.addmm.default";
-    // addmm(bias, a, b): the bias stands first.
-    const Tensor &a = operands[biased ? 1 : 0], &b = operands[biased ? 2 : 1];
-    Tensor bias = biased ? operands[0] : convolution ? operands[2] : Tensor();
-    const bool constantWeights = constant[biased ? 2 : 1];
-    auto [at, fresh] = m_state->prepared.try_emplace(slot);
-    Prepared& p = at->second;
-    if (bias.defined() && !bias.isContiguous()) bias = bias.contiguous();
+std::unique_ptr<LibraryCall> OneDnn::prepare(const PlanCall& call, const LibraryOperands& operands, Tensor& result) {
+    auto state = std::make_unique<LibraryCall::State>();
+    state->engine = m_state->engine;
+    state->stream = m_state->stream;
+    if (biasFirst(call)) state->firstAt = 1, state->secondAt = 2, state->biasAt = 0;
+    const Tensor *a = operands.tensors[state->firstAt], *b = operands.tensors[state->secondAt];
+    const bool mayHaveBias = biasFirst(call) || isConvolution(call);
+    const Tensor bias = mayHaveBias && operands.tensors[state->biasAt] ? *operands.tensors[state->biasAt] : Tensor();
+    state->packed = operands.constant[state->secondAt];
+    if (a == nullptr || b == nullptr || !isPlain(*a) || !isPlain(*b) || !isPlain(result)) return nullptr;
+    if (biasFirst(call) && (call.args[3].asReal() != 1.0 || call.args[4].asReal() != 1.0)) return nullptr;   // beta, alpha
+    if (isConvolution(call) && call.args[6].asInt() != 0) return nullptr;   // transposed
     try {
-        if (fresh) {
-            if (!isPlain(a) || !isPlain(b) || !isPlain(result)) return false;
-            if (biased && (call.args[3].asReal() != 1.0 || call.args[4].asReal() != 1.0)) return false;   // beta, alpha
-            if (convolution && call.args[6].asInt() != 0) return false;   // transposed
-            if (convolution) m_state->prepareConvolution(p, call, a, b, bias, result);
-            else m_state->prepareMatmul(p, a, b, bias, constantWeights, result);
-            p.usable = true;
-        }
-        if (!p.usable) return false;
-        m_state->execute(p, a, b, bias, constantWeights, result);
-        return true;
+        if (isConvolution(call)) state->prepareConvolution(call, *a, *b, bias, result);
+        else state->prepareMatmul(*a, *b, bias, result);
+        state->collectPorts();
     } catch (const dnnl::error&) {
-        p.usable = false;
-        return false;
+        return nullptr;
     }
+    return std::make_unique<LibraryCall>(std::move(state));
 }
 
 std::string oneDnnVersion() {

@@ -1,6 +1,6 @@
 #pragma once
-// Matrix products and convolutions of f32 through oneDNN. Primitives and repacked constant weights are kept for the life
-// of the object, that is, for all runs of one program.
+// Matrix products and convolutions of f32 through oneDNN.
+#include <array>
 #include <memory>
 
 #include "engine/runtime/cpu/plan.h"
@@ -10,13 +10,31 @@ namespace cutaway {
 /// "3.0.0".
 std::string oneDnnVersion();
 
+/// The tensors among a call's first arguments, by position (null for None and numbers), and whether each never changes.
+struct LibraryOperands {
+    std::array<const Tensor*, 3> tensors{};
+    std::array<bool, 3> constant{};
+};
+
+/// One call of a plan: its primitive and repacked constant weights, kept for all runs of the program.
+class LibraryCall {
+  public:
+    struct State;
+    explicit LibraryCall(std::unique_ptr<State> state);
+    ~LibraryCall();
+    /// Operands lie where they like, in the layouts that the call was prepared for. False if the library fails.
+    bool run(const LibraryOperands& operands, Tensor& result);
+
+  private:
+    std::unique_ptr<State> m_state;
+};
+
 class OneDnn {
   public:
     OneDnn();
     ~OneDnn();
-    /// Computes call number `slot` into `result`. `operands`: the tensors among the arguments, in order (a missing bias is
-    /// undefined); `constant`: whether each never changes. False if oneDNN cannot do this call; the reference kernel can.
-    bool run(size_t slot, const PlanCall& call, const std::vector<Tensor>& operands, const std::vector<bool>& constant, Tensor& result);
+    /// Null if oneDNN cannot do this call; the reference kernel can.
+    std::unique_ptr<LibraryCall> prepare(const PlanCall& call, const LibraryOperands& operands, Tensor& result);
 
   private:
     struct State;

@@ -1,6 +1,7 @@
 #include "engine/runtime/cpu/plan.h"
 
 #include "engine/support/checked.h"
+#include "engine/support/threads.h"
 
 namespace cutaway {
 namespace {
@@ -21,6 +22,10 @@ class Binder {
 
   private:
     const Graph& graph() const { return m_program->module->graph(); }
+
+    /// What a kernel's vector loop does per nanosecond on one core.
+    static constexpr int64_t kOperations = 2;
+    static int64_t nanosecondsFor(int64_t computing, int64_t bytes) { return std::max(computing, bytes / kBytesPerNanosecond); }
 
     // ---- sizes
     Result<int64_t> number(const SymInt& value, const std::string& where) {
@@ -187,18 +192,21 @@ class Binder {
             }
             CT_TRY(plan.range, number((*m_printed)[call.kernel].range, kernel.name));
             // A kernel without outer loops runs once even if what it stores is empty; nothing may be stored then.
+            int64_t written = 0;
             for (size_t i = 0; i < kernel.buffers.size(); ++i)
-                if (kernel.buffers[i].written) plan.work += numel(m_bound.plan.values[static_cast<size_t>(plan.buffers[i])].sizes);
-            if (plan.work == 0) plan.range = 0;
-            plan.work = std::max(plan.work, call.flops + (call.bytesRead + call.bytesWritten) / 4);
+                if (kernel.buffers[i].written) written += numel(m_bound.plan.values[static_cast<size_t>(plan.buffers[i])].sizes);
+            if (written == 0) plan.range = 0;
+            plan.nanoseconds = nanosecondsFor(std::max(written, call.flops) / kOperations, call.bytesRead + call.bytesWritten);
         } else {
             CT_TRY_VOID(addArguments(*call.node, plan));
+            plan.nanoseconds = nanosecondsFor(call.flops / kLibraryOperationsPerNanosecond, call.bytesRead + call.bytesWritten);
         }
         m_bound.plan.calls.push_back(std::move(plan));
         return {};
     }
     Result<void> addArguments(const Node& node, PlanCall& plan) {
         plan.function = node.op().name();
+        plan.node = node.name();
         CT_TRY(plan.type, filled(node.type(), node.name()));
         std::optional<Error> error;
         auto fail = [&](Error e) {
@@ -244,12 +252,14 @@ class Binder {
         return arg;
     }
     Node* nameFor(int64_t number) {
-        const std::string name = "v" + std::to_string(number);
-        if (Node* known = m_bound.plan.names->findByName(name)) return known;
-        const PlanValue& value = m_bound.plan.values[static_cast<size_t>(number)];
+        const auto [known, fresh] = m_names.try_emplace(number, nullptr);
+        if (!fresh) return known->second;
+        Plan& plan = m_bound.plan;
+        const PlanValue& value = plan.values[static_cast<size_t>(number)];
         TensorType type = TensorType::contiguous(value.dtype, toSymDims(value.sizes));
         type.strides = toSymDims(value.strides);
-        return &m_bound.plan.names->placeholder(name, type);
+        plan.numbers.push_back(number);
+        return known->second = &plan.names->placeholder("v" + std::to_string(number), type);
     }
 
     Result<void> addOutputs() {
@@ -272,6 +282,7 @@ class Binder {
     BoundProgram m_bound;
     std::map<std::string, int64_t> m_symbols;
     std::map<ValueKey, int64_t> m_number;
+    std::map<int64_t, Node*> m_names;
     std::vector<std::pair<int64_t, MemoryBlock>> m_blocks;
 };
 

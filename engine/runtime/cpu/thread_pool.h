@@ -1,24 +1,23 @@
 #pragma once
-// A few threads that share the parallel range of one kernel at a time.
+// Splits the parallel range of a kernel among threads (support/threads.h).
 #include <cstdint>
 #include <functional>
-#include <memory>
 
 namespace cutaway {
 
 class ThreadPool {
   public:
-    /// `threads` counts the caller; 0 = one per core.
+    /// `threads` counts the caller; 0 = as many as there are.
     explicit ThreadPool(int threads);
-    ~ThreadPool();
-    int size() const;
+    int size() const { return m_size; }
+    /// How many threads are worth waking for work that takes one of them so long.
+    int threadsFor(int64_t nanoseconds) const;
     /// Calls body(begin, end) for consecutive parts of [0, range), whose bounds are multiples of `unit`; returns when all
     /// are done. One part, on the calling thread, if `parts` is 1.
-    void run(int64_t range, int64_t unit, int parts, const std::function<void(int64_t, int64_t)>& body);
+    void run(int64_t range, int64_t unit, int parts, const std::function<void(int64_t, int64_t)>& body) const;
 
   private:
-    struct State;
-    std::unique_ptr<State> m_state;
+    int m_size = 1;
 };
 
 }  // namespace cutaway

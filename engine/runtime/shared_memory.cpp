@@ -1,0 +1,198 @@
+#include "engine/runtime/shared_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <map>
+#include <system_error>
+
+#include "cutaway/words.h"
+
+namespace cutaway {
+namespace {
+
+constexpr uint64_t kMagic = 0x32304b52574b5443;  // "CTKWRK02"
+constexpr size_t kAlignment = 64;                 // whole vectors
+
+size_t aligned(size_t offset) { return (offset + kAlignment - 1) / kAlignment * kAlignment; }
+
+Error systemError(const std::string& what, size_t bytes) {
+    const int reason = errno;
+    if (reason == ENOSPC || reason == ENOMEM || reason == EFBIG)
+        return {ErrorCode::Limit, "out of memory: " + bytesText(static_cast<int64_t>(bytes)) + " for " + what + " could not be had", {}, {"give smaller inputs, or close other programs"}};
+    if (reason == EFAULT)
+        return {ErrorCode::InvalidInput, "the file that " + what + " are read from became shorter", {}, {"open it again"}};
+    return {ErrorCode::ToolFailed, "no memory to share for " + what + ": " + std::generic_category().message(reason), {}, {}};
+}
+
+/// The bytes of its storage that a tensor reaches.
+std::pair<size_t, size_t> reach(const Tensor& tensor) {
+    if (tensor.numel() == 0) return {0, 0};
+    int64_t first = tensor.offset(), last = tensor.offset();
+    for (size_t d = 0; d < tensor.sizes().size(); ++d) {
+        const int64_t step = (tensor.sizes()[d] - 1) * tensor.strides()[d];
+        (step < 0 ? first : last) += step;
+    }
+    const auto item = static_cast<size_t>(byteSize(tensor.dtype()));
+    return {static_cast<size_t>(first) * item, static_cast<size_t>(last + 1) * item};
+}
+
+/// What of a storage is sent, and where it comes to lie, counted from the first block.
+struct Block {
+    const Storage* storage = nullptr;
+    size_t begin = 0, end = 0, at = 0;
+};
+
+struct Blocks {
+    std::vector<Block> blocks;
+    std::map<const Storage*, size_t> of;  // looked up by address, never iterated
+    size_t bytes = 0;
+
+    explicit Blocks(const std::vector<Tensor>& tensors) {
+        for (const Tensor& tensor : tensors) {
+            if (!tensor.defined()) continue;
+            const auto [begin, end] = reach(tensor);
+            const auto [known, fresh] = of.try_emplace(tensor.storage().get(), blocks.size());
+            if (fresh) blocks.push_back({tensor.storage().get(), begin, end, 0});
+            Block& block = blocks[known->second];
+            if (begin == end) continue;
+            const bool empty = block.begin == block.end;
+            block.begin = empty ? begin : std::min(block.begin, begin);
+            block.end = std::max(block.end, end);
+        }
+        for (Block& block : blocks) {
+            // Elements keep their place in a vector.
+            block.begin -= block.begin % kAlignment;
+            block.at = bytes;
+            bytes += aligned(block.end - block.begin);
+        }
+    }
+};
+
+}  // namespace
+
+Result<SharedMemory> SharedMemory::create(std::string what) {
+    const int made = ::memfd_create("cutaway", MFD_CLOEXEC);
+    if (made < 0) return systemError(what, 0);
+    // Above the standard streams, also where one of those is closed: a child puts its own there.
+    const int descriptor = ::fcntl(made, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    ::close(made);
+    if (descriptor < 0) return systemError(what, 0);
+    return SharedMemory(descriptor, std::move(what));
+}
+
+SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
+    std::swap(m_descriptor, other.m_descriptor);
+    std::swap(m_what, other.m_what);
+    return *this;
+}
+
+SharedMemory::~SharedMemory() {
+    if (m_descriptor >= 0) ::close(m_descriptor);
+}
+
+Result<void> SharedMemory::write(size_t offset, std::string_view bytes) {
+    const size_t all = bytes.size();
+    while (!bytes.empty()) {
+        const ssize_t written = ::pwrite(m_descriptor, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) return systemError(m_what, all);
+        offset += static_cast<size_t>(written);
+        bytes.remove_prefix(static_cast<size_t>(written));
+    }
+    return {};
+}
+
+Result<std::span<std::byte>> SharedMemory::map(std::shared_ptr<const void>& owner) const {
+    struct stat facts {};
+    if (::fstat(m_descriptor, &facts) != 0) return systemError(m_what, 0);
+    const auto bytes = static_cast<size_t>(facts.st_size);
+    if (bytes == 0) return std::span<std::byte>();
+    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, m_descriptor, 0);
+    if (memory == MAP_FAILED) return systemError(m_what, bytes);
+    owner = std::shared_ptr<const void>(memory, [bytes](const void* mapped) { ::munmap(const_cast<void*>(mapped), bytes); });
+    return std::span(static_cast<std::byte*>(memory), bytes);
+}
+
+Result<std::span<std::byte>> SharedMemory::share(size_t bytes, std::shared_ptr<const void>& owner) const {
+    struct stat facts {};
+    if (::fstat(m_descriptor, &facts) != 0 || (static_cast<size_t>(facts.st_size) < bytes && ::ftruncate(m_descriptor, static_cast<off_t>(bytes)) != 0))
+        return systemError(m_what, bytes);
+    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, m_descriptor, 0);
+    if (memory == MAP_FAILED) return systemError(m_what, bytes);
+    owner = std::shared_ptr<const void>(memory, [bytes](const void* mapped) { ::munmap(const_cast<void*>(mapped), bytes); });
+    return std::span(static_cast<std::byte*>(memory), bytes);
+}
+
+Result<void> writeMessage(SharedMemory& memory, size_t offset, std::string_view text, const std::vector<Tensor>& tensors) {
+    const Blocks layout(tensors);
+    ByteWriter head;
+    head.text(text);
+    head.count(layout.blocks.size());
+    for (const Block& block : layout.blocks) head.pod(block.at), head.pod(block.end - block.begin);
+    head.count(tensors.size());
+    for (const Tensor& tensor : tensors) {
+        head.pod(tensor.defined());
+        if (!tensor.defined()) continue;
+        const size_t number = layout.of.at(tensor.storage().get());
+        head.pod(static_cast<uint64_t>(number));
+        head.pod(tensor.dtype());
+        head.pod(tensor.device());
+        head.dims(tensor.sizes());
+        head.dims(tensor.strides());
+        head.pod(tensor.offset() - static_cast<int64_t>(layout.blocks[number].begin) / byteSize(tensor.dtype()));
+    }
+    ByteWriter start;
+    start.pod(kMagic);
+    start.count(head.bytes.size());
+    const size_t data = aligned(offset + start.bytes.size() + head.bytes.size());
+    CT_TRY_VOID(memory.write(offset, start.bytes + head.bytes));
+    for (const Block& block : layout.blocks) {
+        const auto* bytes = reinterpret_cast<const char*>(block.storage->data());
+        CT_TRY_VOID(memory.write(data + block.at, {bytes + block.begin, block.end - block.begin}));
+    }
+    return {};
+}
+
+Result<Message> readMessage(const SharedMemory& memory, size_t offset) {
+    const Error damaged{ErrorCode::ToolFailed, "what the worker and its program tell each other is damaged", {}, {"both must be of one version"}};
+    std::shared_ptr<const void> owner;
+    CT_TRY(const std::span<std::byte> all, memory.map(owner));
+    const std::string_view bytes(reinterpret_cast<const char*>(all.data()), all.size());
+    if (bytes.size() < offset) return damaged;
+    ByteReader start(bytes.substr(offset));
+    constexpr size_t kStart = 2 * sizeof(uint64_t);
+    if (start.pod<uint64_t>() != kMagic) return damaged;
+    const size_t size = start.count();
+    if (start.failed() || size > bytes.size() - offset - kStart) return damaged;
+    ByteReader in(bytes.substr(offset + kStart, size));
+    const size_t data = aligned(offset + kStart + size);
+
+    Message message;
+    message.text = in.text();
+    std::vector<std::shared_ptr<Storage>> storages;
+    in.each([&] {
+        const auto at = in.pod<size_t>(), length = in.pod<size_t>();
+        if (length > 0 && (at > bytes.size() || data + at > bytes.size() || length > bytes.size() - data - at)) return in.fail();
+        storages.push_back(Storage::view(all.data() + (length > 0 ? data + at : 0), length, owner));
+    });
+    in.each([&] {
+        if (!in.pod<bool>()) return message.tensors.emplace_back(), void();
+        const auto number = in.pod<uint64_t>();
+        const auto dtype = in.pod<DType>();
+        const auto device = in.pod<Device>();
+        Dims sizes = in.dims(), strides = in.dims();
+        const auto first = in.pod<int64_t>();
+        if (number >= storages.size() || sizes.size() != strides.size()) return in.fail();
+        message.tensors.emplace_back(storages[number], dtype, std::move(sizes), std::move(strides), first, device);
+    });
+    if (in.failed()) return damaged;
+    return message;
+}
+
+int64_t bytesOf(const std::vector<Tensor>& tensors) { return static_cast<int64_t>(Blocks(tensors).bytes); }
+
+}  // namespace cutaway

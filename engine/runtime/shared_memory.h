@@ -1,0 +1,51 @@
+#pragma once
+// Memory without a name in any folder, which a child process gets by its descriptor: nothing is left of it when both are
+// gone. It is filled by writing, so that too little memory is an error and never a bus error.
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/runtime/wire.h"
+#include "engine/tensor/tensor.h"
+
+namespace cutaway {
+
+class SharedMemory {
+  public:
+    /// Empty. `what` is for messages: "the inputs".
+    static Result<SharedMemory> create(std::string what);
+    /// Somebody else's, by its descriptor.
+    SharedMemory(int descriptor, std::string what) : m_descriptor(descriptor), m_what(std::move(what)) {}
+    SharedMemory(SharedMemory&& other) noexcept : m_descriptor(std::exchange(other.m_descriptor, -1)), m_what(std::move(other.m_what)) {}
+    SharedMemory& operator=(SharedMemory&& other) noexcept;
+    ~SharedMemory();
+
+    int descriptor() const { return m_descriptor; }
+    /// Errors: there is not so much memory; `bytes` lie in a file that has become shorter.
+    Result<void> write(size_t offset, std::string_view bytes);
+    /// Everything that was written. What is changed in it afterwards stays with who changes it.
+    Result<std::span<std::byte>> map(std::shared_ptr<const void>& owner) const;
+    /// The first `bytes`, seen by both processes at once.
+    Result<std::span<std::byte>> share(size_t bytes, std::shared_ptr<const void>& owner) const;
+
+  private:
+    int m_descriptor = -1;
+    std::string m_what;
+};
+
+/// A text and tensors at an offset of shared memory. Bytes that several tensors look at are written once; the reader's tensors
+/// lie in the memory itself.
+Result<void> writeMessage(SharedMemory& memory, size_t offset, std::string_view text, const std::vector<Tensor>& tensors);
+
+struct Message {
+    std::string text;
+    std::vector<Tensor> tensors;
+};
+Result<Message> readMessage(const SharedMemory& memory, size_t offset);
+
+/// What writeMessage would write of the tensors.
+int64_t bytesOf(const std::vector<Tensor>& tensors);
+
+}  // namespace cutaway

@@ -1,0 +1,45 @@
+#pragma once
+// The two ends of a run in another process. What is asked and what is answered lie in shared memory; whatever happens to the
+// worker is an Error in its program, which says at which node it happened.
+#include <atomic>
+
+#include "cutaway/jobs.h"
+#include "engine/runtime/shared_memory.h"
+
+namespace cutaway {
+
+/// What the worker says while it works, seen by its program at once.
+class Board {
+  public:
+    /// The node or kernel that is run now; told if the process dies at it.
+    void at(std::string_view where) {
+        const size_t size = std::min(where.size(), sizeof m_where - 1);
+        std::memcpy(m_where, where.data(), size);
+        m_where[size] = '\0';
+    }
+    void done(double fraction) { m_fraction.store(fraction, std::memory_order_relaxed); }
+
+    std::string where() const { return std::string(m_where, ::strnlen(m_where, sizeof m_where)); }
+    double fraction() const { return m_fraction.load(std::memory_order_relaxed); }
+
+  private:
+    std::atomic<double> m_fraction{0};
+    char m_where[248] = {};
+};
+
+enum class WorkerTask : uint8_t { Compiled, Reference };
+
+struct WorkerOptions {
+    int threads = 0;            // of libraries; 0 = one per core
+    double timeoutSeconds = 0;  // 0 = no limit
+    int64_t memoryBytes = 0;    // address space; 0 = as much as the machine has left
+};
+/// Starts cutaway-worker, sends, waits, returns what it answers. `doing` is for messages: "the compiled graph".
+Result<Message> askWorker(WorkerTask task, std::string_view doing, std::string_view text, const std::vector<Tensor>& tensors,
+                          const WorkerOptions& options, const Progress& progress);
+
+/// main() of the worker: `cutaway-worker run TASK REQUEST REPLY`, where the last two are descriptors of shared memory. Exit
+/// status 0 if a reply was written, even one with an error.
+int workerMain(int argc, char** argv);
+
+}  // namespace cutaway

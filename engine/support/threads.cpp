@@ -1,0 +1,55 @@
+#include "engine/support/threads.h"
+
+#include <algorithm>
+#include <atomic>
+
+// GCC's OpenMP runtime by its functions: a pragma would get another compiler's own runtime, and so a second set of threads.
+extern "C" {
+void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned flags);
+int omp_get_max_threads();
+int omp_get_num_threads();
+int omp_get_thread_num();
+void omp_set_num_threads(int threads);
+}
+
+namespace cutaway {
+namespace {
+
+struct Parts {
+    int count;
+    const std::function<void(int)>* body;
+    // Begin and end of the work as thread sanitizers see it: they do not know the runtime's own barriers.
+    std::atomic<int> begun{0}, done{0};
+};
+
+/// One thread's share; there may be fewer threads than parts.
+void runShare(void* data) {
+    auto& parts = *static_cast<Parts*>(data);
+    static_cast<void>(parts.begun.load(std::memory_order_acquire));
+    for (int part = omp_get_thread_num(); part < parts.count; part += omp_get_num_threads()) (*parts.body)(part);
+    parts.done.fetch_add(1, std::memory_order_release);
+}
+
+}  // namespace
+
+int threadCount() {
+    static const int count = std::max(1, omp_get_max_threads());  // before any are lent
+    return count;
+}
+
+int threadsWorth(int64_t nanoseconds, int most) {
+    constexpr int64_t kWorthWaking = 200'000;
+    return static_cast<int>(std::clamp<int64_t>(nanoseconds / kWorthWaking, 1, std::max(1, most)));
+}
+
+void lendThreads(int threads) { omp_set_num_threads(threads); }
+
+void runParts(int parts, const std::function<void(int)>& body) {
+    if (parts <= 1) return body(0);
+    Parts shared{parts, &body};
+    shared.begun.store(1, std::memory_order_release);
+    GOMP_parallel(runShare, &shared, static_cast<unsigned>(parts), 0);
+    static_cast<void>(shared.done.load(std::memory_order_acquire));
+}
+
+}  // namespace cutaway

@@ -1,0 +1,21 @@
+#pragma once
+// The one set of threads that work is split among: those of the OpenMP runtime that oneDNN runs on. With a second set each
+// would wait for cores that the other one's spin on.
+#include <cstdint>
+#include <functional>
+
+namespace cutaway {
+
+/// As many as the runtime has, one per core unless the environment says otherwise.
+int threadCount();
+/// How many of `most` threads are worth waking for work that takes one of them so long: one that sleeps takes a while to come, and
+/// on a busy machine a long while.
+int threadsWorth(int64_t nanoseconds, int most);
+/// Estimates for that: what a matrix product of the library does per nanosecond on one core, and what memory gives.
+constexpr int64_t kLibraryOperationsPerNanosecond = 40, kBytesPerNanosecond = 10;
+/// Library calls of this thread that follow are split among so many.
+void lendThreads(int threads);
+/// Calls body(0) ... body(parts - 1), each once, on up to so many threads; returns when all are done.
+void runParts(int parts, const std::function<void(int)>& body);
+
+}  // namespace cutaway

@@ -1,0 +1,330 @@
+// Reference runs in a process of their own: the numbers are those of the interpreter at home, bit by bit, and whatever happens
+// to the worker is told in words.
+#include <QtTest>
+#include <fstream>
+#include <thread>
+
+#include "cutaway/session.h"
+#include "engine/formats/open.h"
+#include "engine/interpret/interpret.h"
+#include "engine/interpret/peak.h"
+#include "engine/interpret/specialize.h"
+#include "engine/runtime/module_io.h"
+#include "engine/runtime/reference.h"
+#include "engine/support/machine.h"
+#include "engine/support/temp_dir.h"
+#include "engine/text/parse.h"
+#include "engine/text/print.h"
+#include "tests/support/graph_eval.h"
+#include "tests/support/paths.h"
+
+using namespace cutaway;
+using namespace cutaway::testing;
+
+namespace {
+
+struct Case {
+    const char* name;
+    const char* text;
+};
+constexpr Case kCases[] = {
+    {"products", R"(def forward(x: "f32[40, 30]", y: "f32[30, 7]"):
+    m = aten.mm.default(x, y)
+    r = aten.relu.default(m)
+    return (r,))"},
+    {"inputs with gaps and turned around", R"(def forward(x: "f32[4, 8][16, 1]", y: "f32[4, 8][1, 4]", z: "f32[4, 8][0, 1]"):
+    a = aten.add.Tensor(x, y)
+    b = aten.mul.Tensor(a, z)
+    return (b, x, z))"},
+    {"dtypes", R"(def forward(a: "u8[5]", b: "i8[5]", c: "i16[5]", d: "i32[5]", e: "i64[5]", f: "f16[5]", g: "bf16[5]", h: "f64[5]", i: "b8[5]"):
+    p = aten.add.Tensor(a, b)
+    q = aten.mul.Tensor(c, d)
+    r = aten.add.Tensor(e, f)
+    s = aten.mul.Tensor(g, h)
+    t = aten.logical_not.default(i)
+    return (p, q, r, s, t))"},
+    {"complex", R"(def forward(x: "c64[6]", y: "c128[6]"):
+    a = aten.mul.Tensor(x, y)
+    b = aten.view_as_real.default(a)
+    return (a, b))"},
+    {"None among the results", R"(def forward(x: "f32[3]"):
+    a = aten.neg.default(x)
+    return (None, a, None))"},
+    {"no input, one number", R"(def forward():
+    a = aten.full.default([2, 3], 1.5, dtype=torch.float32, device=device(type='cpu'), pin_memory=False)
+    return (a, 3))"},
+    {"empty", R"(def forward(x: "f32[0, 3]"):
+    a = aten.sum.dim_IntList(x, [0])
+    return (a, x))"},
+    {"several results", R"(def forward(x: "f32[6, 9]"):
+    t = aten.topk.default(x, 3)
+    v = t[0]
+    i = t[1]
+    return (v, i))"},
+    {"random numbers", R"(def forward(x: "f32[50]"):
+    a = aten.rand_like.default(x)
+    b = aten.bernoulli.default(a)
+    return (a, b))"},
+    {"writes to its input", R"(def forward(x: "f32[4]", y: "f32[4]"):
+    a = aten.add_.Tensor(x, y)
+    b = aten.mul.Tensor(x, y)
+    return (b,))"},
+    {"sizes of the inputs", R"(def forward(x: "f32[s0, 4]", y: "f32[s0]"):
+    a = aten.sum.dim_IntList(x, [1])
+    b = aten.add.Tensor(a, y)
+    c = aten.expand.default(b, [2, s0])
+    return (c,))"},
+    {"sizes of the data", R"(def forward(x: "f32[10]"):
+    m = aten.gt.Scalar(x, 0)
+    v: "f32[u0]" = aten.masked_select.default(x, m)
+    n: "i64[u1, 1]" = aten.nonzero.default(x)
+    w: "f32[u0]" = aten.neg.default(v)
+    return (w, n))"},
+    {"as Python calls it", R"(def forward(x: "f32[2, 6]", y: "f32[3, 4]"):
+    a = x.view(3, 4)
+    s = a + y
+    b = torch.nn.functional.relu(s)
+    c = b[:, 0]
+    return (c,))"},
+};
+
+QString shown(const Result<std::vector<Tensor>>& results) {
+    if (!results) return QString::fromStdString(results.error().text());
+    QString text;
+    for (const Tensor& tensor : *results) {
+        if (!tensor.defined()) {
+            text += "None\n";
+            continue;
+        }
+        const Tensor packed = tensor.contiguous();
+        const QByteArray bytes(static_cast<const char*>(packed.data()), static_cast<qsizetype>(packed.bytes()));
+        text += QString::fromStdString(TensorType::contiguous(tensor.dtype(), toSymDims(tensor.sizes())).text()) + " " + bytes.toHex(' ') + "\n";
+    }
+    return text;
+}
+Result<std::vector<Tensor>> inWorker(const Module& module, const std::vector<Tensor>& inputs) {
+    CT_TRY(ReferenceRun run, runReference(module, inputs));
+    return std::move(run.outputs);
+}
+
+/// Values for the graph's inputs, at the strides it wants.
+std::vector<Tensor> inputsFor(const Module& module) {
+    const auto placeholders = module.graph().placeholders();
+    if (std::all_of(placeholders.begin(), placeholders.end(), [](const Node* node) { return allInts(node->tensor().sizes); })) return testing::randomInputs(module, 5);
+    return {Tensor::full(DType::F32, {3, 4}, 0.5), Tensor::full(DType::F32, {3}, 0.25)};
+}
+
+}  // namespace
+
+class WorkerTest : public QObject {
+    Q_OBJECT
+
+  private slots:
+    void sameNumbers_data() {
+        QTest::addColumn<QString>("text");
+        for (const Case& test : kCases) QTest::newRow(test.name) << test.text;
+    }
+    void sameNumbers() {
+        QFETCH(QString, text);
+        const auto module = moduleOf(text.toStdString());
+        const auto inputs = inputsFor(*module);
+        const auto expected = interpret(*module, inputs);
+        QVERIFY2(expected.has_value(), expected ? "" : expected.error().text().c_str());
+        QCOMPARE(shown(inWorker(*module, inputs)), shown(expected));
+    }
+    void modelsGoOverWhole_data() {
+        QTest::addColumn<QString>("file");
+        for (const char* file : {"mlp", "tiny_resnet", "tiny_transformer"}) QTest::newRow(file) << QString(CUTAWAY_SOURCE_DIR "/resources/models/%1.pt2").arg(file);
+    }
+    void modelsGoOverWhole() {
+        QFETCH(QString, file);
+        const auto opened = openFile(file.toStdString());
+        QVERIFY(opened.has_value());
+        const Module& module = *opened->graphs.front().module;
+        ByteWriter out;
+        std::vector<Tensor> tensors;
+        writeModule(out, module, tensors);
+        ByteReader in(out.bytes);
+        size_t next = 0;
+        const auto copy = readModule(in, tensors, next);
+        QVERIFY(!in.failed());
+        QCOMPARE(next, tensors.size());
+        auto left = module.graph().nodes().begin(), right = copy->graph().nodes().begin();
+        for (; left != Graph::Iterator() && right != Graph::Iterator(); ++left, ++right) {
+            QCOMPARE((*right).name(), (*left).name());
+            QVERIFY((*left).isOutput() || sameType((*left).type(), (*right).type()));
+        }
+        QCOMPARE(copy->graph().size(), module.graph().size());
+    }
+    void aDamagedModuleIsAnError() {
+        const auto module = moduleOf(kCases[0].text);
+        ByteWriter out;
+        std::vector<Tensor> tensors;
+        writeModule(out, *module, tensors);
+        for (size_t size = 0; size < out.bytes.size(); size += 7) {
+            ByteReader in(std::string_view(out.bytes).substr(0, size));
+            size_t next = 0;
+            static_cast<void>(readModule(in, tensors, next));
+            QVERIFY2(in.failed(), qPrintable(QString("cut to %1 bytes").arg(size)));
+        }
+    }
+    void sharedMemoryStaysShared() {
+        // Two views of one storage: what is written through one is read through the other.
+        const auto module = moduleOf(R"(def forward(x: "f32[4]", y: "f32[4]"):
+    a = aten.add_.Scalar(x, 1)
+    b = aten.mul.Tensor(y, 2)
+    return (b,))");
+        const Tensor base = Tensor::full(DType::F32, {6}, 1.0);
+        const std::vector<Tensor> inputs = {base.view({4}, {1}, 0), base.view({4}, {1}, 2)};
+        QCOMPARE(shown(inWorker(*module, inputs)), shown(interpret(*module, inputs)));
+    }
+    void everyRunIsTimed() {
+        const auto module = moduleOf(kCases[0].text);
+        const auto run = runReference(*module, inputsFor(*module), {.repeat = 5});
+        QVERIFY(run.has_value());
+        QCOMPARE(run->milliseconds.size(), size_t{5});
+    }
+
+    void errorsNameTheNode() {
+        const auto module = moduleOf(R"(def forward(x: "i64[2]"):
+    w = aten.full.default([3, 4], 1, dtype=torch.float32, device=device(type='cpu'), pin_memory=False)
+    e = aten.embedding.default(w, x)
+    return (e,))");
+        const auto run = runReference(*module, {Tensor::full(DType::I64, {2}, int64_t{7})});
+        QVERIFY(!run.has_value());
+        QCOMPARE(run.error().where, std::string("e"));
+    }
+    void outOfMemoryNamesNodeAndSize() {
+#ifdef __SANITIZE_ADDRESS__
+        QSKIP("the address sanitizer reserves more address space than the limit lets it");
+#endif
+        const auto module = moduleOf(R"(def forward(x: "f32[1]"):
+    e = aten.expand.default(x, [1000, 250000])
+    big = aten.add.Tensor(e, 1)
+    s = aten.sum.default(big)
+    return (s,))");
+        const auto run = runReference(*module, {Tensor::full(DType::F32, {1}, 1.0)}, {.memoryBytes = 1'000'000'000});
+        QVERIFY(!run.has_value());
+        QCOMPARE(static_cast<int>(run.error().code), static_cast<int>(ErrorCode::Limit));
+        QCOMPARE(run.error().where, std::string("big"));
+        QVERIFY2(run.error().message.find("953.7 MiB") != std::string::npos, run.error().text().c_str());
+    }
+    void tooLargeIsRefusedBeforeItStarts_data() {
+        QTest::addColumn<QString>("text");
+        QTest::addColumn<int>("backend");
+        QTest::addColumn<QString>("needs");
+        const auto row = [](const char* name, Backend backend, const char* text, const char* needs) { QTest::newRow(name) << text << static_cast<int>(backend) << needs; };
+        const char* input = "def forward(x: \"f32[20000000, 2000000]\"):\n    a = aten.relu.default(x)\n    return (a,)\n";
+        row("input", Backend::Reference, input, "145.5 TiB of memory (the inputs 145.5 TiB)");
+        row("input, compiled", Backend::Cpu, input, "145.5 TiB of memory (the inputs 145.5 TiB)");
+        const char* value = "def forward(x: \"f32[1]\"):\n    e = aten.expand.default(x, [2000000, 2000000])\n    a = aten.exp.default(e)\n    b = aten.mm.default(a, a)\n"
+                            "    c = aten.sum.default(b)\n    return (c,)\n";
+        row("values", Backend::Reference, value, "29.1 TiB of memory");
+        row("values, compiled", Backend::Cpu, value, "29.1 TiB of memory");
+        row("weights of its own", Backend::Reference, "def forward(x: \"f32[1]\"):\n    a = aten.full.default([20000000, 2000000], 1, dtype=torch.float32, device=device(type='cpu'), pin_memory=False)\n"
+                            "    c = aten.sum.default(a)\n    return (c,)\n", "145.5 TiB of memory");
+    }
+    void tooLargeIsRefusedBeforeItStarts() {
+        QFETCH(QString, text);
+        QFETCH(int, backend);
+        QFETCH(QString, needs);
+        const auto folder = TempDir::create();
+        QVERIFY(folder.has_value());
+        std::ofstream(folder->file("large.py")) << text.toStdString();
+        Session session;
+        QVERIFY(session.open(folder->file("large.py")).has_value());
+        const auto run = session.compile({.disabledPasses = {"constant_fold_uniform_value"}});
+        QVERIFY(run.has_value());
+        RunOptions options;
+        options.backend = static_cast<Backend>(backend);
+        const auto refused = session.run(*run, options);
+        QVERIFY(!refused.has_value());
+        const std::string words = refused.error().text();
+        QVERIFY2(QString::fromStdString(words).contains(needs) && words.find(" leaves ") != std::string::npos && words.find("smaller") != std::string::npos, words.c_str());
+    }
+    void peakIsWhatIsAliveAtOnce_data() {
+        QTest::addColumn<QString>("body");
+        QTest::addColumn<double>("bytes");
+        const auto row = [](const char* name, const char* body, double bytes) { QTest::newRow(name) << body << bytes; };
+        row("chain", "    a = aten.exp.default(x)\n    b = aten.exp.default(a)\n    c = aten.exp.default(b)\n    return (c,)", 8000);
+        row("kept to the end", "    a = aten.exp.default(x)\n    b = aten.exp.default(a)\n    c = aten.exp.default(b)\n    return (a, c)", 12000);
+        row("views are free", "    a = aten.exp.default(x)\n    b = aten.view.default(a, [10, 100])\n    c = aten.permute.default(b, [1, 0])\n    return (c,)", 4000);
+        row("a view keeps its base", "    a = aten.exp.default(x)\n    b = aten.slice.Tensor(a, 0, 0, 10)\n    c = aten.exp.default(x)\n    d = aten.exp.default(c)\n    return (b, d)", 12000);
+        row("several results", "    t = aten.sort.default(x)\n    v = t[0]\n    return (v,)", 12000);
+        row("inputs of graphs that mutate are copied", "    a = aten.add_.Scalar(x, 1)\n    return (a,)", 4000);
+        row("nothing", "    return (x,)", 0);
+    }
+    void peakIsWhatIsAliveAtOnce() {
+        QFETCH(QString, body);
+        QFETCH(double, bytes);
+        const auto module = moduleOf(("def forward(x: \"f32[1000]\"):\n" + body + "\n").toStdString());
+        QCOMPARE(peakBytes(*module), bytes);
+    }
+    static std::shared_ptr<const Module> endless() {
+        return moduleOf(R"(def forward(x: "f32[2]"):
+    w = higher_order.while_loop(more, step, (x,), ())
+    r: "f32[2]" = w[0]
+    return (r,)
+
+def more(a: "f32[2]"):
+    s: "f32[]" = aten.sum.default(a)
+    t: "b8[]" = aten.eq.Tensor(s, s)
+    return (t,)
+
+def step(a: "f32[2]"):
+    b: "f32[2]" = aten.clone.default(a)
+    return (b,)
+)");
+    }
+    void timeLimit() {
+        const auto run = runReference(*endless(), {Tensor::full(DType::F32, {2}, 1.0)}, {.timeoutSeconds = 1});
+        QVERIFY(!run.has_value());
+        QVERIFY2(run.error().message.find("ran longer than 1 s") != std::string::npos, run.error().text().c_str());
+    }
+    void cancelling() {
+        const Progress progress;
+        std::thread hand([&] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(300));
+            progress.cancel->cancel();
+        });
+        const auto run = runReference(*endless(), {Tensor::full(DType::F32, {2}, 1.0)}, {}, progress);
+        hand.join();
+        QVERIFY(!run.has_value());
+        QCOMPARE(static_cast<int>(run.error().code), static_cast<int>(ErrorCode::Cancelled));
+    }
+    void aWorkerThatDies_data() {
+        QTest::addColumn<QString>("script");
+        QTest::addColumn<QString>("says");
+        QTest::newRow("crash") << "kill -SEGV $$" << "was killed by signal 11";
+        QTest::newRow("kill") << "kill -KILL $$" << "the system may have run out of memory";
+        QTest::newRow("failure") << "echo no luck >&2; exit 3" << "its last words: no luck";
+        QTest::newRow("success without a word") << "exit 0" << "damaged";
+    }
+    void aWorkerThatDies() {
+        QFETCH(QString, script);
+        QFETCH(QString, says);
+        const auto folder = TempDir::create();
+        QVERIFY(folder.has_value());
+        const std::string path = folder->file("worker");
+        std::ofstream(path) << "#!/bin/sh\n" << script.toStdString() << "\n";
+        std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+        const QByteArray before = qgetenv("CUTAWAY_WORKER");
+        qputenv("CUTAWAY_WORKER", path.c_str());
+        Session session;
+        const auto opened = session.open(CUTAWAY_SOURCE_DIR "/resources/models/mlp.pt2");
+        const auto run = session.compile({});
+        const auto failed = session.run(*run, {});
+        if (before.isNull()) qunsetenv("CUTAWAY_WORKER");
+        else qputenv("CUTAWAY_WORKER", before);
+        QVERIFY(opened && run && !failed);
+        QVERIFY2(QString::fromStdString(failed.error().text()).contains(says), failed.error().text().c_str());
+        QVERIFY(session.run(*run, {}).has_value());   // the session lives
+    }
+    void theMachineSaysWhatItHasLeft() {
+        const auto memory = availableMemory();
+        QVERIFY(memory && memory->bytes > 0 && !memory->limitedBy.empty());
+    }
+};
+
+QTEST_GUILESS_MAIN(WorkerTest)
+#include "worker_test.moc"
