@@ -11,15 +11,15 @@
 namespace cutaway {
 namespace {
 
-/// How well the loads and stores under `roots` go along a symbol: contiguous is good, a gather is bad.
-int scoreOf(const std::vector<Expr>& loads, const std::string& symbol) {
-    int score = 0;
-    for (const Expr& index : loads) {
+/// What it costs to read or write a vector of elements at these indices when it goes along a symbol, in instructions.
+double accessCost(const std::vector<Expr>& indices, const std::string& symbol) {
+    double cost = 0;
+    for (const Expr& index : indices) {
         const auto affine = affineIn(index, symbol);
         const auto stride = affine ? affine->coefficient.asInt() : std::nullopt;
-        score += !stride ? -3 : *stride == 1 ? 2 : *stride == 0 ? 1 : -2;
+        cost += !stride ? 12 : *stride == 1 ? 1 : *stride == 0 ? 0.5 : 6;
     }
-    return score;
+    return cost;
 }
 std::vector<Expr> loadsUnder(const Expr& value) {
     std::vector<Expr> found;
@@ -28,6 +28,9 @@ std::vector<Expr> loadsUnder(const Expr& value) {
     });
     return found;
 }
+
+/// The share of a vector's lanes that a loop fills: all instructions of a short one do little.
+double filled(const Loop& loop) { return static_cast<double>(std::clamp<int64_t>(loop.size.asInt().value_or(kLanes), 1, kLanes)) / kLanes; }
 
 /// Renames symbols of `shared` in the reduction where they are not the innermost loop.
 Expr renameOuterLoops(ReduceKind kind, const Expr& reduction, const std::set<std::string>& shared) {
@@ -65,10 +68,9 @@ VectorLoop chooseVectorLoop(const Kernel& kernel) {
     VectorLoop chosen;
     // Row-level loops: reductions that read only outer symbols, and stores with inner loops.
     std::vector<std::pair<std::vector<Loop>, std::vector<Expr>>> inner;
-    std::vector<Expr> all;
+    double operations = 0;
     for (const Store& store : kernel.stores) {
-        all.push_back(store.index);
-        for (const Expr& load : loadsUnder(store.value)) all.push_back(load);
+        forEachExpr({store.value}, [&](const Expr& e) { operations += !e->operands.empty() && e->kind != ExprKind::Load; });
         if (!store.inner.empty()) {
             inner.emplace_back(store.inner, std::vector<Expr>{store.index});
             for (const Expr& load : loadsUnder(store.value)) inner.back().second.push_back(load);
@@ -79,18 +81,13 @@ VectorLoop chooseVectorLoop(const Kernel& kernel) {
     }
     chosen.outer = inner.empty();
     if (!inner.empty() && !kernel.outer.empty()) {
-        int along = 0;
-        int64_t extent = 0;
-        for (const auto& [loops, loads] : inner) {
-            along += scoreOf(loads, loops.back().symbol);
-            extent = std::max(extent, loops.back().size.asInt().value_or(1024));
+        const Loop& last = kernel.outer.back();
+        double along = 0, across = 0;
+        for (const auto& [loops, accesses] : inner) {
+            along += (operations + accessCost(accesses, loops.back().symbol)) / filled(loops.back());
+            across += (operations + accessCost(accesses, last.symbol)) / filled(last);
         }
-        int across = 0;
-        for (const auto& [loops, loads] : inner) across += scoreOf(loads, kernel.outer.back().symbol);
-        const int64_t outerExtent = kernel.outer.back().size.asInt().value_or(1024);
-        // Short loops waste lanes.
-        auto weigh = [](int score, int64_t size) { return score > 0 && size < kLanes ? score * static_cast<double>(size) / kLanes : score; };
-        chosen.outer = weigh(across, outerExtent) > weigh(along, extent);
+        chosen.outer = across < along;
     }
     if (chosen.outer) {
         if (!kernel.outer.empty()) chosen.symbols.insert(kernel.outer.back().symbol);
