@@ -24,6 +24,7 @@ std::string bodyPath(const std::string& outer, const std::string& name) { return
 
 NodeId BodyIds::shown(const std::string& path, NodeId id) {
     if (path.empty() || id == NodeId::None) return id;
+    const std::lock_guard lock(m_mutex);
     auto found = std::find(m_paths.begin(), m_paths.end(), path);
     if (found == m_paths.end()) {
         if (m_paths.size() >= kBodies) return NodeId::None;
@@ -35,7 +36,9 @@ NodeId BodyIds::shown(const std::string& path, NodeId id) {
 
 BodyIds::Inside BodyIds::inside(NodeId shown) const {
     const uint32_t body = shown == NodeId::None ? 0 : index(shown) >> kShift;
-    if (body == 0 || body > m_paths.size()) return {"", shown};
+    if (body == 0) return {"", shown};
+    const std::lock_guard lock(m_mutex);
+    if (body > m_paths.size()) return {"", shown};
     return {m_paths[body - 1], static_cast<NodeId>(index(shown) & ((1u << kShift) - 1))};
 }
 

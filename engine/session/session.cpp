@@ -13,6 +13,7 @@
 
 namespace cutaway {
 Result<const Session::State::Run*> Session::State::run(RunId id) const {
+    const std::lock_guard lock(mutex);
     if (id < 0 || id >= static_cast<RunId>(runs.size())) return Error{ErrorCode::NotFound, "no run " + std::to_string(id), {}, {"compile the model first"}};
     return &runs[static_cast<size_t>(id)];
 }
@@ -20,6 +21,17 @@ Result<const Session::State::Run*> Session::State::run(RunId id) const {
 Result<Session::State::Run*> Session::State::run(RunId id) {
     CT_TRY(const Run* found, std::as_const(*this).run(id));
     return const_cast<Run*>(found);
+}
+
+size_t Session::State::runCount() const {
+    const std::lock_guard lock(mutex);
+    return runs.size();
+}
+
+RunId Session::State::add(CompileTrace trace) {
+    const std::lock_guard lock(mutex);
+    runs.emplace_back().trace = std::move(trace);
+    return static_cast<RunId>(runs.size()) - 1;
 }
 
 Result<Snapshot> Session::State::snapshot(const Place& place, const CancelToken* cancel) const {
@@ -30,10 +42,14 @@ Result<Snapshot> Session::State::snapshot(const Place& place, const CancelToken*
         return Error{ErrorCode::NotFound, "run " + std::to_string(place.run) + " has no step " + std::to_string(place.step), {}, {}};
     const Step& step = found->trace.steps[static_cast<size_t>(place.step)];
     if (place.rewrites < 0) return step.after;
-    for (const auto& [known, graph] : replayed)
-        if (known == place) return graph;
+    {
+        const std::lock_guard lock(mutex);
+        for (const auto& [known, graph] : replayed)
+            if (known == place) return graph;
+    }
     CT_TRY(Snapshot graph, replayRewrites(step, found->trace.options, place.rewrites, cancel));
     constexpr size_t kKept = 4;
+    const std::lock_guard lock(mutex);
     if (replayed.size() >= kKept) replayed.erase(replayed.begin());
     replayed.emplace_back(place, graph);
     return graph;
@@ -163,8 +179,7 @@ Result<RunId> Session::compileWatched(const CompileOptions& options, const std::
             if (!trace.cancelled) trace.steps.push_back(std::move(lowered));
             if (ended && !trace.cancelled) ended(trace.steps.back().info);
         }
-        m_state->runs.push_back({std::move(trace), {}, {}});
-        return static_cast<RunId>(m_state->runs.size()) - 1;
+        return m_state->add(std::move(trace));
     });
 }
 
@@ -176,7 +191,7 @@ Result<bool> Session::wasCancelled(RunId id) const {
 }
 
 std::vector<RunId> Session::runs() const {
-    std::vector<RunId> ids(m_state->runs.size());
+    std::vector<RunId> ids(m_state->runCount());
     std::iota(ids.begin(), ids.end(), 0);
     return ids;
 }

@@ -172,19 +172,19 @@ std::vector<RuleTable> tablesWith(const UserPasses* own) {
     return tables;
 }
 std::shared_ptr<const UserPasses> ownAt(const Session::State& state, const Place& place) {
-    const auto run = place.step < 0 && state.runs.empty() ? Result<const Session::State::Run*>(nullptr) : state.run(place.run);
+    const auto run = place.step < 0 && state.runCount() == 0 ? Result<const Session::State::Run*>(nullptr) : state.run(place.run);
     return run && *run ? (*run)->trace.own : nullptr;
 }
 
 Result<CompileOptions> optionsAt(const Session::State& state, const Place& place) {
-    if (place.step < 0 && state.runs.empty()) return CompileOptions{};
+    if (place.step < 0 && state.runCount() == 0) return CompileOptions{};
     CT_TRY(const Session::State::Run* run, state.run(place.run));
     return run->trace.options;
 }
 
 /// The pass of the step that the graph at `place` is before or in; empty behind the last.
 std::string passBehind(const Session::State& state, const Place& place) {
-    const auto run = state.runs.empty() ? Result<const Session::State::Run*>(nullptr) : state.run(place.run);
+    const auto run = state.runCount() == 0 ? Result<const Session::State::Run*>(nullptr) : state.run(place.run);
     if (!run || !*run) return {};
     const auto& steps = (*run)->trace.steps;
     const int step = place.rewrites >= 0 ? place.step : place.step + 1;

@@ -94,6 +94,7 @@ Result<void> checkPasses(const CompileTrace& trace) {
 
 Result<const CpuProgram*> programOf(Session::State::Run& run, const std::vector<Tensor>* inputs, const Progress& progress) {
     if (run.trace.failed()) return failureOf(run.trace);
+    if (!inputs && run.cpu) return &*run.cpu;   // of the sizes that it last ran with
     SymbolValues sizes;
     CT_TRY(Snapshot module, withNumbers(run.trace.result(), inputs, sizes));
     if (!run.cpu || run.cpuSizes != sizes) {
@@ -135,6 +136,7 @@ Result<RunReport> Session::run(RunId id, const RunOptions& options, const Progre
 Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, const Progress& progress) {
     CT_TRY(Run* found, run(id));
     CT_TRY_VOID(checkPasses(found->trace));
+    const std::lock_guard turn(found->turn);
     // Inputs are named as in the file; passes never rename or drop placeholders.
     CT_TRY(RunInputs inputs, chooseInputs(*input, sampleInputs, options.inputsFile, noSamples));
     Snapshot fixed;
@@ -193,6 +195,7 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
 Result<BuildInfo> Session::build(RunId id, Target target, const Progress& progress) {
     return guarded([&]() -> Result<BuildInfo> {
         CT_TRY(State::Run* found, m_state->run(id));
+        const std::lock_guard turn(found->turn);
         if (target == Target::Cuda) return unsupported("there is no CUDA backend yet", {}, {"build for the CPU"});
         CT_TRY(const CpuProgram* program, programOf(*found, nullptr, progress));
         BuildInfo info = program->info();

@@ -1,6 +1,8 @@
 #pragma once
-// What a session holds.
+// What a session holds. Threads share it: the mutex guards what grows, all else stays as it was made.
+#include <deque>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -15,6 +17,7 @@ namespace cutaway {
 struct Session::State {
     struct Run {
         CompileTrace trace;
+        std::mutex turn;                         // held by whoever builds or runs it: the rest is theirs
         std::optional<CpuProgram> cpu;           // built on first use
         std::map<std::string, int64_t> cpuSizes; // numbers of the size symbols that it was built for
         std::vector<double> kernelMicroseconds;  // of the last compiled run, in the order of its kernels
@@ -24,13 +27,16 @@ struct Session::State {
     std::vector<Tensor> sampleInputs;  // of the file, when all of them are tensors
     std::string noSamples;             // why there are none, if the file has some that cannot be used
     ModelInfo info;
-    std::vector<Run> runs;
+    mutable std::mutex mutex;          // of `runs` and `replayed`
+    std::deque<Run> runs;              // grows at its end, so that a run stays where it is
     /// The latest graphs between two rewrites: a place is asked for by its difference, its text and its nodes.
     mutable std::vector<std::pair<Place, Snapshot>> replayed;
     BodyIds bodies;
 
     Result<const Run*> run(RunId id) const;
     Result<Run*> run(RunId id);
+    size_t runCount() const;
+    RunId add(CompileTrace trace);
     Result<RunReport> execute(RunId id, const RunOptions& options, const Progress& progress);
     Result<Snapshot> snapshot(const Place& place, const CancelToken* cancel = nullptr) const;
 };

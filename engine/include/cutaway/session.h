@@ -1,6 +1,7 @@
 #pragma once
-// The engine as a program: open models, compile them step by step, look at every step, run the result. Not
-// thread-safe: one thread calls it (the JobQueue's). Every call that can take long is given a Progress.
+// The engine as a program: open models, compile them step by step, look at every step, run the result. Opening is for one
+// thread alone. From then on several may call at once: what was recorded is never changed, only joined by more, so one looks
+// while others compile, run and search. Every call that can take long is given a Progress.
 #include <functional>
 #include <memory>
 #include <optional>
