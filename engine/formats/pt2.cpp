@@ -27,10 +27,12 @@ void setSymbols(Module& module, const std::map<std::string, SymbolInfo>& symbols
     for (auto& [name, body] : module.subgraphs) setSymbols(*body, symbols);
 }
 
-void addRemarksAbout(const Json& root, Module& module) {
+/// Graphs for training may still write in place, which passes before functionalize see.
+bool isForTraining(const Json& root) {
     if (const auto verifiers = root.find("verifiers"))
         for (const Json verifier : verifiers->items())
-            if (verifier.text() == "TRAINING") module.origin.remarks.push_back("training graph: it may hold in-place operations until it is functionalized");
+            if (verifier.text() == "TRAINING") return true;
+    return false;
 }
 
 Result<Program> parseProgram(std::string_view json, const std::string& where) {
@@ -53,24 +55,18 @@ Result<Program> parseProgram(std::string_view json, const std::string& where) {
     setSymbols(module, types.symbols());
     const auto torch = root.find("torch_version");
     module.origin.format = ".pt2 (PyTorch " + (torch && torch->text() ? std::string(*torch->text()) : "unknown") + ", schema " +
-                           std::to_string(major) + "." + std::to_string(minor) + ")";
-    addRemarksAbout(root, module);
+                           std::to_string(major) + "." + std::to_string(minor) + (isForTraining(root) ? ", exported for training)" : ")");
     return program;
 }
 
 /// Payloads must be what the graph says they are, or kernels would read past their ends.
 Result<void> checkPayloads(Module& module, const std::string& where) {
-    size_t position = 0, expected = 0;
-    std::vector<std::string> missing;
+    size_t position = 0;
     for (const Node* node : module.graph().placeholders()) {
         const InputSpec& spec = module.inputs[position++];
         if (spec.kind != InputSpec::Kind::Parameter && spec.kind != InputSpec::Kind::Buffer && spec.kind != InputSpec::Kind::Constant) continue;
-        ++expected;
         const auto found = module.tensors.find(spec.target);
-        if (found == module.tensors.end()) {
-            missing.push_back(spec.target);
-            continue;
-        }
+        if (found == module.tensors.end()) continue;   // a run makes it up (tensorsWithoutData)
         const TensorType* type = node->type().tensor();
         const Tensor& tensor = found->second;
         if (type == nullptr || tensor.dtype() != type->dtype || toSymDims(tensor.sizes()) != type->sizes)
@@ -78,12 +74,6 @@ Result<void> checkPayloads(Module& module, const std::string& where) {
                                     TensorType::contiguous(tensor.dtype(), toSymDims(tensor.sizes())).text() + ", the graph says " + node->type().text(),
                                 where);
     }
-    if (missing.empty()) return {};
-    std::string remark = std::to_string(missing.size()) + " of " + std::to_string(expected) + " weights and buffers have no data in the file:";
-    constexpr size_t kNamed = 5;
-    for (size_t i = 0; i < std::min(missing.size(), kNamed); ++i) remark += (i ? ", " : " ") + missing[i];
-    if (missing.size() > kNamed) remark += ", …";
-    module.origin.remarks.push_back(std::move(remark));
     return {};
 }
 

@@ -1,6 +1,7 @@
 #include "engine/minify/bisect.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace cutaway {
 namespace {
@@ -52,7 +53,7 @@ Result<BisectOutcome> bisectFailure(const CompileTrace& trace, const Progress& p
     outcome.total = failed.info.rewrites;
     auto fails = [&](int fuel) -> Result<bool> {
         if (progress.cancelled()) return Error{ErrorCode::Cancelled, "the search was stopped", {}, {}};
-        progress.say(-1, "bisecting " + failed.info.name + ": rewrite " + std::to_string(fuel));
+        progress.say(-1, failed.info.name + " with " + std::to_string(fuel) + (fuel == 1 ? " rewrite" : " rewrites"));
         const Step partial = runPass(*failed.pass, failed.before, trace.options, fuel, progress.cancel.get());
         const bool broken = partial.info.state == StepState::Failed;
         outcome.tries.push_back({fuel, outcome.step, fuel, {broken, partial.info.error}});
@@ -78,7 +79,10 @@ Result<BisectOutcome> bisect(const CompileTrace& trace, int firstStep, const Gra
         if (progress.cancelled()) return Error{ErrorCode::Cancelled, "the search was stopped", {}, {}};
         BisectTry at = line.place(rewrites);
         const Step& step = line.step(at);
-        progress.say(-1, "bisecting: rewrite " + std::to_string(rewrites) + " of " + std::to_string(line.total()) + ", in " + step.info.name);
+        const size_t number = outcome.tries.size() + 1, all = std::max<size_t>(number, 1 + std::bit_width(static_cast<unsigned>(line.total())));
+        progress.say(static_cast<double>(number - 1) / static_cast<double>(all),
+                     "test " + std::to_string(number) + " of about " + std::to_string(all) + ": the graph after rewrite " + std::to_string(rewrites) + " of " +
+                         std::to_string(line.total()) + " (" + step.info.name + ")");
         CT_TRY(const Snapshot graph, replayRewrites(step, trace.options, at.inStep, progress.cancel.get()));
         CT_TRY(at.verdict, test(*graph));
         outcome.tries.push_back(at);

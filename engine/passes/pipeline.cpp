@@ -433,7 +433,9 @@ Result<void> runInto(CompileTrace& trace, const std::function<void(const StepInf
     WorkingCopy working;
     while (position < plan.size()) {
         const Pass& pass = *plan[position];
-        progress.say(static_cast<double>(position++) / static_cast<double>(plan.size()), std::string(pass.name));
+        progress.say(static_cast<double>(position) / static_cast<double>(plan.size()),
+                     "pass " + std::to_string(position + 1) + " of " + std::to_string(plan.size()) + ", " + std::string(pass.name));
+        ++position;
         if (progress.cancelled()) return cancelledAt(pass);
         rounds.beforePass(pass, current);
         const std::optional<int64_t> fuel = options.fuel ? std::optional(*options.fuel - used) : std::nullopt;

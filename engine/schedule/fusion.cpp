@@ -153,13 +153,13 @@ class Grouper {
     void tryMerge(const Node& a, const Node& b, bool siblings) {
         const int from = facts(a).group, to = facts(b).group;
         if (from == to) return;
-        const std::string pair = siblings ? a.name() + " beside " + b.name() : a.name() + " into " + b.name();
+        const std::string apart = siblings ? a.name() + " and " + b.name() + " do not share a kernel: " : a.name() + " is not computed in the kernel of " + b.name() + ": ";
         FusionGroup &x = m_grouping.groups[static_cast<size_t>(from)], &y = m_grouping.groups[static_cast<size_t>(to)];
-        if (x.epoch != y.epoch) return record(a, b, false, pair + ": no, memory is written between them");
+        if (x.epoch != y.epoch) return record(a, b, false, apart + "memory is written between them");
         if (x.members.size() + y.members.size() > kMaxMembers)
-            return record(a, b, false, pair + ": no, the kernel would have more than " + std::to_string(kMaxMembers) + " nodes");
+            return record(a, b, false, apart + "it would have more than " + std::to_string(kMaxMembers) + " nodes");
         if (const Node* between = pathThroughOthers(from, to))
-            return record(a, b, false, pair + ": no, " + between->name() + " must run between them");
+            return record(a, b, false, apart + between->name() + " must run between them");
         std::string problem;
         for (const Space& space : candidateSpaces(x.space, y.space)) {
             FusionGroup merged = mergedGroup(x, y, space);
@@ -167,7 +167,8 @@ class Grouper {
             BuiltKernel built = buildKernel(m_grouping, merged);
             if (built.problem.empty()) built.problem = recomputation(merged, a, b);
             if (built.problem.empty()) {
-                record(a, b, true, pair + ": yes, one pass over " + space.text() + (siblings ? " reads " + sharedName(a, b) + " once" : ""));
+                record(a, b, true, siblings ? a.name() + " and " + b.name() + " share a kernel: one loop over " + space.text() + " reads " + sharedName(a, b) + " once"
+                                            : a.name() + " is computed in the kernel of " + b.name() + ": one loop over " + space.text() + " makes both");
                 x.members.clear();
                 y = std::move(merged);
                 return;
@@ -175,7 +176,7 @@ class Grouper {
             for (const Node* member : x.members) facts(*member).group = from;
             if (problem.empty()) problem = built.problem;
         }
-        record(a, b, false, pair + ": no, " + (problem.empty() ? "the iteration spaces " + x.space.text() + " and " + y.space.text() + " do not match" : problem));
+        record(a, b, false, apart + (problem.empty() ? "one loops over " + x.space.text() + ", the other over " + y.space.text() : problem));
     }
 
     std::string sharedName(const Node& a, const Node& b) {

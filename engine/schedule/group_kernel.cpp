@@ -152,10 +152,12 @@ SymDims Space::outer() const {
 }
 
 std::string Space::text() const {
-    std::string result = "[";
-    for (size_t d = 0; d < sizes.size(); ++d)
-        result += (d ? ", " : "") + sizes[d].text() + (reduced[d] ? " reduced" : "");
-    return result + "]";
+    std::string kept, folded;
+    for (size_t d = 0; d < sizes.size(); ++d) {
+        std::string& list = reduced[d] ? folded : kept;
+        list += (list.empty() ? "" : ", ") + sizes[d].text();
+    }
+    return "[" + kept + "]" + (folded.empty() ? "" : " reducing [" + folded + "]");
 }
 
 std::vector<ValueKey> storedValues(const Grouping& grouping, const FusionGroup& group) {
@@ -204,7 +206,7 @@ BuiltKernel buildKernel(const Grouping& grouping, const FusionGroup& group) {
             at = reindex(loops.full, group.space.sizes, type.sizes);
             store.inner = loops.inner;
         } else {
-            built.problem = key.node->name() + " does not fit the iteration space " + group.space.text();
+            built.problem = key.node->name() + " does not fit a loop over " + group.space.text();
             return built;
         }
         for (Expr& e : at) e = lowering.indices().simplify(e);

@@ -33,7 +33,7 @@ std::optional<int64_t> knownNumel(const SymDims& sizes);
 struct FusionDecision {
     NodeId producer = NodeId::None, consumer = NodeId::None;
     bool fused = false;
-    std::string sentence;  // "mul into add: one pass over [64, 128]"
+    std::string sentence;  // "mul is computed in the kernel of add: one loop over [64, 128] makes both"
 };
 
 enum class CallKind : uint8_t { Kernel, Library, Reference };

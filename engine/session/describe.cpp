@@ -426,14 +426,22 @@ ModelInfo describeModel(const std::string& path, const Module& module) {
     return info;
 }
 
+/// What a run does about weights that the file names and does not hold.
+static std::string missingData(const std::vector<std::string>& names) {
+    constexpr size_t kNamed = 5;
+    std::string list;
+    for (size_t i = 0; i < std::min(names.size(), kNamed); ++i) list += (i ? ", " : "") + names[i];
+    if (names.size() > kNamed) list += " and " + std::to_string(names.size() - kNamed) + " more";
+    return std::string("the file has no data for ") + (names.size() == 1 ? "the tensor " : "the tensors ") + list + "; runs use random numbers for them, seed 0";
+}
+
 ModelInfo describeFile(const OpenedFile& file) {
     ModelInfo info;
     if (!file.graphs.empty()) {
         info = describeModel(file.path, *file.graphs.front().module);
         if (file.graphs.size() > 1) info.graphs.front().name = file.graphs.front().name;
         for (size_t i = 1; i < file.graphs.size(); ++i) summarizeAll(file.graphs[i].name, *file.graphs[i].module, info.graphs);
-        const size_t missing = tensorsWithoutData(*file.graphs.front().module).size();
-        if (missing > 0) info.remarks.push_back(std::to_string(missing) + " tensors have no data in the file; a run makes them up from their names and seed 0");
+        if (const auto missing = tensorsWithoutData(*file.graphs.front().module); !missing.empty()) info.remarks.push_back(missingData(missing));
     }
     info.path = file.path;
     info.format = file.description;

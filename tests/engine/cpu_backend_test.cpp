@@ -315,8 +315,8 @@ class CpuBackendTest : public QObject {
     return (d,))"));
         QVERIFY(info.has_value());
         const QByteArray reasons = reasonsOf(*info);
-        QVERIFY2(reasons.contains("a into c: no, b must run between them"), reasons.constData());
-        QVERIFY2(reasons.contains("c into d: yes, one pass over [8, 8]"), reasons.constData());
+        QVERIFY2(reasons.contains("a is not computed in the kernel of c: b must run between them"), reasons.constData());
+        QVERIFY2(reasons.contains("c is computed in the kernel of d: one loop over [8, 8] makes both"), reasons.constData());
         QVERIFY2(reasons.contains("b: not fused, the library's own kernel is faster"), reasons.constData());
     }
 
