@@ -178,7 +178,6 @@ FN void sts_f16(unsigned short* p, long s, int n, V_f32 v) { sts_u16(p, s, n, to
 FN void stg_f16(unsigned short* p, V_i64 i, int n, V_f32 v) { stg_u16(p, i, n, toHalf(v)); }
 )"},
         {"checked_index", "", R"(FN long checkedIndex(long i, long n, int* fault) {
-    if (i < 0) i += n;
     if (i < 0 || i >= n) { *fault = 1; return 0; }
     return i;
 }

@@ -4,6 +4,7 @@
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/kernels.h"
 #include "engine/ops/lower.h"
+#include "engine/ops/number_range.h"
 #include "engine/ops/op_registry.h"
 
 namespace cutaway {
@@ -263,7 +264,12 @@ b8[]
      },
      .lower = [](LowerContext& c) { return Expr::cast(c.loadOwn(1), computeTypeOf(c.out().dtype)); },
      .samples = "f32[2, 3], f32[2, 3]\nf32[2, 3][1, 2], f64[3]\ni64[2], f32[1]\nb8[2, 2], f32[2, 2]\nf32[2, 3][1, 2], f32[2, 3]"},
-    {.schema = "aten.fill.Scalar(Tensor self, Scalar value) -> Tensor", .tags = Tag::Pointwise | Tag::Inplace, .infer = inferClone,
+    {.schema = "aten.fill.Scalar(Tensor self, Scalar value) -> Tensor", .tags = Tag::Pointwise | Tag::Inplace,
+     .infer = [](const InferContext& c) -> Result<ValueType> {
+         CT_TRY(const TensorType self, c.tensor(size_t{0}));
+         CT_TRY_VOID(checkNumber(c, "value", self.dtype));
+         return inferClone(c);
+     },
      .eval = [](const EvalContext& c) -> EvalResult {
          Tensor out = c.result();
          copyInto(out, Tensor::full(out.dtype(), {}, c.number("value")));

@@ -5,8 +5,9 @@
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/kernels.h"
 #include "engine/ops/lower.h"
+#include "engine/ops/number_range.h"
 #include "engine/ops/op_registry.h"
-#include "engine/support/check.h"
+#include "engine/support/checked.h"
 
 namespace cutaway {
 namespace {
@@ -30,6 +31,11 @@ Result<ValueType> contiguousType(const InferContext& c, SymDims sizes, DType dty
 Result<ValueType> inferFilled(const InferContext& c, DType fallback) {
     CT_TRY(SymDims sizes, c.sizes("size"));
     return contiguousType(c, std::move(sizes), c.dtype("dtype").value_or(fallback), c.device("device").value_or(Device{}));
+}
+/// The same of a given number, which the dtype must hold.
+Result<ValueType> withNumber(const InferContext& c, std::string_view param, Result<ValueType> type) {
+    if (type && type->tensor()) CT_TRY_VOID(checkNumber(c, param, type->tensor()->dtype));
+    return type;
 }
 Result<ValueType> inferFloatFilled(const InferContext& c) { return inferFilled(c, DType::F32); }
 /// new_zeros and its kin: dtype and device default to the tensor's.
@@ -135,9 +141,9 @@ Result<Range> rangeOf(const InferContext& c) {
         if (!step->isInt()) return unsupported(c.op().name() + ": the step is known only at run time");
         if (step->value() == 0) return c.fail("the step is 0");
         const SymInt span = step->value() > 0 ? *end - *start : *start - *end;
-        const int64_t by = std::abs(step->value());
+        const int64_t by = step->value() > 0 ? step->value() : checkedSub(0, step->value());
         if (span.isInt() && span.value() < 0) return c.fail("the end lies on the wrong side of the start");
-        range.length = by == 1 ? span : floorDiv(span + SymInt(by - 1), SymInt(by));
+        range.length = by == 1 ? span : span.isInt() ? SymInt(span.value() / by + (span.value() % by != 0)) : floorDiv(span + SymInt(by - 1), SymInt(by));
         return range;
     }
     const auto from = range.start.asReal(), to = range.end.asReal(), by = range.step.asReal();
@@ -190,7 +196,7 @@ Values decomposeArange(Decomposition& d) {
 constexpr OpDef kOps[] = {
     // A tensor of one value; the dtype follows the value when not given.
     {.schema = "aten.full.default(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-     .tags = Tag::Factory, .infer = [](const InferContext& c) { return inferFilled(c, dtypeOfNumber(c, "fill_value")); },
+     .tags = Tag::Factory, .infer = [](const InferContext& c) { return withNumber(c, "fill_value", inferFilled(c, dtypeOfNumber(c, "fill_value"))); },
      .eval = filledWithArgument, .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          if (d.has("dtype")) return Values::notHandled();
@@ -240,7 +246,8 @@ constexpr OpDef kOps[] = {
      },
      .eval = filledWithZero, .samples = "f64[1], [2, 3], [1, 2]\ni64[1], [2, 3], [3, 1], dtype = torch.float32"},
     {.schema = "aten.full_like.default(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-     .tags = Tag::NoGradient, .infer = inferLikeFactory, .eval = filledWithArgument, .expand = Expand::Decompose,
+     .tags = Tag::NoGradient, .infer = [](const InferContext& c) { return withNumber(c, "fill_value", inferLikeFactory(c)); },
+     .eval = filledWithArgument, .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return decomposeFilledLike(d, d.scalar("fill_value")); },
      .lower = [](LowerContext& c) { return lowerFill(c, "fill_value"); },
      .samples = R"(
@@ -280,7 +287,8 @@ b8[2], True
      .decompose = [](Decomposition& d) { return decomposeNew(d, unitValue(d.out().dtype, true)); },
      .samples = "f32[1], [2, 3]\ni64[1], [], dtype = torch.bool"},
     {.schema = "aten.new_full.default(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-     .tags = Tag::NoGradient, .infer = inferNew, .eval = filledWithArgument, .expand = Expand::Decompose,
+     .tags = Tag::NoGradient, .infer = [](const InferContext& c) { return withNumber(c, "fill_value", inferNew(c)); },
+     .eval = filledWithArgument, .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return decomposeNew(d, d.scalar("fill_value")); },
      .samples = "f32[1], [2, 3], 2\ni64[1], [2], 3"},
     {.schema = "aten.new_empty.default(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
@@ -290,7 +298,9 @@ b8[2], True
     // A number as a 0-d tensor; float32 when no dtype is given, whatever the number.
     {.schema = "aten.scalar_tensor.default(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
      .tags = Tag::Factory,
-     .infer = [](const InferContext& c) { return contiguousType(c, {}, c.dtype("dtype").value_or(DType::F32), c.device("device").value_or(Device{})); },
+     .infer = [](const InferContext& c) {
+         return withNumber(c, "s", contiguousType(c, {}, c.dtype("dtype").value_or(DType::F32), c.device("device").value_or(Device{})));
+     },
      .eval = [](const EvalContext& c) { return filled(c, c.number("s")); },
      .lower = [](LowerContext& c) { return lowerFill(c, "s"); },
      .samples = "1.5\n2, dtype = torch.int64\nTrue, dtype = torch.bool\n3"},
@@ -318,7 +328,7 @@ b8[2], True
          const int64_t start = toInt(c.number("start")), step = toInt(c.number("step"));
          Tensor out = c.result();
          std::vector<int64_t> values(static_cast<size_t>(out.numel()));
-         for (size_t i = 0; i < values.size(); ++i) values[i] = start + static_cast<int64_t>(i) * step;
+         for (size_t i = 0; i < values.size(); ++i) values[i] = wrapAdd(start, wrapMul(static_cast<int64_t>(i), step));
          storeElements(out.dtype(), out.data(), 1, out.numel(), values.data());
          return out;
      },

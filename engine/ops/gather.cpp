@@ -76,6 +76,18 @@ Values decomposeOneHot(Decomposition& d) {
     return convert(d.call("aten.eq.Tensor", {column, classNumbers}), DType::I64);
 }
 
+EvalResult evalOneHot(const EvalContext& c) {
+    const int64_t classes = c.resultSizes().back();
+    for (const int64_t value : packElements<int64_t>(c.in(size_t{0})))
+        if (value < 0 || value >= classes) return c.fail("class " + std::to_string(value) + " is not one of " + std::to_string(classes));
+    return evalExpanded(c);
+}
+Expr lowerOneHot(LowerContext& c) {
+    const std::vector<Expr> position(c.index().begin(), c.index().end() - 1);
+    const Expr given = LowerContext::checkedIndex(c.loadAt(0, position), c.out().sizes.back());
+    return Expr::cast(compare(ExprKind::Eq, given, c.index().back()), DType::I64);
+}
+
 Values decomposeTake(Decomposition& d) {
     const Value flat = reshape(d.in(0), {SymInt(-1)});
     return d.call("aten.index.Tensor", {flat, Argument(std::vector<Argument>{d.in(1)})});
@@ -182,9 +194,10 @@ constexpr OpDef kOps[] = {
      .samples = "f32[4, 2], i64[4]<10, 10, 3, False\nf32[4, 2], i64[4]<10, 10, -1, True\nf32[2, 3, 2], i64[2, 3]<5, 5, -1, False\nbf16[4, 2], i64[4]<6, 6, -1, False"},
     {.schema = "aten.one_hot.default(Tensor self, int num_classes=-1) -> Tensor",
      .infer = inferExpanded,
-     .eval = evalExpanded,
+     .eval = evalOneHot,
      .expand = Expand::Composite,
      .decompose = decomposeOneHot,
+     .lower = lowerOneHot,
      .samples = "i64[4]<5, 5\ni64[2, 3]<4, 6"},
     // Elements at row-major positions of the whole tensor.
     {.schema = "aten.take.default(Tensor self, Tensor index) -> Tensor",

@@ -4,6 +4,7 @@
 #include "engine/ops/index_rules.h"
 #include "engine/ops/lower.h"
 #include "engine/ops/arithmetic.h"
+#include "engine/ops/number_range.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/packed.h"
 
@@ -69,11 +70,11 @@ EvalResult evalIndex(const EvalContext& c) {
 }
 
 /// The element at the index dims of the result, one expression per tensor dim.
-Expr lowerIndex(LowerContext& c, bool checked) {
+Expr lowerIndex(LowerContext& c) {
     const TensorType self = c.in(size_t{0});
     auto plan = planCall(c, self, "indices");
     if (!plan) return Expr();
-    const std::vector<Expr> at = indexedElement(c, self, 1, *plan, c.index(), checked);
+    const std::vector<Expr> at = indexedElement(c, self, 1, *plan, c.index(), Outside::Fails);
     return c.loadAt(0, at);
 }
 
@@ -142,6 +143,26 @@ void deriveIndexPut(Derivation& d) {
     if (d.needs(2)) d.input(2) = d.call("aten.index.Tensor", {d.dy(), d.arg("indices")});
 }
 
+/// The forms that index one dim take no index that counts from the end.
+std::optional<Error> negativeIndex(const EvalContext& c, const Tensor& index) {
+    for (const int64_t value : packElements<int64_t>(index))
+        if (value < 0) return c.fail("index " + std::to_string(value) + " is out of range; indices count from 0 here");
+    return std::nullopt;
+}
+EvalResult evalIndexCopy(const EvalContext& c) {
+    if (auto problem = negativeIndex(c, c.in("index"))) return std::move(*problem);
+    return evalExpanded(c);
+}
+Expr lowerIndexSelect(LowerContext& c) {
+    const TensorType self = c.in(size_t{0}), index = c.in("index");
+    if (self.rank() == 0) return Expr();
+    const auto dim = static_cast<size_t>(c.dimOf("dim", self.rank()));
+    std::vector<Expr> at = c.index();
+    const Expr picked = index.rank() == 0 ? c.loadAt(2, {}) : c.loadAt(2, {at[dim]});
+    at[dim] = LowerContext::checkedIndex(Expr::cast(picked, DType::I64), self.sizes[dim]);
+    return c.loadAt(0, at);
+}
+
 /// [None, ..., index] with the index at `dim`.
 Argument indexAt(const Value& index, int64_t dim) {
     std::vector<Argument> items(static_cast<size_t>(dim));
@@ -172,10 +193,18 @@ Result<ValueType> inferAlongDim(const InferContext& c, bool preserve) {
     if (source >= 0) {
         CT_TRY(const TensorType given, c.tensor(static_cast<size_t>(source)));
         if (given.dtype != self.dtype) return c.fail("self and source have different dtypes");
+        if (given.rank() != self.rank() && self.rank() * given.rank() > 0)
+            return c.fail("the source has " + std::to_string(given.rank()) + " dims, the tensor " + std::to_string(self.rank()));
+        for (int64_t i = 0; i < std::min(self.rank(), given.rank()); ++i) {
+            const SymInt &own = self.sizes[static_cast<size_t>(i)], &other = given.sizes[static_cast<size_t>(i)];
+            if (i != dim && own.isInt() && other.isInt() && !(own == other))
+                return c.fail("the source " + given.text() + " does not have the sizes of " + self.text() + " beside dim " + std::to_string(dim));
+        }
         const SymInt along = given.rank() == 0 ? SymInt(1) : dim < given.rank() ? given.sizes[static_cast<size_t>(dim)] : SymInt(1);
         if (along.isInt() && length.isInt() && along.value() != length.value())
             return c.fail("the index has " + length.text() + " elements, the source " + along.text() + " along the dim");
     }
+    if (c.op().schema()->find("value") >= 0) CT_TRY_VOID(checkNumber(c, "value", self.dtype));
     TensorType type = TensorType::contiguous(self.dtype, self.sizes, self.device);
     if (preserve) type.strides = preservedStrides(self);
     return ValueType(std::move(type));
@@ -243,9 +272,9 @@ constexpr OpDef kOps[] = {
          const Value zeros = full(d.builder(), d.in(0).sizes(), Scalar(int64_t{0}), d.dy().dtype(), d.dy().type().device);
          d.input(0) = d.call("aten.index_put.default", {zeros, d.arg("indices"), d.dy(), true});
      },
-     .lower = [](LowerContext& c) { return lowerIndex(c, true); },
+     .lower = lowerIndex,
      .samples = kIndexSamples},
-    // The same for indices known to lie inside: generated code does not check them. The kernel here still does.
+    // The same for indices that PyTorch's compiler takes to lie inside. Here they are checked: a file may say anything.
     {.schema = "aten._unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
      .infer = inferIndex,
      .eval = evalIndex,
@@ -253,7 +282,7 @@ constexpr OpDef kOps[] = {
          const Value zeros = full(d.builder(), d.in(0).sizes(), Scalar(int64_t{0}), d.dy().dtype(), d.dy().type().device);
          d.input(0) = d.call("aten._unsafe_index_put.default", {zeros, d.arg("indices"), d.dy(), true});
      },
-     .lower = [](LowerContext& c) { return lowerIndex(c, false); },
+     .lower = lowerIndex,
      .samples = "f32[2, 3, 4, 5], [None, None, i64[3, 1]<4, i64[2]<5]\nf32[2, 3, 4, 5][60, 1, 15, 3], [None, None, i64[6]<4]"},
     // A copy of self with self[indices] replaced by, or with accumulate increased by, values. Where an index repeats,
     // the last value wins; sums are kept in the compute type.
@@ -294,6 +323,7 @@ f32[4], [i64[0]<4], f32[0], True
          const Tensor source = self.rank() == 0 ? self.view({1}, {1}, self.offset()) : self;
          Tensor index = c.in(2);
          if (index.rank() == 0) index = index.view({1}, {1}, index.offset());
+         if (auto problem = negativeIndex(c, index)) return std::move(*problem);
          TensorList indices(static_cast<size_t>(dim));
          indices.push_back(index);
          auto tables = indexTables(c, source.sizes(), source.strides(), indices);
@@ -316,6 +346,7 @@ f32[4], [i64[0]<4], f32[0], True
          const Value zeros = full(d.builder(), d.in(0).sizes(), Scalar(int64_t{0}), d.dy().dtype(), d.dy().type().device);
          d.input(0) = d.call("aten.index_add.default", {zeros, d.arg("dim"), d.in(2), d.dy()});
      },
+     .lower = lowerIndexSelect,
      .samples = "f32[4, 5], 0, i64[3]<4\nf32[4, 5], -1, i32[2]<5\nf32[4, 5][1, 4], 1, i64[2]<5\ni64[4], 0, i64[0]<4\nf32[4, 5], 1, i64[]<5"},
     // self with alpha * source added to the slices at `index`.
     {.schema = "aten.index_add.default(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
@@ -367,7 +398,7 @@ f32[4], [i64[0]<4], f32[0], True
     {.schema = "aten.index_copy.default(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
      .tags = Tag::Inplace,
      .infer = [](const InferContext& c) { return inferAlongDim(c, false); },
-     .eval = evalExpanded,
+     .eval = evalIndexCopy,
      .expand = Expand::Decompose,
      .decompose = decomposeIndexCopy,
      .derive = [](Derivation& d) {

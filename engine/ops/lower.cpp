@@ -61,6 +61,10 @@ Expr LowerContext::loadOwn(size_t operand) {
 Expr LowerContext::checkedIndex(const Expr& index, const SymInt& size) {
     return Expr::call("checked_index", {Expr::cast(index, DType::I64), size.expr()}, DType::I64);
 }
+Expr LowerContext::wrappedIndex(const Expr& index, const SymInt& size) {
+    const Expr at = Expr::cast(index, DType::I64), zero = Expr::integer(0);
+    return checkedIndex(Expr::where(compare(ExprKind::Lt, at, zero), at + size.expr(), at), size);
+}
 
 Expr LowerContext::numberAt(std::string_view param, DType dtype) {
     const Argument& value = arg(param);

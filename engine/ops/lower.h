@@ -55,8 +55,10 @@ class LowerContext : public InferContext {
     /// `value()` where the condition holds, else `otherwise`: what value() loads is read only where it holds, so its
     /// indices may be out of bounds elsewhere.
     virtual Expr guarded(const Expr& condition, const std::function<Expr()>& value, const Expr& otherwise) = 0;
-    /// An index that comes from data: negative counts from the end; outside -size..size-1 the run fails with an error.
+    /// An index that comes from data: outside 0..size-1 the run fails with an error.
     static Expr checkedIndex(const Expr& index, const SymInt& size);
+    /// The same where a negative one counts from the end: -size..size-1.
+    static Expr wrappedIndex(const Expr& index, const SymInt& size);
     /// A number: a literal, a size, or a 0-d operand.
     Expr numberAt(std::string_view param, DType dtype);
     /// The dtype in which load() gives operands: the result's, or for bool results the promoted operands'; f16 and bf16

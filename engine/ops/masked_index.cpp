@@ -74,7 +74,7 @@ Expr lowerMasked(LowerContext& c) {
     std::vector<Expr> maskAt(c.index().end() - mask.rank(), c.index().end());
     for (size_t i = 0; i < maskAt.size(); ++i)
         if (mask.sizes[i] == SymInt(1)) maskAt[i] = Expr::integer(0);
-    const std::vector<Expr> at = indexedElement(c, self, 2, *plan, position, false);
+    const std::vector<Expr> at = indexedElement(c, self, 2, *plan, position, Outside::Clamped);
     if (at.empty() && self.rank() > 0) return Expr();
     return c.guarded(c.loadAt(1, maskAt), [&] { return c.loadAt(0, at); }, c.numberAt("fill", computeTypeOf(self.dtype)));
 }

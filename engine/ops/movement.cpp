@@ -4,6 +4,7 @@
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/kernels.h"
 #include "engine/ops/lower.h"
+#include "engine/ops/number_range.h"
 #include "engine/ops/op_registry.h"
 
 namespace cutaway {
@@ -294,10 +295,13 @@ Result<Padding> readPadding(const InferContext& c, const TensorType& self) {
 Result<ValueType> inferPad(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
     CT_TRY(const Padding padding, readPadding(c, self));
+    CT_TRY_VOID(checkNumber(c, "value", self.dtype));
     SymDims sizes;
     for (size_t i = 0; i < self.sizes.size(); ++i) {
         sizes.push_back(self.sizes[i] + padding.before[i] + padding.after[i]);
-        if (sizes[i].isInt() && sizes[i].value() < 0) return c.fail("dim " + std::to_string(i) + " would have a negative size");
+        // What is cut is cut before anything is added.
+        const SymInt kept = self.sizes[i] + min(padding.before[i], 0) + min(padding.after[i], 0);
+        if ((sizes[i].isInt() && sizes[i].value() < 0) || (kept.isInt() && kept.value() < 0)) return c.fail("dim " + std::to_string(i) + " would have a negative size");
     }
     TensorType type = TensorType::contiguous(self.dtype, sizes, self.device);
     if (isChannelsLast(self)) type.strides = *formatStrides(sizes.size() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast, sizes);

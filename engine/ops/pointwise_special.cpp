@@ -5,6 +5,7 @@
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/kernels.h"
 #include "engine/ops/lower.h"
+#include "engine/ops/number_range.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/opmath.h"
 
@@ -185,22 +186,13 @@ void deriveClampTensor(Derivation& d) {
     d.input(0) = kept(within);
 }
 
-/// Whether a number can be written as the dtype without overflow.
-bool fits(double value, DType dtype) {
-    if (dtype == DType::F16) return !std::isfinite(value) || std::fabs(value) <= 65504;
-    if (!isIntegral(dtype, false)) return true;
-    const int bits = 8 * static_cast<int>(byteSize(dtype)) - (isUnsigned(dtype) ? 0 : 1);
-    return value < std::ldexp(1.0, bits) && value >= (isUnsigned(dtype) ? 0 : -std::ldexp(1.0, bits));
-}
-
 Result<ValueType> inferMaskedFill(const InferContext& c) {
     CT_TRY(const Operand self, c.operand(0));
     CT_TRY(const Operand mask, c.operand(1));
     if (mask.type.dtype != DType::Bool) return c.fail("the mask is " + std::string(info(mask.type.dtype).torchName) + ", not bool");
     const Operand operands[] = {self, mask};
     CT_TRY(const TensorType type, elementwiseType(c, operands, self.type.dtype));
-    const auto value = c.arg(2).isNumber() ? c.arg(2).asReal() : std::nullopt;
-    if (value && !fits(*value, type.dtype)) return c.fail("the value does not fit " + std::string(info(type.dtype).torchName));
+    if (c.op().schema()->params[2].kind == ParamKind::Number) CT_TRY_VOID(checkNumber(c, c.op().schema()->params[2].name, type.dtype));
     return ValueType(TensorType::contiguous(type.dtype, type.sizes, type.device));
 }
 

@@ -4,6 +4,7 @@
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/kernels_reduce.h"
 #include "engine/ops/lower_reduce.h"
+#include "engine/ops/number_range.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/packed.h"
 #include "engine/ops/reduce_rules.h"
@@ -161,8 +162,7 @@ void deriveLogCumsumExp(Derivation& d) {
         return;
     }
     const Argument dims(std::vector<int64_t>{dim});
-    const double least = g.dtype() == DType::F64 ? -std::numeric_limits<double>::max() : -static_cast<double>(std::numeric_limits<float>::max());
-    const Value lowest = d.call("aten.scalar_tensor.default", {least}, {{"dtype", g.dtype()}, {"layout", Layout::Strided}, {"device", g.type().device}});
+    const Value lowest = d.call("aten.scalar_tensor.default", {-largestOf(g.dtype())}, {{"dtype", g.dtype()}, {"layout", Layout::Strided}, {"device", g.type().device}});
     const Value logs = unary("aten.log.default", unary("aten.abs.default", g));
     const Value positive = where(d.call("aten.gt.Scalar", {g, 0}), logs, lowest);
     const Value negative = where(d.call("aten.lt.Scalar", {g, 0}), logs, lowest);

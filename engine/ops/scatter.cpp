@@ -2,6 +2,7 @@
 #include "engine/ops/arithmetic.h"
 #include "engine/ops/build.h"
 #include "engine/ops/lower.h"
+#include "engine/ops/number_range.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/packed.h"
 
@@ -45,6 +46,8 @@ Result<ValueType> inferScatter(const InferContext& c) {
         if (source.dtype != self.dtype) return c.fail("self and src have different dtypes");
         CT_TRY(const bool inside, fitsInside(c, index.sizes, source.sizes, -1, "source"));
         (void)inside;
+    } else {
+        CT_TRY_VOID(checkNumber(c, "value", self.dtype));
     }
     return ValueType(TensorType::contiguous(self.dtype, self.sizes, self.device));
 }
@@ -63,11 +66,10 @@ class ElementWalk {
         Dims at(m_sizes.size(), 0);
         for (int64_t value : m_values) {
             const int64_t size = m_target[m_dim];
-            const int64_t wrapped = value < 0 ? value + size : value;
-            if (wrapped < 0 || wrapped >= size) return value;
+            if (value < 0 || value >= size) return value;
             int64_t to = 0, from = 0;
             for (size_t i = 0; i < at.size(); ++i) {
-                to += (i == m_dim ? wrapped : at[i]) * targetStrides[i];
+                to += (i == m_dim ? value : at[i]) * targetStrides[i];
                 from += at[i] * sourceStrides[i];
             }
             body(static_cast<size_t>(to), static_cast<size_t>(from));
@@ -86,7 +88,10 @@ class ElementWalk {
     size_t m_dim;
 };
 
-Error outside(const InferContext& c, int64_t value) { return c.fail("index " + std::to_string(value) + " is out of range"); }
+Error outside(const InferContext& c, const Tensor& self, int64_t value) {
+    const int64_t dim = *c.dim("dim", self.rank());
+    return c.fail("index " + std::to_string(value) + " is out of range for dim " + std::to_string(dim) + " of size " + std::to_string(self.rank() ? self.size(dim) : 1));
+}
 
 EvalResult evalGather(const EvalContext& c) {
     const Tensor self = c.in(size_t{0}), index = c.in("index");
@@ -100,7 +105,7 @@ EvalResult evalGather(const EvalContext& c) {
         wrong = walk.visit([&](size_t at, size_t to) { picked[to] = elements[at]; });
         unpackElements(picked, out);
     });
-    if (wrong) return outside(c, *wrong);
+    if (wrong) return outside(c, self, *wrong);
     return out;
 }
 
@@ -136,7 +141,7 @@ EvalResult evalLanding(const EvalContext& c, Landing landing, bool includeSelf) 
                 }
         unpackElements(target, out);
     });
-    if (wrong) return outside(c, *wrong);
+    if (wrong) return outside(c, self, *wrong);
     return out;
 }
 

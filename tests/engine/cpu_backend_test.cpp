@@ -276,6 +276,50 @@ class CpuBackendTest : public QObject {
         QVERIFY2(difference(run->outputs, *expected).isEmpty(), qPrintable(difference(run->outputs, *expected)));
     }
 
+    /// What PyTorch's kernels refuse, ours do: indices that count from the end, or lie outside. Where PyTorch takes them, ours do too.
+    void indices_data() {
+        QTest::addColumn<QString>("call");
+        QTest::addColumn<QString>("index");
+        QTest::addColumn<int>("value");
+        QTest::addColumn<bool>("refused");
+        const auto row = [](const char* call, const char* index, int value, bool refused) {
+            QTest::addRow("%d: %s", value, call) << call << index << value << refused;
+        };
+        for (const int value : {-1, 4}) {
+            row("aten.embedding.default(x, i)", "i64[2]", value, true);
+            row("aten.index_select.default(x, 0, i)", "i64[2]", value, true);
+            row("aten.gather.default(x, 0, i)", "i64[2, 3]", value, true);
+            row("aten.scatter.value(x, 0, i, 2.0)", "i64[2, 3]", value, true);
+            row("aten.index_add.default(x, 0, i, y)", "i64[2]", value, true);
+            row("aten.index_copy.default(x, 0, i, y)", "i64[2]", value, true);
+            row("aten.one_hot.default(i, 4)", "i64[2]", value, true);
+            row("aten.index.Tensor(x, [i])", "i64[2]", value, value >= 4);
+            row("aten._unsafe_index.Tensor(x, [i])", "i64[2]", value, value >= 4);
+            row("aten.index_put.default(x, [i], y)", "i64[2]", value, value >= 4);
+        }
+    }
+    void indices() {
+        QFETCH(QString, call);
+        QFETCH(QString, index);
+        QFETCH(int, value);
+        QFETCH(bool, refused);
+        auto module = std::make_shared<Module>(*moduleOf(("def forward(x: \"f32[4, 3]\", y: \"f32[2, 3]\", i: \"" + index + "\"):\n    r = " + call + "\n    return (r,)\n").toStdString()));
+        const CompileOptions options;
+        Rewriter rewriter("test", options);
+        QVERIFY(expandComposites(*module, rewriter).has_value() && decompose(*module, rewriter).has_value());
+        std::vector<Tensor> inputs = randomInputs(*module, 1);
+        inputs[2] = Tensor::full(DType::I64, inputs[2].sizes(), Scalar(int64_t{0}));
+        inputs[2].as<int64_t>()[1] = value;
+        const auto expected = referenceOutputs(*module, inputs);
+        QCOMPARE(!expected.has_value(), refused);
+        const auto program = buildCpu(module);
+        QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
+        const auto run = runCpu(*program, inputs);
+        QCOMPARE(!run.has_value(), refused);
+        if (refused) QVERIFY2(run.error().message.find("out of range") != std::string::npos || run.error().message.find("is not one of") != std::string::npos, run.error().text().c_str());
+        else QVERIFY2(difference(run->outputs, *expected).isEmpty(), qPrintable(difference(run->outputs, *expected)));
+    }
+
     /// Kernels read views at addresses: one that leads outside of its memory is refused when the program is built.
     void viewsOutside_data() {
         QTest::addColumn<QString>("body");

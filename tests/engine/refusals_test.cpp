@@ -150,6 +150,7 @@ class RefusalsTest : public QObject {
         row(x, "aten.view.default(x, [4611686018427387904, 4])", "");
         // sizes
         row(x, "aten.constant_pad_nd.default(x, [9223372036854775807, 9223372036854775807])", "does not fit into 64 bits");
+        row(x, "aten.constant_pad_nd.default(x, [-9, 20])", "negative size");
         row(x, "aten.full.default([9223372036854775807, 4], 1.0)", "more elements than 64 bits can count");
         row(x, "aten.arange.default(9223372036854775807)", "i64[9223372036854775807] would have more than 2^63 bytes");
         row(x, "aten.eye.default(9223372036854775807)", "more elements than 64 bits can count");
@@ -166,6 +167,16 @@ class RefusalsTest : public QObject {
         row("x: \"f32[1, 2, 5, 5]\", w: \"f32[2, 2, 3, 3]\"", "aten.convolution.default(x, w, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 0)", "");
         row("x: \"f32[1, 2, 5, 5]\", w: \"f32[2, 2, 3, 3]\"", "aten.convolution.default(x, w, None, [1, 1], [-1, 0], [1, 1], False, [0, 0], 1)", "");
         row("x: \"f32[1, 2, 5, 5]\", w: \"f32[2, 2, 3, 3]\"", "aten.convolution.default(x, w, None, [1, 1], [0, 0], [0, 1], False, [0, 0], 1)", "");
+        // numbers that a dtype does not hold
+        row(x, "aten.full.default([2], 300, dtype=torch.uint8)", "'fill_value' of 300 does not fit into uint8");
+        row(x, "aten.full.default([2], 70000.0, dtype=torch.float16)", "does not fit into float16");
+        row(x, "aten.full.default([2], nan, dtype=torch.int32)", "does not fit into int32");
+        row("x: \"u8[4]\"", "aten.full_like.default(x, 300)", "does not fit into uint8");
+        row("x: \"u8[4]\"", "aten.fill.Scalar(x, 300)", "does not fit into uint8");
+        row("x: \"u8[4]\"", "aten.constant_pad_nd.default(x, [1, 1], 300)", "does not fit into uint8");
+        row("x: \"u8[4]\", m: \"b8[4]\"", "aten.masked_fill.Scalar(x, m, 300)", "does not fit into uint8");
+        // indices
+        row("x: \"f32[4, 5]\", i: \"i64[3]\", y: \"f32[3, 2]\"", "aten.index_add.default(x, 0, i, y)", "sizes of");
     }
     void calls() {
         QFETCH(QString, inputs);
@@ -214,6 +225,9 @@ class RefusalsTest : public QObject {
         row("x: \"f32[6]\"", "aten.slice.Tensor(x, 0, 0, 9223372036854775807, 9223372036854775807)");
         row("x: \"f32[6]\"", "aten.slice.Tensor(x, 0, -9223372036854775808)");
         row("x: \"f32[4, 3]\"", "aten.diagonal.default(x, 9223372036854775807)");
+        row("x: \"f32[4, 3]\"", "aten.arange.start_step(0, 10, 9223372036854775807)");
+        row("x: \"f32[4, 3]\"", "aten.full.default([2], -1, dtype=torch.uint8)");
+        row("x: \"f32[4, 3]\"", "aten.full.default([2], -inf, dtype=torch.float16)");
         row("x: \"f32[1, 2, 9, 9]\"", "aten.avg_pool2d.default(x, [3, 3])");
     }
     void acceptedCalls() {
