@@ -157,7 +157,7 @@ void LogsTest::readsFolders() {
     QCOMPARE(failureOf(file), QString());
     QCOMPARE(names(*file), (QStringList{"run/m__1/fx_graph_readable.py", "run/m__2/a.log: GraphModule", "run/m__2/a.log: GraphModule #2"}));
     QCOMPARE(lines(file->contents), (QStringList{"run/m__1/ir_pre_fusion.txt", "run/m__1/output_code.py"}));
-    QCOMPARE(lines(file->remarks), QStringList{"graph 'run/m__2/fx_graph_transformed.py' cannot be read: 3:17: 'z' is not defined, in: return (z,)"});
+    QCOMPARE(lines(file->remarks), QStringList{"graph 'run/m__2/fx_graph_transformed.py' cannot be read: d/run/m__2/fx_graph_transformed.py:3:17: 'z' is not defined, in: return (z,)"});
     const auto one = readFolder(tree({{"a.py", graph("relu")}, {"b.py", graph("neg")}}), "d", {.graph = "b.py"});
     QCOMPARE(failureOf(one), QString());
     QCOMPARE(names(*one), QStringList{"b.py"});
