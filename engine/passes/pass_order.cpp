@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/support/near_names.h"
+
 namespace cutaway {
 namespace {
 
@@ -46,9 +48,15 @@ std::string quoted(std::string_view name) {
 Result<size_t> positionOf(const std::vector<const Pass*>& plan, const std::string& name) {
     const auto found = std::find_if(plan.begin(), plan.end(), [&](const Pass* pass) { return pass->name == name; });
     if (found != plan.end()) return static_cast<size_t>(found - plan.begin());
-    std::string names;
-    for (const Pass* pass : plan) names += (names.empty() ? "" : ", ") + std::string(pass->name);
-    return Error{ErrorCode::NotFound, "no pass named '" + name + "' runs", {}, {"there are: " + names}};
+    std::string all;
+    std::vector<std::string_view> names;
+    for (const Pass* pass : plan) {
+        names.push_back(pass->name);
+        all += (all.empty() ? "there are: " : ", ") + std::string(pass->name);
+    }
+    Error error{ErrorCode::NotFound, "no pass named '" + name + "' runs", {}, {std::move(all)}};
+    if (std::string near = suggestion(name, names); !near.empty()) error.notes.insert(error.notes.begin(), std::move(near));
+    return error;
 }
 
 /// Names the first dependency that the order breaks.

@@ -284,8 +284,13 @@ Result<std::string> ruleTexts(const CompileOptions& options, const std::string& 
             if (!rules.empty()) out += (out.empty() ? "# " : "\n# ") + std::string(one.name) + "\n" + rules;
         }
         if (!options.userRules.empty() && pass.empty()) out += "\n# of the user's own\n" + own->text();
-        if (out.empty()) return Error{ErrorCode::NotFound, "no pass named '" + pass + "' works by rules", {}, {"`cutaway-cli rules --json -` names the pass of every rule"}};
-        return out;
+        if (!out.empty()) return out;
+        std::vector<std::string_view> names;
+        for (const Pass& one : pipeline()) names.push_back(one.name);
+        Error error{ErrorCode::NotFound, "no pass named '" + pass + "' works by rules", {}, {"`cutaway-cli rules --json -` names the pass of every rule"}};
+        const bool known = std::find(names.begin(), names.end(), pass) != names.end();
+        if (std::string near = suggestion(pass, names); !known && !near.empty()) error.notes.insert(error.notes.begin(), std::move(near));
+        return error;
     });
 }
 
