@@ -3,19 +3,21 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "app/cli/option_checks.h"
+#include "app/cli/output.h"
 #include "cutaway/session.h"
 
 namespace cutaway::cli {
 
-/// What the commands share: where errors go and what the process returns.
+/// What the commands share: what the process returns.
 struct Context {
     int status = 0;
 };
 
-/// Prints an error on stderr and returns the exit status 1.
-int fail(const Error& error);
-/// Writes text to a file, or to stdout for "-". Status 1 and a message if it cannot.
-int writeText(const std::string& path, const std::string& text);
+/// --json FILE, the same in every command that reports something.
+void addJson(CLI::App& command, std::string& path);
+/// The model that a command works on.
+CLI::Option* addModel(CLI::App& command, std::string& path);
 
 /// Options that choose what of a file to open; part of CompileArguments.
 struct OpenArguments {
@@ -25,7 +27,7 @@ struct OpenArguments {
     Result<OpenSettings> resolved() const;
 };
 
-/// Options that choose how to compile; shared by compile, run, steps, diff and bench.
+/// Options that choose how to compile; shared by all commands that do.
 struct CompileArguments {
     std::string mode = "inference", device = "cpu";
     CompileOptions options;
@@ -33,7 +35,9 @@ struct CompileArguments {
     void addTo(CLI::App& command);
     /// --rules alone.
     void addRulesTo(CLI::App& command);
-    CompileOptions resolved() const;
+    Result<CompileOptions> resolved() const;
+    /// The first of its options that the user has given, "" without one: for commands that do not always compile.
+    static std::string given(const CLI::App& command);
 };
 
 /// Opens and compiles; the step list of the run is `steps`.
@@ -43,8 +47,10 @@ struct Compiled {
     std::vector<StepInfo> steps;
 };
 Result<Compiled> openAndCompile(const std::string& path, const CompileArguments& arguments);
-/// The step of that name or number, or an error listing the names.
+/// The step of that name, or number counted from 1, or an error listing the names.
 Result<int> findStep(const std::vector<StepInfo>& steps, const std::string& name);
+/// Steps and rewrites have numbers from 1 on wherever people see them.
+inline int shownNumber(int index) { return index + 1; }
 
 /// Makes graphs of about so many nodes, runs every stage on them and prints medians; the exit status.
 int benchCurve(const std::vector<int>& sizes, int repeat, const CompileArguments& compile, const std::string& json);

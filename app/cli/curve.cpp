@@ -87,7 +87,13 @@ class Samples {
     std::vector<std::pair<std::string, std::vector<double>>> m_times;
 };
 
-void write(const std::string& file, const std::string& text) { std::ofstream(file, std::ios::binary) << text; }
+Result<void> write(const std::string& file, const std::string& text) {
+    std::ofstream out(file, std::ios::binary);
+    out << text;
+    out.close();
+    if (!out) return Error{ErrorCode::ToolFailed, "cannot write the file", file, {}};
+    return {};
+}
 
 /// Each stage on its own, on the graph that the one before it leaves. Lowering is left out: it is no pass.
 Result<Json> measure(int nodes, const std::string& file, int repeat, const CompileArguments& compile) {
@@ -95,7 +101,7 @@ Result<Json> measure(int nodes, const std::string& file, int repeat, const Compi
     Json sizes = Json::object();
     int opened = 0;
     for (int i = 0; i < repeat; ++i) {
-        write(file, madeGraph(nodes));
+        CT_TRY_VOID(write(file, madeGraph(nodes)));
         for (const char* stage : {"pre_grad", "capture", "joint", "post_grad"}) {
             Session session;
             double start = milliseconds();
@@ -104,7 +110,7 @@ Result<Json> measure(int nodes, const std::string& file, int repeat, const Compi
                 samples.add("open", milliseconds() - start);
                 opened = model.graphs.empty() ? 0 : model.graphs.front().nodes;
             }
-            CompileOptions options = compile.resolved();
+            CT_TRY(CompileOptions options, compile.resolved());
             options.onlyStage = stage;
             start = milliseconds();
             CT_TRY(const RunId run, session.compile(options));
@@ -119,7 +125,7 @@ Result<Json> measure(int nodes, const std::string& file, int repeat, const Compi
             CT_TRY(const UnionGraph graph, session.diff({run, -1, -1}, after));
             samples.add(std::string(stage) + "_diff", milliseconds() - start);
             CT_TRY(const GraphText text, session.text(after));
-            write(file, text.text);
+            CT_TRY_VOID(write(file, text.text));
         }
     }
     return Json{{"asked", nodes}, {"nodes", opened}, {"nodes_after", sizes}, {"processor_ms", samples.medians()}};
@@ -140,8 +146,8 @@ int benchCurve(const std::vector<int>& sizes, int repeat, const CompileArguments
         if (json.empty()) {
             std::cout << (*row)["nodes"] << " nodes opened; after the stages " << (*row)["nodes_after"].dump() << "\n";
             for (const auto& [what, time] : (*row)["processor_ms"].items())
-                std::printf("  %-16s %10.3f ms  %8.3f us a node\n", what.c_str(), time.get<double>(), 1000 * time.get<double>() / (*row)["nodes"].get<double>());
-            std::fflush(stdout);
+                print("  %-16s %10.3f ms  %8.3f us a node\n", what.c_str(), time.get<double>(), 1000 * time.get<double>() / (*row)["nodes"].get<double>());
+            std::cout << std::flush;
         }
         rows.push_back(*row);
     }

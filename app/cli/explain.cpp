@@ -5,6 +5,7 @@
 #include "app/cli/cli.h"
 #include "app/cli/json.h"
 #include "cutaway/node_names.h"
+#include "cutaway/words.h"
 
 namespace cutaway::cli {
 namespace {
@@ -14,38 +15,68 @@ struct Arguments {
     CompileArguments compile;
 };
 
+bool isNamed(const std::string& wanted, const std::string& pass, const std::string& rule) { return wanted == rule || wanted == pass + "/" + rule; }
+
+/// Refuses a rule that no pass of the pipeline and none of the user's own has.
+Result<void> checkRule(const Compiled& compiled, const std::string& wanted, const CompileOptions& options) {
+    CT_TRY(const std::vector<RuleInfo> rules, ruleList(options));
+    std::vector<std::string_view> names;
+    for (const RuleInfo& rule : rules) {
+        if (isNamed(wanted, rule.pass, rule.name)) return {};
+        names.push_back(rule.name);
+    }
+    // Passes whose rewrites belong together count theirs under one name.
+    for (const StepInfo& step : compiled.steps) {
+        CT_TRY(const std::vector<RuleUse> uses, compiled.session.ruleUses(compiled.run, step.index));
+        for (const RuleUse& use : uses)
+            if (isNamed(wanted, step.name, use.rule)) return {};
+    }
+    Error error{ErrorCode::NotFound, "no rule named '" + wanted + "'", {}, {"`cutaway-cli rules` lists them"}};
+    if (std::string near = suggestion(wanted, names); !near.empty()) error.notes.insert(error.notes.begin(), std::move(near));
+    return error;
+}
+
 /// What every rule tried and did in the run.
-int printUses(Compiled& compiled, const std::string& wanted, const std::string& json) {
+Result<int> printUses(Compiled& compiled, const Arguments& arguments) {
+    CT_TRY(const CompileOptions options, arguments.compile.resolved());
+    if (!arguments.rule.empty()) CT_TRY_VOID(checkRule(compiled, arguments.rule, options));
+    int only = -1;
+    if (!arguments.step.empty()) {
+        CT_TRY(only, findStep(compiled.steps, arguments.step));
+    }
     Json rows = Json::array();
     for (const StepInfo& step : compiled.steps) {
-        const auto uses = compiled.session.ruleUses(compiled.run, step.index);
-        if (!uses) return fail(uses.error());
-        for (const RuleUse& use : *uses) {
-            if (!wanted.empty() && use.rule != wanted) continue;
+        if (only >= 0 && step.index != only) continue;
+        CT_TRY(const std::vector<RuleUse> uses, compiled.session.ruleUses(compiled.run, step.index));
+        for (const RuleUse& use : uses) {
+            if (!arguments.rule.empty() && !isNamed(arguments.rule, step.name, use.rule)) continue;
             rows.push_back({{"step", step.name}, {"rule", use.rule}, {"tried", use.tried}, {"applied", use.applied}, {"counted", use.counted}, {"ms", use.milliseconds}});
-            if (json.empty())
-                std::printf("%-28s %-44s %6lld tried %5lld counted %5lld applied %9.3f ms\n", step.name.c_str(), use.rule.c_str(), static_cast<long long>(use.tried), static_cast<long long>(use.counted),
-                            static_cast<long long>(use.applied), use.milliseconds);
+            if (arguments.json.empty())
+                print("%-28s %-44s %6lld tried %5lld counted %5lld applied %9.3f ms\n", step.name.c_str(), use.rule.c_str(), static_cast<long long>(use.tried), static_cast<long long>(use.counted),
+                      static_cast<long long>(use.applied), use.milliseconds);
         }
     }
-    std::fflush(stdout);
-    return json.empty() ? 0 : writeText(json, dump(rows));
+    if (!arguments.json.empty()) return writeText(arguments.json, dump(rows));
+    if (rows.empty()) std::cout << "no rule was tried" << (arguments.step.empty() ? "" : " in step " + arguments.step) << "\n";
+    return 0;
 }
 
 /// The place before the step that the user named, or before the one that applies the rule.
 Result<Place> placeOf(const Compiled& compiled, const Arguments& arguments) {
     std::string step = arguments.step;
     if (step.empty() && !arguments.rule.empty()) {
-        CT_TRY(const auto rules, ruleList(arguments.compile.resolved()));
+        CT_TRY(const CompileOptions options, arguments.compile.resolved());
+        CT_TRY(const auto rules, ruleList(options));
         for (const RuleInfo& rule : rules)
             if (step.empty() && (rule.name == arguments.rule || rule.pass + "/" + rule.name == arguments.rule)) step = rule.pass;
         // Passes whose rewrites belong together are explained, too, but are no rules that can be switched off.
         for (const StepInfo& one : compiled.steps)
             if (step.empty() && one.name == arguments.rule.substr(0, arguments.rule.find('/'))) step = one.name;
-        // An unknown name is refused, with what is near it, by whoever explains.
-        if (step.empty()) return Place{compiled.run, -1, -1};
+        if (step.empty()) {
+            CT_TRY_VOID(checkRule(compiled, arguments.rule, options));
+            return Place{compiled.run, -1, -1};
+        }
     }
-    if (step.empty()) return invalidInput("give --rule or --step: rules see the graph before their step");
     const auto isStep = [&](const StepInfo& each) { return each.name == step; };
     if (arguments.step.empty() && std::none_of(compiled.steps.begin(), compiled.steps.end(), isStep))
         return Error{ErrorCode::NotFound, "the pass '" + step + "' of this rule is not part of the run", arguments.rule,
@@ -61,50 +92,78 @@ std::string nameOf(Compiled& compiled, const Place& place, NodeId id) {
     return name ? *name : std::to_string(static_cast<uint32_t>(id));
 }
 
-Result<std::vector<RuleExplanation>> explanations(Compiled& compiled, const Arguments& arguments, const Place& place, NodeId node) {
-    if (arguments.rule.empty()) return compiled.session.explainAll(place, node);
-    CT_TRY(RuleExplanation one, compiled.session.explain(place, arguments.rule, node));
+/// What is known of one node at one place.
+struct Explained {
+    Place place;
+    NodeId node = NodeId::None;
+    std::vector<RuleExplanation> rules;
+};
+
+/// Every rule of every step that finds the node, each on the graph before its step.
+Result<std::vector<Explained>> explainEverywhere(Compiled& compiled, const std::string& name) {
+    std::vector<Explained> out;
+    std::optional<Error> missing;
+    for (const StepInfo& step : compiled.steps) {
+        const Place place{compiled.run, step.index - 1, -1};
+        const auto node = findNode(compiled.session, place, name);
+        if (!node) {
+            if (!missing) missing = node.error();
+            continue;
+        }
+        CT_TRY(auto rules, compiled.session.explainAll(place, *node, step.name));
+        out.push_back({place, *node, std::move(rules)});
+    }
+    if (out.empty() && missing) return std::move(*missing);
+    return out;
+}
+Result<std::vector<Explained>> explanations(Compiled& compiled, const Arguments& arguments) {
+    if (arguments.rule.empty() && arguments.step.empty()) return explainEverywhere(compiled, arguments.node);
+    CT_TRY(const Place place, placeOf(compiled, arguments));
+    CT_TRY(const NodeId node, findNode(compiled.session, place, arguments.node));
+    Explained one{place, node, {}};
+    if (arguments.rule.empty()) {
+        CT_TRY(one.rules, compiled.session.explainAll(place, node));
+    } else {
+        CT_TRY(RuleExplanation rule, compiled.session.explain(place, arguments.rule, node));
+        one.rules.push_back(std::move(rule));
+    }
     return std::vector{std::move(one)};
 }
 
-int run(const Arguments& arguments) {
-    auto compiled = openAndCompile(arguments.path, arguments.compile);
-    if (!compiled) return fail(compiled.error());
-    if (arguments.node.empty()) return printUses(*compiled, arguments.rule, arguments.json);
-    const auto place = placeOf(*compiled, arguments);
-    if (!place) return fail(place.error());
-    const auto node = findNode(compiled->session, *place, arguments.node);
-    if (!node) return fail(node.error());
-    const std::string where = nameOf(*compiled, *place, *node);
-    const auto found = explanations(*compiled, arguments, *place, *node);
-    if (!found) return fail(found.error());
+Result<int> run(const Arguments& arguments) {
+    CT_TRY(Compiled compiled, openAndCompile(arguments.path, arguments.compile));
+    if (arguments.node.empty()) return printUses(compiled, arguments);
+    CT_TRY(const std::vector<Explained> found, explanations(compiled, arguments));
     Json rows = Json::array();
-    for (const RuleExplanation& one : *found) {
-        Json nodes = Json::array();
-        std::string names;
-        for (const NodeId id : one.nodes) {
-            const std::string name = nameOf(*compiled, *place, id);
-            names += (names.empty() ? "" : ", ") + name;
-            nodes.push_back(name);
+    std::string where = arguments.node;
+    for (const Explained& at : found) {
+        where = nameOf(compiled, at.place, at.node);
+        for (const RuleExplanation& one : at.rules) {
+            Json nodes = Json::array();
+            std::string names;
+            for (const NodeId id : one.nodes) {
+                const std::string name = nameOf(compiled, at.place, id);
+                names += (names.empty() ? "" : ", ") + name;
+                nodes.push_back(name);
+            }
+            rows.push_back({{"pass", one.pass}, {"rule", one.rule}, {"node", where}, {"applies", one.applies}, {"reason", one.reason}, {"nodes", nodes}});
+            if (arguments.json.empty())
+                std::cout << one.pass << "/" << one.rule << " at " << where << ": " << (one.applies ? "applies to " + names : one.reason) << "\n";
         }
-        rows.push_back({{"pass", one.pass}, {"rule", one.rule}, {"node", where}, {"applies", one.applies}, {"reason", one.reason}, {"nodes", nodes}});
-        if (arguments.json.empty())
-            std::cout << one.pass << "/" << one.rule << " at " << where << ": " << (one.applies ? "applies to " + names : one.reason) << "\n";
     }
-    if (arguments.json.empty() && found->empty()) std::cout << "no rule starts at " << where << "\n";
-    return arguments.json.empty() ? 0 : writeText(arguments.json, dump(rows));
+    if (!arguments.json.empty()) return writeText(arguments.json, dump(rows));
+    if (rows.empty()) std::cout << "no rule starts at " << where << "\n";
+    return 0;
 }
 
 /// The rules of the pipeline and those of files, as text that loads again.
-int printRules(const CompileArguments& compile, const std::string& pass, const std::string& json) {
-    if (json.empty()) {
-        const auto text = ruleTexts(compile.options, pass);
-        return text ? writeText("-", *text) : fail(text.error());
-    }
-    const auto rules = ruleList(compile.options);
-    if (!rules) return fail(rules.error());
+Result<int> printRules(const CompileOptions& options, const std::string& pass, const std::string& json) {
+    // Also refuses a pass that has no rules.
+    CT_TRY(const std::string text, ruleTexts(options, pass));
+    if (json.empty()) return writeText("-", text);
+    CT_TRY(const std::vector<RuleInfo> rules, ruleList(options));
     Json rows = Json::array();
-    for (const RuleInfo& rule : *rules)
+    for (const RuleInfo& rule : rules)
         if (pass.empty() || rule.pass == pass)
             rows.push_back({{"pass", rule.pass}, {"rule", rule.name}, {"why", rule.why}, {"find", rule.find}, {"replace", rule.replace}, {"condition", rule.condition}, {"starts", rule.starts}});
     return writeText(json, dump(rows));
@@ -119,28 +178,22 @@ void addRules(CLI::App& app, Context& context) {
         CompileArguments compile;
     };
     auto chosen = std::make_shared<Chosen>();
-    command->add_option("--pass", chosen->pass, "Of this pass alone");
-    command->add_option("--json", chosen->json, "Write the rules as JSON to a file, or - for stdout")->expected(0, 1)->default_str("-");
+    command->add_option("--pass", chosen->pass, "Of this pass alone")->type_name("PASS");
+    addJson(*command, chosen->json);
     chosen->compile.addRulesTo(*command);
-    command->callback([chosen, command, &context] {
-        if (command->count("--json") && chosen->json.empty()) chosen->json = "-";
-        context.status = printRules(chosen->compile, chosen->pass, chosen->json);
-    });
+    command->callback([chosen, &context] { context.status = statusOf(printRules(chosen->compile.options, chosen->pass, chosen->json)); });
 }
 
 void addExplain(CLI::App& app, Context& context) {
     auto* command = app.add_subcommand("explain", "Why a rule does or does not apply at a node; without --node, what every rule tried and did");
     auto arguments = std::make_shared<Arguments>();
-    command->add_option("MODEL", arguments->path)->required();
-    command->add_option("--rule", arguments->rule, "Name, or pass/name; without it every rule that may start at the node");
-    command->add_option("--node", arguments->node, "Name of the node where matching starts, the last call of what the rule finds; body/name inside a body of cond or its kin");
-    command->add_option("--step", arguments->step, "Look at the graph before this step (default: the rule's own)");
-    command->add_option("--json", arguments->json, "Write the report as JSON to a file, or - for stdout")->expected(0, 1)->default_str("-");
+    addModel(*command, arguments->path)->required();
+    command->add_option("--rule", arguments->rule, "Name, or pass/name; without it every rule that may start at the node")->type_name("RULE");
+    command->add_option("--node", arguments->node, "Name of the node where matching starts, the last call of what the rule finds; body/name inside a body of cond or its kin")->type_name("NODE");
+    command->add_option("--step", arguments->step, "Look at the graph before this step (default: the rule's own); without --node, at this step alone")->type_name("STEP");
+    addJson(*command, arguments->json);
     arguments->compile.addTo(*command);
-    command->callback([arguments, command, &context] {
-        if (command->count("--json") && arguments->json.empty()) arguments->json = "-";
-        context.status = run(*arguments);
-    });
+    command->callback([arguments, &context] { context.status = statusOf(run(*arguments)); });
 }
 
 }  // namespace cutaway::cli

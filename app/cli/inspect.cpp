@@ -4,17 +4,10 @@
 
 #include "app/cli/cli.h"
 #include "app/cli/json.h"
+#include "cutaway/words.h"
 
 namespace cutaway::cli {
 namespace {
-
-std::string bytesText(int64_t bytes) {
-    char text[32];
-    if (bytes < 10'000) std::snprintf(text, sizeof text, "%lld B", static_cast<long long>(bytes));
-    else if (bytes < 10'000'000) std::snprintf(text, sizeof text, "%.1f kB", static_cast<double>(bytes) / 1e3);
-    else std::snprintf(text, sizeof text, "%.1f MB", static_cast<double>(bytes) / 1e6);
-    return text;
-}
 
 void printInfo(const ModelInfo& model) {
     std::cout << model.path << "\n" << model.format << "\n";
@@ -28,8 +21,7 @@ void printInfo(const ModelInfo& model) {
     for (const GraphSummary& graph : model.graphs) {
         std::cout << "graph " << graph.name << ": " << graph.nodes << " nodes\n";
         for (const OpSummary& op : graph.ops) {
-            std::printf("%6d  %s%s%s\n", op.count, op.op.c_str(), op.problem.empty() ? "" : "   ! ", op.problem.c_str());
-            std::fflush(stdout);
+            print("%6d  %s%s%s\n", op.count, op.op.c_str(), op.problem.empty() ? "" : "   ! ", op.problem.c_str());
             calls += op.count;
             if (!op.problem.empty()) problems += op.count;
         }
@@ -45,9 +37,8 @@ void printSteps(const Compiled& compiled) {
     for (const StepInfo& step : compiled.steps) {
         if (step.stage != stage) std::cout << (stage = step.stage) << "\n";
         const char* mark = step.state == StepState::Changed ? "*" : step.state == StepState::Failed ? "!" : step.state == StepState::Disabled ? "x" : " ";
-        std::printf(" %s %2d %-34s +%-4d -%-4d ~%-4d %5d rewrites  %5d nodes  %8.3f ms\n", mark, step.index, step.name.c_str(), step.added,
-                    step.removed, step.edited, step.rewrites, step.nodesAfter, step.milliseconds);
-        std::fflush(stdout);
+        print(" %s %2d %-34s +%-4d -%-4d ~%-4d %5d rewrites  %5d nodes  %8.3f ms\n", mark, shownNumber(step.index), step.name.c_str(), step.added,
+              step.removed, step.edited, step.rewrites, step.nodesAfter, step.milliseconds);
         if (!step.error.empty()) std::cout << "      " << step.error << "\n";
     }
 }
@@ -64,7 +55,7 @@ std::map<NodeId, std::string> linesByNode(const GraphText& graph) {
     return lines;
 }
 
-int printDiff(Compiled& compiled, int step, bool json) {
+int printDiff(Compiled& compiled, int step, const std::string& json) {
     const Place before{compiled.run, step - 1, -1}, after{compiled.run, step, -1};
     auto graph = compiled.session.diff(before, after);
     if (!graph) return fail(graph.error());
@@ -82,12 +73,13 @@ int printDiff(Compiled& compiled, int step, bool json) {
         const bool rewired = node.change == Change::Kept && was != now;
         if (node.change == Change::Kept && !rewired) continue;
         const char* sign = node.change == Change::Added ? "+" : node.change == Change::Removed ? "-" : node.change == Change::Edited ? "~" : "=";
-        if (json) rows.push_back({{"change", sign}, {"node", node.info.name}, {"before", was}, {"after", now}});
+        if (!json.empty()) rows.push_back({{"change", sign}, {"node", node.info.name}, {"before", was}, {"after", now}});
         else if (node.change == Change::Edited || rewired) std::cout << sign << was << "\n" << sign << now << "\n";
         else std::cout << sign << (node.change == Change::Removed ? was : now) << "\n";
     }
-    if (json) std::cout << dump({{"step", compiled.steps[static_cast<size_t>(step)].name}, {"added", graph->added}, {"removed", graph->removed}, {"edited", graph->edited}, {"nodes", rows}});
-    else std::cout << compiled.steps[static_cast<size_t>(step)].name << ": " << graph->added << " added, " << graph->removed << " removed, " << graph->edited << " edited\n";
+    if (!json.empty())
+        return writeText(json, dump({{"step", compiled.steps[static_cast<size_t>(step)].name}, {"added", graph->added}, {"removed", graph->removed}, {"edited", graph->edited}, {"nodes", rows}}));
+    std::cout << compiled.steps[static_cast<size_t>(step)].name << ": " << graph->added << " added, " << graph->removed << " removed, " << graph->edited << " edited\n";
     return 0;
 }
 
@@ -100,19 +92,18 @@ void addInfo(CLI::App& app, Context& context) {
         OpenArguments open;
     };
     auto arguments = std::make_shared<Arguments>();
-    command->add_option("MODEL", arguments->path)->required();
-    command->add_option("--json", arguments->json, "Write the report as JSON to a file, or - for stdout");
+    addModel(*command, arguments->path)->required();
+    addJson(*command, arguments->json);
     arguments->open.addTo(*command);
     command->callback([arguments, &context] {
-        const auto settings = arguments->open.resolved();
-        if (!settings) {
-            context.status = fail(settings.error());
-            return;
-        }
-        const auto model = inspectFile(arguments->path, *settings);
-        if (!model) context.status = fail(model.error());
-        else if (!arguments->json.empty()) context.status = writeText(arguments->json, dump(toJson(*model)));
-        else printInfo(*model);
+        const auto run = [&]() -> Result<int> {
+            CT_TRY(const OpenSettings settings, arguments->open.resolved());
+            CT_TRY(const ModelInfo model, inspectFile(arguments->path, settings));
+            if (!arguments->json.empty()) return writeText(arguments->json, dump(toJson(model)));
+            printInfo(model);
+            return 0;
+        };
+        context.status = statusOf(run());
     });
 }
 
@@ -124,56 +115,58 @@ void addText(CLI::App& app, Context& context) {
         CompileArguments compile;
     };
     auto arguments = std::make_shared<Arguments>();
-    command->add_option("MODEL", arguments->path)->required();
+    addModel(*command, arguments->path)->required();
     command->add_flag("--runnable", arguments->runnable, "A Python file that runs in PyTorch as it stands");
-    command->add_option("--step", arguments->step, "The graph after this step instead of the one in the file");
+    command->add_option("--step", arguments->step, "The graph after this step, by name or number, instead of the one in the file")->type_name("STEP");
     arguments->compile.addTo(*command);
-    command->callback([arguments, &context] {
-        Session session;
-        Place place;
-        const auto settings = arguments->compile.open.resolved();
-        if (!settings) {
-            context.status = fail(settings.error());
-            return;
-        }
-        if (auto model = session.open(arguments->path, *settings); !model) {
-            context.status = fail(model.error());
-            return;
-        }
-        if (!arguments->step.empty()) {
-            auto run = session.compile(arguments->compile.resolved());
-            if (!run) {
-                context.status = fail(run.error());
-                return;
+    command->callback([arguments, command, &context] {
+        const auto run = [&]() -> Result<int> {
+            const auto printed = [&](Session& session, const Place& place) -> Result<int> {
+                CT_TRY(const GraphText text, session.text(place, arguments->runnable));
+                return writeText("-", text.text);
+            };
+            if (!arguments->step.empty()) {
+                CT_TRY(Compiled compiled, openAndCompile(arguments->path, arguments->compile));
+                CT_TRY(const int step, findStep(compiled.steps, arguments->step));
+                return printed(compiled.session, {compiled.run, step, -1});
             }
-            auto step = findStep(*session.steps(*run), arguments->step);
-            if (!step) {
-                context.status = fail(step.error());
-                return;
-            }
-            place = {*run, *step, -1};
-        }
-        auto text = session.text(place, arguments->runnable);
-        context.status = text ? writeText("-", text->text) : fail(text.error());
+            if (const std::string option = CompileArguments::given(*command); !option.empty())
+                return invalidInput(option + " says how to compile, and nothing is compiled without --step");
+            Session session;
+            CT_TRY(const OpenSettings settings, arguments->compile.open.resolved());
+            CT_TRY_VOID(session.open(arguments->path, settings));
+            return printed(session, {});
+        };
+        context.status = statusOf(run());
     });
 }
 
 namespace {
 
 /// Status 1 when a step did not keep the numbers.
-int checkNumbers(Compiled& compiled, const NumbersOptions& options, const std::string& json) {
-    const auto report = compiled.session.checkNumbers(compiled.run, options);
-    if (!report) return fail(report.error());
+Result<int> checkNumbers(Compiled& compiled, const NumbersOptions& options, const std::string& json) {
+    CT_TRY(const NumbersReport report, compiled.session.checkNumbers(compiled.run, options));
     Json rows = Json::array();
-    if (json.empty()) std::cout << "inputs: " << report->inputsFrom << "\n";
-    for (const StepNumbers& one : report->steps) {
-        rows.push_back({{"step", one.step.name}, {"index", one.step.index}, {"kept", one.kept}, {"detail", one.detail}});
-        if (json.empty()) std::cout << (one.kept ? " same     " : " DIFFERS  ") << one.step.index << " " << one.step.name << ": " << one.detail << "\n";
+    if (json.empty()) std::cout << "inputs: " << report.inputsFrom << "\n";
+    for (const StepNumbers& one : report.steps) {
+        rows.push_back({{"step", one.step.name}, {"index", shownNumber(one.step.index)}, {"kept", one.kept}, {"detail", one.detail}});
+        if (json.empty()) std::cout << (one.kept ? " same     " : " DIFFERS  ") << shownNumber(one.step.index) << " " << one.step.name << ": " << one.detail << "\n";
     }
-    int status = 0;
-    if (!json.empty()) status = writeText(json, dump({{"kept", report->kept}, {"inputs", report->inputsFrom}, {"steps", rows}}));
-    if (!report->kept) status = fail(Error{ErrorCode::InvalidInput, "step " + report->steps.back().step.name + " does not keep the numbers: " + report->steps.back().detail, {}, {}});
-    return status;
+    const int written = json.empty() ? 0 : writeText(json, dump({{"kept", report.kept}, {"inputs", report.inputsFrom}, {"steps", rows}}));
+    if (!report.kept) return invalidInput("step " + report.steps.back().step.name + " does not keep the numbers: " + report.steps.back().detail);
+    return written;
+}
+
+/// Single rewrites of the step, on stdout if there is no JSON to put them into.
+Result<Json> listRewrites(Compiled& compiled, const StepInfo& step, bool shown) {
+    CT_TRY(const std::vector<RewriteInfo> rewrites, compiled.session.rewrites(compiled.run, step.index));
+    Json list = Json::array();
+    for (const RewriteInfo& rewrite : rewrites) {
+        list.push_back(toJson(rewrite));
+        if (shown)
+            std::cout << step.name << " " << shownNumber(rewrite.index) << " " << rewrite.rule << " at " << rewrite.node << (rewrite.why.empty() ? "" : ": " + rewrite.why) << "\n";
+    }
+    return list;
 }
 
 }  // namespace
@@ -187,66 +180,56 @@ void addSteps(CLI::App& app, Context& context) {
         CompileArguments compile;
     };
     auto arguments = std::make_shared<Arguments>();
-    command->add_option("MODEL", arguments->path)->required();
-    command->add_option("--json", arguments->json, "Write the report as JSON to a file, or - for stdout");
-    command->add_flag("--rewrites", arguments->rewrites, "List the single rewrites of each step as well");
-    command->add_flag("--check-numbers", arguments->numbers, "Run the graphs on both sides of each changed step; status 1 if one computes something else");
-    command->add_option("--inputs", arguments->check.inputsFile, "For --check-numbers: input tensors (safetensors); default: the file's sample inputs, else random ones");
-    command->add_option("--tolerance", arguments->check.tolerance, "For --check-numbers: largest error that is good, as a share of the largest expected value")
-        ->check(CLI::NonNegativeNumber);
+    addModel(*command, arguments->path)->required();
+    addJson(*command, arguments->json);
+    auto* rewrites = command->add_flag("--rewrites", arguments->rewrites, "List the single rewrites of each step as well");
+    auto* numbers = command->add_flag("--check-numbers", arguments->numbers, "Run the graphs on both sides of each changed step; status 1 if one computes something else")->excludes(rewrites);
+    command->add_option("--inputs", arguments->check.inputsFile, "For --check-numbers: input tensors (safetensors); default: the file's sample inputs, else random ones")
+        ->type_name("FILE")->needs(numbers);
+    command->add_option("--tolerance", arguments->check.tolerance, "For --check-numbers: largest error that is good, as a share of the expected value and of what is usual in its tensor")
+        ->type_name("X")->check(shareOrNumber())->needs(numbers);
     arguments->compile.addTo(*command);
     command->callback([arguments, &context] {
-        auto compiled = openAndCompile(arguments->path, arguments->compile);
-        if (!compiled) {
-            context.status = fail(compiled.error());
-            return;
-        }
-        if (arguments->numbers) {
-            context.status = checkNumbers(*compiled, arguments->check, arguments->json);
-            return;
-        }
-        const bool failed = !compiled->steps.empty() && compiled->steps.back().state == StepState::Failed;
-        if (arguments->json.empty()) printSteps(*compiled);
-        Json rows = Json::array();
-        for (const StepInfo& step : compiled->steps) {
-            Json row = toJson(step);
-            if (arguments->rewrites) {
-                auto rewrites = compiled->session.rewrites(compiled->run, step.index);
-                Json list = Json::array();
-                for (const RewriteInfo& rewrite : *rewrites) {
-                    list.push_back(toJson(rewrite));
-                    if (arguments->json.empty())
-                        std::cout << step.name << " " << rewrite.index << " " << rewrite.rule << " at " << rewrite.node << (rewrite.why.empty() ? "" : ": " + rewrite.why) << "\n";
+        const auto run = [&]() -> Result<int> {
+            CT_TRY(Compiled compiled, openAndCompile(arguments->path, arguments->compile));
+            if (arguments->numbers) return checkNumbers(compiled, arguments->check, arguments->json);
+            const bool failed = !compiled.steps.empty() && compiled.steps.back().state == StepState::Failed;
+            const bool shown = arguments->json.empty();
+            if (shown) printSteps(compiled);
+            Json rows = Json::array();
+            for (const StepInfo& step : compiled.steps) {
+                Json row = toJson(step);
+                if (arguments->rewrites) {
+                    CT_TRY(row["list"], listRewrites(compiled, step, shown));
                 }
-                row["list"] = std::move(list);
+                rows.push_back(std::move(row));
             }
-            rows.push_back(std::move(row));
-        }
-        if (!arguments->json.empty()) context.status = writeText(arguments->json, dump(rows));
-        if (failed) context.status = 1;
+            const int written = shown ? 0 : writeText(arguments->json, dump(rows));
+            if (failed) return Error{ErrorCode::InvalidInput, compiled.steps.back().error, "step " + compiled.steps.back().name, {}};
+            return written;
+        };
+        context.status = statusOf(run());
     });
 }
 
 void addDiff(CLI::App& app, Context& context) {
     auto* command = app.add_subcommand("diff", "What one step did to the graph");
     struct Arguments {
-        std::string path, step;
-        bool json = false;
+        std::string path, step, json;
         CompileArguments compile;
     };
     auto arguments = std::make_shared<Arguments>();
-    command->add_option("MODEL", arguments->path)->required();
-    command->add_option("--step", arguments->step, "Name or number, as `steps` lists them")->required();
-    command->add_flag("--json", arguments->json);
+    addModel(*command, arguments->path)->required();
+    command->add_option("--step", arguments->step, "Name or number, as `steps` lists them")->type_name("STEP")->required();
+    addJson(*command, arguments->json);
     arguments->compile.addTo(*command);
     command->callback([arguments, &context] {
-        auto compiled = openAndCompile(arguments->path, arguments->compile);
-        if (!compiled) {
-            context.status = fail(compiled.error());
-            return;
-        }
-        auto step = findStep(compiled->steps, arguments->step);
-        context.status = step ? printDiff(*compiled, *step, arguments->json) : fail(step.error());
+        const auto run = [&]() -> Result<int> {
+            CT_TRY(Compiled compiled, openAndCompile(arguments->path, arguments->compile));
+            CT_TRY(const int step, findStep(compiled.steps, arguments->step));
+            return printDiff(compiled, step, arguments->json);
+        };
+        context.status = statusOf(run());
     });
 }
 

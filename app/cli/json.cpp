@@ -40,13 +40,13 @@ Json toJson(const ModelInfo& model) {
             {"contents", model.contents}, {"remarks", model.remarks}};
 }
 Json toJson(const StepInfo& step) {
-    return {{"index", step.index}, {"stage", step.stage}, {"name", step.name}, {"state", stateName(step.state)},
+    return {{"index", step.index + 1}, {"stage", step.stage}, {"name", step.name}, {"state", stateName(step.state)},
             {"added", step.added}, {"removed", step.removed}, {"edited", step.edited}, {"rewrites", step.rewrites},
             {"nodes_before", step.nodesBefore}, {"nodes_after", step.nodesAfter}, {"milliseconds", step.milliseconds}, {"pass_milliseconds", step.passMilliseconds},
             {"error", step.error}};
 }
 Json toJson(const RewriteInfo& rewrite) {
-    return {{"index", rewrite.index}, {"rule", rewrite.rule}, {"node", rewrite.node}, {"why", rewrite.why}};
+    return {{"index", rewrite.index + 1}, {"rule", rewrite.rule}, {"node", rewrite.node}, {"why", rewrite.why}};
 }
 Json toJson(const StageInfo& stage) {
     return {{"stage", stage.stage}, {"before", stage.before}, {"after", stage.after}, {"seconds", stage.seconds}};
@@ -69,13 +69,17 @@ Json toJson(const RunReport& report) {
             row["within"] = output.within;
             row["max_abs_error"] = number(output.maxAbsoluteError);
             row["max_expected"] = number(output.maxExpected);
+            if (output.worst) row["worst"] = {{"index", output.worst->index}, {"expected", output.worst->expected}, {"actual", output.worst->actual}};
         }
         if (!output.problem.empty()) row["problem"] = output.problem;
         outputs.push_back(std::move(row));
     }
-    return {{"inputs", report.inputsFrom}, {"repeats", report.repeats}, {"median_ms", report.medianMilliseconds},
+    return {{"inputs", report.inputsFrom}, {"expected", report.expectedFrom}, {"repeats", report.repeats}, {"median_ms", report.medianMilliseconds},
             {"min_ms", report.minMilliseconds}, {"compared", report.compared}, {"matches", report.matches}, {"outputs", outputs}};
 }
-std::string dump(const Json& json) { return json.dump(1) + "\n"; }
+std::string dump(const Json& json) {
+    // Names may hold bytes that are no UTF-8; JSON cannot.
+    return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
 
 }  // namespace cutaway::cli

@@ -1,5 +1,5 @@
 #pragma once
-// Reports as JSON.
+// Reports as JSON. Steps and rewrites have numbers from 1 on, as everywhere else.
 #include <nlohmann/json.hpp>
 
 #include "cutaway/session.h"
