@@ -163,11 +163,20 @@ void checkSizes(const ValueType& type) {
         if (size.isInt()) numbers.push_back(size.value());
     numel(numbers);
 }
+/// How losses name their reduction: 0 keeps every element, 1 is the mean, 2 the sum. All of them, so it is asked here.
+Result<void> checkReduction(const Op& op, std::span<const Argument> args) {
+    const int at = op.schema() ? op.schema()->find("reduction") : -1;
+    if (at < 0 || op.schema()->params[static_cast<size_t>(at)].kind != ParamKind::Int) return {};
+    const auto value = args[static_cast<size_t>(at)].asInt();
+    if (!value || (*value >= 0 && *value <= 2)) return {};
+    return invalidInput(op.name() + ": reduction is 0 (none), 1 (mean) or 2 (sum), not " + std::to_string(*value));
+}
 }  // namespace
 
 Result<ValueType> inferCall(const Op& op, std::span<const Argument> args) {
     if (op.def() == nullptr || !op.def()->infer) return ValueType(OpaqueType{});
     return withCheckedSizes(op.name(), {}, [&]() -> Result<ValueType> {
+        CT_TRY_VOID(checkReduction(op, args));
         CT_TRY(ValueType type, op.def()->infer(InferContext(op, args)));
         checkSizes(type);
         return type;

@@ -89,7 +89,8 @@ Result<ValueType> inferNllBackward(const InferContext& c) {
     CT_TRY(const TensorType target, c.tensor(2));
     if (x.rank() < 1 || target.rank() != x.rank() - 1 || (x.rank() >= 2 && !(target.sizes[0] == x.sizes[0])))
         return c.fail("the target " + target.text() + " does not fit " + x.text());
-    if (gradient.rank() > 0 && !(gradient.sizes == target.sizes)) return c.fail("the gradient " + gradient.text() + " does not fit the loss");
+    CT_TRY(const int64_t reduction, c.integer("reduction"));
+    if (reduction == 0 ? !(gradient.sizes == target.sizes) : gradient.rank() > 0 && !(numel(gradient.sizes) == SymInt(1))) return c.fail("the gradient " + gradient.text() + " does not fit the loss");
     return ValueType(TensorType::contiguous(x.dtype, x.sizes, x.device));
 }
 

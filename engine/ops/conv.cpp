@@ -4,7 +4,7 @@
 #include "engine/ops/expanded.h"
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
-#include "engine/support/check.h"
+#include "engine/support/checked.h"
 
 namespace cutaway {
 namespace {
@@ -44,9 +44,11 @@ Result<SymDims> outputSizes(const InferContext& c, const TensorType& input, cons
         const SymInt reach = SymInt(call.dilation[i]) * (weight.sizes[i + 2] - SymInt(1));
         const SymInt& in = input.sizes[i + 2];
         if (call.transposed) {
-            sizes.push_back((in - SymInt(1)) * SymInt(call.stride[i]) - SymInt(2 * call.padding[i]) + reach + SymInt(call.outputPadding[i] + 1));
+            if (call.outputPadding[i] >= std::max(call.stride[i], call.dilation[i]))
+                return c.fail("an output padding of " + std::to_string(call.outputPadding[i]) + " is neither smaller than the stride nor than the dilation");
+            sizes.push_back((in - SymInt(1)) * SymInt(call.stride[i]) - SymInt(2) * SymInt(call.padding[i]) + reach + SymInt(call.outputPadding[i]) + SymInt(1));
         } else {
-            const SymInt room = in + SymInt(2 * call.padding[i]) - reach - SymInt(1);
+            const SymInt room = in + SymInt(2) * SymInt(call.padding[i]) - reach - SymInt(1);
             if (room.isInt() && room.value() < 0)
                 return c.fail("a kernel that reaches over " + (reach + SymInt(1)).text() + " elements does not fit the padded size " + (room + reach + SymInt(1)).text());
             sizes.push_back(floorDiv(room, SymInt(call.stride[i])) + SymInt(1));
@@ -127,7 +129,10 @@ Result<ValueType> inferConvolutionBackward(const InferContext& c) {
         return c.fail("needs tensors of three to five dims, all alike");
     CT_TRY(const ConvolutionCall call, readCall(c, input.sizes.size() - 2));
     CT_TRY_VOID(checkChannels(c, input, weight, call));
-    CT_TRY_VOID(outputSizes(c, input, weight, call));
+    CT_TRY(const SymDims sizes, outputSizes(c, input, weight, call));
+    for (size_t i = 0; i < sizes.size(); ++i)
+        if (sizes[i].isInt() && gradient.sizes[i].isInt() && !(sizes[i] == gradient.sizes[i]))
+            return c.fail("the gradient " + gradient.text() + " has size " + gradient.sizes[i].text() + " in dim " + std::to_string(i) + ", the output " + sizes[i].text());
     TupleType types(3);
     const bool last = isChannelsLast(input) || isChannelsLast(weight);  // the gradient has no say
     auto like = [&](const TensorType& operand) {
@@ -213,7 +218,7 @@ Values decomposeNamedPadding(Decomposition& d) {
                 d.builder().fail(d.fail("padding='same' needs a stride of 1 and a kernel of known size"));
                 break;
             }
-            const int64_t total = (*dilation)[at] * (kernel.value() - 1);
+            const int64_t total = checkedMul((*dilation)[at], kernel.value() - 1);
             if (total < 0) {
                 d.builder().fail(d.fail("padding='same' needs a kernel of at least one element in dim " + std::to_string(i)));
                 break;

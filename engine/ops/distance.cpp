@@ -30,6 +30,10 @@ Result<Pairs> readPairs(const InferContext& c) {
 }
 Result<ValueType> inferDistances(const InferContext& c) {
     CT_TRY(Pairs pairs, readPairs(c));
+    if (c.op().schema()->find("compute_mode") >= 0) {
+        CT_TRY(const int64_t mode, c.integer("compute_mode", 0));
+        if (mode < 0 || mode > 2) return c.fail("compute_mode is 0, 1 or 2");
+    }
     pairs.batch.insert(pairs.batch.end(), {pairs.first, pairs.second});
     return ValueType(TensorType::contiguous(pairs.dtype, std::move(pairs.batch), pairs.device));
 }

@@ -7,6 +7,7 @@
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/packed.h"
+#include "engine/support/checked.h"
 
 namespace cutaway {
 namespace {
@@ -118,22 +119,25 @@ struct Triangle {
 };
 Triangle lowerTriangle(int64_t rows, int64_t columns, int64_t offset) {
     if (rows == 0 || columns == 0) return {};
+    offset = std::clamp(offset, -rows, columns);   // beyond, all or nothing is in it
     Triangle t;
     t.firstRow = offset > 0 ? std::min(columns, 1 + offset) : rows + offset > 0 ? 1 : 0;
-    const int64_t lastRow = std::max<int64_t>(0, std::min(columns, rows + offset)), all = std::max<int64_t>(0, std::min(rows, rows + offset));
+    const int64_t below = checkedAdd(rows, offset);
+    const int64_t lastRow = std::max<int64_t>(0, std::min(columns, below)), all = std::max<int64_t>(0, std::min(rows, below));
     const int64_t growing = lastRow - t.firstRow + 1;
-    t.trapezoid = (t.firstRow + lastRow) * growing / 2;
-    t.rectangle = std::max<int64_t>(0, (all - growing) * columns);
+    t.trapezoid = checkedMul(checkedAdd(t.firstRow, lastRow), growing) / 2;
+    t.rectangle = std::max<int64_t>(0, checkedMul(all - growing, columns));
     return t;
 }
 /// An upper triangle: the rectangle stands above, and the rows of the trapezoid shrink.
 Triangle upperTriangle(int64_t rows, int64_t columns, int64_t offset) {
     if (rows == 0 || columns == 0) return {};
+    offset = std::clamp(offset, -rows, columns);
     Triangle t;
     t.firstRow = offset > 0 ? std::max<int64_t>(0, columns - offset) : columns;
-    t.rectangle = std::max<int64_t>(0, std::min(rows, -offset) * columns);
+    t.rectangle = std::max<int64_t>(0, checkedMul(std::min(rows, -offset), columns));
     const Triangle below = lowerTriangle(rows, columns, offset - 1);
-    t.trapezoid = rows * columns - below.trapezoid - below.rectangle - t.rectangle;
+    t.trapezoid = checkedMul(rows, columns) - below.trapezoid - below.rectangle - t.rectangle;
     return t;
 }
 struct TriangleCall {
@@ -149,12 +153,13 @@ Result<TriangleCall> readTriangle(const InferContext& c, bool lower) {
 }
 Result<ValueType> inferTriangle(const InferContext& c, bool lower) {
     CT_TRY(const TriangleCall call, readTriangle(c, lower));
-    CT_TRY(ValueType type, madeType(c, {2, call.triangle.trapezoid + call.triangle.rectangle}, DType::I64));
+    CT_TRY(ValueType type, madeType(c, {2, checkedAdd(call.triangle.trapezoid, call.triangle.rectangle)}, DType::I64));
     if (const DType dtype = type.tensor()->dtype; dtype != DType::I64 && dtype != DType::I32) return c.fail("needs int64 or int32");
     return type;
 }
 EvalResult evalTriangle(const EvalContext& c, bool lower) {
     const TriangleCall call = *readTriangle(c, lower);
+    Tensor out = c.result();
     std::vector<int64_t> rows, columns;
     for (int64_t i = 0; i < call.rows; ++i)
         for (int64_t j = 0; j < call.columns; ++j)
@@ -163,7 +168,6 @@ EvalResult evalTriangle(const EvalContext& c, bool lower) {
                 columns.push_back(j);
             }
     rows.insert(rows.end(), columns.begin(), columns.end());
-    Tensor out = c.result();
     unpackElements(rows, out);
     return out;
 }

@@ -4,6 +4,7 @@
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/packed.h"
+#include "engine/support/checked.h"
 
 namespace cutaway {
 namespace {
@@ -215,11 +216,13 @@ EvalResult evalRepeatPositions(const EvalContext& c) {
     std::vector<int64_t> out;
     const std::vector<int64_t> repeats = packElements<int64_t>(c.in(size_t{0}));
     const int64_t length = c.resultSizes()[0];
+    int64_t left = length;
     for (size_t i = 0; i < repeats.size(); ++i) {
         if (repeats[i] < 0) return c.fail("a negative number of repeats");
-        for (int64_t k = 0; k < repeats[i] && static_cast<int64_t>(out.size()) < length; ++k) out.push_back(static_cast<int64_t>(i));
+        left = checkedSub(left, repeats[i]);
+        if (left >= 0) out.insert(out.end(), static_cast<size_t>(repeats[i]), static_cast<int64_t>(i));
     }
-    if (static_cast<int64_t>(out.size()) != length) return c.fail("the repeats do not add up to output_size " + std::to_string(length));
+    if (left != 0) return c.fail("the repeats do not add up to output_size " + std::to_string(length));
     Tensor result = c.result();
     unpackElements(out, result);
     return result;

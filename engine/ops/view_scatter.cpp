@@ -120,10 +120,17 @@ Values intoZeros(Decomposition& d, std::string_view scatterOp) {
     args.insert(args.end(), d.node().args().begin() + 2, d.node().args().end());
     return d.call(scatterOp, std::move(args));
 }
-Result<ValueType> inferViewGradient(const InferContext& c) {
+Result<ValueType> inferViewGradient(const InferContext& c, std::string_view viewOp) {
     CT_TRY(const TensorType dy, c.tensor(size_t{0}));
     CT_TRY(SymDims sizes, c.sizes("input_sizes"));
-    return ValueType(TensorType::contiguous(dy.dtype, std::move(sizes), dy.device));
+    const TensorType whole = TensorType::contiguous(dy.dtype, std::move(sizes), dy.device);
+    CT_TRY(const TensorType part, replacedType(c, viewOp, whole));
+    if (allInts(part.sizes) && allInts(dy.sizes)) {
+        const SymDims shapes[] = {dy.sizes, part.sizes};
+        const auto spread = broadcastSizes(shapes);
+        if (!spread || !(*spread == part.sizes)) return c.fail("the gradient " + dy.text() + " does not fit the part " + part.text());
+    }
+    return ValueType(whole);
 }
 
 /// unfold's windows overlap, so its gradient adds: an unfolded range of positions is the index.
@@ -180,28 +187,28 @@ constexpr OpDef kOps[] = {
      .derive = [](Derivation& d) { deriveReplaced(d, "aten.as_strided_scatter.default", "aten.as_strided.default"); },
      .samples = "f32[12], f32[2, 3], [2, 3], [6, 1]\nf32[3, 4], f32[2, 2], [2, 2], [4, 2], 1"},
     {.schema = "aten.select_backward.default(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor",
-     .infer = inferViewGradient,
+     .infer = [](const InferContext& c) { return inferViewGradient(c, "aten.select.int"); },
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return intoZeros(d, "aten.select_scatter.default"); },
      .derive = [](Derivation& d) { d.input(0) = d.call("aten.select.int", {d.dy(), d.arg("dim"), d.arg("index")}); },
      .samples = "f32[3], [4, 3], 0, 1\nf32[4], [4, 3], -1, -1"},
     {.schema = "aten.slice_backward.default(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> Tensor",
-     .infer = inferViewGradient,
+     .infer = [](const InferContext& c) { return inferViewGradient(c, "aten.slice.Tensor"); },
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return intoZeros(d, "aten.slice_scatter.default"); },
      .derive = [](Derivation& d) { d.input(0) = d.call("aten.slice.Tensor", {d.dy(), d.arg("dim"), d.arg("start"), d.arg("end"), d.arg("step")}); },
      .samples = "f32[2, 3], [4, 3], 0, 1, 3, 1\nf32[4, 2], [4, 3], 1, 0, 9223372036854775807, 2"},
     {.schema = "aten.diagonal_backward.default(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) -> Tensor",
-     .infer = inferViewGradient,
+     .infer = [](const InferContext& c) { return inferViewGradient(c, "aten.diagonal.default"); },
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return intoZeros(d, "aten.diagonal_scatter.default"); },
      .derive = [](Derivation& d) { d.input(0) = d.call("aten.diagonal.default", {d.dy(), d.arg("offset"), d.arg("dim1"), d.arg("dim2")}); },
      .samples = "f32[3], [4, 3], 0, 1, 0\nf32[2], [3, 4], -1, 0, 1"},
     {.schema = "aten.unfold_backward.default(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor",
-     .infer = inferViewGradient,
+     .infer = [](const InferContext& c) { return inferViewGradient(c, "aten.unfold.default"); },
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = decomposeUnfoldBackward,
