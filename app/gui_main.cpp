@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "app/guarded_application.h"
 #include "app/step_timer.h"
 #include "cutaway/program.h"
 #include "ui/session/source.h"
@@ -129,16 +130,13 @@ class Photographer : public QObject {
     int m_state = 0;
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
-    beginProgram();
+int run(int argc, char** argv) {
     // Pictures and lists need no screen.
     for (int i = 1; i < argc; ++i)
         if (std::string_view(argv[i]).starts_with("--screenshot") || std::string_view(argv[i]) == "--list-changed-steps" ||
             std::string_view(argv[i]) == "--time-steps")
             if (qEnvironmentVariableIsEmpty("QT_QPA_PLATFORM")) qputenv("QT_QPA_PLATFORM", "offscreen");
-    QApplication application(argc, argv);
+    GuardedApplication application(argc, argv);
     QApplication::setApplicationName(QStringLiteral("cutaway"));
     QApplication::setApplicationDisplayName(QStringLiteral("Cutaway"));
     QApplication::setOrganizationName(QStringLiteral("cutaway"));
@@ -179,6 +177,11 @@ int main(int argc, char** argv) {
     applyTheme(themeNamed(parser.isSet(theme) ? parser.value(theme) : QSettings().value(QStringLiteral("theme")).toString()));
 
     MainWindow main(makeSessionSource());
+    application.failed = [&main](const Error& error) {
+        const LogEntry entry = entryOf(error, QObject::tr("A window failed"));
+        main.controller().log().append(entry);
+        emit main.controller().problem(entry);
+    };
     if (parser.isSet(size)) {
         const QStringList parts = parser.value(size).split('x');
         const QSize asked(parts.value(0).toInt(), parts.value(1).toInt());
@@ -204,4 +207,16 @@ int main(int argc, char** argv) {
     else if (compiles)
         QObject::connect(&main.controller(), &SessionController::modelOpened, &main, &MainWindow::compile);
     return QApplication::exec();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    beginProgram();
+    try {
+        return run(argc, argv);
+    } catch (...) {
+        complain(QString::fromStdString(currentError().text()));
+        return 1;
+    }
 }

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <csignal>
+#include <exception>
 #include <iostream>
 #include <string_view>
 
@@ -22,9 +23,7 @@ void limitSelf() {
     setrlimit(RLIMIT_CORE, &noCore);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
     const bool plain = argc == 2 && std::string_view(argv[1]) == "--plain";
     if (argc > 2 || (argc == 2 && !plain)) {
         std::cerr << "usage: cutaway-layout [--plain] < request > answer\n"
@@ -49,4 +48,15 @@ int main(int argc, char** argv) {
     }
     std::cout << cutaway::ui::writeAnswer(*answer) << std::flush;
     return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    try {
+        return run(argc, argv);
+    } catch (const std::exception& error) {
+        std::cerr << "cutaway-layout: " << error.what() << "\n";
+        return 2;
+    }
 }
