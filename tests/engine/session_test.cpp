@@ -381,17 +381,9 @@ class SessionTest : public QObject {
     void modelsCutShortWhileOpen() {
         QFETCH(int, backend);
         using namespace cutaway::testing;
-        Pt2Program program = reluProgram();
-        program.inputs = tensorArgument("p_w") + ", " + tensorArgument("x");
-        program.inputSpecs = R"({"parameter": {"arg": {"name": "p_w"}, "parameter_name": "w"}}, )" + userInput("x");
-        program.tensors = tensorValue("x", {"1024"}, {"1"}) + ", " + tensorValue("p_w", {"1024", "1024"}, {"1024", "1"}) + ", " + tensorValue("y", {"1024"}, {"1"});
-        program.nodes = call("y", "torch.ops.aten.mv.default", {argument("self", tensorArgument("p_w")), argument("vec", tensorArgument("x"))});
-        program.outputs = tensorArgument("y");
-        program.outputSpecs = userOutput("y");
-        const std::string config = R"({"config": {"w": {"path_name": "weight_0", "is_param": true, "use_pickle": false, "tensor_meta": )" + tensorMeta({"1024", "1024"}, {"1024", "1"}) + "}}}";
         QTemporaryDir folder;
         const std::string path = folder.filePath("model.pt2").toStdString();
-        const std::string bytes = pt2Archive(program.json(), {{"data/weights/model_weights_config.json", config}, {"data/weights/weight_0", std::string(size_t{4} << 20, '\0')}});
+        const std::string bytes = largeWeightArchive();
         QVERIFY(writeFile(path, bytes).has_value());
 
         Session session;

@@ -57,5 +57,17 @@ std::string pt2Archive(const std::string& json, const std::vector<std::pair<std:
     for (const auto& [name, content] : entries) files.push_back({.name = "m/" + name, .content = content});
     return buildZip(files);
 }
+std::string largeWeightArchive() {
+    Pt2Program program = reluProgram();
+    program.inputs = tensorArgument("p_w") + ", " + tensorArgument("x");
+    program.inputSpecs = R"({"parameter": {"arg": {"name": "p_w"}, "parameter_name": "w"}}, )" + userInput("x");
+    const std::string weight = tensorMeta({"1024", "1024"}, {"1024", "1"});
+    program.tensors = tensorValue("x", {"1024"}, {"1"}) + ", \"p_w\": " + weight + ", " + tensorValue("y", {"1024"}, {"1"});
+    program.nodes = call("y", "torch.ops.aten.mv.default", {argument("self", tensorArgument("p_w")), argument("vec", tensorArgument("x"))});
+    program.outputs = tensorArgument("y");
+    program.outputSpecs = userOutput("y");
+    const std::string config = R"({"config": {"w": {"path_name": "weight_0", "is_param": true, "use_pickle": false, "tensor_meta": )" + weight + "}}}";
+    return pt2Archive(program.json(), {{"data/weights/model_weights_config.json", config}, {"data/weights/weight_0", std::string(size_t{4} << 20, '\0')}});
+}
 
 }  // namespace cutaway::testing

@@ -34,4 +34,8 @@ Pt2Program reluProgram();
 /// A new-layout archive; further entries are given without the root.
 std::string pt2Archive(const std::string& json, const std::vector<std::pair<std::string, std::string>>& entries = {});
 
+
+/// y = W x, in an archive whose weight has 4 MiB: so large that it is read only when it is used.
+std::string largeWeightArchive();
+
 }  // namespace cutaway::testing

@@ -8,6 +8,7 @@
 #include <QtTest>
 
 #include "tests/support/paths.h"
+#include "tests/support/pt2_builder.h"
 #include "tests/ui/tree_text.h"
 #include "ui/session/source.h"
 #include "ui/session/stepper.h"
@@ -104,6 +105,22 @@ class EngineWindowsTest : public QObject {
         back.prepend(first);
         QCOMPARE(back, there);
         QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+    }
+
+    /// Weights are read when they are used; by then somebody may have begun to export the model anew.
+    void aModelCutShortWhileOpenIsSaid() {
+        const std::string bytes = testing::largeWeightArchive();
+        const QString path = write("large.pt2", QByteArray(bytes.data(), static_cast<qsizetype>(bytes.size())));
+        open(path);
+        QVERIFY(QFile::resize(path, 100));
+        press(Qt::Key_F6);
+        QTRY_VERIFY_WITH_TIMEOUT(!problem().isEmpty() && m_main->isSettled(), kPatience);
+        QVERIFY2(problem().contains("the file has changed since it was opened") && problem().contains(path + ": data/weights/weight_0"), qPrintable(problem()));
+        write("large.pt2", QByteArray(bytes.data(), static_cast<qsizetype>(bytes.size())));
+        open(path);   // the window lives on
+        press(Qt::Key_F6);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+        QVERIFY2(problem().isEmpty(), qPrintable(problem()));
     }
 
     void aRuleOfTheUserIsExplainedAndSwitchedOff() {
