@@ -16,6 +16,7 @@
 #include <QTreeView>
 #include <QtTest>
 
+#include "tests/ui/contrast.h"
 #include "tests/ui/main_window_fixture.h"
 #include "ui/graph/graph_colors.h"
 #include "ui/models/text_model.h"
@@ -27,6 +28,7 @@
 
 using namespace cutaway;
 using namespace cutaway::ui;
+using testing::contrast;
 using testing::kPatience;
 
 class WindowLooksTest : public QObject, private testing::MainWindowFixture {
@@ -160,14 +162,6 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
     }
 
     void darkAndLightBothHaveContrast() {
-        const auto luminance = [](const QColor& color) {
-            const auto part = [](double c) { return c <= 0.03928 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4); };
-            return 0.2126 * part(color.redF()) + 0.7152 * part(color.greenF()) + 0.0722 * part(color.blueF());
-        };
-        const auto contrast = [&](const QColor& a, const QColor& b) {
-            const double high = std::max(luminance(a), luminance(b)), low = std::min(luminance(a), luminance(b));
-            return (high + 0.05) / (low + 0.05);
-        };
         for (Theme theme : {Theme::Light, Theme::Dark}) {
             applyTheme(theme);
             const QPalette palette = QApplication::palette();

@@ -1,9 +1,11 @@
 #include "ui/models/explain_model.h"
 
 #include <QFont>
+#include <QGuiApplication>
 #include <algorithm>
 
 #include "ui/models/steps_model.h"
+#include "ui/models/syntax.h"
 #include "ui/models/words.h"
 
 namespace cutaway::ui {
@@ -60,16 +62,27 @@ int ExplainModel::currentRow() const { return !m_rows.empty() && isCurrent(m_row
 
 QString ExplainModel::ruleName(int row) const { return row < 0 || row >= rowCount() ? QString() : QString::fromStdString(m_rows[static_cast<size_t>(row)].rule); }
 
+ExplainModel::RuleParts ExplainModel::partsOf(const RuleInfo& info) const {
+    // "(code)" stands where the rule is a function.
+    const bool made = info.replace == kCode;
+    RuleParts parts{QString::fromStdString(info.why), {}, {}};
+    if (info.find == kCode && made)
+        parts.more = tr("This rule is implemented in code; there is no pattern to show.");
+    else
+        parts.code = tr("find\n%1\n\nreplace\n%2")
+                         .arg(QString::fromStdString(info.find).trimmed(),
+                              made ? tr("(built in code)") : QString::fromStdString(info.replace).trimmed());
+    if (info.condition && parts.more.isEmpty()) parts.more = tr("The rule also checks a condition in code.");
+    return parts;
+}
+
 QString ExplainModel::ruleText(int row) const {
     const RuleInfo* info = row < 0 || row >= rowCount() ? nullptr : m_rows[static_cast<size_t>(row)].info;
     if (!info) return {};
-    // "(code)" stands where the rule is a function.
-    const bool made = info->replace == kCode;
-    if (info->find == kCode && made) return info->why.empty() ? tr("The rule is a function: it has no pattern as text.") : tr("%1\n\nThe rule is a function: it has no pattern as text.").arg(QString::fromStdString(info->why));
-    QString text = tr("find\n%1\n\nreplace\n%2").arg(QString::fromStdString(info->find).trimmed(), made ? tr("(what a function makes)") : QString::fromStdString(info->replace).trimmed());
-    if (!info->why.empty()) text.prepend(QString::fromStdString(info->why) + QStringLiteral("\n\n"));
-    if (info->condition) text += tr("\n\nand a condition that the pattern does not say");
-    return text;
+    const RuleParts parts = partsOf(*info);
+    QStringList texts{parts.why, parts.code, parts.more};
+    texts.removeAll(QString());
+    return texts.join(QStringLiteral("\n\n"));
 }
 
 QString ExplainModel::details(int row) const {
@@ -97,7 +110,13 @@ QString ExplainModel::details(int row) const {
         html += QStringLiteral("<p>%1</p>").arg(at.use->tried < 0 ? tr("In this step: %1.").arg(applied)
                                                                   : tr("In this step: tried at %1, %2, %3.").arg(counted(at.use->tried, tr("node"), tr("nodes")), applied, times));
     }
-    if (const QString text = ruleText(row); !text.isEmpty()) html += QStringLiteral("<pre style=\"white-space: pre-wrap\">%1</pre>").arg(text.toHtmlEscaped());
+    if (at.info) {
+        const RuleParts parts = partsOf(*at.info);
+        if (!parts.why.isEmpty()) html += QStringLiteral("<p>%1</p>").arg(parts.why.toHtmlEscaped());
+        if (!parts.code.isEmpty())
+            html += htmlOf(parts.code, Language::Rules, SyntaxColors::of(QGuiApplication::palette()));
+        if (!parts.more.isEmpty()) html += QStringLiteral("<p>%1</p>").arg(parts.more.toHtmlEscaped());
+    }
     return html;
 }
 

@@ -65,6 +65,10 @@ class ExplainModel : public QAbstractTableModel {
         const RuleInfo* info = nullptr;
         bool off = false;
     };
+    struct RuleParts {
+        QString why, code, more;  // any may be empty
+    };
+    RuleParts partsOf(const RuleInfo& info) const;
     QVariant cell(const Row& row, int column) const;
     bool isCurrent(const Row& row) const { return !m_explained.rule.empty() && row.rule == m_explained.rule && row.pass == m_explained.pass; }
 

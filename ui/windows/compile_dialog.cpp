@@ -13,16 +13,19 @@
 #include <QPushButton>
 #include <QSettings>
 #include <QSpinBox>
+#include <QSplitter>
 #include <QTabWidget>
 #include <QVBoxLayout>
 #include <algorithm>
 
 #include "cutaway/files.h"
+#include "ui/windows/code_view.h"
 
 namespace cutaway::ui {
 namespace {
 
 constexpr int kKnownFiles = 10;
+constexpr qint64 kShownBytes = 1 << 20;  // of a file that somebody took for rules
 
 QLabel* wrapped(const QString& text) {
     auto* label = new QLabel(text);
@@ -151,7 +154,7 @@ QWidget* CompileDialog::makeRules(const CompileOptions& from) {
     auto* page = new QWidget;
     auto* column = new QVBoxLayout(page);
     column->addWidget(wrapped(tr("Rules of your own, in the form that `cutaway-cli rules` prints. Checked files are read again at every compile.")));
-    column->addWidget(m_files, 1);
+    column->addWidget(makeRuleView(), 1);
     auto* row = new QHBoxLayout;
     row->addWidget(add);
     row->addWidget(remove);
@@ -161,6 +164,28 @@ QWidget* CompileDialog::makeRules(const CompileOptions& from) {
     form->addRow(tr("Rules switched &off"), m_rulesOff);
     column->addLayout(form);
     return page;
+}
+
+/// The files, and below them what is in the current one.
+QWidget* CompileDialog::makeRuleView() {
+    auto* view = new CodeView(Language::Rules, tr("Rules in the current file"),
+                              tr("The rules in the current file are shown here."));
+    connect(m_files, &QListWidget::currentItemChanged, view, [view](const QListWidgetItem* item) {
+        QFile file(item ? item->text() : QString());
+        if (!item)
+            view->setCode({});
+        else if (!QFileInfo(file).isFile() || !file.open(QIODevice::ReadOnly))
+            view->setCode(
+                tr("# This file cannot be read. %1").arg(file.errorString()));  // a pipe would wait for its writer
+        else
+            view->setCode(QString::fromUtf8(file.read(kShownBytes)));
+    });
+    auto* areas = new QSplitter(Qt::Vertical);
+    areas->addWidget(m_files);
+    areas->addWidget(view);
+    areas->setStretchFactor(1, 2);
+    areas->setChildrenCollapsible(false);
+    return areas;
 }
 
 void CompileDialog::addRuleFile(const QString& path, bool used) {

@@ -34,6 +34,7 @@ class CompileDialog : public QDialog {
     QWidget* makeGeneral(const std::vector<StepInfo>& passes, const CompileOptions& from);
     QWidget* makePasses(const std::vector<StepInfo>& passes, const CompileOptions& from);
     QWidget* makeRules(const CompileOptions& from);
+    QWidget* makeRuleView();
     void replay(const PassMove& move);
     /// Why the answers cannot be used; empty if they can and `m_options` holds them.
     QString collect();

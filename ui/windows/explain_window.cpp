@@ -167,6 +167,11 @@ void ExplainWindow::showMenu(QPoint at) {
     menu.exec(m_rows->viewport()->mapToGlobal(at));
 }
 
+void ExplainWindow::changeEvent(QEvent* event) {
+    QDockWidget::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange) showRule();  // its colours are part of its text
+}
+
 /// Names come first: in a narrow window the counts go, which the text below tells too.
 void ExplainWindow::resizeEvent(QResizeEvent* event) {
     QDockWidget::resizeEvent(event);

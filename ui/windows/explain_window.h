@@ -36,6 +36,7 @@ class ExplainWindow : public QDockWidget {
     void toggle(const QString& name, bool enabled);
     void showMenu(QPoint at);
     void copyRow();
+    void changeEvent(QEvent* event) override;
     void resizeEvent(QResizeEvent* event) override;
     int currentRow() const;
 

@@ -1,8 +1,10 @@
 #include "ui/windows/text_delegate.h"
 
 #include <QPainter>
+#include <QTextLayout>
 
 #include "ui/graph/graph_painter.h"
+#include "ui/models/syntax.h"
 #include "ui/models/text_model.h"
 
 namespace cutaway::ui {
@@ -28,6 +30,29 @@ bool isNumber(const QModelIndex& at) {
     return at.column() == TextModel::First || (sides ? at.column() == TextModel::Third : at.column() == TextModel::Second);
 }
 
+/// One line in the colours of the language; what differs is told by its mark and keeps the state's ink.
+void layOut(QTextLayout& code, const QVector<MarkedRange>& marks, const QColor& ink, const QPalette& palette) {
+    const SyntaxColors colors = SyntaxColors::of(palette);
+    LineState state = kNothingOpen;
+    QVector<QTextLayout::FormatRange> formats;
+    const auto color = [&](int start, int length, const QColor& with) {
+        QTextCharFormat format;
+        format.setForeground(with);
+        formats.append({start, length, format});
+    };
+    for (const TokenRange& part : tokensOf(code.text(), Language::Python, state))
+        color(part.start, part.length, colors[part.token]);
+    for (const MarkedRange& mark : marks) color(mark.start, mark.length, ink);
+    QTextOption option;
+    option.setWrapMode(QTextOption::NoWrap);
+    code.setTextOption(option);
+    code.setFormats(formats);
+    code.setCacheEnabled(true);
+    code.beginLayout();
+    code.createLine();
+    code.endLayout();
+}
+
 }  // namespace
 
 void TextDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& at) const {
@@ -45,19 +70,24 @@ void TextDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, 
     const bool selected = option.state & QStyle::State_Selected;
     const bool scrolls = sides && !isNumber(at);
     const QRect inner = option.rect.adjusted(kPad - (scrolls ? m_shift : 0), 0, -kPad, 0);
-    painter->setFont(option.font);
-    const QFontMetrics metrics(option.font);
-    const auto marks = at.data(TextModel::MarksRole).value<QVector<MarkedRange>>();
+    const bool folded = at.data(TextModel::FoldRole).toInt() > 0;
     const bool isText = at.column() == (sides ? TextModel::Second : TextModel::Fourth) || at.column() == TextModel::Fourth;
-    if (isText)
-        for (const MarkedRange& mark : marks) {
-            const int x = inner.left() + metrics.horizontalAdvance(text.left(mark.start));
-            const int width = metrics.horizontalAdvance(text.mid(mark.start, mark.length));
-            QColor strong = colors[change].line;
-            strong.setAlphaF(0.38f);
-            painter->fillRect(QRect(x, option.rect.top() + 1, width, option.rect.height() - 2), strong);
-            painter->fillRect(QRect(x, option.rect.bottom() - 1, width, 1), colors[change].line);
-        }
+    QColor ink = change == Change::Kept ? option.palette.color(QPalette::Text) : colors[change].text;
+    if (folded || isNumber(at)) ink = option.palette.color(QPalette::PlaceholderText);
+    painter->setFont(option.font);
+    painter->setPen(ink);
+    const auto marks = isText ? at.data(TextModel::MarksRole).value<QVector<MarkedRange>>() : QVector<MarkedRange>();
+    const bool colored = isText && !folded;
+    QTextLayout code(colored ? text : QString(), option.font);
+    if (colored) layOut(code, marks, ink, option.palette);
+    for (const MarkedRange& mark : marks) {
+        const int x = inner.left() + static_cast<int>(code.lineAt(0).cursorToX(mark.start));
+        const int width = inner.left() + static_cast<int>(code.lineAt(0).cursorToX(mark.start + mark.length)) - x;
+        QColor strong = colors[change].line;
+        strong.setAlphaF(0.38f);
+        painter->fillRect(QRect(x, option.rect.top() + 1, width, option.rect.height() - 2), strong);
+        painter->fillRect(QRect(x, option.rect.bottom() - 1, width, 1), colors[change].line);
+    }
     if (selected) {
         QColor tint = option.palette.color(QPalette::Highlight);
         // Light enough that the state's colour stays; the lines tell the current row.
@@ -66,12 +96,11 @@ void TextDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, 
         painter->fillRect(QRect(option.rect.left(), option.rect.top(), option.rect.width(), 1), option.palette.color(QPalette::Highlight));
         painter->fillRect(QRect(option.rect.left(), option.rect.bottom(), option.rect.width(), 1), option.palette.color(QPalette::Highlight));
     }
-    const bool folded = at.data(TextModel::FoldRole).toInt() > 0;
-    QColor ink = change == Change::Kept ? option.palette.color(QPalette::Text) : colors[change].text;
-    if (folded || isNumber(at)) ink = option.palette.color(QPalette::PlaceholderText);
-    painter->setPen(ink);
     const Qt::Alignment align = isNumber(at) ? Qt::AlignRight : Qt::AlignLeft;
-    painter->drawText(inner, static_cast<int>(align | Qt::AlignVCenter | Qt::TextSingleLine), text);
+    if (colored)
+        code.draw(painter, QPointF(inner.left(), inner.top() + (inner.height() - code.boundingRect().height()) / 2));
+    else
+        painter->drawText(inner, static_cast<int>(align | Qt::AlignVCenter | Qt::TextSingleLine), text);
     painter->restore();
 }
 
