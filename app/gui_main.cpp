@@ -30,7 +30,7 @@ constexpr int kPictureTimeoutMilliseconds = 120000;
 struct PictureOrder {
     QString step, window, file, mode, node;
     int rewrite = 0;
-    bool list = false;
+    bool list = false, kernels = false;
     bool wanted() const { return list || !file.isEmpty(); }
 };
 
@@ -78,10 +78,17 @@ class Photographer : public QObject {
                 return QCoreApplication::exit(1);
             }
             if (m_order.rewrite > 0) m_window.stepper().toRewrite(m_order.rewrite);
-        } else if (m_state == 2) {
+        } else if (m_state == 2 && m_order.kernels) {
+            const Run& run = m_window.controller().runs().back();
+            RunOptions options;
+            options.backend = Backend::Cpu;
+            options.repeat = 20;
+            m_window.controller().run(run.id, options);
+            m_window.controller().build(run.id, Target::Cpu);  // after it: the kernels then have their times
+        } else if (m_state == 3) {
             if (m_order.list) return printSteps();
             arrange();
-        } else if (m_state == 3) {
+        } else if (m_state == 4) {
             return save();
         }
         ++m_state;
@@ -153,18 +160,26 @@ int run(int argc, char** argv) {
     const QCommandLineOption graph(QStringLiteral("graph"), QStringLiteral("Of a file with several graphs: the one to open."), QStringLiteral("name"));
     const QCommandLineOption rewrite(QStringLiteral("rewrite"), QStringLiteral("With --step: go to this single rewrite of it, counted from 1."), QStringLiteral("number"));
     const QCommandLineOption screenshot(QStringLiteral("screenshot"), QStringLiteral("Save a picture and quit."), QStringLiteral("file"));
-    const QCommandLineOption window(QStringLiteral("window"), QStringLiteral("Picture of this window alone: steps, graph, text, node, explain, log, results, search."), QStringLiteral("name"));
+    const QCommandLineOption window(
+        QStringLiteral("window"),
+        QStringLiteral(
+            "Picture of this window alone: steps, graph, text, node, explain, log, results, kernels, search."),
+        QStringLiteral("name"));
     const QCommandLineOption node(QStringLiteral("node"), QStringLiteral("Make this node the current one."), QStringLiteral("name"));
     const QCommandLineOption mode(QStringLiteral("mode"), QStringLiteral("difference or side (by side)."), QStringLiteral("mode"), QStringLiteral("difference"));
     const QCommandLineOption theme(QStringLiteral("theme"), QStringLiteral("light, dark or system."), QStringLiteral("theme"));
     const QCommandLineOption size(QStringLiteral("size"), QStringLiteral("Size of the main window, such as 1440x900."), QStringLiteral("WxH"));
     const QCommandLineOption list(QStringLiteral("list-changed-steps"), QStringLiteral("Compile, print the names of the steps that changed the graph, most changes first, and quit."));
     const QCommandLineOption timing(QStringLiteral("time-steps"), QStringLiteral("Compile, show every changed step, print how long each took and quit."));
-    parser.addOptions({list, timing, graph, compile, step, rewrite, screenshot, window, node, mode, theme, size});
+    const QCommandLineOption kernels(QStringLiteral("kernels"), QStringLiteral("Compile, generate code and time it."));
+    parser.addOptions(
+        {kernels, list, timing, graph, compile, step, rewrite, screenshot, window, node, mode, theme, size});
     parser.process(application);
 
     const QString path = parser.positionalArguments().value(0);
-    const PictureOrder order{parser.value(step), parser.value(window), parser.value(screenshot), parser.value(mode), parser.value(node), parser.value(rewrite).toInt(), parser.isSet(list)};
+    const PictureOrder order{parser.value(step), parser.value(window), parser.value(screenshot),
+                             parser.value(mode), parser.value(node),   parser.value(rewrite).toInt(),
+                             parser.isSet(list), parser.isSet(kernels)};
     // A picture must not depend on, nor change, how somebody left the windows.
     if (order.wanted() || parser.isSet(timing)) {
         const auto noSettings = temporaryFolder();
@@ -197,7 +212,8 @@ int run(int argc, char** argv) {
     }
     main.show();
     if (!path.isEmpty()) main.open(path, parser.value(graph));
-    const bool compiles = !path.isEmpty() && (parser.isSet(compile) || parser.isSet(step) || parser.isSet(list));
+    const bool compiles =
+        !path.isEmpty() && (parser.isSet(compile) || parser.isSet(step) || parser.isSet(list) || parser.isSet(kernels));
     std::unique_ptr<Photographer> photographer;
     std::unique_ptr<StepTimer> timer;
     if (parser.isSet(timing) && !path.isEmpty())

@@ -196,8 +196,8 @@ class ControllerTest : public QObject {
         model.setExplained(*explained);
         // What applies first; the step's own rules carry what they did; a rule that was tried elsewhere has no answer.
         QCOMPARE(testing::treeText(model),
-                 "mm_add_to_addmm (fuse_bias_add) | ✓ applies | 7 | 2 | 0.3 ms\n"
-                 "never_here (fuse_bias_add) |  | 3 | 0 | 0.0 ms\n"
+                 "mm_add_to_addmm (fuse_bias_add) | ✓ applies | 7 | 2 | 250 µs\n"
+                 "never_here (fuse_bias_add) |  | 3 | 0 | 10.0 µs\n"
                  "drop_noop (normalize) | ✗ no |  |  |  | needs `x` to be read only here, but `m` reads it too\n");
         // Nodes are links, by their names in the sentence or in a list after it.
         QVERIFY2(model.details(2).contains("but <a href=\"node:14\">m</a> reads it too"), qPrintable(model.details(2)));

@@ -5,12 +5,15 @@
 
 #include "tests/ui/fake_source.h"
 #include "tests/ui/tree_text.h"
+#include "ui/models/explain_model.h"
+#include "ui/models/kernels_model.h"
 #include "ui/models/log_model.h"
 #include "ui/models/node_model.h"
 #include "ui/models/node_query.h"
 #include "ui/models/results_model.h"
 #include "ui/models/steps_model.h"
 #include "ui/models/text_model.h"
+#include "ui/models/units.h"
 #include "ui/models/words.h"
 #include "ui/session/session_controller.h"
 
@@ -117,7 +120,9 @@ class ModelsTest : public QObject {
         StepsModel model;
         QAbstractItemModelTester tester(&model, kFatal);
         model.setRun(1, steps);
-        QCOMPARE(treeText(model), "As opened\nlowering\n  2 unchanged passes\n    lowering_calls | · | 0 | 0.0 ms\n    more_calls | · | 0 | 0.0 ms\n  schedule | · | 0 | 0.0 ms\n");
+        QCOMPARE(treeText(model),
+                 "As opened\nlowering\n  2 unchanged passes\n    lowering_calls | · | 0 | 0 µs\n    more_calls | · | 0 "
+                 "| 0 µs\n  schedule | · | 0 | 0 µs\n");
         QCOMPARE(model.indexOf(Place{1, 0, -1}).data(Qt::CheckStateRole).toInt(), int(Qt::Checked));
         QVERIFY(!model.indexOf(Place{1, 2, -1}).data(Qt::CheckStateRole).isValid());
         QVERIFY(Run::replays(steps[0]) && !Run::replays(steps[2]));
@@ -363,10 +368,82 @@ class ModelsTest : public QObject {
         second.name = "k1", second.kind = "reference: aten.sort", second.microseconds = 10;
         kernels.setKernels({first, second});
         QCOMPARE(treeText(kernels),
-                 "k0 | pointwise | 1 | 2.0 KiB | 3.0 MiB | 1.5 k | 30.0 µs | 75.0 %\n"
-                 "k1 | reference: aten.sort | 0 | 0 B | 0 B |  | 10.0 µs | 25.0 %\n");
+                 "k0 | 30.0 µs | 75.0 % | pointwise | 1 | 2.0 KiB | 3.0 MiB | 1.5 k\n"
+                 "k1 | 10.0 µs | 25.0 % | reference: aten.sort | 0 | 0 B | 0 B\n");
         QCOMPARE(kernels.rowOf(static_cast<NodeId>(4)), 0);
         QCOMPARE(kernels.rowOf(static_cast<NodeId>(5)), -1);
+    }
+
+    void quantitiesAreWrittenInOneWay_data() {
+        QTest::addColumn<QString>("said");
+        QTest::addColumn<QString>("expected");
+        QTest::newRow("bytes") << bytesText(312) << "312 B";
+        QTest::newRow("one less than a KiB") << bytesText(1023) << "1023 B";
+        QTest::newRow("KiB") << bytesText(1024) << "1.0 KiB";
+        QTest::newRow("MiB") << bytesText(3 << 20) << "3.0 MiB";
+        QTest::newRow("many TiB") << bytesText(int64_t(5000) << 40) << "5000 TiB";
+        QTest::newRow("count") << countText(640) << "640";
+        QTest::newRow("thousands") << countText(1500) << "1.5 k";
+        QTest::newRow("three digits tell enough") << countText(123456) << "123 k";
+        QTest::newRow("no time") << durationText(0) << "0 µs";
+        QTest::newRow("microseconds") << durationText(0.25) << "250 µs";
+        QTest::newRow("milliseconds") << durationText(14) << "14.0 ms";
+        QTest::newRow("seconds") << durationText(2500) << "2.5 s";
+        QTest::newRow("share") << shareText(0.125) << "12.5 %";
+    }
+    void quantitiesAreWrittenInOneWay() {
+        QFETCH(QString, said);
+        QTEST(said, "expected");
+    }
+
+    /// In every table: on the right, below a header on the right, in digits of one width.
+    void numbersStandBelowEachOther() {
+        StepsModel steps;
+        steps.setRun(1, sampleSteps());
+        KernelsModel kernels;
+        kernels.setKernels({KernelInfo{}});
+        OutputsModel outputs;
+        outputs.setOutputs({OutputReport{}});
+        ExplainModel explain;
+        Explained explained;
+        explained.pass = "p";
+        explained.uses = {{"rule", 3, 1, 0.5, 0}};
+        explain.setExplained(explained);
+        const auto check = [](const QAbstractItemModel& model, const QModelIndex& first, const QSet<int>& numbers) {
+            for (int column = 0; column < model.columnCount(); ++column) {
+                const QModelIndex at = first.siblingAtColumn(column);
+                const bool right = Qt::Alignment(at.data(Qt::TextAlignmentRole).toInt()).testFlag(Qt::AlignRight);
+                const bool headerRight =
+                    Qt::Alignment(model.headerData(column, Qt::Horizontal, Qt::TextAlignmentRole).toInt())
+                        .testFlag(Qt::AlignRight);
+                const QString name = QString(model.metaObject()->className()) + ' ' +
+                                     model.headerData(column, Qt::Horizontal).toString();
+                QVERIFY2(right == numbers.contains(column) && headerRight == right, qPrintable(name));
+                if (right) QVERIFY2(QFontInfo(at.data(Qt::FontRole).value<QFont>()).fixedPitch(), qPrintable(name));
+            }
+        };
+        check(steps, steps.indexOf(Place{1, 4, -1}), {StepsModel::Changes, StepsModel::Nodes, StepsModel::Time});
+        check(kernels, kernels.index(0, 0),
+              {KernelsModel::Time, KernelsModel::Share, KernelsModel::NodeCount, KernelsModel::Read,
+               KernelsModel::Written, KernelsModel::Flops});
+        check(outputs, outputs.index(0, 0),
+              {OutputsModel::Minimum, OutputsModel::Maximum, OutputsModel::Mean, OutputsModel::NonFinite,
+               OutputsModel::Error});
+        check(explain, explain.index(0, 0), {ExplainModel::Tried, ExplainModel::Applied, ExplainModel::Time});
+    }
+
+    void kernelsSortByWhatTheyCost() {
+        KernelsModel kernels;
+        KernelInfo slow, fast;
+        slow.name = "slow", slow.microseconds = 2000, slow.bytesRead = 9;
+        fast.name = "fast", fast.microseconds = 300, fast.bytesRead = 1 << 20;
+        kernels.setKernels({slow, fast});
+        const auto value = [&](int row, int column) {
+            return kernels.index(row, column).data(KernelsModel::SortRole).toDouble();
+        };
+        QVERIFY(value(0, KernelsModel::Time) > value(1, KernelsModel::Time));  // 2.0 ms and 300 µs: not by their texts
+        QVERIFY(value(0, KernelsModel::Read) < value(1, KernelsModel::Read));
+        QCOMPARE(kernels.microseconds(), 2300.0);
     }
 
     void queries_data() {

@@ -55,7 +55,8 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
 
     void nothingIsCutOffAtItsMinimumSize_data() {
         QTest::addColumn<QString>("name");
-        for (const char* name : {"steps", "graph", "text", "node", "explain", "log", "results", "search"}) QTest::newRow(name) << QString(name);
+        for (const char* name : {"steps", "graph", "text", "node", "explain", "log", "results", "kernels", "search"})
+            QTest::newRow(name) << QString(name);
     }
     void nothingIsCutOffAtItsMinimumSize() {
         QFETCH(QString, name);

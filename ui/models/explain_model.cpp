@@ -4,14 +4,18 @@
 #include <QGuiApplication>
 #include <algorithm>
 
-#include "ui/models/steps_model.h"
+#include "ui/models/number_cells.h"
 #include "ui/models/syntax.h"
+#include "ui/models/units.h"
 #include "ui/models/words.h"
 
 namespace cutaway::ui {
 namespace {
 
 constexpr const char* kCode = "(code)";
+bool isNumber(int column) {
+    return column >= ExplainModel::Tried && column <= ExplainModel::Time;
+}
 
 }  // namespace
 
@@ -149,13 +153,14 @@ QVariant ExplainModel::data(const QModelIndex& at, int role) const {
         case Qt::DisplayRole: return cell(row, at.column());
         case Qt::CheckStateRole: return at.column() == Rule && (row.info || row.off) ? QVariant(row.off ? Qt::Unchecked : Qt::Checked) : QVariant();
         case Qt::FontRole: {
-            QFont font;
+            QFont font = isNumber(at.column()) ? numberFont() : QFont();
             font.setBold(isCurrent(row));
             return font;
         }
         case Qt::ToolTipRole: return at.column() == Rule && !ruleText(at.row()).isEmpty() ? QVariant(ruleText(at.row())) : cell(row, at.column());
         case Qt::AccessibleTextRole: return at.column() == Rule ? QVariant(lineOf(at.row())) : QVariant();
-        case Qt::TextAlignmentRole: return at.column() >= Tried && at.column() <= Time ? QVariant(Qt::AlignRight | Qt::AlignVCenter) : QVariant();
+        case Qt::TextAlignmentRole:
+            return isNumber(at.column()) ? numberCell(role) : QVariant();
         case NodeRole: return row.answer && !row.answer->nodes.empty() ? QVariant(static_cast<quint32>(cutaway::index(row.answer->nodes.front()))) : QVariant();
         case SortRole: return at.column() == Time && row.use ? QVariant(row.use->milliseconds) : cell(row, at.column());
         default: return {};
@@ -179,7 +184,8 @@ bool ExplainModel::setData(const QModelIndex& at, const QVariant& value, int rol
 }
 
 QVariant ExplainModel::headerData(int section, Qt::Orientation orientation, int role) const {
-    if (orientation != Qt::Horizontal || role != Qt::DisplayRole) return {};
+    if (orientation != Qt::Horizontal) return {};
+    if (role != Qt::DisplayRole) return isNumber(section) ? numberHeader(role) : QVariant();
     switch (section) {
         case Rule: return tr("Rule");
         case Answer: return tr("Here");

@@ -4,6 +4,8 @@
 #include <QRegularExpression>
 #include <algorithm>
 
+#include "ui/models/number_cells.h"
+#include "ui/models/units.h"
 #include "ui/models/words.h"
 
 namespace cutaway::ui {
@@ -22,6 +24,7 @@ QString find(const std::vector<std::pair<std::string, std::string>>& rows, const
 struct NodeModel::Item {
     QString label, value;
     QString whole;  // of a value that is told shorter
+    bool digits = false;  // sizes, strides, numbers: to be compared place by place
     NodeId node = NodeId::None;
     int step = -2;
     Item* parent = nullptr;
@@ -57,6 +60,12 @@ QString beforeAfter(const QString& before, const QString& after) {
     return before + QStringLiteral(" → ") + after;
 }
 
+QString inUnits(const std::string& key, const QString& value) {
+    bool isNumber = false;
+    const qlonglong bytes = key == "bytes" ? value.toLongLong(&isNumber) : 0;
+    return isNumber ? bytesText(bytes) : value;
+}
+
 /// 'File "site-packages/torch/nn/linear.py", line 5, in forward' as "forward" and "nn/linear.py:5": the beginning of a path says least.
 template <class Item>
 void addFrame(Item& frames, const QString& frame) {
@@ -90,13 +99,16 @@ void NodeModel::setFacts(const NodeFacts& facts) {
         node->add(tr("Part"), now.node.backward ? tr("backward") : tr("forward"));
 
         Item* result = m_root->add(tr("Result"), beforeAfter(text(was.node.type), text(now.node.type)));
-        for (const auto& [key, value] : now.tensor) result->add(text(key), beforeAfter(find(was.tensor, key), text(value)));
+        result->digits = true;
+        for (const auto& [key, value] : now.tensor)
+            result->add(text(key), beforeAfter(inUnits(key, find(was.tensor, key)), inUnits(key, text(value))));
         for (const auto& [key, value] : was.tensor)
-            if (find(now.tensor, key).isEmpty()) result->add(text(key), text(value));
+            if (find(now.tensor, key).isEmpty()) result->add(text(key), inUnits(key, text(value)));
 
         if (!now.arguments.empty()) {
             Item* arguments = m_root->add(tr("Arguments"), QString::number(now.arguments.size()));
             for (const auto& [key, value] : now.arguments) arguments->add(text(key), beforeAfter(find(was.arguments, key), text(value)));
+            arguments->digits = true;
         }
         const auto addNodes = [&](const QString& label, const std::vector<NodeId>& ids) {
             Item* list = m_root->add(label, ids.empty() ? tr("none") : QString::number(ids.size()));
@@ -146,7 +158,8 @@ QVariant NodeModel::data(const QModelIndex& at, int role) const {
         case Qt::DisplayRole: return at.column() == 0 ? item.label : item.value;
         case Qt::ToolTipRole: return at.column() == 0 ? item.label : item.whole.isEmpty() ? item.value : item.whole;
         case Qt::FontRole: {
-            QFont font;
+            const bool digits = at.column() == 1 && (item.digits || item.parent->digits);
+            QFont font = digits ? numberFont() : QFont();
             font.setBold(item.parent == m_root.get() && at.column() == 0);
             font.setUnderline((item.node != NodeId::None || item.step >= -1) && at.column() == 0);
             return font;

@@ -79,7 +79,5 @@ class StepsModel : public QAbstractItemModel {
 
 /// "+2 −1 ~3"; empty for none.
 QString changeCounts(int added, int removed, int edited);
-/// "0.4 ms", "12 ms", "1.3 s".
-QString durationText(double milliseconds);
 
 }  // namespace cutaway::ui

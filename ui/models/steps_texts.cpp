@@ -6,7 +6,9 @@
 #include <QStringList>
 
 #include "ui/graph/graph_colors.h"
+#include "ui/models/number_cells.h"
 #include "ui/models/steps_item.h"
+#include "ui/models/units.h"
 #include "ui/models/words.h"
 
 namespace cutaway::ui {
@@ -79,9 +81,9 @@ QVariant StepsModel::data(const QModelIndex& at, int role) const {
             if (at.column() != Name || !step || isSchedule(*step)) return {};
             return step->state == StepState::Disabled ? Qt::Unchecked : Qt::Checked;
         case Qt::TextAlignmentRole:
-            return at.column() >= Nodes ? QVariant(Qt::AlignRight | Qt::AlignVCenter) : QVariant();
+            return at.column() > Name ? numberCell(role) : QVariant();
         case Qt::FontRole: {
-            QFont font;
+            QFont font = at.column() > Name ? numberFont() : QFont();
             font.setBold(item.kind == Kind::Stage || (step && (step->state == StepState::Changed || step->state == StepState::Failed) && at.column() == Name));
             font.setItalic(item.kind == Kind::Fold);
             return font;
@@ -110,7 +112,8 @@ QString StepsModel::lineOf(const QModelIndex& at) const {
 }
 
 QVariant StepsModel::headerData(int section, Qt::Orientation orientation, int role) const {
-    if (orientation != Qt::Horizontal || role != Qt::DisplayRole) return {};
+    if (orientation != Qt::Horizontal) return {};
+    if (role != Qt::DisplayRole) return section > Name ? numberHeader(role) : QVariant();
     const QString names[] = {tr("Step"), tr("Changes"), tr("Nodes"), tr("Time")};
     return section >= 0 && section < ColumnCount ? names[section] : QVariant();
 }
@@ -121,12 +124,6 @@ QString changeCounts(int added, int removed, int edited) {
     if (removed) parts << QStringLiteral("−%1").arg(removed);
     if (edited) parts << QStringLiteral("~%1").arg(edited);
     return parts.join(' ');
-}
-
-QString durationText(double milliseconds) {
-    if (milliseconds >= 1000) return QStringLiteral("%1 s").arg(milliseconds / 1000, 0, 'f', 1);
-    if (milliseconds >= 10) return QStringLiteral("%1 ms").arg(milliseconds, 0, 'f', 0);
-    return QStringLiteral("%1 ms").arg(milliseconds, 0, 'f', 1);
 }
 
 }  // namespace cutaway::ui

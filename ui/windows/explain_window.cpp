@@ -14,6 +14,8 @@
 #include <QTreeView>
 #include <QVBoxLayout>
 
+#include "ui/windows/columns.h"
+
 namespace cutaway::ui {
 
 ExplainWindow::ExplainWindow(SessionController& controller, Selection& selection, QWidget* parent)
@@ -85,7 +87,7 @@ void ExplainWindow::arrangeRows() {
     header->setStretchLastSection(false);
     header->setMinimumSectionSize(30);
     header->setSectionResizeMode(ExplainModel::Rule, QHeaderView::Stretch);
-    m_rows->setColumnHidden(ExplainModel::Reason, true);  // a sentence needs the room below
+    m_columns = new Columns(header, objectName(), {ExplainModel::Reason});  // a sentence needs the room below
     const auto wide = [header](int column, const QString& text) { header->resizeSection(column, header->fontMetrics().horizontalAdvance(text) + 14); };
     wide(ExplainModel::Answer, tr("✓ applies"));
     wide(ExplainModel::Tried, tr("Tried"));
@@ -123,7 +125,7 @@ void ExplainWindow::showAnswers(const Explained& explained) {
         else title = tr("Rules that may start at %1, on the graph before %2").arg(name, step);
     }
     m_title->setText(title);
-    m_rows->setColumnHidden(ExplainModel::Answer, explained.rules.empty());
+    m_columns->setRoom(ExplainModel::Answer, !explained.rules.empty());
     // The rule that did it; else the one that was looked at, so that going through nodes compares one rule.
     int row = m_model.currentRow();
     for (int i = 0; row < 0 && !kept.isEmpty() && i < m_model.rowCount(); ++i)
@@ -176,8 +178,8 @@ void ExplainWindow::changeEvent(QEvent* event) {
 void ExplainWindow::resizeEvent(QResizeEvent* event) {
     QDockWidget::resizeEvent(event);
     const int letter = m_rows->fontMetrics().averageCharWidth();
-    m_rows->setColumnHidden(ExplainModel::Time, width() < 70 * letter);
-    m_rows->setColumnHidden(ExplainModel::Tried, width() < 60 * letter);
+    m_columns->setRoom(ExplainModel::Time, width() >= 70 * letter);
+    m_columns->setRoom(ExplainModel::Tried, width() >= 60 * letter);
 }
 
 void ExplainWindow::copyRow() {

@@ -15,6 +15,8 @@ class QTreeView;
 
 namespace cutaway::ui {
 
+class Columns;
+
 class ExplainWindow : public QDockWidget {
     Q_OBJECT
 
@@ -47,6 +49,7 @@ class ExplainWindow : public QDockWidget {
     QLabel *m_title, *m_empty;
     QLineEdit* m_filter;
     QTreeView* m_rows;
+    Columns* m_columns = nullptr;
     QTextBrowser* m_text;
     QStackedWidget* m_pages;
     bool m_seen = false;  // a dock behind another tab counts as visible to Qt

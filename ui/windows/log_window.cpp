@@ -9,6 +9,8 @@
 #include <QTableView>
 #include <algorithm>
 
+#include "ui/windows/columns.h"
+
 namespace cutaway::ui {
 
 LogWindow::LogWindow(SessionController& controller, Selection& selection, QWidget* parent) : QDockWidget(tr("Log"), parent), m_table(new QTableView) {
@@ -24,6 +26,7 @@ LogWindow::LogWindow(SessionController& controller, Selection& selection, QWidge
     m_table->verticalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
     m_table->horizontalHeader()->setSectionResizeMode(LogModel::What, QHeaderView::Stretch);
     m_table->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
+    m_columns = new Columns(m_table->horizontalHeader(), objectName());
     auto* empty = new QLabel(tr("What the program did and what went wrong is written here."));
     empty->setAlignment(Qt::AlignCenter);
     empty->setWordWrap(true);
@@ -52,7 +55,7 @@ void LogWindow::showColumns() {
     for (int column = 0; column < LogModel::ColumnCount; ++column) {
         bool any = column == LogModel::What;
         for (int row = model.rowCount(); row-- > 0 && !any;) any = !model.index(row, column).data().toString().isEmpty();
-        m_table->setColumnHidden(column, !any);
+        m_columns->setRoom(column, any);
         if (column != LogModel::What) m_table->setColumnWidth(column, m_table->viewport()->width() * 3 / 10);
     }
 }

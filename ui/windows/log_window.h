@@ -8,6 +8,8 @@ class QTableView;
 
 namespace cutaway::ui {
 
+class Columns;
+
 class LogWindow : public QDockWidget {
     Q_OBJECT
 
@@ -19,6 +21,7 @@ class LogWindow : public QDockWidget {
     void showColumns();
     void resizeEvent(QResizeEvent* event) override;
     QTableView* m_table;
+    Columns* m_columns = nullptr;
 };
 
 }  // namespace cutaway::ui

@@ -16,6 +16,7 @@
 #include "ui/windows/compile_dialog.h"
 #include "ui/windows/explain_window.h"
 #include "ui/windows/graph_window.h"
+#include "ui/windows/kernels_window.h"
 #include "ui/windows/log_window.h"
 #include "ui/windows/node_window.h"
 #include "ui/windows/problem_bar.h"
@@ -89,7 +90,8 @@ void MainWindow::makeDocks() {
     m_node = new NodeWindow(*m_controller, *m_selection, this);
     m_explain = new ExplainWindow(*m_controller, *m_selection, this);
     m_log = new LogWindow(*m_controller, *m_selection, this);
-    m_results = new ResultsWindow(*m_controller, *m_selection, this);
+    m_kernels = new KernelsWindow(*m_controller, *m_selection, this);
+    m_results = new ResultsWindow(*m_controller, this);
     m_search = new SearchWindow(*m_controller, *m_selection, this);
     m_problems = new ProblemBar(this);
     m_bar = new RewriteBar(*m_controller, *m_selection, *m_stepper);
@@ -119,7 +121,8 @@ void MainWindow::makeDocks() {
 }
 
 void MainWindow::arrangeDocks() {
-    const QList<QDockWidget*> all = {m_steps, m_graph, m_text, m_node, m_explain, m_log, m_results, m_search};
+    const QList<QDockWidget*> all = {m_steps,   m_graph, m_text,    m_kernels, m_node,
+                                     m_explain, m_log,   m_results, m_search};
     for (QDockWidget* dock : all) {
         removeDockWidget(dock);
         dock->setFloating(false);
@@ -129,6 +132,7 @@ void MainWindow::arrangeDocks() {
     splitDockWidget(m_graph, m_node, Qt::Horizontal);
     splitDockWidget(m_graph, m_log, Qt::Vertical);
     tabifyDockWidget(m_graph, m_text);
+    tabifyDockWidget(m_graph, m_kernels);
     tabifyDockWidget(m_node, m_explain);
     tabifyDockWidget(m_log, m_results);
     tabifyDockWidget(m_log, m_search);

@@ -17,6 +17,7 @@ namespace cutaway::ui {
 
 class ExplainWindow;
 class GraphWindow;
+class KernelsWindow;
 class LogWindow;
 class NodeWindow;
 class ProblemBar;
@@ -106,6 +107,7 @@ class MainWindow : public QMainWindow {
     ExplainWindow* m_explain = nullptr;
     LogWindow* m_log = nullptr;
     ResultsWindow* m_results = nullptr;
+    KernelsWindow* m_kernels = nullptr;
     SearchWindow* m_search = nullptr;
     ProblemBar* m_problems = nullptr;
     QProgressBar* m_progress = nullptr;

@@ -9,6 +9,7 @@
 #include "ui/graph/graph_picture.h"
 #include "ui/models/node_query.h"
 #include "ui/models/words.h"
+#include "ui/windows/columns.h"
 #include "ui/windows/elided_label.h"
 
 namespace cutaway::ui {
@@ -31,6 +32,9 @@ SearchWindow::SearchWindow(SessionController& controller, Selection& selection, 
     m_hits->setUniformRowHeights(true);
     m_hits->setAlternatingRowColors(true);
     m_hits->setAccessibleName(tr("Hits"));
+    m_hits->header()->setSortIndicatorClearable(true);
+    m_hits->header()->setSortIndicator(-1, Qt::AscendingOrder);  // the graph's order until a header is clicked
+    new Columns(m_hits->header(), objectName());
     m_hits->header()->resizeSection(0, 60);
     m_hits->header()->resizeSection(1, 160);
     m_hits->header()->resizeSection(2, 200);
@@ -82,6 +86,7 @@ void SearchWindow::nextHit(bool forward) {
 
 void SearchWindow::search() {
     m_hits->clear();
+    m_hits->setSortingEnabled(false);  // rows that come are put at the end, not in their place
     if (!m_graph) return;
     const auto query = NodeQuery::parse(m_field->text());
     if (!query) {
@@ -101,6 +106,7 @@ void SearchWindow::search() {
         items << item;
     }
     m_hits->addTopLevelItems(items);
+    m_hits->setSortingEnabled(true);
     m_count->setText(hits > kMaxHits ? tr("%1 hits, the first %2 listed").arg(hits).arg(kMaxHits) : counted(hits, tr("hit"), tr("hits")));
 }
 

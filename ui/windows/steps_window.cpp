@@ -14,7 +14,9 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "ui/models/number_cells.h"
 #include "ui/models/words.h"
+#include "ui/windows/columns.h"
 
 namespace cutaway::ui {
 
@@ -31,8 +33,16 @@ StepsWindow::StepsWindow(SessionController& controller, Selection& selection, St
     m_tree->setAccessibleName(tr("Steps of the run"));
     m_tree->header()->setStretchLastSection(false);
     m_tree->header()->setSectionResizeMode(StepsModel::Name, QHeaderView::Stretch);
-    for (int column : {StepsModel::Changes, StepsModel::Nodes, StepsModel::Time}) m_tree->header()->setSectionResizeMode(column, QHeaderView::ResizeToContents);
+    m_tree->header()->setSectionResizeMode(StepsModel::Changes, QHeaderView::ResizeToContents);
+    const QFontMetrics digits(numberFont().resolve(m_tree->font()));
+    for (const auto& [column, widest] : {std::pair(StepsModel::Nodes, "00000"), std::pair(StepsModel::Time, "00.0 ms")})
+        m_tree->header()->resizeSection(
+            column, std::max(digits.horizontalAdvance(QString::fromLatin1(widest)),
+                             m_tree->header()->fontMetrics().horizontalAdvance(
+                                 m_model.headerData(column, Qt::Horizontal, Qt::DisplayRole).toString())) +
+                        14);
     m_tree->header()->setMinimumSectionSize(40);
+    m_columns = new Columns(m_tree->header(), objectName());
     m_tree->setIndentation(14);
     m_run->setAccessibleName(tr("Run"));
     m_run->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
@@ -246,9 +256,9 @@ void StepsWindow::showMenu(QPoint at) {
 void StepsWindow::resizeEvent(QResizeEvent* event) {
     QDockWidget::resizeEvent(event);
     const int letter = m_tree->fontMetrics().averageCharWidth();
-    m_tree->setColumnHidden(StepsModel::Nodes, width() < 60 * letter);
-    m_tree->setColumnHidden(StepsModel::Time, width() < 50 * letter);
-    m_tree->setColumnHidden(StepsModel::Changes, width() < 28 * letter);
+    m_columns->setRoom(StepsModel::Nodes, width() >= 60 * letter);
+    m_columns->setRoom(StepsModel::Time, width() >= 50 * letter);
+    m_columns->setRoom(StepsModel::Changes, width() >= 28 * letter);
 }
 
 void StepsWindow::copyRows() {

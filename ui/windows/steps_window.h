@@ -15,6 +15,8 @@ class QTreeView;
 
 namespace cutaway::ui {
 
+class Columns;
+
 class StepsWindow : public QDockWidget {
     Q_OBJECT
 
@@ -53,6 +55,7 @@ class StepsWindow : public QDockWidget {
     QLineEdit* m_filter;
     QLabel *m_hidden, *m_empty, *m_running;
     QTreeView* m_tree;
+    Columns* m_columns = nullptr;
     QStackedWidget* m_pages;
     bool m_following = false;
     QTimer m_soon;  // passes can end faster than rows are worth painting

@@ -1,0 +1,33 @@
+#pragma once
+// The columns of a table or tree as its user wants them: a menu on the header hides and shows them, dragging puts them
+// in another order, and both are there again when the program starts the next time.
+#include <QHeaderView>
+#include <QObject>
+#include <QSet>
+
+namespace cutaway::ui {
+
+class Columns : public QObject {
+    Q_OBJECT
+
+  public:
+    /// `name` stands for the view in the settings. The first column always stays; `hidden` ones wait to be asked for.
+    Columns(QHeaderView* header, const QString& name, const QSet<int>& hidden = {});
+
+    /// Whether the window has room (or a use) for the column; what the user hid stays hidden either way.
+    void setRoom(int column, bool room);
+    /// As the user wants it.
+    void setShown(int column, bool shown);
+    /// In the order of the screen, with a check mark at those that are shown.
+    QMenu* makeMenu(QWidget* parent);
+
+  private:
+    void apply(int column);
+    void save() const;
+
+    QHeaderView* m_header;
+    QString m_key;
+    QSet<int> m_hidden, m_standardHidden, m_noRoom;
+};
+
+}  // namespace cutaway::ui

@@ -1,0 +1,43 @@
+#pragma once
+// The Kernels window: the kernels of the last build with their cost, and the source of the chosen one or what the
+// compiler said.
+#include <QDockWidget>
+
+#include "ui/models/kernels_model.h"
+#include "ui/session/session_controller.h"
+
+class QLabel;
+class QSplitter;
+class QTableView;
+class QTabWidget;
+
+namespace cutaway::ui {
+
+class CodeView;
+
+class KernelsWindow : public QDockWidget {
+    Q_OBJECT
+
+  public:
+    KernelsWindow(SessionController& controller, Selection& selection, QWidget* parent = nullptr);
+
+  protected:
+    void resizeEvent(QResizeEvent* event) override;
+
+  private:
+    void showBuild(const BuildInfo& info, const QString& run);
+    void showKernel(int row);
+    void clear();
+    void copyRows();
+    int rowAt(const QModelIndex& shown) const;
+
+    Selection& m_selection;
+    KernelsModel& m_kernels;  // a child, not a member: the view still asks it while this window closes
+    QLabel* m_summary;
+    QTableView* m_table;
+    QSplitter* m_areas;
+    QTabWidget* m_texts;
+    CodeView *m_source, *m_compileLog;
+};
+
+}  // namespace cutaway::ui
