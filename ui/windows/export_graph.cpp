@@ -4,7 +4,10 @@
 #include <QImage>
 #include <QSaveFile>
 #include <QSvgGenerator>
+#include <algorithm>
 #include <cmath>
+
+#include "ui/windows/legend.h"
 
 namespace cutaway::ui {
 namespace {
@@ -12,14 +15,68 @@ namespace {
 /// Larger images do not fit the memory of every viewer; the picture is scaled down to it.
 constexpr double kMaxPixels = 16384;
 
-void paintWhole(QPainter& painter, const GraphScene& scene, GraphMode mode, const QPalette& palette) {
-    PaintRequest request;
-    request.area = scene.bounds;
-    request.mode = mode == GraphMode::SideBySide ? GraphMode::Union : mode;
-    const GraphColors colors = GraphColors::of(palette);
-    painter.fillRect(scene.bounds, colors.canvas);
-    paintScene(painter, scene, colors, request);
-}
+/// The picture with its head: the title, and what the colours mean where something changed.
+class Sheet {
+  public:
+    Sheet(const GraphScene& scene, GraphMode mode, const QPalette& palette, const QString& title)
+        : m_scene(scene),
+          m_mode(mode == GraphMode::SideBySide ? GraphMode::Union : mode),
+          m_colors(GraphColors::of(palette)),
+          m_ink(palette.color(QPalette::Text)),
+          m_title(title),
+          m_font(scene.font),
+          m_titleFont(scene.font) {
+        m_titleFont.setBold(true);
+        m_titleFont.setPointSizeF(1.3 * m_titleFont.pointSizeF());
+        const bool changed = std::any_of(scene.picture.nodes.begin(), scene.picture.nodes.end(),
+                                         [](const auto& node) { return node.change != Change::Kept; });
+        if (changed && m_mode == GraphMode::Union)
+            m_legend = {Change::Added, Change::Removed, Change::Edited, Change::Kept};
+        const QFontMetricsF letters(m_font), titleLetters(m_titleFont);
+        double legend = 0;
+        for (Change change : m_legend) legend += legendMarkSize(change, letters).width() + kGap;
+        const double head = kGap + titleLetters.height() + (m_legend.empty() ? 0 : kGap + letters.height() + 4);
+        m_bounds = scene.bounds.adjusted(0, -head - kGap, 0, 0);
+        m_bounds.setWidth(
+            std::max({m_bounds.width(), titleLetters.horizontalAdvance(title) + 2 * kGap, legend + kGap}));
+    }
+    const QRectF& bounds() const { return m_bounds; }
+
+    void paint(QPainter& painter) const {
+        painter.setRenderHint(QPainter::Antialiasing);
+        painter.fillRect(m_bounds, m_colors.canvas);
+        PaintRequest request;
+        request.area = m_scene.bounds;
+        request.mode = m_mode;
+        painter.save();
+        paintScene(painter, m_scene, m_colors, request);
+        painter.restore();
+        QPointF at = m_bounds.topLeft() + QPointF(kGap, kGap);
+        const double line = QFontMetricsF(m_titleFont).height();
+        painter.setFont(m_titleFont);
+        painter.setPen(m_ink);
+        painter.drawText(QRectF(at, QSizeF(m_bounds.width() - 2 * kGap, line)),
+                         Qt::AlignLeft | Qt::AlignVCenter | Qt::TextSingleLine, m_title);
+        at.ry() += line + kGap;
+        painter.setFont(m_font);
+        for (Change change : m_legend) {
+            const QSizeF size = legendMarkSize(change, QFontMetricsF(m_font));
+            paintLegendMark(painter, {at, size}, change, m_colors);
+            at.rx() += size.width() + kGap;
+        }
+    }
+
+  private:
+    static constexpr double kGap = 10;
+    const GraphScene& m_scene;
+    GraphMode m_mode;
+    GraphColors m_colors;
+    QColor m_ink;
+    QString m_title;
+    QFont m_font, m_titleFont;
+    std::vector<Change> m_legend;
+    QRectF m_bounds;
+};
 
 QString quoted(QString text) { return '"' + text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n") + '"'; }
 
@@ -53,34 +110,37 @@ QString dotText(const GraphScene& scene, GraphMode mode) {
     return text + QStringLiteral("}\n");
 }
 
-Result<void> exportGraph(const GraphScene& scene, GraphMode mode, const QPalette& palette, const QString& path) {
+Result<void> exportGraph(const GraphScene& scene, GraphMode mode, const QPalette& palette, const QString& title,
+                         const QString& path) {
     const QString kind = QFileInfo(path).suffix().toLower();
     if (kind == "dot" || kind == "gv") {
         QSaveFile file(path);
         if (!file.open(QIODevice::WriteOnly) || file.write(dotText(scene, mode).toUtf8()) < 0 || !file.commit()) return cannotWrite(path, file.errorString());
         return {};
     }
+    const Sheet sheet(scene, mode, palette, title);
     if (kind == "svg") {
         QSaveFile file(path);
         if (!file.open(QIODevice::WriteOnly)) return cannotWrite(path, file.errorString());
         QSvgGenerator generator;
+        generator.setTitle(title);
         generator.setOutputDevice(&file);
-        generator.setViewBox(scene.bounds);
-        generator.setSize(scene.bounds.size().toSize());
+        generator.setViewBox(sheet.bounds());
+        generator.setSize(sheet.bounds().size().toSize());
         QPainter painter(&generator);
-        paintWhole(painter, scene, mode, palette);
+        sheet.paint(painter);
         painter.end();
         if (!file.commit()) return cannotWrite(path, file.errorString());
         return {};
     }
     if (kind == "png") {
-        const double scale = std::min(2.0, kMaxPixels / std::max(scene.bounds.width(), scene.bounds.height()));
-        QImage image((scene.bounds.size() * scale).toSize().expandedTo({1, 1}), QImage::Format_ARGB32_Premultiplied);
+        const double scale = std::min(2.0, kMaxPixels / std::max(sheet.bounds().width(), sheet.bounds().height()));
+        QImage image((sheet.bounds().size() * scale).toSize().expandedTo({1, 1}), QImage::Format_ARGB32_Premultiplied);
         if (image.isNull()) return cannotWrite(path, QStringLiteral("the picture does not fit into memory"));
         QPainter painter(&image);
         painter.scale(scale, scale);
-        painter.translate(-scene.bounds.topLeft());
-        paintWhole(painter, scene, mode, palette);
+        painter.translate(-sheet.bounds().topLeft());
+        sheet.paint(painter);
         painter.end();
         QSaveFile file(path);
         if (!file.open(QIODevice::WriteOnly) || !image.save(&file, "PNG") || !file.commit()) return cannotWrite(path, file.errorString());

@@ -8,7 +8,9 @@
 
 namespace cutaway::ui {
 
-Result<void> exportGraph(const GraphScene& scene, GraphMode mode, const QPalette& palette, const QString& path);
+/// Pictures carry the title, and a legend where something changed.
+Result<void> exportGraph(const GraphScene& scene, GraphMode mode, const QPalette& palette, const QString& title,
+                         const QString& path);
 
 /// The picture as DOT: states as colours and signs, folds as dotted boxes.
 QString dotText(const GraphScene& scene, GraphMode mode);

@@ -2,6 +2,7 @@
 
 #include <QCheckBox>
 #include <QComboBox>
+#include <QFileInfo>
 #include <QHBoxLayout>
 #include <QSpinBox>
 #include <QToolButton>
@@ -10,6 +11,7 @@
 #include "ui/models/steps_model.h"
 #include "ui/models/words.h"
 #include "ui/windows/elided_label.h"
+#include "ui/windows/legend.h"
 
 namespace cutaway::ui {
 namespace {
@@ -17,32 +19,22 @@ namespace {
 /// A sample of how the canvas draws one state.
 class LegendMark : public QWidget {
   public:
-    LegendMark(Change change, const QString& word, QWidget* parent) : QWidget(parent), m_change(change), m_word(word) {
-        setToolTip(QObject::tr("%1 in this step").arg(word));
+    LegendMark(Change change, QWidget* parent) : QWidget(parent), m_change(change) {
+        setToolTip(QObject::tr("%1 in this step").arg(legendWord(change)));
         setSizePolicy(QSizePolicy::Fixed, QSizePolicy::Fixed);
     }
-    QSize sizeHint() const override { return {fontMetrics().horizontalAdvance(text()) + 14, fontMetrics().height() + 4}; }
+    QSize sizeHint() const override { return legendMarkSize(m_change, QFontMetricsF(font())).toSize(); }
     QSize minimumSizeHint() const override { return sizeHint(); }
 
   protected:
     void paintEvent(QPaintEvent*) override {
-        const GraphColors colors = GraphColors::of(palette());
-        const ChangeColors& state = colors[m_change];
         QPainter painter(this);
         painter.setRenderHint(QPainter::Antialiasing);
-        QPen pen(state.line, m_change == Change::Kept ? 1.1 : 1.8);
-        if (m_change == Change::Removed) pen.setDashPattern({3, 2});
-        painter.setPen(pen);
-        painter.setBrush(state.fill);
-        painter.drawRoundedRect(QRectF(rect()).adjusted(1, 1, -1, -1), 4, 4);
-        painter.setPen(state.text);
-        painter.drawText(rect(), Qt::AlignCenter, text());
+        paintLegendMark(painter, rect(), m_change, GraphColors::of(palette()));
     }
 
   private:
-    QString text() const { return signOf(m_change).isEmpty() ? m_word : signOf(m_change) + QStringLiteral(" ") + m_word; }
     Change m_change;
-    QString m_word;
 };
 
 }  // namespace
@@ -112,7 +104,8 @@ QWidget* GraphWindow::makeLegend() {
     auto* bar = new QWidget;
     auto* row = new QHBoxLayout(bar);
     row->setContentsMargins(6, 3, 6, 3);
-    m_marks = {new LegendMark(Change::Added, tr("added"), bar), new LegendMark(Change::Removed, tr("removed"), bar), new LegendMark(Change::Edited, tr("edited"), bar), new LegendMark(Change::Kept, tr("kept"), bar)};
+    for (Change change : {Change::Added, Change::Removed, Change::Edited, Change::Kept})
+        m_marks.push_back(new LegendMark(change, bar));
     for (QWidget* mark : m_marks) row->addWidget(mark);
     for (QWidget* mark : m_marks) mark->hide();  // until there is a difference
     m_counts = new ElidedLabel;
@@ -126,6 +119,13 @@ QWidget* GraphWindow::makeLegend() {
 }
 
 void GraphWindow::setMode(GraphMode mode) { m_mode->setCurrentIndex(static_cast<int>(mode)); }
+
+QString GraphWindow::pictureTitle() const {
+    QStringList parts{QFileInfo(m_controller.path()).fileName() + QStringLiteral(": ") + m_title->text(),
+                      m_counts->text()};
+    parts.removeAll(QString());
+    return parts.join(QStringLiteral(" · "));
+}
 
 void GraphWindow::showWhat(const Shown& what) {
     const Comparison& pair = what.comparison;

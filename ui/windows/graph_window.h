@@ -21,6 +21,8 @@ class GraphWindow : public QDockWidget {
 
     GraphView& view() { return *m_view; }
     void setMode(GraphMode mode);
+    /// "model.pt2: decompose", with what changed.
+    QString pictureTitle() const;
     /// Whether everything asked for is on the screen: for pictures and tests.
     bool isSettled() const { return m_settled; }
 

@@ -86,7 +86,7 @@ void MainWindow::exportPicture() {
     if (!scene) return say(tr("Nothing to export yet: open a model first."));
     const QString path = QFileDialog::getSaveFileName(this, tr("Export the graph"), QStringLiteral("graph.svg"), tr("SVG (*.svg);;PNG (*.png);;Graphviz (*.dot)"));
     if (path.isEmpty()) return;
-    const auto done = exportGraph(*scene, m_graph->view().canvas().mode(), palette(), path);
+    const auto done = exportGraph(*scene, m_graph->view().canvas().mode(), palette(), m_graph->pictureTitle(), path);
     if (done) return say(tr("Wrote %1").arg(path));
     const LogEntry entry = entryOf(done.error(), tr("Exporting the graph"));
     m_controller->log().append(entry);
