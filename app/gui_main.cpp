@@ -15,6 +15,7 @@
 #include "ui/session/source.h"
 #include "ui/session/stepper.h"
 #include "ui/windows/graph_window.h"
+#include "ui/windows/icons.h"
 #include "ui/windows/main_window.h"
 #include "ui/windows/steps_window.h"
 #include "ui/windows/text_window.h"
@@ -149,6 +150,7 @@ int run(int argc, char** argv) {
     QApplication::setOrganizationName(QStringLiteral("cutaway"));
     QApplication::setApplicationVersion(QStringLiteral(CUTAWAY_VERSION));
     QApplication::setDesktopFileName(QStringLiteral("cutaway"));
+    QApplication::setWindowIcon(programIcon());
 
     QCommandLineParser parser;
     parser.setApplicationDescription(QStringLiteral("Shows what a graph compiler does to a model, step by step."));

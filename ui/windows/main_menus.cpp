@@ -15,6 +15,7 @@
 #include "ui/windows/compile_dialog.h"
 #include "ui/windows/export_graph.h"
 #include "ui/windows/graph_window.h"
+#include "ui/windows/keys_dialog.h"
 #include "ui/windows/main_window.h"
 #include "ui/windows/run_dialogs.h"
 #include "ui/windows/search_window.h"
@@ -242,24 +243,7 @@ void MainWindow::showPalette() {
 }
 
 void MainWindow::showKeys() {
-    QStringList cells;
-    const auto add = [&](const QString& what, const QString& keys) {
-        cells << QStringLiteral("<td style=\"white-space: nowrap\">%1&nbsp;&nbsp;</td><td style=\"white-space: nowrap\"><b>%2</b></td>").arg(what.toHtmlEscaped(), keys.toHtmlEscaped());
-    };
-    for (QMenu* menu : menuBar()->findChildren<QMenu*>(QString(), Qt::FindDirectChildrenOnly))
-        for (QAction* action : menu->actions())
-            if (!action->shortcut().isEmpty()) add(action->text().remove('&'), action->shortcut().toString(QKeySequence::NativeText));
-    add(tr("Graph: follow edges, go beside"), tr("arrows"));
-    add(tr("Graph: open a node or fold"), tr("Enter"));
-    add(tr("Graph: zoom, pan"), tr("wheel or + and −, drag or Shift+arrows"));
-    add(tr("Text: next change"), QStringLiteral("F8"));
-    add(tr("Stop what is running"), tr("Esc"));
-    // In two columns, for small screens.
-    QString rows;
-    const qsizetype half = (cells.size() + 1) / 2;
-    for (qsizetype i = 0; i < half; ++i) rows += QStringLiteral("<tr>") + cells[i] + QStringLiteral("<td width=\"24\"></td>") + cells.value(half + i) + QStringLiteral("</tr>");
-    QMessageBox box(QMessageBox::NoIcon, tr("Keys"), QStringLiteral("<table>%1</table>").arg(rows), QMessageBox::Close, this);
-    box.exec();
+    KeysDialog(*menuBar(), this).exec();
 }
 
 void MainWindow::showAbout() {

@@ -13,6 +13,7 @@
 #include <QToolButton>
 
 #include "ui/models/words.h"
+#include "ui/windows/action_icons.h"
 #include "ui/windows/compile_dialog.h"
 #include "ui/windows/explain_window.h"
 #include "ui/windows/graph_window.h"
@@ -45,6 +46,8 @@ MainWindow::MainWindow(std::unique_ptr<Source> source, QWidget* parent)
     makeDocks();
     makeStatusBar();
     makeMenus();
+    decorateActions(*this);
+    insertToolBar(findChild<QToolBar*>(QStringLiteral("stepping")), makeActionBar(*this));
     arrangeDocks();
     updateTitle();
 

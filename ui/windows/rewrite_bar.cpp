@@ -9,6 +9,7 @@
 
 #include "ui/models/words.h"
 #include "ui/windows/elided_label.h"
+#include "ui/windows/icons.h"
 
 namespace cutaway::ui {
 
@@ -18,8 +19,9 @@ RewriteBar::RewriteBar(SessionController& controller, Selection& selection, Step
     auto* row = new QHBoxLayout(this);
     row->setContentsMargins(6, 3, 6, 3);
     row->setSpacing(4);
-    m_previous = addButton(tr("◀ Step"), tr("Previous changed step (Shift+F10)"), [this] { m_stepper.step(false, true); });
-    m_next = addButton(tr("Step ▶"), tr("Next changed step (F10)"), [this] { m_stepper.step(true, true); });
+    m_previous =
+        addButton(tr("Step"), tr("Previous changed step (Shift+F10)"), [this] { m_stepper.step(false, true); });
+    m_next = addButton(tr("Step"), tr("Next changed step (F10)"), [this] { m_stepper.step(true, true); });
     row->addSpacing(10);
     m_back = addButton(QStringLiteral("◀"), tr("One rewrite back (Shift+F11)"), [this] { m_stepper.rewrite(false); });
     m_number->setAccessibleName(tr("Rewrite of the step; 0 shows the whole step"));
@@ -44,6 +46,16 @@ RewriteBar::RewriteBar(SessionController& controller, Selection& selection, Step
     row->addWidget(m_text, 4);
     m_why = addButton(tr("Explain"), tr("Why the rule applies there (Ctrl+E)"), [this] { emit explainWanted(); });
 
+    const std::pair<QToolButton*, const char*> icons[] = {{m_previous, "step-previous"},
+                                                          {m_next, "step-next"},
+                                                          {m_back, "rewrite-previous"},
+                                                          {m_on, "rewrite-next"},
+                                                          {m_whole, "step-out"},
+                                                          {m_soFar, "so-far"},
+                                                          {m_why, "explain"}};
+    for (const auto& [button, name] : icons) button->setIcon(iconNamed(QString::fromLatin1(name)));
+    row->setSizeConstraint(QLayout::SetNoConstraint);
+
     connect(m_number, &QSpinBox::valueChanged, &stepper, &Stepper::toRewrite);
     connect(m_slider, &QSlider::valueChanged, &stepper, &Stepper::toRewrite);
     // While the handle is dragged the number tells where it would stop.
@@ -66,6 +78,35 @@ QToolButton* RewriteBar::addButton(const QString& text, const QString& tip, std:
     if (action) connect(button, &QToolButton::clicked, this, std::move(action));
     layout()->addWidget(button);
     return button;
+}
+
+/// With the buttons' texts, or with their icons alone.
+int RewriteBar::widthNeeded(bool withTexts) const {
+    const QMargins margins = layout()->contentsMargins();
+    int width = margins.left() + margins.right() + layout()->spacing() * (layout()->count() - 1);
+    for (int i = 0; i < layout()->count(); ++i) {
+        const QLayoutItem& item = *layout()->itemAt(i);
+        const auto* button = qobject_cast<const QToolButton*>(item.widget());
+        if (!button)
+            width += item.minimumSize().width();
+        else if (withTexts && button != m_back && button != m_on)
+            width += button->fontMetrics().horizontalAdvance(button->text()) + button->iconSize().width() + 20;
+        else
+            width += button->iconSize().width() + 12;
+    }
+    return width;
+}
+
+QSize RewriteBar::minimumSizeHint() const {
+    return {widthNeeded(false), layout()->minimumSize().height()};
+}
+
+void RewriteBar::resizeEvent(QResizeEvent* event) {
+    constexpr int kSentence = 24;  // letters of what the rewrite did that are worth more than texts on buttons
+    const bool texts = width() >= widthNeeded(true) + kSentence * fontMetrics().averageCharWidth();
+    for (QToolButton* button : {m_previous, m_next, m_whole, m_soFar, m_why})
+        button->setToolButtonStyle(texts ? Qt::ToolButtonTextBesideIcon : Qt::ToolButtonIconOnly);
+    QWidget::resizeEvent(event);
 }
 
 QString RewriteBar::text() const { return m_text->text(); }

@@ -20,12 +20,17 @@ class RewriteBar : public QWidget {
   public:
     RewriteBar(SessionController& controller, Selection& selection, Stepper& stepper, QWidget* parent = nullptr);
     QString text() const;
+    QSize minimumSizeHint() const override;
 
   signals:
     /// Why the rewrite's rule applies where it does.
     void explainWanted();
 
+  protected:
+    void resizeEvent(QResizeEvent* event) override;
+
   private:
+    int widthNeeded(bool withTexts) const;
     void follow();
     QString sentence() const;
     QToolButton* addButton(const QString& text, const QString& tip, std::function<void()> action);

@@ -107,7 +107,7 @@ QWidget* TextWindow::makeBar() {
     connect(next, &QToolButton::clicked, this, &TextWindow::goToChange);
     auto* copy = new QToolButton;
     copy->setText(tr("Copy as Python"));
-    copy->setToolTip(tr("Copy the graph after this step as a program that runs in PyTorch"));
+    copy->setToolTip(tr("Copy the graph after this step as a program that runs in PyTorch (Ctrl+Shift+C)"));
     connect(copy, &QToolButton::clicked, this, &TextWindow::copyRunnable);
     row->addWidget(m_counts, 1);
     for (QWidget* widget : std::initializer_list<QWidget*>{m_layout, fold, next, copy}) row->addWidget(widget);
