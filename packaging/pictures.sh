@@ -27,12 +27,19 @@ shot() { # NAME OPTION...
     name=$1
     shift
     for theme in light dark; do
-        "$build/bin/cutaway" "$model" --theme "$theme" --screenshot "$out/$name-$theme.png" "$@"
+        "$build/bin/cutaway" ${model:+"$model"} --theme "$theme" --screenshot "$out/$name-$theme.png" "$@"
         echo "$out/$name-$theme.png"
     done
 }
-for window in steps graph text node explain log results search; do shot "window-$window" --compile --window "$window"; done
+for window in steps graph text node explain log search; do shot "window-$window" --compile --window "$window"; done
+for window in results kernels; do shot "window-$window" --kernels --window "$window"; done
 shot opened
+shot kernels --kernels
+sample=$model
+model= # nothing is open
+shot welcome
+shot welcome-small --size 720x520
+model=$sample
 # The three passes that changed most.
 taken=0
 for step in $("$build/bin/cutaway" "$model" --list-changed-steps); do

@@ -51,6 +51,8 @@ class SessionController : public QObject {
 
     /// `graph`: of a file with several, the one to work on; empty for the first.
     void open(const QString& path, const QString& graph = {});
+    /// Forgets model and runs; nothing is open then.
+    void close();
     /// Compiles, telling of every step when it is done (compilingChanged); then shows the first change of the new run, or, with
     /// `comparedWith`, the difference of both results.
     void compile(const CompileOptions& options, std::optional<RunId> comparedWith = {});
@@ -91,6 +93,7 @@ class SessionController : public QObject {
 
   signals:
     void modelOpened();
+    void modelClosed();
     /// Another step of the run under way is done, or there is no such run any more.
     void compilingChanged();
     void compiled(cutaway::RunId run);

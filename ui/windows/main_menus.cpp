@@ -44,6 +44,7 @@ void MainWindow::makeFileMenu() {
     menu->addAction(tr("Open Another &Graph of It…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_G), this, &MainWindow::chooseGraph);
     QMenu* recent = menu->addMenu(tr("Open &Recent"));
     connect(recent, &QMenu::aboutToShow, this, [this, recent] { fillRecent(recent); });
+    menu->addAction(tr("&Close"), QKeySequence(Qt::CTRL | Qt::Key_W), m_controller, &SessionController::close);
     menu->addSeparator();
     menu->addAction(tr("Export &Picture…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_E), this, &MainWindow::exportPicture);
     menu->addAction(tr("Export &Text…"), this, &MainWindow::exportText);

@@ -32,7 +32,6 @@ namespace {
 
 constexpr int kLateMilliseconds = 200;
 constexpr int kMessageMilliseconds = 8000;
-constexpr int kRecentFiles = 10;
 
 }  // namespace
 
@@ -55,7 +54,6 @@ MainWindow::MainWindow(std::unique_ptr<Source> source, QWidget* parent)
     connect(m_problems, &ProblemBar::goTo, m_selection, &Selection::setPlace);
     connect(m_controller, &SessionController::modelOpened, this, [this] {
         m_problems->hide();
-        remember(m_controller->path());
         updateTitle();
         say(tr("Opened. Compile it with Ctrl+B."));
     });
@@ -79,6 +77,7 @@ MainWindow::MainWindow(std::unique_ptr<Source> source, QWidget* parent)
     if (settings.contains(QStringLiteral("window/geometry"))) restoreGeometry(settings.value(QStringLiteral("window/geometry")).toByteArray());
     else resize(1440, 900);
     if (settings.contains(QStringLiteral("window/state"))) restoreState(settings.value(QStringLiteral("window/state")).toByteArray());
+    makeWelcome();
 }
 
 MainWindow::~MainWindow() {
@@ -241,18 +240,10 @@ void MainWindow::updateTitle() {
     m_place->setText(m_selection->hasPlace() ? m_controller->placeName(m_selection->place()) : QString());
 }
 
-void MainWindow::remember(const QString& path) {
-    QSettings settings;
-    QStringList recent = settings.value(QStringLiteral("recent")).toStringList();
-    recent.removeAll(path);
-    recent.prepend(path);
-    settings.setValue(QStringLiteral("recent"), recent.mid(0, kRecentFiles));
-}
-
 void MainWindow::closeEvent(QCloseEvent* event) {
     QSettings settings;
     settings.setValue(QStringLiteral("window/geometry"), saveGeometry());
-    settings.setValue(QStringLiteral("window/state"), saveState());
+    settings.setValue(QStringLiteral("window/state"), arrangement());
     QMainWindow::closeEvent(event);
 }
 

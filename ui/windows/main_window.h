@@ -27,6 +27,7 @@ class SearchWindow;
 class Stepper;
 class StepsWindow;
 class TextWindow;
+class WelcomePage;
 
 class MainWindow : public QMainWindow {
     Q_OBJECT
@@ -65,6 +66,11 @@ class MainWindow : public QMainWindow {
     void makeDocks();
     void arrangeDocks();
     void makeStatusBar();
+    // main_welcome.cpp
+    void makeWelcome();
+    void showWelcome();
+    void showWindows();
+    QByteArray arrangement() const;
     // main_menus.cpp
     void makeMenus();
     void makeFileMenu();
@@ -92,7 +98,6 @@ class MainWindow : public QMainWindow {
     void showKeys();
     void showAbout();
     std::optional<RunId> currentRun();
-    void remember(const QString& path);
     void updateTitle();
     void updateProgress();
 
@@ -113,6 +118,8 @@ class MainWindow : public QMainWindow {
     QProgressBar* m_progress = nullptr;
     QToolButton* m_cancel = nullptr;
     QLabel* m_place = nullptr;
+    WelcomePage* m_welcome = nullptr;
+    QByteArray m_arrangement;  // of the windows, while the welcome page stands in their place
     QTimer m_late;  // work that ends within 0.2 s shows no progress
     QString m_doing;
     double m_fraction = -1;

@@ -1,0 +1,22 @@
+// Nothing is open any more.
+#include "ui/session/session_controller.h"
+
+namespace cutaway::ui {
+
+void SessionController::close() {
+    if (!m_model) return;
+    stop(false);
+    ++m_epoch;  // answers that are on their way belong to nothing
+    m_model.reset();
+    m_path.clear();
+    m_graph.clear();
+    m_graphs.clear();
+    m_runs.clear();
+    m_rules.reset();
+    m_rulesOf = -1;
+    m_shown.reset();
+    m_selection.clear();
+    emit modelClosed();
+}
+
+}  // namespace cutaway::ui
