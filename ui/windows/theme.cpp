@@ -1,9 +1,17 @@
 #include "ui/windows/theme.h"
 
 #include <QApplication>
+#include <QDBusConnection>
+#include <QDBusMessage>
+#include <QDBusPendingReply>
+#include <QDBusVariant>
+#include <QEvent>
 #include <QPalette>
+#include <QPointer>
 #include <QStyleFactory>
+#include <QTimer>
 #include <QToolTip>
+#include <optional>
 
 namespace cutaway::ui {
 namespace {
@@ -42,20 +50,82 @@ QPalette paletteOf(bool dark) {
     return palette;
 }
 
-bool systemIsDark() {
-    static const bool dark = QApplication::palette().color(QPalette::Window).lightness() < 128;
-    return dark;
+Theme g_theme = Theme::System;
+
+/// The palette that the program has before any of ours.
+bool platformIsDark() {
+    QApplication::setPalette(QPalette());
+    return QApplication::palette().color(QPalette::Window).lightness() < 128;
 }
 
-}  // namespace
-
-void applyTheme(Theme theme) {
-    const bool dark = theme == Theme::Dark || (theme == Theme::System && systemIsDark());
-    (void)systemIsDark();  // reads the platform's palette before ours replaces it
+void applyShades(bool dark) {
     if (!QApplication::style() || QApplication::style()->name() != QLatin1String("fusion")) QApplication::setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
     const QPalette palette = paletteOf(dark);
     QApplication::setPalette(palette);
     QToolTip::setPalette(palette);
+}
+
+/// Hears of the system's choice: from the platform, and from the desktop's settings.
+class SystemTheme : public QObject {
+    Q_OBJECT
+
+  public:
+    SystemTheme() : QObject(qApp) {
+        qApp->installEventFilter(this);
+        connect(&m_later, &QTimer::timeout, this, [] { applyTheme(g_theme); });
+        m_later.setSingleShot(true);
+        // Asking for a bus where none is would start one.
+        if (qEnvironmentVariableIsEmpty("DBUS_SESSION_BUS_ADDRESS")) return;
+        QDBusConnection bus = QDBusConnection::sessionBus();
+        bus.connect({}, kPath, kInterface, QStringLiteral("SettingChanged"), this,
+                    SLOT(settingChanged(QString, QString, QDBusVariant)));
+        QDBusMessage question = QDBusMessage::createMethodCall(QStringLiteral("org.freedesktop.portal.Desktop"), kPath,
+                                                               kInterface, QStringLiteral("Read"));
+        question << kAppearance << kColorScheme;
+        auto* answer = new QDBusPendingCallWatcher(bus.asyncCall(question), this);
+        connect(answer, &QDBusPendingCallWatcher::finished, this, [this, answer] {
+            const QDBusPendingReply<QDBusVariant> reply = *answer;
+            if (reply.isValid()) settingChanged(kAppearance, kColorScheme, reply.value());
+            answer->deleteLater();
+        });
+    }
+    bool isDark() const { return m_desktop ? *m_desktop : platformIsDark(); }
+
+  public slots:
+    void settingChanged(const QString& group, const QString& key, const QDBusVariant& value) {
+        if (group != kAppearance || key != kColorScheme) return;
+        QVariant plain = value.variant();  // portals pack the value twice
+        while (plain.canConvert<QDBusVariant>()) plain = plain.value<QDBusVariant>().variant();
+        constexpr uint kDark = 1, kLight = 2;
+        const uint scheme = plain.toUInt();
+        m_desktop = scheme == kDark || scheme == kLight ? std::optional(scheme == kDark) : std::nullopt;
+        m_later.start(0);
+    }
+
+  protected:
+    bool eventFilter(QObject* watched, QEvent* event) override {
+        // One for each window; and the palette must not change while they are told.
+        if (event->type() == QEvent::ThemeChange) m_later.start(0);
+        return QObject::eventFilter(watched, event);
+    }
+
+  private:
+    const QString kPath = QStringLiteral("/org/freedesktop/portal/desktop"),
+                  kInterface = QStringLiteral("org.freedesktop.portal.Settings");
+    const QString kAppearance = QStringLiteral("org.freedesktop.appearance"),
+                  kColorScheme = QStringLiteral("color-scheme");
+    std::optional<bool> m_desktop;
+    QTimer m_later;
+};
+
+}  // namespace
+
+void applyTheme(Theme theme) {
+    g_theme = theme;
+    if (theme != Theme::System) return applyShades(theme == Theme::Dark);
+    static QPointer<SystemTheme> system;
+    if (!system) system = new SystemTheme;
+    applyShades(system->isDark());
 }
 
 Theme themeNamed(const QString& name) {
@@ -67,3 +137,5 @@ QString nameOf(Theme theme) {
 }
 
 }  // namespace cutaway::ui
+
+#include "theme.moc"
