@@ -24,17 +24,21 @@ int answer(const CLI::App& app, const CLI::ParseError& error) {
 std::optional<Error> unknownCommand(const CLI::App& app, const std::string& given) {
     if (given.empty() || given.front() == '-') return std::nullopt;
     std::vector<std::string> commands;
-    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) commands.push_back(command->get_name());
+    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+        commands.push_back(command->get_name());
     if (std::find(commands.begin(), commands.end(), given) != commands.end()) return std::nullopt;
     std::string all;
     for (const std::string& name : commands) all += (all.empty() ? "there are: " : ", ") + name;
     Error error{ErrorCode::NotFound, "no command named '" + given + "'", {}, {all}};
-    if (std::string near = suggestion(given, std::vector<std::string_view>(commands.begin(), commands.end())); !near.empty()) error.notes.insert(error.notes.begin(), std::move(near));
+    if (std::string near = suggestion(given, std::vector<std::string_view>(commands.begin(), commands.end()));
+        !near.empty())
+        error.notes.insert(error.notes.begin(), std::move(near));
     return error;
 }
 
 int run(int argc, char** argv) {
-    CLI::App app{"Cutaway's engine on the command line: opens models, compiles them step by step, runs the result", "cutaway-cli"};
+    CLI::App app{"Cutaway's engine on the command line: opens models, compiles them step by step, runs the result",
+                 "cutaway-cli"};
     app.require_subcommand(1);
     app.set_version_flag("--version", std::string("cutaway-cli ") + CUTAWAY_VERSION);
     cli::Context context;
@@ -61,7 +65,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    cli::Output output;   // first: it keeps closed streams from becoming files
+    cli::Output output;  // first: it keeps closed streams from becoming files
     beginProgram();
     int status = 1;
     try {

@@ -146,7 +146,8 @@ int benchCurve(const std::vector<int>& sizes, int repeat, const CompileArguments
         if (json.empty()) {
             std::cout << (*row)["nodes"] << " nodes opened; after the stages " << (*row)["nodes_after"].dump() << "\n";
             for (const auto& [what, time] : (*row)["processor_ms"].items())
-                print("  %-16s %10.3f ms  %8.3f us a node\n", what.c_str(), time.get<double>(), 1000 * time.get<double>() / (*row)["nodes"].get<double>());
+                print("  %-16s %10.3f ms  %8.3f us a node\n", what.c_str(), time.get<double>(),
+                      1000 * time.get<double>() / (*row)["nodes"].get<double>());
             std::cout << std::flush;
         }
         rows.push_back(*row);

@@ -15,7 +15,9 @@ struct Arguments {
     CompileArguments compile;
 };
 
-bool isNamed(const std::string& wanted, const std::string& pass, const std::string& rule) { return wanted == rule || wanted == pass + "/" + rule; }
+bool isNamed(const std::string& wanted, const std::string& pass, const std::string& rule) {
+    return wanted == rule || wanted == pass + "/" + rule;
+}
 
 /// Refuses a rule that no pass of the pipeline and none of the user's own has.
 Result<void> checkRule(const Compiled& compiled, const std::string& wanted, const CompileOptions& options) {
@@ -32,7 +34,8 @@ Result<void> checkRule(const Compiled& compiled, const std::string& wanted, cons
             if (isNamed(wanted, step.name, use.rule)) return {};
     }
     Error error{ErrorCode::NotFound, "no rule named '" + wanted + "'", {}, {"`cutaway-cli rules` lists them"}};
-    if (std::string near = suggestion(wanted, names); !near.empty()) error.notes.insert(error.notes.begin(), std::move(near));
+    if (std::string near = suggestion(wanted, names); !near.empty())
+        error.notes.insert(error.notes.begin(), std::move(near));
     return error;
 }
 
@@ -52,12 +55,14 @@ Result<int> printUses(Compiled& compiled, const Arguments& arguments) {
             if (!arguments.rule.empty() && !isNamed(arguments.rule, step.name, use.rule)) continue;
             rows.push_back({{"step", step.name}, {"rule", use.rule}, {"tried", use.tried}, {"applied", use.applied}, {"counted", use.counted}, {"ms", use.milliseconds}});
             if (arguments.json.empty())
-                print("%-28s %-44s %6lld tried %5lld counted %5lld applied %9.3f ms\n", step.name.c_str(), use.rule.c_str(), static_cast<long long>(use.tried), static_cast<long long>(use.counted),
+                print("%-28s %-44s %6lld tried %5lld counted %5lld applied %9.3f ms\n", step.name.c_str(),
+                      use.rule.c_str(), static_cast<long long>(use.tried), static_cast<long long>(use.counted),
                       static_cast<long long>(use.applied), use.milliseconds);
         }
     }
     if (!arguments.json.empty()) return writeText(arguments.json, dump(rows));
-    if (rows.empty()) std::cout << "no rule was tried" << (arguments.step.empty() ? "" : " in step " + arguments.step) << "\n";
+    if (rows.empty())
+        std::cout << "no rule was tried" << (arguments.step.empty() ? "" : " in step " + arguments.step) << "\n";
     return 0;
 }
 
@@ -146,9 +151,15 @@ Result<int> run(const Arguments& arguments) {
                 names += (names.empty() ? "" : ", ") + name;
                 nodes.push_back(name);
             }
-            rows.push_back({{"pass", one.pass}, {"rule", one.rule}, {"node", where}, {"applies", one.applies}, {"reason", one.reason}, {"nodes", nodes}});
+            rows.push_back({{"pass", one.pass},
+                            {"rule", one.rule},
+                            {"node", where},
+                            {"applies", one.applies},
+                            {"reason", one.reason},
+                            {"nodes", nodes}});
             if (arguments.json.empty())
-                std::cout << one.pass << "/" << one.rule << " at " << where << ": " << (one.applies ? "applies to " + names : one.reason) << "\n";
+                std::cout << one.pass << "/" << one.rule << " at " << where << ": "
+                          << (one.applies ? "applies to " + names : one.reason) << "\n";
         }
     }
     if (!arguments.json.empty()) return writeText(arguments.json, dump(rows));
@@ -181,16 +192,27 @@ void addRules(CLI::App& app, Context& context) {
     command->add_option("--pass", chosen->pass, "Of this pass alone")->type_name("PASS");
     addJson(*command, chosen->json);
     chosen->compile.addRulesTo(*command);
-    command->callback([chosen, &context] { context.status = statusOf(printRules(chosen->compile.options, chosen->pass, chosen->json)); });
+    command->callback([chosen, &context] {
+        context.status = statusOf(printRules(chosen->compile.options, chosen->pass, chosen->json));
+    });
 }
 
 void addExplain(CLI::App& app, Context& context) {
     auto* command = app.add_subcommand("explain", "Why a rule does or does not apply at a node; without --node, what every rule tried and did");
     auto arguments = std::make_shared<Arguments>();
     addModel(*command, arguments->path)->required();
-    command->add_option("--rule", arguments->rule, "Name, or pass/name; without it every rule that may start at the node")->type_name("RULE");
-    command->add_option("--node", arguments->node, "Name of the node where matching starts, the last call of what the rule finds; body/name inside a body of cond or its kin")->type_name("NODE");
-    command->add_option("--step", arguments->step, "Look at the graph before this step (default: the rule's own); without --node, at this step alone")->type_name("STEP");
+    command
+        ->add_option("--rule", arguments->rule, "Name, or pass/name; without it every rule that may start at the node")
+        ->type_name("RULE");
+    command
+        ->add_option("--node", arguments->node,
+                     "Name of the node where matching starts, the last call of what the rule finds; body/name inside a "
+                     "body of cond or its kin")
+        ->type_name("NODE");
+    command
+        ->add_option("--step", arguments->step,
+                     "Look at the graph before this step (default: the rule's own); without --node, at this step alone")
+        ->type_name("STEP");
     addJson(*command, arguments->json);
     arguments->compile.addTo(*command);
     command->callback([arguments, &context] { context.status = statusOf(run(*arguments)); });

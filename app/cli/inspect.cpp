@@ -37,8 +37,9 @@ void printSteps(const Compiled& compiled) {
     for (const StepInfo& step : compiled.steps) {
         if (step.stage != stage) std::cout << (stage = step.stage) << "\n";
         const char* mark = step.state == StepState::Changed ? "*" : step.state == StepState::Failed ? "!" : step.state == StepState::Disabled ? "x" : " ";
-        print(" %s %2d %-34s +%-4d -%-4d ~%-4d %5d rewrites  %5d nodes  %8.3f ms\n", mark, shownNumber(step.index), step.name.c_str(), step.added,
-              step.removed, step.edited, step.rewrites, step.nodesAfter, step.milliseconds);
+        print(" %s %2d %-34s +%-4d -%-4d ~%-4d %5d rewrites  %5d nodes  %8.3f ms\n", mark, shownNumber(step.index),
+              step.name.c_str(), step.added, step.removed, step.edited, step.rewrites, step.nodesAfter,
+              step.milliseconds);
         if (!step.error.empty()) std::cout << "      " << step.error << "\n";
     }
 }
@@ -73,13 +74,19 @@ int printDiff(Compiled& compiled, int step, const std::string& json) {
         const bool rewired = node.change == Change::Kept && was != now;
         if (node.change == Change::Kept && !rewired) continue;
         const char* sign = node.change == Change::Added ? "+" : node.change == Change::Removed ? "-" : node.change == Change::Edited ? "~" : "=";
-        if (!json.empty()) rows.push_back({{"change", sign}, {"node", node.info.name}, {"before", was}, {"after", now}});
+        if (!json.empty())
+            rows.push_back({{"change", sign}, {"node", node.info.name}, {"before", was}, {"after", now}});
         else if (node.change == Change::Edited || rewired) std::cout << sign << was << "\n" << sign << now << "\n";
         else std::cout << sign << (node.change == Change::Removed ? was : now) << "\n";
     }
     if (!json.empty())
-        return writeText(json, dump({{"step", compiled.steps[static_cast<size_t>(step)].name}, {"added", graph->added}, {"removed", graph->removed}, {"edited", graph->edited}, {"nodes", rows}}));
-    std::cout << compiled.steps[static_cast<size_t>(step)].name << ": " << graph->added << " added, " << graph->removed << " removed, " << graph->edited << " edited\n";
+        return writeText(json, dump({{"step", compiled.steps[static_cast<size_t>(step)].name},
+                                     {"added", graph->added},
+                                     {"removed", graph->removed},
+                                     {"edited", graph->edited},
+                                     {"nodes", rows}}));
+    std::cout << compiled.steps[static_cast<size_t>(step)].name << ": " << graph->added << " added, " << graph->removed
+              << " removed, " << graph->edited << " edited\n";
     return 0;
 }
 
@@ -117,7 +124,10 @@ void addText(CLI::App& app, Context& context) {
     auto arguments = std::make_shared<Arguments>();
     addModel(*command, arguments->path)->required();
     command->add_flag("--runnable", arguments->runnable, "A Python file that runs in PyTorch as it stands");
-    command->add_option("--step", arguments->step, "The graph after this step, by name or number, instead of the one in the file")->type_name("STEP");
+    command
+        ->add_option("--step", arguments->step,
+                     "The graph after this step, by name or number, instead of the one in the file")
+        ->type_name("STEP");
     arguments->compile.addTo(*command);
     command->callback([arguments, command, &context] {
         const auto run = [&]() -> Result<int> {
@@ -149,11 +159,20 @@ Result<int> checkNumbers(Compiled& compiled, const NumbersOptions& options, cons
     Json rows = Json::array();
     if (json.empty()) std::cout << "inputs: " << report.inputsFrom << "\n";
     for (const StepNumbers& one : report.steps) {
-        rows.push_back({{"step", one.step.name}, {"index", shownNumber(one.step.index)}, {"kept", one.kept}, {"detail", one.detail}});
-        if (json.empty()) std::cout << (one.kept ? " same     " : " DIFFERS  ") << shownNumber(one.step.index) << " " << one.step.name << ": " << one.detail << "\n";
+        rows.push_back({{"step", one.step.name},
+                        {"index", shownNumber(one.step.index)},
+                        {"kept", one.kept},
+                        {"detail", one.detail}});
+        if (json.empty())
+            std::cout << (one.kept ? " same     " : " DIFFERS  ") << shownNumber(one.step.index) << " " << one.step.name
+                      << ": " << one.detail << "\n";
     }
-    const int written = json.empty() ? 0 : writeText(json, dump({{"kept", report.kept}, {"inputs", report.inputsFrom}, {"steps", rows}}));
-    if (!report.kept) return invalidInput("step " + report.steps.back().step.name + " does not keep the numbers: " + report.steps.back().detail);
+    const int written =
+        json.empty() ? 0
+                     : writeText(json, dump({{"kept", report.kept}, {"inputs", report.inputsFrom}, {"steps", rows}}));
+    if (!report.kept)
+        return invalidInput("step " + report.steps.back().step.name +
+                            " does not keep the numbers: " + report.steps.back().detail);
     return written;
 }
 
@@ -164,7 +183,8 @@ Result<Json> listRewrites(Compiled& compiled, const StepInfo& step, bool shown) 
     for (const RewriteInfo& rewrite : rewrites) {
         list.push_back(toJson(rewrite));
         if (shown)
-            std::cout << step.name << " " << shownNumber(rewrite.index) << " " << rewrite.rule << " at " << rewrite.node << (rewrite.why.empty() ? "" : ": " + rewrite.why) << "\n";
+            std::cout << step.name << " " << shownNumber(rewrite.index) << " " << rewrite.rule << " at " << rewrite.node
+                      << (rewrite.why.empty() ? "" : ": " + rewrite.why) << "\n";
     }
     return list;
 }
@@ -182,12 +202,26 @@ void addSteps(CLI::App& app, Context& context) {
     auto arguments = std::make_shared<Arguments>();
     addModel(*command, arguments->path)->required();
     addJson(*command, arguments->json);
-    auto* rewrites = command->add_flag("--rewrites", arguments->rewrites, "List the single rewrites of each step as well");
-    auto* numbers = command->add_flag("--check-numbers", arguments->numbers, "Run the graphs on both sides of each changed step; status 1 if one computes something else")->excludes(rewrites);
-    command->add_option("--inputs", arguments->check.inputsFile, "For --check-numbers: input tensors (safetensors); default: the file's sample inputs, else random ones")
-        ->type_name("FILE")->needs(numbers);
-    command->add_option("--tolerance", arguments->check.tolerance, "For --check-numbers: largest error that is good, as a share of the expected value and of what is usual in its tensor")
-        ->type_name("X")->check(shareOrNumber())->needs(numbers);
+    auto* rewrites =
+        command->add_flag("--rewrites", arguments->rewrites, "List the single rewrites of each step as well");
+    auto* numbers =
+        command
+            ->add_flag("--check-numbers", arguments->numbers,
+                       "Run the graphs on both sides of each changed step; status 1 if one computes something else")
+            ->excludes(rewrites);
+    command
+        ->add_option(
+            "--inputs", arguments->check.inputsFile,
+            "For --check-numbers: input tensors (safetensors); default: the file's sample inputs, else random ones")
+        ->type_name("FILE")
+        ->needs(numbers);
+    command
+        ->add_option("--tolerance", arguments->check.tolerance,
+                     "For --check-numbers: largest error that is good, as a share of the expected value and of what is "
+                     "usual in its tensor")
+        ->type_name("X")
+        ->check(shareOrNumber())
+        ->needs(numbers);
     arguments->compile.addTo(*command);
     command->callback([arguments, &context] {
         const auto run = [&]() -> Result<int> {
@@ -205,7 +239,9 @@ void addSteps(CLI::App& app, Context& context) {
                 rows.push_back(std::move(row));
             }
             const int written = shown ? 0 : writeText(arguments->json, dump(rows));
-            if (failed) return Error{ErrorCode::InvalidInput, compiled.steps.back().error, "step " + compiled.steps.back().name, {}};
+            if (failed)
+                return Error{
+                    ErrorCode::InvalidInput, compiled.steps.back().error, "step " + compiled.steps.back().name, {}};
             return written;
         };
         context.status = statusOf(run());
@@ -220,7 +256,9 @@ void addDiff(CLI::App& app, Context& context) {
     };
     auto arguments = std::make_shared<Arguments>();
     addModel(*command, arguments->path)->required();
-    command->add_option("--step", arguments->step, "Name or number, as `steps` lists them")->type_name("STEP")->required();
+    command->add_option("--step", arguments->step, "Name or number, as `steps` lists them")
+        ->type_name("STEP")
+        ->required();
     addJson(*command, arguments->json);
     arguments->compile.addTo(*command);
     command->callback([arguments, &context] {

@@ -40,9 +40,18 @@ Json toJson(const ModelInfo& model) {
             {"contents", model.contents}, {"remarks", model.remarks}};
 }
 Json toJson(const StepInfo& step) {
-    return {{"index", step.index + 1}, {"stage", step.stage}, {"name", step.name}, {"state", stateName(step.state)},
-            {"added", step.added}, {"removed", step.removed}, {"edited", step.edited}, {"rewrites", step.rewrites},
-            {"nodes_before", step.nodesBefore}, {"nodes_after", step.nodesAfter}, {"milliseconds", step.milliseconds}, {"pass_milliseconds", step.passMilliseconds},
+    return {{"index", step.index + 1},
+            {"stage", step.stage},
+            {"name", step.name},
+            {"state", stateName(step.state)},
+            {"added", step.added},
+            {"removed", step.removed},
+            {"edited", step.edited},
+            {"rewrites", step.rewrites},
+            {"nodes_before", step.nodesBefore},
+            {"nodes_after", step.nodesAfter},
+            {"milliseconds", step.milliseconds},
+            {"pass_milliseconds", step.passMilliseconds},
             {"error", step.error}};
 }
 Json toJson(const RewriteInfo& rewrite) {
@@ -69,13 +78,18 @@ Json toJson(const RunReport& report) {
             row["within"] = output.within;
             row["max_abs_error"] = number(output.maxAbsoluteError);
             row["max_expected"] = number(output.maxExpected);
-            if (output.worst) row["worst"] = {{"index", output.worst->index}, {"expected", output.worst->expected}, {"actual", output.worst->actual}};
+            if (output.worst)
+                row["worst"] = {{"index", output.worst->index},
+                                {"expected", output.worst->expected},
+                                {"actual", output.worst->actual}};
         }
         if (!output.problem.empty()) row["problem"] = output.problem;
         outputs.push_back(std::move(row));
     }
-    return {{"inputs", report.inputsFrom}, {"expected", report.expectedFrom}, {"repeats", report.repeats}, {"median_ms", report.medianMilliseconds},
-            {"min_ms", report.minMilliseconds}, {"compared", report.compared}, {"matches", report.matches}, {"outputs", outputs}};
+    return {{"inputs", report.inputsFrom},      {"expected", report.expectedFrom},
+            {"repeats", report.repeats},        {"median_ms", report.medianMilliseconds},
+            {"min_ms", report.minMilliseconds}, {"compared", report.compared},
+            {"matches", report.matches},        {"outputs", outputs}};
 }
 std::string dump(const Json& json) {
     // Names may hold bytes that are no UTF-8; JSON cannot.

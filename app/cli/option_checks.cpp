@@ -14,7 +14,9 @@ bool readsAs(const std::string& text, Number& value) {
     const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
     return status == std::errc() && end == text.data() + text.size();
 }
-std::string shown(const std::string& text) { return "'" + visibleText(text) + "'"; }
+std::string shown(const std::string& text) {
+    return "'" + visibleText(text) + "'";
+}
 
 }  // namespace
 
@@ -22,7 +24,9 @@ CLI::Validator wholeNumber(int64_t least, int64_t most) {
     const std::string range = "from " + std::to_string(least) + " to " + std::to_string(most);
     const auto check = [=](std::string& text) -> std::string {
         int64_t value = 0;
-        return readsAs(text, value) && value >= least && value <= most ? "" : "takes a whole number " + range + ", not " + shown(text);
+        return readsAs(text, value) && value >= least && value <= most
+                   ? ""
+                   : "takes a whole number " + range + ", not " + shown(text);
     };
     const bool open = most == std::numeric_limits<int64_t>::max();
     return CLI::Validator(check, open ? "from " + std::to_string(least) + " on" : range, "");
@@ -31,7 +35,9 @@ CLI::Validator wholeNumber(int64_t least, int64_t most) {
 CLI::Validator shareOrNumber() {
     const auto check = [](std::string& text) -> std::string {
         double value = 0;
-        return readsAs(text, value) && std::isfinite(value) && value >= 0 ? "" : "takes a number that is 0 or more, not " + shown(text);
+        return readsAs(text, value) && std::isfinite(value) && value >= 0
+                   ? ""
+                   : "takes a number that is 0 or more, not " + shown(text);
     };
     return CLI::Validator(check, "from 0 on", "");
 }
@@ -49,7 +55,8 @@ CLI::Validator oneOf(std::vector<std::string> words) {
 }
 
 void refuseEmptyValues(CLI::App& app) {
-    const CLI::Validator given([](std::string& text) { return std::string(text.empty() ? "an empty value means nothing here" : ""); }, "", "");
+    const CLI::Validator given(
+        [](std::string& text) { return std::string(text.empty() ? "an empty value means nothing here" : ""); }, "", "");
     for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
         for (CLI::Option* option : command->get_options())
             if (option->get_items_expected_max() > 0) option->check(given);

@@ -19,7 +19,8 @@ namespace {
 /// A stream that the caller has closed would be given to the next file that is opened, and be written over.
 void keepStreamsApart() {
     for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-        if (::fcntl(stream, F_GETFD) < 0) [[maybe_unused]] const int opened = ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+        if (::fcntl(stream, F_GETFD) < 0) [[maybe_unused]]
+            const int opened = ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
 }  // namespace
@@ -65,10 +66,10 @@ class Output::Buffer : public std::streambuf {
 
 Output::Output() {
     keepStreamsApart();
-    std::signal(SIGPIPE, SIG_IGN);   // a failed write says so; see fail
+    std::signal(SIGPIPE, SIG_IGN);  // a failed write says so; see fail
     m_buffer = std::make_unique<Buffer>();
     m_before = std::cout.rdbuf(m_buffer.get());
-    std::cout.exceptions(std::ios::badbit);   // lets OutputFailed through
+    std::cout.exceptions(std::ios::badbit);  // lets OutputFailed through
 }
 Output::~Output() {
     std::cout.exceptions(std::ios::goodbit);
@@ -86,12 +87,13 @@ bool Output::finish() {
 }
 
 int Output::fail(const OutputFailed& failure) {
-    std::cout.exceptions(std::ios::goodbit);   // std::cerr flushes it first
+    std::cout.exceptions(std::ios::goodbit);  // std::cerr flushes it first
     if (failure.error == EPIPE) {
         std::signal(SIGPIPE, SIG_DFL);
         std::raise(SIGPIPE);
     }
-    return cli::fail(Error{ErrorCode::ToolFailed, std::string("cannot write the output: ") + std::strerror(failure.error), "stdout", {}});
+    return cli::fail(Error{
+        ErrorCode::ToolFailed, std::string("cannot write the output: ") + std::strerror(failure.error), "stdout", {}});
 }
 
 void print(const char* format, ...) {
@@ -105,7 +107,9 @@ void print(const char* format, ...) {
     std::cout << text;
 }
 
-void remark(std::string_view text) { std::cerr << "cutaway-cli: " << visibleText(text, true) << "\n"; }
+void remark(std::string_view text) {
+    std::cerr << "cutaway-cli: " << visibleText(text, true) << "\n";
+}
 
 int fail(const Error& error) {
     remark(error.text());
@@ -121,7 +125,11 @@ int writeText(const std::string& path, const std::string& text) {
     std::ofstream file(path, std::ios::binary);
     file << text;
     file.close();
-    if (!file) return fail(Error{ErrorCode::ToolFailed, std::string("cannot write the file: ") + std::strerror(errno != 0 ? errno : EIO), path, {}});
+    if (!file)
+        return fail(Error{ErrorCode::ToolFailed,
+                          std::string("cannot write the file: ") + std::strerror(errno != 0 ? errno : EIO),
+                          path,
+                          {}});
     return 0;
 }
 

@@ -13,7 +13,8 @@ struct OutputFailed {
     int error = 0;
 };
 
-/// Takes std::cout over as long as it lives: control characters in names become visible, and a write that fails throws OutputFailed.
+/// Takes std::cout over as long as it lives: control characters in names become visible, and a write that fails throws
+/// OutputFailed.
 class Output {
   public:
     Output();
@@ -39,6 +40,8 @@ int writeText(const std::string& path, const std::string& text);
 /// Prints an error on stderr and returns the exit status 1.
 int fail(const Error& error);
 /// A command's own status, or 1 and a message.
-inline int statusOf(const Result<int>& result) { return result ? *result : fail(result.error()); }
+inline int statusOf(const Result<int>& result) {
+    return result ? *result : fail(result.error());
+}
 
 }  // namespace cutaway::cli

@@ -8,6 +8,7 @@
 
 #include "cutaway/session.h"
 #include "engine/formats/safetensors.h"
+#include "tests/support/pt2_builder.h"
 
 using namespace cutaway;
 
@@ -36,10 +37,12 @@ constexpr const char* kWrongRule = R"(rule wrong
     return s
 )";
 
-Tensor filled(double value, Dims sizes) { return Tensor::full(DType::F32, sizes, Scalar(value)); }
+Tensor filled(double value, Dims sizes) {
+    return Tensor::full(DType::F32, sizes, Scalar(value));
+}
 
 struct Ended {
-    int status = 0;   // as a shell reports it
+    int status = 0;  // as a shell reports it
     QByteArray out, err;
 };
 
@@ -66,13 +69,15 @@ class CliTest : public QObject {
         const Ended again = shell(line + " --json report.json");
         QFile file(m_folder.filePath("report.json"));
         if (again.status != ended.status || !again.out.isEmpty() || !file.open(QIODevice::ReadOnly)) return {};
-        const QJsonDocument written = QJsonDocument::fromJson(file.readAll()), printed = QJsonDocument::fromJson(ended.out);
+        const QJsonDocument written = QJsonDocument::fromJson(file.readAll()),
+                            printed = QJsonDocument::fromJson(ended.out);
         if (written.isArray() != printed.isArray() || written.isNull()) return {};
         return printed;
     }
     void write(const QString& name, const QByteArray& text) const {
         QFile file(m_folder.filePath(name));
-        if (!file.open(QIODevice::WriteOnly) || file.write(text) != text.size()) qFatal("cannot write %s", qPrintable(name));
+        if (!file.open(QIODevice::WriteOnly) || file.write(text) != text.size())
+            qFatal("cannot write %s", qPrintable(name));
     }
     void write(const QString& name, const std::vector<std::pair<std::string, Tensor>>& tensors) const {
         SafeTensors file;
@@ -86,12 +91,18 @@ class CliTest : public QObject {
         write("two.py", kTwo);
         write("chain.py", kChain);
         write("wrong.rules", kWrongRule);
-        write("deep.py", "def forward(x: \"f32[2]\"):\n    y = " + QByteArray("x ** ").repeated(100'000) + "x\n    return (y,)\n");
+        write("deep.py",
+              "def forward(x: \"f32[2]\"):\n    y = " + QByteArray("x ** ").repeated(100'000) + "x\n    return (y,)\n");
         write("bad.py", "def forward(x: \"f32[2]\"):\n    y = aten.relu.default(z)\n    return (y,)\n");
         write("escape.py", "def forward(x: \"f32[2]\"):\n    y = getattr(self, 'a\\x1b[31mb')(x)\n    return (y,)\n");
         QDir(m_folder.path()).mkdir("folder");
-        write("folder/deep.py", "class G(torch.nn.Module):\n    def forward(self, x: \"f32[2]\"):\n        y = " + QByteArray("x ** ").repeated(100'000) + "x\n        return (y,)\n");
-        write("folder/good.py", "class G(torch.nn.Module):\n    def forward(self, x: \"f32[2]\"):\n        y = torch.ops.aten.relu.default(x)\n        return (y,)\n");
+        write("folder/deep.py", "class G(torch.nn.Module):\n    def forward(self, x: \"f32[2]\"):\n        y = " +
+                                    QByteArray("x ** ").repeated(100'000) + "x\n        return (y,)\n");
+        write("folder/good.py",
+              "class G(torch.nn.Module):\n    def forward(self, x: \"f32[2]\"):\n        y = "
+              "torch.ops.aten.relu.default(x)\n        return (y,)\n");
+        write("damaged.pt2", QByteArray::fromStdString(testing::pt2Archive(
+                                 testing::reluProgram().json(), {{"data/sample_inputs/model.pt", "no archive"}})));
         const Dims sizes{2, 3};
         Tensor off = filled(5, sizes);
         off.as<float>()[5] = 7;
@@ -119,19 +130,23 @@ class CliTest : public QObject {
         QTest::addColumn<QString>("line");
         QTest::addColumn<int>("status");   // -1: any but 0
         QTest::addColumn<QString>("out");  // what stdout holds, or stderr where that begins with "!"
-        const auto row = [](const QString& line, int status, const QString& out = {}) { QTest::newRow(qPrintable(line)) << line << status << out; };
+        const auto row = [](const QString& line, int status, const QString& out = {}) {
+            QTest::newRow(qPrintable(line)) << line << status << out;
+        };
         // Results.
         const QString run = "cutaway-cli run two.py --inputs in.safetensors ";
         row(run + "--expect right.safetensors", 0, "ok: max abs error 0 of 5");
         row(run + "--expect right.safetensors --backend cpu", 0, "ok: max abs error 0 of 5");
         row(run + "--expect numbered.safetensors", 0, "expected: numbered.safetensors\n");
-        row(run + "--expect ordered.safetensors", 0, "expected: ordered.safetensors in the order of its names, none of which is an output's");
+        row(run + "--expect ordered.safetensors", 0,
+            "expected: ordered.safetensors in the order of its names, none of which is an output's");
         row(run + "--expect first.safetensors", 1, "element [1, 2] is 5 instead of 7");
         row(run + "--expect second.safetensors", 1, "!the results differ from the expected ones");
         row(run + "--expect unknown.safetensors", 1, "!the graph has no output 'c'");
         row(run + "--expect unknown.safetensors", 1, "!its outputs are: a, b");
         row("cutaway-cli run two.py --inputs unknown_in.safetensors", 1, "!the graph has no input 'z'");
         row("cutaway-cli run twelve.py --inputs one_in.safetensors --expect twelve.safetensors", 0, "y11");
+        row("cutaway-cli run damaged.pt2", 0, "inputs: random, seed 0; sample inputs cannot be read: ");
         row("cutaway-cli steps chain.py --check-numbers", 0, " same ");
         row("cutaway-cli steps chain.py --check-numbers --rules wrong.rules", 1, "!does not keep the numbers");
         row("cutaway-cli bisect chain.py --rules wrong.rules", 0, "rewrite 1 (wrong)");
@@ -157,11 +172,13 @@ class CliTest : public QObject {
         row("cutaway-cli compile two.py --only joynt", 1, "!did you mean joint?");
         row("cutaway-cli compile two.py --disable decompos", 1, "!did you mean decompose?");
         row("cutaway-cli compile two.py --enable split_cat_pas", 1, "!did you mean split_cat_pass?");
-        row("cutaway-cli compile two.py --enable split_cat_pass=nosuch:3", 1, "!'split_cat_pass' has no setting 'nosuch'");
+        row("cutaway-cli compile two.py --enable split_cat_pass=nosuch:3", 1,
+            "!'split_cat_pass' has no setting 'nosuch'");
         row("cutaway-cli compile two.py --enable split_cat_pass=", -1, "!is not NAME or NAME=key:value");
         row("cutaway-cli compile two.py --size s0=1 --size s0=2", 1, "!--size gives 's0' twice");
         row("cutaway-cli compile two.py --size s0=1", 1, "!no size symbol 's0'");
-        row("cutaway-cli compile two.py --fuel -1", -1, "!takes a whole number from 0 to 9223372036854775807, not '-1'");
+        row("cutaway-cli compile two.py --fuel -1", -1,
+            "!takes a whole number from 0 to 9223372036854775807, not '-1'");
         row("cutaway-cli compile two.py --fuel 999999999999999999999", -1, "!takes a whole number from 0");
         row("cutaway-cli compile two.py --mode trainin", -1, "!did you mean training?");
         row("cutaway-cli compile two.py --freeze", 1, "!--freeze is not in this version");
@@ -169,8 +186,10 @@ class CliTest : public QObject {
         row("cutaway-cli compile two.py --json - --stages-json -", 1, "!cannot both go to stdout");
         row("cutaway-cli run two.py --backend cuda", -1, "!cuda is not in this version");
         row("cutaway-cli run two.py --repeat 0", -1, "!takes a whole number from 1 to 1000000, not '0'");
-        row("cutaway-cli steps two.py --check-numbers --tolerance nan", -1, "!takes a number that is 0 or more, not 'nan'");
-        row("cutaway-cli steps two.py --check-numbers --tolerance inf", -1, "!takes a number that is 0 or more, not 'inf'");
+        row("cutaway-cli steps two.py --check-numbers --tolerance nan", -1,
+            "!takes a number that is 0 or more, not 'nan'");
+        row("cutaway-cli steps two.py --check-numbers --tolerance inf", -1,
+            "!takes a number that is 0 or more, not 'inf'");
         row("cutaway-cli steps two.py --tolerance 1", -1, "!--check-numbers");
         row("cutaway-cli text two.py --mode training", 1, "!nothing is compiled without --step");
         row("cutaway-cli text two.py --step decompos", 1, "!did you mean decompose?");
@@ -193,15 +212,18 @@ class CliTest : public QObject {
         row("cutaway-cli --version", 0, "cutaway-cli ");
         row("cutaway-cli text two.py", 0, "aten.mul.Tensor(x, y)");
         row("cutaway-cli text two.py --runnable", 0, "import torch");
-        for (const char* command : {"--help", "info two.py", "text two.py", "compile two.py", "steps two.py", "diff chain.py --step decompose", "run two.py", "bench two.py --repeat 1", "explain two.py",
-                                    "rules", "bisect chain.py --rules wrong.rules", "info two.py --json -", "compile two.py --stages-json -"}) {
+        for (const char* command :
+             {"--help", "info two.py", "text two.py", "compile two.py", "steps two.py",
+              "diff chain.py --step decompose", "run two.py", "bench two.py --repeat 1", "explain two.py", "rules",
+              "bisect chain.py --rules wrong.rules", "info two.py --json -", "compile two.py --stages-json -"}) {
             const QString line = QStringLiteral("cutaway-cli ") + command;
             row(line + " > /dev/full", 1, "!cannot write the output: No space left on device");
             row(line + " >&-", 1, "!cannot write the output: Bad file descriptor");
         }
         row("cutaway-cli compile two.py --json report.json >&-", 0);
         row("cutaway-cli info two.py --json /dev/full", 1, "!cannot write the file: No space left on device");
-        row("cutaway-cli compile two.py --stages-json nowhere/stages.json", 1, "!cannot write the file: No such file or directory");
+        row("cutaway-cli compile two.py --stages-json nowhere/stages.json", 1,
+            "!cannot write the file: No such file or directory");
         row("cutaway-cli compile two.py --dump two.py/dump", 1, "!cannot make the folder");
         row("{ cutaway-cli rules; echo $? >&2; } | head -1", 0, "!141");
         row("cutaway-cli rules | head -1", 0, "# ");
@@ -211,8 +233,11 @@ class CliTest : public QObject {
         QFETCH(int, status);
         QFETCH(QString, out);
         const Ended ended = shell(line);
-        if (status < 0) QVERIFY2(ended.status != 0, ended.out.constData());
-        else QVERIFY2(ended.status == status, qPrintable(QString("status %1: ").arg(ended.status) + ended.out.right(2000) + ended.err.right(2000)));
+        if (status < 0)
+            QVERIFY2(ended.status != 0, ended.out.constData());
+        else
+            QVERIFY2(ended.status == status, qPrintable(QString("status %1: ").arg(ended.status) +
+                                                        ended.out.right(2000) + ended.err.right(2000)));
         const bool error = out.startsWith('!');
         const QString where = QString::fromUtf8(error ? ended.err : ended.out);
         QVERIFY2(where.contains(error ? out.mid(1) : out), qPrintable(where.left(4000)));
@@ -236,7 +261,8 @@ class CliTest : public QObject {
                 QCOMPARE(row["index"].toInt(), steps[i].index + 1);
                 QCOMPARE(row["name"].toString().toStdString(), steps[i].name);
                 QCOMPARE(row["stage"].toString().toStdString(), steps[i].stage);
-                QCOMPARE(row["state"].toString(), QString(steps[i].state == StepState::Changed ? "changed" : "unchanged"));
+                QCOMPARE(row["state"].toString(),
+                         QString(steps[i].state == StepState::Changed ? "changed" : "unchanged"));
                 QCOMPARE(row["nodes_before"].toInt(), steps[i].nodesBefore);
                 QCOMPARE(row["nodes_after"].toInt(), steps[i].nodesAfter);
                 QCOMPARE(row["added"].toInt(), steps[i].added);
@@ -322,12 +348,16 @@ class CliTest : public QObject {
         QCOMPARE(diff["removed"].toInt(), 2);
         int removed = 0;
         for (const QJsonValue& node : diff["nodes"].toArray())
-            if (node["change"].toString() == "-") removed += node["before"].toString().contains("aten.") && node["after"].toString().isEmpty();
+            if (node["change"].toString() == "-")
+                removed += node["before"].toString().contains("aten.") && node["after"].toString().isEmpty();
         QCOMPARE(removed, 2);
         // The number that `steps` prints is the number that --step takes.
         for (const QJsonValue& step : json("cutaway-cli steps chain.py").array())
             if (step["name"].toString() == "remove_noop_ops")
-                QCOMPARE(json(QString("cutaway-cli diff chain.py --step %1").arg(step["index"].toInt())).object()["step"].toString(), QString("remove_noop_ops"));
+                QCOMPARE(json(QString("cutaway-cli diff chain.py --step %1").arg(step["index"].toInt()))
+                             .object()["step"]
+                             .toString(),
+                         QString("remove_noop_ops"));
     }
     void bisectInJson() {
         const QJsonObject report = json("cutaway-cli bisect chain.py --rules wrong.rules").object();
@@ -335,7 +365,8 @@ class CliTest : public QObject {
         QCOMPARE(report["rewrite"]["index"].toInt(), 1);
         QCOMPARE(report["rewrite"]["rule"].toString(), QString("wrong"));
         QVERIFY(report["step"]["rewrites"].toInt() >= 1);
-        QVERIFY(report["searched"].toInt() >= report["probes"].toArray().size() && !report["probes"].toArray().isEmpty());
+        QVERIFY(report["searched"].toInt() >= report["probes"].toArray().size() &&
+                !report["probes"].toArray().isEmpty());
     }
     void explainInJson() {
         const QJsonArray rows = json("cutaway-cli explain chain.py --node b").array();
@@ -348,7 +379,8 @@ class CliTest : public QObject {
         QVERIFY(applies);
         const QJsonArray uses = json("cutaway-cli explain '" CUTAWAY_SOURCE_DIR "/resources/models/mlp.pt2'").array();
         QVERIFY(!uses.isEmpty());
-        for (const QJsonValue& use : uses) QVERIFY(use["tried"].toInt() >= use["applied"].toInt() && !use["rule"].toString().isEmpty());
+        for (const QJsonValue& use : uses)
+            QVERIFY(use["tried"].toInt() >= use["applied"].toInt() && !use["rule"].toString().isEmpty());
     }
     void rulesInJson() {
         const QJsonArray rules = json("cutaway-cli rules --pass early_patterns").array();
@@ -359,7 +391,8 @@ class CliTest : public QObject {
         const QJsonArray rows = json("cutaway-cli bench two.py --repeat 1").array();
         QCOMPARE(rows.size(), 1);
         QCOMPARE(rows[0]["model"].toString(), QString("two.py"));
-        for (const char* key : {"open_ms", "passes_ms", "passes_processor_ms", "open_and_passes_ms", "diff_ms"}) QVERIFY2(rows[0][key].isDouble(), key);
+        for (const char* key : {"open_ms", "passes_ms", "passes_processor_ms", "open_and_passes_ms", "diff_ms"})
+            QVERIFY2(rows[0][key].isDouble(), key);
         const QJsonArray curve = json("cutaway-cli bench --curve 60 --repeat 1").array();
         QCOMPARE(curve[0]["asked"].toInt(), 60);
         QVERIFY(curve[0]["nodes"].toInt() >= 60);
@@ -375,7 +408,9 @@ class CliTest : public QObject {
         for (const QJsonValue& step : json("cutaway-cli steps chain.py").array()) {
             if (step["state"].toString() != "changed") continue;
             ++changed;
-            const QString stem = QString("%1_%2.%3").arg(step["index"].toInt(), 2, 10, QChar('0')).arg(step["stage"].toString(), step["name"].toString());
+            const QString stem = QString("%1_%2.%3")
+                                     .arg(step["index"].toInt(), 2, 10, QChar('0'))
+                                     .arg(step["stage"].toString(), step["name"].toString());
             QVERIFY2(folder.exists(stem + ".before.py") && folder.exists(stem + ".after.py"), qPrintable(stem));
         }
         QVERIFY(changed > 0);
@@ -386,7 +421,9 @@ class CliTest : public QObject {
         for (const char* command : {"info", "compile", "steps", "diff", "run", "bench", "bisect", "explain", "rules"}) {
             const Ended ended = shell(QString("cutaway-cli %1 --help").arg(command));
             QCOMPARE(ended.status, 0);
-            QVERIFY2(QString::fromUtf8(ended.out).simplified().contains("--json FILE Write the report as JSON to a file, or - for stdout"), ended.out.constData());
+            QVERIFY2(QString::fromUtf8(ended.out).simplified().contains(
+                         "--json FILE Write the report as JSON to a file, or - for stdout"),
+                     ended.out.constData());
             QVERIFY2(!ended.out.contains("freeze"), "offered, but not there");
         }
     }
