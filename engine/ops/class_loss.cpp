@@ -9,6 +9,20 @@
 namespace cutaway {
 namespace {
 
+/// A target has the sizes of the input without its classes, and a weight one number per class.
+Result<void> fitsClasses(const InferContext& c, const TensorType& x, const TensorType& target) {
+    SymDims sizes = x.sizes;
+    const size_t classes = x.rank() < 2 ? 0 : 1;
+    sizes.erase(sizes.begin() + static_cast<int64_t>(classes));
+    for (size_t i = 0; i < sizes.size(); ++i)
+        if (sizes[i].isInt() && target.sizes[i].isInt() && !(sizes[i] == target.sizes[i])) return c.fail("the target " + target.text() + " does not fit " + x.text());
+    if (!c.has("weight")) return {};
+    CT_TRY(const TensorType weight, c.tensor("weight"));
+    const SymInt &own = x.sizes[classes], given = numel(weight.sizes);
+    if (weight.rank() > 1 || (own.isInt() && given.isInt() && !(own == given))) return c.fail("the weight " + weight.text() + " does not have one number per class of " + x.text());
+    return {};
+}
+
 Result<ValueType> inferNll(const InferContext& c) {
     CT_TRY(const TensorType x, c.tensor(size_t{0}));
     CT_TRY(const TensorType target, c.tensor(1));
@@ -18,6 +32,7 @@ Result<ValueType> inferNll(const InferContext& c) {
     if (!isFloating(x.dtype)) return c.fail("needs a floating-point input");
     if (isFloating(target.dtype)) return c.fail("needs class numbers as the target, not " + target.text());
     if (target.rank() != x.rank() - 1) return c.fail("the target " + target.text() + " needs one dim less than the input " + x.text());
+    CT_TRY_VOID(fitsClasses(c, x, target));
     CT_TRY(const int64_t reduction, c.integer("reduction", 1));
     const TensorType scalar = TensorType::contiguous(x.dtype, {}, x.device);
     const TensorType each = TensorType::contiguous(x.dtype, target.sizes, x.device);
@@ -89,6 +104,9 @@ Result<ValueType> inferNllBackward(const InferContext& c) {
     CT_TRY(const TensorType target, c.tensor(2));
     if (x.rank() < 1 || target.rank() != x.rank() - 1 || (x.rank() >= 2 && !(target.sizes[0] == x.sizes[0])))
         return c.fail("the target " + target.text() + " does not fit " + x.text());
+    CT_TRY_VOID(fitsClasses(c, x, target));
+    CT_TRY(const TensorType total, c.tensor("total_weight"));
+    if (const SymInt one = numel(total.sizes); one.isInt() && !(one == SymInt(1))) return c.fail("the total weight " + total.text() + " is not one number");
     CT_TRY(const int64_t reduction, c.integer("reduction"));
     if (reduction == 0 ? !(gradient.sizes == target.sizes) : gradient.rank() > 0 && !(numel(gradient.sizes) == SymInt(1))) return c.fail("the gradient " + gradient.text() + " does not fit the loss");
     return ValueType(TensorType::contiguous(x.dtype, x.sizes, x.device));

@@ -65,6 +65,7 @@ Result<bool> checkChannels(const InferContext& c, const TensorType& input, const
     if (channels.isInt() && expected.isInt() && channels.value() != expected.value())
         return c.fail("the input has " + channels.text() + " channels, the weight expects " + expected.text());
     if (weight.sizes[0] == SymInt(0)) return c.fail("the weight has no channels");
+    if (std::find(weight.sizes.begin() + 2, weight.sizes.end(), SymInt(0)) != weight.sizes.end()) return c.fail("the kernel " + weight.text() + " has no elements");
     const bool hasChannels = !(input.sizes[0] == SymInt(0)) && !(channels == SymInt(0));
     if (hasChannels && std::find(input.sizes.begin() + 2, input.sizes.end(), SymInt(0)) != input.sizes.end())
         return c.fail("the input " + input.text() + " has batch and channels, but no elements");

@@ -47,11 +47,20 @@ Result<std::vector<std::vector<int64_t>>> pivotsOf(const EvalContext& c, const T
     }
     return out;
 }
+/// One int32 pivot per row that takes part, for every matrix of the batch.
+Result<void> checkPivots(const InferContext& c, std::string_view param, const TensorType& lu) {
+    CT_TRY(const TensorType pivots, c.tensor(param));
+    if (pivots.dtype != DType::I32) return c.fail("needs int32 pivots");
+    SymDims wanted(lu.sizes.begin(), lu.sizes.end() - 2);
+    wanted.push_back(smaller(lu.sizes[lu.sizes.size() - 2], lu.sizes.back()));
+    if (pivots.rank() != static_cast<int64_t>(wanted.size()) || (allInts(wanted) && allInts(pivots.sizes) && !(pivots.sizes == wanted)))
+        return c.fail("the pivots " + pivots.text() + " are not those of " + lu.text());
+    return {};
+}
 Result<ValueType> inferUnpack(const InferContext& c) {
     CT_TRY(const TensorType lu, c.tensor("LU_data"));
     if (lu.rank() < 2) return c.fail("needs matrices, not " + lu.text());
-    CT_TRY(const TensorType pivots, c.tensor("LU_pivots"));
-    if (pivots.dtype != DType::I32) return c.fail("needs int32 pivots");
+    CT_TRY_VOID(checkPivots(c, "LU_pivots", lu));
     const SymInt rows = lu.sizes[lu.sizes.size() - 2], columns = lu.sizes.back(), least = smaller(rows, columns);
     const TensorType none = TensorType::contiguous(lu.dtype, {SymInt(0)}, lu.device);
     const bool data = c.flag("unpack_data", true);
@@ -151,6 +160,7 @@ Result<ValueType> inferLuSolve(const InferContext& c) {
     const SymInt &n = lu.sizes.back(), &have = b.sizes[b.sizes.size() - (left ? 2 : 1)];
     if (n.isInt() && have.isInt() && !(n == have)) return c.fail("the factors of " + lu.text() + " do not fit " + b.text());
     if (lu.dtype != b.dtype) return c.fail("factors and right side of different dtypes");
+    CT_TRY_VOID(checkPivots(c, "pivots", lu));
     const SymDims shapes[] = {SymDims(lu.sizes.begin(), lu.sizes.end() - 2), SymDims(b.sizes.begin(), b.sizes.end() - 2)};
     auto batch = broadcastSizes(shapes);
     if (!batch) return c.fail(batch.error().message);

@@ -44,6 +44,8 @@ Result<ValueType> inferScatter(const InferContext& c) {
     if (c.op().schema()->find("src") >= 0) {
         CT_TRY(const TensorType source, c.tensor("src"));
         if (source.dtype != self.dtype) return c.fail("self and src have different dtypes");
+        if (std::max<int64_t>(source.rank(), 1) != std::max<int64_t>(index.rank(), 1) && !(numel(index.sizes) == SymInt(0)))
+            return c.fail("the index has " + std::to_string(index.rank()) + " dims, the source " + std::to_string(source.rank()));
         CT_TRY(const bool inside, fitsInside(c, index.sizes, source.sizes, -1, "source"));
         (void)inside;
     } else {

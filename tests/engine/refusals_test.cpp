@@ -182,6 +182,14 @@ class RefusalsTest : public QObject {
         row("x: \"f32[2, 4, 9, 9]\", i: \"f32[2, 3, 8, 8]\", w: \"f32[4, 3, 3, 3]\"",
             "aten.convolution_backward.default(x, i, w, [4], [2, 2], [1, 1], [1, 1], False, [0, 0], 1, [True, True, True])", "size 9 in dim 2, the output 4");
         row("x: \"f32[2, 3, 4]\", m: \"f32[2, 3, 1]\", w: \"f32[4]\"", "aten.native_layer_norm_backward.default(x, x, [17], m, m, w, w, [True, True, True])", "17 where the input");
+        // operands of sizes that do not fit each other
+        row("x: \"f32[4, 5]\", i: \"i64[1, 5]\", y: \"f32[5]\"", "aten.scatter.src(x, 0, i, y)", "the source 1");
+        row("x: \"f64[8, 8]\", p: \"i32[]\"", "aten.lu_unpack.default(x, p)", "are not those of");
+        row("x: \"f64[2, 8, 8]\", p: \"i32[0, 8]\"", "aten.lu_unpack.default(x, p, False)", "are not those of");
+        row("x: \"f64[8, 8]\", p: \"i32[1]\", y: \"f64[8, 1]\"", "aten.linalg_lu_solve.default(x, p, y)", "are not those of");
+        row("x: \"f32[5, 3]\", t: \"i64[2]\"", "aten.nll_loss_forward.default(x, t, None, 0, -100)", "does not fit");
+        row("x: \"f32[2, 3]\", t: \"i64[2]\", w: \"f32[1]\"", "aten.nll_loss_forward.default(x, t, w, 1, -100)", "one number per class");
+        row("x: \"f32[1, 3, 8]\", w: \"f32[4, 3, 0]\"", "aten.convolution.default(x, w, None, [1], [1], [1], False, [0], 1)", "no elements");
         // the rest
         row("x: \"f32[1, 2, 5]\", w: \"f32[2, 3, 4]\"", "aten.convolution.default(x, w, None, [2], [1], [1], True, [2], 1)", "output padding of 2");
         row("x: \"f32[1, 3, 8]\", w: \"f32[4, 3, 3]\"", "aten.convolution.default(x, w, None, [2], [9223372036854775807], [1], False, [0], 1)", "64 bits");
@@ -197,7 +205,7 @@ class RefusalsTest : public QObject {
         QFETCH(QString, call);
         QFETCH(QString, says);
         const bool tuple = call.contains("topk") || call.contains("split") || call.contains("kthvalue") || call.contains("chunk") || call.contains(".dim(") ||
-                           call.contains("mode") || call.contains("native_group_norm") || call.contains("with_indices") || call.contains("n_backward") || call.contains("norm_backward");
+                           call.contains("mode") || call.contains("native_group_norm") || call.contains("with_indices") || call.contains("n_backward") || call.contains("lu_unpack") || call.contains("nll_loss_forward") || call.contains("norm_backward");
         const Answer refusal = refusalOf(inputs, "bad = " + call + "\n    " + (tuple ? "y = operator.getitem(bad, 0)\n    return (y,)" : "return (bad,)"));
         QVERIFY2(!refusal.run.isEmpty() && refusal.run.contains(says), qPrintable(refusal.run));
         // Memory that does not exist is asked for in the run only, and values are looked at there.
