@@ -129,7 +129,13 @@ class FilesTest : public QObject {
         QVERIFY2(failure.startsWith(m_folder.filePath("model.zip") + ": data/weights/weight_0: the file has changed since it was opened"), qPrintable(failure));
         const QString second = failureOf(file->tensors[1].second.storage()->load());
         QVERIFY2(second.startsWith(m_folder.filePath("x.safetensors") + ": b: the file has changed since it was opened"), qPrintable(second));
-        QVERIFY_THROWS_EXCEPTION(UnreadableData, file->tensors[1].second.item(0));
+        bool thrown = false;
+        try {
+            file->tensors[1].second.item(0);
+        } catch (const UnreadableData&) {
+            thrown = true;
+        }
+        QVERIFY(thrown);
     }
 
     void largeDamagedEntriesAreFound() {
