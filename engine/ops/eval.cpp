@@ -38,6 +38,7 @@ Scalar EvalContext::number(std::string_view param) const {
     if (auto literal = scalar(param)) return *literal;
     if (auto size = symIntOf(arg(param)); size && size->isInt()) return size->value();
     const Tensor tensor = in(param);
+    if (tensor.numel() != 1) throw SizeError("'" + std::string(param) + "' is not one number, but has " + std::to_string(tensor.numel()) + " elements");
     return tensor.item();
 }
 namespace {

@@ -69,8 +69,11 @@ Expr LowerContext::wrappedIndex(const Expr& index, const SymInt& size) {
 Expr LowerContext::numberAt(std::string_view param, DType dtype) {
     const Argument& value = arg(param);
     if (auto literal = scalar(param)) return constantOf(*literal, dtype);
-    if (value.node() && value.node()->type().tensor())
+    if (value.node() && value.node()->type().tensor()) {
+        const SymInt elements = numel(in(param).sizes);
+        if (elements.isInt() && elements.value() != 1) throw SizeError("'" + std::string(param) + "' of " + m_op->name() + " is not one number, but has " + elements.text() + " elements");
         return Expr::cast(loadAt(static_cast<size_t>(position(param)), std::vector<Expr>(in(param).sizes.size(), Expr::integer(0))), dtype);
+    }
     const std::optional<SymInt> number = symIntOf(value);
     CT_CHECK(number, "the shape rule has checked that this argument is a number");
     return Expr::cast(number->expr(), dtype);

@@ -19,7 +19,9 @@ Result<TensorType> elementIndex(const InferContext& c, const TensorType& self) {
 }
 
 /// The index may be smaller than `bound` in every dim but `dim` (or in all, if that is -1).
-Result<bool> fitsInside(const InferContext& c, const SymDims& index, const SymDims& bound, int64_t dim, const char* what) {
+Result<bool> fitsInside(const InferContext& c, SymDims index, SymDims bound, int64_t dim, const char* what) {
+    for (SymDims* sizes : {&index, &bound})
+        if (sizes->empty()) sizes->push_back(1);   // a number counts as one element
     for (size_t i = 0; i < index.size() && i < bound.size(); ++i)
         if (static_cast<int64_t>(i) != dim && index[i].isInt() && bound[i].isInt() && index[i].value() > bound[i].value())
             return c.fail("the index is larger than the " + std::string(what) + " in dim " + std::to_string(i));

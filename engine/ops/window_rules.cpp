@@ -56,6 +56,7 @@ Result<Windows> readWindows(const InferContext& c, const TensorType& self, size_
         return c.fail("needs a tensor of " + std::to_string(spatial + 1) + " or " + std::to_string(spatial + 2) + " dims, not " + std::to_string(rank));
     for (size_t d = rank == spatial + 2 ? 1 : 0; d < rank; ++d)
         if (self.sizes[d] == SymInt(0)) return c.fail("dim " + std::to_string(d) + " has no elements");
+    if (isComplex(self.dtype)) return c.fail("needs real numbers, not " + self.text());
     Windows w;
     CT_TRY(w.kernel, perDim(c, "kernel_size", spatial, 0, 1));
     CT_TRY(const std::vector<int64_t> strides, c.integers("stride"));
@@ -97,6 +98,8 @@ Result<ValueType> pooledGradientType(const InferContext& c, size_t spatial) {
         fits = !own.isInt() || !other.isInt() || own == other;
     }
     if (!fits) return c.fail("the gradient " + gradient.text() + " is not that of pooling " + self.text());
+    for (size_t i = static_cast<size_t>(lead); i < self.sizes.size(); ++i)
+        if (self.sizes[i] == SymInt(0)) return c.fail("dim " + std::to_string(i) + " of " + self.text() + " has no elements");
     if (c.op().schema()->find("kernel_size") >= 0) {
         CT_TRY(const Windows windows, readWindows(c, self, spatial));
         if (!(gradient.sizes == windows.outSizes)) return c.fail("the gradient " + gradient.text() + " is not of the pooled size");

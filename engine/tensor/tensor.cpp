@@ -207,6 +207,7 @@ Tensor Tensor::to(DType dtype) const {
 }
 
 Scalar Tensor::item(int64_t position) const {
+    if (numel() == 0) throw SizeError("a number is read from a tensor " + listed(m_sizes) + ", which has no elements");
     int64_t at = m_offset;
     for (size_t i = m_sizes.size(); i-- > 0;) {
         at += position % m_sizes[i] * m_strides[i];
@@ -231,10 +232,15 @@ Scalar Tensor::item(int64_t position) const {
 
 Tensor broadcastTo(const Tensor& tensor, const Dims& sizes) {
     if (tensor.sizes() == sizes) return tensor;
-    const size_t lead = sizes.size() - tensor.sizes().size();
+    const size_t rank = tensor.sizes().size(), lead = rank <= sizes.size() ? sizes.size() - rank : 0;
+    bool fits = rank <= sizes.size();
     Dims strides(sizes.size(), 0);
-    for (size_t i = 0; i < tensor.sizes().size(); ++i)
-        strides[lead + i] = tensor.sizes()[i] == sizes[lead + i] ? tensor.strides()[i] : 0;
+    for (size_t i = 0; fits && i < rank; ++i) {
+        const int64_t own = tensor.sizes()[i];
+        fits = own == 1 || own == sizes[lead + i];
+        strides[lead + i] = own == sizes[lead + i] ? tensor.strides()[i] : 0;
+    }
+    if (!fits) throw SizeError("a tensor of sizes " + listed(tensor.sizes()) + " stands where one of " + listed(sizes) + " is wanted");
     return tensor.view(sizes, std::move(strides), tensor.offset());
 }
 

@@ -142,7 +142,7 @@ class Tensor {
 
 /// Writes `source` (broadcast and converted) into the elements of `target`'s storage; the two may not overlap.
 void copyInto(Tensor& target, const Tensor& source);
-/// Expands to `sizes` by stride 0; the caller has checked that it can.
+/// Expands to `sizes` by stride 0. Throws SizeError where the tensor's own do not fit.
 Tensor broadcastTo(const Tensor& tensor, const Dims& sizes);
 
 struct Tolerance {

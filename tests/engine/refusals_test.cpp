@@ -89,6 +89,9 @@ class RefusalsTest : public QObject {
         QVERIFY_EXCEPTION_THROWN(six.view({1}, {1}, 6), SizeError);
         QVERIFY_EXCEPTION_THROWN(six.view({2}, {-1}, 0), SizeError);
         QVERIFY_EXCEPTION_THROWN(six.view({4, 4}, {kMost, 1}, 0), SizeError);
+        QVERIFY_EXCEPTION_THROWN(broadcastTo(six, {5}), SizeError);
+        QVERIFY_EXCEPTION_THROWN(broadcastTo(six.view({1, 6}, {6, 1}, 0), {6}), SizeError);
+        QVERIFY_EXCEPTION_THROWN(six.view({0}, {1}, 0).item(), SizeError);
     }
 
     void symbols_data() {
@@ -190,6 +193,11 @@ class RefusalsTest : public QObject {
         row("x: \"f32[5, 3]\", t: \"i64[2]\"", "aten.nll_loss_forward.default(x, t, None, 0, -100)", "does not fit");
         row("x: \"f32[2, 3]\", t: \"i64[2]\", w: \"f32[1]\"", "aten.nll_loss_forward.default(x, t, w, 1, -100)", "one number per class");
         row("x: \"f32[1, 3, 8]\", w: \"f32[4, 3, 0]\"", "aten.convolution.default(x, w, None, [1], [1], [1], False, [0], 1)", "no elements");
+        row("x: \"f32[4]\", i: \"i64[]\", y: \"f32[0]\"", "aten.scatter_add.default(x, 0, i, y)", "larger than the source");
+        row("x: \"f32[2, 3, 4, 8]\", v: \"f32[0, 3, 4, 8]\"", "aten._scaled_dot_product_flash_attention_for_cpu.default(x, x, v)", "batch or head counts");
+        row("x: \"f32[2, 3, 2]\", t: \"f32[0, 2]\"", "aten.linalg_householder_product.default(x, t)", "do not fit");
+        row("x: \"f32[1, 2, 2, 3, 2]\", y: \"f32[1, 2, 4, 6, 0]\"", "aten._adaptive_avg_pool3d_backward.default(x, y)", "no elements");
+        row("x: \"c64[1, 1, 4, 4]\"", "aten.max_pool2d_with_indices.default(x, [2, 2])", "real numbers");
         // the rest
         row("x: \"f32[1, 2, 5]\", w: \"f32[2, 3, 4]\"", "aten.convolution.default(x, w, None, [2], [1], [1], True, [2], 1)", "output padding of 2");
         row("x: \"f32[1, 3, 8]\", w: \"f32[4, 3, 3]\"", "aten.convolution.default(x, w, None, [2], [9223372036854775807], [1], False, [0], 1)", "64 bits");
@@ -205,7 +213,7 @@ class RefusalsTest : public QObject {
         QFETCH(QString, call);
         QFETCH(QString, says);
         const bool tuple = call.contains("topk") || call.contains("split") || call.contains("kthvalue") || call.contains("chunk") || call.contains(".dim(") ||
-                           call.contains("mode") || call.contains("native_group_norm") || call.contains("with_indices") || call.contains("n_backward") || call.contains("lu_unpack") || call.contains("nll_loss_forward") || call.contains("norm_backward");
+                           call.contains("mode") || call.contains("native_group_norm") || call.contains("with_indices") || call.contains("n_backward") || call.contains("lu_unpack") || call.contains("attention") || call.contains("nll_loss_forward") || call.contains("norm_backward");
         const Answer refusal = refusalOf(inputs, "bad = " + call + "\n    " + (tuple ? "y = operator.getitem(bad, 0)\n    return (y,)" : "return (bad,)"));
         QVERIFY2(!refusal.run.isEmpty() && refusal.run.contains(says), qPrintable(refusal.run));
         // Memory that does not exist is asked for in the run only, and values are looked at there.
