@@ -9,8 +9,8 @@ namespace {
 struct Kept {
     std::string_view op, why;
 };
-/// Operators that refuse numbers in their index which what they expand into takes: a negative one counts from the end there, a
-/// class beyond the last is a row of zeros. PyTorch's compiler expands them all the same, and so does parity.
+/// Operators that refuse numbers in their index which what they expand into takes: a negative one counts from the end
+/// there, a class beyond the last is a row of zeros. PyTorch's compiler expands them all the same, and so does parity.
 constexpr Kept kStricter[] = {
     {"aten.index_select.default", "it refuses negative indices, which indexing takes"},
     {"aten.index_add.default", "it refuses negative indices, which indexing takes"},
@@ -18,7 +18,8 @@ constexpr Kept kStricter[] = {
     {"aten.one_hot.default", "it refuses classes that are not there, which a comparison takes"},
 };
 const Kept* stricter(const Node& node) {
-    const auto found = std::find_if(std::begin(kStricter), std::end(kStricter), [&](const Kept& row) { return row.op == node.op().name(); });
+    const auto found = std::find_if(std::begin(kStricter), std::end(kStricter),
+                                    [&](const Kept& row) { return row.op == node.op().name(); });
     return found == std::end(kStricter) ? nullptr : found;
 }
 

@@ -134,7 +134,8 @@ Expr makeProduct(const std::vector<Expr>& operands) {
     factors.insert(factors.begin(), excess.begin(), excess.end());
     if (constant != 1) factors.insert(factors.begin(), Expr::integer(constant));
     if (factors.size() == 1) return factors[0];
-    return finish({.kind = ExprKind::Mul, .dtype = DType::I64, .operands = std::move(factors), .outOfRange = !excess.empty()});
+    return finish(
+        {.kind = ExprKind::Mul, .dtype = DType::I64, .operands = std::move(factors), .outOfRange = !excess.empty()});
 }
 
 /// Splits a sum into what `divisor` divides exactly (already divided) and the rest.
@@ -181,7 +182,8 @@ Expr makeDivision(ExprKind kind, const Expr& a, const Expr& b) {
         }
         if (kind == ExprKind::FloorDiv && *y > 0 && a->kind == ExprKind::FloorDiv)
             if (auto inner = a->operands[1].asInt(); inner && *inner > 0)
-                if (int64_t both = 0; !__builtin_mul_overflow(*inner, *y, &both)) return makeDivision(kind, a->operands[0], Expr::integer(both));
+                if (int64_t both = 0; !__builtin_mul_overflow(*inner, *y, &both))
+                    return makeDivision(kind, a->operands[0], Expr::integer(both));
     }
     if (y && *y == 0) return finish({.kind = kind, .dtype = DType::I64, .operands = {a, b}, .outOfRange = true});
     if (a == b) return Expr::integer(kind == ExprKind::FloorDiv ? 1 : 0);
@@ -237,7 +239,8 @@ Expr Expr::make(ExprKind kind, std::vector<Expr> operands, DType dtype) {
             case ExprKind::Mul: return makeProduct(operands);
             case ExprKind::Sub: {
                 const auto x = operands[0].asInt(), y = operands[1].asInt();
-                if (int64_t difference = 0; x && y && !__builtin_sub_overflow(*x, *y, &difference)) return Expr::integer(difference);
+                if (int64_t difference = 0; x && y && !__builtin_sub_overflow(*x, *y, &difference))
+                    return Expr::integer(difference);
                 return makeSum({operands[0], makeProduct({Expr::integer(-1), operands[1]})});
             }
             case ExprKind::Neg: return makeProduct({Expr::integer(-1), operands[0]});
@@ -249,7 +252,8 @@ Expr Expr::make(ExprKind kind, std::vector<Expr> operands, DType dtype) {
                     return finish({.kind = kind, .dtype = dtype, .operands = std::move(operands), .outOfRange = true});
                 }
                 // A product, which strides are, too.
-                if (exponent && *exponent >= 0 && *exponent <= 8) return makeProduct(std::vector<Expr>(static_cast<size_t>(*exponent), operands[0]));
+                if (exponent && *exponent >= 0 && *exponent <= 8)
+                    return makeProduct(std::vector<Expr>(static_cast<size_t>(*exponent), operands[0]));
                 break;
             }
             case ExprKind::Min: case ExprKind::Max: {

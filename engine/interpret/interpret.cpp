@@ -32,7 +32,8 @@ Result<Tensor> tensorOrStandIn(const Module& module, const std::string& name, co
     const TensorType* type = node.type().tensor();
     if (type == nullptr || !allInts(type->sizes))
         return Error{ErrorCode::NotFound, "no data for '" + name + "'", node.name(), {"the file holds the graph without this value, and its type is not known"}};
-    CT_TRY(const SymInt elements, withCheckedSizes({}, node.name(), [&]() -> Result<SymInt> { return numel(type->sizes); }));
+    CT_TRY(const SymInt elements,
+           withCheckedSizes({}, node.name(), [&]() -> Result<SymInt> { return numel(type->sizes); }));
     if (elements.value() < 0 || elements.value() > (int64_t{1} << 34)) return Error{ErrorCode::Limit, "'" + name + "' is too large to be made up", node.name(), {}};
     return filledTensor(name, kStandInSeed, type->dtype, toInts(type->sizes));
 }
@@ -128,12 +129,15 @@ class Interpreter : public ValueSource {
             const TensorType* type = written.tensor();
             if (wrong || !type || !value.defined() || !allInts(type->sizes)) return;
             if (value.dtype() == type->dtype && value.sizes() == toInts(type->sizes)) return;
-            wrong = invalidInput("'" + input.name() + "' is written as " + type->text() + ", and is " + TensorType::contiguous(value.dtype(), toSymDims(value.sizes())).text(), node.name());
+            wrong = invalidInput("'" + input.name() + "' is written as " + type->text() + ", and is " +
+                                     TensorType::contiguous(value.dtype(), toSymDims(value.sizes())).text(),
+                                 node.name());
         };
         node.forEachInput([&](const Node* input) {
             const TensorList& values = valueOf(*input);
             if (const TupleType* items = input->type().tuple())
-                for (size_t i = 0; i < std::min(items->size(), values.size()); ++i) look((*items)[i], values[i], *input);
+                for (size_t i = 0; i < std::min(items->size(), values.size()); ++i)
+                    look((*items)[i], values[i], *input);
             else if (values.size() == 1) look(input->type(), values[0], *input);
         });
         return wrong ? Result<void>(std::move(*wrong)) : Result<void>();
@@ -289,7 +293,9 @@ Result<std::vector<Tensor>> bindInputs(const Module& module, const std::vector<T
 namespace {
 /// The number that a size has for the example values of the module's symbols.
 Result<int64_t> exampleOf(const SymInt& size, const SymbolValues& hints, const Node& input) {
-    CT_TRY(const std::optional<int64_t> number, withCheckedSizes({}, input.name(), [&]() -> Result<std::optional<int64_t>> { return valueFor(size, hints); }));
+    CT_TRY(
+        const std::optional<int64_t> number,
+        withCheckedSizes({}, input.name(), [&]() -> Result<std::optional<int64_t>> { return valueFor(size, hints); }));
     if (number) return *number;
     std::vector<std::string> notes;
     for (const std::string& symbol : symbolsOf(size.expr()))

@@ -68,13 +68,15 @@ class Specializer {
     std::string given(const Expr& expr) const {
         std::string all;
         for (const std::string& symbol : symbolsOf(expr))
-            if (const auto known = m_values.find(symbol); known != m_values.end()) all += (all.empty() ? " for " : ", ") + symbol + " = " + std::to_string(known->second);
+            if (const auto known = m_values.find(symbol); known != m_values.end())
+                all += (all.empty() ? " for " : ", ") + symbol + " = " + std::to_string(known->second);
         return all;
     }
     SymInt size(const SymInt& value) const {
         SymInt fresh = replaced(value);
         if (!value.isInt() && fresh.isInt() && fresh.value() < 0)
-            throw SizeError("the size " + value.text() + given(value.expr()) + " is " + fresh.text() + ", and sizes are not negative");
+            throw SizeError("the size " + value.text() + given(value.expr()) + " is " + fresh.text() +
+                            ", and sizes are not negative");
         return fresh;
     }
     SymInt replaced(const SymInt& value) const { return value.isInt() ? value : SymInt(replaced(value.expr())); }

@@ -291,7 +291,9 @@ Result<void> checkCall(const Node& node, Calls wanted) {
         return error;
     }
     const auto differ = wanted == Calls::Computable ? disagreement(node.type(), *given) : std::nullopt;
-    if (differ) return invalidInput("is written as " + differ->first + ", and " + node.op().name() + " gives " + differ->second, node.name());
+    if (differ)
+        return invalidInput("is written as " + differ->first + ", and " + node.op().name() + " gives " + differ->second,
+                            node.name());
     return {};
 }
 

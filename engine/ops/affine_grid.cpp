@@ -85,7 +85,8 @@ Values decomposeGridBackward(Decomposition& d) {
     const Value base = uprightGrid(d, gradient, *spatial);
     if (!base) return base;
     const SymDims given = d.sizesOf("size");
-    if (given[0].isInt() && gradient.size(0).isInt() && !(given[0] == gradient.size(0))) return refuse(d, "the gradient " + gradient.type().text() + " is not that of a grid of this size");
+    if (given[0].isInt() && gradient.size(0).isInt() && !(given[0] == gradient.size(0)))
+        return refuse(d, "the gradient " + gradient.type().text() + " is not that of a grid of this size");
     const SymInt batch = gradient.size(0), points = numel(*spatial);
     const Value spread = expand(unsqueeze(transposeLast(view(base, {points, SymInt(dims + 1)})), 0), {batch, SymInt(dims + 1), points});
     return transposeLast(d.call("aten.bmm.default", {spread, reshape(gradient, {batch, points, SymInt(dims)})}));

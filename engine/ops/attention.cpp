@@ -25,7 +25,9 @@ Result<Operands> readOperands(const InferContext& c) {
     auto differ = [](const SymInt& a, const SymInt& b) { return a.isInt() && b.isInt() && a.value() != b.value(); };
     if (differ(o.query.sizes[3], o.key.sizes[3])) return c.fail("query and key have different last sizes");
     if (differ(o.key.sizes[2], o.value.sizes[2])) return c.fail("key and value have different lengths");
-    if (differ(o.query.sizes[0], o.key.sizes[0]) || differ(o.query.sizes[0], o.value.sizes[0]) || differ(o.key.sizes[1], o.value.sizes[1])) return c.fail("batch or head counts do not fit");
+    if (differ(o.query.sizes[0], o.key.sizes[0]) || differ(o.query.sizes[0], o.value.sizes[0]) ||
+        differ(o.key.sizes[1], o.value.sizes[1]))
+        return c.fail("batch or head counts do not fit");
     const SymInt &heads = o.query.sizes[1], &keyHeads = o.key.sizes[1];
     if (heads.isInt() && keyHeads.isInt() && (keyHeads.value() == 0 || heads.value() % keyHeads.value() != 0))
         return c.fail("the key's " + keyHeads.text() + " heads do not divide the query's " + heads.text());
@@ -59,7 +61,8 @@ std::optional<Error> refuseDropout(const EvalContext& c) {
 
 Result<ValueType> inferFlashCpu(const InferContext& c) {
     CT_TRY(const Operands o, readOperands(c));
-    if (o.value.sizes[3].isInt() && o.query.sizes[3].isInt() && !(o.value.sizes[3] == o.query.sizes[3])) return c.fail("query and value have different last sizes");
+    if (o.value.sizes[3].isInt() && o.query.sizes[3].isInt() && !(o.value.sizes[3] == o.query.sizes[3]))
+        return c.fail("query and value have different last sizes");
     const SymDims& q = o.query.sizes;
     TensorType sums = TensorType::contiguous(sumType(o.query), {q[0], q[1], q[2]}, o.query.device);
     sums.strides = {q[1] * q[2], SymInt(1), q[1]};

@@ -45,8 +45,10 @@ Result<SymDims> outputSizes(const InferContext& c, const TensorType& input, cons
         const SymInt& in = input.sizes[i + 2];
         if (call.transposed) {
             if (call.outputPadding[i] >= std::max(call.stride[i], call.dilation[i]))
-                return c.fail("an output padding of " + std::to_string(call.outputPadding[i]) + " is neither smaller than the stride nor than the dilation");
-            sizes.push_back((in - SymInt(1)) * SymInt(call.stride[i]) - SymInt(2) * SymInt(call.padding[i]) + reach + SymInt(call.outputPadding[i]) + SymInt(1));
+                return c.fail("an output padding of " + std::to_string(call.outputPadding[i]) +
+                              " is neither smaller than the stride nor than the dilation");
+            sizes.push_back((in - SymInt(1)) * SymInt(call.stride[i]) - SymInt(2) * SymInt(call.padding[i]) + reach +
+                            SymInt(call.outputPadding[i]) + SymInt(1));
         } else {
             const SymInt room = in + SymInt(2) * SymInt(call.padding[i]) - reach - SymInt(1);
             if (room.isInt() && room.value() < 0)
@@ -65,7 +67,8 @@ Result<bool> checkChannels(const InferContext& c, const TensorType& input, const
     if (channels.isInt() && expected.isInt() && channels.value() != expected.value())
         return c.fail("the input has " + channels.text() + " channels, the weight expects " + expected.text());
     if (weight.sizes[0] == SymInt(0)) return c.fail("the weight has no channels");
-    if (std::find(weight.sizes.begin() + 2, weight.sizes.end(), SymInt(0)) != weight.sizes.end()) return c.fail("the kernel " + weight.text() + " has no elements");
+    if (std::find(weight.sizes.begin() + 2, weight.sizes.end(), SymInt(0)) != weight.sizes.end())
+        return c.fail("the kernel " + weight.text() + " has no elements");
     const bool hasChannels = !(input.sizes[0] == SymInt(0)) && !(channels == SymInt(0));
     if (hasChannels && std::find(input.sizes.begin() + 2, input.sizes.end(), SymInt(0)) != input.sizes.end())
         return c.fail("the input " + input.text() + " has batch and channels, but no elements");
@@ -133,7 +136,8 @@ Result<ValueType> inferConvolutionBackward(const InferContext& c) {
     CT_TRY(const SymDims sizes, outputSizes(c, input, weight, call));
     for (size_t i = 0; i < sizes.size(); ++i)
         if (sizes[i].isInt() && gradient.sizes[i].isInt() && !(sizes[i] == gradient.sizes[i]))
-            return c.fail("the gradient " + gradient.text() + " has size " + gradient.sizes[i].text() + " in dim " + std::to_string(i) + ", the output " + sizes[i].text());
+            return c.fail("the gradient " + gradient.text() + " has size " + gradient.sizes[i].text() + " in dim " +
+                          std::to_string(i) + ", the output " + sizes[i].text());
     TupleType types(3);
     const bool last = isChannelsLast(input) || isChannelsLast(weight);  // the gradient has no say
     auto like = [&](const TensorType& operand) {

@@ -143,7 +143,9 @@ Result<Range> rangeOf(const InferContext& c) {
         const SymInt span = step->value() > 0 ? *end - *start : *start - *end;
         const int64_t by = step->value() > 0 ? step->value() : checkedSub(0, step->value());
         if (span.isInt() && span.value() < 0) return c.fail("the end lies on the wrong side of the start");
-        range.length = by == 1 ? span : span.isInt() ? SymInt(span.value() / by + (span.value() % by != 0)) : floorDiv(span + SymInt(by - 1), SymInt(by));
+        range.length = by == 1        ? span
+                       : span.isInt() ? SymInt(span.value() / by + (span.value() % by != 0))
+                                      : floorDiv(span + SymInt(by - 1), SymInt(by));
         return range;
     }
     const auto from = range.start.asReal(), to = range.end.asReal(), by = range.step.asReal();
@@ -195,9 +197,15 @@ Values decomposeArange(Decomposition& d) {
 
 constexpr OpDef kOps[] = {
     // A tensor of one value; the dtype follows the value when not given.
-    {.schema = "aten.full.default(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-     .tags = Tag::Factory, .infer = [](const InferContext& c) { return withNumber(c, "fill_value", inferFilled(c, dtypeOfNumber(c, "fill_value"))); },
-     .eval = filledWithArgument, .expand = Expand::Decompose,
+    {.schema = "aten.full.default(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, "
+               "Device? device=None, bool? pin_memory=None) -> Tensor",
+     .tags = Tag::Factory,
+     .infer =
+         [](const InferContext& c) {
+             return withNumber(c, "fill_value", inferFilled(c, dtypeOfNumber(c, "fill_value")));
+         },
+     .eval = filledWithArgument,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          if (d.has("dtype")) return Values::notHandled();
          NamedArguments keywords = {{"dtype", d.out().dtype}, {"device", d.out().device}, {"pin_memory", false}};
@@ -214,40 +222,60 @@ constexpr OpDef kOps[] = {
 [0, 2], 1
 [2], -inf
 )"},
-    {.schema = "aten.zeros.default(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-     .tags = Tag::Factory, .infer = inferFloatFilled, .eval = filledWithZero, .expand = Expand::Decompose,
+    {.schema = "aten.zeros.default(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+               "bool? pin_memory=None) -> Tensor",
+     .tags = Tag::Factory,
+     .infer = inferFloatFilled,
+     .eval = filledWithZero,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return decomposeFilled(d, false); },
      .samples = "[2, 3]\n[2], dtype = torch.int64\n[], dtype = torch.bool"},
-    {.schema = "aten.ones.default(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-     .tags = Tag::Factory, .infer = inferFloatFilled, .eval = filledWithOne, .expand = Expand::Decompose,
+    {.schema = "aten.ones.default(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+               "bool? pin_memory=None) -> Tensor",
+     .tags = Tag::Factory,
+     .infer = inferFloatFilled,
+     .eval = filledWithOne,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return decomposeFilled(d, true); },
      .samples = "[2, 3]\n[2], dtype = torch.int64\n[], dtype = torch.bool"},
     // Uninitialised in PyTorch; reads as zeros here. Two of them are two tensors: never merged.
-    {.schema = "aten.empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    {.schema = "aten.empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+               "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
      .tags = Tag::Factory,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(ValueType type, inferFloatFilled(c));
          if (const auto format = c.memoryFormat("memory_format"); format && *format != MemoryFormat::Preserve) {
              auto strides = formatStrides(*format, type.tensor()->sizes);
-             if (!strides) return c.fail(std::string(name(*format)) + " does not fit rank " + std::to_string(type.tensor()->rank()));
+             if (!strides)
+                 return c.fail(std::string(name(*format)) + " does not fit rank " +
+                               std::to_string(type.tensor()->rank()));
              type.tensor()->strides = std::move(*strides);
          }
          return type;
      },
-     .eval = filledWithZero, .samples = "[2, 3]\n[2], dtype = torch.float64\n[2, 3, 4, 4], memory_format = torch.channels_last"},
-    {.schema = "aten.empty_strided.default(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-     .tags = Tag::Factory, .infer = [](const InferContext& c) { return inferStrided(c, DType::F32, {}); }, .eval = filledWithZero,
+     .eval = filledWithZero,
+     .samples = "[2, 3]\n[2], dtype = torch.float64\n[2, 3, 4, 4], memory_format = torch.channels_last"},
+    {.schema = "aten.empty_strided.default(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? "
+               "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+     .tags = Tag::Factory,
+     .infer = [](const InferContext& c) { return inferStrided(c, DType::F32, {}); },
+     .eval = filledWithZero,
      .samples = "[2, 3], [1, 2]\n[2, 3], [3, 1], dtype = torch.int64"},
-    {.schema = "aten.new_empty_strided.default(Tensor self, SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    {.schema = "aten.new_empty_strided.default(Tensor self, SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, "
+               "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
      .tags = Tag::Factory,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType self, c.tensor(size_t{0}));
          return inferStrided(c, self.dtype, self.device);
      },
-     .eval = filledWithZero, .samples = "f64[1], [2, 3], [1, 2]\ni64[1], [2, 3], [3, 1], dtype = torch.float32"},
-    {.schema = "aten.full_like.default(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-     .tags = Tag::NoGradient, .infer = [](const InferContext& c) { return withNumber(c, "fill_value", inferLikeFactory(c)); },
-     .eval = filledWithArgument, .expand = Expand::Decompose,
+     .eval = filledWithZero,
+     .samples = "f64[1], [2, 3], [1, 2]\ni64[1], [2, 3], [3, 1], dtype = torch.float32"},
+    {.schema = "aten.full_like.default(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, "
+               "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+     .tags = Tag::NoGradient,
+     .infer = [](const InferContext& c) { return withNumber(c, "fill_value", inferLikeFactory(c)); },
+     .eval = filledWithArgument,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return decomposeFilledLike(d, d.scalar("fill_value")); },
      .lower = [](LowerContext& c) { return lowerFill(c, "fill_value"); },
      .samples = R"(
@@ -259,63 +287,112 @@ f32[2, 3][1, 2], 2, memory_format = torch.contiguous_format
 i64[2], 3
 b8[2], True
 )"},
-    {.schema = "aten.zeros_like.default(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-     .tags = Tag::NoGradient, .infer = inferLikeFactory, .eval = filledWithZero, .expand = Expand::Decompose,
+    {.schema = "aten.zeros_like.default(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+               "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+     .tags = Tag::NoGradient,
+     .infer = inferLikeFactory,
+     .eval = filledWithZero,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return decomposeFilledLike(d, unitValue(d.out().dtype, false)); },
      .lower = [](LowerContext& c) { return lowerNumber(c, 0); },
      .samples = "f32[2, 3]\nf32[2, 3][1, 2]\nb8[2]\nf32[2], dtype = torch.int64"},
-    {.schema = "aten.ones_like.default(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-     .tags = Tag::NoGradient, .infer = inferLikeFactory, .eval = filledWithOne, .expand = Expand::Decompose,
+    {.schema = "aten.ones_like.default(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+               "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+     .tags = Tag::NoGradient,
+     .infer = inferLikeFactory,
+     .eval = filledWithOne,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return decomposeFilledLike(d, unitValue(d.out().dtype, true)); },
      .lower = [](LowerContext& c) { return lowerNumber(c, 1); },
      .samples = "f32[2, 3]\nf32[2, 3][1, 2]\nb8[2]\nf32[2], dtype = torch.int64"},
-    {.schema = "aten.empty_like.default(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-     .tags = Tag::NoGradient, .infer = inferLikeFactory, .eval = filledWithZero, .expand = Expand::Decompose,
-     .decompose = [](Decomposition& d) {
-         return decomposeLike(d, false, [&](const SymDims& sizes, DType dtype, Device device) {
-             return d.call("aten.empty.memory_format", {Argument(sizes)},
-                           {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", device}, {"pin_memory", false}});
-         });
-     },
+    {.schema = "aten.empty_like.default(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+               "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+     .tags = Tag::NoGradient,
+     .infer = inferLikeFactory,
+     .eval = filledWithZero,
+     .expand = Expand::Decompose,
+     .decompose =
+         [](Decomposition& d) {
+             return decomposeLike(d, false, [&](const SymDims& sizes, DType dtype, Device device) {
+                 return d.call(
+                     "aten.empty.memory_format", {Argument(sizes)},
+                     {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", device}, {"pin_memory", false}});
+             });
+         },
      .samples = "f32[2, 3]\nf32[2, 3][1, 2]"},
-    {.schema = "aten.new_zeros.default(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-     .tags = Tag::NoGradient, .infer = inferNew, .eval = filledWithZero, .expand = Expand::Decompose,
+    {.schema = "aten.new_zeros.default(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "
+               "Device? device=None, bool? pin_memory=None) -> Tensor",
+     .tags = Tag::NoGradient,
+     .infer = inferNew,
+     .eval = filledWithZero,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return decomposeNew(d, unitValue(d.out().dtype, false)); },
      .samples = "f32[1], [2, 3]\nf64[1], [2], dtype = torch.bool"},
-    {.schema = "aten.new_ones.default(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-     .tags = Tag::NoGradient, .infer = inferNew, .eval = filledWithOne, .expand = Expand::Decompose,
+    {.schema = "aten.new_ones.default(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "
+               "Device? device=None, bool? pin_memory=None) -> Tensor",
+     .tags = Tag::NoGradient,
+     .infer = inferNew,
+     .eval = filledWithOne,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return decomposeNew(d, unitValue(d.out().dtype, true)); },
      .samples = "f32[1], [2, 3]\ni64[1], [], dtype = torch.bool"},
-    {.schema = "aten.new_full.default(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-     .tags = Tag::NoGradient, .infer = [](const InferContext& c) { return withNumber(c, "fill_value", inferNew(c)); },
-     .eval = filledWithArgument, .expand = Expand::Decompose,
+    {.schema = "aten.new_full.default(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, "
+               "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+     .tags = Tag::NoGradient,
+     .infer = [](const InferContext& c) { return withNumber(c, "fill_value", inferNew(c)); },
+     .eval = filledWithArgument,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return decomposeNew(d, d.scalar("fill_value")); },
      .samples = "f32[1], [2, 3], 2\ni64[1], [2], 3"},
-    {.schema = "aten.new_empty.default(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-     .tags = Tag::NoGradient, .infer = inferNew, .eval = filledWithZero, .expand = Expand::Decompose,
+    {.schema = "aten.new_empty.default(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "
+               "Device? device=None, bool? pin_memory=None) -> Tensor",
+     .tags = Tag::NoGradient,
+     .infer = inferNew,
+     .eval = filledWithZero,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return decomposeNew(d, std::nullopt); },
      .samples = "f32[1], [2, 3]"},
     // A number as a 0-d tensor; float32 when no dtype is given, whatever the number.
-    {.schema = "aten.scalar_tensor.default(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    {.schema = "aten.scalar_tensor.default(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+               "device=None, bool? pin_memory=None) -> Tensor",
      .tags = Tag::Factory,
-     .infer = [](const InferContext& c) {
-         return withNumber(c, "s", contiguousType(c, {}, c.dtype("dtype").value_or(DType::F32), c.device("device").value_or(Device{})));
-     },
+     .infer =
+         [](const InferContext& c) {
+             return withNumber(
+                 c, "s",
+                 contiguousType(c, {}, c.dtype("dtype").value_or(DType::F32), c.device("device").value_or(Device{})));
+         },
      .eval = [](const EvalContext& c) { return filled(c, c.number("s")); },
      .lower = [](LowerContext& c) { return lowerFill(c, "s"); },
      .samples = "1.5\n2, dtype = torch.int64\nTrue, dtype = torch.bool\n3"},
     // start, start + step, ... up to but without end. Integer arguments give int64, floating ones float32.
-    {.schema = "aten.arange.default(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-     .tags = Tag::Factory, .infer = inferArange, .eval = evalArange, .expand = Expand::Decompose, .decompose = decomposeArange,
+    {.schema = "aten.arange.default(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+               "bool? pin_memory=None) -> Tensor",
+     .tags = Tag::Factory,
+     .infer = inferArange,
+     .eval = evalArange,
+     .expand = Expand::Decompose,
+     .decompose = decomposeArange,
      .samples = "5\n0\n5.0\n3, dtype = torch.float32"},
-    {.schema = "aten.arange.start(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-     .tags = Tag::Factory, .infer = inferArange, .eval = evalArange, .expand = Expand::Decompose, .decompose = decomposeArange,
+    {.schema = "aten.arange.start(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+               "device=None, bool? pin_memory=None) -> Tensor",
+     .tags = Tag::Factory,
+     .infer = inferArange,
+     .eval = evalArange,
+     .expand = Expand::Decompose,
+     .decompose = decomposeArange,
      .samples = "2, 7\n2, 7, dtype = torch.float32\n0.5, 3.25"},
-    {.schema = "aten.arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-     .tags = Tag::Factory, .infer = inferArange, .eval = evalArange, .expand = Expand::Decompose, .decompose = decomposeArange,
+    {.schema = "aten.arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? "
+               "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+     .tags = Tag::Factory,
+     .infer = inferArange,
+     .eval = evalArange,
+     .expand = Expand::Decompose,
+     .decompose = decomposeArange,
      .samples = "1, 8, 2\n10, 2, -3\n0.5, 3, 0.5\n0, 8, 2, dtype = torch.bfloat16\n1, 8, 2, dtype = torch.int32"},
     // start + i * step for i below length, in an integer dtype.
-    {.schema = "prims.iota.default(SymInt length, *, SymInt start, SymInt step, ScalarType dtype, Device device, bool requires_grad) -> Tensor",
+    {.schema = "prims.iota.default(SymInt length, *, SymInt start, SymInt step, ScalarType dtype, Device device, bool "
+               "requires_grad) -> Tensor",
      .tags = Tag::Factory,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const SymInt length, c.size("length"));
@@ -332,10 +409,11 @@ b8[2], True
          storeElements(out.dtype(), out.data(), 1, out.numel(), values.data());
          return out;
      },
-     .lower = [](LowerContext& c) {
-         const Expr start = c.numberAt("start", DType::I64), step = c.numberAt("step", DType::I64);
-         return Expr::cast(start + c.index()[0] * step, c.out().dtype);
-     },
+     .lower =
+         [](LowerContext& c) {
+             const Expr start = c.numberAt("start", DType::I64), step = c.numberAt("step", DType::I64);
+             return Expr::cast(start + c.index()[0] * step, c.out().dtype);
+         },
      .samples = R"(
 5, start = 0, step = 1, dtype = torch.int64, device = device(type='cpu'), requires_grad = False
 4, start = 3, step = -2, dtype = torch.int32, device = device(type='cpu'), requires_grad = False

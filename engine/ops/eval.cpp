@@ -38,7 +38,9 @@ Scalar EvalContext::number(std::string_view param) const {
     if (auto literal = scalar(param)) return *literal;
     if (auto size = symIntOf(arg(param)); size && size->isInt()) return size->value();
     const Tensor tensor = in(param);
-    if (tensor.numel() != 1) throw SizeError("'" + std::string(param) + "' is not one number, but has " + std::to_string(tensor.numel()) + " elements");
+    if (tensor.numel() != 1)
+        throw SizeError("'" + std::string(param) + "' is not one number, but has " + std::to_string(tensor.numel()) +
+                        " elements");
     return tensor.item();
 }
 namespace {
@@ -83,8 +85,8 @@ bool hasNumbers(const ValueType& type) {
     return tensor == nullptr || (allInts(tensor->sizes) && allInts(tensor->strides) && tensor->offset.isInt());
 }
 
-/// What the kernel is to give: the type that the operator's rule gives, laid out as the graph has it where that is a dense order
-/// of the same sizes. Types that came with a file have been through no rule, and kernels trust theirs.
+/// What the kernel is to give: the type that the operator's rule gives, laid out as the graph has it where that is a
+/// dense order of the same sizes. Types that came with a file have been through no rule, and kernels trust theirs.
 ValueType typeToGive(const Op& op, const ValueType& ruled, const ValueType& written) {
     if (!isKnown(ruled) || !hasNumbers(ruled)) return written;
     const TupleType *items = ruled.tuple(), *others = written.tuple();
@@ -94,7 +96,9 @@ ValueType typeToGive(const Op& op, const ValueType& ruled, const ValueType& writ
         return all;
     }
     const TensorType *type = ruled.tensor(), *other = written.tensor();
-    if (op.is(Tag::View) || !type || !other || other->dtype != type->dtype || other->sizes != type->sizes || !hasNumbers(written)) return ruled;
+    if (op.is(Tag::View) || !type || !other || other->dtype != type->dtype || other->sizes != type->sizes ||
+        !hasNumbers(written))
+        return ruled;
     const Dims sizes = toInts(other->sizes);
     if (extent(sizes, toInts(other->strides)) != numel(sizes)) return ruled;
     TensorType laidOut = *type;
@@ -102,7 +106,8 @@ ValueType typeToGive(const Op& op, const ValueType& ruled, const ValueType& writ
     return laidOut;
 }
 
-EvalResult evaluateAccepted(const Op& op, std::span<const Argument> args, const ValueType& result, const ValueSource& values) {
+EvalResult evaluateAccepted(const Op& op, std::span<const Argument> args, const ValueType& result,
+                            const ValueSource& values) {
     if (const Op* base = op.functional()) {
         auto type = inferCall(*base, args);
         if (!type) return std::move(type).error();
@@ -128,14 +133,16 @@ EvalResult evaluateAccepted(const Op& op, std::span<const Argument> args, const 
         return unsupported(op.name() + ": no reference kernel", {}, {op.isOpaque() ? "the op is not in Cutaway's tables; it can be shown, not run" : "decompose it first"});
     auto type = inferCall(op, args);
     // Where values decide the sizes, the type that was written (with symbols of its own) stands.
-    if (!type && op.is(Tag::DataDependent) && isKnown(result)) return op.def()->eval(EvalContext(op, args, result, values));
+    if (!type && op.is(Tag::DataDependent) && isKnown(result))
+        return op.def()->eval(EvalContext(op, args, result, values));
     if (!type) return std::move(type).error();
     return op.def()->eval(EvalContext(op, args, typeToGive(op, *type, result), values));
 }
 
 }  // namespace
 
-EvalResult evaluateCall(const Op& op, std::span<const Argument> args, const ValueType& result, const ValueSource& values) {
+EvalResult evaluateCall(const Op& op, std::span<const Argument> args, const ValueType& result,
+                        const ValueSource& values) {
     return withCheckedSizes(op.name(), {}, [&] { return evaluateAccepted(op, args, result, values); });
 }
 

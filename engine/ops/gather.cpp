@@ -79,7 +79,8 @@ Values decomposeOneHot(Decomposition& d) {
 EvalResult evalOneHot(const EvalContext& c) {
     const int64_t classes = c.resultSizes().back();
     for (const int64_t value : packElements<int64_t>(c.in(size_t{0})))
-        if (value < 0 || value >= classes) return c.fail("class " + std::to_string(value) + " is not one of " + std::to_string(classes));
+        if (value < 0 || value >= classes)
+            return c.fail("class " + std::to_string(value) + " is not one of " + std::to_string(classes));
     return evalExpanded(c);
 }
 Expr lowerOneHot(LowerContext& c) {

@@ -25,7 +25,9 @@ Result<Groups> readGroups(const InferContext& c, const TensorType& x) {
     if (!g.channels.isInt() || g.groups < 1 || g.channels.value() % g.groups != 0)
         return c.fail(g.channels.text() + " channels do not divide into " + std::to_string(g.groups) + " groups");
     const SymInt elements = numel(x.sizes), counted = g.samples * g.channels * g.plane;
-    if (elements.isInt() && counted.isInt() && !(elements == counted)) return c.fail("N, C and HxW stand for " + counted.text() + " elements, the input " + x.text() + " has " + elements.text());
+    if (elements.isInt() && counted.isInt() && !(elements == counted))
+        return c.fail("N, C and HxW stand for " + counted.text() + " elements, the input " + x.text() + " has " +
+                      elements.text());
     if (!(x.sizes[1] == g.channels)) return c.fail("the input " + x.text() + " does not have " + g.channels.text() + " channels");
     for (const char* param : {"weight", "bias"}) {
         if (c.op().schema()->find(param) < 0 || !c.has(param)) continue;

@@ -194,11 +194,13 @@ Result<ValueType> inferAlongDim(const InferContext& c, bool preserve) {
         CT_TRY(const TensorType given, c.tensor(static_cast<size_t>(source)));
         if (given.dtype != self.dtype) return c.fail("self and source have different dtypes");
         if (given.rank() != self.rank() && self.rank() * given.rank() > 0)
-            return c.fail("the source has " + std::to_string(given.rank()) + " dims, the tensor " + std::to_string(self.rank()));
+            return c.fail("the source has " + std::to_string(given.rank()) + " dims, the tensor " +
+                          std::to_string(self.rank()));
         for (int64_t i = 0; i < std::min(self.rank(), given.rank()); ++i) {
             const SymInt &own = self.sizes[static_cast<size_t>(i)], &other = given.sizes[static_cast<size_t>(i)];
             if (i != dim && own.isInt() && other.isInt() && !(own == other))
-                return c.fail("the source " + given.text() + " does not have the sizes of " + self.text() + " beside dim " + std::to_string(dim));
+                return c.fail("the source " + given.text() + " does not have the sizes of " + self.text() +
+                              " beside dim " + std::to_string(dim));
         }
         const SymInt along = given.rank() == 0 ? SymInt(1) : dim < given.rank() ? given.sizes[static_cast<size_t>(dim)] : SymInt(1);
         if (along.isInt() && length.isInt() && along.value() != length.value())

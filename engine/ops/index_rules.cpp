@@ -73,7 +73,8 @@ TensorType indexedType(const TensorType& self, const IndexPlan& plan) {
     return type;
 }
 
-std::vector<Expr> indexedElement(LowerContext& c, const TensorType& self, size_t operand, const IndexPlan& plan, const std::vector<Expr>& position, Outside outside) {
+std::vector<Expr> indexedElement(LowerContext& c, const TensorType& self, size_t operand, const IndexPlan& plan,
+                                 const std::vector<Expr>& position, Outside outside) {
     auto types = indexTypes(c, c.op().schema()->params[operand].name);
     if (!types) return {};
     const size_t first = plan.before.size(), count = plan.indexSizes.size();
@@ -86,7 +87,9 @@ std::vector<Expr> indexedElement(LowerContext& c, const TensorType& self, size_t
         for (size_t i = 0; i < sizes.size(); ++i) where.push_back(sizes[i] == SymInt(1) ? Expr::integer(0) : position[first + count - sizes.size() + i]);
         Expr index = Expr::cast(c.loadItemAt(operand, dim, where), DType::I64);
         const SymInt& size = self.sizes[dim];
-        if (outside == Outside::Clamped) index = Expr::make(ExprKind::Max, {Expr::make(ExprKind::Min, {index, (size - SymInt(1)).expr()}), (SymInt(0) - size).expr()});
+        if (outside == Outside::Clamped)
+            index = Expr::make(ExprKind::Max, {Expr::make(ExprKind::Min, {index, (size - SymInt(1)).expr()}),
+                                               (SymInt(0) - size).expr()});
         at[dim] = LowerContext::wrappedIndex(index, size);
     }
     return at;

@@ -28,7 +28,8 @@ TensorType indexedType(const TensorType& self, const IndexPlan& plan);
 /// The index into `self` of the element at `position` of the plan's result. `operand` is where the indices stand in the
 /// call. Those that lie outside fail the run, or are clamped to the nearest end.
 enum class Outside : uint8_t { Fails, Clamped };
-std::vector<Expr> indexedElement(LowerContext& c, const TensorType& self, size_t operand, const IndexPlan& plan, const std::vector<Expr>& position, Outside outside);
+std::vector<Expr> indexedElement(LowerContext& c, const TensorType& self, size_t operand, const IndexPlan& plan,
+                                 const std::vector<Expr>& position, Outside outside);
 
 /// Concrete indices: masks turned into the positions where they hold, integers checked (negative ones wrapped).
 struct IndexTables {

@@ -22,7 +22,8 @@ Values powerOf(Decomposition& d) {
         const Value one = d.call("aten.eye.m", {Argument(base.size(-2)), Argument(base.size(-1))}, {{"dtype", base.dtype()}, {"device", base.type().device}, {"pin_memory", false}});
         return d.call("aten.copy.default", {like, one});
     }
-    if (n == std::numeric_limits<int64_t>::min()) return refuse(d, "the power " + std::to_string(n) + " cannot be negated");
+    if (n == std::numeric_limits<int64_t>::min())
+        return refuse(d, "the power " + std::to_string(n) + " cannot be negated");
     if (n < 0) base = unary("aten.linalg_inv.default", base);
     n = std::abs(n);
     if (n == 1) return *exponent == 1 ? d.call("aten.clone.default", {base}, {{"memory_format", MemoryFormat::Contiguous}}) : base;

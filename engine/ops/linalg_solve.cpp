@@ -53,7 +53,8 @@ Result<void> checkPivots(const InferContext& c, std::string_view param, const Te
     if (pivots.dtype != DType::I32) return c.fail("needs int32 pivots");
     SymDims wanted(lu.sizes.begin(), lu.sizes.end() - 2);
     wanted.push_back(smaller(lu.sizes[lu.sizes.size() - 2], lu.sizes.back()));
-    if (pivots.rank() != static_cast<int64_t>(wanted.size()) || (allInts(wanted) && allInts(pivots.sizes) && !(pivots.sizes == wanted)))
+    if (pivots.rank() != static_cast<int64_t>(wanted.size()) ||
+        (allInts(wanted) && allInts(pivots.sizes) && !(pivots.sizes == wanted)))
         return c.fail("the pivots " + pivots.text() + " are not those of " + lu.text());
     return {};
 }

@@ -72,7 +72,8 @@ Result<ValueType> inferReflections(const InferContext& c) {
     if (tau.dtype != a.dtype || tau.rank() != a.rank() - 1 || (tau.sizes.back().isInt() && columns.isInt() && tau.sizes.back().value() > columns.value()))
         return c.fail("the factors " + tau.text() + " do not fit " + a.text());
     for (size_t i = 0; i + 2 < a.sizes.size(); ++i)
-        if (a.sizes[i].isInt() && tau.sizes[i].isInt() && !(a.sizes[i] == tau.sizes[i])) return c.fail("the factors " + tau.text() + " do not fit " + a.text());
+        if (a.sizes[i].isInt() && tau.sizes[i].isInt() && !(a.sizes[i] == tau.sizes[i]))
+            return c.fail("the factors " + tau.text() + " do not fit " + a.text());
     return ValueType(batchType(a, {rows, columns}, a.dtype, true));
 }
 EvalResult evalReflections(const EvalContext& c) {

@@ -71,7 +71,9 @@ Expr LowerContext::numberAt(std::string_view param, DType dtype) {
     if (auto literal = scalar(param)) return constantOf(*literal, dtype);
     if (value.node() && value.node()->type().tensor()) {
         const SymInt elements = numel(in(param).sizes);
-        if (elements.isInt() && elements.value() != 1) throw SizeError("'" + std::string(param) + "' of " + m_op->name() + " is not one number, but has " + elements.text() + " elements");
+        if (elements.isInt() && elements.value() != 1)
+            throw SizeError("'" + std::string(param) + "' of " + m_op->name() + " is not one number, but has " +
+                            elements.text() + " elements");
         return Expr::cast(loadAt(static_cast<size_t>(position(param)), std::vector<Expr>(in(param).sizes.size(), Expr::integer(0))), dtype);
     }
     const std::optional<SymInt> number = symIntOf(value);

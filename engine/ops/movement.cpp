@@ -9,7 +9,6 @@
 
 namespace cutaway {
 namespace {
-
 /// An empty 1-d tensor, which cat ignores whatever the shape of the others.
 bool isLegacyEmpty(const TensorType& type) { return type.rank() == 1 && type.sizes[0] == SymInt(0); }
 
@@ -299,9 +298,8 @@ Result<ValueType> inferPad(const InferContext& c) {
     SymDims sizes;
     for (size_t i = 0; i < self.sizes.size(); ++i) {
         sizes.push_back(self.sizes[i] + padding.before[i] + padding.after[i]);
-        // What is cut is cut before anything is added.
-        const SymInt kept = self.sizes[i] + min(padding.before[i], 0) + min(padding.after[i], 0);
-        if ((sizes[i].isInt() && sizes[i].value() < 0) || (kept.isInt() && kept.value() < 0)) return c.fail("dim " + std::to_string(i) + " would have a negative size");
+        const SymInt kept = self.sizes[i] + min(padding.before[i], 0) + min(padding.after[i], 0);  // cut before added to
+        if (kept.isInt() && kept.value() < 0) return c.fail("dim " + std::to_string(i) + " would have a negative size");
     }
     TensorType type = TensorType::contiguous(self.dtype, sizes, self.device);
     if (isChannelsLast(self)) type.strides = *formatStrides(sizes.size() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast, sizes);
@@ -316,8 +314,7 @@ EvalResult evalPad(const EvalContext& c) {
     int64_t from = self.offset(), to = out.offset();
     for (size_t i = 0; i < sizes.size(); ++i) {
         const int64_t before = padding->before[i].value(), after = padding->after[i].value();
-        sizes[i] += std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0);
-        if (sizes[i] <= 0) return out;
+        if ((sizes[i] += std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0)) <= 0) return out;
         from += std::max<int64_t>(-before, 0) * self.strides()[i];
         to += std::max<int64_t>(before, 0) * out.strides()[i];
     }

@@ -42,7 +42,9 @@ Result<ValueType> inferLayerNormBackward(const InferContext& c) {
     if (shape.empty() || shape.size() > x.sizes.size()) return c.fail("normalized_shape does not fit the input " + x.text());
     for (size_t i = 0; i < shape.size(); ++i) {
         const SymInt& own = x.sizes[x.sizes.size() - shape.size() + i];
-        if (own.isInt() && shape[i].isInt() && !(own == shape[i])) return c.fail("normalized_shape has " + shape[i].text() + " where the input " + x.text() + " has " + own.text());
+        if (own.isInt() && shape[i].isInt() && !(own == shape[i]))
+            return c.fail("normalized_shape has " + shape[i].text() + " where the input " + x.text() + " has " +
+                          own.text());
     }
     CT_TRY(ValueType types, inferGradients(c, 1, std::move(shape)));
     TupleType all = *types.tuple();

@@ -12,7 +12,8 @@ struct IntegerRange {
 IntegerRange rangeOf(DType dtype) {
     const int bits = byteSize(dtype) * 8;
     if (isUnsigned(dtype)) return {0, bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1};
-    return {bits >= 64 ? std::numeric_limits<int64_t>::min() : -(int64_t{1} << (bits - 1)), (uint64_t{1} << (bits - 1)) - 1};
+    return {bits >= 64 ? std::numeric_limits<int64_t>::min() : -(int64_t{1} << (bits - 1)),
+            (uint64_t{1} << (bits - 1)) - 1};
 }
 bool exceeds(double value, DType dtype) {
     if (!isIntegral(dtype)) return std::isfinite(value) && std::fabs(value) > largestOf(dtype);
@@ -34,7 +35,8 @@ double largestOf(DType dtype) {
 
 bool overflows(const Scalar& number, DType dtype) {
     if (dtype == DType::Bool || std::holds_alternative<bool>(number)) return false;
-    if (const auto* z = std::get_if<std::complex<double>>(&number)) return exceeds(z->real(), dtype) || (isComplex(dtype) && exceeds(z->imag(), dtype));
+    if (const auto* z = std::get_if<std::complex<double>>(&number))
+        return exceeds(z->real(), dtype) || (isComplex(dtype) && exceeds(z->imag(), dtype));
     if (const auto* real = std::get_if<double>(&number)) return exceeds(*real, dtype);
     const int64_t value = std::get<int64_t>(number);
     if (!isIntegral(dtype)) return exceeds(static_cast<double>(value), dtype);
@@ -47,8 +49,11 @@ Result<void> checkNumber(const InferContext& c, std::string_view param, DType dt
     const auto number = c.scalar(param);
     if (!number || !overflows(*number, dtype)) return {};
     const Argument& value = c.arg(param);
-    const std::string text = value.asInt() ? std::to_string(*value.asInt()) : value.asReal() ? shortNumber(*value.asReal()) : "the number";
-    return c.fail("'" + std::string(param) + "' of " + text + " does not fit into " + std::string(info(dtype).torchName));
+    const std::string text = value.asInt()    ? std::to_string(*value.asInt())
+                             : value.asReal() ? shortNumber(*value.asReal())
+                                              : "the number";
+    return c.fail("'" + std::string(param) + "' of " + text + " does not fit into " +
+                  std::string(info(dtype).torchName));
 }
 
 }  // namespace cutaway

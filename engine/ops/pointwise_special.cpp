@@ -192,7 +192,8 @@ Result<ValueType> inferMaskedFill(const InferContext& c) {
     if (mask.type.dtype != DType::Bool) return c.fail("the mask is " + std::string(info(mask.type.dtype).torchName) + ", not bool");
     const Operand operands[] = {self, mask};
     CT_TRY(const TensorType type, elementwiseType(c, operands, self.type.dtype));
-    if (c.op().schema()->params[2].kind == ParamKind::Number) CT_TRY_VOID(checkNumber(c, c.op().schema()->params[2].name, type.dtype));
+    if (c.op().schema()->params[2].kind == ParamKind::Number)
+        CT_TRY_VOID(checkNumber(c, c.op().schema()->params[2].name, type.dtype));
     return ValueType(TensorType::contiguous(type.dtype, type.sizes, type.device));
 }
 

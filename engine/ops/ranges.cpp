@@ -123,7 +123,8 @@ Triangle lowerTriangle(int64_t rows, int64_t columns, int64_t offset) {
     Triangle t;
     t.firstRow = offset > 0 ? std::min(columns, 1 + offset) : rows + offset > 0 ? 1 : 0;
     const int64_t below = checkedAdd(rows, offset);
-    const int64_t lastRow = std::max<int64_t>(0, std::min(columns, below)), all = std::max<int64_t>(0, std::min(rows, below));
+    const int64_t lastRow = std::max<int64_t>(0, std::min(columns, below)),
+                  all = std::max<int64_t>(0, std::min(rows, below));
     const int64_t growing = lastRow - t.firstRow + 1;
     t.trapezoid = checkedMul(checkedAdd(t.firstRow, lastRow), growing) / 2;
     t.rectangle = std::max<int64_t>(0, checkedMul(all - growing, columns));

@@ -162,7 +162,8 @@ void deriveLogCumsumExp(Derivation& d) {
         return;
     }
     const Argument dims(std::vector<int64_t>{dim});
-    const Value lowest = d.call("aten.scalar_tensor.default", {-largestOf(g.dtype())}, {{"dtype", g.dtype()}, {"layout", Layout::Strided}, {"device", g.type().device}});
+    const Value lowest = d.call("aten.scalar_tensor.default", {-largestOf(g.dtype())},
+                                {{"dtype", g.dtype()}, {"layout", Layout::Strided}, {"device", g.type().device}});
     const Value logs = unary("aten.log.default", unary("aten.abs.default", g));
     const Value positive = where(d.call("aten.gt.Scalar", {g, 0}), logs, lowest);
     const Value negative = where(d.call("aten.lt.Scalar", {g, 0}), logs, lowest);

@@ -46,8 +46,10 @@ Result<ValueType> inferScatter(const InferContext& c) {
     if (c.op().schema()->find("src") >= 0) {
         CT_TRY(const TensorType source, c.tensor("src"));
         if (source.dtype != self.dtype) return c.fail("self and src have different dtypes");
-        if (std::max<int64_t>(source.rank(), 1) != std::max<int64_t>(index.rank(), 1) && !(numel(index.sizes) == SymInt(0)))
-            return c.fail("the index has " + std::to_string(index.rank()) + " dims, the source " + std::to_string(source.rank()));
+        if (std::max<int64_t>(source.rank(), 1) != std::max<int64_t>(index.rank(), 1) &&
+            !(numel(index.sizes) == SymInt(0)))
+            return c.fail("the index has " + std::to_string(index.rank()) + " dims, the source " +
+                          std::to_string(source.rank()));
         CT_TRY(const bool inside, fitsInside(c, index.sizes, source.sizes, -1, "source"));
         (void)inside;
     } else {
@@ -94,7 +96,8 @@ class ElementWalk {
 
 Error outside(const InferContext& c, const Tensor& self, int64_t value) {
     const int64_t dim = *c.dim("dim", self.rank());
-    return c.fail("index " + std::to_string(value) + " is out of range for dim " + std::to_string(dim) + " of size " + std::to_string(self.rank() ? self.size(dim) : 1));
+    return c.fail("index " + std::to_string(value) + " is out of range for dim " + std::to_string(dim) + " of size " +
+                  std::to_string(self.rank() ? self.size(dim) : 1));
 }
 
 EvalResult evalGather(const EvalContext& c) {

@@ -23,8 +23,9 @@ EvalResult evalViews(const EvalContext& c) {
     TensorList views;
     for (size_t i = 0; i < c.resultValueType().tuple()->size(); ++i) {
         const TensorType& type = c.resultType(i);
-        views.push_back(source.view(toInts(type.sizes), toInts(type.strides),
-                                    checkedAdd(source.offset(), checkedSub(type.offset.value(), from->offset.value()))));
+        views.push_back(
+            source.view(toInts(type.sizes), toInts(type.strides),
+                        checkedAdd(source.offset(), checkedSub(type.offset.value(), from->offset.value()))));
     }
     return views;
 }
@@ -57,7 +58,9 @@ Result<SliceBounds> sliceBounds(const InferContext& c, const SymInt& size) {
     }
     const SymInt whole = end - bounds.start;
     // Rounded up without adding the step, which may be as large as numbers get.
-    bounds.length = step == 1 ? whole : whole.isInt() ? SymInt(whole.value() / step + (whole.value() % step != 0)) : floorDiv(whole + SymInt(step - 1), SymInt(step));
+    bounds.length = step == 1       ? whole
+                    : whole.isInt() ? SymInt(whole.value() / step + (whole.value() % step != 0))
+                                    : floorDiv(whole + SymInt(step - 1), SymInt(step));
     return bounds;
 }
 
@@ -75,7 +78,8 @@ Result<TensorType> diagonalType(const InferContext& c, const TensorType& source)
     if (first == second) return c.fail("dim1 and dim2 are the same dim " + std::to_string(first));
     const SymInt rows = source.sizes[static_cast<size_t>(first)], columns = source.sizes[static_cast<size_t>(second)];
     const SymInt rowStride = source.strides[static_cast<size_t>(first)], columnStride = source.strides[static_cast<size_t>(second)];
-    if (offset == std::numeric_limits<int64_t>::min()) return c.fail("the offset " + std::to_string(offset) + " cannot be negated");
+    if (offset == std::numeric_limits<int64_t>::min())
+        return c.fail("the offset " + std::to_string(offset) + " cannot be negated");
     SymInt length = offset >= 0 ? min(rows, columns - SymInt(offset)) : min(rows + SymInt(offset), columns);
     if (!knownLessEqual(SymInt(0), length)) length = max(length, SymInt(0));
     SymInt start = source.offset;
@@ -93,8 +97,8 @@ Result<TensorType> diagonalType(const InferContext& c, const TensorType& source)
 
 namespace {
 
-/// The value whose memory a chain of views and in-place writes looks at; null where some call may return memory of a size that its
-/// type does not tell.
+/// The value whose memory a chain of views and in-place writes looks at; null where some call may return memory of a
+/// size that its type does not tell.
 const Node* memoryOf(const Argument& argument) {
     const Node* at = argument.node();
     while (at && at->isCall()) {
@@ -107,7 +111,8 @@ const Node* memoryOf(const Argument& argument) {
 }
 
 /// What PyTorch says of sizes and strides that lead outside of the memory; nothing while any of it is not a number.
-std::optional<Error> outsideOfStorage(const InferContext& c, const SymDims& sizes, const SymDims& strides, const SymInt& offset) {
+std::optional<Error> outsideOfStorage(const InferContext& c, const SymDims& sizes, const SymDims& strides,
+                                      const SymInt& offset) {
     if (!allInts(sizes) || !allInts(strides) || !offset.isInt()) return std::nullopt;
     const int64_t reached = extent(toInts(sizes), toInts(strides), offset.value());   // throws where 64 bits do not do
     const Node* memory = memoryOf(c.arg(0));

@@ -28,10 +28,13 @@ Result<ValueType> inferReplaced(const InferContext& c, std::string_view viewOp) 
     TensorType copy = type;
     copy.offset = self.offset;   // as_strided counts from the start of the storage
     CT_TRY(const TensorType part, replacedType(c, viewOp, copy));
-    if (source.rank() != part.rank()) return c.fail("src has " + std::to_string(source.rank()) + " dims, the replaced part " + std::to_string(part.rank()));
+    if (source.rank() != part.rank())
+        return c.fail("src has " + std::to_string(source.rank()) + " dims, the replaced part " +
+                      std::to_string(part.rank()));
     for (size_t i = 0; i < part.sizes.size(); ++i)
         if (source.sizes[i].isInt() && part.sizes[i].isInt() && source.sizes[i].value() != part.sizes[i].value())
-            return c.fail("src has size " + source.sizes[i].text() + " in dim " + std::to_string(i) + ", the replaced part " + part.sizes[i].text());
+            return c.fail("src has size " + source.sizes[i].text() + " in dim " + std::to_string(i) +
+                          ", the replaced part " + part.sizes[i].text());
     return ValueType(std::move(type));
 }
 
@@ -44,7 +47,8 @@ EvalResult evalReplaced(const EvalContext& c, std::string_view viewOp) {
     copy.offset = c.tensor(size_t{0})->offset;
     const auto part = replacedType(c, viewOp, copy);
     if (!part) return part.error();
-    Tensor target = out.view(toInts(part->sizes), toInts(part->strides), checkedSub(part->offset.value(), copy.offset.value()));
+    Tensor target =
+        out.view(toInts(part->sizes), toInts(part->strides), checkedSub(part->offset.value(), copy.offset.value()));
     copyInto(target, c.in(1));
     return out;
 }
@@ -128,7 +132,8 @@ Result<ValueType> inferViewGradient(const InferContext& c, std::string_view view
     if (allInts(part.sizes) && allInts(dy.sizes)) {
         const SymDims shapes[] = {dy.sizes, part.sizes};
         const auto spread = broadcastSizes(shapes);
-        if (!spread || !(*spread == part.sizes)) return c.fail("the gradient " + dy.text() + " does not fit the part " + part.text());
+        if (!spread || !(*spread == part.sizes))
+            return c.fail("the gradient " + dy.text() + " does not fit the part " + part.text());
     }
     return ValueType(whole);
 }

@@ -16,7 +16,8 @@ Result<std::vector<int64_t>> perDim(const InferContext& c, std::string_view para
         return c.fail("'" + std::string(param) + "' has " + std::to_string(values.size()) + " numbers for " + std::to_string(spatial) + " dims");
     for (int64_t value : values) {
         if (value < least) return c.fail("'" + std::string(param) + "' of " + std::to_string(value) + " is too small");
-        if (value > std::numeric_limits<int32_t>::max()) return c.fail("'" + std::string(param) + "' of " + std::to_string(value) + " does not fit into 32 bits");
+        if (value > std::numeric_limits<int32_t>::max())
+            return c.fail("'" + std::string(param) + "' of " + std::to_string(value) + " does not fit into 32 bits");
     }
     return values;
 }
@@ -32,7 +33,9 @@ SymInt windowCount(const SymInt& in, const Windows& w, size_t d, bool ceil) {
     const SymInt room = in + SymInt(2 * w.padding[d] - w.dilation[d] * (w.kernel[d] - 1) - 1);
     const SymInt stride(w.stride[d]);
     SymInt count = floorDiv(ceil ? room + stride - SymInt(1) : room, stride) + SymInt(1);
-    if (ceil && count.isInt() && in.isInt() && checkedMul(count.value() - 1, w.stride[d]) >= checkedAdd(in.value(), w.padding[d])) count = count - SymInt(1);
+    if (ceil && count.isInt() && in.isInt() &&
+        checkedMul(count.value() - 1, w.stride[d]) >= checkedAdd(in.value(), w.padding[d]))
+        count = count - SymInt(1);
     return count;
 }
 
@@ -73,7 +76,9 @@ Result<Windows> readWindows(const InferContext& c, const TensorType& self, size_
     bool known = true;
     for (size_t d = 0; d < spatial; ++d) {
         const int64_t spread = w.dilation[d] * (w.kernel[d] - 1) + 1;
-        if (2 * w.padding[d] > spread) return c.fail("padding " + std::to_string(w.padding[d]) + " is more than half of the kernel's " + std::to_string(spread));
+        if (2 * w.padding[d] > spread)
+            return c.fail("padding " + std::to_string(w.padding[d]) + " is more than half of the kernel's " +
+                          std::to_string(spread));
         const SymInt& in = self.sizes[rank - spatial + d];
         const SymInt count = windowCount(in, w, d, ceil);
         if (count.isInt() && count.value() < 1) return c.fail("the window does not fit a dim of size " + in.text());
@@ -99,7 +104,8 @@ Result<ValueType> pooledGradientType(const InferContext& c, size_t spatial) {
     }
     if (!fits) return c.fail("the gradient " + gradient.text() + " is not that of pooling " + self.text());
     for (size_t i = static_cast<size_t>(lead); i < self.sizes.size(); ++i)
-        if (self.sizes[i] == SymInt(0)) return c.fail("dim " + std::to_string(i) + " of " + self.text() + " has no elements");
+        if (self.sizes[i] == SymInt(0))
+            return c.fail("dim " + std::to_string(i) + " of " + self.text() + " has no elements");
     if (c.op().schema()->find("kernel_size") >= 0) {
         CT_TRY(const Windows windows, readWindows(c, self, spatial));
         if (!(gradient.sizes == windows.outSizes)) return c.fail("the gradient " + gradient.text() + " is not of the pooled size");

@@ -253,22 +253,29 @@ void describeSpace(RuleFacts& facts, const Node& node, const Expr& expr, const s
     }
 }
 
-bool hasNoElements(const TensorType& type) { return std::find(type.sizes.begin(), type.sizes.end(), SymInt(0)) != type.sizes.end(); }
+bool hasNoElements(const TensorType& type) {
+    return std::find(type.sizes.begin(), type.sizes.end(), SymInt(0)) != type.sizes.end();
+}
 
 /// Why the call cannot be a kernel even by itself; empty if it can.
-std::string tooMuch(const std::set<ValueKey>& loaded, size_t results, const std::vector<Expr>& values, const TensorType& result) {
+std::string tooMuch(const std::set<ValueKey>& loaded, size_t results, const std::vector<Expr>& values,
+                    const TensorType& result) {
     const size_t buffers = loaded.size() + results;
-    if (buffers > kMaxBuffers) return "it reads and writes " + std::to_string(buffers) + " tensors, and a kernel has at most " + std::to_string(kMaxBuffers);
+    if (buffers > kMaxBuffers)
+        return "it reads and writes " + std::to_string(buffers) + " tensors, and a kernel has at most " +
+               std::to_string(kMaxBuffers);
     size_t operations = 0;
     bool indexed = false;
     forEachExpr(values, [&](const Expr& e) {
         ++operations;
         indexed |= e->kind == ExprKind::Call && e->name == "checked_index";
     });
-    if (operations > kMaxExpressionNodes) return "the kernel would have more than " + std::to_string(kMaxExpressionNodes) + " operations";
+    if (operations > kMaxExpressionNodes)
+        return "the kernel would have more than " + std::to_string(kMaxExpressionNodes) + " operations";
     // Where an index is out of range a kernel reads the first element before it fails.
     for (const ValueKey& key : loaded)
-        if (indexed && hasNoElements(*tensorOf(key)) && !hasNoElements(result)) return "it reads '" + key.node->name() + "', which has no elements";
+        if (indexed && hasNoElements(*tensorOf(key)) && !hasNoElements(result))
+            return "it reads '" + key.node->name() + "', which has no elements";
     return {};
 }
 

@@ -236,12 +236,16 @@ Result<void> checkViews(const Graph& graph) {
             const int64_t bytes = checkedMul(extent(toInts(root->sizes), toInts(root->strides)), byteSize(root->dtype));
             for (size_t r = 0; r < results; ++r) {
                 const TensorType* view = tensorOf({&node, r});
-                if (view == nullptr || !allInts(view->sizes) || !allInts(view->strides) || !view->offset.isInt()) continue;
+                if (view == nullptr || !allInts(view->sizes) || !allInts(view->strides) || !view->offset.isInt())
+                    continue;
                 const int64_t skipped = root->offset.value() * byteSize(root->dtype) / byteSize(view->dtype);
-                const int64_t reached = extent(toInts(view->sizes), toInts(view->strides), checkedSub(view->offset.value(), skipped));
+                const int64_t reached =
+                    extent(toInts(view->sizes), toInts(view->strides), checkedSub(view->offset.value(), skipped));
                 if (reached > bytes / byteSize(view->dtype))
-                    return invalidInput(node.op().name() + ": reaches element " + std::to_string(reached - 1) + " of '" + rootOf(node).node->name() + "', which has " +
-                                        std::to_string(bytes / byteSize(view->dtype)), node.name());
+                    return invalidInput(node.op().name() + ": reaches element " + std::to_string(reached - 1) +
+                                            " of '" + rootOf(node).node->name() + "', which has " +
+                                            std::to_string(bytes / byteSize(view->dtype)),
+                                        node.name());
             }
             return {};
         }));

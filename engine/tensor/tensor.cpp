@@ -89,8 +89,10 @@ std::string listed(std::span<const int64_t> sizes) {
 int64_t numel(std::span<const int64_t> sizes) {
     int64_t product = 1;
     for (const int64_t size : sizes) {
-        if (size < 0) throw SizeError("the size " + std::to_string(size) + " of a tensor " + listed(sizes) + " is negative");
-        if (__builtin_mul_overflow(product, size, &product)) throw SizeError("a tensor " + listed(sizes) + " has more elements than 64 bits can count");
+        if (size < 0)
+            throw SizeError("the size " + std::to_string(size) + " of a tensor " + listed(sizes) + " is negative");
+        if (__builtin_mul_overflow(product, size, &product))
+            throw SizeError("a tensor " + listed(sizes) + " has more elements than 64 bits can count");
     }
     return product;
 }
@@ -102,18 +104,23 @@ int64_t extent(std::span<const int64_t> sizes, std::span<const int64_t> strides,
     for (size_t i = 0; i < sizes.size(); ++i) {
         int64_t reach = 0;
         int64_t& end = strides[i] < 0 ? first : last;
-        fits = fits && sizes[i] > 0 && !__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) && !__builtin_add_overflow(end, reach, &end);
+        fits = fits && sizes[i] > 0 && !__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) &&
+               !__builtin_add_overflow(end, reach, &end);
     }
     if (!fits || last == std::numeric_limits<int64_t>::max())
         throw SizeError("sizes " + listed(sizes) + " with strides " + listed(strides) + " lead outside of 64 bits");
-    if (first < 0) throw SizeError("sizes " + listed(sizes) + " with strides " + listed(strides) + " lead to element " + std::to_string(first) + ", before the start of the storage");
+    if (first < 0)
+        throw SizeError("sizes " + listed(sizes) + " with strides " + listed(strides) + " lead to element " +
+                        std::to_string(first) + ", before the start of the storage");
     return last + 1;
 }
 
 size_t checkedBytes(DType dtype, int64_t elements, std::span<const int64_t> sizes) {
     int64_t bytes = 0;
-    if (__builtin_mul_overflow(elements, int64_t{byteSize(dtype)}, &bytes) || bytes > std::numeric_limits<int64_t>::max() - 64)
-        throw SizeError("a tensor " + std::string(info(dtype).abbreviation) + listed(sizes) + " would have more than 2^63 bytes");
+    if (__builtin_mul_overflow(elements, int64_t{byteSize(dtype)}, &bytes) ||
+        bytes > std::numeric_limits<int64_t>::max() - 64)
+        throw SizeError("a tensor " + std::string(info(dtype).abbreviation) + listed(sizes) +
+                        " would have more than 2^63 bytes");
     return static_cast<size_t>(bytes);
 }
 
@@ -139,10 +146,12 @@ Tensor::Tensor(std::shared_ptr<Storage> storage, DType dtype, Dims sizes, Dims s
       m_strides(std::move(strides)), m_offset(offset) {
     CT_CHECK(m_sizes.size() == m_strides.size(), "a tensor has one stride per size");
     if (!m_storage || byteSize(m_dtype) == 0) return;
-    const int64_t reached = extent(m_sizes, m_strides, m_offset), available = static_cast<int64_t>(m_storage->size()) / byteSize(m_dtype);
+    const int64_t reached = extent(m_sizes, m_strides, m_offset),
+                  available = static_cast<int64_t>(m_storage->size()) / byteSize(m_dtype);
     if (reached > available)
-        throw SizeError("sizes " + listed(m_sizes) + " with strides " + listed(m_strides) + " at offset " + std::to_string(m_offset) +
-                        " reach element " + std::to_string(reached - 1) + " of a storage of " + std::to_string(available) + " elements");
+        throw SizeError("sizes " + listed(m_sizes) + " with strides " + listed(m_strides) + " at offset " +
+                        std::to_string(m_offset) + " reach element " + std::to_string(reached - 1) +
+                        " of a storage of " + std::to_string(available) + " elements");
 }
 
 Tensor Tensor::empty(DType dtype, Dims sizes, Dims strides) {
@@ -240,7 +249,9 @@ Tensor broadcastTo(const Tensor& tensor, const Dims& sizes) {
         fits = own == 1 || own == sizes[lead + i];
         strides[lead + i] = own == sizes[lead + i] ? tensor.strides()[i] : 0;
     }
-    if (!fits) throw SizeError("a tensor of sizes " + listed(tensor.sizes()) + " stands where one of " + listed(sizes) + " is wanted");
+    if (!fits)
+        throw SizeError("a tensor of sizes " + listed(tensor.sizes()) + " stands where one of " + listed(sizes) +
+                        " is wanted");
     return tensor.view(sizes, std::move(strides), tensor.offset());
 }
 

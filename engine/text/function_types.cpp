@@ -53,7 +53,9 @@ ValueType FunctionBuilder::callType(const Statement& statement, const Op& op, co
         return {};
     }
     const bool refused = inferred.error().code == ErrorCode::InvalidInput && !op.is(Tag::DataDependent);
-    if (!blind) m_state.remark(statement.begin, inferred.error().message + (refused ? "; the graph can be looked at, not run" : ""));
+    if (!blind)
+        m_state.remark(statement.begin,
+                       inferred.error().message + (refused ? "; the graph can be looked at, not run" : ""));
     return annotated ? std::move(written.type) : ValueType(OpaqueType{});
 }
 

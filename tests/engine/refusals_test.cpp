@@ -1,5 +1,6 @@
-// What PyTorch refuses: sizes that no number holds, arguments that an operator does not take, views that lead outside of
-// their memory. Each is an error that names its node, from the interpreter and from the passes; nothing runs all the same.
+// What PyTorch refuses: sizes that no number holds, arguments that an operator does not take, views that lead outside
+// of their memory. Each is an error that names its node, from the interpreter and from the passes; nothing runs all the
+// same.
 #include <QtTest>
 
 #include "engine/expr/expr_parse.h"
@@ -19,7 +20,18 @@ constexpr int64_t kMost = std::numeric_limits<int64_t>::max(), kLeast = std::num
 Expr number(int64_t value) { return Expr::integer(value); }
 Expr make(ExprKind kind, std::vector<Expr> operands) { return Expr::make(kind, std::move(operands)); }
 
-/// What the interpreter says of a text with random inputs, and what compiling says before any pass; "" where it says nothing.
+template <class Action>
+bool throwsSizeError(Action action) {
+    try {
+        action();
+    } catch (const SizeError&) {
+        return true;
+    }
+    return false;
+}
+
+/// What the interpreter says of a text with random inputs, and what compiling says before any pass; "" where it says
+/// nothing.
 struct Answer {
     QString run, compile;
 };
@@ -63,35 +75,36 @@ class RefusalsTest : public QObject {
         QCOMPARE(make(ExprKind::Mul, {number(kMost), number(4), number(0)}).asInt(), std::optional(int64_t{0}));
 
         const Expr s = Expr::symbol("s0");
-        const Expr huge = make(ExprKind::Mul, {make(ExprKind::Mul, {s, number(int64_t{1} << 40)}), number(int64_t{1} << 40)});
+        const Expr huge =
+            make(ExprKind::Mul, {make(ExprKind::Mul, {s, number(int64_t{1} << 40)}), number(int64_t{1} << 40)});
         QVERIFY(huge->outOfRange);
         QVERIFY(!make(ExprKind::Mul, {s, number(kMost)})->outOfRange);
-        QVERIFY_EXCEPTION_THROWN(SymInt{huge}, SizeError);
-        QVERIFY_EXCEPTION_THROWN(SymInt(kMost) + SymInt(1), SizeError);
-        QVERIFY_EXCEPTION_THROWN(SymInt(kLeast) - SymInt(1), SizeError);
-        QVERIFY_EXCEPTION_THROWN(SymInt(kMost) * SymInt(2), SizeError);
-        QVERIFY_EXCEPTION_THROWN(floorDiv(SymInt(3), SymInt(0)), SizeError);
+        QVERIFY(throwsSizeError([&] { static_cast<void>(SymInt{huge}); }));
+        QVERIFY(throwsSizeError([&] { static_cast<void>(SymInt(kMost) + SymInt(1)); }));
+        QVERIFY(throwsSizeError([&] { static_cast<void>(SymInt(kLeast) - SymInt(1)); }));
+        QVERIFY(throwsSizeError([&] { static_cast<void>(SymInt(kMost) * SymInt(2)); }));
+        QVERIFY(throwsSizeError([&] { static_cast<void>(floorDiv(SymInt(3), SymInt(0))); }));
         QVERIFY(knownLessEqual(SymInt(kLeast), SymInt(kMost)));
         QVERIFY(!knownLessEqual(SymInt(kLeast), SymInt(s)));
     }
 
     /// No tensor has more elements or bytes than can be counted, or leads outside of its storage.
     void tensors() {
-        QVERIFY_EXCEPTION_THROWN(numel(Dims{kMost, 4}), SizeError);
-        QVERIFY_EXCEPTION_THROWN(numel(Dims{-1}), SizeError);
-        QVERIFY_EXCEPTION_THROWN(Tensor::empty(DType::F32, {kMost}), SizeError);
-        QVERIFY_EXCEPTION_THROWN(Tensor::zeros(DType::F32, {kMost, 4}), SizeError);
-        QVERIFY_EXCEPTION_THROWN(Tensor::empty(DType::F32, {4}, {-1}), SizeError);
+        QVERIFY(throwsSizeError([&] { static_cast<void>(numel(Dims{kMost, 4})); }));
+        QVERIFY(throwsSizeError([&] { static_cast<void>(numel(Dims{-1})); }));
+        QVERIFY(throwsSizeError([&] { static_cast<void>(Tensor::empty(DType::F32, {kMost})); }));
+        QVERIFY(throwsSizeError([&] { static_cast<void>(Tensor::zeros(DType::F32, {kMost, 4})); }));
+        QVERIFY(throwsSizeError([&] { static_cast<void>(Tensor::empty(DType::F32, {4}, {-1})); }));
         const Tensor six = Tensor::zeros(DType::F32, {6});
         QCOMPARE(six.view({2, 3}, {3, 1}, 0).numel(), int64_t{6});
         QCOMPARE(six.view({0}, {5}, 100).numel(), int64_t{0});
-        QVERIFY_EXCEPTION_THROWN(six.view({4}, {5}, 0), SizeError);
-        QVERIFY_EXCEPTION_THROWN(six.view({1}, {1}, 6), SizeError);
-        QVERIFY_EXCEPTION_THROWN(six.view({2}, {-1}, 0), SizeError);
-        QVERIFY_EXCEPTION_THROWN(six.view({4, 4}, {kMost, 1}, 0), SizeError);
-        QVERIFY_EXCEPTION_THROWN(broadcastTo(six, {5}), SizeError);
-        QVERIFY_EXCEPTION_THROWN(broadcastTo(six.view({1, 6}, {6, 1}, 0), {6}), SizeError);
-        QVERIFY_EXCEPTION_THROWN(six.view({0}, {1}, 0).item(), SizeError);
+        QVERIFY(throwsSizeError([&] { static_cast<void>(six.view({4}, {5}, 0)); }));
+        QVERIFY(throwsSizeError([&] { static_cast<void>(six.view({1}, {1}, 6)); }));
+        QVERIFY(throwsSizeError([&] { static_cast<void>(six.view({2}, {-1}, 0)); }));
+        QVERIFY(throwsSizeError([&] { static_cast<void>(six.view({4, 4}, {kMost, 1}, 0)); }));
+        QVERIFY(throwsSizeError([&] { static_cast<void>(broadcastTo(six, {5})); }));
+        QVERIFY(throwsSizeError([&] { static_cast<void>(broadcastTo(six.view({1, 6}, {6, 1}, 0), {6})); }));
+        QVERIFY(throwsSizeError([&] { static_cast<void>(six.view({0}, {1}, 0).item()); }));
     }
 
     void symbols_data() {
@@ -99,10 +112,15 @@ class RefusalsTest : public QObject {
         QTest::addColumn<qlonglong>("s0");
         QTest::addColumn<qlonglong>("s1");
         QTest::addColumn<QString>("says");
-        QTest::newRow("a product wraps to 0") << "s0*s1" << 4294967296LL << 4294967296LL << "x: s0*s1 for s0 = 4294967296, s1 = 4294967296 does not fit into 64 bits";
-        QTest::newRow("a sum wraps below 0") << "100000*s0 + 1" << 92233720368547758LL << 1LL << "x: 100000*s0 + 1 for s0 = 92233720368547758 does not fit into 64 bits";
-        QTest::newRow("negative") << "s0 - 10" << 3LL << 1LL << "x: the size s0 - 10 for s0 = 3 is -7, and sizes are not negative";
-        QTest::newRow("divided by 0") << "s0//s1" << 3LL << 0LL << "x: (s0//s1) for s0 = 3, s1 = 0 does not fit into 64 bits";
+        QTest::newRow("a product wraps to 0")
+            << "s0*s1" << 4294967296LL << 4294967296LL
+            << "x: s0*s1 for s0 = 4294967296, s1 = 4294967296 does not fit into 64 bits";
+        QTest::newRow("a sum wraps below 0") << "100000*s0 + 1" << 92233720368547758LL << 1LL
+                                             << "x: 100000*s0 + 1 for s0 = 92233720368547758 does not fit into 64 bits";
+        QTest::newRow("negative") << "s0 - 10" << 3LL << 1LL
+                                  << "x: the size s0 - 10 for s0 = 3 is -7, and sizes are not negative";
+        QTest::newRow("divided by 0") << "s0//s1" << 3LL << 0LL
+                                      << "x: (s0//s1) for s0 = 3, s1 = 0 does not fit into 64 bits";
         QTest::newRow("fits") << "s0*s1" << 3LL << 4LL << "";
     }
     void symbols() {
@@ -120,8 +138,11 @@ class RefusalsTest : public QObject {
         QTest::addColumn<QString>("inputs");
         QTest::addColumn<QString>("call");
         QTest::addColumn<QString>("says");
-        const auto row = [](const char* inputs, const char* call, const char* says) { QTest::newRow(call) << inputs << call << says; };
-        const char *x = "x: \"f32[4, 3]\"", *empty = "x: \"f32[0, 3]\"", *six = "x: \"f32[6]\"", *image = "x: \"f32[1, 2, 5, 5]\"";
+        const auto row = [](const char* inputs, const char* call, const char* says) {
+            QTest::newRow(call) << inputs << call << says;
+        };
+        const char *x = "x: \"f32[4, 3]\"", *empty = "x: \"f32[0, 3]\"", *six = "x: \"f32[6]\"",
+                   *image = "x: \"f32[1, 2, 5, 5]\"";
         // several results, which open all the same
         row(x, "aten.topk.default(x, 99)", "k = 99");
         row(x, "aten.topk.default(x, -1)", "k = -1");
@@ -152,7 +173,8 @@ class RefusalsTest : public QObject {
         row(x, "aten.expand.default(x, [9223372036854775807, 4, 3])", "more elements than 64 bits can count");
         row(x, "aten.view.default(x, [4611686018427387904, 4])", "");
         // sizes
-        row(x, "aten.constant_pad_nd.default(x, [9223372036854775807, 9223372036854775807])", "does not fit into 64 bits");
+        row(x, "aten.constant_pad_nd.default(x, [9223372036854775807, 9223372036854775807])",
+            "does not fit into 64 bits");
         row(x, "aten.constant_pad_nd.default(x, [-9, 20])", "negative size");
         row(x, "aten.full.default([9223372036854775807, 4], 1.0)", "more elements than 64 bits can count");
         row(x, "aten.arange.default(9223372036854775807)", "i64[9223372036854775807] would have more than 2^63 bytes");
@@ -165,11 +187,16 @@ class RefusalsTest : public QObject {
         row(image, "aten.max_pool2d_with_indices.default(x, [2, 2], [0, 0])", "'stride' of 0");
         row(image, "aten.avg_pool2d.default(x, [0, 0])", "'kernel_size' of 0");
         row(image, "aten.avg_pool2d.default(x, [2, 2], [1, 1], [2, 2])", "more than half");
-        row(image, "aten.max_pool2d_with_indices.default(x, [2, 2], [1, 1], [0, 0], [4611686018427387904, 1])", "32 bits");
-        row("x: \"f32[1, 2, 5, 5]\", w: \"f32[2, 2, 3, 3]\"", "aten.convolution.default(x, w, None, [0, 0], [0, 0], [1, 1], False, [0, 0], 1)", "");
-        row("x: \"f32[1, 2, 5, 5]\", w: \"f32[2, 2, 3, 3]\"", "aten.convolution.default(x, w, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 0)", "");
-        row("x: \"f32[1, 2, 5, 5]\", w: \"f32[2, 2, 3, 3]\"", "aten.convolution.default(x, w, None, [1, 1], [-1, 0], [1, 1], False, [0, 0], 1)", "");
-        row("x: \"f32[1, 2, 5, 5]\", w: \"f32[2, 2, 3, 3]\"", "aten.convolution.default(x, w, None, [1, 1], [0, 0], [0, 1], False, [0, 0], 1)", "");
+        row(image, "aten.max_pool2d_with_indices.default(x, [2, 2], [1, 1], [0, 0], [4611686018427387904, 1])",
+            "32 bits");
+        row("x: \"f32[1, 2, 5, 5]\", w: \"f32[2, 2, 3, 3]\"",
+            "aten.convolution.default(x, w, None, [0, 0], [0, 0], [1, 1], False, [0, 0], 1)", "");
+        row("x: \"f32[1, 2, 5, 5]\", w: \"f32[2, 2, 3, 3]\"",
+            "aten.convolution.default(x, w, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 0)", "");
+        row("x: \"f32[1, 2, 5, 5]\", w: \"f32[2, 2, 3, 3]\"",
+            "aten.convolution.default(x, w, None, [1, 1], [-1, 0], [1, 1], False, [0, 0], 1)", "");
+        row("x: \"f32[1, 2, 5, 5]\", w: \"f32[2, 2, 3, 3]\"",
+            "aten.convolution.default(x, w, None, [1, 1], [0, 0], [0, 1], False, [0, 0], 1)", "");
         // numbers that a dtype does not hold
         row(x, "aten.full.default([2], 300, dtype=torch.uint8)", "'fill_value' of 300 does not fit into uint8");
         row(x, "aten.full.default([2], 70000.0, dtype=torch.float16)", "does not fit into float16");
@@ -183,24 +210,36 @@ class RefusalsTest : public QObject {
         row("x: \"f32[2, 3]\"", "aten.slice_backward.default(x, [4, 3], 0, 1, 4, 1)", "does not fit the part");
         row("x: \"f32[3, 3]\"", "aten.unfold_backward.default(x, [7], 17, 3, 2)", "dim 17 is out of range");
         row("x: \"f32[2, 4, 9, 9]\", i: \"f32[2, 3, 8, 8]\", w: \"f32[4, 3, 3, 3]\"",
-            "aten.convolution_backward.default(x, i, w, [4], [2, 2], [1, 1], [1, 1], False, [0, 0], 1, [True, True, True])", "size 9 in dim 2, the output 4");
-        row("x: \"f32[2, 3, 4]\", m: \"f32[2, 3, 1]\", w: \"f32[4]\"", "aten.native_layer_norm_backward.default(x, x, [17], m, m, w, w, [True, True, True])", "17 where the input");
+            "aten.convolution_backward.default(x, i, w, [4], [2, 2], [1, 1], [1, 1], False, [0, 0], 1, [True, True, "
+            "True])",
+            "size 9 in dim 2, the output 4");
+        row("x: \"f32[2, 3, 4]\", m: \"f32[2, 3, 1]\", w: \"f32[4]\"",
+            "aten.native_layer_norm_backward.default(x, x, [17], m, m, w, w, [True, True, True])",
+            "17 where the input");
         // operands of sizes that do not fit each other
         row("x: \"f32[4, 5]\", i: \"i64[1, 5]\", y: \"f32[5]\"", "aten.scatter.src(x, 0, i, y)", "the source 1");
         row("x: \"f64[8, 8]\", p: \"i32[]\"", "aten.lu_unpack.default(x, p)", "are not those of");
         row("x: \"f64[2, 8, 8]\", p: \"i32[0, 8]\"", "aten.lu_unpack.default(x, p, False)", "are not those of");
-        row("x: \"f64[8, 8]\", p: \"i32[1]\", y: \"f64[8, 1]\"", "aten.linalg_lu_solve.default(x, p, y)", "are not those of");
+        row("x: \"f64[8, 8]\", p: \"i32[1]\", y: \"f64[8, 1]\"", "aten.linalg_lu_solve.default(x, p, y)",
+            "are not those of");
         row("x: \"f32[5, 3]\", t: \"i64[2]\"", "aten.nll_loss_forward.default(x, t, None, 0, -100)", "does not fit");
-        row("x: \"f32[2, 3]\", t: \"i64[2]\", w: \"f32[1]\"", "aten.nll_loss_forward.default(x, t, w, 1, -100)", "one number per class");
-        row("x: \"f32[1, 3, 8]\", w: \"f32[4, 3, 0]\"", "aten.convolution.default(x, w, None, [1], [1], [1], False, [0], 1)", "no elements");
-        row("x: \"f32[4]\", i: \"i64[]\", y: \"f32[0]\"", "aten.scatter_add.default(x, 0, i, y)", "larger than the source");
-        row("x: \"f32[2, 3, 4, 8]\", v: \"f32[0, 3, 4, 8]\"", "aten._scaled_dot_product_flash_attention_for_cpu.default(x, x, v)", "batch or head counts");
+        row("x: \"f32[2, 3]\", t: \"i64[2]\", w: \"f32[1]\"", "aten.nll_loss_forward.default(x, t, w, 1, -100)",
+            "one number per class");
+        row("x: \"f32[1, 3, 8]\", w: \"f32[4, 3, 0]\"",
+            "aten.convolution.default(x, w, None, [1], [1], [1], False, [0], 1)", "no elements");
+        row("x: \"f32[4]\", i: \"i64[]\", y: \"f32[0]\"", "aten.scatter_add.default(x, 0, i, y)",
+            "larger than the source");
+        row("x: \"f32[2, 3, 4, 8]\", v: \"f32[0, 3, 4, 8]\"",
+            "aten._scaled_dot_product_flash_attention_for_cpu.default(x, x, v)", "batch or head counts");
         row("x: \"f32[2, 3, 2]\", t: \"f32[0, 2]\"", "aten.linalg_householder_product.default(x, t)", "do not fit");
-        row("x: \"f32[1, 2, 2, 3, 2]\", y: \"f32[1, 2, 4, 6, 0]\"", "aten._adaptive_avg_pool3d_backward.default(x, y)", "no elements");
+        row("x: \"f32[1, 2, 2, 3, 2]\", y: \"f32[1, 2, 4, 6, 0]\"", "aten._adaptive_avg_pool3d_backward.default(x, y)",
+            "no elements");
         row("x: \"c64[1, 1, 4, 4]\"", "aten.max_pool2d_with_indices.default(x, [2, 2])", "real numbers");
         // the rest
-        row("x: \"f32[1, 2, 5]\", w: \"f32[2, 3, 4]\"", "aten.convolution.default(x, w, None, [2], [1], [1], True, [2], 1)", "output padding of 2");
-        row("x: \"f32[1, 3, 8]\", w: \"f32[4, 3, 3]\"", "aten.convolution.default(x, w, None, [2], [9223372036854775807], [1], False, [0], 1)", "64 bits");
+        row("x: \"f32[1, 2, 5]\", w: \"f32[2, 3, 4]\"",
+            "aten.convolution.default(x, w, None, [2], [1], [1], True, [2], 1)", "output padding of 2");
+        row("x: \"f32[1, 3, 8]\", w: \"f32[4, 3, 3]\"",
+            "aten.convolution.default(x, w, None, [2], [9223372036854775807], [1], False, [0], 1)", "64 bits");
         row("x: \"f64[3, 3]\"", "aten.linalg_matrix_power.default(x, -9223372036854775808)", "cannot be negated");
         row("x: \"f32[3]\"", "aten.l1_loss.default(x, x, -1)", "reduction is 0 (none), 1 (mean) or 2 (sum)");
         row(x, "aten.tril_indices.default(4611686018427387904, 5, -3)", "64 bits");
@@ -212,12 +251,18 @@ class RefusalsTest : public QObject {
         QFETCH(QString, inputs);
         QFETCH(QString, call);
         QFETCH(QString, says);
-        const bool tuple = call.contains("topk") || call.contains("split") || call.contains("kthvalue") || call.contains("chunk") || call.contains(".dim(") ||
-                           call.contains("mode") || call.contains("native_group_norm") || call.contains("with_indices") || call.contains("n_backward") || call.contains("lu_unpack") || call.contains("attention") || call.contains("nll_loss_forward") || call.contains("norm_backward");
-        const Answer refusal = refusalOf(inputs, "bad = " + call + "\n    " + (tuple ? "y = operator.getitem(bad, 0)\n    return (y,)" : "return (bad,)"));
+        const bool tuple = call.contains("topk") || call.contains("split") || call.contains("kthvalue") ||
+                           call.contains("chunk") || call.contains(".dim(") || call.contains("mode") ||
+                           call.contains("native_group_norm") || call.contains("with_indices") ||
+                           call.contains("n_backward") || call.contains("lu_unpack") || call.contains("attention") ||
+                           call.contains("nll_loss_forward") || call.contains("norm_backward");
+        const Answer refusal =
+            refusalOf(inputs, "bad = " + call + "\n    " +
+                                  (tuple ? "y = operator.getitem(bad, 0)\n    return (y,)" : "return (bad,)"));
         QVERIFY2(!refusal.run.isEmpty() && refusal.run.contains(says), qPrintable(refusal.run));
         // Memory that does not exist is asked for in the run only, and values are looked at there.
-        if (!says.contains("2^63 bytes") && !says.contains("add up")) QVERIFY2(!refusal.compile.isEmpty() && refusal.compile.contains(says), qPrintable(refusal.compile));
+        if (!says.contains("2^63 bytes") && !says.contains("add up"))
+            QVERIFY2(!refusal.compile.isEmpty() && refusal.compile.contains(says), qPrintable(refusal.compile));
     }
 
     /// The same arguments with a type annotation, which opens any call.
@@ -225,20 +270,30 @@ class RefusalsTest : public QObject {
         const QString body = "bad: \"f32[4]\" = aten.as_strided.default(x, [4], [5])\n    return (bad,)";
         const auto module = parseText("def forward(x: \"f32[6]\"):\n    " + body.toStdString() + "\n");
         QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
-        QVERIFY((*module)->origin.remarks.size() == 1 && (*module)->origin.remarks[0].find("the graph can be looked at, not run") != std::string::npos);
+        QVERIFY((*module)->origin.remarks.size() == 1 &&
+                (*module)->origin.remarks[0].find("the graph can be looked at, not run") != std::string::npos);
         const Answer refusal = refusalOf("x: \"f32[6]\"", body);
         QVERIFY2(refusal.run.startsWith("bad: aten.as_strided.default: reaches element 15"), qPrintable(refusal.run));
-        QVERIFY2(refusal.compile.startsWith("bad: aten.as_strided.default: reaches element 15"), qPrintable(refusal.compile));
+        QVERIFY2(refusal.compile.startsWith("bad: aten.as_strided.default: reaches element 15"),
+                 qPrintable(refusal.compile));
     }
 
     /// A type that a file writes, and that its operator does not give, is not what memory is reserved by.
     void wrongTypes_data() {
         QTest::addColumn<QString>("inputs");
         QTest::addColumn<QString>("body");
-        QTest::newRow("larger") << "x: \"f32[3]\"" << "a: \"f32[3000]\" = aten.relu.default(x)\n    y = aten.neg.default(a)\n    return (y,)";
-        QTest::newRow("smaller") << "x: \"f32[3000]\"" << "a: \"f32[3]\" = aten.relu.default(x)\n    y = aten.neg.default(a)\n    return (y,)";
-        QTest::newRow("of another dtype") << "x: \"f32[3]\"" << "a: \"f64[3]\" = aten.relu.default(x)\n    y = aten.neg.default(a)\n    return (y,)";
-        QTest::newRow("of another rank") << "x: \"f32[3]\"" << "a: \"f32[3, 1]\" = aten.relu.default(x)\n    y = aten.cat.default([a, a])\n    return (y,)";
+        QTest::newRow("larger")
+            << "x: \"f32[3]\""
+            << "a: \"f32[3000]\" = aten.relu.default(x)\n    y = aten.neg.default(a)\n    return (y,)";
+        QTest::newRow("smaller")
+            << "x: \"f32[3000]\""
+            << "a: \"f32[3]\" = aten.relu.default(x)\n    y = aten.neg.default(a)\n    return (y,)";
+        QTest::newRow("of another dtype")
+            << "x: \"f32[3]\""
+            << "a: \"f64[3]\" = aten.relu.default(x)\n    y = aten.neg.default(a)\n    return (y,)";
+        QTest::newRow("of another rank")
+            << "x: \"f32[3]\""
+            << "a: \"f32[3, 1]\" = aten.relu.default(x)\n    y = aten.cat.default([a, a])\n    return (y,)";
     }
     void wrongTypes() {
         QFETCH(QString, inputs);

@@ -41,10 +41,11 @@ Result<std::vector<std::string>> findCompiler(const std::string& wanted) {
 
 Result<CompiledLibrary> compileCpp(const std::string& source, const std::string& library, const CompilerOptions& options, const Progress& progress) {
     ProcessOptions run;
-    // -ffp-contract=off and no -ffast-math: every operation rounds as the interpreter's does, to the type it is computed in. That is
-    // float for half floats, which are rounded to their own type only where a kernel stores them, as PyTorch's compiler does it.
-    // -fwrapv: integers wrap as tensors' do. -fno-strict-aliasing: view.dtype reads one memory as two types. -w: vector types wider than a register warn about their ABI, which no
-    // function here uses across a call.
+    // -ffp-contract=off and no -ffast-math: every operation rounds as the interpreter's does, to the type it is
+    // computed in. That is float for half floats, which are rounded to their own type only where a kernel stores them,
+    // as PyTorch's compiler does it. -fwrapv: integers wrap as tensors' do. -fno-strict-aliasing: view.dtype reads one
+    // memory as two types. -w: vector types wider than a register warn about their ABI, which no function here uses
+    // across a call.
     CT_TRY(run.argv, findCompiler(options.program));
     for (const char* option : {"-std=c++17", "-O2", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv",
                 "-fno-strict-aliasing", "-fno-exceptions", "-fno-rtti", "-w", "-shared", "-fPIC", "-o"})

@@ -131,7 +131,8 @@ class Binder {
 
     Result<void> addValues() {
         for (const ScheduledValue& value : m_program->values)
-            if (value.kind != ScheduledValue::Kind::Input) CT_TRY_VOID(withCheckedSizes({}, value.key.node->name(), [&] { return addMemory(value); }));
+            if (value.kind != ScheduledValue::Kind::Input)
+                CT_TRY_VOID(withCheckedSizes({}, value.key.node->name(), [&] { return addMemory(value); }));
         return {};
     }
     Result<void> addMemory(const ScheduledValue& value) {
@@ -140,7 +141,10 @@ class Binder {
         if (value.kind == ScheduledValue::Kind::Constant) {
             auto found = m_program->module->tensors.find(node.target());
             if (found == m_program->module->tensors.end())
-                return Error{ErrorCode::NotFound, "the constant '" + node.target() + "' has no data", node.name(), {"open the file that holds the weights"}};
+                return Error{ErrorCode::NotFound,
+                             "the constant '" + node.target() + "' has no data",
+                             node.name(),
+                             {"open the file that holds the weights"}};
             addGiven(node, found->second, type, true);
             return {};
         }
@@ -151,7 +155,8 @@ class Binder {
         checkedBytes(type.dtype, numel(plan.sizes), plan.sizes);
         const int64_t number = addValue(std::move(plan));
         m_number[value.key] = number;
-        if (call.kind != CallKind::Reference) m_blocks.push_back({number, {static_cast<int64_t>(bytes), value.definedBy, value.lastUse, 0}});
+        if (call.kind != CallKind::Reference)
+            m_blocks.push_back({number, {static_cast<int64_t>(bytes), value.definedBy, value.lastUse, 0}});
         return {};
     }
     void placeInArena() {

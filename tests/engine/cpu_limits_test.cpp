@@ -1,0 +1,165 @@
+// Where compiled graphs end: more tensors than a kernel has buffers, indices and views that lead outside of memory, numbers
+// that a half float cannot hold. Kernels do what the reference does, and refuse what it refuses.
+#include <QtTest>
+
+#include "engine/autograd/expand.h"
+#include "engine/autograd/joint_graph.h"
+#include "engine/runtime/cpu/cpu_backend.h"
+#include "tests/support/graph_eval.h"
+
+using namespace cutaway;
+using namespace cutaway::testing;
+
+namespace {
+
+/// Empty if all agree within the tolerance of their dtype.
+QString difference(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected) {
+    if (actual.size() != expected.size()) return "number of outputs";
+    for (size_t i = 0; i < actual.size(); ++i) {
+        if (actual[i].defined() != expected[i].defined()) return QString("output %1 is missing").arg(i);
+        if (!actual[i].defined()) continue;
+        const Comparison c = compare(actual[i], expected[i], defaultTolerance(expected[i].dtype()));
+        if (!c.sameType) return QString("output %1 has another type").arg(i);
+        if (!c.within) return QString("output %1: %2 mismatches, error %3 of %4").arg(i).arg(c.mismatches).arg(c.maxAbsoluteError).arg(c.maxExpected);
+    }
+    return {};
+}
+
+}  // namespace
+
+class CpuLimitsTest : public QObject {
+    Q_OBJECT
+
+  private slots:
+    /// More tensors than a kernel has buffers, and the gradients of as many.
+    void concatenations_data() {
+        QTest::addColumn<int>("count");
+        QTest::addColumn<int>("dim");
+        QTest::addColumn<bool>("gradients");
+        for (const int count : {47, 48, 100, 1000})
+            for (const int dim : {0, 1}) QTest::addRow("%d tensors along dim %d", count, dim) << count << dim << false;
+        for (const int dim : {0, 1}) QTest::addRow("gradients of 100 tensors along dim %d", dim) << 100 << dim << true;
+    }
+    void concatenations() {
+        QFETCH(int, count);
+        QFETCH(int, dim);
+        QFETCH(bool, gradients);
+        QStringList inputs, names;
+        for (int i = 0; i < count; ++i) {
+            names << QString("x%1").arg(i);
+            const QString rows = QString::number(i % 3 + 1);
+            inputs << names.back() + ": \"f32[" + (dim == 0 ? rows + ", 4" : "4, " + rows) + "]\"";
+        }
+        const QString text = "def forward(" + inputs.join(", ") +
+                             "):\n    a = aten.mul.Tensor(x1, 2)\n    c = aten.cat.default([a, " +
+                             names.mid(1).join(", ") + "], " + QString::number(dim) +
+                             ")\n    y = aten.exp.default(c)\n    return (y,)\n";
+        auto module = moduleOf(text.toStdString());
+        if (gradients) {
+            auto joint = makeJointGraph(*module, {.inputs = {"x1", "x2", "x99"}});
+            QVERIFY2(joint.has_value(), joint ? "" : joint.error().text().c_str());
+            const CompileOptions options;
+            Rewriter rewriter("test", options);
+            QVERIFY(decompose(**joint, rewriter).has_value());
+            module = std::move(*joint);
+        }
+        const auto program = buildCpu(module);
+        QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
+        const auto values = randomInputs(*module, 1);
+        const auto expected = referenceOutputs(*module, values);
+        QVERIFY2(expected.has_value(), expected ? "" : expected.error().text().c_str());
+        const auto run = runCpu(*program, values);
+        QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
+        QVERIFY2(difference(run->outputs, *expected).isEmpty(), qPrintable(difference(run->outputs, *expected)));
+    }
+
+    /// What PyTorch's kernels refuse, ours do: indices that count from the end, or lie outside. Where PyTorch takes
+    /// them, ours do too.
+    void indices_data() {
+        QTest::addColumn<QString>("call");
+        QTest::addColumn<QString>("index");
+        QTest::addColumn<int>("value");
+        QTest::addColumn<bool>("refused");
+        const auto row = [](const char* call, const char* index, int value, bool refused) {
+            QTest::addRow("%d: %s", value, call) << call << index << value << refused;
+        };
+        for (const int value : {-1, 4}) {
+            row("aten.embedding.default(x, i)", "i64[2]", value, true);
+            row("aten.index_select.default(x, 0, i)", "i64[2]", value, true);
+            row("aten.gather.default(x, 0, i)", "i64[2, 3]", value, true);
+            row("aten.scatter.value(x, 0, i, 2.0)", "i64[2, 3]", value, true);
+            row("aten.index_add.default(x, 0, i, y)", "i64[2]", value, true);
+            row("aten.index_copy.default(x, 0, i, y)", "i64[2]", value, true);
+            row("aten.one_hot.default(i, 4)", "i64[2]", value, true);
+            row("aten.index.Tensor(x, [i])", "i64[2]", value, value >= 4);
+            row("aten._unsafe_index.Tensor(x, [i])", "i64[2]", value, value >= 4);
+            row("aten.index_put.default(x, [i], y)", "i64[2]", value, value >= 4);
+        }
+    }
+    void indices() {
+        QFETCH(QString, call);
+        QFETCH(QString, index);
+        QFETCH(int, value);
+        QFETCH(bool, refused);
+        auto module = std::make_shared<Module>(*moduleOf(("def forward(x: \"f32[4, 3]\", y: \"f32[2, 3]\", i: \"" +
+                                                          index + "\"):\n    r = " + call + "\n    return (r,)\n")
+                                                             .toStdString()));
+        const CompileOptions options;
+        Rewriter rewriter("test", options);
+        QVERIFY(expandComposites(*module, rewriter).has_value() && decompose(*module, rewriter).has_value());
+        std::vector<Tensor> inputs = randomInputs(*module, 1);
+        inputs[2] = Tensor::full(DType::I64, inputs[2].sizes(), Scalar(int64_t{0}));
+        inputs[2].as<int64_t>()[1] = value;
+        const auto expected = referenceOutputs(*module, inputs);
+        QCOMPARE(!expected.has_value(), refused);
+        const auto program = buildCpu(module);
+        QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
+        const auto run = runCpu(*program, inputs);
+        QCOMPARE(!run.has_value(), refused);
+        if (refused)
+            QVERIFY2(run.error().message.find("out of range") != std::string::npos ||
+                         run.error().message.find("is not one of") != std::string::npos,
+                     run.error().text().c_str());
+        else QVERIFY2(difference(run->outputs, *expected).isEmpty(), qPrintable(difference(run->outputs, *expected)));
+    }
+
+    /// Half floats are computed in float and rounded by the store: a value may leave their range and come back inside a
+    /// kernel. The reference rounds every result.
+    void halfFloatsAreRoundedWhereTheyAreStored() {
+        const auto module = moduleOf(R"(def forward(x: "f16[3]"):
+    a = aten.mul.Tensor(x, 2)
+    b = aten.div.Tensor(a, 2)
+    return (a, b))");
+        const std::vector<Tensor> inputs = {Tensor::full(DType::F16, {3}, 60000.0)};
+        const auto expected = referenceOutputs(*module, inputs);
+        const auto program = buildCpu(module);
+        QVERIFY(expected.has_value() && program.has_value());
+        const auto run = runCpu(*program, inputs);
+        QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
+        QVERIFY(std::isinf(toDouble((*expected)[0].item())) && std::isinf(toDouble((*expected)[1].item())));
+        QVERIFY(std::isinf(toDouble(run->outputs[0].item())));
+        QCOMPARE(toDouble(run->outputs[1].item()), 60000.0);
+    }
+
+    /// Kernels read views at addresses: one that leads outside of its memory is refused when the program is built.
+    void viewsOutside_data() {
+        QTest::addColumn<QString>("body");
+        QTest::newRow("of an input") << "v: \"f32[4][5]\" = aten.as_strided.default(x, [4], [5])";
+        QTest::newRow("of a view of it")
+            << "p = aten.slice.Tensor(x, 0, 2, 4)\n    v: \"f32[4][1]\" = aten.as_strided.default(p, [4], [1], 3)";
+        QTest::newRow("of a result")
+            << "p = aten.mul.Tensor(x, 2)\n    v: \"f32[7][1]\" = aten.as_strided.default(p, [7], [1])";
+        QTest::newRow("written larger than it is") << "v: \"f32[600]\" = aten.relu.default(x)";
+    }
+    void viewsOutside() {
+        QFETCH(QString, body);
+        const auto program = buildCpu(
+            moduleOf(("def forward(x: \"f32[6]\"):\n    " + body + "\n    y = aten.exp.default(v)\n    return (y,)\n")
+                         .toStdString()));
+        QVERIFY(!program.has_value());
+        QVERIFY2(program.error().where == "v", program.error().text().c_str());
+    }
+};
+
+QTEST_GUILESS_MAIN(CpuLimitsTest)
+#include "cpu_limits_test.moc"
