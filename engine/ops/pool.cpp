@@ -110,6 +110,17 @@ Result<ValueType> inferOffsetsToIndices(const InferContext& c) {
     CT_TRY(const TensorType offsets, c.tensor(size_t{0}));
     CT_TRY(const SymDims sizes, c.sizes("input_size"));
     if (static_cast<int64_t>(sizes.size()) > offsets.rank()) return c.fail("more input sizes than the offsets have dims");
+    numel(sizes);   // positions in the plane are counted
+    for (const char* param : {"kernel_size", "stride", "padding", "dilation"}) {
+        CT_TRY(const std::vector<int64_t> values, c.integers(param));
+        if (values.size() != sizes.size())
+            return c.fail("'" + std::string(param) + "' has " + std::to_string(values.size()) + " numbers for " +
+                          std::to_string(sizes.size()) + " dims");
+        const int64_t least = std::string_view(param) == "padding" ? 0 : 1;
+        for (const int64_t value : values)
+            if (value < least || value > std::numeric_limits<int32_t>::max())
+                return c.fail("'" + std::string(param) + "' of " + std::to_string(value) + " is out of range");
+    }
     TensorType type = TensorType::contiguous(DType::I64, offsets.sizes, offsets.device);
     type.strides = preservedStrides(offsets);
     return ValueType(std::move(type));

@@ -162,12 +162,15 @@ EvalResult evalTriangle(const EvalContext& c, bool lower) {
     const TriangleCall call = *readTriangle(c, lower);
     Tensor out = c.result();
     std::vector<int64_t> rows, columns;
-    for (int64_t i = 0; i < call.rows; ++i)
-        for (int64_t j = 0; j < call.columns; ++j)
-            if (lower ? j - i <= call.offset : j - i >= call.offset) {
-                rows.push_back(i);
-                columns.push_back(j);
-            }
+    const int64_t offset = std::clamp(call.offset, -call.rows, call.columns), count = out.size(1);
+    for (int64_t i = 0; static_cast<int64_t>(columns.size()) < count; ++i) {
+        const int64_t first = lower ? 0 : std::max<int64_t>(0, i + offset);
+        const int64_t end = lower ? std::clamp<int64_t>(i + offset + 1, 0, call.columns) : call.columns;
+        for (int64_t j = first; j < end; ++j) {
+            rows.push_back(i);
+            columns.push_back(j);
+        }
+    }
     rows.insert(rows.end(), columns.begin(), columns.end());
     unpackElements(rows, out);
     return out;

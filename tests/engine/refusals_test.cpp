@@ -311,6 +311,7 @@ class RefusalsTest : public QObject {
         row("x: \"f32[6]\"", "aten.slice.Tensor(x, 0, -9223372036854775808)");
         row("x: \"f32[4, 3]\"", "aten.diagonal.default(x, 9223372036854775807)");
         row("x: \"f32[4, 3]\"", "aten.triu_indices.default(5, 5, 9223372036854775807)");
+        row("x: \"f32[4, 3]\"", "aten.tril_indices.default(3, 9223372036854775807)");
         row("x: \"f32[4, 3]\"", "aten.arange.start_step(0, 10, 9223372036854775807)");
         row("x: \"f32[4, 3]\"", "aten.full.default([2], -1, dtype=torch.uint8)");
         row("x: \"f32[4, 3]\"", "aten.full.default([2], -inf, dtype=torch.float16)");
