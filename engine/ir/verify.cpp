@@ -283,9 +283,12 @@ Result<void> checkCall(const Node& node, Calls wanted) {
     if (!given) {
         // Where values decide the size, the type that was written (with symbols of its own) stands.
         if (node.op().is(Tag::DataDependent) && isKnown(node.type())) return {};
-        bool open = given.error().code == ErrorCode::Unsupported;
-        node.forEachInput([&](const Node* input) { open |= !isKnown(input->type()); });
-        if (open && wanted == Calls::Possible) return {};
+        const Node* unknown = nullptr;
+        node.forEachInput([&](const Node* input) { unknown = unknown || isKnown(input->type()) ? unknown : input; });
+        if (wanted == Calls::Possible && (unknown || given.error().code == ErrorCode::Unsupported)) return {};
+        if (unknown && unknown->isCall() && unknown->op().isOpaque())
+            return unsupported("reads what " + unknown->op().name() + " gives, an operator that is not in Cutaway's tables",
+                               node.name(), {"it can be shown, not run"});
         Error error = std::move(given.error());
         error.where = node.name();
         return error;

@@ -7,6 +7,7 @@
 #include "engine/formats/open.h"
 #include "engine/interpret/interpret.h"
 #include "engine/interpret/specialize.h"
+#include "engine/ir/verify.h"
 #include "engine/passes/pipeline.h"
 #include "engine/support/check.h"
 #include "engine/text/parse.h"
@@ -276,6 +277,19 @@ class RefusalsTest : public QObject {
         QVERIFY2(refusal.run.startsWith("bad: aten.as_strided.default: reaches element 15"), qPrintable(refusal.run));
         QVERIFY2(refusal.compile.startsWith("bad: aten.as_strided.default: reaches element 15"),
                  qPrintable(refusal.compile));
+    }
+
+    /// What an unknown operator gives has no type, so neither has what reads it: that can be looked at, and stepped.
+    void unknownOperands() {
+        const auto module = parseText("def forward(x: \"f32[4]\"):\n    o = unknown.thing.default(x)\n"
+                                      "    q = aten.topk.default(o, 99)\n    y = operator.getitem(q, 0)\n    return (y,)\n");
+        QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
+        QVERIFY(checkCalls(**module, Calls::Possible).has_value());
+        const auto computable = checkCalls(**module, Calls::Computable);
+        QVERIFY(!computable.has_value() && computable.error().where == "q");
+        QVERIFY(computable.error().message.find("unknown.thing.default") != std::string::npos);
+        const auto trace = runPipeline(Snapshot(std::make_shared<const Module>(**module)), {});
+        QVERIFY(trace.has_value() && !trace->failed());
     }
 
     /// A type that a file writes, and that its operator does not give, is not what memory is reserved by.
