@@ -70,6 +70,12 @@ double peakBytes(const Module& module) {
     return peak;
 }
 
+double inputBytes(const Module& module) {
+    double sum = 0;
+    for (const Node* node : module.graph().placeholders()) sum += bytesOf(node->type());
+    return sum;
+}
+
 double outputBytes(const Module& module) {
     double sum = 0;
     for (const Argument& value : module.graph().outputs())

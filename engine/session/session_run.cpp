@@ -3,11 +3,13 @@
 
 #include "cutaway/guarded.h"
 #include "engine/interpret/interpret.h"
+#include "engine/interpret/peak.h"
 #include "engine/interpret/specialize.h"
 #include "engine/runtime/reference.h"
 #include "engine/session/compare_outputs.h"
 #include "engine/session/run_inputs.h"
 #include "engine/session/session_state.h"
+#include "engine/support/machine.h"
 
 namespace cutaway {
 namespace {
@@ -92,6 +94,13 @@ Result<void> checkPasses(const CompileTrace& trace) {
     return error;
 }
 
+/// What types alone tell, before inputs are drawn or read and before anything is compiled.
+Result<void> checkSizes(const Module& module, Backend backend) {
+    std::vector<MemoryWish> wishes = {{"inputs and weights", inputBytes(module)}, {"results", outputBytes(module)}};
+    if (backend == Backend::Reference) wishes.insert(wishes.begin() + 1, {"values", peakBytes(module)});   // kernels keep fewer
+    return checkMemory("the run", wishes, Whose::ChildOwn);
+}
+
 Result<const CpuProgram*> programOf(Session::State::Run& run, const std::vector<Tensor>* inputs, const Progress& progress) {
     if (run.trace.failed()) return failureOf(run.trace);
     if (!inputs && run.cpu) return &*run.cpu;   // of the sizes that it last ran with
@@ -136,6 +145,7 @@ Result<RunReport> Session::run(RunId id, const RunOptions& options, const Progre
 Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, const Progress& progress) {
     CT_TRY(Run* found, run(id));
     CT_TRY_VOID(checkPasses(found->trace));
+    CT_TRY_VOID(checkSizes(*found->trace.result(), options.backend));
     const std::lock_guard turn(found->turn);
     // Inputs are named as in the file; passes never rename or drop placeholders.
     CT_TRY(RunInputs inputs, chooseInputs(*input, sampleInputs, options.inputsFile, noSamples));

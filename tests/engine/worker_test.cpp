@@ -215,8 +215,8 @@ class WorkerTest : public QObject {
         QTest::addColumn<QString>("needs");
         const auto row = [](const char* name, Backend backend, const char* text, const char* needs) { QTest::newRow(name) << text << static_cast<int>(backend) << needs; };
         const char* input = "def forward(x: \"f32[20000000, 2000000]\"):\n    a = aten.relu.default(x)\n    return (a,)\n";
-        row("input", Backend::Reference, input, "145.5 TiB of memory (the inputs 145.5 TiB)");
-        row("input, compiled", Backend::Cpu, input, "145.5 TiB of memory (the inputs 145.5 TiB)");
+        row("input", Backend::Reference, input, "inputs and weights 145.5 TiB");
+        row("input, compiled", Backend::Cpu, input, "inputs and weights 145.5 TiB");
         const char* value = "def forward(x: \"f32[1]\"):\n    e = aten.expand.default(x, [2000000, 2000000])\n    a = aten.exp.default(e)\n    b = aten.mm.default(a, a)\n"
                             "    c = aten.sum.default(b)\n    return (c,)\n";
         row("values", Backend::Reference, value, "29.1 TiB of memory");
