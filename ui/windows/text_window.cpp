@@ -35,6 +35,10 @@ TextWindow::TextWindow(SessionController& controller, Selection& selection, QWid
         m_table->viewport()->update();
     });
     m_table->viewport()->installEventFilter(this);
+    // Not by the resize event: it comes before the columns have their new widths.
+    connect(m_table->horizontalHeader(), &QHeaderView::sectionResized, this, [this] {
+        if (m_longest > 0) arrangeScrolling();
+    });
     m_table->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
     m_table->setSelectionBehavior(QAbstractItemView::SelectRows);
     m_table->setShowGrid(false);
@@ -175,7 +179,6 @@ void TextWindow::arrangeScrolling() {
 
 bool TextWindow::eventFilter(QObject* watched, QEvent* event) {
     if (watched == m_table->viewport() && m_longest > 0) {
-        if (event->type() == QEvent::Resize) arrangeScrolling();
         const auto* wheel = event->type() == QEvent::Wheel ? static_cast<QWheelEvent*>(event) : nullptr;
         const QPoint turned = wheel ? wheel->angleDelta() : QPoint();
         const int sideways = turned.x() != 0 ? turned.x() : wheel && wheel->modifiers() & Qt::ShiftModifier ? turned.y() : 0;
