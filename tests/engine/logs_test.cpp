@@ -71,7 +71,7 @@ const std::string kFrame = R"("frame_id": 0, "frame_compile_id": 1, "attempt": 0
 FileTree tree(const std::map<std::string, std::string>& files) {
     FileTree out;
     for (const auto& [name, content] : files) out.files.push_back(name);
-    out.read = [files](const std::string& name) -> Result<std::shared_ptr<Storage>> { return storageOf(files.at(name)); };
+    out.read = [files](const std::string& name) -> Result<ByteSource> { return ByteSource(storageOf(files.at(name))); };
     return out;
 }
 
