@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "engine/ir/op.h"
+#include "engine/ir/node.h"
 
 namespace cutaway {
 namespace {
@@ -227,12 +227,15 @@ std::string_view Op::baseName() const {
 namespace {
 
 /// As one value, not a list.
+/// A node whose value is a number known at run time only. A tensor of one element is none: rules would not see its value.
+bool mayBeNumber(const Argument& value) { return value.node() != nullptr && value.node()->type().tensor() == nullptr; }
+
 bool acceptsOne(const Param& param, const Argument& value) {
     switch (param.kind) {
         case ParamKind::Tensor: return value.node() != nullptr || value.isNumber() || value.get<LostTensor>();
-        case ParamKind::Int: return value.node() != nullptr || value.asInt() || value.get<Expr>();
-        case ParamKind::Bool: return value.node() != nullptr || value.asInt();
-        case ParamKind::Float: case ParamKind::Number: return value.node() != nullptr || value.isNumber();
+        case ParamKind::Int: return mayBeNumber(value) || value.asInt() || value.get<Expr>();
+        case ParamKind::Bool: return mayBeNumber(value) || value.asInt();
+        case ParamKind::Float: case ParamKind::Number: return mayBeNumber(value) || value.isNumber();
         case ParamKind::String: return value.get<std::string>() != nullptr;
         case ParamKind::DType: return value.get<DType>() != nullptr;
         case ParamKind::Layout: return value.get<Layout>() != nullptr;

@@ -245,7 +245,10 @@ constexpr OpDef kOps[] = {
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType self, c.tensor(1));
          CT_TRY(const TensorType gradient, c.tensor(size_t{0}));
-         CT_TRY_VOID(c.dim("dim", self.rank()));
+         CT_TRY(const int64_t dim, c.dim("dim", self.rank()));
+         SymDims half = self.sizes;
+         if (!half.empty()) half[static_cast<size_t>(dim)] = floorDiv(half[static_cast<size_t>(dim)], 2);
+         if (!(gradient.sizes == half)) return c.fail("the gradient " + gradient.text() + " is not half of " + self.text() + " along dim " + std::to_string(dim));
          if (promote(gradient.dtype, self.dtype) != self.dtype) return c.fail("the gradient " + gradient.text() + " does not fit the dtype of " + self.text());
          return ValueType(TensorType::contiguous(self.dtype, self.sizes, self.device));
      },

@@ -59,10 +59,23 @@ std::optional<Error> refuseDropout(const EvalContext& c) {
     return unsupported(c.op().name() + ": no reference kernel with dropout", {}, {"run with dropout_p=0, or use the math form of attention"});
 }
 
+/// The operands of the fused CPU kernel, which takes heads of one size only.
+Result<Operands> readFlashCpu(const InferContext& c) {
+    CT_TRY(Operands o, readOperands(c));
+    const SymInt &size = o.query.sizes[3], &other = o.value.sizes[3];
+    if (size.isInt() && other.isInt() && size.value() != other.value()) return c.fail("query and value have heads of different sizes");
+    if (c.has("attn_mask")) {
+        CT_TRY(const TensorType mask, c.tensor("attn_mask"));
+        const SymDims whole{o.query.sizes[0], o.query.sizes[1], o.query.sizes[2], o.key.sizes[2]};
+        const SymDims both[] = {whole, mask.sizes};
+        const auto sizes = broadcastSizes(both);
+        if (!sizes || sizes->size() != 4 || (allInts(*sizes) && allInts(whole) && !(*sizes == whole)))
+            return c.fail("the mask " + mask.text() + " does not broadcast to queries by keys");
+    }
+    return o;
+}
 Result<ValueType> inferFlashCpu(const InferContext& c) {
-    CT_TRY(const Operands o, readOperands(c));
-    if (o.value.sizes[3].isInt() && o.query.sizes[3].isInt() && !(o.value.sizes[3] == o.query.sizes[3]))
-        return c.fail("query and value have different last sizes");
+    CT_TRY(const Operands o, readFlashCpu(c));
     const SymDims& q = o.query.sizes;
     TensorType sums = TensorType::contiguous(sumType(o.query), {q[0], q[1], q[2]}, o.query.device);
     sums.strides = {q[1] * q[2], SymInt(1), q[1]};
@@ -75,7 +88,13 @@ EvalResult evalFlashCpu(const EvalContext& c) {
     return TensorList{out, sums};
 }
 Result<ValueType> inferFlashCpuBackward(const InferContext& c) {
-    CT_TRY(const Operands o, readOperands(c));
+    CT_TRY(const Operands o, readFlashCpu(c));
+    for (const std::string_view param : {"grad_out", "out"}) {
+        CT_TRY(const TensorType tensor, c.tensor(param));
+        if (!(tensor.sizes == o.query.sizes)) return c.fail("'" + std::string(param) + "' " + tensor.text() + " does not have the query's sizes");
+    }
+    CT_TRY(const TensorType sums, c.tensor("logsumexp"));
+    if (!(sums.sizes == SymDims(o.query.sizes.begin(), o.query.sizes.end() - 1))) return c.fail("'logsumexp' " + sums.text() + " does not have a number per query");
     return ValueType(TupleType{lengthMajor(o.query, o.query.sizes), lengthMajor(o.key, o.key.sizes), lengthMajor(o.value, o.value.sizes)});
 }
 EvalResult evalBackward(const EvalContext& c, std::string_view maskParam, std::string_view gradient, size_t results) {

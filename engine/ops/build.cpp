@@ -168,9 +168,12 @@ Value where(const Value& condition, const Value& yes, const Value& no) {
 }
 
 Value Decomposition::in(size_t position) const {
-    Node* node = arg(position).node();
-    CT_CHECK(node != nullptr, "a decomposition asks only for tensors that are there");
-    return Value(*m_builder, node);
+    if (Node* node = arg(position).node()) return Value(*m_builder, node);
+    // A number in a tensor's place.
+    const auto number = scalar(op().schema()->params[position].name);
+    CT_CHECK(number, "a decomposition asks only for operands that are there");
+    constexpr DType kKinds[] = {DType::Bool, DType::I64, DType::F32, DType::C64};
+    return full(*m_builder, {}, *number, kKinds[number->index()], {});
 }
 OperandValue Decomposition::any(size_t position) const {
     if (arg(position).node()) return in(position);

@@ -109,6 +109,7 @@ ValueType typeToGive(const Op& op, const ValueType& ruled, const ValueType& writ
 EvalResult evaluateAccepted(const Op& op, std::span<const Argument> args, const ValueType& result,
                             const ValueSource& values) {
     if (const Op* base = op.functional()) {
+        if (auto own = inferCall(op, args); !own) return std::move(own).error();   // what it writes must fit what it writes to
         auto type = inferCall(*base, args);
         if (!type) return std::move(type).error();
         EvalResult computed = base->def()->eval(EvalContext(*base, args, *type, values));

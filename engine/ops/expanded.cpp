@@ -107,6 +107,10 @@ EvalResult evalExpanded(const EvalContext& c) {
         Tensor result = values.valueOf(*expansion.results[i])[0];
         const TensorType& promised = expansion.results[i]->tensor();
         if (!result.defined() || result.sizes() != toInts(promised.sizes)) return c.fail("its expansion does not give the shape of its rule: " + promised.text());
+        // The rule looks at some operands only; what the others make of it shows here.
+        const TensorType& ruled = c.resultType(i);
+        if (result.dtype() != ruled.dtype || result.numel() != numel(toInts(ruled.sizes)))
+            return c.fail("the arguments do not fit each other: the result would be " + promised.text() + ", not " + ruled.text());
         // What a file recorded may be wrong: PyTorch's tracing gives an LSTM's states a dim that its kernel does not.
         if (result.sizes() != toInts(c.resultType(i).sizes)) {
             results.push_back(std::move(result));

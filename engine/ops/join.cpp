@@ -3,6 +3,7 @@
 #include "engine/ops/expanded.h"
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
+#include "engine/ops/view_rules.h"
 
 namespace cutaway {
 namespace {
@@ -69,6 +70,10 @@ Values decomposeSections(Decomposition& d, int64_t dim) {
     const SymInt size = d.in(0).size(dim);
     if (*sections <= 0 || !size.isInt() || size.value() % *sections != 0)
         return refuse(d, "the dim's size " + size.text() + " does not divide into " + std::to_string(*sections) + " sections");
+    if (const auto few = checkPieces(d, *sections); !few) {
+        d.builder().fail(few.error());
+        return std::vector<Value>();
+    }
     std::vector<SymInt> bounds;
     for (int64_t i = 1; i < *sections; ++i) bounds.push_back(size.value() / *sections * i);
     return pieces(d, dim, bounds);

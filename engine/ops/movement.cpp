@@ -71,7 +71,7 @@ Values decomposeCat(Decomposition& d) {
     }
     if (kept.size() > 1 && kept.size() < all.size()) {
         std::vector<Argument> tensors(kept.begin(), kept.end());
-        return d.call("aten.cat.default", {Argument(std::move(tensors)), d.arg("dim")});
+        return convert(d.call("aten.cat.default", {Argument(std::move(tensors)), d.arg("dim")}), d.out().dtype);
     }
     if (kept.size() < 2) return Values::notHandled();
     for (const Value& x : kept)

@@ -121,6 +121,7 @@ Result<ValueType> inferOffsetsToIndices(const InferContext& c) {
             if (value < least || value > std::numeric_limits<int32_t>::max())
                 return c.fail("'" + std::string(param) + "' of " + std::to_string(value) + " is out of range");
     }
+    if (isFloating(offsets.dtype) || isComplex(offsets.dtype)) return c.fail("the offsets are integers, not " + offsets.text());
     TensorType type = TensorType::contiguous(DType::I64, offsets.sizes, offsets.device);
     type.strides = preservedStrides(offsets);
     return ValueType(std::move(type));

@@ -160,13 +160,15 @@ Result<ValueType> inferTriangle(const InferContext& c, bool lower) {
 }
 EvalResult evalTriangle(const EvalContext& c, bool lower) {
     const TriangleCall call = *readTriangle(c, lower);
-    Tensor out = c.result();
+    Tensor out = c.result();   // before the loops: where there is no memory for it, they need not begin
     std::vector<int64_t> rows, columns;
-    const int64_t offset = std::clamp(call.offset, -call.rows, call.columns), count = out.size(1);
-    for (int64_t i = 0; static_cast<int64_t>(columns.size()) < count; ++i) {
-        const int64_t first = lower ? 0 : std::max<int64_t>(0, i + offset);
-        const int64_t end = lower ? std::clamp<int64_t>(i + offset + 1, 0, call.columns) : call.columns;
-        for (int64_t j = first; j < end; ++j) {
+    const int64_t offset = std::clamp(call.offset, -call.rows, call.columns);
+    // Rows that have none of the triangle stand first in the lower one and last in the upper one.
+    const int64_t first = lower ? std::max<int64_t>(0, -offset) : 0;
+    const int64_t last = lower ? call.rows : std::min(call.rows, std::max<int64_t>(0, call.columns - offset));
+    for (int64_t i = first; i < last && call.columns > 0; ++i) {
+        const int64_t from = lower ? 0 : std::max<int64_t>(0, i + offset), to = lower ? std::min(call.columns, i + offset + 1) : call.columns;
+        for (int64_t j = from; j < to; ++j) {
             rows.push_back(i);
             columns.push_back(j);
         }

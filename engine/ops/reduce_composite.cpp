@@ -36,6 +36,8 @@ Values withCorrection(Decomposition& d, std::string_view op) {
 Result<ValueType> inferLogSumExp(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
     if (isComplex(self.dtype)) return c.fail("complex numbers have no largest element to start from");
+    CT_TRY(const std::vector<int64_t> dims, c.integers("dim"));
+    if (dims.empty() && self.rank() > 0 && !c.flag("keepdim")) return c.fail("needs the dims to reduce");
     CT_TRY(TensorType type, reducedType(c, isFloating(self.dtype) ? self.dtype : DType::F32));
     return ValueType(std::move(type));
 }

@@ -19,6 +19,10 @@ Result<int64_t> normalisedDims(const InferContext& c, const TensorType& x) {
         if (!(shape[static_cast<size_t>(i)] == x.sizes[static_cast<size_t>(x.rank() - count + i)]))
             return c.fail("normalized_shape does not match the last dims of the input " + x.text());
     if (!isFloating(x.dtype)) return c.fail("needs a floating-point input, not " + std::string(info(x.dtype).torchName));
+    if (c.has("weight")) {
+        CT_TRY(const TensorType weight, c.tensor("weight"));
+        if (!(weight.sizes == shape)) return c.fail("the weight " + weight.text() + " does not have the normalized shape");
+    }
     return count;
 }
 double epsilonOf(const CallView& c, DType compute) {

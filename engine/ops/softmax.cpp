@@ -136,6 +136,7 @@ constexpr OpDef kOps[] = {
     {.schema = "prims.prepare_softmax_online.default(Tensor x, int dim) -> (Tensor, Tensor)", .tags = Tag::Reduction,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType x, c.tensor(size_t{0}));
+         if (!isFloating(x.dtype)) return c.fail("needs a floating-point tensor, not " + x.text());
          CT_TRY(const int64_t dim, c.dim("dim", x.rank()));
          const int64_t dims[] = {dim};
          const TensorType type = TensorType::contiguous(x.dtype, x.rank() > 0 ? reducedSizes(x.sizes, dims, true) : SymDims(), x.device);

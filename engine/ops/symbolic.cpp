@@ -205,9 +205,10 @@ constexpr OpDef kOps[] = {
          return (*items)[static_cast<size_t>(position)];
      },
      .eval = [](const EvalContext& c) -> EvalResult {
-         TensorList all = c.list("a");
+         const TensorList& all = c.values().valueOf(*c.arg(size_t{0}).node());
          int64_t position = c.integerOr("b", 0);
          if (position < 0) position += static_cast<int64_t>(all.size());
+         if (position < 0 || position >= static_cast<int64_t>(all.size())) return c.fail("there are only " + std::to_string(all.size()) + " results");
          return all[static_cast<size_t>(position)];
      }},
     // Sizes and strides as numbers.

@@ -127,6 +127,20 @@ Values decomposeUnflatten(Decomposition& d) {
     return view(self, out);
 }
 
+/// Whether no two elements lie at one place.
+bool apart(const Dims& sizes, const Dims& strides) {
+    std::vector<std::pair<int64_t, int64_t>> dims;   // stride, size
+    for (size_t i = 0; i < sizes.size(); ++i) {
+        if (sizes[i] == 0) return true;
+        if (sizes[i] > 1) dims.emplace_back(strides[i], sizes[i]);
+    }
+    std::sort(dims.begin(), dims.end());
+    int64_t reach = 0;
+    for (const auto& [stride, size] : dims)
+        if (stride <= reach || __builtin_mul_overflow(stride, size - 1, &reach) || __builtin_add_overflow(reach, stride - 1, &reach)) return false;
+    return true;
+}
+
 constexpr OpDef kOps[] = {
     // The same elements in row-major order under other sizes; one size may be -1. Never copies.
     {.schema = "aten.view.default(Tensor(a) self, SymInt[] size) -> Tensor(a)",
@@ -173,6 +187,8 @@ f32[0, 4], [0, 2, 2]
          CT_TRY(TensorType type, c.tensor(size_t{0}));
          CT_TRY(const SymDims strides, c.sizes("stride"));
          if (strides.size() != type.sizes.size()) return c.fail("needs one stride per dim");
+         if (allInts(type.sizes) && allInts(strides) && !apart(toInts(type.sizes), toInts(strides)))
+             return c.fail("the strides do not give every element of " + type.text() + " a place of its own");
          type.strides = strides;
          type.offset = 0;
          type.requiresGrad = false;

@@ -144,4 +144,10 @@ Result<TensorType> stridedType(const InferContext& c, const TensorType& source) 
     return viewType(source, std::move(sizes), std::move(strides), offset);
 }
 
+Result<void> checkPieces(const InferContext& c, int64_t count) {
+    constexpr int64_t kMost = 1 << 20;
+    if (count <= kMost) return {};
+    return Error{ErrorCode::Limit, c.op().name() + ": " + std::to_string(count) + " results are more than the " + std::to_string(kMost) + " that one call may have", {}, {}};
+}
+
 }  // namespace cutaway

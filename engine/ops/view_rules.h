@@ -25,5 +25,7 @@ Result<SymInt> wrapIndex(const InferContext& c, const SymInt& index, const SymIn
 Result<TensorType> diagonalType(const InferContext& c, const TensorType& source);
 /// Type of an as_strided view of `source`; an absent offset is the source's own.
 Result<TensorType> stridedType(const InferContext& c, const TensorType& source);
+/// Every piece is a value of its own, with a type and a place in memory.
+Result<void> checkPieces(const InferContext& c, int64_t count);
 
 }  // namespace cutaway

@@ -54,17 +54,6 @@ Result<ValueType> splitInto(const InferContext& c, const TensorType& self, int64
     return ValueType(std::move(parts));
 }
 
-/// Every piece is a value of its own, with a type and a place in memory.
-Result<void> checkPieces(const InferContext& c, int64_t count) {
-    constexpr int64_t kMost = 1 << 20;
-    if (count <= kMost) return {};
-    return Error{ErrorCode::Limit,
-                 c.op().name() + ": " + std::to_string(count) + " results are more than the " + std::to_string(kMost) +
-                     " that one call may have",
-                 {},
-                 {}};
-}
-
 /// Sizes of pieces of at most `size`; the last may be smaller. A dim of size 0 gives one empty piece.
 Result<SymDims> pieceSizes(const InferContext& c, const SymInt& whole, int64_t size) {
     if (!whole.isInt())

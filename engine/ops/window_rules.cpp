@@ -111,7 +111,7 @@ Result<ValueType> pooledGradientType(const InferContext& c, size_t spatial) {
         if (!(gradient.sizes == windows.outSizes)) return c.fail("the gradient " + gradient.text() + " is not of the pooled size");
     }
     for (size_t i = static_cast<size_t>(lead); i < gradient.sizes.size(); ++i)
-        if (gradient.sizes[i] == SymInt(0)) return c.fail("the gradient " + gradient.text() + " has no elements to spread over " + self.text());
+        if (gradient.sizes[i] == SymInt(0) || self.sizes[i] == SymInt(0)) return c.fail("the gradient " + gradient.text() + " has no elements to spread over " + self.text());
     if (c.op().schema()->find("indices") >= 0) {
         CT_TRY(const TensorType indices, c.tensor("indices"));
         if (!(indices.sizes == gradient.sizes)) return c.fail("the indices " + indices.text() + " do not fit the gradient " + gradient.text());

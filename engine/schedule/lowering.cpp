@@ -211,6 +211,8 @@ std::string dtypeProblem(const TensorType& type) {
 std::string whyNotLowered(const Node& node) {
     const OpDef* def = node.op().def();
     if (def == nullptr || !def->lower) return node.op().name() + " has no lowering rule";
+    for (const Argument& arg : node.args())
+        if (arg.get<std::complex<double>>()) return "kernels do not compute with complex numbers";
     std::string problem;
     auto check = [&](const ValueType& type) {
         if (const TensorType* tensor = type.tensor(); tensor != nullptr && problem.empty()) problem = dtypeProblem(*tensor);

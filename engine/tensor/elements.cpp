@@ -50,6 +50,8 @@ namespace {
 struct Half { uint16_t bits; };
 struct Bfloat { uint16_t bits; };
 struct Bool8 { uint8_t bits; };
+/// Complex of two halves.
+struct HalfComplex { uint16_t real, imaginary; };
 /// An 8-bit float: e4m3fn (3 bits of mantissa, no infinity) or e5m2 (2 bits, IEEE).
 template <int Mantissa>
 struct Small { uint8_t bits; };
@@ -93,7 +95,8 @@ struct IsComplex<std::complex<T>> : std::true_type {};
 
 template <class Compute, class Stored>
 Compute load(Stored value) {
-    if constexpr (std::is_same_v<Stored, Half>) return static_cast<Compute>(halfToFloat(value.bits));
+    if constexpr (std::is_same_v<Stored, HalfComplex>) return load<Compute>(std::complex<float>(halfToFloat(value.real), halfToFloat(value.imaginary)));
+    else if constexpr (std::is_same_v<Stored, Half>) return static_cast<Compute>(halfToFloat(value.bits));
     else if constexpr (std::is_same_v<Stored, Bfloat>) return static_cast<Compute>(bfloatToFloat(value.bits));
     else if constexpr (std::is_same_v<Stored, Bool8>) return static_cast<Compute>(static_cast<int>(value.bits != 0));
     else if constexpr (SmallMantissa<Stored>::value != 0) return static_cast<Compute>(smallToFloat<SmallMantissa<Stored>::value>(value.bits));
@@ -123,7 +126,10 @@ Stored toInteger(Compute value) {
 template <class Stored, class Compute>
 Stored store(Compute value) {
     if constexpr (IsComplex<Stored>::value) return Stored(value);
-    else if constexpr (IsComplex<Compute>::value) return store<Stored>(value.real());
+    else if constexpr (std::is_same_v<Stored, HalfComplex>) {
+        const auto wide = store<std::complex<float>>(value);
+        return {floatToHalf(wide.real()), floatToHalf(wide.imag())};
+    } else if constexpr (IsComplex<Compute>::value) return store<Stored>(value.real());
     else if constexpr (std::is_same_v<Stored, Half>) return {floatToHalf(static_cast<float>(value))};
     else if constexpr (std::is_same_v<Stored, Bfloat>) return {floatToBfloat(static_cast<float>(value))};
     else if constexpr (std::is_same_v<Stored, Bool8>) return {static_cast<uint8_t>(value != Compute(0))};
@@ -150,6 +156,7 @@ void visitStored(DType dtype, Visitor&& visit) {
         case DType::F32: return visit(float{});
         case DType::F64: return visit(double{});
         case DType::Bool: return visit(Bool8{});
+        case DType::C32: return visit(HalfComplex{});
         case DType::C64: return visit(std::complex<float>{});
         case DType::C128: return visit(std::complex<double>{});
         default: CT_CHECK(false, "callers refuse dtypes without arithmetic before they reach element access");

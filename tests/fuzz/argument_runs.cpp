@@ -118,7 +118,7 @@ struct Child {
 
 /// The sentence of a sanitizer, or how the child ended.
 std::string sentenceOf(const std::string& errors, int status) {
-    for (const char* mark : {"runtime error: ", "SUMMARY: ", "terminate called"})
+    for (const char* mark : {"runtime error: ", "SUMMARY: ", "Invalid read", "Invalid write", "terminate called"})
         if (const size_t at = errors.find(mark); at != std::string::npos) {
             const size_t line = errors.rfind('\n', at) + 1;
             return errors.substr(line, errors.find('\n', at) - line);

@@ -1,5 +1,5 @@
 // Fuzzing of arguments: op_arguments_fuzz [--from N] [--count N] [--seconds S] [--op NAME] [--jobs N] [--compiled]
-// [--compiler PROGRAM] [--call TEXT] [--list]. Needs no clang; the preset `asan` makes it see reads outside and leaks.
+// [--compiler PROGRAM] [--memory BYTES] [--call TEXT] [--list]. Needs no clang; the preset `asan` makes it see reads outside and leaks.
 #include <cstdio>
 #include <cstring>
 
@@ -116,6 +116,8 @@ int main(int argc, char** argv) {
             runs.jobs = std::atoi(value);
         else if (option == "--batch")
             runs.batch = std::strtoull(value, nullptr, 10);
+        else if (option == "--memory")
+            runs.memoryBytes = std::atoll(value);
         else if (option == "--compiler")
             runs.compiler = value;
         else if (option == "--call")
