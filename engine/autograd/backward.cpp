@@ -148,6 +148,9 @@ Result<void> Backward::run() {
 Result<void> Backward::differentiate(Node& call, const Slots& slots) {
     const OpDef* def = call.op().def();
     if (def == nullptr || !def->derive) return noDerivative(call);
+    if (!isKnown(call.type()))
+        return unsupported("what " + call.op().name() + " gives is not known, so neither is its derivative",
+                           call.name());
     GraphBuilder builder = builderFor(call);
     std::vector<Node*> added;
     std::vector<Value> results = resultsOf(call, builder, added), arrived;

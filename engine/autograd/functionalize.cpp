@@ -68,6 +68,12 @@ Value scatterBack(GraphBuilder& builder, const Node& view, const Value& input, c
         if (!dim) return builder.fail(dim.error()), Value(builder, nullptr);
         const int64_t item = view.arg(1).asInt().value_or(0);
         if (packet == "aten.unbind") return builder.call("aten.select_scatter.default", {input, source, *dim, item});
+        const bool there = call.type().tuple() && item >= 0 && item < static_cast<int64_t>(call.type().tuple()->size());
+        if (!there || !isKnown(call.type())) {
+            builder.fail(
+                unsupported("writes through " + std::string(packet) + ", whose parts are not known", view.name()));
+            return Value(builder, nullptr);
+        }
         SymInt start = 0;
         const TupleType& parts = *call.type().tuple();
         for (int64_t i = 0; i < item; ++i) start = start + parts[static_cast<size_t>(i)].tensor()->sizes[static_cast<size_t>(*dim)];

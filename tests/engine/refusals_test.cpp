@@ -292,6 +292,24 @@ class RefusalsTest : public QObject {
         QVERIFY(trace.has_value() && !trace->failed());
     }
 
+    /// Some results of a call are known from where they are read, the others are not.
+    void partlyKnownResults() {
+        const auto text = [](const std::string& rest) {
+            return "def forward(x: \"f32[4]\"):\n    o = unknown.thing.default(x)\n    s = aten.split.Tensor(o, 2)\n"
+                   "    a: \"f32[2]\" = operator.getitem(s, 1)\n" + rest;
+        };
+        const auto written = parseText(text("    b: \"f32[2]\" = aten.add_.Tensor(a, 1)\n    return (b,)\n"));
+        QVERIFY2(written.has_value(), written ? "" : written.error().text().c_str());
+        const auto trace = runPipeline(Snapshot(std::make_shared<const Module>(**written)), {});
+        QVERIFY(trace.has_value() && trace->failed());
+        QVERIFY(trace->steps.back().info.error.find("parts are not known") != std::string::npos);
+        const auto read = parseText(text("    b: \"f32[2]\" = aten.mul.Tensor(a, 2)\n    return (b,)\n"));
+        QVERIFY(read.has_value());
+        CompileOptions training;
+        training.mode = Mode::Training;
+        QVERIFY(runPipeline(Snapshot(std::make_shared<const Module>(**read)), training).has_value());
+    }
+
     /// A type that a file writes, and that its operator does not give, is not what memory is reserved by.
     void wrongTypes_data() {
         QTest::addColumn<QString>("inputs");
