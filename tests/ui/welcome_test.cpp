@@ -138,7 +138,7 @@ class WelcomeTest : public QObject, private testing::MainWindowFixture {
 
     void nothingIsCutOffInASmallWindow_data() {
         QTest::addColumn<QSize>("size");
-        QTest::newRow("small") << QSize(480, 320);
+        QTest::newRow("small") << QSize(640, 320);
         QTest::newRow("usual") << QSize(1440, 900);
     }
     void nothingIsCutOffInASmallWindow() {
