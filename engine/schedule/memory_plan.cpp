@@ -1,4 +1,5 @@
 #include "engine/schedule/schedule.h"
+#include "engine/support/checked.h"
 
 namespace cutaway {
 
@@ -24,7 +25,7 @@ int64_t planMemory(std::vector<MemoryBlock>& blocks) {
             at = std::max(at, end);
         }
         block.offset = at;
-        total = std::max(total, at + need);
+        total = std::max(total, checkedAdd(at, need));
         placed.push_back(current);
     }
     return total;

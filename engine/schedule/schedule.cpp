@@ -12,6 +12,17 @@ namespace {
 
 using Role = NodeFacts::Role;
 
+/// For estimates of work, which need not be exact where they are absurd: the largest number instead of one that wraps.
+int64_t product(std::initializer_list<int64_t> factors) {
+    int64_t result = 1;
+    for (const int64_t factor : factors)
+        if (__builtin_mul_overflow(result, factor, &result)) return std::numeric_limits<int64_t>::max();
+    return result;
+}
+void addProduct(int64_t& sum, std::initializer_list<int64_t> factors) {
+    if (__builtin_add_overflow(sum, product(factors), &sum)) sum = std::numeric_limits<int64_t>::max();
+}
+
 class Scheduler {
   public:
     Scheduler(std::shared_ptr<const Module> module, Grouping grouping) : m_grouping(std::move(grouping)) {
@@ -104,7 +115,7 @@ class Scheduler {
         const std::string& why = facts(node).rule.whyNot;
         call.reasons.push_back(node.name() + ": not fused, " + (library.empty() ? why : "the library's own kernel is faster"));
         auto add = [&](int64_t& bytes, const ValueType& type) {
-            if (const TensorType* tensor = type.tensor()) bytes += knownNumel(tensor->sizes).value_or(0) * byteSize(tensor->dtype);
+            if (const TensorType* tensor = type.tensor()) addProduct(bytes, {knownNumel(tensor->sizes).value_or(0), byteSize(tensor->dtype)});
         };
         for (const Node* input : node.inputs()) add(call.bytesRead, input->type());
         add(call.bytesWritten, node.type());
@@ -126,13 +137,13 @@ class Scheduler {
             const Node* operand = position < node.args().size() ? node.arg(position).node() : nullptr;
             return operand && operand->type().tensor() ? operand->type().tensor()->sizes : SymDims{};
         };
-        if (name == "mm" || name == "bmm") return 2 * elements * (sizesOf(0).empty() ? 1 : sizesOf(0).back().asInt().value_or(0));
-        if (name == "addmm" || name == "baddbmm") return 2 * elements * (sizesOf(1).empty() ? 1 : sizesOf(1).back().asInt().value_or(0));
+        if (name == "mm" || name == "bmm") return product({2, elements, sizesOf(0).empty() ? 1 : sizesOf(0).back().asInt().value_or(0)});
+        if (name == "addmm" || name == "baddbmm") return product({2, elements, sizesOf(1).empty() ? 1 : sizesOf(1).back().asInt().value_or(0)});
         if (name == "convolution") {
             SymDims weight = sizesOf(1);
             if (weight.size() < 2) return elements;
             weight.erase(weight.begin());
-            return 2 * elements * knownNumel(weight).value_or(0);
+            return product({2, elements, knownNumel(weight).value_or(0)});
         }
         return elements;
     }
@@ -147,15 +158,15 @@ class Scheduler {
         call.description = built.kernel.reduces ? "reduction" : "pointwise";
         for (const Node* member : group.members) {
             call.nodes.push_back(member->id());
-            call.flops += facts(*member).rule.cost * knownNumel(group.space.sizes).value_or(0);
+            addProduct(call.flops, {facts(*member).rule.cost, knownNumel(group.space.sizes).value_or(0)});
         }
         for (const FusionDecision& decision : m_grouping.decisions)
             if (contains(call.nodes, decision.producer) || contains(call.nodes, decision.consumer)) call.reasons.push_back(decision.sentence);
         if (call.reasons.empty()) call.reasons.push_back(group.members[0]->name() + ": nothing to fuse with, its operands and readers are not computed by kernels");
         for (size_t i = 0; i < call.bindings.size(); ++i) {
             const TensorType& type = *tensorOf(call.bindings[i]);
-            const int64_t bytes = knownNumel(type.sizes).value_or(0) * byteSize(type.dtype);
-            (built.kernel.buffers[i].written ? call.bytesWritten : call.bytesRead) += bytes;
+            addProduct(built.kernel.buffers[i].written ? call.bytesWritten : call.bytesRead,
+                       {knownNumel(type.sizes).value_or(0), byteSize(type.dtype)});
             if (built.kernel.buffers[i].written) define(call.bindings[i]);
         }
         const auto [slot, fresh] = m_kernelOf.emplace(structureKey(built.kernel), m_program.kernels.size());
