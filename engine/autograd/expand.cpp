@@ -15,6 +15,8 @@ constexpr Kept kStricter[] = {
     {"aten.index_select.default", "it refuses negative indices, which indexing takes"},
     {"aten.index_add.default", "it refuses negative indices, which indexing takes"},
     {"aten.index_copy.default", "it refuses negative indices, which indexing takes"},
+    {"aten.max_unpool2d.default", "it refuses indices outside of a plane, which indexing of all planes takes"},
+    {"aten.max_unpool3d.default", "it refuses indices outside of a plane, which indexing of all planes takes"},
     {"aten.one_hot.default", "it refuses classes that are not there, which a comparison takes"},
 };
 const Kept* stricter(const Node& node) {

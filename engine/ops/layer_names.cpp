@@ -6,6 +6,7 @@
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/opmath.h"
+#include "engine/ops/packed.h"
 
 namespace cutaway {
 namespace {
@@ -88,6 +89,15 @@ Result<ValueType> inferUnpool(const InferContext& c, int64_t dims) {
     sizes.insert(sizes.end(), size.begin(), size.end());
     return ValueType(TensorType::contiguous(self.dtype, sizes, self.device));
 }
+/// An index lies in the plane of its own channel: one before it or behind it would be another channel's.
+EvalResult evalUnpool(const EvalContext& c) {
+    const int64_t plane = numel(c.integersOf("output_size"));
+    for (const int64_t at : packElements<int64_t>(c.in("indices")))
+        if (at < 0 || at >= plane)
+            return c.fail("index " + std::to_string(at) + " is out of range for a plane of " + std::to_string(plane) +
+                          " elements");
+    return evalExpanded(c);
+}
 /// Written to where the indices say, of a plane of zeros; planes one after the other.
 Values unpool(Decomposition& d, int64_t dims) {
     const auto rowMajor = [&](const Value& v) { return v.type().isContiguous() ? v : d.call("aten.clone.default", {v}, {{"memory_format", MemoryFormat::Contiguous}}); };
@@ -120,10 +130,10 @@ constexpr OpDef kOps[] = {
     {.schema = "aten.renorm.default(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", .infer = inferRenorm, .eval = evalExpanded, .expand = Expand::Composite,
      .decompose = boundedLength, .samples = "f32[3, 4], 2, 0, 1.0\nf64[2, 3, 4], 1, 1, 3\nf32[3, 4], 3, -1, 100"},
     {.schema = "aten.max_unpool2d.default(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor", .infer = [](const InferContext& c) { return inferUnpool(c, 2); },
-     .eval = evalExpanded, .expand = Expand::Decompose, .decompose = [](Decomposition& d) { return unpool(d, 2); }, .derive = [](Derivation& d) { deriveUnpool(d, 2); },
+     .eval = evalUnpool, .expand = Expand::Decompose, .decompose = [](Decomposition& d) { return unpool(d, 2); }, .derive = [](Derivation& d) { deriveUnpool(d, 2); },
      .samples = "f32[2, 3, 1, 1], i64[2, 3, 1, 1]<16, [4, 4]\nf64[3, 1, 1], i64[3, 1, 1]<6, [2, 3]"},
     {.schema = "aten.max_unpool3d.default(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor",
-     .infer = [](const InferContext& c) { return inferUnpool(c, 3); }, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = [](Decomposition& d) { return unpool(d, 3); },
+     .infer = [](const InferContext& c) { return inferUnpool(c, 3); }, .eval = evalUnpool, .expand = Expand::Decompose, .decompose = [](Decomposition& d) { return unpool(d, 3); },
      .derive = [](Derivation& d) { deriveUnpool(d, 3); }, .samples = "f32[2, 3, 1, 1, 1], i64[2, 3, 1, 1, 1]<8, [2, 2, 2], [2, 2, 2], [0, 0, 0]"},
     shorthand("aten.feature_dropout.default(Tensor input, float p, bool train) -> Tensor", [](Decomposition& d) { return dropFeatures(d, true, false); },
               "f32[2, 3, 4], 0.5, True\nf32[2, 3, 4], 0.5, False\nf32[2, 3], 0.0, True", Tag::Random),

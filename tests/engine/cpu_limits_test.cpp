@@ -91,6 +91,7 @@ class CpuLimitsTest : public QObject {
             row("aten.index_add.default(x, 0, i, y)", "i64[2]", value, true);
             row("aten.index_copy.default(x, 0, i, y)", "i64[2]", value, true);
             row("aten.one_hot.default(i, 4)", "i64[2]", value, true);
+            row("aten.max_unpool2d.default(z, i, [2, 2])", "i64[1, 2, 1, 1]", value, true);
             row("aten.index.Tensor(x, [i])", "i64[2]", value, value >= 4);
             row("aten._unsafe_index.Tensor(x, [i])", "i64[2]", value, value >= 4);
             row("aten.index_put.default(x, [i], y)", "i64[2]", value, value >= 4);
@@ -101,15 +102,16 @@ class CpuLimitsTest : public QObject {
         QFETCH(QString, index);
         QFETCH(int, value);
         QFETCH(bool, refused);
-        auto module = std::make_shared<Module>(*moduleOf(("def forward(x: \"f32[4, 3]\", y: \"f32[2, 3]\", i: \"" +
+        auto module = std::make_shared<Module>(*moduleOf(("def forward(x: \"f32[4, 3]\", y: \"f32[2, 3]\", "
+                                                          "z: \"f32[1, 2, 1, 1]\", i: \"" +
                                                           index + "\"):\n    r = " + call + "\n    return (r,)\n")
                                                              .toStdString()));
         const CompileOptions options;
         Rewriter rewriter("test", options);
         QVERIFY(expandComposites(*module, rewriter).has_value() && decompose(*module, rewriter).has_value());
         std::vector<Tensor> inputs = randomInputs(*module, 1);
-        inputs[2] = Tensor::full(DType::I64, inputs[2].sizes(), Scalar(int64_t{0}));
-        inputs[2].as<int64_t>()[1] = value;
+        inputs[3] = Tensor::full(DType::I64, inputs[3].sizes(), Scalar(int64_t{0}));
+        inputs[3].as<int64_t>()[1] = value;
         const auto expected = referenceOutputs(*module, inputs);
         QCOMPARE(!expected.has_value(), refused);
         const auto program = buildCpu(module);
