@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "app/cli/cli.h"
+#include "cutaway/guarded.h"
 #include "cutaway/program.h"
 #include "cutaway/words.h"
 
@@ -72,8 +73,8 @@ int main(int argc, char** argv) {
         status = run(argc, argv);
     } catch (const cli::OutputFailed& failure) {
         return cli::Output::fail(failure);
-    } catch (const std::exception& failure) {
-        status = cli::fail(Error{ErrorCode::Internal, failure.what(), "cutaway-cli", {"this is a bug in Cutaway"}});
+    } catch (...) {
+        status = cli::fail(currentError());
     }
     return output.finish() ? status : 1;
 }
