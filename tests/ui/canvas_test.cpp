@@ -372,6 +372,54 @@ class CanvasTest : public QObject {
         QVERIFY(canvas.rect().contains(at(canvas, sum)));
     }
 
+    void manyFarEdgesAreNamedUnderTheirNode() {
+        testing::UnionBuilder build;
+        const NodeId first = build.add("first", "", {}, Change::Kept, NodeRole::Input);
+        NodeId last = build.add("s0", "aten.sin.default", {first});
+        for (int i = 1; i < 30; ++i) last = build.add("s" + std::to_string(i), "aten.sin.default", {last});
+        for (int i = 0; i < 6; ++i) last = build.add("far_" + std::to_string(i), "aten.add.Tensor", {last, first});
+        const auto scene = sceneOf(build.graph(), options(false));
+        const int box = scene->picture.indexOf(first);
+        const QRectF node = scene->nodes[static_cast<size_t>(box)];
+        size_t ends = 0;
+        QStringList texts;
+        double right = node.left();
+        for (const auto& stub : scene->stubs) {
+            if (stub.node != box || !stub.outgoing) continue;
+            ends += stub.ends.size();
+            texts << stub.text;
+            QVERIFY2(stub.box.left() >= right - 0.5 && stub.box.right() <= std::max(node.right(), node.left() + 70) + 0.5, qPrintable(stub.text));
+            right = stub.box.right();
+        }
+        QCOMPARE(ends, size_t(6));
+        QVERIFY2(texts.first().contains("far_0"), qPrintable(texts.join(' ')));
+        QVERIFY2(texts.last() == QString("+%1").arg(7 - texts.size()), qPrintable(texts.join(' ')));
+    }
+
+    void aFarEdgeIntoAFoldIsNamedByItsNode() {
+        testing::UnionBuilder build;
+        const NodeId first = build.add("first", "aten.sin.default", {}, Change::Added);
+        NodeId last = build.add("s0", "aten.sin.default", {first});
+        for (int i = 1; i < 200; ++i) last = build.add("s" + std::to_string(i), "aten.sin.default", i == 150 ? std::vector{last, first} : std::vector{last});
+        const auto scene = sceneOf(build.graph(), options(true));
+        for (const auto& stub : scene->stubs) QVERIFY2(!stub.text.contains("unchanged"), qPrintable(stub.text));
+    }
+
+    void theMinimapStandsBesideTheChange() {
+        UnionGraph graph = testing::bigGraph(300, 0);
+        const size_t middle = graph.nodes.size() / 2;
+        graph.nodes[middle].change = Change::Edited;
+        graph.edited = 1;
+        GraphCanvas canvas;
+        canvas.resize(700, 500);
+        canvas.show();
+        canvas.setScene(sceneOf(graph, options(false)));
+        QVERIFY(canvas.minimapShown());
+        const int box = canvas.scene()->picture.indexOf(graph.nodes[middle].info.id);
+        const double right = canvas.toWidget(canvas.scene()->nodes[static_cast<size_t>(box)].topRight()).x();
+        QVERIFY2(right > 0 && right < 700 - 180, qPrintable(QString::number(right)));
+    }
+
     void theMinimapComesWithLargeGraphs() {
         GraphCanvas canvas;
         canvas.resize(700, 500);

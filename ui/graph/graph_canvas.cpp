@@ -31,6 +31,11 @@ void GraphCanvas::setHint(const QString& hint) {
     update();
 }
 
+void GraphCanvas::setTitle(const QString& title) {
+    m_title = title;
+    update();
+}
+
 void GraphCanvas::setScene(std::shared_ptr<const GraphScene> scene) {
     const QPointF held = m_scene && m_current >= 0 ? toWidget(m_scene->nodes[m_current].center()) : QPointF();
     const bool wasVisible = m_scene && m_current >= 0 && rect().contains(held.toPoint());
@@ -112,27 +117,30 @@ void GraphCanvas::frameChange() {
         m_offset = QPointF(freeWidth() / 2.0, 40) - QPointF(target.center().x(), target.top()) * m_scale;
         return viewMoved();
     }
-    const auto scaleOf = [this](const QRectF& area) { return std::min(width() / (area.width() + 80), height() / (area.height() + 80)); };
+    const double free = freeWidth();
+    const auto scaleOf = [&](const QRectF& area) { return std::min(free / (area.width() + 80), height() / (area.height() + 80)); };
     // Of two panes on one place, what stands on one side only would leave the other empty.
-    const auto around = [&](const QRectF& area) { return m_mode == GraphMode::Union ? area : m_scene->withKeptNeighbours(area, QSizeF(width(), height()) / kReadable - QSizeF(80, 80)); };
-    if (scaleOf(target) < kReadable) {  // too much has changed for one view: start at the first change
-        for (size_t i = 0; i < m_scene->nodes.size(); ++i)
-            if (m_scene->picture.nodes[i].change != Change::Kept) {
-                target = m_scene->nodes[i];
-                break;
-            }
-        const QRectF wider = around(target);
-        m_scale = wider == target ? 0.85 : std::min(0.85, scaleOf(wider));
-        m_offset = QPointF(freeWidth() / 2.0, wider == target ? height() / 3.0 : height() / 2.0) - wider.center() * m_scale;
+    const auto around = [&](const QRectF& area) { return m_mode == GraphMode::Union ? area : m_scene->withKeptNeighbours(area, QSizeF(free, height()) / kReadable - QSizeF(80, 80)); };
+    if (scaleOf(target) < kReadable) {  // too much has changed for one view: the first change, and what fits beside it
+        constexpr double kScale = 0.85;
+        QRectF first;
+        for (size_t i = 0; i < m_scene->nodes.size(); ++i) {
+            if (m_scene->picture.nodes[i].change == Change::Kept) continue;
+            const QRectF more = first | m_scene->nodes[i];
+            if (first.isNull() || scaleOf(more) >= kScale) first = more;
+        }
+        const QRectF wider = around(first);
+        m_scale = std::min(kScale, scaleOf(wider));
+        m_offset = QPointF(free, height()) / 2 - wider.center() * m_scale;
     } else {
         target = around(target);
         m_scale = std::min(1.0, scaleOf(target));
-        m_offset = QPointF(width(), height()) / 2 - target.center() * m_scale;
+        m_offset = QPointF(free, height()) / 2 - target.center() * m_scale;
     }
     viewMoved();
 }
 
-int GraphCanvas::freeWidth() const { return minimapShown() ? static_cast<int>(minimapRect().left()) : width(); }
+int GraphCanvas::freeWidth() const { return minimapWanted() ? static_cast<int>(minimapRect().left()) : width(); }
 
 void GraphCanvas::centreOn(int node) {
     if (!m_scene || node < 0) return;
@@ -192,6 +200,7 @@ void GraphCanvas::paintEvent(QPaintEvent* event) {
     m_work = paintScene(painter, *m_scene, m_colors, request);
     painter.restore();
     if (minimapShown()) paintMinimap(painter);
+    if (!m_title.isEmpty()) paintTitle(painter);
     if (m_apart) paintApart(painter);
     if (hasFocus()) {
         painter.setPen(QPen(m_colors.current, 1));
@@ -200,10 +209,30 @@ void GraphCanvas::paintEvent(QPaintEvent* event) {
     }
 }
 
+QRectF GraphCanvas::titleRect() const {
+    QFont bold = font();
+    bold.setBold(true);
+    const QFontMetrics metrics(bold);
+    return QRectF(10, 10, metrics.horizontalAdvance(m_title) + 16, metrics.height() + 6);
+}
+
+void GraphCanvas::paintTitle(QPainter& painter) {
+    QFont bold = font();
+    bold.setBold(true);
+    painter.setFont(bold);
+    painter.setPen(m_colors.edge);
+    painter.setBrush(palette().color(QPalette::Window));
+    painter.drawRoundedRect(titleRect(), 4, 4);
+    painter.setPen(palette().color(QPalette::WindowText));
+    painter.drawText(titleRect(), Qt::AlignCenter, m_title);
+    painter.setFont(font());
+}
+
 void GraphCanvas::paintApart(QPainter& painter) {
     const QString text = fontMetrics().elidedText(apartText(), Qt::ElideRight, width() - 40);
     const double high = fontMetrics().height() + 8;
-    const QRectF box(10, m_noteBelow ? height() - high - 10 : 10, fontMetrics().horizontalAdvance(text) + 16, high);
+    const double top = m_title.isEmpty() ? 10 : titleRect().bottom() + 6;
+    const QRectF box(10, m_noteBelow ? height() - high - 10 : top, fontMetrics().horizontalAdvance(text) + 16, high);
     painter.setPen(m_colors[Change::Edited].line);
     painter.setBrush(m_colors[Change::Edited].fill);
     painter.drawRect(box);
@@ -211,9 +240,10 @@ void GraphCanvas::paintApart(QPainter& painter) {
     painter.drawText(box, Qt::AlignCenter, text);
 }
 
+bool GraphCanvas::minimapWanted() const { return m_scene && static_cast<int>(m_scene->nodes.size()) > kMinimapNodes && width() >= 3 * kMinimapSide; }
+
 bool GraphCanvas::minimapShown() const {
-    if (!m_scene || static_cast<int>(m_scene->nodes.size()) <= kMinimapNodes || width() < 3 * kMinimapSide) return false;
-    return !QRectF(rect()).contains(QRectF(toWidget(m_scene->bounds.topLeft()), m_scene->bounds.size() * m_scale));
+    return minimapWanted() && !QRectF(rect()).contains(QRectF(toWidget(m_scene->bounds.topLeft()), m_scene->bounds.size() * m_scale));
 }
 
 QRectF GraphCanvas::minimapRect() const {

@@ -24,6 +24,9 @@ class GraphCanvas : public QWidget {
     GraphMode mode() const { return m_mode; }
     /// What an empty canvas says.
     void setHint(const QString& hint);
+    /// What is written in the corner: of two panes, which one it is.
+    void setTitle(const QString& title);
+    const QString& title() const { return m_title; }
     /// Marks the node, or the box that stands for it; brings it into view if asked. Emits nothing.
     void setCurrent(NodeId id, bool reveal);
     NodeId currentId() const { return m_currentId; }
@@ -55,7 +58,7 @@ class GraphCanvas : public QWidget {
   signals:
     /// Somebody asks what can be done with a node; `at` on the screen.
     void menuWanted(cutaway::NodeId id, QPoint at);
-    /// By click or key. A fold has no id and is not chosen.
+    /// By click or key. None: the empty canvas, or a fold, which has no id.
     void nodeChosen(cutaway::NodeId id);
     /// Enter or double click on a node.
     void nodeActivated(cutaway::NodeId id);
@@ -81,20 +84,24 @@ class GraphCanvas : public QWidget {
     int nodeAt(QPointF scene) const;
     void choose(int node, NodeId id);
     void activate(int node);
+    void follow(const GraphScene::Stub& stub, QPoint at);
     void step(int key);
     int neighbour(int key) const;
     QRectF minimapRect() const;
-    int freeWidth() const;  // left of the minimap
+    bool minimapWanted() const;
+    int freeWidth() const;  // left of the minimap, whether it is there already or comes with what does not fit
     void paintMinimap(QPainter& painter);
     void panByMinimap(QPointF at);
     void viewMoved(bool byHand = false);
+    QRectF titleRect() const;
+    void paintTitle(QPainter& painter);
     void paintApart(QPainter& painter);
     void ensureVisible(int node);
 
     std::shared_ptr<const GraphScene> m_scene;
     GraphColors m_colors;
     GraphMode m_mode = GraphMode::Union;
-    QString m_hint;
+    QString m_hint, m_title;
     double m_scale = 1;
     QPointF m_offset, m_pressed, m_pressedOffset;
     bool m_dragging = false, m_onMinimap = false;

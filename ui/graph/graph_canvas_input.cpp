@@ -1,5 +1,6 @@
 // What hand and keyboard do on the canvas: choosing, walking edges, panning, zooming.
 #include <QHelpEvent>
+#include <QMenu>
 #include <QMouseEvent>
 #include <QToolTip>
 #include <QWheelEvent>
@@ -24,7 +25,7 @@ void GraphCanvas::choose(int node, NodeId id) {
     m_currentId = id;
     update();
     announceCurrent(this, node);
-    if (id != NodeId::None) emit nodeChosen(id);
+    emit nodeChosen(id);
 }
 
 void GraphCanvas::activate(int node) {
@@ -162,9 +163,8 @@ void GraphCanvas::mouseReleaseEvent(QMouseEvent* event) {
     const QPointF at = toScene(event->position());
     for (int hit : m_scene->stubIndex.touching(QRectF(at, QSizeF()))) {
         const GraphScene::Stub& stub = m_scene->stubs[hit];
-        if (!shownIn(m_mode, m_scene->picture.edges[stub.edge].change)) continue;
-        choose(stub.other, m_scene->picture.nodes[stub.other].id);
-        return centreOn(stub.other);
+        if (!shownIn(m_mode, m_scene->picture.edges[stub.ends.front().edge].change)) continue;
+        return follow(stub, event->globalPosition().toPoint());
     }
     const int node = nodeAt(at);
     if (node < 0) return choose(-1, NodeId::None);
@@ -172,6 +172,20 @@ void GraphCanvas::mouseReleaseEvent(QMouseEvent* event) {
     for (size_t i = 0; i < chips.size(); ++i)
         if (chips[i].id != NodeId::None && m_scene->chipRect(node, i).contains(at)) return choose(node, chips[i].id);
     choose(node, m_scene->picture.nodes[node].id);
+}
+
+/// To the other end of an edge that is not drawn, out of several to the one that is chosen.
+void GraphCanvas::follow(const GraphScene::Stub& stub, QPoint at) {
+    const auto go = [this](const GraphScene::FarEnd& end) {
+        choose(end.box, end.node);
+        centreOn(end.box);
+    };
+    if (stub.ends.size() == 1) return go(stub.ends.front());
+    auto* menu = new QMenu(this);
+    menu->setAttribute(Qt::WA_DeleteOnClose);
+    // The menu may outlive the scene.
+    for (const GraphScene::FarEnd& end : stub.ends) menu->addAction(end.name, this, [go, end, scene = m_scene, this] { if (scene == m_scene) go(end); });
+    menu->popup(at);
 }
 
 void GraphCanvas::mouseDoubleClickEvent(QMouseEvent* event) {

@@ -70,8 +70,8 @@ class ScenePainter {
 
     void paintStub(int index) {
         const GraphScene::Stub& stub = m_scene.stubs[index];
-        const Change change = m_scene.picture.edges[stub.edge].change;
-        if (!shown(change) || !shown(stateOf(stub.node)) || !shown(stateOf(stub.other))) return;
+        const Change change = m_scene.picture.edges[stub.ends.front().edge].change;
+        if (!shown(change) || !shown(stateOf(stub.node)) || !shown(stateOf(stub.ends.front().box))) return;
         const QColor color = change == Change::Kept ? m_colors.edge : m_colors[change].line;
         m_painter.setPen(QPen(color, 1));
         m_painter.setBrush(m_colors.canvas);

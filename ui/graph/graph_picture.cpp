@@ -254,9 +254,9 @@ class PictureMaker {
             const bool rewired = edge.change != Change::Kept && stays(fromSlot) && stays(toSlot);
             const auto [at, fresh] = known.try_emplace({from, to}, m_picture.edges.size());
             if (fresh)
-                m_picture.edges.push_back({from, to, edge.change, rewired});
+                m_picture.edges.push_back({from, to, edge.change, rewired, edge.from, edge.to});
             else if (m_picture.edges[at->second].change != edge.change)
-                m_picture.edges[at->second] = {from, to, Change::Kept, false};  // several wires between folds: no one state
+                m_picture.edges[at->second] = {from, to, Change::Kept, false, edge.from, edge.to};  // several wires between folds: no one state
         }
     }
 

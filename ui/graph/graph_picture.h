@@ -48,6 +48,7 @@ struct Picture {
         int from = 0, to = 0;
         Change change = Change::Kept;  // Added or Removed
         bool rewired = false;          // both ends are kept or edited: only the wire changed
+        NodeId source = NodeId::None, target = NodeId::None;  // of the first wire, where an end is a fold
     };
     struct Cluster {
         QString title;

@@ -4,6 +4,7 @@
 #include <QLineF>
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "ui/background.h"
@@ -29,30 +30,46 @@ QPointF middleOf(const std::vector<LayoutPoint>& route) {
     return (at(first) + 3 * at(first + 1) + 3 * at(first + 2) + at(first + 3)) / 8;
 }
 
-QString nameFor(const Picture::Node& node) { return node.title; }
+using FarEnds = std::vector<GraphScene::FarEnd>;
 
-/// Stubs hang side by side under (or above) their node.
+/// The labels of one side of a node: side by side as far as they fit, the rest in one that counts them.
+void addStubsOf(GraphScene& scene, int node, bool outgoing, const FarEnds& ends, const QFontMetricsF& small) {
+    constexpr double kLeast = 70, kGap = 3, kPad = 8;
+    const QRectF box = scene.nodes[static_cast<size_t>(node)];
+    const double right = box.left() + std::max(box.width(), kLeast), y = outgoing ? box.bottom() + kStubLength / 2 : box.top() - kStubLength / 2 - kStubHeight;
+    double left = box.left();
+    const auto hang = [&](const QString& text, double room, FarEnds leads) {
+        const double width = std::min(small.horizontalAdvance(text) + kPad, room);
+        scene.stubs.push_back({QRectF(left, y, width, kStubHeight), small.elidedText(text, Qt::ElideMiddle, width - kPad + 1), node, outgoing, std::move(leads)});
+        left += width + kGap;
+    };
+    const QString arrow = outgoing ? QStringLiteral("↓ ") : QStringLiteral("↑ ");
+    for (size_t i = 0; i < ends.size(); ++i) {
+        const QString rest = QStringLiteral("+%1").arg(ends.size() - i);
+        const double room = right - left - (i + 1 == ends.size() ? 0 : small.horizontalAdvance(rest) + kPad + kGap);
+        if (i > 0 && small.horizontalAdvance(arrow + ends[i].name) + kPad > room) return hang(rest, right - left, FarEnds(ends.begin() + static_cast<std::ptrdiff_t>(i), ends.end()));
+        hang(arrow + ends[i].name, room, {ends[i]});
+    }
+}
+
 void addStubs(GraphScene& scene, const QFont& font) {
     QFont smallFont = font;
     smallFont.setPointSizeF(font.pointSizeF() * 0.8);
-    const QFontMetricsF small(smallFont);
-    std::vector<double> usedAbove(scene.nodes.size(), 0), usedBelow(scene.nodes.size(), 0);
+    std::map<std::pair<int, bool>, FarEnds> all;  // by node and side
     for (size_t i = 0; i < scene.edges.size(); ++i) {
         if (!scene.edges[i].stub) continue;
         const auto& edge = scene.picture.edges[i];
-        const auto hang = [&](int node, int other, bool outgoing) {
-            const QString arrow = outgoing ? QStringLiteral("↓ ") : QStringLiteral("↑ ");
-            GraphScene::Stub stub{{}, small.elidedText(arrow + nameFor(scene.picture.nodes[other]), Qt::ElideRight, 110), node, other, outgoing, static_cast<int>(i)};
-            const double width = small.horizontalAdvance(stub.text) + 8;
-            double& used = (outgoing ? usedBelow : usedAbove)[node];
-            const QRectF box = scene.nodes[node];
-            const double y = outgoing ? box.bottom() + kStubLength / 2 : box.top() - kStubLength / 2 - kStubHeight;
-            stub.box = QRectF(box.left() + used, y, width, kStubHeight);
-            used += width + 3;
-            scene.stubs.push_back(stub);
-        };
-        hang(edge.from, edge.to, true);
-        hang(edge.to, edge.from, false);
+        all[{edge.from, true}].push_back({edge.to, edge.target, {}, static_cast<int>(i)});
+        all[{edge.to, false}].push_back({edge.from, edge.source, {}, static_cast<int>(i)});
+    }
+    if (all.empty()) return;
+    // By its name: a fold's title would say "54 unchanged" at every end.
+    QHash<quint32, QString> names;
+    if (scene.picture.graph)
+        for (const auto& node : scene.picture.graph->nodes) names.insert(index(node.info.id), textOf(node.info.name));
+    for (auto& [side, ends] : all) {
+        for (auto& end : ends) end.name = names.value(index(end.node), scene.picture.nodes[static_cast<size_t>(end.box)].title);
+        addStubsOf(scene, side.first, side.second, ends, QFontMetricsF(smallFont));
     }
 }
 

@@ -18,13 +18,21 @@ struct GraphScene {
         QPointF middle;            // halfway along the path, where its sign stands
         bool stub = false;
     };
-    /// A label at one end of an edge that is too long to draw; clicking it goes to the other end.
+    /// Where an edge leads that is too long to draw.
+    struct FarEnd {
+        int box = 0;               // index of a node
+        NodeId node = NodeId::None;
+        QString name;
+        int edge = 0;
+    };
+    /// A label at one end of such edges, as wide as its node at most; clicking it goes to the other end. What has no label of
+    /// its own stands in the list of the last.
     struct Stub {
         QRectF box;
         QString text;
-        int node = 0, other = 0;   // where it hangs, where it leads
+        int node = 0;              // where it hangs
         bool outgoing = false;
-        int edge = 0;
+        std::vector<FarEnd> ends;  // at least one
     };
     Picture picture;
     QRectF bounds;

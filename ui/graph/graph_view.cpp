@@ -2,6 +2,7 @@
 
 #include <QGuiApplication>
 #include <QThreadPool>
+#include <algorithm>
 
 #include "ui/graph/nearest_place.h"
 
@@ -53,7 +54,11 @@ void GraphView::connectCanvas(GraphCanvas* canvas, GraphCanvas* other) {
     });
     connect(canvas, &GraphCanvas::nodeActivated, this, &GraphView::nodeActivated);
     connect(canvas, &GraphCanvas::menuWanted, this, &GraphView::menuWanted);
-    connect(canvas, &GraphCanvas::foldActivated, this, &GraphView::reveal);
+    connect(canvas, &GraphCanvas::foldActivated, this, [this](const std::vector<NodeId>& members) {
+        if (members.empty()) return;
+        reveal(members, members.front());
+        emit nodeChosen(members.front());
+    });
 }
 
 void GraphView::showGraph(std::shared_ptr<const UnionGraph> graph, const QString& about) {
@@ -78,10 +83,16 @@ void GraphView::setMode(GraphMode mode) {
     m_second->setMode(GraphMode::After);
     m_first->setAccessibleName(two ? tr("Graph before") : tr("Graph"));
     m_second->setAccessibleName(tr("Graph after"));
+    m_first->setTitle(two ? tr("Before") : QString());
+    m_second->setTitle(two ? tr("After") : QString());
     if (two == isSideBySide()) return;
     m_second->setVisible(two);
     if (two) setSizes({width() / 2, width() / 2});
-    lookTogether();
+    // Of half the width another part is the best to see: the change, and the node that somebody looks at.
+    QMetaObject::invokeMethod(this, [this] {
+        m_first->frameChange();
+        setCurrent(m_first->currentId(), true);
+    }, Qt::QueuedConnection);
 }
 
 bool GraphView::eventFilter(QObject* watched, QEvent* event) {
@@ -133,21 +144,43 @@ void GraphView::setCurrent(NodeId id, bool reveal) {
 
 void GraphView::fit() { m_first->fit(); }
 
-void GraphView::reveal(const std::vector<NodeId>& members) {
-    QString module;
+void GraphView::goTo(NodeId id) {
+    const GraphScene* scene = m_first->scene();
+    const int box = scene ? scene->picture.indexOf(id) : -1;
+    if (box >= 0 && scene->picture.nodes[static_cast<size_t>(box)].isFold()) reveal(scene->picture.nodes[static_cast<size_t>(box)].members, id);
+    else setCurrent(id, true);
+}
+
+NodeId GraphView::nextChange(bool forward) const {
+    const GraphScene* scene = m_first->scene();
+    if (!scene || scene->nodes.empty()) return NodeId::None;
+    const auto count = static_cast<int>(scene->nodes.size());
+    const int from = m_first->currentIndex() >= 0 ? m_first->currentIndex() : forward ? -1 : count;
+    for (int i = 1; i <= count; ++i) {
+        const Picture::Node& node = scene->picture.nodes[static_cast<size_t>((from + (forward ? i : -i) + 2 * count) % count)];
+        const bool shown = isSideBySide() || shownIn(m_first->mode(), node.change);
+        if (node.change != Change::Kept && !node.isFold() && shown) return node.id;
+    }
+    return NodeId::None;
+}
+
+void GraphView::reveal(const std::vector<NodeId>& members, NodeId wanted) {
     const bool whole = members.size() <= kRevealAtOnce || !m_graph;
     QHash<quint32, QString> modules;
     if (!whole)
         for (const auto& node : m_graph->nodes) modules.insert(index(node.info.id), textOf(node.info.module));
+    // Of a huge fold the module of the wanted node, and of a huge module its part from there on.
+    const QString module = modules.value(index(wanted));
+    auto from = members.begin();
+    if (!whole && std::count_if(members.begin(), members.end(), [&](NodeId id) { return modules.value(index(id)) == module; }) > static_cast<std::ptrdiff_t>(kRevealAtOnce))
+        from = std::find(members.begin(), members.end(), wanted);
     size_t shown = 0;
-    for (NodeId id : members) {
-        // The first module of the fold, and of a huge module its first part.
-        if (!whole && shown == 0) module = modules.value(index(id));
-        if (!whole && (shown >= kRevealAtOnce || modules.value(index(id)) != module)) continue;
-        m_options.revealed.insert(index(id));
+    for (; from != members.end(); ++from) {
+        if (!whole && (shown >= kRevealAtOnce || modules.value(index(*from)) != module)) continue;
+        m_options.revealed.insert(index(*from));
         ++shown;
     }
-    m_wanted = members.empty() ? NodeId::None : members.front();
+    m_wanted = wanted;
     rebuild();
 }
 

@@ -22,6 +22,10 @@ class GraphView : public QSplitter {
     void setMode(GraphMode mode);
     void setFolding(bool fold, int hops);
     void setCurrent(NodeId id, bool reveal);
+    /// Brings a node into view, out of its fold if it is in one.
+    void goTo(NodeId id);
+    /// The node that changed next to (or before) the current one, as they are drawn from top to bottom; None without any.
+    NodeId nextChange(bool forward) const;
     void fit();
     GraphCanvas& canvas() { return *m_first; }
     GraphCanvas& secondCanvas() { return *m_second; }
@@ -38,7 +42,7 @@ class GraphView : public QSplitter {
 
   private:
     void rebuild();
-    void reveal(const std::vector<NodeId>& members);
+    void reveal(const std::vector<NodeId>& members, NodeId wanted);
     void connectCanvas(GraphCanvas* canvas, GraphCanvas* other);
     bool isSideBySide() const;
     void lookTogether(GraphCanvas* leader, bool byHand);
