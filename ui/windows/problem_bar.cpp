@@ -3,7 +3,6 @@
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QPushButton>
-#include <QResizeEvent>
 #include <QVBoxLayout>
 
 #include "ui/graph/graph_painter.h"
@@ -55,15 +54,20 @@ void ProblemBar::showProblem(const LogEntry& entry) {
     own.setColor(QPalette::WindowText, colors.text);
     setPalette(own);
     show();
-    fitHeight();
 }
 
 /// A tool bar gives wrapped text the height of its narrowest form.
-void ProblemBar::fitHeight() { setFixedHeight(layout()->hasHeightForWidth() ? layout()->heightForWidth(width()) : layout()->sizeHint().height()); }
+void ProblemBar::fitHeight() {
+    layout()->invalidate();  // what was measured while it was hidden does not hold
+    const int height = layout()->hasHeightForWidth() ? layout()->heightForWidth(width()) : layout()->sizeHint().height();
+    if (height != minimumHeight()) setFixedHeight(height);
+}
 
-void ProblemBar::resizeEvent(QResizeEvent* event) {
-    QFrame::resizeEvent(event);
-    if (event->size().width() != event->oldSize().width()) fitHeight();
+/// Measured when all that is under way with shape and content is done.
+bool ProblemBar::event(QEvent* event) {
+    const QEvent::Type type = event->type();
+    if (type == QEvent::Show || type == QEvent::Resize || type == QEvent::LayoutRequest) QMetaObject::invokeMethod(this, &ProblemBar::fitHeight, Qt::QueuedConnection);
+    return QFrame::event(event);
 }
 
 QString ProblemBar::text() const { return isHidden() ? QString() : m_what->text() + '\n' + m_more->text(); }

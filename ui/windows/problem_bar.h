@@ -21,7 +21,7 @@ class ProblemBar : public QFrame {
     void goTo(const cutaway::Place& place);
 
   protected:
-    void resizeEvent(QResizeEvent* event) override;
+    bool event(QEvent* event) override;
 
   private:
     void fitHeight();
