@@ -181,6 +181,26 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
         applyTheme(Theme::Light);
     }
 
+    void anUntickedBoxCanBeSeen() {
+        for (Theme theme : {Theme::Light, Theme::Dark}) {
+            applyTheme(theme);
+            QStyleOptionViewItem option;
+            option.rect = QRect(2, 2, 16, 16);
+            option.palette = QApplication::palette();
+            option.state = QStyle::State_Enabled | QStyle::State_Off;
+            QImage image(20, 20, QImage::Format_RGB32);
+            const QColor ground = option.palette.color(QPalette::Base);
+            image.fill(ground);
+            QPainter painter(&image);
+            QApplication::style()->drawPrimitive(QStyle::PE_IndicatorItemViewItemCheck, &option, &painter);
+            painter.end();
+            int most = 0;
+            for (int x = 0; x < image.width(); ++x) most = std::max(most, std::abs(qGray(image.pixel(x, 10)) - qGray(ground.rgb())));
+            QVERIFY2(most >= 50, qPrintable(QString::number(most)));
+        }
+        applyTheme(Theme::Light);
+    }
+
     /// The current line keeps its text's colours, so its background must not become the style's selection.
     void theCurrentLineOfTheTextCanBeRead_data() {
         QTest::addColumn<int>("theme");

@@ -8,10 +8,11 @@
 #include <QEvent>
 #include <QPalette>
 #include <QPointer>
-#include <QStyleFactory>
 #include <QTimer>
 #include <QToolTip>
 #include <optional>
+
+#include "ui/windows/check_box_style.h"
 
 namespace cutaway::ui {
 namespace {
@@ -59,7 +60,7 @@ bool platformIsDark() {
 }
 
 void applyShades(bool dark) {
-    if (!QApplication::style() || QApplication::style()->name() != QLatin1String("fusion")) QApplication::setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
+    if (!dynamic_cast<CheckBoxStyle*>(QApplication::style())) QApplication::setStyle(new CheckBoxStyle);
     const QPalette palette = paletteOf(dark);
     QApplication::setPalette(palette);
     QToolTip::setPalette(palette);
