@@ -65,7 +65,7 @@ class Photographer : public QObject {
         if (m_failed || !m_window.isSettled()) return;
         if (m_state == 0 && m_compiles) {
             if (!m_window.controller().model()) return;
-            m_window.compile();
+            m_window.controller().compile({});
         } else if (m_state == 1 && !m_order.step.isEmpty()) {
             if (!m_window.steps().select(m_order.step)) {
                 complain(QStringLiteral("no step is called \"%1\"").arg(m_order.step));
@@ -157,7 +157,7 @@ int run(int argc, char** argv) {
     parser.addHelpOption();
     parser.addVersionOption();
     parser.addPositionalArgument(QStringLiteral("model"), QStringLiteral("Model, graph or debug folder to open."), QStringLiteral("[model]"));
-    const QCommandLineOption compile(QStringLiteral("compile"), QStringLiteral("Compile after opening."));
+    const QCommandLineOption compile(QStringLiteral("compile"), QStringLiteral("Compile after opening, with the default options."));
     const QCommandLineOption step(QStringLiteral("step"), QStringLiteral("Compile and go to this step."), QStringLiteral("name"));
     const QCommandLineOption graph(QStringLiteral("graph"), QStringLiteral("Of a file with several graphs: the one to open."), QStringLiteral("name"));
     const QCommandLineOption rewrite(QStringLiteral("rewrite"), QStringLiteral("With --step: go to this single rewrite of it, counted from 1."), QStringLiteral("number"));
@@ -223,7 +223,8 @@ int run(int argc, char** argv) {
     else if (order.wanted())
         photographer = std::make_unique<Photographer>(main, order, compiles);
     else if (compiles)
-        QObject::connect(&main.controller(), &SessionController::modelOpened, &main, &MainWindow::compile);
+        // With the default options, whatever was chosen last time: a command does the same for everybody.
+        QObject::connect(&main.controller(), &SessionController::modelOpened, &main, [&main] { main.controller().compile({}); }, Qt::QueuedConnection);
     return QApplication::exec();
 }
 

@@ -76,7 +76,7 @@ void StepTimer::next() {
             m_compiling = true;
             m_since.restart();
             m_longest = 0;
-            return m_window.compile();
+            return m_window.controller().compile({});
         }
     }
     if (m_compiling) {

@@ -271,17 +271,10 @@ Result<ModelInfo> Session::graphInfo(const Place& place) {
     });
 }
 
-std::vector<StepInfo> passList(const CompileOptions& options) {
-    std::vector<StepInfo> list;
-    for (const Pass& pass : pipeline()) {
-        if (pass.enabled && !pass.enabled(options)) continue;
-        StepInfo info;
-        info.index = static_cast<int>(list.size());
-        info.stage = std::string(pass.stage);
-        info.name = std::string(pass.name);
-        info.summary = std::string(pass.summary);
-        list.push_back(std::move(info));
-    }
+std::vector<PassInfo> passList(const CompileOptions& options) {
+    std::vector<PassInfo> list;
+    for (const Pass& pass : pipeline())
+        if (!pass.enabled || pass.enabled(options)) list.push_back({std::string(pass.stage), std::string(pass.name), std::string(pass.summary), pass.optional != 0});
     return list;
 }
 

@@ -34,6 +34,7 @@ class ControllerTest : public QObject {
     }
     void cleanup() {
         m_control->hold = false;
+        m_control->held = nullptr;
         m_controller.reset();
         m_selection.reset();
     }
@@ -46,20 +47,24 @@ class ControllerTest : public QObject {
         QCOMPARE(m_selection->comparison(), (Comparison{Place{}, Place{}}));
         QCOMPARE(m_controller->placeName(m_selection->place()), "as opened");
         QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy(), kPatience);
-        QCOMPARE(testing::treeText(m_controller->log()), "Opened a.pt2: 8 nodes | /models/a.pt2\none remark | /models/a.pt2\n");
+        QCOMPARE(testing::treeText(m_controller->log()), "Opened a.pt2: 8 nodes, .pt2 | /models/a.pt2\none remark | /models/a.pt2\n");
     }
 
     void aFileOfSeveralGraphsOffersThem() {
+        QSignalSpy asked(m_controller.get(), &SessionController::severalGraphs);
         m_controller->open("/models/folder");
         QTRY_VERIFY_WITH_TIMEOUT(m_controller->model() && !m_controller->isBusy(), kPatience);
-        QCOMPARE(m_controller->graphs(), (QStringList{"one.py", "two.py"}));
+        QCOMPARE(m_controller->graphs().size(), size_t(2));
+        QCOMPARE(m_controller->graphs()[1].name, std::string("two.py"));
+        QCOMPARE(asked.size(), 1);
         QCOMPARE(m_controller->graph(), "one.py");
-        QVERIFY(testing::treeText(m_controller->log()).contains("Opened folder: 8 nodes, graph one.py | /models/folder | It holds 2 graphs"));
+        QVERIFY(testing::treeText(m_controller->log()).contains("Opened folder: 8 nodes, graph one.py, .pt2 | /models/folder | It holds 2 graphs"));
         m_controller->open("/models/folder", "two.py");
         QTRY_COMPARE_WITH_TIMEOUT(m_controller->graph(), "two.py", kPatience);
-        QCOMPARE(m_controller->graphs().size(), 2);  // still known
+        QCOMPARE(m_controller->graphs().size(), size_t(2));  // still known
+        QCOMPARE(asked.size(), 1);
         m_controller->open("/models/a.pt2");
-        QTRY_VERIFY_WITH_TIMEOUT(m_controller->graphs().isEmpty() && !m_controller->isBusy(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(m_controller->graphs().empty() && !m_controller->isBusy(), kPatience);
         QCOMPARE(m_controller->graph(), QString());
     }
 
@@ -102,7 +107,7 @@ class ControllerTest : public QObject {
         QSignalSpy busy(m_controller.get(), &SessionController::busyChanged);
         m_controller->compile({});
         QTRY_COMPARE_WITH_TIMEOUT(m_control->calls().count("compile"), 2, kPatience);
-        m_controller->cancel();
+        m_controller->cancel("compile");
         QVERIFY(!m_controller->isBusy());
         QCOMPARE(busy.last()[0].toBool(), false);
         QVERIFY(testing::treeText(m_controller->log()).endsWith("Compiling: cancelled\n"));
@@ -135,7 +140,7 @@ class ControllerTest : public QObject {
         options.disabledPasses = {"normalize"};
         m_controller->compile(options, 1);
         QTRY_VERIFY_WITH_TIMEOUT(m_controller->compiling() && m_controller->compiling()->steps.size() == 5, kPatience);
-        m_controller->cancel();
+        m_controller->cancel("compile");
         QTRY_VERIFY_WITH_TIMEOUT(m_controller->runs().size() == 2 && !m_controller->isBusy(), kPatience);
         const Run& run = m_controller->runs()[1];
         QCOMPARE(run.steps.size(), size_t(5));
@@ -153,10 +158,130 @@ class ControllerTest : public QObject {
         m_controller->compile({});
         QTRY_VERIFY_WITH_TIMEOUT(m_controller->compiling(), kPatience);
         m_controller->open("/models/b.pt2");
-        QVERIFY(!m_controller->compiling());
         QTRY_COMPARE_WITH_TIMEOUT(m_controller->path(), "/models/b.pt2", kPatience);
+        QVERIFY(!m_controller->compiling());
         QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy(), kPatience);
         QVERIFY(m_controller->runs().empty() && !m_controller->compiling());
+    }
+
+    void lookingNeverWaitsForWork_data() {
+        QTest::addColumn<QByteArray>("call");
+        QTest::addColumn<QString>("doing");
+        for (const auto& [call, doing] : std::initializer_list<std::pair<const char*, const char*>>{
+                 {"run", "Running in the reference interpreter"}, {"build", "Generating code"}, {"bisect", "Looking for the rewrite that broke the graph"}, {"compile", "Compiling"}})
+            QTest::newRow(call) << QByteArray(call) << QString(doing);
+    }
+    void lookingNeverWaitsForWork() {
+        QFETCH(QByteArray, call);
+        QFETCH(QString, doing);
+        openAndCompile();
+        const std::string name = call.toStdString();
+        m_control->held = name.c_str();
+        if (call == "run") m_controller->run(1, {});
+        if (call == "build") m_controller->build(1, Target::Cpu);
+        if (call == "bisect") m_controller->bisect(1, {});
+        if (call == "compile") m_controller->compile({});
+        QSignalSpy shown(m_controller.get(), &SessionController::shown), nodes(m_controller.get(), &SessionController::nodeShown), answers(m_controller.get(), &SessionController::explained);
+        m_selection->go(comparisonAt({1, 5, -1}), static_cast<NodeId>(15));
+        QTRY_VERIFY_WITH_TIMEOUT(!shown.empty() && !nodes.empty() && m_controller->activities().size() == 1, kPatience);
+        m_controller->explain();
+        QTRY_COMPARE_WITH_TIMEOUT(answers.size(), 1, kPatience);
+        // What goes on says what it is and how far it is, and is stopped by its name.
+        QTRY_COMPARE_WITH_TIMEOUT(m_controller->activities().size(), 1, kPatience);
+        QTRY_COMPARE_WITH_TIMEOUT(m_controller->activities()[0].progress, "test 1 of 4", kPatience);
+        QCOMPARE(m_controller->activities()[0].doing, doing);
+        QCOMPARE(m_controller->activities()[0].fraction, 0.25);
+        m_controller->cancel(m_controller->activities()[0].tag);
+        QVERIFY(!m_controller->isBusy());
+        m_control->held = nullptr;
+    }
+
+    void workOfEachKindGoesOnBesideTheOthers() {
+        openAndCompile();
+        m_control->hold = true;
+        m_controller->run(1, {});
+        m_controller->bisect(1, {});
+        m_controller->compile({});
+        QTRY_VERIFY_WITH_TIMEOUT(m_control->calls().contains("run") && m_control->calls().contains("bisect") && m_control->calls().count("compile") == 2, kPatience);
+        QStringList tags;
+        for (const Activity& one : m_controller->activities()) tags << one.tag;
+        QCOMPARE(tags, (QStringList{"run", "bisect", "compile"}));  // as they were begun
+        m_controller->cancel("bisect");
+        QCOMPARE(m_controller->activities().size(), 2);
+        m_control->hold = false;
+        QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy(), kPatience);
+        QCOMPARE(m_controller->runs().size(), size_t(2));
+    }
+
+    void whoHasMovedOnIsNotTakenElsewhere() {
+        openAndCompile();
+        m_control->held = "compile";
+        m_controller->compile({});
+        QTRY_COMPARE_WITH_TIMEOUT(m_control->calls().count("compile"), 2, kPatience);
+        m_selection->setPlace({1, 5, -1});
+        QSignalSpy said(m_controller.get(), &SessionController::message);
+        m_control->held = nullptr;
+        QTRY_VERIFY_WITH_TIMEOUT(m_controller->runs().size() == 2 && !m_controller->isBusy(), kPatience);
+        QCOMPARE(m_selection->place(), (Place{1, 5, -1}));
+        QCOMPARE(said.size(), 1);
+        QCOMPARE(said[0][0].toString(), "Run 2: inference, CPU is there: choose it in the Steps window.");
+    }
+
+    void whatIsCancelledIsNotGoneTo() {
+        openAndCompile();
+        m_selection->setNode(static_cast<NodeId>(15));
+        QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy(), kPatience);
+        m_control->held = "diff";
+        m_selection->go(comparisonAt({1, 5, -1}), static_cast<NodeId>(16));
+        QTRY_VERIFY_WITH_TIMEOUT(m_control->calls().contains("diff 4 5"), kPatience);
+        QSignalSpy shown(m_controller.get(), &SessionController::shown);
+        m_controller->cancel(m_controller->activities()[0].tag);
+        QVERIFY(!m_controller->isBusy());
+        m_control->held = nullptr;
+        QCOMPARE(m_selection->place(), (Place{1, 4, -1}));
+        QCOMPARE(m_selection->node(), static_cast<NodeId>(15));
+        QTest::qWait(20);
+        QVERIFY(!m_controller->isBusy() && shown.empty());  // it is on show still
+    }
+
+    void aCancelledExplanationSaysSo() {
+        openAndCompile();
+        m_selection->setNode(static_cast<NodeId>(15));
+        QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy(), kPatience);
+        m_control->held = "explain";
+        m_controller->explain();
+        QSignalSpy answers(m_controller.get(), &SessionController::explained);
+        m_controller->cancel(m_controller->activities()[0].tag);
+        QCOMPARE(answers.size(), 1);
+        QVERIFY(answers[0][0].value<std::shared_ptr<const Explained>>()->stopped);
+        QCOMPARE(m_selection->node(), static_cast<NodeId>(15));
+    }
+
+    void whatThrowsEndsInWords_data() {
+        QTest::addColumn<QByteArray>("call");
+        for (const char* call : {"open", "compile", "run", "bisect", "diff", "node", "explain"}) QTest::newRow(call) << QByteArray(call);
+    }
+    void whatThrowsEndsInWords() {
+        QFETCH(QByteArray, call);
+        openAndCompile();
+        if (call == "explain") m_selection->setNode(static_cast<NodeId>(15));
+        QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy(), kPatience);
+        QSignalSpy problems(m_controller.get(), &SessionController::problem);
+        const std::string name = call.toStdString();
+        m_control->thrown = name.c_str();
+        if (call == "open") m_controller->open("/models/b.pt2");
+        if (call == "compile") m_controller->compile({});
+        if (call == "run") m_controller->run(1, {});
+        if (call == "bisect") m_controller->bisect(1, {});
+        if (call == "diff") m_selection->setPlace({1, 5, -1});
+        if (call == "node") m_selection->setNode(static_cast<NodeId>(15));
+        if (call == "explain") m_controller->explain();
+        QTRY_COMPARE_WITH_TIMEOUT(problems.size(), 1, kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy(), kPatience);
+        m_control->thrown = nullptr;
+        QVERIFY(problems[0][0].value<LogEntry>().what.contains("something unforeseen"));
+        QCOMPARE(m_selection->place(), (Place{1, 4, -1}));
+        QVERIFY(m_controller->runs().size() == 1 && !m_controller->compiling());
     }
 
     void nodesCarryBothSides() {
@@ -196,7 +321,7 @@ class ControllerTest : public QObject {
         model.setExplained(*explained);
         // What applies first; the step's own rules carry what they did; a rule that was tried elsewhere has no answer.
         QCOMPARE(testing::treeText(model),
-                 "mm_add_to_addmm (fuse_bias_add) | ✓ applies | 7 | 2 | 250 µs\n"
+                 "mm_add_to_addmm (fuse_bias_add) | ✓ yes | 7 | 2 | 250 µs\n"
                  "never_here (fuse_bias_add) |  | 3 | 0 | 10.0 µs\n"
                  "drop_noop (normalize) | ✗ no |  |  |  | needs `x` to be read only here, but `m` reads it too\n");
         // Nodes are links, by their names in the sentence or in a list after it.
@@ -278,12 +403,14 @@ class ControllerTest : public QObject {
 
     void bisectingGoesToTheCulprit() {
         openAndCompile();
+        m_selection->setNode(static_cast<NodeId>(14));
         m_controller->bisect(1, {});
         QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy() && m_control->calls().contains("bisect"), kPatience);
         QCOMPARE(m_selection->comparison(), (Comparison{{1, 4, 1}, {1, 4, 2}}));
+        QCOMPARE(m_selection->node(), static_cast<NodeId>(15));  // the one that the rewrite started from, not what was looked at before
         const QString log = testing::treeText(m_controller->log());
-        QVERIFY2(log.contains("Good after 1 rewrites: largest error 0"), qPrintable(log));
-        QVERIFY2(log.contains("The culprit among 3 rewrites: mm_add_to_addmm at y, rewrite 2 of fuse_bias_add"), qPrintable(log));
+        QVERIFY2(log.contains("The graph after 1 rewrite is good: largest error 0"), qPrintable(log));
+        QVERIFY2(log.contains("Rewrite 2 of fuse_bias_add broke the graph: mm_add_to_addmm at y. Found among 3 rewrites by 3 tests"), qPrintable(log));
     }
 
     void historyGoesBackAndForward() {

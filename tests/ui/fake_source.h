@@ -5,6 +5,7 @@
 #include <QStringList>
 #include <QThread>
 #include <atomic>
+#include <stdexcept>
 
 #include "tests/ui/graphs.h"
 #include "ui/session/source.h"
@@ -16,6 +17,8 @@ class FakeSource : public ui::Source {
     /// What the test looks at and steers while the engine's thread runs.
     struct Control {
         std::atomic<bool> hold{false};  // calls wait until it is false or they are cancelled
+        std::atomic<const char*> held{nullptr};    // so do calls that begin like this
+        std::atomic<const char*> thrown{nullptr};  // and these throw
         std::atomic<int> tail{4};
         std::atomic<int> slowAfter{-1};  // a compile goes on after that many steps when it is another number or it is cancelled
         QStringList calls() const {
@@ -31,13 +34,10 @@ class FakeSource : public ui::Source {
     };
     explicit FakeSource(std::shared_ptr<Control> control) : m_control(std::move(control)) {}
 
-    std::vector<StepInfo> passes() const override {
-        StepInfo early, late;
-        early.stage = "pre_grad", late.stage = "post_grad";
-        early.name = "normalize", late.name = "remove_noop_ops";
-        StepInfo last = late;
-        last.name = "fuse_bias_add";
-        return {early, late, last};
+    std::vector<PassInfo> passes(Mode mode) const override {
+        std::vector<PassInfo> list = {{"pre_grad", "normalize", "What it does.", false}, {"post_grad", "remove_noop_ops", "", false}, {"post_grad", "fuse_bias_add", "", false}, {"post_grad", "batch_tanh", "", true}};
+        if (mode == Mode::Training) list.push_back({"joint", "partition", "", false});
+        return list;
     }
     Result<ModelInfo> open(const std::string& path, const OpenSettings& settings, const Progress& progress) override {
         CT_TRY_VOID(arrive("open", progress));
@@ -49,9 +49,9 @@ class FakeSource : public ui::Source {
         ModelInfo info;
         info.path = path;
         info.name = "model";
-        info.format = "pt2";
+        info.format = ".pt2";
         const bool several = path.find("folder") != std::string::npos;
-        if (several && settings.graph.empty()) info.graphs = {{"one.py", 8, 1, 1, {}}, {"two.py", 1, 1, 1, {}}};
+        if (several && settings.graph.empty()) info.graphs = {{"one.py", 8, 1, 1, {{"aten.mm.default", 2, ""}, {"aten.relu.default", 1, ""}}}, {"two.py", 1, 1, 1, {}}};
         else info.graphs.push_back({settings.graph.empty() ? "main" : settings.graph, settings.graph.empty() ? 8 : 1, 1, 1, {}});
         info.remarks = {"one remark"};
         return info;
@@ -67,11 +67,16 @@ class FakeSource : public ui::Source {
             ++done;
         }
         if (done == 0) return Error{ErrorCode::Cancelled, "cancelled", {}, {}};
+        const QMutexLocker lock(&m_control->mutex);
         m_runs.push_back({options, done});
         return static_cast<RunId>(m_runs.size());
     }
-    Result<bool> wasCancelled(RunId run) override { return m_runs[static_cast<size_t>(run - 1)].done < 6; }
+    Result<bool> wasCancelled(RunId run) override {
+        const QMutexLocker lock(&m_control->mutex);
+        return m_runs[static_cast<size_t>(run - 1)].done < 6;
+    }
     Result<std::vector<StepInfo>> steps(RunId run) override {
+        const QMutexLocker lock(&m_control->mutex);
         const auto& [options, done] = m_runs[static_cast<size_t>(run - 1)];
         std::vector<StepInfo> steps = stepsOf(options);
         steps.resize(done);
@@ -202,7 +207,13 @@ class FakeSource : public ui::Source {
     static bool fused(const Place& place) { return place.step > 4 || (place.step == 4 && (place.rewrites < 0 || place.rewrites >= 2)); }
     Result<void> arrive(const std::string& call, const Progress& progress) {
         m_control->note(QString::fromStdString(call));
-        while (m_control->hold && !progress.cancelled()) QThread::msleep(1);
+        if (m_control->thrown && call.starts_with(m_control->thrown)) throw std::runtime_error("something unforeseen");
+        const auto waits = [&] {
+            const char* held = m_control->held;
+            return m_control->hold || (held && call.starts_with(held));
+        };
+        if (waits()) progress.say(0.25, "test 1 of 4");
+        while (waits() && !progress.cancelled()) QThread::msleep(1);
         if (progress.cancelled()) return Error{ErrorCode::Cancelled, "cancelled", {}, {}};
         return {};
     }

@@ -33,6 +33,7 @@ struct MainWindowFixture {
     }
     void closeWindow() {
         m_control->hold = false;
+        m_control->held = nullptr;
         m_main.reset();
     }
     void openAndCompile() {

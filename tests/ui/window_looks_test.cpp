@@ -90,7 +90,7 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
 
     void compilingIsAskedFor() {
         openAndCompile();
-        const std::vector<StepInfo> passes = m_main->controller().passes();
+        const CompileDialog::Passes passes = [this](Mode mode) { return m_main->controller().passes(mode); };
         QTemporaryDir folder;
         QFile rules(folder.filePath("mine.txt"));
         QVERIFY(rules.open(QIODevice::WriteOnly));
@@ -98,14 +98,21 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
         rules.close();
         CompileDialog dialog(passes, {});
         const auto combos = dialog.findChildren<QComboBox*>();
-        QCOMPARE(combos.at(2)->count(), 3);  // all stages, and either
-        combos.at(0)->setCurrentIndex(1);
+        QCOMPARE(combos.size(), 2);           // mode and stages: no device but the CPU
+        QCOMPARE(combos.at(1)->count(), 3);   // all stages, and either
         const auto passList = [](const CompileDialog& in) {
             for (auto* found : in.findChildren<QListWidget*>())
                 if (found->accessibleName() == "Passes in running order") return found;
             return static_cast<QListWidget*>(nullptr);
         };
         auto* list = passList(dialog);
+        QCOMPARE(list->count(), 4);
+        combos.at(0)->setCurrentIndex(1);
+        QCOMPARE(list->count(), 5);           // training has passes of its own
+        QCOMPARE(list->item(4)->text(), "partition");
+        QCOMPARE(combos.at(1)->count(), 4);
+        QCOMPARE(list->item(3)->checkState(), Qt::Unchecked);  // optional
+        list->item(3)->setCheckState(Qt::Checked);
         list->setCurrentRow(1);
         dialog.movePass(true);
         dialog.movePass(true);  // stays: it is the first
@@ -116,7 +123,7 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
         dialog.accept();
         QCOMPARE(dialog.result(), int(QDialog::Accepted));
         const CompileOptions& asked = dialog.options();
-        QVERIFY(asked.mode == Mode::Training && !asked.freeze);
+        QVERIFY(asked.mode == Mode::Training && asked.enabled("batch_tanh"));
         QCOMPARE(asked.disabledPasses, std::vector<std::string>{"normalize"});
         QCOMPARE(asked.moves.size(), size_t(1));
         QCOMPARE(asked.moves[0].pass + (asked.moves[0].before ? " before " : " after ") + asked.moves[0].anchor, std::string("remove_noop_ops before normalize"));
@@ -125,7 +132,7 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
         QCOMPARE(*asked.fuel, 7);
         m_main->controller().compile(asked);
         QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() == 2 && m_main->isSettled(), kPatience);
-        QCOMPARE(m_main->controller().runs()[1].title(), "Run 2: training, CPU, with mine, 1 pass moved, 7 rewrites, 1 pass off");
+        QCOMPARE(m_main->controller().runs()[1].title(), "Run 2: training, CPU, with mine, 1 pass more, 1 pass moved, 7 rewrites, 1 pass off");
         // The next time it starts from there.
         CompileDialog again(passes, asked);
         list = passList(again);
@@ -138,20 +145,21 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
     }
 
     void compilingIsNotStartedOnBadAnswers() {
-        CompileDialog dialog(m_main->controller().passes(), {});
+        const CompileDialog::Passes passes = [this](Mode mode) { return m_main->controller().passes(mode); };
+        CompileDialog dialog(passes, {});
         dialog.addRuleFile("/nowhere/rules.txt", true);
         dialog.accept();
         QCOMPARE(dialog.result(), int(QDialog::Rejected));
         QVERIFY(dialog.findChild<QLabel*>("problem")->text().contains("/nowhere/rules.txt: cannot read"));
-        CompileDialog other(m_main->controller().passes(), {});
+        CompileDialog other(passes, {});
         for (auto* field : other.findChildren<QLineEdit*>())
-            if (field->accessibleName() == "Optional passes to run") field->setText("good=key:1 =bad");
+            if (field->accessibleName() == "Settings of optional passes") field->setText("good=key:1 =bad");
         other.accept();
         QVERIFY2(other.findChild<QLabel*>("problem")->text().contains("\"=bad\""), qPrintable(other.findChild<QLabel*>("problem")->text()));
     }
 
     void dialogsOfferWhatTheCompilerHas() {
-        ExecuteDialog execute;
+        ExecuteDialog execute("/models/a.pt2");
         QCOMPARE(execute.options().repeat, 1);
         BisectDialog bisect;
         QCOMPARE(bisect.options().tolerance, 1e-4);
@@ -261,7 +269,7 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
         save("main", m_main.get());
         m_main->graph().setMode(GraphMode::SideBySide);
         save("side-by-side", m_main.get());
-        CompileDialog dialog(m_main->controller().passes(), {});
+        CompileDialog dialog([this](Mode mode) { return m_main->controller().passes(mode); }, {});
         dialog.addRuleFile("/models/rules of my own.txt", true);
         dialog.show();
         auto* tabs = dialog.findChild<QTabWidget*>();

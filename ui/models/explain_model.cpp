@@ -44,6 +44,8 @@ void ExplainModel::setExplained(Explained explained) {
             for (const RuleInfo& info : *m_explained.infos)
                 if (info.name == row.rule && info.pass == row.pass) row.info = &info;
         for (const std::string& name : {row.rule, row.pass, row.pass + "/" + row.rule}) row.off |= std::find(off.begin(), off.end(), name) != off.end();
+        row.inactive = std::find(m_explained.inactive.begin(), m_explained.inactive.end(), row.pass) != m_explained.inactive.end();
+        row.off |= row.inactive;
     }
     // What is off must stay in reach to be switched on again, whatever is on show.
     for (const std::string& name : off) {
@@ -57,7 +59,7 @@ void ExplainModel::setExplained(Explained explained) {
         if (std::none_of(m_rows.begin(), m_rows.end(), [&](const Row& known) { return known.pass == row.pass && known.rule == row.rule; })) m_rows.push_back(row);
     }
     // The rule of the current rewrite first, then what applies, then the current step's, then as the passes run.
-    const auto order = [&](const Row& row) { return (isCurrent(row) ? 0 : 8) + (row.answer && row.answer->applies ? 0 : 4) + (row.pass == pass ? 0 : 2) + (row.answer ? 0 : 1); };
+    const auto order = [&](const Row& row) { return (isCurrent(row) ? 0 : 8) + (row.answer && row.answer->applies && !row.off ? 0 : 4) + (row.pass == pass ? 0 : 2) + (row.answer ? 0 : 1); };
     std::stable_sort(m_rows.begin(), m_rows.end(), [&](const Row& a, const Row& b) { return order(a) < order(b); });
     endResetModel();
 }
@@ -95,9 +97,9 @@ QString ExplainModel::details(int row) const {
     const auto escaped = [](const std::string& text) { return QString::fromStdString(text).toHtmlEscaped(); };
     const auto link = [&](NodeId id, const QString& text) { return QStringLiteral("<a href=\"node:%1\">%2</a>").arg(cutaway::index(id)).arg(text.toHtmlEscaped()); };
     QString html = QStringLiteral("<p><b>%1</b> %2</p>").arg(escaped(at.rule), at.pass.empty() ? QString() : tr("of %1").arg(escaped(at.pass)));
-    if (at.off) html += QStringLiteral("<p>%1</p>").arg(tr("Switched off in this run."));
+    if (at.off) html += QStringLiteral("<p>%1</p>").arg(at.inactive ? tr("The pass did not run: it is optional, or for another mode. Tick the rule to compile with its pass.") : tr("Switched off in this run."));
     if (at.answer) {
-        html += QStringLiteral("<p>%1</p>").arg((at.answer->applies ? tr("✓ Applies at %1.") : tr("✗ Does not apply at %1.")).arg(link(at.answer->node, m_explained.nameOf(at.answer->node))));
+        html += QStringLiteral("<p>%1</p>").arg((at.answer->applies ? at.off ? tr("It would apply at %1.") : tr("✓ Applies at %1.") : tr("✗ Does not apply at %1.")).arg(link(at.answer->node, m_explained.nameOf(at.answer->node))));
         QString reason = escaped(at.answer->reason);
         QStringList about;
         for (NodeId id : at.answer->nodes) {
@@ -137,7 +139,7 @@ int ExplainModel::columnCount(const QModelIndex& parent) const { return parent.i
 QVariant ExplainModel::cell(const Row& row, int column) const {
     switch (column) {
         case Rule: return QString::fromStdString(row.pass.empty() ? row.rule : row.rule + " (" + row.pass + ")");
-        case Answer: return row.off ? tr("off") : row.answer == nullptr ? QString() : row.answer->applies ? tr("✓ applies") : tr("✗ no");
+        case Answer: return row.off ? tr("off") : row.answer == nullptr ? QString() : row.answer->applies ? tr("✓ yes") : tr("✗ no");
         case Tried: return row.use && row.use->tried >= 0 ? QVariant(static_cast<qlonglong>(row.use->tried)) : QVariant();
         case Applied: return row.use ? QVariant(static_cast<qlonglong>(row.use->applied)) : QVariant();
         case Time: return row.use && row.use->tried >= 0 ? QVariant(durationText(row.use->milliseconds)) : QVariant();
@@ -188,7 +190,7 @@ QVariant ExplainModel::headerData(int section, Qt::Orientation orientation, int 
     if (role != Qt::DisplayRole) return isNumber(section) ? numberHeader(role) : QVariant();
     switch (section) {
         case Rule: return tr("Rule");
-        case Answer: return tr("Here");
+        case Answer: return tr("Applies");
         case Tried: return tr("Tried");
         case Applied: return tr("Applied");
         case Time: return tr("Time");

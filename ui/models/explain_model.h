@@ -20,6 +20,8 @@ struct Explained {
     std::shared_ptr<const std::vector<RuleInfo>> infos;  // texts of all rules
     std::vector<std::pair<NodeId, std::string>> names;
     std::vector<std::string> disabled;   // of the run: passes, rules, "pass/rule"
+    std::vector<std::string> inactive;   // passes that the run leaves out: optional ones, those of another mode
+    bool stopped = false;                // before there was an answer
 
     QString nameOf(NodeId id) const;
 };
@@ -63,7 +65,7 @@ class ExplainModel : public QAbstractTableModel {
         const RuleExplanation* answer = nullptr;
         const RuleUse* use = nullptr;
         const RuleInfo* info = nullptr;
-        bool off = false;
+        bool off = false, inactive = false;
     };
     struct RuleParts {
         QString why, code, more;  // any may be empty

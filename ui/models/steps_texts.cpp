@@ -50,7 +50,7 @@ QString StepsModel::changesText(const Item& item) const {
         case StepState::Changed: break;
     }
     const QString counts = changeCounts(step->added, step->removed, step->edited);
-    return counts.isEmpty() ? tr("rewired") : counts;
+    return counts.isEmpty() ? tr("reordered") : counts;
 }
 
 QString StepsModel::toolTip(const Item& item) const {

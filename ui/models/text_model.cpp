@@ -149,10 +149,10 @@ NodeId TextModel::nodeAt(int row) const {
     return row < 0 || row >= m_rows.size() || m_rows[row].folded ? NodeId::None : m_lines[m_rows[row].line].node;
 }
 
-int TextModel::nextChange(int row) const {
+int TextModel::nextChange(int row, bool forward) const {
     const int count = static_cast<int>(m_rows.size());
     for (int i = 0; i < count; ++i) {
-        const int at = (std::max(row, 0) + i) % count;
+        const int at = (row + (forward ? i : -i) + 2 * count) % count;
         if (m_rows[at].kind != DiffLine::Kind::Same) return at;
     }
     return -1;

@@ -34,8 +34,8 @@ class TextModel : public QAbstractTableModel {
     /// First row that shows the node; -1 if none does.
     int rowOf(NodeId node) const;
     NodeId nodeAt(int row) const;
-    /// First row at or after `row` (wrapping round) that holds a change; -1 without any.
-    int nextChange(int row) const;
+    /// First row at or after `row`, or at or before it, wrapping round, that holds a change; -1 without any.
+    int nextChange(int row, bool forward = true) const;
     int changeCount() const;
     /// Rows as text, "+", "-" or " " first in the unified layout.
     QString plainText(int row) const;

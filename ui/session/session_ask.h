@@ -1,19 +1,31 @@
 #pragma once
-// How the controller asks the engine's thread; for its own files only.
+// How the controller asks the engine's threads; for its own files only.
 #include <QMetaObject>
+#include <exception>
 
 #include "ui/session/session_controller.h"
 
 namespace cutaway::ui {
 
+/// What a job that throws ends as. Without it nobody would ever hear of the job again.
+inline Error thrown(const char* what) {
+    return {ErrorCode::Internal, what, {}, {"This is a bug in Cutaway. What was open stays open; please report it with the model and these words."}};
+}
+
 template <class T>
-void SessionController::ask(const QString& tag, const QString& doing, std::function<Result<T>(Source&, const Progress&)> work,
+void SessionController::ask(Lane lane, const QString& tag, const QString& doing, std::function<Result<T>(Source&, const Progress&)> work,
                             std::function<void(T)> then, std::function<void()> orElse) {
     const bool wasBusy = isBusy();
     const int generation = ++m_generation[tag], epoch = m_epoch;
-    m_pending.insert(tag, doing);
     auto job = [this, tag, doing, generation, epoch, work = std::move(work), then = std::move(then), orElse = std::move(orElse)](const Progress& progress) {
-        auto result = std::make_shared<Result<T>>(work(*m_source, progress));
+        std::shared_ptr<Result<T>> result;
+        try {
+            result = std::make_shared<Result<T>>(work(*m_source, progress));
+        } catch (const std::exception& error) {
+            result = std::make_shared<Result<T>>(thrown(error.what()));
+        } catch (...) {
+            result = std::make_shared<Result<T>>(thrown("unknown exception"));
+        }
         QMetaObject::invokeMethod(this, [=, this] {
             if (epoch != m_epoch || generation != m_generation.value(tag)) return;
             if (*result) {
@@ -22,17 +34,26 @@ void SessionController::ask(const QString& tag, const QString& doing, std::funct
                 fail(result->error(), doing);
                 if (orElse) orElse();
             }
-            settled(tag);
+            // What came of it may have asked for the same again, or opened another model.
+            if (epoch == m_epoch && generation == m_generation.value(tag)) settled(tag);
         }, Qt::QueuedConnection);
     };
-    auto report = [this, tag, epoch, generation, doing](double fraction, const std::string& what) {
-        const QString text = what.empty() ? doing : QString::fromStdString(what);
-        QMetaObject::invokeMethod(this, [=, this] {
-            if (epoch == m_epoch && generation == m_generation.value(tag) && m_pending.value(tag) == doing) emit progress(text, fraction);
+    auto report = [this, tag, epoch, generation](double fraction, const std::string& what) {
+        QMetaObject::invokeMethod(this, [this, tag, epoch, generation, fraction, text = QString::fromStdString(what)] {
+            if (epoch != m_epoch || generation != m_generation.value(tag) || !m_pending.contains(tag)) return;
+            m_pending[tag].shown.progress = text;
+            m_pending[tag].shown.fraction = fraction;
+            emit activitiesChanged();
         }, Qt::QueuedConnection);
     };
-    m_queue->post(tag.toStdString(), std::move(job), std::move(report));
-    emit progress(doing, -1);
+    Pending pending;
+    pending.lane = lane;
+    pending.shown.tag = lane == Lane::Looks ? QString(kLook) : tag;
+    pending.shown.doing = doing;
+    pending.shown.since.start();
+    pending.cancel = m_queues[static_cast<size_t>(lane)]->post(tag.toStdString(), std::move(job), std::move(report));
+    m_pending.insert(tag, pending);
+    emit activitiesChanged();
     if (!wasBusy) emit busyChanged(true);
 }
 

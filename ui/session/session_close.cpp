@@ -5,8 +5,10 @@ namespace cutaway::ui {
 
 void SessionController::close() {
     if (!m_model) return;
-    stop(false);
     ++m_epoch;  // answers that are on their way belong to nothing
+    for (auto& queue : m_queues) queue->cancelAll();
+    m_pending.clear();
+    forgetCompiling();
     m_model.reset();
     m_path.clear();
     m_graph.clear();
@@ -15,8 +17,11 @@ void SessionController::close() {
     m_rules.reset();
     m_rulesOf = -1;
     m_shown.reset();
+    m_shownNode = NodeId::None;
     m_selection.clear();
     emit modelClosed();
+    emit activitiesChanged();
+    emit busyChanged(false);
 }
 
 }  // namespace cutaway::ui

@@ -1,4 +1,5 @@
 #include <QFileInfo>
+#include <algorithm>
 #include <map>
 
 #include "ui/models/words.h"
@@ -7,6 +8,8 @@
 namespace cutaway::ui {
 
 namespace {
+
+const QString kOpen = QStringLiteral("open");
 
 /// What a pass did by other means than rules: named by its rewrites alone.
 void addUncounted(std::vector<RuleUse>& uses, const std::vector<RewriteInfo>& rewrites) {
@@ -20,10 +23,22 @@ void addUncounted(std::vector<RuleUse>& uses, const std::vector<RewriteInfo>& re
     }
 }
 
+/// Passes that a run with these options leaves out, though nobody switched them off.
+std::vector<std::string> inactivePasses(const Source& source, const CompileOptions& options) {
+    std::vector<std::string> inactive;
+    const std::vector<PassInfo> here = source.passes(options.mode);
+    for (const PassInfo& pass : here)
+        if (pass.optional && !options.enabled(pass.name)) inactive.push_back(pass.name);
+    for (const PassInfo& pass : source.passes(options.mode == Mode::Training ? Mode::Inference : Mode::Training))
+        if (std::none_of(here.begin(), here.end(), [&](const PassInfo& known) { return known.name == pass.name; })) inactive.push_back(pass.name);
+    return inactive;
+}
+
 }  // namespace
 
 SessionController::SessionController(std::unique_ptr<Source> source, Selection& selection, QObject* parent)
-    : QObject(parent), m_source(std::move(source)), m_selection(selection), m_queue(std::make_unique<JobQueue>()) {
+    : QObject(parent), m_source(std::move(source)), m_selection(selection) {
+    for (auto& queue : m_queues) queue = std::make_unique<JobQueue>();
     connect(&selection, &Selection::placeChanged, this, &SessionController::loadPlace);
     connect(&selection, &Selection::nodeChanged, this, &SessionController::loadNode);
 }
@@ -32,10 +47,8 @@ SessionController::~SessionController() = default;
 
 void SessionController::settled(const QString& tag) {
     m_pending.remove(tag);
-    if (!isBusy())
-        emit busyChanged(false);
-    else
-        emit progress(*m_pending.constBegin(), -1);
+    emit activitiesChanged();
+    if (!isBusy()) emit busyChanged(false);
 }
 
 void SessionController::fail(const Error& error, const QString& doing) {
@@ -44,93 +57,151 @@ void SessionController::fail(const Error& error, const QString& doing) {
     if (entry.level == LogEntry::Level::Problem) emit problem(entry);
 }
 
-void SessionController::cancel() { stop(true); }
+QVector<Activity> SessionController::activities() const {
+    QVector<Activity> list;
+    for (const Pending& pending : m_pending) {
+        // Looking is one activity, since its first part was asked for.
+        const auto known = std::find_if(list.begin(), list.end(), [&](const Activity& one) { return one.tag == pending.shown.tag; });
+        if (known == list.end()) list.append(pending.shown);
+        else if (pending.shown.since < known->since) *known = pending.shown;
+    }
+    std::sort(list.begin(), list.end(), [](const Activity& a, const Activity& b) { return a.since < b.since; });
+    return list;
+}
 
-void SessionController::stop(bool keepSteps) {
-    if (!isBusy()) return;
-    m_queue->cancelAll();
-    const QString compile = QStringLiteral("compile");
-    const bool kept = keepSteps && m_compiling && m_pending.contains(compile);
-    for (auto each = m_pending.cbegin(); each != m_pending.cend(); ++each) {
-        if (kept && each.key() == compile) continue;
-        ++m_generation[each.key()];
-        m_log.append({LogEntry::Level::Note, tr("%1: cancelled").arg(each.value()), {}, {}, {}, NodeId::None});
-    }
-    m_pending.clear();
-    if (kept) {  // its answer is on the way
-        m_pending.insert(compile, tr("Stopping the compile"));
-        emit progress(m_pending[compile], -1);
+/// Whether there was such work. It is told to stop, and what it still says is not heard.
+bool SessionController::drop(const QString& tag) {
+    const auto found = m_pending.find(tag);
+    if (found == m_pending.end()) return false;
+    found->cancel->cancel();
+    ++m_generation[tag];
+    m_log.append({LogEntry::Level::Note, tr("%1: cancelled").arg(found->shown.doing), {}, {}, {}, NodeId::None});
+    m_pending.erase(found);
+    return true;
+}
+
+void SessionController::cancel(const QString& tag) {
+    if (tag == QLatin1String(kLook)) {
+        bool explaining = false;
+        for (const QString& each : m_pending.keys())
+            if (m_pending[each].lane == Lane::Looks && m_pending[each].shown.tag == tag) explaining |= drop(each) && each == QLatin1String("explain");
+        returnToShown();
+        if (explaining) {
+            Explained nothing;
+            nothing.node = m_selection.node();
+            nothing.stopped = true;
+            emit explained(std::make_shared<const Explained>(std::move(nothing)));
+        }
+    } else if (tag == QLatin1String("compile") && m_compiling && m_pending.contains(tag) && !m_pending[tag].cancel->cancelled()) {
+        // Its answer, the steps that are done, is on the way. Who asks again does not want to wait for it.
+        m_pending[tag].cancel->cancel();
+        m_pending[tag].shown.doing = tr("Stopping the compile");
+        m_pending[tag].shown.progress.clear();
+        emit activitiesChanged();
         return;
+    } else if (drop(tag) && tag == QLatin1String("compile")) {
+        forgetCompiling();
     }
-    forgetCompiling();
-    emit busyChanged(false);
+    emit activitiesChanged();
+    if (!isBusy()) emit busyChanged(false);
+}
+
+/// The windows show what they showed; so the current place and node are those again.
+void SessionController::returnToShown() {
+    if (!m_shown || !m_selection.hasPlace()) return;
+    m_returning = true;
+    m_selection.go(m_shown->comparison, m_shownNode);
+    m_returning = false;
 }
 
 void SessionController::open(const QString& path, const QString& graph) {
     const QString absolute = QFileInfo(path).absoluteFilePath();
-    stop(false);  // what runs for the model before would only hold the new one up
     OpenSettings settings;
     settings.graph = graph.toStdString();
-    ask<ModelInfo>("open", tr("Opening %1").arg(QFileInfo(path).fileName()),
+    // In line with the looks: none of them may meet the new model with a place of the old one.
+    ask<ModelInfo>(Lane::Looks, kOpen, tr("Opening %1").arg(QFileInfo(path).fileName()),
                    [text = absolute.toStdString(), settings](Source& source, const Progress& progress) { return source.open(text, settings, progress); },
-                   [this, absolute, path, graph](ModelInfo info) {
-                       ++m_epoch;  // what is under way belongs to the model before
-                       m_queue->cancelAll();
-                       m_pending.clear();
-                       forgetCompiling();
-                       // A graph that was asked for by name comes alone; the names of its neighbours are known from before.
-                       if (graph.isEmpty() || m_path != absolute) {
-                           m_graphs.clear();
-                           if (info.graphs.size() > 1 && info.graphs.front().name != "main")
-                               for (const GraphSummary& each : info.graphs) m_graphs << QString::fromStdString(each.name);
-                       }
-                       m_graph = graph.isEmpty() ? m_graphs.value(0) : graph;
-                       m_path = absolute;
-                       m_model = std::move(info);
-                       m_runs.clear();
-                       m_rulesOf = -1;
-                       m_rules.reset();
-                       m_shown.reset();
-                       m_selection.clear();
-                       QString said = tr("Opened %1: %2").arg(QFileInfo(absolute).fileName(), counted(m_model->graphs.empty() ? 0 : m_model->graphs.front().nodes, tr("node"), tr("nodes")));
-                       if (!m_graph.isEmpty()) said += tr(", graph %1").arg(m_graph);
-                       const bool more = m_graphs.size() > 1;
-                       m_log.append({LogEntry::Level::Note, said, path, more ? tr("It holds %1 graphs: File > Open Another Graph of It (Ctrl+Shift+G)").arg(m_graphs.size()) : QString(), {}, NodeId::None});
-                       for (const std::string& remark : m_model->remarks)
-                           m_log.append({LogEntry::Level::Warning, QString::fromStdString(remark), path, {}, {}, NodeId::None});
-                       emit modelOpened();
-                       m_selection.setPlace(Place{});
-                   });
+                   [this, absolute, graph](ModelInfo info) { opened(absolute, graph, std::move(info)); });
+    m_pending[kOpen].shown.tag = kOpen;  // to be stopped apart from looks
+}
+
+void SessionController::opened(const QString& path, const QString& graph, ModelInfo info) {
+    ++m_epoch;  // what is under way belongs to the model before
+    for (auto& queue : m_queues) queue->cancelAll();
+    m_pending.clear();
+    forgetCompiling();
+    // A graph that was asked for by name comes alone; its neighbours are known from before.
+    if (graph.isEmpty() || m_path != path) {
+        m_graphs.clear();
+        if (info.graphs.size() > 1 && info.graphs.front().name != "main") m_graphs = info.graphs;
+    }
+    m_graph = graph.isEmpty() && !m_graphs.empty() ? QString::fromStdString(m_graphs.front().name) : graph;
+    m_path = path;
+    m_model = std::move(info);
+    m_runs.clear();
+    m_rulesOf = -1;
+    m_rules.reset();
+    m_shown.reset();
+    m_shownNode = NodeId::None;
+    m_selection.clear();
+    QString said = tr("Opened %1: %2").arg(QFileInfo(path).fileName(), counted(m_model->graphs.empty() ? 0 : m_model->graphs.front().nodes, tr("node"), tr("nodes")));
+    if (!m_graph.isEmpty()) said += tr(", graph %1").arg(m_graph);
+    if (!m_model->format.empty()) said += QStringLiteral(", ") + QString::fromStdString(m_model->format);
+    const bool more = m_graphs.size() > 1;
+    m_log.append({LogEntry::Level::Note, said, path, more ? tr("It holds %1 graphs: File > Open Another Graph (Ctrl+Shift+G).").arg(m_graphs.size()) : QString(), {}, NodeId::None});
+    for (const std::string& remark : m_model->remarks)
+        m_log.append({LogEntry::Level::Warning, QString::fromStdString(remark), path, {}, {}, NodeId::None});
+    emit modelOpened();
+    m_selection.setPlace(Place{});
+    emit activitiesChanged();
+    if (more && graph.isEmpty()) emit severalGraphs();
 }
 
 void SessionController::loadPlace() {
-    if (!m_selection.hasPlace() || !m_model) return;
+    ++m_moves;
+    if (m_returning || !m_selection.hasPlace() || !m_model) return;
     const Comparison what = m_selection.comparison();
-    ask<UnionGraph>("diff", tr("Comparing graphs"),
-                    [what](Source& source, const Progress& progress) { return source.diff(what.before, what.after, progress); },
-                    [this, what](UnionGraph graph) {
-                        m_shown = std::make_shared<const Shown>(Shown{what, std::make_shared<const UnionGraph>(std::move(graph))});
-                        emit shown(m_shown);
-                        loadNode();
-                    });
-    ask<QVector<DiffLine>>("text", tr("Printing graphs"),
-                           [what](Source& source, const Progress& progress) -> Result<QVector<DiffLine>> {
-                               CT_TRY(const GraphText after, source.text(what.after, false, progress));
-                               if (what.before == what.after) return diffTexts(after, after);
-                               CT_TRY(const GraphText before, source.text(what.before, false, progress));
-                               return diffTexts(before, after);
-                           },
-                           [this, what](QVector<DiffLine> lines) { emit textShown(std::make_shared<const ShownText>(ShownText{what, std::move(lines)})); });
+    struct Both {
+        UnionGraph graph;
+        QVector<DiffLine> lines;
+    };
+    // Graph and text come together, so that all windows change at once or, cancelled, not at all.
+    ask<Both>(Lane::Looks, QStringLiteral("place"), tr("Comparing graphs"),
+              [what](Source& source, const Progress& progress) -> Result<Both> {
+                  Both both;
+                  CT_TRY(both.graph, source.diff(what.before, what.after, progress));
+                  CT_TRY(const GraphText after, source.text(what.after, false, progress));
+                  if (what.before == what.after) {
+                      both.lines = diffTexts(after, after);
+                      return both;
+                  }
+                  CT_TRY(const GraphText before, source.text(what.before, false, progress));
+                  both.lines = diffTexts(before, after);
+                  return both;
+              },
+              [this, what](Both both) {
+                  m_shown = std::make_shared<const Shown>(Shown{what, std::make_shared<const UnionGraph>(std::move(both.graph))});
+                  emit shown(m_shown);
+                  emit textShown(std::make_shared<const ShownText>(ShownText{what, std::move(both.lines)}));
+                  loadNode();
+              },
+              [this] { returnToShown(); });
+}
+
+void SessionController::nodeLoaded(NodeId node, std::shared_ptr<const NodeFacts> facts) {
+    m_shownNode = node;
+    emit nodeShown(std::move(facts));
 }
 
 void SessionController::loadNode() {
     const NodeId id = m_selection.node();
+    if (m_returning) return;
     if (id == NodeId::None || !m_shown || !m_selection.hasPlace()) {
-        emit nodeShown(std::make_shared<const NodeFacts>());
-        return;
+        if (m_pending.contains(QStringLiteral("node"))) ++m_generation[QStringLiteral("node")], settled(QStringLiteral("node"));
+        return nodeLoaded(NodeId::None, std::make_shared<const NodeFacts>());
     }
     const Run* run = runOf(m_selection.place().run);
-    ask<NodeFacts>("node", tr("Reading the node"),
+    ask<NodeFacts>(Lane::Looks, QStringLiteral("node"), tr("Reading the node"),
                    [what = m_selection.comparison(), id, graph = m_shown->graph, steps = run ? run->steps : std::vector<StepInfo>()](
                        Source& source, const Progress& progress) -> Result<NodeFacts> {
                        NodeFacts facts;
@@ -147,7 +218,8 @@ void SessionController::loadNode() {
                        if (before) facts.before = std::move(*before);
                        return facts;
                    },
-                   [this](NodeFacts facts) { emit nodeShown(std::make_shared<const NodeFacts>(std::move(facts))); });
+                   [this, id](NodeFacts facts) { nodeLoaded(id, std::make_shared<const NodeFacts>(std::move(facts))); },
+                   [this, id] { nodeLoaded(id, std::make_shared<const NodeFacts>()); });
 }
 
 void SessionController::explain() {
@@ -167,9 +239,10 @@ void SessionController::explain() {
     }
     const CompileOptions options = run ? run->options : CompileOptions{};
     asked.disabled = options.disabledPasses;
+    asked.inactive = inactivePasses(*m_source, options);
     const RunId rulesOf = run ? run->id : -1;
     if (m_rulesOf == rulesOf) asked.infos = m_rules;
-    ask<Explained>("explain", tr("Explaining"),
+    ask<Explained>(Lane::Looks, QStringLiteral("explain"), tr("Explaining"),
                    [asked, what, options, done = std::move(done), graph = m_shown->graph](Source& source, const Progress& progress) -> Result<Explained> {
                        Explained explained = asked;
                        for (const auto& known : graph->nodes) explained.names.emplace_back(known.info.id, known.info.name);
@@ -191,49 +264,6 @@ void SessionController::explain() {
                        m_rulesOf = rulesOf;
                        emit this->explained(std::make_shared<const Explained>(std::move(explained)));
                    });
-}
-
-void SessionController::build(RunId run, Target target) {
-    ask<BuildInfo>("build", tr("Generating code"),
-                   [run, target](Source& source, const Progress& progress) { return source.build(run, target, progress); },
-                   [this, run](BuildInfo info) { emit built(run, std::make_shared<const BuildInfo>(std::move(info))); });
-}
-
-void SessionController::run(RunId run, const RunOptions& options) {
-    ask<RunReport>("run", tr("Running"),
-                   [run, options](Source& source, const Progress& progress) { return source.run(run, options, progress); },
-                   [this, run](RunReport report) { emit ran(run, std::make_shared<const RunReport>(std::move(report))); });
-}
-
-void SessionController::bisect(RunId run, const BisectOptions& options) {
-    ask<BisectReport>("bisect", tr("Bisecting"),
-                      [run, options](Source& source, const Progress& progress) { return source.bisect(run, options, progress); },
-                      [this](BisectReport report) {
-                          finishBisect(report);
-                          emit bisected(std::make_shared<const BisectReport>(std::move(report)));
-                      });
-}
-
-void SessionController::finishBisect(const BisectReport& report) {
-    const auto note = [&](LogEntry::Level level, const QString& what, std::optional<Place> place, NodeId node = NodeId::None) {
-        m_log.append({level, what, place ? placeName(*place) : QString(), QString::fromStdString(report.note), place, node});
-    };
-    for (const BisectProbe& probe : report.probes)
-        note(LogEntry::Level::Note, (probe.bad ? tr("Bad after %1 rewrites: %2") : tr("Good after %1 rewrites: %2")).arg(probe.rewrites).arg(QString::fromStdString(probe.detail)), probe.place);
-    if (!report.found) return note(LogEntry::Level::Note, tr("Nothing to find: the graph after all %1 rewrites is good").arg(report.searched), {});
-    const QString step = QString::fromStdString(report.step.name);
-    if (report.rewrite.index < 0) {
-        note(LogEntry::Level::Warning, tr("%1 fails before its first rewrite: %2").arg(step, QString::fromStdString(report.step.error)), report.culprit);
-    } else {
-        note(LogEntry::Level::Warning, tr("The culprit among %1 rewrites: %2 at %3, rewrite %4 of %5").arg(report.searched).arg(QString::fromStdString(report.rewrite.rule), QString::fromStdString(report.rewrite.node)).arg(report.rewrite.index + 1).arg(step), report.culprit, report.rewrite.nodeId);
-        m_selection.setPlace(report.culprit);
-    }
-}
-
-void SessionController::runnableText(const Place& place, std::function<void(const QString&)> then) {
-    ask<GraphText>("runnable", tr("Printing Python"),
-                   [place](Source& source, const Progress& progress) { return source.text(place, true, progress); },
-                   [then = std::move(then)](GraphText text) { then(QString::fromStdString(text.text)); });
 }
 
 }  // namespace cutaway::ui

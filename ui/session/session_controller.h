@@ -1,10 +1,13 @@
 #pragma once
-// Between the windows and the engine: puts work on the job queue and brings results back to the window's thread. What
-// was asked for before the latest request of its kind, or before the current model was opened, is dropped. Follows the
-// Selection: a new place loads its difference and texts, a new node its details.
+// Between the windows and the engine: puts work on job queues and brings results back to the window's thread. Looking has a
+// queue of its own, and so has each kind of work that takes long: none waits for another. What was asked for before the latest
+// request of its kind, or before the current model was opened, is dropped. Follows the Selection: a new place loads its
+// difference and texts, a new node its details. What cannot be loaded, or is cancelled, is not gone to.
+#include <QElapsedTimer>
 #include <QHash>
 #include <QObject>
 #include <QSet>
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -42,6 +45,14 @@ struct Run {
     QString title() const;  // "Run 1: inference, CPU"
 };
 
+/// Something that goes on, for its line in the status bar.
+struct Activity {
+    QString tag;              // for cancel()
+    QString doing, progress;  // "Compiling", "pass 12 of 117, pointless_view"
+    double fraction = -1;     // 0..1, negative when unknown
+    QElapsedTimer since;
+};
+
 class SessionController : public QObject {
     Q_OBJECT
 
@@ -49,7 +60,7 @@ class SessionController : public QObject {
     SessionController(std::unique_ptr<Source> source, Selection& selection, QObject* parent = nullptr);
     ~SessionController() override;
 
-    /// `graph`: of a file with several, the one to work on; empty for the first.
+    /// `graph`: of a file with several, the one to work on; empty for the first, and then severalGraphs() tells of the others.
     void open(const QString& path, const QString& graph = {});
     /// Forgets model and runs; nothing is open then.
     void close();
@@ -66,18 +77,23 @@ class SessionController : public QObject {
     void explain();
     /// The graph at a place as a Python program that runs in PyTorch.
     void runnableText(const Place& place, std::function<void(const QString&)> then);
-    /// Stops everything that runs or waits. A compile that has done some steps ends soon, with these as its run.
-    void cancel();
+    /// Stops one activity. A compile that has done some steps ends soon, with these as its run. If looking is stopped, what is on
+    /// show is the current place again.
+    void cancel(const QString& tag);
+    /// What goes on, as it was begun.
+    QVector<Activity> activities() const;
     bool isBusy() const { return !m_pending.isEmpty(); }
 
     const std::optional<ModelInfo>& model() const { return m_model; }
     QString path() const { return m_path; }
-    /// Names of the graphs in the file, if there are several, and the one that is open.
-    const QStringList& graphs() const { return m_graphs; }
+    /// The graphs in the file, if there are several, and the name of the one that is open.
+    const std::vector<GraphSummary>& graphs() const { return m_graphs; }
     QString graph() const { return m_graph; }
-    /// The compiler's passes in running order.
-    std::vector<StepInfo> passes() const { return m_source->passes(); }
+    /// The compiler's passes in running order, for a mode.
+    std::vector<PassInfo> passes(Mode mode) const { return m_source->passes(mode); }
     const std::vector<Run>& runs() const { return m_runs; }
+    /// Somebody looks at the run under way again, and wants to see it when it is done though the place has changed meanwhile.
+    void awaitCompile() { m_awaited = m_moves; }
     /// The run under way with the steps that are done; null before the first. It has no id, and its graphs cannot be asked for yet.
     const Run* compiling() const { return m_compiling ? &*m_compiling : nullptr; }
     const Run* runOf(RunId id) const;
@@ -94,6 +110,8 @@ class SessionController : public QObject {
   signals:
     void modelOpened();
     void modelClosed();
+    /// The file holds several graphs, and nobody said which one to open; the first is open. Comes after modelOpened().
+    void severalGraphs();
     /// Another step of the run under way is done, or there is no such run any more.
     void compilingChanged();
     void compiled(cutaway::RunId run);
@@ -103,42 +121,60 @@ class SessionController : public QObject {
     void explained(std::shared_ptr<const cutaway::ui::Explained> what);
     void bisected(std::shared_ptr<const cutaway::BisectReport> report);
     void built(cutaway::RunId run, std::shared_ptr<const cutaway::BuildInfo> info);
+    /// Generated code has run: its kernels, with their times.
+    void timed(cutaway::RunId run, std::shared_ptr<const cutaway::BuildInfo> info);
     void ran(cutaway::RunId run, std::shared_ptr<const cutaway::RunReport> report);
     /// Also in the log.
     void problem(const cutaway::ui::LogEntry& entry);
-    void progress(const QString& what, double fraction);
+    /// Something was done that is worth a word and is not on show.
+    void message(const QString& text);
+    void activitiesChanged();
     void busyChanged(bool busy);
 
   private:
+    enum class Lane { Looks, Compiles, Executions, Searches, Count };
+    static constexpr const char* kLook = "look";
+    struct Pending {
+        Lane lane = Lane::Looks;
+        Activity shown;
+        std::shared_ptr<CancelToken> cancel;
+    };
     template <class T>
-    void ask(const QString& tag, const QString& doing, std::function<Result<T>(Source&, const Progress&)> work,
+    void ask(Lane lane, const QString& tag, const QString& doing, std::function<Result<T>(Source&, const Progress&)> work,
              std::function<void(T)> then, std::function<void()> orElse = {});
     void settled(const QString& tag);
-    void stop(bool keepSteps);
+    bool drop(const QString& tag);
+    void returnToShown();
+    void opened(const QString& path, const QString& graph, ModelInfo info);
     void stepEnded(int compile, const CompileOptions& options, const StepInfo& step);
     void forgetCompiling();
     void fail(const Error& error, const QString& doing);
     void loadPlace();
     void loadNode();
-    void finishBisect(const BisectReport& report);
-    void finishCompile(Run run, std::optional<RunId> comparedWith);
+    void nodeLoaded(NodeId node, std::shared_ptr<const NodeFacts> facts);
+    void finishBisect(const BisectReport& report, bool show);
+    void finishCompile(Run run, std::optional<RunId> comparedWith, bool show);
 
     std::unique_ptr<Source> m_source;
     Selection& m_selection;
     LogModel m_log;
     std::optional<ModelInfo> m_model;
     QString m_path, m_graph;
-    QStringList m_graphs;
+    std::vector<GraphSummary> m_graphs;
     std::vector<Run> m_runs;
     std::optional<Run> m_compiling;
     int m_compile = 0;  // counts them: what an earlier one still says is not heard
     std::shared_ptr<const Shown> m_shown;
+    NodeId m_shownNode = NodeId::None;
+    bool m_returning = false;  // to what is on show already
+    int m_awaited = 0;         // m_moves when the compile was asked for
+    int m_moves = 0;           // of the current place: who has moved on is not taken elsewhere by what ends then
     std::shared_ptr<const std::vector<RuleInfo>> m_rules;  // texts of all rules of run m_rulesOf, once somebody wants them
     RunId m_rulesOf = -1;
     QHash<QString, int> m_generation;
-    QHash<QString, QString> m_pending;  // tag -> what is being done
+    QHash<QString, Pending> m_pending;  // by tag
     int m_epoch = 0;                    // rises when everything old is void
-    std::unique_ptr<JobQueue> m_queue;  // last: its thread uses the source
+    std::array<std::unique_ptr<JobQueue>, static_cast<size_t>(Lane::Count)> m_queues;  // last: their threads use the source
 };
 
 }  // namespace cutaway::ui

@@ -9,7 +9,6 @@ namespace cutaway::ui {
 QString Run::title() const {
     QString text = QObject::tr("Run %1: %2, %3").arg(number).arg(options.mode == Mode::Training ? QObject::tr("training") : QObject::tr("inference"),
                                                           options.target == Target::Cuda ? QStringLiteral("CUDA") : QStringLiteral("CPU"));
-    if (options.freeze) text += QObject::tr(", frozen");
     if (options.parity) text += QObject::tr(", as PyTorch");
     if (!options.onlyStage.empty()) text += QObject::tr(", only %1").arg(QString::fromStdString(options.onlyStage));
     if (!options.userRules.empty()) {
@@ -30,10 +29,11 @@ QString Run::title() const {
 
 void SessionController::compile(const CompileOptions& options, std::optional<RunId> comparedWith) {
     forgetCompiling();
+    awaitCompile();
     const auto ended = [this, compile = m_compile, options](const StepInfo& step) {
         QMetaObject::invokeMethod(this, [=, this] { stepEnded(compile, options, step); }, Qt::QueuedConnection);
     };
-    ask<Run>("compile", tr("Compiling"),
+    ask<Run>(Lane::Compiles, QStringLiteral("compile"), tr("Compiling"),
              [options, ended](Source& source, const Progress& progress) -> Result<Run> {
                  Run run;
                  run.options = options;
@@ -51,7 +51,7 @@ void SessionController::compile(const CompileOptions& options, std::optional<Run
              },
              [this, comparedWith](Run run) {
                  forgetCompiling();
-                 finishCompile(std::move(run), comparedWith);
+                 finishCompile(std::move(run), comparedWith, m_awaited == m_moves);
              },
              [this] { forgetCompiling(); });
 }
@@ -75,7 +75,7 @@ void SessionController::forgetCompiling() {
     emit compilingChanged();
 }
 
-void SessionController::finishCompile(Run run, std::optional<RunId> comparedWith) {
+void SessionController::finishCompile(Run run, std::optional<RunId> comparedWith, bool show) {
     const RunId id = run.id;
     std::erase_if(m_runs, [&](const Run& known) { return known.id == id; });
     run.number = static_cast<int>(m_runs.size()) + 1;
@@ -99,6 +99,7 @@ void SessionController::finishCompile(Run run, std::optional<RunId> comparedWith
         emit problem(entry);
         first.step = *failed;
     }
+    if (!show) return emit message(tr("%1 is there: choose it in the Steps window.").arg(now.title()));
     const Run* other = comparedWith ? runOf(*comparedWith) : nullptr;
     if (other && !failed && !now.stopped && !other->stopped)
         m_selection.compare({{other->id, static_cast<int>(other->steps.size()) - 1, -1}, {id, static_cast<int>(now.steps.size()) - 1, -1}});
@@ -118,6 +119,9 @@ void SessionController::setEnabled(RunId id, const QString& name, bool enabled) 
         std::erase(options.disabledPasses, text.substr(0, text.find('/')));
     }
     if (!enabled) options.disabledPasses.push_back(text);
+    const std::string pass = text.substr(0, text.find('/'));
+    for (const PassInfo& known : m_source->passes(options.mode))
+        if (enabled && known.optional && known.name == pass && !options.enabled(pass)) options.enabledPasses.push_back({pass, {}});
     compile(options, id);
 }
 
@@ -145,7 +149,7 @@ void SessionController::findRewrite(RunId run, int step, NodeId node, std::funct
     if (!known || step < 0 || step >= static_cast<int>(known->steps.size())) return then(0);
     const int count = Run::replays(known->steps[static_cast<size_t>(step)]) ? known->steps[static_cast<size_t>(step)].rewrites : 0;
     if (count == 0) return then(0);
-    ask<int>("find", tr("Looking for the rewrite"),
+    ask<int>(Lane::Looks, QStringLiteral("find"), tr("Looking for the rewrite"),
              [run, step, node, count](Source& source, const Progress& progress) -> Result<int> {
                  CT_TRY(const std::string before, nodeAt(source, {run, step - 1, -1}, node, progress));
                  CT_TRY(const std::string after, nodeAt(source, {run, step, -1}, node, progress));

@@ -1,31 +1,44 @@
 #include "ui/session/source.h"
 
+#include <atomic>
+
 namespace cutaway::ui {
 namespace {
 
 class SessionSource : public Source {
   public:
-    std::vector<StepInfo> passes() const override { return passList({}); }
-    Result<ModelInfo> open(const std::string& path, const OpenSettings& settings, const Progress& progress) override { return m_session.open(path, settings, progress); }
-    Result<RunId> compile(const CompileOptions& options, const std::function<void(const StepInfo&)>& ended, const Progress& progress) override { return m_session.compileWatched(options, ended, progress); }
-    Result<bool> wasCancelled(RunId run) override { return m_session.wasCancelled(run); }
-    Result<std::vector<StepInfo>> steps(RunId run) override { return m_session.steps(run); }
-    Result<std::vector<RewriteInfo>> rewrites(RunId run, int step, const Progress& progress) override { return m_session.rewrites(run, step, progress); }
-    Result<UnionGraph> diff(const Place& before, const Place& after, const Progress& progress) override { return m_session.diff(before, after, progress); }
-    Result<GraphText> text(const Place& place, bool runnable, const Progress& progress) override { return m_session.text(place, runnable, progress); }
-    Result<NodeDetails> node(const Place& place, NodeId id, const Progress& progress) override { return m_session.node(place, id, progress); }
-    Result<std::vector<RuleExplanation>> explain(const Place& place, NodeId node, const Progress& progress) override { return m_session.explainAll(place, node, {}, progress); }
-    Result<std::vector<RuleUse>> ruleUses(RunId run, int step) override { return m_session.ruleUses(run, step); }
+    std::vector<PassInfo> passes(Mode mode) const override {
+        CompileOptions options;
+        options.mode = mode;
+        return passList(options);
+    }
+    /// In a session of its own: what still goes on in the one before ends there.
+    Result<ModelInfo> open(const std::string& path, const OpenSettings& settings, const Progress& progress) override {
+        auto fresh = std::make_shared<Session>();
+        auto opened = fresh->open(path, settings, progress);
+        if (opened) m_session = std::move(fresh);
+        return opened;
+    }
+    Result<RunId> compile(const CompileOptions& options, const std::function<void(const StepInfo&)>& ended, const Progress& progress) override { return session()->compileWatched(options, ended, progress); }
+    Result<bool> wasCancelled(RunId run) override { return session()->wasCancelled(run); }
+    Result<std::vector<StepInfo>> steps(RunId run) override { return session()->steps(run); }
+    Result<std::vector<RewriteInfo>> rewrites(RunId run, int step, const Progress& progress) override { return session()->rewrites(run, step, progress); }
+    Result<UnionGraph> diff(const Place& before, const Place& after, const Progress& progress) override { return session()->diff(before, after, progress); }
+    Result<GraphText> text(const Place& place, bool runnable, const Progress& progress) override { return session()->text(place, runnable, progress); }
+    Result<NodeDetails> node(const Place& place, NodeId id, const Progress& progress) override { return session()->node(place, id, progress); }
+    Result<std::vector<RuleExplanation>> explain(const Place& place, NodeId node, const Progress& progress) override { return session()->explainAll(place, node, {}, progress); }
+    Result<std::vector<RuleUse>> ruleUses(RunId run, int step) override { return session()->ruleUses(run, step); }
     std::vector<RuleInfo> rules(const CompileOptions& options) override {
         auto known = ruleList(options);
         return known ? std::move(*known) : ruleList();  // rules that do not load fail the compile, not the list of those that do
     }
-    Result<BisectReport> bisect(RunId run, const BisectOptions& options, const Progress& progress) override { return m_session.bisect(run, options, progress); }
-    Result<BuildInfo> build(RunId run, Target target, const Progress& progress) override { return m_session.build(run, target, progress); }
-    Result<RunReport> run(RunId run, const RunOptions& options, const Progress& progress) override { return m_session.run(run, options, progress); }
+    Result<BisectReport> bisect(RunId run, const BisectOptions& options, const Progress& progress) override { return session()->bisect(run, options, progress); }
+    Result<BuildInfo> build(RunId run, Target target, const Progress& progress) override { return session()->build(run, target, progress); }
+    Result<RunReport> run(RunId run, const RunOptions& options, const Progress& progress) override { return session()->run(run, options, progress); }
 
   private:
-    Session m_session;
+    std::shared_ptr<Session> session() const { return m_session.load(); }
+    std::atomic<std::shared_ptr<Session>> m_session = std::make_shared<Session>();
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
 // What the windows ask of a compile session, as an interface: the program passes the engine's Session, tests pass a
-// source of hand-made structs. Called on the job queue's thread only.
+// source of hand-made structs. Called by several threads at once: one looks, others compile, run and search.
 #include <functional>
 #include <memory>
 
@@ -12,8 +12,8 @@ class Source {
   public:
     virtual ~Source() = default;
 
-    /// All passes in running order. The one call that any thread may make.
-    virtual std::vector<StepInfo> passes() const = 0;
+    /// All passes of a mode in running order, optional ones included.
+    virtual std::vector<PassInfo> passes(Mode mode) const = 0;
     virtual Result<ModelInfo> open(const std::string& path, const OpenSettings& settings, const Progress& progress) = 0;
     /// `ended` is told of every step when it is done. Cancelled, it leaves those as a run, if there are any.
     virtual Result<RunId> compile(const CompileOptions& options, const std::function<void(const StepInfo&)>& ended, const Progress& progress) = 0;

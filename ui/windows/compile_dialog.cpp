@@ -12,6 +12,7 @@
 #include <QListWidget>
 #include <QPushButton>
 #include <QSettings>
+#include <QSignalBlocker>
 #include <QSpinBox>
 #include <QSplitter>
 #include <QTabWidget>
@@ -40,14 +41,13 @@ QStringList wordsOf(const QLineEdit* field) {
 
 }  // namespace
 
-CompileDialog::CompileDialog(const std::vector<StepInfo>& passes, const CompileOptions& from, QWidget* parent)
-    : QDialog(parent), m_mode(new QComboBox), m_target(new QComboBox), m_stage(new QComboBox), m_freeze(new QCheckBox(tr("Freeze parameters into constants"))),
-      m_parity(new QCheckBox(tr("Behave like PyTorch where it is known to be wrong"))), m_fuel(new QSpinBox), m_passes(new QListWidget), m_files(new QListWidget),
-      m_more(new QLineEdit), m_rulesOff(new QLineEdit), m_problem(wrapped({})), m_options(from) {
+CompileDialog::CompileDialog(Passes passes, const CompileOptions& from, QWidget* parent)
+    : QDialog(parent), m_passesOf(std::move(passes)), m_mode(new QComboBox), m_stage(new QComboBox), m_parity(new QCheckBox(tr("Behave like PyTorch where it is known to be wrong"))),
+      m_fuel(new QSpinBox), m_passes(new QListWidget), m_files(new QListWidget), m_settings(new QLineEdit), m_rulesOff(new QLineEdit), m_problem(wrapped({})), m_options(from) {
     setWindowTitle(tr("Compile"));
     auto* tabs = new QTabWidget;
-    tabs->addTab(makeGeneral(passes, from), tr("&General"));
-    tabs->addTab(makePasses(passes, from), tr("&Passes"));
+    tabs->addTab(makeGeneral(from), tr("&General"));
+    tabs->addTab(makePasses(from), tr("&Passes"));
     tabs->addTab(makeRules(from), tr("&Rules"));
     auto* buttons = new QDialogButtonBox(QDialogButtonBox::Ok | QDialogButtonBox::Cancel);
     buttons->button(QDialogButtonBox::Ok)->setText(tr("Compile"));
@@ -62,16 +62,10 @@ CompileDialog::CompileDialog(const std::vector<StepInfo>& passes, const CompileO
     resize(560, 480);
 }
 
-QWidget* CompileDialog::makeGeneral(const std::vector<StepInfo>& passes, const CompileOptions& from) {
+QWidget* CompileDialog::makeGeneral(const CompileOptions& from) {
+    m_mode->setObjectName(QStringLiteral("mode"));
     m_mode->addItems({tr("Inference"), tr("Training")});
-    m_target->addItems({tr("CPU"), tr("CUDA")});
-    m_stage->addItem(tr("All stages"), QString());
-    for (const StepInfo& pass : passes)
-        if (const QString stage = QString::fromStdString(pass.stage); m_stage->findData(stage) < 0) m_stage->addItem(tr("Only %1").arg(stage), stage);
     m_mode->setCurrentIndex(static_cast<int>(from.mode));
-    m_target->setCurrentIndex(static_cast<int>(from.target));
-    m_stage->setCurrentIndex(std::max(0, m_stage->findData(QString::fromStdString(from.onlyStage))));
-    m_freeze->setChecked(from.freeze);
     m_parity->setChecked(from.parity);
     m_fuel->setRange(-1, 100000000);
     m_fuel->setSpecialValueText(tr("no limit"));
@@ -80,46 +74,37 @@ QWidget* CompileDialog::makeGeneral(const std::vector<StepInfo>& passes, const C
     auto* page = new QWidget;
     auto* form = new QFormLayout(page);
     form->addRow(tr("&Mode"), m_mode);
-    form->addRow(tr("&Device"), m_target);
     form->addRow(tr("&Stages"), m_stage);
     form->addRow(tr("Stop &after rewrite"), m_fuel);
-    form->addRow(QString(), m_freeze);
     form->addRow(QString(), m_parity);
-    // Freezing needs parameters that do not change.
-    const auto modeChanged = [this] { m_freeze->setEnabled(m_mode->currentIndex() == 0); };
-    connect(m_mode, &QComboBox::currentIndexChanged, this, modeChanged);
-    modeChanged();
+    connect(m_mode, &QComboBox::currentIndexChanged, this, &CompileDialog::listPasses);
     return page;
 }
 
-QWidget* CompileDialog::makePasses(const std::vector<StepInfo>& passes, const CompileOptions& from) {
-    for (const StepInfo& pass : passes) {
-        auto* item = new QListWidgetItem(QString::fromStdString(pass.name), m_passes);
-        item->setToolTip(QStringLiteral("%1: %2").arg(QString::fromStdString(pass.stage), QString::fromStdString(pass.summary)));
-        item->setFlags(item->flags() | Qt::ItemIsUserCheckable);
-        const bool off = std::find(from.disabledPasses.begin(), from.disabledPasses.end(), pass.name) != from.disabledPasses.end();
-        item->setCheckState(off ? Qt::Unchecked : Qt::Checked);
+QWidget* CompileDialog::makePasses(const CompileOptions& from) {
+    for (const std::string& name : from.disabledPasses) m_ticks[QString::fromStdString(name)] = false;
+    QStringList settings;
+    for (const OptionalPass& pass : from.enabledPasses) {
+        m_ticks[QString::fromStdString(pass.name)] = true;
+        QStringList values;
+        for (const auto& [key, value] : pass.settings) values << QString::fromStdString(key + ":" + value);
+        if (!values.isEmpty()) settings << QString::fromStdString(pass.name) + QStringLiteral("=") + values.join(',');
     }
-    for (const PassMove& move : from.moves) replay(move);
     m_moves = from.moves;
     m_passes->setAccessibleName(tr("Passes in running order"));
-    m_passes->setCurrentRow(0);
+    connect(m_passes, &QListWidget::itemChanged, this, [this](const QListWidgetItem* item) { m_ticks[item->text()] = item->checkState() == Qt::Checked; });
+    listPasses();
+    m_stage->setCurrentIndex(std::max(0, m_stage->findData(QString::fromStdString(from.onlyStage))));
     auto* up = new QPushButton(tr("Move &Up"));
     auto* down = new QPushButton(tr("Move D&own"));
     connect(up, &QPushButton::clicked, this, [this] { movePass(true); });
     connect(down, &QPushButton::clicked, this, [this] { movePass(false); });
-    QStringList more;
-    for (const OptionalPass& pass : from.enabledPasses) {
-        QStringList settings;
-        for (const auto& [key, value] : pass.settings) settings << QString::fromStdString(key + ":" + value);
-        more << QString::fromStdString(pass.name) + (settings.isEmpty() ? QString() : QStringLiteral("=") + settings.join(','));
-    }
-    m_more->setText(more.join(' '));
-    m_more->setPlaceholderText(tr("optional passes: NAME or NAME=key:value,key:value"));
-    m_more->setAccessibleName(tr("Optional passes to run"));
+    m_settings->setText(settings.join(' '));
+    m_settings->setPlaceholderText(tr("NAME=key:value,key:value"));
+    m_settings->setAccessibleName(tr("Settings of optional passes"));
     auto* page = new QWidget;
     auto* column = new QVBoxLayout(page);
-    column->addWidget(wrapped(tr("Uncheck a pass to leave it out. What must stay before what is checked when you compile.")));
+    column->addWidget(wrapped(tr("Ticked passes run, from top to bottom. Those in italics are optional. Some passes must run before others: an order that cannot work is refused when you compile.")));
     column->addWidget(m_passes, 1);
     auto* row = new QHBoxLayout;
     row->addWidget(up);
@@ -127,18 +112,46 @@ QWidget* CompileDialog::makePasses(const std::vector<StepInfo>& passes, const Co
     row->addStretch();
     column->addLayout(row);
     auto* form = new QFormLayout;
-    form->addRow(tr("A&lso run"), m_more);
+    form->addRow(tr("Pass se&ttings"), m_settings);
     column->addLayout(form);
     return page;
+}
+
+bool CompileDialog::isTicked(const PassInfo& pass) const {
+    const auto known = m_ticks.find(QString::fromStdString(pass.name));
+    return known != m_ticks.end() ? known->second : !pass.optional;
+}
+
+/// The passes and stages of the chosen mode; what was chosen in another one is kept for when it comes back.
+void CompileDialog::listPasses() {
+    m_listed = m_passesOf(static_cast<Mode>(m_mode->currentIndex()));
+    const QVariant stage = m_stage->currentData();
+    m_stage->clear();
+    m_stage->addItem(tr("All stages"), QString());
+    const QSignalBlocker quiet(m_passes);
+    m_passes->clear();
+    for (const PassInfo& pass : m_listed) {
+        if (const QString name = QString::fromStdString(pass.stage); m_stage->findData(name) < 0) m_stage->addItem(tr("Only %1").arg(name), name);
+        auto* item = new QListWidgetItem(QString::fromStdString(pass.name), m_passes);
+        item->setToolTip((pass.optional ? tr("%1, optional: %2") : QStringLiteral("%1: %2")).arg(QString::fromStdString(pass.stage), QString::fromStdString(pass.summary)));
+        item->setFlags(item->flags() | Qt::ItemIsUserCheckable);
+        item->setCheckState(isTicked(pass) ? Qt::Checked : Qt::Unchecked);
+        QFont font = m_passes->font();
+        font.setItalic(pass.optional);
+        item->setFont(font);
+    }
+    for (const PassMove& move : m_moves) replay(move);
+    m_passes->setCurrentRow(0);
+    m_stage->setCurrentIndex(std::max(0, m_stage->findData(stage)));
 }
 
 QWidget* CompileDialog::makeRules(const CompileOptions& from) {
     m_files->setAccessibleName(tr("Files with rules"));
     QStringList off;
-    for (const std::string& name : from.disabledPasses) {
-        const QString text = QString::fromStdString(name);
-        if (m_passes->findItems(text, Qt::MatchExactly).isEmpty()) off << text;
-    }
+    std::vector<PassInfo> all = m_passesOf(Mode::Inference);
+    for (PassInfo& pass : m_passesOf(Mode::Training)) all.push_back(std::move(pass));
+    for (const std::string& name : from.disabledPasses)
+        if (std::none_of(all.begin(), all.end(), [&](const PassInfo& pass) { return pass.name == name; })) off << QString::fromStdString(name);
     m_rulesOff->setText(off.join(' '));
     m_rulesOff->setPlaceholderText(tr("RULE or PASS/RULE"));
     for (const QString& path : QSettings().value(QStringLiteral("compile/ruleFiles")).toStringList()) {
@@ -218,8 +231,6 @@ CompileOptions CompileDialog::remembered() {
     const QSettings settings;
     CompileOptions options;
     options.mode = settings.value(QStringLiteral("compile/training")).toBool() ? Mode::Training : Mode::Inference;
-    options.target = settings.value(QStringLiteral("compile/cuda")).toBool() ? Target::Cuda : Target::Cpu;
-    options.freeze = options.mode == Mode::Inference && settings.value(QStringLiteral("compile/freeze")).toBool();
     options.parity = settings.value(QStringLiteral("compile/parity")).toBool();
     return options;
 }
@@ -227,19 +238,23 @@ CompileOptions CompileDialog::remembered() {
 QString CompileDialog::collect() {
     CompileOptions options;
     options.mode = static_cast<Mode>(m_mode->currentIndex());
-    options.target = static_cast<Target>(m_target->currentIndex());
-    options.freeze = m_freeze->isEnabled() && m_freeze->isChecked();
     options.parity = m_parity->isChecked();
     options.onlyStage = m_stage->currentData().toString().toStdString();
     if (m_fuel->value() >= 0) options.fuel = m_fuel->value();
-    for (int row = 0; row < m_passes->count(); ++row)
-        if (m_passes->item(row)->checkState() == Qt::Unchecked) options.disabledPasses.push_back(m_passes->item(row)->text().toStdString());
     for (const QString& rule : wordsOf(m_rulesOff)) options.disabledPasses.push_back(rule.toStdString());
     options.moves = m_moves;
-    for (const QString& text : wordsOf(m_more)) {
+    for (const QString& text : wordsOf(m_settings)) {
         auto pass = parseOptionalPass(text.toStdString());
-        if (!pass) return tr("\"%1\" is not NAME or NAME=key:value,key:value (Passes, Also run).").arg(text);
+        if (!pass) return tr("\"%1\" is not NAME=key:value,key:value (Passes, Pass settings).").arg(text);
         options.enabledPasses.push_back(std::move(*pass));
+    }
+    for (int row = 0; row < m_passes->count(); ++row) {
+        const std::string name = m_passes->item(row)->text().toStdString();
+        const bool ticked = m_passes->item(row)->checkState() == Qt::Checked;
+        const auto pass = std::find_if(m_listed.begin(), m_listed.end(), [&](const PassInfo& known) { return known.name == name; });
+        if (!pass->optional && !ticked) options.disabledPasses.push_back(name);
+        if (pass->optional && ticked && !options.enabled(name)) options.enabledPasses.push_back({name, {}});
+        if (pass->optional && !ticked && options.enabled(name)) return tr("Tick %1 in the list to run it with these settings (Passes).").arg(m_passes->item(row)->text());
     }
     for (int row = 0; row < m_files->count(); ++row) {
         if (m_files->item(row)->checkState() != Qt::Checked) continue;
@@ -259,8 +274,6 @@ void CompileDialog::accept() {
     if (!problem.isEmpty()) return;
     QSettings settings;
     settings.setValue(QStringLiteral("compile/training"), m_options.mode == Mode::Training);
-    settings.setValue(QStringLiteral("compile/cuda"), m_options.target == Target::Cuda);
-    settings.setValue(QStringLiteral("compile/freeze"), m_freeze->isChecked());
     settings.setValue(QStringLiteral("compile/parity"), m_options.parity);
     QStringList files;
     for (int row = 0; row < std::min(kKnownFiles, m_files->count()); ++row) files << m_files->item(row)->text();

@@ -1,7 +1,9 @@
 #pragma once
-// What to compile, asked before it is done: mode and device, passes off and in another order, rules of the user's own. The
-// general answers come back next time (QSettings); the rest starts from the run on show.
+// What to compile, asked before it is done: the mode, passes off and in another order, rules of the user's own. The general
+// answers come back next time (QSettings); the rest starts from the run on show.
 #include <QDialog>
+#include <functional>
+#include <map>
 
 #include "cutaway/session.h"
 
@@ -18,8 +20,10 @@ class CompileDialog : public QDialog {
     Q_OBJECT
 
   public:
-    /// `passes` in the order in which they run when nothing is moved; `from`: the options to start from.
-    CompileDialog(const std::vector<StepInfo>& passes, const CompileOptions& from, QWidget* parent = nullptr);
+    /// The passes of a mode in the order in which they run when nothing is moved.
+    using Passes = std::function<std::vector<PassInfo>(Mode)>;
+    /// `from`: the options to start from.
+    CompileDialog(Passes passes, const CompileOptions& from, QWidget* parent = nullptr);
     /// Valid once the dialog is accepted.
     const CompileOptions& options() const { return m_options; }
     /// The general answers of last time; what Ctrl+B uses without asking.
@@ -31,19 +35,24 @@ class CompileDialog : public QDialog {
     void movePass(bool up);
 
   private:
-    QWidget* makeGeneral(const std::vector<StepInfo>& passes, const CompileOptions& from);
-    QWidget* makePasses(const std::vector<StepInfo>& passes, const CompileOptions& from);
+    QWidget* makeGeneral(const CompileOptions& from);
+    QWidget* makePasses(const CompileOptions& from);
     QWidget* makeRules(const CompileOptions& from);
     QWidget* makeRuleView();
+    void listPasses();
+    bool isTicked(const PassInfo& pass) const;
     void replay(const PassMove& move);
     /// Why the answers cannot be used; empty if they can and `m_options` holds them.
     QString collect();
 
-    QComboBox *m_mode, *m_target, *m_stage;
-    QCheckBox *m_freeze, *m_parity;
+    Passes m_passesOf;
+    std::vector<PassInfo> m_listed;
+    std::map<QString, bool> m_ticks;  // what somebody has ticked or unticked, or the options have; else a pass is as by default
+    QComboBox *m_mode, *m_stage;
+    QCheckBox* m_parity;
     QSpinBox* m_fuel;
     QListWidget *m_passes, *m_files;
-    QLineEdit *m_more, *m_rulesOff;
+    QLineEdit *m_settings, *m_rulesOff;
     QLabel* m_problem;
     std::vector<PassMove> m_moves;
     CompileOptions m_options;

@@ -89,7 +89,7 @@ void ExplainWindow::arrangeRows() {
     header->setSectionResizeMode(ExplainModel::Rule, QHeaderView::Stretch);
     m_columns = new Columns(header, objectName(), {ExplainModel::Reason});  // a sentence needs the room below
     const auto wide = [header](int column, const QString& text) { header->resizeSection(column, header->fontMetrics().horizontalAdvance(text) + 14); };
-    wide(ExplainModel::Answer, tr("✓ applies"));
+    wide(ExplainModel::Answer, tr("Applies"));
     wide(ExplainModel::Tried, tr("Tried"));
     wide(ExplainModel::Applied, tr("Applied"));
     wide(ExplainModel::Time, QStringLiteral("00.0 ms"));
@@ -109,7 +109,9 @@ void ExplainWindow::showAnswers(const Explained& explained) {
     const bool any = m_model.rowCount() > 0;
     m_pages->setCurrentIndex(any ? 1 : 0);
     const QString step = QString::fromStdString(explained.pass), name = explained.node == NodeId::None ? QString() : explained.nameOf(explained.node);
-    if (explained.node == NodeId::None)
+    if (explained.stopped)
+        m_empty->setText(tr("Explaining was cancelled. Ctrl+E asks again."));
+    else if (explained.node == NodeId::None)
         m_empty->setText(step.isEmpty() ? tr("For the current node and each rule: whether the rule applies, or the first condition that failed. For a step: what its rules tried and did.\n\nClick a node in the Graph or a line in the Text window.")
                                         : tr("%1 tried no rules and made no rewrites.\n\nClick a node in the Graph or a line in the Text window to see which rules apply there.").arg(step));
     else

@@ -23,6 +23,8 @@ class ExplainWindow : public QDockWidget {
   public:
     ExplainWindow(SessionController& controller, Selection& selection, QWidget* parent = nullptr);
     const ExplainModel& model() const { return m_model; }
+    /// Asks about the current node, if somebody sees this window.
+    void ask();
 
   signals:
     void message(const QString& text);
@@ -31,7 +33,6 @@ class ExplainWindow : public QDockWidget {
 
   private:
     void arrangeRows();
-    void ask();
     void showAnswers(const Explained& explained);
     void showRule();
     void go();

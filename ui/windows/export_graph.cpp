@@ -1,5 +1,6 @@
 #include "ui/windows/export_graph.h"
 
+#include <QFileDialog>
 #include <QFileInfo>
 #include <QImage>
 #include <QSaveFile>
@@ -110,6 +111,18 @@ QString dotText(const GraphScene& scene, GraphMode mode) {
     return text + QStringLiteral("}\n");
 }
 
+QString askForFile(QWidget* parent, const QString& title, const QString& name, const QStringList& filters) {
+    QFileDialog dialog(parent, title);
+    dialog.setAcceptMode(QFileDialog::AcceptSave);
+    dialog.setNameFilters(filters);
+    // "SVG (*.svg)": the dialog adds the ending itself, and asks before it writes over what has that name then.
+    const auto follow = [&dialog](const QString& filter) { dialog.setDefaultSuffix(filter.section(QStringLiteral("*."), 1, 1).section(')', 0, 0)); };
+    QObject::connect(&dialog, &QFileDialog::filterSelected, &dialog, follow);
+    follow(filters.value(0));
+    dialog.selectFile(name + QChar('.') + dialog.defaultSuffix());
+    return dialog.exec() == QDialog::Accepted ? dialog.selectedFiles().value(0) : QString();
+}
+
 Result<void> exportGraph(const GraphScene& scene, GraphMode mode, const QPalette& palette, const QString& title,
                          const QString& path) {
     const QString kind = QFileInfo(path).suffix().toLower();
@@ -146,7 +159,7 @@ Result<void> exportGraph(const GraphScene& scene, GraphMode mode, const QPalette
         if (!file.open(QIODevice::WriteOnly) || !image.save(&file, "PNG") || !file.commit()) return cannotWrite(path, file.errorString());
         return {};
     }
-    return unsupported("a picture cannot be written as \"" + kind.toStdString() + "\"", path.toStdString(), {"Use a name that ends in .svg, .png or .dot."});
+    return unsupported(kind.isEmpty() ? "the name has no ending that tells the kind of picture" : "pictures cannot be saved as ." + kind.toStdString(), path.toStdString(), {"Use a name that ends in .svg, .png or .dot."});
 }
 
 }  // namespace cutaway::ui

@@ -7,6 +7,7 @@
 #include <QSpinBox>
 #include <QToolButton>
 #include <QVBoxLayout>
+#include <algorithm>
 
 #include "ui/models/steps_model.h"
 #include "ui/models/words.h"
@@ -50,17 +51,18 @@ GraphWindow::GraphWindow(SessionController& controller, Selection& selection, QW
     column->addWidget(m_view, 1);
     column->addWidget(makeLegend());
     setWidget(page);
+    setFocusProxy(&m_view->canvas());
     m_view->clear(tr("The difference that a step made is drawn here.\nOpen a model with File > Open, or drop it on this window; then compile it with Run > Compile."));
 
     connect(&controller, &SessionController::shown, this, [this](const std::shared_ptr<const Shown>& what) { showWhat(*what); });
-    connect(&selection, &Selection::placeChanged, this, [this] { m_settled = false; });
+    connect(&controller, &SessionController::modelOpened, this, [this] { m_shown.reset(); });
     connect(&selection, &Selection::nodeChanged, this, [this](NodeId id) {
         if (m_view->canvas().currentId() != id) m_view->setCurrent(id, true);
     });
     connect(m_view, &GraphView::nodeChosen, &selection, &Selection::setNode);
     connect(m_view, &GraphView::sceneShown, this, &GraphWindow::sceneShown);
     connect(m_view, &GraphView::layoutStarted, this, [this](int nodes) {
-        m_settled = false;
+        m_drawing = true;
         m_note->setText(tr("laying out %1…").arg(counted(nodes, tr("node"), tr("nodes"))));
     });
 }
@@ -80,9 +82,9 @@ QWidget* GraphWindow::makeBar() {
     m_hops = new QSpinBox;
     m_hops->setRange(0, 20);
     m_hops->setValue(2);
-    m_hops->setPrefix(tr("hops "));
-    m_hops->setToolTip(tr("How many unchanged nodes around a change are drawn"));
-    m_hops->setAccessibleName(tr("Hops around a change"));
+    m_hops->setPrefix(tr("Context: "));
+    m_hops->setToolTip(tr("How far around a change unchanged nodes are drawn, in edges"));
+    m_hops->setAccessibleName(tr("Context around a change, in edges"));
     const auto refold = [this] {
         m_hops->setEnabled(m_fold->isChecked());
         m_view->setFolding(m_fold->isChecked(), m_hops->value());
@@ -118,6 +120,19 @@ QWidget* GraphWindow::makeLegend() {
     return bar;
 }
 
+bool GraphWindow::isSettled() const { return !m_drawing && m_shown && m_selection.hasPlace() && *m_shown == m_selection.comparison(); }
+
+void GraphWindow::goTo(NodeId id) {
+    m_selection.setNode(id);
+    m_view->goTo(id);
+}
+
+void GraphWindow::goToChange(bool forward) {
+    const NodeId next = m_view->nextChange(forward);
+    if (next == NodeId::None) return emit message(m_counts->text().isEmpty() ? tr("Nothing is compared here.") : tr("No changed node: %1.").arg(m_counts->text()));
+    goTo(next);
+}
+
 void GraphWindow::setMode(GraphMode mode) { m_mode->setCurrentIndex(static_cast<int>(mode)); }
 
 QString GraphWindow::pictureTitle() const {
@@ -129,6 +144,8 @@ QString GraphWindow::pictureTitle() const {
 
 void GraphWindow::showWhat(const Shown& what) {
     const Comparison& pair = what.comparison;
+    m_shown = pair;
+    m_drawing = true;
     const bool single = pair.before == pair.after;
     const QString title = comparisonAt(pair.after) == pair ? m_controller.placeName(pair.after)
                                                            : tr("%1 against %2").arg(m_controller.placeName(pair.before), m_controller.placeName(pair.after));
@@ -140,7 +157,12 @@ void GraphWindow::showWhat(const Shown& what) {
     m_hops->setEnabled(!single && m_fold->isChecked());
     const auto& graph = *what.graph;
     const QString counts = changeCounts(graph.added, graph.removed, graph.edited);
-    m_counts->setText(counts.isEmpty() ? (single ? QString() : tr("no node changed")) : counts);
+    // Wires may change, or the order alone, and no node.
+    const bool wires = std::any_of(graph.edges.begin(), graph.edges.end(), [](const auto& edge) { return edge.change != Change::Kept; });
+    const Run* run = m_controller.runOf(pair.after.run);
+    const bool step = comparisonAt(pair.after) == pair && run && pair.after.step >= 0 && pair.after.step < static_cast<int>(run->steps.size());
+    const bool changed = step && run->steps[static_cast<size_t>(pair.after.step)].state == StepState::Changed;
+    m_counts->setText(!counts.isEmpty() ? counts : single ? QString() : wires ? tr("only edges changed") : changed ? tr("only the order of the nodes changed") : tr("no change"));
     m_view->showGraph(what.graph, title);
 }
 
@@ -148,11 +170,12 @@ void GraphWindow::sceneShown(const QString& note) {
     const GraphScene* scene = m_view->canvas().scene();
     QString text = counted(scene->picture.total, tr("node"), tr("nodes"));
     if (scene->picture.folded) text += tr(", %1 folded").arg(scene->picture.folded);
-    if (!scene->stubs.empty()) text += QStringLiteral(", ") + counted(static_cast<int>(scene->stubs.size() / 2), tr("stub"), tr("stubs"));
+    const auto far = std::count_if(scene->edges.begin(), scene->edges.end(), [](const auto& edge) { return edge.stub; });
+    if (far) text += QStringLiteral(", ") + tr("%1 drawn as labels").arg(counted(far, tr("long edge"), tr("long edges")));
     m_note->setText(note.isEmpty() ? text : note + QStringLiteral(" · ") + text);
     if (!note.isEmpty()) emit message(note);
     if (m_selection.node() != NodeId::None) m_view->setCurrent(m_selection.node(), false);
-    m_settled = true;
+    m_drawing = false;
     emit settled();
 }
 

@@ -23,8 +23,12 @@ class GraphWindow : public QDockWidget {
     void setMode(GraphMode mode);
     /// "model.pt2: decompose", with what changed.
     QString pictureTitle() const;
-    /// Whether everything asked for is on the screen: for pictures and tests.
-    bool isSettled() const { return m_settled; }
+    /// Makes a node the current one and brings it into view, out of its fold if it is in one.
+    void goTo(NodeId id);
+    /// To the next or previous changed node.
+    void goToChange(bool forward);
+    /// Whether the current place is on the screen: for pictures and tests.
+    bool isSettled() const;
 
   signals:
     void settled();
@@ -44,7 +48,8 @@ class GraphWindow : public QDockWidget {
     QSpinBox* m_hops = nullptr;
     ElidedLabel *m_title = nullptr, *m_counts = nullptr, *m_note = nullptr;
     std::vector<QWidget*> m_marks;  // of the legend
-    bool m_settled = true;
+    std::optional<Comparison> m_shown;  // what is drawn
+    bool m_drawing = false;
 };
 
 }  // namespace cutaway::ui

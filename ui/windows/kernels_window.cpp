@@ -45,17 +45,25 @@ KernelsWindow::KernelsWindow(SessionController& controller, Selection& selection
     setWidget(page);
     clear();
 
-    connect(m_table->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
-            [this](const QModelIndex& row) { showKernel(rowAt(row)); });
+    // Not of the current row: the focus, when it comes, makes one current and means nothing by it.
+    connect(m_table->selectionModel(), &QItemSelectionModel::selectionChanged, this,
+            [this] { showKernel(rowAt(m_table->selectionModel()->selectedRows().value(0))); });
     connect(&controller, &SessionController::built, this,
             [this, &controller](RunId run, const std::shared_ptr<const BuildInfo>& info) {
                 showBuild(*info, controller.runOf(run) ? controller.runOf(run)->title() : QString());
+            });
+    // The outputs stay in front; the kernels get their times.
+    connect(&controller, &SessionController::timed, this,
+            [this, &controller](RunId run, const std::shared_ptr<const BuildInfo>& info) {
+                listKernels(*info, controller.runOf(run) ? controller.runOf(run)->title() : QString());
             });
     connect(&controller, &SessionController::modelOpened, this, &KernelsWindow::clear);
     connect(&selection, &Selection::nodeChanged, this, [this](NodeId node) {
         const auto* shown = static_cast<const QSortFilterProxyModel*>(m_table->model());
         if (const int row = m_kernels.rowOf(node); row >= 0)
             m_table->selectRow(shown->mapFromSource(m_kernels.index(row, 0)).row());
+        else
+            m_table->clearSelection();
     });
     auto* copy = new QShortcut(QKeySequence::Copy, m_table);
     copy->setContext(Qt::WidgetShortcut);
@@ -75,7 +83,7 @@ void KernelsWindow::clear() {
            "(Ctrl+B), then choose Run > Generate Code (F7)."));
 }
 
-void KernelsWindow::showBuild(const BuildInfo& info, const QString& run) {
+void KernelsWindow::listKernels(const BuildInfo& info, const QString& run) {
     m_kernels.setKernels(info.kernels);
     fitColumns(*m_table);
     QStringList said{run, counted(static_cast<qsizetype>(info.kernels.size()), tr("kernel"), tr("kernels")),
@@ -86,6 +94,10 @@ void KernelsWindow::showBuild(const BuildInfo& info, const QString& run) {
     m_compileLog->setCode(info.compileLog.empty() ? tr("// The compiler had nothing to say.")
                                                   : QString::fromStdString(info.compileLog));
     m_source->setCode(QString::fromStdString(info.source));
+}
+
+void KernelsWindow::showBuild(const BuildInfo& info, const QString& run) {
+    listKernels(info, run);
     show();
     raise();
 }

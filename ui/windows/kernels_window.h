@@ -25,6 +25,7 @@ class KernelsWindow : public QDockWidget {
     void resizeEvent(QResizeEvent* event) override;
 
   private:
+    void listKernels(const BuildInfo& info, const QString& run);
     void showBuild(const BuildInfo& info, const QString& run);
     void showKernel(int row);
     void clear();

@@ -30,7 +30,7 @@ QVector<Group> groupsOf(const QMenuBar& menus) {
     const auto tr = [](const char* text) { return KeysDialog::tr(text); };
     groups.append({tr("In the graph"),
                    {{tr("Follow an edge, go to the neighbour"), tr("arrow keys")},
-                    {tr("Open a fold"), tr("Enter")},
+                    {tr("Describe the node, open the fold"), tr("Enter, double click")},
                     {tr("Zoom at the pointer"), tr("wheel, + and −")},
                     {tr("Move the picture"), tr("drag, Shift+arrow keys")}}});
     groups.append({tr("In lists and texts"),
@@ -39,7 +39,7 @@ QVector<Group> groupsOf(const QMenuBar& menus) {
                     {tr("Show folded lines"), tr("Enter")},
                     {tr("Choose columns"), tr("right-click on the header")}}});
     groups.append(
-        {tr("Everywhere"), {{tr("Stop what is running"), tr("Esc")}, {tr("Next window, next field"), tr("Tab")}}});
+        {tr("Everywhere"), {{tr("Cancel what was started last"), tr("Esc")}, {tr("Next window, next field"), tr("Tab")}}});
     return groups;
 }
 

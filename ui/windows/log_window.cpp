@@ -20,6 +20,7 @@ LogWindow::LogWindow(SessionController& controller, Selection& selection, QWidge
     m_table->setSelectionBehavior(QAbstractItemView::SelectRows);
     m_table->setAlternatingRowColors(true);
     m_table->setShowGrid(false);
+    m_table->setTabKeyNavigation(false);
     m_table->setWordWrap(true);
     m_table->setAccessibleName(tr("Messages"));
     m_table->verticalHeader()->hide();
@@ -34,6 +35,7 @@ LogWindow::LogWindow(SessionController& controller, Selection& selection, QWidge
     pages->addWidget(empty);
     pages->addWidget(m_table);
     setWidget(pages);
+    setFocusProxy(m_table);
     connect(&model, &QAbstractItemModel::rowsInserted, this, [this, pages] {
         pages->setCurrentIndex(1);
         showColumns();
@@ -41,8 +43,7 @@ LogWindow::LogWindow(SessionController& controller, Selection& selection, QWidge
     });
     connect(m_table, &QTableView::activated, this, [&model, &selection](const QModelIndex& row) {
         const LogEntry& entry = model.at(row.row());
-        if (entry.place) selection.setPlace(*entry.place);
-        if (entry.node != NodeId::None) selection.setNode(entry.node);
+        if (entry.place) selection.go(comparisonAt(*entry.place), entry.node != NodeId::None ? entry.node : selection.node());
     });
     auto* copy = new QShortcut(QKeySequence::Copy, m_table);
     copy->setContext(Qt::WidgetShortcut);

@@ -14,6 +14,7 @@
 #include "ui/windows/command_palette.h"
 #include "ui/windows/compile_dialog.h"
 #include "ui/windows/export_graph.h"
+#include "ui/windows/graph_dialog.h"
 #include "ui/windows/graph_window.h"
 #include "ui/windows/keys_dialog.h"
 #include "ui/windows/main_window.h"
@@ -41,7 +42,7 @@ void MainWindow::makeFileMenu() {
         const QString path = QFileDialog::getExistingDirectory(this, tr("Open a debug folder"));
         if (!path.isEmpty()) open(path);
     });
-    menu->addAction(tr("Open Another &Graph of It…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_G), this, &MainWindow::chooseGraph);
+    menu->addAction(tr("Open Another &Graph…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_G), this, &MainWindow::chooseGraph);
     QMenu* recent = menu->addMenu(tr("Open &Recent"));
     connect(recent, &QMenu::aboutToShow, this, [this, recent] { fillRecent(recent); });
     menu->addAction(tr("&Close"), QKeySequence(Qt::CTRL | Qt::Key_W), m_controller, &SessionController::close);
@@ -60,20 +61,14 @@ void MainWindow::fillRecent(QMenu* menu) {
 }
 
 void MainWindow::chooseGraph() {
-    const QStringList& graphs = m_controller->graphs();
+    const std::vector<GraphSummary>& graphs = m_controller->graphs();
     if (graphs.size() < 2) return say(m_controller->model() ? tr("This file holds one graph.") : tr("Open a file first (Ctrl+O)."));
-    QInputDialog dialog(this);
-    dialog.setWindowTitle(tr("Open another graph"));
-    // Graphs in folders are named by their paths, which begin alike.
-    const QString folders = sharedFolders(graphs);
-    QStringList names;
-    for (const QString& graph : graphs) names << graph.mid(folders.size());
-    dialog.setLabelText(tr("Graphs in %1:").arg(QFileInfo(m_controller->path()).fileName() + (folders.isEmpty() ? QString() : QChar('/') + folders)));
-    dialog.setOption(QInputDialog::UseListViewForComboBoxItems);
-    dialog.setComboBoxItems(names);
-    dialog.setTextValue(m_controller->graph().mid(folders.size()));
-    dialog.resize(640, 360);
-    if (dialog.exec() == QDialog::Accepted) open(m_controller->path(), folders + dialog.textValue());
+    auto* dialog = new GraphDialog(graphs, QFileInfo(m_controller->path()).fileName(), m_controller->graph(), this);
+    dialog->setAttribute(Qt::WA_DeleteOnClose);
+    connect(dialog, &QDialog::accepted, this, [this, dialog, path = m_controller->path()] {
+        if (!dialog->graph().isEmpty() && dialog->graph() != m_controller->graph()) open(path, dialog->graph());
+    });
+    dialog->open();
 }
 
 void MainWindow::chooseFile() {
@@ -86,7 +81,7 @@ void MainWindow::chooseFile() {
 void MainWindow::exportPicture() {
     const GraphScene* scene = m_graph->view().canvas().scene();
     if (!scene) return say(tr("Nothing to export yet: open a model first."));
-    const QString path = QFileDialog::getSaveFileName(this, tr("Export the graph"), QStringLiteral("graph.svg"), tr("SVG (*.svg);;PNG (*.png);;Graphviz (*.dot)"));
+    const QString path = askForFile(this, tr("Export the graph"), QStringLiteral("graph"), {tr("SVG (*.svg)"), tr("PNG (*.png)"), tr("Graphviz (*.dot)")});
     if (path.isEmpty()) return;
     const auto done = exportGraph(*scene, m_graph->view().canvas().mode(), palette(), m_graph->pictureTitle(), path);
     if (done) return say(tr("Wrote %1").arg(path));
@@ -97,7 +92,7 @@ void MainWindow::exportPicture() {
 
 void MainWindow::exportText() {
     if (!m_selection->hasPlace()) return say(tr("Nothing to export yet: open a model first."));
-    const QString path = QFileDialog::getSaveFileName(this, tr("Export the graph as a Python program"), QStringLiteral("graph.py"), tr("Python (*.py)"));
+    const QString path = askForFile(this, tr("Export the graph as a Python program"), QStringLiteral("graph"), {tr("Python (*.py)")});
     if (path.isEmpty()) return;
     m_controller->runnableText(m_selection->place(), [this, path](const QString& text) {
         QSaveFile file(path);
@@ -122,6 +117,10 @@ void MainWindow::makeEditMenu() {
     menu->addAction(tr("&Search Nodes"), QKeySequence::Find, m_search, &SearchWindow::focusField);
     menu->addAction(tr("&Next Hit"), QKeySequence(Qt::Key_F3), this, [this] { m_search->nextHit(true); });
     menu->addAction(tr("&Previous Hit"), QKeySequence(Qt::SHIFT | Qt::Key_F3), this, [this] { m_search->nextHit(false); });
+    menu->addSeparator();
+    menu->addAction(tr("Ne&xt Change"), QKeySequence(Qt::Key_F8), this, [this] { nextChange(true); });
+    menu->addAction(tr("P&revious Change"), QKeySequence(Qt::SHIFT | Qt::Key_F8), this, [this] { nextChange(false); });
+    menu->addSeparator();
     menu->addAction(tr("&Go To…"), QKeySequence(Qt::CTRL | Qt::Key_K), this, &MainWindow::showPalette);
     menu->addSeparator();
     menu->addAction(tr("&Copy Graph as Python"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_C), m_text, &TextWindow::copyRunnable);
@@ -129,7 +128,13 @@ void MainWindow::makeEditMenu() {
 
 void MainWindow::makeViewMenu() {
     QMenu* menu = menuBar()->addMenu(tr("&View"));
-    for (QDockWidget* dock : findChildren<QDockWidget*>(QString(), Qt::FindDirectChildrenOnly)) menu->addAction(dock->toggleViewAction());
+    const QList<QDockWidget*> docks = findChildren<QDockWidget*>(QString(), Qt::FindDirectChildrenOnly);
+    for (qsizetype i = 0; i < docks.size(); ++i) {
+        QAction* action = menu->addAction(docks[i]->windowTitle(), this, [this, dock = docks[i]] { raiseWindow(dock); });
+        if (i < 9) action->setShortcut(QKeySequence(Qt::ALT | static_cast<Qt::Key>(Qt::Key_1 + i)));
+    }
+    QMenu* shown = menu->addMenu(tr("Show or &Hide"));
+    for (QDockWidget* dock : docks) shown->addAction(dock->toggleViewAction());
     menu->addSeparator();
     QMenu* modes = menu->addMenu(tr("&Graph Shows"));
     const QString names[] = {tr("&Difference"), tr("&Before"), tr("&After"), tr("&Side by Side")};
@@ -191,19 +196,19 @@ std::optional<RunId> MainWindow::currentRun() {
 void MainWindow::askCompile() {
     if (!m_controller->model()) return compile();
     const Run* run = m_stepper->run();
-    CompileDialog dialog(m_controller->passes(), run ? run->options : CompileDialog::remembered(), this);
+    CompileDialog dialog([this](Mode mode) { return m_controller->passes(mode); }, run ? run->options : CompileDialog::remembered(), this);
     if (dialog.exec() == QDialog::Accepted) m_controller->compile(dialog.options());
 }
 
 void MainWindow::askExecute() {
     const auto run = currentRun();
     if (!run) return;
-    ExecuteDialog dialog(this);
+    ExecuteDialog dialog(m_controller->path(), this);
     if (dialog.exec() == QDialog::Accepted) m_controller->run(*run, dialog.options());
 }
 
 void MainWindow::generateCode() {
-    if (const auto run = currentRun()) m_controller->build(*run, m_controller->runOf(*run)->options.target);
+    if (const auto run = currentRun()) m_controller->build(*run, Target::Cpu);
 }
 
 void MainWindow::timeOnCpu() {
@@ -222,12 +227,27 @@ void MainWindow::makeHelpMenu() {
     menu->addAction(tr("&About Cutaway"), this, &MainWindow::showAbout);
 }
 
+/// What the menus offer, with its name: that of a submenu stands before its own. Without the lists of files and layouts, which are
+/// filled when they open, and the check boxes that hide windows.
+QList<std::pair<QString, QAction*>> MainWindow::menuActions() const {
+    QSet<const QAction*> toggles;
+    for (const QDockWidget* dock : findChildren<QDockWidget*>(QString(), Qt::FindDirectChildrenOnly)) toggles.insert(dock->toggleViewAction());
+    QList<std::pair<QString, QAction*>> found;
+    const auto list = [&](const auto& self, const QMenu& menu, const QString& before) -> void {
+        for (QAction* action : menu.actions()) {
+            const QString name = before + action->text().remove('&');
+            if (action->menu()) self(self, *action->menu(), name + QStringLiteral(": "));
+            else if (!action->isSeparator() && !toggles.contains(action)) found.append({name, action});
+        }
+    };
+    for (const QMenu* menu : menuBar()->findChildren<QMenu*>(QString(), Qt::FindDirectChildrenOnly)) list(list, *menu, {});
+    return found;
+}
+
 void MainWindow::showPalette() {
     QVector<PaletteEntry> entries;
-    for (QMenu* menu : menuBar()->findChildren<QMenu*>(QString(), Qt::FindDirectChildrenOnly))
-        for (QAction* action : menu->actions())
-            if (!action->isSeparator() && !action->menu() && action->isEnabled())
-                entries.append({tr("action"), action->text().remove('&'), [action] { action->trigger(); }});
+    for (const auto& [name, action] : menuActions())
+        if (action->isEnabled()) entries.append({tr("action"), name, [chosen = action] { chosen->trigger(); }});
     for (const StepInfo& step : m_steps->model().steps()) {
         const QString name = QString::fromStdString(step.name);
         entries.append({tr("pass"), name, [this, name] { m_steps->select(name); }});
@@ -237,7 +257,7 @@ void MainWindow::showPalette() {
     if (const auto& graph = m_search->graph())
         for (const auto& node : graph->nodes)
             entries.append({tr("node"), QString::fromStdString(node.info.name) + QStringLiteral("  ") + QString::fromStdString(node.info.op),
-                            [this, id = node.info.id] { m_selection->setNode(id); }});
+                            [this, id = node.info.id] { m_graph->goTo(id); }});
     auto* box = new CommandPalette(std::move(entries), this);
     box->move(mapToGlobal(QPoint((width() - box->width()) / 2, 60)));
     box->show();

@@ -1,19 +1,19 @@
 #include "ui/windows/main_window.h"
 
+#include <QApplication>
 #include <QCloseEvent>
 #include <QDragEnterEvent>
 #include <QFileInfo>
 #include <QLabel>
 #include <QMimeData>
-#include <QProgressBar>
 #include <QSettings>
 #include <QShortcut>
 #include <QStatusBar>
 #include <QToolBar>
-#include <QToolButton>
 
 #include "ui/models/words.h"
 #include "ui/windows/action_icons.h"
+#include "ui/windows/activity_list.h"
 #include "ui/windows/compile_dialog.h"
 #include "ui/windows/explain_window.h"
 #include "ui/windows/graph_window.h"
@@ -30,8 +30,8 @@
 namespace cutaway::ui {
 namespace {
 
-constexpr int kLateMilliseconds = 200;
 constexpr int kMessageMilliseconds = 8000;
+const QString kLayout = QStringLiteral("layout");
 
 }  // namespace
 
@@ -70,6 +70,15 @@ MainWindow::MainWindow(std::unique_ptr<Source> source, QWidget* parent)
     connect(&m_graph->view(), &GraphView::menuWanted, this, &MainWindow::showNodeMenu);
     connect(m_text, &TextWindow::menuWanted, this, &MainWindow::showNodeMenu);
     connect(m_explain, &ExplainWindow::rewritesWanted, m_steps, &StepsWindow::setFilter);
+    connect(m_controller, &SessionController::message, this, &MainWindow::say);
+    connect(m_search, &SearchWindow::hitChosen, m_graph, &GraphWindow::goTo);
+    connect(m_controller, &SessionController::severalGraphs, this, &MainWindow::chooseGraph);
+    connect(&m_graph->view(), &GraphView::nodeActivated, this, &MainWindow::showNode);
+    qApp->installEventFilter(this);
+    for (QDockWidget* dock : findChildren<QDockWidget*>(QString(), Qt::FindDirectChildrenOnly)) {
+        connect(dock, &QDockWidget::visibilityChanged, this, &MainWindow::updateTitleBars, Qt::QueuedConnection);
+        connect(dock, &QDockWidget::topLevelChanged, this, &MainWindow::updateTitleBars, Qt::QueuedConnection);
+    }
     connect(m_graph, &GraphWindow::settled, this, &MainWindow::settledChanged);
     connect(m_text, &TextWindow::settled, this, &MainWindow::settledChanged);
     connect(m_controller, &SessionController::busyChanged, this, &MainWindow::settledChanged);
@@ -149,60 +158,42 @@ void MainWindow::arrangeDocks() {
 void MainWindow::makeStatusBar() {
     m_place = new QLabel;
     m_place->setTextFormat(Qt::PlainText);
-    m_progress = new QProgressBar;
-    m_progress->setMaximumWidth(200);
-    m_progress->setTextVisible(false);
-    m_cancel = new QToolButton;
-    m_cancel->setText(tr("Cancel (Esc)"));
-    m_cancel->setAccessibleName(tr("Cancel what is running"));
-    m_cancel->setToolTip(tr("Stops what is running. The steps that a compile has done stay."));
-    statusBar()->addPermanentWidget(m_progress);
-    statusBar()->addPermanentWidget(m_cancel);
+    m_activities = new ActivityList;
+    statusBar()->addPermanentWidget(m_activities);
     statusBar()->addPermanentWidget(m_place);
-    m_progress->hide();
-    m_cancel->hide();
-    m_late.setSingleShot(true);
-    m_late.setInterval(kLateMilliseconds);
-    const auto stop = [this] {
-        if (m_controller->isBusy()) m_controller->cancel();
-        if (m_graph->view().builder().isBusy()) m_graph->view().builder().settleForPlain();
-    };
-    connect(m_cancel, &QToolButton::clicked, this, stop);
     auto* escape = new QShortcut(Qt::Key_Escape, this);
-    connect(escape, &QShortcut::activated, this, stop);
-    connect(&m_late, &QTimer::timeout, this, &MainWindow::updateProgress);
-    const auto changed = [this] {
-        const bool busy = m_controller->isBusy() || m_graph->view().builder().isBusy();
-        if (!busy) {
-            m_late.stop();
-            m_progress->hide();
-            m_cancel->hide();
-            if (statusBar()->currentMessage() == m_doing) statusBar()->clearMessage();
-        } else if (!m_progress->isVisible() && !m_late.isActive()) {
-            m_late.start();
-        }
-    };
-    connect(m_controller, &SessionController::busyChanged, this, changed);
-    connect(m_controller, &SessionController::progress, this, [this](const QString& what, double fraction) {
-        m_doing = what;
-        m_fraction = fraction;
-        if (m_progress->isVisible()) updateProgress();
+    connect(escape, &QShortcut::activated, this, &MainWindow::stopLatest);
+    connect(m_activities, &ActivityList::cancelWanted, this, &MainWindow::stop);
+    connect(m_controller, &SessionController::activitiesChanged, this, &MainWindow::updateActivities);
+    connect(&m_graph->view(), &GraphView::layoutStarted, this, [this](int nodes) {
+        m_layout.emplace();
+        m_layout->tag = kLayout;
+        m_layout->doing = tr("Laying out %1").arg(counted(nodes, tr("node"), tr("nodes")));
+        m_layout->since.start();
+        updateActivities();
     });
-    connect(&m_graph->view(), &GraphView::layoutStarted, this, [this, changed](int nodes) {
-        m_doing = tr("Laying out %1").arg(counted(nodes, tr("node"), tr("nodes")));
-        m_fraction = -1;
-        changed();
+    connect(&m_graph->view(), &GraphView::sceneShown, this, [this] {
+        m_layout.reset();
+        updateActivities();
     });
-    connect(&m_graph->view(), &GraphView::sceneShown, this, changed);
 }
 
-void MainWindow::updateProgress() {
-    m_progress->setRange(0, m_fraction < 0 ? 0 : 1000);
-    if (m_fraction >= 0) m_progress->setValue(static_cast<int>(m_fraction * 1000));
-    m_progress->setAccessibleName(m_doing);
-    m_progress->show();
-    m_cancel->show();
-    statusBar()->showMessage(m_doing);
+void MainWindow::updateActivities() {
+    QVector<Activity> all = m_controller->activities();
+    if (m_layout) all << *m_layout;
+    m_activities->setActivities(all);
+}
+
+/// What was begun last is what somebody waits for.
+void MainWindow::stopLatest() {
+    const QVector<Activity> all = m_controller->activities();
+    if (m_layout && (all.isEmpty() || all.last().since < m_layout->since)) return stop(kLayout);
+    if (!all.isEmpty()) stop(all.last().tag);
+}
+
+void MainWindow::stop(const QString& tag) {
+    if (tag == kLayout) m_graph->view().builder().settleForPlain();
+    else m_controller->cancel(tag);
 }
 
 void MainWindow::say(const QString& message) { statusBar()->showMessage(message, kMessageMilliseconds); }
@@ -229,7 +220,12 @@ void MainWindow::compile() {
         say(tr("Nothing to compile yet: open a model first (Ctrl+O)."));
         return;
     }
-    m_controller->compile(CompileDialog::remembered());
+    const CompileOptions options = CompileDialog::remembered();
+    m_controller->compile(options);
+    QStringList own;
+    if (options.mode == Mode::Training) own << tr("for training");
+    if (options.parity) own << tr("as PyTorch does where it is known to be wrong");
+    if (!own.isEmpty()) say(tr("Compiling %1, as chosen last time in Compile With (Ctrl+Shift+B).").arg(own.join(tr(" and "))));
 }
 
 void MainWindow::updateTitle() {

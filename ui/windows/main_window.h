@@ -2,19 +2,18 @@
 // The main window: makes the docks, menus and status bar, and connects them to controller and selection. It holds no
 // knowledge of graphs.
 #include <QMainWindow>
-#include <QTimer>
 #include <memory>
+#include <optional>
 
 #include "ui/session/session_controller.h"
 
 class QActionGroup;
 class QLabel;
-class QProgressBar;
 class QPushButton;
-class QToolButton;
 
 namespace cutaway::ui {
 
+class ActivityList;
 class ExplainWindow;
 class GraphWindow;
 class KernelsWindow;
@@ -37,7 +36,7 @@ class MainWindow : public QMainWindow {
     ~MainWindow() override;
 
     void open(const QString& path, const QString& graph = {});
-    /// Compiles with the options of last time.
+    /// Compiles with the options of last time, and says which those are.
     void compile();
     SessionController& controller() { return *m_controller; }
     Selection& selection() { return *m_selection; }
@@ -49,6 +48,10 @@ class MainWindow : public QMainWindow {
     /// A dock by its object name ("steps", "graph", …); null if there is none.
     QDockWidget* window(const QString& name) const;
     QStringList windowNames() const;
+    /// Shows a window, in front of those it shares a place with, and puts the focus into it.
+    void raiseWindow(QDockWidget* dock);
+    /// Whether somebody can see it: not behind another tab.
+    bool isOnScreen(const QWidget* widget) const;
     /// Nothing runs, no layout is under way, and what is on show belongs to the current place.
     bool isSettled() const;
   public slots:
@@ -58,6 +61,10 @@ class MainWindow : public QMainWindow {
     void settledChanged();
 
   protected:
+    // main_focus.cpp
+    bool focusNextPrevChild(bool next) override;
+    bool eventFilter(QObject* watched, QEvent* event) override;
+
     void closeEvent(QCloseEvent* event) override;
     void dragEnterEvent(QDragEnterEvent* event) override;
     void dropEvent(QDropEvent* event) override;
@@ -79,6 +86,7 @@ class MainWindow : public QMainWindow {
     void makeRunMenu();
     void makeDebugMenu();
     void makeHelpMenu();
+    QList<std::pair<QString, QAction*>> menuActions() const;
     void fillRecent(QMenu* menu);
     void fillLayouts(QMenu* menu);
     void chooseFile();
@@ -99,7 +107,12 @@ class MainWindow : public QMainWindow {
     void showAbout();
     std::optional<RunId> currentRun();
     void updateTitle();
-    void updateProgress();
+    void updateActivities();
+    void stopLatest();
+    void stop(const QString& tag);
+    void updateTitleBars();
+    void nextChange(bool forward);
+    void showNode(NodeId node);
 
     Selection* m_selection;
     SessionController* m_controller;
@@ -115,14 +128,11 @@ class MainWindow : public QMainWindow {
     KernelsWindow* m_kernels = nullptr;
     SearchWindow* m_search = nullptr;
     ProblemBar* m_problems = nullptr;
-    QProgressBar* m_progress = nullptr;
-    QToolButton* m_cancel = nullptr;
+    ActivityList* m_activities = nullptr;
     QLabel* m_place = nullptr;
     WelcomePage* m_welcome = nullptr;
     QByteArray m_arrangement;  // of the windows, while the welcome page stands in their place
-    QTimer m_late;  // work that ends within 0.2 s shows no progress
-    QString m_doing;
-    double m_fraction = -1;
+    std::optional<Activity> m_layout;  // of the graph, in the process that does it
 };
 
 }  // namespace cutaway::ui

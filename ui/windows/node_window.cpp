@@ -37,6 +37,7 @@ NodeWindow::NodeWindow(SessionController& controller, Selection& selection, QWid
     m_pages->addWidget(m_empty);
     m_pages->addWidget(page);
     setWidget(m_pages);
+    setFocusProxy(m_tree);
     showFacts({});
 
     connect(m_tree, &QTreeView::activated, this, &NodeWindow::go);

@@ -37,8 +37,8 @@ RewriteBar::RewriteBar(SessionController& controller, Selection& selection, Step
     m_slider->setMaximumWidth(180);
     m_slider->setTracking(false);
     row->addWidget(m_slider, 1);
-    m_whole = addButton(tr("Whole step"), tr("Out of single rewrites (Ctrl+F11)"), [this] { m_stepper.out(); });
-    m_soFar = addButton(tr("All so far"), tr("Show each rewrite together with those before it in its step"), {});
+    m_whole = addButton(tr("Step out"), tr("Out of the single rewrites, to the whole step (Ctrl+F11)"), [this] { m_stepper.out(); });
+    m_soFar = addButton(tr("Cumulative"), tr("Show each rewrite together with those before it in its step"), {});
     m_soFar->setCheckable(true);
     connect(m_soFar, &QToolButton::toggled, &stepper, &Stepper::setAllSoFar);
     connect(&stepper, &Stepper::allSoFarChanged, m_soFar, &QToolButton::setChecked);
@@ -123,7 +123,8 @@ QString RewriteBar::sentence() const {
     }
     const QString summary = QString::fromStdString(step->summary);
     if (step->state == StepState::Disabled) return tr("Switched off. %1").arg(summary);
-    if (step->rewrites == 0) return step->state == StepState::Changed ? summary : tr("Changed nothing. %1").arg(summary);
+    if (step->state == StepState::Failed) return tr("Failed: %1").arg(QString::fromStdString(step->error));
+    if (step->rewrites == 0 && step->state == StepState::Unchanged) return tr("No changes. %1").arg(summary);
     return summary;
 }
 

@@ -2,15 +2,19 @@
 
 #include <QComboBox>
 #include <QDialogButtonBox>
+#include <QDir>
 #include <QDoubleValidator>
 #include <QFileDialog>
+#include <QFileInfo>
 #include <QFormLayout>
 #include <QHBoxLayout>
 #include <QLineEdit>
 #include <QLocale>
 #include <QPushButton>
+#include <QSettings>
 #include <QSpinBox>
 #include <QToolButton>
+#include <algorithm>
 
 namespace cutaway::ui {
 namespace {
@@ -25,15 +29,24 @@ QDialogButtonBox* makeButtons(QDialog* dialog, const QString& action) {
 
 }  // namespace
 
-ExecuteDialog::ExecuteDialog(QWidget* parent)
-    : QDialog(parent), m_backend(new QComboBox), m_inputs(new QLineEdit), m_expect(new QLineEdit), m_repeat(new QSpinBox), m_timeout(new QSpinBox) {
+QString tensorsBeside(const QString& model, const QString& what) {
+    const QFileInfo file(model);
+    const QDir folder = file.isDir() ? QDir(model) : file.dir();
+    for (const QString& name : {file.completeBaseName() + QChar('.') + what, what}) {
+        const QString path = folder.filePath(name + QStringLiteral(".safetensors"));
+        if (QFileInfo(path).isFile()) return path;
+    }
+    return {};
+}
+
+ExecuteDialog::ExecuteDialog(const QString& model, QWidget* parent)
+    : QDialog(parent), m_model(model), m_backend(new QComboBox), m_inputs(new QLineEdit), m_expect(new QLineEdit), m_repeat(new QSpinBox), m_timeout(new QSpinBox) {
     setWindowTitle(tr("Execute"));
-    m_backend->addItems({tr("Reference interpreter"), tr("Generated code, CPU"), tr("Generated code, CUDA")});
+    m_backend->addItems({tr("Reference interpreter"), tr("Generated code, CPU")});
     m_inputs->setPlaceholderText(tr("the model's samples, else seeded random numbers"));
     m_expect->setPlaceholderText(tr("nothing to compare with"));
     m_repeat->setRange(1, 100000);
     m_timeout->setRange(1, 3600);
-    m_timeout->setValue(60);
     m_timeout->setSuffix(tr(" s"));
     auto* form = new QFormLayout(this);
     form->addRow(tr("&Backend"), m_backend);
@@ -42,7 +55,25 @@ ExecuteDialog::ExecuteDialog(QWidget* parent)
     form->addRow(tr("&Repeat"), m_repeat);
     form->addRow(tr("Stop &after"), m_timeout);
     form->addRow(makeButtons(this, tr("Execute")));
-    resize(520, sizeHint().height());
+    const QSettings settings;
+    m_backend->setCurrentIndex(std::clamp(settings.value(QStringLiteral("execute/backend")).toInt(), 0, m_backend->count() - 1));
+    m_repeat->setValue(settings.value(QStringLiteral("execute/repeat"), 1).toInt());
+    m_timeout->setValue(settings.value(QStringLiteral("execute/timeout"), 60).toInt());
+    const bool known = settings.value(QStringLiteral("execute/model")).toString() == model;
+    m_inputs->setText(known ? settings.value(QStringLiteral("execute/inputs")).toString() : tensorsBeside(model, QStringLiteral("inputs")));
+    m_expect->setText(known ? settings.value(QStringLiteral("execute/expected")).toString() : tensorsBeside(model, QStringLiteral("expected")));
+    resize(620, sizeHint().height());
+}
+
+void ExecuteDialog::accept() {
+    QSettings settings;
+    settings.setValue(QStringLiteral("execute/backend"), m_backend->currentIndex());
+    settings.setValue(QStringLiteral("execute/repeat"), m_repeat->value());
+    settings.setValue(QStringLiteral("execute/timeout"), m_timeout->value());
+    settings.setValue(QStringLiteral("execute/model"), m_model);
+    settings.setValue(QStringLiteral("execute/inputs"), m_inputs->text().trimmed());
+    settings.setValue(QStringLiteral("execute/expected"), m_expect->text().trimmed());
+    QDialog::accept();
 }
 
 QWidget* ExecuteDialog::fileField(QLineEdit* field, const QString& title) {
@@ -74,14 +105,14 @@ RunOptions ExecuteDialog::options() const {
 
 BisectDialog::BisectDialog(QWidget* parent) : QDialog(parent), m_check(new QComboBox), m_tolerance(new QLineEdit(QStringLiteral("1e-4"))), m_inputs(new QLineEdit), m_command(new QLineEdit) {
     setWindowTitle(tr("Find the rewrite that broke the graph"));
-    m_check->addItems({tr("Other numbers than the graph as opened"), tr("A new NaN or infinity"), tr("My command fails")});
+    m_check->addItems({tr("its numbers differ from those of the graph as opened"), tr("it makes a NaN or infinity that the graph as opened does not"), tr("my command fails")});
     m_tolerance->setValidator(new QDoubleValidator(0, 1e6, 12, m_tolerance));
     m_tolerance->setToolTip(tr("Largest error that is good, as a share of the largest expected value"));
     m_inputs->setPlaceholderText(tr("the model's samples, else seeded random numbers"));
     m_command->setPlaceholderText(tr("python check.py {}"));
     m_command->setToolTip(tr("{} stands for the graph as a Python file that runs in PyTorch; another exit status than 0 is bad"));
     auto* form = new QFormLayout(this);
-    form->addRow(tr("&Bad is"), m_check);
+    form->addRow(tr("The graph is &bad when"), m_check);
     form->addRow(tr("&Tolerance"), m_tolerance);
     form->addRow(tr("&Inputs"), m_inputs);
     form->addRow(tr("&Command"), m_command);

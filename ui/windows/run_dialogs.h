@@ -14,15 +14,21 @@ class ExecuteDialog : public QDialog {
     Q_OBJECT
 
   public:
-    explicit ExecuteDialog(QWidget* parent = nullptr);
+    /// Starts from the answers of last time; inputs and expected outputs are those that lie beside the model, if there are any.
+    explicit ExecuteDialog(const QString& model, QWidget* parent = nullptr);
     RunOptions options() const;
+    void accept() override;
 
   private:
+    QString m_model;
     QWidget* fileField(QLineEdit* field, const QString& title);
     QComboBox* m_backend;
     QLineEdit *m_inputs, *m_expect;
     QSpinBox *m_repeat, *m_timeout;
 };
+
+/// The file of tensors that lies beside a model: model.inputs.safetensors, else inputs.safetensors; empty if there is none.
+QString tensorsBeside(const QString& model, const QString& what);
 
 /// What to look for among the rewrites of a run.
 class BisectDialog : public QDialog {

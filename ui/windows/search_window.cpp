@@ -3,6 +3,7 @@
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QLineEdit>
+#include <QSignalBlocker>
 #include <QTreeWidget>
 #include <QVBoxLayout>
 
@@ -17,6 +18,8 @@ namespace {
 
 /// More hits than anybody reads; the count still tells them all.
 constexpr int kMaxHits = 2000;
+
+NodeId idOf(const QTreeWidgetItem& item) { return static_cast<NodeId>(item.data(0, Qt::UserRole).toUInt()); }
 
 }  // namespace
 
@@ -48,6 +51,7 @@ SearchWindow::SearchWindow(SessionController& controller, Selection& selection, 
     column->addLayout(row);
     column->addWidget(m_hits, 1);
     setWidget(page);
+    setFocusProxy(m_field);
     m_count->setText(tr("no graph on show"));
 
     connect(m_field, &QLineEdit::textChanged, this, &SearchWindow::search);
@@ -56,9 +60,14 @@ SearchWindow::SearchWindow(SessionController& controller, Selection& selection, 
         m_graph = what->graph;
         search();
     });
-    connect(m_hits, &QTreeWidget::currentItemChanged, this, [this](QTreeWidgetItem* item) {
-        if (item) m_selection.setNode(static_cast<NodeId>(item->data(0, Qt::UserRole).toUInt()));
-    });
+    const auto choose = [this](const QTreeWidgetItem* item) {
+        if (item) emit hitChosen(idOf(*item));
+        showCount();
+    };
+    // Not of the current row: the focus, when it comes, makes one current and means nothing by it.
+    connect(m_hits, &QTreeWidget::itemSelectionChanged, this, [this, choose] { choose(m_hits->selectedItems().value(0)); });
+    connect(m_hits, &QTreeWidget::itemActivated, this, choose);
+    connect(&selection, &Selection::nodeChanged, this, &SearchWindow::followNode);
 }
 
 void SearchWindow::focusField() {
@@ -85,8 +94,12 @@ void SearchWindow::nextHit(bool forward) {
 }
 
 void SearchWindow::search() {
-    m_hits->clear();
+    {
+        const QSignalBlocker quiet(m_hits);
+        m_hits->clear();
+    }
     m_hits->setSortingEnabled(false);  // rows that come are put at the end, not in their place
+    m_searched = false;
     if (!m_graph) return;
     const auto query = NodeQuery::parse(m_field->text());
     if (!query) {
@@ -107,7 +120,29 @@ void SearchWindow::search() {
     }
     m_hits->addTopLevelItems(items);
     m_hits->setSortingEnabled(true);
-    m_count->setText(hits > kMaxHits ? tr("%1 hits, the first %2 listed").arg(hits).arg(kMaxHits) : counted(hits, tr("hit"), tr("hits")));
+    m_all = hits;
+    m_searched = true;
+    followNode(m_selection.node());
+}
+
+/// The current node is the current hit, if it is one.
+void SearchWindow::followNode(NodeId node) {
+    const QSignalBlocker quiet(m_hits);
+    QTreeWidgetItem* hit = nullptr;
+    for (int i = 0; i < hitCount() && !hit; ++i)
+        if (idOf(*m_hits->topLevelItem(i)) == node) hit = m_hits->topLevelItem(i);
+    m_hits->setCurrentItem(hit);
+    if (hit) m_hits->scrollToItem(hit);
+    m_hits->viewport()->update();
+    showCount();
+}
+
+void SearchWindow::showCount() {
+    if (!m_searched) return;  // no query, or one with a problem, which the count's place tells
+    const int now = m_hits->indexOfTopLevelItem(m_hits->currentItem());
+    if (m_all > kMaxHits) m_count->setText(tr("%1 hits, the first %2 listed").arg(m_all).arg(kMaxHits));
+    else if (now >= 0) m_count->setText(tr("%1 of %2").arg(now + 1).arg(counted(m_all, tr("hit"), tr("hits"))));
+    else m_count->setText(counted(m_all, tr("hit"), tr("hits")));
 }
 
 }  // namespace cutaway::ui

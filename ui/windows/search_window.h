@@ -26,14 +26,22 @@ class SearchWindow : public QDockWidget {
     QString nameOf(NodeId id) const;
     const std::shared_ptr<const UnionGraph>& graph() const { return m_graph; }
 
+  signals:
+    /// Somebody wants to see this node.
+    void hitChosen(cutaway::NodeId node);
+
   private:
     void search();
+    void followNode(NodeId node);
+    void showCount();
 
     Selection& m_selection;
     std::shared_ptr<const UnionGraph> m_graph;
     QLineEdit* m_field;
     ElidedLabel* m_count;
     QTreeWidget* m_hits;
+    int m_all = 0;           // hits, those that are not listed too
+    bool m_searched = false;
 };
 
 }  // namespace cutaway::ui

@@ -51,7 +51,7 @@ StepsWindow::StepsWindow(SessionController& controller, Selection& selection, St
     m_filter->setClearButtonEnabled(true);
     m_filter->setAccessibleName(tr("Filter passes, rules, nodes"));
     m_hidden->hide();
-    m_running->setText(tr("Compiling: steps open when it has ended. Esc stops it and keeps them."));
+    m_running->setText(tr("Compiling. The steps can be opened when it has ended; Esc ends it here and keeps them."));
     m_running->setWordWrap(true);
     m_running->hide();
     m_soon.setSingleShot(true);
@@ -70,10 +70,14 @@ StepsWindow::StepsWindow(SessionController& controller, Selection& selection, St
     m_pages->addWidget(m_empty);
     m_pages->addWidget(page);
     setWidget(m_pages);
+    setFocusProxy(m_tree);
 
     connect(m_run, &QComboBox::activated, this, [this] {
         const RunId run = m_run->currentData().toInt();
-        if (run == StepsModel::kUnderWay) return showRun(run);
+        if (run == StepsModel::kUnderWay) {
+            m_controller.awaitCompile();
+            return showRun(run);
+        }
         m_selection.setPlace({run, -1, -1});
     });
     connect(m_filter, &QLineEdit::textChanged, this, &StepsWindow::filter);
@@ -102,7 +106,7 @@ StepsWindow::StepsWindow(SessionController& controller, Selection& selection, St
     connect(&m_soon, &QTimer::timeout, this, &StepsWindow::addLatestSteps);
     connect(&controller, &SessionController::compiled, this, [this](RunId run) {
         m_run->addItem(m_controller.runOf(run)->title(), run);
-        showRun(run);
+        if (m_model.run() == StepsModel::kUnderWay || !m_controller.runOf(m_model.run())) showRun(run);
     });
     connect(&selection, &Selection::placeChanged, this, &StepsWindow::follow);
     connect(&selection, &Selection::marksChanged, this, [this] { m_model.setMarks(m_selection.markA(), m_selection.markB()); });

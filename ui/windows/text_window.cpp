@@ -42,6 +42,7 @@ TextWindow::TextWindow(SessionController& controller, Selection& selection, QWid
     m_table->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
     m_table->setSelectionBehavior(QAbstractItemView::SelectRows);
     m_table->setShowGrid(false);
+    m_table->setTabKeyNavigation(false);
     m_table->setWordWrap(false);
     m_table->setAccessibleName(tr("Text of the graph"));
     m_table->setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
@@ -62,9 +63,10 @@ TextWindow::TextWindow(SessionController& controller, Selection& selection, QWid
     m_pages->addWidget(empty);
     m_pages->addWidget(page);
     setWidget(m_pages);
+    setFocusProxy(m_table);
 
     connect(&controller, &SessionController::textShown, this, [this](const std::shared_ptr<const ShownText>& what) { showText(*what); });
-    connect(&selection, &Selection::placeChanged, this, [this] { m_settled = false; });
+    connect(&controller, &SessionController::modelOpened, this, [this] { m_shown.reset(); });
     connect(&selection, &Selection::nodeChanged, this, &TextWindow::followNode);
     connect(m_table->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this](const QModelIndex& row) {
         if (!m_following && m_model.nodeAt(row.row()) != NodeId::None) m_selection.setNode(m_model.nodeAt(row.row()));
@@ -104,17 +106,22 @@ QWidget* TextWindow::makeBar() {
         m_model.setFolded(on);
         arrangeColumns();
     });
-    auto* next = new QToolButton;
-    next->setText(tr("Next change"));
-    next->setShortcut(QKeySequence(Qt::Key_F8));
-    next->setToolTip(tr("Next change (F8)"));
-    connect(next, &QToolButton::clicked, this, &TextWindow::goToChange);
+    const auto arrow = [this](bool forward, const QString& tip) {
+        auto* button = new QToolButton;
+        button->setArrowType(forward ? Qt::DownArrow : Qt::UpArrow);
+        button->setToolTip(tip);
+        button->setAccessibleName(tip);
+        connect(button, &QToolButton::clicked, this, [this, forward] { goToChange(forward); });
+        return button;
+    };
+    auto* previous = arrow(false, tr("Previous change (Shift+F8)"));
+    auto* next = arrow(true, tr("Next change (F8)"));
     auto* copy = new QToolButton;
     copy->setText(tr("Copy as Python"));
     copy->setToolTip(tr("Copy the graph after this step as a program that runs in PyTorch (Ctrl+Shift+C)"));
     connect(copy, &QToolButton::clicked, this, &TextWindow::copyRunnable);
     row->addWidget(m_counts, 1);
-    for (QWidget* widget : std::initializer_list<QWidget*>{m_layout, fold, next, copy}) row->addWidget(widget);
+    for (QWidget* widget : std::initializer_list<QWidget*>{m_layout, fold, previous, next, copy}) row->addWidget(widget);
     return bar;
 }
 
@@ -132,8 +139,8 @@ void TextWindow::showText(const ShownText& what) {
     arrangeColumns();
     followNode(m_selection.node());
     if (m_model.rowOf(m_selection.node()) < 0)
-        if (const int row = m_model.nextChange(0); row >= 0) m_table->scrollTo(m_model.index(row, 0), QAbstractItemView::PositionAtCenter);
-    m_settled = true;
+        if (const int row = m_model.nextChange(0); row >= 0) goToRow(row);
+    m_shown = what.comparison;
     emit settled();
 }
 
@@ -192,21 +199,56 @@ bool TextWindow::eventFilter(QObject* watched, QEvent* event) {
 
 void TextWindow::followNode(NodeId node) {
     const int row = m_model.rowOf(node);
-    if (row < 0 || m_model.nodeAt(m_table->currentIndex().row()) == node) return;
-    m_following = true;
-    m_table->selectRow(row);
-    m_table->scrollTo(m_model.index(row, 0), QAbstractItemView::PositionAtCenter);
-    m_following = false;
+    const int now = m_table->currentIndex().row();
+    if (row >= 0 && m_model.nodeAt(now) == node && m_table->selectionModel()->isRowSelected(now)) return;
+    m_table->clearSelection();
+    if (row >= 0) {
+        m_following = true;
+        m_table->selectRow(row);
+        m_following = false;
+        goToRow(row);
+    }
 }
 
-void TextWindow::goToChange() {
-    const int row = m_model.nextChange(m_table->currentIndex().row() + 1);
-    if (row < 0) {
-        emit message(tr("This step changed no line."));
-        return;
-    }
-    m_table->selectRow(row);
+/// Into view, without choosing anything. It is the current row, so that the focus, when it comes, changes no row either.
+void TextWindow::goToRow(int row) {
+    m_following = true;
+    m_table->selectionModel()->setCurrentIndex(m_model.index(row, 0), QItemSelectionModel::NoUpdate);
     m_table->scrollTo(m_model.index(row, 0), QAbstractItemView::PositionAtCenter);
+    m_following = false;
+    showWord(row);
+}
+
+/// Scrolls sideways as far as the first changed word of the row needs.
+void TextWindow::showWord(int row) {
+    const bool sides = m_model.layout() == TextModel::Layout::SideBySide;
+    const QFontMetrics metrics(m_table->font());
+    int left = -1, right = 0;
+    for (const int column : {static_cast<int>(TextModel::Fourth), static_cast<int>(TextModel::Second)}) {
+        if (left >= 0 || (column == TextModel::Second && !sides)) continue;
+        const QModelIndex at = m_model.index(row, column);
+        const auto marks = at.data(TextModel::MarksRole).value<QVector<MarkedRange>>();
+        if (marks.isEmpty()) continue;
+        const QString text = at.data().toString();
+        left = metrics.horizontalAdvance(text.left(marks.front().start));
+        right = left + metrics.horizontalAdvance(text.mid(marks.front().start, marks.front().length));
+    }
+    QScrollBar* bar = sides ? m_sides : m_table->horizontalScrollBar();
+    const int room = sides ? m_sides->pageStep() : m_table->viewport()->width();
+    if (left < 0) return;
+    if (!sides) left += m_table->columnViewportPosition(TextModel::Fourth) + bar->value(), right += m_table->columnViewportPosition(TextModel::Fourth) + bar->value();
+    const int margin = 8 * metrics.horizontalAdvance('0');
+    if (right + margin > bar->value() + room) bar->setValue(std::min(right + margin - room, left - margin));
+    else if (left - margin < bar->value()) bar->setValue(right + margin <= room ? 0 : left - margin);
+}
+
+void TextWindow::goToChange(bool forward) {
+    const QModelIndex now = m_table->currentIndex();
+    const bool chosen = now.isValid() && m_table->selectionModel()->isRowSelected(now.row());
+    const int row = m_model.nextChange(std::max(now.row(), 0) + (!chosen ? 0 : forward ? 1 : -1), forward);
+    if (row < 0) return emit message(tr("No line changed."));
+    m_table->selectRow(row);
+    goToRow(row);
 }
 
 void TextWindow::copyRows() {

@@ -22,7 +22,10 @@ class TextWindow : public QDockWidget {
 
     void setSideBySide(bool sideBySide);
     void copyRunnable();
-    bool isSettled() const { return m_settled; }
+    /// Whether the text of the current place is on show.
+    bool isSettled() const { return m_shown && m_selection.hasPlace() && *m_shown == m_selection.comparison(); }
+    /// To the next or previous changed line, and in it to the word.
+    void goToChange(bool forward);
 
   signals:
     void menuWanted(cutaway::NodeId id, QPoint at);
@@ -36,7 +39,8 @@ class TextWindow : public QDockWidget {
     bool eventFilter(QObject* watched, QEvent* event) override;
     void followNode(NodeId node);
     void copyRows();
-    void goToChange();
+    void goToRow(int row);
+    void showWord(int row);
     QWidget* makeBar();
 
     SessionController& m_controller;
@@ -48,7 +52,8 @@ class TextWindow : public QDockWidget {
     QComboBox* m_layout = nullptr;
     ElidedLabel* m_counts = nullptr;
     QStackedWidget* m_pages;
-    bool m_following = false, m_settled = true;
+    bool m_following = false;
+    std::optional<Comparison> m_shown;
 };
 
 }  // namespace cutaway::ui

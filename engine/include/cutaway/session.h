@@ -205,8 +205,13 @@ class Session {
 /// What a file holds, also one without a graph that could be opened: tensors, compiled packages. Nothing is kept.
 Result<ModelInfo> inspectFile(const std::string& path, const OpenSettings& settings = {});
 
-/// Names of all passes in running order, with stage and summary; what can be disabled.
-std::vector<StepInfo> passList(const CompileOptions& options);
+/// One pass of the compiler, to choose from.
+struct PassInfo {
+    std::string stage, name, summary;
+    bool optional = false;   // runs only if CompileOptions::enabledPasses names it
+};
+/// All passes that these options allow, in running order: what can be disabled, and what can be enabled.
+std::vector<PassInfo> passList(const CompileOptions& options);
 
 /// Every rule, those of passes written as functions too ("(code)"), in running order.
 std::vector<RuleInfo> ruleList();

@@ -1,0 +1,239 @@
+// Dialogs on the engine itself: what they offer is there, and what is answered is done.
+#include <QComboBox>
+#include <QFile>
+#include <QLineEdit>
+#include <QListWidget>
+#include <QSettings>
+#include <QTemporaryDir>
+#include <QTreeWidget>
+#include <QtTest>
+#include <set>
+
+#include "tests/support/paths.h"
+#include "ui/models/explain_model.h"
+#include "ui/session/session_controller.h"
+#include "ui/windows/compile_dialog.h"
+#include "ui/windows/graph_dialog.h"
+#include "ui/windows/run_dialogs.h"
+
+using namespace cutaway;
+using namespace cutaway::ui;
+
+constexpr int kPatience = 60000;
+
+class DialogsTest : public QObject {
+    Q_OBJECT
+
+    QTemporaryDir m_settings;
+    std::unique_ptr<Selection> m_selection;
+    std::unique_ptr<SessionController> m_controller;
+
+    CompileDialog::Passes passes() {
+        return [this](Mode mode) { return m_controller->passes(mode); };
+    }
+    static QListWidget* passList(const CompileDialog& dialog) {
+        for (auto* found : dialog.findChildren<QListWidget*>())
+            if (found->accessibleName() == "Passes in running order") return found;
+        return nullptr;
+    }
+    static QListWidgetItem* item(const CompileDialog& dialog, const QString& pass) { return passList(dialog)->findItems(pass, Qt::MatchExactly).value(0); }
+    void openMlp() {
+        m_controller->open(testing::testFile("../resources/models/mlp.pt2"));
+        QTRY_VERIFY_WITH_TIMEOUT(m_controller->model() && !m_controller->isBusy(), kPatience);
+    }
+    void compile(const CompileOptions& options) {
+        const size_t runs = m_controller->runs().size();
+        m_controller->compile(options);
+        QTRY_VERIFY_WITH_TIMEOUT(m_controller->runs().size() > runs && !m_controller->isBusy(), kPatience);
+    }
+
+  private slots:
+    void initTestCase() {
+        QSettings::setPath(QSettings::NativeFormat, QSettings::UserScope, m_settings.path());
+        QCoreApplication::setOrganizationName("cutaway-test");
+    }
+    void init() {
+        QSettings().clear();
+        m_selection = std::make_unique<Selection>();
+        m_controller = std::make_unique<SessionController>(makeSessionSource(), *m_selection);
+    }
+    void cleanup() {
+        m_controller.reset();
+        m_selection.reset();
+    }
+
+    void tickedPassesAreThoseThatRun_data() {
+        QTest::addColumn<int>("mode");
+        QTest::newRow("inference") << 0;
+        QTest::newRow("training") << 1;
+    }
+    void tickedPassesAreThoseThatRun() {
+        QFETCH(int, mode);
+        openMlp();
+        CompileDialog dialog(passes(), {});
+        dialog.findChild<QComboBox*>("mode")->setCurrentIndex(mode);
+        std::set<QString> ticked, ran;
+        for (int row = 0; row < passList(dialog)->count(); ++row)
+            if (passList(dialog)->item(row)->checkState() == Qt::Checked) ticked.insert(passList(dialog)->item(row)->text());
+        dialog.accept();
+        QCOMPARE(dialog.options().disabledPasses, std::vector<std::string>());
+        QVERIFY(dialog.options().enabledPasses.empty());
+        compile(dialog.options());
+        for (const StepInfo& step : m_controller->runs()[0].steps) {
+            QVERIFY2(step.state != StepState::Failed, step.error.c_str());
+            if (step.name != "schedule") ran.insert(QString::fromStdString(step.name).section('#', 0, 0).trimmed());
+        }
+        QStringList differences;
+        for (const QString& name : ticked)
+            if (!ran.contains(name)) differences << "ticked and not run: " + name;
+        for (const QString& name : ran)
+            if (!ticked.contains(name)) differences << "run and not ticked: " + name;
+        QVERIFY2(differences.isEmpty(), qPrintable(differences.join('\n')));
+    }
+
+    void trainingHasPassesOfItsOwn() {
+        CompileDialog dialog(passes(), {});
+        std::set<std::string> inference, training;
+        for (const PassInfo& pass : m_controller->passes(Mode::Inference)) inference.insert(pass.name);
+        for (const PassInfo& pass : m_controller->passes(Mode::Training))
+            if (!inference.contains(pass.name)) training.insert(pass.name);
+        QVERIFY(!training.empty());
+        for (const std::string& name : training) QVERIFY2(!item(dialog, QString::fromStdString(name)), name.c_str());
+        dialog.findChild<QComboBox*>("mode")->setCurrentIndex(1);
+        for (const std::string& name : training) QVERIFY2(item(dialog, QString::fromStdString(name)), name.c_str());
+    }
+
+    void anOptionalPassRunsWhenItIsTicked() {
+        openMlp();
+        CompileDialog dialog(passes(), {});
+        QListWidgetItem* optional = item(dialog, "batch_tanh");
+        QVERIFY(optional && optional->checkState() == Qt::Unchecked);
+        optional->setCheckState(Qt::Checked);
+        dialog.accept();
+        QVERIFY(dialog.options().enabled("batch_tanh"));
+        compile(dialog.options());
+        const auto& steps = m_controller->runs()[0].steps;
+        QVERIFY(std::any_of(steps.begin(), steps.end(), [](const StepInfo& step) { return step.name == "batch_tanh"; }));
+        // The next time the dialog knows.
+        CompileDialog again(passes(), m_controller->runs()[0].options);
+        QCOMPARE(item(again, "batch_tanh")->checkState(), Qt::Checked);
+    }
+
+    void settingsOfAPassThatIsNotTickedAreRefused() {
+        CompileDialog dialog(passes(), {});
+        for (auto* field : dialog.findChildren<QLineEdit*>())
+            if (field->accessibleName() == "Settings of optional passes") field->setText("batch_tanh=min_fuse_set_size:2");
+        dialog.accept();
+        QCOMPARE(dialog.result(), int(QDialog::Rejected));
+        item(dialog, "batch_tanh")->setCheckState(Qt::Checked);
+        dialog.accept();
+        QCOMPARE(dialog.result(), int(QDialog::Accepted));
+        QCOMPARE(dialog.options().enabledPasses.size(), size_t(1));
+        QCOMPARE(dialog.options().enabledPasses[0].settings.size(), size_t(1));
+    }
+
+    void rulesOfPassesThatDidNotRunAreNotTicked() {
+        openMlp();
+        compile({});
+        std::shared_ptr<const Explained> explained;
+        connect(m_controller.get(), &SessionController::explained, this, [&](const std::shared_ptr<const Explained>& what) { explained = what; });
+        NodeId product = NodeId::None;
+        connect(m_controller.get(), &SessionController::shown, this, [&](const std::shared_ptr<const Shown>& what) {
+            for (const auto& node : what->graph->nodes)
+                if (node.info.op == "aten.addmm.default" || node.info.op == "aten.mm.default" || node.info.op == "aten.linear.default") product = node.info.id;
+        });
+        m_selection->setPlace({m_controller->runs()[0].id, -1, -1});
+        QTRY_VERIFY_WITH_TIMEOUT(product != NodeId::None && !m_controller->isBusy(), kPatience);
+        m_selection->setNode(product);
+        m_controller->explain();
+        QTRY_VERIFY_WITH_TIMEOUT(explained && !m_controller->isBusy(), kPatience);
+        std::set<std::string> optional;
+        for (const PassInfo& pass : m_controller->passes(Mode::Inference))
+            if (pass.optional) optional.insert(pass.name);
+        ExplainModel model;
+        model.setExplained(*explained);
+        int met = 0;
+        for (const RuleExplanation& rule : explained->rules)
+            for (int row = 0; row < model.rowCount(); ++row) {
+                const QModelIndex at = model.index(row, ExplainModel::Rule);
+                if (at.data().toString() != QString::fromStdString(rule.rule + " (" + rule.pass + ")")) continue;
+                const bool off = optional.contains(rule.pass);
+                met += off;
+                QCOMPARE(at.data(Qt::CheckStateRole).toInt(), static_cast<int>(off ? Qt::Unchecked : Qt::Checked));
+                if (off) QCOMPARE(model.index(row, ExplainModel::Answer).data().toString(), "off");
+            }
+        QVERIFY2(met > 0, "no rule of an optional pass starts there");
+    }
+
+    void inputsBesideTheModelAreOffered() {
+        openMlp();
+        compile({});
+        ExecuteDialog dialog(m_controller->path());
+        QVERIFY(QString::fromStdString(dialog.options().inputsFile).endsWith("mlp.inputs.safetensors"));
+        QVERIFY(QString::fromStdString(dialog.options().expectFile).endsWith("mlp.expected.safetensors"));
+        dialog.findChild<QComboBox*>()->setCurrentIndex(0);
+        dialog.accept();
+        std::shared_ptr<const RunReport> report;
+        connect(m_controller.get(), &SessionController::ran, this, [&](RunId, const std::shared_ptr<const RunReport>& what) { report = what; });
+        m_controller->run(m_controller->runs()[0].id, dialog.options());
+        QTRY_VERIFY_WITH_TIMEOUT(report && !m_controller->isBusy(), kPatience);
+        QVERIFY(report->compared && report->matches);
+    }
+
+    void theAnswersOfLastTimeComeBack() {
+        QTemporaryDir folder;
+        const QString model = folder.filePath("a.pt2");
+        ExecuteDialog first(model);
+        QCOMPARE(QString::fromStdString(first.options().inputsFile), QString());
+        QCOMPARE(first.findChild<QComboBox*>()->count(), 2);  // no device that is not there
+        first.findChild<QComboBox*>()->setCurrentIndex(1);
+        first.findChildren<QLineEdit*>()[0]->setText("/data/x.safetensors");
+        first.accept();
+        ExecuteDialog again(model), other(folder.filePath("b.pt2"));
+        QVERIFY(again.options().backend == Backend::Cpu && other.options().backend == Backend::Cpu);
+        QCOMPARE(again.options().inputsFile, std::string("/data/x.safetensors"));
+        QCOMPARE(other.options().inputsFile, std::string());  // those were another model's
+    }
+
+    void theSearchForABadRewriteSearches() {
+        openMlp();
+        compile({});
+        BisectDialog dialog;
+        dialog.accept();
+        std::shared_ptr<const BisectReport> report;
+        connect(m_controller.get(), &SessionController::bisected, this, [&](const std::shared_ptr<const BisectReport>& what) { report = what; });
+        QSignalSpy said(m_controller.get(), &SessionController::message);
+        m_controller->bisect(m_controller->runs()[0].id, dialog.options());
+        QTRY_VERIFY_WITH_TIMEOUT(report && !m_controller->isBusy(), kPatience);
+        QVERIFY(!report->found);
+        QCOMPARE(said.last()[0].toString(), QString("No rewrite broke the graph: it is good after all %1 rewrites").arg(report->searched));
+    }
+
+    void aFolderOfGraphsIsListedWithItsCounts() {
+        QTemporaryDir folder;
+        for (const char* name : {"one.py", "two.py"}) {
+            QFile file(folder.filePath(name));
+            QVERIFY(file.open(QIODevice::WriteOnly));
+            file.write(name[0] == 'o' ? "def forward(x: \"f32[2]\"):\n    y = torch.ops.aten.neg.default(x)\n    return (y,)\n"
+                                      : "def forward(x: \"f32[2]\"):\n    y = torch.ops.aten.sin.default(x)\n    z = torch.ops.aten.cos.default(y)\n    return (z,)\n");
+        }
+        QSignalSpy asked(m_controller.get(), &SessionController::severalGraphs);
+        m_controller->open(folder.path());
+        QTRY_COMPARE_WITH_TIMEOUT(asked.size(), 1, kPatience);
+        GraphDialog dialog(m_controller->graphs(), "folder", m_controller->graph());
+        auto* list = dialog.findChild<QTreeWidget*>();
+        QCOMPARE(list->topLevelItemCount(), 2);
+        QVERIFY(list->topLevelItem(1)->text(5).contains("aten.cos.default"));
+        QVERIFY(list->topLevelItem(0)->text(1).toInt() < list->topLevelItem(1)->text(1).toInt());
+        list->setCurrentItem(list->topLevelItem(1));
+        m_controller->open(folder.path(), dialog.graph());
+        QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy(), kPatience);
+        QVERIFY(m_controller->graph().endsWith("two.py"));
+        QCOMPARE(asked.size(), 1);  // who named a graph is not asked
+    }
+};
+
+Q_DECLARE_METATYPE(std::shared_ptr<const cutaway::ui::Shown>)
+
+QTEST_MAIN(DialogsTest)
+#include "dialogs_test.moc"

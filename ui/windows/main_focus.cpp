@@ -1,0 +1,70 @@
+// Where the keyboard goes in the main window: what is on the screen gets the focus and nothing else, menu keys work in text
+// fields too. And the title bars of docks, which tabs make superfluous.
+#include <QApplication>
+#include <QKeyEvent>
+#include <algorithm>
+
+#include "ui/windows/main_window.h"
+
+namespace cutaway::ui {
+
+/// A dock behind another one of its tabs is visible to Qt, but lies off the window.
+bool MainWindow::isOnScreen(const QWidget* widget) const {
+    for (const QWidget* at = widget; at; at = at->parentWidget())
+        if (const auto* dock = qobject_cast<const QDockWidget*>(at)) return dock->isVisible() && (dock->isFloating() || dock->geometry().intersects(rect()));
+    return true;
+}
+
+bool MainWindow::focusNextPrevChild(bool next) {
+    QWidget* const from = focusWidget() ? focusWidget() : this;
+    const auto step = [next](QWidget* at) { return next ? at->nextInFocusChain() : at->previousInFocusChain(); };
+    for (QWidget* at = step(from); at != from; at = step(at)) {
+        if (!(at->focusPolicy() & Qt::TabFocus) || at->focusProxy() || at->window() != this) continue;
+        if (!at->isEnabled() || !at->isVisibleTo(this) || !isOnScreen(at)) continue;
+        at->setFocus(next ? Qt::TabFocusReason : Qt::BacktabFocusReason);
+        return true;
+    }
+    return false;
+}
+
+void MainWindow::raiseWindow(QDockWidget* dock) {
+    if (!dock->toggleViewAction()->isEnabled()) return;  // the welcome page is there instead
+    dock->show();
+    dock->raise();
+    dock->activateWindow();
+    if (dock->focusProxy()) return dock->focusProxy()->setFocus(Qt::ShortcutFocusReason);
+    const QList<QWidget*> inside = dock->widget()->findChildren<QWidget*>();
+    const auto first = std::find_if(inside.begin(), inside.end(), [&](const QWidget* at) { return (at->focusPolicy() & Qt::TabFocus) && at->isEnabled() && at->isVisibleTo(dock); });
+    if (first != inside.end()) (*first)->setFocus(Qt::ShortcutFocusReason);
+}
+
+/// A text field takes Ctrl+E, Ctrl+K and the like for editing; in this window they are the menus'.
+bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
+    if (event->type() == QEvent::ShortcutOverride && !QApplication::activeModalWidget() && !QApplication::activePopupWidget()) {
+        const auto* widget = qobject_cast<QWidget*>(watched);
+        const QKeySequence keys(static_cast<QKeyEvent*>(event)->keyCombination());
+        const auto isOurs = [&](const QAction* action) { return action->isEnabled() && action->shortcuts().contains(keys); };
+        if (widget && isAncestorOf(widget)) {
+            const QList<QAction*> actions = findChildren<QAction*>();
+            if (std::any_of(actions.begin(), actions.end(), isOurs)) {
+                event->ignore();
+                return true;
+            }
+        }
+    }
+    return QMainWindow::eventFilter(watched, event);
+}
+
+/// The tab of a dock that shares its place says its name already.
+void MainWindow::updateTitleBars() {
+    for (QDockWidget* dock : findChildren<QDockWidget*>(QString(), Qt::FindDirectChildrenOnly)) {
+        const QList<QDockWidget*> beside = tabifiedDockWidgets(dock);
+        const bool tabbed = !dock->isFloating() && std::any_of(beside.begin(), beside.end(), [](const QDockWidget* other) { return !other->isHidden() && !other->isFloating(); });
+        QWidget* none = dock->titleBarWidget();
+        if (tabbed == (none != nullptr)) continue;
+        dock->setTitleBarWidget(tabbed ? new QWidget(dock) : nullptr);
+        delete none;
+    }
+}
+
+}  // namespace cutaway::ui
