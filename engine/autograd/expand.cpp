@@ -3,35 +3,10 @@
 #include "engine/support/check.h"
 
 namespace cutaway {
-namespace {
-
-/// What of an operator is written as smaller ones (OpDef::decompose declines the rest), for whoever asks why one stays.
-struct Kept {
-    std::string_view op, why;
-};
-/// Operators that refuse numbers in their index which what they expand into takes: a negative one counts from the end
-/// there, a class beyond the last is a row of zeros. PyTorch's compiler expands them all the same, and so does parity.
-constexpr Kept kStricter[] = {
-    {"aten.index_select.default", "it refuses negative indices, which indexing takes"},
-    {"aten.index_add.default", "it refuses negative indices, which indexing takes"},
-    {"aten.index_copy.default", "it refuses negative indices, which indexing takes"},
-    {"aten.max_unpool2d.default", "it refuses indices outside of a plane, which indexing of all planes takes"},
-    {"aten.max_unpool3d.default", "it refuses indices outside of a plane, which indexing of all planes takes"},
-    {"aten.one_hot.default", "it refuses classes that are not there, which a comparison takes"},
-};
-const Kept* stricter(const Node& node) {
-    const auto found = std::find_if(std::begin(kStricter), std::end(kStricter),
-                                    [&](const Kept& row) { return row.op == node.op().name(); });
-    return found == std::end(kStricter) ? nullptr : found;
-}
-
-}  // namespace
-
 /// Nodes made by a rule that then declines are removed again.
 Result<bool> expandCall(Node& node, Rewriter& rewriter) {
     if (!node.isCall() || node.op().def() == nullptr || !node.op().def()->decompose) return false;
     if (!isKnown(node.type())) return false;   // expansions read what they are to give, and it from their operands
-    if (!rewriter.options().parity && stricter(node)) return false;
     Graph& graph = node.graph();
     GraphBuilder builder = rewriter.builder(graph, &node, node);
     Decomposition call(node, builder);
@@ -63,12 +38,17 @@ Result<bool> expandCall(Node& node, Rewriter& rewriter) {
 
 namespace {
 
+/// What of an operator is written as smaller ones (OpDef::decompose declines the rest), for whoever asks why one stays.
+struct Kept {
+    std::string_view op, why;
+};
 constexpr Kept kKept[] = {
     {"aten.mm.default", "only on the CPU, a row times a column, or a short column times a row, is written as products and a sum"},
     {"aten.bmm.default", "only on the CPU, rows times columns are written as products and a sum"},
     {"aten.addmm.default", "only on the CPU, a row times a column, or times a matrix of at most 16 by 16, is written as products and a sum"},
     {"aten.grid_sampler_2d.default", "bicubic samples, and those of images of unknown size, stay"},
     {"aten.bernoulli.p", "the CPU draws these numbers in its own order"},
+    {"aten.index_add.default", "numbers of bfloat16 are not added one by one"},
     {"aten.index_reduce.default", "only a mean is written as sums, and not one of int64, bool or bfloat16"},
     {"aten.adaptive_max_pool2d.default", "only planes that the wanted sizes divide are pooled by windows of one size"},
     {"aten.full.default", "its dtype is given already"},
@@ -82,7 +62,6 @@ constexpr Kept kKept[] = {
 
 std::string declined(const Node& node) {
     if (!isKnown(node.type())) return "what it gives is not known";
-    if (const Kept* row = stricter(node)) return std::string(row->why) + " (--parity expands it all the same)";
     const auto kept = std::find_if(std::begin(kKept), std::end(kKept), [&](const Kept& row) { return row.op == node.op().name(); });
     std::string operands;
     for (const Node* input : node.inputs()) operands += (operands.empty() ? "" : " and ") + input->type().text();

@@ -56,8 +56,7 @@ Case readCase(const QString& path) {
 
 Result<std::unique_ptr<Module>> prepared(const std::string& text) {
     CT_TRY(std::unique_ptr<Module> module, parseText(text));
-    CompileOptions options;
-    options.parity = true;   // PyTorch expands what checks its indices, too
+    const CompileOptions options;
     Rewriter rewriter("test", options);
     CT_TRY_VOID(expandComposites(*module, rewriter));
     CT_TRY_VOID(functionalize(*module, rewriter));
@@ -78,8 +77,7 @@ auto guarded(Action action) -> decltype(action()) {
 Result<std::unique_ptr<Module>> jointOf(const Case& test) {
     CT_TRY(std::unique_ptr<Module> forward, prepared(test.forward));
     CT_TRY(std::unique_ptr<Module> joint, makeJointGraph(*forward, {.inputs = test.gradients}));
-    CompileOptions options;
-    options.parity = true;
+    const CompileOptions options;
     Rewriter rewriter("test", options);
     CT_TRY_VOID(decompose(*joint, rewriter));
     CT_TRY_VOID(eliminateDeadCode(*joint, rewriter));
