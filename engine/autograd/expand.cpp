@@ -3,6 +3,7 @@
 #include "engine/support/check.h"
 
 namespace cutaway {
+
 /// Nodes made by a rule that then declines are removed again.
 Result<bool> expandCall(Node& node, Rewriter& rewriter) {
     if (!node.isCall() || node.op().def() == nullptr || !node.op().def()->decompose) return false;

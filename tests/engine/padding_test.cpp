@@ -243,6 +243,7 @@ class PaddingTest : public QObject {
         QTemporaryDir folder;
         const std::string text = product("f32[5, 222]", "f32[222, 7]", "f32[5, 7]");
         int timed = 0;
+        bool lent = true;
         const auto session = [&](const QString& file, const char* settings) {
             CompileOptions options = with(settings);
             options.target = Target::Cpu;
@@ -251,7 +252,7 @@ class PaddingTest : public QObject {
                 ++timed;
                 return std::optional(graph.find("constant_pad_nd") == std::string::npos ? 2.0 : 1.0);
             };
-            QVERIFY(lendMeasuring(options).has_value());
+            lent &= lendMeasuring(options).has_value();
             return decide(text, options);
         };
         const QString file = folder.filePath("a/store.sqlite");
@@ -269,6 +270,7 @@ class PaddingTest : public QObject {
         QVERIFY(session("off", "pad_mm=any_device:1").padded);
         QCOMPARE(timed, 8);
         QVERIFY(!QFile::exists("off"));
+        QVERIFY(lent);
     }
 
     /// The worker says why it cannot use the GPU, or uses it.
