@@ -73,6 +73,8 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
     }
 
     void keysRaiseWindows() {
+        press(Qt::Key_2, Qt::AltModifier);
+        QVERIFY(!m_main->window("graph")->isVisible());  // there is nothing to show without a model
         openAndCompile();
         const QStringList names = m_main->windowNames();
         for (qsizetype i = std::min<qsizetype>(names.size(), 9); i-- > 0;) {

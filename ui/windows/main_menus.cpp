@@ -132,6 +132,7 @@ void MainWindow::makeViewMenu() {
     for (qsizetype i = 0; i < docks.size(); ++i) {
         QAction* action = menu->addAction(docks[i]->windowTitle(), this, [this, dock = docks[i]] { raiseWindow(dock); });
         if (i < 9) action->setShortcut(QKeySequence(Qt::ALT | static_cast<Qt::Key>(Qt::Key_1 + i)));
+        connect(docks[i]->toggleViewAction(), &QAction::enabledChanged, action, &QAction::setEnabled);  // not while the welcome page is there
     }
     QMenu* shown = menu->addMenu(tr("Show or &Hide"));
     for (QDockWidget* dock : docks) shown->addAction(dock->toggleViewAction());
