@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -14,7 +13,7 @@ namespace cutaway {
 namespace {
 
 /// The number after `key` in a file of "key number" lines; with an empty key the number that the file starts with.
-std::optional<int64_t> numberIn(const std::filesystem::path& path, const std::string& key = {}) {
+std::optional<int64_t> numberIn(const std::string& path, const std::string& key = {}) {
     std::ifstream file(path);
     for (std::string line; std::getline(file, line);) {
         std::istringstream words(line);
@@ -29,20 +28,21 @@ std::optional<int64_t> numberIn(const std::filesystem::path& path, const std::st
 
 /// What the limits of one hierarchy of control groups leave, from the process's group up to the root.
 struct GroupFiles {
-    std::filesystem::path root;
+    std::string root;
     const char *limit, *usage, *cached;
 };
 std::optional<int64_t> leftByGroups(const GroupFiles& files, const std::string& group) {
     std::optional<int64_t> least;
-    for (auto folder = std::filesystem::path(group).relative_path();; folder = folder.parent_path()) {
-        const auto here = files.root / folder;
-        const auto limit = numberIn(here / files.limit), usage = numberIn(here / files.usage);
+    // Strings, not filesystem paths: the library's paths free what they do not own when they run out of memory.
+    for (std::string folder = group == "/" ? "" : group;; folder.resize(folder.find_last_of('/'))) {
+        const std::string here = files.root + folder + "/";
+        const auto limit = numberIn(here + files.limit), usage = numberIn(here + files.usage);
         if (limit && usage) {
             // Cached files are given up when memory is wanted.
-            const int64_t left = *limit - *usage + numberIn(here / "memory.stat", files.cached).value_or(0);
+            const int64_t left = *limit - *usage + numberIn(here + "memory.stat", files.cached).value_or(0);
             least = std::min(least.value_or(left), left);
         }
-        if (folder.empty()) return least;
+        if (folder.find('/') == std::string::npos) return least;
     }
 }
 
