@@ -17,6 +17,7 @@ class OpArgumentsTest : public QObject {
   private slots:
     void corpus_data();
     void corpus();
+    void mutations();
 };
 
 void OpArgumentsTest::corpus_data() {
@@ -50,6 +51,26 @@ void OpArgumentsTest::corpus() {
     QVERIFY2(wasRefused == refused,
              qPrintable(call + (refused ? ": accepted" : ": " + QString::fromStdString(report.refusal))));
     QVERIFY2(!refused || !report.refusal.empty(), "refused without a word");
+}
+
+/// CUTAWAY_SEED starts elsewhere, CUTAWAY_SEEDS makes more of them.
+void OpArgumentsTest::mutations() {
+    fuzz::ArgumentRuns runs;
+    runs.from = qEnvironmentVariableIntValue("CUTAWAY_SEED");
+    runs.count = qEnvironmentVariableIsSet("CUTAWAY_SEEDS") ? qEnvironmentVariableIntValue("CUTAWAY_SEEDS") : 2000;
+    runs.callSeconds = 60;  // what takes seconds on a busy machine is for op_arguments_fuzz to find
+    runs.memoryBytes = 0;
+    const fuzz::ArgumentTally tally =
+        fuzz::runArguments(ArgumentMutations(), runs, [](const fuzz::ArgumentFailure& failure) {
+            qWarning("%s in %s, mutation %llu: %s\n%s", failure.kind.c_str(), failure.stage.c_str(),
+                     static_cast<unsigned long long>(failure.seed), failure.call.c_str(), failure.detail.c_str());
+        });
+    qInfo("%llu mutations from %llu: %llu refused, %llu ran", static_cast<unsigned long long>(tally.calls),
+          static_cast<unsigned long long>(runs.from),
+          static_cast<unsigned long long>(tally.refusedByTypes + tally.refusedWhenRun),
+          static_cast<unsigned long long>(tally.ran));
+    QVERIFY2(tally.failures.empty(), qPrintable(QString::number(tally.failures.size()) + " kinds of failures"));
+    QVERIFY(tally.ran > runs.count / 3);
 }
 
 QTEST_GUILESS_MAIN(OpArgumentsTest)
