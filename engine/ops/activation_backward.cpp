@@ -248,7 +248,8 @@ constexpr OpDef kOps[] = {
          CT_TRY(const int64_t dim, c.dim("dim", self.rank()));
          SymDims half = self.sizes;
          if (!half.empty()) half[static_cast<size_t>(dim)] = floorDiv(half[static_cast<size_t>(dim)], 2);
-         if (!(gradient.sizes == half)) return c.fail("the gradient " + gradient.text() + " is not half of " + self.text() + " along dim " + std::to_string(dim));
+         const SymDims both[] = {gradient.sizes, half};
+         if (const auto sizes = broadcastSizes(both); !sizes || !(*sizes == half)) return c.fail("the gradient " + gradient.text() + " is not half of " + self.text() + " along dim " + std::to_string(dim));
          if (promote(gradient.dtype, self.dtype) != self.dtype) return c.fail("the gradient " + gradient.text() + " does not fit the dtype of " + self.text());
          return ValueType(TensorType::contiguous(self.dtype, self.sizes, self.device));
      },
@@ -270,7 +271,8 @@ constexpr OpDef kOps[] = {
          const SymDims shapes[] = {gradient.sizes, mask.sizes};
          auto sizes = broadcastSizes(shapes);
          if (!sizes) return c.fail(sizes.error().message);
-         return ValueType(TensorType::contiguous(gradient.dtype, *sizes, gradient.device));
+         const bool real = isFloating(gradient.dtype) || isComplex(gradient.dtype);   // the scale is a real number
+         return ValueType(TensorType::contiguous(real ? gradient.dtype : DType::F32, *sizes, gradient.device));
      },
      .eval = evalExpanded, .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {

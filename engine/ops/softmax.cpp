@@ -136,11 +136,13 @@ constexpr OpDef kOps[] = {
     {.schema = "prims.prepare_softmax_online.default(Tensor x, int dim) -> (Tensor, Tensor)", .tags = Tag::Reduction,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType x, c.tensor(size_t{0}));
-         if (!isFloating(x.dtype)) return c.fail("needs a floating-point tensor, not " + x.text());
+         if (isComplex(x.dtype)) return c.fail("complex numbers have no largest one");
          CT_TRY(const int64_t dim, c.dim("dim", x.rank()));
          const int64_t dims[] = {dim};
-         const TensorType type = TensorType::contiguous(x.dtype, x.rank() > 0 ? reducedSizes(x.sizes, dims, true) : SymDims(), x.device);
-         return ValueType(TupleType{type, type});
+         const TensorType most = TensorType::contiguous(x.dtype, x.rank() > 0 ? reducedSizes(x.sizes, dims, true) : SymDims(), x.device);
+         TensorType total = most;
+         if (!isFloating(x.dtype)) total.dtype = DType::F32;   // exponentials of integers
+         return ValueType(TupleType{most, total});
      },
      .eval = evalExpanded, .expand = Expand::Never,
      .decompose = [](Decomposition& d) -> Values {

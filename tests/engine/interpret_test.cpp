@@ -116,7 +116,7 @@ void InterpretTest::refusesGraphs_data() {
     row("not a graph", head + "    c = higher_order.cond(x, m, m, (x,))\n    return (c,)\n", "c: higher_order.cond: the predicate is not a single value");
     row("operand", head + "    c = higher_order.map_impl(x, [m], [])\n    return (c,)\n", "c: higher_order.map_impl: operand 0 is not a graph");
     row("first sizes", head + "    c = higher_order.map_impl(yes, [m, x], [])\n    return (c,)\n" + kBranches, "c: higher_order.map_impl: the tensors to go through differ in their first size");
-    row("count", head + "    c = higher_order.invoke_subgraph(yes, 'yes', x, x)\n    return (c,)\n" + kBranches, "the graph takes 1 inputs, 2 were given");
+    row("count", head + "    c = higher_order.invoke_subgraph(yes, 'yes', x, x)\n    return (c,)\n" + kBranches, "c: the graph takes 1 inputs, 2 were given");
     // Kernels for real numbers would take the real part alone. The types stand in the text, so no shape rule ran before.
     for (const char* op : {"erf", "lgamma", "isnan", "sigmoid"})
         row(op, head + "    z: \"c64[2]\" = aten.complex.default(x, x)\n    y: \"c64[2]\" = aten." + op + ".default(z)\n    return (y,)\n",

@@ -263,8 +263,9 @@ class CanvasTest : public QObject {
         QTest::mouseClick(&canvas, Qt::LeftButton, {}, canvas.toWidget(canvas.scene()->chipRect(box, 0).center()).toPoint());
         QCOMPARE(chosen.size(), 2);
         QCOMPARE(chosen[1][0].value<NodeId>(), canvas.scene()->picture.nodes[box].chips[0].id);
-        QTest::mouseClick(&canvas, Qt::LeftButton, {}, QPoint(2, 2));  // nothing there
-        QCOMPARE(chosen.size(), 2);
+        QTest::mouseClick(&canvas, Qt::LeftButton, {}, QPoint(2, 2));  // nothing there: no node is the current one
+        QCOMPARE(chosen.size(), 3);
+        QCOMPARE(chosen[2][0].value<NodeId>(), NodeId::None);
         QCOMPARE(canvas.currentIndex(), -1);
     }
 

@@ -355,7 +355,7 @@ class ModelsTest : public QObject {
     void resultsAreTables() {
         OutputsModel outputs;
         QAbstractItemModelTester outputTester(&outputs, kFatal);
-        OutputReport good{"out0", "f32[2]", -1, 1, 0.5, 0, true, true, 1e-7, 0, ""}, bad{"out1", "f32[2]", 0, 0, 0, 2, true, false, 3, 0, "2 of 2 elements differ"}, alone{"out2", "i64[]", 4, 4, 4, 0, false, false, 0, 0, ""};
+        OutputReport good{"out0", "f32[2]", -1, 1, 0.5, 0, true, true, 1e-7, 0, {}, ""}, bad{"out1", "f32[2]", 0, 0, 0, 2, true, false, 3, 0, {}, "2 of 2 elements differ"}, alone{"out2", "i64[]", 4, 4, 4, 0, false, false, 0, 0, {}, ""};
         outputs.setOutputs({good, bad, alone});
         QCOMPARE(treeText(outputs),
                  "out0 | f32[2] | -1 | 1 | 0.5 | 0 | 1e-07 | ✓ within tolerance\n"
