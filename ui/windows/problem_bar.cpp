@@ -4,10 +4,14 @@
 #include <QLabel>
 #include <QPushButton>
 #include <QVBoxLayout>
+#include <algorithm>
 
 #include "ui/graph/graph_painter.h"
 
 namespace cutaway::ui {
+namespace {
+constexpr int kLineSpacing = 2;
+}  // namespace
 
 ProblemBar::ProblemBar(QWidget* parent) : QFrame(parent), m_what(new QLabel), m_more(new QLabel), m_go(new QPushButton(tr("Go there"))) {
     setFrameShape(QFrame::StyledPanel);
@@ -30,7 +34,7 @@ ProblemBar::ProblemBar(QWidget* parent) : QFrame(parent), m_what(new QLabel), m_
     auto* row = new QHBoxLayout(this);
     row->setContentsMargins(10, 6, 10, 6);
     auto* lines = new QVBoxLayout;
-    lines->setSpacing(2);
+    lines->setSpacing(kLineSpacing);
     lines->addWidget(m_what);
     lines->addWidget(m_more);
     row->addLayout(lines, 1);
@@ -56,10 +60,14 @@ void ProblemBar::showProblem(const LogEntry& entry) {
     show();
 }
 
-/// A tool bar gives wrapped text the height of its narrowest form.
+/// A tool bar gives wrapped text the height of its narrowest form, and layouts keep what they measured while hidden: asked are
+/// the labels, at the width that they have.
 void ProblemBar::fitHeight() {
-    layout()->invalidate();  // what was measured while it was hidden does not hold
-    const int height = layout()->hasHeightForWidth() ? layout()->heightForWidth(width()) : layout()->sizeHint().height();
+    int text = 0;
+    for (const QLabel* label : {m_what, m_more})
+        if (!label->isHidden()) text += label->heightForWidth(label->width()) + (text > 0 ? kLineSpacing : 0);
+    const QMargins around = layout()->contentsMargins();
+    const int height = std::max(text, m_go->sizeHint().height()) + around.top() + around.bottom() + 2 * frameWidth();
     if (height != minimumHeight()) setFixedHeight(height);
 }
 
