@@ -249,6 +249,7 @@ void TextWindow::goToChange(bool forward) {
     if (row < 0) return emit message(tr("No line changed."));
     m_table->selectRow(row);
     goToRow(row);
+    if (m_model.nodeAt(row) != NodeId::None) m_selection.setNode(m_model.nodeAt(row));  // it may have been the current row before
 }
 
 void TextWindow::copyRows() {
