@@ -142,7 +142,11 @@ class DialogsTest : public QObject {
             for (const auto& node : what->graph->nodes)
                 if (node.info.op == "aten.addmm.default" || node.info.op == "aten.mm.default" || node.info.op == "aten.linear.default") product = node.info.id;
         });
-        m_selection->setPlace({m_controller->runs()[0].id, -1, -1});
+        // Rules are asked about the graph before the step that is shown: the one that decompose has left.
+        const Run& run = m_controller->runs()[0];
+        const auto decompose = std::find_if(run.steps.begin(), run.steps.end(), [](const StepInfo& step) { return step.name == "decompose"; });
+        QVERIFY(decompose != run.steps.end());
+        m_selection->setPlace({run.id, decompose->index + 1, -1});
         QTRY_VERIFY_WITH_TIMEOUT(product != NodeId::None && !m_controller->isBusy(), kPatience);
         m_selection->setNode(product);
         m_controller->explain();

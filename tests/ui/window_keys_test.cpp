@@ -231,8 +231,10 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
         openAndCompile();
         QTRY_VERIFY_WITH_TIMEOUT(m_main->window("graph")->titleBarWidget(), kPatience);
         QVERIFY(!m_main->window("steps")->titleBarWidget());  // it has no tab
-        m_main->window("text")->setFloating(true);
-        QTRY_VERIFY_WITH_TIMEOUT(!m_main->window("text")->titleBarWidget(), kPatience);
+        for (const char* name : {"text", "kernels"}) {
+            m_main->window(name)->setFloating(true);
+            QTRY_VERIFY_WITH_TIMEOUT(!m_main->window(name)->titleBarWidget(), kPatience);
+        }
         QTRY_VERIFY_WITH_TIMEOUT(!m_main->window("graph")->titleBarWidget(), kPatience);
     }
 

@@ -128,14 +128,13 @@ void MainWindow::makeEditMenu() {
 
 void MainWindow::makeViewMenu() {
     QMenu* menu = menuBar()->addMenu(tr("&View"));
-    const QList<QDockWidget*> docks = findChildren<QDockWidget*>(QString(), Qt::FindDirectChildrenOnly);
-    for (qsizetype i = 0; i < docks.size(); ++i) {
-        QAction* action = menu->addAction(docks[i]->windowTitle(), this, [this, dock = docks[i]] { raiseWindow(dock); });
+    for (qsizetype i = 0; i < m_docks.size(); ++i) {
+        QAction* action = menu->addAction(m_docks[i]->windowTitle(), this, [this, dock = m_docks[i]] { raiseWindow(dock); });
         if (i < 9) action->setShortcut(QKeySequence(Qt::ALT | static_cast<Qt::Key>(Qt::Key_1 + i)));
-        connect(docks[i]->toggleViewAction(), &QAction::enabledChanged, action, &QAction::setEnabled);  // not while the welcome page is there
+        connect(m_docks[i]->toggleViewAction(), &QAction::enabledChanged, action, &QAction::setEnabled);  // not while the welcome page is there
     }
     QMenu* shown = menu->addMenu(tr("Show or &Hide"));
-    for (QDockWidget* dock : docks) shown->addAction(dock->toggleViewAction());
+    for (QDockWidget* dock : m_docks) shown->addAction(dock->toggleViewAction());
     menu->addSeparator();
     QMenu* modes = menu->addMenu(tr("&Graph Shows"));
     const QString names[] = {tr("&Difference"), tr("&Before"), tr("&After"), tr("&Side by Side")};

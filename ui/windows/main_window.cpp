@@ -104,6 +104,7 @@ void MainWindow::makeDocks() {
     m_kernels = new KernelsWindow(*m_controller, *m_selection, this);
     m_results = new ResultsWindow(*m_controller, this);
     m_search = new SearchWindow(*m_controller, *m_selection, this);
+    m_docks = {m_steps, m_graph, m_text, m_node, m_explain, m_log, m_kernels, m_results, m_search};
     m_problems = new ProblemBar(this);
     m_bar = new RewriteBar(*m_controller, *m_selection, *m_stepper);
     auto* stepping = new QToolBar(tr("Stepping"), this);
@@ -187,7 +188,8 @@ void MainWindow::updateActivities() {
 /// What was begun last is what somebody waits for.
 void MainWindow::stopLatest() {
     const QVector<Activity> all = m_controller->activities();
-    if (m_layout && (all.isEmpty() || all.last().since < m_layout->since)) return stop(kLayout);
+    const bool layingOut = m_layout && m_graph->view().builder().isBusy();
+    if (layingOut && (all.isEmpty() || all.last().since < m_layout->since)) return stop(kLayout);
     if (!all.isEmpty()) stop(all.last().tag);
 }
 
@@ -209,7 +211,7 @@ QDockWidget* MainWindow::window(const QString& name) const {
 
 QStringList MainWindow::windowNames() const {
     QStringList names;
-    for (const QDockWidget* dock : findChildren<QDockWidget*>(QString(), Qt::FindDirectChildrenOnly)) names << dock->objectName();
+    for (const QDockWidget* dock : m_docks) names << dock->objectName();
     return names;
 }
 

@@ -118,6 +118,7 @@ class MainWindow : public QMainWindow {
     SessionController* m_controller;
     Stepper* m_stepper;
     RewriteBar* m_bar = nullptr;
+    QList<QDockWidget*> m_docks;  // as they were made; raising one changes its place among the children
     StepsWindow* m_steps = nullptr;
     GraphWindow* m_graph = nullptr;
     TextWindow* m_text = nullptr;
