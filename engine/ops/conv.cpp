@@ -209,6 +209,12 @@ Values decomposeNamedPadding(Decomposition& d) {
         d.builder().fail(!dilation ? dilation.error() : !stride ? stride.error() : d.fail("unknown padding '" + mode + "'; same and valid are known"));
         return d.in("input");
     }
+    for (auto* numbers : {&*dilation, &*stride}) {
+        if (numbers->size() == 1) numbers->assign(kSpatial, numbers->front());
+        if (numbers->size() == kSpatial) continue;
+        d.builder().fail(d.fail(std::to_string(numbers->size()) + " numbers of stride or dilation for " + std::to_string(kSpatial) + " spatial dims"));
+        return d.in("input");
+    }
     return withBatch(d, kSpatial, [&](const Value& batch) {
         const Value weight = d.in("weight");
         // Without padding, one 0 stands for all dims, as PyTorch's own expansion has it.

@@ -84,6 +84,9 @@ Values eachItem(Decomposition& d) {
     if (self.empty()) return refuse(d, "there is no tensor in the list");
     for (const Param& param : params)
         if (isTensors(param) && d.list(param.name).size() != self.size()) return refuse(d, "the lists differ in length");
+    if (const int other = d.op().schema()->find("other"); other >= 0 && !isTensors(params[static_cast<size_t>(other)]))
+        if (const Node* shared = d.arg("other").node(); shared && shared->tensor().rank() != 0)
+            return refuse(d, "the tensor for all items is " + shared->tensor().text() + "; it has to be a single number, without dims");
     const bool scaled = d.op().schema()->find("alpha") >= 0 && d.arg("alpha").get<double>();
     std::vector<Value> results;
     for (size_t i = 0; i < self.size(); ++i) {

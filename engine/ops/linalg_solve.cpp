@@ -397,7 +397,7 @@ constexpr OpDef kOps[] = {
     {.schema = "aten._linalg_slogdet.default(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)", .tags = Tag::Heavy, .infer = inferDeterminant<true>,
      .eval = evalDeterminant<true>,
      .derive = [](Derivation& d) {
-         if (d.dy(0) && isComplex(d.dy(0).dtype())) d.builder().fail(unsupported(d.op().name() + ": the direction of a complex determinant has no derivative here"));
+         if (d.dy(0) && isComplex(d.dy(0).dtype())) return d.builder().fail(unsupported(d.op().name() + ": the direction of a complex determinant has no derivative here"));
          if (d.dy(1)) d.input(0) = dividedDiagonal(d, convert(d.dy(1), d.in(0).dtype()), 2);
      },
      .samples = "f64[3, 3]\nf32[2, 3, 3]\nf32[0, 0]"},
