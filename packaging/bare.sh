@@ -8,13 +8,14 @@
 #   --user         run COMMAND as an ordinary user with sudo, not as root
 #   --keep FOLDER  copy what COMMAND left in its folder `kept` to FOLDER
 #
-# Needs root, debootstrap, unshare (util-linux) and git. The compiler cache of this machine is shared, nothing else.
+# Needs root, debootstrap, unshare (util-linux) and git. The compiler cache of this machine is shared (another user gets a
+# copy of it), nothing else.
 # Exit status: COMMAND's; 125 when the root could not be made.
 set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 usage() {
-    sed -n '2,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
+    sed -n '2,14s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
     exit 2
 }
 give_up() {
@@ -84,7 +85,17 @@ shared=
 [ ! -d "$top/../shared" ] || { shared=$(cd "$top/../shared" && pwd); mkdir "$root/src/shared"; }
 chroot "$root" chown -R "$user:" /src/cutaway
 cache=${CCACHE_DIR:-$HOME/.cache/ccache}
-[ -d "$cache" ] && [ "$user" = root ] || cache=
+caching=
+if [ -d "$cache" ]; then
+    caching=yes
+    if [ "$user" != root ]; then # another user may not write to it
+        cp -a "$cache/." "$root/ccache/"
+        chroot "$root" chown -R "$user:" /ccache
+        cache=
+    fi
+else
+    cache=
+fi
 
 # Mounts are made in a namespace of their own and go with its first process; so do all processes started in it.
 inside='
@@ -104,7 +115,7 @@ done
 exec chroot "$root" /usr/bin/env -i "$@"'
 environment=(HOME=/root USER="$user" LOGNAME="$user" LANG=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin)
 [ "$user" = root ] || environment+=(HOME="/home/$user")
-[ -z "$cache" ] || environment+=(CCACHE_DIR=/ccache CCACHE_BASEDIR=/src CCACHE_NOHASHDIR=1)
+[ -z "$caching" ] || environment+=(CCACHE_DIR=/ccache CCACHE_BASEDIR=/src CCACHE_NOHASHDIR=1)
 [ -z "${CI:-}" ] || environment+=(CI="$CI")
 become=()
 [ "$user" = root ] || become=(setpriv --reuid "$user" --regid "$user" --init-groups)
