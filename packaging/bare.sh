@@ -76,7 +76,8 @@ cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
 case $sources in *https:*) cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/" ;; esac
 
 mkdir -p "$root/src" "$root/ccache"
-git clone --quiet --no-hardlinks "$top" "$root/src/cutaway"
+# Whoever owns the working tree: it is this one that is asked for.
+GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*' git clone --quiet --no-hardlinks "$top" "$root/src/cutaway"
 if [ "$user" != root ]; then
     chroot "$root" useradd --create-home --shell /bin/bash "$user"
     echo "$user ALL=(ALL) NOPASSWD: ALL" >"$root/etc/sudoers.d/$user"
@@ -84,7 +85,7 @@ fi
 shared=
 [ ! -d "$top/../shared" ] || { shared=$(cd "$top/../shared" && pwd); mkdir "$root/src/shared"; }
 chroot "$root" chown -R "$user:" /src/cutaway
-cache=${CCACHE_DIR:-$HOME/.cache/ccache}
+cache=${CCACHE_DIR:-${HOME:-/root}/.cache/ccache}
 caching=
 if [ -d "$cache" ]; then
     caching=yes
