@@ -4,28 +4,10 @@
 #include "engine/rewrite/matcher.h"
 #include "engine/rewrite/rewriter.h"
 #include "engine/text/parse.h"
+#include "tests/support/rule_texts.h"
 
 using namespace cutaway;
-
-namespace {
-
-std::unique_ptr<Module> parsed(const QString& body) {
-    auto module = parseText("def forward(x: \"f32[4, 4]\", y: \"f32[4, 4]\"):\n    " + body.trimmed().replace("; ", "\n    ").toStdString() + "\n");
-    if (!module) qFatal("%s", module.error().text().c_str());
-    return std::move(*module);
-}
-
-QString rule(const QString& find, const QString& replace) {
-    return "rule r\n  find\n    " + QString(find).replace("; ", "\n    ") + "\n  replace\n    " + QString(replace).replace("; ", "\n    ") + "\n";
-}
-
-LoadedRules loaded(const QString& text) {
-    auto rules = loadRules(text.toStdString());
-    if (!rules) qFatal("%s", rules.error().text().c_str());
-    return std::move(*rules);
-}
-
-}  // namespace
+using testing::loaded, testing::parsed, testing::rule;
 
 class MatcherTest : public QObject {
     Q_OBJECT

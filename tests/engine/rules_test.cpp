@@ -9,16 +9,12 @@
 #include "engine/rewrite/rewriter.h"
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
+#include "tests/support/rule_texts.h"
 
 using namespace cutaway;
+using testing::loaded, testing::parsed, testing::rule;
 
 namespace {
-
-std::unique_ptr<Module> parsed(const QString& body) {
-    auto module = parseText("def forward(x: \"f32[4, 4]\", y: \"f32[4, 4]\"):\n    " + body.trimmed().replace("; ", "\n    ").toStdString() + "\n");
-    if (!module) qFatal("%s", module.error().text().c_str());
-    return std::move(*module);
-}
 
 /// The statements of the printed graph, without annotations.
 QString statements(const Module& module) {
@@ -26,16 +22,6 @@ QString statements(const Module& module) {
     QStringList lines = text.trimmed().split('\n').mid(1);
     for (QString& line : lines) line = line.trimmed().remove(QRegularExpression(": \"[^\"]*\""));
     return lines.join("; ");
-}
-
-QString rule(const QString& find, const QString& replace) {
-    return "rule r\n  find\n    " + QString(find).replace("; ", "\n    ") + "\n  replace\n    " + QString(replace).replace("; ", "\n    ") + "\n";
-}
-
-LoadedRules loaded(const QString& text) {
-    auto rules = loadRules(text.toStdString());
-    if (!rules) qFatal("%s", rules.error().text().c_str());
-    return std::move(*rules);
 }
 
 }  // namespace
