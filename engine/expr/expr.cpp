@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/expr/polynomial.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
@@ -152,19 +153,6 @@ std::pair<Expr, Expr> splitMultiples(const Expr& expr, int64_t divisor) {
     return {makeSum(exact), makeSum(rest)};
 }
 
-/// A product without the factors of another, if it has them all: 2*s0*s1 over s1 is 2*s0.
-std::optional<Expr> cancelled(const Expr& product, const Expr& divisor) {
-    if (product->kind != ExprKind::Mul || divisor.asInt()) return std::nullopt;
-    std::vector<Expr> rest = product->operands;
-    const std::vector<Expr> single = {divisor};
-    for (const Expr& factor : divisor->kind == ExprKind::Mul ? divisor->operands : single) {
-        const auto found = std::find(rest.begin(), rest.end(), factor);
-        if (found == rest.end()) return std::nullopt;
-        rest.erase(found);
-    }
-    return makeProduct(rest);
-}
-
 Expr makeDivision(ExprKind kind, const Expr& a, const Expr& b) {
     const auto x = a.asInt(), y = b.asInt();
     if (x && y) {
@@ -187,8 +175,13 @@ Expr makeDivision(ExprKind kind, const Expr& a, const Expr& b) {
     }
     if (y && *y == 0) return finish({.kind = kind, .dtype = DType::I64, .operands = {a, b}, .outOfRange = true});
     if (a == b) return Expr::integer(kind == ExprKind::FloorDiv ? 1 : 0);
-    if (auto quotient = cancelled(a, b)) return kind == ExprKind::FloorDiv ? *quotient : Expr::integer(0);
     if (x == 0) return a;
+    if (!y) {
+        // What stands for a size that is a divisor is not zero.
+        if (const auto quotient = exactQuotient(a, b)) return kind == ExprKind::FloorDiv ? *quotient : Expr::integer(0);
+        if (kind == ExprKind::FloorDiv)
+            if (const auto [dividend, divisor] = reduced(a, b); !(divisor == b)) return makeDivision(kind, dividend, divisor);
+    }
     return finish({.kind = kind, .dtype = DType::I64, .operands = {a, b}});
 }
 
@@ -260,6 +253,8 @@ Expr Expr::make(ExprKind kind, std::vector<Expr> operands, DType dtype) {
                 const auto x = operands[0].asInt(), y = operands[1].asInt();
                 if (x && y) return Expr::integer(kind == ExprKind::Min ? std::min(*x, *y) : std::max(*x, *y));
                 if (operands[0] == operands[1]) return operands[0];
+                for (size_t i = 0; i < 2; ++i)   // one that is never above the other
+                    if (neverNegative(make(ExprKind::Sub, {operands[1 - i], operands[i]}))) return operands[kind == ExprKind::Min ? i : 1 - i];
                 break;
             }
             default: break;

@@ -95,7 +95,7 @@ class SymInt {
     std::optional<int64_t> asInt() const { return m_expr ? std::nullopt : std::optional<int64_t>(m_value); }
     Expr expr() const { return m_expr ? m_expr : Expr::integer(m_value); }
     std::string text() const;
-    /// Same number or same expression; two different expressions may still be equal at run time.
+    /// Same number, or expressions that are equal whatever their symbols are; others may still be equal at run time.
     bool operator==(const SymInt& other) const;
 
   private:
@@ -110,7 +110,7 @@ SymInt floorDiv(const SymInt& a, const SymInt& b);
 SymInt mod(const SymInt& a, const SymInt& b);
 SymInt min(const SymInt& a, const SymInt& b);
 SymInt max(const SymInt& a, const SymInt& b);
-/// True only if it holds for every value of the symbols (which are sizes: non-negative).
+/// True only if it holds for every value of the symbols: at least 1 for sizes of inputs (s0, s77), at least 0 for all others.
 inline bool knownEqual(const SymInt& a, const SymInt& b) { return a == b; }
 bool knownLessEqual(const SymInt& a, const SymInt& b);
 

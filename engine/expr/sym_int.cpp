@@ -1,4 +1,4 @@
-#include "engine/expr/expr.h"
+#include "engine/expr/polynomial.h"
 #include "engine/support/checked.h"
 
 namespace cutaway {
@@ -15,7 +15,8 @@ int64_t SymInt::value() const {
 std::string SymInt::text() const { return m_expr ? cutaway::text(m_expr) : std::to_string(m_value); }
 bool SymInt::operator==(const SymInt& other) const {
     if (!m_expr && !other.m_expr) return m_value == other.m_value;
-    return m_expr == other.m_expr;
+    // A number is the value of an expression only where the expression simplifies to it, and then it is one already.
+    return m_expr && other.m_expr && sameValue(m_expr, other.m_expr);
 }
 
 namespace {
@@ -43,20 +44,7 @@ SymInt max(const SymInt& a, const SymInt& b) { return combine(ExprKind::Max, a, 
 
 bool knownLessEqual(const SymInt& a, const SymInt& b) {
     if (a.isInt() && b.isInt()) return a.value() <= b.value();
-    const Expr expr = Expr::make(ExprKind::Sub, {b.expr(), a.expr()});
-    if (expr->outOfRange) return false;
-    // A sum of non-negative terms: every coefficient and the constant are at least zero.
-    auto nonNegative = [](const Expr& term) {
-        if (auto value = term.asInt()) return *value >= 0;
-        if (term->kind == ExprKind::Mul) {
-            for (const Expr& factor : term->operands)
-                if (factor->kind != ExprKind::Symbol && !(factor.asInt() && *factor.asInt() >= 0)) return false;
-            return true;
-        }
-        return term->kind == ExprKind::Symbol;
-    };
-    if (expr->kind != ExprKind::Add) return nonNegative(expr);
-    return std::all_of(expr->operands.begin(), expr->operands.end(), nonNegative);
+    return neverNegative(Expr::make(ExprKind::Sub, {b.expr(), a.expr()}));
 }
 
 bool allInts(const SymDims& dims) {

@@ -17,6 +17,11 @@ struct Share {
     int64_t at = 0;
     double weight = 1;
 };
+/// A position as an index, also where a scale near 0 sends it beyond all numbers of 64 bits; NaN is 0.
+int64_t indexOf(double position, int64_t least, int64_t most) {
+    if (!(position > static_cast<double>(least))) return least;
+    return position < static_cast<double>(most) ? static_cast<int64_t>(position) : most;
+}
 /// The shares of output element `o` along a dim.
 std::vector<Share> sharesAt(Kind kind, int64_t o, int64_t in, int64_t out, std::optional<double> scale, bool alignCorners) {
     const bool nearest = kind == Kind::Nearest || kind == Kind::NearestExact;
@@ -25,12 +30,12 @@ std::vector<Share> sharesAt(Kind kind, int64_t o, int64_t in, int64_t out, std::
     if (nearest) {
         const auto narrow = static_cast<float>(step);
         const float at = std::floor((static_cast<float>(o) + (kind == Kind::NearestExact ? 0.5f : 0.0f)) * narrow);
-        return {{std::min(static_cast<int64_t>(at), in - 1), 1}};
+        return {{indexOf(at, 0, in - 1), 1}};
     }
     const double place = alignCorners ? step * static_cast<double>(o) : step * (static_cast<double>(o) + 0.5) - 0.5;
     if (kind == Kind::Linear) {
         const double at = std::max(place, 0.0);
-        const int64_t low = std::min(static_cast<int64_t>(at), in - 1), high = std::min(low + 1, in - 1);
+        const int64_t low = indexOf(at, 0, in - 1), high = std::min(low + 1, in - 1);
         const double part = std::min(at - static_cast<double>(low), 1.0);
         return {{low, 1 - part}, {high, part}};
     }
@@ -40,7 +45,7 @@ std::vector<Share> sharesAt(Kind kind, int64_t o, int64_t in, int64_t out, std::
     const double base = std::floor(place), t = place - base;
     const double weights[] = {far(t + 1), near(t), near(1 - t), far(2 - t)};
     std::vector<Share> shares;
-    for (int k = 0; k < 4; ++k) shares.push_back({std::clamp<int64_t>(static_cast<int64_t>(base) + k - 1, 0, in - 1), weights[k]});
+    for (int k = 0; k < 4; ++k) shares.push_back({indexOf(base + k - 1, 0, in - 1), weights[k]});
     return shares;
 }
 

@@ -296,7 +296,7 @@ class Stopwatch {
 }  // namespace
 
 struct Timer::State {
-    explicit State(const Device& device) : device(device), products(device), watch(device) {}
+    explicit State(const Device& on) : device(on), products(on), watch(on) {}
     const Device& device;
     Products products;
     Stopwatch watch;

@@ -1,0 +1,31 @@
+#pragma once
+// Integer expressions as sums of products, where the rules by which Expr builds its nodes are not enough: to know whether
+// two expressions are equal, whether one is at most the other, and what remains when one divides the other.
+#include <map>
+
+#include "engine/expr/expr.h"
+
+namespace cutaway {
+
+/// Atoms (symbols, quotients, minima ...) with their repetitions, sorted. None: the constant term.
+using Monomial = std::vector<Expr>;
+/// Higher degree first, then earlier atoms first: an order that multiplication keeps, so that one polynomial divides another.
+struct MonomialOrder {
+    bool operator()(const Monomial& a, const Monomial& b) const;
+};
+using Polynomial = std::map<Monomial, int64_t, MonomialOrder>;
+
+/// Nothing if it is no integer expression, a coefficient does not fit, or products of sums grow beyond what sizes need.
+std::optional<Polynomial> polynomialOf(const Expr& expr);
+Expr exprOf(const Polynomial& polynomial);
+
+/// Whether both have one value, whatever their symbols are. Different expressions of which this is not known: false.
+bool sameValue(const Expr& a, const Expr& b);
+/// Whether the value is never negative. Backed sizes are at least 1 (PyTorch specializes graphs on sizes of 0), other symbols at least 0.
+bool neverNegative(const Expr& expr);
+/// q with q * divisor == dividend, if there is one. The divisor is taken to be not zero.
+std::optional<Expr> exactQuotient(const Expr& dividend, const Expr& divisor);
+/// Both without what divides every term of both: 6*s0*s1 and 4*s0 become 3*s1 and 2.
+std::pair<Expr, Expr> reduced(const Expr& dividend, const Expr& divisor);
+
+}  // namespace cutaway
