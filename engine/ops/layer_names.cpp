@@ -74,6 +74,16 @@ Values dropFeatures(Decomposition& d, bool features, bool alpha) {
     return x * d.call("aten.mul.Scalar", {noise, a}) + shift;
 }
 
+Values randomSlopes(Decomposition& d) {
+    const Value x = d.in(0);
+    const double lower = d.real("lower", 0.125), upper = d.real("upper", 1.0 / 3);
+    if (!isFloating(x.dtype())) return refuse(d, "needs floating-point numbers, not " + x.type().text());
+    if (!(lower <= upper)) return refuse(d, "lower exceeds upper");
+    if (!d.flag("training")) return d.call("aten.leaky_relu.default", {x, (lower + upper) / 2});
+    const Value negative = d.call("aten.le.Scalar", {x, 0});
+    return where(negative, x * d.call("aten.uniform.default", {x, lower, upper}), x);
+}
+
 // -- unpooling
 
 Result<ValueType> inferUnpool(const InferContext& c, int64_t dims) {
@@ -135,12 +145,25 @@ constexpr OpDef kOps[] = {
     {.schema = "aten.max_unpool3d.default(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor",
      .infer = [](const InferContext& c) { return inferUnpool(c, 3); }, .eval = evalUnpool, .expand = Expand::Decompose, .decompose = [](Decomposition& d) { return unpool(d, 3); },
      .derive = [](Derivation& d) { deriveUnpool(d, 3); }, .samples = "f32[2, 3, 1, 1, 1], i64[2, 3, 1, 1, 1]<8, [2, 2, 2], [2, 2, 2], [0, 0, 0]"},
+    // In training a native_dropout; otherwise a copy, as a program that returns its input unchanged would alias it. Only dropout_ itself
+    // is written as the other dropouts are.
+    {.schema = "aten.dropout.default(Tensor input, float p, bool train) -> Tensor", .tags = Tag::Inplace, .infer = inferExpanded, .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = [](Decomposition& d) -> Values {
+         if (d.op().mutates()) return dropFeatures(d, false, false);
+         if (!d.flag("train") || d.real("p") == 0) return unary("aten.clone.default", d.in(size_t{0}));
+         return d.call("aten.native_dropout.default", {d.arg(0), d.arg("p"), true})[0];
+     },
+     .samples = "f32[2, 3], 0.5, False\nf32[2, 3], 0.0, True"},
+    // Negative elements times slopes: one for all, or drawn for each in training.
+    shorthand("aten.rrelu.default(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> Tensor", randomSlopes,
+              "f32[2, 3], 0.125, 0.5\nf32[2, 3], 0.1, 0.3, True\nf64[4]", Tag::Random | Tag::Inplace),
     shorthand("aten.feature_dropout.default(Tensor input, float p, bool train) -> Tensor", [](Decomposition& d) { return dropFeatures(d, true, false); },
-              "f32[2, 3, 4], 0.5, True\nf32[2, 3, 4], 0.5, False\nf32[2, 3], 0.0, True", Tag::Random),
+              "f32[2, 3, 4], 0.5, True\nf32[2, 3, 4], 0.5, False\nf32[2, 3], 0.0, True", Tag::Random | Tag::Inplace),
     shorthand("aten.feature_alpha_dropout.default(Tensor input, float p, bool train) -> Tensor", [](Decomposition& d) { return dropFeatures(d, true, true); },
-              "f32[2, 3, 4], 0.5, True\nf32[2, 3, 4], 0.5, False", Tag::Random),
+              "f32[2, 3, 4], 0.5, True\nf32[2, 3, 4], 0.5, False", Tag::Random | Tag::Inplace),
     shorthand("aten.alpha_dropout.default(Tensor input, float p, bool train) -> Tensor", [](Decomposition& d) { return dropFeatures(d, false, true); },
-              "f32[2, 3], 0.5, True\nf32[2, 3], 0.5, False", Tag::Random),
+              "f32[2, 3], 0.5, True\nf32[2, 3], 0.5, False", Tag::Random | Tag::Inplace),
     shorthand("aten.msort.default(Tensor self) -> Tensor", [](Decomposition& d) -> Values { return d.call("aten.sort.default", {d.in(0), 0, false})[0]; }, "f32[3, 2]!"),
 };
 

@@ -8,6 +8,7 @@
 namespace cutaway {
 
 std::span<const OpDef> distanceOps();
+std::span<const OpDef> groupedGemmOps();
 std::span<const OpDef> resampleBackwardOps();
 std::span<const OpDef> foreachOps();
 std::span<const OpDef> collectiveOps();
@@ -24,6 +25,12 @@ std::span<const OpDef> specialFunctionOps();
 std::span<const OpDef> antialiasedOps();
 std::span<const OpDef> histogramOps();
 std::span<const OpDef> affineGridOps();
+
+/// In-place forms whose names do not follow from the functional ones.
+constexpr std::pair<std::string_view, std::string_view> kInplaceNames[] = {
+    {"aten.bernoulli.p", "aten.bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)"},
+    {"aten.normal_functional.default", "aten.normal_.default(Tensor(a!) self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor(a!)"},
+};
 
 class OpRegistry {
   public:
@@ -61,14 +68,14 @@ class OpRegistry {
             activationBackwardOps(), createOps(), reduceOps(), reduceCompositeOps(), extremeOps(),
             scanOps(), sortOps(), histogramOps(), softmaxOps(), normOps(), normBackwardOps(),
             groupNormOps(), rmsNormOps(), lossOps(), classLossOps(), lossCompositeOps(),
-            randomOps(), pointwiseNameOps(), layerNameOps(),
+            randomOps(), distributionOps(), pointwiseNameOps(), layerNameOps(),
             // views and data movement
             viewOps(), permuteOps(), sliceOps(), viewScatterOps(), movementOps(), padOps(), joinOps(), rearrangeOps(),
             rangeOps(), reinterpretOps(), mutatingOps(),
             // indexing
             gatherOps(), indexOps(), scatterOps(), bagOps(), searchOps(), maskedIndexOps(), dataDependentOps(),
             // products, convolutions, windows, attention
-            gemmOps(), gemmCompositeOps(), gemmShorthandOps(), einsumOps(), quantizeOps(), quantizeParameterOps(), convOps(), poolOps(), averagePoolOps(), adaptivePoolOps(),
+            gemmOps(), gemmCompositeOps(), gemmShorthandOps(), groupedGemmOps(), einsumOps(), quantizeOps(), quantizeParameterOps(), convOps(), poolOps(), averagePoolOps(), adaptivePoolOps(),
             resampleOps(), resampleBackwardOps(), antialiasedOps(), affineGridOps(), gridSampleOps(), distanceOps(), recurrentOps(), attentionOps(),
             linalgSolveOps(), linalgCholeskyOps(), linalgSpectralOps(), linalgCompositeOps(), spectralOps(), spectralCompositeOps(),
             symbolicOps(), assertOps(), foreachOps(), collectiveOps()};
@@ -98,9 +105,9 @@ class OpRegistry {
         Schema schema = *base.schema();
         const std::string name = schema.name;
         const auto packetEnd = name.find('.', name.find('.') + 1);
-        if (name == "aten.bernoulli.p") {
-            // The one op whose in-place overload is named otherwise and has a default.
-            schema = *parseSchema("aten.bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)");
+        const auto named = std::find_if(std::begin(kInplaceNames), std::end(kInplaceNames), [&](const auto& row) { return row.first == name; });
+        if (named != std::end(kInplaceNames)) {
+            schema = *parseSchema(named->second);
         } else {
             schema.name = std::string(name.substr(0, packetEnd)) + "_" + std::string(name.substr(packetEnd));
             // The compiler's own name: ATen has no such operator.
@@ -116,6 +123,10 @@ class OpRegistry {
         def.schema = base.def()->schema;
         def.tags = Tag::Impure;
         def.infer = [](const InferContext& c) -> Result<ValueType> { return inferInplace(c); };
+        if (base.def()->expand == Expand::Composite && !schema.params[0].list) {   // PyTorch expands both before it makes programs functional
+            def.expand = Expand::Composite;
+            def.decompose = decomposeInplace;
+        }
         Op& op = m_ops.emplace_back();
         op.m_name = schema.name;
         op.m_def = &def;
@@ -126,6 +137,7 @@ class OpRegistry {
     }
 
     static Result<ValueType> inferInplace(const InferContext& c);
+    static Values decomposeInplace(Decomposition& d);
 
     /// MR-2 for names without a schema: a trailing underscore, alone or before the overload, or one of the words set, enter, exit
     /// and seed between underscores (_set_grad_enabled, manual_seed). And Python's x += y and x[i] = y, which PyTorch forgets.
@@ -157,8 +169,18 @@ class OpRegistry {
 }  // namespace cutaway
 
 #include "engine/ir/infer.h"
+#include "engine/ops/build.h"
 
 namespace cutaway {
+
+/// The functional form's expansion, and its result written over the operand.
+Values OpRegistry::decomposeInplace(Decomposition& d) {
+    const Values values = d.op().functional()->def()->decompose(d);
+    if (!values.handled() || d.builder().error()) return values;
+    const Value self = d.in(size_t{0}), fresh = values.values()[0];
+    if (!fresh || fresh.node() == self.node()) return self;
+    return d.call("aten.copy_.default", {self, fresh});
+}
 
 Result<ValueType> OpRegistry::inferInplace(const InferContext& c) {
     const Op& base = *c.op().functional();

@@ -1,33 +1,16 @@
 // Operators that draw random numbers. Numbers come from Philox under the run's key (eval.h, RandomState); they are not
 // PyTorch's numbers, only its distributions.
 #include "engine/ops/build.h"
+#include "engine/ops/draw.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
-#include "engine/ops/opmath.h"
-#include "engine/ops/packed.h"
-#include "engine/ops/philox.h"
 
 namespace cutaway {
 namespace {
 
-/// From 1 to the next number.
-double epsilonOf(DType dtype) {
-    switch (dtype) {
-        case DType::F64: return 0x1p-52;
-        case DType::F16: return 0x1p-10;
-        case DType::BF16: return 0x1p-7;
-        default: return 0x1p-23;
-    }
-}
-
 constexpr Tag kTags = Tag::Random | Tag::Factory;
 
-Result<ValueType> contiguousOf(const InferContext& c, SymDims sizes, DType dtype, Device device) {
-    for (const SymInt& size : sizes)
-        if (size.isInt() && size.value() < 0) return c.fail("negative size " + size.text());
-    return ValueType(TensorType::contiguous(dtype, std::move(sizes), device));
-}
 Result<ValueType> inferSized(const InferContext& c, DType fallback) {
     CT_TRY(SymDims sizes, c.sizes("size"));
     return contiguousOf(c, std::move(sizes), c.dtype("dtype").value_or(fallback), c.device("device").value_or(Device{}));
@@ -38,41 +21,10 @@ Result<ValueType> inferFloats(const InferContext& c) {
     return type;
 }
 
-/// 0 <= u < 1 with 53 bits.
-double uniform(const std::array<uint32_t, 4>& bits) {
-    return static_cast<double>((static_cast<uint64_t>(bits[0]) << 32 | bits[1]) >> 11) * 0x1.0p-53;
-}
-/// Box-Muller.
-double normal(const std::array<uint32_t, 4>& bits) {
-    const double radius = std::sqrt(-2 * std::log(1 - uniform(bits)));
-    return radius * std::cos(6.283185307179586 * uniform({bits[2], bits[3], 0, 0}));
-}
-/// Fills a fresh tensor of result `number` with draw(bits) for each element, row-major. Floats are kept below `below`
-/// after rounding to the result's dtype: a uniform number may not round up to 1.
-template <class Draw>
-Tensor drawn(const EvalContext& c, uint64_t key, uint64_t stream, Draw draw, size_t number = 0) {
-    Tensor packed = Tensor::empty(c.resultType(number).dtype, c.resultSizes(number));
-    for (int64_t i = 0; i < packed.numel(); ++i) {
-        const auto value = draw(philox(key, static_cast<uint64_t>(i), stream));
-        storeElements(packed.dtype(), static_cast<std::byte*>(packed.data()) + i * byteSize(packed.dtype()), 1, 1, &value);
-    }
-    Tensor out = c.result(number);
-    copyInto(out, packed);
-    return out;
-}
-template <class Draw>
-Tensor drawnFromRun(const EvalContext& c, Draw draw) {
-    RandomState& state = c.values().random();
-    return drawn(c, state.seed, state.draws++, draw);
-}
 /// The largest float of the dtype below 1 where rounding would reach it.
 double belowOne(DType dtype, double u) {
     const double most = dtype == DType::BF16 ? 1 - 0x1.0p-8 : dtype == DType::F16 ? 1 - 0x1.0p-11 : dtype == DType::F32 ? 1 - 0x1.0p-24 : u;
     return std::min(u, most);
-}
-int64_t integerBetween(const std::array<uint32_t, 4>& bits, int64_t low, int64_t high) {
-    const uint64_t wide = static_cast<uint64_t>(bits[0]) << 32 | bits[1];
-    return low + static_cast<int64_t>(wide % static_cast<uint64_t>(high - low));
 }
 EvalResult evalRand(const EvalContext& c) {
     const DType dtype = c.resultType().dtype;
@@ -187,105 +139,6 @@ Result<ValueType> inferRandomRelu(const InferContext& c) {
     return ValueType(TupleType{out, slopes});
 }
 
-/// Normal numbers whose mean or deviation, or both, are tensors.
-Result<ValueType> inferNormalAround(const InferContext& c) {
-    std::vector<TensorType> given;
-    for (const char* param : {"mean", "std"}) {
-        if (c.arg(param).node() == nullptr) continue;
-        CT_TRY(const TensorType type, c.tensor(param));
-        if (!isFloating(type.dtype)) return c.fail("needs floating-point tensors, not " + type.text());
-        given.push_back(type);
-    }
-    if (given.size() == 2) {
-        const SymDims shapes[] = {given[0].sizes, given[1].sizes};
-        CT_TRY(SymDims sizes, broadcastSizes(shapes));
-        return contiguousOf(c, std::move(sizes), given[0].dtype, given[0].device);
-    }
-    return contiguousOf(c, given[0].sizes, given[0].dtype, given[0].device);
-}
-EvalResult evalNormalAround(const EvalContext& c) {
-    Tensor out = c.result();
-    const auto spread = [&](const char* param) {
-        if (c.arg(param).node() == nullptr) return std::vector<double>(static_cast<size_t>(out.numel()), c.real(param));
-        Tensor wide = Tensor::empty(DType::F64, out.sizes());
-        elementwise<double, 1>(wide, {c.in(param)}, [](double x) { return x; });
-        return packElements<double>(wide);
-    };
-    const std::vector<double> mean = spread("mean"), deviation = spread("std");
-    for (const double one : deviation)
-        if (!(one >= 0)) return c.fail("the standard deviations must not be negative");
-    RandomState& state = c.values().random();
-    const uint64_t stream = state.draws++;
-    std::vector<double> numbers(mean.size());
-    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = mean[i] + deviation[i] * normal(philox(state.seed, i, stream));
-    unpackElements(numbers, out);
-    return out;
-}
-
-/// A distribution's parameter; the default stays the integer that PyTorch's rules have for it.
-OperandValue parameter(Decomposition& d, const char* name, int64_t fallback) {
-    const double value = d.real(name, static_cast<double>(fallback));
-    return value == static_cast<double>(fallback) ? OperandValue(fallback) : OperandValue(value);
-}
-
-Result<ValueType> inferMultinomial(const InferContext& c) {
-    CT_TRY(const TensorType self, c.tensor("self"));
-    CT_TRY(const SymInt count, c.size("num_samples"));
-    if (!isFloating(self.dtype)) return c.fail("needs floating-point weights, not " + self.text());
-    if (self.rank() != 1 && self.rank() != 2) return c.fail("needs one row of weights or a matrix of them, not " + self.text());
-    if (count.isInt() && count.value() < 1) return c.fail("needs at least one sample");
-    const SymInt& classes = self.sizes.back();
-    if (!c.flag("replacement") && count.isInt() && classes.isInt() && count.value() > classes.value())
-        return c.fail("cannot take " + count.text() + " of " + classes.text() + " without replacement");
-    SymDims sizes = self.sizes;
-    sizes.back() = count;
-    return contiguousOf(c, std::move(sizes), DType::I64, self.device);
-}
-/// Without replacement by a race: each class arrives after an exponential time, the faster the heavier it is.
-EvalResult evalMultinomial(const EvalContext& c) {
-    Tensor out = c.result();
-    const Tensor self = c.in("self");
-    const std::vector<double> weights = packElements<double>(self);
-    const auto classes = static_cast<size_t>(self.sizes().back()), count = static_cast<size_t>(out.sizes().back());
-    const size_t rows = classes == 0 ? 0 : weights.size() / classes;
-    RandomState& state = c.values().random();
-    const uint64_t stream = state.draws++;
-    uint64_t draws = 0;
-    const auto next = [&] { return uniform(philox(state.seed, draws++, stream)); };
-    std::vector<int64_t> taken(static_cast<size_t>(out.numel()));
-    for (size_t row = 0; row < rows; ++row) {
-        const double* weight = weights.data() + row * classes;
-        double total = 0;
-        size_t possible = 0;
-        for (size_t i = 0; i < classes; ++i) {
-            if (!(weight[i] >= 0) || std::isinf(weight[i])) return c.fail("the weights must be finite and not negative");
-            total += weight[i];
-            possible += weight[i] > 0;
-        }
-        if (!(total > 0)) return c.fail("the weights of a row add up to nothing");
-        if (c.flag("replacement")) {
-            for (size_t k = 0; k < count; ++k) {
-                double rest = next() * total;
-                size_t chosen = 0, last = 0;
-                for (size_t i = 0; i < classes; ++i) last = weight[i] > 0 ? i : last;
-                for (; chosen < last && (weight[chosen] == 0 || rest >= weight[chosen]); ++chosen) rest -= weight[chosen];
-                taken[row * count + k] = static_cast<int64_t>(chosen);
-            }
-            continue;
-        }
-        if (possible < count) return c.fail("fewer classes have a weight than samples are taken without replacement");
-        std::vector<std::pair<double, int64_t>> arrivals;
-        for (size_t i = 0; i < classes; ++i) {
-            const double time = -std::log(1 - next());
-            if (weight[i] > 0) arrivals.emplace_back(time / weight[i], static_cast<int64_t>(i));
-        }
-        std::sort(arrivals.begin(), arrivals.end());
-        for (size_t k = 0; k < count; ++k) taken[row * count + k] = arrivals[k].second;
-    }
-    unpackElements(taken, out);
-    return out;
-}
-
 constexpr OpDef kOps[] = {
     {.schema = "aten.rrelu_with_noise_functional.default(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, "
                "Generator? generator=None) -> (Tensor, Tensor)",
@@ -296,14 +149,6 @@ constexpr OpDef kOps[] = {
          d.input(0) = random ? d.dy(0) * d.out(1) : d.call("aten.leaky_relu_backward.default", {d.dy(0), d.in(size_t{0}), slopeOf(d), false});
      },
      .samples = "f32[2, 3], f32[2, 3], 0.125, 0.5\nf32[2, 3], f32[2, 3], 0.1, 0.3, True\nf64[4], f64[4]"},
-    // In training a native_dropout; otherwise a copy, as a program that returns its input unchanged would alias it.
-    {.schema = "aten.dropout.default(Tensor input, float p, bool train) -> Tensor", .infer = inferExpanded, .eval = evalExpanded,
-     .expand = Expand::Composite,
-     .decompose = [](Decomposition& d) -> Values {
-         if (!d.flag("train") || d.real("p") == 0) return unary("aten.clone.default", d.in(size_t{0}));
-         return d.call("aten.native_dropout.default", {d.arg(0), d.arg("p"), true})[0];
-     },
-     .samples = "f32[2, 3], 0.5, False\nf32[2, 3], 0.0, True"},
     // Zeroes elements with probability p and scales the rest by 1/(1-p); also returns which were kept.
     {.schema = "aten.native_dropout.default(Tensor input, float p, bool? train) -> (Tensor, Tensor)", .tags = Tag::Random,
      .infer = inferNativeDropout, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeNativeDropout,
@@ -370,20 +215,6 @@ constexpr OpDef kOps[] = {
                   return convert(d.call("aten.lt.Tensor", {draws, x}), x.dtype());
               },
               "f32[2, 3]\nbf16[4]", Tag::Random),
-    // Waiting times. The logarithm of a number that rounds to 1 is taken half a step below, so that no time is 0.
-    shorthand("aten.exponential.default(Tensor self, float lambd=1, *, Generator? generator=None) -> Tensor",
-              [](Decomposition& d) -> Values {
-                  const Value x = d.in(size_t{0});
-                  const double rate = d.real("lambd");
-                  if (!(rate > 0)) return refuse(d, "the rate is above zero");
-                  const double half = epsilonOf(x.dtype()) / 2;
-                  const Device device = x.type().device;
-                  const Value draws = d.call("aten.rand_like.default", {x});
-                  const Value one = compareScalar("ge", draws, 1 - half), logarithm = unary("aten.log.default", draws);
-                  const Value least = d.call("aten.scalar_tensor.default", {Argument(-half)}, {{"dtype", x.dtype()}, {"layout", Layout::Strided}, {"device", device}});
-                  return where(one, least, logarithm) * (-1 / rate);
-              },
-              "f32[2, 3]\nf64[4], 0.5", Tag::Random | Tag::Inplace),
     // 1 with probability p, whatever the operand's values; on the CPU PyTorch keeps the kernel.
     {.schema = "aten.bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", .tags = Tag::Random | Tag::Inplace,
      .infer = [](const InferContext& c) -> Result<ValueType> {
@@ -405,40 +236,6 @@ constexpr OpDef kOps[] = {
          return convert(compareScalar("lt", draws, d.real("p")), x.dtype());
      },
      .samples = "f32[2, 3], 0.5\ni64[4], 0.25"},
-    // Other distributions, each from uniform or normal numbers of the operand's shape.
-    shorthand("aten.cauchy.default(Tensor self, float median=0, float sigma=1, *, Generator? generator=None) -> Tensor",
-              [](Decomposition& d) -> Values {
-                  if (!isFloating(d.in(0).dtype())) return refuse(d, "needs a floating-point dtype");
-                  if (!(d.real("sigma", 1) > 0)) return refuse(d, "sigma must be positive");
-                  const Value angle = d.call("aten.sub.Tensor", {unary("aten.rand_like.default", d.in(0)), 0.5}) * 3.141592653589793;
-                  return unary("aten.tan.default", angle) * parameter(d, "sigma", 1) + parameter(d, "median", 0);
-              },
-              "f32[2, 3]\nf64[4], 1.0, 0.5", Tag::Random | Tag::Inplace),
-    shorthand("aten.log_normal.default(Tensor self, float mean=1, float std=2, *, Generator? generator=None) -> Tensor",
-              [](Decomposition& d) -> Values {
-                  if (!isFloating(d.in(0).dtype())) return refuse(d, "needs a floating-point dtype");
-                  if (!(d.real("std", 2) > 0)) return refuse(d, "std must be positive");
-                  return unary("aten.exp.default", unary("aten.randn_like.default", d.in(0)) * parameter(d, "std", 2) + parameter(d, "mean", 1));
-              },
-              "f32[2, 3]\nf64[4], 0.0, 0.5", Tag::Random | Tag::Inplace),
-    shorthand("aten.geometric.default(Tensor self, float p, *, Generator? generator=None) -> Tensor",
-              [](Decomposition& d) -> Values {
-                  const double p = d.real("p");
-                  if (!isFloating(d.in(0).dtype())) return refuse(d, "draws floating-point numbers only");
-                  if (!(p > 0 && p < 1)) return refuse(d, "p must lie between 0 and 1");
-                  const Value logarithm = unary("aten.log1p.default", -unary("aten.rand_like.default", d.in(0)));
-                  return unary("aten.floor.default", logarithm / std::log1p(-p)) + 1;
-              },
-              "f32[2, 3], 0.25", Tag::Random | Tag::Inplace),
-    // Classes by their weights.
-    {.schema = "aten.multinomial.default(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor", .tags = Tag::Random | Tag::NoGradient,
-     .infer = inferMultinomial, .eval = evalMultinomial, .samples = "f32[3, 4]>0, 2\nf64[5]>0, 7, True\nf32[4]>0, 4"},
-    {.schema = "aten.normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor", .tags = Tag::Random | Tag::NoGradient, .infer = inferNormalAround,
-     .eval = evalNormalAround, .samples = "f32[2, 3], f32[3]>0"},
-    {.schema = "aten.normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor", .tags = Tag::Random | Tag::NoGradient, .infer = inferNormalAround,
-     .eval = evalNormalAround, .samples = "f32[2, 3]\nf64[4], 0.5"},
-    {.schema = "aten.normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor", .tags = Tag::Random | Tag::NoGradient, .infer = inferNormalAround,
-     .eval = evalNormalAround, .samples = "0.5, f32[2, 3]>0"},
     // What the joint-graph pass makes of rand and its kin: one seed tensor per device and graph, and draws from it.
     {.schema = "prims.inductor_seeds.default(int count, Device device) -> Tensor", .tags = kTags,
      .infer = [](const InferContext& c) -> Result<ValueType> {

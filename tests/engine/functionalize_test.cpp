@@ -3,9 +3,11 @@
 #include <QFile>
 #include <QtTest>
 
+#include "engine/autograd/expand.h"
 #include "engine/autograd/functionalize.h"
 #include "engine/interpret/interpret.h"
 #include "engine/ir/verify.h"
+#include "engine/passes/dead_code.h"
 #include "engine/text/parse.h"
 #include "engine/support/random.h"
 #include "engine/text/print.h"
@@ -23,6 +25,8 @@ class FunctionalizeTest : public QObject {
     void agreesWithPyTorch();
     void rewrites_data();
     void rewrites();
+    void drawsInPlace_data();
+    void drawsInPlace();
     void refuses_data();
     void refuses();
     void anyFuelGivesAGraph();
@@ -148,6 +152,44 @@ void FunctionalizeTest::rewrites() {
     const Functionalized done = functionalized(before.toStdString());
     QCOMPARE(done.error, QString());
     QCOMPARE(QByteArray::fromStdString(printText(*done.module).text), after);
+}
+
+/// What PyTorch's compiler has of calls that draw in place, as traced with its own decompositions (CPU).
+void FunctionalizeTest::drawsInPlace_data() {
+    QTest::addColumn<QString>("call");
+    QTest::addColumn<QString>("ops");
+    const auto row = [](const char* call, const char* ops) { QTest::newRow(call) << call << ops; };
+    row("aten.uniform_.default(y, -1.0, 2.0)", "aten.uniform.default");
+    row("aten.normal_.default(y, 1.0, 2.0)", "aten.normal_functional.default");
+    row("aten.random_.default(y)", "aten.random.default");
+    row("aten.random_.to(y, 7)", "aten.random.to");
+    row("aten.random_.from(y, 2, 7)", "aten.random.from");
+    row("aten.bernoulli_.Tensor(y, x)", "aten.bernoulli.Tensor");
+    row("aten.bernoulli_.float(y, 0.3)", "aten.bernoulli.p");
+    row("aten.dropout_.default(y, 0.5, True)", "aten.empty.memory_format aten.bernoulli.p aten.div.Scalar aten.mul.Tensor");
+    row("aten.feature_dropout_.default(y, 0.5, True)", "aten.empty.memory_format aten.bernoulli.p aten.div.Scalar aten.mul.Tensor");
+    row("aten.alpha_dropout_.default(y, 0.5, True)",
+        "aten.empty.memory_format aten.bernoulli.p aten.add.Scalar aten.mul.Scalar aten.add.Scalar aten.mul.Scalar aten.mul.Tensor aten.add.Tensor");
+    row("aten.rrelu_.default(y, 0.1, 0.3, True)", "aten.le.Scalar aten.uniform.default aten.mul.Tensor aten.where.self");
+    row("aten.dropout_.default(y, 0.5, False)", "");
+}
+void FunctionalizeTest::drawsInPlace() {
+    QFETCH(QString, call);
+    QFETCH(QString, ops);
+    auto module = parseText("def forward(x: \"f32[3, 4]\"):\n    y: \"f32[3, 4]\" = aten.add.Tensor(x, 0)\n    z: \"f32[3, 4]\" = " + call.toStdString() + "\n    return (y,)\n");
+    QCOMPARE(failureOf(module), QString());
+    const CompileOptions options;
+    Rewriter rewriter("functionalize", options);
+    for (Result<bool> (*pass)(Module&, Rewriter&) : {expandComposites, functionalize, decompose, eliminateDeadCode}) {
+        const auto changed = pass(**module, rewriter);
+        QCOMPARE(failureOf(changed), QString());
+    }
+    QStringList calls;
+    for (const Node& node : (*module)->graph().nodes())
+        if (node.isCall() && node.name() != "y") calls << QString::fromStdString(node.op().name());
+    QCOMPARE(calls.join(' '), ops);
+    QCOMPARE(failureOf(verify(**module)), QString());
+    QCOMPARE(failureOf(interpret(**module, {Tensor::full(DType::F32, {3, 4}, 0.5)})), QString());
 }
 
 void FunctionalizeTest::refuses_data() {

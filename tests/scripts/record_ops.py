@@ -30,6 +30,11 @@ import torch
 import torch._inductor.inductor_prims  # noqa: F401  registers prims of the compiler
 import torch._inductor.lowering  # noqa: F401  some decompositions look into it
 
+try:
+    import transformers.integrations.moe  # noqa: F401  registers operators of the package
+except ImportError:
+    pass
+
 import op_variants
 from record_joint import SHORT, short_form, type_text
 
