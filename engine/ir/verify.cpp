@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "engine/ir/data_dependent.h"
 #include "engine/ir/infer.h"
 #include "engine/support/hash.h"
 
@@ -215,7 +216,7 @@ Result<void> Verifier::type(const Node& node) {
     if (!m_options.types || !node.isCall() || node.op().isOpaque()) return {};
     auto inferred = inferCall(node.op(), node.args());
     // Where values decide the size, the type that was written (with symbols of its own) stands.
-    if (!inferred && node.op().is(Tag::DataDependent)) return {};
+    if (!inferred && sizeDependsOnData(node.op(), node.args())) return {};
     if (!inferred) return broken("types", node, inferred.error().message);
     if (!inferred->isOpaque() && !sameType(*inferred, node.type()))
         return broken("types", node, "is recorded as " + typeText(node.type()) + ", " + node.op().name() + " gives " + typeText(*inferred));
@@ -282,7 +283,7 @@ Result<void> checkCall(const Node& node, Calls wanted) {
     auto given = inferCall(node.op(), node.args());
     if (!given) {
         // Where values decide the size, the type that was written (with symbols of its own) stands.
-        if (node.op().is(Tag::DataDependent) && isKnown(node.type())) return {};
+        if (sizeDependsOnData(node.op(), node.args()) && isKnown(node.type())) return {};
         const Node* unknown = nullptr;
         node.forEachInput([&](const Node* input) { unknown = unknown || isKnown(input->type()) ? unknown : input; });
         if (wanted == Calls::Possible && (unknown || given.error().code == ErrorCode::Unsupported)) return {};

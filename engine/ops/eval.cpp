@@ -1,5 +1,6 @@
 #include "engine/ops/eval.h"
 
+#include "engine/ir/data_dependent.h"
 #include "engine/support/checked.h"
 
 namespace cutaway {
@@ -134,7 +135,7 @@ EvalResult evaluateAccepted(const Op& op, std::span<const Argument> args, const 
         return unsupported(op.name() + ": no reference kernel", {}, {op.isOpaque() ? "the op is not in Cutaway's tables; it can be shown, not run" : "decompose it first"});
     auto type = inferCall(op, args);
     // Where values decide the sizes, the type that was written (with symbols of its own) stands.
-    if (!type && op.is(Tag::DataDependent) && isKnown(result))
+    if (!type && sizeDependsOnData(op, args) && isKnown(result))
         return op.def()->eval(EvalContext(op, args, result, values));
     if (!type) return std::move(type).error();
     return op.def()->eval(EvalContext(op, args, typeToGive(op, *type, result), values));

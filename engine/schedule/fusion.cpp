@@ -2,6 +2,7 @@
 
 #include <deque>
 
+#include "engine/ir/data_dependent.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
@@ -64,7 +65,7 @@ class Grouper {
         if (node.type().sym()) return node.type().sym()->expr ? Role::Symbol : Role::External;
         if (node.isCall("operator.getitem")) return Role::Alias;
         if (node.is(Tag::View) && !node.op().mutates()) return Role::Alias;
-        if (node.op().mutates() || node.is(Tag::Random) || node.is(Tag::DataDependent) || node.is(Tag::Impure)) {
+        if (node.op().mutates() || node.is(Tag::Random) || sizeDependsOnData(node.op(), node.args()) || node.is(Tag::Impure)) {
             own.rule.whyNot = node.op().mutates() ? "it writes to memory that others see" : "its result does not follow from its operands' elements";
             return Role::External;
         }
