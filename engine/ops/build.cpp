@@ -177,6 +177,7 @@ Value Decomposition::in(size_t position) const {
 }
 OperandValue Decomposition::any(size_t position) const {
     if (arg(position).node()) return in(position);
+    if (arg(position).get<Expr>()) return OperandValue(arg(position));
     const auto literal = scalar(op().schema()->params[position].name);
     CT_CHECK(literal.has_value(), "a decomposition asks only for operands that are there");
     return *literal;

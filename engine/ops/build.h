@@ -85,6 +85,8 @@ class OperandValue {
     OperandValue(int64_t value) : m_argument(value) {}
     OperandValue(double value) : m_argument(value) {}
     OperandValue(const Scalar& value) : m_argument(value) {}
+    /// A literal or a symbol.
+    explicit OperandValue(const Argument& literal) : m_argument(literal) {}
     const Argument& argument() const { return m_argument; }
     const Value& value() const { return m_value; }
 

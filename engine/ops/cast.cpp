@@ -248,6 +248,8 @@ b8[]
          const SymDims shapes[] = {self.sizes, source.sizes};
          auto sizes = broadcastSizes(shapes);
          if (!sizes) return c.fail(sizes.error().message);
+         for (size_t i = 0; i < sizes->size(); ++i)   // symbols may turn out to be what fits
+             if (i < self.sizes.size() && (!(*sizes)[i].isInt() || !self.sizes[i].isInt())) (*sizes)[i] = self.sizes[i];
          if (!(*sizes == self.sizes)) return c.fail("the source " + source.text() + " does not fit into " + self.text());
          if (std::find(self.strides.begin(), self.strides.end(), SymInt(0)) != self.strides.end()) return copiedType(c, self.dtype, {}, {});
          TensorType type = TensorType::contiguous(self.dtype, self.sizes, self.device);

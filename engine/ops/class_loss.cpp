@@ -1,6 +1,7 @@
 // Losses over classes: negative log likelihood and cross entropy. `reduction` is 0 for none, 1 for the mean, 2 for the
 // sum. The classes lie along dim 1, or dim 0 of an input of one dim.
 #include "engine/ops/build.h"
+#include "engine/ops/counts.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
@@ -138,12 +139,10 @@ Value ofProbabilities(Decomposition& d, const CrossEntropy& c) {
     Value target = c.target;
     const Value x = d.in(size_t{0});
     if (c.smoothing > 0) {
-        if (!x.size(c.dim).isInt()) {
-            d.builder().fail(unsupported(d.op().name() + ": label smoothing needs a fixed number of classes", {}, {"set the sizes of the inputs"}));
-            return Value();
-        }
         const Value scaled = d.call("aten.mul.Scalar", {target, 1 - c.smoothing});
-        target = d.call("aten.add.Scalar", {scaled, c.smoothing / static_cast<double>(x.size(c.dim).value())});
+        const auto classes = x.size(c.dim).asInt();
+        if (classes) target = d.call("aten.add.Scalar", {scaled, c.smoothing / static_cast<double>(*classes)});
+        else target = scaled + scaledByCount(full(d.builder(), {}, Scalar(c.smoothing), target.dtype(), target.type().device), 1, x.size(c.dim));
     }
     const Value weight = d.has("weight") ? besideClasses(d.in("weight"), x, c.dim) : Value();
     Value product = c.logs * target;
@@ -180,11 +179,8 @@ Value ofSmoothedClasses(Decomposition& d, const CrossEntropy& c) {
     } else if (c.reduction == 2) {
         spread = unary("aten.sum.default", spread);
     }
-    if (!x.size(c.dim).isInt()) {
-        d.builder().fail(unsupported(d.op().name() + ": label smoothing needs a fixed number of classes", {}, {"set the sizes of the inputs"}));
-        return Value();
-    }
-    spread = d.call("aten.mul.Scalar", {spread, c.smoothing / static_cast<double>(x.size(c.dim).value())});
+    const auto classes = x.size(c.dim).asInt();
+    spread = classes ? d.call("aten.mul.Scalar", {spread, c.smoothing / static_cast<double>(*classes)}) : scaledByCount(spread, c.smoothing, x.size(c.dim));
     return d.call("aten.mul.Scalar", {loss, 1 - c.smoothing}) + spread;
 }
 Values decomposeCrossEntropy(Decomposition& d) {

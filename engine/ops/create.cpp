@@ -136,7 +136,16 @@ Result<Range> rangeOf(const InferContext& c) {
     if (schema.find("start") >= 0) range.start = c.arg("start");
     if (schema.find("step") >= 0) range.step = c.arg("step");
     range.end = c.arg("end");
-    const auto start = symIntOf(range.start), end = symIntOf(range.end), step = symIntOf(range.step);
+    // With symbols among the bounds, floats that are integers count as such: arange(s, -s, -1.0) has 2*s elements.
+    const auto isSymbol = [](const Argument& argument) { return argument.get<Expr>() || argument.node(); };
+    const bool symbols = isSymbol(range.start) || isSymbol(range.end) || isSymbol(range.step);
+    const auto bound = [&](const Argument& argument) {
+        const auto* real = argument.get<double>();
+        if (!symbols || real == nullptr || *real != std::floor(*real) || std::fabs(*real) > 1e15) return symIntOf(argument);
+        range.floating = true;
+        return std::optional(SymInt(static_cast<int64_t>(*real)));
+    };
+    const auto start = bound(range.start), end = bound(range.end), step = bound(range.step);
     if (start && end && step) {
         if (!step->isInt()) return unsupported(c.op().name() + ": the step is known only at run time");
         if (step->value() == 0) return c.fail("the step is 0");
@@ -184,8 +193,8 @@ Value iota(Decomposition& d, const SymInt& length, const Argument& start, const 
     return d.call("prims.iota.default", {length}, {{"start", start}, {"step", step}, {"dtype", dtype}, {"device", device}, {"requires_grad", false}});
 }
 Values decomposeArange(Decomposition& d) {
-    auto range = rangeOf(d);
-    CT_CHECK(range.has_value(), "the shape rule has accepted this range");
+    const auto range = read(d, rangeOf(d));
+    if (!range) return Value();
     const Device device = d.device("device").value_or(Device{});
     const DType dtype = d.dtype("dtype").value_or(range->floating ? DType::F32 : DType::I64);
     if (!range->floating && isIntegral(dtype)) return iota(d, range->length, range->start, range->step, dtype, device);

@@ -1,5 +1,6 @@
 // Normalisation over groups of channels, and over each sample's channels by themselves.
 #include "engine/ops/build.h"
+#include "engine/ops/counts.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
@@ -111,11 +112,7 @@ Values decomposeNativeBackward(Decomposition& d) {
     const Value db = sum(reshape(g, planes), {2}, false);
     std::vector<Value> results(3);
     if (wanted(d, 0)) {
-        if (!n.plane.isInt()) {
-            d.builder().fail(unsupported(d.op().name() + ": needs a fixed number of elements per group", {}, {"set the sizes of the inputs"}));
-            return Value();
-        }
-        const double share = 1.0 / static_cast<double>(n.plane.value() * n.perGroup);
+        const SymInt each = n.plane * n.perGroup;
         auto perGroup = [&](Value v) {
             if (weight) v = v * unsqueeze(weight, 0);
             return sum(view(v, channels), {2}, false);
@@ -124,9 +121,9 @@ Values decomposeNativeBackward(Decomposition& d) {
         const Value wide = unsqueeze(rstd, -1);
         const SymDims one = {1, n.groups, n.perGroup};
         Value c1 = wide * (weight ? view(weight, one) : full(d.builder(), one, int64_t{1}, rstd.dtype(), rstd.type().device));
-        Value c2 = (dbGroup * mean - dsGroup) * rstd * rstd * rstd * share;
+        Value c2 = scaledByCount((dbGroup * mean - dsGroup) * rstd * rstd * rstd, 1, each);
         const Value negative = -c2 * mean;
-        Value c3 = negative - dbGroup * rstd * share;
+        Value c3 = negative - scaledByCount(dbGroup * rstd, 1, each);
         c1 = unsqueeze(c1, -1);
         c2 = unsqueeze(unsqueeze(c2, -1), -1);
         c3 = unsqueeze(unsqueeze(c3, -1), -1);
@@ -196,8 +193,8 @@ Values decomposeGroupNorm(Decomposition& d) {
 /// A batch norm over a batch of one with N*C channels; moved statistics are averaged over the samples.
 Values decomposeInstanceNorm(Decomposition& d) {
     const Value x = d.in(size_t{0});
-    if (x.rank() < 2 || !x.size(0).isInt()) {
-        d.builder().fail(d.fail("needs an input of at least 2 dims with a fixed number of samples"));
+    if (x.rank() < 2) {
+        d.builder().fail(d.fail("needs an input of at least 2 dims"));
         return Value();
     }
     const SymInt samples = x.size(0), channels = x.size(1);

@@ -9,12 +9,11 @@ namespace {
 
 // -- LU
 
-SymInt smaller(const SymInt& a, const SymInt& b) { return a.isInt() && b.isInt() ? SymInt(std::min(a.value(), b.value())) : a; }
 
 Result<ValueType> inferLuFactor(const InferContext& c) {
     CT_TRY(const TensorType a, matricesAt(c, "A", false));
     const SymInt rows = a.sizes[a.sizes.size() - 2], columns = a.sizes.back();
-    return ValueType(TupleType{batchType(a, {rows, columns}, a.dtype, true), batchType(a, {smaller(rows, columns)}, DType::I32), batchType(a, {}, DType::I32)});
+    return ValueType(TupleType{batchType(a, {rows, columns}, a.dtype, true), batchType(a, {min(rows, columns)}, DType::I32), batchType(a, {}, DType::I32)});
 }
 EvalResult evalLuFactor(const EvalContext& c) {
     if (!c.flag("pivot", true)) return c.fail("pivot=False has no kernel on the CPU");
@@ -52,7 +51,7 @@ Result<void> checkPivots(const InferContext& c, std::string_view param, const Te
     CT_TRY(const TensorType pivots, c.tensor(param));
     if (pivots.dtype != DType::I32) return c.fail("needs int32 pivots");
     SymDims wanted(lu.sizes.begin(), lu.sizes.end() - 2);
-    wanted.push_back(smaller(lu.sizes[lu.sizes.size() - 2], lu.sizes.back()));
+    wanted.push_back(min(lu.sizes[lu.sizes.size() - 2], lu.sizes.back()));
     if (pivots.rank() != static_cast<int64_t>(wanted.size()) ||
         (allInts(wanted) && allInts(pivots.sizes) && !(pivots.sizes == wanted)))
         return c.fail("the pivots " + pivots.text() + " are not those of " + lu.text());
@@ -62,7 +61,7 @@ Result<ValueType> inferUnpack(const InferContext& c) {
     CT_TRY(const TensorType lu, c.tensor("LU_data"));
     if (lu.rank() < 2) return c.fail("needs matrices, not " + lu.text());
     CT_TRY_VOID(checkPivots(c, "LU_pivots", lu));
-    const SymInt rows = lu.sizes[lu.sizes.size() - 2], columns = lu.sizes.back(), least = smaller(rows, columns);
+    const SymInt rows = lu.sizes[lu.sizes.size() - 2], columns = lu.sizes.back(), least = min(rows, columns);
     const TensorType none = TensorType::contiguous(lu.dtype, {SymInt(0)}, lu.device);
     const bool data = c.flag("unpack_data", true);
     return ValueType(TupleType{c.flag("unpack_pivots", true) ? batchType(lu, {rows, rows}, lu.dtype) : none, data ? batchType(lu, {rows, least}, lu.dtype) : none,
@@ -119,7 +118,7 @@ EvalResult evalUnpack(const EvalContext& c) {
 Result<ValueType> inferLu(const InferContext& c) {
     CT_TRY(const TensorType a, matricesAt(c, "A", false));
     if (!c.flag("pivot", true)) return c.fail("pivot=False has no kernel on the CPU");
-    const SymInt rows = a.sizes[a.sizes.size() - 2], columns = a.sizes.back(), least = smaller(rows, columns);
+    const SymInt rows = a.sizes[a.sizes.size() - 2], columns = a.sizes.back(), least = min(rows, columns);
     return ValueType(TupleType{batchType(a, {rows, rows}, a.dtype), batchType(a, {rows, least}, a.dtype), batchType(a, {least, columns}, a.dtype)});
 }
 EvalResult evalLu(const EvalContext& c) {

@@ -8,7 +8,6 @@
 namespace cutaway {
 namespace {
 
-SymInt smaller(const SymInt& a, const SymInt& b) { return a.isInt() && b.isInt() ? SymInt(std::min(a.value(), b.value())) : a; }
 void refuseDerivative(Derivation& d, const std::string& of) { d.builder().fail(unsupported(d.op().name() + " of " + of + " has no derivative here")); }
 /// Row l of differences l_k - l_i, with ones on the diagonal, which is divided by but not used.
 Value differences(const Value& l) { return unsqueeze(l, -2) - unsqueeze(l, -1) + diagonalMatrix(unary("aten.ones_like.default", l)); }
@@ -23,7 +22,7 @@ Result<ValueType> inferQr(const InferContext& c) {
     const std::string mode = c.text("mode");
     const SymInt rows = a.sizes[a.sizes.size() - 2], columns = a.sizes.back();
     if (mode != "reduced" && mode != "complete" && mode != "r") return c.fail("mode is 'reduced', 'complete' or 'r', not '" + mode + "'");
-    const SymInt k = mode == "complete" ? rows : smaller(rows, columns);
+    const SymInt k = mode == "complete" ? rows : min(rows, columns);
     const TensorType q = mode == "r" ? TensorType::contiguous(a.dtype, {SymInt(0)}, a.device) : batchType(a, {rows, k}, a.dtype, true);
     return ValueType(TupleType{q, batchType(a, {k, columns}, a.dtype, true)});
 }
@@ -173,7 +172,7 @@ void deriveEigen(Derivation& d) {
 
 Result<ValueType> inferSvd(const InferContext& c) {
     CT_TRY(const TensorType a, matricesAt(c, "A", false));
-    const SymInt rows = a.sizes[a.sizes.size() - 2], columns = a.sizes.back(), least = smaller(rows, columns);
+    const SymInt rows = a.sizes[a.sizes.size() - 2], columns = a.sizes.back(), least = min(rows, columns);
     const bool all = c.flag("full_matrices");
     const TensorType none = TensorType::contiguous(a.dtype, {SymInt(0)}, a.device);
     const bool vectors = c.flag("compute_uv", true);

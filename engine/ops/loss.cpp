@@ -1,5 +1,6 @@
 // Losses. `reduction` is 0 for none, 1 for the mean, 2 for the sum.
 #include "engine/ops/build.h"
+#include "engine/ops/counts.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
@@ -33,13 +34,9 @@ Value reduced(Decomposition& d, const Value& x) {
     const int64_t reduction = d.integerOr("reduction", 1);
     return reduction == 0 ? x : unary(reduction == 1 ? "aten.mean.default" : "aten.sum.default", x);
 }
-/// 1/N for the mean, 1 otherwise.
-double meanFactor(Decomposition& d, const Value& x) {
-    if (d.integerOr("reduction", 1) != 1) return 1;
-    const SymInt count = numel(x.sizes());
-    if (count.isInt()) return 1.0 / static_cast<double>(count.value());
-    d.builder().fail(unsupported(d.op().name() + ": the mean needs a fixed number of elements", {}, {"set the sizes of the inputs"}));
-    return 1;
+/// What the loss is divided by: the number of elements for the mean, 1 otherwise.
+SymInt meanCount(Decomposition& d, const Value& x) {
+    return d.integerOr("reduction", 1) == 1 ? numel(x.sizes()) : SymInt(1);
 }
 Result<ValueType> inferLossGradient(const InferContext& c) {
     CT_TRY(const Operand x, c.operand(1));
@@ -71,13 +68,13 @@ Values decomposeHuber(Decomposition& d) {
 Values decomposeHuberBackward(Decomposition& d) {
     const double delta = d.real("delta");
     const Value g = opmathIn(d, 0), x = opmathIn(d, 1), t = opmathIn(d, 2);
-    const double norm = meanFactor(d, x);
+    const SymInt count = meanCount(d, x);
     const Value away = x - t;
     const Value below = compareScalar("lt", away, -delta);
-    const Value low = g * -norm * delta;
+    const Value low = scaledByCount(g, -1, count) * delta;
     const Value above = compareScalar("gt", away, delta);
-    const Value high = g * norm * delta;
-    return fromOpmath(d, where(below, low, where(above, high, away * norm * g)));
+    const Value high = scaledByCount(g, 1, count) * delta;
+    return fromOpmath(d, where(below, low, where(above, high, scaledByCount(away, 1, count) * g)));
 }
 /// -(t log x + (1 - t) log(1 - x)), the logarithms no less than -100.
 Values decomposeBinary(Decomposition& d) {
@@ -125,9 +122,9 @@ constexpr OpDef kOps[] = {
      .decompose = [](Decomposition& d) -> Values {
          const Value g = opmathIn(d, 0), x = opmathIn(d, 1), t = opmathIn(d, 2);
          const Value delta = x - t;
-         const double factor = 2 * meanFactor(d, x);
+         const SymInt count = meanCount(d, x);
          // Integers are multiplied by the factor as an integer.
-         return isFloating(x.dtype()) ? fromOpmath(d, delta * factor * g) : delta * static_cast<int64_t>(factor) * g;
+         return isFloating(x.dtype()) ? fromOpmath(d, scaledByCount(delta, 2, count) * g) : delta * (2 / std::max<int64_t>(count.asInt().value_or(3), 1)) * g;
      },
      .samples = "f32[], f32[2, 3], f32[2, 3], 1\nf32[2, 3], f32[2, 3], f32[2, 3], 0\nf32[], f32[2, 3], f32[2, 3], 2"},
     {.schema = "aten.l1_loss.default(Tensor self, Tensor target, int reduction=1) -> Tensor", .infer = inferExpanded, .eval = evalExpanded,
@@ -156,7 +153,7 @@ constexpr OpDef kOps[] = {
          const Value g = opmathIn(d, 0), x = opmathIn(d, 1), t = opmathIn(d, 2);
          const Value delta = x - t;
          const Value size = unary("aten.abs.default", delta);
-         const Value scaled = g * meanFactor(d, x);
+         const Value scaled = scaledByCount(g, 1, meanCount(d, x));
          const Value small = compareScalar("lt", size, d.real("beta"));
          const Value inner = scaled * delta / d.real("beta");
          return fromOpmath(d, where(small, inner, scaled * unary("aten.sign.default", delta)));
@@ -236,9 +233,9 @@ constexpr OpDef kOps[] = {
                  dx = dx * d.in("weight");
                  dt = dt * d.in("weight");
              }
-             const double factorOfMean = meanFactor(d, x);
-             d.input(0) = dx * d.dy() * factorOfMean;
-             if (d.needs(1)) d.input(1) = dt * d.dy() * factorOfMean;
+             const SymInt count = meanCount(d, x);
+             d.input(0) = scaledByCount(dx * d.dy(), 1, count);
+             if (d.needs(1)) d.input(1) = scaledByCount(dt * d.dy(), 1, count);
              return;
          }
          const Value x = d.in(size_t{0});

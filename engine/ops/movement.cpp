@@ -249,7 +249,7 @@ Expr lowerFlip(LowerContext& c) {
 
 Result<ValueType> inferRoll(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
-    CT_TRY(const std::vector<int64_t> shifts, c.integers("shifts"));
+    CT_TRY(const SymDims shifts, c.sizes("shifts"));
     CT_TRY(const std::vector<int64_t> dims, c.integers("dims"));
     if (shifts.empty()) return c.fail("needs at least one shift");
     if (dims.empty() ? shifts.size() != 1 : dims.size() != shifts.size()) return c.fail("shifts and dims are of different lengths");
@@ -258,11 +258,12 @@ Result<ValueType> inferRoll(const InferContext& c) {
 /// One indexing per dim, by a range that starts in the middle and wraps around.
 Values decomposeRoll(Decomposition& d) {
     const Value self = d.in(0);
-    const std::vector<int64_t> shifts = d.integersOf("shifts"), dims = d.integersOf("dims");
+    const SymDims shifts = d.sizesOf("shifts");
+    const std::vector<int64_t> dims = d.integersOf("dims");
     if (numel(self.sizes()) == SymInt(0)) return unary("aten.clone.default", self);
-    auto rolled = [&](const Value& x, int64_t dim, int64_t shift) {
+    auto rolled = [&](const Value& x, int64_t dim, const SymInt& shift) {
         const SymInt size = x.size(dim);
-        const SymInt start = mod(size - SymInt(shift), size);
+        const SymInt start = mod(size - shift, size);
         const Value range = d.call("prims.iota.default", {Argument(size)},
                                    {{"start", 0}, {"step", 1}, {"dtype", DType::I64}, {"device", x.type().device}, {"requires_grad", false}});
         const Value wrapped = d.call("aten.fmod.Scalar", {d.call("aten.add.Tensor", {range, Argument(start)}), Argument(size)});
@@ -446,8 +447,8 @@ constexpr OpDef kOps[] = {
      .expand = Expand::Decompose,
      .decompose = decomposeRoll,
      .derive = [](Derivation& d) {
-         std::vector<int64_t> back = d.integersOf("shifts");
-         for (int64_t& shift : back) shift = -shift;
+         SymDims back = d.sizesOf("shifts");
+         for (SymInt& shift : back) shift = SymInt(0) - shift;
          d.input(0) = d.call("aten.roll.default", {d.dy(), Argument(back), d.arg("dims")});
      },
      .samples = "f32[3, 4], [1], [0]\nf32[3, 4], [1, -2], [0, 1]\nf32[3, 4], [5]\ni64[5], [-7], [0]\nf32[0, 3], [1], [1]"},

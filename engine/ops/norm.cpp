@@ -139,12 +139,13 @@ Values decomposeTraining(Decomposition& d, bool running) {
         newMean = shareOfMean + d.in("running_mean") * (1 - momentum);
         SymInt count = 1;
         for (int64_t dim : dims) count = count * input.size(dim);
-        if (!count.isInt()) {
-            d.builder().fail(unsupported(d.op().name() + ": training needs a fixed number of elements per channel", {}, {"set the sizes of the inputs"}));
-            return Value();
+        Value unbiased = squeezeDims(variance, dims);
+        if (count.isInt()) {
+            const double n = static_cast<double>(count.value());
+            unbiased = unbiased * (n / (n - 1));
+        } else {
+            unbiased = d.call("aten.div.Scalar", {d.call("aten.mul.Scalar", {unbiased, Argument(count)}), Argument(count - SymInt(1))});
         }
-        const double n = static_cast<double>(count.value());
-        const Value unbiased = squeezeDims(variance, dims) * (n / (n - 1));
         const Value shareOfVar = unbiased * momentum;
         newVar = shareOfVar + d.in("running_var") * (1 - momentum);
     }

@@ -1,5 +1,6 @@
 // Gradients of the normalisations. All expand; their kernels are their expansions.
 #include "engine/ops/build.h"
+#include "engine/ops/counts.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
@@ -115,16 +116,11 @@ Values decomposeBatchNormBackward(Decomposition& d) {
         axes.push_back(i);
         count = count * x.size(i);
     }
-    if (!count.isInt()) {
-        d.builder().fail(unsupported(d.op().name() + ": needs a fixed number of elements per channel", {}, {"set the sizes of the inputs"}));
-        return Value();
-    }
-    const double norm = 1.0 / static_cast<double>(count.value());
     const Value wideMean = perChannel(mean, x);
     const Value total = sum(g, axes, false);
     const Value dot = sum(g * (x - wideMean), axes, false);
-    const Value meanGradient = perChannel(total * norm, x);
-    const Value dotMean = dot * norm;
+    const Value meanGradient = perChannel(scaledByCount(total, 1, count), x);
+    const Value dotMean = scaledByCount(dot, 1, count);
     const Value projection = perChannel(dotMean * (invstd * invstd), x);
     const Value scale = weight ? perChannel(invstd * weight, x) : perChannel(invstd, x) * 1.0;
     std::vector<Value> results(3);

@@ -1,6 +1,7 @@
 // Reductions over dims. Results are row-major whatever the operand's layout.
 #include "engine/ops/arithmetic.h"
 #include "engine/ops/build.h"
+#include "engine/ops/counts.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/kernels_reduce.h"
@@ -189,16 +190,18 @@ Moments momentsOf(const EvalContext& c) {
 Value varianceGradient(Derivation& d, Value gradient) {
     const Value self = d.in(size_t{0});
     const SymInt count = reducedCount(d, self.type());
-    if (!count.isInt()) {
-        d.builder().fail(unsupported(d.op().name() + ": the derivative needs a fixed number of elements"));
-        return {};
-    }
     const bool all = !d.arg("dim").list() || d.arg("dim").list()->empty();
     gradient = withReducedDims(d, gradient);
     const Value mean = all ? unary("aten.mean.default", self) : d.call("aten.mean.dim", {self, Argument(d.integersOf("dim")), true});
     const Value centred = self - mean;
-    const double degrees = std::max(0.0, static_cast<double>(count.value()) - correctionOf(d));
-    return d.call("aten.mul.Scalar", {gradient, 2.0 / degrees}) * centred;
+    const double correction = correctionOf(d);
+    if (count.isInt()) return d.call("aten.mul.Scalar", {gradient, 2.0 / std::max(0.0, static_cast<double>(count.value()) - correction)}) * centred;
+    const auto whole = static_cast<int64_t>(correction);
+    if (static_cast<double>(whole) != correction) {
+        d.builder().fail(unsupported(d.op().name() + ": a correction that is no integer needs a fixed number of elements", {}, {"set the sizes of the inputs"}));
+        return {};
+    }
+    return scaledByCount(gradient, 2, count - SymInt(whole)) * centred;
 }
 Value meanGradient(Derivation& d, const Value& gradient) {
     const Value self = d.in(size_t{0});

@@ -229,11 +229,10 @@ void deriveComplexToReal(Derivation& d) {
     const int64_t last = d.dimsOf("dim", d.in(0).rank(), false).back();
     Value g = d.call("aten._fft_r2c.default", {d.dy(), d.arg("dim"), d.arg("normalization"), true});
     const SymInt doubled = d.dy().size(last) - g.size(last);
-    if (!doubled.isInt()) return d.builder().fail(unsupported("the derivative of _fft_c2r needs sizes that are numbers"));
     // Elements that stand for their conjugates too count twice.
-    if (doubled.value() > 0) {
+    if (!doubled.isInt() || doubled.value() > 0) {
         const Value position = iota(d.builder(), g.size(last), g.type().device);
-        const Value twice = d.call("aten.logical_and.default", {compareScalar("ge", position, int64_t{1}), compareScalar("le", position, doubled.value())});
+        const Value twice = d.call("aten.logical_and.default", {compareScalar("ge", position, int64_t{1}), d.call("aten.le.Scalar", {position, Argument(doubled)})});
         SymDims shape(static_cast<size_t>(g.rank()), SymInt(1));
         shape[static_cast<size_t>(last)] = g.size(last);
         g = g * view(convert(twice, partOf(g.dtype())) + 1.0, shape);

@@ -55,9 +55,16 @@ Result<ValueType> splitInto(const InferContext& c, const TensorType& self, int64
 }
 
 /// Sizes of pieces of at most `size`; the last may be smaller. A dim of size 0 gives one empty piece.
-Result<SymDims> pieceSizes(const InferContext& c, const SymInt& whole, int64_t size) {
-    if (!whole.isInt())
-        return unsupported(c.op().name() + ": the number of pieces depends on a symbolic size", {}, {"set the sizes of the inputs"});
+Result<SymDims> pieceSizes(const InferContext& c, const SymInt& whole, const SymInt& piece) {
+    if (!whole.isInt() || !piece.isInt()) {
+        // How many there are is known where the piece is a part of the whole.
+        const auto count = piece == SymInt(0) ? std::nullopt : floorDiv(whole, piece).asInt();
+        if (!count || !(piece * SymInt(*count) == whole))
+            return unsupported(c.op().name() + ": the number of pieces depends on a symbolic size", {}, {"set the sizes of the inputs"});
+        CT_TRY_VOID(checkPieces(c, *count));
+        return SymDims(static_cast<size_t>(*count), piece);
+    }
+    const int64_t size = piece.value();
     if (size < 0 || (size == 0 && whole.value() != 0)) return c.fail("split size " + std::to_string(size) + " is not positive");
     if (whole.value() == 0) return SymDims{SymInt(0)};
     SymDims sizes;
@@ -73,7 +80,7 @@ Result<ValueType> inferSplit(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
     if (self.rank() == 0) return c.fail("a 0-d tensor cannot be split");
     CT_TRY(const int64_t dim, c.dim("dim", self.rank()));
-    CT_TRY(const int64_t size, c.integer("split_size"));
+    CT_TRY(const SymInt size, c.size("split_size"));
     CT_TRY(const SymDims sizes, pieceSizes(c, self.sizes[static_cast<size_t>(dim)], size));
     return splitInto(c, self, dim, sizes);
 }
@@ -179,16 +186,30 @@ Values decomposeNarrow(Decomposition& d) {
     return d.call("aten.slice.Tensor", {self, d.arg("dim"), Argument(start), Argument(end)});
 }
 
+/// As many pieces as asked for: fewer come of a size below (chunks - 1)^2, of which a graph that reads them all is no graph.
+Values symbolicChunks(Decomposition& d, const Value& self, int64_t dim, const SymInt& size, int64_t chunks) {
+    if (auto few = checkPieces(d, chunks); !few) {
+        d.builder().fail(std::move(few).error());
+        return std::vector<Value>();
+    }
+    const bool safe = d.op().baseName() == "chunk";
+    const SymInt piece = floorDiv(size + SymInt(chunks - 1), SymInt(chunks));
+    if (piece * SymInt(chunks) == size) return itemsOf(d.call(safe ? "aten.split.Tensor" : "aten.unsafe_split.Tensor", {self, Argument(piece), dim}));
+    SymDims sizes(static_cast<size_t>(chunks), piece);
+    sizes.back() = size - piece * SymInt(chunks - 1);
+    return itemsOf(d.call(safe ? "aten.split_with_sizes.default" : "aten.unsafe_split_with_sizes.default", {self, Argument(sizes), dim}));
+}
 /// chunk is a split into pieces of the rounded-up size; a dim of size 0 still gives that many (empty) pieces.
 Values decomposeChunk(Decomposition& d) {
     const Value self = d.in(0);
     auto dim = d.dim("dim", self.rank());
     auto chunks = d.integer("chunks");
     const SymInt size = dim && self.rank() > 0 ? self.size(*dim) : SymInt(0);
-    if (!dim || !chunks || *chunks <= 0 || self.rank() == 0 || !size.isInt()) {
-        d.builder().fail(!dim ? dim.error() : !chunks ? chunks.error() : d.fail("needs a positive number of chunks and a dim of known size"));
+    if (!dim || !chunks || *chunks <= 0 || self.rank() == 0) {
+        d.builder().fail(!dim ? dim.error() : !chunks ? chunks.error() : d.fail("needs a positive number of chunks and a dim"));
         return std::vector<Value>();
     }
+    if (!size.isInt()) return symbolicChunks(d, self, *dim, size, *chunks);
     const int64_t piece = size.value() / *chunks + (size.value() % *chunks != 0);
     const bool safe = d.op().baseName() == "chunk";
     if (piece == 0) {
@@ -208,20 +229,21 @@ Values decomposeTensorSplit(Decomposition& d) {
     auto dim = d.dim("dim", self.rank());
     auto sections = d.integer("sections");
     const SymInt size = dim && self.rank() > 0 ? self.size(*dim) : SymInt(0);
-    if (!dim || !sections || *sections <= 0 || self.rank() == 0 || !size.isInt()) {
-        d.builder().fail(!dim ? dim.error() : !sections ? sections.error() : d.fail("needs a positive number of sections and a dim of known size"));
+    if (!dim || !sections || *sections <= 0 || self.rank() == 0) {
+        d.builder().fail(!dim ? dim.error() : !sections ? sections.error() : d.fail("needs a positive number of sections and a dim"));
         return std::vector<Value>();
     }
     std::vector<Value> parts;
-    int64_t start = 0;
+    SymInt start = 0;
     if (auto few = checkPieces(d, *sections); !few) {
         d.builder().fail(std::move(few).error());
         return parts;
     }
     for (int64_t i = 0; i < *sections; ++i) {
-        const int64_t length = size.value() / *sections + (i < size.value() % *sections ? 1 : 0);
-        parts.push_back(d.call("aten.slice.Tensor", {self, *dim, start, start + length}));
-        start += length;
+        // The longer ones come first: one more for each of what a division leaves.
+        const SymInt end = start + floorDiv(size + SymInt(*sections - 1 - i), SymInt(*sections));
+        parts.push_back(d.call("aten.slice.Tensor", {self, *dim, Argument(start), Argument(end)}));
+        start = end;
     }
     return parts;
 }
@@ -230,53 +252,53 @@ constexpr std::string_view kSplitSamples = "f32[7, 3], 3\nf32[2, 6], 2, 1\nf32[2
 constexpr std::string_view kSizesSamples = "f32[7, 3], [3, 4]\nf32[2, 6], [1, 2, 3], 1\ni64[5], [0, 5]\nf32[4, 6][1, 4], [2, 2]";
 
 /// Number of elements from the first to the last that a geometry reaches; 0 if it is empty.
-int64_t extentOf(const TensorType& type) {
-    int64_t last = 0;
+SymInt extentOf(const TensorType& type) {
+    SymInt last = 0;
     for (size_t i = 0; i < type.sizes.size(); ++i) {
-        if (type.sizes[i].value() == 0) return 0;
-        last += (type.sizes[i].value() - 1) * type.strides[i].value();
+        if (type.sizes[i] == SymInt(0)) return 0;
+        last = last + (type.sizes[i] - SymInt(1)) * type.strides[i];
     }
-    return last + 1;
+    return last + SymInt(1);
 }
-/// Whether two indices may reach the same element, by PyTorch's sufficient test: strides that nest cannot.
+/// Whether two indices may reach the same element, by PyTorch's sufficient test: strides that nest cannot. Symbols of which the
+/// order is not known may.
 bool mayOverlap(const TensorType& type) {
-    std::vector<std::pair<int64_t, int64_t>> dims;
-    for (size_t i = 0; i < type.sizes.size(); ++i)
-        if (type.sizes[i].value() != 1) dims.emplace_back(type.strides[i].value(), type.sizes[i].value());
-    std::sort(dims.begin(), dims.end());
-    int64_t reached = 0;
+    std::vector<std::pair<SymInt, SymInt>> dims;   // stride, size, the smallest stride first
+    for (size_t i = 0; i < type.sizes.size(); ++i) {
+        if (type.sizes[i] == SymInt(1)) continue;
+        const auto at = std::find_if(dims.begin(), dims.end(), [&](const auto& dim) { return !knownLessEqual(dim.first, type.strides[i]); });
+        dims.emplace(at, type.strides[i], type.sizes[i]);
+    }
+    SymInt reached = 0;
     for (const auto& [stride, size] : dims) {
-        if (stride <= reached) return true;
-        reached += stride * (size - 1);
+        if (!knownLessEqual(reached + SymInt(1), stride)) return true;
+        reached = reached + stride * (size - SymInt(1));
     }
     return false;
 }
-bool hasNumbers(const TensorType& type) { return allInts(type.sizes) && allInts(type.strides) && type.offset.isInt(); }
 
 /// The gradient is scattered (added up, where elements overlap) into the storage that both geometries look at, and read
 /// back through the operand's geometry.
 void deriveStrided(Derivation& d) {
     const TensorType in = d.in(0).type(), out = d.out().type();
-    if (!hasNumbers(in) || !hasNumbers(out))
-        return d.builder().fail(unsupported("the derivative of as_strided needs sizes that are numbers", d.node().name()));
     if (mayOverlap(in))
         return d.builder().fail(unsupported("as_strided of a tensor whose elements overlap has no derivative", d.node().name(), {"clone() it first"}));
-    const int64_t shared = std::min(in.offset.value(), out.offset.value());
-    const int64_t inOffset = in.offset.value() - shared, outOffset = out.offset.value() - shared;
-    const int64_t size = std::max(extentOf(in) + inOffset, extentOf(out) + outOffset);
-    const auto strided = [&](const Value& x, const TensorType& as, int64_t offset) {
-        return d.call("aten.as_strided.default", {x, Argument(as.sizes), Argument(as.strides), offset});
+    const SymInt shared = min(in.offset, out.offset);
+    const SymInt inOffset = in.offset - shared, outOffset = out.offset - shared;
+    const SymInt size = max(extentOf(in) + inOffset, extentOf(out) + outOffset);
+    const auto strided = [&](const Value& x, const TensorType& as, const SymInt& offset) {
+        return d.call("aten.as_strided.default", {x, Argument(as.sizes), Argument(as.strides), Argument(offset)});
     };
-    Value storage = full(d.builder(), {SymInt(size)}, Scalar(int64_t{0}), out.dtype, out.device);
+    Value storage = full(d.builder(), {size}, Scalar(int64_t{0}), out.dtype, out.device);
     if (mayOverlap(out)) {
-        const Value positions = d.call("prims.iota.default", {size},
+        const Value positions = d.call("prims.iota.default", {Argument(size)},
                                        {{"start", 0}, {"step", 1}, {"dtype", DType::I64}, {"device", out.device}, {"requires_grad", false}});
         const SymDims flat = {numel(out.sizes)};
         const Value at = reshape(strided(positions, out, outOffset), flat);
         storage = d.call("aten.index_add.default", {storage, 0, at, reshape(d.dy(), flat)});
     } else {
         const Value written = d.call("aten.copy.default", {strided(storage, out, outOffset), d.dy()});
-        storage = d.call("aten.as_strided_scatter.default", {storage, written, Argument(out.sizes), Argument(out.strides), outOffset});
+        storage = d.call("aten.as_strided_scatter.default", {storage, written, Argument(out.sizes), Argument(out.strides), Argument(outOffset)});
     }
     d.input(0) = strided(storage, in, inOffset);
 }

@@ -144,6 +144,7 @@ class UniformFolding {
         }
         std::vector<Argument> args;
         for (const Argument& arg : node.args()) {
+            if (arg.get<Expr>()) return no("it reads a size that is known only at run time"), std::nullopt;
             if (arg.get<MemoryFormat>()) args.emplace_back();  // a stand-in has no layout
             else args.push_back(arg.mapNodes([&](Node* input) { return twins.at(input->id()); }));
         }

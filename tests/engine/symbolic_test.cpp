@@ -1,0 +1,128 @@
+// Every sample of every op row once more with symbols for its sizes: types, expansion and derivative as for numbers. Once the
+// sizes are put in, the graphs compute what they compute for the sample itself.
+#include <QtTest>
+
+#include "engine/interpret/interpret.h"
+#include "engine/ops/op_registry.h"
+#include "engine/passes/pipeline.h"
+#include "engine/support/check.h"
+#include "tests/support/op_record.h"
+#include "tests/support/symbolic_samples.h"
+
+using namespace cutaway;
+using namespace cutaway::testing;
+
+namespace {
+
+Result<Snapshot> passed(const Snapshot& module, Mode mode) {
+    CompileOptions options;
+    options.mode = mode;
+    CT_TRY(const CompileTrace trace, runPipeline(module, options));
+    if (trace.failed()) return Error{ErrorCode::Unsupported, trace.steps.back().info.name + ": " + trace.steps.back().info.error, {}, {}};
+    return trace.result();
+}
+
+Result<std::vector<Tensor>> results(const Snapshot& module, std::vector<Tensor> inputs, const SymbolValues& values) {
+    auto numbers = std::make_shared<Module>(*module);
+    CT_TRY_VOID(specialize(*numbers, values));
+    const std::vector<Node*> placeholders = numbers->graph().placeholders();
+    for (size_t i = inputs.size(); i < placeholders.size(); ++i) {
+        const TensorType* type = placeholders[i]->type().tensor();
+        inputs.push_back(type ? tangentOf(type->dtype, toInts(type->sizes), i).clone(toInts(type->strides)) : Tensor());
+    }
+    return interpret(*numbers, inputs);
+}
+
+std::string differing(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected) {
+    if (actual.size() != expected.size()) return std::to_string(actual.size()) + " results instead of " + std::to_string(expected.size());
+    for (size_t i = 0; i < expected.size(); ++i) {
+        if (actual[i].defined() != expected[i].defined()) return "result " + std::to_string(i) + " is None on one side";
+        if (!expected[i].defined()) continue;
+        const double relative = byteSize(expected[i].dtype()) == 1 ? 0.5 : isHalf(expected[i].dtype()) ? 4e-2 : 1e-4;
+        const bool real = isFloating(expected[i].dtype()) || isComplex(expected[i].dtype());
+        const Comparison result = compare(actual[i], expected[i], real ? Tolerance{relative, relative} : Tolerance{});
+        if (!result.sameType) return "result " + std::to_string(i) + " has another type";
+        if (!result.within) return "result " + std::to_string(i) + " differs by " + std::to_string(result.maxAbsoluteError);
+    }
+    return {};
+}
+
+bool drawn(const Op& op) {
+    return op.is(Tag::Random) || op.name().find("empty") != std::string::npos || op.name().find("dropout") != std::string::npos;
+}
+
+/// What a form does otherwise than the sample: "" if nothing.
+std::string wrongIn(const SymbolicSample& form, const SampleCall& sample, const Op& op) {
+    auto numbers = std::make_shared<Module>(*form.module);
+    if (auto put = specialize(*numbers, form.values); !put) return "types: " + put.error().text();
+    const auto expected = interpret(*numbers, sample.inputs);
+    if (!expected) return {};   // the sample itself is for tracing only
+    for (const Mode mode : {Mode::Inference, Mode::Training}) {
+        const std::string stage = mode == Mode::Inference ? "inference" : "training";
+        const auto plain = passed(numbers, mode);
+        if (!plain) continue;
+        const auto symbolic = passed(form.module, mode);
+        if (!symbolic) return stage + ": " + symbolic.error().text();
+        const auto want = results(*plain, sample.inputs, {});
+        if (!want) continue;
+        const auto have = results(*symbolic, sample.inputs, form.values);
+        if (!have) return stage + ": " + have.error().text();
+        if (drawn(op)) continue;
+        if (const std::string wrong = differing(*have, *want); !wrong.empty()) return stage + ": " + wrong;
+    }
+    return {};
+}
+
+/// Refusals that are right or not mended yet: "OP SAMPLE SYMBOLS", each with its reason above.
+const std::map<std::string, std::string>& open() {
+    static const auto loaded = readOpenList("open_symbolic.txt");
+    return loaded;
+}
+
+}  // namespace
+
+class SymbolicTest : public QObject {
+    Q_OBJECT
+
+  private slots:
+    void sampleAgrees_data() {
+        QTest::addColumn<QString>("op");
+        for (const Op* op : allOps())
+            if (op->functional() == nullptr && !samplesOf(*op).empty()) QTest::newRow(op->name().c_str()) << QString::fromStdString(op->name());
+    }
+    void sampleAgrees() {
+        QFETCH(QString, op);
+        const Op& row = requireOp(op.toStdString());
+        for (const OpSample& text : samplesOf(row)) {
+            auto sample = buildSample(row, text.text);
+            QVERIFY2(sample.has_value(), text.text.c_str());
+            std::vector<SymbolicRefusal> refusals;
+            for (const SymbolicSample& form : symbolicForms(**sample, refusals)) {
+                std::string wrong;
+                try {
+                    wrong = wrongIn(form, **sample, row);
+                } catch (const std::exception& bug) {
+                    wrong = bug.what();
+                }
+                ++m_forms;
+                judge(row.name() + " " + text.text + " " + form.name, wrong);
+            }
+            for (const SymbolicRefusal& refusal : refusals) {
+                ++m_refused;
+                judge(row.name() + " " + text.text + " " + refusal.symbols, "types: " + refusal.why);
+            }
+        }
+    }
+    void cleanupTestCase() { qInfo("%d symbolic forms, %d refused by types", m_forms, m_refused); }
+
+  private:
+    static void judge(const std::string& name, const std::string& wrong) {
+        const bool known = open().contains(name);
+        if (!wrong.empty() && !known) QTest::qFail(("\n" + name + "\n    " + wrong).c_str(), __FILE__, __LINE__);
+        if (wrong.empty() && known) QTest::qFail((name + " agrees now: take it off tests/data/ops/open_symbolic.txt").c_str(), __FILE__, __LINE__);
+    }
+    int m_forms = 0, m_refused = 0;
+};
+
+QTEST_GUILESS_MAIN(SymbolicTest)
+#include "symbolic_test.moc"
