@@ -1,5 +1,7 @@
 // Resampling of planes and volumes to another size. All forms are shorthand for look-ups and arithmetic, so that
 // autograd, fusion and lowering need nothing of their own.
+#include <cmath>
+
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/infer_rules.h"
@@ -11,15 +13,25 @@ namespace {
 
 /// Along one dim: elements in and out, and the scale that was given instead of a size, if any.
 struct Axis {
-    int64_t in = 0, out = 0;
+    SymInt in, out;
     std::optional<double> scale;
-    /// Input elements per output element.
-    double step(bool alignCorners) const {
-        if (alignCorners) return out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0;
-        if (scale && *scale > 0) return 1.0 / *scale;
-        return static_cast<double>(in) / static_cast<double>(out);
+    bool numbers() const { return in.isInt() && out.isInt(); }
+    /// Input elements per output element; nothing where the sizes say it and are not numbers yet.
+    std::optional<double> step(bool alignCorners) const {
+        if (!alignCorners && scale && *scale > 0) return 1.0 / *scale;
+        if (!numbers()) return std::nullopt;
+        const auto from = static_cast<double>(in.value()), to = static_cast<double>(out.value());
+        if (alignCorners) return to > 1 ? (from - 1) / (to - 1) : 0;
+        return from / to;
     }
 };
+/// How many elements a scale makes of `in`. Of a symbolic number, only whole multiples and parts are integers.
+Result<SymInt> scaledSize(const InferContext& c, const SymInt& in, double scale) {
+    if (in.isInt()) return SymInt(static_cast<int64_t>(static_cast<double>(in.value()) * scale));
+    if (scale >= 1 && scale == std::floor(scale) && scale < 1e6) return in * SymInt(static_cast<int64_t>(scale));
+    if (scale > 1e-6 && scale < 1 && 1 / scale == std::floor(1 / scale)) return floorDiv(in, SymInt(static_cast<int64_t>(1 / scale)));
+    return unsupported(c.op().name() + ": a scale that is no whole number needs fixed sizes", {}, {"set the sizes of the inputs"});
+}
 
 std::optional<double> given(const CallView& c, const char* param) {
     if (c.op().schema()->find(param) < 0) return std::nullopt;
@@ -50,26 +62,40 @@ Result<std::vector<Axis>> readAxes(const InferContext& c, const TensorType& x, s
         if (x.sizes[dim] == SymInt(0)) return c.fail("dim " + std::to_string(dim) + " of " + x.text() + " has no elements");
     CT_TRY(const auto scales, readScales(c, spatial));
     const bool sized = !c.arg("output_size").isNone();
-    std::vector<int64_t> sizes;
+    SymDims sizes;
     if (sized) {
-        CT_TRY(sizes, c.integers("output_size"));
+        CT_TRY(sizes, c.sizes("output_size"));
         if (sizes.size() != spatial) return c.fail("output_size needs " + std::to_string(spatial) + " numbers");
     }
     std::vector<Axis> axes(spatial);
     for (size_t i = 0; i < spatial; ++i) {
         const SymInt& in = x.sizes[i + 2];
-        if (!in.isInt()) return unsupported(c.op().name() + ": needs fixed sizes", {}, {"set the sizes of the inputs"});
         if (!sized && !scales[i]) return c.fail("needs output_size or scale_factors");
-        axes[i].in = in.value();
+        axes[i].in = in;
         axes[i].scale = scales[i];
-        axes[i].out = sized ? sizes[i] : static_cast<int64_t>(static_cast<double>(in.value()) * *scales[i]);
-        if (axes[i].in < 1 || axes[i].out < 1) return c.fail("resamples " + std::to_string(axes[i].in) + " elements to " + std::to_string(axes[i].out));
+        if (sized) {
+            axes[i].out = sizes[i];
+        } else {
+            CT_TRY(axes[i].out, scaledSize(c, in, *scales[i]));
+        }
+        for (const SymInt* size : {&axes[i].in, &axes[i].out})
+            if (size->isInt() && size->value() < 1) return c.fail("resamples " + axes[i].in.text() + " elements to " + axes[i].out.text());
     }
     return axes;
 }
 
-Value countUp(Decomposition& d, int64_t count) {
-    return d.call("prims.iota.default", {count}, {{"start", 0}, {"step", 1}, {"dtype", DType::I64}, {"device", d.in(size_t{0}).type().device}, {"requires_grad", false}});
+/// count times the step of an axis: a number, or a float that is computed of the sizes at run time.
+Value stepsAlong(Decomposition& d, const Axis& axis, bool alignCorners, const Value& count) {
+    if (const auto step = axis.step(alignCorners)) return count * *step;
+    const SymInt less = alignCorners ? 1 : 0;
+    const Value from = d.call("aten.mul.Scalar", {full(d.builder(), {}, Scalar(1.0), count.dtype(), count.type().device), Argument(axis.in - less)});
+    // Of one element the first is taken, as if it were divided by one.
+    const Value step = d.call("aten.div.Scalar", {from, Argument(alignCorners ? max(axis.out - less, SymInt(1)) : axis.out)});
+    return count * (alignCorners && axis.out == SymInt(1) ? step * 0.0 : step);
+}
+
+Value countUp(Decomposition& d, const SymInt& count) {
+    return d.call("prims.iota.default", {Argument(count)}, {{"start", 0}, {"step", 1}, {"dtype", DType::I64}, {"device", d.in(size_t{0}).type().device}, {"requires_grad", false}});
 }
 Value lookUp(Decomposition& d, const Value& x, const std::vector<Value>& indices) {
     std::vector<Argument> list(2);
@@ -89,6 +115,11 @@ Value column(Value x, size_t after) {
     return x;
 }
 
+/// A scale that does not belong to the sizes may lead beyond the end.
+bool leadsBeyond(const Axis& axis, bool exact) {
+    if (axis.numbers()) return (static_cast<double>(axis.out.value() - 1) + (exact ? 0.5 : 0.0)) * *axis.step(false) >= static_cast<double>(axis.in.value());
+    return axis.scale && !(axis.in * SymInt(static_cast<int64_t>(*axis.scale)) == axis.out);
+}
 template <size_t spatial, bool exact>
 Values decomposeNearest(Decomposition& d) {
     const Value x = d.in(size_t{0});
@@ -102,9 +133,8 @@ Values decomposeNearest(Decomposition& d) {
     for (size_t i = 0; i < spatial; ++i) {
         const Axis& axis = (*axes)[i];
         const Value count = convert(countUp(d, axis.out) * 1 + 0, DType::F32);
-        Value position = convert((count + (exact ? 0.5 : 0.0)) * axis.step(false), DType::I64);
-        // A scale that does not belong to the sizes may lead beyond the end.
-        if ((static_cast<double>(axis.out - 1) + (exact ? 0.5 : 0.0)) * axis.step(false) >= static_cast<double>(axis.in)) position = d.call("aten.clamp_max.default", {position, axis.in - 1});
+        Value position = convert(stepsAlong(d, axis, false, count + (exact ? 0.5 : 0.0)), DType::I64);
+        if (leadsBeyond(axis, exact)) position = d.call("aten.clamp_max.default", {position, Argument(axis.in - SymInt(1))});
         indices.push_back(column(position, spatial - 1 - i));
     }
     return convert(inFormat(d, lookUp(d, wide, indices)), x.dtype());
@@ -118,9 +148,8 @@ Value blended(Decomposition& d, const Value& y, DType dtype) {
 }
 
 /// Source positions along an axis: step * (i + 0.5) - 0.5, or step * i with aligned corners.
-Value positionsAlong(const Axis& axis, bool alignCorners, const Value& count) {
-    const double step = axis.step(alignCorners);
-    return alignCorners ? count * step : (count + 0.5) * step - 0.5;
+Value positionsAlong(Decomposition& d, const Axis& axis, bool alignCorners, const Value& count) {
+    return alignCorners ? stepsAlong(d, axis, true, count) : stepsAlong(d, axis, false, count + 0.5) - 0.5;
 }
 template <size_t spatial>
 Values decomposeLinear(Decomposition& d) {
@@ -138,10 +167,10 @@ Values decomposeLinear(Decomposition& d) {
         const Axis& axis = (*axes)[i];
         SymDims shape(spatial - i, SymInt(1));
         shape[0] = axis.out;
-        const Value at = positionsAlong(axis, align, convert(countUp(d, axis.out), x.dtype()));
+        const Value at = positionsAlong(d, axis, align, convert(countUp(d, axis.out), x.dtype()));
         positions.push_back(view(d.call("aten.clamp_min.default", {at, 0.0}), shape));
         low.push_back(convert(positions.back(), DType::I64));
-        high.push_back(d.call("aten.clamp_max.default", {low.back() + 1, axis.in - 1}));
+        high.push_back(d.call("aten.clamp_max.default", {low.back() + 1, Argument(axis.in - SymInt(1))}));
     }
     std::vector<Value> corners;
     for (size_t corner = 0; corner < size_t{1} << spatial; ++corner) {
@@ -194,8 +223,8 @@ Values decomposeBicubic(Decomposition& d) {
     const bool align = d.flag("align_corners");
     const Value rowCount = convert(countUp(d, (*axes)[0].out), x.dtype());
     const Value columnCount = convert(countUp(d, (*axes)[1].out), x.dtype());
-    const Value across = positionsAlong((*axes)[1], align, columnCount);
-    const Value down = unsqueeze(positionsAlong((*axes)[0], align, rowCount), -1);
+    const Value across = positionsAlong(d, (*axes)[1], align, columnCount);
+    const Value down = unsqueeze(positionsAlong(d, (*axes)[0], align, rowCount), -1);
     const Value left = unary("aten.floor.default", across), top = unary("aten.floor.default", down);
     auto fraction = [&](const Value& at, const Value& base) {
         return d.call("aten.clamp_max.default", {d.call("aten.clamp_min.default", {at - base, 0.0}), 1.0});
@@ -206,8 +235,8 @@ Values decomposeBicubic(Decomposition& d) {
     auto taps = [](const Value& base) { return std::vector<Value>{base - 1, base, base + 1, base + 2}; };
     const std::vector<Value> rows = taps(topIndex), columns = taps(leftIndex);
     const std::vector<Value> weightsAcross = cubicWeights(d, fractionAcross), weightsDown = cubicWeights(d, fractionDown);
-    auto inside = [&](const Value& index, int64_t size) {
-        return d.call("aten.clamp_max.default", {d.call("aten.clamp_min.default", {index, 0}), size - 1});
+    auto inside = [&](const Value& index, const SymInt& size) {
+        return d.call("aten.clamp_max.default", {d.call("aten.clamp_min.default", {index, 0}), Argument(size - SymInt(1))});
     };
     std::vector<Value> lines;
     for (const Value& row : rows) {
