@@ -257,8 +257,10 @@ Result<void> specialize(Module& module, const SymbolValues& values) {
         const auto known = module.symbols.find(symbol);
         if (known == module.symbols.end()) continue;
         const SymbolInfo& info = known->second;
-        if ((info.lower && value < *info.lower) || (info.upper && value > *info.upper))
-            return invalidInput(symbol + " = " + std::to_string(value) + " is outside [" + (info.lower ? std::to_string(*info.lower) : "-oo") + ", " +
+        // A lower bound of 2 says only that the exporter told no apart: as in PyTorch, such programs run at 0 and 1.
+        const bool tooSmall = info.lower && *info.lower > 2 && value < *info.lower;
+        if (tooSmall || value < 0 || (info.upper && value > *info.upper))
+            return invalidInput(symbol + " = " + std::to_string(value) + " is outside [" + std::to_string(info.lower && *info.lower > 2 ? *info.lower : 0) + ", " +
                                 (info.upper ? std::to_string(*info.upper) : "oo") + "], the range that the program was made for");
     }
     Specializer specializer(values);
