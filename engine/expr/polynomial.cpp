@@ -163,6 +163,19 @@ bool neverNegative(const Expr& expr) {
     return std::all_of(shifted.begin(), shifted.end(), [](const auto& term) { return term.second >= 0; });
 }
 
+SymInt strideOfElements(const SymInt& stride) {
+    if (stride.isInt()) return stride;
+    const auto walk = [](auto&& self, const Expr& expr) -> Expr {
+        if (expr->operands.empty()) return expr;
+        std::vector<Expr> operands;
+        for (const Expr& operand : expr->operands) operands.push_back(self(self, operand));
+        if (expr->kind == ExprKind::Max && operands[0].asInt() == 1) return operands[1];
+        if (expr->kind == ExprKind::Max && operands[1].asInt() == 1) return operands[0];
+        return Expr::make(expr->kind, std::move(operands), expr->dtype);
+    };
+    const Expr expr = stride.expr();
+    return expr->dtype == DType::I64 && !expr->outOfRange ? SymInt(walk(walk, expr)) : stride;
+}
 std::optional<Expr> exactQuotient(const Expr& dividend, const Expr& divisor) {
     auto rest = polynomialOf(dividend);
     const auto by = polynomialOf(divisor);

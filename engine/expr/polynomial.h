@@ -23,6 +23,8 @@ Expr exprOf(const Polynomial& polynomial);
 bool sameValue(const Expr& a, const Expr& b);
 /// Whether the value is never negative. Backed sizes are at least 1 (PyTorch specializes graphs on sizes of 0), other symbols at least 0.
 bool neverNegative(const Expr& expr);
+/// A stride as it is where no dim is empty: Max(1, e), as PyTorch writes sizes in strides, is e.
+SymInt strideOfElements(const SymInt& stride);
 /// q with q * divisor == dividend, if there is one. The divisor is taken to be not zero.
 std::optional<Expr> exactQuotient(const Expr& dividend, const Expr& divisor);
 /// Both without what divides every term of both: 6*s0*s1 and 4*s0 become 3*s1 and 2.

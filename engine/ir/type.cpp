@@ -1,5 +1,7 @@
 #include "engine/ir/type.h"
 
+#include "engine/expr/polynomial.h"
+
 namespace cutaway {
 
 TensorType TensorType::contiguous(DType dtype, SymDims sizes, Device device) {
@@ -15,7 +17,7 @@ bool TensorType::isContiguous() const {
     SymInt step = 1;
     for (size_t i = sizes.size(); i-- > 0;) {
         if (sizes[i] == SymInt(0)) return true;
-        if (!(sizes[i] == SymInt(1)) && !(strides[i] == step)) return false;
+        if (!(sizes[i] == SymInt(1)) && !(strides[i] == step) && !(strideOfElements(strides[i]) == strideOfElements(step))) return false;
         step = step * sizes[i];
     }
     return true;

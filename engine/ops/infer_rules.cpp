@@ -264,12 +264,18 @@ std::optional<SymDims> tracedViewStrides(const SymDims& oldSizes, const SymDims&
 
 }  // namespace
 
+static bool isContiguousIn(const SymDims& sizes, const SymDims& strides) {
+    TensorType type;
+    type.sizes = sizes;
+    type.strides = strides;
+    return type.isContiguous();
+}
 std::optional<SymDims> viewStrides(const SymDims& sizes, const SymDims& strides, const SymDims& newSizes) {
     if (numel(sizes) == SymInt(0)) return contiguousStrides(newSizes);
     if (sizes.empty()) return SymDims(newSizes.size(), SymInt(1));
     // Elements without gaps may be seen in any sizes. That there are as many is known only once symbols have numbers.
     if (!allInts(sizes) || !allInts(newSizes))
-        if (strides == contiguousStrides(sizes)) return contiguousStrides(newSizes);
+        if (isContiguousIn(sizes, strides)) return contiguousStrides(newSizes);
     SymDims out(newSizes.size());
     // Walk both shapes from the back; a run of old dims that is contiguous in memory can be cut freely.
     int64_t viewDim = static_cast<int64_t>(newSizes.size()) - 1;

@@ -5,6 +5,7 @@
 
 #include "engine/expr/expr_parse.h"
 #include "engine/expr/polynomial.h"
+#include "engine/ops/infer_rules.h"
 
 using namespace cutaway;
 
@@ -105,6 +106,19 @@ class SizesTest : public QObject {
         QVERIFY(!(size("s0*(s1 + 1)") == size("s0*s1 + s1")));
         QVERIFY(!(size("s0//2*2") == size("s0")));
         QVERIFY(!(size("s0") == SymInt(1)));
+    }
+
+    /// PyTorch writes Max(1, size) in strides: where a dim is empty they do not matter.
+    void stridesOfPossiblyEmptyTensors() {
+        TensorType type;
+        type.sizes = {size("s0"), size("(s1 + 3)//4"), SymInt(8)};
+        type.strides = {size("8*Max(1, (s1 + 3)//4)"), SymInt(8), SymInt(1)};
+        QVERIFY(type.isContiguous());
+        const auto strides = viewStrides(type.sizes, type.strides, {size("s0*((s1 + 3)//4)"), SymInt(2), SymInt(4)});
+        QVERIFY(strides.has_value());
+        QVERIFY(*strides == (SymDims{SymInt(8), SymInt(4), SymInt(1)}));
+        type.strides[0] = size("16*Max(1, (s1 + 3)//4)");
+        QVERIFY(!type.isContiguous());
     }
 
     /// Random expressions: simplified as they are built, they have the values of their parts; what is claimed of two holds for numbers.
