@@ -11,7 +11,7 @@ namespace cutaway {
 /// What the worker says while it works, seen by its program at once.
 class Board {
   public:
-    /// The node or kernel that is run now; told if the process dies at it.
+    /// The call that is run now, by its nodes; told if the process dies at it.
     void at(std::string_view where) {
         const size_t size = std::min(where.size(), sizeof m_where - 1);
         std::memcpy(m_where, where.data(), size);
@@ -24,7 +24,7 @@ class Board {
 
   private:
     std::atomic<double> m_fraction{0};
-    char m_where[248] = {};
+    char m_where[248] = "start of the worker";  // until it says more
 };
 
 enum class WorkerTask : uint8_t { Compiled, Reference };

@@ -139,10 +139,11 @@ bool LibraryCall::run(const LibraryOperands& operands, Tensor& result) {
     }
 }
 
-OneDnn::OneDnn() : m_state(std::make_unique<State>()) {}
+OneDnn::OneDnn() = default;
 OneDnn::~OneDnn() = default;
 
 std::unique_ptr<LibraryCall> OneDnn::prepare(const PlanCall& call, const LibraryOperands& operands, Tensor& result) {
+    if (!m_state) m_state = std::make_unique<State>();
     auto state = std::make_unique<LibraryCall::State>();
     state->engine = m_state->engine;
     state->stream = m_state->stream;
