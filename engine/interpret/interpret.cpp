@@ -269,7 +269,6 @@ Result<std::vector<Tensor>> bindInputs(const Module& module, const std::vector<T
         if (spec.kind == InputSpec::Kind::UserInput || spec.kind == InputSpec::Kind::Tangent) {
             if (nextUser >= user.size()) return invalidInput("no value for input '" + node.name() + "'", node.name());
             value = user[nextUser++];
-            if (value.defined()) CT_TRY_VOID(value.storage()->load());
         } else if (spec.kind == InputSpec::Kind::ConstantInput) {
             const SymType* symbol = node.type().sym();
             const auto number = symbol && symbol->expr ? symbol->expr.asInt() : std::nullopt;
@@ -340,20 +339,31 @@ Result<std::vector<Wanted>> wantedInputs(const Module& module) {
     return wanted;
 }
 
-Tensor drawn(const Wanted& wanted, Random& random) {
-    Tensor value = Tensor::empty(wanted.dtype, wanted.sizes);
-    const bool floating = isFloating(wanted.dtype) || isComplex(wanted.dtype);
+bool isReal(DType dtype) { return isFloating(dtype) || isComplex(dtype); }
+
+void draw(DType dtype, std::span<std::byte> into, Random random) {
     std::array<double, 512> numbers;
-    auto* at = static_cast<std::byte*>(value.data());
-    for (int64_t left = value.numel(); left > 0;) {
+    std::byte* at = into.data();
+    for (int64_t left = std::ssize(into) / byteSize(dtype); left > 0;) {
         const auto count = std::min<int64_t>(left, std::ssize(numbers));
         // Integers 0 and 1 are valid indices into anything with two rows, and valid flags.
-        for (int64_t i = 0; i < count; ++i) numbers[static_cast<size_t>(i)] = floating ? random.normal() : static_cast<double>(random.below(2));
-        storeElements(wanted.dtype, at, 1, count, numbers.data());
-        at += count * byteSize(wanted.dtype);
+        for (int64_t i = 0; i < count; ++i) numbers[static_cast<size_t>(i)] = isReal(dtype) ? random.normal() : static_cast<double>(random.below(2));
+        storeElements(dtype, at, 1, count, numbers.data());
+        at += count * byteSize(dtype);
         left -= count;
     }
-    return value;
+}
+
+/// Drawn when it is read: whoever refuses the run has drawn nothing.
+Tensor toBeDrawn(const Wanted& wanted, Random& random) {
+    const auto count = static_cast<uint64_t>(numel(wanted.sizes));
+    auto fetch = [dtype = wanted.dtype, random](std::span<std::byte> into) -> Result<void> {
+        CT_TRY_VOID(checkMemory("a run on random inputs", {{"an input", static_cast<double>(into.size())}}));
+        draw(dtype, into, random);
+        return {};
+    };
+    random.skip(isReal(wanted.dtype) ? count * Random::kPerNormal : count);
+    return Tensor(Storage::deferred(count * static_cast<size_t>(byteSize(wanted.dtype)), std::move(fetch)), wanted.dtype, wanted.sizes, contiguousStrides(wanted.sizes));
 }
 
 }  // namespace
@@ -366,7 +376,7 @@ Result<std::vector<Tensor>> randomInputs(const Module& module, uint64_t seed) {
     CT_TRY_VOID(checkMemory("a run on random inputs", {{"the inputs", bytes}}));
     std::vector<Tensor> values;
     Random random(seed);
-    for (const Wanted& each : wanted) values.push_back(each.number ? Tensor::scalar(each.dtype, *each.number) : drawn(each, random));
+    for (const Wanted& each : wanted) values.push_back(each.number ? Tensor::scalar(each.dtype, *each.number) : toBeDrawn(each, random));
     return values;
 }
 

@@ -109,14 +109,25 @@ Result<PickedTensors> pickTensors(std::vector<std::pair<std::string, Tensor>> te
     return out;
 }
 
+namespace {
+
+/// What a file lacks is told before anything runs.
+Result<RunInputs> loaded(std::vector<Tensor> tensors, std::string from) {
+    for (const Tensor& tensor : tensors)
+        if (tensor.defined()) CT_TRY_VOID(tensor.storage()->load());
+    return RunInputs{std::move(tensors), std::move(from)};
+}
+
+}  // namespace
+
 Result<RunInputs> chooseInputs(const Module& module, const std::vector<Tensor>& samples, const std::string& path, const std::string& noSamples) {
     if (!path.empty()) {
         CT_TRY(SafeTensors file, readSafeTensors(path));
         CT_TRY(PickedTensors found, pickTensors(std::move(file.tensors), userInputNames(module), "input", path));
         std::string from = sourceText(path, found, "input");
-        return RunInputs{std::move(found.tensors), std::move(from)};
+        return loaded(std::move(found.tensors), std::move(from));
     }
-    if (!samples.empty()) return RunInputs{samples, "sample inputs of the file"};
+    if (!samples.empty()) return loaded(samples, "sample inputs of the file");
     CT_TRY(std::vector<Tensor> tensors, randomInputs(module, 0));
     return RunInputs{std::move(tensors), "random, seed 0" + (noSamples.empty() ? "" : "; " + noSamples)};
 }

@@ -8,9 +8,13 @@ namespace cutaway {
 /// splitmix64: small, fast, good enough for inputs and fuzzing (not for the random ops, which use Philox).
 class Random {
   public:
+    static constexpr uint64_t kPerNormal = 2;  // numbers that one normal() takes
+
     explicit Random(uint64_t seed) : m_state(seed) {}
+    /// As if next() had been called so many times.
+    void skip(uint64_t count) { m_state += count * kStep; }
     uint64_t next() {
-        uint64_t z = (m_state += 0x9E3779B97F4A7C15ull);
+        uint64_t z = (m_state += kStep);
         z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
         z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
         return z ^ (z >> 31);
@@ -26,6 +30,7 @@ class Random {
     }
 
   private:
+    static constexpr uint64_t kStep = 0x9E3779B97F4A7C15ull;
     uint64_t m_state;
 };
 

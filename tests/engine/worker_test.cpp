@@ -1,5 +1,8 @@
 // Reference runs in a process of their own: the numbers are those of the interpreter at home, bit by bit, and whatever happens
 // to the worker is told in words.
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <QtTest>
 #include <fstream>
 #include <thread>
@@ -9,6 +12,7 @@
 #include "engine/interpret/interpret.h"
 #include "engine/interpret/peak.h"
 #include "engine/interpret/specialize.h"
+#include "engine/runtime/cpu/cpu_backend.h"
 #include "engine/runtime/module_io.h"
 #include "engine/runtime/reference.h"
 #include "engine/support/machine.h"
@@ -116,6 +120,16 @@ std::vector<Tensor> inputsFor(const Module& module) {
 
 }  // namespace
 
+namespace {
+
+long residentPages() {
+    long all = 0, resident = 0;
+    std::ifstream("/proc/self/statm") >> all >> resident;
+    return resident;
+}
+
+}  // namespace
+
 class WorkerTest : public QObject {
     Q_OBJECT
 
@@ -209,6 +223,43 @@ class WorkerTest : public QObject {
         QCOMPARE(run.error().where, std::string("big"));
         QVERIFY2(run.error().message.find("954 MiB") != std::string::npos, run.error().text().c_str());
     }
+    /// Random inputs are drawn when they are read, so a run that is refused has drawn none.
+    void whatIsRefusedIsNotDrawn_data() {
+        QTest::addColumn<bool>("compiled");
+        QTest::newRow("compiled") << true;
+        QTest::newRow("reference") << false;
+    }
+    void whatIsRefusedIsNotDrawn() {
+#ifdef __SANITIZE_ADDRESS__
+        QSKIP("the address sanitizer reserves more address space than the limit lets it");
+#endif
+        QFETCH(bool, compiled);
+        const auto module = moduleOf(R"(def forward(x: "f32[200000000]", y: "f32[4]"):
+    a = aten.sort.default(x)
+    b = operator.getitem(a, 0)
+    c = aten.mul.Tensor(b, x)
+    return (c, y))");
+        const long pagesBefore = residentPages();
+        const auto inputs = cutaway::randomInputs(*module, 1);
+        QVERIFY2(inputs.has_value(), inputs ? "" : inputs.error().text().c_str());
+        const auto program = buildCpu(module);
+        QVERIFY(program.has_value());
+        rlimit before{};
+        QVERIFY(::getrlimit(RLIMIT_AS, &before) == 0);
+        const rlimit limit{rlim_t{3} << 30, before.rlim_max};
+        QVERIFY(::setrlimit(RLIMIT_AS, &limit) == 0);
+        Result<void> ran;
+        const auto bound = bindInputs(*module, *inputs);
+        if (!bound) ran = bound.error();
+        else if (compiled) { if (auto run = runCpu(*program, *bound); !run) ran = run.error(); }
+        else if (auto run = runReference(*module, *bound); !run) ran = run.error();
+        QVERIFY(::setrlimit(RLIMIT_AS, &before) == 0);
+        QVERIFY(!ran);
+        QVERIFY2(ran.error().message.find("needs about") != std::string::npos, ran.error().text().c_str());
+        constexpr long kMost = 100'000'000;  // a part of the 800 MB that the inputs are
+        QVERIFY((residentPages() - pagesBefore) * ::sysconf(_SC_PAGESIZE) < kMost);
+    }
+
     void tooLargeIsRefusedBeforeItStarts_data() {
         QTest::addColumn<QString>("text");
         QTest::addColumn<int>("backend");
