@@ -22,6 +22,7 @@ class WordsTest : public QObject {
         row(1048575, "1.0 MiB");
         row(5 * 1048576, "5.0 MiB");
         row(qint64(3) << 30, "3.0 GiB");
+        row(qint64(5000) << 40, "4.9 PiB");
         row(-2048, "-2.0 KiB");
     }
     void bytes() {

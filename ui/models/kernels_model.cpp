@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cutaway/words.h"
 #include "ui/models/number_cells.h"
 #include "ui/models/units.h"
 
@@ -66,9 +67,9 @@ QVariant KernelsModel::text(const KernelInfo& kernel, int column) const {
         case NodeCount:
             return QString::number(kernel.nodes.size());
         case Read:
-            return bytesText(kernel.bytesRead);
+            return QString::fromStdString(bytesText(kernel.bytesRead));
         case Written:
-            return bytesText(kernel.bytesWritten);
+            return QString::fromStdString(bytesText(kernel.bytesWritten));
         case Flops:
             return kernel.flops ? countText(kernel.flops) : QString();
         case Time:

@@ -4,8 +4,8 @@
 #include <QRegularExpression>
 #include <algorithm>
 
+#include "cutaway/words.h"
 #include "ui/models/number_cells.h"
-#include "ui/models/units.h"
 #include "ui/models/words.h"
 
 namespace cutaway::ui {
@@ -63,7 +63,7 @@ QString beforeAfter(const QString& before, const QString& after) {
 QString inUnits(const std::string& key, const QString& value) {
     bool isNumber = false;
     const qlonglong bytes = key == "bytes" ? value.toLongLong(&isNumber) : 0;
-    return isNumber ? bytesText(bytes) : value;
+    return isNumber ? QString::fromStdString(bytesText(bytes)) : value;
 }
 
 /// 'File "site-packages/torch/nn/linear.py", line 5, in forward' as "forward" and "nn/linear.py:5": the beginning of a path says least.

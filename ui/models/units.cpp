@@ -20,12 +20,6 @@ QString inUnits(double value, const Unit (&units)[N], bool whole) {
 
 }  // namespace
 
-QString bytesText(int64_t bytes) {
-    constexpr double k = 1024;
-    static constexpr Unit kUnits[] = {{k * k * k * k, "TiB"}, {k * k * k, "GiB"}, {k * k, "MiB"}, {k, "KiB"}, {1, "B"}};
-    return inUnits(static_cast<double>(bytes), kUnits, true);
-}
-
 QString countText(int64_t count) {
     static constexpr Unit kUnits[] = {{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}, {1, ""}};
     return inUnits(static_cast<double>(count), kUnits, true);
