@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs what a bare Debian 12 lacks and builds the release preset. Sourced by run.sh and test.sh.
+# Installs what a bare Debian 12 lacks and builds the release preset: everything, or what the array `targets` names. Sourced by
+# run.sh and test.sh.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -33,4 +34,4 @@ fi
 
 export CCACHE_SLOPPINESS=pch_defines,time_macros  # lets ccache serve files that use the precompiled header
 cmake --preset release >/dev/null
-cmake --build --preset release
+cmake --build --preset release ${targets:+--target "${targets[@]}"}
