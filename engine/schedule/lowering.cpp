@@ -259,6 +259,19 @@ bool hasNoElements(const TensorType& type) {
     return std::find(type.sizes.begin(), type.sizes.end(), SymInt(0)) != type.sizes.end();
 }
 
+bool fromData(const Expr& expr) {
+    bool loads = false;
+    forEachExpr({expr}, [&](const Expr& e) { loads |= e->kind == ExprKind::Load; });
+    return loads;
+}
+
+/// Whether a run fails where the operand is a wrong one.
+bool isChecked(const ExprNode& expr) {
+    const bool divides = expr.kind == ExprKind::Div || expr.kind == ExprKind::FloorDiv || expr.kind == ExprKind::Mod;
+    if (divides) return !isFloating(expr.dtype) && fromData(expr.operands[1]);
+    return expr.kind == ExprKind::Call && expr.name == "checked_index";
+}
+
 /// Why the call cannot be a kernel even by itself; empty if it can.
 std::string tooMuch(const std::set<ValueKey>& loaded, size_t results, const std::vector<Expr>& values,
                     const TensorType& result) {
@@ -309,6 +322,7 @@ RuleFacts probe(const Node& node) {
         bool reduces = false;
         forEachExpr({expr}, [&](const Expr& e) {
             reduces |= reduceKindOf(e).has_value();
+            facts.checks |= isChecked(*e);
             if (e->kind == ExprKind::Call && !reduceKindOf(e) && e->name != "checked_index" && !isKernelFunction(e->name))
                 facts.whyNot = "kernels have no function '" + e->name + "'";
         });

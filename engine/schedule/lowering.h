@@ -18,6 +18,7 @@ struct RuleFacts {
     std::string whyNot;       // "aten.sort.default has no lowering rule"
     bool reduces = false;
     bool loads = false;       // reads at least one tensor
+    bool checks = false;      // an index or a divisor comes from data, and the run fails where it is a wrong one
     int cost = 0;
     SymDims spaceSizes;       // reductions over whole dims: the operand's sizes ...
     std::vector<bool> reduced;  // ... and which of them the rule reduces; other reductions: result and box sizes

@@ -123,6 +123,29 @@ class CpuLimitsTest : public QObject {
         else QVERIFY2(difference(run->outputs, *expected).isEmpty(), qPrintable(difference(run->outputs, *expected)));
     }
 
+    /// A kernel that meets a wrong value names the nodes that may have met it, of all that it computes.
+    void kernelsNameTheNode_data() {
+        QTest::addColumn<QString>("body");
+        QTest::addColumn<QString>("where");
+        QTest::newRow("an index") << "a = aten.mul.Tensor(x, 2.0)\n    e = aten.embedding.default(a, i)\n    r = aten.add.Tensor(e, 1.0)" << "e (kernel0)";
+        QTest::newRow("a divisor") << "a = aten.add.Tensor(i, 1)\n    d = aten.remainder.Tensor(a, i)\n    r = aten.mul.Tensor(d, 3)" << "d (kernel0)";
+        QTest::newRow("either") << "e = aten.embedding.default(x, i)\n    f = aten.index_select.default(x, 0, i)\n    r = aten.add.Tensor(e, f)" << "e, f (kernel0)";
+    }
+    void kernelsNameTheNode() {
+        QFETCH(QString, body);
+        QFETCH(QString, where);
+        const auto module = moduleOf(("def forward(x: \"f32[4, 3]\", i: \"i64[2]\"):\n    " + body + "\n    return (r,)\n").toStdString());
+        std::vector<Tensor> inputs = randomInputs(*module, 1);
+        inputs[1] = Tensor::full(DType::I64, {2}, Scalar(int64_t{0}));  // what a division may not meet
+        if (body.contains("x, ")) inputs[1].as<int64_t>()[1] = 7;       // nor an index
+        const auto program = buildCpu(module);
+        QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
+        QCOMPARE(program->info().kernels.size(), size_t(1));
+        const auto run = runCpu(*program, inputs);
+        QVERIFY(!run.has_value());
+        QCOMPARE(run.error().where, where.toStdString());
+    }
+
     /// Half floats are computed in float and rounded by the store: a value may leave their range and come back inside a
     /// kernel. The reference rounds every result.
     void halfFloatsAreRoundedWhereTheyAreStored() {

@@ -59,7 +59,7 @@ class Executor final : public ValueSource {
         for (size_t i = 0; i < m_plan->calls.size(); ++i) {
             const auto begin = Clock::now();
             const PlanCall& call = m_plan->calls[i];
-            m_board->at(call.kind == CallKind::Kernel ? call.function : call.node);
+            m_board->at(call.node);
             CT_TRY_VOID(call.kind == CallKind::Kernel ? runKernel(m_calls[i], call) : runExternal(m_calls[i], call));
             if (times != nullptr) (*times)[i].push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
         }
@@ -142,8 +142,8 @@ class Executor final : public ValueSource {
             own.function(own.pointers.data(), call.sizes.data(), begin, end, &failed);
             if (failed != 0) fault.store(failed, std::memory_order_relaxed);
         });
-        if (fault.load() == 1) return invalidInput("an index that comes from data is out of range", call.function);
-        if (fault.load() != 0) return invalidInput("integer division by zero", call.function);
+        if (fault.load() == 1) return invalidInput("an index that comes from data is out of range", call.checking);
+        if (fault.load() != 0) return invalidInput("integer division by zero", call.checking);
         return {};
     }
 

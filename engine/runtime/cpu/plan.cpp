@@ -1,5 +1,6 @@
 #include "engine/runtime/cpu/plan.h"
 
+#include "engine/schedule/lowering.h"
 #include "engine/support/checked.h"
 #include "engine/support/threads.h"
 
@@ -190,6 +191,7 @@ class Binder {
         if (call.kind == CallKind::Kernel) {
             const Kernel& kernel = m_program->kernels[call.kernel];
             plan.function = kernel.name;
+            nameNodes(call, plan);
             for (const ValueKey& key : call.bindings) plan.buffers.push_back(m_number.at(key));
             for (const std::string& size : kernel.sizes) {
                 CT_TRY(const int64_t value, number(SymInt(Expr::symbol(size)), kernel.name));
@@ -208,6 +210,28 @@ class Binder {
         }
         m_bound.plan.calls.push_back(std::move(plan));
         return {};
+    }
+    /// What to say of a kernel that fails: the nodes as the user knows them, and where to look for its code.
+    void nameNodes(const ScheduledCall& call, PlanCall& plan) const {
+        std::vector<std::string> all, checking;
+        const std::set<std::string>& helpers = (*m_printed)[call.kernel].helpers;
+        const bool checks = helpers.contains("checked_index") || helpers.contains("intdiv");
+        for (const NodeId id : call.nodes) {
+            const Node* node = graph().find(id);
+            if (node == nullptr) continue;
+            all.push_back(node->name());
+            if (checks && probe(*node).checks) checking.push_back(node->name());
+        }
+        plan.node = named(all, plan.function);
+        plan.checking = checks ? named(checking.empty() ? all : checking, plan.function) : std::string();
+    }
+    /// "embedding, add (kernel0)".
+    static std::string named(const std::vector<std::string>& nodes, const std::string& kernel) {
+        constexpr size_t kShown = 6;
+        std::string text;
+        for (size_t i = 0; i < std::min(nodes.size(), kShown); ++i) text += (i > 0 ? ", " : "") + nodes[i];
+        if (nodes.size() > kShown) text += " and " + std::to_string(nodes.size() - kShown) + " more";
+        return text.empty() ? kernel : text + " (" + kernel + ")";
     }
     Result<void> addArguments(const Node& node, PlanCall& plan) {
         plan.function = node.op().name();

@@ -30,7 +30,8 @@ struct PlanCall {
     int64_t range = 1;                // kernel: parallel range
     int64_t nanoseconds = 0;          // kernels, libraries: roughly how long it takes one core
     std::vector<Argument> args;       // others: nodes of Plan::names
-    std::string node;                 // others: the call's name in the graph
+    std::string node;                 // the call's name in the graph; of a kernel those of all that it computes
+    std::string checking;             // kernel: those whose indices or divisors come from data; empty if there are none
     ValueType type;                   // others: result type, sizes as numbers
     std::vector<int64_t> results;     // others: value numbers, -1 for results that are not tensors
 };

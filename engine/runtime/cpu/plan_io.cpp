@@ -27,6 +27,7 @@ std::string serialize(const Plan& plan) {
         out.pod(call.kind);
         out.text(call.function);
         out.text(call.node);
+        out.text(call.checking);
         out.dims(call.buffers);
         out.dims(call.sizes);
         out.pod(call.range);
@@ -67,6 +68,7 @@ Result<Plan> deserializePlan(std::string_view bytes) {
         call.kind = in.pod<CallKind>();
         call.function = in.text();
         call.node = in.text();
+        call.checking = in.text();
         call.buffers = in.dims();
         call.sizes = in.dims();
         call.range = in.pod<int64_t>();
