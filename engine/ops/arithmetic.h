@@ -117,14 +117,14 @@ bool isNan(T value) {
     if constexpr (std::is_floating_point_v<T>) return std::isnan(value);
     else return false;
 }
-// NaN wins, as in torch.maximum and torch.amax.
+// NaN wins, and of equals the first, as in torch.maximum, torch.clamp and torch.amax: of 0.0 and -0.0 too.
 template <class T>
 T maximumOf(T a, T b) {
-    return isNan(a) || a > b ? a : b;
+    return !isNan(a) && (b > a || isNan(b)) ? b : a;
 }
 template <class T>
 T minimumOf(T a, T b) {
-    return isNan(a) || a < b ? a : b;
+    return !isNan(a) && (b < a || isNan(b)) ? b : a;
 }
 
 }  // namespace cutaway

@@ -342,13 +342,13 @@ constexpr OpDef kOps[] = {
          return call1("sigmoid", c.load(0));
      },
      .samples = kFloatSamples},
-    // max(x, 0), NaN stays NaN. bool is refused.
+    // max(x, 0); NaN stays NaN, and -0.0 stays -0.0. bool is refused.
     {.schema = "aten.relu.default(Tensor self) -> Tensor", .tags = kTags, .infer = inferRounding,
-     .eval = [](const EvalContext& c) { return map(c, [](auto x) { return x <= 0 ? decltype(x)(0) : x; }); },
+     .eval = [](const EvalContext& c) { return map(c, [](auto x) { return x < 0 ? decltype(x)(0) : x; }); },
      .derive = [](Derivation& d) { d.input(0) = d.call("aten.threshold_backward.default", {d.dy(), d.out(size_t{0}), 0}); },
      .lower = [](LowerContext& c) {
          const Expr x = c.load(0), zero = constantLike(x, 0);
-         return Expr::where(compare(ExprKind::Le, x, zero), zero, x);
+         return Expr::where(compare(ExprKind::Lt, x, zero), zero, x);
      },
      .samples = kNumberSamples},
     {.schema = "aten.floor.default(Tensor self) -> Tensor", .tags = kTags, .infer = inferRounding,

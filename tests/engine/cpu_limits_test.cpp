@@ -146,6 +146,38 @@ class CpuLimitsTest : public QObject {
         QCOMPARE(run.error().where, where.toStdString());
     }
 
+    /// Of two zeros the first is the larger one and the smaller one, as in PyTorch (where long tensors are compared with
+    /// vector instructions its own kernels keep the second): the result has the sign of x.
+    void signsOfZero_data() {
+        QTest::addColumn<QString>("call");
+        QTest::addColumn<bool>("keeps");
+        for (const char* call : {"relu.default(x)", "relu6.default(x)", "leaky_relu.default(x)", "maximum.default(x, y)", "minimum.default(x, y)", "clamp.default(x, 0.0, 1.0)",
+                                 "clamp.default(x, -1.0, -0.0)", "clamp.Tensor(x, y, None)", "clamp.Tensor(x, None, y)", "clamp_min.default(x, -0.0)", "clamp_max.default(x, 0.0)",
+                                 "clamp_min.Tensor(x, y)", "clamp_max.Tensor(x, y)", "hardtanh.default(x, -0.0, 1.0)", "hardswish.default(x)"})
+            QTest::newRow(call) << call << true;
+        QTest::newRow("threshold") << "threshold.default(x, 0, 0.0)" << false;
+    }
+    void signsOfZero() {
+        QFETCH(QString, call);
+        QFETCH(bool, keeps);
+        const auto module = moduleOf(("def forward(x: \"f32[20]\", y: \"f32[20]\"):\n    r = aten." + call + "\n    return (r, y)\n").toStdString());
+        std::vector<Tensor> inputs = {Tensor::empty(DType::F32, {20}), Tensor::empty(DType::F32, {20})};
+        for (int i = 0; i < 20; ++i) {  // whole vectors and a rest, every order of signs
+            inputs[0].as<float>()[i] = i & 1 ? -0.0f : 0.0f;
+            inputs[1].as<float>()[i] = i & 2 ? -0.0f : 0.0f;
+        }
+        const auto program = buildCpu(module);
+        QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
+        const auto compiled = runCpu(*program, inputs);
+        const auto reference = referenceOutputs(*module, inputs);
+        QVERIFY(compiled.has_value() && reference.has_value());
+        for (const Tensor& result : {compiled->outputs[0], (*reference)[0]})
+            for (int i = 0; i < 20; ++i) {
+                const float value = result.as<float>()[i];
+                QVERIFY2(value == 0 && std::signbit(value) == (keeps && i & 1), qPrintable(QString::number(i)));
+            }
+    }
+
     /// Half floats are computed in float and rounded by the store: a value may leave their range and come back inside a
     /// kernel. The reference rounds every result.
     void halfFloatsAreRoundedWhereTheyAreStored() {
