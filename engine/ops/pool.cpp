@@ -65,7 +65,8 @@ Expr lowerMaxPool(LowerContext& c, size_t spatial, bool offsets) {
     if (!windows) return Expr();
     const size_t lead = self.sizes.size() - spatial;
     SymDims kernel;
-    for (int64_t size : windows->kernel) kernel.push_back(size);
+    // Offsets count in the whole kernel.
+    for (size_t d = 0; d < spatial; ++d) kernel.push_back(c.resultNumber() == 0 ? windows->reach(d) : windows->kernel[d]);
     const bool floating = isFloating(self.dtype);
     if (!floating) return Expr();  // no neutral element that loses against every integer
     const DType dtype = computeTypeOf(self.dtype);

@@ -87,7 +87,9 @@ Expr lowerAverage(LowerContext& c) {
     const Windows& w = *windows;
     const size_t lead = self.sizes.size() - spatial;
     const DType dtype = computeTypeOf(self.dtype);
-    const Expr sum = c.reduce(ReduceKind::Sum, SymDims(w.kernel.begin(), w.kernel.end()), [&](const std::vector<Expr>& r) {
+    SymDims reached;
+    for (size_t d = 0; d < spatial; ++d) reached.push_back(w.reach(d));
+    const Expr sum = c.reduce(ReduceKind::Sum, reached, [&](const std::vector<Expr>& r) {
         std::vector<Expr> at(c.index().begin(), c.index().begin() + static_cast<int64_t>(lead));
         Expr inside = Expr::boolean(true);
         for (size_t d = 0; d < spatial; ++d) {
@@ -209,6 +211,7 @@ f32[1, 1, 4, 4], [2, 2], [2, 2], [0, 0], False, True, 3
 f64[1, 1, 5, 5], [2, 2], [1, 1]
 bf16[1, 2, 8, 8], [2, 2]
 f32[2, 3, 4, 5][60, 1, 15, 3], [2, 2]
+f32[1, 2, 2, 3], [2560, 7], [2560, 7], 0, True
 )"},
     {.schema = "aten.avg_pool2d_backward.default(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, bool ceil_mode, "
                "bool count_include_pad, int? divisor_override) -> Tensor",

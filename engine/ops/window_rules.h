@@ -1,6 +1,8 @@
 #pragma once
 // Sliding windows over the last dims of a tensor, as pooling reads them: sizes by PyTorch's rules, and the walk over
 // the elements under each window.
+#include <algorithm>
+
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/lower.h"
 
@@ -23,24 +25,30 @@ struct Windows {
     template <class Body>
     void forEachTap(int64_t o, Body&& body) const {
         const size_t n = kernel.size();
-        std::vector<int64_t> start(n), k(n, 0);
+        std::vector<int64_t> start(n), first(n), last(n);   // elements of the kernel that lie on the input
         for (size_t d = n; d-- > 0;) {
             start[d] = o % out[d] * stride[d] - padding[d];
             o /= out[d];
+            first[d] = start[d] < 0 ? (dilation[d] - 1 - start[d]) / dilation[d] : 0;
+            last[d] = std::min(kernel[d] - 1, start[d] < in[d] ? (in[d] - 1 - start[d]) / dilation[d] : -1);
+            if (first[d] > last[d]) return;
         }
-        for (int64_t flat = 0;; ++flat) {
-            int64_t at = 0;
-            bool inside = true;
+        for (std::vector<int64_t> k = first;;) {
+            WindowTap tap;
             for (size_t d = 0; d < n; ++d) {
-                const int64_t position = start[d] + k[d] * dilation[d];
-                inside &= position >= 0 && position < in[d];
-                at = at * in[d] + position;
+                tap.input = tap.input * in[d] + start[d] + k[d] * dilation[d];
+                tap.kernel = tap.kernel * kernel[d] + k[d];
             }
-            if (inside) body(WindowTap{at, flat});
+            body(tap);
             size_t d = n;
-            while (d > 0 && ++k[d - 1] == kernel[d - 1]) k[--d] = 0;
+            for (; d > 0 && ++k[d - 1] > last[d - 1]; --d) k[d - 1] = first[d - 1];
             if (d == 0) return;
         }
+    }
+    /// How many elements of the kernel may lie on the input in dim d: of one that is larger than the padded input, not all.
+    int64_t reach(size_t d) const {
+        if (in.empty()) return kernel[d];
+        return std::clamp<int64_t>((in[d] + padding[d] - 1) / dilation[d] + 1, 1, kernel[d]);
     }
     /// Input position in dim d of kernel element r under the window of output index o.
     Expr positionExpr(size_t d, const Expr& o, const Expr& r) const;
