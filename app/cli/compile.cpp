@@ -247,6 +247,8 @@ void addBench(CLI::App& app, Context& context) {
     command->add_flag("--run", arguments->runs, "Time the reference and the compiled CPU run as well")->excludes(curve);
     addJson(*command, arguments->json);
     arguments->compile.addTo(*command);
+    for (const char* ofAFile : {"--graph", "--size", "--only"})  // the graphs are made, and every stage runs alone
+        curve->excludes(command->get_option(ofAFile));
     command->callback([arguments, &context] {
         const auto run = [&]() -> Result<int> {
             if (!arguments->curve.empty())

@@ -207,6 +207,9 @@ class CliTest : public QObject {
         row("cutaway-cli explain chain.py --rule remove_noop_ops/nosuch", 1, "!no rule named");
         row("cutaway-cli bisect two.py --command true --check numbers", 1, "!--command is for --check command");
         row("cutaway-cli bench", 1, "!give a model");
+        row("cutaway-cli bench --curve 30 --repeat 1", 0, " nodes opened");
+        for (const char* option : {"--graph two", "--size s0=1", "--only joint"})
+            row(QStringLiteral("cutaway-cli bench --curve 30 ") + option, -1, "!--curve excludes --");
         // Where output goes.
         row("cutaway-cli --help", 0, "bisect");
         row("cutaway-cli --version", 0, "cutaway-cli ");
