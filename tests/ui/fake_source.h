@@ -19,6 +19,7 @@ class FakeSource : public ui::Source {
         std::atomic<bool> hold{false};  // calls wait until it is false or they are cancelled
         std::atomic<const char*> held{nullptr};    // so do calls that begin like this
         std::atomic<const char*> thrown{nullptr};  // and these throw
+        std::atomic<const char*> failing{nullptr};  // the pass of this name fails, and none comes after it
         std::atomic<int> tail{4};
         std::atomic<int> slowAfter{-1};  // a compile goes on after that many steps when it is another number or it is cancelled
         QStringList calls() const {
@@ -58,7 +59,7 @@ class FakeSource : public ui::Source {
     }
     Result<RunId> compile(const CompileOptions& options, const std::function<void(const StepInfo&)>& ended, const Progress& progress) override {
         CT_TRY_VOID(arrive("compile", progress));
-        const std::vector<StepInfo> all = stepsOf(options);
+        const std::vector<StepInfo> all = stepsOf(options, m_control->failing);
         size_t done = 0;
         for (const StepInfo& step : all) {
             while (m_control->slowAfter == static_cast<int>(done) && !progress.cancelled()) QThread::msleep(1);
@@ -73,16 +74,17 @@ class FakeSource : public ui::Source {
     }
     Result<bool> wasCancelled(RunId run) override {
         const QMutexLocker lock(&m_control->mutex);
-        return m_runs[static_cast<size_t>(run - 1)].done < 6;
+        const auto& [options, done] = m_runs[static_cast<size_t>(run - 1)];
+        return done < stepsOf(options, m_control->failing).size();
     }
     Result<std::vector<StepInfo>> steps(RunId run) override {
         const QMutexLocker lock(&m_control->mutex);
         const auto& [options, done] = m_runs[static_cast<size_t>(run - 1)];
-        std::vector<StepInfo> steps = stepsOf(options);
+        std::vector<StepInfo> steps = stepsOf(options, m_control->failing);
         steps.resize(done);
         return steps;
     }
-    static std::vector<StepInfo> stepsOf(const CompileOptions& options) {
+    static std::vector<StepInfo> stepsOf(const CompileOptions& options, const char* failing) {
         std::vector<StepInfo> steps;
         const auto& off = options.disabledPasses;
         const auto add = [&](const char* stage, const char* name, StepState state, int rewrites) {
@@ -104,6 +106,15 @@ class FakeSource : public ui::Source {
         add("post_grad", "remove_noop_ops", StepState::Unchanged, 0);
         add("post_grad", "fuse_bias_add", StepState::Changed, 2);
         add("post_grad", "reinplace", StepState::Changed, 1);
+        const std::string_view last = failing ? failing : "";
+        if (last == "schedule") add("lowering", "schedule", StepState::Unchanged, 0);
+        for (StepInfo& step : steps) {
+            if (step.name != last) continue;
+            step.state = StepState::Failed;
+            step.error = "y: no such shape";
+            steps.resize(static_cast<size_t>(step.index) + 1);
+            break;
+        }
         return steps;
     }
     Result<std::vector<RewriteInfo>> rewrites(RunId, int step, const Progress& progress) override {

@@ -314,6 +314,31 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
         QTRY_VERIFY_WITH_TIMEOUT(!bar->isVisible(), kPatience);
     }
 
+    /// A step that failed says what failed, where, and what to do next: after a pass nothing can be trusted, after the passes all can.
+    void aFailedStepIsToldInASentence_data() {
+        QTest::addColumn<QString>("step");
+        QTest::addColumn<QString>("where");
+        QTest::addColumn<QString>("next");
+        QTest::newRow("pass") << "fuse_bias_add" << "Where: step 5 of Run 1: inference, CPU" << "Look at the step, or switch the pass off in the Steps window and compile again.";
+        QTest::newRow("schedule") << "schedule" << "Where: step 7 of Run 1: inference, CPU" << "All passes are done: step through them, or run the graph in the reference interpreter (F5).";
+    }
+    void aFailedStepIsToldInASentence() {
+        QFETCH(QString, step);
+        QFETCH(QString, where);
+        QFETCH(QString, next);
+        const QByteArray name = step.toUtf8();
+        m_control->failing = name.constData();
+        openAndCompile();
+        auto* bar = m_main->findChild<ProblemBar*>();
+        QTRY_VERIFY_WITH_TIMEOUT(bar->isVisible(), kPatience);
+        QCOMPARE(bar->text(), QStringList({QStringLiteral("✗ %1 failed: y: no such shape").arg(step), where, next}).join('\n'));
+        // The step is on show, and says so where steps are told.
+        QCOMPARE(shownStep(), step);
+        QCOMPARE(m_main->findChild<RewriteBar*>()->text(), "Failed: y: no such shape");
+        QVERIFY(testing::treeText(*m_main->window("steps")->findChild<QTreeView*>()->model()).contains(QStringLiteral("%1 | ✗ failed").arg(step)));
+        m_control->failing = nullptr;
+    }
+
     void theLogHasColumnsForWhatItSays() {
         auto& table = *m_main->window("log")->findChild<QTableView*>();
         openAndCompile();

@@ -94,7 +94,7 @@ void SessionController::finishCompile(Run run, std::optional<RunId> comparedWith
     if (failed) {
         const StepInfo& step = now.steps[static_cast<size_t>(*failed)];
         LogEntry entry{LogEntry::Level::Problem, tr("%1 failed: %2").arg(QString::fromStdString(step.name), QString::fromStdString(step.error)),
-                       tr("step %1 of %2").arg(*failed).arg(now.title()), Run::replays(step) ? tr("Look at the step, or switch the pass off in the Steps window and compile again.") : tr("All passes are done: step through them, or run the graph in the reference interpreter (F5)."), Place{id, *failed, -1}, NodeId::None};
+                       tr("step %1 of %2").arg(*failed + 1).arg(now.title()), Run::replays(step) ? tr("Look at the step, or switch the pass off in the Steps window and compile again.") : tr("All passes are done: step through them, or run the graph in the reference interpreter (F5)."), Place{id, *failed, -1}, NodeId::None};
         m_log.append(entry);
         emit problem(entry);
         first.step = *failed;
