@@ -107,6 +107,16 @@ class EngineWindowsTest : public QObject {
         QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
     }
 
+    void whatIsClosedIsGone() {
+        const auto source = makeSessionSource();
+        QVERIFY(source->open(testing::testFile("../resources/models/mlp.pt2").toStdString(), {}, {}));
+        QVERIFY(source->text({}, false, {}));
+        source->close();
+        const auto text = source->text({}, false, {});
+        QVERIFY(!text);
+        QCOMPARE(text.error().message, std::string("no model is open"));
+    }
+
     /// Weights are read when they are used; by then somebody may have begun to export the model anew.
     void aModelCutShortWhileOpenIsSaid() {
         const std::string bytes = testing::largeWeightArchive();

@@ -57,6 +57,7 @@ class FakeSource : public ui::Source {
         info.remarks = {"one remark"};
         return info;
     }
+    void close() override { m_control->note("close"); }
     Result<RunId> compile(const CompileOptions& options, const std::function<void(const StepInfo&)>& ended, const Progress& progress) override {
         CT_TRY_VOID(arrive("compile", progress));
         const std::vector<StepInfo> all = stepsOf(options, m_control->failing);

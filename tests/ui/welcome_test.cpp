@@ -66,6 +66,7 @@ class WelcomeTest : public QObject, private testing::MainWindowFixture {
         QVERIFY(!m_main->controller().model());
         QVERIFY(!m_main->window("graph")->isVisible());
         QCOMPARE(m_main->windowTitle(), "Cutaway");
+        QTRY_VERIFY_WITH_TIMEOUT(m_control->calls().contains("close"), kPatience);  // the engine has let go of it, too
         // And it opens again like the first time.
         openAndCompile();
         QVERIFY(m_main->window("graph")->isVisible() && !page().isVisible());

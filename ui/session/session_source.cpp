@@ -19,6 +19,7 @@ class SessionSource : public Source {
         if (opened) m_session = std::move(fresh);
         return opened;
     }
+    void close() override { m_session = std::make_shared<Session>(); }
     Result<RunId> compile(const CompileOptions& options, const std::function<void(const StepInfo&)>& ended, const Progress& progress) override { return session()->compileWatched(options, ended, progress); }
     Result<bool> wasCancelled(RunId run) override { return session()->wasCancelled(run); }
     Result<std::vector<StepInfo>> steps(RunId run) override { return session()->steps(run); }

@@ -15,6 +15,8 @@ class Source {
     /// All passes of a mode in running order, optional ones included.
     virtual std::vector<PassInfo> passes(Mode mode) const = 0;
     virtual Result<ModelInfo> open(const std::string& path, const OpenSettings& settings, const Progress& progress) = 0;
+    /// Lets go of what is open; what still works on it ends with it.
+    virtual void close() = 0;
     /// `ended` is told of every step when it is done. Cancelled, it leaves those as a run, if there are any.
     virtual Result<RunId> compile(const CompileOptions& options, const std::function<void(const StepInfo&)>& ended, const Progress& progress) = 0;
     virtual Result<bool> wasCancelled(RunId run) = 0;
