@@ -1,6 +1,7 @@
 // The main window on the engine itself: bundled models and small texts, driven as a user would.
 #include <QElapsedTimer>
 #include <QFile>
+#include <QScrollBar>
 #include <QSpinBox>
 #include <QTableView>
 #include <QTextBrowser>
@@ -12,12 +13,14 @@
 #include "tests/ui/tree_text.h"
 #include "ui/session/source.h"
 #include "ui/session/stepper.h"
+#include "ui/models/text_model.h"
 #include "ui/windows/explain_window.h"
 #include "ui/windows/graph_window.h"
 #include "ui/windows/main_window.h"
 #include "ui/windows/problem_bar.h"
 #include "ui/windows/rewrite_bar.h"
 #include "ui/windows/steps_window.h"
+#include "ui/windows/text_window.h"
 #include "ui/windows/theme.h"
 
 using namespace cutaway;
@@ -131,6 +134,42 @@ class EngineWindowsTest : public QObject {
         press(Qt::Key_F6);
         QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
         QVERIFY2(problem().isEmpty(), qPrintable(problem()));
+    }
+
+    /// Of a long line that part is on the screen which the step changed.
+    void theChangedWordIsInView_data() {
+        QTest::addColumn<bool>("sides");
+        QTest::newRow("unified") << false;
+        QTest::newRow("side by side") << true;
+    }
+    void theChangedWordIsInView() {
+        QFETCH(bool, sides);
+        QByteArray list;
+        for (int i = 0; i < 60; ++i) list += "x, ";
+        m_main->resize(900, 600);
+        open(write("long.py", "def forward(x: \"f32[2]\"):\n    y = torch.ops.aten.neg.default(x)\n    n = torch.ops.aten.view.default(y, [2])\n    c = torch.ops.aten.cat.default([" + list + "n])\n    return (c,)\n"));
+        m_main->raiseWindow(m_main->window("text"));
+        m_main->text().setSideBySide(sides);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled() && m_main->isOnScreen(m_main->text().widget()), kPatience);
+        auto& table = *m_main->text().findChild<QTableView*>();
+        QScrollBar* bar = table.horizontalScrollBar();
+        if (sides)
+            for (auto* each : m_main->text().findChildren<QScrollBar*>())
+                if (!each->accessibleName().isEmpty()) bar = each;
+        QTRY_VERIFY_WITH_TIMEOUT(bar->maximum() > 0, kPatience);
+        const auto changed = [&] {
+            const QModelIndex line = table.model()->index(table.currentIndex().row(), TextModel::Fourth);
+            return line.data().toString().contains("cat") ? line : QModelIndex();
+        };
+        bar->setValue(0);
+        do press(Qt::Key_F8);
+        while (!changed().isValid());
+        const auto marks = changed().data(TextModel::MarksRole).value<QVector<MarkedRange>>();
+        QVERIFY(!marks.isEmpty());
+        QVERIFY(bar->value() > 0);
+        const int column = table.columnViewportPosition(TextModel::Fourth);
+        const int at = column - (sides ? bar->value() : 0) + QFontMetrics(table.font()).horizontalAdvance(changed().data().toString().left(marks.front().start));
+        QVERIFY2(at > std::max(column, 0) && at < table.viewport()->width(), qPrintable(QStringLiteral("%1 of %2, column at %3").arg(at).arg(table.viewport()->width()).arg(column)));
     }
 
     void aRuleOfTheUserIsExplainedAndSwitchedOff() {

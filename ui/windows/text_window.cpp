@@ -155,7 +155,7 @@ void TextWindow::arrangeColumns() {
     for (int row = 0; row < m_model.rowCount(); ++row)
         for (int column : {static_cast<int>(TextModel::Second), static_cast<int>(TextModel::Fourth)})
             longest = std::max(longest, m_model.index(row, column).data().toString().size());
-    const int text = static_cast<int>(longest + 2) * metrics.horizontalAdvance('0');
+    const int text = metrics.horizontalAdvance(QString(longest + 2, QChar('0')));  // letters may be no whole number of pixels wide
     for (int column = 0; column < TextModel::ColumnCount; ++column) header->setSectionResizeMode(column, QHeaderView::Fixed);
     header->setStretchLastSection(false);
     if (sides) {
