@@ -223,8 +223,7 @@ int run(int argc, char** argv) {
     else if (order.wanted())
         photographer = std::make_unique<Photographer>(main, order, compiles);
     else if (compiles)
-        // With the default options, whatever was chosen last time: a command does the same for everybody.
-        QObject::connect(&main.controller(), &SessionController::modelOpened, &main, [&main] { main.controller().compile({}); }, Qt::QueuedConnection);
+        main.compileWhenOpened();
     return QApplication::exec();
 }
 

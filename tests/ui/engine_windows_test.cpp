@@ -14,6 +14,7 @@
 #include "ui/session/source.h"
 #include "ui/session/stepper.h"
 #include "ui/models/text_model.h"
+#include "ui/windows/compile_dialog.h"
 #include "ui/windows/explain_window.h"
 #include "ui/windows/graph_window.h"
 #include "ui/windows/main_window.h"
@@ -170,6 +171,25 @@ class EngineWindowsTest : public QObject {
         const int column = table.columnViewportPosition(TextModel::Fourth);
         const int at = column - (sides ? bar->value() : 0) + QFontMetrics(table.font()).horizontalAdvance(changed().data().toString().left(marks.front().start));
         QVERIFY2(at > std::max(column, 0) && at < table.viewport()->width(), qPrintable(QStringLiteral("%1 of %2, column at %3").arg(at).arg(table.viewport()->width()).arg(column)));
+    }
+
+    /// The option --compile does the same whatever somebody chose last in the window.
+    void compilingWhenOpenedTakesTheDefaults() {
+        CompileOptions chosen;
+        chosen.mode = Mode::Training;
+        CompileDialog([this](Mode mode) { return m_main->controller().passes(mode); }, chosen).accept();
+        QVERIFY(CompileDialog::remembered().mode == Mode::Training);
+        m_main->compileWhenOpened();
+        const QString mlp = testing::testFile("../resources/models/mlp.pt2");
+        m_main->open(mlp);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() == 1 && m_main->isSettled(), kPatience);
+        QVERIFY(m_main->controller().runs()[0].options.mode == Mode::Inference);
+        QVERIFY(CompileDialog::remembered().mode == Mode::Training);  // which it leaves alone
+        // It was asked for this model, not for those that are opened later.
+        m_main->open(mlp);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().empty() && m_main->isSettled(), kPatience);
+        QTest::qWait(1);
+        QVERIFY(m_main->isSettled() && m_main->controller().runs().empty());
     }
 
     void aRuleOfTheUserIsExplainedAndSwitchedOff() {

@@ -217,6 +217,11 @@ QStringList MainWindow::windowNames() const {
 
 void MainWindow::open(const QString& path, const QString& graph) { m_controller->open(path, graph); }
 
+void MainWindow::compileWhenOpened() {
+    const auto once = static_cast<Qt::ConnectionType>(Qt::QueuedConnection | Qt::SingleShotConnection);
+    connect(m_controller, &SessionController::modelOpened, this, [this] { m_controller->compile({}); }, once);
+}
+
 void MainWindow::compile() {
     if (!m_controller->model()) {
         say(tr("Nothing to compile yet: open a model first (Ctrl+O)."));

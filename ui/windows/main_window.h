@@ -38,6 +38,8 @@ class MainWindow : public QMainWindow {
     void open(const QString& path, const QString& graph = {});
     /// Compiles with the options of last time, and says which those are.
     void compile();
+    /// Compiles what is being opened with the default options, whatever was chosen last time: a command does the same for everybody.
+    void compileWhenOpened();
     SessionController& controller() { return *m_controller; }
     Selection& selection() { return *m_selection; }
     StepsWindow& steps() { return *m_steps; }
