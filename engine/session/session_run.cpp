@@ -86,12 +86,25 @@ Error failureOf(const CompileTrace& trace) {
     return {ErrorCode::InvalidInput, "compiling failed, so there is nothing to run: " + step.error, "step " + step.name, {}};
 }
 
+Result<void> checkLowered(const CompileTrace& trace) {
+    if (trace.failed()) return failureOf(trace);
+    return {};
+}
+
 /// A graph that a pass left half done computes something else. Scheduling is no pass: what it refuses the interpreter can run.
 Result<void> checkPasses(const CompileTrace& trace) {
     if (!trace.failed() || trace.steps.back().pass == nullptr) return {};
     Error error = failureOf(trace);
     error.notes = {"to run without it: --disable " + trace.steps.back().info.name};
     return error;
+}
+
+/// Of such a run the gradients of the results are inputs, and no file has values for those.
+Result<void> checkTrainable(const Module& module) {
+    for (const InputSpec& input : module.inputs)
+        if (input.kind == InputSpec::Kind::Tangent)
+            return unsupported("graphs compiled for training cannot be run yet", {}, {"compile for inference to run it"});
+    return {};
 }
 
 /// What types alone tell, before inputs are drawn or read and before anything is compiled.
@@ -102,7 +115,7 @@ Result<void> checkSizes(const Module& module, Backend backend) {
 }
 
 Result<const CpuProgram*> programOf(Session::State::Run& run, const std::vector<Tensor>* inputs, const Progress& progress) {
-    if (run.trace.failed()) return failureOf(run.trace);
+    CT_TRY_VOID(checkLowered(run.trace));
     if (!inputs && run.cpu) return &*run.cpu;   // of the sizes that it last ran with
     SymbolValues sizes;
     CT_TRY(Snapshot module, withNumbers(run.trace.result(), inputs, sizes));
@@ -142,9 +155,25 @@ Result<RunReport> Session::run(RunId id, const RunOptions& options, const Progre
     return guarded([&] { return m_state->execute(id, options, progress); });
 }
 
+Result<void> Session::canRun(RunId id, Backend backend) const {
+    return guarded([&]() -> Result<void> {
+        CT_TRY(const State::Run* found, std::as_const(*m_state).run(id));
+        CT_TRY_VOID(backend == Backend::Reference ? checkPasses(found->trace) : checkLowered(found->trace));
+        return checkTrainable(*found->trace.result());
+    });
+}
+
+Result<void> Session::canBuild(RunId id) const {
+    return guarded([&]() -> Result<void> {
+        CT_TRY(const State::Run* found, std::as_const(*m_state).run(id));
+        return checkLowered(found->trace);
+    });
+}
+
 Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, const Progress& progress) {
     CT_TRY(Run* found, run(id));
     CT_TRY_VOID(checkPasses(found->trace));
+    CT_TRY_VOID(checkTrainable(*found->trace.result()));
     CT_TRY_VOID(checkSizes(*found->trace.result(), options.backend));
     const std::lock_guard turn(found->turn);
     // Inputs are named as in the file; passes never rename or drop placeholders.

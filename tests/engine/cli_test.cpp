@@ -185,6 +185,9 @@ class CliTest : public QObject {
         row("cutaway-cli compile two.py --device cuda", 0, " passes, ");
         row("cutaway-cli compile two.py --json - --stages-json -", 1, "!cannot both go to stdout");
         row("cutaway-cli run two.py --backend cuda", -1, "!cuda is not in this version");
+        for (const char* backend : {"reference", "cpu"})
+            row(QStringLiteral("cutaway-cli run " CUTAWAY_SOURCE_DIR "/resources/models/mlp.pt2 --mode training --backend ") + backend, 1,
+                "!graphs compiled for training cannot be run yet");
         row("cutaway-cli run two.py --repeat 0", -1, "!takes a whole number from 1 to 1000000, not '0'");
         row("cutaway-cli steps two.py --check-numbers --tolerance nan", -1,
             "!takes a number that is 0 or more, not 'nan'");

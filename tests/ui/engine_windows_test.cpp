@@ -14,6 +14,7 @@
 #include "ui/session/source.h"
 #include "ui/session/stepper.h"
 #include "ui/models/text_model.h"
+#include "ui/windows/action_icons.h"
 #include "ui/windows/compile_dialog.h"
 #include "ui/windows/explain_window.h"
 #include "ui/windows/graph_window.h"
@@ -119,6 +120,23 @@ class EngineWindowsTest : public QObject {
         const auto text = source->text({}, false, {});
         QVERIFY(!text);
         QCOMPARE(text.error().message, std::string("no model is open"));
+    }
+
+    /// Nothing is offered that cannot be done, and the tips say why.
+    void trainingIsNotRun() {
+        CompileOptions training;
+        training.mode = Mode::Training;
+        open(testing::testFile("../resources/models/mlp.pt2"), training);
+        for (const char* key : {"F5", "F6"}) {
+            const QAction* action = actionNamed(*m_main, key);
+            QVERIFY2(!action->isEnabled() && action->statusTip() == "graphs compiled for training cannot be run yet", key);
+        }
+        const QAction* build = actionNamed(*m_main, "F7");
+        QVERIFY(build->isEnabled() && build->statusTip().isEmpty());
+        press(Qt::Key_F7);
+        QTRY_VERIFY_WITH_TIMEOUT(!m_main->controller().isBusy(), kPatience);
+        QVERIFY2(problem().isEmpty(), qPrintable(problem()));
+        QVERIFY(m_main->window("kernels")->findChild<QAbstractItemView*>()->model()->rowCount() > 0);
     }
 
     /// Weights are read when they are used; by then somebody may have begun to export the model anew.

@@ -214,6 +214,14 @@ class FakeSource : public ui::Source {
         return report;
     }
 
+    Result<void> canBuild(RunId) override { return {}; }
+    /// Training graphs do not run.
+    Result<void> canRun(RunId run, Backend) override {
+        const QMutexLocker lock(&m_control->mutex);
+        if (m_runs[static_cast<size_t>(run - 1)].options.mode == Mode::Training) return unsupported("not for training");
+        return {};
+    }
+
   private:
     /// The second rewrite of step 4 does it.
     static bool fused(const Place& place) { return place.step > 4 || (place.step == 4 && (place.rewrites < 0 || place.rewrites >= 2)); }

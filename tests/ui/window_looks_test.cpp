@@ -20,6 +20,7 @@
 #include "tests/ui/main_window_fixture.h"
 #include "ui/graph/graph_colors.h"
 #include "ui/models/text_model.h"
+#include "ui/windows/action_icons.h"
 #include "ui/windows/compile_dialog.h"
 #include "ui/windows/graph_window.h"
 #include "ui/windows/run_dialogs.h"
@@ -142,6 +143,37 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
         QCOMPARE(again.options().userRules.size(), size_t(1));
         QCOMPARE(again.options().moves.size(), size_t(1));
         QVERIFY(again.options().mode == Mode::Training);
+    }
+
+    /// Nothing is offered that cannot be done, and the tips say why.
+    void whatARunCannotDoIsGrey_data() {
+        QTest::addColumn<QString>("key");
+        QTest::addColumn<bool>("can");
+        QTest::newRow("execute") << "F5" << false;
+        QTest::newRow("time") << "F6" << false;
+        QTest::newRow("generate") << "F7" << true;
+    }
+    void whatARunCannotDoIsGrey() {
+        QFETCH(QString, key);
+        QFETCH(bool, can);
+        const QAction* action = actionNamed(*m_main, key.toLatin1().constData());
+        QVERIFY(!action->isEnabled());  // nothing is open
+        openAndCompile();
+        QVERIFY(action->isEnabled());
+        const QString tip = action->toolTip();
+        QVERIFY2(tip.endsWith(QStringLiteral("(%1)").arg(key)), qPrintable(tip));
+        CompileOptions training;
+        training.mode = Mode::Training;
+        m_main->controller().compile(training);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() == 2 && m_main->isSettled(), kPatience);
+        QCOMPARE(action->isEnabled(), can);
+        QCOMPARE(action->toolTip(), can ? tip : tip + "\nnot for training");
+        QCOMPARE(action->statusTip(), can ? QString() : QStringLiteral("not for training"));
+        // Whoever looks at the run before can do it with that.
+        m_main->selection().setPlace({m_main->controller().runs()[0].id, 4, -1});
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
+        QVERIFY(action->isEnabled());
+        QCOMPARE(action->toolTip(), tip);
     }
 
     void compilingIsNotStartedOnBadAnswers() {

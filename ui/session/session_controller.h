@@ -40,6 +40,7 @@ struct Run {
     std::vector<StepInfo> steps;
     std::vector<std::vector<RewriteInfo>> rewrites;  // by step
     bool stopped = false;  // before its last pass
+    QString notExecuted, notTimed, notBuilt;  // why these cannot be asked for; empty if they can
     /// Whether the step's rewrites can be done one by one.
     static bool replays(const StepInfo& step) { return !isSchedule(step); }
     QString title() const;  // "Run 1: inference, CPU"

@@ -5,6 +5,13 @@
 #include "ui/session/session_ask.h"
 
 namespace cutaway::ui {
+namespace {
+
+QString refusal(const Result<void>& possible) {
+    return possible ? QString() : QString::fromStdString(possible.error().message);
+}
+
+}  // namespace
 
 QString Run::title() const {
     QString text = QObject::tr("Run %1: %2, %3").arg(number).arg(options.mode == Mode::Training ? QObject::tr("training") : QObject::tr("inference"),
@@ -47,6 +54,9 @@ void SessionController::compile(const CompileOptions& options, std::optional<Run
                      if (step.rewrites == 0) continue;
                      CT_TRY(run.rewrites.back(), source.rewrites(run.id, step.index, anew));
                  }
+                 run.notExecuted = refusal(source.canRun(run.id, Backend::Reference));
+                 run.notTimed = refusal(source.canRun(run.id, Backend::Cpu));
+                 run.notBuilt = refusal(source.canBuild(run.id));
                  return run;
              },
              [this, comparedWith](Run run) {

@@ -36,6 +36,8 @@ class SessionSource : public Source {
     Result<BisectReport> bisect(RunId run, const BisectOptions& options, const Progress& progress) override { return session()->bisect(run, options, progress); }
     Result<BuildInfo> build(RunId run, Target target, const Progress& progress) override { return session()->build(run, target, progress); }
     Result<RunReport> run(RunId run, const RunOptions& options, const Progress& progress) override { return session()->run(run, options, progress); }
+    Result<void> canBuild(RunId run) override { return session()->canBuild(run); }
+    Result<void> canRun(RunId run, Backend backend) override { return session()->canRun(run, backend); }
 
   private:
     std::shared_ptr<Session> session() const { return m_session.load(); }

@@ -33,6 +33,9 @@ class Source {
     virtual Result<BisectReport> bisect(RunId run, const BisectOptions& options, const Progress& progress) = 0;
     virtual Result<BuildInfo> build(RunId run, Target target, const Progress& progress) = 0;
     virtual Result<RunReport> run(RunId run, const RunOptions& options, const Progress& progress) = 0;
+    /// Whether the two can be asked for at all; the error says why not.
+    virtual Result<void> canBuild(RunId run) = 0;
+    virtual Result<void> canRun(RunId run, Backend backend) = 0;
 };
 
 /// The engine's session.

@@ -78,7 +78,18 @@ bool isNamed(const QAction& action, const QString& name) {
                                        : action.shortcut().toString(QKeySequence::PortableText) == name;
 }
 
+QString toolTipOf(const QAction& action) {
+    if (action.shortcut().isEmpty()) return plain(action.text());
+    return QStringLiteral("%1 (%2)").arg(plain(action.text()), action.shortcut().toString(QKeySequence::NativeText));
+}
+
 }  // namespace
+
+void offer(QAction& action, const QString& whyNot) {
+    action.setEnabled(whyNot.isEmpty());
+    action.setStatusTip(whyNot);
+    action.setToolTip(whyNot.isEmpty() ? toolTipOf(action) : QStringLiteral("%1\n%2").arg(toolTipOf(action), whyNot));
+}
 
 QAction* actionNamed(const QMainWindow& window, const char* name) {
     for (const MenuAction& each : menuActions(*window.menuBar()))
@@ -96,9 +107,7 @@ void decorateActions(QMainWindow& window) {
         for (const Look& look : kLooks)
             if (look.icon && isNamed(*each.action, QString::fromLatin1(look.action)))
                 each.action->setIcon(iconNamed(QString::fromLatin1(look.icon)));
-        if (!each.action->shortcut().isEmpty())
-            each.action->setToolTip(QStringLiteral("%1 (%2)").arg(
-                plain(each.action->text()), each.action->shortcut().toString(QKeySequence::NativeText)));
+        if (!each.action->shortcut().isEmpty()) each.action->setToolTip(toolTipOf(*each.action));
     }
 }
 

@@ -3,6 +3,7 @@
 // one table.
 class QAction;
 class QMainWindow;
+class QString;
 class QToolBar;
 
 namespace cutaway::ui {
@@ -11,6 +12,8 @@ namespace cutaway::ui {
 void decorateActions(QMainWindow& window);
 /// Greys what cannot be done while nothing is open.
 void enableModelActions(QMainWindow& window, bool enabled);
+/// Can be chosen, or says in its tips why not.
+void offer(QAction& action, const QString& whyNot);
 /// By its key ("Ctrl+O"), or by its text if it has none; null if there is none.
 QAction* actionNamed(const QMainWindow& window, const char* name);
 /// The actions that are used most, as buttons.

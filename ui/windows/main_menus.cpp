@@ -11,6 +11,7 @@
 
 #include "ui/models/words.h"
 #include "ui/session/stepper.h"
+#include "ui/windows/action_icons.h"
 #include "ui/windows/command_palette.h"
 #include "ui/windows/compile_dialog.h"
 #include "ui/windows/export_graph.h"
@@ -180,17 +181,32 @@ void MainWindow::makeRunMenu() {
     menu->addAction(tr("&Compile"), QKeySequence(Qt::CTRL | Qt::Key_B), this, &MainWindow::compile);
     menu->addAction(tr("Compile &With…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_B), this, &MainWindow::askCompile);
     menu->addSeparator();
-    menu->addAction(tr("&Execute…"), QKeySequence(Qt::Key_F5), this, &MainWindow::askExecute);
-    menu->addAction(tr("&Generate Code"), QKeySequence(Qt::Key_F7), this, &MainWindow::generateCode);
-    menu->addAction(tr("&Time on CPU"), QKeySequence(Qt::Key_F6), this, &MainWindow::timeOnCpu);
+    QAction* execute = menu->addAction(tr("&Execute…"), QKeySequence(Qt::Key_F5), this, &MainWindow::askExecute);
+    QAction* build = menu->addAction(tr("&Generate Code"), QKeySequence(Qt::Key_F7), this, &MainWindow::generateCode);
+    QAction* time = menu->addAction(tr("&Time on CPU"), QKeySequence(Qt::Key_F6), this, &MainWindow::timeOnCpu);
+    menu->setToolTipsVisible(true);
+    const auto refresh = [this, execute, build, time] {
+        if (!m_controller->model()) return;  // greyed with all that needs one
+        const Run* run = latestRun();        // without one they say what is to be done first
+        offer(*execute, run ? run->notExecuted : QString());
+        offer(*build, run ? run->notBuilt : QString());
+        offer(*time, run ? run->notTimed : QString());
+    };
+    connect(m_controller, &SessionController::modelOpened, this, refresh);
+    connect(m_controller, &SessionController::compiled, this, refresh);
+    connect(m_selection, &Selection::placeChanged, this, refresh);
+}
+
+/// The one whose steps are looked at, else the last.
+const Run* MainWindow::latestRun() const {
+    if (const Run* run = m_controller->runOf(m_selection->place().run)) return run;
+    return m_controller->runs().empty() ? nullptr : &m_controller->runs().back();
 }
 
 std::optional<RunId> MainWindow::currentRun() {
-    if (m_controller->runs().empty()) {
-        say(m_controller->model() ? tr("Compile the model first (Ctrl+B).") : tr("Open a model first (Ctrl+O)."));
-        return {};
-    }
-    return m_controller->runOf(m_selection->place().run) ? m_selection->place().run : m_controller->runs().back().id;
+    if (const Run* run = latestRun()) return run->id;
+    say(m_controller->model() ? tr("Compile the model first (Ctrl+B).") : tr("Open a model first (Ctrl+O)."));
+    return {};
 }
 
 void MainWindow::askCompile() {

@@ -107,6 +107,7 @@ class MainWindow : public QMainWindow {
     void showPalette();
     void showKeys();
     void showAbout();
+    const Run* latestRun() const;
     std::optional<RunId> currentRun();
     void updateTitle();
     void updateActivities();

@@ -186,6 +186,9 @@ class Session {
     /// Generates, compiles and loads nothing yet: source, log and kernels. Cached per run and target.
     Result<BuildInfo> build(RunId run, Target target, const Progress& progress = {});
     Result<RunReport> run(RunId run, const RunOptions& options, const Progress& progress = {});
+    /// Whether these can be asked for at all, known before anything is generated: the error says why not.
+    Result<void> canBuild(RunId run) const;
+    Result<void> canRun(RunId run, Backend backend) const;
 
     /// Searches the run's rewrites for the one that broke the graph: bad with it, good without it.
     Result<BisectReport> bisect(RunId run, const BisectOptions& options, const Progress& progress = {});
