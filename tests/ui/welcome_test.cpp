@@ -5,6 +5,7 @@
 #include <QLabel>
 #include <QMenu>
 #include <QMenuBar>
+#include <QScrollBar>
 #include <QTableView>
 #include <QToolBar>
 #include <QToolButton>
@@ -85,6 +86,23 @@ class WelcomeTest : public QObject, private testing::MainWindowFixture {
         m_main->show();
         openAndCompile();
         QVERIFY(!m_main->window("node")->isVisible() && m_main->window("steps")->isVisible());
+    }
+
+    /// Lines wrap: nobody has to scroll sideways to read.
+    void itFitsIntoNarrowWindows_data() {
+        QTest::addColumn<int>("width");
+        for (const int width : {1200, 760, 690, 640, 560, 440}) QTest::addRow("%d pixels", width) << width;
+    }
+    void itFitsIntoNarrowWindows() {
+        QFETCH(int, width);
+        WelcomePage narrow;
+        narrow.resize(width, 500);
+        narrow.show();
+        QVERIFY(QTest::qWaitForWindowExposed(&narrow));
+        QCOMPARE(narrow.width(), width);
+        QCOMPARE(narrow.horizontalScrollBar()->maximum(), 0);
+        for (const auto* label : narrow.findChildren<QLabel*>())
+            QVERIFY2(label->height() >= label->heightForWidth(label->width()), qPrintable(label->text()));
     }
 
     void aSampleIsOneClickAway() {

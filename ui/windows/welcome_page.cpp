@@ -6,6 +6,7 @@
 #include <QGridLayout>
 #include <QLabel>
 #include <QLocale>
+#include <QScrollBar>
 #include <QToolButton>
 #include <QVBoxLayout>
 #include <algorithm>
@@ -282,11 +283,16 @@ void WelcomePage::fillRecent() {
 }
 
 void WelcomePage::resizeEvent(QResizeEvent* event) {
-    const bool narrow = width() < kTwoColumns * fontMetrics().averageCharWidth();
+    if (m_columns->direction() == QBoxLayout::LeftToRight)
+        m_neededWide = widget()->minimumSizeHint().width() + verticalScrollBar()->sizeHint().width();
+    const bool narrow = width() < std::max(m_neededWide, kTwoColumns * fontMetrics().averageCharWidth());
     const QBoxLayout::Direction direction = narrow ? QBoxLayout::TopToBottom : QBoxLayout::LeftToRight;
     if (direction != m_columns->direction()) {
         m_columns->setDirection(direction);
         arrangeFormats(narrow);
+        // From the inside out, at once: or the page stays as wide as it had to be until now.
+        for (QWidget* at = m_formatGrid->parentWidget(); at != viewport(); at = at->parentWidget())
+            if (at->layout()) at->layout()->activate();
     }
     QScrollArea::resizeEvent(event);
 }

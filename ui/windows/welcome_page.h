@@ -37,6 +37,7 @@ class WelcomePage : public QScrollArea {
 
     QBoxLayout *m_columns, *m_samples, *m_recent;
     QGridLayout* m_formatGrid = nullptr;
+    int m_neededWide = 0;  // pixels that the two columns and the formats beside each other take
     QVector<std::pair<QLabel*, QLabel*>> m_formats;  // what, and how it is made
 };
 
