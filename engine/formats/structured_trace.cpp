@@ -1,6 +1,7 @@
 #include "engine/formats/structured_trace.h"
 
 #include <charconv>
+#include <set>
 
 #include "engine/formats/json.h"
 #include "engine/formats/repro.h"
@@ -130,7 +131,7 @@ class TraceReader {
         return "unknown";
     }
     /// TRC-5: rank, frame, compilation and attempt as "[rank1] 0/0.1".
-    std::string graphName(const Json& root, const std::string& stage) const {
+    std::string graphName(const Json& root, const std::string& stage) {
         auto number = [&](const char* key) -> std::optional<int64_t> {
             const auto value = root.find(key);
             return value ? value->integer() : std::nullopt;
@@ -140,7 +141,11 @@ class TraceReader {
         if (const auto id = number("compiled_autograd_id")) name += "!" + std::to_string(*id) + "/";
         if (const auto frame = number("frame_id")) name += std::to_string(*frame) + "/" + std::to_string(number("frame_compile_id").value_or(0));
         if (const auto attempt = number("attempt"); attempt && *attempt > 0) name += "." + std::to_string(*attempt);
-        return uniqueGraphName(m_file, name + (name.empty() ? "" : " ") + stage);
+        name += (name.empty() ? "" : " ") + stage;
+        // Graphs that nobody asked for count, too: a name means the same graph however much is read.
+        std::string unique = name;
+        for (int n = 2; !m_names.insert(unique).second; ++n) unique = name + " #" + std::to_string(n);
+        return unique;
     }
     void addText(const Json& root, const std::string& stage, const std::string& payload) {
         const std::string name = graphName(root, stage);
@@ -167,6 +172,7 @@ class TraceReader {
     OpenedFile m_file;
     size_t m_line = 0, m_records = 0;
     std::map<std::string, int64_t> m_counts;
+    std::set<std::string> m_names;
     std::map<std::string, SymbolInfo> m_symbols;
 };
 

@@ -155,13 +155,6 @@ std::unique_ptr<const SplitLog> splitLog(std::string_view text) {
     return out;
 }
 
-std::string uniqueGraphName(const OpenedFile& file, const std::string& name) {
-    std::string unique = name;
-    const auto taken = [&] { return std::any_of(file.graphs.begin(), file.graphs.end(), [&](const OpenedGraph& graph) { return graph.name == unique; }); };
-    for (int n = 2; taken(); ++n) unique = name + " #" + std::to_string(n);
-    return unique;
-}
-
 void addGraph(OpenedFile& file, Result<OpenedGraph> graph, const std::string& name, const OpenOptions& options) {
     if (!options.graph.empty() && name != options.graph) return;
     if (!graph) {

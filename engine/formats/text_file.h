@@ -23,8 +23,6 @@ Result<OpenedFile> openTextFile(std::string_view text, const std::string& path, 
 /// Child modules as the constructor's text makes them, "Linear(in_features=2, …)", on the nodes that call them.
 void describeModules(Module& module, std::string_view constructor);
 
-/// `name`, or with " #2", " #3" … behind it when a graph of the file already has it.
-std::string uniqueGraphName(const OpenedFile& file, const std::string& name);
 /// Adds the graph, or a remark why not; one that `options` does not ask for is dropped. The module is told its name and file.
 void addGraph(OpenedFile& file, Result<OpenedGraph> graph, const std::string& name, const OpenOptions& options);
 /// An error if a file that should hold graphs gave none: the one graph's own error, or one that lists the remarks.

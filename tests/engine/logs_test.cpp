@@ -23,6 +23,7 @@ class LogsTest : public QObject {
     void splitsLogs();
     void keepsPlaces();
     void readsTraces();
+    void namesStay();
     void flagsDamagedTraces();
     void readsFolders();
     void readsModuleFolders();
@@ -134,6 +135,17 @@ void LogsTest::readsTraces() {
     QVERIFY(file->remarks.empty());
     const SymbolInfo symbol = file->graphs[1].module->symbols.at("s7");
     QVERIFY(symbol.hint == 5 && symbol.lower == 2 && !symbol.upper);
+}
+
+void LogsTest::namesStay() {
+    const std::string text = record("\"aot_forward_graph\": {}, " + kFrame, graph("relu")) + record("\"aot_forward_graph\": {}, " + kFrame, graph("sin"));
+    const auto all = readStructuredTrace(text, "t.log", {});
+    QCOMPARE(failureOf(all), QString());
+    QCOMPARE(names(*all), (QStringList{"0/1 aot_forward_graph", "0/1 aot_forward_graph #2"}));
+    const auto second = readStructuredTrace(text, "t.log", {.graph = "0/1 aot_forward_graph #2"});
+    QCOMPARE(failureOf(second), QString());
+    QCOMPARE(names(*second), QStringList{"0/1 aot_forward_graph #2"});
+    QVERIFY(graphText(*second->graphs[0].module).find("aten.sin.default") != std::string::npos);
 }
 
 void LogsTest::flagsDamagedTraces() {
