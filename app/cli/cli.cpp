@@ -82,6 +82,8 @@ void CompileArguments::addTo(CLI::App& command) {
     compiling(command.add_flag("--parity", options.parity, "Reproduce PyTorch's behaviour where it is wrong"));
     compiling(command.add_option("--only", options.onlyStage, "Run this stage alone, on the graph as it is"))
         ->type_name("STAGE");
+    compiling(command.add_flag("--all-stages", options.allStages,
+                               "Run also the stages that PyTorch ran before the graph was recorded"));
     compiling(command.add_option("--disable", options.disabledPasses,
                                  "Skip a pass, or a rule by NAME or PASS/NAME (may be repeated)"))
         ->type_name("NAME")

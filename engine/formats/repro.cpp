@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "engine/formats/checked_tensor.h"
+#include "engine/formats/recorded_stage.h"
 #include "engine/formats/repro_inputs.h"
 #include "engine/formats/text_file.h"
 #include "engine/support/random.h"
@@ -51,6 +52,8 @@ class ReproReader {
         graph.sampleInputs = sampleInputs();
         for (std::string& remark : m_inputs.remarks) module.origin.remarks.push_back(std::move(remark));
         module.origin.format = description();
+        // What AOTAutograd handed on, and the joint passes have seen; a script of after_dynamo holds the graph as it was captured.
+        if (m_text.find("torch._dynamo.repro.after_aot") != std::string_view::npos) module.origin.stage = nextStage("fx_graph_runnable");
         graph.name = module.name;
         OpenedFile file;
         file.path = m_path;

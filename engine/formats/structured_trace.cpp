@@ -4,6 +4,7 @@
 #include <set>
 
 #include "engine/formats/json.h"
+#include "engine/formats/recorded_stage.h"
 #include "engine/formats/repro.h"
 #include "engine/formats/text_file.h"
 #include "engine/support/md5.h"
@@ -154,6 +155,7 @@ class TraceReader {
         if (!module) return addGraph(m_file, placed(std::move(module).error()), name, m_options);
         OpenedGraph graph;
         graph.module = std::move(*module);
+        graph.module->origin.stage = nextStage(stage);
         addGraph(m_file, std::move(graph), name, m_options);
     }
     void addRunnable(const Json& root, const std::string& stage, const std::string& payload) {

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <set>
 
+#include "engine/formats/recorded_stage.h"
 #include "engine/formats/repro_inputs.h"
 #include "engine/text/lexer.h"
 #include "engine/text/parse.h"
@@ -31,6 +32,9 @@ std::string_view titleOf(std::string_view line) {
     while (line.ends_with("=")) line.remove_suffix(1);
     return trimmed(line);
 }
+
+/// "Forward graph 0" -> "Forward graph".
+std::string_view withoutNumber(std::string_view title) { return title.substr(0, title.find_last_not_of("0123456789 ") + 1); }
 
 /// Column of "class X(torch.nn.Module):", 0 when a path stands before it as in logs; nothing for other lines.
 std::optional<size_t> classColumn(std::string_view line) {
@@ -81,7 +85,8 @@ class LogSplitter {
             if (!parts.frame.empty()) name = parts.frame + " " + name;
             std::string unique = name;
             for (int n = 2; !m_names.insert(unique).second; ++n) unique = name + " #" + std::to_string(n);
-            m_out.blocks.push_back({std::move(unique), std::string_view(m_out.plain).substr(m_begin, end - m_begin), m_firstLine});
+            const std::string_view record = m_title.empty() ? std::string_view(parts.artifact) : withoutNumber(m_title);
+            m_out.blocks.push_back({std::move(unique), std::string(nextStage(record)), std::string_view(m_out.plain).substr(m_begin, end - m_begin), m_firstLine});
             m_title = {};
         }
         m_column.reset();
@@ -109,6 +114,19 @@ void shiftPlace(std::string& where, size_t lines) {
     if (status == std::errc() && *end == ':') where = std::to_string(line + lines) + where.substr(static_cast<size_t>(end - where.data()));
 }
 
+/// A forward graph beside its backward graph was cut out of a joint graph, which the joint passes have seen.
+void setStagesOfForwards(std::vector<TextBlock>& blocks) {
+    constexpr std::string_view kForward = "Forward graph", kBackward = "Backward graph";
+    std::set<std::string, std::less<>> names;
+    for (const TextBlock& block : blocks) names.insert(block.name);
+    for (TextBlock& block : blocks) {
+        const size_t at = block.name.find(kForward);
+        if (at == std::string::npos) continue;
+        std::string other = block.name;
+        block.stage = names.contains(other.replace(at, kForward.size(), kBackward)) ? "post_grad" : "joint";
+    }
+}
+
 Result<OpenedGraph> readBlock(const TextBlock& block, const std::string& path) {
     auto module = parseText(block.text, {.file = path, .types = {}});
     if (!module) {
@@ -118,7 +136,14 @@ Result<OpenedGraph> readBlock(const TextBlock& block, const std::string& path) {
     }
     OpenedGraph graph;
     graph.module = std::move(*module);
+    graph.module->origin.stage = block.stage;
     return graph;
+}
+
+/// "folder/fx_graph_readable.py" -> "fx_graph_readable".
+std::string_view stem(std::string_view path) {
+    path = path.substr(path.rfind('/') + 1);
+    return path.substr(0, path.rfind('.'));
 }
 
 }  // namespace
@@ -152,6 +177,7 @@ std::unique_ptr<const SplitLog> splitLog(std::string_view text) {
         raw = std::min(rawEnd + 1, text.size());
     }
     splitter.finish(all.size());
+    setStagesOfForwards(out->blocks);
     return out;
 }
 
@@ -188,6 +214,7 @@ Result<OpenedFile> openTextFile(std::string_view text, const std::string& path, 
         OpenedGraph graph;
         CT_TRY(graph.module, placedIn(path, parseText(text, {.file = path, .types = {}})));
         graph.name = graph.module->name;
+        graph.module->origin.stage = log && !log->blocks.empty() ? log->blocks.front().stage : std::string(nextStage(stem(path)));
         if (const size_t constructor = text.find("def __init__(self"); constructor != std::string_view::npos) describeModules(*graph.module, text.substr(constructor));
         file.format = FileFormat::FxText;
         file.description = graph.module->origin.format;

@@ -7,6 +7,7 @@ namespace cutaway {
 /// One graph of a log, cut out of it. The views live as long as the text they were cut from.
 struct TextBlock {
     std::string name;          // "0/0 Forward graph 0", unique within the log
+    std::string stage;         // that comes next (ModuleOrigin::stage)
     std::string_view text;     // colours and prefixes removed
     size_t firstLine = 0;      // lines of the log before it
 };

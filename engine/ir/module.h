@@ -32,6 +32,7 @@ struct SymbolInfo {
 struct ModuleOrigin {
     std::string file;          // as the user named it
     std::string format;        // ".pt2 (PyTorch 2.11, schema 8.17)", "FX text"
+    std::string stage;         // of the compiler that comes next, "post_grad", where PyTorch ran those before it; empty: unknown
     std::vector<std::string> remarks;  // what was assumed or left out while reading
 };
 

@@ -330,8 +330,16 @@ bool runsBeforeDispatch(const Pass& pass) {
     return pass.stage != "pre_grad" || pass.optional == 2 || pass.name == "stable_topological_sort" || pass.name == "quant_lift_up";
 }
 
-/// The passes of a run, in running order.
-std::vector<const Pass*> planFor(const CompileOptions& options) {
+/// Whether PyTorch ran the pass's stage before the graph was recorded, so that it does not run once more.
+bool ranBefore(const Pass& pass, const std::string& next) {
+    const auto of = [](std::string_view stage) {
+        return std::find_if(std::begin(kPipeline), std::end(kPipeline), [&](const Pass& each) { return each.stage == stage; });
+    };
+    return of(next) != std::end(kPipeline) && of(pass.stage) < of(next);
+}
+
+/// The passes of a run of a graph whose next stage is `next`, in running order.
+std::vector<const Pass*> planFor(const CompileOptions& options, const std::string& next) {
     std::vector<const Pass*> plan;
     const std::span<const Pass> all = kPipeline;
     for (size_t at = 0; at < all.size();) {
@@ -342,7 +350,9 @@ std::vector<const Pass*> planFor(const CompileOptions& options) {
         at = end;
     }
     const bool beforeDispatch = options.enabled("is_predispatch") != nullptr;
+    const bool whole = options.onlyStage.empty() && !options.allStages;
     std::erase_if(plan, [&](const Pass* pass) {
+        if (whole && ranBefore(*pass, next)) return true;
         return (beforeDispatch && !runsBeforeDispatch(*pass)) || (!options.onlyStage.empty() && pass->stage != options.onlyStage) || (pass->enabled && !pass->enabled(options));
     });
     return plan;
@@ -426,7 +436,7 @@ Result<void> runInto(CompileTrace& trace, const std::function<void(const StepInf
     Snapshot current = trace.input;
     int64_t used = 0;
     size_t position = 0;
-    std::vector<const Pass*> plan = planFor(options);
+    std::vector<const Pass*> plan = planFor(options, trace.input->origin.stage);
     trace.own->insertInto(plan);
     CT_TRY_VOID(movePasses(plan, options.moves));
     JointRounds rounds(plan);

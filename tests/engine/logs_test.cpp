@@ -6,6 +6,7 @@
 #include "engine/formats/folder.h"
 #include "engine/formats/structured_trace.h"
 #include "engine/formats/text_file.h"
+#include "engine/passes/pipeline.h"
 #include "engine/support/md5.h"
 #include "tests/support/bytes.h"
 #include "tests/support/graph_text.h"
@@ -24,6 +25,10 @@ class LogsTest : public QObject {
     void keepsPlaces();
     void readsTraces();
     void namesStay();
+    void tellsStages_data();
+    void tellsStages();
+    void compilesFromItsStage_data();
+    void compilesFromItsStage();
     void flagsDamagedTraces();
     void readsFolders();
     void readsModuleFolders();
@@ -105,6 +110,9 @@ void LogsTest::splitsLogs() {
     QCOMPARE(names(*file), (QStringList{"0/1 Forward graph 0", "0/1 Backward graph 0", "0/1 aot_graphs"}));
     QCOMPARE(QString::fromStdString(graphText(*file->graphs[1].module)), QString("%x: f32[2]\n%neg: f32[2] = aten.neg.default(%x)\nreturn (%neg)\n"));
     QVERIFY(file->remarks.empty());
+    // Cut out of one joint graph, both have been through the joint passes.
+    QCOMPARE(file->graphs[0].module->origin.stage, std::string("post_grad"));
+    QCOMPARE(file->graphs[1].module->origin.stage, std::string("post_grad"));
     const auto one = openTextFile(text, "t.log", {.graph = "0/1 aot_graphs"});
     QCOMPARE(failureOf(one), QString());
     QCOMPARE(names(*one), QStringList{"0/1 aot_graphs"});
@@ -146,6 +154,60 @@ void LogsTest::namesStay() {
     QCOMPARE(failureOf(second), QString());
     QCOMPARE(names(*second), QStringList{"0/1 aot_forward_graph #2"});
     QVERIFY(graphText(*second->graphs[0].module).find("aten.sin.default") != std::string::npos);
+}
+
+void LogsTest::tellsStages_data() {
+    QTest::addColumn<QString>("kind");    // of file: the record's title in a log, event in a trace, or file
+    QTest::addColumn<QString>("record");
+    QTest::addColumn<QString>("stage");   // that comes next
+    for (const auto& [record, stage] : {std::pair{"dynamo_output_graph", ""}, {"before_pre_grad_graph", ""}, {"after_pre_grad_graph", "capture"},
+                                        {"aot_joint_graph", "joint"}, {"aot_inference_graph", "joint"}, {"before_joint_graph", "joint"},
+                                        {"after_joint_graph", "post_grad"}, {"aot_forward_graph", "post_grad"}, {"aot_backward_graph", "post_grad"},
+                                        {"before_post_grad_graph", "post_grad"}, {"inductor_post_grad_graph", "lowering"}})
+        QTest::newRow(record) << "trace" << record << stage;
+    for (const auto& [record, stage] : {std::pair{"__compiled_fn_1", ""}, {"BEFORE PRE GRAD", ""}, {"Joint graph 0", "joint"}, {"Forward graph 3", "joint"},
+                                        {"Backward graph 3", "post_grad"}, {"AFTER POST GRAD", "lowering"}})
+        QTest::newRow(record) << "log" << record << stage;
+    for (const auto& [record, stage] : {std::pair{"graph.py", ""}, {"fx_graph_readable.py", "post_grad"}, {"fx_graph_transformed.py", "lowering"}})
+        QTest::newRow(record) << "file" << record << stage;
+}
+void LogsTest::tellsStages() {
+    QFETCH(QString, kind);
+    QFETCH(QString, record);
+    QFETCH(QString, stage);
+    const std::string name = record.toStdString(), other = logged(" ===== other =====\n a/b.py " + graph("sin"), "b.py:1");
+    const bool artifact = record.startsWith("before_") || record.startsWith("after_");
+    const std::string event = artifact ? "\"artifact\": {\"name\": \"" + name + "\", \"encoding\": \"string\"}, " : "\"" + name + "\": {}, ";
+    const auto file = kind == "trace" ? readStructuredTrace(::record(event + kFrame, graph("relu")), "t.log", {})
+                : kind == "log" ? openTextFile(logged(" ===== " + name + " =====\n a/b.py " + graph("relu"), "a.py:1") + other, "t.log", {})
+                                : openTextFile(graph("relu"), "debug/" + name, {});
+    QCOMPARE(failureOf(file), QString());
+    QCOMPARE(QString::fromStdString(file->graphs[0].module->origin.stage), stage);
+}
+
+void LogsTest::compilesFromItsStage_data() {
+    QTest::addColumn<QString>("recorded");
+    QTest::addColumn<bool>("all");
+    QTest::addColumn<QString>("first");   // stage that runs
+    QTest::newRow("as written") << "" << false << "pre_grad";
+    QTest::newRow("before the joint passes") << "joint" << false << "joint";
+    QTest::newRow("after them") << "post_grad" << false << "post_grad";
+    QTest::newRow("after all of them") << "lowering" << false << "lowering";
+    QTest::newRow("all stages") << "post_grad" << true << "pre_grad";
+}
+void LogsTest::compilesFromItsStage() {
+    QFETCH(QString, recorded);
+    QFETCH(bool, all);
+    QFETCH(QString, first);
+    auto file = openTextFile(graph("relu"), "t.txt", {});
+    QCOMPARE(failureOf(file), QString());
+    file->graphs[0].module->origin.stage = recorded.toStdString();
+    CompileOptions options;
+    options.allStages = all;
+    const auto trace = runPipeline(Snapshot(std::move(file->graphs[0].module)), options);
+    QCOMPARE(failureOf(trace), QString());
+    QCOMPARE(QString::fromStdString(trace->steps.front().info.stage), first);
+    QVERIFY(!trace->failed());
 }
 
 void LogsTest::flagsDamagedTraces() {

@@ -17,6 +17,7 @@ QString Run::title() const {
     QString text = QObject::tr("Run %1: %2, %3").arg(number).arg(options.mode == Mode::Training ? QObject::tr("training") : QObject::tr("inference"),
                                                           options.target == Target::Cuda ? QStringLiteral("CUDA") : QStringLiteral("CPU"));
     if (options.parity) text += QObject::tr(", as PyTorch");
+    if (options.allStages) text += QObject::tr(", all stages");
     if (!options.onlyStage.empty()) text += QObject::tr(", only %1").arg(QString::fromStdString(options.onlyStage));
     if (!options.userRules.empty()) {
         QStringList names;

@@ -43,6 +43,7 @@ QStringList wordsOf(const QLineEdit* field) {
 
 CompileDialog::CompileDialog(Passes passes, const CompileOptions& from, QWidget* parent)
     : QDialog(parent), m_passesOf(std::move(passes)), m_mode(new QComboBox), m_stage(new QComboBox), m_parity(new QCheckBox(tr("Behave like PyTorch where it is known to be wrong"))),
+      m_allStages(new QCheckBox(tr("Run again what PyTorch ran before it recorded the graph"))),
       m_fuel(new QSpinBox), m_passes(new QListWidget), m_files(new QListWidget), m_settings(new QLineEdit), m_rulesOff(new QLineEdit), m_problem(wrapped({})), m_options(from) {
     setWindowTitle(tr("Compile"));
     auto* tabs = new QTabWidget;
@@ -67,6 +68,7 @@ QWidget* CompileDialog::makeGeneral(const CompileOptions& from) {
     m_mode->addItems({tr("Inference"), tr("Training")});
     m_mode->setCurrentIndex(static_cast<int>(from.mode));
     m_parity->setChecked(from.parity);
+    m_allStages->setChecked(from.allStages);
     m_fuel->setRange(-1, 100000000);
     m_fuel->setSpecialValueText(tr("no limit"));
     m_fuel->setValue(from.fuel ? static_cast<int>(*from.fuel) : -1);
@@ -77,6 +79,7 @@ QWidget* CompileDialog::makeGeneral(const CompileOptions& from) {
     form->addRow(tr("&Stages"), m_stage);
     form->addRow(tr("Stop &after rewrite"), m_fuel);
     form->addRow(QString(), m_parity);
+    form->addRow(QString(), m_allStages);
     connect(m_mode, &QComboBox::currentIndexChanged, this, &CompileDialog::listPasses);
     return page;
 }
@@ -239,6 +242,7 @@ QString CompileDialog::collect() {
     CompileOptions options;
     options.mode = static_cast<Mode>(m_mode->currentIndex());
     options.parity = m_parity->isChecked();
+    options.allStages = m_allStages->isChecked();
     options.onlyStage = m_stage->currentData().toString().toStdString();
     if (m_fuel->value() >= 0) options.fuel = m_fuel->value();
     for (const QString& rule : wordsOf(m_rulesOff)) options.disabledPasses.push_back(rule.toStdString());

@@ -49,7 +49,7 @@ class CompileDialog : public QDialog {
     std::vector<PassInfo> m_listed;
     std::map<QString, bool> m_ticks;  // what somebody has ticked or unticked, or the options have; else a pass is as by default
     QComboBox *m_mode, *m_stage;
-    QCheckBox* m_parity;
+    QCheckBox *m_parity, *m_allStages;
     QSpinBox* m_fuel;
     QListWidget *m_passes, *m_files;
     QLineEdit *m_settings, *m_rulesOff;

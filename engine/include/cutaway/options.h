@@ -61,7 +61,8 @@ struct CompileOptions {
     Target target = Target::Cpu;
     bool freeze = false;
     bool parity = false;                      // PyTorch's behaviour where it is wrong
-    std::string onlyStage;                    // empty = all
+    std::string onlyStage;                    // empty = all that come next
+    bool allStages = false;                   // also those that PyTorch ran before the graph was recorded
     std::vector<std::string> disabledPasses;  // passes by name; rules by name or as "pass/rule"
     std::vector<UserRules> userRules;
     std::vector<UserPass> userPasses;
