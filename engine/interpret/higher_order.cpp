@@ -42,6 +42,8 @@ class Operands {
             out.insert(out.end(), values.begin(), values.end());
         } else if (const auto* items = argument.list()) {
             for (const Argument& item : *items) CT_TRY_VOID(flatten(item, out));
+        } else if (const auto* dict = argument.get<std::shared_ptr<const ArgumentDict>>()) {
+            for (const auto& [key, item] : (*dict)->items) CT_TRY_VOID(flatten(item, out));
         } else if (argument.isNone()) out.emplace_back();
         else if (const auto* flag = argument.get<bool>()) out.push_back(Tensor::scalar(DType::Bool, *flag));
         else if (auto integer = argument.asInt()) out.push_back(Tensor::scalar(DType::I64, *integer));
@@ -230,7 +232,7 @@ struct HigherOrder {
 constexpr HigherOrder kHigherOrder[] = {
     {"cond", cond}, {"while_loop", whileLoop}, {"map_impl", mapItems}, {"map", mapItems}, {"scan", scan}, {"associative_scan", associativeScan},
     {"invoke_subgraph", invokeSubgraph}, {"wrap_with_set_grad_enabled", wrapped}, {"wrap_with_autocast", wrapped}, {"tag_activation_checkpoint", wrapped},
-    {"wrap_activation_checkpoint", wrapped}, {"wrap", wrapped}, {"run_const_graph", wrapped}, {"strict_mode", wrapped},
+    {"wrap_activation_checkpoint", wrapped}, {"wrap", wrapped}, {"hints_wrapper", wrapped}, {"run_const_graph", wrapped}, {"strict_mode", wrapped},
     {"invoke_quant_packed", wrapped}, {"invoke_quant", wrapped}, {"b2b_gemm", wrapped}};
 
 const HigherOrder* find(std::string_view name) {

@@ -13,6 +13,7 @@ struct Dependency {
 };
 constexpr Dependency kDependencies[] = {
     {"@pre_grad", "torch_calls_to_aten", "the pre-grad passes read calls as Python wrote them"},
+    {"inline_wrappers", "torch_calls_to_aten", "the switches between modes that it writes get their effect there"},
     {"torch_calls_to_aten", "expand_composites", "only ATen operators are expanded"},
     {"torch_calls_to_aten", "functionalize", "which calls mutate is known of ATen operators"},
     {"move_to_device", "expand_composites", "what attention becomes depends on the device"},

@@ -9,6 +9,7 @@
 #include "engine/passes/batch_fusion.h"
 #include "engine/passes/body_round.h"
 #include "engine/passes/dead_code.h"
+#include "engine/passes/inline_wrappers.h"
 #include "engine/passes/joint/auto_chunker.h"
 #include "engine/passes/joint/canonicalize_quant.h"
 #include "engine/passes/joint/constant_fold_uniform_value.h"
@@ -130,6 +131,8 @@ constexpr Pass kPipeline[] = {
      .functional = false},
 
     // The program, as Python or torch.export wrote it, becomes a functional ATen graph.
+    {.stage = "capture", .name = "inline_wrappers", .summary = "Writes the calls of regions that run in another mode, and of checkpoints, where they stand",
+     .run = inlineWrappers, .functional = false},
     {.stage = "capture", .name = "torch_calls_to_aten", .summary = "Writes calls of Python functions and methods as ATen operators",
      .run = torchCallsToAten, .functional = false},
     {.stage = "capture", .name = "move_to_device", .summary = "Types all values for the device that is compiled for", .run = moveToDevice,

@@ -160,7 +160,8 @@ bool packetTakes(std::string_view packet, std::string_view param) {
     });
 }
 
-Result<Argument> callPacket(GraphBuilder& builder, std::string_view packet, const std::vector<Argument>& args, const NamedArguments& keywords) {
+Result<Argument> callPacket(GraphBuilder& builder, std::string_view packet, const std::vector<Argument>& args, const NamedArguments& keywords,
+                            const AutocastState* autocast) {
     const auto found = packets().find(packet);
     if (found == packets().end())
         return unsupported("no row for an operator aten." + std::string(packet), {},
@@ -174,6 +175,7 @@ Result<Argument> callPacket(GraphBuilder& builder, std::string_view packet, cons
                 continue;
             }
             if (!fitsAll(*op, *bound, numbersAsTensors)) continue;
+            if (autocast) *bound = autocastArguments(builder, *op, std::move(*bound), *autocast);
             auto type = inferCall(*op, *bound);
             if (!type) return std::move(type).error();
             NamedArguments named;

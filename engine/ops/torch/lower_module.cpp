@@ -21,18 +21,39 @@ class Lowering {
             CT_TRY(const bool inner, Lowering(*body, m_hooks).run());
             m_changed |= inner;
         }
+        m_hooks.begin(m_module);
         for (Node* node : m_graph.nodeList()) {
             if (m_hooks.stop()) return m_changed;
-            if (node->isCall() && (isTorchCall(*node) || readsKnownTuple(*node))) {
-                CT_TRY_VOID(lower(*node));
-            } else if (node->isCall() || node->isOutput()) {
-                refresh(*node);
-            }
+            CT_TRY_VOID(visit(*node));
         }
-        return m_changed;
+        CT_TRY(const bool more, edits([&] { return m_hooks.end(); }));
+        return m_changed || more;
     }
 
   private:
+    Result<void> visit(Node& node) {
+        if (!node.isCall() && !node.isOutput()) return {};
+        bool taken = false;
+        CT_TRY(const bool switched, edits([&]() -> Result<void> { return taken = node.isCall() && m_hooks.takes(node), Result<void>(); }));
+        m_changed |= switched;
+        if (taken) return {};
+        if (node.isCall() && (isTorchCall(node) || readsKnownTuple(node))) return lower(node);
+        refresh(node);
+        if (!node.isCall()) return {};
+        const std::string name = node.name();
+        const NodeId id = node.id();
+        CT_TRY(const bool edited, edits([&] { return m_hooks.placed(node); }));
+        if (edited) finish("autocast", name, id);
+        return {};
+    }
+    /// Whether a hook has edited the graph.
+    template <class Hook>
+    Result<bool> edits(Hook&& hook) {
+        const uint64_t before = m_graph.edits();
+        CT_TRY_VOID(hook());
+        return m_graph.edits() != before;
+    }
+
     bool readsKnownTuple(const Node& node) const {
         const Node* object = node.isCall("operator.getitem") ? node.arg(0).node() : nullptr;
         return object && m_known.contains(object);
@@ -99,7 +120,7 @@ class Lowering {
         NamedArguments keywords;
         for (const auto& [key, value] : node.kwargs()) keywords.emplace_back(key, substituted(value));
         GraphBuilder builder = m_hooks.builder(m_graph, node);
-        auto result = resolveTorchCall(builder, node.op(), std::move(args), std::move(keywords), &m_module);
+        auto result = resolveTorchCall(builder, node.op(), std::move(args), std::move(keywords), &m_module, m_hooks.autocast());
         if (!result) {
             Error error = std::move(result).error();
             error.where = node.name();
@@ -108,6 +129,9 @@ class Lowering {
         const std::string rule = node.op().name(), name = node.name();
         const NodeId id = node.id();
         const std::vector<Node*> inputs = node.inputs();
+        std::vector<NodeId> ids;
+        for (const Node* each : builder.created()) ids.push_back(each->id());
+        ids.push_back(id);
         Node* made = result->node();
         if (made == nullptr && builder.created().empty() && node.hasUsers()) {
             m_known.emplace(&node, std::move(*result));   // its readers will take the value
@@ -116,6 +140,8 @@ class Lowering {
         place(node, std::move(*result), builder);
         finish(rule, name, id);
         dropKnown(inputs);
+        for (const NodeId each : ids)
+            if (Node* call = m_graph.find(each)) CT_TRY_VOID(m_hooks.placed(*call));
         return {};
     }
 

@@ -107,7 +107,7 @@ TensorType PythonCall::tensor(std::string_view param) {
 
 Argument PythonCall::aten(std::string_view packet, std::vector<Argument> args, NamedArguments keywords) {
     if (failed()) return {};
-    auto result = callPacket(*m_builder, packet, args, keywords);
+    auto result = callPacket(*m_builder, packet, args, keywords, m_autocast);
     if (result) return std::move(*result);
     m_builder->fail(std::move(result).error());
     return {};

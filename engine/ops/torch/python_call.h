@@ -31,7 +31,8 @@ bool bindPython(const Schema& signature, const std::vector<Argument>& args, cons
 
 class PythonCall {
   public:
-    PythonCall(GraphBuilder& builder, Module* module, std::string name) : m_builder(&builder), m_module(module), m_name(std::move(name)) {}
+    PythonCall(GraphBuilder& builder, Module* module, std::string name, const AutocastState* autocast)
+        : m_builder(&builder), m_module(module), m_name(std::move(name)), m_autocast(autocast) {}
     /// bindPython.
     bool bind(const Schema& signature, const std::vector<Argument>& args, const NamedArguments& keywords, std::string& why);
 
@@ -60,6 +61,7 @@ class PythonCall {
     GraphBuilder* m_builder;
     Module* m_module;
     std::string m_name;
+    const AutocastState* m_autocast;
     const Schema* m_signature = nullptr;
     std::vector<Argument> m_bound;
 };
@@ -72,7 +74,8 @@ Argument knownValue(const Argument& argument);
 
 /// The overload that takes these arguments. Names Python also knows (axis for dim) are understood; None for a keyword that
 /// the operator does not have is dropped.
-Result<Argument> callPacket(GraphBuilder& builder, std::string_view packet, const std::vector<Argument>& args, const NamedArguments& keywords);
+Result<Argument> callPacket(GraphBuilder& builder, std::string_view packet, const std::vector<Argument>& args, const NamedArguments& keywords,
+                            const AutocastState* autocast = nullptr);
 bool hasPacket(std::string_view packet);
 /// Its overloads, in the order in which Python tries them.
 std::span<const Op* const> packetOverloads(std::string_view packet);

@@ -102,11 +102,12 @@ std::string callName(const Op& op) { return op.style() == Op::Style::Method ? "T
 
 using namespace torchcalls;
 
-Result<Argument> resolveTorchCall(GraphBuilder& builder, const Op& op, std::vector<Argument> args, NamedArguments keywords, Module* module) {
+Result<Argument> resolveTorchCall(GraphBuilder& builder, const Op& op, std::vector<Argument> args, NamedArguments keywords, Module* module,
+                                  const AutocastState* autocast) {
     for (Argument& arg : args) arg = knownValue(arg);
     for (auto& [key, value] : keywords) value = knownValue(value);
     const std::string packet = packetName(op.name(), op.style());
-    PythonCall call(builder, module, callName(op));
+    PythonCall call(builder, module, callName(op), autocast);
     const Row* row = findFunction(op.name(), op.style(), packet);
     if (row == nullptr && op.style() == Op::Style::Method) row = findOperator(op.name(), args);
     if (row) {
@@ -117,7 +118,7 @@ Result<Argument> resolveTorchCall(GraphBuilder& builder, const Op& op, std::vect
         return result;
     }
     if (!packet.empty() && hasPacket(packet)) {
-        auto result = callPacket(builder, packet, args, keywords);
+        auto result = callPacket(builder, packet, args, keywords, autocast);
         if (!result) {
             Error error = std::move(result).error();
             error.message = call.name() + ": " + error.message;

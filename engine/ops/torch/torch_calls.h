@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "engine/ir/module.h"
-#include "engine/ops/build.h"
+#include "engine/ops/autocast.h"
 
 namespace cutaway {
 
@@ -16,9 +16,10 @@ bool hasTorchCalls(const Module& module);
 /// Writes the call as ATen calls through `builder`. The result is what the call evaluates to: a node, or a value that is
 /// known without running anything (the number x.size(0), the dtype x.dtype, a list of such or of nodes, None).
 /// `module`: where literal data (torch.tensor([1, 2])) becomes a constant; null = its type only.
+/// `autocast`: the precision of the region that the call stands in.
 /// Errors name the call and what to do instead; the builder may then have made nodes that nobody reads.
 Result<Argument> resolveTorchCall(GraphBuilder& builder, const Op& op, std::vector<Argument> args, NamedArguments keywords,
-                                  Module* module = nullptr);
+                                  Module* module = nullptr, const AutocastState* autocast = nullptr);
 
 /// Whether the function or method has a parameter of this name ("self" is known as "input" too). False if nothing is known.
 bool torchCallTakes(const Op& op, std::string_view param);
@@ -50,6 +51,12 @@ struct TorchLoweringHooks {
     std::function<bool()> stop = [] { return false; };                            // asked before each call
     std::function<GraphBuilder(Graph&, Node&)> builder = [](Graph& graph, Node& node) { return GraphBuilder(graph, &node); };
     std::function<void(const std::string& rule, const Graph& graph, const std::string& name, NodeId id)> done = [](const auto&...) {};
+    // Around each graph, bodies before the graph that names them:
+    std::function<void(Module& module)> begin = [](Module&) {};
+    std::function<Result<void>()> end = [] { return Result<void>(); };
+    std::function<bool(Node& call)> takes = [](Node&) { return false; };                    // a call that it understands itself, and may erase
+    std::function<const AutocastState*()> autocast = [] { return nullptr; };                // of the place that has been reached
+    std::function<Result<void>(Node& call)> placed = [](Node&) { return Result<void>(); };  // each ATen call, when its operands are final
 };
 /// Replaces every such call of the module and its subgraphs; a node keeps its id and name where one ATen call takes its
 /// place. True if anything changed. On errors the module is half done.

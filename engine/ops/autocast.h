@@ -1,0 +1,22 @@
+#pragma once
+// What autocast does to a call: PyTorch's lists of operators that compute in lower precision, in float32, or in the widest
+// precision of their operands.
+#include <map>
+
+#include "engine/ops/build.h"
+
+namespace cutaway {
+
+/// The devices for which autocast is on, and the lower precision of each.
+using AutocastState = std::map<DeviceType, DType>;
+
+/// The names of PyTorch's lists for a device; Other: the operator is in none, and what it is written as may be.
+enum class AutocastPolicy : uint8_t { Other, Lower, Float32, Float32Result, Widest };
+AutocastPolicy autocastPolicy(const Op& op, DeviceType device);
+
+/// The bound arguments of a call, with conversions, which the builder makes, of its floating operands on these devices.
+std::vector<Argument> autocastArguments(GraphBuilder& builder, const Op& op, std::vector<Argument> args, const AutocastState& state);
+/// The same for a call that is there already, which is typed anew.
+Result<void> autocastCall(Node& call, const AutocastState& state);
+
+}  // namespace cutaway
