@@ -1,5 +1,6 @@
 #include "engine/schedule/schedule.h"
 
+#include "engine/interpret/higher_order.h"
 #include "engine/passes/dead_code.h"
 #include "engine/schedule/collapse.h"
 #include "engine/ir/verify.h"
@@ -110,7 +111,9 @@ class Scheduler {
             const Op* base = node.op().functional() ? node.op().functional() : &node.op();
             if (base->def() == nullptr || !base->def()->eval)
                 return unsupported(node.op().name() + " cannot be compiled: it has neither a lowering rule nor a kernel", node.name(),
-                                   {node.op().isOpaque() ? "the op is not in Cutaway's tables" : "let the decomposition passes run before lowering"});
+                                   {isHigherOrder(node.op().name()) ? "what calls graphs runs in the reference interpreter only"
+                                    : node.op().isOpaque()          ? "the op is not in Cutaway's tables"
+                                                                    : "let the decomposition passes run before lowering"});
         }
         const std::string& why = facts(node).rule.whyNot;
         call.reasons.push_back(node.name() + ": not fused, " + (library.empty() ? why : "the library's own kernel is faster"));
