@@ -262,7 +262,8 @@ class UniformFolding {
     bool isNeutral(const Node& node, const Neutral& rule) {
         const Refusing no(m_rewriter, kNeutralOperand, node);
         const Node *left = node.arg(0).node(), *right = node.arg(1).node();
-        if (!left || !right) return no("an operand is a number: ", node.arg(left ? 1 : 0));
+        const auto isTensor = [](const Node* operand) { return operand && operand->type().tensor(); };
+        if (!isTensor(left) || !isTensor(right)) return no("an operand is a number: ", node.arg(isTensor(left) ? 1 : 0));
         if (node.op().schema()->find("alpha") >= 0 && node.arg("alpha").asReal() != 1.0) return no("its alpha is ", node.arg("alpha"));
         const auto& uniform = rule.zero ? m_zeros : m_ones;
         const Node &neutral = rule.operand == 0 ? *left : *right, &kept = rule.operand == 0 ? *right : *left;
