@@ -129,7 +129,7 @@ class ExprReader {
         Expr left = unary();
         while (!m_error) {
             if (take("//")) left = binary(ExprKind::FloorDiv, left, unary(), DType::I64);
-            else if (take("/")) left = counted(Expr::call("IntTrueDiv", {left, unary()}, DType::F64));
+            else if (take("/")) left = counted(quotient(left, unary()));
             else if (take("%")) left = binary(ExprKind::Mod, left, unary(), DType::I64);
             else if (startsPower()) break;
             else if (take("*")) {
@@ -245,6 +245,11 @@ class ExprReader {
         }
         return m_error ? Expr::integer(0) : apply(function, std::move(operands));
     }
+    /// Of floats, as we print it; of integers PyTorch's true division.
+    static Expr quotient(const Expr& a, const Expr& b) {
+        const bool floats = a->dtype == DType::F64 && b->dtype == DType::F64;
+        return floats ? Expr::make(ExprKind::Div, {a, b}, DType::F64) : Expr::call("IntTrueDiv", {a, b}, DType::F64);
+    }
     Expr apply(std::string_view function, std::vector<Expr> operands) {
         const size_t count = operands.size();
         if (count == 0) return fail("'" + std::string(function) + "' without operands");
@@ -269,6 +274,7 @@ class ExprReader {
             }
         for (const FunctionName& row : kFunctionNames)
             if (row.name == function) return Expr::call(function, std::move(operands), row.dtype);
+        if (function.starts_with("OpaqueUnaryFn_") && count == 1) return Expr::call(function, std::move(operands), DType::F64);
         if (auto dtype = dtypeFromAbbreviation(function); dtype && count == 1) return Expr::cast(operands[0], *dtype);
         return fail("unknown function '" + std::string(function) + "'");
     }

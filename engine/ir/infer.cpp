@@ -49,8 +49,8 @@ Result<Operand> InferContext::operand(size_t position) const {
             return Operand{TensorType::contiguous(type->dtype == DType::F64 ? DType::F32 : type->dtype, {}), true};
     }
     if (value.get<bool>()) return Operand{TensorType::contiguous(DType::Bool, {}), true};
-    if (value.get<int64_t>() || value.get<Expr>()) return Operand{TensorType::contiguous(DType::I64, {}), true};
-    if (value.get<double>()) return Operand{TensorType::contiguous(DType::F32, {}), true};
+    if (const auto* expr = value.get<Expr>(); value.get<int64_t>() || (expr && (*expr)->dtype != DType::F64)) return Operand{TensorType::contiguous(DType::I64, {}), true};
+    if (value.get<double>() || value.get<Expr>()) return Operand{TensorType::contiguous(DType::F32, {}), true};
     if (value.get<std::complex<double>>()) return Operand{TensorType::contiguous(DType::C64, {}), true};
     const Schema* schema = m_op->schema();
     return fail("argument '" + (schema ? schema->params[position].name : std::to_string(position)) + "' is not a tensor");
@@ -85,7 +85,7 @@ Result<std::vector<TensorType>> InferContext::tensors(std::string_view param) co
 
 std::optional<SymInt> symIntOf(const Argument& argument) {
     if (auto value = argument.asInt()) return SymInt(*value);
-    if (const auto* expr = argument.get<Expr>()) return SymInt(*expr);
+    if (const auto* expr = argument.get<Expr>(); expr && (*expr)->dtype == DType::I64) return SymInt(*expr);
     if (const Node* node = argument.node())
         if (const SymType* type = node->type().sym(); type && type->dtype == DType::I64) return SymInt(type->expr);
     return std::nullopt;

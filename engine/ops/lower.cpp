@@ -29,6 +29,12 @@ std::vector<Expr> broadcastIndex(const std::vector<Expr>& index, const SymDims& 
     return at;
 }
 
+/// A number that depends on sizes; null for anything else.
+Expr numberOf(const Argument& value) {
+    if (const auto* expr = value.get<Expr>()) return *expr;
+    const SymType* type = value.node() ? value.node()->type().sym() : nullptr;
+    return type ? type->expr : Expr();
+}
 }  // namespace
 
 bool isKernelFunction(std::string_view name) {
@@ -53,9 +59,10 @@ Expr LowerContext::loadOwn(size_t operand) {
     }
     if (const auto* flag = value.get<bool>()) return Expr::boolean(*flag);
     if (const auto* real = value.get<double>()) return Expr::real(*real, computeType() == DType::F64 ? DType::F64 : DType::F32);
-    const std::optional<SymInt> number = symIntOf(value);
+    if (const auto* integer = value.get<int64_t>()) return Expr::integer(*integer);
+    const Expr number = numberOf(value);
     CT_CHECK(number, "the shape rule has checked that this argument is a tensor or a number");
-    return number->expr();
+    return number->dtype == DType::F64 && computeType() != DType::F64 ? Expr::cast(number, DType::F32) : number;
 }
 
 Expr LowerContext::checkedIndex(const Expr& index, const SymInt& size) {
@@ -76,9 +83,9 @@ Expr LowerContext::numberAt(std::string_view param, DType dtype) {
                             elements.text() + " elements");
         return Expr::cast(loadAt(static_cast<size_t>(position(param)), std::vector<Expr>(in(param).sizes.size(), Expr::integer(0))), dtype);
     }
-    const std::optional<SymInt> number = symIntOf(value);
+    const Expr number = numberOf(value);
     CT_CHECK(number, "the shape rule has checked that this argument is a number");
-    return Expr::cast(number->expr(), dtype);
+    return Expr::cast(number, dtype);
 }
 
 DType LowerContext::computeType() const {

@@ -85,13 +85,22 @@ class Lowering {
         if (reads) {
             const std::vector<Node*> before = node.inputs();
             std::vector<Argument> args;
-            for (const Argument& arg : node.args()) args.push_back(substituted(arg));
+            for (const Argument& arg : node.args()) args.push_back(node.is(Tag::Symbolic) ? symbolAsNode(substituted(arg)) : substituted(arg));
             m_graph.setArgs(node, std::move(args));
             finish("known_value", node.name(), node.id());
             dropKnown(before);
         }
         if (!m_changed || !node.isCall() || node.op().isOpaque()) return;
         if (auto type = inferCall(node.op(), node.args()); type && !type->isOpaque() && !sameType(*type, node.type())) m_graph.setType(node, std::move(*type));
+    }
+
+    /// A size's symbol as the placeholder that is given it, where arithmetic on sizes stays in the graph.
+    Argument symbolAsNode(const Argument& argument) const {
+        const auto* expr = argument.get<Expr>();
+        if (expr == nullptr || (*expr)->kind != ExprKind::Symbol) return argument;
+        for (Node* input : m_graph.placeholders())
+            if (const SymType* type = input->type().sym(); type && type->expr == *expr) return Argument(input);
+        return argument;
     }
 
     void finish(const std::string& rule, const std::string& name, NodeId id) {
@@ -114,7 +123,33 @@ class Lowering {
         }
     }
 
+    /// x.item(), typed with a number or a symbol: the number, or a call that keeps the symbol. A symbol for a float stands for the
+    /// tensor itself, which computes alike and stays on its device.
+    bool lowerItem(Node& node) {
+        const bool item = node.op().isOpaque() && node.op().style() == Op::Style::Method && node.op().name() == "item" && node.args().size() == 1;
+        const SymType* type = item ? node.type().sym() : nullptr;
+        const Argument tensor = item ? substituted(node.arg(0)) : Argument();
+        if (type == nullptr || !type->expr || !tensor.node() || !tensor.node()->type().tensor()) return false;
+        const bool isTensor = isFloating(tensor.node()->tensor().dtype) && tensor.node()->tensor().rank() == 0;
+        if (type->expr->kind == ExprKind::Float) return known(node, Argument(type->expr->real));
+        if (type->expr->kind == ExprKind::Int) return known(node, Argument(type->expr->integer));
+        if (isTensor) return known(node, tensor);
+        m_graph.setOp(node, requireOp("aten.item.default"), {tensor}, node.type());
+        finish("Tensor.item", node.name(), node.id());
+        return true;
+    }
+    /// Its readers will take the value.
+    bool known(Node& node, Argument value) {
+        if (node.hasUsers()) return m_known.emplace(&node, std::move(value)), true;
+        const std::string name = node.name();
+        const NodeId id = node.id();
+        m_graph.erase(node);
+        finish("Tensor.item", name, id);
+        return true;
+    }
+
     Result<void> lower(Node& node) {
+        if (lowerItem(node)) return {};
         std::vector<Argument> args;
         for (const Argument& arg : node.args()) args.push_back(substituted(arg));
         NamedArguments keywords;
@@ -186,6 +221,7 @@ bool isTorchCall(const Node& node) {
         // Arithmetic on symbols has rows of its own and stays; on anything else it is a Python call.
         if (!node.op().is(Tag::Symbolic) || !isPythonName(node.op().name())) return false;
         const std::vector<Node*> inputs = node.inputs();
+        if (std::any_of(node.args().begin(), node.args().end(), [](const Argument& arg) { return arg.get<Expr>(); })) return false;
         const auto symbolic = [](const Node* input) { return input->type().sym() && !symbolsOf(input->type().sym()->expr).empty(); };
         return inputs.empty() || !std::all_of(inputs.begin(), inputs.end(), symbolic);
     }

@@ -1,5 +1,8 @@
 // Python's operators: on tensors the operator's ATen function, on sizes arithmetic while compiling.
+#include <algorithm>
+
 #include "engine/ops/torch/python_call.h"
+#include "engine/support/check.h"
 
 namespace cutaway::torchcalls {
 namespace {
@@ -9,19 +12,41 @@ bool bothNumbers(PythonCall& c) { return isPythonNumber(c["a"]) && isPythonNumbe
 using SizeRule = SymInt (*)(const SymInt&, const SymInt&);
 using RealRule = double (*)(double, double);
 
-/// Arithmetic on two numbers that are known while compiling.
-Argument compute(PythonCall& c, SizeRule sizes, RealRule reals) {
+/// What an operator with a row of its own makes of numbers of which some depend on sizes: a number, or an expression over them.
+Argument overSizes(PythonCall& c, std::string_view op, const std::vector<Argument>& args) {
+    const auto type = inferCall(requireOp(op), args);
+    const SymType* number = type ? type->sym() : nullptr;
+    if (number == nullptr || !number->expr)
+        return c.fail("arithmetic on numbers that are known only at run time", {"fix the sizes of the inputs (dynamic=False) and record the graph again"});
+    if (number->dtype == DType::I64) return Argument(SymInt(number->expr));
+    if (number->expr->kind == ExprKind::Float) return Argument(number->expr->real);
+    return number->expr->kind == ExprKind::Bool ? Argument(number->expr->integer != 0) : Argument(number->expr);
+}
+
+/// Arithmetic on two numbers that are known while compiling, which the operator `op` does at run time.
+Argument compute(PythonCall& c, std::string_view op, SizeRule sizes, RealRule reals) {
     const bool exact = !c["a"].get<double>() && !c["b"].get<double>();
     const auto left = symIntOf(c["a"]), right = symIntOf(c["b"]);
     if (exact && left && right && sizes) return Argument(sizes(*left, *right));
     const auto a = c["a"].asReal(), b = c["b"].asReal();
     if (a && b && reals) return Argument(reals(*a, *b));
-    return c.fail("arithmetic on numbers that are known only at run time", {"fix the sizes of the inputs (dynamic=False) and record the graph again"});
+    return overSizes(c, op, {c["a"], c["b"]});
+}
+
+/// Python's operator by the name of the tensor operator.
+std::string_view numberOperator(std::string_view packet) {
+    constexpr std::pair<std::string_view, std::string_view> kNames[] = {{"add", "operator.add"}, {"sub", "operator.sub"}, {"mul", "operator.mul"},
+                                                                        {"div", "operator.truediv"}, {"floor_divide", "operator.floordiv"},
+                                                                        {"remainder", "operator.mod"}, {"pow", "operator.pow"}, {"bitwise_and", "operator.and_"},
+                                                                        {"bitwise_or", "operator.or_"}, {"bitwise_xor", "operator.xor"}};
+    const auto found = std::find_if(std::begin(kNames), std::end(kNames), [&](const auto& row) { return row.first == packet; });
+    CT_CHECK(found != std::end(kNames), "the table names every operator that this file asks for");
+    return found->second;
 }
 
 /// `packet` on tensors; `reflected` when only the right operand is one.
 Argument arithmetic(PythonCall& c, std::string_view packet, std::string_view reflected, SizeRule sizes, RealRule reals = nullptr) {
-    if (bothNumbers(c)) return compute(c, sizes, reals);
+    if (bothNumbers(c)) return compute(c, numberOperator(packet), sizes, reals);
     if (isPythonNumber(c["a"]) && !reflected.empty()) return c.aten(reflected, {c["b"], c["a"]});
     return c.aten(packet, {c["a"], c["b"]});
 }
@@ -31,7 +56,7 @@ Argument comparison(PythonCall& c, std::string_view packet, std::string_view ref
     if (bothNumbers(c)) {
         const auto a = c["a"].asReal(), b = c["b"].asReal();
         if (a && b) return Argument(static_cast<bool>(compare(*a, *b)));
-        return c.fail("compares numbers that are known only at run time", {"fix the sizes of the inputs (dynamic=False) and record the graph again"});
+        return overSizes(c, "operator." + std::string(packet), {c["a"], c["b"]});
     }
     if (isPythonNumber(c["a"])) return c.aten(reflected, {c["b"], c["a"]});
     return c.aten(packet, {c["a"], c["b"]});
@@ -53,7 +78,7 @@ double divReals(double a, double b) { return a / b; }
 double powReals(double a, double b) { return std::pow(a, b); }
 
 Argument trueDivision(PythonCall& c) {
-    if (bothNumbers(c)) return compute(c, nullptr, divReals);
+    if (bothNumbers(c)) return compute(c, "operator.truediv", nullptr, divReals);
     if (isPythonNumber(c["a"])) return c.aten("mul", {c.aten("reciprocal", {c["b"]}), c["a"]});
     return c.aten("div", {c["a"], c["b"]});
 }
@@ -64,7 +89,7 @@ Argument subtraction(PythonCall& c) {
 Argument floorDivision(PythonCall& c) {
     if (bothNumbers(c)) {
         if (c["b"].asInt() == 0) return c.fail("division by zero");
-        return compute(c, floorDiv, nullptr);
+        return compute(c, "operator.floordiv", floorDiv, nullptr);
     }
     if (isPythonNumber(c["a"])) return c.aten("floor_divide", {c.constant(c["a"], {}), c["b"]});
     return c.aten("floor_divide", {c["a"], c["b"]});
@@ -72,7 +97,7 @@ Argument floorDivision(PythonCall& c) {
 Argument remainder(PythonCall& c) {
     if (bothNumbers(c)) {
         if (c["b"].asInt() == 0) return c.fail("division by zero");
-        return compute(c, mod, nullptr);
+        return compute(c, "operator.mod", mod, nullptr);
     }
     if (isPythonNumber(c["a"])) return c.aten("remainder", {c.constant(c["a"], {}), c["b"]});
     return c.aten("remainder", {c["a"], c["b"]});
@@ -81,12 +106,13 @@ Argument power(PythonCall& c) {
     if (!bothNumbers(c)) return c.aten("pow", {c["a"], c["b"]});
     const auto base = symIntOf(c["a"]);
     const auto exponent = c["b"].get<int64_t>() ? c["b"].asInt() : std::nullopt;
-    if (!base || !exponent || *exponent < 0 || *exponent > 16) return compute(c, nullptr, powReals);
+    if (!base || !exponent || *exponent < 0 || *exponent > 16) return compute(c, "operator.pow", nullptr, powReals);
     SymInt result = 1;
     for (int64_t i = 0; i < *exponent; ++i) result = result * *base;
     return Argument(result);
 }
 Argument bitwise(PythonCall& c, std::string_view packet) {
+    if (bothNumbers(c)) return overSizes(c, packet == "__and__" ? "operator.and_" : packet == "__or__" ? "operator.or_" : "operator.xor", {c["a"], c["b"]});
     if (isPythonNumber(c["a"])) return c.aten(packet, {c["b"], c["a"]});
     return c.aten(packet, {c["a"], c["b"]});
 }
@@ -94,6 +120,20 @@ Argument negation(PythonCall& c) {
     if (const auto* real = c["a"].get<double>()) return Argument(-*real);
     if (const auto size = isPythonNumber(c["a"]) ? symIntOf(c["a"]) : std::nullopt) return Argument(SymInt(0) - *size);
     return c.aten("neg", {c["a"]});
+}
+
+/// torch.sym_sum([a, b, c])
+Argument sumOfNumbers(PythonCall& c) {
+    const auto* items = c["args"].list();
+    if (items == nullptr) return c.fail("takes a list of numbers");
+    Argument sum(0);
+    for (const Argument& item : *items) sum = overSizes(c, "operator.add", {sum, item});
+    return sum;
+}
+/// torch.sym_ite(condition, a, b)
+Argument choice(PythonCall& c) {
+    const auto* flag = c["condition"].get<bool>();
+    return flag ? c[*flag ? "a" : "b"] : c.fail("chooses by numbers that are known only at run time", {"fix the sizes of the inputs (dynamic=False) and record the graph again"});
 }
 
 /// An item of a tuple, of a known list, or of a tensor.
@@ -163,11 +203,23 @@ constexpr PythonFunction kFunctions[] = {
     {"operator.imatmul(Any a, Any b) -> Any", [](PythonCall& c) { return c.aten("matmul", {c["a"], c["b"]}); }},
     {"operator.getitem(Any a, Any? b) -> Any", item},
     {"operator.setitem(Any a, Any b, Any c) -> Any", [](PythonCall& c) { return assignSubscript(c, c["a"], c["b"], c["c"]); }},
-    {"torch.sym_max(Any a, Any b) -> Any", [](PythonCall& c) { return compute(c, max, nullptr); }},
-    {"torch.sym_min(Any a, Any b) -> Any", [](PythonCall& c) { return compute(c, min, nullptr); }},
-    {"builtins.max(Any a, Any b) -> Any", [](PythonCall& c) { return compute(c, max, nullptr); }},
-    {"builtins.min(Any a, Any b) -> Any", [](PythonCall& c) { return compute(c, min, nullptr); }},
-    {"torch.sym_int(Any a) -> Any", [](PythonCall& c) { return c["a"]; }},
+    {"torch.sym_max(Any a, Any b) -> Any", [](PythonCall& c) { return compute(c, "torch.sym_max", max, nullptr); }},
+    {"torch.sym_min(Any a, Any b) -> Any", [](PythonCall& c) { return compute(c, "torch.sym_min", min, nullptr); }},
+    {"builtins.max(Any a, Any b) -> Any", [](PythonCall& c) { return compute(c, "torch.sym_max", max, nullptr); }},
+    {"builtins.min(Any a, Any b) -> Any", [](PythonCall& c) { return compute(c, "torch.sym_min", min, nullptr); }},
+    {"torch.sym_sum(Any args) -> Any", sumOfNumbers},
+    {"torch.sym_not(Any a) -> Any", [](PythonCall& c) { return overSizes(c, "torch.sym_not", {c["a"]}); }},
+    {"operator.not_(Any a) -> Any", [](PythonCall& c) { return overSizes(c, "torch.sym_not", {c["a"]}); }},
+    {"torch.sym_float(Any a) -> Any", [](PythonCall& c) { return overSizes(c, "torch.sym_float", {c["a"]}); }},
+    {"torch._sym_sqrt(Any a) -> Any", [](PythonCall& c) { return overSizes(c, "torch._sym_sqrt", {c["a"]}); }},
+    {"torch.sym_ite(Any condition, Any a, Any b) -> Any", choice},
+    {"torch.sym_int(Any a) -> Any", [](PythonCall& c) { return overSizes(c, "torch.sym_int", {c["a"]}); }},
+    {"builtins.int(Any a) -> Any", [](PythonCall& c) { return overSizes(c, "torch.sym_int", {c["a"]}); }},
+    {"builtins.float(Any a) -> Any", [](PythonCall& c) { return overSizes(c, "torch.sym_float", {c["a"]}); }},
+    {"math.ceil(Any a) -> Any", [](PythonCall& c) { return overSizes(c, "math.ceil", {c["a"]}); }},
+    {"math.floor(Any a) -> Any", [](PythonCall& c) { return overSizes(c, "math.floor", {c["a"]}); }},
+    {"math.trunc(Any a) -> Any", [](PythonCall& c) { return overSizes(c, "math.trunc", {c["a"]}); }},
+    {"math.sqrt(Any a) -> Any", [](PythonCall& c) { return overSizes(c, "math.sqrt", {c["a"]}); }},
 };
 
 }  // namespace

@@ -149,6 +149,7 @@ constexpr PythonFunction kFunctions[] = {
     {"Tensor.is_complex(Any self) -> Any", [](PythonCall& c) { return Argument(isComplex(c.tensor("self").dtype)); }},
     {"Tensor.is_contiguous(Any self) -> Any", [](PythonCall& c) { return Argument(c.tensor("self").isContiguous()); }},
     {"builtins.getattr(Any self, Any name) -> Any", attribute},
+    {"torch.Size(Any[] sizes=[]) -> Any", [](PythonCall& c) { return c["sizes"]; }},
     {"Tensor.requires_grad_(Any self, bool requires_grad=True) -> Any", sameValue},
     {"Tensor.contiguous(Any self, *, Any memory_format=None) -> Any", contiguous},
     // torch.Tensor.view as a function, as FX prints it
