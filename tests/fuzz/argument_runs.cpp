@@ -9,6 +9,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <ctime>
 #include <memory>
 #include <thread>
 
@@ -24,11 +25,13 @@ using Clock = std::chrono::steady_clock;
 using Outcome = testing::CallReport::Outcome;
 constexpr int kLeaked = 23;
 constexpr double kCompileSeconds = 900;
+constexpr double kWaiting = 20;  // so many times as long a call may wait for others, or for ever
 
 /// What parent and child both see while the child runs.
 struct Progress {
     std::atomic<uint64_t> seed{0};
     std::atomic<int64_t> begun{0};       // of the call, by the steady clock
+    std::atomic<int64_t> worked{0};      // by the process before the call
     std::atomic<const char*> stage{""};  // a literal, at the same place in both
     std::atomic<uint64_t> outcomes[4]{};
 };
@@ -70,6 +73,13 @@ class Scratch {
 int64_t now() {
     return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now().time_since_epoch()).count();
 }
+/// Milliseconds that a process has spent working, whatever else the machine did meanwhile.
+int64_t workOf(pid_t pid) {
+    clockid_t clock = 0;
+    timespec spent{};
+    if (::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &spent) != 0) return 0;
+    return int64_t{spent.tv_sec} * 1000 + spent.tv_nsec / 1000000;
+}
 std::string oneLine(std::string text) {
     for (char& c : text)
         if (c == '\n' || c == '\t') c = ' ';
@@ -99,6 +109,7 @@ struct Child {
     std::vector<std::pair<testing::CallText, testing::CallReport>> ran;
     for (uint64_t seed = child.begin; seed < child.end; ++seed) {
         progress.begun = now();
+        progress.worked = workOf(::getpid());
         progress.seed = seed;
         const testing::CallText call = mutations.at(seed);
         testing::CallReport result = testing::checkCall(call, [&](const char* stage) { progress.stage = stage; });
@@ -108,6 +119,7 @@ struct Child {
     }
     progress.stage = "compiled";
     progress.begun = now() + static_cast<int64_t>(1000 * kCompileSeconds);
+    progress.worked = workOf(::getpid()) + static_cast<int64_t>(1000 * kCompileSeconds);
     if (runs.compiled)
         for (const std::string& problem : testing::checkCompiled(ran, runs.compiler)) report({}, problem);
     ran.clear();
@@ -175,7 +187,10 @@ class Runner {
         bool hangs = false;
         pid_t reaped = ::waitpid(child.pid, &status, WNOHANG);
         if (reaped == 0) {
-            if (now() - child.progress->begun <= static_cast<int64_t>(1000 * m_runs.callSeconds)) return false;
+            const auto limit = static_cast<int64_t>(1000 * m_runs.callSeconds);
+            const int64_t worked = workOf(child.pid) - child.progress->worked;
+            const int64_t waited = now() - child.progress->begun;
+            if (worked <= limit && static_cast<double>(waited) <= kWaiting * static_cast<double>(limit)) return false;
             hangs = true;
             ::kill(-child.pid, SIGKILL);
             ::kill(child.pid, SIGKILL);

@@ -12,7 +12,7 @@ namespace cutaway::fuzz {
 struct ArgumentRuns {
     uint64_t from = 0, count = 1000;  // mutation numbers
     double seconds = 0;               // stop starting new ones after that; 0 = no limit
-    double callSeconds = 5;           // a call that takes longer hangs
+    double callSeconds = 5;           // of work; a call that takes more hangs
     int jobs = 1;
     uint64_t batch = 256;  // calls per child; those that ran are compiled together
     bool compiled = false;
