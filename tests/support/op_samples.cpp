@@ -6,7 +6,7 @@
 #include <limits>
 #include <map>
 
-#include "engine/support/check.h"
+#include "engine/support/checked.h"
 
 namespace cutaway::testing {
 namespace {
@@ -302,7 +302,7 @@ std::vector<OpSample> samplesOf(const Op& op) {
 
 Result<std::unique_ptr<SampleCall>> parseSample(std::string_view text) {
     auto sample = std::make_unique<SampleCall>();
-    CT_TRY_VOID(SampleParser(text, *sample).parse());
+    CT_TRY_VOID(withCheckedSizes("sample", {}, [&] { return SampleParser(text, *sample).parse(); }));
     return sample;
 }
 
