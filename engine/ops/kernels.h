@@ -19,6 +19,13 @@ template <size_t N>
 class StridedWalk {
   public:
     StridedWalk(const Dims& sizes, const std::array<Dims, N>& strides) {
+        // Where there is nothing to walk over, the other sizes and strides may be beyond all arithmetic.
+        m_empty = std::find(sizes.begin(), sizes.end(), 0) != sizes.end();
+        if (m_empty) {
+            m_sizes = {0};
+            for (Dims& own : m_strides) own = {1};
+            return;
+        }
         // Fastest dim last; merge dim i into i+1 when every operand steps evenly across the boundary.
         for (size_t i = 0; i < sizes.size(); ++i) {
             if (sizes[i] == 1) continue;
@@ -36,7 +43,6 @@ class StridedWalk {
             m_sizes = {1};
             for (Dims& own : m_strides) own = {1};
         }
-        m_empty = std::find(sizes.begin(), sizes.end(), 0) != sizes.end();
     }
     int64_t rowLength() const { return m_sizes.back(); }
     int64_t rowStride(size_t operand) const { return m_strides[operand].back(); }

@@ -44,17 +44,21 @@ void forEachReduced(const Tensor& source, const Dims& dims, Body&& body) {
         (reduced ? sizes : keptSizes).push_back(source.size(i));
         (reduced ? strides : keptStrides).push_back(source.stride(i));
     }
-    ReducedElements<Compute> elements(source, sizes, strides);
     const int64_t results = numel(keptSizes);
+    if (results == 0) return;   // of each there may be more elements than can be counted
+    ReducedElements<Compute> elements(source, sizes, strides);
     Dims index(keptSizes.size(), 0);
     int64_t offset = 0;
     for (int64_t position = 0; position < results; ++position) {
         elements.moveTo(offset);
         body(position, elements);
         for (size_t d = keptSizes.size(); d-- > 0;) {
-            offset += keptStrides[d];
-            if (++index[d] < keptSizes[d]) break;
-            offset -= keptStrides[d] * keptSizes[d];
+            // Never a step beyond the end: a dim of one element may have any stride.
+            if (++index[d] < keptSizes[d]) {
+                offset += keptStrides[d];
+                break;
+            }
+            offset -= keptStrides[d] * (keptSizes[d] - 1);
             index[d] = 0;
         }
     }

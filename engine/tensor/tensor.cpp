@@ -267,11 +267,14 @@ void forEachRow(const Dims& sizes, const Dims& a, const Dims& b, Body&& body) {
         body(at, from);
         size_t dim = outer;
         while (dim-- > 0) {
-            at += a[dim];
-            from += b[dim];
-            if (++index[dim] < sizes[dim]) break;
-            at -= a[dim] * sizes[dim];
-            from -= b[dim] * sizes[dim];
+            // Never a step beyond the end: a dim of one element may have any stride.
+            if (++index[dim] < sizes[dim]) {
+                at += a[dim];
+                from += b[dim];
+                break;
+            }
+            at -= a[dim] * (sizes[dim] - 1);
+            from -= b[dim] * (sizes[dim] - 1);
             index[dim] = 0;
         }
         if (dim == static_cast<size_t>(-1)) return;
