@@ -263,7 +263,7 @@ Values decomposeRoll(Decomposition& d) {
     if (numel(self.sizes()) == SymInt(0)) return unary("aten.clone.default", self);
     auto rolled = [&](const Value& x, int64_t dim, const SymInt& shift) {
         const SymInt size = x.size(dim);
-        const SymInt start = mod(size - shift, size);
+        const SymInt start = mod(size - (size.isInt() && shift.isInt() ? SymInt(shift.value() % size.value()) : shift), size);
         const Value range = d.call("prims.iota.default", {Argument(size)},
                                    {{"start", 0}, {"step", 1}, {"dtype", DType::I64}, {"device", x.type().device}, {"requires_grad", false}});
         const Value wrapped = d.call("aten.fmod.Scalar", {d.call("aten.add.Tensor", {range, Argument(start)}), Argument(size)});

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "engine/ops/arithmetic.h"
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/infer_rules.h"
@@ -241,7 +242,8 @@ constexpr OpDef kOps[] = {
      .eval = [](const EvalContext& c) {
          return integers(c, [](int64_t a, int64_t b) {
              const int64_t divisor = commonDivisor(a, b);
-             return divisor == 0 ? 0 : std::abs(a / divisor * b);
+             const int64_t multiple = divisor == 0 ? 0 : wrapMul(a / divisor, b);
+             return multiple < 0 ? wrapNeg(multiple) : multiple;   // the least number stays itself
          });
      },
      .samples = "i64[2, 3], i64[3]\ni32[4], i32[4]"},

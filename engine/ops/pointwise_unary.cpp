@@ -333,7 +333,10 @@ constexpr OpDef kOps[] = {
          });
          return out;
      },
-     .derive = [](Derivation& d) { d.input(1) = d.dy() * d.call("aten.polygamma.default", {d.integerOr("n", 0) + 1, d.in(1)}); },
+     .derive = [](Derivation& d) {
+         const Argument next(SymInt(d.integerOr("n", 0)) + SymInt(1));
+         d.input(1) = d.dy() * d.call("aten.polygamma.default", {next, d.in(1)});
+     },
      .samples = "1, f32[2, 3]>0\n0, f64[2, 3][1, 2]>0\n2, f32[4]>0\n3, f64[5]\n1, bf16[5]>0\n1, i64[3]>0\n1, f32[0]\n1, f32[]>0"},
     {.schema = "aten.sigmoid.default(Tensor self) -> Tensor", .tags = kTags, .infer = inferRealFloat,
      .eval = [](const EvalContext& c) { return floatMap(c, [](auto x) { return 1 / (1 + std::exp(-x)); }); },

@@ -23,11 +23,13 @@ Result<ValueType> inferPixels(const InferContext& c, std::string_view param, boo
     CT_TRY(const int64_t factor, c.integer(param));
     if (self.rank() < 3) return c.fail("needs at least three dims");
     if (factor <= 0) return c.fail("the factor must be positive");
+    const int64_t block = checkedMul(factor, factor);
     SymDims sizes = self.sizes;
     SymInt &channels = sizes[sizes.size() - 3], &height = sizes[sizes.size() - 2], &width = sizes[sizes.size() - 1];
-    if (!inverse && !divides(channels, factor * factor)) return c.fail(channels.text() + " channels do not divide into blocks of " + std::to_string(factor * factor));
+    if (!inverse && !divides(channels, block))
+        return c.fail(channels.text() + " channels do not divide into blocks of " + std::to_string(block));
     if (inverse && (!divides(height, factor) || !divides(width, factor))) return c.fail("height and width do not divide by " + std::to_string(factor));
-    channels = inverse ? channels * SymInt(factor * factor) : floorDiv(channels, SymInt(factor * factor));
+    channels = inverse ? channels * SymInt(block) : floorDiv(channels, SymInt(block));
     height = inverse ? floorDiv(height, SymInt(factor)) : height * SymInt(factor);
     width = inverse ? floorDiv(width, SymInt(factor)) : width * SymInt(factor);
     TensorType type = TensorType::contiguous(self.dtype, sizes, self.device);
@@ -266,6 +268,8 @@ Result<ValueType> inferDiagEmbed(const InferContext& c) {
     CT_TRY(const int64_t second, c.dim("dim2", self.rank() + 1));
     CT_TRY(const int64_t offset, c.integer("offset"));
     if (first == second) return c.fail("the two dims are the same");
+    if (offset == std::numeric_limits<int64_t>::min())
+        return c.fail("the offset " + std::to_string(offset) + " cannot be negated");
     SymDims sizes(self.sizes.begin(), self.sizes.end() - 1);
     const SymInt side = self.sizes.back() + SymInt(std::abs(offset));
     sizes.insert(sizes.begin() + std::min(first, second), side);
@@ -376,7 +380,10 @@ b8[2, 0], 2, 1
     // k quarter turns from the first towards the second dim.
     {.schema = "aten.rot90.default(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor", .infer = inferRot90, .eval = evalExpanded, .expand = Expand::Decompose,
      .decompose = decomposeRot90,
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.rot90.default", {d.dy(), -d.integerOr("k", 1), d.arg("dims")}); },
+     .derive = [](Derivation& d) {
+         const int64_t back = checkedSub(0, d.integerOr("k", 1));
+         d.input(0) = d.call("aten.rot90.default", {d.dy(), back, d.arg("dims")});
+     },
      .samples = "f32[2, 3]\nf32[2, 3, 4], 2, [1, 2]\nf32[2, 3, 4], 3, [-1, 0]\nf32[2, 3], 4\nf32[2, 3], -1\ni64[2, 3][1, 2], 1\nb8[0, 3]"},
     shorthand("aten.fliplr.default(Tensor self) -> Tensor",
               [](Decomposition& d) -> Values {

@@ -252,7 +252,8 @@ Result<void> checkViews(const Graph& graph) {
                 const TensorType* view = tensorOf({&node, r});
                 if (view == nullptr || !allInts(view->sizes) || !allInts(view->strides) || !view->offset.isInt())
                     continue;
-                const int64_t skipped = root->offset.value() * byteSize(root->dtype) / byteSize(view->dtype);
+                const int64_t skipped =
+                    checkedMul(root->offset.value(), byteSize(root->dtype)) / byteSize(view->dtype);
                 const int64_t reached =
                     extent(toInts(view->sizes), toInts(view->strides), checkedSub(view->offset.value(), skipped));
                 if (reached > bytes / byteSize(view->dtype))

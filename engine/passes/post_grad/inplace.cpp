@@ -28,12 +28,19 @@ bool readsNoData(const Node& user) {
 struct Span {
     int64_t begin = 0, end = 0;
 };
+/// Nothing where it is not known, or where the end does not fit into 64 bits.
 std::optional<Span> spanOf(const TensorType& type) {
     if (!type.offset.isInt() || !allInts(type.sizes) || !allInts(type.strides)) return std::nullopt;
-    int64_t last = type.offset.value();
-    for (size_t i = 0; i < type.sizes.size(); ++i) last += (type.sizes[i].value() - 1) * type.strides[i].value();
+    int64_t end = 0, begin = 0;
     const auto bytes = static_cast<int64_t>(byteSize(type.dtype));
-    return Span{type.offset.value() * bytes, (last + 1) * bytes};
+    bool over = __builtin_add_overflow(type.offset.value(), 1, &end);
+    for (size_t i = 0; i < type.sizes.size(); ++i) {
+        int64_t reach = 0;
+        over |= __builtin_mul_overflow(type.sizes[i].value() - 1, type.strides[i].value(), &reach) ||
+                __builtin_add_overflow(end, reach, &end);
+    }
+    over |= __builtin_mul_overflow(type.offset.value(), bytes, &begin) || __builtin_mul_overflow(end, bytes, &end);
+    return over ? std::nullopt : std::optional(Span{begin, end});
 }
 /// Blocks of columns of one matrix.
 bool areOtherColumns(const TensorType& a, const TensorType& b) {
