@@ -5,6 +5,7 @@
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/infer_rules.h"
+#include "engine/ops/number_range.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/packed.h"
 #include "engine/support/checked.h"
@@ -20,26 +21,61 @@ Result<ValueType> madeType(const InferContext& c, SymDims sizes, DType fallback)
 
 // -- linspace and logspace
 
+/// The dtypes of PyTorch's kernels, which are asked for two numbers and more.
+bool isSpaced(DType dtype) {
+    if (dtype == DType::Bool || dtype == DType::C32) return false;
+    return isIntegral(dtype) ? dtype == DType::U8 || !isUnsigned(dtype) : isComplex(dtype) || byteSize(dtype) > 1;
+}
 Result<ValueType> inferSpaced(const InferContext& c) {
     CT_TRY(const SymInt steps, c.size("steps"));
-    for (std::string_view bound : {"start", "end"})
+    bool complex = false;
+    for (std::string_view bound : {"start", "end"}) {
         if (!c.arg(bound).isNumber()) return unsupported(c.op().name() + ": '" + std::string(bound) + "' is known only at run time", {}, {"give a number"});
-    return madeType(c, {steps}, DType::F32);
+        complex |= c.arg(bound).get<std::complex<double>>() != nullptr;
+    }
+    CT_TRY(const ValueType type, madeType(c, {steps}, complex ? DType::C64 : DType::F32));
+    const DType dtype = type.tensor()->dtype;
+    const std::string name(info(dtype).torchName);
+    if (complex && !isComplex(dtype)) return c.fail("complex numbers do not fit into " + name);
+    const bool several = !steps.isInt() || steps.value() > 1;
+    if (several && !isSpaced(dtype)) return c.fail("has no kernel for " + name);
+    if (!(steps == SymInt(0))) CT_TRY_VOID(checkNumber(c, "start", dtype));
+    if (several) CT_TRY_VOID(checkNumber(c, "end", dtype));
+    return type;
+}
+/// True and False are 1 and 0.
+Argument plainNumber(const Argument& bound) {
+    const bool* truth = bound.get<bool>();
+    return truth ? Argument(static_cast<int64_t>(*truth)) : bound;
+}
+bool isLiteral(const Argument& bound) { return bound.asReal() || bound.get<std::complex<double>>(); }
+std::complex<double> complexNumber(const Argument& bound) {
+    const auto* z = bound.get<std::complex<double>>();
+    return z ? *z : std::complex<double>(*bound.asReal());
+}
+/// (end - start) / last
+Argument stepBetween(const Argument& start, const Argument& end, int64_t last) {
+    const std::complex<double> step = (complexNumber(end) - complexNumber(start)) / static_cast<double>(last);
+    return start.asReal() && end.asReal() ? Argument(step.real()) : Argument(step);
 }
 Argument truncated(const Argument& bound, DType dtype) {
     return isIntegral(dtype, true) && bound.get<double>() ? Argument(static_cast<int64_t>(*bound.get<double>())) : bound;
 }
 /// From both ends towards the middle, so that the first and last element are exact.
-Value spaced(Decomposition& d, const Argument& start, const Argument& end, const SymInt& steps, DType dtype, Device device) {
+Value spaced(Decomposition& d, const Argument& first, const Argument& final, const SymInt& steps, DType dtype) {
+    const Device device = d.out().device;
+    const Argument start = plainNumber(first), end = plainNumber(final);
     if (steps == SymInt(0)) return full(d.builder(), {steps}, Scalar(int64_t{0}), dtype, device);
     if (steps == SymInt(1)) return d.call("aten.full.default", {Argument(SymDims{steps}), start},
                                           {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", device}, {"pin_memory", false}});
-    if (!steps.isInt()) {
-        d.builder().fail(unsupported(d.op().name() + ": the number of steps is known only at run time", {}, {"set the sizes of the inputs"}));
+    if (!steps.isInt() || !isLiteral(start) || !isLiteral(end)) {
+        const std::string what = steps.isInt() ? "a bound" : "the number of steps";
+        d.builder().fail(unsupported(d.op().name() + ": " + what + " is known only at run time", {},
+                                     {"set the sizes of the inputs"}));
         return Value(d.builder(), nullptr);
     }
     const int64_t last = steps.value() - 1;
-    const double step = (*end.asReal() - *start.asReal()) / static_cast<double>(last);
+    const Argument step = stepBetween(start, end, last);
     const DType work = isIntegral(dtype, true) ? DType::I64 : isHalf(dtype) ? DType::F32 : dtype;
     const Value range = iota(d.builder(), steps, device);
     const Value firstHalf = d.call("aten.lt.Scalar", {range, static_cast<double>(steps.value()) / 2});
@@ -49,11 +85,13 @@ Value spaced(Decomposition& d, const Argument& start, const Argument& end, const
     return convert(where(firstHalf, up, down), dtype);
 }
 Values decomposeLinspace(Decomposition& d) {
-    return spaced(d, d.arg("start"), d.arg("end"), *d.size("steps"), d.out().dtype, d.out().device);
+    return spaced(d, d.arg("start"), d.arg("end"), *d.size("steps"), d.out().dtype);
 }
 Values decomposeLogspace(Decomposition& d) {
     const DType dtype = d.out().dtype;
-    const Value exponents = spaced(d, truncated(d.arg("start"), dtype), truncated(d.arg("end"), dtype), *d.size("steps"), DType::F64, d.out().device);
+    const bool complex = d.arg("start").get<std::complex<double>>() || d.arg("end").get<std::complex<double>>();
+    const Value exponents = spaced(d, truncated(d.arg("start"), dtype), truncated(d.arg("end"), dtype),
+                                   *d.size("steps"), complex ? DType::C128 : DType::F64);
     return convert(d.call("aten.pow.Scalar", {d.arg("base"), exponents}), dtype);
 }
 
@@ -72,9 +110,19 @@ std::vector<T> spacedElements(T start, T end, int64_t steps) {
     }
     return out;
 }
+template <class Part>
+std::vector<std::complex<Part>> spacedElements(std::complex<Part> start, std::complex<Part> end, int64_t steps) {
+    std::vector<std::complex<Part>> out(static_cast<size_t>(steps), start);
+    if (steps < 2) return out;
+    const std::complex<Part> step = (end - start) / static_cast<Part>(steps - 1);
+    for (int64_t i = 0; i < steps; ++i)
+        out[static_cast<size_t>(i)] =
+            i < steps / 2 ? start + step * static_cast<Part>(i) : end - step * static_cast<Part>(steps - 1 - i);
+    return out;
+}
 EvalResult evalLinspace(const EvalContext& c) {
     Tensor out = c.result();
-    withCompute(out.dtype(), [&](auto tag) {
+    withComplex(out.dtype(), [&](auto tag) {
         using T = decltype(tag);
         unpackElements(spacedElements(scalarAs<T>(c.number("start")), scalarAs<T>(c.number("end")), out.numel()), out);
     });
@@ -99,6 +147,8 @@ DType rangeType(const SymInt& a, const SymInt& b) {
 }
 Values decomposeEye(Decomposition& d) {
     const SymInt rows = d.out().sizes[0], columns = d.out().sizes[1];
+    if (numel(d.out().sizes) == SymInt(0))
+        return full(d.builder(), d.out().sizes, Scalar(int64_t{0}), d.out().dtype, d.out().device);
     const DType counting = rangeType(rows, columns);
     const Value down = iota(d.builder(), rows, d.out().device, 0, 1, counting), across = iota(d.builder(), columns, d.out().device, 0, 1, counting);
     return convert(d.call("aten.eq.Tensor", {unsqueeze(down, -1), across}), d.out().dtype);
@@ -119,7 +169,6 @@ struct Triangle {
 };
 Triangle lowerTriangle(int64_t rows, int64_t columns, int64_t offset) {
     if (rows == 0 || columns == 0) return {};
-    offset = std::clamp(offset, -rows, columns);   // beyond, all or nothing is in it
     Triangle t;
     t.firstRow = offset > 0 ? std::min(columns, 1 + offset) : rows + offset > 0 ? 1 : 0;
     const int64_t below = checkedAdd(rows, offset);
@@ -133,11 +182,10 @@ Triangle lowerTriangle(int64_t rows, int64_t columns, int64_t offset) {
 /// An upper triangle: the rectangle stands above, and the rows of the trapezoid shrink.
 Triangle upperTriangle(int64_t rows, int64_t columns, int64_t offset) {
     if (rows == 0 || columns == 0) return {};
-    offset = std::clamp(offset, -rows, columns);
     Triangle t;
     t.firstRow = offset > 0 ? std::max<int64_t>(0, columns - offset) : columns;
-    t.rectangle = std::max<int64_t>(0, checkedMul(std::min(rows, -offset), columns));
-    const Triangle below = lowerTriangle(rows, columns, offset - 1);
+    t.rectangle = checkedMul(std::max<int64_t>(0, std::min(rows, -offset)), columns);
+    const Triangle below = lowerTriangle(rows, columns, std::max(offset - 1, -rows));
     t.trapezoid = checkedMul(rows, columns) - below.trapezoid - below.rectangle - t.rectangle;
     return t;
 }
@@ -148,8 +196,9 @@ struct TriangleCall {
 Result<TriangleCall> readTriangle(const InferContext& c, bool lower) {
     CT_TRY(const int64_t rows, c.integer("row"));
     CT_TRY(const int64_t columns, c.integer("col"));
-    CT_TRY(const int64_t offset, c.integer("offset"));
+    CT_TRY(int64_t offset, c.integer("offset"));
     if (rows < 0 || columns < 0) return c.fail("a negative size");
+    offset = std::clamp(offset, -rows, columns);   // beyond, all or nothing is in it
     return TriangleCall{rows, columns, offset, lower ? lowerTriangle(rows, columns, offset) : upperTriangle(rows, columns, offset)};
 }
 Result<ValueType> inferTriangle(const InferContext& c, bool lower) {
@@ -162,10 +211,11 @@ EvalResult evalTriangle(const EvalContext& c, bool lower) {
     const TriangleCall call = *readTriangle(c, lower);
     Tensor out = c.result();   // before the loops: where there is no memory for it, they need not begin
     std::vector<int64_t> rows, columns;
-    const int64_t offset = std::clamp(call.offset, -call.rows, call.columns);
+    const int64_t offset = call.offset;
     // Rows that have none of the triangle stand first in the lower one and last in the upper one.
     const int64_t first = lower ? std::max<int64_t>(0, -offset) : 0;
-    const int64_t last = lower ? call.rows : std::min(call.rows, std::max<int64_t>(0, call.columns - offset));
+    // Beyond the last column there is nothing; said without columns - offset, which may not fit.
+    const int64_t last = lower || offset < call.columns - call.rows ? call.rows : call.columns - offset;
     for (int64_t i = first; i < last && call.columns > 0; ++i) {
         const int64_t from = lower ? 0 : std::max<int64_t>(0, i + offset), to = lower ? std::min(call.columns, i + offset + 1) : call.columns;
         for (int64_t j = from; j < to; ++j) {
@@ -202,7 +252,9 @@ Values decomposeTriangle(Decomposition& d, bool lower) {
         const Value position = iota(d.builder(), call.triangle.rectangle, d.out().device, 0, 1, dtype);
         if (call.columns == 0) return {position, position};
         const Value row = d.call("aten.div.Tensor_mode", {position, call.columns}, {{"rounding_mode", "floor"}});
-        const int64_t start = call.columns - call.triangle.firstRow + 1 + std::max<int64_t>(0, -call.offset);
+        // Where this wraps around there is no rectangle.
+        const int64_t start = wrapAdd<int64_t>(call.columns - call.triangle.firstRow,
+                                               wrapAdd<int64_t>(std::max<int64_t>(0, -call.offset), 1));
         return {lower ? row + OperandValue(start) : row, d.call("aten.remainder.Scalar", {position, call.columns})};
     };
     Coordinates top, bottom;
