@@ -12,6 +12,7 @@ std::string cppMemoryType(DType dtype) {
         case DType::F16: case DType::BF16: return "unsigned short";
         case DType::Bool: return "unsigned char";
         // Kernels read complex numbers through views as pairs only.
+        case DType::C32: return "unsigned short";
         case DType::C64: return "float";
         case DType::C128: return "double";
         default: return cppValueType(dtype);

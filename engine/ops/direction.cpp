@@ -62,7 +62,7 @@ constexpr OpDef kOps[] = {
              using T = decltype(tag);
              elementwise<T, 1>(out, {c.in(size_t{0})}, [](T x) {
                  if constexpr (std::is_arithmetic_v<T>) return T((x > 0) - (x < 0));
-                 else return std::abs(x) == 0 ? T(0) : x / std::abs(x);
+                 else return std::abs(x) == 0 ? T(0) : x / T(std::abs(x));   // NaN in both parts where one is infinite
              });
          });
          return out;

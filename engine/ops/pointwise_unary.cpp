@@ -424,8 +424,14 @@ constexpr OpDef kOps[] = {
          return d.call("aten.eq.Scalar", {d.in(0), -std::numeric_limits<double>::infinity()});
      },
      .samples = "f32[2, 3]\nf64[4]"},
-    {.schema = "aten.logical_not.default(Tensor self) -> Tensor", .tags = kTags, .infer = inferRealPredicate,
-     .eval = [](const EvalContext& c) { return map(c, [](auto x) { return x == 0; }); },
+    {.schema = "aten.logical_not.default(Tensor self) -> Tensor", .tags = kTags, .infer = inferPredicate,
+     .eval = [](const EvalContext& c) {
+         if (!isComplex(c.in(size_t{0}).dtype())) return map(c, [](auto x) { return x == 0; });
+         Tensor out = c.result();
+         using Complex = std::complex<double>;
+         elementwise<Complex, 1>(out, {c.in(size_t{0})}, [](Complex z) { return Complex(z == 0.0); });
+         return out;
+     },
      .lower = [](LowerContext& c) {
          const Expr x = c.load(0);
          if (x->dtype == DType::Bool) return Expr::make(ExprKind::Not, {x}, DType::Bool);
