@@ -218,7 +218,7 @@ Values decomposeEinsum(Decomposition& d) {
     for (size_t step = 0; tensors.size() > 1; ++step) {
         auto first = static_cast<size_t>(planned ? std::min((*path)[2 * step], (*path)[2 * step + 1]) : 0);
         auto second = static_cast<size_t>(planned ? std::max((*path)[2 * step], (*path)[2 * step + 1]) : 1);
-        if (first == second || second >= tensors.size()) return refuse(d, "the path names tensors that are not there");
+        if (first >= second || second >= tensors.size()) return refuse(d, "the path names tensors that are not there");
         const Value product = contract(d, e, tensors[first], tensors[second], uses);
         if (!product) return product;
         tensors.erase(tensors.begin() + static_cast<int64_t>(second));

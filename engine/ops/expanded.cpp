@@ -39,6 +39,12 @@ Result<std::unique_ptr<Expansion>> expandCall(const CallView& c, const ValueType
     return expansion;
 }
 
+bool holdsTensor(const Argument& argument) {
+    bool holds = false;
+    argument.forEachNode([&](const Node* node) { holds |= node->type().tensor() != nullptr; });
+    return holds;
+}
+
 /// Values of the scratch graph's nodes by id, the operands' from outside.
 class ScratchValues : public ValueSource {
   public:
@@ -73,11 +79,15 @@ Value cat(GraphBuilder& builder, const std::vector<Value>& tensors, int64_t dim)
 }
 
 Result<ValueType> inferExpanded(const InferContext& c) {
-    // Rules read their tensors without asking; a number in a tensor's place is refused here.
+    // Rules read their operands without asking; a number in a tensor's place, or the reverse, is refused here.
     const auto& params = c.op().schema()->params;
     for (size_t i = 0; i < params.size(); ++i)
         if (params[i].kind == ParamKind::Tensor && !params[i].list && !c.arg(i).isNone() && !(c.arg(i).node() && c.arg(i).node()->type().tensor()))
             return c.fail("argument '" + params[i].name + "' is not a tensor");
+    for (size_t i = 0; i < params.size(); ++i)
+        if (params[i].kind == ParamKind::Int && holdsTensor(c.arg(i)))
+            return c.fail("argument '" + params[i].name + "' is not " +
+                          (params[i].list ? "a list of integers" : "an integer"));
     CT_TRY(const auto expansion, expandCall(c, {}));
     if (!expansion->tuple) return expansion->results[0] ? expansion->results[0]->type() : ValueType();
     TupleType types;

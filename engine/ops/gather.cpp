@@ -35,7 +35,13 @@ EvalResult evalEmbedding(const EvalContext& c) {
 Result<ValueType> inferEmbeddingBackward(const InferContext& c) {
     CT_TRY(const TensorType gradient, c.tensor(size_t{0}));
     CT_TRY(const SymInt rows, c.size("num_weights"));
+    CT_TRY(const TensorType indices, c.tensor(1));
     if (gradient.rank() == 0) return c.fail("the gradient has no dim for the table's columns");
+    const SymDims lookups(gradient.sizes.begin(), gradient.sizes.end() - 1);
+    const SymInt looked = numel(indices.sizes), given = numel(lookups);
+    if (looked.isInt() && given.isInt() && !(looked == given))
+        return c.fail("the gradient " + gradient.text() + " does not have a row for each of the " + looked.text() +
+                      " indices");
     return ValueType(TensorType::contiguous(gradient.dtype, {rows, gradient.sizes.back()}, gradient.device));
 }
 
@@ -44,7 +50,10 @@ Values decomposeEmbeddingBackward(Decomposition& d) {
     const Value gradient = d.in(0), indices = d.in(1);
     const SymInt rows = *d.size("num_weights");
     const DType dtype = gradient.dtype();
+    SymDims rowPerIndex = indices.sizes();
+    rowPerIndex.push_back(gradient.size(-1));
     Value g = isHalf(dtype) ? convert(gradient, DType::F32) : gradient;
+    if (allInts(rowPerIndex) && allInts(g.sizes()) && !(g.sizes() == rowPerIndex)) g = reshape(g, rowPerIndex);
     const Value at = indices.dtype() == DType::I64 ? indices : convert(indices, DType::I64);
     const Argument where = Argument(std::vector<Argument>{at});
     const Device device = g.type().device;
@@ -183,14 +192,15 @@ constexpr OpDef kOps[] = {
      .expand = Expand::Decompose,
      .decompose = decomposeEmbeddingBackward,
      .derive = [](Derivation& d) {
-         const Value rows = d.call("aten.embedding.default", {d.dy(), d.in(1), d.arg("padding_idx")});
+         Value rows = d.call("aten.embedding.default", {d.dy(), d.in(1), d.arg("padding_idx")});
          const int64_t padding = d.integerOr("padding_idx", -1);  // the scale by frequency is left out, as in PyTorch
-         if (padding < 0) {
-             d.input(0) = rows;
-             return;
+         if (padding >= 0) {
+             const Value padded = unsqueeze(d.call("aten.eq.Scalar", {d.in(1), padding}), -1);
+             rows = d.call("aten.masked_fill.Scalar", {rows, padded, 0.0});
          }
-         const Value padded = unsqueeze(d.call("aten.eq.Scalar", {d.in(1), padding}), -1);
-         d.input(0) = d.call("aten.masked_fill.Scalar", {rows, padded, 0.0});
+         const SymDims& sizes = d.in(0).sizes();
+         const bool differs = rows && allInts(rows.sizes()) && allInts(sizes) && !(rows.sizes() == sizes);
+         d.input(0) = differs ? reshape(rows, sizes) : rows;
      },
      .samples = "f32[4, 2], i64[4]<10, 10, 3, False\nf32[4, 2], i64[4]<10, 10, -1, True\nf32[2, 3, 2], i64[2, 3]<5, 5, -1, False\nbf16[4, 2], i64[4]<6, 6, -1, False"},
     {.schema = "aten.one_hot.default(Tensor self, int num_classes=-1) -> Tensor",

@@ -37,6 +37,10 @@ Result<ValueType> inferMaskedPut(const InferContext& c) {
     const SymDims shapes[] = {values.sizes, mask.sizes};
     auto sizes = broadcastSizes(shapes);
     if (!sizes || !(*sizes == values.sizes)) return c.fail("the mask does not broadcast to the values");
+    const SymDims part = indexedType(self, plan).sizes, pair[] = {part, values.sizes};
+    if (allInts(part) && allInts(values.sizes))
+        if (const auto both = broadcastSizes(pair); !both || !(*both == part))
+            return c.fail("the values do not broadcast to the indexed part");
     TensorType type = TensorType::contiguous(self.dtype, self.sizes, self.device);
     type.strides = preservedStrides(self);
     return ValueType(std::move(type));

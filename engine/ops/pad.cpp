@@ -96,6 +96,9 @@ template <bool Mirror>
 Result<ValueType> inferBorderBackward(const InferContext& c) {
     CT_TRY(const TensorType gradient, c.tensor(size_t{0}));
     CT_TRY(const TensorType self, c.tensor(1));
+    if (gradient.dtype != self.dtype) return c.fail("self and gradient have different dtypes");
+    if (!isFloating(self.dtype) && !isComplex(self.dtype))
+        return c.fail("has no kernel for " + std::string(info(self.dtype).torchName));
     CT_TRY(const Border border, readBorder(c, self, "padding"));
     CT_TRY(const SymDims sizes, paddedSizes<Mirror>(c, self, border));
     if (allInts(sizes) && allInts(gradient.sizes) && !(sizes == gradient.sizes)) return c.fail("the gradient does not have the shape of the padded tensor");

@@ -15,12 +15,21 @@ namespace {
 
 // -- parameters from data
 
-Result<ValueType> inferChosen(const InferContext& c) {
+Result<ValueType> inferChosen(const InferContext& c, bool symmetric) {
     CT_TRY(const TensorType input, c.tensor(size_t{0}));
     if (input.dtype != DType::F32 && !isHalf(input.dtype)) return c.fail("chooses for float32, float16 and bfloat16");
     CT_TRY(const int64_t low, c.integer("quant_min"));
     CT_TRY(const int64_t high, c.integer("quant_max"));
     if (low >= high) return c.fail("quant_min must be less than quant_max");
+    constexpr DType kTargets[] = {DType::U8,  DType::I8,     DType::U16,     DType::I16,
+                                  DType::I32, DType::F8E5M2, DType::F8E4M3FN};
+    const DType target = c.dtype("dtype").value_or(DType::I8);
+    if (std::find(std::begin(kTargets), std::end(kTargets), target) == std::end(kTargets))
+        return c.fail("chooses for uint8, int8, uint16, int16, int32 and float8, not " +
+                      std::string(info(target).torchName));
+    // The zero point is an int32 on the way.
+    if (!symmetric && (low < std::numeric_limits<int32_t>::min() || high > std::numeric_limits<int32_t>::max()))
+        return c.fail("quant_min and quant_max must fit into int32");
     if (numel(input.sizes) == SymInt(0)) return c.fail("a tensor without elements has no range");
     return ValueType(TupleType{TensorType::contiguous(DType::F64, {SymInt(1)}, input.device), TensorType::contiguous(DType::I64, {SymInt(1)}, input.device)});
 }
@@ -38,14 +47,17 @@ EvalResult evalChosen(const EvalContext& c, bool symmetric) {
         most = std::max(most, value);
     }
     const auto eps = static_cast<float>(c.real("eps"));
+    const double range = static_cast<double>(high) - static_cast<double>(low);
     float step;
     int64_t zeroPoint = 0;
     if (symmetric) {
-        step = std::max(rounded(std::max(-least, most) / static_cast<float>(static_cast<double>(high - low) / 2)), eps);
+        step = std::max(rounded(std::max(-least, most) / static_cast<float>(range / 2)), eps);
         if (c.dtype("dtype") == DType::U8) zeroPoint = 128;
     } else {
-        step = std::max(rounded(rounded(most - least) / static_cast<float>(high - low)), eps);
-        zeroPoint = std::clamp(low - static_cast<int64_t>(std::nearbyint(least / step)), low, high);
+        step = std::max(rounded(rounded(most - least) / static_cast<float>(range)), eps);
+        const double wanted = static_cast<double>(low) - std::nearbyint(static_cast<double>(least / step));
+        const double within = std::clamp(wanted, static_cast<double>(low), static_cast<double>(high));
+        zeroPoint = std::isnan(wanted) ? high : static_cast<int64_t>(within);
     }
     *scale.as<double>() = static_cast<double>(step);
     *zero.as<int64_t>() = zeroPoint;
@@ -183,10 +195,12 @@ void deriveFakeChannel(Derivation& d) {
 
 constexpr OpDef kOps[] = {
     {.schema = "quantized_decomposed.choose_qparams.tensor(Tensor input, int quant_min, int quant_max, float eps, ScalarType dtype) -> (Tensor, Tensor)",
-     .infer = inferChosen, .eval = [](const EvalContext& c) { return evalChosen(c, false); },
+     .infer = [](const InferContext& c) { return inferChosen(c, false); },
+     .eval = [](const EvalContext& c) { return evalChosen(c, false); },
      .samples = "f32[4, 5], -128, 127, 1e-5, torch.int8\nf32[7]>0, 0, 255, 1e-5, torch.uint8\nbf16[3], -128, 127, 1e-5, torch.int8"},
     {.schema = "quantized_decomposed.choose_qparams_symmetric.tensor(Tensor input, int quant_min, int quant_max, float eps, ScalarType dtype) -> (Tensor, Tensor)",
-     .infer = inferChosen, .eval = [](const EvalContext& c) { return evalChosen(c, true); },
+     .infer = [](const InferContext& c) { return inferChosen(c, true); },
+     .eval = [](const EvalContext& c) { return evalChosen(c, true); },
      .samples = "f32[4, 5], -127, 127, 1e-5, torch.int8\nf32[7]>0, 0, 255, 1e-5, torch.uint8"},
     {.schema = "quantized_decomposed.choose_qparams_per_token.default(Tensor input, ScalarType dtype) -> (Tensor, Tensor)",
      .infer = [](const InferContext& c) { return inferChosenPerToken(c, true); }, .eval = [](const EvalContext& c) { return evalChosenPerToken(c, true); },

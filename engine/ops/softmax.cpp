@@ -14,6 +14,7 @@ Result<ValueType> softmaxType(const InferContext& c, std::optional<DType> dtype)
     CT_TRY_VOID(c.dim("dim", self.rank()));
     const DType result = dtype.value_or(self.dtype);
     if (!isFloating(result)) return c.fail("needs a floating-point tensor, not " + std::string(info(result).torchName));
+    if (byteSize(result) < 2) return c.fail("has no kernel for " + std::string(info(result).torchName));
     return ValueType(TensorType::contiguous(result, self.sizes, self.device));
 }
 Result<ValueType> inferSoftmax(const InferContext& c) {
