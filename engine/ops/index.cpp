@@ -217,6 +217,8 @@ Values decomposeIndexAdd(Decomposition& d) {
     const int64_t dim = d.dimOf("dim", self.rank());
     Value source = d.in("source");
     if (self.dtype() == DType::BF16) return Values::notHandled();
+    if (self.rank() > 1 && numel(self.sizes()) == SymInt(0))
+        return d.call("aten.clone.default", {self}, {{"memory_format", MemoryFormat::Contiguous}});
     const auto alpha = d.scalar("alpha");
     if (alpha && toDouble(*alpha) != 1) source = source * OperandValue(*alpha);
     const bool scalar = self.rank() == 0;
@@ -383,7 +385,7 @@ f32[4], [i64[0]<4], f32[0], True
                  }
              unpackElements(sums, out);
          });
-         if (error && out.numel() > 0) return *error;  // nothing is written into nothing
+         if (error && (out.numel() > 0 || self.rank() <= 1)) return *error;  // rows without elements are not looked at
          return out;
      },
      .expand = Expand::Decompose,
@@ -391,6 +393,10 @@ f32[4], [i64[0]<4], f32[0], True
      .derive = [](Derivation& d) {
          d.input(0) = d.dy();
          if (!d.needs(3)) return;
+         if (d.in(0).rank() > 1 && numel(d.in(0).sizes()) == SymInt(0)) {
+             d.input(3) = unary("aten.zeros_like.default", d.in("source"));
+             return;
+         }
          const Value picked = d.call("aten.index_select.default", {d.dy(), d.arg("dim"), d.in("index")});
          const auto alpha = d.scalar("alpha");
          const Value shaped = d.in("source").rank() == 0 ? reshape(picked, {}) : expand(picked, d.in("source").sizes());

@@ -227,6 +227,7 @@ constexpr OpDef kOps[] = {
          if (self.rank() == 0) return c.loadAt(0, {});
          const auto dim = static_cast<size_t>(c.dimOf("dim", self.rank()));
          if (c.in("index").rank() == 0) return c.loadAt(0, {LowerContext::checkedIndex(Expr::cast(c.loadAt(2, {}), DType::I64), self.sizes[0])});
+         if (c.in("index").rank() != self.rank()) return Expr();   // no elements, so of any shape
          std::vector<Expr> at = c.index();
          at[dim] = LowerContext::checkedIndex(Expr::cast(c.loadAt(2, c.index()), DType::I64), self.sizes[dim]);
          return c.loadAt(0, at);
