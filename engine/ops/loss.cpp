@@ -100,9 +100,16 @@ Values decomposeBinaryBackward(Decomposition& d) {
     if (d.has("weight")) dx = dx * toOpmath(d.in("weight"));
     return fromOpmath(d, meanShare(d, dx, x));
 }
+/// Operand 0 or 1 as large as the loss sees it: gradients are shares of the loss's elements.
+Value spreadOperand(Derivation& d, size_t position) {
+    const Value x = d.in(position);
+    const SymDims shapes[] = {d.in(0).sizes(), d.in(1).sizes()};
+    const auto sizes = broadcastSizes(shapes);
+    return !sizes || x.sizes() == *sizes ? x : expand(x, *sizes);
+}
 /// Of the target: log(1 - x) - log x, times the gradient.
 Value binaryTargetGradient(Derivation& d) {
-    const Value x = d.in(size_t{0});
+    const Value x = spreadOperand(d, 0);
     Value dt = unary("aten.log1p.default", -x) - unary("aten.log.default", x);
     if (d.has("weight")) dt = dt * d.in("weight");
     dt = dt * d.dy();
@@ -169,7 +176,9 @@ constexpr OpDef kOps[] = {
     {.schema = "aten.binary_cross_entropy.default(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor", .tags = Tag::Reduction,
      .infer = inferReducedFirstTwo, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeBinary,
      .derive = [](Derivation& d) {
-         if (d.needs(0)) d.input(0) = d.call("aten.binary_cross_entropy_backward.default", {d.dy(), d.arg(0), d.arg(1), d.arg(2), d.arg("reduction")});
+         if (d.needs(0))
+             d.input(0) = d.call("aten.binary_cross_entropy_backward.default",
+                                 {d.dy(), spreadOperand(d, 0), spreadOperand(d, 1), d.arg(2), d.arg("reduction")});
          if (d.needs(1)) d.input(1) = binaryTargetGradient(d);
      },
      .samples = "f32[2, 3]%, f32[2, 3]%\nf32[2, 3]%, f32[2, 3]%, f32[3], 0\nf64[4]%, f64[4]%, None, 2\nbf16[4]%, bf16[4]%\nf32[2, 3][1, 2]%, f32[2, 3]%"},
@@ -221,7 +230,7 @@ constexpr OpDef kOps[] = {
      .derive = [](Derivation& d) {
          if (d.has("pos_weight") || d.needs(1)) {
              // dx of (1-t)x - f*logsigmoid(x) with f = (p-1)t + 1; dt of the same.
-             const Value x = d.in(size_t{0}), t = d.in(1);
+             const Value x = spreadOperand(d, 0), t = spreadOperand(d, 1);
              const Value p = d.has("pos_weight") ? d.in("pos_weight") : Value();
              const Value away = subtractFrom(int64_t{1}, unary("aten.sigmoid.default", x));
              const Value factor = p ? (p - 1) * t + 1 : Value();
@@ -238,8 +247,8 @@ constexpr OpDef kOps[] = {
              if (d.needs(1)) d.input(1) = scaledByCount(dt * d.dy(), 1, count);
              return;
          }
-         const Value x = d.in(size_t{0});
-         Value dx = (unary("aten.sigmoid.default", x) - d.in(1)) * d.dy();
+         const Value x = spreadOperand(d, 0);
+         Value dx = (unary("aten.sigmoid.default", x) - spreadOperand(d, 1)) * d.dy();
          if (d.has("weight")) dx = dx * d.in("weight");
          if (d.integerOr("reduction", 1) == 1) dx = d.call("aten.div.Scalar", {dx, numel(x.sizes())});
          d.input(0) = dx;
