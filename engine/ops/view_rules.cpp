@@ -145,7 +145,7 @@ Result<TensorType> stridedType(const InferContext& c, const TensorType& source) 
 }
 
 Result<void> checkPieces(const InferContext& c, int64_t count) {
-    constexpr int64_t kMost = 1 << 20;
+    constexpr int64_t kMost = 1 << 13;   // each is a node or two in every pass
     if (count <= kMost) return {};
     return Error{ErrorCode::Limit, c.op().name() + ": " + std::to_string(count) + " results are more than the " + std::to_string(kMost) + " that one call may have", {}, {}};
 }
