@@ -182,6 +182,39 @@ Values OpRegistry::decomposeInplace(Decomposition& d) {
     return d.call("aten.copy_.default", {self, fresh});
 }
 
+namespace {
+
+/// Whether a result of dtype `from` may be written to a tensor of dtype `to`: nothing may be lost but digits.
+bool canBeWrittenTo(DType to, DType from) {
+    if (isComplex(from)) return isComplex(to);
+    if (isFloating(from)) return isFloating(to) || isComplex(to);
+    return from == DType::Bool || to != DType::Bool;
+}
+/// Calls that PyTorch lets write to an expanded tensor: some write one number everywhere, of the others it warns. And
+/// copy_, by which functionalization writes their results back.
+bool mayWriteExpanded(const Op& base) {
+    constexpr std::string_view kNames[] = {"zero", "fill", "fill_diagonal", "masked_fill", "index_fill", "index_put", "tril", "triu", "threshold", "baddbmm", "_foreach_zero", "copy"};
+    return std::find(std::begin(kNames), std::end(kNames), base.baseName()) != std::end(kNames);
+}
+/// Expanded: several elements are one place in memory, and which of them would be written?
+bool isExpanded(const TensorType& type) {
+    if (std::find(type.sizes.begin(), type.sizes.end(), SymInt(0)) != type.sizes.end()) return false;
+    for (size_t d = 0; d < type.sizes.size(); ++d)
+        if (type.strides[d] == SymInt(0) && type.sizes[d].isInt() && type.sizes[d].value() > 1) return true;
+    return false;
+}
+
+/// Why a result cannot be written to the tensor; empty if it can.
+std::string whyNotWritten(const Op& base, const TensorType& to, const TensorType& result) {
+    if (!(result.sizes == to.sizes)) return "the result does not have the shape of the tensor it is written to";
+    if (!canBeWrittenTo(to.dtype, result.dtype))
+        return "the result is " + std::string(info(result.dtype).abbreviation) + ", which a tensor of " + std::string(info(to.dtype).abbreviation) + " cannot hold";
+    if (isExpanded(to) && !mayWriteExpanded(base)) return "several elements of the tensor it is written to are one place in memory; clone it first";
+    return {};
+}
+
+}  // namespace
+
 Result<ValueType> OpRegistry::inferInplace(const InferContext& c) {
     const Op& base = *c.op().functional();
     std::vector<Argument> args;
@@ -191,14 +224,14 @@ Result<ValueType> OpRegistry::inferInplace(const InferContext& c) {
         CT_TRY(const std::vector<TensorType> written, c.tensors(c.op().schema()->params[0].name));
         const TupleType* computed = result.tuple();
         for (size_t i = 0; computed && i < std::min(written.size(), computed->size()); ++i)
-            if (!((*computed)[i].tensor()->sizes == written[i].sizes)) return c.fail("a result does not have the shape of the tensor it is written to");
+            if (const std::string why = whyNotWritten(base, written[i], *(*computed)[i].tensor()); !why.empty()) return c.fail(why);
         if (c.op().schema()->returns.empty()) return ValueType();
         return ValueType(TupleType(written.begin(), written.end()));
     }
     CT_TRY(TensorType self, c.tensor(size_t{0}));
     if (base.is(Tag::View)) return result;  // detach_, transpose_: new metadata over the same memory
-    if (const TensorType* computed = result.tensor(); computed && !(computed->sizes == self.sizes))
-        return c.fail("the result does not have the shape of the tensor it is written to");
+    if (const TensorType* computed = result.tensor())
+        if (const std::string why = whyNotWritten(base, self, *computed); !why.empty()) return c.fail(why);
     return ValueType(self);
 }
 

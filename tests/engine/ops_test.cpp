@@ -205,6 +205,11 @@ void OpsTest::inplaceTwins() {
     for (size_t d = 0; d < self.sizes.size(); ++d) overlapping |= self.strides[d] == 0 && self.sizes[d] > 1;
     if (wide == nullptr || toInts(wide->sizes) != self.sizes || overlapping) return;
     auto sample = buildSample(twin, text.toStdString());
+    const auto kind = [](DType dtype) { return isComplex(dtype) ? 3 : isFloating(dtype) ? 2 : dtype == DType::Bool ? 0 : 1; };
+    if (kind(wide->dtype) > kind(self.dtype)) {
+        QVERIFY2(!sample && sample.error().message.find("cannot hold") != std::string::npos, "what the result is cannot be written to the tensor");
+        return;
+    }
     QVERIFY2(sample, sample ? "" : message(sample.error()));
     auto expected = evaluateNode(*(*functional)->call, inputValues(**functional));
     QVERIFY2(expected, expected ? "" : message(expected.error()));
