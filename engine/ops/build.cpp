@@ -7,13 +7,11 @@ namespace cutaway {
 
 namespace {
 
-/// Whether numbers may stand for tensors: in elementwise calls, and of those that are shorthand where PyTorch takes
-/// them too.
+/// Whether numbers may stand for tensors: PyTorch's own list.
 bool takesNumbers(const Op& op) {
+    constexpr std::string_view kNames[] = {"add", "sub", "mul", "div", "subtract", "multiply", "divide", "true_divide", "floor_divide", "copy", "copy_"};
     const Op& row = op.functional() ? *op.functional() : op;
-    if (row.is(Tag::Pointwise) && row.def()->expand == Expand::Never) return true;
-    constexpr std::string_view kShorthand[] = {"divide", "floor_divide", "multiply", "subtract", "true_divide"};
-    return std::find(std::begin(kShorthand), std::end(kShorthand), row.baseName()) != std::end(kShorthand);
+    return std::find(std::begin(kNames), std::end(kNames), row.baseName()) != std::end(kNames);
 }
 /// A number that stands for a tensor although the op takes none, no tensor is beside it, or it would be written to.
 const Param* misplacedNumber(const Op& op, const std::vector<Argument>& bound) {
