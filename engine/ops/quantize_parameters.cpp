@@ -30,6 +30,7 @@ Result<ValueType> inferChosen(const InferContext& c, bool symmetric) {
     // The zero point is an int32 on the way.
     if (!symmetric && (low < std::numeric_limits<int32_t>::min() || high > std::numeric_limits<int32_t>::max()))
         return c.fail("quant_min and quant_max must fit into int32");
+    if (low > 0 || high < 0) return c.fail("the range from quant_min to quant_max must include 0");
     if (numel(input.sizes) == SymInt(0)) return c.fail("a tensor without elements has no range");
     return ValueType(TupleType{TensorType::contiguous(DType::F64, {SymInt(1)}, input.device), TensorType::contiguous(DType::I64, {SymInt(1)}, input.device)});
 }
@@ -118,6 +119,10 @@ Result<ValueType> inferFake(const InferContext& c, bool withMask) {
     CT_TRY(const int64_t low, c.integer("quant_min"));
     CT_TRY(const int64_t high, c.integer("quant_max"));
     if (low > high) return c.fail("quant_min must not exceed quant_max");
+    if (const int zero = c.op().schema()->find("zero_point"); zero >= 0 && c.op().schema()->params[static_cast<size_t>(zero)].kind == ParamKind::Int) {
+        CT_TRY(const int64_t value, c.integer("zero_point"));
+        if (value < low || value > high) return c.fail("zero_point " + std::to_string(value) + " is not between quant_min and quant_max");
+    }
     TensorType type = TensorType::contiguous(self.dtype, self.sizes, self.device);
     type.strides = preservedStrides(self);
     if (!withMask) return ValueType(std::move(type));
@@ -152,6 +157,10 @@ Tensor along(const EvalContext& c, std::string_view param, const Tensor& self) {
 EvalResult evalFake(const EvalContext& c, std::string_view scaleParam, bool withMask) {
     const Tensor self = c.in(size_t{0}), scale = along(c, scaleParam, self), zero = along(c, scaleParam == "scale" ? "zero_point" : "zero_points", self);
     const auto low = static_cast<float>(c.integerOr("quant_min", 0)), high = static_cast<float>(c.integerOr("quant_max", 0));
+    if (scaleParam == "scale" && c.op().schema()->find("axis") >= 0 && isIntegral(zero.dtype()))
+        for (int64_t i = 0; i < zero.numel(); ++i)
+            if (const int64_t value = toInt(zero.item(i)); value < c.integerOr("quant_min", 0) || value > c.integerOr("quant_max", 0))
+                return c.fail("zero_point " + std::to_string(value) + " is not between quant_min and quant_max");
     const bool enabled = c.op().schema()->find("fake_quant_enabled") < 0 || toInt(c.in("fake_quant_enabled").item()) != 0;
     Tensor out = c.result(0);
     TensorList results{out};
