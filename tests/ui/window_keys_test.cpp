@@ -2,6 +2,7 @@
 #include <QApplication>
 #include <QFileDialog>
 #include <QLineEdit>
+#include <QListWidget>
 #include <QPlainTextEdit>
 #include <QTableView>
 #include <QTreeView>
@@ -100,6 +101,16 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
         QTest::keyClick(palette->findChild<QLineEdit*>(), Qt::Key_Return);
         QDockWidget* dock = m_main->window(title.toLower());
         QTRY_VERIFY_WITH_TIMEOUT(dock->isVisible() && m_main->isOnScreen(dock->widget()), kPatience);
+    }
+
+    /// Where the menu bar has no room it keeps menus in one of its own, whose actions are the same ones.
+    void thePaletteNamesEachActionOnce() {
+        m_main->resize(200, 500);
+        openAndCompile();
+        press(Qt::Key_K, Qt::ControlModifier);
+        auto* palette = m_main->findChild<CommandPalette*>();
+        QTest::keyClicks(palette->findChild<QLineEdit*>(), "theme dark action");
+        QCOMPARE(palette->findChild<QListWidget*>()->count(), 1);
     }
 
     void menuKeysWorkInFields() {

@@ -256,7 +256,8 @@ QList<std::pair<QString, QAction*>> MainWindow::menuActions() const {
             else if (!action->isSeparator() && !toggles.contains(action)) found.append({name, action});
         }
     };
-    for (const QMenu* menu : menuBar()->findChildren<QMenu*>(QString(), Qt::FindDirectChildrenOnly)) list(list, *menu, {});
+    for (const QAction* top : menuBar()->actions())  // not its children: one of those holds the menus for which there is no room
+        if (const QMenu* menu = top->menu()) list(list, *menu, {});
     return found;
 }
 
