@@ -30,7 +30,7 @@ KernelsWindow::KernelsWindow(SessionController& controller, Selection& selection
           new CodeView(Language::Cpp, tr("Compile log"), tr("What the compiler said about the generated code"))) {
     setObjectName(QStringLiteral("kernels"));
     m_summary->setWordWrap(true);
-    new Columns(m_table->horizontalHeader(), objectName());
+    m_columns = new Columns(m_table->horizontalHeader(), objectName());
     m_texts->setDocumentMode(true);
     m_texts->addTab(m_source, tr("Source"));
     m_texts->addTab(m_compileLog, tr("Compile Log"));
@@ -85,6 +85,7 @@ void KernelsWindow::clear() {
 
 void KernelsWindow::listKernels(const BuildInfo& info, const QString& run) {
     m_kernels.setKernels(info.kernels);
+    for (const int column : {KernelsModel::Time, KernelsModel::Share}) m_columns->setRoom(column, m_kernels.microseconds() > 0);
     fitColumns(*m_table);
     QStringList said{run, counted(static_cast<qsizetype>(info.kernels.size()), tr("kernel"), tr("kernels")),
                      tr("compiled in %1").arg(durationText(info.compileSeconds * 1000))};

@@ -14,6 +14,7 @@ class QTabWidget;
 namespace cutaway::ui {
 
 class CodeView;
+class Columns;
 
 class KernelsWindow : public QDockWidget {
     Q_OBJECT
@@ -36,6 +37,7 @@ class KernelsWindow : public QDockWidget {
     KernelsModel& m_kernels;  // a child, not a member: the view still asks it while this window closes
     QLabel* m_summary;
     QTableView* m_table;
+    Columns* m_columns;  // those of times are there when there are some
     QSplitter* m_areas;
     QTabWidget* m_texts;
     CodeView *m_source, *m_compileLog;
