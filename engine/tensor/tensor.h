@@ -156,7 +156,7 @@ struct Comparison {
     bool within = true;            // every element within tolerance
     double maxAbsoluteError = 0;   // over elements finite in both
     double maxExpected = 0;        // largest |expected| among finite elements
-    int64_t worst = -1;            // row-major position of the largest error
+    int64_t worst = -1;            // row-major position of the element whose error is the largest part of what is allowed
     int64_t mismatches = 0;        // elements out of tolerance, NaN against number, differing infinities
 };
 /// |actual - expected| <= absolute + relative * |expected|; NaN equals NaN.
