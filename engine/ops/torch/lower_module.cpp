@@ -37,7 +37,7 @@ class Lowering {
         CT_TRY(const bool switched, edits([&]() -> Result<void> { return taken = node.isCall() && m_hooks.takes(node), Result<void>(); }));
         m_changed |= switched;
         if (taken) return {};
-        if (node.isCall() && (isTorchCall(node) || readsKnownTuple(node))) return lower(node);
+        if (node.isCall() && (isTorchCall(node) || readsKnownTuple(node) || readsKnownTensor(node))) return lower(node);
         refresh(node);
         if (!node.isCall()) return {};
         const std::string name = node.name();
@@ -54,6 +54,14 @@ class Lowering {
         return m_graph.edits() != before;
     }
 
+    /// Arithmetic on a float that turned out to be a tensor.
+    bool readsKnownTensor(const Node& node) const {
+        const std::vector<Node*> inputs = node.is(Tag::Symbolic) ? node.inputs() : std::vector<Node*>();
+        return std::any_of(inputs.begin(), inputs.end(), [&](const Node* input) {
+            const auto found = m_known.find(input);
+            return found != m_known.end() && torchcalls::tensorOf(found->second);
+        });
+    }
     bool readsKnownTuple(const Node& node) const {
         const Node* object = node.isCall("operator.getitem") ? node.arg(0).node() : nullptr;
         return object && m_known.contains(object);

@@ -14,6 +14,12 @@ using RealRule = double (*)(double, double);
 
 /// What an operator with a row of its own makes of numbers of which some depend on sizes: a number, or an expression over them.
 Argument overSizes(PythonCall& c, std::string_view op, const std::vector<Argument>& args) {
+    // A float that was read from a tensor stands for the tensor.
+    constexpr std::pair<std::string_view, std::string_view> kOfTensors[] = {{"torch._sym_sqrt", "sqrt"}, {"math.sqrt", "sqrt"}, {"torch.sym_not", "logical_not"},
+                                                                            {"math.ceil", "ceil"}, {"math.floor", "floor"}, {"math.trunc", "trunc"}};
+    for (const auto& [function, packet] : kOfTensors)
+        if (function == op && tensorOf(args[0])) return c.aten(packet, args);
+    if (op == "torch.sym_float" && tensorOf(args[0])) return args[0];
     const auto type = inferCall(requireOp(op), args);
     const SymType* number = type ? type->sym() : nullptr;
     if (number == nullptr || !number->expr)
