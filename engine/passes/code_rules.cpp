@@ -19,6 +19,7 @@ constexpr CodeRule kUndivided[] = {
 constexpr std::string_view kScatters = "aten.slice_scatter.default, aten.select_scatter.default, aten.diagonal_scatter.default, aten.as_strided_scatter.default";
 constexpr CodeRule kRules[] = {
     {"inline_wrappers", "inline_wrappers", "What only wraps a graph is that graph's calls", "call"},
+    {"inline_subgraphs", "inline_subgraphs", "Lowering knows the calls of a graph, not the call of it", "higher_order.invoke_subgraph, higher_order.invoke_subgraph.default"},
     {"apply_gumbel_max_trick_pass", "apply_gumbel_max_trick", "argmax(softmax(x) / e) is argmax(x - log(e))", "torch.argmax"},
     {"efficient_conv_bn_eval_pass", "efficient_conv_bn_eval", "A batch norm scales the weight of the convolution before it", "torch.nn.functional.batch_norm, aten.batch_norm.default"},
     {"constant_fold_uniform_value", "uniform_value", "A tensor that holds one value everywhere is made by full"},

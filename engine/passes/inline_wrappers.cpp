@@ -16,10 +16,20 @@ constexpr std::string_view kWrappers[] = {kWithGradients, kWithAutocast, "higher
 /// A function with a derivative of its own, which nobody needs without gradients. Its graph gives its results and what it keeps.
 constexpr std::string_view kOwnDerivative = "higher_order.autograd_function_apply";
 
-std::string_view wrapperName(const Node& node, Mode mode) {
-    if (!node.isCall()) return {};
-    std::string_view name = node.op().name();
+constexpr std::string_view kInvoke = "higher_order.invoke_subgraph";
+
+std::string_view plainName(const Node& node) {
+    std::string_view name = node.isCall() ? std::string_view(node.op().name()) : std::string_view();
     if (name.ends_with(".default")) name.remove_suffix(8);
+    return name;
+}
+/// Which calls give way to their graph: their names, without an overload; empty for others.
+using NameOf = std::string_view (*)(const Node& node, Mode mode);
+
+std::string_view invokeName(const Node& node, Mode) { return plainName(node) == kInvoke ? kInvoke : std::string_view(); }
+std::string_view wrapperName(const Node& node, Mode mode) {
+    const std::string_view name = plainName(node);
+    if (name == kInvoke && mode == Mode::Training) return kInvoke;   // what is called is differentiated together with its caller
     if (name == kOwnDerivative && mode == Mode::Inference) return kOwnDerivative;
     return std::find(std::begin(kWrappers), std::end(kWrappers), name) == std::end(kWrappers) ? std::string_view() : name;
 }
@@ -48,7 +58,10 @@ Result<Wrapped> readWrapped(const Module& module, const Node& call) {
     wrapped.bodyName = call.arg(wrapped.position).get<SubgraphRef>()->name;
     wrapped.body = module.subgraph(wrapped.bodyName);
     if (wrapped.body == nullptr) return fail("graph '" + wrapped.bodyName + "' is not in the file");
-    for (size_t i = wrapped.position + 1; i < call.args().size(); ++i)
+    size_t first = wrapped.position + 1;
+    const bool identified = plainName(call) == kInvoke && first < call.args().size() && (call.arg(first).get<std::string>() || call.arg(first).isNone());
+    if (identified) ++first;
+    for (size_t i = first; i < call.args().size(); ++i)
         if (!call.arg(i).get<SubgraphRef>() && !flatten(call.arg(i), wrapped.operands)) return fail("its graph is given values by name");
     const size_t inputs = wrapped.body->graph().placeholders().size();
     if (inputs != wrapped.operands.size())
@@ -74,24 +87,24 @@ Argument exchanged(const Argument& argument, const Twins& twins) {
     return argument;
 }
 
-void sayWhatStays(const Module& module, Rewriter& rewriter, bool inside) {
+void sayWhatStays(const Module& module, Rewriter& rewriter, NameOf nameOf, bool inside) {
     for (const Node& node : module.graph().nodes()) {
         const Refusing no(rewriter, rewriter.pass(), node);
-        if (wrapperName(node, rewriter.options().mode).empty()) no("it is no call that only wraps a graph");
+        if (nameOf(node, rewriter.options().mode).empty()) no("it is no call that only wraps a graph");
         else if (inside) no("the graph that it stands in is written where it is called first");
     }
-    for (const auto& [name, body] : module.subgraphs) sayWhatStays(*body, rewriter, true);
+    for (const auto& [name, body] : module.subgraphs) sayWhatStays(*body, rewriter, nameOf, true);
 }
 
 class Inlining {
   public:
-    Inlining(Module& module, Rewriter& rewriter) : m_module(module), m_graph(module.graph()), m_rewriter(rewriter) {}
+    Inlining(Module& module, Rewriter& rewriter, NameOf nameOf) : m_module(module), m_graph(module.graph()), m_rewriter(rewriter), m_nameOf(nameOf) {}
 
     Result<bool> run(const ModeState& start) {
         ModeState state = start;
         for (Node* node = m_graph.first(); node != nullptr;) {
             followSwitch(*node, state);
-            const std::string_view name = wrapperName(*node, m_rewriter.options().mode);
+            const std::string_view name = m_nameOf(*node, m_rewriter.options().mode);
             if (name.empty()) {
                 node = node->next();
                 continue;
@@ -103,7 +116,7 @@ class Inlining {
         }
         // What cond and its kin run.
         for (auto& [name, body] : m_module.subgraphs) {
-            CT_TRY(const bool inner, Inlining(*body, m_rewriter).run({}));
+            CT_TRY(const bool inner, Inlining(*body, m_rewriter, m_nameOf).run({}));
             m_changed |= inner;
         }
         return m_changed;
@@ -219,14 +232,20 @@ class Inlining {
     Module& m_module;
     Graph& m_graph;
     Rewriter& m_rewriter;
+    const NameOf m_nameOf;
     bool m_changed = false;
 };
 
 }  // namespace
 
 Result<bool> inlineWrappers(Module& module, Rewriter& rewriter) {
-    sayWhatStays(module, rewriter, false);
-    return Inlining(module, rewriter).run({});
+    sayWhatStays(module, rewriter, wrapperName, false);
+    return Inlining(module, rewriter, wrapperName).run({});
+}
+
+Result<bool> inlineSubgraphs(Module& module, Rewriter& rewriter) {
+    sayWhatStays(module, rewriter, invokeName, false);
+    return Inlining(module, rewriter, invokeName).run({});
 }
 
 }  // namespace cutaway

@@ -8,4 +8,7 @@ namespace cutaway {
 /// between the calls with which Python switches the mode and back (execution_modes.h gives them their effect).
 Result<bool> inlineWrappers(Module& module, Rewriter& rewriter);
 
+/// Graphs that are called once or more (invoke_subgraph), for lowering, which knows no calls; the passes before see each once.
+Result<bool> inlineSubgraphs(Module& module, Rewriter& rewriter);
+
 }  // namespace cutaway

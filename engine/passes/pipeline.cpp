@@ -232,6 +232,7 @@ constexpr Pass kPipeline[] = {
      .optional = 13, .functional = false},
     {.stage = "post_grad", .name = "decompose_scan_to_while_loop", .summary = "Writes scans as loops", .run = scanToWhileLoop, .functional = false},
     {.stage = "post_grad", .name = "decompose_map_to_while_loop", .summary = "Writes maps as loops", .run = mapToWhileLoop, .functional = false},
+    {.stage = "lowering", .name = "inline_subgraphs", .summary = "Writes graphs that are called where they are called", .run = inlineSubgraphs, .functional = false},
     {.stage = "lowering", .name = "lowering_calls", .summary = "Decides what the post-grad patterns have left open", .run = lowerCalls, .functional = false},
 };
 
