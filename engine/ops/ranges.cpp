@@ -145,9 +145,11 @@ DType rangeType(const SymInt& a, const SymInt& b) {
         if (most <= (dtype == DType::U8 ? 255 : dtype == DType::U16 ? 65535 : 2147483647)) return dtype;
     return DType::I64;
 }
+constexpr int64_t kCountable = int64_t{1} << 40;
 Values decomposeEye(Decomposition& d) {
     const SymInt rows = d.out().sizes[0], columns = d.out().sizes[1];
-    if (numel(d.out().sizes) == SymInt(0))
+    // Of a side that no memory holds nothing can be counted out; that of no rows needs it not.
+    if (numel(d.out().sizes) == SymInt(0) && (!knownLessEqual(rows, kCountable) || !knownLessEqual(columns, kCountable)))
         return full(d.builder(), d.out().sizes, Scalar(int64_t{0}), d.out().dtype, d.out().device);
     const DType counting = rangeType(rows, columns);
     const Value down = iota(d.builder(), rows, d.out().device, 0, 1, counting), across = iota(d.builder(), columns, d.out().device, 0, 1, counting);
@@ -198,7 +200,7 @@ Result<TriangleCall> readTriangle(const InferContext& c, bool lower) {
     CT_TRY(const int64_t columns, c.integer("col"));
     CT_TRY(int64_t offset, c.integer("offset"));
     if (rows < 0 || columns < 0) return c.fail("a negative size");
-    offset = std::clamp(offset, -rows, columns);   // beyond, all or nothing is in it
+    if (offset < -kCountable || offset > kCountable) offset = std::clamp(offset, -rows, columns);   // beyond, all or nothing is in it
     return TriangleCall{rows, columns, offset, lower ? lowerTriangle(rows, columns, offset) : upperTriangle(rows, columns, offset)};
 }
 Result<ValueType> inferTriangle(const InferContext& c, bool lower) {
