@@ -10,6 +10,8 @@ namespace {
 constexpr std::string_view kCpuLower[] = {
     "conv1d", "conv2d", "conv3d", "bmm", "mm", "linalg_vecdot", "baddbmm", "addmm", "_addmm_activation", "addbmm", "linear", "matmul", "conv_tbc",
     "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "prelu", "scaled_dot_product_attention", "_native_multi_head_attention"};
+// In no list for the CPU, but written as bmm and its kin, which are: operands of several precisions get theirs.
+constexpr std::string_view kProductShorthand[] = {"einsum", "tensordot", "inner", "linalg_multi_dot", "chain_matmul"};
 constexpr std::string_view kCpuFloat32[] = {
     "avg_pool3d", "binary_cross_entropy", "grid_sampler", "polar", "prod", "quantile", "nanquantile", "stft", "cdist", "grid_sampler_2d",
     "grid_sampler_3d", "trace", "view_as_complex", "cholesky", "cholesky_inverse", "cholesky_solve", "inverse", "lu_solve", "orgqr", "ormqr",
@@ -66,6 +68,18 @@ DType wantedType(const std::vector<Argument>& args, AutocastPolicy policy, Devic
     return wide ? DType::F32 : lower;
 }
 
+/// Whether the call is shorthand for products of operands in several precisions.
+bool mixesProducts(const Op& op, const std::vector<Argument>& args, DeviceType device) {
+    const std::string_view packet = op.packet();
+    if (!packet.starts_with("aten.") || std::find(std::begin(kProductShorthand), std::end(kProductShorthand), packet.substr(5)) == std::end(kProductShorthand)) return false;
+    bool wide = false, narrow = false;
+    for (const Argument& arg : args)
+        arg.forEachNode([&](Node* input) {
+            if (isEligible(Argument(input), device)) (input->tensor().dtype == DType::F32 ? wide : narrow) = true;
+        });
+    return wide && narrow;
+}
+
 /// `dtype` is given where the call leaves it open.
 void setResultType(const Op& op, std::vector<Argument>& args, DeviceType device) {
     const int position = op.schema() ? op.schema()->find("dtype") : -1;
@@ -86,7 +100,8 @@ AutocastPolicy autocastPolicy(const Op& op, DeviceType device) {
 
 std::vector<Argument> autocastArguments(GraphBuilder& builder, const Op& op, std::vector<Argument> args, const AutocastState& state) {
     for (const auto& [device, lower] : state) {
-        const AutocastPolicy policy = autocastPolicy(op, device);
+        AutocastPolicy policy = autocastPolicy(op, device);
+        if (policy == AutocastPolicy::Other && mixesProducts(op, args, device)) policy = AutocastPolicy::Lower;
         if (policy == AutocastPolicy::Other) continue;
         if (policy == AutocastPolicy::Float32Result) {
             setResultType(op, args, device);

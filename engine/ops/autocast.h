@@ -16,7 +16,7 @@ AutocastPolicy autocastPolicy(const Op& op, DeviceType device);
 
 /// The bound arguments of a call, with conversions, which the builder makes, of its floating operands on these devices.
 std::vector<Argument> autocastArguments(GraphBuilder& builder, const Op& op, std::vector<Argument> args, const AutocastState& state);
-/// The same for a call that is there already, which is typed anew.
+/// The same for a call that is there already, which is typed anew. Shorthand for products gets operands of one precision.
 Result<void> autocastCall(Node& call, const AutocastState& state);
 
 }  // namespace cutaway

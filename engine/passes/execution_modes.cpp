@@ -112,7 +112,7 @@ bool ExecutionModes::take(Node& node) {
 Result<void> ExecutionModes::cast(Node& call) {
     const bool ofSilent = call.isCall("operator.getitem") && call.arg(0).node() && m_silent.contains(call.arg(0).node()->id());
     if (!m_state.gradients || ofSilent) m_silent.insert(call.id());
-    if (m_state.autocast.empty() || call.op().isOpaque()) return {};
+    if (m_state.autocast.empty() || !call.isCall() || call.op().isOpaque()) return {};
     const auto listed = [&](const auto& each) { return autocastPolicy(call.op(), each.first) != AutocastPolicy::Other; };
     if (std::any_of(m_state.autocast.begin(), m_state.autocast.end(), listed)) {
         Node* const before = call.previous();
@@ -123,14 +123,17 @@ Result<void> ExecutionModes::cast(Node& call) {
     // What the operator is written as runs in the region, too.
     const OpDef* def = call.op().def();
     if (def == nullptr || !def->decompose || def->expand != Expand::Composite) return {};
-    Node *const before = call.previous(), *const behind = call.next();
+    CT_TRY_VOID(autocastCall(call, m_state.autocast));
+    Graph& graph = call.graph();
+    const uint32_t fresh = graph.idLimit();
     CT_TRY(const bool expanded, expandCall(call, m_rewriter));
     if (!expanded) return {};
-    for (Node* node = before ? before->next() : m_module->graph().first(); node != behind;) {
-        Node* const next = node->next();
-        if (auto type = node->isCall() ? inferCall(node->op(), node->args()) : node->type(); type && !type->isOpaque()) m_module->graph().setType(*node, std::move(*type));
+    // By id: what one call is written as may take the place of others (the items of a tuple).
+    for (uint32_t slot = fresh, end = graph.idLimit(); slot < end; ++slot) {
+        Node* node = graph.find(NodeId{slot});
+        if (node == nullptr || !node->isCall()) continue;
+        if (auto type = inferCall(node->op(), node->args()); type && !type->isOpaque()) graph.setType(*node, std::move(*type));
         CT_TRY_VOID(cast(*node));
-        node = next;
     }
     return {};
 }

@@ -14,6 +14,7 @@ training mode, differentiated); nograd (under torch.no_grad), autocast (bf16), s
 """
 import argparse
 import json
+import re
 import subprocess
 import sys
 import time
@@ -260,12 +261,16 @@ def run(command, seconds):
     start = time.time()
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, text=True, errors="replace")
-        code, text = done.returncode, done.stderr if done.returncode else ""
-        if done.returncode and not text:
-            text = done.stdout
+        code, text = done.returncode, done.stderr + done.stdout if done.returncode else ""
     except subprocess.TimeoutExpired:
         code, text = "timeout", ""
     return code, text.strip(), time.time() - start
+
+
+def within_rounding(text):
+    """Whether all outputs that differ do so by what bfloat16 rounds: a graph under autocast has float32 results of bfloat16 products."""
+    errors = re.findall(r"DIFFERS: max abs error (\S+) of (\S+)", text)
+    return bool(errors) and all(float(error) <= 0.03 * max(1.0, float(most)) for error, most in errors)
 
 
 def check(arguments):
@@ -290,6 +295,8 @@ def check(arguments):
                                                         "--expect", str(folder / f"expected_{k}.safetensors")]))
             for what, command in jobs:
                 code, text, seconds = run(command, arguments.seconds)
+                if code == 1 and variant == "autocast" and within_rounding(text):
+                    code = 0
                 key = (variant, what.split()[0])
                 good = counts.setdefault(key, [0, 0])
                 good[1] += 1

@@ -22,9 +22,13 @@ class Lowering {
             m_changed |= inner;
         }
         m_hooks.begin(m_module);
-        for (Node* node : m_graph.nodeList()) {
+        // By id: what a call becomes may take the place of others (the items of a tuple).
+        std::vector<NodeId> ids;
+        for (const Node& node : m_graph.nodes()) ids.push_back(node.id());
+        for (const NodeId id : ids) {
+            Node* const node = m_graph.find(id);
             if (m_hooks.stop()) return m_changed;
-            CT_TRY_VOID(visit(*node));
+            if (node != nullptr) CT_TRY_VOID(visit(*node));
         }
         CT_TRY(const bool more, edits([&] { return m_hooks.end(); }));
         return m_changed || more;
