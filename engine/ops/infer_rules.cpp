@@ -264,6 +264,10 @@ std::optional<SymDims> tracedViewStrides(const SymDims& oldSizes, const SymDims&
 
 }  // namespace
 
+/// Whether a symbolic size is the whole number of times that `part` goes into `whole`, of which it is not known that it goes evenly.
+static bool isQuotient(const SymInt& size, const SymInt& whole, const SymInt& part) {
+    return !size.isInt() && !(part == SymInt(0)) && !(part == SymInt(1)) && !(part == whole) && !(size * part == whole) && size == floorDiv(whole, part);
+}
 static bool isContiguousIn(const SymDims& sizes, const SymDims& strides) {
     TensorType type;
     type.sizes = sizes;
@@ -287,9 +291,13 @@ std::optional<SymDims> viewStrides(const SymDims& sizes, const SymDims& strides,
         const bool ends = dim == 0 || (!(sizes[d - 1] == SymInt(1)) && !(strides[d - 1] == oldNumel * chunkBase));
         if (!ends) continue;
         // All that is left belongs to the first run.
-        while (viewDim >= 0 && (dim == 0 || isBelow(newNumel, oldNumel) || newSizes[static_cast<size_t>(viewDim)] == SymInt(1))) {
+        while (viewDim >= 0) {
+            const SymInt& size = newSizes[static_cast<size_t>(viewDim)];
+            // s//2 of what 2 does not divide for certain: that a view was written says that it does, which PyTorch guards.
+            const bool quotient = isQuotient(size, oldNumel, newNumel);
+            if (!quotient && dim != 0 && !isBelow(newNumel, oldNumel) && !(size == SymInt(1))) break;
             out[static_cast<size_t>(viewDim)] = newNumel * chunkBase;
-            newNumel = newNumel * newSizes[static_cast<size_t>(viewDim)];
+            newNumel = quotient ? oldNumel : newNumel * size;
             --viewDim;
         }
         if (!(newNumel == oldNumel)) return std::nullopt;

@@ -121,6 +121,16 @@ class SizesTest : public QObject {
         QVERIFY(!type.isContiguous());
     }
 
+    /// A dim cut by a number that may not divide it, where its neighbours do not lie without gaps.
+    void viewsOfQuotients() {
+        const SymDims sizes = {size("s0"), size("s1")}, strides = {SymInt(1), size("s0")};
+        const auto cut = viewStrides(sizes, strides, {size("s0"), size("s1//2"), SymInt(2)});
+        QVERIFY(cut.has_value());
+        QVERIFY(*cut == (SymDims{SymInt(1), size("2*s0"), size("s0")}));
+        QVERIFY(!viewStrides(sizes, strides, {size("s0"), size("s1//3"), SymInt(2)}));
+        QVERIFY(!viewStrides(sizes, strides, {size("s0*s1")}));
+    }
+
     /// Random expressions: simplified as they are built, they have the values of their parts; what is claimed of two holds for numbers.
     void claimsHoldForNumbers() {
         const uint64_t seed = qEnvironmentVariableIsSet("CUTAWAY_SEED") ? qEnvironmentVariable("CUTAWAY_SEED").toULongLong() : std::random_device{}();
