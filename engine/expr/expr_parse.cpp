@@ -237,6 +237,7 @@ class ExprReader {
             if (status.ec != std::errc()) return fail("not a number");
             return Expr::real(real, DType::F64);
         }
+        if (function == "Piecewise") return pieces();
         std::vector<Expr> operands;
         if (!take(")")) {
             do operands.push_back(comparison());
@@ -244,6 +245,26 @@ class ExprReader {
             if (!take(")")) return fail("')' expected");
         }
         return m_error ? Expr::integer(0) : apply(function, std::move(operands));
+    }
+    /// (value, condition), ...: the first whose condition holds; the last holds always. Also as ExprCondPair(value, condition).
+    Expr pieces() {
+        std::vector<std::pair<Expr, Expr>> all;
+        do {
+            skipBlanks();
+            if (constexpr std::string_view kPair = "ExprCondPair"; m_text.substr(m_at).starts_with(kPair)) m_at += kPair.size();
+            if (!take("(")) return fail("a value and its condition in brackets expected");
+            const Expr value = comparison();
+            if (m_error || !take(",")) return fail("a condition expected");
+            all.emplace_back(value, comparison());
+            if (m_error || !take(")")) return fail("')' expected");
+        } while (take(","));
+        if (!take(")")) return fail("')' expected");
+        Expr chosen = all.back().first;
+        for (size_t i = all.size() - 1; i-- > 0;) {
+            if (all[i].second->dtype != DType::Bool || all[i].first->dtype != chosen->dtype) return fail("values of one kind, each with a condition, expected");
+            chosen = Expr::where(all[i].second, all[i].first, chosen);
+        }
+        return chosen;
     }
     /// Of floats, as we print it; of integers PyTorch's true division.
     static Expr quotient(const Expr& a, const Expr& b) {

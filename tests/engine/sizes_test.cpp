@@ -69,6 +69,9 @@ class SizesTest : public QObject {
         row("Max(s0, s1)", "Max(s0, s1)");
         row("(2*s0 + 1)//2", "s0");
         row("7//s0", "7//s0");
+        row("Piecewise((1, s0 <= 100), (2, True))", "Where(s0 <= 100, 1, 2)");
+        row("Piecewise(ExprCondPair(Integer(1), LessThan(Symbol('s0'), Integer(100))), ExprCondPair(Integer(2), true))", "Where(s0 <= 100, 1, 2)");
+        row("Piecewise((s0, s0 < 4), (4, s0 < 8), (8, True))", "Where(s0 < 4, s0, Where(s0 < 8, 4, 8))");
     }
     void simplifies() {
         QFETCH(QString, from);
