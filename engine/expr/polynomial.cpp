@@ -8,14 +8,18 @@
 namespace cutaway {
 namespace {
 
-constexpr size_t kMostTerms = 64;   // sizes and strides of models have a handful
+constexpr size_t kMostTerms = 64;  // sizes and strides of models have a handful
 
-bool earlier(const Expr& a, const Expr& b) { return compareExpr(a, b) < 0; }
+bool earlier(const Expr& a, const Expr& b) {
+    return compareExpr(a, b) < 0;
+}
 
 bool add(Polynomial& sum, const Monomial& monomial, int64_t coefficient) {
     auto [at, fresh] = sum.try_emplace(monomial, 0);
     // Not the one number that has no negation, either.
-    if (__builtin_add_overflow(at->second, coefficient, &at->second) || at->second == std::numeric_limits<int64_t>::min()) return false;
+    if (__builtin_add_overflow(at->second, coefficient, &at->second) ||
+        at->second == std::numeric_limits<int64_t>::min())
+        return false;
     if (at->second == 0) sum.erase(at);
     return sum.size() <= kMostTerms;
 }
@@ -31,7 +35,8 @@ std::optional<Polynomial> times(const Polynomial& a, const Polynomial& b) {
     for (const auto& [x, m] : a)
         for (const auto& [y, n] : b) {
             int64_t coefficient = 0;
-            if (__builtin_mul_overflow(m, n, &coefficient) || !add(product, times(x, y), coefficient)) return std::nullopt;
+            if (__builtin_mul_overflow(m, n, &coefficient) || !add(product, times(x, y), coefficient))
+                return std::nullopt;
         }
     return product;
 }
@@ -41,8 +46,10 @@ std::optional<Monomial> without(const Monomial& whole, const Monomial& part) {
     Monomial rest;
     auto at = part.begin();
     for (const Expr& atom : whole) {
-        if (at != part.end() && compareExpr(atom, *at) == 0) ++at;
-        else rest.push_back(atom);
+        if (at != part.end() && compareExpr(atom, *at) == 0)
+            ++at;
+        else
+            rest.push_back(atom);
     }
     return at == part.end() ? std::optional(std::move(rest)) : std::nullopt;
 }
@@ -58,7 +65,8 @@ std::pair<int64_t, Monomial> contentOf(const Polynomial& p) {
             continue;
         }
         Monomial both;
-        std::set_intersection(shared->begin(), shared->end(), monomial.begin(), monomial.end(), std::back_inserter(both), earlier);
+        std::set_intersection(shared->begin(), shared->end(), monomial.begin(), monomial.end(),
+                              std::back_inserter(both), earlier);
         shared = std::move(both);
     }
     return {std::max<int64_t>(number, 1), shared.value_or(Monomial())};
@@ -79,13 +87,20 @@ bool isBackedSize(const Expr& atom) {
 
 bool atomNeverNegative(const Expr& atom) {
     switch (atom->kind) {
-        case ExprKind::Symbol: return true;
-        case ExprKind::FloorDiv: return neverNegative(atom->operands[0]) && neverNegative(atom->operands[1]);
-        case ExprKind::Mod: return neverNegative(atom->operands[1]);
-        case ExprKind::Pow: return neverNegative(atom->operands[0]);
-        case ExprKind::Max: return neverNegative(atom->operands[0]) || neverNegative(atom->operands[1]);
-        case ExprKind::Min: return neverNegative(atom->operands[0]) && neverNegative(atom->operands[1]);
-        default: return false;
+        case ExprKind::Symbol:
+            return true;
+        case ExprKind::FloorDiv:
+            return neverNegative(atom->operands[0]) && neverNegative(atom->operands[1]);
+        case ExprKind::Mod:
+            return neverNegative(atom->operands[1]);
+        case ExprKind::Pow:
+            return neverNegative(atom->operands[0]);
+        case ExprKind::Max:
+            return neverNegative(atom->operands[0]) || neverNegative(atom->operands[1]);
+        case ExprKind::Min:
+            return neverNegative(atom->operands[0]) && neverNegative(atom->operands[1]);
+        default:
+            return false;
     }
 }
 
@@ -181,7 +196,7 @@ std::optional<Expr> exactQuotient(const Expr& dividend, const Expr& divisor) {
     const auto by = polynomialOf(divisor);
     if (!rest || !by || by->empty()) return std::nullopt;
     const auto& [leading, number] = *by->begin();
-    if (number == -1) return std::nullopt;   // of no use, and the one quotient that may not fit
+    if (number == -1) return std::nullopt;  // of no use, and the one quotient that may not fit
     Polynomial quotient;
     while (!rest->empty()) {
         const auto monomial = without(rest->begin()->first, leading);
@@ -190,7 +205,8 @@ std::optional<Expr> exactQuotient(const Expr& dividend, const Expr& divisor) {
         quotient.emplace(*monomial, coefficient);
         for (const auto& [own, factor] : *by) {
             int64_t product = 0;
-            if (__builtin_mul_overflow(coefficient, -factor, &product) || !add(*rest, times(*monomial, own), product)) return std::nullopt;
+            if (__builtin_mul_overflow(coefficient, -factor, &product) || !add(*rest, times(*monomial, own), product))
+                return std::nullopt;
         }
     }
     return exprOf(quotient);

@@ -1,6 +1,6 @@
 #pragma once
-// Integer expressions as sums of products, where the rules by which Expr builds its nodes are not enough: to know whether
-// two expressions are equal, whether one is at most the other, and what remains when one divides the other.
+// Integer expressions as sums of products, where the rules by which Expr builds its nodes are not enough: to know
+// whether two expressions are equal, whether one is at most the other, and what remains when one divides the other.
 #include <map>
 
 #include "engine/expr/expr.h"
@@ -9,7 +9,8 @@ namespace cutaway {
 
 /// Atoms (symbols, quotients, minima ...) with their repetitions, sorted. None: the constant term.
 using Monomial = std::vector<Expr>;
-/// Higher degree first, then earlier atoms first: an order that multiplication keeps, so that one polynomial divides another.
+/// Higher degree first, then earlier atoms first: an order that multiplication keeps, so that one polynomial divides
+/// another.
 struct MonomialOrder {
     bool operator()(const Monomial& a, const Monomial& b) const;
 };
@@ -21,7 +22,8 @@ Expr exprOf(const Polynomial& polynomial);
 
 /// Whether both have one value, whatever their symbols are. Different expressions of which this is not known: false.
 bool sameValue(const Expr& a, const Expr& b);
-/// Whether the value is never negative. Backed sizes are at least 1 (PyTorch specializes graphs on sizes of 0), other symbols at least 0.
+/// Whether the value is never negative. Backed sizes are at least 1 (PyTorch specializes graphs on sizes of 0), other
+/// symbols at least 0.
 bool neverNegative(const Expr& expr);
 /// A stride as it is where no dim is empty: Max(1, e), as PyTorch writes sizes in strides, is e.
 SymInt strideOfElements(const SymInt& stride);

@@ -6,8 +6,8 @@ namespace {
 struct Record {
     std::string_view name, next;
 };
-/// Events of traces, titles in logs, files of debug folders. A log's "Forward graph" is left out: only beside its backward graph
-/// has it been through the joint passes (text_file.cpp).
+/// Events of traces, titles in logs, files of debug folders. A log's "Forward graph" is left out: only beside its
+/// backward graph has it been through the joint passes (text_file.cpp).
 constexpr Record kRecords[] = {
     {"after_pre_grad_graph", "capture"},
     {"inductor_pre_grad_graph", "capture"},

@@ -9,7 +9,7 @@ bool sizeDependsOnData(const Op& op, std::span<const Argument> args) {
     if (op.schema() == nullptr || op.mutates()) return false;
     for (size_t i = 0; i < std::min(args.size(), op.schema()->params.size()); ++i) {
         const Param& param = op.schema()->params[i];
-        if (param.kind != ParamKind::Tensor || !param.itemOptional || !args[i].list()) continue;   // Tensor?[] indices
+        if (param.kind != ParamKind::Tensor || !param.itemOptional || !args[i].list()) continue;  // Tensor?[] indices
         for (const Argument& item : *args[i].list()) {
             const TensorType* type = item.node() ? item.node()->type().tensor() : nullptr;
             if (type && (type->dtype == DType::Bool || type->dtype == DType::U8)) return true;

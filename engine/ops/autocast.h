@@ -1,6 +1,6 @@
 #pragma once
-// What autocast does to a call: PyTorch's lists of operators that compute in lower precision, in float32, or in the widest
-// precision of their operands.
+// What autocast does to a call: PyTorch's lists of operators that compute in lower precision, in float32, or in the
+// widest precision of their operands.
 #include <map>
 
 #include "engine/ops/build.h"
@@ -15,8 +15,10 @@ enum class AutocastPolicy : uint8_t { Other, Lower, Float32, Float32Result, Wide
 AutocastPolicy autocastPolicy(const Op& op, DeviceType device);
 
 /// The bound arguments of a call, with conversions, which the builder makes, of its floating operands on these devices.
-std::vector<Argument> autocastArguments(GraphBuilder& builder, const Op& op, std::vector<Argument> args, const AutocastState& state);
-/// The same for a call that is there already, which is typed anew. Shorthand for products gets operands of one precision.
+std::vector<Argument> autocastArguments(GraphBuilder& builder, const Op& op, std::vector<Argument> args,
+                                        const AutocastState& state);
+/// The same for a call that is there already, which is typed anew. Shorthand for products gets operands of one
+/// precision.
 Result<void> autocastCall(Node& call, const AutocastState& state);
 
 }  // namespace cutaway

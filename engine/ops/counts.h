@@ -4,7 +4,8 @@
 
 namespace cutaway {
 
-/// x times factor/count: one product where the count is a number, a product and a quotient where it is only known at run time.
+/// x times factor/count: one product where the count is a number, a product and a quotient where it is only known at
+/// run time.
 inline Value scaledByCount(const Value& x, double factor, const SymInt& count) {
     if (count.isInt()) return x * (factor / static_cast<double>(count.value()));
     const Value scaled = factor == 1 ? x : x * factor;

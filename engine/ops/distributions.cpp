@@ -1,5 +1,5 @@
-// Random numbers of distributions: normal, exponential and their kin, counts, and classes by their weights. Those that PyTorch's
-// compiler leaves to a kernel are one call here, too.
+// Random numbers of distributions: normal, exponential and their kin, counts, and classes by their weights. Those that
+// PyTorch's compiler leaves to a kernel are one call here, too.
 #include <random>
 
 #include "engine/ops/build.h"
@@ -15,10 +15,14 @@ namespace {
 /// From 1 to the next number.
 double epsilonOf(DType dtype) {
     switch (dtype) {
-        case DType::F64: return 0x1p-52;
-        case DType::F16: return 0x1p-10;
-        case DType::BF16: return 0x1p-7;
-        default: return 0x1p-23;
+        case DType::F64:
+            return 0x1p-52;
+        case DType::F16:
+            return 0x1p-10;
+        case DType::BF16:
+            return 0x1p-7;
+        default:
+            return 0x1p-23;
     }
 }
 
@@ -52,7 +56,8 @@ EvalResult evalNormalAround(const EvalContext& c) {
     RandomState& state = c.values().random();
     const uint64_t stream = state.draws++;
     std::vector<double> numbers(mean.size());
-    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = mean[i] + deviation[i] * normal(philox(state.seed, i, stream));
+    for (size_t i = 0; i < numbers.size(); ++i)
+        numbers[i] = mean[i] + deviation[i] * normal(philox(state.seed, i, stream));
     unpackElements(numbers, out);
     return out;
 }
@@ -67,7 +72,8 @@ Result<ValueType> inferMultinomial(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor("self"));
     CT_TRY(const SymInt count, c.size("num_samples"));
     if (!isFloating(self.dtype)) return c.fail("needs floating-point weights, not " + self.text());
-    if (self.rank() != 1 && self.rank() != 2) return c.fail("needs one row of weights or a matrix of them, not " + self.text());
+    if (self.rank() != 1 && self.rank() != 2)
+        return c.fail("needs one row of weights or a matrix of them, not " + self.text());
     if (count.isInt() && count.value() < 1) return c.fail("needs at least one sample");
     const SymInt& classes = self.sizes.back();
     if (!c.flag("replacement") && count.isInt() && classes.isInt() && count.value() > classes.value())
@@ -93,7 +99,8 @@ EvalResult evalMultinomial(const EvalContext& c) {
         double total = 0;
         size_t possible = 0;
         for (size_t i = 0; i < classes; ++i) {
-            if (!(weight[i] >= 0) || std::isinf(weight[i])) return c.fail("the weights must be finite and not negative");
+            if (!(weight[i] >= 0) || std::isinf(weight[i]))
+                return c.fail("the weights must be finite and not negative");
             total += weight[i];
             possible += weight[i] > 0;
         }
@@ -103,7 +110,8 @@ EvalResult evalMultinomial(const EvalContext& c) {
                 double rest = next() * total;
                 size_t chosen = 0, last = 0;
                 for (size_t i = 0; i < classes; ++i) last = weight[i] > 0 ? i : last;
-                for (; chosen < last && (weight[chosen] == 0 || rest >= weight[chosen]); ++chosen) rest -= weight[chosen];
+                for (; chosen < last && (weight[chosen] == 0 || rest >= weight[chosen]); ++chosen)
+                    rest -= weight[chosen];
                 taken[row * count + k] = static_cast<int64_t>(chosen);
             }
             continue;
@@ -153,23 +161,34 @@ EvalResult evalNormal(const EvalContext& c) {
     return drawnFromRun(c, [=](const auto& bits) { return mean + deviation * normal(bits); });
 }
 
-/// The integers that random_ draws from: `low` and how many follow. Without bounds, all from 0 on that the dtype can tell apart.
+/// The integers that random_ draws from: `low` and how many follow. Without bounds, all from 0 on that the dtype can
+/// tell apart.
 struct Integers {
     int64_t low = 0;
-    uint64_t count = 0;   // 0: 2^64
+    uint64_t count = 0;  // 0: 2^64
 };
 int64_t greatestInteger(DType dtype) {
     switch (dtype) {
-        case DType::Bool: return 1;
-        case DType::U8: return 0xff;
-        case DType::I8: return 0x7f;
-        case DType::I16: return 0x7fff;
-        case DType::I32: return 0x7fffffff;
-        case DType::BF16: return int64_t{1} << 8;
-        case DType::F16: return int64_t{1} << 11;
-        case DType::F32: return int64_t{1} << 24;
-        case DType::F64: return int64_t{1} << 53;
-        default: return std::numeric_limits<int64_t>::max();
+        case DType::Bool:
+            return 1;
+        case DType::U8:
+            return 0xff;
+        case DType::I8:
+            return 0x7f;
+        case DType::I16:
+            return 0x7fff;
+        case DType::I32:
+            return 0x7fffffff;
+        case DType::BF16:
+            return int64_t{1} << 8;
+        case DType::F16:
+            return int64_t{1} << 11;
+        case DType::F32:
+            return int64_t{1} << 24;
+        case DType::F64:
+            return int64_t{1} << 53;
+        default:
+            return std::numeric_limits<int64_t>::max();
     }
 }
 Result<Integers> integersOf(const InferContext& c, DType dtype) {
@@ -244,7 +263,8 @@ Result<ValueType> inferCounts(const InferContext& c) {
     if (!isFloating(self.dtype)) return c.fail("needs floating-point numbers, not " + self.text());
     if (c.op().schema()->find("prob") < 0) return contiguousOf(c, self.sizes, self.dtype, self.device);
     CT_TRY(const TensorType chance, c.tensor("prob"));
-    if (chance.dtype != self.dtype) return c.fail("needs counts and probabilities of one dtype, not " + self.text() + " and " + chance.text());
+    if (chance.dtype != self.dtype)
+        return c.fail("needs counts and probabilities of one dtype, not " + self.text() + " and " + chance.text());
     const SymDims shapes[] = {self.sizes, chance.sizes};
     CT_TRY(SymDims sizes, broadcastSizes(shapes));
     return contiguousOf(c, std::move(sizes), self.dtype, self.device);
@@ -255,7 +275,7 @@ std::vector<double> spread(const EvalContext& c, const Tensor& operand) {
     elementwise<double, 1>(wide, {operand}, [](double x) { return x; });
     return packElements<double>(wide);
 }
-constexpr double kMostTrials = 9e15;   // beyond it floats tell counts no longer apart
+constexpr double kMostTrials = 9e15;  // beyond it floats tell counts no longer apart
 EvalResult evalPoisson(const EvalContext& c) {
     std::vector<double> numbers = spread(c, c.in(size_t{0}));
     RandomState& state = c.values().random();
@@ -276,8 +296,11 @@ EvalResult evalBinomial(const EvalContext& c) {
     Bits bits(state.seed, state.draws++);
     for (size_t i = 0; i < counts.size(); ++i) {
         if (!(chances[i] >= 0 && chances[i] <= 1) || !(counts[i] >= 0 && counts[i] <= kMostTrials))
-            return c.fail("counts must not be negative or beyond what floats tell apart, and probabilities must lie between 0 and 1");
-        counts[i] = static_cast<double>(std::binomial_distribution<int64_t>(static_cast<int64_t>(counts[i]), chances[i])(bits));
+            return c.fail(
+                "counts must not be negative or beyond what floats tell apart, and probabilities must lie between 0 "
+                "and 1");
+        counts[i] =
+            static_cast<double>(std::binomial_distribution<int64_t>(static_cast<int64_t>(counts[i]), chances[i])(bits));
     }
     Tensor out = c.result();
     unpackElements(counts, out);
@@ -286,83 +309,139 @@ EvalResult evalBinomial(const EvalContext& c) {
 /// What is drawn does not follow the operands smoothly: PyTorch gives them zeros.
 void deriveNothing(Derivation& d) {
     for (size_t i = 0; i < d.node().args().size(); ++i)
-        if (d.node().arg(i).node() && d.in(i).type().requiresGrad) d.input(i) = unary("aten.zeros_like.default", d.in(i));
+        if (d.node().arg(i).node() && d.in(i).type().requiresGrad)
+            d.input(i) = unary("aten.zeros_like.default", d.in(i));
 }
 constexpr Tag kDrawn = Tag::Random | Tag::Inplace;
 
 constexpr OpDef kOps[] = {
-    {.schema = "aten.uniform.default(Tensor self, float from=0., float to=1., *, Generator? generator=None) -> Tensor", .tags = kDrawn, .infer = inferUniform,
-     .eval = evalUniform, .derive = deriveNothing, .samples = "f32[2, 3]\nbf16[4], -1.0, 2.0\nf64[2, 2], 3.0, 3.0"},
+    {.schema = "aten.uniform.default(Tensor self, float from=0., float to=1., *, Generator? generator=None) -> Tensor",
+     .tags = kDrawn,
+     .infer = inferUniform,
+     .eval = evalUniform,
+     .derive = deriveNothing,
+     .samples = "f32[2, 3]\nbf16[4], -1.0, 2.0\nf64[2, 2], 3.0, 3.0"},
     // normal_ is its in-place form.
-    {.schema = "aten.normal_functional.default(Tensor self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor", .tags = kDrawn, .infer = inferNormal,
-     .eval = evalNormal, .derive = deriveNothing, .samples = "f32[2, 3]\nf64[4], 1.0, 0.0"},
+    {.schema = "aten.normal_functional.default(Tensor self, float mean=0., float std=1., *, Generator? generator=None) "
+               "-> Tensor",
+     .tags = kDrawn,
+     .infer = inferNormal,
+     .eval = evalNormal,
+     .derive = deriveNothing,
+     .samples = "f32[2, 3]\nf64[4], 1.0, 0.0"},
     // Integers: all that the dtype tells apart, those below `to`, those from `from` to below `to`.
-    {.schema = "aten.random.default(Tensor self, *, Generator? generator=None) -> Tensor", .tags = kDrawn, .infer = inferIntegers, .eval = evalIntegers,
-     .derive = deriveNothing, .samples = "f32[2, 3]\ni64[4]\nb8[5]\nu8[3]"},
-    {.schema = "aten.random.to(Tensor self, int to, *, Generator? generator=None) -> Tensor", .tags = kDrawn, .infer = inferIntegers, .eval = evalIntegers,
-     .derive = deriveNothing, .samples = "f32[2, 3], 7\ni32[4], 1"},
-    {.schema = "aten.random.from(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor", .tags = kDrawn, .infer = inferIntegers, .eval = evalIntegers,
-     .derive = deriveNothing, .samples = "f32[2, 3], -2, 7\ni64[4], 5, None"},
+    {.schema = "aten.random.default(Tensor self, *, Generator? generator=None) -> Tensor",
+     .tags = kDrawn,
+     .infer = inferIntegers,
+     .eval = evalIntegers,
+     .derive = deriveNothing,
+     .samples = "f32[2, 3]\ni64[4]\nb8[5]\nu8[3]"},
+    {.schema = "aten.random.to(Tensor self, int to, *, Generator? generator=None) -> Tensor",
+     .tags = kDrawn,
+     .infer = inferIntegers,
+     .eval = evalIntegers,
+     .derive = deriveNothing,
+     .samples = "f32[2, 3], 7\ni32[4], 1"},
+    {.schema = "aten.random.from(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor",
+     .tags = kDrawn,
+     .infer = inferIntegers,
+     .eval = evalIntegers,
+     .derive = deriveNothing,
+     .samples = "f32[2, 3], -2, 7\ni64[4], 5, None"},
     // 1 with the probabilities that a tensor gives.
-    {.schema = "aten.bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor", .tags = kDrawn, .infer = inferBernoulli, .eval = evalBernoulli,
-     .derive = deriveNothing, .samples = "f32[2, 3], f32[3]%\ni64[4], f64[4]%"},
+    {.schema = "aten.bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor",
+     .tags = kDrawn,
+     .infer = inferBernoulli,
+     .eval = evalBernoulli,
+     .derive = deriveNothing,
+     .samples = "f32[2, 3], f32[3]%\ni64[4], f64[4]%"},
     // How often something happens at a rate, or of so many times at a chance.
-    {.schema = "aten.poisson.default(Tensor self, Generator? generator=None) -> Tensor", .tags = Tag::Random, .infer = inferCounts, .eval = evalPoisson,
-     .derive = deriveNothing, .samples = "f32[2, 3]>0\nbf16[4]%"},
-    {.schema = "aten.binomial.default(Tensor count, Tensor prob, Generator? generator=None) -> Tensor", .tags = Tag::Random, .infer = inferCounts, .eval = evalBinomial,
-     .derive = deriveNothing, .samples = "f32[2, 3]>0, f32[3]%\nf64[4]>0, f64[1]%"},
+    {.schema = "aten.poisson.default(Tensor self, Generator? generator=None) -> Tensor",
+     .tags = Tag::Random,
+     .infer = inferCounts,
+     .eval = evalPoisson,
+     .derive = deriveNothing,
+     .samples = "f32[2, 3]>0\nbf16[4]%"},
+    {.schema = "aten.binomial.default(Tensor count, Tensor prob, Generator? generator=None) -> Tensor",
+     .tags = Tag::Random,
+     .infer = inferCounts,
+     .eval = evalBinomial,
+     .derive = deriveNothing,
+     .samples = "f32[2, 3]>0, f32[3]%\nf64[4]>0, f64[1]%"},
     // Waiting times. The logarithm of a number that rounds to 1 is taken half a step below, so that no time is 0.
-    shorthand("aten.exponential.default(Tensor self, float lambd=1, *, Generator? generator=None) -> Tensor",
-              [](Decomposition& d) -> Values {
-                  const Value x = d.in(size_t{0});
-                  const double rate = d.real("lambd");
-                  if (!(rate > 0)) return refuse(d, "the rate is above zero");
-                  const double half = epsilonOf(x.dtype()) / 2;
-                  const Device device = x.type().device;
-                  const Value draws = d.call("aten.rand_like.default", {x});
-                  const Value one = compareScalar("ge", draws, 1 - half), logarithm = unary("aten.log.default", draws);
-                  const Value least = d.call("aten.scalar_tensor.default", {Argument(-half)}, {{"dtype", x.dtype()}, {"layout", Layout::Strided}, {"device", device}});
-                  return where(one, least, logarithm) * (-1 / rate);
-              },
-              "f32[2, 3]\nf64[4], 0.5", Tag::Random | Tag::Inplace),
+    shorthand(
+        "aten.exponential.default(Tensor self, float lambd=1, *, Generator? generator=None) -> Tensor",
+        [](Decomposition& d) -> Values {
+            const Value x = d.in(size_t{0});
+            const double rate = d.real("lambd");
+            if (!(rate > 0)) return refuse(d, "the rate is above zero");
+            const double half = epsilonOf(x.dtype()) / 2;
+            const Device device = x.type().device;
+            const Value draws = d.call("aten.rand_like.default", {x});
+            const Value one = compareScalar("ge", draws, 1 - half), logarithm = unary("aten.log.default", draws);
+            const Value least = d.call("aten.scalar_tensor.default", {Argument(-half)},
+                                       {{"dtype", x.dtype()}, {"layout", Layout::Strided}, {"device", device}});
+            return where(one, least, logarithm) * (-1 / rate);
+        },
+        "f32[2, 3]\nf64[4], 0.5", Tag::Random | Tag::Inplace),
     // Other distributions, each from uniform or normal numbers of the operand's shape.
-    shorthand("aten.cauchy.default(Tensor self, float median=0, float sigma=1, *, Generator? generator=None) -> Tensor",
-              [](Decomposition& d) -> Values {
-                  if (!isFloating(d.in(0).dtype())) return refuse(d, "needs a floating-point dtype");
-                  if (!(d.real("sigma", 1) > 0)) return refuse(d, "sigma must be positive");
-                  const Value angle = d.call("aten.sub.Tensor", {unary("aten.rand_like.default", d.in(0)), 0.5}) * 3.141592653589793;
-                  return unary("aten.tan.default", angle) * parameter(d, "sigma", 1) + parameter(d, "median", 0);
-              },
-              "f32[2, 3]\nf64[4], 1.0, 0.5", Tag::Random | Tag::Inplace),
-    shorthand("aten.log_normal.default(Tensor self, float mean=1, float std=2, *, Generator? generator=None) -> Tensor",
-              [](Decomposition& d) -> Values {
-                  if (!isFloating(d.in(0).dtype())) return refuse(d, "needs a floating-point dtype");
-                  if (!(d.real("std", 2) > 0)) return refuse(d, "std must be positive");
-                  return unary("aten.exp.default", unary("aten.randn_like.default", d.in(0)) * parameter(d, "std", 2) + parameter(d, "mean", 1));
-              },
-              "f32[2, 3]\nf64[4], 0.0, 0.5", Tag::Random | Tag::Inplace),
-    shorthand("aten.geometric.default(Tensor self, float p, *, Generator? generator=None) -> Tensor",
-              [](Decomposition& d) -> Values {
-                  const double p = d.real("p");
-                  if (!isFloating(d.in(0).dtype())) return refuse(d, "draws floating-point numbers only");
-                  if (!(p > 0 && p < 1)) return refuse(d, "p must lie between 0 and 1");
-                  const Value logarithm = unary("aten.log1p.default", -unary("aten.rand_like.default", d.in(0)));
-                  return unary("aten.floor.default", logarithm / std::log1p(-p)) + 1;
-              },
-              "f32[2, 3], 0.25", Tag::Random | Tag::Inplace),
+    shorthand(
+        "aten.cauchy.default(Tensor self, float median=0, float sigma=1, *, Generator? generator=None) -> Tensor",
+        [](Decomposition& d) -> Values {
+            if (!isFloating(d.in(0).dtype())) return refuse(d, "needs a floating-point dtype");
+            if (!(d.real("sigma", 1) > 0)) return refuse(d, "sigma must be positive");
+            const Value angle =
+                d.call("aten.sub.Tensor", {unary("aten.rand_like.default", d.in(0)), 0.5}) * 3.141592653589793;
+            return unary("aten.tan.default", angle) * parameter(d, "sigma", 1) + parameter(d, "median", 0);
+        },
+        "f32[2, 3]\nf64[4], 1.0, 0.5", Tag::Random | Tag::Inplace),
+    shorthand(
+        "aten.log_normal.default(Tensor self, float mean=1, float std=2, *, Generator? generator=None) -> Tensor",
+        [](Decomposition& d) -> Values {
+            if (!isFloating(d.in(0).dtype())) return refuse(d, "needs a floating-point dtype");
+            if (!(d.real("std", 2) > 0)) return refuse(d, "std must be positive");
+            return unary("aten.exp.default",
+                         unary("aten.randn_like.default", d.in(0)) * parameter(d, "std", 2) + parameter(d, "mean", 1));
+        },
+        "f32[2, 3]\nf64[4], 0.0, 0.5", Tag::Random | Tag::Inplace),
+    shorthand(
+        "aten.geometric.default(Tensor self, float p, *, Generator? generator=None) -> Tensor",
+        [](Decomposition& d) -> Values {
+            const double p = d.real("p");
+            if (!isFloating(d.in(0).dtype())) return refuse(d, "draws floating-point numbers only");
+            if (!(p > 0 && p < 1)) return refuse(d, "p must lie between 0 and 1");
+            const Value logarithm = unary("aten.log1p.default", -unary("aten.rand_like.default", d.in(0)));
+            return unary("aten.floor.default", logarithm / std::log1p(-p)) + 1;
+        },
+        "f32[2, 3], 0.25", Tag::Random | Tag::Inplace),
     // Classes by their weights.
-    {.schema = "aten.multinomial.default(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor", .tags = Tag::Random | Tag::NoGradient,
-     .infer = inferMultinomial, .eval = evalMultinomial, .samples = "f32[3, 4]>0, 2\nf64[5]>0, 7, True\nf32[4]>0, 4"},
-    {.schema = "aten.normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor", .tags = Tag::Random | Tag::NoGradient, .infer = inferNormalAround,
-     .eval = evalNormalAround, .samples = "f32[2, 3], f32[3]>0"},
-    {.schema = "aten.normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor", .tags = Tag::Random | Tag::NoGradient, .infer = inferNormalAround,
-     .eval = evalNormalAround, .samples = "f32[2, 3]\nf64[4], 0.5"},
-    {.schema = "aten.normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor", .tags = Tag::Random | Tag::NoGradient, .infer = inferNormalAround,
-     .eval = evalNormalAround, .samples = "0.5, f32[2, 3]>0"},
+    {.schema = "aten.multinomial.default(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? "
+               "generator=None) -> Tensor",
+     .tags = Tag::Random | Tag::NoGradient,
+     .infer = inferMultinomial,
+     .eval = evalMultinomial,
+     .samples = "f32[3, 4]>0, 2\nf64[5]>0, 7, True\nf32[4]>0, 4"},
+    {.schema = "aten.normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",
+     .tags = Tag::Random | Tag::NoGradient,
+     .infer = inferNormalAround,
+     .eval = evalNormalAround,
+     .samples = "f32[2, 3], f32[3]>0"},
+    {.schema = "aten.normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor",
+     .tags = Tag::Random | Tag::NoGradient,
+     .infer = inferNormalAround,
+     .eval = evalNormalAround,
+     .samples = "f32[2, 3]\nf64[4], 0.5"},
+    {.schema = "aten.normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
+     .tags = Tag::Random | Tag::NoGradient,
+     .infer = inferNormalAround,
+     .eval = evalNormalAround,
+     .samples = "0.5, f32[2, 3]>0"},
 };
 
 }  // namespace
 
-std::span<const OpDef> distributionOps() { return kOps; }
+std::span<const OpDef> distributionOps() {
+    return kOps;
+}
 
 }  // namespace cutaway

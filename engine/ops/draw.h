@@ -1,5 +1,6 @@
 #pragma once
-// How random numbers are drawn: by Philox under the run's key, so that a run can be repeated. Shared by the ops that draw.
+// How random numbers are drawn: by Philox under the run's key, so that a run can be repeated. Shared by the ops that
+// draw.
 #include "engine/ops/eval.h"
 #include "engine/ops/opmath.h"
 #include "engine/ops/philox.h"
@@ -28,7 +29,8 @@ Tensor drawn(const EvalContext& c, uint64_t key, uint64_t stream, Draw draw, siz
     Tensor packed = Tensor::empty(c.resultType(number).dtype, c.resultSizes(number));
     for (int64_t i = 0; i < packed.numel(); ++i) {
         const auto value = draw(philox(key, static_cast<uint64_t>(i), stream));
-        storeElements(packed.dtype(), static_cast<std::byte*>(packed.data()) + i * byteSize(packed.dtype()), 1, 1, &value);
+        storeElements(packed.dtype(), static_cast<std::byte*>(packed.data()) + i * byteSize(packed.dtype()), 1, 1,
+                      &value);
     }
     Tensor out = c.result(number);
     copyInto(out, packed);

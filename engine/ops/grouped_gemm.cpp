@@ -1,6 +1,6 @@
-// Products of many matrices at once whose sizes tensors say: what mixtures of experts are computed with. Offsets are the ends of the
-// groups along the dim that the matrices share: of [rows, k] and [groups, k, n], of [groups, m, k] and [k, columns], or of
-// [m, k] and [k, n] along k.
+// Products of many matrices at once whose sizes tensors say: what mixtures of experts are computed with. Offsets are
+// the ends of the groups along the dim that the matrices share: of [rows, k] and [groups, k, n], of [groups, m, k] and
+// [k, columns], or of [m, k] and [k, n] along k.
 #include "engine/ops/build.h"
 #include "engine/ops/eval.h"
 #include "engine/ops/infer_rules.h"
@@ -10,30 +10,41 @@
 namespace cutaway {
 namespace {
 
-bool differ(const SymInt& a, const SymInt& b) { return a.isInt() && b.isInt() && a.value() != b.value(); }
+bool differ(const SymInt& a, const SymInt& b) {
+    return a.isInt() && b.isInt() && a.value() != b.value();
+}
 
 /// Sizes of the product, checked. Errors: ranks and sizes that do not fit, offsets that are missing or too many.
-Result<SymDims> groupedSizes(const InferContext& c, const TensorType& a, const TensorType& b, const TensorType* offsets) {
-    if (a.rank() < 2 || a.rank() > 3 || b.rank() < 2 || b.rank() > 3) return c.fail("needs matrices or batches of them, not " + a.text() + " and " + b.text());
-    if (a.dtype != b.dtype) return c.fail("operands of dtypes " + std::string(info(a.dtype).torchName) + " and " + std::string(info(b.dtype).torchName));
+Result<SymDims> groupedSizes(const InferContext& c, const TensorType& a, const TensorType& b,
+                             const TensorType* offsets) {
+    if (a.rank() < 2 || a.rank() > 3 || b.rank() < 2 || b.rank() > 3)
+        return c.fail("needs matrices or batches of them, not " + a.text() + " and " + b.text());
+    if (a.dtype != b.dtype)
+        return c.fail("operands of dtypes " + std::string(info(a.dtype).torchName) + " and " +
+                      std::string(info(b.dtype).torchName));
     if (a.dtype == DType::Bool || isComplex(a.dtype)) return c.fail("needs matrices of real numbers, not " + a.text());
     const SymInt &inner = a.sizes.back(), &other = b.sizes[b.sizes.size() - 2];
     if (differ(inner, other)) return c.fail("inner sizes " + inner.text() + " and " + other.text() + " differ");
     const bool batches = a.rank() == 3 && b.rank() == 3;
-    if (batches != (offsets == nullptr)) return c.fail(batches ? "batches need no offsets" : "needs offsets, unless both operands are batches");
+    if (batches != (offsets == nullptr))
+        return c.fail(batches ? "batches need no offsets" : "needs offsets, unless both operands are batches");
     if (batches) {
-        if (differ(a.sizes[0], b.sizes[0])) return c.fail("batches of " + a.sizes[0].text() + " and " + b.sizes[0].text());
+        if (differ(a.sizes[0], b.sizes[0]))
+            return c.fail("batches of " + a.sizes[0].text() + " and " + b.sizes[0].text());
         return SymDims{a.sizes[0], a.sizes[1], b.sizes[2]};
     }
-    if (offsets->rank() != 1 || (offsets->dtype != DType::I32 && offsets->dtype != DType::I64)) return c.fail("needs one integer offset per group, not " + offsets->text());
+    if (offsets->rank() != 1 || (offsets->dtype != DType::I32 && offsets->dtype != DType::I64))
+        return c.fail("needs one integer offset per group, not " + offsets->text());
     if (a.rank() == 2 && b.rank() == 2) return SymDims{offsets->sizes[0], a.sizes[0], b.sizes[1]};
     const SymInt& groups = a.rank() == 3 ? a.sizes[0] : b.sizes[0];
-    if (differ(groups, offsets->sizes[0])) return c.fail(offsets->sizes[0].text() + " offsets for " + groups.text() + " groups");
+    if (differ(groups, offsets->sizes[0]))
+        return c.fail(offsets->sizes[0].text() + " offsets for " + groups.text() + " groups");
     return SymDims{a.sizes[a.sizes.size() - 2], b.sizes.back()};
 }
 /// PyTorch's kernel reads rows (or columns) that start at multiples of 16 bytes.
 Result<void> checkAligned(const InferContext& c, const TensorType& type) {
-    if (type.dtype != DType::F32 && type.dtype != DType::BF16 && type.dtype != DType::F16) return c.fail("needs float32, bfloat16 or float16, not " + type.text());
+    if (type.dtype != DType::F32 && type.dtype != DType::BF16 && type.dtype != DType::F16)
+        return c.fail("needs float32, bfloat16 or float16, not " + type.text());
     const size_t last = type.sizes.size() - 1;
     const auto fits = [&](size_t packed, size_t other) {
         const auto step = type.strides[other].asInt(), length = type.sizes[packed].asInt();
@@ -56,7 +67,9 @@ Result<ValueType> inferGrouped(const InferContext& c) {
     }
     CT_TRY(SymDims sizes, groupedSizes(c, a, b, c.arg("offs").isNone() ? nullptr : &offsets));
     if (c.op().schema()->find("bias") >= 0 && !c.arg("bias").isNone()) return c.fail("takes no bias yet, as PyTorch");
-    return ValueType(TensorType::contiguous(c.op().schema()->find("out_dtype") >= 0 ? c.dtype("out_dtype").value_or(a.dtype) : a.dtype, std::move(sizes), a.device));
+    return ValueType(TensorType::contiguous(
+        c.op().schema()->find("out_dtype") >= 0 ? c.dtype("out_dtype").value_or(a.dtype) : a.dtype, std::move(sizes),
+        a.device));
 }
 
 /// The elements from `from` to below `to` of a dim.
@@ -66,10 +79,12 @@ Tensor between(const Tensor& x, size_t dim, int64_t from, int64_t to) {
     return x.view(sizes, x.strides(), x.offset() + from * x.strides()[dim]);
 }
 Tensor item(const Tensor& x, int64_t index) {
-    return x.view(Dims(x.sizes().begin() + 1, x.sizes().end()), Dims(x.strides().begin() + 1, x.strides().end()), x.offset() + index * x.strides()[0]);
+    return x.view(Dims(x.sizes().begin() + 1, x.sizes().end()), Dims(x.strides().begin() + 1, x.strides().end()),
+                  x.offset() + index * x.strides()[0]);
 }
 
-/// The ends of the groups. Errors: ends that fall, or lie beyond the matrix; the function in Python slices, which cuts those off.
+/// The ends of the groups. Errors: ends that fall, or lie beyond the matrix; the function in Python slices, which cuts
+/// those off.
 Result<std::vector<int64_t>> endsOf(const EvalContext& c, const Tensor& offsets, int64_t length) {
     std::vector<int64_t> ends;
     for (int64_t i = 0; i < offsets.numel(); ++i) {
@@ -82,7 +97,8 @@ Result<std::vector<int64_t>> endsOf(const EvalContext& c, const Tensor& offsets,
 }
 
 /// a times b, group by group, into `out`; what belongs to no group is 0.
-Result<void> multiplyGroups(const EvalContext& c, const Tensor& a, const Tensor& b, const Tensor& offsets, Tensor& out) {
+Result<void> multiplyGroups(const EvalContext& c, const Tensor& a, const Tensor& b, const Tensor& offsets,
+                            Tensor& out) {
     copyInto(out, Tensor::full(out.dtype(), out.sizes(), int64_t{0}));
     if (a.sizes().size() == 3 && b.sizes().size() == 3) {
         multiplyMatrices(a, b, out);
@@ -106,7 +122,9 @@ EvalResult evalGrouped(const EvalContext& c) {
     CT_TRY_VOID(multiplyGroups(c, c.in(size_t{0}), c.in(1), c.arg("offs").isNone() ? Tensor() : c.in("offs"), out));
     return out;
 }
-Value swapLast(Derivation& d, const Value& x) { return d.call("aten.transpose.int", {x, -2, -1}); }
+Value swapLast(Derivation& d, const Value& x) {
+    return d.call("aten.transpose.int", {x, -2, -1});
+}
 void deriveGrouped(Derivation& d) {
     const Argument offsets = d.arg("offs");
     if (d.needs(0)) d.input(0) = d.call(d.op().name(), {d.dy(), swapLast(d, d.in(1)), offsets});
@@ -119,7 +137,8 @@ Result<ValueType> inferFallbackBackward(const InferContext& c) {
     CT_TRY(const TensorType offsets, c.tensor(2));
     CT_TRY(const TensorType gradient, c.tensor(3));
     CT_TRY(const SymDims sizes, groupedSizes(c, input, weight, &offsets));
-    if (!(gradient.sizes == sizes) || gradient.dtype != input.dtype) return c.fail("the gradient " + gradient.text() + " is not one of the product");
+    if (!(gradient.sizes == sizes) || gradient.dtype != input.dtype)
+        return c.fail("the gradient " + gradient.text() + " is not one of the product");
     TensorType forInput = input, forWeight = weight;
     forInput.strides = preservedStrides(input);
     forWeight.strides = preservedStrides(weight);
@@ -141,23 +160,40 @@ EvalResult evalFallbackBackward(const EvalContext& c) {
 }
 
 constexpr OpDef kOps[] = {
-    {.schema = "aten._grouped_mm.default(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) -> Tensor", .tags = Tag::Heavy,
-     .infer = inferGrouped, .eval = evalGrouped, .derive = deriveGrouped,
-     .samples = "f32[2, 4, 8], f32[2, 8, 4]\nbf16[2, 8, 8], bf16[2, 8, 8]\nf32[4, 8], f32[1, 8, 4], i32[1]<4\nf32[4, 8], f32[2, 8, 4], i32[2]<1\nf32[4, 8], f32[8, 4], i32[1]<8\nf32[1, 4, 8], f32[8, 12], i32[1]<12"},
-    // The same under the name that transformers registers for what PyTorch's kernel does not take; gradients are an operator, too.
-    {.schema = "transformers.grouped_mm_fallback.default(Tensor input, Tensor weight, Tensor offs) -> Tensor", .tags = Tag::Heavy, .infer = inferGrouped, .eval = evalGrouped,
-     .derive = [](Derivation& d) {
-         const Value both = d.call("transformers.grouped_mm_fallback_backward.default", {d.in(size_t{0}), d.in(1), d.in(2), d.dy()});
-         d.input(0) = both[0];
-         d.input(1) = both[1];
-     },
+    {.schema = "aten._grouped_mm.default(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? "
+               "out_dtype=None) -> Tensor",
+     .tags = Tag::Heavy,
+     .infer = inferGrouped,
+     .eval = evalGrouped,
+     .derive = deriveGrouped,
+     .samples = "f32[2, 4, 8], f32[2, 8, 4]\nbf16[2, 8, 8], bf16[2, 8, 8]\nf32[4, 8], f32[1, 8, 4], i32[1]<4\nf32[4, "
+                "8], f32[2, 8, 4], i32[2]<1\nf32[4, 8], f32[8, 4], i32[1]<8\nf32[1, 4, 8], f32[8, 12], i32[1]<12"},
+    // The same under the name that transformers registers for what PyTorch's kernel does not take; gradients are an
+    // operator, too.
+    {.schema = "transformers.grouped_mm_fallback.default(Tensor input, Tensor weight, Tensor offs) -> Tensor",
+     .tags = Tag::Heavy,
+     .infer = inferGrouped,
+     .eval = evalGrouped,
+     .derive =
+         [](Derivation& d) {
+             const Value both = d.call("transformers.grouped_mm_fallback_backward.default",
+                                       {d.in(size_t{0}), d.in(1), d.in(2), d.dy()});
+             d.input(0) = both[0];
+             d.input(1) = both[1];
+         },
      .samples = "f32[4, 3], f32[1, 3, 5], i32[1]<4\nf64[4, 3], f64[2, 3, 5], i64[2]<1"},
-    {.schema = "transformers.grouped_mm_fallback_backward.default(Tensor input, Tensor weight, Tensor offs, Tensor grad_output) -> (Tensor, Tensor)", .tags = Tag::Heavy,
-     .infer = inferFallbackBackward, .eval = evalFallbackBackward, .samples = "f32[4, 3], f32[1, 3, 5], i32[1]<4, f32[4, 5]"},
+    {.schema = "transformers.grouped_mm_fallback_backward.default(Tensor input, Tensor weight, Tensor offs, Tensor "
+               "grad_output) -> (Tensor, Tensor)",
+     .tags = Tag::Heavy,
+     .infer = inferFallbackBackward,
+     .eval = evalFallbackBackward,
+     .samples = "f32[4, 3], f32[1, 3, 5], i32[1]<4, f32[4, 5]"},
 };
 
 }  // namespace
 
-std::span<const OpDef> groupedGemmOps() { return kOps; }
+std::span<const OpDef> groupedGemmOps() {
+    return kOps;
+}
 
 }  // namespace cutaway

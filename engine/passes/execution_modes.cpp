@@ -23,22 +23,31 @@ void enterAutocast(const Node& node, ModeState& state) {
     const bool enabled = node.args().size() < 3 || node.arg(2).asInt().value_or(1) != 0;
     const auto* dtype = node.args().size() < 2 ? nullptr : node.arg(1).get<DType>();
     state.autocast.erase(device->type);
-    if (enabled) state.autocast.emplace(device->type, dtype ? *dtype : device->type == DeviceType::Cpu ? DType::BF16 : DType::F16);
+    if (enabled)
+        state.autocast.emplace(device->type, dtype                             ? *dtype
+                                             : device->type == DeviceType::Cpu ? DType::BF16
+                                                                               : DType::F16);
 }
 
-/// A product that Dynamo's graph types in half precision, of operands in full: autocast was on around the whole program, and the graph
-/// does not say so anywhere else.
+/// A product that Dynamo's graph types in half precision, of operands in full: autocast was on around the whole
+/// program, and the graph does not say so anywhere else.
 std::optional<std::pair<DeviceType, DType>> surroundingAutocast(const Module& module) {
-    constexpr std::string_view kProducts[] = {"linear", "matmul", "bmm", "conv1d", "conv2d", "conv3d", "scaled_dot_product_attention"};
+    constexpr std::string_view kProducts[] = {
+        "linear", "matmul", "bmm", "conv1d", "conv2d", "conv3d", "scaled_dot_product_attention"};
     for (const Node& node : module.graph().nodes()) {
         if (functionOf(node) == "_enter_autocast") return std::nullopt;
         const TensorType* type = node.isCall() && node.op().isOpaque() ? node.type().tensor() : nullptr;
         if (type == nullptr || (type->dtype != DType::BF16 && type->dtype != DType::F16)) continue;
         const std::string& name = node.op().name();
-        if (std::find(std::begin(kProducts), std::end(kProducts), name.substr(name.rfind('.') + 1)) == std::end(kProducts)) continue;
+        if (std::find(std::begin(kProducts), std::end(kProducts), name.substr(name.rfind('.') + 1)) ==
+            std::end(kProducts))
+            continue;
         const std::vector<Node*> inputs = node.inputs();
-        const auto isFull = [](const Node* input) { return input->type().tensor() && input->tensor().dtype == DType::F32; };
-        if (!inputs.empty() && std::all_of(inputs.begin(), inputs.end(), isFull)) return std::pair{type->device.type, type->dtype};
+        const auto isFull = [](const Node* input) {
+            return input->type().tensor() && input->tensor().dtype == DType::F32;
+        };
+        if (!inputs.empty() && std::all_of(inputs.begin(), inputs.end(), isFull))
+            return std::pair{type->device.type, type->dtype};
     }
     return std::nullopt;
 }
@@ -46,7 +55,8 @@ std::optional<std::pair<DeviceType, DType>> surroundingAutocast(const Module& mo
 }  // namespace
 
 void followSwitch(const Node& node, ModeState& state) {
-    if (functionOf(node) == "_set_grad_enabled" && !node.args().empty()) state.gradients = node.arg(0).asInt().value_or(1) != 0;
+    if (functionOf(node) == "_set_grad_enabled" && !node.args().empty())
+        state.gradients = node.arg(0).asInt().value_or(1) != 0;
 }
 
 ExecutionModes::ExecutionModes(Module& module, Rewriter& rewriter) : m_rewriter(rewriter) {
@@ -70,7 +80,8 @@ void ExecutionModes::findStates(const Module& module, ModeState state) {
                 if (!node.args().empty() && node.arg(0).node() == enter) state = before;
         for (const Argument& arg : node.args())
             if (const auto* reference = arg.get<SubgraphRef>())
-                if (const Module* body = module.subgraph(reference->name); body && !m_starts.contains(&body->graph())) findStates(*body, state);
+                if (const Module* body = module.subgraph(reference->name); body && !m_starts.contains(&body->graph()))
+                    findStates(*body, state);
     }
 }
 
@@ -87,15 +98,18 @@ bool ExecutionModes::take(Node& node) {
     Graph& graph = m_module->graph();
     if (function == "_enter_autocast" || function == "_enter_inference_mode") {
         m_entered.emplace_back(&node, m_state);
-        if (function == "_enter_autocast") enterAutocast(node, m_state);
-        else m_state.gradients = node.args().empty() || node.arg(0).asInt().value_or(1) == 0;
-        return true;   // its exit names it
+        if (function == "_enter_autocast")
+            enterAutocast(node, m_state);
+        else
+            m_state.gradients = node.args().empty() || node.arg(0).asInt().value_or(1) == 0;
+        return true;  // its exit names it
     }
     if (function == "_exit_autocast" || function == "_exit_inference_mode") {
         Node* const enter = node.args().empty() ? nullptr : node.arg(0).node();
         m_rewriter.record(node.op().name(), graph, node.name(), node.id());
         graph.erase(node);
-        const auto found = std::find_if(m_entered.begin(), m_entered.end(), [&](const auto& each) { return each.first == enter; });
+        const auto found =
+            std::find_if(m_entered.begin(), m_entered.end(), [&](const auto& each) { return each.first == enter; });
         if (found == m_entered.end()) return true;
         m_state = found->second;
         m_entered.erase(found);
@@ -110,14 +124,19 @@ bool ExecutionModes::take(Node& node) {
 }
 
 Result<void> ExecutionModes::cast(Node& call) {
-    const bool ofSilent = call.isCall("operator.getitem") && call.arg(0).node() && m_silent.contains(call.arg(0).node()->id());
+    const bool ofSilent =
+        call.isCall("operator.getitem") && call.arg(0).node() && m_silent.contains(call.arg(0).node()->id());
     if (!m_state.gradients || ofSilent) m_silent.insert(call.id());
     if (m_state.autocast.empty() || !call.isCall() || call.op().isOpaque()) return {};
-    const auto listed = [&](const auto& each) { return autocastPolicy(call.op(), each.first) != AutocastPolicy::Other; };
+    const auto listed = [&](const auto& each) {
+        return autocastPolicy(call.op(), each.first) != AutocastPolicy::Other;
+    };
     if (std::any_of(m_state.autocast.begin(), m_state.autocast.end(), listed)) {
         Node* const before = call.previous();
         CT_TRY_VOID(autocastCall(call, m_state.autocast));
-        for (Node* made = before ? before->next() : call.graph().first(); made != &call && !m_state.gradients; made = made->next()) m_silent.insert(made->id());
+        for (Node* made = before ? before->next() : call.graph().first(); made != &call && !m_state.gradients;
+             made = made->next())
+            m_silent.insert(made->id());
         return {};
     }
     // What the operator is written as runs in the region, too.
@@ -132,7 +151,8 @@ Result<void> ExecutionModes::cast(Node& call) {
     for (uint32_t slot = fresh, end = graph.idLimit(); slot < end; ++slot) {
         Node* node = graph.find(NodeId{slot});
         if (node == nullptr || !node->isCall()) continue;
-        if (auto type = inferCall(node->op(), node->args()); type && !type->isOpaque()) graph.setType(*node, std::move(*type));
+        if (auto type = inferCall(node->op(), node->args()); type && !type->isOpaque())
+            graph.setType(*node, std::move(*type));
         CT_TRY_VOID(cast(*node));
     }
     return {};
@@ -165,10 +185,12 @@ Result<void> ExecutionModes::detachOperands(Node& mutation, const std::vector<bo
     });
     if (silent) return {};
     if (written)
-        return unsupported("writes in place, in a region without gradients, to a tensor that has a gradient", mutation.name(),
-                           {"write to a detached tensor, or compile for inference"});
+        return unsupported("writes in place, in a region without gradients, to a tensor that has a gradient",
+                           mutation.name(), {"write to a detached tensor, or compile for inference"});
     for (size_t i = 1; i < args.size(); ++i)
-        args[i] = args[i].mapNodes([&](Node* operand) { return flows(operand) ? builder.call("aten.detach.default", {Argument(operand)}).node() : operand; });
+        args[i] = args[i].mapNodes([&](Node* operand) {
+            return flows(operand) ? builder.call("aten.detach.default", {Argument(operand)}).node() : operand;
+        });
     if (builder.error()) return *builder.error();
     if (builder.created().empty()) return {};
     m_module->graph().setArgs(mutation, std::move(args));
@@ -178,11 +200,13 @@ Result<void> ExecutionModes::detachOperands(Node& mutation, const std::vector<bo
 
 Result<void> ExecutionModes::detachResult(Node& node) {
     const auto isInside = [&](const Node& user) { return m_silent.contains(user.id()); };
-    if (std::all_of(node.users().begin(), node.users().end(), [&](const Node* user) { return isInside(*user); })) return {};
+    if (std::all_of(node.users().begin(), node.users().end(), [&](const Node* user) { return isInside(*user); }))
+        return {};
     GraphBuilder builder = m_rewriter.builder(m_module->graph(), node.next(), node);
     Node* const detached = builder.call("aten.detach.default", {Argument(&node)}).node();
     if (builder.error()) return *builder.error();
-    m_module->graph().replaceUses(node, *detached, [&](const Node& user) { return isInside(user) || &user == detached; });
+    m_module->graph().replaceUses(node, *detached,
+                                  [&](const Node& user) { return isInside(user) || &user == detached; });
     m_rewriter.record(kSetGradEnabled, m_module->graph(), node.name(), node.id());
     return {};
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Modes that Python switches while a program runs: whether gradients are kept, and the precision of autocast. The switches stand
-// among the calls; here they get their effect, and then there is no need for them.
+// Modes that Python switches while a program runs: whether gradients are kept, and the precision of autocast. The
+// switches stand among the calls; here they get their effect, and then there is no need for them.
 #include <map>
 #include <optional>
 #include <set>
@@ -23,7 +23,8 @@ struct ModeState {
 /// Follows the switch of gradients, if the node is one.
 void followSwitch(const Node& node, ModeState& state);
 
-/// Gives the calls of a module the effect of the modes that they run in. Walked in order: a switch is taken, any other call is cast.
+/// Gives the calls of a module the effect of the modes that they run in. Walked in order: a switch is taken, any other
+/// call is cast.
 class ExecutionModes {
   public:
     ExecutionModes(Module& module, Rewriter& rewriter);
@@ -33,8 +34,8 @@ class ExecutionModes {
     /// Takes over a switch; false for other nodes. It goes when its region is over.
     bool take(Node& node);
     const AutocastState& autocast() const { return m_state.autocast; }
-    /// The operands of a call get the precision of the region; a call that PyTorch writes as several is written so here, since the
-    /// region is over when the passes come to it.
+    /// The operands of a call get the precision of the region; a call that PyTorch writes as several is written so
+    /// here, since the region is over when the passes come to it.
     Result<void> cast(Node& call);
     /// Values of regions without gradients carry none outside of them.
     Result<void> finish();
@@ -48,8 +49,8 @@ class ExecutionModes {
     Module* m_module = nullptr;
     std::map<const Graph*, ModeState> m_starts;
     ModeState m_state;
-    std::vector<std::pair<Node*, ModeState>> m_entered;   // with the modes before
-    std::set<NodeId> m_silent;                             // computed while gradients were off
+    std::vector<std::pair<Node*, ModeState>> m_entered;  // with the modes before
+    std::set<NodeId> m_silent;                           // computed while gradients were off
 };
 
 }  // namespace cutaway

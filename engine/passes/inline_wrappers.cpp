@@ -9,11 +9,18 @@
 namespace cutaway {
 namespace {
 
-constexpr std::string_view kWithGradients = "higher_order.wrap_with_set_grad_enabled", kWithAutocast = "higher_order.wrap_with_autocast";
-constexpr std::string_view kWrappers[] = {kWithGradients, kWithAutocast, "higher_order.hints_wrapper", "higher_order.tag_activation_checkpoint",
-                                          "higher_order.wrap_activation_checkpoint", "higher_order.wrap", "higher_order.strict_mode"};
+constexpr std::string_view kWithGradients = "higher_order.wrap_with_set_grad_enabled",
+                           kWithAutocast = "higher_order.wrap_with_autocast";
+constexpr std::string_view kWrappers[] = {kWithGradients,
+                                          kWithAutocast,
+                                          "higher_order.hints_wrapper",
+                                          "higher_order.tag_activation_checkpoint",
+                                          "higher_order.wrap_activation_checkpoint",
+                                          "higher_order.wrap",
+                                          "higher_order.strict_mode"};
 
-/// A function with a derivative of its own, which nobody needs without gradients. Its graph gives its results and what it keeps.
+/// A function with a derivative of its own, which nobody needs without gradients. Its graph gives its results and what
+/// it keeps.
 constexpr std::string_view kOwnDerivative = "higher_order.autograd_function_apply";
 
 constexpr std::string_view kInvoke = "higher_order.invoke_subgraph";
@@ -26,25 +33,30 @@ std::string_view plainName(const Node& node) {
 /// Which calls give way to their graph: their names, without an overload; empty for others.
 using NameOf = std::string_view (*)(const Node& node, Mode mode);
 
-std::string_view invokeName(const Node& node, Mode) { return plainName(node) == kInvoke ? kInvoke : std::string_view(); }
+std::string_view invokeName(const Node& node, Mode) {
+    return plainName(node) == kInvoke ? kInvoke : std::string_view();
+}
 std::string_view wrapperName(const Node& node, Mode mode) {
     const std::string_view name = plainName(node);
-    if (name == kInvoke && mode == Mode::Training) return kInvoke;   // what is called is differentiated together with its caller
+    if (name == kInvoke && mode == Mode::Training)
+        return kInvoke;  // what is called is differentiated together with its caller
     if (name == kOwnDerivative && mode == Mode::Inference) return kOwnDerivative;
-    return std::find(std::begin(kWrappers), std::end(kWrappers), name) == std::end(kWrappers) ? std::string_view() : name;
+    return std::find(std::begin(kWrappers), std::end(kWrappers), name) == std::end(kWrappers) ? std::string_view()
+                                                                                              : name;
 }
 
 /// A wrapper's call: its graph, and what that graph is given.
 struct Wrapped {
     std::string bodyName;
     const Module* body = nullptr;
-    size_t position = 0;   // of the graph among the arguments
+    size_t position = 0;  // of the graph among the arguments
     std::vector<Argument> operands;
 };
 
 /// Lists one by one; false for a dictionary of values.
 bool flatten(const Argument& argument, std::vector<Argument>& out) {
-    if (const auto* items = argument.list()) return std::all_of(items->begin(), items->end(), [&](const Argument& item) { return flatten(item, out); });
+    if (const auto* items = argument.list())
+        return std::all_of(items->begin(), items->end(), [&](const Argument& item) { return flatten(item, out); });
     if (const auto* dict = argument.get<std::shared_ptr<const ArgumentDict>>()) return (*dict)->items.empty();
     out.push_back(argument);
     return true;
@@ -52,20 +64,25 @@ bool flatten(const Argument& argument, std::vector<Argument>& out) {
 
 Result<Wrapped> readWrapped(const Module& module, const Node& call) {
     Wrapped wrapped;
-    const auto fail = [&](const std::string& what) { return invalidInput(call.op().name() + ": " + what, call.name()); };
+    const auto fail = [&](const std::string& what) {
+        return invalidInput(call.op().name() + ": " + what, call.name());
+    };
     while (wrapped.position < call.args().size() && !call.arg(wrapped.position).get<SubgraphRef>()) ++wrapped.position;
     if (wrapped.position == call.args().size()) return fail("it names no graph");
     wrapped.bodyName = call.arg(wrapped.position).get<SubgraphRef>()->name;
     wrapped.body = module.subgraph(wrapped.bodyName);
     if (wrapped.body == nullptr) return fail("graph '" + wrapped.bodyName + "' is not in the file");
     size_t first = wrapped.position + 1;
-    const bool identified = plainName(call) == kInvoke && first < call.args().size() && (call.arg(first).get<std::string>() || call.arg(first).isNone());
+    const bool identified = plainName(call) == kInvoke && first < call.args().size() &&
+                            (call.arg(first).get<std::string>() || call.arg(first).isNone());
     if (identified) ++first;
     for (size_t i = first; i < call.args().size(); ++i)
-        if (!call.arg(i).get<SubgraphRef>() && !flatten(call.arg(i), wrapped.operands)) return fail("its graph is given values by name");
+        if (!call.arg(i).get<SubgraphRef>() && !flatten(call.arg(i), wrapped.operands))
+            return fail("its graph is given values by name");
     const size_t inputs = wrapped.body->graph().placeholders().size();
     if (inputs != wrapped.operands.size())
-        return fail("its graph takes " + std::to_string(inputs) + " values, and is given " + std::to_string(wrapped.operands.size()));
+        return fail("its graph takes " + std::to_string(inputs) + " values, and is given " +
+                    std::to_string(wrapped.operands.size()));
     return wrapped;
 }
 
@@ -82,23 +99,26 @@ Argument exchanged(const Argument& argument, const Twins& twins) {
         return Argument(std::move(out));
     }
     if (const auto* slice = argument.get<std::shared_ptr<const ArgumentSlice>>())
-        return Argument(std::make_shared<const ArgumentSlice>(
-            ArgumentSlice{exchanged((*slice)->start, twins), exchanged((*slice)->stop, twins), exchanged((*slice)->step, twins)}));
+        return Argument(std::make_shared<const ArgumentSlice>(ArgumentSlice{
+            exchanged((*slice)->start, twins), exchanged((*slice)->stop, twins), exchanged((*slice)->step, twins)}));
     return argument;
 }
 
 void sayWhatStays(const Module& module, Rewriter& rewriter, NameOf nameOf, bool inside) {
     for (const Node& node : module.graph().nodes()) {
         const Refusing no(rewriter, rewriter.pass(), node);
-        if (nameOf(node, rewriter.options().mode).empty()) no("it is no call that only wraps a graph");
-        else if (inside) no("the graph that it stands in is written where it is called first");
+        if (nameOf(node, rewriter.options().mode).empty())
+            no("it is no call that only wraps a graph");
+        else if (inside)
+            no("the graph that it stands in is written where it is called first");
     }
     for (const auto& [name, body] : module.subgraphs) sayWhatStays(*body, rewriter, nameOf, true);
 }
 
 class Inlining {
   public:
-    Inlining(Module& module, Rewriter& rewriter, NameOf nameOf) : m_module(module), m_graph(module.graph()), m_rewriter(rewriter), m_nameOf(nameOf) {}
+    Inlining(Module& module, Rewriter& rewriter, NameOf nameOf)
+        : m_module(module), m_graph(module.graph()), m_rewriter(rewriter), m_nameOf(nameOf) {}
 
     Result<bool> run(const ModeState& start) {
         ModeState state = start;
@@ -129,7 +149,8 @@ class Inlining {
         Node* const entered = enter(call, name);
         const Twins twins = copyBody(call, wrapped);
         std::vector<Argument> results, outputs = wrapped.body->graph().outputs();
-        if (name == kOwnDerivative && !outputs.empty() && outputs[0].list()) outputs = std::vector<Argument>(*outputs[0].list());
+        if (name == kOwnDerivative && !outputs.empty() && outputs[0].list())
+            outputs = std::vector<Argument>(*outputs[0].list());
         for (const Argument& value : outputs) results.push_back(exchanged(value, twins));
         leave(call, name, entered, state);
         CT_TRY_VOID(replaceResults(call, results));
@@ -148,7 +169,9 @@ class Inlining {
     }
     Node* enter(Node& call, std::string_view name) {
         if (name == kWithGradients) return switchTo(call, kSetGradEnabled, {call.arg(0)}, "_set_grad_enabled");
-        if (name == kWithAutocast) return switchTo(call, kEnterAutocast, {call.arg(0), call.arg(1), call.arg(2), call.arg(3)}, "_enter_autocast");
+        if (name == kWithAutocast)
+            return switchTo(call, kEnterAutocast, {call.arg(0), call.arg(1), call.arg(2), call.arg(3)},
+                            "_enter_autocast");
         return nullptr;
     }
     void leave(Node& call, std::string_view name, Node* entered, const ModeState& state) {
@@ -161,16 +184,19 @@ class Inlining {
         size_t operand = 0;
         const std::map<std::string, std::string> names = takeOver(*wrapped.body);
         for (Node& node : wrapped.body->graph().nodes()) {
-            if (node.isPlaceholder()) twins.emplace(&node, wrapped.operands[operand++]);
+            if (node.isPlaceholder())
+                twins.emplace(&node, wrapped.operands[operand++]);
             else if (node.kind() == NodeKind::GetAttr) {
                 const auto renamed = names.find(node.target());
                 const std::string& target = renamed == names.end() ? node.target() : renamed->second;
                 twins.emplace(&node, Argument(&m_graph.getAttr(target, node.type(), &call, node.name())));
-            } else if (node.isCall()) twins.emplace(&node, Argument(copyCall(call, node, twins, names)));
+            } else if (node.isCall())
+                twins.emplace(&node, Argument(copyCall(call, node, twins, names)));
         }
         return twins;
     }
-    Node* copyCall(Node& position, const Node& node, const Twins& twins, const std::map<std::string, std::string>& names) {
+    Node* copyCall(Node& position, const Node& node, const Twins& twins,
+                   const std::map<std::string, std::string>& names) {
         const auto adapted = [&](const Argument& arg) {
             const auto* reference = arg.get<SubgraphRef>();
             const auto renamed = reference ? names.find(reference->name) : names.end();
@@ -189,11 +215,13 @@ class Inlining {
         std::map<std::string, std::string> names;
         const auto fresh = [&](const std::string& wanted) {
             std::string name = wanted;
-            for (int n = 1; m_module.subgraph(name) || m_module.tensors.contains(name); ++n) name = wanted + "_" + std::to_string(n);
+            for (int n = 1; m_module.subgraph(name) || m_module.tensors.contains(name); ++n)
+                name = wanted + "_" + std::to_string(n);
             if (name != wanted) names.emplace(wanted, name);
             return name;
         };
-        for (const auto& [name, inner] : body.subgraphs) m_module.subgraphs.emplace_back(fresh(name), std::make_unique<Module>(*inner));
+        for (const auto& [name, inner] : body.subgraphs)
+            m_module.subgraphs.emplace_back(fresh(name), std::make_unique<Module>(*inner));
         for (const auto& [name, tensor] : body.tensors) m_module.tensors.emplace(fresh(name), tensor);
         m_module.symbols.insert(body.symbols.begin(), body.symbols.end());
         return names;
@@ -202,15 +230,20 @@ class Inlining {
     Result<void> replaceResults(Node& call, const std::vector<Argument>& results) {
         for (Node* reader : std::vector<Node*>(call.users())) {
             if (!reader->isCall("operator.getitem")) {
-                if (results.size() != 1) return invalidInput(call.op().name() + ": the tuple is used as a whole by '" + reader->name() + "'", call.name());
+                if (results.size() != 1)
+                    return invalidInput(call.op().name() + ": the tuple is used as a whole by '" + reader->name() + "'",
+                                        call.name());
                 exchangeIn(*reader, call, results[0]);
                 continue;
             }
             auto item = reader->arg(1).asInt().value_or(0);
             if (item < 0) item += static_cast<int64_t>(results.size());
             if (item < 0 || item >= static_cast<int64_t>(results.size()))
-                return invalidInput(call.op().name() + ": its graph gives " + std::to_string(results.size()) + " values", reader->name());
-            for (Node* user : std::vector<Node*>(reader->users())) exchangeIn(*user, *reader, results[static_cast<size_t>(item)]);
+                return invalidInput(
+                    call.op().name() + ": its graph gives " + std::to_string(results.size()) + " values",
+                    reader->name());
+            for (Node* user : std::vector<Node*>(reader->users()))
+                exchangeIn(*user, *reader, results[static_cast<size_t>(item)]);
             m_graph.erase(*reader);
         }
         return {};

@@ -1,5 +1,5 @@
-// Symbolic sizes: what simplifies, which are equal, and which is at most which. A wrong answer makes a graph wrong at other sizes,
-// so whatever is claimed is also held against numbers.
+// Symbolic sizes: what simplifies, which are equal, and which is at most which. A wrong answer makes a graph wrong at
+// other sizes, so whatever is claimed is also held against numbers.
 #include <QtTest>
 #include <random>
 
@@ -26,13 +26,17 @@ class Random {
             static constexpr const char* kNames[] = {"s0", "s1", "u0", "i"};
             return below(3) == 0 ? Expr::integer(below(9) - 3) : Expr::symbol(kNames[below(4)]);
         }
-        static constexpr ExprKind kKinds[] = {ExprKind::Add, ExprKind::Sub, ExprKind::Mul, ExprKind::Mul, ExprKind::Min, ExprKind::Max, ExprKind::FloorDiv, ExprKind::Mod};
+        static constexpr ExprKind kKinds[] = {ExprKind::Add, ExprKind::Sub, ExprKind::Mul,      ExprKind::Mul,
+                                              ExprKind::Min, ExprKind::Max, ExprKind::FloorDiv, ExprKind::Mod};
         const ExprKind kind = kKinds[below(8)];
-        if (kind == ExprKind::FloorDiv || kind == ExprKind::Mod) return Expr::make(kind, {expr(depth - 1), below(2) ? Expr::integer(1 + below(6)) : Expr::symbol("s1")});
+        if (kind == ExprKind::FloorDiv || kind == ExprKind::Mod)
+            return Expr::make(kind, {expr(depth - 1), below(2) ? Expr::integer(1 + below(6)) : Expr::symbol("s1")});
         return Expr::make(kind, {expr(depth - 1), expr(depth - 1)});
     }
     /// Numbers as sizes have them: at least 1 for backed ones.
-    std::map<std::string, int64_t> values() { return {{"s0", 1 + below(12)}, {"s1", 1 + below(12)}, {"u0", below(12)}, {"i", below(12)}}; }
+    std::map<std::string, int64_t> values() {
+        return {{"s0", 1 + below(12)}, {"s1", 1 + below(12)}, {"u0", below(12)}, {"i", below(12)}};
+    }
 
   private:
     std::mt19937_64 m_bits;
@@ -54,23 +58,24 @@ class SizesTest : public QObject {
         QTest::addColumn<QString>("from");
         QTest::addColumn<QString>("to");
         const auto row = [](const char* from, const char* to) { QTest::newRow(from) << from << to; };
-        row("(32*s0*s1)//(8*s0*s1)", "4");           // view(s0, s1, -1, 8) of [s0, s1, 32]
+        row("(32*s0*s1)//(8*s0*s1)", "4");  // view(s0, s1, -1, 8) of [s0, s1, 32]
         row("(s0*s1 + s0)//(s1 + 1)", "s0");
         row("(s0*s0 - 1)//(s0 + 1)", "s0 - 1");
         row("(6*s0*s1)//(4*s0)", "(3*s1)//2");
         row("(s0*s1)//(s0*s2)", "s1//s2");
         row("Mod(12*s0*s1, 4*s1)", "0");
         row("Mod(s0 + 1, s1)", "Mod(s0 + 1, s1)");
-        row("Max(1, s0)", "s0");                     // sizes of inputs are at least 1
+        row("Max(1, s0)", "s0");  // sizes of inputs are at least 1
         row("Max(0, u0)", "u0");
-        row("Max(1, u0)", "Max(1, u0)");             // what depends on data may be empty
+        row("Max(1, u0)", "Max(1, u0)");  // what depends on data may be empty
         row("Min(s0, s0 + 3)", "s0");
         row("Min(s0*s1, s0)", "s0");
         row("Max(s0, s1)", "Max(s0, s1)");
         row("(2*s0 + 1)//2", "s0");
         row("7//s0", "7//s0");
         row("Piecewise((1, s0 <= 100), (2, True))", "Where(s0 <= 100, 1, 2)");
-        row("Piecewise(ExprCondPair(Integer(1), LessThan(Symbol('s0'), Integer(100))), ExprCondPair(Integer(2), true))", "Where(s0 <= 100, 1, 2)");
+        row("Piecewise(ExprCondPair(Integer(1), LessThan(Symbol('s0'), Integer(100))), ExprCondPair(Integer(2), true))",
+            "Where(s0 <= 100, 1, 2)");
         row("Piecewise((s0, s0 < 4), (4, s0 < 8), (8, True))", "Where(s0 < 4, s0, Where(s0 < 8, 4, 8))");
     }
     void simplifies() {
@@ -83,13 +88,15 @@ class SizesTest : public QObject {
         QTest::addColumn<QString>("a");
         QTest::addColumn<QString>("b");
         QTest::addColumn<bool>("known");
-        const auto row = [](const char* a, const char* b, bool known) { QTest::newRow(qPrintable(QString("%1 <= %2").arg(a, b))) << a << b << known; };
+        const auto row = [](const char* a, const char* b, bool known) {
+            QTest::newRow(qPrintable(QString("%1 <= %2").arg(a, b))) << a << b << known;
+        };
         row("s0", "s0*s1", true);
         row("s0", "2*s0 - 1", true);
         row("s0 + s1", "s0*s1 + 1", true);
         row("s0", "s1", false);
         row("u0", "u0*s0", true);
-        row("s0", "s0*u0", false);                   // u0 may be 0
+        row("s0", "s0*u0", false);  // u0 may be 0
         row("1", "s0", true);
         row("2", "s0", false);
         row("s0 - 1", "s0", true);
@@ -134,9 +141,12 @@ class SizesTest : public QObject {
         QVERIFY(!viewStrides(sizes, strides, {size("s0*s1")}));
     }
 
-    /// Random expressions: simplified as they are built, they have the values of their parts; what is claimed of two holds for numbers.
+    /// Random expressions: simplified as they are built, they have the values of their parts; what is claimed of two
+    /// holds for numbers.
     void claimsHoldForNumbers() {
-        const uint64_t seed = qEnvironmentVariableIsSet("CUTAWAY_SEED") ? qEnvironmentVariable("CUTAWAY_SEED").toULongLong() : std::random_device{}();
+        const uint64_t seed = qEnvironmentVariableIsSet("CUTAWAY_SEED")
+                                  ? qEnvironmentVariable("CUTAWAY_SEED").toULongLong()
+                                  : std::random_device{}();
         qInfo("CUTAWAY_SEED=%llu", static_cast<unsigned long long>(seed));
         Random random(seed);
         int claims = 0;
@@ -159,12 +169,13 @@ class SizesTest : public QObject {
                     QVERIFY2(valueOf(Expr::make(kind, {a, b}), values) == want, what.c_str());
                 }
                 if (y > 0) {
-                    QVERIFY2(valueOf(Expr::make(ExprKind::FloorDiv, {a, b}), values) == (x - ((x % y) + y) % y) / y, what.c_str());
+                    QVERIFY2(valueOf(Expr::make(ExprKind::FloorDiv, {a, b}), values) == (x - ((x % y) + y) % y) / y,
+                             what.c_str());
                     QVERIFY2(valueOf(Expr::make(ExprKind::Mod, {a, b}), values) == ((x % y) + y) % y, what.c_str());
                 }
             }
         }
-        QVERIFY(claims > 200);   // else nothing was tried
+        QVERIFY(claims > 200);  // else nothing was tried
     }
 };
 

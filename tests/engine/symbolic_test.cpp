@@ -1,5 +1,5 @@
-// Every sample of every op row once more with symbols for its sizes: types, expansion and derivative as for numbers. Once the
-// sizes are put in, the graphs compute what they compute for the sample itself.
+// Every sample of every op row once more with symbols for its sizes: types, expansion and derivative as for numbers.
+// Once the sizes are put in, the graphs compute what they compute for the sample itself.
 #include <QtTest>
 
 #include "engine/interpret/interpret.h"
@@ -18,7 +18,9 @@ Result<Snapshot> passed(const Snapshot& module, Mode mode) {
     CompileOptions options;
     options.mode = mode;
     CT_TRY(const CompileTrace trace, runPipeline(module, options));
-    if (trace.failed()) return Error{ErrorCode::Unsupported, trace.steps.back().info.name + ": " + trace.steps.back().info.error, {}, {}};
+    if (trace.failed())
+        return Error{
+            ErrorCode::Unsupported, trace.steps.back().info.name + ": " + trace.steps.back().info.error, {}, {}};
     return trace.result();
 }
 
@@ -34,7 +36,8 @@ Result<std::vector<Tensor>> results(const Snapshot& module, std::vector<Tensor> 
 }
 
 std::string differing(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected) {
-    if (actual.size() != expected.size()) return std::to_string(actual.size()) + " results instead of " + std::to_string(expected.size());
+    if (actual.size() != expected.size())
+        return std::to_string(actual.size()) + " results instead of " + std::to_string(expected.size());
     for (size_t i = 0; i < expected.size(); ++i) {
         if (actual[i].defined() != expected[i].defined()) return "result " + std::to_string(i) + " is None on one side";
         if (!expected[i].defined()) continue;
@@ -42,13 +45,15 @@ std::string differing(const std::vector<Tensor>& actual, const std::vector<Tenso
         const bool real = isFloating(expected[i].dtype()) || isComplex(expected[i].dtype());
         const Comparison result = compare(actual[i], expected[i], real ? Tolerance{relative, relative} : Tolerance{});
         if (!result.sameType) return "result " + std::to_string(i) + " has another type";
-        if (!result.within) return "result " + std::to_string(i) + " differs by " + std::to_string(result.maxAbsoluteError);
+        if (!result.within)
+            return "result " + std::to_string(i) + " differs by " + std::to_string(result.maxAbsoluteError);
     }
     return {};
 }
 
 bool drawn(const Op& op) {
-    return op.is(Tag::Random) || op.name().find("empty") != std::string::npos || op.name().find("dropout") != std::string::npos;
+    return op.is(Tag::Random) || op.name().find("empty") != std::string::npos ||
+           op.name().find("dropout") != std::string::npos;
 }
 
 /// What a form does otherwise than the sample: "" if nothing.
@@ -56,7 +61,7 @@ std::string wrongIn(const SymbolicSample& form, const SampleCall& sample, const 
     auto numbers = std::make_shared<Module>(*form.module);
     if (auto put = specialize(*numbers, form.values); !put) return "types: " + put.error().text();
     const auto expected = interpret(*numbers, sample.inputs);
-    if (!expected) return {};   // the sample itself is for tracing only
+    if (!expected) return {};  // the sample itself is for tracing only
     for (const Mode mode : {Mode::Inference, Mode::Training}) {
         const std::string stage = mode == Mode::Inference ? "inference" : "training";
         const auto plain = passed(numbers, mode);
@@ -88,7 +93,8 @@ class SymbolicTest : public QObject {
     void sampleAgrees_data() {
         QTest::addColumn<QString>("op");
         for (const Op* op : allOps())
-            if (op->functional() == nullptr && !samplesOf(*op).empty()) QTest::newRow(op->name().c_str()) << QString::fromStdString(op->name());
+            if (op->functional() == nullptr && !samplesOf(*op).empty())
+                QTest::newRow(op->name().c_str()) << QString::fromStdString(op->name());
     }
     void sampleAgrees() {
         QFETCH(QString, op);
@@ -119,7 +125,9 @@ class SymbolicTest : public QObject {
     static void judge(const std::string& name, const std::string& wrong) {
         const bool known = open().contains(name);
         if (!wrong.empty() && !known) QTest::qFail(("\n" + name + "\n    " + wrong).c_str(), __FILE__, __LINE__);
-        if (wrong.empty() && known) QTest::qFail((name + " agrees now: take it off tests/data/ops/open_symbolic.txt").c_str(), __FILE__, __LINE__);
+        if (wrong.empty() && known)
+            QTest::qFail((name + " agrees now: take it off tests/data/ops/open_symbolic.txt").c_str(), __FILE__,
+                         __LINE__);
     }
     int m_forms = 0, m_refused = 0;
 };

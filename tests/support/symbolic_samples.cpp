@@ -7,30 +7,33 @@ namespace cutaway::testing {
 namespace {
 
 constexpr const char* kGaps = "elements that do not lie without gaps";
-using Symbols = std::map<int64_t, Expr>;   // by the size that the sample has
+using Symbols = std::map<int64_t, Expr>;  // by the size that the sample has
 
 SymInt symbolic(int64_t size, const Symbols& symbols) {
     const auto found = symbols.find(size);
     return found == symbols.end() ? SymInt(size) : SymInt(found->second);
 }
 
-/// The type with symbols; nothing if its elements do not lie without gaps, since no symbol says how they would lie at other sizes.
+/// The type with symbols; nothing if its elements do not lie without gaps, since no symbol says how they would lie at
+/// other sizes.
 std::optional<TensorType> symbolic(const TensorType& type, const Symbols& symbols) {
     TensorType out = type;
     for (SymInt& size : out.sizes) size = symbolic(size.value(), symbols);
     if (out.sizes == type.sizes) return out;
     std::vector<size_t> order(type.sizes.size());
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return type.strides[a].value() > type.strides[b].value(); });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return type.strides[a].value() > type.strides[b].value(); });
     SymInt step = 1;
     for (size_t i = order.size(); i-- > 0;) {
         const size_t dim = order[i];
         if (type.sizes[dim] == SymInt(0)) return std::nullopt;
         if (!(type.sizes[dim] == SymInt(1)) && !(valueFor(step, [&] {
-                SymbolValues values;
-                for (const auto& [size, symbol] : symbols) values[symbol->name] = size;
-                return values;
-            }()) == type.strides[dim].value()))
+                                                     SymbolValues values;
+                                                     for (const auto& [size, symbol] : symbols)
+                                                         values[symbol->name] = size;
+                                                     return values;
+                                                 }()) == type.strides[dim].value()))
             return std::nullopt;
         out.strides[dim] = type.sizes[dim] == SymInt(1) ? type.strides[dim] : step;
         step = step * out.sizes[dim];
@@ -50,7 +53,8 @@ Argument symbolic(const Argument& argument, const Symbols& symbols) {
     if (number == nullptr) return argument;
     if (symbols.contains(*number)) return Argument(symbolic(*number, symbols));
     for (const auto& [size, symbol] : symbols)
-        if (*number > size && *number % size == 0 && symbols.contains(*number / size)) return Argument(SymInt(symbol) * symbolic(*number / size, symbols));
+        if (*number > size && *number % size == 0 && symbols.contains(*number / size))
+            return Argument(SymInt(symbol) * symbolic(*number / size, symbols));
     return argument;
 }
 
@@ -83,14 +87,17 @@ Result<std::shared_ptr<Module>> build(const SampleCall& sample, const Symbols& s
     std::vector<Argument> args;
     for (size_t i = 0; i < sample.call->args().size(); ++i) {
         const Argument& arg = sample.call->arg(i);
-        if (arguments && takesSymbols(sample.call->op(), schema.params[i].name)) args.push_back(symbolic(arg, symbols));
-        else args.push_back(arg.mapNodes([&](Node* node) { return copies.at(node); }));
+        if (arguments && takesSymbols(sample.call->op(), schema.params[i].name))
+            args.push_back(symbolic(arg, symbols));
+        else
+            args.push_back(arg.mapNodes([&](Node* node) { return copies.at(node); }));
     }
     const Value call = builder.callBound(sample.call->op(), std::move(args));
     if (builder.error()) return *builder.error();
     std::vector<Argument> results;
     if (const TupleType* types = call.node()->type().tuple()) {
-        for (size_t i = 0; i < types->size(); ++i) results.push_back((*types)[i].tensor() ? Argument(call[static_cast<int64_t>(i)].node()) : Argument());
+        for (size_t i = 0; i < types->size(); ++i)
+            results.push_back((*types)[i].tensor() ? Argument(call[static_cast<int64_t>(i)].node()) : Argument());
     } else {
         results.push_back(Argument(call.node()));
     }

@@ -9,17 +9,18 @@
 namespace cutaway::testing {
 
 struct SymbolicSample {
-    std::shared_ptr<Module> module;   // the call, and an output of its results
-    SymbolValues values;              // the sizes that the sample has
-    std::string name;                 // "s2 s3", or "s3 (and arguments)"
+    std::shared_ptr<Module> module;  // the call, and an output of its results
+    SymbolValues values;             // the sizes that the sample has
+    std::string name;                // "s2 s3", or "s3 (and arguments)"
 };
 /// Why there is none: the size, and what the op said.
 struct SymbolicRefusal {
     std::string symbols, why;
 };
 
-/// Every size of two and more of the sample becomes a symbol, all sizes that are equal the same one: all together, and each alone.
-/// Arguments that are sizes (or products of two) become symbols, too, unless the op takes the call without that.
+/// Every size of two and more of the sample becomes a symbol, all sizes that are equal the same one: all together, and
+/// each alone. Arguments that are sizes (or products of two) become symbols, too, unless the op takes the call without
+/// that.
 std::vector<SymbolicSample> symbolicForms(const SampleCall& sample, std::vector<SymbolicRefusal>& refusals);
 
 }  // namespace cutaway::testing
