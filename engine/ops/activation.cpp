@@ -7,6 +7,7 @@
 #include "engine/ops/kernels.h"
 #include "engine/ops/lower.h"
 #include "engine/ops/opmath.h"
+#include "engine/ops/number_range.h"
 #include "engine/ops/op_registry.h"
 
 namespace cutaway {
@@ -93,6 +94,13 @@ EvalResult evalGlu(const EvalContext& c) {
         elementwise<T, 2>(out, {self.view(sizes, self.strides(), self.offset()), gate}, [](T a, T b) { return a / (1 + std::exp(-b)); });
     });
     return out;
+}
+
+Result<ValueType> inferSoftshrink(const InferContext& c) {
+    CT_TRY(ValueType type, inferFloatLikeFirst(c));
+    const double lambda = c.real("lambd", 0.5);
+    if (!(lambda >= 0 && lambda <= largestOf(type.tensor()->dtype))) return c.fail("'lambd' must be a number from 0 on that the dtype holds");
+    return type;
 }
 
 constexpr OpDef kOps[] = {
@@ -208,7 +216,7 @@ f32[0, 3]
      },
      .derive = [](Derivation& d) { d.input(0) = d.call("aten.hardshrink_backward.default", {d.dy(), d.arg(0), d.arg("lambd")}); },
      .samples = "f32[2, 3]\nf32[2, 3], 1.5\nbf16[4], 0.5\nf64[3]\nf32[2, 3][1, 2]\nf32[]\nf32[0]"},
-    {.schema = "aten.softshrink.default(Tensor self, Scalar lambd=0.5) -> Tensor", .tags = Tag::Pointwise, .infer = inferFloatLikeFirst, .eval = evalExpanded,
+    {.schema = "aten.softshrink.default(Tensor self, Scalar lambd=0.5) -> Tensor", .tags = Tag::Pointwise, .infer = inferSoftshrink, .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = d.in(size_t{0});

@@ -151,6 +151,7 @@ constexpr OpDef kOps[] = {
      .expand = Expand::Composite,
      .decompose = [](Decomposition& d) -> Values {
          if (d.op().mutates()) return dropFeatures(d, false, false);
+         if (!(d.real("p") >= 0 && d.real("p") <= 1)) return refuse(d, "the probability must lie between 0 and 1");
          if (!d.flag("train") || d.real("p") == 0) return unary("aten.clone.default", d.in(size_t{0}));
          return d.call("aten.native_dropout.default", {d.arg(0), d.arg("p"), true})[0];
      },

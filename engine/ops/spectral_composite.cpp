@@ -5,6 +5,7 @@
 #include "engine/ops/expanded.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/packed.h"
+#include "engine/support/checked.h"
 
 namespace cutaway {
 namespace {
@@ -202,7 +203,8 @@ Values inverseShortTime(Decomposition& d) {
     if (x.size(-1).value() < 1) return refuse(d, "needs at least one frame");
     if (d.has("window") && !(d.in("window").sizes() == SymDims{SymInt(f->windowLength)})) return refuse(d, "the window must be a vector of win_length elements");
     if (d.has("window") && d.in("window").dtype() == DType::Bool) return refuse(d, "the window must be of numbers");
-    const int64_t frames = x.size(-1).value(), whole = f->size + f->hop * (frames - 1);
+    if (f->hop > f->windowLength) return refuse(d, "needs a hop_length of at most win_length");
+    const int64_t frames = x.size(-1).value(), whole = checkedAdd(f->size, checkedMul(f->hop, frames - 1));
     if (single) x = unsqueeze(x, 0);
     const Value y = d.call("aten._fft_c2r.default", {d.call("aten.transpose.int", {x, 1, 2}), Argument(std::vector<int64_t>{2}), d.flag("normalized") ? 1 : 2, f->size});
     if (!y) return y;
