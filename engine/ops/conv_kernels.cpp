@@ -16,11 +16,16 @@ struct Tap {
 std::vector<Tap> tapsOf(const ConvolutionGeometry& g) {
     const std::vector<int64_t>& large = g.transposed ? g.out : g.in;
     const std::vector<int64_t>& small = g.transposed ? g.in : g.out;
+    if (g.batch == 0) return {};   // whatever the padding says
     std::vector<Tap> taps{{0, 0, 0}};
     for (size_t dim = 0; dim < g.kernel.size(); ++dim) {
+        // Of a wide padding most lies on nothing: the first and the last that a kernel may reach.
+        const int64_t begin = g.padding[dim] - (g.kernel[dim] - 1) * g.dilation[dim];
+        const int64_t first = begin > 0 ? (begin - 1) / g.stride[dim] + 1 : 0;
+        const int64_t last = std::min(small[dim] - 1, (large[dim] - 1 + g.padding[dim]) / g.stride[dim]);
         std::vector<Tap> next;
         for (const Tap& tap : taps)
-            for (int64_t s = 0; s < small[dim]; ++s)
+            for (int64_t s = first; s <= last; ++s)
                 for (int64_t k = 0; k < g.kernel[dim]; ++k) {
                     const int64_t at = s * g.stride[dim] - g.padding[dim] + k * g.dilation[dim];
                     if (at < 0 || at >= large[dim]) continue;

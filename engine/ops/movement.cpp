@@ -253,6 +253,8 @@ Result<ValueType> inferRoll(const InferContext& c) {
     CT_TRY(const std::vector<int64_t> dims, c.integers("dims"));
     if (shifts.empty()) return c.fail("needs at least one shift");
     if (dims.empty() ? shifts.size() != 1 : dims.size() != shifts.size()) return c.fail("shifts and dims are of different lengths");
+    for (const int64_t dim : dims)
+        if (dim < -self.rank() || dim >= self.rank()) return c.fail("dim " + std::to_string(dim) + " is none of " + self.text());
     return ValueType(TensorType::contiguous(self.dtype, self.sizes, self.device));
 }
 /// One indexing per dim, by a range that starts in the middle and wraps around.
