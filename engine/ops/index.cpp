@@ -1,4 +1,5 @@
 // Advanced indexing: index, index_put and the forms that index a single dim.
+#include "engine/ir/data_dependent.h"
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/index_rules.h"
@@ -134,13 +135,34 @@ EvalResult evalIndexPut(const EvalContext& c) {
     return out;
 }
 
+/// The part of the gradient that the values were written to. How much a mask selects no inference knows, but the graph says what was
+/// written: values of that shape, unless they were spread over it.
+Value writtenPart(Derivation& d) {
+    const Op& index = requireOp("aten.index.Tensor");
+    std::vector<Argument> args = {d.dy(), d.arg("indices")};
+    const Value values = d.in(2);
+    int64_t masked = 0, masks = 0;
+    for (const Argument& item : *d.arg("indices").list()) {
+        const TensorType* type = item.node() ? item.node()->type().tensor() : nullptr;
+        masks += type != nullptr;
+        masked += type && type->dtype == DType::Bool ? type->rank() : 0;
+    }
+    const bool whole = masks == 1 && values.rank() == d.in(0).rank() - masked + 1 && !(values.size(0) == SymInt(1));
+    if (!sizeDependsOnData(index, args) || !whole) return d.call(index.name(), std::move(args));
+    GraphBuilder& builder = d.builder();
+    if (builder.error()) return Value(builder, nullptr);
+    ValueType type = TensorType::contiguous(d.dy().dtype(), values.sizes(), d.dy().type().device);
+    Node& node = builder.graph().call(index, std::move(args), std::move(type), builder.before());
+    builder.graph().setProvenance(node, builder.sharedProvenance());
+    return Value(builder, &node);
+}
 void deriveIndexPut(Derivation& d) {
     const bool accumulate = d.flag("accumulate");
     if (d.needs(0)) {
         const Value zero = full(d.builder(), {SymInt(1)}, Scalar(0.0), d.dy().dtype(), d.dy().type().device);
         d.input(0) = accumulate ? d.dy() : d.call("aten.index_put.default", {d.dy(), d.arg("indices"), zero});
     }
-    if (d.needs(2)) d.input(2) = d.call("aten.index.Tensor", {d.dy(), d.arg("indices")});
+    if (d.needs(2)) d.input(2) = writtenPart(d);
 }
 
 /// The forms that index one dim take no index that counts from the end.
