@@ -340,8 +340,8 @@ class Mutator {
         int64_t& size = item.sizes[below(item.sizes.size())];
         size = below(60) == 0 ? (below(2) ? int64_t{1} << 40 : kMost)
                : below(3)     ? any(kSizes)
-                              : size + (below(2) ? 1 : -1);
-        size = std::max<int64_t>(size, 0);
+               : below(2)     ? size + (size < kMost)
+                              : std::max<int64_t>(size - 1, 0);
         item.strided = false;
     }
     /// Transposed, with gaps, repeated elements, or elements that overlap.
