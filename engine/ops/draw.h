@@ -43,7 +43,9 @@ Tensor drawnFromRun(const EvalContext& c, Draw draw) {
 }
 inline int64_t integerBetween(const std::array<uint32_t, 4>& bits, int64_t low, int64_t high) {
     const uint64_t wide = static_cast<uint64_t>(bits[0]) << 32 | bits[1];
-    return low + static_cast<int64_t>(wide % static_cast<uint64_t>(high - low));
+    // Unsigned: how many there are between the least and the greatest fits.
+    const uint64_t count = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+    return static_cast<int64_t>(static_cast<uint64_t>(low) + wide % count);
 }
 
 }  // namespace cutaway
