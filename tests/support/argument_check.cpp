@@ -56,7 +56,9 @@ bool affordable(const Module& module) {
 /// A tensor that does not lie within its storage, or is not what its type says.
 std::string wrongTensor(const Tensor& tensor, const TensorType& type) {
     int64_t last = tensor.offset();
-    for (size_t d = 0; d < tensor.sizes().size(); ++d) last += (tensor.sizes()[d] - 1) * tensor.strides()[d];
+    // Of nothing no stride is walked, however long it is.
+    for (size_t d = 0; tensor.numel() > 0 && d < tensor.sizes().size(); ++d)
+        last += (tensor.sizes()[d] - 1) * tensor.strides()[d];
     if (tensor.numel() > 0 &&
         (tensor.offset() < 0 ||
          static_cast<uint64_t>(last + 1) * static_cast<uint64_t>(byteSize(tensor.dtype())) > tensor.storage()->size()))
