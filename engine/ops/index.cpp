@@ -8,6 +8,7 @@
 #include "engine/ops/number_range.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/packed.h"
+#include "engine/support/checked.h"
 
 namespace cutaway {
 namespace {
@@ -59,12 +60,32 @@ void copyElements(const Tensor& source, const From& from, Tensor& target, const 
         }
 }
 
+/// Whether the last element is as far from the first as there are elements.
+bool liesWithoutGaps(const TensorType& type) {
+    if (!allInts(type.strides)) return false;
+    int64_t reach = 1, count = 1;
+    for (size_t d = 0; d < type.sizes.size(); ++d) {
+        const int64_t size = type.sizes[d].value(), stride = type.strides[d].value();
+        if (size == 0) return true;
+        if (size > 1 && stride < 0) return false;
+        reach = checkedAdd(reach, size > 1 ? checkedMul(size - 1, stride) : 0);
+        count = checkedMul(count, size);
+    }
+    return reach == count;
+}
+
 EvalResult evalIndex(const EvalContext& c) {
     const Tensor self = c.in(size_t{0});
     auto tables = indexTables(c, self.sizes(), self.strides(), c.list("indices"));
     if (!tables) return std::move(tables).error();
-    // How many elements a mask selects is known only now.
-    Tensor out = allInts(c.resultType().sizes) ? c.result() : Tensor::empty(self.dtype(), toInts(tables->plan.sizes));
+    // How many elements a mask selects is known only now; what a file says of it may be wrong.
+    const Dims sizes = toInts(tables->plan.sizes);
+    const TensorType& written = c.resultType();
+    const bool fits = allInts(written.sizes) && toInts(written.sizes) == sizes && written.dtype == self.dtype();
+    if (allInts(written.sizes) && !fits)
+        return c.fail("is written as " + written.text() + ", and gives " + TensorType::contiguous(self.dtype(), tables->plan.sizes).text());
+    if (fits && !liesWithoutGaps(written)) return c.fail("is written as " + written.fullText() + ", whose elements do not lie without gaps");
+    Tensor out = fits ? c.result() : Tensor::empty(self.dtype(), sizes);
     if (out.numel() == 0) return out;
     copyElements(self, *tables, out, ResultTables(out, tables->plan));
     return out;
