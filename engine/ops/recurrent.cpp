@@ -93,6 +93,7 @@ struct Layers {
 Result<Layers> readLayers(const Decomposition& d, Kind kind, const Value& x, const std::vector<Value>& states) {
     Layers all;
     CT_TRY(all.layers, d.integer("num_layers"));
+    if (all.layers < 1 || all.layers > int64_t{1} << 20) return d.fail("cannot have " + std::to_string(all.layers) + " layers");
     all.directions = d.flag("bidirectional") ? 2 : 1;
     const int64_t count = all.layers * all.directions;
     if (x.rank() != 3) return d.fail("needs an input of 3 dims, not " + x.type().text());
