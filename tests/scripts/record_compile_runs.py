@@ -111,8 +111,8 @@ def autocast_around():
     loss.backward()
 
 
-@run
-def autocast_inside():
+def mixed_precision():
+    """Regions in lower precision, one in full precision inside."""
     import torch
     from torch import nn
 
@@ -127,9 +127,16 @@ def autocast_inside():
                 with torch.autocast("cpu", enabled=False):
                     y = self.b(y.float())
                 z = torch.softmax(self.c(y) @ x.t(), -1)
+                z = torch.cat([z, x[:, :4]]) + torch.nn.functional.layer_norm(z, (4,)).sum()
             return z.float() + 1
-    train(Mixed(), torch.randn(4, 8))
-    infer(Mixed(), torch.randn(4, 8))
+    return Mixed()
+
+
+@run
+def autocast_inside():
+    import torch
+    train(mixed_precision(), torch.randn(4, 8))
+    infer(mixed_precision(), torch.randn(4, 8))
 
 
 @run
@@ -684,22 +691,7 @@ def grad_modes():
 @exported
 def autocast_modes():
     import torch
-    from torch import nn
-
-    class Mixed(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.a, self.b, self.c = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 8)
-
-        def forward(self, x):
-            with torch.autocast("cpu", dtype=torch.bfloat16):
-                y = self.a(x)
-                with torch.autocast("cpu", enabled=False):
-                    y = self.b(y.float())
-                z = torch.softmax(self.c(y) @ x.t(), -1)
-                z = torch.cat([z, x[:, :4]]) + torch.nn.functional.layer_norm(z, (4,)).sum()
-            return z.float() + 1
-    return Mixed(), (torch.randn(4, 8),)
+    return mixed_precision(), (torch.randn(4, 8),)
 
 
 @exported
