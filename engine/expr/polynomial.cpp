@@ -1,9 +1,10 @@
 #include "engine/expr/polynomial.h"
 
 #include <algorithm>
-#include <cctype>
 #include <limits>
 #include <numeric>
+
+#include "engine/expr/expr_parse.h"
 
 namespace cutaway {
 namespace {
@@ -80,9 +81,7 @@ Polynomial divided(const Polynomial& p, int64_t number, const Monomial& monomial
 
 /// Sizes of inputs as PyTorch names them: s0, s77.
 bool isBackedSize(const Expr& atom) {
-    const std::string& name = atom->name;
-    return atom->kind == ExprKind::Symbol && name.size() > 1 && name[0] == 's' &&
-           std::all_of(name.begin() + 1, name.end(), [](unsigned char c) { return std::isdigit(c); });
+    return atom->kind == ExprKind::Symbol && atom->name.starts_with('s') && looksLikeSymbol(atom->name);
 }
 
 bool atomNeverNegative(const Expr& atom) {

@@ -26,6 +26,12 @@ double epsilonOf(DType dtype) {
     }
 }
 
+/// An operand's elements, spread over the result's shape.
+std::vector<double> spread(const EvalContext& c, const Tensor& operand) {
+    Tensor wide = Tensor::empty(DType::F64, c.resultSizes());
+    elementwise<double, 1>(wide, {operand}, [](double x) { return x; });
+    return packElements<double>(wide);
+}
 /// Normal numbers whose mean or deviation, or both, are tensors.
 Result<ValueType> inferNormalAround(const InferContext& c) {
     std::vector<TensorType> given;
@@ -44,13 +50,11 @@ Result<ValueType> inferNormalAround(const InferContext& c) {
 }
 EvalResult evalNormalAround(const EvalContext& c) {
     Tensor out = c.result();
-    const auto spread = [&](const char* param) {
+    const auto given = [&](const char* param) {
         if (c.arg(param).node() == nullptr) return std::vector<double>(static_cast<size_t>(out.numel()), c.real(param));
-        Tensor wide = Tensor::empty(DType::F64, out.sizes());
-        elementwise<double, 1>(wide, {c.in(param)}, [](double x) { return x; });
-        return packElements<double>(wide);
+        return spread(c, c.in(param));
     };
-    const std::vector<double> mean = spread("mean"), deviation = spread("std");
+    const std::vector<double> mean = given("mean"), deviation = given("std");
     for (const double one : deviation)
         if (!(one >= 0)) return c.fail("the standard deviations must not be negative");
     RandomState& state = c.values().random();
@@ -200,11 +204,11 @@ Result<Integers> integersOf(const InferContext& c, DType dtype) {
     if (c.op().schema()->find("to") >= 0 && !c.arg("to").isNone()) {
         CT_TRY(const int64_t to, c.integer("to"));
         if (to <= range.low) return c.fail("'to' must lie above 'from'");
-        range.count = static_cast<uint64_t>(to) - static_cast<uint64_t>(range.low);
+        range.count = integersBetween(range.low, to);
         return range;
     }
     if (range.low > greatestInteger(dtype)) return c.fail("'from' is no number of the tensor's dtype");
-    range.count = static_cast<uint64_t>(greatestInteger(dtype)) - static_cast<uint64_t>(range.low) + 1;
+    range.count = integersBetween(range.low, greatestInteger(dtype)) + 1;
     return range;
 }
 Result<ValueType> inferIntegers(const InferContext& c) {
@@ -215,10 +219,7 @@ Result<ValueType> inferIntegers(const InferContext& c) {
 }
 EvalResult evalIntegers(const EvalContext& c) {
     CT_TRY(const Integers range, integersOf(c, c.resultType().dtype));
-    return drawnFromRun(c, [range](const auto& bits) {
-        const uint64_t wide = static_cast<uint64_t>(bits[0]) << 32 | bits[1];
-        return static_cast<int64_t>(static_cast<uint64_t>(range.low) + (range.count == 0 ? wide : wide % range.count));
-    });
+    return drawnFromRun(c, [range](const auto& bits) { return integerFrom(bits, range.low, range.count); });
 }
 
 // -- numbers whose distribution the operands' elements give
@@ -230,10 +231,7 @@ class Bits {
     Bits(uint64_t key, uint64_t stream) : m_key(key), m_stream(stream) {}
     static constexpr uint64_t min() { return 0; }
     static constexpr uint64_t max() { return std::numeric_limits<uint64_t>::max(); }
-    uint64_t operator()() {
-        const auto bits = philox(m_key, m_counter++, m_stream);
-        return static_cast<uint64_t>(bits[0]) << 32 | bits[1];
-    }
+    uint64_t operator()() { return wideBits(philox(m_key, m_counter++, m_stream)); }
 
   private:
     uint64_t m_key, m_stream, m_counter = 0;
@@ -249,9 +247,7 @@ Result<ValueType> inferBernoulli(const InferContext& c) {
     return inferAnew(c);
 }
 EvalResult evalBernoulli(const EvalContext& c) {
-    Tensor wide = Tensor::empty(DType::F64, c.resultSizes());
-    elementwise<double, 1>(wide, {c.in("p")}, [](double x) { return x; });
-    const std::vector<double> chances = packElements<double>(wide);
+    const std::vector<double> chances = spread(c, c.in("p"));
     for (const double p : chances)
         if (!(p >= 0 && p <= 1)) return c.fail("the probabilities must lie between 0 and 1");
     size_t at = 0;
@@ -268,12 +264,6 @@ Result<ValueType> inferCounts(const InferContext& c) {
     const SymDims shapes[] = {self.sizes, chance.sizes};
     CT_TRY(SymDims sizes, broadcastSizes(shapes));
     return contiguousOf(c, std::move(sizes), self.dtype, self.device);
-}
-/// An operand's elements, spread over the result's shape.
-std::vector<double> spread(const EvalContext& c, const Tensor& operand) {
-    Tensor wide = Tensor::empty(DType::F64, c.resultSizes());
-    elementwise<double, 1>(wide, {operand}, [](double x) { return x; });
-    return packElements<double>(wide);
 }
 constexpr double kMostTrials = 9e15;  // beyond it floats tell counts no longer apart
 EvalResult evalPoisson(const EvalContext& c) {

@@ -13,9 +13,13 @@ inline Result<ValueType> contiguousOf(const InferContext& c, SymDims sizes, DTyp
         if (size.isInt() && size.value() < 0) return c.fail("negative size " + size.text());
     return ValueType(TensorType::contiguous(dtype, std::move(sizes), device));
 }
+/// The first half of what Philox gives, as one number.
+inline uint64_t wideBits(const std::array<uint32_t, 4>& bits) {
+    return static_cast<uint64_t>(bits[0]) << 32 | bits[1];
+}
 /// 0 <= u < 1 with 53 bits.
 inline double uniform(const std::array<uint32_t, 4>& bits) {
-    return static_cast<double>((static_cast<uint64_t>(bits[0]) << 32 | bits[1]) >> 11) * 0x1.0p-53;
+    return static_cast<double>(wideBits(bits) >> 11) * 0x1.0p-53;
 }
 /// Box-Muller.
 inline double normal(const std::array<uint32_t, 4>& bits) {
@@ -41,11 +45,17 @@ Tensor drawnFromRun(const EvalContext& c, Draw draw) {
     RandomState& state = c.values().random();
     return drawn(c, state.seed, state.draws++, draw);
 }
+/// How many integers there are from `low` to below `high`, which a signed number may not hold.
+inline uint64_t integersBetween(int64_t low, int64_t high) {
+    return static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+}
+/// One of `count` integers from `low` on; a count of 0 stands for 2^64.
+inline int64_t integerFrom(const std::array<uint32_t, 4>& bits, int64_t low, uint64_t count) {
+    const uint64_t wide = wideBits(bits);
+    return static_cast<int64_t>(static_cast<uint64_t>(low) + (count == 0 ? wide : wide % count));
+}
 inline int64_t integerBetween(const std::array<uint32_t, 4>& bits, int64_t low, int64_t high) {
-    const uint64_t wide = static_cast<uint64_t>(bits[0]) << 32 | bits[1];
-    // Unsigned: how many there are between the least and the greatest fits.
-    const uint64_t count = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
-    return static_cast<int64_t>(static_cast<uint64_t>(low) + wide % count);
+    return integerFrom(bits, low, integersBetween(low, high));
 }
 
 }  // namespace cutaway

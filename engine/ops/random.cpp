@@ -243,7 +243,7 @@ constexpr OpDef kOps[] = {
          return contiguousOf(c, {count}, DType::I64, c.device("device").value_or(Device{}));
      },
      .eval = [](const EvalContext& c) -> EvalResult {
-         return drawnFromRun(c, [](const auto& bits) { return static_cast<int64_t>((static_cast<uint64_t>(bits[0]) << 32 | bits[1]) >> 1); });
+         return drawnFromRun(c, [](const auto& bits) { return static_cast<int64_t>(wideBits(bits) >> 1); });
      },
      .samples = "3, device(type='cpu')"},
     {.schema = "prims.inductor_lookup_seed.default(Tensor seeds, int index) -> Tensor",
