@@ -16,7 +16,6 @@ Result<TensorType> productType(const InferContext& c, const TensorType& a, const
         return c.fail("operands of dtypes " + std::string(info(a.dtype).torchName) + " and " + std::string(info(b.dtype).torchName));
     if (a.dtype == DType::Bool) return c.fail("no product of bool matrices; convert them first");
     const size_t last = static_cast<size_t>(rank) - 1;
-    auto differ = [](const SymInt& x, const SymInt& y) { return x.isInt() && y.isInt() && x.value() != y.value(); };
     if (differ(a.sizes[last], b.sizes[last - 1]))
         return c.fail("inner sizes " + a.sizes[last].text() + " and " + b.sizes[last - 1].text() + " differ");
     if (rank == 3 && differ(a.sizes[0], b.sizes[0])) return c.fail("batch sizes " + a.sizes[0].text() + " and " + b.sizes[0].text() + " differ");

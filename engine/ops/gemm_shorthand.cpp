@@ -12,7 +12,6 @@
 namespace cutaway {
 namespace {
 
-bool differ(const SymInt& a, const SymInt& b) { return a.isInt() && b.isInt() && a.value() != b.value(); }
 Value t(const Value& x) { return x ? x.builder().call("aten.t.default", {x}) : x; }
 Value wide(const Value& x) { return isHalf(x.dtype()) ? convert(x, DType::F32) : x; }
 bool isZero(const std::optional<Scalar>& number) { return number && toDouble(*number) == 0; }

@@ -1,18 +1,14 @@
 // Products of many matrices at once whose sizes tensors say: what mixtures of experts are computed with. Offsets are
 // the ends of the groups along the dim that the matrices share: of [rows, k] and [groups, k, n], of [groups, m, k] and
 // [k, columns], or of [m, k] and [k, n] along k.
-#include "engine/ops/build.h"
 #include "engine/ops/eval.h"
+#include "engine/ops/gemm_rules.h"
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/matrix.h"
 #include "engine/ops/op_registry.h"
 
 namespace cutaway {
 namespace {
-
-bool differ(const SymInt& a, const SymInt& b) {
-    return a.isInt() && b.isInt() && a.value() != b.value();
-}
 
 /// Sizes of the product, checked. Errors: ranks and sizes that do not fit, offsets that are missing or too many.
 Result<SymDims> groupedSizes(const InferContext& c, const TensorType& a, const TensorType& b,
