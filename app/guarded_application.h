@@ -1,5 +1,6 @@
 #pragma once
-// Qt's event loop is no place for exceptions: what a window throws is told as any other failure, and the windows live on.
+// Qt's event loop is no place for exceptions: what a window throws is told as any other failure, and the windows live
+// on.
 #include <QApplication>
 #include <functional>
 

@@ -1,5 +1,6 @@
-// cutaway: the desktop program. Also makes pictures without a hand: --screenshot opens, compiles, goes to the step, waits
-// until everything asked for is on the screen and saves the window. Exit status 0 only if what was asked was done.
+// cutaway: the desktop program. Also makes pictures without a hand: --screenshot opens, compiles, goes to the step,
+// waits until everything asked for is on the screen and saves the window. Exit status 0 only if what was asked was
+// done.
 #include <QApplication>
 #include <QCommandLineParser>
 #include <QDockWidget>
@@ -40,7 +41,8 @@ void complain(const QString& text) { QTextStream(stderr) << "cutaway: " << text 
 /// Drives the window to the picture, one state at a time; every state starts when the window has settled.
 class Photographer : public QObject {
   public:
-    Photographer(MainWindow& window, PictureOrder order, bool compiles) : m_window(window), m_order(std::move(order)), m_compiles(compiles) {
+    Photographer(MainWindow& window, PictureOrder order, bool compiles)
+        : m_window(window), m_order(std::move(order)), m_compiles(compiles) {
         connect(&window, &MainWindow::settledChanged, this, &Photographer::wake);
         connect(&window.controller(), &SessionController::problem, this, [this](const LogEntry& entry) {
             // A failed step is something to look at, like any other; the picture shows it.
@@ -96,7 +98,8 @@ class Photographer : public QObject {
         wake();
     }
     void arrange() {
-        if (QDockWidget* dock = m_window.window(m_order.window)) dock->raise();  // some windows ask only when they are seen
+        if (QDockWidget* dock = m_window.window(m_order.window))
+            dock->raise();  // some windows ask only when they are seen
         if (m_order.mode == QLatin1String("side")) {
             m_window.graph().setMode(GraphMode::SideBySide);
             m_window.text().setSideBySide(true);
@@ -114,7 +117,8 @@ class Photographer : public QObject {
         for (const StepInfo& step : m_window.steps().model().steps())
             if (step.state == StepState::Changed) changed.push_back(step);
         const auto size = [](const StepInfo& step) { return step.added + step.removed + step.edited; };
-        std::stable_sort(changed.begin(), changed.end(), [&](const StepInfo& a, const StepInfo& b) { return size(a) > size(b); });
+        std::stable_sort(changed.begin(), changed.end(),
+                         [&](const StepInfo& a, const StepInfo& b) { return size(a) > size(b); });
         QTextStream out(stdout);
         for (const StepInfo& step : changed) out << QString::fromStdString(step.name) << '\n';
         out.flush();
@@ -141,8 +145,8 @@ class Photographer : public QObject {
 int run(int argc, char** argv) {
     // Pictures and lists need no screen.
     for (int i = 1; i < argc; ++i)
-        if (std::string_view(argv[i]).starts_with("--screenshot") || std::string_view(argv[i]) == "--list-changed-steps" ||
-            std::string_view(argv[i]) == "--time-steps")
+        if (std::string_view(argv[i]).starts_with("--screenshot") ||
+            std::string_view(argv[i]) == "--list-changed-steps" || std::string_view(argv[i]) == "--time-steps")
             if (qEnvironmentVariableIsEmpty("QT_QPA_PLATFORM")) qputenv("QT_QPA_PLATFORM", "offscreen");
     GuardedApplication application(argc, argv);
     QApplication::setApplicationName(QStringLiteral("cutaway"));
@@ -156,23 +160,39 @@ int run(int argc, char** argv) {
     parser.setApplicationDescription(QStringLiteral("Shows what a graph compiler does to a model, step by step."));
     parser.addHelpOption();
     parser.addVersionOption();
-    parser.addPositionalArgument(QStringLiteral("model"), QStringLiteral("Model, graph or debug folder to open."), QStringLiteral("[model]"));
-    const QCommandLineOption compile(QStringLiteral("compile"), QStringLiteral("Compile after opening, with the default options."));
-    const QCommandLineOption step(QStringLiteral("step"), QStringLiteral("Compile and go to this step."), QStringLiteral("name"));
-    const QCommandLineOption graph(QStringLiteral("graph"), QStringLiteral("Of a file with several graphs: the one to open."), QStringLiteral("name"));
-    const QCommandLineOption rewrite(QStringLiteral("rewrite"), QStringLiteral("With --step: go to this single rewrite of it, counted from 1."), QStringLiteral("number"));
-    const QCommandLineOption screenshot(QStringLiteral("screenshot"), QStringLiteral("Save a picture and quit."), QStringLiteral("file"));
+    parser.addPositionalArgument(QStringLiteral("model"), QStringLiteral("Model, graph or debug folder to open."),
+                                 QStringLiteral("[model]"));
+    const QCommandLineOption compile(QStringLiteral("compile"),
+                                     QStringLiteral("Compile after opening, with the default options."));
+    const QCommandLineOption step(QStringLiteral("step"), QStringLiteral("Compile and go to this step."),
+                                  QStringLiteral("name"));
+    const QCommandLineOption graph(QStringLiteral("graph"),
+                                   QStringLiteral("Of a file with several graphs: the one to open."),
+                                   QStringLiteral("name"));
+    const QCommandLineOption rewrite(QStringLiteral("rewrite"),
+                                     QStringLiteral("With --step: go to this single rewrite of it, counted from 1."),
+                                     QStringLiteral("number"));
+    const QCommandLineOption screenshot(QStringLiteral("screenshot"), QStringLiteral("Save a picture and quit."),
+                                        QStringLiteral("file"));
     const QCommandLineOption window(
         QStringLiteral("window"),
         QStringLiteral(
             "Picture of this window alone: steps, graph, text, node, explain, log, results, kernels, search."),
         QStringLiteral("name"));
-    const QCommandLineOption node(QStringLiteral("node"), QStringLiteral("Make this node the current one."), QStringLiteral("name"));
-    const QCommandLineOption mode(QStringLiteral("mode"), QStringLiteral("difference or side (by side)."), QStringLiteral("mode"), QStringLiteral("difference"));
-    const QCommandLineOption theme(QStringLiteral("theme"), QStringLiteral("light, dark or system."), QStringLiteral("theme"));
-    const QCommandLineOption size(QStringLiteral("size"), QStringLiteral("Size of the main window, such as 1440x900."), QStringLiteral("WxH"));
-    const QCommandLineOption list(QStringLiteral("list-changed-steps"), QStringLiteral("Compile, print the names of the steps that changed the graph, most changes first, and quit."));
-    const QCommandLineOption timing(QStringLiteral("time-steps"), QStringLiteral("Compile, show every changed step, print how long each took and quit."));
+    const QCommandLineOption node(QStringLiteral("node"), QStringLiteral("Make this node the current one."),
+                                  QStringLiteral("name"));
+    const QCommandLineOption mode(QStringLiteral("mode"), QStringLiteral("difference or side (by side)."),
+                                  QStringLiteral("mode"), QStringLiteral("difference"));
+    const QCommandLineOption theme(QStringLiteral("theme"), QStringLiteral("light, dark or system."),
+                                   QStringLiteral("theme"));
+    const QCommandLineOption size(QStringLiteral("size"), QStringLiteral("Size of the main window, such as 1440x900."),
+                                  QStringLiteral("WxH"));
+    const QCommandLineOption list(
+        QStringLiteral("list-changed-steps"),
+        QStringLiteral("Compile, print the names of the steps that changed the graph, most changes first, and quit."));
+    const QCommandLineOption timing(
+        QStringLiteral("time-steps"),
+        QStringLiteral("Compile, show every changed step, print how long each took and quit."));
     const QCommandLineOption kernels(QStringLiteral("kernels"), QStringLiteral("Compile, generate code and time it."));
     parser.addOptions(
         {kernels, list, timing, graph, compile, step, rewrite, screenshot, window, node, mode, theme, size});
@@ -191,7 +211,8 @@ int run(int argc, char** argv) {
         }
         QSettings::setPath(QSettings::NativeFormat, QSettings::UserScope, QString::fromStdString(*noSettings));
     }
-    applyTheme(themeNamed(parser.isSet(theme) ? parser.value(theme) : QSettings().value(QStringLiteral("theme")).toString()));
+    applyTheme(
+        themeNamed(parser.isSet(theme) ? parser.value(theme) : QSettings().value(QStringLiteral("theme")).toString()));
 
     MainWindow main(makeSessionSource());
     application.failed = [&main](const Error& error) {
@@ -209,7 +230,8 @@ int run(int argc, char** argv) {
         main.resize(asked);
     }
     if (!order.window.isEmpty() && !main.window(order.window)) {
-        complain(QStringLiteral("no window is called \"%1\"; there are %2").arg(order.window, main.windowNames().join(QStringLiteral(", "))));
+        complain(QStringLiteral("no window is called \"%1\"; there are %2")
+                     .arg(order.window, main.windowNames().join(QStringLiteral(", "))));
         return 1;
     }
     main.show();
@@ -218,12 +240,9 @@ int run(int argc, char** argv) {
         !path.isEmpty() && (parser.isSet(compile) || parser.isSet(step) || parser.isSet(list) || parser.isSet(kernels));
     std::unique_ptr<Photographer> photographer;
     std::unique_ptr<StepTimer> timer;
-    if (parser.isSet(timing) && !path.isEmpty())
-        timer = std::make_unique<StepTimer>(main, true);
-    else if (order.wanted())
-        photographer = std::make_unique<Photographer>(main, order, compiles);
-    else if (compiles)
-        main.compileWhenOpened();
+    if (parser.isSet(timing) && !path.isEmpty()) timer = std::make_unique<StepTimer>(main, true);
+    else if (order.wanted()) photographer = std::make_unique<Photographer>(main, order, compiles);
+    else if (compiles) main.compileWhenOpened();
     return QApplication::exec();
 }
 

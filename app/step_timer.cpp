@@ -53,7 +53,9 @@ StepTimer::StepTimer(MainWindow& window, bool compiles) : m_window(window), m_co
     beat->start(kBeatMilliseconds);
     connect(&window, &MainWindow::settledChanged, this, &StepTimer::wake);
     connect(&window.controller(), &SessionController::problem, this, [](const LogEntry& entry) {
-        std::fprintf(stderr, "cutaway: %s\n", qPrintable(QStringList({entry.what, entry.where, entry.next}).join(QStringLiteral("\n    ")).trimmed()));
+        std::fprintf(
+            stderr, "cutaway: %s\n",
+            qPrintable(QStringList({entry.what, entry.where, entry.next}).join(QStringLiteral("\n    ")).trimmed()));
         if (!entry.place) QCoreApplication::exit(1);
     });
     wake();
@@ -70,7 +72,8 @@ void StepTimer::next() {
     if (!m_window.controller().model() || !m_window.isSettled()) return;
     if (m_opened < 0) {
         m_opened = static_cast<double>(m_since.nsecsElapsed()) / 1e6;
-        std::printf("%-38s %8s %8s %10s %10s %10s %12s %12s\n", "step", "nodes", "drawn", "shown ms", "pause ms", "pan ms", "pan mid ms", "pan far ms");
+        std::printf("%-38s %8s %8s %10s %10s %10s %12s %12s\n", "step", "nodes", "drawn", "shown ms", "pause ms",
+                    "pan ms", "pan mid ms", "pan far ms");
         report(QStringLiteral("(opening)"));
         if (m_compiles) {
             m_compiling = true;
@@ -107,14 +110,16 @@ void StepTimer::report(const QString& name) {
     const int total = canvas.scene() ? canvas.scene()->picture.total : 0;
     const size_t drawn = canvas.scene() ? canvas.scene()->nodes.size() : 0;
     const auto near = paintTimes(canvas, 1), middle = paintTimes(canvas, 0.25), far = paintTimes(canvas, 0.12);
-    std::printf("%-38s %8d %8zu %10.1f %10.1f %4.1f / %-4.1f %4.1f / %-4.1f %4.1f / %-4.1f\n", qPrintable(name), total, drawn, shown, pause, near.first,
-                near.second, middle.first, middle.second, far.first, far.second);
+    std::printf("%-38s %8d %8zu %10.1f %10.1f %4.1f / %-4.1f %4.1f / %-4.1f %4.1f / %-4.1f\n", qPrintable(name), total,
+                drawn, shown, pause, near.first, near.second, middle.first, middle.second, far.first, far.second);
     std::fflush(stdout);
     m_beat.restart();  // our own painting is no pause of the window's
 }
 
 void StepTimer::finish() {
-    std::printf("shown: from the request to the picture; pause: longest stretch without the event loop; pan: painting, median / worst of %d frames, at 100 %%, 25 %% and 12 %%\n", kFrames);
+    std::printf(
+        "shown: from the request to the picture; pause: longest stretch without the event loop; pan: painting, median / worst of %d frames, at 100 %%, 25 %% and 12 %%\n",
+        kFrames);
     std::fflush(stdout);
     QCoreApplication::exit(0);
 }

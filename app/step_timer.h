@@ -1,6 +1,7 @@
 #pragma once
-// `cutaway --time-steps`: shows every changed step in turn, as a user going through with F10 would, and measures how long
-// each takes until its picture is on show, for how long the event loop stood still meanwhile, and what panning costs.
+// `cutaway --time-steps`: shows every changed step in turn, as a user going through with F10 would, and measures how
+// long each takes until its picture is on show, for how long the event loop stood still meanwhile, and what panning
+// costs.
 #include <QElapsedTimer>
 #include <QObject>
 #include <vector>

@@ -15,7 +15,8 @@ Json toJson(const BisectReport& report) {
                           {"in_step", probe.place.rewrites},
                           {"bad", probe.bad},
                           {"detail", probe.detail}});
-    Json json{{"found", report.found}, {"searched", report.searched}, {"probes", std::move(probes)}, {"note", report.note}};
+    Json json{
+        {"found", report.found}, {"searched", report.searched}, {"probes", std::move(probes)}, {"note", report.note}};
     if (report.found) {
         json["step"] = cli::toJson(report.step);
         json["rewrite"] = report.rewrite.index < 0 ? Json() : cli::toJson(report.rewrite);

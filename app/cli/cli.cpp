@@ -65,7 +65,8 @@ Result<OpenSettings> OpenArguments::resolved() const {
         const auto parsed = equals == std::string::npos || equals == 0
                                 ? std::from_chars_result{end, std::errc::invalid_argument}
                                 : std::from_chars(size.data() + equals + 1, end, value);
-        if (parsed.ec != std::errc() || parsed.ptr != end || value < 0) return invalidInput("--size takes SYMBOL=NUMBER, not '" + size + "'");
+        if (parsed.ec != std::errc() || parsed.ptr != end || value < 0)
+            return invalidInput("--size takes SYMBOL=NUMBER, not '" + size + "'");
         if (!settings.sizes.emplace(size.substr(0, equals), value).second)
             return invalidInput("--size gives '" + size.substr(0, equals) + "' twice");
     }

@@ -50,9 +50,7 @@ Result<Compiled> openAndCompile(const std::string& path, const CompileArguments&
 /// The step of that name, or number counted from 1, or an error listing the names.
 Result<int> findStep(const std::vector<StepInfo>& steps, const std::string& name);
 /// Steps and rewrites have numbers from 1 on wherever people see them.
-inline int shownNumber(int index) {
-    return index + 1;
-}
+inline int shownNumber(int index) { return index + 1; }
 
 /// Makes graphs of about so many nodes, runs every stage on them and prints medians; the exit status.
 int benchCurve(const std::vector<int>& sizes, int repeat, const CompileArguments& compile, const std::string& json);

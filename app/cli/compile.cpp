@@ -21,13 +21,14 @@ int dumpRun(Compiled& compiled, const std::string& folder, const CompileOptions&
         char number[8];
         std::snprintf(number, sizeof number, "%02d", shownNumber(step.index));
         const std::string stem = folder + "/" + number + "_" + step.stage + "." + step.name;
-        for (const auto& [place, side] : {std::pair{Place{compiled.run, step.index - 1, -1}, ".before.py"}, std::pair{Place{compiled.run, step.index, -1}, ".after.py"}}) {
+        for (const auto& [place, side] : {std::pair{Place{compiled.run, step.index - 1, -1}, ".before.py"},
+                                          std::pair{Place{compiled.run, step.index, -1}, ".after.py"}}) {
             auto text = compiled.session.text(place);
             if (!text) return fail(text.error());
             if (int status = writeText(stem + side, text->text)) return status;
         }
     }
-    if (!options.onlyStage.empty()) return 0;   // half a compilation has no kernels
+    if (!options.onlyStage.empty()) return 0;  // half a compilation has no kernels
     if (options.target == Target::Cuda) {
         remark("no kernels are written: this version makes them for the CPU only");
         return 0;
@@ -125,7 +126,8 @@ Result<Json> benchModel(const std::string& path, const CompileArguments& compile
 }  // namespace
 
 void addCompile(CLI::App& app, Context& context) {
-    auto* command = app.add_subcommand("compile", "Runs the passes; with --dump also generates and compiles the kernels");
+    auto* command =
+        app.add_subcommand("compile", "Runs the passes; with --dump also generates and compiles the kernels");
     struct Arguments {
         std::string path, stages, folder, json;
         CompileArguments compile;

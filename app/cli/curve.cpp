@@ -12,8 +12,8 @@
 namespace cutaway::cli {
 namespace {
 
-/// One block of a made graph as Python wrote it: a normalized layer with attention, dropout, a write in place, and shapes that
-/// cancel out, so that every stage has something to do.
+/// One block of a made graph as Python wrote it: a normalized layer with attention, dropout, a write in place, and
+/// shapes that cancel out, so that every stage has something to do.
 constexpr const char* kBlock = R"(    n# = torch.nn.functional.layer_norm(x@, (64,), scale, shift)
     qa# = torch.nn.functional.linear(n#, w1)
     qb# = qa#.view(2, 8, 4, 16)
@@ -48,8 +48,9 @@ constexpr const char* kBlock = R"(    n# = torch.nn.functional.layer_norm(x@, (6
 constexpr int kCallsPerBlock = 30;
 
 std::string madeGraph(int nodes) {
-    std::string text = "def forward(x_: \"f32[2, 8, 64]\", scale: \"f32[64]\", shift: \"f32[64]\", w1: \"f32[64, 64]\", w2: \"f32[64, 64]\", "
-                       "w3: \"f32[64, 64]\", w4: \"f32[64, 128]\"):\n";
+    std::string text =
+        "def forward(x_: \"f32[2, 8, 64]\", scale: \"f32[64]\", shift: \"f32[64]\", w1: \"f32[64, 64]\", w2: \"f32[64, 64]\", "
+        "w3: \"f32[64, 64]\", w4: \"f32[64, 128]\"):\n";
     std::string last = "_";
     for (int i = 0; i * kCallsPerBlock < nodes; ++i) {
         const std::string number = std::to_string(i);
@@ -70,7 +71,8 @@ double milliseconds() { return 1000.0 * static_cast<double>(std::clock()) / CLOC
 class Samples {
   public:
     void add(const std::string& what, double milliseconds) {
-        auto found = std::find_if(m_times.begin(), m_times.end(), [&](const auto& entry) { return entry.first == what; });
+        auto found =
+            std::find_if(m_times.begin(), m_times.end(), [&](const auto& entry) { return entry.first == what; });
         if (found == m_times.end()) found = m_times.insert(m_times.end(), {what, {}});
         found->second.push_back(milliseconds);
     }
@@ -118,7 +120,8 @@ Result<Json> measure(int nodes, const std::string& file, int repeat, const Compi
             const auto steps = session.steps(run);
             if (!steps || steps->empty()) continue;
             for (const StepInfo& step : *steps)
-                if (step.state == StepState::Failed) return Error{ErrorCode::Internal, step.error, "step " + step.name, {}};
+                if (step.state == StepState::Failed)
+                    return Error{ErrorCode::Internal, step.error, "step " + step.name, {}};
             const Place after{run, static_cast<int>(steps->size()) - 1, -1};
             sizes[stage] = steps->back().nodesAfter;
             start = milliseconds();
@@ -134,7 +137,9 @@ Result<Json> measure(int nodes, const std::string& file, int repeat, const Compi
 }  // namespace
 
 int benchCurve(const std::vector<int>& sizes, int repeat, const CompileArguments& compile, const std::string& json) {
-    const auto file = std::filesystem::temp_directory_path() / ("cutaway-curve-" + std::to_string(std::chrono::steady_clock::now().time_since_epoch().count()) + ".py");
+    const auto file =
+        std::filesystem::temp_directory_path() /
+        ("cutaway-curve-" + std::to_string(std::chrono::steady_clock::now().time_since_epoch().count()) + ".py");
     Json rows = Json::array();
     int status = 0;
     for (const int nodes : sizes) {

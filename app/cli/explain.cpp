@@ -53,7 +53,12 @@ Result<int> printUses(Compiled& compiled, const Arguments& arguments) {
         CT_TRY(const std::vector<RuleUse> uses, compiled.session.ruleUses(compiled.run, step.index));
         for (const RuleUse& use : uses) {
             if (!arguments.rule.empty() && !isNamed(arguments.rule, step.name, use.rule)) continue;
-            rows.push_back({{"step", step.name}, {"rule", use.rule}, {"tried", use.tried}, {"applied", use.applied}, {"counted", use.counted}, {"ms", use.milliseconds}});
+            rows.push_back({{"step", step.name},
+                            {"rule", use.rule},
+                            {"tried", use.tried},
+                            {"applied", use.applied},
+                            {"counted", use.counted},
+                            {"ms", use.milliseconds}});
             if (arguments.json.empty())
                 print("%-28s %-44s %6lld tried %5lld counted %5lld applied %9.3f ms\n", step.name.c_str(),
                       use.rule.c_str(), static_cast<long long>(use.tried), static_cast<long long>(use.counted),
@@ -73,7 +78,8 @@ Result<Place> placeOf(const Compiled& compiled, const Arguments& arguments) {
         CT_TRY(const CompileOptions options, arguments.compile.resolved());
         CT_TRY(const auto rules, ruleList(options));
         for (const RuleInfo& rule : rules)
-            if (step.empty() && (rule.name == arguments.rule || rule.pass + "/" + rule.name == arguments.rule)) step = rule.pass;
+            if (step.empty() && (rule.name == arguments.rule || rule.pass + "/" + rule.name == arguments.rule))
+                step = rule.pass;
         // Passes whose rewrites belong together are explained, too, but are no rules that can be switched off.
         for (const StepInfo& one : compiled.steps)
             if (step.empty() && one.name == arguments.rule.substr(0, arguments.rule.find('/'))) step = one.name;
@@ -84,7 +90,9 @@ Result<Place> placeOf(const Compiled& compiled, const Arguments& arguments) {
     }
     const auto isStep = [&](const StepInfo& each) { return each.name == step; };
     if (arguments.step.empty() && std::none_of(compiled.steps.begin(), compiled.steps.end(), isStep))
-        return Error{ErrorCode::NotFound, "the pass '" + step + "' of this rule is not part of the run", arguments.rule,
+        return Error{ErrorCode::NotFound,
+                     "the pass '" + step + "' of this rule is not part of the run",
+                     arguments.rule,
                      {"an optional pass is switched on by --enable " + step + ", others by --device, --mode or --only",
                       "--step NAME asks what the rule would do on the graph before that step"}};
     CT_TRY(const int index, findStep(compiled.steps, step));
@@ -176,14 +184,21 @@ Result<int> printRules(const CompileOptions& options, const std::string& pass, c
     Json rows = Json::array();
     for (const RuleInfo& rule : rules)
         if (pass.empty() || rule.pass == pass)
-            rows.push_back({{"pass", rule.pass}, {"rule", rule.name}, {"why", rule.why}, {"find", rule.find}, {"replace", rule.replace}, {"condition", rule.condition}, {"starts", rule.starts}});
+            rows.push_back({{"pass", rule.pass},
+                            {"rule", rule.name},
+                            {"why", rule.why},
+                            {"find", rule.find},
+                            {"replace", rule.replace},
+                            {"condition", rule.condition},
+                            {"starts", rule.starts}});
     return writeText(json, dump(rows));
 }
 
 }  // namespace
 
 void addRules(CLI::App& app, Context& context) {
-    auto* command = app.add_subcommand("rules", "Prints the rules of the pipeline, and those of --rules, as text; a pass's rules load again");
+    auto* command = app.add_subcommand(
+        "rules", "Prints the rules of the pipeline, and those of --rules, as text; a pass's rules load again");
     struct Chosen {
         std::string pass, json;
         CompileArguments compile;
@@ -198,7 +213,8 @@ void addRules(CLI::App& app, Context& context) {
 }
 
 void addExplain(CLI::App& app, Context& context) {
-    auto* command = app.add_subcommand("explain", "Why a rule does or does not apply at a node; without --node, what every rule tried and did");
+    auto* command = app.add_subcommand(
+        "explain", "Why a rule does or does not apply at a node; without --node, what every rule tried and did");
     auto arguments = std::make_shared<Arguments>();
     addModel(*command, arguments->path)->required();
     command

@@ -12,8 +12,8 @@ namespace {
 void printInfo(const ModelInfo& model) {
     std::cout << model.path << "\n" << model.format << "\n";
     if (!model.graphs.empty())
-        std::cout << model.parameters << " parameters (" << model.parameterElements << " elements), " << model.buffers << " buffers, "
-                  << model.constants << " constants, " << bytesText(model.bytes) << "\n";
+        std::cout << model.parameters << " parameters (" << model.parameterElements << " elements), " << model.buffers
+                  << " buffers, " << model.constants << " constants, " << bytesText(model.bytes) << "\n";
     for (const std::string& input : model.inputs) std::cout << "  in   " << input << "\n";
     for (const std::string& output : model.outputs) std::cout << "  out  " << output << "\n";
     for (const std::string& symbol : model.symbols) std::cout << "size " << symbol << "\n";
@@ -26,7 +26,8 @@ void printInfo(const ModelInfo& model) {
             if (!op.problem.empty()) problems += op.count;
         }
     }
-    if (problems > 0) std::cout << problems << " of " << calls << " calls cannot be run everywhere; see the lines marked '!'\n";
+    if (problems > 0)
+        std::cout << problems << " of " << calls << " calls cannot be run everywhere; see the lines marked '!'\n";
     for (const std::string& tensor : model.tensors) std::cout << "  " << tensor << "\n";
     for (const std::string& entry : model.contents) std::cout << "  + " << entry << "\n";
     for (const std::string& remark : model.remarks) std::cout << "note: " << remark << "\n";
@@ -36,7 +37,10 @@ void printSteps(const Compiled& compiled) {
     std::string stage;
     for (const StepInfo& step : compiled.steps) {
         if (step.stage != stage) std::cout << (stage = step.stage) << "\n";
-        const char* mark = step.state == StepState::Changed ? "*" : step.state == StepState::Failed ? "!" : step.state == StepState::Disabled ? "x" : " ";
+        const char* mark = step.state == StepState::Changed    ? "*"
+                           : step.state == StepState::Failed   ? "!"
+                           : step.state == StepState::Disabled ? "x"
+                                                               : " ";
         print(" %s %2d %-34s +%-4d -%-4d ~%-4d %5d rewrites  %5d nodes  %8.3f ms\n", mark, shownNumber(step.index),
               step.name.c_str(), step.added, step.removed, step.edited, step.rewrites, step.nodesAfter,
               step.milliseconds);
@@ -73,7 +77,10 @@ int printDiff(Compiled& compiled, int step, const std::string& json) {
         const std::string was = line(oldLines, node.info.id), now = line(newLines, node.info.id);
         const bool rewired = node.change == Change::Kept && was != now;
         if (node.change == Change::Kept && !rewired) continue;
-        const char* sign = node.change == Change::Added ? "+" : node.change == Change::Removed ? "-" : node.change == Change::Edited ? "~" : "=";
+        const char* sign = node.change == Change::Added     ? "+"
+                           : node.change == Change::Removed ? "-"
+                           : node.change == Change::Edited  ? "~"
+                                                            : "=";
         if (!json.empty())
             rows.push_back({{"change", sign}, {"node", node.info.name}, {"before", was}, {"after", now}});
         else if (node.change == Change::Edited || rewired) std::cout << sign << was << "\n" << sign << now << "\n";
@@ -93,7 +100,8 @@ int printDiff(Compiled& compiled, int step, const std::string& json) {
 }  // namespace
 
 void addInfo(CLI::App& app, Context& context) {
-    auto* command = app.add_subcommand("info", "What a file or folder holds: graphs, ops, parameters, bytes, and what cannot be run");
+    auto* command = app.add_subcommand(
+        "info", "What a file or folder holds: graphs, ops, parameters, bytes, and what cannot be run");
     struct Arguments {
         std::string path, json;
         OpenArguments open;

@@ -31,13 +31,27 @@ Json toJson(const ModelInfo& model) {
             if (!op.problem.empty()) row["problem"] = op.problem;
             ops.push_back(std::move(row));
         }
-        graphs.push_back({{"name", graph.name}, {"nodes", graph.nodes}, {"inputs", graph.inputs}, {"outputs", graph.outputs}, {"ops", ops}});
+        graphs.push_back({{"name", graph.name},
+                          {"nodes", graph.nodes},
+                          {"inputs", graph.inputs},
+                          {"outputs", graph.outputs},
+                          {"ops", ops}});
     }
-    return {{"path", model.path}, {"name", model.name}, {"format", model.format}, {"graphs", graphs},
-            {"parameters", model.parameters}, {"buffers", model.buffers}, {"constants", model.constants},
-            {"parameter_elements", model.parameterElements}, {"bytes", model.bytes},
-            {"inputs", model.inputs}, {"outputs", model.outputs}, {"symbols", model.symbols}, {"tensors", model.tensors},
-            {"contents", model.contents}, {"remarks", model.remarks}};
+    return {{"path", model.path},
+            {"name", model.name},
+            {"format", model.format},
+            {"graphs", graphs},
+            {"parameters", model.parameters},
+            {"buffers", model.buffers},
+            {"constants", model.constants},
+            {"parameter_elements", model.parameterElements},
+            {"bytes", model.bytes},
+            {"inputs", model.inputs},
+            {"outputs", model.outputs},
+            {"symbols", model.symbols},
+            {"tensors", model.tensors},
+            {"contents", model.contents},
+            {"remarks", model.remarks}};
 }
 Json toJson(const StepInfo& step) {
     return {{"index", step.index + 1},
@@ -61,8 +75,14 @@ Json toJson(const StageInfo& stage) {
     return {{"stage", stage.stage}, {"before", stage.before}, {"after", stage.after}, {"seconds", stage.seconds}};
 }
 Json toJson(const KernelInfo& kernel) {
-    return {{"name", kernel.name}, {"kind", kernel.kind}, {"nodes", kernel.nodes.size()}, {"bytes_read", kernel.bytesRead},
-            {"bytes_written", kernel.bytesWritten}, {"flops", kernel.flops}, {"microseconds", kernel.microseconds}, {"reasons", kernel.reasons}};
+    return {{"name", kernel.name},
+            {"kind", kernel.kind},
+            {"nodes", kernel.nodes.size()},
+            {"bytes_read", kernel.bytesRead},
+            {"bytes_written", kernel.bytesWritten},
+            {"flops", kernel.flops},
+            {"microseconds", kernel.microseconds},
+            {"reasons", kernel.reasons}};
 }
 Json toJson(const BuildInfo& build) {
     Json kernels = Json::array();
@@ -72,8 +92,8 @@ Json toJson(const BuildInfo& build) {
 Json toJson(const RunReport& report) {
     Json outputs = Json::array();
     for (const OutputReport& output : report.outputs) {
-        Json row{{"name", output.name}, {"type", output.type}, {"min", number(output.minimum)}, {"max", number(output.maximum)},
-                 {"mean", number(output.mean)}, {"non_finite", output.nonFinite}};
+        Json row{{"name", output.name},           {"type", output.type},         {"min", number(output.minimum)},
+                 {"max", number(output.maximum)}, {"mean", number(output.mean)}, {"non_finite", output.nonFinite}};
         if (output.compared) {
             row["within"] = output.within;
             row["max_abs_error"] = number(output.maxAbsoluteError);

@@ -14,9 +14,7 @@ bool readsAs(const std::string& text, Number& value) {
     const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
     return status == std::errc() && end == text.data() + text.size();
 }
-std::string shown(const std::string& text) {
-    return "'" + visibleText(text) + "'";
-}
+std::string shown(const std::string& text) { return "'" + visibleText(text) + "'"; }
 
 }  // namespace
 

@@ -107,9 +107,7 @@ void print(const char* format, ...) {
     std::cout << text;
 }
 
-void remark(std::string_view text) {
-    std::cerr << "cutaway-cli: " << visibleText(text, true) << "\n";
-}
+void remark(std::string_view text) { std::cerr << "cutaway-cli: " << visibleText(text, true) << "\n"; }
 
 int fail(const Error& error) {
     remark(error.text());

@@ -40,8 +40,6 @@ int writeText(const std::string& path, const std::string& text);
 /// Prints an error on stderr and returns the exit status 1.
 int fail(const Error& error);
 /// A command's own status, or 1 and a message.
-inline int statusOf(const Result<int>& result) {
-    return result ? *result : fail(result.error());
-}
+inline int statusOf(const Result<int>& result) { return result ? *result : fail(result.error()); }
 
 }  // namespace cutaway::cli

@@ -52,8 +52,8 @@ std::vector<Value> resultsOf(Node& call, GraphBuilder& builder, std::vector<Node
     return results;
 }
 
-/// A result that a derivative reads is saved by PyTorch as an alias made in the forward, and read through another made in
-/// the backward. `forward` and `backward` are erased again where the derivative does not read the result.
+/// A result that a derivative reads is saved by PyTorch as an alias made in the forward, and read through another made
+/// in the backward. `forward` and `backward` are erased again where the derivative does not read the result.
 struct SavedResult {
     Node *forward = nullptr, *backward = nullptr;
     Value read(Node& result, GraphBuilder& builder) {
@@ -73,7 +73,8 @@ struct SavedResult {
             if (node != nullptr && !node->hasUsers()) node->graph().erase(*node);
     }
     bool isGradient(const std::vector<std::pair<Node*, Value>>& gradients) const {
-        return std::any_of(gradients.begin(), gradients.end(), [&](const auto& one) { return one.second.node() == backward; });
+        return std::any_of(gradients.begin(), gradients.end(),
+                           [&](const auto& one) { return one.second.node() == backward; });
     }
 };
 
@@ -94,7 +95,8 @@ Value sumToSize(const Value& gradient, const SymDims& sizes) {
     CT_CHECK(leading >= 0, "a gradient has at least the dims of its operand");
     std::vector<int64_t> dims;
     for (int64_t dim = 0; dim < gradient.rank(); ++dim) {
-        const bool spread = dim >= leading && sizes[static_cast<size_t>(dim - leading)] == SymInt(1) && !(gradient.size(dim) == SymInt(1));
+        const bool spread = dim >= leading && sizes[static_cast<size_t>(dim - leading)] == SymInt(1) &&
+                            !(gradient.size(dim) == SymInt(1));
         if (dim < leading || spread) dims.push_back(dim);
     }
     const Value summed = dims.empty() ? gradient : sum(gradient, dims, true);
@@ -127,7 +129,8 @@ void Backward::accumulate(const Node& value, Value gradient, const Node& cause) 
 Node* Backward::gradientOf(const Node& value) const {
     const ResultOf result = resultOf(value);
     const auto found = m_arrived.find(result.node->id());
-    return found == m_arrived.end() || result.item >= found->second.items.size() ? nullptr : found->second.items[result.item];
+    return found == m_arrived.end() || result.item >= found->second.items.size() ? nullptr
+                                                                                 : found->second.items[result.item];
 }
 
 Result<void> Backward::run() {
@@ -156,7 +159,8 @@ Result<void> Backward::differentiate(Node& call, const Slots& slots) {
     std::vector<Value> results = resultsOf(call, builder, added), arrived;
     for (Node* gradient : slots.items) arrived.push_back(gradient ? builder.value(*gradient) : Value());
     SavedResult saved;
-    if (results[0] && (isFloating(results[0].dtype()) || isComplex(results[0].dtype()))) results[0] = saved.read(*results[0].node(), builder);
+    if (results[0] && (isFloating(results[0].dtype()) || isComplex(results[0].dtype())))
+        results[0] = saved.read(*results[0].node(), builder);
     Derivation derivation(call, builder, std::move(results), std::move(arrived));
     std::vector<bool> needed(call.args().size(), false);
     for (size_t i = 0; i < needed.size(); ++i)
@@ -175,7 +179,8 @@ Result<void> Backward::differentiate(Node& call, const Slots& slots) {
             if (!gradient || operand == nullptr || !flows(*operand)) continue;
             Value summed = sumToSize(gradient, operand->tensor().sizes);
             // A real operand moves along the real line only.
-            if (isComplex(summed.dtype()) && !isComplex(operand->tensor().dtype)) summed = unary("aten.real.default", summed);
+            if (isComplex(summed.dtype()) && !isComplex(operand->tensor().dtype))
+                summed = unary("aten.real.default", summed);
             ready.emplace_back(operand, convert(summed, operand->tensor().dtype));
         }
     }

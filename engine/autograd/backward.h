@@ -24,7 +24,9 @@ class Backward {
     Node* gradientOf(const Node& value) const;
 
   private:
-    struct Slots { std::vector<Node*> items; };  // one per result
+    struct Slots {
+        std::vector<Node*> items;
+    };  // one per result
 
     Result<void> differentiate(Node& call, const Slots& slots);
     GraphBuilder builderFor(const Node& cause);
@@ -37,8 +39,8 @@ class Backward {
     std::map<NodeId, Slots> m_arrived;
 };
 
-/// `gradient` of a broadcast shape, summed down to `sizes`: the whole sum for a 0-d operand, else one sum that keeps its
-/// dims, and a view if leading dims were added.
+/// `gradient` of a broadcast shape, summed down to `sizes`: the whole sum for a 0-d operand, else one sum that keeps
+/// its dims, and a view if leading dims were added.
 Value sumToSize(const Value& gradient, const SymDims& sizes);
 
 }  // namespace cutaway

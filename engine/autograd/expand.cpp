@@ -7,7 +7,7 @@ namespace cutaway {
 /// Nodes made by a rule that then declines are removed again.
 Result<bool> expandCall(Node& node, Rewriter& rewriter) {
     if (!node.isCall() || node.op().def() == nullptr || !node.op().def()->decompose) return false;
-    if (!isKnown(node.type())) return false;   // expansions read what they are to give, and it from their operands
+    if (!isKnown(node.type())) return false;  // expansions read what they are to give, and it from their operands
     Graph& graph = node.graph();
     GraphBuilder builder = rewriter.builder(graph, &node, node);
     Decomposition call(node, builder);
@@ -44,9 +44,11 @@ struct Kept {
     std::string_view op, why;
 };
 constexpr Kept kKept[] = {
-    {"aten.mm.default", "only on the CPU, a row times a column, or a short column times a row, is written as products and a sum"},
+    {"aten.mm.default",
+     "only on the CPU, a row times a column, or a short column times a row, is written as products and a sum"},
     {"aten.bmm.default", "only on the CPU, rows times columns are written as products and a sum"},
-    {"aten.addmm.default", "only on the CPU, a row times a column, or times a matrix of at most 16 by 16, is written as products and a sum"},
+    {"aten.addmm.default",
+     "only on the CPU, a row times a column, or times a matrix of at most 16 by 16, is written as products and a sum"},
     {"aten.grid_sampler_2d.default", "bicubic samples, and those of images of unknown size, stay"},
     {"aten.bernoulli.p", "the CPU draws these numbers in its own order"},
     {"aten.index_add.default", "numbers of bfloat16 are not added one by one"},
@@ -56,21 +58,24 @@ constexpr Kept kKept[] = {
     {"aten.amax.default", "only of bools the largest is whether there is any"},
     {"aten.amin.default", "only of bools the smallest is whether all are true"},
     {"aten.cat.default", "only one tensor, empty ones and the same one again need no joining"},
-    {"aten.convolution_backward.default", "only on the GPU, and where the bias has a gradient, that gradient is a sum beside it"},
+    {"aten.convolution_backward.default",
+     "only on the GPU, and where the bias has a gradient, that gradient is a sum beside it"},
     {"aten.max_pool2d_with_indices.default", "windows of more than 25 elements, or of unknown size, stay"},
     {"aten.max_pool3d_with_indices.default", "windows of more than 25 elements, or of unknown size, stay"},
 };
 
 std::string declined(const Node& node) {
     if (!isKnown(node.type())) return "what it gives is not known";
-    const auto kept = std::find_if(std::begin(kKept), std::end(kKept), [&](const Kept& row) { return row.op == node.op().name(); });
+    const auto kept =
+        std::find_if(std::begin(kKept), std::end(kKept), [&](const Kept& row) { return row.op == node.op().name(); });
     std::string operands;
     for (const Node* input : node.inputs()) operands += (operands.empty() ? "" : " and ") + input->type().text();
     if (kept == std::end(kKept)) return "the operator stays as it is" + (operands.empty() ? "" : " for " + operands);
     return std::string(kept->why) + (operands.empty() ? "" : "; its operands are " + operands);
 }
 
-/// `composite`: only shorthand ops, as before differentiation; else all, since derivatives and expansions use shorthand too.
+/// `composite`: only shorthand ops, as before differentiation; else all, since derivatives and expansions use shorthand
+/// too.
 Result<bool> expandAll(Module& module, Rewriter& rewriter, bool composite) {
     bool changed = false;
     for (auto& [name, body] : module.subgraphs) {

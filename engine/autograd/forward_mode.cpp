@@ -12,13 +12,15 @@ namespace {
 
 class ForwardMode {
   public:
-    explicit ForwardMode(Module& module) : m_module(module), m_graph(module.graph()), m_rewriter("forward_mode", m_options) {}
+    explicit ForwardMode(Module& module)
+        : m_module(module), m_graph(module.graph()), m_rewriter("forward_mode", m_options) {}
 
     Result<void> run(bool strict) {
         addTangents();
         for (Node* node = m_graph.first(); node != nullptr && !node->isOutput();) {
             // What is copied back into an input at the end is no result.
-            if (!node->isCall() || node->op().mutates() || node->is(Tag::NoGradient) || node->is(Tag::Factory) || !dependsOnTangent(*node)) {
+            if (!node->isCall() || node->op().mutates() || node->is(Tag::NoGradient) || node->is(Tag::Factory) ||
+                !dependsOnTangent(*node)) {
                 node = node->next();
                 continue;
             }
@@ -71,7 +73,8 @@ class ForwardMode {
     std::vector<Value> resultsOf(Node& call, GraphBuilder& builder) {
         if (!call.type().tuple()) return {builder.value(call)};
         std::vector<Value> results;
-        for (size_t i = 0; i < call.type().tuple()->size(); ++i) results.push_back(builder.value(call)[static_cast<int64_t>(i)]);
+        for (size_t i = 0; i < call.type().tuple()->size(); ++i)
+            results.push_back(builder.value(call)[static_cast<int64_t>(i)]);
         return results;
     }
 
@@ -96,7 +99,8 @@ class ForwardMode {
             for (const Value& tangent : *tangents) nodes.push_back(tangent.node());
         const auto& made = builder.created();
         for (auto node = made.rbegin(); node != made.rend(); ++node)
-            if (!(*node)->hasUsers() && std::find(nodes.begin(), nodes.end(), *node) == nodes.end()) m_graph.erase(**node);
+            if (!(*node)->hasUsers() && std::find(nodes.begin(), nodes.end(), *node) == nodes.end())
+                m_graph.erase(**node);
         if (!tangents) return expandInstead(call);
         m_tangents[call.id()] = std::move(nodes);
         // What the rule has built has no tangents of its own: it is skipped.
@@ -135,9 +139,12 @@ class ForwardMode {
             const TensorType* type = node ? node->type().tensor() : nullptr;
             Node* tangent = node ? tangentOf(*node) : nullptr;
             if (!tangent && strict)
-                return invalidInput("returned value " + std::to_string(i) + " does not depend on the differentiated inputs", node ? node->name() : "output");
+                return invalidInput(
+                    "returned value " + std::to_string(i) + " does not depend on the differentiated inputs",
+                    node ? node->name() : "output");
             if (tangent) values.emplace_back(tangent);
-            else if (type && isFloating(type->dtype)) values.push_back(full(builder, type->sizes, Scalar(int64_t{0}), type->dtype, type->device));
+            else if (type && isFloating(type->dtype))
+                values.push_back(full(builder, type->sizes, Scalar(int64_t{0}), type->dtype, type->device));
             else values.emplace_back();
         }
         if (builder.error()) return *builder.error();
@@ -149,7 +156,7 @@ class ForwardMode {
     Graph& m_graph;
     CompileOptions m_options;
     Rewriter m_rewriter;
-    std::map<NodeId, std::vector<Node*>> m_tangents;   // one per result; null for none
+    std::map<NodeId, std::vector<Node*>> m_tangents;  // one per result; null for none
 };
 
 }  // namespace

@@ -12,9 +12,9 @@ struct ForwardModeOptions {
     bool strict = false;
 };
 
-/// A copy of `forward` (composites expanded, functional) that takes one more input tangent_in_k per differentiated input,
-/// of the same type, and returns its values followed by their tangents: zeros where a floating value does not depend on
-/// the inputs, None where it is not floating. Ops without a tangent rule of their own are expanded first.
+/// A copy of `forward` (composites expanded, functional) that takes one more input tangent_in_k per differentiated
+/// input, of the same type, and returns its values followed by their tangents: zeros where a floating value does not
+/// depend on the inputs, None where it is not floating. Ops without a tangent rule of their own are expanded first.
 /// Errors name the op that has neither (fused attention is one), or with `strict` the output that is independent.
 Result<std::unique_ptr<Module>> makeForwardMode(const Module& forward, const ForwardModeOptions& options = {});
 

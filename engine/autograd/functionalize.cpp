@@ -41,13 +41,15 @@ Value replay(GraphBuilder& builder, const Node& view, const Value& source) {
 
 /// The value of the view's input after `source` has been written through the view. `input` is its value before.
 Value scatterBack(GraphBuilder& builder, const Node& view, const Value& input, const Value& source) {
-    const std::string_view packet = view.isCall("operator.getitem") ? view.arg(0).node()->op().packet() : view.op().packet();
+    const std::string_view packet =
+        view.isCall("operator.getitem") ? view.arg(0).node()->op().packet() : view.op().packet();
     const auto tail = [&](std::vector<Argument> head, size_t from) {
         for (size_t i = from; i < view.args().size(); ++i) head.push_back(view.arg(i));
         return head;
     };
     if (packet == "aten.alias" || packet == "aten.detach") return source;
-    if (packet == "aten.view" || packet == "aten._unsafe_view" || packet == "aten.squeeze" || packet == "aten.unsqueeze" || packet == "aten.reshape")
+    if (packet == "aten.view" || packet == "aten._unsafe_view" || packet == "aten.squeeze" ||
+        packet == "aten.unsqueeze" || packet == "aten.reshape")
         return reshape(source, input.sizes());
     if (packet == "aten.t") return unary("aten.t.default", source);
     if (packet == "aten.transpose") return builder.call("aten.transpose.int", tail({source}, 1));
@@ -76,40 +78,46 @@ Value scatterBack(GraphBuilder& builder, const Node& view, const Value& input, c
         }
         SymInt start = 0;
         const TupleType& parts = *call.type().tuple();
-        for (int64_t i = 0; i < item; ++i) start = start + parts[static_cast<size_t>(i)].tensor()->sizes[static_cast<size_t>(*dim)];
-        return builder.call("aten.slice_scatter.default", {input, source, *dim, Argument(start), Argument(start + source.size(*dim))});
+        for (int64_t i = 0; i < item; ++i)
+            start = start + parts[static_cast<size_t>(i)].tensor()->sizes[static_cast<size_t>(*dim)];
+        return builder.call("aten.slice_scatter.default",
+                            {input, source, *dim, Argument(start), Argument(start + source.size(*dim))});
     }
-    builder.fail(unsupported("writes through " + std::string(packet) + ", whose elements overlap or have no inverse view", view.name(),
-                             {"clone the view before it is written to"}));
+    builder.fail(
+        unsupported("writes through " + std::string(packet) + ", whose elements overlap or have no inverse view",
+                    view.name(), {"clone the view before it is written to"}));
     return Value(builder, nullptr);
 }
 
-/// The value that an expansion's own copy_ brings (a batch norm's running statistics), which is the tensor's new value as
-/// it is. A copy_ of the program stays a node, as in PyTorch: copy.
+/// The value that an expansion's own copy_ brings (a batch norm's running statistics), which is the tensor's new value
+/// as it is. A copy_ of the program stays a node, as in PyTorch: copy.
 Node* replacementOf(const Node& mutation) {
     if (!mutation.isCall("aten.copy_.default") || mutation.provenance().origin.empty()) return nullptr;
     Node* source = mutation.arg(1).node();
     const TensorType *from = source ? source->type().tensor() : nullptr, *to = mutation.arg(0).node()->type().tensor();
-    return from && to && from->dtype == to->dtype && from->sizes == to->sizes && from->strides == to->strides ? source : nullptr;
+    return from && to && from->dtype == to->dtype && from->sizes == to->sizes && from->strides == to->strides ? source
+                                                                                                              : nullptr;
 }
 
 /// Copies into inputs stand in the order of the inputs.
 Node& finalCopyPosition(const Node& input) {
     Node* position = input.graph().outputNode();
-    while (position->previous() && isFinalCopy(*position->previous()) && input.graph().isBefore(input, *position->previous()->arg(0).node()))
+    while (position->previous() && isFinalCopy(*position->previous()) &&
+           input.graph().isBefore(input, *position->previous()->arg(0).node()))
         position = position->previous();
     return *position;
 }
 
-/// A tensor or a view of one, whatever node stands for it at the moment. A view is derived again from its parent's newest value when
-/// somebody reads it, so that many writes through many views of one tensor cost no more than they read.
+/// A tensor or a view of one, whatever node stands for it at the moment. A view is derived again from its parent's
+/// newest value when somebody reads it, so that many writes through many views of one tensor cost no more than they
+/// read.
 struct Alias {
-    const Node* origin = nullptr;   // the view as the program derives it
-    Alias* parent = nullptr;        // null: it owns its memory
-    Node* current = nullptr;        // its newest value, if it is as new as its root's
-    int64_t version = 0;            // writes that `current` has seen; of a root, all there were
-    Node* back = nullptr;           // of a root that is an input: the copy_ into it
-    bool returned = false;          // of such a root: who returns the input returns the copy_
+    const Node* origin = nullptr;  // the view as the program derives it
+    Alias* parent = nullptr;       // null: it owns its memory
+    Node* current = nullptr;       // its newest value, if it is as new as its root's
+    int64_t version = 0;           // writes that `current` has seen; of a root, all there were
+    Node* back = nullptr;          // of a root that is an input: the copy_ into it
+    bool returned = false;         // of such a root: who returns the input returns the copy_
 };
 Alias& rootOf(Alias& alias) {
     Alias* root = &alias;
@@ -141,7 +149,8 @@ class Functionalization {
         m_all.push_back(std::make_unique<Alias>(alias));
         return *(m_aliases[node.id()] = m_all.back().get());
     }
-    /// What the node is a view of, null if it owns its memory. A tuple of views is one too; its items are views of what it is a view of.
+    /// What the node is a view of, null if it owns its memory. A tuple of views is one too; its items are views of what
+    /// it is a view of.
     Alias* parentOf(const Node& node) {
         const bool item = node.isCall("operator.getitem");
         if (item && node.arg(0).node() && isTuple(*node.arg(0).node())) return aliasOf(*node.arg(0).node()).parent;
@@ -186,21 +195,27 @@ class Functionalization {
         const bool mutates = node.isCall() && node.op().mutates() && !writesForEffect(node.op());
         // What is written, before the newest value takes its place among the arguments.
         std::vector<Alias*> written;
-        if (mutates && !node.args().empty()) node.arg(0).forEachNode([&](Node* target) { written.push_back(&aliasOf(*target)); });
+        if (mutates && !node.args().empty())
+            node.arg(0).forEachNode([&](Node* target) { written.push_back(&aliasOf(*target)); });
         const bool final = mutates && isFinalCopy(node) && rootOf(*written[0]).version == 0;
         Alias* const parent = parentOf(node);
         CT_TRY_VOID(renewInputs(node));
         if (parent) add(node, parent);
         const Refusing no(m_rewriter, m_rewriter.pass(), node);
-        if (!mutates) no(node.isCall() && node.op().mutates() ? "what it writes is for others than this graph, so it stays" : "it writes to none of its operands");
-        else if (final) no("it gives an input its newest value at the end of the graph, which is what functional graphs may write");
+        if (!mutates)
+            no(node.isCall() && node.op().mutates() ? "what it writes is for others than this graph, so it stays"
+                                                    : "it writes to none of its operands");
+        else if (final)
+            no("it gives an input its newest value at the end of the graph, which is what functional graphs may write");
         if (!mutates || final || m_stopped) return {};
         if (node.op().functional() == nullptr)
-            return unsupported(node.op().name() + " mutates and has no functional form here", node.name(), {"remove the op, or export the model with run_decompositions()"});
+            return unsupported(node.op().name() + " mutates and has no functional form here", node.name(),
+                               {"remove the op, or export the model with run_decompositions()"});
         const bool list = node.arg(0).list() != nullptr;
-        if (!list && node.arg(0).node() == nullptr) return invalidInput(node.op().name() + ": writes to something that is not a tensor", node.name());
+        if (!list && node.arg(0).node() == nullptr)
+            return invalidInput(node.op().name() + ": writes to something that is not a tensor", node.name());
         if (!m_rewriter.begin(node.op().name(), node)) {
-            m_stopped = true;   // what is left writes to the newest values
+            m_stopped = true;  // what is left writes to the newest values
             return {};
         }
         m_changed = true;
@@ -237,7 +252,8 @@ class Functionalization {
     }
     /// Reads of `old` behind the mutation become reads of `fresh`.
     void redirect(Node& old, Node& fresh, const Node& mutation) {
-        m_graph.replaceUses(old, fresh, [&](const Node& user) { return &user == &mutation || !m_graph.isBefore(mutation, user); });
+        m_graph.replaceUses(old, fresh,
+                            [&](const Node& user) { return &user == &mutation || !m_graph.isBefore(mutation, user); });
     }
 
     Result<void> write(Node& mutation, Alias& written) {
@@ -271,7 +287,8 @@ class Functionalization {
         const bool read = mutation.hasUsers() || (!readers.empty() && m_graph.isBefore(mutation, *readers.back()));
         if (read) renewed(builder, written);
         if (builder.error()) return failed(builder, mutation);
-        m_graph.replaceUses(mutation, const_cast<Node&>(*written.origin));   // whose readers are renewed when their turn comes
+        m_graph.replaceUses(mutation,
+                            const_cast<Node&>(*written.origin));  // whose readers are renewed when their turn comes
         CT_TRY_VOID(copyBack(root, *before, mutation, replacement != nullptr));
         m_graph.erase(mutation);
         return {};
@@ -285,7 +302,8 @@ class Functionalization {
             return {};
         }
         GraphBuilder atEnd = m_rewriter.builder(m_graph, &finalCopyPosition(*root.origin), mutation);
-        root.back = atEnd.call("aten.copy_.default", {Argument(const_cast<Node*>(root.origin)), Argument(root.current)}).node();
+        root.back =
+            atEnd.call("aten.copy_.default", {Argument(const_cast<Node*>(root.origin)), Argument(root.current)}).node();
         return atEnd.error() ? Result<void>(*atEnd.error()) : Result<void>();
     }
 
@@ -297,7 +315,10 @@ class Functionalization {
         for (size_t i = 0; i < targets.size() && !builder.error(); ++i) {
             Node* target = const_cast<Node*>(targets[i]->origin);
             written.push_back(target);
-            copies.push_back(builder.call("aten.copy_.default", {Argument(target), convert(fresh[static_cast<int64_t>(i)], target->tensor().dtype)}).node());
+            copies.push_back(builder
+                                 .call("aten.copy_.default", {Argument(target), convert(fresh[static_cast<int64_t>(i)],
+                                                                                        target->tensor().dtype)})
+                                 .node());
         }
         if (builder.error()) return failed(builder, mutation);
         CT_TRY_VOID(m_rewriter.replaceTuple(mutation, written));
@@ -308,7 +329,7 @@ class Functionalization {
     Graph& m_graph;
     Rewriter& m_rewriter;
     std::vector<std::unique_ptr<Alias>> m_all;
-    std::unordered_map<NodeId, Alias*> m_aliases;   // looked up by id, never iterated
+    std::unordered_map<NodeId, Alias*> m_aliases;  // looked up by id, never iterated
     bool m_changed = false, m_stopped = false;
 };
 
@@ -317,9 +338,11 @@ class Functionalization {
 bool isFinalCopy(const Node& node) {
     if (!node.isCall("aten.copy_.default") || !node.arg(0).node() || !node.arg(0).node()->isPlaceholder()) return false;
     for (const Node* later = node.next(); later; later = later->next())
-        if (!later->isOutput() && !(later->isCall("aten.copy_.default") && later->arg(0).node() && later->arg(0).node()->isPlaceholder()))
+        if (!later->isOutput() &&
+            !(later->isCall("aten.copy_.default") && later->arg(0).node() && later->arg(0).node()->isPlaceholder()))
             return false;
-    return !node.hasUsers() || std::all_of(node.users().begin(), node.users().end(), [](const Node* user) { return user->isOutput(); });
+    return !node.hasUsers() ||
+           std::all_of(node.users().begin(), node.users().end(), [](const Node* user) { return user->isOutput(); });
 }
 
 Result<bool> functionalize(Module& module, Rewriter& rewriter) {

@@ -30,7 +30,8 @@ std::vector<bool> gradientFlow(const Module& module) {
         if (node.isPlaceholder()) {
             here = isDifferentiable(input < module.inputs.size() ? module.inputs[input] : InputSpec{}, node);
             ++input;
-        } else if (node.isCall() && !node.is(Tag::NoGradient) && !node.is(Tag::Factory) && holdsContinuous(node.type())) {
+        } else if (node.isCall() && !node.is(Tag::NoGradient) && !node.is(Tag::Factory) &&
+                   holdsContinuous(node.type())) {
             for (const Node* operand : node.inputs()) here |= flows[index(operand->id())];
         }
         flows[index(node.id())] = here;

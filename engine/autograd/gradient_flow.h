@@ -9,8 +9,8 @@ namespace cutaway {
 /// A placeholder whose gradient is wanted: a parameter, or an input whose type says so, of floating dtype.
 bool isDifferentiable(const InputSpec& spec, const Node& placeholder);
 
-/// By node id: true for values through which a gradient may reach a differentiable placeholder. Integers and bools never
-/// carry one; gradients stop at ops tagged NoGradient.
+/// By node id: true for values through which a gradient may reach a differentiable placeholder. Integers and bools
+/// never carry one; gradients stop at ops tagged NoGradient.
 std::vector<bool> gradientFlow(const Module& module);
 
 /// The placeholder whose memory the value is, looked at directly or through views; null for memory of the graph's own.

@@ -28,10 +28,12 @@ void returnMutatedInputs(Module& module, const std::vector<bool>& flow, ForwardO
     const std::vector<Node*> inputs = graph.placeholders();
     size_t leading = 0;
     for (Node* node : LiveNodes(graph)) {
-        if (!node->isCall("aten.copy_.default") || !isFinalCopy(*node) || !flow[index(node->arg(0).node()->id())]) continue;
+        if (!node->isCall("aten.copy_.default") || !isFinalCopy(*node) || !flow[index(node->arg(0).node()->id())])
+            continue;
         Node* target = node->arg(0).node();
         const size_t position = static_cast<size_t>(std::find(inputs.begin(), inputs.end(), target) - inputs.begin());
-        const bool parameter = position < module.inputs.size() && module.inputs[position].kind == InputSpec::Kind::Parameter;
+        const bool parameter =
+            position < module.inputs.size() && module.inputs[position].kind == InputSpec::Kind::Parameter;
         OutputSpec spec;
         spec.kind = parameter ? OutputSpec::Kind::ParameterMutation : OutputSpec::Kind::InputMutation;
         spec.target = parameter ? module.inputs[position].target : target->name();
@@ -49,9 +51,13 @@ bool getsTangent(const Argument& value, const OutputSpec& spec, const std::vecto
     const Node* node = value.node();
     if (node == nullptr || node->type().tensor() == nullptr || !flow[index(node->id())]) return false;
     switch (spec.kind) {
-        case OutputSpec::Kind::UserOutput: case OutputSpec::Kind::Loss: return aliasedPlaceholder(*node) == nullptr;
-        case OutputSpec::Kind::ParameterMutation: case OutputSpec::Kind::InputMutation: return true;
-        case OutputSpec::Kind::BufferMutation: case OutputSpec::Kind::Gradient: case OutputSpec::Kind::Token: return false;
+        case OutputSpec::Kind::UserOutput:
+        case OutputSpec::Kind::Loss: return aliasedPlaceholder(*node) == nullptr;
+        case OutputSpec::Kind::ParameterMutation:
+        case OutputSpec::Kind::InputMutation: return true;
+        case OutputSpec::Kind::BufferMutation:
+        case OutputSpec::Kind::Gradient:
+        case OutputSpec::Kind::Token: return false;
     }
     return false;
 }
@@ -105,7 +111,8 @@ void eraseReturnedCopies(Graph& graph, const std::vector<bool>& flow) {
 }
 
 void refuseOutputs(const Module& body, Rewriter& rewriter) {
-    if (const Node* output = body.graph().outputNode()) rewriter.refuse(rewriter.pass(), *output, "gradients come in at the output of the main graph");
+    if (const Node* output = body.graph().outputNode())
+        rewriter.refuse(rewriter.pass(), *output, "gradients come in at the output of the main graph");
     for (const auto& [name, inner] : body.subgraphs) refuseOutputs(*inner, rewriter);
 }
 
@@ -116,7 +123,8 @@ Result<bool> differentiate(Module& module, Rewriter& rewriter) {
     if (graph.outputNode() == nullptr) return invalidInput("the graph has no output");
     const std::vector<Node*> primals = graph.placeholders();
     for (const InputSpec& spec : module.inputs)
-        if (spec.kind == InputSpec::Kind::Tangent) return invalidInput("the graph is a joint graph already: it has tangents");
+        if (spec.kind == InputSpec::Kind::Tangent)
+            return invalidInput("the graph is a joint graph already: it has tangents");
     const std::vector<bool> flow = gradientFlow(module);
     ForwardOutputs outputs = forwardOutputs(module);
     returnMutatedInputs(module, flow, outputs);
@@ -124,8 +132,11 @@ Result<bool> differentiate(Module& module, Rewriter& rewriter) {
     for (size_t i = 0; i < outputs.values.size(); ++i)
         if (getsTangent(outputs.values[i], outputs.specs[i], flow)) differentiated.push_back(i);
     for (const auto& [name, body] : module.subgraphs) refuseOutputs(*body, rewriter);
-    if (differentiated.empty()) return rewriter.refuse(rewriter.pass(), *graph.outputNode(), "no returned value depends on an input that requires a gradient");
-    if (!rewriter.begin("joint graph", *graph.outputNode(), "gradients of the outputs come in as tangents")) return false;
+    if (differentiated.empty())
+        return rewriter.refuse(rewriter.pass(), *graph.outputNode(),
+                               "no returned value depends on an input that requires a gradient");
+    if (!rewriter.begin("joint graph", *graph.outputNode(), "gradients of the outputs come in as tangents"))
+        return false;
 
     module.inputs.resize(primals.size());
     namePrimals(graph, primals, outputs);
@@ -137,7 +148,8 @@ Result<bool> differentiate(Module& module, Rewriter& rewriter) {
     GraphBuilder tangentBuilder(graph);
     for (size_t i = 0; i < differentiated.size(); ++i) {
         Node& output = *outputs.values[differentiated[i]].node();
-        Node& tangent = graph.placeholder("tangents_" + std::to_string(i + 1), tangentType(output.tensor()), afterInputs);
+        Node& tangent =
+            graph.placeholder("tangents_" + std::to_string(i + 1), tangentType(output.tensor()), afterInputs);
         InputSpec spec;
         spec.kind = InputSpec::Kind::Tangent;
         module.inputs.push_back(spec);
@@ -167,7 +179,8 @@ Result<void> requireGradients(Module& module, const JointOptions& options) {
     for (const std::string& name : options.inputs) {
         Node* input = graph.findByName(name);
         if (input == nullptr || !input->isPlaceholder()) return invalidInput("no input named '" + name + "'");
-        if (!want(*input)) return invalidInput("input '" + name + "' is not a floating tensor, so it has no gradient", name);
+        if (!want(*input))
+            return invalidInput("input '" + name + "' is not a floating tensor, so it has no gradient", name);
     }
     if (options.allInputs)
         for (Node* input : graph.placeholders()) want(*input);
@@ -181,7 +194,9 @@ Result<std::unique_ptr<Module>> makeJointGraph(const Module& forward, const Join
     Rewriter rewriter("differentiate", compile);
     CT_TRY(const bool changed, differentiate(*joint, rewriter));
     if (!changed)
-        return Error{ErrorCode::InvalidInput, "no returned value depends on an input that requires a gradient", {},
+        return Error{ErrorCode::InvalidInput,
+                     "no returned value depends on an input that requires a gradient",
+                     {},
                      {"name the inputs to differentiate, or mark parameters as such"}};
     return joint;
 }

@@ -153,7 +153,8 @@ Tangents glu(TangentCall& c) {
     const int64_t dim = c.dimOf("dim", x.rank());
     const SymInt half = floorDiv(x.size(dim), 2);
     const auto part = [&](const Value& of, bool second) {
-        return c.call("aten.slice.Tensor", {of, dim, Argument(second ? half : SymInt(0)), Argument(second ? x.size(dim) : half)});
+        return c.call("aten.slice.Tensor",
+                      {of, dim, Argument(second ? half : SymInt(0)), Argument(second ? x.size(dim) : half)});
     };
     const Value gate = unary("aten.sigmoid.default", part(x, true));
     const Value slope = c.call("aten.sigmoid_backward.default", {part(tangent, true), gate});
@@ -164,13 +165,16 @@ Tangents glu(TangentCall& c) {
 Tangents strided(TangentCall& c) {
     const TensorType in = c.in(0).type();
     if (!in.isContiguous() || !(in.offset == SymInt(0)))
-        c.builder().fail(unsupported("the tangent of as_strided of a view is not implemented", c.node().name(), {"clone() the view first"}));
+        c.builder().fail(unsupported("the tangent of as_strided of a view is not implemented", c.node().name(),
+                                     {"clone() the view first"}));
     const Value dense = c.call("aten.clone.default", {c.tangent(0)}, {{"memory_format", MemoryFormat::Contiguous}});
     return {c.call("aten.as_strided.default", {dense, c.arg(1), c.arg(2), c.arg(3)})};
 }
 
 /// Padding is constant, so the tangent is padded with zero.
-Tangents constantPad(TangentCall& c) { return {c.call("aten.constant_pad_nd.default", {c.tangent(0), c.arg("pad"), 0})}; }
+Tangents constantPad(TangentCall& c) {
+    return {c.call("aten.constant_pad_nd.default", {c.tangent(0), c.arg("pad"), 0})};
+}
 
 struct TangentRule {
     std::string_view packet;
@@ -199,30 +203,88 @@ constexpr TangentRule kRules[] = {
     {"aten.cat", [](TangentCall& c) { return linear(c, {"tensors"}); }},
     {"aten.stack", [](TangentCall& c) { return linear(c, {"tensors"}); }},
     {"aten.embedding", [](TangentCall& c) { return linear(c, {"weight"}); }},
-    {"aten.index_put", [](TangentCall& c) { return linear(c, {"self", "values"}); }},
-    {"aten._unsafe_index_put", [](TangentCall& c) { return linear(c, {"self", "values"}); }},
-    {"aten.index_add", [](TangentCall& c) { return linear(c, {"self", "source"}); }},
-    {"aten.index_copy", [](TangentCall& c) { return linear(c, {"self", "source"}); }},
-    {"aten.scatter_add", [](TangentCall& c) { return linear(c, {"self", "src"}); }},
-    {"aten.select_scatter", [](TangentCall& c) { return linear(c, {"self", "src"}); }},
-    {"aten.slice_scatter", [](TangentCall& c) { return linear(c, {"self", "src"}); }},
-    {"aten.diagonal_scatter", [](TangentCall& c) { return linear(c, {"self", "src"}); }},
-    {"aten.as_strided_scatter", [](TangentCall& c) { return linear(c, {"self", "src"}); }},
+    {"aten.index_put",
+     [](TangentCall& c) {
+         return linear(c, {"self", "values"});
+     }},
+    {"aten._unsafe_index_put",
+     [](TangentCall& c) {
+         return linear(c, {"self", "values"});
+     }},
+    {"aten.index_add",
+     [](TangentCall& c) {
+         return linear(c, {"self", "source"});
+     }},
+    {"aten.index_copy",
+     [](TangentCall& c) {
+         return linear(c, {"self", "source"});
+     }},
+    {"aten.scatter_add",
+     [](TangentCall& c) {
+         return linear(c, {"self", "src"});
+     }},
+    {"aten.select_scatter",
+     [](TangentCall& c) {
+         return linear(c, {"self", "src"});
+     }},
+    {"aten.slice_scatter",
+     [](TangentCall& c) {
+         return linear(c, {"self", "src"});
+     }},
+    {"aten.diagonal_scatter",
+     [](TangentCall& c) {
+         return linear(c, {"self", "src"});
+     }},
+    {"aten.as_strided_scatter",
+     [](TangentCall& c) {
+         return linear(c, {"self", "src"});
+     }},
 };
 /// Linear in operand 0, which is their only tensor that carries a tangent. Views are linear too, by their tag.
 constexpr std::string_view kLinear[] = {
-    "aten.sum", "aten.mean", "aten.cumsum", "aten.clone", "aten._to_copy", "prims.convert_element_type", "aten.flip",
-    "aten.roll", "aten.repeat", "aten.tril", "aten.triu", "aten.diag_embed", "aten.gather", "aten.index",
-    "aten._unsafe_index", "aten._unsafe_masked_index", "aten.index_select", "aten.avg_pool2d", "aten._adaptive_avg_pool2d",
-    "aten.pixel_shuffle", "aten.im2col", "aten.col2im", "prims.rev", "aten.lift_fresh_copy", "aten.unfold",
-    "aten._unsafe_view", "aten.unsafe_split", "aten.unsafe_split_with_sizes", "aten.reflection_pad2d",
-    "aten.replication_pad2d", "aten.select_backward", "aten.slice_backward", "aten.diagonal_backward", "aten.contiguous",
+    "aten.sum",
+    "aten.mean",
+    "aten.cumsum",
+    "aten.clone",
+    "aten._to_copy",
+    "prims.convert_element_type",
+    "aten.flip",
+    "aten.roll",
+    "aten.repeat",
+    "aten.tril",
+    "aten.triu",
+    "aten.diag_embed",
+    "aten.gather",
+    "aten.index",
+    "aten._unsafe_index",
+    "aten._unsafe_masked_index",
+    "aten.index_select",
+    "aten.avg_pool2d",
+    "aten._adaptive_avg_pool2d",
+    "aten.pixel_shuffle",
+    "aten.im2col",
+    "aten.col2im",
+    "prims.rev",
+    "aten.lift_fresh_copy",
+    "aten.unfold",
+    "aten._unsafe_view",
+    "aten.unsafe_split",
+    "aten.unsafe_split_with_sizes",
+    "aten.reflection_pad2d",
+    "aten.replication_pad2d",
+    "aten.select_backward",
+    "aten.slice_backward",
+    "aten.diagonal_backward",
+    "aten.contiguous",
 };
 constexpr std::string_view kReductions[] = {
-    "aten.amax", "aten.amin", "aten.var", "aten.std", "aten.var_mean", "aten.prod", "aten.linalg_vector_norm", "aten.logsumexp",
+    "aten.amax",      "aten.amin", "aten.var", "aten.std", "aten.var_mean", "aten.prod", "aten.linalg_vector_norm",
+    "aten.logsumexp",
 };
-/// Not elementwise by their tag, but with a symmetric derivative, so that pulling back and pushing forward are the same.
-constexpr std::string_view kSymmetric[] = {"aten._softmax", "aten._safe_softmax", "aten.native_dropout", "aten.log_sigmoid_forward"};
+/// Not elementwise by their tag, but with a symmetric derivative, so that pulling back and pushing forward are the
+/// same.
+constexpr std::string_view kSymmetric[] = {"aten._softmax", "aten._safe_softmax", "aten.native_dropout",
+                                           "aten.log_sigmoid_forward"};
 
 }  // namespace
 
@@ -231,8 +293,9 @@ std::optional<std::vector<Value>> tangentsOf(TangentCall& call) {
     for (const TangentRule& rule : kRules)
         if (rule.packet == packet) return rule.rule(call);
     if (packet == "aten.scatter")
-        return call.op().name() == "aten.scatter.src" ? linear(call, {"self", "src"})
-                                                      : Tangents{call.call("aten.scatter.value", {call.tangent(0), call.arg(1), call.arg(2), 0})};
+        return call.op().name() == "aten.scatter.src"
+                   ? linear(call, {"self", "src"})
+                   : Tangents{call.call("aten.scatter.value", {call.tangent(0), call.arg(1), call.arg(2), 0})};
     if (packet == "aten.max" || packet == "aten.min") {
         if (call.op().schema()->find("dim") >= 0) return chosenAlong(call);
         if (call.count() == 1) return reduction(call);

@@ -14,18 +14,25 @@
 namespace cutaway {
 namespace {
 
-constexpr int kVersion = 1;   // of the table below, and what user_version says in it; grows with every change
+constexpr int kVersion = 1;  // of the table below, and what user_version says in it; grows with every change
 constexpr int kPatienceMilliseconds = 5000;
-/// SQLite's header: its name, and at byte 68 what tells one program's databases from another's (PRAGMA application_id below).
+/// SQLite's header: its name, and at byte 68 what tells one program's databases from another's (PRAGMA application_id
+/// below).
 constexpr std::string_view kSqlite("SQLite format 3\0", 16);
 constexpr std::string_view kApplication("CTST", 4);
 constexpr size_t kApplicationAt = 68;
 
 /// What SQLite says of a file that cannot be used, as opposed to a disk or a lock that gives trouble.
-bool isDamage(int code) { return (code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB || (code & 0xff) == SQLITE_ERROR || (code & 0xff) == SQLITE_FORMAT; }
+bool isDamage(int code) {
+    return (code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB || (code & 0xff) == SQLITE_ERROR ||
+           (code & 0xff) == SQLITE_FORMAT;
+}
 
 Error fault(const std::string& path, const std::string& what) {
-    return {ErrorCode::ToolFailed, "the store of measured values cannot be used: " + what, path, {"name another file with --cache FILE, or none with --cache off"}};
+    return {ErrorCode::ToolFailed,
+            "the store of measured values cannot be used: " + what,
+            path,
+            {"name another file with --cache FILE, or none with --cache off"}};
 }
 
 constexpr const char* kForeign = "it is another program's database";
@@ -34,7 +41,8 @@ constexpr const char* kForeign = "it is another program's database";
 std::string freeName(const std::string& wanted) {
     std::error_code error;
     std::string name = wanted;
-    for (int number = 2; std::filesystem::exists(std::filesystem::symlink_status(name, error)); ++number) name = wanted + "." + std::to_string(number);
+    for (int number = 2; std::filesystem::exists(std::filesystem::symlink_status(name, error)); ++number)
+        name = wanted + "." + std::to_string(number);
     return name;
 }
 
@@ -66,13 +74,16 @@ struct ValueStore::Database {
     ~Database() { sqlite3_close_v2(handle); }
 
     std::string message() const { return handle ? sqlite3_errmsg(handle) : sqlite3_errstr(code); }
-    /// Runs a statement with these texts; the first column of the first row, if there is a row. `code` says how it went.
+    /// Runs a statement with these texts; the first column of the first row, if there is a row. `code` says how it
+    /// went.
     std::optional<std::string> run(const char* sql, std::initializer_list<std::string_view> texts = {}) {
         sqlite3_stmt* statement = nullptr;
         code = sqlite3_prepare_v2(handle, sql, -1, &statement, nullptr);
         int position = 0;
         for (const std::string_view text : texts)
-            if (code == SQLITE_OK) code = sqlite3_bind_text(statement, ++position, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
+            if (code == SQLITE_OK)
+                code = sqlite3_bind_text(statement, ++position, text.data(), static_cast<int>(text.size()),
+                                         SQLITE_TRANSIENT);
         std::optional<std::string> value;
         if (code == SQLITE_OK) {
             code = sqlite3_step(statement);
@@ -122,7 +133,8 @@ Result<void> ValueStore::check(const std::string& path) {
 Result<void> ValueStore::connect(bool& damaged, std::string& problem) {
     damaged = false;
     auto database = std::make_unique<Database>();
-    database->code = sqlite3_open_v2(m_path.c_str(), &database->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
+    database->code = sqlite3_open_v2(m_path.c_str(), &database->handle,
+                                     SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
     if (database->ok()) database->code = sqlite3_busy_timeout(database->handle, kPatienceMilliseconds);
     // Nothing is waited for: what a power failure leaves damaged is set aside.
     if (database->ok()) database->run("PRAGMA synchronous = OFF");
@@ -132,8 +144,11 @@ Result<void> ValueStore::connect(bool& damaged, std::string& problem) {
         // New: the table and the version come in one go. Another program may have begun its own meanwhile.
         const auto others = database->run("SELECT count(*) FROM sqlite_master WHERE tbl_name <> 'entry'");
         if (database->ok() && others != "0") return fault(m_path, kForeign);
-        for (const char* sql : {"BEGIN IMMEDIATE", "CREATE TABLE IF NOT EXISTS entry (space TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (space, key)) WITHOUT ROWID",
-                                "PRAGMA user_version = 1", "PRAGMA application_id = 1129599828", "COMMIT"})
+        for (
+            const char* sql :
+            {"BEGIN IMMEDIATE",
+             "CREATE TABLE IF NOT EXISTS entry (space TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (space, key)) WITHOUT ROWID",
+             "PRAGMA user_version = 1", "PRAGMA application_id = 1129599828", "COMMIT"})
             if (database->ok()) database->run(sql);
     } else if (database->ok() && version != std::to_string(kVersion)) {
         damaged = true;
@@ -155,14 +170,15 @@ Result<void> ValueStore::beginAnew(const std::string& problem) {
     const FileLock lock(m_path + ".lock");
     bool damaged = false;
     std::string now;
-    if (connect(damaged, now)) return {};   // another process was first
+    if (connect(damaged, now)) return {};  // another process was first
     CT_TRY_VOID(check(m_path));
     std::error_code error;
     const std::string aside = freeName(m_path + ".damaged");
     std::filesystem::rename(m_path, aside, error);
     if (error) return fault(m_path, problem + "; it cannot be set aside: " + error.message());
     std::filesystem::remove(m_path + "-journal", error);
-    m_remark = "the store of measured values " + m_path + " could not be used (" + problem + "); it is kept as " + aside + ", and a new one was begun";
+    m_remark = "the store of measured values " + m_path + " could not be used (" + problem + "); it is kept as " +
+               aside + ", and a new one was begun";
     return connect(damaged, now);
 }
 
@@ -198,14 +214,18 @@ Result<std::shared_ptr<ValueStore>> ValueStore::open(const std::string& path) {
 Result<std::optional<std::string>> ValueStore::find(const std::string& space, const std::string& key) {
     const std::lock_guard lock(m_mutex);
     std::optional<std::string> value;
-    CT_TRY_VOID(repairing([&](Database& database) { value = database.run("SELECT value FROM entry WHERE space = ? AND key = ?", {space, key}); }));
+    CT_TRY_VOID(repairing([&](Database& database) {
+        value = database.run("SELECT value FROM entry WHERE space = ? AND key = ?", {space, key});
+    }));
     return value;
 }
 
 Result<void> ValueStore::keep(const std::string& space, const std::string& key, const std::string& value) {
     const std::lock_guard lock(m_mutex);
     return repairing([&](Database& database) {
-        database.run("INSERT INTO entry (space, key, value) VALUES (?, ?, ?) ON CONFLICT (space, key) DO UPDATE SET value = excluded.value", {space, key, value});
+        database.run(
+            "INSERT INTO entry (space, key, value) VALUES (?, ?, ?) ON CONFLICT (space, key) DO UPDATE SET value = excluded.value",
+            {space, key, value});
     });
 }
 

@@ -1,8 +1,8 @@
 #pragma once
-// What programs remember for later ones: texts by namespace and key in one SQLite file, which several processes may use at once. It
-// holds nothing that cannot be made again, so a store that is damaged or of another version is set aside and a new one begun. What is
-// not a store by its header (SQLite's application_id) is left as it is.
-// Leaves out: limits on size and age, and anything larger than a text.
+// What programs remember for later ones: texts by namespace and key in one SQLite file, which several processes may use
+// at once. It holds nothing that cannot be made again, so a store that is damaged or of another version is set aside
+// and a new one begun. What is not a store by its header (SQLite's application_id) is left as it is. Leaves out: limits
+// on size and age, and anything larger than a text.
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,14 +14,16 @@ namespace cutaway {
 
 class ValueStore {
   public:
-    /// Whether there is a store, or an empty file, or nothing at the path. Errors: there is something else, which it names.
+    /// Whether there is a store, or an empty file, or nothing at the path. Errors: there is something else, which it
+    /// names.
     static Result<void> check(const std::string& path);
-    /// Opens or makes the file and the folders above it. Errors: those of check; no file can be made there (with the system's
-    /// reason).
+    /// Opens or makes the file and the folders above it. Errors: those of check; no file can be made there (with the
+    /// system's reason).
     static Result<std::shared_ptr<ValueStore>> open(const std::string& path);
     ~ValueStore();
 
-    /// The value kept under the key; none if there is none. Errors: the file cannot be read (locked for long, disk error).
+    /// The value kept under the key; none if there is none. Errors: the file cannot be read (locked for long, disk
+    /// error).
     Result<std::optional<std::string>> find(const std::string& space, const std::string& key);
     /// Keeps a value in place of any earlier one. Errors: the file cannot be written.
     Result<void> keep(const std::string& space, const std::string& key, const std::string& value);
@@ -38,7 +40,8 @@ class ValueStore {
     explicit ValueStore(std::string path);
     /// Opens the file as a store of this version; `damaged` says that it is one and cannot be used, `problem` why.
     Result<void> connect(bool& damaged, std::string& problem);
-    /// Moves a damaged store out of the way, to a name that nothing has, unless another process has done so meanwhile, and begins a new one.
+    /// Moves a damaged store out of the way, to a name that nothing has, unless another process has done so meanwhile,
+    /// and begins a new one.
     Result<void> beginAnew(const std::string& problem);
     template <class Use>
     Result<void> repairing(Use&& use);

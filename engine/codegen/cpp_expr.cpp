@@ -9,7 +9,8 @@ namespace cutaway {
 
 std::string cppMemoryType(DType dtype) {
     switch (dtype) {
-        case DType::F16: case DType::BF16: return "unsigned short";
+        case DType::F16:
+        case DType::BF16: return "unsigned short";
         case DType::Bool: return "unsigned char";
         // Kernels read complex numbers through views as pairs only.
         case DType::C32: return "unsigned short";
@@ -21,7 +22,9 @@ std::string cppMemoryType(DType dtype) {
 
 std::string cppValueType(DType dtype) {
     switch (dtype) {
-        case DType::F16: case DType::BF16: case DType::F32: return "float";
+        case DType::F16:
+        case DType::BF16:
+        case DType::F32: return "float";
         case DType::F64: return "double";
         case DType::I64: return "long";
         case DType::U64: return "unsigned long";

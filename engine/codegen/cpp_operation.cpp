@@ -13,8 +13,8 @@ bool indexDivision(const Expr& expr) {
     if (expr->dtype != DType::I64 || !divisor || *divisor <= 0) return false;
     bool indexOnly = true;
     forEachExpr({expr->operands[0]}, [&](const Expr& e) {
-        const bool plain = e->kind == ExprKind::Symbol || e->kind == ExprKind::Add || e->kind == ExprKind::Mul || e->kind == ExprKind::FloorDiv ||
-                           e->kind == ExprKind::Mod || (e.asInt() && *e.asInt() >= 0);
+        const bool plain = e->kind == ExprKind::Symbol || e->kind == ExprKind::Add || e->kind == ExprKind::Mul ||
+                           e->kind == ExprKind::FloorDiv || e->kind == ExprKind::Mod || (e.asInt() && *e.asInt() >= 0);
         indexOnly &= plain;
     });
     return indexOnly;
@@ -38,7 +38,8 @@ std::string arithmeticCode(const Expr& expr, const std::vector<Code>& in, bool v
     auto chained = [&](const std::string& function) {
         helpers.insert("minmax");
         std::string text = in[0].text;
-        for (size_t i = 1; i < in.size(); ++i) text = function + (vector ? "V(" : "S(") + text + ", " + in[i].text + ")";
+        for (size_t i = 1; i < in.size(); ++i)
+            text = function + (vector ? "V(" : "S(") + text + ", " + in[i].text + ")";
         return text;
     };
     auto divided = [&](const std::string& function) {
@@ -50,11 +51,14 @@ std::string arithmeticCode(const Expr& expr, const std::vector<Code>& in, bool v
         case ExprKind::Mul: return joined(boolean ? "&" : "*");
         case ExprKind::Sub: return joined(boolean ? "^" : "-");
         case ExprKind::Div: return floating ? joined("/") : divided("divTrunc");
-        case ExprKind::FloorDiv: case ExprKind::Mod: {
+        case ExprKind::FloorDiv:
+        case ExprKind::Mod: {
             const bool quotient = expr->kind == ExprKind::FloorDiv;
-            if (!floating) return indexDivision(expr) ? joined(quotient ? "/" : "%") : divided(quotient ? "divFloor" : "modFloor");
+            if (!floating)
+                return indexDivision(expr) ? joined(quotient ? "/" : "%") : divided(quotient ? "divFloor" : "modFloor");
             helpers.insert("floormod");
-            return std::string(quotient ? "floorDiv" : "floorMod") + (vector ? "V(" : "F(") + in[0].text + ", " + in[1].text + ")";
+            return std::string(quotient ? "floorDiv" : "floorMod") + (vector ? "V(" : "F(") + in[0].text + ", " +
+                   in[1].text + ")";
         }
         case ExprKind::Neg: return narrow + (narrow.empty() ? "-" + in[0].text : "(-" + in[0].text + ")");
         case ExprKind::Min: return boolean ? joined("&") : chained("min");
@@ -66,14 +70,21 @@ std::string arithmeticCode(const Expr& expr, const std::vector<Code>& in, bool v
         case ExprKind::Le: return compared("<=");
         case ExprKind::Gt: return compared(">");
         case ExprKind::Ge: return compared(">=");
-        case ExprKind::And: case ExprKind::BitAnd: return joined("&");
-        case ExprKind::Or: case ExprKind::BitOr: return joined("|");
+        case ExprKind::And:
+        case ExprKind::BitAnd: return joined("&");
+        case ExprKind::Or:
+        case ExprKind::BitOr: return joined("|");
         case ExprKind::BitXor: return joined("^");
         case ExprKind::Not: return vector ? "~" + in[0].text : "!" + in[0].text;
-        case ExprKind::BitNot: return boolean ? (vector ? "~" : "!") + in[0].text : narrow.empty() ? "~" + in[0].text : narrow + "(~" + in[0].text + ")";
-        case ExprKind::ShiftLeft: case ExprKind::ShiftRight:
+        case ExprKind::BitNot:
+            return boolean          ? (vector ? "~" : "!") + in[0].text
+                   : narrow.empty() ? "~" + in[0].text
+                                    : narrow + "(~" + in[0].text + ")";
+        case ExprKind::ShiftLeft:
+        case ExprKind::ShiftRight:
             helpers.insert("shift");
-            return std::string(expr->kind == ExprKind::ShiftLeft ? "shl" : "shr") + (vector ? "v(" : "(") + in[0].text + ", " + in[1].text + ")";
+            return std::string(expr->kind == ExprKind::ShiftLeft ? "shl" : "shr") + (vector ? "v(" : "(") + in[0].text +
+                   ", " + in[1].text + ")";
         default: CT_CHECK(false, "every arithmetic kind is printed");
     }
 }
@@ -83,13 +94,15 @@ std::string castCode(const Expr& expr, const Code& in, bool vector) {
     if (from == to) return in.text;
     if (!vector) {
         if (to == DType::Bool) return in.text + " != 0";
-        if (isFloating(from) && !isFloating(to) && byteSize(to) < 4) return "(" + cppValueType(to) + ")(long)" + in.text;
+        if (isFloating(from) && !isFloating(to) && byteSize(to) < 4)
+            return "(" + cppValueType(to) + ")(long)" + in.text;
         return "(" + cppValueType(to) + ")" + in.text;
     }
     if (to == DType::Bool) return "mask(" + in.text + " != 0)";
     const std::string type = cppVectorType(to);
     if (from == DType::Bool) return "CONV(" + in.text + " & 1, " + type + ")";
-    if (isFloating(from) && !isFloating(to) && byteSize(to) < 4) return "CONV(CONV(" + in.text + ", V_i64), " + type + ")";
+    if (isFloating(from) && !isFloating(to) && byteSize(to) < 4)
+        return "CONV(CONV(" + in.text + ", V_i64), " + type + ")";
     return "CONV(" + in.text + ", " + type + ")";
 }
 
@@ -100,20 +113,26 @@ std::string callCode(const Expr& expr, const std::vector<Code>& in, bool vector,
     const std::string inf = dtype == DType::F64 ? "__builtin_inf()" : "__builtin_inff()";
     if (name == "checked_index") {
         helpers.insert("checked_index");
-        return "checkedIndex(" + (vector ? widened(in[0], DType::I64).text : x) + ", " + in[1].text + (vector ? ", n" : "") + ", fault)";
+        return "checkedIndex(" + (vector ? widened(in[0], DType::I64).text : x) + ", " + in[1].text +
+               (vector ? ", n" : "") + ", fault)";
     }
     const std::string bits = dtype == DType::F64 ? "V_i64" : "V_i32";
     if (name == "abs") {
         if (isUnsigned(dtype) || dtype == DType::Bool) return x;
-        if (!isFloating(dtype)) return vector ? "sel(mask(" + x + " < 0), -" + x + ", " + x + ")" : "(" + cppValueType(dtype) + ")(" + x + " < 0 ? -" + x + " : " + x + ")";
+        if (!isFloating(dtype))
+            return vector ? "sel(mask(" + x + " < 0), -" + x + ", " + x + ")"
+                          : "(" + cppValueType(dtype) + ")(" + x + " < 0 ? -" + x + " : " + x + ")";
         if (!vector) return (dtype == DType::F64 ? "__builtin_fabs(" : "__builtin_fabsf(") + x + ")";
-        return "(" + cppVectorType(dtype) + ")((" + bits + ")" + x + (dtype == DType::F64 ? " & 0x7fffffffffffffffL)" : " & 0x7fffffff)");
+        return "(" + cppVectorType(dtype) + ")((" + bits + ")" + x +
+               (dtype == DType::F64 ? " & 0x7fffffffffffffffL)" : " & 0x7fffffff)");
     }
     auto test = [&](const std::string& condition) { return vector ? "mask(" + condition + ")" : condition; };
     if (!isFloating(dtype) && (name == "isnan" || name == "isinf")) return vector ? "bc_b(false)" : "false";
     if (!isFloating(dtype) && name == "isfinite") return vector ? "bc_b(true)" : "true";
     if (name == "isnan") return test(x + " != " + x);
-    if (name == "isinf") return vector ? "mask(" + x + " == " + inf + ") | mask(" + x + " == -" + inf + ")" : x + " == " + inf + " || " + x + " == -" + inf;
+    if (name == "isinf")
+        return vector ? "mask(" + x + " == " + inf + ") | mask(" + x + " == -" + inf + ")"
+                      : x + " == " + inf + " || " + x + " == -" + inf;
     if (name == "isfinite") return test(x + " - " + x + " == 0");
     if (name == "signbit") {
         if (!isFloating(dtype)) return test(x + " < 0");

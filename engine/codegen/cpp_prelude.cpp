@@ -201,7 +201,8 @@ template <class V> FN V divTrunc(V a, V b, int n, int* fault) { V r = {}; for (i
 template <class V> FN V divFloor(V a, V b, int n, int* fault) { V r = {}; for (int k = 0; k < n; ++k) r[k] = divFloor(a[k], b[k], fault); return r; }
 template <class V> FN V modFloor(V a, V b, int n, int* fault) { V r = {}; for (int k = 0; k < n; ++k) r[k] = modFloor(a[k], b[k], fault); return r; }
 )"},
-        {"shift", "", R"(template <class T> FN T shl(T a, T b) { return (unsigned long)b >= sizeof(T) * 8 ? T(0) : T((unsigned long)a << b); }
+        {"shift", "",
+         R"(template <class T> FN T shl(T a, T b) { return (unsigned long)b >= sizeof(T) * 8 ? T(0) : T((unsigned long)a << b); }
 template <class T> FN T shr(T a, T b) { return (unsigned long)b >= sizeof(T) * 8 ? T(a < 0 ? -1 : 0) : T(a >> b); }
 template <class V> FN V shlv(V a, V b) { V r = {}; LANES { auto x = a[k]; decltype(x) y = b[k]; r[k] = shl(x, y); } return r; }
 template <class V> FN V shrv(V a, V b) { V r = {}; LANES { auto x = a[k]; decltype(x) y = b[k]; r[k] = shr(x, y); } return r; }
@@ -252,8 +253,10 @@ template <class V> FN V floorModV(V a, V b) { V r = {}; LANES r[k] = floorModF(a
 )"},
         {"erf", "exp", kErf},
         {"sigmoid", "exp", "FN V_f32 f_sigmoid(V_f32 x) { return bc_f32(1.f) / (f_exp(-x) + 1.f); }\n"},
-        {"sqrt", "", "FN V_f32 f_sqrt(V_f32 x) { V_f32 r = {}; LANES r[k] = __builtin_sqrtf(x[k]); return r; }\nFN V_f64 f_sqrt(V_f64 x) { V_f64 r = {}; LANES r[k] = __builtin_sqrt(x[k]); return r; }\n"},
-        {"rsqrt", "sqrt", "FN V_f32 f_rsqrt(V_f32 x) { return bc_f32(1.f) / f_sqrt(x); }\nFN V_f64 f_rsqrt(V_f64 x) { return bc_f64(1.) / f_sqrt(x); }\n"},
+        {"sqrt", "",
+         "FN V_f32 f_sqrt(V_f32 x) { V_f32 r = {}; LANES r[k] = __builtin_sqrtf(x[k]); return r; }\nFN V_f64 f_sqrt(V_f64 x) { V_f64 r = {}; LANES r[k] = __builtin_sqrt(x[k]); return r; }\n"},
+        {"rsqrt", "sqrt",
+         "FN V_f32 f_rsqrt(V_f32 x) { return bc_f32(1.f) / f_sqrt(x); }\nFN V_f64 f_rsqrt(V_f64 x) { return bc_f64(1.) / f_sqrt(x); }\n"},
         {"round", "", R"(FN V_f32 small_(V_f32 x, V_f32 r) {
     const V_b big = mask((V_i32)((V_i32)x & 0x7fffffff) >= 0x4b000000);
     return sel(big, x, (V_f32)((V_i32)r | ((V_i32)x & (int)0x80000000)));
@@ -298,29 +301,47 @@ FN V_f32 f_round(V_f32 x) {
     return all;
 }
 
-/// Functions without a vector form of our own: one library call per lane. {name, float builtin, double builtin, operands}.
+/// Functions without a vector form of our own: one library call per lane. {name, float builtin, double builtin,
+/// operands}.
 struct LaneFunction {
     std::string_view name, single, wide;
     int operands;
 };
 constexpr LaneFunction kLaneFunctions[] = {
-    {"exp", "__builtin_expf", "__builtin_exp", 1}, {"exp2", "__builtin_exp2f", "__builtin_exp2", 1},
-    {"expm1", "__builtin_expm1f", "__builtin_expm1", 1}, {"log", "__builtin_logf", "__builtin_log", 1},
-    {"log2", "__builtin_log2f", "__builtin_log2", 1}, {"log10", "__builtin_log10f", "__builtin_log10", 1},
-    {"log1p", "__builtin_log1pf", "__builtin_log1p", 1}, {"sqrt", "__builtin_sqrtf", "__builtin_sqrt", 1},
-    {"sin", "__builtin_sinf", "__builtin_sin", 1}, {"cos", "__builtin_cosf", "__builtin_cos", 1},
-    {"tan", "__builtin_tanf", "__builtin_tan", 1}, {"asin", "__builtin_asinf", "__builtin_asin", 1},
-    {"acos", "__builtin_acosf", "__builtin_acos", 1}, {"atan", "__builtin_atanf", "__builtin_atan", 1},
-    {"sinh", "__builtin_sinhf", "__builtin_sinh", 1}, {"cosh", "__builtin_coshf", "__builtin_cosh", 1},
-    {"tanh", "__builtin_tanhf", "__builtin_tanh", 1}, {"asinh", "__builtin_asinhf", "__builtin_asinh", 1},
-    {"acosh", "__builtin_acoshf", "__builtin_acosh", 1}, {"atanh", "__builtin_atanhf", "__builtin_atanh", 1},
-    {"erf", "__builtin_erff", "__builtin_erf", 1}, {"erfc", "__builtin_erfcf", "__builtin_erfc", 1},
-    {"lgamma", "__builtin_lgammaf", "__builtin_lgamma", 1}, {"floor", "__builtin_floorf", "__builtin_floor", 1},
-    {"ceil", "__builtin_ceilf", "__builtin_ceil", 1}, {"trunc", "__builtin_truncf", "__builtin_trunc", 1},
-    {"round", "__builtin_rintf", "__builtin_rint", 1}, {"digamma", "digamma_", "digamma_", 1},
-    {"erfinv", "erfinv_", "erfinv_", 1}, {"pow", "__builtin_powf", "__builtin_pow", 2},
-    {"atan2", "__builtin_atan2f", "__builtin_atan2", 2}, {"fmod", "__builtin_fmodf", "__builtin_fmod", 2},
-    {"hypot", "__builtin_hypotf", "__builtin_hypot", 2}, {"copysign", "__builtin_copysignf", "__builtin_copysign", 2},
+    {"exp", "__builtin_expf", "__builtin_exp", 1},
+    {"exp2", "__builtin_exp2f", "__builtin_exp2", 1},
+    {"expm1", "__builtin_expm1f", "__builtin_expm1", 1},
+    {"log", "__builtin_logf", "__builtin_log", 1},
+    {"log2", "__builtin_log2f", "__builtin_log2", 1},
+    {"log10", "__builtin_log10f", "__builtin_log10", 1},
+    {"log1p", "__builtin_log1pf", "__builtin_log1p", 1},
+    {"sqrt", "__builtin_sqrtf", "__builtin_sqrt", 1},
+    {"sin", "__builtin_sinf", "__builtin_sin", 1},
+    {"cos", "__builtin_cosf", "__builtin_cos", 1},
+    {"tan", "__builtin_tanf", "__builtin_tan", 1},
+    {"asin", "__builtin_asinf", "__builtin_asin", 1},
+    {"acos", "__builtin_acosf", "__builtin_acos", 1},
+    {"atan", "__builtin_atanf", "__builtin_atan", 1},
+    {"sinh", "__builtin_sinhf", "__builtin_sinh", 1},
+    {"cosh", "__builtin_coshf", "__builtin_cosh", 1},
+    {"tanh", "__builtin_tanhf", "__builtin_tanh", 1},
+    {"asinh", "__builtin_asinhf", "__builtin_asinh", 1},
+    {"acosh", "__builtin_acoshf", "__builtin_acosh", 1},
+    {"atanh", "__builtin_atanhf", "__builtin_atanh", 1},
+    {"erf", "__builtin_erff", "__builtin_erf", 1},
+    {"erfc", "__builtin_erfcf", "__builtin_erfc", 1},
+    {"lgamma", "__builtin_lgammaf", "__builtin_lgamma", 1},
+    {"floor", "__builtin_floorf", "__builtin_floor", 1},
+    {"ceil", "__builtin_ceilf", "__builtin_ceil", 1},
+    {"trunc", "__builtin_truncf", "__builtin_trunc", 1},
+    {"round", "__builtin_rintf", "__builtin_rint", 1},
+    {"digamma", "digamma_", "digamma_", 1},
+    {"erfinv", "erfinv_", "erfinv_", 1},
+    {"pow", "__builtin_powf", "__builtin_pow", 2},
+    {"atan2", "__builtin_atan2f", "__builtin_atan2", 2},
+    {"fmod", "__builtin_fmodf", "__builtin_fmod", 2},
+    {"hypot", "__builtin_hypotf", "__builtin_hypot", 2},
+    {"copysign", "__builtin_copysignf", "__builtin_copysign", 2},
     {"nextafter", "__builtin_nextafterf", "__builtin_nextafter", 2},
 };
 /// Those whose f32 vector form is a snippet above, and that snippet's name.
@@ -335,8 +356,11 @@ std::string laneFunctionText(const LaneFunction& f) {
     const std::string name(f.name), single(f.single), wide(f.wide);
     const bool own = !vectorSnippet(f.name).empty(), both = f.name == "sqrt";
     auto vector = [&](const std::string& type, const std::string& callee) {
-        if (f.operands == 1) return "FN " + type + " f_" + name + "(" + type + " x) { " + type + " r = {}; LANES r[k] = " + callee + "(x[k]); return r; }\n";
-        return "FN " + type + " f_" + name + "(" + type + " x, " + type + " y) { " + type + " r = {}; LANES r[k] = " + callee + "(x[k], y[k]); return r; }\n";
+        if (f.operands == 1)
+            return "FN " + type + " f_" + name + "(" + type + " x) { " + type + " r = {}; LANES r[k] = " + callee +
+                   "(x[k]); return r; }\n";
+        return "FN " + type + " f_" + name + "(" + type + " x, " + type + " y) { " + type +
+               " r = {}; LANES r[k] = " + callee + "(x[k], y[k]); return r; }\n";
     };
     auto scalar = [&](const std::string& type, const std::string& callee) {
         if (f.operands == 1) return "FN " + type + " f_" + name + "(" + type + " x) { return " + callee + "(x); }\n";
@@ -373,7 +397,8 @@ void addWithNeeds(std::set<std::string>& wanted, const std::string& name) {
 
 bool hasCppFunction(const std::string& name) {
     if (name == "sigmoid" || name == "rsqrt") return true;
-    return std::any_of(std::begin(kLaneFunctions), std::end(kLaneFunctions), [&](const LaneFunction& f) { return f.name == name; });
+    return std::any_of(std::begin(kLaneFunctions), std::end(kLaneFunctions),
+                       [&](const LaneFunction& f) { return f.name == name; });
 }
 
 std::string cppPrelude(const std::set<std::string>& helpers) {

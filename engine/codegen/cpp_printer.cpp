@@ -24,10 +24,10 @@ struct Scope {
 
 /// A loop body to be printed: a reduction to fold, or a store.
 struct Task {
-    Expr reduction;               // or null:
+    Expr reduction;  // or null:
     const Store* store = nullptr;
     std::vector<Loop> loops;
-    int stage = 0;                // reductions that it needs belong to earlier ones
+    int stage = 0;  // reductions that it needs belong to earlier ones
     std::string accumulator;
 };
 
@@ -46,10 +46,12 @@ class CppPrinter {
             const std::string type = (buffer.written ? "" : "const ") + cppMemoryType(buffer.dtype) + "*";
             top.line(type + " __restrict " + buffer.name + " = (" + type + ")p[" + std::to_string(i) + "];");
         }
-        for (size_t i = 0; i < m_kernel.sizes.size(); ++i) top.line("const long " + m_kernel.sizes[i] + " = s[" + std::to_string(i) + "];");
+        for (size_t i = 0; i < m_kernel.sizes.size(); ++i)
+            top.line("const long " + m_kernel.sizes[i] + " = s[" + std::to_string(i) + "];");
         printOuter(top);
         PrintedKernel printed;
-        printed.source = "extern \"C\" void " + m_kernel.name + "(void* const* p, const long* s, long begin, long end, int* fault) {\n" + top.text + "}\n";
+        printed.source = "extern \"C\" void " + m_kernel.name +
+                         "(void* const* p, const long* s, long begin, long end, int* fault) {\n" + top.text + "}\n";
         printed.helpers = std::move(m_helpers);
         printed.range = m_range;
         return printed;
@@ -72,7 +74,9 @@ class CppPrinter {
     }
 
     // ---- loops
-    std::string size(const SymInt& value, Scope& scope) { return value.isInt() ? num(value.value()) : emit(unique(value.expr()), scope).text; }
+    std::string size(const SymInt& value, Scope& scope) {
+        return value.isInt() ? num(value.value()) : emit(unique(value.expr()), scope).text;
+    }
 
     void printOuter(Scope& top) {
         std::vector<Loop> parallel = m_kernel.outer;
@@ -103,7 +107,8 @@ class CppPrinter {
         }
         if (vectorLoop) {
             const std::string end = size(vectorLoop->size, top);
-            vectorBlock(body, vectorLoop->symbol, "0L", end, isMultiple(vectorLoop->size), [&](Scope& scope) { printRow(scope); });
+            vectorBlock(body, vectorLoop->symbol, "0L", end, isMultiple(vectorLoop->size),
+                        [&](Scope& scope) { printRow(scope); });
         } else {
             printRow(body);
         }
@@ -115,7 +120,8 @@ class CppPrinter {
 
     /// The body once as a lambda, run on whole vectors and on the remainder.
     template <class Body>
-    void vectorBlock(Scope& parent, const std::string& symbol, const std::string& from, const std::string& to, bool whole, Body&& print) {
+    void vectorBlock(Scope& parent, const std::string& symbol, const std::string& from, const std::string& to,
+                     bool whole, Body&& print) {
         Scope body;
         body.parent = &parent;
         body.indent = parent.indent + "    ";
@@ -190,7 +196,8 @@ class CppPrinter {
         };
         const Loop& loop = loops[depth];
         const std::string end = size(loop.size, parent);
-        if (m_vector.symbols.contains(loop.symbol)) return vectorBlock(parent, loop.symbol, "0L", end, isMultiple(loop.size), body);
+        if (m_vector.symbols.contains(loop.symbol))
+            return vectorBlock(parent, loop.symbol, "0L", end, isMultiple(loop.size), body);
         Scope inner;
         inner.parent = &parent;
         inner.indent = parent.indent + "    ";
@@ -206,17 +213,22 @@ class CppPrinter {
     /// Accumulators hold vectors when the body does.
     /// A value that does not vary along a vector loop counts once for every lane all the same.
     bool foldsVectors(const Task& task) {
-        return isVector(task.reduction->operands[0]) || isVector(task.reduction) || m_vector.symbols.contains(task.loops.back().symbol);
+        return isVector(task.reduction->operands[0]) || isVector(task.reduction) ||
+               m_vector.symbols.contains(task.loops.back().symbol);
     }
-    static DType accumulatorType(ReduceKind kind, DType dtype) { return kind == ReduceKind::Sum && dtype == DType::F32 ? DType::F64 : dtype; }
+    static DType accumulatorType(ReduceKind kind, DType dtype) {
+        return kind == ReduceKind::Sum && dtype == DType::F32 ? DType::F64 : dtype;
+    }
     std::string neutral(ReduceKind kind, DType dtype) {
         switch (kind) {
             case ReduceKind::Sum: return "(" + cppValueType(accumulatorType(kind, dtype)) + ")0";
             case ReduceKind::Prod: return "(" + cppValueType(dtype) + ")1";
             case ReduceKind::Any: return "false";
             case ReduceKind::All: return "true";
-            case ReduceKind::Max: case ReduceKind::ArgMax: return dtype == DType::Bool ? "false" : cppLowest(dtype);
-            case ReduceKind::Min: case ReduceKind::ArgMin: return dtype == DType::Bool ? "true" : cppHighest(dtype);
+            case ReduceKind::Max:
+            case ReduceKind::ArgMax: return dtype == DType::Bool ? "false" : cppLowest(dtype);
+            case ReduceKind::Min:
+            case ReduceKind::ArgMin: return dtype == DType::Bool ? "true" : cppHighest(dtype);
         }
         return {};
     }
@@ -226,8 +238,11 @@ class CppPrinter {
         task.accumulator = "a" + std::to_string(m_next++);
         const bool vector = foldsVectors(task);
         const std::string initial = neutral(kind, dtype);
-        home.line((vector ? cppVectorType(type) : cppValueType(type)) + " " + task.accumulator + " = " + (vector ? "bc_" + cppValueSuffix(type) + "(" + initial + ")" : initial) + ";");
-        if (isPosition(kind)) home.line(vector ? "V_i64 " + task.accumulator + "_at = bc_i64(-1L);" : "long " + task.accumulator + "_at = -1L;");
+        home.line((vector ? cppVectorType(type) : cppValueType(type)) + " " + task.accumulator + " = " +
+                  (vector ? "bc_" + cppValueSuffix(type) + "(" + initial + ")" : initial) + ";");
+        if (isPosition(kind))
+            home.line(vector ? "V_i64 " + task.accumulator + "_at = bc_i64(-1L);"
+                             : "long " + task.accumulator + "_at = -1L;");
     }
     void foldReduction(Scope& scope, Task& task) {
         const ReduceKind kind = *reduceKindOf(task.reduction);
@@ -243,13 +258,19 @@ class CppPrinter {
             m_helpers.insert("argbest");
             const Code at = emit(unique(position(task.loops)), scope);
             const std::string name = kind == ReduceKind::ArgMax ? "argMax" : "argMin";
-            if (vector) scope.line(name + "V(" + acc + ", " + acc + "_at, " + value.text + ", " + widened(at, DType::I64).text + ", " + (partial ? "lanesBelow(n)" : "bc_b(true)") + ");");
+            if (vector)
+                scope.line(name + "V(" + acc + ", " + acc + "_at, " + value.text + ", " + widened(at, DType::I64).text +
+                           ", " + (partial ? "lanesBelow(n)" : "bc_b(true)") + ");");
             else scope.line(name + "S(" + acc + ", " + acc + "_at, " + value.text + ", " + at.text + ");");
             return;
         }
         std::string operand = value.text;
-        if (type != dtype) operand = vector ? "CONV(" + operand + ", " + cppVectorType(type) + ")" : "(" + cppValueType(type) + ")" + operand;
-        if (partial) operand = "(n == 16 ? " + operand + " : sel(lanesBelow(n), " + operand + ", bc_" + cppValueSuffix(type) + "(" + neutral(kind, dtype) + ")))";
+        if (type != dtype)
+            operand = vector ? "CONV(" + operand + ", " + cppVectorType(type) + ")"
+                             : "(" + cppValueType(type) + ")" + operand;
+        if (partial)
+            operand = "(n == 16 ? " + operand + " : sel(lanesBelow(n), " + operand + ", bc_" + cppValueSuffix(type) +
+                      "(" + neutral(kind, dtype) + ")))";
         scope.line(acc + " = " + combine(kind, type, vector, acc, operand) + ";");
     }
     std::string combine(ReduceKind kind, DType type, bool vector, const std::string& a, const std::string& b) {
@@ -259,7 +280,8 @@ class CppPrinter {
             case ReduceKind::Prod: return type == DType::Bool ? a + " & " + b : narrow + "(" + a + " * " + b + ")";
             case ReduceKind::Any: return a + " | " + b;
             case ReduceKind::All: return a + " & " + b;
-            case ReduceKind::Max: case ReduceKind::Min: {
+            case ReduceKind::Max:
+            case ReduceKind::Min: {
                 const bool max = kind == ReduceKind::Max;
                 if (type == DType::Bool) return a + (max ? " | " : " & ") + b;
                 m_helpers.insert("minmax");
@@ -270,7 +292,9 @@ class CppPrinter {
     }
     static Expr position(const std::vector<Loop>& loops) {
         Expr at = Expr::integer(0);
-        for (const Loop& loop : loops) at = Expr::make(ExprKind::Add, {Expr::make(ExprKind::Mul, {at, loop.size.expr()}), Expr::symbol(loop.symbol)});
+        for (const Loop& loop : loops)
+            at = Expr::make(ExprKind::Add,
+                            {Expr::make(ExprKind::Mul, {at, loop.size.expr()}), Expr::symbol(loop.symbol)});
         return at;
     }
     void closeReduction(Scope& home, Task& task) {
@@ -282,11 +306,16 @@ class CppPrinter {
         if (across) {
             const std::string one = task.accumulator + "_1";
             if (isPosition(kind)) {
-                home.line(cppValueType(type) + " " + one + " = " + task.accumulator + "[0]; long " + one + "_at = " + task.accumulator + "_at[0];");
-                home.line("for (int k = 1; k < 16; ++k) " + std::string(kind == ReduceKind::ArgMax ? "argMaxS(" : "argMinS(") + one + ", " + one + "_at, " +
-                          "(" + cppValueType(type) + ")" + task.accumulator + "[k], " + task.accumulator + "_at[k]);");
+                home.line(cppValueType(type) + " " + one + " = " + task.accumulator + "[0]; long " + one +
+                          "_at = " + task.accumulator + "_at[0];");
+                home.line("for (int k = 1; k < 16; ++k) " +
+                          std::string(kind == ReduceKind::ArgMax ? "argMaxS(" : "argMinS(") + one + ", " + one +
+                          "_at, " + "(" + cppValueType(type) + ")" + task.accumulator + "[k], " + task.accumulator +
+                          "_at[k]);");
             } else {
-                const std::string lane = type == DType::Bool ? "(" + task.accumulator + "[k] != 0)" : "(" + cppValueType(type) + ")" + task.accumulator + "[k]";
+                const std::string lane = type == DType::Bool
+                                             ? "(" + task.accumulator + "[k] != 0)"
+                                             : "(" + cppValueType(type) + ")" + task.accumulator + "[k]";
                 home.line(cppValueType(type) + " " + one + " = " + neutral(kind, dtype) + ";");
                 home.line("LANES " + one + " = " + combine(kind, type, false, one, lane) + ";");
             }
@@ -295,7 +324,9 @@ class CppPrinter {
         const bool vector = isVector(task.reduction);
         const DType out = task.reduction->dtype;
         if (isPosition(kind)) result += "_at";
-        else if (type != dtype) result = vector ? "CONV(" + result + ", " + cppVectorType(dtype) + ")" : "(" + cppValueType(dtype) + ")" + result;
+        else if (type != dtype)
+            result = vector ? "CONV(" + result + ", " + cppVectorType(dtype) + ")"
+                            : "(" + cppValueType(dtype) + ")" + result;
         home.line("const " + (vector ? cppVectorType(out) : cppValueType(out)) + " " + name + " = " + result + ";");
         home.known[&*task.reduction] = {name, vector};
     }
@@ -312,7 +343,8 @@ class CppPrinter {
             const std::string at = emit(store.index, scope).text;
             if (isHalf(memory)) {
                 m_helpers.insert("mem_" + cppMemorySuffix(memory));
-                scope.line("wr_" + cppMemorySuffix(memory) + "(" + store.buffer + " + " + at + ", " + value.text + ");");
+                scope.line("wr_" + cppMemorySuffix(memory) + "(" + store.buffer + " + " + at + ", " + value.text +
+                           ");");
             } else {
                 scope.line(store.buffer + "[" + at + "] = " + value.text + ";");
             }
@@ -323,9 +355,12 @@ class CppPrinter {
         if (affine) {
             const std::string at = store.buffer + " + " + addressAlong(*affine, symbol, scope);
             if (affine->coefficient.asInt() == 1) scope.line("st_" + suffix + "(" + at + ", n, " + vector + ");");
-            else scope.line("sts_" + suffix + "(" + at + ", " + emit(unique(affine->coefficient), scope).text + ", n, " + vector + ");");
+            else
+                scope.line("sts_" + suffix + "(" + at + ", " + emit(unique(affine->coefficient), scope).text + ", n, " +
+                           vector + ");");
         } else {
-            scope.line("stg_" + suffix + "(" + store.buffer + ", " + widened(emit(store.index, scope), DType::I64).text + ", n, " + vector + ");");
+            scope.line("stg_" + suffix + "(" + store.buffer + ", " +
+                       widened(emit(store.index, scope), DType::I64).text + ", n, " + vector + ");");
         }
     }
     DType bufferType(const std::string& name) const {
@@ -347,7 +382,8 @@ class CppPrinter {
     }
     std::string addressAlong(const Affine& affine, const std::string& symbol, Scope& scope) {
         const Code rest = emit(unique(affine.rest), scope);
-        const std::string step = affine.coefficient.asInt() == 1 ? symbol : emit(unique(affine.coefficient), scope).text + " * " + symbol;
+        const std::string step =
+            affine.coefficient.asInt() == 1 ? symbol : emit(unique(affine.coefficient), scope).text + " * " + symbol;
         return "(" + rest.text + " + " + step + ")";
     }
 
@@ -362,7 +398,9 @@ class CppPrinter {
     }
     Code emit(const Expr& expr, Scope& scope) {
         switch (expr->kind) {
-            case ExprKind::Int: case ExprKind::Float: case ExprKind::Bool: return {cppLiteral(expr), false};
+            case ExprKind::Int:
+            case ExprKind::Float:
+            case ExprKind::Bool: return {cppLiteral(expr), false};
             case ExprKind::Symbol:
                 if (!m_vector.symbols.contains(expr->name)) return {expr->name, false};
                 break;
@@ -377,9 +415,11 @@ class CppPrinter {
         }
         m_exprs.keep(expr);
         const bool vector = isVector(expr);
-        const std::string code = expr->kind == ExprKind::Load ? loadCode(expr, home, vector) : operationCode(expr, home, vector);
+        const std::string code =
+            expr->kind == ExprKind::Load ? loadCode(expr, home, vector) : operationCode(expr, home, vector);
         const std::string name = "t" + std::to_string(m_next++);
-        home.line("const " + (vector ? cppVectorType(expr->dtype) : cppValueType(expr->dtype)) + " " + name + " = " + code + ";");
+        home.line("const " + (vector ? cppVectorType(expr->dtype) : cppValueType(expr->dtype)) + " " + name + " = " +
+                  code + ";");
         return home.known[&*expr] = {name, vector};
     }
 
@@ -397,7 +437,8 @@ class CppPrinter {
         }
         const std::string suffix = cppMemorySuffix(memory), symbol = activeVector(home);
         m_helpers.insert("mem_" + suffix);
-        if (const auto affine = affineIn(index, symbol); affine && !isVector(unique(affine->coefficient)) && !isVector(unique(affine->rest))) {
+        if (const auto affine = affineIn(index, symbol);
+            affine && !isVector(unique(affine->coefficient)) && !isVector(unique(affine->rest))) {
             const std::string at = buffer + " + " + addressAlong(*affine, symbol, home);
             if (affine->coefficient.asInt() == 1) return "ld_" + suffix + "(" + at + ", n)";
             return "lds_" + suffix + "(" + at + ", " + emit(unique(affine->coefficient), home).text + ", n)";
@@ -410,7 +451,8 @@ class CppPrinter {
         std::vector<Code> in;
         for (const Expr& operand : expr->operands) {
             in.push_back(emit(operand, home));
-            if (vector && expr->kind != ExprKind::Cast && !(expr->kind == ExprKind::Call && expr->name == "checked_index")) {
+            if (vector && expr->kind != ExprKind::Cast &&
+                !(expr->kind == ExprKind::Call && expr->name == "checked_index")) {
                 // A scalar condition chooses between vectors without being spread.
                 if (expr->kind == ExprKind::Where && in.size() == 1) continue;
                 in.back() = widened(in.back(), operand->dtype);
@@ -434,7 +476,8 @@ PrintedKernel printCpp(const Kernel& kernel) { return CppPrinter(kernel).print()
 std::string cppFile(const std::vector<PrintedKernel>& kernels) {
     std::set<std::string> helpers;
     for (const PrintedKernel& kernel : kernels) helpers.insert(kernel.helpers.begin(), kernel.helpers.end());
-    std::string file = "// Generated by Cutaway. Kernels are called through pointers; nothing is included.\n" + cppPrelude(helpers);
+    std::string file =
+        "// Generated by Cutaway. Kernels are called through pointers; nothing is included.\n" + cppPrelude(helpers);
     for (const PrintedKernel& kernel : kernels) file += "\n" + kernel.source;
     return file;
 }

@@ -8,8 +8,8 @@ namespace cutaway {
 namespace {
 
 bool sameShallow(const Expr& a, const Expr& b) {
-    if (a->kind != b->kind || a->dtype != b->dtype || a->integer != b->integer || a->name != b->name || a->operands.size() != b->operands.size() ||
-        std::memcmp(&a->real, &b->real, sizeof a->real) != 0)
+    if (a->kind != b->kind || a->dtype != b->dtype || a->integer != b->integer || a->name != b->name ||
+        a->operands.size() != b->operands.size() || std::memcmp(&a->real, &b->real, sizeof a->real) != 0)
         return false;
     for (size_t i = 0; i < a->operands.size(); ++i)
         if (&*a->operands[i] != &*b->operands[i]) return false;

@@ -30,7 +30,9 @@ std::vector<Expr> loadsUnder(const Expr& value) {
 }
 
 /// The share of a vector's lanes that a loop fills: all instructions of a short one do little.
-double filled(const Loop& loop) { return static_cast<double>(std::clamp<int64_t>(loop.size.asInt().value_or(kLanes), 1, kLanes)) / kLanes; }
+double filled(const Loop& loop) {
+    return static_cast<double>(std::clamp<int64_t>(loop.size.asInt().value_or(kLanes), 1, kLanes)) / kLanes;
+}
 
 /// Renames symbols of `shared` in the reduction where they are not the innermost loop.
 Expr renameOuterLoops(ReduceKind kind, const Expr& reduction, const std::set<std::string>& shared) {
@@ -56,11 +58,14 @@ void nameInnermostLoopsApart(Kernel& kernel) {
         forEachExpr({store.value}, [&](const Expr& e) {
             if (!reduceKindOf(e)) return;
             const std::vector<Loop> loops = reduceLoops(e);
-            for (size_t i = 0; i < loops.size(); ++i) (i + 1 == loops.size() ? innermost : outside).insert(loops[i].symbol);
+            for (size_t i = 0; i < loops.size(); ++i)
+                (i + 1 == loops.size() ? innermost : outside).insert(loops[i].symbol);
         });
-    std::set_intersection(innermost.begin(), innermost.end(), outside.begin(), outside.end(), std::inserter(shared, shared.end()));
+    std::set_intersection(innermost.begin(), innermost.end(), outside.begin(), outside.end(),
+                          std::inserter(shared, shared.end()));
     if (shared.empty()) return;
-    ReductionRewriter renamer([&](ReduceKind kind, const Expr& reduction) { return renameOuterLoops(kind, reduction, shared); });
+    ReductionRewriter renamer(
+        [&](ReduceKind kind, const Expr& reduction) { return renameOuterLoops(kind, reduction, shared); });
     for (Store& store : kernel.stores) store.value = renamer.rewrite(store.value);
 }
 
@@ -70,7 +75,8 @@ VectorLoop chooseVectorLoop(const Kernel& kernel) {
     std::vector<std::pair<std::vector<Loop>, std::vector<Expr>>> inner;
     double operations = 0;
     for (const Store& store : kernel.stores) {
-        forEachExpr({store.value}, [&](const Expr& e) { operations += !e->operands.empty() && e->kind != ExprKind::Load; });
+        forEachExpr({store.value},
+                    [&](const Expr& e) { operations += !e->operands.empty() && e->kind != ExprKind::Load; });
         if (!store.inner.empty()) {
             inner.emplace_back(store.inner, std::vector<Expr>{store.index});
             for (const Expr& load : loadsUnder(store.value)) inner.back().second.push_back(load);

@@ -10,7 +10,7 @@
 namespace cutaway {
 namespace {
 
-__extension__ using Wide = __int128;   // sums of numbers of 64 bits fit
+__extension__ using Wide = __int128;  // sums of numbers of 64 bits fit
 
 Expr finish(ExprNode node) {
     for (const Expr& operand : node.operands) node.outOfRange |= operand->outOfRange;
@@ -41,7 +41,7 @@ std::optional<int64_t> power(int64_t base, int64_t exponent) {
     if (base == 0 || base == 1) return exponent == 0 ? 1 : base;
     if (base == -1) return exponent % 2 == 0 ? 1 : -1;
     int64_t result = 1;
-    for (; exponent > 0; --exponent)   // at most 63 times: then it no longer fits
+    for (; exponent > 0; --exponent)  // at most 63 times: then it no longer fits
         if (__builtin_mul_overflow(result, base, &result)) return std::nullopt;
     return result;
 }
@@ -98,7 +98,8 @@ Expr makeSum(const std::vector<Expr>& operands) {
     const std::vector<int64_t> constants = addends(constant);
     if (terms.empty() && constants.size() < 2) return Expr::integer(static_cast<int64_t>(constant));
     bool outOfRange = constants.size() > 1;
-    std::sort(terms.begin(), terms.end(), [](const auto& a, const auto& b) { return compareExpr(a.first, b.first) < 0; });
+    std::sort(terms.begin(), terms.end(),
+              [](const auto& a, const auto& b) { return compareExpr(a.first, b.first) < 0; });
     std::vector<Expr> sum;
     for (const auto& [rest, coefficient] : terms) {
         const std::vector<int64_t> parts = addends(coefficient);
@@ -112,7 +113,7 @@ Expr makeSum(const std::vector<Expr>& operands) {
 
 Expr makeProduct(const std::vector<Expr>& operands) {
     int64_t constant = 1;
-    std::vector<Expr> factors, excess;   // excess: constants whose product with the others does not fit
+    std::vector<Expr> factors, excess;  // excess: constants whose product with the others does not fit
     auto take = [&](const Expr& factor) {
         int64_t product = 0;
         const auto value = factor.asInt();
@@ -180,7 +181,8 @@ Expr makeDivision(ExprKind kind, const Expr& a, const Expr& b) {
         // What stands for a size that is a divisor is not zero.
         if (const auto quotient = exactQuotient(a, b)) return kind == ExprKind::FloorDiv ? *quotient : Expr::integer(0);
         if (kind == ExprKind::FloorDiv)
-            if (const auto [dividend, divisor] = reduced(a, b); !(divisor == b)) return makeDivision(kind, dividend, divisor);
+            if (const auto [dividend, divisor] = reduced(a, b); !(divisor == b))
+                return makeDivision(kind, dividend, divisor);
     }
     return finish({.kind = kind, .dtype = DType::I64, .operands = {a, b}});
 }
@@ -193,7 +195,9 @@ bool Expr::operator==(const Expr& other) const {
     return compareExpr(*this, other) == 0;
 }
 
-Expr Expr::integer(int64_t value, DType dtype) { return finish({.kind = ExprKind::Int, .dtype = dtype, .integer = value}); }
+Expr Expr::integer(int64_t value, DType dtype) {
+    return finish({.kind = ExprKind::Int, .dtype = dtype, .integer = value});
+}
 Expr Expr::real(double value, DType dtype) { return finish({.kind = ExprKind::Float, .dtype = dtype, .real = value}); }
 Expr Expr::boolean(bool value) { return finish({.kind = ExprKind::Bool, .dtype = DType::Bool, .integer = value}); }
 Expr Expr::symbol(std::string name, DType dtype) {
@@ -203,7 +207,8 @@ Expr Expr::load(std::string buffer, Expr index, DType dtype) {
     return finish({.kind = ExprKind::Load, .dtype = dtype, .name = std::move(buffer), .operands = {std::move(index)}});
 }
 Expr Expr::call(std::string_view function, std::vector<Expr> operands, DType dtype) {
-    return finish({.kind = ExprKind::Call, .dtype = dtype, .name = std::string(function), .operands = std::move(operands)});
+    return finish(
+        {.kind = ExprKind::Call, .dtype = dtype, .name = std::string(function), .operands = std::move(operands)});
 }
 Expr Expr::cast(Expr operand, DType dtype) {
     if (operand->dtype == dtype) return operand;
@@ -213,7 +218,8 @@ Expr Expr::where(Expr condition, Expr yes, Expr no) {
     if (condition->kind == ExprKind::Bool) return condition->integer ? yes : no;
     if (yes == no) return yes;
     const DType dtype = yes->dtype;
-    return finish({.kind = ExprKind::Where, .dtype = dtype, .operands = {std::move(condition), std::move(yes), std::move(no)}});
+    return finish(
+        {.kind = ExprKind::Where, .dtype = dtype, .operands = {std::move(condition), std::move(yes), std::move(no)}});
 }
 
 std::optional<int64_t> Expr::asInt() const {
@@ -223,9 +229,8 @@ std::optional<int64_t> Expr::asInt() const {
 
 Expr Expr::make(ExprKind kind, std::vector<Expr> operands, DType dtype) {
     for (const Expr& operand : operands) CT_CHECK(operand, "expressions are built from expressions");
-    const bool index = isIndexDType(dtype) && std::all_of(operands.begin(), operands.end(), [](const Expr& e) {
-                           return isIndexDType(e->dtype);
-                       });
+    const bool index = isIndexDType(dtype) && std::all_of(operands.begin(), operands.end(),
+                                                          [](const Expr& e) { return isIndexDType(e->dtype); });
     if (index) {
         switch (kind) {
             case ExprKind::Add: return makeSum(operands);
@@ -237,7 +242,8 @@ Expr Expr::make(ExprKind kind, std::vector<Expr> operands, DType dtype) {
                 return makeSum({operands[0], makeProduct({Expr::integer(-1), operands[1]})});
             }
             case ExprKind::Neg: return makeProduct({Expr::integer(-1), operands[0]});
-            case ExprKind::FloorDiv: case ExprKind::Mod: return makeDivision(kind, operands[0], operands[1]);
+            case ExprKind::FloorDiv:
+            case ExprKind::Mod: return makeDivision(kind, operands[0], operands[1]);
             case ExprKind::Pow: {
                 const auto base = operands[0].asInt(), exponent = operands[1].asInt();
                 if (base && exponent) {
@@ -249,12 +255,14 @@ Expr Expr::make(ExprKind kind, std::vector<Expr> operands, DType dtype) {
                     return makeProduct(std::vector<Expr>(static_cast<size_t>(*exponent), operands[0]));
                 break;
             }
-            case ExprKind::Min: case ExprKind::Max: {
+            case ExprKind::Min:
+            case ExprKind::Max: {
                 const auto x = operands[0].asInt(), y = operands[1].asInt();
                 if (x && y) return Expr::integer(kind == ExprKind::Min ? std::min(*x, *y) : std::max(*x, *y));
                 if (operands[0] == operands[1]) return operands[0];
-                for (size_t i = 0; i < 2; ++i)   // one that is never above the other
-                    if (neverNegative(make(ExprKind::Sub, {operands[1 - i], operands[i]}))) return operands[kind == ExprKind::Min ? i : 1 - i];
+                for (size_t i = 0; i < 2; ++i)  // one that is never above the other
+                    if (neverNegative(make(ExprKind::Sub, {operands[1 - i], operands[i]})))
+                        return operands[kind == ExprKind::Min ? i : 1 - i];
                 break;
             }
             default: break;

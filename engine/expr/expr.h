@@ -3,9 +3,9 @@
 // three, so that one simplifier and one printer serve them.
 //
 // Integers are mathematical (no wrap) when they stand for sizes and indices; in kernel bodies the dtype says how wide
-// they are. So constants are folded only where the result fits: what does not stays as it is written, marked outOfRange,
-// which kernels compute as wrapping integers and SymInt refuses. Float rules are IEEE: nothing here re-associates or
-// contracts floating-point arithmetic.
+// they are. So constants are folded only where the result fits: what does not stays as it is written, marked
+// outOfRange, which kernels compute as wrapping integers and SymInt refuses. Float rules are IEEE: nothing here
+// re-associates or contracts floating-point arithmetic.
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,14 +18,39 @@
 namespace cutaway {
 
 enum class ExprKind : uint8_t {
-    Int, Float, Bool, Symbol,                        // leaves
-    Add, Mul, FloorDiv, Mod, Min, Max, Pow,          // Add and Mul are n-ary over integers, binary otherwise
-    Sub, Div, Neg,                                   // floating point only; over integers Add and Mul serve
-    Eq, Ne, Lt, Le, Gt, Ge, And, Or, Not, Where,
-    BitAnd, BitOr, BitXor, BitNot, ShiftLeft, ShiftRight,
-    Cast,                                            // to dtype
-    Load,                                            // name = buffer, operand 0 = element index
-    Call,                                            // name = function: exp, erf, floor, ...
+    Int,
+    Float,
+    Bool,
+    Symbol,  // leaves
+    Add,
+    Mul,
+    FloorDiv,
+    Mod,
+    Min,
+    Max,
+    Pow,  // Add and Mul are n-ary over integers, binary otherwise
+    Sub,
+    Div,
+    Neg,  // floating point only; over integers Add and Mul serve
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    And,
+    Or,
+    Not,
+    Where,
+    BitAnd,
+    BitOr,
+    BitXor,
+    BitNot,
+    ShiftLeft,
+    ShiftRight,
+    Cast,  // to dtype
+    Load,  // name = buffer, operand 0 = element index
+    Call,  // name = function: exp, erf, floor, ...
 };
 
 struct ExprNode;
@@ -62,12 +87,12 @@ class Expr {
 struct ExprNode {
     ExprKind kind;
     DType dtype;
-    int64_t integer = 0;       // Int, Bool
-    double real = 0;           // Float
-    std::string name;          // Symbol, Load, Call
+    int64_t integer = 0;  // Int, Bool
+    double real = 0;      // Float
+    std::string name;     // Symbol, Load, Call
     std::vector<Expr> operands;
-    uint64_t hash = 0;         // structural
-    bool outOfRange = false;   // holds an operation on constants that has no result of 64 bits: 2**62 * 4, 7 // 0
+    uint64_t hash = 0;        // structural
+    bool outOfRange = false;  // holds an operation on constants that has no result of 64 bits: 2**62 * 4, 7 // 0
 };
 
 /// Infix as PyTorch prints symbolic sizes: "s0 + 1", "4*s77", "((s0 + 1)//2)".
@@ -80,8 +105,8 @@ Expr substitute(const Expr& expr, const Lookup& lookup);
 /// All symbol names, sorted, each once.
 std::vector<std::string> symbolsOf(const Expr& expr);
 
-/// A size, stride, offset or integer argument: a number, or an expression over symbols when shapes are dynamic. Arithmetic
-/// on it is checked: what does not fit into 64 bits throws SizeError.
+/// A size, stride, offset or integer argument: a number, or an expression over symbols when shapes are dynamic.
+/// Arithmetic on it is checked: what does not fit into 64 bits throws SizeError.
 class SymInt {
   public:
     SymInt(int64_t value = 0) : m_value(value) {}
@@ -110,7 +135,8 @@ SymInt floorDiv(const SymInt& a, const SymInt& b);
 SymInt mod(const SymInt& a, const SymInt& b);
 SymInt min(const SymInt& a, const SymInt& b);
 SymInt max(const SymInt& a, const SymInt& b);
-/// True only if it holds for every value of the symbols: at least 1 for sizes of inputs (s0, s77), at least 0 for all others.
+/// True only if it holds for every value of the symbols: at least 1 for sizes of inputs (s0, s77), at least 0 for all
+/// others.
 inline bool knownEqual(const SymInt& a, const SymInt& b) { return a == b; }
 bool knownLessEqual(const SymInt& a, const SymInt& b);
 

@@ -23,19 +23,32 @@ struct OperatorName {
     size_t operands;  // 0 = one or more, folded pairwise
 };
 constexpr OperatorName kOperatorNames[] = {
-    {"Add", ExprKind::Add, DType::I64, 0},          {"Mul", ExprKind::Mul, DType::I64, 0},
-    {"Max", ExprKind::Max, DType::I64, 0},          {"Min", ExprKind::Min, DType::I64, 0},
-    {"And", ExprKind::And, DType::Bool, 0},         {"Or", ExprKind::Or, DType::Bool, 0},
-    {"Not", ExprKind::Not, DType::Bool, 1},         {"FloorDiv", ExprKind::FloorDiv, DType::I64, 2},
-    {"CleanDiv", ExprKind::FloorDiv, DType::I64, 2}, {"Mod", ExprKind::Mod, DType::I64, 2},
-    {"PythonMod", ExprKind::Mod, DType::I64, 2},    {"Pow", ExprKind::Pow, DType::I64, 2},
-    {"PowByNatural", ExprKind::Pow, DType::I64, 2}, {"LShift", ExprKind::ShiftLeft, DType::I64, 2},
-    {"RShift", ExprKind::ShiftRight, DType::I64, 2}, {"Equality", ExprKind::Eq, DType::Bool, 2},
-    {"Unequality", ExprKind::Ne, DType::Bool, 2},   {"StrictLessThan", ExprKind::Lt, DType::Bool, 2},
-    {"LessThan", ExprKind::Le, DType::Bool, 2},     {"StrictGreaterThan", ExprKind::Gt, DType::Bool, 2},
-    {"GreaterThan", ExprKind::Ge, DType::Bool, 2},  {"Eq", ExprKind::Eq, DType::Bool, 2},
-    {"Ne", ExprKind::Ne, DType::Bool, 2},           {"Lt", ExprKind::Lt, DType::Bool, 2},
-    {"Le", ExprKind::Le, DType::Bool, 2},           {"Gt", ExprKind::Gt, DType::Bool, 2},
+    {"Add", ExprKind::Add, DType::I64, 0},
+    {"Mul", ExprKind::Mul, DType::I64, 0},
+    {"Max", ExprKind::Max, DType::I64, 0},
+    {"Min", ExprKind::Min, DType::I64, 0},
+    {"And", ExprKind::And, DType::Bool, 0},
+    {"Or", ExprKind::Or, DType::Bool, 0},
+    {"Not", ExprKind::Not, DType::Bool, 1},
+    {"FloorDiv", ExprKind::FloorDiv, DType::I64, 2},
+    {"CleanDiv", ExprKind::FloorDiv, DType::I64, 2},
+    {"Mod", ExprKind::Mod, DType::I64, 2},
+    {"PythonMod", ExprKind::Mod, DType::I64, 2},
+    {"Pow", ExprKind::Pow, DType::I64, 2},
+    {"PowByNatural", ExprKind::Pow, DType::I64, 2},
+    {"LShift", ExprKind::ShiftLeft, DType::I64, 2},
+    {"RShift", ExprKind::ShiftRight, DType::I64, 2},
+    {"Equality", ExprKind::Eq, DType::Bool, 2},
+    {"Unequality", ExprKind::Ne, DType::Bool, 2},
+    {"StrictLessThan", ExprKind::Lt, DType::Bool, 2},
+    {"LessThan", ExprKind::Le, DType::Bool, 2},
+    {"StrictGreaterThan", ExprKind::Gt, DType::Bool, 2},
+    {"GreaterThan", ExprKind::Ge, DType::Bool, 2},
+    {"Eq", ExprKind::Eq, DType::Bool, 2},
+    {"Ne", ExprKind::Ne, DType::Bool, 2},
+    {"Lt", ExprKind::Lt, DType::Bool, 2},
+    {"Le", ExprKind::Le, DType::Bool, 2},
+    {"Gt", ExprKind::Gt, DType::Bool, 2},
     {"Ge", ExprKind::Ge, DType::Bool, 2},
 };
 /// Carried as calls: their meaning is kept by name.
@@ -44,10 +57,12 @@ struct FunctionName {
     DType dtype;
 };
 constexpr FunctionName kFunctionNames[] = {
-    {"CeilToInt", DType::I64},    {"FloorToInt", DType::I64},  {"TruncToInt", DType::I64},
-    {"RoundToInt", DType::I64},   {"TruncToFloat", DType::F64}, {"RoundDecimal", DType::F64},
-    {"FloatPow", DType::F64},     {"FloatTrueDiv", DType::F64}, {"IntTrueDiv", DType::F64},
-    {"ToFloat", DType::F64},      {"sqrt", DType::F64},        {"floor", DType::I64},
+    {"CeilToInt", DType::I64},    {"FloorToInt", DType::I64},
+    {"TruncToInt", DType::I64},   {"RoundToInt", DType::I64},
+    {"TruncToFloat", DType::F64}, {"RoundDecimal", DType::F64},
+    {"FloatPow", DType::F64},     {"FloatTrueDiv", DType::F64},
+    {"IntTrueDiv", DType::F64},   {"ToFloat", DType::F64},
+    {"sqrt", DType::F64},         {"floor", DType::I64},
     {"ceiling", DType::I64},      {"IsNonOverlappingAndDenseIndicator", DType::I64},
 };
 
@@ -76,8 +91,8 @@ class ExprReader {
     }
     Expr fail(std::string what) {
         if (!m_error)
-            m_error = invalidInput("column " + std::to_string(m_at + 1) + " of expression '" + std::string(m_text.substr(0, 80)) +
-                                   "': " + std::move(what) + " (SYM-2)");
+            m_error = invalidInput("column " + std::to_string(m_at + 1) + " of expression '" +
+                                   std::string(m_text.substr(0, 80)) + "': " + std::move(what) + " (SYM-2)");
         return Expr::integer(0);
     }
 
@@ -85,7 +100,10 @@ class ExprReader {
         return a->dtype == DType::F64 || b->dtype == DType::F64 ? DType::F64 : DType::I64;
     }
     /// A chain of operations is a tree as deep, and whatever simplifies, prints or frees it goes down to its end.
-    Expr counted(Expr made) { return ++m_operations > kMaxOperations ? fail("more than " + std::to_string(kMaxOperations) + " operations") : std::move(made); }
+    Expr counted(Expr made) {
+        return ++m_operations > kMaxOperations ? fail("more than " + std::to_string(kMaxOperations) + " operations")
+                                               : std::move(made);
+    }
     Expr binary(ExprKind kind, Expr a, Expr b, DType dtype) {
         if ((kind == ExprKind::FloorDiv || kind == ExprKind::Mod) && b.asInt() == 0) return fail("division by zero");
         return counted(Expr::make(kind, {std::move(a), std::move(b)}, dtype));
@@ -93,7 +111,10 @@ class ExprReader {
 
     Expr comparison() {
         Expr left = shift();
-        struct Row { std::string_view symbol; ExprKind kind; };
+        struct Row {
+            std::string_view symbol;
+            ExprKind kind;
+        };
         static constexpr Row kRows[] = {{"==", ExprKind::Eq}, {"!=", ExprKind::Ne}, {"<=", ExprKind::Le},
                                         {">=", ExprKind::Ge}, {"<", ExprKind::Lt},  {">", ExprKind::Gt}};
         for (const Row& row : kRows)
@@ -228,9 +249,12 @@ class ExprReader {
             const std::string_view inner = quoted();
             skipKeywords();
             if (inner.empty() || !take(")")) return fail(std::string(function) + " needs a quoted text");
-            bool plain = std::all_of(inner.begin(), inner.end(), [](char c) { return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); });
+            bool plain = std::all_of(inner.begin(), inner.end(), [](char c) {
+                return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+            });
             plain &= !constantNamed(inner) && inner != "None";
-            if (function == "Symbol" && (!plain || (inner[0] >= '0' && inner[0] <= '9'))) return fail("a symbol is named like a variable");
+            if (function == "Symbol" && (!plain || (inner[0] >= '0' && inner[0] <= '9')))
+                return fail("a symbol is named like a variable");
             if (function == "Symbol") return Expr::symbol(std::string(inner), symbolDType(inner));
             double real = 0;
             const auto status = std::from_chars(inner.data(), inner.data() + inner.size(), real);
@@ -246,12 +270,14 @@ class ExprReader {
         }
         return m_error ? Expr::integer(0) : apply(function, std::move(operands));
     }
-    /// (value, condition), ...: the first whose condition holds; the last holds always. Also as ExprCondPair(value, condition).
+    /// (value, condition), ...: the first whose condition holds; the last holds always. Also as ExprCondPair(value,
+    /// condition).
     Expr pieces() {
         std::vector<std::pair<Expr, Expr>> all;
         do {
             skipBlanks();
-            if (constexpr std::string_view kPair = "ExprCondPair"; m_text.substr(m_at).starts_with(kPair)) m_at += kPair.size();
+            if (constexpr std::string_view kPair = "ExprCondPair"; m_text.substr(m_at).starts_with(kPair))
+                m_at += kPair.size();
             if (!take("(")) return fail("a value and its condition in brackets expected");
             const Expr value = comparison();
             if (m_error || !take(",")) return fail("a condition expected");
@@ -261,7 +287,8 @@ class ExprReader {
         if (!take(")")) return fail("')' expected");
         Expr chosen = all.back().first;
         for (size_t i = all.size() - 1; i-- > 0;) {
-            if (all[i].second->dtype != DType::Bool || all[i].first->dtype != chosen->dtype) return fail("values of one kind, each with a condition, expected");
+            if (all[i].second->dtype != DType::Bool || all[i].first->dtype != chosen->dtype)
+                return fail("values of one kind, each with a condition, expected");
             chosen = Expr::where(all[i].second, all[i].first, chosen);
         }
         return chosen;
@@ -278,14 +305,16 @@ class ExprReader {
         if (function == "Rational" && count == 2) return Expr::call("IntTrueDiv", std::move(operands), DType::F64);
         if (function == "Where" && count == 3) return Expr::where(operands[0], operands[1], operands[2]);
         if (function == "ModularIndexing" && count == 3)
-            return binary(ExprKind::Mod, binary(ExprKind::FloorDiv, operands[0], operands[1], DType::I64), operands[2], DType::I64);
+            return binary(ExprKind::Mod, binary(ExprKind::FloorDiv, operands[0], operands[1], DType::I64), operands[2],
+                          DType::I64);
         if (function == "CeilDiv" && count == 2) {
             const Expr most = Expr::make(ExprKind::Add, {operands[0], operands[1], Expr::integer(-1)});
             return binary(ExprKind::FloorDiv, most, operands[1], DType::I64);
         }
         for (const OperatorName& row : kOperatorNames)
             if (row.name == function) {
-                if (row.operands != 0 && row.operands != count) return fail("'" + std::string(function) + "' takes " + std::to_string(row.operands) + " operands");
+                if (row.operands != 0 && row.operands != count)
+                    return fail("'" + std::string(function) + "' takes " + std::to_string(row.operands) + " operands");
                 if (row.operands == 1) return Expr::make(row.kind, std::move(operands), row.dtype);
                 Expr folded = operands[0];
                 for (size_t i = 1; i < count; ++i)
@@ -295,7 +324,8 @@ class ExprReader {
             }
         for (const FunctionName& row : kFunctionNames)
             if (row.name == function) return Expr::call(function, std::move(operands), row.dtype);
-        if (function.starts_with("OpaqueUnaryFn_") && count == 1) return Expr::call(function, std::move(operands), DType::F64);
+        if (function.starts_with("OpaqueUnaryFn_") && count == 1)
+            return Expr::call(function, std::move(operands), DType::F64);
         if (auto dtype = dtypeFromAbbreviation(function); dtype && count == 1) return Expr::cast(operands[0], *dtype);
         return fail("unknown function '" + std::string(function) + "'");
     }

@@ -24,10 +24,16 @@ enum Strength { kCompare = 1, kSum, kProduct, kUnary, kPower, kAtom };
 
 Strength strengthOf(const Expr& e) {
     switch (e->kind) {
-        case ExprKind::Eq: case ExprKind::Ne: case ExprKind::Lt: case ExprKind::Le: case ExprKind::Gt: case ExprKind::Ge:
-            return kCompare;
-        case ExprKind::Add: case ExprKind::Sub: return kSum;
-        case ExprKind::Mul: case ExprKind::Div: return kProduct;
+        case ExprKind::Eq:
+        case ExprKind::Ne:
+        case ExprKind::Lt:
+        case ExprKind::Le:
+        case ExprKind::Gt:
+        case ExprKind::Ge: return kCompare;
+        case ExprKind::Add:
+        case ExprKind::Sub: return kSum;
+        case ExprKind::Mul:
+        case ExprKind::Div: return kProduct;
         case ExprKind::Neg: return kUnary;
         case ExprKind::Pow: return kPower;
         case ExprKind::Int: return e->integer < 0 ? kUnary : kAtom;
@@ -68,7 +74,8 @@ void print(std::string& out, const Expr& e, int strength) {
                 print(term, e->operands[i], i > 0 ? kSum + 1 : kSum);
                 if (i == 0) out += term;
                 else if (term.starts_with("-")) out += " - " + term.substr(1);
-                else if (term.starts_with("(-") && e->operands[i]->kind == ExprKind::Int) out += " - " + term.substr(2, term.size() - 3);
+                else if (term.starts_with("(-") && e->operands[i]->kind == ExprKind::Int)
+                    out += " - " + term.substr(2, term.size() - 3);
                 else out += " + " + term;
             }
             break;
@@ -88,22 +95,56 @@ void print(std::string& out, const Expr& e, int strength) {
             break;
         case ExprKind::Sub: printInfix(out, e, " - ", kSum); break;
         case ExprKind::Div: printInfix(out, e, "/", kProduct); break;
-        case ExprKind::Neg: out += '-'; print(out, e->operands[0], kUnary); break;
+        case ExprKind::Neg:
+            out += '-';
+            print(out, e->operands[0], kUnary);
+            break;
         case ExprKind::Pow: printInfix(out, e, "**", kPower); break;
-        case ExprKind::FloorDiv: out += '('; printInfix(out, e, "//", kProduct + 1); out += ')'; break;
-        case ExprKind::Mod: out += '('; printInfix(out, e, "%", kProduct + 1); out += ')'; break;
+        case ExprKind::FloorDiv:
+            out += '(';
+            printInfix(out, e, "//", kProduct + 1);
+            out += ')';
+            break;
+        case ExprKind::Mod:
+            out += '(';
+            printInfix(out, e, "%", kProduct + 1);
+            out += ')';
+            break;
         case ExprKind::Eq: printInfix(out, e, " == ", kCompare); break;
         case ExprKind::Ne: printInfix(out, e, " != ", kCompare); break;
         case ExprKind::Lt: printInfix(out, e, " < ", kCompare); break;
         case ExprKind::Le: printInfix(out, e, " <= ", kCompare); break;
         case ExprKind::Gt: printInfix(out, e, " > ", kCompare); break;
         case ExprKind::Ge: printInfix(out, e, " >= ", kCompare); break;
-        case ExprKind::BitAnd: out += '('; printInfix(out, e, " & ", kAtom); out += ')'; break;
-        case ExprKind::BitOr: out += '('; printInfix(out, e, " | ", kAtom); out += ')'; break;
-        case ExprKind::BitXor: out += '('; printInfix(out, e, " ^ ", kAtom); out += ')'; break;
-        case ExprKind::BitNot: out += '~'; print(out, e->operands[0], kAtom); break;
-        case ExprKind::ShiftLeft: out += '('; printInfix(out, e, " << ", kAtom); out += ')'; break;
-        case ExprKind::ShiftRight: out += '('; printInfix(out, e, " >> ", kAtom); out += ')'; break;
+        case ExprKind::BitAnd:
+            out += '(';
+            printInfix(out, e, " & ", kAtom);
+            out += ')';
+            break;
+        case ExprKind::BitOr:
+            out += '(';
+            printInfix(out, e, " | ", kAtom);
+            out += ')';
+            break;
+        case ExprKind::BitXor:
+            out += '(';
+            printInfix(out, e, " ^ ", kAtom);
+            out += ')';
+            break;
+        case ExprKind::BitNot:
+            out += '~';
+            print(out, e->operands[0], kAtom);
+            break;
+        case ExprKind::ShiftLeft:
+            out += '(';
+            printInfix(out, e, " << ", kAtom);
+            out += ')';
+            break;
+        case ExprKind::ShiftRight:
+            out += '(';
+            printInfix(out, e, " >> ", kAtom);
+            out += ')';
+            break;
         case ExprKind::Min: printCall(out, "Min", e); break;
         case ExprKind::Max: printCall(out, "Max", e); break;
         case ExprKind::And: printCall(out, "And", e); break;
@@ -111,7 +152,12 @@ void print(std::string& out, const Expr& e, int strength) {
         case ExprKind::Not: printCall(out, "Not", e); break;
         case ExprKind::Where: printCall(out, "Where", e); break;
         case ExprKind::Cast: printCall(out, info(e->dtype).abbreviation, e); break;
-        case ExprKind::Load: out += e->name; out += '['; print(out, e->operands[0], 0); out += ']'; break;
+        case ExprKind::Load:
+            out += e->name;
+            out += '[';
+            print(out, e->operands[0], 0);
+            out += ']';
+            break;
         case ExprKind::Call: printCall(out, e->name, e); break;
     }
     if (wrap) out += ')';

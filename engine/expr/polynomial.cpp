@@ -11,9 +11,7 @@ namespace {
 
 constexpr size_t kMostTerms = 64;  // sizes and strides of models have a handful
 
-bool earlier(const Expr& a, const Expr& b) {
-    return compareExpr(a, b) < 0;
-}
+bool earlier(const Expr& a, const Expr& b) { return compareExpr(a, b) < 0; }
 
 bool add(Polynomial& sum, const Monomial& monomial, int64_t coefficient) {
     auto [at, fresh] = sum.try_emplace(monomial, 0);
@@ -47,10 +45,8 @@ std::optional<Monomial> without(const Monomial& whole, const Monomial& part) {
     Monomial rest;
     auto at = part.begin();
     for (const Expr& atom : whole) {
-        if (at != part.end() && compareExpr(atom, *at) == 0)
-            ++at;
-        else
-            rest.push_back(atom);
+        if (at != part.end() && compareExpr(atom, *at) == 0) ++at;
+        else rest.push_back(atom);
     }
     return at == part.end() ? std::optional(std::move(rest)) : std::nullopt;
 }
@@ -86,20 +82,13 @@ bool isBackedSize(const Expr& atom) {
 
 bool atomNeverNegative(const Expr& atom) {
     switch (atom->kind) {
-        case ExprKind::Symbol:
-            return true;
-        case ExprKind::FloorDiv:
-            return neverNegative(atom->operands[0]) && neverNegative(atom->operands[1]);
-        case ExprKind::Mod:
-            return neverNegative(atom->operands[1]);
-        case ExprKind::Pow:
-            return neverNegative(atom->operands[0]);
-        case ExprKind::Max:
-            return neverNegative(atom->operands[0]) || neverNegative(atom->operands[1]);
-        case ExprKind::Min:
-            return neverNegative(atom->operands[0]) && neverNegative(atom->operands[1]);
-        default:
-            return false;
+        case ExprKind::Symbol: return true;
+        case ExprKind::FloorDiv: return neverNegative(atom->operands[0]) && neverNegative(atom->operands[1]);
+        case ExprKind::Mod: return neverNegative(atom->operands[1]);
+        case ExprKind::Pow: return neverNegative(atom->operands[0]);
+        case ExprKind::Max: return neverNegative(atom->operands[0]) || neverNegative(atom->operands[1]);
+        case ExprKind::Min: return neverNegative(atom->operands[0]) && neverNegative(atom->operands[1]);
+        default: return false;
     }
 }
 

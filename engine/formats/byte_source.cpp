@@ -33,7 +33,9 @@ Result<std::shared_ptr<Storage>> ByteSource::read(uint64_t offset, uint64_t size
 
 Result<std::shared_ptr<Storage>> ByteSource::readText(const std::string& where) const {
     constexpr uint64_t kMaxText = uint64_t{1} << 30;
-    if (m_size > kMaxText) return Error{ErrorCode::Limit, "a text of " + std::to_string(m_size) + " bytes; at most 1 GiB is read", where, {}};
+    if (m_size > kMaxText)
+        return Error{
+            ErrorCode::Limit, "a text of " + std::to_string(m_size) + " bytes; at most 1 GiB is read", where, {}};
     return read(0, m_size);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// The bytes that readers read: a file's, had piece by piece when they are wanted, or bytes at hand. Nothing is mapped: what a
-// reader or a kernel holds stays as it is, whoever writes to the file or cuts it short meanwhile.
+// The bytes that readers read: a file's, had piece by piece when they are wanted, or bytes at hand. Nothing is mapped:
+// what a reader or a kernel holds stays as it is, whoever writes to the file or cuts it short meanwhile.
 #include <algorithm>
 #include <memory>
 #include <span>
@@ -35,7 +35,7 @@ class ByteSource {
 
     std::shared_ptr<const InputFile> m_file;  // null: the bytes are at hand
     std::shared_ptr<Storage> m_bytes;
-    uint64_t m_start = 0, m_size = 0;         // in the file or in the bytes
+    uint64_t m_start = 0, m_size = 0;  // in the file or in the bytes
 };
 
 }  // namespace cutaway

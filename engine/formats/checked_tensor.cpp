@@ -15,9 +15,11 @@ Result<int64_t> reach(const Dims& sizes, const Dims& strides, int64_t offset, co
         if (strides[i] < 0) return fail("negative stride " + std::to_string(strides[i]));
         empty |= sizes[i] == 0;
         // A size of 0 counts as 1 here, so that row-major strides of any accepted sizes can be formed too.
-        if (__builtin_mul_overflow(product, std::max<int64_t>(sizes[i], 1), &product)) return fail("sizes overflow 64 bits");
+        if (__builtin_mul_overflow(product, std::max<int64_t>(sizes[i], 1), &product))
+            return fail("sizes overflow 64 bits");
         int64_t step = 0;
-        if (__builtin_mul_overflow(std::max<int64_t>(sizes[i], 1) - 1, strides[i], &step) || __builtin_add_overflow(last, step, &last))
+        if (__builtin_mul_overflow(std::max<int64_t>(sizes[i], 1) - 1, strides[i], &step) ||
+            __builtin_add_overflow(last, step, &last))
             return fail("sizes and strides overflow 64 bits");
     }
     if (product > std::numeric_limits<int64_t>::max() / 16 || last > std::numeric_limits<int64_t>::max() / 16 - 1)
@@ -30,8 +32,10 @@ Result<Tensor> makeTensor(std::shared_ptr<Storage>& bytes, DType dtype, Dims siz
     CT_TRY(const int64_t elements, reach(sizes, strides, offset, rule, where));
     const auto itemSize = static_cast<size_t>(byteSize(dtype));
     if (static_cast<uint64_t>(elements) > bytes->size() / itemSize)
-        return invalidInput(rule + ": reaches " + std::to_string(elements) + " elements of " + std::to_string(itemSize) +
-                                " bytes, the storage has " + std::to_string(bytes->size()) + " bytes", where);
+        return invalidInput(rule + ": reaches " + std::to_string(elements) + " elements of " +
+                                std::to_string(itemSize) + " bytes, the storage has " + std::to_string(bytes->size()) +
+                                " bytes",
+                            where);
     if (elements == 0) offset = 0;
     if (!bytes->aligned(itemSize)) {
         auto copy = Storage::allocateUninitialized(bytes->size());

@@ -24,7 +24,8 @@ bool naturalLess(const std::string& a, const std::string& b) {
             const size_t begin = i, other = j;
             while (i < a.size() && digit(a[i])) ++i;
             while (j < b.size() && digit(b[j])) ++j;
-            std::string_view left = std::string_view(a).substr(begin, i - begin), right = std::string_view(b).substr(other, j - other);
+            std::string_view left = std::string_view(a).substr(begin, i - begin),
+                             right = std::string_view(b).substr(other, j - other);
             left.remove_prefix(std::min(left.find_first_not_of('0'), left.size()));
             right.remove_prefix(std::min(right.find_first_not_of('0'), right.size()));
             if (left.size() != right.size()) return left.size() < right.size();
@@ -47,7 +48,8 @@ bool mayHoldGraphs(std::string_view file) {
 
 class FolderReader {
   public:
-    FolderReader(const FileTree& tree, const std::string& path, const OpenOptions& options) : m_tree(tree), m_options(options) {
+    FolderReader(const FileTree& tree, const std::string& path, const OpenOptions& options)
+        : m_tree(tree), m_options(options) {
         m_file.path = path;
     }
 
@@ -60,13 +62,16 @@ class FolderReader {
             } else if (!module && mayHoldGraphs(file)) readGraphs(file);
             else m_file.contents.push_back(file);
         }
-        m_file.description = module ? "folder of a GraphModule (to_folder)" : "folder with " + std::to_string(m_file.graphs.size()) + " graphs";
+        m_file.description = module ? "folder of a GraphModule (to_folder)"
+                                    : "folder with " + std::to_string(m_file.graphs.size()) + " graphs";
         CT_TRY_VOID(requireGraphs(m_file, m_options));
         return std::move(m_file);
     }
 
   private:
-    bool has(const std::string& file) const { return std::find(m_tree.files.begin(), m_tree.files.end(), file) != m_tree.files.end(); }
+    bool has(const std::string& file) const {
+        return std::find(m_tree.files.begin(), m_tree.files.end(), file) != m_tree.files.end();
+    }
     Result<std::shared_ptr<Storage>> readText(const std::string& file) const {
         CT_TRY(const ByteSource source, m_tree.read(file));
         return source.readText(file);
@@ -82,7 +87,8 @@ class FolderReader {
         const auto bytes = readText(file);
         if (!bytes) return m_file.remarks.push_back(bytes.error().text());
         const auto format = detectFormat(*bytes, file);
-        if (!format || (*format != FileFormat::FxText && *format != FileFormat::Repro && *format != FileFormat::StructuredTrace)) {
+        if (!format ||
+            (*format != FileFormat::FxText && *format != FileFormat::Repro && *format != FileFormat::StructuredTrace)) {
             m_file.contents.push_back(file);
             return;
         }
@@ -96,7 +102,8 @@ class FolderReader {
         for (std::string& remark : opened->remarks) m_file.remarks.push_back(file + ": " + remark);
     }
 
-    /// module.py and the tensors beside it. The .pt files of child modules are whole pickled objects, which are never loaded.
+    /// module.py and the tensors beside it. The .pt files of child modules are whole pickled objects, which are never
+    /// loaded.
     Result<void> readModule() {
         CT_TRY(const std::shared_ptr<Storage> bytes, readText("module.py"));
         CT_TRY(OpenedFile opened, openTextFile(textOf(*bytes), m_file.path + "/module.py", {}));
@@ -107,11 +114,13 @@ class FolderReader {
             auto value = readTorchSave(std::move(saved), m_file.path + "/state_dict.pt");
             if (!value) remarks.push_back("the tensors cannot be read: " + value.error().text());
             else
-                for (auto& [name, tensor] : tensorsOf(*value)) graph.module->tensors.insert_or_assign(name, std::move(tensor));
+                for (auto& [name, tensor] : tensorsOf(*value))
+                    graph.module->tensors.insert_or_assign(name, std::move(tensor));
         }
         for (Node& node : graph.module->graph().nodes())
             if (node.kind() == NodeKind::GetAttr)
-                if (const auto known = graph.module->tensors.find(node.target()); known != graph.module->tensors.end() && node.type().isOpaque())
+                if (const auto known = graph.module->tensors.find(node.target());
+                    known != graph.module->tensors.end() && node.type().isOpaque())
                     graph.module->graph().setType(node, typeOf(known->second));
         addGraph(m_file, std::move(graph), "module", m_options);
         return {};
@@ -139,7 +148,10 @@ Result<FileTree> listFolder(const std::string& path) {
         if (at.depth() >= kMaxDepth) at.disable_recursion_pending();
         if (at->is_symlink(error) || !at->is_regular_file(error)) continue;
         if (tree.files.size() >= kMaxFiles)
-            return Error{ErrorCode::Limit, "more than " + std::to_string(kMaxFiles) + " files", path, {"open one of the folders below it"}};
+            return Error{ErrorCode::Limit,
+                         "more than " + std::to_string(kMaxFiles) + " files",
+                         path,
+                         {"open one of the folders below it"}};
         tree.files.push_back(at->path().lexically_relative(path).generic_string());
     }
     std::sort(tree.files.begin(), tree.files.end(), naturalLess);
@@ -147,6 +159,8 @@ Result<FileTree> listFolder(const std::string& path) {
     return tree;
 }
 
-Result<OpenedFile> readFolder(const FileTree& tree, const std::string& path, const OpenOptions& options) { return FolderReader(tree, path, options).read(); }
+Result<OpenedFile> readFolder(const FileTree& tree, const std::string& path, const OpenOptions& options) {
+    return FolderReader(tree, path, options).read();
+}
 
 }  // namespace cutaway

@@ -8,8 +8,8 @@
 namespace cutaway {
 
 struct FileTree {
-    std::vector<std::string> files;                                                     // relative, "/" between parts, sorted
-    std::function<Result<ByteSource>(const std::string& file)> read;                    // of one of them
+    std::vector<std::string> files;                                   // relative, "/" between parts, sorted
+    std::function<Result<ByteSource>(const std::string& file)> read;  // of one of them
 };
 
 /// The files below a folder: at most 8 levels deep and 20 000 files, symbolic links left out.

@@ -81,8 +81,12 @@ const char* whatIsWrong(simdjson::error_code code) {
         case simdjson::UTF8_ERROR: return "it is not UTF-8";
         case simdjson::CAPACITY: return "it is larger than 4 GiB";
         case simdjson::NUMBER_ERROR: return "a malformed number, or one that does not fit 64 bits";
-        case simdjson::STRING_ERROR: case simdjson::UNCLOSED_STRING: case simdjson::UNESCAPED_CHARS: return "a malformed string";
-        case simdjson::T_ATOM_ERROR: case simdjson::F_ATOM_ERROR: case simdjson::N_ATOM_ERROR: return "a malformed literal";
+        case simdjson::STRING_ERROR:
+        case simdjson::UNCLOSED_STRING:
+        case simdjson::UNESCAPED_CHARS: return "a malformed string";
+        case simdjson::T_ATOM_ERROR:
+        case simdjson::F_ATOM_ERROR:
+        case simdjson::N_ATOM_ERROR: return "a malformed literal";
         default: return "commas, colons, braces or brackets do not fit";
     }
 }

@@ -19,7 +19,8 @@ constexpr std::string_view kLegacyMagic("\x80\x02\x8A\x0A\x6C\xFC\x9C\x46\xF9\x2
 Result<FileFormat> detectArchive(const ZipArchive& archive) {
     if (archive.find("archive_format")) {
         CT_TRY(const std::string format, archive.readText("archive_format", ZipArchive::kMaxMarker));
-        if (format.starts_with("pt2")) return archive.hasFolder("models/") ? FileFormat::Pt2 : FileFormat::CompiledPackage;
+        if (format.starts_with("pt2"))
+            return archive.hasFolder("models/") ? FileFormat::Pt2 : FileFormat::CompiledPackage;
     }
     if (archive.find("serialized_exported_program.json")) return FileFormat::Pt2Flat;
     if (archive.find("constants.pkl") || archive.hasFolder("code/")) return FileFormat::TorchScript;
@@ -46,7 +47,9 @@ bool isTraceHeader(std::string_view line) {
 FileFormat detectText(std::string_view text) {
     if (isTraceHeader(text.substr(0, text.find('\n')))) return FileFormat::StructuredTrace;
     if (text.find("def load_args(reader)") != std::string_view::npos) return FileFormat::Repro;
-    if (text.find("(torch.nn.Module):") != std::string_view::npos || text.find("def forward(") != std::string_view::npos) return FileFormat::FxText;
+    if (text.find("(torch.nn.Module):") != std::string_view::npos ||
+        text.find("def forward(") != std::string_view::npos)
+        return FileFormat::FxText;
     return FileFormat::Unknown;
 }
 
@@ -65,16 +68,19 @@ Result<OpenedFile> openSafeTensors(const ByteSource& source, const std::string& 
     for (const auto& [key, text] : read.metadata) file.remarks.push_back(key + ": " + text);
     return file;
 }
-Result<OpenedFile> openArchive(const ZipArchive& archive, FileFormat format, const std::string& path, const OpenOptions& options) {
+Result<OpenedFile> openArchive(const ZipArchive& archive, FileFormat format, const std::string& path,
+                               const OpenOptions& options) {
     switch (format) {
         case FileFormat::Pt2: return readPt2(archive, options);
         case FileFormat::Pt2Flat: return readFlatPt2(archive, options);
         case FileFormat::TorchSave: return openTorchSave(archive);
         case FileFormat::CompiledPackage: return readPackage(archive);
         case FileFormat::TorchScript:
-            return unsupported("DET-4: a TorchScript archive", path, {"export the model with torch.export.export and torch.export.save"});
+            return unsupported("DET-4: a TorchScript archive", path,
+                               {"export the model with torch.export.export and torch.export.save"});
         default:
-            return unsupported("a zip archive of an unknown kind", path, {"Cutaway opens what torch.export.save and torch.save write"});
+            return unsupported("a zip archive of an unknown kind", path,
+                               {"Cutaway opens what torch.export.save and torch.save write"});
     }
 }
 
@@ -82,7 +88,7 @@ Result<OpenedFile> openArchive(const ZipArchive& archive, FileFormat format, con
 struct Look {
     FileFormat format = FileFormat::Unknown;
     std::optional<ZipArchive> archive;
-    std::shared_ptr<Storage> text;   // of what is neither an archive nor safetensors
+    std::shared_ptr<Storage> text;  // of what is neither an archive nor safetensors
 };
 Result<Look> lookAt(const ByteSource& source, const std::string& path) {
     Look look;
@@ -145,14 +151,17 @@ Result<OpenedFile> openBytes(const ByteSource& source, const std::string& path, 
         if (look.archive) return openArchive(*look.archive, look.format, path, options);
         switch (look.format) {
             case FileFormat::SafeTensors: return openSafeTensors(source, path);
-            case FileFormat::FxText: case FileFormat::Log: return openTextFile(textOf(*look.text), path, options);
+            case FileFormat::FxText:
+            case FileFormat::Log: return openTextFile(textOf(*look.text), path, options);
             case FileFormat::Repro: return readRepro(textOf(*look.text), path, storagesBeside(path));
             case FileFormat::StructuredTrace: return readStructuredTrace(textOf(*look.text), path, options);
             case FileFormat::LegacyTorchSave:
-                return unsupported("DET-5: torch.save file from before PyTorch 1.6", path, {"load it in PyTorch and save it again"});
+                return unsupported("DET-5: torch.save file from before PyTorch 1.6", path,
+                                   {"load it in PyTorch and save it again"});
             default:
-                return unsupported("the content is of no format that Cutaway knows", path,
-                                   {"it opens .pt2, torch.save, safetensors, FX text, logs, repro scripts, structured traces and debug folders"});
+                return unsupported(
+                    "the content is of no format that Cutaway knows", path,
+                    {"it opens .pt2, torch.save, safetensors, FX text, logs, repro scripts, structured traces and debug folders"});
         }
     };
     CT_TRY(OpenedFile file, open());

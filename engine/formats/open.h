@@ -13,22 +13,24 @@ namespace cutaway {
 
 enum class FileFormat : uint8_t {
     Unknown,
-    Pt2,             // torch.export.save, new layout
-    Pt2Flat,         // the same before 2.8
-    CompiledPackage, // a .pt2 with compiled code only
+    Pt2,              // torch.export.save, new layout
+    Pt2Flat,          // the same before 2.8
+    CompiledPackage,  // a .pt2 with compiled code only
     TorchSave,
-    TorchScript,     // refused
-    LegacyTorchSave, // refused
+    TorchScript,      // refused
+    LegacyTorchSave,  // refused
     SafeTensors,
-    Repro,           // fx_graph_runnable.py, repro.py, minifier_launcher.py
+    Repro,  // fx_graph_runnable.py, repro.py, minifier_launcher.py
     FxText,
-    Log,             // TORCH_LOGS output, several graphs
-    StructuredTrace, // TORCH_TRACE output
-    ModuleFolder,    // what GraphModule.to_folder writes
-    DebugFolder,     // torch_compile_debug, minifier folders
+    Log,              // TORCH_LOGS output, several graphs
+    StructuredTrace,  // TORCH_TRACE output
+    ModuleFolder,     // what GraphModule.to_folder writes
+    DebugFolder,      // torch_compile_debug, minifier folders
 };
 std::string_view name(FileFormat format);
-inline std::string_view textOf(const Storage& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+inline std::string_view textOf(const Storage& bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 struct OpenOptions {
     /// Opens only the graph of this name; empty = all.
@@ -50,8 +52,8 @@ struct OpenedFile {
     std::string description;                              // ".pt2 (PyTorch 2.11.0+cu130, schema 8.17)"
     std::vector<OpenedGraph> graphs;                      // in file order
     std::vector<std::pair<std::string, Tensor>> tensors;  // of files that are tensors only
-    std::vector<std::string> contents;                    // archives: entries with sizes that were not turned into graphs
-    std::vector<std::string> remarks;                     // what was assumed or left out
+    std::vector<std::string> contents;  // archives: entries with sizes that were not turned into graphs
+    std::vector<std::string> remarks;   // what was assumed or left out
 };
 
 /// What the file is by its content, whatever it is called. Errors: the file cannot be read.

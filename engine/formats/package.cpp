@@ -12,9 +12,11 @@ constexpr uint64_t kMaxMetadata = 1 << 20;
 
 std::string_view kindOf(std::string_view name) {
     static constexpr std::pair<std::string_view, std::string_view> kKinds[] = {
-        {".so", "compiled library"}, {".o", "object file"}, {".cubin", "GPU code"}, {".ptx", "GPU assembly"}, {".spv", "GPU code"},
-        {".hsaco", "GPU code"}, {"metadata.json", "metadata"}, {".json", "JSON"}, {".cpp", "generated source"}, {".h", "generated source"},
-        {".weights", "weights"}, {".blob", "weights"}, {".bin", "weights"}, {".cu", "generated source"}, {".pt", "tensors"}};
+        {".so", "compiled library"},   {".o", "object file"},       {".cubin", "GPU code"},
+        {".ptx", "GPU assembly"},      {".spv", "GPU code"},        {".hsaco", "GPU code"},
+        {"metadata.json", "metadata"}, {".json", "JSON"},           {".cpp", "generated source"},
+        {".h", "generated source"},    {".weights", "weights"},     {".blob", "weights"},
+        {".bin", "weights"},           {".cu", "generated source"}, {".pt", "tensors"}};
     for (const auto& [ending, kind] : kKinds)
         if (name.ends_with(ending)) return kind;
     return "data";
@@ -35,7 +37,8 @@ void readMetadata(const ZipArchive& archive, const ZipEntry& entry, OpenedFile& 
     const auto document = parseJson(*text, entry.name);
     if (!document) return file.remarks.push_back(document.error().text());
     const std::string name = entry.name.substr(entry.name.rfind('/') + 1);
-    for (const auto& [key, value] : (*document)->root.members()) file.remarks.push_back(name + ": " + std::string(key) + " = " + plainText(Json(value)));
+    for (const auto& [key, value] : (*document)->root.members())
+        file.remarks.push_back(name + ": " + std::string(key) + " = " + plainText(Json(value)));
 }
 
 }  // namespace
@@ -59,10 +62,12 @@ OpenedFile readPackage(const ZipArchive& archive) {
         if (slash != std::string::npos) models.insert(entry.name.substr(kModels.size(), slash - kModels.size()));
         if (entry.name.ends_with("metadata.json")) readMetadata(archive, entry, file);
     }
-    file.description = "compiled package (AOTInductor), for inspection only: " + std::to_string(models.size()) + (models.size() == 1 ? " model, " : " models, ") +
-                       std::to_string(libraries) + " libraries, " + std::to_string(sources) + " sources";
+    file.description = "compiled package (AOTInductor), for inspection only: " + std::to_string(models.size()) +
+                       (models.size() == 1 ? " model, " : " models, ") + std::to_string(libraries) + " libraries, " +
+                       std::to_string(sources) + " sources";
     for (const std::string& model : models) file.remarks.push_back("model '" + model + "'");
-    file.remarks.push_back("holds compiled code and no graph; open the .pt2 that torch.export.save wrote to see its graph");
+    file.remarks.push_back(
+        "holds compiled code and no graph; open the .pt2 that torch.export.save wrote to see its graph");
     return file;
 }
 

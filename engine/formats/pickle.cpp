@@ -63,7 +63,8 @@ class PickleMachine {
             if (!opcode) return fail("ends without STOP");
             m_opcode = *opcode;
             if (!step()) return std::move(m_error).value_or(fail("its operand is cut short or out of range"));
-            if (m_tree.nodes.size() > kMaxNodes || m_stack.size() > kMaxStack) return fail("SAVE-4: more than 10000000 values");
+            if (m_tree.nodes.size() > kMaxNodes || m_stack.size() > kMaxStack)
+                return fail("SAVE-4: more than 10000000 values");
         }
         CT_TRY_VOID(ShapeCheck(m_where).run(*m_tree.root));
         return std::move(m_tree);
@@ -128,7 +129,8 @@ class PickleMachine {
             refuse("no MARK on the stack");
             return std::nullopt;
         }
-        std::vector<const PickleNode*> items(m_stack.begin() + static_cast<std::ptrdiff_t>(m_marks.back()), m_stack.end());
+        std::vector<const PickleNode*> items(m_stack.begin() + static_cast<std::ptrdiff_t>(m_marks.back()),
+                                             m_stack.end());
         m_stack.resize(m_marks.back());
         m_marks.pop_back();
         return items;
@@ -180,7 +182,8 @@ class PickleMachine {
         return true;
     }
     bool pushGlobal(std::string name) {
-        if (std::find(m_tree.globals.begin(), m_tree.globals.end(), name) == m_tree.globals.end()) m_tree.globals.push_back(name);
+        if (std::find(m_tree.globals.begin(), m_tree.globals.end(), name) == m_tree.globals.end())
+            m_tree.globals.push_back(name);
         return pushText(name, PickleKind::Global);
     }
     bool global() {
@@ -192,14 +195,16 @@ class PickleMachine {
         PickleNode* name = pop();
         PickleNode* module = name ? pop() : nullptr;
         if (module == nullptr) return false;
-        if (module->kind != PickleKind::Text || name->kind != PickleKind::Text) return refuse("the names are not strings");
+        if (module->kind != PickleKind::Text || name->kind != PickleKind::Text)
+            return refuse("the names are not strings");
         return pushGlobal(module->text() + " " + name->text());
     }
     bool memoize(std::optional<uint64_t> slot) {
         PickleNode* node = slot ? top() : nullptr;
         if (node == nullptr) return false;
         // Real files number the memo densely; a lone high slot would only cost memory.
-        if (*slot > m_memo.size() + kMaxStack || *slot > kMaxStack) return refuse("SAVE-4: memo slot " + std::to_string(*slot));
+        if (*slot > m_memo.size() + kMaxStack || *slot > kMaxStack)
+            return refuse("SAVE-4: memo slot " + std::to_string(*slot));
         m_memo[*slot] = node;
         return true;
     }
@@ -235,7 +240,8 @@ class PickleMachine {
     bool protocol() {
         const auto version = m_cursor.read<uint8_t>();
         if (!version) return false;
-        return (*version >= 2 && *version <= 5) || refuse("protocol " + std::to_string(*version) + " (2 to 5 are read)");
+        return (*version >= 2 && *version <= 5) ||
+               refuse("protocol " + std::to_string(*version) + " (2 to 5 are read)");
     }
     bool stop() {
         m_tree.root = pop();
@@ -249,7 +255,8 @@ class PickleMachine {
             case 0x95: return m_cursor.read<uint64_t>().has_value();  // FRAME: only a hint for buffering
             case 'c': return global();
             case 0x93: return stackGlobal();
-            case 'R': case 0x81: return reduce();
+            case 'R':
+            case 0x81: return reduce();
             case 'b': return build();
             case '(': m_marks.push_back(m_stack.size()); return m_marks.size() <= kMaxStack;
             case 't': return pushTuple(popToMark());

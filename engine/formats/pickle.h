@@ -15,13 +15,19 @@
 namespace cutaway {
 
 enum class PickleKind : uint8_t {
-    None, Bool, Int, Real, Text, Bytes,
-    Tuple, List,
-    Dict,          // items: key, value, key, value, ...
+    None,
+    Bool,
+    Int,
+    Real,
+    Text,
+    Bytes,
+    Tuple,
+    List,
+    Dict,  // items: key, value, key, value, ...
     Set,
-    Global,        // text: "module name"
-    Reduce,        // items: callable, arguments, state (null if none), then what was appended or set on the object
-    Persistent,    // items: the persistent id
+    Global,      // text: "module name"
+    Reduce,      // items: callable, arguments, state (null if none), then what was appended or set on the object
+    Persistent,  // items: the persistent id
 };
 
 struct PickleNode {
@@ -29,8 +35,8 @@ struct PickleNode {
     std::variant<std::monostate, int64_t, double, std::string> value;
     std::vector<const PickleNode*> items;
 
-    int64_t integer() const { return std::get<int64_t>(value); }       // Bool, Int
-    double real() const { return std::get<double>(value); }            // Real
+    int64_t integer() const { return std::get<int64_t>(value); }              // Bool, Int
+    double real() const { return std::get<double>(value); }                   // Real
     const std::string& text() const { return std::get<std::string>(value); }  // Text, Bytes, Global
     bool isText(std::string_view wanted) const { return kind == PickleKind::Text && text() == wanted; }
 };

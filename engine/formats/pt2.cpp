@@ -19,8 +19,9 @@ struct Program {
 
 Result<void> checkSchemaVersion(int64_t major, int64_t minor, const std::string& where) {
     if (major == 8 || (major == 0 && minor == 0)) return {};
-    return unsupported("PT2-1: schema version " + std::to_string(major) + "." + std::to_string(minor) + ", this reader knows 8.x", where,
-                       {"export the program again with PyTorch 2.2 to 2.11"});
+    return unsupported(
+        "PT2-1: schema version " + std::to_string(major) + "." + std::to_string(minor) + ", this reader knows 8.x",
+        where, {"export the program again with PyTorch 2.2 to 2.11"});
 }
 
 void setSymbols(Module& module, const std::map<std::string, SymbolInfo>& symbols) {
@@ -55,8 +56,9 @@ Result<Program> parseProgram(std::string_view json, const std::string& where) {
     CT_TRY_VOID(readPt2Graph(graph, &signature, module, types, module.origin.remarks, where));
     setSymbols(module, types.symbols());
     const auto torch = root.find("torch_version");
-    module.origin.format = ".pt2 (PyTorch " + (torch && torch->text() ? std::string(*torch->text()) : "unknown") + ", schema " +
-                           std::to_string(major) + "." + std::to_string(minor) + (isForTraining(root) ? ", exported for training)" : ")");
+    module.origin.format = ".pt2 (PyTorch " + (torch && torch->text() ? std::string(*torch->text()) : "unknown") +
+                           ", schema " + std::to_string(major) + "." + std::to_string(minor) +
+                           (isForTraining(root) ? ", exported for training)" : ")");
     return program;
 }
 
@@ -65,14 +67,17 @@ Result<void> checkPayloads(Module& module, const std::string& where) {
     size_t position = 0;
     for (const Node* node : module.graph().placeholders()) {
         const InputSpec& spec = module.inputs[position++];
-        if (spec.kind != InputSpec::Kind::Parameter && spec.kind != InputSpec::Kind::Buffer && spec.kind != InputSpec::Kind::Constant) continue;
+        if (spec.kind != InputSpec::Kind::Parameter && spec.kind != InputSpec::Kind::Buffer &&
+            spec.kind != InputSpec::Kind::Constant)
+            continue;
         const auto found = module.tensors.find(spec.target);
-        if (found == module.tensors.end()) continue;   // a run makes it up (tensorsWithoutData)
+        if (found == module.tensors.end()) continue;  // a run makes it up (tensorsWithoutData)
         const TensorType* type = node->type().tensor();
         const Tensor& tensor = found->second;
         if (type == nullptr || tensor.dtype() != type->dtype || toSymDims(tensor.sizes()) != type->sizes)
             return invalidInput("PT2-15: the data of '" + spec.target + "' is " +
-                                    TensorType::contiguous(tensor.dtype(), toSymDims(tensor.sizes())).text() + ", the graph says " + node->type().text(),
+                                    TensorType::contiguous(tensor.dtype(), toSymDims(tensor.sizes())).text() +
+                                    ", the graph says " + node->type().text(),
                                 where);
     }
     return {};
@@ -99,11 +104,12 @@ void orderKeywords(const Json& root, SavedItems& argsAndKwargs) {
     for (const Json key : (*keys)->root.items())
         for (const auto& [name, value] : given)
             if (key.text() == name) ordered->items.emplace_back(name, value);
-    if (ordered->items.size() == given.size()) argsAndKwargs[1].kind = std::shared_ptr<const SavedDict>(std::move(ordered));
+    if (ordered->items.size() == given.size())
+        argsAndKwargs[1].kind = std::shared_ptr<const SavedDict>(std::move(ordered));
 }
 
-/// The (args, kwargs) that the program was exported with, as one value per user input. Optional data: what is wrong with it
-/// becomes a remark.
+/// The (args, kwargs) that the program was exported with, as one value per user input. Optional data: what is wrong
+/// with it becomes a remark.
 void readSampleInputs(const ZipArchive& archive, const std::string& entryName, const Json& root, OpenedGraph& graph) {
     const ZipEntry* entry = archive.find(entryName);
     if (entry == nullptr || entry->size == 0) return;
@@ -120,11 +126,14 @@ void readSampleInputs(const ZipArchive& archive, const std::string& entryName, c
     size_t next = 0;
     for (const InputSpec& spec : graph.module->inputs) {
         if (spec.kind != InputSpec::Kind::UserInput && spec.kind != InputSpec::Kind::ConstantInput) continue;
-        if (next >= flat.size()) return remarks.push_back("sample inputs: fewer values than the program has inputs; left out");
+        if (next >= flat.size())
+            return remarks.push_back("sample inputs: fewer values than the program has inputs; left out");
         if (spec.kind == InputSpec::Kind::UserInput) inputs.push_back(flat[next]);
         ++next;
     }
-    if (next != flat.size()) return remarks.push_back("sample inputs: " + std::to_string(flat.size()) + " values for " + std::to_string(next) + " inputs; left out");
+    if (next != flat.size())
+        return remarks.push_back("sample inputs: " + std::to_string(flat.size()) + " values for " +
+                                 std::to_string(next) + " inputs; left out");
     graph.sampleInputs = std::move(inputs);
 }
 
@@ -154,11 +163,14 @@ Result<OpenedFile> readPt2(const ZipArchive& archive, const OpenOptions& options
         CT_TRY(const std::string version, archive.readText("archive_version", ZipArchive::kMaxMarker));
         int number = -1;
         std::from_chars(version.data(), version.data() + version.size(), number);
-        if (number != 0) return unsupported("archive version '" + version + "', this reader knows 0", archive.where(), {"export the program again with PyTorch 2.8 to 2.11"});
+        if (number != 0)
+            return unsupported("archive version '" + version + "', this reader knows 0", archive.where(),
+                               {"export the program again with PyTorch 2.8 to 2.11"});
     }
     for (const ZipEntry& entry : archive.entries()) {
-        if (entry.name.starts_with("data/aotinductor/") || entry.name.starts_with("data/executorch/") || entry.name.starts_with("data/mtia") ||
-            entry.name.starts_with("xl_model_weights/") || entry.name.starts_with("extra/"))
+        if (entry.name.starts_with("data/aotinductor/") || entry.name.starts_with("data/executorch/") ||
+            entry.name.starts_with("data/mtia") || entry.name.starts_with("xl_model_weights/") ||
+            entry.name.starts_with("extra/"))
             file.contents.push_back(entry.name + " (" + std::to_string(entry.size) + " bytes)");
         if (!entry.name.starts_with("models/") || !entry.name.ends_with(".json")) continue;
         OpenedGraph graph;
@@ -169,13 +181,16 @@ Result<OpenedFile> readPt2(const ZipArchive& archive, const OpenOptions& options
         CT_TRY(Program program, parseProgram({reinterpret_cast<const char*>(json->data()), json->size()}, where));
         graph.module = std::move(program.module);
         auto& remarks = graph.module->origin.remarks;
-        CT_TRY_VOID(readPt2Payloads(archive, "data/weights/", graph.name, "weights_" + std::string(kConfig), graph.module->tensors, remarks));
-        CT_TRY_VOID(readPt2Payloads(archive, "data/constants/", graph.name, "constants_" + std::string(kConfig), graph.module->tensors, remarks));
+        CT_TRY_VOID(readPt2Payloads(archive, "data/weights/", graph.name, "weights_" + std::string(kConfig),
+                                    graph.module->tensors, remarks));
+        CT_TRY_VOID(readPt2Payloads(archive, "data/constants/", graph.name, "constants_" + std::string(kConfig),
+                                    graph.module->tensors, remarks));
         CT_TRY_VOID(checkPayloads(*graph.module, where));
         readSampleInputs(archive, "data/sample_inputs/" + graph.name + ".pt", program.document->root, graph);
         addModule(file, std::move(graph));
     }
-    if (file.graphs.empty() && !options.graph.empty()) return Error{ErrorCode::NotFound, "no graph named '" + options.graph + "'", archive.where(), {}};
+    if (file.graphs.empty() && !options.graph.empty())
+        return Error{ErrorCode::NotFound, "no graph named '" + options.graph + "'", archive.where(), {}};
     return file;
 }
 
@@ -183,13 +198,15 @@ Result<OpenedFile> readFlatPt2(const ZipArchive& archive, const OpenOptions& opt
     OpenedFile file = openedArchive(archive, FileFormat::Pt2Flat);
     OpenedGraph graph;
     graph.name = "model";
-    if (!options.graph.empty() && options.graph != graph.name) return Error{ErrorCode::NotFound, "no graph named '" + options.graph + "'", archive.where(), {}};
+    if (!options.graph.empty() && options.graph != graph.name)
+        return Error{ErrorCode::NotFound, "no graph named '" + options.graph + "'", archive.where(), {}};
     if (archive.find("version")) {
         CT_TRY(const std::string version, archive.readText("version", ZipArchive::kMaxMarker));
         int64_t major = -1;
         const auto [end, status] = std::from_chars(version.data(), version.data() + version.size(), major);
         if (status != std::errc() || end == version.data() + version.size() || *end != '.')
-            return unsupported("PT2-1: version '" + version.substr(0, 20) + "' from before schema 8", archive.where(), {"export the program again with PyTorch 2.2 to 2.11"});
+            return unsupported("PT2-1: version '" + version.substr(0, 20) + "' from before schema 8", archive.where(),
+                               {"export the program again with PyTorch 2.2 to 2.11"});
         CT_TRY_VOID(checkSchemaVersion(major, -1, archive.where()));
     }
     const std::string entry = "serialized_exported_program.json";
@@ -199,11 +216,13 @@ Result<OpenedFile> readFlatPt2(const ZipArchive& archive, const OpenOptions& opt
     graph.module = std::move(program.module);
     auto& remarks = graph.module->origin.remarks;
     for (const std::string stem : {"serialized_state_dict", "serialized_constants"})
-        for (const char* ending : {".pt", ".json"}) CT_TRY_VOID(readSavedPayloads(archive, stem + ending, graph.module->tensors, remarks));
+        for (const char* ending : {".pt", ".json"})
+            CT_TRY_VOID(readSavedPayloads(archive, stem + ending, graph.module->tensors, remarks));
     CT_TRY_VOID(checkPayloads(*graph.module, where));
     readSampleInputs(archive, "serialized_example_inputs.pt", program.document->root, graph);
     for (const ZipEntry& extra : archive.entries())
-        if (extra.name.starts_with("extra_files/")) file.contents.push_back(extra.name + " (" + std::to_string(extra.size) + " bytes)");
+        if (extra.name.starts_with("extra_files/"))
+            file.contents.push_back(extra.name + " (" + std::to_string(extra.size) + " bytes)");
     addModule(file, std::move(graph));
     return file;
 }
@@ -217,12 +236,15 @@ std::vector<std::string> differencesFromInference(const Module& module) {
         if (!inferred && sizeDependsOnData(node.op(), node.args())) continue;
         if (!inferred) differences.push_back(line + inferred.error().text());
         else if (!inferred->isOpaque() && !sameType(*inferred, node.type())) {
-            const auto show = [](const ValueType& type) { return type.tensor() ? type.tensor()->fullText() : type.tuple() ? "a tuple" : type.text(); };
+            const auto show = [](const ValueType& type) {
+                return type.tensor() ? type.tensor()->fullText() : type.tuple() ? "a tuple" : type.text();
+            };
             differences.push_back(line + "inferred " + show(*inferred) + ", recorded " + show(node.type()));
         }
     }
     for (const auto& [name, body] : module.subgraphs)
-        for (std::string& line : differencesFromInference(*body)) differences.push_back(module.name + "." + std::move(line));
+        for (std::string& line : differencesFromInference(*body))
+            differences.push_back(module.name + "." + std::move(line));
     return differences;
 }
 

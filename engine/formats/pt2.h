@@ -1,6 +1,7 @@
 #pragma once
 // torch.export.save archives, both layouts (spec: input-formats §3). Weights are read when they are used.
-// Leaves alone: compiled artifacts in the archive (listed), functionalisation of training graphs (a step of the engine).
+// Leaves alone: compiled artifacts in the archive (listed), functionalisation of training graphs (a step of the
+// engine).
 #include <string>
 
 #include "cutaway/result.h"

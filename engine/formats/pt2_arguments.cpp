@@ -5,7 +5,9 @@
 namespace cutaway {
 namespace {
 
-Error wrong(std::string_view variant, const std::string& where) { return invalidInput("'" + std::string(variant) + "' with a value of another kind", where); }
+Error wrong(std::string_view variant, const std::string& where) {
+    return invalidInput("'" + std::string(variant) + "' with a value of another kind", where);
+}
 
 Result<Argument> integer(const Json& value, const std::string& where) {
     if (const auto number = value.integer()) return Argument(*number);
@@ -39,7 +41,8 @@ Result<Argument> list(const Json& value, const std::string& where, const ReadIte
 
 Result<Argument> Pt2Arguments::named(std::string_view name, const std::string& where) const {
     const auto found = m_values.find(std::string(name));
-    if (found == m_values.end()) return invalidInput("value '" + std::string(name) + "' is read before it is defined", where);
+    if (found == m_values.end())
+        return invalidInput("value '" + std::string(name) + "' is read before it is defined", where);
     return Argument(found->second);
 }
 Result<Argument> Pt2Arguments::value(const Json& argument, const std::string& where) const {

@@ -8,7 +8,8 @@ namespace {
 
 /// "torch.ops.aten.add.Tensor" is aten.add.Tensor here, "_operator.add" operator.add; others keep their name.
 std::string opName(std::string_view target) {
-    for (const auto& [prefix, ours] : {std::pair<std::string_view, std::string_view>{"torch.ops.", ""}, {"_operator.", "operator."}})
+    for (const auto& [prefix, ours] :
+         {std::pair<std::string_view, std::string_view>{"torch.ops.", ""}, {"_operator.", "operator."}})
         if (target.starts_with(prefix)) return std::string(ours) + std::string(target.substr(prefix.size()));
     return std::string(target);
 }
@@ -34,7 +35,8 @@ std::optional<OutputSpec::Kind> outputKind(std::string_view variant) {
 }
 /// The name that the spec's other side has: the first of these fields that is there.
 std::string specTarget(const Json& spec) {
-    for (const char* key : {"parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name", "user_input_name"})
+    for (const char* key :
+         {"parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name", "user_input_name"})
         if (const auto field = spec.find(key))
             if (const auto text = field->text()) return std::string(*text);
     return {};
@@ -51,9 +53,15 @@ std::string identifierFrom(std::string_view name) {
 
 class GraphReader {
   public:
-    GraphReader(const Json& graph, Module& module, Pt2Types& types, std::vector<std::string>& remarks, std::string where)
-        : m_json(graph), m_module(module), m_types(types), m_remarks(remarks), m_where(std::move(where)),
-          m_arguments(m_values, types, [this](const Json& subgraph, const std::string& at) { return addSubgraph(subgraph, at); }) {}
+    GraphReader(const Json& graph, Module& module, Pt2Types& types, std::vector<std::string>& remarks,
+                std::string where)
+        : m_json(graph),
+          m_module(module),
+          m_types(types),
+          m_remarks(remarks),
+          m_where(std::move(where)),
+          m_arguments(m_values, types,
+                      [this](const Json& subgraph, const std::string& at) { return addSubgraph(subgraph, at); }) {}
 
     Result<void> read(const Json* signature) {
         CT_TRY_VOID(readTables());
@@ -72,7 +80,9 @@ class GraphReader {
     Result<void> readTables() {
         CT_TRY(const Json tensors, m_json.objectAt("tensor_values", m_where));
         for (const auto& [name, meta] : tensors.members()) m_tensors.emplace(name, Json(meta));
-        for (auto [key, table] : {std::pair("sym_int_values", &m_symInts), {"sym_bool_values", &m_symBools}, {"sym_float_values", &m_symFloats}})
+        for (auto [key, table] : {std::pair("sym_int_values", &m_symInts),
+                                  {"sym_bool_values", &m_symBools},
+                                  {"sym_float_values", &m_symFloats}})
             if (const auto values = m_json.find(key))
                 for (const auto& [name, value] : values->members()) table->emplace(name, Json(value));
         return {};
@@ -86,14 +96,15 @@ class GraphReader {
     Result<ValueType> symType(std::string_view name, DType dtype) {
         const auto& table = dtype == DType::I64 ? m_symInts : dtype == DType::Bool ? m_symBools : m_symFloats;
         const auto found = table.find(name);
-        if (found == table.end()) return invalidInput("PT2-15: the table of symbolic values lacks this name", at("value", name));
+        if (found == table.end())
+            return invalidInput("PT2-15: the table of symbolic values lacks this name", at("value", name));
         CT_TRY(SymType type, m_types.symValue(found->second, dtype, at("value", name)));
         return ValueType(std::move(type));
     }
 
     /// What an Argument in an input or output position declares: a name with a type, a list of such, or no value.
     struct Declared {
-        std::string name;             // empty: a literal or nothing
+        std::string name;  // empty: a literal or nothing
         ValueType type;
         std::vector<Declared> items;  // of a list
         bool list = false;
@@ -140,7 +151,8 @@ class GraphReader {
             }
         if (variant == "as_int" && value.integer()) out.type = SymType{DType::I64, Expr::integer(*value.integer())};
         else if (variant == "as_bool" && value.flag()) out.type = SymType{DType::Bool, Expr::boolean(*value.flag())};
-        else if (variant == "as_float" && value.real()) out.type = SymType{DType::F64, Expr::real(*value.real(), DType::F64)};
+        else if (variant == "as_float" && value.real())
+            out.type = SymType{DType::F64, Expr::real(*value.real(), DType::F64)};
         else if (variant != "as_none") out.type = OpaqueType{std::string(variant)};
         return out;
     }
@@ -175,7 +187,9 @@ class GraphReader {
         CT_TRY(const Json list, signature->arrayAt(key, m_where));
         for (const Json item : list.items()) all.push_back(item);
         if (all.size() != count)
-            return invalidInput("PT2-3: " + std::to_string(all.size()) + " " + key + " for " + std::to_string(count) + " values of the graph", m_where);
+            return invalidInput("PT2-3: " + std::to_string(all.size()) + " " + key + " for " + std::to_string(count) +
+                                    " values of the graph",
+                                m_where);
         return all;
     }
     Result<void> readInputs(const Json* signature) {
@@ -202,24 +216,28 @@ class GraphReader {
         if (!member) return invalidInput("an input spec that is no union", where);
         spec.kind = inputKind(member->first);
         spec.target = specTarget(member->second);
-        if (const auto persistent = member->second.find("persistent")) spec.persistent = persistent->flag().value_or(true);
+        if (const auto persistent = member->second.find("persistent"))
+            spec.persistent = persistent->flag().value_or(true);
         if (spec.kind == InputSpec::Kind::ConstantInput) {
             if (const auto value = member->second.find("value")) {
                 CT_TRY(spec.constant, m_arguments.read(*value, where));
                 CT_TRY_VOID(noUnknown(where));
             }
-            if (const auto name = member->second.find("name"); name && name->text()) declared.name = std::string(*name->text());
+            if (const auto name = member->second.find("name"); name && name->text())
+                declared.name = std::string(*name->text());
         }
         if (spec.kind == InputSpec::Kind::Token && declared.name.empty())
             if (const auto arg = member->second.find("arg"))
-                if (const auto name = arg->find("name"); name && name->text()) declared.name = std::string(*name->text());
+                if (const auto name = arg->find("name"); name && name->text())
+                    declared.name = std::string(*name->text());
         return {};
     }
     /// Inputs and outputs are no calls that could be shown and left alone.
     Result<void> noUnknown(const std::string& where) {
         const std::vector<std::string> unknown = m_arguments.takeUnknown();
         if (unknown.empty()) return {};
-        return unsupported("PT2-2: unknown kind of argument '" + unknown[0] + "'", where, {"the file was written by a newer PyTorch; export it again with 2.11"});
+        return unsupported("PT2-2: unknown kind of argument '" + unknown[0] + "'", where,
+                           {"the file was written by a newer PyTorch; export it again with 2.11"});
     }
     Result<void> readOutputs(const Json* signature) {
         CT_TRY(const Json outputs, m_json.arrayAt("outputs", m_where));
@@ -242,7 +260,8 @@ class GraphReader {
             ++i;
         }
         const auto single = m_json.find("is_single_tensor_return");
-        if (single && single->flag().value_or(false) && values.items.size() == 1) m_module.graph().output(values.items[0]);
+        if (single && single->flag().value_or(false) && values.items.size() == 1)
+            m_module.graph().output(values.items[0]);
         else m_module.graph().output(Argument(std::move(values)));
         return {};
     }
@@ -253,7 +272,9 @@ class GraphReader {
         const Op* op = &findOrMakeOpaque(opName(target));
         const auto nameField = json.find("name");
         std::string name = nameField && nameField->text() ? std::string(*nameField->text()) : std::string();
-        const std::string where = name.empty() ? m_where + ": node " + std::to_string(position) + " (" + std::string(target) + ")" : at("node", name);
+        const std::string where =
+            name.empty() ? m_where + ": node " + std::to_string(position) + " (" + std::string(target) + ")"
+                         : at("node", name);
         CT_TRY(const Json outputs, json.arrayAt("outputs", where));
         Declared result;
         CT_TRY_VOID(declareResult(json, outputs, result, where));
@@ -264,7 +285,8 @@ class GraphReader {
         CT_TRY_VOID(readArguments(*op, inputs, positional, keywords, where));
         if (const std::vector<std::string> unknown = m_arguments.takeUnknown(); !unknown.empty()) {
             // The rest of the graph is still good: this one call is shown under a name that nothing runs.
-            m_remarks.push_back(where + ": PT2-2: unknown kind of argument '" + unknown[0] + "'; the call of " + op->name() + " is shown, not run");
+            m_remarks.push_back(where + ": PT2-2: unknown kind of argument '" + unknown[0] + "'; the call of " +
+                                op->name() + " is shown, not run");
             op = &findOrMakeOpaque("unsupported." + op->name());
         }
         if (op->schema()) {
@@ -313,8 +335,8 @@ class GraphReader {
             const Declared& item = declared.items[i];
             if (item.name.empty() && !item.list) continue;  // undefined, or a number that nobody can name
             if (!item.name.empty() && item.name == tupleName + "_unused_" + std::to_string(i)) continue;
-            Node& node = m_module.graph().call(kGetItem, {Argument(&tuple), Argument(static_cast<int64_t>(i))}, item.type, nullptr,
-                                               item.name.empty() ? "getitem" : item.name);
+            Node& node = m_module.graph().call(kGetItem, {Argument(&tuple), Argument(static_cast<int64_t>(i))},
+                                               item.type, nullptr, item.name.empty() ? "getitem" : item.name);
             Provenance provenance = tuple.provenance();
             provenance.sourceName = item.name;
             m_module.graph().setProvenance(node, std::move(provenance));
@@ -323,7 +345,8 @@ class GraphReader {
         }
         return {};
     }
-    Result<void> readArguments(const Op& op, const Json& inputs, std::vector<Argument>& positional, NamedArguments& keywords, const std::string& where) {
+    Result<void> readArguments(const Op& op, const Json& inputs, std::vector<Argument>& positional,
+                               NamedArguments& keywords, const std::string& where) {
         std::vector<std::pair<std::string, bool>> names;  // name, keyword
         std::vector<Argument> values;
         const Schema* schema = op.schema();
@@ -332,7 +355,8 @@ class GraphReader {
             const auto nameField = input.find("name");
             const std::string name = nameField && nameField->text() ? std::string(*nameField->text()) : std::string();
             CT_TRY(const Json argument, input.at("arg", where));
-            CT_TRY(Argument value, m_arguments.read(argument, name.empty() ? where : where + ": argument '" + name + "'"));
+            CT_TRY(Argument value,
+                   m_arguments.read(argument, name.empty() ? where : where + ": argument '" + name + "'"));
             const auto kindField = input.find("kind");
             const int64_t kind = kindField ? kindField->integer().value_or(0) : 0;
             allNamed = allNamed && schema->find(name) >= 0;

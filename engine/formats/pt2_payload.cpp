@@ -40,9 +40,11 @@ class PayloadReader {
     }
 
   private:
-    Result<void> readRaw(const std::string& name, const std::string& path, const TensorType& type, std::map<std::string, Tensor>& tensors, const std::string& at) {
+    Result<void> readRaw(const std::string& name, const std::string& path, const TensorType& type,
+                         std::map<std::string, Tensor>& tensors, const std::string& at) {
         if (type.layout != Layout::Strided) {
-            m_remarks.push_back("'" + name + "' has layout " + std::string(cutaway::name(type.layout)) + ", which is not read");
+            m_remarks.push_back("'" + name + "' has layout " + std::string(cutaway::name(type.layout)) +
+                                ", which is not read");
             return {};
         }
         const Dims sizes = toInts(type.sizes), strides = toInts(type.strides);
@@ -54,21 +56,26 @@ class PayloadReader {
         }
         CT_TRY(const int64_t elements, reach(sizes, strides, type.offset.value(), "PAY-1", at));
         if (bytes->size() == 0 && elements > 0) {  // PAY-2
-            if (elements > kMaxZeros / byteSize(type.dtype)) return Error{ErrorCode::Limit, "PAY-2: an empty payload for more than 1 GiB", at, {}};
+            if (elements > kMaxZeros / byteSize(type.dtype))
+                return Error{ErrorCode::Limit, "PAY-2: an empty payload for more than 1 GiB", at, {}};
             bytes = Storage::allocate(static_cast<size_t>(elements * byteSize(type.dtype)));
-            m_remarks.push_back("the data of '" + name + "' is empty in the file (" + path + "); it is taken to be zeros");
+            m_remarks.push_back("the data of '" + name + "' is empty in the file (" + path +
+                                "); it is taken to be zeros");
         }
         CT_TRY(Tensor tensor, makeTensor(bytes, type.dtype, sizes, strides, type.offset.value(), "PAY-1", at));
         tensors.insert_or_assign(name, std::move(tensor));
         return {};
     }
-    Result<void> readPickled(const std::string& name, const std::string& path, std::map<std::string, Tensor>& tensors, const std::string& at) {
+    Result<void> readPickled(const std::string& name, const std::string& path, std::map<std::string, Tensor>& tensors,
+                             const std::string& at) {
         const ZipEntry* entry = m_archive.find(m_folder + path);
         if (entry == nullptr) return {};
         CT_TRY(ByteSource source, m_archive.source(*entry));
         const auto value = readTorchSave(std::move(source), at);
         if (value && value->tensor()) tensors.insert_or_assign(name, *value->tensor());
-        else m_remarks.push_back("'" + name + "' is no plain tensor and is kept opaque" + (value ? std::string() : ": " + value.error().message));
+        else
+            m_remarks.push_back("'" + name + "' is no plain tensor and is kept opaque" +
+                                (value ? std::string() : ": " + value.error().message));
         return {};
     }
 
@@ -92,8 +99,8 @@ Result<void> readPt2Payloads(const ZipArchive& archive, const std::string& folde
     return PayloadReader(archive, folder, remarks).read(document->root, tensors, where);
 }
 
-Result<void> readSavedPayloads(const ZipArchive& archive, const std::string& entry, std::map<std::string, Tensor>& tensors,
-                               std::vector<std::string>& remarks) {
+Result<void> readSavedPayloads(const ZipArchive& archive, const std::string& entry,
+                               std::map<std::string, Tensor>& tensors, std::vector<std::string>& remarks) {
     const ZipEntry* found = archive.find(entry);
     if (found == nullptr || found->size == 0) return {};
     CT_TRY(ByteSource source, archive.source(*found));

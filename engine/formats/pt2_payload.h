@@ -17,7 +17,7 @@ Result<void> readPt2Payloads(const ZipArchive& archive, const std::string& folde
                              const std::string& configSuffix, std::map<std::string, Tensor>& tensors,
                              std::vector<std::string>& remarks);
 /// A torch.save dict of tensors by name, as the old layout and early archives have it.
-Result<void> readSavedPayloads(const ZipArchive& archive, const std::string& entry, std::map<std::string, Tensor>& tensors,
-                               std::vector<std::string>& remarks);
+Result<void> readSavedPayloads(const ZipArchive& archive, const std::string& entry,
+                               std::map<std::string, Tensor>& tensors, std::vector<std::string>& remarks);
 
 }  // namespace cutaway

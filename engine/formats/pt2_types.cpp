@@ -39,14 +39,16 @@ Result<SymInt> Pt2Types::symInt(const Json& value, const std::string& where) {
     if (const auto plain = value.find("as_int"))
         if (const auto number = plain->integer()) return SymInt(*number);
     CT_TRY(SymType type, symValue(value, DType::I64, where));
-    if (type.expr->dtype != DType::I64) return invalidInput("an integer is expected, not '" + text(type.expr) + "'", where);
+    if (type.expr->dtype != DType::I64)
+        return invalidInput("an integer is expected, not '" + text(type.expr) + "'", where);
     return SymInt(std::move(type.expr));
 }
 
 namespace {
 Result<int> code(const Json& value, const char* what, const std::string& where) {
     const auto number = value.integer();
-    if (!number || *number < 0 || *number > 1000) return invalidInput(std::string("the ") + what + " is no code", where);
+    if (!number || *number < 0 || *number > 1000)
+        return invalidInput(std::string("the ") + what + " is no code", where);
     return static_cast<int>(*number);
 }
 }  // namespace
@@ -58,12 +60,14 @@ Result<DType> Pt2Types::dtype(const Json& value, const std::string& where) const
 }
 Result<Layout> Pt2Types::layout(const Json& value, const std::string& where) const {
     CT_TRY(const int number, code(value, "layout", where));
-    if (number > static_cast<int>(Layout::Strided)) return invalidInput("unknown layout code " + std::to_string(number), where);
+    if (number > static_cast<int>(Layout::Strided))
+        return invalidInput("unknown layout code " + std::to_string(number), where);
     return static_cast<Layout>(number);
 }
 Result<MemoryFormat> Pt2Types::memoryFormat(const Json& value, const std::string& where) const {
     CT_TRY(const int number, code(value, "memory format", where));
-    if (number > static_cast<int>(MemoryFormat::Preserve)) return invalidInput("unknown memory format code " + std::to_string(number), where);
+    if (number > static_cast<int>(MemoryFormat::Preserve))
+        return invalidInput("unknown memory format code " + std::to_string(number), where);
     return static_cast<MemoryFormat>(number);
 }
 Result<Device> Pt2Types::device(const Json& value, const std::string& where) const {
@@ -88,14 +92,18 @@ Result<TensorType> Pt2Types::tensor(const Json& meta, const std::string& where) 
     for (auto [from, to] : {std::pair(&sizes, &type.sizes), std::pair(&strides, &type.strides)})
         for (const Json item : from->items()) {
             CT_TRY(SymInt value, symInt(item, where));
-            if (value.isInt() && value.value() < 0) return invalidInput("negative size or stride " + value.text(), where);
+            if (value.isInt() && value.value() < 0)
+                return invalidInput("negative size or stride " + value.text(), where);
             to->push_back(std::move(value));
         }
     int64_t elements = 1;
     for (const SymInt& size : type.sizes)
-        if (__builtin_mul_overflow(elements, std::max<int64_t>(size.asInt().value_or(1), 1), &elements)) return invalidInput("the product of the sizes overflows 64 bits", where);
+        if (__builtin_mul_overflow(elements, std::max<int64_t>(size.asInt().value_or(1), 1), &elements))
+            return invalidInput("the product of the sizes overflows 64 bits", where);
     if (type.layout == Layout::Strided && type.sizes.size() != type.strides.size())
-        return invalidInput(std::to_string(type.sizes.size()) + " sizes but " + std::to_string(type.strides.size()) + " strides", where);
+        return invalidInput(
+            std::to_string(type.sizes.size()) + " sizes but " + std::to_string(type.strides.size()) + " strides",
+            where);
     if (type.strides.size() != type.sizes.size()) type.strides = contiguousStrides(type.sizes);
     if (const auto offset = meta.find("storage_offset")) {
         CT_TRY(type.offset, symInt(*offset, where));

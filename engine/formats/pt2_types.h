@@ -1,6 +1,6 @@
 #pragma once
-// Sizes, types, symbols and provenance strings of .pt2 JSON (spec: input-formats §3.4, 3.6, 3.7). Shared by all graphs of
-// one program.
+// Sizes, types, symbols and provenance strings of .pt2 JSON (spec: input-formats §3.4, 3.6, 3.7). Shared by all graphs
+// of one program.
 #include <map>
 #include <memory>
 #include <string>

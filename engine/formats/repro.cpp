@@ -38,7 +38,8 @@ std::string_view functionText(std::string_view text, std::string_view head) {
 
 class ReproReader {
   public:
-    ReproReader(std::string_view text, const std::string& path, const StorageFinder& find) : m_text(text), m_path(path), m_find(find) {}
+    ReproReader(std::string_view text, const std::string& path, const StorageFinder& find)
+        : m_text(text), m_path(path), m_find(find) {}
 
     Result<OpenedFile> read() {
         CT_TRY_VOID(findParts());
@@ -52,8 +53,10 @@ class ReproReader {
         graph.sampleInputs = sampleInputs();
         for (std::string& remark : m_inputs.remarks) module.origin.remarks.push_back(std::move(remark));
         module.origin.format = description();
-        // What AOTAutograd handed on, and the joint passes have seen; a script of after_dynamo holds the graph as it was captured.
-        if (m_text.find("torch._dynamo.repro.after_aot") != std::string_view::npos) module.origin.stage = nextStage("fx_graph_runnable");
+        // What AOTAutograd handed on, and the joint passes have seen; a script of after_dynamo holds the graph as it
+        // was captured.
+        if (m_text.find("torch._dynamo.repro.after_aot") != std::string_view::npos)
+            module.origin.stage = nextStage("fx_graph_runnable");
         graph.name = module.name;
         OpenedFile file;
         file.path = m_path;
@@ -70,13 +73,17 @@ class ReproReader {
         if (m_class == std::string_view::npos) {
             if (const size_t load = m_text.find("torch.export.load("); load != std::string_view::npos)
                 return unsupported("REPRO-10: the script loads an exported program", m_path,
-                                   {"open the file it names: " + std::string(m_text.substr(load + 18, m_text.find(')', load) - load - 18))});
-            return unsupported("REPRO-9: no graph was saved in this script", m_path, {"open the graph that was compiled, fx_graph_readable.py"});
+                                   {"open the file it names: " +
+                                    std::string(m_text.substr(load + 18, m_text.find(')', load) - load - 18))});
+            return unsupported("REPRO-9: no graph was saved in this script", m_path,
+                               {"open the graph that was compiled, fx_graph_readable.py"});
         }
         m_class = m_text.rfind('\n', m_class) == std::string_view::npos ? 0 : m_text.rfind('\n', m_class) + 1;
         m_inputs.symbols = readReproSymbols(m_text.substr(0, m_class));
         const std::string_view loader = functionText(m_text.substr(m_class), "def load_args(reader)");
-        if (loader.find("reader.") == std::string_view::npos && loader.find("unsupported type") == std::string_view::npos) return {};
+        if (loader.find("reader.") == std::string_view::npos &&
+            loader.find("unsupported type") == std::string_view::npos)
+            return {};
         auto read = readLoadArgs(loader, m_inputs);
         if (read) return {};
         Error error = std::move(read).error();
@@ -89,10 +96,15 @@ class ReproReader {
         CT_TRY(const auto tree, fxtext::parseSyntax(m_text));
         const auto& parameters = tree->root->parameters;
         const std::vector<ReproInput>& inputs = m_inputs.inputs;
-        const bool explained = std::any_of(inputs.begin(), inputs.end(), [](const ReproInput& input) { return input.kind == ReproInput::Kind::Unsupported; });
+        const bool explained = std::any_of(inputs.begin(), inputs.end(), [](const ReproInput& input) {
+            return input.kind == ReproInput::Kind::Unsupported;
+        });
         if (parameters.size() != inputs.size() && !explained)
-            return invalidInput("REPRO-11: forward takes " + std::to_string(parameters.size()) + " inputs, load_args reads " + std::to_string(inputs.size()), m_path);
-        for (size_t i = 0; i < std::min(parameters.size(), inputs.size()); ++i) m_types.emplace(std::string(parameters[i].name), typeOf(inputs[i]));
+            return invalidInput("REPRO-11: forward takes " + std::to_string(parameters.size()) +
+                                    " inputs, load_args reads " + std::to_string(inputs.size()),
+                                m_path);
+        for (size_t i = 0; i < std::min(parameters.size(), inputs.size()); ++i)
+            m_types.emplace(std::string(parameters[i].name), typeOf(inputs[i]));
         for (ReproAttribute& attribute : readConstructor(functionText(m_text.substr(m_class), "def __init__(self"))) {
             if (attribute.type) m_types.emplace(attribute.name, ValueType(*attribute.type));
             m_attributes.push_back(std::move(attribute));
@@ -103,14 +115,16 @@ class ReproReader {
     /// REPRO-6: a number that exactly one symbol has stands for the symbol.
     ValueType typeOf(const ReproInput& input) {
         if (input.kind == ReproInput::Kind::Tensor) return input.type;
-        if (input.kind != ReproInput::Kind::SymInt) return OpaqueType{input.kind == ReproInput::Kind::None ? "None" : "unsupported"};
+        if (input.kind != ReproInput::Kind::SymInt)
+            return OpaqueType{input.kind == ReproInput::Kind::None ? "None" : "unsupported"};
         std::vector<std::string> matching;
         for (const auto& [symbol, value] : m_inputs.symbols)
             if (value == input.value) matching.push_back(symbol);
         if (matching.size() == 1) return SymType{DType::I64, Expr::symbol(matching[0])};
         if (!m_inputs.symbols.empty())
-            m_inputs.remarks.push_back("input '" + input.name + "': " + (matching.empty() ? "no symbol has" : "several symbols have") + " the value " +
-                                       std::to_string(input.value) + ", so it is kept as that number");
+            m_inputs.remarks.push_back("input '" + input.name +
+                                       "': " + (matching.empty() ? "no symbol has" : "several symbols have") +
+                                       " the value " + std::to_string(input.value) + ", so it is kept as that number");
         return SymType{DType::I64, Expr::integer(input.value)};
     }
 
@@ -122,12 +136,14 @@ class ReproReader {
                 storeElements(tensor.dtype(), tensor.data(), 1, tensor.numel(), attribute.values.data());
                 module.tensors.emplace(attribute.name, std::move(tensor));
             } else {
-                m_inputs.remarks.push_back("the data of '" + attribute.name + "' was not saved (REPRO-2); seeded values take its place");
+                m_inputs.remarks.push_back("the data of '" + attribute.name +
+                                           "' was not saved (REPRO-2); seeded values take its place");
             }
         }
         for (const Node& node : module.graph().nodes())
             if (node.kind() == NodeKind::GetAttr && node.type().isOpaque())
-                m_inputs.remarks.push_back("incomplete graph: '" + node.target() + "' is a graph or module whose content was not saved (REPRO-3)");
+                m_inputs.remarks.push_back("incomplete graph: '" + node.target() +
+                                           "' is a graph or module whose content was not saved (REPRO-3)");
     }
 
     // -- sample inputs
@@ -156,11 +172,16 @@ class ReproReader {
         if (storage) return storage;
         const int64_t bytes = std::max(number(wanted.bytes).value_or(0), needed);
         if (bytes < 0 || (m_madeBytes += bytes) > kMaxMadeBytes) return nullptr;
-        if (!wanted.hash.empty()) m_inputs.remarks.push_back("the data of input '" + input.name + "' (storage " + wanted.hash + ") is not beside the script; seeded values take its place");
+        if (!wanted.hash.empty())
+            m_inputs.remarks.push_back("the data of input '" + input.name + "' (storage " + wanted.hash +
+                                       ") is not beside the script; seeded values take its place");
         storage = Storage::allocate(static_cast<size_t>(bytes));
         if (isFloating(input.type.dtype) || isComplex(input.type.dtype)) {
             const bool complex = isComplex(input.type.dtype);
-            const DType part = complex ? (input.type.dtype == DType::C128 ? DType::F64 : input.type.dtype == DType::C64 ? DType::F32 : DType::F16) : input.type.dtype;
+            const DType part = complex ? (input.type.dtype == DType::C128  ? DType::F64
+                                          : input.type.dtype == DType::C64 ? DType::F32
+                                                                           : DType::F16)
+                                       : input.type.dtype;
             std::vector<double> values(storage->size() / static_cast<size_t>(byteSize(part)));
             Random random(input.storage + 1);
             for (double& value : values) value = random.normal();
@@ -180,7 +201,8 @@ class ReproReader {
             const auto offset = number(input.type.offset);
             if (!sizes || !strides || !offset) return {};
             const auto elements = reach(*sizes, *strides, *offset, "REPRO-5", m_path);
-            if (!elements || *elements > kMaxMadeBytes * 64) return leaveOut(input, elements ? "too large" : elements.error().message);
+            if (!elements || *elements > kMaxMadeBytes * 64)
+                return leaveOut(input, elements ? "too large" : elements.error().message);
             auto storage = storageFor(input, *elements * byteSize(input.type.dtype));
             if (!storage) return leaveOut(input, "no data");
             auto tensor = makeTensor(storage, input.type.dtype, *sizes, *strides, *offset, "REPRO-5", m_path);
@@ -209,7 +231,9 @@ class ReproReader {
             const size_t end = std::min(head.find('\n'), head.size());
             const std::string_view line = head.substr(0, end);
             head.remove_prefix(std::min(end + 1, head.size()));
-            if (line.starts_with("os.environ[") || (line.starts_with("torch.") && line.find(".config.") != std::string_view::npos && line.find(" = ") != std::string_view::npos))
+            if (line.starts_with("os.environ[") ||
+                (line.starts_with("torch.") && line.find(".config.") != std::string_view::npos &&
+                 line.find(" = ") != std::string_view::npos))
                 out.emplace_back(line);
         }
         return out;
@@ -228,7 +252,9 @@ class ReproReader {
 
 }  // namespace
 
-Result<OpenedFile> readRepro(std::string_view text, const std::string& path, const StorageFinder& find) { return ReproReader(text, path, find).read(); }
+Result<OpenedFile> readRepro(std::string_view text, const std::string& path, const StorageFinder& find) {
+    return ReproReader(text, path, find).read();
+}
 
 StorageFinder storagesBeside(const std::string& path) {
     return [folder = std::filesystem::path(path).parent_path()](const std::string& hash) -> std::shared_ptr<Storage> {

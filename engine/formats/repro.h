@@ -15,7 +15,8 @@ using StorageFinder = std::function<std::shared_ptr<Storage>(const std::string& 
 /// (REPRO-11), a script without a graph (REPRO-9), or one that loads a .pt2 (REPRO-10), which is named.
 Result<OpenedFile> readRepro(std::string_view text, const std::string& path, const StorageFinder& find);
 
-/// Looks for storages in `storages/` beside the script and in `checkpoints/storages/` below it, where PyTorch puts them.
+/// Looks for storages in `storages/` beside the script and in `checkpoints/storages/` below it, where PyTorch puts
+/// them.
 StorageFinder storagesBeside(const std::string& path);
 
 }  // namespace cutaway

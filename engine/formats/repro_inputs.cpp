@@ -81,15 +81,18 @@ class Literals {
     Result<SymInt> size(SyntaxId id) const {
         if (id == kNoSyntax) return invalidInput("REPRO-5: a size is missing");
         CT_TRY(Expr expr, parseExpr(text(id)));
-        if (expr->dtype != DType::I64) return invalidInput("REPRO-7: '" + std::string(text(id)) + "' is not an integer");
+        if (expr->dtype != DType::I64)
+            return invalidInput("REPRO-7: '" + std::string(text(id)) + "' is not an integer");
         SymInt value(std::move(expr));
-        if (value.isInt() && value.value() < 0) return invalidInput("REPRO-5: negative size, stride or offset " + value.text());
+        if (value.isInt() && value.value() < 0)
+            return invalidInput("REPRO-5: negative size, stride or offset " + value.text());
         return value;
     }
     Result<SymDims> sizes(SyntaxId id) const {
         if (id == kNoSyntax) return invalidInput("REPRO-5: sizes are missing");
         const SyntaxNode& list = m_tree.at(id);
-        if (list.kind != SyntaxKind::Tuple && list.kind != SyntaxKind::List) return invalidInput("REPRO-5: sizes are a tuple, not '" + std::string(text(id)) + "'");
+        if (list.kind != SyntaxKind::Tuple && list.kind != SyntaxKind::List)
+            return invalidInput("REPRO-5: sizes are a tuple, not '" + std::string(text(id)) + "'");
         SymDims out;
         for (SyntaxId item = list.first; item != kNoSyntax; item = m_tree.at(item).next) {
             CT_TRY(SymInt one, size(item));
@@ -97,17 +100,20 @@ class Literals {
         }
         int64_t elements = 1;
         for (const SymInt& each : out)
-            if (__builtin_mul_overflow(elements, std::max<int64_t>(each.asInt().value_or(1), 1), &elements)) return invalidInput("REPRO-5: the product of the sizes overflows 64 bits");
+            if (__builtin_mul_overflow(elements, std::max<int64_t>(each.asInt().value_or(1), 1), &elements))
+                return invalidInput("REPRO-5: the product of the sizes overflows 64 bits");
         if (out.size() > 64) return invalidInput("REPRO-5: " + std::to_string(out.size()) + " dims");
         return out;
     }
     std::optional<DType> dtype(SyntaxId id) const {
-        return id == kNoSyntax || m_tree.at(id).kind != SyntaxKind::Name ? std::nullopt : dtypeFromTorchName(m_tree.at(id).text);
+        return id == kNoSyntax || m_tree.at(id).kind != SyntaxKind::Name ? std::nullopt
+                                                                         : dtypeFromTorchName(m_tree.at(id).text);
     }
     /// 'cuda:0', device(type='cuda', index=0)
     Device device(SyntaxId id) const {
         if (id == kNoSyntax) return {};
-        if (m_tree.at(id).kind == SyntaxKind::String) return deviceFromText(fxtext::unquote(m_tree.at(id).text)).value_or(Device{});
+        if (m_tree.at(id).kind == SyntaxKind::String)
+            return deviceFromText(fxtext::unquote(m_tree.at(id).text)).value_or(Device{});
         const CallReader call(m_tree, id);
         const SyntaxId type = call.either(0, "type"), place = call.either(1, "index");
         if (type == kNoSyntax || m_tree.at(type).kind != SyntaxKind::String) return {};
@@ -155,7 +161,9 @@ class Literals {
     }
     bool hasFloat(SyntaxId id) const {
         const SyntaxNode& node = m_tree.at(id);
-        if (node.kind == SyntaxKind::Float || (node.kind == SyntaxKind::Name && (node.text == "inf" || node.text == "nan"))) return true;
+        if (node.kind == SyntaxKind::Float ||
+            (node.kind == SyntaxKind::Name && (node.text == "inf" || node.text == "nan")))
+            return true;
         for (SyntaxId item = node.first; item != kNoSyntax; item = m_tree.at(item).next)
             if (hasFloat(item)) return true;
         return false;
@@ -177,7 +185,8 @@ class LoadArgsReader {
         if (call.callee() == "reader.storage") done = storage(statement.target, call);
         else if (call.callee() == "reader.tensor") done = tensor(statement.comment, call);
         else if (call.callee() == "reader.symint") done = symint(statement.comment, call);
-        else if (call.callee() == "reader.const") m_out.inputs.push_back({.kind = ReproInput::Kind::None, .name = nameOf(statement.comment), .type = {}});
+        else if (call.callee() == "reader.const")
+            m_out.inputs.push_back({.kind = ReproInput::Kind::None, .name = nameOf(statement.comment), .type = {}});
         if (done) return {};
         Error error = std::move(done).error();
         error.where = m_tree.source.where(statement.begin);
@@ -185,12 +194,15 @@ class LoadArgsReader {
     }
 
   private:
-    static std::string nameOf(std::string_view comment) { return std::string(trimmed(comment.substr(0, comment.find(',')))); }
+    static std::string nameOf(std::string_view comment) {
+        return std::string(trimmed(comment.substr(0, comment.find(','))));
+    }
 
     Result<void> storage(std::string_view name, const CallReader& call) {
         ReproStorage out;
         const SyntaxId hash = call.positional(0);
-        if (hash != kNoSyntax && m_tree.at(hash).kind == SyntaxKind::String) out.hash = fxtext::unquote(m_tree.at(hash).text);
+        if (hash != kNoSyntax && m_tree.at(hash).kind == SyntaxKind::String)
+            out.hash = fxtext::unquote(m_tree.at(hash).text);
         CT_TRY(out.bytes, m_literals.size(call.either(1, "nbytes")));
         m_devices.push_back(m_literals.device(call.keyword("device")));
         m_byName.insert_or_assign(name, m_out.storages.size());
@@ -221,20 +233,23 @@ class LoadArgsReader {
         if (const SyntaxId offset = call.keyword("storage_offset"); offset != kNoSyntax) {
             CT_TRY(type.offset, m_literals.size(offset));
         }
-        if (const SyntaxId grad = call.keyword("requires_grad"); grad != kNoSyntax) type.requiresGrad = m_literals.text(grad) == "True";
+        if (const SyntaxId grad = call.keyword("requires_grad"); grad != kNoSyntax)
+            type.requiresGrad = m_literals.text(grad) == "True";
         m_out.inputs.push_back(std::move(input));
         return {};
     }
     Result<void> symint(std::string_view comment, const CallReader& call) {
         CT_TRY(const SymInt value, m_literals.size(call.either(0, "val")));
         if (!value.isInt()) return invalidInput("REPRO-6: a symint is written as its number");
-        m_out.inputs.push_back({.kind = ReproInput::Kind::SymInt, .name = nameOf(comment), .type = {}, .value = value.value()});
+        m_out.inputs.push_back(
+            {.kind = ReproInput::Kind::SymInt, .name = nameOf(comment), .type = {}, .value = value.value()});
         return {};
     }
     Result<void> comment(std::string_view text) {
         const size_t at = text.find(" was unsupported type for dumping");
         if (at == std::string_view::npos) return {};
-        m_out.inputs.push_back({.kind = ReproInput::Kind::Unsupported, .name = std::string(trimmed(text.substr(0, at))), .type = {}});
+        m_out.inputs.push_back(
+            {.kind = ReproInput::Kind::Unsupported, .name = std::string(trimmed(text.substr(0, at))), .type = {}});
         m_out.remarks.push_back("input " + std::string(trimmed(text)));
         return {};
     }
@@ -264,11 +279,16 @@ std::optional<ReproAttribute> tensorMadeBy(const SyntaxTree& tree, SyntaxId expr
         const SyntaxId data = call.positional(0);
         std::vector<int64_t> dims;
         if (data == kNoSyntax || !literals.nested(data, 0, dims, out.values)) return std::nullopt;
-        type.dtype = dtype.value_or(literals.hasFloat(data) ? DType::F32 : literals.text(data).find("True") != std::string_view::npos || literals.text(data).find("False") != std::string_view::npos ? DType::Bool : DType::I64);
+        type.dtype = dtype.value_or(literals.hasFloat(data) ? DType::F32
+                                    : literals.text(data).find("True") != std::string_view::npos ||
+                                            literals.text(data).find("False") != std::string_view::npos
+                                        ? DType::Bool
+                                        : DType::I64);
         type.sizes = toSymDims(dims);
         out.exact = true;
     } else {
-        static constexpr std::string_view kMakers[] = {"torch.randn", "torch.rand", "torch.randint", "torch.zeros", "torch.ones", "torch.empty"};
+        static constexpr std::string_view kMakers[] = {"torch.randn", "torch.rand", "torch.randint",
+                                                       "torch.zeros", "torch.ones", "torch.empty"};
         if (std::find(std::begin(kMakers), std::end(kMakers), call.callee()) == std::end(kMakers)) return std::nullopt;
         const bool integers = call.callee() == "torch.randint";
         auto sizes = literals.sizes(integers ? call.keyword("size") : call.either(0, "size"));
@@ -285,7 +305,8 @@ ReproAttribute readAttribute(std::string name, std::string_view expression) {
     ReproAttribute out;
     // The grammar knows functions only, so the expression becomes the body of one.
     if (const auto tree = fxtext::parseSyntax("def value():\n    value = " + std::string(expression) + "\n"))
-        if (const auto& statements = (*tree)->root->statements; statements.size() == 1 && statements[0].value != kNoSyntax)
+        if (const auto& statements = (*tree)->root->statements;
+            statements.size() == 1 && statements[0].value != kNoSyntax)
             if (auto made = tensorMadeBy(**tree, statements[0].value)) out = std::move(*made);
     out.name = std::move(name);
     out.text = std::string(expression);
@@ -300,7 +321,8 @@ std::optional<std::pair<std::string, std::string_view>> registeredBuffer(std::st
     const size_t end = line.find(quote, kCall.size() + 1);
     const size_t comma = end == std::string_view::npos ? end : line.find(',', end);
     if ((quote != '\'' && quote != '"') || comma == std::string_view::npos || !line.ends_with(")")) return std::nullopt;
-    return std::pair(std::string(line.substr(kCall.size() + 1, end - kCall.size() - 1)), trimmed(line.substr(comma + 1, line.size() - comma - 2)));
+    return std::pair(std::string(line.substr(kCall.size() + 1, end - kCall.size() - 1)),
+                     trimmed(line.substr(comma + 1, line.size() - comma - 2)));
 }
 
 /// setattr(self, 'n', value), as to_folder writes names that are no identifiers.
@@ -309,7 +331,8 @@ std::optional<std::pair<std::string, std::string_view>> setAttribute(std::string
     if (!line.starts_with(kCall) || line.size() <= kCall.size()) return std::nullopt;
     // A child that was pickled whole is never loaded; the comment says what it was.
     const size_t note = line.find(" # ");
-    const std::string_view comment = note == std::string_view::npos ? std::string_view() : trimmed(line.substr(note + 3));
+    const std::string_view comment =
+        note == std::string_view::npos ? std::string_view() : trimmed(line.substr(note + 3));
     line = trimmed(line.substr(0, note));
     const char quote = line.size() > kCall.size() ? line[kCall.size()] : ' ';
     const size_t end = line.find(quote, kCall.size() + 1);
@@ -333,7 +356,8 @@ std::map<std::string, int64_t> readReproSymbols(std::string_view head) {
         const std::string_view name = line.substr(0, equals), value = trimmed(line.substr(equals + 3));
         int64_t number = 0;
         const auto [stop, status] = std::from_chars(value.data(), value.data() + value.size(), number);
-        if (looksLikeSymbol(name) && status == std::errc() && stop == value.data() + value.size()) symbols.emplace(name, number);
+        if (looksLikeSymbol(name) && status == std::errc() && stop == value.data() + value.size())
+            symbols.emplace(name, number);
     }
     return symbols;
 }
@@ -355,8 +379,10 @@ std::vector<ReproAttribute> readConstructor(std::string_view function) {
             attributes.push_back(readAttribute(std::move(buffer->first), buffer->second));
         } else if (auto set = setAttribute(line)) {
             attributes.push_back(readAttribute(std::move(set->first), set->second));
-        } else if (const size_t equals = line.find(" = "); line.starts_with("self.") && equals != std::string_view::npos) {
-            attributes.push_back(readAttribute(std::string(line.substr(5, equals - 5)), trimmed(line.substr(equals + 3))));
+        } else if (const size_t equals = line.find(" = ");
+                   line.starts_with("self.") && equals != std::string_view::npos) {
+            attributes.push_back(
+                readAttribute(std::string(line.substr(5, equals - 5)), trimmed(line.substr(equals + 3))));
         }
     }
     return attributes;

@@ -12,20 +12,20 @@ namespace cutaway {
 
 /// bufK = reader.storage(HASH or None, NBYTES, ...)
 struct ReproStorage {
-    std::string hash;      // empty: no data was saved
+    std::string hash;  // empty: no data was saved
     SymInt bytes = 0;
 };
 /// One line of load_args, in order; one per placeholder (REPRO-11).
 struct ReproInput {
     enum class Kind : uint8_t { Tensor, SymInt, None, Unsupported };
     Kind kind = Kind::Tensor;
-    std::string name;                  // from the comment
-    TensorType type;                   // Tensor
-    size_t storage = 0;                // Tensor: which of ReproInputs::storages
-    int64_t value = 0;                 // SymInt
+    std::string name;    // from the comment
+    TensorType type;     // Tensor
+    size_t storage = 0;  // Tensor: which of ReproInputs::storages
+    int64_t value = 0;   // SymInt
 };
 struct ReproInputs {
-    std::map<std::string, int64_t> symbols;   // s77 = 8
+    std::map<std::string, int64_t> symbols;  // s77 = 8
     std::vector<ReproStorage> storages;
     std::vector<ReproInput> inputs;
     std::vector<std::string> remarks;
@@ -33,10 +33,10 @@ struct ReproInputs {
 /// An attribute that the constructor makes.
 struct ReproAttribute {
     std::string name;
-    std::optional<TensorType> type;    // none: a module or a graph
-    std::vector<double> values;        // exact data of small tensors, row-major; empty: random or lost
+    std::optional<TensorType> type;  // none: a module or a graph
+    std::vector<double> values;      // exact data of small tensors, row-major; empty: random or lost
     bool exact = false;
-    std::string text;                  // as written, for what has no type
+    std::string text;  // as written, for what has no type
 };
 
 /// "s77 = 8" lines before the class.

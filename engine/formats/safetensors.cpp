@@ -32,11 +32,14 @@ bool packPairs(Entry& entry) {
 
 Result<Entry> parseEntry(std::string_view name, const Json& value, const std::string& where) {
     const std::string at = where + ": " + std::string(name);
-    auto malformed = [&](std::string what) { return invalidInput("InvalidHeaderDeserialization: " + std::move(what), at); };
+    auto malformed = [&](std::string what) {
+        return invalidInput("InvalidHeaderDeserialization: " + std::move(what), at);
+    };
     Entry entry;
     entry.name = std::string(name);
     if (!value.isObject()) return malformed("the entry is not an object");
-    const auto dtypeField = value.find("dtype"), shapeField = value.find("shape"), offsetsField = value.find("data_offsets");
+    const auto dtypeField = value.find("dtype"), shapeField = value.find("shape"),
+               offsetsField = value.find("data_offsets");
     if (!dtypeField || !dtypeField->text()) return malformed("'dtype' is missing or not a string");
     const auto dtype = dtypeFromSafetensors(*dtypeField->text());
     if (!dtype) return malformed("unknown dtype '" + std::string(*dtypeField->text()) + "'");
@@ -49,7 +52,8 @@ Result<Entry> parseEntry(std::string_view name, const Json& value, const std::st
     if (!offsetsField || offsetsField->items().size() != 2) return malformed("'data_offsets' is not a pair");
     uint64_t* const slots[] = {&entry.begin, &entry.end};
     for (size_t i = 0; const Json offset : offsetsField->items()) {
-        if (!offset.integer() || *offset.integer() < 0) return malformed("'data_offsets' holds something that is not an offset");
+        if (!offset.integer() || *offset.integer() < 0)
+            return malformed("'data_offsets' holds something that is not an offset");
         *slots[i++] = static_cast<uint64_t>(*offset.integer());
     }
     return entry;
@@ -60,11 +64,14 @@ Result<std::vector<Entry>> parseHeader(const Json& root, SafeTensors& file, cons
     std::vector<Entry> entries;
     std::set<std::string_view> seen;
     for (const auto& [key, value] : root.members()) {
-        if (!seen.insert(key).second) return invalidInput("InvalidHeaderDeserialization: the name appears twice", where + ": " + std::string(key));
+        if (!seen.insert(key).second)
+            return invalidInput("InvalidHeaderDeserialization: the name appears twice",
+                                where + ": " + std::string(key));
         if (key == "__metadata__") {
             for (const auto& [name, text] : Json(value).members()) {
                 if (!Json(text).text())
-                    return invalidInput("InvalidHeaderDeserialization: metadata is not a string", where + ": " + std::string(name));
+                    return invalidInput("InvalidHeaderDeserialization: metadata is not a string",
+                                        where + ": " + std::string(name));
                 file.metadata.emplace_back(name, *Json(text).text());
             }
             continue;
@@ -85,18 +92,21 @@ Result<void> checkRanges(const std::vector<Entry>& entries, uint64_t dataSize, c
     uint64_t next = 0;
     for (const Entry* entry : order) {
         if (entry->begin != next || entry->end < entry->begin)
-            return invalidInput("InvalidOffset: data_offsets [" + std::to_string(entry->begin) + ", " + std::to_string(entry->end) +
-                                    "], expected to begin at " + std::to_string(next), where + ": " + entry->name);
+            return invalidInput("InvalidOffset: data_offsets [" + std::to_string(entry->begin) + ", " +
+                                    std::to_string(entry->end) + "], expected to begin at " + std::to_string(next),
+                                where + ": " + entry->name);
         next = entry->end;
     }
     if (next != dataSize)
-        return invalidInput("MetadataIncompleteBuffer: the header describes " + std::to_string(next) + " bytes of data, the file has " +
-                                std::to_string(dataSize), where);
+        return invalidInput("MetadataIncompleteBuffer: the header describes " + std::to_string(next) +
+                                " bytes of data, the file has " + std::to_string(dataSize),
+                            where);
     return {};
 }
 
 /// Read now if it is at hand, else when it is first used.
-Result<std::shared_ptr<Storage>> entryBytes(const ByteSource& source, uint64_t start, uint64_t size, const std::string& at) {
+Result<std::shared_ptr<Storage>> entryBytes(const ByteSource& source, uint64_t start, uint64_t size,
+                                            const std::string& at) {
     if (source.atHand()) return source.read(start, size);
     return Storage::deferred(size, [source, start, at](std::span<std::byte> into) -> Result<void> {
         auto read = source.readInto(start, into);
@@ -110,10 +120,14 @@ Result<Tensor> makeEntryTensor(Entry entry, const ByteSource& source, uint64_t d
     if (!packPairs(entry)) return invalidInput("TensorInvalidInfo: 4-bit elements do not fill whole bytes", at);
     int64_t count = 1, size = 0;
     for (const int64_t dim : entry.sizes)
-        if (__builtin_mul_overflow(count, dim, &count)) return invalidInput("ValidationOverflow: the shape overflows 64 bits", at);
-    if (__builtin_mul_overflow(count, byteSize(entry.dtype), &size)) return invalidInput("ValidationOverflow: the shape overflows 64 bits", at);
+        if (__builtin_mul_overflow(count, dim, &count))
+            return invalidInput("ValidationOverflow: the shape overflows 64 bits", at);
+    if (__builtin_mul_overflow(count, byteSize(entry.dtype), &size))
+        return invalidInput("ValidationOverflow: the shape overflows 64 bits", at);
     if (static_cast<uint64_t>(size) != entry.end - entry.begin)
-        return invalidInput("TensorInvalidInfo: " + std::to_string(entry.end - entry.begin) + " bytes given, dtype and shape need " + std::to_string(size), at);
+        return invalidInput("TensorInvalidInfo: " + std::to_string(entry.end - entry.begin) +
+                                " bytes given, dtype and shape need " + std::to_string(size),
+                            at);
     CT_TRY_VOID(reach(entry.sizes, Dims(entry.sizes.size(), 0), 0, "ValidationOverflow", at));
     CT_TRY(std::shared_ptr<Storage> data, entryBytes(source, dataStart + entry.begin, entry.end - entry.begin, at));
     Dims strides = contiguousStrides(entry.sizes);
@@ -125,14 +139,20 @@ Result<Tensor> makeEntryTensor(Entry entry, const ByteSource& source, uint64_t d
 Result<SafeTensors> parseSafeTensors(ByteSource source, const std::string& where) {
     CT_TRY(const std::shared_ptr<Storage> start, source.readStart(8));
     const auto headerSize = ByteCursor({start->data(), start->size()}).read<uint64_t>();
-    if (!headerSize) return invalidInput("HeaderTooSmall: " + std::to_string(source.size()) + " bytes, at least 8 are needed", where);
-    if (*headerSize > kMaxHeader) return invalidInput("HeaderTooLarge: a header of " + std::to_string(*headerSize) + " bytes, the limit is 100000000", where);
+    if (!headerSize)
+        return invalidInput("HeaderTooSmall: " + std::to_string(source.size()) + " bytes, at least 8 are needed",
+                            where);
+    if (*headerSize > kMaxHeader)
+        return invalidInput(
+            "HeaderTooLarge: a header of " + std::to_string(*headerSize) + " bytes, the limit is 100000000", where);
     if (*headerSize > source.size() - 8)
-        return invalidInput("InvalidHeaderLength: a header of " + std::to_string(*headerSize) + " bytes does not fit a file of " +
-                                std::to_string(source.size()) + " bytes", where);
+        return invalidInput("InvalidHeaderLength: a header of " + std::to_string(*headerSize) +
+                                " bytes does not fit a file of " + std::to_string(source.size()) + " bytes",
+                            where);
     CT_TRY(const std::shared_ptr<Storage> headerBytes, source.read(8, *headerSize));
     const std::string_view header(reinterpret_cast<const char*>(headerBytes->data()), headerBytes->size());
-    if (!simdjson::validate_utf8(header.data(), header.size())) return invalidInput("InvalidHeader: the header is not UTF-8", where);
+    if (!simdjson::validate_utf8(header.data(), header.size()))
+        return invalidInput("InvalidHeader: the header is not UTF-8", where);
     if (!header.starts_with('{')) return invalidInput("InvalidHeaderStart: the header does not begin with '{'", where);
     auto document = parseJson(header, where);
     if (!document) {
@@ -172,7 +192,8 @@ Result<std::string> formatSafeTensors(const SafeTensors& file) {
     std::string header = "{";
     if (!file.metadata.empty()) {
         header += "\"__metadata__\":{";
-        for (const auto& [key, value] : file.metadata) header += (header.back() == '{' ? "" : ",") + jsonString(key) + ":" + jsonString(value);
+        for (const auto& [key, value] : file.metadata)
+            header += (header.back() == '{' ? "" : ",") + jsonString(key) + ":" + jsonString(value);
         header += "}";
     }
     std::set<std::string> seen;
@@ -187,9 +208,11 @@ Result<std::string> formatSafeTensors(const SafeTensors& file) {
             if (sizes.empty()) return unsupported("safetensors cannot hold a 4-bit scalar pair", name);
             sizes.back() *= 2;
         }
-        header += (header == "{" ? "" : ",") + jsonString(name) + ":{\"dtype\":\"" + std::string(info(tensor.dtype()).safetensors) + "\",\"shape\":[";
+        header += (header == "{" ? "" : ",") + jsonString(name) + ":{\"dtype\":\"" +
+                  std::string(info(tensor.dtype()).safetensors) + "\",\"shape\":[";
         for (size_t d = 0; d < sizes.size(); ++d) header += (d ? "," : "") + std::to_string(sizes[d]);
-        header += "],\"data_offsets\":[" + std::to_string(ranges[i].first) + "," + std::to_string(ranges[i].second) + "]}";
+        header +=
+            "],\"data_offsets\":[" + std::to_string(ranges[i].first) + "," + std::to_string(ranges[i].second) + "]}";
     }
     header += "}";
     header.append((8 - header.size() % 8) % 8, ' ');

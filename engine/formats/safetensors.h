@@ -13,12 +13,13 @@ namespace cutaway {
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
 struct SafeTensors {
-    NamedTensors tensors;                                           // in header order
-    std::vector<std::pair<std::string, std::string>> metadata;      // __metadata__
+    NamedTensors tensors;                                       // in header order
+    std::vector<std::pair<std::string, std::string>> metadata;  // __metadata__
 };
 
-/// Of bytes at hand tensors are views; one whose data is misaligned for its dtype is a copy. Of a file they are read when
-/// they are first used. Errors begin with the name that the format's own readers use ("InvalidHeaderLength") and carry the tensor's name where there is one.
+/// Of bytes at hand tensors are views; one whose data is misaligned for its dtype is a copy. Of a file they are read
+/// when they are first used. Errors begin with the name that the format's own readers use ("InvalidHeaderLength") and
+/// carry the tensor's name where there is one.
 Result<SafeTensors> parseSafeTensors(ByteSource source, const std::string& where);
 Result<SafeTensors> readSafeTensors(const std::string& path);
 

@@ -14,14 +14,15 @@ namespace cutaway {
 namespace {
 
 bool isGraphEvent(std::string_view event) {
-    for (std::string_view known : {"dynamo_output_graph", "aot_forward_graph", "aot_backward_graph", "aot_joint_graph", "aot_inference_graph",
-                                   "inductor_post_grad_graph", "inductor_pre_grad_graph"})
+    for (std::string_view known : {"dynamo_output_graph", "aot_forward_graph", "aot_backward_graph", "aot_joint_graph",
+                                   "aot_inference_graph", "inductor_post_grad_graph", "inductor_pre_grad_graph"})
         if (event == known) return true;
     return false;
 }
 bool isGraphArtifact(std::string_view name) {
-    return isGraphEvent(name) || (name.starts_with("before_") && name.ends_with("_graph")) || (name.starts_with("after_") && name.ends_with("_graph")) ||
-           name.ends_with("_pre_grad") || name.ends_with("_post_grad");
+    return isGraphEvent(name) || (name.starts_with("before_") && name.ends_with("_graph")) ||
+           (name.starts_with("after_") && name.ends_with("_graph")) || name.ends_with("_pre_grad") ||
+           name.ends_with("_post_grad");
 }
 
 struct Symbol {
@@ -68,18 +69,21 @@ class TraceReader {
             if (open == std::string_view::npos) {
                 if (header.empty() || header.front() == '\t') continue;
                 m_file.remarks.push_back("line " + std::to_string(line) + " is no record and is skipped");
-                if (m_file.remarks.size() > 50) return invalidInput("TRC-1: many lines are no records", m_file.path + ":" + std::to_string(line));
+                if (m_file.remarks.size() > 50)
+                    return invalidInput("TRC-1: many lines are no records", m_file.path + ":" + std::to_string(line));
                 continue;
             }
             m_line = line;
             std::string payload = takePayload(text, line);
             CT_TRY_VOID(record(header.substr(open + 2), std::move(payload), text.empty()));
         }
-        m_file.description = "structured trace, " + std::to_string(m_records) + " records, " + std::to_string(m_file.graphs.size()) + " graphs";
+        m_file.description = "structured trace, " + std::to_string(m_records) + " records, " +
+                             std::to_string(m_file.graphs.size()) + " graphs";
         for (const auto& [event, count] : m_counts) m_file.contents.push_back(event + " × " + std::to_string(count));
         for (OpenedGraph& graph : m_file.graphs)
             for (const auto& [name, info] : m_symbols)
-                if (auto known = graph.module->symbols.find(name); known != graph.module->symbols.end()) known->second = info;
+                if (auto known = graph.module->symbols.find(name); known != graph.module->symbols.end())
+                    known->second = info;
         CT_TRY_VOID(requireGraphs(m_file, m_options));
         return std::move(m_file);
     }
@@ -118,7 +122,8 @@ class TraceReader {
         ++m_counts[name];
         if (const auto sum = root.find("has_payload"); sum && sum->text() && *sum->text() != md5Hex(payload)) {
             // The record that a crash cut off has no complete payload either.
-            m_file.remarks.push_back(where + ": the payload of " + name + " does not have its checksum" + (last ? "; it is the last record and may be cut off (TRC-4)" : " (TRC-2)"));
+            m_file.remarks.push_back(where + ": the payload of " + name + " does not have its checksum" +
+                                     (last ? "; it is the last record and may be cut off (TRC-4)" : " (TRC-2)"));
         }
         if (isGraphEvent(event) || (event == "artifact" && isGraphArtifact(name))) addText(root, name, payload);
         else if (name == "fx_graph_runnable") addRunnable(root, name, payload);
@@ -126,7 +131,9 @@ class TraceReader {
     }
     /// The one key that says what happened (TRC-1).
     static std::string eventOf(const Json& root) {
-        static constexpr std::string_view kContext[] = {"rank", "compiled_autograd_id", "frame_id", "frame_compile_id", "attempt", "stack", "has_payload", "process"};
+        static constexpr std::string_view kContext[] = {
+            "rank",  "compiled_autograd_id", "frame_id", "frame_compile_id", "attempt",
+            "stack", "has_payload",          "process"};
         for (const auto& [key, value] : root.members())
             if (std::find(std::begin(kContext), std::end(kContext), key) == std::end(kContext)) return std::string(key);
         return "unknown";
@@ -140,7 +147,8 @@ class TraceReader {
         std::string name;
         if (const auto rank = number("rank")) name += "[rank" + std::to_string(*rank) + "] ";
         if (const auto id = number("compiled_autograd_id")) name += "!" + std::to_string(*id) + "/";
-        if (const auto frame = number("frame_id")) name += std::to_string(*frame) + "/" + std::to_string(number("frame_compile_id").value_or(0));
+        if (const auto frame = number("frame_id"))
+            name += std::to_string(*frame) + "/" + std::to_string(number("frame_compile_id").value_or(0));
         if (const auto attempt = number("attempt"); attempt && *attempt > 0) name += "." + std::to_string(*attempt);
         name += (name.empty() ? "" : " ") + stage;
         // Graphs that nobody asked for count, too: a name means the same graph however much is read.

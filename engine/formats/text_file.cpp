@@ -34,7 +34,9 @@ std::string_view titleOf(std::string_view line) {
 }
 
 /// "Forward graph 0" -> "Forward graph".
-std::string_view withoutNumber(std::string_view title) { return title.substr(0, title.find_last_not_of("0123456789 ") + 1); }
+std::string_view withoutNumber(std::string_view title) {
+    return title.substr(0, title.find_last_not_of("0123456789 ") + 1);
+}
 
 /// Column of "class X(torch.nn.Module):", 0 when a path stands before it as in logs; nothing for other lines.
 std::optional<size_t> classColumn(std::string_view line) {
@@ -66,7 +68,8 @@ class LogSplitter {
     void line(std::string_view key, size_t begin, std::string_view content, size_t number) {
         const std::string_view title = titleOf(content);
         const std::optional<size_t> column = classColumn(content);
-        const bool starts = trimmed(content) == "TRACED GRAPH" || !title.empty() || (column && m_column && *column <= *m_column);
+        const bool starts =
+            trimmed(content) == "TRACED GRAPH" || !title.empty() || (column && m_column && *column <= *m_column);
         if (key != m_key || starts) finish(begin);
         if (key != m_key) m_title = {};
         m_key = key;
@@ -81,12 +84,15 @@ class LogSplitter {
     void finish(size_t end) {
         if (m_column) {
             const KeyParts parts = partsOf(m_key);
-            std::string name = !m_title.empty() ? std::string(m_title) : !parts.artifact.empty() ? parts.artifact : std::string(m_class);
+            std::string name = !m_title.empty()          ? std::string(m_title)
+                               : !parts.artifact.empty() ? parts.artifact
+                                                         : std::string(m_class);
             if (!parts.frame.empty()) name = parts.frame + " " + name;
             std::string unique = name;
             for (int n = 2; !m_names.insert(unique).second; ++n) unique = name + " #" + std::to_string(n);
             const std::string_view record = m_title.empty() ? std::string_view(parts.artifact) : withoutNumber(m_title);
-            m_out.blocks.push_back({std::move(unique), std::string(nextStage(record)), std::string_view(m_out.plain).substr(m_begin, end - m_begin), m_firstLine});
+            m_out.blocks.push_back({std::move(unique), std::string(nextStage(record)),
+                                    std::string_view(m_out.plain).substr(m_begin, end - m_begin), m_firstLine});
             m_title = {};
         }
         m_column.reset();
@@ -111,7 +117,8 @@ Result<T> placedIn(const std::string& path, Result<T> read) {
 void shiftPlace(std::string& where, size_t lines) {
     size_t line = 0;
     const auto [end, status] = std::from_chars(where.data(), where.data() + where.size(), line);
-    if (status == std::errc() && *end == ':') where = std::to_string(line + lines) + where.substr(static_cast<size_t>(end - where.data()));
+    if (status == std::errc() && *end == ':')
+        where = std::to_string(line + lines) + where.substr(static_cast<size_t>(end - where.data()));
 }
 
 /// A forward graph beside its backward graph was cut out of a joint graph, which the joint passes have seen.
@@ -195,11 +202,13 @@ void addGraph(OpenedFile& file, Result<OpenedGraph> graph, const std::string& na
 
 Result<void> requireGraphs(const OpenedFile& file, const OpenOptions& options) {
     if (!file.graphs.empty()) return {};
-    if (!options.graph.empty() && file.remarks.empty()) return Error{ErrorCode::NotFound, "no graph named '" + options.graph + "'", file.path, {}};
+    if (!options.graph.empty() && file.remarks.empty())
+        return Error{ErrorCode::NotFound, "no graph named '" + options.graph + "'", file.path, {}};
     Error error = unsupported("none of its graphs can be read", file.path, {});
     if (file.remarks.empty()) error.message = "it holds no graph";
     constexpr size_t kShown = 5;
-    error.notes.assign(file.remarks.begin(), file.remarks.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, file.remarks.size())));
+    error.notes.assign(file.remarks.begin(),
+                       file.remarks.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, file.remarks.size())));
     return error;
 }
 
@@ -214,8 +223,10 @@ Result<OpenedFile> openTextFile(std::string_view text, const std::string& path, 
         OpenedGraph graph;
         CT_TRY(graph.module, placedIn(path, parseText(text, {.file = path, .types = {}})));
         graph.name = graph.module->name;
-        graph.module->origin.stage = log && !log->blocks.empty() ? log->blocks.front().stage : std::string(nextStage(stem(path)));
-        if (const size_t constructor = text.find("def __init__(self"); constructor != std::string_view::npos) describeModules(*graph.module, text.substr(constructor));
+        graph.module->origin.stage =
+            log && !log->blocks.empty() ? log->blocks.front().stage : std::string(nextStage(stem(path)));
+        if (const size_t constructor = text.find("def __init__(self"); constructor != std::string_view::npos)
+            describeModules(*graph.module, text.substr(constructor));
         file.format = FileFormat::FxText;
         file.description = graph.module->origin.format;
         file.graphs.push_back(std::move(graph));
@@ -224,7 +235,8 @@ Result<OpenedFile> openTextFile(std::string_view text, const std::string& path, 
     file.format = FileFormat::Log;
     file.description = "log with " + std::to_string(log->blocks.size()) + " graphs";
     for (const TextBlock& block : log->blocks)
-        if (options.graph.empty() || options.graph == block.name) addGraph(file, readBlock(block, path), block.name, options);
+        if (options.graph.empty() || options.graph == block.name)
+            addGraph(file, readBlock(block, path), block.name, options);
     CT_TRY_VOID(requireGraphs(file, options));
     return file;
 }

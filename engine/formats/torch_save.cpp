@@ -7,8 +7,23 @@ namespace cutaway {
 namespace {
 
 enum class Callable : uint8_t {
-    RebuildTensor, RebuildTensorV3, RebuildParameter, RebuildMeta, RebuildFromType, Unsupported,
-    Device, Size, Layout, Dict, DefaultDict, List, Tuple, Number, Complex, Bytes, Encode,
+    RebuildTensor,
+    RebuildTensorV3,
+    RebuildParameter,
+    RebuildMeta,
+    RebuildFromType,
+    Unsupported,
+    Device,
+    Size,
+    Layout,
+    Dict,
+    DefaultDict,
+    List,
+    Tuple,
+    Number,
+    Complex,
+    Bytes,
+    Encode,
     Constant,  // never called: classes, factories, constants
 };
 struct AllowedName {
@@ -41,9 +56,9 @@ constexpr AllowedName kAllowed[] = {
     {"_codecs encode", Callable::Encode},
 };
 constexpr AllowedName kAllowedBuiltins[] = {
-    {"set", Callable::List},    {"complex", Callable::Complex}, {"bytearray", Callable::Bytes}, {"int", Callable::Number},
-    {"bool", Callable::Number}, {"float", Callable::Number},    {"list", Callable::List},       {"dict", Callable::Dict},
-    {"tuple", Callable::Tuple},
+    {"set", Callable::List},   {"complex", Callable::Complex}, {"bytearray", Callable::Bytes},
+    {"int", Callable::Number}, {"bool", Callable::Number},     {"float", Callable::Number},
+    {"list", Callable::List},  {"dict", Callable::Dict},       {"tuple", Callable::Tuple},
 };
 
 std::optional<std::string_view> after(std::string_view text, std::string_view prefix) {
@@ -70,16 +85,19 @@ Result<void> refuseUnknownNames(const PickleTree& tree, const std::string& where
             module |= name.starts_with("torch.nn.modules");
         }
     if (refused.empty()) return {};
-    Error error = unsupported("the pickle names " + refused + ", which is refused: making such objects means running code of the file", where,
-                              {"save plain tensors, lists, tuples and dicts of them"});
-    if (module) error.notes = {"this is a whole pickled module: save its state_dict(), or export it with torch.export.save"};
+    Error error = unsupported(
+        "the pickle names " + refused + ", which is refused: making such objects means running code of the file", where,
+        {"save plain tensors, lists, tuples and dicts of them"});
+    if (module)
+        error.notes = {"this is a whole pickled module: save its state_dict(), or export it with torch.export.save"};
     return error;
 }
 
 /// Turns the sign bit of every `step`-th component over, beginning with `first`: negation and conjugation.
 void flipSigns(Tensor& packed, size_t componentBytes, size_t first, size_t step) {
     auto* bytes = static_cast<unsigned char*>(packed.data());
-    for (size_t i = first; (i + 1) * componentBytes <= packed.bytes(); i += step) bytes[(i + 1) * componentBytes - 1] ^= 0x80;
+    for (size_t i = first; (i + 1) * componentBytes <= packed.bytes(); i += step)
+        bytes[(i + 1) * componentBytes - 1] ^= 0x80;
 }
 
 class SavedReader {
@@ -92,9 +110,11 @@ class SavedReader {
             case PickleKind::Bool: return SavedValue{node->integer() != 0};
             case PickleKind::Int: return SavedValue{node->integer()};
             case PickleKind::Real: return SavedValue{node->real()};
-            case PickleKind::Text: case PickleKind::Bytes: return SavedValue{node->text()};
+            case PickleKind::Text:
+            case PickleKind::Bytes: return SavedValue{node->text()};
             case PickleKind::Tuple: return convertItems(node->items, true);
-            case PickleKind::List: case PickleKind::Set: return convertItems(node->items, false);
+            case PickleKind::List:
+            case PickleKind::Set: return convertItems(node->items, false);
             case PickleKind::Dict: return convertDict(node->items);
             case PickleKind::Global: return convertConstant(node->text());
             case PickleKind::Reduce: return convertReduce(node);
@@ -106,7 +126,9 @@ class SavedReader {
   private:
     using Items = std::span<const PickleNode* const>;
     Error fail(std::string what) const { return invalidInput(std::move(what), m_archive.where() + ": data.pkl"); }
-    Error wrongArguments(const PickleNode* reduce) const { return fail("'" + reduce->items[0]->text() + "' with arguments that it does not take"); }
+    Error wrongArguments(const PickleNode* reduce) const {
+        return fail("'" + reduce->items[0]->text() + "' with arguments that it does not take");
+    }
 
     Result<SavedValue> convertItems(Items items, bool tuple) {
         SavedItems out;
@@ -119,7 +141,9 @@ class SavedReader {
     }
     Result<std::string> keyText(const PickleNode* key) const {
         switch (key->kind) {
-            case PickleKind::Text: case PickleKind::Bytes: case PickleKind::Global: return key->text();
+            case PickleKind::Text:
+            case PickleKind::Bytes:
+            case PickleKind::Global: return key->text();
             case PickleKind::Int: return std::to_string(key->integer());
             case PickleKind::Bool: return std::string(key->integer() ? "True" : "False");
             case PickleKind::Real: return std::to_string(key->real());
@@ -177,7 +201,11 @@ class SavedReader {
         const auto known = m_storages.find(id.key);
         if (known == m_storages.end()) {
             const ZipEntry* entry = m_archive.find("data/" + id.key);
-            if (entry == nullptr) return Error{ErrorCode::NotFound, "SAVE-3: the storage's data is not in the file", m_archive.where() + ": data/" + id.key, {}};
+            if (entry == nullptr)
+                return Error{ErrorCode::NotFound,
+                             "SAVE-3: the storage's data is not in the file",
+                             m_archive.where() + ": data/" + id.key,
+                             {}};
             CT_TRY(std::shared_ptr<Storage> bytes, m_archive.readLater(*entry));
             if (m_bigEndian && component > 1) {
                 CT_TRY_VOID(bytes->load());
@@ -188,14 +216,16 @@ class SavedReader {
         std::shared_ptr<Storage>& bytes = m_storages.at(id.key);
         const size_t itemSize = id.dtype ? static_cast<size_t>(byteSize(*id.dtype)) : 1;
         if (static_cast<uint64_t>(id.numel) > bytes->size() / itemSize)
-            return invalidInput("SAVE-3: " + std::to_string(id.numel) + " elements of " + std::to_string(itemSize) + " bytes are promised, " +
-                                    std::to_string(bytes->size()) + " bytes are there", m_archive.where() + ": data/" + id.key);
+            return invalidInput("SAVE-3: " + std::to_string(id.numel) + " elements of " + std::to_string(itemSize) +
+                                    " bytes are promised, " + std::to_string(bytes->size()) + " bytes are there",
+                                m_archive.where() + ": data/" + id.key);
         return &bytes;
     }
     static std::shared_ptr<Storage> swapped(const Storage& bytes, size_t width) {
         auto copy = Storage::allocateUninitialized(bytes.size());
         std::memcpy(copy->data(), bytes.data(), bytes.size());
-        for (size_t at = 0; at + width <= copy->size(); at += width) std::reverse(copy->data() + at, copy->data() + at + width);
+        for (size_t at = 0; at + width <= copy->size(); at += width)
+            std::reverse(copy->data() + at, copy->data() + at + width);
         return copy;
     }
     static size_t componentOf(DType dtype) { return static_cast<size_t>(byteSize(dtype)) / (isComplex(dtype) ? 2 : 1); }
@@ -205,16 +235,19 @@ class SavedReader {
         if (id.meta) return SavedValue{SavedUnsupported{"storage without data (device meta)"}};
         const DType dtype = id.dtype.value_or(DType::U8);
         CT_TRY(std::shared_ptr<Storage>* const bytes, payload(id, componentOf(dtype)));
-        CT_TRY(Tensor tensor, makeTensor(*bytes, dtype, {id.numel}, {1}, 0, "SAVE-5", m_archive.where() + ": data/" + id.key));
+        CT_TRY(Tensor tensor,
+               makeTensor(*bytes, dtype, {id.numel}, {1}, 0, "SAVE-5", m_archive.where() + ": data/" + id.key));
         return SavedValue{std::move(tensor)};
     }
 
     // -- tensors
     Result<Dims> dims(const PickleNode* node) const {
         const PickleNode* list = node;
-        if (list->kind == PickleKind::Reduce && list->items[0]->text() == "torch Size" && !list->items[1]->items.empty())
+        if (list->kind == PickleKind::Reduce && list->items[0]->text() == "torch Size" &&
+            !list->items[1]->items.empty())
             list = list->items[1]->items[0];
-        if (list->kind != PickleKind::Tuple && list->kind != PickleKind::List) return fail("SAVE-5: sizes or strides are no tuple");
+        if (list->kind != PickleKind::Tuple && list->kind != PickleKind::List)
+            return fail("SAVE-5: sizes or strides are no tuple");
         Dims out;
         for (const PickleNode* item : list->items) {
             if (item->kind != PickleKind::Int) return fail("SAVE-5: a size or stride is no integer");
@@ -238,8 +271,8 @@ class SavedReader {
         CT_TRY(Dims sizes, dims(arguments[2]));
         CT_TRY(Dims strides, dims(arguments[3]));
         CT_TRY(std::shared_ptr<Storage>* const bytes, payload(id, componentOf(*dtype)));
-        CT_TRY(Tensor tensor, makeTensor(*bytes, *dtype, std::move(sizes), std::move(strides), arguments[1]->integer(), "SAVE-5",
-                                         m_archive.where() + ": data/" + id.key));
+        CT_TRY(Tensor tensor, makeTensor(*bytes, *dtype, std::move(sizes), std::move(strides), arguments[1]->integer(),
+                                         "SAVE-5", m_archive.where() + ": data/" + id.key));
         if (arguments.size() > least) return applyFlags(std::move(tensor), arguments[least]);
         return SavedValue{std::move(tensor)};
     }
@@ -250,7 +283,8 @@ class SavedReader {
             const bool set = metadata->items[i + 1]->kind == PickleKind::Bool && metadata->items[i + 1]->integer() != 0;
             const bool conj = metadata->items[i]->isText("conj"), neg = metadata->items[i]->isText("neg");
             if (!set || !(conj || neg)) continue;
-            if (!complex && !isFloating(tensor.dtype())) return fail("a conjugate or negative view of a dtype that has none");
+            if (!complex && !isFloating(tensor.dtype()))
+                return fail("a conjugate or negative view of a dtype that has none");
             CT_TRY_VOID(tensor.storage()->load());
             tensor = tensor.clone();
             if (neg) flipSigns(tensor, componentOf(tensor.dtype()), 0, 1);
@@ -260,7 +294,9 @@ class SavedReader {
     }
 
     // -- what a REDUCE stands for
-    Result<SavedValue> convertReduce(const PickleNode* node) { return apply(node, node->items[0]->text(), node->items[1]); }
+    Result<SavedValue> convertReduce(const PickleNode* node) {
+        return apply(node, node->items[0]->text(), node->items[1]);
+    }
     Result<SavedValue> apply(const PickleNode* node, const std::string& name, const PickleNode* argumentNode) {
         if (argumentNode->kind != PickleKind::Tuple) return wrongArguments(node);
         const Items arguments = argumentNode->items;
@@ -277,7 +313,9 @@ class SavedReader {
             }
             case Callable::RebuildMeta: return SavedValue{SavedUnsupported{"tensor without data (device meta)"}};
             case Callable::RebuildFromType: {
-                if (arguments.size() < 3 || arguments[0]->kind != PickleKind::Global || arguments[1]->kind != PickleKind::Global) return wrongArguments(node);
+                if (arguments.size() < 3 || arguments[0]->kind != PickleKind::Global ||
+                    arguments[1]->kind != PickleKind::Global)
+                    return wrongArguments(node);
                 if (!arguments[1]->text().ends_with(" Tensor") && !arguments[1]->text().ends_with(" Parameter"))
                     return SavedValue{SavedUnsupported{"tensor of class " + arguments[1]->text()}};
                 if (callableOf(arguments[0]->text()) == Callable::RebuildFromType) return wrongArguments(node);
@@ -285,10 +323,15 @@ class SavedReader {
             }
             case Callable::Unsupported: return SavedValue{SavedUnsupported{"unsupported tensor kind (" + name + ")"}};
             case Callable::Device: return device(node, arguments);
-            case Callable::Size: case Callable::List: case Callable::Tuple: return sequence(node, arguments, *callable != Callable::List);
-            case Callable::Dict: case Callable::DefaultDict: return dictionary(node, *callable == Callable::Dict ? arguments : Items());
-            case Callable::Layout: case Callable::Number: case Callable::Bytes: case Callable::Encode:
-                return arguments.empty() ? SavedValue{} : convert(arguments[0]);
+            case Callable::Size:
+            case Callable::List:
+            case Callable::Tuple: return sequence(node, arguments, *callable != Callable::List);
+            case Callable::Dict:
+            case Callable::DefaultDict: return dictionary(node, *callable == Callable::Dict ? arguments : Items());
+            case Callable::Layout:
+            case Callable::Number:
+            case Callable::Bytes:
+            case Callable::Encode: return arguments.empty() ? SavedValue{} : convert(arguments[0]);
             case Callable::Complex: return complexNumber(node, arguments);
             case Callable::Constant: return SavedValue{SavedUnsupported{"object of " + name}};
         }
@@ -297,13 +340,15 @@ class SavedReader {
     Result<SavedValue> device(const PickleNode* node, Items arguments) {
         if (arguments.empty() || arguments[0]->kind != PickleKind::Text) return wrongArguments(node);
         std::string text = arguments[0]->text();
-        if (arguments.size() > 1 && arguments[1]->kind == PickleKind::Int) text += ":" + std::to_string(arguments[1]->integer());
+        if (arguments.size() > 1 && arguments[1]->kind == PickleKind::Int)
+            text += ":" + std::to_string(arguments[1]->integer());
         return SavedValue{std::move(text)};
     }
     Result<SavedValue> sequence(const PickleNode* node, Items arguments, bool tuple) {
         std::vector<const PickleNode*> items;
         if (!arguments.empty()) {
-            if (arguments[0]->kind != PickleKind::Tuple && arguments[0]->kind != PickleKind::List) return wrongArguments(node);
+            if (arguments[0]->kind != PickleKind::Tuple && arguments[0]->kind != PickleKind::List)
+                return wrongArguments(node);
             items = arguments[0]->items;
         }
         items.insert(items.end(), node->items.begin() + 3, node->items.end());
@@ -314,14 +359,16 @@ class SavedReader {
         if (!arguments.empty() && arguments[0]->kind == PickleKind::Dict) items = arguments[0]->items;
         else if (!arguments.empty())
             for (const PickleNode* pair : arguments[0]->items) {
-                if (pair == nullptr || pair->items.size() != 2 || pair->kind == PickleKind::Reduce) return wrongArguments(node);
+                if (pair == nullptr || pair->items.size() != 2 || pair->kind == PickleKind::Reduce)
+                    return wrongArguments(node);
                 items.insert(items.end(), pair->items.begin(), pair->items.end());
             }
         items.insert(items.end(), node->items.begin() + 3, node->items.end());
         return convertDict(items);
     }
     Result<SavedValue> complexNumber(const PickleNode* node, Items arguments) {
-        if (arguments.size() != 2 || arguments[0]->kind != PickleKind::Real || arguments[1]->kind != PickleKind::Real) return wrongArguments(node);
+        if (arguments.size() != 2 || arguments[0]->kind != PickleKind::Real || arguments[1]->kind != PickleKind::Real)
+            return wrongArguments(node);
         return SavedValue{std::complex<double>(arguments[0]->real(), arguments[1]->real())};
     }
 

@@ -25,9 +25,10 @@ struct SavedUnsupported {
 
 /// Plain data with tensors in it. Tensors over one storage in the file share one here.
 struct SavedValue {
-    std::variant<std::monostate, bool, int64_t, double, std::complex<double>, std::string, DType, Tensor, SavedUnsupported,
-                 SavedItems, std::shared_ptr<const SavedDict>> kind;
-    bool tuple = false;  // SavedItems: a tuple, not a list
+    std::variant<std::monostate, bool, int64_t, double, std::complex<double>, std::string, DType, Tensor,
+                 SavedUnsupported, SavedItems, std::shared_ptr<const SavedDict>>
+        kind;
+    bool tuple = false;      // SavedItems: a tuple, not a list
     bool parameter = false;  // Tensor: wrapped as a Parameter
 
     const Tensor* tensor() const { return std::get_if<Tensor>(&kind); }

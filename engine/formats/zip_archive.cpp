@@ -13,8 +13,8 @@ constexpr uint32_t kEndRecord = 0x06054b50, kEnd64Locator = 0x07064b50, kEnd64Re
 constexpr uint32_t kCentralHeader = 0x02014b50, kLocalHeader = 0x04034b50;
 constexpr size_t kEndRecordSize = 22, kEnd64RecordSize = 56, kLocatorSize = 20, kCentralSize = 46, kLocalSize = 30;
 constexpr uint16_t kStored = 0, kDeflated = 8;
-constexpr uint16_t kEncryptedFlags = 0x0041;    // bits 0 and 6
-constexpr uint64_t kMaxDeflateRatio = 1032;     // what the format can reach; more is a lie about the size
+constexpr uint16_t kEncryptedFlags = 0x0041;  // bits 0 and 6
+constexpr uint64_t kMaxDeflateRatio = 1032;   // what the format can reach; more is a lie about the size
 constexpr uint64_t kReadAtOnce = uint64_t{1} << 20;
 constexpr uint64_t kMaxDirectory = uint64_t{1} << 30;
 
@@ -86,10 +86,12 @@ Result<void> ZipArchive::readDirectory() {
     if (directory.count == 0xFFFF || directory.size == 0xFFFFFFFF || directory.offset == 0xFFFFFFFF) {
         if (*end >= kLocatorSize && *ByteCursor(tail, *end - kLocatorSize).read<uint32_t>() == kEnd64Locator) {
             const uint64_t at = *ByteCursor(tail, *end - kLocatorSize + 8).read<uint64_t>();
-            if (at > fileSize || fileSize - at < kEnd64RecordSize) return fail("ZIP-1", "no zip64 record at byte " + std::to_string(at));
+            if (at > fileSize || fileSize - at < kEnd64RecordSize)
+                return fail("ZIP-1", "no zip64 record at byte " + std::to_string(at));
             CT_TRY(const std::shared_ptr<Storage> recordBytes, m_source.read(at, kEnd64RecordSize));
             ByteCursor record(span(*recordBytes), 0);
-            if (*record.read<uint32_t>() != kEnd64Record) return fail("ZIP-1", "no zip64 record at byte " + std::to_string(at));
+            if (*record.read<uint32_t>() != kEnd64Record)
+                return fail("ZIP-1", "no zip64 record at byte " + std::to_string(at));
             record.text(28);
             directory.count = *record.read<uint64_t>();
             directory.size = *record.read<uint64_t>();
@@ -102,7 +104,8 @@ Result<void> ZipArchive::readDirectory() {
     if (directory.count > directory.size / kCentralSize)
         return fail("ZIP-1", std::to_string(directory.count) + " entries do not fit a directory of " +
                                  std::to_string(directory.size) + " bytes");
-    if (directory.size > kMaxDirectory) return fail("ZIP-1", "a directory of " + std::to_string(directory.size) + " bytes");
+    if (directory.size > kMaxDirectory)
+        return fail("ZIP-1", "a directory of " + std::to_string(directory.size) + " bytes");
     CT_TRY(const std::shared_ptr<Storage> bytes, m_source.read(directory.offset, directory.size));
     return parseDirectory(span(*bytes), directory.offset, directory.count);
 }
@@ -112,7 +115,10 @@ Result<void> ZipArchive::parseDirectory(std::span<const std::byte> bytes, uint64
     std::vector<ZipEntry> all;
     for (uint64_t i = 0; i < count; ++i) {
         const uint64_t start = offset + at.position();
-        auto cut = [&] { return fail("ZIP-1", "directory entry " + std::to_string(i) + " at byte " + std::to_string(start) + " is cut short"); };
+        auto cut = [&] {
+            return fail("ZIP-1",
+                        "directory entry " + std::to_string(i) + " at byte " + std::to_string(start) + " is cut short");
+        };
         if (at.remaining() < kCentralSize) return cut();
         if (*at.read<uint32_t>() != kCentralHeader)
             return fail("ZIP-1", "no directory entry at byte " + std::to_string(start));
@@ -124,14 +130,16 @@ Result<void> ZipArchive::parseDirectory(std::span<const std::byte> bytes, uint64
         entry.crc = *at.read<uint32_t>();
         entry.packedSize = *at.read<uint32_t>();
         entry.size = *at.read<uint32_t>();
-        const uint16_t nameLength = *at.read<uint16_t>(), extraLength = *at.read<uint16_t>(), commentLength = *at.read<uint16_t>();
+        const uint16_t nameLength = *at.read<uint16_t>(), extraLength = *at.read<uint16_t>(),
+                       commentLength = *at.read<uint16_t>();
         at.text(8);  // disk, attributes
         entry.headerOffset = *at.read<uint32_t>();
         const auto name = at.text(nameLength);
         const auto extra = name ? at.text(extraLength) : std::nullopt;
         if (!extra || !at.text(commentLength)) return cut();
         entry.name = std::string(*name);
-        const bool size64 = entry.size == 0xFFFFFFFF, packed64 = entry.packedSize == 0xFFFFFFFF, offset64 = entry.headerOffset == 0xFFFFFFFF;
+        const bool size64 = entry.size == 0xFFFFFFFF, packed64 = entry.packedSize == 0xFFFFFFFF,
+                   offset64 = entry.headerOffset == 0xFFFFFFFF;
         if ((size64 || packed64 || offset64) && !readZip64Extra(*extra, entry, size64, packed64, offset64))
             return fail("ZIP-1", "zip64 sizes are missing", entry.name);
         if (!entry.name.ends_with('/')) all.push_back(std::move(entry));
@@ -142,9 +150,10 @@ Result<void> ZipArchive::parseDirectory(std::span<const std::byte> bytes, uint64
     for (size_t i = 0; i < m_entries.size(); ++i)
         if (!m_byName.emplace(m_entries[i].name, i).second)
             return fail("ZIP-1", "the directory names this entry twice", m_entries[i].name);
-    // torch.save can be told to leave checksums out, of all entries or of the storages, and writes 0 for them; torch.export
-    // always has them.
-    m_summed = find("data.pkl") == nullptr && std::any_of(m_entries.begin(), m_entries.end(), [](const ZipEntry& e) { return e.crc != 0; });
+    // torch.save can be told to leave checksums out, of all entries or of the storages, and writes 0 for them;
+    // torch.export always has them.
+    m_summed = find("data.pkl") == nullptr &&
+               std::any_of(m_entries.begin(), m_entries.end(), [](const ZipEntry& e) { return e.crc != 0; });
     return {};
 }
 
@@ -152,7 +161,8 @@ void ZipArchive::stripRoot() {
     const size_t slash = m_entries.empty() ? std::string::npos : m_entries[0].name.find('/');
     if (slash != std::string::npos) {
         const std::string prefix = m_entries[0].name.substr(0, slash + 1);
-        if (std::all_of(m_entries.begin(), m_entries.end(), [&](const ZipEntry& e) { return e.name.starts_with(prefix); })) {
+        if (std::all_of(m_entries.begin(), m_entries.end(),
+                        [&](const ZipEntry& e) { return e.name.starts_with(prefix); })) {
             m_root = prefix.substr(0, slash);
             for (ZipEntry& entry : m_entries) entry.name.erase(0, prefix.size());
         }
@@ -164,13 +174,16 @@ const ZipEntry* ZipArchive::find(std::string_view name) const {
     return found == m_byName.end() ? nullptr : &m_entries[found->second];
 }
 bool ZipArchive::hasFolder(std::string_view folder) const {
-    return std::any_of(m_entries.begin(), m_entries.end(), [&](const ZipEntry& e) { return e.name.starts_with(folder); });
+    return std::any_of(m_entries.begin(), m_entries.end(),
+                       [&](const ZipEntry& e) { return e.name.starts_with(folder); });
 }
 
 Result<uint64_t> ZipArchive::payloadStart(const ZipEntry& entry) const {
     if (entry.flags & kEncryptedFlags) return fail("ZIP-3", "encrypted entries are not read", entry.name);
     if (entry.method != kStored && entry.method != kDeflated)
-        return fail("ZIP-3", "compression method " + std::to_string(entry.method) + " is not read (0 stored, 8 deflated)", entry.name);
+        return fail("ZIP-3",
+                    "compression method " + std::to_string(entry.method) + " is not read (0 stored, 8 deflated)",
+                    entry.name);
     const std::string at = "byte " + std::to_string(entry.headerOffset);
     if (entry.headerOffset > m_source.size() || m_source.size() - entry.headerOffset < kLocalSize)
         return fail("ZIP-2", "its header would lie at " + at + ", past the end", entry.name);
@@ -181,15 +194,21 @@ Result<uint64_t> ZipArchive::payloadStart(const ZipEntry& entry) const {
     const size_t nameLength = *lengths.read<uint16_t>(), extraLength = *lengths.read<uint16_t>();
     const uint64_t start = entry.headerOffset + kLocalSize + nameLength + extraLength;
     if (start > m_source.size() || entry.packedSize > m_source.size() - start)
-        return fail("ZIP-2", std::to_string(entry.packedSize) + " bytes at " + std::to_string(start) + " reach past the end of the file", entry.name);
+        return fail(
+            "ZIP-2",
+            std::to_string(entry.packedSize) + " bytes at " + std::to_string(start) + " reach past the end of the file",
+            entry.name);
     if (entry.method == kStored) {
         if (entry.size != entry.packedSize) return fail("ZIP-3", "a stored entry with two different sizes", entry.name);
         return start;
     }
     if (entry.size / kMaxDeflateRatio > entry.packedSize + 1)
-        return fail("ZIP-3", std::to_string(entry.packedSize) + " bytes cannot inflate to " + std::to_string(entry.size), entry.name);
+        return fail("ZIP-3",
+                    std::to_string(entry.packedSize) + " bytes cannot inflate to " + std::to_string(entry.size),
+                    entry.name);
     if (entry.size > 0xFFFFFFFF || entry.packedSize > 0xFFFFFFFF)
-        return unsupported("ZIP-3: deflated entries above 4 GiB are not read", m_where + ": " + entry.name, {"store the file uncompressed"});
+        return unsupported("ZIP-3: deflated entries above 4 GiB are not read", m_where + ": " + entry.name,
+                           {"store the file uncompressed"});
     return start;
 }
 
@@ -222,7 +241,10 @@ Result<void> ZipArchive::unpack(const ZipEntry& entry, uint64_t start, std::span
 Result<std::shared_ptr<Storage>> ZipArchive::read(const ZipEntry& entry, uint64_t limit) const {
     CT_TRY(const uint64_t start, payloadStart(entry));
     if (entry.size > limit)
-        return Error{ErrorCode::Limit, std::to_string(entry.size) + " bytes where at most " + std::to_string(limit) + " are expected", m_where + ": " + entry.name, {}};
+        return Error{ErrorCode::Limit,
+                     std::to_string(entry.size) + " bytes where at most " + std::to_string(limit) + " are expected",
+                     m_where + ": " + entry.name,
+                     {}};
     if (entry.method == kStored && m_source.atHand()) {
         CT_TRY(std::shared_ptr<Storage> view, m_source.read(start, entry.size));
         CT_TRY_VOID(checkSum(entry, span(*view)));
@@ -239,16 +261,18 @@ Result<std::shared_ptr<Storage>> ZipArchive::readLater(const ZipEntry& entry) co
     // What remains of the archive is what this entry needs.
     ZipArchive rest(m_source, m_where);
     rest.m_summed = m_summed;
-    return Storage::deferred(entry.size, [rest = std::move(rest), entry, start](std::span<std::byte> into) -> Result<void> {
-        auto unpacked = rest.unpack(entry, start, into);
-        if (!unpacked) unpacked.error().where = rest.m_where + ": " + entry.name;
-        return unpacked;
-    });
+    return Storage::deferred(entry.size,
+                             [rest = std::move(rest), entry, start](std::span<std::byte> into) -> Result<void> {
+                                 auto unpacked = rest.unpack(entry, start, into);
+                                 if (!unpacked) unpacked.error().where = rest.m_where + ": " + entry.name;
+                                 return unpacked;
+                             });
 }
 
 Result<std::string> ZipArchive::readText(std::string_view name, uint64_t limit) const {
     const ZipEntry* entry = find(name);
-    if (entry == nullptr) return Error{ErrorCode::NotFound, "no entry of this name", m_where + ": " + std::string(name), {}};
+    if (entry == nullptr)
+        return Error{ErrorCode::NotFound, "no entry of this name", m_where + ": " + std::string(name), {}};
     CT_TRY(const std::shared_ptr<Storage> bytes, read(*entry, limit));
     return std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size());
 }

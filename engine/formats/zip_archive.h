@@ -1,7 +1,7 @@
 #pragma once
 // Zip files as PyTorch writes them, read by the central directory alone (spec: input-formats §1, ZIP-1..6).
-// Our own reader because libzip cannot tell where a stored entry's bytes lie, and weights are read only when they are used.
-// Leaves alone: writing, encryption, multi-part archives, names (nothing is ever extracted to disk).
+// Our own reader because libzip cannot tell where a stored entry's bytes lie, and weights are read only when they are
+// used. Leaves alone: writing, encryption, multi-part archives, names (nothing is ever extracted to disk).
 #include <memory>
 #include <string>
 #include <string_view>
@@ -14,8 +14,8 @@
 namespace cutaway {
 
 struct ZipEntry {
-    std::string name;               // root stripped
-    uint64_t headerOffset = 0;      // bytes from the start of the archive
+    std::string name;           // root stripped
+    uint64_t headerOffset = 0;  // bytes from the start of the archive
     uint64_t size = 0, packedSize = 0;
     uint32_t crc = 0;
     uint16_t method = 0, flags = 0;
@@ -35,11 +35,12 @@ class ZipArchive {
     /// True if any entry lies in the folder, given with its slash: "data/weights/".
     bool hasFolder(std::string_view folder) const;
 
-    /// What documents may have: graphs, pickles, texts about an archive. The short texts that say what an archive is have less.
+    /// What documents may have: graphs, pickles, texts about an archive. The short texts that say what an archive is
+    /// have less.
     static constexpr uint64_t kMaxDocument = uint64_t{1} << 30, kMaxMarker = 1 << 12;
 
-    /// The entry's bytes: of bytes at hand and stored a view, else a copy. Errors: damage, a checksum that does not fit, more
-    /// than `limit` bytes.
+    /// The entry's bytes: of bytes at hand and stored a view, else a copy. Errors: damage, a checksum that does not
+    /// fit, more than `limit` bytes.
     Result<std::shared_ptr<Storage>> read(const ZipEntry& entry, uint64_t limit = kMaxDocument) const;
     /// The same for weights, of any size: of a file, what is large is read and checked when it is first used.
     Result<std::shared_ptr<Storage>> readLater(const ZipEntry& entry) const;
@@ -49,7 +50,8 @@ class ZipArchive {
     Result<ByteSource> source(const ZipEntry& entry) const;
 
   private:
-    explicit ZipArchive(ByteSource source, std::string where) : m_source(std::move(source)), m_where(std::move(where)) {}
+    explicit ZipArchive(ByteSource source, std::string where)
+        : m_source(std::move(source)), m_where(std::move(where)) {}
     Result<void> readDirectory();
     Result<void> parseDirectory(std::span<const std::byte> bytes, uint64_t offset, uint64_t count);
     void stripRoot();

@@ -59,7 +59,8 @@ class Operands {
 };
 
 Result<bool> isTrue(const Operands& operands, const TensorList& values) {
-    if (values.size() != 1 || !values[0].defined() || values[0].numel() != 1) return operands.fail("the predicate is not a single value");
+    if (values.size() != 1 || !values[0].defined() || values[0].numel() != 1)
+        return operands.fail("the predicate is not a single value");
     return toDouble(values[0].item()) != 0;
 }
 
@@ -67,8 +68,10 @@ Result<bool> isTrue(const Operands& operands, const TensorList& values) {
 Result<TensorList> slices(const Operands& operands, const TensorList& tensors, int64_t position) {
     TensorList out;
     for (const Tensor& tensor : tensors) {
-        if (!tensor.defined() || tensor.rank() == 0) return operands.fail("a tensor without dims has no items to go through");
-        Dims sizes(tensor.sizes().begin() + 1, tensor.sizes().end()), strides(tensor.strides().begin() + 1, tensor.strides().end());
+        if (!tensor.defined() || tensor.rank() == 0)
+            return operands.fail("a tensor without dims has no items to go through");
+        Dims sizes(tensor.sizes().begin() + 1, tensor.sizes().end()),
+            strides(tensor.strides().begin() + 1, tensor.strides().end());
         out.push_back(tensor.view(std::move(sizes), std::move(strides), tensor.offset() + position * tensor.stride(0)));
     }
     return out;
@@ -76,14 +79,16 @@ Result<TensorList> slices(const Operands& operands, const TensorList& tensors, i
 Result<int64_t> itemCount(const Operands& operands, const TensorList& tensors) {
     if (tensors.empty()) return operands.fail("there is nothing to go through");
     for (const Tensor& tensor : tensors)
-        if (!tensor.defined() || tensor.rank() == 0 || tensor.size(0) != tensors[0].size(0)) return operands.fail("the tensors to go through differ in their first size");
+        if (!tensor.defined() || tensor.rank() == 0 || tensor.size(0) != tensors[0].size(0))
+            return operands.fail("the tensors to go through differ in their first size");
     return tensors[0].size(0);
 }
 
 /// Results of single items stacked along a new first dim. Without any item the shapes come from the call's type.
 class Stack {
   public:
-    Stack(const Operands& operands, int64_t count, size_t firstResult) : m_operands(operands), m_count(count), m_first(firstResult) {}
+    Stack(const Operands& operands, int64_t count, size_t firstResult)
+        : m_operands(operands), m_count(count), m_first(firstResult) {}
 
     Result<void> add(std::span<const Tensor> items, int64_t position) {
         if (m_out.empty() && position >= 0)
@@ -92,11 +97,14 @@ class Stack {
                 sizes.insert(sizes.begin(), m_count);
                 m_out.push_back(Tensor::empty(item.dtype(), std::move(sizes)));
             }
-        if (m_out.size() != items.size()) return m_operands.fail("the graph gives a different number of results from item to item");
+        if (m_out.size() != items.size())
+            return m_operands.fail("the graph gives a different number of results from item to item");
         for (size_t i = 0; i < items.size(); ++i) {
             Tensor& whole = m_out[i];
-            if (Dims(whole.sizes().begin() + 1, whole.sizes().end()) != items[i].sizes()) return m_operands.fail("the graph's results change their shape from item to item");
-            Tensor part = whole.view(items[i].sizes(), Dims(whole.strides().begin() + 1, whole.strides().end()), position * whole.stride(0));
+            if (Dims(whole.sizes().begin() + 1, whole.sizes().end()) != items[i].sizes())
+                return m_operands.fail("the graph's results change their shape from item to item");
+            Tensor part = whole.view(items[i].sizes(), Dims(whole.strides().begin() + 1, whole.strides().end()),
+                                     position * whole.stride(0));
             copyInto(part, items[i]);
         }
         return {};
@@ -107,7 +115,8 @@ class Stack {
         if (types == nullptr) return m_operands.fail("there is no item, and the shapes of the results are not known");
         for (size_t i = m_first; i < types->size(); ++i) {
             const TensorType* type = (*types)[i].tensor();
-            if (type == nullptr || !allInts(type->sizes)) return m_operands.fail("there is no item, and the shapes of the results are not known");
+            if (type == nullptr || !allInts(type->sizes))
+                return m_operands.fail("there is no item, and the shapes of the results are not known");
             m_out.push_back(Tensor::zeros(type->dtype, toInts(type->sizes)));
         }
         return std::move(m_out);
@@ -146,7 +155,9 @@ Result<TensorList> whileLoop(const Operands& operands) {
         CT_TRY(const bool again, isTrue(operands, predicate));
         if (!again) return carried;
         CT_TRY(TensorList next, operands.run(*body, inputs));
-        if (next.size() != carried.size()) return operands.fail("the body gives " + std::to_string(next.size()) + " values for " + std::to_string(carried.size()) + " carried ones");
+        if (next.size() != carried.size())
+            return operands.fail("the body gives " + std::to_string(next.size()) + " values for " +
+                                 std::to_string(carried.size()) + " carried ones");
         carried = std::move(next);
     }
 }
@@ -187,7 +198,8 @@ Result<TensorList> scan(const Operands& operands) {
     return joined(std::move(carry), stacked);
 }
 
-/// associative_scan(graph, xs, additional): running combination; the order of combination is free, so it is the plain one.
+/// associative_scan(graph, xs, additional): running combination; the order of combination is free, so it is the plain
+/// one.
 Result<TensorList> associativeScan(const Operands& operands) {
     CT_TRY(const Module* body, operands.graph(0));
     CT_TRY(const TensorList items, operands.tensors(1));
@@ -209,12 +221,14 @@ Result<TensorList> associativeScan(const Operands& operands) {
 /// invoke_subgraph(graph, identifier, operands…)
 Result<TensorList> invokeSubgraph(const Operands& operands) {
     CT_TRY(const Module* body, operands.graph(0));
-    const bool identified = operands.call().args().size() > 1 && (operands.call().arg(1).get<std::string>() || operands.call().arg(1).isNone());
+    const bool identified = operands.call().args().size() > 1 &&
+                            (operands.call().arg(1).get<std::string>() || operands.call().arg(1).isNone());
     CT_TRY(const TensorList inputs, operands.tensorsFrom(identified ? 2 : 1));
     return operands.run(*body, inputs);
 }
 
-/// Wrappers that set a mode (gradients, autocast, checkpointing) around a graph: what follows the graph are its operands.
+/// Wrappers that set a mode (gradients, autocast, checkpointing) around a graph: what follows the graph are its
+/// operands.
 Result<TensorList> wrapped(const Operands& operands) {
     for (size_t i = 0; i < operands.call().args().size(); ++i) {
         if (!operands.call().arg(i).get<SubgraphRef>()) continue;
@@ -229,11 +243,24 @@ struct HigherOrder {
     std::string_view name;
     Result<TensorList> (*evaluate)(const Operands&);
 };
-constexpr HigherOrder kHigherOrder[] = {
-    {"cond", cond}, {"while_loop", whileLoop}, {"map_impl", mapItems}, {"map", mapItems}, {"scan", scan}, {"associative_scan", associativeScan},
-    {"invoke_subgraph", invokeSubgraph}, {"wrap_with_set_grad_enabled", wrapped}, {"wrap_with_autocast", wrapped}, {"tag_activation_checkpoint", wrapped},
-    {"wrap_activation_checkpoint", wrapped}, {"wrap", wrapped}, {"hints_wrapper", wrapped}, {"run_const_graph", wrapped}, {"strict_mode", wrapped},
-    {"invoke_quant_packed", wrapped}, {"invoke_quant", wrapped}, {"b2b_gemm", wrapped}};
+constexpr HigherOrder kHigherOrder[] = {{"cond", cond},
+                                        {"while_loop", whileLoop},
+                                        {"map_impl", mapItems},
+                                        {"map", mapItems},
+                                        {"scan", scan},
+                                        {"associative_scan", associativeScan},
+                                        {"invoke_subgraph", invokeSubgraph},
+                                        {"wrap_with_set_grad_enabled", wrapped},
+                                        {"wrap_with_autocast", wrapped},
+                                        {"tag_activation_checkpoint", wrapped},
+                                        {"wrap_activation_checkpoint", wrapped},
+                                        {"wrap", wrapped},
+                                        {"hints_wrapper", wrapped},
+                                        {"run_const_graph", wrapped},
+                                        {"strict_mode", wrapped},
+                                        {"invoke_quant_packed", wrapped},
+                                        {"invoke_quant", wrapped},
+                                        {"b2b_gemm", wrapped}};
 
 const HigherOrder* find(std::string_view name) {
     constexpr std::string_view kFolder = "higher_order.";
@@ -249,7 +276,8 @@ const HigherOrder* find(std::string_view name) {
 
 bool isHigherOrder(std::string_view opName) { return find(opName) != nullptr; }
 
-Result<TensorList> evaluateHigherOrder(const Module& module, const Node& call, const ValueSource& values, const RunGraph& run) {
+Result<TensorList> evaluateHigherOrder(const Module& module, const Node& call, const ValueSource& values,
+                                       const RunGraph& run) {
     const HigherOrder* row = find(call.op().name());
     CT_CHECK(row != nullptr, "the caller has asked isHigherOrder");
     return row->evaluate(Operands(module, call, values, run));

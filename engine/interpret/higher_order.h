@@ -16,6 +16,7 @@ using RunGraph = std::function<Result<std::vector<Tensor>>(const Module& body, c
 
 /// The results of a higher-order call in `module`. Errors: operands of another kind or count, a subgraph that is
 /// missing, whatever `run` says.
-Result<TensorList> evaluateHigherOrder(const Module& module, const Node& call, const ValueSource& values, const RunGraph& run);
+Result<TensorList> evaluateHigherOrder(const Module& module, const Node& call, const ValueSource& values,
+                                       const RunGraph& run);
 
 }  // namespace cutaway

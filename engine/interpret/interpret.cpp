@@ -31,10 +31,14 @@ Result<Tensor> tensorOrStandIn(const Module& module, const std::string& name, co
     }
     const TensorType* type = node.type().tensor();
     if (type == nullptr || !allInts(type->sizes))
-        return Error{ErrorCode::NotFound, "no data for '" + name + "'", node.name(), {"the file holds the graph without this value, and its type is not known"}};
+        return Error{ErrorCode::NotFound,
+                     "no data for '" + name + "'",
+                     node.name(),
+                     {"the file holds the graph without this value, and its type is not known"}};
     CT_TRY(const SymInt elements,
            withCheckedSizes({}, node.name(), [&]() -> Result<SymInt> { return numel(type->sizes); }));
-    if (elements.value() < 0 || elements.value() > (int64_t{1} << 34)) return Error{ErrorCode::Limit, "'" + name + "' is too large to be made up", node.name(), {}};
+    if (elements.value() < 0 || elements.value() > (int64_t{1} << 34))
+        return Error{ErrorCode::Limit, "'" + name + "' is too large to be made up", node.name(), {}};
     return filledTensor(name, kStandInSeed, type->dtype, toInts(type->sizes));
 }
 
@@ -42,7 +46,11 @@ class Interpreter : public ValueSource {
   public:
     /// `editable`: the same module when its types hold symbols that only the run makes known, else null.
     Interpreter(const Module& module, Module* editable, const InterpretOptions& options)
-        : m_module(module), m_editable(editable), m_options(options), m_values(module.graph().idLimit()), m_readsLeft(module.graph().idLimit(), 0) {}
+        : m_module(module),
+          m_editable(editable),
+          m_options(options),
+          m_values(module.graph().idLimit()),
+          m_readsLeft(module.graph().idLimit(), 0) {}
 
     const TensorList& valueOf(const Node& node) const override { return m_values[index(node.id())]; }
 
@@ -55,7 +63,8 @@ class Interpreter : public ValueSource {
         }
         size_t nextInput = 0;
         for (Node& node : graph.nodes()) {
-            if (m_options.cancel && m_options.cancel->cancelled()) return Error{ErrorCode::Cancelled, "cancelled", node.name(), {}};
+            if (m_options.cancel && m_options.cancel->cancelled())
+                return Error{ErrorCode::Cancelled, "cancelled", node.name(), {}};
             if (m_options.begin) m_options.begin(node);
             switch (node.kind()) {
                 case NodeKind::Placeholder: {
@@ -108,7 +117,9 @@ class Interpreter : public ValueSource {
             InterpretOptions inner;
             inner.cancel = m_options.cancel;
             inner.begin = m_options.begin;
-            const RunGraph run = [&](const Module& body, const std::vector<Tensor>& inputs) { return interpret(body, inputs, inner); };
+            const RunGraph run = [&](const Module& body, const std::vector<Tensor>& inputs) {
+                return interpret(body, inputs, inner);
+            };
             CT_TRY(m_values[index(node.id())], evaluateHigherOrder(m_module, node, *this, run));
             return learnSymbols(node);
         }
@@ -123,7 +134,8 @@ class Interpreter : public ValueSource {
         return learnSymbols(node);
     }
     /// Kernels go by the types of the graph, which a file may have got wrong. One result of several is told by its own
-    /// type: PyTorch's tracing writes an LSTM's states with a dim that its kernel does not give, and items are only taken.
+    /// type: PyTorch's tracing writes an LSTM's states with a dim that its kernel does not give, and items are only
+    /// taken.
     Result<void> checkOperands(const Node& node) const {
         std::optional<Error> wrong;
         const auto look = [&](const ValueType& written, const Tensor& value, const Node& input) {
@@ -158,8 +170,10 @@ class Interpreter : public ValueSource {
         const auto look = [&](const ValueType& type, const Tensor& value) {
             const TensorType* tensor = type.tensor();
             for (size_t i = 0; tensor && value.defined() && i < tensor->sizes.size() && i < value.sizes().size(); ++i)
-                if (!tensor->sizes[i].isInt() && tensor->sizes[i].expr()->kind == ExprKind::Symbol) learned.emplace(tensor->sizes[i].expr()->name, value.sizes()[i]);
-            if (const SymType* symbol = type.sym(); symbol && symbol->expr && symbol->expr->kind == ExprKind::Symbol && value.defined() && value.numel() == 1)
+                if (!tensor->sizes[i].isInt() && tensor->sizes[i].expr()->kind == ExprKind::Symbol)
+                    learned.emplace(tensor->sizes[i].expr()->name, value.sizes()[i]);
+            if (const SymType* symbol = type.sym(); symbol && symbol->expr && symbol->expr->kind == ExprKind::Symbol &&
+                                                    value.defined() && value.numel() == 1)
                 learned.emplace(symbol->expr->name, toInt(value.item()));
         };
         if (const TupleType* tuple = node.type().tuple())
@@ -180,10 +194,11 @@ class Interpreter : public ValueSource {
         for (const Argument& value : graph.outputs()) {
             if (const Node* node = value.node()) {
                 const TensorList& tensors = m_values[index(node->id())];
-                if (tensors.size() != 1) return unsupported("returns '" + node->name() + "', which is not one tensor", "output", {"return its items"});
+                if (tensors.size() != 1)
+                    return unsupported("returns '" + node->name() + "', which is not one tensor", "output",
+                                       {"return its items"});
                 results.push_back(tensors[0]);
-            }
-            else if (value.isNone()) results.emplace_back();
+            } else if (value.isNone()) results.emplace_back();
             else if (auto number = value.asInt()) results.push_back(Tensor::scalar(DType::I64, *number));
             else if (auto real = value.asReal()) results.push_back(Tensor::scalar(DType::F64, *real));
             else return unsupported("returns something that is not a tensor or a number", "output");
@@ -202,7 +217,8 @@ class Interpreter : public ValueSource {
 Result<void> checkCount(const Module& module, const std::vector<Tensor>& inputs) {
     const size_t expected = module.graph().placeholders().size();
     if (inputs.size() == expected) return {};
-    return invalidInput("the graph takes " + std::to_string(expected) + " inputs, " + std::to_string(inputs.size()) + " were given");
+    return invalidInput("the graph takes " + std::to_string(expected) + " inputs, " + std::to_string(inputs.size()) +
+                        " were given");
 }
 
 Result<void> makeReady(Module& own, const std::vector<Tensor>& inputs, bool symbolic, bool pythonCalls) {
@@ -216,9 +232,12 @@ Result<void> makeReady(Module& own, const std::vector<Tensor>& inputs, bool symb
 
 }  // namespace
 
-Result<Tensor> attributeOf(const Module& module, const Node& node) { return tensorOrStandIn(module, node.target(), node); }
+Result<Tensor> attributeOf(const Module& module, const Node& node) {
+    return tensorOrStandIn(module, node.target(), node);
+}
 
-Result<std::vector<Tensor>> interpret(const Module& module, const std::vector<Tensor>& inputs, const InterpretOptions& options) {
+Result<std::vector<Tensor>> interpret(const Module& module, const std::vector<Tensor>& inputs,
+                                      const InterpretOptions& options) {
     CT_TRY_VOID(checkCount(module, inputs));
     const bool symbolic = !freeSymbols(module).empty(), pythonCalls = hasTorchCalls(module);
     if (!symbolic && !pythonCalls) return Interpreter(module, nullptr, options).run(inputs);
@@ -250,7 +269,8 @@ std::vector<std::string> tensorsWithoutData(const Module& module) {
         if (!node.isPlaceholder()) continue;
         const size_t at = position++;
         const InputSpec::Kind kind = at < module.inputs.size() ? module.inputs[at].kind : InputSpec::Kind::UserInput;
-        const bool owned = kind == InputSpec::Kind::Parameter || kind == InputSpec::Kind::Buffer || kind == InputSpec::Kind::Constant;
+        const bool owned =
+            kind == InputSpec::Kind::Parameter || kind == InputSpec::Kind::Buffer || kind == InputSpec::Kind::Constant;
         if (owned && !hasData(module, module.inputs[at].target)) missing.push_back(module.inputs[at].target);
     }
     std::sort(missing.begin(), missing.end());
@@ -281,13 +301,15 @@ Result<std::vector<Tensor>> bindInputs(const Module& module, const std::vector<T
             if (!value.defined()) return invalidInput("no value for input '" + node.name() + "'", node.name());
             if (value.dtype() != type->dtype || (allInts(type->sizes) && value.sizes() != toInts(type->sizes))) {
                 TensorType got = TensorType::contiguous(value.dtype(), toSymDims(value.sizes()));
-                return invalidInput("input '" + node.name() + "' is " + got.text() + ", the graph wants " + type->text(), node.name());
+                return invalidInput(
+                    "input '" + node.name() + "' is " + got.text() + ", the graph wants " + type->text(), node.name());
             }
         }
         bound.push_back(std::move(value));
     }
     if (nextUser != user.size())
-        return invalidInput(std::to_string(user.size()) + " inputs were given, the graph takes " + std::to_string(nextUser));
+        return invalidInput(std::to_string(user.size()) + " inputs were given, the graph takes " +
+                            std::to_string(nextUser));
     return bound;
 }
 
@@ -301,7 +323,9 @@ Result<int64_t> exampleOf(const SymInt& size, const SymbolValues& hints, const N
     std::vector<std::string> notes;
     for (const std::string& symbol : symbolsOf(size.expr()))
         if (!hints.contains(symbol)) notes.push_back("set it: --size " + symbol + "=8");
-    return unsupported("input '" + input.name() + "' has the symbolic size " + size.text() + ", and no example value is known", input.name(), std::move(notes));
+    return unsupported(
+        "input '" + input.name() + "' has the symbolic size " + size.text() + ", and no example value is known",
+        input.name(), std::move(notes));
 }
 
 /// What is to be drawn for one input.
@@ -325,7 +349,8 @@ Result<std::vector<Wanted>> wantedInputs(const Module& module) {
             continue;
         }
         const TensorType* type = input.type().tensor();
-        if (type == nullptr) return unsupported("input '" + input.name() + "' is not a tensor; give its value", input.name());
+        if (type == nullptr)
+            return unsupported("input '" + input.name() + "' is not a tensor; give its value", input.name());
         wanted.push_back({type->dtype, {}, {}});
         for (const SymInt& size : type->sizes) {
             CT_TRY(const int64_t number, exampleOf(size, hints, input));
@@ -347,7 +372,8 @@ void draw(DType dtype, std::span<std::byte> into, Random random) {
     for (int64_t left = std::ssize(into) / byteSize(dtype); left > 0;) {
         const auto count = std::min<int64_t>(left, std::ssize(numbers));
         // Integers 0 and 1 are valid indices into anything with two rows, and valid flags.
-        for (int64_t i = 0; i < count; ++i) numbers[static_cast<size_t>(i)] = isReal(dtype) ? random.normal() : static_cast<double>(random.below(2));
+        for (int64_t i = 0; i < count; ++i)
+            numbers[static_cast<size_t>(i)] = isReal(dtype) ? random.normal() : static_cast<double>(random.below(2));
         storeElements(dtype, at, 1, count, numbers.data());
         at += count * byteSize(dtype);
         left -= count;
@@ -363,7 +389,8 @@ Tensor toBeDrawn(const Wanted& wanted, Random& random) {
         return {};
     };
     random.skip(isReal(wanted.dtype) ? count * Random::kPerNormal : count);
-    return Tensor(Storage::deferred(count * static_cast<size_t>(byteSize(wanted.dtype)), std::move(fetch)), wanted.dtype, wanted.sizes, contiguousStrides(wanted.sizes));
+    return Tensor(Storage::deferred(count * static_cast<size_t>(byteSize(wanted.dtype)), std::move(fetch)),
+                  wanted.dtype, wanted.sizes, contiguousStrides(wanted.sizes));
 }
 
 }  // namespace
@@ -372,11 +399,13 @@ Result<std::vector<Tensor>> randomInputs(const Module& module, uint64_t seed) {
     CT_TRY(const std::vector<Wanted> wanted, wantedInputs(module));
     double bytes = 0;
     for (const Wanted& each : wanted)
-        bytes += std::accumulate(each.sizes.begin(), each.sizes.end(), static_cast<double>(byteSize(each.dtype)), [](double all, int64_t size) { return all * static_cast<double>(size); });
+        bytes += std::accumulate(each.sizes.begin(), each.sizes.end(), static_cast<double>(byteSize(each.dtype)),
+                                 [](double all, int64_t size) { return all * static_cast<double>(size); });
     CT_TRY_VOID(checkMemory("a run on random inputs", {{"the inputs", bytes}}));
     std::vector<Tensor> values;
     Random random(seed);
-    for (const Wanted& each : wanted) values.push_back(each.number ? Tensor::scalar(each.dtype, *each.number) : toBeDrawn(each, random));
+    for (const Wanted& each : wanted)
+        values.push_back(each.number ? Tensor::scalar(each.dtype, *each.number) : toBeDrawn(each, random));
     return values;
 }
 

@@ -14,19 +14,21 @@ struct InterpretOptions {
     std::function<void(const Node&)> begin;
     /// Called after each node with its value; for numerics and constant folding of ranges.
     std::function<void(const Node&, const TensorList&)> observe;
-    /// Called before that, for calls: may put other tensors of the same dtypes and shapes in place of the value, such as what
-    /// a random op drew in another run.
+    /// Called before that, for calls: may put other tensors of the same dtypes and shapes in place of the value, such
+    /// as what a random op drew in another run.
     std::function<void(const Node&, TensorList&)> exchange;
     const CancelToken* cancel = nullptr;
 };
 
 /// `inputs`: one tensor per placeholder, in order. Returns the output values in order (undefined for None). Inputs are
-/// not changed: a graph that mutates works on copies. Symbolic sizes take the inputs' numbers, sizes that depend on data
-/// those of the values computed. Attributes without data get stand-ins (tensor/fill.h). Errors name the node and the op.
+/// not changed: a graph that mutates works on copies. Symbolic sizes take the inputs' numbers, sizes that depend on
+/// data those of the values computed. Attributes without data get stand-ins (tensor/fill.h). Errors name the node and
+/// the op.
 Result<std::vector<Tensor>> interpret(const Module& module, const std::vector<Tensor>& inputs,
                                       const InterpretOptions& options = {});
 
-/// The graph that such a run goes through: numbers for symbols, ATen calls for Python's. Null if that is the module itself.
+/// The graph that such a run goes through: numbers for symbols, ATen calls for Python's. Null if that is the module
+/// itself.
 Result<Snapshot> readyToRun(const Module& module, const std::vector<Tensor>& inputs);
 
 /// One tensor per placeholder: user inputs in order from `user`, the rest from the module's own tensors, or stand-ins
@@ -34,7 +36,8 @@ Result<Snapshot> readyToRun(const Module& module, const std::vector<Tensor>& inp
 /// wrong dtype or shape.
 Result<std::vector<Tensor>> bindInputs(const Module& module, const std::vector<Tensor>& user);
 
-/// The tensor of a get_attr node, or the stand-in for it that interpret() takes. Errors: no data, and sizes that are not numbers.
+/// The tensor of a get_attr node, or the stand-in for it that interpret() takes. Errors: no data, and sizes that are
+/// not numbers.
 Result<Tensor> attributeOf(const Module& module, const Node& node);
 
 /// The parameters, buffers, constants and attributes that such stand-ins are needed for, sorted.

@@ -46,7 +46,7 @@ double bodiesPeak(const Module& module, const Argument& arg) {
 
 double peakBytes(const Module& module) {
     const Graph& graph = module.graph();
-    std::vector<const Node*> lastReader(graph.idLimit(), nullptr);   // of an owner's memory
+    std::vector<const Node*> lastReader(graph.idLimit(), nullptr);  // of an owner's memory
     bool mutates = false;
     for (const Node& node : graph.nodes()) {
         lastReader[index(ownerOf(node)->id())] = &node;
@@ -56,7 +56,8 @@ double peakBytes(const Module& module) {
     double held = 0, peak = 0;
     std::vector<std::vector<const Node*>> freedBy(graph.idLimit());
     for (const Node& node : graph.nodes())
-        if (node.isCall() && ownerOf(node) == &node) freedBy[index(lastReader[index(node.id())]->id())].push_back(&node);
+        if (node.isCall() && ownerOf(node) == &node)
+            freedBy[index(lastReader[index(node.id())]->id())].push_back(&node);
     for (const Node& node : graph.nodes()) {
         // A graph that mutates works on copies of what it is given.
         const bool own = node.isCall() ? ownerOf(node) == &node : mutates && !node.isOutput();

@@ -89,7 +89,7 @@ class Specializer {
         if (const TensorType* tensor = type.tensor()) {
             TensorType out = *tensor;
             for (SymInt& each : out.sizes) each = size(each);
-            if (allInts(out.sizes)) numel(out.sizes);   // throws where they are too many
+            if (allInts(out.sizes)) numel(out.sizes);  // throws where they are too many
             for (SymInt& each : out.strides) each = replaced(each);
             out.offset = replaced(out.offset);
             return out;
@@ -189,7 +189,8 @@ std::vector<SeenSize> symbolicSizes(const Module& module, const std::vector<Tens
         if (type == nullptr || type->rank() != inputs[i].rank()) continue;
         for (size_t dim = 0; dim < type->sizes.size(); ++dim)
             if (!type->sizes[dim].isInt())
-                seen.push_back({type->sizes[dim].expr(), inputs[i].size(static_cast<int64_t>(dim)), where + ", dim " + std::to_string(dim)});
+                seen.push_back({type->sizes[dim].expr(), inputs[i].size(static_cast<int64_t>(dim)),
+                                where + ", dim " + std::to_string(dim)});
     }
     return seen;
 }
@@ -228,7 +229,8 @@ static Result<SymbolValues> solve(const Module& module, const std::vector<Tensor
     for (const SeenSize& each : sizes) {
         const Expr value = Specializer(values).replaced(each.size);
         if (value.asInt() == each.actual) continue;
-        std::string message = each.where + " is " + std::to_string(each.actual) + ", the graph wants " + text(each.size);
+        std::string message =
+            each.where + " is " + std::to_string(each.actual) + ", the graph wants " + text(each.size);
         for (const std::string& symbol : symbolsOf(each.size))
             if (const auto known = values.find(symbol); known != values.end())
                 message += "; " + symbol + " = " + std::to_string(known->second) + " by " + source[symbol];
@@ -260,8 +262,10 @@ Result<void> specialize(Module& module, const SymbolValues& values) {
         // A lower bound of 2 says only that the exporter told no apart: as in PyTorch, such programs run at 0 and 1.
         const bool tooSmall = info.lower && *info.lower > 2 && value < *info.lower;
         if (tooSmall || value < 0 || (info.upper && value > *info.upper))
-            return invalidInput(symbol + " = " + std::to_string(value) + " is outside [" + std::to_string(info.lower && *info.lower > 2 ? *info.lower : 0) + ", " +
-                                (info.upper ? std::to_string(*info.upper) : "oo") + "], the range that the program was made for");
+            return invalidInput(symbol + " = " + std::to_string(value) + " is outside [" +
+                                std::to_string(info.lower && *info.lower > 2 ? *info.lower : 0) + ", " +
+                                (info.upper ? std::to_string(*info.upper) : "oo") +
+                                "], the range that the program was made for");
     }
     Specializer specializer(values);
     try {

@@ -21,13 +21,13 @@ Result<SymbolValues> solveSymbols(const Module& module, const std::vector<Tensor
 /// The example values that the module knows of its symbols.
 SymbolValues hintedSymbols(const Module& module);
 
-/// The number that a size has for these values; nothing while it depends on other symbols. Throws SizeError where it does
-/// not fit into 64 bits.
+/// The number that a size has for these values; nothing while it depends on other symbols. Throws SizeError where it
+/// does not fit into 64 bits.
 std::optional<int64_t> valueFor(const SymInt& size, const SymbolValues& values);
 
 /// Replaces the symbols everywhere: in types, arguments, subgraphs; integers that nodes computed become literals where
-/// they are read. Symbols without a value stay. Errors: a value outside the range that the program was exported for, and a size
-/// that becomes negative or does not fit into 64 bits, by its node.
+/// they are read. Symbols without a value stay. Errors: a value outside the range that the program was exported for,
+/// and a size that becomes negative or does not fit into 64 bits, by its node.
 Result<void> specialize(Module& module, const SymbolValues& values);
 
 }  // namespace cutaway

@@ -34,17 +34,21 @@ bool equal(const Argument& a, const Argument& b) {
             using T = std::decay_t<decltype(left)>;
             const T& right = *b.get<T>();
             if constexpr (std::is_same_v<T, std::monostate> || std::is_same_v<T, Ellipsis>) return true;
-            else if constexpr (std::is_same_v<T, double>) return left == right || (std::isnan(left) && std::isnan(right));
+            else if constexpr (std::is_same_v<T, double>)
+                return left == right || (std::isnan(left) && std::isnan(right));
             else if constexpr (std::is_same_v<T, SubgraphRef>) return left.name == right.name;
             else if constexpr (std::is_same_v<T, OpRef>) return left.op == right.op;
             else if constexpr (std::is_same_v<T, LostTensor>) return left.text == right.text;
             else if constexpr (std::is_same_v<T, std::shared_ptr<const ArgumentList>>) {
-                return left == right || std::equal(left->items.begin(), left->items.end(), right->items.begin(), right->items.end(), equal);
+                return left == right || std::equal(left->items.begin(), left->items.end(), right->items.begin(),
+                                                   right->items.end(), equal);
             } else if constexpr (std::is_same_v<T, std::shared_ptr<const ArgumentSlice>>) {
-                return equal(left->start, right->start) && equal(left->stop, right->stop) && equal(left->step, right->step);
+                return equal(left->start, right->start) && equal(left->stop, right->stop) &&
+                       equal(left->step, right->step);
             } else if constexpr (std::is_same_v<T, std::shared_ptr<const ArgumentDict>>) {
-                return std::equal(left->items.begin(), left->items.end(), right->items.begin(), right->items.end(),
-                                  [](const auto& x, const auto& y) { return x.first == y.first && equal(x.second, y.second); });
+                return std::equal(
+                    left->items.begin(), left->items.end(), right->items.begin(), right->items.end(),
+                    [](const auto& x, const auto& y) { return x.first == y.first && equal(x.second, y.second); });
             } else return left == right;
         },
         a.kind());

@@ -17,19 +17,25 @@ class Op;
 class Argument;
 
 struct ArgumentList;
-struct ArgumentSlice;                       // start:stop:step
-struct ArgumentDict;                        // string keys, in written order
-struct SubgraphRef { std::string name; };   // a named subgraph of the same module, as an operand
-struct OpRef { const Op* op = nullptr; };   // an operator as a value
+struct ArgumentSlice;  // start:stop:step
+struct ArgumentDict;   // string keys, in written order
+struct SubgraphRef {
+    std::string name;
+};  // a named subgraph of the same module, as an operand
+struct OpRef {
+    const Op* op = nullptr;
+};  // an operator as a value
 struct Ellipsis {};
-struct LostTensor { std::string text; };    // torch.Tensor(size=[2], dtype=float32): its data was not printed
+struct LostTensor {
+    std::string text;
+};  // torch.Tensor(size=[2], dtype=float32): its data was not printed
 
 class Argument {
   public:
     using Kind = std::variant<std::monostate, Node*, bool, int64_t, double, std::complex<double>, std::string, DType,
                               Device, Layout, MemoryFormat, Expr, SubgraphRef, OpRef, Ellipsis, LostTensor,
                               std::shared_ptr<const ArgumentSlice>, std::shared_ptr<const ArgumentDict>,
-                              std::shared_ptr<const ArgumentList>>;   // shared: copies of a graph copy no list of sizes
+                              std::shared_ptr<const ArgumentList>>;  // shared: copies of a graph copy no list of sizes
 
     Argument() = default;
     Argument(std::nullptr_t) {}
@@ -43,18 +49,19 @@ class Argument {
         if (value.isInt()) m_kind = value.value();
         else m_kind = value.expr();
     }
-    Argument(const Scalar& value) { std::visit([this](auto v) { m_kind = v; }, value); }
+    Argument(const Scalar& value) {
+        std::visit([this](auto v) { m_kind = v; }, value);
+    }
     Argument(std::vector<Argument> items);
     Argument(ArgumentList list);
     Argument(const Dims& dims);
     Argument(const SymDims& dims);
     template <class T>
-        requires std::disjunction_v<std::is_same<T, std::string>, std::is_same<T, DType>, std::is_same<T, Device>,
-                                    std::is_same<T, Layout>, std::is_same<T, MemoryFormat>, std::is_same<T, Expr>,
-                                    std::is_same<T, std::complex<double>>, std::is_same<T, SubgraphRef>,
-                                    std::is_same<T, OpRef>, std::is_same<T, Ellipsis>, std::is_same<T, LostTensor>,
-                                    std::is_same<T, std::shared_ptr<const ArgumentSlice>>,
-                                    std::is_same<T, std::shared_ptr<const ArgumentDict>>>
+    requires std::disjunction_v<
+        std::is_same<T, std::string>, std::is_same<T, DType>, std::is_same<T, Device>, std::is_same<T, Layout>,
+        std::is_same<T, MemoryFormat>, std::is_same<T, Expr>, std::is_same<T, std::complex<double>>,
+        std::is_same<T, SubgraphRef>, std::is_same<T, OpRef>, std::is_same<T, Ellipsis>, std::is_same<T, LostTensor>,
+        std::is_same<T, std::shared_ptr<const ArgumentSlice>>, std::is_same<T, std::shared_ptr<const ArgumentDict>>>
     Argument(T value) : m_kind(std::move(value)) {}
 
     const Kind& kind() const { return m_kind; }
@@ -97,13 +104,18 @@ struct ArgumentList {
     std::vector<Argument> items;
     bool tuple = false;
 };
-struct ArgumentSlice { Argument start, stop, step; };
-struct ArgumentDict { std::vector<std::pair<std::string, Argument>> items; };
+struct ArgumentSlice {
+    Argument start, stop, step;
+};
+struct ArgumentDict {
+    std::vector<std::pair<std::string, Argument>> items;
+};
 
 /// Same value: nodes by identity, numbers by type and value (1 and 1.0 differ; NaN equals NaN), lists equal tuples.
 bool equal(const Argument& a, const Argument& b);
 
-inline Argument::Argument(std::vector<Argument> items) : m_kind(std::make_shared<const ArgumentList>(ArgumentList{std::move(items)})) {}
+inline Argument::Argument(std::vector<Argument> items)
+    : m_kind(std::make_shared<const ArgumentList>(ArgumentList{std::move(items)})) {}
 inline Argument::Argument(ArgumentList list) : m_kind(std::make_shared<const ArgumentList>(std::move(list))) {}
 inline const std::vector<Argument>* Argument::list() const {
     const auto* found = get<ArgumentList>();

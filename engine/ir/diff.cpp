@@ -61,11 +61,15 @@ bool sameButForInputs(const Node& a, const Node& b) {
     if (a.isCall() && &a.op() != &b.op()) return false;
     if (a.target() != b.target() || a.kwargs().size() != b.kwargs().size()) return false;
     // Every operand becomes the same node on both sides, so only literals and structure can differ.
-    auto masked = [&a](const Argument& argument) { return argument.mapNodes([&a](Node*) { return const_cast<Node*>(&a); }); };
+    auto masked = [&a](const Argument& argument) {
+        return argument.mapNodes([&a](Node*) { return const_cast<Node*>(&a); });
+    };
     for (size_t i = 0; i < a.args().size(); ++i)
         if (!equal(masked(a.arg(i)), masked(b.arg(i)))) return false;
     for (size_t i = 0; i < a.kwargs().size(); ++i)
-        if (a.kwargs()[i].first != b.kwargs()[i].first || !equal(masked(a.kwargs()[i].second), masked(b.kwargs()[i].second))) return false;
+        if (a.kwargs()[i].first != b.kwargs()[i].first ||
+            !equal(masked(a.kwargs()[i].second), masked(b.kwargs()[i].second)))
+            return false;
     return true;
 }
 

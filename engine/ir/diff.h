@@ -14,12 +14,12 @@ struct RewiredEdge {
 };
 
 struct ModuleDiff {
-    std::vector<NodeId> added;     // in the order of the newer graph
-    std::vector<NodeId> removed;   // in the order of the older graph
-    std::vector<NodeId> edited;    // same id; operator, arguments (by id) or type changed
-    std::vector<NodeId> renamed;   // same id, another name
-    std::vector<RewiredEdge> rewired;   // of edited nodes that still read as many values as before
-    bool reordered = false;        // the nodes that both have stand in another order
+    std::vector<NodeId> added;         // in the order of the newer graph
+    std::vector<NodeId> removed;       // in the order of the older graph
+    std::vector<NodeId> edited;        // same id; operator, arguments (by id) or type changed
+    std::vector<NodeId> renamed;       // same id, another name
+    std::vector<RewiredEdge> rewired;  // of edited nodes that still read as many values as before
+    bool reordered = false;            // the nodes that both have stand in another order
 
     bool empty() const { return added.empty() && removed.empty() && edited.empty() && renamed.empty() && !reordered; }
 };

@@ -13,7 +13,9 @@ void add(Hasher& hasher, const SymInt& value) {
 void add(Hasher& hasher, const ValueType& type) {
     hasher.add(static_cast<int>(type.kind.index()));
     if (const TensorType* tensor = type.tensor()) {
-        hasher.add(static_cast<int>(tensor->dtype)).add(static_cast<int>(tensor->device.type)).add(static_cast<int>(tensor->device.index));
+        hasher.add(static_cast<int>(tensor->dtype))
+            .add(static_cast<int>(tensor->device.type))
+            .add(static_cast<int>(tensor->device.index));
         hasher.add(static_cast<int>(tensor->layout)).add(static_cast<uint64_t>(tensor->sizes.size()));
         for (const SymInt& size : tensor->sizes) add(hasher, size);
         for (const SymInt& stride : tensor->strides) add(hasher, stride);
@@ -34,11 +36,13 @@ void add(Hasher& hasher, const Argument& argument) {
         [&](const auto& held) {
             using T = std::decay_t<decltype(held)>;
             if constexpr (std::is_same_v<T, Node*>) hasher.add(static_cast<uint64_t>(index(held->id())));
-            else if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, int64_t> || std::is_same_v<T, double>) hasher.add(held);
+            else if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, int64_t> || std::is_same_v<T, double>)
+                hasher.add(held);
             else if constexpr (std::is_same_v<T, std::complex<double>>) hasher.add(held.real()).add(held.imag());
             else if constexpr (std::is_same_v<T, std::string>) hasher.add(std::string_view(held));
             else if constexpr (std::is_enum_v<T>) hasher.add(static_cast<int>(held));
-            else if constexpr (std::is_same_v<T, Device>) hasher.add(static_cast<int>(held.type)).add(static_cast<int>(held.index));
+            else if constexpr (std::is_same_v<T, Device>)
+                hasher.add(static_cast<int>(held.type)).add(static_cast<int>(held.index));
             else if constexpr (std::is_same_v<T, Expr>) hasher.add(held->hash);
             else if constexpr (std::is_same_v<T, SubgraphRef>) hasher.add(std::string_view(held.name));
             else if constexpr (std::is_same_v<T, OpRef>) {
@@ -108,7 +112,8 @@ void add(Hasher& hasher, const Module& module) {
         add(hasher, spec.constant);
     }
     hasher.add(static_cast<uint64_t>(module.outputs.size()));
-    for (const OutputSpec& spec : module.outputs) hasher.add(static_cast<int>(spec.kind)).add(std::string_view(spec.target));
+    for (const OutputSpec& spec : module.outputs)
+        hasher.add(static_cast<int>(spec.kind)).add(std::string_view(spec.target));
     hasher.add(static_cast<uint64_t>(module.tensors.size()));
     for (const auto& [name, tensor] : module.tensors) {
         hasher.add(std::string_view(name));
@@ -116,7 +121,8 @@ void add(Hasher& hasher, const Module& module) {
     }
     for (const auto& [name, info] : module.symbols) {
         hasher.add(std::string_view(name));
-        for (const auto& bound : {info.lower, info.upper, info.hint}) hasher.add(bound.has_value()).add(bound.value_or(0));
+        for (const auto& bound : {info.lower, info.upper, info.hint})
+            hasher.add(bound.has_value()).add(bound.value_or(0));
     }
     hasher.add(static_cast<uint64_t>(module.subgraphs.size()));
     for (const auto& [name, body] : module.subgraphs) {

@@ -26,7 +26,7 @@ const TensorType& Node::tensor() const {
 std::vector<Node*> Node::inputs() const {
     constexpr size_t kFew = 32;
     std::vector<Node*> found;
-    std::unordered_set<const Node*> seen;   // once there are many: the output of a training graph returns every gradient
+    std::unordered_set<const Node*> seen;  // once there are many: the output of a training graph returns every gradient
     forEachInput([&](Node* node) {
         if (found.size() < kFew) {
             if (std::find(found.begin(), found.end(), node) == found.end()) found.push_back(node);
@@ -51,19 +51,29 @@ const std::shared_ptr<const Provenance>& noProvenance() {
 
 }  // namespace
 
-Node::Node(Graph& graph, NodeKind kind) : m_graph(&graph), m_kind(kind), m_type(noType()), m_provenance(noProvenance()) {}
+Node::Node(Graph& graph, NodeKind kind)
+    : m_graph(&graph), m_kind(kind), m_type(noType()), m_provenance(noProvenance()) {}
 Node::Node(Graph& graph, const Node& other)
-    : m_graph(&graph), m_id(other.m_id), m_kind(other.m_kind), m_op(other.m_op), m_name(other.m_name), m_target(other.m_target),
-      m_type(other.m_type), m_provenance(other.m_provenance), m_contentHash(other.m_contentHash), m_order(other.m_order) {}
+    : m_graph(&graph),
+      m_id(other.m_id),
+      m_kind(other.m_kind),
+      m_op(other.m_op),
+      m_name(other.m_name),
+      m_target(other.m_target),
+      m_type(other.m_type),
+      m_provenance(other.m_provenance),
+      m_contentHash(other.m_contentHash),
+      m_order(other.m_order) {}
 
 bool isReservedName(std::string_view name) {
     static constexpr std::string_view kReserved[] = {
-        "torch", "operator", "_operator", "math", "aten", "prims", "higher_order", "self", "builtins", "device", "inf", "nan", "infj", "nanj", "NoneType", "Ellipsis", "slice",
-        "getattr", "iter", "next", "fx_pytree", "pytree", "float", "tensor", "Parameter",
+        "torch", "operator", "_operator", "math", "aten", "prims", "higher_order", "self", "builtins", "device", "inf",
+        "nan", "infj", "nanj", "NoneType", "Ellipsis", "slice", "getattr", "iter", "next", "fx_pytree", "pytree",
+        "float", "tensor", "Parameter",
         // What Python keeps for itself.
-        "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else", "except",
-        "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try",
-        "while", "with", "yield"};
+        "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del",
+        "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal",
+        "not", "or", "pass", "raise", "return", "try", "while", "with", "yield"};
     return std::find(std::begin(kReserved), std::end(kReserved), name) != std::end(kReserved);
 }
 
@@ -78,9 +88,10 @@ std::string Graph::uniqueName(std::string_view hint) {
     if (idOfName(base) == NodeId::None && !isReservedName(base)) return base;
     // Numbering goes on from the stem, as FX does: "mul_2" taken -> next free "mul_N".
     std::string stem = base;
-    if (auto underscore = stem.rfind('_');
-        underscore != std::string::npos && underscore > 0 && underscore + 1 < stem.size() &&
-        std::all_of(stem.begin() + static_cast<std::ptrdiff_t>(underscore) + 1, stem.end(), [](unsigned char c) { return std::isdigit(c); }))
+    if (auto underscore = stem.rfind('_'); underscore != std::string::npos && underscore > 0 &&
+                                           underscore + 1 < stem.size() &&
+                                           std::all_of(stem.begin() + static_cast<std::ptrdiff_t>(underscore) + 1,
+                                                       stem.end(), [](unsigned char c) { return std::isdigit(c); }))
         stem.resize(underscore);
     int& next = m_nextSuffix[stem];
     std::string name;
@@ -199,7 +210,8 @@ void Graph::setArgs(Node& node, std::vector<Argument> args) {
 void Graph::setOp(Node& node, const Op& op, std::vector<Argument> args, ValueType type,
                   std::vector<std::pair<std::string, Argument>> kwargs) {
     CT_CHECK(node.isCall(), "only calls have an op");
-    CT_CHECK(op.schema() == nullptr || (args.size() == op.schema()->params.size() && kwargs.empty()), "arguments of known ops are bound to the schema");
+    CT_CHECK(op.schema() == nullptr || (args.size() == op.schema()->params.size() && kwargs.empty()),
+             "arguments of known ops are bound to the schema");
     touch(node);
     dropUses(node);
     node.m_op = &op;
@@ -293,7 +305,8 @@ std::vector<Node*> Graph::nodeList() const {
 std::unique_ptr<Graph> Graph::clone() const {
     auto copy = std::make_unique<Graph>();
     copy->m_slots.resize(m_slots.size());
-    for (const Node* node = m_first; node; node = node->m_next) copy->m_slots[index(node->m_id)].reset(new Node(*copy, *node));
+    for (const Node* node = m_first; node; node = node->m_next)
+        copy->m_slots[index(node->m_id)].reset(new Node(*copy, *node));
     auto twin = [&](const Node* node) -> Node* { return node ? copy->m_slots[index(node->m_id)].get() : nullptr; };
     for (const Node* node = m_first; node; node = node->m_next) {
         Node& made = *twin(node);

@@ -39,13 +39,15 @@ class Graph {
     void setType(Node& node, ValueType type);
     /// Copies of a node share where it came from, so that is replaced, not edited.
     void setProvenance(Node& node, std::shared_ptr<const Provenance> provenance);
-    void setProvenance(Node& node, Provenance provenance) { setProvenance(node, std::make_shared<const Provenance>(std::move(provenance))); }
+    void setProvenance(Node& node, Provenance provenance) {
+        setProvenance(node, std::make_shared<const Provenance>(std::move(provenance)));
+    }
     /// Gives the node this name if free, else a numbered one.
     void rename(Node& node, std::string_view name);
     /// The same for a placeholder whose parameter in printed signatures shall be called so too.
     void renameParameter(Node& placeholder, std::string_view name);
-    /// Every user of `old` reads `replacement` instead, except users for which `keep` is true. `keep` does not look at the
-    /// users of `old`.
+    /// Every user of `old` reads `replacement` instead, except users for which `keep` is true. `keep` does not look at
+    /// the users of `old`.
     template <class Keep>
     void replaceUses(Node& old, Node& replacement, Keep&& keep) {
         if (&old == &replacement) return;
@@ -90,9 +92,17 @@ class Graph {
         using difference_type = std::ptrdiff_t;
         explicit Iterator(Node* node = nullptr) : m_node(node) {}
         Node& operator*() const { return *m_node; }
-        Iterator& operator++() { m_node = m_node->next(); return *this; }
-        Iterator operator++(int) { Iterator old = *this; ++*this; return old; }
+        Iterator& operator++() {
+            m_node = m_node->next();
+            return *this;
+        }
+        Iterator operator++(int) {
+            Iterator old = *this;
+            ++*this;
+            return old;
+        }
         bool operator==(const Iterator&) const = default;
+
       private:
         Node* m_node;
     };

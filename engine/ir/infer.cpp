@@ -29,7 +29,9 @@ std::optional<T> literal(const Argument& argument) {
 }  // namespace
 std::optional<DType> CallView::dtype(std::string_view param) const { return literal<DType>(arg(param)); }
 std::optional<Device> CallView::device(std::string_view param) const { return literal<Device>(arg(param)); }
-std::optional<MemoryFormat> CallView::memoryFormat(std::string_view param) const { return literal<MemoryFormat>(arg(param)); }
+std::optional<MemoryFormat> CallView::memoryFormat(std::string_view param) const {
+    return literal<MemoryFormat>(arg(param));
+}
 std::optional<Scalar> CallView::scalar(std::string_view param) const {
     const Argument& value = arg(param);
     if (const auto* flag = value.get<bool>()) return Scalar(*flag);
@@ -49,11 +51,13 @@ Result<Operand> InferContext::operand(size_t position) const {
             return Operand{TensorType::contiguous(type->dtype == DType::F64 ? DType::F32 : type->dtype, {}), true};
     }
     if (value.get<bool>()) return Operand{TensorType::contiguous(DType::Bool, {}), true};
-    if (const auto* expr = value.get<Expr>(); value.get<int64_t>() || (expr && (*expr)->dtype != DType::F64)) return Operand{TensorType::contiguous(DType::I64, {}), true};
+    if (const auto* expr = value.get<Expr>(); value.get<int64_t>() || (expr && (*expr)->dtype != DType::F64))
+        return Operand{TensorType::contiguous(DType::I64, {}), true};
     if (value.get<double>() || value.get<Expr>()) return Operand{TensorType::contiguous(DType::F32, {}), true};
     if (value.get<std::complex<double>>()) return Operand{TensorType::contiguous(DType::C64, {}), true};
     const Schema* schema = m_op->schema();
-    return fail("argument '" + (schema ? schema->params[position].name : std::to_string(position)) + "' is not a tensor");
+    return fail("argument '" + (schema ? schema->params[position].name : std::to_string(position)) +
+                "' is not a tensor");
 }
 Result<TensorType> InferContext::tensor(size_t position) const {
     CT_TRY(Operand found, operand(position));
@@ -77,7 +81,8 @@ Result<std::vector<TensorType>> InferContext::tensors(std::string_view param) co
     for (const Argument& item : *items) {
         if (item.isNone()) continue;
         const Node* node = item.node();
-        if (node == nullptr || !node->type().tensor()) return fail("'" + std::string(param) + "' holds something that is not a tensor");
+        if (node == nullptr || !node->type().tensor())
+            return fail("'" + std::string(param) + "' holds something that is not a tensor");
         types.push_back(*node->type().tensor());
     }
     return types;
@@ -107,7 +112,8 @@ Result<SymDims> InferContext::sizes(std::string_view param) const {
         return dims;
     }
     if (auto one = symIntOf(value))
-        return SymDims(static_cast<size_t>(std::max(1, m_op->schema()->params[static_cast<size_t>(at)].listSize)), *one);
+        return SymDims(static_cast<size_t>(std::max(1, m_op->schema()->params[static_cast<size_t>(at)].listSize)),
+                       *one);
     return fail("'" + std::string(param) + "' is not a list of integers");
 }
 Result<int64_t> InferContext::integer(std::string_view param, int64_t fallback) const {
@@ -130,7 +136,8 @@ namespace {
 Result<int64_t> wrapDim(const InferContext& context, int64_t dim, int64_t rank) {
     const int64_t range = std::max<int64_t>(rank, 1);
     if (dim < -range || dim >= range)
-        return context.fail("dim " + std::to_string(dim) + " is out of range [" + std::to_string(-range) + ", " + std::to_string(range - 1) + "]");
+        return context.fail("dim " + std::to_string(dim) + " is out of range [" + std::to_string(-range) + ", " +
+                            std::to_string(range - 1) + "]");
     return dim < 0 ? dim + range : dim;
 }
 }  // namespace
@@ -143,7 +150,8 @@ Result<std::vector<int64_t>> InferContext::dims(std::string_view param, int64_t 
     std::vector<int64_t> wrapped;
     for (int64_t value : given) {
         CT_TRY(const int64_t one, wrapDim(*this, value, rank));
-        if (std::find(wrapped.begin(), wrapped.end(), one) != wrapped.end()) return fail("dim " + std::to_string(one) + " appears twice");
+        if (std::find(wrapped.begin(), wrapped.end(), one) != wrapped.end())
+            return fail("dim " + std::to_string(one) + " appears twice");
         wrapped.push_back(one);
     }
     if (given.empty() && emptyIsAll)
@@ -184,7 +192,9 @@ Result<ValueType> inferCall(const Op& op, std::span<const Argument> args) {
 }
 
 DType resultType(std::span<const Operand> operands) {
-    auto category = [](DType dtype) { return isComplex(dtype) ? 3 : isFloating(dtype) ? 2 : dtype == DType::Bool ? 0 : 1; };
+    auto category = [](DType dtype) {
+        return isComplex(dtype) ? 3 : isFloating(dtype) ? 2 : dtype == DType::Bool ? 0 : 1;
+    };
     std::optional<DType> dimensioned, zero, literal;
     for (const Operand& operand : operands) {
         std::optional<DType>& slot = operand.literal ? literal : operand.type.rank() == 0 ? zero : dimensioned;

@@ -3,8 +3,13 @@
 namespace cutaway {
 
 Module::Module(const Module& other)
-    : name(other.name), inputs(other.inputs), outputs(other.outputs), tensors(other.tensors), symbols(other.symbols),
-      origin(other.origin), m_graph(other.m_graph->clone()) {
+    : name(other.name),
+      inputs(other.inputs),
+      outputs(other.outputs),
+      tensors(other.tensors),
+      symbols(other.symbols),
+      origin(other.origin),
+      m_graph(other.m_graph->clone()) {
     subgraphs.reserve(other.subgraphs.size());
     for (const auto& [key, body] : other.subgraphs) subgraphs.emplace_back(key, std::make_unique<Module>(*body));
 }

@@ -14,14 +14,14 @@ namespace cutaway {
 struct InputSpec {
     enum class Kind : uint8_t { UserInput, Parameter, Buffer, Constant, ConstantInput, CustomObject, Token, Tangent };
     Kind kind = Kind::UserInput;
-    std::string target;        // the tensor's name in Module::tensors; empty for user inputs
-    bool persistent = true;    // buffers
-    Argument constant;         // ConstantInput
+    std::string target;      // the tensor's name in Module::tensors; empty for user inputs
+    bool persistent = true;  // buffers
+    Argument constant;       // ConstantInput
 };
 struct OutputSpec {
     enum class Kind : uint8_t { UserOutput, Loss, BufferMutation, ParameterMutation, InputMutation, Gradient, Token };
     Kind kind = Kind::UserOutput;
-    std::string target;        // buffer, parameter or user input that the value is written back to
+    std::string target;  // buffer, parameter or user input that the value is written back to
 };
 /// Bounds and example value of a size symbol.
 struct SymbolInfo {
@@ -30,9 +30,10 @@ struct SymbolInfo {
 
 /// What a module is, in the words of the place it was read from.
 struct ModuleOrigin {
-    std::string file;          // as the user named it
-    std::string format;        // ".pt2 (PyTorch 2.11, schema 8.17)", "FX text"
-    std::string stage;         // of the compiler that comes next, "post_grad", where PyTorch ran those before it; empty: unknown
+    std::string file;    // as the user named it
+    std::string format;  // ".pt2 (PyTorch 2.11, schema 8.17)", "FX text"
+    std::string
+        stage;  // of the compiler that comes next, "post_grad", where PyTorch ran those before it; empty: unknown
     std::vector<std::string> remarks;  // what was assumed or left out while reading
 };
 

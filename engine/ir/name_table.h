@@ -37,7 +37,7 @@ class NameTable {
     size_t mask() const { return m_entries.size() - 1; }
     void place(Entry entry);
 
-    std::vector<Entry> m_entries;   // a power of two, at most two thirds full
+    std::vector<Entry> m_entries;  // a power of two, at most two thirds full
     size_t m_count = 0;
 };
 

@@ -24,15 +24,15 @@ struct SourceStep {
 
 /// Where a node came from. Typed, because passes and windows rely on it; shared text is stored once.
 struct Provenance {
-    std::vector<NodeId> origin;                          // nodes this one replaces or was made from
-    std::shared_ptr<const std::string> stackTrace;       // Python frames, innermost last: 'File "p", line n, in f\n code'
-    std::shared_ptr<const std::string> modulePath;       // "encoder.layer.0"
-    std::shared_ptr<const std::string> moduleType;       // "torch.nn.modules.linear.Linear"
+    std::vector<NodeId> origin;                     // nodes this one replaces or was made from
+    std::shared_ptr<const std::string> stackTrace;  // Python frames, innermost last: 'File "p", line n, in f\n code'
+    std::shared_ptr<const std::string> modulePath;  // "encoder.layer.0"
+    std::shared_ptr<const std::string> moduleType;  // "torch.nn.modules.linear.Linear"
     std::shared_ptr<const std::vector<SourceStep>> history;  // newest first; null if the file says nothing
-    std::string sourceName;                              // the node's name in the file it was read from
-    std::string createdBy;                               // pass or rule; empty for imported nodes
-    bool backward = false;                               // computed by differentiation
-    int8_t recompute = 0;                                // 1 prefer, 2 must recompute; -1 must save
+    std::string sourceName;                                  // the node's name in the file it was read from
+    std::string createdBy;                                   // pass or rule; empty for imported nodes
+    bool backward = false;                                   // computed by differentiation
+    int8_t recompute = 0;                                    // 1 prefer, 2 must recompute; -1 must save
 };
 
 class Node {
@@ -97,7 +97,7 @@ class Node {
     std::string m_name, m_target;
     std::vector<Argument> m_args;
     std::vector<std::pair<std::string, Argument>> m_kwargs;
-    std::shared_ptr<const ValueType> m_type;       // shared by the copies of the node, like its provenance; never null
+    std::shared_ptr<const ValueType> m_type;  // shared by the copies of the node, like its provenance; never null
     std::vector<Node*> m_users;
     std::shared_ptr<const Provenance> m_provenance;
     mutable CachedHash m_contentHash;

@@ -21,9 +21,9 @@ class LowerContext;
 
 enum class Tag : uint32_t {
     None = 0,
-    Pointwise = 1 << 0,      // each result element depends on the operands' elements at the broadcast position
-    Commutative = 1 << 1,    // operands 0 and 1 may be swapped
-    View = 1 << 2,           // the result aliases operand 0
+    Pointwise = 1 << 0,    // each result element depends on the operands' elements at the broadcast position
+    Commutative = 1 << 1,  // operands 0 and 1 may be swapped
+    View = 1 << 2,         // the result aliases operand 0
     Reduction = 1 << 3,
     Inplace = 1 << 4,        // the in-place twin (name_) exists too and is registered from the same row
     Random = 1 << 5,         // draws random numbers; never folded, merged or removed as equal
@@ -40,8 +40,8 @@ constexpr bool has(Tag set, Tag tag) { return (static_cast<uint32_t>(set) & stat
 /// When an op's decomposition acts (spec: ops §2.1).
 enum class Expand : uint8_t {
     Never,
-    Composite,   // before differentiation: the op is shorthand (linear, layer_norm)
-    Decompose,   // after differentiation (gelu, native_layer_norm)
+    Composite,  // before differentiation: the op is shorthand (linear, layer_norm)
+    Decompose,  // after differentiation (gelu, native_layer_norm)
 };
 
 /// A plain function pointer that also takes a captureless lambda whose result merely converts to R, so that a table
@@ -55,8 +55,9 @@ class Fn<R(Args...)> {
     constexpr Fn(std::nullptr_t) {}
     constexpr Fn(R (*function)(Args...)) : m_function(function) {}
     template <class F>
-        requires(std::is_empty_v<F> && std::is_default_constructible_v<F> && std::is_invocable_r_v<R, F, Args...>)
-    constexpr Fn(F) : m_function([](Args... args) -> R { return F{}(static_cast<Args&&>(args)...); }) {}
+    requires(
+        std::is_empty_v<F>&& std::is_default_constructible_v<F>&& std::is_invocable_r_v<R, F, Args...>) constexpr Fn(F)
+        : m_function([](Args... args) -> R { return F{}(static_cast<Args&&>(args)...); }) {}
     constexpr explicit operator bool() const { return m_function != nullptr; }
     R operator()(Args... args) const { return m_function(static_cast<Args&&>(args)...); }
 

@@ -59,7 +59,8 @@ class SchemaParser {
     std::string_view word() {
         skip();
         const size_t start = m_at;
-        while (m_at < m_text.size() && (std::isalnum(static_cast<unsigned char>(m_text[m_at])) || m_text[m_at] == '_' || m_text[m_at] == '.'))
+        while (m_at < m_text.size() &&
+               (std::isalnum(static_cast<unsigned char>(m_text[m_at])) || m_text[m_at] == '_' || m_text[m_at] == '.'))
             ++m_at;
         return m_text.substr(start, m_at - start);
     }
@@ -71,11 +72,21 @@ class SchemaParser {
         char alias = 0;
     };
     Result<TypeText> parseType() {
-        static constexpr std::pair<std::string_view, ParamKind> kNames[] = {
-            {"Tensor", ParamKind::Tensor}, {"int", ParamKind::Int}, {"SymInt", ParamKind::Int}, {"float", ParamKind::Float},
-            {"SymFloat", ParamKind::Float}, {"bool", ParamKind::Bool}, {"SymBool", ParamKind::Bool}, {"Scalar", ParamKind::Number}, {"str", ParamKind::String},
-            {"ScalarType", ParamKind::DType}, {"Layout", ParamKind::Layout}, {"Device", ParamKind::Device},
-            {"MemoryFormat", ParamKind::MemoryFormat}, {"Generator", ParamKind::Generator}, {"Any", ParamKind::Any}};
+        static constexpr std::pair<std::string_view, ParamKind> kNames[] = {{"Tensor", ParamKind::Tensor},
+                                                                            {"int", ParamKind::Int},
+                                                                            {"SymInt", ParamKind::Int},
+                                                                            {"float", ParamKind::Float},
+                                                                            {"SymFloat", ParamKind::Float},
+                                                                            {"bool", ParamKind::Bool},
+                                                                            {"SymBool", ParamKind::Bool},
+                                                                            {"Scalar", ParamKind::Number},
+                                                                            {"str", ParamKind::String},
+                                                                            {"ScalarType", ParamKind::DType},
+                                                                            {"Layout", ParamKind::Layout},
+                                                                            {"Device", ParamKind::Device},
+                                                                            {"MemoryFormat", ParamKind::MemoryFormat},
+                                                                            {"Generator", ParamKind::Generator},
+                                                                            {"Any", ParamKind::Any}};
         TypeText type;
         const std::string_view name = word();
         bool known = false;
@@ -101,7 +112,8 @@ class SchemaParser {
             type.optional = false;
             skip();
             int size = 0;
-            while (m_at < m_text.size() && std::isdigit(static_cast<unsigned char>(m_text[m_at]))) size = size * 10 + (m_text[m_at++] - '0');
+            while (m_at < m_text.size() && std::isdigit(static_cast<unsigned char>(m_text[m_at])))
+                size = size * 10 + (m_text[m_at++] - '0');
             type.listSize = size;
             if (!accept("]")) return fail("']' expected");
             if (accept("(")) {  // alias of the list itself
@@ -133,7 +145,8 @@ class SchemaParser {
             param.hasDefault = true;
             CT_TRY(param.defaultValue, parseDefault(param.kind));
             if (param.list && param.listSize > 0 && param.defaultValue.isNumber())
-                param.defaultValue = Argument(std::vector<Argument>(static_cast<size_t>(param.listSize), param.defaultValue));
+                param.defaultValue =
+                    Argument(std::vector<Argument>(static_cast<size_t>(param.listSize), param.defaultValue));
         }
         return param;
     }
@@ -159,7 +172,9 @@ class SchemaParser {
         }
         skip();
         const size_t start = m_at;
-        while (m_at < m_text.size() && m_text[m_at] != ',' && m_text[m_at] != ')' && m_text[m_at] != ']' && m_text[m_at] != ' ') ++m_at;
+        while (m_at < m_text.size() && m_text[m_at] != ',' && m_text[m_at] != ')' && m_text[m_at] != ']' &&
+               m_text[m_at] != ' ')
+            ++m_at;
         const std::string token(m_text.substr(start, m_at - start));
         if (token == "None") return Argument();
         if (token == "True") return Argument(true);
@@ -227,7 +242,8 @@ std::string_view Op::baseName() const {
 namespace {
 
 /// As one value, not a list.
-/// A node whose value is a number known at run time only. A tensor of one element is none: rules would not see its value.
+/// A node whose value is a number known at run time only. A tensor of one element is none: rules would not see its
+/// value.
 bool mayBeNumber(const Argument& value) { return value.node() != nullptr && value.node()->type().tensor() == nullptr; }
 
 bool acceptsOne(const Param& param, const Argument& value) {
@@ -235,7 +251,8 @@ bool acceptsOne(const Param& param, const Argument& value) {
         case ParamKind::Tensor: return value.node() != nullptr || value.isNumber() || value.get<LostTensor>();
         case ParamKind::Int: return mayBeNumber(value) || value.asInt() || value.get<Expr>();
         case ParamKind::Bool: return mayBeNumber(value) || value.asInt();
-        case ParamKind::Float: case ParamKind::Number: return mayBeNumber(value) || value.isNumber();
+        case ParamKind::Float:
+        case ParamKind::Number: return mayBeNumber(value) || value.isNumber();
         case ParamKind::String: return value.get<std::string>() != nullptr;
         case ParamKind::DType: return value.get<DType>() != nullptr;
         case ParamKind::Layout: return value.get<Layout>() != nullptr;

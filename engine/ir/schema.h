@@ -1,5 +1,6 @@
 #pragma once
-// Operator schemas in PyTorch's own notation: "aten.add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor".
+// Operator schemas in PyTorch's own notation: "aten.add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) ->
+// Tensor".
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,21 +11,32 @@
 namespace cutaway {
 
 enum class ParamKind : uint8_t {
-    Tensor, Int, Float, Bool, Number, String, DType, Layout, Device, MemoryFormat, Generator, Any,
+    Tensor,
+    Int,
+    Float,
+    Bool,
+    Number,
+    String,
+    DType,
+    Layout,
+    Device,
+    MemoryFormat,
+    Generator,
+    Any,
 };
 
 struct Param {
     std::string name;
     ParamKind kind = ParamKind::Any;
-    bool list = false;        // int[], Tensor[]
-    int listSize = 0;         // int[2]: a single number stands for two equal ones
+    bool list = false;          // int[], Tensor[]
+    int listSize = 0;           // int[2]: a single number stands for two equal ones
     bool itemOptional = false;  // Tensor?[]
-    bool optional = false;    // None allowed
+    bool optional = false;      // None allowed
     bool keywordOnly = false;
     bool hasDefault = false;
     Argument defaultValue;
-    char alias = 0;           // 'a' in Tensor(a!); 0 = none
-    bool mutated = false;     // the !
+    char alias = 0;        // 'a' in Tensor(a!); 0 = none
+    bool mutated = false;  // the !
 };
 
 struct Return {
@@ -48,8 +60,8 @@ struct Schema {
 
 Result<Schema> parseSchema(std::string_view text);
 
-/// True if the value may stand for the parameter. A node may be anything that is known at run time only; a single number
-/// may stand for a list of a fixed length, or of integers.
+/// True if the value may stand for the parameter. A node may be anything that is known at run time only; a single
+/// number may stand for a list of a fixed length, or of integers.
 bool accepts(const Param& param, const Argument& value);
 
 }  // namespace cutaway

@@ -17,7 +17,9 @@ bool TensorType::isContiguous() const {
     SymInt step = 1;
     for (size_t i = sizes.size(); i-- > 0;) {
         if (sizes[i] == SymInt(0)) return true;
-        if (!(sizes[i] == SymInt(1)) && !(strides[i] == step) && !(strideOfElements(strides[i]) == strideOfElements(step))) return false;
+        if (!(sizes[i] == SymInt(1)) && !(strides[i] == step) &&
+            !(strideOfElements(strides[i]) == strideOfElements(step)))
+            return false;
         step = step * sizes[i];
     }
     return true;

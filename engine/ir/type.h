@@ -13,11 +13,11 @@ struct TensorType {
     DType dtype = DType::F32;
     Device device;
     SymDims sizes;
-    SymDims strides;          // elements; one per size
-    SymInt offset = 0;        // elements into the storage
+    SymDims strides;    // elements; one per size
+    SymInt offset = 0;  // elements into the storage
     Layout layout = Layout::Strided;
     bool requiresGrad = false;
-    bool assumed = false;     // strides were not written and are taken to be row-major (TXT-6)
+    bool assumed = false;  // strides were not written and are taken to be row-major (TXT-6)
 
     /// Row-major.
     static TensorType contiguous(DType dtype, SymDims sizes, Device device = {});

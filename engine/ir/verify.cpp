@@ -9,8 +9,8 @@
 namespace cutaway {
 namespace {
 
-/// Where the nodes of a graph stand, by address: an argument may lead to a node that no longer lives, so nothing is read
-/// through a pointer that is not in here.
+/// Where the nodes of a graph stand, by address: an argument may lead to a node that no longer lives, so nothing is
+/// read through a pointer that is not in here.
 class Positions {
   public:
     explicit Positions(const Graph& graph) : m_entries(std::bit_ceil(graph.size() * 2 + 2)) {
@@ -38,13 +38,17 @@ class Positions {
             if (entry.node == nullptr || entry.node == node) return &entry;
         }
     }
-    std::vector<Entry> m_entries;   // a power of two, at most half full
+    std::vector<Entry> m_entries;  // a power of two, at most half full
 };
 
 class Verifier {
   public:
     Verifier(const Module& module, const VerifyOptions& options, std::string path)
-        : m_module(module), m_graph(module.graph()), m_options(options), m_path(std::move(path)), m_positions(module.graph()) {}
+        : m_module(module),
+          m_graph(module.graph()),
+          m_options(options),
+          m_path(std::move(path)),
+          m_positions(module.graph()) {}
 
     Result<void> run() {
         CT_TRY_VOID(order());
@@ -57,16 +61,19 @@ class Verifier {
         }
         if (m_options.functional) CT_TRY_VOID(functional());
         CT_TRY_VOID(specs());
-        for (const auto& [key, body] : m_module.subgraphs) CT_TRY_VOID(Verifier(*body, m_options, m_path + key + "/").run());
+        for (const auto& [key, body] : m_module.subgraphs)
+            CT_TRY_VOID(Verifier(*body, m_options, m_path + key + "/").run());
         return {};
     }
 
   private:
     Error broken(const char* rule, const Node& node, std::string what) const {
-        return Error{ErrorCode::Internal, std::string("verify (") + rule + "): " + std::move(what), m_path + node.name(), {}};
+        return Error{
+            ErrorCode::Internal, std::string("verify (") + rule + "): " + std::move(what), m_path + node.name(), {}};
     }
     Error broken(const char* rule, std::string what) const {
-        return Error{ErrorCode::Internal, std::string("verify (") + rule + "): " + std::move(what), m_path + m_module.name, {}};
+        return Error{
+            ErrorCode::Internal, std::string("verify (") + rule + "): " + std::move(what), m_path + m_module.name, {}};
     }
     bool usersAgree() const;
 
@@ -111,7 +118,10 @@ Result<void> Verifier::order() {
 /// disagrees needs to be looked at edge by edge.
 bool Verifier::usersAgree() const {
     const auto edge = [](const Node* value, const Node* reader) {
-        return Hasher().add(static_cast<uint64_t>(reinterpret_cast<uintptr_t>(value))).add(static_cast<uint64_t>(reinterpret_cast<uintptr_t>(reader))).finish();
+        return Hasher()
+            .add(static_cast<uint64_t>(reinterpret_cast<uintptr_t>(value)))
+            .add(static_cast<uint64_t>(reinterpret_cast<uintptr_t>(reader)))
+            .finish();
     };
     uint64_t low = 0, high = 0;
     size_t read = 0, listed = 0;
@@ -150,7 +160,8 @@ Result<void> Verifier::users() {
     for (const Node& node : m_graph.nodes()) {
         for (const Node* user : node.users()) {
             if (!m_positions.of(user)) return broken("users", node, "lists a user that is not in the graph");
-            if (!std::binary_search(read.begin(), read.end(), Edge(&node, user))) return broken("users", node, "lists '" + user->name() + "' as a user, which does not read it");
+            if (!std::binary_search(read.begin(), read.end(), Edge(&node, user)))
+                return broken("users", node, "lists '" + user->name() + "' as a user, which does not read it");
         }
         const Node* missing = nullptr;
         node.forEachInput([&](const Node* input) {
@@ -164,7 +175,8 @@ Result<void> Verifier::users() {
 Result<void> Verifier::name(const Node& node) {
     if (node.name().empty()) return broken("names", node, "a node has no name");
     if (m_graph.findByName(node.name()) != &node) return broken("names", node, "the name leads to another node");
-    if (m_graph.find(node.id()) != &node) return broken("names", node, "the id " + std::to_string(index(node.id())) + " leads to another node");
+    if (m_graph.find(node.id()) != &node)
+        return broken("names", node, "the id " + std::to_string(index(node.id())) + " leads to another node");
     return {};
 }
 
@@ -172,18 +184,21 @@ Result<void> Verifier::arguments(const Node& node) {
     if (!node.isCall() || node.op().schema() == nullptr) return {};
     const Schema& schema = *node.op().schema();
     if (node.args().size() != schema.params.size())
-        return broken("arguments", node, node.op().name() + " has " + std::to_string(schema.params.size()) + " parameters, the call " +
-                                             std::to_string(node.args().size()) + " arguments");
+        return broken("arguments", node,
+                      node.op().name() + " has " + std::to_string(schema.params.size()) + " parameters, the call " +
+                          std::to_string(node.args().size()) + " arguments");
     if (!node.kwargs().empty()) return broken("arguments", node, "keywords of a known op are bound to its parameters");
     for (size_t i = 0; i < schema.params.size(); ++i)
         if (!accepts(schema.params[i], node.arg(i)))
-            return broken("arguments", node, node.op().name() + ": argument '" + schema.params[i].name + "' is of the wrong kind");
+            return broken("arguments", node,
+                          node.op().name() + ": argument '" + schema.params[i].name + "' is of the wrong kind");
     return {};
 }
 
 Result<void> Verifier::subgraphsIn(const Node& node, const Argument& argument) {
     if (const auto* subgraph = argument.get<SubgraphRef>()) {
-        if (m_module.subgraph(subgraph->name) == nullptr) return broken("subgraphs", node, "names the subgraph '" + subgraph->name + "', which does not exist");
+        if (m_module.subgraph(subgraph->name) == nullptr)
+            return broken("subgraphs", node, "names the subgraph '" + subgraph->name + "', which does not exist");
     } else if (const auto* items = argument.list()) {
         for (const Argument& item : *items) CT_TRY_VOID(subgraphsIn(node, item));
     } else if (const auto* dict = argument.get<std::shared_ptr<const ArgumentDict>>()) {
@@ -212,16 +227,21 @@ Result<void> Verifier::type(const Node& node) {
     // A call that returns nothing (an assertion) has no type; values to be read have one.
     if (node.type().isNone() && (node.hasUsers() || !node.isCall())) return broken("types", node, "has no type");
     if (const TensorType* type = node.type().tensor(); type && type->strides.size() != type->sizes.size())
-        return broken("types", node, "has " + std::to_string(type->sizes.size()) + " sizes and " + std::to_string(type->strides.size()) + " strides");
+        return broken("types", node,
+                      "has " + std::to_string(type->sizes.size()) + " sizes and " +
+                          std::to_string(type->strides.size()) + " strides");
     if (!m_options.types || !node.isCall() || node.op().isOpaque()) return {};
     auto inferred = inferCall(node.op(), node.args());
     // Where values decide the size, the type that was written (with symbols of its own) stands.
     if (!inferred && sizeDependsOnData(node.op(), node.args())) return {};
     if (!inferred) return broken("types", node, inferred.error().message);
     if (!inferred->isOpaque() && !sameType(*inferred, node.type()))
-        return broken("types", node, "is recorded as " + typeText(node.type()) + ", " + node.op().name() + " gives " + typeText(*inferred));
+        return broken(
+            "types", node,
+            "is recorded as " + typeText(node.type()) + ", " + node.op().name() + " gives " + typeText(*inferred));
     if (node.is(Tag::View) && !sameMemory(*inferred, node.type()))
-        return broken("types", node, "is recorded at another offset of its storage than " + node.op().name() + " gives");
+        return broken("types", node,
+                      "is recorded at another offset of its storage than " + node.op().name() + " gives");
     return {};
 }
 
@@ -232,22 +252,26 @@ const Node& viewedBy(const Node& node) {
     return *at;
 }
 
-/// Copies back into inputs stand at the end: after one of them nobody reads that input, so that every reader of it reads the
-/// value that the graph was called with. What reads other values may follow, as the views do that a capture returns.
+/// Copies back into inputs stand at the end: after one of them nobody reads that input, so that every reader of it
+/// reads the value that the graph was called with. What reads other values may follow, as the views do that a capture
+/// returns.
 Result<void> Verifier::functional() {
-    std::vector<std::pair<const Node*, const Node*>> written;   // input, the copy into it
+    std::vector<std::pair<const Node*, const Node*>> written;  // input, the copy into it
     for (const Node& node : m_graph.nodes()) {
         if (node.isCall("aten.copy_.default") && node.arg(0).node() && node.arg(0).node()->isPlaceholder()) {
             written.emplace_back(node.arg(0).node(), &node);
             continue;
         }
         if (!node.isCall()) continue;
-        if (node.op().mutates() && !writesForEffect(node.op())) return broken("functional", node, node.op().name() + " mutates its operand");
+        if (node.op().mutates() && !writesForEffect(node.op()))
+            return broken("functional", node, node.op().name() + " mutates its operand");
         if (written.empty()) continue;
         for (const Node* input : node.inputs()) {
             const Node& viewed = viewedBy(*input);
             for (const auto& [target, copy] : written)
-                if (target == &viewed) return broken("functional", node, "reads '" + target->name() + "' after '" + copy->name() + "' has written to it");
+                if (target == &viewed)
+                    return broken("functional", node,
+                                  "reads '" + target->name() + "' after '" + copy->name() + "' has written to it");
         }
     }
     return {};
@@ -256,9 +280,11 @@ Result<void> Verifier::functional() {
 Result<void> Verifier::specs() {
     const size_t placeholders = m_graph.placeholders().size(), outputs = m_graph.outputs().size();
     if (m_module.inputs.size() != placeholders)
-        return broken("inputs", std::to_string(placeholders) + " placeholders, " + std::to_string(m_module.inputs.size()) + " input specs");
+        return broken("inputs", std::to_string(placeholders) + " placeholders, " +
+                                    std::to_string(m_module.inputs.size()) + " input specs");
     if (m_module.outputs.size() != outputs)
-        return broken("inputs", std::to_string(outputs) + " returned values, " + std::to_string(m_module.outputs.size()) + " output specs");
+        return broken("inputs", std::to_string(outputs) + " returned values, " +
+                                    std::to_string(m_module.outputs.size()) + " output specs");
     return {};
 }
 
@@ -288,8 +314,9 @@ Result<void> checkCall(const Node& node, Calls wanted) {
         node.forEachInput([&](const Node* input) { unknown = unknown || isKnown(input->type()) ? unknown : input; });
         if (wanted == Calls::Possible && (unknown || given.error().code == ErrorCode::Unsupported)) return {};
         if (unknown && unknown->isCall() && unknown->op().isOpaque())
-            return unsupported("reads what " + unknown->op().name() + " gives, an operator that is not in Cutaway's tables",
-                               node.name(), {"it can be shown, not run"});
+            return unsupported(
+                "reads what " + unknown->op().name() + " gives, an operator that is not in Cutaway's tables",
+                node.name(), {"it can be shown, not run"});
         Error error = std::move(given.error());
         error.where = node.name();
         return error;
@@ -303,9 +330,13 @@ Result<void> checkCall(const Node& node, Calls wanted) {
 
 /// A region under autocast, whose calls take operands of any precision: they are converted when it gets its effect.
 bool isUnderAutocast(const Module& module, const std::string& body) {
-    const auto names = [&](const Argument& arg) { return arg.get<SubgraphRef>() && arg.get<SubgraphRef>()->name == body; };
+    const auto names = [&](const Argument& arg) {
+        return arg.get<SubgraphRef>() && arg.get<SubgraphRef>()->name == body;
+    };
     for (const Node& node : module.graph().nodes())
-        if (node.isCall() && node.op().name().starts_with("higher_order.wrap_with_autocast") && std::any_of(node.args().begin(), node.args().end(), names)) return true;
+        if (node.isCall() && node.op().name().starts_with("higher_order.wrap_with_autocast") &&
+            std::any_of(node.args().begin(), node.args().end(), names))
+            return true;
     return false;
 }
 
@@ -319,7 +350,9 @@ Result<void> checkCalls(const Module& module, Calls wanted) {
     return {};
 }
 
-bool writesForEffect(const Op& op) { return op.mutates() && !op.isOpaque() && op.functional() == nullptr && op.schema()->returns.empty(); }
+bool writesForEffect(const Op& op) {
+    return op.mutates() && !op.isOpaque() && op.functional() == nullptr && op.schema()->returns.empty();
+}
 
 bool sameMemory(const ValueType& a, const ValueType& b) {
     if (!sameType(a, b)) return false;

@@ -7,8 +7,8 @@
 namespace cutaway {
 
 struct VerifyOptions {
-    /// After functionalization: no operator mutates, except copy_ into a placeholder at the end of the graph and calls that
-    /// writesForEffect() is true for.
+    /// After functionalization: no operator mutates, except copy_ into a placeholder at the end of the graph and calls
+    /// that writesForEffect() is true for.
     bool functional = false;
     /// The type of every call of a known op is what its shape rule gives.
     bool types = false;
@@ -25,19 +25,20 @@ struct VerifyOptions {
 ///  functional   see VerifyOptions
 Result<void> verify(const Module& module, const VerifyOptions& options = {});
 
-/// Whether the operators accept their arguments. Readers open graphs with calls that they do not, so that they can be looked at;
-/// compiling and running ask here first. The error names the node and what its operator's shape rule says.
+/// Whether the operators accept their arguments. Readers open graphs with calls that they do not, so that they can be
+/// looked at; compiling and running ask here first. The error names the node and what its operator's shape rule says.
 ///  Possible   nothing is refused. Calls whose operands are opaque, or whose sizes are not numbers yet, are left alone
-///  Computable every known operator has accepted its arguments, and gives the dtype and sizes that the graph says it gives
+///  Computable every known operator has accepted its arguments, and gives the dtype and sizes that the graph says it
+///  gives
 enum class Calls : uint8_t { Possible, Computable };
 Result<void> checkCalls(const Module& module, Calls wanted);
 
-/// An operator that writes to an operand, returns nothing and has no functional form (fsdp.copy_). Functionalization leaves its calls
-/// where they are, as PyTorch's does: other members of the group rely on the memory.
+/// An operator that writes to an operand, returns nothing and has no functional form (fsdp.copy_). Functionalization
+/// leaves its calls where they are, as PyTorch's does: other members of the group rely on the memory.
 bool writesForEffect(const Op& op);
 
-/// sameType, and tensors begin at the same element of their storage: what views of them are typed by. Types read from text know no
-/// offset, so this holds between inferred types only.
+/// sameType, and tensors begin at the same element of their storage: what views of them are typed by. Types read from
+/// text know no offset, so this holds between inferred types only.
 bool sameMemory(const ValueType& a, const ValueType& b);
 
 }  // namespace cutaway

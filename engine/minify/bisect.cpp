@@ -9,7 +9,8 @@ namespace {
 /// The rewrites of the steps in one row: number k is the graph after k of them.
 class RewriteLine {
   public:
-    RewriteLine(const CompileTrace& trace, int firstStep, size_t endStep) : m_trace(&trace), m_first(static_cast<size_t>(firstStep)) {
+    RewriteLine(const CompileTrace& trace, int firstStep, size_t endStep)
+        : m_trace(&trace), m_first(static_cast<size_t>(firstStep)) {
         for (size_t i = m_first; i < endStep; ++i) {
             m_total += trace.steps[i].info.rewrites;
             m_ends.push_back(m_total);
@@ -68,7 +69,8 @@ Result<BisectOutcome> bisectFailure(const CompileTrace& trace, const Progress& p
 
 }  // namespace
 
-Result<BisectOutcome> bisect(const CompileTrace& trace, int firstStep, const GraphTest& test, const Progress& progress) {
+Result<BisectOutcome> bisect(const CompileTrace& trace, int firstStep, const GraphTest& test,
+                             const Progress& progress) {
     if (trace.failed()) return bisectFailure(trace, progress);
     size_t end = trace.steps.size();
     while (end > 0 && trace.steps[end - 1].pass == nullptr) --end;  // scheduling leaves the graph as it is
@@ -79,9 +81,11 @@ Result<BisectOutcome> bisect(const CompileTrace& trace, int firstStep, const Gra
         if (progress.cancelled()) return Error{ErrorCode::Cancelled, "the search was stopped", {}, {}};
         BisectTry at = line.place(rewrites);
         const Step& step = line.step(at);
-        const size_t number = outcome.tries.size() + 1, all = std::max<size_t>(number, 1 + std::bit_width(static_cast<unsigned>(line.total())));
+        const size_t number = outcome.tries.size() + 1,
+                     all = std::max<size_t>(number, 1 + std::bit_width(static_cast<unsigned>(line.total())));
         progress.say(static_cast<double>(number - 1) / static_cast<double>(all),
-                     "test " + std::to_string(number) + " of about " + std::to_string(all) + ": the graph after rewrite " + std::to_string(rewrites) + " of " +
+                     "test " + std::to_string(number) + " of about " + std::to_string(all) +
+                         ": the graph after rewrite " + std::to_string(rewrites) + " of " +
                          std::to_string(line.total()) + " (" + step.info.name + ")");
         CT_TRY(const Snapshot graph, replayRewrites(step, trace.options, at.inStep, progress.cancel.get()));
         CT_TRY(at.verdict, test(*graph));

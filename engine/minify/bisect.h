@@ -1,6 +1,6 @@
 #pragma once
-// Which single rewrite broke the graph: a binary search over every rewrite of a recorded run. Only the pass that a probe
-// falls into runs again, with that much fuel; the graphs between passes are those that the run recorded.
+// Which single rewrite broke the graph: a binary search over every rewrite of a recorded run. Only the pass that a
+// probe falls into runs again, with that much fuel; the graphs between passes are those that the run recorded.
 #include <functional>
 #include <string>
 #include <vector>
@@ -19,15 +19,15 @@ struct Verdict {
 using GraphTest = std::function<Result<Verdict>(const Module&)>;
 
 struct BisectTry {
-    int rewrites = 0;          // done in the whole run when the graph was tested
-    int step = -1, inStep = 0; // the same place as step and rewrites of that step
+    int rewrites = 0;           // done in the whole run when the graph was tested
+    int step = -1, inStep = 0;  // the same place as step and rewrites of that step
     Verdict verdict;
 };
 struct BisectOutcome {
-    bool found = false;        // false: the last graph is good
-    int step = -1;             // the culprit: rewrite `rewrite` of this step
+    bool found = false;  // false: the last graph is good
+    int step = -1;       // the culprit: rewrite `rewrite` of this step
     int rewrite = -1;
-    int total = 0;             // rewrites searched
+    int total = 0;  // rewrites searched
     std::vector<BisectTry> tries;
 };
 
@@ -35,6 +35,7 @@ struct BisectOutcome {
 /// tested first. What is found is bad with the rewrite and good without it, also when good and bad alternate. A run
 /// whose last step failed is searched for the first rewrite with which that pass fails, without calling `test`.
 /// At most 1 + ceil(log2(rewrites)) tests.
-Result<BisectOutcome> bisect(const CompileTrace& trace, int firstStep, const GraphTest& test, const Progress& progress = {});
+Result<BisectOutcome> bisect(const CompileTrace& trace, int firstStep, const GraphTest& test,
+                             const Progress& progress = {});
 
 }  // namespace cutaway

@@ -6,9 +6,9 @@
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/kernels.h"
 #include "engine/ops/lower.h"
-#include "engine/ops/opmath.h"
 #include "engine/ops/number_range.h"
 #include "engine/ops/op_registry.h"
+#include "engine/ops/opmath.h"
 
 namespace cutaway {
 namespace {
@@ -70,11 +70,13 @@ Result<ValueType> inferPrelu(const InferContext& c) {
 Result<ValueType> inferGlu(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
     if (self.rank() == 0) return c.fail("needs at least one dim");
-    if (!isFloating(self.dtype)) return c.fail("needs a floating-point tensor, not " + std::string(info(self.dtype).torchName));
+    if (!isFloating(self.dtype))
+        return c.fail("needs a floating-point tensor, not " + std::string(info(self.dtype).torchName));
     CT_TRY(const int64_t dim, c.dim("dim", self.rank()));
     SymDims sizes = self.sizes;
     SymInt& size = sizes[static_cast<size_t>(dim)];
-    if (size.isInt() && size.value() % 2 != 0) return c.fail("dim " + std::to_string(dim) + " of size " + size.text() + " does not split in halves");
+    if (size.isInt() && size.value() % 2 != 0)
+        return c.fail("dim " + std::to_string(dim) + " of size " + size.text() + " does not split in halves");
     size = floorDiv(size, 2);
     // Elementwise over the halves, which have the operand's strides.
     Operand half{self, false};
@@ -87,11 +89,13 @@ EvalResult evalGlu(const EvalContext& c) {
     const Tensor self = c.in(size_t{0});
     const int64_t dim = c.dimOf("dim", self.rank());
     const Dims sizes = c.resultSizes();
-    const Tensor gate = self.view(sizes, self.strides(), self.offset() + sizes[static_cast<size_t>(dim)] * self.stride(dim));
+    const Tensor gate =
+        self.view(sizes, self.strides(), self.offset() + sizes[static_cast<size_t>(dim)] * self.stride(dim));
     Tensor out = c.result();
     withFloat(out.dtype(), [&](auto tag) {
         using T = decltype(tag);
-        elementwise<T, 2>(out, {self.view(sizes, self.strides(), self.offset()), gate}, [](T a, T b) { return a / (1 + std::exp(-b)); });
+        elementwise<T, 2>(out, {self.view(sizes, self.strides(), self.offset()), gate},
+                          [](T a, T b) { return a / (1 + std::exp(-b)); });
     });
     return out;
 }
@@ -99,27 +103,35 @@ EvalResult evalGlu(const EvalContext& c) {
 Result<ValueType> inferSoftshrink(const InferContext& c) {
     CT_TRY(ValueType type, inferFloatLikeFirst(c));
     const double lambda = c.real("lambd", 0.5);
-    if (!(lambda >= 0 && lambda <= largestOf(type.tensor()->dtype))) return c.fail("'lambd' must be a number from 0 on that the dtype holds");
+    if (!(lambda >= 0 && lambda <= largestOf(type.tensor()->dtype)))
+        return c.fail("'lambd' must be a number from 0 on that the dtype holds");
     return type;
 }
 
 constexpr OpDef kOps[] = {
     // x * Phi(x), exactly or by the tanh approximation.
-    {.schema = "aten.gelu.default(Tensor self, *, str approximate='none') -> Tensor", .tags = kTags, .infer = inferGelu,
+    {.schema = "aten.gelu.default(Tensor self, *, str approximate='none') -> Tensor",
+     .tags = kTags,
+     .infer = inferGelu,
      .eval = [](const EvalContext& c) -> EvalResult {
          if (c.text("approximate") == "tanh")
-             return floatMap(c, [](auto x) { return x * decltype(x)(0.5) * (1 + std::tanh(decltype(x)(0.7978845608028654) * (x + decltype(x)(0.044715) * x * x * x))); });
-         return floatMap(c, [](auto x) { return x * decltype(x)(0.5) * (1 + std::erf(x * decltype(x)(0.7071067811865476))); });
+             return floatMap(c, [](auto x) {
+                 return x * decltype(x)(0.5) *
+                        (1 + std::tanh(decltype(x)(0.7978845608028654) * (x + decltype(x)(0.044715) * x * x * x)));
+             });
+         return floatMap(
+             c, [](auto x) { return x * decltype(x)(0.5) * (1 + std::erf(x * decltype(x)(0.7071067811865476))); });
      },
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          return fromOpmath(d, geluOf(toOpmath(d.in(size_t{0})), d.text("approximate") == "tanh"));
      },
-     .derive = [](Derivation& d) {
-         NamedArguments keywords;
-         if (d.text("approximate") != "none") keywords = {{"approximate", d.text("approximate")}};
-         d.input(0) = d.call("aten.gelu_backward.default", {d.dy(), d.in(size_t{0})}, std::move(keywords));
-     },
+     .derive =
+         [](Derivation& d) {
+             NamedArguments keywords;
+             if (d.text("approximate") != "none") keywords = {{"approximate", d.text("approximate")}};
+             d.input(0) = d.call("aten.gelu_backward.default", {d.dy(), d.in(size_t{0})}, std::move(keywords));
+         },
      .samples = R"(
 f32[2, 3]
 f32[2, 3], approximate = 'tanh'
@@ -129,60 +141,99 @@ f16[], approximate = 'tanh'
 f32[0, 3]
 )"},
     // x * sigmoid(x), as x / (1 + exp(-x)).
-    {.schema = "aten.silu.default(Tensor self) -> Tensor", .tags = kTags, .infer = inferFloatLikeFirst,
+    {.schema = "aten.silu.default(Tensor self) -> Tensor",
+     .tags = kTags,
+     .infer = inferFloatLikeFirst,
      .eval = [](const EvalContext& c) { return floatMap(c, [](auto x) { return x / (1 + std::exp(-x)); }); },
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = opmathIn(d, 0);
          return fromOpmath(d, x / (unary("aten.exp.default", -x) + 1));
      },
-     .derive = [](Derivation& d) { deriveBy(d, "aten.silu_backward.default"); }, .samples = kSamples},
+     .derive = [](Derivation& d) { deriveBy(d, "aten.silu_backward.default"); },
+     .samples = kSamples},
     // x * tanh(softplus(x)).
-    {.schema = "aten.mish.default(Tensor self) -> Tensor", .tags = kTags, .infer = inferFloatLikeFirst, .eval = evalExpanded,
+    {.schema = "aten.mish.default(Tensor self) -> Tensor",
+     .tags = kTags,
+     .infer = inferFloatLikeFirst,
+     .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = opmathIn(d, 0);
          return fromOpmath(d, x * unary("aten.tanh.default", softplusOf(x, int64_t{1}, int64_t{20})));
      },
-     .derive = [](Derivation& d) { deriveBy(d, "aten.mish_backward.default"); }, .samples = kSamples},
+     .derive = [](Derivation& d) { deriveBy(d, "aten.mish_backward.default"); },
+     .samples = kSamples},
     // x * clamp(x + 3, 0, 6) / 6.
-    {.schema = "aten.hardswish.default(Tensor self) -> Tensor", .tags = kTags, .infer = inferFloatLikeFirst, .eval = evalExpanded,
+    {.schema = "aten.hardswish.default(Tensor self) -> Tensor",
+     .tags = kTags,
+     .infer = inferFloatLikeFirst,
+     .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = opmathIn(d, 0);
          return fromOpmath(d, x * clampBetween(x + 3, int64_t{0}, int64_t{6}) / 6);
      },
-     .derive = [](Derivation& d) { deriveBy(d, "aten.hardswish_backward.default"); }, .samples = kSamples},
-    {.schema = "aten.hardsigmoid.default(Tensor self) -> Tensor", .tags = kTags, .infer = inferFloatLikeFirst, .eval = evalExpanded,
+     .derive = [](Derivation& d) { deriveBy(d, "aten.hardswish_backward.default"); },
+     .samples = kSamples},
+    {.schema = "aten.hardsigmoid.default(Tensor self) -> Tensor",
+     .tags = kTags,
+     .infer = inferFloatLikeFirst,
+     .eval = evalExpanded,
      .expand = Expand::Decompose,
-     .decompose = [](Decomposition& d) -> Values { return fromOpmath(d, clampBetween(opmathIn(d, 0) + 3, int64_t{0}, int64_t{6}) / 6); },
-     .derive = [](Derivation& d) { deriveBy(d, "aten.hardsigmoid_backward.default"); }, .samples = kSamples},
-    {.schema = "aten.hardtanh.default(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", .tags = kTags,
+     .decompose = [](Decomposition& d) -> Values {
+         return fromOpmath(d, clampBetween(opmathIn(d, 0) + 3, int64_t{0}, int64_t{6}) / 6);
+     },
+     .derive = [](Derivation& d) { deriveBy(d, "aten.hardsigmoid_backward.default"); },
+     .samples = kSamples},
+    {.schema = "aten.hardtanh.default(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
+     .tags = kTags,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType self, c.tensor(size_t{0}));
-         if (self.dtype == DType::U8 && (c.real("min_val") < 0 || c.real("max_val") < 0)) return c.fail("negative limits for an unsigned tensor");
+         if (self.dtype == DType::U8 && (c.real("min_val") < 0 || c.real("max_val") < 0))
+             return c.fail("negative limits for an unsigned tensor");
          return inferLikeFirst(c);
      },
-     .eval = evalExpanded, .expand = Expand::Decompose,
-     .decompose = [](Decomposition& d) -> Values { return fromOpmath(d, clampBetween(opmathIn(d, 0), number(d, "min_val"), number(d, "max_val"))); },
-     .derive = [](Derivation& d) { deriveBy(d, "aten.hardtanh_backward.default", {number(d, "min_val"), number(d, "max_val")}); },
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) -> Values {
+         return fromOpmath(d, clampBetween(opmathIn(d, 0), number(d, "min_val"), number(d, "max_val")));
+     },
+     .derive =
+         [](Derivation& d) {
+             deriveBy(d, "aten.hardtanh_backward.default", {number(d, "min_val"), number(d, "max_val")});
+         },
      .samples = "f32[2, 3]\nf32[2, 3], -2.0, 3.0\nbf16[4]\ni64[5], -1, 2"},
-    {.schema = "aten.relu6.default(Tensor self) -> Tensor", .tags = kTags, .infer = inferExpanded, .eval = evalExpanded,
+    {.schema = "aten.relu6.default(Tensor self) -> Tensor",
+     .tags = kTags,
+     .infer = inferExpanded,
+     .eval = evalExpanded,
      .expand = Expand::Composite,
-     .decompose = [](Decomposition& d) -> Values { return d.call("aten.hardtanh.default", {d.in(size_t{0}), 0, 6}); },
+     .decompose = [](Decomposition& d) -> Values {
+         return d.call("aten.hardtanh.default", {d.in(size_t{0}), 0, 6});
+     },
      .samples = kSamples},
-    {.schema = "aten.leaky_relu.default(Tensor self, Scalar negative_slope=0.01) -> Tensor", .tags = kTags, .infer = inferFloatLikeFirst,
-     .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema = "aten.leaky_relu.default(Tensor self, Scalar negative_slope=0.01) -> Tensor",
+     .tags = kTags,
+     .infer = inferFloatLikeFirst,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = opmathIn(d, 0);
          const Value positive = compareScalar("gt", x, int64_t{0});
          return fromOpmath(d, where(positive, x, x * number(d, "negative_slope")));
      },
-     .derive = [](Derivation& d) { deriveBy(d, "aten.leaky_relu_backward.default", {number(d, "negative_slope"), false}); },
+     .derive =
+         [](Derivation& d) {
+             deriveBy(d, "aten.leaky_relu_backward.default", {number(d, "negative_slope"), false});
+         },
      .samples = "f32[2, 3]\nf64[2, 3][1, 2], 0.2\nbf16[4]"},
     // scale * x above 0, scale * alpha * (exp(input_scale * x) - 1) below.
-    {.schema = "aten.elu.default(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", .tags = kTags,
-     .infer = inferFloatLikeFirst, .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema = "aten.elu.default(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
+     .tags = kTags,
+     .infer = inferFloatLikeFirst,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = opmathIn(d, 0);
          const double negative = real(d, "alpha") * real(d, "scale");
@@ -190,33 +241,50 @@ f32[0, 3]
          const Value line = x * real(d, "scale");
          return fromOpmath(d, where(above, line, unary("aten.expm1.default", x * real(d, "input_scale")) * negative));
      },
-     .derive = [](Derivation& d) {
-         d.input(0) = d.call("aten.elu_backward.default", {d.dy(), number(d, "alpha"), number(d, "scale"), number(d, "input_scale"), false, d.in(size_t{0})});
-     },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.elu_backward.default", {d.dy(), number(d, "alpha"), number(d, "scale"),
+                                                               number(d, "input_scale"), false, d.in(size_t{0})});
+         },
      .samples = "f32[2, 3]\nf32[2, 3], 2.0, 1.5, 0.5\nbf16[4]\nf64[3]"},
-    {.schema = "aten.celu.default(Tensor self, Scalar alpha=1.0) -> Tensor", .tags = kTags, .infer = inferFloatLikeFirst, .eval = evalExpanded,
+    {.schema = "aten.celu.default(Tensor self, Scalar alpha=1.0) -> Tensor",
+     .tags = kTags,
+     .infer = inferFloatLikeFirst,
+     .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = opmathIn(d, 0);
          const double alpha = real(d, "alpha");
-         const Value curve = alpha == 1 ? unary("aten.expm1.default", x) : unary("aten.expm1.default", x / alpha) * alpha;
+         const Value curve =
+             alpha == 1 ? unary("aten.expm1.default", x) : unary("aten.expm1.default", x / alpha) * alpha;
          return fromOpmath(d, where(compareScalar("gt", x, int64_t{0}), x, curve));
      },
-     .derive = [](Derivation& d) {
-         d.input(0) = d.call("aten.elu_backward.default", {d.dy(), number(d, "alpha"), 1, 1.0 / real(d, "alpha"), false, d.in(size_t{0})});
-     },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.elu_backward.default",
+                                 {d.dy(), number(d, "alpha"), 1, 1.0 / real(d, "alpha"), false, d.in(size_t{0})});
+         },
      .samples = "f32[2, 3]\nf32[2, 3], 1.5\nbf16[4], 0.5\nf64[3]\nf32[2, 3][1, 2]\nf32[]\nf32[0]"},
     // 0 within lambd of 0, x itself beyond; the soft form moves what is beyond towards 0 by lambd.
-    {.schema = "aten.hardshrink.default(Tensor self, Scalar lambd=0.5) -> Tensor", .tags = Tag::Pointwise, .infer = inferFloatLikeFirst, .eval = evalExpanded,
+    {.schema = "aten.hardshrink.default(Tensor self, Scalar lambd=0.5) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferFloatLikeFirst,
+     .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = d.in(size_t{0});
          const Value inside = compareScalar("le", unary("aten.abs.default", x), number(d, "lambd"));
          return where(inside, scalarTensor(d, int64_t{0}, x), x);
      },
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.hardshrink_backward.default", {d.dy(), d.arg(0), d.arg("lambd")}); },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.hardshrink_backward.default", {d.dy(), d.arg(0), d.arg("lambd")});
+         },
      .samples = "f32[2, 3]\nf32[2, 3], 1.5\nbf16[4], 0.5\nf64[3]\nf32[2, 3][1, 2]\nf32[]\nf32[0]"},
-    {.schema = "aten.softshrink.default(Tensor self, Scalar lambd=0.5) -> Tensor", .tags = Tag::Pointwise, .infer = inferSoftshrink, .eval = evalExpanded,
+    {.schema = "aten.softshrink.default(Tensor self, Scalar lambd=0.5) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferSoftshrink,
+     .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = d.in(size_t{0});
@@ -224,22 +292,39 @@ f32[0, 3]
          const Value moved = x - unary("aten.sign.default", x) * number(d, "lambd");
          return where(outside, moved, x * 0);
      },
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.softshrink_backward.default", {d.dy(), d.arg(0), d.arg("lambd")}); },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.softshrink_backward.default", {d.dy(), d.arg(0), d.arg("lambd")});
+         },
      .samples = "f32[2, 3]\nf32[2, 3], 1.5\nbf16[4], 0.5\nf64[3]\nf32[2, 3][1, 2]\nf32[]\nf32[0]"},
-    {.schema = "aten.selu.default(Tensor self) -> Tensor", .tags = kTags, .infer = inferExpanded, .eval = evalExpanded,
+    {.schema = "aten.selu.default(Tensor self) -> Tensor",
+     .tags = kTags,
+     .infer = inferExpanded,
+     .eval = evalExpanded,
      .expand = Expand::Composite,
-     .decompose = [](Decomposition& d) -> Values { return d.call("aten.elu.default", {d.in(size_t{0}), 1.6732632423543772, 1.0507009873554805}); },
+     .decompose = [](Decomposition& d) -> Values {
+         return d.call("aten.elu.default", {d.in(size_t{0}), 1.6732632423543772, 1.0507009873554805});
+     },
      .samples = kSamples},
-    {.schema = "aten.softplus.default(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", .tags = Tag::Pointwise,
-     .infer = inferFloatLikeFirst, .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema = "aten.softplus.default(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferFloatLikeFirst,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          return fromOpmath(d, softplusOf(opmathIn(d, 0), number(d, "beta"), number(d, "threshold")));
      },
-     .derive = [](Derivation& d) { deriveBy(d, "aten.softplus_backward.default", {number(d, "beta"), number(d, "threshold")}); },
+     .derive =
+         [](Derivation& d) {
+             deriveBy(d, "aten.softplus_backward.default", {number(d, "beta"), number(d, "threshold")});
+         },
      .samples = "f32[2, 3]\nf32[2, 3], 2, 10\nbf16[4]\nf64[4], 3.0, 4.0"},
     // x above the threshold, a constant below.
-    {.schema = "aten.threshold.default(Tensor self, Scalar threshold, Scalar value) -> Tensor", .tags = kTags, .infer = inferLikeFirst,
-     .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema = "aten.threshold.default(Tensor self, Scalar threshold, Scalar value) -> Tensor",
+     .tags = kTags,
+     .infer = inferLikeFirst,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = opmathIn(d, 0);
          const Value low = compareScalar("le", x, number(d, "threshold"));
@@ -248,7 +333,8 @@ f32[0, 3]
      .derive = [](Derivation& d) { deriveBy(d, "aten.threshold_backward.default", {number(d, "threshold")}); },
      .samples = "f32[2, 3], 1, 2\nbf16[4], 0.5, 0.0\ni64[4], 1, 0"},
     // log(sigmoid(x)); the buffer keeps exp(-|x|) for the backward pass on the CPU.
-    {.schema = "aten.log_sigmoid_forward.default(Tensor self) -> (Tensor output, Tensor buffer)", .tags = Tag::Pointwise,
+    {.schema = "aten.log_sigmoid_forward.default(Tensor self) -> (Tensor output, Tensor buffer)",
+     .tags = Tag::Pointwise,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const ValueType like, inferFloatLikeFirst(c));
          const TensorType& self = *like.tensor();
@@ -256,7 +342,8 @@ f32[0, 3]
          if (self.device.type == DeviceType::Cpu) return ValueType(TupleType{output, output});
          return ValueType(TupleType{output, TensorType::contiguous(self.dtype, {0}, self.device)});
      },
-     .eval = evalExpanded, .expand = Expand::Decompose,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value input = d.in(size_t{0}), x = toOpmath(input);
          const Device device = input.type().device;
@@ -267,26 +354,41 @@ f32[0, 3]
          if (device.type == DeviceType::Cpu) return {y, convert(z, input.dtype())};
          return {y, full(d.builder(), {0}, int64_t{0}, input.dtype(), device)};
      },
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.log_sigmoid_backward.default", {d.dy(), d.in(size_t{0}), d.out(1)}); },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.log_sigmoid_backward.default", {d.dy(), d.in(size_t{0}), d.out(1)});
+         },
      .samples = "f32[2, 3]\nbf16[4]\nf64[2, 3][1, 2]"},
-    {.schema = "aten.log_sigmoid.default(Tensor self) -> Tensor", .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite,
-     .decompose = [](Decomposition& d) -> Values { return unary("aten.log_sigmoid_forward.default", d.in(size_t{0}))[0]; },
+    {.schema = "aten.log_sigmoid.default(Tensor self) -> Tensor",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = [](Decomposition& d) -> Values {
+         return unary("aten.log_sigmoid_forward.default", d.in(size_t{0}))[0];
+     },
      .samples = "f32[2, 3]"},
-    {.schema = "aten._prelu_kernel.default(Tensor self, Tensor weight) -> Tensor", .tags = Tag::Pointwise, .infer = inferPrelu,
-     .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema = "aten._prelu_kernel.default(Tensor self, Tensor weight) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferPrelu,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = d.in(size_t{0});
          const Value positive = compareScalar("gt", x, int64_t{0});
          return where(positive, x, d.in(1) * x);
      },
-     .derive = [](Derivation& d) {
-         const Value both = d.call("aten._prelu_kernel_backward.default", {d.dy(), d.arg(0), d.arg(1)});
-         d.input(0) = both[0];
-         d.input(1) = both[1];
-     },
+     .derive =
+         [](Derivation& d) {
+             const Value both = d.call("aten._prelu_kernel_backward.default", {d.dy(), d.arg(0), d.arg(1)});
+             d.input(0) = both[0];
+             d.input(1) = both[1];
+         },
      .samples = "f32[2, 3], f32[1, 3]\nbf16[4], bf16[1]"},
     // The weight has one slope per channel (dim 1), or one for all.
-    {.schema = "aten.prelu.default(Tensor self, Tensor weight) -> Tensor", .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite,
+    {.schema = "aten.prelu.default(Tensor self, Tensor weight) -> Tensor",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = d.in(size_t{0});
          Value weight = d.in(1);
@@ -301,15 +403,19 @@ f32[0, 3]
      },
      .samples = "f32[2, 3, 2], f32[3]\nf32[2, 3], f32[1]"},
     // The first half of a dim times the sigmoid of the second.
-    {.schema = "aten.glu.default(Tensor self, int dim=-1) -> Tensor", .tags = Tag::Pointwise, .infer = inferGlu, .eval = evalGlu,
+    {.schema = "aten.glu.default(Tensor self, int dim=-1) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferGlu,
+     .eval = evalGlu,
      .derive = [](Derivation& d) { deriveBy(d, "aten.glu_backward.default", {d.arg("dim")}); },
-     .lower = [](LowerContext& c) {
-         std::vector<Expr> at = c.index();
-         const Expr a = c.loadAt(0, at);
-         const auto dim = static_cast<size_t>(c.dimOf("dim", c.in(size_t{0}).rank()));
-         at[dim] = Expr::make(ExprKind::Add, {at[dim], c.out().sizes[dim].expr()});
-         return a * call1("sigmoid", c.loadAt(0, at));
-     },
+     .lower =
+         [](LowerContext& c) {
+             std::vector<Expr> at = c.index();
+             const Expr a = c.loadAt(0, at);
+             const auto dim = static_cast<size_t>(c.dimOf("dim", c.in(size_t{0}).rank()));
+             at[dim] = Expr::make(ExprKind::Add, {at[dim], c.out().sizes[dim].expr()});
+             return a * call1("sigmoid", c.loadAt(0, at));
+         },
      .samples = "f32[2, 4]\nf32[4, 3], 0\nbf16[2, 2, 3], 1\nf64[4]"},
 };
 

@@ -25,7 +25,9 @@ Result<ValueType> inferGradient(const InferContext& c) {
     CT_TRY(const Operand gradient, c.operand(0));
     CT_TRY(const Operand other, c.operand(1));
     const Operand operands[] = {gradient, other};
-    if (!isFloating(resultType(operands))) return c.fail("needs a floating-point gradient, not " + std::string(info(c.tensor(size_t{0})->dtype).torchName));
+    if (!isFloating(resultType(operands)))
+        return c.fail("needs a floating-point gradient, not " +
+                      std::string(info(c.tensor(size_t{0})->dtype).torchName));
     return inferBroadcast(c);
 }
 /// Of (grad_output, self, numbers...): numbers take no part in promotion.
@@ -74,7 +76,9 @@ Value softplusPlain(const Value& x) {
     const Value soft = unary("aten.log1p.default", unary("aten.exp.default", x));
     return where(compareScalar("gt", x, int64_t{20}), x, soft);
 }
-Value zeroUnless(Decomposition& d, const Value& condition, const Value& value) { return where(condition, value, scalarTensor(d, 0.0, value)); }
+Value zeroUnless(Decomposition& d, const Value& condition, const Value& value) {
+    return where(condition, value, scalarTensor(d, 0.0, value));
+}
 
 // Of hardshrink and softshrink: nothing flows within lambd of 0.
 EvalResult evalShrinkBackward(const EvalContext& c) {
@@ -87,11 +91,13 @@ Expr lowerShrinkBackward(LowerContext& c) {
     return Expr::make(ExprKind::Where, {inside, constantLike(g, 0), g}, g->dtype);
 }
 void deriveShrinkBackward(Derivation& d) { d.input(0) = d.call(d.op().name(), {d.dy(), d.arg(1), d.arg("lambd")}); }
-constexpr std::string_view kShrinkSamples = "f32[2, 3], f32[2, 3], 0.5\nf64[2, 3][1, 2], f64[2, 3], 1.5\nbf16[5], bf16[5], 0.5\nf32[], f32[], 0.25\nf32[0], f32[0], 1";
+constexpr std::string_view kShrinkSamples =
+    "f32[2, 3], f32[2, 3], 0.5\nf64[2, 3][1, 2], f64[2, 3], 1.5\nbf16[5], bf16[5], 0.5\nf32[], f32[], 0.25\nf32[0], f32[0], 1";
 
 constexpr OpDef kOps[] = {
     // The gradient where the tensor lies above the threshold.
-    {.schema = "aten.threshold_backward.default(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor", .tags = Tag::Pointwise,
+    {.schema = "aten.threshold_backward.default(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
+     .tags = Tag::Pointwise,
      // The tensor's layout comes before the gradient's here.
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const Operand gradient, c.operand(0));
@@ -100,33 +106,50 @@ constexpr OpDef kOps[] = {
          CT_TRY(TensorType type, elementwiseType(c, operands, resultType(operands)));
          return ValueType(std::move(type));
      },
-     .eval = evalExpanded, .expand = Expand::Decompose,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value g = d.in(size_t{0});
          const Value low = compareScalar("le", d.in(1), number(d, "threshold"));
          return where(low, scalarTensor(d, int64_t{0}, g), g);
      },
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.threshold_backward.default", {d.dy(), d.arg(1), d.arg(2)}); },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.threshold_backward.default", {d.dy(), d.arg(1), d.arg(2)});
+         },
      .samples = "f32[2, 3], f32[2, 3], 0\nf64[2, 3][1, 2], f64[2, 3], 0.5\nbf16[5], bf16[5], 0"},
-    {.schema = "aten.tanh_backward.default(Tensor grad_output, Tensor output) -> Tensor", .tags = Tag::Pointwise, .infer = inferGradient,
-     .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema = "aten.tanh_backward.default(Tensor grad_output, Tensor output) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferGradient,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value g = opmathIn(d, 0), y = opmathIn(d, 1);
          return fromOpmath(d, g * subtractFrom(int64_t{1}, y * y));
      },
      .samples = kPairs},
-    {.schema = "aten.sigmoid_backward.default(Tensor grad_output, Tensor output) -> Tensor", .tags = Tag::Pointwise, .infer = inferGradient,
-     .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema = "aten.sigmoid_backward.default(Tensor grad_output, Tensor output) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferGradient,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value g = opmathIn(d, 0), y = opmathIn(d, 1);
          return fromOpmath(d, g * (y * subtractFrom(int64_t{1}, y)));
      },
      .samples = kPairs},
-    {.schema = "aten.gelu_backward.default(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor", .tags = Tag::Pointwise,
-     .infer = inferGradientOfTwo, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeGeluBackward,
+    {.schema = "aten.gelu_backward.default(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferGradientOfTwo,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeGeluBackward,
      .samples = "f32[2, 3], f32[2, 3]\nf32[2, 3], f32[2, 3], approximate = 'tanh'\nbf16[4], bf16[4]\nf64[3], f64[3]"},
-    {.schema = "aten.silu_backward.default(Tensor grad_output, Tensor self) -> Tensor", .tags = Tag::Pointwise, .infer = inferGradient,
-     .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema = "aten.silu_backward.default(Tensor grad_output, Tensor self) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferGradient,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value g = opmathIn(d, 0), x = opmathIn(d, 1);
          const Value s = unary("aten.reciprocal.default", unary("aten.exp.default", -x) + 1) * 1;
@@ -134,8 +157,11 @@ constexpr OpDef kOps[] = {
          return fromOpmath(d, left * (x * subtractFrom(int64_t{1}, s) + 1));
      },
      .samples = kPairs},
-    {.schema = "aten.mish_backward.default(Tensor grad_output, Tensor self) -> Tensor", .tags = Tag::Pointwise, .infer = inferGradient,
-     .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema = "aten.mish_backward.default(Tensor grad_output, Tensor self) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferGradient,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value g = opmathIn(d, 0), x = opmathIn(d, 1);
          const Value t = unary("aten.tanh.default", softplusPlain(x));
@@ -144,8 +170,11 @@ constexpr OpDef kOps[] = {
          return fromOpmath(d, g * (t + xs * slope));
      },
      .samples = kPairs},
-    {.schema = "aten.hardswish_backward.default(Tensor grad_output, Tensor self) -> Tensor", .tags = Tag::Pointwise, .infer = inferGradient,
-     .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema = "aten.hardswish_backward.default(Tensor grad_output, Tensor self) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferGradient,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value g = opmathIn(d, 0), x = opmathIn(d, 1);
          const Value low = compareScalar("le", x, int64_t{-3}), inside = compareScalar("lt", x, int64_t{3});
@@ -154,8 +183,11 @@ constexpr OpDef kOps[] = {
          return fromOpmath(d, where(low, scalarTensor(d, 0.0, g), upper));
      },
      .samples = kPairs},
-    {.schema = "aten.hardsigmoid_backward.default(Tensor grad_output, Tensor self) -> Tensor", .tags = Tag::Pointwise, .infer = inferGradient,
-     .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema = "aten.hardsigmoid_backward.default(Tensor grad_output, Tensor self) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferGradient,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value g = opmathIn(d, 0), x = opmathIn(d, 1);
          const Value above = compareScalar("gt", x, -3.0), below = compareScalar("lt", x, 3.0);
@@ -163,17 +195,26 @@ constexpr OpDef kOps[] = {
          return fromOpmath(d, zeroUnless(d, inside, g * (1.0 / 6)));
      },
      .samples = kPairs},
-    {.schema = "aten.hardtanh_backward.default(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor", .tags = Tag::Pointwise,
-     .infer = inferGradientOfTwo, .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema =
+         "aten.hardtanh_backward.default(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferGradientOfTwo,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value g = d.in(size_t{0}), x = d.in(1);
-         const Value low = compareScalar("le", x, number(d, "min_val")), high = compareScalar("ge", x, number(d, "max_val"));
+         const Value low = compareScalar("le", x, number(d, "min_val")),
+                     high = compareScalar("ge", x, number(d, "max_val"));
          const Value outside = d.call("aten.bitwise_or.Tensor", {low, high});
          return convert(where(outside, scalarTensor(d, 0.0, g), g), d.out().dtype);
      },
      .samples = "f32[2, 3], f32[2, 3], -1, 1\nbf16[5], bf16[5], 0, 2.5"},
-    {.schema = "aten.leaky_relu_backward.default(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
-     .tags = Tag::Pointwise, .infer = inferGradientOfSelf, .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema =
+         "aten.leaky_relu_backward.default(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferGradientOfSelf,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value g = opmathIn(d, 0), x = opmathIn(d, 1);
          const Value positive = compareScalar("gt", x, int64_t{0});
@@ -181,8 +222,12 @@ constexpr OpDef kOps[] = {
      },
      .samples = "f32[2, 3], f32[2, 3], 0.01, False\nbf16[5], bf16[5], 0.2, False"},
     // `self_or_result` is the input, or with is_result the output, of elu.
-    {.schema = "aten.elu_backward.default(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) -> Tensor",
-     .tags = Tag::Pointwise, .infer = inferGradientOfTwo, .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema =
+         "aten.elu_backward.default(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferGradientOfTwo,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value g = opmathIn(d, 0), x = opmathIn(d, 5);
          const Scalar scale = number(d, "scale"), inputScale = number(d, "input_scale");
@@ -198,9 +243,14 @@ constexpr OpDef kOps[] = {
          }
          return fromOpmath(d, where(low, below, g * scale));
      },
-     .samples = "f32[2, 3], 1, 1, 1, False, f32[2, 3]\nf32[2, 3], 1.5, 2, 0.5, True, f32[2, 3]\nbf16[4], 1, 1, 1, False, bf16[4]"},
-    {.schema = "aten.softplus_backward.default(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor", .tags = Tag::Pointwise,
-     .infer = inferGradientOfTwo, .eval = evalExpanded, .expand = Expand::Decompose,
+     .samples =
+         "f32[2, 3], 1, 1, 1, False, f32[2, 3]\nf32[2, 3], 1.5, 2, 0.5, True, f32[2, 3]\nbf16[4], 1, 1, 1, False, bf16[4]"},
+    {.schema =
+         "aten.softplus_backward.default(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferGradientOfTwo,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value g = opmathIn(d, 0), x = opmathIn(d, 1);
          const Value z = unary("aten.exp.default", x * number(d, "beta"));
@@ -209,7 +259,8 @@ constexpr OpDef kOps[] = {
          return fromOpmath(d, where(beyond, g, product / (z + 1.0)));
      },
      .samples = "f32[2, 3], f32[2, 3], 1, 20\nbf16[5], bf16[5], 2, 3"},
-    {.schema = "aten.log_sigmoid_backward.default(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor", .tags = Tag::Pointwise,
+    {.schema = "aten.log_sigmoid_backward.default(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor",
+     .tags = Tag::Pointwise,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const Operand g, c.operand(0));
          CT_TRY(const Operand x, c.operand(1));
@@ -217,7 +268,8 @@ constexpr OpDef kOps[] = {
          CT_TRY(TensorType type, elementwiseType(c, operands, resultType(operands)));
          return ValueType(std::move(type));
      },
-     .eval = evalExpanded, .expand = Expand::Decompose,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value g = opmathIn(d, 0), x = opmathIn(d, 1);
          const Value negative = compareScalar("lt", x, int64_t{0});
@@ -230,8 +282,12 @@ constexpr OpDef kOps[] = {
          return fromOpmath(d, g * (most - sign * (z / (z + 1))));
      },
      .samples = "f32[2, 3], f32[2, 3], f32[2, 3]\nbf16[4], bf16[4], bf16[4]"},
-    {.schema = "aten._prelu_kernel_backward.default(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)", .tags = Tag::Pointwise,
-     .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema =
+         "aten._prelu_kernel_backward.default(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)",
+     .tags = Tag::Pointwise,
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value g = d.in(size_t{0}), x = d.in(1), w = d.in(2);
          const Value above = compareScalar("gt", x, int64_t{0});
@@ -249,57 +305,81 @@ constexpr OpDef kOps[] = {
          SymDims half = self.sizes;
          if (!half.empty()) half[static_cast<size_t>(dim)] = floorDiv(half[static_cast<size_t>(dim)], 2);
          const SymDims both[] = {gradient.sizes, half};
-         if (const auto sizes = broadcastSizes(both); !sizes || !(*sizes == half)) return c.fail("the gradient " + gradient.text() + " is not half of " + self.text() + " along dim " + std::to_string(dim));
-         if (promote(gradient.dtype, self.dtype) != self.dtype) return c.fail("the gradient " + gradient.text() + " does not fit the dtype of " + self.text());
+         if (const auto sizes = broadcastSizes(both); !sizes || !(*sizes == half))
+             return c.fail("the gradient " + gradient.text() + " is not half of " + self.text() + " along dim " +
+                           std::to_string(dim));
+         if (promote(gradient.dtype, self.dtype) != self.dtype)
+             return c.fail("the gradient " + gradient.text() + " does not fit the dtype of " + self.text());
          return ValueType(TensorType::contiguous(self.dtype, self.sizes, self.device));
      },
-     .eval = evalExpanded, .expand = Expand::Decompose,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value g = opmathIn(d, 0), x = opmathIn(d, 1);
          const int64_t dim = d.dimOf("dim", x.rank());
          const SymInt half = floorDiv(x.size(dim), 2);
-         const Value a = d.call("aten.slice.Tensor", {x, dim, 0, half}), b = d.call("aten.slice.Tensor", {x, dim, half, x.size(dim)});
+         const Value a = d.call("aten.slice.Tensor", {x, dim, 0, half}),
+                     b = d.call("aten.slice.Tensor", {x, dim, half, x.size(dim)});
          const Value s = unary("aten.sigmoid.default", b);
          const Value second = subtractFrom(1.0, s) * s * a * g;
          return fromOpmath(d, d.call("aten.cat.default", {Argument(std::vector<Argument>{s * g, second}), dim}));
      },
      .samples = "f32[2, 2], f32[2, 4], -1\nf64[2, 3], f64[4, 3], 0\nbf16[2, 2], bf16[2, 4], -1"},
-    {.schema = "aten.native_dropout_backward.default(Tensor grad_output, Tensor mask, float scale) -> Tensor", .tags = Tag::Pointwise,
+    {.schema = "aten.native_dropout_backward.default(Tensor grad_output, Tensor mask, float scale) -> Tensor",
+     .tags = Tag::Pointwise,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType gradient, c.tensor(size_t{0}));
          CT_TRY(const TensorType mask, c.tensor(1));
          const SymDims shapes[] = {gradient.sizes, mask.sizes};
          auto sizes = broadcastSizes(shapes);
          if (!sizes) return c.fail(sizes.error().message);
-         const bool real = isFloating(gradient.dtype) || isComplex(gradient.dtype);   // the scale is a real number
+         const bool real = isFloating(gradient.dtype) || isComplex(gradient.dtype);  // the scale is a real number
          return ValueType(TensorType::contiguous(real ? gradient.dtype : DType::F32, *sizes, gradient.device));
      },
-     .eval = evalExpanded, .expand = Expand::Decompose,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value g = d.in(size_t{0});
          const Value kept = convert(d.in(1), g.dtype()) * d.real("scale");
          return d.call("aten.clone.default", {g * kept}, {{"memory_format", MemoryFormat::Contiguous}});
      },
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.native_dropout_backward.default", {d.dy(), d.in(1), d.arg(2)}); },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.native_dropout_backward.default", {d.dy(), d.in(1), d.arg(2)});
+         },
      .samples = "f32[2, 3], b8[2, 3], 2.0\nbf16[4], b8[4], 1.5"},
     // NaN outside [0, 1] when eps is None, 0 outside [eps, 1 - eps] otherwise.
-    {.schema = "aten.logit_backward.default(Tensor grad_output, Tensor self, float? eps=None) -> Tensor", .tags = Tag::Pointwise,
-     .infer = inferGradientOfTwo, .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema = "aten.logit_backward.default(Tensor grad_output, Tensor self, float? eps=None) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferGradientOfTwo,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value g = opmathIn(d, 0), x = opmathIn(d, 1);
          const double low = d.has("eps") ? d.real("eps") : 0.0;
          const Value above = compareScalar("ge", x, low), below = compareScalar("le", x, 1.0 - low);
          const Value inside = d.call("aten.logical_and.default", {above, below});
          const Value y = g / (x * subtractFrom(1.0, x));
-         const Value outside = d.has("eps") ? scalarTensor(d, 0.0, y)
-                                            : full(d.builder(), {}, std::numeric_limits<double>::quiet_NaN(), y.dtype(), y.type().device);
+         const Value outside =
+             d.has("eps") ? scalarTensor(d, 0.0, y)
+                          : full(d.builder(), {}, std::numeric_limits<double>::quiet_NaN(), y.dtype(), y.type().device);
          return fromOpmath(d, where(inside, y, outside));
      },
      .samples = "f32[2, 3], f32[2, 3]<1, 0.1\nf32[2, 3], f32[2, 3]<1"},
-    {.schema = "aten.hardshrink_backward.default(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor", .tags = Tag::Pointwise, .infer = inferGradientOfTwo,
-     .eval = evalShrinkBackward, .derive = deriveShrinkBackward, .lower = lowerShrinkBackward, .samples = kShrinkSamples},
-    {.schema = "aten.softshrink_backward.default(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor", .tags = Tag::Pointwise, .infer = inferGradientOfTwo,
-     .eval = evalShrinkBackward, .derive = deriveShrinkBackward, .lower = lowerShrinkBackward, .samples = kShrinkSamples},
+    {.schema = "aten.hardshrink_backward.default(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferGradientOfTwo,
+     .eval = evalShrinkBackward,
+     .derive = deriveShrinkBackward,
+     .lower = lowerShrinkBackward,
+     .samples = kShrinkSamples},
+    {.schema = "aten.softshrink_backward.default(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferGradientOfTwo,
+     .eval = evalShrinkBackward,
+     .derive = deriveShrinkBackward,
+     .lower = lowerShrinkBackward,
+     .samples = kShrinkSamples},
 };
 
 }  // namespace

@@ -10,7 +10,9 @@ namespace {
 /// The sizes of the plane or volume, without batch and channels, outermost first.
 Result<SymDims> spatialSizes(const InferContext& c) {
     CT_TRY(const SymDims size, c.sizes("size"));
-    if (size.size() != 4 && size.size() != 5) return c.fail("makes grids of planes and volumes: size needs 4 or 5 numbers, not " + std::to_string(size.size()));
+    if (size.size() != 4 && size.size() != 5)
+        return c.fail("makes grids of planes and volumes: size needs 4 or 5 numbers, not " +
+                      std::to_string(size.size()));
     for (const SymInt& one : size)
         if (one.isInt() && one.value() < 1) return c.fail("sizes must be positive, not " + one.text());
     return SymDims(size.begin() + 2, size.end());
@@ -21,16 +23,18 @@ Result<ValueType> inferGrid(const InferContext& c) {
     CT_TRY(const SymDims size, c.sizes("size"));
     const auto dims = static_cast<int64_t>(spatial.size());
     if (!isFloating(theta.dtype)) return c.fail("needs floating-point maps, not " + theta.text());
-    if (theta.rank() != 3 || !(theta.sizes[0] == size[0]) || !(theta.sizes[1] == SymInt(dims)) || !(theta.sizes[2] == SymInt(dims + 1)))
-        return c.fail("needs a map of " + std::to_string(dims) + " by " + std::to_string(dims + 1) + " for each of " + size[0].text() + " samples, not " + theta.text());
+    if (theta.rank() != 3 || !(theta.sizes[0] == size[0]) || !(theta.sizes[1] == SymInt(dims)) ||
+        !(theta.sizes[2] == SymInt(dims + 1)))
+        return c.fail("needs a map of " + std::to_string(dims) + " by " + std::to_string(dims + 1) + " for each of " +
+                      size[0].text() + " samples, not " + theta.text());
     SymDims sizes = {size[0]};
     sizes.insert(sizes.end(), spatial.begin(), spatial.end());
     sizes.emplace_back(dims);
     return ValueType(TensorType::contiguous(theta.dtype, sizes, theta.device));
 }
 
-/// The upright grid [spatial..., dims + 1]: x first, and 1 last, so that a map is one product. Each coordinate is padded to the
-/// whole vector and the vectors are added, which fuses to one loop.
+/// The upright grid [spatial..., dims + 1]: x first, and 1 last, so that a map is one product. Each coordinate is
+/// padded to the whole vector and the vectors are added, which fuses to one loop.
 Value uprightGrid(Decomposition& d, const Value& theta, const SymDims& spatial) {
     const auto dims = static_cast<int64_t>(spatial.size());
     const DType dtype = theta.dtype();
@@ -51,15 +55,18 @@ Value uprightGrid(Decomposition& d, const Value& theta, const SymDims& spatial) 
         else {
             const double end = align ? 1 : static_cast<double>(steps - 1) / static_cast<double>(steps);
             const Argument from = align ? Argument(-1) : Argument(-end), to = align ? Argument(1) : Argument(end);
-            line = d.call("aten.linspace.default", {from, to, steps}, {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", device}, {"pin_memory", false}});
+            line = d.call("aten.linspace.default", {from, to, steps},
+                          {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", device}, {"pin_memory", false}});
         }
         parts.push_back(view(line, shape));
     }
-    parts.push_back(d.call("aten.ones.default", {Argument(std::vector<int64_t>(spatial.size() + 1, 1))}, {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", device}, {"pin_memory", false}}));
+    parts.push_back(d.call("aten.ones.default", {Argument(std::vector<int64_t>(spatial.size() + 1, 1))},
+                           {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", device}, {"pin_memory", false}}));
     Value total;
     for (size_t i = 0; i < parts.size(); ++i) {
         const auto before = static_cast<int64_t>(i);
-        parts[i] = d.call("aten.constant_pad_nd.default", {parts[i], Argument(std::vector<int64_t>{before, dims - before}), 0.0});
+        parts[i] = d.call("aten.constant_pad_nd.default",
+                          {parts[i], Argument(std::vector<int64_t>{before, dims - before}), 0.0});
     }
     for (const Value& part : parts) total = total ? total + part : part;
     return total;
@@ -81,24 +88,34 @@ Values decomposeGridBackward(Decomposition& d) {
     const auto spatial = read(d, spatialSizes(d));
     if (!spatial) return Value(d.builder(), nullptr);
     const auto dims = static_cast<int64_t>(spatial->size());
-    if (!isFloating(gradient.dtype()) || gradient.rank() != dims + 2) return refuse(d, "the gradient " + gradient.type().text() + " is not that of a grid of this size");
+    if (!isFloating(gradient.dtype()) || gradient.rank() != dims + 2)
+        return refuse(d, "the gradient " + gradient.type().text() + " is not that of a grid of this size");
     const Value base = uprightGrid(d, gradient, *spatial);
     if (!base) return base;
     const SymDims given = d.sizesOf("size");
     if (given[0].isInt() && gradient.size(0).isInt() && !(given[0] == gradient.size(0)))
         return refuse(d, "the gradient " + gradient.type().text() + " is not that of a grid of this size");
     const SymInt batch = gradient.size(0), points = numel(*spatial);
-    const Value spread = expand(unsqueeze(transposeLast(view(base, {points, SymInt(dims + 1)})), 0), {batch, SymInt(dims + 1), points});
+    const Value spread =
+        expand(unsqueeze(transposeLast(view(base, {points, SymInt(dims + 1)})), 0), {batch, SymInt(dims + 1), points});
     return transposeLast(d.call("aten.bmm.default", {spread, reshape(gradient, {batch, points, SymInt(dims)})}));
 }
 
 constexpr OpDef kOps[] = {
-    {.schema = "aten.affine_grid_generator.default(Tensor theta, SymInt[] size, bool align_corners) -> Tensor", .infer = inferGrid, .eval = evalExpanded,
-     .expand = Expand::Decompose, .decompose = decomposeGrid,
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.affine_grid_generator_backward.default", {d.dy(), d.arg("size"), d.arg("align_corners")}); },
-     .samples = "f32[2, 2, 3], [2, 3, 4, 5], False\nf64[1, 2, 3], [1, 1, 3, 2], True\nf32[2, 3, 4], [2, 1, 2, 3, 4], False\nf32[1, 2, 3], [1, 1, 1, 3], False"},
-    shorthand("aten.affine_grid_generator_backward.default(Tensor grad, SymInt[] size, bool align_corners) -> Tensor", decomposeGridBackward,
-              "f32[2, 4, 5, 2], [2, 3, 4, 5], False\nf64[1, 2, 3, 4, 3], [1, 1, 2, 3, 4], True"),
+    {.schema = "aten.affine_grid_generator.default(Tensor theta, SymInt[] size, bool align_corners) -> Tensor",
+     .infer = inferGrid,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeGrid,
+     .derive =
+         [](Derivation& d) {
+             d.input(0) =
+                 d.call("aten.affine_grid_generator_backward.default", {d.dy(), d.arg("size"), d.arg("align_corners")});
+         },
+     .samples =
+         "f32[2, 2, 3], [2, 3, 4, 5], False\nf64[1, 2, 3], [1, 1, 3, 2], True\nf32[2, 3, 4], [2, 1, 2, 3, 4], False\nf32[1, 2, 3], [1, 1, 1, 3], False"},
+    shorthand("aten.affine_grid_generator_backward.default(Tensor grad, SymInt[] size, bool align_corners) -> Tensor",
+              decomposeGridBackward, "f32[2, 4, 5, 2], [2, 3, 4, 5], False\nf64[1, 2, 3, 4, 3], [1, 1, 2, 3, 4], True"),
 };
 
 }  // namespace

@@ -40,18 +40,38 @@ EvalResult evalRange(const EvalContext& c) {
     for (bool low : {true, false}) {
         const auto bound = c.scalar(low ? "min" : "max");
         if (bound && (low ? value < toDouble(*bound) : value > toDouble(*bound)))
-            return c.fail(std::to_string(static_cast<int64_t>(value)) + (low ? " is less than the promised " : " is more than the promised ") + std::to_string(toInt(*bound)));
+            return c.fail(std::to_string(static_cast<int64_t>(value)) +
+                          (low ? " is less than the promised " : " is more than the promised ") +
+                          std::to_string(toInt(*bound)));
     }
     return TensorList{};
 }
 
 constexpr OpDef kOps[] = {
-    {.schema = "aten._assert_scalar.default(Scalar self, str assert_msg) -> ()", .tags = Tag::Impure | Tag::Symbolic, .infer = nothing, .eval = evalAssertNumber},
-    {.schema = "aten._assert_async.default(Tensor self) -> ()", .tags = Tag::Impure, .infer = inferAssertTensor, .eval = evalAssertTensor},
-    {.schema = "aten._assert_async.msg(Tensor self, str assert_msg) -> ()", .tags = Tag::Impure, .infer = inferAssertTensor, .eval = evalAssertTensor},
-    {.schema = "aten._functional_assert_async.msg(Tensor self, str assert_msg, Tensor dep_token) -> Tensor", .tags = Tag::Impure, .infer = inferAssertTensor, .eval = evalAssertTensor},
-    {.schema = "aten.sym_constrain_range.default(Scalar size, *, int? min=None, int? max=None) -> ()", .tags = Tag::Impure | Tag::Symbolic, .infer = nothing, .eval = evalRange},
-    {.schema = "aten.sym_constrain_range_for_size.default(Scalar size, *, int? min=None, int? max=None) -> ()", .tags = Tag::Impure | Tag::Symbolic, .infer = nothing, .eval = evalRange},
+    {.schema = "aten._assert_scalar.default(Scalar self, str assert_msg) -> ()",
+     .tags = Tag::Impure | Tag::Symbolic,
+     .infer = nothing,
+     .eval = evalAssertNumber},
+    {.schema = "aten._assert_async.default(Tensor self) -> ()",
+     .tags = Tag::Impure,
+     .infer = inferAssertTensor,
+     .eval = evalAssertTensor},
+    {.schema = "aten._assert_async.msg(Tensor self, str assert_msg) -> ()",
+     .tags = Tag::Impure,
+     .infer = inferAssertTensor,
+     .eval = evalAssertTensor},
+    {.schema = "aten._functional_assert_async.msg(Tensor self, str assert_msg, Tensor dep_token) -> Tensor",
+     .tags = Tag::Impure,
+     .infer = inferAssertTensor,
+     .eval = evalAssertTensor},
+    {.schema = "aten.sym_constrain_range.default(Scalar size, *, int? min=None, int? max=None) -> ()",
+     .tags = Tag::Impure | Tag::Symbolic,
+     .infer = nothing,
+     .eval = evalRange},
+    {.schema = "aten.sym_constrain_range_for_size.default(Scalar size, *, int? min=None, int? max=None) -> ()",
+     .tags = Tag::Impure | Tag::Symbolic,
+     .infer = nothing,
+     .eval = evalRange},
 };
 
 }  // namespace

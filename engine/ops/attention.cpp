@@ -19,8 +19,10 @@ Result<Operands> readOperands(const InferContext& c) {
     CT_TRY(o.query, c.tensor("query"));
     CT_TRY(o.key, c.tensor("key"));
     CT_TRY(o.value, c.tensor("value"));
-    if (o.query.rank() != 4 || o.key.rank() != 4 || o.value.rank() != 4) return c.fail("needs query, key and value of four dims");
-    if (o.query.dtype != o.key.dtype || o.query.dtype != o.value.dtype) return c.fail("query, key and value have different dtypes");
+    if (o.query.rank() != 4 || o.key.rank() != 4 || o.value.rank() != 4)
+        return c.fail("needs query, key and value of four dims");
+    if (o.query.dtype != o.key.dtype || o.query.dtype != o.value.dtype)
+        return c.fail("query, key and value have different dtypes");
     if (!isFloating(o.query.dtype)) return c.fail("needs floating-point tensors");
     auto differ = [](const SymInt& a, const SymInt& b) { return a.isInt() && b.isInt() && a.value() != b.value(); };
     if (differ(o.query.sizes[3], o.key.sizes[3])) return c.fail("query and key have different last sizes");
@@ -56,14 +58,16 @@ AttentionCall callOf(const EvalContext& c, std::string_view maskParam) {
 }
 std::optional<Error> refuseDropout(const EvalContext& c) {
     if (c.real("dropout_p") == 0) return std::nullopt;
-    return unsupported(c.op().name() + ": no reference kernel with dropout", {}, {"run with dropout_p=0, or use the math form of attention"});
+    return unsupported(c.op().name() + ": no reference kernel with dropout", {},
+                       {"run with dropout_p=0, or use the math form of attention"});
 }
 
 /// The operands of the fused CPU kernel, which takes heads of one size only.
 Result<Operands> readFlashCpu(const InferContext& c) {
     CT_TRY(Operands o, readOperands(c));
     const SymInt &size = o.query.sizes[3], &other = o.value.sizes[3];
-    if (size.isInt() && other.isInt() && size.value() != other.value()) return c.fail("query and value have heads of different sizes");
+    if (size.isInt() && other.isInt() && size.value() != other.value())
+        return c.fail("query and value have heads of different sizes");
     if (c.has("attn_mask")) {
         CT_TRY(const TensorType mask, c.tensor("attn_mask"));
         const SymDims whole{o.query.sizes[0], o.query.sizes[1], o.query.sizes[2], o.key.sizes[2]};
@@ -91,11 +95,14 @@ Result<ValueType> inferFlashCpuBackward(const InferContext& c) {
     CT_TRY(const Operands o, readFlashCpu(c));
     for (const std::string_view param : {"grad_out", "out"}) {
         CT_TRY(const TensorType tensor, c.tensor(param));
-        if (!(tensor.sizes == o.query.sizes)) return c.fail("'" + std::string(param) + "' " + tensor.text() + " does not have the query's sizes");
+        if (!(tensor.sizes == o.query.sizes))
+            return c.fail("'" + std::string(param) + "' " + tensor.text() + " does not have the query's sizes");
     }
     CT_TRY(const TensorType sums, c.tensor("logsumexp"));
-    if (!(sums.sizes == SymDims(o.query.sizes.begin(), o.query.sizes.end() - 1))) return c.fail("'logsumexp' " + sums.text() + " does not have a number per query");
-    return ValueType(TupleType{lengthMajor(o.query, o.query.sizes), lengthMajor(o.key, o.key.sizes), lengthMajor(o.value, o.value.sizes)});
+    if (!(sums.sizes == SymDims(o.query.sizes.begin(), o.query.sizes.end() - 1)))
+        return c.fail("'logsumexp' " + sums.text() + " does not have a number per query");
+    return ValueType(TupleType{lengthMajor(o.query, o.query.sizes), lengthMajor(o.key, o.key.sizes),
+                               lengthMajor(o.value, o.value.sizes)});
 }
 EvalResult evalBackward(const EvalContext& c, std::string_view maskParam, std::string_view gradient, size_t results) {
     if (auto error = refuseDropout(c)) return *error;
@@ -104,7 +111,8 @@ EvalResult evalBackward(const EvalContext& c, std::string_view maskParam, std::s
     Tensor sums = c.in("logsumexp");
     const Tensor output = c.in("out");
     // The GPU kernels pad the sums to whole blocks of rows.
-    if (sums.size(2) != output.size(2)) sums = sums.view({sums.size(0), sums.size(1), output.size(2)}, sums.strides(), sums.offset());
+    if (sums.size(2) != output.size(2))
+        sums = sums.view({sums.size(0), sums.size(1), output.size(2)}, sums.strides(), sums.offset());
     attendBackward(callOf(c, maskParam), c.in(gradient), output, sums, out[0], out[1], out[2]);
     return out;
 }
@@ -115,7 +123,8 @@ Result<ValueType> inferEfficient(const InferContext& c) {
     const SymInt rows = c.flag("compute_log_sumexp") ? floorDiv(q[2] + SymInt(31), SymInt(32)) * SymInt(32) : SymInt(0);
     const TensorType counter = TensorType::contiguous(DType::I64, {}, o.query.device);
     return ValueType(TupleType{lengthMajor(o.query, {q[0], q[1], q[2], o.value.sizes[3]}),
-                               TensorType::contiguous(DType::F32, {q[0], q[1], rows}, o.query.device), counter, counter});
+                               TensorType::contiguous(DType::F32, {q[0], q[1], rows}, o.query.device), counter,
+                               counter});
 }
 EvalResult evalEfficient(const EvalContext& c) {
     if (auto error = refuseDropout(c)) return *error;
@@ -133,7 +142,8 @@ EvalResult evalEfficient(const EvalContext& c) {
 Result<ValueType> inferEfficientBackward(const InferContext& c) {
     CT_TRY(const Operands o, readOperands(c));
     CT_TRY(const std::vector<int64_t> mask, c.integers("grad_input_mask"));
-    TupleType types{lengthMajor(o.query, o.query.sizes), lengthMajor(o.key, o.key.sizes), lengthMajor(o.value, o.value.sizes), ValueType()};
+    TupleType types{lengthMajor(o.query, o.query.sizes), lengthMajor(o.key, o.key.sizes),
+                    lengthMajor(o.value, o.value.sizes), ValueType()};
     if (mask.size() == 4 && mask[3] && c.has("attn_bias")) {
         CT_TRY(TensorType bias, c.tensor("attn_bias"));
         // Rows are padded to 16 elements in memory.
@@ -165,7 +175,12 @@ Result<ValueType> inferGpuKernel(const InferContext& c, bool cudnn) {
     if (cudnn && !c.flag("compute_log_sumexp")) logarithms = ValueType();
     const SymType rows{DType::I64, q[2].expr()}, columns{DType::I64, o.key.sizes[2].expr()};
     const TensorType counter = TensorType::contiguous(cudnn ? DType::I64 : DType::U64, {}, o.query.device);
-    TupleType types{orderedLike(o.query, {q[0], q[1], q[2], o.value.sizes[3]}), logarithms, ValueType(), ValueType(), rows, columns};
+    TupleType types{orderedLike(o.query, {q[0], q[1], q[2], o.value.sizes[3]}),
+                    logarithms,
+                    ValueType(),
+                    ValueType(),
+                    rows,
+                    columns};
     if (cudnn) {
         types.insert(types.end(), {ValueType(counter), ValueType(counter), ValueType()});
     } else {
@@ -186,7 +201,9 @@ enum class Kernel { Math, FlashCpu, Flash, Efficient, Cudnn };
 struct Choice {
     Value query, key, value, mask;
     bool dropout, grouped;
-    bool sizesEqual(int64_t dim) const { return query.size(dim) == key.size(dim) && query.size(dim) == value.size(dim); }
+    bool sizesEqual(int64_t dim) const {
+        return query.size(dim) == key.size(dim) && query.size(dim) == value.size(dim);
+    }
     /// Four dims, one batch, something to look at, elements of a row side by side, and heads that are equal or (where
     /// the call allows groups) divide the query's.
     bool fused() const {
@@ -195,7 +212,8 @@ struct Choice {
         if (!sizesEqual(0) || query.size(2) == SymInt(0) || key.size(2) == SymInt(0)) return false;
         if (sizesEqual(1)) return true;
         const auto divides = [&](const SymInt& heads) {
-            return heads.isInt() && query.size(1).isInt() && heads.value() > 0 && query.size(1).value() % heads.value() == 0;
+            return heads.isInt() && query.size(1).isInt() && heads.value() > 0 &&
+                   query.size(1).value() % heads.value() == 0;
         };
         return grouped && divides(key.size(1)) && divides(value.size(1));
     }
@@ -215,7 +233,8 @@ struct Choice {
     bool lastSizes(int64_t multiple, int64_t limit) const {
         for (const Value* x : {&query, &value}) {
             const SymInt size = x->size(3);
-            if (!size.isInt() || size.value() % multiple != 0 || (limit > 0 ? size.value() > limit : size.value() == 0)) return false;
+            if (!size.isInt() || size.value() % multiple != 0 || (limit > 0 ? size.value() > limit : size.value() == 0))
+                return false;
         }
         return true;
     }
@@ -228,7 +247,8 @@ Kernel chooseKernel(const Choice& c) {
     if (!c.fused() || !isFloating(dtype)) return Kernel::Math;
     const bool oneKeyValue = c.key.size(1) == c.value.size(1), oneSize = c.sizesEqual(3);
     if (c.query.type().device.type == DeviceType::Cpu)
-        return oneSize && oneKeyValue && !c.dropout && !c.maskTakesGradient() && c.maskFits() ? Kernel::FlashCpu : Kernel::Math;
+        return oneSize && oneKeyValue && !c.dropout && !c.maskTakesGradient() && c.maskFits() ? Kernel::FlashCpu
+                                                                                              : Kernel::Math;
     if (c.query.type().device.type != DeviceType::Cuda) return Kernel::Math;
     const bool single = c.query.size(2) == SymInt(1) && c.key.size(2) == SymInt(1);
     if (isHalf(dtype) && !c.maskTakesGradient() && !single && c.lastSizes(8, 256)) return Kernel::Cudnn;
@@ -241,8 +261,10 @@ Kernel chooseKernel(const Choice& c) {
 Value additiveMask(Decomposition& d, const Value& mask, DType dtype) {
     if (!mask || mask.dtype() != DType::Bool) return mask;
     const Device device = mask.type().device;
-    const Value low = d.call("aten.scalar_tensor.default", {-std::numeric_limits<double>::infinity()}, {{"dtype", dtype}, {"device", device}});
-    const Value zero = d.call("aten.scalar_tensor.default", {0.0}, {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", device}});
+    const Value low = d.call("aten.scalar_tensor.default", {-std::numeric_limits<double>::infinity()},
+                             {{"dtype", dtype}, {"device", device}});
+    const Value zero = d.call("aten.scalar_tensor.default", {0.0},
+                              {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", device}});
     return where(mask, zero, low);
 }
 
@@ -263,12 +285,15 @@ Value mathForm(Decomposition& d, Value query, Value key, Value value, Value mask
     const double scale = std::sqrt(std::fabs(given));
     const Value scaledQuery = d.call("aten.mul.Scalar", {query, given < 0 ? -scale : scale});
     if (d.flag("is_causal")) {
-        const Value ones = d.call("aten.ones.default", {Argument(SymDims{query.size(-2), key.size(-2)})},
-                                  {{"dtype", DType::Bool}, {"layout", Layout::Strided}, {"device", query.type().device}});
+        const Value ones =
+            d.call("aten.ones.default", {Argument(SymDims{query.size(-2), key.size(-2)})},
+                   {{"dtype", DType::Bool}, {"layout", Layout::Strided}, {"device", query.type().device}});
         mask = additiveMask(d, d.call("aten.tril.default", {ones}), query.dtype());
     }
-    if (d.flag("enable_gqa") && query.rank() >= 3 && query.size(-3).isInt() && key.size(-3).isInt() && key.size(-3).value() > 0) {
-        const int64_t keyShare = query.size(-3).value() / key.size(-3).value(), valueShare = query.size(-3).value() / value.size(-3).value();
+    if (d.flag("enable_gqa") && query.rank() >= 3 && query.size(-3).isInt() && key.size(-3).isInt() &&
+        key.size(-3).value() > 0) {
+        const int64_t keyShare = query.size(-3).value() / key.size(-3).value(),
+                      valueShare = query.size(-3).value() / value.size(-3).value();
         if (keyShare > 1) key = d.call("aten.repeat_interleave.self_int", {key, keyShare, -3});
         if (valueShare > 1) value = d.call("aten.repeat_interleave.self_int", {value, valueShare, -3});
     }
@@ -285,9 +310,15 @@ Value mathForm(Decomposition& d, Value query, Value key, Value value, Value mask
 /// the rows as they were.
 Value flashForm(Decomposition& d, const Value& query, const Value& key, const Value& value) {
     const int64_t size = query.size(3).value();
-    const auto padded = [&](const Value& x) { return size % 8 == 0 ? x : d.call("aten.constant_pad_nd.default", {x, Argument(std::vector<int64_t>{0, 8 - size % 8}), 0.0}); };
+    const auto padded = [&](const Value& x) {
+        return size % 8 == 0
+                   ? x
+                   : d.call("aten.constant_pad_nd.default", {x, Argument(std::vector<int64_t>{0, 8 - size % 8}), 0.0});
+    };
     const Value q = padded(query), k = padded(key), v = padded(value);
-    const Value out = d.call("aten._scaled_dot_product_flash_attention.default", {q, k, v, d.arg("dropout_p"), d.arg("is_causal"), false}, {{"scale", scaleOf(d, query)}})[0];
+    const Value out =
+        d.call("aten._scaled_dot_product_flash_attention.default",
+               {q, k, v, d.arg("dropout_p"), d.arg("is_causal"), false}, {{"scale", scaleOf(d, query)}})[0];
     return size % 8 == 0 ? out : d.call("aten.slice.Tensor", {out, -1, 0, size});
 }
 /// The efficient kernel reads the mask in rows that start at multiples of 8 elements, for all heads.
@@ -296,7 +327,8 @@ Value alignedBias(Decomposition& d, Value mask, const Value& query, const Value&
     bool aligned = strides.back() == SymInt(1);
     for (size_t i = 0; i + 1 < strides.size(); ++i) aligned &= !strides[i].isInt() || strides[i].value() % 8 == 0;
     if (const SymInt size = mask.size(-1); !aligned && size.isInt()) {
-        mask = d.call("aten.constant_pad_nd.default", {mask, Argument(std::vector<int64_t>{0, 8 - size.value() % 8}), 0.0});
+        mask = d.call("aten.constant_pad_nd.default",
+                      {mask, Argument(std::vector<int64_t>{0, 8 - size.value() % 8}), 0.0});
         mask = d.call("aten.slice.Tensor", {mask, -1, 0, Argument(size)});
     }
     return expand(mask, {query.size(0), query.size(1), query.size(2), key.size(2)});
@@ -306,9 +338,12 @@ Values decomposeAttention(Decomposition& d) {
     const Value query = d.in(0), key = d.in(1), value = d.in(2);
     const bool causal = d.flag("is_causal");
     if (causal && d.has("attn_mask")) d.builder().fail(d.fail("takes a mask or is_causal, not both"));
-    if (query.dtype() != key.dtype() || query.dtype() != value.dtype()) d.builder().fail(d.fail("query, key and value have different dtypes"));
-    if (query.rank() < 2 || key.rank() < 2 || value.rank() < 2) d.builder().fail(d.fail("needs query, key and value of at least two dims"));
-    if (!d.has("scale") && !query.size(-1).isInt()) d.builder().fail(unsupported(d.op().name() + ": the scale depends on a symbolic size", {}, {"give scale"}));
+    if (query.dtype() != key.dtype() || query.dtype() != value.dtype())
+        d.builder().fail(d.fail("query, key and value have different dtypes"));
+    if (query.rank() < 2 || key.rank() < 2 || value.rank() < 2)
+        d.builder().fail(d.fail("needs query, key and value of at least two dims"));
+    if (!d.has("scale") && !query.size(-1).isInt())
+        d.builder().fail(unsupported(d.op().name() + ": the scale depends on a symbolic size", {}, {"give scale"}));
     const Value given = d.has("attn_mask") ? d.in("attn_mask") : Value();
     const Choice choice{query, key, value, given, d.real("dropout_p") > 0, d.flag("enable_gqa")};
     const Value mask = given ? additiveMask(d, given, query.dtype()) : Value();
@@ -317,15 +352,17 @@ Values decomposeAttention(Decomposition& d) {
     const bool gradient = query.type().requiresGrad || key.type().requiresGrad || value.type().requiresGrad;
     switch (chooseKernel(choice)) {
         case Kernel::FlashCpu:
-            return d.call("aten._scaled_dot_product_flash_attention_for_cpu.default", {query, key, value, dropout, causal},
-                          {{"attn_mask", maskArgument}, {"scale", scale}})[0];
+            return d.call("aten._scaled_dot_product_flash_attention_for_cpu.default",
+                          {query, key, value, dropout, causal}, {{"attn_mask", maskArgument}, {"scale", scale}})[0];
         case Kernel::Flash: return flashForm(d, query, key, value);
         case Kernel::Efficient: {
             const Argument bias = mask ? Argument(alignedBias(d, mask, query, key)) : Argument();
-            return d.call("aten._scaled_dot_product_efficient_attention.default", {query, key, value, bias, gradient, dropout, causal}, {{"scale", scale}})[0];
+            return d.call("aten._scaled_dot_product_efficient_attention.default",
+                          {query, key, value, bias, gradient, dropout, causal}, {{"scale", scale}})[0];
         }
         case Kernel::Cudnn:
-            return d.call("aten._scaled_dot_product_cudnn_attention.default", {query, key, value, maskArgument, gradient, dropout, causal, false}, {{"scale", scale}})[0];
+            return d.call("aten._scaled_dot_product_cudnn_attention.default",
+                          {query, key, value, maskArgument, gradient, dropout, causal, false}, {{"scale", scale}})[0];
         case Kernel::Math: break;
     }
     return mathForm(d, query, key, value, mask);
@@ -333,8 +370,9 @@ Values decomposeAttention(Decomposition& d) {
 
 constexpr OpDef kOps[] = {
     // softmax(query keyᵀ scale + mask) value, with a kernel chosen by device, dtype and shapes.
-    {.schema = "aten.scaled_dot_product_attention.default(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., "
-               "bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
+    {.schema =
+         "aten.scaled_dot_product_attention.default(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., "
+         "bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
      .tags = Tag::Heavy,
      .infer = inferExpanded,
      .eval = evalExpanded,
@@ -350,17 +388,20 @@ f32[3, 4, 8], f32[3, 4, 8], f32[3, 4, 8], b8[4, 4], scale=0.5
 f32[2, 3, 4, 8], f32[2, 3, 4, 8], f32[2, 3, 4, 5]
 )"},
     // The fused CPU kernel: the output in the query's layout, and the logarithms of the sums of exponentials.
-    {.schema = "aten._scaled_dot_product_flash_attention_for_cpu.default(Tensor query, Tensor key, Tensor value, float dropout_p=0., bool is_causal=False, *, "
-               "Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
+    {.schema =
+         "aten._scaled_dot_product_flash_attention_for_cpu.default(Tensor query, Tensor key, Tensor value, float dropout_p=0., bool is_causal=False, *, "
+         "Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
      .tags = Tag::Heavy,
      .infer = inferFlashCpu,
      .eval = evalFlashCpu,
-     .derive = [](Derivation& d) {
-         const Value gradients = d.call("aten._scaled_dot_product_flash_attention_for_cpu_backward.default",
-                                        {d.dy(0), d.in(0), d.in(1), d.in(2), d.out(0), d.out(1), d.arg("dropout_p"), d.arg("is_causal")},
-                                        {{"attn_mask", d.arg("attn_mask")}, {"scale", d.arg("scale")}});
-         for (size_t i = 0; i < 3; ++i) d.input(i) = gradients[static_cast<int64_t>(i)];
-     },
+     .derive =
+         [](Derivation& d) {
+             const Value gradients = d.call(
+                 "aten._scaled_dot_product_flash_attention_for_cpu_backward.default",
+                 {d.dy(0), d.in(0), d.in(1), d.in(2), d.out(0), d.out(1), d.arg("dropout_p"), d.arg("is_causal")},
+                 {{"attn_mask", d.arg("attn_mask")}, {"scale", d.arg("scale")}});
+             for (size_t i = 0; i < 3; ++i) d.input(i) = gradients[static_cast<int64_t>(i)];
+         },
      .samples = R"(
 f32[2, 3, 4, 8], f32[2, 3, 4, 8], f32[2, 3, 4, 8]
 f32[2, 3, 4, 8][96, 8, 24, 1], f32[2, 3, 4, 8][96, 8, 24, 1], f32[2, 3, 4, 8]
@@ -369,69 +410,85 @@ f64[1, 2, 5, 4], f64[1, 2, 5, 4], f64[1, 2, 5, 4], 0.0, True
 bf16[1, 2, 4, 8]<1, bf16[1, 2, 4, 8]<1, bf16[1, 2, 4, 8]<1
 f32[1, 4, 3, 8], f32[1, 2, 3, 8], f32[1, 2, 3, 8]
 )"},
-    {.schema = "aten._scaled_dot_product_flash_attention_for_cpu_backward.default(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, Tensor logsumexp, "
-               "float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
+    {.schema =
+         "aten._scaled_dot_product_flash_attention_for_cpu_backward.default(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, Tensor logsumexp, "
+         "float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
      .tags = Tag::Heavy,
      .infer = inferFlashCpuBackward,
      .eval = [](const EvalContext& c) { return evalBackward(c, "attn_mask", "grad_out", 3); }},
     // The GPU kernels. Their eval is the same attention without dropout; random state comes back as zeros.
-    {.schema = "aten._scaled_dot_product_efficient_attention.default(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, bool compute_log_sumexp, "
-               "float dropout_p=0., bool is_causal=False, *, float? scale=None) -> (Tensor output, Tensor log_sumexp, Tensor philox_seed, Tensor philox_offset)",
+    {.schema =
+         "aten._scaled_dot_product_efficient_attention.default(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, bool compute_log_sumexp, "
+         "float dropout_p=0., bool is_causal=False, *, float? scale=None) -> (Tensor output, Tensor log_sumexp, Tensor philox_seed, Tensor philox_offset)",
      .tags = Tag::Heavy | Tag::Random,
      .infer = inferEfficient,
      .eval = evalEfficient,
-     .derive = [](Derivation& d) {
-         const Value gradients = d.call("aten._scaled_dot_product_efficient_attention_backward.default",
-                                        {d.dy(0), d.in(0), d.in(1), d.in(2), d.arg("attn_bias"), d.out(0), d.out(1), d.out(2), d.out(3), d.arg("dropout_p"),
-                                         Argument(std::vector<Argument>{d.needs(0), d.needs(1), d.needs(2), d.has("attn_bias") && d.needs(3)}), d.arg("is_causal")},
-                                        {{"scale", d.arg("scale")}});
-         for (size_t i = 0; i < 3; ++i)
-             if (d.needs(i)) d.input(i) = gradients[static_cast<int64_t>(i)];
-         if (d.has("attn_bias") && d.needs(3)) d.input(3) = gradients[3];
-     }},
+     .derive =
+         [](Derivation& d) {
+             const Value gradients = d.call(
+                 "aten._scaled_dot_product_efficient_attention_backward.default",
+                 {d.dy(0), d.in(0), d.in(1), d.in(2), d.arg("attn_bias"), d.out(0), d.out(1), d.out(2), d.out(3),
+                  d.arg("dropout_p"),
+                  Argument(std::vector<Argument>{d.needs(0), d.needs(1), d.needs(2), d.has("attn_bias") && d.needs(3)}),
+                  d.arg("is_causal")},
+                 {{"scale", d.arg("scale")}});
+             for (size_t i = 0; i < 3; ++i)
+                 if (d.needs(i)) d.input(i) = gradients[static_cast<int64_t>(i)];
+             if (d.has("attn_bias") && d.needs(3)) d.input(3) = gradients[3];
+         }},
     // attn_bias may be None here although PyTorch's schema does not say so.
-    {.schema = "aten._scaled_dot_product_efficient_attention_backward.default(Tensor grad_out_, Tensor query, Tensor key, Tensor value, Tensor? attn_bias, Tensor out, "
-               "Tensor logsumexp, Tensor philox_seed, Tensor philox_offset, float dropout_p, bool[4] grad_input_mask, bool is_causal=False, *, float? scale=None) "
-               "-> (Tensor, Tensor, Tensor, Tensor)",
+    {.schema =
+         "aten._scaled_dot_product_efficient_attention_backward.default(Tensor grad_out_, Tensor query, Tensor key, Tensor value, Tensor? attn_bias, Tensor out, "
+         "Tensor logsumexp, Tensor philox_seed, Tensor philox_offset, float dropout_p, bool[4] grad_input_mask, bool is_causal=False, *, float? scale=None) "
+         "-> (Tensor, Tensor, Tensor, Tensor)",
      .tags = Tag::Heavy,
      .infer = inferEfficientBackward,
      .eval = [](const EvalContext& c) -> EvalResult {
          if (c.integersOf("grad_input_mask")[3])
-             return unsupported(c.op().name() + ": no reference kernel for the gradient of the bias", {}, {"use the math form of attention"});
+             return unsupported(c.op().name() + ": no reference kernel for the gradient of the bias", {},
+                                {"use the math form of attention"});
          return evalBackward(c, "attn_bias", "grad_out_", 4);
      }},
-    {.schema = "aten._scaled_dot_product_flash_attention.default(Tensor query, Tensor key, Tensor value, float dropout_p=0., bool is_causal=False, "
-               "bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, "
-               "Tensor rng_state, Tensor unused, Tensor debug_attn_mask)",
+    {.schema =
+         "aten._scaled_dot_product_flash_attention.default(Tensor query, Tensor key, Tensor value, float dropout_p=0., bool is_causal=False, "
+         "bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, "
+         "Tensor rng_state, Tensor unused, Tensor debug_attn_mask)",
      .tags = Tag::Heavy | Tag::Random,
      .infer = [](const InferContext& c) { return inferGpuKernel(c, false); },
-     .derive = [](Derivation& d) {
-         const Value gradients = d.call("aten._scaled_dot_product_flash_attention_backward.default",
-                                        {d.dy(0), d.in(0), d.in(1), d.in(2), d.out(0), d.out(1), Argument(), Argument(), d.in(0).size(2), d.in(1).size(2), d.arg("dropout_p"),
-                                         d.arg("is_causal"), d.out(6), d.out(7)},
-                                        {{"scale", d.arg("scale")}});
-         for (size_t i = 0; i < 3; ++i) d.input(i) = gradients[static_cast<int64_t>(i)];
-     }},
-    {.schema = "aten._scaled_dot_product_flash_attention_backward.default(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, Tensor logsumexp, "
-               "Tensor? cum_seq_q, Tensor? cum_seq_k, SymInt max_q, SymInt max_k, float dropout_p, bool is_causal, Tensor philox_seed, Tensor philox_offset, *, "
-               "float? scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
+     .derive =
+         [](Derivation& d) {
+             const Value gradients =
+                 d.call("aten._scaled_dot_product_flash_attention_backward.default",
+                        {d.dy(0), d.in(0), d.in(1), d.in(2), d.out(0), d.out(1), Argument(), Argument(),
+                         d.in(0).size(2), d.in(1).size(2), d.arg("dropout_p"), d.arg("is_causal"), d.out(6), d.out(7)},
+                        {{"scale", d.arg("scale")}});
+             for (size_t i = 0; i < 3; ++i) d.input(i) = gradients[static_cast<int64_t>(i)];
+         }},
+    {.schema =
+         "aten._scaled_dot_product_flash_attention_backward.default(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, Tensor logsumexp, "
+         "Tensor? cum_seq_q, Tensor? cum_seq_k, SymInt max_q, SymInt max_k, float dropout_p, bool is_causal, Tensor philox_seed, Tensor philox_offset, *, "
+         "float? scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
      .tags = Tag::Heavy,
      .infer = inferGpuBackward},
-    {.schema = "aten._scaled_dot_product_cudnn_attention.default(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, bool compute_log_sumexp, float dropout_p=0., "
-               "bool is_causal=False, bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, "
-               "SymInt max_q, SymInt max_k, Tensor philox_seed, Tensor philox_offset, Tensor debug_attn_mask)",
+    {.schema =
+         "aten._scaled_dot_product_cudnn_attention.default(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, bool compute_log_sumexp, float dropout_p=0., "
+         "bool is_causal=False, bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, "
+         "SymInt max_q, SymInt max_k, Tensor philox_seed, Tensor philox_offset, Tensor debug_attn_mask)",
      .tags = Tag::Heavy | Tag::Random,
      .infer = [](const InferContext& c) { return inferGpuKernel(c, true); },
-     .derive = [](Derivation& d) {
-         const Value gradients = d.call("aten._scaled_dot_product_cudnn_attention_backward.default",
-                                        {d.dy(0), d.in(0), d.in(1), d.in(2), d.out(0), d.out(1), d.out(6), d.out(7), d.arg("attn_bias"), Argument(), Argument(), d.in(0).size(2),
-                                         d.in(1).size(2), d.arg("dropout_p"), d.arg("is_causal")},
-                                        {{"scale", d.arg("scale")}});
-         for (size_t i = 0; i < 3; ++i) d.input(i) = gradients[static_cast<int64_t>(i)];
-     }},
-    {.schema = "aten._scaled_dot_product_cudnn_attention_backward.default(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, Tensor logsumexp, "
-               "Tensor philox_seed, Tensor philox_offset, Tensor? attn_bias, Tensor? cum_seq_q, Tensor? cum_seq_k, SymInt max_q, SymInt max_k, float dropout_p, "
-               "bool is_causal, *, float? scale=None) -> (Tensor, Tensor, Tensor)",
+     .derive =
+         [](Derivation& d) {
+             const Value gradients = d.call(
+                 "aten._scaled_dot_product_cudnn_attention_backward.default",
+                 {d.dy(0), d.in(0), d.in(1), d.in(2), d.out(0), d.out(1), d.out(6), d.out(7), d.arg("attn_bias"),
+                  Argument(), Argument(), d.in(0).size(2), d.in(1).size(2), d.arg("dropout_p"), d.arg("is_causal")},
+                 {{"scale", d.arg("scale")}});
+             for (size_t i = 0; i < 3; ++i) d.input(i) = gradients[static_cast<int64_t>(i)];
+         }},
+    {.schema =
+         "aten._scaled_dot_product_cudnn_attention_backward.default(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, Tensor logsumexp, "
+         "Tensor philox_seed, Tensor philox_offset, Tensor? attn_bias, Tensor? cum_seq_q, Tensor? cum_seq_k, SymInt max_q, SymInt max_k, float dropout_p, "
+         "bool is_causal, *, float? scale=None) -> (Tensor, Tensor, Tensor)",
      .tags = Tag::Heavy,
      .infer = inferGpuBackward},
 };

@@ -15,8 +15,10 @@ Tensor grouped(const Tensor& tensor, int64_t keyHeads, int64_t group, DType dtyp
     const Tensor packed = tensor.to(dtype).contiguous();
     const int64_t length = tensor.size(2), dim = tensor.size(3), heads = tensor.size(1);
     const int64_t matrix = length * dim;
-    return packed.view({tensor.size(0), keyHeads, group, length, dim},
-                       {heads * matrix, heads == keyHeads ? matrix : group * matrix, heads == keyHeads ? 0 : matrix, dim, 1}, packed.offset());
+    return packed.view(
+        {tensor.size(0), keyHeads, group, length, dim},
+        {heads * matrix, heads == keyHeads ? matrix : group * matrix, heads == keyHeads ? 0 : matrix, dim, 1},
+        packed.offset());
 }
 Tensor transposed(const Tensor& t) {
     Dims sizes = t.sizes(), strides = t.strides();
@@ -30,8 +32,13 @@ struct Work {
     double scale;
     DType dtype;
     explicit Work(const AttentionCall& c)
-        : batch(c.query.size(0)), heads(c.query.size(1)), keyHeads(c.key.size(1)), group(heads / std::max<int64_t>(keyHeads, 1)),
-          rows(c.query.size(2)), columns(c.key.size(2)), scale(c.scale.value_or(1 / std::sqrt(static_cast<double>(c.query.size(3))))),
+        : batch(c.query.size(0)),
+          heads(c.query.size(1)),
+          keyHeads(c.key.size(1)),
+          group(heads / std::max<int64_t>(keyHeads, 1)),
+          rows(c.query.size(2)),
+          columns(c.key.size(2)),
+          scale(c.scale.value_or(1 / std::sqrt(static_cast<double>(c.query.size(3))))),
           dtype(workType(c.query.dtype())) {}
     Tensor matrix(int64_t m, int64_t n) const { return Tensor::empty(dtype, {batch, keyHeads, group, m, n}); }
 };
@@ -39,16 +46,19 @@ struct Work {
 /// Scaled and masked scores, row-major over [batch, heads, rows, columns].
 std::vector<double> scoresOf(const AttentionCall& c, const Work& w) {
     Tensor product = w.matrix(w.rows, w.columns);
-    multiplyMatrices(grouped(c.query, w.keyHeads, w.group, w.dtype), transposed(grouped(c.key, w.keyHeads, w.group, w.dtype)), product);
+    multiplyMatrices(grouped(c.query, w.keyHeads, w.group, w.dtype),
+                     transposed(grouped(c.key, w.keyHeads, w.group, w.dtype)), product);
     std::vector<double> scores = packElements<double>(product);
     for (double& score : scores) score *= w.scale;
     if (c.mask.defined()) {
-        const std::vector<double> mask = packElements<double>(broadcastTo(c.mask, {w.batch, w.heads, w.rows, w.columns}));
+        const std::vector<double> mask =
+            packElements<double>(broadcastTo(c.mask, {w.batch, w.heads, w.rows, w.columns}));
         for (size_t i = 0; i < scores.size(); ++i) scores[i] += mask[i];
     }
     if (c.causal)
         for (size_t i = 0; i < scores.size(); ++i)
-            if (static_cast<int64_t>(i) % w.columns > static_cast<int64_t>(i) / w.columns % w.rows) scores[i] = -std::numeric_limits<double>::infinity();
+            if (static_cast<int64_t>(i) % w.columns > static_cast<int64_t>(i) / w.columns % w.rows)
+                scores[i] = -std::numeric_limits<double>::infinity();
     return scores;
 }
 
@@ -90,7 +100,8 @@ void attend(const AttentionCall& c, Tensor& output, Tensor& logSumExp) {
     ungroup(w, product, output);
 }
 
-void attendBackward(const AttentionCall& c, const Tensor& gradient, const Tensor& output, const Tensor& logSumExp, Tensor& query, Tensor& key, Tensor& value) {
+void attendBackward(const AttentionCall& c, const Tensor& gradient, const Tensor& output, const Tensor& logSumExp,
+                    Tensor& query, Tensor& key, Tensor& value) {
     const Work w(c);
     std::vector<double> weights = scoresOf(c, w);
     const std::vector<double> sums = packElements<double>(logSumExp);
@@ -110,7 +121,8 @@ void attendBackward(const AttentionCall& c, const Tensor& gradient, const Tensor
     for (size_t row = 0; row < sums.size(); ++row) {
         double dot = 0;
         for (size_t j = 0; j < dim; ++j) dot += g[row * dim + j] * y[row * dim + j];
-        for (size_t j = 0; j < columns; ++j) ds[row * columns + j] = weights[row * columns + j] * (ds[row * columns + j] - dot) * w.scale;
+        for (size_t j = 0; j < columns; ++j)
+            ds[row * columns + j] = weights[row * columns + j] * (ds[row * columns + j] - dot) * w.scale;
     }
     const Tensor dScores = filled(w, ds);
     Tensor dq = w.matrix(w.rows, c.query.size(3)), dk = w.matrix(w.columns, c.query.size(3));

@@ -17,6 +17,7 @@ struct AttentionCall {
 /// heads than query heads are shared by equal groups. A row that sees nothing gives zeros. Dropout is not part of it.
 void attend(const AttentionCall& call, Tensor& output, Tensor& logSumExp);
 /// Gradients of query, key and value, each of the operand's shape.
-void attendBackward(const AttentionCall& call, const Tensor& gradient, const Tensor& output, const Tensor& logSumExp, Tensor& query, Tensor& key, Tensor& value);
+void attendBackward(const AttentionCall& call, const Tensor& gradient, const Tensor& output, const Tensor& logSumExp,
+                    Tensor& query, Tensor& key, Tensor& value);
 
 }  // namespace cutaway

@@ -12,7 +12,8 @@ namespace {
 enum class Mode : int64_t { Sum = 0, Mean = 1, Max = 2 };
 Result<Mode> modeOf(const InferContext& c) {
     CT_TRY(const int64_t mode, c.integer("mode"));
-    if (mode < 0 || mode > 2) return c.fail("unknown mode " + std::to_string(mode) + "; 0 sums, 1 averages, 2 maximises");
+    if (mode < 0 || mode > 2)
+        return c.fail("unknown mode " + std::to_string(mode) + "; 0 sums, 1 averages, 2 maximises");
     return static_cast<Mode>(mode);
 }
 
@@ -30,12 +31,14 @@ Result<ValueType> inferBag(const InferContext& c) {
     if (weight.rank() != 2 || !isFloating(weight.dtype)) return c.fail("the weight must be a floating-point matrix");
     if (indices.rank() != 1 || offsets.rank() != 1) return c.fail("indices and offsets must be vectors");
     for (const TensorType* type : {&indices, &offsets})
-        if (type->dtype != DType::I64 && type->dtype != DType::I32) return c.fail("indices and offsets must be int64 or int32");
+        if (type->dtype != DType::I64 && type->dtype != DType::I32)
+            return c.fail("indices and offsets must be int64 or int32");
     if (c.has("per_sample_weights")) {
         CT_TRY(const TensorType factors, c.tensor("per_sample_weights"));
         if (mode != Mode::Sum) return c.fail("per_sample_weights go with mode 0 (sum) only");
         if (factors.dtype != weight.dtype) return c.fail("per_sample_weights and weight have different dtypes");
-        if (!(factors.sizes == indices.sizes) && allInts(factors.sizes) && allInts(indices.sizes)) return c.fail("per_sample_weights must have one element per index");
+        if (!(factors.sizes == indices.sizes) && allInts(factors.sizes) && allInts(indices.sizes))
+            return c.fail("per_sample_weights must have one element per index");
     }
     const bool last = c.flag("include_last_offset");
     const SymInt bags = last ? offsets.sizes[0] - SymInt(1) : offsets.sizes[0];
@@ -47,17 +50,22 @@ Result<ValueType> inferBag(const InferContext& c) {
     SymDims positions{cpu ? counted : SymInt(0)};
     if (mode == Mode::Max) positions = {bags, weight.sizes[1]};
     return ValueType(TupleType{TensorType::contiguous(weight.dtype, {bags, weight.sizes[1]}, weight.device),
-                               TensorType::contiguous(dtype, {tracked}, weight.device), TensorType::contiguous(dtype, {counted}, weight.device),
+                               TensorType::contiguous(dtype, {tracked}, weight.device),
+                               TensorType::contiguous(dtype, {counted}, weight.device),
                                TensorType::contiguous(dtype, std::move(positions), weight.device)});
 }
 
 /// The bag of every index, by the offsets at which bags start.
-Result<std::vector<int64_t>> bagsOf(const InferContext& c, const std::vector<int64_t>& offsets, int64_t count, int64_t bags) {
+Result<std::vector<int64_t>> bagsOf(const InferContext& c, const std::vector<int64_t>& offsets, int64_t count,
+                                    int64_t bags) {
     std::vector<int64_t> out(static_cast<size_t>(count), 0);
     if (bags > 0 && offsets[0] != 0) return c.fail("the first offset must be 0");
     for (int64_t bag = 0; bag < bags; ++bag) {
-        const int64_t start = offsets[static_cast<size_t>(bag)], end = bag + 1 < bags ? offsets[static_cast<size_t>(bag) + 1] : count;
-        if (start > end || end > count) return c.fail("offset " + std::to_string(end) + " follows " + std::to_string(start) + " with " + std::to_string(count) + " indices");
+        const int64_t start = offsets[static_cast<size_t>(bag)],
+                      end = bag + 1 < bags ? offsets[static_cast<size_t>(bag) + 1] : count;
+        if (start > end || end > count)
+            return c.fail("offset " + std::to_string(end) + " follows " + std::to_string(start) + " with " +
+                          std::to_string(count) + " indices");
         for (int64_t i = start; i < end; ++i) out[static_cast<size_t>(i)] = bag;
     }
     return out;
@@ -65,7 +73,8 @@ Result<std::vector<int64_t>> bagsOf(const InferContext& c, const std::vector<int
 
 EvalResult evalBag(const EvalContext& c) {
     const Tensor weight = c.in("weight"), factors = c.optional("per_sample_weights");
-    const std::vector<int64_t> indices = packElements<int64_t>(c.in("indices")), offsets = packElements<int64_t>(c.in("offsets"));
+    const std::vector<int64_t> indices = packElements<int64_t>(c.in("indices")),
+                               offsets = packElements<int64_t>(c.in("offsets"));
     const Mode mode = *modeOf(c);
     const int64_t padding = c.integerOr("padding_idx", -1), rows = weight.size(0);
     TensorList out;
@@ -75,7 +84,8 @@ EvalResult evalBag(const EvalContext& c) {
     if (!bagOf) return std::move(bagOf).error();
     std::vector<int64_t> counts(bags, 0), positions(bags * width, 0);
     std::optional<int64_t> wrong;
-    const std::vector<double> table = packElements<double>(weight), scale = factors.defined() ? packElements<double>(factors) : std::vector<double>();
+    const std::vector<double> table = packElements<double>(weight),
+                              scale = factors.defined() ? packElements<double>(factors) : std::vector<double>();
     std::vector<double> sums(bags * width, 0.0);
     for (size_t i = 0; i < indices.size() && !wrong && bags > 0; ++i) {
         if (indices[i] < 0 || indices[i] >= rows) wrong = indices[i];
@@ -97,7 +107,9 @@ EvalResult evalBag(const EvalContext& c) {
         for (size_t i = 0; i < sums.size(); ++i)
             if (counts[i / width] > 0) sums[i] /= static_cast<double>(counts[i / width]);
     unpackElements(sums, out[0]);
-    if (wrong) return c.fail("index " + std::to_string(*wrong) + " is out of range for a table of " + std::to_string(rows) + " rows");
+    if (wrong)
+        return c.fail("index " + std::to_string(*wrong) + " is out of range for a table of " + std::to_string(rows) +
+                      " rows");
     if (out[1].numel() > 0) unpackElements(*bagOf, out[1]);
     if (mode == Mode::Sum) return out;
     counts.resize(static_cast<size_t>(out[2].numel()), 0);
@@ -115,11 +127,14 @@ Values decomposeBag(Decomposition& d) {
     if (d.op().schema()->find("padding_idx") >= 0 && d.has("padding_idx")) {
         auto given = d.integer("padding_idx");
         const SymInt rows = weight.rank() == 2 ? weight.size(0) : SymInt(0);
-        if (!given || !rows.isInt() || *given < -rows.value() || *given >= rows.value()) return refuse(d, "padding_idx lies outside the table");
+        if (!given || !rows.isInt() || *given < -rows.value() || *given >= rows.value())
+            return refuse(d, "padding_idx lies outside the table");
         padding = *given < 0 ? *given + rows.value() : *given;
     }
     args.push_back(padding);
-    return itemsOf(d.call(weight.type().requiresGrad ? "aten._embedding_bag.default" : "aten._embedding_bag_forward_only.default", std::move(args)));
+    return itemsOf(
+        d.call(weight.type().requiresGrad ? "aten._embedding_bag.default" : "aten._embedding_bag_forward_only.default",
+               std::move(args)));
 }
 
 // -- gradients
@@ -128,21 +143,24 @@ Result<ValueType> inferBagBackward(const InferContext& c) {
     CT_TRY(const TensorType gradient, c.tensor("grad"));
     CT_TRY(const SymInt rows, c.size("num_weights"));
     CT_TRY_VOID(modeOf(c));
-    if (gradient.rank() != 2 || !isFloating(gradient.dtype)) return c.fail("the gradient must be a floating-point matrix, not " + gradient.text());
+    if (gradient.rank() != 2 || !isFloating(gradient.dtype))
+        return c.fail("the gradient must be a floating-point matrix, not " + gradient.text());
     if (c.op().schema()->find("sparse") >= 0 && c.flag("sparse"))
         return unsupported(c.op().name() + ": no sparse gradients", {}, {"use sparse=False"});
     return ValueType(TensorType::contiguous(gradient.dtype, {rows, gradient.sizes[1]}, gradient.device));
 }
 EvalResult evalBagBackward(const EvalContext& c) {
     const Tensor gradient = c.in("grad"), factors = c.optional("per_sample_weights"), indexTensor = c.in("indices");
-    const std::vector<int64_t> indices = packElements<int64_t>(indexTensor), counts = packElements<int64_t>(c.in("bag_size"));
+    const std::vector<int64_t> indices = packElements<int64_t>(indexTensor),
+                               counts = packElements<int64_t>(c.in("bag_size"));
     const Mode mode = *modeOf(c);
     const int64_t padding = c.integerOr("padding_idx", -1);
     std::vector<int64_t> bagOf = packElements<int64_t>(c.in("offset2bag"));
     const auto bags = static_cast<size_t>(gradient.size(0)), width = static_cast<size_t>(gradient.size(1));
     // The forward op leaves the table of bags out where it sums whole rows.
     if (bagOf.size() != indices.size() && c.op().schema()->find("offsets") >= 0) {
-        auto made = bagsOf(c, packElements<int64_t>(c.in("offsets")), static_cast<int64_t>(indices.size()), static_cast<int64_t>(bags));
+        auto made = bagsOf(c, packElements<int64_t>(c.in("offsets")), static_cast<int64_t>(indices.size()),
+                           static_cast<int64_t>(bags));
         if (!made) return std::move(made).error();
         bagOf = std::move(*made);
     }
@@ -151,17 +169,23 @@ EvalResult evalBagBackward(const EvalContext& c) {
     const int64_t rows = out.size(0);
     std::vector<int64_t> frequency(static_cast<size_t>(rows), 0);
     for (int64_t index : indices) {
-        if (index < 0 || index >= rows) return c.fail("index " + std::to_string(index) + " is out of range for a table of " + std::to_string(rows) + " rows");
+        if (index < 0 || index >= rows)
+            return c.fail("index " + std::to_string(index) + " is out of range for a table of " + std::to_string(rows) +
+                          " rows");
         ++frequency[static_cast<size_t>(index)];
     }
-    const std::vector<double> g = packElements<double>(gradient), scale = factors.defined() ? packElements<double>(factors) : std::vector<double>();
+    const std::vector<double> g = packElements<double>(gradient),
+                              scale = factors.defined() ? packElements<double>(factors) : std::vector<double>();
     if (counts.size() < bags && mode != Mode::Sum) return c.fail("bag_size does not have a number for every bag");
-    if (!scale.empty() && scale.size() != indices.size()) return c.fail("per_sample_weights does not have a number for every index");
+    if (!scale.empty() && scale.size() != indices.size())
+        return c.fail("per_sample_weights does not have a number for every index");
     std::vector<double> sums(static_cast<size_t>(rows) * width, 0.0);
     if (mode == Mode::Max) {
         const std::vector<int64_t> positions = packElements<int64_t>(c.in("maximum_indices"));
-        if (positions.size() < bags * width) return c.fail("maximum_indices does not have a row for every element of the gradient");
-        if (std::any_of(positions.begin(), positions.end(), [&](int64_t at) { return at < 0 || at >= rows; })) return c.fail("maximum_indices names a row that the table does not have");
+        if (positions.size() < bags * width)
+            return c.fail("maximum_indices does not have a row for every element of the gradient");
+        if (std::any_of(positions.begin(), positions.end(), [&](int64_t at) { return at < 0 || at >= rows; }))
+            return c.fail("maximum_indices names a row that the table does not have");
         for (size_t i = 0; i < bags * width; ++i)
             if (counts[i / width] > 0) sums[static_cast<size_t>(positions[i]) * width + i % width] += g[i];
     }
@@ -189,8 +213,11 @@ EvalResult evalFactorsBackward(const EvalContext& c) {
     const auto width = static_cast<size_t>(c.in("grad").size(1));
     const int64_t rows = c.in("weight").size(0);
     for (size_t i = 0; i < indices.size(); ++i) {
-        if (indices[i] < 0 || indices[i] >= rows) return c.fail("index " + std::to_string(indices[i]) + " is out of range for a table of " + std::to_string(rows) + " rows");
-        if (bagOf[i] < 0 || bagOf[i] >= bags) return c.fail("offset2bag names bag " + std::to_string(bagOf[i]) + " of " + std::to_string(bags));
+        if (indices[i] < 0 || indices[i] >= rows)
+            return c.fail("index " + std::to_string(indices[i]) + " is out of range for a table of " +
+                          std::to_string(rows) + " rows");
+        if (bagOf[i] < 0 || bagOf[i] >= bags)
+            return c.fail("offset2bag names bag " + std::to_string(bagOf[i]) + " of " + std::to_string(bags));
     }
     std::vector<double> out(indices.size(), 0.0);
     for (size_t i = 0; i < indices.size(); ++i)
@@ -203,12 +230,14 @@ EvalResult evalFactorsBackward(const EvalContext& c) {
 void deriveBag(Derivation& d) {
     const Value dy = d.dy(0);
     if (d.needs(6))
-        d.input(6) = d.call("aten._embedding_bag_per_sample_weights_backward.default",
-                            {dy, d.in("weight"), d.in("indices"), d.in("offsets"), d.out(1), d.arg("mode"), d.arg("padding_idx")});
+        d.input(6) = d.call(
+            "aten._embedding_bag_per_sample_weights_backward.default",
+            {dy, d.in("weight"), d.in("indices"), d.in("offsets"), d.out(1), d.arg("mode"), d.arg("padding_idx")});
     if (d.needs(0))
         d.input(0) = d.call("aten._embedding_bag_backward.default",
-                            {dy, d.in("indices"), d.in("offsets"), d.out(1), d.out(2), d.out(3), Argument(d.in(0).size(0)), d.arg("scale_grad_by_freq"), d.arg("mode"),
-                             d.arg("sparse"), d.arg("per_sample_weights"), d.arg("padding_idx")});
+                            {dy, d.in("indices"), d.in("offsets"), d.out(1), d.out(2), d.out(3),
+                             Argument(d.in(0).size(0)), d.arg("scale_grad_by_freq"), d.arg("mode"), d.arg("sparse"),
+                             d.arg("per_sample_weights"), d.arg("padding_idx")});
 }
 
 // Offsets are drawn from 0..0 or have one element, so that they start at 0 and do not fall.
@@ -228,36 +257,55 @@ f32[10, 4], i64[0]<10, i64[2]<1, False, 1
 constexpr OpDef kOps[] = {
     // One row per bag; then the bag of each index, the size of each bag, and where maxima came from, as far as the
     // gradient needs them.
-    {.schema = "aten._embedding_bag.default(" CUTAWAY_BAG_PARAMS ", int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
-     .infer = inferBag, .eval = evalBag, .derive = deriveBag, .samples = kBags},
-    {.schema = "aten._embedding_bag_forward_only.default(" CUTAWAY_BAG_PARAMS ", int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
-     .infer = inferBag, .eval = evalBag, .samples = kBags},
-    shorthand("aten.embedding_bag.default(" CUTAWAY_BAG_PARAMS ") -> (Tensor, Tensor, Tensor, Tensor)", decomposeBag, kBags),
-    shorthand("aten.embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, "
-              "bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)",
-              decomposeBag,
-              "f32[10, 4], i64[8]<10, i64[2]<1, False, 1, False, None, False, None\nf32[5, 4], i64[8]<5, i64[2]<1, False, 1, False, None, False, 3\nf32[5, 4], i64[8]<5, i64[2]<1, False, 2, False, None, False, -2"),
-    {.schema = "aten._embedding_bag_backward.default(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, Tensor bag_size, Tensor maximum_indices, SymInt num_weights, "
-               "bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, int padding_idx=-1) -> Tensor",
-     .infer = inferBagBackward, .eval = evalBagBackward,
-     .samples = "f32[2, 4], i64[8]<10, i64[2]<1, i64[8]<2, i64[2]>0, i64[2], 10, False, 1, False, None\nf32[2, 4], i64[8]<10, i64[2]<1, i64[8]<2, i64[2]>0, i64[2, 4]<10, 10, False, 2, False, None"},
-    {.schema = "aten._embedding_bag_dense_backward.default(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, Tensor maximum_indices, SymInt num_weights, "
-               "bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, int padding_idx=-1) -> Tensor",
-     .infer = inferBagBackward, .eval = evalBagBackward,
-     .samples = "f32[2, 4], i64[8]<10, i64[8]<2, i64[2]>0, i64[2], 10, False, 1, None\nf32[2, 4], i64[8]<10, i64[8]<2, i64[2]>0, i64[2], 10, False, 0, f32[8], 3"},
-    {.schema = "aten._embedding_bag_per_sample_weights_backward.default(Tensor grad, Tensor weight, Tensor indices, Tensor offsets, Tensor offset2bag, int mode, int padding_idx=-1) -> Tensor",
+    {.schema =
+         "aten._embedding_bag.default(" CUTAWAY_BAG_PARAMS ", int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
+     .infer = inferBag,
+     .eval = evalBag,
+     .derive = deriveBag,
+     .samples = kBags},
+    {.schema = "aten._embedding_bag_forward_only.default(" CUTAWAY_BAG_PARAMS
+               ", int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
+     .infer = inferBag,
+     .eval = evalBag,
+     .samples = kBags},
+    shorthand("aten.embedding_bag.default(" CUTAWAY_BAG_PARAMS ") -> (Tensor, Tensor, Tensor, Tensor)", decomposeBag,
+              kBags),
+    shorthand(
+        "aten.embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, "
+        "bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)",
+        decomposeBag,
+        "f32[10, 4], i64[8]<10, i64[2]<1, False, 1, False, None, False, None\nf32[5, 4], i64[8]<5, i64[2]<1, False, 1, False, None, False, 3\nf32[5, 4], i64[8]<5, i64[2]<1, False, 2, False, None, False, -2"),
+    {.schema =
+         "aten._embedding_bag_backward.default(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, Tensor bag_size, Tensor maximum_indices, SymInt num_weights, "
+         "bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, int padding_idx=-1) -> Tensor",
+     .infer = inferBagBackward,
+     .eval = evalBagBackward,
+     .samples =
+         "f32[2, 4], i64[8]<10, i64[2]<1, i64[8]<2, i64[2]>0, i64[2], 10, False, 1, False, None\nf32[2, 4], i64[8]<10, i64[2]<1, i64[8]<2, i64[2]>0, i64[2, 4]<10, 10, False, 2, False, None"},
+    {.schema =
+         "aten._embedding_bag_dense_backward.default(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, Tensor maximum_indices, SymInt num_weights, "
+         "bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, int padding_idx=-1) -> Tensor",
+     .infer = inferBagBackward,
+     .eval = evalBagBackward,
+     .samples =
+         "f32[2, 4], i64[8]<10, i64[8]<2, i64[2]>0, i64[2], 10, False, 1, None\nf32[2, 4], i64[8]<10, i64[8]<2, i64[2]>0, i64[2], 10, False, 0, f32[8], 3"},
+    {.schema =
+         "aten._embedding_bag_per_sample_weights_backward.default(Tensor grad, Tensor weight, Tensor indices, Tensor offsets, Tensor offset2bag, int mode, int padding_idx=-1) -> Tensor",
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType gradient, c.tensor("grad"));
          CT_TRY(const TensorType weight, c.tensor("weight"));
          CT_TRY(const TensorType indices, c.tensor("indices"));
          CT_TRY(const Mode mode, modeOf(c));
-         if (gradient.rank() != 2 || weight.rank() != 2 || !(gradient.sizes[1] == weight.sizes[1]) || indices.rank() != 1)
+         if (gradient.rank() != 2 || weight.rank() != 2 || !(gradient.sizes[1] == weight.sizes[1]) ||
+             indices.rank() != 1)
              return c.fail("needs a gradient and a table of rows of one width, and a list of indices");
-         if (gradient.dtype != weight.dtype) return c.fail("the gradient " + gradient.text() + " does not have the dtype of " + weight.text());
+         if (gradient.dtype != weight.dtype)
+             return c.fail("the gradient " + gradient.text() + " does not have the dtype of " + weight.text());
          if (mode != Mode::Sum) return c.fail("per_sample_weights go with mode 0 (sum) only");
          return ValueType(TensorType::contiguous(gradient.dtype, indices.sizes, gradient.device));
      },
-     .eval = evalFactorsBackward, .samples = "f32[2, 4], f32[10, 4], i64[8]<10, i64[2]<1, i64[8]<1, 0"},
+     .eval = evalFactorsBackward,
+     .samples = "f32[2, 4], f32[10, 4], i64[8]<10, i64[2]<1, i64[8]<1, 0"},
 };
 #undef CUTAWAY_BAG_PARAMS
 

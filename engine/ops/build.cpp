@@ -9,7 +9,8 @@ namespace {
 
 /// Whether numbers may stand for tensors: PyTorch's own list.
 bool takesNumbers(const Op& op) {
-    constexpr std::string_view kNames[] = {"add", "sub", "mul", "div", "subtract", "multiply", "divide", "true_divide", "floor_divide", "copy", "copy_"};
+    constexpr std::string_view kNames[] = {"add",    "sub",         "mul",          "div",  "subtract", "multiply",
+                                           "divide", "true_divide", "floor_divide", "copy", "copy_"};
     const Op& row = op.functional() ? *op.functional() : op;
     return std::find(std::begin(kNames), std::end(kNames), row.baseName()) != std::end(kNames);
 }
@@ -38,7 +39,8 @@ Result<std::vector<Argument>> bindArguments(const Op& op, std::vector<Argument> 
     if (positional.size() > params.size() || (!positional.empty() && params[positional.size() - 1].keywordOnly)) {
         const auto limit = std::count_if(params.begin(), params.end(), [](const Param& p) { return !p.keywordOnly; });
         if (positional.size() > static_cast<size_t>(limit))
-            return invalidInput(op.name() + ": " + std::to_string(positional.size()) + " positional arguments, the schema has " + std::to_string(limit));
+            return invalidInput(op.name() + ": " + std::to_string(positional.size()) +
+                                " positional arguments, the schema has " + std::to_string(limit));
     }
     for (size_t i = 0; i < positional.size(); ++i) {
         bound[i] = std::move(positional[i]);
@@ -53,11 +55,13 @@ Result<std::vector<Argument>> bindArguments(const Op& op, std::vector<Argument> 
     }
     for (size_t i = 0; i < params.size(); ++i) {
         if (!given[i]) {
-            if (!params[i].hasDefault) return invalidInput(op.name() + ": argument '" + params[i].name + "' is missing");
+            if (!params[i].hasDefault)
+                return invalidInput(op.name() + ": argument '" + params[i].name + "' is missing");
             bound[i] = params[i].defaultValue;
             continue;
         }
-        if (!accepts(params[i], bound[i])) return invalidInput(op.name() + ": argument '" + params[i].name + "' is of the wrong kind");
+        if (!accepts(params[i], bound[i]))
+            return invalidInput(op.name() + ": argument '" + params[i].name + "' is of the wrong kind");
         if (params[i].list && params[i].listSize > 0 && bound[i].isNumber())
             bound[i] = Argument(std::vector<Argument>(static_cast<size_t>(params[i].listSize), bound[i]));
         else if (params[i].list && params[i].kind == ParamKind::Int && bound[i].isNumber())
@@ -85,14 +89,17 @@ Value Value::operator[](int64_t position) const {
 /// A call as Python writes it: of an operator without a row, or of one of Python's operators on tensors.
 static bool isPythonCall(const Op& op, const std::vector<Argument>& args) {
     const auto isTensor = [](const Argument& arg) { return arg.node() && arg.node()->type().tensor(); };
-    return op.isOpaque() || (op.is(Tag::Symbolic) && op.name().starts_with("operator.") && std::any_of(args.begin(), args.end(), isTensor));
+    return op.isOpaque() || (op.is(Tag::Symbolic) && op.name().starts_with("operator.") &&
+                             std::any_of(args.begin(), args.end(), isTensor));
 }
 
-Value GraphBuilder::call(const Op& op, std::vector<Argument> positional, NamedArguments keywords, std::string_view name) {
+Value GraphBuilder::call(const Op& op, std::vector<Argument> positional, NamedArguments keywords,
+                         std::string_view name) {
     if (m_error) return Value(*this, nullptr);
     if (isPythonCall(op, positional)) {
         auto type = inferTorchCall(op, positional, keywords);
-        Node& node = m_graph->call(op, std::move(positional), type ? std::move(*type) : ValueType(OpaqueType{}), m_before, name, std::move(keywords));
+        Node& node = m_graph->call(op, std::move(positional), type ? std::move(*type) : ValueType(OpaqueType{}),
+                                   m_before, name, std::move(keywords));
         m_graph->setProvenance(node, m_provenance);
         m_created.push_back(&node);
         return Value(*this, &node);
@@ -185,7 +192,8 @@ std::vector<Value> Decomposition::list(std::string_view param) const {
     const Argument& value = arg(param);
     if (Node* tuple = value.node()) {
         if (const TupleType* types = tuple->type().tuple())
-            for (size_t i = 0; i < types->size(); ++i) values.push_back(Value(*m_builder, tuple)[static_cast<int64_t>(i)]);
+            for (size_t i = 0; i < types->size(); ++i)
+                values.push_back(Value(*m_builder, tuple)[static_cast<int64_t>(i)]);
     } else if (const auto* items = value.list()) {
         for (const Argument& item : *items) values.emplace_back(*m_builder, item.node());
     }
@@ -198,7 +206,9 @@ T accepted(Result<T> result) {
     return std::move(*result);
 }
 }  // namespace
-int64_t Decomposition::integerOr(std::string_view param, int64_t fallback) const { return accepted(integer(param, fallback)); }
+int64_t Decomposition::integerOr(std::string_view param, int64_t fallback) const {
+    return accepted(integer(param, fallback));
+}
 std::vector<int64_t> Decomposition::integersOf(std::string_view param) const { return accepted(integers(param)); }
 int64_t Decomposition::dimOf(std::string_view param, int64_t rank) const { return accepted(dim(param, rank)); }
 std::vector<int64_t> Decomposition::dimsOf(std::string_view param, int64_t rank, bool emptyIsAll) const {
@@ -206,9 +216,13 @@ std::vector<int64_t> Decomposition::dimsOf(std::string_view param, int64_t rank,
 }
 SymDims Decomposition::sizesOf(std::string_view param) const { return accepted(sizes(param)); }
 
-Derivation::Derivation(const Node& node, GraphBuilder& builder, std::vector<Value> results, std::vector<Value> gradients)
-    : Decomposition(node, builder), m_results(std::move(results)), m_gradients(std::move(gradients)),
-      m_inputs(node.args().size()), m_needed(node.args().size(), true) {}
+Derivation::Derivation(const Node& node, GraphBuilder& builder, std::vector<Value> results,
+                       std::vector<Value> gradients)
+    : Decomposition(node, builder),
+      m_results(std::move(results)),
+      m_gradients(std::move(gradients)),
+      m_inputs(node.args().size()),
+      m_needed(node.args().size(), true) {}
 Value& Derivation::input(size_t position, size_t item) {
     auto& slots = m_inputs[position];
     if (slots.size() <= item) slots.resize(item + 1);

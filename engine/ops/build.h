@@ -49,7 +49,8 @@ class GraphBuilder {
   public:
     explicit GraphBuilder(Graph& graph, Node* before = nullptr) : m_graph(&graph), m_before(before) {}
 
-    Value call(const Op& op, std::vector<Argument> positional, NamedArguments keywords = {}, std::string_view name = {});
+    Value call(const Op& op, std::vector<Argument> positional, NamedArguments keywords = {},
+               std::string_view name = {});
     Value call(std::string_view op, std::vector<Argument> positional, NamedArguments keywords = {}) {
         return call(requireOp(op), std::move(positional), std::move(keywords));
     }
@@ -60,7 +61,9 @@ class GraphBuilder {
     Node* before() const { return m_before; }
     void setBefore(Node* before) { m_before = before; }
     /// Copied to every node created from now on (origin, module path, stack trace).
-    void setProvenance(Provenance provenance) { m_provenance = std::make_shared<const Provenance>(std::move(provenance)); }
+    void setProvenance(Provenance provenance) {
+        m_provenance = std::make_shared<const Provenance>(std::move(provenance));
+    }
     const Provenance& provenance() const { return *m_provenance; }
     const std::shared_ptr<const Provenance>& sharedProvenance() const { return m_provenance; }
     const std::optional<Error>& error() const { return m_error; }
@@ -140,7 +143,8 @@ class Values {
 /// What a decomposition sees: the call it replaces, and a builder placed before it.
 class Decomposition : public InferContext {
   public:
-    Decomposition(const Node& node, GraphBuilder& builder) : InferContext(node.op(), node.args()), m_node(&node), m_builder(&builder) {}
+    Decomposition(const Node& node, GraphBuilder& builder)
+        : InferContext(node.op(), node.args()), m_node(&node), m_builder(&builder) {}
     GraphBuilder& builder() { return *m_builder; }
     const Node& node() const { return *m_node; }
     /// The tensor at a parameter; it is a bug to ask for one that is not there.

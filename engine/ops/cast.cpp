@@ -11,14 +11,16 @@ namespace cutaway {
 namespace {
 
 /// The operand's type in a fresh tensor of another dtype, laid out like the operand (preserve_format) or as asked.
-Result<ValueType> copiedType(const InferContext& c, DType dtype, std::optional<MemoryFormat> format, std::optional<Device> device) {
+Result<ValueType> copiedType(const InferContext& c, DType dtype, std::optional<MemoryFormat> format,
+                             std::optional<Device> device) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
     TensorType type = TensorType::contiguous(dtype, self.sizes, device.value_or(self.device));
     if (!format || *format == MemoryFormat::Preserve) {
         type.strides = preservedStrides(self);
     } else {
         auto strides = formatStrides(*format, self.sizes);
-        if (!strides) return c.fail(std::string(name(*format)) + " does not fit a tensor of rank " + std::to_string(self.rank()));
+        if (!strides)
+            return c.fail(std::string(name(*format)) + " does not fit a tensor of rank " + std::to_string(self.rank()));
         type.strides = std::move(*strides);
     }
     return ValueType(std::move(type));
@@ -30,7 +32,8 @@ EvalResult copied(const EvalContext& c) {
 }
 Result<ValueType> inferClone(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
-    return copiedType(c, self.dtype, c.op().schema()->find("memory_format") >= 0 ? c.memoryFormat("memory_format") : std::nullopt, {});
+    return copiedType(c, self.dtype,
+                      c.op().schema()->find("memory_format") >= 0 ? c.memoryFormat("memory_format") : std::nullopt, {});
 }
 Result<ValueType> inferToCopy(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
@@ -54,7 +57,8 @@ Value toCopy(Decomposition& d, std::optional<DType> dtype, std::optional<Device>
 Values convertOrKeep(Decomposition& d, std::optional<DType> dtype, std::optional<Device> device) {
     const Value self = d.in(size_t{0});
     const auto format = d.op().schema()->find("memory_format") >= 0 ? d.memoryFormat("memory_format") : std::nullopt;
-    bool keeps = !d.flag("copy") && (!dtype || *dtype == self.dtype()) && (!device || sameDevice(*device, self.type().device));
+    bool keeps =
+        !d.flag("copy") && (!dtype || *dtype == self.dtype()) && (!device || sameDevice(*device, self.type().device));
     if (format && *format != MemoryFormat::Preserve) {
         const auto wanted = formatStrides(*format, self.sizes());
         keeps = keeps && wanted && *wanted == self.type().strides;
@@ -64,8 +68,12 @@ Values convertOrKeep(Decomposition& d, std::optional<DType> dtype, std::optional
     if (format) rest.emplace_back("memory_format", *format);
     return toCopy(d, dtype, device, std::move(rest));
 }
-std::optional<DType> givenDType(const Decomposition& d) { return d.op().schema()->find("dtype") >= 0 ? d.dtype("dtype") : std::nullopt; }
-std::optional<Device> givenDevice(const Decomposition& d) { return d.op().schema()->find("device") >= 0 ? d.device("device") : std::nullopt; }
+std::optional<DType> givenDType(const Decomposition& d) {
+    return d.op().schema()->find("dtype") >= 0 ? d.dtype("dtype") : std::nullopt;
+}
+std::optional<Device> givenDevice(const Decomposition& d) {
+    return d.op().schema()->find("device") >= 0 ? d.device("device") : std::nullopt;
+}
 
 Values decomposeToCopy(Decomposition& d) {
     Value x = d.in(size_t{0});
@@ -79,7 +87,8 @@ Values decomposeToCopy(Decomposition& d) {
     if (convertFirst) converted();
     if (moves) x = d.call("prims.device_put.default", {x, *device, d.flag("non_blocking")});
     if (dtype && !convertFirst) converted();
-    if (d.has("memory_format")) x = d.call("aten.clone.default", {x}, {{"memory_format", *d.memoryFormat("memory_format")}});
+    if (d.has("memory_format"))
+        x = d.call("aten.clone.default", {x}, {{"memory_format", *d.memoryFormat("memory_format")}});
     return x;
 }
 
@@ -88,14 +97,17 @@ Result<ValueType> inferAssertMetadata(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
     if (c.has("size")) {
         CT_TRY(const SymDims sizes, c.sizes("size"));
-        if (allInts(sizes) && allInts(self.sizes) && !(sizes == self.sizes)) return c.fail("the tensor is " + self.text() + ", not of the asserted sizes");
+        if (allInts(sizes) && allInts(self.sizes) && !(sizes == self.sizes))
+            return c.fail("the tensor is " + self.text() + ", not of the asserted sizes");
     }
     if (c.has("stride")) {
         CT_TRY(const SymDims strides, c.sizes("stride"));
-        if (allInts(strides) && allInts(self.strides) && !(strides == self.strides)) return c.fail("the tensor is " + self.fullText() + ", not of the asserted strides");
+        if (allInts(strides) && allInts(self.strides) && !(strides == self.strides))
+            return c.fail("the tensor is " + self.fullText() + ", not of the asserted strides");
     }
     if (const auto dtype = c.dtype("dtype"); dtype && *dtype != self.dtype)
-        return c.fail("the tensor is " + std::string(info(self.dtype).torchName) + ", asserted " + std::string(info(*dtype).torchName));
+        return c.fail("the tensor is " + std::string(info(self.dtype).torchName) + ", asserted " +
+                      std::string(info(*dtype).torchName));
     if (const auto device = c.device("device"); device && !sameDevice(*device, self.device))
         return c.fail("the tensor is on " + self.device.text() + ", asserted " + device->text());
     return ValueType();
@@ -114,16 +126,19 @@ bf16[3, 1, 2][2, 7, 1]
 
 constexpr OpDef kOps[] = {
     // Values converted: floats to integers truncate, to bool "not zero", wider to narrower floats round to even.
-    {.schema = "prims.convert_element_type.default(Tensor a, ScalarType dtype) -> Tensor", .tags = Tag::Pointwise,
+    {.schema = "prims.convert_element_type.default(Tensor a, ScalarType dtype) -> Tensor",
+     .tags = Tag::Pointwise,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const Operand self, c.operand(0));
          CT_TRY(TensorType type, elementwiseType(c, std::span(&self, 1), c.dtype("dtype").value_or(self.type.dtype)));
          return ValueType(std::move(type));
      },
      .eval = copied,
-     .derive = [](Derivation& d) {
-         if (isFloating(d.in(size_t{0}).dtype())) d.input(0) = d.call("prims.convert_element_type.default", {d.dy(), d.in(size_t{0}).dtype()});
-     },
+     .derive =
+         [](Derivation& d) {
+             if (isFloating(d.in(size_t{0}).dtype()))
+                 d.input(0) = d.call("prims.convert_element_type.default", {d.dy(), d.in(size_t{0}).dtype()});
+         },
      .lower = lowerConverted,
      .samples = R"(
 f32[2, 3], torch.bfloat16
@@ -147,15 +162,25 @@ f32[2, 3, 4, 4][48, 1, 12, 3], torch.float16
          return copiedType(c, self.dtype, {}, c.device("device"));
      },
      .eval = copied,
-     .derive = [](Derivation& d) { d.input(0) = d.call("prims.device_put.default", {d.dy(), d.in(size_t{0}).type().device}); }},
-    {.schema = "aten._to_copy.default(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-               "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
-     .tags = Tag::Pointwise, .infer = inferToCopy, .eval = copied, .expand = Expand::Decompose, .decompose = decomposeToCopy,
-     .derive = [](Derivation& d) {
-         const TensorType& self = d.in(size_t{0}).type();
-         if (!isFloating(self.dtype)) return;
-         d.input(0) = d.call("aten._to_copy.default", {d.dy()}, {{"dtype", self.dtype}, {"layout", Layout::Strided}, {"device", self.device}});
-     },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("prims.device_put.default", {d.dy(), d.in(size_t{0}).type().device});
+         }},
+    {.schema =
+         "aten._to_copy.default(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+         "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferToCopy,
+     .eval = copied,
+     .expand = Expand::Decompose,
+     .decompose = decomposeToCopy,
+     .derive =
+         [](Derivation& d) {
+             const TensorType& self = d.in(size_t{0}).type();
+             if (!isFloating(self.dtype)) return;
+             d.input(0) = d.call("aten._to_copy.default", {d.dy()},
+                                 {{"dtype", self.dtype}, {"layout", Layout::Strided}, {"device", self.device}});
+         },
      .samples = R"(
 f32[2, 3]
 f32[2, 3], dtype = torch.float64
@@ -165,35 +190,55 @@ f32[2, 3, 4, 4], memory_format = torch.channels_last
 f32[2, 3, 4, 4][48, 1, 12, 3], dtype = torch.float64, memory_format = torch.contiguous_format
 i64[4], dtype = torch.bool
 )"},
-    {.schema = "aten.to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
-     .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite,
+    {.schema =
+         "aten.to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
      .decompose = [](Decomposition& d) { return convertOrKeep(d, givenDType(d), {}); },
      .samples = "f32[2, 3], torch.bfloat16\nf32[2, 3], torch.float32\nf32[2, 3], torch.float32, False, True"},
-    {.schema = "aten.to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
-     .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite,
+    {.schema =
+         "aten.to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
      .decompose = [](Decomposition& d) { return convertOrKeep(d, givenDType(d), givenDevice(d)); },
      .samples = "f32[2, 3], device(type='cpu'), torch.float64\nf32[2, 3], device(type='cpu'), torch.float32"},
-    {.schema = "aten.to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
-               "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
-     .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite,
+    {.schema =
+         "aten.to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
+         "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
      .decompose = [](Decomposition& d) { return convertOrKeep(d, givenDType(d), givenDevice(d)); },
-     .samples = "f32[2, 3], dtype = torch.float64, layout = torch.strided, device = device(type='cpu')\nf32[2, 3], dtype = torch.float32"},
-    {.schema = "aten.to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
-     .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite,
+     .samples =
+         "f32[2, 3], dtype = torch.float64, layout = torch.strided, device = device(type='cpu')\nf32[2, 3], dtype = torch.float32"},
+    {.schema =
+         "aten.to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
      .decompose = [](Decomposition& d) { return convertOrKeep(d, d.in(1).dtype(), d.in(1).type().device); },
      .samples = "f32[2, 3], f64[1]\nf32[2, 3], f32[1]"},
-    {.schema = "aten.type_as.default(Tensor self, Tensor other) -> Tensor", .infer = inferExpanded, .eval = evalExpanded,
+    {.schema = "aten.type_as.default(Tensor self, Tensor other) -> Tensor",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
      .expand = Expand::Composite,
      .decompose = [](Decomposition& d) -> Values {
          const TensorType other = d.in(1).type();
          const Value self = d.in(size_t{0});
          if (self.dtype() == other.dtype && sameDevice(self.type().device, other.device)) return self;
-         return toCopy(d, other.dtype, sameDevice(self.type().device, other.device) ? std::nullopt : std::optional(other.device));
+         return toCopy(d, other.dtype,
+                       sameDevice(self.type().device, other.device) ? std::nullopt : std::optional(other.device));
      },
      .samples = "f32[2, 3], f16[1]\nf32[2, 3], f32[1]"},
     // A fresh tensor of the same values; strides kept if dense, or as the memory format says.
-    {.schema = "aten.clone.default(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", .tags = Tag::Pointwise,
-     .infer = inferClone, .eval = copied, .derive = passGradient, .lower = lowerConverted,
+    {.schema = "aten.clone.default(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferClone,
+     .eval = copied,
+     .derive = passGradient,
+     .lower = lowerConverted,
      .samples = R"(
 f32[2, 3]
 f32[2, 3][1, 2]
@@ -207,25 +252,31 @@ i64[0, 2]
 b8[]
 )"},
     {.schema = "aten.contiguous.default(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)",
-     .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite,
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
      .decompose = [](Decomposition& d) -> Values {
          const Value self = d.in(size_t{0});
          const MemoryFormat format = d.memoryFormat("memory_format").value_or(MemoryFormat::Contiguous);
          if (format == MemoryFormat::Contiguous && self.type().isContiguous()) return self;
-         if (const auto strides = formatStrides(format, self.sizes()); strides && *strides == self.type().strides) return self;
+         if (const auto strides = formatStrides(format, self.sizes()); strides && *strides == self.type().strides)
+             return self;
          return d.call("aten.clone.default", {self}, {{"memory_format", format}});
      },
      .samples = "f32[2, 3]\nf32[2, 3][1, 2]\nf32[2, 3, 4, 4], memory_format = torch.channels_last"},
     // The same tensor under another name.
-    {.schema = "aten.alias.default(Tensor(a) self) -> Tensor(a)", .tags = Tag::View,
+    {.schema = "aten.alias.default(Tensor(a) self) -> Tensor(a)",
+     .tags = Tag::View,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(TensorType self, c.tensor(size_t{0}));
          return ValueType(std::move(self));
      },
      .eval = [](const EvalContext& c) { return c.in(size_t{0}); },
-     .derive = passGradient, .samples = kCopySamples},
+     .derive = passGradient,
+     .samples = kCopySamples},
     // alias that no gradient passes.
-    {.schema = "aten.detach.default(Tensor(a) self) -> Tensor(a)", .tags = Tag::View | Tag::NoGradient | Tag::Inplace,
+    {.schema = "aten.detach.default(Tensor(a) self) -> Tensor(a)",
+     .tags = Tag::View | Tag::NoGradient | Tag::Inplace,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(TensorType self, c.tensor(size_t{0}));
          self.requiresGrad = false;
@@ -236,22 +287,32 @@ b8[]
      .decompose = [](Decomposition& d) -> Values { return unary("aten.alias.default", d.in(size_t{0})); },
      .samples = kCopySamples},
     // What tracing leaves where a constant tensor entered the graph.
-    {.schema = "aten.lift_fresh_copy.default(Tensor self) -> Tensor", .tags = Tag::Pointwise,
-     .infer = [](const InferContext& c) { return copiedType(c, c.tensor(size_t{0}) ? c.tensor(size_t{0})->dtype : DType::F32, MemoryFormat::Contiguous, {}); },
+    {.schema = "aten.lift_fresh_copy.default(Tensor self) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer =
+         [](const InferContext& c) {
+             return copiedType(c, c.tensor(size_t{0}) ? c.tensor(size_t{0})->dtype : DType::F32,
+                               MemoryFormat::Contiguous, {});
+         },
      .eval = copied,
-     .derive = passGradient, .lower = lowerConverted, .samples = kCopySamples},
+     .derive = passGradient,
+     .lower = lowerConverted,
+     .samples = kCopySamples},
     // `src` broadcast and converted to the type of `self`, whose values are not read.
-    {.schema = "aten.copy.default(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", .tags = Tag::Pointwise | Tag::Inplace,
+    {.schema = "aten.copy.default(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
+     .tags = Tag::Pointwise | Tag::Inplace,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType self, c.tensor(size_t{0}));
          CT_TRY(const TensorType source, c.tensor(1));
          const SymDims shapes[] = {self.sizes, source.sizes};
          auto sizes = broadcastSizes(shapes);
          if (!sizes) return c.fail(sizes.error().message);
-         for (size_t i = 0; i < sizes->size(); ++i)   // symbols may turn out to be what fits
+         for (size_t i = 0; i < sizes->size(); ++i)  // symbols may turn out to be what fits
              if (i < self.sizes.size() && (!(*sizes)[i].isInt() || !self.sizes[i].isInt())) (*sizes)[i] = self.sizes[i];
-         if (!(*sizes == self.sizes)) return c.fail("the source " + source.text() + " does not fit into " + self.text());
-         if (std::find(self.strides.begin(), self.strides.end(), SymInt(0)) != self.strides.end()) return copiedType(c, self.dtype, {}, {});
+         if (!(*sizes == self.sizes))
+             return c.fail("the source " + source.text() + " does not fit into " + self.text());
+         if (std::find(self.strides.begin(), self.strides.end(), SymInt(0)) != self.strides.end())
+             return copiedType(c, self.dtype, {}, {});
          TensorType type = TensorType::contiguous(self.dtype, self.sizes, self.device);
          type.strides = self.strides;
          return ValueType(std::move(type));
@@ -261,12 +322,15 @@ b8[]
          copyInto(out, c.in(1));
          return out;
      },
-     .derive = [](Derivation& d) {
-         if (d.needs(1)) d.input(1) = d.dy();
-     },
+     .derive =
+         [](Derivation& d) {
+             if (d.needs(1)) d.input(1) = d.dy();
+         },
      .lower = [](LowerContext& c) { return Expr::cast(c.loadOwn(1), computeTypeOf(c.out().dtype)); },
-     .samples = "f32[2, 3], f32[2, 3]\nf32[2, 3][1, 2], f64[3]\ni64[2], f32[1]\nb8[2, 2], f32[2, 2]\nf32[2, 3][1, 2], f32[2, 3]"},
-    {.schema = "aten.fill.Scalar(Tensor self, Scalar value) -> Tensor", .tags = Tag::Pointwise | Tag::Inplace,
+     .samples =
+         "f32[2, 3], f32[2, 3]\nf32[2, 3][1, 2], f64[3]\ni64[2], f32[1]\nb8[2, 2], f32[2, 2]\nf32[2, 3][1, 2], f32[2, 3]"},
+    {.schema = "aten.fill.Scalar(Tensor self, Scalar value) -> Tensor",
+     .tags = Tag::Pointwise | Tag::Inplace,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType self, c.tensor(size_t{0}));
          CT_TRY_VOID(checkNumber(c, "value", self.dtype));
@@ -278,10 +342,13 @@ b8[]
          return out;
      },
      .expand = Expand::Decompose,
-     .decompose = [](Decomposition& d) -> Values { return d.call("aten.full_like.default", {d.in(size_t{0}), d.arg(1)}); },
+     .decompose = [](Decomposition& d) -> Values {
+         return d.call("aten.full_like.default", {d.in(size_t{0}), d.arg(1)});
+     },
      .derive = [](Derivation& d) { d.input(0) = unary("aten.zeros_like.default", d.dy()); },
      .samples = "f32[2, 3], 2\ni64[2], 3\nf32[2, 3][1, 2], 0.5\nb8[2], True"},
-    {.schema = "aten.fill.Tensor(Tensor self, Tensor value) -> Tensor", .tags = Tag::Pointwise | Tag::Inplace,
+    {.schema = "aten.fill.Tensor(Tensor self, Tensor value) -> Tensor",
+     .tags = Tag::Pointwise | Tag::Inplace,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType value, c.tensor(1));
          if (value.rank() != 0) return c.fail("fills with a 0-d tensor, not with " + value.text());
@@ -293,29 +360,40 @@ b8[]
          return out;
      },
      .expand = Expand::Decompose,
-     .decompose = [](Decomposition& d) -> Values { return d.call("aten.copy.default", {d.in(size_t{0}), d.in(1)}); },
-     .derive = [](Derivation& d) {
-         if (d.needs(0)) d.input(0) = unary("aten.zeros_like.default", d.dy());
-         if (d.needs(1)) d.input(1) = unary("aten.sum.default", d.dy());
+     .decompose = [](Decomposition& d) -> Values {
+         return d.call("aten.copy.default", {d.in(size_t{0}), d.in(1)});
      },
+     .derive =
+         [](Derivation& d) {
+             if (d.needs(0)) d.input(0) = unary("aten.zeros_like.default", d.dy());
+             if (d.needs(1)) d.input(1) = unary("aten.sum.default", d.dy());
+         },
      .samples = "f32[2, 3], f32[]\ni64[2], f32[]\nf32[2, 3][1, 2], f64[]\nb8[2], b8[]"},
     // zero_ without the mutation.
-    {.schema = "aten.zero.default(Tensor self) -> Tensor", .tags = Tag::Pointwise | Tag::Inplace, .infer = inferClone,
+    {.schema = "aten.zero.default(Tensor self) -> Tensor",
+     .tags = Tag::Pointwise | Tag::Inplace,
+     .infer = inferClone,
      .eval = [](const EvalContext& c) -> EvalResult {
          Tensor out = c.result();
          copyInto(out, Tensor::full(out.dtype(), {}, int64_t{0}));
          return out;
      },
      .expand = Expand::Decompose,
-     .decompose = [](Decomposition& d) -> Values { return d.call("aten.full_like.default", {d.in(size_t{0}), d.out().dtype == DType::Bool ? Argument(false) : Argument(0)}); },
+     .decompose = [](Decomposition& d) -> Values {
+         return d.call("aten.full_like.default",
+                       {d.in(size_t{0}), d.out().dtype == DType::Bool ? Argument(false) : Argument(0)});
+     },
      .derive = [](Derivation& d) { d.input(0) = unary("aten.zeros_like.default", d.dy()); },
      .samples = "f32[2, 3]\ni64[4]\nb8[2]\nf32[3, 2][1, 3]\nbf16[0, 2]"},
     // Raises unless the tensor is what the traced program assumed. Checked when the graph is read; no code is left.
-    // Only exported programs have it, where PyTorch keeps it until post-grad; without it they decompose to the very graph that a
+    // Only exported programs have it, where PyTorch keeps it until post-grad; without it they decompose to the very
+    // graph that a
     // capture from Python gives.
-    {.schema = "aten._assert_tensor_metadata.default(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, "
-               "Device? device=None, Layout? layout=None) -> ()",
-     .tags = Tag::Impure, .infer = inferAssertMetadata,
+    {.schema =
+         "aten._assert_tensor_metadata.default(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, "
+         "Device? device=None, Layout? layout=None) -> ()",
+     .tags = Tag::Impure,
+     .infer = inferAssertMetadata,
      .eval = [](const EvalContext&) -> EvalResult { return TensorList{}; },
      .expand = Expand::Decompose,
      .decompose = [](Decomposition&) -> Values { return Values(std::vector<Value>{}); }},

@@ -34,7 +34,8 @@ Result<ValueType> inferNll(const InferContext& c) {
         return c.fail(std::string("needs an input of ") + (planes ? "4" : "1 or 2") + " dims, not " + x.text());
     if (!isFloating(x.dtype)) return c.fail("needs a floating-point input");
     if (isFloating(target.dtype)) return c.fail("needs class numbers as the target, not " + target.text());
-    if (target.rank() != x.rank() - 1) return c.fail("the target " + target.text() + " needs one dim less than the input " + x.text());
+    if (target.rank() != x.rank() - 1)
+        return c.fail("the target " + target.text() + " needs one dim less than the input " + x.text());
     CT_TRY_VOID(fitsClasses(c, x, target));
     CT_TRY(const int64_t reduction, c.integer("reduction", 1));
     const TensorType scalar = TensorType::contiguous(x.dtype, {}, x.device);
@@ -62,7 +63,9 @@ Values decomposeNllForward(Decomposition& d) {
     Value kept = keeps();
     const Value safe = where(kept, target, scalarTensor(d.builder(), int64_t{0}, target.dtype(), target.type().device));
     const Value index = unsqueeze(safe, dim);
-    auto pick = [&](const Value& from) { return d.call("aten.squeeze.dim", {d.call("aten.gather.default", {from, dim, index}), dim}); };
+    auto pick = [&](const Value& from) {
+        return d.call("aten.squeeze.dim", {d.call("aten.gather.default", {from, dim, index}), dim});
+    };
     const Value loss = -pick(x);
     kept = keeps();
     const Value result = where(kept, loss, scalarTensor(d, int64_t{0}, loss));
@@ -142,7 +145,10 @@ Value ofProbabilities(Decomposition& d, const CrossEntropy& c) {
         const Value scaled = d.call("aten.mul.Scalar", {target, 1 - c.smoothing});
         const auto classes = x.size(c.dim).asInt();
         if (classes) target = d.call("aten.add.Scalar", {scaled, c.smoothing / static_cast<double>(*classes)});
-        else target = scaled + scaledByCount(full(d.builder(), {}, Scalar(c.smoothing), target.dtype(), target.type().device), 1, x.size(c.dim));
+        else
+            target =
+                scaled + scaledByCount(full(d.builder(), {}, Scalar(c.smoothing), target.dtype(), target.type().device),
+                                       1, x.size(c.dim));
     }
     const Value weight = d.has("weight") ? besideClasses(d.in("weight"), x, c.dim) : Value();
     Value product = c.logs * target;
@@ -180,7 +186,8 @@ Value ofSmoothedClasses(Decomposition& d, const CrossEntropy& c) {
         spread = unary("aten.sum.default", spread);
     }
     const auto classes = x.size(c.dim).asInt();
-    spread = classes ? d.call("aten.mul.Scalar", {spread, c.smoothing / static_cast<double>(*classes)}) : scaledByCount(spread, c.smoothing, x.size(c.dim));
+    spread = classes ? d.call("aten.mul.Scalar", {spread, c.smoothing / static_cast<double>(*classes)})
+                     : scaledByCount(spread, c.smoothing, x.size(c.dim));
     return d.call("aten.mul.Scalar", {loss, 1 - c.smoothing}) + spread;
 }
 Values decomposeCrossEntropy(Decomposition& d) {
@@ -189,11 +196,14 @@ Values decomposeCrossEntropy(Decomposition& d) {
     const auto reduction = d.integer("reduction", 1);
     c.smoothing = d.real("label_smoothing");
     const bool probabilities = isFloating(target.dtype());
-    if (!reduction || x.rank() == 0 || (probabilities ? target.sizes() != x.sizes() : target.rank() != x.rank() - 1) || c.smoothing < 0 || c.smoothing > 1) {
-        d.builder().fail(!reduction ? reduction.error()
+    if (!reduction || x.rank() == 0 || (probabilities ? target.sizes() != x.sizes() : target.rank() != x.rank() - 1) ||
+        c.smoothing < 0 || c.smoothing > 1) {
+        d.builder().fail(!reduction      ? reduction.error()
                          : x.rank() == 0 ? d.fail("needs an input with a dim of classes")
-                         : c.smoothing < 0 || c.smoothing > 1 ? d.fail("label_smoothing lies between 0 and 1")
-                         : d.fail("the target " + target.type().text() + " is neither class numbers nor probabilities for " + x.type().text()));
+                         : c.smoothing < 0 || c.smoothing > 1
+                             ? d.fail("label_smoothing lies between 0 and 1")
+                             : d.fail("the target " + target.type().text() +
+                                      " is neither class numbers nor probabilities for " + x.type().text()));
         return Value();
     }
     c.target = target;
@@ -207,15 +217,30 @@ Values decomposeCrossEntropy(Decomposition& d) {
 
 constexpr OpDef kOps[] = {
     // The negative log probability of the target class; total_weight is what the mean divides by.
-    {.schema = "aten.nll_loss_forward.default(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
-     .tags = Tag::Reduction, .infer = inferNll, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeNllForward,
+    {.schema =
+         "aten.nll_loss_forward.default(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
+     .tags = Tag::Reduction,
+     .infer = inferNll,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeNllForward,
      .derive = [](Derivation& d) { deriveNll(d, "aten.nll_loss_backward.default"); },
-     .samples = "f32[2, 3], i64[2]<3, None, 1, -100\nf32[2, 3], i64[2]<3, f32[3]>0, 1, -100\nf32[4, 3], i64[4]<3, None, 2, 1\nf32[2, 3], i64[2]<3, None, 0, -100\nf32[3], i64[]<3, None, 1, -100"},
-    {.schema = "aten.nll_loss_backward.default(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
-     .infer = inferNllBackward, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeNllBackward,
-     .samples = "f32[], f32[2, 3], i64[2]<3, None, 1, -100, f32[]>0\nf32[], f32[2, 3], i64[2]<3, f32[3]>0, 1, -100, f32[]>0"},
-    {.schema = "aten.cross_entropy_loss.default(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, float label_smoothing=0.) -> Tensor",
-     .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite, .decompose = decomposeCrossEntropy,
+     .samples =
+         "f32[2, 3], i64[2]<3, None, 1, -100\nf32[2, 3], i64[2]<3, f32[3]>0, 1, -100\nf32[4, 3], i64[4]<3, None, 2, 1\nf32[2, 3], i64[2]<3, None, 0, -100\nf32[3], i64[]<3, None, 1, -100"},
+    {.schema =
+         "aten.nll_loss_backward.default(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
+     .infer = inferNllBackward,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeNllBackward,
+     .samples =
+         "f32[], f32[2, 3], i64[2]<3, None, 1, -100, f32[]>0\nf32[], f32[2, 3], i64[2]<3, f32[3]>0, 1, -100, f32[]>0"},
+    {.schema =
+         "aten.cross_entropy_loss.default(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, float label_smoothing=0.) -> Tensor",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = decomposeCrossEntropy,
      .samples = R"(
 f32[2, 3], i64[2]<3
 f32[2, 3], i64[2]<3, f32[3]>0, 2
@@ -238,27 +263,44 @@ f32[2, 4, 3], i64[2, 3]<4, None, 2, -100, 0.1
 bf16[2, 3], i64[2]<3
 f64[2, 3], f64[2, 3]>0
 )"},
-    {.schema = "aten.nll_loss_nd.default(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
-     .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite,
+    {.schema =
+         "aten.nll_loss_nd.default(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
      .decompose = [](Decomposition& d) -> Values {
          const auto reduction = d.integer("reduction", 1);
          if (!reduction) d.builder().fail(reduction.error());
          return reduction ? likelihood(d, d.in(size_t{0}), d.in(1), *reduction) : Value();
      },
      .samples = "f32[2, 3], i64[2]<3\nf32[2, 3, 2, 2], i64[2, 2, 2]<3\nf32[2, 3, 4], i64[2, 4]<3, None, 0"},
-    {.schema = "aten.nll_loss.default(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
-     .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite,
+    {.schema =
+         "aten.nll_loss.default(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
      .decompose = [](Decomposition& d) -> Values {
          return d.call("aten.nll_loss_forward.default", {d.arg(0), d.arg(1), d.arg(2), d.arg(3), d.arg(4)})[0];
      },
      .samples = "f32[2, 3], i64[2]<3\nf32[2, 3], i64[2]<3, f32[3]>0, 0"},
-    {.schema = "aten.nll_loss2d_forward.default(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
-     .tags = Tag::Reduction, .infer = inferNll, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeNllForward,
+    {.schema =
+         "aten.nll_loss2d_forward.default(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
+     .tags = Tag::Reduction,
+     .infer = inferNll,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeNllForward,
      .derive = [](Derivation& d) { deriveNll(d, "aten.nll_loss2d_backward.default"); },
-     .samples = "f32[2, 3, 2, 2], i64[2, 2, 2]<3, None, 1, -100\nf32[2, 3, 2, 2], i64[2, 2, 2]<3, f32[3]>0, 0, -100\nf64[2, 3, 2, 2], i64[2, 2, 2]<3, f64[3]>0, 2, 1"},
-    {.schema = "aten.nll_loss2d_backward.default(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
-     .infer = inferNllBackward, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeNllBackward,
-     .samples = "f32[], f32[2, 3, 2, 2], i64[2, 2, 2]<3, None, 1, -100, f32[]>0\nf32[2, 2, 2], f32[2, 3, 2, 2], i64[2, 2, 2]<3, f32[3]>0, 0, -100, f32[]>0"},
+     .samples =
+         "f32[2, 3, 2, 2], i64[2, 2, 2]<3, None, 1, -100\nf32[2, 3, 2, 2], i64[2, 2, 2]<3, f32[3]>0, 0, -100\nf64[2, 3, 2, 2], i64[2, 2, 2]<3, f64[3]>0, 2, 1"},
+    {.schema =
+         "aten.nll_loss2d_backward.default(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
+     .infer = inferNllBackward,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeNllBackward,
+     .samples =
+         "f32[], f32[2, 3, 2, 2], i64[2, 2, 2]<3, None, 1, -100, f32[]>0\nf32[2, 2, 2], f32[2, 3, 2, 2], i64[2, 2, 2]<3, f32[3]>0, 0, -100, f32[]>0"},
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What the processes of a group do together. The kernels stand for rank 0 of a group whose members all hold the same values;
-// where the call does not say how large the group is, it has one member.
+// What the processes of a group do together. The kernels stand for rank 0 of a group whose members all hold the same
+// values; where the call does not say how large the group is, it has one member.
 #include <algorithm>
 #include <cmath>
 
@@ -32,7 +32,8 @@ Result<ValueType> inferSameLists(const InferContext& c) {
     CT_TRY_VOID(checkReduction(c));
     CT_TRY(const std::vector<TensorType> inputs, c.tensors("inputs"));
     TupleType types;
-    for (const TensorType& input : inputs) types.emplace_back(TensorType::contiguous(input.dtype, input.sizes, input.device));
+    for (const TensorType& input : inputs)
+        types.emplace_back(TensorType::contiguous(input.dtype, input.sizes, input.device));
     return ValueType(std::move(types));
 }
 Result<TensorType> gathered(const InferContext& c, const TensorType& input) {
@@ -47,7 +48,8 @@ Result<TensorType> scattered(const InferContext& c, const TensorType& input) {
     CT_TRY(const int64_t members, groupSize(c));
     SymDims sizes = input.sizes;
     if (sizes.empty()) return c.fail("the tensor has no dim to scatter along");
-    if (sizes[0].isInt() && sizes[0].value() % members != 0) return c.fail("the first size is no multiple of the group's");
+    if (sizes[0].isInt() && sizes[0].value() % members != 0)
+        return c.fail("the first size is no multiple of the group's");
     sizes[0] = floorDiv(sizes[0], SymInt(members));
     return TensorType::contiguous(input.dtype, std::move(sizes), input.device);
 }
@@ -142,7 +144,9 @@ EvalResult evalExchanged(const EvalContext& c) {
     const Dims received = c.integersOf("output_split_sizes"), sent = c.integersOf("input_split_sizes");
     int64_t at = 0;
     for (const int64_t rows : received) {
-        if (rows != sent[0]) return invalidInput("_c10d_functional.all_to_all_single: members that hold the same values send shares of the same size");
+        if (rows != sent[0])
+            return invalidInput(
+                "_c10d_functional.all_to_all_single: members that hold the same values send shares of the same size");
         std::vector<int64_t> sizes = input.sizes();
         sizes[0] = rows;
         Tensor part = out.view(sizes, out.strides(), out.offset() + at * out.stride(0));
@@ -152,7 +156,8 @@ EvalResult evalExchanged(const EvalContext& c) {
     return out;
 }
 
-// ---------------------------------------------------------------- parameters of which every member keeps a share (FSDP)
+// ---------------------------------------------------------------- parameters of which every member keeps a share
+// (FSDP)
 
 Result<ValueType> nothing(const InferContext&) { return ValueType(); }
 Result<ValueType> inferCopyForEffect(const InferContext& c) {
@@ -170,7 +175,8 @@ Result<ValueType> inferCopyIn(const InferContext& c) {
     CT_TRY(const TensorType buffer, c.tensor("all_gather_output"));
     const auto count = symIntOf(c.arg("all_gather_input_numel"));
     if (buffer.rank() != 1 || !count) return c.fail("the buffer has one dim, and its parts have equally many elements");
-    return ValueType(TupleType{ValueType(TensorType::contiguous(buffer.dtype, {*count}, buffer.device)), ValueType(TensorType::contiguous(buffer.dtype, buffer.sizes, buffer.device))});
+    return ValueType(TupleType{ValueType(TensorType::contiguous(buffer.dtype, {*count}, buffer.device)),
+                               ValueType(TensorType::contiguous(buffer.dtype, buffer.sizes, buffer.device))});
 }
 EvalResult evalCopyIn(const EvalContext& c) {
     Tensor buffer = packedCopy(c, c.in("all_gather_output"), 1);
@@ -190,38 +196,70 @@ Result<ValueType> inferGatherInto(const InferContext& c) {
     CT_TRY(const TensorType input, c.tensor(size_t{0}));
     CT_TRY(TensorType out, c.tensor("out"));
     CT_TRY(const TensorType expected, gathered(c, input));
-    return expected.sizes == out.sizes ? Result<ValueType>(std::move(out)) : c.fail("the shares of all members do not fill 'out'");
+    return expected.sizes == out.sizes ? Result<ValueType>(std::move(out))
+                                       : c.fail("the shares of all members do not fill 'out'");
 }
 EvalResult evalGatherInto(const EvalContext& c) {
     const Tensor out = c.in("out");
-    fillWithShares(out, c.in(size_t{0}).clone());   // a share may be a part of what is written
+    fillWithShares(out, c.in(size_t{0}).clone());  // a share may be a part of what is written
     return out;
 }
 
 constexpr OpDef kOps[] = {
-    {.schema = "_c10d_functional.all_reduce.default(Tensor input, str reduce_op, str group_name) -> Tensor", .tags = Tag::Inplace, .infer = inferSame, .eval = evalSame},
-    {.schema = "_c10d_functional.all_reduce_coalesced.default(Tensor[] inputs, str reduce_op, str group_name) -> Tensor[]", .tags = Tag::Inplace,
-     .infer = inferSameLists, .eval = evalSameLists},
-    {.schema = "_c10d_functional.broadcast.default(Tensor input, int src, str group_name) -> Tensor", .tags = Tag::Inplace, .infer = inferSame, .eval = evalSame},
-    {.schema = "_c10d_functional.wait_tensor.default(Tensor tensor) -> Tensor", .infer = inferLikeFirst, .eval = evalSame},
-    {.schema = "_c10d_functional.all_gather_into_tensor.default(Tensor input, int group_size, str group_name) -> Tensor",
-     .infer = inferOne<gathered>, .eval = evalOne<gather>},
-    {.schema = "_c10d_functional.all_gather_into_tensor_coalesced.default(Tensor[] inputs, int group_size, str group_name) -> Tensor[]",
-     .infer = inferEach<gathered>, .eval = evalEach<gather>},
-    {.schema = "_c10d_functional.reduce_scatter_tensor.default(Tensor input, str reduce_op, int group_size, str group_name) -> Tensor",
-     .infer = inferOne<scattered>, .eval = evalOne<scatter>},
-    {.schema = "_c10d_functional.reduce_scatter_tensor_coalesced.default(Tensor[] inputs, str reduce_op, int group_size, str group_name) -> Tensor[]",
-     .infer = inferEach<scattered>, .eval = evalEach<scatter>},
-    {.schema = "_c10d_functional.all_to_all_single.default(Tensor input, SymInt[] output_split_sizes, SymInt[] input_split_sizes, str group_name) -> Tensor",
-     .infer = inferExchanged, .eval = evalExchanged},
-    {.schema = "_c10d_functional.all_gather_into_tensor_out.default(Tensor input, int group_size, str group_name, *, Tensor(a!) out) -> Tensor(a!)",
-     .tags = Tag::Impure, .infer = inferGatherInto, .eval = evalGatherInto},
-    {.schema = "fsdp.all_gather_copy_in.default(Tensor[] all_gather_inputs, Tensor all_gather_output, SymInt[] inp_split_sizes, SymInt all_gather_input_numel, SymInt rank) "
-               "-> (Tensor, Tensor)",
-     .infer = inferCopyIn, .eval = evalCopyIn},
-    {.schema = "fsdp.copy_.default(Tensor(a!) tensor, Tensor data) -> ()", .tags = Tag::Impure, .infer = inferCopyForEffect, .eval = evalCopyForEffect},
+    {.schema = "_c10d_functional.all_reduce.default(Tensor input, str reduce_op, str group_name) -> Tensor",
+     .tags = Tag::Inplace,
+     .infer = inferSame,
+     .eval = evalSame},
+    {.schema =
+         "_c10d_functional.all_reduce_coalesced.default(Tensor[] inputs, str reduce_op, str group_name) -> Tensor[]",
+     .tags = Tag::Inplace,
+     .infer = inferSameLists,
+     .eval = evalSameLists},
+    {.schema = "_c10d_functional.broadcast.default(Tensor input, int src, str group_name) -> Tensor",
+     .tags = Tag::Inplace,
+     .infer = inferSame,
+     .eval = evalSame},
+    {.schema = "_c10d_functional.wait_tensor.default(Tensor tensor) -> Tensor",
+     .infer = inferLikeFirst,
+     .eval = evalSame},
+    {.schema =
+         "_c10d_functional.all_gather_into_tensor.default(Tensor input, int group_size, str group_name) -> Tensor",
+     .infer = inferOne<gathered>,
+     .eval = evalOne<gather>},
+    {.schema =
+         "_c10d_functional.all_gather_into_tensor_coalesced.default(Tensor[] inputs, int group_size, str group_name) -> Tensor[]",
+     .infer = inferEach<gathered>,
+     .eval = evalEach<gather>},
+    {.schema =
+         "_c10d_functional.reduce_scatter_tensor.default(Tensor input, str reduce_op, int group_size, str group_name) -> Tensor",
+     .infer = inferOne<scattered>,
+     .eval = evalOne<scatter>},
+    {.schema =
+         "_c10d_functional.reduce_scatter_tensor_coalesced.default(Tensor[] inputs, str reduce_op, int group_size, str group_name) -> Tensor[]",
+     .infer = inferEach<scattered>,
+     .eval = evalEach<scatter>},
+    {.schema =
+         "_c10d_functional.all_to_all_single.default(Tensor input, SymInt[] output_split_sizes, SymInt[] input_split_sizes, str group_name) -> Tensor",
+     .infer = inferExchanged,
+     .eval = evalExchanged},
+    {.schema =
+         "_c10d_functional.all_gather_into_tensor_out.default(Tensor input, int group_size, str group_name, *, Tensor(a!) out) -> Tensor(a!)",
+     .tags = Tag::Impure,
+     .infer = inferGatherInto,
+     .eval = evalGatherInto},
+    {.schema =
+         "fsdp.all_gather_copy_in.default(Tensor[] all_gather_inputs, Tensor all_gather_output, SymInt[] inp_split_sizes, SymInt all_gather_input_numel, SymInt rank) "
+         "-> (Tensor, Tensor)",
+     .infer = inferCopyIn,
+     .eval = evalCopyIn},
+    {.schema = "fsdp.copy_.default(Tensor(a!) tensor, Tensor data) -> ()",
+     .tags = Tag::Impure,
+     .infer = inferCopyForEffect,
+     .eval = evalCopyForEffect},
     // Gives memory back, or takes it again: no values.
-    {.schema = "inductor.resize_storage_bytes_.default(Tensor variable, SymInt new_size) -> ()", .tags = Tag::Impure, .infer = nothing,
+    {.schema = "inductor.resize_storage_bytes_.default(Tensor variable, SymInt new_size) -> ()",
+     .tags = Tag::Impure,
+     .infer = nothing,
      .eval = [](const EvalContext&) -> EvalResult { return TensorList{}; }},
 };
 

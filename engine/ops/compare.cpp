@@ -66,7 +66,8 @@ i32[2, 3], i32[3]<5
 u8[4], u8[4]<8
 )";
 
-Tensor comparison(const EvalContext& c, bool (*whole)(int64_t, int64_t), bool (*narrow)(float, float), bool (*wide)(double, double)) {
+Tensor comparison(const EvalContext& c, bool (*whole)(int64_t, int64_t), bool (*narrow)(float, float),
+                  bool (*wide)(double, double)) {
     Tensor out = c.result();
     const DType dtype = c.promoted({0, 1});
     const std::array<Tensor, 2> operands = {wrappedOperand(c, 0, dtype), wrappedOperand(c, 1, dtype)};
@@ -77,15 +78,17 @@ Tensor comparison(const EvalContext& c, bool (*whole)(int64_t, int64_t), bool (*
 }
 template <class F>
 Tensor comparisonOf(const EvalContext& c, F) {
-    return comparison(c, [](int64_t a, int64_t b) { return F{}(a, b); }, [](float a, float b) { return F{}(a, b); },
-                      [](double a, double b) { return F{}(a, b); });
+    return comparison(
+        c, [](int64_t a, int64_t b) { return F{}(a, b); }, [](float a, float b) { return F{}(a, b); },
+        [](double a, double b) { return F{}(a, b); });
 }
 /// eq and ne also order-free types.
 template <class F>
 Tensor equalityOf(const EvalContext& c, F f) {
     if (!isComplex(c.promoted({0, 1}))) return comparisonOf(c, f);
     Tensor out = c.result();
-    elementwise<std::complex<double>, 2>(out, {c.in(size_t{0}), c.in(1)}, [f](auto a, auto b) { return std::complex<double>(f(a, b)); });
+    elementwise<std::complex<double>, 2>(out, {c.in(size_t{0}), c.in(1)},
+                                         [f](auto a, auto b) { return std::complex<double>(f(a, b)); });
     return out;
 }
 
@@ -102,7 +105,8 @@ Expr truth(LowerContext& c, size_t operand) {
 Result<ValueType> inferBits(const InferContext& c) {
     for (size_t i = 0; i < 2; ++i) {
         CT_TRY(const TensorType type, c.tensor(i));
-        if (!isIntegral(type.dtype, true)) return c.fail("needs integers or bool, not " + std::string(info(type.dtype).torchName));
+        if (!isIntegral(type.dtype, true))
+            return c.fail("needs integers or bool, not " + std::string(info(type.dtype).torchName));
     }
     return inferBroadcast(c);
 }
@@ -121,14 +125,21 @@ Expr lowerBits(LowerContext& c, ExprKind wide, ExprKind truthKind) {
     const Expr a = c.load(0), b = c.load(1);
     return Expr::make(a->dtype == DType::Bool ? truthKind : wide, {a, b}, a->dtype);
 }
-EvalResult bitAnd(const EvalContext& c) { return bits(c, [](int64_t a, int64_t b) { return a & b; }); }
-EvalResult bitOr(const EvalContext& c) { return bits(c, [](int64_t a, int64_t b) { return a | b; }); }
-EvalResult bitXor(const EvalContext& c) { return bits(c, [](int64_t a, int64_t b) { return a ^ b; }); }
+EvalResult bitAnd(const EvalContext& c) {
+    return bits(c, [](int64_t a, int64_t b) { return a & b; });
+}
+EvalResult bitOr(const EvalContext& c) {
+    return bits(c, [](int64_t a, int64_t b) { return a | b; });
+}
+EvalResult bitXor(const EvalContext& c) {
+    return bits(c, [](int64_t a, int64_t b) { return a ^ b; });
+}
 Expr lowerAnd(LowerContext& c) { return lowerBits(c, ExprKind::BitAnd, ExprKind::And); }
 Expr lowerOr(LowerContext& c) { return lowerBits(c, ExprKind::BitOr, ExprKind::Or); }
 Expr lowerXor(LowerContext& c) { return lowerBits(c, ExprKind::BitXor, ExprKind::Ne); }
 
-/// The exponent of a number in f32, biased by 127 and rounded up: the scale of block formats (e8m0). What has none saturates at 254.
+/// The exponent of a number in f32, biased by 127 and rounded up: the scale of block formats (e8m0). What has none
+/// saturates at 254.
 int64_t ceilingExponent(double value) {
     const auto narrow = static_cast<float>(value);
     uint32_t bits = 0;
@@ -138,7 +149,8 @@ int64_t ceilingExponent(double value) {
 }
 Result<ValueType> inferCeilingExponent(const InferContext& c) {
     CT_TRY(TensorType type, c.tensor(size_t{0}));
-    if (type.dtype != DType::F32 && !isHalf(type.dtype)) return c.fail("needs f32, f16 or bf16, not " + std::string(info(type.dtype).torchName));
+    if (type.dtype != DType::F32 && !isHalf(type.dtype))
+        return c.fail("needs f32, f16 or bf16, not " + std::string(info(type.dtype).torchName));
     return ValueType(TensorType::contiguous(DType::U8, type.sizes, type.device));
 }
 
@@ -162,118 +174,235 @@ Values respell(Decomposition& d, Name name) {
 
 constexpr OpDef kOps[] = {
     // NaN equals nothing, itself included.
-    {.schema = "aten.eq.Tensor(Tensor self, Tensor other) -> Tensor", .tags = kTags | Tag::Commutative, .infer = inferPredicate,
+    {.schema = "aten.eq.Tensor(Tensor self, Tensor other) -> Tensor",
+     .tags = kTags | Tag::Commutative,
+     .infer = inferPredicate,
      .eval = [](const EvalContext& c) { return equalityOf(c, [](auto a, auto b) { return a == b; }); },
-     .lower = lowerCompare<ExprKind::Eq>, .samples = kCompareSamples},
-    {.schema = "aten.eq.Scalar(Tensor self, Scalar other) -> Tensor", .tags = kTags, .infer = inferPredicate,
+     .lower = lowerCompare<ExprKind::Eq>,
+     .samples = kCompareSamples},
+    {.schema = "aten.eq.Scalar(Tensor self, Scalar other) -> Tensor",
+     .tags = kTags,
+     .infer = inferPredicate,
      .eval = [](const EvalContext& c) { return equalityOf(c, [](auto a, auto b) { return a == b; }); },
-     .lower = lowerCompare<ExprKind::Eq>, .samples = kCompareScalarSamples},
-    {.schema = "aten.ne.Tensor(Tensor self, Tensor other) -> Tensor", .tags = kTags | Tag::Commutative, .infer = inferPredicate,
+     .lower = lowerCompare<ExprKind::Eq>,
+     .samples = kCompareScalarSamples},
+    {.schema = "aten.ne.Tensor(Tensor self, Tensor other) -> Tensor",
+     .tags = kTags | Tag::Commutative,
+     .infer = inferPredicate,
      .eval = [](const EvalContext& c) { return equalityOf(c, [](auto a, auto b) { return a != b; }); },
-     .lower = lowerCompare<ExprKind::Ne>, .samples = kCompareSamples},
-    {.schema = "aten.ne.Scalar(Tensor self, Scalar other) -> Tensor", .tags = kTags, .infer = inferPredicate,
+     .lower = lowerCompare<ExprKind::Ne>,
+     .samples = kCompareSamples},
+    {.schema = "aten.ne.Scalar(Tensor self, Scalar other) -> Tensor",
+     .tags = kTags,
+     .infer = inferPredicate,
      .eval = [](const EvalContext& c) { return equalityOf(c, [](auto a, auto b) { return a != b; }); },
-     .lower = lowerCompare<ExprKind::Ne>, .samples = kCompareScalarSamples},
-    {.schema = "aten.lt.Tensor(Tensor self, Tensor other) -> Tensor", .tags = kTags, .infer = inferRealPredicate,
+     .lower = lowerCompare<ExprKind::Ne>,
+     .samples = kCompareScalarSamples},
+    {.schema = "aten.lt.Tensor(Tensor self, Tensor other) -> Tensor",
+     .tags = kTags,
+     .infer = inferRealPredicate,
      .eval = [](const EvalContext& c) { return comparisonOf(c, [](auto a, auto b) { return a < b; }); },
-     .lower = lowerCompare<ExprKind::Lt>, .samples = kCompareSamples},
-    {.schema = "aten.lt.Scalar(Tensor self, Scalar other) -> Tensor", .tags = kTags, .infer = inferRealPredicate,
+     .lower = lowerCompare<ExprKind::Lt>,
+     .samples = kCompareSamples},
+    {.schema = "aten.lt.Scalar(Tensor self, Scalar other) -> Tensor",
+     .tags = kTags,
+     .infer = inferRealPredicate,
      .eval = [](const EvalContext& c) { return comparisonOf(c, [](auto a, auto b) { return a < b; }); },
-     .lower = lowerCompare<ExprKind::Lt>, .samples = kCompareScalarSamples},
-    {.schema = "aten.le.Tensor(Tensor self, Tensor other) -> Tensor", .tags = kTags, .infer = inferRealPredicate,
+     .lower = lowerCompare<ExprKind::Lt>,
+     .samples = kCompareScalarSamples},
+    {.schema = "aten.le.Tensor(Tensor self, Tensor other) -> Tensor",
+     .tags = kTags,
+     .infer = inferRealPredicate,
      .eval = [](const EvalContext& c) { return comparisonOf(c, [](auto a, auto b) { return a <= b; }); },
-     .lower = lowerCompare<ExprKind::Le>, .samples = kCompareSamples},
-    {.schema = "aten.le.Scalar(Tensor self, Scalar other) -> Tensor", .tags = kTags, .infer = inferRealPredicate,
+     .lower = lowerCompare<ExprKind::Le>,
+     .samples = kCompareSamples},
+    {.schema = "aten.le.Scalar(Tensor self, Scalar other) -> Tensor",
+     .tags = kTags,
+     .infer = inferRealPredicate,
      .eval = [](const EvalContext& c) { return comparisonOf(c, [](auto a, auto b) { return a <= b; }); },
-     .lower = lowerCompare<ExprKind::Le>, .samples = kCompareScalarSamples},
-    {.schema = "aten.gt.Tensor(Tensor self, Tensor other) -> Tensor", .tags = kTags, .infer = inferRealPredicate,
+     .lower = lowerCompare<ExprKind::Le>,
+     .samples = kCompareScalarSamples},
+    {.schema = "aten.gt.Tensor(Tensor self, Tensor other) -> Tensor",
+     .tags = kTags,
+     .infer = inferRealPredicate,
      .eval = [](const EvalContext& c) { return comparisonOf(c, [](auto a, auto b) { return a > b; }); },
-     .lower = lowerCompare<ExprKind::Gt>, .samples = kCompareSamples},
-    {.schema = "aten.gt.Scalar(Tensor self, Scalar other) -> Tensor", .tags = kTags, .infer = inferRealPredicate,
+     .lower = lowerCompare<ExprKind::Gt>,
+     .samples = kCompareSamples},
+    {.schema = "aten.gt.Scalar(Tensor self, Scalar other) -> Tensor",
+     .tags = kTags,
+     .infer = inferRealPredicate,
      .eval = [](const EvalContext& c) { return comparisonOf(c, [](auto a, auto b) { return a > b; }); },
-     .lower = lowerCompare<ExprKind::Gt>, .samples = kCompareScalarSamples},
-    {.schema = "aten.ge.Tensor(Tensor self, Tensor other) -> Tensor", .tags = kTags, .infer = inferRealPredicate,
+     .lower = lowerCompare<ExprKind::Gt>,
+     .samples = kCompareScalarSamples},
+    {.schema = "aten.ge.Tensor(Tensor self, Tensor other) -> Tensor",
+     .tags = kTags,
+     .infer = inferRealPredicate,
      .eval = [](const EvalContext& c) { return comparisonOf(c, [](auto a, auto b) { return a >= b; }); },
-     .lower = lowerCompare<ExprKind::Ge>, .samples = kCompareSamples},
-    {.schema = "aten.ge.Scalar(Tensor self, Scalar other) -> Tensor", .tags = kTags, .infer = inferRealPredicate,
+     .lower = lowerCompare<ExprKind::Ge>,
+     .samples = kCompareSamples},
+    {.schema = "aten.ge.Scalar(Tensor self, Scalar other) -> Tensor",
+     .tags = kTags,
+     .infer = inferRealPredicate,
      .eval = [](const EvalContext& c) { return comparisonOf(c, [](auto a, auto b) { return a >= b; }); },
-     .lower = lowerCompare<ExprKind::Ge>, .samples = kCompareScalarSamples},
+     .lower = lowerCompare<ExprKind::Ge>,
+     .samples = kCompareScalarSamples},
 
     // Zero is false, everything else (NaN too) true.
-    {.schema = "aten.logical_and.default(Tensor self, Tensor other) -> Tensor", .tags = kTags | Tag::Commutative, .infer = inferRealPredicate,
+    {.schema = "aten.logical_and.default(Tensor self, Tensor other) -> Tensor",
+     .tags = kTags | Tag::Commutative,
+     .infer = inferRealPredicate,
      .eval = [](const EvalContext& c) { return comparisonOf(c, [](auto a, auto b) { return a != 0 && b != 0; }); },
-     .lower = [](LowerContext& c) { return Expr::make(ExprKind::And, {truth(c, 0), truth(c, 1)}, DType::Bool); },
+     .lower =
+         [](LowerContext& c) {
+             return Expr::make(ExprKind::And, {truth(c, 0), truth(c, 1)}, DType::Bool);
+         },
      .samples = kLogicalSamples},
-    {.schema = "aten.logical_or.default(Tensor self, Tensor other) -> Tensor", .tags = kTags | Tag::Commutative, .infer = inferRealPredicate,
+    {.schema = "aten.logical_or.default(Tensor self, Tensor other) -> Tensor",
+     .tags = kTags | Tag::Commutative,
+     .infer = inferRealPredicate,
      .eval = [](const EvalContext& c) { return comparisonOf(c, [](auto a, auto b) { return a != 0 || b != 0; }); },
-     .lower = [](LowerContext& c) { return Expr::make(ExprKind::Or, {truth(c, 0), truth(c, 1)}, DType::Bool); },
+     .lower =
+         [](LowerContext& c) {
+             return Expr::make(ExprKind::Or, {truth(c, 0), truth(c, 1)}, DType::Bool);
+         },
      .samples = kLogicalSamples},
-    {.schema = "aten.logical_xor.default(Tensor self, Tensor other) -> Tensor", .tags = kTags | Tag::Commutative, .infer = inferRealPredicate,
+    {.schema = "aten.logical_xor.default(Tensor self, Tensor other) -> Tensor",
+     .tags = kTags | Tag::Commutative,
+     .infer = inferRealPredicate,
      .eval = [](const EvalContext& c) { return comparisonOf(c, [](auto a, auto b) { return (a != 0) != (b != 0); }); },
      .lower = [](LowerContext& c) { return compare(ExprKind::Ne, truth(c, 0), truth(c, 1)); },
      .samples = kLogicalSamples},
 
     // Two's complement on integers, logical on bool.
-    {.schema = "aten.bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor", .tags = kTags | Tag::Commutative, .infer = inferBits,
-     .eval = bitAnd, .lower = lowerAnd, .samples = kBitSamples},
-    {.schema = "aten.bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor", .tags = kTags, .infer = inferBits,
-     .eval = bitAnd, .lower = lowerAnd, .samples = kBitScalarSamples},
-    {.schema = "aten.bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor", .tags = kTags | Tag::Commutative, .infer = inferBits,
-     .eval = bitOr, .lower = lowerOr, .samples = kBitSamples},
-    {.schema = "aten.bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor", .tags = kTags, .infer = inferBits,
-     .eval = bitOr, .lower = lowerOr, .samples = kBitScalarSamples},
-    {.schema = "aten.bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor", .tags = kTags | Tag::Commutative, .infer = inferBits,
-     .eval = bitXor, .lower = lowerXor, .samples = kBitSamples},
-    {.schema = "aten.bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor", .tags = kTags, .infer = inferBits,
-     .eval = bitXor, .lower = lowerXor, .samples = kBitScalarSamples},
-    {.schema = "aten.bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor", .tags = kTags, .infer = inferShift,
-     .eval = [](const EvalContext& c) { return shift(c, true); }, .samples = kShiftSamples},
-    {.schema = "aten.bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor", .tags = kTags, .infer = inferShift,
-     .eval = [](const EvalContext& c) { return shift(c, true); }, .samples = "i64[4], 3\nu8[4], 7"},
-    {.schema = "aten.bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor", .tags = kTags, .infer = inferShift,
-     .eval = [](const EvalContext& c) { return shift(c, false); }, .samples = kShiftSamples},
-    {.schema = "aten.bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor", .tags = kTags, .infer = inferShift,
-     .eval = [](const EvalContext& c) { return shift(c, false); }, .samples = "i64[4], 3\ni32[4], 1"},
+    {.schema = "aten.bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor",
+     .tags = kTags | Tag::Commutative,
+     .infer = inferBits,
+     .eval = bitAnd,
+     .lower = lowerAnd,
+     .samples = kBitSamples},
+    {.schema = "aten.bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor",
+     .tags = kTags,
+     .infer = inferBits,
+     .eval = bitAnd,
+     .lower = lowerAnd,
+     .samples = kBitScalarSamples},
+    {.schema = "aten.bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor",
+     .tags = kTags | Tag::Commutative,
+     .infer = inferBits,
+     .eval = bitOr,
+     .lower = lowerOr,
+     .samples = kBitSamples},
+    {.schema = "aten.bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor",
+     .tags = kTags,
+     .infer = inferBits,
+     .eval = bitOr,
+     .lower = lowerOr,
+     .samples = kBitScalarSamples},
+    {.schema = "aten.bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor",
+     .tags = kTags | Tag::Commutative,
+     .infer = inferBits,
+     .eval = bitXor,
+     .lower = lowerXor,
+     .samples = kBitSamples},
+    {.schema = "aten.bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor",
+     .tags = kTags,
+     .infer = inferBits,
+     .eval = bitXor,
+     .lower = lowerXor,
+     .samples = kBitScalarSamples},
+    {.schema = "aten.bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor",
+     .tags = kTags,
+     .infer = inferShift,
+     .eval = [](const EvalContext& c) { return shift(c, true); },
+     .samples = kShiftSamples},
+    {.schema = "aten.bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor",
+     .tags = kTags,
+     .infer = inferShift,
+     .eval = [](const EvalContext& c) { return shift(c, true); },
+     .samples = "i64[4], 3\nu8[4], 7"},
+    {.schema = "aten.bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor",
+     .tags = kTags,
+     .infer = inferShift,
+     .eval = [](const EvalContext& c) { return shift(c, false); },
+     .samples = kShiftSamples},
+    {.schema = "aten.bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor",
+     .tags = kTags,
+     .infer = inferShift,
+     .eval = [](const EvalContext& c) { return shift(c, false); },
+     .samples = "i64[4], 3\ni32[4], 1"},
     // Python's << and >>, which tracing keeps.
-    {.schema = "aten.__lshift__.Tensor(Tensor self, Tensor other) -> Tensor", .tags = Tag::Pointwise, .infer = inferShift,
-     .eval = [](const EvalContext& c) { return shift(c, true); }, .samples = "i64[4], i64[4]<4"},
-    {.schema = "aten.__lshift__.Scalar(Tensor self, Scalar other) -> Tensor", .tags = Tag::Pointwise, .infer = inferShift,
-     .eval = [](const EvalContext& c) { return shift(c, true); }, .samples = "i64[4], 2"},
-    {.schema = "aten.__rshift__.Tensor(Tensor self, Tensor other) -> Tensor", .tags = Tag::Pointwise, .infer = inferShift,
-     .eval = [](const EvalContext& c) { return shift(c, false); }, .samples = "i64[4], i64[4]<4"},
-    {.schema = "aten.__rshift__.Scalar(Tensor self, Scalar other) -> Tensor", .tags = Tag::Pointwise, .infer = inferShift,
-     .eval = [](const EvalContext& c) { return shift(c, false); }, .samples = "i64[4], 2"},
+    {.schema = "aten.__lshift__.Tensor(Tensor self, Tensor other) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferShift,
+     .eval = [](const EvalContext& c) { return shift(c, true); },
+     .samples = "i64[4], i64[4]<4"},
+    {.schema = "aten.__lshift__.Scalar(Tensor self, Scalar other) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferShift,
+     .eval = [](const EvalContext& c) { return shift(c, true); },
+     .samples = "i64[4], 2"},
+    {.schema = "aten.__rshift__.Tensor(Tensor self, Tensor other) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferShift,
+     .eval = [](const EvalContext& c) { return shift(c, false); },
+     .samples = "i64[4], i64[4]<4"},
+    {.schema = "aten.__rshift__.Scalar(Tensor self, Scalar other) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferShift,
+     .eval = [](const EvalContext& c) { return shift(c, false); },
+     .samples = "i64[4], 2"},
 
-    {.schema = "prims.inductor_cvt_e8m0_rceil.default(Tensor input) -> Tensor", .tags = Tag::Pointwise | Tag::NoGradient, .infer = inferCeilingExponent,
+    {.schema = "prims.inductor_cvt_e8m0_rceil.default(Tensor input) -> Tensor",
+     .tags = Tag::Pointwise | Tag::NoGradient,
+     .infer = inferCeilingExponent,
      .eval = [](const EvalContext& c) -> EvalResult {
          Tensor out = c.result();
          const Tensor in = c.in(size_t{0});
-         for (int64_t i = 0; i < out.numel(); ++i) static_cast<uint8_t*>(out.data())[i] = static_cast<uint8_t>(ceilingExponent(toDouble(in.item(i))));
+         for (int64_t i = 0; i < out.numel(); ++i)
+             static_cast<uint8_t*>(out.data())[i] = static_cast<uint8_t>(ceilingExponent(toDouble(in.item(i))));
          return out;
      }},
 
     // Python's &, | and ^.
-    {.schema = "aten.__and__.Tensor(Tensor self, Tensor other) -> Tensor", .tags = Tag::Pointwise, .infer = inferBits, .eval = bitAnd,
+    {.schema = "aten.__and__.Tensor(Tensor self, Tensor other) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferBits,
+     .eval = bitAnd,
      .expand = Expand::Composite,
      .decompose = [](Decomposition& d) { return respell(d, [] { return "aten.bitwise_and.Tensor"; }); },
      .samples = kBitSamples},
-    {.schema = "aten.__and__.Scalar(Tensor self, Scalar other) -> Tensor", .tags = Tag::Pointwise, .infer = inferBits, .eval = bitAnd,
+    {.schema = "aten.__and__.Scalar(Tensor self, Scalar other) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferBits,
+     .eval = bitAnd,
      .expand = Expand::Composite,
      .decompose = [](Decomposition& d) { return respell(d, [] { return "aten.bitwise_and.Scalar"; }); },
      .samples = kBitScalarSamples},
-    {.schema = "aten.__or__.Tensor(Tensor self, Tensor other) -> Tensor", .tags = Tag::Pointwise, .infer = inferBits, .eval = bitOr,
+    {.schema = "aten.__or__.Tensor(Tensor self, Tensor other) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferBits,
+     .eval = bitOr,
      .expand = Expand::Composite,
      .decompose = [](Decomposition& d) { return respell(d, [] { return "aten.bitwise_or.Tensor"; }); },
      .samples = kBitSamples},
-    {.schema = "aten.__or__.Scalar(Tensor self, Scalar other) -> Tensor", .tags = Tag::Pointwise, .infer = inferBits, .eval = bitOr,
+    {.schema = "aten.__or__.Scalar(Tensor self, Scalar other) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferBits,
+     .eval = bitOr,
      .expand = Expand::Composite,
      .decompose = [](Decomposition& d) { return respell(d, [] { return "aten.bitwise_or.Scalar"; }); },
      .samples = kBitScalarSamples},
-    {.schema = "aten.__xor__.Tensor(Tensor self, Tensor other) -> Tensor", .tags = Tag::Pointwise, .infer = inferBits, .eval = bitXor,
+    {.schema = "aten.__xor__.Tensor(Tensor self, Tensor other) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferBits,
+     .eval = bitXor,
      .expand = Expand::Composite,
      .decompose = [](Decomposition& d) { return respell(d, [] { return "aten.bitwise_xor.Tensor"; }); },
      .samples = kBitSamples},
-    {.schema = "aten.__xor__.Scalar(Tensor self, Scalar other) -> Tensor", .tags = Tag::Pointwise, .infer = inferBits, .eval = bitXor,
+    {.schema = "aten.__xor__.Scalar(Tensor self, Scalar other) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferBits,
+     .eval = bitXor,
      .expand = Expand::Composite,
      .decompose = [](Decomposition& d) { return respell(d, [] { return "aten.bitwise_xor.Scalar"; }); },
      .samples = kBitScalarSamples},

@@ -14,7 +14,8 @@ Result<std::vector<int64_t>> perDim(const InferContext& c, std::string_view para
     CT_TRY(std::vector<int64_t> values, c.integers(param));
     if (values.size() == 1) values.assign(spatial, values[0]);
     if (values.size() != spatial)
-        return c.fail("'" + std::string(param) + "' has " + std::to_string(values.size()) + " numbers for " + std::to_string(spatial) + " spatial dims");
+        return c.fail("'" + std::string(param) + "' has " + std::to_string(values.size()) + " numbers for " +
+                      std::to_string(spatial) + " spatial dims");
     for (int64_t value : values)
         if (value < least) return c.fail("'" + std::string(param) + "' of " + std::to_string(value) + " is too small");
     return values;
@@ -38,7 +39,8 @@ Result<ConvolutionCall> readCall(const InferContext& c, size_t spatial) {
     return call;
 }
 
-Result<SymDims> outputSizes(const InferContext& c, const TensorType& input, const TensorType& weight, const ConvolutionCall& call) {
+Result<SymDims> outputSizes(const InferContext& c, const TensorType& input, const TensorType& weight,
+                            const ConvolutionCall& call) {
     SymDims sizes{input.sizes[0], call.transposed ? weight.sizes[1] * SymInt(call.groups) : weight.sizes[0]};
     for (size_t i = 0; i < call.stride.size(); ++i) {
         const SymInt reach = SymInt(call.dilation[i]) * (weight.sizes[i + 2] - SymInt(1));
@@ -52,7 +54,8 @@ Result<SymDims> outputSizes(const InferContext& c, const TensorType& input, cons
         } else {
             const SymInt room = in + SymInt(2) * SymInt(call.padding[i]) - reach - SymInt(1);
             if (room.isInt() && room.value() < 0)
-                return c.fail("a kernel that reaches over " + (reach + SymInt(1)).text() + " elements does not fit the padded size " + (room + reach + SymInt(1)).text());
+                return c.fail("a kernel that reaches over " + (reach + SymInt(1)).text() +
+                              " elements does not fit the padded size " + (room + reach + SymInt(1)).text());
             sizes.push_back(floorDiv(room, SymInt(call.stride[i])) + SymInt(1));
         }
         if (sizes.back().isInt() && sizes.back().value() < 0) return c.fail("the output would have a negative size");
@@ -60,10 +63,13 @@ Result<SymDims> outputSizes(const InferContext& c, const TensorType& input, cons
     return sizes;
 }
 
-Result<bool> checkChannels(const InferContext& c, const TensorType& input, const TensorType& weight, const ConvolutionCall& call) {
+Result<bool> checkChannels(const InferContext& c, const TensorType& input, const TensorType& weight,
+                           const ConvolutionCall& call) {
     if (input.dtype != weight.dtype)
-        return c.fail("input of dtype " + std::string(info(input.dtype).torchName) + " and weight of " + std::string(info(weight.dtype).torchName));
-    const SymInt channels = input.sizes[1], expected = call.transposed ? weight.sizes[0] : weight.sizes[1] * SymInt(call.groups);
+        return c.fail("input of dtype " + std::string(info(input.dtype).torchName) + " and weight of " +
+                      std::string(info(weight.dtype).torchName));
+    const SymInt channels = input.sizes[1],
+                 expected = call.transposed ? weight.sizes[0] : weight.sizes[1] * SymInt(call.groups);
     if (channels.isInt() && expected.isInt() && channels.value() != expected.value())
         return c.fail("the input has " + channels.text() + " channels, the weight expects " + expected.text());
     if (weight.sizes[0] == SymInt(0)) return c.fail("the weight has no channels");
@@ -73,11 +79,14 @@ Result<bool> checkChannels(const InferContext& c, const TensorType& input, const
     if (hasChannels && std::find(input.sizes.begin() + 2, input.sizes.end(), SymInt(0)) != input.sizes.end())
         return c.fail("the input " + input.text() + " has batch and channels, but no elements");
     if (weight.sizes[0].isInt() && weight.sizes[0].value() % call.groups != 0)
-        return c.fail("the weight's " + weight.sizes[0].text() + " channels do not divide into " + std::to_string(call.groups) + " groups");
+        return c.fail("the weight's " + weight.sizes[0].text() + " channels do not divide into " +
+                      std::to_string(call.groups) + " groups");
     return true;
 }
 
-MemoryFormat channelsLastOf(size_t rank) { return rank == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast; }
+MemoryFormat channelsLastOf(size_t rank) {
+    return rank == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast;
+}
 
 /// Results are channels-last as soon as one of the operands is.
 SymDims convolutionStrides(const TensorType& a, const TensorType& b, const SymDims& sizes) {
@@ -89,14 +98,16 @@ Result<ValueType> inferConvolution(const InferContext& c) {
     CT_TRY(const TensorType input, c.tensor("input"));
     CT_TRY(const TensorType weight, c.tensor("weight"));
     if (input.rank() < 3 || input.rank() > 5 || weight.rank() != input.rank())
-        return c.fail("needs an input and a weight of three to five dims, not " + std::to_string(input.rank()) + " and " + std::to_string(weight.rank()));
+        return c.fail("needs an input and a weight of three to five dims, not " + std::to_string(input.rank()) +
+                      " and " + std::to_string(weight.rank()));
     CT_TRY(const ConvolutionCall call, readCall(c, input.sizes.size() - 2));
     CT_TRY(const bool fits, checkChannels(c, input, weight, call));
     (void)fits;
     CT_TRY(SymDims sizes, outputSizes(c, input, weight, call));
     if (c.has("bias")) {
         CT_TRY(const TensorType bias, c.tensor("bias"));
-        if (bias.rank() != 1 || (bias.sizes[0].isInt() && sizes[1].isInt() && bias.sizes[0].value() != sizes[1].value()))
+        if (bias.rank() != 1 ||
+            (bias.sizes[0].isInt() && sizes[1].isInt() && bias.sizes[0].value() != sizes[1].value()))
             return c.fail("the bias must have one element per output channel, " + sizes[1].text());
         if (bias.dtype != input.dtype) return c.fail("bias and input have different dtypes");
     }
@@ -168,7 +179,8 @@ EvalResult evalConvolutionBackward(const EvalContext& c) {
         ones.in = ones.out = Dims{gradient.numel() / std::max<int64_t>(gradient.size(0) * gradient.size(1), 1)};
         ones.kernel = ones.stride = ones.dilation = {1};
         ones.padding = {0};
-        convolveBackWeightPlainly(ones, gradient, Tensor::full(gradient.dtype(), {ones.batch * ones.in[0]}, Scalar(1.0)), results[2]);
+        convolveBackWeightPlainly(ones, gradient,
+                                  Tensor::full(gradient.dtype(), {ones.batch * ones.in[0]}, Scalar(1.0)), results[2]);
     }
     return results;
 }
@@ -178,7 +190,9 @@ template <class Convolve>
 Values withBatch(Decomposition& d, int64_t spatial, Convolve&& convolveBatch) {
     const Value input = d.in("input");
     if (input.rank() == spatial + 1) return d.call("aten.squeeze.dim", {convolveBatch(unsqueeze(input, 0)), 0});
-    if (input.rank() != spatial + 2) d.builder().fail(d.fail("needs an input of " + std::to_string(spatial + 1) + " or " + std::to_string(spatial + 2) + " dims"));
+    if (input.rank() != spatial + 2)
+        d.builder().fail(d.fail("needs an input of " + std::to_string(spatial + 1) + " or " +
+                                std::to_string(spatial + 2) + " dims"));
     return convolveBatch(input);
 }
 
@@ -187,16 +201,18 @@ Argument zeros(int64_t count) { return Argument(Dims(static_cast<size_t>(count),
 template <int kSpatial>
 Values decomposeConvolution(Decomposition& d) {
     return withBatch(d, kSpatial, [&](const Value& input) {
-        return d.call("aten.convolution.default", {input, d.in("weight"), d.arg("bias"), d.arg("stride"), d.arg("padding"), d.arg("dilation"),
-                                                   false, zeros(kSpatial), d.arg("groups")});
+        return d.call("aten.convolution.default",
+                      {input, d.in("weight"), d.arg("bias"), d.arg("stride"), d.arg("padding"), d.arg("dilation"),
+                       false, zeros(kSpatial), d.arg("groups")});
     });
 }
 
 template <int kSpatial>
 Values decomposeTransposed(Decomposition& d) {
     return withBatch(d, kSpatial, [&](const Value& input) {
-        return d.call("aten.convolution.default", {input, d.in("weight"), d.arg("bias"), d.arg("stride"), d.arg("padding"), d.arg("dilation"),
-                                                   true, d.arg("output_padding"), d.arg("groups")});
+        return d.call("aten.convolution.default",
+                      {input, d.in("weight"), d.arg("bias"), d.arg("stride"), d.arg("padding"), d.arg("dilation"), true,
+                       d.arg("output_padding"), d.arg("groups")});
     });
 }
 
@@ -206,20 +222,24 @@ Values decomposeNamedPadding(Decomposition& d) {
     const std::string mode = d.text("padding");
     auto dilation = d.integers("dilation"), stride = d.integers("stride");
     if (!dilation || !stride || (mode != "same" && mode != "valid")) {
-        d.builder().fail(!dilation ? dilation.error() : !stride ? stride.error() : d.fail("unknown padding '" + mode + "'; same and valid are known"));
+        d.builder().fail(!dilation ? dilation.error()
+                         : !stride ? stride.error()
+                                   : d.fail("unknown padding '" + mode + "'; same and valid are known"));
         return d.in("input");
     }
     for (auto* numbers : {&*dilation, &*stride}) {
         if (numbers->size() == 1) numbers->assign(kSpatial, numbers->front());
         if (numbers->size() == kSpatial) continue;
-        d.builder().fail(d.fail(std::to_string(numbers->size()) + " numbers of stride or dilation for " + std::to_string(kSpatial) + " spatial dims"));
+        d.builder().fail(d.fail(std::to_string(numbers->size()) + " numbers of stride or dilation for " +
+                                std::to_string(kSpatial) + " spatial dims"));
         return d.in("input");
     }
     return withBatch(d, kSpatial, [&](const Value& batch) {
         const Value weight = d.in("weight");
         // Without padding, one 0 stands for all dims, as PyTorch's own expansion has it.
         if (mode == "valid")
-            return d.call("aten.convolution.default", {batch, weight, d.arg("bias"), d.arg("stride"), zeros(1), d.arg("dilation"), false, zeros(1), d.arg("groups")});
+            return d.call("aten.convolution.default", {batch, weight, d.arg("bias"), d.arg("stride"), zeros(1),
+                                                       d.arg("dilation"), false, zeros(1), d.arg("groups")});
         std::vector<int64_t> padding(kSpatial, 0), extra(2 * kSpatial, 0);
         bool uneven = false;
         for (int64_t i = 0; i < kSpatial && weight.rank() == kSpatial + 2; ++i) {
@@ -231,7 +251,8 @@ Values decomposeNamedPadding(Decomposition& d) {
             }
             const int64_t total = checkedMul((*dilation)[at], kernel.value() - 1);
             if (total < 0) {
-                d.builder().fail(d.fail("padding='same' needs a kernel of at least one element in dim " + std::to_string(i)));
+                d.builder().fail(
+                    d.fail("padding='same' needs a kernel of at least one element in dim " + std::to_string(i)));
                 break;
             }
             padding[at] = total / 2;
@@ -240,8 +261,8 @@ Values decomposeNamedPadding(Decomposition& d) {
             extra[static_cast<size_t>(2 * (kSpatial - 1 - i)) + 1] = 1;
         }
         const Value input = uneven ? d.call("aten.constant_pad_nd.default", {batch, Argument(extra)}) : batch;
-        return d.call("aten.convolution.default",
-                      {input, weight, d.arg("bias"), d.arg("stride"), Argument(padding), d.arg("dilation"), false, zeros(kSpatial), d.arg("groups")});
+        return d.call("aten.convolution.default", {input, weight, d.arg("bias"), d.arg("stride"), Argument(padding),
+                                                   d.arg("dilation"), false, zeros(kSpatial), d.arg("groups")});
     });
 }
 
@@ -270,16 +291,18 @@ f64[2, 4, 4, 4], f64[2, 3, 8, 8], f64[4, 3, 3, 3], [4], [2, 2], [1, 1], [1, 1], 
 f32[2, 4, 8, 8][256, 1, 32, 4], f32[2, 3, 8, 8][192, 1, 24, 3], f32[4, 3, 3, 3], [0], [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [True, True, False]
 )";
 
-#define CUTAWAY_CONVOLUTION_ROW(schemaText, function, sampleText)                                      \
-    {                                                                                                  \
-        .schema = schemaText, .tags = Tag::Heavy, .infer = inferExpanded, .eval = evalExpanded,        \
-        .expand = Expand::Composite, .decompose = function, .samples = sampleText                      \
+#define CUTAWAY_CONVOLUTION_ROW(schemaText, function, sampleText)                               \
+    {                                                                                           \
+        .schema = schemaText, .tags = Tag::Heavy, .infer = inferExpanded, .eval = evalExpanded, \
+        .expand = Expand::Composite, .decompose = function, .samples = sampleText               \
     }
 
 constexpr OpDef kOps[] = {
-    // Cross-correlation over one to three spatial dims; weight [out, in / groups, ...], transposed [in, out / groups, ...].
-    {.schema = "aten.convolution.default(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, "
-               "bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
+    // Cross-correlation over one to three spatial dims; weight [out, in / groups, ...], transposed [in, out / groups,
+    // ...].
+    {.schema =
+         "aten.convolution.default(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, "
+         "bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
      .tags = Tag::Heavy,
      .infer = inferConvolution,
      .eval = [](const EvalContext& c) -> EvalResult {
@@ -288,20 +311,22 @@ constexpr OpDef kOps[] = {
          convolve(geometryOf(c, input.sizes(), weight.sizes(), out.sizes()), input, weight, c.optional("bias"), out);
          return out;
      },
-     .derive = [](Derivation& d) {
-         const bool bias = d.has("bias");
-         const Value gradients = d.call(
-             "aten.convolution_backward.default",
-             {d.dy(), d.in(0), d.in(1), bias ? Argument(d.in(2).sizes()) : Argument(Dims{0}), d.arg("stride"), d.arg("padding"), d.arg("dilation"),
-              d.arg("transposed"), d.arg("output_padding"), d.arg("groups"),
-              Argument(std::vector<Argument>{d.needs(0), d.needs(1), bias && d.needs(2)})});
-         for (size_t i = 0; i < 3; ++i)
-             if (d.needs(i)) d.input(i) = gradients[static_cast<int64_t>(i)];
-     },
+     .derive =
+         [](Derivation& d) {
+             const bool bias = d.has("bias");
+             const Value gradients = d.call(
+                 "aten.convolution_backward.default",
+                 {d.dy(), d.in(0), d.in(1), bias ? Argument(d.in(2).sizes()) : Argument(Dims{0}), d.arg("stride"),
+                  d.arg("padding"), d.arg("dilation"), d.arg("transposed"), d.arg("output_padding"), d.arg("groups"),
+                  Argument(std::vector<Argument>{d.needs(0), d.needs(1), bias && d.needs(2)})});
+             for (size_t i = 0; i < 3; ++i)
+                 if (d.needs(i)) d.input(i) = gradients[static_cast<int64_t>(i)];
+         },
      .samples = kConvolutionSamples},
     // Gradients of input, weight and bias, as output_mask asks; the others are None.
-    {.schema = "aten.convolution_backward.default(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, "
-               "SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    {.schema =
+         "aten.convolution_backward.default(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, "
+         "SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
      .tags = Tag::Heavy,
      .infer = inferConvolutionBackward,
      .eval = evalConvolutionBackward,
@@ -320,33 +345,46 @@ constexpr OpDef kOps[] = {
          return {mask[0] ? rest[0] : Value(), mask[1] ? rest[1] : Value(), bias};
      },
      .samples = kBackwardSamples},
-    CUTAWAY_CONVOLUTION_ROW("aten.conv1d.default(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], "
-                            "SymInt[1] dilation=[1], SymInt groups=1) -> Tensor",
-                            decomposeConvolution<1>, "f32[2, 3, 8], f32[4, 3, 3], f32[4]\nf32[3, 8], f32[4, 3, 3], None, [2], [1]"),
-    CUTAWAY_CONVOLUTION_ROW("aten.conv2d.default(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], "
-                            "SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor",
-                            decomposeConvolution<2>, "f32[2, 3, 8, 8], f32[4, 3, 3, 3], f32[4]\nf32[3, 8, 8], f32[4, 3, 3, 3], None, [2, 1], [1, 1]"),
-    CUTAWAY_CONVOLUTION_ROW("aten.conv3d.default(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], "
-                            "SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor",
-                            decomposeConvolution<3>, "f32[1, 2, 4, 4, 4], f32[3, 2, 2, 2, 2], f32[3]"),
-    CUTAWAY_CONVOLUTION_ROW("aten.conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], str padding=\"valid\", "
-                            "SymInt[1] dilation=[1], SymInt groups=1) -> Tensor",
-                            decomposeNamedPadding<1>, "f32[2, 3, 8], f32[4, 3, 3], f32[4], [1], 'same'\nf32[2, 3, 8], f32[4, 3, 4], None, [1], 'same'"),
-    CUTAWAY_CONVOLUTION_ROW("aten.conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], str padding=\"valid\", "
-                            "SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor",
-                            decomposeNamedPadding<2>, "f32[1, 2, 8, 8], f32[3, 2, 4, 3], f32[3], [1, 1], 'same'\nf32[1, 2, 8, 8], f32[3, 2, 3, 3], None, [2, 2], 'valid'"),
-    CUTAWAY_CONVOLUTION_ROW("aten.conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], str padding=\"valid\", "
-                            "SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor",
-                            decomposeNamedPadding<3>, "f32[1, 2, 4, 4, 4], f32[3, 2, 3, 3, 3], None, [1, 1, 1], 'same'"),
-    CUTAWAY_CONVOLUTION_ROW("aten.conv_transpose1d.default(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], "
-                            "SymInt[1] output_padding=[0], SymInt groups=1, SymInt[1] dilation=[1]) -> Tensor",
-                            decomposeTransposed<1>, "f32[1, 2, 5], f32[2, 3, 4], f32[3], [2], [1], [1]"),
-    CUTAWAY_CONVOLUTION_ROW("aten.conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], "
-                            "SymInt[2] output_padding=[0, 0], SymInt groups=1, SymInt[2] dilation=[1, 1]) -> Tensor",
-                            decomposeTransposed<2>, "f32[1, 2, 5, 5], f32[2, 3, 2, 2], f32[3], [2, 2]\nf32[2, 5, 5], f32[2, 3, 3, 3], None, [2, 2], [1, 1], [1, 1]"),
-    CUTAWAY_CONVOLUTION_ROW("aten.conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], "
-                            "SymInt[3] output_padding=[0, 0, 0], SymInt groups=1, SymInt[3] dilation=[1, 1, 1]) -> Tensor",
-                            decomposeTransposed<3>, "f32[1, 2, 3, 3, 3], f32[2, 3, 2, 2, 2], f32[3], [2, 2, 2]"),
+    CUTAWAY_CONVOLUTION_ROW(
+        "aten.conv1d.default(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], "
+        "SymInt[1] dilation=[1], SymInt groups=1) -> Tensor",
+        decomposeConvolution<1>, "f32[2, 3, 8], f32[4, 3, 3], f32[4]\nf32[3, 8], f32[4, 3, 3], None, [2], [1]"),
+    CUTAWAY_CONVOLUTION_ROW(
+        "aten.conv2d.default(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], "
+        "SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor",
+        decomposeConvolution<2>,
+        "f32[2, 3, 8, 8], f32[4, 3, 3, 3], f32[4]\nf32[3, 8, 8], f32[4, 3, 3, 3], None, [2, 1], [1, 1]"),
+    CUTAWAY_CONVOLUTION_ROW(
+        "aten.conv3d.default(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], "
+        "SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor",
+        decomposeConvolution<3>, "f32[1, 2, 4, 4, 4], f32[3, 2, 2, 2, 2], f32[3]"),
+    CUTAWAY_CONVOLUTION_ROW(
+        "aten.conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], str padding=\"valid\", "
+        "SymInt[1] dilation=[1], SymInt groups=1) -> Tensor",
+        decomposeNamedPadding<1>,
+        "f32[2, 3, 8], f32[4, 3, 3], f32[4], [1], 'same'\nf32[2, 3, 8], f32[4, 3, 4], None, [1], 'same'"),
+    CUTAWAY_CONVOLUTION_ROW(
+        "aten.conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], str padding=\"valid\", "
+        "SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor",
+        decomposeNamedPadding<2>,
+        "f32[1, 2, 8, 8], f32[3, 2, 4, 3], f32[3], [1, 1], 'same'\nf32[1, 2, 8, 8], f32[3, 2, 3, 3], None, [2, 2], 'valid'"),
+    CUTAWAY_CONVOLUTION_ROW(
+        "aten.conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], str padding=\"valid\", "
+        "SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor",
+        decomposeNamedPadding<3>, "f32[1, 2, 4, 4, 4], f32[3, 2, 3, 3, 3], None, [1, 1, 1], 'same'"),
+    CUTAWAY_CONVOLUTION_ROW(
+        "aten.conv_transpose1d.default(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], "
+        "SymInt[1] output_padding=[0], SymInt groups=1, SymInt[1] dilation=[1]) -> Tensor",
+        decomposeTransposed<1>, "f32[1, 2, 5], f32[2, 3, 4], f32[3], [2], [1], [1]"),
+    CUTAWAY_CONVOLUTION_ROW(
+        "aten.conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], "
+        "SymInt[2] output_padding=[0, 0], SymInt groups=1, SymInt[2] dilation=[1, 1]) -> Tensor",
+        decomposeTransposed<2>,
+        "f32[1, 2, 5, 5], f32[2, 3, 2, 2], f32[3], [2, 2]\nf32[2, 5, 5], f32[2, 3, 3, 3], None, [2, 2], [1, 1], [1, 1]"),
+    CUTAWAY_CONVOLUTION_ROW(
+        "aten.conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], "
+        "SymInt[3] output_padding=[0, 0, 0], SymInt groups=1, SymInt[3] dilation=[1, 1, 1]) -> Tensor",
+        decomposeTransposed<3>, "f32[1, 2, 3, 3, 3], f32[2, 3, 2, 2, 2], f32[3], [2, 2, 2]"),
 };
 
 #undef CUTAWAY_CONVOLUTION_ROW

@@ -16,7 +16,7 @@ struct Tap {
 std::vector<Tap> tapsOf(const ConvolutionGeometry& g) {
     const std::vector<int64_t>& large = g.transposed ? g.out : g.in;
     const std::vector<int64_t>& small = g.transposed ? g.in : g.out;
-    if (g.batch == 0) return {};   // whatever the padding says
+    if (g.batch == 0) return {};  // whatever the padding says
     std::vector<Tap> taps{{0, 0, 0}};
     for (size_t dim = 0; dim < g.kernel.size(); ++dim) {
         // Of a wide padding most lies on nothing: the first and the last that a kernel may reach.
@@ -29,7 +29,8 @@ std::vector<Tap> tapsOf(const ConvolutionGeometry& g) {
                 for (int64_t k = 0; k < g.kernel[dim]; ++k) {
                     const int64_t at = s * g.stride[dim] - g.padding[dim] + k * g.dilation[dim];
                     if (at < 0 || at >= large[dim]) continue;
-                    next.push_back({tap.large * large[dim] + at, tap.small * small[dim] + s, tap.kernel * g.kernel[dim] + k});
+                    next.push_back(
+                        {tap.large * large[dim] + at, tap.small * small[dim] + s, tap.kernel * g.kernel[dim] + k});
                 }
         taps = std::move(next);
     }
@@ -53,8 +54,10 @@ void forEachProduct(const ConvolutionGeometry& g, Body&& body) {
             for (int64_t o = 0; o < outPerGroup; ++o)
                 for (int64_t i = 0; i < inPerGroup; ++i) {
                     const int64_t outChannel = group * outPerGroup + o, inChannel = group * inPerGroup + i;
-                    const int64_t inBase = (n * g.inChannels + inChannel) * in, outBase = (n * g.outChannels + outChannel) * out;
-                    const int64_t weightBase = (g.transposed ? inChannel * outPerGroup + o : outChannel * inPerGroup + i) * kernel;
+                    const int64_t inBase = (n * g.inChannels + inChannel) * in,
+                                  outBase = (n * g.outChannels + outChannel) * out;
+                    const int64_t weightBase =
+                        (g.transposed ? inChannel * outPerGroup + o : outChannel * inPerGroup + i) * kernel;
                     for (const Tap& tap : taps)
                         body(inBase + (g.transposed ? tap.small : tap.large), weightBase + tap.kernel,
                              outBase + (g.transposed ? tap.large : tap.small));
@@ -84,12 +87,15 @@ ConvolutionGeometry reversed(const ConvolutionGeometry& g) {
 }
 
 /// Unfolds the large side of one sample and group into [channels * kernel, small positions], zero outside.
-std::vector<float> columns(const ConvolutionGeometry& g, const std::vector<Tap>& taps, const float* data, int64_t channels) {
-    const int64_t large = product(g.transposed ? g.out : g.in), small = product(g.transposed ? g.in : g.out), kernel = product(g.kernel);
+std::vector<float> columns(const ConvolutionGeometry& g, const std::vector<Tap>& taps, const float* data,
+                           int64_t channels) {
+    const int64_t large = product(g.transposed ? g.out : g.in), small = product(g.transposed ? g.in : g.out),
+                  kernel = product(g.kernel);
     std::vector<float> out(static_cast<size_t>(channels * kernel * small), 0.0f);
     for (int64_t channel = 0; channel < channels; ++channel)
         for (const Tap& tap : taps)
-            out[static_cast<size_t>((channel * kernel + tap.kernel) * small + tap.small)] = data[channel * large + tap.large];
+            out[static_cast<size_t>((channel * kernel + tap.kernel) * small + tap.small)] =
+                data[channel * large + tap.large];
     return out;
 }
 
@@ -107,8 +113,10 @@ bool backWeightByLibrary(const ConvolutionGeometry& g, const Tensor& gradient, c
     for (int64_t n = 0; n < g.batch; ++n)
         for (int64_t group = 0; group < g.groups; ++group) {
             const int64_t block = n * g.groups + group;
-            const std::vector<float> unfolded = columns(g, taps, large.data() + block * largeChannels * largeSize, largeChannels);
-            const MatrixView left{small.data() + block * smallChannels * smallSize, smallSize, 1}, right{unfolded.data(), 1, smallSize};
+            const std::vector<float> unfolded =
+                columns(g, taps, large.data() + block * largeChannels * largeSize, largeChannels);
+            const MatrixView left{small.data() + block * smallChannels * smallSize, smallSize, 1},
+                right{unfolded.data(), 1, smallSize};
             if (!libraryGemm(smallChannels, width, smallSize, left, right, part.data())) return false;
             float* target = sum.data() + group * smallChannels * width;
             for (size_t i = 0; i < part.size(); ++i) target[i] += part[i];
@@ -119,7 +127,8 @@ bool backWeightByLibrary(const ConvolutionGeometry& g, const Tensor& gradient, c
 
 }  // namespace
 
-void convolvePlainly(const ConvolutionGeometry& g, const Tensor& input, const Tensor& weight, const Tensor& bias, Tensor& result) {
+void convolvePlainly(const ConvolutionGeometry& g, const Tensor& input, const Tensor& weight, const Tensor& bias,
+                     Tensor& result) {
     withAccumulator(result.dtype(), [&](auto tag) {
         using T = decltype(tag);
         const std::vector<T> in = packElements<T>(input), w = packElements<T>(weight);
@@ -133,24 +142,28 @@ void convolvePlainly(const ConvolutionGeometry& g, const Tensor& input, const Te
     });
 }
 
-void convolve(const ConvolutionGeometry& g, const Tensor& input, const Tensor& weight, const Tensor& bias, Tensor& result) {
+void convolve(const ConvolutionGeometry& g, const Tensor& input, const Tensor& weight, const Tensor& bias,
+              Tensor& result) {
     if (libraryServes(result.dtype())) {
         const std::vector<float> in = packElements<float>(input), w = packElements<float>(weight);
         const std::vector<float> b = bias.defined() ? packElements<float>(bias) : std::vector<float>();
         std::vector<float> out(static_cast<size_t>(result.numel()));
-        if (libraryConvolution(g, in.data(), w.data(), bias.defined() ? b.data() : nullptr, out.data())) return unpackElements(out, result);
+        if (libraryConvolution(g, in.data(), w.data(), bias.defined() ? b.data() : nullptr, out.data()))
+            return unpackElements(out, result);
     }
     convolvePlainly(g, input, weight, bias, result);
 }
 
-void convolveBackInputPlainly(const ConvolutionGeometry& g, const Tensor& gradient, const Tensor& weight, Tensor& result) {
+void convolveBackInputPlainly(const ConvolutionGeometry& g, const Tensor& gradient, const Tensor& weight,
+                              Tensor& result) {
     convolvePlainly(reversed(g), gradient, weight, Tensor(), result);
 }
 void convolveBackInput(const ConvolutionGeometry& g, const Tensor& gradient, const Tensor& weight, Tensor& result) {
     convolve(reversed(g), gradient, weight, Tensor(), result);
 }
 
-void convolveBackWeightPlainly(const ConvolutionGeometry& g, const Tensor& gradient, const Tensor& input, Tensor& result) {
+void convolveBackWeightPlainly(const ConvolutionGeometry& g, const Tensor& gradient, const Tensor& input,
+                               Tensor& result) {
     withAccumulator(result.dtype(), [&](auto tag) {
         using T = decltype(tag);
         const std::vector<T> in = packElements<T>(input), dy = packElements<T>(gradient);
@@ -163,7 +176,8 @@ void convolveBackWeightPlainly(const ConvolutionGeometry& g, const Tensor& gradi
     });
 }
 void convolveBackWeight(const ConvolutionGeometry& g, const Tensor& gradient, const Tensor& input, Tensor& result) {
-    if (!libraryServes(result.dtype()) || !backWeightByLibrary(g, gradient, input, result)) convolveBackWeightPlainly(g, gradient, input, result);
+    if (!libraryServes(result.dtype()) || !backWeightByLibrary(g, gradient, input, result))
+        convolveBackWeightPlainly(g, gradient, input, result);
 }
 
 }  // namespace cutaway

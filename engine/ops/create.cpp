@@ -30,7 +30,8 @@ Result<ValueType> contiguousType(const InferContext& c, SymDims sizes, DType dty
 /// full, zeros, ones: sizes given, dtype given or `fallback`.
 Result<ValueType> inferFilled(const InferContext& c, DType fallback) {
     CT_TRY(SymDims sizes, c.sizes("size"));
-    return contiguousType(c, std::move(sizes), c.dtype("dtype").value_or(fallback), c.device("device").value_or(Device{}));
+    return contiguousType(c, std::move(sizes), c.dtype("dtype").value_or(fallback),
+                          c.device("device").value_or(Device{}));
 }
 /// The same of a given number, which the dtype must hold.
 Result<ValueType> withNumber(const InferContext& c, std::string_view param, Result<ValueType> type) {
@@ -42,13 +43,15 @@ Result<ValueType> inferFloatFilled(const InferContext& c) { return inferFilled(c
 Result<ValueType> inferNew(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
     CT_TRY(SymDims sizes, c.sizes("size"));
-    return contiguousType(c, std::move(sizes), c.dtype("dtype").value_or(self.dtype), c.device("device").value_or(self.device));
+    return contiguousType(c, std::move(sizes), c.dtype("dtype").value_or(self.dtype),
+                          c.device("device").value_or(self.device));
 }
 Result<ValueType> inferStrided(const InferContext& c, DType fallback, Device device) {
     CT_TRY(const SymDims sizes, c.sizes("size"));
     CT_TRY(const SymDims strides, c.sizes("stride"));
     if (sizes.size() != strides.size()) return c.fail("sizes and strides differ in length");
-    CT_TRY(ValueType type, contiguousType(c, sizes, c.dtype("dtype").value_or(fallback), c.device("device").value_or(device)));
+    CT_TRY(ValueType type,
+           contiguousType(c, sizes, c.dtype("dtype").value_or(fallback), c.device("device").value_or(device)));
     type.tensor()->strides = strides;
     return type;
 }
@@ -103,7 +106,8 @@ Values decomposeLike(Decomposition& d, bool cloned, Make make) {
     const auto format = d.memoryFormat("memory_format");
     if (format && *format != MemoryFormat::Preserve) {
         const Value made = make(self.sizes, dtype, device);
-        return *format == MemoryFormat::Contiguous ? made : d.call("aten.clone.default", {made}, {{"memory_format", *format}});
+        return *format == MemoryFormat::Contiguous ? made
+                                                   : d.call("aten.clone.default", {made}, {{"memory_format", *format}});
     }
     const std::vector<int64_t> order = memoryOrder(self);
     if (std::is_sorted(order.begin(), order.end())) return make(self.sizes, dtype, device);
@@ -141,7 +145,8 @@ Result<Range> rangeOf(const InferContext& c) {
     const bool symbols = isSymbol(range.start) || isSymbol(range.end) || isSymbol(range.step);
     const auto bound = [&](const Argument& argument) {
         const auto* real = argument.get<double>();
-        if (!symbols || real == nullptr || *real != std::floor(*real) || std::fabs(*real) > 1e15) return symIntOf(argument);
+        if (!symbols || real == nullptr || *real != std::floor(*real) || std::fabs(*real) > 1e15)
+            return symIntOf(argument);
         range.floating = true;
         return std::optional(SymInt(static_cast<int64_t>(*real)));
     };
@@ -158,7 +163,8 @@ Result<Range> rangeOf(const InferContext& c) {
         return range;
     }
     const auto from = range.start.asReal(), to = range.end.asReal(), by = range.step.asReal();
-    if (!from || !to || !by) return unsupported(c.op().name() + ": a bound is a floating-point value known only at run time");
+    if (!from || !to || !by)
+        return unsupported(c.op().name() + ": a bound is a floating-point value known only at run time");
     if (*by == 0) return c.fail("the step is 0");
     const double span = (*to - *from) / *by;
     if (!(span >= 0)) return c.fail("the end lies on the wrong side of the start");
@@ -169,7 +175,8 @@ Result<Range> rangeOf(const InferContext& c) {
 }
 Result<ValueType> inferArange(const InferContext& c) {
     CT_TRY(const Range range, rangeOf(c));
-    return contiguousType(c, {range.length}, c.dtype("dtype").value_or(range.floating ? DType::F32 : DType::I64), c.device("device").value_or(Device{}));
+    return contiguousType(c, {range.length}, c.dtype("dtype").value_or(range.floating ? DType::F32 : DType::I64),
+                          c.device("device").value_or(Device{}));
 }
 EvalResult evalArange(const EvalContext& c) {
     auto made = rangeOf(c);
@@ -189,8 +196,10 @@ EvalResult evalArange(const EvalContext& c) {
     }
     return out;
 }
-Value iota(Decomposition& d, const SymInt& length, const Argument& start, const Argument& step, DType dtype, Device device) {
-    return d.call("prims.iota.default", {length}, {{"start", start}, {"step", step}, {"dtype", dtype}, {"device", device}, {"requires_grad", false}});
+Value iota(Decomposition& d, const SymInt& length, const Argument& start, const Argument& step, DType dtype,
+           Device device) {
+    return d.call("prims.iota.default", {length},
+                  {{"start", start}, {"step", step}, {"dtype", dtype}, {"device", device}, {"requires_grad", false}});
 }
 Values decomposeArange(Decomposition& d) {
     const auto range = read(d, rangeOf(d));

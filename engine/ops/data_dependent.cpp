@@ -20,7 +20,8 @@ Result<ValueType> refuseSize(const InferContext& c) {
     return unsupported(c.op().name() + ": the size of the result depends on the values", {}, {kInstead[Instead]});
 }
 Result<ValueType> refuseNumber(const InferContext& c) {
-    return unsupported(c.op().name() + ": the result is a number that is read from a tensor at run time", {}, {"keep it a tensor, or annotate the result with a symbol (u0)"});
+    return unsupported(c.op().name() + ": the result is a number that is read from a tensor at run time", {},
+                       {"keep it a tensor, or annotate the result with a symbol (u0)"});
 }
 
 /// Row-major positions of the elements that are not 0.
@@ -56,7 +57,8 @@ EvalResult evalColumns(const EvalContext& c) {
     if (self.rank() == 0) self = self.view({1}, {1}, self.offset());
     const Tensor all = coordinates(self, nonzeroPositions(self));
     TensorList columns;
-    for (int64_t dim = 0; dim < self.rank(); ++dim) columns.push_back(all.view({all.size(0)}, {all.stride(0)}, all.offset() + dim * all.stride(1)));
+    for (int64_t dim = 0; dim < self.rank(); ++dim)
+        columns.push_back(all.view({all.size(0)}, {all.stride(0)}, all.offset() + dim * all.stride(1)));
     return columns;
 }
 EvalResult evalMaskedSelect(const EvalContext& c) {
@@ -70,7 +72,8 @@ EvalResult evalMaskedSelect(const EvalContext& c) {
     Tensor out = Tensor::empty(self.dtype(), {static_cast<int64_t>(positions.size())});
     const auto bytes = static_cast<size_t>(byteSize(self.dtype()));
     for (size_t i = 0; i < positions.size(); ++i)
-        std::memcpy(static_cast<std::byte*>(out.data()) + i * bytes, static_cast<const std::byte*>(self.data()) + static_cast<size_t>(positions[i]) * bytes, bytes);
+        std::memcpy(static_cast<std::byte*>(out.data()) + i * bytes,
+                    static_cast<const std::byte*>(self.data()) + static_cast<size_t>(positions[i]) * bytes, bytes);
     return out;
 }
 EvalResult evalNumber(const EvalContext& c) {
@@ -97,27 +100,66 @@ EvalResult evalNonzeroStatic(const EvalContext& c) {
 }
 
 constexpr OpDef kOps[] = {
-    {.schema = "aten.masked_select.default(Tensor self, Tensor mask) -> Tensor", .tags = Tag::DataDependent, .infer = refuseSize<0>, .eval = evalMaskedSelect},
-    {.schema = "aten.nonzero.default(Tensor self) -> Tensor", .tags = Tag::DataDependent, .infer = refuseSize<1>,
+    {.schema = "aten.masked_select.default(Tensor self, Tensor mask) -> Tensor",
+     .tags = Tag::DataDependent,
+     .infer = refuseSize<0>,
+     .eval = evalMaskedSelect},
+    {.schema = "aten.nonzero.default(Tensor self) -> Tensor",
+     .tags = Tag::DataDependent,
+     .infer = refuseSize<1>,
      .eval = [](const EvalContext& c) { return coordinates(c.in(size_t{0}), nonzeroPositions(c.in(size_t{0}))); }},
-    {.schema = "aten.argwhere.default(Tensor self) -> Tensor", .tags = Tag::DataDependent, .infer = refuseSize<1>,
+    {.schema = "aten.argwhere.default(Tensor self) -> Tensor",
+     .tags = Tag::DataDependent,
+     .infer = refuseSize<1>,
      .eval = [](const EvalContext& c) { return coordinates(c.in(size_t{0}), nonzeroPositions(c.in(size_t{0}))); }},
-    {.schema = "aten.nonzero_numpy.default(Tensor self) -> Tensor[]", .tags = Tag::DataDependent, .infer = refuseSize<1>, .eval = evalColumns},
-    {.schema = "aten.where.default(Tensor condition) -> Tensor[]", .tags = Tag::DataDependent, .infer = refuseSize<1>, .eval = evalColumns},
+    {.schema = "aten.nonzero_numpy.default(Tensor self) -> Tensor[]",
+     .tags = Tag::DataDependent,
+     .infer = refuseSize<1>,
+     .eval = evalColumns},
+    {.schema = "aten.where.default(Tensor condition) -> Tensor[]",
+     .tags = Tag::DataDependent,
+     .infer = refuseSize<1>,
+     .eval = evalColumns},
     // The first `size` of them, filled up with fill_value.
-    {.schema = "aten.nonzero_static.default(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", .tags = Tag::NoGradient, .infer = inferNonzeroStatic, .eval = evalNonzeroStatic,
+    {.schema = "aten.nonzero_static.default(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor",
+     .tags = Tag::NoGradient,
+     .infer = inferNonzeroStatic,
+     .eval = evalNonzeroStatic,
      .samples = "b8[4, 3], size=5\ni64[7], size=9\nf32[2, 2, 2], size=0, fill_value=7\ni64[6], size=3"},
-    {.schema = "aten._unique2.default(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)", .tags = Tag::DataDependent,
-     .infer = refuseSize<2>, .eval = evalUnique},
-    {.schema = "aten._unique.default(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)", .tags = Tag::DataDependent, .infer = refuseSize<2>, .eval = evalUnique},
-    {.schema = "aten.unique_dim.default(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
-     .tags = Tag::DataDependent, .infer = refuseSize<2>, .eval = evalUniqueDim},
-    {.schema = "aten.unique_consecutive.default(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor, Tensor, Tensor)",
-     .tags = Tag::DataDependent, .infer = refuseSize<2>, .eval = evalUniqueConsecutive},
-    {.schema = "aten.bincount.default(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor", .tags = Tag::DataDependent, .infer = refuseSize<2>, .eval = evalBincount},
-    {.schema = "aten._local_scalar_dense.default(Tensor self) -> Scalar", .tags = Tag::DataDependent | Tag::Symbolic, .infer = refuseNumber, .eval = evalNumber},
-    {.schema = "aten.item.default(Tensor self) -> Scalar", .tags = Tag::DataDependent | Tag::Symbolic, .infer = refuseNumber, .eval = evalNumber},
-    {.schema = "aten.is_nonzero.default(Tensor self) -> bool", .tags = Tag::DataDependent | Tag::Symbolic, .infer = refuseNumber,
+    {.schema =
+         "aten._unique2.default(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+     .tags = Tag::DataDependent,
+     .infer = refuseSize<2>,
+     .eval = evalUnique},
+    {.schema = "aten._unique.default(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)",
+     .tags = Tag::DataDependent,
+     .infer = refuseSize<2>,
+     .eval = evalUnique},
+    {.schema =
+         "aten.unique_dim.default(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+     .tags = Tag::DataDependent,
+     .infer = refuseSize<2>,
+     .eval = evalUniqueDim},
+    {.schema =
+         "aten.unique_consecutive.default(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor, Tensor, Tensor)",
+     .tags = Tag::DataDependent,
+     .infer = refuseSize<2>,
+     .eval = evalUniqueConsecutive},
+    {.schema = "aten.bincount.default(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor",
+     .tags = Tag::DataDependent,
+     .infer = refuseSize<2>,
+     .eval = evalBincount},
+    {.schema = "aten._local_scalar_dense.default(Tensor self) -> Scalar",
+     .tags = Tag::DataDependent | Tag::Symbolic,
+     .infer = refuseNumber,
+     .eval = evalNumber},
+    {.schema = "aten.item.default(Tensor self) -> Scalar",
+     .tags = Tag::DataDependent | Tag::Symbolic,
+     .infer = refuseNumber,
+     .eval = evalNumber},
+    {.schema = "aten.is_nonzero.default(Tensor self) -> bool",
+     .tags = Tag::DataDependent | Tag::Symbolic,
+     .infer = refuseNumber,
      .eval = [](const EvalContext& c) -> EvalResult {
          EvalResult number = evalNumber(c);
          return number.ok() ? EvalResult(number.tensors()[0].to(DType::Bool)) : number;

@@ -181,7 +181,8 @@ std::vector<double> eigenHermitian(Dense<T> a, Dense<T>& vectors) {
     }
     std::vector<int64_t> order(static_cast<size_t>(n));
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t k) { return realOf(a(i, i)) < realOf(a(k, k)); });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int64_t i, int64_t k) { return realOf(a(i, i)) < realOf(a(k, k)); });
     std::vector<double> values;
     Dense<T> sorted(n, n);
     for (int64_t k = 0; k < n; ++k) {
@@ -230,7 +231,9 @@ std::vector<double> singularValues(const Dense<T>& a, Dense<T>& u, Dense<T>& vh)
     }
     std::vector<int64_t> order(static_cast<size_t>(n));
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t k) { return lengths[static_cast<size_t>(i)] > lengths[static_cast<size_t>(k)]; });
+    std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t k) {
+        return lengths[static_cast<size_t>(i)] > lengths[static_cast<size_t>(k)];
+    });
     std::vector<double> values;
     Dense<T> kept(a.rows, 0);
     vh = Dense<T>(n, n);
@@ -270,7 +273,8 @@ void completeBasis(Dense<T>& u) {
         for (int pass = 0; pass < 2; ++pass)
             for (int64_t k = 0; k < have; ++k) {
                 T along = 0;
-                for (int64_t i = 0; i < u.rows; ++i) along += conjugate(whole(i, k)) * candidate[static_cast<size_t>(i)];
+                for (int64_t i = 0; i < u.rows; ++i)
+                    along += conjugate(whole(i, k)) * candidate[static_cast<size_t>(i)];
                 for (int64_t i = 0; i < u.rows; ++i) candidate[static_cast<size_t>(i)] -= along * whole(i, k);
             }
         double length = 0;
@@ -329,7 +333,8 @@ void qrStep(Dense<Complex>& t, Dense<Complex>& z, int64_t first, int64_t last, C
         rotations.emplace_back(0.0, s);
     }
     for (int64_t k = first; k < last; ++k) {
-        const Complex c = rotations[static_cast<size_t>(2 * (k - first))].second, s = rotations[static_cast<size_t>(2 * (k - first) + 1)].second;
+        const Complex c = rotations[static_cast<size_t>(2 * (k - first))].second,
+                      s = rotations[static_cast<size_t>(2 * (k - first) + 1)].second;
         const auto turn = [&](Complex& x, Complex& y) {
             const Complex a = x, b = y;
             x = c * a + s * b;
@@ -358,7 +363,8 @@ void reduceToHessenberg(Dense<Complex>& a, Dense<Complex>& z) {
             for (int64_t i = 0; i < n; ++i) {
                 Complex along = 0;
                 for (int64_t j = k + 1; j < n; ++j) along += m(i, j) * v[static_cast<size_t>(j)];
-                for (int64_t j = k + 1; j < n; ++j) m(i, j) -= 2.0 / square * along * std::conj(v[static_cast<size_t>(j)]);
+                for (int64_t j = k + 1; j < n; ++j)
+                    m(i, j) -= 2.0 / square * along * std::conj(v[static_cast<size_t>(j)]);
             }
         };
         for (int64_t j = 0; j < n; ++j) {
@@ -403,14 +409,17 @@ std::vector<Complex> eigenGeneral(Dense<Complex> a, Dense<Complex>& vectors) {
     int steps = 0;
     while (last > 0 && steps < 1000 * static_cast<int>(a.rows)) {
         int64_t first = last;
-        while (first > 0 && std::abs(a(first, first - 1)) > 1e-16 * (std::abs(a(first, first)) + std::abs(a(first - 1, first - 1)))) --first;
+        while (first > 0 &&
+               std::abs(a(first, first - 1)) > 1e-16 * (std::abs(a(first, first)) + std::abs(a(first - 1, first - 1))))
+            --first;
         if (first == last) {
             a(last, last - 1) = 0;
             --last;
             continue;
         }
         // Now and then another shift, where the usual one goes round in a circle.
-        const Complex shift = ++steps % 11 == 10 ? Complex(std::abs(a(last, last - 1)) + std::abs(a(last, last))) : shiftOf(a, last);
+        const Complex shift =
+            ++steps % 11 == 10 ? Complex(std::abs(a(last, last - 1)) + std::abs(a(last, last))) : shiftOf(a, last);
         qrStep(a, z, first, last, shift);
     }
     vectors = triangleVectors(a, z);
@@ -439,20 +448,20 @@ void storeMatrices(const std::vector<Dense<T>>& matrices, Tensor& tensor) {
     unpackElements(elements, tensor);
 }
 
-#define CUTAWAY_MATRIX(T)                                                                    \
-    template Dense<T> product(const Dense<T>&, const Dense<T>&);                             \
-    template Dense<T> adjoint(const Dense<T>&);                                              \
-    template int64_t factorLu(Dense<T>&, std::vector<int64_t>&, bool);                       \
-    template void solveLu(const Dense<T>&, const std::vector<int64_t>&, Dense<T>&, bool);    \
-    template void solveTriangle(const Dense<T>&, Dense<T>&, bool, bool);                     \
-    template int64_t factorCholesky(Dense<T>&);                                              \
-    template void factorQr(Dense<T>&, std::vector<T>&);                                      \
-    template Dense<T> multiplyReflections(const Dense<T>&, const std::vector<T>&, int64_t);  \
-    template std::vector<double> eigenHermitian(Dense<T>, Dense<T>&);                        \
-    template std::vector<double> singularValues(const Dense<T>&, Dense<T>&, Dense<T>&);      \
-    template void completeBasis(Dense<T>&);                                                  \
-    template Dense<T> exponential(const Dense<T>&);                                          \
-    template std::vector<Dense<T>> matricesOf(const Tensor&);                                \
+#define CUTAWAY_MATRIX(T)                                                                   \
+    template Dense<T> product(const Dense<T>&, const Dense<T>&);                            \
+    template Dense<T> adjoint(const Dense<T>&);                                             \
+    template int64_t factorLu(Dense<T>&, std::vector<int64_t>&, bool);                      \
+    template void solveLu(const Dense<T>&, const std::vector<int64_t>&, Dense<T>&, bool);   \
+    template void solveTriangle(const Dense<T>&, Dense<T>&, bool, bool);                    \
+    template int64_t factorCholesky(Dense<T>&);                                             \
+    template void factorQr(Dense<T>&, std::vector<T>&);                                     \
+    template Dense<T> multiplyReflections(const Dense<T>&, const std::vector<T>&, int64_t); \
+    template std::vector<double> eigenHermitian(Dense<T>, Dense<T>&);                       \
+    template std::vector<double> singularValues(const Dense<T>&, Dense<T>&, Dense<T>&);     \
+    template void completeBasis(Dense<T>&);                                                 \
+    template Dense<T> exponential(const Dense<T>&);                                         \
+    template std::vector<Dense<T>> matricesOf(const Tensor&);                               \
     template void storeMatrices(const std::vector<Dense<T>>&, Tensor&);
 CUTAWAY_MATRIX(double)
 CUTAWAY_MATRIX(std::complex<double>)

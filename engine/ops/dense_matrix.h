@@ -1,6 +1,6 @@
 #pragma once
-// Factorisations of one small dense matrix, row-major, in double or complex<double>: what the kernels of linalg.* compute
-// with. Written for exactness of a reference, not for speed.
+// Factorisations of one small dense matrix, row-major, in double or complex<double>: what the kernels of linalg.*
+// compute with. Written for exactness of a reference, not for speed.
 #include <complex>
 #include <vector>
 
@@ -34,8 +34,8 @@ Dense<T> product(const Dense<T>& a, const Dense<T>& b);
 template <class T>
 Dense<T> adjoint(const Dense<T>& a);
 
-/// P A = L U in place, P the row exchanges `pivots` (row i with pivots[i], counted from 0). Gives the number (from 1) of
-/// the first pivot that is 0, or 0. Without pivoting no rows are exchanged.
+/// P A = L U in place, P the row exchanges `pivots` (row i with pivots[i], counted from 0). Gives the number (from 1)
+/// of the first pivot that is 0, or 0. Without pivoting no rows are exchanged.
 template <class T>
 int64_t factorLu(Dense<T>& a, std::vector<int64_t>& pivots, bool pivoting = true);
 /// A X = B (or A^H X = B) from the factors of A; B becomes X.
@@ -48,8 +48,8 @@ void solveTriangle(const Dense<T>& a, Dense<T>& b, bool upper, bool unit);
 /// definite, or 0.
 template <class T>
 int64_t factorCholesky(Dense<T>& a);
-/// Householder reflections as LAPACK stores them: R in the upper triangle, the reflections' vectors below, their factors
-/// in `tau`.
+/// Householder reflections as LAPACK stores them: R in the upper triangle, the reflections' vectors below, their
+/// factors in `tau`.
 template <class T>
 void factorQr(Dense<T>& a, std::vector<T>& tau);
 /// The first `columns` columns of the product of those reflections.

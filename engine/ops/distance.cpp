@@ -18,10 +18,12 @@ struct Pairs {
 Result<Pairs> readPairs(const InferContext& c) {
     CT_TRY(const TensorType a, c.tensor("x1"));
     CT_TRY(const TensorType b, c.tensor("x2"));
-    if (a.rank() < 2 || b.rank() < 2) return c.fail("needs tensors of at least two dims, not " + a.text() + " and " + b.text());
+    if (a.rank() < 2 || b.rank() < 2)
+        return c.fail("needs tensors of at least two dims, not " + a.text() + " and " + b.text());
     if (!isFloating(a.dtype) || a.dtype != b.dtype) return c.fail("needs two tensors of one floating-point dtype");
     const SymInt &width = a.sizes.back(), &other = b.sizes.back();
-    if (width.isInt() && other.isInt() && !(width == other)) return c.fail("rows of " + width.text() + " and " + other.text() + " elements");
+    if (width.isInt() && other.isInt() && !(width == other))
+        return c.fail("rows of " + width.text() + " and " + other.text() + " elements");
     if (c.op().schema()->find("p") >= 0 && c.real("p") < 0) return c.fail("p must not be negative");
     const SymDims shapes[] = {SymDims(a.sizes.begin(), a.sizes.end() - 2), SymDims(b.sizes.begin(), b.sizes.end() - 2)};
     auto batch = broadcastSizes(shapes);
@@ -73,14 +75,16 @@ EvalResult evalDistances(const EvalContext& c) {
     Tensor out = c.result();
     const Pairs pairs = *readPairs(c);
     const double p = c.real("p");
-    const auto rows = static_cast<size_t>(pairs.first.value()), columns = static_cast<size_t>(pairs.second.value()), width = static_cast<size_t>(pairs.width.value());
+    const auto rows = static_cast<size_t>(pairs.first.value()), columns = static_cast<size_t>(pairs.second.value()),
+               width = static_cast<size_t>(pairs.width.value());
     withFloat(out.dtype(), [&](auto tag) {
         using T = decltype(tag);
         const std::vector<T> a = spreadRows<T>(c.in("x1"), pairs.batch), b = spreadRows<T>(c.in("x2"), pairs.batch);
         std::vector<T> distances(static_cast<size_t>(out.numel()));
         for (size_t i = 0; i < distances.size(); ++i) {
             const size_t row = i / columns, batch = row / rows;
-            distances[i] = distance(a.data() + row * width, b.data() + (batch * columns + i % columns) * width, width, p);
+            distances[i] =
+                distance(a.data() + row * width, b.data() + (batch * columns + i % columns) * width, width, p);
         }
         unpackElements(distances, out);
     });
@@ -92,7 +96,8 @@ Result<ValueType> inferBackward(const InferContext& c) {
     distances.insert(distances.end(), {pairs.first, pairs.second});
     for (const char* param : {"grad", "cdist"}) {
         CT_TRY(const TensorType type, c.tensor(param));
-        if (!(type.sizes == distances) || type.dtype != pairs.dtype) return c.fail("'" + std::string(param) + "' " + type.text() + " does not hold the distances of all pairs");
+        if (!(type.sizes == distances) || type.dtype != pairs.dtype)
+            return c.fail("'" + std::string(param) + "' " + type.text() + " does not hold the distances of all pairs");
     }
     pairs.batch.insert(pairs.batch.end(), {pairs.first, pairs.width});
     return ValueType(TensorType::contiguous(pairs.dtype, std::move(pairs.batch), pairs.device));
@@ -101,7 +106,8 @@ EvalResult evalBackward(const EvalContext& c) {
     Tensor out = c.result();
     const Pairs pairs = *readPairs(c);
     const double p = c.real("p");
-    const auto rows = static_cast<size_t>(pairs.first.value()), columns = static_cast<size_t>(pairs.second.value()), width = static_cast<size_t>(pairs.width.value());
+    const auto rows = static_cast<size_t>(pairs.first.value()), columns = static_cast<size_t>(pairs.second.value()),
+               width = static_cast<size_t>(pairs.width.value());
     withFloat(out.dtype(), [&](auto tag) {
         using T = decltype(tag);
         const std::vector<T> a = spreadRows<T>(c.in("x1"), pairs.batch), b = spreadRows<T>(c.in("x2"), pairs.batch);
@@ -109,21 +115,28 @@ EvalResult evalBackward(const EvalContext& c) {
         std::vector<T> sums(static_cast<size_t>(out.numel()), T(0));
         for (size_t i = 0; i < distances.size(); ++i) {
             const size_t row = i / columns, other = row / rows * columns + i % columns;
-            for (size_t k = 0; k < width; ++k) sums[row * width + k] += g[i] * slope(a[row * width + k] - b[other * width + k], distances[i], p);
+            for (size_t k = 0; k < width; ++k)
+                sums[row * width + k] += g[i] * slope(a[row * width + k] - b[other * width + k], distances[i], p);
         }
         unpackElements(sums, out);
     });
     return out;
 }
 Value swapped(Derivation& d, const Value& x) {
-    return d.call("aten.clone.default", {d.call("aten.transpose.int", {x, -2, -1})}, {{"memory_format", MemoryFormat::Contiguous}});
+    return d.call("aten.clone.default", {d.call("aten.transpose.int", {x, -2, -1})},
+                  {{"memory_format", MemoryFormat::Contiguous}});
 }
 
 /// Through the squares: |a|^2 - 2 ab + |b|^2 as one product.
 Values decomposeEuclidean(Decomposition& d) {
     const Value a = d.in(0), b = d.in(1);
-    const auto square = [&](const Value& x) { return d.call("aten.sum.dim_IntList", {d.call("aten.pow.Tensor_Scalar", {x, 2}), Argument(std::vector<int64_t>{-1}), true}); };
-    const auto ones = [&](const Value& x) { return d.call("aten.ones_like.default", {x}, {{"memory_format", MemoryFormat::Contiguous}}); };
+    const auto square = [&](const Value& x) {
+        return d.call("aten.sum.dim_IntList",
+                      {d.call("aten.pow.Tensor_Scalar", {x, 2}), Argument(std::vector<int64_t>{-1}), true});
+    };
+    const auto ones = [&](const Value& x) {
+        return d.call("aten.ones_like.default", {x}, {{"memory_format", MemoryFormat::Contiguous}});
+    };
     const Value aSquare = square(a), aOne = ones(aSquare), bSquare = square(b), bOne = ones(bSquare);
     const Value left = cat(d.builder(), {a * -2, aSquare, aOne}, -1), right = cat(d.builder(), {b, bOne, bSquare}, -1);
     const Value squares = d.call("aten.matmul.default", {left, d.call("aten.transpose.int", {right, -2, -1})});
@@ -133,7 +146,9 @@ void deriveEuclidean(Derivation& d) {
     const Value a = d.in(0), b = d.in(1), y = d.out();
     const Value ratio = d.call("aten.masked_fill.Scalar", {d.dy() / y, d.call("aten.eq.Scalar", {y, 0}), 0});
     if (d.needs(0)) d.input(0) = a * sum(ratio, {y.rank() - 1}, true) - d.call("aten.matmul.default", {ratio, b});
-    if (d.needs(1)) d.input(1) = b * unsqueeze(sum(ratio, {y.rank() - 2}, false), -1) - d.call("aten.matmul.default", {d.call("aten.transpose.int", {ratio, -2, -1}), a});
+    if (d.needs(1))
+        d.input(1) = b * unsqueeze(sum(ratio, {y.rank() - 2}, false), -1) -
+                     d.call("aten.matmul.default", {d.call("aten.transpose.int", {ratio, -2, -1}), a});
 }
 /// PyTorch takes the detour through the squares for more than 25 rows, unless told (1: always, 2: never).
 Values decomposeDistances(Decomposition& d) {
@@ -145,11 +160,18 @@ Values decomposeDistances(Decomposition& d) {
 }
 
 constexpr OpDef kOps[] = {
-    {.schema = "aten._cdist_forward.default(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor", .tags = Tag::Heavy, .infer = inferDistances, .eval = evalDistances,
-     .derive = [](Derivation& d) {
-         if (d.needs(0)) d.input(0) = d.call("aten._cdist_backward.default", {d.dy(), d.in(0), d.in(1), d.arg("p"), d.out()});
-         if (d.needs(1)) d.input(1) = d.call("aten._cdist_backward.default", {swapped(d, d.dy()), d.in(1), d.in(0), d.arg("p"), swapped(d, d.out())});
-     },
+    {.schema = "aten._cdist_forward.default(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",
+     .tags = Tag::Heavy,
+     .infer = inferDistances,
+     .eval = evalDistances,
+     .derive =
+         [](Derivation& d) {
+             if (d.needs(0))
+                 d.input(0) = d.call("aten._cdist_backward.default", {d.dy(), d.in(0), d.in(1), d.arg("p"), d.out()});
+             if (d.needs(1))
+                 d.input(1) = d.call("aten._cdist_backward.default",
+                                     {swapped(d, d.dy()), d.in(1), d.in(0), d.arg("p"), swapped(d, d.out())});
+         },
      .samples = R"(
 f32[3, 4], f32[5, 4], 2.0, None
 f32[2, 3, 4], f32[5, 4], 1.0, None
@@ -159,12 +181,22 @@ f32[3, 4], f32[5, 4], 0.0, None
 f64[3, 4], f64[5, 4], 1.5, None
 f32[3, 0], f32[5, 0], 2.0, None
 )"},
-    {.schema = "aten._cdist_backward.default(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor", .tags = Tag::Heavy, .infer = inferBackward, .eval = evalBackward,
-     .samples = "f32[3, 5], f32[3, 4], f32[5, 4], 2.0, f32[3, 5]>0\nf64[2, 3, 5], f64[2, 3, 4], f64[5, 4], 3.0, f64[2, 3, 5]>0\nf32[3, 5], f32[3, 4], f32[5, 4], 1.0, f32[3, 5]>0"},
-    {.schema = "aten._euclidean_dist.default(Tensor x1, Tensor x2) -> Tensor", .infer = inferDistances, .eval = evalExpanded, .expand = Expand::Decompose,
-     .decompose = decomposeEuclidean, .derive = deriveEuclidean, .samples = "f32[3, 4], f32[5, 4]\nf64[2, 3, 4], f64[2, 5, 4]"},
-    shorthand("aten.cdist.default(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor", decomposeDistances,
-              "f32[3, 4], f32[5, 4]\nf32[2, 3, 4], f32[5, 4], 1.0\nf64[3, 4], f64[5, 4], 2.0, 2", Tag::Heavy),
+    {.schema = "aten._cdist_backward.default(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor",
+     .tags = Tag::Heavy,
+     .infer = inferBackward,
+     .eval = evalBackward,
+     .samples =
+         "f32[3, 5], f32[3, 4], f32[5, 4], 2.0, f32[3, 5]>0\nf64[2, 3, 5], f64[2, 3, 4], f64[5, 4], 3.0, f64[2, 3, 5]>0\nf32[3, 5], f32[3, 4], f32[5, 4], 1.0, f32[3, 5]>0"},
+    {.schema = "aten._euclidean_dist.default(Tensor x1, Tensor x2) -> Tensor",
+     .infer = inferDistances,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeEuclidean,
+     .derive = deriveEuclidean,
+     .samples = "f32[3, 4], f32[5, 4]\nf64[2, 3, 4], f64[2, 5, 4]"},
+    shorthand("aten.cdist.default(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor",
+              decomposeDistances, "f32[3, 4], f32[5, 4]\nf32[2, 3, 4], f32[5, 4], 1.0\nf64[3, 4], f64[5, 4], 2.0, 2",
+              Tag::Heavy),
 };
 
 }  // namespace

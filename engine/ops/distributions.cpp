@@ -15,14 +15,10 @@ namespace {
 /// From 1 to the next number.
 double epsilonOf(DType dtype) {
     switch (dtype) {
-        case DType::F64:
-            return 0x1p-52;
-        case DType::F16:
-            return 0x1p-10;
-        case DType::BF16:
-            return 0x1p-7;
-        default:
-            return 0x1p-23;
+        case DType::F64: return 0x1p-52;
+        case DType::F16: return 0x1p-10;
+        case DType::BF16: return 0x1p-7;
+        default: return 0x1p-23;
     }
 }
 
@@ -173,26 +169,16 @@ struct Integers {
 };
 int64_t greatestInteger(DType dtype) {
     switch (dtype) {
-        case DType::Bool:
-            return 1;
-        case DType::U8:
-            return 0xff;
-        case DType::I8:
-            return 0x7f;
-        case DType::I16:
-            return 0x7fff;
-        case DType::I32:
-            return 0x7fffffff;
-        case DType::BF16:
-            return int64_t{1} << 8;
-        case DType::F16:
-            return int64_t{1} << 11;
-        case DType::F32:
-            return int64_t{1} << 24;
-        case DType::F64:
-            return int64_t{1} << 53;
-        default:
-            return std::numeric_limits<int64_t>::max();
+        case DType::Bool: return 1;
+        case DType::U8: return 0xff;
+        case DType::I8: return 0x7f;
+        case DType::I16: return 0x7fff;
+        case DType::I32: return 0x7fffffff;
+        case DType::BF16: return int64_t{1} << 8;
+        case DType::F16: return int64_t{1} << 11;
+        case DType::F32: return int64_t{1} << 24;
+        case DType::F64: return int64_t{1} << 53;
+        default: return std::numeric_limits<int64_t>::max();
     }
 }
 Result<Integers> integersOf(const InferContext& c, DType dtype) {
@@ -430,8 +416,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> distributionOps() {
-    return kOps;
-}
+std::span<const OpDef> distributionOps() { return kOps; }
 
 }  // namespace cutaway

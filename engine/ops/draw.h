@@ -14,9 +14,7 @@ inline Result<ValueType> contiguousOf(const InferContext& c, SymDims sizes, DTyp
     return ValueType(TensorType::contiguous(dtype, std::move(sizes), device));
 }
 /// The first half of what Philox gives, as one number.
-inline uint64_t wideBits(const std::array<uint32_t, 4>& bits) {
-    return static_cast<uint64_t>(bits[0]) << 32 | bits[1];
-}
+inline uint64_t wideBits(const std::array<uint32_t, 4>& bits) { return static_cast<uint64_t>(bits[0]) << 32 | bits[1]; }
 /// 0 <= u < 1 with 53 bits.
 inline double uniform(const std::array<uint32_t, 4>& bits) {
     return static_cast<double>(wideBits(bits) >> 11) * 0x1.0p-53;

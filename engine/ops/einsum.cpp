@@ -35,21 +35,24 @@ Result<Labels> labelsOf(const InferContext& c, std::string_view text) {
 /// The equation against the tensors it is for: every dim of the product has a place, the result's dims first.
 struct Equation {
     std::vector<Labels> operands;
-    int64_t ellipsis = 0;      // dims that '...' stands for at most
+    int64_t ellipsis = 0;  // dims that '...' stands for at most
     int64_t outDims = 0, dims = 0;
     int64_t ellipsisPlace = -1;
     std::vector<int64_t> place = std::vector<int64_t>(kLetters, -1);
 };
-Result<std::pair<std::string_view, std::optional<std::string_view>>> sides(const InferContext& c, std::string_view text) {
+Result<std::pair<std::string_view, std::optional<std::string_view>>> sides(const InferContext& c,
+                                                                           std::string_view text) {
     const size_t arrow = text.find("->");
     if (arrow == std::string_view::npos) {
-        if (text.find('>') != std::string_view::npos || text.find('-') != std::string_view::npos) return c.fail("'->' is incomplete");
+        if (text.find('>') != std::string_view::npos || text.find('-') != std::string_view::npos)
+            return c.fail("'->' is incomplete");
         return std::pair(text, std::optional<std::string_view>());
     }
     return std::pair(text.substr(0, arrow), std::optional(text.substr(arrow + 2)));
 }
 /// Places of the result's labels: as written, or those that occur once in the order of letters.
-Result<void> placeResult(const InferContext& c, Equation& e, const std::vector<int>& counts, std::optional<std::string_view> written, bool hasEllipsis) {
+Result<void> placeResult(const InferContext& c, Equation& e, const std::vector<int>& counts,
+                         std::optional<std::string_view> written, bool hasEllipsis) {
     if (!written) {
         if (hasEllipsis) {
             e.ellipsisPlace = 0;
@@ -80,7 +83,8 @@ Result<Equation> readEquation(const InferContext& c, std::string_view text, cons
     std::string_view rest = parts.first;
     for (size_t i = 0; i < tensors.size(); ++i) {
         const size_t comma = rest.find(',');
-        if ((comma == std::string_view::npos) != (i + 1 == tensors.size())) return c.fail("the equation is not for " + std::to_string(tensors.size()) + " tensors");
+        if ((comma == std::string_view::npos) != (i + 1 == tensors.size()))
+            return c.fail("the equation is not for " + std::to_string(tensors.size()) + " tensors");
         CT_TRY(Labels labels, labelsOf(c, rest.substr(0, comma)));
         rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
         int64_t named = 0;
@@ -91,7 +95,9 @@ Result<Equation> readEquation(const InferContext& c, std::string_view text, cons
         }
         const bool open = named != static_cast<int64_t>(labels.size());
         const int64_t covered = tensors[i].rank() - named;
-        if (open ? covered < 0 : covered != 0) return c.fail("tensor " + std::to_string(i) + " has " + std::to_string(tensors[i].rank()) + " dims, not as many as its labels");
+        if (open ? covered < 0 : covered != 0)
+            return c.fail("tensor " + std::to_string(i) + " has " + std::to_string(tensors[i].rank()) +
+                          " dims, not as many as its labels");
         hasEllipsis |= open;
         if (open) e.ellipsis = std::max(e.ellipsis, covered);
         e.operands.push_back(std::move(labels));
@@ -103,7 +109,8 @@ Result<Equation> readEquation(const InferContext& c, std::string_view text, cons
         e.dims += e.ellipsis;
     }
     for (int label = 0; label < kLetters; ++label)
-        if (counts[static_cast<size_t>(label)] > 0 && e.place[static_cast<size_t>(label)] == -1) e.place[static_cast<size_t>(label)] = e.dims++;
+        if (counts[static_cast<size_t>(label)] > 0 && e.place[static_cast<size_t>(label)] == -1)
+            e.place[static_cast<size_t>(label)] = e.dims++;
     return e;
 }
 
@@ -115,10 +122,12 @@ Value placed(Decomposition& d, const Equation& e, const Labels& labels, Value x)
     const int64_t covered = x.rank() - named;
     for (int label : labels) {
         if (label == kEllipsis) {
-            for (int64_t k = 0; k < covered; ++k) order[static_cast<size_t>(e.ellipsisPlace + e.ellipsis - covered + k)] = next++;
+            for (int64_t k = 0; k < covered; ++k)
+                order[static_cast<size_t>(e.ellipsisPlace + e.ellipsis - covered + k)] = next++;
         } else if (int64_t& dim = dimOf[static_cast<size_t>(label)]; dim != -1) {
             const SymInt a = x.size(dim), b = x.size(next);
-            if (a.isInt() && b.isInt() && a.value() != b.value()) d.builder().fail(d.fail("a label stands for dims of sizes " + a.text() + " and " + b.text()));
+            if (a.isInt() && b.isInt() && a.value() != b.value())
+                d.builder().fail(d.fail("a label stands for dims of sizes " + a.text() + " and " + b.text()));
             x = d.call("aten.movedim.int", {d.call("aten.diagonal.default", {x, 0, dim, next}), -1, dim});
         } else {
             dim = next;
@@ -170,7 +179,8 @@ Value pairProduct(Decomposition& d, Value left, Value right, const std::vector<i
     std::vector<int64_t> back(order.size());
     for (size_t i = 0; i < order.size(); ++i) back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
     const Value a = reshape(permute(left, order), {batchSize, rowSize, sumSize});
-    const Value b = reshape(permute(right, joined({&batch, &summed, &columns, &rows})), {batchSize, sumSize, columnSize});
+    const Value b =
+        reshape(permute(right, joined({&batch, &summed, &columns, &rows})), {batchSize, sumSize, columnSize});
     const Value product = d.call("aten.bmm.default", {a, b});
     return permute(view(product, sizes), back);
 }
@@ -257,7 +267,8 @@ constexpr OpDef kOps[] = {
 'ij,jk->ik', [bf16[2, 3], bf16[3, 4]]
 'ij,jk->ik', [i64[2, 3], i64[3, 4]]
 'ij,jk->ik', [f32[0, 3], f32[3, 4]]
-)", Tag::Heavy),
+)",
+              Tag::Heavy),
 };
 
 }  // namespace

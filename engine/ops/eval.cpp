@@ -17,7 +17,8 @@ Tensor EvalContext::in(size_t position) const {
     if (const auto* real = value.get<double>()) return Tensor::scalar(DType::F64, *real);
     if (const auto* complex = value.get<std::complex<double>>()) return Tensor::scalar(DType::C128, *complex);
     if (value.get<Expr>())
-        if (auto number = symIntOf(value); number && number->isInt()) return Tensor::scalar(DType::I64, number->value());
+        if (auto number = symIntOf(value); number && number->isInt())
+            return Tensor::scalar(DType::I64, number->value());
     CT_CHECK(false, "the shape rule has checked that this argument is a tensor or a number");
 }
 Tensor EvalContext::optional(std::string_view param) const {
@@ -51,10 +52,14 @@ T accepted(Result<T> result) {
     return std::move(*result);
 }
 }  // namespace
-int64_t EvalContext::integerOr(std::string_view param, int64_t fallback) const { return accepted(integer(param, fallback)); }
+int64_t EvalContext::integerOr(std::string_view param, int64_t fallback) const {
+    return accepted(integer(param, fallback));
+}
 Dims EvalContext::integersOf(std::string_view param) const { return accepted(integers(param)); }
 int64_t EvalContext::dimOf(std::string_view param, int64_t rank) const { return accepted(dim(param, rank)); }
-Dims EvalContext::dimsOf(std::string_view param, int64_t rank, bool emptyIsAll) const { return accepted(dims(param, rank, emptyIsAll)); }
+Dims EvalContext::dimsOf(std::string_view param, int64_t rank, bool emptyIsAll) const {
+    return accepted(dims(param, rank, emptyIsAll));
+}
 
 const TensorType& EvalContext::resultType(size_t result) const {
     if (const TupleType* tuple = m_result->tuple()) return *(*tuple)[result].tensor();
@@ -110,7 +115,8 @@ ValueType typeToGive(const Op& op, const ValueType& ruled, const ValueType& writ
 EvalResult evaluateAccepted(const Op& op, std::span<const Argument> args, const ValueType& result,
                             const ValueSource& values) {
     if (const Op* base = op.functional()) {
-        if (auto own = inferCall(op, args); !own) return std::move(own).error();   // what it writes must fit what it writes to
+        if (auto own = inferCall(op, args); !own)
+            return std::move(own).error();  // what it writes must fit what it writes to
         auto type = inferCall(*base, args);
         if (!type) return std::move(type).error();
         EvalResult computed = base->def()->eval(EvalContext(*base, args, *type, values));
@@ -118,7 +124,8 @@ EvalResult evaluateAccepted(const Op& op, std::span<const Argument> args, const 
         const EvalContext context(*base, args, *type, values);
         const Param& first = base->schema()->params[0];
         TensorList written = first.list ? context.list(first.name) : TensorList{context.in(size_t{0})};
-        if (computed.tensors().size() != written.size()) return context.fail("there are not as many results as tensors to write to");
+        if (computed.tensors().size() != written.size())
+            return context.fail("there are not as many results as tensors to write to");
         for (size_t i = 0; i < written.size(); ++i) {
             Tensor& self = written[i];
             if (self.storage()->readOnly())
@@ -132,7 +139,9 @@ EvalResult evaluateAccepted(const Op& op, std::span<const Argument> args, const 
         return written;
     }
     if (op.def() == nullptr || !op.def()->eval)
-        return unsupported(op.name() + ": no reference kernel", {}, {op.isOpaque() ? "the op is not in Cutaway's tables; it can be shown, not run" : "decompose it first"});
+        return unsupported(
+            op.name() + ": no reference kernel", {},
+            {op.isOpaque() ? "the op is not in Cutaway's tables; it can be shown, not run" : "decompose it first"});
     auto type = inferCall(op, args);
     // Where values decide the sizes, the type that was written (with symbols of its own) stands.
     if (!type && sizeDependsOnData(op, args) && isKnown(result))

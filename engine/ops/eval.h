@@ -83,6 +83,7 @@ class EvalContext : public InferContext {
 };
 
 /// Runs the op's kernel (or, for an in-place twin, the functional kernel, and writes the result back).
-EvalResult evaluateCall(const Op& op, std::span<const Argument> args, const ValueType& result, const ValueSource& values);
+EvalResult evaluateCall(const Op& op, std::span<const Argument> args, const ValueType& result,
+                        const ValueSource& values);
 
 }  // namespace cutaway

@@ -64,9 +64,14 @@ Values refuse(Decomposition& d, std::string what) {
     d.builder().fail(d.fail(std::move(what)));
     return Value(d.builder(), nullptr);
 }
-Value iota(GraphBuilder& builder, const SymInt& length, Device device, const SymInt& start, const SymInt& step, DType dtype) {
+Value iota(GraphBuilder& builder, const SymInt& length, Device device, const SymInt& start, const SymInt& step,
+           DType dtype) {
     return builder.call("prims.iota.default", {Argument(length)},
-                        {{"start", Argument(start)}, {"step", Argument(step)}, {"dtype", dtype}, {"device", device}, {"requires_grad", false}});
+                        {{"start", Argument(start)},
+                         {"step", Argument(step)},
+                         {"dtype", dtype},
+                         {"device", device},
+                         {"requires_grad", false}});
 }
 std::vector<Value> itemsOf(const Value& tuple) {
     std::vector<Value> items;
@@ -82,7 +87,8 @@ Result<ValueType> inferExpanded(const InferContext& c) {
     // Rules read their operands without asking; a number in a tensor's place, or the reverse, is refused here.
     const auto& params = c.op().schema()->params;
     for (size_t i = 0; i < params.size(); ++i)
-        if (params[i].kind == ParamKind::Tensor && !params[i].list && !c.arg(i).isNone() && !(c.arg(i).node() && c.arg(i).node()->type().tensor()))
+        if (params[i].kind == ParamKind::Tensor && !params[i].list && !c.arg(i).isNone() &&
+            !(c.arg(i).node() && c.arg(i).node()->type().tensor()))
             return c.fail("argument '" + params[i].name + "' is not a tensor");
     for (size_t i = 0; i < params.size(); ++i)
         if (params[i].kind == ParamKind::Int && holdsTensor(c.arg(i)))
@@ -100,7 +106,8 @@ EvalResult evalExpanded(const EvalContext& c) {
     if (!made) return std::move(made).error();
     const Expansion& expansion = **made;
     ScratchValues values(expansion.graph, c.values());
-    for (const auto& [placeholder, operand] : expansion.operands) values.set(*placeholder, c.values().valueOf(*operand));
+    for (const auto& [placeholder, operand] : expansion.operands)
+        values.set(*placeholder, c.values().valueOf(*operand));
     for (const Node& node : expansion.graph.nodes()) {
         if (!node.isCall()) continue;
         if (!node.next()) break;  // the call itself stands last
@@ -116,11 +123,13 @@ EvalResult evalExpanded(const EvalContext& c) {
         }
         Tensor result = values.valueOf(*expansion.results[i])[0];
         const TensorType& promised = expansion.results[i]->tensor();
-        if (!result.defined() || result.sizes() != toInts(promised.sizes)) return c.fail("its expansion does not give the shape of its rule: " + promised.text());
+        if (!result.defined() || result.sizes() != toInts(promised.sizes))
+            return c.fail("its expansion does not give the shape of its rule: " + promised.text());
         // The rule looks at some operands only; what the others make of it shows here.
         const TensorType& ruled = c.resultType(i);
         if (result.dtype() != ruled.dtype || result.numel() != numel(toInts(ruled.sizes)))
-            return c.fail("the arguments do not fit each other: the result would be " + promised.text() + ", not " + ruled.text());
+            return c.fail("the arguments do not fit each other: the result would be " + promised.text() + ", not " +
+                          ruled.text());
         // What a file recorded may be wrong: PyTorch's tracing gives an LSTM's states a dim that its kernel does not.
         if (result.sizes() != toInts(c.resultType(i).sizes)) {
             results.push_back(std::move(result));

@@ -14,8 +14,15 @@ Result<ValueType> inferExpanded(const InferContext& c);
 EvalResult evalExpanded(const EvalContext& c);
 
 /// A row that is shorthand for other ops: shape, value and gradient come from its expansion.
-constexpr OpDef shorthand(std::string_view schema, Fn<Values(Decomposition&)> rule, std::string_view samples, Tag tags = Tag::None) {
-    return {.schema = schema, .tags = tags, .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite, .decompose = rule, .samples = samples};
+constexpr OpDef shorthand(std::string_view schema, Fn<Values(Decomposition&)> rule, std::string_view samples,
+                          Tag tags = Tag::None) {
+    return {.schema = schema,
+            .tags = tags,
+            .infer = inferExpanded,
+            .eval = evalExpanded,
+            .expand = Expand::Composite,
+            .decompose = rule,
+            .samples = samples};
 }
 /// What a Result-returning reader gave, or nothing; then the builder has its error.
 template <class T>
@@ -27,7 +34,8 @@ std::optional<T> read(Decomposition& d, Result<T> result) {
 /// The answer of a rule to a call that it must not accept; the error names the op.
 Values refuse(Decomposition& d, std::string what);
 /// An int64 range 0, 1, ... (or from `start`, by `step`), as PyTorch's traces write it.
-Value iota(GraphBuilder& builder, const SymInt& length, Device device, const SymInt& start = 0, const SymInt& step = 1, DType dtype = DType::I64);
+Value iota(GraphBuilder& builder, const SymInt& length, Device device, const SymInt& start = 0, const SymInt& step = 1,
+           DType dtype = DType::I64);
 /// The items of a tuple, each by a getitem.
 std::vector<Value> itemsOf(const Value& tuple);
 /// aten.cat.default

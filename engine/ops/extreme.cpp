@@ -37,7 +37,8 @@ Result<TensorType> inferOrdered(const InferContext& c, std::optional<DType> dtyp
     if (isComplex(self.dtype)) return c.fail("complex numbers have no order");
     CT_TRY(const std::vector<int64_t> dims, reductionDims(c, self.rank()));
     for (int64_t dim : dims)
-        if (self.sizes[static_cast<size_t>(dim)] == SymInt(0)) return c.fail("dim " + std::to_string(dim) + " has no elements to choose from");
+        if (self.sizes[static_cast<size_t>(dim)] == SymInt(0))
+            return c.fail("dim " + std::to_string(dim) + " has no elements to choose from");
     return reducedType(c, dtype.value_or(self.dtype));
 }
 Result<ValueType> inferExtremeValue(const InferContext& c) {
@@ -70,7 +71,8 @@ Extremes<T> extremesOf(const EvalContext& c) {
         int64_t at = 0, bestAt = -1;
         elements.forEachRun([&](const T* run, int64_t n) {
             for (int64_t i = 0; i < n; ++i, ++at) {
-                const bool better = bestAt < 0 || (!isNan(best) && (isNan(run[i]) || (largest ? run[i] > best : run[i] < best)));
+                const bool better =
+                    bestAt < 0 || (!isNan(best) && (isNan(run[i]) || (largest ? run[i] > best : run[i] < best)));
                 if (!better) continue;
                 best = run[i];
                 bestAt = at;
@@ -88,7 +90,8 @@ EvalResult evalExtremes(const EvalContext& c) {
     auto run = [&](auto tag) {
         const auto found = extremesOf<decltype(tag), largest>(c);
         if constexpr (keep != Keep::Position) result.tensors().push_back(storeReduced(c, found.values));
-        if constexpr (keep != Keep::Value) result.tensors().push_back(storeReduced(c, found.positions, keep == Keep::Both ? 1 : 0));
+        if constexpr (keep != Keep::Value)
+            result.tensors().push_back(storeReduced(c, found.positions, keep == Keep::Both ? 1 : 0));
     };
     if (isFloating(c.in(size_t{0}).dtype())) run(double{});
     else run(int64_t{});
@@ -96,7 +99,9 @@ EvalResult evalExtremes(const EvalContext& c) {
 }
 Expr lowerOrdered(LowerContext& c, bool largest, bool position) {
     const DType dtype = computeTypeOf(c.in(size_t{0}).dtype);
-    if (position) return lowerReduction(c, largest ? ReduceKind::ArgMax : ReduceKind::ArgMin, dtype == DType::Bool ? DType::I64 : dtype);
+    if (position)
+        return lowerReduction(c, largest ? ReduceKind::ArgMax : ReduceKind::ArgMin,
+                              dtype == DType::Bool ? DType::I64 : dtype);
     if (dtype == DType::Bool) return lowerReduction(c, largest ? ReduceKind::Any : ReduceKind::All, dtype);
     return lowerReduction(c, largest ? ReduceKind::Max : ReduceKind::Min, dtype);
 }
@@ -120,7 +125,8 @@ f32[2, 3, 4, 5][60, 1, 15, 3]!, 1
 f32[3, 4], 1
 f32[2, 1, 3]!, 1
 )";
-constexpr std::string_view kAllSamples = "f32[2, 3]!\nf64[4]!\nf32[]\nbf16[3, 2]!\ni64[5]\nb8[3]\nf32[2, 3][1, 2]!\nu8[2, 2]\nf16[7]!";
+constexpr std::string_view kAllSamples =
+    "f32[2, 3]!\nf64[4]!\nf32[]\nbf16[3, 2]!\ni64[5]\nb8[3]\nf32[2, 3][1, 2]!\nu8[2, 2]\nf16[7]!";
 constexpr std::string_view kPositionSamples = R"(
 f32[2, 3, 4]!, 1
 f32[2, 3, 4]!, -1, True
@@ -139,35 +145,74 @@ f32[3, 4], 1
 )";
 
 constexpr OpDef kOps[] = {
-    {.schema = "aten.max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", .tags = Tag::Reduction, .infer = inferPair,
-     .eval = evalExtremes<true, Keep::Both>, .derive = [](Derivation& d) { deriveSelected(d, keepsDims(d)); },
-     .lower = [](LowerContext& c) { return lowerOrdered(c, true, c.resultNumber() == 1); }, .samples = kDimSamples},
-    {.schema = "aten.min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", .tags = Tag::Reduction, .infer = inferPair,
-     .eval = evalExtremes<false, Keep::Both>, .derive = [](Derivation& d) { deriveSelected(d, keepsDims(d)); },
-     .lower = [](LowerContext& c) { return lowerOrdered(c, false, c.resultNumber() == 1); }, .samples = kDimSamples},
-    {.schema = "aten.max.default(Tensor self) -> Tensor", .tags = Tag::Reduction, .infer = inferExtremeValue, .eval = evalExtremes<true, Keep::Value>,
-     .derive = deriveShared, .lower = [](LowerContext& c) { return lowerOrdered(c, true, false); }, .samples = kAllSamples},
-    {.schema = "aten.min.default(Tensor self) -> Tensor", .tags = Tag::Reduction, .infer = inferExtremeValue, .eval = evalExtremes<false, Keep::Value>,
-     .derive = deriveShared, .lower = [](LowerContext& c) { return lowerOrdered(c, false, false); }, .samples = kAllSamples},
-    {.schema = "aten.max.other(Tensor self, Tensor other) -> Tensor", .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite,
-     .decompose = [](Decomposition& d) -> Values { return d.call("aten.maximum.default", {d.arg(0), d.arg(1)}); },
+    {.schema = "aten.max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+     .tags = Tag::Reduction,
+     .infer = inferPair,
+     .eval = evalExtremes<true, Keep::Both>,
+     .derive = [](Derivation& d) { deriveSelected(d, keepsDims(d)); },
+     .lower = [](LowerContext& c) { return lowerOrdered(c, true, c.resultNumber() == 1); },
+     .samples = kDimSamples},
+    {.schema = "aten.min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+     .tags = Tag::Reduction,
+     .infer = inferPair,
+     .eval = evalExtremes<false, Keep::Both>,
+     .derive = [](Derivation& d) { deriveSelected(d, keepsDims(d)); },
+     .lower = [](LowerContext& c) { return lowerOrdered(c, false, c.resultNumber() == 1); },
+     .samples = kDimSamples},
+    {.schema = "aten.max.default(Tensor self) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferExtremeValue,
+     .eval = evalExtremes<true, Keep::Value>,
+     .derive = deriveShared,
+     .lower = [](LowerContext& c) { return lowerOrdered(c, true, false); },
+     .samples = kAllSamples},
+    {.schema = "aten.min.default(Tensor self) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferExtremeValue,
+     .eval = evalExtremes<false, Keep::Value>,
+     .derive = deriveShared,
+     .lower = [](LowerContext& c) { return lowerOrdered(c, false, false); },
+     .samples = kAllSamples},
+    {.schema = "aten.max.other(Tensor self, Tensor other) -> Tensor",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = [](Decomposition& d) -> Values {
+         return d.call("aten.maximum.default", {d.arg(0), d.arg(1)});
+     },
      .samples = "f32[2, 3], f32[3]\ni64[2], i32[2]"},
-    {.schema = "aten.min.other(Tensor self, Tensor other) -> Tensor", .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite,
-     .decompose = [](Decomposition& d) -> Values { return d.call("aten.minimum.default", {d.arg(0), d.arg(1)}); },
+    {.schema = "aten.min.other(Tensor self, Tensor other) -> Tensor",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = [](Decomposition& d) -> Values {
+         return d.call("aten.minimum.default", {d.arg(0), d.arg(1)});
+     },
      .samples = "f32[2, 3], f32[3]\ni64[2], i32[2]"},
     // Without a dim: the position in the flattened tensor.
-    {.schema = "aten.argmax.default(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", .tags = Tag::Reduction, .infer = inferPosition,
-     .eval = evalExtremes<true, Keep::Position>, .lower = [](LowerContext& c) { return lowerOrdered(c, true, true); }, .samples = kPositionSamples},
-    {.schema = "aten.argmin.default(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", .tags = Tag::Reduction, .infer = inferPosition,
-     .eval = evalExtremes<false, Keep::Position>, .lower = [](LowerContext& c) { return lowerOrdered(c, false, true); }, .samples = kPositionSamples},
-    {.schema = "aten.aminmax.default(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", .tags = Tag::Reduction,
+    {.schema = "aten.argmax.default(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferPosition,
+     .eval = evalExtremes<true, Keep::Position>,
+     .lower = [](LowerContext& c) { return lowerOrdered(c, true, true); },
+     .samples = kPositionSamples},
+    {.schema = "aten.argmin.default(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferPosition,
+     .eval = evalExtremes<false, Keep::Position>,
+     .lower = [](LowerContext& c) { return lowerOrdered(c, false, true); },
+     .samples = kPositionSamples},
+    {.schema = "aten.aminmax.default(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
+     .tags = Tag::Reduction,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType type, inferOrdered(c, std::nullopt));
          return ValueType(TupleType{type, type});
      },
-     .eval = evalExpanded, .expand = Expand::Composite,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
      .decompose = [](Decomposition& d) -> Values {
-         const Argument dims = d.has("dim") ? Argument(std::vector<int64_t>{d.integerOr("dim", 0)}) : Argument(std::vector<int64_t>{});
+         const Argument dims =
+             d.has("dim") ? Argument(std::vector<int64_t>{d.integerOr("dim", 0)}) : Argument(std::vector<int64_t>{});
          const Value least = d.call("aten.amin.default", {d.arg(0), dims, d.flag("keepdim")});
          return {least, d.call("aten.amax.default", {d.arg(0), dims, d.flag("keepdim")})};
      },

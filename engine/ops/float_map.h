@@ -11,9 +11,9 @@ Tensor floatMapWith(const EvalContext& c, float (*narrow)(float), double (*wide)
 /// floatMap(c, [](auto x) { return std::exp(x); }); the function must not capture.
 template <class F>
 Tensor floatMap(const EvalContext& c, F) {
-    return floatMapWith(c, [](float x) { return static_cast<float>(F{}(x)); }, [](double x) { return static_cast<double>(F{}(x)); });
+    return floatMapWith(
+        c, [](float x) { return static_cast<float>(F{}(x)); }, [](double x) { return static_cast<double>(F{}(x)); });
 }
-
 
 /// The same for functions that complex numbers have too.
 template <class F>

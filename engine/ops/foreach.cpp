@@ -1,5 +1,5 @@
-// The same elementwise operator on every tensor of a list, as optimizers call it. They stay lists down to lowering: PyTorch
-// writes one kernel for a whole list, and writes its results in place.
+// The same elementwise operator on every tensor of a list, as optimizers call it. They stay lists down to lowering:
+// PyTorch writes one kernel for a whole list, and writes its results in place.
 #include "engine/ops/foreach.h"
 
 #include <array>
@@ -13,12 +13,13 @@ namespace {
 /// An operator that does the same to every item of its lists.
 struct ListOp {
     std::string_view schema;
-    std::string_view item;      // the operator that it applies to each
+    std::string_view item;  // the operator that it applies to each
     std::string_view samples;
-    bool reinplaced = false;    // PyTorch writes the results into the list where nobody reads it any more
+    bool reinplaced = false;  // PyTorch writes the results into the list where nobody reads it any more
 };
 
-constexpr std::string_view kPairs = "[f32[2], f32[3, 4]], [f32[2], f32[3, 4]]\n[f32[2, 3][1, 2]], [f32[3]]\n[bf16[4], i64[2]], [f32[4], i64[2]]";
+constexpr std::string_view kPairs =
+    "[f32[2], f32[3, 4]], [f32[2], f32[3, 4]]\n[f32[2, 3][1, 2]], [f32[3]]\n[bf16[4], i64[2]], [f32[4], i64[2]]";
 constexpr std::string_view kScaledPairs = "[f32[2], f32[3, 4]], [f32[2], f32[3, 4]], alpha=2.5\n[i64[4]], [i64[4]]";
 constexpr std::string_view kPositivePairs = "[f32[2], f32[3, 4]], [f32[2]>0, f32[3, 4]>0]\n[bf16[4]], [f32[4]>0]";
 constexpr std::string_view kNumbers = "[f32[2], f32[3, 4][1, 3]], 2.5\n[i64[4], bf16[2]], 3";
@@ -28,17 +29,21 @@ constexpr std::string_view kPositiveSelf = "[f32[2]>0, f32[3, 4][1, 3]>0, bf16[4
 constexpr std::string_view kTriples = "[f32[2], f32[3, 4]], [f32[2], f32[3, 4]], [f32[2]>0, f32[3, 4]>0], 0.5";
 
 constexpr ListOp kListOps[] = {
-    {"aten._foreach_add.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]", "aten.add.Tensor", kScaledPairs, true},
+    {"aten._foreach_add.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]", "aten.add.Tensor",
+     kScaledPairs, true},
     {"aten._foreach_add.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", "aten.add.Tensor", kNumbers, true},
-    {"aten._foreach_add.Tensor(Tensor[] self, Tensor other, *, Scalar alpha=1) -> Tensor[]", "aten.add.Tensor", kOneTensor},
-    {"aten._foreach_sub.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]", "aten.sub.Tensor", kScaledPairs},
+    {"aten._foreach_add.Tensor(Tensor[] self, Tensor other, *, Scalar alpha=1) -> Tensor[]", "aten.add.Tensor",
+     kOneTensor},
+    {"aten._foreach_sub.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]", "aten.sub.Tensor",
+     kScaledPairs},
     {"aten._foreach_sub.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", "aten.sub.Tensor", kNumbers},
     {"aten._foreach_mul.List(Tensor[] self, Tensor[] other) -> Tensor[]", "aten.mul.Tensor", kPairs, true},
     {"aten._foreach_mul.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", "aten.mul.Tensor", kNumbers, true},
     {"aten._foreach_mul.Tensor(Tensor[] self, Tensor other) -> Tensor[]", "aten.mul.Tensor", kOneTensor},
     {"aten._foreach_div.List(Tensor[] self, Tensor[] other) -> Tensor[]", "aten.div.Tensor", kPositivePairs, true},
     {"aten._foreach_div.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", "aten.div.Tensor", kNumbers, true},
-    {"aten._foreach_div.Tensor(Tensor[] self, Tensor other) -> Tensor[]", "aten.div.Tensor", "[f32[2], f32[3, 4]], f32[]>0"},
+    {"aten._foreach_div.Tensor(Tensor[] self, Tensor other) -> Tensor[]", "aten.div.Tensor",
+     "[f32[2], f32[3, 4]], f32[]>0"},
     {"aten._foreach_maximum.List(Tensor[] self, Tensor[] other) -> Tensor[]", "aten.maximum.default", kPairs},
     {"aten._foreach_maximum.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", "aten.clamp_min.default", kNumbers},
     {"aten._foreach_minimum.List(Tensor[] self, Tensor[] other) -> Tensor[]", "aten.minimum.default", kPairs},
@@ -47,8 +52,10 @@ constexpr ListOp kListOps[] = {
     {"aten._foreach_clamp_min.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", "aten.clamp_min.default", kNumbers},
     {"aten._foreach_clamp_max.List(Tensor[] self, Tensor[] other) -> Tensor[]", "aten.minimum.default", kPairs},
     {"aten._foreach_clamp_max.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", "aten.clamp_max.default", kNumbers},
-    {"aten._foreach_pow.List(Tensor[] self, Tensor[] exponent) -> Tensor[]", "aten.pow.Tensor_Tensor", "[f32[2]>0, f32[3, 4]>0], [f32[2]<2, f32[3, 4]<2]"},
-    {"aten._foreach_pow.Scalar(Tensor[] self, Scalar exponent) -> Tensor[]", "aten.pow.Tensor_Scalar", "[f32[2], f32[3, 4][1, 3]], 2"},
+    {"aten._foreach_pow.List(Tensor[] self, Tensor[] exponent) -> Tensor[]", "aten.pow.Tensor_Tensor",
+     "[f32[2]>0, f32[3, 4]>0], [f32[2]<2, f32[3, 4]<2]"},
+    {"aten._foreach_pow.Scalar(Tensor[] self, Scalar exponent) -> Tensor[]", "aten.pow.Tensor_Scalar",
+     "[f32[2], f32[3, 4][1, 3]], 2"},
     {"aten._foreach_neg.default(Tensor[] self) -> Tensor[]", "aten.neg.default", kSelf},
     {"aten._foreach_abs.default(Tensor[] self) -> Tensor[]", "aten.abs.default", kSelf},
     {"aten._foreach_sqrt.default(Tensor[] self) -> Tensor[]", "aten.sqrt.default", kPositiveSelf},
@@ -56,12 +63,14 @@ constexpr ListOp kListOps[] = {
     {"aten._foreach_reciprocal.default(Tensor[] self) -> Tensor[]", "aten.reciprocal.default", kPositiveSelf},
     {"aten._foreach_sign.default(Tensor[] self) -> Tensor[]", "aten.sign.default", kSelf},
     {"aten._foreach_exp.default(Tensor[] self) -> Tensor[]", "aten.exp.default", kSelf},
-    {"aten._foreach_copy.default(Tensor[] self, Tensor[] src, bool non_blocking=False) -> Tensor[]", "aten.copy.default", "[f32[2], f32[3, 4][1, 3]], [f32[2], f32[3, 4]]\n[f32[2]], [i64[2]]", true},
+    {"aten._foreach_copy.default(Tensor[] self, Tensor[] src, bool non_blocking=False) -> Tensor[]",
+     "aten.copy.default", "[f32[2], f32[3, 4][1, 3]], [f32[2], f32[3, 4]]\n[f32[2]], [i64[2]]", true},
 };
 const ListOp* listOpOf(const Op& op) {
     const std::string_view name = op.name();
     for (const ListOp& row : kListOps)
-        if (row.schema.size() > name.size() && row.schema.starts_with(name) && row.schema[name.size()] == '(') return &row;
+        if (row.schema.size() > name.size() && row.schema.starts_with(name) && row.schema[name.size()] == '(')
+            return &row;
     return nullptr;
 }
 
@@ -83,15 +92,18 @@ Values eachItem(Decomposition& d) {
     const std::vector<Param>& params = d.op().schema()->params;
     if (self.empty()) return refuse(d, "there is no tensor in the list");
     for (const Param& param : params)
-        if (isTensors(param) && d.list(param.name).size() != self.size()) return refuse(d, "the lists differ in length");
+        if (isTensors(param) && d.list(param.name).size() != self.size())
+            return refuse(d, "the lists differ in length");
     if (const int other = d.op().schema()->find("other"); other >= 0 && !isTensors(params[static_cast<size_t>(other)]))
         if (const Node* shared = d.arg("other").node(); shared && shared->tensor().rank() != 0)
-            return refuse(d, "the tensor for all items is " + shared->tensor().text() + "; it has to be a single number, without dims");
+            return refuse(d, "the tensor for all items is " + shared->tensor().text() +
+                                 "; it has to be a single number, without dims");
     const bool scaled = d.op().schema()->find("alpha") >= 0 && d.arg("alpha").get<double>();
     std::vector<Value> results;
     for (size_t i = 0; i < self.size(); ++i) {
         results.push_back(callOfItem(d, i));
-        if (scaled && results.back() && !isFloating(results.back().dtype()) && !isComplex(results.back().dtype())) return refuse(d, "integers take no factor that is none");
+        if (scaled && results.back() && !isFloating(results.back().dtype()) && !isComplex(results.back().dtype()))
+            return refuse(d, "integers take no factor that is none");
     }
     return results;
 }
@@ -112,52 +124,72 @@ void deriveEach(Derivation& d) {
             const Value gradient = one.input(p);
             if (!gradient || !d.needs(p)) continue;
             if (isTensors(params[p])) d.input(p, i) = gradient;
-            else d.input(p) = d.input(p) ? d.input(p) + unary("aten.sum.default", gradient) : unary("aten.sum.default", gradient);
+            else
+                d.input(p) =
+                    d.input(p) ? d.input(p) + unary("aten.sum.default", gradient) : unary("aten.sum.default", gradient);
         }
     }
 }
 
 Argument listOf(const std::vector<Value>& items) { return Argument(std::vector<Argument>(items.begin(), items.end())); }
-Value onLists(Decomposition& d, std::string_view op, const std::vector<Value>& a, const std::vector<Value>& b, NamedArguments keywords = {}) {
+Value onLists(Decomposition& d, std::string_view op, const std::vector<Value>& a, const std::vector<Value>& b,
+              NamedArguments keywords = {}) {
     return d.call(op, {listOf(a), listOf(b)}, std::move(keywords));
 }
 /// self + value * (tensor1 op tensor2), list by list.
 Values addProduct(Decomposition& d, std::string_view op) {
     for (const Value& divided : d.list("tensor1"))
-        if (op == "aten._foreach_div.List" && !isFloating(divided.dtype()) && !isComplex(divided.dtype())) return refuse(d, "integers are not divided");
+        if (op == "aten._foreach_div.List" && !isFloating(divided.dtype()) && !isComplex(divided.dtype()))
+            return refuse(d, "integers are not divided");
     const std::vector<Value> products = itemsOf(onLists(d, op, d.list("tensor1"), d.list("tensor2")));
     Argument factor = d.arg("value");
     // Kernels for integers take the whole part of the factor.
-    if (!products.empty() && isIntegral(products[0].dtype()) && factor.asReal()) factor = Argument(static_cast<int64_t>(*factor.asReal()));
+    if (!products.empty() && isIntegral(products[0].dtype()) && factor.asReal())
+        factor = Argument(static_cast<int64_t>(*factor.asReal()));
     return itemsOf(onLists(d, "aten._foreach_add.List", d.list("self"), products, {{"alpha", factor}}));
 }
 
 constexpr OpDef written(std::string_view schema, Fn<Values(Decomposition&)> rule, std::string_view samples) {
-    return {.schema = schema, .tags = Tag::Inplace, .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite, .decompose = rule, .samples = samples};
+    return {.schema = schema,
+            .tags = Tag::Inplace,
+            .infer = inferExpanded,
+            .eval = evalExpanded,
+            .expand = Expand::Composite,
+            .decompose = rule,
+            .samples = samples};
 }
 
 constexpr OpDef kWritten[] = {
-    written("aten._foreach_addcmul.Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> Tensor[]",
-            [](Decomposition& d) { return addProduct(d, "aten._foreach_mul.List"); }, kTriples),
-    written("aten._foreach_addcdiv.Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> Tensor[]",
-            [](Decomposition& d) { return addProduct(d, "aten._foreach_div.List"); }, kTriples),
-    written("aten._foreach_lerp.Scalar(Tensor[] self, Tensor[] tensors1, Scalar weight) -> Tensor[]",
-            [](Decomposition& d) -> Values {
-                const std::vector<Value> start = d.list("self");
-                const std::vector<Value> end = d.list("tensors1");
-                for (size_t i = 0; i < std::min(start.size(), end.size()); ++i)
-                    if (start[i].dtype() != end[i].dtype()) return refuse(d, "start and end differ in dtype");
-                const Value way = onLists(d, "aten._foreach_sub.List", end, start);
-                const Value part = d.call("aten._foreach_mul.Scalar", {listOf(itemsOf(way)), d.arg("weight")});
-                return itemsOf(onLists(d, "aten._foreach_add.List", start, itemsOf(part)));
-            },
-            "[f32[2], f32[3, 4]], [f32[2], f32[3, 4]], 0.25"),
+    written(
+        "aten._foreach_addcmul.Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> Tensor[]",
+        [](Decomposition& d) { return addProduct(d, "aten._foreach_mul.List"); }, kTriples),
+    written(
+        "aten._foreach_addcdiv.Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> Tensor[]",
+        [](Decomposition& d) { return addProduct(d, "aten._foreach_div.List"); }, kTriples),
+    written(
+        "aten._foreach_lerp.Scalar(Tensor[] self, Tensor[] tensors1, Scalar weight) -> Tensor[]",
+        [](Decomposition& d) -> Values {
+            const std::vector<Value> start = d.list("self");
+            const std::vector<Value> end = d.list("tensors1");
+            for (size_t i = 0; i < std::min(start.size(), end.size()); ++i)
+                if (start[i].dtype() != end[i].dtype()) return refuse(d, "start and end differ in dtype");
+            const Value way = onLists(d, "aten._foreach_sub.List", end, start);
+            const Value part = d.call("aten._foreach_mul.Scalar", {listOf(itemsOf(way)), d.arg("weight")});
+            return itemsOf(onLists(d, "aten._foreach_add.List", start, itemsOf(part)));
+        },
+        "[f32[2], f32[3, 4]], [f32[2], f32[3, 4]], 0.25"),
 };
 constexpr auto kOps = [] {
     std::array<OpDef, std::size(kListOps) + std::size(kWritten)> ops;
     size_t at = 0;
     for (const ListOp& row : kListOps)
-        ops[at++] = {.schema = row.schema, .tags = Tag::Inplace, .infer = inferExpanded, .eval = evalExpanded, .decompose = eachItem, .derive = deriveEach, .samples = row.samples};
+        ops[at++] = {.schema = row.schema,
+                     .tags = Tag::Inplace,
+                     .infer = inferExpanded,
+                     .eval = evalExpanded,
+                     .decompose = eachItem,
+                     .derive = deriveEach,
+                     .samples = row.samples};
     for (const OpDef& def : kWritten) ops[at++] = def;
     return ops;
 }();

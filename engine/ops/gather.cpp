@@ -25,9 +25,11 @@ EvalResult evalEmbedding(const EvalContext& c) {
     Tensor rows = out.view({static_cast<int64_t>(indices.size()), weight.size(1)}, {weight.size(1), 1}, out.offset());
     for (size_t i = 0; i < indices.size(); ++i) {
         if (indices[i] < 0 || indices[i] >= weight.size(0))
-            return c.fail("index " + std::to_string(indices[i]) + " is out of range for a table of " + std::to_string(weight.size(0)) + " rows");
+            return c.fail("index " + std::to_string(indices[i]) + " is out of range for a table of " +
+                          std::to_string(weight.size(0)) + " rows");
         Tensor target = rows.view({weight.size(1)}, {1}, rows.offset() + static_cast<int64_t>(i) * weight.size(1));
-        copyInto(target, weight.view({weight.size(1)}, {weight.stride(1)}, weight.offset() + indices[i] * weight.stride(0)));
+        copyInto(target,
+                 weight.view({weight.size(1)}, {weight.stride(1)}, weight.offset() + indices[i] * weight.stride(0)));
     }
     return out;
 }
@@ -64,7 +66,8 @@ Values decomposeEmbeddingBackward(Decomposition& d) {
         g = g / unsqueeze(d.call("aten.index.Tensor", {counts, where}), -1);
     }
     const Value padding = unsqueeze(d.call("aten.eq.Scalar", {at, d.arg("padding_idx")}), -1);
-    const Value zero = d.call("aten.scalar_tensor.default", {0.0}, {{"dtype", g.dtype()}, {"layout", Layout::Strided}, {"device", device}});
+    const Value zero = d.call("aten.scalar_tensor.default", {0.0},
+                              {{"dtype", g.dtype()}, {"layout", Layout::Strided}, {"device", device}});
     const Value kept = cutaway::where(padding, zero, g);
     const Value table = full(d.builder(), {rows, g.size(-1)}, Scalar(int64_t{0}), g.dtype(), device);
     return convert(d.call("aten.index_put.default", {table, where, kept, true}), dtype);
@@ -75,12 +78,15 @@ Values decomposeOneHot(Decomposition& d) {
     auto classes = d.integer("num_classes", -1);
     if (!classes || *classes < 0 || self.dtype() != DType::I64) {
         d.builder().fail(!classes ? classes.error()
-                         : self.dtype() != DType::I64 ? d.fail("needs int64 classes")
-                                                      : unsupported(d.op().name() + ": the number of classes depends on the values", {}, {"give num_classes"}));
+                         : self.dtype() != DType::I64
+                             ? d.fail("needs int64 classes")
+                             : unsupported(d.op().name() + ": the number of classes depends on the values", {},
+                                           {"give num_classes"}));
         return self;
     }
-    const Value classNumbers = d.call("prims.iota.default", {*classes},
-                                      {{"start", 0}, {"step", 1}, {"dtype", DType::I64}, {"device", self.type().device}, {"requires_grad", false}});
+    const Value classNumbers = d.call(
+        "prims.iota.default", {*classes},
+        {{"start", 0}, {"step", 1}, {"dtype", DType::I64}, {"device", self.type().device}, {"requires_grad", false}});
     const Value column = unsqueeze(self, -1);
     return convert(d.call("aten.eq.Tensor", {column, classNumbers}), DType::I64);
 }
@@ -173,36 +179,46 @@ EvalResult evalMaskedScatter(const EvalContext& c) {
 
 constexpr OpDef kOps[] = {
     // Rows of `weight` at `indices`. padding_idx and scale_grad_by_freq concern the gradient only.
-    {.schema = "aten.embedding.default(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
+    {.schema =
+         "aten.embedding.default(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
      .infer = inferEmbedding,
      .eval = evalEmbedding,
-     .derive = [](Derivation& d) {
-         d.input(0) = d.call("aten.embedding_dense_backward.default",
-                             {d.dy(), d.in(1), Argument(d.in(0).size(0)), d.arg("padding_idx"), d.arg("scale_grad_by_freq")});
-     },
-     .lower = [](LowerContext& c) {
-         const std::vector<Expr> position(c.index().begin(), c.index().end() - 1);
-         const Expr row = LowerContext::checkedIndex(Expr::cast(c.loadAt(1, position), DType::I64), c.in(size_t{0}).sizes[0]);
-         return c.loadAt(0, {row, c.index().back()});
-     },
-     .samples = "f32[10, 4], i64[3]<10\nf32[10, 4], i64[2, 3]<10, 5\nbf16[10, 4], i32[2]<10\nf32[10, 4][1, 10], i64[2, 2]<10\nf32[10, 4], i64[]<10\nf64[10, 4], i64[0]<10"},
-    {.schema = "aten.embedding_dense_backward.default(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor",
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call(
+                 "aten.embedding_dense_backward.default",
+                 {d.dy(), d.in(1), Argument(d.in(0).size(0)), d.arg("padding_idx"), d.arg("scale_grad_by_freq")});
+         },
+     .lower =
+         [](LowerContext& c) {
+             const std::vector<Expr> position(c.index().begin(), c.index().end() - 1);
+             const Expr row =
+                 LowerContext::checkedIndex(Expr::cast(c.loadAt(1, position), DType::I64), c.in(size_t{0}).sizes[0]);
+             return c.loadAt(0, {row, c.index().back()});
+         },
+     .samples =
+         "f32[10, 4], i64[3]<10\nf32[10, 4], i64[2, 3]<10, 5\nbf16[10, 4], i32[2]<10\nf32[10, 4][1, 10], i64[2, 2]<10\nf32[10, 4], i64[]<10\nf64[10, 4], i64[0]<10"},
+    {.schema =
+         "aten.embedding_dense_backward.default(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor",
      .infer = inferEmbeddingBackward,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = decomposeEmbeddingBackward,
-     .derive = [](Derivation& d) {
-         Value rows = d.call("aten.embedding.default", {d.dy(), d.in(1), d.arg("padding_idx")});
-         const int64_t padding = d.integerOr("padding_idx", -1);  // the scale by frequency is left out, as in PyTorch
-         if (padding >= 0) {
-             const Value padded = unsqueeze(d.call("aten.eq.Scalar", {d.in(1), padding}), -1);
-             rows = d.call("aten.masked_fill.Scalar", {rows, padded, 0.0});
-         }
-         const SymDims& sizes = d.in(0).sizes();
-         const bool differs = rows && allInts(rows.sizes()) && allInts(sizes) && !(rows.sizes() == sizes);
-         d.input(0) = differs ? reshape(rows, sizes) : rows;
-     },
-     .samples = "f32[4, 2], i64[4]<10, 10, 3, False\nf32[4, 2], i64[4]<10, 10, -1, True\nf32[2, 3, 2], i64[2, 3]<5, 5, -1, False\nbf16[4, 2], i64[4]<6, 6, -1, False"},
+     .derive =
+         [](Derivation& d) {
+             Value rows = d.call("aten.embedding.default", {d.dy(), d.in(1), d.arg("padding_idx")});
+             const int64_t padding =
+                 d.integerOr("padding_idx", -1);  // the scale by frequency is left out, as in PyTorch
+             if (padding >= 0) {
+                 const Value padded = unsqueeze(d.call("aten.eq.Scalar", {d.in(1), padding}), -1);
+                 rows = d.call("aten.masked_fill.Scalar", {rows, padded, 0.0});
+             }
+             const SymDims& sizes = d.in(0).sizes();
+             const bool differs = rows && allInts(rows.sizes()) && allInts(sizes) && !(rows.sizes() == sizes);
+             d.input(0) = differs ? reshape(rows, sizes) : rows;
+         },
+     .samples =
+         "f32[4, 2], i64[4]<10, 10, 3, False\nf32[4, 2], i64[4]<10, 10, -1, True\nf32[2, 3, 2], i64[2, 3]<5, 5, -1, False\nbf16[4, 2], i64[4]<6, 6, -1, False"},
     {.schema = "aten.one_hot.default(Tensor self, int num_classes=-1) -> Tensor",
      .infer = inferExpanded,
      .eval = evalOneHot,
@@ -216,22 +232,28 @@ constexpr OpDef kOps[] = {
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = decomposeTake,
-     .derive = [](Derivation& d) {
-         const Value self = d.in(0);
-         const Value zeros = full(d.builder(), {numel(self.sizes())}, Scalar(int64_t{0}), d.dy().dtype(), d.dy().type().device);
-         const Value sums = d.call("aten.index_put.default", {zeros, Argument(std::vector<Argument>{d.in(1)}), d.dy(), true});
-         d.input(0) = view(sums, self.sizes());
-     },
+     .derive =
+         [](Derivation& d) {
+             const Value self = d.in(0);
+             const Value zeros =
+                 full(d.builder(), {numel(self.sizes())}, Scalar(int64_t{0}), d.dy().dtype(), d.dy().type().device);
+             const Value sums =
+                 d.call("aten.index_put.default", {zeros, Argument(std::vector<Argument>{d.in(1)}), d.dy(), true});
+             d.input(0) = view(sums, self.sizes());
+         },
      .samples = "f32[4, 2], i64[3]<8\ni64[4], i64[2, 2]<4"},
     // self with the elements where the mask holds replaced by the source's, in row-major order.
     {.schema = "aten.masked_scatter.default(Tensor self, Tensor mask, Tensor source) -> Tensor",
      .tags = Tag::Inplace,
      .infer = inferMaskedScatter,
      .eval = evalMaskedScatter,
-     .derive = [](Derivation& d) {
-         if (d.needs(0)) d.input(0) = d.call("aten.masked_fill.Scalar", {d.dy(), d.in(1), 0});
-         if (d.needs(2)) d.input(2) = d.call("aten.masked_scatter_backward.default", {d.dy(), d.in(1), Argument(d.in(2).sizes())});
-     },
+     .derive =
+         [](Derivation& d) {
+             if (d.needs(0)) d.input(0) = d.call("aten.masked_fill.Scalar", {d.dy(), d.in(1), 0});
+             if (d.needs(2))
+                 d.input(2) =
+                     d.call("aten.masked_scatter_backward.default", {d.dy(), d.in(1), Argument(d.in(2).sizes())});
+         },
      .samples = "f32[4, 2], b8[4, 2], f32[8]\ni64[4], b8[4], i64[2, 2]\nf32[4, 2], b8[2], f32[9]"},
     // The elements where the mask holds, in row-major order, in a tensor of the source's sizes; zeros behind them.
     {.schema = "aten.masked_scatter_backward.default(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor",

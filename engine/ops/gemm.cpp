@@ -1,8 +1,7 @@
 // Matrix products: mm, bmm, addmm and their kin with kernels; linear, matmul and other shorthands by expansion.
-#include "engine/ops/gemm_rules.h"
-
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
+#include "engine/ops/gemm_rules.h"
 #include "engine/ops/matrix.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/opmath.h"
@@ -11,14 +10,17 @@ namespace cutaway {
 
 Result<TensorType> productType(const InferContext& c, const TensorType& a, const TensorType& b, int64_t rank) {
     if (a.rank() != rank || b.rank() != rank)
-        return c.fail("needs operands of " + std::to_string(rank) + " dims, not " + std::to_string(a.rank()) + " and " + std::to_string(b.rank()));
+        return c.fail("needs operands of " + std::to_string(rank) + " dims, not " + std::to_string(a.rank()) + " and " +
+                      std::to_string(b.rank()));
     if (a.dtype != b.dtype)
-        return c.fail("operands of dtypes " + std::string(info(a.dtype).torchName) + " and " + std::string(info(b.dtype).torchName));
+        return c.fail("operands of dtypes " + std::string(info(a.dtype).torchName) + " and " +
+                      std::string(info(b.dtype).torchName));
     if (a.dtype == DType::Bool) return c.fail("no product of bool matrices; convert them first");
     const size_t last = static_cast<size_t>(rank) - 1;
     if (differ(a.sizes[last], b.sizes[last - 1]))
         return c.fail("inner sizes " + a.sizes[last].text() + " and " + b.sizes[last - 1].text() + " differ");
-    if (rank == 3 && differ(a.sizes[0], b.sizes[0])) return c.fail("batch sizes " + a.sizes[0].text() + " and " + b.sizes[0].text() + " differ");
+    if (rank == 3 && differ(a.sizes[0], b.sizes[0]))
+        return c.fail("batch sizes " + a.sizes[0].text() + " and " + b.sizes[0].text() + " differ");
     SymDims sizes = a.sizes;
     sizes[last] = b.sizes[last];
     return TensorType::contiguous(a.dtype, std::move(sizes), a.device);
@@ -37,7 +39,8 @@ Result<ValueType> inferProduct(const InferContext& c, int64_t rank, size_t first
     if (first == 0) return ValueType(std::move(type));
     CT_TRY(const TensorType addend, c.tensor(size_t{0}));
     if (addend.dtype != type.dtype)
-        return c.fail("operands of dtypes " + std::string(info(addend.dtype).torchName) + " and " + std::string(info(type.dtype).torchName));
+        return c.fail("operands of dtypes " + std::string(info(addend.dtype).torchName) + " and " +
+                      std::string(info(type.dtype).torchName));
     const SymDims shapes[] = {addend.sizes, type.sizes};
     auto sizes = broadcastSizes(shapes);
     if (!sizes || !(*sizes == type.sizes)) return c.fail("the added tensor does not broadcast to the product's shape");
@@ -106,7 +109,8 @@ Values decomposeMm(Decomposition& d) {
     const Value a = d.in(0), b = d.in(1);
     if (!onCpu(a)) return Values::notHandled();
     const SymInt count = numel(a.sizes()) + numel(b.sizes());
-    if (isOne(a.size(1)) && isOne(b.size(0)) && a.size(0).isInt() && a.size(0).value() > 0 && count.isInt() && count.value() <= 32)
+    if (isOne(a.size(1)) && isOne(b.size(0)) && a.size(0).isInt() && a.size(0).value() > 0 && count.isInt() &&
+        count.value() <= 32)
         return narrowed(product(wide(a, b)), a);
     if (isOne(a.size(0)) && isOne(b.size(1))) return narrowed(rowTimesColumn(wide(a, b), 0), a);
     return Values::notHandled();
@@ -137,7 +141,8 @@ Result<ValueType> inferMv(const InferContext& c) {
     if (matrix.rank() != 2 || vector.rank() != 1) return c.fail("needs a matrix and a vector");
     if (matrix.dtype != vector.dtype) return c.fail("operands of different dtypes");
     if (matrix.sizes[1].isInt() && vector.sizes[0].isInt() && matrix.sizes[1].value() != vector.sizes[0].value())
-        return c.fail("the matrix has " + matrix.sizes[1].text() + " columns, the vector " + vector.sizes[0].text() + " elements");
+        return c.fail("the matrix has " + matrix.sizes[1].text() + " columns, the vector " + vector.sizes[0].text() +
+                      " elements");
     return ValueType(TensorType::contiguous(matrix.dtype, {matrix.sizes[0]}, matrix.device));
 }
 
@@ -185,10 +190,11 @@ constexpr OpDef kOps[] = {
      .eval = evalProduct,
      .expand = Expand::Decompose,
      .decompose = decomposeMm,
-     .derive = [](Derivation& d) {
-         deriveRight(d, 0, std::nullopt);
-         deriveLeft(d, 0, std::nullopt);
-     },
+     .derive =
+         [](Derivation& d) {
+             deriveRight(d, 0, std::nullopt);
+             deriveLeft(d, 0, std::nullopt);
+         },
      .samples = kMmSamples},
     // Product of two batches of matrices.
     {.schema = "aten.bmm.default(Tensor self, Tensor mat2) -> Tensor",
@@ -197,10 +203,11 @@ constexpr OpDef kOps[] = {
      .eval = evalProduct,
      .expand = Expand::Decompose,
      .decompose = decomposeBmm,
-     .derive = [](Derivation& d) {
-         deriveBatchRight(d, 0, std::nullopt);
-         deriveBatchLeft(d, 0, std::nullopt);
-     },
+     .derive =
+         [](Derivation& d) {
+             deriveBatchRight(d, 0, std::nullopt);
+             deriveBatchLeft(d, 0, std::nullopt);
+         },
      .samples = R"(
 f32[2, 3, 4], f32[2, 4, 5]
 f32[2, 3, 4][12, 1, 3], f32[2, 4, 5][20, 1, 4]
@@ -219,11 +226,12 @@ i32[2, 2, 2], i32[2, 2, 2]
      .eval = evalScaledProduct,
      .expand = Expand::Decompose,
      .decompose = decomposeAddmm,
-     .derive = [](Derivation& d) {
-         deriveLeft(d, 1, d.scalar("alpha"));
-         deriveRight(d, 1, d.scalar("alpha"));
-         deriveBias(d);
-     },
+     .derive =
+         [](Derivation& d) {
+             deriveLeft(d, 1, d.scalar("alpha"));
+             deriveRight(d, 1, d.scalar("alpha"));
+             deriveBias(d);
+         },
      .samples = R"(
 f32[4], f32[2, 3], f32[3, 4]
 f32[2, 4], f32[2, 3], f32[3, 4]
@@ -238,15 +246,17 @@ f32[4], f32[1, 3], f32[3, 4]
 f32[1], f32[1, 3], f32[3, 1], beta=2
 i64[4], i64[2, 3], i64[3, 4], beta=3
 )"},
-    {.schema = "aten.baddbmm.default(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    {.schema =
+         "aten.baddbmm.default(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
      .tags = Tag::Heavy | Tag::Inplace,
      .infer = [](const InferContext& c) { return inferProduct(c, 3, 1); },
      .eval = evalScaledProduct,
-     .derive = [](Derivation& d) {
-         deriveBatchLeft(d, 1, d.scalar("alpha"));
-         deriveBatchRight(d, 1, d.scalar("alpha"));
-         deriveBias(d);
-     },
+     .derive =
+         [](Derivation& d) {
+             deriveBatchLeft(d, 1, d.scalar("alpha"));
+             deriveBatchRight(d, 1, d.scalar("alpha"));
+             deriveBias(d);
+         },
      .samples = R"(
 f32[2, 3, 5], f32[2, 3, 4], f32[2, 4, 5]
 f32[5], f32[2, 3, 4], f32[2, 4, 5], beta=2, alpha=0.5
@@ -259,12 +269,16 @@ f32[2, 3, 5], f32[2, 3, 0], f32[2, 0, 5]
      .infer = inferMv,
      .eval = evalVectors,
      .expand = Expand::Decompose,
-     .decompose = [](Decomposition& d) -> Values { return narrowed(sum(product(wide(d.in(0), d.in(1))), {1}, false), d.in(0)); },
-     .derive = [](Derivation& d) {
-         if (d.needs(0)) d.input(0) = d.call("aten.outer.default", {d.dy(), d.in(1)});
-         if (d.needs(1)) d.input(1) = d.call("aten.mv.default", {t(d.in(0)), d.dy()});
+     .decompose = [](Decomposition& d) -> Values {
+         return narrowed(sum(product(wide(d.in(0), d.in(1))), {1}, false), d.in(0));
      },
-     .samples = "f32[4, 5], f32[5]\nf32[4, 5][1, 4], f32[5]\nbf16[3, 2], bf16[2]\nf64[0, 5], f64[5]\nf32[3, 0], f32[0]\ni64[2, 3], i64[3]"},
+     .derive =
+         [](Derivation& d) {
+             if (d.needs(0)) d.input(0) = d.call("aten.outer.default", {d.dy(), d.in(1)});
+             if (d.needs(1)) d.input(1) = d.call("aten.mv.default", {t(d.in(0)), d.dy()});
+         },
+     .samples =
+         "f32[4, 5], f32[5]\nf32[4, 5][1, 4], f32[5]\nbf16[3, 2], bf16[2]\nf64[0, 5], f64[5]\nf32[3, 0], f32[0]\ni64[2, 3], i64[3]"},
     // Sum of the products of two vectors, as a 0-d tensor.
     {.schema = "aten.dot.default(Tensor self, Tensor tensor) -> Tensor",
      .infer = inferDot,
@@ -273,10 +287,11 @@ f32[2, 3, 5], f32[2, 3, 0], f32[2, 0, 5]
      .decompose = [](Decomposition& d) -> Values {
          return narrowed(d.call("aten.sum.default", {product(wide(d.in(0), d.in(1)))}), d.in(0));
      },
-     .derive = [](Derivation& d) {
-         if (d.needs(0)) d.input(0) = d.dy() * d.in(1);
-         if (d.needs(1)) d.input(1) = d.dy() * d.in(0);
-     },
+     .derive =
+         [](Derivation& d) {
+             if (d.needs(0)) d.input(0) = d.dy() * d.in(1);
+             if (d.needs(1)) d.input(1) = d.dy() * d.in(0);
+         },
      .samples = "f32[5], f32[5]\nf64[0], f64[0]\nf32[4][2], f32[4]\nbf16[3], bf16[3]\ni32[3], i32[3]"},
     {.schema = "aten.outer.default(Tensor self, Tensor vec2) -> Tensor",
      .infer = inferExpanded,

@@ -100,7 +100,8 @@ Values decomposeMatmul(Decomposition& d) {
         return failed(d, "inner sizes " + a.size(-1).text() + " and " + inner.text() + " differ");
     if (a.rank() == 1 && b.rank() == 1) return d.call("aten.dot.default", {a, b});
     if (a.rank() == 2 && b.rank() == 1) return d.call("aten.mv.default", {a, b});
-    if (a.rank() == 1 && b.rank() == 2) return d.call("aten.squeeze.dim", {d.call("aten.mm.default", {unsqueeze(a, 0), b}), 0});
+    if (a.rank() == 1 && b.rank() == 2)
+        return d.call("aten.squeeze.dim", {d.call("aten.mm.default", {unsqueeze(a, 0), b}), 0});
     if (a.rank() == 2 && b.rank() == 2) return d.call("aten.mm.default", {a, b});
     return shouldFold(a, b) ? foldedProduct(d, a, b) : batchedProduct(d, a, b);
 }
@@ -110,7 +111,8 @@ Values decomposeMatmul(Decomposition& d) {
 Values decomposeLinear(Decomposition& d) {
     const Value input = d.in(0), weight = d.in(1);
     const bool bias = d.has("bias");
-    if (input.rank() == 0 || weight.rank() > 2 || weight.rank() == 0) return failed(d, "needs an input of at least one dim and a weight of one or two");
+    if (input.rank() == 0 || weight.rank() > 2 || weight.rank() == 0)
+        return failed(d, "needs an input of at least one dim and a weight of one or two");
     if (bias && input.rank() == 2) {
         return d.call("aten.addmm.default", {d.in("bias"), input, d.call("aten.t.default", {weight})});
     }
@@ -137,8 +139,10 @@ Values decomposeLinearPointwise(Decomposition& d) {
     if (function == "swish") return d.call("aten.silu.default", {y});
     if (function == "gelu") return d.call("aten.gelu.default", {y}, {{"approximate", d.arg("algorithm")}});
     const auto* scalars = d.arg("scalars").list();
-    if (function == "leaky_relu" && scalars && scalars->size() == 1) return d.call("aten.leaky_relu.default", {y, (*scalars)[0]});
-    if (function == "hardtanh" && scalars && scalars->size() == 2) return d.call("aten.hardtanh.default", {y, (*scalars)[0], (*scalars)[1]});
+    if (function == "leaky_relu" && scalars && scalars->size() == 1)
+        return d.call("aten.leaky_relu.default", {y, (*scalars)[0]});
+    if (function == "hardtanh" && scalars && scalars->size() == 2)
+        return d.call("aten.hardtanh.default", {y, (*scalars)[0], (*scalars)[1]});
     return failed(d, "does not know the function '" + function + "' with these numbers");
 }
 /// Products of one tensor and several weights.
@@ -147,27 +151,33 @@ Values decomposeGroupedLinear(Decomposition& d) {
     const auto* biases = d.arg("b").list();
     if (biases == nullptr || biases->size() != weights.size()) return failed(d, "needs a bias or None for each weight");
     std::vector<Value> out;
-    for (size_t i = 0; i < weights.size(); ++i) out.push_back(d.call("aten.linear.default", {d.in("x"), weights[i], (*biases)[i]}));
+    for (size_t i = 0; i < weights.size(); ++i)
+        out.push_back(d.call("aten.linear.default", {d.in("x"), weights[i], (*biases)[i]}));
     return out;
 }
 /// Products of pairs.
 Values decomposeProductsOfPairs(Decomposition& d) {
     const std::vector<Value> inputs = d.list("inputs"), weights = d.list("weights");
     const auto* biases = d.arg("biases").list();
-    if (inputs.size() != weights.size() || (biases && biases->size() != inputs.size())) return failed(d, "the lists have different lengths");
+    if (inputs.size() != weights.size() || (biases && biases->size() != inputs.size()))
+        return failed(d, "the lists have different lengths");
     std::vector<Value> out;
     for (size_t i = 0; i < inputs.size(); ++i)
-        out.push_back(biases ? d.call("aten.addmm.default", {(*biases)[i], inputs[i], weights[i]}) : d.call("aten.mm.default", {inputs[i], weights[i]}));
+        out.push_back(biases ? d.call("aten.addmm.default", {(*biases)[i], inputs[i], weights[i]})
+                             : d.call("aten.mm.default", {inputs[i], weights[i]}));
     return out;
 }
 
 constexpr OpDef kOps[] = {
     // Two products and their sum, which a kernel of the compiler's own computes at once (max_autotune).
-    {.schema = "torch__inductor_fx_passes_post_grad_mm_plus_mm(Tensor mat1, Tensor mat2, Tensor mat3, Tensor mat4) -> Tensor",
+    {.schema =
+         "torch__inductor_fx_passes_post_grad_mm_plus_mm(Tensor mat1, Tensor mat2, Tensor mat3, Tensor mat4) -> Tensor",
      .tags = Tag::Heavy,
      .infer = inferExpanded,
      .eval = evalExpanded,
-     .decompose = [](Decomposition& d) -> Values { return d.call("aten.mm.default", {d.in(size_t{0}), d.in(1)}) + d.call("aten.mm.default", {d.in(2), d.in(3)}); }},
+     .decompose = [](Decomposition& d) -> Values {
+         return d.call("aten.mm.default", {d.in(size_t{0}), d.in(1)}) + d.call("aten.mm.default", {d.in(2), d.in(3)});
+     }},
     // input weightᵀ + bias over the last dim.
     {.schema = "aten.linear.default(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
      .tags = Tag::Heavy,
@@ -209,13 +219,24 @@ f64[1, 2, 3], f64[4, 3, 2]
 bf16[2, 1, 3, 4], bf16[5, 4, 2]
 f32[2, 0, 3], f32[2, 3, 4]
 )"},
-    {.schema = "mkldnn._linear_pointwise.default(Tensor X, Tensor W, Tensor? B, str attr, Scalar?[] scalars, str? algorithm) -> Tensor", .tags = Tag::Heavy,
-     .infer = inferExpanded, .eval = evalExpanded, .decompose = decomposeLinearPointwise},
+    {.schema =
+         "mkldnn._linear_pointwise.default(Tensor X, Tensor W, Tensor? B, str attr, Scalar?[] scalars, str? algorithm) -> Tensor",
+     .tags = Tag::Heavy,
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .decompose = decomposeLinearPointwise},
     // What grouped_gemm_pass makes, under the name that FX prints.
-    {.schema = "torch__inductor_mkldnn_lowerings_grouped_gemm_lowering(Tensor x, Tensor[] w, Tensor?[] b) -> Tensor[]", .tags = Tag::Heavy,
-     .infer = inferExpanded, .eval = evalExpanded, .decompose = decomposeGroupedLinear},
-    {.schema = "fbgemm.gmm.default(Tensor[] inputs, Tensor[] weights, Tensor[]? biases, *, bool smart_fused=False) -> Tensor[]", .tags = Tag::Heavy,
-     .infer = inferExpanded, .eval = evalExpanded, .decompose = decomposeProductsOfPairs},
+    {.schema = "torch__inductor_mkldnn_lowerings_grouped_gemm_lowering(Tensor x, Tensor[] w, Tensor?[] b) -> Tensor[]",
+     .tags = Tag::Heavy,
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .decompose = decomposeGroupedLinear},
+    {.schema =
+         "fbgemm.gmm.default(Tensor[] inputs, Tensor[] weights, Tensor[]? biases, *, bool smart_fused=False) -> Tensor[]",
+     .tags = Tag::Heavy,
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .decompose = decomposeProductsOfPairs},
 };
 
 }  // namespace

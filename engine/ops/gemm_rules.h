@@ -5,9 +5,7 @@
 namespace cutaway {
 
 /// Whether two sizes are known to differ: symbols may turn out to be equal.
-inline bool differ(const SymInt& a, const SymInt& b) {
-    return a.isInt() && b.isInt() && a.value() != b.value();
-}
+inline bool differ(const SymInt& a, const SymInt& b) { return a.isInt() && b.isInt() && a.value() != b.value(); }
 /// Row-major type of the product of two matrices (rank 2) or batches of them (rank 3) of one dtype.
 Result<TensorType> productType(const InferContext& c, const TensorType& a, const TensorType& b, int64_t rank);
 /// x, or x times a factor that is there and not 1.

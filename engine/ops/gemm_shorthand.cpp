@@ -21,7 +21,8 @@ Result<ValueType> addendFits(const InferContext& c, TensorType product) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
     const SymDims shapes[] = {self.sizes, product.sizes};
     auto sizes = broadcastSizes(shapes);
-    if (!sizes || !(*sizes == product.sizes)) return c.fail("the added tensor does not broadcast to the product's shape");
+    if (!sizes || !(*sizes == product.sizes))
+        return c.fail("the added tensor does not broadcast to the product's shape");
     return ValueType(std::move(product));
 }
 /// The same, and all three have one dtype.
@@ -36,10 +37,13 @@ Result<ValueType> inferAddmv(const InferContext& c) {
     CT_TRY(const TensorType vector, c.tensor(2));
     if (matrix.rank() != 2 || vector.rank() != 1) return c.fail("needs a matrix and a vector");
     if (matrix.dtype != vector.dtype) return c.fail("operands of different dtypes");
-    if (differ(matrix.sizes[1], vector.sizes[0])) return c.fail("the matrix has " + matrix.sizes[1].text() + " columns, the vector " + vector.sizes[0].text() + " elements");
+    if (differ(matrix.sizes[1], vector.sizes[0]))
+        return c.fail("the matrix has " + matrix.sizes[1].text() + " columns, the vector " + vector.sizes[0].text() +
+                      " elements");
     TensorType product = TensorType::contiguous(matrix.dtype, {matrix.sizes[0]}, matrix.device);
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
-    if (promote(self.dtype, product.dtype) != product.dtype) return c.fail("the added tensor " + self.text() + " does not fit the product's dtype");
+    if (promote(self.dtype, product.dtype) != product.dtype)
+        return c.fail("the added tensor " + self.text() + " does not fit the product's dtype");
     return addendFits(c, std::move(product));
 }
 Values decomposeAddmv(Decomposition& d) {
@@ -67,7 +71,8 @@ Values decomposeAddr(Decomposition& d) {
     if (d.out().dtype == DType::Bool) {
         const Value product = d.call("aten.logical_and.default", {asColumn(), d.in(2)});
         const Value scaledProduct = isZero(d.scalar("alpha")) ? d.call("aten.zeros_like.default", {product}) : product;
-        return keeps ? d.call("aten.logical_or.default", {expand(d.in(0), d.out().sizes), scaledProduct}) : scaledProduct;
+        return keeps ? d.call("aten.logical_or.default", {expand(d.in(0), d.out().sizes), scaledProduct})
+                     : scaledProduct;
     }
     const Value scaledSelf = keeps ? expand(d.in(0), d.out().sizes) * d.any(3) : Value();
     const Value product = asColumn() * d.in(2) * d.any(4);
@@ -106,7 +111,9 @@ void deriveAddbmm(Derivation& d) {
 
 Values decomposeTensordot(Decomposition& d, const std::vector<int64_t>& first, const std::vector<int64_t>& second) {
     Value a = d.in(0), b = d.in(1);
-    if (first.size() != second.size()) return refuse(d, "sums over " + std::to_string(first.size()) + " dims of one tensor and " + std::to_string(second.size()) + " of the other");
+    if (first.size() != second.size())
+        return refuse(d, "sums over " + std::to_string(first.size()) + " dims of one tensor and " +
+                             std::to_string(second.size()) + " of the other");
     if (a.dtype() != b.dtype()) return refuse(d, "operands of different dtypes");
     auto wrap = [](int64_t dim, const Value& x) { return dim < 0 ? dim + x.rank() : dim; };
     std::vector<bool> inA(static_cast<size_t>(a.rank()), false), inB(static_cast<size_t>(b.rank()), false);
@@ -114,12 +121,16 @@ Values decomposeTensordot(Decomposition& d, const std::vector<int64_t>& first, c
     for (size_t i = 0; i < first.size(); ++i) {
         const int64_t x = wrap(first[i], a), y = wrap(second[i], b);
         if (x < 0 || x >= a.rank() || y < 0 || y >= b.rank()) return refuse(d, "a dim to sum over is out of range");
-        if (inA[static_cast<size_t>(x)] || inB[static_cast<size_t>(y)]) return refuse(d, "a dim to sum over appears twice");
+        if (inA[static_cast<size_t>(x)] || inB[static_cast<size_t>(y)])
+            return refuse(d, "a dim to sum over appears twice");
         inA[static_cast<size_t>(x)] = inB[static_cast<size_t>(y)] = true;
         const NamedArguments dtype = {{"dtype", a.dtype()}};
-        if (b.size(y) == SymInt(1)) a = d.call("aten.sum.dim_IntList", {a, Argument(std::vector<int64_t>{first[i]}), true}, dtype);
-        else if (a.size(x) == SymInt(1)) b = d.call("aten.sum.dim_IntList", {b, Argument(std::vector<int64_t>{second[i]}), true}, dtype);
-        else if (differ(a.size(x), b.size(y))) return refuse(d, "dims of sizes " + a.size(x).text() + " and " + b.size(y).text() + " are summed together");
+        if (b.size(y) == SymInt(1))
+            a = d.call("aten.sum.dim_IntList", {a, Argument(std::vector<int64_t>{first[i]}), true}, dtype);
+        else if (a.size(x) == SymInt(1))
+            b = d.call("aten.sum.dim_IntList", {b, Argument(std::vector<int64_t>{second[i]}), true}, dtype);
+        else if (differ(a.size(x), b.size(y)))
+            return refuse(d, "dims of sizes " + a.size(x).text() + " and " + b.size(y).text() + " are summed together");
         else inner = inner * a.size(x);
     }
     std::vector<int64_t> orderA, orderB = second;
@@ -144,7 +155,8 @@ Values decomposeTensordot(Decomposition& d, const std::vector<int64_t>& first, c
         const Value right = flat(y), left = flat(x);
         return reshape(d.call("aten.dot.default", {left, right}), {});
     }
-    const Value left = reshape(permute(a, orderA), {rows, inner}), right = reshape(permute(b, orderB), {inner, columns});
+    const Value left = reshape(permute(a, orderA), {rows, inner}),
+                right = reshape(permute(b, orderB), {inner, columns});
     return reshape(d.call("aten.mm.default", {left, right}), sizes);
 }
 Values decomposeNamedDims(Decomposition& d) {
@@ -154,7 +166,8 @@ Values decomposeNamedDims(Decomposition& d) {
 }
 Values decomposeInner(Decomposition& d) {
     if (d.in(0).rank() == 0 || d.in(1).rank() == 0) return d.in(0) * d.in(1);
-    if (differ(d.in(0).size(-1), d.in(1).size(-1))) return refuse(d, "the last dims have sizes " + d.in(0).size(-1).text() + " and " + d.in(1).size(-1).text());
+    if (differ(d.in(0).size(-1), d.in(1).size(-1)))
+        return refuse(d, "the last dims have sizes " + d.in(0).size(-1).text() + " and " + d.in(1).size(-1).text());
     return decomposeTensordot(d, {-1}, {-1});
 }
 Values decomposeKron(Decomposition& d) {
@@ -162,7 +175,8 @@ Values decomposeKron(Decomposition& d) {
     const int64_t rank = std::max(a.rank(), b.rank());
     SymDims first, second, sizes;
     for (int64_t dim = 0; dim < rank; ++dim) {
-        const SymInt x = dim < rank - a.rank() ? SymInt(1) : a.size(dim - rank), y = dim < rank - b.rank() ? SymInt(1) : b.size(dim - rank);
+        const SymInt x = dim < rank - a.rank() ? SymInt(1) : a.size(dim - rank),
+                     y = dim < rank - b.rank() ? SymInt(1) : b.size(dim - rank);
         first.insert(first.end(), {x, SymInt(1)});
         second.insert(second.end(), {SymInt(1), y});
         sizes.push_back(x * y);
@@ -218,8 +232,10 @@ Values decomposeChain(Decomposition& d, std::string_view param) {
     std::vector<double> sizes{0};
     for (size_t i = 0; i < all.size(); ++i) {
         if (all[i].rank() != 2) return refuse(d, "tensor " + std::to_string(i) + " is not a matrix");
-        if (i > 0 && differ(all[i - 1].size(1), all[i].size(0))) return refuse(d, "inner sizes " + all[i - 1].size(1).text() + " and " + all[i].size(0).text() + " differ");
-        if (!all[i].size(0).isInt() || !all[i].size(1).isInt()) return refuse(d, "the cheapest order depends on symbolic sizes");
+        if (i > 0 && differ(all[i - 1].size(1), all[i].size(0)))
+            return refuse(d, "inner sizes " + all[i - 1].size(1).text() + " and " + all[i].size(0).text() + " differ");
+        if (!all[i].size(0).isInt() || !all[i].size(1).isInt())
+            return refuse(d, "the cheapest order depends on symbolic sizes");
         sizes.back() = static_cast<double>(all[i].size(0).value());
         sizes.push_back(static_cast<double>(all[i].size(1).value()));
     }
@@ -238,10 +254,12 @@ Result<ValueType> inferTrilinear(const InferContext& c) {
         dtype = type.dtype, device = type.device;
         SymDims sizes = type.sizes;
         for (int64_t dim : added) {
-            if (dim < 0 || dim > static_cast<int64_t>(sizes.size())) return c.fail("no place for a dim at " + std::to_string(dim) + " in " + type.text());
+            if (dim < 0 || dim > static_cast<int64_t>(sizes.size()))
+                return c.fail("no place for a dim at " + std::to_string(dim) + " in " + type.text());
             sizes.insert(sizes.begin() + dim, SymInt(1));
         }
-        if (i > 0 && sizes.size() != shapes[0].size()) return c.fail("the three do not have one number of dims once they are expanded");
+        if (i > 0 && sizes.size() != shapes[0].size())
+            return c.fail("the three do not have one number of dims once they are expanded");
         shapes.push_back(std::move(sizes));
     }
     auto sizes = broadcastSizes(shapes);
@@ -249,8 +267,10 @@ Result<ValueType> inferTrilinear(const InferContext& c) {
     CT_TRY(const std::vector<int64_t> summed, c.integers("sumdim"));
     SymDims kept;
     for (size_t dim = 0; dim < sizes->size(); ++dim)
-        if (std::find(summed.begin(), summed.end(), static_cast<int64_t>(dim)) == summed.end()) kept.push_back((*sizes)[dim]);
-    if (kept.size() + summed.size() != sizes->size()) return c.fail("'sumdim' names a dim twice, or one that is not there");
+        if (std::find(summed.begin(), summed.end(), static_cast<int64_t>(dim)) == summed.end())
+            kept.push_back((*sizes)[dim]);
+    if (kept.size() + summed.size() != sizes->size())
+        return c.fail("'sumdim' names a dim twice, or one that is not there");
     return ValueType(TensorType::contiguous(dtype, std::move(kept), device));
 }
 Values expandTrilinear(Decomposition& d) {
@@ -275,15 +295,21 @@ void deriveTrilinear(Derivation& d) {
 }
 Values decomposeBilinear(Decomposition& d) {
     const Value a = d.in(0), b = d.in(1), weight = d.in(2);
-    if (a.rank() == 0 || a.rank() != b.rank() || weight.rank() != 3) return refuse(d, "needs two inputs of as many dims and a weight of three");
+    if (a.rank() == 0 || a.rank() != b.rank() || weight.rank() != 3)
+        return refuse(d, "needs two inputs of as many dims and a weight of three");
     SymDims shape(a.sizes().begin(), a.sizes().end() - 1);
     for (size_t i = 0; i < shape.size(); ++i)
-        if (differ(shape[i], b.sizes()[i])) return refuse(d, "the batches of " + a.type().text() + " and " + b.type().text() + " differ");
-    if (differ(a.size(-1), weight.size(1)) || differ(b.size(-1), weight.size(2))) return refuse(d, "the weight " + weight.type().text() + " does not fit the inputs");
-    const auto flat = [&](const Value& x) { return d.call("aten.reshape.default", {x, Argument(SymDims{SymInt(-1), x.size(-1)})}); };
+        if (differ(shape[i], b.sizes()[i]))
+            return refuse(d, "the batches of " + a.type().text() + " and " + b.type().text() + " differ");
+    if (differ(a.size(-1), weight.size(1)) || differ(b.size(-1), weight.size(2)))
+        return refuse(d, "the weight " + weight.type().text() + " does not fit the inputs");
+    const auto flat = [&](const Value& x) {
+        return d.call("aten.reshape.default", {x, Argument(SymDims{SymInt(-1), x.size(-1)})});
+    };
     const Value first = flat(a), second = flat(b);
     const auto dims = [](std::vector<int64_t> list) { return Argument(std::move(list)); };
-    const Value product = d.call("aten._trilinear.default", {first, weight, second, dims({1, 3}), dims({0}), dims({1, 2}), dims({2, 3})});
+    const Value product =
+        d.call("aten._trilinear.default", {first, weight, second, dims({1, 3}), dims({0}), dims({1, 2}), dims({2, 3})});
     shape.push_back(weight.size(0));
     const Value out = reshape(product, shape);
     return d.has("bias") ? out + d.in("bias") : out;
@@ -311,17 +337,23 @@ Result<ValueType> inferScaledMm(const InferContext& c) {
     CT_TRY(const TensorType a, c.tensor(size_t{0}));
     CT_TRY(const TensorType b, c.tensor(1));
     if (!isNarrowFloat(a.dtype) || !isNarrowFloat(b.dtype)) return c.fail("needs matrices of 8-bit floats");
-    if (a.rank() != 2 || b.rank() != 2 || differ(a.sizes[1], b.sizes[0])) return c.fail("needs two matrices whose inner sizes agree");
-    for (const auto& [param, rows, columns] : {std::tuple("scale_a", a.sizes[0], SymInt(1)), std::tuple("scale_b", SymInt(1), b.sizes[1])}) {
+    if (a.rank() != 2 || b.rank() != 2 || differ(a.sizes[1], b.sizes[0]))
+        return c.fail("needs two matrices whose inner sizes agree");
+    for (const auto& [param, rows, columns] :
+         {std::tuple("scale_a", a.sizes[0], SymInt(1)), std::tuple("scale_b", SymInt(1), b.sizes[1])}) {
         CT_TRY(const TensorType scale, c.tensor(param));
-        const bool one = numel(scale.sizes) == SymInt(1), perLine = scale.rank() == 2 && scale.sizes[0] == rows && scale.sizes[1] == columns;
-        if (scale.dtype != DType::F32 || !(one || perLine)) return c.fail("'" + std::string(param) + "' must be float32, one number or one per row (column)");
+        const bool one = numel(scale.sizes) == SymInt(1),
+                   perLine = scale.rank() == 2 && scale.sizes[0] == rows && scale.sizes[1] == columns;
+        if (scale.dtype != DType::F32 || !(one || perLine))
+            return c.fail("'" + std::string(param) + "' must be float32, one number or one per row (column)");
     }
     if (c.has("bias")) {
         CT_TRY(const TensorType bias, c.tensor("bias"));
-        if (numel(bias.sizes).isInt() && differ(numel(bias.sizes), b.sizes[1])) return c.fail("the bias must have one element per column");
+        if (numel(bias.sizes).isInt() && differ(numel(bias.sizes), b.sizes[1]))
+            return c.fail("the bias must have one element per column");
     }
-    return ValueType(TensorType::contiguous(c.dtype("out_dtype").value_or(a.dtype), {a.sizes[0], b.sizes[1]}, a.device));
+    return ValueType(
+        TensorType::contiguous(c.dtype("out_dtype").value_or(a.dtype), {a.sizes[0], b.sizes[1]}, a.device));
 }
 /// A scale against the rows or columns of the product, as a matrix.
 Tensor scaleMatrix(const Tensor& scale) {
@@ -331,7 +363,8 @@ EvalResult evalScaledMm(const EvalContext& c) {
     const Tensor a = c.in(size_t{0}).to(DType::F32), b = c.in(1).to(DType::F32);
     Tensor product = Tensor::empty(DType::F32, {a.size(0), b.size(1)});
     multiplyMatrices(a, b, product);
-    const Tensor rows = broadcastTo(scaleMatrix(c.in("scale_a")), product.sizes()), columns = broadcastTo(scaleMatrix(c.in("scale_b")), product.sizes());
+    const Tensor rows = broadcastTo(scaleMatrix(c.in("scale_a")), product.sizes()),
+                 columns = broadcastTo(scaleMatrix(c.in("scale_b")), product.sizes());
     const Tensor bias = c.optional("bias").defined() ? c.optional("bias").to(DType::F32) : Tensor();
     const double whole = c.optional("scale_result").defined() ? toDouble(c.optional("scale_result").item()) : 1;
     for (int64_t i = 0; i < product.numel(); ++i) {
@@ -346,88 +379,157 @@ EvalResult evalScaledMm(const EvalContext& c) {
 
 constexpr OpDef kOps[] = {
     // beta * self + alpha * (matrix times vector)
-    {.schema = "aten.addmv.default(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor", .tags = Tag::Inplace,
-     .infer = inferAddmv, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeAddmv,
-     .derive = [](Derivation& d) {
-         const auto alpha = d.scalar("alpha");
-         if (d.needs(1)) d.input(1) = scaled(d.call("aten.outer.default", {d.dy(), d.in(2)}), alpha);
-         if (d.needs(0)) d.input(0) = scaled(d.dy(), d.scalar("beta"));
-         if (d.needs(2)) d.input(2) = scaled(d.call("aten.mv.default", {t(d.in(1)), d.dy()}), alpha);
-     },
-     .samples = "f32[3], f32[3, 4], f32[4]\nf32[3], f32[3, 4], f32[4], beta=2, alpha=3\nf32[3], f32[3, 4][1, 3], f32[4], beta=0\nf64[], f64[3, 4], f64[4]\nbf16[3], bf16[3, 4], bf16[4]\nf32[3], f32[3, 0], f32[0]\ni64[3], i64[3, 4], i64[4]"},
+    {.schema = "aten.addmv.default(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+     .tags = Tag::Inplace,
+     .infer = inferAddmv,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeAddmv,
+     .derive =
+         [](Derivation& d) {
+             const auto alpha = d.scalar("alpha");
+             if (d.needs(1)) d.input(1) = scaled(d.call("aten.outer.default", {d.dy(), d.in(2)}), alpha);
+             if (d.needs(0)) d.input(0) = scaled(d.dy(), d.scalar("beta"));
+             if (d.needs(2)) d.input(2) = scaled(d.call("aten.mv.default", {t(d.in(1)), d.dy()}), alpha);
+         },
+     .samples =
+         "f32[3], f32[3, 4], f32[4]\nf32[3], f32[3, 4], f32[4], beta=2, alpha=3\nf32[3], f32[3, 4][1, 3], f32[4], beta=0\nf64[], f64[3, 4], f64[4]\nbf16[3], bf16[3, 4], bf16[4]\nf32[3], f32[3, 0], f32[0]\ni64[3], i64[3, 4], i64[4]"},
     // beta * self + alpha * (column times row)
-    {.schema = "aten.addr.default(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", .tags = Tag::Inplace,
-     .infer = inferAddr, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeAddr,
-     .derive = [](Derivation& d) {
-         const auto alpha = d.scalar("alpha");
-         if (d.needs(0)) d.input(0) = scaled(d.dy(), d.scalar("beta"));
-         if (d.needs(1)) d.input(1) = scaled(d.call("aten.mv.default", {d.dy(), d.in(2)}), alpha);
-         if (d.needs(2)) d.input(2) = scaled(d.call("aten.mv.default", {t(d.dy()), d.in(1)}), alpha);
-     },
-     .samples = "f32[3, 4], f32[3], f32[4]\nf32[3, 4], f32[3], f32[4], beta=2, alpha=3\nf32[4], f32[3], f32[4], beta=0\nf64[], f64[2], f64[2]\ni64[2, 2], i64[2], i64[2]\nf32[0, 4], f32[0], f32[4]"},
+    {.schema = "aten.addr.default(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+     .tags = Tag::Inplace,
+     .infer = inferAddr,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeAddr,
+     .derive =
+         [](Derivation& d) {
+             const auto alpha = d.scalar("alpha");
+             if (d.needs(0)) d.input(0) = scaled(d.dy(), d.scalar("beta"));
+             if (d.needs(1)) d.input(1) = scaled(d.call("aten.mv.default", {d.dy(), d.in(2)}), alpha);
+             if (d.needs(2)) d.input(2) = scaled(d.call("aten.mv.default", {t(d.dy()), d.in(1)}), alpha);
+         },
+     .samples =
+         "f32[3, 4], f32[3], f32[4]\nf32[3, 4], f32[3], f32[4], beta=2, alpha=3\nf32[4], f32[3], f32[4], beta=0\nf64[], f64[2], f64[2]\ni64[2, 2], i64[2], i64[2]\nf32[0, 4], f32[0], f32[4]"},
     // beta * self + alpha * (sum of the products of a batch)
-    {.schema = "aten.addbmm.default(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", .tags = Tag::Heavy | Tag::Inplace,
-     .infer = inferAddbmm, .eval = evalExpanded, .expand = Expand::Never, .decompose = expandAddbmm, .derive = deriveAddbmm,
-     .samples = "f32[3, 5], f32[2, 3, 4], f32[2, 4, 5]\nf32[5], f32[2, 3, 4], f32[2, 4, 5], beta=2, alpha=3\nf64[3, 5], f64[2, 3, 4], f64[2, 4, 5], beta=0\nf32[3, 5], f32[0, 3, 4], f32[0, 4, 5]"},
+    {.schema =
+         "aten.addbmm.default(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+     .tags = Tag::Heavy | Tag::Inplace,
+     .infer = inferAddbmm,
+     .eval = evalExpanded,
+     .expand = Expand::Never,
+     .decompose = expandAddbmm,
+     .derive = deriveAddbmm,
+     .samples =
+         "f32[3, 5], f32[2, 3, 4], f32[2, 4, 5]\nf32[5], f32[2, 3, 4], f32[2, 4, 5], beta=2, alpha=3\nf64[3, 5], f64[2, 3, 4], f64[2, 4, 5], beta=0\nf32[3, 5], f32[0, 3, 4], f32[0, 4, 5]"},
     {.schema = "aten.vdot.default(Tensor self, Tensor other) -> Tensor",
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType a, c.tensor(size_t{0}));
          CT_TRY(const TensorType b, c.tensor(1));
-         if (a.rank() != 1 || b.rank() != 1 || a.dtype != b.dtype || differ(a.sizes[0], b.sizes[0])) return c.fail("needs two vectors of one dtype and size");
-         if (isComplex(a.dtype)) return unsupported(c.op().name() + ": no complex kernel", {}, {"use (conj(a) * b).sum()"});
+         if (a.rank() != 1 || b.rank() != 1 || a.dtype != b.dtype || differ(a.sizes[0], b.sizes[0]))
+             return c.fail("needs two vectors of one dtype and size");
+         if (isComplex(a.dtype))
+             return unsupported(c.op().name() + ": no complex kernel", {}, {"use (conj(a) * b).sum()"});
          return ValueType(TensorType::contiguous(a.dtype, {}, a.device));
      },
-     .eval = evalExpanded, .expand = Expand::Decompose, .decompose = [](Decomposition& d) -> Values { return d.call("aten.dot.default", {d.in(0), d.in(1)}); },
-     .derive = [](Derivation& d) {
-         if (d.needs(1)) d.input(1) = d.dy() * d.in(0);
-         if (d.needs(0)) d.input(0) = d.dy() * d.in(1);
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) -> Values {
+         return d.call("aten.dot.default", {d.in(0), d.in(1)});
      },
+     .derive =
+         [](Derivation& d) {
+             if (d.needs(1)) d.input(1) = d.dy() * d.in(0);
+             if (d.needs(0)) d.input(0) = d.dy() * d.in(1);
+         },
      .samples = "f32[5], f32[5]\nf64[0], f64[0]\ni64[3], i64[3]"},
-    shorthand("aten.ger.default(Tensor self, Tensor vec2) -> Tensor", [](Decomposition& d) -> Values { return d.call("aten.outer.default", {d.in(0), d.in(1)}); }, "f32[3], f32[4]\nf32[0], f32[2]"),
+    shorthand(
+        "aten.ger.default(Tensor self, Tensor vec2) -> Tensor",
+        [](Decomposition& d) -> Values {
+            return d.call("aten.outer.default", {d.in(0), d.in(1)});
+        },
+        "f32[3], f32[4]\nf32[0], f32[2]"),
     // Sums over the last dims.
-    shorthand("aten.inner.default(Tensor self, Tensor other) -> Tensor", decomposeInner, "f32[3], f32[3]\nf32[2, 3], f32[4, 3]\nf32[2, 3], f32[]\nf64[2, 1, 3], f64[3]\ni64[2, 3], i64[3]", Tag::Heavy),
-    shorthand("aten.tensordot.default(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", decomposeNamedDims, R"(
+    shorthand("aten.inner.default(Tensor self, Tensor other) -> Tensor", decomposeInner,
+              "f32[3], f32[3]\nf32[2, 3], f32[4, 3]\nf32[2, 3], f32[]\nf64[2, 1, 3], f64[3]\ni64[2, 3], i64[3]",
+              Tag::Heavy),
+    shorthand("aten.tensordot.default(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
+              decomposeNamedDims, R"(
 f32[2, 3, 4], f32[4, 3, 5], [1, 2], [1, 0]
 f32[2, 3], f32[2, 3], [0, 1], [0, 1]
 f32[2, 1], f32[3, 1], [1], [1]
 f32[2, 3], f32[4], [], []
 f64[2, 3], f64[3, 2], [-1], [0]
 f32[2, 1], f32[3, 4], [1], [1]
-)", Tag::Heavy),
-    shorthand("aten.kron.default(Tensor self, Tensor other) -> Tensor", decomposeKron, "f32[2, 3], f32[4, 5]\nf32[3], f32[4, 5]\nf32[], f32[2]\ni64[2, 2], i64[2, 1]\nf32[0, 2], f32[3, 1]"),
-    shorthand("aten.linalg_multi_dot.default(Tensor[] tensors) -> Tensor", [](Decomposition& d) { return decomposeChain(d, "tensors"); },
-              "[f32[2, 3], f32[3, 4], f32[4, 5]]\n[f32[9, 2], f32[2, 9], f32[9, 2]]\n[f32[2, 3], f32[3, 2]]\n[f32[3], f32[3, 4], f32[4, 5], f32[5]]\n[f64[2, 3], f64[3, 4], f64[4, 5], f64[5, 2]]", Tag::Heavy),
-    shorthand("aten.chain_matmul.default(Tensor[] matrices) -> Tensor", [](Decomposition& d) { return decomposeChain(d, "matrices"); },
-              "[f32[2, 3], f32[3, 4], f32[4, 5]]\n[f32[2, 3]]", Tag::Heavy),
-    shorthand("aten.linalg_vecdot.default(Tensor x, Tensor y, *, int dim=-1) -> Tensor", decomposeVecdot, "f32[2, 3], f32[2, 3]\nf32[2, 3], f32[3], dim=0\nf32[3], f32[3]"),
-    shorthand("aten.linalg_matmul.default(Tensor self, Tensor other) -> Tensor", [](Decomposition& d) -> Values { return d.call("aten.matmul.default", {d.in(0), d.in(1)}); },
-              "f32[2, 3], f32[3, 2]\nf32[2, 2, 3], f32[3]", Tag::Heavy),
+)",
+              Tag::Heavy),
+    shorthand("aten.kron.default(Tensor self, Tensor other) -> Tensor", decomposeKron,
+              "f32[2, 3], f32[4, 5]\nf32[3], f32[4, 5]\nf32[], f32[2]\ni64[2, 2], i64[2, 1]\nf32[0, 2], f32[3, 1]"),
+    shorthand(
+        "aten.linalg_multi_dot.default(Tensor[] tensors) -> Tensor",
+        [](Decomposition& d) { return decomposeChain(d, "tensors"); },
+        "[f32[2, 3], f32[3, 4], f32[4, 5]]\n[f32[9, 2], f32[2, 9], f32[9, 2]]\n[f32[2, 3], f32[3, 2]]\n[f32[3], f32[3, 4], f32[4, 5], f32[5]]\n[f64[2, 3], f64[3, 4], f64[4, 5], f64[5, 2]]",
+        Tag::Heavy),
+    shorthand(
+        "aten.chain_matmul.default(Tensor[] matrices) -> Tensor",
+        [](Decomposition& d) { return decomposeChain(d, "matrices"); },
+        "[f32[2, 3], f32[3, 4], f32[4, 5]]\n[f32[2, 3]]", Tag::Heavy),
+    shorthand("aten.linalg_vecdot.default(Tensor x, Tensor y, *, int dim=-1) -> Tensor", decomposeVecdot,
+              "f32[2, 3], f32[2, 3]\nf32[2, 3], f32[3], dim=0\nf32[3], f32[3]"),
+    shorthand(
+        "aten.linalg_matmul.default(Tensor self, Tensor other) -> Tensor",
+        [](Decomposition& d) -> Values {
+            return d.call("aten.matmul.default", {d.in(0), d.in(1)});
+        },
+        "f32[2, 3], f32[3, 2]\nf32[2, 2, 3], f32[3]", Tag::Heavy),
     // Sums of products of three tensors.
-    {.schema = "aten._trilinear.default(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, int unroll_dim=1) -> Tensor",
-     .tags = Tag::Heavy, .infer = inferTrilinear, .eval = evalExpanded, .expand = Expand::Never, .decompose = expandTrilinear, .derive = deriveTrilinear,
-     .samples = "f32[2, 3], f32[4, 3, 5], f32[2, 5], [1, 3], [0], [1, 2], [2, 3]\nf64[2, 3], f64[2, 3], f64[2, 3], [], [], [], [1]"},
-    shorthand("aten.bilinear.default(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor", decomposeBilinear,
-              "f32[2, 3], f32[2, 5], f32[4, 3, 5], f32[4]\nf32[2, 2, 3], f32[2, 2, 5], f32[4, 3, 5]\nf64[3], f64[5], f64[4, 3, 5], f64[4]", Tag::Heavy),
+    {.schema =
+         "aten._trilinear.default(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, int unroll_dim=1) -> Tensor",
+     .tags = Tag::Heavy,
+     .infer = inferTrilinear,
+     .eval = evalExpanded,
+     .expand = Expand::Never,
+     .decompose = expandTrilinear,
+     .derive = deriveTrilinear,
+     .samples =
+         "f32[2, 3], f32[4, 3, 5], f32[2, 5], [1, 3], [0], [1, 2], [2, 3]\nf64[2, 3], f64[2, 3], f64[2, 3], [], [], [], [1]"},
+    shorthand(
+        "aten.bilinear.default(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
+        decomposeBilinear,
+        "f32[2, 3], f32[2, 5], f32[4, 3, 5], f32[4]\nf32[2, 2, 3], f32[2, 2, 5], f32[4, 3, 5]\nf64[3], f64[5], f64[4, 3, 5], f64[4]",
+        Tag::Heavy),
     // int8 matrices, summed in int32.
-    {.schema = "aten._int_mm.default(Tensor self, Tensor mat2) -> Tensor", .tags = Tag::Heavy, .infer = inferIntMm,
-     .eval = [](const EvalContext& c) {
-         Tensor out = c.result();
-         multiplyMatrices(c.in(size_t{0}).to(DType::I32), c.in(1).to(DType::I32), out);
-         return out;
-     },
+    {.schema = "aten._int_mm.default(Tensor self, Tensor mat2) -> Tensor",
+     .tags = Tag::Heavy,
+     .infer = inferIntMm,
+     .eval =
+         [](const EvalContext& c) {
+             Tensor out = c.result();
+             multiplyMatrices(c.in(size_t{0}).to(DType::I32), c.in(1).to(DType::I32), out);
+             return out;
+         },
      .samples = "i8[32, 16], i8[16, 8]\ni8[17, 8], i8[8, 8][1, 8]\ni8[20, 0], i8[0, 8]"},
     // 8-bit floats with a scale per matrix, or per row and column.
-    {.schema = "aten._scaled_mm.default(Tensor self, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias=None, Tensor? scale_result=None, ScalarType? out_dtype=None, "
-               "bool use_fast_accum=False) -> Tensor",
-     .tags = Tag::Heavy, .infer = inferScaledMm, .eval = evalScaledMm,
-     .samples = "f8e4m3fn[16, 32], f8e4m3fn[32, 16][1, 32], f32[]>0, f32[]>0, None, None, torch.float32\nf8e4m3fn[16, 32], f8e4m3fn[32, 16][1, 32], f32[]>0, f32[]>0, None, None, torch.bfloat16"},
+    {.schema =
+         "aten._scaled_mm.default(Tensor self, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias=None, Tensor? scale_result=None, ScalarType? out_dtype=None, "
+         "bool use_fast_accum=False) -> Tensor",
+     .tags = Tag::Heavy,
+     .infer = inferScaledMm,
+     .eval = evalScaledMm,
+     .samples =
+         "f8e4m3fn[16, 32], f8e4m3fn[32, 16][1, 32], f32[]>0, f32[]>0, None, None, torch.float32\nf8e4m3fn[16, 32], f8e4m3fn[32, 16][1, 32], f32[]>0, f32[]>0, None, None, torch.bfloat16"},
     // addmm, then relu or gelu, which the GPU computes in its tanh form.
-    {.schema = "aten._addmm_activation.default(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool use_gelu=False) -> Tensor", .tags = Tag::Heavy,
-     .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Never,
+    {.schema =
+         "aten._addmm_activation.default(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool use_gelu=False) -> Tensor",
+     .tags = Tag::Heavy,
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Never,
      .decompose = [](Decomposition& d) -> Values {
-         const Value product = d.call("aten.addmm.default", {d.in(0), d.in(1), d.in(2)}, {{"beta", d.arg("beta")}, {"alpha", d.arg("alpha")}});
+         const Value product = d.call("aten.addmm.default", {d.in(0), d.in(1), d.in(2)},
+                                      {{"beta", d.arg("beta")}, {"alpha", d.arg("alpha")}});
          if (!d.flag("use_gelu")) return unary("aten.relu.default", product);
-         return d.call("aten.gelu.default", {product}, {{"approximate", d.in(0).type().device.type == DeviceType::Cuda ? "tanh" : "none"}});
+         return d.call("aten.gelu.default", {product},
+                       {{"approximate", d.in(0).type().device.type == DeviceType::Cuda ? "tanh" : "none"}});
      },
      .samples = "f32[4], f32[2, 3], f32[3, 4]\nf32[4], f32[2, 3], f32[3, 4], beta=2, alpha=0.5, use_gelu=True"},
 };

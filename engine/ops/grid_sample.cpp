@@ -1,4 +1,5 @@
-// Sampling of planes and volumes at positions that a grid gives: its last dim holds x and y (and z), -1 and 1 being the borders.
+// Sampling of planes and volumes at positions that a grid gives: its last dim holds x and y (and z), -1 and 1 being the
+// borders.
 #include <cmath>
 
 #include "engine/ops/build.h"
@@ -23,8 +24,11 @@ Result<Sampling> readSampling(const InferContext& c) {
     CT_TRY(s.blend, c.integer("interpolation_mode"));
     CT_TRY(s.border, c.integer("padding_mode"));
     s.alignCorners = c.flag("align_corners");
-    if (s.blend < 0 || s.blend > 2) return c.fail("unknown interpolation_mode " + std::to_string(s.blend) + "; 0 is bilinear, 1 nearest, 2 bicubic");
-    if (s.border < 0 || s.border > 2) return c.fail("unknown padding_mode " + std::to_string(s.border) + "; 0 is zeros, 1 border, 2 reflection");
+    if (s.blend < 0 || s.blend > 2)
+        return c.fail("unknown interpolation_mode " + std::to_string(s.blend) +
+                      "; 0 is bilinear, 1 nearest, 2 bicubic");
+    if (s.border < 0 || s.border > 2)
+        return c.fail("unknown padding_mode " + std::to_string(s.border) + "; 0 is zeros, 1 border, 2 reflection");
     return s;
 }
 Result<ValueType> inferSample(const InferContext& c) {
@@ -33,15 +37,20 @@ Result<ValueType> inferSample(const InferContext& c) {
     const bool volume = c.op().name().find("3d") != std::string::npos;
     const int64_t spatial = volume ? 3 : 2;
     if (input.rank() != spatial + 2 || grid.rank() != spatial + 2)
-        return c.fail("needs an input and a grid of " + std::string(volume ? "five" : "four") + " dims, not " + input.text() + " and " + grid.text());
+        return c.fail("needs an input and a grid of " + std::string(volume ? "five" : "four") + " dims, not " +
+                      input.text() + " and " + grid.text());
     CT_TRY(const Sampling sampling, readSampling(c));
     if (volume && sampling.blend == kBicubic) return c.fail("bicubic samples planes only");
-    if (!isFloating(input.dtype) || input.dtype != grid.dtype) return c.fail("needs input and grid of one floating-point dtype");
+    if (!isFloating(input.dtype) || input.dtype != grid.dtype)
+        return c.fail("needs input and grid of one floating-point dtype");
     const SymInt &batch = input.sizes[0], &gridBatch = grid.sizes[0];
-    if (batch.isInt() && gridBatch.isInt() && !(batch == gridBatch)) return c.fail("the batches of " + input.text() + " and " + grid.text() + " differ");
-    if (!(grid.sizes.back() == SymInt(spatial))) return c.fail("the last dim of the grid " + grid.text() + " must hold x and y" + (volume ? " and z" : ""));
+    if (batch.isInt() && gridBatch.isInt() && !(batch == gridBatch))
+        return c.fail("the batches of " + input.text() + " and " + grid.text() + " differ");
+    if (!(grid.sizes.back() == SymInt(spatial)))
+        return c.fail("the last dim of the grid " + grid.text() + " must hold x and y" + (volume ? " and z" : ""));
     for (size_t dim = 2; dim < input.sizes.size(); ++dim)
-        if (input.sizes[dim] == SymInt(0)) return c.fail("dim " + std::to_string(dim) + " of " + input.text() + " has no elements");
+        if (input.sizes[dim] == SymInt(0))
+            return c.fail("dim " + std::to_string(dim) + " of " + input.text() + " has no elements");
     SymDims sizes = {batch, input.sizes[1]};
     sizes.insert(sizes.end(), grid.sizes.begin() + 1, grid.sizes.end() - 1);
     return ValueType(TensorType::contiguous(input.dtype, sizes, input.device));
@@ -90,7 +99,9 @@ struct SampleTap {
 constexpr double kNowhere = 1e9;
 /// The index of a whole position; anything far away or not a number lies outside every plane.
 template <class T>
-int64_t wholeIndex(T at) { return std::fabs(at) < T(kNowhere) ? static_cast<int64_t>(at) : -100; }
+int64_t wholeIndex(T at) {
+    return std::fabs(at) < T(kNowhere) ? static_cast<int64_t>(at) : -100;
+}
 
 /// Weights of the four taps around fraction t by cubic convolution with A = -0.75, and their slopes.
 template <class T>
@@ -119,8 +130,10 @@ std::vector<SampleTap<T>> tapsAt(T x, T y, int64_t height, int64_t width, const 
         cubic(py.at - top, wy, dy);
         for (int i = 0; i < 4; ++i)
             for (int k = 0; k < 4; ++k) {
-                const Place<T> row = bounded(Place<T>{top + static_cast<T>(i - 1), 1}, height, s), column = bounded(Place<T>{left + static_cast<T>(k - 1), 1}, width, s);
-                add({wholeIndex(row.at), wholeIndex(column.at), wx[k] * wy[i], dx[k] * wy[i] * px.slope, wx[k] * dy[i] * py.slope});
+                const Place<T> row = bounded(Place<T>{top + static_cast<T>(i - 1), 1}, height, s),
+                               column = bounded(Place<T>{left + static_cast<T>(k - 1), 1}, width, s);
+                add({wholeIndex(row.at), wholeIndex(column.at), wx[k] * wy[i], dx[k] * wy[i] * px.slope,
+                     wx[k] * dy[i] * py.slope});
             }
         return taps;
     }
@@ -134,7 +147,8 @@ std::vector<SampleTap<T>> tapsAt(T x, T y, int64_t height, int64_t width, const 
     for (int corner = 0; corner < 4; ++corner) {
         const bool right = corner % 2 != 0, below = corner / 2 != 0;
         const T wx = right ? fx : 1 - fx, wy = below ? fy : 1 - fy;
-        add({wholeIndex(top) + (below ? 1 : 0), wholeIndex(left) + (right ? 1 : 0), wx * wy, (right ? wy : -wy) * px.slope, (below ? wx : -wx) * py.slope});
+        add({wholeIndex(top) + (below ? 1 : 0), wholeIndex(left) + (right ? 1 : 0), wx * wy,
+             (right ? wy : -wy) * px.slope, (below ? wx : -wx) * py.slope});
     }
     return taps;
 }
@@ -158,11 +172,15 @@ EvalResult evalSample(const EvalContext& c) {
         using T = decltype(tag);
         const std::vector<T> planes = packElements<T>(input);
         std::vector<T> sampled(static_cast<size_t>(out.numel()), T(0));
-        const int64_t channels = input.size(1), plane = input.size(2) * input.size(3), positions = grid.size(1) * grid.size(2);
+        const int64_t channels = input.size(1), plane = input.size(2) * input.size(3),
+                      positions = grid.size(1) * grid.size(2);
         forEachPosition<T>(input, grid, s, [&](int64_t n, int64_t o, const std::vector<SampleTap<T>>& taps) {
             for (int64_t k = 0; k < channels; ++k) {
                 T total = 0;
-                for (const auto& tap : taps) total += planes[static_cast<size_t>((n * channels + k) * plane + tap.row * input.size(3) + tap.column)] * tap.weight;
+                for (const auto& tap : taps)
+                    total +=
+                        planes[static_cast<size_t>((n * channels + k) * plane + tap.row * input.size(3) + tap.column)] *
+                        tap.weight;
                 sampled[static_cast<size_t>((n * channels + k) * positions + o)] = total;
             }
         });
@@ -176,7 +194,8 @@ Result<ValueType> inferSampleBackward(const InferContext& c) {
     CT_TRY(const TensorType input, c.tensor("input"));
     CT_TRY(const TensorType grid, c.tensor("grid"));
     CT_TRY(const ValueType sampled, inferSample(c));
-    if (!(gradient.sizes == sampled.tensor()->sizes) || gradient.dtype != input.dtype) return c.fail("the gradient " + gradient.text() + " is not that of " + sampled.tensor()->text());
+    if (!(gradient.sizes == sampled.tensor()->sizes) || gradient.dtype != input.dtype)
+        return c.fail("the gradient " + gradient.text() + " is not that of " + sampled.tensor()->text());
     CT_TRY(const std::vector<int64_t> mask, c.integers("output_mask"));
     if (mask.size() != 2) return c.fail("output_mask needs two flags");
     TupleType types(2);
@@ -193,13 +212,15 @@ EvalResult evalSampleBackward(const EvalContext& c) {
         using T = decltype(tag);
         const std::vector<T> planes = packElements<T>(input), g = packElements<T>(c.in("grad_output"));
         std::vector<T> forInput(planes.size(), T(0)), forGrid(static_cast<size_t>(grid.numel()), T(0));
-        const int64_t channels = input.size(1), plane = input.size(2) * input.size(3), positions = grid.size(1) * grid.size(2);
+        const int64_t channels = input.size(1), plane = input.size(2) * input.size(3),
+                      positions = grid.size(1) * grid.size(2);
         forEachPosition<T>(input, grid, s, [&](int64_t n, int64_t o, const std::vector<SampleTap<T>>& taps) {
             const auto place = static_cast<size_t>((n * positions + o) * 2);
             for (int64_t k = 0; k < channels; ++k) {
                 const T arriving = g[static_cast<size_t>((n * channels + k) * positions + o)];
                 for (const auto& tap : taps) {
-                    const auto at = static_cast<size_t>((n * channels + k) * plane + tap.row * input.size(3) + tap.column);
+                    const auto at =
+                        static_cast<size_t>((n * channels + k) * plane + tap.row * input.size(3) + tap.column);
                     forInput[at] += arriving * tap.weight;
                     forGrid[place] += arriving * planes[at] * tap.byX;
                     forGrid[place + 1] += arriving * planes[at] * tap.byY;
@@ -225,7 +246,8 @@ struct VolumeTap {
 template <class T>
 std::vector<VolumeTap<T>> volumeTaps(const T* position, const std::array<int64_t, 3>& sizes, const Sampling& s) {
     std::array<Place<T>, 3> places;
-    for (size_t i = 0; i < 3; ++i) places[i] = bounded(unnormalised(position[i], sizes[i], s.alignCorners), sizes[i], s);
+    for (size_t i = 0; i < 3; ++i)
+        places[i] = bounded(unnormalised(position[i], sizes[i], s.alignCorners), sizes[i], s);
     std::vector<VolumeTap<T>> taps;
     for (int corner = 0; corner < (s.blend == kNearest ? 1 : 8); ++corner) {
         VolumeTap<T> tap;
@@ -234,7 +256,8 @@ std::vector<VolumeTap<T>> volumeTaps(const T* position, const std::array<int64_t
         int64_t stride = 1;
         for (size_t i = 0; i < 3; ++i) {
             const bool far = (corner >> i & 1) != 0;
-            const T base = s.blend == kNearest ? std::nearbyint(places[i].at) : std::floor(places[i].at), part = places[i].at - base;
+            const T base = s.blend == kNearest ? std::nearbyint(places[i].at) : std::floor(places[i].at),
+                    part = places[i].at - base;
             const int64_t index = wholeIndex(base) + (far ? 1 : 0);
             inside = inside && index >= 0 && index < sizes[i];
             if (s.blend == kBilinear) {
@@ -256,14 +279,16 @@ template <class T, class Body>
 void forEachVolumeTap(const Tensor& input, const Tensor& grid, const Sampling& s, Body&& body) {
     const std::vector<T> places = packElements<T>(grid);
     const std::array<int64_t, 3> sizes = {input.size(4), input.size(3), input.size(2)};
-    const int64_t volume = sizes[0] * sizes[1] * sizes[2], channels = input.size(1), positions = grid.size(1) * grid.size(2) * grid.size(3);
+    const int64_t volume = sizes[0] * sizes[1] * sizes[2], channels = input.size(1),
+                  positions = grid.size(1) * grid.size(2) * grid.size(3);
     for (int64_t n = 0; n < grid.size(0); ++n)
         for (int64_t o = 0; o < positions; ++o) {
             const auto place = static_cast<size_t>((n * positions + o) * 3);
             for (const VolumeTap<T>& tap : volumeTaps(places.data() + place, sizes, s))
                 for (int64_t k = 0; k < channels; ++k) {
                     const int64_t line = n * channels + k;
-                    body(static_cast<size_t>(line * volume + tap.at), static_cast<size_t>(line * positions + o), place, tap);
+                    body(static_cast<size_t>(line * volume + tap.at), static_cast<size_t>(line * positions + o), place,
+                         tap);
                 }
         }
 }
@@ -275,7 +300,9 @@ EvalResult evalVolumes(const EvalContext& c) {
         using T = decltype(tag);
         const std::vector<T> volumes = packElements<T>(input);
         std::vector<T> sampled(static_cast<size_t>(out.numel()), T(0));
-        forEachVolumeTap<T>(input, c.in("grid"), s, [&](size_t from, size_t to, size_t, const VolumeTap<T>& tap) { sampled[to] += volumes[from] * tap.weight; });
+        forEachVolumeTap<T>(input, c.in("grid"), s, [&](size_t from, size_t to, size_t, const VolumeTap<T>& tap) {
+            sampled[to] += volumes[from] * tap.weight;
+        });
         unpackElements(sampled, out);
     });
     return out;
@@ -309,9 +336,12 @@ struct Plane {
     bool perChannel;  // the grid is repeated for every channel, so that one loop does all
     Value samples, planes;
 
-    Value clamp(const Value& x, const SymInt& size) const { return d.call("aten.clamp.default", {x, 0, Argument(size - SymInt(1))}); }
+    Value clamp(const Value& x, const SymInt& size) const {
+        return d.call("aten.clamp.default", {x, 0, Argument(size - SymInt(1))});
+    }
     Value reflected(const Value& x, const SymInt& size) const {
-        const double n = static_cast<double>(size.value()), low = s.alignCorners ? 0 : -0.5, span = s.alignCorners ? n - 1 : n;
+        const double n = static_cast<double>(size.value()), low = s.alignCorners ? 0 : -0.5,
+                     span = s.alignCorners ? n - 1 : n;
         if (span == 0) return unary("aten.zeros_like.default", x);
         const Value from = unary("aten.abs.default", x - low);
         const Value extra = d.call("aten.fmod.Scalar", {from, span});
@@ -328,17 +358,27 @@ struct Plane {
     }
     /// The elements at whole positions times a weight; outside the plane 0.
     Value read(const Value& x, const Value& y, const Value& weight) const {
-        const auto less = [&](const Value& v, const SymInt& size) { return d.call("aten.lt.Scalar", {v, Argument(size)}); };
-        const Value left = compareScalar("ge", x, int64_t{0}), right = less(x, width), top = compareScalar("ge", y, int64_t{0}), bottom = less(y, height);
+        const auto less = [&](const Value& v, const SymInt& size) {
+            return d.call("aten.lt.Scalar", {v, Argument(size)});
+        };
+        const Value left = compareScalar("ge", x, int64_t{0}), right = less(x, width),
+                    top = compareScalar("ge", y, int64_t{0}), bottom = less(y, height);
         const Value rows = d.call("aten.logical_and.default", {top, bottom});
-        const Value inside = d.call("aten.logical_and.default", {left, d.call("aten.logical_and.default", {right, rows})});
-        const SymDims shape = {batch, perChannel ? channels : SymInt(1), grid.size(perChannel ? 2 : 1), grid.size(perChannel ? 3 : 2)};
-        const auto kept = [&](const Value& v, DType dtype) { return view(where(inside, v, scalarTensor(d.builder(), int64_t{0}, dtype, v.type().device)), shape); };
+        const Value inside =
+            d.call("aten.logical_and.default", {left, d.call("aten.logical_and.default", {right, rows})});
+        const SymDims shape = {batch, perChannel ? channels : SymInt(1), grid.size(perChannel ? 2 : 1),
+                               grid.size(perChannel ? 3 : 2)};
+        const auto kept = [&](const Value& v, DType dtype) {
+            return view(where(inside, v, scalarTensor(d.builder(), int64_t{0}, dtype, v.type().device)), shape);
+        };
         const Value wholeX = convert(x, DType::I64), wholeY = convert(y, DType::I64);
         const Value column = kept(wholeX, DType::I64), row = kept(wholeY, DType::I64);
         Value factor;
         if (weight) factor = kept(weight, weight.dtype());
-        else factor = view(where(inside, scalarTensor(d.builder(), int64_t{1}, DType::I64, x.type().device), scalarTensor(d.builder(), int64_t{0}, DType::I64, x.type().device)), shape);
+        else
+            factor = view(where(inside, scalarTensor(d.builder(), int64_t{1}, DType::I64, x.type().device),
+                                scalarTensor(d.builder(), int64_t{0}, DType::I64, x.type().device)),
+                          shape);
         const std::vector<Argument> at = {samples, planes, row, column};
         return d.call("aten.index.Tensor", {input, Argument(at)}) * factor;
     }
@@ -351,7 +391,8 @@ Value between(const Plane& p, const Value& x, const Value& y) {
         const Value across = a - b, down = e - f;
         return across * down;
     };
-    const Value northWest = area(east, x, south, y), northEast = area(x, west, south, y), southWest = area(east, x, y, north), southEast = area(x, west, y, north);
+    const Value northWest = area(east, x, south, y), northEast = area(x, west, south, y),
+                southWest = area(east, x, y, north), southEast = area(x, west, y, north);
     Value total = p.read(west, north, northWest);
     total = total + p.read(east, north, northEast);
     total = total + p.read(west, south, southWest);
@@ -361,9 +402,12 @@ Values decomposeSample(Decomposition& d) {
     const Sampling s = *readSampling(d);
     const Value input = toOpmath(d.in("input")), given = toOpmath(d.in("grid"));
     if (s.blend == kBicubic || !input.size(2).isInt() || !input.size(3).isInt()) return Values::notHandled();
-    const bool perChannel = input.type().device.type != DeviceType::Cpu || s.blend != kBilinear || !d.in("input").type().isContiguous();
+    const bool perChannel =
+        input.type().device.type != DeviceType::Cpu || s.blend != kBilinear || !d.in("input").type().isContiguous();
     Plane p{d, input, given, input.size(0), input.size(1), input.size(2), input.size(3), s, perChannel, {}, {}};
-    if (perChannel) p.grid = expand(view(given, {p.batch, SymInt(1), given.size(1), given.size(2), SymInt(2)}), {p.batch, p.channels, given.size(1), given.size(2), SymInt(2)});
+    if (perChannel)
+        p.grid = expand(view(given, {p.batch, SymInt(1), given.size(1), given.size(2), SymInt(2)}),
+                        {p.batch, p.channels, given.size(1), given.size(2), SymInt(2)});
     const Device device = input.type().device;
     p.samples = view(iota(d.builder(), p.batch, device), {p.batch, SymInt(1), SymInt(1), SymInt(1)});
     p.planes = view(iota(d.builder(), p.channels, device), {SymInt(1), p.channels, SymInt(1), SymInt(1)});
@@ -376,8 +420,8 @@ Values decomposeSample(Decomposition& d) {
 }
 void deriveSample(Derivation& d, std::string_view backward) {
     const std::vector<Argument> mask = {Argument(d.needs(0)), Argument(d.needs(1))};
-    const Value both = d.call(backward,
-                              {d.dy(), d.in("input"), d.in("grid"), d.arg("interpolation_mode"), d.arg("padding_mode"), d.arg("align_corners"), Argument(mask)});
+    const Value both = d.call(backward, {d.dy(), d.in("input"), d.in("grid"), d.arg("interpolation_mode"),
+                                         d.arg("padding_mode"), d.arg("align_corners"), Argument(mask)});
     if (d.needs(0)) d.input(0) = both[0];
     if (d.needs(1)) d.input(1) = both[1];
 }
@@ -395,34 +439,49 @@ f64[1, 1, 4, 5], f64[1, 3, 2, 2]<3, 2, 2, False
 )";
 
 constexpr OpDef kOps[] = {
-    {.schema = "aten.grid_sampler_2d.default(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
-     .infer = inferSample, .eval = evalSample, .expand = Expand::Decompose, .decompose = decomposeSample, .derive = [](Derivation& d) { deriveSample(d, "aten.grid_sampler_2d_backward.default"); }, .samples = kSamples},
-    {.schema = "aten.grid_sampler_3d.default(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
-     .infer = inferSample, .eval = evalVolumes, .derive = [](Derivation& d) { deriveSample(d, "aten.grid_sampler_3d_backward.default"); },
+    {.schema =
+         "aten.grid_sampler_2d.default(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
+     .infer = inferSample,
+     .eval = evalSample,
+     .expand = Expand::Decompose,
+     .decompose = decomposeSample,
+     .derive = [](Derivation& d) { deriveSample(d, "aten.grid_sampler_2d_backward.default"); },
+     .samples = kSamples},
+    {.schema =
+         "aten.grid_sampler_3d.default(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
+     .infer = inferSample,
+     .eval = evalVolumes,
+     .derive = [](Derivation& d) { deriveSample(d, "aten.grid_sampler_3d_backward.default"); },
      .samples = R"(
 f32[2, 2, 3, 4, 5], f32[2, 2, 1, 3, 3]<2, 0, 0, False
 f64[1, 2, 2, 3, 4], f64[1, 2, 2, 2, 3]<2, 0, 1, True
 f64[1, 2, 2, 3, 4], f64[1, 2, 2, 2, 3]<3, 0, 2, False
 f32[1, 2, 2, 3, 4], f32[1, 2, 2, 2, 3]<2, 1, 0, True
 )"},
-    shorthand("aten.grid_sampler.default(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
-              [](Decomposition& d) -> Values {
-                  return d.call(d.in(0).rank() == 5 ? "aten.grid_sampler_3d.default" : "aten.grid_sampler_2d.default", {d.in(0), d.in(1), d.arg(2), d.arg(3), d.arg(4)});
-              },
-              "f32[2, 3, 4, 5], f32[2, 2, 3, 2]<2, 0, 0, False\nf32[1, 2, 3, 4], f32[1, 2, 2, 2]<2, 1, 1, True\nf32[1, 2, 2, 3, 4], f32[1, 2, 1, 2, 3]<2, 0, 0, False"),
+    shorthand(
+        "aten.grid_sampler.default(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
+        [](Decomposition& d) -> Values {
+            return d.call(d.in(0).rank() == 5 ? "aten.grid_sampler_3d.default" : "aten.grid_sampler_2d.default",
+                          {d.in(0), d.in(1), d.arg(2), d.arg(3), d.arg(4)});
+        },
+        "f32[2, 3, 4, 5], f32[2, 2, 3, 2]<2, 0, 0, False\nf32[1, 2, 3, 4], f32[1, 2, 2, 2]<2, 1, 1, True\nf32[1, 2, 2, 3, 4], f32[1, 2, 1, 2, 3]<2, 0, 0, False"),
     // The gradients of the input and of the grid.
-    {.schema = "aten.grid_sampler_2d_backward.default(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners, "
-               "bool[2] output_mask) -> (Tensor, Tensor)",
-     .infer = inferSampleBackward, .eval = evalSampleBackward,
+    {.schema =
+         "aten.grid_sampler_2d_backward.default(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners, "
+         "bool[2] output_mask) -> (Tensor, Tensor)",
+     .infer = inferSampleBackward,
+     .eval = evalSampleBackward,
      .samples = R"(
 f32[2, 3, 2, 3], f32[2, 3, 4, 5], f32[2, 2, 3, 2]<2, 0, 0, False, [True, True]
 f64[1, 2, 3, 2], f64[1, 2, 4, 5], f64[1, 3, 2, 2]<2, 2, 0, True, [True, True]
 f32[1, 2, 3, 2], f32[1, 2, 4, 5], f32[1, 3, 2, 2]<2, 0, 2, False, [True, True]
 f32[1, 2, 3, 2], f32[1, 2, 4, 5], f32[1, 3, 2, 2]<2, 1, 1, False, [False, True]
 )"},
-    {.schema = "aten.grid_sampler_3d_backward.default(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners, "
-               "bool[2] output_mask) -> (Tensor, Tensor)",
-     .infer = inferSampleBackward, .eval = evalVolumesBackward,
+    {.schema =
+         "aten.grid_sampler_3d_backward.default(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners, "
+         "bool[2] output_mask) -> (Tensor, Tensor)",
+     .infer = inferSampleBackward,
+     .eval = evalVolumesBackward,
      .samples = R"(
 f32[2, 2, 2, 1, 3], f32[2, 2, 3, 4, 5], f32[2, 2, 1, 3, 3]<2, 0, 0, False, [True, True]
 f64[1, 2, 2, 2, 2], f64[1, 2, 2, 3, 4], f64[1, 2, 2, 2, 3]<2, 1, 1, True, [False, True]

@@ -21,7 +21,8 @@ Result<Groups> readGroups(const InferContext& c, const TensorType& x) {
     CT_TRY(g.channels, c.size("C"));
     CT_TRY(g.plane, c.size("HxW"));
     CT_TRY(g.groups, c.integer("group"));
-    if (!isFloating(x.dtype)) return c.fail("needs a floating-point input, not " + std::string(info(x.dtype).torchName));
+    if (!isFloating(x.dtype))
+        return c.fail("needs a floating-point input, not " + std::string(info(x.dtype).torchName));
     if (x.rank() < 2) return c.fail("needs an input of at least 2 dims, not " + x.text());
     if (!g.channels.isInt() || g.groups < 1 || g.channels.value() % g.groups != 0)
         return c.fail(g.channels.text() + " channels do not divide into " + std::to_string(g.groups) + " groups");
@@ -29,11 +30,13 @@ Result<Groups> readGroups(const InferContext& c, const TensorType& x) {
     if (elements.isInt() && counted.isInt() && !(elements == counted))
         return c.fail("N, C and HxW stand for " + counted.text() + " elements, the input " + x.text() + " has " +
                       elements.text());
-    if (!(x.sizes[1] == g.channels)) return c.fail("the input " + x.text() + " does not have " + g.channels.text() + " channels");
+    if (!(x.sizes[1] == g.channels))
+        return c.fail("the input " + x.text() + " does not have " + g.channels.text() + " channels");
     for (const char* param : {"weight", "bias"}) {
         if (c.op().schema()->find(param) < 0 || !c.has(param)) continue;
         CT_TRY(const TensorType one, c.tensor(param));
-        if (one.rank() != 1 || !(one.sizes[0] == g.channels)) return c.fail(std::string(param) + " " + one.text() + " does not have one element per channel");
+        if (one.rank() != 1 || !(one.sizes[0] == g.channels))
+            return c.fail(std::string(param) + " " + one.text() + " does not have one element per channel");
     }
     g.perGroup = g.channels.value() / g.groups;
     return g;
@@ -62,12 +65,14 @@ Values decomposeNative(Decomposition& d) {
     const Value x = toOpmath(input);
     const Groups g = *readGroups(d, input.type());
     const Value grouped = reshape(x, {g.samples, g.groups, g.perGroup, g.plane});
-    const Value moments = d.call("aten.var_mean.correction", {grouped, Argument(Dims{2, 3})}, {{"correction", 0}, {"keepdim", true}});
+    const Value moments =
+        d.call("aten.var_mean.correction", {grouped, Argument(Dims{2, 3})}, {{"correction", 0}, {"keepdim", true}});
     const Value variance = moments[0], mean = moments[1];
     const Value rstd = unary("aten.rsqrt.default", variance + d.real("eps"));
     Value y;
     if (input.type().device.type == DeviceType::Cpu && d.has("weight")) {
-        const SymDims perChannel = {1, g.groups, g.perGroup, 1}, flat = {g.samples, g.channels}, strides = {g.channels, 1};
+        const SymDims perChannel = {1, g.groups, g.perGroup, 1}, flat = {g.samples, g.channels},
+                      strides = {g.channels, 1};
         Value scale = rstd * view(d.in("weight"), perChannel);
         Value shift = -mean * scale;
         if (d.has("bias")) shift = shift + view(d.in("bias"), perChannel);
@@ -95,7 +100,8 @@ Result<ValueType> inferNativeBackward(const InferContext& c) {
     CT_TRY(const TensorType x, c.tensor("input"));
     CT_TRY(const TensorType gradient, c.tensor("grad_out"));
     CT_TRY(const Groups g, readGroups(c, x));
-    if (promote(gradient.dtype, x.dtype) != x.dtype) return c.fail("the gradient " + gradient.text() + " does not fit the dtype of " + x.text());
+    if (promote(gradient.dtype, x.dtype) != x.dtype)
+        return c.fail("the gradient " + gradient.text() + " does not fit the dtype of " + x.text());
     const TensorType parameter = TensorType::contiguous(x.dtype, {g.channels}, x.device);
     TupleType types = {ValueType(likeInput(x)), ValueType(parameter), ValueType(parameter)};
     for (size_t i = 0; i < 3; ++i)
@@ -107,7 +113,8 @@ Values decomposeNativeBackward(Decomposition& d) {
     const DType dtype = d.in("input").dtype();
     const Value g = opmathIn(d, 0), x = opmathIn(d, 1), mean = opmathIn(d, 2), rstd = opmathIn(d, 3);
     const Value weight = d.has("weight") ? toOpmath(d.in("weight")) : Value();
-    const SymDims planes = {n.samples, n.channels, n.plane}, channels = {n.samples, n.groups, n.perGroup}, whole = {n.samples, n.groups, n.perGroup, n.plane};
+    const SymDims planes = {n.samples, n.channels, n.plane}, channels = {n.samples, n.groups, n.perGroup},
+                  whole = {n.samples, n.groups, n.perGroup, n.plane};
     const Value ds = sum(reshape(g * x, planes), {2}, false);
     const Value db = sum(reshape(g, planes), {2}, false);
     std::vector<Value> results(3);
@@ -120,7 +127,8 @@ Values decomposeNativeBackward(Decomposition& d) {
         const Value dsGroup = perGroup(ds), dbGroup = perGroup(db);
         const Value wide = unsqueeze(rstd, -1);
         const SymDims one = {1, n.groups, n.perGroup};
-        Value c1 = wide * (weight ? view(weight, one) : full(d.builder(), one, int64_t{1}, rstd.dtype(), rstd.type().device));
+        Value c1 =
+            wide * (weight ? view(weight, one) : full(d.builder(), one, int64_t{1}, rstd.dtype(), rstd.type().device));
         Value c2 = scaledByCount((dbGroup * mean - dsGroup) * rstd * rstd * rstd, 1, each);
         const Value negative = -c2 * mean;
         Value c3 = negative - scaledByCount(dbGroup * rstd, 1, each);
@@ -160,7 +168,8 @@ Value throughStatistics(Derivation& d) {
 /// The layout that the kernel of the backward takes: on the CPU that of the operand.
 Value inFormat(Derivation& d, const Value& x, bool channelsLast) {
     if (channelsLast ? isChannelsLast(x.type()) : x.type().isContiguous()) return x;
-    return d.call("aten.clone.default", {x}, {{"memory_format", channelsLast ? MemoryFormat::ChannelsLast : MemoryFormat::Contiguous}});
+    return d.call("aten.clone.default", {x},
+                  {{"memory_format", channelsLast ? MemoryFormat::ChannelsLast : MemoryFormat::Contiguous}});
 }
 void deriveNative(Derivation& d) {
     if (d.dy(0)) {
@@ -168,8 +177,9 @@ void deriveNative(Derivation& d) {
         const TensorType& input = d.in(0).type();
         const bool channelsLast = input.device.type == DeviceType::Cpu && input.rank() == 4 && isChannelsLast(input);
         const Value gradient = inFormat(d, d.dy(), channelsLast), x = inFormat(d, d.in(0), channelsLast);
-        const Value all = d.call("aten.native_group_norm_backward.default", {gradient, x, d.out(1), d.out(2), d.arg(1), d.arg("N"), d.arg("C"),
-                                                                             d.arg("HxW"), d.arg("group"), Argument(mask)});
+        const Value all = d.call("aten.native_group_norm_backward.default",
+                                 {gradient, x, d.out(1), d.out(2), d.arg(1), d.arg("N"), d.arg("C"), d.arg("HxW"),
+                                  d.arg("group"), Argument(mask)});
         for (size_t i = 0; i < 3; ++i)
             if (d.needs(i)) d.input(i) = all[static_cast<int64_t>(i)];
     }
@@ -187,8 +197,8 @@ Values decomposeGroupNorm(Decomposition& d) {
     }
     SymInt plane = 1;
     for (int64_t i = 2; i < x.rank(); ++i) plane = plane * x.size(i);
-    return d.call("aten.native_group_norm.default",
-                  {x, d.arg("weight"), d.arg("bias"), Argument(x.size(0)), Argument(x.size(1)), Argument(plane), *groups, d.arg("eps")})[0];
+    return d.call("aten.native_group_norm.default", {x, d.arg("weight"), d.arg("bias"), Argument(x.size(0)),
+                                                     Argument(x.size(1)), Argument(plane), *groups, d.arg("eps")})[0];
 }
 /// A batch norm over a batch of one with N*C channels; moved statistics are averaged over the samples.
 Values decomposeInstanceNorm(Decomposition& d) {
@@ -198,34 +208,63 @@ Values decomposeInstanceNorm(Decomposition& d) {
         return Value();
     }
     const SymInt samples = x.size(0), channels = x.size(1);
-    auto repeated = [&](const char* param) { return d.has(param) ? d.call("aten.repeat.default", {d.arg(param), Argument(SymDims{samples})}) : Value(); };
+    auto repeated = [&](const char* param) {
+        return d.has(param) ? d.call("aten.repeat.default", {d.arg(param), Argument(SymDims{samples})}) : Value();
+    };
     auto argument = [](const Value& value) { return value ? Argument(value) : Argument(); };
-    const Value weight = repeated("weight"), bias = repeated("bias"), mean = repeated("running_mean"), variance = repeated("running_var");
+    const Value weight = repeated("weight"), bias = repeated("bias"), mean = repeated("running_mean"),
+                variance = repeated("running_var");
     SymDims sizes = {1, samples * channels};
     sizes.insert(sizes.end(), x.sizes().begin() + 2, x.sizes().end());
-    const Value y = d.call("aten.batch_norm.default", {reshape(x, sizes), argument(weight), argument(bias), argument(mean), argument(variance),
-                                                       d.arg("use_input_stats"), d.arg("momentum"), d.arg("eps"), d.arg("cudnn_enabled")});
+    const Value y = d.call("aten.batch_norm.default",
+                           {reshape(x, sizes), argument(weight), argument(bias), argument(mean), argument(variance),
+                            d.arg("use_input_stats"), d.arg("momentum"), d.arg("eps"), d.arg("cudnn_enabled")});
     if (d.flag("use_input_stats"))
         for (const auto& [moved, param] : {std::pair{mean, "running_mean"}, std::pair{variance, "running_var"}})
-            if (moved) d.call("aten.copy_.default", {d.arg(param), d.call("aten.mean.dim", {view(moved, {samples, channels}), Argument(Dims{0})})});
+            if (moved)
+                d.call("aten.copy_.default",
+                       {d.arg(param), d.call("aten.mean.dim", {view(moved, {samples, channels}), Argument(Dims{0})})});
     return view(y, x.sizes());
 }
 
 constexpr OpDef kOps[] = {
-    {.schema = "aten.group_norm.default(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
-     .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite, .decompose = decomposeGroupNorm,
-     .samples = "f32[2, 6, 3, 4], 3, f32[6], f32[6]\nf32[2, 6, 3], 2\nbf16[2, 4], 2, bf16[4], bf16[4]\nf32[1, 4, 2, 2, 2], 4, f32[4], None, 1e-3"},
-    // (x - mean) / sqrt(var + eps) within each sample and group, scaled and shifted per channel; also mean and 1/deviation.
-    {.schema = "aten.native_group_norm.default(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
-     .tags = Tag::Reduction, .infer = inferNative, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeNative,
+    {.schema =
+         "aten.group_norm.default(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = decomposeGroupNorm,
+     .samples =
+         "f32[2, 6, 3, 4], 3, f32[6], f32[6]\nf32[2, 6, 3], 2\nbf16[2, 4], 2, bf16[4], bf16[4]\nf32[1, 4, 2, 2, 2], 4, f32[4], None, 1e-3"},
+    // (x - mean) / sqrt(var + eps) within each sample and group, scaled and shifted per channel; also mean and
+    // 1/deviation.
+    {.schema =
+         "aten.native_group_norm.default(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
+     .tags = Tag::Reduction,
+     .infer = inferNative,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeNative,
      .derive = deriveNative,
-     .samples = "f32[2, 6, 3, 4], f32[6], f32[6], 2, 6, 12, 3, 1e-5\nf32[2, 6, 3, 4], None, None, 2, 6, 12, 2, 1e-5\nf64[2, 4, 5], f64[4], None, 2, 4, 5, 4, 1e-5\nf32[2, 4, 3], None, f32[4], 2, 4, 3, 2, 1e-5\nbf16[2, 4, 2, 2], bf16[4], bf16[4], 2, 4, 4, 2, 1e-5\nf32[2, 6, 3, 4][72, 1, 24, 6], f32[6], f32[6], 2, 6, 12, 3, 1e-5\nf64[3, 4], f64[4], f64[4], 3, 4, 1, 2, 1e-3"},
-    {.schema = "aten.native_group_norm_backward.default(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-     .tags = Tag::Reduction, .infer = inferNativeBackward, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeNativeBackward,
-     .samples = "f32[2, 6, 3, 4], f32[2, 6, 3, 4], f32[2, 3], f32[2, 3]>0, f32[6], 2, 6, 12, 3, [True, True, True]\nf32[2, 6, 3, 4], f32[2, 6, 3, 4], f32[2, 2], f32[2, 2]>0, None, 2, 6, 12, 2, [True, False, False]\nf64[2, 4, 5], f64[2, 4, 5], f64[2, 4], f64[2, 4]>0, f64[4], 2, 4, 5, 4, [True, True, True]"},
-    {.schema = "aten.instance_norm.default(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor",
-     .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite, .decompose = decomposeInstanceNorm,
-     .samples = "f32[2, 3, 4, 4], f32[3], f32[3], None, None, True, 0.1, 1e-5, True\nf32[2, 3, 5], None, None, None, None, True, 0.1, 1e-5, False\nf32[2, 3, 4, 4], f32[3], f32[3], f32[3], f32[3]>0, False, 0.1, 1e-5, True"},
+     .samples =
+         "f32[2, 6, 3, 4], f32[6], f32[6], 2, 6, 12, 3, 1e-5\nf32[2, 6, 3, 4], None, None, 2, 6, 12, 2, 1e-5\nf64[2, 4, 5], f64[4], None, 2, 4, 5, 4, 1e-5\nf32[2, 4, 3], None, f32[4], 2, 4, 3, 2, 1e-5\nbf16[2, 4, 2, 2], bf16[4], bf16[4], 2, 4, 4, 2, 1e-5\nf32[2, 6, 3, 4][72, 1, 24, 6], f32[6], f32[6], 2, 6, 12, 3, 1e-5\nf64[3, 4], f64[4], f64[4], 3, 4, 1, 2, 1e-3"},
+    {.schema =
+         "aten.native_group_norm_backward.default(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+     .tags = Tag::Reduction,
+     .infer = inferNativeBackward,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeNativeBackward,
+     .samples =
+         "f32[2, 6, 3, 4], f32[2, 6, 3, 4], f32[2, 3], f32[2, 3]>0, f32[6], 2, 6, 12, 3, [True, True, True]\nf32[2, 6, 3, 4], f32[2, 6, 3, 4], f32[2, 2], f32[2, 2]>0, None, 2, 6, 12, 2, [True, False, False]\nf64[2, 4, 5], f64[2, 4, 5], f64[2, 4], f64[2, 4]>0, f64[4], 2, 4, 5, 4, [True, True, True]"},
+    {.schema =
+         "aten.instance_norm.default(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = decomposeInstanceNorm,
+     .samples =
+         "f32[2, 3, 4, 4], f32[3], f32[3], None, None, True, 0.1, 1e-5, True\nf32[2, 3, 5], None, None, None, None, True, 0.1, 1e-5, False\nf32[2, 3, 4, 4], f32[3], f32[3], f32[3], f32[3]>0, False, 0.1, 1e-5, True"},
 };
 
 }  // namespace

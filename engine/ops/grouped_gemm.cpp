@@ -118,9 +118,7 @@ EvalResult evalGrouped(const EvalContext& c) {
     CT_TRY_VOID(multiplyGroups(c, c.in(size_t{0}), c.in(1), c.arg("offs").isNone() ? Tensor() : c.in("offs"), out));
     return out;
 }
-Value swapLast(Derivation& d, const Value& x) {
-    return d.call("aten.transpose.int", {x, -2, -1});
-}
+Value swapLast(Derivation& d, const Value& x) { return d.call("aten.transpose.int", {x, -2, -1}); }
 void deriveGrouped(Derivation& d) {
     const Argument offsets = d.arg("offs");
     if (d.needs(0)) d.input(0) = d.call(d.op().name(), {d.dy(), swapLast(d, d.in(1)), offsets});
@@ -188,8 +186,6 @@ constexpr OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> groupedGemmOps() {
-    return kOps;
-}
+std::span<const OpDef> groupedGemmOps() { return kOps; }
 
 }  // namespace cutaway

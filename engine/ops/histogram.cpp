@@ -15,7 +15,8 @@ Result<ValueType> inferHistogram(const InferContext& c) {
     CT_TRY(const int64_t bins, c.integer("bins", 100));
     if (bins < 1) return c.fail("needs at least one bin, not " + std::to_string(bins));
     if (!isFloating(self.dtype)) return c.fail("has no kernel for " + std::string(info(self.dtype).torchName));
-    const double low = toDouble(c.scalar("min").value_or(Scalar(int64_t{0}))), high = toDouble(c.scalar("max").value_or(Scalar(int64_t{0})));
+    const double low = toDouble(c.scalar("min").value_or(Scalar(int64_t{0}))),
+                 high = toDouble(c.scalar("max").value_or(Scalar(int64_t{0})));
     if (!std::isfinite(low) || !std::isfinite(high)) return c.fail("needs finite bounds");
     if (low > high) return c.fail("max must not lie below min");
     return ValueType(TensorType::contiguous(self.dtype, {bins}, self.device));
@@ -52,7 +53,10 @@ EvalResult evalHistogram(const EvalContext& c) {
 }
 
 constexpr OpDef kOps[] = {
-    {.schema = "aten.histc.default(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", .tags = Tag::NoGradient, .infer = inferHistogram, .eval = evalHistogram,
+    {.schema = "aten.histc.default(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
+     .tags = Tag::NoGradient,
+     .infer = inferHistogram,
+     .eval = evalHistogram,
      .samples = "f32[2, 7], 4\nf64[20], 5, -1, 1\nf32[9], 3, 0, 1"},
 };
 

@@ -1,10 +1,10 @@
 // Advanced indexing: index, index_put and the forms that index a single dim.
 #include "engine/ir/data_dependent.h"
+#include "engine/ops/arithmetic.h"
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/index_rules.h"
 #include "engine/ops/lower.h"
-#include "engine/ops/arithmetic.h"
 #include "engine/ops/number_range.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/packed.h"
@@ -56,7 +56,8 @@ void copyElements(const Tensor& source, const From& from, Tensor& target, const 
                 continue;
             }
             for (size_t a = 0; a < from.after.size(); ++a)
-                std::memcpy(write + static_cast<size_t>(to.after[a]) * bytes, read + static_cast<size_t>(from.after[a]) * bytes, bytes);
+                std::memcpy(write + static_cast<size_t>(to.after[a]) * bytes,
+                            read + static_cast<size_t>(from.after[a]) * bytes, bytes);
         }
 }
 
@@ -83,8 +84,10 @@ EvalResult evalIndex(const EvalContext& c) {
     const TensorType& written = c.resultType();
     const bool fits = allInts(written.sizes) && toInts(written.sizes) == sizes && written.dtype == self.dtype();
     if (allInts(written.sizes) && !fits)
-        return c.fail("is written as " + written.text() + ", and gives " + TensorType::contiguous(self.dtype(), tables->plan.sizes).text());
-    if (fits && !liesWithoutGaps(written)) return c.fail("is written as " + written.fullText() + ", whose elements do not lie without gaps");
+        return c.fail("is written as " + written.text() + ", and gives " +
+                      TensorType::contiguous(self.dtype(), tables->plan.sizes).text());
+    if (fits && !liesWithoutGaps(written))
+        return c.fail("is written as " + written.fullText() + ", whose elements do not lie without gaps");
     Tensor out = fits ? c.result() : Tensor::empty(self.dtype(), sizes);
     if (out.numel() == 0) return out;
     copyElements(self, *tables, out, ResultTables(out, tables->plan));
@@ -105,7 +108,8 @@ Result<ValueType> inferIndexPut(const InferContext& c) {
     CT_TRY(const TensorType values, c.tensor("values"));
     CT_TRY(const auto types, indexTypes(c, "indices"));
     if (self.dtype != values.dtype)
-        return c.fail("values of dtype " + std::string(info(values.dtype).torchName) + " for a tensor of " + std::string(info(self.dtype).torchName));
+        return c.fail("values of dtype " + std::string(info(values.dtype).torchName) + " for a tensor of " +
+                      std::string(info(self.dtype).torchName));
     bool masks = false;
     for (const auto& type : types) masks |= type && (type->dtype == DType::Bool || type->dtype == DType::U8);
     if (!masks) {
@@ -156,8 +160,8 @@ EvalResult evalIndexPut(const EvalContext& c) {
     return out;
 }
 
-/// The part of the gradient that the values were written to. How much a mask selects no inference knows, but the graph says what was
-/// written: values of that shape, unless they were spread over it.
+/// The part of the gradient that the values were written to. How much a mask selects no inference knows, but the graph
+/// says what was written: values of that shape, unless they were spread over it.
 Value writtenPart(Derivation& d) {
     const Op& index = requireOp("aten.index.Tensor");
     std::vector<Argument> args = {d.dy(), d.arg("indices")};
@@ -245,9 +249,12 @@ Result<ValueType> inferAlongDim(const InferContext& c, bool preserve) {
                 return c.fail("the source " + given.text() + " does not have the sizes of " + self.text() +
                               " beside dim " + std::to_string(dim));
         }
-        const SymInt along = given.rank() == 0 ? SymInt(1) : dim < given.rank() ? given.sizes[static_cast<size_t>(dim)] : SymInt(1);
+        const SymInt along = given.rank() == 0    ? SymInt(1)
+                             : dim < given.rank() ? given.sizes[static_cast<size_t>(dim)]
+                                                  : SymInt(1);
         if (along.isInt() && length.isInt() && along.value() != length.value())
-            return c.fail("the index has " + length.text() + " elements, the source " + along.text() + " along the dim");
+            return c.fail("the index has " + length.text() + " elements, the source " + along.text() +
+                          " along the dim");
     }
     if (c.op().schema()->find("value") >= 0) CT_TRY_VOID(checkNumber(c, "value", self.dtype));
     TensorType type = TensorType::contiguous(self.dtype, self.sizes, self.device);
@@ -275,18 +282,21 @@ Values decomposeIndexCopy(Decomposition& d) {
     const Value self = d.in(0);
     const bool scalar = self.rank() == 0;
     const Value target = scalar ? unsqueeze(self, 0) : self;
-    const Value out = d.call("aten.index_put.default", {target, indexAt(d.in("index"), d.dimOf("dim", self.rank())), d.in("source")});
+    const Value out =
+        d.call("aten.index_put.default", {target, indexAt(d.in("index"), d.dimOf("dim", self.rank())), d.in("source")});
     return scalar ? d.call("aten.squeeze.dim", {out, 0}) : d.call("aten.contiguous.default", {out});
 }
 
 Values decomposeIndexFill(Decomposition& d) {
     const Value self = d.in(0), index = d.in("index");
     const int64_t dim = d.dimOf("dim", self.rank());
-    const Value value = d.call("aten.scalar_tensor.default", {d.arg("value")},
-                               {{"dtype", self.dtype()}, {"layout", Layout::Strided}, {"device", self.type().device}, {"pin_memory", false}});
+    const Value value = d.call(
+        "aten.scalar_tensor.default", {d.arg("value")},
+        {{"dtype", self.dtype()}, {"layout", Layout::Strided}, {"device", self.type().device}, {"pin_memory", false}});
     if (self.rank() == 0) {
         const Value at = index.rank() == 0 ? unsqueeze(index, 0) : index;
-        const Value out = d.call("aten.index_put.default", {unsqueeze(self, 0), indexAt(at, 0), expand(value, at.sizes())});
+        const Value out =
+            d.call("aten.index_put.default", {unsqueeze(self, 0), indexAt(at, 0), expand(value, at.sizes())});
         return d.call("aten.squeeze.dim", {out, 0});
     }
     SymDims sizes = self.sizes();
@@ -315,22 +325,27 @@ constexpr OpDef kOps[] = {
     {.schema = "aten.index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
      .infer = inferIndex,
      .eval = evalIndex,
-     .derive = [](Derivation& d) {
-         const Value zeros = full(d.builder(), d.in(0).sizes(), Scalar(int64_t{0}), d.dy().dtype(), d.dy().type().device);
-         d.input(0) = d.call("aten.index_put.default", {zeros, d.arg("indices"), d.dy(), true});
-     },
+     .derive =
+         [](Derivation& d) {
+             const Value zeros =
+                 full(d.builder(), d.in(0).sizes(), Scalar(int64_t{0}), d.dy().dtype(), d.dy().type().device);
+             d.input(0) = d.call("aten.index_put.default", {zeros, d.arg("indices"), d.dy(), true});
+         },
      .lower = lowerIndex,
      .samples = kIndexSamples},
     // The same for indices that PyTorch's compiler takes to lie inside. Here they are checked: a file may say anything.
     {.schema = "aten._unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
      .infer = inferIndex,
      .eval = evalIndex,
-     .derive = [](Derivation& d) {
-         const Value zeros = full(d.builder(), d.in(0).sizes(), Scalar(int64_t{0}), d.dy().dtype(), d.dy().type().device);
-         d.input(0) = d.call("aten._unsafe_index_put.default", {zeros, d.arg("indices"), d.dy(), true});
-     },
+     .derive =
+         [](Derivation& d) {
+             const Value zeros =
+                 full(d.builder(), d.in(0).sizes(), Scalar(int64_t{0}), d.dy().dtype(), d.dy().type().device);
+             d.input(0) = d.call("aten._unsafe_index_put.default", {zeros, d.arg("indices"), d.dy(), true});
+         },
      .lower = lowerIndex,
-     .samples = "f32[2, 3, 4, 5], [None, None, i64[3, 1]<4, i64[2]<5]\nf32[2, 3, 4, 5][60, 1, 15, 3], [None, None, i64[6]<4]"},
+     .samples =
+         "f32[2, 3, 4, 5], [None, None, i64[3, 1]<4, i64[2]<5]\nf32[2, 3, 4, 5][60, 1, 15, 3], [None, None, i64[6]<4]"},
     // A copy of self with self[indices] replaced by, or with accumulate increased by, values. Where an index repeats,
     // the last value wins; sums are kept in the compute type.
     {.schema = "aten.index_put.default(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
@@ -351,7 +366,8 @@ f32[4, 5], [b8[4]], f32[5]
 bf16[4], [i64[2, 2]<4], bf16[2, 2], True
 f32[4], [i64[0]<4], f32[0], True
 )"},
-    {.schema = "aten._unsafe_index_put.default(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+    {.schema =
+         "aten._unsafe_index_put.default(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
      .tags = Tag::Inplace,
      .infer = inferIndexPut,
      .eval = evalIndexPut,
@@ -384,17 +400,21 @@ f32[4], [i64[0]<4], f32[0], True
      .decompose = [](Decomposition& d) -> Values {
          const Value self = d.in(0);
          if (self.rank() == 0)
-             return d.call("aten.squeeze.dim", {d.call("aten.index.Tensor", {unsqueeze(self, 0), indexAt(d.in(2), 0)}), 0});
+             return d.call("aten.squeeze.dim",
+                           {d.call("aten.index.Tensor", {unsqueeze(self, 0), indexAt(d.in(2), 0)}), 0});
          Value index = d.in(2);
          if (index.rank() == 0) index = unsqueeze(index, 0);
          return d.call("aten.index.Tensor", {self, indexAt(index, d.dimOf("dim", self.rank()))});
      },
-     .derive = [](Derivation& d) {
-         const Value zeros = full(d.builder(), d.in(0).sizes(), Scalar(int64_t{0}), d.dy().dtype(), d.dy().type().device);
-         d.input(0) = d.call("aten.index_add.default", {zeros, d.arg("dim"), d.in(2), d.dy()});
-     },
+     .derive =
+         [](Derivation& d) {
+             const Value zeros =
+                 full(d.builder(), d.in(0).sizes(), Scalar(int64_t{0}), d.dy().dtype(), d.dy().type().device);
+             d.input(0) = d.call("aten.index_add.default", {zeros, d.arg("dim"), d.in(2), d.dy()});
+         },
      .lower = lowerIndexSelect,
-     .samples = "f32[4, 5], 0, i64[3]<4\nf32[4, 5], -1, i32[2]<5\nf32[4, 5][1, 4], 1, i64[2]<5\ni64[4], 0, i64[0]<4\nf32[4, 5], 1, i64[]<5"},
+     .samples =
+         "f32[4, 5], 0, i64[3]<4\nf32[4, 5], -1, i32[2]<5\nf32[4, 5][1, 4], 1, i64[2]<5\ni64[4], 0, i64[0]<4\nf32[4, 5], 1, i64[]<5"},
     // self with alpha * source added to the slices at `index`.
     {.schema = "aten.index_add.default(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
      .tags = Tag::Inplace,
@@ -418,7 +438,8 @@ f32[4], [i64[0]<4], f32[0], True
                  for (int64_t k = 0; k < count; ++k) {
                      const int64_t to = at[static_cast<size_t>(k)];
                      if (to < 0 || to >= size) {
-                         error = c.fail("index " + std::to_string(to) + " is out of range for a dim of size " + std::to_string(size));
+                         error = c.fail("index " + std::to_string(to) + " is out of range for a dim of size " +
+                                        std::to_string(size));
                          return;
                      }
                      for (int64_t i = 0; i < inner; ++i) {
@@ -433,37 +454,46 @@ f32[4], [i64[0]<4], f32[0], True
      },
      .expand = Expand::Decompose,
      .decompose = decomposeIndexAdd,
-     .derive = [](Derivation& d) {
-         d.input(0) = d.dy();
-         if (!d.needs(3)) return;
-         if (d.in(0).rank() > 1 && numel(d.in(0).sizes()) == SymInt(0)) {
-             d.input(3) = unary("aten.zeros_like.default", d.in("source"));
-             return;
-         }
-         const Value picked = d.call("aten.index_select.default", {d.dy(), d.arg("dim"), d.in("index")});
-         const auto alpha = d.scalar("alpha");
-         const Value shaped = d.in("source").rank() == 0 ? reshape(picked, {}) : expand(picked, d.in("source").sizes());
-         d.input(3) = alpha && toDouble(*alpha) != 1 ? shaped * OperandValue(*alpha) : shaped;
-     },
-     .samples = "f32[4, 5], 0, i64[3]<4, f32[3, 5]\nf32[4, 5], 1, i64[2]<5, f32[4, 2], alpha=2\nbf16[4, 5], 0, i64[2]<4, bf16[2, 5]\ni64[4], 0, i64[6]<4, i64[6]\nf32[5, 4][1, 5], 0, i64[2]<5, f32[2, 4]"},
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.dy();
+             if (!d.needs(3)) return;
+             if (d.in(0).rank() > 1 && numel(d.in(0).sizes()) == SymInt(0)) {
+                 d.input(3) = unary("aten.zeros_like.default", d.in("source"));
+                 return;
+             }
+             const Value picked = d.call("aten.index_select.default", {d.dy(), d.arg("dim"), d.in("index")});
+             const auto alpha = d.scalar("alpha");
+             const Value shaped =
+                 d.in("source").rank() == 0 ? reshape(picked, {}) : expand(picked, d.in("source").sizes());
+             d.input(3) = alpha && toDouble(*alpha) != 1 ? shaped * OperandValue(*alpha) : shaped;
+         },
+     .samples =
+         "f32[4, 5], 0, i64[3]<4, f32[3, 5]\nf32[4, 5], 1, i64[2]<5, f32[4, 2], alpha=2\nbf16[4, 5], 0, i64[2]<4, bf16[2, 5]\ni64[4], 0, i64[6]<4, i64[6]\nf32[5, 4][1, 5], 0, i64[2]<5, f32[2, 4]"},
     {.schema = "aten.index_copy.default(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
      .tags = Tag::Inplace,
      .infer = [](const InferContext& c) { return inferAlongDim(c, false); },
      .eval = evalIndexCopy,
      .expand = Expand::Decompose,
      .decompose = decomposeIndexCopy,
-     .derive = [](Derivation& d) {
-         if (d.needs(0)) d.input(0) = d.call("aten.index_fill.int_Scalar", {d.dy(), d.arg("dim"), d.in("index"), 0});
-         if (d.needs(3)) d.input(3) = d.call("aten.index_select.default", {d.dy(), d.arg("dim"), d.in("index")});
-     },
-     .samples = "f32[4, 5], 0, i64[1]<4, f32[1, 5]\nf32[4, 5], -1, i64[1]<5, f32[4, 1]\nf32[5, 4][1, 5], 0, i64[1]<5, f32[1, 4]"},
+     .derive =
+         [](Derivation& d) {
+             if (d.needs(0))
+                 d.input(0) = d.call("aten.index_fill.int_Scalar", {d.dy(), d.arg("dim"), d.in("index"), 0});
+             if (d.needs(3)) d.input(3) = d.call("aten.index_select.default", {d.dy(), d.arg("dim"), d.in("index")});
+         },
+     .samples =
+         "f32[4, 5], 0, i64[1]<4, f32[1, 5]\nf32[4, 5], -1, i64[1]<5, f32[4, 1]\nf32[5, 4][1, 5], 0, i64[1]<5, f32[1, 4]"},
     {.schema = "aten.index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
      .tags = Tag::Inplace,
      .infer = [](const InferContext& c) { return inferAlongDim(c, true); },
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = decomposeIndexFill,
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.index_fill.int_Scalar", {d.dy(), d.arg("dim"), d.in("index"), 0}); },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.index_fill.int_Scalar", {d.dy(), d.arg("dim"), d.in("index"), 0});
+         },
      .samples = "f32[4, 5], 0, i64[2]<4, 2.5\ni64[4, 5], -1, i64[3]<5, 7\nf32[4, 5][1, 4], 0, i64[2]<4, 0"},
 };
 

@@ -4,9 +4,11 @@
 
 namespace cutaway {
 
-Result<IndexPlan> planIndex(const InferContext& c, const SymDims& self, const std::vector<std::optional<SymDims>>& shapes) {
+Result<IndexPlan> planIndex(const InferContext& c, const SymDims& self,
+                            const std::vector<std::optional<SymDims>>& shapes) {
     if (shapes.size() > self.size())
-        return c.fail(std::to_string(shapes.size()) + " indices for a tensor of " + std::to_string(self.size()) + " dims");
+        return c.fail(std::to_string(shapes.size()) + " indices for a tensor of " + std::to_string(self.size()) +
+                      " dims");
     IndexPlan plan;
     std::vector<SymDims> given;
     for (size_t dim = 0; dim < shapes.size(); ++dim)
@@ -17,7 +19,8 @@ Result<IndexPlan> planIndex(const InferContext& c, const SymDims& self, const st
     auto broadcast = broadcastSizes(given);
     if (!broadcast) return c.fail("the indices do not broadcast: " + broadcast.error().message);
     plan.indexSizes = std::move(*broadcast);
-    const bool adjacent = !plan.indexed.empty() && plan.indexed.back() - plan.indexed.front() + 1 == plan.indexed.size();
+    const bool adjacent =
+        !plan.indexed.empty() && plan.indexed.back() - plan.indexed.front() + 1 == plan.indexed.size();
     for (size_t dim = 0; dim < self.size(); ++dim) {
         if (std::find(plan.indexed.begin(), plan.indexed.end(), dim) != plan.indexed.end()) continue;
         const bool first = plan.indexed.empty() || (adjacent && dim < plan.indexed.front());
@@ -41,8 +44,11 @@ Result<std::vector<std::optional<TensorType>>> indexTypes(const InferContext& c,
         const Node* node = item.node();
         const TensorType* type = node ? node->type().tensor() : nullptr;
         if (type == nullptr) return c.fail("'" + std::string(param) + "' holds something that is not a tensor");
-        const bool allowed = type->dtype == DType::I64 || type->dtype == DType::I32 || type->dtype == DType::Bool || type->dtype == DType::U8;
-        if (!allowed) return c.fail("an index of dtype " + std::string(info(type->dtype).torchName) + "; use int64, int32 or bool");
+        const bool allowed = type->dtype == DType::I64 || type->dtype == DType::I32 || type->dtype == DType::Bool ||
+                             type->dtype == DType::U8;
+        if (!allowed)
+            return c.fail("an index of dtype " + std::string(info(type->dtype).torchName) +
+                          "; use int64, int32 or bool");
         types.emplace_back(*type);
     }
     return types;
@@ -53,8 +59,8 @@ Result<IndexPlan> planCall(const InferContext& c, const TensorType& self, std::s
     std::vector<std::optional<SymDims>> shapes;
     for (const auto& type : types) {
         if (type && (type->dtype == DType::Bool || type->dtype == DType::U8))
-            return unsupported(c.op().name() + ": the number of elements that a mask selects is known only at run time", {},
-                               {"use where or masked_fill, which keep the shape"});
+            return unsupported(c.op().name() + ": the number of elements that a mask selects is known only at run time",
+                               {}, {"use where or masked_fill, which keep the shape"});
         shapes.push_back(type ? std::optional(type->sizes) : std::nullopt);
     }
     return planIndex(c, self.sizes, shapes);
@@ -84,7 +90,8 @@ std::vector<Expr> indexedElement(LowerContext& c, const TensorType& self, size_t
     for (size_t dim : plan.indexed) {
         const SymDims& sizes = (*types)[dim]->sizes;
         std::vector<Expr> where;
-        for (size_t i = 0; i < sizes.size(); ++i) where.push_back(sizes[i] == SymInt(1) ? Expr::integer(0) : position[first + count - sizes.size() + i]);
+        for (size_t i = 0; i < sizes.size(); ++i)
+            where.push_back(sizes[i] == SymInt(1) ? Expr::integer(0) : position[first + count - sizes.size() + i]);
         Expr index = Expr::cast(c.loadItemAt(operand, dim, where), DType::I64);
         const SymInt& size = self.sizes[dim];
         if (outside == Outside::Clamped)
@@ -110,7 +117,8 @@ std::vector<int64_t> boxOffsets(const Dims& sizes, const Dims& strides) {
 namespace {
 
 /// One int64 index tensor per indexed dim: a mask over several dims becomes as many, the coordinates where it holds.
-Result<std::vector<std::optional<Tensor>>> integerIndices(const InferContext& c, const Dims& sizes, const TensorList& indices) {
+Result<std::vector<std::optional<Tensor>>> integerIndices(const InferContext& c, const Dims& sizes,
+                                                          const TensorList& indices) {
     std::vector<std::optional<Tensor>> out;
     for (const Tensor& index : indices) {
         if (!index.defined()) {
@@ -122,7 +130,8 @@ Result<std::vector<std::optional<Tensor>>> integerIndices(const InferContext& c,
             continue;
         }
         for (int64_t dim = 0; dim < index.rank(); ++dim)
-            if (out.size() + static_cast<size_t>(dim) >= sizes.size() || index.size(dim) != sizes[out.size() + static_cast<size_t>(dim)])
+            if (out.size() + static_cast<size_t>(dim) >= sizes.size() ||
+                index.size(dim) != sizes[out.size() + static_cast<size_t>(dim)])
                 return c.fail("a mask does not have the shape of the dims it indexes");
         const std::vector<int64_t> holds = packElements<int64_t>(index);
         std::vector<int64_t> positions;
@@ -132,7 +141,8 @@ Result<std::vector<std::optional<Tensor>>> integerIndices(const InferContext& c,
         for (int64_t dim = 0; dim < index.rank(); ++dim) {
             step /= std::max<int64_t>(index.size(dim), 1);
             Tensor coordinates = Tensor::empty(DType::I64, {static_cast<int64_t>(positions.size())});
-            for (size_t i = 0; i < positions.size(); ++i) coordinates.as<int64_t>()[i] = positions[i] / std::max<int64_t>(step, 1) % index.size(dim);
+            for (size_t i = 0; i < positions.size(); ++i)
+                coordinates.as<int64_t>()[i] = positions[i] / std::max<int64_t>(step, 1) % index.size(dim);
             out.emplace_back(coordinates);
         }
     }
@@ -141,10 +151,12 @@ Result<std::vector<std::optional<Tensor>>> integerIndices(const InferContext& c,
 
 }  // namespace
 
-Result<IndexTables> indexTables(const InferContext& c, const Dims& sizes, const Dims& strides, const TensorList& indices) {
+Result<IndexTables> indexTables(const InferContext& c, const Dims& sizes, const Dims& strides,
+                                const TensorList& indices) {
     CT_TRY(const auto integers, integerIndices(c, sizes, indices));
     std::vector<std::optional<SymDims>> shapes;
-    for (const auto& index : integers) shapes.push_back(index ? std::optional(toSymDims(index->sizes())) : std::nullopt);
+    for (const auto& index : integers)
+        shapes.push_back(index ? std::optional(toSymDims(index->sizes())) : std::nullopt);
     IndexTables tables;
     CT_TRY(tables.plan, planIndex(c, toSymDims(sizes), shapes));
     const Dims indexSizes = toInts(tables.plan.indexSizes);
@@ -153,7 +165,8 @@ Result<IndexTables> indexTables(const InferContext& c, const Dims& sizes, const 
         const std::vector<int64_t> values = packElements<int64_t>(broadcastTo(*integers[dim], indexSizes));
         for (size_t i = 0; i < values.size(); ++i) {
             if (values[i] < -sizes[dim] || values[i] >= sizes[dim])
-                return c.fail("index " + std::to_string(values[i]) + " is out of range for dim " + std::to_string(dim) + " of size " + std::to_string(sizes[dim]));
+                return c.fail("index " + std::to_string(values[i]) + " is out of range for dim " + std::to_string(dim) +
+                              " of size " + std::to_string(sizes[dim]));
             tables.index[i] += (values[i] < 0 ? values[i] + sizes[dim] : values[i]) * strides[dim];
         }
     }

@@ -13,10 +13,11 @@ struct IndexPlan {
     std::vector<size_t> indexed;        // dims of the tensor that an index replaces, ascending
     std::vector<size_t> before, after;  // the other dims, before and after the index dims of the result
     SymDims indexSizes;
-    SymDims sizes;                      // of the result
+    SymDims sizes;  // of the result
 };
 /// `shapes[d]` is the shape of the index for dim d, or nothing where the dim is kept; shorter lists keep the rest.
-Result<IndexPlan> planIndex(const InferContext& c, const SymDims& self, const std::vector<std::optional<SymDims>>& shapes);
+Result<IndexPlan> planIndex(const InferContext& c, const SymDims& self,
+                            const std::vector<std::optional<SymDims>>& shapes);
 
 /// The index tensors of a Tensor?[] parameter as types, None as nullopt. Masks (bool, uint8) stay what they are.
 Result<std::vector<std::optional<TensorType>>> indexTypes(const InferContext& c, std::string_view param);
@@ -37,7 +38,8 @@ struct IndexTables {
     std::vector<int64_t> before, index, after;  // offsets into the indexed tensor, row-major over each group of dims
 };
 /// Offsets for a tensor of these sizes and strides. Errors name an index that lies outside.
-Result<IndexTables> indexTables(const InferContext& c, const Dims& sizes, const Dims& strides, const TensorList& indices);
+Result<IndexTables> indexTables(const InferContext& c, const Dims& sizes, const Dims& strides,
+                                const TensorList& indices);
 /// Offsets of the elements of a box, row-major.
 std::vector<int64_t> boxOffsets(const Dims& sizes, const Dims& strides);
 

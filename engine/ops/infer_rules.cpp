@@ -51,11 +51,13 @@ SymDims elementwiseStrides(const SymDims& sizes, std::span<const Operand> operan
     std::vector<const TensorType*> tensors;
     for (const Operand& operand : operands)
         if (!operand.literal && operand.type.rank() > 0) tensors.push_back(&operand.type);
-    // Where sizes of 1 leave open which dense layout that is, the order of the dims decides too, as when PyTorch traces.
+    // Where sizes of 1 leave open which dense layout that is, the order of the dims decides too, as when PyTorch
+    // traces.
     bool allContiguous = true, allChannelsLast = true;
     for (const TensorType* type : tensors) {
         allContiguous &= type->isContiguous() && type->sizes == sizes;
-        allChannelsLast &= (type->rank() == 4 || type->rank() == 5) && isPackedIn(channelsLastOrder(type->sizes.size()), *type);
+        allChannelsLast &=
+            (type->rank() == 4 || type->rank() == 5) && isPackedIn(channelsLastOrder(type->sizes.size()), *type);
     }
     if ((allContiguous && !allChannelsLast) || rank < 2) return contiguousStrides(sizes);
 
@@ -145,7 +147,8 @@ Result<ValueType> refuseComplex(const InferContext& c, Result<ValueType> (*rule)
     CT_TRY(const std::vector<Operand> operands, tensorOperands(c));
     for (const Operand& operand : operands)
         if (isComplex(operand.type.dtype))
-            return unsupported(c.op().name() + ": no complex kernel", {}, {"compute real and imaginary parts separately (view_as_real)"});
+            return unsupported(c.op().name() + ": no complex kernel", {},
+                               {"compute real and imaginary parts separately (view_as_real)"});
     return rule(c);
 }
 }  // namespace
@@ -183,7 +186,8 @@ int64_t factorsOf(const SymInt& size, std::vector<Expr>& others) {
     const auto add = [&](const Expr& factor) {
         const auto power = factor->kind == ExprKind::Pow ? factor->operands[1].asInt() : std::nullopt;
         if (const auto value = factor.asInt()) number *= *value;
-        else if (power && *power > 0 && *power < 16) others.insert(others.end(), static_cast<size_t>(*power), factor->operands[0]);
+        else if (power && *power > 0 && *power < 16)
+            others.insert(others.end(), static_cast<size_t>(*power), factor->operands[0]);
         else others.push_back(factor);
     };
     if (whole->kind != ExprKind::Mul) add(whole);
@@ -196,7 +200,8 @@ bool isFactor(const SymInt& part, const SymInt& whole) {
     const int64_t number = factorsOf(part, own), total = factorsOf(whole, all);
     if (number == 0 || total % number != 0) return false;
     for (const Expr& factor : own) {
-        const auto found = std::find_if(all.begin(), all.end(), [&](const Expr& other) { return SymInt(other) == SymInt(factor); });
+        const auto found =
+            std::find_if(all.begin(), all.end(), [&](const Expr& other) { return SymInt(other) == SymInt(factor); });
         if (found == all.end()) return false;
         all.erase(found);
     }
@@ -205,21 +210,24 @@ bool isFactor(const SymInt& part, const SymInt& whole) {
 /// Whether more dims of the view fit: the new elements are fewer, or (with symbols) a true factor of the old ones.
 bool isBelow(const SymInt& count, const SymInt& limit) {
     if (count == limit) return false;
-    return knownLessEqual(count, limit) || (!limit.isInt() && (isFactor(count, limit) || (!(count == SymInt(0)) && floorDiv(limit, count) * count == limit)));
+    return knownLessEqual(count, limit) ||
+           (!limit.isInt() &&
+            (isFactor(count, limit) || (!(count == SymInt(0)) && floorDiv(limit, count) * count == limit)));
 }
 }  // namespace
 
 namespace {
 
-/// Strides that tracing gives to dims of size 1, where any would do: the shape is built from the left, by splitting dims
-/// and by merging those that are too small. Nothing where a size is symbolic.
+/// Strides that tracing gives to dims of size 1, where any would do: the shape is built from the left, by splitting
+/// dims and by merging those that are too small. Nothing where a size is symbolic.
 std::optional<SymDims> tracedViewStrides(const SymDims& oldSizes, const SymDims& oldStrides, const SymDims& newSizes) {
     if (!allInts(oldSizes) || !allInts(oldStrides) || !allInts(newSizes) || oldSizes.empty()) return std::nullopt;
     std::vector<int64_t> sizes = toInts(oldSizes), strides = toInts(oldStrides);
     const std::vector<int64_t> wanted = toInts(newSizes);
     TensorType whole = TensorType::contiguous(DType::F32, oldSizes);
     whole.strides = oldStrides;
-    if (!wanted.empty() && whole.isContiguous() && ((wanted.size() == 1 && sizes.size() > 1) || (wanted.size() == 2 && sizes.size() == 1)))
+    if (!wanted.empty() && whole.isContiguous() &&
+        ((wanted.size() == 1 && sizes.size() > 1) || (wanted.size() == 2 && sizes.size() == 1)))
         return contiguousStrides(newSizes);
     size_t at = 0;
     for (int64_t length : wanted) {
@@ -264,9 +272,11 @@ std::optional<SymDims> tracedViewStrides(const SymDims& oldSizes, const SymDims&
 
 }  // namespace
 
-/// Whether a symbolic size is the whole number of times that `part` goes into `whole`, of which it is not known that it goes evenly.
+/// Whether a symbolic size is the whole number of times that `part` goes into `whole`, of which it is not known that it
+/// goes evenly.
 static bool isQuotient(const SymInt& size, const SymInt& whole, const SymInt& part) {
-    return !size.isInt() && !(part == SymInt(0)) && !(part == SymInt(1)) && !(part == whole) && !(size * part == whole) && size == floorDiv(whole, part);
+    return !size.isInt() && !(part == SymInt(0)) && !(part == SymInt(1)) && !(part == whole) &&
+           !(size * part == whole) && size == floorDiv(whole, part);
 }
 static bool isContiguousIn(const SymDims& sizes, const SymDims& strides) {
     TensorType type;
@@ -293,7 +303,8 @@ std::optional<SymDims> viewStrides(const SymDims& sizes, const SymDims& strides,
         // All that is left belongs to the first run.
         while (viewDim >= 0) {
             const SymInt& size = newSizes[static_cast<size_t>(viewDim)];
-            // s//2 of what 2 does not divide for certain: that a view was written says that it does, which PyTorch guards.
+            // s//2 of what 2 does not divide for certain: that a view was written says that it does, which PyTorch
+            // guards.
             const bool quotient = isQuotient(size, oldNumel, newNumel);
             if (!quotient && dim != 0 && !isBelow(newNumel, oldNumel) && !(size == SymInt(1))) break;
             out[static_cast<size_t>(viewDim)] = newNumel * chunkBase;
@@ -341,9 +352,8 @@ SymDims preservedStrides(const TensorType& like) {
     std::vector<size_t> order(like.sizes.size());
     std::iota(order.begin(), order.end(), 0);
     if (allInts(like.sizes) && allInts(like.strides)) {
-        std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-            return like.strides[a].value() < like.strides[b].value();
-        });
+        std::stable_sort(order.begin(), order.end(),
+                         [&](size_t a, size_t b) { return like.strides[a].value() < like.strides[b].value(); });
         if (isPackedIn(order, like)) return like.strides;
     } else if (like.isContiguous()) {
         return like.strides;
@@ -366,7 +376,8 @@ bool isChannelsLast(const TensorType& type) {
 
 std::optional<SymDims> formatStrides(MemoryFormat format, const SymDims& sizes) {
     switch (format) {
-        case MemoryFormat::ChannelsLast: case MemoryFormat::ChannelsLast3d: {
+        case MemoryFormat::ChannelsLast:
+        case MemoryFormat::ChannelsLast3d: {
             const size_t rank = format == MemoryFormat::ChannelsLast ? 4 : 5;
             if (sizes.size() != rank) return std::nullopt;
             SymDims strides(rank);
@@ -386,13 +397,15 @@ std::optional<SymDims> formatStrides(MemoryFormat format, const SymDims& sizes) 
 
 Result<ValueType> inferLikeFactory(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
-    TensorType type = TensorType::contiguous(c.dtype("dtype").value_or(self.dtype), self.sizes, c.device("device").value_or(self.device));
+    TensorType type = TensorType::contiguous(c.dtype("dtype").value_or(self.dtype), self.sizes,
+                                             c.device("device").value_or(self.device));
     const auto format = c.memoryFormat("memory_format");
     if (!format || *format == MemoryFormat::Preserve) {
         type.strides = preservedStrides(self);
     } else {
         auto strides = formatStrides(*format, self.sizes);
-        if (!strides) return c.fail(std::string(name(*format)) + " does not fit a tensor of rank " + std::to_string(self.rank()));
+        if (!strides)
+            return c.fail(std::string(name(*format)) + " does not fit a tensor of rank " + std::to_string(self.rank()));
         type.strides = std::move(*strides);
     }
     return ValueType(std::move(type));

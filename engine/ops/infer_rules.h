@@ -36,7 +36,8 @@ std::optional<SymDims> viewStrides(const SymDims& sizes, const SymDims& strides,
 Result<SymDims> resolveViewSizes(const InferContext& c, const SymDims& given, const SymInt& numel);
 /// Strides of a dense tensor of these sizes whose dims are ordered like `like` (preserve_format).
 SymDims preservedStrides(const TensorType& like);
-/// True if a 4- or 5-d tensor's strides say channels-last (row-major wins where both fit), as kernels with such forms ask.
+/// True if a 4- or 5-d tensor's strides say channels-last (row-major wins where both fit), as kernels with such forms
+/// ask.
 bool isChannelsLast(const TensorType& type);
 /// Strides for an explicit memory format; nullopt if the rank does not allow it.
 std::optional<SymDims> formatStrides(MemoryFormat format, const SymDims& sizes);

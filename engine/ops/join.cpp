@@ -69,7 +69,8 @@ Values decomposeSections(Decomposition& d, int64_t dim) {
     if (!sections) return std::vector<Value>();
     const SymInt size = d.in(0).size(dim);
     if (*sections <= 0 || !size.isInt() || size.value() % *sections != 0)
-        return refuse(d, "the dim's size " + size.text() + " does not divide into " + std::to_string(*sections) + " sections");
+        return refuse(
+            d, "the dim's size " + size.text() + " does not divide into " + std::to_string(*sections) + " sections");
     if (const auto few = checkPieces(d, *sections); !few) {
         d.builder().fail(few.error());
         return std::vector<Value>();
@@ -101,7 +102,8 @@ Values decomposeBroadcastTensors(Decomposition& d) {
 }
 Values decomposeMeshgrid(Decomposition& d, std::string_view indexing) {
     std::vector<Value> tensors = tensorsOf(d);
-    if (indexing != "ij" && indexing != "xy") return refuse(d, "unknown indexing '" + std::string(indexing) + "'; ij and xy are known");
+    if (indexing != "ij" && indexing != "xy")
+        return refuse(d, "unknown indexing '" + std::string(indexing) + "'; ij and xy are known");
     const bool swapped = indexing == "xy" && tensors.size() >= 2;
     if (swapped) std::swap(tensors[0], tensors[1]);
     SymDims sizes;
@@ -142,7 +144,9 @@ Values decomposeBlockDiag(Decomposition& d) {
     }
     std::vector<Value> rows;
     for (const Value& x : tensors) {
-        const auto zeros = [&](const SymInt& width) { return full(d.builder(), {x.size(0), width}, Scalar(int64_t{0}), x.dtype(), x.type().device); };
+        const auto zeros = [&](const SymInt& width) {
+            return full(d.builder(), {x.size(0), width}, Scalar(int64_t{0}), x.dtype(), x.type().device);
+        };
         const Value left = zeros(before), right = zeros(columns - before - x.size(1));
         rows.push_back(cat(d.builder(), {left, x, right}, 1));
         before = before + x.size(1);
@@ -188,38 +192,70 @@ constexpr std::string_view kStackSamples = R"(
 constexpr std::string_view kCatSamples = "[f32[2, 3], f32[4, 3]]\n[f32[2, 3], f32[2, 1]], -1\n[i64[2], f32[0], i64[3]]";
 
 constexpr OpDef kOps[] = {
-    shorthand("aten.concat.default(Tensor[] tensors, int dim=0) -> Tensor", [](Decomposition& d) { return sameAs(d, "aten.cat.default"); }, kCatSamples),
-    shorthand("aten.concatenate.default(Tensor[] tensors, int dim=0) -> Tensor", [](Decomposition& d) { return sameAs(d, "aten.cat.default"); }, kCatSamples),
+    shorthand(
+        "aten.concat.default(Tensor[] tensors, int dim=0) -> Tensor",
+        [](Decomposition& d) { return sameAs(d, "aten.cat.default"); }, kCatSamples),
+    shorthand(
+        "aten.concatenate.default(Tensor[] tensors, int dim=0) -> Tensor",
+        [](Decomposition& d) { return sameAs(d, "aten.cat.default"); }, kCatSamples),
     shorthand("aten.hstack.default(Tensor[] tensors) -> Tensor", decomposeHstack, kStackSamples),
     shorthand("aten.vstack.default(Tensor[] tensors) -> Tensor", decomposeStacked<2, 0>, kStackSamples),
     shorthand("aten.row_stack.default(Tensor[] tensors) -> Tensor", decomposeStacked<2, 0>, kStackSamples),
     shorthand("aten.dstack.default(Tensor[] tensors) -> Tensor", decomposeStacked<3, 2>, kStackSamples),
     shorthand("aten.column_stack.default(Tensor[] tensors) -> Tensor", decomposeColumnStack, kStackSamples),
-    shorthand("aten.atleast_1d.default(Tensor self) -> Tensor", [](Decomposition& d) -> Values { return atLeast(d.in(0), 1); }, "f32[]\nf32[3]"),
-    shorthand("aten.atleast_2d.default(Tensor self) -> Tensor", [](Decomposition& d) -> Values { return atLeast(d.in(0), 2); }, "f32[]\ni64[3]\nf32[2, 3]"),
-    shorthand("aten.atleast_3d.default(Tensor self) -> Tensor", [](Decomposition& d) -> Values { return atLeast(d.in(0), 3); }, "f32[]\nf32[3]\nb8[2, 3]\nf32[2, 3, 4]"),
-    shorthand("aten.atleast_1d.Sequence(Tensor[] tensors) -> Tensor[]", [](Decomposition& d) -> Values { return allAtLeast(tensorsOf(d), 1); }, "[f32[], f32[3]]"),
-    shorthand("aten.atleast_2d.Sequence(Tensor[] tensors) -> Tensor[]", [](Decomposition& d) -> Values { return allAtLeast(tensorsOf(d), 2); }, "[f32[], f32[3]]"),
-    shorthand("aten.atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]", [](Decomposition& d) -> Values { return allAtLeast(tensorsOf(d), 3); }, "[f32[], f32[3], f32[2, 3]]"),
+    shorthand(
+        "aten.atleast_1d.default(Tensor self) -> Tensor",
+        [](Decomposition& d) -> Values { return atLeast(d.in(0), 1); }, "f32[]\nf32[3]"),
+    shorthand(
+        "aten.atleast_2d.default(Tensor self) -> Tensor",
+        [](Decomposition& d) -> Values { return atLeast(d.in(0), 2); }, "f32[]\ni64[3]\nf32[2, 3]"),
+    shorthand(
+        "aten.atleast_3d.default(Tensor self) -> Tensor",
+        [](Decomposition& d) -> Values { return atLeast(d.in(0), 3); }, "f32[]\nf32[3]\nb8[2, 3]\nf32[2, 3, 4]"),
+    shorthand(
+        "aten.atleast_1d.Sequence(Tensor[] tensors) -> Tensor[]",
+        [](Decomposition& d) -> Values { return allAtLeast(tensorsOf(d), 1); }, "[f32[], f32[3]]"),
+    shorthand(
+        "aten.atleast_2d.Sequence(Tensor[] tensors) -> Tensor[]",
+        [](Decomposition& d) -> Values { return allAtLeast(tensorsOf(d), 2); }, "[f32[], f32[3]]"),
+    shorthand(
+        "aten.atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]",
+        [](Decomposition& d) -> Values { return allAtLeast(tensorsOf(d), 3); }, "[f32[], f32[3], f32[2, 3]]"),
     // Pieces that start at the given positions.
-    shorthand("aten.tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]",
-              [](Decomposition& d) { return decomposeSplitAt(d, read(d, d.dim("dim", d.in(0).rank()))); }, "f32[7, 3], [1, 4]\nf32[2, 6], [2], -1\nf32[5], [3, 2, 9]\nf32[5], []"),
-    shorthand("aten.hsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", decomposeNumpySplit<1, 1, false>, "f32[2, 6], 3\nf32[6], 2"),
-    shorthand("aten.hsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]", decomposeNumpySplit<1, 1, true>, "f32[2, 6], [1, 3]\nf32[6], [2]"),
-    shorthand("aten.vsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", decomposeNumpySplit<2, 0, false>, "f32[4, 3], 2"),
-    shorthand("aten.vsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]", decomposeNumpySplit<2, 0, true>, "f32[4, 3], [1]"),
-    shorthand("aten.dsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", decomposeNumpySplit<3, 2, false>, "f32[2, 3, 4], 2"),
-    shorthand("aten.dsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]", decomposeNumpySplit<3, 2, true>, "f32[2, 3, 4], [1, 2]"),
+    shorthand(
+        "aten.tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]",
+        [](Decomposition& d) { return decomposeSplitAt(d, read(d, d.dim("dim", d.in(0).rank()))); },
+        "f32[7, 3], [1, 4]\nf32[2, 6], [2], -1\nf32[5], [3, 2, 9]\nf32[5], []"),
+    shorthand("aten.hsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", decomposeNumpySplit<1, 1, false>,
+              "f32[2, 6], 3\nf32[6], 2"),
+    shorthand("aten.hsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]", decomposeNumpySplit<1, 1, true>,
+              "f32[2, 6], [1, 3]\nf32[6], [2]"),
+    shorthand("aten.vsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", decomposeNumpySplit<2, 0, false>,
+              "f32[4, 3], 2"),
+    shorthand("aten.vsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]", decomposeNumpySplit<2, 0, true>,
+              "f32[4, 3], [1]"),
+    shorthand("aten.dsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", decomposeNumpySplit<3, 2, false>,
+              "f32[2, 3, 4], 2"),
+    shorthand("aten.dsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]", decomposeNumpySplit<3, 2, true>,
+              "f32[2, 3, 4], [1, 2]"),
     shorthand("aten.broadcast_tensors.default(Tensor[] tensors) -> Tensor[]", decomposeBroadcastTensors,
               "[f32[2, 1], f32[3]]\n[f32[2, 3], f32[2, 3]]\n[f32[], i64[2, 1, 3]]\n[f32[0, 1], f32[3]]"),
     // The coordinates of a grid, one tensor per axis.
-    shorthand("aten.meshgrid.default(Tensor[] tensors) -> Tensor[]", [](Decomposition& d) { return decomposeMeshgrid(d, "ij"); },
-              "[f32[2], f32[3]]\n[i64[2], i64[], i64[4]]\n[f32[3]]\n[f32[0], f32[2]]"),
-    shorthand("aten.meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]", [](Decomposition& d) { return decomposeMeshgrid(d, d.text("indexing")); },
-              "[f32[2], f32[3]], indexing='xy'\n[f32[2], f32[3]], indexing='ij'\n[f32[2], f32[3], f32[4]], indexing='xy'"),
-    shorthand("aten.cartesian_prod.default(Tensor[] tensors) -> Tensor", decomposeCartesian, "[f32[2], f32[3]]\n[i64[2], i64[1], i64[3]]\n[f32[3]]"),
-    shorthand("aten.block_diag.default(Tensor[] tensors) -> Tensor", decomposeBlockDiag, "[f32[2, 3], f32[3, 2]]\n[f32[2, 3], f32[2], f32[]]\n[f32[2, 3]]"),
-    shorthand("aten.diff.default(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor", decomposeDiff, R"(
+    shorthand(
+        "aten.meshgrid.default(Tensor[] tensors) -> Tensor[]",
+        [](Decomposition& d) { return decomposeMeshgrid(d, "ij"); },
+        "[f32[2], f32[3]]\n[i64[2], i64[], i64[4]]\n[f32[3]]\n[f32[0], f32[2]]"),
+    shorthand(
+        "aten.meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]",
+        [](Decomposition& d) { return decomposeMeshgrid(d, d.text("indexing")); },
+        "[f32[2], f32[3]], indexing='xy'\n[f32[2], f32[3]], indexing='ij'\n[f32[2], f32[3], f32[4]], indexing='xy'"),
+    shorthand("aten.cartesian_prod.default(Tensor[] tensors) -> Tensor", decomposeCartesian,
+              "[f32[2], f32[3]]\n[i64[2], i64[1], i64[3]]\n[f32[3]]"),
+    shorthand("aten.block_diag.default(Tensor[] tensors) -> Tensor", decomposeBlockDiag,
+              "[f32[2, 3], f32[3, 2]]\n[f32[2, 3], f32[2], f32[]]\n[f32[2, 3]]"),
+    shorthand(
+        "aten.diff.default(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
+        decomposeDiff, R"(
 f32[2, 5]
 f32[2, 5], 2
 f32[5, 2], 1, 0
@@ -230,9 +266,9 @@ f32[2, 3], 5
 f32[0, 3], 1, 0
 f64[2, 5][1, 2]
 )"),
-    // What PyTorch's patterns leave to be decided while lowering (passes/lowering_calls.h), under the names that FX prints for them.
-    // Their results have memory of their own, whatever lowering makes of them.
-    // The list along dim 1, and the beginning of that once more.
+    // What PyTorch's patterns leave to be decided while lowering (passes/lowering_calls.h), under the names that FX
+    // prints for them. Their results have memory of their own, whatever lowering makes of them. The list along dim 1,
+    // and the beginning of that once more.
     {.schema = "torch__inductor_fx_passes_post_grad_cat_slice_cat(Tensor[] cat_input, SymInt size) -> Tensor",
      .infer = inferExpanded,
      .eval = evalExpanded,

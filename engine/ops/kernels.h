@@ -75,11 +75,26 @@ class StridedWalk {
 
 template <class T>
 constexpr DType storedAs();
-template <> constexpr DType storedAs<float>() { return DType::F32; }
-template <> constexpr DType storedAs<double>() { return DType::F64; }
-template <> constexpr DType storedAs<int64_t>() { return DType::I64; }
-template <> constexpr DType storedAs<std::complex<float>>() { return DType::C64; }
-template <> constexpr DType storedAs<std::complex<double>>() { return DType::C128; }
+template <>
+constexpr DType storedAs<float>() {
+    return DType::F32;
+}
+template <>
+constexpr DType storedAs<double>() {
+    return DType::F64;
+}
+template <>
+constexpr DType storedAs<int64_t>() {
+    return DType::I64;
+}
+template <>
+constexpr DType storedAs<std::complex<float>>() {
+    return DType::C64;
+}
+template <>
+constexpr DType storedAs<std::complex<double>>() {
+    return DType::C128;
+}
 
 /// result[i] = f(operands[0][i], ...), elementwise over broadcast operands. `Compute` is the type f works in; its
 /// result may be bool (for predicates) or Compute.
@@ -110,11 +125,14 @@ void elementwise(Tensor& result, const std::array<Tensor, N>& operands, F&& f) {
                     sources[k] = buffers[k].data();
                 }
             }
-            void* target = static_cast<std::byte*>(result.data()) + (at[N] + start * walk.rowStride(N)) * byteSize(result.dtype());
+            void* target =
+                static_cast<std::byte*>(result.data()) + (at[N] + start * walk.rowStride(N)) * byteSize(result.dtype());
             const bool direct = result.dtype() == storedAs<Compute>() && walk.rowStride(N) == 1;
             Compute* out = direct ? static_cast<Compute*>(target) : computed.data();
-            for (int64_t i = 0; i < count; ++i)
-                out[i] = [&]<size_t... K>(std::index_sequence<K...>) { return static_cast<Compute>(f(sources[K][i]...)); }(std::make_index_sequence<N>());
+            for (int64_t i = 0; i < count; ++i) out[i] = [&]<size_t... K>(std::index_sequence<K...>) {
+                    return static_cast<Compute>(f(sources[K][i]...));
+                }
+            (std::make_index_sequence<N>());
             if (!direct) storeElements(result.dtype(), target, walk.rowStride(N), count, out);
         }
     });
@@ -154,7 +172,8 @@ inline DType computeDType(const EvalContext& c, std::initializer_list<size_t> op
 /// op, so that -3 next to bytes is 253. Results are wrapped by the store, which is too late for a quotient or an order.
 inline Tensor wrappedOperand(const EvalContext& c, size_t position, DType dtype) {
     Tensor operand = c.in(position);
-    const bool narrows = isIntegral(dtype, false) && isIntegral(operand.dtype(), false) && byteSize(operand.dtype()) > byteSize(dtype);
+    const bool narrows =
+        isIntegral(dtype, false) && isIntegral(operand.dtype(), false) && byteSize(operand.dtype()) > byteSize(dtype);
     return narrows ? operand.to(dtype) : operand;
 }
 
@@ -176,20 +195,26 @@ template <class F>
 Tensor zip(const EvalContext& c, F f) {
     Tensor out = c.result();
     const DType dtype = computeDType(c, {0, 1});
-    withCompute(dtype, [&](auto tag) { elementwise<decltype(tag), 2>(out, {wrappedOperand(c, 0, dtype), wrappedOperand(c, 1, dtype)}, f); });
+    withCompute(dtype, [&](auto tag) {
+        elementwise<decltype(tag), 2>(out, {wrappedOperand(c, 0, dtype), wrappedOperand(c, 1, dtype)}, f);
+    });
     return out;
 }
 template <class F>
 Tensor zipFloat(const EvalContext& c, F f) {
     Tensor out = c.result();
-    withFloat(computeDType(c, {0, 1}), [&](auto tag) { elementwise<decltype(tag), 2>(out, {c.in(size_t{0}), c.in(size_t{1})}, f); });
+    withFloat(computeDType(c, {0, 1}), [&](auto tag) {
+        elementwise<decltype(tag), 2>(out, {c.in(size_t{0}), c.in(size_t{1})}, f);
+    });
     return out;
 }
 template <class F>
 Tensor zipComplex(const EvalContext& c, F f) {
     Tensor out = c.result();
     const DType dtype = computeDType(c, {0, 1});
-    withComplex(dtype, [&](auto tag) { elementwise<decltype(tag), 2>(out, {wrappedOperand(c, 0, dtype), wrappedOperand(c, 1, dtype)}, f); });
+    withComplex(dtype, [&](auto tag) {
+        elementwise<decltype(tag), 2>(out, {wrappedOperand(c, 0, dtype), wrappedOperand(c, 1, dtype)}, f);
+    });
     return out;
 }
 

@@ -11,7 +11,8 @@ namespace cutaway {
 template <class Compute>
 class ReducedElements {
   public:
-    ReducedElements(const Tensor& source, const Dims& sizes, const Dims& strides) : m_source(&source), m_walk(sizes, {strides}), m_count(numel(sizes)) {}
+    ReducedElements(const Tensor& source, const Dims& sizes, const Dims& strides)
+        : m_source(&source), m_walk(sizes, {strides}), m_count(numel(sizes)) {}
     void moveTo(int64_t offset) { m_offset = offset; }
     int64_t count() const { return m_count; }
     /// visit(const Compute* run, int64_t length), runs in row-major order.
@@ -22,7 +23,8 @@ class ReducedElements {
         m_walk.forEachRow([&](const std::array<int64_t, 1>& at) {
             for (int64_t start = 0; start < length; start += kChunk) {
                 const int64_t n = std::min<int64_t>(kChunk, length - start);
-                const auto* data = static_cast<const std::byte*>(m_source->data()) + (m_offset + at[0] + start * step) * item;
+                const auto* data =
+                    static_cast<const std::byte*>(m_source->data()) + (m_offset + at[0] + start * step) * item;
                 loadElements(m_source->dtype(), data, step, n, buffer.data());
                 visit(buffer.data(), n);
             }
@@ -45,7 +47,7 @@ void forEachReduced(const Tensor& source, const Dims& dims, Body&& body) {
         (reduced ? strides : keptStrides).push_back(source.stride(i));
     }
     const int64_t results = numel(keptSizes);
-    if (results == 0) return;   // of each there may be more elements than can be counted
+    if (results == 0) return;  // of each there may be more elements than can be counted
     ReducedElements<Compute> elements(source, sizes, strides);
     Dims index(keptSizes.size(), 0);
     int64_t offset = 0;

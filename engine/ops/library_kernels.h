@@ -21,6 +21,7 @@ struct ConvolutionGeometry {
     std::vector<int64_t> in, out, kernel, stride, padding, dilation;  // one per spatial dim
 };
 /// Row-major [batch, channels, spatial...] arrays; `bias` may be null. False if the library declines.
-bool libraryConvolution(const ConvolutionGeometry& geometry, const float* input, const float* weight, const float* bias, float* output);
+bool libraryConvolution(const ConvolutionGeometry& geometry, const float* input, const float* weight, const float* bias,
+                        float* output);
 
 }  // namespace cutaway

@@ -27,7 +27,8 @@ EvalResult evalCholesky(const EvalContext& c) {
         storeMatrices(matrices, out);
     });
     for (const int64_t order : info)
-        if (order != 0 && (!both || c.flag("check_errors"))) return c.fail("a matrix is not positive definite: its leading minor of order " + std::to_string(order));
+        if (order != 0 && (!both || c.flag("check_errors")))
+            return c.fail("a matrix is not positive definite: its leading minor of order " + std::to_string(order));
     if (!both) return out;
     return TensorList{out, storeIntegers(c, 1, info)};
 }
@@ -66,11 +67,13 @@ EvalResult evalCholeskyInverse(const EvalContext& c) {
     });
     return out;
 }
-/// What is solved for has the right side's own sizes and the batch of both; `dim` of the right side, from its end, fits the matrix.
+/// What is solved for has the right side's own sizes and the batch of both; `dim` of the right side, from its end, fits
+/// the matrix.
 Result<ValueType> inferSolved(const InferContext& c, const TensorType& a, const TensorType& b, size_t dim) {
     if (a.dtype != b.dtype) return c.fail("matrix and right side of different dtypes");
     const SymInt &n = a.sizes.back(), &have = b.sizes[b.sizes.size() - dim];
-    if (n.isInt() && have.isInt() && !(n == have)) return c.fail("the matrices of " + a.text() + " do not fit " + b.text());
+    if (n.isInt() && have.isInt() && !(n == have))
+        return c.fail("the matrices of " + a.text() + " do not fit " + b.text());
     const SymDims shapes[] = {SymDims(a.sizes.begin(), a.sizes.end() - 2), SymDims(b.sizes.begin(), b.sizes.end() - 2)};
     auto batch = broadcastSizes(shapes);
     if (!batch) return c.fail(batch.error().message);
@@ -130,7 +133,8 @@ EvalResult evalTriangular(const EvalContext& c) {
 }
 void deriveTriangular(Derivation& d) {
     const bool upper = d.flag("upper"), left = d.flag("left", true), unit = d.flag("unitriangular");
-    const Value g = d.call("aten.linalg_solve_triangular.default", {adjointOf(d.in(0)), d.dy()}, {{"upper", !upper}, {"left", left}, {"unitriangular", unit}});
+    const Value g = d.call("aten.linalg_solve_triangular.default", {adjointOf(d.in(0)), d.dy()},
+                           {{"upper", !upper}, {"left", left}, {"unitriangular", unit}});
     if (d.needs(1)) d.input(1) = g;
     if (!d.needs(0)) return;
     const Value xh = adjointOf(d.out()), whole = -(left ? matmul(g, xh) : matmul(xh, g));
@@ -138,22 +142,44 @@ void deriveTriangular(Derivation& d) {
 }
 
 constexpr OpDef kOps[] = {
-    {.schema = "aten.linalg_cholesky_ex.default(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)", .tags = Tag::Heavy, .infer = inferCholesky,
-     .eval = evalCholesky, .derive = deriveCholesky, .samples = "f64[1, 1]>0\nf32[2, 1, 1]>0, upper = True\nf32[0, 0]"},
-    {.schema = "aten.cholesky.default(Tensor self, bool upper=False) -> Tensor", .tags = Tag::Heavy, .infer = inferCholesky, .eval = evalCholesky, .derive = deriveCholesky,
+    {.schema =
+         "aten.linalg_cholesky_ex.default(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
+     .tags = Tag::Heavy,
+     .infer = inferCholesky,
+     .eval = evalCholesky,
+     .derive = deriveCholesky,
+     .samples = "f64[1, 1]>0\nf32[2, 1, 1]>0, upper = True\nf32[0, 0]"},
+    {.schema = "aten.cholesky.default(Tensor self, bool upper=False) -> Tensor",
+     .tags = Tag::Heavy,
+     .infer = inferCholesky,
+     .eval = evalCholesky,
+     .derive = deriveCholesky,
      .samples = "f64[1, 1]>0\nf32[2, 1, 1]>0, True"},
-    {.schema = "aten.cholesky_inverse.default(Tensor self, bool upper=False) -> Tensor", .tags = Tag::Heavy, .infer = inferCholeskyInverse, .eval = evalCholeskyInverse,
-     .derive = [](Derivation& d) {
-         const Value y = d.out(), both = matmul(y, matmul(d.dy() + adjointOf(d.dy()), y));
-         d.input(0) = d.flag("upper") ? -matmul(d.in(0), both) : -matmul(both, d.in(0));
-     },
+    {.schema = "aten.cholesky_inverse.default(Tensor self, bool upper=False) -> Tensor",
+     .tags = Tag::Heavy,
+     .infer = inferCholeskyInverse,
+     .eval = evalCholeskyInverse,
+     .derive =
+         [](Derivation& d) {
+             const Value y = d.out(), both = matmul(y, matmul(d.dy() + adjointOf(d.dy()), y));
+             d.input(0) = d.flag("upper") ? -matmul(d.in(0), both) : -matmul(both, d.in(0));
+         },
      .samples = "f64[3, 3]>0\nf64[2, 3, 3]>0, True\nf32[2, 2]>0"},
-    {.schema = "aten.cholesky_solve.default(Tensor self, Tensor input2, bool upper=False) -> Tensor", .tags = Tag::Heavy, .infer = inferCholeskySolve, .eval = evalCholeskySolve,
-     .derive = deriveCholeskySolve, .samples = "f64[3, 2], f64[3, 3]>0\nf64[2, 3, 2], f64[3, 3]>0, True\nf32[2, 1], f32[2, 2]>0"},
-    {.schema = "aten.linalg_solve_triangular.default(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor", .tags = Tag::Heavy,
-     .infer = inferTriangular, .eval = evalTriangular, .derive = deriveTriangular,
-     .samples = "f64[3, 3]>0, f64[3, 2], upper = True\nf64[2, 3, 3]>0, f64[3, 2], upper = False\nf64[3, 3]>0, f64[2, 3], upper = True, left = False\n"
-                "f64[3, 3], f64[3, 2], upper = False, unitriangular = True\nf32[2, 2]>0, f32[2, 2], upper = False, left = False\nc64[2, 2], c64[2, 2], upper = True"},
+    {.schema = "aten.cholesky_solve.default(Tensor self, Tensor input2, bool upper=False) -> Tensor",
+     .tags = Tag::Heavy,
+     .infer = inferCholeskySolve,
+     .eval = evalCholeskySolve,
+     .derive = deriveCholeskySolve,
+     .samples = "f64[3, 2], f64[3, 3]>0\nf64[2, 3, 2], f64[3, 3]>0, True\nf32[2, 1], f32[2, 2]>0"},
+    {.schema =
+         "aten.linalg_solve_triangular.default(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
+     .tags = Tag::Heavy,
+     .infer = inferTriangular,
+     .eval = evalTriangular,
+     .derive = deriveTriangular,
+     .samples =
+         "f64[3, 3]>0, f64[3, 2], upper = True\nf64[2, 3, 3]>0, f64[3, 2], upper = False\nf64[3, 3]>0, f64[2, 3], upper = True, left = False\n"
+         "f64[3, 3], f64[3, 2], upper = False, unitriangular = True\nf32[2, 2]>0, f32[2, 2], upper = False, left = False\nc64[2, 2], c64[2, 2], upper = True"},
 };
 
 }  // namespace

@@ -16,17 +16,21 @@ Values powerOf(Decomposition& d) {
     if (!exponent) return Value(d.builder(), nullptr);
     int64_t n = *exponent;
     Value base = d.in(0);
-    if (base.rank() < 2 || !(base.size(-1) == base.size(-2))) return refuse(d, "needs square matrices, not " + base.type().text());
+    if (base.rank() < 2 || !(base.size(-1) == base.size(-2)))
+        return refuse(d, "needs square matrices, not " + base.type().text());
     if (n == 0) {
         const Value like = d.call("aten.clone.default", {base}, {{"memory_format", MemoryFormat::Contiguous}});
-        const Value one = d.call("aten.eye.m", {Argument(base.size(-2)), Argument(base.size(-1))}, {{"dtype", base.dtype()}, {"device", base.type().device}, {"pin_memory", false}});
+        const Value one = d.call("aten.eye.m", {Argument(base.size(-2)), Argument(base.size(-1))},
+                                 {{"dtype", base.dtype()}, {"device", base.type().device}, {"pin_memory", false}});
         return d.call("aten.copy.default", {like, one});
     }
     if (n == std::numeric_limits<int64_t>::min())
         return refuse(d, "the power " + std::to_string(n) + " cannot be negated");
     if (n < 0) base = unary("aten.linalg_inv.default", base);
     n = std::abs(n);
-    if (n == 1) return *exponent == 1 ? d.call("aten.clone.default", {base}, {{"memory_format", MemoryFormat::Contiguous}}) : base;
+    if (n == 1)
+        return *exponent == 1 ? d.call("aten.clone.default", {base}, {{"memory_format", MemoryFormat::Contiguous}})
+                              : base;
     if (n == 3) return matmul(matmul(base, base), base);
     Value squares, result;
     for (; n > 0; n /= 2) {
@@ -39,7 +43,8 @@ Values powerOf(Decomposition& d) {
 // -- norms
 
 /// The two dims of a matrix norm.
-std::optional<std::pair<int64_t, int64_t>> matrixDims(Decomposition& d, const Value& x, const std::vector<int64_t>& dims) {
+std::optional<std::pair<int64_t, int64_t>> matrixDims(Decomposition& d, const Value& x,
+                                                      const std::vector<int64_t>& dims) {
     const auto wrap = [&](int64_t dim) { return dim < 0 ? dim + x.rank() : dim; };
     if (dims.size() != 2 || wrap(dims[0]) == wrap(dims[1])) {
         refuse(d, "a matrix norm is over two dims");
@@ -85,7 +90,8 @@ Value matrixNorm(Decomposition& d, const Value& x, double order, const std::vect
     const char* pick = order > 0 ? "aten.amax.default" : "aten.amin.default";
     if (size == 2) {
         const Value values = singularValues(d, x, first, second);
-        return restored(d, d.call(pick, {values, Argument(std::vector<int64_t>{-1}), keep}), first, second, x.rank(), keep);
+        return restored(d, d.call(pick, {values, Argument(std::vector<int64_t>{-1}), keep}), first, second, x.rank(),
+                        keep);
     }
     if (size != 1 && !std::isinf(size)) {
         refuse(d, "the order of a matrix norm is 1, -1, 2, -2, inf, -inf, 'fro' or 'nuc'");
@@ -94,16 +100,20 @@ Value matrixNorm(Decomposition& d, const Value& x, double order, const std::vect
     if (std::isinf(size)) std::swap(first, second);
     const Value sums = vectorNorm(d, x, 1.0, Argument(std::vector<int64_t>{first}), keep);
     const int64_t along = !keep && second > first ? second - 1 : second;
-    if (order > 0 && sums && sums.size(along) == SymInt(0)) return sum(sums, {along}, keep);  // of no sums the largest is 0
+    if (order > 0 && sums && sums.size(along) == SymInt(0))
+        return sum(sums, {along}, keep);  // of no sums the largest is 0
     return d.call(pick, {sums, Argument(std::vector<int64_t>{along}), keep});
 }
-Value namedNorm(Decomposition& d, const Value& x, const std::string& name, const std::vector<int64_t>& given, bool keep) {
+Value namedNorm(Decomposition& d, const Value& x, const std::string& name, const std::vector<int64_t>& given,
+                bool keep) {
     const auto dims = matrixDims(d, x, given);
     if (!dims) return Value(d.builder(), nullptr);
-    if (name == "fro") return vectorNorm(d, x, int64_t{2}, Argument(std::vector<int64_t>{dims->first, dims->second}), keep);
+    if (name == "fro")
+        return vectorNorm(d, x, int64_t{2}, Argument(std::vector<int64_t>{dims->first, dims->second}), keep);
     if (name == "nuc") {
         const Value values = singularValues(d, x, dims->first, dims->second);
-        return restored(d, d.call("aten.sum.dim_IntList", {values, Argument(std::vector<int64_t>{-1}), keep}), dims->first, dims->second, x.rank(), keep);
+        return restored(d, d.call("aten.sum.dim_IntList", {values, Argument(std::vector<int64_t>{-1}), keep}),
+                        dims->first, dims->second, x.rank(), keep);
     }
     refuse(d, "unknown norm '" + name + "'");
     return Value(d.builder(), nullptr);
@@ -113,8 +123,10 @@ Values anyNorm(Decomposition& d) {
     const Value x = d.in(0);
     const std::vector<int64_t> dims = d.has("dim") ? d.integersOf("dim") : std::vector<int64_t>();
     const bool matrix = dims.size() == 2 || (!d.has("dim") && x.rank() == 2);
-    if (d.scalar("ord") && matrix) return matrixNorm(d, x, toDouble(*d.scalar("ord")), dims.empty() ? std::vector<int64_t>{0, 1} : dims, keeps(d));
-    if (d.scalar("ord") && !d.has("dim") && x.rank() != 1) return refuse(d, "an order without dims needs a vector or a matrix");
+    if (d.scalar("ord") && matrix)
+        return matrixNorm(d, x, toDouble(*d.scalar("ord")), dims.empty() ? std::vector<int64_t>{0, 1} : dims, keeps(d));
+    if (d.scalar("ord") && !d.has("dim") && x.rank() != 1)
+        return refuse(d, "an order without dims needs a vector or a matrix");
     return vectorNorm(d, x, d.scalar("ord").value_or(Scalar(2.0)), d.arg("dim"), keeps(d));
 }
 Values anyNamedNorm(Decomposition& d) {
@@ -122,7 +134,9 @@ Values anyNamedNorm(Decomposition& d) {
     if (!d.has("dim") && d.in(0).rank() != 2) return refuse(d, "a named norm without dims needs a matrix");
     return namedNorm(d, d.in(0), d.text("ord"), dims, keeps(d));
 }
-std::vector<int64_t> dimsOr(Decomposition& d, std::vector<int64_t> fallback) { return d.op().schema()->find("dim") >= 0 && d.has("dim") ? d.integersOf("dim") : fallback; }
+std::vector<int64_t> dimsOr(Decomposition& d, std::vector<int64_t> fallback) {
+    return d.op().schema()->find("dim") >= 0 && d.has("dim") ? d.integersOf("dim") : fallback;
+}
 
 Value condition(Decomposition& d, const std::function<Value(const Value&)>& norm) {
     const Value pair = d.call("aten.linalg_inv_ex.default", {d.in(0)});
@@ -136,12 +150,14 @@ Value condition(Decomposition& d, const std::function<Value(const Value&)>& norm
 }
 Values conditionNumber(Decomposition& d) {
     const double order = d.scalar("p") ? toDouble(*d.scalar("p")) : 2;
-    if (std::fabs(order) != 2) return condition(d, [&](const Value& x) { return matrixNorm(d, x, order, {-2, -1}, false); });
+    if (std::fabs(order) != 2)
+        return condition(d, [&](const Value& x) { return matrixNorm(d, x, order, {-2, -1}, false); });
     const Value values = unary("aten.linalg_svdvals.default", d.in(0));
     if (!values) return values;
     const SymInt count = values.size(-1);
     if (count == SymInt(0)) return sum(values, {-1}, false);  // 0 for an empty matrix
-    const Value most = d.call("aten.slice.Tensor", {values, -1, 0, 1}), least = d.call("aten.slice.Tensor", {values, -1, Argument(count - SymInt(1)), Argument(count)});
+    const Value most = d.call("aten.slice.Tensor", {values, -1, 0, 1}),
+                least = d.call("aten.slice.Tensor", {values, -1, Argument(count - SymInt(1)), Argument(count)});
     return d.call("aten.squeeze.dim", {order > 0 ? most / least : least / most, -1});
 }
 /// A tolerance as a 0-d tensor; of an op that takes numbers, 0.0 where it is not given.
@@ -149,9 +165,11 @@ Value tolerance(Decomposition& d, const char* param, double fallback) {
     if (d.arg(param).node() != nullptr) return d.in(param);
     const Device device = d.in(0).type().device;
     const double value = d.has(param) ? d.real(param) : fallback;
-    return d.call("aten.full.default", {Argument(std::vector<int64_t>{}), value}, {{"dtype", DType::F64}, {"layout", Layout::Strided}, {"device", device}});
+    return d.call("aten.full.default", {Argument(std::vector<int64_t>{}), value},
+                  {{"dtype", DType::F64}, {"layout", Layout::Strided}, {"device", device}});
 }
-/// Both tolerances; a relative one that is not given follows from the dtype and the sizes, or is 0 beside an absolute one.
+/// Both tolerances; a relative one that is not given follows from the dtype and the sizes, or is 0 beside an absolute
+/// one.
 std::optional<std::pair<Value, Value>> tolerances(Decomposition& d) {
     const Value a = d.in(0);
     if (a.rank() < 2 || !a.size(-2).isInt() || !a.size(-1).isInt()) {
@@ -160,11 +178,14 @@ std::optional<std::pair<Value, Value>> tolerances(Decomposition& d) {
     }
     const SymInt rows = a.size(-2), columns = a.size(-1);
     const bool numbers = d.op().schema()->params[1].kind != ParamKind::Tensor;
-    const double epsilon = (realTypeOf(a.dtype()) == DType::F64 ? 0x1p-52 : 0x1p-23) * static_cast<double>(std::max(rows.value(), columns.value()));
-    Value atol = !numbers && !d.has("atol") ? full(d.builder(), {}, Scalar(int64_t{0}), DType::F64, a.type().device) : tolerance(d, "atol", 0.0);
+    const double epsilon = (realTypeOf(a.dtype()) == DType::F64 ? 0x1p-52 : 0x1p-23) *
+                           static_cast<double>(std::max(rows.value(), columns.value()));
+    Value atol = !numbers && !d.has("atol") ? full(d.builder(), {}, Scalar(int64_t{0}), DType::F64, a.type().device)
+                                            : tolerance(d, "atol", 0.0);
     const bool absolute = d.has("atol") && (!numbers || d.real("atol") > 0);
     Value rtol = tolerance(d, "rtol", numbers && absolute ? 0.0 : epsilon);
-    if (!numbers && absolute && !d.has("rtol")) rtol = where(compareScalar("gt", atol, int64_t{0}), unary("aten.zeros_like.default", rtol), rtol);
+    if (!numbers && absolute && !d.has("rtol"))
+        rtol = where(compareScalar("gt", atol, int64_t{0}), unary("aten.zeros_like.default", rtol), rtol);
     return std::pair(atol, rtol);
 }
 /// How many singular values exceed max(atol, rtol * largest).
@@ -203,7 +224,8 @@ Values solveTensor(Decomposition& d) {
     if (b.rank() > a.rank()) return refuse(d, "the right side has more dims than the tensor");
     const SymDims solution(a.sizes().begin() + b.rank(), a.sizes().end());
     const SymInt rows = numel(solution), elements = numel(b.sizes());
-    if (rows.isInt() && elements.isInt() && !(rows == elements)) return refuse(d, "the tensor does not unfold into a square matrix");
+    if (rows.isInt() && elements.isInt() && !(rows == elements))
+        return refuse(d, "the tensor does not unfold into a square matrix");
     return reshape(d.call("aten.linalg_solve.default", {reshape(a, {rows, rows}), reshape(b, {elements})}), solution);
 }
 Values invertTensor(Decomposition& d) {
@@ -213,14 +235,16 @@ Values invertTensor(Decomposition& d) {
     if (*given <= 0 || *given > a.rank()) return refuse(d, "ind must be one of the tensor's dims");
     const auto middle = a.sizes().begin() + *given;
     const SymDims rows(a.sizes().begin(), middle), columns(middle, a.sizes().end());
-    if (numel(rows).isInt() && numel(columns).isInt() && !(numel(rows) == numel(columns))) return refuse(d, "the tensor does not unfold into a square matrix");
+    if (numel(rows).isInt() && numel(columns).isInt() && !(numel(rows) == numel(columns)))
+        return refuse(d, "the tensor does not unfold into a square matrix");
     SymDims sizes = columns;
     sizes.insert(sizes.end(), rows.begin(), rows.end());
     return reshape(inverse(d, reshape(a, {numel(rows), numel(columns)})), sizes);
 }
 Values powersOf(Decomposition& d) {
     const Value x = d.in(0).rank() == 0 ? unsqueeze(d.in(0), 0) : d.in(0);
-    if (isHalf(x.dtype()) || x.dtype() == DType::Bool) return refuse(d, "has no kernel for " + std::string(info(x.dtype()).torchName));
+    if (isHalf(x.dtype()) || x.dtype() == DType::Bool)
+        return refuse(d, "has no kernel for " + std::string(info(x.dtype()).torchName));
     SymInt count = x.size(-1);
     if (d.has("N")) {
         const auto given = read(d, d.size("N"));
@@ -243,7 +267,9 @@ Values crossProduct(Decomposition& d, int64_t dim) {
     const Value left = toOpmath(d.in(0)), right = toOpmath(d.in(1));
     const Value a = spread(left), b = spread(right);
     const Value from = d.call("aten.arange.default", {3}, {{"device", a.type().device}, {"pin_memory", false}});
-    const auto turned = [&](const Value& x, int64_t by) { return d.call("aten.index_select.default", {x, dim, d.call("aten.remainder.Scalar", {from + by, 3})}); };
+    const auto turned = [&](const Value& x, int64_t by) {
+        return d.call("aten.index_select.default", {x, dim, d.call("aten.remainder.Scalar", {from + by, 3})});
+    };
     const auto product = [&](int64_t by, int64_t other) {
         const Value first = turned(a, by);
         return first * turned(b, other);
@@ -257,7 +283,8 @@ Result<ValueType> inferCross(const InferContext& c) {
     if (a.type.rank() != b.type.rank()) return c.fail("needs tensors of as many dims");
     CT_TRY(const int64_t dim, c.dim("dim", a.type.rank()));
     for (const Operand& one : {a, b})
-        if (one.type.rank() == 0 || !(one.type.sizes[static_cast<size_t>(dim)] == SymInt(3))) return c.fail("dim " + std::to_string(dim) + " must have three elements");
+        if (one.type.rank() == 0 || !(one.type.sizes[static_cast<size_t>(dim)] == SymInt(3)))
+            return c.fail("dim " + std::to_string(dim) + " must have three elements");
     const SymDims shapes[] = {a.type.sizes, b.type.sizes};
     auto sizes = broadcastSizes(shapes);
     if (!sizes) return c.fail(sizes.error().message);
@@ -275,131 +302,229 @@ Values conjugateTranspose(Decomposition& d) {
 Values renamed(Decomposition& d, std::string_view op) { return unary(op, d.in(0)); }
 
 constexpr OpDef kOps[] = {
-    shorthand("aten.linalg_inv.default(Tensor A) -> Tensor", [](Decomposition& d) -> Values { return inverse(d, d.in(0)); }, "f64[3, 3]\nf32[2, 2, 2]"),
-    shorthand("aten.inverse.default(Tensor self) -> Tensor", [](Decomposition& d) { return renamed(d, "aten.linalg_inv.default"); }, "f64[3, 3]"),
-    shorthand("aten.linalg_solve.default(Tensor A, Tensor B, *, bool left=True) -> Tensor",
-              [](Decomposition& d) -> Values { return firstOf(d.call("aten._linalg_solve_ex.default", {d.in(0), d.in(1)}, {{"left", d.flag("left", true)}})); },
-              "f64[3, 3], f64[3, 2]\nf64[3, 3], f64[3]\nf64[2, 3, 3], f64[2, 2, 3], left = False"),
-    shorthand("aten.linalg_solve_ex.default(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
-              [](Decomposition& d) -> Values {
-                  const Value all = d.call("aten._linalg_solve_ex.default", {d.in(0), d.in(1)}, {{"left", d.flag("left", true)}, {"check_errors", d.flag("check_errors")}});
-                  return {all[0], all[3]};
-              },
-              "f64[3, 3], f64[3, 2]"),
-    shorthand("aten.linalg_lu_factor.default(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
-              [](Decomposition& d) -> Values {
-                  const Value all = d.call("aten.linalg_lu_factor_ex.default", {d.in(0)}, {{"pivot", d.flag("pivot", true)}});
-                  return {all[0], all[1]};
-              },
-              "f64[3, 3]"),
-    shorthand("aten.linalg_cholesky.default(Tensor self, *, bool upper=False) -> Tensor",
-              [](Decomposition& d) -> Values { return firstOf(d.call("aten.linalg_cholesky_ex.default", {d.in(0)}, {{"upper", d.flag("upper")}})); }, "f64[2, 1, 1]>0"),
-    shorthand("aten.linalg_det.default(Tensor A) -> Tensor", [](Decomposition& d) -> Values { return firstOf(unary("aten._linalg_det.default", d.in(0))); }, "f64[3, 3]\nf32[2, 2, 2]"),
-    shorthand("aten.det.default(Tensor self) -> Tensor", [](Decomposition& d) { return renamed(d, "aten.linalg_det.default"); }, "f64[3, 3]"),
-    shorthand("aten.linalg_slogdet.default(Tensor A) -> (Tensor sign, Tensor logabsdet)",
-              [](Decomposition& d) -> Values {
-                  const Value all = unary("aten._linalg_slogdet.default", d.in(0));
-                  return {all[0], all[1]};
-              },
-              "f64[3, 3]"),
-    shorthand("aten.slogdet.default(Tensor self) -> (Tensor sign, Tensor logabsdet)",
-              [](Decomposition& d) -> Values {
-                  const Value all = unary("aten._linalg_slogdet.default", d.in(0));
-                  return {all[0], all[1]};
-              },
-              "f64[2, 3, 3]"),
-    shorthand("aten.logdet.default(Tensor self) -> Tensor",
-              [](Decomposition& d) -> Values {
-                  const Value all = unary("aten._linalg_slogdet.default", d.in(0)), sign = all[0], size = all[1];
-                  if (isComplex(d.in(0).dtype())) return refuse(d, "complex matrices have no expansion here; use slogdet");
-                  const Value turned = compareScalar("eq", sign, -1.0);
-                  return where(turned, scalarTensor(d, std::numeric_limits<double>::quiet_NaN(), size), size);
-              },
-              "f64[2, 3, 3]\nf32[2, 2]"),
-    shorthand("aten.linalg_eigh.default(Tensor self, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)",
-              [](Decomposition& d) -> Values {
-                  const Value all = d.call("aten._linalg_eigh.default", {d.in(0), d.arg("UPLO")});
-                  return {all[0], all[1]};
-              },
-              "f64[1, 1]"),
-    shorthand("aten.linalg_eigvalsh.default(Tensor self, str UPLO='L') -> Tensor",
-              [](Decomposition& d) -> Values { return firstOf(d.call("aten._linalg_eigh.default", {d.in(0), d.arg("UPLO")})); }, "f64[3, 3]\nf64[2, 4, 4], 'U'\nf32[2, 2]"),
-    shorthand("aten.linalg_eigvals.default(Tensor self) -> Tensor", [](Decomposition& d) -> Values { return firstOf(unary("aten.linalg_eig.default", d.in(0))); }, "f32[1, 1]\nf32[0, 0]"),
-    shorthand("aten.linalg_svd.default(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
-              [](Decomposition& d) -> Values {
-                  const Value all = d.call("aten._linalg_svd.default", {d.in(0), d.flag("full_matrices", true), true}, {{"driver", d.arg("driver")}});
-                  return {all[0], all[1], all[2]};
-              },
-              "f64[0, 3]\nf64[1, 1]>0"),
-    shorthand("aten.linalg_svdvals.default(Tensor A, *, str? driver=None) -> Tensor",
-              [](Decomposition& d) -> Values { return d.call("aten._linalg_svd.default", {d.in(0), false, true}, {{"driver", d.arg("driver")}})[1]; },
-              "f64[4, 3]\nf64[2, 2, 3]\nf32[3, 2]"),
-    shorthand("aten.svd.default(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
-              [](Decomposition& d) -> Values {
-                  if (!d.flag("compute_uv", true)) return refuse(d, "compute_uv=False has no expansion here; use linalg_svdvals");
-                  const Value all = d.call("aten.linalg_svd.default", {d.in(0), !d.flag("some", true)});
-                  return {all[0], all[1], unary("aten.mH.default", all[2])};
-              },
-              "f64[1, 1]>0"),
-    shorthand("aten.matrix_exp.default(Tensor self) -> Tensor", [](Decomposition& d) { return renamed(d, "aten.linalg_matrix_exp.default"); }, "f64[3, 3]"),
-    shorthand("aten.linalg_matrix_power.default(Tensor self, int n) -> Tensor", powerOf, "f64[3, 3], 2\nf64[2, 3, 3], 3\nf64[2, 2], 5\nf64[2, 2], -1\nf64[2, 2], -3\nf64[2, 2], 0\nf64[2, 2], 1"),
-    shorthand("aten.matrix_power.default(Tensor self, int n) -> Tensor", [](Decomposition& d) -> Values { return d.call("aten.linalg_matrix_power.default", {d.in(0), d.arg(1)}); },
-              "f64[3, 3], 3"),
-    shorthand("aten.linalg_matrix_norm.default(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-              [](Decomposition& d) -> Values { return matrixNorm(d, d.in(0), toDouble(*d.scalar("ord")), d.integersOf("dim"), keeps(d)); },
-              "f64[2, 3, 4], 1\nf64[2, 3, 4], inf, [0, 2], True\nf64[2, 3, 4], -1, [2, 0]\nf64[2, 3, 4], 2, [0, 1], True\nf64[3, 4], -2"),
-    shorthand("aten.linalg_matrix_norm.str_ord(Tensor self, str ord='fro', int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-              [](Decomposition& d) -> Values { return namedNorm(d, d.in(0), d.text("ord"), d.integersOf("dim"), keeps(d)); },
-              "f64[2, 3, 4]\nf64[2, 3, 4], 'nuc', [0, 2], True\nf64[2, 3, 4], 'fro', [-3, 1]\nf64[3, 4], 'nuc'"),
-    shorthand("aten.linalg_norm.default(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", anyNorm,
-              "f32[2, 3, 4]\nf64[3, 4], 1\nf64[3, 4], 3, [1]\nf64[2, 3, 4], -inf, [0, 1]\nf64[5], 3\nf32[2, 3], None, [0], True"),
-    shorthand("aten.linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", anyNamedNorm,
-              "f64[3, 4], 'fro'\nf64[2, 3, 4], 'nuc', [0, 1]"),
-    shorthand("aten.nuclear_norm.default(Tensor self, bool keepdim=False) -> Tensor", [](Decomposition& d) -> Values { return namedNorm(d, d.in(0), "nuc", {-2, -1}, keeps(d)); }, "f64[3, 4]"),
-    shorthand("aten.nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor",
-              [](Decomposition& d) -> Values { return namedNorm(d, d.in(0), "nuc", dimsOr(d, {-2, -1}), keeps(d)); }, "f64[2, 3, 4], [0, 1], True"),
-    shorthand("aten.frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
-              [](Decomposition& d) -> Values { return vectorNorm(d, d.in(0), 2.0, d.arg("dim"), keeps(d)); }, "f64[2, 3, 4], [0, 1], True\nf32[3, 4], [1]"),
-    shorthand("aten.linalg_cond.default(Tensor self, Scalar? p=None) -> Tensor", conditionNumber, "f64[3, 3]\nf64[2, 3, 3], 1\nf64[3, 4], -2"),
-    shorthand("aten.linalg_cond.p_str(Tensor self, str p) -> Tensor",
-              [](Decomposition& d) -> Values { return condition(d, [&](const Value& x) { return namedNorm(d, x, d.text("p"), {-2, -1}, false); }); }, "f64[3, 3], 'fro'\nf64[2, 2, 2], 'nuc'"),
-    shorthand("aten.linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor", rank, "f64[4, 3]\nf32[2, 2, 3]"),
-    shorthand("aten.linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor", rank, "f64[4, 3]\nf64[3, 3], rtol = 0.5"),
-    shorthand("aten.linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor",
-              [](Decomposition& d) -> Values {
-                  const auto limits = tolerances(d);
-                  if (!limits) return Value(d.builder(), nullptr);
-                  return d.call("aten.linalg_pinv.atol_rtol_tensor", {d.in(0)}, {{"atol", limits->first}, {"rtol", limits->second}, {"hermitian", d.flag("hermitian")}});
-              },
-              "f64[4, 3]\nf64[3, 3], rtol = 0.25"),
-    shorthand("aten.linalg_tensorsolve.default(Tensor self, Tensor other, int[]? dims=None) -> Tensor", solveTensor, "f64[2, 3, 6], f64[2, 3]\nf64[6, 2, 3], f64[2, 3], [0]"),
-    shorthand("aten.linalg_tensorinv.default(Tensor self, int ind=2) -> Tensor", invertTensor, "f64[2, 3, 6]\nf64[6, 2, 3], 1"),
-    shorthand("aten.linalg_vander.default(Tensor x, *, SymInt? N=None) -> Tensor", powersOf, "f64[3]\nf64[2, 3], N = 4"),
-    {.schema = "aten.linalg_cross.default(Tensor self, Tensor other, *, int dim=-1) -> Tensor", .infer = inferCross, .eval = evalExpanded, .expand = Expand::Decompose,
+    shorthand(
+        "aten.linalg_inv.default(Tensor A) -> Tensor", [](Decomposition& d) -> Values { return inverse(d, d.in(0)); },
+        "f64[3, 3]\nf32[2, 2, 2]"),
+    shorthand(
+        "aten.inverse.default(Tensor self) -> Tensor",
+        [](Decomposition& d) { return renamed(d, "aten.linalg_inv.default"); }, "f64[3, 3]"),
+    shorthand(
+        "aten.linalg_solve.default(Tensor A, Tensor B, *, bool left=True) -> Tensor",
+        [](Decomposition& d) -> Values {
+            return firstOf(
+                d.call("aten._linalg_solve_ex.default", {d.in(0), d.in(1)}, {{"left", d.flag("left", true)}}));
+        },
+        "f64[3, 3], f64[3, 2]\nf64[3, 3], f64[3]\nf64[2, 3, 3], f64[2, 2, 3], left = False"),
+    shorthand(
+        "aten.linalg_solve_ex.default(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
+        [](Decomposition& d) -> Values {
+            const Value all = d.call("aten._linalg_solve_ex.default", {d.in(0), d.in(1)},
+                                     {{"left", d.flag("left", true)}, {"check_errors", d.flag("check_errors")}});
+            return {all[0], all[3]};
+        },
+        "f64[3, 3], f64[3, 2]"),
+    shorthand(
+        "aten.linalg_lu_factor.default(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
+        [](Decomposition& d) -> Values {
+            const Value all = d.call("aten.linalg_lu_factor_ex.default", {d.in(0)}, {{"pivot", d.flag("pivot", true)}});
+            return {all[0], all[1]};
+        },
+        "f64[3, 3]"),
+    shorthand(
+        "aten.linalg_cholesky.default(Tensor self, *, bool upper=False) -> Tensor",
+        [](Decomposition& d) -> Values {
+            return firstOf(d.call("aten.linalg_cholesky_ex.default", {d.in(0)}, {{"upper", d.flag("upper")}}));
+        },
+        "f64[2, 1, 1]>0"),
+    shorthand(
+        "aten.linalg_det.default(Tensor A) -> Tensor",
+        [](Decomposition& d) -> Values { return firstOf(unary("aten._linalg_det.default", d.in(0))); },
+        "f64[3, 3]\nf32[2, 2, 2]"),
+    shorthand(
+        "aten.det.default(Tensor self) -> Tensor",
+        [](Decomposition& d) { return renamed(d, "aten.linalg_det.default"); }, "f64[3, 3]"),
+    shorthand(
+        "aten.linalg_slogdet.default(Tensor A) -> (Tensor sign, Tensor logabsdet)",
+        [](Decomposition& d) -> Values {
+            const Value all = unary("aten._linalg_slogdet.default", d.in(0));
+            return {all[0], all[1]};
+        },
+        "f64[3, 3]"),
+    shorthand(
+        "aten.slogdet.default(Tensor self) -> (Tensor sign, Tensor logabsdet)",
+        [](Decomposition& d) -> Values {
+            const Value all = unary("aten._linalg_slogdet.default", d.in(0));
+            return {all[0], all[1]};
+        },
+        "f64[2, 3, 3]"),
+    shorthand(
+        "aten.logdet.default(Tensor self) -> Tensor",
+        [](Decomposition& d) -> Values {
+            const Value all = unary("aten._linalg_slogdet.default", d.in(0)), sign = all[0], size = all[1];
+            if (isComplex(d.in(0).dtype())) return refuse(d, "complex matrices have no expansion here; use slogdet");
+            const Value turned = compareScalar("eq", sign, -1.0);
+            return where(turned, scalarTensor(d, std::numeric_limits<double>::quiet_NaN(), size), size);
+        },
+        "f64[2, 3, 3]\nf32[2, 2]"),
+    shorthand(
+        "aten.linalg_eigh.default(Tensor self, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)",
+        [](Decomposition& d) -> Values {
+            const Value all = d.call("aten._linalg_eigh.default", {d.in(0), d.arg("UPLO")});
+            return {all[0], all[1]};
+        },
+        "f64[1, 1]"),
+    shorthand(
+        "aten.linalg_eigvalsh.default(Tensor self, str UPLO='L') -> Tensor",
+        [](Decomposition& d) -> Values {
+            return firstOf(d.call("aten._linalg_eigh.default", {d.in(0), d.arg("UPLO")}));
+        },
+        "f64[3, 3]\nf64[2, 4, 4], 'U'\nf32[2, 2]"),
+    shorthand(
+        "aten.linalg_eigvals.default(Tensor self) -> Tensor",
+        [](Decomposition& d) -> Values { return firstOf(unary("aten.linalg_eig.default", d.in(0))); },
+        "f32[1, 1]\nf32[0, 0]"),
+    shorthand(
+        "aten.linalg_svd.default(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
+        [](Decomposition& d) -> Values {
+            const Value all = d.call("aten._linalg_svd.default", {d.in(0), d.flag("full_matrices", true), true},
+                                     {{"driver", d.arg("driver")}});
+            return {all[0], all[1], all[2]};
+        },
+        "f64[0, 3]\nf64[1, 1]>0"),
+    shorthand(
+        "aten.linalg_svdvals.default(Tensor A, *, str? driver=None) -> Tensor",
+        [](Decomposition& d) -> Values {
+            return d.call("aten._linalg_svd.default", {d.in(0), false, true}, {{"driver", d.arg("driver")}})[1];
+        },
+        "f64[4, 3]\nf64[2, 2, 3]\nf32[3, 2]"),
+    shorthand(
+        "aten.svd.default(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
+        [](Decomposition& d) -> Values {
+            if (!d.flag("compute_uv", true))
+                return refuse(d, "compute_uv=False has no expansion here; use linalg_svdvals");
+            const Value all = d.call("aten.linalg_svd.default", {d.in(0), !d.flag("some", true)});
+            return {all[0], all[1], unary("aten.mH.default", all[2])};
+        },
+        "f64[1, 1]>0"),
+    shorthand(
+        "aten.matrix_exp.default(Tensor self) -> Tensor",
+        [](Decomposition& d) { return renamed(d, "aten.linalg_matrix_exp.default"); }, "f64[3, 3]"),
+    shorthand("aten.linalg_matrix_power.default(Tensor self, int n) -> Tensor", powerOf,
+              "f64[3, 3], 2\nf64[2, 3, 3], 3\nf64[2, 2], 5\nf64[2, 2], -1\nf64[2, 2], -3\nf64[2, 2], 0\nf64[2, 2], 1"),
+    shorthand(
+        "aten.matrix_power.default(Tensor self, int n) -> Tensor",
+        [](Decomposition& d) -> Values {
+            return d.call("aten.linalg_matrix_power.default", {d.in(0), d.arg(1)});
+        },
+        "f64[3, 3], 3"),
+    shorthand(
+        "aten.linalg_matrix_norm.default(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+        [](Decomposition& d) -> Values {
+            return matrixNorm(d, d.in(0), toDouble(*d.scalar("ord")), d.integersOf("dim"), keeps(d));
+        },
+        "f64[2, 3, 4], 1\nf64[2, 3, 4], inf, [0, 2], True\nf64[2, 3, 4], -1, [2, 0]\nf64[2, 3, 4], 2, [0, 1], True\nf64[3, 4], -2"),
+    shorthand(
+        "aten.linalg_matrix_norm.str_ord(Tensor self, str ord='fro', int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+        [](Decomposition& d) -> Values { return namedNorm(d, d.in(0), d.text("ord"), d.integersOf("dim"), keeps(d)); },
+        "f64[2, 3, 4]\nf64[2, 3, 4], 'nuc', [0, 2], True\nf64[2, 3, 4], 'fro', [-3, 1]\nf64[3, 4], 'nuc'"),
+    shorthand(
+        "aten.linalg_norm.default(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+        anyNorm,
+        "f32[2, 3, 4]\nf64[3, 4], 1\nf64[3, 4], 3, [1]\nf64[2, 3, 4], -inf, [0, 1]\nf64[5], 3\nf32[2, 3], None, [0], True"),
+    shorthand(
+        "aten.linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+        anyNamedNorm, "f64[3, 4], 'fro'\nf64[2, 3, 4], 'nuc', [0, 1]"),
+    shorthand(
+        "aten.nuclear_norm.default(Tensor self, bool keepdim=False) -> Tensor",
+        [](Decomposition& d) -> Values {
+            return namedNorm(d, d.in(0), "nuc", {-2, -1}, keeps(d));
+        },
+        "f64[3, 4]"),
+    shorthand(
+        "aten.nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor",
+        [](Decomposition& d) -> Values {
+            return namedNorm(d, d.in(0), "nuc", dimsOr(d, {-2, -1}), keeps(d));
+        },
+        "f64[2, 3, 4], [0, 1], True"),
+    shorthand(
+        "aten.frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+        [](Decomposition& d) -> Values { return vectorNorm(d, d.in(0), 2.0, d.arg("dim"), keeps(d)); },
+        "f64[2, 3, 4], [0, 1], True\nf32[3, 4], [1]"),
+    shorthand("aten.linalg_cond.default(Tensor self, Scalar? p=None) -> Tensor", conditionNumber,
+              "f64[3, 3]\nf64[2, 3, 3], 1\nf64[3, 4], -2"),
+    shorthand(
+        "aten.linalg_cond.p_str(Tensor self, str p) -> Tensor",
+        [](Decomposition& d) -> Values {
+            return condition(d, [&](const Value& x) { return namedNorm(d, x, d.text("p"), {-2, -1}, false); });
+        },
+        "f64[3, 3], 'fro'\nf64[2, 2, 2], 'nuc'"),
+    shorthand(
+        "aten.linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor",
+        rank, "f64[4, 3]\nf32[2, 2, 3]"),
+    shorthand(
+        "aten.linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor",
+        rank, "f64[4, 3]\nf64[3, 3], rtol = 0.5"),
+    shorthand(
+        "aten.linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor",
+        [](Decomposition& d) -> Values {
+            const auto limits = tolerances(d);
+            if (!limits) return Value(d.builder(), nullptr);
+            return d.call("aten.linalg_pinv.atol_rtol_tensor", {d.in(0)},
+                          {{"atol", limits->first}, {"rtol", limits->second}, {"hermitian", d.flag("hermitian")}});
+        },
+        "f64[4, 3]\nf64[3, 3], rtol = 0.25"),
+    shorthand("aten.linalg_tensorsolve.default(Tensor self, Tensor other, int[]? dims=None) -> Tensor", solveTensor,
+              "f64[2, 3, 6], f64[2, 3]\nf64[6, 2, 3], f64[2, 3], [0]"),
+    shorthand("aten.linalg_tensorinv.default(Tensor self, int ind=2) -> Tensor", invertTensor,
+              "f64[2, 3, 6]\nf64[6, 2, 3], 1"),
+    shorthand("aten.linalg_vander.default(Tensor x, *, SymInt? N=None) -> Tensor", powersOf,
+              "f64[3]\nf64[2, 3], N = 4"),
+    {.schema = "aten.linalg_cross.default(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
+     .infer = inferCross,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return crossProduct(d, d.dimOf("dim", d.in(0).rank())); },
-     .derive = [](Derivation& d) {
-         const auto cross = [&](const Value& a, const Value& b) { return d.call("aten.linalg_cross.default", {a, b}, {{"dim", d.arg("dim")}}); };
-         if (d.needs(0)) d.input(0) = cross(d.in(1), d.dy());
-         if (d.needs(1)) d.input(1) = cross(d.dy(), d.in(0));
-     },
+     .derive =
+         [](Derivation& d) {
+             const auto cross = [&](const Value& a, const Value& b) {
+                 return d.call("aten.linalg_cross.default", {a, b}, {{"dim", d.arg("dim")}});
+             };
+             if (d.needs(0)) d.input(0) = cross(d.in(1), d.dy());
+             if (d.needs(1)) d.input(1) = cross(d.dy(), d.in(0));
+         },
      .samples = "f32[2, 3], f32[2, 3]\nf64[3, 4], f64[3, 1], dim = 0\ni64[2, 3], i64[1, 3]\nbf16[3], bf16[3]"},
-    shorthand("aten.cross.default(Tensor self, Tensor other, int? dim=None) -> Tensor",
-              [](Decomposition& d) -> Values {
-                  Argument dim = d.arg("dim");
-                  for (int64_t i = 0; dim.isNone() && i < d.in(0).rank(); ++i)
-                      if (d.in(0).size(i) == SymInt(3)) dim = Argument(i);
-                  if (dim.isNone()) return refuse(d, "no dim of " + d.in(0).type().text() + " has three elements");
-                  return d.call("aten.linalg_cross.default", {d.in(0), d.in(1)}, {{"dim", dim}});
-              },
-              "f32[3, 3], f32[3, 3]\nf64[2, 3], f64[2, 3]\nf64[3, 4], f64[3, 4], 0"),
-    shorthand("aten.linalg_diagonal.default(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",
-              [](Decomposition& d) -> Values { return d.call("aten.diagonal.default", {d.in(0), d.arg("offset"), d.arg("dim1"), d.arg("dim2")}); }, "f32[3, 4]\nf32[2, 3, 4], offset = 1, dim1 = 0"),
-    shorthand("aten.orgqr.default(Tensor self, Tensor input2) -> Tensor",
-              [](Decomposition& d) -> Values { return d.call("aten.linalg_householder_product.default", {d.in(0), d.in(1)}); }, "f64[3, 2]<1, f64[2]<1"),
+    shorthand(
+        "aten.cross.default(Tensor self, Tensor other, int? dim=None) -> Tensor",
+        [](Decomposition& d) -> Values {
+            Argument dim = d.arg("dim");
+            for (int64_t i = 0; dim.isNone() && i < d.in(0).rank(); ++i)
+                if (d.in(0).size(i) == SymInt(3)) dim = Argument(i);
+            if (dim.isNone()) return refuse(d, "no dim of " + d.in(0).type().text() + " has three elements");
+            return d.call("aten.linalg_cross.default", {d.in(0), d.in(1)}, {{"dim", dim}});
+        },
+        "f32[3, 3], f32[3, 3]\nf64[2, 3], f64[2, 3]\nf64[3, 4], f64[3, 4], 0"),
+    shorthand(
+        "aten.linalg_diagonal.default(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",
+        [](Decomposition& d) -> Values {
+            return d.call("aten.diagonal.default", {d.in(0), d.arg("offset"), d.arg("dim1"), d.arg("dim2")});
+        },
+        "f32[3, 4]\nf32[2, 3, 4], offset = 1, dim1 = 0"),
+    shorthand(
+        "aten.orgqr.default(Tensor self, Tensor input2) -> Tensor",
+        [](Decomposition& d) -> Values {
+            return d.call("aten.linalg_householder_product.default", {d.in(0), d.in(1)});
+        },
+        "f64[3, 2]<1, f64[2]<1"),
     shorthand("aten.mH.default(Tensor(a) self) -> Tensor(a)", conjugateTranspose, "f32[2, 3]\nc64[2, 3, 2]"),
     shorthand("aten.adjoint.default(Tensor(a) self) -> Tensor(a)", conjugateTranspose, "f32[2, 3]\nc64[3, 2]"),
-    shorthand("aten.matrix_H.default(Tensor(a) self) -> Tensor(a)",
-              [](Decomposition& d) { return d.in(0).rank() == 2 || d.in(0).rank() == 0 ? conjugateTranspose(d) : refuse(d, "needs a matrix, not " + d.in(0).type().text()); }, "f32[2, 3]"),
+    shorthand(
+        "aten.matrix_H.default(Tensor(a) self) -> Tensor(a)",
+        [](Decomposition& d) {
+            return d.in(0).rank() == 2 || d.in(0).rank() == 0
+                       ? conjugateTranspose(d)
+                       : refuse(d, "needs a matrix, not " + d.in(0).type().text());
+        },
+        "f32[2, 3]"),
 };
 
 }  // namespace

@@ -7,9 +7,11 @@ namespace cutaway {
 Result<TensorType> matricesAt(const InferContext& c, std::string_view param, bool square) {
     CT_TRY(TensorType type, c.tensor(param));
     if (type.rank() < 2) return c.fail("needs matrices, not " + type.text());
-    if (square && !(type.sizes.back() == type.sizes[type.sizes.size() - 2]) && allInts(type.sizes)) return c.fail("needs square matrices, not " + type.text());
+    if (square && !(type.sizes.back() == type.sizes[type.sizes.size() - 2]) && allInts(type.sizes))
+        return c.fail("needs square matrices, not " + type.text());
     if (type.dtype != DType::F32 && type.dtype != DType::F64 && type.dtype != DType::C64 && type.dtype != DType::C128)
-        return c.fail("has no kernel for " + std::string(info(type.dtype).torchName) + "; convert to float32 or float64");
+        return c.fail("has no kernel for " + std::string(info(type.dtype).torchName) +
+                      "; convert to float32 or float64");
     return type;
 }
 TensorType batchType(const TensorType& like, SymDims last, DType dtype, bool byColumns) {
@@ -36,9 +38,13 @@ Tensor spreadBatch(const Tensor& x, const Dims& like, int64_t last) {
     return broadcastTo(x, sizes);
 }
 
-Value matmul(const Value& a, const Value& b) { return a && b ? a.builder().call("aten.matmul.default", {a, b}) : Value(); }
+Value matmul(const Value& a, const Value& b) {
+    return a && b ? a.builder().call("aten.matmul.default", {a, b}) : Value();
+}
 Value adjointOf(const Value& x) { return x ? conjugated(x.builder().call("aten.transpose.int", {x, -2, -1})) : x; }
-Value triangle(const Value& x, bool upper, int64_t diagonal) { return x ? x.builder().call(upper ? "aten.triu.default" : "aten.tril.default", {x, diagonal}) : x; }
+Value triangle(const Value& x, bool upper, int64_t diagonal) {
+    return x ? x.builder().call(upper ? "aten.triu.default" : "aten.tril.default", {x, diagonal}) : x;
+}
 Value diagonalOf(const Value& x) { return x ? x.builder().call("aten.diagonal.default", {x, 0, -2, -1}) : x; }
 Value diagonalMatrix(const Value& x) { return x ? x.builder().call("aten.diag_embed.default", {x}) : x; }
 Value plus(const Value& a, const Value& b) { return !a ? b : !b ? a : a + b; }

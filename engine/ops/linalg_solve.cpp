@@ -9,11 +9,11 @@ namespace {
 
 // -- LU
 
-
 Result<ValueType> inferLuFactor(const InferContext& c) {
     CT_TRY(const TensorType a, matricesAt(c, "A", false));
     const SymInt rows = a.sizes[a.sizes.size() - 2], columns = a.sizes.back();
-    return ValueType(TupleType{batchType(a, {rows, columns}, a.dtype, true), batchType(a, {min(rows, columns)}, DType::I32), batchType(a, {}, DType::I32)});
+    return ValueType(TupleType{batchType(a, {rows, columns}, a.dtype, true),
+                               batchType(a, {min(rows, columns)}, DType::I32), batchType(a, {}, DType::I32)});
 }
 EvalResult evalLuFactor(const EvalContext& c) {
     if (!c.flag("pivot", true)) return c.fail("pivot=False has no kernel on the CPU");
@@ -32,7 +32,8 @@ EvalResult evalLuFactor(const EvalContext& c) {
 }
 
 /// The row exchanges of each matrix, counted from 0; an error where they lie outside it.
-Result<std::vector<std::vector<int64_t>>> pivotsOf(const EvalContext& c, const Tensor& pivots, int64_t rows, size_t count) {
+Result<std::vector<std::vector<int64_t>>> pivotsOf(const EvalContext& c, const Tensor& pivots, int64_t rows,
+                                                   size_t count) {
     std::vector<std::vector<int64_t>> out;
     const Tensor flat = pivots.contiguous();
     const auto steps = static_cast<size_t>(pivots.size(-1));
@@ -64,7 +65,8 @@ Result<ValueType> inferUnpack(const InferContext& c) {
     const SymInt rows = lu.sizes[lu.sizes.size() - 2], columns = lu.sizes.back(), least = min(rows, columns);
     const TensorType none = TensorType::contiguous(lu.dtype, {SymInt(0)}, lu.device);
     const bool data = c.flag("unpack_data", true);
-    return ValueType(TupleType{c.flag("unpack_pivots", true) ? batchType(lu, {rows, rows}, lu.dtype) : none, data ? batchType(lu, {rows, least}, lu.dtype) : none,
+    return ValueType(TupleType{c.flag("unpack_pivots", true) ? batchType(lu, {rows, rows}, lu.dtype) : none,
+                               data ? batchType(lu, {rows, least}, lu.dtype) : none,
                                data ? batchType(lu, {least, columns}, lu.dtype) : none});
 }
 template <class T>
@@ -119,7 +121,8 @@ Result<ValueType> inferLu(const InferContext& c) {
     CT_TRY(const TensorType a, matricesAt(c, "A", false));
     if (!c.flag("pivot", true)) return c.fail("pivot=False has no kernel on the CPU");
     const SymInt rows = a.sizes[a.sizes.size() - 2], columns = a.sizes.back(), least = min(rows, columns);
-    return ValueType(TupleType{batchType(a, {rows, rows}, a.dtype), batchType(a, {rows, least}, a.dtype), batchType(a, {least, columns}, a.dtype)});
+    return ValueType(TupleType{batchType(a, {rows, rows}, a.dtype), batchType(a, {rows, least}, a.dtype),
+                               batchType(a, {least, columns}, a.dtype)});
 }
 EvalResult evalLu(const EvalContext& c) {
     TensorList out = {c.result(0), c.result(1), c.result(2)};
@@ -142,13 +145,15 @@ EvalResult evalLu(const EvalContext& c) {
 /// P L^-H (tril(L^H gL, -1) + triu(gU U^H)) U^-H, for square matrices.
 Value throughFactors(Derivation& d, const Value& p, const Value& l, const Value& u, const Value& gl, const Value& gu) {
     if (!(l.size(-2) == u.size(-1))) {
-        d.builder().fail(unsupported(d.op().name() + " of matrices that are not square has no derivative here", {}, {"factor square matrices"}));
+        d.builder().fail(unsupported(d.op().name() + " of matrices that are not square has no derivative here", {},
+                                     {"factor square matrices"}));
         return {};
     }
     Value inner;
     if (gl) inner = triangle(matmul(adjointOf(l), gl), false, -1);
     if (gu) inner = plus(inner, triangle(matmul(gu, adjointOf(u)), true));
-    Value g = d.call("aten.linalg_solve_triangular.default", {adjointOf(u), inner}, {{"upper", false}, {"left", false}});
+    Value g =
+        d.call("aten.linalg_solve_triangular.default", {adjointOf(u), inner}, {{"upper", false}, {"left", false}});
     g = d.call("aten.linalg_solve_triangular.default", {adjointOf(l), g}, {{"upper", true}, {"unitriangular", true}});
     return matmul(p, g);
 }
@@ -158,10 +163,12 @@ Result<ValueType> inferLuSolve(const InferContext& c) {
     CT_TRY(const TensorType b, matricesAt(c, "B", false));
     const bool left = c.flag("left", true);
     const SymInt &n = lu.sizes.back(), &have = b.sizes[b.sizes.size() - (left ? 2 : 1)];
-    if (n.isInt() && have.isInt() && !(n == have)) return c.fail("the factors of " + lu.text() + " do not fit " + b.text());
+    if (n.isInt() && have.isInt() && !(n == have))
+        return c.fail("the factors of " + lu.text() + " do not fit " + b.text());
     if (lu.dtype != b.dtype) return c.fail("factors and right side of different dtypes");
     CT_TRY_VOID(checkPivots(c, "pivots", lu));
-    const SymDims shapes[] = {SymDims(lu.sizes.begin(), lu.sizes.end() - 2), SymDims(b.sizes.begin(), b.sizes.end() - 2)};
+    const SymDims shapes[] = {SymDims(lu.sizes.begin(), lu.sizes.end() - 2),
+                              SymDims(b.sizes.begin(), b.sizes.end() - 2)};
     auto batch = broadcastSizes(shapes);
     if (!batch) return c.fail(batch.error().message);
     TensorType like = b;
@@ -177,7 +184,8 @@ EvalResult evalLuSolve(const EvalContext& c) {
         using T = decltype(tag);
         const auto factors = matricesOf<T>(spreadBatch(c.in("LU"), out.sizes(), 2));
         auto sides = matricesOf<T>(spreadBatch(c.in("B"), out.sizes(), 2));
-        auto pivots = pivotsOf(c, spreadBatch(c.in("pivots"), out.sizes(), 1), out.size(left ? -2 : -1), factors.size());
+        auto pivots =
+            pivotsOf(c, spreadBatch(c.in("pivots"), out.sizes(), 1), out.size(left ? -2 : -1), factors.size());
         if (!pivots) {
             problem = std::move(pivots).error();
             return;
@@ -212,10 +220,13 @@ Result<System> readSystem(const InferContext& c) {
     if (s.a.dtype != s.b.dtype) return c.fail("matrix and right side of different dtypes");
     if (s.vector && !s.left) return c.fail("a vector stands on the right of the matrix: left=False needs matrices");
     if (!s.vector && s.b.rank() < 2) return c.fail("needs a right side of matrices or vectors, not " + s.b.text());
-    const SymInt &n = s.a.sizes.back(), &have = s.vector ? s.b.sizes.back() : s.b.sizes[s.b.sizes.size() - (s.left ? 2 : 1)];
-    if (n.isInt() && have.isInt() && !(n == have)) return c.fail("the matrices of " + s.a.text() + " do not fit " + s.b.text());
+    const SymInt &n = s.a.sizes.back(),
+                 &have = s.vector ? s.b.sizes.back() : s.b.sizes[s.b.sizes.size() - (s.left ? 2 : 1)];
+    if (n.isInt() && have.isInt() && !(n == have))
+        return c.fail("the matrices of " + s.a.text() + " do not fit " + s.b.text());
     const size_t last = s.vector ? 1 : 2;
-    const SymDims shapes[] = {SymDims(s.a.sizes.begin(), s.a.sizes.end() - 2), SymDims(s.b.sizes.begin(), s.b.sizes.end() - static_cast<int64_t>(last))};
+    const SymDims shapes[] = {SymDims(s.a.sizes.begin(), s.a.sizes.end() - 2),
+                              SymDims(s.b.sizes.begin(), s.b.sizes.end() - static_cast<int64_t>(last))};
     auto spread = broadcastSizes(shapes);
     if (!spread) return c.fail(spread.error().message);
     s.result = *spread;
@@ -231,7 +242,8 @@ Result<ValueType> inferSolve(const InferContext& c) {
         TensorType like = result;
         result = batchType(like, SymDims(s.result.end() - 2, s.result.end()), s.a.dtype, true);
     }
-    return ValueType(TupleType{result, batchType(s.a, {n, n}, s.a.dtype, true), batchType(s.a, {n}, DType::I32), batchType(s.a, {}, DType::I32)});
+    return ValueType(TupleType{result, batchType(s.a, {n, n}, s.a.dtype, true), batchType(s.a, {n}, DType::I32),
+                               batchType(s.a, {}, DType::I32)});
 }
 EvalResult evalSolve(const EvalContext& c) {
     const System s = *readSystem(c);
@@ -241,8 +253,30 @@ EvalResult evalSolve(const EvalContext& c) {
         using T = decltype(tag);
         Tensor a = c.in("A"), b = c.in("B"), target = result;
         if (s.vector) {
-            b = b.view([&] { Dims d = b.sizes(); d.push_back(1); return d; }(), [&] { Dims d = b.strides(); d.push_back(1); return d; }(), b.offset());
-            target = result.view([&] { Dims d = result.sizes(); d.push_back(1); return d; }(), [&] { Dims d = result.strides(); d.push_back(1); return d; }(), result.offset());
+            b = b.view(
+                [&] {
+                    Dims d = b.sizes();
+                    d.push_back(1);
+                    return d;
+                }(),
+                [&] {
+                    Dims d = b.strides();
+                    d.push_back(1);
+                    return d;
+                }(),
+                b.offset());
+            target = result.view(
+                [&] {
+                    Dims d = result.sizes();
+                    d.push_back(1);
+                    return d;
+                }(),
+                [&] {
+                    Dims d = result.strides();
+                    d.push_back(1);
+                    return d;
+                }(),
+                result.offset());
         }
         auto own = matricesOf<T>(a);
         for (auto& one : own) {
@@ -279,7 +313,8 @@ void deriveSolve(Derivation& d) {
 
 Result<ValueType> inferInverse(const InferContext& c) {
     CT_TRY(const TensorType a, matricesAt(c, "A", true));
-    return ValueType(TupleType{batchType(a, {a.sizes.back(), a.sizes.back()}, a.dtype, true), batchType(a, {}, DType::I32)});
+    return ValueType(
+        TupleType{batchType(a, {a.sizes.back(), a.sizes.back()}, a.dtype, true), batchType(a, {}, DType::I32)});
 }
 EvalResult evalInverse(const EvalContext& c) {
     Tensor out = c.result(0);
@@ -307,7 +342,8 @@ Result<ValueType> inferDeterminant(const InferContext& c) {
     CT_TRY(const TensorType a, matricesAt(c, "A", true));
     const SymInt n = a.sizes.back();
     const TensorType factors = batchType(a, {n, n}, a.dtype, true), pivots = batchType(a, {n}, DType::I32);
-    if (logarithm) return ValueType(TupleType{batchType(a, {}, a.dtype), batchType(a, {}, realTypeOf(a.dtype)), factors, pivots});
+    if (logarithm)
+        return ValueType(TupleType{batchType(a, {}, a.dtype), batchType(a, {}, realTypeOf(a.dtype)), factors, pivots});
     return ValueType(TupleType{batchType(a, {}, a.dtype), factors, pivots});
 }
 /// PyTorch saves itself a copy of what is row by row already: the factors are those of the transpose.
@@ -352,53 +388,92 @@ Value dividedDiagonal(Derivation& d, const Value& numbers, size_t factors) {
     const Value column = unsqueeze(numbers, -1);
     SymDims sizes = column.sizes();
     sizes.back() = d.in(0).size(-1);
-    return d.call("aten.linalg_lu_solve.default", {d.out(factors), d.out(factors + 1), diagonalMatrix(expand(column, sizes))}, {{"adjoint", !factorsOfTranspose(d.in(0).type())}});
+    return d.call("aten.linalg_lu_solve.default",
+                  {d.out(factors), d.out(factors + 1), diagonalMatrix(expand(column, sizes))},
+                  {{"adjoint", !factorsOfTranspose(d.in(0).type())}});
 }
 
 constexpr OpDef kOps[] = {
-    {.schema = "aten.linalg_lu_factor_ex.default(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)", .tags = Tag::Heavy,
-     .infer = inferLuFactor, .eval = evalLuFactor,
-     .derive = [](Derivation& d) {
-         if (!d.dy(0)) return;
-         const Value parts = d.call("aten.lu_unpack.default", {d.out(0), d.out(1)});
-         d.input(0) = throughFactors(d, parts[0], parts[1], parts[2], d.dy(0), d.dy(0));
-     },
+    {.schema =
+         "aten.linalg_lu_factor_ex.default(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)",
+     .tags = Tag::Heavy,
+     .infer = inferLuFactor,
+     .eval = evalLuFactor,
+     .derive =
+         [](Derivation& d) {
+             if (!d.dy(0)) return;
+             const Value parts = d.call("aten.lu_unpack.default", {d.out(0), d.out(1)});
+             d.input(0) = throughFactors(d, parts[0], parts[1], parts[2], d.dy(0), d.dy(0));
+         },
      .samples = "f32[3, 3]\nf64[2, 4, 3]\nf64[3, 4]\nc64[2, 2]\nf32[0, 0]"},
-    {.schema = "aten.lu_unpack.default(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)",
-     .infer = inferUnpack, .eval = evalUnpack,
-     .derive = [](Derivation& d) {
-         const Value lower = d.dy(1) ? triangle(d.dy(1), false, -1) : Value(), upper = d.dy(2) ? triangle(d.dy(2), true) : Value();
-         if (!(d.in(0).size(-1) == d.in(0).size(-2))) d.builder().fail(unsupported(d.op().name() + " of matrices that are not square has no derivative here"));
-         else if (lower || upper) d.input(0) = plus(lower, upper);
-     },
+    {.schema =
+         "aten.lu_unpack.default(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)",
+     .infer = inferUnpack,
+     .eval = evalUnpack,
+     .derive =
+         [](Derivation& d) {
+             const Value lower = d.dy(1) ? triangle(d.dy(1), false, -1) : Value(),
+                         upper = d.dy(2) ? triangle(d.dy(2), true) : Value();
+             if (!(d.in(0).size(-1) == d.in(0).size(-2)))
+                 d.builder().fail(
+                     unsupported(d.op().name() + " of matrices that are not square has no derivative here"));
+             else if (lower || upper) d.input(0) = plus(lower, upper);
+         },
      .samples = "f64[8, 8], i32[8]>0\nf64[2, 8, 8], i32[2, 8]>0, False"},
-    {.schema = "aten.linalg_lu.default(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", .tags = Tag::Heavy, .infer = inferLu, .eval = evalLu,
-     .derive = [](Derivation& d) {
-         if (d.dy(1) || d.dy(2)) d.input(0) = throughFactors(d, d.out(0), d.out(1), d.out(2), d.dy(1), d.dy(2));
-     },
+    {.schema = "aten.linalg_lu.default(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
+     .tags = Tag::Heavy,
+     .infer = inferLu,
+     .eval = evalLu,
+     .derive =
+         [](Derivation& d) {
+             if (d.dy(1) || d.dy(2)) d.input(0) = throughFactors(d, d.out(0), d.out(1), d.out(2), d.dy(1), d.dy(2));
+         },
      .samples = "f32[3, 3]\nf64[2, 4, 3]\nf64[3, 4]\nc64[2, 2]"},
-    {.schema = "aten.linalg_lu_solve.default(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor", .tags = Tag::Heavy, .infer = inferLuSolve,
-     .eval = evalLuSolve, .samples = "f64[8, 8], i32[8]>0, f64[8, 2]\nf64[8, 8], i32[8]>0, f64[2, 2, 8], left = False, adjoint = True\nc64[8, 8], i32[8]>0, c64[8, 1], adjoint = True"},
+    {.schema =
+         "aten.linalg_lu_solve.default(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
+     .tags = Tag::Heavy,
+     .infer = inferLuSolve,
+     .eval = evalLuSolve,
+     .samples =
+         "f64[8, 8], i32[8]>0, f64[8, 2]\nf64[8, 8], i32[8]>0, f64[2, 2, 8], left = False, adjoint = True\nc64[8, 8], i32[8]>0, c64[8, 1], adjoint = True"},
     // X with A X = B (or X A = B), the factors it took, and whether A was singular.
-    {.schema = "aten._linalg_solve_ex.default(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)",
-     .tags = Tag::Heavy, .infer = inferSolve, .eval = evalSolve, .derive = deriveSolve,
-     .samples = "f64[3, 3], f64[3, 2]\nf64[3, 3], f64[3]\nf64[2, 3, 3], f64[3, 2]\nf64[3, 3], f64[2, 3], left = False\nf64[2, 3, 3], f64[2, 3]\nf32[2, 2], f32[2, 2]\nc64[2, 2], c64[2, 3]"},
-    {.schema = "aten.linalg_inv_ex.default(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)", .tags = Tag::Heavy, .infer = inferInverse, .eval = evalInverse,
-     .derive = [](Derivation& d) {
-         if (d.dy(0)) d.input(0) = -matmul(adjointOf(d.out(0)), matmul(d.dy(0), adjointOf(d.out(0))));
-     },
+    {.schema =
+         "aten._linalg_solve_ex.default(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)",
+     .tags = Tag::Heavy,
+     .infer = inferSolve,
+     .eval = evalSolve,
+     .derive = deriveSolve,
+     .samples =
+         "f64[3, 3], f64[3, 2]\nf64[3, 3], f64[3]\nf64[2, 3, 3], f64[3, 2]\nf64[3, 3], f64[2, 3], left = False\nf64[2, 3, 3], f64[2, 3]\nf32[2, 2], f32[2, 2]\nc64[2, 2], c64[2, 3]"},
+    {.schema = "aten.linalg_inv_ex.default(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
+     .tags = Tag::Heavy,
+     .infer = inferInverse,
+     .eval = evalInverse,
+     .derive =
+         [](Derivation& d) {
+             if (d.dy(0)) d.input(0) = -matmul(adjointOf(d.out(0)), matmul(d.dy(0), adjointOf(d.out(0))));
+         },
      .samples = "f64[3, 3]\nf64[2, 3, 3]\nf32[2, 2]\nc64[2, 2]\nf32[0, 0]"},
-    {.schema = "aten._linalg_det.default(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", .tags = Tag::Heavy, .infer = inferDeterminant<false>, .eval = evalDeterminant<false>,
-     .derive = [](Derivation& d) {
-         if (d.dy(0)) d.input(0) = dividedDiagonal(d, d.dy(0) * conjugated(d.out(0)), 1);
-     },
+    {.schema = "aten._linalg_det.default(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)",
+     .tags = Tag::Heavy,
+     .infer = inferDeterminant<false>,
+     .eval = evalDeterminant<false>,
+     .derive =
+         [](Derivation& d) {
+             if (d.dy(0)) d.input(0) = dividedDiagonal(d, d.dy(0) * conjugated(d.out(0)), 1);
+         },
      .samples = "f64[3, 3]\nf32[2, 3, 3]\nc64[2, 2]\nf32[0, 0]"},
-    {.schema = "aten._linalg_slogdet.default(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)", .tags = Tag::Heavy, .infer = inferDeterminant<true>,
+    {.schema = "aten._linalg_slogdet.default(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
+     .tags = Tag::Heavy,
+     .infer = inferDeterminant<true>,
      .eval = evalDeterminant<true>,
-     .derive = [](Derivation& d) {
-         if (d.dy(0) && isComplex(d.dy(0).dtype())) return d.builder().fail(unsupported(d.op().name() + ": the direction of a complex determinant has no derivative here"));
-         if (d.dy(1)) d.input(0) = dividedDiagonal(d, convert(d.dy(1), d.in(0).dtype()), 2);
-     },
+     .derive =
+         [](Derivation& d) {
+             if (d.dy(0) && isComplex(d.dy(0).dtype()))
+                 return d.builder().fail(
+                     unsupported(d.op().name() + ": the direction of a complex determinant has no derivative here"));
+             if (d.dy(1)) d.input(0) = dividedDiagonal(d, convert(d.dy(1), d.in(0).dtype()), 2);
+         },
      .samples = "f64[3, 3]\nf32[2, 3, 3]\nf32[0, 0]"},
 };
 

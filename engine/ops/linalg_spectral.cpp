@@ -8,12 +8,18 @@
 namespace cutaway {
 namespace {
 
-void refuseDerivative(Derivation& d, const std::string& of) { d.builder().fail(unsupported(d.op().name() + " of " + of + " has no derivative here")); }
+void refuseDerivative(Derivation& d, const std::string& of) {
+    d.builder().fail(unsupported(d.op().name() + " of " + of + " has no derivative here"));
+}
 /// Row l of differences l_k - l_i, with ones on the diagonal, which is divided by but not used.
-Value differences(const Value& l) { return unsqueeze(l, -2) - unsqueeze(l, -1) + diagonalMatrix(unary("aten.ones_like.default", l)); }
+Value differences(const Value& l) {
+    return unsqueeze(l, -2) - unsqueeze(l, -1) + diagonalMatrix(unary("aten.ones_like.default", l));
+}
 Value columnsScaled(const Value& x, const Value& by) { return x * unsqueeze(by, -2); }
 Value rowsScaled(const Value& x, const Value& by) { return unsqueeze(by, -1) * x; }
-Value withDiagonal(const Value& x, const Value& diagonal) { return x - diagonalMatrix(diagonalOf(x)) + diagonalMatrix(diagonal); }
+Value withDiagonal(const Value& x, const Value& diagonal) {
+    return x - diagonalMatrix(diagonalOf(x)) + diagonalMatrix(diagonal);
+}
 
 // -- QR
 
@@ -21,9 +27,11 @@ Result<ValueType> inferQr(const InferContext& c) {
     CT_TRY(const TensorType a, matricesAt(c, "A", false));
     const std::string mode = c.text("mode");
     const SymInt rows = a.sizes[a.sizes.size() - 2], columns = a.sizes.back();
-    if (mode != "reduced" && mode != "complete" && mode != "r") return c.fail("mode is 'reduced', 'complete' or 'r', not '" + mode + "'");
+    if (mode != "reduced" && mode != "complete" && mode != "r")
+        return c.fail("mode is 'reduced', 'complete' or 'r', not '" + mode + "'");
     const SymInt k = mode == "complete" ? rows : min(rows, columns);
-    const TensorType q = mode == "r" ? TensorType::contiguous(a.dtype, {SymInt(0)}, a.device) : batchType(a, {rows, k}, a.dtype, true);
+    const TensorType q =
+        mode == "r" ? TensorType::contiguous(a.dtype, {SymInt(0)}, a.device) : batchType(a, {rows, k}, a.dtype, true);
     return ValueType(TupleType{q, batchType(a, {k, columns}, a.dtype, true)});
 }
 EvalResult evalQr(const EvalContext& c) {
@@ -52,8 +60,10 @@ void deriveQr(Derivation& d) {
     const SymInt rows = a.size(-2), columns = a.size(-1);
     if (!gq && !gr) return;
     if (d.text("mode") == "r") return refuseDerivative(d, "mode 'r', which does not keep Q,");
-    if (!rows.isInt() || !columns.isInt() || rows.value() < columns.value()) return refuseDerivative(d, "matrices with more columns than rows");
-    if (d.text("mode") == "complete" && rows.value() > columns.value()) return refuseDerivative(d, "mode 'complete' and matrices with more rows than columns");
+    if (!rows.isInt() || !columns.isInt() || rows.value() < columns.value())
+        return refuseDerivative(d, "matrices with more columns than rows");
+    if (d.text("mode") == "complete" && rows.value() > columns.value())
+        return refuseDerivative(d, "mode 'complete' and matrices with more rows than columns");
     const Value q = d.out(0), r = d.out(1);
     Value inner;
     if (gr) inner = matmul(gr, adjointOf(r));
@@ -61,14 +71,17 @@ void deriveQr(Derivation& d) {
     inner = triangle(inner, true);
     inner = inner + adjointOf(inner);
     inner = inner - diagonalMatrix(diagonalOf(inner)) * 0.5;
-    d.input(0) = d.call("aten.linalg_solve_triangular.default", {adjointOf(r), plus(gq, matmul(q, inner))}, {{"upper", false}, {"left", false}});
+    d.input(0) = d.call("aten.linalg_solve_triangular.default", {adjointOf(r), plus(gq, matmul(q, inner))},
+                        {{"upper", false}, {"left", false}});
 }
 Result<ValueType> inferReflections(const InferContext& c) {
     CT_TRY(const TensorType a, matricesAt(c, "input", false));
     CT_TRY(const TensorType tau, c.tensor("tau"));
     const SymInt rows = a.sizes[a.sizes.size() - 2], columns = a.sizes.back();
-    if (rows.isInt() && columns.isInt() && rows.value() < columns.value()) return c.fail("needs at least as many rows as columns, not " + a.text());
-    if (tau.dtype != a.dtype || tau.rank() != a.rank() - 1 || (tau.sizes.back().isInt() && columns.isInt() && tau.sizes.back().value() > columns.value()))
+    if (rows.isInt() && columns.isInt() && rows.value() < columns.value())
+        return c.fail("needs at least as many rows as columns, not " + a.text());
+    if (tau.dtype != a.dtype || tau.rank() != a.rank() - 1 ||
+        (tau.sizes.back().isInt() && columns.isInt() && tau.sizes.back().value() > columns.value()))
         return c.fail("the factors " + tau.text() + " do not fit " + a.text());
     for (size_t i = 0; i + 2 < a.sizes.size(); ++i)
         if (a.sizes[i].isInt() && tau.sizes[i].isInt() && !(a.sizes[i] == tau.sizes[i]))
@@ -85,7 +98,8 @@ EvalResult evalReflections(const EvalContext& c) {
         sizes.push_back(1);
         strides.push_back(1);
         const auto factors = matricesOf<T>(tau.view(sizes, strides, tau.offset()));
-        for (size_t k = 0; k < matrices.size(); ++k) matrices[k] = multiplyReflections(matrices[k], factors[k].elements, matrices[k].columns);
+        for (size_t k = 0; k < matrices.size(); ++k)
+            matrices[k] = multiplyReflections(matrices[k], factors[k].elements, matrices[k].columns);
         storeMatrices(matrices, out);
     });
     return out;
@@ -96,9 +110,11 @@ EvalResult evalReflections(const EvalContext& c) {
 Result<ValueType> inferEigenHermitian(const InferContext& c) {
     CT_TRY(const TensorType a, matricesAt(c, "A", true));
     const std::string triangle = c.text("UPLO");
-    if (triangle != "L" && triangle != "U" && triangle != "l" && triangle != "u") return c.fail("UPLO is 'L' or 'U', not '" + triangle + "'");
+    if (triangle != "L" && triangle != "U" && triangle != "l" && triangle != "u")
+        return c.fail("UPLO is 'L' or 'U', not '" + triangle + "'");
     const SymInt n = a.sizes.back();
-    const TensorType vectors = c.flag("compute_v", true) ? batchType(a, {n, n}, a.dtype, true) : TensorType::contiguous(a.dtype, {SymInt(0)}, a.device);
+    const TensorType vectors = c.flag("compute_v", true) ? batchType(a, {n, n}, a.dtype, true)
+                                                         : TensorType::contiguous(a.dtype, {SymInt(0)}, a.device);
     return ValueType(TupleType{batchType(a, {n}, realTypeOf(a.dtype)), vectors});
 }
 EvalResult evalEigenHermitian(const EvalContext& c) {
@@ -111,7 +127,8 @@ EvalResult evalEigenHermitian(const EvalContext& c) {
         for (auto& one : matrices) {
             for (int64_t i = 0; i < one.rows; ++i) {
                 one(i, i) = (one(i, i) + conjugate(one(i, i))) * 0.5;
-                for (int64_t k = 0; k < i; ++k) upper ? one(i, k) = conjugate(one(k, i)) : one(k, i) = conjugate(one(i, k));
+                for (int64_t k = 0; k < i; ++k)
+                    upper ? one(i, k) = conjugate(one(k, i)) : one(k, i) = conjugate(one(i, k));
             }
             Dense<T> vectors;
             const auto own = eigenHermitian(one, vectors);
@@ -176,7 +193,8 @@ Result<ValueType> inferSvd(const InferContext& c) {
     const bool all = c.flag("full_matrices");
     const TensorType none = TensorType::contiguous(a.dtype, {SymInt(0)}, a.device);
     const bool vectors = c.flag("compute_uv", true);
-    return ValueType(TupleType{vectors ? batchType(a, {rows, all ? rows : least}, a.dtype, true) : none, batchType(a, {least}, realTypeOf(a.dtype)),
+    return ValueType(TupleType{vectors ? batchType(a, {rows, all ? rows : least}, a.dtype, true) : none,
+                               batchType(a, {least}, realTypeOf(a.dtype)),
                                vectors ? batchType(a, {all ? columns : least, columns}, a.dtype, true) : none});
 }
 EvalResult evalSvd(const EvalContext& c) {
@@ -210,7 +228,8 @@ void deriveSvd(Derivation& d) {
     if (!d.flag("compute_uv", true)) return refuseDerivative(d, "compute_uv=False");
     const Value a = d.in(0), s = d.out(1);
     const SymInt m = a.size(-2), n = a.size(-1), k = s.size(-1);
-    const Value u = firstOf(d, d.out(0), -1, k), vh = firstOf(d, d.out(2), -2, k), gu = firstOf(d, d.dy(0), -1, k), gvh = firstOf(d, d.dy(2), -2, k);
+    const Value u = firstOf(d, d.out(0), -1, k), vh = firstOf(d, d.out(2), -2, k), gu = firstOf(d, d.dy(0), -1, k),
+                gvh = firstOf(d, d.dy(2), -2, k);
     if (!gu && !gvh) {
         d.input(0) = matmul(u, rowsScaled(vh, d.dy(1)));
         return;
@@ -237,7 +256,9 @@ void deriveSvd(Derivation& d) {
 /// Moore and Penrose's inverse; singular values up to max(atol, rtol * largest) count as 0.
 Result<ValueType> inferPseudoInverse(const InferContext& c) {
     CT_TRY(const TensorType a, matricesAt(c, "self", false));
-    if (c.flag("hermitian")) return unsupported(c.op().name() + ": hermitian=True has no kernel here", {}, {"leave it out: the result is that of the general case"});
+    if (c.flag("hermitian"))
+        return unsupported(c.op().name() + ": hermitian=True has no kernel here", {},
+                           {"leave it out: the result is that of the general case"});
     return ValueType(batchType(a, {a.sizes.back(), a.sizes[a.sizes.size() - 2]}, a.dtype));
 }
 double epsilonOf(DType dtype) { return realTypeOf(dtype) == DType::F64 ? 0x1p-52 : 0x1p-23; }
@@ -258,7 +279,8 @@ EvalResult evalPseudoInverse(const EvalContext& c) {
             const auto values = singularValues(one, u, vh);
             const double least = values.empty() ? 0 : std::max(absolute, relative * values[0]);
             for (int64_t k = 0; k < u.columns; ++k)
-                for (int64_t i = 0; i < u.rows; ++i) u(i, k) = values[static_cast<size_t>(k)] > least ? u(i, k) / values[static_cast<size_t>(k)] : T(0);
+                for (int64_t i = 0; i < u.rows; ++i)
+                    u(i, k) = values[static_cast<size_t>(k)] > least ? u(i, k) / values[static_cast<size_t>(k)] : T(0);
             one = product(adjoint(vh), adjoint(u));
         }
         storeMatrices(matrices, out);
@@ -281,7 +303,8 @@ void derivePseudoInverse(Derivation& d) {
 
 Result<ValueType> inferExponential(const InferContext& c) {
     CT_TRY(const TensorType a, c.tensor("self"));
-    if (a.rank() < 2 || (allInts(a.sizes) && !(a.sizes.back() == a.sizes[a.sizes.size() - 2]))) return c.fail("needs square matrices, not " + a.text());
+    if (a.rank() < 2 || (allInts(a.sizes) && !(a.sizes.back() == a.sizes[a.sizes.size() - 2])))
+        return c.fail("needs square matrices, not " + a.text());
     if (!isFloating(a.dtype) && !isComplex(a.dtype)) return c.fail("needs floating-point or complex matrices");
     return ValueType(batchType(a, {a.sizes.back(), a.sizes.back()}, a.dtype));
 }
@@ -300,22 +323,54 @@ void deriveExponential(Derivation& d) {
     const SymInt n = d.in(0).size(-1);
     const Value above = cat(d.builder(), {ah, d.dy()}, -1), below = cat(d.builder(), {zero, ah}, -1);
     const Value whole = d.call("aten.linalg_matrix_exp.default", {cat(d.builder(), {above, below}, -2)});
-    d.input(0) = d.call("aten.slice.Tensor", {d.call("aten.slice.Tensor", {whole, -2, 0, Argument(n)}), -1, Argument(n), Argument(n + n)});
+    d.input(0) = d.call("aten.slice.Tensor",
+                        {d.call("aten.slice.Tensor", {whole, -2, 0, Argument(n)}), -1, Argument(n), Argument(n + n)});
 }
 
 constexpr OpDef kOps[] = {
-    {.schema = "aten.linalg_qr.default(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", .tags = Tag::Heavy, .infer = inferQr, .eval = evalQr, .derive = deriveQr,
+    {.schema = "aten.linalg_qr.default(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)",
+     .tags = Tag::Heavy,
+     .infer = inferQr,
+     .eval = evalQr,
+     .derive = deriveQr,
      .samples = "f64[4, 3]\nf64[2, 3, 3]\nf64[3, 4]\nf64[4, 2], 'complete'\nf64[3, 2], 'r'\nf32[3, 2]\nc64[3, 2]"},
-    {.schema = "aten.linalg_householder_product.default(Tensor input, Tensor tau) -> Tensor", .tags = Tag::Heavy, .infer = inferReflections, .eval = evalReflections,
+    {.schema = "aten.linalg_householder_product.default(Tensor input, Tensor tau) -> Tensor",
+     .tags = Tag::Heavy,
+     .infer = inferReflections,
+     .eval = evalReflections,
      .samples = "f64[4, 3]<1, f64[3]<1\nf32[2, 3, 2]<1, f32[2, 2]<1\nf64[3, 3]<1, f64[2]<1"},
-    {.schema = "aten._linalg_eigh.default(Tensor A, str UPLO='L', bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)", .tags = Tag::Heavy,
-     .infer = inferEigenHermitian, .eval = evalEigenHermitian, .derive = deriveEigenHermitian, .samples = "f64[3, 3], 'U', False\nf64[2, 4, 4], 'L', False\nf32[1, 1]\nc64[2, 2], 'L', False"},
-    {.schema = "aten.linalg_eig.default(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", .tags = Tag::Heavy, .infer = inferEigen, .eval = evalEigen, .derive = deriveEigen, .samples = "f32[1, 1]"},
-    {.schema = "aten._linalg_svd.default(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)", .tags = Tag::Heavy,
-     .infer = inferSvd, .eval = evalSvd, .derive = deriveSvd, .samples = "f64[4, 3], False, False\nf64[2, 2, 3], False, False\nc64[2, 2], False, False"},
-    {.schema = "aten.linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor", .tags = Tag::Heavy,
-     .infer = inferPseudoInverse, .eval = evalPseudoInverse, .derive = derivePseudoInverse, .samples = "f64[4, 3]\nf64[2, 2, 3]\nf64[3, 3], rtol = f64[]>0\nf32[3, 2]"},
-    {.schema = "aten.linalg_matrix_exp.default(Tensor self) -> Tensor", .tags = Tag::Heavy, .infer = inferExponential, .eval = evalExponential, .derive = deriveExponential,
+    {.schema =
+         "aten._linalg_eigh.default(Tensor A, str UPLO='L', bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)",
+     .tags = Tag::Heavy,
+     .infer = inferEigenHermitian,
+     .eval = evalEigenHermitian,
+     .derive = deriveEigenHermitian,
+     .samples = "f64[3, 3], 'U', False\nf64[2, 4, 4], 'L', False\nf32[1, 1]\nc64[2, 2], 'L', False"},
+    {.schema = "aten.linalg_eig.default(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)",
+     .tags = Tag::Heavy,
+     .infer = inferEigen,
+     .eval = evalEigen,
+     .derive = deriveEigen,
+     .samples = "f32[1, 1]"},
+    {.schema =
+         "aten._linalg_svd.default(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
+     .tags = Tag::Heavy,
+     .infer = inferSvd,
+     .eval = evalSvd,
+     .derive = deriveSvd,
+     .samples = "f64[4, 3], False, False\nf64[2, 2, 3], False, False\nc64[2, 2], False, False"},
+    {.schema =
+         "aten.linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor",
+     .tags = Tag::Heavy,
+     .infer = inferPseudoInverse,
+     .eval = evalPseudoInverse,
+     .derive = derivePseudoInverse,
+     .samples = "f64[4, 3]\nf64[2, 2, 3]\nf64[3, 3], rtol = f64[]>0\nf32[3, 2]"},
+    {.schema = "aten.linalg_matrix_exp.default(Tensor self) -> Tensor",
+     .tags = Tag::Heavy,
+     .infer = inferExponential,
+     .eval = evalExponential,
+     .derive = deriveExponential,
      .samples = "f64[3, 3]\nf64[2, 2, 2]\nf32[2, 2]<1\nc64[2, 2]<1"},
 };
 

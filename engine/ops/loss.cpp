@@ -9,7 +9,8 @@
 namespace cutaway {
 namespace {
 
-constexpr std::string_view kPairs = "f32[2, 3], f32[2, 3]\nf32[2, 3], f32[2, 3], 0\nf32[2, 3], f32[2, 3], 2\nbf16[4], bf16[4]\nf64[2, 3], f64[2, 3]";
+constexpr std::string_view kPairs =
+    "f32[2, 3], f32[2, 3]\nf32[2, 3], f32[2, 3], 0\nf32[2, 3], f32[2, 3], 2\nbf16[4], bf16[4]\nf64[2, 3], f64[2, 3]";
 
 Result<ValueType> inferReducedPair(const InferContext& c) {
     CT_TRY(const int64_t reduction, c.integer("reduction", 1));
@@ -80,7 +81,8 @@ Values decomposeHuberBackward(Decomposition& d) {
 Values decomposeBinary(Decomposition& d) {
     const Value x = opmathIn(d, 0), t = opmathIn(d, 1);
     auto bounded = [&](const Value& log) {
-        return d.call("aten.maximum.default", {log, full(d.builder(), {}, int64_t{-100}, log.dtype(), log.type().device)});
+        return d.call("aten.maximum.default",
+                      {log, full(d.builder(), {}, int64_t{-100}, log.dtype(), log.type().device)});
     };
     const Value away = t - 1;
     const Value rest = away * bounded(unary("aten.log1p.default", -x));
@@ -117,33 +119,48 @@ Value binaryTargetGradient(Derivation& d) {
 }
 
 constexpr OpDef kOps[] = {
-    {.schema = "aten.mse_loss.default(Tensor self, Tensor target, int reduction=1) -> Tensor", .tags = Tag::Reduction, .infer = inferReducedPair,
-     .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema = "aten.mse_loss.default(Tensor self, Tensor target, int reduction=1) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferReducedPair,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = opmathIn(d, 0), t = opmathIn(d, 1);
          return fromOpmath(d, reduced(d, d.call("aten.pow.Tensor_Scalar", {x - t, 2})));
      },
-     .derive = [](Derivation& d) { deriveSymmetric(d, "aten.mse_loss_backward.default", {d.arg("reduction")}); }, .samples = kPairs},
-    {.schema = "aten.mse_loss_backward.default(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor", .tags = Tag::Pointwise,
-     .infer = inferLossGradient, .eval = evalExpanded, .expand = Expand::Decompose,
+     .derive = [](Derivation& d) { deriveSymmetric(d, "aten.mse_loss_backward.default", {d.arg("reduction")}); },
+     .samples = kPairs},
+    {.schema =
+         "aten.mse_loss_backward.default(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferLossGradient,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value g = opmathIn(d, 0), x = opmathIn(d, 1), t = opmathIn(d, 2);
          const Value delta = x - t;
          const SymInt count = meanCount(d, x);
          // Integers are multiplied by the factor as an integer.
-         return isFloating(x.dtype()) ? fromOpmath(d, scaledByCount(delta, 2, count) * g) : delta * (2 / std::max<int64_t>(count.asInt().value_or(3), 1)) * g;
+         return isFloating(x.dtype()) ? fromOpmath(d, scaledByCount(delta, 2, count) * g)
+                                      : delta * (2 / std::max<int64_t>(count.asInt().value_or(3), 1)) * g;
      },
      .samples = "f32[], f32[2, 3], f32[2, 3], 1\nf32[2, 3], f32[2, 3], f32[2, 3], 0\nf32[], f32[2, 3], f32[2, 3], 2"},
-    {.schema = "aten.l1_loss.default(Tensor self, Tensor target, int reduction=1) -> Tensor", .infer = inferExpanded, .eval = evalExpanded,
+    {.schema = "aten.l1_loss.default(Tensor self, Tensor target, int reduction=1) -> Tensor",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
      .expand = Expand::Composite,
      .decompose = [](Decomposition& d) -> Values {
          const auto reduction = d.integer("reduction", 1);
          const Value loss = unary("aten.abs.default", d.in(size_t{0}) - d.in(1));
-         return !reduction || *reduction == 0 ? loss : unary(*reduction == 1 ? "aten.mean.default" : "aten.sum.default", loss);
+         return !reduction || *reduction == 0 ? loss
+                                              : unary(*reduction == 1 ? "aten.mean.default" : "aten.sum.default", loss);
      },
      .samples = "f32[2, 3], f32[2, 3]\nf32[2, 3], f32[2, 3], 2"},
-    {.schema = "aten.smooth_l1_loss.default(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor", .tags = Tag::Reduction,
-     .infer = inferReducedPair, .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema = "aten.smooth_l1_loss.default(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferReducedPair,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const double beta = d.real("beta");
          const Value x = opmathIn(d, 0), t = opmathIn(d, 1);
@@ -153,9 +170,17 @@ constexpr OpDef kOps[] = {
          const Value square = d.call("aten.pow.Tensor_Scalar", {size, 2}) * 0.5 / beta;
          return fromOpmath(d, reduced(d, where(small, square, size - 0.5 * beta)));
      },
-     .derive = [](Derivation& d) { deriveSymmetric(d, "aten.smooth_l1_loss_backward.default", {d.arg("reduction"), d.arg("beta")}); }, .samples = kPairs},
-    {.schema = "aten.smooth_l1_loss_backward.default(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor", .tags = Tag::Pointwise,
-     .infer = inferLossGradient, .eval = evalExpanded, .expand = Expand::Decompose,
+     .derive =
+         [](Derivation& d) {
+             deriveSymmetric(d, "aten.smooth_l1_loss_backward.default", {d.arg("reduction"), d.arg("beta")});
+         },
+     .samples = kPairs},
+    {.schema =
+         "aten.smooth_l1_loss_backward.default(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferLossGradient,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value g = opmathIn(d, 0), x = opmathIn(d, 1), t = opmathIn(d, 2);
          const Value delta = x - t;
@@ -166,36 +191,74 @@ constexpr OpDef kOps[] = {
          return fromOpmath(d, where(small, inner, scaled * unary("aten.sign.default", delta)));
      },
      .samples = "f32[], f32[2, 3], f32[2, 3], 1, 1.0\nf32[2, 3], f32[2, 3], f32[2, 3], 0, 0.5"},
-    {.schema = "aten.huber_loss.default(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor", .tags = Tag::Reduction,
-     .infer = inferReducedPair, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeHuber,
-     .derive = [](Derivation& d) { deriveSymmetric(d, "aten.huber_loss_backward.default", {d.arg("reduction"), d.arg("delta")}); },
-     .samples = "f32[2, 3], f32[2, 3]\nf32[2, 3], f32[2, 3], 0, 0.5\nf32[2, 3], f32[2, 3], 2, 2.0\nbf16[4], bf16[4]\nf64[2, 3], f64[2, 3], 1, 0.25\nf32[0], f32[0], 2"},
-    {.schema = "aten.huber_loss_backward.default(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor", .tags = Tag::Pointwise,
-     .infer = inferLossGradient, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeHuberBackward,
-     .samples = "f32[], f32[2, 3], f32[2, 3], 1, 1.0\nf32[2, 3], f32[2, 3], f32[2, 3], 0, 0.5\nbf16[], bf16[4], bf16[4], 2, 0.5"},
-    {.schema = "aten.binary_cross_entropy.default(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor", .tags = Tag::Reduction,
-     .infer = inferReducedFirstTwo, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeBinary,
-     .derive = [](Derivation& d) {
-         if (d.needs(0))
-             d.input(0) = d.call("aten.binary_cross_entropy_backward.default",
-                                 {d.dy(), spreadOperand(d, 0), spreadOperand(d, 1), d.arg(2), d.arg("reduction")});
-         if (d.needs(1)) d.input(1) = binaryTargetGradient(d);
-     },
-     .samples = "f32[2, 3]%, f32[2, 3]%\nf32[2, 3]%, f32[2, 3]%, f32[3], 0\nf64[4]%, f64[4]%, None, 2\nbf16[4]%, bf16[4]%\nf32[2, 3][1, 2]%, f32[2, 3]%"},
-    {.schema = "aten.binary_cross_entropy_backward.default(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
-     .tags = Tag::Pointwise, .infer = inferLossGradient, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeBinaryBackward,
-     .samples = "f32[], f32[2, 3]%, f32[2, 3]%\nf32[2, 3], f32[2, 3]%, f32[2, 3]%, f32[3], 0\nbf16[], bf16[4]%, bf16[4]%, None, 2"},
+    {.schema = "aten.huber_loss.default(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferReducedPair,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeHuber,
+     .derive =
+         [](Derivation& d) {
+             deriveSymmetric(d, "aten.huber_loss_backward.default", {d.arg("reduction"), d.arg("delta")});
+         },
+     .samples =
+         "f32[2, 3], f32[2, 3]\nf32[2, 3], f32[2, 3], 0, 0.5\nf32[2, 3], f32[2, 3], 2, 2.0\nbf16[4], bf16[4]\nf64[2, 3], f64[2, 3], 1, 0.25\nf32[0], f32[0], 2"},
+    {.schema =
+         "aten.huber_loss_backward.default(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferLossGradient,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeHuberBackward,
+     .samples =
+         "f32[], f32[2, 3], f32[2, 3], 1, 1.0\nf32[2, 3], f32[2, 3], f32[2, 3], 0, 0.5\nbf16[], bf16[4], bf16[4], 2, 0.5"},
+    {.schema =
+         "aten.binary_cross_entropy.default(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferReducedFirstTwo,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeBinary,
+     .derive =
+         [](Derivation& d) {
+             if (d.needs(0))
+                 d.input(0) = d.call("aten.binary_cross_entropy_backward.default",
+                                     {d.dy(), spreadOperand(d, 0), spreadOperand(d, 1), d.arg(2), d.arg("reduction")});
+             if (d.needs(1)) d.input(1) = binaryTargetGradient(d);
+         },
+     .samples =
+         "f32[2, 3]%, f32[2, 3]%\nf32[2, 3]%, f32[2, 3]%, f32[3], 0\nf64[4]%, f64[4]%, None, 2\nbf16[4]%, bf16[4]%\nf32[2, 3][1, 2]%, f32[2, 3]%"},
+    {.schema =
+         "aten.binary_cross_entropy_backward.default(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferLossGradient,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeBinaryBackward,
+     .samples =
+         "f32[], f32[2, 3]%, f32[2, 3]%\nf32[2, 3], f32[2, 3]%, f32[2, 3]%, f32[3], 0\nbf16[], bf16[4]%, bf16[4]%, None, 2"},
     // log(1 + exp(-t x)).
-    {.schema = "aten.soft_margin_loss.default(Tensor self, Tensor target, int reduction=1) -> Tensor", .tags = Tag::Reduction, .infer = inferReducedPair,
-     .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema = "aten.soft_margin_loss.default(Tensor self, Tensor target, int reduction=1) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferReducedPair,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = opmathIn(d, 0), t = opmathIn(d, 1);
          return fromOpmath(d, reduced(d, unary("aten.log1p.default", unary("aten.exp.default", -x * t))));
      },
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.soft_margin_loss_backward.default", {d.dy(), d.arg(0), d.arg(1), d.arg("reduction")}); },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) =
+                 d.call("aten.soft_margin_loss_backward.default", {d.dy(), d.arg(0), d.arg(1), d.arg("reduction")});
+         },
      .samples = kPairs},
-    {.schema = "aten.soft_margin_loss_backward.default(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor", .tags = Tag::Pointwise,
-     .infer = inferLossGradient, .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema =
+         "aten.soft_margin_loss_backward.default(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferLossGradient,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value g = opmathIn(d, 0), x = opmathIn(d, 1), t = opmathIn(d, 2);
          const Value scaled = t * g;
@@ -204,8 +267,12 @@ constexpr OpDef kOps[] = {
      },
      .samples = "f32[], f32[2, 3], f32[2, 3], 1\nf32[2, 3], f32[2, 3], f32[2, 3], 0\nbf16[], bf16[4], bf16[4], 2"},
     // log(1 + exp(x)) - t*x written without overflow.
-    {.schema = "aten.binary_cross_entropy_with_logits.default(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1) -> Tensor",
-     .tags = Tag::Reduction, .infer = inferReducedFirstTwo, .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema =
+         "aten.binary_cross_entropy_with_logits.default(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferReducedFirstTwo,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          // Rounded between the ops, save within the logarithm of the sigmoid.
          const Value x = d.in(0), t = d.in(1);
@@ -213,7 +280,9 @@ constexpr OpDef kOps[] = {
              const Value wide = toOpmath(x);
              const Value zero = full(d.builder(), {}, int64_t{0}, wide.dtype(), wide.type().device);
              const Value low = d.call("aten.minimum.default", {zero, wide});
-             return convert(low - unary("aten.log1p.default", unary("aten.exp.default", -unary("aten.abs.default", wide))), x.dtype());
+             return convert(
+                 low - unary("aten.log1p.default", unary("aten.exp.default", -unary("aten.abs.default", wide))),
+                 x.dtype());
          };
          Value loss;
          if (d.has("pos_weight")) {
@@ -227,32 +296,33 @@ constexpr OpDef kOps[] = {
          if (d.has("weight")) loss = loss * d.in("weight");
          return fromOpmath(d, reduced(d, loss));
      },
-     .derive = [](Derivation& d) {
-         if (d.has("pos_weight") || d.needs(1)) {
-             // dx of (1-t)x - f*logsigmoid(x) with f = (p-1)t + 1; dt of the same.
-             const Value x = spreadOperand(d, 0), t = spreadOperand(d, 1);
-             const Value p = d.has("pos_weight") ? d.in("pos_weight") : Value();
-             const Value away = subtractFrom(int64_t{1}, unary("aten.sigmoid.default", x));
-             const Value factor = p ? (p - 1) * t + 1 : Value();
-             const Value pulled = factor ? factor * away : away;
-             Value dx = subtractFrom(int64_t{1}, t) - pulled;
-             const Value logs = unary("aten.log_sigmoid.default", x);
-             Value dt = p ? -x - (p - 1) * logs : -x;
-             if (d.has("weight")) {
-                 dx = dx * d.in("weight");
-                 dt = dt * d.in("weight");
+     .derive =
+         [](Derivation& d) {
+             if (d.has("pos_weight") || d.needs(1)) {
+                 // dx of (1-t)x - f*logsigmoid(x) with f = (p-1)t + 1; dt of the same.
+                 const Value x = spreadOperand(d, 0), t = spreadOperand(d, 1);
+                 const Value p = d.has("pos_weight") ? d.in("pos_weight") : Value();
+                 const Value away = subtractFrom(int64_t{1}, unary("aten.sigmoid.default", x));
+                 const Value factor = p ? (p - 1) * t + 1 : Value();
+                 const Value pulled = factor ? factor * away : away;
+                 Value dx = subtractFrom(int64_t{1}, t) - pulled;
+                 const Value logs = unary("aten.log_sigmoid.default", x);
+                 Value dt = p ? -x - (p - 1) * logs : -x;
+                 if (d.has("weight")) {
+                     dx = dx * d.in("weight");
+                     dt = dt * d.in("weight");
+                 }
+                 const SymInt count = meanCount(d, x);
+                 d.input(0) = scaledByCount(dx * d.dy(), 1, count);
+                 if (d.needs(1)) d.input(1) = scaledByCount(dt * d.dy(), 1, count);
+                 return;
              }
-             const SymInt count = meanCount(d, x);
-             d.input(0) = scaledByCount(dx * d.dy(), 1, count);
-             if (d.needs(1)) d.input(1) = scaledByCount(dt * d.dy(), 1, count);
-             return;
-         }
-         const Value x = spreadOperand(d, 0);
-         Value dx = (unary("aten.sigmoid.default", x) - spreadOperand(d, 1)) * d.dy();
-         if (d.has("weight")) dx = dx * d.in("weight");
-         if (d.integerOr("reduction", 1) == 1) dx = d.call("aten.div.Scalar", {dx, numel(x.sizes())});
-         d.input(0) = dx;
-     },
+             const Value x = spreadOperand(d, 0);
+             Value dx = (unary("aten.sigmoid.default", x) - spreadOperand(d, 1)) * d.dy();
+             if (d.has("weight")) dx = dx * d.in("weight");
+             if (d.integerOr("reduction", 1) == 1) dx = d.call("aten.div.Scalar", {dx, numel(x.sizes())});
+             d.input(0) = dx;
+         },
      .samples = "f32[2, 3], f32[2, 3]<1\nf32[2, 3], f32[2, 3]<1, f32[3], f32[3]\nbf16[4], bf16[4]<1"},
 };
 

@@ -55,10 +55,14 @@ Values decomposeCosineSimilarity(Decomposition& d) {
         return Value();
     }
     const Argument dims(std::vector<Argument>{d.arg("dim")});
-    auto norm = [&](const Value& v) { return unary("aten.clone.default", d.call("aten.linalg_vector_norm.default", {v, 2, dims, true})); };
+    auto norm = [&](const Value& v) {
+        return unary("aten.clone.default", d.call("aten.linalg_vector_norm.default", {v, 2, dims, true}));
+    };
     const Value xNorm = norm(x), yNorm = norm(y);
-    const Value least = d.call("aten.scalar_tensor.default", {d.real("eps")}, {{"dtype", opmathType(dtype)}, {"device", x.type().device}});
-    const Value xSafe = d.call("aten.clamp_min.Tensor", {xNorm, least}), ySafe = d.call("aten.clamp_min.Tensor", {yNorm, least});
+    const Value least = d.call("aten.scalar_tensor.default", {d.real("eps")},
+                               {{"dtype", opmathType(dtype)}, {"device", x.type().device}});
+    const Value xSafe = d.call("aten.clamp_min.Tensor", {xNorm, least}),
+                ySafe = d.call("aten.clamp_min.Tensor", {yNorm, least});
     const Value yUnit = y / ySafe;
     return d.call("aten.sum.dim_IntList", {x / xSafe * yUnit, dims});
 }
@@ -66,13 +70,15 @@ Values decomposeCosineSimilarity(Decomposition& d) {
 Values decomposeCosineEmbedding(Decomposition& d) {
     const Value a = d.in(size_t{0}), b = d.in(1), t = d.in("target");
     if (a.rank() != b.rank() || a.rank() < 1 || a.rank() > 2 || t.rank() != a.rank() - 1) {
-        d.builder().fail(d.fail("needs two inputs of 1 or 2 dims and a target of one less, not " + a.type().text() + ", " + b.type().text() + " and " + t.type().text()));
+        d.builder().fail(d.fail("needs two inputs of 1 or 2 dims and a target of one less, not " + a.type().text() +
+                                ", " + b.type().text() + " and " + t.type().text()));
         return Value();
     }
     constexpr double kEpsilon = static_cast<double>(1e-12f);
     const std::vector<int64_t> dim = {a.rank() - 1};
     const Value dot = sum(a * b, dim, false);
-    const Value aSquare = addScalar(d, sum(a * a, dim, false), kEpsilon), bSquare = addScalar(d, sum(b * b, dim, false), kEpsilon);
+    const Value aSquare = addScalar(d, sum(a * a, dim, false), kEpsilon),
+                bSquare = addScalar(d, sum(b * b, dim, false), kEpsilon);
     const Value cosine = dot / unary("aten.sqrt.default", aSquare * bSquare);
     const Value zeros = zerosLike(d, cosine);
     const Value together = fromFilled(d, cosine, int64_t{1});
@@ -94,10 +100,12 @@ Values decomposeMarginRanking(Decomposition& d) {
 /// Distances by the p-norm of the difference plus eps; with `swap` the nearer of anchor and positive counts.
 Values decomposeTripletMargin(Decomposition& d) {
     const Value anchor = d.in("anchor"), positive = d.in("positive"), negative = d.in("negative");
-    if (anchor.rank() != positive.rank() || anchor.rank() != negative.rank()) return refuse(d, "needs three tensors of as many dims");
+    if (anchor.rank() != positive.rank() || anchor.rank() != negative.rank())
+        return refuse(d, "needs three tensors of as many dims");
     auto distance = [&](const Value& a, const Value& b) {
         const Value apart = addScalar(d, a - b, d.real("eps"));
-        return d.call("aten.norm.ScalarOpt_dim", {apart, d.real("p"), Argument(std::vector<int64_t>{std::max<int64_t>(apart.rank() - 1, 0)})});
+        return d.call("aten.norm.ScalarOpt_dim",
+                      {apart, d.real("p"), Argument(std::vector<int64_t>{std::max<int64_t>(apart.rank() - 1, 0)})});
     };
     const Value near = distance(anchor, positive);
     Value far = distance(anchor, negative);
@@ -115,7 +123,8 @@ Values decomposePoisson(Decomposition& d) {
         loss = x - t * unary("aten.log.default", addScalar(d, x, d.real("eps")));
     }
     if (d.flag("full")) {
-        const Value tail = d.call("aten.mul.Scalar", {unary("aten.log.default", d.call("aten.mul.Scalar", {t, 6.283185307179586})), 0.5});
+        const Value tail = d.call("aten.mul.Scalar",
+                                  {unary("aten.log.default", d.call("aten.mul.Scalar", {t, 6.283185307179586})), 0.5});
         const Value stirling = t * unary("aten.log.default", t) - t + tail;
         loss = loss + d.call("aten.masked_fill.Scalar", {stirling, compareScalar("le", t, int64_t{1}), 0});
     }
@@ -124,14 +133,19 @@ Values decomposePoisson(Decomposition& d) {
 
 /// By how much each class comes within the margin of the right one, the right one left out; over classes the mean.
 Values decomposeMultiMargin(Decomposition& d) {
-    const auto rows = [](const Value& x) { return x.rank() == 0 ? view(x, {1, 1}) : x.rank() == 1 ? unsqueeze(x, 0) : x; };
+    const auto rows = [](const Value& x) {
+        return x.rank() == 0 ? view(x, {1, 1}) : x.rank() == 1 ? unsqueeze(x, 0) : x;
+    };
     const Value x = rows(d.in("self"));
     Value target = d.in("target");
     const double power = toDouble(d.scalar("p").value_or(Scalar(int64_t{1})));
     if (power != 1 && power != 2) return refuse(d, "p must be 1 or 2");
-    if (x.rank() != 2 || x.size(1) == SymInt(0)) return refuse(d, "needs a vector or a matrix with elements, not " + d.in("self").type().text());
+    if (x.rank() != 2 || x.size(1) == SymInt(0))
+        return refuse(d, "needs a vector or a matrix with elements, not " + d.in("self").type().text());
     if (target.rank() == 0) target = view(target, {1});
-    if (target.rank() != 1 || !(target.size(0) == x.size(0))) return refuse(d, "needs one target for each row of " + x.type().text() + ", not " + d.in("target").type().text());
+    if (target.rank() != 1 || !(target.size(0) == x.size(0)))
+        return refuse(d,
+                      "needs one target for each row of " + x.type().text() + ", not " + d.in("target").type().text());
     target = unsqueeze(target, 1);
     const Value right = d.call("aten.gather.default", {x, 1, target});
     Value z = atLeastZero(d, subtractFrom(d.scalar("margin").value_or(Scalar(int64_t{1})), right) + x);
@@ -139,7 +153,8 @@ Values decomposeMultiMargin(Decomposition& d) {
     if (d.has("weight")) {
         Value weight = d.in("weight");
         if (weight.rank() == 0) weight = view(weight, {1});
-        if (weight.rank() != 1 || !(weight.size(0) == x.size(1))) return refuse(d, "needs one weight for each class, not " + weight.type().text());
+        if (weight.rank() != 1 || !(weight.size(0) == x.size(1)))
+            return refuse(d, "needs one weight for each class, not " + weight.type().text());
         z = z * d.call("aten.index.Tensor", {weight, Argument(std::vector<Argument>{target})});
     }
     const Value others = d.call("aten.ne.Tensor", {iota(d.builder(), x.size(1), x.type().device), target});
@@ -149,17 +164,26 @@ Values decomposeMultiMargin(Decomposition& d) {
     if (*reduction == 2) return d.call("aten.div.Tensor", {unary("aten.sum.default", z), Argument(x.size(1))});
     return d.call("aten.mean.dim", {z, Argument(std::vector<int64_t>{1})});
 }
-/// For every right class by how much each wrong one comes within 1 of it. A row of the target lists the right classes, up to -1.
+/// For every right class by how much each wrong one comes within 1 of it. A row of the target lists the right classes,
+/// up to -1.
 Values decomposeMultilabelMargin(Decomposition& d) {
-    const auto rows = [](const Value& x) { return x.rank() == 0 ? view(x, {1, 1}) : x.rank() == 1 ? unsqueeze(x, 0) : x; };
+    const auto rows = [](const Value& x) {
+        return x.rank() == 0 ? view(x, {1, 1}) : x.rank() == 1 ? unsqueeze(x, 0) : x;
+    };
     const Value given = d.in("self"), labels = d.in("target"), x = rows(given), target = rows(labels);
-    if (given.rank() > 2 || x.size(1) == SymInt(0)) return refuse(d, "needs a vector or a matrix with elements, not " + given.type().text());
-    if (!(labels.sizes() == given.sizes())) return refuse(d, "needs a target of the input's sizes, not " + labels.type().text());
+    if (given.rank() > 2 || x.size(1) == SymInt(0))
+        return refuse(d, "needs a vector or a matrix with elements, not " + given.type().text());
+    if (!(labels.sizes() == given.sizes()))
+        return refuse(d, "needs a target of the input's sizes, not " + labels.type().text());
     const Value classes = iota(d.builder(), x.size(1), x.type().device);
     const auto integer = [&](int64_t number) { return scalarTensor(d.builder(), number, DType::I64, x.type().device); };
     const Value ends = compareScalar("eq", target, int64_t{-1});
-    const Value end = d.call("aten.amin.default", {where(ends, classes, d.call("aten.scalar_tensor.default", {Argument(x.size(1))}, {{"dtype", DType::I64}, {"layout", Layout::Strided}, {"device", x.type().device}})),
-                                                   Argument(std::vector<int64_t>{-1}), true});
+    const Value end =
+        d.call("aten.amin.default",
+               {where(ends, classes,
+                      d.call("aten.scalar_tensor.default", {Argument(x.size(1))},
+                             {{"dtype", DType::I64}, {"layout", Layout::Strided}, {"device", x.type().device}})),
+                Argument(std::vector<int64_t>{-1}), true});
     const Value listed = d.call("aten.lt.Tensor", {classes, end});
     const Value right = d.call("aten.gather.default", {x, -1, where(listed, target, integer(0))});
     const Value marked = where(listed, target, integer(-1));
@@ -177,31 +201,50 @@ Values decomposeMultilabelMargin(Decomposition& d) {
 }
 
 constexpr OpDef row(std::string_view schema, Fn<Values(Decomposition&)> decompose, std::string_view samples) {
-    return {.schema = schema, .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite, .decompose = decompose, .samples = samples};
+    return {.schema = schema,
+            .infer = inferExpanded,
+            .eval = evalExpanded,
+            .expand = Expand::Composite,
+            .decompose = decompose,
+            .samples = samples};
 }
 
 constexpr OpDef kOps[] = {
-    row("aten.kl_div.default(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor", decomposeKlDiv,
+    row("aten.kl_div.default(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor",
+        decomposeKlDiv,
         "f32[2, 3], f32[2, 3]>0\nf32[2, 3], f32[2, 3], 2, log_target = True\nf32[2, 3], f32[3]>0, 0\nbf16[4], bf16[4]>0\nf64[2, 3], f64[2, 3]>0, 2"),
-    row("aten.cosine_similarity.default(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", decomposeCosineSimilarity,
+    row("aten.cosine_similarity.default(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
+        decomposeCosineSimilarity,
         "f32[2, 3], f32[2, 3]\nf32[2, 3, 4], f32[3, 1], -1\nf64[4], f64[4], 0\nbf16[2, 3], bf16[2, 3]\nf32[2, 3], f32[2, 3], 0, 100.0"),
-    row("aten.cosine_embedding_loss.default(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor", decomposeCosineEmbedding,
+    row("aten.cosine_embedding_loss.default(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
+        decomposeCosineEmbedding,
         "f32[3, 4], f32[3, 4], f32[3], 0.1\nf32[4], f32[4], i64[], 0.0, 0\nf64[3, 4], f64[3, 4], i64[3]<2, 0.0, 2"),
-    row("aten.hinge_embedding_loss.default(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor", decomposeHingeEmbedding,
-        "f32[2, 3], f32[2, 3]\nf32[2, 3], i64[2, 3]<2, 0.5, 0"),
-    row("aten.margin_ranking_loss.default(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor", decomposeMarginRanking,
-        "f32[3], f32[3], f32[3]\nf32[2, 3], f32[2, 3], f32[3], 0.1, 2"),
+    row("aten.hinge_embedding_loss.default(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor",
+        decomposeHingeEmbedding, "f32[2, 3], f32[2, 3]\nf32[2, 3], i64[2, 3]<2, 0.5, 0"),
+    row("aten.margin_ranking_loss.default(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
+        decomposeMarginRanking, "f32[3], f32[3], f32[3]\nf32[2, 3], f32[2, 3], f32[3], 0.1, 2"),
     row("aten.triplet_margin_loss.default(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., float eps=1e-06, bool swap=False, int reduction=1) -> Tensor",
-        decomposeTripletMargin, "f32[3, 4], f32[3, 4], f32[3, 4]\nf32[3, 4], f32[3, 4], f32[3, 4], 0.5, 1.0, 1e-6, True, 0"),
-    row("aten.multi_margin_loss.default(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) -> Tensor", decomposeMultiMargin,
+        decomposeTripletMargin,
+        "f32[3, 4], f32[3, 4], f32[3, 4]\nf32[3, 4], f32[3, 4], f32[3, 4], 0.5, 1.0, 1e-6, True, 0"),
+    row("aten.multi_margin_loss.default(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) -> Tensor",
+        decomposeMultiMargin,
         "f32[3, 4], i64[3]<4\nf64[3, 4], i64[3]<4, 2, 0.5, f64[4]>0, 0\nf32[4], i64[]<4, 1, 1, None, 2"),
-    row("aten.multilabel_margin_loss_forward.default(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)", decomposeMultilabelMargin,
-        "f32[3, 4], i64[3, 4]<4, 1\nf64[3, 4], i64[3, 4]<4, 0\nf32[4], i64[4]<4, 2"),
-    row("aten.multilabel_margin_loss.default(Tensor self, Tensor target, int reduction=1) -> Tensor",
-        [](Decomposition& d) -> Values { return d.call("aten.multilabel_margin_loss_forward.default", {d.in(0), d.in(1), d.arg("reduction")})[0]; }, "f32[3, 4], i64[3, 4]<4"),
-    row("aten.dist.default(Tensor self, Tensor other, Scalar p=2) -> Tensor",
-        [](Decomposition& d) -> Values { return d.call("aten.norm.Scalar", {d.in(0) - d.in(1), d.arg("p")}); }, "f32[2, 3], f32[3]\nf64[4], f64[4], 1"),
-    row("aten.poisson_nll_loss.default(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor", decomposePoisson,
+    row("aten.multilabel_margin_loss_forward.default(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)",
+        decomposeMultilabelMargin, "f32[3, 4], i64[3, 4]<4, 1\nf64[3, 4], i64[3, 4]<4, 0\nf32[4], i64[4]<4, 2"),
+    row(
+        "aten.multilabel_margin_loss.default(Tensor self, Tensor target, int reduction=1) -> Tensor",
+        [](Decomposition& d) -> Values {
+            return d.call("aten.multilabel_margin_loss_forward.default", {d.in(0), d.in(1), d.arg("reduction")})[0];
+        },
+        "f32[3, 4], i64[3, 4]<4"),
+    row(
+        "aten.dist.default(Tensor self, Tensor other, Scalar p=2) -> Tensor",
+        [](Decomposition& d) -> Values {
+            return d.call("aten.norm.Scalar", {d.in(0) - d.in(1), d.arg("p")});
+        },
+        "f32[2, 3], f32[3]\nf64[4], f64[4], 1"),
+    row("aten.poisson_nll_loss.default(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
+        decomposePoisson,
         "f32[2, 3], f32[2, 3]>0, True, False, 1e-8, 1\nf32[2, 3], f32[2, 3]>0, True, True, 1e-8, 2\nf32[2, 3]>0, f32[2, 3]>0, False, False, 1e-8, 0"),
 };
 

@@ -14,18 +14,17 @@ T accepted(Result<T> result) {
 }
 
 constexpr std::string_view kFunctions[] = {
-    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan",
-    "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "erfinv", "lgamma", "digamma", "sigmoid", "floor",
-    "ceil", "trunc", "round", "abs", "isnan", "isinf", "isfinite", "signbit", "pow", "atan2", "fmod", "hypot", "copysign",
-    "nextafter",
+    "exp",   "exp2",     "expm1",   "log",     "log2",    "log10", "log1p", "sqrt",     "rsqrt",     "sin",   "cos",
+    "tan",   "asin",     "acos",    "atan",    "sinh",    "cosh",  "tanh",  "asinh",    "acosh",     "atanh", "erf",
+    "erfc",  "erfinv",   "lgamma",  "digamma", "sigmoid", "floor", "ceil",  "trunc",    "round",     "abs",   "isnan",
+    "isinf", "isfinite", "signbit", "pow",     "atan2",   "fmod",  "hypot", "copysign", "nextafter",
 };
 
 /// Aligned with the last dims of the result; size-1 dims repeat.
 std::vector<Expr> broadcastIndex(const std::vector<Expr>& index, const SymDims& sizes) {
     std::vector<Expr> at;
     const size_t skip = index.size() - sizes.size();
-    for (size_t d = 0; d < sizes.size(); ++d)
-        at.push_back(sizes[d].asInt() == 1 ? Expr::integer(0) : index[skip + d]);
+    for (size_t d = 0; d < sizes.size(); ++d) at.push_back(sizes[d].asInt() == 1 ? Expr::integer(0) : index[skip + d]);
     return at;
 }
 
@@ -58,7 +57,8 @@ Expr LowerContext::loadOwn(size_t operand) {
         return loadAt(operand, broadcastIndex(index(), type.sizes));
     }
     if (const auto* flag = value.get<bool>()) return Expr::boolean(*flag);
-    if (const auto* real = value.get<double>()) return Expr::real(*real, computeType() == DType::F64 ? DType::F64 : DType::F32);
+    if (const auto* real = value.get<double>())
+        return Expr::real(*real, computeType() == DType::F64 ? DType::F64 : DType::F32);
     if (const auto* integer = value.get<int64_t>()) return Expr::integer(*integer);
     const Expr number = numberOf(value);
     CT_CHECK(number, "the shape rule has checked that this argument is a tensor or a number");
@@ -81,7 +81,9 @@ Expr LowerContext::numberAt(std::string_view param, DType dtype) {
         if (elements.isInt() && elements.value() != 1)
             throw SizeError("'" + std::string(param) + "' of " + m_op->name() + " is not one number, but has " +
                             elements.text() + " elements");
-        return Expr::cast(loadAt(static_cast<size_t>(position(param)), std::vector<Expr>(in(param).sizes.size(), Expr::integer(0))), dtype);
+        return Expr::cast(
+            loadAt(static_cast<size_t>(position(param)), std::vector<Expr>(in(param).sizes.size(), Expr::integer(0))),
+            dtype);
     }
     const Expr number = numberOf(value);
     CT_CHECK(number, "the shape rule has checked that this argument is a number");
@@ -102,7 +104,9 @@ DType LowerContext::computeType() const {
 
 TensorType LowerContext::in(size_t operand) const { return accepted(tensor(operand)); }
 std::vector<TensorType> LowerContext::inList(std::string_view param) const { return accepted(tensors(param)); }
-int64_t LowerContext::integerOr(std::string_view param, int64_t fallback) const { return accepted(integer(param, fallback)); }
+int64_t LowerContext::integerOr(std::string_view param, int64_t fallback) const {
+    return accepted(integer(param, fallback));
+}
 std::vector<int64_t> LowerContext::integersOf(std::string_view param) const { return accepted(integers(param)); }
 int64_t LowerContext::dimOf(std::string_view param, int64_t rank) const { return accepted(dim(param, rank)); }
 std::vector<int64_t> LowerContext::dimsOf(std::string_view param, int64_t rank, bool emptyIsAll) const {
@@ -156,7 +160,8 @@ std::vector<Expr> reindex(const std::vector<Expr>& index, const SymDims& from, c
         }
         Expr position = Expr::integer(0);
         for (size_t d = fBegin; d < f; ++d)
-            if (from[d].asInt() != 1) position = Expr::make(ExprKind::Add, {Expr::make(ExprKind::Mul, {position, from[d].expr()}), index[d]});
+            if (from[d].asInt() != 1)
+                position = Expr::make(ExprKind::Add, {Expr::make(ExprKind::Mul, {position, from[d].expr()}), index[d]});
         for (size_t d = t; d-- > tBegin;) {
             // The first dim that is not 1 takes what is left.
             bool first = true;

@@ -52,12 +52,15 @@ Argument clampedIndices(Decomposition& d, bool fromEnd) {
     for (size_t i = 0; i < given.size(); ++i) {
         const SymInt size = d.in(0).size(static_cast<int64_t>(i));
         if (given[i].isNone()) out.emplace_back();
-        else out.push_back(d.call("aten.clamp.default", {given[i], Argument(fromEnd ? SymInt(0) - size : SymInt(0)), Argument(size - SymInt(1))}));
+        else
+            out.push_back(d.call("aten.clamp.default", {given[i], Argument(fromEnd ? SymInt(0) - size : SymInt(0)),
+                                                        Argument(size - SymInt(1))}));
     }
     return Argument(std::move(out));
 }
 Values expandMasked(Decomposition& d) {
-    if (numel(d.in(0).sizes()) == SymInt(0)) return d.call("aten.new_full.default", {d.in(0), Argument(d.out().sizes), d.arg("fill")});
+    if (numel(d.in(0).sizes()) == SymInt(0))
+        return d.call("aten.new_full.default", {d.in(0), Argument(d.out().sizes), d.arg("fill")});
     const Argument indices = clampedIndices(d, false);
     const Value picked = d.call("aten._unsafe_index.Tensor", {d.in(0), indices});
     return d.call("aten.masked_fill.Scalar", {picked, unary("aten.logical_not.default", d.in(1)), d.arg("fill")});
@@ -80,7 +83,8 @@ Expr lowerMasked(LowerContext& c) {
         if (mask.sizes[i] == SymInt(1)) maskAt[i] = Expr::integer(0);
     const std::vector<Expr> at = indexedElement(c, self, 2, *plan, position, Outside::Clamped);
     if (at.empty() && self.rank() > 0) return Expr();
-    return c.guarded(c.loadAt(1, maskAt), [&] { return c.loadAt(0, at); }, c.numberAt("fill", computeTypeOf(self.dtype)));
+    return c.guarded(
+        c.loadAt(1, maskAt), [&] { return c.loadAt(0, at); }, c.numberAt("fill", computeTypeOf(self.dtype)));
 }
 
 // -- along a dim, and into the flat tensor
@@ -90,12 +94,14 @@ Values decomposeTakeAlong(Decomposition& d) {
     if (indices.dtype() != DType::I64) return refuse(d, "the indices must be int64");
     if (!d.has("dim")) {
         const Argument all(std::vector<int64_t>{-1});
-        const Value flat = d.call("aten.reshape.default", {self, all}), positions = d.call("aten.reshape.default", {indices, all});
+        const Value flat = d.call("aten.reshape.default", {self, all}),
+                    positions = d.call("aten.reshape.default", {indices, all});
         return d.call("aten.gather.default", {flat, 0, positions});
     }
     const auto dim = read(d, d.dim("dim", self.rank()));
     if (!dim) return Value(d.builder(), nullptr);
-    if (self.rank() != indices.rank() || self.rank() == 0) return refuse(d, "self and indices must have the same number of dims");
+    if (self.rank() != indices.rank() || self.rank() == 0)
+        return refuse(d, "self and indices must have the same number of dims");
     SymDims first = self.sizes(), second = indices.sizes();
     first[static_cast<size_t>(*dim)] = second[static_cast<size_t>(*dim)] = 1;
     const SymDims shapes[] = {first, second};
@@ -116,7 +122,8 @@ Result<ValueType> inferPut(const InferContext& c) {
     if (index.dtype != DType::I64) return c.fail("the index must be int64");
     if (source.dtype != self.dtype) return c.fail("self and source have different dtypes");
     const SymInt wanted = numel(index.sizes), given = numel(source.sizes);
-    if (wanted.isInt() && given.isInt() && wanted.value() != given.value()) return c.fail(given.text() + " elements for " + wanted.text() + " positions");
+    if (wanted.isInt() && given.isInt() && wanted.value() != given.value())
+        return c.fail(given.text() + " elements for " + wanted.text() + " positions");
     TensorType type = TensorType::contiguous(self.dtype, self.sizes, self.device);
     type.strides = preservedStrides(self);
     return ValueType(std::move(type));
@@ -139,24 +146,29 @@ Result<ValueType> inferIndexReduce(const InferContext& c) {
     const std::string reduce = c.text("reduce");
     if (reduce != "prod" && reduce != "mean" && reduce != "amax" && reduce != "amin")
         return c.fail("unknown reduction '" + reduce + "'; prod, mean, amax and amin are known");
-    if (index.rank() > 1 || (index.dtype != DType::I64 && index.dtype != DType::I32)) return c.fail("the index must be a vector of int64 or int32");
-    if (source.dtype != self.dtype || source.rank() != self.rank()) return c.fail("self and source differ in dtype or number of dims");
+    if (index.rank() > 1 || (index.dtype != DType::I64 && index.dtype != DType::I32))
+        return c.fail("the index must be a vector of int64 or int32");
+    if (source.dtype != self.dtype || source.rank() != self.rank())
+        return c.fail("self and source differ in dtype or number of dims");
     SymDims expected = self.sizes;
     if (self.rank() > 0) expected[static_cast<size_t>(dim)] = index.rank() == 0 ? SymInt(1) : index.sizes[0];
-    if (allInts(expected) && allInts(source.sizes) && !(expected == source.sizes)) return c.fail("the source does not have self's shape with the index's length along the dim");
+    if (allInts(expected) && allInts(source.sizes) && !(expected == source.sizes))
+        return c.fail("the source does not have self's shape with the index's length along the dim");
     return ValueType(TensorType::contiguous(self.dtype, self.sizes, self.device));
 }
 EvalResult evalIndexReduce(const EvalContext& c) {
     const Tensor self = c.in(size_t{0}), source = c.in("source");
     const std::vector<int64_t> index = packElements<int64_t>(c.in("index"));
     const std::string reduce = c.text("reduce");
-    const int64_t dim = c.dimOf("dim", self.rank()), size = self.rank() > 0 ? self.size(dim) : 1, count = static_cast<int64_t>(index.size());
+    const int64_t dim = c.dimOf("dim", self.rank()), size = self.rank() > 0 ? self.size(dim) : 1,
+                  count = static_cast<int64_t>(index.size());
     int64_t outer = 1, inner = 1;
     for (int64_t i = 0; i < self.rank(); ++i)
         if (i != dim) (i < dim ? outer : inner) *= self.size(i);
     Tensor out = c.result();
     for (int64_t at : index)
-        if (at < 0 || at >= size) return c.fail("index " + std::to_string(at) + " is out of range for a dim of size " + std::to_string(size));
+        if (at < 0 || at >= size)
+            return c.fail("index " + std::to_string(at) + " is out of range for a dim of size " + std::to_string(size));
     withCompute(out.dtype(), [&](auto tag) {
         using T = decltype(tag);
         std::vector<T> target = packElements<T>(self);
@@ -169,8 +181,11 @@ EvalResult evalIndexReduce(const EvalContext& c) {
                     const T value = given[static_cast<size_t>((o * count + k) * inner + i)];
                     const bool first = landed[to]++ == 0;
                     T& result = target[to];
-                    result = first ? value : reduce == "prod" ? wrapMul(result, value) : reduce == "mean" ? wrapAdd(result, value)
-                             : reduce == "amax" ? maximumOf(result, value) : minimumOf(result, value);
+                    result = first              ? value
+                             : reduce == "prod" ? wrapMul(result, value)
+                             : reduce == "mean" ? wrapAdd(result, value)
+                             : reduce == "amax" ? maximumOf(result, value)
+                                                : minimumOf(result, value);
                 }
         for (size_t i = 0; i < target.size() && reduce == "mean"; ++i)
             if (landed[i] > 1) {
@@ -184,10 +199,13 @@ EvalResult evalIndexReduce(const EvalContext& c) {
 /// A mean is a sum over counts; the other reductions, and dtypes that generated code does not add atomically, stay.
 Values decomposeIndexReduce(Decomposition& d) {
     const DType dtype = d.in(0).dtype();
-    if (d.text("reduce") != "mean" || dtype == DType::I64 || dtype == DType::Bool || dtype == DType::BF16) return Values::notHandled();
+    if (d.text("reduce") != "mean" || dtype == DType::I64 || dtype == DType::Bool || dtype == DType::BF16)
+        return Values::notHandled();
     const Value self = d.in(0), index = d.in("index"), source = d.in("source");
     const Argument dim = d.arg("dim");
-    const auto add = [&](const Value& to, const Value& what) { return d.call("aten.index_add.default", {to, dim, index, what}); };
+    const auto add = [&](const Value& to, const Value& what) {
+        return d.call("aten.index_add.default", {to, dim, index, what});
+    };
     const Value ones = d.call("aten.ones_like.default", {source});
     Value out = self, counts;
     if (d.flag("include_self", true)) {
@@ -206,11 +224,16 @@ void deriveIndexReduce(Derivation& d) {
     const std::string reduce = d.text("reduce");
     const bool include = d.flag("include_self", true);
     const auto select = [&](const Value& x) { return d.call("aten.index_select.default", {x, dim, index}); };
-    const auto add = [&](const Value& to, const Value& what) { return d.call("aten.index_add.default", {to, dim, index, what}); };
-    const auto cleared = [&](const Value& x) { return include ? x : d.call("aten.index_fill.int_Scalar", {x, dim, index, 0}); };
+    const auto add = [&](const Value& to, const Value& what) {
+        return d.call("aten.index_add.default", {to, dim, index, what});
+    };
+    const auto cleared = [&](const Value& x) {
+        return include ? x : d.call("aten.index_fill.int_Scalar", {x, dim, index, 0});
+    };
     Value forSelf, forSource;
     if (reduce == "mean") {
-        Value counts = add(d.call(include ? "aten.ones_like.default" : "aten.zeros_like.default", {dy}), d.call("aten.ones_like.default", {source}));
+        Value counts = add(d.call(include ? "aten.ones_like.default" : "aten.zeros_like.default", {dy}),
+                           d.call("aten.ones_like.default", {source}));
         counts = d.call("aten.masked_fill.Scalar", {counts, d.call("aten.eq.Scalar", {counts, 0}), 1});
         forSelf = dy / counts;
         forSource = select(forSelf);
@@ -220,7 +243,8 @@ void deriveIndexReduce(Derivation& d) {
         forSource = select(product) / source;
     } else {
         const Value value = select(y);
-        const Value isSelf = convert(d.call("aten.eq.Tensor", {self, y}), dy.dtype()), isSource = convert(d.call("aten.eq.Tensor", {source, value}), dy.dtype());
+        const Value isSelf = convert(d.call("aten.eq.Tensor", {self, y}), dy.dtype()),
+                    isSource = convert(d.call("aten.eq.Tensor", {source, value}), dy.dtype());
         const Value share = dy / add(cleared(isSelf), isSource);
         forSelf = isSelf * share;
         forSource = isSource * select(share);
@@ -235,7 +259,8 @@ Result<ValueType> inferFillTensor(const InferContext& c) {
     CT_TRY(const TensorType value, c.tensor("value"));
     CT_TRY_VOID(c.dim("dim", self.rank()));
     if (value.rank() != 0) return c.fail("the value must be a 0-d tensor");
-    if (index.rank() > 1 || (index.dtype != DType::I64 && index.dtype != DType::I32)) return c.fail("the index must be a vector of int64 or int32");
+    if (index.rank() > 1 || (index.dtype != DType::I64 && index.dtype != DType::I32))
+        return c.fail("the index must be a vector of int64 or int32");
     TensorType type = TensorType::contiguous(self.dtype, self.sizes, self.device);
     type.strides = preservedStrides(self);
     return ValueType(std::move(type));
@@ -244,7 +269,9 @@ Values decomposeFillTensor(Decomposition& d) {
     const Value self = d.in(0), index = d.in("index"), value = convert(d.in("value"), self.dtype());
     if (self.rank() == 0) {
         const Value at = index.rank() == 0 ? unsqueeze(index, 0) : index;
-        return d.call("aten.squeeze.dim", {d.call("aten.index_put.default", {unsqueeze(self, 0), indexAt(at, 0), expand(value, at.sizes())}), 0});
+        return d.call(
+            "aten.squeeze.dim",
+            {d.call("aten.index_put.default", {unsqueeze(self, 0), indexAt(at, 0), expand(value, at.sizes())}), 0});
     }
     const int64_t dim = d.dimOf("dim", self.rank());
     SymDims sizes = self.sizes();
@@ -267,11 +294,17 @@ f32[4], 0, i64[0]<4, f32[0], 'mean'
 constexpr OpDef kOps[] = {
     // self[indices] where the mask holds, `fill` elsewhere: there the indices may lie outside.
     {.schema = "aten._unsafe_masked_index.default(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor",
-     .infer = inferMasked, .eval = evalExpanded, .expand = Expand::Never, .decompose = expandMasked,
-     .derive = [](Derivation& d) {
-         const Value zeros = full(d.builder(), d.in(0).sizes(), Scalar(int64_t{0}), d.dy().dtype(), d.dy().type().device);
-         d.input(0) = d.call("aten._unsafe_masked_index_put_accumulate.default", {zeros, d.in(1), d.arg("indices"), d.dy()});
-     },
+     .infer = inferMasked,
+     .eval = evalExpanded,
+     .expand = Expand::Never,
+     .decompose = expandMasked,
+     .derive =
+         [](Derivation& d) {
+             const Value zeros =
+                 full(d.builder(), d.in(0).sizes(), Scalar(int64_t{0}), d.dy().dtype(), d.dy().type().device);
+             d.input(0) =
+                 d.call("aten._unsafe_masked_index_put_accumulate.default", {zeros, d.in(1), d.arg("indices"), d.dy()});
+         },
      .lower = lowerMasked,
      .samples = R"(
 f32[2, 3, 4, 5], b8[4, 1], [None, None, i64[4, 1]<4, i64[5]<5], 0.0
@@ -281,35 +314,67 @@ i64[6], b8[2, 3], [i64[2, 3]<6], 9
 f32[4, 5][1, 4], b8[3, 5], [i64[3]<4], 0
 bf16[4], b8[3], [i64[3]<4], 1
 )"},
-    {.schema = "aten._unsafe_masked_index_put_accumulate.default(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor",
-     .infer = inferMaskedPut, .eval = evalExpanded, .expand = Expand::Never, .decompose = expandMaskedPut,
-     .derive = [](Derivation& d) {
-         if (d.needs(0)) d.input(0) = d.dy();
-         if (d.needs(3)) d.input(3) = d.call("aten._unsafe_masked_index.default", {d.dy(), d.in(1), d.arg("indices"), 0});
-     },
-     .samples = "f32[4, 5], b8[3, 5], [i64[3]<4], f32[3, 5]\nf32[6], b8[7], [i64[7]<6], f32[7]\nf64[2, 3, 4], b8[5], [None, None, i64[5]<4], f64[2, 3, 5]\ni64[0], b8[2], [i64[2]], i64[2]"},
+    {.schema =
+         "aten._unsafe_masked_index_put_accumulate.default(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor",
+     .infer = inferMaskedPut,
+     .eval = evalExpanded,
+     .expand = Expand::Never,
+     .decompose = expandMaskedPut,
+     .derive =
+         [](Derivation& d) {
+             if (d.needs(0)) d.input(0) = d.dy();
+             if (d.needs(3))
+                 d.input(3) = d.call("aten._unsafe_masked_index.default", {d.dy(), d.in(1), d.arg("indices"), 0});
+         },
+     .samples =
+         "f32[4, 5], b8[3, 5], [i64[3]<4], f32[3, 5]\nf32[6], b8[7], [i64[7]<6], f32[7]\nf64[2, 3, 4], b8[5], [None, None, i64[5]<4], f64[2, 3, 5]\ni64[0], b8[2], [i64[2]], i64[2]"},
     // The elements of self at indices along a dim, the other dims broadcast; without a dim, of the flat tensor.
-    shorthand("aten.take_along_dim.default(Tensor self, Tensor indices, int? dim=None) -> Tensor", decomposeTakeAlong,
-              "f32[2, 3, 4], i64[2, 1, 4]<3, 1\nf32[2, 3], i64[1, 5]<3, -1\nf32[2, 3], i64[4]<6\nf32[1, 3], i64[2, 1]<3, 1\ni64[3, 2][1, 3], i64[3, 2]<2, 1"),
+    shorthand(
+        "aten.take_along_dim.default(Tensor self, Tensor indices, int? dim=None) -> Tensor", decomposeTakeAlong,
+        "f32[2, 3, 4], i64[2, 1, 4]<3, 1\nf32[2, 3], i64[1, 5]<3, -1\nf32[2, 3], i64[4]<6\nf32[1, 3], i64[2, 1]<3, 1\ni64[3, 2][1, 3], i64[3, 2]<2, 1"),
     // Elements written to row-major positions of the whole tensor.
-    {.schema = "aten.put.default(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", .tags = Tag::Inplace,
-     .infer = inferPut, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposePut,
-     .derive = [](Derivation& d) {
-         if (d.needs(0)) d.input(0) = d.flag("accumulate") ? d.dy() : d.call("aten.put.default", {d.dy(), d.in(1), d.call("aten.zeros_like.default", {d.in(2)})});
-         if (d.needs(2)) d.input(2) = reshape(d.call("aten.take.default", {d.dy(), d.in(1)}), d.in(2).sizes());
-     },
-     .samples = "f32[4, 5], i64[3]<20, f32[3], True\nf32[4, 5], i64[1]<20, f32[1]\ni64[6], i64[2, 2]<6, i64[4], True\nf32[2, 3][1, 2], i64[1]<6, f32[1]\nf32[3], i64[0], f32[0]"},
-    {.schema = "aten.index_reduce.default(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor", .tags = Tag::Inplace,
-     .infer = inferIndexReduce, .eval = evalIndexReduce, .expand = Expand::Decompose, .decompose = decomposeIndexReduce, .derive = deriveIndexReduce, .samples = kReduceSamples},
-    {.schema = "aten.index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", .tags = Tag::Inplace,
-     .infer = inferFillTensor, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeFillTensor,
-     .derive = [](Derivation& d) {
-         if (d.needs(0)) d.input(0) = d.call("aten.index_fill.int_Scalar", {d.dy(), d.arg("dim"), d.in("index"), 0});
-         if (d.needs(3)) {
-             const Value filled = d.call("aten.index_fill.int_Scalar", {d.call("aten.zeros_like.default", {d.dy()}), d.arg("dim"), d.in("index"), 1});
-             d.input(3) = d.call("aten.sum.default", {d.dy() * filled});
-         }
-     },
+    {.schema = "aten.put.default(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
+     .tags = Tag::Inplace,
+     .infer = inferPut,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposePut,
+     .derive =
+         [](Derivation& d) {
+             if (d.needs(0))
+                 d.input(0) =
+                     d.flag("accumulate")
+                         ? d.dy()
+                         : d.call("aten.put.default", {d.dy(), d.in(1), d.call("aten.zeros_like.default", {d.in(2)})});
+             if (d.needs(2)) d.input(2) = reshape(d.call("aten.take.default", {d.dy(), d.in(1)}), d.in(2).sizes());
+         },
+     .samples =
+         "f32[4, 5], i64[3]<20, f32[3], True\nf32[4, 5], i64[1]<20, f32[1]\ni64[6], i64[2, 2]<6, i64[4], True\nf32[2, 3][1, 2], i64[1]<6, f32[1]\nf32[3], i64[0], f32[0]"},
+    {.schema =
+         "aten.index_reduce.default(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
+     .tags = Tag::Inplace,
+     .infer = inferIndexReduce,
+     .eval = evalIndexReduce,
+     .expand = Expand::Decompose,
+     .decompose = decomposeIndexReduce,
+     .derive = deriveIndexReduce,
+     .samples = kReduceSamples},
+    {.schema = "aten.index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
+     .tags = Tag::Inplace,
+     .infer = inferFillTensor,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeFillTensor,
+     .derive =
+         [](Derivation& d) {
+             if (d.needs(0))
+                 d.input(0) = d.call("aten.index_fill.int_Scalar", {d.dy(), d.arg("dim"), d.in("index"), 0});
+             if (d.needs(3)) {
+                 const Value filled = d.call("aten.index_fill.int_Scalar", {d.call("aten.zeros_like.default", {d.dy()}),
+                                                                            d.arg("dim"), d.in("index"), 1});
+                 d.input(3) = d.call("aten.sum.default", {d.dy() * filled});
+             }
+         },
      .samples = "f32[4, 5], 0, i64[2]<4, f32[]\ni64[4, 5], -1, i64[3]<5, i64[]\nf32[4, 5][1, 4], 0, i64[2]<4, f32[]"},
 };
 

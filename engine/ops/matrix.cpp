@@ -42,7 +42,8 @@ void applyScale(std::vector<T>& product, const Tensor& result, const ProductScal
         for (T& value : product) value = wrapMul(alpha, value);
     if (!adds) return;
     const std::vector<T> addend = packElements<T>(broadcastTo(scale.addend, result.sizes()));
-    for (size_t i = 0; i < product.size(); ++i) product[i] = wrapAdd(product[i], beta == T(1) ? addend[i] : wrapMul(beta, addend[i]));
+    for (size_t i = 0; i < product.size(); ++i)
+        product[i] = wrapAdd(product[i], beta == T(1) ? addend[i] : wrapMul(beta, addend[i]));
 }
 
 /// A matrix of a batch as the library sees it: in place if it is f32, else from the packed copy.
@@ -83,7 +84,8 @@ void multiplyMatrices(const Tensor& a, const Tensor& b, Tensor& result, const Pr
     std::vector<float> product(static_cast<size_t>(result.numel()));
     const LibraryOperand left(a), right(b);
     for (int64_t batch = 0; batch < sizes.batch; ++batch)
-        if (!libraryGemm(sizes.m, sizes.n, sizes.k, left.matrix(batch), right.matrix(batch), product.data() + batch * sizes.m * sizes.n))
+        if (!libraryGemm(sizes.m, sizes.n, sizes.k, left.matrix(batch), right.matrix(batch),
+                         product.data() + batch * sizes.m * sizes.n))
             return multiplyMatricesPlainly(a, b, result, scale);
     applyScale(product, result, scale);
     unpackElements(product, result);

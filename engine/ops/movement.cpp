@@ -29,15 +29,21 @@ Result<ValueType> inferCat(const InferContext& c) {
         dtype = promote(dtype, type.dtype);
         if (isLegacyEmpty(type) && !isLegacyEmpty(*first)) continue;
         channelsLast &= isChannelsLast(type);
-        if (type.rank() != first->rank()) return c.fail("tensors of " + std::to_string(first->rank()) + " and " + std::to_string(type.rank()) + " dims");
+        if (type.rank() != first->rank())
+            return c.fail("tensors of " + std::to_string(first->rank()) + " and " + std::to_string(type.rank()) +
+                          " dims");
         for (size_t i = 0; i < sizes.size(); ++i)
-            if (static_cast<int64_t>(i) != dim && type.sizes[i].isInt() && sizes[i].isInt() && type.sizes[i].value() != sizes[i].value())
-                return c.fail("sizes " + sizes[i].text() + " and " + type.sizes[i].text() + " differ in dim " + std::to_string(i));
+            if (static_cast<int64_t>(i) != dim && type.sizes[i].isInt() && sizes[i].isInt() &&
+                type.sizes[i].value() != sizes[i].value())
+                return c.fail("sizes " + sizes[i].text() + " and " + type.sizes[i].text() + " differ in dim " +
+                              std::to_string(i));
         along = along + type.sizes[static_cast<size_t>(dim)];
     }
     sizes[static_cast<size_t>(dim)] = along;
     TensorType out = TensorType::contiguous(dtype, sizes, first->device);
-    if (channelsLast) out.strides = *formatStrides(sizes.size() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast, sizes);
+    if (channelsLast)
+        out.strides =
+            *formatStrides(sizes.size() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast, sizes);
     return ValueType(std::move(out));
 }
 
@@ -109,7 +115,8 @@ Expr lowerCat(LowerContext& c) {
         if (tensors[i].rank() != c.out().rank() || tensors[i].sizes[along] == SymInt(0)) continue;
         auto load = [&] {
             std::vector<Expr> at = c.index();
-            at[along] = Expr::make(ExprKind::Add, {at[along], Expr::make(ExprKind::Mul, {starts[i].expr(), Expr::integer(-1)})});
+            at[along] = Expr::make(ExprKind::Add,
+                                   {at[along], Expr::make(ExprKind::Mul, {starts[i].expr(), Expr::integer(-1)})});
             return Expr::cast(c.loadItemAt(0, i, at), computeTypeOf(c.out().dtype));
         };
         if (!result) {
@@ -122,7 +129,8 @@ Expr lowerCat(LowerContext& c) {
         }
         const Expr here = compare(ExprKind::Lt, c.index()[along], starts[i + 1].expr());
         const Expr inside = i > 0 ? compare(ExprKind::Ge, c.index()[along], starts[i].expr()) && here : here;
-        result = Expr::where(here, c.guarded(inside, load, constantOf(Scalar(int64_t{0}), computeTypeOf(c.out().dtype))), result);
+        result = Expr::where(
+            here, c.guarded(inside, load, constantOf(Scalar(int64_t{0}), computeTypeOf(c.out().dtype))), result);
     }
     return result;
 }
@@ -146,7 +154,8 @@ Values decomposeStack(Decomposition& d) {
     const std::vector<Value> tensors = d.list("tensors");
     const int64_t rank = tensors[0].rank(), dim = d.dimOf("dim", rank + 1);
     if (dim < rank) {
-        const Value joined = d.call("aten.cat.default", {Argument(std::vector<Argument>(tensors.begin(), tensors.end())), dim});
+        const Value joined =
+            d.call("aten.cat.default", {Argument(std::vector<Argument>(tensors.begin(), tensors.end())), dim});
         return reshape(joined, d.out().sizes);
     }
     std::vector<Argument> columns;
@@ -188,7 +197,8 @@ Expr lowerRepeat(LowerContext& c) {
     const TensorType self = c.in(size_t{0});
     const size_t lead = c.index().size() - self.sizes.size();
     std::vector<Expr> at;
-    for (size_t i = 0; i < self.sizes.size(); ++i) at.push_back(Expr::make(ExprKind::Mod, {c.index()[lead + i], self.sizes[i].expr()}));
+    for (size_t i = 0; i < self.sizes.size(); ++i)
+        at.push_back(Expr::make(ExprKind::Mod, {c.index()[lead + i], self.sizes[i].expr()}));
     return c.loadAt(0, at);
 }
 
@@ -242,7 +252,8 @@ Expr lowerFlip(LowerContext& c) {
     std::vector<Expr> at = c.index();
     for (int64_t dim : reversedDims(c, self)) {
         const auto i = static_cast<size_t>(dim);
-        at[i] = Expr::make(ExprKind::Add, {(self.sizes[i] - SymInt(1)).expr(), Expr::make(ExprKind::Mul, {at[i], Expr::integer(-1)})});
+        at[i] = Expr::make(ExprKind::Add,
+                           {(self.sizes[i] - SymInt(1)).expr(), Expr::make(ExprKind::Mul, {at[i], Expr::integer(-1)})});
     }
     return c.loadAt(0, at);
 }
@@ -252,9 +263,11 @@ Result<ValueType> inferRoll(const InferContext& c) {
     CT_TRY(const SymDims shifts, c.sizes("shifts"));
     CT_TRY(const std::vector<int64_t> dims, c.integers("dims"));
     if (shifts.empty()) return c.fail("needs at least one shift");
-    if (dims.empty() ? shifts.size() != 1 : dims.size() != shifts.size()) return c.fail("shifts and dims are of different lengths");
+    if (dims.empty() ? shifts.size() != 1 : dims.size() != shifts.size())
+        return c.fail("shifts and dims are of different lengths");
     for (const int64_t dim : dims)
-        if (dim < -self.rank() || dim >= self.rank()) return c.fail("dim " + std::to_string(dim) + " is none of " + self.text());
+        if (dim < -self.rank() || dim >= self.rank())
+            return c.fail("dim " + std::to_string(dim) + " is none of " + self.text());
     return ValueType(TensorType::contiguous(self.dtype, self.sizes, self.device));
 }
 /// One indexing per dim, by a range that starts in the middle and wraps around.
@@ -265,10 +278,13 @@ Values decomposeRoll(Decomposition& d) {
     if (numel(self.sizes()) == SymInt(0)) return unary("aten.clone.default", self);
     auto rolled = [&](const Value& x, int64_t dim, const SymInt& shift) {
         const SymInt size = x.size(dim);
-        const SymInt start = mod(size - (size.isInt() && shift.isInt() ? SymInt(shift.value() % size.value()) : shift), size);
-        const Value range = d.call("prims.iota.default", {Argument(size)},
-                                   {{"start", 0}, {"step", 1}, {"dtype", DType::I64}, {"device", x.type().device}, {"requires_grad", false}});
-        const Value wrapped = d.call("aten.fmod.Scalar", {d.call("aten.add.Tensor", {range, Argument(start)}), Argument(size)});
+        const SymInt start =
+            mod(size - (size.isInt() && shift.isInt() ? SymInt(shift.value() % size.value()) : shift), size);
+        const Value range = d.call(
+            "prims.iota.default", {Argument(size)},
+            {{"start", 0}, {"step", 1}, {"dtype", DType::I64}, {"device", x.type().device}, {"requires_grad", false}});
+        const Value wrapped =
+            d.call("aten.fmod.Scalar", {d.call("aten.add.Tensor", {range, Argument(start)}), Argument(size)});
         std::vector<Argument> indices(static_cast<size_t>(dim));
         indices.push_back(wrapped);
         return d.call("aten.index.Tensor", {x, Argument(std::move(indices))});
@@ -286,7 +302,8 @@ struct Padding {
 Result<Padding> readPadding(const InferContext& c, const TensorType& self) {
     CT_TRY(const SymDims pad, c.sizes("pad"));
     if (pad.size() % 2 != 0 || pad.size() > 2 * self.sizes.size())
-        return c.fail(std::to_string(pad.size()) + " pad amounts for a tensor of " + std::to_string(self.rank()) + " dims; needs pairs, last dim first");
+        return c.fail(std::to_string(pad.size()) + " pad amounts for a tensor of " + std::to_string(self.rank()) +
+                      " dims; needs pairs, last dim first");
     Padding out{std::vector<SymInt>(self.sizes.size(), 0), std::vector<SymInt>(self.sizes.size(), 0)};
     for (size_t i = 0; i < pad.size() / 2; ++i) {
         out.before[self.sizes.size() - 1 - i] = pad[2 * i];
@@ -301,11 +318,14 @@ Result<ValueType> inferPad(const InferContext& c) {
     SymDims sizes;
     for (size_t i = 0; i < self.sizes.size(); ++i) {
         sizes.push_back(self.sizes[i] + padding.before[i] + padding.after[i]);
-        const SymInt kept = self.sizes[i] + min(padding.before[i], 0) + min(padding.after[i], 0);  // cut before added to
+        const SymInt kept =
+            self.sizes[i] + min(padding.before[i], 0) + min(padding.after[i], 0);  // cut before added to
         if (kept.isInt() && kept.value() < 0) return c.fail("dim " + std::to_string(i) + " would have a negative size");
     }
     TensorType type = TensorType::contiguous(self.dtype, sizes, self.device);
-    if (isChannelsLast(self)) type.strides = *formatStrides(sizes.size() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast, sizes);
+    if (isChannelsLast(self))
+        type.strides =
+            *formatStrides(sizes.size() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast, sizes);
     return ValueType(std::move(type));
 }
 EvalResult evalPad(const EvalContext& c) {
@@ -334,9 +354,11 @@ Expr lowerPad(LowerContext& c) {
     for (size_t i = 0; i < self.sizes.size(); ++i) {
         at.push_back(Expr::make(ExprKind::Add, {c.index()[i], (SymInt(0) - padding->before[i]).expr()}));
         if (!knownLessEqual(padding->before[i], 0)) inside = inside && compare(ExprKind::Ge, at[i], Expr::integer(0));
-        if (!knownLessEqual(padding->after[i], 0)) inside = inside && compare(ExprKind::Lt, at[i], self.sizes[i].expr());
+        if (!knownLessEqual(padding->after[i], 0))
+            inside = inside && compare(ExprKind::Lt, at[i], self.sizes[i].expr());
     }
-    return c.guarded(inside, [&] { return c.loadAt(0, at); }, c.numberAt("value", computeTypeOf(self.dtype)));
+    return c.guarded(
+        inside, [&] { return c.loadAt(0, at); }, c.numberAt("value", computeTypeOf(self.dtype)));
 }
 
 Result<ValueType> inferTriangle(const InferContext& c) {
@@ -349,7 +371,11 @@ Values decomposeTriangle(Decomposition& d, std::string_view comparison) {
     const Value self = d.in(0);
     auto range = [&](int64_t dim) {
         return d.call("prims.iota.default", {Argument(self.size(dim))},
-                      {{"start", 0}, {"step", 1}, {"dtype", DType::I64}, {"device", self.type().device}, {"requires_grad", false}});
+                      {{"start", 0},
+                       {"step", 1},
+                       {"dtype", DType::I64},
+                       {"device", self.type().device},
+                       {"requires_grad", false}});
     };
     const Value columns = unsqueeze(range(-1), -2), rows = unsqueeze(range(-2), -1);
     const Value kept = d.call(comparison, {columns - rows, d.arg("diagonal")});
@@ -366,7 +392,8 @@ Expr lowerTriangle(LowerContext& c, ExprKind comparison) {
     return Expr::where(compare(comparison, column, limit), value, constantOf(Scalar(int64_t{0}), value->dtype));
 }
 
-constexpr std::string_view kTriangleSamples = "f32[3, 4]\nf32[3, 4], 1\nf32[2, 4, 3], -1\nb8[3, 3]\ni64[3, 3]\nf32[3, 4][1, 3]\nf32[0, 3]";
+constexpr std::string_view kTriangleSamples =
+    "f32[3, 4]\nf32[3, 4], 1\nf32[2, 4, 3], -1\nb8[3, 3]\ni64[3, 3]\nf32[3, 4][1, 3]\nf32[0, 3]";
 
 constexpr OpDef kOps[] = {
     // Tensors one after the other along a dim. Empty 1-d tensors are skipped; dtypes are promoted.
@@ -394,18 +421,22 @@ constexpr OpDef kOps[] = {
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = decomposeStack,
-     .derive = [](Derivation& d) {
-         const std::vector<Value> tensors = d.list("tensors");
-         for (size_t i = 0; i < tensors.size(); ++i) d.input(0, i) = d.call("aten.select.int", {d.dy(), d.arg("dim"), static_cast<int64_t>(i)});
-     },
-     .samples = "[f32[2, 3], f32[2, 3]]\n[f32[2, 3], f32[2, 3]], 1\n[f32[2, 3], f32[2, 3]], -1\n[f32[], f32[]]\n[i64[3], i64[3], i64[3]], 0"},
+     .derive =
+         [](Derivation& d) {
+             const std::vector<Value> tensors = d.list("tensors");
+             for (size_t i = 0; i < tensors.size(); ++i)
+                 d.input(0, i) = d.call("aten.select.int", {d.dy(), d.arg("dim"), static_cast<int64_t>(i)});
+         },
+     .samples =
+         "[f32[2, 3], f32[2, 3]]\n[f32[2, 3], f32[2, 3]], 1\n[f32[2, 3], f32[2, 3]], -1\n[f32[], f32[]]\n[i64[3], i64[3], i64[3]], 0"},
     // The whole tensor repeated along each dim; more repeats than dims add leading dims.
     {.schema = "aten.repeat.default(Tensor self, SymInt[] repeats) -> Tensor",
      .infer = inferRepeat,
      .eval = evalRepeat,
      .derive = deriveRepeat,
      .lower = lowerRepeat,
-     .samples = "f32[2, 3], [2, 3]\nf32[3], [2, 1]\nf32[2, 3][1, 2], [1, 2]\ni64[2], [0]\nb8[2, 1], [3, 1, 4]\nf32[], [2]"},
+     .samples =
+         "f32[2, 3], [2, 3]\nf32[3], [2, 1]\nf32[2, 3][1, 2], [1, 2]\ni64[2], [0]\nb8[2, 1], [3, 1, 4]\nf32[], [2]"},
     {.schema = "aten.tile.default(Tensor self, SymInt[] dims) -> Tensor",
      .infer = inferExpanded,
      .eval = evalExpanded,
@@ -429,40 +460,51 @@ constexpr OpDef kOps[] = {
      .decompose = [](Decomposition& d) -> Values {
          return d.call("prims.rev.default", {d.in(0), Argument(d.dimsOf("dims", d.in(0).rank(), false))});
      },
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.flip.default", {d.dy(), d.arg("dims")}); },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.flip.default", {d.dy(), d.arg("dims")});
+         },
      .lower = lowerFlip,
      .samples = "f32[2, 3], [0]\nf32[2, 3], [0, -1]\ni64[4], [0]\nf32[2, 3][1, 2], [1]\nf32[0, 3], [1]\nf32[2, 3], []"},
     {.schema = "prims.rev.default(Tensor a, int[] dims) -> Tensor",
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const std::vector<int64_t> dims, c.integers("dims"));
-         if (std::any_of(dims.begin(), dims.end(), [](int64_t dim) { return dim < 0; })) return c.fail("dims are counted from the front here");
+         if (std::any_of(dims.begin(), dims.end(), [](int64_t dim) { return dim < 0; }))
+             return c.fail("dims are counted from the front here");
          return inferFlip(c);
      },
      .eval = evalFlip,
-     .derive = [](Derivation& d) { d.input(0) = d.call("prims.rev.default", {d.dy(), d.arg("dims")}); },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("prims.rev.default", {d.dy(), d.arg("dims")});
+         },
      .lower = lowerFlip,
      .samples = "f32[2, 3], [0]\nf32[2, 3], [0, 1]\nbf16[4], [0]"},
-    // Elements shifted along dims, those that fall off the end coming back at the start. Without dims: of the flat tensor.
+    // Elements shifted along dims, those that fall off the end coming back at the start. Without dims: of the flat
+    // tensor.
     {.schema = "aten.roll.default(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
      .infer = inferRoll,
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = decomposeRoll,
-     .derive = [](Derivation& d) {
-         SymDims back = d.sizesOf("shifts");
-         for (SymInt& shift : back) shift = SymInt(0) - shift;
-         d.input(0) = d.call("aten.roll.default", {d.dy(), Argument(back), d.arg("dims")});
-     },
-     .samples = "f32[3, 4], [1], [0]\nf32[3, 4], [1, -2], [0, 1]\nf32[3, 4], [5]\ni64[5], [-7], [0]\nf32[0, 3], [1], [1]"},
+     .derive =
+         [](Derivation& d) {
+             SymDims back = d.sizesOf("shifts");
+             for (SymInt& shift : back) shift = SymInt(0) - shift;
+             d.input(0) = d.call("aten.roll.default", {d.dy(), Argument(back), d.arg("dims")});
+         },
+     .samples =
+         "f32[3, 4], [1], [0]\nf32[3, 4], [1, -2], [0, 1]\nf32[3, 4], [5]\ni64[5], [-7], [0]\nf32[0, 3], [1], [1]"},
     // Constant elements around the tensor; pad gives pairs (before, after), last dim first; negative amounts cut.
     {.schema = "aten.constant_pad_nd.default(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
      .infer = inferPad,
      .eval = evalPad,
-     .derive = [](Derivation& d) {
-         SymDims back = d.sizesOf("pad");
-         for (SymInt& amount : back) amount = SymInt(0) - amount;
-         d.input(0) = d.call("aten.constant_pad_nd.default", {d.dy(), Argument(back)});
-     },
+     .derive =
+         [](Derivation& d) {
+             SymDims back = d.sizesOf("pad");
+             for (SymInt& amount : back) amount = SymInt(0) - amount;
+             d.input(0) = d.call("aten.constant_pad_nd.default", {d.dy(), Argument(back)});
+         },
      .lower = lowerPad,
      .samples = R"(
 f32[2, 3], [1, 2]
@@ -481,7 +523,10 @@ bf16[2, 3], [0, 1], 0.5
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return decomposeTriangle(d, "aten.le.Scalar"); },
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.tril.default", {d.dy(), d.arg("diagonal")}); },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.tril.default", {d.dy(), d.arg("diagonal")});
+         },
      .lower = [](LowerContext& c) { return lowerTriangle(c, ExprKind::Le); },
      .samples = kTriangleSamples},
     {.schema = "aten.triu.default(Tensor self, SymInt diagonal=0) -> Tensor",
@@ -490,7 +535,10 @@ bf16[2, 3], [0, 1], 0.5
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return decomposeTriangle(d, "aten.ge.Scalar"); },
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.triu.default", {d.dy(), d.arg("diagonal")}); },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.triu.default", {d.dy(), d.arg("diagonal")});
+         },
      .lower = [](LowerContext& c) { return lowerTriangle(c, ExprKind::Ge); },
      .samples = kTriangleSamples},
 };

@@ -16,7 +16,9 @@ Argument valueOrNone(const Decomposition& d, std::string_view param) { return d.
 Result<int64_t> leadingDims(const InferContext& c, const TensorType& input) {
     CT_TRY(const SymDims shape, c.sizes("normalized_shape"));
     const int64_t lead = input.rank() - static_cast<int64_t>(shape.size());
-    if (shape.empty() || lead < 0) return c.fail("normalized_shape has " + std::to_string(shape.size()) + " dims, the input " + std::to_string(input.rank()));
+    if (shape.empty() || lead < 0)
+        return c.fail("normalized_shape has " + std::to_string(shape.size()) + " dims, the input " +
+                      std::to_string(input.rank()));
     for (size_t i = 0; i < shape.size(); ++i) {
         const SymInt& size = input.sizes[static_cast<size_t>(lead) + i];
         if (size.isInt() && shape[i].isInt() && size.value() != shape[i].value())
@@ -25,7 +27,8 @@ Result<int64_t> leadingDims(const InferContext& c, const TensorType& input) {
     for (const char* param : {"weight", "bias"})
         if (c.op().schema()->find(param) >= 0 && c.has(param)) {
             CT_TRY(const TensorType affine, c.tensor(param));
-            if (allInts(affine.sizes) && allInts(shape) && !(affine.sizes == shape)) return c.fail(std::string(param) + " " + affine.text() + " is not of the normalised shape");
+            if (allInts(affine.sizes) && allInts(shape) && !(affine.sizes == shape))
+                return c.fail(std::string(param) + " " + affine.text() + " is not of the normalised shape");
         }
     return lead;
 }
@@ -40,9 +43,11 @@ DType statisticsType(const TensorType& input) {
 }
 Result<ValueType> inferNativeLayerNorm(const InferContext& c) {
     CT_TRY(const TensorType input, c.tensor(size_t{0}));
-    if (!isFloating(input.dtype)) return c.fail("needs a floating-point input, not " + std::string(info(input.dtype).torchName));
+    if (!isFloating(input.dtype))
+        return c.fail("needs a floating-point input, not " + std::string(info(input.dtype).torchName));
     CT_TRY(const int64_t lead, leadingDims(c, input));
-    const TensorType statistics = TensorType::contiguous(statisticsType(input), statisticsShape(input.sizes, lead), input.device);
+    const TensorType statistics =
+        TensorType::contiguous(statisticsType(input), statisticsShape(input.sizes, lead), input.device);
     return ValueType(TupleType{TensorType::contiguous(input.dtype, input.sizes, input.device), statistics, statistics});
 }
 std::vector<int64_t> dimRange(int64_t from, int64_t to) {
@@ -53,9 +58,11 @@ std::vector<int64_t> dimRange(int64_t from, int64_t to) {
 Values decomposeNativeLayerNorm(Decomposition& d) {
     Value input = d.in(size_t{0});
     const auto lead = leadingDims(d, input.type());
-    if (!input.type().isContiguous()) input = d.call("aten.clone.default", {input}, {{"memory_format", MemoryFormat::Contiguous}});
+    if (!input.type().isContiguous())
+        input = d.call("aten.clone.default", {input}, {{"memory_format", MemoryFormat::Contiguous}});
     const Value x = toOpmath(input);
-    const Value moments = d.call("aten.var_mean.correction", {x, Argument(dimRange(*lead, x.rank()))}, {{"correction", 0}, {"keepdim", true}});
+    const Value moments = d.call("aten.var_mean.correction", {x, Argument(dimRange(*lead, x.rank()))},
+                                 {{"correction", 0}, {"keepdim", true}});
     const Value variance = moments[0], mean = moments[1];
     const Value rstd = unary("aten.rsqrt.default", variance + d.real("eps"));
     Value y = (x - mean) * rstd;
@@ -74,18 +81,22 @@ TensorType batchNormType(const TensorType& input) {
     TensorType type = TensorType::contiguous(input.dtype, input.sizes, input.device);
     if (input.isContiguous()) return type;
     for (const MemoryFormat format : {MemoryFormat::ChannelsLast, MemoryFormat::ChannelsLast3d})
-        if (const auto strides = formatStrides(format, input.sizes); strides && *strides == input.strides) type.strides = *strides;
+        if (const auto strides = formatStrides(format, input.sizes); strides && *strides == input.strides)
+            type.strides = *strides;
     return type;
 }
 Result<TensorType> checkedBatchNormInput(const InferContext& c) {
     CT_TRY(TensorType input, c.tensor(size_t{0}));
     if (input.rank() < 2) return c.fail("needs an input of at least 2 dims, not " + input.text());
-    if (!isFloating(input.dtype)) return c.fail("needs a floating-point input, not " + std::string(info(input.dtype).torchName));
+    if (!isFloating(input.dtype))
+        return c.fail("needs a floating-point input, not " + std::string(info(input.dtype).torchName));
     for (const char* param : {"weight", "bias", "running_mean", "running_var"}) {
         if (c.op().schema()->find(param) < 0 || !c.has(param)) continue;
         CT_TRY(const TensorType one, c.tensor(param));
-        if (one.rank() != 1 || (one.sizes[0].isInt() && input.sizes[1].isInt() && one.sizes[0].value() != input.sizes[1].value()))
-            return c.fail(std::string(param) + " " + one.text() + " does not have one element per channel of " + input.text());
+        if (one.rank() != 1 ||
+            (one.sizes[0].isInt() && input.sizes[1].isInt() && one.sizes[0].value() != input.sizes[1].value()))
+            return c.fail(std::string(param) + " " + one.text() + " does not have one element per channel of " +
+                          input.text());
     }
     return input;
 }
@@ -127,7 +138,8 @@ Values decomposeTraining(Decomposition& d, bool running) {
     const Value x = toOpmath(input);
     std::vector<int64_t> dims = dimRange(2, input.rank());
     dims.insert(dims.begin(), 0);
-    const Value moments = d.call("aten.var_mean.correction", {x, Argument(dims)}, {{"correction", 0}, {"keepdim", true}});
+    const Value moments =
+        d.call("aten.var_mean.correction", {x, Argument(dims)}, {{"correction", 0}, {"keepdim", true}});
     const Value variance = moments[0], mean = moments[1];
     const Value rstd = unary("aten.rsqrt.default", variance + d.real("eps"));
     const Value normalised = (input - mean) * rstd;
@@ -144,7 +156,8 @@ Values decomposeTraining(Decomposition& d, bool running) {
             const double n = static_cast<double>(count.value());
             unbiased = unbiased * (n / (n - 1));
         } else {
-            unbiased = d.call("aten.div.Scalar", {d.call("aten.mul.Scalar", {unbiased, Argument(count)}), Argument(count - SymInt(1))});
+            unbiased = d.call("aten.div.Scalar",
+                              {d.call("aten.mul.Scalar", {unbiased, Argument(count)}), Argument(count - SymInt(1))});
         }
         const Value shareOfVar = unbiased * momentum;
         newVar = shareOfVar + d.in("running_var") * (1 - momentum);
@@ -161,14 +174,17 @@ Values decomposeTraining(Decomposition& d, bool running) {
 Result<ValueType> inferNoTraining(const InferContext& c) {
     CT_TRY(const TensorType input, checkedBatchNormInput(c));
     const bool cpu = input.device.type == DeviceType::Cpu;
-    const TensorType saved = TensorType::contiguous(statisticsType(input), {cpu ? SymInt(0) : input.sizes[1]}, input.device);
+    const TensorType saved =
+        TensorType::contiguous(statisticsType(input), {cpu ? SymInt(0) : input.sizes[1]}, input.device);
     return ValueType(TupleType{batchNormType(input), saved, saved});
 }
 Result<ValueType> inferTraining(const InferContext& c, bool running) {
     CT_TRY(const TensorType input, checkedBatchNormInput(c));
-    if (running && c.flag("training") && input.sizes[1] == SymInt(0)) return c.fail("the input " + input.text() + " has no channels");
+    if (running && c.flag("training") && input.sizes[1] == SymInt(0))
+        return c.fail("the input " + input.text() + " has no channels");
     const bool empty = !c.flag("training") && input.device.type == DeviceType::Cpu;
-    const TensorType saved = TensorType::contiguous(statisticsType(input), {empty ? SymInt(0) : input.sizes[1]}, input.device);
+    const TensorType saved =
+        TensorType::contiguous(statisticsType(input), {empty ? SymInt(0) : input.sizes[1]}, input.device);
     TupleType types = {batchNormType(input), saved, saved};
     if (running)
         for (const char* param : {"running_mean", "running_var"}) {
@@ -179,15 +195,18 @@ Result<ValueType> inferTraining(const InferContext& c, bool running) {
 }
 Values decomposeBatchNorm(Decomposition& d) {
     const bool running = d.has("running_mean") && d.has("running_var");
-    const Argument input = d.arg(0), weight = d.arg(1), bias = d.arg(2), momentum = d.arg("momentum"), eps = d.arg("eps");
+    const Argument input = d.arg(0), weight = d.arg(1), bias = d.arg(2), momentum = d.arg("momentum"),
+                   eps = d.arg("eps");
     if (!d.flag("training")) {
         if (!running) {
             d.builder().fail(d.fail("evaluation needs running_mean and running_var"));
             return Value();
         }
-        return d.call("aten._native_batch_norm_legit_no_training.default", {input, weight, bias, d.arg("running_mean"), d.arg("running_var"), momentum, eps})[0];
+        return d.call("aten._native_batch_norm_legit_no_training.default",
+                      {input, weight, bias, d.arg("running_mean"), d.arg("running_var"), momentum, eps})[0];
     }
-    if (!running) return d.call("aten._native_batch_norm_legit.no_stats", {input, weight, bias, true, momentum, eps})[0];
+    if (!running)
+        return d.call("aten._native_batch_norm_legit.no_stats", {input, weight, bias, true, momentum, eps})[0];
     const Value all = d.call("aten._native_batch_norm_legit_functional.default",
                              {input, weight, bias, d.arg("running_mean"), d.arg("running_var"), true, momentum, eps});
     const Value y = all[0];
@@ -210,44 +229,77 @@ Argument neededMask(const Derivation& d, std::initializer_list<size_t> positions
     return Argument(std::move(mask));
 }
 void deriveLayerNorm(Derivation& d) {
-    const Value all = d.call("aten.native_layer_norm_backward.default",
-                             {d.dy(), d.arg(0), d.arg(1), d.out(1), d.out(2), d.arg(2), d.arg(3), neededMask(d, {0, 2, 3})});
+    const Value all = d.call("aten.native_layer_norm_backward.default", {d.dy(), d.arg(0), d.arg(1), d.out(1), d.out(2),
+                                                                         d.arg(2), d.arg(3), neededMask(d, {0, 2, 3})});
     takeGradients(d, all, {0, 2, 3});
 }
 void deriveBatchNorm(Derivation& d, bool running, bool train) {
-    const Argument mean = running ? d.arg("running_mean") : Argument(), variance = running ? d.arg("running_var") : Argument();
-    const Value all = d.call("aten.native_batch_norm_backward.default",
-                             {d.dy(), d.arg(0), d.arg(1), mean, variance, d.out(1), d.out(2), train, d.arg("eps"), neededMask(d, {0, 1, 2})});
+    const Argument mean = running ? d.arg("running_mean") : Argument(),
+                   variance = running ? d.arg("running_var") : Argument();
+    const Value all =
+        d.call("aten.native_batch_norm_backward.default", {d.dy(), d.arg(0), d.arg(1), mean, variance, d.out(1),
+                                                           d.out(2), train, d.arg("eps"), neededMask(d, {0, 1, 2})});
     takeGradients(d, all, {0, 1, 2});
 }
 
 constexpr OpDef kOps[] = {
-    {.schema = "aten.layer_norm.default(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor",
-     .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite,
+    {.schema =
+         "aten.layer_norm.default(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
      .decompose = [](Decomposition& d) -> Values {
-         return d.call("aten.native_layer_norm.default", {d.arg(0), d.arg(1), valueOrNone(d, "weight"), valueOrNone(d, "bias"), d.arg("eps")})[0];
+         return d.call("aten.native_layer_norm.default",
+                       {d.arg(0), d.arg(1), valueOrNone(d, "weight"), valueOrNone(d, "bias"), d.arg("eps")})[0];
      },
      .samples = "f32[2, 3, 4], [4], f32[4], f32[4]\nf32[2, 3, 4], [3, 4]\nbf16[2, 4], [4], bf16[4], bf16[4], 1e-3"},
     // (x - mean) / sqrt(var + eps), scaled and shifted; also returns the mean and the reciprocal deviation.
-    {.schema = "aten.native_layer_norm.default(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
-     .tags = Tag::Reduction, .infer = inferNativeLayerNorm, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeNativeLayerNorm, .derive = deriveLayerNorm,
-     .samples = "f32[2, 3, 4], [4], f32[4], f32[4], 1e-5\nf32[2, 3, 4], [3, 4], None, None, 1e-5\nf64[2, 4], [4], f64[4], None, 1e-5\nbf16[2, 4], [4], bf16[4], bf16[4], 1e-5\nf32[3, 4][1, 3], [4], f32[4], f32[4], 1e-5"},
-    {.schema = "aten.batch_norm.default(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
-     .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite, .decompose = decomposeBatchNorm,
-     .samples = "f32[2, 3, 4, 4], f32[3], f32[3], f32[3], f32[3]>0, False, 0.1, 1e-5, True\nf32[2, 3, 4, 4], None, None, None, None, True, 0.1, 1e-5, True\nbf16[2, 3], bf16[3], bf16[3], bf16[3], bf16[3]>0, False, 0.1, 1e-5, True"},
+    {.schema =
+         "aten.native_layer_norm.default(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
+     .tags = Tag::Reduction,
+     .infer = inferNativeLayerNorm,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeNativeLayerNorm,
+     .derive = deriveLayerNorm,
+     .samples =
+         "f32[2, 3, 4], [4], f32[4], f32[4], 1e-5\nf32[2, 3, 4], [3, 4], None, None, 1e-5\nf64[2, 4], [4], f64[4], None, 1e-5\nbf16[2, 4], [4], bf16[4], bf16[4], 1e-5\nf32[3, 4][1, 3], [4], f32[4], f32[4], 1e-5"},
+    {.schema =
+         "aten.batch_norm.default(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = decomposeBatchNorm,
+     .samples =
+         "f32[2, 3, 4, 4], f32[3], f32[3], f32[3], f32[3]>0, False, 0.1, 1e-5, True\nf32[2, 3, 4, 4], None, None, None, None, True, 0.1, 1e-5, True\nbf16[2, 3], bf16[3], bf16[3], bf16[3], bf16[3]>0, False, 0.1, 1e-5, True"},
     // Normalises with the running statistics.
-    {.schema = "aten._native_batch_norm_legit_no_training.default(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
-     .infer = inferNoTraining, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeNoTraining,
+    {.schema =
+         "aten._native_batch_norm_legit_no_training.default(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+     .infer = inferNoTraining,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeNoTraining,
      .derive = [](Derivation& d) { deriveBatchNorm(d, true, false); },
-     .samples = "f32[2, 3, 4, 4], f32[3], f32[3], f32[3], f32[3]>0, 0.1, 1e-5\nf32[2, 3, 4, 4][48, 1, 12, 3], f32[3], f32[3], f32[3], f32[3]>0, 0.1, 1e-5\nf64[4, 3], None, None, f64[3], f64[3]>0, 0.1, 1e-5"},
+     .samples =
+         "f32[2, 3, 4, 4], f32[3], f32[3], f32[3], f32[3]>0, 0.1, 1e-5\nf32[2, 3, 4, 4][48, 1, 12, 3], f32[3], f32[3], f32[3], f32[3]>0, 0.1, 1e-5\nf64[4, 3], None, None, f64[3], f64[3]>0, 0.1, 1e-5"},
     // Normalises with the batch's statistics and returns moved running ones (variance over n - 1).
-    {.schema = "aten._native_batch_norm_legit_functional.default(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)",
-     .tags = Tag::Reduction, .infer = [](const InferContext& c) { return inferTraining(c, true); }, .eval = evalExpanded, .expand = Expand::Decompose,
-     .decompose = [](Decomposition& d) { return d.flag("training") ? decomposeTraining(d, true) : decomposeEvaluation(d); },
+    {.schema =
+         "aten._native_batch_norm_legit_functional.default(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)",
+     .tags = Tag::Reduction,
+     .infer = [](const InferContext& c) { return inferTraining(c, true); },
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose =
+         [](Decomposition& d) { return d.flag("training") ? decomposeTraining(d, true) : decomposeEvaluation(d); },
      .derive = [](Derivation& d) { deriveBatchNorm(d, true, d.flag("training")); },
-     .samples = "f32[2, 3, 4, 4], f32[3], f32[3], f32[3], f32[3]>0, True, 0.1, 1e-5\nf32[4, 3], None, None, f32[3], f32[3]>0, True, 0.3, 1e-5"},
-    {.schema = "aten._native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
-     .tags = Tag::Reduction, .infer = [](const InferContext& c) { return inferTraining(c, false); }, .eval = evalExpanded, .expand = Expand::Decompose,
+     .samples =
+         "f32[2, 3, 4, 4], f32[3], f32[3], f32[3], f32[3]>0, True, 0.1, 1e-5\nf32[4, 3], None, None, f32[3], f32[3]>0, True, 0.3, 1e-5"},
+    {.schema =
+         "aten._native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+     .tags = Tag::Reduction,
+     .infer = [](const InferContext& c) { return inferTraining(c, false); },
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return decomposeTraining(d, false); },
      .derive = [](Derivation& d) { deriveBatchNorm(d, false, d.flag("training")); },
      .samples = "f32[2, 3, 4, 4], f32[3], f32[3], True, 0.1, 1e-5\nf64[2, 3, 5], None, None, True, 0.1, 1e-5"},

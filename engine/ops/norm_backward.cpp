@@ -39,8 +39,10 @@ Result<ValueType> inferLayerNormBackward(const InferContext& c) {
     CT_TRY(const TensorType gradient, c.tensor(size_t{0}));
     CT_TRY(const TensorType x, c.tensor(1));
     CT_TRY(SymDims shape, c.sizes("normalized_shape"));
-    if (!(gradient.sizes == x.sizes)) return c.fail("gradient " + gradient.text() + " and input " + x.text() + " differ in shape");
-    if (shape.empty() || shape.size() > x.sizes.size()) return c.fail("normalized_shape does not fit the input " + x.text());
+    if (!(gradient.sizes == x.sizes))
+        return c.fail("gradient " + gradient.text() + " and input " + x.text() + " differ in shape");
+    if (shape.empty() || shape.size() > x.sizes.size())
+        return c.fail("normalized_shape does not fit the input " + x.text());
     for (size_t i = 0; i < shape.size(); ++i) {
         const SymInt& own = x.sizes[x.sizes.size() - shape.size() + i];
         if (own.isInt() && shape[i].isInt() && !(own == shape[i]))
@@ -83,7 +85,8 @@ Values decomposeLayerNormBackward(Decomposition& d) {
         results[0] = scale * rest;
     }
     if (wants(d, 1) && weight) results[1] = outer.empty() ? g * xHat : sum(g * xHat, outer, false);
-    if (wants(d, 2) && d.has("bias")) results[2] = outer.empty() ? unary("aten.clone.default", g) : sum(g, outer, false);
+    if (wants(d, 2) && d.has("bias"))
+        results[2] = outer.empty() ? unary("aten.clone.default", g) : sum(g, outer, false);
     if (results[0]) results[0] = convert(results[0], inputType);
     if (results[1]) results[1] = convert(results[1], d.in("weight").dtype());
     if (results[2]) results[2] = convert(results[2], d.in("bias").dtype());
@@ -141,19 +144,28 @@ Values decomposeBatchNormBackward(Decomposition& d) {
 }
 
 constexpr OpDef kOps[] = {
-    {.schema = "aten.native_layer_norm_backward.default(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-     .tags = Tag::Reduction, .infer = inferLayerNormBackward, .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema =
+         "aten.native_layer_norm_backward.default(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+     .tags = Tag::Reduction,
+     .infer = inferLayerNormBackward,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = decomposeLayerNormBackward,
-     .samples = "f32[2, 3, 4], f32[2, 3, 4], [4], f32[2, 3, 1], f32[2, 3, 1]>0, f32[4], f32[4], [True, True, True]\nf64[2, 4], f64[2, 4], [4], f64[2, 1], f64[2, 1]>0, f64[4], f64[4], [True, True, True]"},
-    {.schema = "aten.native_batch_norm_backward.default(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+     .samples =
+         "f32[2, 3, 4], f32[2, 3, 4], [4], f32[2, 3, 1], f32[2, 3, 1]>0, f32[4], f32[4], [True, True, True]\nf64[2, 4], f64[2, 4], [4], f64[2, 1], f64[2, 1]>0, f64[4], f64[4], [True, True, True]"},
+    {.schema =
+         "aten.native_batch_norm_backward.default(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
      .tags = Tag::Reduction,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType x, c.tensor(1));
          if (x.rank() < 2) return c.fail("needs an input of at least 2 dims, not " + x.text());
          return inferGradients(c, 1, {x.sizes[1]});
      },
-     .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeBatchNormBackward,
-     .samples = "f32[2, 3, 4], f32[2, 3, 4], f32[3], None, None, f32[3], f32[3]>0, True, 1e-5, [True, True, True]\nf32[4, 3], f32[4, 3], f32[3], f32[3], f32[3]>0, None, None, False, 1e-5, [True, True, True]"},
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeBatchNormBackward,
+     .samples =
+         "f32[2, 3, 4], f32[2, 3, 4], f32[3], None, None, f32[3], f32[3]>0, True, 1e-5, [True, True, True]\nf32[4, 3], f32[4, 3], f32[3], f32[3], f32[3]>0, None, None, False, 1e-5, [True, True, True]"},
 };
 
 }  // namespace

@@ -25,9 +25,12 @@ bool exceeds(double value, DType dtype) {
 
 double largestOf(DType dtype) {
     switch (dtype) {
-        case DType::F64: case DType::C128: return std::numeric_limits<double>::max();
-        case DType::F32: case DType::C64: return std::numeric_limits<float>::max();
-        case DType::F16: case DType::C32: return 65504;
+        case DType::F64:
+        case DType::C128: return std::numeric_limits<double>::max();
+        case DType::F32:
+        case DType::C64: return std::numeric_limits<float>::max();
+        case DType::F16:
+        case DType::C32: return 65504;
         case DType::BF16: return 3.3895313892515355e38;
         default: return std::numeric_limits<double>::infinity();
     }

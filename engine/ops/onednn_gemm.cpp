@@ -56,7 +56,8 @@ struct ConvolutionKernel {
 std::string keyOf(const ConvolutionGeometry& g, bool bias) {
     std::string key;
     auto add = [&](int64_t value) { key += std::to_string(value) + ","; };
-    for (int64_t value : {g.batch, g.inChannels, g.outChannels, g.groups, int64_t{g.transposed}, int64_t{bias}}) add(value);
+    for (int64_t value : {g.batch, g.inChannels, g.outChannels, g.groups, int64_t{g.transposed}, int64_t{bias}})
+        add(value);
     for (const auto* list : {&g.in, &g.out, &g.kernel, &g.stride, &g.padding, &g.dilation})
         for (int64_t value : *list) add(value);
     return key;
@@ -92,8 +93,10 @@ void lendFor(double operations) {
     lendThreads(threadsWorth(static_cast<int64_t>(nanoseconds), threadCount()));
 }
 double operationsOf(const ConvolutionGeometry& g) {
-    double count = 2.0 * static_cast<double>(g.batch) * static_cast<double>(g.inChannels) * static_cast<double>(g.outChannels) / static_cast<double>(g.groups);
-    for (size_t i = 0; i < g.kernel.size(); ++i) count *= static_cast<double>(g.kernel[i]) * static_cast<double>(g.transposed ? g.in[i] : g.out[i]);
+    double count = 2.0 * static_cast<double>(g.batch) * static_cast<double>(g.inChannels) *
+                   static_cast<double>(g.outChannels) / static_cast<double>(g.groups);
+    for (size_t i = 0; i < g.kernel.size(); ++i)
+        count *= static_cast<double>(g.kernel[i]) * static_cast<double>(g.transposed ? g.in[i] : g.out[i]);
     return count;
 }
 
@@ -110,13 +113,15 @@ ConvolutionKernel makeKernel(const ConvolutionGeometry& g, bool bias) {
     ConvolutionKernel kernel;
     if (g.transposed) {
         const dnnl::deconvolution_forward::primitive_desc desc(
-            {dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct, any(dims.input), any(dims.weight),
-             biasDesc, any(dims.output), g.stride, dilation, g.padding, right}, cpu());
+            {dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct, any(dims.input),
+             any(dims.weight), biasDesc, any(dims.output), g.stride, dilation, g.padding, right},
+            cpu());
         kernel = {dnnl::deconvolution_forward(desc), desc.src_desc(), desc.weights_desc(), desc.dst_desc()};
     } else {
         const dnnl::convolution_forward::primitive_desc desc(
             {dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, any(dims.input), any(dims.weight),
-             biasDesc, any(dims.output), g.stride, dilation, g.padding, right}, cpu());
+             biasDesc, any(dims.output), g.stride, dilation, g.padding, right},
+            cpu());
         kernel = {dnnl::convolution_forward(desc), desc.src_desc(), desc.weights_desc(), desc.dst_desc()};
     }
     return kernel;
@@ -180,10 +185,12 @@ void run(const ConvolutionGeometry& g, const float* input, const float* weight, 
     const dnnl::memory weights = arranged(borrow(storedWeights(g, dims.weight), weight), kernel.weight);
     dnnl::memory target = borrow(plain(dims.output), output);
     dnnl::memory result = kernel.output == target.get_desc() ? target : dnnl::memory(kernel.output, cpu());
-    std::unordered_map<int, dnnl::memory> args{{DNNL_ARG_SRC, source}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, result}};
+    std::unordered_map<int, dnnl::memory> args{
+        {DNNL_ARG_SRC, source}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, result}};
     if (bias) args.emplace(DNNL_ARG_BIAS, borrow(plain({g.outChannels}), bias));
     kernel.primitive.execute(stream, args);
-    if (result.get_data_handle() != target.get_data_handle()) dnnl::reorder(result, target).execute(stream, result, target);
+    if (result.get_data_handle() != target.get_data_handle())
+        dnnl::reorder(result, target).execute(stream, result, target);
     stream.wait();
 }
 
@@ -193,11 +200,12 @@ bool libraryGemm(int64_t m, int64_t n, int64_t k, const MatrixView& a, const Mat
     if (m <= 0 || n <= 0 || k <= 0) return false;
     const GemmOperand left(a, m, k), right(b, k, n);
     lendFor(2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k));
-    return dnnl_sgemm(left.transpose, right.transpose, m, n, k, 1.0f, left.data, left.leading, right.data, right.leading,
-                      0.0f, c, n) == dnnl_success;
+    return dnnl_sgemm(left.transpose, right.transpose, m, n, k, 1.0f, left.data, left.leading, right.data,
+                      right.leading, 0.0f, c, n) == dnnl_success;
 }
 
-bool libraryConvolution(const ConvolutionGeometry& geometry, const float* input, const float* weight, const float* bias, float* output) {
+bool libraryConvolution(const ConvolutionGeometry& geometry, const float* input, const float* weight, const float* bias,
+                        float* output) {
     for (const auto* list : {&geometry.in, &geometry.out})
         for (int64_t size : *list)
             if (size <= 0) return false;

@@ -28,8 +28,10 @@ std::span<const OpDef> affineGridOps();
 
 /// In-place forms whose names do not follow from the functional ones.
 constexpr std::pair<std::string_view, std::string_view> kInplaceNames[] = {
-    {"aten.bernoulli.p", "aten.bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)"},
-    {"aten.normal_functional.default", "aten.normal_.default(Tensor(a!) self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor(a!)"},
+    {"aten.bernoulli.p",
+     "aten.bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)"},
+    {"aten.normal_functional.default",
+     "aten.normal_.default(Tensor(a!) self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor(a!)"},
 };
 
 class OpRegistry {
@@ -64,21 +66,22 @@ class OpRegistry {
     OpRegistry() {
         const std::span<const OpDef> families[] = {
             // elementwise, factories, reductions, random
-            pointwiseOps(), directionOps(), pointwiseUnaryOps(), pointwiseSpecialOps(), specialFunctionOps(), compareOps(), castOps(), activationOps(),
-            activationBackwardOps(), createOps(), reduceOps(), reduceCompositeOps(), extremeOps(),
-            scanOps(), sortOps(), histogramOps(), softmaxOps(), normOps(), normBackwardOps(),
-            groupNormOps(), rmsNormOps(), lossOps(), classLossOps(), lossCompositeOps(),
-            randomOps(), distributionOps(), pointwiseNameOps(), layerNameOps(),
+            pointwiseOps(), directionOps(), pointwiseUnaryOps(), pointwiseSpecialOps(), specialFunctionOps(),
+            compareOps(), castOps(), activationOps(), activationBackwardOps(), createOps(), reduceOps(),
+            reduceCompositeOps(), extremeOps(), scanOps(), sortOps(), histogramOps(), softmaxOps(), normOps(),
+            normBackwardOps(), groupNormOps(), rmsNormOps(), lossOps(), classLossOps(), lossCompositeOps(), randomOps(),
+            distributionOps(), pointwiseNameOps(), layerNameOps(),
             // views and data movement
             viewOps(), permuteOps(), sliceOps(), viewScatterOps(), movementOps(), padOps(), joinOps(), rearrangeOps(),
             rangeOps(), reinterpretOps(), mutatingOps(),
             // indexing
             gatherOps(), indexOps(), scatterOps(), bagOps(), searchOps(), maskedIndexOps(), dataDependentOps(),
             // products, convolutions, windows, attention
-            gemmOps(), gemmCompositeOps(), gemmShorthandOps(), groupedGemmOps(), einsumOps(), quantizeOps(), quantizeParameterOps(), convOps(), poolOps(), averagePoolOps(), adaptivePoolOps(),
-            resampleOps(), resampleBackwardOps(), antialiasedOps(), affineGridOps(), gridSampleOps(), distanceOps(), recurrentOps(), attentionOps(),
-            linalgSolveOps(), linalgCholeskyOps(), linalgSpectralOps(), linalgCompositeOps(), spectralOps(), spectralCompositeOps(),
-            symbolicOps(), assertOps(), foreachOps(), collectiveOps()};
+            gemmOps(), gemmCompositeOps(), gemmShorthandOps(), groupedGemmOps(), einsumOps(), quantizeOps(),
+            quantizeParameterOps(), convOps(), poolOps(), averagePoolOps(), adaptivePoolOps(), resampleOps(),
+            resampleBackwardOps(), antialiasedOps(), affineGridOps(), gridSampleOps(), distanceOps(), recurrentOps(),
+            attentionOps(), linalgSolveOps(), linalgCholeskyOps(), linalgSpectralOps(), linalgCompositeOps(),
+            spectralOps(), spectralCompositeOps(), symbolicOps(), assertOps(), foreachOps(), collectiveOps()};
         for (const auto& family : families)
             for (const OpDef& def : family) add(def);
         const size_t rows = m_ops.size();
@@ -105,7 +108,8 @@ class OpRegistry {
         Schema schema = *base.schema();
         const std::string name = schema.name;
         const auto packetEnd = name.find('.', name.find('.') + 1);
-        const auto named = std::find_if(std::begin(kInplaceNames), std::end(kInplaceNames), [&](const auto& row) { return row.first == name; });
+        const auto named = std::find_if(std::begin(kInplaceNames), std::end(kInplaceNames),
+                                        [&](const auto& row) { return row.first == name; });
         if (named != std::end(kInplaceNames)) {
             schema = *parseSchema(named->second);
         } else {
@@ -123,7 +127,8 @@ class OpRegistry {
         def.schema = base.def()->schema;
         def.tags = Tag::Impure;
         def.infer = [](const InferContext& c) -> Result<ValueType> { return inferInplace(c); };
-        if (base.def()->expand == Expand::Composite && !schema.params[0].list) {   // PyTorch expands both before it makes programs functional
+        if (base.def()->expand == Expand::Composite &&
+            !schema.params[0].list) {  // PyTorch expands both before it makes programs functional
             def.expand = Expand::Composite;
             def.decompose = decomposeInplace;
         }
@@ -139,8 +144,9 @@ class OpRegistry {
     static Result<ValueType> inferInplace(const InferContext& c);
     static Values decomposeInplace(Decomposition& d);
 
-    /// MR-2 for names without a schema: a trailing underscore, alone or before the overload, or one of the words set, enter, exit
-    /// and seed between underscores (_set_grad_enabled, manual_seed). And Python's x += y and x[i] = y, which PyTorch forgets.
+    /// MR-2 for names without a schema: a trailing underscore, alone or before the overload, or one of the words set,
+    /// enter, exit and seed between underscores (_set_grad_enabled, manual_seed). And Python's x += y and x[i] = y,
+    /// which PyTorch forgets.
     static bool looksMutating(std::string_view full) {
         for (size_t i = 1; i < full.size(); ++i)
             if (full[i] == '_' && full[i - 1] != '_' && (i + 1 == full.size() || full[i + 1] == '.')) return true;
@@ -149,11 +155,13 @@ class OpRegistry {
             for (size_t at = name.find(word); at != std::string_view::npos; at = name.find(word, at + 1)) {
                 const size_t end = at + word.size();
                 const bool begins = at == 0 || (name[at - 1] == '_' && !(at > 1 && name[at - 2] == '_'));
-                const bool ends = end == name.size() || (name[end] == '_' && !(end + 1 < name.size() && name[end + 1] == '_'));
+                const bool ends =
+                    end == name.size() || (name[end] == '_' && !(end + 1 < name.size() && name[end + 1] == '_'));
                 if (begins && ends) return true;
             }
         if (!full.starts_with("operator.")) return false;
-        for (const std::string_view one : {"setitem", "delitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "iand", "ior", "ixor", "ilshift", "irshift", "imatmul"})
+        for (const std::string_view one : {"setitem", "delitem", "iadd", "isub", "imul", "itruediv", "ifloordiv",
+                                           "imod", "ipow", "iand", "ior", "ixor", "ilshift", "irshift", "imatmul"})
             if (name == one) return true;
         return false;
     }
@@ -193,7 +201,8 @@ bool canBeWrittenTo(DType to, DType from) {
 /// Calls that PyTorch lets write to an expanded tensor: some write one number everywhere, of the others it warns. And
 /// copy_, by which functionalization writes their results back.
 bool mayWriteExpanded(const Op& base) {
-    constexpr std::string_view kNames[] = {"zero", "fill", "fill_diagonal", "masked_fill", "index_fill", "index_put", "tril", "triu", "threshold", "baddbmm", "_foreach_zero", "copy"};
+    constexpr std::string_view kNames[] = {"zero", "fill", "fill_diagonal", "masked_fill", "index_fill",    "index_put",
+                                           "tril", "triu", "threshold",     "baddbmm",     "_foreach_zero", "copy"};
     return std::find(std::begin(kNames), std::end(kNames), base.baseName()) != std::end(kNames);
 }
 /// Expanded: several elements are one place in memory, and which of them would be written?
@@ -208,8 +217,10 @@ bool isExpanded(const TensorType& type) {
 std::string whyNotWritten(const Op& base, const TensorType& to, const TensorType& result) {
     if (!(result.sizes == to.sizes)) return "the result does not have the shape of the tensor it is written to";
     if (!canBeWrittenTo(to.dtype, result.dtype))
-        return "the result is " + std::string(info(result.dtype).abbreviation) + ", which a tensor of " + std::string(info(to.dtype).abbreviation) + " cannot hold";
-    if (isExpanded(to) && !mayWriteExpanded(base)) return "several elements of the tensor it is written to are one place in memory; clone it first";
+        return "the result is " + std::string(info(result.dtype).abbreviation) + ", which a tensor of " +
+               std::string(info(to.dtype).abbreviation) + " cannot hold";
+    if (isExpanded(to) && !mayWriteExpanded(base))
+        return "several elements of the tensor it is written to are one place in memory; clone it first";
     return {};
 }
 
@@ -224,7 +235,8 @@ Result<ValueType> OpRegistry::inferInplace(const InferContext& c) {
         CT_TRY(const std::vector<TensorType> written, c.tensors(c.op().schema()->params[0].name));
         const TupleType* computed = result.tuple();
         for (size_t i = 0; computed && i < std::min(written.size(), computed->size()); ++i)
-            if (const std::string why = whyNotWritten(base, written[i], *(*computed)[i].tensor()); !why.empty()) return c.fail(why);
+            if (const std::string why = whyNotWritten(base, written[i], *(*computed)[i].tensor()); !why.empty())
+                return c.fail(why);
         if (c.op().schema()->returns.empty()) return ValueType();
         return ValueType(TupleType(written.begin(), written.end()));
     }

@@ -15,19 +15,24 @@ inline Value fromOpmath(Decomposition& d, const Value& y) { return convert(y, d.
 
 /// aten.scalar_tensor as PyTorch's traces write it.
 inline Value scalarTensor(GraphBuilder& builder, const Scalar& value, DType dtype, Device device) {
-    return builder.call("aten.scalar_tensor.default", {Argument(value)}, {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", device}});
+    return builder.call("aten.scalar_tensor.default", {Argument(value)},
+                        {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", device}});
 }
 inline Value scalarTensor(Decomposition& d, const Scalar& value, const Value& like) {
     return scalarTensor(d.builder(), value, like.dtype(), like.type().device);
 }
 /// The conjugate of a complex factor of a gradient; a real one as it is.
-inline Value conjugated(const Value& x) { return x && isComplex(x.dtype()) ? x.builder().call("aten._conj.default", {x}) : x; }
+inline Value conjugated(const Value& x) {
+    return x && isComplex(x.dtype()) ? x.builder().call("aten._conj.default", {x}) : x;
+}
 inline OperandValue conjugated(const OperandValue& x) { return x.value() ? OperandValue(conjugated(x.value())) : x; }
 /// Comparison with a number: compareScalar("gt", x, 0) is aten.gt.Scalar(x, 0).
 inline Value compareScalar(std::string_view name, const Value& x, const Scalar& number) {
     return x ? x.builder().call("aten." + std::string(name) + ".Scalar", {x, Argument(number)}) : x;
 }
 /// number - x, the number staying a literal.
-inline Value subtractFrom(const Scalar& number, const Value& x) { return x ? x.builder().call("aten.sub.Tensor", {Argument(number), x}) : x; }
+inline Value subtractFrom(const Scalar& number, const Value& x) {
+    return x ? x.builder().call("aten.sub.Tensor", {Argument(number), x}) : x;
+}
 
 }  // namespace cutaway

@@ -22,7 +22,8 @@ Result<Border> readBorder(const InferContext& c, const TensorType& self, std::st
     const size_t count = padding.size() / 2;
     border.first = self.rank() - static_cast<int64_t>(count);
     if (border.first != 1 && border.first != 2)
-        return c.fail(std::to_string(padding.size()) + " amounts for a tensor of " + std::to_string(self.rank()) + " dims; needs one or two dims that are not padded");
+        return c.fail(std::to_string(padding.size()) + " amounts for a tensor of " + std::to_string(self.rank()) +
+                      " dims; needs one or two dims that are not padded");
     for (size_t i = count; i-- > 0;) {
         border.before.push_back(padding[2 * i]);
         border.after.push_back(padding[2 * i + 1]);
@@ -30,13 +31,16 @@ Result<Border> readBorder(const InferContext& c, const TensorType& self, std::st
     return border;
 }
 
-bool exceeds(const SymInt& amount, const SymInt& limit) { return amount.isInt() && limit.isInt() && amount.value() > limit.value(); }
+bool exceeds(const SymInt& amount, const SymInt& limit) {
+    return amount.isInt() && limit.isInt() && amount.value() > limit.value();
+}
 
 template <bool Mirror>
 Result<SymDims> paddedSizes(const InferContext& c, const TensorType& self, const Border& border) {
     SymDims sizes = self.sizes;
     // The batch alone may be empty.
-    if (border.first > 0 && sizes[static_cast<size_t>(border.first) - 1] == SymInt(0)) return c.fail("a tensor without channels");
+    if (border.first > 0 && sizes[static_cast<size_t>(border.first) - 1] == SymInt(0))
+        return c.fail("a tensor without channels");
     for (size_t i = 0; i < border.count(); ++i) {
         SymInt& size = sizes[static_cast<size_t>(border.first) + i];
         const std::string where = " in dim " + std::to_string(border.first + static_cast<int64_t>(i));
@@ -56,7 +60,8 @@ Result<ValueType> inferBorder(const InferContext& c) {
     CT_TRY(SymDims sizes, paddedSizes<Mirror>(c, self, border));
     TensorType type = TensorType::contiguous(self.dtype, std::move(sizes), self.device);
     if (border.count() > 1 && isChannelsLast(self))
-        type.strides = *formatStrides(self.rank() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast, type.sizes);
+        type.strides =
+            *formatStrides(self.rank() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast, type.sizes);
     return ValueType(std::move(type));
 }
 
@@ -73,7 +78,8 @@ Values decomposeBorder(Decomposition& d) {
         const SymInt length = size + border->before[i] + border->after[i];
         Value at = iota(d.builder(), length, self.type().device, SymInt(0) - border->before[i]);
         if (Mirror) {
-            for (int turn = 0; turn < 2; ++turn) at = d.call("aten.sub.Tensor", {Argument(last), unary("aten.abs.default", at)});
+            for (int turn = 0; turn < 2; ++turn)
+                at = d.call("aten.sub.Tensor", {Argument(last), unary("aten.abs.default", at)});
         } else {
             at = d.call("aten.clamp.default", {at, 0, Argument(last)});
         }
@@ -82,9 +88,9 @@ Values decomposeBorder(Decomposition& d) {
         x = d.call("aten._unsafe_index.Tensor", {x, Argument(std::move(indices))});
     }
     if (isChannelsLast(x.type()))
-        x = d.call("aten.contiguous.default", {x}, {{"memory_format", x.rank() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast}});
-    else
-        x = d.call("aten.contiguous.default", {x});
+        x = d.call("aten.contiguous.default", {x},
+                   {{"memory_format", x.rank() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast}});
+    else x = d.call("aten.contiguous.default", {x});
     return convert(x, self.dtype());
 }
 
@@ -101,10 +107,12 @@ Result<ValueType> inferBorderBackward(const InferContext& c) {
         return c.fail("has no kernel for " + std::string(info(self.dtype).torchName));
     CT_TRY(const Border border, readBorder(c, self, "padding"));
     CT_TRY(const SymDims sizes, paddedSizes<Mirror>(c, self, border));
-    if (allInts(sizes) && allInts(gradient.sizes) && !(sizes == gradient.sizes)) return c.fail("the gradient does not have the shape of the padded tensor");
+    if (allInts(sizes) && allInts(gradient.sizes) && !(sizes == gradient.sizes))
+        return c.fail("the gradient does not have the shape of the padded tensor");
     TensorType type = TensorType::contiguous(self.dtype, self.sizes, self.device);
     if (border.count() > 1 && isChannelsLast(self))
-        type.strides = *formatStrides(self.rank() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast, self.sizes);
+        type.strides =
+            *formatStrides(self.rank() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast, self.sizes);
     return ValueType(std::move(type));
 }
 
@@ -121,7 +129,8 @@ EvalResult evalBorderBackward(const EvalContext& c) {
         std::vector<int64_t> at;
         for (int64_t i = 0; i < gradient.size(dim); ++i) {
             int64_t position = padded < 0 ? i : i - border->before[static_cast<size_t>(padded)].value();
-            position = Mirror ? size - 1 - std::abs(size - 1 - std::abs(position)) : std::clamp<int64_t>(position, 0, size - 1);
+            position = Mirror ? size - 1 - std::abs(size - 1 - std::abs(position))
+                              : std::clamp<int64_t>(position, 0, size - 1);
             at.push_back(position * step);
         }
         from.push_back(std::move(at));
@@ -185,7 +194,8 @@ Values decomposeMirrorBackward(Decomposition& d) {
         left.push_back({Value(), at, 1, border->before[i]});
         right.push_back({Value(), at, last - border->after[i], last - SymInt(1)});
     }
-    for (size_t i = 0; i < count; ++i) left[i].at = d.call("aten.sub.Tensor", {Argument(border->before[i]), left[i].position});
+    for (size_t i = 0; i < count; ++i)
+        left[i].at = d.call("aten.sub.Tensor", {Argument(border->before[i]), left[i].position});
     for (size_t i = 0; i < count; ++i) {
         const SymInt last = self.size(border->first + static_cast<int64_t>(i)) - SymInt(1);
         right[i].at = d.call("aten.sub.Tensor", {Argument(SymInt(2) * last + border->before[i]), right[i].position});
@@ -231,12 +241,14 @@ Values decomposeCircular(Decomposition& d) {
     SymDims sizes = self.sizes();
     for (size_t i = 0; i < border->count(); ++i) {
         SymInt& size = sizes[2 + i];
-        if (exceeds(border->before[i], size) || exceeds(border->after[i], size)) return refuse(d, "wraps around more than once");
+        if (exceeds(border->before[i], size) || exceeds(border->after[i], size))
+            return refuse(d, "wraps around more than once");
         size = size + border->before[i] + border->after[i];
         if (size.isInt() && size.value() < 0) return refuse(d, "a dim would have a negative size");
     }
-    Value out = d.call("aten.empty.memory_format", {Argument(sizes)},
-                       {{"dtype", self.dtype()}, {"layout", Layout::Strided}, {"device", self.type().device}, {"pin_memory", false}});
+    Value out = d.call(
+        "aten.empty.memory_format", {Argument(sizes)},
+        {{"dtype", self.dtype()}, {"layout", Layout::Strided}, {"device", self.type().device}, {"pin_memory", false}});
     std::vector<Value> targets;
     Value part = self;
     const auto dimOf = [](size_t i) { return static_cast<int64_t>(i) + 2; };
@@ -246,43 +258,62 @@ Values decomposeCircular(Decomposition& d) {
     for (size_t i = border->count(); i-- > 0;) {
         targets.push_back(target);
         if (i > 0) target = sliced(target, dimOf(i), begin(i), end(i));
-        part = sliced(part, dimOf(i), positive(SymInt(0) - border->before[i]), self.size(dimOf(i)) - positive(SymInt(0) - border->after[i]));
+        part = sliced(part, dimOf(i), positive(SymInt(0) - border->before[i]),
+                      self.size(dimOf(i)) - positive(SymInt(0) - border->after[i]));
     }
-    for (size_t i = 0; i < border->count(); ++i, targets.pop_back()) part = scattered(targets.back(), part, dimOf(i), begin(i), end(i));
+    for (size_t i = 0; i < border->count(); ++i, targets.pop_back())
+        part = scattered(targets.back(), part, dimOf(i), begin(i), end(i));
     out = part;
     for (size_t i = border->count(); i-- > 0;) {
         const SymInt before = begin(i), after = positive(border->after[i]), size = sizes[2 + i];
-        if (!(before == SymInt(0))) out = scattered(out, sliced(out, dimOf(i), size - before - after, size - after), dimOf(i), 0, before);
-        if (!(after == SymInt(0))) out = scattered(out, sliced(out, dimOf(i), before, before + after), dimOf(i), size - after, size);
+        if (!(before == SymInt(0)))
+            out = scattered(out, sliced(out, dimOf(i), size - before - after, size - after), dimOf(i), 0, before);
+        if (!(after == SymInt(0)))
+            out = scattered(out, sliced(out, dimOf(i), before, before + after), dimOf(i), size - after, size);
     }
     return out;
 }
 
 Values decomposePad(Decomposition& d) {
     const std::string mode = d.text("mode");
-    if (mode == "constant") return d.call("aten.constant_pad_nd.default", {d.in(0), d.arg("pad"), d.has("value") ? d.arg("value") : Argument(0.0)});
-    if (d.has("value") && d.real("value") != 0) return refuse(d, "a value belongs to mode 'constant', not '" + mode + "'");
+    if (mode == "constant")
+        return d.call("aten.constant_pad_nd.default",
+                      {d.in(0), d.arg("pad"), d.has("value") ? d.arg("value") : Argument(0.0)});
+    if (d.has("value") && d.real("value") != 0)
+        return refuse(d, "a value belongs to mode 'constant', not '" + mode + "'");
     if (mode == "circular") return d.call("aten._pad_circular.default", {d.in(0), d.arg("pad")});
-    if (mode != "reflect" && mode != "replicate") return refuse(d, "unknown mode '" + mode + "'; constant, reflect, replicate and circular are known");
+    if (mode != "reflect" && mode != "replicate")
+        return refuse(d, "unknown mode '" + mode + "'; constant, reflect, replicate and circular are known");
     auto border = read(d, readBorder(d, d.in(0).type(), "pad"));
     if (!border) return Value(d.builder(), nullptr);
     if (border->count() > 3) return refuse(d, "pads at most three dims in mode '" + mode + "'");
-    const std::string op = "aten." + std::string(mode == "reflect" ? "reflection" : "replication") + "_pad" + std::to_string(border->count()) + "d.default";
+    const std::string op = "aten." + std::string(mode == "reflect" ? "reflection" : "replication") + "_pad" +
+                           std::to_string(border->count()) + "d.default";
     return d.call(op, {d.in(0), d.arg("pad")});
 }
 
 template <bool Mirror>
 constexpr OpDef borderRow(std::string_view schema, std::string_view samples) {
-    return {.schema = schema, .infer = inferBorder<Mirror>, .eval = evalExpanded, .expand = Expand::Decompose,
-            .decompose = decomposeBorder<Mirror>, .derive = deriveBorder, .samples = samples};
+    return {.schema = schema,
+            .infer = inferBorder<Mirror>,
+            .eval = evalExpanded,
+            .expand = Expand::Decompose,
+            .decompose = decomposeBorder<Mirror>,
+            .derive = deriveBorder,
+            .samples = samples};
 }
 /// The gradient of mirroring is expanded, that of repeating kept.
 constexpr OpDef mirrorBackwardRow(std::string_view schema, std::string_view samples) {
-    return {.schema = schema, .infer = inferBorderBackward<true>, .eval = evalBorderBackward<true>, .expand = Expand::Decompose,
-            .decompose = decomposeMirrorBackward, .samples = samples};
+    return {.schema = schema,
+            .infer = inferBorderBackward<true>,
+            .eval = evalBorderBackward<true>,
+            .expand = Expand::Decompose,
+            .decompose = decomposeMirrorBackward,
+            .samples = samples};
 }
 constexpr OpDef repeatBackwardRow(std::string_view schema, std::string_view samples) {
-    return {.schema = schema, .infer = inferBorderBackward<false>, .eval = evalBorderBackward<false>, .samples = samples};
+    return {
+        .schema = schema, .infer = inferBorderBackward<false>, .eval = evalBorderBackward<false>, .samples = samples};
 }
 
 constexpr std::string_view kPad1 = R"(
@@ -310,12 +341,16 @@ f32[3, 3, 4, 5], [2, 0, 3, 1, 1, 1]
 f64[1, 1, 2, 2, 2], [1, 1, 1, 1, 1, 1]
 bf16[1, 2, 3, 3, 3], [0, 1, 0, 0, 2, 0]
 )";
-constexpr std::string_view kPad1Backward = "f32[2, 3, 8], f32[2, 3, 5], [1, 2]\nf32[3, 7], f32[3, 5], [2, 0]\nf64[3, 6], f64[3, 5], [-1, 2]\nf32[3, 13], f32[3, 5], [4, 4]\nf32[2, 3, 8][24, 1, 3], f32[2, 3, 5], [1, 2]";
-constexpr std::string_view kPad2Backward = "f32[2, 3, 6, 8], f32[2, 3, 4, 5], [1, 2, 1, 1]\nf32[3, 8, 7], f32[3, 4, 5], [2, 0, 3, 1]\nf64[2, 3, 4], f64[2, 3, 4], [0, 0, 0, 0]\nf32[1, 1, 3, 6], f32[1, 1, 4, 5], [-1, 2, 1, -2]";
-constexpr std::string_view kPad3Backward = "f32[2, 3, 3, 6, 8], f32[2, 3, 2, 4, 5], [1, 2, 1, 1, 1, 0]\nf64[1, 4, 4, 4], f64[1, 2, 2, 2], [1, 1, 1, 1, 1, 1]";
+constexpr std::string_view kPad1Backward =
+    "f32[2, 3, 8], f32[2, 3, 5], [1, 2]\nf32[3, 7], f32[3, 5], [2, 0]\nf64[3, 6], f64[3, 5], [-1, 2]\nf32[3, 13], f32[3, 5], [4, 4]\nf32[2, 3, 8][24, 1, 3], f32[2, 3, 5], [1, 2]";
+constexpr std::string_view kPad2Backward =
+    "f32[2, 3, 6, 8], f32[2, 3, 4, 5], [1, 2, 1, 1]\nf32[3, 8, 7], f32[3, 4, 5], [2, 0, 3, 1]\nf64[2, 3, 4], f64[2, 3, 4], [0, 0, 0, 0]\nf32[1, 1, 3, 6], f32[1, 1, 4, 5], [-1, 2, 1, -2]";
+constexpr std::string_view kPad3Backward =
+    "f32[2, 3, 3, 6, 8], f32[2, 3, 2, 4, 5], [1, 2, 1, 1, 1, 0]\nf64[1, 4, 4, 4], f64[1, 2, 2, 2], [1, 1, 1, 1, 1, 1]";
 
 constexpr OpDef kOps[] = {
-    shorthand("aten.pad.default(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor", decomposePad, R"(
+    shorthand("aten.pad.default(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor",
+              decomposePad, R"(
 f32[2, 3, 4], [1, 2]
 f32[2, 3, 4], [1, 2, 0, 1], 'constant', 2.5
 f32[2, 3, 4], [1, 2], 'reflect'
@@ -330,8 +365,10 @@ b8[2, 3], [1, 1], 'constant', 1.0
 bf16[2, 3, 4], [1, 2], 'replicate'
 f32[2, 3, 4, 5][60, 1, 15, 3], [1, 1, 1, 1], 'reflect'
 )"),
-    shorthand("aten._pad_circular.default(Tensor self, SymInt[] pad) -> Tensor", [](Decomposition& d) { return decomposeCircular(d); },
-              "f32[2, 3, 4], [2, 3]\nf32[2, 3, 4], [4, 4]\nf64[1, 2, 3, 3], [1, 0, 0, 1]\nf32[1, 2, 2, 3, 3], [1, 1, 1, 0, 0, 1]"),
+    shorthand(
+        "aten._pad_circular.default(Tensor self, SymInt[] pad) -> Tensor",
+        [](Decomposition& d) { return decomposeCircular(d); },
+        "f32[2, 3, 4], [2, 3]\nf32[2, 3, 4], [4, 4]\nf64[1, 2, 3, 3], [1, 0, 0, 1]\nf32[1, 2, 2, 3, 3], [1, 1, 1, 0, 0, 1]"),
     // Elements mirrored at the ends; the end itself is not repeated.
     borderRow<true>("aten.reflection_pad1d.default(Tensor self, SymInt[2] padding) -> Tensor", kPad1),
     borderRow<true>("aten.reflection_pad2d.default(Tensor self, SymInt[4] padding) -> Tensor", kPad2),
@@ -340,12 +377,24 @@ f32[2, 3, 4, 5][60, 1, 15, 3], [1, 1, 1, 1], 'reflect'
     borderRow<false>("aten.replication_pad1d.default(Tensor self, SymInt[2] padding) -> Tensor", kPad1),
     borderRow<false>("aten.replication_pad2d.default(Tensor self, SymInt[4] padding) -> Tensor", kPad2),
     borderRow<false>("aten.replication_pad3d.default(Tensor self, SymInt[6] padding) -> Tensor", kPad3),
-    mirrorBackwardRow("aten.reflection_pad1d_backward.default(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor", kPad1Backward),
-    mirrorBackwardRow("aten.reflection_pad2d_backward.default(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor", kPad2Backward),
-    mirrorBackwardRow("aten.reflection_pad3d_backward.default(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor", kPad3Backward),
-    repeatBackwardRow("aten.replication_pad1d_backward.default(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor", kPad1Backward),
-    repeatBackwardRow("aten.replication_pad2d_backward.default(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor", kPad2Backward),
-    repeatBackwardRow("aten.replication_pad3d_backward.default(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor", kPad3Backward),
+    mirrorBackwardRow(
+        "aten.reflection_pad1d_backward.default(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor",
+        kPad1Backward),
+    mirrorBackwardRow(
+        "aten.reflection_pad2d_backward.default(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor",
+        kPad2Backward),
+    mirrorBackwardRow(
+        "aten.reflection_pad3d_backward.default(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor",
+        kPad3Backward),
+    repeatBackwardRow(
+        "aten.replication_pad1d_backward.default(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor",
+        kPad1Backward),
+    repeatBackwardRow(
+        "aten.replication_pad2d_backward.default(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor",
+        kPad2Backward),
+    repeatBackwardRow(
+        "aten.replication_pad3d_backward.default(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor",
+        kPad3Backward),
 };
 
 }  // namespace

@@ -181,7 +181,8 @@ Expr lowerExtreme(LowerContext& c) {
 }
 
 Value zeroTensor(Derivation& d, const Value& like) {
-    return d.call("aten.scalar_tensor.default", {0}, {{"dtype", like.dtype()}, {"layout", Layout::Strided}, {"device", like.type().device}});
+    return d.call("aten.scalar_tensor.default", {0},
+                  {{"dtype", like.dtype()}, {"layout", Layout::Strided}, {"device", like.type().device}});
 }
 
 Result<ValueType> inferWhere(const InferContext& c) {
@@ -199,7 +200,8 @@ EvalResult evalWhere(const EvalContext& c) {
     Tensor out = c.result();
     withComplex(c.resultType().dtype, [&](auto tag) {
         using T = decltype(tag);
-        elementwise<T, 3>(out, {c.in(size_t{0}), c.in(1), c.in(2)}, [](T condition, T yes, T no) { return condition != T(0) ? yes : no; });
+        elementwise<T, 3>(out, {c.in(size_t{0}), c.in(1), c.in(2)},
+                          [](T condition, T yes, T no) { return condition != T(0) ? yes : no; });
     });
     return out;
 }
@@ -210,7 +212,8 @@ Expr lowerWhere(LowerContext& c) {
 }
 /// A number where aten.where.self wants a tensor: 0-d of the dtype that the other branch promotes it to.
 Value branchTensor(Decomposition& d, size_t position, DType dtype, Device device) {
-    return d.call("aten.scalar_tensor.default", {d.arg(position)}, {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", device}});
+    return d.call("aten.scalar_tensor.default", {d.arg(position)},
+                  {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", device}});
 }
 Values whereWithNumbers(Decomposition& d) {
     auto yes = d.operand(1), no = d.operand(2), condition = d.operand(0);
@@ -239,12 +242,15 @@ Result<ValueType> inferThree(const InferContext& c) {
 
 constexpr OpDef kOps[] = {
     // self + alpha * other with broadcasting. Integers wrap; bool is "or".
-    {.schema = "aten.add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", .tags = kTags | Tag::Commutative,
-     .infer = inferBroadcast, .eval = sumScaled<1>,
-     .derive = [](Derivation& d) {
-         if (d.needs(1)) d.input(1) = timesAlpha(d, d.dy());
-         d.input(0) = d.dy();
-     },
+    {.schema = "aten.add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+     .tags = kTags | Tag::Commutative,
+     .infer = inferBroadcast,
+     .eval = sumScaled<1>,
+     .derive =
+         [](Derivation& d) {
+             if (d.needs(1)) d.input(1) = timesAlpha(d, d.dy());
+             d.input(0) = d.dy();
+         },
      .lower = lowerSumScaled<ExprKind::Add>,
      .samples = R"(
 f32[2, 3], f32[2, 3]
@@ -266,13 +272,20 @@ f32[2, 3], f32[3], alpha = 2
 i64[3], i64[3], alpha = 3
 f32[3, 1, 2][2, 2, 1], f32[3, 4, 2]
 )"},
-    {.schema = "aten.add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", .tags = kTags,
-     .infer = inferBroadcast, .eval = sumScaled<1>,
+    {.schema = "aten.add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+     .tags = kTags,
+     .infer = inferBroadcast,
+     .eval = sumScaled<1>,
      .derive = [](Derivation& d) { d.input(0) = d.dy(); },
-     .lower = lowerSumScaled<ExprKind::Add>, .samples = kScalarSamples},
+     .lower = lowerSumScaled<ExprKind::Add>,
+     .samples = kScalarSamples},
     // self - alpha * other. bool is refused.
-    {.schema = "aten.sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", .tags = kTags,
-     .infer = inferSubtract, .eval = sumScaled<-1>, .derive = deriveSubtract, .lower = lowerSumScaled<ExprKind::Sub>,
+    {.schema = "aten.sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+     .tags = kTags,
+     .infer = inferSubtract,
+     .eval = sumScaled<-1>,
+     .derive = deriveSubtract,
+     .lower = lowerSumScaled<ExprKind::Sub>,
      .samples = R"(
 f32[2, 3], f32[2, 3]
 f32[4, 1], f32[1, 5]
@@ -285,13 +298,19 @@ f32[2, 3], 2
 1, f32[2, 3]
 f32[2, 3], f32[3], alpha = 2
 )"},
-    {.schema = "aten.sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", .tags = kTags,
-     .infer = inferSubtract, .eval = sumScaled<-1>,
+    {.schema = "aten.sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+     .tags = kTags,
+     .infer = inferSubtract,
+     .eval = sumScaled<-1>,
      .derive = [](Derivation& d) { d.input(0) = d.dy(); },
-     .lower = lowerSumScaled<ExprKind::Sub>, .samples = kScalarSamples},
+     .lower = lowerSumScaled<ExprKind::Sub>,
+     .samples = kScalarSamples},
     // other - alpha * self.
-    {.schema = "aten.rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", .tags = Tag::Pointwise,
-     .infer = inferSubtract, .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema = "aten.rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferSubtract,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value self = d.in(size_t{0});
          const auto alpha = d.scalar("alpha");
@@ -301,38 +320,59 @@ f32[2, 3], f32[3], alpha = 2
      .derive = [](Derivation& d) { d.input(0) = timesAlpha(d, -d.dy()); },
      .samples = kScalarSamples},
     // Elementwise product with broadcasting. Integers wrap; NaN and infinity follow IEEE; bool is "and".
-    {.schema = "aten.mul.Tensor(Tensor self, Tensor other) -> Tensor", .tags = kTags | Tag::Commutative,
+    {.schema = "aten.mul.Tensor(Tensor self, Tensor other) -> Tensor",
+     .tags = kTags | Tag::Commutative,
      .infer = inferBroadcast,
      .eval = [](const EvalContext& c) { return zipComplex(c, [](auto a, auto b) { return wrapMul(a, b); }); },
-     .derive = [](Derivation& d) {
-         if (d.needs(1)) d.input(1) = d.dy() * conjugated(d.any(0));
-         if (d.needs(0)) d.input(0) = d.dy() * conjugated(d.any(1));
-     },
-     .lower = [](LowerContext& c) {
-         return c.load(0) * c.load(1);
-     },
+     .derive =
+         [](Derivation& d) {
+             if (d.needs(1)) d.input(1) = d.dy() * conjugated(d.any(0));
+             if (d.needs(0)) d.input(0) = d.dy() * conjugated(d.any(1));
+         },
+     .lower = [](LowerContext& c) { return c.load(0) * c.load(1); },
      .samples = kProductSamples},
-    {.schema = "aten.mul.Scalar(Tensor self, Scalar other) -> Tensor", .tags = kTags, .infer = inferBroadcast,
+    {.schema = "aten.mul.Scalar(Tensor self, Scalar other) -> Tensor",
+     .tags = kTags,
+     .infer = inferBroadcast,
      .eval = [](const EvalContext& c) { return zipComplex(c, [](auto a, auto b) { return wrapMul(a, b); }); },
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.mul.Scalar", {d.dy(), d.arg(1)}); },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.mul.Scalar", {d.dy(), d.arg(1)});
+         },
      .lower = [](LowerContext& c) { return c.load(0) * c.load(1); },
      .samples = kScalarSamples},
     // True division: integers become floats. IEEE at zero.
-    {.schema = "aten.div.Tensor(Tensor self, Tensor other) -> Tensor", .tags = kTags, .infer = inferBroadcastFloat, .eval = divide,
-     .derive = [](Derivation& d) {
-         if (d.needs(1)) {
-             const Value ratio = d.call("aten.div.Tensor", {d.call("aten.div.Tensor", {d.arg(0), d.arg(1)}), d.arg(1)});
-             d.input(1) = -d.dy() * conjugated(ratio);
-         }
-         if (d.needs(0)) d.input(0) = d.dy() / conjugated(d.any(1));
-     },
-     .lower = lowerDivide, .samples = kDivideSamples},
-    {.schema = "aten.div.Scalar(Tensor self, Scalar other) -> Tensor", .tags = kTags, .infer = inferBroadcastFloat, .eval = divide,
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.div.Scalar", {d.dy(), d.arg(1)}); },
-     .lower = lowerDivide, .samples = kScalarSamples},
+    {.schema = "aten.div.Tensor(Tensor self, Tensor other) -> Tensor",
+     .tags = kTags,
+     .infer = inferBroadcastFloat,
+     .eval = divide,
+     .derive =
+         [](Derivation& d) {
+             if (d.needs(1)) {
+                 const Value ratio =
+                     d.call("aten.div.Tensor", {d.call("aten.div.Tensor", {d.arg(0), d.arg(1)}), d.arg(1)});
+                 d.input(1) = -d.dy() * conjugated(ratio);
+             }
+             if (d.needs(0)) d.input(0) = d.dy() / conjugated(d.any(1));
+         },
+     .lower = lowerDivide,
+     .samples = kDivideSamples},
+    {.schema = "aten.div.Scalar(Tensor self, Scalar other) -> Tensor",
+     .tags = kTags,
+     .infer = inferBroadcastFloat,
+     .eval = divide,
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.div.Scalar", {d.dy(), d.arg(1)});
+         },
+     .lower = lowerDivide,
+     .samples = kScalarSamples},
     // Division rounded down or towards zero; integers stay integers, and dividing them by zero is an error.
-    {.schema = "aten.div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", .tags = kTags,
-     .infer = inferRoundedDivision, .eval = roundedDivision, .derive = deriveRoundedDivision,
+    {.schema = "aten.div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
+     .tags = kTags,
+     .infer = inferRoundedDivision,
+     .eval = roundedDivision,
+     .derive = deriveRoundedDivision,
      .samples = R"(
 f32[2, 3], f32[3]>0, rounding_mode = 'floor'
 f32[4], f32[4], rounding_mode = 'trunc'
@@ -343,60 +383,92 @@ i32[6], 4, rounding_mode = 'floor'
 bf16[4], bf16[4]>0, rounding_mode = 'floor'
 i64[4], i64[4]>0, rounding_mode = None
 )"},
-    {.schema = "aten.div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor", .tags = kTags,
-     .infer = inferRoundedDivision, .eval = roundedDivision, .derive = deriveRoundedDivision,
-     .samples = "f32[5], 0.75, rounding_mode = 'floor'\ni64[5], 3, rounding_mode = 'floor'\ni64[5], 3, rounding_mode = 'trunc'"},
-    {.schema = "aten.floor_divide.default(Tensor self, Tensor other) -> Tensor", .tags = kTags, .infer = inferRealBroadcast,
-     .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema = "aten.div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
+     .tags = kTags,
+     .infer = inferRoundedDivision,
+     .eval = roundedDivision,
+     .derive = deriveRoundedDivision,
+     .samples =
+         "f32[5], 0.75, rounding_mode = 'floor'\ni64[5], 3, rounding_mode = 'floor'\ni64[5], 3, rounding_mode = 'trunc'"},
+    {.schema = "aten.floor_divide.default(Tensor self, Tensor other) -> Tensor",
+     .tags = kTags,
+     .infer = inferRealBroadcast,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          return d.call("aten.div.Tensor_mode", {d.arg(0), d.arg(1)}, {{"rounding_mode", "floor"}});
      },
      .samples = "f32[2, 3], f32[3]>0\ni64[6], i64[6]>0\ni64[6], 4"},
     // Python's remainder: the sign of the divisor. Integer modulo by zero is an error.
-    {.schema = "aten.remainder.Scalar(Tensor self, Scalar other) -> Tensor", .tags = kTags, .infer = inferRealBroadcast,
+    {.schema = "aten.remainder.Scalar(Tensor self, Scalar other) -> Tensor",
+     .tags = kTags,
+     .infer = inferRealBroadcast,
      .eval = [](const EvalContext& c) { return modulo(c, true); },
      .derive = [](Derivation& d) { d.input(0) = d.dy(); },
-     .lower = lowerRemainder, .samples = "f32[6], 1.5\ni64[6], 3\ni64[6], -3\nf64[2, 3][1, 2], 2\nbf16[4], 2"},
-    {.schema = "aten.remainder.Tensor(Tensor self, Tensor other) -> Tensor", .tags = kTags, .infer = inferRealBroadcast,
+     .lower = lowerRemainder,
+     .samples = "f32[6], 1.5\ni64[6], 3\ni64[6], -3\nf64[2, 3][1, 2], 2\nbf16[4], 2"},
+    {.schema = "aten.remainder.Tensor(Tensor self, Tensor other) -> Tensor",
+     .tags = kTags,
+     .infer = inferRealBroadcast,
      .eval = [](const EvalContext& c) { return modulo(c, true); },
-     .derive = [](Derivation& d) {
-         if (d.needs(1)) d.input(1) = -d.dy() * d.call("aten.div.Tensor_mode", {d.arg(0), d.arg(1)}, {{"rounding_mode", "floor"}});
-         d.input(0) = d.dy();
-     },
-     .lower = lowerRemainder, .samples = "f32[2, 3], f32[3]>0\nf32[6], f32[6]\ni64[6], i64[6]>0"},
+     .derive =
+         [](Derivation& d) {
+             if (d.needs(1))
+                 d.input(1) =
+                     -d.dy() * d.call("aten.div.Tensor_mode", {d.arg(0), d.arg(1)}, {{"rounding_mode", "floor"}});
+             d.input(0) = d.dy();
+         },
+     .lower = lowerRemainder,
+     .samples = "f32[2, 3], f32[3]>0\nf32[6], f32[6]\ni64[6], i64[6]>0"},
     // C's remainder: the sign of the dividend.
-    {.schema = "aten.fmod.Scalar(Tensor self, Scalar other) -> Tensor", .tags = kTags, .infer = inferRealBroadcast,
+    {.schema = "aten.fmod.Scalar(Tensor self, Scalar other) -> Tensor",
+     .tags = kTags,
+     .infer = inferRealBroadcast,
      .eval = [](const EvalContext& c) { return modulo(c, false); },
      .derive = [](Derivation& d) { d.input(0) = d.dy(); },
-     .lower = lowerFmod, .samples = "f32[6], 1.5\ni64[6], 3\nf64[2, 3][1, 2], 2"},
-    {.schema = "aten.fmod.Tensor(Tensor self, Tensor other) -> Tensor", .tags = kTags, .infer = inferRealBroadcast,
+     .lower = lowerFmod,
+     .samples = "f32[6], 1.5\ni64[6], 3\nf64[2, 3][1, 2], 2"},
+    {.schema = "aten.fmod.Tensor(Tensor self, Tensor other) -> Tensor",
+     .tags = kTags,
+     .infer = inferRealBroadcast,
      .eval = [](const EvalContext& c) { return modulo(c, false); },
-     .derive = [](Derivation& d) {
-         if (d.needs(1)) d.input(1) = -d.dy() * d.call("aten.div.Tensor_mode", {d.arg(0), d.arg(1)}, {{"rounding_mode", "trunc"}});
-         d.input(0) = d.dy();
-     },
-     .lower = lowerFmod, .samples = "f32[2, 3], f32[3]>0\nf32[6], f32[6]\ni64[6], i64[6]>0"},
+     .derive =
+         [](Derivation& d) {
+             if (d.needs(1))
+                 d.input(1) =
+                     -d.dy() * d.call("aten.div.Tensor_mode", {d.arg(0), d.arg(1)}, {{"rounding_mode", "trunc"}});
+             d.input(0) = d.dy();
+         },
+     .lower = lowerFmod,
+     .samples = "f32[2, 3], f32[3]>0\nf32[6], f32[6]\ni64[6], i64[6]>0"},
     // The larger element; NaN wins.
-    {.schema = "aten.maximum.default(Tensor self, Tensor other) -> Tensor", .tags = Tag::Pointwise | Tag::Commutative,
+    {.schema = "aten.maximum.default(Tensor self, Tensor other) -> Tensor",
+     .tags = Tag::Pointwise | Tag::Commutative,
      .infer = inferRealBroadcast,
      .eval = [](const EvalContext& c) { return zip(c, [](auto a, auto b) { return maximumOf(a, b); }); },
      .derive = [](Derivation& d) { deriveExtreme(d, "aten.gt.Tensor", "aten.lt.Tensor"); },
-     .lower = lowerExtreme<ExprKind::Max>, .samples = kExtremeSamples},
-    {.schema = "aten.minimum.default(Tensor self, Tensor other) -> Tensor", .tags = Tag::Pointwise | Tag::Commutative,
+     .lower = lowerExtreme<ExprKind::Max>,
+     .samples = kExtremeSamples},
+    {.schema = "aten.minimum.default(Tensor self, Tensor other) -> Tensor",
+     .tags = Tag::Pointwise | Tag::Commutative,
      .infer = inferRealBroadcast,
      .eval = [](const EvalContext& c) { return zip(c, [](auto a, auto b) { return minimumOf(a, b); }); },
      .derive = [](Derivation& d) { deriveExtreme(d, "aten.lt.Tensor", "aten.gt.Tensor"); },
-     .lower = lowerExtreme<ExprKind::Min>, .samples = kExtremeSamples},
+     .lower = lowerExtreme<ExprKind::Min>,
+     .samples = kExtremeSamples},
     // condition ? self : other, all three broadcast. Both branches are computed.
-    {.schema = "aten.where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", .tags = Tag::Pointwise,
-     .infer = inferWhere, .eval = evalWhere,
-     .derive = [](Derivation& d) {
-         if (d.needs(2)) d.input(2) = where(d.in(size_t{0}), zeroTensor(d, d.dy()), d.dy());
-         if (d.needs(1)) {
-             const Value zero = zeroTensor(d, d.dy());
-             d.input(1) = where(d.in(size_t{0}), d.dy(), zero);
-         }
-     },
+    {.schema = "aten.where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferWhere,
+     .eval = evalWhere,
+     .derive =
+         [](Derivation& d) {
+             if (d.needs(2)) d.input(2) = where(d.in(size_t{0}), zeroTensor(d, d.dy()), d.dy());
+             if (d.needs(1)) {
+                 const Value zero = zeroTensor(d, d.dy());
+                 d.input(1) = where(d.in(size_t{0}), d.dy(), zero);
+             }
+         },
      .lower = lowerWhere,
      .samples = R"(
 b8[2, 3], f32[2, 3], f32[2, 3]
@@ -408,24 +480,40 @@ b8[2, 1], bf16[3], bf16[]
 b8[], b8[3], b8[3]
 b8[0], f32[0], f32[]
 )"},
-    {.schema = "aten.where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", .tags = Tag::Pointwise,
-     .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite, .decompose = whereWithNumbers,
+    {.schema = "aten.where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = whereWithNumbers,
      .samples = "b8[2, 3], f32[2, 3], 1.5\nb8[3], i64[3], 2\nb8[3], i64[3], 2.5"},
-    {.schema = "aten.where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", .tags = Tag::Pointwise,
-     .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite, .decompose = whereWithNumbers,
+    {.schema = "aten.where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = whereWithNumbers,
      .samples = "b8[2, 3], 1.5, f32[2, 3]\nb8[3], 2, bf16[3]"},
-    {.schema = "aten.where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", .tags = Tag::Pointwise,
-     .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite, .decompose = whereWithNumbers,
+    {.schema = "aten.where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = whereWithNumbers,
      .samples = "b8[2, 3], 1.5, 0.0\nb8[3], 1, 0"},
     // a * b + c rounded once.
-    {.schema = "prims.fma.default(Tensor a, Tensor b, Tensor c) -> Tensor", .tags = Tag::Pointwise, .infer = inferThree,
+    {.schema = "prims.fma.default(Tensor a, Tensor b, Tensor c) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferThree,
      .eval = [](const EvalContext& c) -> EvalResult {
          Tensor out = c.result();
          withCompute(c.resultType().dtype, [&](auto tag) {
              using T = decltype(tag);
              elementwise<T, 3>(out, {c.in(size_t{0}), c.in(1), c.in(2)}, [](T x, T y, T z) {
                  if constexpr (std::is_floating_point_v<T>) return std::fma(x, y, z);
-                 else return static_cast<T>(static_cast<uint64_t>(x) * static_cast<uint64_t>(y) + static_cast<uint64_t>(z));
+                 else
+                     return static_cast<T>(static_cast<uint64_t>(x) * static_cast<uint64_t>(y) +
+                                           static_cast<uint64_t>(z));
              });
          });
          return out;

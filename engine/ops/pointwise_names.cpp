@@ -1,4 +1,5 @@
-// Elementwise names that are others in disguise, and a few small ones: degrees, tolerances, membership, common divisors.
+// Elementwise names that are others in disguise, and a few small ones: degrees, tolerances, membership, common
+// divisors.
 #include <cmath>
 #include <numeric>
 
@@ -46,7 +47,8 @@ Values close(Decomposition& d) {
     const Value from = isFloating(x.dtype()) ? y : convert(y, DType::F32);
     const Value relative = unary("aten.abs.default", d.call("aten.mul.Scalar", {from, d.real("rtol")}));
     const Value allowed = d.call("aten.add.Scalar", {relative, d.real("atol")});
-    const Value actual = unary("aten.abs.default", (x.dtype() == DType::Bool ? convert(x, DType::F32) : x) - from), finite = unary("aten.isfinite.default", actual);
+    const Value actual = unary("aten.abs.default", (x.dtype() == DType::Bool ? convert(x, DType::F32) : x) - from),
+                finite = unary("aten.isfinite.default", actual);
     const Value within = d.call("aten.le.Tensor", {actual, allowed});
     return d.call("aten.bitwise_or.Tensor", {result, d.call("aten.bitwise_and.Tensor", {finite, within})});
 }
@@ -69,7 +71,8 @@ Values memberOf(Decomposition& d) {
 }
 Result<ValueType> inferIntegers(const InferContext& c) {
     CT_TRY(ValueType type, inferRealBroadcast(c));
-    if (!isIntegral(type.tensor()->dtype, false)) return c.fail("needs integers, not " + std::string(info(type.tensor()->dtype).torchName));
+    if (!isIntegral(type.tensor()->dtype, false))
+        return c.fail("needs integers, not " + std::string(info(type.tensor()->dtype).torchName));
     return type;
 }
 int64_t commonDivisor(int64_t a, int64_t b) {
@@ -100,7 +103,8 @@ Values decomposeLogAddExp2(Decomposition& d) {
     const Value x = opmathIn(d, 0), y = opmathIn(d, 1);
     const Value larger = d.call("aten.ge.Tensor", {x, y});
     const Value most = where(larger, x, y), least = where(larger, y, x);
-    const Value infinite = unary("aten.isinf.default", x), same = d.call("aten.logical_and.default", {infinite, d.call("aten.eq.Tensor", {x, y})});
+    const Value infinite = unary("aten.isinf.default", x),
+                same = d.call("aten.logical_and.default", {infinite, d.call("aten.eq.Tensor", {x, y})});
     const Value rest = unary("aten.log1p.default", unary("aten.exp2.default", least - most)) * 1.4426950408889634;
     return fromOpmath(d, where(same, x, most + rest));
 }
@@ -131,130 +135,238 @@ Values meanOfNumbers(Decomposition& d) {
 }
 
 constexpr OpDef kOps[] = {
-    shorthand("aten.nanmean.default(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", meanOfNumbers, "f32[2, 3]\nf64[2, 3], [1], True"),
-    shorthand("aten.positive.default(Tensor(a) self) -> Tensor(a)",
-              [](Decomposition& d) -> Values { return d.in(0).dtype() == DType::Bool ? refuse(d, "does not take bool") : Values(d.in(0)); }, "f32[2, 3]"),
-    shorthand("aten.float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
-              [](Decomposition& d) -> Values {
-                  if (isComplex(d.in(0).dtype())) return refuse(d, "has no expansion for complex numbers");
-                  return d.call("aten.pow.Tensor_Scalar", {convert(d.in(0), DType::F64), toDouble(*d.scalar("exponent"))});
-              },
-              "f32[2, 3]>0, 2\ni64[3]>0, 0.5"),
+    shorthand(
+        "aten.nanmean.default(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+        meanOfNumbers, "f32[2, 3]\nf64[2, 3], [1], True"),
+    shorthand(
+        "aten.positive.default(Tensor(a) self) -> Tensor(a)",
+        [](Decomposition& d) -> Values {
+            return d.in(0).dtype() == DType::Bool ? refuse(d, "does not take bool") : Values(d.in(0));
+        },
+        "f32[2, 3]"),
+    shorthand(
+        "aten.float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+        [](Decomposition& d) -> Values {
+            if (isComplex(d.in(0).dtype())) return refuse(d, "has no expansion for complex numbers");
+            return d.call("aten.pow.Tensor_Scalar", {convert(d.in(0), DType::F64), toDouble(*d.scalar("exponent"))});
+        },
+        "f32[2, 3]>0, 2\ni64[3]>0, 0.5"),
     // The size of self with the sign of other.
-    {.schema = "aten.copysign.Tensor(Tensor self, Tensor other) -> Tensor", .tags = kTags, .infer = inferRealFloat,
+    {.schema = "aten.copysign.Tensor(Tensor self, Tensor other) -> Tensor",
+     .tags = kTags,
+     .infer = inferRealFloat,
      .eval = [](const EvalContext& c) { return zipFloat(c, [](auto a, auto b) { return std::copysign(a, b); }); },
-     .derive = [](Derivation& d) {
-         if (!d.needs(0)) return;
-         const Value ratio = d.out() / d.in(0);
-         d.input(0) = d.dy() * d.call("aten.masked_fill.Scalar", {ratio, compareScalar("eq", d.in(0), int64_t{0}), 0});
-     },
-     .lower = [](LowerContext& c) {
-         const Expr a = c.load(0);
-         return Expr::call("copysign", {a, c.load(1)}, a->dtype);
-     },
+     .derive =
+         [](Derivation& d) {
+             if (!d.needs(0)) return;
+             const Value ratio = d.out() / d.in(0);
+             d.input(0) =
+                 d.dy() * d.call("aten.masked_fill.Scalar", {ratio, compareScalar("eq", d.in(0), int64_t{0}), 0});
+         },
+     .lower =
+         [](LowerContext& c) {
+             const Expr a = c.load(0);
+             return Expr::call("copysign", {a, c.load(1)}, a->dtype);
+         },
      .samples = "f32[2, 3], f32[3]\nf64[4], f64[4]\nbf16[4], bf16[4]\ni64[4], i64[4]"},
     // The next number towards other.
-    {.schema = "aten.nextafter.default(Tensor self, Tensor other) -> Tensor", .tags = Tag::Pointwise | Tag::NoGradient, .infer = inferSameFloats,
+    {.schema = "aten.nextafter.default(Tensor self, Tensor other) -> Tensor",
+     .tags = Tag::Pointwise | Tag::NoGradient,
+     .infer = inferSameFloats,
      .eval = [](const EvalContext& c) -> EvalResult {
-         if (isHalf(c.resultType().dtype)) return unsupported(c.op().name() + ": has no kernel for half floats", {}, {"convert to float32"});
+         if (isHalf(c.resultType().dtype))
+             return unsupported(c.op().name() + ": has no kernel for half floats", {}, {"convert to float32"});
          return zipFloat(c, [](auto a, auto b) { return std::nextafter(a, b); });
      },
      .samples = "f32[2, 3], f32[3]\nf64[4], f64[4]"},
-    shorthand("aten.isreal.default(Tensor self) -> Tensor",
-              [](Decomposition& d) -> Values {
-                  if (!isComplex(d.in(0).dtype())) return d.call("aten.ones_like.default", {d.in(0)}, {{"dtype", DType::Bool}, {"memory_format", MemoryFormat::Preserve}});
-                  return compareScalar("eq", unary("aten.imag.default", d.in(0)), int64_t{0});
-              },
-              "f32[2, 3]\nc64[2, 3]\ni64[3]"),
+    shorthand(
+        "aten.isreal.default(Tensor self) -> Tensor",
+        [](Decomposition& d) -> Values {
+            if (!isComplex(d.in(0).dtype()))
+                return d.call("aten.ones_like.default", {d.in(0)},
+                              {{"dtype", DType::Bool}, {"memory_format", MemoryFormat::Preserve}});
+            return compareScalar("eq", unary("aten.imag.default", d.in(0)), int64_t{0});
+        },
+        "f32[2, 3]\nc64[2, 3]\ni64[3]"),
     // The sign bit, of -0.0 and NaN too.
-    {.schema = "aten.signbit.default(Tensor self) -> Tensor", .tags = Tag::Pointwise | Tag::NoGradient, .infer = inferRealPredicate,
+    {.schema = "aten.signbit.default(Tensor self) -> Tensor",
+     .tags = Tag::Pointwise | Tag::NoGradient,
+     .infer = inferRealPredicate,
      .eval = [](const EvalContext& c) { return map(c, [](auto x) { return std::signbit(static_cast<double>(x)); }); },
      .lower = [](LowerContext& c) -> Expr {
          const Expr x = c.load(0);
          return isFloating(x->dtype) ? Expr::call("signbit", {x}, DType::Bool) : Expr();
      },
      .samples = "f32[2, 3]\ni64[4]\nbf16[4]\nu8[3]"},
-    shorthand("aten.clip.default(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.clamp.default"); },
-              "f32[2, 3], -1\ni64[4], 0, 2", kTags),
-    shorthand("aten.clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.clamp.Tensor"); },
-              "f32[2, 3], f32[3], f32[3]", Tag::Pointwise),
-    shorthand("aten.true_divide.Tensor(Tensor self, Tensor other) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.div.Tensor"); }, "f32[2, 3], f32[3]>0", kTags),
-    shorthand("aten.true_divide.Scalar(Tensor self, Scalar other) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.div.Scalar"); }, "i64[4], 2", kTags),
-    shorthand("aten.absolute.default(Tensor self) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.abs.default"); }, "f32[2, 3]", kTags),
-    shorthand("aten.negative.default(Tensor self) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.neg.default"); }, "f32[2, 3]", kTags),
-    shorthand("aten.arctan2.default(Tensor self, Tensor other) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.atan2.default"); }, "f32[2, 3], f32[3]", kTags),
-    shorthand("aten.multiply.Tensor(Tensor self, Tensor other) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.mul.Tensor"); }, "f32[2, 3], f32[3]", kTags),
-    shorthand("aten.subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.sub.Tensor"); },
-              "f32[2, 3], f32[3], alpha = 2", kTags),
-    shorthand("aten.divide.Tensor(Tensor self, Tensor other) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.div.Tensor"); }, "f32[2, 3], f32[3]>0", kTags),
-    shorthand("aten.special_erf.default(Tensor self) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.erf.default"); }, "f32[3]"),
-    shorthand("aten.special_expit.default(Tensor self) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.sigmoid.default"); }, "f32[3]"),
-    shorthand("aten.special_log1p.default(Tensor self) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.log1p.default"); }, "f32[3]>0"),
-    shorthand("aten.special_expm1.default(Tensor self) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.expm1.default"); }, "f32[3]"),
-    shorthand("aten.special_softmax.default(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.softmax.int"); },
-              "f32[2, 3], 1"),
-    shorthand("aten.special_log_softmax.default(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
-              [](Decomposition& d) -> Values { return d.call("aten.log_softmax.int", {d.in(0), d.arg(1), d.arg(2)}); }, "f32[2, 3], 1"),
-    shorthand("aten.special_gammaln.default(Tensor self) -> Tensor", [](Decomposition& d) -> Values { return otherwise(d, "aten.lgamma.default"); }, "f32[3]>0"),
-    shorthand("aten.isclose.default(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor", close,
-              "f32[2, 3], f32[3]\nf64[3], f64[3], 0.5\ni64[4], i64[4]\nf32[3], f32[3], equal_nan = True"),
-    {.schema = "aten.isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor", .tags = Tag::NoGradient,
-     .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = memberOf, .samples = "i64[2, 3], i64[4]\nf32[3], f32[2], invert = True"},
-    {.schema = "aten.deg2rad.default(Tensor self) -> Tensor", .tags = kTags, .infer = inferRealFloat, .eval = evalExpanded, .expand = Expand::Decompose,
+    shorthand(
+        "aten.clip.default(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+        [](Decomposition& d) -> Values { return otherwise(d, "aten.clamp.default"); }, "f32[2, 3], -1\ni64[4], 0, 2",
+        kTags),
+    shorthand(
+        "aten.clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+        [](Decomposition& d) -> Values { return otherwise(d, "aten.clamp.Tensor"); }, "f32[2, 3], f32[3], f32[3]",
+        Tag::Pointwise),
+    shorthand(
+        "aten.true_divide.Tensor(Tensor self, Tensor other) -> Tensor",
+        [](Decomposition& d) -> Values { return otherwise(d, "aten.div.Tensor"); }, "f32[2, 3], f32[3]>0", kTags),
+    shorthand(
+        "aten.true_divide.Scalar(Tensor self, Scalar other) -> Tensor",
+        [](Decomposition& d) -> Values { return otherwise(d, "aten.div.Scalar"); }, "i64[4], 2", kTags),
+    shorthand(
+        "aten.absolute.default(Tensor self) -> Tensor",
+        [](Decomposition& d) -> Values { return otherwise(d, "aten.abs.default"); }, "f32[2, 3]", kTags),
+    shorthand(
+        "aten.negative.default(Tensor self) -> Tensor",
+        [](Decomposition& d) -> Values { return otherwise(d, "aten.neg.default"); }, "f32[2, 3]", kTags),
+    shorthand(
+        "aten.arctan2.default(Tensor self, Tensor other) -> Tensor",
+        [](Decomposition& d) -> Values { return otherwise(d, "aten.atan2.default"); }, "f32[2, 3], f32[3]", kTags),
+    shorthand(
+        "aten.multiply.Tensor(Tensor self, Tensor other) -> Tensor",
+        [](Decomposition& d) -> Values { return otherwise(d, "aten.mul.Tensor"); }, "f32[2, 3], f32[3]", kTags),
+    shorthand(
+        "aten.subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+        [](Decomposition& d) -> Values { return otherwise(d, "aten.sub.Tensor"); }, "f32[2, 3], f32[3], alpha = 2",
+        kTags),
+    shorthand(
+        "aten.divide.Tensor(Tensor self, Tensor other) -> Tensor",
+        [](Decomposition& d) -> Values { return otherwise(d, "aten.div.Tensor"); }, "f32[2, 3], f32[3]>0", kTags),
+    shorthand(
+        "aten.special_erf.default(Tensor self) -> Tensor",
+        [](Decomposition& d) -> Values { return otherwise(d, "aten.erf.default"); }, "f32[3]"),
+    shorthand(
+        "aten.special_expit.default(Tensor self) -> Tensor",
+        [](Decomposition& d) -> Values { return otherwise(d, "aten.sigmoid.default"); }, "f32[3]"),
+    shorthand(
+        "aten.special_log1p.default(Tensor self) -> Tensor",
+        [](Decomposition& d) -> Values { return otherwise(d, "aten.log1p.default"); }, "f32[3]>0"),
+    shorthand(
+        "aten.special_expm1.default(Tensor self) -> Tensor",
+        [](Decomposition& d) -> Values { return otherwise(d, "aten.expm1.default"); }, "f32[3]"),
+    shorthand(
+        "aten.special_softmax.default(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+        [](Decomposition& d) -> Values { return otherwise(d, "aten.softmax.int"); }, "f32[2, 3], 1"),
+    shorthand(
+        "aten.special_log_softmax.default(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+        [](Decomposition& d) -> Values {
+            return d.call("aten.log_softmax.int", {d.in(0), d.arg(1), d.arg(2)});
+        },
+        "f32[2, 3], 1"),
+    shorthand(
+        "aten.special_gammaln.default(Tensor self) -> Tensor",
+        [](Decomposition& d) -> Values { return otherwise(d, "aten.lgamma.default"); }, "f32[3]>0"),
+    shorthand(
+        "aten.isclose.default(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
+        close, "f32[2, 3], f32[3]\nf64[3], f64[3], 0.5\ni64[4], i64[4]\nf32[3], f32[3], equal_nan = True"),
+    {.schema =
+         "aten.isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor",
+     .tags = Tag::NoGradient,
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = memberOf,
+     .samples = "i64[2, 3], i64[4]\nf32[3], f32[2], invert = True"},
+    {.schema = "aten.deg2rad.default(Tensor self) -> Tensor",
+     .tags = kTags,
+     .infer = inferRealFloat,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return scaledBy(d, 0.017453292519943295); },
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.mul.Scalar", {d.dy(), 0.017453292519943295}); }, .samples = "f32[2, 3]\nbf16[4]\ni64[3]"},
-    {.schema = "aten.rad2deg.default(Tensor self) -> Tensor", .tags = kTags, .infer = inferRealFloat, .eval = evalExpanded, .expand = Expand::Decompose,
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.mul.Scalar", {d.dy(), 0.017453292519943295});
+         },
+     .samples = "f32[2, 3]\nbf16[4]\ni64[3]"},
+    {.schema = "aten.rad2deg.default(Tensor self) -> Tensor",
+     .tags = kTags,
+     .infer = inferRealFloat,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return scaledBy(d, 57.29577951308232); },
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.mul.Scalar", {d.dy(), 57.29577951308232}); }, .samples = "f32[2, 3]\nbf16[4]\ni64[3]"},
-    {.schema = "aten.logaddexp2.default(Tensor self, Tensor other) -> Tensor", .tags = Tag::Pointwise | Tag::Commutative, .infer = inferSameFloats, .eval = evalExpanded,
-     .expand = Expand::Decompose, .decompose = decomposeLogAddExp2,
-     .derive = [](Derivation& d) {
-         const auto share = [&](const Value& mine, const Value& theirs) { return d.dy() / d.call("aten.add.Scalar", {unary("aten.exp2.default", theirs - mine), 1}); };
-         if (d.needs(1)) d.input(1) = share(d.in(1), d.in(0));
-         if (d.needs(0)) d.input(0) = share(d.in(0), d.in(1));
-     },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.mul.Scalar", {d.dy(), 57.29577951308232});
+         },
+     .samples = "f32[2, 3]\nbf16[4]\ni64[3]"},
+    {.schema = "aten.logaddexp2.default(Tensor self, Tensor other) -> Tensor",
+     .tags = Tag::Pointwise | Tag::Commutative,
+     .infer = inferSameFloats,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeLogAddExp2,
+     .derive =
+         [](Derivation& d) {
+             const auto share = [&](const Value& mine, const Value& theirs) {
+                 return d.dy() / d.call("aten.add.Scalar", {unary("aten.exp2.default", theirs - mine), 1});
+             };
+             if (d.needs(1)) d.input(1) = share(d.in(1), d.in(0));
+             if (d.needs(0)) d.input(0) = share(d.in(0), d.in(1));
+         },
      .samples = "f32[2, 3], f32[2, 3]\nbf16[4], bf16[4]"},
-    {.schema = "aten.heaviside.default(Tensor self, Tensor values) -> Tensor", .tags = kTags, .infer = inferRealBroadcast, .eval = evalExpanded, .expand = Expand::Decompose,
-     .decompose = decomposeHeaviside, .samples = "f32[2, 3], f32[3]\ni64[4], i64[4]"},
-    {.schema = "aten.lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", .tags = kTags, .infer = inferSameFloats, .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema = "aten.heaviside.default(Tensor self, Tensor values) -> Tensor",
+     .tags = kTags,
+     .infer = inferRealBroadcast,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeHeaviside,
+     .samples = "f32[2, 3], f32[3]\ni64[4], i64[4]"},
+    {.schema = "aten.lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
+     .tags = kTags,
+     .infer = inferSameFloats,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = decomposeLerp,
-     .derive = [](Derivation& d) {
-         if (d.needs(1)) d.input(1) = d.dy() * d.in(2);
-         if (d.needs(2)) d.input(2) = d.dy() * (d.in(1) - d.in(0));
-         if (d.needs(0)) d.input(0) = d.dy() * subtractFrom(int64_t{1}, d.in(2));
-     },
+     .derive =
+         [](Derivation& d) {
+             if (d.needs(1)) d.input(1) = d.dy() * d.in(2);
+             if (d.needs(2)) d.input(2) = d.dy() * (d.in(1) - d.in(0));
+             if (d.needs(0)) d.input(0) = d.dy() * subtractFrom(int64_t{1}, d.in(2));
+         },
      .samples = "f32[2, 3], f32[3], f32[2, 3]\nf64[2], f64[2], f64[]\nbf16[4], bf16[4], bf16[4]"},
     // The length of the vector (self, other).
-    {.schema = "aten.hypot.default(Tensor self, Tensor other) -> Tensor", .tags = kTags | Tag::Commutative, .infer = inferSameFloats,
+    {.schema = "aten.hypot.default(Tensor self, Tensor other) -> Tensor",
+     .tags = kTags | Tag::Commutative,
+     .infer = inferSameFloats,
      .eval = [](const EvalContext& c) { return zipFloat(c, [](auto a, auto b) { return std::hypot(a, b); }); },
-     .derive = [](Derivation& d) {
-         if (d.needs(1)) d.input(1) = d.dy() * (d.in(1) / d.out());
-         if (d.needs(0)) d.input(0) = d.dy() * (d.in(0) / d.out());
-     },
-     .lower = [](LowerContext& c) {
-         const Expr a = c.load(0);
-         return Expr::call("hypot", {a, c.load(1)}, a->dtype);
-     },
+     .derive =
+         [](Derivation& d) {
+             if (d.needs(1)) d.input(1) = d.dy() * (d.in(1) / d.out());
+             if (d.needs(0)) d.input(0) = d.dy() * (d.in(0) / d.out());
+         },
+     .lower =
+         [](LowerContext& c) {
+             const Expr a = c.load(0);
+             return Expr::call("hypot", {a, c.load(1)}, a->dtype);
+         },
      .samples = "f32[2, 3], f32[3]\nf64[4], f64[4]\nbf16[4], bf16[4]"},
-    {.schema = "aten.gcd.default(Tensor self, Tensor other) -> Tensor", .tags = kTags | Tag::Commutative, .infer = inferIntegers,
-     .eval = [](const EvalContext& c) { return integers(c, commonDivisor); }, .samples = "i64[2, 3], i64[3]\ni32[4], i32[4]"},
-    {.schema = "aten.lcm.default(Tensor self, Tensor other) -> Tensor", .tags = kTags | Tag::Commutative, .infer = inferIntegers,
-     .eval = [](const EvalContext& c) {
-         return integers(c, [](int64_t a, int64_t b) {
-             const int64_t divisor = commonDivisor(a, b);
-             const int64_t multiple = divisor == 0 ? 0 : wrapMul(a / divisor, b);
-             return multiple < 0 ? wrapNeg(multiple) : multiple;   // the least number stays itself
-         });
-     },
+    {.schema = "aten.gcd.default(Tensor self, Tensor other) -> Tensor",
+     .tags = kTags | Tag::Commutative,
+     .infer = inferIntegers,
+     .eval = [](const EvalContext& c) { return integers(c, commonDivisor); },
+     .samples = "i64[2, 3], i64[3]\ni32[4], i32[4]"},
+    {.schema = "aten.lcm.default(Tensor self, Tensor other) -> Tensor",
+     .tags = kTags | Tag::Commutative,
+     .infer = inferIntegers,
+     .eval =
+         [](const EvalContext& c) {
+             return integers(c, [](int64_t a, int64_t b) {
+                 const int64_t divisor = commonDivisor(a, b);
+                 const int64_t multiple = divisor == 0 ? 0 : wrapMul(a / divisor, b);
+                 return multiple < 0 ? wrapNeg(multiple) : multiple;  // the least number stays itself
+             });
+         },
      .samples = "i64[2, 3], i64[3]\ni32[4], i32[4]"},
     // self * 2^other
-    {.schema = "aten.ldexp.Tensor(Tensor self, Tensor other) -> Tensor", .tags = kTags, .infer = inferRealFloat,
+    {.schema = "aten.ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
+     .tags = kTags,
+     .infer = inferRealFloat,
      .eval = [](const EvalContext& c) { return zipFloat(c, [](auto a, auto b) { return a * std::exp2(b); }); },
-     .derive = [](Derivation& d) {
-         const Value power = d.call("aten.pow.Scalar", {2.0, d.in(1)});
-         if (d.needs(1)) d.input(1) = d.dy() * d.out() * 0.6931471805599453;
-         if (d.needs(0)) d.input(0) = d.dy() * power;
-     },
+     .derive =
+         [](Derivation& d) {
+             const Value power = d.call("aten.pow.Scalar", {2.0, d.in(1)});
+             if (d.needs(1)) d.input(1) = d.dy() * d.out() * 0.6931471805599453;
+             if (d.needs(0)) d.input(0) = d.dy() * power;
+         },
      .samples = "f32[2, 3], i64[3]\nf64[4], f64[4]"},
 };
 

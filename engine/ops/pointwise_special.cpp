@@ -15,7 +15,9 @@ namespace {
 constexpr Tag kTags = Tag::Pointwise | Tag::Inplace;
 
 Scalar number(const Decomposition& d, std::string_view param) { return d.scalar(param).value_or(Scalar(int64_t{0})); }
-std::optional<Scalar> optionalNumber(const Decomposition& d, std::string_view param) { return d.has(param) ? d.scalar(param) : std::nullopt; }
+std::optional<Scalar> optionalNumber(const Decomposition& d, std::string_view param) {
+    return d.has(param) ? d.scalar(param) : std::nullopt;
+}
 Value zeroOf(Decomposition& d, const Value& like) { return scalarTensor(d, 0.0, like); }
 
 // -- powers
@@ -28,12 +30,15 @@ Result<ValueType> inferPow(const InferContext& c) {
     for (const Operand& one : operands)
         if (isComplex(one.type.dtype)) return unsupported(c.op().name() + ": no complex kernel");
     if (isIntegral(base.type.dtype, true))
-        if (const auto literal = exponent.literal ? c.scalar("exponent") : std::nullopt; literal && !isFloatingScalar(*literal) && toInt(*literal) < 0)
+        if (const auto literal = exponent.literal ? c.scalar("exponent") : std::nullopt;
+            literal && !isFloatingScalar(*literal) && toInt(*literal) < 0)
             return c.fail("integers to negative integer powers are not integers; convert to a float first");
     CT_TRY(TensorType type, elementwiseType(c, operands, resultType(operands)));
     return ValueType(std::move(type));
 }
-EvalResult evalPow(const EvalContext& c) { return zip(c, [](auto a, auto b) { return powerOf(a, b); }); }
+EvalResult evalPow(const EvalContext& c) {
+    return zip(c, [](auto a, auto b) { return powerOf(a, b); });
+}
 /// Small integer exponents multiply, as PyTorch's kernels do; the general case calls pow.
 Expr lowerPow(LowerContext& c) {
     const Expr a = c.load(0);
@@ -50,7 +55,8 @@ Expr lowerPow(LowerContext& c) {
 void derivePowNumber(Derivation& d) {
     const Scalar exponent = number(d, "exponent");
     if (toDouble(exponent) == 0) {
-        d.input(0) = d.call("aten.zeros_like.default", {d.in(size_t{0})}, {{"memory_format", MemoryFormat::Contiguous}});
+        d.input(0) =
+            d.call("aten.zeros_like.default", {d.in(size_t{0})}, {{"memory_format", MemoryFormat::Contiguous}});
         return;
     }
     const Value lower = d.call("aten.pow.Tensor_Scalar", {d.in(size_t{0}), toDouble(exponent) - 1});
@@ -132,7 +138,8 @@ void deriveNanLoses(Derivation& d, std::string_view comparison) {
         return d.call("aten.logical_or.default", {wins, unary("aten.isnan.default", d.in(1))});
     };
     if (d.needs(1)) d.input(1) = d.call("aten.masked_fill.Scalar", {d.dy(), selfWins(), 0});
-    if (d.needs(0)) d.input(0) = d.call("aten.masked_fill.Scalar", {d.dy(), unary("aten.logical_not.default", selfWins()), 0});
+    if (d.needs(0))
+        d.input(0) = d.call("aten.masked_fill.Scalar", {d.dy(), unary("aten.logical_not.default", selfWins()), 0});
 }
 
 double largestFinite(DType dtype) {
@@ -147,7 +154,9 @@ Values decomposeNanToNum(Decomposition& d) {
     const Value x = d.in(size_t{0});
     if (!isFloating(x.dtype())) return unary("aten.clone.default", x);
     const double infinity = std::numeric_limits<double>::infinity(), largest = largestFinite(x.dtype());
-    auto replace = [&](const Value& condition, double value, const Value& rest) { return where(condition, scalarTensor(d, value, x), rest); };
+    auto replace = [&](const Value& condition, double value, const Value& rest) {
+        return where(condition, scalarTensor(d, value, x), rest);
+    };
     Value y = replace(unary("aten.isnan.default", x), d.real("nan", 0.0), x);
     y = replace(compareScalar("eq", toOpmath(x), -infinity), d.real("neginf", -largest), y);
     return replace(compareScalar("eq", toOpmath(x), infinity), d.real("posinf", largest), y);
@@ -189,7 +198,8 @@ void deriveClampTensor(Derivation& d) {
 Result<ValueType> inferMaskedFill(const InferContext& c) {
     CT_TRY(const Operand self, c.operand(0));
     CT_TRY(const Operand mask, c.operand(1));
-    if (mask.type.dtype != DType::Bool) return c.fail("the mask is " + std::string(info(mask.type.dtype).torchName) + ", not bool");
+    if (mask.type.dtype != DType::Bool)
+        return c.fail("the mask is " + std::string(info(mask.type.dtype).torchName) + ", not bool");
     const Operand operands[] = {self, mask};
     CT_TRY(const TensorType type, elementwiseType(c, operands, self.type.dtype));
     if (c.op().schema()->params[2].kind == ParamKind::Number)
@@ -214,65 +224,127 @@ Value timesNumber(Derivation& d, const Value& x) { return d.call("aten.mul.Scala
 
 constexpr OpDef kOps[] = {
     // IEEE pow; integer bases wrap, and negative integer powers of integers are refused when literal.
-    {.schema = "aten.pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", .tags = kTags, .infer = inferPow, .eval = evalPow,
-     .derive = derivePowNumber, .lower = lowerPow,
-     .samples = "f32[2, 3], 2\nf32[2, 3]>0, 0.5\nf64[2, 3][1, 2], 3\nbf16[4]>0, 1.5\ni64[4], 2\ni64[4]>0, 0.5\nf32[3], 0\nf32[3]>0, -1\nf16[3], 2"},
-    {.schema = "aten.pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", .tags = kTags, .infer = inferPow, .eval = evalPow,
-     .derive = derivePowTensor, .lower = lowerPow, .samples = "f32[2, 3]>0, f32[2, 3]\nf64[2, 3]>0, f64[3]\ni64[4], i64[4]<4\nbf16[4]>0, bf16[4]"},
-    {.schema = "aten.pow.Scalar(Scalar self, Tensor exponent) -> Tensor", .tags = Tag::Pointwise, .infer = inferPow, .eval = evalPow,
-     .derive = [](Derivation& d) {
-         const double base = toDouble(number(d, "self"));
-         const Value slope = d.call("aten.mul.Scalar", {d.out(), std::log(base)});
-         d.input(1) = d.dy() * slope;
-     },
-     .lower = lowerPow, .samples = "2, f32[2, 3]\n0.5, f64[4]\n2, i64[4]<5\n3, bf16[3]"},
+    {.schema = "aten.pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+     .tags = kTags,
+     .infer = inferPow,
+     .eval = evalPow,
+     .derive = derivePowNumber,
+     .lower = lowerPow,
+     .samples =
+         "f32[2, 3], 2\nf32[2, 3]>0, 0.5\nf64[2, 3][1, 2], 3\nbf16[4]>0, 1.5\ni64[4], 2\ni64[4]>0, 0.5\nf32[3], 0\nf32[3]>0, -1\nf16[3], 2"},
+    {.schema = "aten.pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+     .tags = kTags,
+     .infer = inferPow,
+     .eval = evalPow,
+     .derive = derivePowTensor,
+     .lower = lowerPow,
+     .samples = "f32[2, 3]>0, f32[2, 3]\nf64[2, 3]>0, f64[3]\ni64[4], i64[4]<4\nbf16[4]>0, bf16[4]"},
+    {.schema = "aten.pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferPow,
+     .eval = evalPow,
+     .derive =
+         [](Derivation& d) {
+             const double base = toDouble(number(d, "self"));
+             const Value slope = d.call("aten.mul.Scalar", {d.out(), std::log(base)});
+             d.input(1) = d.dy() * slope;
+         },
+     .lower = lowerPow,
+     .samples = "2, f32[2, 3]\n0.5, f64[4]\n2, i64[4]<5\n3, bf16[3]"},
     // Bounds; NaN stays NaN.
-    {.schema = "aten.clamp_min.default(Tensor self, Scalar min) -> Tensor", .tags = kTags, .infer = inferRealBroadcast, .eval = bounded<true>,
-     .derive = [](Derivation& d) { deriveBound(d, "ge", "min"); }, .lower = lowerBounded<ExprKind::Max>,
+    {.schema = "aten.clamp_min.default(Tensor self, Scalar min) -> Tensor",
+     .tags = kTags,
+     .infer = inferRealBroadcast,
+     .eval = bounded<true>,
+     .derive = [](Derivation& d) { deriveBound(d, "ge", "min"); },
+     .lower = lowerBounded<ExprKind::Max>,
      .samples = "f32[2, 3], 0.5\ni64[4], 1\ni64[4], 0.5\nbf16[4], 0\nf64[2, 3][1, 2], -1"},
-    {.schema = "aten.clamp_max.default(Tensor self, Scalar max) -> Tensor", .tags = kTags, .infer = inferRealBroadcast, .eval = bounded<false>,
-     .derive = [](Derivation& d) { deriveBound(d, "le", "max"); }, .lower = lowerBounded<ExprKind::Min>,
+    {.schema = "aten.clamp_max.default(Tensor self, Scalar max) -> Tensor",
+     .tags = kTags,
+     .infer = inferRealBroadcast,
+     .eval = bounded<false>,
+     .derive = [](Derivation& d) { deriveBound(d, "le", "max"); },
+     .lower = lowerBounded<ExprKind::Min>,
      .samples = "f32[2, 3], 0.5\ni64[4], 1\nbf16[4], 0\nf64[2, 3][1, 2], -1"},
-    {.schema = "aten.clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", .tags = kTags, .infer = inferRealBroadcast, .eval = bounded<true>,
-     .derive = [](Derivation& d) { deriveBoundTensor(d, "aten.ge.Tensor", "aten.lt.Tensor"); }, .lower = lowerBounded<ExprKind::Max>,
+    {.schema = "aten.clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
+     .tags = kTags,
+     .infer = inferRealBroadcast,
+     .eval = bounded<true>,
+     .derive = [](Derivation& d) { deriveBoundTensor(d, "aten.ge.Tensor", "aten.lt.Tensor"); },
+     .lower = lowerBounded<ExprKind::Max>,
      .samples = "f32[2, 3], f32[3]\ni64[4], i64[4]"},
-    {.schema = "aten.clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", .tags = kTags, .infer = inferRealBroadcast, .eval = bounded<false>,
-     .derive = [](Derivation& d) { deriveBoundTensor(d, "aten.le.Tensor", "aten.gt.Tensor"); }, .lower = lowerBounded<ExprKind::Min>,
+    {.schema = "aten.clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
+     .tags = kTags,
+     .infer = inferRealBroadcast,
+     .eval = bounded<false>,
+     .derive = [](Derivation& d) { deriveBoundTensor(d, "aten.le.Tensor", "aten.gt.Tensor"); },
+     .lower = lowerBounded<ExprKind::Min>,
      .samples = "f32[2, 3], f32[3]\ni64[4], i64[4]"},
-    {.schema = "aten.clamp.default(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", .tags = kTags, .infer = inferClamp,
-     .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema = "aten.clamp.default(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+     .tags = kTags,
+     .infer = inferClamp,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          Value x = opmathIn(d, 0);
          if (d.has("min")) x = d.call("aten.clamp_min.default", {x, d.arg("min")});
          if (d.has("max")) x = d.call("aten.clamp_max.default", {x, d.arg("max")});
          return fromOpmath(d, x);
      },
-     .derive = deriveClampNumber, .samples = "f32[2, 3], -1, 1\nf32[2, 3], 0\nf32[2, 3], None, 0.5\nbf16[4], -1, 1\ni64[4], 0, 2"},
-    {.schema = "aten.clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", .tags = kTags, .infer = inferClamp,
-     .eval = evalExpanded, .expand = Expand::Decompose,
+     .derive = deriveClampNumber,
+     .samples = "f32[2, 3], -1, 1\nf32[2, 3], 0\nf32[2, 3], None, 0.5\nbf16[4], -1, 1\ni64[4], 0, 2"},
+    {.schema = "aten.clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+     .tags = kTags,
+     .infer = inferClamp,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          Value x = opmathIn(d, 0);
          if (d.has("min")) x = d.call("aten.clamp_min.Tensor", {x, opmathIn(d, 1)});
          if (d.has("max")) x = d.call("aten.clamp_max.Tensor", {x, opmathIn(d, 2)});
          return fromOpmath(d, x);
      },
-     .derive = deriveClampTensor, .samples = "f32[2, 3], f32[3], f32[3]\nf32[2, 3], None, f32[3]"},
+     .derive = deriveClampTensor,
+     .samples = "f32[2, 3], f32[3], f32[3]\nf32[2, 3], None, f32[3]"},
     // The other operand where one is NaN.
-    {.schema = "aten.fmax.default(Tensor self, Tensor other) -> Tensor", .tags = Tag::Pointwise, .infer = inferRealBroadcast,
-     .eval = evalExpanded, .expand = Expand::Decompose, .decompose = [](Decomposition& d) { return decomposeNanLoses(d, "aten.lt.Tensor"); },
-     .derive = [](Derivation& d) { deriveNanLoses(d, "aten.ge.Tensor"); }, .samples = "f32[2, 3], f32[3]\nbf16[4], bf16[4]\ni64[3], i64[3]"},
-    {.schema = "aten.fmin.default(Tensor self, Tensor other) -> Tensor", .tags = Tag::Pointwise, .infer = inferRealBroadcast,
-     .eval = evalExpanded, .expand = Expand::Decompose, .decompose = [](Decomposition& d) { return decomposeNanLoses(d, "aten.gt.Tensor"); },
-     .derive = [](Derivation& d) { deriveNanLoses(d, "aten.le.Tensor"); }, .samples = "f32[2, 3], f32[3]\nbf16[4], bf16[4]\ni64[3], i64[3]"},
+    {.schema = "aten.fmax.default(Tensor self, Tensor other) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferRealBroadcast,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) { return decomposeNanLoses(d, "aten.lt.Tensor"); },
+     .derive = [](Derivation& d) { deriveNanLoses(d, "aten.ge.Tensor"); },
+     .samples = "f32[2, 3], f32[3]\nbf16[4], bf16[4]\ni64[3], i64[3]"},
+    {.schema = "aten.fmin.default(Tensor self, Tensor other) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferRealBroadcast,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) { return decomposeNanLoses(d, "aten.gt.Tensor"); },
+     .derive = [](Derivation& d) { deriveNanLoses(d, "aten.le.Tensor"); },
+     .samples = "f32[2, 3], f32[3]\nbf16[4], bf16[4]\ni64[3], i64[3]"},
     // NaN and infinities replaced by numbers: 0 and the dtype's largest and smallest unless given.
-    {.schema = "aten.nan_to_num.default(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", .tags = kTags,
-     .infer = inferRealBroadcast, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeNanToNum,
+    {.schema =
+         "aten.nan_to_num.default(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
+     .tags = kTags,
+     .infer = inferRealBroadcast,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeNanToNum,
      .derive = [](Derivation& d) { d.input(0) = d.dy() * unary("aten.isfinite.default", d.in(size_t{0})); },
      .samples = "f32[2, 3]\nf32[2, 3], 0.0, 1.0, -1.0\nbf16[4]\ni64[3]"},
-    {.schema = "aten.isfinite.default(Tensor self) -> Tensor", .tags = Tag::Pointwise, .infer = inferRealPredicate, .eval = evalExpanded,
-     .expand = Expand::Composite, .decompose = finiteMask, .samples = "f32[2, 3]\ni64[3]"},
+    {.schema = "aten.isfinite.default(Tensor self) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferRealPredicate,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = finiteMask,
+     .samples = "f32[2, 3]\ni64[3]"},
     // log(x / (1 - x)), x clamped to [eps, 1 - eps] when eps is given.
-    {.schema = "aten.logit.default(Tensor self, float? eps=None) -> Tensor", .tags = kTags, .infer = inferRealFloat, .eval = evalExpanded,
+    {.schema = "aten.logit.default(Tensor self, float? eps=None) -> Tensor",
+     .tags = kTags,
+     .infer = inferRealFloat,
+     .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          Value x = opmathIn(d, 0);
@@ -283,76 +355,101 @@ constexpr OpDef kOps[] = {
          x = where(under, scalarTensor(d, low, x), x);
          return fromOpmath(d, unary("aten.log.default", x / subtractFrom(int64_t{1}, x)));
      },
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.logit_backward.default", {d.dy(), d.in(size_t{0}), d.arg(1)}); },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.logit_backward.default", {d.dy(), d.in(size_t{0}), d.arg(1)});
+         },
      .samples = "f32[2, 3]<1, 0.1\nf32[2, 3]<1\nbf16[4]<1, 0.2"},
     // `value` where the mask holds.
-    {.schema = "aten.masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", .tags = kTags, .infer = inferMaskedFill,
-     .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema = "aten.masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
+     .tags = kTags,
+     .infer = inferMaskedFill,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = d.in(size_t{0});
          const Scalar value = isFloating(x.dtype()) ? Scalar(toDouble(number(d, "value"))) : number(d, "value");
          return where(d.in(1), scalarTensor(d, value, x), x);
      },
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.masked_fill.Scalar", {d.dy(), d.arg(1), 0.0}); },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.masked_fill.Scalar", {d.dy(), d.arg(1), 0.0});
+         },
      .samples = "f32[2, 3], b8[3], -1e9\nf32[2, 3], b8[2, 3], -inf\ni64[4], b8[4], 7\nbf16[2, 2], b8[2, 1], 0"},
-    {.schema = "aten.masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", .tags = kTags, .infer = inferMaskedFill,
-     .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema = "aten.masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
+     .tags = kTags,
+     .infer = inferMaskedFill,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = d.in(size_t{0});
          return where(d.in(1), convert(d.in(2), x.dtype()), x);
      },
-     .derive = [](Derivation& d) {
-         const Value none = zeroOf(d, d.dy());
-         if (d.needs(2)) d.input(2) = where(d.in(1), d.dy(), none);
-         d.input(0) = d.call("aten.masked_fill.Scalar", {d.dy(), d.arg(1), 0});
-     },
+     .derive =
+         [](Derivation& d) {
+             const Value none = zeroOf(d, d.dy());
+             if (d.needs(2)) d.input(2) = where(d.in(1), d.dy(), none);
+             d.input(0) = d.call("aten.masked_fill.Scalar", {d.dy(), d.arg(1), 0});
+         },
      .samples = "f32[2, 3], b8[3], f32[]"},
     // self + value * tensor1 * tensor2.
-    {.schema = "aten.addcmul.default(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", .tags = kTags,
-     .infer = inferAddc, .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema = "aten.addcmul.default(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+     .tags = kTags,
+     .infer = inferAddc,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = opmathIn(d, 0), a = opmathIn(d, 1), b = opmathIn(d, 2);
          return fromOpmath(d, x + a * number(d, "value") * b);
      },
-     .derive = [](Derivation& d) {
-         if (d.needs(1)) d.input(1) = d.dy() * timesNumber(d, d.in(2));
-         if (d.needs(2)) d.input(2) = d.dy() * timesNumber(d, d.in(1));
-         d.input(0) = d.dy();
-     },
+     .derive =
+         [](Derivation& d) {
+             if (d.needs(1)) d.input(1) = d.dy() * timesNumber(d, d.in(2));
+             if (d.needs(2)) d.input(2) = d.dy() * timesNumber(d, d.in(1));
+             d.input(0) = d.dy();
+         },
      .samples = "f32[2, 3], f32[3], f32[2, 3], value = 2\nbf16[4], bf16[4], bf16[4]\nf64[2], f64[2], f64[2]"},
-    {.schema = "aten.addcdiv.default(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", .tags = kTags,
+    {.schema = "aten.addcdiv.default(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+     .tags = kTags,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(ValueType type, inferAddc(c));
-         if (isIntegral(type.tensor()->dtype, true)) return c.fail("does not divide integers; convert them to floats first");
+         if (isIntegral(type.tensor()->dtype, true))
+             return c.fail("does not divide integers; convert them to floats first");
          return type;
-     }, .eval = evalExpanded, .expand = Expand::Decompose,
+     },
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = opmathIn(d, 0), a = opmathIn(d, 1), b = opmathIn(d, 2);
          return fromOpmath(d, x + a * number(d, "value") / b);
      },
-     .derive = [](Derivation& d) {
-         const Value a = d.in(1), b = d.in(2);
-         if (d.needs(1)) {
-             const Value share = full(d.builder(), b.sizes(), number(d, "value"), b.dtype(), b.type().device) / b;
-             d.input(1) = d.dy() * share;
-         }
-         if (d.needs(2)) {
-             const Value square = b * b;
-             const Value ratio = timesNumber(d, a) / square;
-             d.input(2) = -d.dy() * ratio;
-         }
-         d.input(0) = d.dy();
-     },
+     .derive =
+         [](Derivation& d) {
+             const Value a = d.in(1), b = d.in(2);
+             if (d.needs(1)) {
+                 const Value share = full(d.builder(), b.sizes(), number(d, "value"), b.dtype(), b.type().device) / b;
+                 d.input(1) = d.dy() * share;
+             }
+             if (d.needs(2)) {
+                 const Value square = b * b;
+                 const Value ratio = timesNumber(d, a) / square;
+                 d.input(2) = -d.dy() * ratio;
+             }
+             d.input(0) = d.dy();
+         },
      .samples = "f32[2, 3], f32[3], f32[2, 3]>0, value = 2\nbf16[4], bf16[4], bf16[4]>0\nf64[2], f64[2], f64[2]>0"},
     // self + weight * (end - self), from the nearer side so that weight 1 gives end exactly.
-    {.schema = "aten.lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", .tags = kTags,
+    {.schema = "aten.lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
+     .tags = kTags,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType start, c.tensor(size_t{0}));
          CT_TRY(const TensorType end, c.tensor(1));
-         if (start.dtype != end.dtype || !isFloating(start.dtype)) return c.fail("wants two floating tensors of one dtype");
+         if (start.dtype != end.dtype || !isFloating(start.dtype))
+             return c.fail("wants two floating tensors of one dtype");
          return inferBroadcast(c);
      },
-     .eval = evalExpanded, .expand = Expand::Decompose,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = opmathIn(d, 0), end = opmathIn(d, 1);
          const Value weight = full(d.builder(), {}, d.real("weight"), x.dtype(), x.type().device);
@@ -361,14 +458,19 @@ constexpr OpDef kOps[] = {
          const Value base = where(near, end, x);
          return fromOpmath(d, factor * (end - x) + base);
      },
-     .derive = [](Derivation& d) {
-         const double weight = toDouble(number(d, "weight"));
-         if (d.needs(1)) d.input(1) = d.call("aten.mul.Scalar", {d.dy(), weight});
-         d.input(0) = d.call("aten.mul.Scalar", {d.dy(), 1 - weight});
-     },
-     .samples = "f32[2, 3], f32[3], 0.25\nf32[2, 3][1, 2], f32[2, 3], 0.75\nf64[2, 1], f64[3], -2\nbf16[4], bf16[4], 0.5\nf16[0, 3], f16[3], 1"},
+     .derive =
+         [](Derivation& d) {
+             const double weight = toDouble(number(d, "weight"));
+             if (d.needs(1)) d.input(1) = d.call("aten.mul.Scalar", {d.dy(), weight});
+             d.input(0) = d.call("aten.mul.Scalar", {d.dy(), 1 - weight});
+         },
+     .samples =
+         "f32[2, 3], f32[3], 0.25\nf32[2, 3][1, 2], f32[2, 3], 0.75\nf64[2, 1], f64[3], -2\nbf16[4], bf16[4], 0.5\nf16[0, 3], f16[3], 1"},
     // x * log(y), 0 where x is 0, NaN where y is.
-    {.schema = "aten.xlogy.Tensor(Tensor self, Tensor other) -> Tensor", .tags = kTags, .infer = inferRealFloat, .eval = evalExpanded,
+    {.schema = "aten.xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
+     .tags = kTags,
+     .infer = inferRealFloat,
+     .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          Value x = opmathIn(d, 0), y = opmathIn(d, 1);
@@ -381,20 +483,24 @@ constexpr OpDef kOps[] = {
          const Value missing = unary("aten.isnan.default", y);
          return fromOpmath(d, where(missing, scalarTensor(d, std::numeric_limits<double>::quiet_NaN(), rest), rest));
      },
-     .derive = [](Derivation& d) {
-         const Value x = d.in(size_t{0}), y = d.in(1);
-         if (d.needs(1)) d.input(1) = d.dy() * x / y;
-         if (d.needs(0)) {
-             const Value plain = d.call("aten.xlogy.Tensor", {d.dy(), y});
-             const Value low = compareScalar("le", y, 0.0);
-             const Value flat = d.call("aten.bitwise_and.Tensor", {compareScalar("eq", x, 0.0), low});
-             d.input(0) = d.call("aten.masked_fill.Scalar", {plain, flat, 0.0});
-         }
-     },
+     .derive =
+         [](Derivation& d) {
+             const Value x = d.in(size_t{0}), y = d.in(1);
+             if (d.needs(1)) d.input(1) = d.dy() * x / y;
+             if (d.needs(0)) {
+                 const Value plain = d.call("aten.xlogy.Tensor", {d.dy(), y});
+                 const Value low = compareScalar("le", y, 0.0);
+                 const Value flat = d.call("aten.bitwise_and.Tensor", {compareScalar("eq", x, 0.0), low});
+                 d.input(0) = d.call("aten.masked_fill.Scalar", {plain, flat, 0.0});
+             }
+         },
      .samples = "f32[2, 3], f32[3]>0\nbf16[4], bf16[4]>0\nf64[3], f64[3]>0"},
     // log(exp(x) + exp(y)) without overflow.
-    {.schema = "aten.logaddexp.default(Tensor self, Tensor other) -> Tensor", .tags = Tag::Pointwise | Tag::Commutative,
-     .infer = inferRealBroadcast, .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema = "aten.logaddexp.default(Tensor self, Tensor other) -> Tensor",
+     .tags = Tag::Pointwise | Tag::Commutative,
+     .infer = inferRealBroadcast,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const auto spread = [&](const Value& v) { return v.sizes() == d.out().sizes ? v : expand(v, d.out().sizes); };
          const Value x = spread(opmathIn(d, 0)), y = spread(opmathIn(d, 1));
@@ -405,30 +511,36 @@ constexpr OpDef kOps[] = {
          const Value sum = most + unary("aten.log1p.default", unary("aten.exp.default", least - most));
          return fromOpmath(d, where(same, x, sum));
      },
-     .derive = [](Derivation& d) {
-         auto share = [&](const Value& mine, const Value& theirs) {
-             return d.dy() / d.call("aten.add.Scalar", {unary("aten.exp.default", theirs - mine), 1});
-         };
-         if (d.needs(1)) d.input(1) = share(d.in(1), d.in(size_t{0}));
-         if (d.needs(0)) d.input(0) = share(d.in(size_t{0}), d.in(1));
-     },
+     .derive =
+         [](Derivation& d) {
+             auto share = [&](const Value& mine, const Value& theirs) {
+                 return d.dy() / d.call("aten.add.Scalar", {unary("aten.exp.default", theirs - mine), 1});
+             };
+             if (d.needs(1)) d.input(1) = share(d.in(1), d.in(size_t{0}));
+             if (d.needs(0)) d.input(0) = share(d.in(size_t{0}), d.in(1));
+         },
      .samples = "f32[2, 3], f32[3]\nbf16[4], bf16[4]\nf64[3], f64[3]"},
     // The angle of (other, self) in (-pi, pi].
-    {.schema = "aten.atan2.default(Tensor self, Tensor other) -> Tensor", .tags = kTags, .infer = inferRealFloat,
+    {.schema = "aten.atan2.default(Tensor self, Tensor other) -> Tensor",
+     .tags = kTags,
+     .infer = inferRealFloat,
      .eval = [](const EvalContext& c) { return zipFloat(c, [](auto a, auto b) { return std::atan2(a, b); }); },
-     .derive = [](Derivation& d) {
-         const Value y = d.in(size_t{0}), x = d.in(1);
-         const Value xx = x * x;
-         const Value squares = y * y + xx;
-         const Value inverse = unary("aten.reciprocal.default", squares);
-         const Value safe = d.call("aten.masked_fill.Scalar", {inverse, compareScalar("eq", squares, int64_t{0}), 0.0});
-         if (d.needs(0)) d.input(0) = d.dy() * x * safe;
-         if (d.needs(1)) d.input(1) = d.dy() * -y * safe;
-     },
-     .lower = [](LowerContext& c) {
-         const Expr a = c.load(0);
-         return Expr::call("atan2", {a, c.load(1)}, a->dtype);
-     },
+     .derive =
+         [](Derivation& d) {
+             const Value y = d.in(size_t{0}), x = d.in(1);
+             const Value xx = x * x;
+             const Value squares = y * y + xx;
+             const Value inverse = unary("aten.reciprocal.default", squares);
+             const Value safe =
+                 d.call("aten.masked_fill.Scalar", {inverse, compareScalar("eq", squares, int64_t{0}), 0.0});
+             if (d.needs(0)) d.input(0) = d.dy() * x * safe;
+             if (d.needs(1)) d.input(1) = d.dy() * -y * safe;
+         },
+     .lower =
+         [](LowerContext& c) {
+             const Expr a = c.load(0);
+             return Expr::call("atan2", {a, c.load(1)}, a->dtype);
+         },
      .samples = "f32[2, 3], f32[3]\nf64[4], f64[4]\ni64[3]>0, i64[3]>0\nbf16[4], bf16[4]"},
 };
 

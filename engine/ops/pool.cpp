@@ -1,8 +1,8 @@
 // Pooling windows: maxima with positions, averages, and their gradients.
+#include "engine/ops/arithmetic.h"
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/lower.h"
-#include "engine/ops/arithmetic.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/packed.h"
 #include "engine/ops/window_rules.h"
@@ -66,7 +66,8 @@ Expr lowerMaxPool(LowerContext& c, size_t spatial, bool offsets) {
     const size_t lead = self.sizes.size() - spatial;
     SymDims kernel;
     // Offsets count in the whole kernel.
-    for (size_t d = 0; d < spatial; ++d) kernel.push_back(c.resultNumber() == 0 ? windows->reach(d) : windows->kernel[d]);
+    for (size_t d = 0; d < spatial; ++d)
+        kernel.push_back(c.resultNumber() == 0 ? windows->reach(d) : windows->kernel[d]);
     const bool floating = isFloating(self.dtype);
     if (!floating) return Expr();  // no neutral element that loses against every integer
     const DType dtype = computeTypeOf(self.dtype);
@@ -81,12 +82,14 @@ Expr lowerMaxPool(LowerContext& c, size_t spatial, bool offsets) {
             }
             at.push_back(position);
         }
-        return c.guarded(inside, [&] { return c.loadAt(0, at); }, Expr::real(-std::numeric_limits<double>::infinity(), dtype));
+        return c.guarded(
+            inside, [&] { return c.loadAt(0, at); }, Expr::real(-std::numeric_limits<double>::infinity(), dtype));
     };
     if (c.resultNumber() == 0) return c.reduce(ReduceKind::Max, kernel, element);
     const Expr offset = c.reduce(ReduceKind::ArgMax, kernel, element);
     if (offsets) return offset;
-    return flatPosition(*windows, self.sizes, offset, {c.index().begin() + static_cast<int64_t>(lead), c.index().end()});
+    return flatPosition(*windows, self.sizes, offset,
+                        {c.index().begin() + static_cast<int64_t>(lead), c.index().end()});
 }
 
 Values decomposeMaxPool(Decomposition& d, int64_t spatial) {
@@ -97,21 +100,22 @@ Values decomposeMaxPool(Decomposition& d, int64_t spatial) {
     for (int64_t size : windows->kernel) count *= size;
     if (count > 25) return Values::notHandled();  // beyond that the kernel is kept whole
     const Value pair = d.call("prims._low_memory_max_pool_with_offsets.default",
-                              {self, Argument(windows->kernel), Argument(windows->stride), Argument(windows->padding), Argument(windows->dilation),
-                               d.arg("ceil_mode")});
+                              {self, Argument(windows->kernel), Argument(windows->stride), Argument(windows->padding),
+                               Argument(windows->dilation), d.arg("ceil_mode")});
     const Value values = pair[0], offsets = pair[1];
     const SymDims sizes(self.sizes().end() - spatial, self.sizes().end());
     const Value indices = d.call("prims._low_memory_max_pool_offsets_to_indices.default",
-                                 {offsets, Argument(windows->kernel), Argument(sizes), Argument(windows->stride), Argument(windows->padding),
-                                  Argument(windows->dilation)});
+                                 {offsets, Argument(windows->kernel), Argument(sizes), Argument(windows->stride),
+                                  Argument(windows->padding), Argument(windows->dilation)});
     return {values, indices};
 }
 
 Result<ValueType> inferOffsetsToIndices(const InferContext& c) {
     CT_TRY(const TensorType offsets, c.tensor(size_t{0}));
     CT_TRY(const SymDims sizes, c.sizes("input_size"));
-    if (static_cast<int64_t>(sizes.size()) > offsets.rank()) return c.fail("more input sizes than the offsets have dims");
-    numel(sizes);   // positions in the plane are counted
+    if (static_cast<int64_t>(sizes.size()) > offsets.rank())
+        return c.fail("more input sizes than the offsets have dims");
+    numel(sizes);  // positions in the plane are counted
     for (const char* param : {"kernel_size", "stride", "padding", "dilation"}) {
         CT_TRY(const std::vector<int64_t> values, c.integers(param));
         if (values.size() != sizes.size())
@@ -122,7 +126,8 @@ Result<ValueType> inferOffsetsToIndices(const InferContext& c) {
             if (value < least || value > std::numeric_limits<int32_t>::max())
                 return c.fail("'" + std::string(param) + "' of " + std::to_string(value) + " is out of range");
     }
-    if (isFloating(offsets.dtype) || isComplex(offsets.dtype)) return c.fail("the offsets are integers, not " + offsets.text());
+    if (isFloating(offsets.dtype) || isComplex(offsets.dtype))
+        return c.fail("the offsets are integers, not " + offsets.text());
     TensorType type = TensorType::contiguous(DType::I64, offsets.sizes, offsets.device);
     type.strides = preservedStrides(offsets);
     return ValueType(std::move(type));
@@ -198,15 +203,17 @@ EvalResult evalMaxPoolBackward(const EvalContext& c, size_t spatial) {
 }
 
 void deriveMaxPool(Derivation& d, std::string_view backward) {
-    d.input(0) = d.call(backward,
-                        {d.dy(0), d.in(0), d.arg("kernel_size"), d.arg("stride"), d.arg("padding"), d.arg("dilation"), d.arg("ceil_mode"), d.out(1)});
+    d.input(0) = d.call(backward, {d.dy(0), d.in(0), d.arg("kernel_size"), d.arg("stride"), d.arg("padding"),
+                                   d.arg("dilation"), d.arg("ceil_mode"), d.out(1)});
 }
 
 template <int kSpatial>
 Values decomposeMaxValues(Decomposition& d) {
-    static constexpr std::string_view kNames[] = {"", "aten.max_pool1d_with_indices.default", "aten.max_pool2d_with_indices.default",
+    static constexpr std::string_view kNames[] = {"", "aten.max_pool1d_with_indices.default",
+                                                  "aten.max_pool2d_with_indices.default",
                                                   "aten.max_pool3d_with_indices.default"};
-    const Value pair = d.call(kNames[kSpatial], {d.in(0), d.arg("kernel_size"), d.arg("stride"), d.arg("padding"), d.arg("dilation"), d.arg("ceil_mode")});
+    const Value pair = d.call(kNames[kSpatial], {d.in(0), d.arg("kernel_size"), d.arg("stride"), d.arg("padding"),
+                                                 d.arg("dilation"), d.arg("ceil_mode")});
     return pair[0];
 }
 
@@ -224,8 +231,9 @@ f32[1, 1, 8, 8], 6, 2, 3
 
 constexpr OpDef kOps[] = {
     // Maximum over windows and the flat position of each in its plane. NaN wins; among equals the first.
-    {.schema = "aten.max_pool2d_with_indices.default(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, "
-               "bool ceil_mode=False) -> (Tensor, Tensor)",
+    {.schema =
+         "aten.max_pool2d_with_indices.default(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, "
+         "bool ceil_mode=False) -> (Tensor, Tensor)",
      .infer = [](const InferContext& c) { return inferMaxPool(c, 2, DType::I64); },
      .eval = [](const EvalContext& c) { return evalMaxPool(c, 2, false); },
      .expand = Expand::Decompose,
@@ -233,8 +241,9 @@ constexpr OpDef kOps[] = {
      .derive = [](Derivation& d) { deriveMaxPool(d, "aten.max_pool2d_with_indices_backward.default"); },
      .lower = [](LowerContext& c) { return lowerMaxPool(c, 2, false); },
      .samples = kMaxSamples},
-    {.schema = "aten.max_pool3d_with_indices.default(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, "
-               "bool ceil_mode=False) -> (Tensor, Tensor)",
+    {.schema =
+         "aten.max_pool3d_with_indices.default(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, "
+         "bool ceil_mode=False) -> (Tensor, Tensor)",
      .infer = [](const InferContext& c) { return inferMaxPool(c, 3, DType::I64); },
      .eval = [](const EvalContext& c) { return evalMaxPool(c, 3, false); },
      .expand = Expand::Decompose,
@@ -242,47 +251,56 @@ constexpr OpDef kOps[] = {
      .derive = [](Derivation& d) { deriveMaxPool(d, "aten.max_pool3d_with_indices_backward.default"); },
      .lower = [](LowerContext& c) { return lowerMaxPool(c, 3, false); },
      .samples = "f32[1, 2, 4, 4, 4], 2\nf32[1, 1, 5, 5, 5], [3, 2, 3], 2, [1, 0, 1]"},
-    {.schema = "aten.max_pool2d.default(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor",
+    {.schema =
+         "aten.max_pool2d.default(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor",
      .infer = inferExpanded,
      .eval = evalExpanded,
      .expand = Expand::Composite,
      .decompose = decomposeMaxValues<2>,
      .samples = "f32[1, 2, 8, 8], 3, 2, 1\nf32[2, 6, 6], 2"},
-    {.schema = "aten.max_pool3d.default(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor",
+    {.schema =
+         "aten.max_pool3d.default(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor",
      .infer = inferExpanded,
      .eval = evalExpanded,
      .expand = Expand::Composite,
      .decompose = decomposeMaxValues<3>,
      .samples = "f32[1, 2, 4, 4, 4], 2"},
     // The gradient scattered to the positions of the maxima.
-    {.schema = "aten.max_pool2d_with_indices_backward.default(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, "
-               "int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor",
+    {.schema =
+         "aten.max_pool2d_with_indices_backward.default(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, "
+         "int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor",
      .infer = [](const InferContext& c) { return pooledGradientType(c, 2); },
      .eval = [](const EvalContext& c) { return evalMaxPoolBackward(c, 2); },
      .samples = "f32[1, 2, 4, 4], f32[1, 2, 8, 8], [2, 2], [2, 2], [0, 0], [1, 1], False, i64[1, 2, 4, 4]<64\n"
                 "f64[2, 3, 3], f64[2, 7, 7], [3, 3], [2, 2], [0, 0], [1, 1], False, i64[2, 3, 3]<49"},
-    {.schema = "aten.max_pool3d_with_indices_backward.default(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, "
-               "int[3] dilation, bool ceil_mode, Tensor indices) -> Tensor",
+    {.schema =
+         "aten.max_pool3d_with_indices_backward.default(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, "
+         "int[3] dilation, bool ceil_mode, Tensor indices) -> Tensor",
      .infer = [](const InferContext& c) { return pooledGradientType(c, 3); },
      .eval = [](const EvalContext& c) { return evalMaxPoolBackward(c, 3); },
-     .samples = "f32[1, 2, 2, 3, 2], f32[1, 2, 4, 6, 4], [2, 2, 2], [2, 2, 2], [0, 0, 0], [1, 1, 1], False, i64[1, 2, 2, 3, 2]<96"},
+     .samples =
+         "f32[1, 2, 2, 3, 2], f32[1, 2, 4, 6, 4], [2, 2, 2], [2, 2, 2], [0, 0, 0], [1, 1, 1], False, i64[1, 2, 2, 3, 2]<96"},
     // The compiler's form of max_pool2d_with_indices: positions as offsets inside the window, which fit a byte.
-    {.schema = "prims._low_memory_max_pool_with_offsets.default(Tensor self, SymInt[] kernel_size, SymInt[] stride, SymInt[] padding, "
-               "SymInt[] dilation, bool ceil_mode) -> (Tensor, Tensor)",
+    {.schema =
+         "prims._low_memory_max_pool_with_offsets.default(Tensor self, SymInt[] kernel_size, SymInt[] stride, SymInt[] padding, "
+         "SymInt[] dilation, bool ceil_mode) -> (Tensor, Tensor)",
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const std::vector<int64_t> kernel, c.integers("kernel_size"));
          return inferMaxPool(c, kernel.size(), DType::I8);
      },
      .eval = [](const EvalContext& c) { return evalMaxPool(c, c.integersOf("kernel_size").size(), true); },
      .lower = [](LowerContext& c) { return lowerMaxPool(c, c.integersOf("kernel_size").size(), true); },
-     .samples = "f32[1, 2, 8, 8], [3, 3], [2, 2], [1, 1], [1, 1], False\nf32[2, 7, 7], [2, 2], [2, 2], [0, 0], [1, 1], True\nbf16[1, 1, 4, 4], [2, 2], [1, 1], [0, 0], [2, 2], False"},
-    {.schema = "prims._low_memory_max_pool_offsets_to_indices.default(Tensor self, SymInt[] kernel_size, SymInt[] input_size, SymInt[] stride, "
-               "SymInt[] padding, SymInt[] dilation) -> Tensor",
+     .samples =
+         "f32[1, 2, 8, 8], [3, 3], [2, 2], [1, 1], [1, 1], False\nf32[2, 7, 7], [2, 2], [2, 2], [0, 0], [1, 1], True\nbf16[1, 1, 4, 4], [2, 2], [1, 1], [0, 0], [2, 2], False"},
+    {.schema =
+         "prims._low_memory_max_pool_offsets_to_indices.default(Tensor self, SymInt[] kernel_size, SymInt[] input_size, SymInt[] stride, "
+         "SymInt[] padding, SymInt[] dilation) -> Tensor",
      .tags = Tag::Pointwise,
      .infer = inferOffsetsToIndices,
      .eval = evalOffsetsToIndices,
      .lower = lowerOffsetsToIndices,
-     .samples = "i8[1, 2, 4, 4]<9, [3, 3], [8, 8], [2, 2], [1, 1], [1, 1]\ni8[2, 4, 4]<4, [2, 2], [8, 8], [2, 2], [0, 0], [1, 1]"},
+     .samples =
+         "i8[1, 2, 4, 4]<9, [3, 3], [8, 8], [2, 2], [1, 1], [1, 1]\ni8[2, 4, 4]<4, [2, 2], [8, 8], [2, 2], [0, 0], [1, 1]"},
 };
 
 }  // namespace

@@ -13,7 +13,9 @@ namespace {
 /// Sizes of the last dims before and after, and the walk over them.
 class Parts {
   public:
-    Parts(const Dims& in, const Dims& out, size_t spatial) : m_in(in.end() - static_cast<int64_t>(spatial), in.end()), m_out(out.end() - static_cast<int64_t>(spatial), out.end()) {}
+    Parts(const Dims& in, const Dims& out, size_t spatial)
+        : m_in(in.end() - static_cast<int64_t>(spatial), in.end()),
+          m_out(out.end() - static_cast<int64_t>(spatial), out.end()) {}
     int64_t inPlane() const { return numel(m_in); }
     int64_t outPlane() const { return numel(m_out); }
     /// body(input position) for each element of the window of flat output position `o`, in row-major order.
@@ -50,12 +52,15 @@ Result<TensorType> inferParts(const InferContext& c, size_t spatial) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
     CT_TRY(const SymDims wanted, c.sizes("output_size"));
     const auto rank = static_cast<size_t>(self.rank());
-    if (rank != spatial + 1 && rank != spatial + 2) return c.fail("needs a tensor of " + std::to_string(spatial + 1) + " or " + std::to_string(spatial + 2) + " dims, not " + self.text());
+    if (rank != spatial + 1 && rank != spatial + 2)
+        return c.fail("needs a tensor of " + std::to_string(spatial + 1) + " or " + std::to_string(spatial + 2) +
+                      " dims, not " + self.text());
     if (wanted.size() != spatial) return c.fail("output_size needs " + std::to_string(spatial) + " numbers");
     SymDims sizes = self.sizes;
     for (size_t d = 0; d < spatial; ++d) {
         if (wanted[d].isInt() && wanted[d].value() < 0) return c.fail("negative output size " + wanted[d].text());
-        if (sizes[rank - spatial + d] == SymInt(0)) return c.fail("a dim of " + self.text() + " has no elements to pool");
+        if (sizes[rank - spatial + d] == SymInt(0))
+            return c.fail("a dim of " + self.text() + " has no elements to pool");
         sizes[rank - spatial + d] = wanted[d];
     }
     TensorType type = TensorType::contiguous(self.dtype, sizes, self.device);
@@ -69,7 +74,8 @@ EvalResult evalAverage3d(const EvalContext& c) {
     const std::vector<double> in = packElements<double>(self);
     std::vector<double> means(static_cast<size_t>(out.numel()));
     for (size_t i = 0; i < means.size(); ++i) {
-        const int64_t plane = static_cast<int64_t>(i) / parts.outPlane() * parts.inPlane(), o = static_cast<int64_t>(i) % parts.outPlane();
+        const int64_t plane = static_cast<int64_t>(i) / parts.outPlane() * parts.inPlane(),
+                      o = static_cast<int64_t>(i) % parts.outPlane();
         double sum = 0;
         parts.forEach(o, [&](int64_t at) { sum += in[static_cast<size_t>(plane + at)]; });
         means[i] = sum / static_cast<double>(parts.count(o));
@@ -84,7 +90,8 @@ EvalResult evalAverage3dBackward(const EvalContext& c) {
     const std::vector<double> dy = packElements<double>(gradient);
     std::vector<double> dx(static_cast<size_t>(out.numel()), 0.0);
     for (size_t i = 0; i < dy.size(); ++i) {
-        const int64_t plane = static_cast<int64_t>(i) / parts.outPlane() * parts.inPlane(), o = static_cast<int64_t>(i) % parts.outPlane();
+        const int64_t plane = static_cast<int64_t>(i) / parts.outPlane() * parts.inPlane(),
+                      o = static_cast<int64_t>(i) % parts.outPlane();
         const double share = dy[i] / static_cast<double>(parts.count(o));
         parts.forEach(o, [&](int64_t at) { dx[static_cast<size_t>(plane + at)] += share; });
     }
@@ -94,7 +101,8 @@ EvalResult evalAverage3dBackward(const EvalContext& c) {
 
 Result<ValueType> inferLargest(const InferContext& c, size_t spatial) {
     CT_TRY(const TensorType values, inferParts(c, spatial));
-    if (!isFloating(values.dtype)) return c.fail("needs a floating-point tensor, not " + std::string(info(values.dtype).torchName));
+    if (!isFloating(values.dtype))
+        return c.fail("needs a floating-point tensor, not " + std::string(info(values.dtype).torchName));
     TensorType positions = values;
     positions.dtype = DType::I64;
     return ValueType(TupleType{values, positions});
@@ -145,7 +153,8 @@ Values decomposeLargest2d(Decomposition& d) {
     std::vector<int64_t> kernel;
     for (size_t i = 0; i < 2; ++i) {
         const SymInt in = x.size(x.rank() - 2 + static_cast<int64_t>(i));
-        if (!in.isInt() || !wanted[i].isInt() || wanted[i].value() < 1 || in.value() % wanted[i].value() != 0) return Values::notHandled();
+        if (!in.isInt() || !wanted[i].isInt() || wanted[i].value() < 1 || in.value() % wanted[i].value() != 0)
+            return Values::notHandled();
         kernel.push_back(in.value() / wanted[i].value());
     }
     const Value pair = d.call("aten.max_pool2d_with_indices.default", {x, Argument(kernel)});
@@ -172,85 +181,125 @@ Value asLine(Decomposition& d, const Value& plane) { return d.call("aten.squeeze
 Values decomposeAverage1d(Decomposition& d) {
     if (!isLine(d)) return Value();
     const std::vector<int64_t> kernel = beside(d, "kernel_size", 1), stride = beside(d, "stride", 1);
-    return asLine(d, d.call("aten.avg_pool2d.default", {asPlane(d), Argument(kernel), Argument(stride.empty() ? kernel : stride), Argument(beside(d, "padding", 0)),
-                                                        d.arg("ceil_mode"), d.arg("count_include_pad")}));
+    return asLine(d, d.call("aten.avg_pool2d.default",
+                            {asPlane(d), Argument(kernel), Argument(stride.empty() ? kernel : stride),
+                             Argument(beside(d, "padding", 0)), d.arg("ceil_mode"), d.arg("count_include_pad")}));
 }
 Value largest1d(Decomposition& d) {
     const std::vector<int64_t> kernel = beside(d, "kernel_size", 1), stride = beside(d, "stride", 1);
-    return d.call("aten.max_pool2d_with_indices.default", {asPlane(d), Argument(kernel), Argument(stride.empty() ? kernel : stride), Argument(beside(d, "padding", 0)),
-                                                           Argument(beside(d, "dilation", 1)), d.arg("ceil_mode")});
+    return d.call("aten.max_pool2d_with_indices.default",
+                  {asPlane(d), Argument(kernel), Argument(stride.empty() ? kernel : stride),
+                   Argument(beside(d, "padding", 0)), Argument(beside(d, "dilation", 1)), d.arg("ceil_mode")});
 }
-Value adaptive1d(Decomposition& d, std::string_view op) { return d.call(op, {asPlane(d), Argument(beside(d, "output_size", 1))}); }
+Value adaptive1d(Decomposition& d, std::string_view op) {
+    return d.call(op, {asPlane(d), Argument(beside(d, "output_size", 1))});
+}
 
 constexpr OpDef composite(std::string_view schema, Fn<Values(Decomposition&)> decompose, std::string_view samples) {
-    return {.schema = schema, .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite, .decompose = decompose, .samples = samples};
+    return {.schema = schema,
+            .infer = inferExpanded,
+            .eval = evalExpanded,
+            .expand = Expand::Composite,
+            .decompose = decompose,
+            .samples = samples};
 }
-constexpr std::string_view kLargest2d = "f32[2, 3, 8, 6]!, [4, 3]\nf32[2, 3, 8, 6]!, [3, 4]\nf32[3, 7, 5], [2, 2]\nf64[1, 2, 4, 4], [4, 4]\nbf16[1, 2, 6, 6], [2, 3]\nf32[1, 3, 4, 5][60, 1, 15, 3], [2, 2]\nf32[1, 2, 6, 6], [1, 1]";
+constexpr std::string_view kLargest2d =
+    "f32[2, 3, 8, 6]!, [4, 3]\nf32[2, 3, 8, 6]!, [3, 4]\nf32[3, 7, 5], [2, 2]\nf64[1, 2, 4, 4], [4, 4]\nbf16[1, 2, 6, 6], [2, 3]\nf32[1, 3, 4, 5][60, 1, 15, 3], [2, 2]\nf32[1, 2, 6, 6], [1, 1]";
 
 constexpr OpDef kOps[] = {
-    composite("aten.avg_pool1d.default(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, bool count_include_pad=True) -> Tensor",
-              decomposeAverage1d, "f32[2, 3, 8], 2\nf32[3, 9], [3], [2], [1]\nf32[1, 2, 7], [3], [2], [1], True, False"),
-    composite("aten.max_pool1d.default(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1] dilation=1, bool ceil_mode=False) -> Tensor",
-              [](Decomposition& d) -> Values { return isLine(d) ? asLine(d, largest1d(d)[0]) : Value(); }, "f32[2, 3, 8], 2\nf32[3, 9], [3], [2], [1]\nf32[1, 2, 9], [2], [2], [0], [2], True"),
-    composite("aten.max_pool1d_with_indices.default(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
-              [](Decomposition& d) -> Values {
-                  if (!isLine(d)) return {Value(), Value()};
-                  const Value pair = largest1d(d), values = pair[0], positions = pair[1];
-                  const Value line = asLine(d, values);
-                  return {line, asLine(d, positions)};
-              },
-              "f32[2, 3, 8], 2\nf32[3, 9], [3], [2], [1]"),
-    composite("aten.adaptive_avg_pool1d.default(Tensor self, int[1] output_size) -> Tensor",
-              [](Decomposition& d) -> Values { return isLine(d) ? asLine(d, adaptive1d(d, "aten.adaptive_avg_pool2d.default")) : Value(); },
-              "f32[2, 3, 8], 3\nf32[2, 3, 8], 1\nf32[3, 7], [2]"),
-    composite("aten.adaptive_max_pool1d.default(Tensor self, int[1] output_size) -> (Tensor, Tensor)",
-              [](Decomposition& d) -> Values {
-                  if (!isLine(d)) return {Value(), Value()};
-                  const Value self = d.in(0);
-                  if (self.size(-1) == SymInt(0) || (self.rank() == 3 && self.size(1) == SymInt(0))) return refuse(d, "only the batch of " + self.type().text() + " may be empty");
-                  const Value pair = adaptive1d(d, "aten.adaptive_max_pool2d.default"), values = pair[0], positions = pair[1];
-                  const Value where = asLine(d, positions);
-                  return {asLine(d, values), where};
-              },
-              "f32[2, 3, 8], 3\nf32[3, 7], [2]"),
-    composite("aten.adaptive_avg_pool3d.default(Tensor self, SymInt[3] output_size) -> Tensor",
-              [](Decomposition& d) -> Values {
-                  const Value self = d.in(0);
-                  const auto asked = d.sizes("output_size");
-                  if ((self.rank() == 4 || self.rank() == 5) && asked && *asked == SymDims{SymInt(1), SymInt(1), SymInt(1)})
-                      return d.call("aten.mean.dim", {self, Argument(Dims{-1, -2, -3}), true});
-                  auto type = inferParts(d, 3);
-                  if (!type) {
-                      d.builder().fail(type.error());
-                      return Value();
-                  }
-                  return d.call("aten._adaptive_avg_pool3d.default", {d.arg(0), Argument(*asked)});
-              },
-              "f32[1, 2, 4, 6, 4], [2, 3, 2]\nf32[1, 2, 4, 6, 4], [1, 1, 1]\nf32[2, 5, 4, 3], [2, 2, 2]"),
+    composite(
+        "aten.avg_pool1d.default(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, bool count_include_pad=True) -> Tensor",
+        decomposeAverage1d, "f32[2, 3, 8], 2\nf32[3, 9], [3], [2], [1]\nf32[1, 2, 7], [3], [2], [1], True, False"),
+    composite(
+        "aten.max_pool1d.default(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1] dilation=1, bool ceil_mode=False) -> Tensor",
+        [](Decomposition& d) -> Values { return isLine(d) ? asLine(d, largest1d(d)[0]) : Value(); },
+        "f32[2, 3, 8], 2\nf32[3, 9], [3], [2], [1]\nf32[1, 2, 9], [2], [2], [0], [2], True"),
+    composite(
+        "aten.max_pool1d_with_indices.default(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
+        [](Decomposition& d) -> Values {
+            if (!isLine(d)) return {Value(), Value()};
+            const Value pair = largest1d(d), values = pair[0], positions = pair[1];
+            const Value line = asLine(d, values);
+            return {line, asLine(d, positions)};
+        },
+        "f32[2, 3, 8], 2\nf32[3, 9], [3], [2], [1]"),
+    composite(
+        "aten.adaptive_avg_pool1d.default(Tensor self, int[1] output_size) -> Tensor",
+        [](Decomposition& d) -> Values {
+            return isLine(d) ? asLine(d, adaptive1d(d, "aten.adaptive_avg_pool2d.default")) : Value();
+        },
+        "f32[2, 3, 8], 3\nf32[2, 3, 8], 1\nf32[3, 7], [2]"),
+    composite(
+        "aten.adaptive_max_pool1d.default(Tensor self, int[1] output_size) -> (Tensor, Tensor)",
+        [](Decomposition& d) -> Values {
+            if (!isLine(d)) return {Value(), Value()};
+            const Value self = d.in(0);
+            if (self.size(-1) == SymInt(0) || (self.rank() == 3 && self.size(1) == SymInt(0)))
+                return refuse(d, "only the batch of " + self.type().text() + " may be empty");
+            const Value pair = adaptive1d(d, "aten.adaptive_max_pool2d.default"), values = pair[0], positions = pair[1];
+            const Value where = asLine(d, positions);
+            return {asLine(d, values), where};
+        },
+        "f32[2, 3, 8], 3\nf32[3, 7], [2]"),
+    composite(
+        "aten.adaptive_avg_pool3d.default(Tensor self, SymInt[3] output_size) -> Tensor",
+        [](Decomposition& d) -> Values {
+            const Value self = d.in(0);
+            const auto asked = d.sizes("output_size");
+            if ((self.rank() == 4 || self.rank() == 5) && asked && *asked == SymDims{SymInt(1), SymInt(1), SymInt(1)})
+                return d.call("aten.mean.dim", {self, Argument(Dims{-1, -2, -3}), true});
+            auto type = inferParts(d, 3);
+            if (!type) {
+                d.builder().fail(type.error());
+                return Value();
+            }
+            return d.call("aten._adaptive_avg_pool3d.default", {d.arg(0), Argument(*asked)});
+        },
+        "f32[1, 2, 4, 6, 4], [2, 3, 2]\nf32[1, 2, 4, 6, 4], [1, 1, 1]\nf32[2, 5, 4, 3], [2, 2, 2]"),
     {.schema = "aten._adaptive_avg_pool3d.default(Tensor self, SymInt[3] output_size) -> Tensor",
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(TensorType type, inferParts(c, 3));
-         if (!isFloating(type.dtype)) return c.fail("needs a floating-point tensor, not " + std::string(info(type.dtype).torchName));
+         if (!isFloating(type.dtype))
+             return c.fail("needs a floating-point tensor, not " + std::string(info(type.dtype).torchName));
          return ValueType(std::move(type));
      },
-     .eval = evalAverage3d, .derive = [](Derivation& d) { d.input(0) = d.call("aten._adaptive_avg_pool3d_backward.default", {d.dy(), d.in(0)}); },
+     .eval = evalAverage3d,
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten._adaptive_avg_pool3d_backward.default", {d.dy(), d.in(0)});
+         },
      .samples = "f32[1, 2, 4, 6, 4], [2, 3, 2]\nf64[2, 5, 4, 3], [2, 2, 2]"},
-    {.schema = "aten._adaptive_avg_pool3d_backward.default(Tensor grad_output, Tensor self) -> Tensor", .infer = [](const InferContext& c) { return pooledGradientType(c, 3); }, .eval = evalAverage3dBackward,
+    {.schema = "aten._adaptive_avg_pool3d_backward.default(Tensor grad_output, Tensor self) -> Tensor",
+     .infer = [](const InferContext& c) { return pooledGradientType(c, 3); },
+     .eval = evalAverage3dBackward,
      .samples = "f32[1, 2, 2, 3, 2], f32[1, 2, 4, 6, 4]\nf64[2, 2, 2, 2], f64[2, 5, 4, 3]"},
     // Maxima with their positions in the plane; the first of equals, and NaN before all.
     {.schema = "aten.adaptive_max_pool2d.default(Tensor self, int[2] output_size) -> (Tensor, Tensor)",
-     .infer = [](const InferContext& c) { return inferLargest(c, 2); }, .eval = [](const EvalContext& c) { return evalLargest(c, 2); },
-     .expand = Expand::Decompose, .decompose = decomposeLargest2d,
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.adaptive_max_pool2d_backward.default", {d.dy(0), d.in(0), d.out(1)}); }, .samples = kLargest2d},
-    {.schema = "aten.adaptive_max_pool2d_backward.default(Tensor grad_output, Tensor self, Tensor indices) -> Tensor", .infer = [](const InferContext& c) { return pooledGradientType(c, 2); },
+     .infer = [](const InferContext& c) { return inferLargest(c, 2); },
+     .eval = [](const EvalContext& c) { return evalLargest(c, 2); },
+     .expand = Expand::Decompose,
+     .decompose = decomposeLargest2d,
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.adaptive_max_pool2d_backward.default", {d.dy(0), d.in(0), d.out(1)});
+         },
+     .samples = kLargest2d},
+    {.schema = "aten.adaptive_max_pool2d_backward.default(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",
+     .infer = [](const InferContext& c) { return pooledGradientType(c, 2); },
      .eval = [](const EvalContext& c) { return evalLargestBackward(c, 2); },
      .samples = "f32[1, 2, 3, 4], f32[1, 2, 8, 6], i64[1, 2, 3, 4]<48\nf64[2, 2, 2], f64[2, 7, 5], i64[2, 2, 2]<35"},
     {.schema = "aten.adaptive_max_pool3d.default(Tensor self, int[3] output_size) -> (Tensor, Tensor)",
-     .infer = [](const InferContext& c) { return inferLargest(c, 3); }, .eval = [](const EvalContext& c) { return evalLargest(c, 3); },
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.adaptive_max_pool3d_backward.default", {d.dy(0), d.in(0), d.out(1)}); },
+     .infer = [](const InferContext& c) { return inferLargest(c, 3); },
+     .eval = [](const EvalContext& c) { return evalLargest(c, 3); },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.adaptive_max_pool3d_backward.default", {d.dy(0), d.in(0), d.out(1)});
+         },
      .samples = "f32[1, 2, 4, 6, 4]!, [2, 3, 2]\nf64[2, 5, 4, 3]!, [2, 2, 2]"},
-    {.schema = "aten.adaptive_max_pool3d_backward.default(Tensor grad_output, Tensor self, Tensor indices) -> Tensor", .infer = [](const InferContext& c) { return pooledGradientType(c, 3); },
-     .eval = [](const EvalContext& c) { return evalLargestBackward(c, 3); }, .samples = "f32[1, 2, 2, 3, 2], f32[1, 2, 4, 6, 4], i64[1, 2, 2, 3, 2]<96"},
+    {.schema = "aten.adaptive_max_pool3d_backward.default(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",
+     .infer = [](const InferContext& c) { return pooledGradientType(c, 3); },
+     .eval = [](const EvalContext& c) { return evalLargestBackward(c, 3); },
+     .samples = "f32[1, 2, 2, 3, 2], f32[1, 2, 4, 6, 4], i64[1, 2, 2, 3, 2]<96"},
 };
 
 }  // namespace

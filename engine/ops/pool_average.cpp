@@ -16,7 +16,8 @@ Result<ValueType> inferAverage(const InferContext& c) {
     CT_TRY(const int64_t divisor, c.integer("divisor_override", 1));
     if (divisor == 0) return c.fail("a divisor of 0");
     for (size_t d = 0; spatial == 3 && d < windows.in.size(); ++d)
-        if (windows.in[d] < windows.kernel[d]) return c.fail("the kernel is larger than " + self.text() + ", padding aside");
+        if (windows.in[d] < windows.kernel[d])
+            return c.fail("the kernel is larger than " + self.text() + ", padding aside");
     TensorType type = TensorType::contiguous(self.dtype, windows.outSizes, self.device);
     if (self.sizes.size() == spatial + 2) type.strides = pooledStrides(self, windows.outSizes);
     return ValueType(std::move(type));
@@ -52,7 +53,8 @@ EvalResult evalAverage(const EvalContext& c) {
             for (size_t i = 0; i < means.size(); ++i) {
                 const int64_t plane = static_cast<int64_t>(i) / outPlane, o = static_cast<int64_t>(i) % outPlane;
                 T sum = 0;
-                w.forEachTap(o, [&](const WindowTap& tap) { sum += in[static_cast<size_t>(plane * inPlane + tap.input)]; });
+                w.forEachTap(
+                    o, [&](const WindowTap& tap) { sum += in[static_cast<size_t>(plane * inPlane + tap.input)]; });
                 means[i] = sum / static_cast<T>(divisorAt(c, w, o));
             }
             unpackElements(means, out);
@@ -98,9 +100,11 @@ Expr lowerAverage(LowerContext& c) {
             inside = inside && compare(ExprKind::Ge, at.back(), Expr::integer(0));
             inside = inside && compare(ExprKind::Lt, at.back(), self.sizes[lead + d].expr());
         }
-        return c.guarded(inside, [&] { return c.loadAt(0, at); }, Expr::real(0, dtype));
+        return c.guarded(
+            inside, [&] { return c.loadAt(0, at); }, Expr::real(0, dtype));
     });
-    if (c.has("divisor_override")) return sum / Expr::real(static_cast<double>(c.integerOr("divisor_override", 1)), dtype);
+    if (c.has("divisor_override"))
+        return sum / Expr::real(static_cast<double>(c.integerOr("divisor_override", 1)), dtype);
     const bool padded = c.flag("count_include_pad", true);
     Expr count = Expr::integer(1);
     for (size_t d = 0; d < spatial; ++d) {
@@ -111,7 +115,8 @@ Expr lowerAverage(LowerContext& c) {
         }
         const Expr size = self.sizes[lead + d].expr();
         const Expr start = w.positionExpr(d, c.index()[lead + d], Expr::integer(0));
-        const Expr end = Expr::make(ExprKind::Min, {start + Expr::integer(w.kernel[d]), size + Expr::integer(padded ? w.padding[d] : 0)});
+        const Expr end = Expr::make(
+            ExprKind::Min, {start + Expr::integer(w.kernel[d]), size + Expr::integer(padded ? w.padding[d] : 0)});
         const Expr from = padded ? start : Expr::make(ExprKind::Max, {start, Expr::integer(0)});
         count = count * (end + Expr::make(ExprKind::Mul, {from, Expr::integer(-1)}));
     }
@@ -131,7 +136,8 @@ struct AdaptivePlane {
                 const int64_t top = start(i, inHeight, outHeight), bottom = end(i, inHeight, outHeight);
                 const int64_t left = start(j, inWidth, outWidth), right = end(j, inWidth, outWidth);
                 for (int64_t y = top; y < bottom; ++y)
-                    for (int64_t x = left; x < right; ++x) body(i * outWidth + j, y * inWidth + x, (bottom - top) * (right - left));
+                    for (int64_t x = left; x < right; ++x)
+                        body(i * outWidth + j, y * inWidth + x, (bottom - top) * (right - left));
             }
     }
 };
@@ -168,7 +174,8 @@ EvalResult evalAdaptive(const EvalContext& c) {
     for (int64_t p = 0; p < planes; ++p)
         plane.forEach([&](int64_t s, int64_t l, int64_t count) {
             const int64_t read = kForward ? l : s, write = kForward ? s : l;
-            out[static_cast<size_t>(p * outSize + write)] += in[static_cast<size_t>(p * inSize + read)] / static_cast<double>(count);
+            out[static_cast<size_t>(p * outSize + write)] +=
+                in[static_cast<size_t>(p * inSize + read)] / static_cast<double>(count);
         });
     unpackElements(out, to);
     return to;
@@ -179,7 +186,8 @@ Values decomposeAdaptive(Decomposition& d) {
     const Value self = d.in(0);
     auto wanted = d.sizes("output_size");
     if (!wanted || wanted->size() != 2 || self.rank() < 3) {
-        d.builder().fail(!wanted ? wanted.error() : d.fail("needs a tensor of three or four dims and two output sizes"));
+        d.builder().fail(!wanted ? wanted.error()
+                                 : d.fail("needs a tensor of three or four dims and two output sizes"));
         return self;
     }
     if (!((*wanted)[0] == SymInt(1)) || !((*wanted)[1] == SymInt(1)))
@@ -187,19 +195,23 @@ Values decomposeAdaptive(Decomposition& d) {
     const Value mean = d.call("aten.mean.dim", {self, Argument(Dims{-1, -2}), true});
     if (!isChannelsLast(self.type())) return mean;
     const SymInt n = self.size(0), channels = self.size(1);
-    return d.call("aten.as_strided.default", {mean, Argument(SymDims{n, channels, 1, 1}), Argument(SymDims{channels, 1, channels, channels})});
+    return d.call("aten.as_strided.default",
+                  {mean, Argument(SymDims{n, channels, 1, 1}), Argument(SymDims{channels, 1, channels, channels})});
 }
 
 constexpr OpDef kOps[] = {
     // Mean over windows; how padding counts is said at divisorAt. Integers truncate.
-    {.schema = "aten.avg_pool2d.default(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, "
-               "bool count_include_pad=True, int? divisor_override=None) -> Tensor",
+    {.schema =
+         "aten.avg_pool2d.default(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, "
+         "bool count_include_pad=True, int? divisor_override=None) -> Tensor",
      .infer = inferAverage<2>,
      .eval = evalAverage<2>,
-     .derive = [](Derivation& d) {
-         d.input(0) = d.call("aten.avg_pool2d_backward.default", {d.dy(), d.in(0), d.arg("kernel_size"), d.arg("stride"), d.arg("padding"),
-                                                                  d.arg("ceil_mode"), d.arg("count_include_pad"), d.arg("divisor_override")});
-     },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.avg_pool2d_backward.default",
+                                 {d.dy(), d.in(0), d.arg("kernel_size"), d.arg("stride"), d.arg("padding"),
+                                  d.arg("ceil_mode"), d.arg("count_include_pad"), d.arg("divisor_override")});
+         },
      .lower = lowerAverage<2>,
      .samples = R"(
 f32[1, 2, 8, 8], [2, 2]
@@ -213,44 +225,58 @@ bf16[1, 2, 8, 8], [2, 2]
 f32[2, 3, 4, 5][60, 1, 15, 3], [2, 2]
 f32[1, 2, 2, 3], [2560, 7], [2560, 7], 0, True
 )"},
-    {.schema = "aten.avg_pool2d_backward.default(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, bool ceil_mode, "
-               "bool count_include_pad, int? divisor_override) -> Tensor",
+    {.schema =
+         "aten.avg_pool2d_backward.default(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, bool ceil_mode, "
+         "bool count_include_pad, int? divisor_override) -> Tensor",
      .infer = [](const InferContext& c) { return pooledGradientType(c, 2); },
      .eval = evalAverageBackward<2>,
-     .derive = [](Derivation& d) {
-         d.input(0) = d.call("aten.avg_pool2d.default", {d.dy(), d.arg("kernel_size"), d.arg("stride"), d.arg("padding"), d.arg("ceil_mode"),
-                                                         d.arg("count_include_pad"), d.arg("divisor_override")});
-     },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.avg_pool2d.default",
+                                 {d.dy(), d.arg("kernel_size"), d.arg("stride"), d.arg("padding"), d.arg("ceil_mode"),
+                                  d.arg("count_include_pad"), d.arg("divisor_override")});
+         },
      .samples = R"(
 f32[1, 2, 4, 4], f32[1, 2, 8, 8], [2, 2], [], [0, 0], False, True, None
 f64[2, 4, 4], f64[2, 7, 7], [3, 3], [2, 2], [1, 1], True, False, None
 f32[1, 1, 3, 3], f32[1, 1, 4, 4], [2, 2], [1, 1], [0, 0], False, True, 3
 )"},
-    {.schema = "aten.avg_pool3d.default(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, "
-               "bool count_include_pad=True, int? divisor_override=None) -> Tensor",
+    {.schema =
+         "aten.avg_pool3d.default(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, "
+         "bool count_include_pad=True, int? divisor_override=None) -> Tensor",
      .infer = inferAverage<3>,
      .eval = evalAverage<3>,
-     .derive = [](Derivation& d) {
-         d.input(0) = d.call("aten.avg_pool3d_backward.default", {d.dy(), d.in(0), d.arg("kernel_size"), d.arg("stride"), d.arg("padding"),
-                                                                  d.arg("ceil_mode"), d.arg("count_include_pad"), d.arg("divisor_override")});
-     },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.avg_pool3d_backward.default",
+                                 {d.dy(), d.in(0), d.arg("kernel_size"), d.arg("stride"), d.arg("padding"),
+                                  d.arg("ceil_mode"), d.arg("count_include_pad"), d.arg("divisor_override")});
+         },
      .lower = lowerAverage<3>,
-     .samples = "f32[1, 2, 4, 6, 4], 2\nf64[2, 5, 4, 5], [3, 2, 3], [2, 1, 2], [1, 1, 1]\nf32[1, 1, 5, 5, 5], [3, 3, 3], [2, 2, 2], [1, 1, 1], True, False\nf32[1, 1, 4, 4, 4], 2, 2, 0, False, True, 3"},
-    {.schema = "aten.avg_pool3d_backward.default(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, bool ceil_mode, "
-               "bool count_include_pad, int? divisor_override) -> Tensor",
+     .samples =
+         "f32[1, 2, 4, 6, 4], 2\nf64[2, 5, 4, 5], [3, 2, 3], [2, 1, 2], [1, 1, 1]\nf32[1, 1, 5, 5, 5], [3, 3, 3], [2, 2, 2], [1, 1, 1], True, False\nf32[1, 1, 4, 4, 4], 2, 2, 0, False, True, 3"},
+    {.schema =
+         "aten.avg_pool3d_backward.default(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, bool ceil_mode, "
+         "bool count_include_pad, int? divisor_override) -> Tensor",
      .infer = [](const InferContext& c) { return pooledGradientType(c, 3); },
      .eval = evalAverageBackward<3>,
-     .derive = [](Derivation& d) {
-         d.input(0) = d.call("aten.avg_pool3d.default", {d.dy(), d.arg("kernel_size"), d.arg("stride"), d.arg("padding"), d.arg("ceil_mode"),
-                                                         d.arg("count_include_pad"), d.arg("divisor_override")});
-     },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.avg_pool3d.default",
+                                 {d.dy(), d.arg("kernel_size"), d.arg("stride"), d.arg("padding"), d.arg("ceil_mode"),
+                                  d.arg("count_include_pad"), d.arg("divisor_override")});
+         },
      .samples = "f32[1, 2, 2, 3, 2], f32[1, 2, 4, 6, 4], [2, 2, 2], [], [0, 0, 0], False, True, None"},
     // Mean over windows that divide each plane into output_size parts, overlapping where it does not divide.
     {.schema = "aten._adaptive_avg_pool2d.default(Tensor self, SymInt[2] output_size) -> Tensor",
      .infer = inferAdaptive,
      .eval = evalAdaptive<true>,
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten._adaptive_avg_pool2d_backward.default", {d.dy(), d.in(0)}); },
-     .samples = "f32[1, 2, 8, 8], [3, 2]\nf32[2, 7, 5], [2, 2]\nf64[1, 1, 4, 4], [4, 4]\nbf16[1, 2, 6, 6], [3, 3]\nf32[2, 3, 4, 5][60, 1, 15, 3], [2, 2]"},
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten._adaptive_avg_pool2d_backward.default", {d.dy(), d.in(0)});
+         },
+     .samples =
+         "f32[1, 2, 8, 8], [3, 2]\nf32[2, 7, 5], [2, 2]\nf64[1, 1, 4, 4], [4, 4]\nbf16[1, 2, 6, 6], [3, 3]\nf32[2, 3, 4, 5][60, 1, 15, 3], [2, 2]"},
     {.schema = "aten._adaptive_avg_pool2d_backward.default(Tensor grad_output, Tensor self) -> Tensor",
      .infer = [](const InferContext& c) { return pooledGradientType(c, 2); },
      .eval = evalAdaptive<false>,
@@ -260,7 +286,8 @@ f32[1, 1, 3, 3], f32[1, 1, 4, 4], [2, 2], [1, 1], [0, 0], False, True, 3
      .eval = evalExpanded,
      .expand = Expand::Composite,
      .decompose = decomposeAdaptive,
-     .samples = "f32[1, 2, 8, 8], [1, 1]\nf32[2, 3, 4, 5][60, 1, 15, 3], [1, 1]\nf32[1, 2, 8, 8], [3, 2]\nf32[2, 8, 8], [1, 1]"},
+     .samples =
+         "f32[1, 2, 8, 8], [1, 1]\nf32[2, 3, 4, 5][60, 1, 15, 3], [1, 1]\nf32[1, 2, 8, 8], [3, 2]\nf32[2, 8, 8], [1, 1]"},
 };
 
 }  // namespace

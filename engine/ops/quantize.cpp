@@ -27,7 +27,9 @@ Result<std::pair<double, double>> rangeOf(const InferContext& c, DType dtype) {
         case DType::I32: return std::pair{-2147483648.0, 2147483647.0};
         case DType::F8E5M2: return std::pair{-57344.0, 57344.0};
         case DType::F8E4M3FN: return std::pair{-448.0, 448.0};
-        default: return c.fail("no quantized numbers of dtype " + std::string(info(dtype).torchName) + "; use an 8- or 16-bit integer, int32 or an 8-bit float");
+        default:
+            return c.fail("no quantized numbers of dtype " + std::string(info(dtype).torchName) +
+                          "; use an 8- or 16-bit integer, int32 or an 8-bit float");
     }
 }
 /// Checks dtype, quant_min and quant_max, where they are numbers.
@@ -46,7 +48,8 @@ TensorType likeInput(const TensorType& input, DType dtype) {
 }
 Result<TensorType> realInput(const InferContext& c) {
     CT_TRY(TensorType input, c.tensor(size_t{0}));
-    if (input.dtype != DType::F32 && !isHalf(input.dtype)) return c.fail("quantizes float32, float16 and bfloat16, not " + std::string(info(input.dtype).torchName));
+    if (input.dtype != DType::F32 && !isHalf(input.dtype))
+        return c.fail("quantizes float32, float16 and bfloat16, not " + std::string(info(input.dtype).torchName));
     return input;
 }
 /// The written dtype must be the tensor's.
@@ -54,7 +57,8 @@ Result<TensorType> quantizedInput(const InferContext& c) {
     CT_TRY(TensorType input, c.tensor(size_t{0}));
     CT_TRY(const DType dtype, quantizedType(c));
     if (input.dtype != dtype)
-        return c.fail("the tensor is " + std::string(info(input.dtype).torchName) + ", the call says " + std::string(info(dtype).torchName));
+        return c.fail("the tensor is " + std::string(info(input.dtype).torchName) + ", the call says " +
+                      std::string(info(dtype).torchName));
     return input;
 }
 
@@ -90,7 +94,8 @@ Result<SymDims> parameterSizes(const InferContext& c, const TensorType& input, S
         CT_TRY(const SymInt given, count(param));
         const SymInt wanted = numel(sizes);
         const bool fits = c.arg(param).isNone() || !given.isInt() || !wanted.isInt() || given.value() == wanted.value();
-        if (!fits) return c.fail("'" + std::string(param) + "' has " + given.text() + " elements; needs " + wanted.text());
+        if (!fits)
+            return c.fail("'" + std::string(param) + "' has " + given.text() + " elements; needs " + wanted.text());
     }
     return sizes;
 }
@@ -135,7 +140,8 @@ EvalResult overElements(const EvalContext& c, F f) {
     Tensor input = c.in(size_t{0}), out = c.result();
     const Dims sizes = toInts(*parameterSizes(c, *c.tensor(size_t{0}), S));
     const bool tensorwise = S == Spread::Tensor;
-    const Tensor scale = parameter(c, tensorwise ? "scale" : "scales", sizes), zero = parameter(c, tensorwise ? "zero_point" : "zero_points", sizes);
+    const Tensor scale = parameter(c, tensorwise ? "scale" : "scales", sizes),
+                 zero = parameter(c, tensorwise ? "zero_point" : "zero_points", sizes);
     if (out.numel() == 0) return out;
     if (S != Spread::Group) {
         elementwise<T, 3>(out, {input, scale, zero}, f);
@@ -155,11 +161,14 @@ T bounded(T value, double low, double high) {
 EvalResult evalQuantizeTensor(const EvalContext& c) {
     const double low = limit(c, "quant_min"), high = limit(c, "quant_max");
     const auto inverse = static_cast<float>(1.0 / toDouble(c.number("scale")));
-    return overElements<float, Spread::Tensor>(c, [=](float x, float, float zero) { return bounded(std::nearbyint(x * inverse) + zero, low, high); });
+    return overElements<float, Spread::Tensor>(
+        c, [=](float x, float, float zero) { return bounded(std::nearbyint(x * inverse) + zero, low, high); });
 }
 EvalResult evalQuantizeChannel(const EvalContext& c) {
     const double low = limit(c, "quant_min"), high = limit(c, "quant_max");
-    return overElements<float, Spread::Channel>(c, [=](float x, float scale, float zero) { return bounded(std::nearbyint(x * (1.0f / scale)) + zero, low, high); });
+    return overElements<float, Spread::Channel>(c, [=](float x, float scale, float zero) {
+        return bounded(std::nearbyint(x * (1.0f / scale)) + zero, low, high);
+    });
 }
 /// Rounding after it; in double where the scales are.
 template <Spread S>
@@ -167,7 +176,8 @@ EvalResult evalQuantizeRows(const EvalContext& c) {
     const double low = limit(c, "quant_min"), high = limit(c, "quant_max");
     auto run = [&](auto tag) -> EvalResult {
         using T = decltype(tag);
-        return overElements<T, S>(c, [=](T x, T scale, T zero) { return bounded(std::nearbyint(x * (T(1) / scale) + zero), low, high); });
+        return overElements<T, S>(
+            c, [=](T x, T scale, T zero) { return bounded(std::nearbyint(x * (T(1) / scale) + zero), low, high); });
     };
     return c.tensor("scales")->dtype == DType::F64 ? run(double{}) : run(float{});
 }
@@ -178,7 +188,9 @@ EvalResult evalDequantize(const EvalContext& c) {
         using T = decltype(tag);
         return overElements<T, S>(c, [](T q, T s, T zero) { return (q - zero) * s; });
     };
-    return c.resultType().dtype == DType::F64 || (S != Spread::Tensor && c.tensor(scale)->dtype == DType::F64) ? run(double{}) : run(float{});
+    return c.resultType().dtype == DType::F64 || (S != Spread::Tensor && c.tensor(scale)->dtype == DType::F64)
+               ? run(double{})
+               : run(float{});
 }
 
 // -- lowering; groups run by the kernel above
@@ -198,7 +210,8 @@ Expr parameterAt(LowerContext& c, std::string_view param, const std::vector<Expr
 }
 template <Spread S>
 std::vector<Expr> parameterIndex(LowerContext& c) {
-    if (S == Spread::Channel) return {c.index()[static_cast<size_t>(c.dimOf("axis", c.in(size_t{0}).rank()))], Expr::integer(0)};
+    if (S == Spread::Channel)
+        return {c.index()[static_cast<size_t>(c.dimOf("axis", c.in(size_t{0}).rank()))], Expr::integer(0)};
     if (S == Spread::Token) return c.index();
     return std::vector<Expr>(2, Expr::integer(0));
 }
@@ -207,10 +220,13 @@ Expr lowerQuantize(LowerContext& c) {
     const bool tensorwise = S == Spread::Tensor;
     if (c.index().empty() && S != Spread::Tensor) return Expr();
     const Expr x = Expr::cast(c.loadAt(0, c.index()), DType::F32);
-    const Expr scale = parameterAt(c, tensorwise ? "scale" : "scales", parameterIndex<S>(c)), zero = parameterAt(c, tensorwise ? "zero_point" : "zero_points", parameterIndex<S>(c));
+    const Expr scale = parameterAt(c, tensorwise ? "scale" : "scales", parameterIndex<S>(c)),
+               zero = parameterAt(c, tensorwise ? "zero_point" : "zero_points", parameterIndex<S>(c));
     if (!scale || !zero) return Expr();
     const auto written = c.arg(tensorwise ? "scale" : "scales").asReal();
-    const Expr inverse = written ? constantOf(Scalar(static_cast<double>(static_cast<float>(1.0 / *written))), DType::F32) : constantLike(scale, 1) / scale;
+    const Expr inverse = written
+                             ? constantOf(Scalar(static_cast<double>(static_cast<float>(1.0 / *written))), DType::F32)
+                             : constantLike(scale, 1) / scale;
     const Expr rounded = S == Spread::Token ? call1("round", x * inverse + zero) : call1("round", x * inverse) + zero;
     const Expr low = c.numberAt("quant_min", DType::F32), high = c.numberAt("quant_max", DType::F32);
     return Expr::make(ExprKind::Min, {Expr::make(ExprKind::Max, {rounded, low}, DType::F32), high}, DType::F32);
@@ -220,19 +236,29 @@ Expr lowerDequantize(LowerContext& c) {
     const bool tensorwise = S == Spread::Tensor;
     if (c.out().dtype == DType::F64 || (c.index().empty() && S != Spread::Tensor)) return Expr();
     const Expr q = Expr::cast(c.loadAt(0, c.index()), DType::F32);
-    const Expr scale = parameterAt(c, tensorwise ? "scale" : "scales", parameterIndex<S>(c)), zero = parameterAt(c, tensorwise ? "zero_point" : "zero_points", parameterIndex<S>(c));
+    const Expr scale = parameterAt(c, tensorwise ? "scale" : "scales", parameterIndex<S>(c)),
+               zero = parameterAt(c, tensorwise ? "zero_point" : "zero_points", parameterIndex<S>(c));
     return scale && zero ? (q - zero) * scale : Expr();
 }
 
 template <Spread S>
-constexpr OpDef quantizeRow(std::string_view schema, Fn<EvalResult(const EvalContext&)> eval, std::string_view samples) {
-    return {.schema = schema, .tags = Tag::NoGradient, .infer = inferQuantize<S>, .eval = eval,
-            .lower = S == Spread::Group ? Fn<Expr(LowerContext&)>() : Fn<Expr(LowerContext&)>(lowerQuantize<S>), .samples = samples};
+constexpr OpDef quantizeRow(std::string_view schema, Fn<EvalResult(const EvalContext&)> eval,
+                            std::string_view samples) {
+    return {.schema = schema,
+            .tags = Tag::NoGradient,
+            .infer = inferQuantize<S>,
+            .eval = eval,
+            .lower = S == Spread::Group ? Fn<Expr(LowerContext&)>() : Fn<Expr(LowerContext&)>(lowerQuantize<S>),
+            .samples = samples};
 }
 template <Spread S>
 constexpr OpDef dequantizeRow(std::string_view schema, std::string_view samples) {
-    return {.schema = schema, .tags = Tag::NoGradient, .infer = inferDequantize<S>, .eval = evalDequantize<S>,
-            .lower = S == Spread::Group ? Fn<Expr(LowerContext&)>() : Fn<Expr(LowerContext&)>(lowerDequantize<S>), .samples = samples};
+    return {.schema = schema,
+            .tags = Tag::NoGradient,
+            .infer = inferDequantize<S>,
+            .eval = evalDequantize<S>,
+            .lower = S == Spread::Group ? Fn<Expr(LowerContext&)>() : Fn<Expr(LowerContext&)>(lowerDequantize<S>),
+            .samples = samples};
 }
 
 // -- 4-bit weights (packed_int4.h)
@@ -242,30 +268,39 @@ bool differ(const SymInt& a, const SymInt& b) { return a.isInt() && b.isInt() &&
 Result<ValueType> inferPackInt4(const InferContext& c) {
     CT_TRY(const TensorType numbers, c.tensor(size_t{0}));
     if (numbers.dtype != DType::I32 || numbers.rank() != 2) return c.fail("needs an int32 matrix");
-    if (differ(mod(numbers.sizes[0], SymInt(16)), SymInt(0)) || differ(mod(numbers.sizes[1], SymInt(2)), SymInt(0))) return c.fail("needs a multiple of 16 rows and an even number of columns");
-    return ValueType(TensorType::contiguous(DType::U8, {numbers.sizes[0], floorDiv(numbers.sizes[1], SymInt(2))}, numbers.device));
+    if (differ(mod(numbers.sizes[0], SymInt(16)), SymInt(0)) || differ(mod(numbers.sizes[1], SymInt(2)), SymInt(0)))
+        return c.fail("needs a multiple of 16 rows and an even number of columns");
+    return ValueType(
+        TensorType::contiguous(DType::U8, {numbers.sizes[0], floorDiv(numbers.sizes[1], SymInt(2))}, numbers.device));
 }
 Result<ValueType> inferInt4Product(const InferContext& c) {
     CT_TRY(const TensorType x, c.tensor(size_t{0}));
     CT_TRY(const TensorType weight, c.tensor("mat2"));
     CT_TRY(const TensorType scales, c.tensor("qScaleAndZeros"));
     CT_TRY(const int64_t group, c.integer("qGroupSize", 0));
-    if (!isFloating(x.dtype) || x.rank() != 2 || weight.dtype != DType::U8 || weight.rank() != 2) return c.fail("needs a matrix of floats and packed weights");
-    if (group != 32 && group != 64 && group != 128 && group != 256) return c.fail("knows groups of 32, 64, 128 and 256 columns");
-    if (differ(x.sizes[1], weight.sizes[1] * SymInt(2)) || differ(mod(x.sizes[1], SymInt(group)), SymInt(0))) return c.fail("the columns of the weights are not those of the matrix, or no multiple of the groups'");
-    if (scales.rank() != 3 || differ(scales.sizes[0], floorDiv(x.sizes[1], SymInt(group))) || differ(scales.sizes[1], weight.sizes[0]) || differ(scales.sizes[2], SymInt(2)))
+    if (!isFloating(x.dtype) || x.rank() != 2 || weight.dtype != DType::U8 || weight.rank() != 2)
+        return c.fail("needs a matrix of floats and packed weights");
+    if (group != 32 && group != 64 && group != 128 && group != 256)
+        return c.fail("knows groups of 32, 64, 128 and 256 columns");
+    if (differ(x.sizes[1], weight.sizes[1] * SymInt(2)) || differ(mod(x.sizes[1], SymInt(group)), SymInt(0)))
+        return c.fail("the columns of the weights are not those of the matrix, or no multiple of the groups'");
+    if (scales.rank() != 3 || differ(scales.sizes[0], floorDiv(x.sizes[1], SymInt(group))) ||
+        differ(scales.sizes[1], weight.sizes[0]) || differ(scales.sizes[2], SymInt(2)))
         return c.fail("needs a scale and a zero per group of columns and row of the weights");
     return ValueType(TensorType::contiguous(x.dtype, {x.sizes[0], weight.sizes[0]}, x.device));
 }
 /// x @ w^T, where w is (number - 8) * scale + zero.
 EvalResult evalInt4Product(const EvalContext& c) {
-    const Tensor x = c.in(size_t{0}).to(DType::F32).contiguous(), numbers = unpackInt4(c.in("mat2")), scales = c.in("qScaleAndZeros").to(DType::F32).contiguous();
+    const Tensor x = c.in(size_t{0}).to(DType::F32).contiguous(), numbers = unpackInt4(c.in("mat2")),
+                 scales = c.in("qScaleAndZeros").to(DType::F32).contiguous();
     const int64_t group = c.integerOr("qGroupSize", 32), rows = numbers.size(0), columns = numbers.size(1);
-    Tensor weight = Tensor::empty(DType::F32, {rows, columns}), product = Tensor::empty(DType::F32, {x.size(0), rows}), out = c.result();
+    Tensor weight = Tensor::empty(DType::F32, {rows, columns}), product = Tensor::empty(DType::F32, {x.size(0), rows}),
+           out = c.result();
     for (int64_t row = 0; row < rows; ++row)
         for (int64_t column = 0; column < columns; ++column) {
             const float* pair = scales.as<float>() + (column / group * rows + row) * 2;
-            weight.as<float>()[row * columns + column] = static_cast<float>(numbers.as<int32_t>()[row * columns + column] - 8) * pair[0] + pair[1];
+            weight.as<float>()[row * columns + column] =
+                static_cast<float>(numbers.as<int32_t>()[row * columns + column] - 8) * pair[0] + pair[1];
         }
     multiplyMatrices(x, weight.view({columns, rows}, {1, columns}, 0), product);
     copyInto(out, product);
@@ -274,8 +309,9 @@ EvalResult evalInt4Product(const EvalContext& c) {
 
 constexpr OpDef kOps[] = {
     // clamp(round(input / scale) + zero_point, quant_min, quant_max)
-    quantizeRow<Spread::Tensor>("quantized_decomposed.quantize_per_tensor.default(Tensor input, float scale, int zero_point, int quant_min, int quant_max, ScalarType dtype) -> Tensor",
-                                evalQuantizeTensor, R"(
+    quantizeRow<Spread::Tensor>(
+        "quantized_decomposed.quantize_per_tensor.default(Tensor input, float scale, int zero_point, int quant_min, int quant_max, ScalarType dtype) -> Tensor",
+        evalQuantizeTensor, R"(
 f32[4, 5], 0.0371, 3, -128, 127, torch.int8
 f32[2, 3, 4, 5][60, 1, 15, 3], 0.05, 128, 0, 255, torch.uint8
 bf16[7], 0.1, 0, -8, 7, torch.int8
@@ -286,14 +322,18 @@ f32[5, 4][1, 5], 0.013, -7, -100, 100, torch.int32
 f32[3], 1.0, 0, 0, 65535, torch.uint16
 f32[40], 0.5, 0, -448, 448, torch.float8_e4m3fn
 )"),
-    quantizeRow<Spread::Tensor>("quantized_decomposed.quantize_per_tensor.tensor(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, ScalarType dtype) -> Tensor",
-                                evalQuantizeTensor, "f32[4, 5], f32[]>0, i64[]<9, -128, 127, torch.int8\nf32[4, 5], f64[1]>0, i32[1]<9, 0, 255, torch.uint8\nbf16[3], f32[1]>0, i64[1], -128, 127, torch.int8"),
-    quantizeRow<Spread::Tensor>("quantized_decomposed.quantize_per_tensor.tensor2(Tensor input, Tensor scale, Tensor zero_point, Tensor quant_min, Tensor quant_max, ScalarType dtype) -> Tensor",
-                                evalQuantizeTensor, "f32[4, 5], f32[]>0, i64[]<9, i64[], i64[]>0, torch.int8"),
+    quantizeRow<Spread::Tensor>(
+        "quantized_decomposed.quantize_per_tensor.tensor(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, ScalarType dtype) -> Tensor",
+        evalQuantizeTensor,
+        "f32[4, 5], f32[]>0, i64[]<9, -128, 127, torch.int8\nf32[4, 5], f64[1]>0, i32[1]<9, 0, 255, torch.uint8\nbf16[3], f32[1]>0, i64[1], -128, 127, torch.int8"),
+    quantizeRow<Spread::Tensor>(
+        "quantized_decomposed.quantize_per_tensor.tensor2(Tensor input, Tensor scale, Tensor zero_point, Tensor quant_min, Tensor quant_max, ScalarType dtype) -> Tensor",
+        evalQuantizeTensor, "f32[4, 5], f32[]>0, i64[]<9, i64[], i64[]>0, torch.int8"),
     // (input - zero_point) * scale
-    dequantizeRow<Spread::Tensor>("quantized_decomposed.dequantize_per_tensor.default(Tensor input, float scale, int zero_point, int quant_min, int quant_max, ScalarType dtype, *, "
-                                  "ScalarType? out_dtype=None) -> Tensor",
-                                  R"(
+    dequantizeRow<Spread::Tensor>(
+        "quantized_decomposed.dequantize_per_tensor.default(Tensor input, float scale, int zero_point, int quant_min, int quant_max, ScalarType dtype, *, "
+        "ScalarType? out_dtype=None) -> Tensor",
+        R"(
 i8[4, 5], 0.0371, 3, -128, 127, torch.int8
 u8[2, 3, 4, 5][60, 1, 15, 3], 0.05, 128, 0, 255, torch.uint8
 i16[7], 0.1, 0, -8, 7, torch.int16, out_dtype=torch.float64
@@ -301,48 +341,62 @@ u8[7], 0.25, 5, 0, 255, torch.uint8, out_dtype=torch.bfloat16
 i32[], 0.5, 0, -100, 100, torch.int32
 u8[0, 3], 0.5, 0, 0, 255, torch.uint8
 )"),
-    dequantizeRow<Spread::Tensor>("quantized_decomposed.dequantize_per_tensor.tensor(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, ScalarType dtype, *, "
-                                  "ScalarType? out_dtype=None) -> Tensor",
-                                  "i8[4, 5], f32[]>0, i64[]<9, -128, 127, torch.int8\nu8[4, 5], f64[1]>0, i32[1]<9, 0, 255, torch.uint8"),
-    dequantizeRow<Spread::Tensor>("quantized_decomposed.dequantize_per_tensor.tensor2(Tensor input, Tensor scale, Tensor zero_point, Tensor quant_min, Tensor quant_max, ScalarType dtype, *, "
-                                  "ScalarType? out_dtype=None) -> Tensor",
-                                  "i8[4, 5], f32[]>0, i64[]<9, i64[], i64[]>0, torch.int8"),
+    dequantizeRow<Spread::Tensor>(
+        "quantized_decomposed.dequantize_per_tensor.tensor(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, ScalarType dtype, *, "
+        "ScalarType? out_dtype=None) -> Tensor",
+        "i8[4, 5], f32[]>0, i64[]<9, -128, 127, torch.int8\nu8[4, 5], f64[1]>0, i32[1]<9, 0, 255, torch.uint8"),
+    dequantizeRow<Spread::Tensor>(
+        "quantized_decomposed.dequantize_per_tensor.tensor2(Tensor input, Tensor scale, Tensor zero_point, Tensor quant_min, Tensor quant_max, ScalarType dtype, *, "
+        "ScalarType? out_dtype=None) -> Tensor",
+        "i8[4, 5], f32[]>0, i64[]<9, i64[], i64[]>0, torch.int8"),
     // One scale and zero point per position of a dim.
-    quantizeRow<Spread::Channel>("quantized_decomposed.quantize_per_channel.default(Tensor input, Tensor scales, Tensor zero_points, int axis, int quant_min, int quant_max, ScalarType dtype) -> Tensor",
-                                 evalQuantizeChannel,
-                                 "f32[3, 4], f32[3]>0, i64[3], 0, -128, 127, torch.int8\nf32[3, 4], f32[4]>0, i32[4], 1, 0, 255, torch.uint8\nf32[2, 3, 4, 5][60, 1, 15, 3], f32[3]>0, i64[3], 1, -127, 127, torch.int8\nbf16[2, 3], f32[2]>0, i64[2], 0, -8, 7, torch.int8"),
-    dequantizeRow<Spread::Channel>("quantized_decomposed.dequantize_per_channel.default(Tensor input, Tensor scales, Tensor? zero_points, int axis, int quant_min, int quant_max, ScalarType dtype, *, "
-                                   "ScalarType? out_dtype=None) -> Tensor",
-                                   "i8[3, 4], f32[3]>0, i64[3], 0, -128, 127, torch.int8\nu8[3, 4], f32[4]>0, i32[4], 1, 0, 255, torch.uint8\ni8[2, 3, 4, 5], f32[3]>0, None, 1, -127, 127, torch.int8\ni8[2, 3], f64[2]>0, i64[2], 0, -8, 7, torch.int8, out_dtype=torch.float64"),
+    quantizeRow<Spread::Channel>(
+        "quantized_decomposed.quantize_per_channel.default(Tensor input, Tensor scales, Tensor zero_points, int axis, int quant_min, int quant_max, ScalarType dtype) -> Tensor",
+        evalQuantizeChannel,
+        "f32[3, 4], f32[3]>0, i64[3], 0, -128, 127, torch.int8\nf32[3, 4], f32[4]>0, i32[4], 1, 0, 255, torch.uint8\nf32[2, 3, 4, 5][60, 1, 15, 3], f32[3]>0, i64[3], 1, -127, 127, torch.int8\nbf16[2, 3], f32[2]>0, i64[2], 0, -8, 7, torch.int8"),
+    dequantizeRow<Spread::Channel>(
+        "quantized_decomposed.dequantize_per_channel.default(Tensor input, Tensor scales, Tensor? zero_points, int axis, int quant_min, int quant_max, ScalarType dtype, *, "
+        "ScalarType? out_dtype=None) -> Tensor",
+        "i8[3, 4], f32[3]>0, i64[3], 0, -128, 127, torch.int8\nu8[3, 4], f32[4]>0, i32[4], 1, 0, 255, torch.uint8\ni8[2, 3, 4, 5], f32[3]>0, None, 1, -127, 127, torch.int8\ni8[2, 3], f64[2]>0, i64[2], 0, -8, 7, torch.int8, out_dtype=torch.float64"),
     // One per row of the last dim.
-    quantizeRow<Spread::Token>("quantized_decomposed.quantize_per_token.default(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, ScalarType dtype) -> Tensor",
-                               evalQuantizeRows<Spread::Token>, "f32[3, 4], f32[3, 1]>0, i64[3, 1], -128, 127, torch.int8\nf32[2, 3, 4], f64[2, 3, 1]>0, i64[2, 3, 1], -128, 127, torch.int8"),
-    dequantizeRow<Spread::Token>("quantized_decomposed.dequantize_per_token.default(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, ScalarType dtype, "
-                                 "ScalarType output_dtype) -> Tensor",
-                                 "i8[3, 4], f32[3, 1]>0, i64[3, 1], -128, 127, torch.int8, torch.float32\ni8[2, 3, 4], f64[2, 3, 1]>0, f64[2, 3, 1], -128, 127, torch.int8, torch.float32"),
+    quantizeRow<Spread::Token>(
+        "quantized_decomposed.quantize_per_token.default(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, ScalarType dtype) -> Tensor",
+        evalQuantizeRows<Spread::Token>,
+        "f32[3, 4], f32[3, 1]>0, i64[3, 1], -128, 127, torch.int8\nf32[2, 3, 4], f64[2, 3, 1]>0, i64[2, 3, 1], -128, 127, torch.int8"),
+    dequantizeRow<Spread::Token>(
+        "quantized_decomposed.dequantize_per_token.default(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, ScalarType dtype, "
+        "ScalarType output_dtype) -> Tensor",
+        "i8[3, 4], f32[3, 1]>0, i64[3, 1], -128, 127, torch.int8, torch.float32\ni8[2, 3, 4], f64[2, 3, 1]>0, f64[2, 3, 1], -128, 127, torch.int8, torch.float32"),
     // One per run of group_size elements of a row.
-    quantizeRow<Spread::Group>("quantized_decomposed.quantize_per_channel_group.default(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, ScalarType dtype, "
-                               "int group_size) -> Tensor",
-                               evalQuantizeRows<Spread::Group>, "f32[3, 8], f32[3, 2]>0, f32[3, 2], -8, 7, torch.int8, 4"),
-    dequantizeRow<Spread::Group>("quantized_decomposed.dequantize_per_channel_group.default(Tensor input, Tensor scales, Tensor? zero_points, int quant_min, int quant_max, ScalarType dtype, "
-                                 "int group_size, ScalarType output_dtype) -> Tensor",
-                                 "i8[3, 8], f32[3, 2]>0, i64[3, 2], -8, 7, torch.int8, 4, torch.float32\ni8[3, 8], f32[3, 2]>0, None, -8, 7, torch.int8, 4, torch.float32"),
+    quantizeRow<Spread::Group>(
+        "quantized_decomposed.quantize_per_channel_group.default(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, ScalarType dtype, "
+        "int group_size) -> Tensor",
+        evalQuantizeRows<Spread::Group>, "f32[3, 8], f32[3, 2]>0, f32[3, 2], -8, 7, torch.int8, 4"),
+    dequantizeRow<Spread::Group>(
+        "quantized_decomposed.dequantize_per_channel_group.default(Tensor input, Tensor scales, Tensor? zero_points, int quant_min, int quant_max, ScalarType dtype, "
+        "int group_size, ScalarType output_dtype) -> Tensor",
+        "i8[3, 8], f32[3, 2]>0, i64[3, 2], -8, 7, torch.int8, 4, torch.float32\ni8[3, 8], f32[3, 2]>0, None, -8, 7, torch.int8, 4, torch.float32"),
     // 4-bit weights for the CPU.
-    {.schema = "aten._convert_weight_to_int4pack_for_cpu.default(Tensor self, int innerKTiles) -> Tensor", .infer = inferPackInt4,
+    {.schema = "aten._convert_weight_to_int4pack_for_cpu.default(Tensor self, int innerKTiles) -> Tensor",
+     .infer = inferPackInt4,
      .eval = [](const EvalContext& c) { return packInt4(c.in(size_t{0})); }},
-    {.schema = "aten._weight_int4pack_mm_for_cpu.default(Tensor self, Tensor mat2, int qGroupSize, Tensor qScaleAndZeros) -> Tensor", .tags = Tag::Heavy,
-     .infer = inferInt4Product, .eval = evalInt4Product},
+    {.schema =
+         "aten._weight_int4pack_mm_for_cpu.default(Tensor self, Tensor mat2, int qGroupSize, Tensor qScaleAndZeros) -> Tensor",
+     .tags = Tag::Heavy,
+     .infer = inferInt4Product,
+     .eval = evalInt4Product},
     // A conversion that no pattern looks through.
     {.schema = "quantized_decomposed.convert_element_type.no_fuse(Tensor input, ScalarType dtype) -> Tensor",
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType input, c.tensor(size_t{0}));
          return ValueType(likeInput(input, c.dtype("dtype").value_or(input.dtype)));
      },
-     .eval = [](const EvalContext& c) {
-         Tensor out = c.result();
-         copyInto(out, c.in(size_t{0}));
-         return out;
-     },
+     .eval =
+         [](const EvalContext& c) {
+             Tensor out = c.result();
+             copyInto(out, c.in(size_t{0}));
+             return out;
+         },
      .lower = [](LowerContext& c) { return c.loadOwn(0); },
      .samples = "f32[2, 3], torch.bfloat16\ni8[4], torch.float32"},
 };

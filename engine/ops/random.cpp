@@ -13,7 +13,8 @@ constexpr Tag kTags = Tag::Random | Tag::Factory;
 
 Result<ValueType> inferSized(const InferContext& c, DType fallback) {
     CT_TRY(SymDims sizes, c.sizes("size"));
-    return contiguousOf(c, std::move(sizes), c.dtype("dtype").value_or(fallback), c.device("device").value_or(Device{}));
+    return contiguousOf(c, std::move(sizes), c.dtype("dtype").value_or(fallback),
+                        c.device("device").value_or(Device{}));
 }
 Result<ValueType> inferFloats(const InferContext& c) {
     CT_TRY(ValueType type, inferSized(c, DType::F32));
@@ -23,7 +24,10 @@ Result<ValueType> inferFloats(const InferContext& c) {
 
 /// The largest float of the dtype below 1 where rounding would reach it.
 double belowOne(DType dtype, double u) {
-    const double most = dtype == DType::BF16 ? 1 - 0x1.0p-8 : dtype == DType::F16 ? 1 - 0x1.0p-11 : dtype == DType::F32 ? 1 - 0x1.0p-24 : u;
+    const double most = dtype == DType::BF16  ? 1 - 0x1.0p-8
+                        : dtype == DType::F16 ? 1 - 0x1.0p-11
+                        : dtype == DType::F32 ? 1 - 0x1.0p-24
+                                              : u;
     return std::min(u, most);
 }
 EvalResult evalRand(const EvalContext& c) {
@@ -46,10 +50,12 @@ template <class Make>
 Values drawLike(Decomposition& d, Make make) {
     const TensorType self = d.in(size_t{0}).type();
     const auto format = d.memoryFormat("memory_format");
-    NamedArguments keywords = {{"dtype", d.dtype("dtype").value_or(self.dtype)}, {"device", d.device("device").value_or(self.device)}};
+    NamedArguments keywords = {{"dtype", d.dtype("dtype").value_or(self.dtype)},
+                               {"device", d.device("device").value_or(self.device)}};
     if (format && *format != MemoryFormat::Preserve) {
         const Value made = make(self.sizes, keywords);
-        return *format == MemoryFormat::Contiguous ? made : d.call("aten.clone.default", {made}, {{"memory_format", *format}});
+        return *format == MemoryFormat::Contiguous ? made
+                                                   : d.call("aten.clone.default", {made}, {{"memory_format", *format}});
     }
     const SymDims strides = preservedStrides(self);
     std::vector<int64_t> order(strides.size()), inverse(strides.size());
@@ -88,7 +94,8 @@ Result<ValueType> inferNativeDropout(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
     const double p = c.real("p");
     if (!(p >= 0 && p <= 1)) return c.fail("p lies between 0 and 1");
-    if (!isFloating(self.dtype)) return c.fail("needs a floating-point tensor, not " + std::string(info(self.dtype).torchName));
+    if (!isFloating(self.dtype))
+        return c.fail("needs a floating-point tensor, not " + std::string(info(self.dtype).torchName));
     TensorType output = self;
     output.strides = preservedStrides(self);
     output.offset = 0;
@@ -103,7 +110,8 @@ Values decomposeNativeDropout(Decomposition& d) {
         const Value zeros = unary("aten.zeros_like.default", x);
         return {zeros, d.call("aten.zeros_like.default", {x}, {{"dtype", DType::Bool}})};
     }
-    const Value draws = d.call("aten.rand.default", {Argument(x.sizes())}, {{"dtype", x.dtype()}, {"device", device}, {"pin_memory", false}});
+    const Value draws = d.call("aten.rand.default", {Argument(x.sizes())},
+                               {{"dtype", x.dtype()}, {"device", device}, {"pin_memory", false}});
     const Value mask = compareScalar("gt", draws, p);
     return {mask * x * (1.0 / (1.0 - p)), mask};
 }
@@ -112,20 +120,25 @@ double slopeOf(const CallView& c) { return (c.real("lower", 0.125) + c.real("upp
 /// In training each negative element gets a slope of its own, drawn from [lower, upper]; `noise` are the slopes.
 Values decomposeRandomRelu(Decomposition& d) {
     const Value x = d.in(size_t{0});
-    if (!d.flag("training")) return {d.call("aten.leaky_relu.default", {x, slopeOf(d)}), unary("aten.clone.default", d.in(1))};
+    if (!d.flag("training"))
+        return {d.call("aten.leaky_relu.default", {x, slopeOf(d)}), unary("aten.clone.default", d.in(1))};
     const double lower = d.real("lower", 0.125), upper = d.real("upper", 1.0 / 3);
     const Value negative = d.call("aten.le.Scalar", {x, 0});
-    const Value draws = d.call("aten.rand.default", {Argument(x.sizes())}, {{"dtype", x.dtype()}, {"device", x.type().device}, {"pin_memory", false}});
+    const Value draws = d.call("aten.rand.default", {Argument(x.sizes())},
+                               {{"dtype", x.dtype()}, {"device", x.type().device}, {"pin_memory", false}});
     const Value slopes = draws * (upper - lower) + lower;
-    const Value one = d.call("aten.scalar_tensor.default", {1}, {{"dtype", x.dtype()}, {"layout", Layout::Strided}, {"device", x.type().device}});
+    const Value one = d.call("aten.scalar_tensor.default", {1},
+                             {{"dtype", x.dtype()}, {"layout", Layout::Strided}, {"device", x.type().device}});
     const Value out = where(negative, x * slopes, x);
     return {out, where(negative, slopes, one)};
 }
 Result<ValueType> inferRandomRelu(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
     CT_TRY(const TensorType noise, c.tensor(1));
-    if (!isFloating(self.dtype) || (c.flag("training") && noise.dtype != self.dtype)) return c.fail("needs a tensor and noise of one floating-point dtype");
-    if (!(noise.sizes == self.sizes)) return c.fail("the noise " + noise.text() + " does not have the sizes of " + self.text());
+    if (!isFloating(self.dtype) || (c.flag("training") && noise.dtype != self.dtype))
+        return c.fail("needs a tensor and noise of one floating-point dtype");
+    if (!(noise.sizes == self.sizes))
+        return c.fail("the noise " + noise.text() + " does not have the sizes of " + self.text());
     if (c.real("lower", 0.125) > c.real("upper", 1.0 / 3)) return c.fail("lower exceeds upper");
     TensorType out = self;
     out.strides = preservedStrides(self);
@@ -140,35 +153,64 @@ Result<ValueType> inferRandomRelu(const InferContext& c) {
 }
 
 constexpr OpDef kOps[] = {
-    {.schema = "aten.rrelu_with_noise_functional.default(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, "
-               "Generator? generator=None) -> (Tensor, Tensor)",
-     .tags = Tag::Random, .infer = inferRandomRelu, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeRandomRelu,
-     .derive = [](Derivation& d) {
-         if (!d.dy(0)) return;
-         const bool random = d.flag("training") && d.real("upper", 1.0 / 3) - d.real("lower", 0.125) > 1e-6;
-         d.input(0) = random ? d.dy(0) * d.out(1) : d.call("aten.leaky_relu_backward.default", {d.dy(0), d.in(size_t{0}), slopeOf(d), false});
-     },
+    {.schema =
+         "aten.rrelu_with_noise_functional.default(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, "
+         "Generator? generator=None) -> (Tensor, Tensor)",
+     .tags = Tag::Random,
+     .infer = inferRandomRelu,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeRandomRelu,
+     .derive =
+         [](Derivation& d) {
+             if (!d.dy(0)) return;
+             const bool random = d.flag("training") && d.real("upper", 1.0 / 3) - d.real("lower", 0.125) > 1e-6;
+             d.input(0) =
+                 random ? d.dy(0) * d.out(1)
+                        : d.call("aten.leaky_relu_backward.default", {d.dy(0), d.in(size_t{0}), slopeOf(d), false});
+         },
      .samples = "f32[2, 3], f32[2, 3], 0.125, 0.5\nf32[2, 3], f32[2, 3], 0.1, 0.3, True\nf64[4], f64[4]"},
     // Zeroes elements with probability p and scales the rest by 1/(1-p); also returns which were kept.
-    {.schema = "aten.native_dropout.default(Tensor input, float p, bool? train) -> (Tensor, Tensor)", .tags = Tag::Random,
-     .infer = inferNativeDropout, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeNativeDropout,
-     .derive = [](Derivation& d) {
-         const double p = d.real("p");
-         const double scale = !d.flag("train", true) || p == 1 ? 1.0 : 1.0 / (1.0 - p);
-         d.input(0) = d.call("aten.native_dropout_backward.default", {d.dy(), d.out(1), scale});
-     },
+    {.schema = "aten.native_dropout.default(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
+     .tags = Tag::Random,
+     .infer = inferNativeDropout,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeNativeDropout,
+     .derive =
+         [](Derivation& d) {
+             const double p = d.real("p");
+             const double scale = !d.flag("train", true) || p == 1 ? 1.0 : 1.0 / (1.0 - p);
+             d.input(0) = d.call("aten.native_dropout_backward.default", {d.dy(), d.out(1), scale});
+         },
      .samples = "f32[2, 3], 0.25, True\nbf16[4], 0.5, True\nf32[2, 3], 0.5, False\nf32[2, 3], 1.0, True"},
     // Uniform in [0, 1).
-    {.schema = "aten.rand.default(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-     .tags = kTags, .infer = inferFloats, .eval = evalRand, .samples = "[2, 3]\n[4], dtype = torch.bfloat16\n[0, 2]"},
+    {.schema =
+         "aten.rand.default(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+     .tags = kTags,
+     .infer = inferFloats,
+     .eval = evalRand,
+     .samples = "[2, 3]\n[4], dtype = torch.bfloat16\n[0, 2]"},
     // Standard normal.
-    {.schema = "aten.randn.default(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-     .tags = kTags, .infer = inferFloats, .eval = evalRandn, .samples = "[2, 3]\n[4], dtype = torch.float64"},
+    {.schema =
+         "aten.randn.default(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+     .tags = kTags,
+     .infer = inferFloats,
+     .eval = evalRandn,
+     .samples = "[2, 3]\n[4], dtype = torch.float64"},
     // Integers in [low, high).
-    {.schema = "aten.randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-     .tags = kTags, .infer = inferRandint, .eval = evalRandint, .samples = "1, 5, [2, 3]\n-2, 3, [4], dtype = torch.int32"},
-    {.schema = "aten.randint.default(SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-     .tags = kTags, .infer = inferRandint, .eval = evalRandint, .expand = Expand::Decompose,
+    {.schema =
+         "aten.randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+     .tags = kTags,
+     .infer = inferRandint,
+     .eval = evalRandint,
+     .samples = "1, 5, [2, 3]\n-2, 3, [4], dtype = torch.int32"},
+    {.schema =
+         "aten.randint.default(SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+     .tags = kTags,
+     .infer = inferRandint,
+     .eval = evalRandint,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          NamedArguments keywords;
          for (const char* key : {"dtype", "layout", "device", "pin_memory"})
@@ -177,7 +219,8 @@ constexpr OpDef kOps[] = {
      },
      .samples = "5, [2, 3]"},
     // A permutation of 0..n-1.
-    {.schema = "aten.randperm.default(SymInt n, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    {.schema =
+         "aten.randperm.default(SymInt n, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
      .tags = kTags,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const SymInt n, c.size("n"));
@@ -190,33 +233,58 @@ constexpr OpDef kOps[] = {
          std::vector<int64_t> order(static_cast<size_t>(out.numel()));
          std::iota(order.begin(), order.end(), 0);
          for (size_t i = order.size(); i > 1; --i)
-             std::swap(order[i - 1], order[static_cast<size_t>(integerBetween(philox(state.seed, i, stream), 0, static_cast<int64_t>(i)))]);
+             std::swap(
+                 order[i - 1],
+                 order[static_cast<size_t>(integerBetween(philox(state.seed, i, stream), 0, static_cast<int64_t>(i)))]);
          storeElements(out.dtype(), out.data(), 1, out.numel(), order.data());
          return out;
      },
      .samples = "5\n0\n4, dtype = torch.int32"},
-    {.schema = "aten.rand_like.default(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-     .tags = Tag::Random, .infer = inferFloatLike, .eval = evalRand, .expand = Expand::Decompose,
-     .decompose = [](Decomposition& d) { return randomLike(d, "aten.rand.default"); }, .samples = "f32[2, 3]\nf32[2, 3][1, 2]"},
-    {.schema = "aten.randn_like.default(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-     .tags = Tag::Random, .infer = inferFloatLike, .eval = evalRandn, .expand = Expand::Decompose,
-     .decompose = [](Decomposition& d) { return randomLike(d, "aten.randn.default"); }, .samples = "f32[2, 3]\nf32[2, 3][1, 2]"},
-    {.schema = "aten.randint_like.default(Tensor self, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-     .tags = Tag::Random, .infer = inferLikeFactory, .eval = evalRandint, .expand = Expand::Decompose, .decompose = randintLike,
+    {.schema =
+         "aten.rand_like.default(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+     .tags = Tag::Random,
+     .infer = inferFloatLike,
+     .eval = evalRand,
+     .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) { return randomLike(d, "aten.rand.default"); },
+     .samples = "f32[2, 3]\nf32[2, 3][1, 2]"},
+    {.schema =
+         "aten.randn_like.default(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+     .tags = Tag::Random,
+     .infer = inferFloatLike,
+     .eval = evalRandn,
+     .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) { return randomLike(d, "aten.randn.default"); },
+     .samples = "f32[2, 3]\nf32[2, 3][1, 2]"},
+    {.schema =
+         "aten.randint_like.default(Tensor self, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+     .tags = Tag::Random,
+     .infer = inferLikeFactory,
+     .eval = evalRandint,
+     .expand = Expand::Decompose,
+     .decompose = randintLike,
      .samples = "f32[2, 3], 5\ni64[2], 3"},
-    {.schema = "aten.randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-     .tags = Tag::Random, .infer = inferLikeFactory, .eval = evalRandint, .expand = Expand::Decompose, .decompose = randintLike,
+    {.schema =
+         "aten.randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+     .tags = Tag::Random,
+     .infer = inferLikeFactory,
+     .eval = evalRandint,
+     .expand = Expand::Decompose,
+     .decompose = randintLike,
      .samples = "f32[2, 3], 1, 5"},
     // 1 with the probability that the operand says.
-    shorthand("aten.bernoulli.default(Tensor self, *, Generator? generator=None) -> Tensor",
-              [](Decomposition& d) -> Values {
-                  const Value x = d.in(size_t{0});
-                  const Value draws = d.call("aten.rand.default", {Argument(x.sizes())}, {{"dtype", DType::F32}, {"device", x.type().device}, {"pin_memory", false}});
-                  return convert(d.call("aten.lt.Tensor", {draws, x}), x.dtype());
-              },
-              "f32[2, 3]\nbf16[4]", Tag::Random),
+    shorthand(
+        "aten.bernoulli.default(Tensor self, *, Generator? generator=None) -> Tensor",
+        [](Decomposition& d) -> Values {
+            const Value x = d.in(size_t{0});
+            const Value draws = d.call("aten.rand.default", {Argument(x.sizes())},
+                                       {{"dtype", DType::F32}, {"device", x.type().device}, {"pin_memory", false}});
+            return convert(d.call("aten.lt.Tensor", {draws, x}), x.dtype());
+        },
+        "f32[2, 3]\nbf16[4]", Tag::Random),
     // 1 with probability p, whatever the operand's values; on the CPU PyTorch keeps the kernel.
-    {.schema = "aten.bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", .tags = Tag::Random | Tag::Inplace,
+    {.schema = "aten.bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",
+     .tags = Tag::Random | Tag::Inplace,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType self, c.tensor(size_t{0}));
          const double p = c.real("p");
@@ -232,12 +300,14 @@ constexpr OpDef kOps[] = {
          const Value x = d.in(size_t{0});
          const Device device = x.type().device;
          if (device.type == DeviceType::Cpu) return Values::notHandled();
-         const Value draws = d.call("aten.rand.default", {Argument(x.sizes())}, {{"dtype", DType::F32}, {"device", device}, {"pin_memory", false}});
+         const Value draws = d.call("aten.rand.default", {Argument(x.sizes())},
+                                    {{"dtype", DType::F32}, {"device", device}, {"pin_memory", false}});
          return convert(compareScalar("lt", draws, d.real("p")), x.dtype());
      },
      .samples = "f32[2, 3], 0.5\ni64[4], 0.25"},
     // What the joint-graph pass makes of rand and its kin: one seed tensor per device and graph, and draws from it.
-    {.schema = "prims.inductor_seeds.default(int count, Device device) -> Tensor", .tags = kTags,
+    {.schema = "prims.inductor_seeds.default(int count, Device device) -> Tensor",
+     .tags = kTags,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const int64_t count, c.integer("count"));
          return contiguousOf(c, {count}, DType::I64, c.device("device").value_or(Device{}));
@@ -250,16 +320,21 @@ constexpr OpDef kOps[] = {
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType seeds, c.tensor(size_t{0}));
          CT_TRY(const int64_t at, c.integer("index"));
-         if (seeds.rank() != 1 || at < 0 || (seeds.sizes[0].isInt() && at >= seeds.sizes[0].value())) return c.fail("seed " + std::to_string(at) + " of " + seeds.text());
+         if (seeds.rank() != 1 || at < 0 || (seeds.sizes[0].isInt() && at >= seeds.sizes[0].value()))
+             return c.fail("seed " + std::to_string(at) + " of " + seeds.text());
          return contiguousOf(c, {}, DType::I64, seeds.device);
      },
-     .eval = [](const EvalContext& c) -> EvalResult { return Tensor::scalar(DType::I64, c.in(size_t{0}).item(c.integerOr("index", 0))); },
+     .eval = [](const EvalContext& c) -> EvalResult {
+         return Tensor::scalar(DType::I64, c.in(size_t{0}).item(c.integerOr("index", 0)));
+     },
      .samples = "i64[3], 1"},
-    {.schema = "prims.inductor_random.default(SymInt[] size, Tensor seed, str mode) -> Tensor", .tags = Tag::Random,
+    {.schema = "prims.inductor_random.default(SymInt[] size, Tensor seed, str mode) -> Tensor",
+     .tags = Tag::Random,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(SymDims sizes, c.sizes("size"));
          CT_TRY(const TensorType seed, c.tensor("seed"));
-         if (c.text("mode") != "rand" && c.text("mode") != "randn") return c.fail("mode is 'rand' or 'randn', not '" + c.text("mode") + "'");
+         if (c.text("mode") != "rand" && c.text("mode") != "randn")
+             return c.fail("mode is 'rand' or 'randn', not '" + c.text("mode") + "'");
          return contiguousOf(c, std::move(sizes), DType::F32, seed.device);
      },
      .eval = [](const EvalContext& c) -> EvalResult {
@@ -268,7 +343,8 @@ constexpr OpDef kOps[] = {
          return drawn(c, seed, 0, [](const auto& bits) { return belowOne(DType::F32, uniform(bits)); });
      },
      .samples = "[2, 3], i64[], 'rand'\n[2, 3], i64[], 'randn'"},
-    {.schema = "prims.inductor_randint.default(SymInt low, SymInt high, SymInt[] size, Tensor seed) -> Tensor", .tags = Tag::Random,
+    {.schema = "prims.inductor_randint.default(SymInt low, SymInt high, SymInt[] size, Tensor seed) -> Tensor",
+     .tags = Tag::Random,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(SymDims sizes, c.sizes("size"));
          CT_TRY(const TensorType seed, c.tensor("seed"));
@@ -277,7 +353,8 @@ constexpr OpDef kOps[] = {
      .eval = [](const EvalContext& c) -> EvalResult {
          const int64_t low = toInt(c.number("low")), high = toInt(c.number("high"));
          if (high <= low) return c.fail("high must lie above low");
-         return drawn(c, static_cast<uint64_t>(toInt(c.in("seed").item())), 0, [=](const auto& bits) { return integerBetween(bits, low, high); });
+         return drawn(c, static_cast<uint64_t>(toInt(c.in("seed").item())), 0,
+                      [=](const auto& bits) { return integerBetween(bits, low, high); });
      },
      .samples = "0, 5, [2, 3], i64[]"},
 };

@@ -16,7 +16,8 @@ namespace {
 Result<ValueType> madeType(const InferContext& c, SymDims sizes, DType fallback) {
     for (const SymInt& size : sizes)
         if (size.isInt() && size.value() < 0) return c.fail("a negative size");
-    return ValueType(TensorType::contiguous(c.dtype("dtype").value_or(fallback), std::move(sizes), c.device("device").value_or(Device{})));
+    return ValueType(TensorType::contiguous(c.dtype("dtype").value_or(fallback), std::move(sizes),
+                                            c.device("device").value_or(Device{})));
 }
 
 // -- linspace and logspace
@@ -30,7 +31,9 @@ Result<ValueType> inferSpaced(const InferContext& c) {
     CT_TRY(const SymInt steps, c.size("steps"));
     bool complex = false;
     for (std::string_view bound : {"start", "end"}) {
-        if (!c.arg(bound).isNumber()) return unsupported(c.op().name() + ": '" + std::string(bound) + "' is known only at run time", {}, {"give a number"});
+        if (!c.arg(bound).isNumber())
+            return unsupported(c.op().name() + ": '" + std::string(bound) + "' is known only at run time", {},
+                               {"give a number"});
         complex |= c.arg(bound).get<std::complex<double>>() != nullptr;
     }
     CT_TRY(const ValueType type, madeType(c, {steps}, complex ? DType::C64 : DType::F32));
@@ -59,15 +62,17 @@ Argument stepBetween(const Argument& start, const Argument& end, int64_t last) {
     return start.asReal() && end.asReal() ? Argument(step.real()) : Argument(step);
 }
 Argument truncated(const Argument& bound, DType dtype) {
-    return isIntegral(dtype, true) && bound.get<double>() ? Argument(static_cast<int64_t>(*bound.get<double>())) : bound;
+    return isIntegral(dtype, true) && bound.get<double>() ? Argument(static_cast<int64_t>(*bound.get<double>()))
+                                                          : bound;
 }
 /// From both ends towards the middle, so that the first and last element are exact.
 Value spaced(Decomposition& d, const Argument& first, const Argument& final, const SymInt& steps, DType dtype) {
     const Device device = d.out().device;
     const Argument start = plainNumber(first), end = plainNumber(final);
     if (steps == SymInt(0)) return full(d.builder(), {steps}, Scalar(int64_t{0}), dtype, device);
-    if (steps == SymInt(1)) return d.call("aten.full.default", {Argument(SymDims{steps}), start},
-                                          {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", device}, {"pin_memory", false}});
+    if (steps == SymInt(1))
+        return d.call("aten.full.default", {Argument(SymDims{steps}), start},
+                      {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", device}, {"pin_memory", false}});
     if (!steps.isInt() || !isLiteral(start) || !isLiteral(end)) {
         const std::string what = steps.isInt() ? "a bound" : "the number of steps";
         d.builder().fail(unsupported(d.op().name() + ": " + what + " is known only at run time", {},
@@ -103,10 +108,12 @@ std::vector<T> spacedElements(T start, T end, int64_t steps) {
     const auto step = (static_cast<double>(end) - static_cast<double>(start)) / static_cast<double>(steps - 1);
     for (int64_t i = 0; i < steps; ++i) {
         if constexpr (std::is_integral_v<T>)
-            out[static_cast<size_t>(i)] = static_cast<T>(i < steps / 2 ? static_cast<double>(start) + step * static_cast<double>(i)
-                                                                        : static_cast<double>(end) - step * static_cast<double>(steps - 1 - i));
+            out[static_cast<size_t>(i)] =
+                static_cast<T>(i < steps / 2 ? static_cast<double>(start) + step * static_cast<double>(i)
+                                             : static_cast<double>(end) - step * static_cast<double>(steps - 1 - i));
         else
-            out[static_cast<size_t>(i)] = i < steps / 2 ? start + static_cast<T>(step) * static_cast<T>(i) : end - static_cast<T>(step) * static_cast<T>(steps - 1 - i);
+            out[static_cast<size_t>(i)] = i < steps / 2 ? start + static_cast<T>(step) * static_cast<T>(i)
+                                                        : end - static_cast<T>(step) * static_cast<T>(steps - 1 - i);
     }
     return out;
 }
@@ -149,10 +156,12 @@ constexpr int64_t kCountable = int64_t{1} << 40;
 Values decomposeEye(Decomposition& d) {
     const SymInt rows = d.out().sizes[0], columns = d.out().sizes[1];
     // Of a side that no memory holds nothing can be counted out; that of no rows needs it not.
-    if (numel(d.out().sizes) == SymInt(0) && (!knownLessEqual(rows, kCountable) || !knownLessEqual(columns, kCountable)))
+    if (numel(d.out().sizes) == SymInt(0) &&
+        (!knownLessEqual(rows, kCountable) || !knownLessEqual(columns, kCountable)))
         return full(d.builder(), d.out().sizes, Scalar(int64_t{0}), d.out().dtype, d.out().device);
     const DType counting = rangeType(rows, columns);
-    const Value down = iota(d.builder(), rows, d.out().device, 0, 1, counting), across = iota(d.builder(), columns, d.out().device, 0, 1, counting);
+    const Value down = iota(d.builder(), rows, d.out().device, 0, 1, counting),
+                across = iota(d.builder(), columns, d.out().device, 0, 1, counting);
     return convert(d.call("aten.eq.Tensor", {unsqueeze(down, -1), across}), d.out().dtype);
 }
 EvalResult evalEye(const EvalContext& c) {
@@ -200,18 +209,21 @@ Result<TriangleCall> readTriangle(const InferContext& c, bool lower) {
     CT_TRY(const int64_t columns, c.integer("col"));
     CT_TRY(int64_t offset, c.integer("offset"));
     if (rows < 0 || columns < 0) return c.fail("a negative size");
-    if (offset < -kCountable || offset > kCountable) offset = std::clamp(offset, -rows, columns);   // beyond, all or nothing is in it
-    return TriangleCall{rows, columns, offset, lower ? lowerTriangle(rows, columns, offset) : upperTriangle(rows, columns, offset)};
+    if (offset < -kCountable || offset > kCountable)
+        offset = std::clamp(offset, -rows, columns);  // beyond, all or nothing is in it
+    return TriangleCall{rows, columns, offset,
+                        lower ? lowerTriangle(rows, columns, offset) : upperTriangle(rows, columns, offset)};
 }
 Result<ValueType> inferTriangle(const InferContext& c, bool lower) {
     CT_TRY(const TriangleCall call, readTriangle(c, lower));
     CT_TRY(ValueType type, madeType(c, {2, checkedAdd(call.triangle.trapezoid, call.triangle.rectangle)}, DType::I64));
-    if (const DType dtype = type.tensor()->dtype; dtype != DType::I64 && dtype != DType::I32) return c.fail("needs int64 or int32");
+    if (const DType dtype = type.tensor()->dtype; dtype != DType::I64 && dtype != DType::I32)
+        return c.fail("needs int64 or int32");
     return type;
 }
 EvalResult evalTriangle(const EvalContext& c, bool lower) {
     const TriangleCall call = *readTriangle(c, lower);
-    Tensor out = c.result();   // before the loops: where there is no memory for it, they need not begin
+    Tensor out = c.result();  // before the loops: where there is no memory for it, they need not begin
     std::vector<int64_t> rows, columns;
     const int64_t offset = call.offset;
     // Rows that have none of the triangle stand first in the lower one and last in the upper one.
@@ -219,7 +231,8 @@ EvalResult evalTriangle(const EvalContext& c, bool lower) {
     // Beyond the last column there is nothing; said without columns - offset, which may not fit.
     const int64_t last = lower || offset < call.columns - call.rows ? call.rows : call.columns - offset;
     for (int64_t i = first; i < last && call.columns > 0; ++i) {
-        const int64_t from = lower ? 0 : std::max<int64_t>(0, i + offset), to = lower ? std::min(call.columns, i + offset + 1) : call.columns;
+        const int64_t from = lower ? 0 : std::max<int64_t>(0, i + offset),
+                      to = lower ? std::min(call.columns, i + offset + 1) : call.columns;
         for (int64_t j = from; j < to; ++j) {
             rows.push_back(i);
             columns.push_back(j);
@@ -241,7 +254,8 @@ Coordinates trapezoid(Decomposition& d, const TriangleCall& call, bool lower) {
     const Value doubled = position * OperandValue(2);
     const Value inner = lower ? doubled + OperandValue(b * b) : d.call("aten.sub.Tensor", {b * b, doubled});
     const Value root = unary("aten.sqrt.default", inner);
-    const Value row = unary("aten.floor.default", lower ? root + OperandValue(-b) : d.call("aten.sub.Tensor", {-b, root}));
+    const Value row =
+        unary("aten.floor.default", lower ? root + OperandValue(-b) : d.call("aten.sub.Tensor", {-b, root}));
     const int64_t width = 2 * call.triangle.firstRow - 1;
     const Value sides = lower ? row + OperandValue(width) : d.call("aten.sub.Tensor", {width, row});
     const Value before = scaledBy(sides * row, 0.5);
@@ -273,7 +287,8 @@ Values decomposeTriangle(Decomposition& d, bool lower) {
         if (call.columns != 0) bottom.rows = bottom.rows + OperandValue(call.triangle.rectangle / call.columns);
         bottom.columns = bottom.columns + OperandValue(std::max<int64_t>(0, call.offset));
     }
-    const Value rows = cat(d.builder(), {top.rows, bottom.rows}, 0), columns = cat(d.builder(), {top.columns, bottom.columns}, 0);
+    const Value rows = cat(d.builder(), {top.rows, bottom.rows}, 0),
+                columns = cat(d.builder(), {top.columns, bottom.columns}, 0);
     return d.call("aten.stack.default", {Argument(std::vector<Argument>{rows, columns})});
 }
 
@@ -288,28 +303,60 @@ constexpr std::string_view kSpaced = R"(
 0, 1, 7, dtype=torch.bfloat16
 5, -5, 11
 )";
-constexpr std::string_view kTriangles = "3, 4\n3, 4, 1\n4, 3, -1\n5, 5, 2\n5, 5, -3\n0, 4\n3, 0\n2, 6, 5\n6, 2, -5\n3, 3, 0, dtype=torch.int32\n2, 2, 7\n2, 2, -7";
+constexpr std::string_view kTriangles =
+    "3, 4\n3, 4, 1\n4, 3, -1\n5, 5, 2\n5, 5, -3\n0, 4\n3, 0\n2, 6, 5\n6, 2, -5\n3, 3, 0, dtype=torch.int32\n2, 2, 7\n2, 2, -7";
 
 constexpr OpDef kOps[] = {
-    {.schema = "aten.linspace.default(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-     .tags = Tag::Factory, .infer = inferSpaced, .eval = evalLinspace, .expand = Expand::Decompose, .decompose = decomposeLinspace, .samples = kSpaced},
-    {.schema = "aten.logspace.default(Scalar start, Scalar end, int steps, float base=10, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-               "bool? pin_memory=None) -> Tensor",
-     .tags = Tag::Factory, .infer = inferSpaced, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeLogspace,
+    {.schema =
+         "aten.linspace.default(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+     .tags = Tag::Factory,
+     .infer = inferSpaced,
+     .eval = evalLinspace,
+     .expand = Expand::Decompose,
+     .decompose = decomposeLinspace,
+     .samples = kSpaced},
+    {.schema =
+         "aten.logspace.default(Scalar start, Scalar end, int steps, float base=10, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+         "bool? pin_memory=None) -> Tensor",
+     .tags = Tag::Factory,
+     .infer = inferSpaced,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeLogspace,
      .samples = "0, 1, 5\n0, 2, 3, 2.0\n-2, 2, 5, dtype=torch.float64\n0, 3, 4, dtype=torch.int64\n0, 1, 1\n0, 1, 0"},
-    {.schema = "aten.eye.default(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-     .tags = Tag::Factory, .infer = inferEye, .eval = evalEye, .expand = Expand::Decompose, .decompose = decomposeEye,
+    {.schema =
+         "aten.eye.default(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+     .tags = Tag::Factory,
+     .infer = inferEye,
+     .eval = evalEye,
+     .expand = Expand::Decompose,
+     .decompose = decomposeEye,
      .samples = "3\n0\n1, dtype=torch.int64\n2, dtype=torch.bool\n4, dtype=torch.bfloat16\n300"},
-    {.schema = "aten.eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-     .tags = Tag::Factory, .infer = inferEye, .eval = evalEye, .expand = Expand::Decompose, .decompose = decomposeEye,
+    {.schema =
+         "aten.eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+     .tags = Tag::Factory,
+     .infer = inferEye,
+     .eval = evalEye,
+     .expand = Expand::Decompose,
+     .decompose = decomposeEye,
      .samples = "3, 4\n4, 2, dtype=torch.int32\n0, 3\n2, 2, dtype=torch.complex64"},
     // Rows and columns of the elements on and below (above) a diagonal.
-    {.schema = "aten.tril_indices.default(int row, int col, int offset=0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-     .tags = Tag::Factory, .infer = [](const InferContext& c) { return inferTriangle(c, true); }, .eval = [](const EvalContext& c) { return evalTriangle(c, true); },
-     .expand = Expand::Decompose, .decompose = [](Decomposition& d) { return decomposeTriangle(d, true); }, .samples = kTriangles},
-    {.schema = "aten.triu_indices.default(int row, int col, int offset=0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-     .tags = Tag::Factory, .infer = [](const InferContext& c) { return inferTriangle(c, false); }, .eval = [](const EvalContext& c) { return evalTriangle(c, false); },
-     .expand = Expand::Decompose, .decompose = [](Decomposition& d) { return decomposeTriangle(d, false); }, .samples = kTriangles},
+    {.schema =
+         "aten.tril_indices.default(int row, int col, int offset=0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+     .tags = Tag::Factory,
+     .infer = [](const InferContext& c) { return inferTriangle(c, true); },
+     .eval = [](const EvalContext& c) { return evalTriangle(c, true); },
+     .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) { return decomposeTriangle(d, true); },
+     .samples = kTriangles},
+    {.schema =
+         "aten.triu_indices.default(int row, int col, int offset=0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+     .tags = Tag::Factory,
+     .infer = [](const InferContext& c) { return inferTriangle(c, false); },
+     .eval = [](const EvalContext& c) { return evalTriangle(c, false); },
+     .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) { return decomposeTriangle(d, false); },
+     .samples = kTriangles},
 };
 
 }  // namespace

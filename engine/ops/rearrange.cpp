@@ -13,7 +13,9 @@ MemoryFormat suggestedFormat(const TensorType& type) {
     if (!isChannelsLast(type)) return MemoryFormat::Contiguous;
     return type.rank() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast;
 }
-bool divides(const SymInt& size, const SymInt& by) { return !size.isInt() || !by.isInt() || (by.value() != 0 && size.value() % by.value() == 0); }
+bool divides(const SymInt& size, const SymInt& by) {
+    return !size.isInt() || !by.isInt() || (by.value() != 0 && size.value() % by.value() == 0);
+}
 
 // -- shuffles
 
@@ -28,7 +30,8 @@ Result<ValueType> inferPixels(const InferContext& c, std::string_view param, boo
     SymInt &channels = sizes[sizes.size() - 3], &height = sizes[sizes.size() - 2], &width = sizes[sizes.size() - 1];
     if (!inverse && !divides(channels, block))
         return c.fail(channels.text() + " channels do not divide into blocks of " + std::to_string(block));
-    if (inverse && (!divides(height, factor) || !divides(width, factor))) return c.fail("height and width do not divide by " + std::to_string(factor));
+    if (inverse && (!divides(height, factor) || !divides(width, factor)))
+        return c.fail("height and width do not divide by " + std::to_string(factor));
     channels = inverse ? channels * SymInt(block) : floorDiv(channels, SymInt(block));
     height = inverse ? floorDiv(height, SymInt(factor)) : height * SymInt(factor);
     width = inverse ? floorDiv(width, SymInt(factor)) : width * SymInt(factor);
@@ -48,7 +51,8 @@ Values decomposePixels(Decomposition& d, std::string_view param, bool inverse) {
     constexpr int64_t kApart[] = {0, 2, 4, 1, 3}, kTogether[] = {0, 3, 1, 4, 2};
     for (int64_t dim : inverse ? kApart : kTogether) order.push_back(lead + dim);
     const Value moved = permute(reshape(self, split), order);
-    return d.call("aten.clone.default", {reshape(moved, d.out().sizes)}, {{"memory_format", suggestedFormat(self.type())}});
+    return d.call("aten.clone.default", {reshape(moved, d.out().sizes)},
+                  {{"memory_format", suggestedFormat(self.type())}});
 }
 
 Result<ValueType> inferChannels(const InferContext& c) {
@@ -56,7 +60,8 @@ Result<ValueType> inferChannels(const InferContext& c) {
     CT_TRY(const SymInt groups, c.size("groups"));
     if (self.rank() < 3) return c.fail("needs more than two dims");
     if (groups.isInt() && groups.value() <= 0) return c.fail("the number of groups must be positive");
-    if (!divides(self.sizes[1], groups)) return c.fail(self.sizes[1].text() + " channels do not divide into " + groups.text() + " groups");
+    if (!divides(self.sizes[1], groups))
+        return c.fail(self.sizes[1].text() + " channels do not divide into " + groups.text() + " groups");
     TensorType type = TensorType::contiguous(self.dtype, self.sizes, self.device);
     type.strides = *formatStrides(suggestedFormat(self), self.sizes);
     return ValueType(std::move(type));
@@ -84,13 +89,16 @@ struct Blocks {
     SymInt kernel[2], dilation[2], padding[2], stride[2];
     /// Number of positions in an image dim of that size.
     SymInt positions(size_t i, const SymInt& size) const {
-        return floorDiv(size + SymInt(2) * padding[i] - dilation[i] * (kernel[i] - SymInt(1)) - SymInt(1), stride[i]) + SymInt(1);
+        return floorDiv(size + SymInt(2) * padding[i] - dilation[i] * (kernel[i] - SymInt(1)) - SymInt(1), stride[i]) +
+               SymInt(1);
     }
 };
 Result<Blocks> readBlocks(const InferContext& c) {
     Blocks blocks;
-    const std::pair<std::string_view, SymInt*> parts[] = {
-        {"kernel_size", blocks.kernel}, {"dilation", blocks.dilation}, {"padding", blocks.padding}, {"stride", blocks.stride}};
+    const std::pair<std::string_view, SymInt*> parts[] = {{"kernel_size", blocks.kernel},
+                                                          {"dilation", blocks.dilation},
+                                                          {"padding", blocks.padding},
+                                                          {"stride", blocks.stride}};
     for (const auto& [param, target] : parts) {
         CT_TRY(const SymDims values, c.sizes(param));
         if (values.size() != 2) return c.fail("'" + std::string(param) + "' needs two numbers");
@@ -148,11 +156,15 @@ Values decomposeIm2col(Decomposition& d) {
     const Blocks b = *readBlocks(d);
     const Value self = batched ? d.in(0) : unsqueeze(d.in(0), 0);
     const Device device = self.type().device;
-    const Value rows = blockPositions(d, b, 0, self.size(2), device), columns = blockPositions(d, b, 1, self.size(3), device);
-    const Value padded = d.call("aten.constant_pad_nd.default", {self, Argument(SymDims{b.padding[1], b.padding[1], b.padding[0], b.padding[0]}), 0.0});
+    const Value rows = blockPositions(d, b, 0, self.size(2), device),
+                columns = blockPositions(d, b, 1, self.size(3), device);
+    const Value padded = d.call("aten.constant_pad_nd.default",
+                                {self, Argument(SymDims{b.padding[1], b.padding[1], b.padding[0], b.padding[0]}), 0.0});
     const Value down = unsqueeze(unsqueeze(rows, -1), -1);
-    const Value picked = d.call("aten.index.Tensor", {padded, Argument(std::vector<Argument>{Argument(), Argument(), down, columns})});
-    const Value out = reshape(permute(picked, {0, 1, 2, 4, 3, 5}), {self.size(0), self.size(1) * b.kernel[0] * b.kernel[1], rows.size(1) * columns.size(1)});
+    const Value picked =
+        d.call("aten.index.Tensor", {padded, Argument(std::vector<Argument>{Argument(), Argument(), down, columns})});
+    const Value out = reshape(permute(picked, {0, 1, 2, 4, 3, 5}),
+                              {self.size(0), self.size(1) * b.kernel[0] * b.kernel[1], rows.size(1) * columns.size(1)});
     return batched ? out : d.call("aten.squeeze.dim", {out, 0});
 }
 Values decomposeCol2im(Decomposition& d) {
@@ -162,15 +174,20 @@ Values decomposeCol2im(Decomposition& d) {
     const Value self = batched ? d.in(0) : unsqueeze(d.in(0), 0);
     const Device device = self.type().device;
     const SymInt channels = floorDiv(self.size(1), b.kernel[0] * b.kernel[1]);
-    const Value split = permute(reshape(self, {self.size(0), channels, b.kernel[0], b.kernel[1], b.positions(0, image[0]), b.positions(1, image[1])}),
+    const Value split = permute(reshape(self, {self.size(0), channels, b.kernel[0], b.kernel[1],
+                                               b.positions(0, image[0]), b.positions(1, image[1])}),
                                 {0, 1, 2, 4, 3, 5});
     const Value down = unsqueeze(unsqueeze(blockPositions(d, b, 0, image[0], device), -1), -1);
     const Value columns = blockPositions(d, b, 1, image[1], device);
-    const SymDims padded{self.size(0), channels, image[0] + SymInt(2) * b.padding[0], image[1] + SymInt(2) * b.padding[1]};
+    const SymDims padded{self.size(0), channels, image[0] + SymInt(2) * b.padding[0],
+                         image[1] + SymInt(2) * b.padding[1]};
     const Value zeros = full(d.builder(), padded, Scalar(int64_t{0}), self.dtype(), device);
-    const Value summed = d.call("aten.index_put.default", {zeros, Argument(std::vector<Argument>{Argument(), Argument(), down, columns}), split, true});
+    const Value summed =
+        d.call("aten.index_put.default",
+               {zeros, Argument(std::vector<Argument>{Argument(), Argument(), down, columns}), split, true});
     const SymInt cutRows = SymInt(0) - b.padding[0], cutColumns = SymInt(0) - b.padding[1];
-    const Value out = d.call("aten.constant_pad_nd.default", {summed, Argument(SymDims{cutColumns, cutColumns, cutRows, cutRows}), 0.0});
+    const Value out = d.call("aten.constant_pad_nd.default",
+                             {summed, Argument(SymDims{cutColumns, cutColumns, cutRows, cutRows}), 0.0});
     return batched ? out : d.call("aten.squeeze.dim", {out, 0});
 }
 
@@ -187,10 +204,13 @@ Values decomposeRepeatEach(Decomposition& d) {
     SymDims sizes = self.sizes();
     sizes.insert(sizes.begin() + *dim + 1, *repeats);
     const Value expanded = expand(unsqueeze(self, *dim + 1), sizes);
-    return d.call("aten.flatten.using_ints", {d.call("aten.clone.default", {expanded}, {{"memory_format", MemoryFormat::Contiguous}}), *dim, *dim + 1});
+    return d.call(
+        "aten.flatten.using_ints",
+        {d.call("aten.clone.default", {expanded}, {{"memory_format", MemoryFormat::Contiguous}}), *dim, *dim + 1});
 }
 Error needsOutputSize(const InferContext& c) {
-    return unsupported(c.op().name() + ": the size of the result depends on the values of 'repeats'", {}, {"give output_size"});
+    return unsupported(c.op().name() + ": the size of the result depends on the values of 'repeats'", {},
+                       {"give output_size"});
 }
 Values decomposeRepeatByTensor(Decomposition& d) {
     const Value self = d.has("dim") ? d.in(0) : d.call("aten.flatten.using_ints", {d.in(0)});
@@ -211,7 +231,8 @@ Values decomposeRepeatPositions(Decomposition& d) {
     const SymInt length = *d.size("output_size");
     const Value ends = d.call("aten.cumsum.default", {repeats, 0});
     const Value range = iota(d.builder(), length, repeats.type().device);
-    const Value at = d.call("aten.searchsorted.Tensor", {ends, range}, {{"out_int32", repeats.dtype() == DType::I32}, {"right", true}});
+    const Value at = d.call("aten.searchsorted.Tensor", {ends, range},
+                            {{"out_int32", repeats.dtype() == DType::I32}, {"right", true}});
     return d.call("aten.clamp.default", {at, Argument(), Argument(repeats.size(0) - SymInt(1))});
 }
 EvalResult evalRepeatPositions(const EvalContext& c) {
@@ -295,12 +316,15 @@ Values decomposeDiagEmbed(Decomposition& d) {
     }
     const SymInt side = self.size(-1) + SymInt(std::abs(offset));
     x = d.call("aten.movedim.int", {unsqueeze(x, first), -1, second});
-    const Value columns = iota(d.builder(), side, device), rows = unsqueeze(iota(d.builder(), side, device, offset), -1);
+    const Value columns = iota(d.builder(), side, device),
+                rows = unsqueeze(iota(d.builder(), side, device, offset), -1);
     SymDims shape(static_cast<size_t>(rank), SymInt(1));
     shape[static_cast<size_t>(first)] = shape[static_cast<size_t>(second)] = side;
     const Value kept = view(d.call("aten.eq.Tensor", {columns, rows}), shape);
-    if (self.dtype() == DType::Bool) return d.call("aten.contiguous.default", {d.call("aten.logical_and.default", {kept, x})});
-    const Value zero = d.call("aten.scalar_tensor.default", {0}, {{"dtype", self.dtype()}, {"layout", Layout::Strided}, {"device", device}});
+    if (self.dtype() == DType::Bool)
+        return d.call("aten.contiguous.default", {d.call("aten.logical_and.default", {kept, x})});
+    const Value zero = d.call("aten.scalar_tensor.default", {0},
+                              {{"dtype", self.dtype()}, {"layout", Layout::Strided}, {"device", device}});
     return d.call("aten.contiguous.default", {where(kept, x, zero)});
 }
 Value diagonalCopy(Decomposition& d, const Argument& offset) {
@@ -313,29 +337,60 @@ Result<ValueType> inferTrace(const InferContext& c) {
     return ValueType(TensorType::contiguous(isIntegral(self.dtype, true) ? DType::I64 : self.dtype, {}, self.device));
 }
 
-constexpr std::string_view kPixels = "f32[2, 8, 3, 4], 2\nf32[9, 2, 2], 3\nbf16[1, 4, 2, 2], 2\nf32[2, 8, 3, 4][96, 1, 32, 8], 2\ni64[2, 1, 4, 2, 2], 2\nf64[0, 4, 2, 2], 2\nf32[2, 3, 4, 4], 1";
-constexpr std::string_view kUnpixels = "f32[2, 2, 6, 4], 2\nf32[1, 6, 6], 3\nbf16[1, 1, 4, 4], 2\nf32[2, 2, 6, 4][48, 1, 8, 2], 2";
-constexpr std::string_view kChannels = "f32[2, 6, 3, 4], 3\nf64[1, 4, 2], 2\nf32[2, 6, 3, 4][72, 1, 24, 6], 2\nf32[2, 6, 3], 1";
+constexpr std::string_view kPixels =
+    "f32[2, 8, 3, 4], 2\nf32[9, 2, 2], 3\nbf16[1, 4, 2, 2], 2\nf32[2, 8, 3, 4][96, 1, 32, 8], 2\ni64[2, 1, 4, 2, 2], 2\nf64[0, 4, 2, 2], 2\nf32[2, 3, 4, 4], 1";
+constexpr std::string_view kUnpixels =
+    "f32[2, 2, 6, 4], 2\nf32[1, 6, 6], 3\nbf16[1, 1, 4, 4], 2\nf32[2, 2, 6, 4][48, 1, 8, 2], 2";
+constexpr std::string_view kChannels =
+    "f32[2, 6, 3, 4], 3\nf64[1, 4, 2], 2\nf32[2, 6, 3, 4][72, 1, 24, 6], 2\nf32[2, 6, 3], 1";
 
 constexpr OpDef kOps[] = {
     {.schema = "aten.pixel_shuffle.default(Tensor self, int upscale_factor) -> Tensor",
-     .infer = [](const InferContext& c) { return inferPixels(c, "upscale_factor", false); }, .eval = evalExpanded, .expand = Expand::Decompose,
+     .infer = [](const InferContext& c) { return inferPixels(c, "upscale_factor", false); },
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return decomposePixels(d, "upscale_factor", false); },
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.pixel_unshuffle.default", {d.dy(), d.arg(1)}); }, .samples = kPixels},
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.pixel_unshuffle.default", {d.dy(), d.arg(1)});
+         },
+     .samples = kPixels},
     {.schema = "aten.pixel_unshuffle.default(Tensor self, int downscale_factor) -> Tensor",
-     .infer = [](const InferContext& c) { return inferPixels(c, "downscale_factor", true); }, .eval = evalExpanded, .expand = Expand::Decompose,
+     .infer = [](const InferContext& c) { return inferPixels(c, "downscale_factor", true); },
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return decomposePixels(d, "downscale_factor", true); },
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.pixel_shuffle.default", {d.dy(), d.arg(1)}); }, .samples = kUnpixels},
-    {.schema = "aten.channel_shuffle.default(Tensor self, SymInt groups) -> Tensor", .infer = inferChannels, .eval = evalExpanded, .expand = Expand::Decompose,
-     .decompose = [](Decomposition& d) { return decomposeChannels(d, false); }, .derive = deriveChannels, .samples = kChannels},
-    {.schema = "aten.native_channel_shuffle.default(Tensor self, SymInt groups) -> Tensor", .infer = inferChannels, .eval = evalExpanded, .expand = Expand::Decompose,
-     .decompose = [](Decomposition& d) { return decomposeChannels(d, true); }, .derive = deriveChannels, .samples = kChannels},
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.pixel_shuffle.default", {d.dy(), d.arg(1)});
+         },
+     .samples = kUnpixels},
+    {.schema = "aten.channel_shuffle.default(Tensor self, SymInt groups) -> Tensor",
+     .infer = inferChannels,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) { return decomposeChannels(d, false); },
+     .derive = deriveChannels,
+     .samples = kChannels},
+    {.schema = "aten.native_channel_shuffle.default(Tensor self, SymInt groups) -> Tensor",
+     .infer = inferChannels,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) { return decomposeChannels(d, true); },
+     .derive = deriveChannels,
+     .samples = kChannels},
     // Sliding blocks of an image as columns, and columns summed back into an image.
-    {.schema = "aten.im2col.default(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
-     .infer = inferIm2col, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeIm2col,
-     .derive = [](Derivation& d) {
-         d.input(0) = d.call("aten.col2im.default", {d.dy(), Argument(SymDims{d.in(0).size(-2), d.in(0).size(-1)}), d.arg(1), d.arg(2), d.arg(3), d.arg(4)});
-     },
+    {.schema =
+         "aten.im2col.default(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
+     .infer = inferIm2col,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeIm2col,
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.col2im.default", {d.dy(), Argument(SymDims{d.in(0).size(-2), d.in(0).size(-1)}),
+                                                         d.arg(1), d.arg(2), d.arg(3), d.arg(4)});
+         },
      .samples = R"(
 f32[2, 3, 4, 5], [2, 2], [1, 1], [0, 0], [1, 1]
 f32[2, 3, 4, 5], [2, 2], [1, 1], [1, 0], [1, 2]
@@ -344,9 +399,16 @@ f64[1, 1, 3, 3], [3, 3], [1, 1], [1, 1], [1, 1]
 bf16[2, 2, 4, 4], [2, 2], [1, 1], [0, 0], [2, 2]
 f32[0, 3, 4, 5], [2, 2], [1, 1], [0, 0], [1, 1]
 )"},
-    {.schema = "aten.col2im.default(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
-     .infer = inferCol2im, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeCol2im,
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.im2col.default", {d.dy(), d.arg(2), d.arg(3), d.arg(4), d.arg(5)}); },
+    {.schema =
+         "aten.col2im.default(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
+     .infer = inferCol2im,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeCol2im,
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.im2col.default", {d.dy(), d.arg(2), d.arg(3), d.arg(4), d.arg(5)});
+         },
      .samples = R"(
 f32[2, 12, 20], [6, 5], [2, 2], [1, 1], [0, 0], [1, 1]
 f32[12, 42], [6, 5], [2, 2], [1, 1], [1, 1], [1, 1]
@@ -354,7 +416,9 @@ f64[1, 9, 9], [3, 3], [3, 3], [1, 1], [1, 1], [1, 1]
 f32[2, 8, 4], [4, 4], [2, 2], [1, 1], [0, 0], [2, 2]
 )"},
     // Every element repeated, next to itself.
-    shorthand("aten.repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor", decomposeRepeatEach, R"(
+    shorthand(
+        "aten.repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
+        decomposeRepeatEach, R"(
 f32[2, 3, 4], 2, 1
 f32[2, 3], 3
 f32[2, 3], 2, -1
@@ -364,8 +428,10 @@ f32[2, 3][1, 2], 2, 0
 f32[], 3
 b8[2, 0], 2, 1
 )"),
-    shorthand("aten.repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor", decomposeRepeatByTensor,
-              "f32[2, 3], i64[3]>0, 1, output_size=12\nf32[4], i64[4]>0, output_size=16\nf32[3, 2], i32[3]>0, 0, output_size=12"),
+    shorthand(
+        "aten.repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
+        decomposeRepeatByTensor,
+        "f32[2, 3], i64[3]>0, 1, output_size=12\nf32[4], i64[4]>0, output_size=16\nf32[3, 2], i32[3]>0, 0, output_size=12"),
     {.schema = "aten.repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType repeats, c.tensor(size_t{0}));
@@ -375,44 +441,68 @@ b8[2, 0], 2, 1
          if (repeats.dtype != DType::I64 && repeats.dtype != DType::I32) return c.fail("needs int64 or int32");
          return ValueType(TensorType::contiguous(repeats.dtype, {length}, repeats.device));
      },
-     .eval = evalRepeatPositions, .expand = Expand::Decompose, .decompose = decomposeRepeatPositions,
+     .eval = evalRepeatPositions,
+     .expand = Expand::Decompose,
+     .decompose = decomposeRepeatPositions,
      .samples = "i64[3]>0, output_size=15\ni32[3]>0, output_size=15"},
     // k quarter turns from the first towards the second dim.
-    {.schema = "aten.rot90.default(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor", .infer = inferRot90, .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema = "aten.rot90.default(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor",
+     .infer = inferRot90,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = decomposeRot90,
-     .derive = [](Derivation& d) {
-         const int64_t back = checkedSub(0, d.integerOr("k", 1));
-         d.input(0) = d.call("aten.rot90.default", {d.dy(), back, d.arg("dims")});
-     },
-     .samples = "f32[2, 3]\nf32[2, 3, 4], 2, [1, 2]\nf32[2, 3, 4], 3, [-1, 0]\nf32[2, 3], 4\nf32[2, 3], -1\ni64[2, 3][1, 2], 1\nb8[0, 3]"},
-    shorthand("aten.fliplr.default(Tensor self) -> Tensor",
-              [](Decomposition& d) -> Values {
-                  return d.in(0).rank() < 2 ? refuse(d, "needs at least two dims") : d.call("aten.flip.default", {d.in(0), Argument(std::vector<Argument>{1})});
-              },
-              "f32[2, 3]\ni64[2, 3, 2]"),
-    shorthand("aten.flipud.default(Tensor self) -> Tensor",
-              [](Decomposition& d) -> Values {
-                  return d.in(0).rank() < 1 ? refuse(d, "needs at least one dim") : d.call("aten.flip.default", {d.in(0), Argument(std::vector<Argument>{0})});
-              },
-              "f32[2, 3]\nf32[3]"),
+     .derive =
+         [](Derivation& d) {
+             const int64_t back = checkedSub(0, d.integerOr("k", 1));
+             d.input(0) = d.call("aten.rot90.default", {d.dy(), back, d.arg("dims")});
+         },
+     .samples =
+         "f32[2, 3]\nf32[2, 3, 4], 2, [1, 2]\nf32[2, 3, 4], 3, [-1, 0]\nf32[2, 3], 4\nf32[2, 3], -1\ni64[2, 3][1, 2], 1\nb8[0, 3]"},
+    shorthand(
+        "aten.fliplr.default(Tensor self) -> Tensor",
+        [](Decomposition& d) -> Values {
+            return d.in(0).rank() < 2 ? refuse(d, "needs at least two dims")
+                                      : d.call("aten.flip.default", {d.in(0), Argument(std::vector<Argument>{1})});
+        },
+        "f32[2, 3]\ni64[2, 3, 2]"),
+    shorthand(
+        "aten.flipud.default(Tensor self) -> Tensor",
+        [](Decomposition& d) -> Values {
+            return d.in(0).rank() < 1 ? refuse(d, "needs at least one dim")
+                                      : d.call("aten.flip.default", {d.in(0), Argument(std::vector<Argument>{0})});
+        },
+        "f32[2, 3]\nf32[3]"),
     // Zeros with the last dim on a diagonal.
-    {.schema = "aten.diag_embed.default(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", .infer = inferDiagEmbed, .eval = evalExpanded,
-     .expand = Expand::Decompose, .decompose = decomposeDiagEmbed,
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.diagonal.default", {d.dy(), d.arg("offset"), d.arg("dim1"), d.arg("dim2")}); },
-     .samples = "f32[2, 3]\nf32[3], 1\nf32[2, 3], -2\nf32[2, 3], 1, 0, 2\nf32[2, 3], 1, -1, 0\nb8[3]\ni64[2, 2], 0, 1, 0\nf64[0]"},
-    shorthand("aten.diag.default(Tensor self, int diagonal=0) -> Tensor",
-              [](Decomposition& d) -> Values {
-                  if (d.in(0).rank() == 1) return d.call("aten.diag_embed.default", {d.in(0), d.arg(1)});
-                  return d.in(0).rank() == 2 ? diagonalCopy(d, d.arg(1)) : refuse(d, "needs a vector or a matrix");
-              },
-              "f32[3]\nf32[3], -1\nf32[2, 3], 1\ni64[3, 3]"),
-    {.schema = "aten.trace.default(Tensor self) -> Tensor", .infer = inferTrace, .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema = "aten.diag_embed.default(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
+     .infer = inferDiagEmbed,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeDiagEmbed,
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.diagonal.default", {d.dy(), d.arg("offset"), d.arg("dim1"), d.arg("dim2")});
+         },
+     .samples =
+         "f32[2, 3]\nf32[3], 1\nf32[2, 3], -2\nf32[2, 3], 1, 0, 2\nf32[2, 3], 1, -1, 0\nb8[3]\ni64[2, 2], 0, 1, 0\nf64[0]"},
+    shorthand(
+        "aten.diag.default(Tensor self, int diagonal=0) -> Tensor",
+        [](Decomposition& d) -> Values {
+            if (d.in(0).rank() == 1) return d.call("aten.diag_embed.default", {d.in(0), d.arg(1)});
+            return d.in(0).rank() == 2 ? diagonalCopy(d, d.arg(1)) : refuse(d, "needs a vector or a matrix");
+        },
+        "f32[3]\nf32[3], -1\nf32[2, 3], 1\ni64[3, 3]"),
+    {.schema = "aten.trace.default(Tensor self) -> Tensor",
+     .infer = inferTrace,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values { return d.call("aten.sum.default", {diagonalCopy(d, 0)}); },
-     .derive = [](Derivation& d) {
-         const SymInt rows = d.in(0).size(0), columns = d.in(0).size(1), side = min(rows, columns);
-         d.input(0) = d.call("aten.constant_pad_nd.default", {d.call("aten.diag_embed.default", {expand(d.dy(), {side})}),
-                                                             Argument(SymDims{SymInt(0), columns - side, SymInt(0), rows - side})});
-     },
+     .derive =
+         [](Derivation& d) {
+             const SymInt rows = d.in(0).size(0), columns = d.in(0).size(1), side = min(rows, columns);
+             d.input(0) = d.call("aten.constant_pad_nd.default",
+                                 {d.call("aten.diag_embed.default", {expand(d.dy(), {side})}),
+                                  Argument(SymDims{SymInt(0), columns - side, SymInt(0), rows - side})});
+         },
      .samples = "f32[3, 3]\nf32[2, 4]\ni32[4, 2]\nf64[0, 2]"},
 };
 

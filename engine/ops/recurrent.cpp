@@ -39,7 +39,8 @@ State lstmStep(Decomposition& d, std::string_view split, const Value& gates, con
     const Value next = kept + in * fresh;
     return {out * unary("aten.tanh.default", next), next};
 }
-Value gruStep(Decomposition& d, const std::vector<Value>& fromInput, const std::vector<Value>& fromState, const Value& hidden) {
+Value gruStep(Decomposition& d, const std::vector<Value>& fromInput, const std::vector<Value>& fromState,
+              const Value& hidden) {
     const Value reset = unary("aten.sigmoid.default", fromState[0] + fromInput[0]);
     const Value update = unary("aten.sigmoid.default", fromState[1] + fromInput[1]);
     const Value fresh = unary("aten.tanh.default", d.call("aten.add.Tensor", {fromInput[2], fromState[2] * reset}));
@@ -47,7 +48,8 @@ Value gruStep(Decomposition& d, const std::vector<Value>& fromInput, const std::
 }
 
 /// One layer in one direction over x [steps, batch, features], from `state` [batch, size] to the last state: the hidden
-/// states in the order of the steps, [steps, batch, size]. Within, states are [1, batch, size], as PyTorch unrolls them.
+/// states in the order of the steps, [steps, batch, size]. Within, states are [1, batch, size], as PyTorch unrolls
+/// them.
 Value runLayer(Decomposition& d, Kind kind, const Value& x, const Weights& w, State& state, bool backwards) {
     const int64_t steps = x.size(0).value(), size = w.state.size(0).value() / gatesOf(kind);
     Value all = linear(d, x, w.input, w.inputBias);
@@ -61,7 +63,8 @@ Value runLayer(Decomposition& d, Kind kind, const Value& x, const Weights& w, St
         const Value input = perStep[step];
         if (kind == Kind::Gru) {
             const std::vector<Value> fromInput = parts(d, "aten.split.Tensor", input, 3, size);
-            const std::vector<Value> fromState = parts(d, "aten.split.Tensor", linear(d, state.hidden, w.state, w.stateBias), 3, size);
+            const std::vector<Value> fromState =
+                parts(d, "aten.split.Tensor", linear(d, state.hidden, w.state, w.stateBias), 3, size);
             state.hidden = gruStep(d, fromInput, fromState, state.hidden);
         } else {
             const Value sum = linear(d, state.hidden, w.state, w.stateBias) + input;
@@ -93,24 +96,31 @@ struct Layers {
 Result<Layers> readLayers(const Decomposition& d, Kind kind, const Value& x, const std::vector<Value>& states) {
     Layers all;
     CT_TRY(all.layers, d.integer("num_layers"));
-    if (all.layers < 1 || all.layers > int64_t{1} << 20) return d.fail("cannot have " + std::to_string(all.layers) + " layers");
+    if (all.layers < 1 || all.layers > int64_t{1} << 20)
+        return d.fail("cannot have " + std::to_string(all.layers) + " layers");
     all.directions = d.flag("bidirectional") ? 2 : 1;
     const int64_t count = all.layers * all.directions;
     if (x.rank() != 3) return d.fail("needs an input of 3 dims, not " + x.type().text());
     const SymInt& steps = x.type().sizes[d.flag("batch_first") ? 1 : 0];
-    if (!steps.isInt()) return unsupported(d.op().name() + ": unrolling needs a fixed number of steps", {}, {"set the sizes of the inputs"});
+    if (!steps.isInt())
+        return unsupported(d.op().name() + ": unrolling needs a fixed number of steps", {},
+                           {"set the sizes of the inputs"});
     if (steps.value() == 0) return d.fail("the sequence has no steps");
     for (const Value& state : states)
-        if (state.rank() != 3 || !(state.size(0) == SymInt(count))) return d.fail("the state " + state.type().text() + " does not hold " + std::to_string(count) + " layers");
+        if (state.rank() != 3 || !(state.size(0) == SymInt(count)))
+            return d.fail("the state " + state.type().text() + " does not hold " + std::to_string(count) + " layers");
     const std::vector<Value> params = d.list("params");
     const bool bias = d.flag("has_biases"), projected = states.size() == 2 && !(states[0].size(2) == states[1].size(2));
     const size_t each = (bias ? 4 : 2) + (projected ? 1 : 0);
     if (params.size() != each * static_cast<size_t>(count))
-        return d.fail(std::to_string(params.size()) + " weights for " + std::to_string(count) + " layers of " + std::to_string(each));
+        return d.fail(std::to_string(params.size()) + " weights for " + std::to_string(count) + " layers of " +
+                      std::to_string(each));
     for (size_t i = 0; i < params.size(); i += each) {
         Weights w{params[i], params[i + 1], {}, {}, {}};
-        if (w.input.rank() != 2 || w.state.rank() != 2 || !w.state.size(0).isInt() || w.state.size(0).value() % gatesOf(kind) != 0)
-            return d.fail("the weights " + w.input.type().text() + " and " + w.state.type().text() + " are not gates by features");
+        if (w.input.rank() != 2 || w.state.rank() != 2 || !w.state.size(0).isInt() ||
+            w.state.size(0).value() % gatesOf(kind) != 0)
+            return d.fail("the weights " + w.input.type().text() + " and " + w.state.type().text() +
+                          " are not gates by features");
         if (bias) {
             w.inputBias = params[i + 2];
             w.stateBias = params[i + 3];
@@ -125,7 +135,9 @@ template <Kind kind>
 Values decomposeLayers(Decomposition& d) {
     Value x = d.in("input");
     const std::vector<Value> states = kind == Kind::Lstm ? d.list("hx") : std::vector<Value>{d.in("hx")};
-    const auto all = states.size() == (kind == Kind::Lstm ? 2 : 1) ? readLayers(d, kind, x, states) : Result<Layers>(d.fail("needs a hidden and a cell state"));
+    const auto all = states.size() == (kind == Kind::Lstm ? 2 : 1)
+                         ? readLayers(d, kind, x, states)
+                         : Result<Layers>(d.fail("needs a hidden and a cell state"));
     if (!all) {
         d.builder().fail(all.error());
         return Value();
@@ -140,13 +152,15 @@ Values decomposeLayers(Decomposition& d) {
         for (int64_t direction = 0; direction < all->directions; ++direction) {
             const int64_t position = layer * all->directions + direction;
             State state{hiddenStates[position], kind == Kind::Lstm ? cellStates[position] : Value()};
-            const Value hidden = runLayer(d, kind, x, all->weights[static_cast<size_t>(position)], state, direction == 1);
+            const Value hidden =
+                runLayer(d, kind, x, all->weights[static_cast<size_t>(position)], state, direction == 1);
             if (!hidden || d.builder().error()) return Value();
             outputs.emplace_back(hidden);
             lastHidden.push_back(state.hidden);
             lastCell.push_back(state.cell);
         }
-        x = outputs.size() == 1 ? Value(d.builder(), outputs[0].node()) : d.call("aten.cat.default", {Argument(std::move(outputs)), 2});
+        x = outputs.size() == 1 ? Value(d.builder(), outputs[0].node())
+                                : d.call("aten.cat.default", {Argument(std::move(outputs)), 2});
         if (drops && layer + 1 < all->layers) x = d.call("aten.dropout.default", {x, d.arg("dropout"), true});
     }
     if (batchFirst) x = d.call("aten.transpose.int", {x, 0, 1});
@@ -165,7 +179,9 @@ std::optional<int64_t> stateSize(Decomposition& d, const Value& hidden, int64_t 
         d.builder().fail(d.fail("needs a floating-point state, not " + hidden.type().text()));
         return std::nullopt;
     }
-    if (hidden.rank() == 2 && weight.rank() == 2 && hidden.size(1).isInt() && weight.size(0) == hidden.size(1) * SymInt(gates)) return hidden.size(1).value();
+    if (hidden.rank() == 2 && weight.rank() == 2 && hidden.size(1).isInt() &&
+        weight.size(0) == hidden.size(1) * SymInt(gates))
+        return hidden.size(1).value();
     d.builder().fail(d.fail("the state " + hidden.type().text() + " does not fit the weights " + weight.type().text()));
     return std::nullopt;
 }
@@ -199,11 +215,17 @@ Values decomposePlainCell(Decomposition& d) {
 }
 
 constexpr OpDef row(std::string_view schema, Fn<Values(Decomposition&)> decompose, std::string_view samples) {
-    return {.schema = schema, .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite, .decompose = decompose, .samples = samples};
+    return {.schema = schema,
+            .infer = inferExpanded,
+            .eval = evalExpanded,
+            .expand = Expand::Composite,
+            .decompose = decompose,
+            .samples = samples};
 }
 
 constexpr OpDef kOps[] = {
-    // params: per layer and direction w_ih, w_hh, b_ih, b_hh (biases if there are any), and the projection if there is one.
+    // params: per layer and direction w_ih, w_hh, b_ih, b_hh (biases if there are any), and the projection if there is
+    // one.
     row("aten.lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)",
         decomposeLayers<Kind::Lstm>,
         "f32[3, 2, 4], [f32[1, 2, 5], f32[1, 2, 5]], [f32[20, 4], f32[20, 5], f32[20], f32[20]], True, 1, 0.0, False, False, False\n"
@@ -220,15 +242,18 @@ constexpr OpDef kOps[] = {
         "f32[3, 2, 4], f32[1, 2, 5], [f32[5, 4], f32[5, 5], f32[5], f32[5]], True, 1, 0.0, False, False, False\n"
         "f32[2, 3, 4], f32[2, 2, 3], [f32[3, 4], f32[3, 3], f32[3, 4], f32[3, 3]], False, 1, 0.0, False, True, True"),
     row("aten.rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
-        decomposeLayers<Kind::Relu>, "f32[3, 2, 4], f32[1, 2, 5], [f32[5, 4], f32[5, 5], f32[5], f32[5]], True, 1, 0.0, False, False, False"),
-    row("aten.lstm_cell.default(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)", decomposeLstmCell,
+        decomposeLayers<Kind::Relu>,
+        "f32[3, 2, 4], f32[1, 2, 5], [f32[5, 4], f32[5, 5], f32[5], f32[5]], True, 1, 0.0, False, False, False"),
+    row("aten.lstm_cell.default(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)",
+        decomposeLstmCell,
         "f32[2, 4], [f32[2, 3], f32[2, 3]], f32[12, 4], f32[12, 3], f32[12], f32[12]\nf64[2, 4], [f64[2, 3], f64[2, 3]], f64[12, 4], f64[12, 3]"),
-    row("aten.gru_cell.default(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor", decomposeGruCell,
+    row("aten.gru_cell.default(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
+        decomposeGruCell,
         "f32[2, 4], f32[2, 3], f32[9, 4], f32[9, 3], f32[9], f32[9]\nf64[2, 4], f64[2, 3], f64[9, 4], f64[9, 3]"),
-    row("aten.rnn_tanh_cell.default(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor", decomposePlainCell<Kind::Tanh>,
-        "f32[2, 4], f32[2, 3], f32[3, 4], f32[3, 3], f32[3], f32[3]"),
-    row("aten.rnn_relu_cell.default(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor", decomposePlainCell<Kind::Relu>,
-        "f32[2, 4], f32[2, 3], f32[3, 4], f32[3, 3], f32[3], f32[3]"),
+    row("aten.rnn_tanh_cell.default(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
+        decomposePlainCell<Kind::Tanh>, "f32[2, 4], f32[2, 3], f32[3, 4], f32[3, 3], f32[3], f32[3]"),
+    row("aten.rnn_relu_cell.default(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
+        decomposePlainCell<Kind::Relu>, "f32[2, 4], f32[2, 3], f32[3, 4], f32[3, 3], f32[3], f32[3]"),
 };
 
 }  // namespace

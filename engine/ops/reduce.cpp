@@ -91,7 +91,9 @@ f64[3, 2], [0, 1]
 f32[4, 3][6, 2], [1]
 )";
 
-DType computeType(const Tensor& tensor) { return isIntegral(tensor.dtype(), true) ? DType::I64 : isComplex(tensor.dtype()) ? DType::C128 : DType::F64; }
+DType computeType(const Tensor& tensor) {
+    return isIntegral(tensor.dtype(), true) ? DType::I64 : isComplex(tensor.dtype()) ? DType::C128 : DType::F64;
+}
 /// dtype of sums and products: as asked, int64 for integers, else the operand's.
 DType accumulatedType(const InferContext& c, DType self) {
     if (const auto dtype = c.dtype("dtype")) return *dtype;
@@ -108,7 +110,8 @@ EvalResult evalSum(const EvalContext& c) {
     const DType compute = computeType(self);
     if (compute == DType::C128)
         return foldReduced<std::complex<double>>(c, self, dims, {}, [](auto a, auto b) { return a + b; });
-    if (compute == DType::I64) return foldReduced<int64_t>(c, self, dims, 0, [](int64_t a, int64_t b) { return wrapAdd(a, b); });
+    if (compute == DType::I64)
+        return foldReduced<int64_t>(c, self, dims, 0, [](int64_t a, int64_t b) { return wrapAdd(a, b); });
     return foldReduced<double>(c, self, dims, 0, [](double a, double b) { return a + b; });
 }
 Expr lowerSum(LowerContext& c) { return lowerReduction(c, ReduceKind::Sum, computeTypeOf(c.out().dtype)); }
@@ -117,20 +120,22 @@ void deriveSum(Derivation& d) { d.input(0) = expand(withReducedDims(d, d.dy()), 
 Result<ValueType> inferMean(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
     const DType dtype = c.dtype("dtype").value_or(self.dtype);
-    if (!isFloating(dtype)) return c.fail("has no result dtype for " + std::string(info(dtype).torchName) + "; pass a floating dtype");
+    if (!isFloating(dtype))
+        return c.fail("has no result dtype for " + std::string(info(dtype).torchName) + "; pass a floating dtype");
     CT_TRY(TensorType type, reducedType(c, dtype));
     return ValueType(std::move(type));
 }
 EvalResult evalMean(const EvalContext& c) {
     const Tensor self = c.in(size_t{0}).to(c.resultType().dtype);
     std::vector<double> values(static_cast<size_t>(numel(c.resultSizes())));
-    forEachReduced<double>(self, reducedDims(c, self.rank()), [&](int64_t position, const ReducedElements<double>& elements) {
-        double sum = 0;
-        elements.forEachRun([&](const double* run, int64_t n) {
-            for (int64_t i = 0; i < n; ++i) sum += run[i];
-        });
-        values[static_cast<size_t>(position)] = sum / static_cast<double>(elements.count());
-    });
+    forEachReduced<double>(self, reducedDims(c, self.rank()),
+                           [&](int64_t position, const ReducedElements<double>& elements) {
+                               double sum = 0;
+                               elements.forEachRun([&](const double* run, int64_t n) {
+                                   for (int64_t i = 0; i < n; ++i) sum += run[i];
+                               });
+                               values[static_cast<size_t>(position)] = sum / static_cast<double>(elements.count());
+                           });
     return storeReduced(c, values);
 }
 SymInt reducedCount(const InferContext& c, const TensorType& self) {
@@ -149,7 +154,8 @@ void deriveMean(Derivation& d) { d.input(0) = meanGradient(d, d.dy()); }
 
 Result<ValueType> inferVariance(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
-    if (!isFloating(self.dtype)) return c.fail("needs a floating-point tensor, not " + std::string(info(self.dtype).torchName));
+    if (!isFloating(self.dtype))
+        return c.fail("needs a floating-point tensor, not " + std::string(info(self.dtype).torchName));
     CT_TRY(TensorType type, reducedType(c, self.dtype));
     return ValueType(std::move(type));
 }
@@ -192,20 +198,27 @@ Value varianceGradient(Derivation& d, Value gradient) {
     const SymInt count = reducedCount(d, self.type());
     const bool all = !d.arg("dim").list() || d.arg("dim").list()->empty();
     gradient = withReducedDims(d, gradient);
-    const Value mean = all ? unary("aten.mean.default", self) : d.call("aten.mean.dim", {self, Argument(d.integersOf("dim")), true});
+    const Value mean =
+        all ? unary("aten.mean.default", self) : d.call("aten.mean.dim", {self, Argument(d.integersOf("dim")), true});
     const Value centred = self - mean;
     const double correction = correctionOf(d);
-    if (count.isInt()) return d.call("aten.mul.Scalar", {gradient, 2.0 / std::max(0.0, static_cast<double>(count.value()) - correction)}) * centred;
+    if (count.isInt())
+        return d.call("aten.mul.Scalar",
+                      {gradient, 2.0 / std::max(0.0, static_cast<double>(count.value()) - correction)}) *
+               centred;
     const auto whole = static_cast<int64_t>(correction);
     if (static_cast<double>(whole) != correction) {
-        d.builder().fail(unsupported(d.op().name() + ": a correction that is no integer needs a fixed number of elements", {}, {"set the sizes of the inputs"}));
+        d.builder().fail(
+            unsupported(d.op().name() + ": a correction that is no integer needs a fixed number of elements", {},
+                        {"set the sizes of the inputs"}));
         return {};
     }
     return scaledByCount(gradient, 2, count - SymInt(whole)) * centred;
 }
 Value meanGradient(Derivation& d, const Value& gradient) {
     const Value self = d.in(size_t{0});
-    return d.call("aten.div.Scalar", {expand(withReducedDims(d, gradient), self.sizes()), reducedCount(d, self.type())});
+    return d.call("aten.div.Scalar",
+                  {expand(withReducedDims(d, gradient), self.sizes()), reducedCount(d, self.type())});
 }
 
 namespace {
@@ -224,7 +237,8 @@ Expr lowerVarianceOrMean(LowerContext& c, bool variance) {
     auto element = [&](const std::vector<Expr>& r) { return reducedElement(c, r, dtype); };
     if (!variance) return reduceMean(c, box, element);
     const Expr count = Expr::cast(numel(box).expr(), dtype);
-    const Expr degrees = Expr::make(ExprKind::Max, {count - constantLike(count, correctionOf(c)), constantLike(count, 0)}, dtype);
+    const Expr degrees =
+        Expr::make(ExprKind::Max, {count - constantLike(count, correctionOf(c)), constantLike(count, 0)}, dtype);
     return reduceSquaredDeviations(c, box, element) / degrees;
 }
 
@@ -235,7 +249,9 @@ Result<ValueType> inferExtreme(const InferContext& c) {
     if (isComplex(self.dtype)) return c.fail("complex numbers have no order");
     CT_TRY(const std::vector<int64_t> dims, reductionDims(c, self.rank()));
     for (int64_t dim : dims)
-        if (self.sizes[static_cast<size_t>(dim)] == SymInt(0)) return c.fail("dim " + std::to_string(dim) + " has no elements, and there is no smallest number to start from");
+        if (self.sizes[static_cast<size_t>(dim)] == SymInt(0))
+            return c.fail("dim " + std::to_string(dim) +
+                          " has no elements, and there is no smallest number to start from");
     CT_TRY(TensorType type, reducedType(c, self.dtype));
     return ValueType(std::move(type));
 }
@@ -244,11 +260,14 @@ EvalResult evalExtreme(const EvalContext& c) {
     const Tensor self = c.in(size_t{0});
     const Dims dims = reducedDims(c, self.rank());
     if (isFloating(self.dtype())) {
-        const double worst = largest ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
-        return foldReduced<double>(c, self, dims, worst, [](double a, double b) { return largest ? maximumOf(a, b) : minimumOf(a, b); });
+        const double worst =
+            largest ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+        return foldReduced<double>(c, self, dims, worst,
+                                   [](double a, double b) { return largest ? maximumOf(a, b) : minimumOf(a, b); });
     }
     const int64_t worst = largest ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int64_t>::max();
-    return foldReduced<int64_t>(c, self, dims, worst, [](int64_t a, int64_t b) { return largest ? std::max(a, b) : std::min(a, b); });
+    return foldReduced<int64_t>(c, self, dims, worst,
+                                [](int64_t a, int64_t b) { return largest ? std::max(a, b) : std::min(a, b); });
 }
 template <ReduceKind kind>
 Expr lowerExtreme(LowerContext& c) {
@@ -281,7 +300,9 @@ Result<ValueType> inferTruth(const InferContext& c) {
     return ValueType(std::move(type));
 }
 /// Of uint8 the answer is uint8.
-Value asTruthOf(Decomposition& d, const Value& truth) { return convert(truth, d.in(size_t{0}).dtype() == DType::U8 ? DType::U8 : DType::Bool); }
+Value asTruthOf(Decomposition& d, const Value& truth) {
+    return convert(truth, d.in(size_t{0}).dtype() == DType::U8 ? DType::U8 : DType::Bool);
+}
 template <bool any>
 EvalResult evalTruth(const EvalContext& c) {
     const Tensor self = c.in(size_t{0}).to(DType::Bool);
@@ -295,8 +316,13 @@ Expr lowerTruth(LowerContext& c) {
 
 constexpr OpDef kOps[] = {
     // Integers and bool sum in int64; f16 and bf16 accumulate wider. Empty sums are 0.
-    {.schema = "aten.sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-     .tags = Tag::Reduction, .infer = inferSum, .eval = evalSum, .derive = deriveSum, .lower = lowerSum,
+    {.schema =
+         "aten.sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferSum,
+     .eval = evalSum,
+     .derive = deriveSum,
+     .lower = lowerSum,
      .samples = R"(
 f32[2, 3, 4], [1]
 f32[2, 3, 4], [0, 2], True
@@ -314,23 +340,40 @@ bf16[4], [0], dtype = torch.float32
 f32[], [0]
 f32[3], 0
 )"},
-    {.schema = "aten.sum.default(Tensor self, *, ScalarType? dtype=None) -> Tensor", .tags = Tag::Reduction, .infer = inferSum,
-     .eval = evalSum, .derive = deriveSum, .lower = lowerSum,
+    {.schema = "aten.sum.default(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferSum,
+     .eval = evalSum,
+     .derive = deriveSum,
+     .lower = lowerSum,
      .samples = "f32[2, 3]\nf32[2, 3][1, 2]\ni64[4]\nb8[3]\nf32[0]\nf16[4], dtype = torch.float32\nf32[]"},
     // Floats only. The mean of nothing is NaN.
     {.schema = "aten.mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-     .tags = Tag::Reduction, .infer = inferMean, .eval = evalMean, .derive = deriveMean, .lower = lowerMean,
-     .samples = "f32[2, 3, 4], [1]\nf32[2, 3, 4], [-1, -2], True\nf32[2, 3][1, 2], [0]\nbf16[4, 5], [1]\nf64[3, 2], None\nf32[0, 3], [0]\ni64[2, 3], [1], dtype = torch.float32"},
-    {.schema = "aten.mean.default(Tensor self, *, ScalarType? dtype=None) -> Tensor", .tags = Tag::Reduction, .infer = inferMean,
-     .eval = evalMean, .derive = deriveMean, .lower = lowerMean, .samples = "f32[2, 3]\nf64[4]\nbf16[2, 2]\nf32[]"},
+     .tags = Tag::Reduction,
+     .infer = inferMean,
+     .eval = evalMean,
+     .derive = deriveMean,
+     .lower = lowerMean,
+     .samples =
+         "f32[2, 3, 4], [1]\nf32[2, 3, 4], [-1, -2], True\nf32[2, 3][1, 2], [0]\nbf16[4, 5], [1]\nf64[3, 2], None\nf32[0, 3], [0]\ni64[2, 3], [1], dtype = torch.float32"},
+    {.schema = "aten.mean.default(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferMean,
+     .eval = evalMean,
+     .derive = deriveMean,
+     .lower = lowerMean,
+     .samples = "f32[2, 3]\nf64[4]\nbf16[2, 2]\nf32[]"},
     // Squared deviations over N - correction (1 when not given), and the mean. NaN when nothing is left to divide by.
-    {.schema = "aten.var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
-     .tags = Tag::Reduction, .infer = inferVarMean,
+    {.schema =
+         "aten.var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
+     .tags = Tag::Reduction,
+     .infer = inferVarMean,
      .eval = [](const EvalContext& c) -> EvalResult {
          const Moments moments = momentsOf(c);
          return TensorList{storeReduced(c, moments.variance, 0), storeReduced(c, moments.mean, 1)};
      },
-     .derive = deriveVarMean, .lower = [](LowerContext& c) { return lowerVarianceOrMean(c, c.resultNumber() == 0); },
+     .derive = deriveVarMean,
+     .lower = [](LowerContext& c) { return lowerVarianceOrMean(c, c.resultNumber() == 0); },
      .samples = R"(
 f32[2, 3, 4], [2], correction = 0, keepdim = True
 f32[2, 3, 4], [0, 2]
@@ -339,51 +382,86 @@ bf16[4, 5], [1], correction = 1
 f64[6]
 f32[3, 1], [1]
 )"},
-    {.schema = "aten.var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
-     .tags = Tag::Reduction, .infer = inferVariance,
+    {.schema =
+         "aten.var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferVariance,
      .eval = [](const EvalContext& c) { return storeReduced(c, momentsOf(c).variance); },
      .derive = [](Derivation& d) { d.input(0) = varianceGradient(d, d.dy()); },
      .lower = [](LowerContext& c) { return lowerVarianceOrMean(c, true); },
-     .samples = "f32[2, 3, 4], [2], correction = 0, keepdim = True\nf32[2, 3, 4], [0, 2]\nf64[6]\nbf16[4, 5], [1]\nf32[2, 3], [1], correction = 0.5"},
+     .samples =
+         "f32[2, 3, 4], [2], correction = 0, keepdim = True\nf32[2, 3, 4], [0, 2]\nf64[6]\nbf16[4, 5], [1]\nf32[2, 3], [1], correction = 0.5"},
     // The largest element; NaN wins. Reducing no elements is an error.
-    {.schema = "aten.amax.default(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", .tags = Tag::Reduction,
-     .infer = inferExtreme, .eval = evalExtreme<true>, .expand = Expand::Decompose,
+    {.schema = "aten.amax.default(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferExtreme,
+     .eval = evalExtreme<true>,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          if (d.in(size_t{0}).dtype() != DType::Bool) return Values::notHandled();
          return d.call("aten.any.dims", {d.arg(0), d.arg(1), d.flag("keepdim")});
      },
-     .derive = deriveExtreme, .lower = lowerExtreme<ReduceKind::Max>, .samples = kDimSamples},
-    {.schema = "aten.amin.default(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", .tags = Tag::Reduction,
-     .infer = inferExtreme, .eval = evalExtreme<false>, .expand = Expand::Decompose,
+     .derive = deriveExtreme,
+     .lower = lowerExtreme<ReduceKind::Max>,
+     .samples = kDimSamples},
+    {.schema = "aten.amin.default(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferExtreme,
+     .eval = evalExtreme<false>,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          if (d.in(size_t{0}).dtype() != DType::Bool) return Values::notHandled();
          return d.call("aten.all.dims", {d.arg(0), d.arg(1), d.flag("keepdim")});
      },
-     .derive = deriveExtreme, .lower = lowerExtreme<ReduceKind::Min>, .samples = kDimSamples},
+     .derive = deriveExtreme,
+     .lower = lowerExtreme<ReduceKind::Min>,
+     .samples = kDimSamples},
     // True if any element is not zero; NaN counts. uint8 gives uint8.
-    {.schema = "aten.any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", .tags = Tag::Reduction, .infer = inferTruth,
-     .eval = evalTruth<true>, .lower = lowerTruth<ReduceKind::Any>,
+    {.schema = "aten.any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferTruth,
+     .eval = evalTruth<true>,
+     .lower = lowerTruth<ReduceKind::Any>,
      .samples = "b8[2, 3], 1\nf32[2, 3]<2, -1, True\nb8[0, 3], 0\nu8[2, 2]<2, 0\nb8[2, 3][1, 2], 0"},
-    {.schema = "aten.any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", .tags = Tag::Reduction, .infer = inferTruth,
-     .eval = evalTruth<true>, .lower = lowerTruth<ReduceKind::Any>, .samples = "b8[2, 3], [0, 1]\nb8[2, 3, 2], [0, 2], True\nb8[2, 3]"},
-    {.schema = "aten.any.default(Tensor self) -> Tensor", .tags = Tag::Reduction, .infer = inferTruth,
-     .eval = evalTruth<true>, .lower = lowerTruth<ReduceKind::Any>, .samples = "b8[2, 3]\nf32[0]\ni64[3]<2"},
-    {.schema = "aten.all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", .tags = Tag::Reduction, .infer = inferTruth,
-     .eval = evalTruth<false>, .expand = Expand::Decompose,
+    {.schema = "aten.any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferTruth,
+     .eval = evalTruth<true>,
+     .lower = lowerTruth<ReduceKind::Any>,
+     .samples = "b8[2, 3], [0, 1]\nb8[2, 3, 2], [0, 2], True\nb8[2, 3]"},
+    {.schema = "aten.any.default(Tensor self) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferTruth,
+     .eval = evalTruth<true>,
+     .lower = lowerTruth<ReduceKind::Any>,
+     .samples = "b8[2, 3]\nf32[0]\ni64[3]<2"},
+    {.schema = "aten.all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferTruth,
+     .eval = evalTruth<false>,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value flipped = unary("aten.logical_not.default", d.in(size_t{0}));
-         return asTruthOf(d, unary("aten.logical_not.default", d.call("aten.any.dim", {flipped, d.arg(1), d.flag("keepdim")})));
+         return asTruthOf(
+             d, unary("aten.logical_not.default", d.call("aten.any.dim", {flipped, d.arg(1), d.flag("keepdim")})));
      },
      .samples = "b8[2, 3], 1\nf32[2, 3]<2, -1, True\nb8[0, 3], 0"},
-    {.schema = "aten.all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", .tags = Tag::Reduction, .infer = inferTruth,
-     .eval = evalTruth<false>, .expand = Expand::Decompose,
+    {.schema = "aten.all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferTruth,
+     .eval = evalTruth<false>,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value flipped = unary("aten.logical_not.default", d.in(size_t{0}));
-         return asTruthOf(d, unary("aten.logical_not.default", d.call("aten.any.dims", {flipped, d.arg(1), d.flag("keepdim")})));
+         return asTruthOf(
+             d, unary("aten.logical_not.default", d.call("aten.any.dims", {flipped, d.arg(1), d.flag("keepdim")})));
      },
      .samples = "b8[2, 3], [0, 1]\nb8[2, 3, 2], [0, 2], True"},
-    {.schema = "aten.all.default(Tensor self) -> Tensor", .tags = Tag::Reduction, .infer = inferTruth,
-     .eval = evalTruth<false>, .expand = Expand::Decompose,
+    {.schema = "aten.all.default(Tensor self) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferTruth,
+     .eval = evalTruth<false>,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value flipped = unary("aten.logical_not.default", d.in(size_t{0}));
          return asTruthOf(d, unary("aten.logical_not.default", unary("aten.any.dims", flipped)));

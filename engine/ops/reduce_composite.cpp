@@ -46,9 +46,11 @@ Values decomposeLogSumExp(Decomposition& d) {
     if (!isFloating(x.dtype())) x = convert(x, DType::F32);
     const std::vector<int64_t> dims = d.dimsOf("dim", x.rank(), true);
     const bool keep = d.flag("keepdim");
-    if (numel(x.sizes()) == SymInt(0)) return fromOpmath(d, unary("aten.log.default", sum(unary("aten.exp.default", x), dims, keep)));
+    if (numel(x.sizes()) == SymInt(0))
+        return fromOpmath(d, unary("aten.log.default", sum(unary("aten.exp.default", x), dims, keep)));
     Value largest = d.call("aten.amax.default", {x, d.arg("dim"), true});
-    const Value infinite = compareScalar("eq", unary("aten.abs.default", largest), std::numeric_limits<double>::infinity());
+    const Value infinite =
+        compareScalar("eq", unary("aten.abs.default", largest), std::numeric_limits<double>::infinity());
     largest = d.call("aten.masked_fill.Scalar", {largest, infinite, 0});
     const Value base = keep ? largest : squeezeDims(largest, d.integersOf("dim"));
     const Value total = d.call("aten.sum.dim_IntList", {unary("aten.exp.default", x - largest), d.arg("dim"), keep});
@@ -60,15 +62,19 @@ Values decomposeLogSumExp(Decomposition& d) {
 Result<ValueType> inferVectorNorm(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
     if (isComplex(self.dtype)) return c.fail("complex tensors have no kernel here; take abs first");
-    if (!isFloating(self.dtype)) return c.fail("needs a floating-point tensor, not " + std::string(info(self.dtype).torchName));
+    if (!isFloating(self.dtype))
+        return c.fail("needs a floating-point tensor, not " + std::string(info(self.dtype).torchName));
     const DType dtype = c.dtype("dtype").value_or(self.dtype);
     if (!isFloating(dtype)) return c.fail("has a floating-point result, not " + std::string(info(dtype).torchName));
-    if (promote(self.dtype, dtype) != dtype) return c.fail(std::string(info(self.dtype).torchName) + " does not fit into " + std::string(info(dtype).torchName));
+    if (promote(self.dtype, dtype) != dtype)
+        return c.fail(std::string(info(self.dtype).torchName) + " does not fit into " +
+                      std::string(info(dtype).torchName));
     const double order = c.scalar("ord") ? toDouble(*c.scalar("ord")) : 2;
     CT_TRY(const std::vector<int64_t> dims, reductionDims(c, self.rank()));
     if (std::isinf(order) || order < 0)
         for (int64_t dim : dims)
-            if (self.sizes[static_cast<size_t>(dim)] == SymInt(0)) return c.fail("dim " + std::to_string(dim) + " has no elements, and this norm no value for none");
+            if (self.sizes[static_cast<size_t>(dim)] == SymInt(0))
+                return c.fail("dim " + std::to_string(dim) + " has no elements, and this norm no value for none");
     CT_TRY(TensorType type, reducedType(c, dtype));
     return ValueType(std::move(type));
 }
@@ -87,8 +93,12 @@ Values decomposeVectorNorm(Decomposition& d) {
     const bool keep = d.flag("keepdim"), all = !d.arg("dim").list() || d.arg("dim").list()->empty();
     const Argument dims = all ? Argument() : d.arg("dim"), listed = all ? Argument(std::vector<int64_t>{}) : dims;
     const DType result = d.out().dtype;
-    if (order == 0) return d.call("aten.sum.dim_IntList", {compareScalar("ne", x, 0.0), dims, keep}, {{"dtype", result}});
-    if (std::isinf(order)) return convert(d.call(order > 0 ? "aten.amax.default" : "aten.amin.default", {unary("aten.abs.default", x), listed, keep}), result);
+    if (order == 0)
+        return d.call("aten.sum.dim_IntList", {compareScalar("ne", x, 0.0), dims, keep}, {{"dtype", result}});
+    if (std::isinf(order))
+        return convert(
+            d.call(order > 0 ? "aten.amax.default" : "aten.amin.default", {unary("aten.abs.default", x), listed, keep}),
+            result);
     x = convert(x, opmathType(d.dtype("dtype").value_or(x.dtype())));
     if (reducesNothing(d, x)) {
         const Value size = convert(unary("aten.abs.default", x), result);
@@ -144,7 +154,8 @@ Values oldNorm(Decomposition& d) {
     NamedArguments keywords;
     if (typed) keywords.emplace_back("dtype", d.arg("dtype"));
     const Argument order = d.arg("p").isNone() ? Argument(2) : d.arg("p");
-    return d.call("aten.linalg_vector_norm.default", {d.arg(0), order, dims ? d.arg("dim") : Argument(), dims && d.flag("keepdim")}, std::move(keywords));
+    return d.call("aten.linalg_vector_norm.default",
+                  {d.arg(0), order, dims ? d.arg("dim") : Argument(), dims && d.flag("keepdim")}, std::move(keywords));
 }
 
 constexpr std::string_view kDeviationSamples = R"(
@@ -162,15 +173,24 @@ f32[2, 3, 2, 2][12, 1, 6, 3], [0, 2, 3]
 )";
 
 constexpr OpDef kOps[] = {
-    {.schema = "aten.std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor", .tags = Tag::Reduction,
-     .infer = inferVariance, .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema =
+         "aten.std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferVariance,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value variance = d.call("aten.var.correction", {opmathIn(d, 0), d.arg("dim")}, varianceKeywords(d));
          return fromOpmath(d, unary("aten.sqrt.default", variance));
      },
-     .derive = [](Derivation& d) { d.input(0) = varianceGradient(d, throughRoot(d, d.dy())); }, .samples = kDeviationSamples},
-    {.schema = "aten.std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
-     .tags = Tag::Reduction, .infer = inferVarMean, .eval = evalExpanded, .expand = Expand::Decompose,
+     .derive = [](Derivation& d) { d.input(0) = varianceGradient(d, throughRoot(d, d.dy())); },
+     .samples = kDeviationSamples},
+    {.schema =
+         "aten.std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
+     .tags = Tag::Reduction,
+     .infer = inferVarMean,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value both = d.call("aten.var_mean.correction", {opmathIn(d, 0), d.arg("dim")}, varianceKeywords(d));
          const Value variance = both[0], mean = both[1];
@@ -178,43 +198,85 @@ constexpr OpDef kOps[] = {
          const Value root = convert(unary("aten.sqrt.default", variance), result);
          return {root, convert(mean, result)};
      },
-     .derive = [](Derivation& d) {
-         Value total;
-         if (d.dy(0)) total = varianceGradient(d, throughRoot(d, d.dy(0)));
-         if (d.dy(1)) total = total ? total + meanGradient(d, d.dy(1)) : meanGradient(d, d.dy(1));
-         d.input(0) = total;
-     },
+     .derive =
+         [](Derivation& d) {
+             Value total;
+             if (d.dy(0)) total = varianceGradient(d, throughRoot(d, d.dy(0)));
+             if (d.dy(1)) total = total ? total + meanGradient(d, d.dy(1)) : meanGradient(d, d.dy(1));
+             d.input(0) = total;
+         },
      .samples = kDeviationSamples},
-    {.schema = "aten.std.default(Tensor self, bool unbiased=True) -> Tensor", .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite,
-     .decompose = [](Decomposition& d) { return withCorrection(d, "aten.std.correction"); }, .samples = "f32[2, 3]\nf64[4], False\nbf16[5]"},
-    {.schema = "aten.std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", .infer = inferExpanded, .eval = evalExpanded,
-     .expand = Expand::Composite, .decompose = [](Decomposition& d) { return withCorrection(d, "aten.std.correction"); },
+    {.schema = "aten.std.default(Tensor self, bool unbiased=True) -> Tensor",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = [](Decomposition& d) { return withCorrection(d, "aten.std.correction"); },
+     .samples = "f32[2, 3]\nf64[4], False\nbf16[5]"},
+    {.schema = "aten.std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = [](Decomposition& d) { return withCorrection(d, "aten.std.correction"); },
      .samples = "f32[2, 3], [1]\nf32[2, 3], [0], False, True\nf32[2, 3], None"},
-    {.schema = "aten.var.default(Tensor self, bool unbiased=True) -> Tensor", .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite,
-     .decompose = [](Decomposition& d) { return withCorrection(d, "aten.var.correction"); }, .samples = "f32[2, 3]\nf64[4], False\nbf16[5]"},
-    {.schema = "aten.var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", .infer = inferExpanded, .eval = evalExpanded,
-     .expand = Expand::Composite, .decompose = [](Decomposition& d) { return withCorrection(d, "aten.var.correction"); },
+    {.schema = "aten.var.default(Tensor self, bool unbiased=True) -> Tensor",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = [](Decomposition& d) { return withCorrection(d, "aten.var.correction"); },
+     .samples = "f32[2, 3]\nf64[4], False\nbf16[5]"},
+    {.schema = "aten.var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = [](Decomposition& d) { return withCorrection(d, "aten.var.correction"); },
      .samples = "f32[2, 3], [1]\nf32[2, 3], [0], False, True\nf32[2, 3], None"},
-    {.schema = "aten.var_mean.default(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", .infer = inferExpanded, .eval = evalExpanded,
-     .expand = Expand::Composite, .decompose = [](Decomposition& d) { return withCorrection(d, "aten.var_mean.correction"); }, .samples = "f32[2, 3]\nf64[4], False"},
-    {.schema = "aten.var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)", .infer = inferExpanded,
-     .eval = evalExpanded, .expand = Expand::Composite, .decompose = [](Decomposition& d) { return withCorrection(d, "aten.var_mean.correction"); },
+    {.schema = "aten.var_mean.default(Tensor self, bool unbiased=True) -> (Tensor, Tensor)",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = [](Decomposition& d) { return withCorrection(d, "aten.var_mean.correction"); },
+     .samples = "f32[2, 3]\nf64[4], False"},
+    {.schema =
+         "aten.var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = [](Decomposition& d) { return withCorrection(d, "aten.var_mean.correction"); },
      .samples = "f32[2, 3], [1]\nf32[2, 3], [0], False, True"},
-    {.schema = "aten.std_mean.default(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", .infer = inferExpanded, .eval = evalExpanded,
-     .expand = Expand::Composite, .decompose = [](Decomposition& d) { return withCorrection(d, "aten.std_mean.correction"); }, .samples = "f32[2, 3]\nf64[4], False"},
-    {.schema = "aten.std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)", .infer = inferExpanded,
-     .eval = evalExpanded, .expand = Expand::Composite, .decompose = [](Decomposition& d) { return withCorrection(d, "aten.std_mean.correction"); },
+    {.schema = "aten.std_mean.default(Tensor self, bool unbiased=True) -> (Tensor, Tensor)",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = [](Decomposition& d) { return withCorrection(d, "aten.std_mean.correction"); },
+     .samples = "f32[2, 3]\nf64[4], False"},
+    {.schema =
+         "aten.std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = [](Decomposition& d) { return withCorrection(d, "aten.std_mean.correction"); },
      .samples = "f32[2, 3], [1]\nf32[2, 3], [0], False, True"},
     // log(sum(exp(x))), shifted by the maximum unless that is infinite.
-    {.schema = "aten.logsumexp.default(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", .tags = Tag::Reduction, .infer = inferLogSumExp,
-     .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeLogSumExp,
-     .derive = [](Derivation& d) {
-         const Value g = withReducedDims(d, d.dy());
-         d.input(0) = g * unary("aten.exp.default", d.in(size_t{0}) - withReducedDims(d, d.out()));
-     },
-     .samples = "f32[2, 3, 4], [1]\nf32[2, 3, 4], [0, 2], True\nf32[2, 3, 4], [-1]\nf32[2, 3][1, 2], [0]\nf64[5], [0]\nbf16[4, 5], [1]\nf16[4], [0]\ni64[2, 3], [1]\nf32[0, 3], [0]\nf32[], [0]"},
-    {.schema = "aten.linalg_vector_norm.default(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-     .tags = Tag::Reduction, .infer = inferVectorNorm, .eval = evalExpanded, .expand = Expand::Decompose, .decompose = decomposeVectorNorm,
+    {.schema = "aten.logsumexp.default(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferLogSumExp,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeLogSumExp,
+     .derive =
+         [](Derivation& d) {
+             const Value g = withReducedDims(d, d.dy());
+             d.input(0) = g * unary("aten.exp.default", d.in(size_t{0}) - withReducedDims(d, d.out()));
+         },
+     .samples =
+         "f32[2, 3, 4], [1]\nf32[2, 3, 4], [0, 2], True\nf32[2, 3, 4], [-1]\nf32[2, 3][1, 2], [0]\nf64[5], [0]\nbf16[4, 5], [1]\nf16[4], [0]\ni64[2, 3], [1]\nf32[0, 3], [0]\nf32[], [0]"},
+    {.schema =
+         "aten.linalg_vector_norm.default(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferVectorNorm,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = decomposeVectorNorm,
      .derive = deriveVectorNorm,
      .samples = R"(
 f32[2, 3, 4], 2, [1]
@@ -238,23 +300,44 @@ f32[2, 1, 3], 2, [1]
 f32[2, 1, 3], 2, [1], True
 f32[]
 )"},
-    {.schema = "aten.norm.Scalar(Tensor self, Scalar p=2) -> Tensor", .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite,
-     .decompose = oldNorm, .samples = "f32[2, 3]\nf32[2, 3], 1"},
-    {.schema = "aten.norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor", .infer = inferExpanded, .eval = evalExpanded,
-     .expand = Expand::Composite, .decompose = oldNorm, .samples = "f32[2, 3], 2, [1]\nf32[2, 3], None, [0], True\nf32[2, 3], 3, [1]"},
-    {.schema = "aten.norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor", .infer = inferExpanded, .eval = evalExpanded,
-     .expand = Expand::Composite, .decompose = oldNorm, .samples = "bf16[2, 3], 2, dtype = torch.float32"},
-    {.schema = "aten.norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor", .infer = inferExpanded,
-     .eval = evalExpanded, .expand = Expand::Composite, .decompose = oldNorm, .samples = "bf16[2, 3], 2, [1], False, dtype = torch.float32"},
+    {.schema = "aten.norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = oldNorm,
+     .samples = "f32[2, 3]\nf32[2, 3], 1"},
+    {.schema = "aten.norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = oldNorm,
+     .samples = "f32[2, 3], 2, [1]\nf32[2, 3], None, [0], True\nf32[2, 3], 3, [1]"},
+    {.schema = "aten.norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = oldNorm,
+     .samples = "bf16[2, 3], 2, dtype = torch.float32"},
+    {.schema =
+         "aten.norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = oldNorm,
+     .samples = "bf16[2, 3], 2, [1], False, dtype = torch.float32"},
     // The sum of what is not NaN.
-    {.schema = "aten.nansum.default(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", .tags = Tag::Reduction,
+    {.schema =
+         "aten.nansum.default(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+     .tags = Tag::Reduction,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType self, c.tensor(size_t{0}));
          if (isComplex(self.dtype)) return c.fail("does not take complex tensors");
-         CT_TRY(TensorType type, reducedType(c, c.dtype("dtype").value_or(isIntegral(self.dtype, true) ? DType::I64 : self.dtype)));
+         CT_TRY(TensorType type,
+                reducedType(c, c.dtype("dtype").value_or(isIntegral(self.dtype, true) ? DType::I64 : self.dtype)));
          return ValueType(std::move(type));
      },
-     .eval = evalExpanded, .expand = Expand::Decompose,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = d.in(size_t{0});
          NamedArguments keywords;
@@ -263,18 +346,26 @@ f32[]
          const Value finite = where(isNan, scalarTensor(d, int64_t{0}, x), x);
          return d.call("aten.sum.dim_IntList", {finite, d.arg("dim"), d.flag("keepdim")}, std::move(keywords));
      },
-     .derive = [](Derivation& d) {
-         const Value known = unary("aten.logical_not.default", unary("aten.isnan.default", d.in(size_t{0})));
-         d.input(0) = expand(withReducedDims(d, d.dy()), d.in(size_t{0}).sizes()) * known;
-     },
-     .samples = "f32[2, 3]\nf32[2, 3], [1]\nf64[2, 3, 2], [0, -1], True\nbf16[4], [0], dtype = torch.float32\ni64[2, 3], [1]\nf32[0]"},
-    {.schema = "aten.count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", .tags = Tag::Reduction, .infer = inferExpanded, .eval = evalExpanded,
+     .derive =
+         [](Derivation& d) {
+             const Value known = unary("aten.logical_not.default", unary("aten.isnan.default", d.in(size_t{0})));
+             d.input(0) = expand(withReducedDims(d, d.dy()), d.in(size_t{0}).sizes()) * known;
+         },
+     .samples =
+         "f32[2, 3]\nf32[2, 3], [1]\nf64[2, 3, 2], [0, -1], True\nbf16[4], [0], dtype = torch.float32\ni64[2, 3], [1]\nf32[0]"},
+    {.schema = "aten.count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferExpanded,
+     .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          return d.call("aten.sum.dim_IntList", {compareScalar("ne", d.in(size_t{0}), int64_t{0}), d.arg("dim")});
      },
      .samples = "f32[2, 3], [1]\ni64[2, 3], [0, 1]\nb8[4], [0]"},
-    {.schema = "aten.count_nonzero.default(Tensor self, int? dim=None) -> Tensor", .tags = Tag::Reduction, .infer = inferExpanded, .eval = evalExpanded,
+    {.schema = "aten.count_nonzero.default(Tensor self, int? dim=None) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferExpanded,
+     .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value kept = compareScalar("ne", d.in(size_t{0}), int64_t{0});

@@ -30,9 +30,11 @@ Result<ValueType> inferViewDtype(const InferContext& c) {
     }
     const SymInt factor = to / from;
     auto divisible = [&](const SymInt& value) { return !value.isInt() || value.value() % factor.value() == 0; };
-    if (!divisible(type.sizes.back()) || !divisible(type.offset)) return c.fail("the last dim or the offset does not divide by " + factor.text());
+    if (!divisible(type.sizes.back()) || !divisible(type.offset))
+        return c.fail("the last dim or the offset does not divide by " + factor.text());
     for (size_t i = 0; i + 1 < type.strides.size(); ++i) {
-        if (!divisible(type.strides[i])) return c.fail("stride " + type.strides[i].text() + " does not divide by " + factor.text());
+        if (!divisible(type.strides[i]))
+            return c.fail("stride " + type.strides[i].text() + " does not divide by " + factor.text());
         type.strides[i] = floorDiv(type.strides[i], factor);
     }
     type.sizes.back() = floorDiv(type.sizes.back(), factor);
@@ -45,10 +47,13 @@ EvalResult evalReinterpret(const EvalContext& c) {
     const TensorType& type = c.resultType();
     const int64_t bytes = self.offset() * byteSize(self.dtype());
     if (bytes % byteSize(type.dtype) != 0) return c.fail("the tensor starts inside an element of the new dtype");
-    return Tensor(self.storage(), type.dtype, toInts(type.sizes), toInts(type.strides), bytes / byteSize(type.dtype), self.device());
+    return Tensor(self.storage(), type.dtype, toInts(type.sizes), toInts(type.strides), bytes / byteSize(type.dtype),
+                  self.device());
 }
 
-DType partOf(DType complex) { return complex == DType::C128 ? DType::F64 : complex == DType::C32 ? DType::F16 : DType::F32; }
+DType partOf(DType complex) {
+    return complex == DType::C128 ? DType::F64 : complex == DType::C32 ? DType::F16 : DType::F32;
+}
 
 Result<ValueType> inferViewAsReal(const InferContext& c) {
     CT_TRY(TensorType type, c.tensor(size_t{0}));
@@ -62,7 +67,8 @@ Result<ValueType> inferViewAsReal(const InferContext& c) {
 }
 Result<ValueType> inferViewAsComplex(const InferContext& c) {
     CT_TRY(TensorType type, c.tensor(size_t{0}));
-    if (type.dtype != DType::F32 && type.dtype != DType::F64 && type.dtype != DType::F16) return c.fail("needs float16, float32 or float64, not " + torchName(type.dtype));
+    if (type.dtype != DType::F32 && type.dtype != DType::F64 && type.dtype != DType::F16)
+        return c.fail("needs float16, float32 or float64, not " + torchName(type.dtype));
     if (type.rank() == 0 || !(type.sizes.back() == SymInt(2))) return c.fail("the last dim must have size 2");
     if (!(type.strides.back() == SymInt(1))) return c.fail("the last dim must have stride 1");
     type.dtype = type.dtype == DType::F64 ? DType::C128 : type.dtype == DType::F16 ? DType::C32 : DType::C64;
@@ -78,7 +84,8 @@ Result<ValueType> inferViewAsComplex(const InferContext& c) {
 }
 Values partOfComplex(Decomposition& d, int64_t part) {
     const Value self = d.in(0);
-    if (!isComplex(self.dtype())) return part == 0 ? Values(self) : refuse(d, "a real tensor has no imaginary part to view");
+    if (!isComplex(self.dtype()))
+        return part == 0 ? Values(self) : refuse(d, "a real tensor has no imaginary part to view");
     return d.call("aten.select.int", {unary("aten.view_as_real.default", self), self.rank(), part});
 }
 
@@ -108,9 +115,13 @@ Result<ValueType> inferComplexPair(const InferContext& c) {
     CT_TRY(const Operand imaginary, c.operand(1));
     if (real.type.dtype != imaginary.type.dtype) return c.fail("operands of different dtypes");
     const DType dtype = real.type.dtype;
-    if (dtype != DType::F32 && dtype != DType::F64 && dtype != DType::F16) return c.fail("needs float16, float32 or float64");
+    if (dtype != DType::F32 && dtype != DType::F64 && dtype != DType::F16)
+        return c.fail("needs float16, float32 or float64");
     const Operand both[] = {real, imaginary};
-    CT_TRY(TensorType type, elementwiseType(c, both, dtype == DType::F64 ? DType::C128 : dtype == DType::F16 ? DType::C32 : DType::C64));
+    CT_TRY(TensorType type, elementwiseType(c, both,
+                                            dtype == DType::F64   ? DType::C128
+                                            : dtype == DType::F16 ? DType::C32
+                                                                  : DType::C64));
     return ValueType(std::move(type));
 }
 EvalResult evalComplexPair(const EvalContext& c, bool polar) {
@@ -118,7 +129,8 @@ EvalResult evalComplexPair(const EvalContext& c, bool polar) {
     auto fill = [&](auto tag) {
         using T = decltype(tag);
         elementwise<std::complex<T>, 2>(out, {c.in(size_t{0}), c.in(1)}, [polar](std::complex<T> a, std::complex<T> b) {
-            return polar ? std::complex<T>(a.real() * std::cos(b.real()), a.real() * std::sin(b.real())) : std::complex<T>(a.real(), b.real());
+            return polar ? std::complex<T>(a.real() * std::cos(b.real()), a.real() * std::sin(b.real()))
+                         : std::complex<T>(a.real(), b.real());
         });
     };
     if (out.dtype() == DType::C128) fill(double{});
@@ -132,13 +144,16 @@ Result<ValueType> inferBroadcastInDim(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
     CT_TRY(const SymDims sizes, c.sizes("shape"));
     CT_TRY(const std::vector<int64_t> dims, c.integers("broadcast_dimensions"));
-    if (dims.size() != self.sizes.size()) return c.fail("needs one dim of the result for each of the tensor's " + std::to_string(self.rank()));
+    if (dims.size() != self.sizes.size())
+        return c.fail("needs one dim of the result for each of the tensor's " + std::to_string(self.rank()));
     SymDims strides(sizes.size(), SymInt(0));
     for (size_t i = 0; i < dims.size(); ++i) {
-        if (dims[i] < 0 || dims[i] >= static_cast<int64_t>(sizes.size()) || (i > 0 && dims[i] <= dims[i - 1])) return c.fail("the dims must rise and lie inside the result");
+        if (dims[i] < 0 || dims[i] >= static_cast<int64_t>(sizes.size()) || (i > 0 && dims[i] <= dims[i - 1]))
+            return c.fail("the dims must rise and lie inside the result");
         const SymInt& wanted = sizes[static_cast<size_t>(dims[i])];
         const bool kept = self.sizes[i] == wanted;
-        if (!kept && !(self.sizes[i] == SymInt(1)) && wanted.isInt() && self.sizes[i].isInt()) return c.fail("size " + self.sizes[i].text() + " does not broadcast to " + wanted.text());
+        if (!kept && !(self.sizes[i] == SymInt(1)) && wanted.isInt() && self.sizes[i].isInt())
+            return c.fail("size " + self.sizes[i].text() + " does not broadcast to " + wanted.text());
         strides[static_cast<size_t>(dims[i])] = kept ? self.strides[i] : SymInt(0);
     }
     // A dim of size 1 that was not there takes the stride of what follows.
@@ -151,7 +166,8 @@ Expr lowerBroadcastInDim(LowerContext& c) {
     const TensorType self = c.in(size_t{0});
     const std::vector<int64_t> dims = c.integersOf("broadcast_dimensions");
     std::vector<Expr> at;
-    for (size_t i = 0; i < dims.size(); ++i) at.push_back(self.sizes[i] == SymInt(1) ? Expr::integer(0) : c.index()[static_cast<size_t>(dims[i])]);
+    for (size_t i = 0; i < dims.size(); ++i)
+        at.push_back(self.sizes[i] == SymInt(1) ? Expr::integer(0) : c.index()[static_cast<size_t>(dims[i])]);
     return c.loadAt(0, at);
 }
 void deriveBroadcastInDim(Derivation& d) {
@@ -167,12 +183,16 @@ void deriveBroadcastInDim(Derivation& d) {
 }
 
 Result<ValueType> refuseResize(const InferContext& c) {
-    return unsupported(c.op().name() + ": gives a tensor other memory, which a graph of values cannot say", {}, {"use as_strided or copy_, or make a new tensor"});
+    return unsupported(c.op().name() + ": gives a tensor other memory, which a graph of values cannot say", {},
+                       {"use as_strided or copy_, or make a new tensor"});
 }
 
 constexpr OpDef kOps[] = {
     // The same bytes as elements of another dtype.
-    {.schema = "aten.view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", .tags = Tag::View | Tag::NoGradient, .infer = inferViewDtype, .eval = evalReinterpret,
+    {.schema = "aten.view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
+     .tags = Tag::View | Tag::NoGradient,
+     .infer = inferViewDtype,
+     .eval = evalReinterpret,
      .samples = R"(
 f32[2, 3], torch.int32
 f32[2, 3], torch.int16
@@ -184,12 +204,27 @@ f32[2, 3][1, 2], torch.int32
 f32[0, 4], torch.float64
 i64[2, 2], torch.uint8
 )"},
-    {.schema = "aten.view_as_real.default(Tensor(a) self) -> Tensor(a)", .tags = Tag::View, .infer = inferViewAsReal, .eval = evalReinterpret,
-     .derive = [](Derivation& d) { d.input(0) = unary("aten.view_as_complex.default", d.call("aten.contiguous.default", {d.dy()})); }, .samples = "c64[2, 3]\nc128[3]\nc64[2, 3][1, 2]\nc64[]"},
-    {.schema = "aten.view_as_complex.default(Tensor(a) self) -> Tensor(a)", .tags = Tag::View, .infer = inferViewAsComplex, .eval = evalReinterpret,
-     .derive = [](Derivation& d) { d.input(0) = unary("aten.view_as_real.default", d.dy()); }, .samples = "f32[3, 2]\nf64[2]\nf32[2, 3, 2][2, 4, 1]\nf32[0, 2]"},
-    shorthand("aten.real.default(Tensor(a) self) -> Tensor(a)", [](Decomposition& d) { return partOfComplex(d, 0); }, "c64[2, 3]\nf32[2]\nc128[]"),
-    shorthand("aten.imag.default(Tensor(a) self) -> Tensor(a)", [](Decomposition& d) { return partOfComplex(d, 1); }, "c64[2, 3]\nc128[]"),
+    {.schema = "aten.view_as_real.default(Tensor(a) self) -> Tensor(a)",
+     .tags = Tag::View,
+     .infer = inferViewAsReal,
+     .eval = evalReinterpret,
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = unary("aten.view_as_complex.default", d.call("aten.contiguous.default", {d.dy()}));
+         },
+     .samples = "c64[2, 3]\nc128[3]\nc64[2, 3][1, 2]\nc64[]"},
+    {.schema = "aten.view_as_complex.default(Tensor(a) self) -> Tensor(a)",
+     .tags = Tag::View,
+     .infer = inferViewAsComplex,
+     .eval = evalReinterpret,
+     .derive = [](Derivation& d) { d.input(0) = unary("aten.view_as_real.default", d.dy()); },
+     .samples = "f32[3, 2]\nf64[2]\nf32[2, 3, 2][2, 4, 1]\nf32[0, 2]"},
+    shorthand(
+        "aten.real.default(Tensor(a) self) -> Tensor(a)", [](Decomposition& d) { return partOfComplex(d, 0); },
+        "c64[2, 3]\nf32[2]\nc128[]"),
+    shorthand(
+        "aten.imag.default(Tensor(a) self) -> Tensor(a)", [](Decomposition& d) { return partOfComplex(d, 1); },
+        "c64[2, 3]\nc128[]"),
     {.schema = "aten._conj.default(Tensor(a) self) -> Tensor(a)",
      .infer = [](const InferContext& c) -> Result<ValueType> {
          // In PyTorch a view with a flag; here fresh elements in the same places.
@@ -199,35 +234,66 @@ i64[2, 2], torch.uint8
          return ValueType(std::move(type));
      },
      .eval = evalConjugate,
-     .derive = [](Derivation& d) { d.input(0) = unary("aten._conj.default", d.dy()); }, .samples = "c64[2, 3]\nc128[3]"},
-    {.schema = "aten._conj_physical.default(Tensor self) -> Tensor", .infer = inferConjugate, .eval = evalConjugate,
-     .derive = [](Derivation& d) { d.input(0) = unary("aten._conj_physical.default", d.dy()); }, .samples = "c64[2, 3]\nc64[2, 3][1, 2]\nc128[]"},
-    shorthand("aten.conj.default(Tensor(a) self) -> Tensor(a)", [](Decomposition& d) { return decomposeConj(d, "aten._conj.default"); }, "c64[2, 3]\nf32[3]\ni64[2]"),
-    shorthand("aten.conj_physical.default(Tensor self) -> Tensor", [](Decomposition& d) { return decomposeConj(d, "aten._conj_physical.default"); }, "c64[2, 3]\nf32[3]"),
+     .derive = [](Derivation& d) { d.input(0) = unary("aten._conj.default", d.dy()); },
+     .samples = "c64[2, 3]\nc128[3]"},
+    {.schema = "aten._conj_physical.default(Tensor self) -> Tensor",
+     .infer = inferConjugate,
+     .eval = evalConjugate,
+     .derive = [](Derivation& d) { d.input(0) = unary("aten._conj_physical.default", d.dy()); },
+     .samples = "c64[2, 3]\nc64[2, 3][1, 2]\nc128[]"},
+    shorthand(
+        "aten.conj.default(Tensor(a) self) -> Tensor(a)",
+        [](Decomposition& d) { return decomposeConj(d, "aten._conj.default"); }, "c64[2, 3]\nf32[3]\ni64[2]"),
+    shorthand(
+        "aten.conj_physical.default(Tensor self) -> Tensor",
+        [](Decomposition& d) { return decomposeConj(d, "aten._conj_physical.default"); }, "c64[2, 3]\nf32[3]"),
     // Nothing here is lazily conjugated or negated.
-    shorthand("aten.resolve_conj.default(Tensor(a) self) -> Tensor(a)", [](Decomposition& d) -> Values { return d.in(0); }, "c64[2, 3]\nf32[3]"),
-    shorthand("aten.resolve_neg.default(Tensor(a) self) -> Tensor(a)", [](Decomposition& d) -> Values { return d.in(0); }, "c64[2, 3]\nf32[3]"),
-    {.schema = "aten.complex.default(Tensor real, Tensor imag) -> Tensor", .infer = inferComplexPair, .eval = [](const EvalContext& c) { return evalComplexPair(c, false); },
-     .derive = [](Derivation& d) {
-         if (d.needs(1)) d.input(1) = d.call("aten.imag.default", {d.dy()});
-         if (d.needs(0)) d.input(0) = d.call("aten.real.default", {d.dy()});
-     },
+    shorthand(
+        "aten.resolve_conj.default(Tensor(a) self) -> Tensor(a)", [](Decomposition& d) -> Values { return d.in(0); },
+        "c64[2, 3]\nf32[3]"),
+    shorthand(
+        "aten.resolve_neg.default(Tensor(a) self) -> Tensor(a)", [](Decomposition& d) -> Values { return d.in(0); },
+        "c64[2, 3]\nf32[3]"),
+    {.schema = "aten.complex.default(Tensor real, Tensor imag) -> Tensor",
+     .infer = inferComplexPair,
+     .eval = [](const EvalContext& c) { return evalComplexPair(c, false); },
+     .derive =
+         [](Derivation& d) {
+             if (d.needs(1)) d.input(1) = d.call("aten.imag.default", {d.dy()});
+             if (d.needs(0)) d.input(0) = d.call("aten.real.default", {d.dy()});
+         },
      .samples = "f32[2, 3], f32[2, 3]\nf64[2, 1], f64[3]\nf32[], f32[]"},
-    {.schema = "aten.polar.default(Tensor abs, Tensor angle) -> Tensor", .infer = inferComplexPair, .eval = [](const EvalContext& c) { return evalComplexPair(c, true); },
-     .derive = [](Derivation& d) {
-         const Value real = unary("aten.real.default", d.dy()), imaginary = unary("aten.imag.default", d.dy());
-         const Value cos = unary("aten.cos.default", d.in(1)), sin = unary("aten.sin.default", d.in(1));
-         if (d.needs(0)) d.input(0) = real * cos + imaginary * sin;
-         if (d.needs(1)) d.input(1) = d.in(0) * (imaginary * cos - real * sin);
-     },
+    {.schema = "aten.polar.default(Tensor abs, Tensor angle) -> Tensor",
+     .infer = inferComplexPair,
+     .eval = [](const EvalContext& c) { return evalComplexPair(c, true); },
+     .derive =
+         [](Derivation& d) {
+             const Value real = unary("aten.real.default", d.dy()), imaginary = unary("aten.imag.default", d.dy());
+             const Value cos = unary("aten.cos.default", d.in(1)), sin = unary("aten.sin.default", d.in(1));
+             if (d.needs(0)) d.input(0) = real * cos + imaginary * sin;
+             if (d.needs(1)) d.input(1) = d.in(0) * (imaginary * cos - real * sin);
+         },
      .samples = "f32[2, 3]>0, f32[2, 3]\nf64[3]>0, f64[3]"},
     // Dim i of the tensor becomes dim broadcast_dimensions[i] of the result; the others repeat it.
-    {.schema = "prims.broadcast_in_dim.default(Tensor(a) a, SymInt[] shape, int[] broadcast_dimensions) -> Tensor(a)", .tags = Tag::View, .infer = inferBroadcastInDim, .eval = evalView,
-     .derive = deriveBroadcastInDim, .lower = lowerBroadcastInDim, .samples = "f32[3], [2, 3], [1]\nf32[2, 1], [2, 4, 3], [0, 2]\ni64[], [2, 2], []\nf32[2, 3], [2, 3], [0, 1]\nf32[3], [3, 2], [0]"},
-    {.schema = "aten.resize_.default(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)", .tags = Tag::Impure, .infer = refuseResize},
+    {.schema = "prims.broadcast_in_dim.default(Tensor(a) a, SymInt[] shape, int[] broadcast_dimensions) -> Tensor(a)",
+     .tags = Tag::View,
+     .infer = inferBroadcastInDim,
+     .eval = evalView,
+     .derive = deriveBroadcastInDim,
+     .lower = lowerBroadcastInDim,
+     .samples =
+         "f32[3], [2, 3], [1]\nf32[2, 1], [2, 4, 3], [0, 2]\ni64[], [2, 2], []\nf32[2, 3], [2, 3], [0, 1]\nf32[3], [3, 2], [0]"},
+    {.schema =
+         "aten.resize_.default(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
+     .tags = Tag::Impure,
+     .infer = refuseResize},
     {.schema = "aten.set_.default(Tensor(a!) self) -> Tensor(a!)", .tags = Tag::Impure, .infer = refuseResize},
-    {.schema = "aten.set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)", .tags = Tag::Impure, .infer = refuseResize},
-    {.schema = "aten.set_.source_Tensor_storage_offset(Tensor(a!) self, Tensor source, SymInt storage_offset, SymInt[] size, SymInt[] stride=[]) -> Tensor(a!)", .tags = Tag::Impure,
+    {.schema = "aten.set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)",
+     .tags = Tag::Impure,
+     .infer = refuseResize},
+    {.schema =
+         "aten.set_.source_Tensor_storage_offset(Tensor(a!) self, Tensor source, SymInt storage_offset, SymInt[] size, SymInt[] stride=[]) -> Tensor(a!)",
+     .tags = Tag::Impure,
      .infer = refuseResize},
 };
 

@@ -29,8 +29,10 @@ struct Axis {
 Result<SymInt> scaledSize(const InferContext& c, const SymInt& in, double scale) {
     if (in.isInt()) return SymInt(static_cast<int64_t>(static_cast<double>(in.value()) * scale));
     if (scale >= 1 && scale == std::floor(scale) && scale < 1e6) return in * SymInt(static_cast<int64_t>(scale));
-    if (scale > 1e-6 && scale < 1 && 1 / scale == std::floor(1 / scale)) return floorDiv(in, SymInt(static_cast<int64_t>(1 / scale)));
-    return unsupported(c.op().name() + ": a scale that is no whole number needs fixed sizes", {}, {"set the sizes of the inputs"});
+    if (scale > 1e-6 && scale < 1 && 1 / scale == std::floor(1 / scale))
+        return floorDiv(in, SymInt(static_cast<int64_t>(1 / scale)));
+    return unsupported(c.op().name() + ": a scale that is no whole number needs fixed sizes", {},
+                       {"set the sizes of the inputs"});
 }
 
 std::optional<double> given(const CallView& c, const char* param) {
@@ -59,7 +61,8 @@ Result<std::vector<Axis>> readAxes(const InferContext& c, const TensorType& x, s
     if (x.rank() != static_cast<int64_t>(spatial) + 2)
         return c.fail("needs a tensor of " + std::to_string(spatial + 2) + " dims, not " + x.text());
     for (size_t dim = 1; dim < x.sizes.size(); ++dim)
-        if (x.sizes[dim] == SymInt(0)) return c.fail("dim " + std::to_string(dim) + " of " + x.text() + " has no elements");
+        if (x.sizes[dim] == SymInt(0))
+            return c.fail("dim " + std::to_string(dim) + " of " + x.text() + " has no elements");
     CT_TRY(const auto scales, readScales(c, spatial));
     const bool sized = !c.arg("output_size").isNone();
     SymDims sizes;
@@ -79,7 +82,8 @@ Result<std::vector<Axis>> readAxes(const InferContext& c, const TensorType& x, s
             CT_TRY(axes[i].out, scaledSize(c, in, *scales[i]));
         }
         for (const SymInt* size : {&axes[i].in, &axes[i].out})
-            if (size->isInt() && size->value() < 1) return c.fail("resamples " + axes[i].in.text() + " elements to " + axes[i].out.text());
+            if (size->isInt() && size->value() < 1)
+                return c.fail("resamples " + axes[i].in.text() + " elements to " + axes[i].out.text());
     }
     return axes;
 }
@@ -88,14 +92,22 @@ Result<std::vector<Axis>> readAxes(const InferContext& c, const TensorType& x, s
 Value stepsAlong(Decomposition& d, const Axis& axis, bool alignCorners, const Value& count) {
     if (const auto step = axis.step(alignCorners)) return count * *step;
     const SymInt less = alignCorners ? 1 : 0;
-    const Value from = d.call("aten.mul.Scalar", {full(d.builder(), {}, Scalar(1.0), count.dtype(), count.type().device), Argument(axis.in - less)});
+    const Value from =
+        d.call("aten.mul.Scalar",
+               {full(d.builder(), {}, Scalar(1.0), count.dtype(), count.type().device), Argument(axis.in - less)});
     // Of one element the first is taken, as if it were divided by one.
-    const Value step = d.call("aten.div.Scalar", {from, Argument(alignCorners ? max(axis.out - less, SymInt(1)) : axis.out)});
+    const Value step =
+        d.call("aten.div.Scalar", {from, Argument(alignCorners ? max(axis.out - less, SymInt(1)) : axis.out)});
     return count * (alignCorners && axis.out == SymInt(1) ? step * 0.0 : step);
 }
 
 Value countUp(Decomposition& d, const SymInt& count) {
-    return d.call("prims.iota.default", {Argument(count)}, {{"start", 0}, {"step", 1}, {"dtype", DType::I64}, {"device", d.in(size_t{0}).type().device}, {"requires_grad", false}});
+    return d.call("prims.iota.default", {Argument(count)},
+                  {{"start", 0},
+                   {"step", 1},
+                   {"dtype", DType::I64},
+                   {"device", d.in(size_t{0}).type().device},
+                   {"requires_grad", false}});
 }
 Value lookUp(Decomposition& d, const Value& x, const std::vector<Value>& indices) {
     std::vector<Argument> list(2);
@@ -105,9 +117,13 @@ Value lookUp(Decomposition& d, const Value& x, const std::vector<Value>& indices
 /// In the operand's memory format.
 Value inFormat(Decomposition& d, const Value& y) {
     const TensorType& x = d.in(size_t{0}).type();
-    if (!y || !isChannelsLast(x)) return !y || y.type().isContiguous() ? y : d.call("aten.clone.default", {y}, {{"memory_format", MemoryFormat::Contiguous}});
+    if (!y || !isChannelsLast(x))
+        return !y || y.type().isContiguous()
+                   ? y
+                   : d.call("aten.clone.default", {y}, {{"memory_format", MemoryFormat::Contiguous}});
     if (isChannelsLast(y.type())) return y;
-    return d.call("aten.clone.default", {y}, {{"memory_format", x.rank() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast}});
+    return d.call("aten.clone.default", {y},
+                  {{"memory_format", x.rank() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast}});
 }
 /// [n] as [n, 1, ...] with `after` more dims.
 Value column(Value x, size_t after) {
@@ -117,7 +133,9 @@ Value column(Value x, size_t after) {
 
 /// A scale that does not belong to the sizes may lead beyond the end.
 bool leadsBeyond(const Axis& axis, bool exact) {
-    if (axis.numbers()) return (static_cast<double>(axis.out.value() - 1) + (exact ? 0.5 : 0.0)) * *axis.step(false) >= static_cast<double>(axis.in.value());
+    if (axis.numbers())
+        return (static_cast<double>(axis.out.value() - 1) + (exact ? 0.5 : 0.0)) * *axis.step(false) >=
+               static_cast<double>(axis.in.value());
     return axis.scale && !(axis.in * SymInt(static_cast<int64_t>(*axis.scale)) == axis.out);
 }
 template <size_t spatial, bool exact>
@@ -134,7 +152,8 @@ Values decomposeNearest(Decomposition& d) {
         const Axis& axis = (*axes)[i];
         const Value count = convert(countUp(d, axis.out) * 1 + 0, DType::F32);
         Value position = convert(stepsAlong(d, axis, false, count + (exact ? 0.5 : 0.0)), DType::I64);
-        if (leadsBeyond(axis, exact)) position = d.call("aten.clamp_max.default", {position, Argument(axis.in - SymInt(1))});
+        if (leadsBeyond(axis, exact))
+            position = d.call("aten.clamp_max.default", {position, Argument(axis.in - SymInt(1))});
         indices.push_back(column(position, spatial - 1 - i));
     }
     return convert(inFormat(d, lookUp(d, wide, indices)), x.dtype());
@@ -155,7 +174,8 @@ template <size_t spatial>
 Values decomposeLinear(Decomposition& d) {
     const Value input = d.in(size_t{0});
     auto axes = readAxes(d, input.type(), spatial);
-    if (axes && !blends(input.dtype(), spatial)) axes = d.fail("does not blend elements of " + std::string(info(input.dtype()).torchName));
+    if (axes && !blends(input.dtype(), spatial))
+        axes = d.fail("does not blend elements of " + std::string(info(input.dtype()).torchName));
     if (!axes) {
         d.builder().fail(axes.error());
         return Value();
@@ -183,7 +203,8 @@ Values decomposeLinear(Decomposition& d) {
         const Value fraction = positions[i] - low[i];
         const Value weight = d.call("aten.clamp_max.default", {d.call("aten.clamp_min.default", {fraction, 0.0}), 1.0});
         std::vector<Value> joined;
-        for (size_t k = 0; k < corners.size(); k += 2) joined.push_back(corners[k] + (corners[k + 1] - corners[k]) * weight);
+        for (size_t k = 0; k < corners.size(); k += 2)
+            joined.push_back(corners[k] + (corners[k + 1] - corners[k]) * weight);
         corners = std::move(joined);
     }
     return blended(d, inFormat(d, corners[0]), input.dtype());
@@ -192,7 +213,9 @@ Values decomposeLinear(Decomposition& d) {
 /// Weights of the four taps around fraction t, by cubic convolution with A = -0.75.
 std::vector<Value> cubicWeights(Decomposition& d, const Value& t) {
     constexpr double kA = -0.75;
-    auto both = [&](const Value& a, const Value& b) { return d.call("aten.stack.default", {Argument(std::vector<Argument>{a, b}), 0}); };
+    auto both = [&](const Value& a, const Value& b) {
+        return d.call("aten.stack.default", {Argument(std::vector<Argument>{a, b}), 0});
+    };
     const Value inner = both(t, subtractFrom(1.0, t));
     const Value further = t + 1.0;
     const Value outer = both(further, subtractFrom(2.0, t));
@@ -214,7 +237,8 @@ Value weighted(const std::vector<Value>& values, const std::vector<Value>& weigh
 Values decomposeBicubic(Decomposition& d) {
     const Value input = d.in(size_t{0});
     auto axes = readAxes(d, input.type(), 2);
-    if (axes && !blends(input.dtype(), 2)) axes = d.fail("does not blend elements of " + std::string(info(input.dtype()).torchName));
+    if (axes && !blends(input.dtype(), 2))
+        axes = d.fail("does not blend elements of " + std::string(info(input.dtype()).torchName));
     if (!axes) {
         d.builder().fail(axes.error());
         return Value();
@@ -234,9 +258,11 @@ Values decomposeBicubic(Decomposition& d) {
     const Value leftIndex = convert(left, DType::I64), topIndex = convert(top, DType::I64);
     auto taps = [](const Value& base) { return std::vector<Value>{base - 1, base, base + 1, base + 2}; };
     const std::vector<Value> rows = taps(topIndex), columns = taps(leftIndex);
-    const std::vector<Value> weightsAcross = cubicWeights(d, fractionAcross), weightsDown = cubicWeights(d, fractionDown);
+    const std::vector<Value> weightsAcross = cubicWeights(d, fractionAcross),
+                             weightsDown = cubicWeights(d, fractionDown);
     auto inside = [&](const Value& index, const SymInt& size) {
-        return d.call("aten.clamp_max.default", {d.call("aten.clamp_min.default", {index, 0}), Argument(size - SymInt(1))});
+        return d.call("aten.clamp_max.default",
+                      {d.call("aten.clamp_min.default", {index, 0}), Argument(size - SymInt(1))});
     };
     std::vector<Value> lines;
     for (const Value& row : rows) {
@@ -251,39 +277,62 @@ Values decomposeBicubic(Decomposition& d) {
 }
 
 constexpr OpDef row(std::string_view schema, Fn<Values(Decomposition&)> decompose, std::string_view samples) {
-    return {.schema = schema, .infer = inferExpanded, .eval = evalExpanded, .expand = Expand::Composite, .decompose = decompose, .samples = samples};
+    return {.schema = schema,
+            .infer = inferExpanded,
+            .eval = evalExpanded,
+            .expand = Expand::Composite,
+            .decompose = decompose,
+            .samples = samples};
 }
 constexpr std::string_view kVec1 = "f32[1, 2, 4], [7], None\nf32[2, 3, 4], None, [2.0]\nbf16[1, 2, 5], [3], None";
-constexpr std::string_view kVec2 = "f32[1, 2, 3, 4], [6, 8], None\nf32[1, 2, 3, 4], None, [2.0, 2.0]\nf64[2, 1, 5, 4], [3, 2], None\nbf16[1, 2, 3, 4], [5, 7], None\nf32[1, 2, 3, 4], None, [1.5, 2.5]\nf32[1, 3, 4, 4][48, 1, 12, 3], [8, 8], None\nf32[1, 1, 1, 1], [3, 3], None";
+constexpr std::string_view kVec2 =
+    "f32[1, 2, 3, 4], [6, 8], None\nf32[1, 2, 3, 4], None, [2.0, 2.0]\nf64[2, 1, 5, 4], [3, 2], None\nbf16[1, 2, 3, 4], [5, 7], None\nf32[1, 2, 3, 4], None, [1.5, 2.5]\nf32[1, 3, 4, 4][48, 1, 12, 3], [8, 8], None\nf32[1, 1, 1, 1], [3, 3], None";
 constexpr std::string_view kVec3 = "f32[1, 2, 3, 4, 2], [6, 5, 4], None\nf32[1, 1, 2, 2, 2], None, [2.0, 2.0, 2.0]";
-constexpr std::string_view kLinear1 = "f32[1, 2, 4], [7], False, None\nf32[2, 3, 4], None, True, [2.0]\nf64[1, 2, 5], [3], False, None";
-constexpr std::string_view kLinear2 = "f32[1, 2, 3, 4], [6, 8], False, None\nf32[1, 2, 3, 4], [6, 8], True, None\nf32[1, 2, 3, 4], None, False, [2.0, 2.0]\nf64[2, 1, 5, 4], [3, 2], False, None\nbf16[1, 2, 3, 4], [5, 7], False, None\nf32[1, 2, 3, 4], None, True, [1.5, 2.5]\nf32[1, 3, 4, 4][48, 1, 12, 3], [8, 8], False, None\nf32[1, 1, 1, 1], [3, 3], True, None";
-constexpr std::string_view kLinear3 = "f32[1, 2, 3, 4, 2], [6, 5, 4], False, None\nf32[1, 1, 2, 2, 2], None, True, [2.0, 2.0, 2.0]";
-constexpr std::string_view kCubic = "f32[1, 2, 3, 4], [6, 8], False, None\nf32[1, 2, 3, 4], [4, 5], True, None\nf32[1, 2, 3, 4], None, False, [2.0, 2.0]\nf64[1, 1, 5, 5], [3, 4], False, None";
+constexpr std::string_view kLinear1 =
+    "f32[1, 2, 4], [7], False, None\nf32[2, 3, 4], None, True, [2.0]\nf64[1, 2, 5], [3], False, None";
+constexpr std::string_view kLinear2 =
+    "f32[1, 2, 3, 4], [6, 8], False, None\nf32[1, 2, 3, 4], [6, 8], True, None\nf32[1, 2, 3, 4], None, False, [2.0, 2.0]\nf64[2, 1, 5, 4], [3, 2], False, None\nbf16[1, 2, 3, 4], [5, 7], False, None\nf32[1, 2, 3, 4], None, True, [1.5, 2.5]\nf32[1, 3, 4, 4][48, 1, 12, 3], [8, 8], False, None\nf32[1, 1, 1, 1], [3, 3], True, None";
+constexpr std::string_view kLinear3 =
+    "f32[1, 2, 3, 4, 2], [6, 5, 4], False, None\nf32[1, 1, 2, 2, 2], None, True, [2.0, 2.0, 2.0]";
+constexpr std::string_view kCubic =
+    "f32[1, 2, 3, 4], [6, 8], False, None\nf32[1, 2, 3, 4], [4, 5], True, None\nf32[1, 2, 3, 4], None, False, [2.0, 2.0]\nf64[1, 1, 5, 5], [3, 4], False, None";
 
 constexpr OpDef kOps[] = {
     // The element at floor(i * step); the exact forms sample at the middle of each output element.
-    row("aten.upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", decomposeNearest<1, false>, kVec1),
-    row("aten.upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", decomposeNearest<2, false>, kVec2),
-    row("aten.upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", decomposeNearest<3, false>, kVec3),
-    row("aten._upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", decomposeNearest<1, true>, kVec1),
-    row("aten._upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", decomposeNearest<2, true>, kVec2),
-    row("aten._upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", decomposeNearest<3, true>, kVec3),
-    row("aten.upsample_nearest1d.default(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor", decomposeNearest<1, false>, "f32[1, 2, 4], [7]\nf32[1, 2, 4], [8], 2.0"),
-    row("aten.upsample_nearest2d.default(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor", decomposeNearest<2, false>,
+    row("aten.upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
+        decomposeNearest<1, false>, kVec1),
+    row("aten.upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
+        decomposeNearest<2, false>, kVec2),
+    row("aten.upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
+        decomposeNearest<3, false>, kVec3),
+    row("aten._upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
+        decomposeNearest<1, true>, kVec1),
+    row("aten._upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
+        decomposeNearest<2, true>, kVec2),
+    row("aten._upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
+        decomposeNearest<3, true>, kVec3),
+    row("aten.upsample_nearest1d.default(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor",
+        decomposeNearest<1, false>, "f32[1, 2, 4], [7]\nf32[1, 2, 4], [8], 2.0"),
+    row("aten.upsample_nearest2d.default(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
+        decomposeNearest<2, false>,
         "f32[1, 2, 3, 4], [6, 8]\nf32[1, 2, 3, 4], [6, 8], 2.0, 2.0\nbf16[1, 2, 3, 4], [5, 7]"),
     row("aten.upsample_nearest3d.default(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         decomposeNearest<3, false>, "f32[1, 2, 3, 4, 2], [6, 5, 4]"),
     row("aten._upsample_nearest_exact2d.default(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
         decomposeNearest<2, true>, "f32[1, 2, 3, 4], [6, 8]"),
     // Between the neighbours on either side, dim by dim.
-    row("aten.upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", decomposeLinear<1>, kLinear1),
-    row("aten.upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", decomposeLinear<2>, kLinear2),
-    row("aten.upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", decomposeLinear<3>, kLinear3),
+    row("aten.upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+        decomposeLinear<1>, kLinear1),
+    row("aten.upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+        decomposeLinear<2>, kLinear2),
+    row("aten.upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+        decomposeLinear<3>, kLinear3),
     row("aten.upsample_bilinear2d.default(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
-        decomposeLinear<2>, "f32[1, 2, 3, 4], [6, 8], False\nf32[1, 2, 3, 4], [6, 8], True\nf64[1, 2, 3, 4], [6, 8], False, 2.0, 2.0"),
+        decomposeLinear<2>,
+        "f32[1, 2, 3, 4], [6, 8], False\nf32[1, 2, 3, 4], [6, 8], True\nf64[1, 2, 3, 4], [6, 8], False, 2.0, 2.0"),
     // Four by four neighbours.
-    row("aten.upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", decomposeBicubic, kCubic),
+    row("aten.upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+        decomposeBicubic, kCubic),
     row("aten.upsample_bicubic2d.default(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         decomposeBicubic, "f32[1, 2, 3, 4], [6, 8], False\nf64[1, 1, 5, 5], [3, 4], True"),
 };

@@ -1,5 +1,5 @@
-// Antialiased resampling of planes: where a plane shrinks, the filter widens with the step, so that every element of the
-// operand counts. The filters are separable: one matrix of weights per dim.
+// Antialiased resampling of planes: where a plane shrinks, the filter widens with the step, so that every element of
+// the operand counts. The filters are separable: one matrix of weights per dim.
 #include <cmath>
 
 #include "engine/ops/build.h"
@@ -31,7 +31,8 @@ struct Span {
     int64_t first = 0;
     std::vector<double> weights;
 };
-std::vector<Span> spansAlong(const Filter& filter, int64_t in, int64_t out, std::optional<double> scale, bool alignCorners) {
+std::vector<Span> spansAlong(const Filter& filter, int64_t in, int64_t out, std::optional<double> scale,
+                             bool alignCorners) {
     double step = scale && *scale > 0 ? 1 / *scale : static_cast<double>(in) / static_cast<double>(out);
     if (alignCorners) step = out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0;
     const double wide = std::max(step, 1.0), reach = filter.reach * wide;
@@ -62,7 +63,8 @@ struct Spans {
         : rows(spansAlong(filter, from[2], to[2], scaleOf(c, "scales_h"), c.flag("align_corners"))),
           columns(spansAlong(filter, from[3], to[3], scaleOf(c, "scales_w"), c.flag("align_corners"))) {}
 };
-/// body(position in the resampled tensor, position in the other, weight) for every pair that belongs together; row-major.
+/// body(position in the resampled tensor, position in the other, weight) for every pair that belongs together;
+/// row-major.
 template <class Body>
 void forEachPair(const Spans& spans, const Dims& from, Body&& body) {
     int64_t at = 0;
@@ -71,8 +73,10 @@ void forEachPair(const Spans& spans, const Dims& from, Body&& body) {
             for (const Span& column : spans.columns) {
                 for (size_t i = 0; i < row.weights.size(); ++i)
                     for (size_t k = 0; k < column.weights.size(); ++k) {
-                        const int64_t y = row.first + static_cast<int64_t>(i), x = column.first + static_cast<int64_t>(k);
-                        body(static_cast<size_t>(at), static_cast<size_t>((plane * from[2] + y) * from[3] + x), row.weights[i] * column.weights[k]);
+                        const int64_t y = row.first + static_cast<int64_t>(i),
+                                      x = column.first + static_cast<int64_t>(k);
+                        body(static_cast<size_t>(at), static_cast<size_t>((plane * from[2] + y) * from[3] + x),
+                             row.weights[i] * column.weights[k]);
                     }
                 ++at;
             }
@@ -88,9 +92,11 @@ Result<std::vector<SymInt>> planeSize(const InferContext& c) {
 Result<void> checkPlanes(const InferContext& c, const TensorType& x) {
     if (x.rank() != 4) return c.fail("needs a tensor of 4 dims, not " + x.text());
     if (x.dtype != DType::F32 && x.dtype != DType::F64)
-        return unsupported(c.op().name() + ": has no kernel for " + std::string(info(x.dtype).torchName), {}, {"convert the planes to float32"});
+        return unsupported(c.op().name() + ": has no kernel for " + std::string(info(x.dtype).torchName), {},
+                           {"convert the planes to float32"});
     for (size_t dim = 1; dim < 4; ++dim)
-        if (x.sizes[dim] == SymInt(0)) return c.fail("dim " + std::to_string(dim) + " of " + x.text() + " has no elements");
+        if (x.sizes[dim] == SymInt(0))
+            return c.fail("dim " + std::to_string(dim) + " of " + x.text() + " has no elements");
     return {};
 }
 Result<ValueType> inferForward(const InferContext& c) {
@@ -107,7 +113,8 @@ EvalResult evalForward(const EvalContext& c) {
     const Tensor x = c.in(size_t{0});
     const std::vector<double> planes = packElements<double>(x);
     std::vector<double> sums(static_cast<size_t>(out.numel()), 0.0);
-    forEachPair(Spans(c, filter, x.sizes(), out.sizes()), x.sizes(), [&](size_t to, size_t from, double weight) { sums[to] += planes[from] * weight; });
+    forEachPair(Spans(c, filter, x.sizes(), out.sizes()), x.sizes(),
+                [&](size_t to, size_t from, double weight) { sums[to] += planes[from] * weight; });
     unpackElements(sums, out);
     return out;
 }
@@ -120,12 +127,15 @@ Result<ValueType> inferBackward(const InferContext& c) {
     const SymDims wanted = {sizes[0], sizes[1], size[0], size[1]};
     for (size_t dim = 0; dim < 4; ++dim) {
         const SymInt &one = wanted[dim], &given = gradient.sizes[dim];
-        if (one.isInt() && given.isInt() && !(one == given)) return c.fail("the gradient " + gradient.text() + " does not have the size " + one.text() + " in dim " + std::to_string(dim));
+        if (one.isInt() && given.isInt() && !(one == given))
+            return c.fail("the gradient " + gradient.text() + " does not have the size " + one.text() + " in dim " +
+                          std::to_string(dim));
         if (dim > 0 && sizes[dim] == SymInt(0)) return c.fail("dim " + std::to_string(dim) + " has no elements");
     }
     TensorType type = TensorType::contiguous(gradient.dtype, sizes, gradient.device);
     // The cubic kernel alone does not look at the layout.
-    if (!c.op().name().starts_with("aten._upsample_bicubic") && isChannelsLast(gradient)) type.strides = *formatStrides(MemoryFormat::ChannelsLast, sizes);
+    if (!c.op().name().starts_with("aten._upsample_bicubic") && isChannelsLast(gradient))
+        type.strides = *formatStrides(MemoryFormat::ChannelsLast, sizes);
     return ValueType(std::move(type));
 }
 template <const Filter& filter>
@@ -134,49 +144,72 @@ EvalResult evalBackward(const EvalContext& c) {
     const Tensor gradient = c.in(size_t{0});
     const std::vector<double> g = packElements<double>(gradient);
     std::vector<double> sums(static_cast<size_t>(out.numel()), 0.0);
-    forEachPair(Spans(c, filter, out.sizes(), gradient.sizes()), out.sizes(), [&](size_t to, size_t from, double weight) { sums[from] += g[to] * weight; });
+    forEachPair(Spans(c, filter, out.sizes(), gradient.sizes()), out.sizes(),
+                [&](size_t to, size_t from, double weight) { sums[from] += g[to] * weight; });
     unpackElements(sums, out);
     return out;
 }
 void shareOut(Derivation& d, std::string_view op) {
     const Argument sizes(d.in(0).sizes());
-    d.input(0) = d.call(op, {d.dy(), d.arg("output_size"), sizes, d.arg("align_corners"), d.arg("scales_h"), d.arg("scales_w")});
+    d.input(0) =
+        d.call(op, {d.dy(), d.arg("output_size"), sizes, d.arg("align_corners"), d.arg("scales_h"), d.arg("scales_w")});
 }
 /// The size, or that which the scales give, and the scales one by one.
 Values withSize(Decomposition& d, std::string_view op) {
     const Value x = d.in(0);
     const auto* scales = d.arg("scale_factors").list();
     if (x.rank() != 4) return refuse(d, "needs a tensor of 4 dims, not " + x.type().text());
-    if (d.has("output_size")) return d.call(op, {x, d.arg("output_size"), d.flag("align_corners"), scales ? (*scales)[0] : Argument(), scales ? (*scales)[1] : Argument()});
+    if (d.has("output_size"))
+        return d.call(op, {x, d.arg("output_size"), d.flag("align_corners"), scales ? (*scales)[0] : Argument(),
+                           scales ? (*scales)[1] : Argument()});
     if (scales == nullptr || scales->size() != 2) return refuse(d, "needs output_size or two scale_factors");
     std::vector<int64_t> size;
     for (size_t i = 0; i < 2; ++i) {
         const auto scale = (*scales)[i].asReal();
-        if (!scale || !x.size(static_cast<int64_t>(i) + 2).isInt()) return refuse(d, "needs sizes and scale_factors that are numbers");
+        if (!scale || !x.size(static_cast<int64_t>(i) + 2).isInt())
+            return refuse(d, "needs sizes and scale_factors that are numbers");
         size.push_back(static_cast<int64_t>(static_cast<double>(x.size(static_cast<int64_t>(i) + 2).value()) * *scale));
     }
     return d.call(op, {x, Argument(size), d.flag("align_corners"), (*scales)[0], (*scales)[1]});
 }
 
-constexpr std::string_view kForward = "f32[1, 2, 6, 8], [3, 5], False\nf64[2, 1, 3, 4], [6, 7], True\nf32[1, 3, 8, 8][192, 1, 24, 3], [4, 4], False\nf64[1, 1, 6, 6], [3, 3], False, 0.5, 0.5";
-constexpr std::string_view kBackward = "f32[1, 2, 3, 5], [3, 5], [1, 2, 6, 8], False\nf64[2, 1, 6, 7], [6, 7], [2, 1, 3, 4], True\nf32[1, 3, 4, 4][48, 1, 12, 3], [4, 4], [1, 3, 8, 8], False, 0.5, 0.5";
+constexpr std::string_view kForward =
+    "f32[1, 2, 6, 8], [3, 5], False\nf64[2, 1, 3, 4], [6, 7], True\nf32[1, 3, 8, 8][192, 1, 24, 3], [4, 4], False\nf64[1, 1, 6, 6], [3, 3], False, 0.5, 0.5";
+constexpr std::string_view kBackward =
+    "f32[1, 2, 3, 5], [3, 5], [1, 2, 6, 8], False\nf64[2, 1, 6, 7], [6, 7], [2, 1, 3, 4], True\nf32[1, 3, 4, 4][48, 1, 12, 3], [4, 4], [1, 3, 8, 8], False, 0.5, 0.5";
 constexpr std::string_view kVec = "f32[1, 2, 6, 8], [3, 5], False, None\nf64[2, 1, 6, 4], None, False, [0.5, 0.5]";
 
 constexpr OpDef kOps[] = {
-    {.schema = "aten._upsample_bilinear2d_aa.default(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
-     .infer = inferForward, .eval = evalForward<kTriangle>, .derive = [](Derivation& d) { shareOut(d, "aten._upsample_bilinear2d_aa_backward.default"); }, .samples = kForward},
-    {.schema = "aten._upsample_bicubic2d_aa.default(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
-     .infer = inferForward, .eval = evalForward<kCubic>, .derive = [](Derivation& d) { shareOut(d, "aten._upsample_bicubic2d_aa_backward.default"); }, .samples = kForward},
-    {.schema = "aten._upsample_bilinear2d_aa_backward.default(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, "
-               "float? scales_w=None) -> Tensor",
-     .infer = inferBackward, .eval = evalBackward<kTriangle>, .samples = kBackward},
-    {.schema = "aten._upsample_bicubic2d_aa_backward.default(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, "
-               "float? scales_w=None) -> Tensor",
-     .infer = inferBackward, .eval = evalBackward<kCubic>, .samples = kBackward},
-    shorthand("aten._upsample_bilinear2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
-              [](Decomposition& d) { return withSize(d, "aten._upsample_bilinear2d_aa.default"); }, kVec),
-    shorthand("aten._upsample_bicubic2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
-              [](Decomposition& d) { return withSize(d, "aten._upsample_bicubic2d_aa.default"); }, kVec),
+    {.schema =
+         "aten._upsample_bilinear2d_aa.default(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
+     .infer = inferForward,
+     .eval = evalForward<kTriangle>,
+     .derive = [](Derivation& d) { shareOut(d, "aten._upsample_bilinear2d_aa_backward.default"); },
+     .samples = kForward},
+    {.schema =
+         "aten._upsample_bicubic2d_aa.default(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
+     .infer = inferForward,
+     .eval = evalForward<kCubic>,
+     .derive = [](Derivation& d) { shareOut(d, "aten._upsample_bicubic2d_aa_backward.default"); },
+     .samples = kForward},
+    {.schema =
+         "aten._upsample_bilinear2d_aa_backward.default(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, "
+         "float? scales_w=None) -> Tensor",
+     .infer = inferBackward,
+     .eval = evalBackward<kTriangle>,
+     .samples = kBackward},
+    {.schema =
+         "aten._upsample_bicubic2d_aa_backward.default(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, "
+         "float? scales_w=None) -> Tensor",
+     .infer = inferBackward,
+     .eval = evalBackward<kCubic>,
+     .samples = kBackward},
+    shorthand(
+        "aten._upsample_bilinear2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+        [](Decomposition& d) { return withSize(d, "aten._upsample_bilinear2d_aa.default"); }, kVec),
+    shorthand(
+        "aten._upsample_bicubic2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+        [](Decomposition& d) { return withSize(d, "aten._upsample_bicubic2d_aa.default"); }, kVec),
 };
 
 }  // namespace

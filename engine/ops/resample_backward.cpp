@@ -1,5 +1,5 @@
-// Gradients of resampling as PyTorch's kernels compute them, for graphs that hold them as one call: every element of the
-// gradient is shared out to the elements that the resampled one was made from.
+// Gradients of resampling as PyTorch's kernels compute them, for graphs that hold them as one call: every element of
+// the gradient is shared out to the elements that the resampled one was made from.
 #include <cmath>
 
 #include "engine/ops/eval.h"
@@ -23,7 +23,8 @@ int64_t indexOf(double position, int64_t least, int64_t most) {
     return position < static_cast<double>(most) ? static_cast<int64_t>(position) : most;
 }
 /// The shares of output element `o` along a dim.
-std::vector<Share> sharesAt(Kind kind, int64_t o, int64_t in, int64_t out, std::optional<double> scale, bool alignCorners) {
+std::vector<Share> sharesAt(Kind kind, int64_t o, int64_t in, int64_t out, std::optional<double> scale,
+                            bool alignCorners) {
     const bool nearest = kind == Kind::Nearest || kind == Kind::NearestExact;
     double step = scale && *scale > 0 ? 1.0 / *scale : static_cast<double>(in) / static_cast<double>(out);
     if (!nearest && alignCorners) step = out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0;
@@ -55,16 +56,22 @@ Result<ValueType> inferBackward(const InferContext& c) {
     CT_TRY(const SymDims resampled, c.sizes("output_size"));
     CT_TRY(const SymDims sizes, c.sizes("input_size"));
     if (resampled.size() != spatial || sizes.size() != spatial + 2 || gradient.sizes.size() != spatial + 2)
-        return c.fail("needs a gradient and an input of " + std::to_string(spatial + 2) + " dims, and " + std::to_string(spatial) + " output sizes");
-    if (!isFloating(gradient.dtype) && gradient.dtype != DType::U8) return c.fail("needs a floating-point gradient, not " + gradient.text());
+        return c.fail("needs a gradient and an input of " + std::to_string(spatial + 2) + " dims, and " +
+                      std::to_string(spatial) + " output sizes");
+    if (!isFloating(gradient.dtype) && gradient.dtype != DType::U8)
+        return c.fail("needs a floating-point gradient, not " + gradient.text());
     for (size_t dim = 0; dim < sizes.size(); ++dim) {
         const SymInt &wanted = dim < 2 ? sizes[dim] : resampled[dim - 2], &given = gradient.sizes[dim];
-        if (wanted.isInt() && given.isInt() && !(wanted == given)) return c.fail("the gradient " + gradient.text() + " does not have the size " + wanted.text() + " in dim " + std::to_string(dim));
-        if (dim > 0 && (sizes[dim] == SymInt(0) || given == SymInt(0))) return c.fail("dim " + std::to_string(dim) + " has no elements");
+        if (wanted.isInt() && given.isInt() && !(wanted == given))
+            return c.fail("the gradient " + gradient.text() + " does not have the size " + wanted.text() + " in dim " +
+                          std::to_string(dim));
+        if (dim > 0 && (sizes[dim] == SymInt(0) || given == SymInt(0)))
+            return c.fail("dim " + std::to_string(dim) + " has no elements");
     }
     TensorType type = TensorType::contiguous(gradient.dtype, sizes, gradient.device);
     // The cubic kernel alone does not look at the layout.
-    if (!c.op().name().starts_with("aten.upsample_bicubic") && isChannelsLast(gradient)) type.strides = *formatStrides(spatial == 3 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast, sizes);
+    if (!c.op().name().starts_with("aten.upsample_bicubic") && isChannelsLast(gradient))
+        type.strides = *formatStrides(spatial == 3 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast, sizes);
     return ValueType(std::move(type));
 }
 
@@ -79,7 +86,8 @@ EvalResult evalBackward(const EvalContext& c) {
         const auto scale = c.scalar(spatial == 1 ? "scales" : kScales[3 - spatial + i]);
         const int64_t to = gradient.sizes()[i + 2];
         for (int64_t o = 0; o < to; ++o)
-            shares[i].push_back(sharesAt(kind, o, out.sizes()[i + 2], to, scale ? std::optional(toDouble(*scale)) : std::nullopt, align));
+            shares[i].push_back(sharesAt(kind, o, out.sizes()[i + 2], to,
+                                         scale ? std::optional(toDouble(*scale)) : std::nullopt, align));
     }
     const std::vector<double> g = packElements<double>(gradient);
     std::vector<double> sums(static_cast<size_t>(out.numel()), 0.0);
@@ -96,7 +104,8 @@ EvalResult evalBackward(const EvalContext& c) {
         for (size_t i = 0; i < spatial; ++i) {
             std::vector<Share> next;
             for (const Share& from : joint)
-                for (const Share& share : shares[i][static_cast<size_t>(index[i + 1])]) next.push_back({from.at * out.sizes()[i + 2] + share.at, from.weight * share.weight});
+                for (const Share& share : shares[i][static_cast<size_t>(index[i + 1])])
+                    next.push_back({from.at * out.sizes()[i + 2] + share.at, from.weight * share.weight});
             joint = std::move(next);
         }
         for (const Share& share : joint) sums[static_cast<size_t>(share.at)] += share.weight;
@@ -109,35 +118,48 @@ template <size_t spatial, Kind kind>
 constexpr OpDef row(std::string_view schema, std::string_view samples) {
     return {.schema = schema, .infer = inferBackward<spatial>, .eval = evalBackward<spatial, kind>, .samples = samples};
 }
-constexpr std::string_view kPlane = "f32[1, 2, 6, 8], [6, 8], [1, 2, 3, 4], False\nf64[2, 1, 3, 2], [3, 2], [2, 1, 5, 4], True\nf32[1, 3, 8, 8][192, 1, 24, 3], [8, 8], [1, 3, 4, 4], False, 2.0, 2.0";
-constexpr std::string_view kNearPlane = "f32[1, 2, 6, 8], [6, 8], [1, 2, 3, 4]\nf64[2, 1, 3, 2], [3, 2], [2, 1, 5, 4]\nf32[1, 3, 8, 8][192, 1, 24, 3], [8, 8], [1, 3, 4, 4], 2.0, 2.0";
+constexpr std::string_view kPlane =
+    "f32[1, 2, 6, 8], [6, 8], [1, 2, 3, 4], False\nf64[2, 1, 3, 2], [3, 2], [2, 1, 5, 4], True\nf32[1, 3, 8, 8][192, 1, 24, 3], [8, 8], [1, 3, 4, 4], False, 2.0, 2.0";
+constexpr std::string_view kNearPlane =
+    "f32[1, 2, 6, 8], [6, 8], [1, 2, 3, 4]\nf64[2, 1, 3, 2], [3, 2], [2, 1, 5, 4]\nf32[1, 3, 8, 8][192, 1, 24, 3], [8, 8], [1, 3, 4, 4], 2.0, 2.0";
 
 constexpr OpDef kOps[] = {
-    row<1, Kind::Nearest>("aten.upsample_nearest1d_backward.default(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, float? scales=None) -> Tensor",
-                          "f32[1, 2, 7], [7], [1, 2, 4]\nf64[2, 3, 3], [3], [2, 3, 5]"),
-    row<2, Kind::Nearest>("aten.upsample_nearest2d_backward.default(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, float? scales_h=None, float? scales_w=None) -> Tensor", kNearPlane),
-    row<3, Kind::Nearest>("aten.upsample_nearest3d_backward.default(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, float? scales_d=None, float? scales_h=None, "
-                          "float? scales_w=None) -> Tensor",
-                          "f32[1, 2, 6, 5, 4], [6, 5, 4], [1, 2, 3, 4, 2]"),
-    row<1, Kind::NearestExact>("aten._upsample_nearest_exact1d_backward.default(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, float? scales=None) -> Tensor",
-                               "f32[1, 2, 7], [7], [1, 2, 4]"),
-    row<2, Kind::NearestExact>("aten._upsample_nearest_exact2d_backward.default(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, float? scales_h=None, "
-                               "float? scales_w=None) -> Tensor",
-                               kNearPlane),
-    row<3, Kind::NearestExact>("aten._upsample_nearest_exact3d_backward.default(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, float? scales_d=None, "
-                               "float? scales_h=None, float? scales_w=None) -> Tensor",
-                               "f32[1, 2, 6, 5, 4], [6, 5, 4], [1, 2, 3, 4, 2]"),
-    row<1, Kind::Linear>("aten.upsample_linear1d_backward.default(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, bool align_corners, float? scales=None) -> Tensor",
-                         "f32[1, 2, 7], [7], [1, 2, 4], False\nf64[2, 3, 3], [3], [2, 3, 5], True"),
-    row<2, Kind::Linear>("aten.upsample_bilinear2d_backward.default(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, "
-                         "float? scales_w=None) -> Tensor",
-                         kPlane),
-    row<3, Kind::Linear>("aten.upsample_trilinear3d_backward.default(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, bool align_corners, float? scales_d=None, "
-                         "float? scales_h=None, float? scales_w=None) -> Tensor",
-                         "f32[1, 2, 6, 5, 4], [6, 5, 4], [1, 2, 3, 4, 2], False\nf64[1, 1, 2, 3, 2], [2, 3, 2], [1, 1, 3, 4, 2], True"),
-    row<2, Kind::Cubic>("aten.upsample_bicubic2d_backward.default(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, "
-                        "float? scales_w=None) -> Tensor",
-                        kPlane),
+    row<1, Kind::Nearest>(
+        "aten.upsample_nearest1d_backward.default(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, float? scales=None) -> Tensor",
+        "f32[1, 2, 7], [7], [1, 2, 4]\nf64[2, 3, 3], [3], [2, 3, 5]"),
+    row<2, Kind::Nearest>(
+        "aten.upsample_nearest2d_backward.default(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, float? scales_h=None, float? scales_w=None) -> Tensor",
+        kNearPlane),
+    row<3, Kind::Nearest>(
+        "aten.upsample_nearest3d_backward.default(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, float? scales_d=None, float? scales_h=None, "
+        "float? scales_w=None) -> Tensor",
+        "f32[1, 2, 6, 5, 4], [6, 5, 4], [1, 2, 3, 4, 2]"),
+    row<1, Kind::NearestExact>(
+        "aten._upsample_nearest_exact1d_backward.default(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, float? scales=None) -> Tensor",
+        "f32[1, 2, 7], [7], [1, 2, 4]"),
+    row<2, Kind::NearestExact>(
+        "aten._upsample_nearest_exact2d_backward.default(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, float? scales_h=None, "
+        "float? scales_w=None) -> Tensor",
+        kNearPlane),
+    row<3, Kind::NearestExact>(
+        "aten._upsample_nearest_exact3d_backward.default(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, float? scales_d=None, "
+        "float? scales_h=None, float? scales_w=None) -> Tensor",
+        "f32[1, 2, 6, 5, 4], [6, 5, 4], [1, 2, 3, 4, 2]"),
+    row<1, Kind::Linear>(
+        "aten.upsample_linear1d_backward.default(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, bool align_corners, float? scales=None) -> Tensor",
+        "f32[1, 2, 7], [7], [1, 2, 4], False\nf64[2, 3, 3], [3], [2, 3, 5], True"),
+    row<2, Kind::Linear>(
+        "aten.upsample_bilinear2d_backward.default(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, "
+        "float? scales_w=None) -> Tensor",
+        kPlane),
+    row<3, Kind::Linear>(
+        "aten.upsample_trilinear3d_backward.default(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, bool align_corners, float? scales_d=None, "
+        "float? scales_h=None, float? scales_w=None) -> Tensor",
+        "f32[1, 2, 6, 5, 4], [6, 5, 4], [1, 2, 3, 4, 2], False\nf64[1, 1, 2, 3, 2], [2, 3, 2], [1, 1, 3, 4, 2], True"),
+    row<2, Kind::Cubic>(
+        "aten.upsample_bicubic2d_backward.default(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, "
+        "float? scales_w=None) -> Tensor",
+        kPlane),
 };
 
 }  // namespace

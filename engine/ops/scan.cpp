@@ -24,7 +24,8 @@ Result<ValueType> inferScan(const InferContext& c) {
 }
 Result<ValueType> inferFloatScan(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
-    if (!isFloating(self.dtype)) return c.fail("needs a floating-point tensor, not " + std::string(info(self.dtype).torchName));
+    if (!isFloating(self.dtype))
+        return c.fail("needs a floating-point tensor, not " + std::string(info(self.dtype).torchName));
     CT_TRY_VOID(c.dim("dim", self.rank()));
     return ValueType(TensorType::contiguous(self.dtype, self.sizes, self.device));
 }
@@ -32,7 +33,8 @@ Result<ValueType> inferExtremeScan(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
     if (isComplex(self.dtype)) return c.fail("complex numbers have no order");
     CT_TRY_VOID(c.dim("dim", self.rank()));
-    return ValueType(TupleType{TensorType::contiguous(self.dtype, self.sizes, self.device), TensorType::contiguous(DType::I64, self.sizes, self.device)});
+    return ValueType(TupleType{TensorType::contiguous(self.dtype, self.sizes, self.device),
+                               TensorType::contiguous(DType::I64, self.sizes, self.device)});
 }
 
 /// body(previous, at, position in the line) for every element in row-major order, `previous` being the row-major
@@ -54,7 +56,9 @@ void scanWith(const EvalContext& c, Tensor& out, Step step) {
     const Tensor self = c.in(size_t{0}).to(out.dtype());
     std::vector<T> values = packElements<T>(self);
     forEachAlong(self.sizes(), c.dimOf("dim", self.rank()), [&](int64_t previous, int64_t at, int64_t) {
-        if (previous >= 0) values[static_cast<size_t>(at)] = step(values[static_cast<size_t>(previous)], values[static_cast<size_t>(at)]);
+        if (previous >= 0)
+            values[static_cast<size_t>(at)] =
+                step(values[static_cast<size_t>(previous)], values[static_cast<size_t>(at)]);
     });
     unpackElements(values, out);
 }
@@ -74,7 +78,9 @@ EvalResult evalScan(const EvalContext& c) {
 double logAddExp(double a, double b) {
     if (std::isnan(a) || std::isnan(b)) return a + b;
     const double high = std::max(a, b), low = std::min(a, b);
-    return std::isinf(high) || low == -std::numeric_limits<double>::infinity() ? high : high + std::log1p(std::exp(low - high));
+    return std::isinf(high) || low == -std::numeric_limits<double>::infinity()
+               ? high
+               : high + std::log1p(std::exp(low - high));
 }
 /// The extreme so far and its position; of equals the last, and a NaN stays.
 template <bool largest>
@@ -115,7 +121,8 @@ void deriveCumsum(Derivation& d) {
     d.input(0) = d.call("aten.flip.default", {d.call("aten.cumsum.default", {backwards, dim}), dims});
 }
 Value onesLike(Decomposition& d, const Value& x, const SymDims& sizes) {
-    return d.call("aten.ones.default", {Argument(sizes)}, {{"dtype", x.dtype()}, {"layout", Layout::Strided}, {"device", x.type().device}});
+    return d.call("aten.ones.default", {Argument(sizes)},
+                  {{"dtype", x.dtype()}, {"layout", Layout::Strided}, {"device", x.type().device}});
 }
 Value sliced(Decomposition& d, const Value& x, int64_t dim, int64_t from, const Argument& to = Argument()) {
     return d.call("aten.slice.Tensor", {x, dim, from, to});
@@ -131,7 +138,8 @@ void deriveCumprod(Derivation& d) {
     }
     const SymInt size = x.size(dim);
     if (!size.isInt()) {
-        d.builder().fail(unsupported(d.op().name() + ": the derivative needs a fixed size of the dim", {}, {"set the sizes of the inputs"}));
+        d.builder().fail(unsupported(d.op().name() + ": the derivative needs a fixed size of the dim", {},
+                                     {"set the sizes of the inputs"}));
         return;
     }
     SymDims unit = x.sizes();
@@ -177,7 +185,8 @@ void deriveLogCumsumExp(Derivation& d) {
 }
 void deriveExtremeScan(Derivation& d) {
     const Value x = d.in(size_t{0});
-    const Value zeros = d.call("aten.zeros.default", {Argument(x.sizes())}, {{"dtype", x.dtype()}, {"layout", Layout::Strided}, {"device", x.type().device}});
+    const Value zeros = d.call("aten.zeros.default", {Argument(x.sizes())},
+                               {{"dtype", x.dtype()}, {"layout", Layout::Strided}, {"device", x.type().device}});
     d.input(0) = d.call("aten.scatter_add.default", {zeros, d.dimOf("dim", x.rank()), d.out(1), d.dy(0)});
 }
 
@@ -191,8 +200,10 @@ Result<ValueType> inferProd(const InferContext& c) {
 EvalResult evalProd(const EvalContext& c) {
     const Tensor self = c.in(size_t{0}).to(c.resultType().dtype);
     const Dims dims = reducedDims(c, self.rank());
-    if (isComplex(self.dtype())) return foldReduced<std::complex<double>>(c, self, dims, {1, 0}, [](auto a, auto b) { return a * b; });
-    if (isIntegral(self.dtype(), true)) return foldReduced<int64_t>(c, self, dims, 1, [](int64_t a, int64_t b) { return wrapMul(a, b); });
+    if (isComplex(self.dtype()))
+        return foldReduced<std::complex<double>>(c, self, dims, {1, 0}, [](auto a, auto b) { return a * b; });
+    if (isIntegral(self.dtype(), true))
+        return foldReduced<int64_t>(c, self, dims, 1, [](int64_t a, int64_t b) { return wrapMul(a, b); });
     return foldReduced<double>(c, self, dims, 1, [](double a, double b) { return a * b; });
 }
 Expr lowerProd(LowerContext& c) { return lowerReduction(c, ReduceKind::Prod, computeTypeOf(c.out().dtype)); }
@@ -204,7 +215,9 @@ Value productOfOthers(Derivation& d, const Value& x, int64_t dim, const Value& g
     const SymInt size = x.size(dim);
     const Argument dims(std::vector<int64_t>{dim}), end = Argument(size);
     const Value ones = onesLike(d, x, unit);
-    auto joined = [&](const Value& part) { return d.call("aten.cat.default", {Argument(std::vector<Argument>{ones, part}), dim}); };
+    auto joined = [&](const Value& part) {
+        return d.call("aten.cat.default", {Argument(std::vector<Argument>{ones, part}), dim});
+    };
     const Value front = joined(d.call("aten.slice.Tensor", {x, dim, 0, Argument(size - SymInt(1))}));
     const Value before = d.call("aten.cumprod.default", {front, dim});
     const Value back = joined(d.call("aten.flip.default", {d.call("aten.slice.Tensor", {x, dim, 1, end}), dims}));
@@ -259,31 +272,56 @@ f32[2, 3, 4, 5][60, 1, 15, 3], 1
 bf16[4], 0, dtype = torch.float32
 i32[4], 0, dtype = torch.int32
 )";
-constexpr std::string_view kExtremeScanSamples = "f32[2, 3, 4]!, 1\nf32[2, 3, 4]!, -1\nf32[2, 3][1, 2]!, 0\nf64[5]!, 0\nf32[], 0\ni64[8], 0\nb8[5], 0\nbf16[4, 5]!, 1\nf32[0, 3], 1";
+constexpr std::string_view kExtremeScanSamples =
+    "f32[2, 3, 4]!, 1\nf32[2, 3, 4]!, -1\nf32[2, 3][1, 2]!, 0\nf64[5]!, 0\nf32[], 0\ni64[8], 0\nb8[5], 0\nbf16[4, 5]!, 1\nf32[0, 3], 1";
 
 constexpr OpDef kOps[] = {
-    {.schema = "aten.cumsum.default(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", .infer = inferScan, .eval = evalScan<true>,
-     .derive = deriveCumsum, .samples = kScanSamples},
-    {.schema = "aten.cumprod.default(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", .infer = inferScan, .eval = evalScan<false>,
-     .derive = deriveCumprod, .samples = kScanSamples},
-    {.schema = "aten.logcumsumexp.default(Tensor self, int dim) -> Tensor", .infer = inferFloatScan,
+    {.schema = "aten.cumsum.default(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+     .infer = inferScan,
+     .eval = evalScan<true>,
+     .derive = deriveCumsum,
+     .samples = kScanSamples},
+    {.schema = "aten.cumprod.default(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+     .infer = inferScan,
+     .eval = evalScan<false>,
+     .derive = deriveCumprod,
+     .samples = kScanSamples},
+    {.schema = "aten.logcumsumexp.default(Tensor self, int dim) -> Tensor",
+     .infer = inferFloatScan,
      .eval = [](const EvalContext& c) -> EvalResult {
          Tensor out = c.result();
          scanWith<double>(c, out, logAddExp);
          return out;
      },
-     .derive = deriveLogCumsumExp, .samples = "f32[2, 3, 4], 1\nf32[2, 3][1, 2], 0\nf64[5], -1\nf32[], 0\nbf16[4, 5], 1\nf32[0, 3], 1"},
-    {.schema = "aten.cummax.default(Tensor self, int dim) -> (Tensor values, Tensor indices)", .infer = inferExtremeScan, .eval = evalExtremeScan<true>,
-     .derive = deriveExtremeScan, .samples = kExtremeScanSamples},
-    {.schema = "aten.cummin.default(Tensor self, int dim) -> (Tensor values, Tensor indices)", .infer = inferExtremeScan, .eval = evalExtremeScan<false>,
-     .derive = deriveExtremeScan, .samples = kExtremeScanSamples},
+     .derive = deriveLogCumsumExp,
+     .samples = "f32[2, 3, 4], 1\nf32[2, 3][1, 2], 0\nf64[5], -1\nf32[], 0\nbf16[4, 5], 1\nf32[0, 3], 1"},
+    {.schema = "aten.cummax.default(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+     .infer = inferExtremeScan,
+     .eval = evalExtremeScan<true>,
+     .derive = deriveExtremeScan,
+     .samples = kExtremeScanSamples},
+    {.schema = "aten.cummin.default(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+     .infer = inferExtremeScan,
+     .eval = evalExtremeScan<false>,
+     .derive = deriveExtremeScan,
+     .samples = kExtremeScanSamples},
     // Integers and bool multiply in int64. The product of nothing is 1.
-    {.schema = "aten.prod.default(Tensor self, *, ScalarType? dtype=None) -> Tensor", .tags = Tag::Reduction, .infer = inferProd, .eval = evalProd,
-     .derive = deriveProd, .lower = lowerProd,
-     .samples = "f32[2, 3]\nf32[2, 3][1, 2]\nf64[4]\nf32[]\nf32[0]\nbf16[5]\nf16[2, 2]\ni64[4]\ni32[3]\nb8[3]\nu8[3]\nbf16[5], dtype = torch.float32\nf32[1]"},
-    {.schema = "aten.prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", .tags = Tag::Reduction, .infer = inferProd,
-     .eval = evalProd, .derive = deriveProdDim, .lower = lowerProd,
-     .samples = "f32[2, 3, 4], 1\nf32[2, 3, 4], -1, True\nf32[2, 3][1, 2], 0\nf64[5], 0\nf32[], 0\nf32[0, 3], 0\nf32[0, 3], 1\nbf16[4, 5], 1\ni64[3, 4], 0\nb8[2, 3], 1\nf32[2, 1, 3], 1\ni32[4], 0, dtype = torch.float32"},
+    {.schema = "aten.prod.default(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferProd,
+     .eval = evalProd,
+     .derive = deriveProd,
+     .lower = lowerProd,
+     .samples =
+         "f32[2, 3]\nf32[2, 3][1, 2]\nf64[4]\nf32[]\nf32[0]\nbf16[5]\nf16[2, 2]\ni64[4]\ni32[3]\nb8[3]\nu8[3]\nbf16[5], dtype = torch.float32\nf32[1]"},
+    {.schema = "aten.prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferProd,
+     .eval = evalProd,
+     .derive = deriveProdDim,
+     .lower = lowerProd,
+     .samples =
+         "f32[2, 3, 4], 1\nf32[2, 3, 4], -1, True\nf32[2, 3][1, 2], 0\nf64[5], 0\nf32[], 0\nf32[0, 3], 0\nf32[0, 3], 1\nbf16[4, 5], 1\ni64[3, 4], 0\nb8[2, 3], 1\nf32[2, 1, 3], 1\ni32[4], 0, dtype = torch.float32"},
 };
 
 }  // namespace

@@ -14,16 +14,18 @@ Result<TensorType> elementIndex(const InferContext& c, const TensorType& self) {
     CT_TRY(const TensorType index, c.tensor("index"));
     if (index.dtype != DType::I64 && index.dtype != DType::I32) return c.fail("the index must be int64 or int32");
     if (std::max<int64_t>(index.rank(), 1) != std::max<int64_t>(self.rank(), 1) && !(numel(index.sizes) == SymInt(0)))
-        return c.fail("the index has " + std::to_string(index.rank()) + " dims, the tensor " + std::to_string(self.rank()));
+        return c.fail("the index has " + std::to_string(index.rank()) + " dims, the tensor " +
+                      std::to_string(self.rank()));
     return index;
 }
 
 /// The index may be smaller than `bound` in every dim but `dim` (or in all, if that is -1).
 Result<bool> fitsInside(const InferContext& c, SymDims index, SymDims bound, int64_t dim, const char* what) {
     for (SymDims* sizes : {&index, &bound})
-        if (sizes->empty()) sizes->push_back(1);   // a number counts as one element
+        if (sizes->empty()) sizes->push_back(1);  // a number counts as one element
     for (size_t i = 0; i < index.size() && i < bound.size(); ++i)
-        if (static_cast<int64_t>(i) != dim && index[i].isInt() && bound[i].isInt() && index[i].value() > bound[i].value())
+        if (static_cast<int64_t>(i) != dim && index[i].isInt() && bound[i].isInt() &&
+            index[i].value() > bound[i].value())
             return c.fail("the index is larger than the " + std::string(what) + " in dim " + std::to_string(i));
     return true;
 }
@@ -63,8 +65,11 @@ Result<ValueType> inferScatter(const InferContext& c) {
 class ElementWalk {
   public:
     ElementWalk(Dims target, Dims source, const Tensor& index, int64_t dim)
-        : m_target(pad(std::move(target))), m_source(pad(std::move(source))), m_sizes(pad(index.sizes())),
-          m_values(packElements<int64_t>(index)), m_dim(static_cast<size_t>(dim)) {}
+        : m_target(pad(std::move(target))),
+          m_source(pad(std::move(source))),
+          m_sizes(pad(index.sizes())),
+          m_values(packElements<int64_t>(index)),
+          m_dim(static_cast<size_t>(dim)) {}
 
     template <class Body>
     std::optional<int64_t> visit(Body&& body) const {
@@ -122,7 +127,8 @@ enum class Landing { Replace, Add, Multiply, Mean, Max, Min };
 EvalResult evalLanding(const EvalContext& c, Landing landing, bool includeSelf) {
     const Tensor self = c.in(size_t{0}), index = c.in("index");
     const bool hasSource = c.op().schema()->find("src") >= 0;
-    const Tensor source = hasSource ? c.in("src") : broadcastTo(Tensor::scalar(self.dtype(), c.number("value")), index.sizes());
+    const Tensor source =
+        hasSource ? c.in("src") : broadcastTo(Tensor::scalar(self.dtype(), c.number("value")), index.sizes());
     Tensor out = c.result();
     std::optional<int64_t> wrong;
     withComplex(self.dtype(), [&](auto tag) {
@@ -138,7 +144,8 @@ EvalResult evalLanding(const EvalContext& c, Landing landing, bool includeSelf) 
             if (first || landing == Landing::Replace) value = given;
             else if (landing == Landing::Multiply) value = wrapMul(value, given);
             else if (landing == Landing::Add || landing == Landing::Mean) value = wrapAdd(value, given);
-            else if constexpr (!kIsComplex<T>) value = landing == Landing::Max ? maximumOf(value, given) : minimumOf(value, given);
+            else if constexpr (!kIsComplex<T>)
+                value = landing == Landing::Max ? maximumOf(value, given) : minimumOf(value, given);
         });
         if (landing == Landing::Mean)
             for (size_t i = 0; i < target.size(); ++i)
@@ -161,12 +168,14 @@ std::optional<Landing> landingOf(std::string_view reduce) {
     return std::nullopt;
 }
 Result<ValueType> inferReduce(const InferContext& c) {
-    if (!landingOf(c.text("reduce"))) return c.fail("unknown reduction '" + c.text("reduce") + "'; sum, prod, mean, amax and amin are known");
+    if (!landingOf(c.text("reduce")))
+        return c.fail("unknown reduction '" + c.text("reduce") + "'; sum, prod, mean, amax and amin are known");
     return inferScatter(c);
 }
 
 Result<ValueType> inferAddOrMultiply(const InferContext& c) {
-    if (c.text("reduce") != "add" && c.text("reduce") != "multiply") return c.fail("unknown reduction '" + c.text("reduce") + "'; add and multiply are known");
+    if (c.text("reduce") != "add" && c.text("reduce") != "multiply")
+        return c.fail("unknown reduction '" + c.text("reduce") + "'; add and multiply are known");
     return inferScatter(c);
 }
 
@@ -218,20 +227,25 @@ constexpr OpDef kOps[] = {
     {.schema = "aten.gather.default(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
      .infer = inferGather,
      .eval = evalGather,
-     .derive = [](Derivation& d) {
-         const Value zeros = full(d.builder(), d.in(0).sizes(), Scalar(int64_t{0}), d.dy().dtype(), d.dy().type().device);
-         d.input(0) = d.call("aten.scatter_add.default", {zeros, d.arg("dim"), d.in("index"), d.dy()});
-     },
-     .lower = [](LowerContext& c) {
-         const TensorType self = c.in(size_t{0});
-         if (self.rank() == 0) return c.loadAt(0, {});
-         const auto dim = static_cast<size_t>(c.dimOf("dim", self.rank()));
-         if (c.in("index").rank() == 0) return c.loadAt(0, {LowerContext::checkedIndex(Expr::cast(c.loadAt(2, {}), DType::I64), self.sizes[0])});
-         if (c.in("index").rank() != self.rank()) return Expr();   // no elements, so of any shape
-         std::vector<Expr> at = c.index();
-         at[dim] = LowerContext::checkedIndex(Expr::cast(c.loadAt(2, c.index()), DType::I64), self.sizes[dim]);
-         return c.loadAt(0, at);
-     },
+     .derive =
+         [](Derivation& d) {
+             const Value zeros =
+                 full(d.builder(), d.in(0).sizes(), Scalar(int64_t{0}), d.dy().dtype(), d.dy().type().device);
+             d.input(0) = d.call("aten.scatter_add.default", {zeros, d.arg("dim"), d.in("index"), d.dy()});
+         },
+     .lower =
+         [](LowerContext& c) {
+             const TensorType self = c.in(size_t{0});
+             if (self.rank() == 0) return c.loadAt(0, {});
+             const auto dim = static_cast<size_t>(c.dimOf("dim", self.rank()));
+             if (c.in("index").rank() == 0)
+                 return c.loadAt(0,
+                                 {LowerContext::checkedIndex(Expr::cast(c.loadAt(2, {}), DType::I64), self.sizes[0])});
+             if (c.in("index").rank() != self.rank()) return Expr();  // no elements, so of any shape
+             std::vector<Expr> at = c.index();
+             at[dim] = LowerContext::checkedIndex(Expr::cast(c.loadAt(2, c.index()), DType::I64), self.sizes[dim]);
+             return c.loadAt(0, at);
+         },
      .samples = R"(
 f32[4, 5], 0, i64[2, 5]<4
 f32[4, 5], 1, i64[3, 2]<5
@@ -247,43 +261,56 @@ f32[4, 5], 0, i64[0, 5]<4
      .tags = Tag::Inplace,
      .infer = inferScatter,
      .eval = [](const EvalContext& c) { return evalLanding(c, Landing::Replace, true); },
-     .derive = [](Derivation& d) {
-         if (d.needs(0)) d.input(0) = d.call("aten.scatter.value", {d.dy(), d.arg("dim"), d.in("index"), 0});
-         if (d.needs(3)) d.input(3) = d.call("aten.gather.default", {d.dy(), d.arg("dim"), d.in("index")});
-     },
-     .samples = "f32[4, 5], 0, i64[1, 5]<4, f32[1, 5]\nf32[4, 5], 1, i64[4, 1]<5, f32[4, 3]\ni64[5], -1, i64[1]<5, i64[2]\nf32[5, 4][1, 5], 0, i64[1, 4]<5, f32[1, 4]"},
+     .derive =
+         [](Derivation& d) {
+             if (d.needs(0)) d.input(0) = d.call("aten.scatter.value", {d.dy(), d.arg("dim"), d.in("index"), 0});
+             if (d.needs(3)) d.input(3) = d.call("aten.gather.default", {d.dy(), d.arg("dim"), d.in("index")});
+         },
+     .samples =
+         "f32[4, 5], 0, i64[1, 5]<4, f32[1, 5]\nf32[4, 5], 1, i64[4, 1]<5, f32[4, 3]\ni64[5], -1, i64[1]<5, i64[2]\nf32[5, 4][1, 5], 0, i64[1, 4]<5, f32[1, 4]"},
     {.schema = "aten.scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
      .tags = Tag::Inplace,
      .infer = inferScatter,
      .eval = [](const EvalContext& c) { return evalLanding(c, Landing::Replace, true); },
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.scatter.value", {d.dy(), d.arg("dim"), d.in("index"), 0}); },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.scatter.value", {d.dy(), d.arg("dim"), d.in("index"), 0});
+         },
      .samples = "f32[4, 5], 0, i64[2, 5]<4, 1.5\ni64[4, 5], 1, i64[4, 3]<5, -1\nbf16[5], 0, i64[3]<5, 2"},
     // What lands is added to or multiplied with what is there.
     {.schema = "aten.scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
      .tags = Tag::Inplace,
      .infer = inferAddOrMultiply,
      .eval = [](const EvalContext& c) { return evalLanding(c, *landingOf(c.text("reduce")), true); },
-     .samples = "f32[4, 5], 0, i64[3, 5]<4, f32[3, 5], reduce='add'\nf32[4, 5], 1, i64[4, 3]<5, f32[4, 3], reduce='multiply'\ni64[5], -1, i64[7]<5, i64[7], reduce='add'"},
+     .samples =
+         "f32[4, 5], 0, i64[3, 5]<4, f32[3, 5], reduce='add'\nf32[4, 5], 1, i64[4, 3]<5, f32[4, 3], reduce='multiply'\ni64[5], -1, i64[7]<5, i64[7], reduce='add'"},
     {.schema = "aten.scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
      .tags = Tag::Inplace,
      .infer = inferAddOrMultiply,
      .eval = [](const EvalContext& c) { return evalLanding(c, *landingOf(c.text("reduce")), true); },
-     .samples = "f32[4, 5], 0, i64[3, 5]<4, 1.5, reduce='add'\nf32[4, 5], 1, i64[4, 3]<5, 2, reduce='multiply'\ni64[5], 0, i64[7]<5, 3, reduce='add'"},
+     .samples =
+         "f32[4, 5], 0, i64[3, 5]<4, 1.5, reduce='add'\nf32[4, 5], 1, i64[4, 3]<5, 2, reduce='multiply'\ni64[5], 0, i64[7]<5, 3, reduce='add'"},
     // self with src added at the indexed places.
     {.schema = "aten.scatter_add.default(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
      .tags = Tag::Inplace,
      .infer = inferScatter,
      .eval = [](const EvalContext& c) { return evalLanding(c, Landing::Add, true); },
-     .derive = [](Derivation& d) {
-         if (d.needs(0)) d.input(0) = d.dy();
-         if (d.needs(3)) d.input(3) = d.call("aten.gather.default", {d.dy(), d.arg("dim"), d.in("index")});
-     },
-     .samples = "f32[4, 5], 0, i64[3, 5]<4, f32[3, 5]\nf64[4, 5], 1, i64[4, 7]<5, f64[4, 7]\ni64[5], 0, i64[9]<5, i64[9]\nf32[4], 0, i64[0]<4, f32[0]"},
+     .derive =
+         [](Derivation& d) {
+             if (d.needs(0)) d.input(0) = d.dy();
+             if (d.needs(3)) d.input(3) = d.call("aten.gather.default", {d.dy(), d.arg("dim"), d.in("index")});
+         },
+     .samples =
+         "f32[4, 5], 0, i64[3, 5]<4, f32[3, 5]\nf64[4, 5], 1, i64[4, 7]<5, f64[4, 7]\ni64[5], 0, i64[9]<5, i64[9]\nf32[4], 0, i64[0]<4, f32[0]"},
     // self (or, without include_self, only what lands) reduced with src at the indexed places.
-    {.schema = "aten.scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
+    {.schema =
+         "aten.scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
      .tags = Tag::Inplace,
      .infer = inferReduce,
-     .eval = [](const EvalContext& c) { return evalLanding(c, *landingOf(c.text("reduce")), c.flag("include_self", true)); },
+     .eval =
+         [](const EvalContext& c) {
+             return evalLanding(c, *landingOf(c.text("reduce")), c.flag("include_self", true));
+         },
      .derive = deriveReduce,
      .samples = R"(
 f32[4, 5], 0, i64[3, 5]<4, f32[3, 5], 'sum'

@@ -12,7 +12,8 @@ namespace {
 
 Result<TensorType> foundType(const InferContext& c, const TensorType& values, const TensorType& sequence) {
     if (isComplex(values.dtype) || isComplex(sequence.dtype)) return c.fail("complex numbers have no order");
-    TensorType type = TensorType::contiguous(c.flag("out_int32") ? DType::I32 : DType::I64, values.sizes, sequence.device);
+    TensorType type =
+        TensorType::contiguous(c.flag("out_int32") ? DType::I32 : DType::I64, values.sizes, sequence.device);
     return type;
 }
 /// "left" finds the first place that keeps the order, "right" the last.
@@ -30,12 +31,14 @@ Result<ValueType> inferSearch(const InferContext& c) {
     if (sequence.rank() > 1) {
         if (values.rank() != sequence.rank()) return c.fail("a sequence of several dims needs values of as many");
         for (size_t i = 0; i + 1 < sequence.sizes.size(); ++i)
-            if (sequence.sizes[i].isInt() && values.sizes[i].isInt() && sequence.sizes[i].value() != values.sizes[i].value())
+            if (sequence.sizes[i].isInt() && values.sizes[i].isInt() &&
+                sequence.sizes[i].value() != values.sizes[i].value())
                 return c.fail("sequence and values differ in dim " + std::to_string(i));
     }
     if (c.has("sorter")) {
         CT_TRY(const TensorType sorter, c.tensor("sorter"));
-        if (sorter.dtype != DType::I64 || !(sorter.sizes == sequence.sizes)) return c.fail("the sorter must be int64 and of the sequence's shape");
+        if (sorter.dtype != DType::I64 || !(sorter.sizes == sequence.sizes))
+            return c.fail("the sorter must be int64 and of the sequence's shape");
     }
     CT_TRY(TensorType type, foundType(c, values, sequence));
     return ValueType(std::move(type));
@@ -56,11 +59,14 @@ bool before(T a, T b) {
     return a < b;
 }
 template <class T>
-std::vector<int64_t> positions(const std::vector<T>& sequence, const std::vector<int64_t>& sorter, const std::vector<T>& values, size_t length, size_t perRow, bool right) {
+std::vector<int64_t> positions(const std::vector<T>& sequence, const std::vector<int64_t>& sorter,
+                               const std::vector<T>& values, size_t length, size_t perRow, bool right) {
     std::vector<int64_t> out;
     for (size_t i = 0; i < values.size(); ++i) {
         const size_t row = perRow == 0 ? 0 : i / perRow * length;
-        const auto element = [&](size_t k) { return sequence[row + (sorter.empty() ? k : static_cast<size_t>(sorter[row + k]))]; };
+        const auto element = [&](size_t k) {
+            return sequence[row + (sorter.empty() ? k : static_cast<size_t>(sorter[row + k]))];
+        };
         size_t low = 0, high = length;
         while (low < high) {
             const size_t middle = (low + high) / 2;
@@ -77,27 +83,35 @@ EvalResult evalSearch(const EvalContext& c, std::string_view sequenceParam) {
     const Tensor sorter = c.op().schema()->find("sorter") >= 0 ? c.optional("sorter") : Tensor();
     std::vector<int64_t> order = sorter.defined() ? packElements<int64_t>(sorter) : std::vector<int64_t>();
     for (int64_t at : order)
-        if (at < 0 || at >= sequence.size(-1)) return c.fail("the sorter holds " + std::to_string(at) + ", outside the sequence");
+        if (at < 0 || at >= sequence.size(-1))
+            return c.fail("the sorter holds " + std::to_string(at) + ", outside the sequence");
     const bool right = *rightmost(c);
     const auto length = static_cast<size_t>(sequence.size(-1));
     const size_t perRow = sequence.rank() > 1 ? static_cast<size_t>(values.size(-1)) : 0;
     Tensor out = c.result();
-    const DType dtype = values.dtype() == sequence.dtype() ? values.dtype() : isFloating(promote(values.dtype(), sequence.dtype())) ? DType::F64 : DType::I64;
+    const DType dtype = values.dtype() == sequence.dtype()                      ? values.dtype()
+                        : isFloating(promote(values.dtype(), sequence.dtype())) ? DType::F64
+                                                                                : DType::I64;
     withCompute(dtype, [&](auto tag) {
         using T = decltype(tag);
-        unpackElements(positions<T>(packElements<T>(sequence), order, packElements<T>(values), length, perRow, right), out);
+        unpackElements(positions<T>(packElements<T>(sequence), order, packElements<T>(values), length, perRow, right),
+                       out);
     });
     return out;
 }
 /// A number is a value of its own: put into a tensor, looked up, and taken out again.
 Value constantTensor(Decomposition& d, DType dtype, Device device) {
-    return d.call("aten.scalar_tensor.default", {d.arg("self")}, {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", device}});
+    return d.call("aten.scalar_tensor.default", {d.arg("self")},
+                  {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", device}});
 }
 
 constexpr OpDef kOps[] = {
     // The bucket of each value: how many boundaries lie before it.
-    {.schema = "aten.bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
-     .tags = Tag::NoGradient, .infer = inferBucketize, .eval = [](const EvalContext& c) { return evalSearch(c, "boundaries"); },
+    {.schema =
+         "aten.bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+     .tags = Tag::NoGradient,
+     .infer = inferBucketize,
+     .eval = [](const EvalContext& c) { return evalSearch(c, "boundaries"); },
      .samples = R"(
 f32[4, 5], f32[1]
 f32[4, 5], f32[1], right=True
@@ -111,15 +125,20 @@ f32[4], f32[0]
 f32[4, 3], f32[5][0]
 i64[9], i64[4]<1, right=True
 )"},
-    shorthand("aten.bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
-              [](Decomposition& d) -> Values {
-                  const Value boundaries = d.in("boundaries");
-                  return d.call("aten.bucketize.Tensor", {constantTensor(d, boundaries.dtype(), boundaries.type().device), boundaries},
-                                {{"out_int32", d.arg("out_int32")}, {"right", d.arg("right")}});
-              },
-              "0.5, f32[1]\n2, i64[1], right=True"),
-    {.schema = "aten.searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
-     .tags = Tag::NoGradient, .infer = inferSearch, .eval = [](const EvalContext& c) { return evalSearch(c, "sorted_sequence"); },
+    shorthand(
+        "aten.bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+        [](Decomposition& d) -> Values {
+            const Value boundaries = d.in("boundaries");
+            return d.call("aten.bucketize.Tensor",
+                          {constantTensor(d, boundaries.dtype(), boundaries.type().device), boundaries},
+                          {{"out_int32", d.arg("out_int32")}, {"right", d.arg("right")}});
+        },
+        "0.5, f32[1]\n2, i64[1], right=True"),
+    {.schema =
+         "aten.searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
+     .tags = Tag::NoGradient,
+     .infer = inferSearch,
+     .eval = [](const EvalContext& c) { return evalSearch(c, "sorted_sequence"); },
      .samples = R"(
 f32[1], f32[4, 5]
 f32[3, 1], f32[3, 4], right=True
@@ -132,13 +151,18 @@ i64[5]<1, i64[3, 4]
 i64[2, 5]<1, i64[2, 7], right=True
 i32[5]<1, f32[7]
 )"},
-    shorthand("aten.searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
-              [](Decomposition& d) -> Values {
-                  const Value sequence = d.in(0);
-                  return d.call("aten.searchsorted.Tensor", {sequence, constantTensor(d, sequence.dtype(), sequence.type().device)},
-                                {{"out_int32", d.arg("out_int32")}, {"right", d.arg("right")}, {"side", d.arg("side")}, {"sorter", d.arg("sorter")}});
-              },
-              "f32[1], 0.25\nf32[1], -9.0, right=True"),
+    shorthand(
+        "aten.searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
+        [](Decomposition& d) -> Values {
+            const Value sequence = d.in(0);
+            return d.call("aten.searchsorted.Tensor",
+                          {sequence, constantTensor(d, sequence.dtype(), sequence.type().device)},
+                          {{"out_int32", d.arg("out_int32")},
+                           {"right", d.arg("right")},
+                           {"side", d.arg("side")},
+                           {"sorter", d.arg("sorter")}});
+        },
+        "f32[1], 0.25\nf32[1], -9.0, right=True"),
 };
 
 }  // namespace

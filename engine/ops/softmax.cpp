@@ -19,7 +19,8 @@ Result<ValueType> softmaxType(const InferContext& c, std::optional<DType> dtype)
 }
 Result<ValueType> inferSoftmax(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
-    if (c.flag("half_to_float") && !isHalf(self.dtype)) return c.fail("half_to_float needs a float16 or bfloat16 tensor");
+    if (c.flag("half_to_float") && !isHalf(self.dtype))
+        return c.fail("half_to_float needs a float16 or bfloat16 tensor");
     return softmaxType(c, c.flag("half_to_float") ? std::optional(DType::F32) : std::nullopt);
 }
 
@@ -43,10 +44,12 @@ EvalResult normalizeExp(const EvalContext& c, bool logarithm, bool safe) {
         });
         for (double x : group) total += std::exp(x - largest);
         const bool hidden = safe && largest == -std::numeric_limits<double>::infinity();
-        for (double& x : group) x = hidden ? 0 : logarithm ? x - largest - std::log(total) : std::exp(x - largest) / total;
+        for (double& x : group)
+            x = hidden ? 0 : logarithm ? x - largest - std::log(total) : std::exp(x - largest) / total;
         // Row-major result: position counts the kept dims, those before the dim and those after.
         const int64_t offset = position / step * step * length + position % step;
-        storeElements(out.dtype(), static_cast<std::byte*>(out.data()) + offset * byteSize(out.dtype()), step, length, group.data());
+        storeElements(out.dtype(), static_cast<std::byte*>(out.data()) + offset * byteSize(out.dtype()), step, length,
+                      group.data());
     });
     return out;
 }
@@ -80,7 +83,8 @@ Values withCast(Decomposition& d, std::string_view op) {
     const auto dtype = d.dtype("dtype");
     const Value self = d.in(size_t{0});
     if (!dtype || *dtype == self.dtype()) return d.call(op, {self, d.arg(1), false});
-    if (isHalf(self.dtype()) && *dtype == DType::F32 && self.type().device.type == DeviceType::Cuda) return d.call(op, {self, d.arg(1), true});
+    if (isHalf(self.dtype()) && *dtype == DType::F32 && self.type().device.type == DeviceType::Cuda)
+        return d.call(op, {self, d.arg(1), true});
     return d.call(op, {d.call("aten._to_copy.default", {self}, {{"dtype", *dtype}}), d.arg(1), false});
 }
 
@@ -88,8 +92,10 @@ Result<ValueType> inferSoftmaxBackward(const InferContext& c) {
     CT_TRY(const TensorType gradient, c.tensor(size_t{0}));
     CT_TRY(const TensorType output, c.tensor(1));
     CT_TRY_VOID(c.dim("dim", output.rank()));
-    if (!(gradient.sizes == output.sizes)) return c.fail("gradient " + gradient.text() + " and output " + output.text() + " differ in shape");
-    return ValueType(TensorType::contiguous(c.dtype("input_dtype").value_or(output.dtype), output.sizes, output.device));
+    if (!(gradient.sizes == output.sizes))
+        return c.fail("gradient " + gradient.text() + " and output " + output.text() + " differ in shape");
+    return ValueType(
+        TensorType::contiguous(c.dtype("input_dtype").value_or(output.dtype), output.sizes, output.device));
 }
 void deriveSoftmax(Derivation& d, std::string_view op) {
     d.input(0) = d.call(op, {d.dy(), d.out(), d.arg("dim"), d.in(size_t{0}).dtype()});
@@ -111,18 +117,28 @@ f64[2, 3], f64[2, 3]<1, 0, torch.float64
 
 constexpr OpDef kOps[] = {
     // exp(x) / sum(exp(x)) along a dim, shifted by the maximum. A group of only -inf gives NaN.
-    {.schema = "aten._softmax.default(Tensor self, int dim, bool half_to_float) -> Tensor", .tags = Tag::Reduction, .infer = inferSoftmax,
-     .eval = [](const EvalContext& c) { return normalizeExp(c, false, false); }, .expand = Expand::Decompose,
+    {.schema = "aten._softmax.default(Tensor self, int dim, bool half_to_float) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferSoftmax,
+     .eval = [](const EvalContext& c) { return normalizeExp(c, false, false); },
+     .expand = Expand::Decompose,
      .decompose = decomposeSoftmax,
-     .derive = [](Derivation& d) { deriveSoftmax(d, "aten._softmax_backward_data.default"); }, .samples = kSamples},
-    {.schema = "aten._log_softmax.default(Tensor self, int dim, bool half_to_float) -> Tensor", .tags = Tag::Reduction, .infer = inferSoftmax,
-     .eval = [](const EvalContext& c) { return normalizeExp(c, true, false); }, .expand = Expand::Decompose,
+     .derive = [](Derivation& d) { deriveSoftmax(d, "aten._softmax_backward_data.default"); },
+     .samples = kSamples},
+    {.schema = "aten._log_softmax.default(Tensor self, int dim, bool half_to_float) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferSoftmax,
+     .eval = [](const EvalContext& c) { return normalizeExp(c, true, false); },
+     .expand = Expand::Decompose,
      .decompose = decomposeLogSoftmax,
-     .derive = [](Derivation& d) { deriveSoftmax(d, "aten._log_softmax_backward_data.default"); }, .samples = kSamples},
+     .derive = [](Derivation& d) { deriveSoftmax(d, "aten._log_softmax_backward_data.default"); },
+     .samples = kSamples},
     // Softmax whose groups of only -inf give zeros: attention rows that may look at nothing.
-    {.schema = "aten._safe_softmax.default(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", .tags = Tag::Reduction,
+    {.schema = "aten._safe_softmax.default(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+     .tags = Tag::Reduction,
      .infer = [](const InferContext& c) { return softmaxType(c, c.dtype("dtype")); },
-     .eval = [](const EvalContext& c) { return normalizeExp(c, false, true); }, .expand = Expand::Decompose,
+     .eval = [](const EvalContext& c) { return normalizeExp(c, false, true); },
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value self = d.in(size_t{0});
          const Value soft = d.call("aten.softmax.int", {self, d.arg(1), d.arg(2)});
@@ -134,18 +150,21 @@ constexpr OpDef kOps[] = {
      .derive = [](Derivation& d) { deriveSoftmax(d, "aten._softmax_backward_data.default"); },
      .samples = "f32[2, 3, 4], -1\nbf16[2, 3], 1\nf64[2, 3], 0"},
     // The largest element of each group, and the sum of exp(x - it): what a softmax needs, in one walk over the data.
-    {.schema = "prims.prepare_softmax_online.default(Tensor x, int dim) -> (Tensor, Tensor)", .tags = Tag::Reduction,
+    {.schema = "prims.prepare_softmax_online.default(Tensor x, int dim) -> (Tensor, Tensor)",
+     .tags = Tag::Reduction,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType x, c.tensor(size_t{0}));
          if (isComplex(x.dtype)) return c.fail("complex numbers have no largest one");
          CT_TRY(const int64_t dim, c.dim("dim", x.rank()));
          const int64_t dims[] = {dim};
-         const TensorType most = TensorType::contiguous(x.dtype, x.rank() > 0 ? reducedSizes(x.sizes, dims, true) : SymDims(), x.device);
+         const TensorType most =
+             TensorType::contiguous(x.dtype, x.rank() > 0 ? reducedSizes(x.sizes, dims, true) : SymDims(), x.device);
          TensorType total = most;
-         if (!isFloating(x.dtype)) total.dtype = DType::F32;   // exponentials of integers
+         if (!isFloating(x.dtype)) total.dtype = DType::F32;  // exponentials of integers
          return ValueType(TupleType{most, total});
      },
-     .eval = evalExpanded, .expand = Expand::Never,
+     .eval = evalExpanded,
+     .expand = Expand::Never,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = d.in(size_t{0});
          const std::vector<int64_t> dims{d.integerOr("dim", 0)};
@@ -163,29 +182,45 @@ constexpr OpDef kOps[] = {
          };
          const Expr most = c.reduce(ReduceKind::Max, {x.sizes[dim]}, element);
          if (c.resultNumber() == 0) return most;
-         return c.reduce(ReduceKind::Sum, {x.sizes[dim]}, [&](const std::vector<Expr>& r) { return call1("exp", element(r) - most); });
+         return c.reduce(ReduceKind::Sum, {x.sizes[dim]},
+                         [&](const std::vector<Expr>& r) { return call1("exp", element(r) - most); });
      },
      .samples = "f32[2, 3, 4], -1\nf32[2, 3, 4], 1\nf64[5], 0\nf32[3, 4][1, 3], -1"},
-    {.schema = "aten.softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", .infer = inferExpanded, .eval = evalExpanded,
-     .expand = Expand::Composite, .decompose = [](Decomposition& d) { return withCast(d, "aten._softmax.default"); },
+    {.schema = "aten.softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = [](Decomposition& d) { return withCast(d, "aten._softmax.default"); },
      .samples = "f32[2, 3], -1\nbf16[2, 3], 1, torch.float32\ni64[2, 3], 1, torch.float32"},
-    {.schema = "aten.log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", .infer = inferExpanded, .eval = evalExpanded,
-     .expand = Expand::Composite, .decompose = [](Decomposition& d) { return withCast(d, "aten._log_softmax.default"); },
+    {.schema = "aten.log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = [](Decomposition& d) { return withCast(d, "aten._log_softmax.default"); },
      .samples = "f32[2, 3], -1\nbf16[2, 3], 1, torch.float32"},
     // g*y - y*sum(g*y), the last step as one fused multiply-add.
-    {.schema = "aten._softmax_backward_data.default(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
-     .tags = Tag::Reduction, .infer = inferSoftmaxBackward, .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema =
+         "aten._softmax_backward_data.default(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferSoftmaxBackward,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value gradient = inComputeDType(d.in(size_t{0})), y = inComputeDType(d.in(1));
          const Value product = gradient * y;
          const Value total = sum(product, {d.integerOr("dim", 0)}, true);
          Value result = d.call("prims.fma.default", {-y, total, product});
-         if (!result.type().isContiguous()) result = d.call("aten.clone.default", {result}, {{"memory_format", MemoryFormat::Contiguous}});
+         if (!result.type().isContiguous())
+             result = d.call("aten.clone.default", {result}, {{"memory_format", MemoryFormat::Contiguous}});
          return convert(result, d.out().dtype);
      },
      .samples = kBackwardSamples},
-    {.schema = "aten._log_softmax_backward_data.default(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
-     .tags = Tag::Reduction, .infer = inferSoftmaxBackward, .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema =
+         "aten._log_softmax_backward_data.default(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+     .tags = Tag::Reduction,
+     .infer = inferSoftmaxBackward,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value gradient = inComputeDType(d.in(size_t{0}));
          const Value soft = unary("aten.exp.default", inComputeDType(d.in(1)));

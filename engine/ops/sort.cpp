@@ -31,11 +31,14 @@ bool ranksBelow(T a, T b) {
 }
 /// Positions of a line's elements in rank order.
 template <class T>
-void rankLine(const std::vector<T>& in, int64_t start, const Lines& lines, bool descending, std::vector<int64_t>& order) {
+void rankLine(const std::vector<T>& in, int64_t start, const Lines& lines, bool descending,
+              std::vector<int64_t>& order) {
     order.resize(static_cast<size_t>(lines.length));
     std::iota(order.begin(), order.end(), 0);
     auto at = [&](int64_t i) { return in[static_cast<size_t>(start + i * lines.inner)]; };
-    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return descending ? ranksBelow(at(b), at(a)) : ranksBelow(at(a), at(b)); });
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+        return descending ? ranksBelow(at(b), at(a)) : ranksBelow(at(a), at(b));
+    });
 }
 /// Ranks every line and keeps the elements `first .. first + count` of it: values and positions.
 EvalResult ranked(const EvalContext& c, bool descending, int64_t first, int64_t count) {
@@ -52,7 +55,8 @@ EvalResult ranked(const EvalContext& c, bool descending, int64_t first, int64_t 
             rankLine(in, from, lines, descending, order);
             for (int64_t k = 0; k < count; ++k) {
                 const int64_t position = order[static_cast<size_t>(first + k)];
-                kept[static_cast<size_t>(to + k * lines.inner)] = in[static_cast<size_t>(from + position * lines.inner)];
+                kept[static_cast<size_t>(to + k * lines.inner)] =
+                    in[static_cast<size_t>(from + position * lines.inner)];
                 at[static_cast<size_t>(to + k * lines.inner)] = position;
             }
         }
@@ -109,7 +113,8 @@ template <bool skipsNan>
 EvalResult evalMedian(const EvalContext& c) {
     const Tensor self = c.in(size_t{0});
     const bool whole = c.op().schema()->find("dim") < 0;
-    const Lines lines = whole ? Lines({self.numel()}, 0) : Lines(self.sizes(), self.rank() == 0 ? 0 : c.dimOf("dim", self.rank()));
+    const Lines lines =
+        whole ? Lines({self.numel()}, 0) : Lines(self.sizes(), self.rank() == 0 ? 0 : c.dimOf("dim", self.rank()));
     Tensor values = c.result(0);
     Tensor positions = whole ? Tensor() : c.result(1);
     withCompute(self.dtype(), [&](auto tag) {
@@ -128,7 +133,8 @@ EvalResult evalMedian(const EvalContext& c) {
             kept[static_cast<size_t>(row)] = element(chosen);
             at[static_cast<size_t>(row)] = chosen;
         }
-        if (in.empty() && whole) kept[0] = std::is_integral_v<T> ? std::numeric_limits<T>::min() : std::numeric_limits<T>::quiet_NaN();
+        if (in.empty() && whole)
+            kept[0] = std::is_integral_v<T> ? std::numeric_limits<T>::min() : std::numeric_limits<T>::quiet_NaN();
         unpackElements(kept, values);
         if (!whole) unpackElements(at, positions);
     });
@@ -153,7 +159,9 @@ EvalResult evalMode(const EvalContext& c) {
         std::vector<int64_t> at(kept.size()), order;
         for (int64_t row = 0; row < lines.rows; ++row) {
             rankLine(in, lines.start(row), lines, false, order);
-            const auto element = [&](size_t rank) { return in[static_cast<size_t>(lines.start(row) + order[rank] * lines.inner)]; };
+            const auto element = [&](size_t rank) {
+                return in[static_cast<size_t>(lines.start(row) + order[rank] * lines.inner)];
+            };
             size_t most = 0, chosen = 0, run = 0;
             for (size_t rank = 0; rank < order.size(); ++rank) {
                 run = rank > 0 && element(rank) == element(rank - 1) ? run + 1 : 1;
@@ -190,23 +198,39 @@ f32[2, 3, 4, 5][60, 1, 15, 3]!, 1
 )";
 
 constexpr OpDef kOps[] = {
-    {.schema = "aten.sort.default(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", .infer = inferSort, .eval = evalSort,
-     .derive = [](Derivation& d) { deriveSelected(d, true); }, .samples = kSortSamples},
-    {.schema = "aten.sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", .infer = inferSort,
-     .eval = evalSort, .derive = [](Derivation& d) { deriveSelected(d, true); },
-     .samples = "f32[2, 3], stable = True\nf32[2, 4], stable = True, dim = 0, descending = True\ni64[8], stable = True\ni64[8], stable = True, descending = True\nf32[], stable = False\nb8[5], stable = True"},
-    {.schema = "aten.argsort.default(Tensor self, int dim=-1, bool descending=False) -> Tensor", .infer = inferExpanded, .eval = evalExpanded,
-     .expand = Expand::Composite,
-     .decompose = [](Decomposition& d) -> Values { return d.call("aten.sort.default", {d.arg(0), d.arg("dim"), d.arg("descending")})[1]; },
-     .samples = "f32[2, 3]!\nf32[2, 3]!, 0, True\ni64[4]!"},
-    {.schema = "aten.argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor", .infer = inferExpanded, .eval = evalExpanded,
+    {.schema = "aten.sort.default(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+     .infer = inferSort,
+     .eval = evalSort,
+     .derive = [](Derivation& d) { deriveSelected(d, true); },
+     .samples = kSortSamples},
+    {.schema =
+         "aten.sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+     .infer = inferSort,
+     .eval = evalSort,
+     .derive = [](Derivation& d) { deriveSelected(d, true); },
+     .samples =
+         "f32[2, 3], stable = True\nf32[2, 4], stable = True, dim = 0, descending = True\ni64[8], stable = True\ni64[8], stable = True, descending = True\nf32[], stable = False\nb8[5], stable = True"},
+    {.schema = "aten.argsort.default(Tensor self, int dim=-1, bool descending=False) -> Tensor",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
      .expand = Expand::Composite,
      .decompose = [](Decomposition& d) -> Values {
-         return d.call("aten.sort.stable", {d.arg(0)}, {{"stable", d.arg("stable")}, {"dim", d.arg("dim")}, {"descending", d.arg("descending")}})[1];
+         return d.call("aten.sort.default", {d.arg(0), d.arg("dim"), d.arg("descending")})[1];
+     },
+     .samples = "f32[2, 3]!\nf32[2, 3]!, 0, True\ni64[4]!"},
+    {.schema = "aten.argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
+     .infer = inferExpanded,
+     .eval = evalExpanded,
+     .expand = Expand::Composite,
+     .decompose = [](Decomposition& d) -> Values {
+         return d.call("aten.sort.stable", {d.arg(0)},
+                       {{"stable", d.arg("stable")}, {"dim", d.arg("dim")}, {"descending", d.arg("descending")}})[1];
      },
      .samples = "f32[2, 3], stable = True\nf32[2, 3]!, stable = True, dim = 0, descending = True"},
     // The k largest (or smallest), always in rank order, which `sorted` only asks for.
-    {.schema = "aten.topk.default(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)", .infer = inferTopk,
+    {.schema =
+         "aten.topk.default(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
+     .infer = inferTopk,
      .eval = [](const EvalContext& c) { return ranked(c, c.flag("largest", true), 0, toInt(c.number("k"))); },
      .derive = [](Derivation& d) { deriveSelected(d, true); },
      .samples = R"(
@@ -223,21 +247,40 @@ i32[4, 3]!, 2, 0, False
 f32[3, 4], 0
 f32[0, 3], 2
 )"},
-    {.schema = "aten.kthvalue.default(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", .infer = inferSelected,
+    {.schema =
+         "aten.kthvalue.default(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+     .infer = inferSelected,
      .eval = [](const EvalContext& c) { return ranked(c, false, toInt(c.number("k")) - 1, 1); },
      .derive = [](Derivation& d) { deriveSelected(d, keepsDims(d)); },
-     .samples = "f32[2, 3, 4]!, 2\nf32[2, 3]!, 3, 1, True\nf64[5]!, 1, 0\nf32[], 1\ni64[6]!, 4\nf32[2, 3][1, 2]!, 2, 0"},
+     .samples =
+         "f32[2, 3, 4]!, 2\nf32[2, 3]!, 3, 1, True\nf64[5]!, 1, 0\nf32[], 1\ni64[6]!, 4\nf32[2, 3][1, 2]!, 2, 0"},
     // The lower of two middle elements.
-    {.schema = "aten.median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", .infer = inferSelected, .eval = evalMedian<false>,
+    {.schema = "aten.median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+     .infer = inferSelected,
+     .eval = evalMedian<false>,
      .derive = [](Derivation& d) { deriveSelected(d, keepsDims(d)); },
-     .samples = "f32[2, 3, 4]!, 1\nf32[2, 4]!, -1, True\nf64[5]!, 0\nf32[], 0\ni64[6]!, 0\nf32[2, 3][1, 2]!, 0\nbf16[3, 4]!, 1"},
-    {.schema = "aten.median.default(Tensor self) -> Tensor", .infer = inferWhole, .eval = evalMedian<false>, .derive = deriveShared,
+     .samples =
+         "f32[2, 3, 4]!, 1\nf32[2, 4]!, -1, True\nf64[5]!, 0\nf32[], 0\ni64[6]!, 0\nf32[2, 3][1, 2]!, 0\nbf16[3, 4]!, 1"},
+    {.schema = "aten.median.default(Tensor self) -> Tensor",
+     .infer = inferWhole,
+     .eval = evalMedian<false>,
+     .derive = deriveShared,
      .samples = "f32[2, 3]!\nf64[5]!\nf32[]\ni64[4]!\nf32[2, 3][1, 2]!\nbf16[7]!"},
-    {.schema = "aten.nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", .infer = inferSelected, .eval = evalMedian<true>,
-     .derive = [](Derivation& d) { deriveSelected(d, keepsDims(d)); }, .samples = "f32[2, 3, 4]!, 1\nf32[2, 4]!, -1, True\ni64[6]!, 0"},
-    {.schema = "aten.nanmedian.default(Tensor self) -> Tensor", .infer = inferWhole, .eval = evalMedian<true>, .derive = deriveShared, .samples = "f32[2, 3]!\ni64[4]!"},
-    {.schema = "aten.mode.default(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", .infer = inferSelected, .eval = evalMode,
-     .derive = [](Derivation& d) { deriveSelected(d, keepsDims(d)); }, .samples = "f32[2, 3, 4]!, 1\ni64[3, 8]<3\nf64[2, 4]!, 0, True\nb8[7]"},
+    {.schema = "aten.nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+     .infer = inferSelected,
+     .eval = evalMedian<true>,
+     .derive = [](Derivation& d) { deriveSelected(d, keepsDims(d)); },
+     .samples = "f32[2, 3, 4]!, 1\nf32[2, 4]!, -1, True\ni64[6]!, 0"},
+    {.schema = "aten.nanmedian.default(Tensor self) -> Tensor",
+     .infer = inferWhole,
+     .eval = evalMedian<true>,
+     .derive = deriveShared,
+     .samples = "f32[2, 3]!\ni64[4]!"},
+    {.schema = "aten.mode.default(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+     .infer = inferSelected,
+     .eval = evalMode,
+     .derive = [](Derivation& d) { deriveSelected(d, keepsDims(d)); },
+     .samples = "f32[2, 3, 4]!, 1\ni64[3, 8]<3\nf64[2, 4]!, 0, True\nb8[7]"},
 };
 
 }  // namespace

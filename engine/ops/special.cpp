@@ -34,14 +34,16 @@ double digamma(double x) {
     double result = 0;
     for (; x < 10; ++x) result -= 1 / x;  // psi(x) = psi(x + 1) - 1/x until the asymptotic series holds
     const double z = 1 / (x * x);
-    const double series = z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
+    const double series =
+        z * (1.0 / 12 -
+             z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
     return result + std::log(x) - 0.5 / x - series;
 }
 
 namespace {
 
-/// Sum of 1/(q + k)^s over k >= 0, by Euler and Maclaurin; s > 1. Infinite at the poles q = 0, -1, ...; elsewhere below 0
-/// only for whole s.
+/// Sum of 1/(q + k)^s over k >= 0, by Euler and Maclaurin; s > 1. Infinite at the poles q = 0, -1, ...; elsewhere below
+/// 0 only for whole s.
 double hurwitzZeta(double s, double q) {
     if (q <= 0) {
         if (q == std::floor(q)) return std::numeric_limits<double>::infinity();
@@ -51,7 +53,9 @@ double hurwitzZeta(double s, double q) {
     for (; q < 12; ++q) sum += std::pow(q, -s);
     sum += std::pow(q, 1 - s) / (s - 1) + 0.5 * std::pow(q, -s);
     // B_2j / (2j)!
-    constexpr double kTerms[] = {1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600, 1.0 / 47900160, -691.0 / 1307674368000.0, 1.0 / 74724249600.0};
+    constexpr double kTerms[] = {1.0 / 12,           -1.0 / 720,     1.0 / 30240,
+                                 -1.0 / 1209600,     1.0 / 47900160, -691.0 / 1307674368000.0,
+                                 1.0 / 74724249600.0};
     double rising = s, power = std::pow(q, -s - 1);
     for (int j = 0; j < 7; ++j) {
         sum += kTerms[j] * rising * power;

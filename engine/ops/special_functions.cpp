@@ -16,8 +16,14 @@ constexpr double kRootHalf = 0.7071067811865476, kRootTwoPi = 2.5066282746310002
 constexpr double kPi = 3.141592653589793;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-constexpr OpDef unaryRow(std::string_view schema, Fn<EvalResult(const EvalContext&)> eval, Fn<void(Derivation&)> derive, std::string_view samples) {
-    return {.schema = schema, .tags = Tag::Pointwise, .infer = inferRealFloat, .eval = eval, .derive = derive, .samples = samples};
+constexpr OpDef unaryRow(std::string_view schema, Fn<EvalResult(const EvalContext&)> eval, Fn<void(Derivation&)> derive,
+                         std::string_view samples) {
+    return {.schema = schema,
+            .tags = Tag::Pointwise,
+            .infer = inferRealFloat,
+            .eval = eval,
+            .derive = derive,
+            .samples = samples};
 }
 template <double (*f)(double)>
 EvalResult mapped(const EvalContext& c) {
@@ -74,8 +80,11 @@ Values logGammas(Decomposition& d) {
     if (!p) return Value(d.builder(), nullptr);
     if (*p < 1) return refuse(d, "p must be at least 1, not " + std::to_string(*p));
     const Value x = isIntegral(d.in(0).dtype(), true) ? convert(d.in(0), DType::F32) : d.in(0);
-    const double count = static_cast<double>(*p), constant = 0.25 * count * (count - 1) * std::log(3.14159265358979323846);
-    const Value steps = d.call("aten.arange.start_step", {1 - *p, 1, 1}, {{"dtype", x.dtype()}, {"layout", Layout::Strided}, {"device", x.type().device}, {"pin_memory", false}});
+    const double count = static_cast<double>(*p),
+                 constant = 0.25 * count * (count - 1) * std::log(3.14159265358979323846);
+    const Value steps =
+        d.call("aten.arange.start_step", {1 - *p, 1, 1},
+               {{"dtype", x.dtype()}, {"layout", Layout::Strided}, {"device", x.type().device}, {"pin_memory", false}});
     const Value halves = d.call("aten.mul.Tensor", {steps, 0.5});
     const Value spread = unary("aten.lgamma.default", unsqueeze(x, -1) + halves);
     return sum(spread, {-1}, false) + constant;
@@ -90,91 +99,153 @@ Value halfAtZero(Derivation& d, const Fn<Value(Derivation&, const Value&)>& slop
     return d.dy() * d.call("aten.masked_fill.Scalar", {slope(d, safe), near, 0.5});
 }
 
-constexpr std::string_view kSamples = "f32[2, 3]\nf64[5]\nbf16[4]\ni64[3]", kPositive = "f32[2, 3]>0\nf64[5]>0\nbf16[4]>0";
+constexpr std::string_view kSamples = "f32[2, 3]\nf64[5]\nbf16[4]\ni64[3]",
+                           kPositive = "f32[2, 3]>0\nf64[5]>0\nbf16[4]>0";
 
 constexpr OpDef kOps[] = {
     // Modified Bessel functions of the first kind; the e forms times exp(-|x|).
-    unaryRow("aten.i0.default(Tensor self) -> Tensor", bessel<0, false>, [](Derivation& d) { d.input(0) = d.dy() * bessel(d, "aten.special_i1.default"); }, kSamples),
-    unaryRow("aten.special_i0e.default(Tensor self) -> Tensor", bessel<0, true>,
-             [](Derivation& d) { d.input(0) = d.dy() * (bessel(d, "aten.special_i1e.default") - unary("aten.sgn.default", d.in(0)) * d.out()); }, kSamples),
-    unaryRow("aten.special_i1.default(Tensor self) -> Tensor", bessel<1, false>,
-             [](Derivation& d) { d.input(0) = halfAtZero(d, [](Derivation& r, const Value& x) { return unary("aten.i0.default", x) - r.out() / x; }); }, kSamples),
-    unaryRow("aten.special_i1e.default(Tensor self) -> Tensor", bessel<1, true>,
-             [](Derivation& d) {
-                 d.input(0) = halfAtZero(d, [](Derivation& r, const Value& x) {
-                     const Value fall = unary("aten.sgn.default", x) + unary("aten.reciprocal.default", x);
-                     return unary("aten.special_i0e.default", x) - r.out() * fall;
-                 });
-             },
-             kSamples),
-    shorthand("aten.special_i0.default(Tensor self) -> Tensor", [](Decomposition& d) { return renamed(d, "aten.i0.default"); }, "f32[3]"),
+    unaryRow(
+        "aten.i0.default(Tensor self) -> Tensor", bessel<0, false>,
+        [](Derivation& d) { d.input(0) = d.dy() * bessel(d, "aten.special_i1.default"); }, kSamples),
+    unaryRow(
+        "aten.special_i0e.default(Tensor self) -> Tensor", bessel<0, true>,
+        [](Derivation& d) {
+            d.input(0) =
+                d.dy() * (bessel(d, "aten.special_i1e.default") - unary("aten.sgn.default", d.in(0)) * d.out());
+        },
+        kSamples),
+    unaryRow(
+        "aten.special_i1.default(Tensor self) -> Tensor", bessel<1, false>,
+        [](Derivation& d) {
+            d.input(0) =
+                halfAtZero(d, [](Derivation& r, const Value& x) { return unary("aten.i0.default", x) - r.out() / x; });
+        },
+        kSamples),
+    unaryRow(
+        "aten.special_i1e.default(Tensor self) -> Tensor", bessel<1, true>,
+        [](Derivation& d) {
+            d.input(0) = halfAtZero(d, [](Derivation& r, const Value& x) {
+                const Value fall = unary("aten.sgn.default", x) + unary("aten.reciprocal.default", x);
+                return unary("aten.special_i0e.default", x) - r.out() * fall;
+            });
+        },
+        kSamples),
+    shorthand(
+        "aten.special_i0.default(Tensor self) -> Tensor",
+        [](Decomposition& d) { return renamed(d, "aten.i0.default"); }, "f32[3]"),
     // exp(x^2) erfc(x).
-    unaryRow("aten.special_erfcx.default(Tensor self) -> Tensor", mapped<scaledErfc>,
-             [](Derivation& d) {
-                 const Value steep = d.call("aten.mul.Scalar", {d.in(0), 2}) * d.out();
-                 d.input(0) = d.dy() * d.call("aten.sub.Scalar", {steep, 1.1283791670955126});
-             },
-             kSamples),
+    unaryRow(
+        "aten.special_erfcx.default(Tensor self) -> Tensor", mapped<scaledErfc>,
+        [](Derivation& d) {
+            const Value steep = d.call("aten.mul.Scalar", {d.in(0), 2}) * d.out();
+            d.input(0) = d.dy() * d.call("aten.sub.Scalar", {steep, 1.1283791670955126});
+        },
+        kSamples),
     // The normal distribution: its function, the logarithm and the inverse of that.
-    shorthand("aten.special_ndtr.default(Tensor self) -> Tensor",
-              [](Decomposition& d) -> Values {
-                  const Value x = isIntegral(d.in(0).dtype(), true) ? convert(d.in(0), DType::F32) : d.in(0);
-                  const Value share = unary("aten.erf.default", d.call("aten.mul.Scalar", {x, kRootHalf}));
-                  return d.call("aten.mul.Scalar", {d.call("aten.add.Scalar", {share, 1}), 0.5});
-              },
-              "f32[2, 3]\nf64[5]"),
-    {.schema = "aten.special_log_ndtr.default(Tensor self) -> Tensor", .tags = Tag::Pointwise, .infer = inferRealFloat, .eval = evalExpanded, .expand = Expand::Decompose,
+    shorthand(
+        "aten.special_ndtr.default(Tensor self) -> Tensor",
+        [](Decomposition& d) -> Values {
+            const Value x = isIntegral(d.in(0).dtype(), true) ? convert(d.in(0), DType::F32) : d.in(0);
+            const Value share = unary("aten.erf.default", d.call("aten.mul.Scalar", {x, kRootHalf}));
+            return d.call("aten.mul.Scalar", {d.call("aten.add.Scalar", {share, 1}), 0.5});
+        },
+        "f32[2, 3]\nf64[5]"),
+    {.schema = "aten.special_log_ndtr.default(Tensor self) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferRealFloat,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = logNormal,
-     .derive = [](Derivation& d) {
-         const Value square = d.call("aten.pow.Tensor_Scalar", {d.in(0), 2});
-         d.input(0) = d.dy() / kRootTwoPi * unary("aten.exp.default", -(d.out() + square / 2));
-     },
+     .derive =
+         [](Derivation& d) {
+             const Value square = d.call("aten.pow.Tensor_Scalar", {d.in(0), 2});
+             d.input(0) = d.dy() / kRootTwoPi * unary("aten.exp.default", -(d.out() + square / 2));
+         },
      .samples = kSamples},
-    unaryRow("aten.special_ndtri.default(Tensor self) -> Tensor", mapped<inverseNormal>,
-             [](Derivation& d) {
-                 const Value again = d.out();
-                 d.input(0) = d.dy() * kRootTwoPi * unary("aten.exp.default", again * again / 2);
-             },
-             "f32[2, 3]<1\nf64[4]\nbf16[4]<1"),
-    {.schema = "aten.special_entr.default(Tensor self) -> Tensor", .tags = Tag::Pointwise, .infer = inferRealFloat, .eval = evalExpanded, .expand = Expand::Decompose,
+    unaryRow(
+        "aten.special_ndtri.default(Tensor self) -> Tensor", mapped<inverseNormal>,
+        [](Derivation& d) {
+            const Value again = d.out();
+            d.input(0) = d.dy() * kRootTwoPi * unary("aten.exp.default", again * again / 2);
+        },
+        "f32[2, 3]<1\nf64[4]\nbf16[4]<1"),
+    {.schema = "aten.special_entr.default(Tensor self) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferRealFloat,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = entropy,
-     .derive = [](Derivation& d) { d.input(0) = d.dy() * -(unary("aten.log.default", d.in(0)) + 1); }, .samples = kPositive},
-    {.schema = "aten.special_xlog1py.default(Tensor self, Tensor other) -> Tensor", .tags = Tag::Pointwise, .infer = inferRealFloat, .eval = evalExpanded,
-     .expand = Expand::Decompose, .decompose = productWithLog1p,
-     .derive = [](Derivation& d) {
-         const Value x = d.in(0), y = d.in(1);
-         if (d.needs(1)) d.input(1) = d.dy() * x / (y + 1);
-         if (!d.needs(0)) return;
-         const Value plain = d.call("aten.special_xlog1py.default", {d.dy(), y});
-         const Value flat = d.call("aten.bitwise_and.Tensor", {compareScalar("eq", x, 0.0), compareScalar("le", y, -1.0)});
-         d.input(0) = d.call("aten.masked_fill.Scalar", {plain, flat, 0.0});
-     },
+     .derive = [](Derivation& d) { d.input(0) = d.dy() * -(unary("aten.log.default", d.in(0)) + 1); },
+     .samples = kPositive},
+    {.schema = "aten.special_xlog1py.default(Tensor self, Tensor other) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferRealFloat,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
+     .decompose = productWithLog1p,
+     .derive =
+         [](Derivation& d) {
+             const Value x = d.in(0), y = d.in(1);
+             if (d.needs(1)) d.input(1) = d.dy() * x / (y + 1);
+             if (!d.needs(0)) return;
+             const Value plain = d.call("aten.special_xlog1py.default", {d.dy(), y});
+             const Value flat =
+                 d.call("aten.bitwise_and.Tensor", {compareScalar("eq", x, 0.0), compareScalar("le", y, -1.0)});
+             d.input(0) = d.call("aten.masked_fill.Scalar", {plain, flat, 0.0});
+         },
      .samples = "f32[2, 3], f32[3]>0\nbf16[4], bf16[4]>0\nf64[3], f64[3]>0"},
-    shorthand("aten.special_xlogy.default(Tensor self, Tensor other) -> Tensor", [](Decomposition& d) { return renamed(d, "aten.xlogy.Tensor"); }, "f32[3], f32[3]>0"),
-    shorthand("aten.special_polygamma.default(int n, Tensor self) -> Tensor", [](Decomposition& d) { return renamed(d, "aten.polygamma.default"); }, "1, f32[3]>0"),
-    shorthand("aten.special_digamma.default(Tensor self) -> Tensor", [](Decomposition& d) { return renamed(d, "aten.digamma.default"); }, "f32[3]>0"),
-    shorthand("aten.special_erfc.default(Tensor self) -> Tensor", [](Decomposition& d) { return renamed(d, "aten.erfc.default"); }, "f32[3]"),
-    shorthand("aten.special_erfinv.default(Tensor self) -> Tensor", [](Decomposition& d) { return renamed(d, "aten.erfinv.default"); }, "f32[3]<1"),
+    shorthand(
+        "aten.special_xlogy.default(Tensor self, Tensor other) -> Tensor",
+        [](Decomposition& d) { return renamed(d, "aten.xlogy.Tensor"); }, "f32[3], f32[3]>0"),
+    shorthand(
+        "aten.special_polygamma.default(int n, Tensor self) -> Tensor",
+        [](Decomposition& d) { return renamed(d, "aten.polygamma.default"); }, "1, f32[3]>0"),
+    shorthand(
+        "aten.special_digamma.default(Tensor self) -> Tensor",
+        [](Decomposition& d) { return renamed(d, "aten.digamma.default"); }, "f32[3]>0"),
+    shorthand(
+        "aten.special_erfc.default(Tensor self) -> Tensor",
+        [](Decomposition& d) { return renamed(d, "aten.erfc.default"); }, "f32[3]"),
+    shorthand(
+        "aten.special_erfinv.default(Tensor self) -> Tensor",
+        [](Decomposition& d) { return renamed(d, "aten.erfinv.default"); }, "f32[3]<1"),
     // sin(pi x) / (pi x), 1 at 0.
-    {.schema = "aten.sinc.default(Tensor self) -> Tensor", .tags = Tag::Pointwise, .infer = inferRealFloat, .eval = evalExpanded, .expand = Expand::Decompose,
+    {.schema = "aten.sinc.default(Tensor self) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferRealFloat,
+     .eval = evalExpanded,
+     .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = floatIn(d, 0) * kPi;
          const Value zero = compareScalar("eq", x, int64_t{0}), ratio = unary("aten.sin.default", x) / x;
          return fromOpmath(d, where(zero, scalarTensor(d, int64_t{1}, ratio), ratio));
      },
-     .derive = [](Derivation& d) {
-         const Value x = d.in(0), turned = x * kPi, square = x * x * kPi;
-         const Value slope = (turned * unary("aten.cos.default", turned) - unary("aten.sin.default", turned)) / square;
-         d.input(0) = d.call("aten.masked_fill.Scalar", {d.dy() * slope, compareScalar("eq", square, 0.0), 0.0});
-     },
+     .derive =
+         [](Derivation& d) {
+             const Value x = d.in(0), turned = x * kPi, square = x * x * kPi;
+             const Value slope =
+                 (turned * unary("aten.cos.default", turned) - unary("aten.sin.default", turned)) / square;
+             d.input(0) = d.call("aten.masked_fill.Scalar", {d.dy() * slope, compareScalar("eq", square, 0.0), 0.0});
+         },
      .samples = kSamples},
-    shorthand("aten.special_sinc.default(Tensor self) -> Tensor", [](Decomposition& d) { return renamed(d, "aten.sinc.default"); }, "f32[3]"),
+    shorthand(
+        "aten.special_sinc.default(Tensor self) -> Tensor",
+        [](Decomposition& d) { return renamed(d, "aten.sinc.default"); }, "f32[3]"),
     // The zeta function of Hurwitz. PyTorch has a slope by other only.
-    {.schema = "aten.special_zeta.default(Tensor self, Tensor other) -> Tensor", .tags = Tag::Pointwise, .infer = inferRealFloat,
-     .eval = [](const EvalContext& c) { return zipFloat(c, [](auto s, auto q) { return static_cast<decltype(s)>(zeta(static_cast<double>(s), static_cast<double>(q))); }); },
-     .derive = [](Derivation& d) {
-         if (d.needs(1)) d.input(1) = d.dy() * -d.in(0) * d.call("aten.special_zeta.default", {d.in(0) + 1, d.in(1)});
-     },
+    {.schema = "aten.special_zeta.default(Tensor self, Tensor other) -> Tensor",
+     .tags = Tag::Pointwise,
+     .infer = inferRealFloat,
+     .eval =
+         [](const EvalContext& c) {
+             return zipFloat(c, [](auto s, auto q) {
+                 return static_cast<decltype(s)>(zeta(static_cast<double>(s), static_cast<double>(q)));
+             });
+         },
+     .derive =
+         [](Derivation& d) {
+             if (d.needs(1))
+                 d.input(1) = d.dy() * -d.in(0) * d.call("aten.special_zeta.default", {d.in(0) + 1, d.in(1)});
+         },
      .samples = "f32[4]>0, f32[4]>0\nf64[2, 3]>0, f64[3]>0"},
     shorthand("aten.mvlgamma.default(Tensor self, int p) -> Tensor", logGammas, "f32[2, 3]>0, 1\nf64[4]>0, 2"),
 };

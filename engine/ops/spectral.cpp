@@ -5,8 +5,8 @@
 #include <numbers>
 
 #include "engine/ops/expanded.h"
-#include "engine/ops/opmath.h"
 #include "engine/ops/op_registry.h"
+#include "engine/ops/opmath.h"
 #include "engine/ops/packed.h"
 
 namespace cutaway {
@@ -30,7 +30,9 @@ void transformPowerOfTwo(std::vector<Complex>& x, bool forward) {
     }
     for (size_t length = 2; length <= n; length *= 2) {
         std::vector<Complex> turns(length / 2);
-        for (size_t k = 0; k < turns.size(); ++k) turns[k] = std::polar(1.0, (forward ? -2 : 2) * std::numbers::pi * static_cast<double>(k) / static_cast<double>(length));
+        for (size_t k = 0; k < turns.size(); ++k)
+            turns[k] = std::polar(
+                1.0, (forward ? -2 : 2) * std::numbers::pi * static_cast<double>(k) / static_cast<double>(length));
         for (size_t from = 0; from < n; from += length)
             for (size_t k = 0; k < length / 2; ++k) {
                 const Complex a = x[from + k], b = x[from + k + length / 2] * turns[k];
@@ -44,7 +46,9 @@ void transform(std::vector<Complex>& x, bool forward) {
     const size_t n = x.size();
     if ((n & (n - 1)) == 0) return transformPowerOfTwo(x, forward);
     std::vector<Complex> turns(n);
-    for (size_t k = 0; k < n; ++k) turns[k] = std::polar(1.0, (forward ? -1 : 1) * std::numbers::pi * static_cast<double>(k * k % (2 * n)) / static_cast<double>(n));
+    for (size_t k = 0; k < n; ++k)
+        turns[k] = std::polar(
+            1.0, (forward ? -1 : 1) * std::numbers::pi * static_cast<double>(k * k % (2 * n)) / static_cast<double>(n));
     size_t wide = 1;
     while (wide < 2 * n) wide *= 2;
     std::vector<Complex> a(wide), b(wide);
@@ -66,7 +70,8 @@ int64_t countOf(const Dims& sizes, int64_t from, int64_t to) {
 /// Along one dim of a row-major array.
 void alongDim(std::vector<Complex>& elements, const Dims& sizes, int64_t dim, bool forward) {
     const auto d = static_cast<size_t>(dim);
-    const int64_t length = sizes[d], step = countOf(sizes, dim + 1, static_cast<int64_t>(sizes.size())), blocks = countOf(sizes, 0, dim);
+    const int64_t length = sizes[d], step = countOf(sizes, dim + 1, static_cast<int64_t>(sizes.size())),
+                  blocks = countOf(sizes, 0, dim);
     std::vector<Complex> line(static_cast<size_t>(length));
     for (int64_t block = 0; block < blocks; ++block)
         for (int64_t offset = 0; offset < step; ++offset) {
@@ -82,11 +87,14 @@ std::vector<Complex> resized(const std::vector<Complex>& elements, const Dims& s
     const int64_t step = countOf(sizes, dim + 1, static_cast<int64_t>(sizes.size())), blocks = countOf(sizes, 0, dim);
     std::vector<Complex> out(static_cast<size_t>(blocks * length * step));
     for (int64_t block = 0; block < blocks; ++block)
-        std::copy_n(elements.begin() + block * sizes[d] * step, std::min(length, sizes[d]) * step, out.begin() + block * length * step);
+        std::copy_n(elements.begin() + block * sizes[d] * step, std::min(length, sizes[d]) * step,
+                    out.begin() + block * length * step);
     return out;
 }
 double factorOf(int64_t norm, int64_t length) {
-    return norm == kByRoot ? 1 / std::sqrt(static_cast<double>(length)) : norm == kByLength ? 1 / static_cast<double>(length) : 1;
+    return norm == kByRoot     ? 1 / std::sqrt(static_cast<double>(length))
+           : norm == kByLength ? 1 / static_cast<double>(length)
+                               : 1;
 }
 void scale(std::vector<Complex>& elements, double factor) {
     if (factor != 1)
@@ -103,7 +111,8 @@ Result<Call> readCall(const InferContext& c) {
     CT_TRY(call.dims, c.dims("dim", call.self.rank(), false));
     CT_TRY(const int64_t norm, c.integer("normalization"));
     if (call.dims.empty() || call.self.rank() == 0) return c.fail("needs a dim to transform");
-    if (std::find(call.self.sizes.begin(), call.self.sizes.end(), SymInt(0)) != call.self.sizes.end()) return c.fail(call.self.text() + " has no elements");
+    if (std::find(call.self.sizes.begin(), call.self.sizes.end(), SymInt(0)) != call.self.sizes.end())
+        return c.fail(call.self.text() + " has no elements");
     if (norm < kNone || norm > kByLength) return c.fail("unknown normalization " + std::to_string(norm));
     return call;
 }
@@ -117,7 +126,10 @@ Result<ValueType> typeWith(const Call& call, DType dtype, std::optional<SymInt> 
     for (int64_t dim = 0; dim < call.self.rank(); ++dim)
         if (std::find(call.dims.begin(), call.dims.end(), dim) == call.dims.end()) order.push_back(dim);
     if (allInts(call.self.strides))
-        std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t k) { return call.self.strides[static_cast<size_t>(i)].value() > call.self.strides[static_cast<size_t>(k)].value(); });
+        std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t k) {
+            return call.self.strides[static_cast<size_t>(i)].value() >
+                   call.self.strides[static_cast<size_t>(k)].value();
+        });
     order.insert(order.end(), call.dims.begin(), call.dims.end());
     SymInt step = 1;
     for (size_t i = order.size(); i-- > 0;) {
@@ -129,7 +141,8 @@ Result<ValueType> typeWith(const Call& call, DType dtype, std::optional<SymInt> 
 }
 Result<ValueType> inferRealToComplex(const InferContext& c) {
     CT_TRY(const Call call, readCall(c));
-    if (!isFloating(call.self.dtype) || isHalf(call.self.dtype)) return c.fail("needs float32 or float64, not " + std::string(info(call.self.dtype).torchName));
+    if (!isFloating(call.self.dtype) || isHalf(call.self.dtype))
+        return c.fail("needs float32 or float64, not " + std::string(info(call.self.dtype).torchName));
     const SymInt size = call.self.sizes[static_cast<size_t>(call.dims.back())];
     if (!c.flag("onesided")) return typeWith(call, complexOf(call.self.dtype), std::nullopt, false);
     return typeWith(call, complexOf(call.self.dtype), floorDiv(size, SymInt(2)) + SymInt(1), false);
@@ -139,9 +152,11 @@ Result<ValueType> inferComplexToReal(const InferContext& c) {
     CT_TRY(const SymInt size, c.size("last_dim_size"));
     if (!isComplex(call.self.dtype) || call.self.dtype == DType::C32) return c.fail("needs complex64 or complex128");
     if (size.isInt() && size.value() < 1) return c.fail("a result of " + size.text() + " elements");
-    const SymInt half = floorDiv(size, SymInt(2)) + SymInt(1), given = call.self.sizes[static_cast<size_t>(call.dims.back())];
+    const SymInt half = floorDiv(size, SymInt(2)) + SymInt(1),
+                 given = call.self.sizes[static_cast<size_t>(call.dims.back())];
     if (given.isInt() && size.isInt() && given != half && given != size)
-        return c.fail(size.text() + " real numbers come from " + half.text() + " complex ones, not from " + given.text());
+        return c.fail(size.text() + " real numbers come from " + half.text() + " complex ones, not from " +
+                      given.text());
     return typeWith(call, partOf(call.self.dtype), size, true);
 }
 Result<ValueType> inferComplexToComplex(const InferContext& c) {
@@ -236,7 +251,9 @@ void deriveComplexToReal(Derivation& d) {
     // Elements that stand for their conjugates too count twice.
     if (!doubled.isInt() || doubled.value() > 0) {
         const Value position = iota(d.builder(), g.size(last), g.type().device);
-        const Value twice = d.call("aten.logical_and.default", {compareScalar("ge", position, int64_t{1}), d.call("aten.le.Scalar", {position, Argument(doubled)})});
+        const Value twice = d.call(
+            "aten.logical_and.default",
+            {compareScalar("ge", position, int64_t{1}), d.call("aten.le.Scalar", {position, Argument(doubled)})});
         SymDims shape(static_cast<size_t>(g.rank()), SymInt(1));
         shape[static_cast<size_t>(last)] = g.size(last);
         g = g * view(convert(twice, partOf(g.dtype())) + 1.0, shape);
@@ -251,14 +268,29 @@ void deriveComplexToReal(Derivation& d) {
 }
 
 constexpr OpDef kOps[] = {
-    {.schema = "aten._fft_r2c.default(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", .tags = Tag::Heavy, .infer = inferRealToComplex, .eval = evalRealToComplex,
-     .derive = deriveRealToComplex, .samples = "f32[2, 6], [1], 0, True\nf32[2, 5], [1], 1, True\nf32[3, 4, 5], [0, 2], 2, True\nf32[2, 6], [0], 0, False\nf32[7], [0], 0, True\nf32[3, 4], [1, 0], 0, False"},
-    {.schema = "aten._fft_c2r.default(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor", .tags = Tag::Heavy, .infer = inferComplexToReal,
-     .eval = evalComplexToReal, .derive = deriveComplexToReal, .samples = "c64[2, 4], [1], 2, 6\nc64[2, 3], [1], 0, 5\nc64[3, 2, 3], [0, 2], 1, 4"},
-    {.schema = "aten._fft_c2c.default(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor", .tags = Tag::Heavy, .infer = inferComplexToComplex,
+    {.schema = "aten._fft_r2c.default(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",
+     .tags = Tag::Heavy,
+     .infer = inferRealToComplex,
+     .eval = evalRealToComplex,
+     .derive = deriveRealToComplex,
+     .samples =
+         "f32[2, 6], [1], 0, True\nf32[2, 5], [1], 1, True\nf32[3, 4, 5], [0, 2], 2, True\nf32[2, 6], [0], 0, False\nf32[7], [0], 0, True\nf32[3, 4], [1, 0], 0, False"},
+    {.schema = "aten._fft_c2r.default(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor",
+     .tags = Tag::Heavy,
+     .infer = inferComplexToReal,
+     .eval = evalComplexToReal,
+     .derive = deriveComplexToReal,
+     .samples = "c64[2, 4], [1], 2, 6\nc64[2, 3], [1], 0, 5\nc64[3, 2, 3], [0, 2], 1, 4"},
+    {.schema = "aten._fft_c2c.default(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor",
+     .tags = Tag::Heavy,
+     .infer = inferComplexToComplex,
      .eval = evalComplexToComplex,
-     .derive = [](Derivation& d) { d.input(0) = transformed(d, d.dy(), d.arg("dim"), d.arg("normalization"), !d.flag("forward")); },
-     .samples = "c64[2, 6], [1], 0, True\nc64[2, 5], [1], 1, False\nc64[3, 4, 5], [0, 2], 2, True\nc64[8], [0], 0, False"},
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = transformed(d, d.dy(), d.arg("dim"), d.arg("normalization"), !d.flag("forward"));
+         },
+     .samples =
+         "c64[2, 6], [1], 0, True\nc64[2, 5], [1], 1, False\nc64[3, 4, 5], [0, 2], 2, True\nc64[8], [0], 0, False"},
 };
 
 }  // namespace

@@ -23,7 +23,8 @@ std::optional<int64_t> normOf(Decomposition& d, bool forward) {
 Value toReal(const Value& x) { return isFloating(x.dtype()) ? x : convert(x, DType::F32); }
 Value toComplex(const Value& x) {
     if (isComplex(x.dtype())) return x;
-    return x.builder().call("aten._to_copy.default", {x}, {{"dtype", x.dtype() == DType::F64 ? DType::C128 : DType::C64}});
+    return x.builder().call("aten._to_copy.default", {x},
+                            {{"dtype", x.dtype() == DType::F64 ? DType::C128 : DType::C64}});
 }
 struct Axes {
     std::vector<int64_t> dims;
@@ -33,7 +34,8 @@ std::optional<Axes> refuseAxes(Decomposition& d, const std::string& why) {
     refuse(d, why);
     return std::nullopt;
 }
-/// One dim and its length `n`, or several and their lengths `s`. Without dims: as many of the last as there are lengths, or all.
+/// One dim and its length `n`, or several and their lengths `s`. Without dims: as many of the last as there are
+/// lengths, or all.
 std::optional<Axes> axesOf(Decomposition& d) {
     Axes axes;
     const int64_t rank = d.in(0).rank();
@@ -64,7 +66,8 @@ std::optional<Axes> axesOf(Decomposition& d) {
             for (int64_t dim = rank - count; dim < rank; ++dim) axes.dims.push_back(dim);
         }
         axes.sizes.resize(axes.dims.size());
-        if (d.has("s") && lengths.size() != axes.dims.size()) return refuseAxes(d, "as many lengths as dims are needed");
+        if (d.has("s") && lengths.size() != axes.dims.size())
+            return refuseAxes(d, "as many lengths as dims are needed");
         for (size_t i = 0; i < lengths.size(); ++i)
             if (!(lengths[i] == SymInt(-1))) axes.sizes[i] = lengths[i];
     }
@@ -108,7 +111,8 @@ Values complexTransform(Decomposition& d) {
     if (isHalf(x.dtype())) return refuse(d, "has no kernel for half floats; convert to float32");
     // One dim of real numbers: their own transform, whose conjugate is the inverse.
     if (!isComplex(x.dtype()) && !several) {
-        const Value y = d.call("aten._fft_r2c.default", {fitted(d, toReal(x), *axes), Argument(axes->dims), *norm, false});
+        const Value y =
+            d.call("aten._fft_r2c.default", {fitted(d, toReal(x), *axes), Argument(axes->dims), *norm, false});
         return forward ? y : unary("aten.conj.default", y);
     }
     return d.call("aten._fft_c2c.default", {fitted(d, toComplex(x), *axes), Argument(axes->dims), *norm, forward});
@@ -119,7 +123,8 @@ Values fromReal(Decomposition& d) {
     const auto norm = normOf(d, forward);
     if (!axes || !norm) return nothing(d);
     if (isComplex(d.in(0).dtype())) return refuse(d, "needs real numbers");
-    const Value y = d.call("aten._fft_r2c.default", {fitted(d, toReal(d.in(0)), *axes), Argument(axes->dims), *norm, true});
+    const Value y =
+        d.call("aten._fft_r2c.default", {fitted(d, toReal(d.in(0)), *axes), Argument(axes->dims), *norm, true});
     return forward ? y : unary("aten.conj.default", y);
 }
 template <bool forward>
@@ -159,7 +164,8 @@ struct Frames {
 };
 std::optional<Frames> framesOf(Decomposition& d) {
     Frames f;
-    const auto size = read(d, d.integer("n_fft")), hop = read(d, d.integer("hop_length", 0)), length = read(d, d.integer("win_length", 0));
+    const auto size = read(d, d.integer("n_fft")), hop = read(d, d.integer("hop_length", 0)),
+               length = read(d, d.integer("win_length", 0));
     if (!size || !hop || !length) return std::nullopt;
     f = {*size, d.has("hop_length") ? *hop : *size / 4, d.has("win_length") ? *length : *size};
     if (f.size < 1 || f.hop < 1 || f.windowLength < 1 || f.windowLength > f.size) {
@@ -177,17 +183,21 @@ Values shortTime(Decomposition& d) {
     const bool single = x.rank() == 1;
     if (single) x = unsqueeze(x, 0);
     if (x.size(1).isInt() && x.size(1).value() < f->size) return refuse(d, "n_fft is longer than the signal");
-    if (d.has("window") && !(d.in("window").sizes() == SymDims{SymInt(f->windowLength)})) return refuse(d, "the window must be a vector of win_length elements");
+    if (d.has("window") && !(d.in("window").sizes() == SymDims{SymInt(f->windowLength)}))
+        return refuse(d, "the window must be a vector of win_length elements");
     const SymInt step = x.type().strides[1], count = floorDiv(x.size(1) - SymInt(f->size), SymInt(f->hop)) + SymInt(1);
     const std::vector<Argument> sizes = {Argument(x.size(0)), Argument(count), Argument(f->size)};
-    const std::vector<Argument> strides = {Argument(x.type().strides[0]), Argument(step * SymInt(f->hop)), Argument(step)};
+    const std::vector<Argument> strides = {Argument(x.type().strides[0]), Argument(step * SymInt(f->hop)),
+                                           Argument(step)};
     Value frames = d.call("aten.as_strided.default", {x, Argument(sizes), Argument(strides)});
     if (d.has("window")) frames = frames * paddedWindow(d, d.in("window"), f->windowLength, f->size);
-    else if (f->windowLength < f->size) return refuse(d, "win_length without a window has no expansion here; give the window");
+    else if (f->windowLength < f->size)
+        return refuse(d, "win_length without a window has no expansion here; give the window");
     const int64_t norm = d.flag("normalized") ? 1 : 0;
     const Argument dims(std::vector<int64_t>{frames.rank() - 1});
-    Value y = isComplex(frames.dtype()) ? d.call("aten._fft_c2c.default", {frames, dims, norm, true})
-                                        : d.call("aten._fft_r2c.default", {frames, dims, norm, d.flag("onesided", !isComplex(x.dtype()))});
+    Value y = isComplex(frames.dtype())
+                  ? d.call("aten._fft_c2c.default", {frames, dims, norm, true})
+                  : d.call("aten._fft_r2c.default", {frames, dims, norm, d.flag("onesided", !isComplex(x.dtype()))});
     y = d.call("aten.transpose.int", {y, 1, 2});
     if (single) y = d.call("aten.squeeze.dim", {y, 0});
     return d.flag("return_complex", isComplex(x.dtype())) ? y : unary("aten.view_as_real.default", y);
@@ -197,24 +207,33 @@ Values inverseShortTime(Decomposition& d) {
     if (!f) return nothing(d);
     Value x = d.in(0);
     const bool single = x.rank() == 2, centered = d.flag("center", true);
-    if (!isComplex(x.dtype()) || (x.rank() != 2 && x.rank() != 3)) return refuse(d, "needs a complex spectrogram or a batch of them, not " + x.type().text());
-    if (d.flag("return_complex") || !d.flag("onesided", true)) return refuse(d, "has an expansion for one-sided spectrograms of real signals only");
+    if (!isComplex(x.dtype()) || (x.rank() != 2 && x.rank() != 3))
+        return refuse(d, "needs a complex spectrogram or a batch of them, not " + x.type().text());
+    if (d.flag("return_complex") || !d.flag("onesided", true))
+        return refuse(d, "has an expansion for one-sided spectrograms of real signals only");
     if (!x.size(-1).isInt()) return refuse(d, "the number of frames must be known");
     if (x.size(-1).value() < 1) return refuse(d, "needs at least one frame");
-    if (d.has("window") && !(d.in("window").sizes() == SymDims{SymInt(f->windowLength)})) return refuse(d, "the window must be a vector of win_length elements");
+    if (d.has("window") && !(d.in("window").sizes() == SymDims{SymInt(f->windowLength)}))
+        return refuse(d, "the window must be a vector of win_length elements");
     if (d.has("window") && d.in("window").dtype() == DType::Bool) return refuse(d, "the window must be of numbers");
     if (f->hop > f->windowLength) return refuse(d, "needs a hop_length of at most win_length");
     const int64_t frames = x.size(-1).value(), whole = checkedAdd(f->size, checkedMul(f->hop, frames - 1));
     if (single) x = unsqueeze(x, 0);
-    const Value y = d.call("aten._fft_c2r.default", {d.call("aten.transpose.int", {x, 1, 2}), Argument(std::vector<int64_t>{2}), d.flag("normalized") ? 1 : 2, f->size});
+    const Value y =
+        d.call("aten._fft_c2r.default", {d.call("aten.transpose.int", {x, 1, 2}), Argument(std::vector<int64_t>{2}),
+                                         d.flag("normalized") ? 1 : 2, f->size});
     if (!y) return y;
-    Value window = d.has("window") ? d.in("window") : full(d.builder(), {f->windowLength}, Scalar(int64_t{1}), y.dtype(), y.type().device);
+    Value window = d.has("window")
+                       ? d.in("window")
+                       : full(d.builder(), {f->windowLength}, Scalar(int64_t{1}), y.dtype(), y.type().device);
     window = paddedWindow(d, window, f->windowLength, f->size);
     const Argument sizes(std::vector<Argument>{Argument(y.size(0)), Argument(whole)});
     const Value weighted = y * view(window, {SymInt(1), SymInt(1), SymInt(f->size)});
     Value signal = d.call("aten.unfold_backward.default", {weighted, sizes, 1, f->size, f->hop});
-    const Value squares = expand(d.call("aten.pow.Tensor_Scalar", {window, 2}), {SymInt(1), SymInt(frames), SymInt(f->size)});
-    Value envelope = d.call("aten.unfold_backward.default", {squares, Argument(std::vector<int64_t>{1, whole}), 1, f->size, f->hop});
+    const Value squares =
+        expand(d.call("aten.pow.Tensor_Scalar", {window, 2}), {SymInt(1), SymInt(frames), SymInt(f->size)});
+    Value envelope =
+        d.call("aten.unfold_backward.default", {squares, Argument(std::vector<int64_t>{1, whole}), 1, f->size, f->hop});
     const int64_t start = centered ? f->size / 2 : 0;
     const auto length = d.has("length") ? read(d, d.integer("length", 0)) : std::optional<int64_t>(whole - 2 * start);
     if (!length) return nothing(d);
@@ -222,7 +241,9 @@ Values inverseShortTime(Decomposition& d) {
     signal = d.call("aten.slice.Tensor", {signal, 1, start, end});
     envelope = d.call("aten.slice.Tensor", {envelope, 1, start, end});
     signal = signal / envelope;
-    if (end - start < *length) signal = d.call("aten.constant_pad_nd.default", {signal, Argument(std::vector<int64_t>{0, *length - (end - start)})});
+    if (end - start < *length)
+        signal = d.call("aten.constant_pad_nd.default",
+                        {signal, Argument(std::vector<int64_t>{0, *length - (end - start)})});
     return single ? d.call("aten.squeeze.dim", {signal, 0}) : signal;
 }
 
@@ -233,11 +254,15 @@ Result<ValueType> inferRange(const InferContext& c, std::string_view lengthParam
     const DType dtype = c.dtype("dtype").value_or(DType::F32);
     if (length < (half ? 1 : 0)) return c.fail("a length of " + std::to_string(length));
     if (!isFloating(dtype)) return c.fail("needs a floating-point dtype");
-    return ValueType(TensorType::contiguous(dtype, {SymInt(half ? length / 2 + 1 : length)}, c.device("device").value_or(Device{})));
+    return ValueType(
+        TensorType::contiguous(dtype, {SymInt(half ? length / 2 + 1 : length)}, c.device("device").value_or(Device{})));
 }
 Result<ValueType> inferWindow(const InferContext& c) { return inferRange(c, "window_length", false); }
-double parameter(const EvalContext& c, std::string_view name, double fallback) { return c.op().schema()->find(name) >= 0 ? c.real(name) : fallback; }
-/// f(position from 0 to 1, the position's number, the last number); a periodic window is that of one element more, without it.
+double parameter(const EvalContext& c, std::string_view name, double fallback) {
+    return c.op().schema()->find(name) >= 0 ? c.real(name) : fallback;
+}
+/// f(position from 0 to 1, the position's number, the last number); a periodic window is that of one element more,
+/// without it.
 template <class F>
 EvalResult window(const EvalContext& c, F f) {
     Tensor out = c.result();
@@ -270,67 +295,148 @@ double besselI0(double x) {
 }
 EvalResult evalKaiser(const EvalContext& c) {
     const double beta = parameter(c, "beta", 12.0);
-    return window(c, [=](double x) { return besselI0(beta * std::sqrt(std::max(0.0, 1 - (2 * x - 1) * (2 * x - 1)))) / besselI0(beta); });
+    return window(c, [=](double x) {
+        return besselI0(beta * std::sqrt(std::max(0.0, 1 - (2 * x - 1) * (2 * x - 1)))) / besselI0(beta);
+    });
 }
 EvalResult evalFrequencies(const EvalContext& c) {
     Tensor out = c.result();
     const int64_t n = c.integerOr("n", 1);
     const bool half = c.op().name() == "aten.fft_rfftfreq.default";
     std::vector<double> values;
-    for (int64_t i = 0; i < out.numel(); ++i) values.push_back(static_cast<double>(half || i < (n + 1) / 2 ? i : i - n) / (static_cast<double>(n) * c.real("d", 1)));
+    for (int64_t i = 0; i < out.numel(); ++i)
+        values.push_back(static_cast<double>(half || i < (n + 1) / 2 ? i : i - n) /
+                         (static_cast<double>(n) * c.real("d", 1)));
     unpackElements(values, out);
     return out;
 }
 
 #define OPTIONS "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor"
 constexpr Tag kFactory = Tag::Factory;
-constexpr std::string_view kOne = "f32[2, 6]\nf32[2, 5], 4, 0, 'ortho'\nf32[2, 5], 8, -1, 'forward'\ni64[4]", kComplexOne = "c64[2, 5]\nc64[2, 4], 8, -1, 'forward'\nc64[3, 2], 4, 0, 'ortho'",
-                           kMany = "f32[2, 4, 6]\nf32[2, 3, 5], [4, 4], [0, 2], 'ortho'", kComplexMany = "c64[2, 4, 3]\nc64[2, 3, 3], [4, 4], [0, 2], 'ortho'";
+constexpr std::string_view kOne = "f32[2, 6]\nf32[2, 5], 4, 0, 'ortho'\nf32[2, 5], 8, -1, 'forward'\ni64[4]",
+                           kComplexOne = "c64[2, 5]\nc64[2, 4], 8, -1, 'forward'\nc64[3, 2], 4, 0, 'ortho'",
+                           kMany = "f32[2, 4, 6]\nf32[2, 3, 5], [4, 4], [0, 2], 'ortho'",
+                           kComplexMany = "c64[2, 4, 3]\nc64[2, 3, 3], [4, 4], [0, 2], 'ortho'";
 
 constexpr OpDef kOps[] = {
-    shorthand("aten.fft_fft.default(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", complexTransform<true>, "f32[2, 6]\nf32[2, 5], 4, 0, 'ortho'\nc64[2, 5], 8, -1, 'forward'\ni64[4]", Tag::Heavy),
-    shorthand("aten.fft_ifft.default(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", complexTransform<false>, "f32[2, 6]\nc64[2, 5], 4, 0, 'ortho'\nc64[2, 5]", Tag::Heavy),
-    shorthand("aten.fft_rfft.default(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", fromReal<true>, kOne, Tag::Heavy),
-    shorthand("aten.fft_irfft.default(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", toRealNumbers<false>, kComplexOne, Tag::Heavy),
-    shorthand("aten.fft_hfft.default(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", toRealNumbers<true>, kComplexOne, Tag::Heavy),
-    shorthand("aten.fft_ihfft.default(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", fromReal<false>, kOne, Tag::Heavy),
-    shorthand("aten.fft_fft2.default(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", complexTransform<true>, kMany, Tag::Heavy),
-    shorthand("aten.fft_ifft2.default(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", complexTransform<false>, kComplexMany, Tag::Heavy),
-    shorthand("aten.fft_rfft2.default(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", fromReal<true>, kMany, Tag::Heavy),
-    shorthand("aten.fft_irfft2.default(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", toRealNumbers<false>, kComplexMany, Tag::Heavy),
-    shorthand("aten.fft_fftn.default(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", complexTransform<true>, kMany, Tag::Heavy),
-    shorthand("aten.fft_ifftn.default(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", complexTransform<false>, kComplexMany, Tag::Heavy),
-    shorthand("aten.fft_rfftn.default(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", fromReal<true>, kMany, Tag::Heavy),
-    shorthand("aten.fft_irfftn.default(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", toRealNumbers<false>, kComplexMany, Tag::Heavy),
-    shorthand("aten.fft_fftshift.default(Tensor self, int[1]? dim=None) -> Tensor", shifted<false>, "f32[4, 5]\ni64[2, 3], [1]"),
-    shorthand("aten.fft_ifftshift.default(Tensor self, int[1]? dim=None) -> Tensor", shifted<true>, "f32[4, 5]\ni64[2, 3], [1]"),
-    shorthand("aten.stft.default(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool normalized=False, bool? onesided=None, "
-              "bool? return_complex=None, bool? align_to_window=None) -> Tensor",
-              shortTime, "f32[2, 20], 8, 4, 8, f32[8]>0, False, True, True\nf32[20], 8, 3, 6, f32[6]>0, True, False, False", Tag::Heavy),
-    shorthand("aten.istft.default(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, bool normalized=False, "
-              "bool? onesided=None, int? length=None, bool return_complex=False) -> Tensor",
-              inverseShortTime, "c64[2, 5, 6], 8, 4, 8, f32[8]>0\nc64[5, 6], 8, 2, 8, f32[8]>0, True, True, True, 9", Tag::Heavy),
-    {.schema = "aten.fft_fftfreq.default(int n, float d=1.0, *, " OPTIONS, .tags = kFactory, .infer = [](const InferContext& c) { return inferRange(c, "n", false); },
-     .eval = evalFrequencies, .samples = "8\n5, 0.25, dtype = torch.float64"},
-    {.schema = "aten.fft_rfftfreq.default(int n, float d=1.0, *, " OPTIONS, .tags = kFactory, .infer = [](const InferContext& c) { return inferRange(c, "n", true); },
-     .eval = evalFrequencies, .samples = "8\n5, 0.25, dtype = torch.float64"},
-    {.schema = "aten.hann_window.default(int window_length, *, " OPTIONS, .tags = kFactory, .infer = inferWindow, .eval = evalHann, .samples = "8\n1\n5, dtype = torch.float64"},
-    {.schema = "aten.hann_window.periodic(int window_length, bool periodic, *, " OPTIONS, .tags = kFactory, .infer = inferWindow, .eval = evalHann, .samples = "8, False\n8, True"},
-    {.schema = "aten.hamming_window.default(int window_length, *, " OPTIONS, .tags = kFactory, .infer = inferWindow, .eval = evalHamming, .samples = "8"},
-    {.schema = "aten.hamming_window.periodic(int window_length, bool periodic, *, " OPTIONS, .tags = kFactory, .infer = inferWindow, .eval = evalHamming, .samples = "7, False"},
-    {.schema = "aten.hamming_window.periodic_alpha(int window_length, bool periodic, float alpha, *, " OPTIONS, .tags = kFactory, .infer = inferWindow, .eval = evalHamming,
+    shorthand("aten.fft_fft.default(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor",
+              complexTransform<true>, "f32[2, 6]\nf32[2, 5], 4, 0, 'ortho'\nc64[2, 5], 8, -1, 'forward'\ni64[4]",
+              Tag::Heavy),
+    shorthand("aten.fft_ifft.default(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor",
+              complexTransform<false>, "f32[2, 6]\nc64[2, 5], 4, 0, 'ortho'\nc64[2, 5]", Tag::Heavy),
+    shorthand("aten.fft_rfft.default(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor",
+              fromReal<true>, kOne, Tag::Heavy),
+    shorthand("aten.fft_irfft.default(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor",
+              toRealNumbers<false>, kComplexOne, Tag::Heavy),
+    shorthand("aten.fft_hfft.default(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor",
+              toRealNumbers<true>, kComplexOne, Tag::Heavy),
+    shorthand("aten.fft_ihfft.default(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor",
+              fromReal<false>, kOne, Tag::Heavy),
+    shorthand("aten.fft_fft2.default(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
+              complexTransform<true>, kMany, Tag::Heavy),
+    shorthand("aten.fft_ifft2.default(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
+              complexTransform<false>, kComplexMany, Tag::Heavy),
+    shorthand("aten.fft_rfft2.default(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
+              fromReal<true>, kMany, Tag::Heavy),
+    shorthand("aten.fft_irfft2.default(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
+              toRealNumbers<false>, kComplexMany, Tag::Heavy),
+    shorthand("aten.fft_fftn.default(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
+              complexTransform<true>, kMany, Tag::Heavy),
+    shorthand("aten.fft_ifftn.default(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
+              complexTransform<false>, kComplexMany, Tag::Heavy),
+    shorthand("aten.fft_rfftn.default(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
+              fromReal<true>, kMany, Tag::Heavy),
+    shorthand("aten.fft_irfftn.default(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
+              toRealNumbers<false>, kComplexMany, Tag::Heavy),
+    shorthand("aten.fft_fftshift.default(Tensor self, int[1]? dim=None) -> Tensor", shifted<false>,
+              "f32[4, 5]\ni64[2, 3], [1]"),
+    shorthand("aten.fft_ifftshift.default(Tensor self, int[1]? dim=None) -> Tensor", shifted<true>,
+              "f32[4, 5]\ni64[2, 3], [1]"),
+    shorthand(
+        "aten.stft.default(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool normalized=False, bool? onesided=None, "
+        "bool? return_complex=None, bool? align_to_window=None) -> Tensor",
+        shortTime, "f32[2, 20], 8, 4, 8, f32[8]>0, False, True, True\nf32[20], 8, 3, 6, f32[6]>0, True, False, False",
+        Tag::Heavy),
+    shorthand(
+        "aten.istft.default(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, bool normalized=False, "
+        "bool? onesided=None, int? length=None, bool return_complex=False) -> Tensor",
+        inverseShortTime, "c64[2, 5, 6], 8, 4, 8, f32[8]>0\nc64[5, 6], 8, 2, 8, f32[8]>0, True, True, True, 9",
+        Tag::Heavy),
+    {.schema = "aten.fft_fftfreq.default(int n, float d=1.0, *, " OPTIONS,
+     .tags = kFactory,
+     .infer = [](const InferContext& c) { return inferRange(c, "n", false); },
+     .eval = evalFrequencies,
+     .samples = "8\n5, 0.25, dtype = torch.float64"},
+    {.schema = "aten.fft_rfftfreq.default(int n, float d=1.0, *, " OPTIONS,
+     .tags = kFactory,
+     .infer = [](const InferContext& c) { return inferRange(c, "n", true); },
+     .eval = evalFrequencies,
+     .samples = "8\n5, 0.25, dtype = torch.float64"},
+    {.schema = "aten.hann_window.default(int window_length, *, " OPTIONS,
+     .tags = kFactory,
+     .infer = inferWindow,
+     .eval = evalHann,
+     .samples = "8\n1\n5, dtype = torch.float64"},
+    {.schema = "aten.hann_window.periodic(int window_length, bool periodic, *, " OPTIONS,
+     .tags = kFactory,
+     .infer = inferWindow,
+     .eval = evalHann,
+     .samples = "8, False\n8, True"},
+    {.schema = "aten.hamming_window.default(int window_length, *, " OPTIONS,
+     .tags = kFactory,
+     .infer = inferWindow,
+     .eval = evalHamming,
+     .samples = "8"},
+    {.schema = "aten.hamming_window.periodic(int window_length, bool periodic, *, " OPTIONS,
+     .tags = kFactory,
+     .infer = inferWindow,
+     .eval = evalHamming,
+     .samples = "7, False"},
+    {.schema = "aten.hamming_window.periodic_alpha(int window_length, bool periodic, float alpha, *, " OPTIONS,
+     .tags = kFactory,
+     .infer = inferWindow,
+     .eval = evalHamming,
      .samples = "7, False, 0.5"},
-    {.schema = "aten.hamming_window.periodic_alpha_beta(int window_length, bool periodic, float alpha, float beta, *, " OPTIONS, .tags = kFactory, .infer = inferWindow,
-     .eval = evalHamming, .samples = "7, True, 0.5, 0.25"},
-    {.schema = "aten.bartlett_window.default(int window_length, *, " OPTIONS, .tags = kFactory, .infer = inferWindow, .eval = evalBartlett, .samples = "8"},
-    {.schema = "aten.bartlett_window.periodic(int window_length, bool periodic, *, " OPTIONS, .tags = kFactory, .infer = inferWindow, .eval = evalBartlett, .samples = "7, False"},
-    {.schema = "aten.blackman_window.default(int window_length, *, " OPTIONS, .tags = kFactory, .infer = inferWindow, .eval = evalBlackman, .samples = "8, dtype = torch.float64"},
-    {.schema = "aten.blackman_window.periodic(int window_length, bool periodic, *, " OPTIONS, .tags = kFactory, .infer = inferWindow, .eval = evalBlackman,
+    {.schema =
+         "aten.hamming_window.periodic_alpha_beta(int window_length, bool periodic, float alpha, float beta, *, " OPTIONS,
+     .tags = kFactory,
+     .infer = inferWindow,
+     .eval = evalHamming,
+     .samples = "7, True, 0.5, 0.25"},
+    {.schema = "aten.bartlett_window.default(int window_length, *, " OPTIONS,
+     .tags = kFactory,
+     .infer = inferWindow,
+     .eval = evalBartlett,
+     .samples = "8"},
+    {.schema = "aten.bartlett_window.periodic(int window_length, bool periodic, *, " OPTIONS,
+     .tags = kFactory,
+     .infer = inferWindow,
+     .eval = evalBartlett,
+     .samples = "7, False"},
+    {.schema = "aten.blackman_window.default(int window_length, *, " OPTIONS,
+     .tags = kFactory,
+     .infer = inferWindow,
+     .eval = evalBlackman,
+     .samples = "8, dtype = torch.float64"},
+    {.schema = "aten.blackman_window.periodic(int window_length, bool periodic, *, " OPTIONS,
+     .tags = kFactory,
+     .infer = inferWindow,
+     .eval = evalBlackman,
      .samples = "7, False, dtype = torch.float64"},
-    {.schema = "aten.kaiser_window.default(int window_length, *, " OPTIONS, .tags = kFactory, .infer = inferWindow, .eval = evalKaiser, .samples = "8, dtype = torch.float64"},
-    {.schema = "aten.kaiser_window.periodic(int window_length, bool periodic, *, " OPTIONS, .tags = kFactory, .infer = inferWindow, .eval = evalKaiser,
+    {.schema = "aten.kaiser_window.default(int window_length, *, " OPTIONS,
+     .tags = kFactory,
+     .infer = inferWindow,
+     .eval = evalKaiser,
+     .samples = "8, dtype = torch.float64"},
+    {.schema = "aten.kaiser_window.periodic(int window_length, bool periodic, *, " OPTIONS,
+     .tags = kFactory,
+     .infer = inferWindow,
+     .eval = evalKaiser,
      .samples = "7, False, dtype = torch.float64"},
-    {.schema = "aten.kaiser_window.beta(int window_length, bool periodic, float beta, *, " OPTIONS, .tags = kFactory, .infer = inferWindow, .eval = evalKaiser,
+    {.schema = "aten.kaiser_window.beta(int window_length, bool periodic, float beta, *, " OPTIONS,
+     .tags = kFactory,
+     .infer = inferWindow,
+     .eval = evalKaiser,
      .samples = "7, False, 8.0, dtype = torch.float64"},
 };
 #undef OPTIONS

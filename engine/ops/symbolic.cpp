@@ -38,10 +38,25 @@ struct Operator {
     std::string_view aten;
 };
 constexpr Operator kOperators[] = {
-    {"add", "aten.add.Tensor"}, {"sub", "aten.sub.Tensor"}, {"mul", "aten.mul.Tensor"}, {"truediv", "aten.div.Tensor"}, {"floordiv", "aten.floor_divide.default"},
-    {"mod", "aten.remainder.Tensor"}, {"pow", "aten.pow.Tensor_Tensor"}, {"neg", "aten.neg.default"}, {"eq", "aten.eq.Tensor"}, {"ne", "aten.ne.Tensor"},
-    {"lt", "aten.lt.Tensor"}, {"le", "aten.le.Tensor"}, {"gt", "aten.gt.Tensor"}, {"ge", "aten.ge.Tensor"}, {"and_", "aten.bitwise_and.Tensor"},
-    {"or_", "aten.bitwise_or.Tensor"}, {"xor", "aten.bitwise_xor.Tensor"}, {"invert", "aten.bitwise_not.default"}, {"abs", "aten.abs.default"},
+    {"add", "aten.add.Tensor"},
+    {"sub", "aten.sub.Tensor"},
+    {"mul", "aten.mul.Tensor"},
+    {"truediv", "aten.div.Tensor"},
+    {"floordiv", "aten.floor_divide.default"},
+    {"mod", "aten.remainder.Tensor"},
+    {"pow", "aten.pow.Tensor_Tensor"},
+    {"neg", "aten.neg.default"},
+    {"eq", "aten.eq.Tensor"},
+    {"ne", "aten.ne.Tensor"},
+    {"lt", "aten.lt.Tensor"},
+    {"le", "aten.le.Tensor"},
+    {"gt", "aten.gt.Tensor"},
+    {"ge", "aten.ge.Tensor"},
+    {"and_", "aten.bitwise_and.Tensor"},
+    {"or_", "aten.bitwise_or.Tensor"},
+    {"xor", "aten.bitwise_xor.Tensor"},
+    {"invert", "aten.bitwise_not.default"},
+    {"abs", "aten.abs.default"},
 };
 std::string_view atenOf(const Op& op) {
     for (const Operator& known : kOperators)
@@ -62,7 +77,9 @@ Expr numberOf(const Argument& argument) {
     return Expr();
 }
 Expr as(const Expr& x, DType dtype) { return x->dtype == dtype ? x : Expr::cast(x, dtype); }
-Expr floatCall(std::string_view function, const Expr& x) { return Expr::call(function, {as(x, DType::F64)}, DType::F64); }
+Expr floatCall(std::string_view function, const Expr& x) {
+    return Expr::call(function, {as(x, DType::F64)}, DType::F64);
+}
 
 /// Sums, products and the like of two numbers; floats where one is.
 Expr arithmetic(std::string_view name, Expr a, Expr b) {
@@ -71,7 +88,9 @@ Expr arithmetic(std::string_view name, Expr a, Expr b) {
     a = as(a, dtype);
     b = as(b, dtype);
     if (name == "add") return Expr::make(ExprKind::Add, {a, b}, dtype);
-    if (name == "sub") return real ? Expr::make(ExprKind::Sub, {a, b}, dtype) : Expr::make(ExprKind::Add, {a, Expr::make(ExprKind::Mul, {b, Expr::integer(-1)})});
+    if (name == "sub")
+        return real ? Expr::make(ExprKind::Sub, {a, b}, dtype)
+                    : Expr::make(ExprKind::Add, {a, Expr::make(ExprKind::Mul, {b, Expr::integer(-1)})});
     if (name == "mul") return Expr::make(ExprKind::Mul, {a, b}, dtype);
     if (name == "truediv" || name == "int_truediv") return Expr::make(ExprKind::Div, {a, b}, dtype);
     if (name == "floordiv") return Expr::make(ExprKind::FloorDiv, {a, b}, dtype);
@@ -79,23 +98,32 @@ Expr arithmetic(std::string_view name, Expr a, Expr b) {
     if (name == "pow") return real ? Expr::call("pow", {a, b}, dtype) : Expr::make(ExprKind::Pow, {a, b}, dtype);
     if (name == "sym_max") return Expr::make(ExprKind::Max, {a, b}, dtype);
     if (name == "sym_min") return Expr::make(ExprKind::Min, {a, b}, dtype);
-    static constexpr std::pair<std::string_view, ExprKind> kComparisons[] = {{"eq", ExprKind::Eq}, {"ne", ExprKind::Ne}, {"lt", ExprKind::Lt},
-                                                                            {"le", ExprKind::Le}, {"gt", ExprKind::Gt}, {"ge", ExprKind::Ge}};
+    static constexpr std::pair<std::string_view, ExprKind> kComparisons[] = {
+        {"eq", ExprKind::Eq}, {"ne", ExprKind::Ne}, {"lt", ExprKind::Lt},
+        {"le", ExprKind::Le}, {"gt", ExprKind::Gt}, {"ge", ExprKind::Ge}};
     for (const auto& [comparison, kind] : kComparisons)
         if (name == comparison) return Expr::make(kind, {a, b}, DType::Bool);
     return Expr();
 }
 Expr logical(std::string_view name, const Expr& a, const Expr& b) {
     const bool bools = a->dtype == DType::Bool && b->dtype == DType::Bool;
-    if (name == "and_") return Expr::make(bools ? ExprKind::And : ExprKind::BitAnd, {a, b}, bools ? DType::Bool : DType::I64);
-    if (name == "or_") return Expr::make(bools ? ExprKind::Or : ExprKind::BitOr, {a, b}, bools ? DType::Bool : DType::I64);
-    if (name == "xor") return bools ? Expr::make(ExprKind::Ne, {a, b}, DType::Bool) : Expr::make(ExprKind::BitXor, {a, b}, DType::I64);
+    if (name == "and_")
+        return Expr::make(bools ? ExprKind::And : ExprKind::BitAnd, {a, b}, bools ? DType::Bool : DType::I64);
+    if (name == "or_")
+        return Expr::make(bools ? ExprKind::Or : ExprKind::BitOr, {a, b}, bools ? DType::Bool : DType::I64);
+    if (name == "xor")
+        return bools ? Expr::make(ExprKind::Ne, {a, b}, DType::Bool) : Expr::make(ExprKind::BitXor, {a, b}, DType::I64);
     return Expr();
 }
 Expr ofOne(std::string_view name, const Expr& x) {
-    if (name == "neg") return x->dtype == DType::F64 ? Expr::make(ExprKind::Neg, {x}, DType::F64) : Expr::make(ExprKind::Mul, {as(x, DType::I64), Expr::integer(-1)});
+    if (name == "neg")
+        return x->dtype == DType::F64 ? Expr::make(ExprKind::Neg, {x}, DType::F64)
+                                      : Expr::make(ExprKind::Mul, {as(x, DType::I64), Expr::integer(-1)});
     if (name == "pos") return x;
-    if (name == "abs") return x->dtype == DType::F64 ? floatCall("abs", x) : Expr::make(ExprKind::Max, {x, Expr::make(ExprKind::Mul, {x, Expr::integer(-1)})});
+    if (name == "abs")
+        return x->dtype == DType::F64
+                   ? floatCall("abs", x)
+                   : Expr::make(ExprKind::Max, {x, Expr::make(ExprKind::Mul, {x, Expr::integer(-1)})});
     if (name == "not_" || name == "sym_not") return Expr::make(ExprKind::Not, {as(x, DType::Bool)}, DType::Bool);
     if (name == "invert") return Expr::make(ExprKind::BitNot, {x}, DType::I64);
     if (name == "sym_float") return as(x, DType::F64);
@@ -162,8 +190,9 @@ Scalar computedOfOne(std::string_view name, const Scalar& x, bool real64) {
     if (name == "floor") return static_cast<int64_t>(std::floor(value));
     if (name == "sym_int" || name == "trunc") return static_cast<int64_t>(value);
     static constexpr std::pair<std::string_view, double (*)(double)> kFunctions[] = {
-        {"sqrt", std::sqrt}, {"_sym_sqrt", std::sqrt}, {"exp", std::exp}, {"log", std::log}, {"log2", std::log2}, {"sin", std::sin}, {"cos", std::cos},
-        {"tan", std::tan}, {"asin", std::asin}, {"acos", std::acos}, {"atan", std::atan}, {"sinh", std::sinh}, {"cosh", std::cosh}, {"tanh", std::tanh}};
+        {"sqrt", std::sqrt}, {"_sym_sqrt", std::sqrt}, {"exp", std::exp},   {"log", std::log},   {"log2", std::log2},
+        {"sin", std::sin},   {"cos", std::cos},        {"tan", std::tan},   {"asin", std::asin}, {"acos", std::acos},
+        {"atan", std::atan}, {"sinh", std::sinh},      {"cosh", std::cosh}, {"tanh", std::tanh}};
     for (const auto& [function, compute] : kFunctions)
         if (name == function) return compute(value);
     return x;  // pos
@@ -183,13 +212,17 @@ EvalResult evalNumber(const EvalContext& c) {
     if ((name == "floordiv" || name == "mod" || name == "truediv") && real(b) == 0) return c.fail("division by zero");
     const bool real64 = isFloatingScalar(a) || isFloatingScalar(b);
     const SymType* type = c.resultValueType().sym();
-    return Tensor::scalar(type ? type->dtype : DType::F64, c.count() == 1 ? computedOfOne(name, a, real64) : computed(name, a, b, real64));
+    return Tensor::scalar(type ? type->dtype : DType::F64,
+                          c.count() == 1 ? computedOfOne(name, a, real64) : computed(name, a, b, real64));
 }
 
-constexpr OpDef numberRow(std::string_view schema) { return {.schema = schema, .tags = Tag::Symbolic, .infer = inferNumber, .eval = evalNumber}; }
+constexpr OpDef numberRow(std::string_view schema) {
+    return {.schema = schema, .tags = Tag::Symbolic, .infer = inferNumber, .eval = evalNumber};
+}
 
 constexpr OpDef kOps[] = {
-    // Item `b` of a tuple. Python's indexing: negative positions count from the end. A tensor's subscript (slices, None,
+    // Item `b` of a tuple. Python's indexing: negative positions count from the end. A tensor's subscript (slices,
+    // None,
     // tensors as index) occurs in graphs from before tracing to aten; it is carried with the type that was written.
     {.schema = "operator.getitem(Any a, Any? b) -> Any",
      .infer = [](const InferContext& c) -> Result<ValueType> {
@@ -208,63 +241,106 @@ constexpr OpDef kOps[] = {
          const TensorList& all = c.values().valueOf(*c.arg(size_t{0}).node());
          int64_t position = c.integerOr("b", 0);
          if (position < 0) position += static_cast<int64_t>(all.size());
-         if (position < 0 || position >= static_cast<int64_t>(all.size())) return c.fail("there are only " + std::to_string(all.size()) + " results");
+         if (position < 0 || position >= static_cast<int64_t>(all.size()))
+             return c.fail("there are only " + std::to_string(all.size()) + " results");
          return all[static_cast<size_t>(position)];
      }},
     // Sizes and strides as numbers.
-    {.schema = "aten.sym_size.int(Tensor self, int dim) -> SymInt", .tags = Tag::Symbolic,
+    {.schema = "aten.sym_size.int(Tensor self, int dim) -> SymInt",
+     .tags = Tag::Symbolic,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType self, c.tensor(size_t{0}));
          CT_TRY(const SymInt size, ofDim(c, self, self.sizes));
          return ValueType(integerType(size));
      },
-     .eval = [](const EvalContext& c) { return integerTensor(c.in(size_t{0}).size(c.dimOf("dim", c.in(size_t{0}).rank()))); }},
-    {.schema = "aten.sym_stride.int(Tensor self, int dim) -> SymInt", .tags = Tag::Symbolic,
+     .eval =
+         [](const EvalContext& c) {
+             return integerTensor(c.in(size_t{0}).size(c.dimOf("dim", c.in(size_t{0}).rank())));
+         }},
+    {.schema = "aten.sym_stride.int(Tensor self, int dim) -> SymInt",
+     .tags = Tag::Symbolic,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType self, c.tensor(size_t{0}));
          CT_TRY(const SymInt stride, ofDim(c, self, self.strides));
          return ValueType(integerType(stride));
      },
-     .eval = [](const EvalContext& c) { return integerTensor(c.in(size_t{0}).stride(c.dimOf("dim", c.in(size_t{0}).rank()))); }},
-    {.schema = "aten.sym_size.default(Tensor self) -> SymInt[]", .tags = Tag::Symbolic,
+     .eval =
+         [](const EvalContext& c) {
+             return integerTensor(c.in(size_t{0}).stride(c.dimOf("dim", c.in(size_t{0}).rank())));
+         }},
+    {.schema = "aten.sym_size.default(Tensor self) -> SymInt[]",
+     .tags = Tag::Symbolic,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType self, c.tensor(size_t{0}));
          return ValueType(integerTypes(self.sizes));
      },
      .eval = [](const EvalContext& c) { return integerTensors(c.in(size_t{0}).sizes()); }},
-    {.schema = "aten.sym_stride.default(Tensor self) -> SymInt[]", .tags = Tag::Symbolic,
+    {.schema = "aten.sym_stride.default(Tensor self) -> SymInt[]",
+     .tags = Tag::Symbolic,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType self, c.tensor(size_t{0}));
          return ValueType(integerTypes(self.strides));
      },
      .eval = [](const EvalContext& c) { return integerTensors(c.in(size_t{0}).strides()); }},
-    {.schema = "aten.sym_numel.default(Tensor self) -> SymInt", .tags = Tag::Symbolic,
+    {.schema = "aten.sym_numel.default(Tensor self) -> SymInt",
+     .tags = Tag::Symbolic,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType self, c.tensor(size_t{0}));
          return ValueType(integerType(numel(self.sizes)));
      },
      .eval = [](const EvalContext& c) { return integerTensor(c.in(size_t{0}).numel()); }},
-    {.schema = "aten.sym_storage_offset.default(Tensor self) -> SymInt", .tags = Tag::Symbolic,
+    {.schema = "aten.sym_storage_offset.default(Tensor self) -> SymInt",
+     .tags = Tag::Symbolic,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType self, c.tensor(size_t{0}));
          return ValueType(integerType(self.offset));
      },
      .eval = [](const EvalContext& c) { return integerTensor(c.in(size_t{0}).offset()); }},
     // Python's operators.
-    numberRow("operator.add(Any a, Any b) -> Any"), numberRow("operator.sub(Any a, Any b) -> Any"), numberRow("operator.mul(Any a, Any b) -> Any"),
-    numberRow("operator.truediv(Any a, Any b) -> Any"), numberRow("operator.floordiv(Any a, Any b) -> Any"), numberRow("operator.mod(Any a, Any b) -> Any"),
-    numberRow("operator.pow(Any a, Any b) -> Any"), numberRow("operator.neg(Any a) -> Any"), numberRow("operator.pos(Any a) -> Any"),
-    numberRow("operator.eq(Any a, Any b) -> Any"), numberRow("operator.ne(Any a, Any b) -> Any"), numberRow("operator.lt(Any a, Any b) -> Any"),
-    numberRow("operator.le(Any a, Any b) -> Any"), numberRow("operator.gt(Any a, Any b) -> Any"), numberRow("operator.ge(Any a, Any b) -> Any"),
-    numberRow("operator.and_(Any a, Any b) -> Any"), numberRow("operator.or_(Any a, Any b) -> Any"), numberRow("operator.xor(Any a, Any b) -> Any"),
-    numberRow("operator.not_(Any a) -> Any"), numberRow("operator.invert(Any a) -> Any"), numberRow("operator.abs(Any a) -> Any"),
+    numberRow("operator.add(Any a, Any b) -> Any"),
+    numberRow("operator.sub(Any a, Any b) -> Any"),
+    numberRow("operator.mul(Any a, Any b) -> Any"),
+    numberRow("operator.truediv(Any a, Any b) -> Any"),
+    numberRow("operator.floordiv(Any a, Any b) -> Any"),
+    numberRow("operator.mod(Any a, Any b) -> Any"),
+    numberRow("operator.pow(Any a, Any b) -> Any"),
+    numberRow("operator.neg(Any a) -> Any"),
+    numberRow("operator.pos(Any a) -> Any"),
+    numberRow("operator.eq(Any a, Any b) -> Any"),
+    numberRow("operator.ne(Any a, Any b) -> Any"),
+    numberRow("operator.lt(Any a, Any b) -> Any"),
+    numberRow("operator.le(Any a, Any b) -> Any"),
+    numberRow("operator.gt(Any a, Any b) -> Any"),
+    numberRow("operator.ge(Any a, Any b) -> Any"),
+    numberRow("operator.and_(Any a, Any b) -> Any"),
+    numberRow("operator.or_(Any a, Any b) -> Any"),
+    numberRow("operator.xor(Any a, Any b) -> Any"),
+    numberRow("operator.not_(Any a) -> Any"),
+    numberRow("operator.invert(Any a) -> Any"),
+    numberRow("operator.abs(Any a) -> Any"),
     // What torch and Python's math add to them for sizes.
-    numberRow("torch.sym_max(Any a, Any b) -> Any"), numberRow("torch.sym_min(Any a, Any b) -> Any"), numberRow("torch.sym_not(Any a) -> Any"),
-    numberRow("torch.sym_float(Any a) -> Any"), numberRow("torch.sym_int(Any a) -> Any"), numberRow("torch._sym_sqrt(Any f) -> Any"),
-    numberRow("math.ceil(Any x) -> Any"), numberRow("math.floor(Any x) -> Any"), numberRow("math.trunc(Any x) -> Any"), numberRow("math.sqrt(Any x) -> Any"),
-    numberRow("math.exp(Any x) -> Any"), numberRow("math.log(Any x) -> Any"), numberRow("math.log2(Any x) -> Any"), numberRow("math.sin(Any x) -> Any"),
-    numberRow("math.cos(Any x) -> Any"), numberRow("math.tan(Any x) -> Any"), numberRow("math.asin(Any x) -> Any"), numberRow("math.acos(Any x) -> Any"),
-    numberRow("math.atan(Any x) -> Any"), numberRow("math.sinh(Any x) -> Any"), numberRow("math.cosh(Any x) -> Any"), numberRow("math.tanh(Any x) -> Any"),
+    numberRow("torch.sym_max(Any a, Any b) -> Any"),
+    numberRow("torch.sym_min(Any a, Any b) -> Any"),
+    numberRow("torch.sym_not(Any a) -> Any"),
+    numberRow("torch.sym_float(Any a) -> Any"),
+    numberRow("torch.sym_int(Any a) -> Any"),
+    numberRow("torch._sym_sqrt(Any f) -> Any"),
+    numberRow("math.ceil(Any x) -> Any"),
+    numberRow("math.floor(Any x) -> Any"),
+    numberRow("math.trunc(Any x) -> Any"),
+    numberRow("math.sqrt(Any x) -> Any"),
+    numberRow("math.exp(Any x) -> Any"),
+    numberRow("math.log(Any x) -> Any"),
+    numberRow("math.log2(Any x) -> Any"),
+    numberRow("math.sin(Any x) -> Any"),
+    numberRow("math.cos(Any x) -> Any"),
+    numberRow("math.tan(Any x) -> Any"),
+    numberRow("math.asin(Any x) -> Any"),
+    numberRow("math.acos(Any x) -> Any"),
+    numberRow("math.atan(Any x) -> Any"),
+    numberRow("math.sinh(Any x) -> Any"),
+    numberRow("math.cosh(Any x) -> Any"),
+    numberRow("math.tanh(Any x) -> Any"),
 };
 
 }  // namespace

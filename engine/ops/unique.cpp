@@ -14,7 +14,9 @@ struct Rows {
     std::vector<T> elements;
     size_t width = 1, count = 0;
     const T* row(size_t i) const { return elements.data() + i * width; }
-    bool less(size_t i, size_t k) const { return std::lexicographical_compare(row(i), row(i) + width, row(k), row(k) + width); }
+    bool less(size_t i, size_t k) const {
+        return std::lexicographical_compare(row(i), row(i) + width, row(k), row(k) + width);
+    }
     bool same(size_t i, size_t k) const { return std::equal(row(i), row(i) + width, row(k)); }
 };
 /// The dim moved to the front.
@@ -25,8 +27,8 @@ Tensor dimFirst(const Tensor& x, int64_t dim) {
     return x.view(sizes, strides, x.offset());
 }
 struct Distinct {
-    std::vector<size_t> firsts;             // a row for each distinct one
-    std::vector<int64_t> inverse, counts;   // by row: which distinct one it is; by distinct one: how many rows
+    std::vector<size_t> firsts;            // a row for each distinct one
+    std::vector<int64_t> inverse, counts;  // by row: which distinct one it is; by distinct one: how many rows
 };
 /// Equal rows next to each other in `order` are one.
 template <class T>
@@ -63,15 +65,19 @@ TensorList unique(const EvalContext& c, const Tensor& self, int64_t dim, bool so
         if (sorts) std::stable_sort(order.begin(), order.end(), [&](size_t i, size_t k) { return rows.less(i, k); });
         const Distinct distinct = distinctOf(rows, order);
         std::vector<T> kept;
-        for (const size_t first : distinct.firsts) kept.insert(kept.end(), rows.row(first), rows.row(first) + rows.width);
+        for (const size_t first : distinct.firsts)
+            kept.insert(kept.end(), rows.row(first), rows.row(first) + rows.width);
         Dims sizes = byElement ? Dims{0} : self.sizes();
         const auto count = static_cast<int64_t>(distinct.firsts.size());
         sizes[byElement ? 0 : static_cast<size_t>(dim)] = count;
         out[0] = Tensor::empty(self.dtype(), sizes);
         Tensor target = byElement ? out[0] : dimFirst(out[0], dim);
         unpackElements(kept, target);
-        out[1] = integers(c.flag("return_inverse") ? distinct.inverse : std::vector<int64_t>(), c.flag("return_inverse") ? (byElement ? self.sizes() : Dims{self.size(dim)}) : Dims{0});
-        if (c.op().schema()->find("return_counts") >= 0) out[2] = integers(c.flag("return_counts") ? distinct.counts : std::vector<int64_t>(), Dims{c.flag("return_counts") ? count : 0});
+        out[1] = integers(c.flag("return_inverse") ? distinct.inverse : std::vector<int64_t>(),
+                          c.flag("return_inverse") ? (byElement ? self.sizes() : Dims{self.size(dim)}) : Dims{0});
+        if (c.op().schema()->find("return_counts") >= 0)
+            out[2] = integers(c.flag("return_counts") ? distinct.counts : std::vector<int64_t>(),
+                              Dims{c.flag("return_counts") ? count : 0});
         else out.pop_back();
     };
     withCompute(self.dtype(), run);
@@ -101,7 +107,8 @@ EvalResult evalBincount(const EvalContext& c) {
         bins = std::max(bins, value + 1);
     }
     const bool wide = weights.defined();
-    std::vector<double> given = wide ? packElements<double>(weights) : std::vector<double>(values.size(), 1.0), sums(static_cast<size_t>(bins), 0.0);
+    std::vector<double> given = wide ? packElements<double>(weights) : std::vector<double>(values.size(), 1.0),
+                        sums(static_cast<size_t>(bins), 0.0);
     for (size_t i = 0; i < values.size(); ++i) sums[static_cast<size_t>(values[i])] += given[i];
     Tensor out = Tensor::empty(!wide ? DType::I64 : weights.dtype() == DType::F32 ? DType::F32 : DType::F64, {bins});
     unpackElements(sums, out);

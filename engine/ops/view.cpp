@@ -37,7 +37,8 @@ Result<ValueType> inferExpand(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
     CT_TRY(SymDims sizes, c.sizes("size"));
     if (sizes.size() < self.sizes.size())
-        return c.fail(std::to_string(sizes.size()) + " sizes for a tensor of " + std::to_string(self.sizes.size()) + " dims");
+        return c.fail(std::to_string(sizes.size()) + " sizes for a tensor of " + std::to_string(self.sizes.size()) +
+                      " dims");
     SymDims strides(sizes.size());
     const size_t lead = sizes.size() - self.sizes.size();
     for (size_t i = sizes.size(); i-- > 0;) {
@@ -70,9 +71,7 @@ TensorType withoutDims(const TensorType& self, Drop&& drop) {
     return viewType(self, std::move(sizes), std::move(strides), self.offset);
 }
 
-Expr lowerReshape(LowerContext& c) {
-    return c.loadAt(0, reindex(c.index(), c.out().sizes, c.in(size_t{0}).sizes));
-}
+Expr lowerReshape(LowerContext& c) { return c.loadAt(0, reindex(c.index(), c.out().sizes, c.in(size_t{0}).sizes)); }
 
 Expr lowerExpand(LowerContext& c) {
     const SymDims own = c.in(size_t{0}).sizes;
@@ -129,7 +128,7 @@ Values decomposeUnflatten(Decomposition& d) {
 
 /// Whether no two elements lie at one place.
 bool apart(const Dims& sizes, const Dims& strides) {
-    std::vector<std::pair<int64_t, int64_t>> dims;   // stride, size
+    std::vector<std::pair<int64_t, int64_t>> dims;  // stride, size
     for (size_t i = 0; i < sizes.size(); ++i) {
         if (sizes[i] == 0) return true;
         if (sizes[i] > 1) dims.emplace_back(strides[i], sizes[i]);
@@ -137,7 +136,9 @@ bool apart(const Dims& sizes, const Dims& strides) {
     std::sort(dims.begin(), dims.end());
     int64_t reach = 0;
     for (const auto& [stride, size] : dims)
-        if (stride <= reach || __builtin_mul_overflow(stride, size - 1, &reach) || __builtin_add_overflow(reach, stride - 1, &reach)) return false;
+        if (stride <= reach || __builtin_mul_overflow(stride, size - 1, &reach) ||
+            __builtin_add_overflow(reach, stride - 1, &reach))
+            return false;
     return true;
 }
 
@@ -194,11 +195,12 @@ f32[0, 4], [0, 2, 2]
          type.requiresGrad = false;
          return ValueType(std::move(type));
      },
-     .eval = [](const EvalContext& c) {
-         Tensor out = c.result();
-         copyInto(out, c.in(size_t{0}));
-         return out;
-     },
+     .eval =
+         [](const EvalContext& c) {
+             Tensor out = c.result();
+             copyInto(out, c.in(size_t{0}));
+             return out;
+         },
      .lower = [](LowerContext& c) { return c.loadAt(0, c.index()); },
      .samples = "f32[2, 3], [1, 2]\nf32[2, 3, 4, 5], [60, 1, 15, 3]\nf32[2, 3][1, 2], [3, 1]"},
     // view, promising that nobody writes through it.
@@ -228,12 +230,15 @@ f32[0, 4], [0, 2, 2]
      .eval = evalExpanded,
      .expand = Expand::Composite,
      .decompose = decomposeFlatten,
-     .samples = "f32[2, 3, 4]\nf32[2, 3, 4], 1\nf32[2, 3, 4], 0, -2\nf32[]\nf32[2, 3, 4][12, 1, 3], 1\nf32[2, 3], 1, 1\ni64[0, 3]"},
+     .samples =
+         "f32[2, 3, 4]\nf32[2, 3, 4], 1\nf32[2, 3, 4], 0, -2\nf32[]\nf32[2, 3, 4][12, 1, 3], 1\nf32[2, 3], 1, 1\ni64[0, 3]"},
     {.schema = "aten.ravel.default(Tensor(a) self) -> Tensor(a)",
      .infer = inferExpanded,
      .eval = evalExpanded,
      .expand = Expand::Composite,
-     .decompose = [](Decomposition& d) -> Values { return view(d.call("aten.contiguous.default", {d.in(0)}), {SymInt(-1)}); },
+     .decompose = [](Decomposition& d) -> Values {
+         return view(d.call("aten.contiguous.default", {d.in(0)}), {SymInt(-1)});
+     },
      .samples = "f32[2, 3]\nf32[2, 3][1, 2]"},
     // Cuts one dim into several; one of them may be -1.
     {.schema = "aten.unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)",
@@ -291,10 +296,11 @@ b8[2, 1][1, 1], [2, 5]
          return ValueType(viewType(self, std::move(sizes), std::move(strides), self.offset));
      },
      .eval = evalView,
-     .derive = [](Derivation& d) {
-         const int64_t dim = d.dimOf("dim", d.in(0).rank() + 1);
-         d.input(0) = d.call("aten.squeeze.dim", {d.dy(), dim});
-     },
+     .derive =
+         [](Derivation& d) {
+             const int64_t dim = d.dimOf("dim", d.in(0).rank() + 1);
+             d.input(0) = d.call("aten.squeeze.dim", {d.dy(), dim});
+         },
      .lower = lowerReshape,
      .samples = "f32[2, 3], 0\nf32[2, 3], 1\nf32[2, 3], -1\nf32[], 0\nf32[2, 3][1, 2], 1\ni64[0], -1\nf32[2, 3], -3"},
     // Drops the dim if its size is 1.
@@ -303,13 +309,15 @@ b8[2, 1][1, 1], [2, 5]
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType self, c.tensor(size_t{0}));
          CT_TRY(const int64_t dim, c.dim("dim", self.rank()));
-         return ValueType(withoutDims(self, [&](size_t i) { return static_cast<int64_t>(i) == dim && self.sizes[i] == SymInt(1); }));
+         return ValueType(
+             withoutDims(self, [&](size_t i) { return static_cast<int64_t>(i) == dim && self.sizes[i] == SymInt(1); }));
      },
      .eval = evalView,
-     .derive = [](Derivation& d) {
-         const int64_t rank = d.in(0).rank(), dim = d.dimOf("dim", rank);
-         d.input(0) = rank > 0 && d.in(0).size(dim) == SymInt(1) ? unsqueeze(d.dy(), dim) : d.dy();
-     },
+     .derive =
+         [](Derivation& d) {
+             const int64_t rank = d.in(0).rank(), dim = d.dimOf("dim", rank);
+             d.input(0) = rank > 0 && d.in(0).size(dim) == SymInt(1) ? unsqueeze(d.dy(), dim) : d.dy();
+         },
      .lower = lowerReshape,
      .samples = "f32[2, 1, 3], 1\nf32[2, 1, 3], 0\nf32[2, 3, 1], -1\nf32[], 0\nf32[2, 1, 3][1, 5, 2], 1\ni64[1, 0], 0"},
     // Drops those of the given dims whose size is 1.
@@ -319,18 +327,20 @@ b8[2, 1][1, 1], [2, 5]
          CT_TRY(const TensorType self, c.tensor(size_t{0}));
          CT_TRY(const std::vector<int64_t> dims, c.dims("dim", self.rank(), false));
          return ValueType(withoutDims(self, [&](size_t i) {
-             return self.sizes[i] == SymInt(1) && std::find(dims.begin(), dims.end(), static_cast<int64_t>(i)) != dims.end();
+             return self.sizes[i] == SymInt(1) &&
+                    std::find(dims.begin(), dims.end(), static_cast<int64_t>(i)) != dims.end();
          }));
      },
      .eval = evalView,
-     .derive = [](Derivation& d) {
-         std::vector<int64_t> dims = d.dimsOf("dim", d.in(0).rank(), false);
-         std::sort(dims.begin(), dims.end());
-         Value gradient = d.dy();
-         for (int64_t dim : dims)
-             if (d.in(0).size(dim) == SymInt(1)) gradient = unsqueeze(gradient, dim);
-         d.input(0) = gradient;
-     },
+     .derive =
+         [](Derivation& d) {
+             std::vector<int64_t> dims = d.dimsOf("dim", d.in(0).rank(), false);
+             std::sort(dims.begin(), dims.end());
+             Value gradient = d.dy();
+             for (int64_t dim : dims)
+                 if (d.in(0).size(dim) == SymInt(1)) gradient = unsqueeze(gradient, dim);
+             d.input(0) = gradient;
+         },
      .lower = lowerReshape,
      .samples = "f32[1, 2, 1], [0, 2]\nf32[1, 2, 1], [0, 1]\nf32[1, 2, 1], [-1]\nf32[1, 2], []\ni64[1, 1], [0, 1]"},
     // Drops every dim of size 1.
@@ -341,12 +351,13 @@ b8[2, 1][1, 1], [2, 5]
          return ValueType(withoutDims(self, [&](size_t i) { return self.sizes[i] == SymInt(1); }));
      },
      .eval = evalView,
-     .derive = [](Derivation& d) {
-         Value gradient = d.dy();
-         for (int64_t dim = 0; dim < d.in(0).rank(); ++dim)
-             if (d.in(0).size(dim) == SymInt(1)) gradient = unsqueeze(gradient, dim);
-         d.input(0) = gradient;
-     },
+     .derive =
+         [](Derivation& d) {
+             Value gradient = d.dy();
+             for (int64_t dim = 0; dim < d.in(0).rank(); ++dim)
+                 if (d.in(0).size(dim) == SymInt(1)) gradient = unsqueeze(gradient, dim);
+             d.input(0) = gradient;
+         },
      .lower = lowerReshape,
      .samples = "f32[1, 2, 1]\nf32[2, 3]\nf32[1]\nf32[]\ni64[1, 0, 1]"},
 };

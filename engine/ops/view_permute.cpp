@@ -36,7 +36,8 @@ std::vector<int64_t> swapped(int64_t rank, int64_t a, int64_t b) {
     return order;
 }
 
-Result<std::vector<int64_t>> swappedDims(const InferContext& c, int64_t rank, std::string_view first, std::string_view second) {
+Result<std::vector<int64_t>> swappedDims(const InferContext& c, int64_t rank, std::string_view first,
+                                         std::string_view second) {
     CT_TRY(const int64_t a, c.dim(first, rank));
     CT_TRY(const int64_t b, c.dim(second, rank));
     return swapped(rank, a, b);
@@ -87,12 +88,13 @@ constexpr OpDef kOps[] = {
          return ValueType(permutedType(self, dims));
      },
      .eval = evalView,
-     .derive = [](Derivation& d) {
-         const std::vector<int64_t> dims = d.dimsOf("dims", d.in(0).rank(), false);
-         std::vector<int64_t> inverse(dims.size());
-         for (size_t i = 0; i < dims.size(); ++i) inverse[static_cast<size_t>(dims[i])] = static_cast<int64_t>(i);
-         d.input(0) = permute(d.dy(), inverse);
-     },
+     .derive =
+         [](Derivation& d) {
+             const std::vector<int64_t> dims = d.dimsOf("dims", d.in(0).rank(), false);
+             std::vector<int64_t> inverse(dims.size());
+             for (size_t i = 0; i < dims.size(); ++i) inverse[static_cast<size_t>(dims[i])] = static_cast<int64_t>(i);
+             d.input(0) = permute(d.dy(), inverse);
+         },
      .lower = [](LowerContext& c) { return lowerPermuted(c, c.dimsOf("dims", c.in(size_t{0}).rank(), false)); },
      .samples = R"(
 f32[2, 3, 4], [2, 0, 1]
@@ -112,11 +114,15 @@ b8[2, 3, 4, 5], [0, 2, 1, 3]
      .eval = evalView,
      .expand = Expand::Decompose,
      .decompose = decomposeTranspose,
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.transpose.int", {d.dy(), d.integerOr("dim0", 0), d.integerOr("dim1", 0)}); },
-     .lower = [](LowerContext& c) {
-         const int64_t rank = c.in(size_t{0}).rank();
-         return lowerPermuted(c, swapped(rank, c.dimOf("dim0", rank), c.dimOf("dim1", rank)));
-     },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.transpose.int", {d.dy(), d.integerOr("dim0", 0), d.integerOr("dim1", 0)});
+         },
+     .lower =
+         [](LowerContext& c) {
+             const int64_t rank = c.in(size_t{0}).rank();
+             return lowerPermuted(c, swapped(rank, c.dimOf("dim0", rank), c.dimOf("dim1", rank)));
+         },
      .samples = "f32[2, 3, 4], 0, 2\nf32[2, 3], -1, -2\nf32[2, 3], 0, 0\nf32[], 0, 0\nbf16[0, 3], 0, 1"},
     // The transpose of a matrix; a vector or a 0-d tensor is its own.
     {.schema = "aten.t.default(Tensor(a) self) -> Tensor(a)",
@@ -133,10 +139,11 @@ b8[2, 3, 4, 5], [0, 2, 1, 3]
          return permute(d.in(0), {1, 0});
      },
      .derive = [](Derivation& d) { d.input(0) = d.call("aten.t.default", {d.dy()}); },
-     .lower = [](LowerContext& c) {
-         const int64_t rank = c.in(size_t{0}).rank();
-         return lowerPermuted(c, rank == 2 ? swapped(2, 0, 1) : identity(rank));
-     },
+     .lower =
+         [](LowerContext& c) {
+             const int64_t rank = c.in(size_t{0}).rank();
+             return lowerPermuted(c, rank == 2 ? swapped(2, 0, 1) : identity(rank));
+         },
      .samples = "f32[2, 3]\nf32[3]\nf32[]\ni64[2, 3][1, 2]"},
     // All dims reversed.
     {.schema = "aten.numpy_T.default(Tensor(a) self) -> Tensor(a)",
@@ -164,13 +171,17 @@ b8[2, 3, 4, 5], [0, 2, 1, 3]
      .infer = inferExpanded,
      .eval = evalExpanded,
      .expand = Expand::Composite,
-     .decompose = [](Decomposition& d) -> Values { return d.call("aten.transpose.int", {d.in(0), d.arg(1), d.arg(2)}); },
+     .decompose = [](Decomposition& d) -> Values {
+         return d.call("aten.transpose.int", {d.in(0), d.arg(1), d.arg(2)});
+     },
      .samples = "f32[2, 3, 4], 0, 1\nf32[2, 3], -1, 0"},
     {.schema = "aten.swapdims.default(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
      .infer = inferExpanded,
      .eval = evalExpanded,
      .expand = Expand::Composite,
-     .decompose = [](Decomposition& d) -> Values { return d.call("aten.transpose.int", {d.in(0), d.arg(1), d.arg(2)}); },
+     .decompose = [](Decomposition& d) -> Values {
+         return d.call("aten.transpose.int", {d.in(0), d.arg(1), d.arg(2)});
+     },
      .samples = "f32[2, 3, 4], 0, 1"},
     {.schema = "aten.movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
      .infer = inferExpanded,

@@ -77,13 +77,15 @@ Result<TensorType> diagonalType(const InferContext& c, const TensorType& source)
     CT_TRY(const int64_t offset, c.integer("offset", 0));
     if (first == second) return c.fail("dim1 and dim2 are the same dim " + std::to_string(first));
     const SymInt rows = source.sizes[static_cast<size_t>(first)], columns = source.sizes[static_cast<size_t>(second)];
-    const SymInt rowStride = source.strides[static_cast<size_t>(first)], columnStride = source.strides[static_cast<size_t>(second)];
+    const SymInt rowStride = source.strides[static_cast<size_t>(first)],
+                 columnStride = source.strides[static_cast<size_t>(second)];
     if (offset == std::numeric_limits<int64_t>::min())
         return c.fail("the offset " + std::to_string(offset) + " cannot be negated");
     SymInt length = offset >= 0 ? min(rows, columns - SymInt(offset)) : min(rows + SymInt(offset), columns);
     if (!knownLessEqual(SymInt(0), length)) length = max(length, SymInt(0));
     SymInt start = source.offset;
-    if (!(length == SymInt(0))) start = offset >= 0 ? start + SymInt(offset) * columnStride : start + SymInt(-offset) * rowStride;
+    if (!(length == SymInt(0)))
+        start = offset >= 0 ? start + SymInt(offset) * columnStride : start + SymInt(-offset) * rowStride;
     SymDims sizes, strides;
     for (int64_t i = 0; i < source.rank(); ++i) {
         if (i == first || i == second) continue;
@@ -114,7 +116,7 @@ const Node* memoryOf(const Argument& argument) {
 std::optional<Error> outsideOfStorage(const InferContext& c, const SymDims& sizes, const SymDims& strides,
                                       const SymInt& offset) {
     if (!allInts(sizes) || !allInts(strides) || !offset.isInt()) return std::nullopt;
-    const int64_t reached = extent(toInts(sizes), toInts(strides), offset.value());   // throws where 64 bits do not do
+    const int64_t reached = extent(toInts(sizes), toInts(strides), offset.value());  // throws where 64 bits do not do
     const Node* memory = memoryOf(c.arg(0));
     const TensorType* whole = memory ? memory->type().tensor() : nullptr;
     if (!whole || !allInts(whole->sizes) || !allInts(whole->strides) || !whole->offset.isInt()) return std::nullopt;
@@ -145,9 +147,13 @@ Result<TensorType> stridedType(const InferContext& c, const TensorType& source) 
 }
 
 Result<void> checkPieces(const InferContext& c, int64_t count) {
-    constexpr int64_t kMost = 1 << 13;   // each is a node or two in every pass
+    constexpr int64_t kMost = 1 << 13;  // each is a node or two in every pass
     if (count <= kMost) return {};
-    return Error{ErrorCode::Limit, c.op().name() + ": " + std::to_string(count) + " results are more than the " + std::to_string(kMost) + " that one call may have", {}, {}};
+    return Error{ErrorCode::Limit,
+                 c.op().name() + ": " + std::to_string(count) + " results are more than the " + std::to_string(kMost) +
+                     " that one call may have",
+                 {},
+                 {}};
 }
 
 }  // namespace cutaway

@@ -26,7 +26,7 @@ Result<ValueType> inferReplaced(const InferContext& c, std::string_view viewOp) 
     const bool overlaps = std::find(self.strides.begin(), self.strides.end(), SymInt(0)) != self.strides.end();
     type.strides = overlaps ? preservedStrides(self) : self.strides;
     TensorType copy = type;
-    copy.offset = self.offset;   // as_strided counts from the start of the storage
+    copy.offset = self.offset;  // as_strided counts from the start of the storage
     CT_TRY(const TensorType part, replacedType(c, viewOp, copy));
     if (source.rank() != part.rank())
         return c.fail("src has " + std::to_string(source.rank()) + " dims, the replaced part " +
@@ -58,7 +58,8 @@ void deriveReplaced(Derivation& d, std::string_view scatterOp, std::string_view 
     std::vector<Argument> rest(d.node().args().begin() + 2, d.node().args().end());
     if (d.needs(0)) {
         const TensorType& source = d.in(1).type();
-        std::vector<Argument> args{d.dy(), full(d.builder(), source.sizes, Scalar(int64_t{0}), source.dtype, source.device)};
+        std::vector<Argument> args{d.dy(),
+                                   full(d.builder(), source.sizes, Scalar(int64_t{0}), source.dtype, source.device)};
         args.insert(args.end(), rest.begin(), rest.end());
         d.input(0) = d.call(scatterOp, std::move(args));
     }
@@ -79,7 +80,8 @@ Expr lowerSelectScatter(LowerContext& c) {
     std::vector<Expr> at = c.index();
     at.erase(at.begin() + static_cast<int64_t>(dim));
     const Expr here = compare(ExprKind::Eq, c.index()[dim], index->expr());
-    return c.guarded(here, [&] { return c.loadAt(1, at); }, c.loadAt(0, c.index()));
+    return c.guarded(
+        here, [&] { return c.loadAt(1, at); }, c.loadAt(0, c.index()));
 }
 
 Expr lowerSliceScatter(LowerContext& c) {
@@ -91,10 +93,12 @@ Expr lowerSliceScatter(LowerContext& c) {
     const Expr distance = Expr::make(ExprKind::Add, {i, Expr::make(ExprKind::Mul, {start, Expr::integer(-1)})});
     Expr inside = compare(ExprKind::Ge, i, start);
     inside = inside && compare(ExprKind::Lt, i, (bounds->start + bounds->length * SymInt(bounds->step)).expr());
-    if (bounds->step != 1) inside = inside && compare(ExprKind::Eq, Expr::make(ExprKind::Mod, {distance, step}), Expr::integer(0));
+    if (bounds->step != 1)
+        inside = inside && compare(ExprKind::Eq, Expr::make(ExprKind::Mod, {distance, step}), Expr::integer(0));
     std::vector<Expr> at = c.index();
     at[dim] = Expr::make(ExprKind::FloorDiv, {distance, step});
-    return c.guarded(inside, [&] { return c.loadAt(1, at); }, c.loadAt(0, c.index()));
+    return c.guarded(
+        inside, [&] { return c.loadAt(1, at); }, c.loadAt(0, c.index()));
 }
 
 /// The gradient of a view: zeros of the operand's shape with dy in the view's place.
@@ -145,9 +149,11 @@ Values decomposeUnfoldBackward(Decomposition& d) {
     const auto rank = static_cast<int64_t>(sizes.size());
     if (rank == 0) return d.call("aten.squeeze.dim", {dy, 0});
     const int64_t dim = d.dimOf("dim", rank);
-    const Value positions = d.call("prims.iota.default", {Argument(sizes[static_cast<size_t>(dim)])},
-                                   {{"start", 0}, {"step", 1}, {"dtype", DType::I32}, {"device", dy.type().device}, {"requires_grad", false}});
-    const Value windows = reshape(d.call("aten.unfold.default", {positions, 0, d.arg("size"), d.arg("step")}), {SymInt(-1)});
+    const Value positions = d.call(
+        "prims.iota.default", {Argument(sizes[static_cast<size_t>(dim)])},
+        {{"start", 0}, {"step", 1}, {"dtype", DType::I32}, {"device", dy.type().device}, {"requires_grad", false}});
+    const Value windows =
+        reshape(d.call("aten.unfold.default", {positions, 0, d.arg("size"), d.arg("step")}), {SymInt(-1)});
     // The window dim moves next to the dim it came from.
     std::vector<int64_t> order;
     for (int64_t i = 0; i < rank; ++i) {
@@ -155,7 +161,8 @@ Values decomposeUnfoldBackward(Decomposition& d) {
         if (i == dim) order.push_back(rank);
     }
     const Value moved = permute(dy, order);
-    if (!moved || moved.rank() != rank + 1) return refuse(d, "the gradient " + dy.type().text() + " is not one of windows");
+    if (!moved || moved.rank() != rank + 1)
+        return refuse(d, "the gradient " + dy.type().text() + " is not one of windows");
     SymDims merged(moved.sizes().begin(), moved.sizes().end());
     merged[static_cast<size_t>(dim)] = moved.size(dim) * moved.size(dim + 1);
     merged.erase(merged.begin() + dim + 1);
@@ -173,51 +180,72 @@ constexpr OpDef kOps[] = {
      .eval = [](const EvalContext& c) { return evalReplaced(c, "aten.select.int"); },
      .derive = [](Derivation& d) { deriveReplaced(d, "aten.select_scatter.default", "aten.select.int"); },
      .lower = lowerSelectScatter,
-     .samples = "f32[4, 5], f32[5], 0, 1\nf32[4, 5], f32[4], 1, -1\nf32[4, 5][1, 4], f32[5], 0, 0\ni64[3], i64[], 0, 2"},
-    {.schema = "aten.slice_scatter.default(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
+     .samples =
+         "f32[4, 5], f32[5], 0, 1\nf32[4, 5], f32[4], 1, -1\nf32[4, 5][1, 4], f32[5], 0, 0\ni64[3], i64[], 0, 2"},
+    {.schema =
+         "aten.slice_scatter.default(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
      .infer = [](const InferContext& c) { return inferReplaced(c, "aten.slice.Tensor"); },
      .eval = [](const EvalContext& c) { return evalReplaced(c, "aten.slice.Tensor"); },
      .derive = [](Derivation& d) { deriveReplaced(d, "aten.slice_scatter.default", "aten.slice.Tensor"); },
      .lower = lowerSliceScatter,
-     .samples = "f32[5, 3], f32[2, 3], 0, 1, 3\nf32[5, 3], f32[5, 2], 1, -2\nf32[6, 3], f32[3, 3], 0, 0, 6, 2\nf32[5, 3][1, 5], f32[5, 3]\ni64[5], i64[2], 0, 1, 5, 2"},
+     .samples =
+         "f32[5, 3], f32[2, 3], 0, 1, 3\nf32[5, 3], f32[5, 2], 1, -2\nf32[6, 3], f32[3, 3], 0, 0, 6, 2\nf32[5, 3][1, 5], f32[5, 3]\ni64[5], i64[2], 0, 1, 5, 2"},
     {.schema = "aten.diagonal_scatter.default(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
      .infer = [](const InferContext& c) { return inferReplaced(c, "aten.diagonal.default"); },
      .eval = [](const EvalContext& c) { return evalReplaced(c, "aten.diagonal.default"); },
      .derive = [](Derivation& d) { deriveReplaced(d, "aten.diagonal_scatter.default", "aten.diagonal.default"); },
      .samples = "f32[3, 4], f32[3]\nf32[3, 4], f32[2], -1\nf32[2, 3, 4], f32[2, 3], 0, 1, 2"},
     // The replaced part is given by size, stride and offset in the copy, which keeps self's strides.
-    {.schema = "aten.as_strided_scatter.default(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
+    {.schema =
+         "aten.as_strided_scatter.default(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
      .infer = [](const InferContext& c) { return inferReplaced(c, "aten.as_strided.default"); },
      .eval = [](const EvalContext& c) { return evalReplaced(c, "aten.as_strided.default"); },
      .derive = [](Derivation& d) { deriveReplaced(d, "aten.as_strided_scatter.default", "aten.as_strided.default"); },
      .samples = "f32[12], f32[2, 3], [2, 3], [6, 1]\nf32[3, 4], f32[2, 2], [2, 2], [4, 2], 1"},
-    {.schema = "aten.select_backward.default(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor",
+    {.schema =
+         "aten.select_backward.default(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor",
      .infer = [](const InferContext& c) { return inferViewGradient(c, "aten.select.int"); },
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return intoZeros(d, "aten.select_scatter.default"); },
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.select.int", {d.dy(), d.arg("dim"), d.arg("index")}); },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.select.int", {d.dy(), d.arg("dim"), d.arg("index")});
+         },
      .samples = "f32[3], [4, 3], 0, 1\nf32[4], [4, 3], -1, -1"},
-    {.schema = "aten.slice_backward.default(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> Tensor",
+    {.schema =
+         "aten.slice_backward.default(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> Tensor",
      .infer = [](const InferContext& c) { return inferViewGradient(c, "aten.slice.Tensor"); },
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return intoZeros(d, "aten.slice_scatter.default"); },
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.slice.Tensor", {d.dy(), d.arg("dim"), d.arg("start"), d.arg("end"), d.arg("step")}); },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) =
+                 d.call("aten.slice.Tensor", {d.dy(), d.arg("dim"), d.arg("start"), d.arg("end"), d.arg("step")});
+         },
      .samples = "f32[2, 3], [4, 3], 0, 1, 3, 1\nf32[4, 2], [4, 3], 1, 0, 9223372036854775807, 2"},
-    {.schema = "aten.diagonal_backward.default(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) -> Tensor",
+    {.schema =
+         "aten.diagonal_backward.default(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) -> Tensor",
      .infer = [](const InferContext& c) { return inferViewGradient(c, "aten.diagonal.default"); },
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) { return intoZeros(d, "aten.diagonal_scatter.default"); },
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.diagonal.default", {d.dy(), d.arg("offset"), d.arg("dim1"), d.arg("dim2")}); },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.diagonal.default", {d.dy(), d.arg("offset"), d.arg("dim1"), d.arg("dim2")});
+         },
      .samples = "f32[3], [4, 3], 0, 1, 0\nf32[2], [3, 4], -1, 0, 1"},
-    {.schema = "aten.unfold_backward.default(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor",
+    {.schema =
+         "aten.unfold_backward.default(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor",
      .infer = [](const InferContext& c) { return inferViewGradient(c, "aten.unfold.default"); },
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = decomposeUnfoldBackward,
-     .derive = [](Derivation& d) { d.input(0) = d.call("aten.unfold.default", {d.dy(), d.arg("dim"), d.arg("size"), d.arg("step")}); },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.unfold.default", {d.dy(), d.arg("dim"), d.arg("size"), d.arg("step")});
+         },
      .samples = "f32[3, 3], [7], 0, 3, 2\nf32[2, 4, 3], [2, 6], 1, 3, 1"},
 };
 

@@ -60,12 +60,14 @@ Result<SymDims> pieceSizes(const InferContext& c, const SymInt& whole, const Sym
         // How many there are is known where the piece is a part of the whole.
         const auto count = piece == SymInt(0) ? std::nullopt : floorDiv(whole, piece).asInt();
         if (!count || !(piece * SymInt(*count) == whole))
-            return unsupported(c.op().name() + ": the number of pieces depends on a symbolic size", {}, {"set the sizes of the inputs"});
+            return unsupported(c.op().name() + ": the number of pieces depends on a symbolic size", {},
+                               {"set the sizes of the inputs"});
         CT_TRY_VOID(checkPieces(c, *count));
         return SymDims(static_cast<size_t>(*count), piece);
     }
     const int64_t size = piece.value();
-    if (size < 0 || (size == 0 && whole.value() != 0)) return c.fail("split size " + std::to_string(size) + " is not positive");
+    if (size < 0 || (size == 0 && whole.value() != 0))
+        return c.fail("split size " + std::to_string(size) + " is not positive");
     if (whole.value() == 0) return SymDims{SymInt(0)};
     SymDims sizes;
     CT_TRY_VOID(checkPieces(c, whole.value() / size));
@@ -98,7 +100,8 @@ void deriveSplit(Derivation& d) {
     const TupleType& types = *d.outType().tuple();
     for (size_t i = 0; i < types.size(); ++i) {
         const TensorType& type = *types[i].tensor();
-        const Value gradient = d.dy(i) ? d.dy(i) : full(d.builder(), type.sizes, Scalar(int64_t{0}), type.dtype, type.device);
+        const Value gradient =
+            d.dy(i) ? d.dy(i) : full(d.builder(), type.sizes, Scalar(int64_t{0}), type.dtype, type.device);
         parts.push_back(gradient);
     }
     d.input(0) = d.call("aten.cat.default", {Argument(std::move(parts)), d.dimOf("dim", d.in(0).rank())});
@@ -119,7 +122,8 @@ Expr lowerSlice(LowerContext& c) {
     auto bounds = sliceBounds(c, self.sizes[dim]);
     if (!bounds) return Expr();
     std::vector<Expr> at = c.index();
-    at[dim] = Expr::make(ExprKind::Add, {Expr::make(ExprKind::Mul, {at[dim], Expr::integer(bounds->step)}), bounds->start.expr()});
+    at[dim] = Expr::make(ExprKind::Add,
+                         {Expr::make(ExprKind::Mul, {at[dim], Expr::integer(bounds->step)}), bounds->start.expr()});
     return c.loadAt(0, at);
 }
 
@@ -175,18 +179,24 @@ Values decomposeNarrow(Decomposition& d) {
     auto dim = d.dim("dim", self.rank());
     auto given = d.size("start"), length = d.size("length");
     if (!dim || !given || !length || self.rank() == 0) {
-        d.builder().fail(!dim ? dim.error() : !given ? given.error() : !length ? length.error() : d.fail("a 0-d tensor cannot be narrowed"));
+        d.builder().fail(!dim      ? dim.error()
+                         : !given  ? given.error()
+                         : !length ? length.error()
+                                   : d.fail("a 0-d tensor cannot be narrowed"));
         return self;
     }
     const SymInt size = self.size(*dim);
     const SymInt start = given->isInt() && given->value() < 0 ? *given + size : *given;
     const SymInt end = start + *length;
-    if ((length->isInt() && length->value() < 0) || (end.isInt() && size.isInt() && (start.value() < 0 || end.value() > size.value())))
-        d.builder().fail(d.fail("start " + given->text() + " and length " + length->text() + " exceed the dim's size " + size.text()));
+    if ((length->isInt() && length->value() < 0) ||
+        (end.isInt() && size.isInt() && (start.value() < 0 || end.value() > size.value())))
+        d.builder().fail(d.fail("start " + given->text() + " and length " + length->text() + " exceed the dim's size " +
+                                size.text()));
     return d.call("aten.slice.Tensor", {self, d.arg("dim"), Argument(start), Argument(end)});
 }
 
-/// As many pieces as asked for: fewer come of a size below (chunks - 1)^2, of which a graph that reads them all is no graph.
+/// As many pieces as asked for: fewer come of a size below (chunks - 1)^2, of which a graph that reads them all is no
+/// graph.
 Values symbolicChunks(Decomposition& d, const Value& self, int64_t dim, const SymInt& size, int64_t chunks) {
     if (auto few = checkPieces(d, chunks); !few) {
         d.builder().fail(std::move(few).error());
@@ -194,10 +204,12 @@ Values symbolicChunks(Decomposition& d, const Value& self, int64_t dim, const Sy
     }
     const bool safe = d.op().baseName() == "chunk";
     const SymInt piece = floorDiv(size + SymInt(chunks - 1), SymInt(chunks));
-    if (piece * SymInt(chunks) == size) return itemsOf(d.call(safe ? "aten.split.Tensor" : "aten.unsafe_split.Tensor", {self, Argument(piece), dim}));
+    if (piece * SymInt(chunks) == size)
+        return itemsOf(d.call(safe ? "aten.split.Tensor" : "aten.unsafe_split.Tensor", {self, Argument(piece), dim}));
     SymDims sizes(static_cast<size_t>(chunks), piece);
     sizes.back() = size - piece * SymInt(chunks - 1);
-    return itemsOf(d.call(safe ? "aten.split_with_sizes.default" : "aten.unsafe_split_with_sizes.default", {self, Argument(sizes), dim}));
+    return itemsOf(d.call(safe ? "aten.split_with_sizes.default" : "aten.unsafe_split_with_sizes.default",
+                          {self, Argument(sizes), dim}));
 }
 /// chunk is a split into pieces of the rounded-up size; a dim of size 0 still gives that many (empty) pieces.
 Values decomposeChunk(Decomposition& d) {
@@ -206,7 +218,9 @@ Values decomposeChunk(Decomposition& d) {
     auto chunks = d.integer("chunks");
     const SymInt size = dim && self.rank() > 0 ? self.size(*dim) : SymInt(0);
     if (!dim || !chunks || *chunks <= 0 || self.rank() == 0) {
-        d.builder().fail(!dim ? dim.error() : !chunks ? chunks.error() : d.fail("needs a positive number of chunks and a dim"));
+        d.builder().fail(!dim      ? dim.error()
+                         : !chunks ? chunks.error()
+                                   : d.fail("needs a positive number of chunks and a dim"));
         return std::vector<Value>();
     }
     if (!size.isInt()) return symbolicChunks(d, self, *dim, size, *chunks);
@@ -218,7 +232,8 @@ Values decomposeChunk(Decomposition& d) {
             return std::vector<Value>();
         }
         const SymDims sizes(static_cast<size_t>(*chunks), SymInt(0));
-        return itemsOf(d.call(safe ? "aten.split_with_sizes.default" : "aten.unsafe_split_with_sizes.default", {self, Argument(sizes), *dim}));
+        return itemsOf(d.call(safe ? "aten.split_with_sizes.default" : "aten.unsafe_split_with_sizes.default",
+                              {self, Argument(sizes), *dim}));
     }
     return itemsOf(d.call(safe ? "aten.split.Tensor" : "aten.unsafe_split.Tensor", {self, piece, d.arg("dim")}));
 }
@@ -230,7 +245,9 @@ Values decomposeTensorSplit(Decomposition& d) {
     auto sections = d.integer("sections");
     const SymInt size = dim && self.rank() > 0 ? self.size(*dim) : SymInt(0);
     if (!dim || !sections || *sections <= 0 || self.rank() == 0) {
-        d.builder().fail(!dim ? dim.error() : !sections ? sections.error() : d.fail("needs a positive number of sections and a dim"));
+        d.builder().fail(!dim        ? dim.error()
+                         : !sections ? sections.error()
+                                     : d.fail("needs a positive number of sections and a dim"));
         return std::vector<Value>();
     }
     std::vector<Value> parts;
@@ -248,8 +265,10 @@ Values decomposeTensorSplit(Decomposition& d) {
     return parts;
 }
 
-constexpr std::string_view kSplitSamples = "f32[7, 3], 3\nf32[2, 6], 2, 1\nf32[2, 6], 6, -1\ni64[0, 3], 2\nf32[4, 6][1, 4], 4, 1";
-constexpr std::string_view kSizesSamples = "f32[7, 3], [3, 4]\nf32[2, 6], [1, 2, 3], 1\ni64[5], [0, 5]\nf32[4, 6][1, 4], [2, 2]";
+constexpr std::string_view kSplitSamples =
+    "f32[7, 3], 3\nf32[2, 6], 2, 1\nf32[2, 6], 6, -1\ni64[0, 3], 2\nf32[4, 6][1, 4], 4, 1";
+constexpr std::string_view kSizesSamples =
+    "f32[7, 3], [3, 4]\nf32[2, 6], [1, 2, 3], 1\ni64[5], [0, 5]\nf32[4, 6][1, 4], [2, 2]";
 
 /// Number of elements from the first to the last that a geometry reaches; 0 if it is empty.
 SymInt extentOf(const TensorType& type) {
@@ -260,13 +279,14 @@ SymInt extentOf(const TensorType& type) {
     }
     return last + SymInt(1);
 }
-/// Whether two indices may reach the same element, by PyTorch's sufficient test: strides that nest cannot. Symbols of which the
-/// order is not known may.
+/// Whether two indices may reach the same element, by PyTorch's sufficient test: strides that nest cannot. Symbols of
+/// which the order is not known may.
 bool mayOverlap(const TensorType& type) {
-    std::vector<std::pair<SymInt, SymInt>> dims;   // stride, size, the smallest stride first
+    std::vector<std::pair<SymInt, SymInt>> dims;  // stride, size, the smallest stride first
     for (size_t i = 0; i < type.sizes.size(); ++i) {
         if (type.sizes[i] == SymInt(1)) continue;
-        const auto at = std::find_if(dims.begin(), dims.end(), [&](const auto& dim) { return !knownLessEqual(dim.first, type.strides[i]); });
+        const auto at = std::find_if(dims.begin(), dims.end(),
+                                     [&](const auto& dim) { return !knownLessEqual(dim.first, type.strides[i]); });
         dims.emplace(at, type.strides[i], type.sizes[i]);
     }
     SymInt reached = 0;
@@ -282,7 +302,8 @@ bool mayOverlap(const TensorType& type) {
 void deriveStrided(Derivation& d) {
     const TensorType in = d.in(0).type(), out = d.out().type();
     if (mayOverlap(in))
-        return d.builder().fail(unsupported("as_strided of a tensor whose elements overlap has no derivative", d.node().name(), {"clone() it first"}));
+        return d.builder().fail(unsupported("as_strided of a tensor whose elements overlap has no derivative",
+                                            d.node().name(), {"clone() it first"}));
     const SymInt shared = min(in.offset, out.offset);
     const SymInt inOffset = in.offset - shared, outOffset = out.offset - shared;
     const SymInt size = max(extentOf(in) + inOffset, extentOf(out) + outOffset);
@@ -291,14 +312,16 @@ void deriveStrided(Derivation& d) {
     };
     Value storage = full(d.builder(), {size}, Scalar(int64_t{0}), out.dtype, out.device);
     if (mayOverlap(out)) {
-        const Value positions = d.call("prims.iota.default", {Argument(size)},
-                                       {{"start", 0}, {"step", 1}, {"dtype", DType::I64}, {"device", out.device}, {"requires_grad", false}});
+        const Value positions = d.call(
+            "prims.iota.default", {Argument(size)},
+            {{"start", 0}, {"step", 1}, {"dtype", DType::I64}, {"device", out.device}, {"requires_grad", false}});
         const SymDims flat = {numel(out.sizes)};
         const Value at = reshape(strided(positions, out, outOffset), flat);
         storage = d.call("aten.index_add.default", {storage, 0, at, reshape(d.dy(), flat)});
     } else {
         const Value written = d.call("aten.copy.default", {strided(storage, out, outOffset), d.dy()});
-        storage = d.call("aten.as_strided_scatter.default", {storage, written, Argument(out.sizes), Argument(out.strides), Argument(outOffset)});
+        storage = d.call("aten.as_strided_scatter.default",
+                         {storage, written, Argument(out.sizes), Argument(out.strides), Argument(outOffset)});
     }
     d.input(0) = strided(storage, in, inOffset);
 }
@@ -309,22 +332,28 @@ constexpr OpDef kOps[] = {
      .tags = Tag::View,
      .infer = inferSelect,
      .eval = evalView,
-     .derive = [](Derivation& d) {
-         d.input(0) = d.call("aten.select_backward.default", {d.dy(), Argument(d.in(0).sizes()), d.arg("dim"), d.arg("index")});
-     },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.select_backward.default",
+                                 {d.dy(), Argument(d.in(0).sizes()), d.arg("dim"), d.arg("index")});
+         },
      .lower = lowerSelect,
      .samples = "f32[2, 3, 4], 1, 2\nf32[2, 3], -1, -1\ni64[4], 0, 0\nf32[2, 3][1, 2], 0, 1\nbf16[2, 0], 0, 1"},
     // start:end:step of one dim, by Python's rules.
-    {.schema = "aten.slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
+    {.schema =
+         "aten.slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
      .tags = Tag::View,
      .infer = inferSlice,
      .eval = evalView,
-     .derive = [](Derivation& d) {
-         const SymInt size = d.in(0).size(d.dimOf("dim", d.in(0).rank()));
-         const auto bound = [&](std::string_view param, const SymInt& fallback) { return d.has(param) ? d.arg(param) : Argument(fallback); };
-         d.input(0) = d.call("aten.slice_backward.default",
-                             {d.dy(), Argument(d.in(0).sizes()), d.arg("dim"), bound("start", 0), bound("end", size), d.arg("step")});
-     },
+     .derive =
+         [](Derivation& d) {
+             const SymInt size = d.in(0).size(d.dimOf("dim", d.in(0).rank()));
+             const auto bound = [&](std::string_view param, const SymInt& fallback) {
+                 return d.has(param) ? d.arg(param) : Argument(fallback);
+             };
+             d.input(0) = d.call("aten.slice_backward.default", {d.dy(), Argument(d.in(0).sizes()), d.arg("dim"),
+                                                                 bound("start", 0), bound("end", size), d.arg("step")});
+         },
      .lower = lowerSlice,
      .samples = R"(
 f32[5, 3]
@@ -365,7 +394,9 @@ b8[0, 3], 0, 0, 2
      .infer = inferSplit,
      .eval = evalViews,
      .expand = Expand::Decompose,
-     .decompose = [](Decomposition& d) -> Values { return itemsOf(d.call("aten.split.Tensor", {d.in(0), d.arg(1), d.arg(2)})); },
+     .decompose = [](Decomposition& d) -> Values {
+         return itemsOf(d.call("aten.split.Tensor", {d.in(0), d.arg(1), d.arg(2)}));
+     },
      .derive = deriveSplit,
      .lower = lowerSplit,
      .samples = kSplitSamples},
@@ -406,7 +437,8 @@ b8[0, 3], 0, 0, 2
          CT_TRY(const int64_t dim, c.dim("dim", self.rank()));
          const SymInt size = self.sizes[static_cast<size_t>(dim)];
          if (!size.isInt())
-             return unsupported(c.op().name() + ": the number of results depends on a symbolic size", {}, {"set the sizes of the inputs"});
+             return unsupported(c.op().name() + ": the number of results depends on a symbolic size", {},
+                                {"set the sizes of the inputs"});
          CT_TRY_VOID(checkPieces(c, size.value()));
          TupleType items;
          for (int64_t i = 0; i < size.value(); ++i) {
@@ -418,20 +450,24 @@ b8[0, 3], 0, 0, 2
          return ValueType(std::move(items));
      },
      .eval = evalViews,
-     .derive = [](Derivation& d) {
-         std::vector<Argument> parts;
-         const TupleType& types = *d.outType().tuple();
-         for (size_t i = 0; i < types.size(); ++i) {
-             const TensorType& type = *types[i].tensor();
-             parts.push_back(d.dy(i) ? d.dy(i) : full(d.builder(), type.sizes, Scalar(int64_t{0}), type.dtype, type.device));
-         }
-         d.input(0) = d.call("aten.stack.default", {Argument(std::move(parts)), d.arg("dim")});
-     },
-     .lower = [](LowerContext& c) {
-         std::vector<Expr> at = c.index();
-         at.insert(at.begin() + c.dimOf("dim", c.in(size_t{0}).rank()), Expr::integer(static_cast<int64_t>(c.resultNumber())));
-         return c.loadAt(0, at);
-     },
+     .derive =
+         [](Derivation& d) {
+             std::vector<Argument> parts;
+             const TupleType& types = *d.outType().tuple();
+             for (size_t i = 0; i < types.size(); ++i) {
+                 const TensorType& type = *types[i].tensor();
+                 parts.push_back(d.dy(i) ? d.dy(i)
+                                         : full(d.builder(), type.sizes, Scalar(int64_t{0}), type.dtype, type.device));
+             }
+             d.input(0) = d.call("aten.stack.default", {Argument(std::move(parts)), d.arg("dim")});
+         },
+     .lower =
+         [](LowerContext& c) {
+             std::vector<Expr> at = c.index();
+             at.insert(at.begin() + c.dimOf("dim", c.in(size_t{0}).rank()),
+                       Expr::integer(static_cast<int64_t>(c.resultNumber())));
+             return c.loadAt(0, at);
+         },
      .samples = "f32[3, 4]\nf32[3, 4], 1\ni64[2, 0, 2], -1\nf32[4, 2][1, 4], 0"},
     {.schema = "aten.narrow.default(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",
      .infer = inferExpanded,
@@ -448,30 +484,37 @@ b8[0, 3], 0, 0, 2
          return ValueType(std::move(type));
      },
      .eval = evalView,
-     .derive = [](Derivation& d) {
-         d.input(0) = d.call("aten.diagonal_backward.default", {d.dy(), Argument(d.in(0).sizes()), d.arg("offset"), d.arg("dim1"), d.arg("dim2")});
-     },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.diagonal_backward.default",
+                                 {d.dy(), Argument(d.in(0).sizes()), d.arg("offset"), d.arg("dim1"), d.arg("dim2")});
+         },
      .lower = lowerDiagonal,
-     .samples = "f32[3, 4]\nf32[3, 4], 1\nf32[3, 4], -2\nf32[2, 3, 4], 0, 1, -1\nf32[2, 3, 4], 0, 2, 0\nf32[3, 4], 5\ni64[4, 4][1, 4], 1"},
+     .samples =
+         "f32[3, 4]\nf32[3, 4], 1\nf32[3, 4], -2\nf32[2, 3, 4], 0, 1, -1\nf32[2, 3, 4], 0, 2, 0\nf32[3, 4], 5\ni64[4, 4][1, 4], 1"},
     // Windows of `size`, `step` apart, along one dim; the window is a new last dim.
     {.schema = "aten.unfold.default(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
      .tags = Tag::View,
      .infer = inferUnfold,
      .eval = evalView,
-     .derive = [](Derivation& d) {
-         d.input(0) = d.call("aten.unfold_backward.default", {d.dy(), Argument(d.in(0).sizes()), d.arg("dimension"), d.arg("size"), d.arg("step")});
-     },
-     .lower = [](LowerContext& c) {
-         const int64_t rank = c.in(size_t{0}).rank();
-         if (rank == 0) return c.loadAt(0, {});
-         std::vector<Expr> at(c.index().begin(), c.index().end() - 1);
-         Expr& moving = at[static_cast<size_t>(c.dimOf("dimension", rank))];
-         moving = moving * Expr::integer(c.integerOr("step", 1)) + c.index().back();
-         return c.loadAt(0, at);
-     },
+     .derive =
+         [](Derivation& d) {
+             d.input(0) = d.call("aten.unfold_backward.default",
+                                 {d.dy(), Argument(d.in(0).sizes()), d.arg("dimension"), d.arg("size"), d.arg("step")});
+         },
+     .lower =
+         [](LowerContext& c) {
+             const int64_t rank = c.in(size_t{0}).rank();
+             if (rank == 0) return c.loadAt(0, {});
+             std::vector<Expr> at(c.index().begin(), c.index().end() - 1);
+             Expr& moving = at[static_cast<size_t>(c.dimOf("dimension", rank))];
+             moving = moving * Expr::integer(c.integerOr("step", 1)) + c.index().back();
+             return c.loadAt(0, at);
+         },
      .samples = "f32[7], 0, 3, 2\nf32[3, 7], 1, 3, 1\nf32[3, 7], 0, 2, 1\nf32[], 0, 1, 1\ni64[6, 2], -2, 6, 4"},
     // Any view of the operand's storage. The offset counts from the start of the storage, not from the operand.
-    {.schema = "aten.as_strided.default(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
+    {.schema =
+         "aten.as_strided.default(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
      .tags = Tag::View | Tag::Inplace,
      .infer = [](const InferContext& c) -> Result<ValueType> {
          CT_TRY(const TensorType self, c.tensor(size_t{0}));
@@ -480,7 +523,8 @@ b8[0, 3], 0, 0, 2
      },
      .eval = evalView,
      .derive = deriveStrided,
-     .samples = "f32[12], [3, 4], [4, 1]\nf32[12], [3, 4], [1, 3]\nf32[12], [2, 2], [3, 1], 4\nf32[3, 4], [5], [2]\nf32[4], [2, 4], [0, 1]\ni64[6], [0], [1]"},
+     .samples =
+         "f32[12], [3, 4], [4, 1]\nf32[12], [3, 4], [1, 3]\nf32[12], [2, 2], [3, 1], 4\nf32[3, 4], [5], [2]\nf32[4], [2, 4], [0, 1]\ni64[6], [0], [1]"},
 };
 
 }  // namespace

@@ -5,7 +5,8 @@
 namespace cutaway {
 namespace {
 
-Result<std::vector<int64_t>> perDim(const InferContext& c, std::string_view param, size_t spatial, int64_t fallback, int64_t least) {
+Result<std::vector<int64_t>> perDim(const InferContext& c, std::string_view param, size_t spatial, int64_t fallback,
+                                    int64_t least) {
     std::vector<int64_t> values;
     if (c.op().schema()->find(param) >= 0) {
         CT_TRY(values, c.integers(param));
@@ -13,7 +14,8 @@ Result<std::vector<int64_t>> perDim(const InferContext& c, std::string_view para
     if (values.empty()) values.assign(spatial, fallback);
     if (values.size() == 1) values.assign(spatial, values[0]);
     if (values.size() != spatial)
-        return c.fail("'" + std::string(param) + "' has " + std::to_string(values.size()) + " numbers for " + std::to_string(spatial) + " dims");
+        return c.fail("'" + std::string(param) + "' has " + std::to_string(values.size()) + " numbers for " +
+                      std::to_string(spatial) + " dims");
     for (int64_t value : values) {
         if (value < least) return c.fail("'" + std::string(param) + "' of " + std::to_string(value) + " is too small");
         if (value > std::numeric_limits<int32_t>::max())
@@ -45,8 +47,9 @@ int64_t Windows::inPlane() const { return product(in); }
 int64_t Windows::outPlane() const { return product(out); }
 
 Expr Windows::positionExpr(size_t d, const Expr& o, const Expr& r) const {
-    return Expr::make(ExprKind::Add, {Expr::make(ExprKind::Mul, {o, Expr::integer(stride[d])}),
-                                      Expr::make(ExprKind::Mul, {r, Expr::integer(dilation[d])}), Expr::integer(-padding[d])});
+    return Expr::make(ExprKind::Add,
+                      {Expr::make(ExprKind::Mul, {o, Expr::integer(stride[d])}),
+                       Expr::make(ExprKind::Mul, {r, Expr::integer(dilation[d])}), Expr::integer(-padding[d])});
 }
 bool Windows::reachesBeyond(size_t d) const {
     if (in.empty() || out.empty()) return true;
@@ -56,14 +59,15 @@ bool Windows::reachesBeyond(size_t d) const {
 Result<Windows> readWindows(const InferContext& c, const TensorType& self, size_t spatial) {
     const size_t rank = self.sizes.size();
     if (rank != spatial + 1 && rank != spatial + 2)
-        return c.fail("needs a tensor of " + std::to_string(spatial + 1) + " or " + std::to_string(spatial + 2) + " dims, not " + std::to_string(rank));
+        return c.fail("needs a tensor of " + std::to_string(spatial + 1) + " or " + std::to_string(spatial + 2) +
+                      " dims, not " + std::to_string(rank));
     for (size_t d = rank == spatial + 2 ? 1 : 0; d < rank; ++d)
         if (self.sizes[d] == SymInt(0)) return c.fail("dim " + std::to_string(d) + " has no elements");
     if (isComplex(self.dtype)) return c.fail("needs real numbers, not " + self.text());
     Windows w;
     CT_TRY(w.kernel, perDim(c, "kernel_size", spatial, 0, 1));
     CT_TRY(const std::vector<int64_t> strides, c.integers("stride"));
-    w.stride = w.kernel;   // where none are given
+    w.stride = w.kernel;  // where none are given
     if (!strides.empty()) {
         CT_TRY(w.stride, perDim(c, "stride", spatial, 1, 1));
     }
@@ -108,15 +112,19 @@ Result<ValueType> pooledGradientType(const InferContext& c, size_t spatial) {
             return c.fail("dim " + std::to_string(i) + " of " + self.text() + " has no elements");
     if (c.op().schema()->find("kernel_size") >= 0) {
         CT_TRY(const Windows windows, readWindows(c, self, spatial));
-        if (!(gradient.sizes == windows.outSizes)) return c.fail("the gradient " + gradient.text() + " is not of the pooled size");
+        if (!(gradient.sizes == windows.outSizes))
+            return c.fail("the gradient " + gradient.text() + " is not of the pooled size");
     }
     for (size_t i = static_cast<size_t>(lead); i < gradient.sizes.size(); ++i)
-        if (gradient.sizes[i] == SymInt(0) || self.sizes[i] == SymInt(0)) return c.fail("the gradient " + gradient.text() + " has no elements to spread over " + self.text());
+        if (gradient.sizes[i] == SymInt(0) || self.sizes[i] == SymInt(0))
+            return c.fail("the gradient " + gradient.text() + " has no elements to spread over " + self.text());
     if (c.op().schema()->find("indices") >= 0) {
         CT_TRY(const TensorType indices, c.tensor("indices"));
-        if (!(indices.sizes == gradient.sizes)) return c.fail("the indices " + indices.text() + " do not fit the gradient " + gradient.text());
+        if (!(indices.sizes == gradient.sizes))
+            return c.fail("the indices " + indices.text() + " do not fit the gradient " + gradient.text());
     }
-    if (gradient.dtype != self.dtype) return c.fail("the gradient " + gradient.text() + " does not have the dtype of " + self.text());
+    if (gradient.dtype != self.dtype)
+        return c.fail("the gradient " + gradient.text() + " does not have the dtype of " + self.text());
     TensorType type = TensorType::contiguous(gradient.dtype, self.sizes, gradient.device);
     if (lead == 2) type.strides = pooledStrides(self, self.sizes);
     return ValueType(std::move(type));
@@ -136,8 +144,9 @@ Expr flatPosition(const Windows& w, const SymDims& selfSizes, const Expr& offset
         below /= w.kernel[d];
         Expr r = Expr::make(ExprKind::FloorDiv, {offset, Expr::integer(below)});
         if (d > 0) r = Expr::make(ExprKind::Mod, {r, Expr::integer(w.kernel[d])});
-        position = Expr::make(ExprKind::Add, {Expr::make(ExprKind::Mul, {position, selfSizes[selfSizes.size() - spatial + d].expr()}),
-                                              w.positionExpr(d, o[d], r)});
+        position = Expr::make(ExprKind::Add,
+                              {Expr::make(ExprKind::Mul, {position, selfSizes[selfSizes.size() - spatial + d].expr()}),
+                               w.positionExpr(d, o[d], r)});
     }
     return position;
 }

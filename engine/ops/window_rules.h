@@ -25,7 +25,7 @@ struct Windows {
     template <class Body>
     void forEachTap(int64_t o, Body&& body) const {
         const size_t n = kernel.size();
-        std::vector<int64_t> start(n), first(n), last(n);   // elements of the kernel that lie on the input
+        std::vector<int64_t> start(n), first(n), last(n);  // elements of the kernel that lie on the input
         for (size_t d = n; d-- > 0;) {
             start[d] = o % out[d] * stride[d] - padding[d];
             o /= out[d];
@@ -45,7 +45,8 @@ struct Windows {
             if (d == 0) return;
         }
     }
-    /// How many elements of the kernel may lie on the input in dim d: of one that is larger than the padded input, not all.
+    /// How many elements of the kernel may lie on the input in dim d: of one that is larger than the padded input, not
+    /// all.
     int64_t reach(size_t d) const {
         if (in.empty()) return kernel[d];
         return std::clamp<int64_t>((in[d] + padding[d] - 1) / dilation[d] + 1, 1, kernel[d]);

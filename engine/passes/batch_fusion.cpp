@@ -16,7 +16,8 @@ using namespace batching;
 using Groups = std::vector<std::pair<std::string, std::vector<Node*>>>;
 
 /// Breadth first over the operands of `root`; not past a candidate, and not into what is fused already.
-Groups candidatesFrom(const Node& root, const BatchRule& rule, const Search& search, const std::set<NodeId>& fused, Rewriter& rewriter) {
+Groups candidatesFrom(const Node& root, const BatchRule& rule, const Search& search, const std::set<NodeId>& fused,
+                      Rewriter& rewriter) {
     Groups groups;
     if (root.isCall("operator.getitem")) return groups;
     std::set<NodeId> visited;
@@ -29,9 +30,12 @@ Groups candidatesFrom(const Node& root, const BatchRule& rule, const Search& sea
         const auto [depth, node] = queue.front();
         queue.pop_front();
         if (fused.contains(node->id())) continue;
-        if (const auto key = node->isCall() ? rule.key(*node, rule, search, {rewriter, rule.name, *node}) : std::nullopt) {
-            const auto known = std::find_if(groups.begin(), groups.end(), [&](const auto& each) { return each.first == *key; });
-            auto& members = known == groups.end() ? groups.emplace_back(*key, std::vector<Node*>()).second : known->second;
+        if (const auto key =
+                node->isCall() ? rule.key(*node, rule, search, {rewriter, rule.name, *node}) : std::nullopt) {
+            const auto known =
+                std::find_if(groups.begin(), groups.end(), [&](const auto& each) { return each.first == *key; });
+            auto& members =
+                known == groups.end() ? groups.emplace_back(*key, std::vector<Node*>()).second : known->second;
             members.push_back(node);
         } else if (depth < search.depth) {
             for (Node* input : node->inputs())
@@ -83,32 +87,45 @@ std::vector<Node*> takeIndependent(std::vector<Node*>& nodes, const Search& sear
 /// What is said of a candidate that comes into no batch, kept until all readers have had their turn.
 class LeftOver {
   public:
-    LeftOver(const BatchRule& rule, const Search& search, Rewriter& rewriter) : m_rule(rule), m_search(search), m_rewriter(rewriter) {}
+    LeftOver(const BatchRule& rule, const Search& search, Rewriter& rewriter)
+        : m_rule(rule), m_search(search), m_rewriter(rewriter) {}
     /// `alike`: the group that was found before `root`, or what is left of it.
     void tooFew(const std::vector<Node*>& alike, const Node& root, bool someTaken) {
-        const auto watched = std::find_if(alike.begin(), alike.end(), [&](const Node* node) { return m_rewriter.watches(*node); });
+        const auto watched =
+            std::find_if(alike.begin(), alike.end(), [&](const Node* node) { return m_rewriter.watches(*node); });
         if (watched == alike.end() || alike.size() <= m_most) return;
         m_most = alike.size();
         std::string names;
         for (const Node* node : alike) names += (names.empty() ? "`" : ", `") + node->name() + "`";
-        m_why = "a batch needs " + std::to_string(m_search.least) + " calls of one kind that do not depend on one another (min_fuse_set_size), and before `" + root.name() + "` there " +
-                (someTaken ? "are left only " : alike.size() == 1 ? "is only " : "are only ") + names;
+        m_why = "a batch needs " + std::to_string(m_search.least) +
+                " calls of one kind that do not depend on one another (min_fuse_set_size), and before `" + root.name() +
+                "` there " +
+                (someTaken           ? "are left only "
+                 : alike.size() == 1 ? "is only "
+                                     : "are only ") +
+                names;
     }
     void taken(const std::vector<Node*>& batch) {
         for (const Node* node : batch)
-            if (node != batch[0]) Refusing(m_rewriter, m_rule.name, *node)("it is computed together with ", *batch[0], ", where the rewrite starts");
+            if (node != batch[0])
+                Refusing(m_rewriter, m_rule.name, *node)("it is computed together with ", *batch[0],
+                                                         ", where the rewrite starts");
     }
     void say(const Graph& graph) {
         const std::string kUnseen = "it is read only by subscripts, or by what this pass has made";
         for (const Node& node : graph.nodes())
-            if (m_rewriter.watches(node)) m_rewriter.refuse(m_rule.name, node, !m_why.empty() ? m_why : node.hasUsers() ? kUnseen : "nobody reads it");
+            if (m_rewriter.watches(node))
+                m_rewriter.refuse(m_rule.name, node,
+                                  !m_why.empty()    ? m_why
+                                  : node.hasUsers() ? kUnseen
+                                                    : "nobody reads it");
     }
 
   private:
     const BatchRule& m_rule;
     const Search& m_search;
     Rewriter& m_rewriter;
-    size_t m_most = 0;   // of the groups without a batch that it was in, the largest
+    size_t m_most = 0;  // of the groups without a batch that it was in, the largest
     std::string m_why;
 };
 

@@ -43,16 +43,19 @@ std::vector<Argument> operands(const Nodes& subset, size_t position, std::string
 
 /// The fused value, taken apart again: item i in the place of call i.
 void takeApart(TorchBuilder& builder, Node& tuple, const Nodes& subset, Rewriter& rewriter) {
-    Nodes items;   // all before the first replacement: they are written before a call that then goes
+    Nodes items;  // all before the first replacement: they are written before a call that then goes
     for (size_t i = 0; i < subset.size(); ++i) items.push_back(&builder.item(tuple, static_cast<int64_t>(i)));
     for (size_t i = 0; i < subset.size(); ++i) rewriter.replace(*subset[i], *items[i]);
 }
 
 // ---------------------------------------------------------------- one operand
 
-std::nullopt_t noTensor(const Node* node, const Refusing& no) { return no.about(node, Found{node}, " is not known to be a tensor"), std::nullopt; }
+std::nullopt_t noTensor(const Node* node, const Refusing& no) {
+    return no.about(node, Found{node}, " is not known to be a tensor"), std::nullopt;
+}
 
-std::optional<std::string> pointwiseKey(const Node& node, const BatchRule& rule, const Search& search, const Refusing& no) {
+std::optional<std::string> pointwiseKey(const Node& node, const BatchRule& rule, const Search& search,
+                                        const Refusing& no) {
     if (!isFunction(node, {rule.function})) return std::nullopt;
     const Node* input = operand(node, 0, "input");
     if (!tensorType(input) || !tensorType(&node)) return noTensor(tensorType(input) ? &node : input, no);
@@ -78,10 +81,12 @@ std::optional<std::string> mathKey(const Node& node, const BatchRule& rule, cons
     if (!isFunction(node, {rule.function}) || !node.hasUsers()) return std::nullopt;
     const Node* input = operand(node, 0, "input");
     if (!tensorType(input)) return noTensor(input, no);
-    if (node.args().size() > 1 && !search.parity) return no("its options are not passed by name: ", node.arg(1)), std::nullopt;
+    if (node.args().size() > 1 && !search.parity)
+        return no("its options are not passed by name: ", node.arg(1)), std::nullopt;
     std::string key = typeText(input);
     for (const auto& [name, value] : node.kwargs())
-        if (name != "input") key += " " + name + "=" + (value.node() ? "#" + value.node()->name() : printArgument(value));
+        if (name != "input")
+            key += " " + name + "=" + (value.node() ? "#" + value.node()->name() : printArgument(value));
     const Node& user = *node.users()[0];
     return key + " " + (user.isCall() ? user.op().name() : std::string("output"));
 }
@@ -106,7 +111,8 @@ bool isPlainLinear(const Node& node, const Refusing& no) {
     }
     // The results become views of one tensor, which may not be written to.
     for (const Node* user : node.users())
-        if (user->isCall() && (user->op().mutates() || user->op().name().starts_with("operator.i"))) return no.about(user, Found{user}, " may write to it");
+        if (user->isCall() && (user->op().mutates() || user->op().name().starts_with("operator.i")))
+            return no.about(user, Found{user}, " may write to it");
     return true;
 }
 
@@ -114,8 +120,8 @@ std::optional<std::string> linearKey(const Node& node, const BatchRule&, const S
     if (!isPlainLinear(node, no)) return std::nullopt;
     const Node* input = operand(node, 0, "input");
     const Node* tuple = input->isCall("operator.getitem") ? input->arg(0).node() : nullptr;
-    return (tuple ? tuple->name() : std::string()) + " " + typeText(input) + " " + typeText(operand(node, 1, "weight")) +
-           (operand(node, 2, "bias") ? " bias" : "") + usersText(node, search);
+    return (tuple ? tuple->name() : std::string()) + " " + typeText(input) + " " +
+           typeText(operand(node, 1, "weight")) + (operand(node, 2, "bias") ? " bias" : "") + usersText(node, search);
 }
 Result<void> fuseLinear(const Nodes& subset, const BatchRule&, const Search&, Rewriter& rewriter) {
     TorchBuilder builder(rewriter, *subset[0], *subset[0]);
@@ -136,7 +142,8 @@ Result<void> fuseLinear(const Nodes& subset, const BatchRule&, const Search&, Re
 
 std::optional<std::string> linearLhsKey(const Node& node, const BatchRule&, const Search&, const Refusing& no) {
     if (!isPlainLinear(node, no)) return std::nullopt;
-    if (const Node* weight = operand(node, 1, "weight"); !knownSizes(weight)) return no.about(weight, "the sizes of ", *weight, " are not all numbers"), std::nullopt;
+    if (const Node* weight = operand(node, 1, "weight"); !knownSizes(weight))
+        return no.about(weight, "the sizes of ", *weight, " are not all numbers"), std::nullopt;
     return operand(node, 0, "input")->name() + (operand(node, 2, "bias") ? " bias" : "");
 }
 Result<void> fuseLinearLhs(const Nodes& subset, const BatchRule&, const Search&, Rewriter& rewriter) {
@@ -153,7 +160,9 @@ Result<void> fuseLinearLhs(const Nodes& subset, const BatchRule&, const Search&,
     } else {
         product = &builder.function("torch.mm", {Argument(input), Argument(&transposed)});
     }
-    takeApart(builder, builder.function("torch.functional.split", {Argument(product), Argument(std::move(sizes))}, {{"dim", 1}}), subset, rewriter);
+    takeApart(builder,
+              builder.function("torch.functional.split", {Argument(product), Argument(std::move(sizes))}, {{"dim", 1}}),
+              subset, rewriter);
     return {};
 }
 
@@ -165,12 +174,13 @@ Argument epsilonOf(const Node& node) {
 }
 std::optional<std::string> layerNormKey(const Node& node, const BatchRule&, const Search& search, const Refusing& no) {
     if (!isFunction(node, {"torch.nn.functional.layer_norm"})) return std::nullopt;
-    const Node *input = operand(node, 0, "input"), *weight = operand(node, 2, "weight"), *bias = operand(node, 3, "bias");
+    const Node *input = operand(node, 0, "input"), *weight = operand(node, 2, "weight"),
+               *bias = operand(node, 3, "bias");
     const Argument* shape = argument(node, 1, "normalized_shape");
     if (!tensorType(input)) return noTensor(input, no);
     if (!shape || !shape->list()) return no("its normalized_shape is not written as a list"), std::nullopt;
-    return typeText(input) + " " + (weight ? typeText(weight) : "") + " " + (bias ? typeText(bias) : "") + " " + printArgument(*shape) + " " +
-           printArgument(epsilonOf(node)) + usersText(node, search);
+    return typeText(input) + " " + (weight ? typeText(weight) : "") + " " + (bias ? typeText(bias) : "") + " " +
+           printArgument(*shape) + " " + printArgument(epsilonOf(node)) + usersText(node, search);
 }
 Result<void> fuseLayerNorm(const Nodes& subset, const BatchRule&, const Search&, Rewriter& rewriter) {
     TorchBuilder builder(rewriter, *subset[0], *subset[0]);
@@ -178,9 +188,12 @@ Result<void> fuseLayerNorm(const Nodes& subset, const BatchRule&, const Search&,
     const int64_t dim = -1 - static_cast<int64_t>(shape.list()->size());
     Node& inputs = builder.function("torch.stack", {Argument(operands(subset, 0, "input"))}, {{"dim", dim}});
     Node *weights = nullptr, *biases = nullptr;
-    if (operand(*subset[0], 2, "weight")) weights = &builder.function("torch.stack", {Argument(operands(subset, 2, "weight"))}, {{"dim", 0}});
-    if (operand(*subset[0], 3, "bias")) biases = &builder.function("torch.stack", {Argument(operands(subset, 3, "bias"))}, {{"dim", 0}});
-    Node* out = &builder.function("torch.nn.functional.layer_norm", {Argument(&inputs), shape}, {{"eps", epsilonOf(*subset[0])}});
+    if (operand(*subset[0], 2, "weight"))
+        weights = &builder.function("torch.stack", {Argument(operands(subset, 2, "weight"))}, {{"dim", 0}});
+    if (operand(*subset[0], 3, "bias"))
+        biases = &builder.function("torch.stack", {Argument(operands(subset, 3, "bias"))}, {{"dim", 0}});
+    Node* out = &builder.function("torch.nn.functional.layer_norm", {Argument(&inputs), shape},
+                                  {{"eps", epsilonOf(*subset[0])}});
     if (weights) out = &builder.function("torch.mul", {Argument(weights), Argument(out)});
     if (biases) out = &builder.function("torch.add", {Argument(biases), Argument(out)});
     takeApart(builder, builder.function("torch.unbind", {Argument(out)}, {{"dim", dim}}), subset, rewriter);
@@ -201,7 +214,8 @@ Result<void> replaceBySelects(GraphBuilder& builder, const Value& batched, const
         Value item = builder.call("aten.select.int", {batched, 0, static_cast<int64_t>(i)});
         if (i < biases.size()) {
             Value bias = builder.value(*biases[i].node());
-            if (search && search->broadcastBias) bias = builder.call("aten.broadcast_to.default", {bias, Argument(item.sizes())});
+            if (search && search->broadcastBias)
+                bias = builder.call("aten.broadcast_to.default", {bias, Argument(item.sizes())});
             item = bias + item;
         }
         items.push_back(item.node());
@@ -216,7 +230,8 @@ std::vector<Argument> argumentsAt(const Nodes& subset, size_t position) {
     return out;
 }
 
-std::optional<std::string> atenUnaryKey(const Node& node, const BatchRule& rule, const Search& search, const Refusing& no) {
+std::optional<std::string> atenUnaryKey(const Node& node, const BatchRule& rule, const Search& search,
+                                        const Refusing& no) {
     if (!node.isCall(rule.function)) return std::nullopt;
     if (!tensorType(node.arg(0).node())) return noTensor(node.arg(0).node(), no);
     return typeText(node.arg(0).node()) + parentText(node, search);
@@ -227,18 +242,21 @@ Result<void> fuseAtenUnary(const Nodes& subset, const BatchRule& rule, const Sea
     return replaceBySelects(builder, batched, subset, rewriter);
 }
 
-std::optional<std::string> atenBinaryKey(const Node& node, const BatchRule& rule, const Search& search, const Refusing& no) {
+std::optional<std::string> atenBinaryKey(const Node& node, const BatchRule& rule, const Search& search,
+                                         const Refusing& no) {
     if (!node.isCall(rule.function)) return std::nullopt;
     const TensorType *left = tensorType(node.arg(0).node()), *right = tensorType(node.arg(1).node());
     if (!left || !right) return no(node.arg(left ? 1 : 0), " is no tensor"), std::nullopt;
-    if (!(left->sizes == right->sizes)) return no("its operands differ in size: ", *left, " and ", *right), std::nullopt;
+    if (!(left->sizes == right->sizes))
+        return no("its operands differ in size: ", *left, " and ", *right), std::nullopt;
     std::string key = typeText(node.arg(0).node()) + " " + typeText(node.arg(1).node()) + parentText(node, search);
     for (size_t i = 2; i < node.args().size(); ++i) key += " " + printArgument(node.arg(i));
     return key;
 }
 Result<void> fuseAtenBinary(const Nodes& subset, const BatchRule& rule, const Search&, Rewriter& rewriter) {
     GraphBuilder builder = rewriter.builder(subset[0]->graph(), subset[0], *subset[0]);
-    const Value left = stackedAten(builder, argumentsAt(subset, 0)), right = stackedAten(builder, argumentsAt(subset, 1));
+    const Value left = stackedAten(builder, argumentsAt(subset, 0)),
+                right = stackedAten(builder, argumentsAt(subset, 1));
     NamedArguments keywords;
     if (subset[0]->op().schema()->find("alpha") >= 0) keywords.emplace_back("alpha", subset[0]->arg("alpha"));
     return replaceBySelects(builder, builder.call(rule.function, {left, right}, keywords), subset, rewriter);
@@ -249,7 +267,8 @@ std::optional<std::string> atenLinearKey(const Node& node, const BatchRule&, con
     if (!biased && !node.isCall("aten.mm.default")) return std::nullopt;
     if (biased && (node.arg("beta").asReal() != 1.0 || node.arg("alpha").asReal() != 1.0))
         return no("its beta and alpha are ", node.arg("beta"), " and ", node.arg("alpha"), ", not 1"), std::nullopt;
-    const auto input = knownSizes(node.arg(biased ? 1 : 0).node()), weight = knownSizes(node.arg(biased ? 2 : 1).node());
+    const auto input = knownSizes(node.arg(biased ? 1 : 0).node()),
+               weight = knownSizes(node.arg(biased ? 2 : 1).node());
     if (!input || !weight) return no("the sizes of its operands are not all numbers"), std::nullopt;
     const Node* first = node.arg(biased ? 1 : 0).node();
     return std::to_string((*input)[0]) + " " + std::to_string((*input)[1]) + " " + std::to_string((*weight)[1]) + " " +
@@ -258,13 +277,16 @@ std::optional<std::string> atenLinearKey(const Node& node, const BatchRule&, con
 Result<void> fuseAtenLinear(const Nodes& subset, const BatchRule&, const Search& search, Rewriter& rewriter) {
     const bool biased = subset[0]->isCall("aten.addmm.default");
     GraphBuilder builder = rewriter.builder(subset[0]->graph(), subset[0], *subset[0]);
-    const Value left = stackedAten(builder, argumentsAt(subset, biased ? 1 : 0)), right = stackedAten(builder, argumentsAt(subset, biased ? 2 : 1));
+    const Value left = stackedAten(builder, argumentsAt(subset, biased ? 1 : 0)),
+                right = stackedAten(builder, argumentsAt(subset, biased ? 2 : 1));
     const std::vector<Argument> biases = biased ? argumentsAt(subset, 0) : std::vector<Argument>();
-    return replaceBySelects(builder, builder.call("aten.bmm.default", {left, right}), subset, rewriter, biases, &search);
+    return replaceBySelects(builder, builder.call("aten.bmm.default", {left, right}), subset, rewriter, biases,
+                            &search);
 }
 
 /// Products and products with a bias apart; PyTorch's library wants even sizes, and small ones.
-std::optional<std::string> groupLinearKey(const Node& node, const BatchRule&, const Search& search, const Refusing& no) {
+std::optional<std::string> groupLinearKey(const Node& node, const BatchRule&, const Search& search,
+                                          const Refusing& no) {
     const bool biased = node.isCall("aten.addmm.default");
     if (!biased && !node.isCall("aten.mm.default")) return std::nullopt;
     if (biased && (node.arg("beta").asReal() != 1.0 || node.arg("alpha").asReal() != 1.0))
@@ -274,7 +296,9 @@ std::optional<std::string> groupLinearKey(const Node& node, const BatchRule&, co
         if (!sizes) return no("the sizes of ", node.arg(i), " are not all numbers"), std::nullopt;
         for (const int64_t size : *sizes)
             if (size % 2 != 0 || size > search.largestGrouped)
-                return no("a size of ", node.arg(i), " is ", size, ", not even and at most ", search.largestGrouped, " (max_fuse_tensor_size_group_linear)"), std::nullopt;
+                return no("a size of ", node.arg(i), " is ", size, ", not even and at most ", search.largestGrouped,
+                          " (max_fuse_tensor_size_group_linear)"),
+                       std::nullopt;
     }
     return biased ? "bias" : "";
 }
@@ -282,15 +306,19 @@ Result<void> fuseGroupLinear(const Nodes& subset, const BatchRule&, const Search
     const bool biased = subset[0]->isCall("aten.addmm.default");
     GraphBuilder builder = rewriter.builder(subset[0]->graph(), subset[0], *subset[0]);
     const Argument biases = biased ? Argument(argumentsAt(subset, 0)) : Argument();
-    const Value products = builder.call("fbgemm.gmm.default", {Argument(argumentsAt(subset, biased ? 1 : 0)), Argument(argumentsAt(subset, biased ? 2 : 1)), biases}, {{"smart_fused", true}});
+    const Value products = builder.call(
+        "fbgemm.gmm.default",
+        {Argument(argumentsAt(subset, biased ? 1 : 0)), Argument(argumentsAt(subset, biased ? 2 : 1)), biases},
+        {{"smart_fused", true}});
     Nodes items;
-    for (size_t i = 0; i < subset.size() && !builder.error(); ++i) items.push_back(products[static_cast<int64_t>(i)].node());
+    for (size_t i = 0; i < subset.size() && !builder.error(); ++i)
+        items.push_back(products[static_cast<int64_t>(i)].node());
     if (builder.error()) return *builder.error();
     for (size_t i = 0; i < subset.size(); ++i) rewriter.replace(*subset[i], *items[i]);
     return {};
 }
 
-constexpr std::string_view kLinear = "torch._C._nn.linear, torch.nn.functional.linear";   // pregrad::isLinear
+constexpr std::string_view kLinear = "torch._C._nn.linear, torch.nn.functional.linear";  // pregrad::isLinear
 constexpr BatchRule kRules[] = {
     {"batch_linear_lhs", kLinear, linearLhsKey, fuseLinearLhs},
     {"batch_linear", kLinear, linearKey, fuseLinear},

@@ -10,17 +10,21 @@ namespace cutaway::batching {
 struct Search {
     Search(const CompileOptions& options, std::string_view rule);
     int least, most, depth;
-    int64_t largestGrouped;   // the largest size of what group_linear takes
+    int64_t largestGrouped;  // the largest size of what group_linear takes
     bool sameUsers, sameParent, broadcastBias, parity;
 };
 
 struct BatchRule {
     std::string_view name;
-    std::string_view function;   // what is batched, by the name that Python or ATen gives it; where there are several, as CodeRule::starts
-    /// Calls with equal keys may be fused; nothing for calls that are not the rule's, or cannot be fused for a reason that it says.
-    std::optional<std::string> (*key)(const Node& node, const BatchRule& rule, const Search& search, const Refusing& no);
+    std::string_view function;  // what is batched, by the name that Python or ATen gives it; where there are several,
+                                // as CodeRule::starts
+    /// Calls with equal keys may be fused; nothing for calls that are not the rule's, or cannot be fused for a reason
+    /// that it says.
+    std::optional<std::string> (*key)(const Node& node, const BatchRule& rule, const Search& search,
+                                      const Refusing& no);
     /// Replaces the calls. The graph's order may be wrong afterwards; the driver sorts it.
-    Result<void> (*fuse)(const std::vector<Node*>& subset, const BatchRule& rule, const Search& search, Rewriter& rewriter);
+    Result<void> (*fuse)(const std::vector<Node*>& subset, const BatchRule& rule, const Search& search,
+                         Rewriter& rewriter);
 };
 
 std::span<const BatchRule> batchRules();

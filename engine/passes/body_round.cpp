@@ -44,7 +44,8 @@ Module* moduleAt(Module& module, const Path& path) {
 
 }  // namespace
 
-std::shared_ptr<const BodyRound> BodyRound::make(const Module& before, const Module& after, const std::vector<const Pass*>& passes) {
+std::shared_ptr<const BodyRound> BodyRound::make(const Module& before, const Module& after,
+                                                 const std::vector<const Pass*>& passes) {
     std::vector<Path> made;
     collectNew(before, after, {}, made);
     if (made.empty()) return nullptr;

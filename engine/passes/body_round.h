@@ -1,7 +1,7 @@
 #pragma once
-// The second round of the joint stage (JNT-1): graphs that the joint passes have made - the bodies of chunks, those that a user's
-// pass calls - get the joint passes, too, after the graph that calls them. A pass goes into the subgraphs that it meets by
-// itself, so what was there before needs no second round.
+// The second round of the joint stage (JNT-1): graphs that the joint passes have made - the bodies of chunks, those
+// that a user's pass calls - get the joint passes, too, after the graph that calls them. A pass goes into the subgraphs
+// that it meets by itself, so what was there before needs no second round.
 #include <deque>
 #include <memory>
 #include <string>
@@ -14,7 +14,8 @@ namespace cutaway {
 class BodyRound {
   public:
     /// `passes` on the subgraphs that `after` calls and `before` does not have; null if there are none.
-    static std::shared_ptr<const BodyRound> make(const Module& before, const Module& after, const std::vector<const Pass*>& passes);
+    static std::shared_ptr<const BodyRound> make(const Module& before, const Module& after,
+                                                 const std::vector<const Pass*>& passes);
 
     std::vector<const Pass*> passes() const;
     /// "body", "outer.body": a dot between a graph and the subgraph inside it.

@@ -13,7 +13,8 @@ bool isDead(const Node& node, const Refusing& no) {
     }
     if (node.isPlaceholder()) return no("nobody reads it, but the graph is called with it");
     if (isPure(node)) return true;
-    return no("nobody reads it, but ", KindOf{node}, node.op().mutates() ? " writes to its operand" : " does more than make a value");
+    return no("nobody reads it, but ", KindOf{node},
+              node.op().mutates() ? " writes to its operand" : " does more than make a value");
 }
 
 }  // namespace

@@ -98,10 +98,8 @@ bool ExecutionModes::take(Node& node) {
     Graph& graph = m_module->graph();
     if (function == "_enter_autocast" || function == "_enter_inference_mode") {
         m_entered.emplace_back(&node, m_state);
-        if (function == "_enter_autocast")
-            enterAutocast(node, m_state);
-        else
-            m_state.gradients = node.args().empty() || node.arg(0).asInt().value_or(1) == 0;
+        if (function == "_enter_autocast") enterAutocast(node, m_state);
+        else m_state.gradients = node.args().empty() || node.arg(0).asInt().value_or(1) == 0;
         return true;  // its exit names it
     }
     if (function == "_exit_autocast" || function == "_exit_inference_mode") {

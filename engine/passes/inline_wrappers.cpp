@@ -107,10 +107,8 @@ Argument exchanged(const Argument& argument, const Twins& twins) {
 void sayWhatStays(const Module& module, Rewriter& rewriter, NameOf nameOf, bool inside) {
     for (const Node& node : module.graph().nodes()) {
         const Refusing no(rewriter, rewriter.pass(), node);
-        if (nameOf(node, rewriter.options().mode).empty())
-            no("it is no call that only wraps a graph");
-        else if (inside)
-            no("the graph that it stands in is written where it is called first");
+        if (nameOf(node, rewriter.options().mode).empty()) no("it is no call that only wraps a graph");
+        else if (inside) no("the graph that it stands in is written where it is called first");
     }
     for (const auto& [name, body] : module.subgraphs) sayWhatStays(*body, rewriter, nameOf, true);
 }
@@ -184,14 +182,12 @@ class Inlining {
         size_t operand = 0;
         const std::map<std::string, std::string> names = takeOver(*wrapped.body);
         for (Node& node : wrapped.body->graph().nodes()) {
-            if (node.isPlaceholder())
-                twins.emplace(&node, wrapped.operands[operand++]);
+            if (node.isPlaceholder()) twins.emplace(&node, wrapped.operands[operand++]);
             else if (node.kind() == NodeKind::GetAttr) {
                 const auto renamed = names.find(node.target());
                 const std::string& target = renamed == names.end() ? node.target() : renamed->second;
                 twins.emplace(&node, Argument(&m_graph.getAttr(target, node.type(), &call, node.name())));
-            } else if (node.isCall())
-                twins.emplace(&node, Argument(copyCall(call, node, twins, names)));
+            } else if (node.isCall()) twins.emplace(&node, Argument(copyCall(call, node, twins, names)));
         }
         return twins;
     }

@@ -10,12 +10,16 @@ namespace {
 
 std::string_view unlessBeginningIsOfFirst(const Match& m) {
     const auto size = symIntOf(m["size"]);
-    if (!size || !size->isInt() || size->value() < 0) return "the length of the repeated beginning, {size}, is not a known number";
+    if (!size || !size->isInt() || size->value() < 0)
+        return "the length of the repeated beginning, {size}, is not a known number";
     if (!m.isTensor("first") || m.tensor("first").rank() < 2) return "{first}, {first:type}, has no dim 1";
-    return knownLessEqual(*size, m.tensor("first").sizes[1]) ? "" : "the repeated beginning, {size}, is longer than {first}, {first:type}";
+    return knownLessEqual(*size, m.tensor("first").sizes[1])
+               ? ""
+               : "the repeated beginning, {size}, is longer than {first}, {first:type}";
 }
 
-/// The first call that writes to memory that the node shares; null if none does. A call that writes at all counts as writing to all its operands.
+/// The first call that writes to memory that the node shares; null if none does. A call that writes at all counts as
+/// writing to all its operands.
 const Node* writerOf(const Node& node) {
     for (const Node* sharer : sharersOf(storageRoot(node)))
         for (const Node* user : sharer->users())
@@ -57,7 +61,7 @@ Values buildItems(const Match& m, GraphBuilder& builder) {
     std::vector<const Node*> readers(items->size());
     for (const Node* reader : m.root().users()) readers[static_cast<size_t>(*reader->arg(1).asInt())] = reader;
     std::vector<Value> results(items->size());
-    std::vector<const Node*> given;   // roots of what is handed on
+    std::vector<const Node*> given;  // roots of what is handed on
     for (size_t i = 0; i < items->size(); ++i) {
         Node* item = (*items)[i].node();
         const Node* reader = readers[i];
@@ -65,9 +69,11 @@ Values buildItems(const Match& m, GraphBuilder& builder) {
         const Node* root = &storageRoot(*item);
         bool shares = m.parity();
         if (!shares && std::find(given.begin(), given.end(), root) == given.end())
-            shares = !isWrittenTo(*item) && std::all_of(m.root().users().begin(), m.root().users().end(), [&](const Node* each) {
-                return each->arg(1).asInt() != static_cast<int64_t>(i) || (mayReplace(*each, *item) && !isWrittenTo(*each));
-            });
+            shares = !isWrittenTo(*item) &&
+                     std::all_of(m.root().users().begin(), m.root().users().end(), [&](const Node* each) {
+                         return each->arg(1).asInt() != static_cast<int64_t>(i) ||
+                                (mayReplace(*each, *item) && !isWrittenTo(*each));
+                     });
         results[i] = shares ? builder.value(*item) : unary("aten.clone.default", builder.value(*item));
         if (shares) given.push_back(root);
     }
@@ -95,7 +101,8 @@ constexpr Rule kRules[] = {
      .why = "putting all pieces of a split together gives what was split, and it needs memory of its own"},
     {.name = "reuse_concatenated",
      .find = "y = torch__inductor_fx_passes_post_grad_cat_splitwithsizes_replace(items); return y",
-     .build = buildItems, .unless = unlessItemsAreRead,
+     .build = buildItems,
+     .unless = unlessItemsAreRead,
      .why = "the pieces are the tensors that were concatenated"},
 };
 

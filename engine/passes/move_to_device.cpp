@@ -1,4 +1,5 @@
 #include "engine/passes/move_to_device.h"
+
 #include "engine/ir/live_nodes.h"
 #include "engine/rewrite/refusing.h"
 
@@ -25,7 +26,8 @@ ValueType moved(ValueType type) {
 /// A written device that is the CPU; or, where a tensor is made from numbers, one that was left to the default.
 bool namesCpu(const Node& node, size_t position) {
     const Schema* schema = node.op().schema();
-    if (schema == nullptr || position >= schema->params.size() || schema->params[position].kind != ParamKind::Device) return false;
+    if (schema == nullptr || position >= schema->params.size() || schema->params[position].kind != ParamKind::Device)
+        return false;
     const auto* device = node.arg(position).get<Device>();
     return device ? device->type == DeviceType::Cpu : node.op().is(Tag::Factory);
 }

@@ -15,8 +15,8 @@ struct Pass {
     Result<bool> (*run)(Module& module, Rewriter& rewriter);
     /// Whether it runs with these options; absent = always.
     bool (*enabled)(const CompileOptions& options) = nullptr;
-    /// Not zero: runs only when CompileOptions::enabledPasses names it. Neighbours of one number run in the order in which they
-    /// are named, each as often as its setting `counter` says.
+    /// Not zero: runs only when CompileOptions::enabledPasses names it. Neighbours of one number run in the order in
+    /// which they are named, each as often as its setting `counter` says.
     int optional = 0;
     /// From functionalize on, graphs hold no mutation but final copies; the runner verifies it after each such pass.
     bool functional = true;

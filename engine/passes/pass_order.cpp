@@ -56,7 +56,8 @@ Result<size_t> positionOf(const std::vector<const Pass*>& plan, const std::strin
         all += (all.empty() ? "there are: " : ", ") + std::string(pass->name);
     }
     Error error{ErrorCode::NotFound, "no pass named '" + name + "' runs", {}, {std::move(all)}};
-    if (std::string near = suggestion(name, names); !near.empty()) error.notes.insert(error.notes.begin(), std::move(near));
+    if (std::string near = suggestion(name, names); !near.empty())
+        error.notes.insert(error.notes.begin(), std::move(near));
     return error;
 }
 

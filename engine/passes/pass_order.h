@@ -6,8 +6,8 @@
 
 namespace cutaway {
 
-/// Moves passes of the plan, one move after the other. Errors: a name that is not in the plan; an order in which a pass runs
-/// before one that it depends on, with the reason.
+/// Moves passes of the plan, one move after the other. Errors: a name that is not in the plan; an order in which a pass
+/// runs before one that it depends on, with the reason.
 Result<void> movePasses(std::vector<const Pass*>& plan, const std::vector<PassMove>& moves);
 
 }  // namespace cutaway

@@ -22,17 +22,27 @@ double millisecondsSince(std::chrono::steady_clock::time_point start) {
     return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
-Result<bool> runChecked(const Pass& pass, Module& module, const Module& before, Rewriter& rewriter, double& passMilliseconds) {
+Result<bool> runChecked(const Pass& pass, Module& module, const Module& before, Rewriter& rewriter,
+                        double& passMilliseconds) {
     const auto start = std::chrono::steady_clock::now();
     // What goes wrong in one pass must not cost the user the session.
-    const Result<bool> result = guarded([&] { return pass.own ? (*pass.own)(module, rewriter) : pass.run(module, rewriter); });
+    const Result<bool> result =
+        guarded([&] { return pass.own ? (*pass.own)(module, rewriter) : pass.run(module, rewriter); });
     passMilliseconds = millisecondsSince(start);
     CT_TRY(const bool claimed, result);
     if (claimed != rewriter.changed())
-        return Error{ErrorCode::Internal, claimed ? "says it changed the graph, but recorded no rewrite" : "says it changed nothing, but recorded a rewrite", {}, {}};
+        return Error{ErrorCode::Internal,
+                     claimed ? "says it changed the graph, but recorded no rewrite"
+                             : "says it changed nothing, but recorded a rewrite",
+                     {},
+                     {}};
     const bool differs = !(fingerprint(before) == fingerprint(module));
     if (claimed != differs)
-        return Error{ErrorCode::Internal, claimed ? "says it changed the graph, but the graph is the same" : "says it changed nothing, but the graph differs", {}, {}};
+        return Error{ErrorCode::Internal,
+                     claimed ? "says it changed the graph, but the graph is the same"
+                             : "says it changed nothing, but the graph differs",
+                     {},
+                     {}};
     if (differs) {
         VerifyOptions verifyOptions;
         verifyOptions.functional = pass.functional && !rewriter.outOfFuel();
@@ -56,8 +66,8 @@ std::map<std::string, int> opHistogram(const Module& module) {
     return counts;
 }
 
-Step runPass(const Pass& pass, const Snapshot& before, const CompileOptions& options, std::optional<int64_t> fuel, const CancelToken* cancel,
-             WorkingCopy* working, WatchedNode* watched) {
+Step runPass(const Pass& pass, const Snapshot& before, const CompileOptions& options, std::optional<int64_t> fuel,
+             const CancelToken* cancel, WorkingCopy* working, WatchedNode* watched) {
     Step step;
     step.pass = &pass;
     step.before = step.after = before;
@@ -83,7 +93,9 @@ Step runPass(const Pass& pass, const Snapshot& before, const CompileOptions& opt
     rewriter.knowBodies(*module);
     step.rewrites = rewriter.done();
     if (watched) watched->refusals = rewriter.refusals();
-    for (const RuleStats& stats : rewriter.ruleStats()) step.rules.push_back({std::string(stats.rule), stats.tried, stats.applied, stats.seconds * 1000, stats.counted});
+    for (const RuleStats& stats : rewriter.ruleStats())
+        step.rules.push_back(
+            {std::string(stats.rule), stats.tried, stats.applied, stats.seconds * 1000, stats.counted});
     step.info.rewrites = static_cast<int>(step.rewrites.size());
     if (!changed) {
         step.info.state = StepState::Failed;
@@ -100,10 +112,11 @@ Step runPass(const Pass& pass, const Snapshot& before, const CompileOptions& opt
     step.info.state = StepState::Changed;
     step.info.added = static_cast<int>(difference.added.size());
     step.info.removed = static_cast<int>(difference.removed.size());
-    step.info.edited = static_cast<int>(std::count_if(difference.edited.begin(), difference.edited.end(), [&](NodeId id) {
-        const Node *was = before->graph().find(id), *now = module->graph().find(id);
-        return was && now && !sameButForInputs(*was, *now);
-    }));
+    step.info.edited =
+        static_cast<int>(std::count_if(difference.edited.begin(), difference.edited.end(), [&](NodeId id) {
+            const Node *was = before->graph().find(id), *now = module->graph().find(id);
+            return was && now && !sameButForInputs(*was, *now);
+        }));
     step.info.nodesAfter = static_cast<int>(module->graph().size());
     step.after = module;
     step.info.milliseconds = millisecondsSince(start);
@@ -116,11 +129,13 @@ CompileOptions withSizeHints(const CompileOptions& options, const Module& module
     return out;
 }
 
-Result<Snapshot> replayRewrites(const Step& step, const CompileOptions& options, int rewrites, const CancelToken* cancel) {
+Result<Snapshot> replayRewrites(const Step& step, const CompileOptions& options, int rewrites,
+                                const CancelToken* cancel) {
     if (rewrites <= 0 || step.pass == nullptr) return step.before;
     if (rewrites >= step.info.rewrites) return step.after;
     Step partial = runPass(*step.pass, step.before, options, rewrites, cancel);
-    if (partial.info.state == StepState::Failed) return Error{ErrorCode::Internal, partial.info.error, step.info.name, {}};
+    if (partial.info.state == StepState::Failed)
+        return Error{ErrorCode::Internal, partial.info.error, step.info.name, {}};
     return partial.after;
 }
 

@@ -36,22 +36,22 @@ struct CompileTrace {
     bool failed() const { return !steps.empty() && steps.back().info.state == StepState::Failed; }
 };
 
-/// A copy of a snapshot for passes to work on. One that a pass has not touched serves the next pass, so a run makes a copy
-/// per change instead of one per pass.
+/// A copy of a snapshot for passes to work on. One that a pass has not touched serves the next pass, so a run makes a
+/// copy per change instead of one per pass.
 struct WorkingCopy {
-    Snapshot of;                      // null: there is no copy
+    Snapshot of;  // null: there is no copy
     std::shared_ptr<Module> module;
 };
 
 /// A node that the user asks about, and what the pass says of it (Rewriter::refuse).
 struct WatchedNode {
-    std::string body;                 // as RewriteInfo's
+    std::string body;  // as RewriteInfo's
     NodeId node = NodeId::None;
     std::vector<Refusal> refusals;
 };
 
-/// Runs one pass on a copy of `before`: that in `working` if it is one, else a new one. Never fails itself: what goes wrong
-/// is in the step. `fuel`: rewrites allowed.
+/// Runs one pass on a copy of `before`: that in `working` if it is one, else a new one. Never fails itself: what goes
+/// wrong is in the step. `fuel`: rewrites allowed.
 Step runPass(const Pass& pass, const Snapshot& before, const CompileOptions& options, std::optional<int64_t> fuel = {},
              const CancelToken* cancel = nullptr, WorkingCopy* working = nullptr, WatchedNode* watched = nullptr);
 
@@ -59,7 +59,8 @@ Step runPass(const Pass& pass, const Snapshot& before, const CompileOptions& opt
 CompileOptions withSizeHints(const CompileOptions& options, const Module& module);
 
 /// The graph after the first `rewrites` rewrites of a recorded step (runs the pass again with that much fuel).
-Result<Snapshot> replayRewrites(const Step& step, const CompileOptions& options, int rewrites, const CancelToken* cancel = nullptr);
+Result<Snapshot> replayRewrites(const Step& step, const CompileOptions& options, int rewrites,
+                                const CancelToken* cancel = nullptr);
 
 /// Op name -> count, placeholders, attributes and output included, subgraphs not.
 std::map<std::string, int> opHistogram(const Module& module);

@@ -10,13 +10,13 @@ namespace cutaway {
 
 struct PassSetting {
     enum class Kind : uint8_t { Flag, Integer, Real, Choice, File };
-    std::string_view owners;    // what may set it, by the names that --enable takes, separated by blanks
-    std::string_view key;       // PyTorch's name where it has one
+    std::string_view owners;  // what may set it, by the names that --enable takes, separated by blanks
+    std::string_view key;     // PyTorch's name where it has one
     Kind kind = Kind::Flag;
-    std::string_view initial;   // without --enable
-    double least = 0, most = 0; // of numbers
-    std::string_view choices;   // of Choice, separated by blanks
-    std::string_view what;      // one sentence
+    std::string_view initial;    // without --enable
+    double least = 0, most = 0;  // of numbers
+    std::string_view choices;    // of Choice, separated by blanks
+    std::string_view what;       // one sentence
 
     bool belongsTo(std::string_view owner) const;
 };

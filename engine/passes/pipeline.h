@@ -14,8 +14,10 @@ std::span<const Pass> pipeline();
 /// or pass, or when cancelled; a failing pass ends the run and is its last step.
 Result<CompileTrace> runPipeline(const Snapshot& input, const CompileOptions& options, const Progress& progress = {});
 
-/// The same, telling `ended` of every step when it is done. Cancelled, it returns the steps done until then, if there are any: a
-/// pass that was interrupted is not among them.
-Result<CompileTrace> runPipelineWatched(const Snapshot& input, const CompileOptions& options, const std::function<void(const StepInfo&)>& ended, const Progress& progress = {});
+/// The same, telling `ended` of every step when it is done. Cancelled, it returns the steps done until then, if there
+/// are any: a pass that was interrupted is not among them.
+Result<CompileTrace> runPipelineWatched(const Snapshot& input, const CompileOptions& options,
+                                        const std::function<void(const StepInfo&)>& ended,
+                                        const Progress& progress = {});
 
 }  // namespace cutaway

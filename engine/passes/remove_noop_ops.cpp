@@ -26,12 +26,15 @@ bool coversDim(const Node& node, const TensorType& source, const Refusing& no) {
 
 bool allEqual(const Node& node, std::string_view param, int64_t value, const Refusing& no) {
     const auto* items = node.arg(param).list();
-    return (items && std::all_of(items->begin(), items->end(), [&](const Argument& item) { return item.asInt() == value; })) ||
+    return (items &&
+            std::all_of(items->begin(), items->end(), [&](const Argument& item) { return item.asInt() == value; })) ||
            no("its ", param, " are ", node.arg(param), ", not all ", value);
 }
 
 bool always(const Node&, const TensorType&, const Refusing&) { return true; }
-bool isInteger(const Node& node, const TensorType& source, const Refusing& no) { return isIntegral(source.dtype, true) || no(*node.arg(0).node(), " is ", source, ", not of integers"); }
+bool isInteger(const Node& node, const TensorType& source, const Refusing& no) {
+    return isIntegral(source.dtype, true) || no(*node.arg(0).node(), " is ", source, ", not of integers");
+}
 
 struct Noop {
     std::string_view op;
@@ -42,23 +45,33 @@ struct Noop {
 // Packets whose overloads all share the rule are matched by packet.
 constexpr Noop kNoops[] = {
     {"aten.slice.Tensor", 0, coversDim, "the slice covers the whole dim"},
-    {"aten.slice_scatter.default", 1, [](const Node& node, const TensorType& source, const Refusing& no) {
-         if (!node.arg(0).node() || !(node.arg(0).node()->tensor().sizes == source.sizes)) return no("what is written is only part of ", Found{node.arg(0).node()});
+    {"aten.slice_scatter.default", 1,
+     [](const Node& node, const TensorType& source, const Refusing& no) {
+         if (!node.arg(0).node() || !(node.arg(0).node()->tensor().sizes == source.sizes))
+             return no("what is written is only part of ", Found{node.arg(0).node()});
          return coversDim(node, source, no);
-     }, "the slice that is written covers the whole tensor"},
-    {"aten.repeat.default", 0, [](const Node& node, const TensorType&, const Refusing& no) { return allEqual(node, "repeats", 1, no); }, "every dim is repeated once"},
-    {"aten.constant_pad_nd.default", 0, [](const Node& node, const TensorType&, const Refusing& no) { return allEqual(node, "pad", 0, no); }, "the padding is empty"},
+     },
+     "the slice that is written covers the whole tensor"},
+    {"aten.repeat.default", 0,
+     [](const Node& node, const TensorType&, const Refusing& no) { return allEqual(node, "repeats", 1, no); },
+     "every dim is repeated once"},
+    {"aten.constant_pad_nd.default", 0,
+     [](const Node& node, const TensorType&, const Refusing& no) { return allEqual(node, "pad", 0, no); },
+     "the padding is empty"},
     {"prims.convert_element_type.default", 0, always, "it has that dtype already"},
     {"prims.device_put.default", 0, always, "it is on that device already"},
     {"aten.ceil.default", 0, isInteger, "integers are whole"},
     {"aten.floor.default", 0, isInteger, "integers are whole"},
     {"aten.round.default", 0, isInteger, "integers are whole"},
     {"aten.trunc.default", 0, isInteger, "integers are whole"},
-    {"aten.pow.Tensor_Scalar", 0, [](const Node& node, const TensorType&, const Refusing& no) {
+    {"aten.pow.Tensor_Scalar", 0,
+     [](const Node& node, const TensorType&, const Refusing& no) {
          const auto* exponent = node.arg("exponent").get<int64_t>();
          return (exponent && *exponent == 1) || no("the exponent is ", node.arg("exponent"), ", not 1");
-     }, "the exponent is 1"},
-    {"aten.cat.default", 0, [](const Node& node, const TensorType&, const Refusing& no) {
+     },
+     "the exponent is 1"},
+    {"aten.cat.default", 0,
+     [](const Node& node, const TensorType&, const Refusing& no) {
          const auto* tensors = node.arg(0).list();
          return (tensors && tensors->size() == 1) || no("it joins ", tensors ? tensors->size() : 0, " tensors");
      },
@@ -80,7 +93,8 @@ const Noop* findNoop(const Node& node) {
 /// Whether PyTorch has only marked the value as conjugated: types do not tell, because our kernels conjugate at once.
 bool isMarkedConjugate(const Node* node) {
     bool marked = false;
-    for (; node != nullptr && node->isCall() && node->type().tensor() && isComplex(node->tensor().dtype); node = node->arg(0).node()) {
+    for (; node != nullptr && node->isCall() && node->type().tensor() && isComplex(node->tensor().dtype);
+         node = node->arg(0).node()) {
         if (node->isCall("aten._conj.default")) marked = !marked;
         else if (!node->is(Tag::View)) break;
     }
@@ -90,7 +104,8 @@ bool isMarkedConjugate(const Node* node) {
 bool keepsType(const Node& node, const Node& source, const Refusing& no) {
     const TensorType &made = node.tensor(), &given = source.tensor();
     if (!made.sameMeta(given)) return no.about(&source, "it is ", made, ", but ", source, " is ", given);
-    return isMarkedConjugate(&node) == isMarkedConjugate(&source) || no.about(&source, source, " is only marked as conjugated, and it is not");
+    return isMarkedConjugate(&node) == isMarkedConjugate(&source) ||
+           no.about(&source, source, " is only marked as conjugated, and it is not");
 }
 
 /// What the call would return unchanged; null if it does not.
@@ -100,7 +115,10 @@ Node* unchanged(const Node& node, const Noop& noop, const StorageRoots& storages
     Node* source = operand.list() && !operand.list()->empty() ? operand.list()->front().node() : operand.node();
     if (source == nullptr || !source->type().tensor()) return no("its operand is ", operand, ", no tensor"), nullptr;
     if (!keepsType(node, *source, no) || !noop.condition(node, source->tensor(), no)) return nullptr;
-    if (!storages.mayReplace(node, *source)) return no("it is an output, and would share the memory of ", storages.isInput(*source) ? "an input" : "another output"), nullptr;
+    if (!storages.mayReplace(node, *source))
+        return no("it is an output, and would share the memory of ",
+                  storages.isInput(*source) ? "an input" : "another output"),
+               nullptr;
     // PyTorch does not look; then elements from elsewhere are read.
     if (!(node.tensor().offset == source->tensor().offset) && !parity && storageIsRead(node))
         return no("as_strided counts from the beginning of its storage, where ", *source, " does not begin"), nullptr;
@@ -126,10 +144,12 @@ Result<bool> removeNoopOps(Module& module, Rewriter& rewriter) {
     for (Node* node : LiveNodes(graph)) {
         const Noop* noop = findNoop(*node);
         if (noop == nullptr) continue;
-        Node* source = unchanged(*node, *noop, storages, rewriter.options().parity, {rewriter, node->op().name(), *node});
+        Node* source =
+            unchanged(*node, *noop, storages, rewriter.options().parity, {rewriter, node->op().name(), *node});
         if (source == nullptr || rewriter.disabled(node->op().name())) continue;
         if (!rewriter.begin(node->op().name(), *node, noop->why)) return changed;
-        // PyTorch looks at the storages as they were before the pass, so two outputs may come to share one: only with parity.
+        // PyTorch looks at the storages as they were before the pass, so two outputs may come to share one: only with
+        // parity.
         if (!rewriter.options().parity) storages.merge(*node, *source);
         rewriter.replace(*node, *source);
         changed = true;

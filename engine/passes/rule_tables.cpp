@@ -15,13 +15,19 @@
 namespace cutaway {
 
 std::vector<RuleTable> ruleTables() {
-    return {{"early_patterns", earlyRules()},         {"auto_chunker", autoChunkerRules()},
+    return {{"early_patterns", earlyRules()},
+            {"auto_chunker", autoChunkerRules()},
             {"pass_pattern_0", passPattern0Rules()},
-            {"pass_pattern_1", softmaxRescaleRules()}, {"replace_random_passes", randomRules()},
-            {"post_grad_pass_pattern_1", passPattern1Rules()}, {"post_grad_pass_pattern_2", passPattern2Rules()},
-            {"mm_plus_mm", addedProductRules()},              {"partitioned_scatter", partitionedScatterRules()},
-            {"normalization_aten_pass", normalizeSplitRules()}, {"decompose_mm_pass", decomposeProductRules()},
-            {"reinplace_fsdp_all_gather", fsdpGatherRules()}, {"lowering_calls", loweringCallRules()}};
+            {"pass_pattern_1", softmaxRescaleRules()},
+            {"replace_random_passes", randomRules()},
+            {"post_grad_pass_pattern_1", passPattern1Rules()},
+            {"post_grad_pass_pattern_2", passPattern2Rules()},
+            {"mm_plus_mm", addedProductRules()},
+            {"partitioned_scatter", partitionedScatterRules()},
+            {"normalization_aten_pass", normalizeSplitRules()},
+            {"decompose_mm_pass", decomposeProductRules()},
+            {"reinplace_fsdp_all_gather", fsdpGatherRules()},
+            {"lowering_calls", loweringCallRules()}};
 }
 
 }  // namespace cutaway

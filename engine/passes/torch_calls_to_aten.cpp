@@ -29,7 +29,9 @@ Result<bool> torchCallsToAten(Module& module, Rewriter& rewriter) {
     hooks.autocast = [&] { return &modes.autocast(); };
     hooks.placed = [&](Node& call) { return modes.cast(call); };
     hooks.end = [&] { return modes.finish(); };
-    hooks.done = [&](const std::string& rule, const Graph& graph, const std::string& name, NodeId id) { rewriter.record(rule, graph, name, id); };
+    hooks.done = [&](const std::string& rule, const Graph& graph, const std::string& name, NodeId id) {
+        rewriter.record(rule, graph, name, id);
+    };
     return lowerTorchCalls(module, hooks);
 }
 

@@ -3,9 +3,9 @@
 
 namespace cutaway {
 
-/// Writes calls as Dynamo records them (torch.nn.functional.relu(x), x.view(2, 3), x + y, x[:, 0]) as ATen calls. Sizes and
-/// other values that are known while compiling go into their readers. Leaves alone: operators of torch.ops, and calls of
-/// modules. A call it cannot write is an error that names it.
+/// Writes calls as Dynamo records them (torch.nn.functional.relu(x), x.view(2, 3), x + y, x[:, 0]) as ATen calls. Sizes
+/// and other values that are known while compiling go into their readers. Leaves alone: operators of torch.ops, and
+/// calls of modules. A call it cannot write is an error that names it.
 Result<bool> torchCallsToAten(Module& module, Rewriter& rewriter);
 
 }  // namespace cutaway

@@ -30,17 +30,24 @@ Result<void> checkCalls(const Rule& rule, const UserPlace& place) {
     if (!place.functional) return {};
     for (const std::string_view text : {rule.find, rule.replace}) {
         const auto read = parsePatternText(text);
-        if (!read) continue;   // said by whoever compiles the rule
+        if (!read) continue;  // said by whoever compiles the rule
         for (const PatternStatement& statement : read->statements)
             for (const std::string& name : statement.ops)
-                if (statement.method || (!findOp(name) && (name.starts_with("torch.") || name.starts_with("operator.") || name.starts_with("builtins."))))
-                    return Error{ErrorCode::InvalidInput, "'" + name + "' is called as in Python, and such calls stand in graphs before capture only", {},
-                                 {"write 'place pre_grad_custom_pass', or name the ATen operator"}};
+                if (statement.method ||
+                    (!findOp(name) &&
+                     (name.starts_with("torch.") || name.starts_with("operator.") || name.starts_with("builtins."))))
+                    return Error{
+                        ErrorCode::InvalidInput,
+                        "'" + name + "' is called as in Python, and such calls stand in graphs before capture only",
+                        {},
+                        {"write 'place pre_grad_custom_pass', or name the ATen operator"}};
     }
     return {};
 }
 
-Values buildByExample(const Match& match, GraphBuilder& builder) { return replaceByExample(match, builder, match.rule().example); }
+Values buildByExample(const Match& match, GraphBuilder& builder) {
+    return replaceByExample(match, builder, match.rule().example);
+}
 
 /// Subgraphs first, as the pipeline's own tables do.
 Result<bool> applyToAll(Module& module, Rewriter& rewriter, const RuleSet& rules) {
@@ -95,7 +102,8 @@ Result<void> UserPasses::addRule(const Rule& rule, const std::string& file) {
 Result<void> UserPasses::addRules(const UserRules& file) {
     std::vector<Rule> builtIn;
     if (file.text.find("(code)") != std::string::npos)
-        for (const RuleTable& table : ruleTables()) builtIn.insert(builtIn.end(), table.rules.begin(), table.rules.end());
+        for (const RuleTable& table : ruleTables())
+            builtIn.insert(builtIn.end(), table.rules.begin(), table.rules.end());
     auto loaded = loadRules(file.text, builtIn);
     if (!loaded) return inFile(file.name, loaded.error());
     for (const Rule& rule : m_loaded.emplace_back(std::move(*loaded)).rules)
@@ -110,7 +118,8 @@ Result<void> UserPasses::addRules(const UserRules& file) {
 Result<void> UserPasses::addFunction(const UserPass& function) {
     CT_TRY(const UserPlace* place, findPlace(function.place));
     if (!function.run) return invalidInput("the pass has no function", function.name);
-    Entry& entry = m_entries.emplace_back(Entry{place, std::string(place->name) + "." + function.name, function.summary, {}, {}, function.run, {}});
+    Entry& entry = m_entries.emplace_back(
+        Entry{place, std::string(place->name) + "." + function.name, function.summary, {}, {}, function.run, {}});
     if (entry.summary.empty()) entry.summary = "A pass of the user's own";
     return {};
 }
@@ -157,7 +166,8 @@ std::vector<const Pass*> UserPasses::at(const UserPlace& place) const {
 
 void UserPasses::insertInto(std::vector<const Pass*>& plan) const {
     for (const UserPlace& place : kPlaces) {
-        const auto anchor = std::find_if(plan.begin(), plan.end(), [&](const Pass* pass) { return pass->name == place.anchor; });
+        const auto anchor =
+            std::find_if(plan.begin(), plan.end(), [&](const Pass* pass) { return pass->name == place.anchor; });
         if (anchor == plan.end()) continue;
         const std::vector<const Pass*> passes = at(place);
         plan.insert(place.before ? anchor : anchor + 1, passes.begin(), passes.end());

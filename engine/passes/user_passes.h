@@ -15,18 +15,18 @@ namespace cutaway {
 /// Where passes of the user's own run.
 struct UserPlace {
     std::string_view name, stage;
-    bool before;               // the anchor; else behind it
-    std::string_view anchor;   // a pass of the pipeline
-    bool functional;           // the graph is, and has to stay so
+    bool before;              // the anchor; else behind it
+    std::string_view anchor;  // a pass of the pipeline
+    bool functional;          // the graph is, and has to stay so
 };
 std::span<const UserPlace> userPlaces();
 
 /// Those of one run. Passes point into it, so it lives as long as the run's steps.
 class UserPasses {
   public:
-    /// A file's rules become one pass per place, named PLACE.FILE; functions are named PLACE.NAME. Errors name the file and
-    /// the line or the rule: text that does not parse; formulas that do not trace; an unknown place; two rules of one name, or
-    /// of one pattern, at one place.
+    /// A file's rules become one pass per place, named PLACE.FILE; functions are named PLACE.NAME. Errors name the file
+    /// and the line or the rule: text that does not parse; formulas that do not trace; an unknown place; two rules of
+    /// one name, or of one pattern, at one place.
     static Result<std::shared_ptr<const UserPasses>> make(const CompileOptions& options);
 
     std::vector<const Pass*> at(const UserPlace& place) const;

@@ -16,7 +16,8 @@ namespace {
 /// Builds the replacement text over what the match bound.
 class TemplateBuilder {
   public:
-    TemplateBuilder(const PatternText& text, const Match& match, GraphBuilder& builder) : m_text(text), m_match(match), m_builder(builder) {}
+    TemplateBuilder(const PatternText& text, const Match& match, GraphBuilder& builder)
+        : m_text(text), m_match(match), m_builder(builder) {}
 
     std::vector<Argument> run() {
         for (const PatternStatement& statement : m_text.statements) {
@@ -24,7 +25,8 @@ class TemplateBuilder {
             for (const PatternItem& item : statement.positional) positional.push_back(argument(item));
             NamedArguments keywords;
             for (const auto& [key, item] : statement.keywords) keywords.emplace_back(key, argument(item));
-            const Op& op = findOrMakeOpaque(statement.ops[0], statement.method ? Op::Style::Method : Op::Style::Function);
+            const Op& op =
+                findOrMakeOpaque(statement.ops[0], statement.method ? Op::Style::Method : Op::Style::Function);
             m_made[statement.name] = m_builder.call(op, std::move(positional), std::move(keywords));
         }
         std::vector<Argument> results;
@@ -44,7 +46,9 @@ class TemplateBuilder {
                 }
                 const auto* others = m_match[one.name].list();
                 if (others) items.insert(items.end(), others->begin(), others->end());
-                else m_builder.fail(invalidInput("'*" + one.name + "' stands for " + constantText(m_match[one.name]) + ", which is no list"));
+                else
+                    m_builder.fail(invalidInput("'*" + one.name + "' stands for " + constantText(m_match[one.name]) +
+                                                ", which is no list"));
             }
             return Argument(ArgumentList{std::move(items), item.tuple});
         }
@@ -94,7 +98,8 @@ class RuleApplication {
         if (const auto [shared, source] = sharedByExchange(); shared) {
             const Node& root = storageRoot(*source);
             const bool input = root.isPlaceholder() || root.kind() == NodeKind::GetAttr;
-            m_refusal = "`" + shared->name() + "` reaches the output, and would come to share memory with `" + root.name() + "`, " + (input ? "an input" : "which does, too");
+            m_refusal = "`" + shared->name() + "` reaches the output, and would come to share memory with `" +
+                        root.name() + "`, " + (input ? "an input" : "which does, too");
             eraseUnused(m_created);
             return false;
         }
@@ -104,7 +109,8 @@ class RuleApplication {
             return false;
         }
         m_rewriter.record(m_rule.rule->name, m_match.root().graph(), m_match.root().name(), m_match.root().id(),
-                          m_match.note().empty() ? std::string(m_rule.rule->why) : std::string(m_rule.rule->why) + ": " + m_match.note());
+                          m_match.note().empty() ? std::string(m_rule.rule->why)
+                                                 : std::string(m_rule.rule->why) + ": " + m_match.note());
         CT_TRY_VOID(exchange());
         return true;
     }
@@ -114,7 +120,10 @@ class RuleApplication {
 
   private:
     Error broken(std::string what) const {
-        return Error{ErrorCode::Internal, "rule " + std::string(m_rule.rule->name) + ": " + std::move(what), m_match.root().name(), {}};
+        return Error{ErrorCode::Internal,
+                     "rule " + std::string(m_rule.rule->name) + ": " + std::move(what),
+                     m_match.root().name(),
+                     {}};
     }
 
     bool build(GraphBuilder& builder) {
@@ -142,7 +151,8 @@ class RuleApplication {
             m_exchanges[0].made = std::move(made);
             m_exchanges[0].tuple = values.isTuple();
         } else if (made.size() != m_exchanges.size()) {
-            builder.fail(invalidInput("it builds " + std::to_string(made.size()) + " results for " + std::to_string(m_exchanges.size())));
+            builder.fail(invalidInput("it builds " + std::to_string(made.size()) + " results for " +
+                                      std::to_string(m_exchanges.size())));
         } else {
             for (size_t i = 0; i < made.size(); ++i) m_exchanges[i].made = {made[i]};
         }
@@ -157,7 +167,9 @@ class RuleApplication {
         }
     }
 
-    bool isNew(const Node& node) const { return std::find(m_created.begin(), m_created.end(), &node) != m_created.end(); }
+    bool isNew(const Node& node) const {
+        return std::find(m_created.begin(), m_created.end(), &node) != m_created.end();
+    }
 
     /// A result that is replaced by a value that was there before must not make an output share memory with an input or
     /// another output (spec: passes G-2): the first for which it would, and that value. PyTorch does not look (parity).
@@ -167,25 +179,32 @@ class RuleApplication {
             for (size_t item = 0; item < one.made.size(); ++item) {
                 const Node* made = one.made[item];
                 if (made == nullptr || isNew(*made)) continue;
-                const Node* shared = one.tuple ? sharingReader(one, item, *made) : mayReplace(*one.old, *made) ? nullptr : one.old;
+                const Node* shared = one.tuple                     ? sharingReader(one, item, *made)
+                                     : mayReplace(*one.old, *made) ? nullptr
+                                                                   : one.old;
                 if (shared) return {shared, made};
             }
         return {};
     }
     static const Node* sharingReader(const Exchange& one, size_t item, const Node& made) {
         for (const Node* reader : one.old->users())
-            if (reader->isCall("operator.getitem") && reader->arg(1).asInt() == static_cast<int64_t>(item) && !mayReplace(*reader, made)) return reader;
+            if (reader->isCall("operator.getitem") && reader->arg(1).asInt() == static_cast<int64_t>(item) &&
+                !mayReplace(*reader, made))
+                return reader;
         return nullptr;
     }
 
-    /// A value that as_strided reads is replaced only by one that has the same elements at the same places of its storage.
+    /// A value that as_strided reads is replaced only by one that has the same elements at the same places of its
+    /// storage.
     bool keepsWhatIsRead() const {
         if (m_rewriter.options().parity) return true;
         for (const Exchange& one : m_exchanges) {
             if (!one.tuple && !mayBeRead(*one.old, one.made[0])) return false;
             for (const Node* reader : one.tuple ? one.old->users() : std::vector<Node*>()) {
                 const auto item = reader->isCall("operator.getitem") ? reader->arg(1).asInt() : std::nullopt;
-                if (item && *item >= 0 && static_cast<size_t>(*item) < one.made.size() && !mayBeRead(*reader, one.made[static_cast<size_t>(*item)])) return false;
+                if (item && *item >= 0 && static_cast<size_t>(*item) < one.made.size() &&
+                    !mayBeRead(*reader, one.made[static_cast<size_t>(*item)]))
+                    return false;
             }
         }
         return true;
@@ -221,7 +240,8 @@ class RuleApplication {
         const std::vector<Node*> readers = one.old->users();
         for (Node* reader : readers) {
             const auto item = reader->isCall("operator.getitem") ? reader->arg(1).asInt() : std::nullopt;
-            if (!item || *item < 0 || static_cast<size_t>(*item) >= one.made.size() || one.made[static_cast<size_t>(*item)] == nullptr)
+            if (!item || *item < 0 || static_cast<size_t>(*item) >= one.made.size() ||
+                one.made[static_cast<size_t>(*item)] == nullptr)
                 return broken("`" + reader->name() + "` reads a result that was not made");
             Node& made = *one.made[static_cast<size_t>(*item)];
             CT_TRY_VOID(checkType(reader->type(), made));
@@ -261,16 +281,20 @@ class RuleApplication {
     std::string m_refusal;
 };
 
-/// Whether the operands of the root are calls where the pattern wants calls. Cheap, and most rules fail here: what a table
-/// costs is nodes times the rules that begin like them.
+/// Whether the operands of the root are calls where the pattern wants calls. Cheap, and most rules fail here: what a
+/// table costs is nodes times the rules that begin like them.
 bool beginsLike(const CompiledRule& rule, const Node& node) {
     const Pattern& pattern = rule.pattern;
-    const auto callOf = [&](int slot) -> const PatternCall& { return pattern.calls[static_cast<size_t>(pattern.callOfSlot[static_cast<size_t>(slot)])]; };
+    const auto callOf = [&](int slot) -> const PatternCall& {
+        return pattern.calls[static_cast<size_t>(pattern.callOfSlot[static_cast<size_t>(slot)])];
+    };
     const auto fits = [&](const PatternArg& wanted, const Argument& value) {
         if (wanted.kind != PatternArg::Kind::Call) return true;
         const Node* operand = value.node();
         const auto& forms = callOf(wanted.slot).forms;
-        return operand && operand->isCall() && std::any_of(forms.begin(), forms.end(), [&](const PatternCall::Form& form) { return form.op == &operand->op(); });
+        return operand && operand->isCall() &&
+               std::any_of(forms.begin(), forms.end(),
+                           [&](const PatternCall::Form& form) { return form.op == &operand->op(); });
     };
     if (node.op().isOpaque()) return true;
     for (const PatternCall::Form& form : callOf(pattern.results[0]).forms) {
@@ -343,7 +367,9 @@ RuleStats& Rewriter::statsOf(std::string_view rule) {
     return m_ruleStats.emplace_back(RuleStats{rule, 0, 0, 0});
 }
 
-Result<bool> Rewriter::applyRules(Graph& graph, std::span<const Rule> table) { return applyRules(graph, compiledRules(table)); }
+Result<bool> Rewriter::applyRules(Graph& graph, std::span<const Rule> table) {
+    return applyRules(graph, compiledRules(table));
+}
 
 Result<bool> Rewriter::applyRules(Graph& graph, const RuleSet& rules) {
     std::vector<RuleStats> stats(rules.size());

@@ -6,7 +6,8 @@ namespace {
 
 /// Bits that may be moved but not computed with.
 bool movesBits(const Node& node) {
-    for (const std::string_view op : {"aten.view.dtype", "aten.cat.default", "aten.clone.default", "aten._scaled_mm.default"})
+    for (const std::string_view op :
+         {"aten.view.dtype", "aten.cat.default", "aten.clone.default", "aten._scaled_mm.default"})
         if (node.isCall(op)) return true;
     return node.is(Tag::View);
 }
@@ -19,7 +20,8 @@ std::string_view unsupportedKind(const ValueType& type, const Node& node, bool m
     }
     const TensorType* tensor = type.tensor();
     if (tensor == nullptr) return "";
-    const bool makesComplex = made && (node.isCall("aten.view.dtype") || node.isCall("prims.convert_element_type.default"));
+    const bool makesComplex =
+        made && (node.isCall("aten.view.dtype") || node.isCall("prims.convert_element_type.default"));
     if (isComplex(tensor->dtype) && !makesComplex) return "complex";
     if (tensor->device.type == DeviceType::Meta) return "on the device meta";
     if (tensor->layout != Layout::Strided) return "sparse";
@@ -28,7 +30,8 @@ std::string_view unsupportedKind(const ValueType& type, const Node& node, bool m
 
 /// The value, and what is unsupported about it.
 std::pair<const Node*, std::string_view> unsupportedValue(const Node& node) {
-    if (node.isCall("aten.view_as_complex.default") || node.isCall("aten.lift_fresh_copy.default")) return {nullptr, ""};
+    if (node.isCall("aten.view_as_complex.default") || node.isCall("aten.lift_fresh_copy.default"))
+        return {nullptr, ""};
     if (const auto kind = unsupportedKind(node.type(), node, true); !kind.empty()) return {&node, kind};
     for (const Node* input : node.inputs())
         if (const auto kind = unsupportedKind(input->type(), node, false); !kind.empty()) return {input, kind};
@@ -47,7 +50,8 @@ Explanation explainRule(const Rule& rule, Node& node, const CompileOptions& opti
         return out;
     }
     if (const auto [value, kind] = unsupportedValue(node); value) {
-        out.reason = "rules leave `" + node.name() + "` alone: " + (value == &node ? "it" : "`" + value->name() + "`") + " is " + std::string(kind);
+        out.reason = "rules leave `" + node.name() + "` alone: " + (value == &node ? "it" : "`" + value->name() + "`") +
+                     " is " + std::string(kind);
         out.nodes = {value->id()};
         return out;
     }

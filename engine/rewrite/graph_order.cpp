@@ -61,7 +61,7 @@ Node* ReaderQueue::next() {
         std::pop_heap(m_heap.begin(), m_heap.end(), later);
         Node* node = m_heap.back();
         m_heap.pop_back();
-        if (node == m_last) continue;   // put in by several of its operands
+        if (node == m_last) continue;  // put in by several of its operands
         m_last = node;
         return node;
     }
@@ -129,7 +129,8 @@ Result<void> retypeReaders(Graph& graph, Node& changed, bool keepRead) {
             return error;
         }
         if (sameMemory(before, node->type())) continue;
-        if (keepRead && before.tensor() && node->type().tensor() && storageIsRead(*node)) giveLayoutBack(graph, *node, *before.tensor());
+        if (keepRead && before.tensor() && node->type().tensor() && storageIsRead(*node))
+            giveLayoutBack(graph, *node, *before.tensor());
         else queue.addReadersOf(*node);
     }
     return {};

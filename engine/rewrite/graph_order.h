@@ -8,8 +8,8 @@
 namespace cutaway {
 
 /// Puts every node after its operands, moving as little as possible: nodes wait for their last unready operand and
-/// follow it (spec: pattern-matcher §10). An ordered graph stays as it is. True if anything moved. It is a bug to pass a
-/// graph with a cycle.
+/// follow it (spec: pattern-matcher §10). An ordered graph stays as it is. True if anything moved. It is a bug to pass
+/// a graph with a cycle.
 bool sortTopologically(Graph& graph);
 
 /// Work that spreads from values to their readers: hands out nodes in the order of the graph, each once.
@@ -29,7 +29,8 @@ class ReaderQueue {
 
 /// Infers the types of all nodes after `changed` that depend on it, because its strides, dtype or device are new. A
 /// view that the new strides no longer allow becomes a reshape. Errors name the call that no longer types.
-/// With `keepRead` a value whose storage somebody reads by position is copied into the layout that it had, for all its readers.
+/// With `keepRead` a value whose storage somebody reads by position is copied into the layout that it had, for all its
+/// readers.
 Result<void> retypeReaders(Graph& graph, Node& changed, bool keepRead = false);
 
 /// `value` copied into the layout of `like`, before the builder's position.

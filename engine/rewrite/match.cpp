@@ -8,7 +8,8 @@ namespace cutaway {
 
 const Argument& Match::operator[](std::string_view name) const {
     const int slot = m_pattern->slotOf(name);
-    CT_CHECK(slot >= 0 && m_bound[static_cast<size_t>(slot)] != nullptr, "a rule asks only for names that its 'find' binds");
+    CT_CHECK(slot >= 0 && m_bound[static_cast<size_t>(slot)] != nullptr,
+             "a rule asks only for names that its 'find' binds");
     return *m_bound[static_cast<size_t>(slot)];
 }
 bool Match::isTensor(std::string_view name) const {

@@ -24,14 +24,14 @@ class Matcher {
         const PatternArg* patterns;
         const Argument* values;
         size_t count;
-        bool swapped;            // operands 0 and 1 in the other order
+        bool swapped;  // operands 0 and 1 in the other order
         const Frame* rest;
         size_t at = 0;
-        int each = -1;           // the values are items that the call of this slot stands for, one after the other
-        size_t matched = 0;      // how many of them it has matched
-        const Node* of = nullptr;            // whose arguments the values are, and by which parameters
+        int each = -1;             // the values are items that the call of this slot stands for, one after the other
+        size_t matched = 0;        // how many of them it has matched
+        const Node* of = nullptr;  // whose arguments the values are, and by which parameters
         const Schema* parameters = nullptr;
-        bool items = false;                  // they are items of the list before the place where `rest` goes on
+        bool items = false;  // they are items of the list before the place where `rest` goes on
     };
 
     const Argument* own(Argument value) { return &m_match.m_own.emplace_front(std::move(value)); }
@@ -51,7 +51,8 @@ class Matcher {
             m_trace->node = about ? about->id() : NodeId::None;
             m_bothOrders = m_otherOrder || !sayBothOrders;
         } else if (m_trace && m_progress == m_trace->progress && m_otherOrder && sayBothOrders && !m_bothOrders) {
-            if (const std::string again = sentence(); again != m_trace->reason) m_trace->reason += "; with the operands exchanged, it " + again;
+            if (const std::string again = sentence(); again != m_trace->reason)
+                m_trace->reason += "; with the operands exchanged, it " + again;
             m_bothOrders = true;
         }
         return false;
@@ -75,7 +76,8 @@ class Matcher {
             case PatternArg::Kind::Constant:
                 ok = sameConstant(pattern.constant, value) ? proceed(rest) : fail(rest ? rest->of : nullptr, [&] {
                     const std::string what = parameterText(rest);
-                    return "needs " + (what.empty() ? "the constant " : what + " to be ") + constantText(pattern.constant) + (what.empty() ? ", but finds " : ", but it is ") +
+                    return "needs " + (what.empty() ? "the constant " : what + " to be ") +
+                           constantText(pattern.constant) + (what.empty() ? ", but finds " : ", but it is ") +
                            constantText(value);
                 });
                 break;
@@ -94,7 +96,8 @@ class Matcher {
         while (frame && frame->items) frame = frame->rest;
         if (frame == nullptr || frame->parameters == nullptr || frame->at == 0) return {};
         const size_t at = frame->at - 1, value = frame->swapped && at < 2 ? 1 - at : at;
-        return (item ? "an item of '" : "'") + frame->parameters->params[value].name + "' of `" + frame->of->name() + "`";
+        return (item ? "an item of '" : "'") + frame->parameters->params[value].name + "' of `" + frame->of->name() +
+               "`";
     }
     static std::string foundText(const Frame* frame) {
         const std::string what = parameterText(frame);
@@ -104,7 +107,10 @@ class Matcher {
     bool matchAttribute(int slot, const Argument& value, const Frame* rest) {
         const Node* inside = nullptr;
         value.forEachNode([&](const Node* node) { inside = node; });
-        if (inside) return fail(inside, [&] { return "needs " + nameOf(slot) + " to be a constant, but finds `" + inside->name() + "`"; });
+        if (inside)
+            return fail(inside, [&] {
+                return "needs " + nameOf(slot) + " to be a constant, but finds `" + inside->name() + "`";
+            });
         return bindValue(slot, &value, rest);
     }
 
@@ -112,7 +118,8 @@ class Matcher {
         const Argument*& place = bound(slot);
         if (place)
             return sameConstant(*place, *value) ? proceed(rest) : fail(value->node(), [&] {
-                return "needs " + nameOf(slot) + " to be the same value everywhere, but finds " + constantText(*place) + " and " + constantText(*value);
+                return "needs " + nameOf(slot) + " to be the same value everywhere, but finds " + constantText(*place) +
+                       " and " + constantText(*value);
             });
         place = value;
         if (proceed(rest)) return true;
@@ -126,8 +133,10 @@ class Matcher {
         if (items == nullptr || items->size() < fixed || (pattern.starAt < 0 && items->size() != fixed))
             return fail(value.node(), [&] {
                 const std::string what = parameterText(rest);
-                return "needs " + (what.empty() ? "" : what + " to be ") + "a list of " + std::to_string(fixed) + (pattern.starAt < 0 ? "" : " or more") +
-                       (fixed == 1 && pattern.starAt < 0 ? " item" : " items") + (what.empty() ? ", but finds " : ", but it is ") + constantText(value);
+                return "needs " + (what.empty() ? "" : what + " to be ") + "a list of " + std::to_string(fixed) +
+                       (pattern.starAt < 0 ? "" : " or more") +
+                       (fixed == 1 && pattern.starAt < 0 ? " item" : " items") +
+                       (what.empty() ? ", but finds " : ", but it is ") + constantText(value);
             });
         if (pattern.starAt < 0) {
             Frame frame{pattern.items.data(), items->data(), fixed, false, rest};
@@ -140,7 +149,11 @@ class Matcher {
         tail.items = head.items = true;
         if (pattern.starSlot < 0) return proceed(&head);
         if (m_pattern.isCall(pattern.starSlot)) {
-            if (middle == 0) return fail(value.node(), [&] { return "needs one item or more for " + nameOf(pattern.starSlot) + ", but finds " + constantText(value); });
+            if (middle == 0)
+                return fail(value.node(), [&] {
+                    return "needs one item or more for " + nameOf(pattern.starSlot) + ", but finds " +
+                           constantText(value);
+                });
             Frame each{nullptr, items->data() + before, middle, false, &head, 0, pattern.starSlot};
             each.items = true;
             return proceed(&each);
@@ -183,7 +196,8 @@ class Matcher {
         }
     }
     bool finishItems(const Frame& frame) {
-        if (frame.matched == 0) return fail(nullptr, [&] { return "finds no item that " + nameOf(frame.each) + " stands for"; });
+        if (frame.matched == 0)
+            return fail(nullptr, [&] { return "finds no item that " + nameOf(frame.each) + " stands for"; });
         bound(frame.each) = own(Argument(foundAs(frame.each)));
         return proceed(frame.rest);
     }
@@ -204,26 +218,41 @@ class Matcher {
     }
     bool matchCall(int slot, const Argument* value, const Frame* rest) {
         Node* node = value->node();
-        if (++m_tries > kMostTries) return fail(node, [&] { return "was given up after " + std::to_string(kMostTries) + " tries: too many orders of operands are possible"; });
+        if (++m_tries > kMostTries)
+            return fail(node, [&] {
+                return "was given up after " + std::to_string(kMostTries) +
+                       " tries: too many orders of operands are possible";
+            });
         if (const Argument* already = bound(slot))
             return already->node() == node && node ? proceed(rest) : fail(node, [&] {
-                return "needs " + nameOf(slot) + " to be the same value everywhere, but finds " + constantText(*already) + " and " + constantText(*value);
+                return "needs " + nameOf(slot) + " to be the same value everywhere, but finds " +
+                       constantText(*already) + " and " + constantText(*value);
             });
         const PatternCall& call = m_pattern.callAt(slot);
-        const auto isForm = [&](const PatternCall::Form& form) { return node && node->isCall() && form.op == &node->op(); };
+        const auto isForm = [&](const PatternCall::Form& form) {
+            return node && node->isCall() && form.op == &node->op();
+        };
         const auto form = std::find_if(call.forms.begin(), call.forms.end(), isForm);
         if (form == call.forms.end())
-            return fail(node, [&] { return "needs " + nameOf(slot) + " to be " + namesOf(call) + foundText(rest) + describe(*value); }, true);
+            return fail(
+                node,
+                [&] {
+                    return "needs " + nameOf(slot) + " to be " + namesOf(call) + foundText(rest) + describe(*value);
+                },
+                true);
         if (const Node* unknown = inputOfUnknownType(*node))
             return fail(unknown, [&] { return "the type of `" + unknown->name() + "` is not known"; });
         if (!mayHaveReaders(call, *node)) return failReaders(slot, *node);
         bound(slot) = value;
-        if (node->op().isOpaque() ? matchPythonCall(call, *node, rest) : matchArguments(*form, node->args().data(), *node, node->op().schema(), rest)) return true;
+        if (node->op().isOpaque() ? matchPythonCall(call, *node, rest)
+                                  : matchArguments(*form, node->args().data(), *node, node->op().schema(), rest))
+            return true;
         bound(slot) = nullptr;
         return false;
     }
     /// `values` in both orders where the call commutes.
-    bool matchArguments(const PatternCall::Form& form, const Argument* values, const Node& node, const Schema* parameters, const Frame* rest) {
+    bool matchArguments(const PatternCall::Form& form, const Argument* values, const Node& node,
+                        const Schema* parameters, const Frame* rest) {
         Frame frame{form.args.data(), values, form.args.size(), false, rest};
         frame.of = &node;
         frame.parameters = parameters;
@@ -238,18 +267,23 @@ class Matcher {
     }
     /// By parameter, where the function's are known; with parity, and where they are not, as the call is written.
     bool matchPythonCall(const PatternCall& call, const Node& node, const Frame* rest) {
-        const auto form = std::find_if(call.forms.begin(), call.forms.end(), [&](const PatternCall::Form& one) { return one.op == &node.op(); });
+        const auto form = std::find_if(call.forms.begin(), call.forms.end(),
+                                       [&](const PatternCall::Form& one) { return one.op == &node.op(); });
         if (m_match.parity() || form->signature == nullptr) {
             WrittenCall written = pairWritten(*form, node, m_match.parity());
             if (!written.mismatch.empty()) return fail(&node, [&] { return std::move(written.mismatch); });
-            const Frame frame{written.patterns.data(), own(Argument(std::move(written.values)))->list()->data(), written.patterns.size(), false, rest};
+            const Frame frame{written.patterns.data(), own(Argument(std::move(written.values)))->list()->data(),
+                              written.patterns.size(), false, rest};
             return proceed(&frame);
         }
         auto arguments = bindTorchCall(node.op(), node.args(), node.kwargs());
-        if (!arguments) return fail(&node, [&] { return "the arguments of `" + node.name() + "` are not those of " + node.op().name(); });
+        if (!arguments)
+            return fail(&node,
+                        [&] { return "the arguments of `" + node.name() + "` are not those of " + node.op().name(); });
         const Argument* values = own(Argument(std::move(arguments->args)));
         for (const PatternCall::Form& one : call.forms)
-            if (one.op == &node.op() && one.signature == arguments->signature) return matchArguments(one, values->list()->data(), node, arguments->signature, rest);
+            if (one.op == &node.op() && one.signature == arguments->signature)
+                return matchArguments(one, values->list()->data(), node, arguments->signature, rest);
         return fail(&node, [&] { return "`" + node.name() + "` calls another overload of " + node.op().name(); });
     }
 
@@ -267,7 +301,9 @@ class Matcher {
         for (const PatternCall::Form& form : call.forms) {
             if (form.op == last) continue;
             last = form.op;
-            if (others++ < 3) out += (out.empty() ? "" : " or ") + std::string(form.op->style() == Op::Style::Method ? "the method " : "") + form.op->name();
+            if (others++ < 3)
+                out += (out.empty() ? "" : " or ") +
+                       std::string(form.op->style() == Op::Style::Method ? "the method " : "") + form.op->name();
         }
         return others > 3 ? out + " or alike" : out;
     }
@@ -275,7 +311,9 @@ class Matcher {
         const Node* node = value.node();
         if (node == nullptr) return constantText(value);
         std::string out = constantText(value);
-        if (node->isCall()) out += node->op().style() == Op::Style::Method ? " (the method " + node->op().name() + ")" : " (" + node->op().name() + ")";
+        if (node->isCall())
+            out += node->op().style() == Op::Style::Method ? " (the method " + node->op().name() + ")"
+                                                           : " (" + node->op().name() + ")";
         else if (node->isPlaceholder()) out += " (an input)";
         return out;
     }
@@ -292,7 +330,9 @@ class Matcher {
         if (m_match.parity() && !m_rule.rule->eitherOrder) return false;
         const Schema* schema = node.op().schema();
         if (schema == nullptr || node.op().is(Tag::Symbolic))
-            return std::none_of(node.args().begin(), node.args().end(), [](const Argument& arg) { return arg.list() || (arg.node() && arg.node()->type().tuple()); });
+            return std::none_of(node.args().begin(), node.args().end(), [](const Argument& arg) {
+                return arg.list() || (arg.node() && arg.node()->type().tuple());
+            });
         const int alpha = schema->find("alpha");
         return alpha < 0 || node.arg(static_cast<size_t>(alpha)).asReal() == 1.0;
     }
@@ -301,15 +341,20 @@ class Matcher {
         return fail(&node, [&]() -> std::string {
             const std::string value = "needs " + nameOf(slot) + " (`" + node.name() + "`) ";
             const std::string count = std::to_string(node.users().size());
-            if (const int exactly = m_pattern.callAt(slot).exactReaders) return value + "to have " + std::to_string(exactly) + " readers, but it has " + count;
+            if (const int exactly = m_pattern.callAt(slot).exactReaders)
+                return value + "to have " + std::to_string(exactly) + " readers, but it has " + count;
             for (const Node* user : node.users())
-                if (!isMatched(*user)) return value + "to be read only here, but " + (user->isOutput() ? "it is an output, too" : "`" + user->name() + "` reads it too");
-            return value + "to have " + std::to_string(m_pattern.callAt(slot).readers) + " readers, but it has " + count;
+                if (!isMatched(*user))
+                    return value + "to be read only here, but " +
+                           (user->isOutput() ? "it is an output, too" : "`" + user->name() + "` reads it too");
+            return value + "to have " + std::to_string(m_pattern.callAt(slot).readers) + " readers, but it has " +
+                   count;
         });
     }
     bool isMatched(const Node& node) {
         const auto& items = m_match.m_items;
-        if (std::any_of(items.begin(), items.end(), [&](const auto& item) { return item.second == &node; })) return true;
+        if (std::any_of(items.begin(), items.end(), [&](const auto& item) { return item.second == &node; }))
+            return true;
         return std::any_of(m_pattern.calls.begin(), m_pattern.calls.end(), [&](const PatternCall& call) {
             const Argument* value = bound(call.slot);
             return value && value->node() == &node;
@@ -332,11 +377,13 @@ class Matcher {
             collectCandidates(slot, candidates);
             for (Node* candidate : candidates)
                 if (matchCall(slot, own(candidate), nullptr)) return true;
-            return fail(nullptr, [&] { return "finds no " + nameOf(slot) + " beside `" + m_match.root().name() + "`"; });
+            return fail(nullptr,
+                        [&] { return "finds no " + nameOf(slot) + " beside `" + m_match.root().name() + "`"; });
         }
         return m_pattern.repeats() ? matchSiblings() : finish();
     }
-    /// The root fits, or a sibling: the next one (O-4). Names mean one value for all of them, and one that does not match fails all.
+    /// The root fits, or a sibling: the next one (O-4). Names mean one value for all of them, and one that does not
+    /// match fails all.
     bool matchSiblings() {
         const int slot = m_pattern.results[0];
         const bool first = !m_siblings;
@@ -360,9 +407,11 @@ class Matcher {
         ++m_progress;
         const std::string before = m_trace ? m_trace->reason : "";
         const bool ok = matchCall(slot, own(node), nullptr);
-        const std::string prefix = "`" + node->name() + "`, which reads what `" + m_match.root().name() + "` reads, does not match: ";
+        const std::string prefix =
+            "`" + node->name() + "`, which reads what `" + m_match.root().name() + "` reads, does not match: ";
         // Once: the reason may be that of a sibling behind this one, or of all of them together.
-        if (!ok && m_trace && m_trace->reason != before && m_sibling > m_furthest) m_trace->reason = prefix + m_trace->reason;
+        if (!ok && m_trace && m_trace->reason != before && m_sibling > m_furthest)
+            m_trace->reason = prefix + m_trace->reason;
         --m_progress;
         --m_sibling;
         return ok;
@@ -371,7 +420,8 @@ class Matcher {
         m_furthest = m_sibling;
         std::vector<Argument> all = foundAs(slot);
         const Graph& graph = m_match.root().graph();
-        std::sort(all.begin(), all.end(), [&](const Argument& a, const Argument& b) { return graph.isBefore(*a.node(), *b.node()); });
+        std::sort(all.begin(), all.end(),
+                  [&](const Argument& a, const Argument& b) { return graph.isBefore(*a.node(), *b.node()); });
         bound(slot) = own(Argument(std::move(all)));
         return finish();
     }
@@ -412,7 +462,8 @@ class Matcher {
                 for (size_t k = i + 1; k < slots.size(); ++k)
                     if (sameConstant(*bound(slots[i]), *bound(slots[k])))
                         return fail(bound(slots[i])->node(), [&] {
-                            return "needs " + nameOf(slots[i]) + " and " + nameOf(slots[k]) + " to differ, but both are " + constantText(*bound(slots[i]));
+                            return "needs " + nameOf(slots[i]) + " and " + nameOf(slots[k]) +
+                                   " to differ, but both are " + constantText(*bound(slots[i]));
                         });
         return true;
     }
@@ -431,16 +482,20 @@ class Matcher {
         for (const PatternCall& call : m_pattern.calls)
             for (const Node* node : foundBy(call))
                 if (m_regions.regionOf(*node) != region)
-                    return fail(node, [&] { return "`" + node->name() + "` and `" + root.name() + "` lie on two sides of a mutation"; });
+                    return fail(node, [&] {
+                        return "`" + node->name() + "` and `" + root.name() + "` lie on two sides of a mutation";
+                    });
         return true;
     }
     bool conditionHolds() {
         if (m_rule.rule->unless == nullptr) return true;
         ++m_progress;
-        m_match.note({});   // of an attempt before
+        m_match.note({});  // of an attempt before
         const std::string_view refusal = m_rule.rule->unless(m_match);
         m_match.m_refused |= !refusal.empty();
-        const bool ok = refusal.empty() || fail(&m_match.root(), [&] { return filledIn(refusal) + (m_match.note().empty() ? "" : ": " + m_match.note()); });
+        const bool ok = refusal.empty() || fail(&m_match.root(), [&] {
+                            return filledIn(refusal) + (m_match.note().empty() ? "" : ": " + m_match.note());
+                        });
         --m_progress;
         return ok;
     }
@@ -468,14 +523,15 @@ class Matcher {
     const MutationRegions& m_regions;
     Match& m_match;
     MatchTrace* m_trace;
-    /// Of calls, at one root. The rules of the pipeline take some hundred at most; one with many calls that commute and look alike could
-    /// take more than anybody waits for.
+    /// Of calls, at one root. The rules of the pipeline take some hundred at most; one with many calls that commute and
+    /// look alike could take more than anybody waits for.
     static constexpr int kMostTries = 1 << 18;
     int m_progress = 0, m_tries = 0;
     bool m_probing = false;
-    std::optional<std::vector<Node*>> m_siblings;   // of the root, while they are matched
-    size_t m_sibling = 0, m_furthest = 0;           // those that have been begun; those that were once matched up to the end
-    bool m_otherOrder = false, m_bothOrders = false;   // inside a call whose operands are exchanged; the trace has both orders
+    std::optional<std::vector<Node*>> m_siblings;  // of the root, while they are matched
+    size_t m_sibling = 0, m_furthest = 0;  // those that have been begun; those that were once matched up to the end
+    bool m_otherOrder = false,
+         m_bothOrders = false;  // inside a call whose operands are exchanged; the trace has both orders
 };
 
 bool matchRule(const CompiledRule& rule, Node& root, const MutationRegions& regions, Match& match, MatchTrace* trace) {

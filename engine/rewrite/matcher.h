@@ -1,7 +1,7 @@
 #pragma once
 // Finds a rule's pattern at a node, and says why when it is not there. Matching edits nothing; Rewriter::applyRules
-// (apply_rules.cpp) does. Strict is the default: what a rule writes as a constant or binds twice is compared on the real
-// graph.
+// (apply_rules.cpp) does. Strict is the default: what a rule writes as a constant or binds twice is compared on the
+// real graph.
 #include <forward_list>
 #include <string>
 #include <string_view>
@@ -14,10 +14,11 @@ namespace cutaway {
 
 /// A rule with its texts read.
 struct CompiledRule {
-    CompiledRule(const Rule& source, Pattern found, PatternText made) : rule(&source), pattern(std::move(found)), replacement(std::move(made)) {}
+    CompiledRule(const Rule& source, Pattern found, PatternText made)
+        : rule(&source), pattern(std::move(found)), replacement(std::move(made)) {}
     const Rule* rule;
     Pattern pattern;
-    PatternText replacement;   // empty when the rule has a function
+    PatternText replacement;  // empty when the rule has a function
 };
 
 /// What the names of a pattern stand for. Borrows the graph; valid until it is edited.
@@ -35,7 +36,8 @@ class Match {
     /// It is a bug to ask for the node of a constant, or for the type of what is no tensor.
     Node& node(std::string_view name) const;
     const TensorType& tensor(std::string_view name) const;
-    /// The first result: where matching started. A name that is marked 'repeated' stands for the list of it and its siblings.
+    /// The first result: where matching started. A name that is marked 'repeated' stands for the list of it and its
+    /// siblings.
     Node& root() const;
     /// What is exchanged: the results, or the one and its siblings as they stand in the graph.
     std::vector<Node*> results() const;
@@ -45,8 +47,9 @@ class Match {
     const Pattern& pattern() const { return *m_pattern; }
     const CompileOptions& options() const { return *m_options; }
     bool parity() const { return m_options->parity; }
-    /// A refusal names what the rule has found ("{x}" is its name, "{x:type}" its type); what it takes to say more goes here.
-    /// What a condition found out and the reader of a step or of a refusal wants to know; added to the reason. The last one counts.
+    /// A refusal names what the rule has found ("{x}" is its name, "{x:type}" its type); what it takes to say more goes
+    /// here. What a condition found out and the reader of a step or of a refusal wants to know; added to the reason.
+    /// The last one counts.
     void note(std::string sentence) const { m_note = std::move(sentence); }
     const std::string& note() const { return m_note; }
     /// The pattern fits, but the rule's condition does not hold.
@@ -57,12 +60,13 @@ class Match {
     const Rule* m_rule;
     const Pattern* m_pattern;
     const CompileOptions* m_options;
-    std::vector<const Argument*> m_bound;   // by slot; null = not bound yet
+    std::vector<const Argument*> m_bound;  // by slot; null = not bound yet
     mutable std::string m_note;
     bool m_refused = false;
     Node* m_root = nullptr;
-    std::vector<std::pair<int, Node*>> m_items;   // what calls that stand for a list's items or for siblings have found, by slot
-    std::forward_list<Argument> m_own;      // roots, results and lists that no node's argument holds
+    std::vector<std::pair<int, Node*>>
+        m_items;                        // what calls that stand for a list's items or for siblings have found, by slot
+    std::forward_list<Argument> m_own;  // roots, results and lists that no node's argument holds
 };
 
 /// Numbers the stretches of a graph between mutations; a match must lie within one (spec: pattern-matcher §6). Nodes
@@ -85,12 +89,13 @@ struct MatchTrace {
 };
 
 /// Matches the rule at `root`, its condition included; false leaves `match` in no useful state.
-bool matchRule(const CompiledRule& rule, Node& root, const MutationRegions& regions, Match& match, MatchTrace* trace = nullptr);
+bool matchRule(const CompiledRule& rule, Node& root, const MutationRegions& regions, Match& match,
+               MatchTrace* trace = nullptr);
 
 struct Explanation {
     bool matched = false;
-    std::string reason;                 // a sentence; empty when matched
-    std::vector<NodeId> nodes;          // the matched ones, or the one that the sentence is about
+    std::string reason;         // a sentence; empty when matched
+    std::vector<NodeId> nodes;  // the matched ones, or the one that the sentence is about
 };
 
 /// Matches again, with reasons: "needs `m` to be read only here, but `mul_3` reads it too".

@@ -15,7 +15,8 @@ using Each = PatternStatement::Each;
 
 /// Of tensors and numbers; tuples do not add up in either order.
 bool isCommutativeOperator(std::string_view name) {
-    for (const std::string_view one : {"operator.add", "operator.mul", "operator.and_", "operator.or_", "operator.xor", "operator.eq", "operator.ne"})
+    for (const std::string_view one : {"operator.add", "operator.mul", "operator.and_", "operator.or_", "operator.xor",
+                                       "operator.eq", "operator.ne"})
         if (one == name) return true;
     return false;
 }
@@ -28,7 +29,8 @@ class PatternCompiler {
             const int slot = result.kind == PatternItem::Kind::Name ? m_out.slotOf(result.name) : -1;
             if (!m_out.isCall(slot)) return invalidInput("a result of 'find' must be the name of a call");
             PatternCall& call = callAt(slot);
-            if ((call.each != Each::No && call.each != Each::Repeated) || call.exactReaders) return invalidInput("'" + result.name + "' is a result, which anybody may read");
+            if ((call.each != Each::No && call.each != Each::Repeated) || call.exactReaders)
+                return invalidInput("'" + result.name + "' is a result, which anybody may read");
             call.result = true;
             m_out.results.push_back(slot);
         }
@@ -44,11 +46,14 @@ class PatternCompiler {
     }
 
   private:
-    PatternCall& callAt(int slot) { return m_out.calls[static_cast<size_t>(m_out.callOfSlot[static_cast<size_t>(slot)])]; }
+    PatternCall& callAt(int slot) {
+        return m_out.calls[static_cast<size_t>(m_out.callOfSlot[static_cast<size_t>(slot)])];
+    }
     const std::string& nameOf(int slot) const { return m_out.names[static_cast<size_t>(slot)]; }
 
     Result<void> addCall(const PatternStatement& statement) {
-        if (m_out.slotOf(statement.name) >= 0) return invalidInput("'" + statement.name + "' is read before it is assigned");
+        if (m_out.slotOf(statement.name) >= 0)
+            return invalidInput("'" + statement.name + "' is read before it is assigned");
         PatternCall call;
         call.shared = statement.shared;
         call.exactReaders = statement.readers;
@@ -60,7 +65,8 @@ class PatternCompiler {
         return {};
     }
 
-    Result<void> addForms(const std::string& name, const PatternStatement& statement, std::vector<PatternCall::Form>& forms) {
+    Result<void> addForms(const std::string& name, const PatternStatement& statement,
+                          std::vector<PatternCall::Form>& forms) {
         if (const Op* op = statement.method ? nullptr : findOp(name)) {
             if (op->schema() == nullptr) return invalidInput("no operator '" + name + "'");
             CT_TRY(PatternCall::Form form, bind(*op, {op->schema(), op}, statement));
@@ -70,7 +76,8 @@ class PatternCompiler {
         const std::vector<const Op*> overloads = statement.method ? std::vector<const Op*>() : overloadsOf(name);
         if (!overloads.empty()) return addOverloads(name, overloads, statement, forms);
         if (!statement.method && !mayBeFunction(name)) return invalidInput("no operator '" + name + "'");
-        return addPythonForms(findOrMakeOpaque(name, statement.method ? Op::Style::Method : Op::Style::Function), statement, forms);
+        return addPythonForms(findOrMakeOpaque(name, statement.method ? Op::Style::Method : Op::Style::Function),
+                              statement, forms);
     }
     /// "aten.add" stands for all overloads that take the arguments.
     static std::vector<const Op*> overloadsOf(const std::string& packet) {
@@ -79,14 +86,16 @@ class PatternCompiler {
             if (op->packet() == packet) out.push_back(op);
         return out;
     }
-    Result<void> addOverloads(const std::string& name, const std::vector<const Op*>& overloads, const PatternStatement& statement, std::vector<PatternCall::Form>& forms) {
+    Result<void> addOverloads(const std::string& name, const std::vector<const Op*>& overloads,
+                              const PatternStatement& statement, std::vector<PatternCall::Form>& forms) {
         const size_t before = forms.size();
         for (const Op* op : overloads)
             if (auto form = bind(*op, {op->schema(), op}, statement)) forms.push_back(std::move(*form));
         if (forms.size() == before) return invalidInput("no overload of " + name + " takes these arguments");
         return {};
     }
-    Result<void> addPythonForms(const Op& op, const PatternStatement& statement, std::vector<PatternCall::Form>& forms) {
+    Result<void> addPythonForms(const Op& op, const PatternStatement& statement,
+                                std::vector<PatternCall::Form>& forms) {
         const size_t before = forms.size();
         std::optional<Error> why;
         const std::vector<TorchSignature> signatures = torchSignatures(op);
@@ -105,7 +114,8 @@ class PatternCompiler {
             forms[i].op = &op;
             forms[i].rest = statement.rest;
             for (const PatternItem& item : statement.positional) forms[i].positional.push_back(argument(item, Param{}));
-            for (const auto& [key, item] : statement.keywords) forms[i].keywords.emplace_back(key, argument(item, Param{}));
+            for (const auto& [key, item] : statement.keywords)
+                forms[i].keywords.emplace_back(key, argument(item, Param{}));
         }
         return {};
     }
@@ -121,7 +131,8 @@ class PatternCompiler {
     }
     static bool mentions(const PatternArg& arg, int slot) {
         if ((arg.kind == PatternArg::Kind::Call && arg.slot == slot) || arg.starSlot == slot) return true;
-        return std::any_of(arg.items.begin(), arg.items.end(), [&](const PatternArg& item) { return mentions(item, slot); });
+        return std::any_of(arg.items.begin(), arg.items.end(),
+                           [&](const PatternArg& item) { return mentions(item, slot); });
     }
     static bool reads(const PatternCall& call, int slot) {
         bool found = false;
@@ -144,7 +155,8 @@ class PatternCompiler {
         }
         for (const PatternCall& call : m_out.calls) {
             const std::string& name = nameOf(call.slot);
-            if (call.each == Each::Repeated && m_out.results != std::vector<int>{call.slot}) return invalidInput("'" + name + "' is repeated, so it must be the only result");
+            if (call.each == Each::Repeated && m_out.results != std::vector<int>{call.slot})
+                return invalidInput("'" + name + "' is repeated, so it must be the only result");
             if (!call.result && call.readers == 0) return invalidInput("'" + name + "' is neither read nor returned");
             for (const PatternCall& reader : m_out.calls) CT_TRY_VOID(checkStars(reader, call));
         }
@@ -160,10 +172,14 @@ class PatternCompiler {
         };
         forEachArg(reader, [&](const PatternArg& arg) { look(arg, look); });
         const std::string& name = nameOf(call.slot);
-        if ((starred || plain) && call.each == Each::Repeated) return invalidInput("'" + name + "' is repeated, so the pattern cannot read it");
-        if (starred && call.each == Each::No) return invalidInput("'" + name + "' must be marked 'each' or 'some' to stand for the items of a list");
-        if (starred && reader.perItem) return invalidInput("'" + name + "' stands for items within items; that cannot be found");
-        if (plain && call.each != Each::No) return invalidInput("'" + name + "' stands for the items of a list, as in [*" + name + "]");
+        if ((starred || plain) && call.each == Each::Repeated)
+            return invalidInput("'" + name + "' is repeated, so the pattern cannot read it");
+        if (starred && call.each == Each::No)
+            return invalidInput("'" + name + "' must be marked 'each' or 'some' to stand for the items of a list");
+        if (starred && reader.perItem)
+            return invalidInput("'" + name + "' stands for items within items; that cannot be found");
+        if (plain && call.each != Each::No)
+            return invalidInput("'" + name + "' stands for the items of a list, as in [*" + name + "]");
         return {};
     }
 
@@ -179,7 +195,8 @@ class PatternCompiler {
         const auto& params = signature.schema->params;
         PatternCall::Form form;
         form.op = &op;
-        form.commutes = params.size() >= 2 && ((signature.aten && signature.aten->is(Tag::Commutative)) || isCommutativeOperator(op.name()));
+        form.commutes = params.size() >= 2 &&
+                        ((signature.aten && signature.aten->is(Tag::Commutative)) || isCommutativeOperator(op.name()));
         form.args.resize(params.size());
         std::vector<bool> given(params.size(), false);
         CT_TRY(const std::vector<PatternItem> positional, fitted(op, *signature.schema, statement.positional));
@@ -196,16 +213,19 @@ class PatternCompiler {
         }
         for (size_t i = 0; i < params.size(); ++i) {
             if (given[i] || statement.rest) continue;
-            if (!params[i].hasDefault && !(op.isOpaque() && params[i].optional)) return invalidInput(op.name() + ": argument '" + params[i].name + "' is missing");
+            if (!params[i].hasDefault && !(op.isOpaque() && params[i].optional))
+                return invalidInput(op.name() + ": argument '" + params[i].name + "' is missing");
             form.args[i].kind = PatternArg::Kind::Constant;
             form.args[i].constant = params[i].defaultValue;
         }
         return form;
     }
     /// Positional arguments by parameter: x.view(2, 3) gives view's list of sizes its numbers one by one.
-    static Result<std::vector<PatternItem>> fitted(const Op& op, const Schema& schema, const std::vector<PatternItem>& given) {
+    static Result<std::vector<PatternItem>> fitted(const Op& op, const Schema& schema,
+                                                   const std::vector<PatternItem>& given) {
         const auto& params = schema.params;
-        const auto positions = static_cast<size_t>(std::count_if(params.begin(), params.end(), [](const Param& param) { return !param.keywordOnly; }));
+        const auto positions = static_cast<size_t>(
+            std::count_if(params.begin(), params.end(), [](const Param& param) { return !param.keywordOnly; }));
         std::vector<PatternItem> out = given;
         if (op.isOpaque() && positions > 0 && given.size() >= positions && params[positions - 1].list) {
             const bool number = given.back().kind == PatternItem::Kind::Constant && given.back().constant.isNumber();
@@ -230,13 +250,15 @@ class PatternCompiler {
                 out.constant = item.constant;
                 // As nodes' arguments are bound: one number for an int[n] counts n times.
                 if (param.list && item.constant.isNumber())
-                    out.constant = Argument(std::vector<Argument>(static_cast<size_t>(std::max(param.listSize, 1)), item.constant));
+                    out.constant = Argument(
+                        std::vector<Argument>(static_cast<size_t>(std::max(param.listSize, 1)), item.constant));
                 return out;
             case PatternItem::Kind::Attribute:
                 out.kind = PatternArg::Kind::Attribute;
                 out.slot = slotFor(item.name);
                 return out;
-            case PatternItem::Kind::Name: case PatternItem::Kind::Star:
+            case PatternItem::Kind::Name:
+            case PatternItem::Kind::Star:
                 out.slot = slotFor(item.name);
                 out.kind = m_out.isCall(out.slot) ? PatternArg::Kind::Call : PatternArg::Kind::Value;
                 return out;
@@ -266,7 +288,8 @@ class Normalizer {
         for (const PatternCall& call : m_pattern.calls) {
             out += name(call.slot) + (call.shared ? ": shared =" : " =");
             if (call.exactReaders) out += " " + std::to_string(call.exactReaders) + " readers";
-            if (call.each != Each::No) out += call.each == Each::All ? " each" : call.each == Each::Some ? " some" : " repeated";
+            if (call.each != Each::No)
+                out += call.each == Each::All ? " each" : call.each == Each::Some ? " some" : " repeated";
             for (const PatternCall::Form& form : call.forms) {
                 out += (form.op->style() == Op::Style::Method ? " ." : " ") + form.op->name() + "(";
                 for (const PatternArg& arg : form.args) out += item(arg) + ", ";
@@ -294,7 +317,8 @@ class Normalizer {
         switch (arg.kind) {
             case PatternArg::Kind::Any: return "_";
             case PatternArg::Kind::Attribute: return "$" + name(arg.slot);
-            case PatternArg::Kind::Value: case PatternArg::Kind::Call: return name(arg.slot);
+            case PatternArg::Kind::Value:
+            case PatternArg::Kind::Call: return name(arg.slot);
             case PatternArg::Kind::Constant: return constantText(arg.constant);
             case PatternArg::Kind::List: break;
         }
@@ -323,8 +347,8 @@ bool isPythonLibrary(std::string_view name) {
 
 bool isLibrary(std::string_view name) {
     return isPythonLibrary(name) || std::any_of(allOps().begin(), allOps().end(), [&](const Op* op) {
-        return op->name().size() > name.size() && op->name().starts_with(name) && op->name()[name.size()] == '.';
-    });
+               return op->name().size() > name.size() && op->name().starts_with(name) && op->name()[name.size()] == '.';
+           });
 }
 bool mayBeFunction(std::string_view name) {
     const size_t dot = name.find('.');
@@ -343,7 +367,7 @@ bool sameConstant(const Argument& a, const Argument& b) {
         if (const auto right = b.asInt()) return *left == *right;
     if (const auto left = a.asReal())
         if (const auto right = b.asReal()) return *left == *right;
-    if (const auto *left = a.list(), *right = b.list(); left && right)
+    if (const auto* left = a.list(), *right = b.list(); left && right)
         return std::equal(left->begin(), left->end(), right->begin(), right->end(), sameConstant);
     return equal(a, b);
 }

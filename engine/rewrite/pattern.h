@@ -14,31 +14,31 @@ namespace cutaway {
 struct PatternItem {
     enum class Kind : uint8_t { Any, Name, Attribute, Star, Constant, List };
     Kind kind = Kind::Any;
-    std::string name;                 // Name, Attribute, Star
+    std::string name;  // Name, Attribute, Star
     Argument constant;
-    std::vector<PatternItem> items;   // List
-    bool tuple = false;               // List: as it is built
+    std::vector<PatternItem> items;  // List
+    bool tuple = false;              // List: as it is built
 };
 
 /// A statement as written.
 struct PatternStatement {
     /// Repeated: not of a list's items, but of all calls that read what one of them reads.
     enum class Each : uint8_t { No, All, Some, Repeated };
-    std::string name;                 // made up ("%1") for nested calls
-    std::vector<std::string> ops;     // full names of the choice; of methods bare ones
-    bool method = false;              // the first positional argument is the receiver
+    std::string name;              // made up ("%1") for nested calls
+    std::vector<std::string> ops;  // full names of the choice; of methods bare ones
+    bool method = false;           // the first positional argument is the receiver
     std::vector<PatternItem> positional;
     std::vector<std::pair<std::string, PatternItem>> keywords;
-    bool rest = false;                // "..." stands at the end
+    bool rest = false;  // "..." stands at the end
     bool shared = false;
-    int readers = 0;                  // exactly that many, wherever they are; 0 = not asked
+    int readers = 0;  // exactly that many, wherever they are; 0 = not asked
     Each each = Each::No;
 };
 
 struct PatternText {
     std::vector<PatternStatement> statements;
     std::vector<PatternItem> results;
-    std::vector<std::vector<std::string>> different;   // names of values that are not the same
+    std::vector<std::vector<std::string>> different;  // names of values that are not the same
 };
 
 /// Errors have the line of the text in `where`.
@@ -48,19 +48,19 @@ Result<PatternText> parsePatternText(std::string_view text);
 struct PatternArg {
     enum class Kind : uint8_t { Any, Value, Attribute, Call, Constant, List };
     Kind kind = Kind::Any;
-    int slot = -1;                    // Value, Attribute, Call
+    int slot = -1;  // Value, Attribute, Call
     Argument constant;
-    std::vector<PatternArg> items;    // List: without the star
-    int starAt = -1;                  // List: items before the star; -1 = no star
-    int starSlot = -1;                // -1: the star's name is _
+    std::vector<PatternArg> items;  // List: without the star
+    int starAt = -1;                // List: items before the star; -1 = no star
+    int starSlot = -1;              // -1: the star's name is _
 };
 
 /// A call with a form per op of its choice; of Python functions, one per way in which they may be called.
 struct PatternCall {
     struct Form {
         const Op* op = nullptr;
-        const Schema* signature = nullptr;   // of a Python function; null of one about which nothing is known
-        std::vector<PatternArg> args;        // one per parameter; without a signature the positional ones as written
+        const Schema* signature = nullptr;  // of a Python function; null of one about which nothing is known
+        std::vector<PatternArg> args;       // one per parameter; without a signature the positional ones as written
         bool commutes = false;
         // As written, of Python functions:
         std::vector<PatternArg> positional;
@@ -71,24 +71,26 @@ struct PatternCall {
     int slot = -1;
     std::vector<Form> forms;
     bool shared = false, result = false;
-    int exactReaders = 0;               // not 0: that many, wherever they are
-    Each each = Each::No;               // stands for the items of a list, or for siblings
-    bool perItem = false;               // `each`, or read by nobody but such a call: matched anew for every item or sibling
+    int exactReaders = 0;  // not 0: that many, wherever they are
+    Each each = Each::No;  // stands for the items of a list, or for siblings
+    bool perItem = false;  // `each`, or read by nobody but such a call: matched anew for every item or sibling
     bool readByEach = false;
-    size_t readers = 0;                 // calls of the pattern that read it
+    size_t readers = 0;  // calls of the pattern that read it
 };
 
 struct Pattern {
-    std::vector<std::string> names;     // by slot
-    std::vector<int> callOfSlot;        // position in calls, -1 for other names
-    std::vector<PatternCall> calls;     // operands before readers
-    std::vector<int> results;           // slots; the first is where matching starts
-    std::vector<std::vector<int>> different;   // slots of values that are not the same
+    std::vector<std::string> names;           // by slot
+    std::vector<int> callOfSlot;              // position in calls, -1 for other names
+    std::vector<PatternCall> calls;           // operands before readers
+    std::vector<int> results;                 // slots; the first is where matching starts
+    std::vector<std::vector<int>> different;  // slots of values that are not the same
 
     /// Whether the result stands for siblings, too.
     bool repeats() const { return callAt(results[0]).each == PatternCall::Each::Repeated; }
     int slotOf(std::string_view name) const;
-    const PatternCall& callAt(int slot) const { return calls[static_cast<size_t>(callOfSlot[static_cast<size_t>(slot)])]; }
+    const PatternCall& callAt(int slot) const {
+        return calls[static_cast<size_t>(callOfSlot[static_cast<size_t>(slot)])];
+    }
     bool isCall(int slot) const { return slot >= 0 && callOfSlot[static_cast<size_t>(slot)] >= 0; }
     /// The same text for patterns that differ in names only.
     std::string normalized() const;
@@ -96,7 +98,8 @@ struct Pattern {
 
 /// Whether functions of Python's (torch, operator) or operators with rows have names that begin so.
 bool isLibrary(std::string_view name);
-/// Whether this may be called without a row: a Python function, or an operator of a library of which no operator has one.
+/// Whether this may be called without a row: a Python function, or an operator of a library of which no operator has
+/// one.
 bool mayBeFunction(std::string_view name);
 
 /// Errors: an op without a row, arguments that do not fit the schema, a result that is no call, a call nobody reads.

@@ -16,13 +16,22 @@ struct BinaryOperator {
 };
 /// Python's binary operators, weakest first. Longer symbols stand before their beginnings.
 constexpr BinaryOperator kLevels[][6] = {
-    {{"==", "operator.eq"}, {"!=", "operator.ne"}, {"<=", "operator.le"}, {">=", "operator.ge"}, {"<", "operator.lt"}, {">", "operator.gt"}},
+    {{"==", "operator.eq"},
+     {"!=", "operator.ne"},
+     {"<=", "operator.le"},
+     {">=", "operator.ge"},
+     {"<", "operator.lt"},
+     {">", "operator.gt"}},
     {{"|", "operator.or_"}},
     {{"^", "operator.xor"}},
     {{"&", "operator.and_"}},
     {{"<<", "operator.lshift"}, {">>", "operator.rshift"}},
     {{"+", "operator.add"}, {"-", "operator.sub"}},
-    {{"//", "operator.floordiv"}, {"*", "operator.mul"}, {"/", "operator.truediv"}, {"%", "operator.mod"}, {"@", "operator.matmul"}},
+    {{"//", "operator.floordiv"},
+     {"*", "operator.mul"},
+     {"/", "operator.truediv"},
+     {"%", "operator.mod"},
+     {"@", "operator.matmul"}},
 };
 
 /// Recursive descent over one rule text.
@@ -48,14 +57,17 @@ class PatternParser {
   private:
     void fail(std::string what) {
         if (m_error) return;
-        const auto line = 1 + std::count(m_text.begin(), m_text.begin() + static_cast<std::ptrdiff_t>(std::min(m_at, m_text.size())), '\n');
+        const auto line =
+            1 + std::count(m_text.begin(), m_text.begin() + static_cast<std::ptrdiff_t>(std::min(m_at, m_text.size())),
+                           '\n');
         m_error = invalidInput(std::move(what), "line " + std::to_string(line));
         m_at = m_text.size();
     }
     char peek(size_t ahead = 0) const { return m_at + ahead < m_text.size() ? m_text[m_at + ahead] : '\0'; }
     void skipBlanks() {
         for (;; ++m_at) {
-            if (peek() == '#') while (m_at < m_text.size() && peek() != '\n') ++m_at;
+            if (peek() == '#')
+                while (m_at < m_text.size() && peek() != '\n') ++m_at;
             const char c = peek();
             if (c != ' ' && c != '\t' && c != '\r' && !(c == '\n' && m_depth > 0)) return;
         }
@@ -75,7 +87,8 @@ class PatternParser {
     std::string_view word() {
         skipBlanks();
         const size_t begin = m_at;
-        if (isNameStart(peek())) while (isNameStart(peek()) || isDigit(peek())) ++m_at;
+        if (isNameStart(peek()))
+            while (isNameStart(peek()) || isDigit(peek())) ++m_at;
         return m_text.substr(begin, m_at - begin);
     }
 
@@ -101,7 +114,8 @@ class PatternParser {
             if (earlier.name == name) return fail("'" + name + "' is assigned twice");
         const PatternItem value = item();
         if (m_error) return;
-        if (value.kind != PatternItem::Kind::Name || m_out.statements.empty() || value.name != m_out.statements.back().name || value.name[0] != '%')
+        if (value.kind != PatternItem::Kind::Name || m_out.statements.empty() ||
+            value.name != m_out.statements.back().name || value.name[0] != '%')
             return fail("'" + name + "' is not assigned a call");
         PatternStatement& call = m_out.statements.back();
         call.name = name;
@@ -123,8 +137,11 @@ class PatternParser {
             const std::string_view mark = word();
             if (mark == "shared") marks.shared = true;
             else if (mark == "each") marks.each = PatternStatement::Each::All;
-            else if (mark == "some" || mark == "repeated") marks.each = mark == "some" ? PatternStatement::Each::Some : PatternStatement::Each::Repeated;
-            else return fail("after ':' stand 'shared', 'each', 'some', 'repeated' or a number of readers, as in '2 readers'");
+            else if (mark == "some" || mark == "repeated")
+                marks.each = mark == "some" ? PatternStatement::Each::Some : PatternStatement::Each::Repeated;
+            else
+                return fail(
+                    "after ':' stand 'shared', 'each', 'some', 'repeated' or a number of readers, as in '2 readers'");
         } while (accept(","));
     }
     /// a != b != c: all of them are different values.
@@ -156,8 +173,10 @@ class PatternParser {
             if (one.symbol.empty() || !rest.starts_with(one.symbol)) continue;
             // "a < b" is not "a << b", and "*xs" behind a comma never comes here.
             const char after = rest.size() > one.symbol.size() ? rest[one.symbol.size()] : ' ';
-            if ((after == '=' && one.symbol != "==" && one.symbol != "<=" && one.symbol != ">=" && one.symbol != "!=") ||
-                (one.symbol.size() == 1 && after == one.symbol[0])) continue;
+            if ((after == '=' && one.symbol != "==" && one.symbol != "<=" && one.symbol != ">=" &&
+                 one.symbol != "!=") ||
+                (one.symbol.size() == 1 && after == one.symbol[0]))
+                continue;
             m_at += one.symbol.size();
             return &one;
         }
@@ -312,7 +331,8 @@ class PatternParser {
         return listOf(std::move(items), close == ")");
     }
     static PatternItem listOf(std::vector<PatternItem> items, bool tuple) {
-        const bool constants = std::all_of(items.begin(), items.end(), [](const PatternItem& one) { return one.kind == PatternItem::Kind::Constant; });
+        const bool constants = std::all_of(
+            items.begin(), items.end(), [](const PatternItem& one) { return one.kind == PatternItem::Kind::Constant; });
         PatternItem value;
         value.kind = PatternItem::Kind::List;
         value.items = std::move(items);
@@ -326,7 +346,9 @@ class PatternParser {
     PatternItem parenthesized() {
         const size_t close = m_text.find(')', m_at);
         const std::string_view inside = m_text.substr(m_at + 1, close == std::string_view::npos ? 0 : close - m_at - 1);
-        const bool named = !inside.empty() && std::all_of(inside.begin(), inside.end(), [](char c) { return isNameStart(c) || isDigit(c) || c == '.' || c == '|'; });
+        const bool named = !inside.empty() && std::all_of(inside.begin(), inside.end(), [](char c) {
+            return isNameStart(c) || isDigit(c) || c == '.' || c == '|';
+        });
         if (named && close + 1 < m_text.size() && m_text[close + 1] == '(') {
             std::vector<std::string> names;
             for (size_t begin = 0; begin <= inside.size();) {
@@ -340,8 +362,9 @@ class PatternParser {
         ++m_at;
         PatternItem items = list(")");
         if (m_comma || m_error) return items;
-        if (items.kind == PatternItem::Kind::List && !items.items.empty()) return items.items[0];   // (a) is a
-        if (const auto* literals = items.constant.list(); literals && !literals->empty()) return constant((*literals)[0]);
+        if (items.kind == PatternItem::Kind::List && !items.items.empty()) return items.items[0];  // (a) is a
+        if (const auto* literals = items.constant.list(); literals && !literals->empty())
+            return constant((*literals)[0]);
         return items;
     }
     std::string string() {
@@ -487,7 +510,7 @@ class PatternParser {
     std::string_view m_text;
     size_t m_at = 0;
     int m_depth = 0, m_nesting = 0, m_nested = 0;
-    bool m_returned = false, m_comma = false;   // whether the last list had a comma
+    bool m_returned = false, m_comma = false;  // whether the last list had a comma
     PatternText m_out;
     std::optional<Error> m_error;
 };

@@ -9,9 +9,7 @@ namespace {
 
 std::string quoted(const Node& node) { return "`" + node.name() + "`"; }
 
-std::string found(const Node* node) {
-    return node ? quoted(*node) + " (" + kindText(*node) + ")" : "no tensor";
-}
+std::string found(const Node* node) { return node ? quoted(*node) + " (" + kindText(*node) + ")" : "no tensor"; }
 
 std::string otherReader(const Node& node, const Node* but) {
     for (const Node* user : node.users()) {
@@ -41,7 +39,9 @@ void SentencePiece::appendTo(std::string& out) const {
         case Kind::Found: out += found(m_node); break;
         case Kind::KindOf: out += kindText(*m_node); break;
         case Kind::OtherReader: out += otherReader(*m_node, m_but); break;
-        case Kind::Counted: out += std::to_string(m_number) + " " + std::string(m_text) + (m_number == 1 ? "" : "s"); break;
+        case Kind::Counted:
+            out += std::to_string(m_number) + " " + std::string(m_text) + (m_number == 1 ? "" : "s");
+            break;
         case Kind::Argument: out += constantText(*m_argument); break;
         case Kind::Type: out += m_type->text(); break;
         case Kind::ValueType: out += m_valueType->text(); break;

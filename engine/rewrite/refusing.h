@@ -42,11 +42,12 @@ class SentencePiece {
     SentencePiece(const char* text) : SentencePiece(std::string_view(text)) {}
     SentencePiece(const std::string& text) : SentencePiece(std::string_view(text)) {}
     SentencePiece(const Node& node) : m_kind(Kind::Name), m_node(&node) {}
-    SentencePiece(const Node* node) : SentencePiece(*node) {}   // not null
+    SentencePiece(const Node* node) : SentencePiece(*node) {}  // not null
     SentencePiece(Found found) : m_kind(Kind::Found), m_node(found.node) {}
     SentencePiece(KindOf kind) : m_kind(Kind::KindOf), m_node(&kind.node) {}
     SentencePiece(OtherReader reader) : m_kind(Kind::OtherReader), m_node(&reader.node), m_but(reader.but) {}
-    SentencePiece(Counted things) : m_kind(Kind::Counted), m_text(things.noun), m_number(static_cast<int64_t>(things.count)) {}
+    SentencePiece(Counted things)
+        : m_kind(Kind::Counted), m_text(things.noun), m_number(static_cast<int64_t>(things.count)) {}
     SentencePiece(const Argument& argument) : m_kind(Kind::Argument), m_argument(&argument) {}
     SentencePiece(const TensorType& type) : m_kind(Kind::Type), m_type(&type) {}
     SentencePiece(const ValueType& type) : m_kind(Kind::ValueType), m_valueType(&type) {}
@@ -55,13 +56,27 @@ class SentencePiece {
     SentencePiece(int number) : m_kind(Kind::Number), m_number(number) {}
     SentencePiece(int64_t number) : m_kind(Kind::Number), m_number(number) {}
     SentencePiece(size_t number) : m_kind(Kind::Number), m_number(static_cast<int64_t>(number)) {}
-    SentencePiece(double number) : m_kind(Kind::Real), m_real(number) {}   // three digits
+    SentencePiece(double number) : m_kind(Kind::Real), m_real(number) {}  // three digits
     void appendTo(std::string& out) const;
     /// The node that the piece names; null if it names none.
     const Node* node() const { return m_node; }
 
   private:
-    enum class Kind : uint8_t { Text, Name, Found, KindOf, OtherReader, Counted, Argument, Type, ValueType, Size, Device, Number, Real };
+    enum class Kind : uint8_t {
+        Text,
+        Name,
+        Found,
+        KindOf,
+        OtherReader,
+        Counted,
+        Argument,
+        Type,
+        ValueType,
+        Size,
+        Device,
+        Number,
+        Real
+    };
     Kind m_kind;
     std::string_view m_text;
     const Node* m_node = nullptr;
@@ -78,8 +93,9 @@ class SentencePiece {
 /// Rewriter::refuse for one rule at one node.
 class Refusing {
   public:
-    Refusing() = default;   // nobody asks
-    Refusing(Rewriter& rewriter, std::string_view rule, const Node& node) : m_rewriter(&rewriter), m_rule(rule), m_node(&node) {}
+    Refusing() = default;  // nobody asks
+    Refusing(Rewriter& rewriter, std::string_view rule, const Node& node)
+        : m_rewriter(&rewriter), m_rule(rule), m_node(&node) {}
     /// Always false, so that a check ends with it. The sentence is about the first other node in it.
     template <class... Pieces>
     bool operator()(const Pieces&... pieces) const {

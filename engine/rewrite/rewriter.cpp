@@ -1,7 +1,7 @@
 #include "engine/rewrite/rewriter.h"
 
-#include "engine/ops/infer_rules.h"
 #include "engine/ir/verify.h"
+#include "engine/ops/infer_rules.h"
 #include "engine/rewrite/graph_order.h"
 #include "engine/rewrite/storage_roots.h"
 #include "engine/support/check.h"
@@ -10,8 +10,8 @@ namespace cutaway {
 namespace {
 
 /// Types everything that reads `source`, directly or not, anew. False if a reader does not accept its operands as they
-/// are now (a view of what is no longer contiguous), or if a layout would change that somebody reads by position and `keepRead`;
-/// then all types are as they were.
+/// are now (a view of what is no longer contiguous), or if a layout would change that somebody reads by position and
+/// `keepRead`; then all types are as they were.
 bool tryRetypeReaders(Graph& graph, Node& source, bool keepRead) {
     std::vector<std::pair<Node*, ValueType>> before;
     ReaderQueue queue(graph);
@@ -47,11 +47,13 @@ bool Rewriter::begin(std::string_view rule, const Node& node, std::string_view w
 bool Rewriter::disabled(std::string_view rule) const {
     const auto& names = m_options->disabledPasses;
     return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-        return name == rule || (name.size() == m_pass.size() + 1 + rule.size() && name.starts_with(m_pass) && name[m_pass.size()] == '/' && name.ends_with(rule));
+        return name == rule || (name.size() == m_pass.size() + 1 + rule.size() && name.starts_with(m_pass) &&
+                                name[m_pass.size()] == '/' && name.ends_with(rule));
     });
 }
 
-void Rewriter::record(std::string_view rule, const Graph& graph, std::string_view nodeName, NodeId node, std::string_view why) {
+void Rewriter::record(std::string_view rule, const Graph& graph, std::string_view nodeName, NodeId node,
+                      std::string_view why) {
     RewriteInfo info;
     info.index = static_cast<int>(m_done.size());
     info.rule = std::string(rule);
@@ -71,11 +73,13 @@ void Rewriter::knowBodies(const Module& module) {
     };
     know(know, module, "");
     for (size_t i = 0; i < m_done.size(); ++i)
-        if (const auto found = m_bodies.find(m_unknown[i]); m_unknown[i] && found != m_bodies.end()) m_done[i].body = found->second;
+        if (const auto found = m_bodies.find(m_unknown[i]); m_unknown[i] && found != m_bodies.end())
+            m_done[i].body = found->second;
 }
 
 void Rewriter::noteRefusal(std::string_view rule, std::string_view why, NodeId because) {
-    if (std::any_of(m_refusals.begin(), m_refusals.end(), [&](const Refusal& said) { return said.rule == rule; })) return;
+    if (std::any_of(m_refusals.begin(), m_refusals.end(), [&](const Refusal& said) { return said.rule == rule; }))
+        return;
     m_refusals.push_back({std::string(rule), std::string(why), because});
 }
 
@@ -94,14 +98,17 @@ void Rewriter::replace(Node& old, Node& replacement) {
     const ValueType type = old.type();
     const std::vector<Node*> readers = old.users();
     const bool keepRead = !m_options->parity;
-    const bool read = keepRead && !sameMemory(type, replacement.type()) && &storageRoot(old) == &old && storageIsRead(old);
+    const bool read =
+        keepRead && !sameMemory(type, replacement.type()) && &storageRoot(old) == &old && storageIsRead(old);
     Provenance provenance = old.provenance();
     provenance.origin = {old.id()};
     provenance.createdBy = std::string(m_pass);
     graph.replaceUses(old, replacement);
     CT_CHECK(!old.hasUsers(), "a replacement does not read what it replaces");
     graph.erase(old);
-    if (readers.empty() || sameMemory(type, replacement.type()) || (!read && tryRetypeReaders(graph, replacement, keepRead)) || !type.tensor()) return;
+    if (readers.empty() || sameMemory(type, replacement.type()) ||
+        (!read && tryRetypeReaders(graph, replacement, keepRead)) || !type.tensor())
+        return;
     // A reader depends on the layout that is gone: give it back.
     GraphBuilder builder(graph, replacement.next());
     builder.setProvenance(std::move(provenance));
@@ -114,15 +121,20 @@ Result<void> Rewriter::replaceTuple(Node& old, const std::vector<Node*>& values)
     const std::vector<Node*> readers = old.users();
     for (Node* reader : readers) {
         if (!reader->isCall("operator.getitem"))
-            return invalidInput(old.op().name() + ": the tuple is used as a whole by '" + reader->name() + "'", old.name());
+            return invalidInput(old.op().name() + ": the tuple is used as a whole by '" + reader->name() + "'",
+                                old.name());
         const auto position = reader->arg(1).asInt();
-        const size_t item = position ? static_cast<size_t>(*position < 0 ? *position + static_cast<int64_t>(values.size()) : *position) : values.size();
+        const size_t item =
+            position ? static_cast<size_t>(*position < 0 ? *position + static_cast<int64_t>(values.size()) : *position)
+                     : values.size();
         if (item >= values.size() || values[item] == nullptr) {
             if (!reader->hasUsers()) {
                 graph.erase(*reader);
                 continue;
             }
-            return unsupported(old.op().name() + ": result " + std::to_string(item) + " is used, but its expansion does not make it", reader->name());
+            return unsupported(
+                old.op().name() + ": result " + std::to_string(item) + " is used, but its expansion does not make it",
+                reader->name());
         }
         replace(*reader, *values[item]);
     }
@@ -139,7 +151,8 @@ void Rewriter::eraseDead(Node& node) {
         const std::vector<Node*> inputs = next->inputs();
         graph.erase(*next);
         for (Node* input : inputs)
-            if (!input->hasUsers() && isPure(*input) && std::find(pending.begin(), pending.end(), input) == pending.end())
+            if (!input->hasUsers() && isPure(*input) &&
+                std::find(pending.begin(), pending.end(), input) == pending.end())
                 pending.push_back(input);
     }
 }

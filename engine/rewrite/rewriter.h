@@ -19,8 +19,8 @@ namespace cutaway {
 /// What a pass says of a node that one of its rules leaves alone.
 struct Refusal {
     std::string rule;
-    std::string why;                  // a sentence without its full stop
-    NodeId because = NodeId::None;    // the node that the sentence is about
+    std::string why;                // a sentence without its full stop
+    NodeId because = NodeId::None;  // the node that the sentence is about
 };
 
 class Rewriter {
@@ -30,32 +30,37 @@ class Rewriter {
              const CancelToken* cancel = nullptr)
         : m_pass(pass), m_options(&options), m_fuel(fuel), m_cancel(cancel) {}
 
-    /// Asks for one rewrite named `rule` that starts from `node`. False: out of fuel, cancelled, or the rule is switched
-    /// off; leave the graph as it is. After true the edit must follow. `why` is the rule's reason, shown to the user.
+    /// Asks for one rewrite named `rule` that starts from `node`. False: out of fuel, cancelled, or the rule is
+    /// switched off; leave the graph as it is. After true the edit must follow. `why` is the rule's reason, shown to
+    /// the user.
     bool begin(std::string_view rule, const Node& node, std::string_view why = {});
-    /// Whether the user switched the rule off, by name or as "pass/rule". A pass of several rules asks, to go on with the others.
+    /// Whether the user switched the rule off, by name or as "pass/rule". A pass of several rules asks, to go on with
+    /// the others.
     bool disabled(std::string_view rule) const;
     /// For rules that find out only by trying whether they apply: spends one fuel after the edit. The pass has asked
     /// outOfFuel() and cancelled() before it tried. `graph`: the node's.
-    void record(std::string_view rule, const Graph& graph, std::string_view nodeName, NodeId node, std::string_view why = {});
+    void record(std::string_view rule, const Graph& graph, std::string_view nodeName, NodeId node,
+                std::string_view why = {});
 
-    /// Says which condition of `rule` failed at `node`, for the user who asks; conditions are checked in an order that a reader
-    /// can follow, and the first that failed is said. `because`: the node that it is about, if that is another one. Returns
-    /// false, so that a check ends with it. Free unless somebody watches the node.
+    /// Says which condition of `rule` failed at `node`, for the user who asks; conditions are checked in an order that
+    /// a reader can follow, and the first that failed is said. `because`: the node that it is about, if that is another
+    /// one. Returns false, so that a check ends with it. Free unless somebody watches the node.
     bool refuse(std::string_view rule, const Node& node, std::string_view why, const Node* because = nullptr) {
         if (watches(node)) noteRefusal(rule, why, because ? because->id() : node.id());
         return false;
     }
     /// Whether a reason that is made of pieces is worth making.
-    bool watches(const Node& node) const { return m_watched != nullptr && node.id() == m_watchedNode && &node.graph() == m_watched; }
+    bool watches(const Node& node) const {
+        return m_watched != nullptr && node.id() == m_watchedNode && &node.graph() == m_watched;
+    }
     /// From now on what is said of this node is kept: of each rule the first.
     void watch(const Graph& graph, NodeId node) { m_watched = &graph, m_watchedNode = node; }
     const std::vector<Refusal>& refusals() const { return m_refusals; }
 
     /// A builder that inserts before `position`; what it creates says that it came from `origin`.
     GraphBuilder builder(Graph& graph, Node* position, const Node& origin) const;
-    /// Every reader of `old` reads `replacement`; `old` is erased. Where the layout differs, what depends on it is typed
-    /// anew, or reads a copy in the old layout if it cannot do with another.
+    /// Every reader of `old` reads `replacement`; `old` is erased. Where the layout differs, what depends on it is
+    /// typed anew, or reads a copy in the old layout if it cannot do with another.
     void replace(Node& old, Node& replacement);
     /// The same for a call whose value is a tuple: its getitem readers read values[i]. Error if one of them reads a
     /// result that was not made (null) or the tuple is used as a whole.
@@ -80,7 +85,8 @@ class Rewriter {
     bool outOfFuel() const { return m_fuel && static_cast<int64_t>(m_done.size()) >= *m_fuel; }
     bool changed() const { return !m_done.empty(); }
     const std::vector<RewriteInfo>& done() const { return m_done; }
-    /// Which graph is which body, for RewriteInfo::body; told before the pass, and after it for graphs that the pass made.
+    /// Which graph is which body, for RewriteInfo::body; told before the pass, and after it for graphs that the pass
+    /// made.
     void knowBodies(const Module& module);
 
   private:
@@ -97,7 +103,7 @@ class Rewriter {
     const Graph* m_watched = nullptr;
     NodeId m_watchedNode = NodeId::None;
     std::vector<Refusal> m_refusals;
-    std::vector<RuleStats> m_ruleStats;   // in the order in which the rules were first tried
+    std::vector<RuleStats> m_ruleStats;  // in the order in which the rules were first tried
 };
 
 /// A call that may be removed when nobody reads it: no mutation, no assertion, no effect.

@@ -12,7 +12,7 @@ namespace cutaway {
 
 struct RuleSet::Data {
     std::deque<CompiledRule> rules;
-    std::unordered_map<const Op*, std::vector<uint32_t>> byRoot;   // looked up, never iterated
+    std::unordered_map<const Op*, std::vector<uint32_t>> byRoot;  // looked up, never iterated
     std::vector<Error> broken;
 };
 
@@ -31,7 +31,8 @@ std::span<const uint32_t> RuleSet::startingAt(const Op& op) const {
 namespace {
 
 Error inRule(const Rule& rule, std::string_view part, Error error) {
-    error.where = "rule " + std::string(rule.name) + ", " + std::string(part) + (error.where.empty() ? "" : ", " + error.where);
+    error.where =
+        "rule " + std::string(rule.name) + ", " + std::string(part) + (error.where.empty() ? "" : ", " + error.where);
     return error;
 }
 
@@ -39,7 +40,8 @@ Error inRule(const Rule& rule, std::string_view part, Error error) {
 Result<void> checkCallable(const PatternStatement& statement) {
     const std::string& name = statement.ops[0];
     if (statement.method || findOp(name)) return {};
-    const bool isPacket = std::any_of(allOps().begin(), allOps().end(), [&](const Op* op) { return op->packet() == name; });
+    const bool isPacket =
+        std::any_of(allOps().begin(), allOps().end(), [&](const Op* op) { return op->packet() == name; });
     if (isPacket) return invalidInput("'" + name + "' has overloads; name one, as in " + name + ".default");
     if (!mayBeFunction(name)) return invalidInput("no operator '" + name + "'");
     return {};
@@ -60,14 +62,16 @@ Result<void> checkReplacement(const PatternText& text, const Pattern& pattern) {
     for (const PatternStatement& statement : text.statements) {
         if (statement.ops.size() != 1) return invalidInput("a choice of operators cannot be built");
         if (statement.rest) return invalidInput("'...' stands for nothing here");
-        if (statement.shared || statement.readers || statement.each != PatternStatement::Each::No) return invalidInput("marks stand in 'find' only");
+        if (statement.shared || statement.readers || statement.each != PatternStatement::Each::No)
+            return invalidInput("marks stand in 'find' only");
         CT_TRY_VOID(checkCallable(statement));
         for (const PatternItem& item : statement.positional) check(item, check);
         for (const auto& [key, item] : statement.keywords) check(item, check);
         known.push_back(statement.name);
     }
     for (const PatternItem& item : text.results) check(item, check);
-    if (text.results.size() != pattern.results.size()) return invalidInput("'find' and 'replace' return different numbers of results");
+    if (text.results.size() != pattern.results.size())
+        return invalidInput("'find' and 'replace' return different numbers of results");
     if (error) return *error;
     return {};
 }
@@ -77,7 +81,8 @@ Result<CompiledRule> compileRule(const Rule& rule) {
     if (!found) return inRule(rule, "find", found.error());
     auto pattern = compilePattern(*found);
     if (!pattern) return inRule(rule, "find", pattern.error());
-    if (rule.replace.empty() == (rule.build == nullptr)) return inRule(rule, "replace", invalidInput("give a text or a function, one of the two"));
+    if (rule.replace.empty() == (rule.build == nullptr))
+        return inRule(rule, "replace", invalidInput("give a text or a function, one of the two"));
     PatternText made;
     if (!rule.replace.empty()) {
         auto text = parsePatternText(rule.replace);
@@ -112,15 +117,20 @@ RuleSet RuleSet::compileWorking(std::span<const Rule> rules) {
             continue;
         }
         auto& alike = patterns[compiled->pattern.normalized()];
-        const auto earlier = std::find_if(alike.begin(), alike.end(), [&](const Rule* other) { return other->unless == rule.unless && other->context == rule.context; });
+        const auto earlier = std::find_if(alike.begin(), alike.end(), [&](const Rule* other) {
+            return other->unless == rule.unless && other->context == rule.context;
+        });
         if (earlier != alike.end()) {
-            data.broken.push_back(inRule(rule, "find", invalidInput("rule " + std::string((*earlier)->name) + " has the same pattern and comes first")));
+            data.broken.push_back(inRule(
+                rule, "find",
+                invalidInput("rule " + std::string((*earlier)->name) + " has the same pattern and comes first")));
             continue;
         }
         alike.push_back(&rule);
         const auto position = static_cast<uint32_t>(data.rules.size());
         const Pattern& pattern = compiled->pattern;
-        const PatternCall& root = pattern.calls[static_cast<size_t>(pattern.callOfSlot[static_cast<size_t>(pattern.results[0])])];
+        const PatternCall& root =
+            pattern.calls[static_cast<size_t>(pattern.callOfSlot[static_cast<size_t>(pattern.results[0])])];
         for (const PatternCall::Form& form : root.forms) data.byRoot[form.op].push_back(position);
         data.rules.push_back(std::move(*compiled));
     }

@@ -10,19 +10,21 @@
 //   _                   anything
 //   [a, *xs]            a list that begins with a; xs is the list of the others
 //   s[0]                operator.getitem(s, 0)
-//   aten.(add|sub).Tensor(...)     a choice; also of overloads, and (torch.relu|torch.nn.functional.relu)(...) of functions
-//   aten.add(x, y)      any overload that takes these arguments
-//   torch.relu(x), x.view(2, 3), x + y, x[:, 0], x.T     calls as Python writes them, each another call; they match what stands
-//                       in a graph before capture. Arguments are compared by parameter: position, keyword and default are one
+//   aten.(add|sub).Tensor(...)     a choice; also of overloads, and (torch.relu|torch.nn.functional.relu)(...) of
+//   functions aten.add(x, y)      any overload that takes these arguments torch.relu(x), x.view(2, 3), x + y, x[:, 0],
+//   x.T     calls as Python writes them, each another call; they match what stands
+//                       in a graph before capture. Arguments are compared by parameter: position, keyword and default
+//                       are one
 //   f(x, ...)           arguments that are not written may be anything; without the dots they must be the defaults
 //   m: shared = ...     m may have readers outside the match; every other inner value must not
 //   m: 2 readers = ...  m has exactly that many readers, wherever they are
-//   p: each = s[_]      with [*p]: a list of one or more such calls. Calls nested in it are each item's own; names in it mean one
+//   p: each = s[_]      with [*p]: a list of one or more such calls. Calls nested in it are each item's own; names in
+//   it mean one
 //                       value for all items; *p in `replace` is the list
 //   p: some = ...       the same, but other items are passed over; *p is the list of those that match
-//   p: repeated = ...   the only result: the call and all its siblings, calls of its op that read a value it reads, must match
-//   a != b              two values; stands in place of a statement
-//   return a, b         several results; matching starts at the first, the others share values with it
+//   p: repeated = ...   the only result: the call and all its siblings, calls of its op that read a value it reads,
+//   must match a != b              two values; stands in place of a statement return a, b         several results;
+//   matching starts at the first, the others share values with it
 // Commutative ops try both orders of their operands. Calls nest: f(g(x)) is m = g(x); f(m).
 #include <deque>
 #include <memory>
@@ -52,7 +54,8 @@ struct Rule {
     std::string_view why;
     /// The results may get another dtype, device or shape; else that is a bug of the rule.
     bool changesType = false;
-    /// PyTorch has the pattern in both orders of its commutative calls; of others, parity tries the written order alone.
+    /// PyTorch has the pattern in both orders of its commutative calls; of others, parity tries the written order
+    /// alone.
     bool eitherOrder = false;
     /// PyTorch asks what `unless` asks only after it has counted the match (spec: passes H-12).
     bool countsRefused = false;
@@ -60,10 +63,10 @@ struct Rule {
     const void* context = nullptr;
     /// Of users' rules: where they run, a place of CompileOptions' UserPass; empty: joint_custom_pre_pass.
     std::string_view place;
-    /// Of users' rules, instead of `find` and `replace`: formulas over `parameters` ("x f32[2, 3]; ...") that are traced,
-    /// `search` on these types, `example` on those of what was found (passes/user_passes.h).
+    /// Of users' rules, instead of `find` and `replace`: formulas over `parameters` ("x f32[2, 3]; ...") that are
+    /// traced, `search` on these types, `example` on those of what was found (passes/user_passes.h).
     std::string_view parameters, search, example;
-    bool training = false;   // `search` is found with its gradients, too
+    bool training = false;  // `search` is found with its gradients, too
 };
 
 /// Rules ready for matching: texts parsed, calls bound to schemas, looked up by the op of their first result.
@@ -110,8 +113,8 @@ std::vector<Rule> joinRules(std::initializer_list<std::span<const Rule>> tables)
 std::string statementLines(std::string_view text);
 
 /// One block per rule: "rule NAME", "why SENTENCE", "find" and its statements, "replace" and its statements; "unless
-/// (code)" and "build (code)" where a function stands; of users' rules also "place PLACE", "parameters X TYPE; ...", "search"
-/// or "replace_by_example" and their statements, "training". loadRules reads it back.
+/// (code)" and "build (code)" where a function stands; of users' rules also "place PLACE", "parameters X TYPE; ...",
+/// "search" or "replace_by_example" and their statements, "training". loadRules reads it back.
 std::string printRules(std::span<const Rule> rules);
 /// `builtIn` gives the functions of rules of the same name that say "(code)". Errors have the line in `where`.
 Result<LoadedRules> loadRules(std::string_view text, std::span<const Rule> builtIn = {});
@@ -119,10 +122,10 @@ Result<LoadedRules> loadRules(std::string_view text, std::span<const Rule> built
 /// What a rule did in a run.
 struct RuleStats {
     std::string_view rule;
-    int64_t tried = 0;     // nodes at which matching was attempted
+    int64_t tried = 0;  // nodes at which matching was attempted
     int64_t applied = 0;
-    double seconds = 0;    // matching and building
-    int64_t counted = 0;   // applied, and refused where Rule::countsRefused
+    double seconds = 0;   // matching and building
+    int64_t counted = 0;  // applied, and refused where Rule::countsRefused
 };
 
 }  // namespace cutaway

@@ -98,16 +98,20 @@ class RuleReader {
         } else if (key == "changes_type" && rest.empty()) {
             m_rule->changesType = true;
         } else if ((key == "unless" || key == "build") && rest == kCode) {
-            const auto found = std::find_if(m_builtIn.begin(), m_builtIn.end(), [&](const Rule& rule) { return rule.name == m_rule->name; });
-            const bool has = found != m_builtIn.end() && (key == "unless" ? found->unless != nullptr : found->build != nullptr);
+            const auto found = std::find_if(m_builtIn.begin(), m_builtIn.end(),
+                                            [&](const Rule& rule) { return rule.name == m_rule->name; });
+            const bool has =
+                found != m_builtIn.end() && (key == "unless" ? found->unless != nullptr : found->build != nullptr);
             if (!has)
-                return fail("rule " + std::string(m_rule->name) + " has a '" + std::string(key) + "' in C++, and no built-in rule of that name has one");
+                return fail("rule " + std::string(m_rule->name) + " has a '" + std::string(key) +
+                            "' in C++, and no built-in rule of that name has one");
             if (key == "unless") m_rule->unless = found->unless;
             else m_rule->build = found->build;
             m_rule->context = found->context;
         } else {
-            return fail("no property '" + std::string(trimmed(std::string(key) + " " + std::string(rest))) +
-                        "'; there are: place, why, find, replace, unless (code), build (code), changes_type, parameters, search, replace_by_example, training");
+            return fail(
+                "no property '" + std::string(trimmed(std::string(key) + " " + std::string(rest))) +
+                "'; there are: place, why, find, replace, unless (code), build (code), changes_type, parameters, search, replace_by_example, training");
         }
         return {};
     }
@@ -117,9 +121,12 @@ class RuleReader {
         const std::string named = "rule " + std::string(m_rule->name);
         if (m_find.empty() && m_search.empty()) return fail(named + " has no 'find'");
         if (!m_find.empty() && !m_search.empty()) return fail(named + " has 'find' and 'search'; give one of the two");
-        if (!m_search.empty() && m_rule->parameters.empty()) return fail(named + " has a 'search' without 'parameters'");
-        if (!m_search.empty() && m_example.empty()) return fail(named + " has a 'search', so it needs 'replace_by_example'");
-        if (m_search.empty() && (m_rule->training || !m_rule->parameters.empty())) return fail(named + " has no 'search' for its 'parameters' or 'training'");
+        if (!m_search.empty() && m_rule->parameters.empty())
+            return fail(named + " has a 'search' without 'parameters'");
+        if (!m_search.empty() && m_example.empty())
+            return fail(named + " has a 'search', so it needs 'replace_by_example'");
+        if (m_search.empty() && (m_rule->training || !m_rule->parameters.empty()))
+            return fail(named + " has no 'search' for its 'parameters' or 'training'");
         m_rule->find = keep(m_find);
         m_rule->replace = keep(m_replace);
         m_rule->search = keep(m_search);
@@ -128,7 +135,9 @@ class RuleReader {
         m_rule.reset();
         return {};
     }
-    std::string_view keep(std::string_view text) { return text.empty() ? std::string_view() : std::string_view(m_out.texts.emplace_back(text)); }
+    std::string_view keep(std::string_view text) {
+        return text.empty() ? std::string_view() : std::string_view(m_out.texts.emplace_back(text));
+    }
 
     std::string_view m_text;
     std::span<const Rule> m_builtIn;
@@ -167,6 +176,8 @@ std::string printRules(std::span<const Rule> rules) {
     return out;
 }
 
-Result<LoadedRules> loadRules(std::string_view text, std::span<const Rule> builtIn) { return RuleReader(text, builtIn).run(); }
+Result<LoadedRules> loadRules(std::string_view text, std::span<const Rule> builtIn) {
+    return RuleReader(text, builtIn).run();
+}
 
 }  // namespace cutaway

@@ -7,7 +7,8 @@ namespace {
 
 /// The operand that a mutating call has written to and returns; null for other calls.
 const Node* returnedOperand(const Node& node) {
-    if (!node.isCall() || !node.op().mutates() || !node.op().schema() || node.op().schema()->returns.empty()) return nullptr;
+    if (!node.isCall() || !node.op().mutates() || !node.op().schema() || node.op().schema()->returns.empty())
+        return nullptr;
     const Schema& schema = *node.op().schema();
     for (size_t i = 0; i < schema.params.size() && i < node.args().size(); ++i)
         if (schema.params[i].mutated && schema.params[i].alias == schema.returns[0].alias) return node.arg(i).node();
@@ -18,7 +19,8 @@ const Node* returnedOperand(const Node& node) {
 bool isSharingReshape(const Node& node) {
     if (!node.isCall("aten.reshape.default") || !node.type().tensor()) return false;
     const Node* source = node.arg(0).node();
-    return source && source->type().tensor() && viewStrides(source->tensor().sizes, source->tensor().strides, node.tensor().sizes).has_value();
+    return source && source->type().tensor() &&
+           viewStrides(source->tensor().sizes, source->tensor().strides, node.tensor().sizes).has_value();
 }
 
 /// The operand whose memory the call's value shares; null for values with memory of their own.
@@ -37,7 +39,8 @@ bool isInput(const Node& root) { return root.isPlaceholder() || root.kind() == N
 bool isOutput(const Node& root) {
     const std::vector<const Node*> sharers = sharersOf(root);
     return std::any_of(sharers.begin(), sharers.end(), [](const Node* node) {
-        return std::any_of(node->users().begin(), node->users().end(), [](const Node* user) { return user->isOutput(); });
+        return std::any_of(node->users().begin(), node->users().end(),
+                           [](const Node* user) { return user->isOutput(); });
     });
 }
 
@@ -86,7 +89,9 @@ void StorageRoots::merge(const Node& node, const Node& source) {
 bool storageIsRead(const Node& node) {
     const std::vector<const Node*> sharers = sharersOf(node);
     return std::any_of(sharers.begin(), sharers.end(), [](const Node* sharer) {
-        return std::any_of(sharer->users().begin(), sharer->users().end(), [](const Node* user) { return user->isCall() && user->op().packet().starts_with("aten.as_strided"); });
+        return std::any_of(sharer->users().begin(), sharer->users().end(), [](const Node* user) {
+            return user->isCall() && user->op().packet().starts_with("aten.as_strided");
+        });
     });
 }
 

@@ -11,7 +11,9 @@ namespace cutaway {
 class StorageRoots {
   public:
     explicit StorageRoots(const Graph& graph);
-    NodeId rootOf(const Node& node) const { return index(node.id()) < m_root.size() ? m_root[index(node.id())] : node.id(); }
+    NodeId rootOf(const Node& node) const {
+        return index(node.id()) < m_root.size() ? m_root[index(node.id())] : node.id();
+    }
     /// Whether readers of `node` may read `source` instead: no output may come to share memory with an input or another
     /// output that it did not share before (spec: passes G-2, PST-5).
     bool mayReplace(const Node& node, const Node& source) const;
@@ -22,17 +24,19 @@ class StorageRoots {
 
   private:
     std::vector<NodeId> m_root;
-    std::unordered_set<uint32_t> m_inputs, m_outputs;   // membership only, never iterated
+    std::unordered_set<uint32_t> m_inputs, m_outputs;  // membership only, never iterated
 };
 
 /// The node whose memory this one shares, in the graph as it stands; itself if it has its own.
 const Node& storageRoot(const Node& node);
 /// The root and everything that shares its memory, operands first.
 std::vector<const Node*> sharersOf(const Node& root);
-/// StorageRoots::mayReplace of the graph as it stands, for one replacement: looks only at what shares memory with the two.
+/// StorageRoots::mayReplace of the graph as it stands, for one replacement: looks only at what shares memory with the
+/// two.
 bool mayReplace(const Node& node, const Node& source);
 
-/// Whether as_strided reads the value or a view of it: it counts from the beginning of the storage, whatever its operand shows of it.
+/// Whether as_strided reads the value or a view of it: it counts from the beginning of the storage, whatever its
+/// operand shows of it.
 bool storageIsRead(const Node& node);
 
 }  // namespace cutaway

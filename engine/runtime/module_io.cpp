@@ -29,7 +29,8 @@ Node* readNode(ByteReader& in, Graph& graph, const NodeAt& nodeAt) {
     ValueType type = readType(in);
     if (kind != NodeKind::Call) {
         const std::string target(in.text());
-        return kind == NodeKind::GetAttr ? &graph.getAttr(target, std::move(type), nullptr, name) : &graph.placeholder(name, std::move(type));
+        return kind == NodeKind::GetAttr ? &graph.getAttr(target, std::move(type), nullptr, name)
+                                         : &graph.placeholder(name, std::move(type));
     }
     const std::string op(in.text());
     const auto style = in.pod<Op::Style>();
@@ -64,7 +65,8 @@ void writeModule(ByteWriter& out, const Module& module, std::vector<Tensor>& ten
     for (const Node& node : module.graph().nodes()) {
         writeNode(out, node, number);
         numbers.emplace(&node, static_cast<uint32_t>(numbers.size()));
-        if (node.kind() == NodeKind::GetAttr && module.tensors.contains(node.target())) attributes.insert(node.target());
+        if (node.kind() == NodeKind::GetAttr && module.tensors.contains(node.target()))
+            attributes.insert(node.target());
     }
     out.count(attributes.size());
     for (const std::string& name : attributes) {

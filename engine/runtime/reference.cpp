@@ -19,7 +19,7 @@ struct TensorReader {
     TensorList take(ByteReader& in) {
         TensorList list;
         in.each([&] {
-            static_cast<void>(in.pod<uint8_t>());   // a count is believed only as far as there are bytes
+            static_cast<void>(in.pod<uint8_t>());  // a count is believed only as far as there are bytes
             if (next < tensors.size()) list.push_back(tensors[next++]);
             else in.fail();
         });
@@ -49,7 +49,8 @@ Candidates readCandidates(ByteReader& in, TensorReader& tensors) {
 }
 
 bool sameSizes(const TensorList& a, const TensorList& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Tensor& x, const Tensor& y) { return x.sizes() == y.sizes(); });
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [](const Tensor& x, const Tensor& y) { return x.sizes() == y.sizes(); });
 }
 
 /// What a watched run leaves behind beside its outputs.
@@ -73,7 +74,8 @@ struct Watched {
             if (!node.isPlaceholder()) return;
             // A graph that mutates works on copies, which hold the result when it is done.
             const Tensor& input = given[inputs.size()];
-            const bool copied = !values.empty() && values[0].defined() && input.defined() && values[0].storage() != input.storage();
+            const bool copied =
+                !values.empty() && values[0].defined() && input.defined() && values[0].storage() != input.storage();
             inputs.push_back(copied ? values[0] : Tensor());
         };
     }
@@ -81,7 +83,8 @@ struct Watched {
 
 }  // namespace
 
-Result<ReferenceRun> runReference(const Module& module, const std::vector<Tensor>& inputs, const ReferenceOptions& options, const Progress& progress) {
+Result<ReferenceRun> runReference(const Module& module, const std::vector<Tensor>& inputs,
+                                  const ReferenceOptions& options, const Progress& progress) {
     CT_TRY(const Snapshot ready, readyToRun(module, inputs));
     const Module& graph = ready ? *ready : module;
     ByteWriter out;
@@ -91,8 +94,13 @@ Result<ReferenceRun> runReference(const Module& module, const std::vector<Tensor
     writeList(out, inputs, tensors);
     out.pod(options.watched);
     if (options.watched) writeCandidates(out, options.candidates ? *options.candidates : Candidates(), tensors);
-    CT_TRY_VOID(checkMemory("the run", {{"inputs and weights", static_cast<double>(bytesOf(tensors))}, {"values", peakBytes(graph)}, {"results", outputBytes(graph)}}, Whose::ChildOwn));
-    CT_TRY(Message reply, askWorker(WorkerTask::Reference, "the graph", out.bytes, tensors, {0, options.timeoutSeconds, options.memoryBytes}, progress));
+    CT_TRY_VOID(checkMemory("the run",
+                            {{"inputs and weights", static_cast<double>(bytesOf(tensors))},
+                             {"values", peakBytes(graph)},
+                             {"results", outputBytes(graph)}},
+                            Whose::ChildOwn));
+    CT_TRY(Message reply, askWorker(WorkerTask::Reference, "the graph", out.bytes, tensors,
+                                    {0, options.timeoutSeconds, options.memoryBytes}, progress));
 
     ByteReader in(reply.text);
     TensorReader reader{reply.tensors};

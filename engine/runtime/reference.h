@@ -15,17 +15,19 @@ struct ReferenceOptions {
     double timeoutSeconds = 0;  // 0 = no limit
     int64_t memoryBytes = 0;    // limit of the worker's address space; 0 = what the machine has left
     bool watched = false;       // also gives what random ops drew and what became of the inputs
-    /// What random ops shall take instead of drawing: of the candidates of a node the first of the same shapes. Not null if watched.
+    /// What random ops shall take instead of drawing: of the candidates of a node the first of the same shapes. Not
+    /// null if watched.
     const std::map<std::string, std::vector<TensorList>>* candidates = nullptr;
 };
 struct ReferenceRun {
     std::vector<Tensor> outputs;       // as returned by the graph; undefined for None
     std::vector<double> milliseconds;  // of every run, measured in the worker
     Draws draws;
-    std::vector<Tensor> inputs;        // as the run leaves them; undefined if the graph does not mutate
+    std::vector<Tensor> inputs;  // as the run leaves them; undefined if the graph does not mutate
 };
 /// interpret() in the worker. Errors: its own; the worker crashed, hung or ran out of memory, with the node.
-Result<ReferenceRun> runReference(const Module& module, const std::vector<Tensor>& inputs, const ReferenceOptions& options = {}, const Progress& progress = {});
+Result<ReferenceRun> runReference(const Module& module, const std::vector<Tensor>& inputs,
+                                  const ReferenceOptions& options = {}, const Progress& progress = {});
 
 /// The worker's end.
 Result<Message> answerReference(const Message& request, Board& board);

@@ -15,17 +15,24 @@ namespace cutaway {
 namespace {
 
 constexpr uint64_t kMagic = 0x32304b52574b5443;  // "CTKWRK02"
-constexpr size_t kAlignment = 64;                 // whole vectors
+constexpr size_t kAlignment = 64;                // whole vectors
 
 size_t aligned(size_t offset) { return (offset + kAlignment - 1) / kAlignment * kAlignment; }
 
 Error systemError(const std::string& what, size_t bytes) {
     const int reason = errno;
     if (reason == ENOSPC || reason == ENOMEM || reason == EFBIG)
-        return {ErrorCode::Limit, "out of memory: " + bytesText(static_cast<int64_t>(bytes)) + " for " + what + " could not be had", {}, {"give smaller inputs, or close other programs"}};
+        return {ErrorCode::Limit,
+                "out of memory: " + bytesText(static_cast<int64_t>(bytes)) + " for " + what + " could not be had",
+                {},
+                {"give smaller inputs, or close other programs"}};
     if (reason == EFAULT)
-        return {ErrorCode::InvalidInput, "the file that " + what + " are read from became shorter", {}, {"open it again"}};
-    return {ErrorCode::ToolFailed, "no memory to share for " + what + ": " + std::generic_category().message(reason), {}, {}};
+        return {
+            ErrorCode::InvalidInput, "the file that " + what + " are read from became shorter", {}, {"open it again"}};
+    return {ErrorCode::ToolFailed,
+            "no memory to share for " + what + ": " + std::generic_category().message(reason),
+            {},
+            {}};
 }
 
 /// The bytes of its storage that a tensor reaches.
@@ -113,21 +120,25 @@ Result<std::span<std::byte>> SharedMemory::map(std::shared_ptr<const void>& owne
     if (bytes == 0) return std::span<std::byte>();
     void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, m_descriptor, 0);
     if (memory == MAP_FAILED) return systemError(m_what, bytes);
-    owner = std::shared_ptr<const void>(memory, [bytes](const void* mapped) { ::munmap(const_cast<void*>(mapped), bytes); });
+    owner = std::shared_ptr<const void>(memory,
+                                        [bytes](const void* mapped) { ::munmap(const_cast<void*>(mapped), bytes); });
     return std::span(static_cast<std::byte*>(memory), bytes);
 }
 
 Result<std::span<std::byte>> SharedMemory::share(size_t bytes, std::shared_ptr<const void>& owner) const {
     struct stat facts {};
-    if (::fstat(m_descriptor, &facts) != 0 || (static_cast<size_t>(facts.st_size) < bytes && ::ftruncate(m_descriptor, static_cast<off_t>(bytes)) != 0))
+    if (::fstat(m_descriptor, &facts) != 0 ||
+        (static_cast<size_t>(facts.st_size) < bytes && ::ftruncate(m_descriptor, static_cast<off_t>(bytes)) != 0))
         return systemError(m_what, bytes);
     void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, m_descriptor, 0);
     if (memory == MAP_FAILED) return systemError(m_what, bytes);
-    owner = std::shared_ptr<const void>(memory, [bytes](const void* mapped) { ::munmap(const_cast<void*>(mapped), bytes); });
+    owner = std::shared_ptr<const void>(memory,
+                                        [bytes](const void* mapped) { ::munmap(const_cast<void*>(mapped), bytes); });
     return std::span(static_cast<std::byte*>(memory), bytes);
 }
 
-Result<void> writeMessage(SharedMemory& memory, size_t offset, std::string_view text, const std::vector<Tensor>& tensors) {
+Result<void> writeMessage(SharedMemory& memory, size_t offset, std::string_view text,
+                          const std::vector<Tensor>& tensors) {
     const Blocks layout(tensors);
     ByteWriter head;
     head.text(text);
@@ -158,7 +169,10 @@ Result<void> writeMessage(SharedMemory& memory, size_t offset, std::string_view 
 }
 
 Result<Message> readMessage(const SharedMemory& memory, size_t offset) {
-    const Error damaged{ErrorCode::ToolFailed, "what the worker and its program tell each other is damaged", {}, {"both must be of one version"}};
+    const Error damaged{ErrorCode::ToolFailed,
+                        "what the worker and its program tell each other is damaged",
+                        {},
+                        {"both must be of one version"}};
     std::shared_ptr<const void> owner;
     CT_TRY(const std::span<std::byte> all, memory.map(owner));
     const std::string_view bytes(reinterpret_cast<const char*>(all.data()), all.size());
@@ -176,7 +190,8 @@ Result<Message> readMessage(const SharedMemory& memory, size_t offset) {
     std::vector<std::shared_ptr<Storage>> storages;
     in.each([&] {
         const auto at = in.pod<size_t>(), length = in.pod<size_t>();
-        if (length > 0 && (at > bytes.size() || data + at > bytes.size() || length > bytes.size() - data - at)) return in.fail();
+        if (length > 0 && (at > bytes.size() || data + at > bytes.size() || length > bytes.size() - data - at))
+            return in.fail();
         storages.push_back(Storage::view(all.data() + (length > 0 ? data + at : 0), length, owner));
     });
     in.each([&] {

@@ -1,6 +1,6 @@
 #pragma once
-// Memory without a name in any folder, which a child process gets by its descriptor: nothing is left of it when both are
-// gone. It is filled by writing, so that too little memory is an error and never a bus error.
+// Memory without a name in any folder, which a child process gets by its descriptor: nothing is left of it when both
+// are gone. It is filled by writing, so that too little memory is an error and never a bus error.
 #include <memory>
 #include <span>
 #include <string_view>
@@ -18,7 +18,8 @@ class SharedMemory {
     static Result<SharedMemory> create(std::string what);
     /// Somebody else's, by its descriptor.
     SharedMemory(int descriptor, std::string what) : m_descriptor(descriptor), m_what(std::move(what)) {}
-    SharedMemory(SharedMemory&& other) noexcept : m_descriptor(std::exchange(other.m_descriptor, -1)), m_what(std::move(other.m_what)) {}
+    SharedMemory(SharedMemory&& other) noexcept
+        : m_descriptor(std::exchange(other.m_descriptor, -1)), m_what(std::move(other.m_what)) {}
     SharedMemory& operator=(SharedMemory&& other) noexcept;
     ~SharedMemory();
 
@@ -35,9 +36,10 @@ class SharedMemory {
     std::string m_what;
 };
 
-/// A text and tensors at an offset of shared memory. Bytes that several tensors look at are written once; the reader's tensors
-/// lie in the memory itself.
-Result<void> writeMessage(SharedMemory& memory, size_t offset, std::string_view text, const std::vector<Tensor>& tensors);
+/// A text and tensors at an offset of shared memory. Bytes that several tensors look at are written once; the reader's
+/// tensors lie in the memory itself.
+Result<void> writeMessage(SharedMemory& memory, size_t offset, std::string_view text,
+                          const std::vector<Tensor>& tensors);
 
 struct Message {
     std::string text;

@@ -6,7 +6,25 @@ namespace cutaway {
 namespace {
 
 enum class Mark : uint8_t {
-    None, Value, Bool, Int, Real, Complex, Text, DType, Device, Layout, Format, Expression, Subgraph, Op, Ellipsis, Lost, Slice, Dict, List
+    None,
+    Value,
+    Bool,
+    Int,
+    Real,
+    Complex,
+    Text,
+    DType,
+    Device,
+    Layout,
+    Format,
+    Expression,
+    Subgraph,
+    Op,
+    Ellipsis,
+    Lost,
+    Slice,
+    Dict,
+    List
 };
 
 void writeExpr(ByteWriter& out, const Expr& expr) {
@@ -70,7 +88,9 @@ struct ArgumentWriter {
     void operator()(bool v) const { out.pod(Mark::Bool), out.pod(v); }
     void operator()(int64_t v) const { out.pod(Mark::Int), out.pod(v); }
     void operator()(double v) const { out.pod(Mark::Real), out.pod(v); }
-    void operator()(const std::complex<double>& v) const { out.pod(Mark::Complex), out.pod(v.real()), out.pod(v.imag()); }
+    void operator()(const std::complex<double>& v) const {
+        out.pod(Mark::Complex), out.pod(v.real()), out.pod(v.imag());
+    }
     void operator()(const std::string& v) const { out.pod(Mark::Text), out.text(v); }
     void operator()(DType v) const { out.pod(Mark::DType), out.pod(v); }
     void operator()(Device v) const { out.pod(Mark::Device), out.pod(v); }
@@ -100,7 +120,9 @@ struct ArgumentWriter {
 
 }  // namespace
 
-void writeArgument(ByteWriter& out, const Argument& arg, const NodeNumber& number) { std::visit(ArgumentWriter{out, number}, arg.kind()); }
+void writeArgument(ByteWriter& out, const Argument& arg, const NodeNumber& number) {
+    std::visit(ArgumentWriter{out, number}, arg.kind());
+}
 
 Argument readArgument(ByteReader& in, const NodeAt& node) {
     switch (in.pod<Mark>()) {

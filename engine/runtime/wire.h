@@ -15,7 +15,7 @@ namespace cutaway {
 class ByteWriter {
   public:
     template <class T>
-        requires std::is_trivially_copyable_v<T>
+    requires std::is_trivially_copyable_v<T>
     void pod(const T& value) { bytes.append(reinterpret_cast<const char*>(&value), sizeof value); }
     void count(size_t value) { pod(static_cast<uint64_t>(value)); }
     void text(std::string_view value) {
@@ -33,8 +33,7 @@ class ByteReader {
   public:
     explicit ByteReader(std::string_view bytes) : m_rest(bytes) {}
     template <class T>
-        requires std::is_trivially_copyable_v<T>
-    T pod() {
+    requires std::is_trivially_copyable_v<T> T pod() {
         T value{};
         if (m_rest.size() < sizeof value) m_failed = true;
         else std::memcpy(&value, m_rest.data(), sizeof value), m_rest.remove_prefix(sizeof value);

@@ -27,11 +27,19 @@ Error describeEnd(const ProcessEnd& end, const std::string& doing, const Board& 
     if (!tail.empty()) notes.push_back("its last words: " + tail);
     using How = ProcessEnd::How;
     if (end.how == How::Cancelled) return {ErrorCode::Cancelled, "cancelled while running " + doing, board.where(), {}};
-    if (end.how == How::TimedOut) return {ErrorCode::Limit, doing + " " + end.text(), board.where(), {"raise the time limit, or look at its kernels' times with fewer repeats"}};
+    if (end.how == How::TimedOut)
+        return {ErrorCode::Limit,
+                doing + " " + end.text(),
+                board.where(),
+                {"raise the time limit, or look at its kernels' times with fewer repeats"}};
     if (end.exitCode == kOutOfMemory && end.how == How::Exited)
-        return {ErrorCode::Limit, doing + " ran out of memory", board.where(), {"give smaller inputs or raise the memory limit"}};
+        return {ErrorCode::Limit,
+                doing + " ran out of memory",
+                board.where(),
+                {"give smaller inputs or raise the memory limit"}};
     if (end.how == How::Signalled && end.signal == SIGKILL) notes.push_back("the system may have run out of memory");
-    return {ErrorCode::ToolFailed, "the worker " + end.text() + " while running " + doing, board.where(), std::move(notes)};
+    return {ErrorCode::ToolFailed, "the worker " + end.text() + " while running " + doing, board.where(),
+            std::move(notes)};
 }
 
 /// Waits for the end, telling how far the worker is.
@@ -40,7 +48,8 @@ ProcessEnd follow(ChildProcess& child, const std::string& doing, const Board& bo
     double told = 0;
     while (child.running() && !progress.cancelled()) {
         if (const auto line = child.readLine(kLook); !line && line.error().code != ErrorCode::Limit) break;
-        if (const double fraction = board.fraction(); fraction > told) progress.say(told = fraction, "running " + doing);
+        if (const double fraction = board.fraction(); fraction > told)
+            progress.say(told = fraction, "running " + doing);
     }
     return child.wait(progress);
 }
@@ -56,8 +65,8 @@ int64_t addressSpaceLimit() {
 
 }  // namespace
 
-Result<Message> askWorker(WorkerTask task, std::string_view doing, std::string_view text, const std::vector<Tensor>& tensors,
-                          const WorkerOptions& options, const Progress& progress) {
+Result<Message> askWorker(WorkerTask task, std::string_view doing, std::string_view text,
+                          const std::vector<Tensor>& tensors, const WorkerOptions& options, const Progress& progress) {
     CT_TRY(const std::string worker, findHelper("cutaway-worker", "CUTAWAY_WORKER"));
     CT_TRY(SharedMemory request, SharedMemory::create("the inputs and weights"));
     CT_TRY(SharedMemory reply, SharedMemory::create("the results"));
@@ -67,7 +76,8 @@ Result<Message> askWorker(WorkerTask task, std::string_view doing, std::string_v
     const Board& board = *new (page.data()) Board;
 
     ProcessOptions process;
-    process.argv = {worker, "run", std::to_string(static_cast<int>(task)), std::to_string(request.descriptor()), std::to_string(reply.descriptor())};
+    process.argv = {worker, "run", std::to_string(static_cast<int>(task)), std::to_string(request.descriptor()),
+                    std::to_string(reply.descriptor())};
     process.descriptors = {request.descriptor(), reply.descriptor()};
     process.wallSeconds = options.timeoutSeconds;
     process.addressSpaceBytes = options.memoryBytes > 0 ? options.memoryBytes : addressSpaceLimit();
@@ -122,16 +132,20 @@ Result<void> serve(WorkerTask task, int requestDescriptor, int replyDescriptor) 
 std::optional<int> number(std::string_view text) {
     int value = 0;
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-    return parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() && value >= 0 ? std::optional(value) : std::nullopt;
+    return parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() && value >= 0 ? std::optional(value)
+                                                                                             : std::nullopt;
 }
 
 }  // namespace
 
 int workerMain(int argc, char** argv) {
     const bool run = argc == 5 && std::string_view(argv[1]) == "run";
-    const auto task = run ? number(argv[2]) : std::nullopt, request = run ? number(argv[3]) : std::nullopt, reply = run ? number(argv[4]) : std::nullopt;
+    const auto task = run ? number(argv[2]) : std::nullopt, request = run ? number(argv[3]) : std::nullopt,
+               reply = run ? number(argv[4]) : std::nullopt;
     if (!task || !request || !reply) {
-        std::fprintf(stderr, "usage: cutaway-worker run TASK REQUEST REPLY\nStarted by cutaway; runs a graph in a process of its own.\n");
+        std::fprintf(
+            stderr,
+            "usage: cutaway-worker run TASK REQUEST REPLY\nStarted by cutaway; runs a graph in a process of its own.\n");
         return 2;
     }
     const auto served = guarded([&] {

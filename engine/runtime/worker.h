@@ -1,6 +1,6 @@
 #pragma once
-// The two ends of a run in another process. What is asked and what is answered lie in shared memory; whatever happens to the
-// worker is an Error in its program, which says at which node it happened.
+// The two ends of a run in another process. What is asked and what is answered lie in shared memory; whatever happens
+// to the worker is an Error in its program, which says at which node it happened.
 #include <atomic>
 
 #include "cutaway/jobs.h"
@@ -35,11 +35,11 @@ struct WorkerOptions {
     int64_t memoryBytes = 0;    // address space; 0 = as much as the machine has left
 };
 /// Starts cutaway-worker, sends, waits, returns what it answers. `doing` is for messages: "the compiled graph".
-Result<Message> askWorker(WorkerTask task, std::string_view doing, std::string_view text, const std::vector<Tensor>& tensors,
-                          const WorkerOptions& options, const Progress& progress);
+Result<Message> askWorker(WorkerTask task, std::string_view doing, std::string_view text,
+                          const std::vector<Tensor>& tensors, const WorkerOptions& options, const Progress& progress);
 
-/// main() of the worker: `cutaway-worker run TASK REQUEST REPLY`, where the last two are descriptors of shared memory. Exit
-/// status 0 if a reply was written, even one with an error.
+/// main() of the worker: `cutaway-worker run TASK REQUEST REPLY`, where the last two are descriptors of shared memory.
+/// Exit status 0 if a reply was written, even one with an error.
 int workerMain(int argc, char** argv);
 
 }  // namespace cutaway

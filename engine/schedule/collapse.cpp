@@ -20,9 +20,10 @@ bool mergeable(const std::vector<Expr>& roots, const Loop& slow, const Loop& fas
             ok = s && f && !readsEither(s->coefficient) && !readsEither(f->coefficient) &&
                  s->coefficient == Expr::make(ExprKind::Mul, {fast.size.expr(), f->coefficient});
             // An index that comes from data has loads of its own.
-            if (ok) forEachExpr({e}, [&](const Expr& part) {
-                if (part->kind == ExprKind::Load) self(self, part->operands[0], true);
-            });
+            if (ok)
+                forEachExpr({e}, [&](const Expr& part) {
+                    if (part->kind == ExprKind::Load) self(self, part->operands[0], true);
+                });
             return;
         }
         if (!seen.emplace(&*e, true).second) return;
@@ -73,7 +74,8 @@ Expr collapseReduction(ReduceKind kind, const Expr& reduction) {
         const std::string slow = loops[i].symbol, fast = loops[i + 1].symbol;
         mergeInto(loops, i);
         // Names carry the size, so that equal reductions stay equal and different ones different.
-        const std::string joint = fast + "m" + (loops[i].size.isInt() ? loops[i].size.text() : std::to_string(loops[i].size.expr()->hash));
+        const std::string joint =
+            fast + "m" + (loops[i].size.isInt() ? loops[i].size.text() : std::to_string(loops[i].size.expr()->hash));
         loops[i].symbol = joint;
         body = substituteShared(body, [&](const std::string& name) {
             return name == slow ? Expr::integer(0) : name == fast ? Expr::symbol(joint) : Expr();

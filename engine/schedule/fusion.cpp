@@ -9,7 +9,7 @@ namespace cutaway {
 namespace {
 
 constexpr size_t kMaxMembers = 120;
-constexpr int kFreeCost = 24;      // a value made of constants and indices alone is recomputed up to this cost
+constexpr int kFreeCost = 24;  // a value made of constants and indices alone is recomputed up to this cost
 constexpr size_t kSiblingsTried = 3;
 
 using Role = NodeFacts::Role;
@@ -26,7 +26,8 @@ class Grouper {
             // Each merge builds the kernel of the whole group anew: some 0.3 ms a node, which large graphs feel.
             if (done++ % kSaidEach == 0) {
                 if (progress.cancelled()) break;
-                progress.say(static_cast<double>(done) / static_cast<double>(m_graph->size()), "fusing, node " + std::to_string(done) + " of " + std::to_string(m_graph->size()));
+                progress.say(static_cast<double>(done) / static_cast<double>(m_graph->size()),
+                             "fusing, node " + std::to_string(done) + " of " + std::to_string(m_graph->size()));
             }
             if (facts(node).role == Role::Lowered) place(node);
         }
@@ -55,7 +56,8 @@ class Grouper {
         for (auto at = order.rbegin(); at != order.rend(); ++at) {
             const Node& node = **at;
             if (!node.isCall() || node.is(Tag::Impure) || node.op().mutates()) continue;
-            const bool read = std::any_of(node.users().begin(), node.users().end(), [&](const Node* user) { return facts(*user).role != Role::Dead; });
+            const bool read = std::any_of(node.users().begin(), node.users().end(),
+                                          [&](const Node* user) { return facts(*user).role != Role::Dead; });
             if (!read) facts(node).role = Role::Dead;
         }
     }
@@ -65,8 +67,10 @@ class Grouper {
         if (node.type().sym()) return node.type().sym()->expr ? Role::Symbol : Role::External;
         if (node.isCall("operator.getitem")) return Role::Alias;
         if (node.is(Tag::View) && !node.op().mutates()) return Role::Alias;
-        if (node.op().mutates() || node.is(Tag::Random) || sizeDependsOnData(node.op(), node.args()) || node.is(Tag::Impure)) {
-            own.rule.whyNot = node.op().mutates() ? "it writes to memory that others see" : "its result does not follow from its operands' elements";
+        if (node.op().mutates() || node.is(Tag::Random) || sizeDependsOnData(node.op(), node.args()) ||
+            node.is(Tag::Impure)) {
+            own.rule.whyNot = node.op().mutates() ? "it writes to memory that others see"
+                                                  : "its result does not follow from its operands' elements";
             return Role::External;
         }
         own.rule = probe(node);
@@ -125,10 +129,12 @@ class Grouper {
         for (const Node* input : inputs) {
             const Node* root = rootOf(*input).node;
             const Role role = facts(*root).role;
-            if (role == Role::Lowered && std::find(found.begin(), found.end(), root) == found.end()) found.push_back(root);
+            if (role == Role::Lowered && std::find(found.begin(), found.end(), root) == found.end())
+                found.push_back(root);
             else if (role == Role::Free) collectProducers(*root, found);
         }
-        std::stable_sort(found.begin(), found.end(), [&](const Node* a, const Node* b) { return facts(*a).position > facts(*b).position; });
+        std::stable_sort(found.begin(), found.end(),
+                         [&](const Node* a, const Node* b) { return facts(*a).position > facts(*b).position; });
     }
     /// Earlier nodes that read the same big value in the same space: one pass over it may serve both.
     void collectSiblings(const Node& node, std::vector<const Node*>& found) {
@@ -140,8 +146,10 @@ class Grouper {
                 const FusionGroup &a = m_grouping.groups[static_cast<size_t>(facts(*readers[i]).group)],
                                   &b = m_grouping.groups[static_cast<size_t>(facts(node).group)];
                 const TensorType* type = tensorOf(rootOf(*input));
-                const bool samePass = type != nullptr && numel(a.space.sizes) == numel(type->sizes) && numel(b.space.sizes) == numel(type->sizes);
-                if (samePass && std::find(found.begin(), found.end(), readers[i]) == found.end()) found.push_back(readers[i]);
+                const bool samePass = type != nullptr && numel(a.space.sizes) == numel(type->sizes) &&
+                                      numel(b.space.sizes) == numel(type->sizes);
+                if (samePass && std::find(found.begin(), found.end(), readers[i]) == found.end())
+                    found.push_back(readers[i]);
             }
             readers.push_back(&node);
         }
@@ -154,7 +162,8 @@ class Grouper {
     void tryMerge(const Node& a, const Node& b, bool siblings) {
         const int from = facts(a).group, to = facts(b).group;
         if (from == to) return;
-        const std::string apart = siblings ? a.name() + " and " + b.name() + " do not share a kernel: " : a.name() + " is not computed in the kernel of " + b.name() + ": ";
+        const std::string apart = siblings ? a.name() + " and " + b.name() + " do not share a kernel: "
+                                           : a.name() + " is not computed in the kernel of " + b.name() + ": ";
         FusionGroup &x = m_grouping.groups[static_cast<size_t>(from)], &y = m_grouping.groups[static_cast<size_t>(to)];
         if (x.epoch != y.epoch) return record(a, b, false, apart + "memory is written between them");
         if (x.members.size() + y.members.size() > kMaxMembers)
@@ -168,8 +177,11 @@ class Grouper {
             BuiltKernel built = buildKernel(m_grouping, merged);
             if (built.problem.empty()) built.problem = recomputation(merged, a, b);
             if (built.problem.empty()) {
-                record(a, b, true, siblings ? a.name() + " and " + b.name() + " share a kernel: one loop over " + space.text() + " reads " + sharedName(a, b) + " once"
-                                            : a.name() + " is computed in the kernel of " + b.name() + ": one loop over " + space.text() + " makes both");
+                record(a, b, true,
+                       siblings ? a.name() + " and " + b.name() + " share a kernel: one loop over " + space.text() +
+                                      " reads " + sharedName(a, b) + " once"
+                                : a.name() + " is computed in the kernel of " + b.name() + ": one loop over " +
+                                      space.text() + " makes both");
                 x.members.clear();
                 y = std::move(merged);
                 return;
@@ -177,7 +189,9 @@ class Grouper {
             for (const Node* member : x.members) facts(*member).group = from;
             if (problem.empty()) problem = built.problem;
         }
-        record(a, b, false, apart + (problem.empty() ? "one loops over " + x.space.text() + ", the other over " + y.space.text() : problem));
+        record(a, b, false,
+               apart + (problem.empty() ? "one loops over " + x.space.text() + ", the other over " + y.space.text()
+                                        : problem));
     }
 
     std::string sharedName(const Node& a, const Node& b) {
@@ -191,7 +205,8 @@ class Grouper {
         FusionGroup merged;
         merged.members = x.members;
         merged.members.insert(merged.members.end(), y.members.begin(), y.members.end());
-        std::sort(merged.members.begin(), merged.members.end(), [&](const Node* p, const Node* q) { return facts(*p).position < facts(*q).position; });
+        std::sort(merged.members.begin(), merged.members.end(),
+                  [&](const Node* p, const Node* q) { return facts(*p).position < facts(*q).position; });
         merged.space = space;
         merged.epoch = y.epoch;
         merged.cost = x.cost + y.cost;
@@ -205,13 +220,14 @@ class Grouper {
             if (!(fullX == fullY) || !(numel(x.outer()) == numel(y.outer()))) return {};
             return {y};
         }
-        if (x.reduces()) return fullY == fullX || fullY == numel(x.outer()) ? std::vector<Space>{x} : std::vector<Space>{};
+        if (x.reduces())
+            return fullY == fullX || fullY == numel(x.outer()) ? std::vector<Space>{x} : std::vector<Space>{};
         if (y.reduces()) return {y};
         return fullX == fullY ? std::vector<Space>{x.sizes.size() >= y.sizes.size() ? x : y} : std::vector<Space>{y};
     }
 
-    /// A producer that is smaller than the loop it moves into is computed again and again; fine if it is cheap, or if it
-    /// does not depend on the innermost loop, out of which it is then lifted.
+    /// A producer that is smaller than the loop it moves into is computed again and again; fine if it is cheap, or if
+    /// it does not depend on the innermost loop, out of which it is then lifted.
     std::string recomputation(const FusionGroup& merged, const Node& a, const Node& b) {
         const SymInt own = numel(tensorOf({&a, 0})->sizes);
         const auto count = own.asInt(), full = knownNumel(merged.space.sizes), rows = knownNumel(merged.space.outer());
@@ -226,16 +242,19 @@ class Grouper {
         // Dims of size 1 at the end, aligned with the consumer's: the value is constant along the innermost loop.
         const SymDims& consumer = tensorOf({&b, 0})->sizes;
         const SymDims& producer = tensorOf({&a, 0})->sizes;
-        const bool innermostOne = !producer.empty() && producer.back().asInt() == 1 && !consumer.empty() && consumer.back().asInt() != 1;
+        const bool innermostOne =
+            !producer.empty() && producer.back().asInt() == 1 && !consumer.empty() && consumer.back().asInt() != 1;
         if (*count == 1 || innermostOne || constantAlongLastDim(a, b)) return {};
-        return a.name() + " would be computed " + std::to_string(*full / std::max<int64_t>(*count, 1)) + " times for each of its elements";
+        return a.name() + " would be computed " + std::to_string(*full / std::max<int64_t>(*count, 1)) +
+               " times for each of its elements";
     }
     /// The consumer reads the producer through views that end in size-1 dims.
     bool constantAlongLastDim(const Node& a, const Node& b) {
         for (const Node* input : b.inputs()) {
             if (rootOf(*input).node != &a || input->type().tensor() == nullptr) continue;
             const TensorType& type = *input->type().tensor();
-            if (type.sizes.empty() || !(type.sizes.back().asInt() == 1 || type.strides.back().asInt() == 0)) return false;
+            if (type.sizes.empty() || !(type.sizes.back().asInt() == 1 || type.strides.back().asInt() == 0))
+                return false;
         }
         return true;
     }
@@ -269,7 +288,8 @@ class Grouper {
                 const Node* mark = outsider ? outsider : real ? user : nullptr;
                 // A group is entered as a whole: all its members run in one kernel.
                 if (own.role == Role::Lowered && own.group >= 0)
-                    for (const Node* member : m_grouping.groups[static_cast<size_t>(own.group)].members) push(*member, mark);
+                    for (const Node* member : m_grouping.groups[static_cast<size_t>(own.group)].members)
+                        push(*member, mark);
                 else if (own.role != Role::Lowered) push(*user, mark);
             }
         }

@@ -12,14 +12,14 @@ struct Space {
     SymDims sizes;
     std::vector<bool> reduced;
     bool reduces() const { return std::find(reduced.begin(), reduced.end(), true) != reduced.end(); }
-    SymDims outer() const;      // with 1 for reduced dims
+    SymDims outer() const;  // with 1 for reduced dims
     std::string text() const;
 };
 
 struct FusionGroup {
     std::vector<const Node*> members;  // graph order
     Space space;
-    int epoch = 0;                     // groups do not cross a call that writes to memory
+    int epoch = 0;  // groups do not cross a call that writes to memory
     int cost = 0;
 };
 
@@ -27,22 +27,22 @@ struct FusionGroup {
 struct NodeFacts {
     enum class Role : uint8_t { Input, Alias, Free, Lowered, External, Output, Symbol, Dead } role = Role::External;
     RuleFacts rule;
-    int position = 0;   // in graph order
+    int position = 0;  // in graph order
     int epoch = 0;
-    int group = -1;     // of Lowered nodes
+    int group = -1;  // of Lowered nodes
 };
 
 struct Grouping {
-    std::vector<NodeFacts> facts;          // by node id
-    std::vector<FusionGroup> groups;       // empty ones were merged away
+    std::vector<NodeFacts> facts;     // by node id
+    std::vector<FusionGroup> groups;  // empty ones were merged away
     std::vector<FusionDecision> decisions;
     const NodeFacts& of(const Node& node) const { return facts[index(node.id())]; }
 };
 
 /// The values of a group that somebody outside reads, so that they must be stored.
 std::vector<ValueKey> storedValues(const Grouping& grouping, const FusionGroup& group);
-/// The group as a kernel whose buffers are still named by value; `bindings` in the order of kernel.buffers. On failure the
-/// sentence that says why these nodes cannot share one.
+/// The group as a kernel whose buffers are still named by value; `bindings` in the order of kernel.buffers. On failure
+/// the sentence that says why these nodes cannot share one.
 struct BuiltKernel {
     Kernel kernel;
     std::vector<ValueKey> bindings;

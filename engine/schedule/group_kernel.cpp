@@ -75,7 +75,8 @@ void orderLoops(std::vector<Loop>& loops, const Expr& address) {
 }
 
 /// Renames values to b0, b1, ... and lists who they are.
-void nameBuffers(Kernel& kernel, const std::set<ValueKey>& loaded, const std::vector<ValueKey>& stored, std::vector<ValueKey>& bindings) {
+void nameBuffers(Kernel& kernel, const std::set<ValueKey>& loaded, const std::vector<ValueKey>& stored,
+                 std::vector<ValueKey>& bindings) {
     std::map<std::string, ValueKey> byName;
     for (const ValueKey& key : loaded) byName.emplace(valueName(key), key);
     for (const ValueKey& key : stored) byName.emplace(valueName(key), key);
@@ -224,11 +225,14 @@ BuiltKernel buildKernel(const Grouping& grouping, const FusionGroup& group) {
     for (const Store& store : built.kernel.stores) roots.push_back(store.value);
     size_t nodes = 0;
     forEachExpr(roots, [&](const Expr&) { ++nodes; });
-    if (nodes > kMaxExpressionNodes) built.problem = "the kernel would have more than " + std::to_string(kMaxExpressionNodes) + " operations";
-    if (lowering.loaded().size() + stored.size() > kMaxBuffers) built.problem = "the kernel would have more than " + std::to_string(kMaxBuffers) + " buffers";
+    if (nodes > kMaxExpressionNodes)
+        built.problem = "the kernel would have more than " + std::to_string(kMaxExpressionNodes) + " operations";
+    if (lowering.loaded().size() + stored.size() > kMaxBuffers)
+        built.problem = "the kernel would have more than " + std::to_string(kMaxBuffers) + " buffers";
     for (const ValueKey& key : lowering.loaded()) {
         // Memory that the kernel itself writes cannot be read in it through a view that has no index rule.
-        if (std::find(stored.begin(), stored.end(), key) != stored.end()) built.problem = key.node->name() + " must be in memory before it is read here";
+        if (std::find(stored.begin(), stored.end(), key) != stored.end())
+            built.problem = key.node->name() + " must be in memory before it is read here";
     }
     if (!built.problem.empty()) return built;
     built.kernel.outer = loops.outer;

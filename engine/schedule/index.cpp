@@ -15,7 +15,7 @@ std::optional<Bounds> checked(Wide low, Wide high) {
 
 std::optional<Bounds> product(const Bounds& a, const Bounds& b) {
     const Wide corners[] = {static_cast<Wide>(a.low) * b.low, static_cast<Wide>(a.low) * b.high,
-                                static_cast<Wide>(a.high) * b.low, static_cast<Wide>(a.high) * b.high};
+                            static_cast<Wide>(a.high) * b.low, static_cast<Wide>(a.high) * b.high};
     return checked(*std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4));
 }
 
@@ -132,7 +132,8 @@ Expr IndexSimplifier::simplifyNode(const Expr& expr) {
     const auto& in = expr->operands;
     switch (expr->kind) {
         case ExprKind::Add: return expr->dtype == DType::I64 ? recombine(expr) : expr;
-        case ExprKind::FloorDiv: case ExprKind::Mod: {
+        case ExprKind::FloorDiv:
+        case ExprKind::Mod: {
             const auto divisor = in[1].asInt();
             if (!divisor || *divisor <= 0) return expr;
             const auto bounds = boundsOf(in[0]);
@@ -155,14 +156,23 @@ Expr IndexSimplifier::simplifyNode(const Expr& expr) {
                 const Expr reduced = Expr::make(ExprKind::FloorDiv, {highSum, Expr::integer(*g)});
                 const Expr k = Expr::integer(*divisor / *g);
                 if (quotient) return simplify(Expr::make(ExprKind::FloorDiv, {reduced, k}));
-                return simplify(Expr::make(ExprKind::Add, {lowSum, Expr::make(ExprKind::Mul, {Expr::integer(*g), simplify(Expr::make(ExprKind::Mod, {reduced, k}))})}));
+                return simplify(Expr::make(
+                    ExprKind::Add,
+                    {lowSum, Expr::make(ExprKind::Mul,
+                                        {Expr::integer(*g), simplify(Expr::make(ExprKind::Mod, {reduced, k}))})}));
             }
             return expr;
         }
-        case ExprKind::Lt: case ExprKind::Le: case ExprKind::Gt: case ExprKind::Ge: case ExprKind::Eq: case ExprKind::Ne: {
+        case ExprKind::Lt:
+        case ExprKind::Le:
+        case ExprKind::Gt:
+        case ExprKind::Ge:
+        case ExprKind::Eq:
+        case ExprKind::Ne: {
             const auto a = boundsOf(in[0]), b = boundsOf(in[1]);
             if (!a || !b) return expr;
-            const bool less = a->high < b->low, lessEqual = a->high <= b->low, greater = a->low > b->high, greaterEqual = a->low >= b->high;
+            const bool less = a->high<b->low, lessEqual = a->high <= b->low, greater = a->low> b->high,
+                       greaterEqual = a->low >= b->high;
             switch (expr->kind) {
                 case ExprKind::Lt: return less ? Expr::boolean(true) : greaterEqual ? Expr::boolean(false) : expr;
                 case ExprKind::Le: return lessEqual ? Expr::boolean(true) : greater ? Expr::boolean(false) : expr;
@@ -172,7 +182,8 @@ Expr IndexSimplifier::simplifyNode(const Expr& expr) {
                 default: return less || greater ? Expr::boolean(true) : expr;
             }
         }
-        case ExprKind::Min: case ExprKind::Max: {
+        case ExprKind::Min:
+        case ExprKind::Max: {
             const auto a = boundsOf(in[0]), b = boundsOf(in[1]);
             if (!a || !b) return expr;
             if (a->high <= b->low) return expr->kind == ExprKind::Min ? in[0] : in[1];
@@ -218,7 +229,8 @@ std::optional<Affine> affineIn(const Expr& expr, const std::string& symbol) {
             else if (!(inner = affineIn(factor, symbol))) return std::nullopt;
         }
         const Expr scale = Expr::make(ExprKind::Mul, std::move(factors));
-        return Affine{Expr::make(ExprKind::Mul, {scale, inner->coefficient}), Expr::make(ExprKind::Mul, {scale, inner->rest})};
+        return Affine{Expr::make(ExprKind::Mul, {scale, inner->coefficient}),
+                      Expr::make(ExprKind::Mul, {scale, inner->rest})};
     }
     return std::nullopt;
 }

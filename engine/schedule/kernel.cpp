@@ -6,7 +6,7 @@
 
 namespace cutaway {
 namespace {
-constexpr std::string_view kReduceNames[] = {"reduce_sum", "reduce_prod", "reduce_max", "reduce_min",
+constexpr std::string_view kReduceNames[] = {"reduce_sum",    "reduce_prod",   "reduce_max", "reduce_min",
                                              "reduce_argmax", "reduce_argmin", "reduce_any", "reduce_all"};
 
 std::string loopsText(const std::vector<Loop>& loops) {

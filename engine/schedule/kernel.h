@@ -5,10 +5,10 @@
 //       stores without inner loops                // may contain reductions over their own bound symbols
 //       for inner... each remaining store
 //
-// A reduction is an expression: Call "reduce_<kind>"(body, symbol, size, symbol, size, ...). Its symbols are bound in the
-// body and named canonically, so equal reductions are equal expressions. Where a reduction is computed (once per row, or
-// per element) follows from the loop symbols it reads. Elements of f16 and bf16 buffers are loaded under a Cast to f32
-// and rounded by the store. A value of boolean buffers is Bool.
+// A reduction is an expression: Call "reduce_<kind>"(body, symbol, size, symbol, size, ...). Its symbols are bound in
+// the body and named canonically, so equal reductions are equal expressions. Where a reduction is computed (once per
+// row, or per element) follows from the loop symbols it reads. Elements of f16 and bf16 buffers are loaded under a Cast
+// to f32 and rounded by the store. A value of boolean buffers is Bool.
 #include <string>
 #include <vector>
 

@@ -120,7 +120,9 @@ Expr Lowering::value(const ValueKey& key, const std::vector<Expr>& at) {
             return constantOf(Scalar(int64_t{0}), computeTypeOf(type->dtype));
         }
         // A view as another dtype counts its offset in elements of its own.
-        const SymInt skipped = type->dtype == base->dtype ? base->offset : floorDiv(base->offset * SymInt(byteSize(base->dtype)), SymInt(byteSize(type->dtype)));
+        const SymInt skipped = type->dtype == base->dtype ? base->offset
+                                                          : floorDiv(base->offset * SymInt(byteSize(base->dtype)),
+                                                                     SymInt(byteSize(type->dtype)));
         return load(root, *type, type->offset - skipped, at);
     }
     Hasher hasher;
@@ -189,11 +191,21 @@ int costOf(const Expr& root) {
     int cost = 0;
     forEachExpr({root}, [&](const Expr& e) {
         switch (e->kind) {
-            case ExprKind::Call: cost += reduceKindOf(e) ? 1 : e->name == "abs" || e->name == "floor" || e->name == "checked_index" ? 1 : 10; break;
-            case ExprKind::Div: case ExprKind::Pow: cost += 4; break;
-            case ExprKind::FloorDiv: case ExprKind::Mod: cost += e->dtype == DType::I64 ? 2 : 4; break;
-            case ExprKind::Symbol: case ExprKind::Int: case ExprKind::Float: case ExprKind::Bool: break;
-            default: if (e->dtype != DType::I64) ++cost;
+            case ExprKind::Call:
+                cost += reduceKindOf(e)                                                        ? 1
+                        : e->name == "abs" || e->name == "floor" || e->name == "checked_index" ? 1
+                                                                                               : 10;
+                break;
+            case ExprKind::Div:
+            case ExprKind::Pow: cost += 4; break;
+            case ExprKind::FloorDiv:
+            case ExprKind::Mod: cost += e->dtype == DType::I64 ? 2 : 4; break;
+            case ExprKind::Symbol:
+            case ExprKind::Int:
+            case ExprKind::Float:
+            case ExprKind::Bool: break;
+            default:
+                if (e->dtype != DType::I64) ++cost;
         }
     });
     return cost;
@@ -215,7 +227,8 @@ std::string whyNotLowered(const Node& node) {
         if (arg.get<std::complex<double>>()) return "kernels do not compute with complex numbers";
     std::string problem;
     auto check = [&](const ValueType& type) {
-        if (const TensorType* tensor = type.tensor(); tensor != nullptr && problem.empty()) problem = dtypeProblem(*tensor);
+        if (const TensorType* tensor = type.tensor(); tensor != nullptr && problem.empty())
+            problem = dtypeProblem(*tensor);
     };
     for (const Node* input : node.inputs()) {
         check(input->type());
@@ -230,12 +243,15 @@ std::string whyNotLowered(const Node& node) {
 }
 
 /// Fills the iteration space of a reduction from the index at which it first read its operand.
-void describeSpace(RuleFacts& facts, const Node& node, const Expr& expr, const std::vector<Expr>& firstRead, const SymDims& out) {
+void describeSpace(RuleFacts& facts, const Node& node, const Expr& expr, const std::vector<Expr>& firstRead,
+                   const SymDims& out) {
     Expr reduction;
     forEachExpr({expr}, [&](const Expr& e) {
         if (reduceKindOf(e)) reduction = e;
     });
-    const TensorType* operand = node.args().empty() || node.arg(size_t{0}).node() == nullptr ? nullptr : node.arg(size_t{0}).node()->type().tensor();
+    const TensorType* operand = node.args().empty() || node.arg(size_t{0}).node() == nullptr
+                                    ? nullptr
+                                    : node.arg(size_t{0}).node()->type().tensor();
     std::vector<bool> reduced;
     if (operand != nullptr && firstRead.size() == operand->sizes.size())
         for (const Expr& e : firstRead) {
@@ -311,7 +327,8 @@ RuleFacts probe(const Node& node) {
         }
         Lowering lowering([](const ValueKey&) { return false; });
         std::vector<Expr> at;
-        for (size_t d = 0; d < type->sizes.size(); ++d) at.push_back(lowering.symbol("x" + std::to_string(d), type->sizes[d]));
+        for (size_t d = 0; d < type->sizes.size(); ++d)
+            at.push_back(lowering.symbol("x" + std::to_string(d), type->sizes[d]));
         NodeContext context(lowering, node, result, at);
         const Expr expr = node.op().def()->lower(context);
         loaded.insert(lowering.loaded().begin(), lowering.loaded().end());
@@ -323,7 +340,8 @@ RuleFacts probe(const Node& node) {
         forEachExpr({expr}, [&](const Expr& e) {
             reduces |= reduceKindOf(e).has_value();
             facts.checks |= isChecked(*e);
-            if (e->kind == ExprKind::Call && !reduceKindOf(e) && e->name != "checked_index" && !isKernelFunction(e->name))
+            if (e->kind == ExprKind::Call && !reduceKindOf(e) && e->name != "checked_index" &&
+                !isKernelFunction(e->name))
                 facts.whyNot = "kernels have no function '" + e->name + "'";
         });
         if (!facts.whyNot.empty()) return facts;

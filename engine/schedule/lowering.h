@@ -9,18 +9,19 @@
 
 namespace cutaway {
 
-/// What one kernel may hold: with more, compilers take minutes, and what a call passes no longer fits into registers and caches.
+/// What one kernel may hold: with more, compilers take minutes, and what a call passes no longer fits into registers
+/// and caches.
 constexpr size_t kMaxExpressionNodes = 4000, kMaxBuffers = 48;
 
 /// How much it costs to compute one element, in units of an addition; and what a rule turned out to do.
 struct RuleFacts {
     bool lowers = false;
-    std::string whyNot;       // "aten.sort.default has no lowering rule"
+    std::string whyNot;  // "aten.sort.default has no lowering rule"
     bool reduces = false;
-    bool loads = false;       // reads at least one tensor
-    bool checks = false;      // an index or a divisor comes from data, and the run fails where it is a wrong one
+    bool loads = false;   // reads at least one tensor
+    bool checks = false;  // an index or a divisor comes from data, and the run fails where it is a wrong one
     int cost = 0;
-    SymDims spaceSizes;       // reductions over whole dims: the operand's sizes ...
+    SymDims spaceSizes;         // reductions over whole dims: the operand's sizes ...
     std::vector<bool> reduced;  // ... and which of them the rule reduces; other reductions: result and box sizes
 };
 

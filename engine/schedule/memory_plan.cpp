@@ -16,7 +16,8 @@ int64_t planMemory(std::vector<MemoryBlock>& blocks) {
         std::vector<std::pair<int64_t, int64_t>> taken;
         for (size_t other : placed) {
             const MemoryBlock& b = blocks[other];
-            if (b.begin <= block.end && block.begin <= b.end) taken.emplace_back(b.offset, b.offset + (std::max<int64_t>(b.bytes, 1) + 63) / 64 * 64);
+            if (b.begin <= block.end && block.begin <= b.end)
+                taken.emplace_back(b.offset, b.offset + (std::max<int64_t>(b.bytes, 1) + 63) / 64 * 64);
         }
         std::sort(taken.begin(), taken.end());
         int64_t at = 0;

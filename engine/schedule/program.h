@@ -39,12 +39,12 @@ struct FusionDecision {
 enum class CallKind : uint8_t { Kernel, Library, Reference };
 struct ScheduledCall {
     CallKind kind = CallKind::Kernel;
-    size_t kernel = 0;                  // index into ScheduledProgram::kernels
-    std::vector<ValueKey> bindings;     // of a kernel's buffers, in order
-    const Node* node = nullptr;         // of a library or reference call
-    std::vector<NodeId> nodes;          // computed by it, in graph order
+    size_t kernel = 0;               // index into ScheduledProgram::kernels
+    std::vector<ValueKey> bindings;  // of a kernel's buffers, in order
+    const Node* node = nullptr;      // of a library or reference call
+    std::vector<NodeId> nodes;       // computed by it, in graph order
     std::vector<std::string> reasons;
-    std::string description;            // "pointwise", "reduction", "library: mm (oneDNN)", "reference: aten.x"
+    std::string description;  // "pointwise", "reduction", "library: mm (oneDNN)", "reference: aten.x"
     int64_t bytesRead = 0, bytesWritten = 0, flops = 0;
 };
 
@@ -52,15 +52,15 @@ struct ScheduledCall {
 struct ScheduledValue {
     ValueKey key;
     enum class Kind : uint8_t { Input, Constant, Temporary, Output } kind = Kind::Temporary;
-    size_t position = 0;                // which input (placeholder order)
-    int definedBy = -1, lastUse = -1;   // positions in calls; -1 = before the first
+    size_t position = 0;               // which input (placeholder order)
+    int definedBy = -1, lastUse = -1;  // positions in calls; -1 = before the first
 };
 
 struct ScheduledProgram {
     std::shared_ptr<const Module> module;
-    std::vector<Kernel> kernels;        // each structure once
-    std::vector<ScheduledCall> calls;   // in execution order
-    std::vector<ScheduledValue> values; // roots, in order of definition
+    std::vector<Kernel> kernels;         // each structure once
+    std::vector<ScheduledCall> calls;    // in execution order
+    std::vector<ScheduledValue> values;  // roots, in order of definition
     std::vector<FusionDecision> decisions;
 };
 

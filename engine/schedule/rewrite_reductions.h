@@ -8,11 +8,13 @@
 
 namespace cutaway {
 
-/// Rebuilds values from their operands up. What stands in several places is rebuilt once, for all values of one rewriter.
+/// Rebuilds values from their operands up. What stands in several places is rebuilt once, for all values of one
+/// rewriter.
 class ReductionRewriter {
   public:
     /// `change` gets each reduction, its operands rebuilt, and gives what takes its place: itself if it stays.
-    explicit ReductionRewriter(std::function<Expr(ReduceKind kind, const Expr& reduction)> change) : m_change(std::move(change)) {}
+    explicit ReductionRewriter(std::function<Expr(ReduceKind kind, const Expr& reduction)> change)
+        : m_change(std::move(change)) {}
     Expr rewrite(const Expr& expr);
 
   private:

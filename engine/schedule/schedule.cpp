@@ -1,9 +1,9 @@
 #include "engine/schedule/schedule.h"
 
 #include "engine/interpret/higher_order.h"
+#include "engine/ir/verify.h"
 #include "engine/passes/dead_code.h"
 #include "engine/schedule/collapse.h"
-#include "engine/ir/verify.h"
 #include "engine/schedule/fusion.h"
 #include "engine/support/checked.h"
 #include "engine/tensor/tensor.h"
@@ -110,15 +110,18 @@ class Scheduler {
         if (library.empty()) {
             const Op* base = node.op().functional() ? node.op().functional() : &node.op();
             if (base->def() == nullptr || !base->def()->eval)
-                return unsupported(node.op().name() + " cannot be compiled: it has neither a lowering rule nor a kernel", node.name(),
-                                   {isHigherOrder(node.op().name()) ? "what calls graphs runs in the reference interpreter only"
-                                    : node.op().isOpaque()          ? "the op is not in Cutaway's tables"
-                                                                    : "let the decomposition passes run before lowering"});
+                return unsupported(
+                    node.op().name() + " cannot be compiled: it has neither a lowering rule nor a kernel", node.name(),
+                    {isHigherOrder(node.op().name()) ? "what calls graphs runs in the reference interpreter only"
+                     : node.op().isOpaque()          ? "the op is not in Cutaway's tables"
+                                                     : "let the decomposition passes run before lowering"});
         }
         const std::string& why = facts(node).rule.whyNot;
-        call.reasons.push_back(node.name() + ": not fused, " + (library.empty() ? why : "the library's own kernel is faster"));
+        call.reasons.push_back(node.name() + ": not fused, " +
+                               (library.empty() ? why : "the library's own kernel is faster"));
         auto add = [&](int64_t& bytes, const ValueType& type) {
-            if (const TensorType* tensor = type.tensor()) addProduct(bytes, {knownNumel(tensor->sizes).value_or(0), byteSize(tensor->dtype)});
+            if (const TensorType* tensor = type.tensor())
+                addProduct(bytes, {knownNumel(tensor->sizes).value_or(0), byteSize(tensor->dtype)});
         };
         for (const Node* input : node.inputs()) add(call.bytesRead, input->type());
         add(call.bytesWritten, node.type());
@@ -140,8 +143,10 @@ class Scheduler {
             const Node* operand = position < node.args().size() ? node.arg(position).node() : nullptr;
             return operand && operand->type().tensor() ? operand->type().tensor()->sizes : SymDims{};
         };
-        if (name == "mm" || name == "bmm") return product({2, elements, sizesOf(0).empty() ? 1 : sizesOf(0).back().asInt().value_or(0)});
-        if (name == "addmm" || name == "baddbmm") return product({2, elements, sizesOf(1).empty() ? 1 : sizesOf(1).back().asInt().value_or(0)});
+        if (name == "mm" || name == "bmm")
+            return product({2, elements, sizesOf(0).empty() ? 1 : sizesOf(0).back().asInt().value_or(0)});
+        if (name == "addmm" || name == "baddbmm")
+            return product({2, elements, sizesOf(1).empty() ? 1 : sizesOf(1).back().asInt().value_or(0)});
         if (name == "convolution") {
             SymDims weight = sizesOf(1);
             if (weight.size() < 2) return elements;
@@ -164,8 +169,11 @@ class Scheduler {
             addProduct(call.flops, {facts(*member).rule.cost, knownNumel(group.space.sizes).value_or(0)});
         }
         for (const FusionDecision& decision : m_grouping.decisions)
-            if (contains(call.nodes, decision.producer) || contains(call.nodes, decision.consumer)) call.reasons.push_back(decision.sentence);
-        if (call.reasons.empty()) call.reasons.push_back(group.members[0]->name() + ": nothing to fuse with, its operands and readers are not computed by kernels");
+            if (contains(call.nodes, decision.producer) || contains(call.nodes, decision.consumer))
+                call.reasons.push_back(decision.sentence);
+        if (call.reasons.empty())
+            call.reasons.push_back(group.members[0]->name() +
+                                   ": nothing to fuse with, its operands and readers are not computed by kernels");
         for (size_t i = 0; i < call.bindings.size(); ++i) {
             const TensorType& type = *tensorOf(call.bindings[i]);
             addProduct(built.kernel.buffers[i].written ? call.bytesWritten : call.bytesRead,
@@ -181,7 +189,9 @@ class Scheduler {
         m_program.calls.push_back(std::move(call));
         return {};
     }
-    static bool contains(const std::vector<NodeId>& nodes, NodeId id) { return std::find(nodes.begin(), nodes.end(), id) != nodes.end(); }
+    static bool contains(const std::vector<NodeId>& nodes, NodeId id) {
+        return std::find(nodes.begin(), nodes.end(), id) != nodes.end();
+    }
 
     void define(const ValueKey& key) {
         if (tensorOf(key) == nullptr) return;
@@ -205,7 +215,8 @@ class Scheduler {
         std::map<ValueKey, size_t> slot;
         for (size_t i = 0; i < values.size(); ++i) slot.emplace(values[i].key, i);
         auto use = [&](const ValueKey& key, int at) {
-            if (auto found = slot.find(key); found != slot.end()) values[found->second].lastUse = std::max(values[found->second].lastUse, at);
+            if (auto found = slot.find(key); found != slot.end())
+                values[found->second].lastUse = std::max(values[found->second].lastUse, at);
         };
         const int calls = static_cast<int>(m_program.calls.size());
         for (int at = 0; at < calls; ++at) {
@@ -223,7 +234,8 @@ class Scheduler {
                 auto keep = [&](const ValueKey& key) {
                     if (auto found = slot.find(key); found != slot.end()) {
                         values[found->second].lastUse = calls;
-                        if (values[found->second].kind == ScheduledValue::Kind::Temporary) values[found->second].kind = ScheduledValue::Kind::Output;
+                        if (values[found->second].kind == ScheduledValue::Kind::Temporary)
+                            values[found->second].kind = ScheduledValue::Kind::Output;
                     }
                 };
                 keep(rootOf(*input));
@@ -252,8 +264,7 @@ Result<void> checkViews(const Graph& graph) {
                 const TensorType* view = tensorOf({&node, r});
                 if (view == nullptr || !allInts(view->sizes) || !allInts(view->strides) || !view->offset.isInt())
                     continue;
-                const int64_t skipped =
-                    checkedMul(root->offset.value(), byteSize(root->dtype)) / byteSize(view->dtype);
+                const int64_t skipped = checkedMul(root->offset.value(), byteSize(root->dtype)) / byteSize(view->dtype);
                 const int64_t reached =
                     extent(toInts(view->sizes), toInts(view->strides), checkedSub(view->offset.value(), skipped));
                 if (reached > bytes / byteSize(view->dtype))
@@ -271,7 +282,8 @@ Result<void> checkViews(const Graph& graph) {
 /// The graph without what nobody reads, which the passes leave in place as PyTorch's do. Ids stay.
 Result<std::shared_ptr<const Module>> withoutDeadNodes(std::shared_ptr<const Module> module) {
     const auto nodes = module->graph().nodes();
-    if (std::none_of(nodes.begin(), nodes.end(), [](const Node& node) { return !node.hasUsers() && isPure(node); })) return module;
+    if (std::none_of(nodes.begin(), nodes.end(), [](const Node& node) { return !node.hasUsers() && isPure(node); }))
+        return module;
     auto live = std::make_shared<Module>(*module);
     const CompileOptions options;
     Rewriter rewriter("schedule", options);
@@ -282,10 +294,12 @@ Result<std::shared_ptr<const Module>> withoutDeadNodes(std::shared_ptr<const Mod
 }  // namespace
 
 std::string libraryFor(const Node& node) {
-    static constexpr std::string_view kOps[] = {"aten.mm.default", "aten.addmm.default", "aten.bmm.default", "aten.convolution.default"};
+    static constexpr std::string_view kOps[] = {"aten.mm.default", "aten.addmm.default", "aten.bmm.default",
+                                                "aten.convolution.default"};
     if (!node.isCall() || std::find(std::begin(kOps), std::end(kOps), node.op().name()) == std::end(kOps)) return {};
     if (node.type().tensor() == nullptr || node.tensor().dtype != DType::F32) return {};
-    if (node.isCall("aten.convolution.default") && node.arg("transposed").asInt() != 0) return {};   // the runtime has no call for these
+    if (node.isCall("aten.convolution.default") && node.arg("transposed").asInt() != 0)
+        return {};  // the runtime has no call for these
     for (const Node* input : node.inputs())
         if (input->type().tensor() == nullptr || input->tensor().dtype != DType::F32) return {};
     return std::string(node.op().baseName()) + " (oneDNN)";

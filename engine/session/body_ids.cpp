@@ -20,7 +20,9 @@ void listBodies(const Module& module, const std::string& path, std::vector<Body>
 
 }  // namespace
 
-std::string bodyPath(const std::string& outer, const std::string& name) { return outer.empty() ? name : outer + "/" + name; }
+std::string bodyPath(const std::string& outer, const std::string& name) {
+    return outer.empty() ? name : outer + "/" + name;
+}
 
 NodeId BodyIds::shown(const std::string& path, NodeId id) {
     if (path.empty() || id == NodeId::None) return id;
@@ -64,7 +66,8 @@ void BodyIds::show(const Module& module, PrintedText& text) {
         const size_t end = std::min(text.text.find('\n', start), text.text.size());
         std::string_view line = std::string_view(text.text).substr(start, end - start);
         line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
-        if (empty && next < bodies.size() && line.starts_with("def " + bodies[next].name + "(")) path = bodies[next++].path;
+        if (empty && next < bodies.size() && line.starts_with("def " + bodies[next].name + "("))
+            path = bodies[next++].path;
         empty = line.empty();
         node = shown(path, node);
         start = std::min(end + 1, text.text.size());

@@ -1,6 +1,7 @@
 #pragma once
-// Ids for the nodes of subgraphs (bodies of cond and its kin). Every graph numbers its own nodes; whoever looks from outside
-// sees those of a body shifted by a number that is the body's, by its path, for as long as the model is open. Threads may ask at once.
+// Ids for the nodes of subgraphs (bodies of cond and its kin). Every graph numbers its own nodes; whoever looks from
+// outside sees those of a body shifted by a number that is the body's, by its path, for as long as the model is open.
+// Threads may ask at once.
 #include <mutex>
 #include <string>
 #include <vector>

@@ -13,7 +13,8 @@ namespace {
 /// The smallest error that counts, as a share of what is usual.
 double relativeTolerance(DType dtype) {
     switch (dtype) {
-        case DType::F64: case DType::C128: return 1e-9;
+        case DType::F64:
+        case DType::C128: return 1e-9;
         case DType::F16: return 2e-3;
         case DType::BF16: return 1.6e-2;
         default: return isFloating(dtype) || isComplex(dtype) ? 1e-5 : 0;
@@ -24,7 +25,8 @@ double relativeTolerance(DType dtype) {
 std::string realText(double value, DType dtype) {
     char text[64];
     const bool wide = dtype == DType::F64 || dtype == DType::C128;
-    const auto end = wide ? std::to_chars(text, text + sizeof text, value) : std::to_chars(text, text + sizeof text, static_cast<float>(value));
+    const auto end = wide ? std::to_chars(text, text + sizeof text, value)
+                          : std::to_chars(text, text + sizeof text, static_cast<float>(value));
     return {text, end.ptr};
 }
 std::string valueText(const Tensor& tensor, int64_t position) {
@@ -43,7 +45,9 @@ Result<std::vector<Tensor>> valuesFor(const Module& graph, const Session::State&
     CT_TRY(std::vector<Tensor> values, randomInputs(graph, 0));
     CT_TRY(RunInputs given, chooseInputs(*state.input, state.sampleInputs, path));
     if (given.user.size() > values.size())
-        return invalidInput("the file has " + std::to_string(given.user.size()) + " tensors, the graph takes " + std::to_string(values.size()), path);
+        return invalidInput("the file has " + std::to_string(given.user.size()) + " tensors, the graph takes " +
+                                std::to_string(values.size()),
+                            path);
     std::move(given.user.begin(), given.user.end(), values.begin());
     return bindInputs(graph, values);
 }
@@ -54,23 +58,28 @@ Comparison compareOutput(const Tensor& actual, const Tensor& expected, double to
     return compare(actual, expected, {share, share * std::max(1.0, usualMagnitude(expected))});
 }
 
-std::optional<ElementDifference> worstElement(const Comparison& comparison, const Tensor& actual, const Tensor& expected) {
+std::optional<ElementDifference> worstElement(const Comparison& comparison, const Tensor& actual,
+                                              const Tensor& expected) {
     if (comparison.worst < 0) return std::nullopt;
     ElementDifference element{{}, valueText(actual, comparison.worst), valueText(expected, comparison.worst)};
     int64_t rest = comparison.worst;
     const Dims& sizes = expected.sizes();
-    for (size_t dim = sizes.size(); dim-- > 0; rest /= sizes[dim]) element.index.insert(element.index.begin(), rest % sizes[dim]);
+    for (size_t dim = sizes.size(); dim-- > 0; rest /= sizes[dim])
+        element.index.insert(element.index.begin(), rest % sizes[dim]);
     return element;
 }
 
 std::string elementText(const ElementDifference& element) {
     std::string place;
     for (const int64_t at : element.index) place += (place.empty() ? "" : ", ") + std::to_string(at);
-    return (place.empty() ? "its value is " : "element [" + place + "] is ") + element.actual + " instead of " + element.expected;
+    return (place.empty() ? "its value is " : "element [" + place + "] is ") + element.actual + " instead of " +
+           element.expected;
 }
 
 Verdict compareOutputs(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected, double tolerance) {
-    if (actual.size() != expected.size()) return {true, "returns " + std::to_string(actual.size()) + " values instead of " + std::to_string(expected.size())};
+    if (actual.size() != expected.size())
+        return {true,
+                "returns " + std::to_string(actual.size()) + " values instead of " + std::to_string(expected.size())};
     double worst = 0;
     for (size_t i = 0; i < actual.size(); ++i) {
         if (!actual[i].defined() && !expected[i].defined()) continue;
@@ -80,8 +89,10 @@ Verdict compareOutputs(const std::vector<Tensor>& actual, const std::vector<Tens
         if (!found.sameType) return {true, which + "another dtype or shape"};
         if (!found.within) {
             const auto element = worstElement(found, actual[i], expected[i]);
-            return {true, which + "largest error " + shortNumber(found.maxAbsoluteError) + " of " + shortNumber(found.maxExpected) + ", " + std::to_string(found.mismatches) +
-                              " of " + std::to_string(actual[i].numel()) + " elements differ" + (element ? ", " + elementText(*element) : "")};
+            return {true, which + "largest error " + shortNumber(found.maxAbsoluteError) + " of " +
+                              shortNumber(found.maxExpected) + ", " + std::to_string(found.mismatches) + " of " +
+                              std::to_string(actual[i].numel()) + " elements differ" +
+                              (element ? ", " + elementText(*element) : "")};
         }
         worst = std::max(worst, found.maxAbsoluteError);
     }

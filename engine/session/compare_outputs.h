@@ -5,20 +5,22 @@
 
 namespace cutaway {
 
-/// Values for the graph's inputs: the file's or the samples first, then random ones for what they do not have, which are
-/// the gradients that a joint graph is given.
+/// Values for the graph's inputs: the file's or the samples first, then random ones for what they do not have, which
+/// are the gradients that a joint graph is given.
 Result<std::vector<Tensor>> valuesFor(const Module& graph, const Session::State& state, const std::string& path);
 
-/// Element by element: |a - b| <= t (max(1, q) + |b|), where q is the usual magnitude of the expected values, so that one huge
-/// value hides nothing, and t is `tolerance`, at least the dtype's own. Infinities of one sign are equal, NaNs too; integers and
-/// bools have no tolerance.
+/// Element by element: |a - b| <= t (max(1, q) + |b|), where q is the usual magnitude of the expected values, so that
+/// one huge value hides nothing, and t is `tolerance`, at least the dtype's own. Infinities of one sign are equal, NaNs
+/// too; integers and bools have no tolerance.
 Comparison compareOutput(const Tensor& actual, const Tensor& expected, double tolerance = 0);
 /// What compareOutput found at its worst element; absent without one.
-std::optional<ElementDifference> worstElement(const Comparison& comparison, const Tensor& actual, const Tensor& expected);
+std::optional<ElementDifference> worstElement(const Comparison& comparison, const Tensor& actual,
+                                              const Tensor& expected);
 /// "element [2, 5] is 3.5 instead of 4"
 std::string elementText(const ElementDifference& element);
 
-/// Bad where a result is of another dtype or shape, or an element is too far off (compareOutput). Numbers of results must agree.
+/// Bad where a result is of another dtype or shape, or an element is too far off (compareOutput). Numbers of results
+/// must agree.
 Verdict compareOutputs(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected, double tolerance);
 
 }  // namespace cutaway

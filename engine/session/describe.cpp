@@ -2,9 +2,9 @@
 
 #include <set>
 
-#include "engine/ir/diff.h"
 #include "engine/interpret/higher_order.h"
 #include "engine/interpret/interpret.h"
+#include "engine/ir/diff.h"
 #include "engine/ops/op_registry.h"
 #include "engine/text/print.h"
 
@@ -43,7 +43,8 @@ NodeRole roleOf(const Module& module, const Node& node, size_t position) {
     switch (module.inputs[position].kind) {
         case InputSpec::Kind::Parameter: return NodeRole::Parameter;
         case InputSpec::Kind::Buffer: return NodeRole::Buffer;
-        case InputSpec::Kind::Constant: case InputSpec::Kind::ConstantInput: return NodeRole::Constant;
+        case InputSpec::Kind::Constant:
+        case InputSpec::Kind::ConstantInput: return NodeRole::Constant;
         default: return NodeRole::Input;
     }
 }
@@ -129,7 +130,8 @@ class UnionMaker {
         if (before) addRemoved(path, *before);
         addEdges(path, before, after);
         if (after)
-            for (const auto& [name, body] : after->subgraphs) add(bodyPath(path, name), before ? before->subgraph(name) : nullptr, body.get());
+            for (const auto& [name, body] : after->subgraphs)
+                add(bodyPath(path, name), before ? before->subgraph(name) : nullptr, body.get());
         if (before)
             for (const auto& [name, body] : before->subgraphs)
                 if (!after || !after->subgraph(name)) add(bodyPath(path, name), body.get(), nullptr);
@@ -181,7 +183,8 @@ class UnionMaker {
         for (NodeInfo& info : olds) show(path, info);
         std::vector<double> wish(olds.size());
         for (size_t i = olds.size(); i-- > 0;) {
-            if (auto found = m_place.find(olds[i].id); found != m_place.end()) next = std::min(next, m_wish[found->second]);
+            if (auto found = m_place.find(olds[i].id); found != m_place.end())
+                next = std::min(next, m_wish[found->second]);
             wish[i] = next - 0.5;
         }
         for (size_t i = 0; i < olds.size(); ++i) {
@@ -231,7 +234,8 @@ NodeDetails describeDetails(const Module& module, const Node& node) {
         const Schema* schema = node.op().schema();
         if (node.op().def()) details.schema = std::string(node.op().def()->schema);
         for (size_t i = 0; i < node.args().size(); ++i)
-            details.arguments.emplace_back(schema ? schema->params[i].name : std::to_string(i), printArgument(node.arg(i)));
+            details.arguments.emplace_back(schema ? schema->params[i].name : std::to_string(i),
+                                           printArgument(node.arg(i)));
         for (const auto& [key, value] : node.kwargs()) details.arguments.emplace_back(key, printArgument(value));
     } else if (!node.target().empty() && node.target() != node.name()) {
         details.arguments.emplace_back("target", node.target());
@@ -242,8 +246,10 @@ NodeDetails describeDetails(const Module& module, const Node& node) {
             for (size_t i = 0; i < dims.size(); ++i) out += (i ? ", " : "") + dims[i].text();
             return out + "]";
         };
-        details.tensor = {{"shape", list(type->sizes)}, {"dtype", "torch." + std::string(info(type->dtype).torchName)},
-                          {"strides", list(type->strides) + (type->assumed ? " (assumed)" : "")}, {"device", type->device.text()},
+        details.tensor = {{"shape", list(type->sizes)},
+                          {"dtype", "torch." + std::string(info(type->dtype).torchName)},
+                          {"strides", list(type->strides) + (type->assumed ? " (assumed)" : "")},
+                          {"device", type->device.text()},
                           {"bytes", std::to_string(details.node.bytes)}};
     }
     const Provenance& provenance = node.provenance();
@@ -267,7 +273,9 @@ NodeDetails describeDetails(const Module& module, const Node& node) {
         }
         if (!frame.empty()) details.frames.push_back(frame);
     }
-    details.line = node.isCall() || node.kind() == NodeKind::GetAttr ? node.name() + ": \"" + details.node.type + "\" = " + printExpression(node) : node.name();
+    details.line = node.isCall() || node.kind() == NodeKind::GetAttr
+                       ? node.name() + ": \"" + details.node.type + "\" = " + printExpression(node)
+                       : node.name();
     return details;
 }
 
@@ -298,7 +306,8 @@ NodeDetails::Life birth(const Step& step, const Found& now, bool newGraph, BodyI
     std::string from;
     for (const NodeId origin : provenance.origin) {
         life.related.push_back(ids.shown(path, origin));
-        if (const Node* node = findIn(step.before, ids, life.related.back()).node) from += (from.empty() ? " from " : ", ") + node->name();
+        if (const Node* node = findIn(step.before, ids, life.related.back()).node)
+            from += (from.empty() ? " from " : ", ") + node->name();
     }
     life.what += from;
     return life;
@@ -315,7 +324,9 @@ NodeDetails::Life death(const Step& step, const Found& was, const Module* after,
     std::string into;
     for (const Node& node : after->graph().nodes()) {
         const auto& origin = node.provenance().origin;
-        if (was.graph->graph().find(node.id()) || std::find(origin.begin(), origin.end(), was.node->id()) == origin.end()) continue;
+        if (was.graph->graph().find(node.id()) ||
+            std::find(origin.begin(), origin.end(), was.node->id()) == origin.end())
+            continue;
         life.related.push_back(ids.shown(path, node.id()));
         into += (into.empty() ? "" : ", ") + node.name();
     }
@@ -330,15 +341,22 @@ std::vector<NodeDetails::Life> biography(const CompileTrace& trace, BodyIds& ids
     if (const Node* node = findIn(trace.input, ids, id).node) {
         if (const auto& history = node->provenance().history)
             for (auto step = history->rbegin(); step != history->rend(); ++step)
-                lives.push_back({-1, "in PyTorch: " + step->name + " (" + step->action + " by " + step->pass + ")", {}});
-        lives.push_back({-1, "read from the file" + (node->provenance().sourceName.empty() || node->provenance().sourceName == node->name() ? "" : " as " + node->provenance().sourceName), {}});
+                lives.push_back(
+                    {-1, "in PyTorch: " + step->name + " (" + step->action + " by " + step->pass + ")", {}});
+        lives.push_back({-1,
+                         "read from the file" +
+                             (node->provenance().sourceName.empty() || node->provenance().sourceName == node->name()
+                                  ? ""
+                                  : " as " + node->provenance().sourceName),
+                         {}});
     }
     for (const Step& step : trace.steps) {
         if (step.before == step.after) continue;
         const Found was = findIn(step.before, ids, id), now = findIn(step.after, ids, id);
         if (!was.node && now.node) lives.push_back(birth(step, now, was.graph == nullptr, ids, id));
         else if (was.node && !now.node) lives.push_back(death(step, was, now.graph, ids, id));
-        else if (was.node && !sameButForInputs(*was.node, *now.node)) lives.push_back({step.info.index, "edited by " + step.info.name, {}});
+        else if (was.node && !sameButForInputs(*was.node, *now.node))
+            lives.push_back({step.info.index, "edited by " + step.info.name, {}});
     }
     return lives;
 }
@@ -353,12 +371,15 @@ std::string problemOf(const Node& node) {
     if (isHigherOrder(name)) return {};
     if (op.style() == Op::Style::Module) return "a module that the graph does not describe: shown, not run";
     if (op.style() == Op::Style::Method) return "a Python method, from before tracing to ATen: shown, not run";
-    if (name.starts_with("unsupported.")) return "has an argument of a kind that this version does not know: shown, not run";
+    if (name.starts_with("unsupported."))
+        return "has an argument of a kind that this version does not know: shown, not run";
     if (op.isOpaque()) {
         const std::string library = name.substr(0, name.find('.'));
-        for (std::string_view known : {"aten", "prims", "operator", "torch", "math", "builtins", "higher_order", "inductor", "_c10d_functional", "quantized_decomposed", "mkldnn", "onednn"})
+        for (std::string_view known : {"aten", "prims", "operator", "torch", "math", "builtins", "higher_order",
+                                       "inductor", "_c10d_functional", "quantized_decomposed", "mkldnn", "onednn"})
             if (library == known) return "not in Cutaway's operator tables: shown, not run";
-        return name.find('.') == std::string::npos ? "not in Cutaway's operator tables: shown, not run" : "custom operator of '" + library + "': shown, not run";
+        return name.find('.') == std::string::npos ? "not in Cutaway's operator tables: shown, not run"
+                                                   : "custom operator of '" + library + "': shown, not run";
     }
     if (!op.def()->eval && !op.def()->decompose) return "no kernel and no expansion: shown, not run";
     if (op.is(Tag::DataDependent)) return "its result's shape depends on data: runs in the reference interpreter only";
@@ -367,7 +388,9 @@ std::string problemOf(const Node& node) {
 
 std::string symbolText(const std::string& name, const SymbolInfo& info) {
     std::string out = name;
-    if (info.lower || info.upper) out += " in [" + (info.lower ? std::to_string(*info.lower) : "-oo") + ", " + (info.upper ? std::to_string(*info.upper) : "oo") + "]";
+    if (info.lower || info.upper)
+        out += " in [" + (info.lower ? std::to_string(*info.lower) : "-oo") + ", " +
+               (info.upper ? std::to_string(*info.upper) : "oo") + "]";
     if (info.hint) out += ", for example " + std::to_string(*info.hint);
     return out;
 }
@@ -394,7 +417,8 @@ GraphSummary summarize(const std::string& name, const Module& module) {
     }
     summary.outputs = static_cast<int>(module.graph().outputs().size());
     for (auto& [key, op] : ops) summary.ops.push_back(std::move(op));
-    std::stable_sort(summary.ops.begin(), summary.ops.end(), [](const OpSummary& a, const OpSummary& b) { return a.count > b.count; });
+    std::stable_sort(summary.ops.begin(), summary.ops.end(),
+                     [](const OpSummary& a, const OpSummary& b) { return a.count > b.count; });
     return summary;
 }
 
@@ -413,16 +437,21 @@ ModelInfo describeModel(const std::string& path, const Module& module) {
         const TensorType* type = placeholders[i]->type().tensor();
         const int64_t elements = type && allInts(type->sizes) ? numel(type->sizes).value() : 0;
         switch (spec.kind) {
-            case InputSpec::Kind::Parameter: ++info.parameters; info.parameterElements += elements; break;
+            case InputSpec::Kind::Parameter:
+                ++info.parameters;
+                info.parameterElements += elements;
+                break;
             case InputSpec::Kind::Buffer: ++info.buffers; break;
             case InputSpec::Kind::Constant: ++info.constants; break;
             default: info.inputs.push_back(placeholders[i]->name() + ": " + typeText(placeholders[i]->type())); break;
         }
     }
     for (const auto& [name, tensor] : module.tensors)
-        if (tensor.defined() && counted.insert(tensor.storage().get()).second) info.bytes += static_cast<int64_t>(tensor.storage()->size());
+        if (tensor.defined() && counted.insert(tensor.storage().get()).second)
+            info.bytes += static_cast<int64_t>(tensor.storage()->size());
     for (const Argument& value : module.graph().outputs())
-        info.outputs.push_back(value.node() ? value.node()->name() + ": " + typeText(value.node()->type()) : printArgument(value));
+        info.outputs.push_back(value.node() ? value.node()->name() + ": " + typeText(value.node()->type())
+                                            : printArgument(value));
     return info;
 }
 
@@ -432,7 +461,8 @@ static std::string missingData(const std::vector<std::string>& names) {
     std::string list;
     for (size_t i = 0; i < std::min(names.size(), kNamed); ++i) list += (i ? ", " : "") + names[i];
     if (names.size() > kNamed) list += " and " + std::to_string(names.size() - kNamed) + " more";
-    return std::string("the file has no data for ") + (names.size() == 1 ? "the tensor " : "the tensors ") + list + "; runs use random numbers for them, seed 0";
+    return std::string("the file has no data for ") + (names.size() == 1 ? "the tensor " : "the tensors ") + list +
+           "; runs use random numbers for them, seed 0";
 }
 
 ModelInfo describeFile(const OpenedFile& file) {
@@ -440,8 +470,10 @@ ModelInfo describeFile(const OpenedFile& file) {
     if (!file.graphs.empty()) {
         info = describeModel(file.path, *file.graphs.front().module);
         if (file.graphs.size() > 1) info.graphs.front().name = file.graphs.front().name;
-        for (size_t i = 1; i < file.graphs.size(); ++i) summarizeAll(file.graphs[i].name, *file.graphs[i].module, info.graphs);
-        if (const auto missing = tensorsWithoutData(*file.graphs.front().module); !missing.empty()) info.remarks.push_back(missingData(missing));
+        for (size_t i = 1; i < file.graphs.size(); ++i)
+            summarizeAll(file.graphs[i].name, *file.graphs[i].module, info.graphs);
+        if (const auto missing = tensorsWithoutData(*file.graphs.front().module); !missing.empty())
+            info.remarks.push_back(missingData(missing));
     }
     info.path = file.path;
     info.format = file.description;
@@ -450,7 +482,8 @@ ModelInfo describeFile(const OpenedFile& file) {
         TensorType type = TensorType::contiguous(tensor.dtype(), toSymDims(tensor.sizes()));
         type.strides = toSymDims(tensor.strides());
         info.tensors.push_back(name + ": " + type.text());
-        if (tensor.defined() && counted.insert(tensor.storage().get()).second) info.bytes += static_cast<int64_t>(tensor.storage()->size());
+        if (tensor.defined() && counted.insert(tensor.storage().get()).second)
+            info.bytes += static_cast<int64_t>(tensor.storage()->size());
     }
     info.contents = file.contents;
     info.remarks.insert(info.remarks.end(), file.remarks.begin(), file.remarks.end());

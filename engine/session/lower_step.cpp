@@ -16,7 +16,8 @@ Step lowerStep(const CompileTrace& trace, const Progress& progress) {
     step.info.nodesBefore = step.info.nodesAfter = static_cast<int>(step.before->graph().size());
     const auto start = std::chrono::steady_clock::now();
     const auto program = scheduleModule(trace.result(), progress);
-    step.info.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    step.info.milliseconds =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     if (!program) {
         step.info.state = StepState::Failed;
         step.info.error = program.error().text();

@@ -28,7 +28,8 @@ const std::optional<CudaFacts>& gpu() {
 std::string processorName() {
     std::ifstream file("/proc/cpuinfo");
     for (std::string line; std::getline(file, line);)
-        if (line.starts_with("model name") && line.find(": ") != std::string::npos) return line.substr(line.find(": ") + 2);
+        if (line.starts_with("model name") && line.find(": ") != std::string::npos)
+            return line.substr(line.find(": ") + 2);
     return "unknown processor";
 }
 
@@ -91,7 +92,9 @@ class Numbers {
     static std::optional<double> number(const std::string& text) {
         double value = 0;
         const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-        return parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() && std::isfinite(value) ? std::optional(value) : std::nullopt;
+        return parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() && std::isfinite(value)
+                   ? std::optional(value)
+                   : std::nullopt;
     }
     void report(const std::string& problem) {
         if (!std::exchange(m_reported, true)) logWarning(problem);
@@ -125,7 +128,8 @@ Result<void> lendMeasuring(CompileOptions& options) {
         };
     if (options.recall || options.remember) return {};
     if (!options.cacheFile.empty() && options.cacheFile != "off") CT_TRY_VOID(ValueStore::check(options.cacheFile));
-    const auto numbers = std::make_shared<Numbers>(options.cacheFile.empty() ? ValueStore::defaultPath() : options.cacheFile, options.target);
+    const auto numbers = std::make_shared<Numbers>(
+        options.cacheFile.empty() ? ValueStore::defaultPath() : options.cacheFile, options.target);
     options.recall = [numbers](const std::string& key) { return numbers->recall(key); };
     options.remember = [numbers](const std::string& key, double value) { numbers->remember(key, value); };
     return {};

@@ -44,10 +44,13 @@ Result<NodeId> findNode(Session& session, const Place& place, const std::string&
             fitting.push_back(node.name);
             only = &node;
         }
-        if (fitting.size() > 1) return invalidInput("several graphs have a node '" + name + "': say which one: " + joined(fitting));
+        if (fitting.size() > 1)
+            return invalidInput("several graphs have a node '" + name + "': say which one: " + joined(fitting));
         if (only) return state.bodies.shown(only->path, only->id);
-        Error error{ErrorCode::NotFound, "no node named '" + name + "' before this step", {}, {"nodes: " + joined(all)}};
-        if (std::string near = suggestion(name, all); !near.empty()) error.notes.insert(error.notes.begin(), std::move(near));
+        Error error{
+            ErrorCode::NotFound, "no node named '" + name + "' before this step", {}, {"nodes: " + joined(all)}};
+        if (std::string near = suggestion(name, all); !near.empty())
+            error.notes.insert(error.notes.begin(), std::move(near));
         return error;
     });
 }

@@ -65,11 +65,13 @@ std::string listed(const std::vector<std::string>& names) {
 }
 
 /// Of the ways of naming the one that most of the file's names belong to, and how many do.
-std::pair<const std::vector<std::string>*, size_t> nearestScheme(const std::map<std::string, Tensor>& byName, const NameSchemes& schemes) {
+std::pair<const std::vector<std::string>*, size_t> nearestScheme(const std::map<std::string, Tensor>& byName,
+                                                                 const NameSchemes& schemes) {
     std::pair<const std::vector<std::string>*, size_t> best{nullptr, 0};
     for (const auto& names : schemes) {
         const std::set<std::string> known(names.begin(), names.end());
-        const auto matching = static_cast<size_t>(std::count_if(byName.begin(), byName.end(), [&](const auto& one) { return known.contains(one.first); }));
+        const auto matching = static_cast<size_t>(
+            std::count_if(byName.begin(), byName.end(), [&](const auto& one) { return known.contains(one.first); }));
         if (matching > best.second) best = {&names, matching};
     }
     return best;
@@ -83,27 +85,35 @@ std::string sourceText(const std::string& path, const PickedTensors& found, cons
 
 }  // namespace
 
-Result<PickedTensors> pickTensors(std::vector<std::pair<std::string, Tensor>> tensors, const NameSchemes& schemes, const std::string& what, const std::string& path) {
-    std::map<std::string, Tensor> byName(std::make_move_iterator(tensors.begin()), std::make_move_iterator(tensors.end()));
+Result<PickedTensors> pickTensors(std::vector<std::pair<std::string, Tensor>> tensors, const NameSchemes& schemes,
+                                  const std::string& what, const std::string& path) {
+    std::map<std::string, Tensor> byName(std::make_move_iterator(tensors.begin()),
+                                         std::make_move_iterator(tensors.end()));
     PickedTensors out;
     const auto [names, matching] = nearestScheme(byName, schemes);
     if (names == nullptr) {
         std::vector<std::pair<std::string, Tensor>> ordered(byName.begin(), byName.end());
-        std::sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) { return naturallyBefore(a.first, b.first); });
+        std::sort(ordered.begin(), ordered.end(),
+                  [](const auto& a, const auto& b) { return naturallyBefore(a.first, b.first); });
         for (auto& [name, tensor] : ordered) out.tensors.push_back(std::move(tensor));
         return out;
     }
-    const std::vector<std::string> notes = {"its " + what + "s are: " + listed(*names), "a file of which no name is an " + what + "'s is read in the order of its names"};
+    const std::vector<std::string> notes = {
+        "its " + what + "s are: " + listed(*names),
+        "a file of which no name is an " + what + "'s is read in the order of its names"};
     if (matching < byName.size())
         for (const auto& [name, tensor] : byName)
             if (std::find(names->begin(), names->end(), name) == names->end())
-                return Error{ErrorCode::InvalidInput, "the graph has no " + what + " '" + visibleText(name) + "'", path, notes};
+                return Error{ErrorCode::InvalidInput, "the graph has no " + what + " '" + visibleText(name) + "'", path,
+                             notes};
     out.byName = true;
     std::string missing;
     for (const std::string& name : *names) {
         const auto found = byName.find(name);
         if (found == byName.end()) missing = missing.empty() ? name : missing;
-        else if (!missing.empty()) return Error{ErrorCode::InvalidInput, "the file has no tensor for " + what + " '" + visibleText(missing) + "'", path, notes};
+        else if (!missing.empty())
+            return Error{ErrorCode::InvalidInput,
+                         "the file has no tensor for " + what + " '" + visibleText(missing) + "'", path, notes};
         else out.tensors.push_back(found->second);
     }
     return out;
@@ -120,7 +130,8 @@ Result<RunInputs> loaded(std::vector<Tensor> tensors, std::string from) {
 
 }  // namespace
 
-Result<RunInputs> chooseInputs(const Module& module, const std::vector<Tensor>& samples, const std::string& path, const std::string& noSamples) {
+Result<RunInputs> chooseInputs(const Module& module, const std::vector<Tensor>& samples, const std::string& path,
+                               const std::string& noSamples) {
     if (!path.empty()) {
         CT_TRY(SafeTensors file, readSafeTensors(path));
         CT_TRY(PickedTensors found, pickTensors(std::move(file.tensors), userInputNames(module), "input", path));
@@ -136,7 +147,8 @@ std::vector<size_t> userOutputs(const Module& module) {
     std::vector<size_t> positions;
     const size_t count = module.graph().outputs().size();
     for (size_t i = 0; i < count; ++i)
-        if (i >= module.outputs.size() || module.outputs[i].kind == OutputSpec::Kind::UserOutput || module.outputs[i].kind == OutputSpec::Kind::Loss)
+        if (i >= module.outputs.size() || module.outputs[i].kind == OutputSpec::Kind::UserOutput ||
+            module.outputs[i].kind == OutputSpec::Kind::Loss)
             positions.push_back(i);
     return positions;
 }
@@ -156,7 +168,9 @@ Result<RunInputs> readExpected(const Module& opened, const Module& run, const st
     CT_TRY(SafeTensors file, readSafeTensors(path));
     CT_TRY(PickedTensors found, pickTensors(std::move(file.tensors), names, "output", path));
     if (found.tensors.size() != positions.size())
-        return invalidInput("the file has " + std::to_string(found.tensors.size()) + " tensors, the model returns " + std::to_string(positions.size()), path);
+        return invalidInput("the file has " + std::to_string(found.tensors.size()) + " tensors, the model returns " +
+                                std::to_string(positions.size()),
+                            path);
     std::string from = sourceText(path, found, "output");
     return RunInputs{std::move(found.tensors), std::move(from)};
 }
@@ -170,12 +184,15 @@ Result<Snapshot> withValues(const Module& module, const std::string& path, std::
     for (const auto& [name, tensor] : file.tensors) {
         Node* node = graph.findByName(name);
         if (!node || node->kind() != NodeKind::Call)
-            return Error{ErrorCode::InvalidInput, "the graph that runs has no node '" + name + "' to give a value to", path,
+            return Error{ErrorCode::InvalidInput,
+                         "the graph that runs has no node '" + name + "' to give a value to",
+                         path,
                          {"cutaway-cli compile MODEL --dump DIR writes that graph; a pass may have replaced the node"}};
         const TensorType* type = node->type().tensor();
         const TensorType given = TensorType::contiguous(tensor.dtype(), toSymDims(tensor.sizes()));
         if (!type || type->dtype != given.dtype || (freeSymbols(module).empty() && type->sizes != given.sizes))
-            return invalidInput("node '" + name + "' is " + node->type().text() + ", its value in the file is " + given.text(), path);
+            return invalidInput(
+                "node '" + name + "' is " + node->type().text() + ", its value in the file is " + given.text(), path);
         Node& input = graph.placeholder(name, node->type(), after);
         graph.replaceUses(*node, input);
         if (after == node) after = node->next();

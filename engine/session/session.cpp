@@ -14,7 +14,8 @@
 namespace cutaway {
 Result<const Session::State::Run*> Session::State::run(RunId id) const {
     const std::lock_guard lock(mutex);
-    if (id < 0 || id >= static_cast<RunId>(runs.size())) return Error{ErrorCode::NotFound, "no run " + std::to_string(id), {}, {"compile the model first"}};
+    if (id < 0 || id >= static_cast<RunId>(runs.size()))
+        return Error{ErrorCode::NotFound, "no run " + std::to_string(id), {}, {"compile the model first"}};
     return &runs[static_cast<size_t>(id)];
 }
 
@@ -39,7 +40,10 @@ Result<Snapshot> Session::State::snapshot(const Place& place, const CancelToken*
     if (place.step < 0) return input;
     CT_TRY(const Run* found, run(place.run));
     if (place.step >= static_cast<int>(found->trace.steps.size()))
-        return Error{ErrorCode::NotFound, "run " + std::to_string(place.run) + " has no step " + std::to_string(place.step), {}, {}};
+        return Error{ErrorCode::NotFound,
+                     "run " + std::to_string(place.run) + " has no step " + std::to_string(place.step),
+                     {},
+                     {}};
     const Step& step = found->trace.steps[static_cast<size_t>(place.step)];
     if (place.rewrites < 0) return step.after;
     {
@@ -66,9 +70,12 @@ std::vector<Tensor> sampleTensors(const std::vector<SavedValue>& values) {
     std::vector<Tensor> tensors;
     for (const SavedValue& value : values) {
         if (const Tensor* tensor = value.tensor()) tensors.push_back(*tensor);
-        else if (const auto* integer = std::get_if<int64_t>(&value.kind)) tensors.push_back(Tensor::scalar(DType::I64, *integer));
-        else if (const auto* real = std::get_if<double>(&value.kind)) tensors.push_back(Tensor::scalar(DType::F64, *real));
-        else if (const auto* flag = std::get_if<bool>(&value.kind)) tensors.push_back(Tensor::scalar(DType::Bool, *flag));
+        else if (const auto* integer = std::get_if<int64_t>(&value.kind))
+            tensors.push_back(Tensor::scalar(DType::I64, *integer));
+        else if (const auto* real = std::get_if<double>(&value.kind))
+            tensors.push_back(Tensor::scalar(DType::F64, *real));
+        else if (const auto* flag = std::get_if<bool>(&value.kind))
+            tensors.push_back(Tensor::scalar(DType::Bool, *flag));
         else if (value.isNone()) tensors.emplace_back();
         else return {};
     }
@@ -103,7 +110,8 @@ Result<OpenedFile> openChosen(const std::string& path, const OpenSettings& setti
 
 /// What was noted about sample inputs that cannot be used; empty if nothing was.
 std::string sampleRemark(const OpenedFile& file) {
-    for (const std::vector<std::string>* remarks : {&file.remarks, &std::as_const(file.graphs.front().module->origin.remarks)})
+    for (const std::vector<std::string>* remarks :
+         {&file.remarks, &std::as_const(file.graphs.front().module->origin.remarks)})
         for (const std::string& remark : *remarks)
             if (remark.find("sample inputs") != std::string::npos) return remark;
     return {};
@@ -117,7 +125,10 @@ Result<void> setSizes(Module& module, const SymbolValues& sizes, std::vector<Ten
         if (std::find(symbols.begin(), symbols.end(), symbol) == symbols.end()) {
             std::string known;
             for (const std::string& each : symbols) known += (known.empty() ? "" : ", ") + each;
-            return Error{ErrorCode::NotFound, "the graph has no size symbol '" + symbol + "'", {}, {known.empty() ? "all its sizes are numbers" : "it has: " + known}};
+            return Error{ErrorCode::NotFound,
+                         "the graph has no size symbol '" + symbol + "'",
+                         {},
+                         {known.empty() ? "all its sizes are numbers" : "it has: " + known}};
         }
     CT_TRY_VOID(specialize(module, sizes));
     if (!samples.empty() && !bindInputs(module, samples)) {
@@ -129,19 +140,23 @@ Result<void> setSizes(Module& module, const SymbolValues& sizes, std::vector<Ten
 
 }  // namespace
 
-Result<ModelInfo> Session::open(const std::string& path, const Progress& progress) { return open(path, OpenSettings{}, progress); }
+Result<ModelInfo> Session::open(const std::string& path, const Progress& progress) {
+    return open(path, OpenSettings{}, progress);
+}
 
 Result<ModelInfo> Session::open(const std::string& path, const OpenSettings& settings, const Progress& progress) {
     return guarded([&]() -> Result<ModelInfo> {
         progress.say(-1, "reading " + path);
         CT_TRY(OpenedFile file, openChosen(path, settings));
         if (file.graphs.empty())
-            return unsupported("the file holds no graph (" + file.description + ")", path, {"open a .pt2 file or FX text; `cutaway-cli info` shows what is in it"});
+            return unsupported("the file holds no graph (" + file.description + ")", path,
+                               {"open a .pt2 file or FX text; `cutaway-cli info` shows what is in it"});
         auto fresh = std::make_unique<State>();
         fresh->sampleInputs = sampleTensors(file.graphs.front().sampleInputs);
         const bool damaged = fresh->sampleInputs.empty() && !file.graphs.front().sampleInputs.empty();
         CT_TRY_VOID(setSizes(*file.graphs.front().module, settings.sizes, fresh->sampleInputs));
-        fresh->noSamples = damaged ? "sample inputs of the file are left out: not all of them are tensors or numbers" : sampleRemark(file);
+        fresh->noSamples = damaged ? "sample inputs of the file are left out: not all of them are tensors or numbers"
+                                   : sampleRemark(file);
         fresh->info = describeFile(file);
         fresh->input = std::move(file.graphs.front().module);
         fresh->file = std::move(file);
@@ -162,20 +177,25 @@ Result<ModelInfo> inspectFile(const std::string& path, const OpenSettings& setti
 bool Session::isOpen() const { return m_state->input != nullptr; }
 const ModelInfo& Session::model() const { return m_state->info; }
 
-Result<RunId> Session::compile(const CompileOptions& options, const Progress& progress) { return compileWatched(options, {}, progress); }
+Result<RunId> Session::compile(const CompileOptions& options, const Progress& progress) {
+    return compileWatched(options, {}, progress);
+}
 
-Result<RunId> Session::compileWatched(const CompileOptions& options, const std::function<void(const StepInfo&)>& ended, const Progress& progress) {
+Result<RunId> Session::compileWatched(const CompileOptions& options, const std::function<void(const StepInfo&)>& ended,
+                                      const Progress& progress) {
     return guarded([&]() -> Result<RunId> {
         if (!isOpen()) return Error{ErrorCode::NotFound, "no model is open", {}, {"open a .pt2 file or FX text first"}};
         CompileOptions timed = options;
         CT_TRY_VOID(lendMeasuring(timed));
-        CT_TRY(CompileTrace trace, ended ? runPipelineWatched(m_state->input, timed, ended, progress) : runPipeline(m_state->input, timed, progress));
+        CT_TRY(CompileTrace trace, ended ? runPipelineWatched(m_state->input, timed, ended, progress)
+                                         : runPipeline(m_state->input, timed, progress));
         const bool whole = options.onlyStage.empty() && !options.fuel && !trace.failed() && !trace.cancelled;
         if (whole && options.mode == Mode::Inference && options.target == Target::Cpu) {
             Step lowered = lowerStep(trace, progress);
             // A run that was stopped keeps the steps that are whole.
             trace.cancelled = progress.cancelled();
-            if (trace.cancelled && !ended) return Error{ErrorCode::Cancelled, "compilation was cancelled", lowered.info.name, {}};
+            if (trace.cancelled && !ended)
+                return Error{ErrorCode::Cancelled, "compilation was cancelled", lowered.info.name, {}};
             if (!trace.cancelled) trace.steps.push_back(std::move(lowered));
             if (ended && !trace.cancelled) ended(trace.steps.back().info);
         }
@@ -218,7 +238,8 @@ Result<std::vector<StageInfo>> Session::stages(RunId id) const {
 Result<std::vector<RewriteInfo>> Session::rewrites(RunId id, int step, const Progress&) {
     return guarded([&]() -> Result<std::vector<RewriteInfo>> {
         CT_TRY(const State::Run* found, std::as_const(*m_state).run(id));
-        if (step < 0 || step >= static_cast<int>(found->trace.steps.size())) return Error{ErrorCode::NotFound, "no step " + std::to_string(step), {}, {}};
+        if (step < 0 || step >= static_cast<int>(found->trace.steps.size()))
+            return Error{ErrorCode::NotFound, "no step " + std::to_string(step), {}, {}};
         std::vector<RewriteInfo> rewrites = found->trace.steps[static_cast<size_t>(step)].rewrites;
         for (RewriteInfo& rewrite : rewrites) rewrite.nodeId = m_state->bodies.shown(rewrite.body, rewrite.nodeId);
         return rewrites;
@@ -250,7 +271,9 @@ Result<NodeDetails> Session::node(const Place& place, NodeId id, const Progress&
         CT_TRY(const Snapshot module, m_state->snapshot(place, progress.cancel.get()));
         const auto [graph, inside] = m_state->bodies.find(*module, id);
         const Node* found = graph ? graph->graph().find(inside) : nullptr;
-        if (found == nullptr) return Error{ErrorCode::NotFound, "the node does not exist at this step", {}, {"its biography says where it went"}};
+        if (found == nullptr)
+            return Error{
+                ErrorCode::NotFound, "the node does not exist at this step", {}, {"its biography says where it went"}};
         NodeDetails details = describeDetails(*graph, *found);
         const std::string path = m_state->bodies.inside(id).path;
         if (!path.empty()) {
@@ -259,7 +282,8 @@ Result<NodeDetails> Session::node(const Place& place, NodeId id, const Progress&
                 for (NodeId& each : *list) each = m_state->bodies.shown(path, each);
             details.node.module = path + (details.node.module.empty() ? "" : "." + details.node.module);
         }
-        if (auto run = std::as_const(*m_state).run(place.run)) details.biography = biography((*run)->trace, m_state->bodies, id);
+        if (auto run = std::as_const(*m_state).run(place.run))
+            details.biography = biography((*run)->trace, m_state->bodies, id);
         return details;
     });
 }
@@ -274,7 +298,9 @@ Result<ModelInfo> Session::graphInfo(const Place& place) {
 std::vector<PassInfo> passList(const CompileOptions& options) {
     std::vector<PassInfo> list;
     for (const Pass& pass : pipeline())
-        if (!pass.enabled || pass.enabled(options)) list.push_back({std::string(pass.stage), std::string(pass.name), std::string(pass.summary), pass.optional != 0});
+        if (!pass.enabled || pass.enabled(options))
+            list.push_back(
+                {std::string(pass.stage), std::string(pass.name), std::string(pass.summary), pass.optional != 0});
     return list;
 }
 

@@ -21,7 +21,9 @@ int firstComparable(const CompileTrace& trace) {
     int first = static_cast<int>(trace.steps.size());
     for (; first > 0; --first) {
         const Graph& graph = trace.steps[static_cast<size_t>(first) - 1].before->graph();
-        if (graph.placeholders().size() != last.placeholders().size() || graph.outputs().size() != last.outputs().size()) break;
+        if (graph.placeholders().size() != last.placeholders().size() ||
+            graph.outputs().size() != last.outputs().size())
+            break;
     }
     return first;
 }
@@ -36,13 +38,16 @@ int64_t nonFiniteCount(const Tensor& tensor) {
 Verdict findNonFinite(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected) {
     for (size_t i = 0; i < actual.size(); ++i) {
         const int64_t count = nonFiniteCount(actual[i]), before = i < expected.size() ? nonFiniteCount(expected[i]) : 0;
-        if (count > before) return {true, "output " + std::to_string(i + 1) + ": " + std::to_string(count) + " elements are not finite, " + std::to_string(before) + " were"};
+        if (count > before)
+            return {true, "output " + std::to_string(i + 1) + ": " + std::to_string(count) +
+                              " elements are not finite, " + std::to_string(before) + " were"};
     }
     return {false, "no new NaN or infinity"};
 }
 
 /// Runs the command on the graph as a Python file that needs nothing but PyTorch.
-Result<Verdict> runCommand(const Module& graph, const BisectOptions& options, const std::filesystem::path& file, const Progress& progress) {
+Result<Verdict> runCommand(const Module& graph, const BisectOptions& options, const std::filesystem::path& file,
+                           const Progress& progress) {
     PrintOptions print;
     print.runnable = true;
     {
@@ -68,10 +73,12 @@ Result<Verdict> runCommand(const Module& graph, const BisectOptions& options, co
 /// One test of many: stopped like them, and what it says of itself is not how far the search is.
 Progress quiet(const Progress& progress) { return {progress.cancel, {}}; }
 
-Result<GraphTest> makeTest(const Session::State& state, const Module& good, const BisectOptions& options, const std::filesystem::path& file, const Progress& progress) {
+Result<GraphTest> makeTest(const Session::State& state, const Module& good, const BisectOptions& options,
+                           const std::filesystem::path& file, const Progress& progress) {
     if (options.check == BisectCheck::Command) {
         if (options.command.empty()) return invalidInput("bisecting by a command needs the command");
-        return GraphTest([&options, &progress, file](const Module& graph) { return runCommand(graph, options, file, progress); });
+        return GraphTest(
+            [&options, &progress, file](const Module& graph) { return runCommand(graph, options, file, progress); });
     }
     CT_TRY(const std::vector<Tensor> inputs, valuesFor(good, state, options.inputsFile));
     CT_TRY(const ReferenceRun expected, runReference(good, inputs, {}, quiet(progress)));
@@ -79,7 +86,9 @@ Result<GraphTest> makeTest(const Session::State& state, const Module& good, cons
         const auto actual = runReference(graph, inputs, {}, quiet(progress));
         if (!actual && actual.error().code == ErrorCode::Cancelled) return actual.error();
         if (!actual) return Verdict{true, "does not run: " + actual.error().message};
-        return options.check == BisectCheck::NonFinite ? findNonFinite(actual->outputs, expected.outputs) : compareOutputs(actual->outputs, expected.outputs, options.tolerance);
+        return options.check == BisectCheck::NonFinite
+                   ? findNonFinite(actual->outputs, expected.outputs)
+                   : compareOutputs(actual->outputs, expected.outputs, options.tolerance);
     });
 }
 
@@ -88,7 +97,8 @@ BisectReport describe(const CompileTrace& trace, RunId run, BisectOutcome outcom
     report.found = outcome.found;
     report.searched = outcome.total;
     for (BisectTry& tried : outcome.tries)
-        report.probes.push_back({tried.rewrites, {run, tried.step, tried.inStep}, tried.verdict.bad, std::move(tried.verdict.detail)});
+        report.probes.push_back(
+            {tried.rewrites, {run, tried.step, tried.inStep}, tried.verdict.bad, std::move(tried.verdict.detail)});
     if (!outcome.found) return report;
     const Step& step = trace.steps[static_cast<size_t>(outcome.step)];
     report.culprit = {run, outcome.step, outcome.rewrite + 1};
@@ -102,7 +112,7 @@ BisectReport describe(const CompileTrace& trace, RunId run, BisectOutcome outcom
 
 Result<BisectReport> Session::bisect(RunId id, const BisectOptions& options, const Progress& progress) {
     return guarded([&]() -> Result<BisectReport> {
-        CT_TRY(State::Run* found, m_state->run(id));
+        CT_TRY(State::Run * found, m_state->run(id));
         const CompileTrace& trace = found->trace;
         const int first = trace.failed() ? 0 : firstComparable(trace);
         GraphTest test;
@@ -116,8 +126,11 @@ Result<BisectReport> Session::bisect(RunId id, const BisectOptions& options, con
         BisectReport report = describe(trace, id, std::move(*outcome));
         report.rewrite.nodeId = m_state->bodies.shown(report.rewrite.body, report.rewrite.nodeId);
         if (first > 0)
-            report.note = "searched from " + (first < static_cast<int>(trace.steps.size()) ? trace.steps[static_cast<size_t>(first)].info.name : std::string("the end")) +
-                          " on: the graphs before it take or return other values";
+            report.note =
+                "searched from " +
+                (first < static_cast<int>(trace.steps.size()) ? trace.steps[static_cast<size_t>(first)].info.name
+                                                              : std::string("the end")) +
+                " on: the graphs before it take or return other values";
         return report;
     });
 }

@@ -18,8 +18,9 @@ std::vector<const Op*> startingOps(const Rule& rule) {
     const auto set = RuleSet::compile({&rule, 1});
     if (!set) return ops;
     const Pattern& pattern = set->at(0).pattern;
-    for (const PatternCall::Form& form : pattern.calls[static_cast<size_t>(pattern.callOfSlot[static_cast<size_t>(pattern.results[0])])].forms)
-        if (ops.empty() || ops.back() != form.op) ops.push_back(form.op);   // a function's overloads are one
+    for (const PatternCall::Form& form :
+         pattern.calls[static_cast<size_t>(pattern.callOfSlot[static_cast<size_t>(pattern.results[0])])].forms)
+        if (ops.empty() || ops.back() != form.op) ops.push_back(form.op);  // a function's overloads are one
     return ops;
 }
 
@@ -38,10 +39,13 @@ void noteDisabled(RuleExplanation& explanation, const CompileOptions& options) {
     }
 }
 
-Error noNode() { return Error{ErrorCode::NotFound, "the node does not exist at this step", {}, {"its biography says where it went"}}; }
+Error noNode() {
+    return Error{ErrorCode::NotFound, "the node does not exist at this step", {}, {"its biography says where it went"}};
+}
 
 /// Matches on a copy, because only the attempt shows whether the rule's function has something to build.
-Result<RuleExplanation> explainOn(const Module& module, BodyIds& ids, const CompileOptions& given, std::string_view pass, const Rule& rule, NodeId id) {
+Result<RuleExplanation> explainOn(const Module& module, BodyIds& ids, const CompileOptions& given,
+                                  std::string_view pass, const Rule& rule, NodeId id) {
     const CompileOptions options = withSizeHints(given, module);
     Module copy(module);
     const auto [graph, inside] = ids.find(copy, id);
@@ -66,7 +70,10 @@ Result<RuleExplanation> explainOn(const Module& module, BodyIds& ids, const Comp
 /// What is said of nodes that a rule cannot start at.
 std::string wrongStart(const CodeRule& rule, const Node& node) {
     constexpr size_t kNamed = 4;
-    constexpr std::pair<std::string_view, std::string_view> kKinds[] = {{"placeholder", "an input"}, {"get_attr", "a tensor of the module"}, {"call", "a call"}, {"output", "the output"}};
+    constexpr std::pair<std::string_view, std::string_view> kKinds[] = {{"placeholder", "an input"},
+                                                                        {"get_attr", "a tensor of the module"},
+                                                                        {"call", "a call"},
+                                                                        {"output", "the output"}};
     const std::vector<std::string> all = startsOf(rule);
     std::string names;
     for (size_t i = 0; i < all.size() && i < kNamed; ++i) {
@@ -77,7 +84,8 @@ std::string wrongStart(const CodeRule& rule, const Node& node) {
         if (name.ends_with('.')) name.pop_back();
         names += (i == 0 ? "" : i + 1 == all.size() ? " or " : ", ") + name;
     }
-    return "the rule starts at " + names + (all.size() > kNamed ? " or alike" : "") + "; `" + node.name() + "` is " + kindText(node);
+    return "the rule starts at " + names + (all.size() > kNamed ? " or alike" : "") + "; `" + node.name() + "` is " +
+           kindText(node);
 }
 
 /// A run of a pass that was watched at a node, because only the attempt shows what a function does.
@@ -85,7 +93,8 @@ struct Attempt {
     Step step;
     WatchedNode watched;
 };
-Attempt attempt(const Snapshot& module, std::string_view name, CompileOptions options, WatchedNode watched, const CancelToken* cancel) {
+Attempt attempt(const Snapshot& module, std::string_view name, CompileOptions options, WatchedNode watched,
+                const CancelToken* cancel) {
     options.disabledPasses.clear();
     const auto passes = pipeline();
     const auto pass = std::find_if(passes.begin(), passes.end(), [&](const Pass& one) { return one.name == name; });
@@ -98,19 +107,27 @@ void addRefusal(RuleExplanation& out, const CodeRule& rule, const Node& node, co
     std::string elsewhere;
     int others = 0;
     for (const RewriteInfo& rewrite : made.step.rewrites)
-        if ((rule.whole || rewrite.rule == rule.name) && ++others <= 3) elsewhere += (elsewhere.empty() ? "`" : ", `") + (rewrite.body.empty() ? "" : rewrite.body + "/") + rewrite.node + "`";
+        if ((rule.whole || rewrite.rule == rule.name) && ++others <= 3)
+            elsewhere += (elsewhere.empty() ? "`" : ", `") + (rewrite.body.empty() ? "" : rewrite.body + "/") +
+                         rewrite.node + "`";
     const auto refused = refusalOf(made.watched.refusals, rule);
     if (refused != made.watched.refusals.end()) {
         out.reason = refused->why;
         if (refused->because != NodeId::None) out.nodes = {ids.shown(made.watched.body, refused->because)};
-    } else if (const Module* body = made.step.after->body(made.watched.body); !elsewhere.empty() && body && !body->graph().find(made.watched.node)) {
-        out.reason = "it goes with what is rewritten at " + elsewhere + (others > 3 ? " or one of " + std::to_string(others - 3) + " more" : "");
+    } else if (const Module* body = made.step.after->body(made.watched.body);
+               !elsewhere.empty() && body && !body->graph().find(made.watched.node)) {
+        out.reason = "it goes with what is rewritten at " + elsewhere +
+                     (others > 3 ? " or one of " + std::to_string(others - 3) + " more" : "");
     } else {
-        out.reason = "the pass leaves `" + node.name() + "` alone; it applies " + (elsewhere.empty() ? "nowhere in this graph" : "at " + elsewhere + (others > 3 ? " and " + std::to_string(others - 3) + " more" : ""));
+        out.reason = "the pass leaves `" + node.name() + "` alone; it applies " +
+                     (elsewhere.empty()
+                          ? "nowhere in this graph"
+                          : "at " + elsewhere + (others > 3 ? " and " + std::to_string(others - 3) + " more" : ""));
     }
 }
 
-RuleExplanation verdict(const CodeRule& rule, const Node& node, const Attempt& made, BodyIds& ids, const CompileOptions& options) {
+RuleExplanation verdict(const CodeRule& rule, const Node& node, const Attempt& made, BodyIds& ids,
+                        const CompileOptions& options) {
     RuleExplanation out;
     out.pass = std::string(rule.pass);
     out.rule = std::string(rule.name);
@@ -133,12 +150,14 @@ RuleExplanation verdict(const CodeRule& rule, const Node& node, const Attempt& m
 }
 
 /// One rule of a pass that is written as a function.
-Result<RuleExplanation> explainCode(const Snapshot& module, BodyIds& ids, const CompileOptions& options, const CodeRule& rule, NodeId id, const CancelToken* cancel) {
+Result<RuleExplanation> explainCode(const Snapshot& module, BodyIds& ids, const CompileOptions& options,
+                                    const CodeRule& rule, NodeId id, const CancelToken* cancel) {
     const auto [graph, inside] = ids.find(*module, id);
     const Node* node = graph ? graph->graph().find(inside) : nullptr;
     if (node == nullptr) return noNode();
     WatchedNode watched{ids.inside(id).path, inside, {}};
-    if (startsAt(rule, *node)) return verdict(rule, *node, attempt(module, rule.pass, options, std::move(watched), cancel), ids, options);
+    if (startsAt(rule, *node))
+        return verdict(rule, *node, attempt(module, rule.pass, options, std::move(watched), cancel), ids, options);
     RuleExplanation out;
     out.pass = std::string(rule.pass);
     out.rule = std::string(rule.name);
@@ -150,7 +169,8 @@ Result<RuleExplanation> explainCode(const Snapshot& module, BodyIds& ids, const 
 }
 
 /// The rules of a pass that may start at the node, if it is written as a function; the pass runs once.
-std::vector<RuleExplanation> explainCodeOf(const Snapshot& module, BodyIds& ids, const CompileOptions& options, std::string_view pass, const Node& node, NodeId id,
+std::vector<RuleExplanation> explainCodeOf(const Snapshot& module, BodyIds& ids, const CompileOptions& options,
+                                           std::string_view pass, const Node& node, NodeId id,
                                            const CancelToken* cancel) {
     std::vector<RuleExplanation> out;
     std::optional<Attempt> made;
@@ -172,7 +192,8 @@ std::vector<RuleTable> tablesWith(const UserPasses* own) {
     return tables;
 }
 std::shared_ptr<const UserPasses> ownAt(const Session::State& state, const Place& place) {
-    const auto run = place.step < 0 && state.runCount() == 0 ? Result<const Session::State::Run*>(nullptr) : state.run(place.run);
+    const auto run =
+        place.step < 0 && state.runCount() == 0 ? Result<const Session::State::Run*>(nullptr) : state.run(place.run);
     return run && *run ? (*run)->trace.own : nullptr;
 }
 
@@ -188,18 +209,22 @@ std::string passBehind(const Session::State& state, const Place& place) {
     if (!run || !*run) return {};
     const auto& steps = (*run)->trace.steps;
     const int step = place.rewrites >= 0 ? place.step : place.step + 1;
-    return step >= 0 && static_cast<size_t>(step) < steps.size() ? steps[static_cast<size_t>(step)].info.name : std::string();
+    return step >= 0 && static_cast<size_t>(step) < steps.size() ? steps[static_cast<size_t>(step)].info.name
+                                                                 : std::string();
 }
 
 struct NamedRule {
     std::string_view pass;
     const Rule* rule = nullptr;
-    const CodeRule* code = nullptr;   // in place of `rule`
+    const CodeRule* code = nullptr;  // in place of `rule`
 };
 Result<NamedRule> findRule(const std::vector<RuleTable>& tables, const std::string& name) {
     const size_t slash = name.find('/');
-    const std::string_view wanted = slash == std::string::npos ? std::string_view(name) : std::string_view(name).substr(slash + 1);
-    const auto isPass = [&](std::string_view pass) { return slash == std::string::npos || pass == std::string_view(name).substr(0, slash); };
+    const std::string_view wanted =
+        slash == std::string::npos ? std::string_view(name) : std::string_view(name).substr(slash + 1);
+    const auto isPass = [&](std::string_view pass) {
+        return slash == std::string::npos || pass == std::string_view(name).substr(0, slash);
+    };
     std::vector<std::string_view> names;
     for (const RuleTable& table : tables)
         for (const Rule& rule : table.rules) {
@@ -213,7 +238,8 @@ Result<NamedRule> findRule(const std::vector<RuleTable>& tables, const std::stri
     for (const CodeRule& rule : undividedRules())
         if (isPass(rule.pass) && rule.name == wanted) return NamedRule{rule.pass, nullptr, &rule};
     Error error{ErrorCode::NotFound, "no rule named '" + name + "'", {}, {"`cutaway-cli rules` lists them"}};
-    if (std::string near = suggestion(wanted, names); !near.empty()) error.notes.insert(error.notes.begin(), std::move(near));
+    if (std::string near = suggestion(wanted, names); !near.empty())
+        error.notes.insert(error.notes.begin(), std::move(near));
     return error;
 }
 
@@ -280,16 +306,21 @@ Result<std::string> ruleTexts(const CompileOptions& options, const std::string& 
             for (const RuleTable& table : tables)
                 if (table.pass == one.name) rules += printRules(workingRules(table));
             for (const CodeRule& rule : codeRules())
-                if (rule.pass == one.name) rules += "# " + std::string(rule.name) + " (code): " + std::string(rule.what) + "\n";
+                if (rule.pass == one.name)
+                    rules += "# " + std::string(rule.name) + " (code): " + std::string(rule.what) + "\n";
             if (!rules.empty()) out += (out.empty() ? "# " : "\n# ") + std::string(one.name) + "\n" + rules;
         }
         if (!options.userRules.empty() && pass.empty()) out += "\n# of the user's own\n" + own->text();
         if (!out.empty()) return out;
         std::vector<std::string_view> names;
         for (const Pass& one : pipeline()) names.push_back(one.name);
-        Error error{ErrorCode::NotFound, "no pass named '" + pass + "' works by rules", {}, {"`cutaway-cli rules --json -` names the pass of every rule"}};
+        Error error{ErrorCode::NotFound,
+                    "no pass named '" + pass + "' works by rules",
+                    {},
+                    {"`cutaway-cli rules --json -` names the pass of every rule"}};
         const bool known = std::find(names.begin(), names.end(), pass) != names.end();
-        if (std::string near = suggestion(pass, names); !known && !near.empty()) error.notes.insert(error.notes.begin(), std::move(near));
+        if (std::string near = suggestion(pass, names); !known && !near.empty())
+            error.notes.insert(error.notes.begin(), std::move(near));
         return error;
     });
 }
@@ -297,12 +328,14 @@ Result<std::string> ruleTexts(const CompileOptions& options, const std::string& 
 Result<std::vector<RuleUse>> Session::ruleUses(RunId id, int step) const {
     return guarded([&]() -> Result<std::vector<RuleUse>> {
         CT_TRY(const State::Run* found, std::as_const(*m_state).run(id));
-        if (step < 0 || step >= static_cast<int>(found->trace.steps.size())) return Error{ErrorCode::NotFound, "no step " + std::to_string(step), {}, {}};
+        if (step < 0 || step >= static_cast<int>(found->trace.steps.size()))
+            return Error{ErrorCode::NotFound, "no step " + std::to_string(step), {}, {}};
         return found->trace.steps[static_cast<size_t>(step)].rules;
     });
 }
 
-Result<RuleExplanation> Session::explain(const Place& place, const std::string& name, NodeId node, const Progress& progress) {
+Result<RuleExplanation> Session::explain(const Place& place, const std::string& name, NodeId node,
+                                         const Progress& progress) {
     return guarded([&]() -> Result<RuleExplanation> {
         CT_TRY(const CompileOptions options, optionsAt(*m_state, place));
         const auto own = ownAt(*m_state, place);
@@ -314,16 +347,19 @@ Result<RuleExplanation> Session::explain(const Place& place, const std::string& 
     });
 }
 
-Result<std::vector<RuleExplanation>> Session::explainAll(const Place& place, NodeId id, const std::string& pass, const Progress& progress) {
+Result<std::vector<RuleExplanation>> Session::explainAll(const Place& place, NodeId id, const std::string& pass,
+                                                         const Progress& progress) {
     return guarded([&]() -> Result<std::vector<RuleExplanation>> {
         CT_TRY(const CompileOptions options, optionsAt(*m_state, place));
         CT_TRY(const Snapshot module, m_state->snapshot(place, progress.cancel.get()));
         const auto [graph, inside] = m_state->bodies.find(*module, id);
         const Node* node = graph ? graph->graph().find(inside) : nullptr;
         if (node == nullptr) return noNode();
-        // Functions first: a run of their pass each is what they cost, so they are those of the step that `place` is before or in.
+        // Functions first: a run of their pass each is what they cost, so they are those of the step that `place` is
+        // before or in.
         const std::string function = pass.empty() ? passBehind(*m_state, place) : pass;
-        std::vector<RuleExplanation> out = explainCodeOf(module, m_state->bodies, options, function, *node, id, progress.cancel.get());
+        std::vector<RuleExplanation> out =
+            explainCodeOf(module, m_state->bodies, options, function, *node, id, progress.cancel.get());
         const auto own = ownAt(*m_state, place);
         for (const RuleTable& table : tablesWith(own.get())) {
             if (!pass.empty() && table.pass != pass) continue;
@@ -331,7 +367,8 @@ Result<std::vector<RuleExplanation>> Session::explainAll(const Place& place, Nod
             const RuleSet set = RuleSet::compileWorking(table.rules);
             for (const uint32_t position : set.startingAt(node->op())) {
                 if (progress.cancelled()) return Error{ErrorCode::Cancelled, "explaining was cancelled", {}, {}};
-                CT_TRY(RuleExplanation one, explainOn(*module, m_state->bodies, options, table.pass, *set.at(position).rule, id));
+                CT_TRY(RuleExplanation one,
+                       explainOn(*module, m_state->bodies, options, table.pass, *set.at(position).rule, id));
                 out.push_back(std::move(one));
             }
         }
@@ -339,13 +376,15 @@ Result<std::vector<RuleExplanation>> Session::explainAll(const Place& place, Nod
     });
 }
 
-Result<RuleExplanation> Session::explainText(const Place& place, const std::string& ruleText, NodeId node, const Progress& progress) {
+Result<RuleExplanation> Session::explainText(const Place& place, const std::string& ruleText, NodeId node,
+                                             const Progress& progress) {
     return guarded([&]() -> Result<RuleExplanation> {
         CT_TRY(const CompileOptions options, optionsAt(*m_state, place));
         CT_TRY(const auto loaded, loadUserRule(ruleText));
         const auto tables = loaded->tables();
         const size_t count = tables.empty() ? 0 : tables[0].rules.size();
-        if (tables.size() != 1 || count != 1) return invalidInput("the text holds " + std::to_string(count) + " rules; give one");
+        if (tables.size() != 1 || count != 1)
+            return invalidInput("the text holds " + std::to_string(count) + " rules; give one");
         CT_TRY(const Snapshot module, m_state->snapshot(place, progress.cancel.get()));
         return explainOn(*module, m_state->bodies, options, {}, tables[0].rules[0], node);
     });

@@ -13,7 +13,8 @@ namespace {
 using Outcome = ReferenceRun;
 
 /// A random op draws what the node of the graph before drew that is the same or that it was made from.
-Result<Outcome> runGraph(const Module& module, const std::vector<Tensor>& inputs, const Module* before, const Draws& known, const Progress& progress) {
+Result<Outcome> runGraph(const Module& module, const std::vector<Tensor>& inputs, const Module* before,
+                         const Draws& known, const Progress& progress) {
     std::map<std::string, std::vector<TensorList>> candidates;
     for (const Node& node : module.graph().nodes()) {
         if (before == nullptr || !node.isCall()) continue;
@@ -21,24 +22,32 @@ Result<Outcome> runGraph(const Module& module, const std::vector<Tensor>& inputs
         ids.insert(ids.end(), node.provenance().origin.begin(), node.provenance().origin.end());
         for (const NodeId id : ids) {
             const Node* was = before->graph().find(id);
-            if (const auto drew = was ? known.find(was->name()) : known.end(); drew != known.end()) candidates[node.name()].push_back(drew->second);
+            if (const auto drew = was ? known.find(was->name()) : known.end(); drew != known.end())
+                candidates[node.name()].push_back(drew->second);
         }
     }
     return runReference(module, inputs, {.watched = true, .candidates = &candidates}, {progress.cancel, {}});
 }
 
-/// Results that both graphs have. A step that differentiates adds gradients to the results and their gradients to the inputs.
-Verdict compareOutcomes(const Outcome& before, const Outcome& after, const std::vector<Tensor>& inputs, double tolerance) {
+/// Results that both graphs have. A step that differentiates adds gradients to the results and their gradients to the
+/// inputs.
+Verdict compareOutcomes(const Outcome& before, const Outcome& after, const std::vector<Tensor>& inputs,
+                        double tolerance) {
     if (after.outputs.size() < before.outputs.size())
-        return {true, "returns " + std::to_string(after.outputs.size()) + " values instead of " + std::to_string(before.outputs.size())};
-    const std::vector<Tensor> outputs(after.outputs.begin(), after.outputs.begin() + static_cast<std::ptrdiff_t>(before.outputs.size()));
+        return {true, "returns " + std::to_string(after.outputs.size()) + " values instead of " +
+                          std::to_string(before.outputs.size())};
+    const std::vector<Tensor> outputs(after.outputs.begin(),
+                                      after.outputs.begin() + static_cast<std::ptrdiff_t>(before.outputs.size()));
     Verdict verdict = compareOutputs(outputs, before.outputs, tolerance);
     const size_t shared = std::min(before.inputs.size(), after.inputs.size());
     for (size_t i = 0; !verdict.bad && i < shared; ++i) {
         const Tensor &was = before.inputs[i], &now = after.inputs[i];
         if (!was.defined() && !now.defined()) continue;
-        const Verdict written = compareOutputs({now.defined() ? now : inputs[i]}, {was.defined() ? was : inputs[i]}, tolerance);
-        if (written.bad) verdict = {true, "input " + std::to_string(i + 1) + " is left with other numbers" + written.detail.substr(std::min(written.detail.find(':'), written.detail.size()))};
+        const Verdict written =
+            compareOutputs({now.defined() ? now : inputs[i]}, {was.defined() ? was : inputs[i]}, tolerance);
+        if (written.bad)
+            verdict = {true, "input " + std::to_string(i + 1) + " is left with other numbers" +
+                                 written.detail.substr(std::min(written.detail.find(':'), written.detail.size()))};
     }
     return verdict;
 }
@@ -47,10 +56,11 @@ Verdict compareOutcomes(const Outcome& before, const Outcome& after, const std::
 
 Result<NumbersReport> Session::checkNumbers(RunId id, const NumbersOptions& options, const Progress& progress) {
     return guarded([&]() -> Result<NumbersReport> {
-        CT_TRY(State::Run* found, m_state->run(id));
+        CT_TRY(State::Run * found, m_state->run(id));
         const CompileTrace& trace = found->trace;
         NumbersReport report;
-        CT_TRY(const RunInputs chosen, chooseInputs(*m_state->input, m_state->sampleInputs, options.inputsFile, m_state->noSamples));
+        CT_TRY(const RunInputs chosen,
+               chooseInputs(*m_state->input, m_state->sampleInputs, options.inputsFile, m_state->noSamples));
         report.inputsFrom = chosen.from;
         CT_TRY(std::vector<Tensor> inputs, valuesFor(*trace.input, *m_state, options.inputsFile));
         CT_TRY(Outcome before, runGraph(*trace.input, inputs, nullptr, {}, progress));
@@ -61,11 +71,13 @@ Result<NumbersReport> Session::checkNumbers(RunId id, const NumbersOptions& opti
                 break;
             }
             if (step.info.state != StepState::Changed || step.after == step.before) continue;
-            progress.say(static_cast<double>(step.info.index) / static_cast<double>(trace.steps.size()), "checking " + step.info.name);
+            progress.say(static_cast<double>(step.info.index) / static_cast<double>(trace.steps.size()),
+                         "checking " + step.info.name);
             CT_TRY(inputs, valuesFor(*step.after, *m_state, options.inputsFile));
             auto after = runGraph(*step.after, inputs, step.before.get(), before.draws, progress);
             if (!after && after.error().code == ErrorCode::Cancelled) return after.error();
-            const Verdict verdict = after ? compareOutcomes(before, *after, inputs, options.tolerance) : Verdict{true, "does not run: " + after.error().text()};
+            const Verdict verdict = after ? compareOutcomes(before, *after, inputs, options.tolerance)
+                                          : Verdict{true, "does not run: " + after.error().text()};
             report.steps.push_back({step.info, !verdict.bad, verdict.detail});
             report.kept = !verdict.bad;
             if (verdict.bad) break;

@@ -44,7 +44,8 @@ void compareValues(const Tensor& actual, const Tensor& expected, OutputReport& r
     report.within = result.within;
     report.worst = worstElement(result, actual, expected);
     if (!result.within)
-        report.problem = std::to_string(result.mismatches) + " of " + std::to_string(actual.numel()) + " elements differ" + (report.worst ? "; " + elementText(*report.worst) : "");
+        report.problem = std::to_string(result.mismatches) + " of " + std::to_string(actual.numel()) +
+                         " elements differ" + (report.worst ? "; " + elementText(*report.worst) : "");
 }
 
 double median(std::vector<double>& values) {
@@ -56,7 +57,8 @@ struct Execution {
     std::vector<Tensor> outputs;
     double minimum = 0, median = 0;  // milliseconds
 };
-Result<Execution> runInterpreted(const Module& module, const std::vector<Tensor>& inputs, int repeat, const Progress& progress) {
+Result<Execution> runInterpreted(const Module& module, const std::vector<Tensor>& inputs, int repeat,
+                                 const Progress& progress) {
     CT_TRY(ReferenceRun run, runReference(module, inputs, {.repeat = repeat}, progress));
     Execution execution;
     execution.outputs = std::move(run.outputs);
@@ -77,13 +79,17 @@ Result<Snapshot> withNumbers(const Snapshot& module, const std::vector<Tensor>* 
     CT_TRY_VOID(specialize(*fixed, values));
     for (const std::string& symbol : freeSymbols(*fixed))
         return unsupported("kernels need numbers, and size symbol '" + symbol + "' has none", {},
-                           {"set it when opening: --size " + symbol + "=8", "or run with --backend reference, which takes sizes that depend on data as they come"});
+                           {"set it when opening: --size " + symbol + "=8",
+                            "or run with --backend reference, which takes sizes that depend on data as they come"});
     return Snapshot(std::move(fixed));
 }
 
 Error failureOf(const CompileTrace& trace) {
     const StepInfo& step = trace.steps.back().info;
-    return {ErrorCode::InvalidInput, "compiling failed, so there is nothing to run: " + step.error, "step " + step.name, {}};
+    return {ErrorCode::InvalidInput,
+            "compiling failed, so there is nothing to run: " + step.error,
+            "step " + step.name,
+            {}};
 }
 
 Result<void> checkLowered(const CompileTrace& trace) {
@@ -91,7 +97,8 @@ Result<void> checkLowered(const CompileTrace& trace) {
     return {};
 }
 
-/// A graph that a pass left half done computes something else. Scheduling is no pass: what it refuses the interpreter can run.
+/// A graph that a pass left half done computes something else. Scheduling is no pass: what it refuses the interpreter
+/// can run.
 Result<void> checkPasses(const CompileTrace& trace) {
     if (!trace.failed() || trace.steps.back().pass == nullptr) return {};
     Error error = failureOf(trace);
@@ -103,20 +110,23 @@ Result<void> checkPasses(const CompileTrace& trace) {
 Result<void> checkTrainable(const Module& module) {
     for (const InputSpec& input : module.inputs)
         if (input.kind == InputSpec::Kind::Tangent)
-            return unsupported("graphs compiled for training cannot be run yet", {}, {"compile for inference to run it"});
+            return unsupported("graphs compiled for training cannot be run yet", {},
+                               {"compile for inference to run it"});
     return {};
 }
 
 /// What types alone tell, before inputs are drawn or read and before anything is compiled.
 Result<void> checkSizes(const Module& module, Backend backend) {
     std::vector<MemoryWish> wishes = {{"inputs and weights", inputBytes(module)}, {"results", outputBytes(module)}};
-    if (backend == Backend::Reference) wishes.insert(wishes.begin() + 1, {"values", peakBytes(module)});   // kernels keep fewer
+    if (backend == Backend::Reference)
+        wishes.insert(wishes.begin() + 1, {"values", peakBytes(module)});  // kernels keep fewer
     return checkMemory("the run", wishes, Whose::ChildOwn);
 }
 
-Result<const CpuProgram*> programOf(Session::State::Run& run, const std::vector<Tensor>* inputs, const Progress& progress) {
+Result<const CpuProgram*> programOf(Session::State::Run& run, const std::vector<Tensor>* inputs,
+                                    const Progress& progress) {
     CT_TRY_VOID(checkLowered(run.trace));
-    if (!inputs && run.cpu) return &*run.cpu;   // of the sizes that it last ran with
+    if (!inputs && run.cpu) return &*run.cpu;  // of the sizes that it last ran with
     SymbolValues sizes;
     CT_TRY(Snapshot module, withNumbers(run.trace.result(), inputs, sizes));
     if (!run.cpu || run.cpuSizes != sizes) {
@@ -129,7 +139,8 @@ Result<const CpuProgram*> programOf(Session::State::Run& run, const std::vector<
 }
 
 /// `given`: the graph to run in place of the run's result; null for that.
-Result<Execution> runCompiled(Session::State::Run& run, const Snapshot& given, const std::vector<Tensor>& inputs, const RunOptions& options, const Progress& progress) {
+Result<Execution> runCompiled(Session::State::Run& run, const Snapshot& given, const std::vector<Tensor>& inputs,
+                              const RunOptions& options, const Progress& progress) {
     std::optional<CpuProgram> own;
     if (given) {
         SymbolValues sizes;
@@ -171,7 +182,7 @@ Result<void> Session::canBuild(RunId id) const {
 }
 
 Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, const Progress& progress) {
-    CT_TRY(Run* found, run(id));
+    CT_TRY(Run * found, run(id));
     CT_TRY_VOID(checkPasses(found->trace));
     CT_TRY_VOID(checkTrainable(*found->trace.result()));
     CT_TRY_VOID(checkSizes(*found->trace.result(), options.backend));
@@ -199,13 +210,15 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
             CT_TRY(execution, runCompiled(*found, fixed, bound, options, progress));
             break;
         }
-        case Backend::Cuda: return unsupported("there is no CUDA backend yet", {}, {"use the backend reference or cpu"});
+        case Backend::Cuda:
+            return unsupported("there is no CUDA backend yet", {}, {"use the backend reference or cpu"});
     }
 
     RunReport report;
     report.inputsFrom = inputs.from;
     if (fixed) report.inputsFrom += "; values of nodes from " + options.valuesFile;
-    if (const size_t made = tensorsWithoutData(module).size()) report.inputsFrom += "; " + std::to_string(made) + " tensors without data made up from their names, seed 0";
+    if (const size_t made = tensorsWithoutData(module).size())
+        report.inputsFrom += "; " + std::to_string(made) + " tensors without data made up from their names, seed 0";
     report.repeats = std::max(1, options.repeat);
     report.minMilliseconds = execution.minimum;
     report.medianMilliseconds = execution.median;
@@ -223,7 +236,10 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
         } else {
             row.type = "None";
             row.compared = expected.has_value();
-            if (expected) row.problem = "expected " + TensorType::contiguous(expected->user[i].dtype(), toSymDims(expected->user[i].sizes())).text();
+            if (expected)
+                row.problem =
+                    "expected " +
+                    TensorType::contiguous(expected->user[i].dtype(), toSymDims(expected->user[i].sizes())).text();
         }
         report.matches &= !row.compared || row.within;
         report.outputs.push_back(std::move(row));
@@ -233,7 +249,7 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
 
 Result<BuildInfo> Session::build(RunId id, Target target, const Progress& progress) {
     return guarded([&]() -> Result<BuildInfo> {
-        CT_TRY(State::Run* found, m_state->run(id));
+        CT_TRY(State::Run * found, m_state->run(id));
         const std::lock_guard turn(found->turn);
         if (target == Target::Cuda) return unsupported("there is no CUDA backend yet", {}, {"build for the CPU"});
         CT_TRY(const CpuProgram* program, programOf(*found, nullptr, progress));

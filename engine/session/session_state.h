@@ -17,18 +17,18 @@ namespace cutaway {
 struct Session::State {
     struct Run {
         CompileTrace trace;
-        std::mutex turn;                         // held by whoever builds or runs it: the rest is theirs
-        std::optional<CpuProgram> cpu;           // built on first use
-        std::map<std::string, int64_t> cpuSizes; // numbers of the size symbols that it was built for
-        std::vector<double> kernelMicroseconds;  // of the last compiled run, in the order of its kernels
+        std::mutex turn;                          // held by whoever builds or runs it: the rest is theirs
+        std::optional<CpuProgram> cpu;            // built on first use
+        std::map<std::string, int64_t> cpuSizes;  // numbers of the size symbols that it was built for
+        std::vector<double> kernelMicroseconds;   // of the last compiled run, in the order of its kernels
     };
     std::optional<OpenedFile> file;
     Snapshot input;
     std::vector<Tensor> sampleInputs;  // of the file, when all of them are tensors
     std::string noSamples;             // why there are none, if the file has some that cannot be used
     ModelInfo info;
-    mutable std::mutex mutex;          // of `runs` and `replayed`
-    std::deque<Run> runs;              // grows at its end, so that a run stays where it is
+    mutable std::mutex mutex;  // of `runs` and `replayed`
+    std::deque<Run> runs;      // grows at its end, so that a run stays where it is
     /// The latest graphs between two rewrites: a place is asked for by its difference, its text and its nodes.
     mutable std::vector<std::pair<Place, Snapshot>> replayed;
     BodyIds bodies;

@@ -5,8 +5,8 @@
 
 namespace cutaway {
 
-/// Median milliseconds of one run of the graph on the CPU, on random inputs, compiled as any graph is and run in the worker. None if
-/// it does not parse, compile or run.
+/// Median milliseconds of one run of the graph on the CPU, on random inputs, compiled as any graph is and run in the
+/// worker. None if it does not parse, compile or run.
 std::optional<double> timeOnCpu(const std::string& graph);
 
 }  // namespace cutaway

@@ -1,5 +1,5 @@
-// operator new of all programs. A failed one throws, with its size: allocators written in C, whose operator new the linker
-// would take otherwise, end the program instead.
+// operator new of all programs. A failed one throws, with its size: allocators written in C, whose operator new the
+// linker would take otherwise, end the program instead.
 #include <cstdlib>
 #include <new>
 
@@ -25,9 +25,15 @@ void* operator new[](std::size_t bytes) { return orThrow(allocate(bytes), bytes)
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return allocate(bytes); }
 void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept { return allocate(bytes); }
 void* operator new(std::size_t bytes, std::align_val_t alignment) { return orThrow(allocate(bytes, alignment), bytes); }
-void* operator new[](std::size_t bytes, std::align_val_t alignment) { return orThrow(allocate(bytes, alignment), bytes); }
-void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept { return allocate(bytes, alignment); }
-void* operator new[](std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept { return allocate(bytes, alignment); }
+void* operator new[](std::size_t bytes, std::align_val_t alignment) {
+    return orThrow(allocate(bytes, alignment), bytes);
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+    return allocate(bytes, alignment);
+}
+void* operator new[](std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+    return allocate(bytes, alignment);
+}
 
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory) noexcept { std::free(memory); }

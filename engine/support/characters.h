@@ -1,5 +1,6 @@
 #pragma once
-// Characters of UTF-8 text: which ones names are made of. How text is shown so that it does no harm: visibleText (cutaway/words.h).
+// Characters of UTF-8 text: which ones names are made of. How text is shown so that it does no harm: visibleText
+// (cutaway/words.h).
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -15,7 +16,8 @@ struct Character {
 };
 Character firstCharacter(std::string_view text);
 
-/// Bytes of the character at the front if names of Python may hold it (letters, marks and digits of any script, '_'), else 0.
+/// Bytes of the character at the front if names of Python may hold it (letters, marks and digits of any script, '_'),
+/// else 0.
 size_t nameCharacter(std::string_view text);
 
 /// At most `bytes` of the text; no character is cut in two.

@@ -11,9 +11,10 @@ class InternalError : public std::logic_error {
     using std::logic_error::logic_error;
 };
 
-/// Sizes, strides, offsets or bytes that a file or argument made too large: they do not fit into 64 bits, or lead outside of
-/// a tensor's memory. An exception because arithmetic on sizes is written with operators, which cannot return a Result;
-/// withCheckedSizes (support/checked.h) makes an Error of it wherever a call is typed, run, lowered or given its sizes.
+/// Sizes, strides, offsets or bytes that a file or argument made too large: they do not fit into 64 bits, or lead
+/// outside of a tensor's memory. An exception because arithmetic on sizes is written with operators, which cannot
+/// return a Result; withCheckedSizes (support/checked.h) makes an Error of it wherever a call is typed, run, lowered or
+/// given its sizes.
 class SizeError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;

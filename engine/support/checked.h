@@ -1,6 +1,6 @@
 #pragma once
-// Arithmetic on sizes, strides and offsets: what does not fit into 64 bits is a SizeError (support/check.h), never a number
-// that has wrapped around. And the place where such an error becomes a value.
+// Arithmetic on sizes, strides and offsets: what does not fit into 64 bits is a SizeError (support/check.h), never a
+// number that has wrapped around. And the place where such an error becomes a value.
 #include <cstdint>
 #include <string>
 
@@ -27,15 +27,15 @@ inline int64_t checkedMul(int64_t a, int64_t b) {
     return result;
 }
 
-/// What `body` returns (a Result, or whatever else an Error converts to), or the Error that a SizeError out of it stands for.
-/// `who` begins the message: the operator, for instance.
+/// What `body` returns (a Result, or whatever else an Error converts to), or the Error that a SizeError out of it
+/// stands for. `who` begins the message: the operator, for instance.
 template <class Body>
 auto withCheckedSizes(const std::string& who, const std::string& where, Body&& body) -> decltype(body()) {
     try {
         return body();
     } catch (const SizeError& error) {
         return invalidInput(who.empty() ? error.what() : who + ": " + error.what(), where);
-    } catch (const std::length_error&) {   // a standard container was asked for more than there can be
+    } catch (const std::length_error&) {  // a standard container was asked for more than there can be
         return invalidInput((who.empty() ? who : who + ": ") + "more elements than memory can hold", where);
     }
 }

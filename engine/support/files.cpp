@@ -77,7 +77,10 @@ size_t InputFile::peek(std::span<std::byte> into) const {
 
 Result<std::string> InputFile::readAll(uint64_t limit) const {
     if (m_size > limit)
-        return Error{ErrorCode::Limit, std::to_string(m_size) + " bytes are too many: at most " + std::to_string(limit) + " are read", m_path, {}};
+        return Error{ErrorCode::Limit,
+                     std::to_string(m_size) + " bytes are too many: at most " + std::to_string(limit) + " are read",
+                     m_path,
+                     {}};
     std::string bytes(m_size, '\0');
     CT_TRY_VOID(read(0, std::as_writable_bytes(std::span(bytes))));
     return bytes;

@@ -1,6 +1,7 @@
 #pragma once
 // The one place where files are opened for reading. A path may lead to anything: a pipe that nobody writes to, a device
-// without an end, a file that somebody else cuts short meanwhile; each is an error, and nothing waits or ends the program.
+// without an end, a file that somebody else cuts short meanwhile; each is an error, and nothing waits or ends the
+// program.
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -20,8 +21,8 @@ class InputFile {
 
     const std::string& path() const { return m_path; }
     uint64_t size() const { return m_size; }
-    /// Fills `into` with the bytes from `offset` on, which lie inside the file. Any thread may read. Errors: the file has
-    /// been cut short or written to since it was opened, the disk.
+    /// Fills `into` with the bytes from `offset` on, which lie inside the file. Any thread may read. Errors: the file
+    /// has been cut short or written to since it was opened, the disk.
     Result<void> read(uint64_t offset, std::span<std::byte> into) const;
     /// The first bytes as they are now, whoever writes to the file; how many there were.
     size_t peek(std::span<std::byte> into) const;

@@ -1,7 +1,7 @@
 #pragma once
-// A second process, forked by beginProgram(), that watches a socket to the program. When the program is gone, however it
-// went, the guard kills the process groups that the program had started and removes its temporary folders. Where there is
-// no guard (a program that did not call beginProgram), all of this does nothing and says yes.
+// A second process, forked by beginProgram(), that watches a socket to the program. When the program is gone, however
+// it went, the guard kills the process groups that the program had started and removes its temporary folders. Where
+// there is no guard (a program that did not call beginProgram), all of this does nothing and says yes.
 #include <sys/types.h>
 
 #include <filesystem>

@@ -23,7 +23,10 @@ Error described() {
     } catch (const SizeError& error) {
         return invalidInput(error.what());
     } catch (const OutOfMemory& error) {
-        return {ErrorCode::Limit, "out of memory: " + bytesText(static_cast<int64_t>(error.bytes())) + " could not be had", {}, smaller};
+        return {ErrorCode::Limit,
+                "out of memory: " + bytesText(static_cast<int64_t>(error.bytes())) + " could not be had",
+                {},
+                smaller};
     } catch (const std::bad_alloc&) {
         return {ErrorCode::Limit, "out of memory", {}, smaller};
     } catch (const std::length_error&) {

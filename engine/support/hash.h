@@ -44,8 +44,8 @@ class Hasher {
     uint64_t m_low = 0x243F6A8885A308D3ull, m_high = 0x13198A2E03707344ull;
 };
 
-/// A hash that is worked out when it is first asked for and kept until reset. Several threads may ask for it and set it at
-/// once, since they set the same; resetting is for the owner alone.
+/// A hash that is worked out when it is first asked for and kept until reset. Several threads may ask for it and set it
+/// at once, since they set the same; resetting is for the owner alone.
 class CachedHash {
   public:
     CachedHash() = default;
@@ -67,7 +67,7 @@ class CachedHash {
     void reset() { m_high.store(0, std::memory_order_relaxed); }
 
   private:
-    std::atomic<uint64_t> m_high{0}, m_low{0};   // high 0: not known
+    std::atomic<uint64_t> m_high{0}, m_low{0};  // high 0: not known
 };
 
 }  // namespace cutaway

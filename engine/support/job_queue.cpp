@@ -50,7 +50,8 @@ struct JobQueue::State {
     }
     static void runOne(const Job& job) {
         if (job.progress.cancelled()) return;
-        // A job that throws must not take the engine thread, and with it the session, down, nor leave anybody waiting for it.
+        // A job that throws must not take the engine thread, and with it the session, down, nor leave anybody waiting
+        // for it.
         try {
             job.run(job.progress);
         } catch (...) {

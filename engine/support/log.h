@@ -1,5 +1,6 @@
 #pragma once
-// One line per event on stderr, for what has no better place: a temp folder that could not be removed, a job that threw.
+// One line per event on stderr, for what has no better place: a temp folder that could not be removed, a job that
+// threw.
 #include <string_view>
 
 namespace cutaway {

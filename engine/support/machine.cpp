@@ -48,7 +48,8 @@ std::optional<int64_t> leftByGroups(const GroupFiles& files, const std::string& 
 
 std::optional<int64_t> leftByGroups() {
     const GroupFiles second{"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"};
-    const GroupFiles first{"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
+    const GroupFiles first{"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+                           "total_inactive_file"};
     std::optional<int64_t> least;
     std::ifstream groups("/proc/self/cgroup");
     for (std::string line; std::getline(groups, line);) {  // "4:memory:/a/b", "0::/a/b"
@@ -57,7 +58,8 @@ std::optional<int64_t> leftByGroups() {
         const std::string controllers = "," + line.substr(kind + 1, path - kind - 1) + ",";
         const bool unified = controllers == ",,";
         if (!unified && controllers.find(",memory,") == std::string::npos) continue;
-        if (const auto left = leftByGroups(unified ? second : first, line.substr(path + 1))) least = std::min(least.value_or(*left), *left);
+        if (const auto left = leftByGroups(unified ? second : first, line.substr(path + 1)))
+            least = std::min(least.value_or(*left), *left);
     }
     return least;
 }
@@ -96,8 +98,11 @@ Result<void> checkMemory(const std::string& doing, const std::vector<MemoryWish>
     if (sum < kNoQuestion) return {};
     const auto available = availableMemory(whose);
     if (!available || sum <= static_cast<double>(available->bytes)) return {};
-    return Error{ErrorCode::Limit, doing + " needs about " + shown(sum) + " of memory (" + parts + "), and " + available->limitedBy + " leaves " + bytesText(available->bytes),
-                 {}, {"give smaller inputs or sizes, close other programs, or raise the limit"}};
+    return Error{ErrorCode::Limit,
+                 doing + " needs about " + shown(sum) + " of memory (" + parts + "), and " + available->limitedBy +
+                     " leaves " + bytesText(available->bytes),
+                 {},
+                 {"give smaller inputs or sizes, close other programs, or raise the limit"}};
 }
 
 }  // namespace cutaway

@@ -10,10 +10,11 @@ namespace cutaway {
 
 struct AvailableMemory {
     int64_t bytes = 0;
-    std::string limitedBy;  // "this machine", "the memory limit of the container", "the limit on address space (ulimit -v)"
+    std::string
+        limitedBy;  // "this machine", "the memory limit of the container", "the limit on address space (ulimit -v)"
 };
-/// What this process, or one that it starts, may still get before the system refuses or swaps: the least of the machine's free
-/// memory, the limits of its control groups and RLIMIT_AS. Nothing where the system does not say.
+/// What this process, or one that it starts, may still get before the system refuses or swaps: the least of the
+/// machine's free memory, the limits of its control groups and RLIMIT_AS. Nothing where the system does not say.
 enum class Whose : uint8_t { Own, ChildOwn };
 std::optional<AvailableMemory> availableMemory(Whose whose = Whose::Own);
 
@@ -22,7 +23,8 @@ struct MemoryWish {
     std::string what;
     double bytes = 0;
 };
-/// An error, with all figures and what to do, if together they are more than is available. `doing` begins the sentence: "the run".
+/// An error, with all figures and what to do, if together they are more than is available. `doing` begins the sentence:
+/// "the run".
 Result<void> checkMemory(const std::string& doing, const std::vector<MemoryWish>& wishes, Whose whose = Whose::Own);
 
 }  // namespace cutaway

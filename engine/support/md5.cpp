@@ -15,7 +15,9 @@ using State = std::array<uint32_t, 4>;
 const std::array<uint32_t, 64>& sines() {
     static const std::array<uint32_t, 64> table = [] {
         std::array<uint32_t, 64> out{};
-        for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<uint32_t>(static_cast<uint64_t>(std::fabs(std::sin(static_cast<double>(i + 1))) * 4294967296.0));
+        for (size_t i = 0; i < out.size(); ++i)
+            out[i] = static_cast<uint32_t>(
+                static_cast<uint64_t>(std::fabs(std::sin(static_cast<double>(i + 1))) * 4294967296.0));
         return out;
     }();
     return table;
@@ -30,10 +32,22 @@ void addBlock(State& state, const unsigned char* block) {
     for (uint32_t i = 0; i < 64; ++i) {
         uint32_t mixed = 0, word = 0;
         switch (i / 16) {
-            case 0: mixed = (b & c) | (~b & d); word = i; break;
-            case 1: mixed = (d & b) | (~d & c); word = (5 * i + 1) % 16; break;
-            case 2: mixed = b ^ c ^ d; word = (3 * i + 5) % 16; break;
-            default: mixed = c ^ (b | ~d); word = (7 * i) % 16; break;
+            case 0:
+                mixed = (b & c) | (~b & d);
+                word = i;
+                break;
+            case 1:
+                mixed = (d & b) | (~d & c);
+                word = (5 * i + 1) % 16;
+                break;
+            case 2:
+                mixed = b ^ c ^ d;
+                word = (3 * i + 5) % 16;
+                break;
+            default:
+                mixed = c ^ (b | ~d);
+                word = (7 * i) % 16;
+                break;
         }
         const uint32_t turned = std::rotl(a + mixed + sines()[i] + words[word], kTurns[i / 16][i % 4]);
         a = d;

@@ -28,7 +28,9 @@ std::vector<std::string_view> nearNames(std::string_view given, std::span<const 
     std::vector<std::pair<size_t, std::string_view>> near;
     for (const std::string_view name : names) {
         const size_t lengths = name.size() > given.size() ? name.size() - given.size() : given.size() - name.size();
-        if (lengths > limit || std::any_of(near.begin(), near.end(), [&](const auto& each) { return each.second == name; })) continue;
+        if (lengths > limit ||
+            std::any_of(near.begin(), near.end(), [&](const auto& each) { return each.second == name; }))
+            continue;
         if (const size_t far = distance(given, name); far <= limit) near.emplace_back(far, name);
     }
     std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -41,7 +43,8 @@ std::vector<std::string_view> nearNames(std::string_view given, std::span<const 
 std::string suggestion(std::string_view given, std::span<const std::string_view> names) {
     const auto near = nearNames(given, names);
     std::string out;
-    for (size_t i = 0; i < near.size(); ++i) out += (i == 0 ? "did you mean " : i + 1 < near.size() ? ", " : " or ") + std::string(near[i]);
+    for (size_t i = 0; i < near.size(); ++i)
+        out += (i == 0 ? "did you mean " : i + 1 < near.size() ? ", " : " or ") + std::string(near[i]);
     return out.empty() ? out : out + "?";
 }
 

@@ -9,7 +9,7 @@
 
 namespace cutaway {
 
-/// Up to three of `names` that are within a third of the given name's length in insertions, deletions and exchanges, nearest
-/// first, each once; equal ones in the order of `names`.
+/// Up to three of `names` that are within a third of the given name's length in insertions, deletions and exchanges,
+/// nearest first, each once; equal ones in the order of `names`.
 std::vector<std::string_view> nearNames(std::string_view given, std::span<const std::string_view> names);
 }  // namespace cutaway

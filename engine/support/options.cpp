@@ -22,7 +22,8 @@ bool OptionalPass::flag(const std::string& key, bool fallback) const {
 
 std::optional<PassMove> parsePassMove(const std::string& text) {
     const size_t equals = text.find('='), colon = text.find(':', equals == std::string::npos ? 0 : equals);
-    if (equals == 0 || equals == std::string::npos || colon == std::string::npos || colon + 1 == text.size()) return std::nullopt;
+    if (equals == 0 || equals == std::string::npos || colon == std::string::npos || colon + 1 == text.size())
+        return std::nullopt;
     const std::string side = text.substr(equals + 1, colon - equals - 1);
     if (side != "before" && side != "after") return std::nullopt;
     return PassMove{text.substr(0, equals), side == "before", text.substr(colon + 1)};
@@ -45,7 +46,8 @@ std::optional<OptionalPass> parseOptionalPass(const std::string& text) {
 }
 
 const OptionalPass* CompileOptions::enabled(const std::string& name) const {
-    const auto found = std::find_if(enabledPasses.begin(), enabledPasses.end(), [&](const OptionalPass& pass) { return pass.name == name; });
+    const auto found = std::find_if(enabledPasses.begin(), enabledPasses.end(),
+                                    [&](const OptionalPass& pass) { return pass.name == name; });
     return found == enabledPasses.end() ? nullptr : &*found;
 }
 

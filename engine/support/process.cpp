@@ -67,12 +67,14 @@ constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 
 std::vector<std::string> mergedEnvironment(std::vector<std::pair<std::string, std::string>> changes) {
     std::vector<std::string> merged;
-    const bool pathGiven = std::any_of(changes.begin(), changes.end(), [](const auto& change) { return change.first == "PATH"; });
+    const bool pathGiven =
+        std::any_of(changes.begin(), changes.end(), [](const auto& change) { return change.first == "PATH"; });
     if (!pathGiven && std::getenv("PATH") == nullptr) changes.emplace_back("PATH", kDefaultPath);
     for (char** entry = environ; *entry != nullptr; ++entry) {
         const std::string_view text = *entry;
         const std::string_view key = text.substr(0, text.find('='));
-        const bool replaced = std::any_of(changes.begin(), changes.end(), [&](const auto& c) { return c.first == key; });
+        const bool replaced =
+            std::any_of(changes.begin(), changes.end(), [&](const auto& c) { return c.first == key; });
         if (!replaced) merged.emplace_back(text);
     }
     for (const auto& [key, value] : changes) merged.push_back(key + "=" + value);
@@ -100,8 +102,8 @@ struct Launch {
     pid_t parent;
 };
 
-/// The guard knows the group before there can be a grandchild; the kernel ends the child itself together with the thread
-/// that started it.
+/// The guard knows the group before there can be a grandchild; the kernel ends the child itself together with the
+/// thread that started it.
 bool tieToParent(pid_t parent) {
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -132,9 +134,11 @@ void resetSignals() {
     resetSignals();
     limit(RLIMIT_CORE, 0);
     if (launch.options->cpuSeconds > 0) limit(RLIMIT_CPU, static_cast<uint64_t>(std::ceil(launch.options->cpuSeconds)));
-    if (launch.options->addressSpaceBytes > 0) limit(RLIMIT_AS, static_cast<uint64_t>(launch.options->addressSpaceBytes));
+    if (launch.options->addressSpaceBytes > 0)
+        limit(RLIMIT_AS, static_cast<uint64_t>(launch.options->addressSpaceBytes));
     const std::string& folder = launch.options->workingDirectory;
-    if (wanted && (folder.empty() || ::chdir(folder.c_str()) == 0)) ::execve(launch.program, launch.argv, launch.environment);
+    if (wanted && (folder.empty() || ::chdir(folder.c_str()) == 0))
+        ::execve(launch.program, launch.argv, launch.environment);
     const int reason = wanted ? errno : ECANCELED;
     [[maybe_unused]] const ssize_t written = ::write(launch.report, &reason, sizeof reason);
     ::_exit(127);
@@ -182,10 +186,12 @@ struct ChildProcess::State {
         do got = ::waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOWAIT | (wait ? 0 : WNOHANG));
         while (got < 0 && errno == EINTR);
         if (got == 0 && ended.si_pid == 0) return false;
-        // Grandchildren that were left behind go too, while the dead child's number still keeps the group's from being used again.
+        // Grandchildren that were left behind go too, while the dead child's number still keeps the group's from being
+        // used again.
         ::kill(-pid, SIGKILL);
         releaseGroup(pid);
-        while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+        while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+        }
         return reaped = true;
     }
     ~State() {
@@ -196,7 +202,8 @@ struct ChildProcess::State {
         char block[65536];
         const ssize_t count = ::read(from.get(), block, sizeof block);
         if (count > 0) {
-            if (into.size() < outputLimit) into.append(block, std::min(static_cast<size_t>(count), outputLimit - into.size()));
+            if (into.size() < outputLimit)
+                into.append(block, std::min(static_cast<size_t>(count), outputLimit - into.size()));
         } else if (count == 0 || (errno != EINTR && errno != EAGAIN)) {
             from.close();
         }
@@ -246,15 +253,17 @@ Result<ChildProcess> ChildProcess::start(const ProcessOptions& options) {
     const std::string program = findProgram(options.argv[0]);
     if (program.empty()) return Error{ErrorCode::NotFound, "program not found: " + options.argv[0], "", {}};
     int sockets[2];
-    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) return systemError("cannot make a pipe", errno);
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0)
+        return systemError("cannot make a pipe", errno);
     Handle ourInput(sockets[0]), theirInput(sockets[1]);
     Pipe output, errors, report;
     if (!makePipe(output) || !makePipe(errors) || !makePipe(report)) return systemError("cannot make a pipe", errno);
 
     std::vector<std::string> argv = options.argv, environment = mergedEnvironment(options.environment);
     std::vector<char*> argvPointers = pointers(argv), environmentPointers = pointers(environment);
-    const Launch launch{program.c_str(), argvPointers.data(), environmentPointers.data(), &options,
-                        theirInput.get(), output.write.get(), errors.write.get(), report.write.get(), ::getpid()};
+    const Launch launch{program.c_str(),    argvPointers.data(), environmentPointers.data(),
+                        &options,           theirInput.get(),    output.write.get(),
+                        errors.write.get(), report.write.get(),  ::getpid()};
     auto state = std::make_unique<State>();
     // A signal between fork and exec must not run the parent's handlers in the child.
     sigset_t all, before;
@@ -285,7 +294,8 @@ Result<void> ChildProcess::write(std::string_view bytes) {
     while (!bytes.empty()) {
         if (m_state->outOfTime()) return Error{ErrorCode::Limit, "the child process ran out of time", "", {}};
         m_state->exchange(m_state->remaining(), &bytes);
-        if (!m_state->input.open()) return Error{ErrorCode::ToolFailed, "the child process stopped reading its input", "", {}};
+        if (!m_state->input.open())
+            return Error{ErrorCode::ToolFailed, "the child process stopped reading its input", "", {}};
     }
     return {};
 }
@@ -307,7 +317,8 @@ Result<std::string> ChildProcess::readLine(double seconds) {
         }
         if (!m_state->output.open()) return endedEarly();
         const double left = std::chrono::duration<double>(until - Clock::now()).count();
-        if (left <= 0 || m_state->outOfTime()) return Error{ErrorCode::Limit, "the child process did not answer in time", "", {}};
+        if (left <= 0 || m_state->outOfTime())
+            return Error{ErrorCode::Limit, "the child process did not answer in time", "", {}};
         m_state->exchange(std::min(left, m_state->remaining()), nullptr);
     }
 }
@@ -317,7 +328,8 @@ Result<std::string> ChildProcess::readBytes(size_t count, double seconds) {
     while (m_state->outputText.size() < count) {
         if (!m_state->output.open()) return endedEarly();
         const double left = std::chrono::duration<double>(until - Clock::now()).count();
-        if (left <= 0 || m_state->outOfTime()) return Error{ErrorCode::Limit, "the child process did not answer in time", "", {}};
+        if (left <= 0 || m_state->outOfTime())
+            return Error{ErrorCode::Limit, "the child process did not answer in time", "", {}};
         m_state->exchange(std::min(left, m_state->remaining()), nullptr);
     }
     std::string bytes = m_state->outputText.substr(0, count);
@@ -339,7 +351,8 @@ ProcessEnd ChildProcess::wait(const Progress& progress) {
         s.exchange(s.remaining(), nullptr);
         if (!running()) {
             // What is left in the pipes after its end is read without waiting.
-            while ((s.output.open() || s.errors.open()) && s.exchange(0, nullptr)) {}
+            while ((s.output.open() || s.errors.open()) && s.exchange(0, nullptr)) {
+            }
             break;
         }
     }
@@ -375,7 +388,9 @@ Result<ProcessEnd> runProcess(const ProcessOptions& options, std::string_view in
 
 std::string findProgram(const std::string& name) {
     std::error_code error;
-    const auto runs = [&](const std::string& file) { return ::access(file.c_str(), X_OK) == 0 && !std::filesystem::is_directory(file, error); };
+    const auto runs = [&](const std::string& file) {
+        return ::access(file.c_str(), X_OK) == 0 && !std::filesystem::is_directory(file, error);
+    };
     if (name.find('/') != std::string::npos) return runs(name) ? name : std::string();
     const char* path = std::getenv("PATH");
     std::string_view rest = path != nullptr ? path : kDefaultPath;
@@ -398,21 +413,30 @@ Result<std::string> findHelper(const std::string& name, const char* environmentV
     std::vector<std::string> tried;
     if (const char* given = std::getenv(environmentVariable); given != nullptr && *given != '\0') {
         if (!findProgram(given).empty()) return std::string(given);
-        return Error{ErrorCode::NotFound, std::string(environmentVariable) + " names no program that can be run: " + given, "",
-                     {std::string("correct it, or unset it: then ") + name + " is looked for beside the running program and in PATH"}};
+        return Error{ErrorCode::NotFound,
+                     std::string(environmentVariable) + " names no program that can be run: " + given,
+                     "",
+                     {std::string("correct it, or unset it: then ") + name +
+                      " is looked for beside the running program and in PATH"}};
     }
     const auto folder = std::filesystem::path(programPath()).parent_path();
-    for (const auto& candidate : {folder / name, folder.parent_path() / "bin" / name, folder.parent_path() / "libexec" / "cutaway" / name}) {
+    for (const auto& candidate :
+         {folder / name, folder.parent_path() / "bin" / name, folder.parent_path() / "libexec" / "cutaway" / name}) {
         if (!findProgram(candidate.string()).empty()) return candidate.string();
         tried.push_back(candidate.string());
     }
     if (std::string found = findProgram(name); !found.empty()) return found;
     tried.push_back("PATH");
-    return Error{ErrorCode::NotFound, "helper program " + name + " not found", "", {"looked in: " + [&] {
-                     std::string list;
-                     for (const std::string& place : tried) list += (list.empty() ? "" : ", ") + place;
-                     return list;
-                 }(), std::string("set ") + environmentVariable + " to its path"}};
+    return Error{ErrorCode::NotFound,
+                 "helper program " + name + " not found",
+                 "",
+                 {"looked in: " +
+                      [&] {
+                          std::string list;
+                          for (const std::string& place : tried) list += (list.empty() ? "" : ", ") + place;
+                          return list;
+                      }(),
+                  std::string("set ") + environmentVariable + " to its path"}};
 }
 
 }  // namespace cutaway

@@ -1,7 +1,7 @@
 #pragma once
 // Child processes: started without a shell, in a process group of their own, with limits on time, memory and output;
-// killed as a group. What a child does cannot harm its parent, and none outlives it (support/guard.h): a child ends, too,
-// with the thread that started it, which therefore must live as long as the child is wanted.
+// killed as a group. What a child does cannot harm its parent, and none outlives it (support/guard.h): a child ends,
+// too, with the thread that started it, which therefore must live as long as the child is wanted.
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,21 +13,21 @@
 namespace cutaway {
 
 struct ProcessOptions {
-    std::vector<std::string> argv;       // a name without '/' is looked up in PATH
-    std::string workingDirectory;        // empty = the parent's
+    std::vector<std::string> argv;                                 // a name without '/' is looked up in PATH
+    std::string workingDirectory;                                  // empty = the parent's
     std::vector<std::pair<std::string, std::string>> environment;  // added to the parent's, or replacing
-    std::vector<int> descriptors;        // of the parent, which the child has under the same numbers
-    double wallSeconds = 60;             // after which the group is killed; 0 = no limit
-    double cpuSeconds = 0;               // RLIMIT_CPU, rounded up; 0 = none
-    int64_t addressSpaceBytes = 0;       // RLIMIT_AS; 0 = none
-    size_t outputLimit = 64u << 20;      // bytes kept of each of stdout and stderr; the rest is read and dropped
+    std::vector<int> descriptors;    // of the parent, which the child has under the same numbers
+    double wallSeconds = 60;         // after which the group is killed; 0 = no limit
+    double cpuSeconds = 0;           // RLIMIT_CPU, rounded up; 0 = none
+    int64_t addressSpaceBytes = 0;   // RLIMIT_AS; 0 = none
+    size_t outputLimit = 64u << 20;  // bytes kept of each of stdout and stderr; the rest is read and dropped
 };
 
 struct ProcessEnd {
     enum class How : uint8_t { Exited, Signalled, TimedOut, Cancelled };
     How how = How::Exited;
     int exitCode = 0, signal = 0;
-    std::string output, errors;          // what had been read by then
+    std::string output, errors;  // what had been read by then
     double seconds = 0;
 
     bool ok() const { return how == How::Exited && exitCode == 0; }
@@ -66,7 +66,8 @@ class ChildProcess {
 };
 
 /// start, write `input`, wait.
-Result<ProcessEnd> runProcess(const ProcessOptions& options, std::string_view input = {}, const Progress& progress = {});
+Result<ProcessEnd> runProcess(const ProcessOptions& options, std::string_view input = {},
+                              const Progress& progress = {});
 
 /// Full path of a program: itself if it contains '/', else from PATH; empty if there is none.
 std::string findProgram(const std::string& name);

@@ -29,7 +29,8 @@ bool removeFolder(const std::filesystem::path& path) {
     return !error;
 }
 
-/// What is there now, with the open descriptor that holds its lock; removed at exit if owned by objects of static lifetime.
+/// What is there now, with the open descriptor that holds its lock; removed at exit if owned by objects of static
+/// lifetime.
 class Living {
   public:
     ~Living() {
@@ -69,14 +70,16 @@ std::string randomLetters() {
     return letters;
 }
 
-/// The descriptor of the folder with the lock on it; -1 if there is no such folder, or somebody holds it and `wait` is not set.
+/// The descriptor of the folder with the lock on it; -1 if there is no such folder, or somebody holds it and `wait` is
+/// not set.
 int lockFolder(const std::filesystem::path& path, bool wait) {
     const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (folder < 0) return -1;
-    struct stat held {}, named {};
+    struct stat held {
+    }, named{};
     // Whoever waited for a cleaner holds the lock of a folder that is gone.
-    if (::flock(folder, wait ? LOCK_EX : LOCK_EX | LOCK_NB) == 0 && ::fstat(folder, &held) == 0 && ::lstat(path.c_str(), &named) == 0 &&
-        held.st_ino == named.st_ino && held.st_dev == named.st_dev)
+    if (::flock(folder, wait ? LOCK_EX : LOCK_EX | LOCK_NB) == 0 && ::fstat(folder, &held) == 0 &&
+        ::lstat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino && held.st_dev == named.st_dev)
         return folder;
     ::close(folder);
     return -1;
@@ -87,7 +90,8 @@ bool isOurName(std::string_view name) {
     if (!name.starts_with(kPrefix)) return false;
     const size_t last = name.rfind('-'), before = last == std::string_view::npos ? last : name.rfind('-', last - 1);
     if (before == std::string_view::npos || before < kPrefix.size() || last == before + 1) return false;
-    return name.size() - last - 1 == kRandomLetters && name.find_first_not_of(kLetters, last + 1) == std::string_view::npos &&
+    return name.size() - last - 1 == kRandomLetters &&
+           name.find_first_not_of(kLetters, last + 1) == std::string_view::npos &&
            name.substr(before + 1, last - before - 1).find_first_not_of("0123456789") == std::string_view::npos;
 }
 
@@ -96,14 +100,21 @@ bool isOurName(std::string_view name) {
 Result<TempDir> TempDir::create(const std::string& kind) {
     std::error_code error;
     const auto base = std::filesystem::absolute(std::filesystem::temp_directory_path(error));
-    if (error) return Error{ErrorCode::ToolFailed, "no temporary folder: " + error.message(), "", {"set TMPDIR to a folder you may write to"}};
+    if (error)
+        return Error{ErrorCode::ToolFailed,
+                     "no temporary folder: " + error.message(),
+                     "",
+                     {"set TMPDIR to a folder you may write to"}};
     while (true) {
-        const auto path = base / (std::string(kPrefix) + kind + "-" + std::to_string(::getpid()) + "-" + randomLetters());
+        const auto path =
+            base / (std::string(kPrefix) + kind + "-" + std::to_string(::getpid()) + "-" + randomLetters());
         if (!guardFolder(path)) return Error{ErrorCode::Cancelled, "the program is ending", path.string(), {}};
         if (::mkdir(path.c_str(), 0700) != 0) {
             const int reason = errno;
             releaseFolder(path);
-            return Error{ErrorCode::ToolFailed, "cannot make a temporary folder: " + std::generic_category().message(reason), path.string(),
+            return Error{ErrorCode::ToolFailed,
+                         "cannot make a temporary folder: " + std::generic_category().message(reason),
+                         path.string(),
                          {"set TMPDIR to a folder you may write to"}};
         }
         const int lock = lockFolder(path, true);
@@ -129,7 +140,9 @@ void removeLeftFolders() {
         const auto path = at->path();
         if (!isOurName(path.filename().native())) continue;
         struct stat status {};
-        if (::lstat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != ::geteuid() || (status.st_mode & 07777) != 0700) continue;
+        if (::lstat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != ::geteuid() ||
+            (status.st_mode & 07777) != 0700)
+            continue;
         const int lock = lockFolder(path, false);
         if (lock < 0) continue;
         removeFolder(path);

@@ -9,8 +9,8 @@
 namespace cutaway {
 
 /// A fresh folder below the system's temp folder, removed with everything in it by the destructor, or at exit for
-/// owners that live until then. Its name is "cutaway-KIND-PID-" and letters; the program holds a lock on it (flock) for as
-/// long as it lives, which tells a folder in use from one that was left.
+/// owners that live until then. Its name is "cutaway-KIND-PID-" and letters; the program holds a lock on it (flock) for
+/// as long as it lives, which tells a folder in use from one that was left.
 class TempDir {
   public:
     static Result<TempDir> create(const std::string& kind = "files");

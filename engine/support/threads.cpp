@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
-// GCC's OpenMP runtime by its functions: a pragma would get another compiler's own runtime, and so a second set of threads.
+// GCC's OpenMP runtime by its functions: a pragma would get another compiler's own runtime, and so a second set of
+// threads.
 extern "C" {
 void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned flags);
 int omp_get_max_threads();

@@ -1,6 +1,6 @@
 #pragma once
-// The one set of threads that work is split among: those of the OpenMP runtime that oneDNN runs on. With a second set each
-// would wait for cores that the other one's spin on.
+// The one set of threads that work is split among: those of the OpenMP runtime that oneDNN runs on. With a second set
+// each would wait for cores that the other one's spin on.
 #include <cstdint>
 #include <functional>
 
@@ -8,8 +8,8 @@ namespace cutaway {
 
 /// As many as the runtime has, one per core unless the environment says otherwise.
 int threadCount();
-/// How many of `most` threads are worth waking for work that takes one of them so long: one that sleeps takes a while to come, and
-/// on a busy machine a long while.
+/// How many of `most` threads are worth waking for work that takes one of them so long: one that sleeps takes a while
+/// to come, and on a busy machine a long while.
 int threadsWorth(int64_t nanoseconds, int most);
 /// Estimates for that: what a matrix product of the library does per nanosecond on one core, and what memory gives.
 constexpr int64_t kLibraryOperationsPerNanosecond = 40, kBytesPerNanosecond = 10;

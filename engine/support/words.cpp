@@ -1,7 +1,7 @@
 #include "cutaway/words.h"
 
-#include <cstdio>
 #include <cmath>
+#include <cstdio>
 #include <iterator>
 
 namespace cutaway {
@@ -13,7 +13,8 @@ std::string bytesText(int64_t bytes) {
     // What would round to 1024 is 1 of the next unit.
     for (; unit + 1 < std::size(kUnits) && std::abs(value) >= (unit == 0 ? 1024 : 1023.5); ++unit) value /= 1024;
     char text[32];
-    std::snprintf(text, sizeof text, unit == 0 || std::abs(value) >= 99.95 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
+    std::snprintf(text, sizeof text, unit == 0 || std::abs(value) >= 99.95 ? "%.0f %s" : "%.1f %s", value,
+                  kUnits[unit]);
     return text;
 }
 

@@ -1,8 +1,8 @@
+#include "engine/tensor/compare.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
-
-#include "engine/tensor/compare.h"
 
 namespace cutaway {
 
@@ -10,8 +10,10 @@ Tolerance defaultTolerance(DType dtype) {
     switch (dtype) {
         case DType::F16: return {1e-3, 1e-5};
         case DType::BF16: return {1.6e-2, 1e-5};
-        case DType::F32: case DType::C64: return {1.3e-6, 1e-5};
-        case DType::F64: case DType::C128: return {1e-7, 1e-7};
+        case DType::F32:
+        case DType::C64: return {1.3e-6, 1e-5};
+        case DType::F64:
+        case DType::C128: return {1e-7, 1e-7};
         default: return {0, 0};
     }
 }
@@ -29,7 +31,8 @@ class Comparing {
             if (got != want) outside(std::numeric_limits<double>::infinity(), position);
             return;
         }
-        const double error = std::abs(got - want), allowed = m_tolerance.absolute + m_tolerance.relative * std::abs(want);
+        const double error = std::abs(got - want),
+                     allowed = m_tolerance.absolute + m_tolerance.relative * std::abs(want);
         m_result.maxExpected = std::max(m_result.maxExpected, std::abs(want));
         m_result.maxAbsoluteError = std::max(m_result.maxAbsoluteError, error);
         if (error > allowed) outside(allowed > 0 ? error / allowed : error, position);
@@ -72,7 +75,8 @@ void forEachBlock(const Tensor& tensor, Each&& each) {
     const int64_t count = tensor.numel();
     for (int64_t i = 0; i < count; i += kAtOnce) {
         const int64_t n = std::min(kAtOnce, count - i);
-        loadElements(tensor.dtype(), static_cast<const std::byte*>(tensor.data()) + i * byteSize(tensor.dtype()), 1, n, values.data());
+        loadElements(tensor.dtype(), static_cast<const std::byte*>(tensor.data()) + i * byteSize(tensor.dtype()), 1, n,
+                     values.data());
         each(i, n, values);
     }
 }
@@ -84,7 +88,8 @@ double usualMagnitude(const Tensor& tensor) {
     forEachBlock(tensor.contiguous(), [&](int64_t, int64_t n, const auto& values) {
         for (int64_t k = 0; k < n; ++k)
             if (const double size = std::abs(values[static_cast<size_t>(k)]); std::isfinite(size))
-                magnitudes.push_back(static_cast<float>(std::min(size, static_cast<double>(std::numeric_limits<float>::max()))));
+                magnitudes.push_back(
+                    static_cast<float>(std::min(size, static_cast<double>(std::numeric_limits<float>::max()))));
     });
     if (magnitudes.empty()) return 0;
     // Rounded down, so that of two values or more the largest alone never decides.
@@ -107,7 +112,8 @@ Comparison compare(const Tensor& actual, const Tensor& expected, Tolerance toler
     }
     forEachBlock(a, [&](int64_t begin, int64_t n, const auto& left) {
         std::array<std::complex<double>, kAtOnce> right;
-        loadElements(b.dtype(), static_cast<const std::byte*>(b.data()) + begin * byteSize(b.dtype()), 1, n, right.data());
+        loadElements(b.dtype(), static_cast<const std::byte*>(b.data()) + begin * byteSize(b.dtype()), 1, n,
+                     right.data());
         for (int64_t k = 0; k < n; ++k) {
             const auto got = left[static_cast<size_t>(k)], want = right[static_cast<size_t>(k)];
             comparing.value(got.real(), want.real(), begin + k);

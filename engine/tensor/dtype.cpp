@@ -67,8 +67,15 @@ std::optional<DType> dtypeFromStorageClass(std::string_view text) {
 
 bool isFloating(DType dtype) {
     switch (dtype) {
-        case DType::F16: case DType::BF16: case DType::F32: case DType::F64: case DType::F8E4M3FN:
-        case DType::F8E5M2: case DType::F8E4M3FNUZ: case DType::F8E5M2FNUZ: case DType::F8E8M0FNU:
+        case DType::F16:
+        case DType::BF16:
+        case DType::F32:
+        case DType::F64:
+        case DType::F8E4M3FN:
+        case DType::F8E5M2:
+        case DType::F8E4M3FNUZ:
+        case DType::F8E5M2FNUZ:
+        case DType::F8E8M0FNU:
         case DType::F4E2M1FNX2: return true;
         default: return false;
     }
@@ -76,8 +83,14 @@ bool isFloating(DType dtype) {
 bool isComplex(DType dtype) { return dtype == DType::C32 || dtype == DType::C64 || dtype == DType::C128; }
 bool isIntegral(DType dtype, bool includeBool) {
     switch (dtype) {
-        case DType::U8: case DType::I8: case DType::I16: case DType::I32: case DType::I64:
-        case DType::U16: case DType::U32: case DType::U64: return true;
+        case DType::U8:
+        case DType::I8:
+        case DType::I16:
+        case DType::I32:
+        case DType::I64:
+        case DType::U16:
+        case DType::U32:
+        case DType::U64: return true;
         case DType::Bool: return includeBool;
         default: return false;
     }
@@ -144,8 +157,10 @@ std::optional<Device> deviceFromText(std::string_view text) {
 }
 
 namespace {
-constexpr std::array<std::string_view, 8> kLayoutNames = {"unknown", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "_mkldnn", "strided"};
-constexpr std::array<std::string_view, 5> kFormatNames = {"unknown", "contiguous_format", "channels_last", "channels_last_3d", "preserve_format"};
+constexpr std::array<std::string_view, 8> kLayoutNames = {"unknown",    "sparse_coo", "sparse_csr", "sparse_csc",
+                                                          "sparse_bsr", "sparse_bsc", "_mkldnn",    "strided"};
+constexpr std::array<std::string_view, 5> kFormatNames = {"unknown", "contiguous_format", "channels_last",
+                                                          "channels_last_3d", "preserve_format"};
 }  // namespace
 std::string_view name(Layout layout) { return kLayoutNames[static_cast<size_t>(layout)]; }
 std::string_view name(MemoryFormat format) { return kFormatNames[static_cast<size_t>(format)]; }

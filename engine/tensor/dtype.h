@@ -10,8 +10,30 @@
 namespace cutaway {
 
 enum class DType : uint8_t {
-    U8, I8, I16, I32, I64, F16, F32, F64, C32, C64, C128, Bool, BF16, U16, U32, U64,
-    F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU, F4E2M1FNX2, Bits16, Bits1x8,
+    U8,
+    I8,
+    I16,
+    I32,
+    I64,
+    F16,
+    F32,
+    F64,
+    C32,
+    C64,
+    C128,
+    Bool,
+    BF16,
+    U16,
+    U32,
+    U64,
+    F8E4M3FN,
+    F8E5M2,
+    F8E4M3FNUZ,
+    F8E5M2FNUZ,
+    F8E8M0FNU,
+    F4E2M1FNX2,
+    Bits16,
+    Bits1x8,
 };
 constexpr int kDTypeCount = 24;
 
@@ -34,7 +56,7 @@ std::optional<DType> dtypeFromExportCode(int code);
 std::optional<DType> dtypeFromSafetensors(std::string_view name);
 std::optional<DType> dtypeFromStorageClass(std::string_view name);
 
-bool isFloating(DType dtype);   // f16 bf16 f32 f64 and the 8- and 4-bit floats
+bool isFloating(DType dtype);  // f16 bf16 f32 f64 and the 8- and 4-bit floats
 bool isComplex(DType dtype);
 bool isIntegral(DType dtype, bool includeBool = false);
 bool isUnsigned(DType dtype);
@@ -53,10 +75,19 @@ struct Device {
 std::optional<Device> deviceFromText(std::string_view text);
 
 /// Values are the export codes.
-enum class Layout : uint8_t { Unknown = 0, SparseCoo = 1, SparseCsr = 2, SparseCsc = 3, SparseBsr = 4, SparseBsc = 5, Mkldnn = 6, Strided = 7 };
+enum class Layout : uint8_t {
+    Unknown = 0,
+    SparseCoo = 1,
+    SparseCsr = 2,
+    SparseCsc = 3,
+    SparseBsr = 4,
+    SparseBsc = 5,
+    Mkldnn = 6,
+    Strided = 7
+};
 enum class MemoryFormat : uint8_t { Unknown = 0, Contiguous = 1, ChannelsLast = 2, ChannelsLast3d = 3, Preserve = 4 };
-std::string_view name(Layout layout);            // "strided"
-std::string_view name(MemoryFormat format);      // "contiguous_format"
+std::string_view name(Layout layout);        // "strided"
+std::string_view name(MemoryFormat format);  // "contiguous_format"
 std::optional<Layout> layoutFromName(std::string_view text);
 std::optional<MemoryFormat> memoryFormatFromName(std::string_view text);
 

@@ -47,14 +47,24 @@ uint16_t floatToHalf(float value) {
 
 namespace {
 
-struct Half { uint16_t bits; };
-struct Bfloat { uint16_t bits; };
-struct Bool8 { uint8_t bits; };
+struct Half {
+    uint16_t bits;
+};
+struct Bfloat {
+    uint16_t bits;
+};
+struct Bool8 {
+    uint8_t bits;
+};
 /// Complex of two halves.
-struct HalfComplex { uint16_t real, imaginary; };
+struct HalfComplex {
+    uint16_t real, imaginary;
+};
 /// An 8-bit float: e4m3fn (3 bits of mantissa, no infinity) or e5m2 (2 bits, IEEE).
 template <int Mantissa>
-struct Small { uint8_t bits; };
+struct Small {
+    uint8_t bits;
+};
 template <class T>
 struct SmallMantissa : std::integral_constant<int, 0> {};
 template <int Mantissa>
@@ -95,11 +105,13 @@ struct IsComplex<std::complex<T>> : std::true_type {};
 
 template <class Compute, class Stored>
 Compute load(Stored value) {
-    if constexpr (std::is_same_v<Stored, HalfComplex>) return load<Compute>(std::complex<float>(halfToFloat(value.real), halfToFloat(value.imaginary)));
+    if constexpr (std::is_same_v<Stored, HalfComplex>)
+        return load<Compute>(std::complex<float>(halfToFloat(value.real), halfToFloat(value.imaginary)));
     else if constexpr (std::is_same_v<Stored, Half>) return static_cast<Compute>(halfToFloat(value.bits));
     else if constexpr (std::is_same_v<Stored, Bfloat>) return static_cast<Compute>(bfloatToFloat(value.bits));
     else if constexpr (std::is_same_v<Stored, Bool8>) return static_cast<Compute>(static_cast<int>(value.bits != 0));
-    else if constexpr (SmallMantissa<Stored>::value != 0) return static_cast<Compute>(smallToFloat<SmallMantissa<Stored>::value>(value.bits));
+    else if constexpr (SmallMantissa<Stored>::value != 0)
+        return static_cast<Compute>(smallToFloat<SmallMantissa<Stored>::value>(value.bits));
     else if constexpr (IsComplex<Stored>::value) {
         if constexpr (IsComplex<Compute>::value) return Compute(value);
         else return static_cast<Compute>(value.real());
@@ -133,7 +145,8 @@ Stored store(Compute value) {
     else if constexpr (std::is_same_v<Stored, Half>) return {floatToHalf(static_cast<float>(value))};
     else if constexpr (std::is_same_v<Stored, Bfloat>) return {floatToBfloat(static_cast<float>(value))};
     else if constexpr (std::is_same_v<Stored, Bool8>) return {static_cast<uint8_t>(value != Compute(0))};
-    else if constexpr (SmallMantissa<Stored>::value != 0) return {floatToSmall<SmallMantissa<Stored>::value>(static_cast<float>(value))};
+    else if constexpr (SmallMantissa<Stored>::value != 0)
+        return {floatToSmall<SmallMantissa<Stored>::value>(static_cast<float>(value))};
     else if constexpr (std::is_integral_v<Stored>) return toInteger<Stored>(value);
     else return static_cast<Stored>(value);
 }
@@ -190,8 +203,8 @@ void storeElements(DType dtype, void* data, int64_t stride, int64_t count, const
     });
 }
 
-#define CT_ELEMENTS(Compute)                                                                    \
-    template void loadElements<Compute>(DType, const void*, int64_t, int64_t, Compute*);        \
+#define CT_ELEMENTS(Compute)                                                             \
+    template void loadElements<Compute>(DType, const void*, int64_t, int64_t, Compute*); \
     template void storeElements<Compute>(DType, void*, int64_t, int64_t, const Compute*);
 CT_ELEMENTS(float)
 CT_ELEMENTS(double)

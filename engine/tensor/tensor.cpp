@@ -73,7 +73,7 @@ Dims contiguousStrides(std::span<const int64_t> sizes) {
     int64_t step = 1;
     for (size_t i = sizes.size(); i-- > 0;) {
         strides[i] = step;
-        if (i > 0) step = checkedMul(step, std::max<int64_t>(sizes[i], 1));   // the product of all is nobody's stride
+        if (i > 0) step = checkedMul(step, std::max<int64_t>(sizes[i], 1));  // the product of all is nobody's stride
     }
     return strides;
 }
@@ -142,8 +142,12 @@ int64_t toInt(const Scalar& scalar) {
 bool isFloatingScalar(const Scalar& scalar) { return std::holds_alternative<double>(scalar); }
 
 Tensor::Tensor(std::shared_ptr<Storage> storage, DType dtype, Dims sizes, Dims strides, int64_t offset, Device device)
-    : m_storage(std::move(storage)), m_dtype(dtype), m_device(device), m_sizes(std::move(sizes)),
-      m_strides(std::move(strides)), m_offset(offset) {
+    : m_storage(std::move(storage)),
+      m_dtype(dtype),
+      m_device(device),
+      m_sizes(std::move(sizes)),
+      m_strides(std::move(strides)),
+      m_offset(offset) {
     CT_CHECK(m_sizes.size() == m_strides.size(), "a tensor has one stride per size");
     if (!m_storage || byteSize(m_dtype) == 0) return;
     const int64_t reached = extent(m_sizes, m_strides, m_offset),
@@ -307,7 +311,11 @@ void copyInto(Tensor& target, const Tensor& source) {
     if (target.numel() == 0) return;
     const Tensor from = broadcastTo(source, target.sizes());
     Dims sizes = target.sizes(), a = target.strides(), b = from.strides();
-    if (sizes.empty()) { sizes = {1}; a = {1}; b = {1}; }
+    if (sizes.empty()) {
+        sizes = {1};
+        a = {1};
+        b = {1};
+    }
     if (target.isContiguous() && from.isContiguous()) {
         sizes = {target.numel()};
         a = b = {1};
@@ -317,7 +325,8 @@ void copyInto(Tensor& target, const Tensor& source) {
     const auto* data = static_cast<const std::byte*>(from.data());
     if (target.dtype() == source.dtype()) {
         forEachRow(sizes, a, b, [&](int64_t at, int64_t start) {
-            copyBytesRow(static_cast<int>(itemTo), to + at * itemTo, a.back(), data + start * itemFrom, b.back(), count);
+            copyBytesRow(static_cast<int>(itemTo), to + at * itemTo, a.back(), data + start * itemFrom, b.back(),
+                         count);
         });
         return;
     }

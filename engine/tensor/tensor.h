@@ -48,7 +48,9 @@ class Storage {
     /// True if `data` may not be written (what a file holds).
     bool readOnly() const { return m_readOnly; }
     /// True if the address is, or will be, a multiple of `bytes`, a power of two up to 64.
-    bool aligned(size_t bytes) const { return m_pending != nullptr || reinterpret_cast<uintptr_t>(m_data.load()) % bytes == 0; }
+    bool aligned(size_t bytes) const {
+        return m_pending != nullptr || reinterpret_cast<uintptr_t>(m_data.load()) % bytes == 0;
+    }
 
   private:
     struct Pending {
@@ -73,8 +75,8 @@ class Storage {
 Dims contiguousStrides(std::span<const int64_t> sizes);
 /// Product of sizes. Throws SizeError if one is negative or the product does not fit into 64 bits.
 int64_t numel(std::span<const int64_t> sizes);
-/// One past the last element that these sizes and strides reach from `offset`; 0 without elements. Throws SizeError if that
-/// does not fit into 64 bits, or lies before the start.
+/// One past the last element that these sizes and strides reach from `offset`; 0 without elements. Throws SizeError if
+/// that does not fit into 64 bits, or lies before the start.
 int64_t extent(std::span<const int64_t> sizes, std::span<const int64_t> strides, int64_t offset = 0);
 /// Bytes of so many elements. Throws SizeError, which names the sizes, if 64 bits cannot count them.
 size_t checkedBytes(DType dtype, int64_t elements, std::span<const int64_t> sizes);
@@ -116,9 +118,13 @@ class Tensor {
     void* data() { return m_storage->data() + m_offset * byteSize(m_dtype); }
     const void* data() const { return m_storage->data() + m_offset * byteSize(m_dtype); }
     template <class T>
-    T* as() { return static_cast<T*>(data()); }
+    T* as() {
+        return static_cast<T*>(data());
+    }
     template <class T>
-    const T* as() const { return static_cast<const T*>(data()); }
+    const T* as() const {
+        return static_cast<const T*>(data());
+    }
 
     /// Another view of the same storage.
     Tensor view(Dims sizes, Dims strides, int64_t offset) const;
@@ -152,12 +158,12 @@ struct Tolerance {
 Tolerance defaultTolerance(DType dtype);
 
 struct Comparison {
-    bool sameType = true;          // dtype and shape agree
-    bool within = true;            // every element within tolerance
-    double maxAbsoluteError = 0;   // over elements finite in both
-    double maxExpected = 0;        // largest |expected| among finite elements
-    int64_t worst = -1;            // row-major position of the element whose error is the largest part of what is allowed
-    int64_t mismatches = 0;        // elements out of tolerance, NaN against number, differing infinities
+    bool sameType = true;         // dtype and shape agree
+    bool within = true;           // every element within tolerance
+    double maxAbsoluteError = 0;  // over elements finite in both
+    double maxExpected = 0;       // largest |expected| among finite elements
+    int64_t worst = -1;      // row-major position of the element whose error is the largest part of what is allowed
+    int64_t mismatches = 0;  // elements out of tolerance, NaN against number, differing infinities
 };
 /// |actual - expected| <= absolute + relative * |expected|; NaN equals NaN.
 Comparison compare(const Tensor& actual, const Tensor& expected, Tolerance tolerance);

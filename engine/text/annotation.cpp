@@ -88,7 +88,8 @@ Result<Annotation> parseTensor(std::string_view whole, size_t bracket, std::set<
     type.dtype = *dtype;
     if (!rest.empty()) {
         const auto device = deviceFromText(rest);
-        if (!device) return bad(whole, "'" + std::string(rest) + "' is not a device that Cutaway knows (cpu, cuda, meta)");
+        if (!device)
+            return bad(whole, "'" + std::string(rest) + "' is not a device that Cutaway knows (cpu, cuda, meta)");
         type.device = *device;
         result.hasDevice = true;
     }
@@ -139,6 +140,8 @@ Result<Annotation> parseAt(std::string_view text, std::set<std::string>& symbols
 
 }  // namespace
 
-Result<Annotation> parseAnnotation(std::string_view text, std::set<std::string>& symbols) { return parseAt(text, symbols, 0); }
+Result<Annotation> parseAnnotation(std::string_view text, std::set<std::string>& symbols) {
+    return parseAt(text, symbols, 0);
+}
 
 }  // namespace cutaway::fxtext

@@ -11,10 +11,10 @@
 namespace cutaway::fxtext {
 
 struct Annotation {
-    ValueType type;              // opaque when the text names a type that we do not know
-    bool hasStrides = false;     // else row-major was filled in
-    bool hasDevice = false;      // else the CPU was filled in
-    std::string subclass;        // "DTensor" where a tensor subclass was written; `type` is its core
+    ValueType type;           // opaque when the text names a type that we do not know
+    bool hasStrides = false;  // else row-major was filled in
+    bool hasDevice = false;   // else the CPU was filled in
+    std::string subclass;     // "DTensor" where a tensor subclass was written; `type` is its core
 };
 
 /// Reads what stands between the quotes. Names of size symbols are added to `symbols`. Errors name the rule; they have

@@ -10,16 +10,20 @@ struct OperatorSymbol {
     std::string_view name;
 };
 constexpr OperatorSymbol kBinary[] = {
-    {sym("+"), "operator.add"}, {sym("-"), "operator.sub"}, {sym("*"), "operator.mul"}, {sym("/"), "operator.truediv"},
-    {sym("//"), "operator.floordiv"}, {sym("%"), "operator.mod"}, {sym("**"), "operator.pow"}, {sym("<<"), "operator.lshift"},
-    {sym(">>"), "operator.rshift"}, {sym("&"), "operator.and_"}, {sym("|"), "operator.or_"}, {sym("^"), "operator.xor"},
-    {sym("@"), "operator.matmul"}, {sym("=="), "operator.eq"}, {sym("!="), "operator.ne"}, {sym("<"), "operator.lt"},
-    {sym("<="), "operator.le"}, {sym(">"), "operator.gt"}, {sym(">="), "operator.ge"}};
-constexpr OperatorSymbol kUnary[] = {{sym("-"), "operator.neg"}, {sym("~"), "operator.invert"}, {sym("+"), "operator.pos"}};
+    {sym("+"), "operator.add"},     {sym("-"), "operator.sub"},       {sym("*"), "operator.mul"},
+    {sym("/"), "operator.truediv"}, {sym("//"), "operator.floordiv"}, {sym("%"), "operator.mod"},
+    {sym("**"), "operator.pow"},    {sym("<<"), "operator.lshift"},   {sym(">>"), "operator.rshift"},
+    {sym("&"), "operator.and_"},    {sym("|"), "operator.or_"},       {sym("^"), "operator.xor"},
+    {sym("@"), "operator.matmul"},  {sym("=="), "operator.eq"},       {sym("!="), "operator.ne"},
+    {sym("<"), "operator.lt"},      {sym("<="), "operator.le"},       {sym(">"), "operator.gt"},
+    {sym(">="), "operator.ge"}};
+constexpr OperatorSymbol kUnary[] = {
+    {sym("-"), "operator.neg"}, {sym("~"), "operator.invert"}, {sym("+"), "operator.pos"}};
 constexpr OperatorSymbol kAugmented[] = {
-    {sym("+="), "operator.iadd"}, {sym("-="), "operator.isub"}, {sym("*="), "operator.imul"}, {sym("/="), "operator.itruediv"},
-    {sym("//="), "operator.ifloordiv"}, {sym("%="), "operator.imod"}, {sym("**="), "operator.ipow"}, {sym("<<="), "operator.ilshift"},
-    {sym(">>="), "operator.irshift"}, {sym("&="), "operator.iand"}, {sym("|="), "operator.ior"}, {sym("^="), "operator.ixor"},
+    {sym("+="), "operator.iadd"},     {sym("-="), "operator.isub"},       {sym("*="), "operator.imul"},
+    {sym("/="), "operator.itruediv"}, {sym("//="), "operator.ifloordiv"}, {sym("%="), "operator.imod"},
+    {sym("**="), "operator.ipow"},    {sym("<<="), "operator.ilshift"},   {sym(">>="), "operator.irshift"},
+    {sym("&="), "operator.iand"},     {sym("|="), "operator.ior"},        {sym("^="), "operator.ixor"},
     {sym("@="), "operator.imatmul"}};
 
 template <size_t N>
@@ -40,7 +44,8 @@ std::unique_ptr<Module> FunctionBuilder::build() {
         ++m_scope.statement;
         if (!std::exchange(m_skipNext, false)) statement(each);
     }
-    if (!m_state.error && !m_finished) m_state.fail(m_function.begin, "function '" + std::string(m_function.name) + "' has no return statement");
+    if (!m_state.error && !m_finished)
+        m_state.fail(m_function.begin, "function '" + std::string(m_function.name) + "' has no return statement");
     if (m_state.error) return nullptr;
     refineTuples();
     m_state.nextId = m_module->graph().idLimit();
@@ -50,7 +55,8 @@ std::unique_ptr<Module> FunctionBuilder::build() {
 
 void FunctionBuilder::buildSubgraphs() {
     for (const auto& child : m_function.children) {
-        if (m_module->subgraph(child->name)) return m_state.fail(child->begin, "subgraph '" + std::string(child->name) + "' is defined twice (TXT-5)");
+        if (m_module->subgraph(child->name))
+            return m_state.fail(child->begin, "subgraph '" + std::string(child->name) + "' is defined twice (TXT-5)");
         std::unique_ptr<Module> body = FunctionBuilder(m_state, *child).build();
         if (!body) return;
         body->name = std::string(child->name);
@@ -80,13 +86,16 @@ void FunctionBuilder::findConvention() {
 void FunctionBuilder::parameters() {
     for (const Parameter& parameter : m_function.parameters) {
         if (m_state.error) return;
-        if (parameter.fallback != kNoSyntax) m_state.remark(parameter.begin, "the default value of a parameter is left out");
+        if (parameter.fallback != kNoSyntax)
+            m_state.remark(parameter.begin, "the default value of a parameter is left out");
         placeholder(parameter.name, parameter.stars, parameter.annotation, parameter.comment, parameter.begin);
     }
 }
 
-void FunctionBuilder::placeholder(std::string_view raw, int stars, SyntaxId annotation, std::string_view comment, uint32_t begin) {
-    if (m_scope.names.contains(raw)) return m_state.fail(begin, "the parameter '" + std::string(raw) + "' is defined twice (TXT-5)");
+void FunctionBuilder::placeholder(std::string_view raw, int stars, SyntaxId annotation, std::string_view comment,
+                                  uint32_t begin) {
+    if (m_scope.names.contains(raw))
+        return m_state.fail(begin, "the parameter '" + std::string(raw) + "' is defined twice (TXT-5)");
     const std::string target = std::string(static_cast<size_t>(stars), '*') + std::string(raw);
     Annotation written = annotationOf(annotation, raw);
     if (m_state.error) return;
@@ -94,7 +103,8 @@ void FunctionBuilder::placeholder(std::string_view raw, int stars, SyntaxId anno
     if (TensorType* type = written.type.tensor()) type->assumed = m_function.classForm && !written.hasStrides;
     if (written.type.isNone()) written.type = OpaqueType{};
     // Dynamo names its inputs after where they come from; what a module holds as a parameter takes a gradient.
-    if (TensorType* tensor = written.type.tensor(); tensor && isFloating(tensor->dtype) && raw.starts_with("L_") && raw.find("_parameters_") != std::string_view::npos)
+    if (TensorType* tensor = written.type.tensor(); tensor && isFloating(tensor->dtype) && raw.starts_with("L_") &&
+                                                    raw.find("_parameters_") != std::string_view::npos)
         tensor->requiresGrad = true;
     Node& node = m_scope.graph().placeholder(target, std::move(written.type));
     const std::string name = nameFor(raw, begin);
@@ -102,7 +112,8 @@ void FunctionBuilder::placeholder(std::string_view raw, int stars, SyntaxId anno
     define(raw, node, begin);
     m_scope.names[raw].rawParameter = true;
     InputSpec spec = readInputRole(comment);
-    if (m_joint && m_flattened && spec.kind == InputSpec::Kind::UserInput && raw.starts_with("tangents_")) spec.kind = InputSpec::Kind::Tangent;
+    if (m_joint && m_flattened && spec.kind == InputSpec::Kind::UserInput && raw.starts_with("tangents_"))
+        spec.kind = InputSpec::Kind::Tangent;
     m_module->inputs.push_back(std::move(spec));
 }
 
@@ -112,26 +123,32 @@ void FunctionBuilder::flattenedInputs(const Statement& statement) {
         if (!isPlainName(name)) return m_state.fail(name.begin, "a name is expected");
         const auto declared = m_declared.find(name.text);
         const Statement* with = declared == m_declared.end() ? nullptr : declared->second;
-        placeholder(name.text, 0, with ? with->annotation : kNoSyntax, with ? with->comment : std::string_view(), name.begin);
+        placeholder(name.text, 0, with ? with->annotation : kNoSyntax, with ? with->comment : std::string_view(),
+                    name.begin);
     }
 }
 
 // ---------------------------------------------------------------- statements
 
 void FunctionBuilder::statement(const Statement& statement) {
-    if (m_finished && statement.kind != StatementKind::Comment) return m_state.fail(statement.begin, "nothing follows the return statement");
+    if (m_finished && statement.kind != StatementKind::Comment)
+        return m_state.fail(statement.begin, "nothing follows the return statement");
     switch (statement.kind) {
         case StatementKind::Comment: readComment(statement.comment, m_comment); return;
         case StatementKind::Declare:
-            if (!m_flattened) m_state.fail(statement.begin, "'" + std::string(statement.target) + "' has a type but no value");
+            if (!m_flattened)
+                m_state.fail(statement.begin, "'" + std::string(statement.target) + "' has a type but no value");
             return;
         case StatementKind::Unpack: {
             const SyntaxNode& value = m_state.at(statement.value);
-            if (value.kind == SyntaxKind::Call && m_state.at(value.first).text == "fx_pytree.tree_flatten_spec") return flattenedInputs(statement);
-            return m_state.fail(statement.begin, "only fx_pytree.tree_flatten_spec gives several values at once; read items with x[0]");
+            if (value.kind == SyntaxKind::Call && m_state.at(value.first).text == "fx_pytree.tree_flatten_spec")
+                return flattenedInputs(statement);
+            return m_state.fail(statement.begin,
+                                "only fx_pytree.tree_flatten_spec gives several values at once; read items with x[0]");
         }
         case StatementKind::Assign: return assign(statement);
-        case StatementKind::Augmented: case StatementKind::SetItem: return inplace(statement);
+        case StatementKind::Augmented:
+        case StatementKind::SetItem: return inplace(statement);
         case StatementKind::Free: return free(statement);
         case StatementKind::Return: return finish(statement);
         case StatementKind::Expression: {
@@ -170,7 +187,8 @@ void FunctionBuilder::assign(const Statement& statement) {
         }
         case SyntaxKind::Attribute:
             if (auto path = m_values.attributePath(statement.value)) return assignAttribute(statement, *path);
-            return call(statement, m_state.op("builtins.getattr"), {m_values.read(value.first), Argument(std::string(value.text))});
+            return call(statement, m_state.op("builtins.getattr"),
+                        {m_values.read(value.first), Argument(std::string(value.text))});
         default: m_state.fail(value.begin, "a literal is not an operation; write it where it is used");
     }
 }
@@ -180,7 +198,8 @@ void FunctionBuilder::assignAttribute(const Statement& statement, const std::str
     const Argument found = m_values.attribute(path, m_state.at(statement.value));
     if (m_state.error) return;
     if (const auto* subgraph = found.get<SubgraphRef>()) {
-        m_scope.names[statement.target] = {.subgraph = m_scope.findSubgraph(subgraph->name), .lastUse = m_scope.statement};
+        m_scope.names[statement.target] = {.subgraph = m_scope.findSubgraph(subgraph->name),
+                                           .lastUse = m_scope.statement};
         return;
     }
     Node& node = *found.node();
@@ -199,8 +218,10 @@ void FunctionBuilder::assignName(const Statement& statement, const SyntaxNode& v
         // a.shape, or a.b.c one by one
         Binding* object = m_values.use(value.text.substr(0, dot), value);
         if (object == nullptr || object->node == nullptr || value.text.find('.', dot + 1) != std::string_view::npos)
-            return m_state.fail(value.begin, "'" + std::string(value.text) + "' is not an attribute of a value or of self");
-        return call(statement, m_state.op("builtins.getattr"), {Argument(object->node), Argument(std::string(value.text.substr(dot + 1)))});
+            return m_state.fail(value.begin,
+                                "'" + std::string(value.text) + "' is not an attribute of a value or of self");
+        return call(statement, m_state.op("builtins.getattr"),
+                    {Argument(object->node), Argument(std::string(value.text.substr(dot + 1)))});
     }
     Binding* binding = m_values.use(value.text, value);
     if (binding == nullptr) {
@@ -227,20 +248,23 @@ void FunctionBuilder::assignCall(const Statement& statement) {
     NamedArguments keywords;
     if (!m_boxedList.empty() && callee.kind == SyntaxKind::Name) {
         if (callee.text == "iter" && statement.target == m_boxedIterator) return;
-        if (callee.text == "next") return placeholder(statement.target, 0, statement.annotation, statement.comment, statement.begin);
+        if (callee.text == "next")
+            return placeholder(statement.target, 0, statement.annotation, statement.comment, statement.begin);
     }
     if (callee.text == "torch._C._profiler._RecordFunctionFast") return;
     if (auto path = m_values.attributePath(value.first)) {
         // Only the attribute itself, not a call of it: getattr(self, "0")
         m_values.readArguments(statement.value, positional, keywords);
-        return addCall(statement, findOrMakeOpaque(*path, Op::Style::Module), std::move(positional), std::move(keywords));
+        return addCall(statement, findOrMakeOpaque(*path, Op::Style::Module), std::move(positional),
+                       std::move(keywords));
     }
     if (auto path = m_values.attributePath(statement.value)) return assignAttribute(statement, *path);
     if (callee.kind == SyntaxKind::Call && m_state.at(callee.first).text == "getattr") {
         // getattr(torch.ops, "odd name")(...) and getattr([1], "method")(...): names and objects that need quoting.
         const SyntaxId object = m_state.at(callee.first).next;
         const SyntaxId name = object == kNoSyntax ? kNoSyntax : m_state.at(object).next;
-        if (name == kNoSyntax || m_state.at(name).kind != SyntaxKind::String) return m_state.fail(callee.begin, "getattr takes an object and a quoted name");
+        if (name == kNoSyntax || m_state.at(name).kind != SyntaxKind::String)
+            return m_state.fail(callee.begin, "getattr takes an object and a quoted name");
         const std::string method = unquote(m_state.at(name).text);
         if (m_state.at(object).text == "torch.ops") {
             m_values.readArguments(statement.value, positional, keywords);
@@ -249,13 +273,15 @@ void FunctionBuilder::assignCall(const Statement& statement) {
         positional.push_back(m_values.read(object));
         if (positional[0].get<OpRef>()) return m_state.fail(callee.begin, "this cannot be called");
         m_values.readArguments(statement.value, positional, keywords);
-        return addCall(statement, findOrMakeOpaque(method, Op::Style::Method), std::move(positional), std::move(keywords));
+        return addCall(statement, findOrMakeOpaque(method, Op::Style::Method), std::move(positional),
+                       std::move(keywords));
     }
     if (callee.kind == SyntaxKind::Attribute) {
         positional.push_back(m_values.read(callee.first));
         if (positional[0].get<OpRef>()) return m_state.fail(callee.begin, "this cannot be called");
         m_values.readArguments(statement.value, positional, keywords);
-        return addCall(statement, findOrMakeOpaque(callee.text, Op::Style::Method), std::move(positional), std::move(keywords));
+        return addCall(statement, findOrMakeOpaque(callee.text, Op::Style::Method), std::move(positional),
+                       std::move(keywords));
     }
     if (callee.kind != SyntaxKind::Name) return m_state.fail(callee.begin, "this cannot be called");
     const size_t dot = callee.text.find('.');
@@ -263,23 +289,29 @@ void FunctionBuilder::assignCall(const Statement& statement) {
         if (Binding* object = m_values.use(callee.text.substr(0, dot), callee); object && object->node) {
             positional.emplace_back(object->node);
             m_values.readArguments(statement.value, positional, keywords);
-            return addCall(statement, findOrMakeOpaque(callee.text.substr(dot + 1), Op::Style::Method), std::move(positional), std::move(keywords));
+            return addCall(statement, findOrMakeOpaque(callee.text.substr(dot + 1), Op::Style::Method),
+                           std::move(positional), std::move(keywords));
         }
     }
-    if (callee.text == "device" || callee.text == "slice") return m_state.fail(callee.begin, "a literal is not an operation; write it where it is used");
+    if (callee.text == "device" || callee.text == "slice")
+        return m_state.fail(callee.begin, "a literal is not an operation; write it where it is used");
     m_values.readArguments(statement.value, positional, keywords);
-    call(statement, m_state.op(callee.text == "getattr" ? "builtins.getattr" : callee.text), std::move(positional), std::move(keywords));
+    call(statement, m_state.op(callee.text == "getattr" ? "builtins.getattr" : callee.text), std::move(positional),
+         std::move(keywords));
 }
 
 /// x += y and x[i] = y; the statement after it, `name = x`, names the result.
 void FunctionBuilder::inplace(const Statement& statement) {
     Binding* object = m_values.use(statement.target, m_state.at(statement.value));
-    if (object == nullptr || object->node == nullptr) return m_state.fail(statement.begin, "'" + std::string(statement.target) + "' is not defined");
+    if (object == nullptr || object->node == nullptr)
+        return m_state.fail(statement.begin, "'" + std::string(statement.target) + "' is not defined");
     Statement named = statement;
     named.annotation = kNoSyntax;
-    const Statement* following = &statement + 1 < m_function.statements.data() + m_function.statements.size() ? &statement + 1 : nullptr;
+    const Statement* following =
+        &statement + 1 < m_function.statements.data() + m_function.statements.size() ? &statement + 1 : nullptr;
     named.target = {};
-    if (following && following->kind == StatementKind::Assign && m_state.at(following->value).kind == SyntaxKind::Name &&
+    if (following && following->kind == StatementKind::Assign &&
+        m_state.at(following->value).kind == SyntaxKind::Name &&
         m_state.at(following->value).text == statement.target) {
         named.target = following->target;
         named.annotation = following->annotation;
@@ -289,7 +321,8 @@ void FunctionBuilder::inplace(const Statement& statement) {
     std::vector<Argument> args = {Argument(object->node)};
     if (statement.kind == StatementKind::SetItem) args.push_back(m_values.read(statement.index));
     args.push_back(m_values.read(statement.value));
-    const std::string_view name = statement.kind == StatementKind::SetItem ? "operator.setitem" : lookUp(kAugmented, statement.symbol);
+    const std::string_view name =
+        statement.kind == StatementKind::SetItem ? "operator.setitem" : lookUp(kAugmented, statement.symbol);
     call(named, m_state.op(name), std::move(args));
 }
 
@@ -311,7 +344,8 @@ void FunctionBuilder::finish(const Statement& statement) {
     SyntaxId id = statement.value;
     if (id != kNoSyntax) {
         const SyntaxNode& value = m_state.at(id);
-        if (value.kind == SyntaxKind::Call && m_state.at(value.first).text == "pytree.tree_unflatten") id = m_state.at(value.first).next;
+        if (value.kind == SyntaxKind::Call && m_state.at(value.first).text == "pytree.tree_unflatten")
+            id = m_state.at(value.first).next;
         if (id == kNoSyntax) return m_state.fail(value.begin, "tree_unflatten has no values");
     }
     Argument returned = id == kNoSyntax ? Argument() : m_values.read(id);
@@ -320,7 +354,8 @@ void FunctionBuilder::finish(const Statement& statement) {
     InputNames names{m_module->inputs, {}};
     size_t position = 0;
     for (Node& node : m_scope.graph().nodes())
-        if (node.isPlaceholder() && m_module->inputs[position++].kind == InputSpec::Kind::UserInput) names.userNames.push_back(node.name());
+        if (node.isPlaceholder() && m_module->inputs[position++].kind == InputSpec::Kind::UserInput)
+            names.userNames.push_back(node.name());
     const size_t count = m_scope.graph().outputs().size();
     m_module->outputs.resize(count);
     if (id == kNoSyntax || count == 0) return;
@@ -337,7 +372,8 @@ void FunctionBuilder::finish(const Statement& statement) {
 // ---------------------------------------------------------------- nodes
 
 std::string FunctionBuilder::nameFor(std::string_view wanted, uint32_t begin) {
-    if (wanted.find('$') != std::string_view::npos) m_state.fail(begin, "'" + std::string(wanted) + "' is not a name; '$' is for rules");
+    if (wanted.find('$') != std::string_view::npos)
+        m_state.fail(begin, "'" + std::string(wanted) + "' is not a name; '$' is for rules");
     for (std::string_view literal : {"None", "True", "False", "NoneType", "Ellipsis", "inf", "nan", "..."})
         if (wanted == literal) m_state.fail(begin, "'" + std::string(wanted) + "' is a value, not a name");
     if (!isReservedName(wanted)) return std::string(wanted);
@@ -360,7 +396,8 @@ void FunctionBuilder::define(std::string_view name, Node& node, uint32_t begin) 
     setProvenance(node, name);
 }
 
-void FunctionBuilder::call(const Statement& statement, const Op& op, std::vector<Argument> positional, NamedArguments keywords) {
+void FunctionBuilder::call(const Statement& statement, const Op& op, std::vector<Argument> positional,
+                           NamedArguments keywords) {
     if (m_state.error) return;
     if (op.schema() != nullptr) {
         auto bound = bindArguments(op, std::move(positional), std::move(keywords));
@@ -371,7 +408,8 @@ void FunctionBuilder::call(const Statement& statement, const Op& op, std::vector
     addCall(statement, op, std::move(positional), std::move(keywords));
 }
 
-void FunctionBuilder::addCall(const Statement& statement, const Op& op, std::vector<Argument> args, NamedArguments keywords) {
+void FunctionBuilder::addCall(const Statement& statement, const Op& op, std::vector<Argument> args,
+                              NamedArguments keywords) {
     if (m_state.error) return;
     ValueType type = callType(statement, op, args, keywords);
     if (m_state.error) return;

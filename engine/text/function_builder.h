@@ -11,7 +11,8 @@ namespace cutaway::fxtext {
 /// Builds the graph of one function, and its subgraphs.
 class FunctionBuilder {
   public:
-    FunctionBuilder(ParseState& state, const FunctionSyntax& function) : m_state(state), m_function(function), m_values(state, m_scope) {
+    FunctionBuilder(ParseState& state, const FunctionSyntax& function)
+        : m_state(state), m_function(function), m_values(state, m_scope) {
         m_module = std::make_unique<Module>();
         m_scope.module = m_module.get();
         m_scope.subgraphs = &function.children;
@@ -44,8 +45,10 @@ class FunctionBuilder {
     std::string nameFor(std::string_view wanted, uint32_t begin);
     // -- types
     Annotation annotationOf(SyntaxId id, std::string_view name);
-    ValueType callType(const Statement& statement, const Op& op, const std::vector<Argument>& args, const NamedArguments& keywords);
-    ValueType torchType(const Statement& statement, const Op& op, const std::vector<Argument>& args, const NamedArguments& keywords);
+    ValueType callType(const Statement& statement, const Op& op, const std::vector<Argument>& args,
+                       const NamedArguments& keywords);
+    ValueType torchType(const Statement& statement, const Op& op, const std::vector<Argument>& args,
+                        const NamedArguments& keywords);
     ValueType merged(const Statement& statement, Annotation written, ValueType inferred);
     void refineTuples();
     void buildSubgraphs();
@@ -56,8 +59,8 @@ class FunctionBuilder {
     Scope m_scope;
     ValueReader m_values;
     CommentState m_comment;
-    std::unordered_map<std::string_view, const Statement*> m_declared;   // types given apart, in the tree form
-    Annotation m_written;   // of the statement at hand
+    std::unordered_map<std::string_view, const Statement*> m_declared;  // types given apart, in the tree form
+    Annotation m_written;                                               // of the statement at hand
     std::string_view m_boxedList, m_boxedIterator;
     bool m_flattened = false, m_joint = false, m_finished = false, m_skipNext = false;
 };

@@ -1,6 +1,5 @@
-#include "engine/text/function_builder.h"
-
 #include "engine/ops/torch/torch_calls.h"
+#include "engine/text/function_builder.h"
 
 namespace cutaway::fxtext {
 
@@ -16,7 +15,8 @@ Annotation FunctionBuilder::annotationOf(SyntaxId id, std::string_view name) {
     // Unquoted: f32[8, 16] in old files, torch.Tensor in traced ones, which says nothing.
     std::string text;
     if (node.kind == SyntaxKind::String) text = unquote(node.text);
-    else if (node.kind == SyntaxKind::Subscript) text = m_state.tree.source.text.substr(node.begin, node.end - node.begin);
+    else if (node.kind == SyntaxKind::Subscript)
+        text = m_state.tree.source.text.substr(node.begin, node.end - node.begin);
     else return none;
     auto parsed = parseAnnotation(text, m_state.symbols);
     if (!parsed) {
@@ -25,11 +25,13 @@ Annotation FunctionBuilder::annotationOf(SyntaxId id, std::string_view name) {
         return none;
     }
     if (parsed->type.isOpaque()) m_state.remark(node.begin, "the type \"" + text + "\" is not known");
-    else if (!parsed->subclass.empty()) m_state.remark(node.begin, "'" + std::string(name) + "' is a " + parsed->subclass + "; its core is used");
+    else if (!parsed->subclass.empty())
+        m_state.remark(node.begin, "'" + std::string(name) + "' is a " + parsed->subclass + "; its core is used");
     return std::move(*parsed);
 }
 
-ValueType FunctionBuilder::callType(const Statement& statement, const Op& op, const std::vector<Argument>& args, const NamedArguments& keywords) {
+ValueType FunctionBuilder::callType(const Statement& statement, const Op& op, const std::vector<Argument>& args,
+                                    const NamedArguments& keywords) {
     Annotation written = std::exchange(m_written, {});
     const bool annotated = !written.type.isNone() && !written.type.isOpaque();
     if (op.isOpaque()) {
@@ -38,7 +40,8 @@ ValueType FunctionBuilder::callType(const Statement& statement, const Op& op, co
         return std::move(written.type);
     }
     auto inferred = inferCall(op, args);
-    if (inferred && inferred->isOpaque() && !annotated && op.name() == "operator.getitem") return torchType(statement, op, args, keywords);
+    if (inferred && inferred->isOpaque() && !annotated && op.name() == "operator.getitem")
+        return torchType(statement, op, args, keywords);
     if (inferred) return annotated ? merged(statement, std::move(written), std::move(*inferred)) : std::move(*inferred);
     bool blind = false;
     auto look = [&](const Node* input) { blind |= input->type().isOpaque() || input->type().isNone(); };
@@ -60,9 +63,12 @@ ValueType FunctionBuilder::callType(const Statement& statement, const Op& op, co
 }
 
 /// Type of a Python call that is not annotated. What cannot be resolved opens all the same.
-ValueType FunctionBuilder::torchType(const Statement& statement, const Op& op, const std::vector<Argument>& args, const NamedArguments& keywords) {
-    const bool python = op.style() == Op::Style::Method || op.name().starts_with("torch.") || op.name().starts_with("torch__inductor_") || op.name().starts_with("torch_Tensor_") || op.name().starts_with("operator.") ||
-                        op.name().starts_with("builtins.") || op.name() == "operator.getitem";
+ValueType FunctionBuilder::torchType(const Statement& statement, const Op& op, const std::vector<Argument>& args,
+                                     const NamedArguments& keywords) {
+    const bool python = op.style() == Op::Style::Method || op.name().starts_with("torch.") ||
+                        op.name().starts_with("torch__inductor_") || op.name().starts_with("torch_Tensor_") ||
+                        op.name().starts_with("operator.") || op.name().starts_with("builtins.") ||
+                        op.name() == "operator.getitem";
     bool blind = !python || op.style() == Op::Style::Module;
     const auto look = [&](const Node* input) { blind |= input->type().isOpaque() || input->type().isNone(); };
     for (const Argument& arg : args) arg.forEachNode(look);
@@ -80,7 +86,8 @@ ValueType FunctionBuilder::merged(const Statement& statement, Annotation written
     const TensorType* mine = written.type.tensor();
     const TensorType* theirs = inferred.tensor();
     if (mine && theirs && mine->dtype == theirs->dtype && mine->sizes == theirs->sizes &&
-        (!written.hasStrides || mine->strides == theirs->strides) && (!written.hasDevice || mine->device == theirs->device))
+        (!written.hasStrides || mine->strides == theirs->strides) &&
+        (!written.hasDevice || mine->device == theirs->device))
         return inferred;
     if (sameType(written.type, inferred)) return inferred;
     const auto full = [](const ValueType& type) { return type.tensor() ? type.tensor()->fullText() : type.text(); };
@@ -98,10 +105,12 @@ void FunctionBuilder::refineTuples() {
         TupleType items;
         bool allItems = true, anyKnown = false;
         for (const Node* user : node.users()) {
-            const auto position = user->isCall("operator.getitem") && user->arg(0).node() == &node ? user->arg(1).asInt() : std::nullopt;
+            const auto position =
+                user->isCall("operator.getitem") && user->arg(0).node() == &node ? user->arg(1).asInt() : std::nullopt;
             allItems &= position && *position >= 0 && *position < 1024;
             if (!allItems) break;
-            if (items.size() <= static_cast<size_t>(*position)) items.resize(static_cast<size_t>(*position) + 1, ValueType(OpaqueType{}));
+            if (items.size() <= static_cast<size_t>(*position))
+                items.resize(static_cast<size_t>(*position) + 1, ValueType(OpaqueType{}));
             items[static_cast<size_t>(*position)] = user->type();
             anyKnown |= !user->type().isOpaque();
         }

@@ -154,7 +154,9 @@ void Lexer::advance() {
     if (m_token.kind != TokenKind::Comment) m_token.text = m_text.substr(m_token.begin, m_at - m_token.begin);
 }
 
-size_t Lexer::namePart(size_t at) const { return at < m_text.size() && m_text[at] == '$' ? 1 : nameCharacter(m_text.substr(std::min(at, m_text.size()))); }
+size_t Lexer::namePart(size_t at) const {
+    return at < m_text.size() && m_text[at] == '$' ? 1 : nameCharacter(m_text.substr(std::min(at, m_text.size())));
+}
 size_t Lexer::nameStart(size_t at) const { return at < m_text.size() && isDigit(m_text[at]) ? 0 : namePart(at); }
 
 void Lexer::name() {
@@ -214,8 +216,9 @@ void Lexer::string() {
 }
 
 void Lexer::symbol() {
-    static constexpr std::string_view kLong[] = {"**=", "//=", "<<=", ">>=", "...", "**", "//", "<<", ">>", "==", "!=",
-                                                 "<=", ">=", "->", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "@="};
+    static constexpr std::string_view kLong[] = {"**=", "//=", "<<=", ">>=", "...", "**", "//", "<<",
+                                                 ">>",  "==",  "!=",  "<=",  ">=",  "->", "+=", "-=",
+                                                 "*=",  "/=",  "%=",  "&=",  "|=",  "^=", "@="};
     static constexpr std::string_view kShort = "()[]{},:;=+-*/%@<>&|^~.!";
     m_token.kind = TokenKind::Symbol;
     const std::string_view rest = m_text.substr(m_at);
@@ -248,7 +251,10 @@ std::string unquote(std::string_view literal) {
         uint32_t value = 0;
         for (size_t i = at; i < at + count; ++i) {
             const char c = inner[i];
-            const int digit = isDigit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : 99;
+            const int digit = isDigit(c)             ? c - '0'
+                              : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                              : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                                     : 99;
             if (digit >= base) return std::nullopt;
             value = value * static_cast<uint32_t>(base) + static_cast<uint32_t>(digit);
         }

@@ -9,13 +9,16 @@
 namespace cutaway::fxtext {
 
 enum class TokenKind : uint8_t {
-    Name,      // dotted names are one token: torch.ops.aten.mm.default; keywords are names too (TXT-3)
-    Integer, Float, Imaginary, String,
-    Symbol,    // punctuation, in Token::symbol
-    Comment,   // without the '#'
-    Newline,   // end of a logical line; never inside brackets
+    Name,  // dotted names are one token: torch.ops.aten.mm.default; keywords are names too (TXT-3)
+    Integer,
+    Float,
+    Imaginary,
+    String,
+    Symbol,   // punctuation, in Token::symbol
+    Comment,  // without the '#'
+    Newline,  // end of a logical line; never inside brackets
     End,
-    Bad,       // a character or string that cannot be read
+    Bad,  // a character or string that cannot be read
 };
 
 /// Up to three characters of punctuation as one number: sym("**=").
@@ -28,19 +31,20 @@ constexpr uint32_t sym(std::string_view characters) {
 
 struct Token {
     TokenKind kind = TokenKind::End;
-    bool startsLine = false;   // first of a physical line
+    bool startsLine = false;  // first of a physical line
     uint32_t symbol = 0;
     uint32_t begin = 0, end = 0;
-    uint32_t indent = 0;       // blanks before it, if it starts a line
+    uint32_t indent = 0;  // blanks before it, if it starts a line
     std::string_view text;
 };
 
-/// Text as PyTorch's tools leave it, made plain: byte order mark, terminal colours and log prefixes removed, line by line, so
-/// that line numbers stay. `shift` has the number of bytes taken from each line's front, for columns in errors.
+/// Text as PyTorch's tools leave it, made plain: byte order mark, terminal colours and log prefixes removed, line by
+/// line, so that line numbers stay. `shift` has the number of bytes taken from each line's front, for columns in
+/// errors.
 struct PlainText {
     std::string text;
     std::vector<uint32_t> lineBegins;
-    std::vector<uint32_t> shift;   // empty when nothing was removed
+    std::vector<uint32_t> shift;  // empty when nothing was removed
 
     /// 1-based "line:column" of an offset into `text`, in terms of the text as given.
     std::string where(size_t offset) const;

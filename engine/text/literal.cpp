@@ -28,7 +28,8 @@ std::string shortest(double value) {
     }
     if (exponent < 0) return sign + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
     if (count <= exponent + 1) return sign + digits + std::string(static_cast<size_t>(exponent + 1 - count), '0');
-    return sign + digits.substr(0, static_cast<size_t>(exponent) + 1) + "." + digits.substr(static_cast<size_t>(exponent) + 1);
+    return sign + digits.substr(0, static_cast<size_t>(exponent) + 1) + "." +
+           digits.substr(static_cast<size_t>(exponent) + 1);
 }
 
 }  // namespace
@@ -46,7 +47,8 @@ std::string complexText(std::complex<double> value) {
 }
 
 std::string quoted(std::string_view text) {
-    const char quote = text.find('\'') != std::string_view::npos && text.find('"') == std::string_view::npos ? '"' : '\'';
+    const char quote =
+        text.find('\'') != std::string_view::npos && text.find('"') == std::string_view::npos ? '"' : '\'';
     std::string out(1, quote);
     for (char c : text) {
         if (c == quote || c == '\\') {

@@ -36,11 +36,15 @@ void convolution(const Node& call, std::map<std::string, PackedWeight>& out) {
     const auto *padding = args[3].list(), *stride = args[4].list(), *dilation = args[5].list();
     const auto groups = args[6].asInt();
     const auto spatial = static_cast<size_t>(x->rank() - 2);
-    if (!padding || !stride || !dilation || !groups || *groups < 1 || padding->size() != spatial || stride->size() != spatial || dilation->size() != spatial) return;
+    if (!padding || !stride || !dilation || !groups || *groups < 1 || padding->size() != spatial ||
+        stride->size() != spatial || dilation->size() != spatial)
+        return;
     SymDims sizes = {result->sizes[1], x->sizes[1].value() / *groups};
     for (size_t i = 0; i < spatial; ++i) {
         const auto p = (*padding)[i].asInt(), s = (*stride)[i].asInt(), d = (*dilation)[i].asInt();
-        if (!p || !s || !d || *d < 1 || *s < 1 || *p < 0 || *p > 1'000'000 || *s > 1'000'000 || x->sizes[i + 2].value() > 1'000'000'000 || result->sizes[i + 2].value() > 1'000'000) return;
+        if (!p || !s || !d || *d < 1 || *s < 1 || *p < 0 || *p > 1'000'000 || *s > 1'000'000 ||
+            x->sizes[i + 2].value() > 1'000'000'000 || result->sizes[i + 2].value() > 1'000'000)
+            return;
         const int64_t size = kernelSize(x->sizes[i + 2].value(), result->sizes[i + 2].value(), *p, *s, *d);
         if (size < 1) return;
         sizes.push_back(size);
@@ -55,7 +59,9 @@ std::map<std::string, PackedWeight> packedWeights(const Module& module) {
     for (const Node& node : module.graph().nodes()) {
         if (!node.isCall()) continue;
         if (node.op().packet() == "mkl._mkl_linear") linear(node, found);
-        if (node.op().packet() == "mkldnn._convolution_pointwise" && node.op().name() != "mkldnn._convolution_pointwise.binary") convolution(node, found);
+        if (node.op().packet() == "mkldnn._convolution_pointwise" &&
+            node.op().name() != "mkldnn._convolution_pointwise.binary")
+            convolution(node, found);
     }
     return found;
 }

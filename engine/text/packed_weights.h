@@ -9,7 +9,7 @@
 namespace cutaway::fxtext {
 
 struct PackedWeight {
-    TensorType plain;          // before packing
+    TensorType plain;  // before packing
     /// mkl._mkl_linear's first weight: packed for this many rows. Others are packed by their operator when it is given
     /// the plain weight.
     std::optional<int64_t> packedForRows;

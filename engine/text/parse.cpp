@@ -7,7 +7,8 @@ namespace cutaway {
 Result<std::unique_ptr<Module>> parseText(std::string_view given, const ParseOptions& options) {
     using namespace fxtext;
     CT_TRY(auto tree, parseSyntax(given));
-    ParseState state{.tree = *tree, .options = options, .ops = {}, .symbols = {}, .remarks = {}, .error = {}, .nextId = 0};
+    ParseState state{
+        .tree = *tree, .options = options, .ops = {}, .symbols = {}, .remarks = {}, .error = {}, .nextId = 0};
     auto module = FunctionBuilder(state, *tree->root).build();
     if (state.error) return std::move(*state.error);
     for (const std::string& symbol : state.symbols) module->symbols.try_emplace(symbol);

@@ -12,14 +12,16 @@ namespace {
 
 constexpr size_t kMaxRemarks = 200;
 
-/// Where the point of a number stands, counted from its first digit that is not 0: 3 for 123.0, -2 for 0.00123 and for 1.23e-3.
+/// Where the point of a number stands, counted from its first digit that is not 0: 3 for 123.0, -2 for 0.00123 and
+/// for 1.23e-3.
 int64_t decimalPoint(std::string_view digits) {
     const size_t e = std::min(digits.find_first_of("eE"), digits.size());
     int64_t exponent = 0;
     if (e < digits.size()) {
         const char* const begin = digits.data() + e + (digits.substr(e + 1).starts_with('+') ? 2 : 1);
-        constexpr int64_t kFar = int64_t{1} << 40;   // more than any text has digits
-        if (std::from_chars(begin, digits.data() + digits.size(), exponent).ec != std::errc()) exponent = *begin == '-' ? -kFar : kFar;
+        constexpr int64_t kFar = int64_t{1} << 40;  // more than any text has digits
+        if (std::from_chars(begin, digits.data() + digits.size(), exponent).ec != std::errc())
+            exponent = *begin == '-' ? -kFar : kFar;
     }
     const std::string_view mantissa = digits.substr(0, e);
     const auto point = static_cast<int64_t>(std::min(mantissa.find('.'), mantissa.size()));
@@ -35,7 +37,8 @@ std::optional<double> parseReal(std::string_view text) {
     const auto [stop, status] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (stop != digits.data() + digits.size()) return std::nullopt;
     // Python reads 1e999 as inf and 1e-999 as 0.
-    if (status == std::errc::result_out_of_range) return decimalPoint(digits) > 0 ? std::numeric_limits<double>::infinity() : 0.0;
+    if (status == std::errc::result_out_of_range)
+        return decimalPoint(digits) > 0 ? std::numeric_limits<double>::infinity() : 0.0;
     return status == std::errc() ? std::optional<double>(value) : std::nullopt;
 }
 
@@ -44,9 +47,12 @@ struct NamedReal {
     double value;
 };
 /// What modules of Python call these numbers; float() reads the first three, too.
-constexpr NamedReal kNamedReals[] = {{"inf", std::numeric_limits<double>::infinity()}, {"infinity", std::numeric_limits<double>::infinity()},
-                                     {"nan", std::numeric_limits<double>::quiet_NaN()}, {"pi", std::numbers::pi},
-                                     {"e", std::numbers::e}, {"tau", 2 * std::numbers::pi}};
+constexpr NamedReal kNamedReals[] = {{"inf", std::numeric_limits<double>::infinity()},
+                                     {"infinity", std::numeric_limits<double>::infinity()},
+                                     {"nan", std::numeric_limits<double>::quiet_NaN()},
+                                     {"pi", std::numbers::pi},
+                                     {"e", std::numbers::e},
+                                     {"tau", 2 * std::numbers::pi}};
 
 std::optional<double> namedReal(std::string_view name, size_t known = std::size(kNamedReals)) {
     for (const NamedReal& row : std::span(kNamedReals).first(known))
@@ -61,7 +67,8 @@ std::optional<double> realOfText(std::string_view text) {
     const bool negative = plain.starts_with('-');
     if (negative || plain.starts_with('+')) plain.erase(0, 1);
     auto value = namedReal(plain, 3);
-    const bool digits = !plain.empty() && (std::isdigit(static_cast<unsigned char>(plain[0])) || plain[0] == '.') && plain.find('j') == std::string::npos;
+    const bool digits = !plain.empty() && (std::isdigit(static_cast<unsigned char>(plain[0])) || plain[0] == '.') &&
+                        plain.find('j') == std::string::npos;
     if (!value && digits) value = parseReal(plain);
     if (value && negative) value = -*value;
     return value;
@@ -162,7 +169,8 @@ Argument ValueReader::readName(const SyntaxNode& node) {
     if (name == "nan") return Argument(std::numeric_limits<double>::quiet_NaN());
     if (name == "infj") return Argument(std::complex<double>(0, std::numeric_limits<double>::infinity()));
     if (name == "nanj") return Argument(std::complex<double>(0, std::numeric_limits<double>::quiet_NaN()));
-    if (const auto subgraph = m_scope.findSubgraph(name); !subgraph.empty()) return Argument(SubgraphRef{std::string(subgraph)});
+    if (const auto subgraph = m_scope.findSubgraph(name); !subgraph.empty())
+        return Argument(SubgraphRef{std::string(subgraph)});
     if (looksLikeSymbol(name) || m_state.symbols.contains(std::string(name)))
         return Argument(Expr::symbol(std::string(name), symbolDType(name)));
     m_state.fail(node.begin, "'" + std::string(name) + "' is not defined");
@@ -202,7 +210,8 @@ Argument ValueReader::readInteger(const SyntaxNode& node, bool negative) {
 
 ArgumentList ValueReader::readItems(SyntaxId first, bool tuple) {
     ArgumentList list{{}, tuple};
-    for (SyntaxId id = first; id != kNoSyntax && !m_state.error; id = m_state.at(id).next) list.items.push_back(read(id));
+    for (SyntaxId id = first; id != kNoSyntax && !m_state.error; id = m_state.at(id).next)
+        list.items.push_back(read(id));
     return list;
 }
 
@@ -261,10 +270,11 @@ Argument ValueReader::readCall(SyntaxId id) {
     if (name == "float" && callee.next != kNoSyntax) {
         if (const auto value = realOfText(unquote(m_state.at(callee.next).text))) return Argument(*value);
     }
-    static constexpr std::string_view kSymbolic[] = {"Max", "Min", "FloorDiv", "Mod", "PythonMod", "ModularIndexing", "CeilDiv", "Where",
-                                                     "CleanDiv", "And", "Or", "Not", "IntTrueDiv", "FloatTrueDiv", "ToFloat", "TruncToInt",
-                                                     "FloorToInt", "CeilToInt", "RoundToInt", "TruncToFloat", "FloatPow", "PowByNatural", "sqrt",
-                                                     "floor", "f64", "i64", "RoundDecimal"};
+    static constexpr std::string_view kSymbolic[] = {
+        "Max",          "Min",        "FloorDiv",   "Mod",       "PythonMod",  "ModularIndexing", "CeilDiv",
+        "Where",        "CleanDiv",   "And",        "Or",        "Not",        "IntTrueDiv",      "FloatTrueDiv",
+        "ToFloat",      "TruncToInt", "FloorToInt", "CeilToInt", "RoundToInt", "TruncToFloat",    "FloatPow",
+        "PowByNatural", "sqrt",       "floor",      "f64",       "i64",        "RoundDecimal"};
     if (std::find(std::begin(kSymbolic), std::end(kSymbolic), name) != std::end(kSymbolic)) return readSymbolic(call);
     if (isPlainName(callee) && !m_scope.names.contains(name) && name.find('_') != std::string_view::npos) {
         m_state.remark(call.begin, "the named tuple '" + std::string(name) + "' is read as a plain tuple");
@@ -274,8 +284,10 @@ Argument ValueReader::readCall(SyntaxId id) {
     return {};
 }
 
-void ValueReader::readArguments(SyntaxId call, std::vector<Argument>& positional, std::vector<std::pair<std::string, Argument>>& keywords) {
-    for (SyntaxId id = m_state.at(m_state.at(call).first).next; id != kNoSyntax && !m_state.error; id = m_state.at(id).next) {
+void ValueReader::readArguments(SyntaxId call, std::vector<Argument>& positional,
+                                std::vector<std::pair<std::string, Argument>>& keywords) {
+    for (SyntaxId id = m_state.at(m_state.at(call).first).next; id != kNoSyntax && !m_state.error;
+         id = m_state.at(id).next) {
         const SyntaxNode& item = m_state.at(id);
         if (item.kind == SyntaxKind::Keyword) keywords.emplace_back(std::string(item.text), read(item.first));
         else if (keywords.empty()) positional.push_back(read(id));
@@ -301,7 +313,8 @@ Argument ValueReader::readBinary(SyntaxId id) {
     const SyntaxNode& node = m_state.at(id);
     const SyntaxNode& left = m_state.at(node.first);
     const SyntaxNode& right = m_state.at(left.next);
-    const bool imaginary = right.kind == SyntaxKind::Imaginary || (right.kind == SyntaxKind::Name && (right.text == "infj" || right.text == "nanj"));
+    const bool imaginary = right.kind == SyntaxKind::Imaginary ||
+                           (right.kind == SyntaxKind::Name && (right.text == "infj" || right.text == "nanj"));
     if (imaginary && (node.symbol == sym("+") || node.symbol == sym("-"))) {
         const Argument imaginaryPart = read(left.next);
         const auto* part = imaginaryPart.get<std::complex<double>>();
@@ -327,7 +340,8 @@ Argument ValueReader::readSymbolic(const SyntaxNode& node) {
     for (const std::string& name : symbolsOf(*expr)) {
         auto found = m_scope.names.find(name);
         if (found == m_scope.names.end() || !found->second.node) {
-            if (!looksLikeSymbol(name) && !m_state.symbols.contains(name)) m_state.fail(node.begin, "'" + name + "' is not defined");
+            if (!looksLikeSymbol(name) && !m_state.symbols.contains(name))
+                m_state.fail(node.begin, "'" + name + "' is not defined");
             continue;
         }
         const SymType* type = found->second.node->type().sym();
@@ -370,9 +384,11 @@ Argument ValueReader::attribute(const std::string& path, const SyntaxNode& at) {
         m_state.fail(at.begin, "'self' is not a value");
         return {};
     }
-    if (const auto subgraph = m_scope.findSubgraph(path); !subgraph.empty()) return Argument(SubgraphRef{std::string(subgraph)});
+    if (const auto subgraph = m_scope.findSubgraph(path); !subgraph.empty())
+        return Argument(SubgraphRef{std::string(subgraph)});
     const auto known = m_state.options.types.find(path);
-    return Argument(&m_scope.graph().getAttr(path, known == m_state.options.types.end() ? ValueType(OpaqueType{}) : known->second));
+    return Argument(
+        &m_scope.graph().getAttr(path, known == m_state.options.types.end() ? ValueType(OpaqueType{}) : known->second));
 }
 
 }  // namespace cutaway::fxtext

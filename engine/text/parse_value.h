@@ -17,10 +17,10 @@ namespace cutaway::fxtext {
 struct ParseState {
     const SyntaxTree& tree;
     const ParseOptions& options;
-    std::unordered_map<std::string_view, const Op*> ops;   // by name as written
-    std::set<std::string> symbols;                         // of sizes, from annotations
+    std::unordered_map<std::string_view, const Op*> ops;  // by name as written
+    std::set<std::string> symbols;                        // of sizes, from annotations
     std::vector<std::string> remarks;
-    std::optional<Error> error;                            // the first; everything else is then undone
+    std::optional<Error> error;  // the first; everything else is then undone
     uint32_t nextId = 0;
 
     const SyntaxNode& at(SyntaxId id) const { return tree.at(id); }
@@ -58,7 +58,8 @@ class ValueReader {
     /// After an error (state.error) the result means nothing.
     Argument read(SyntaxId id);
     /// Positional arguments and keywords of a Call node.
-    void readArguments(SyntaxId call, std::vector<Argument>& positional, std::vector<std::pair<std::string, Argument>>& keywords);
+    void readArguments(SyntaxId call, std::vector<Argument>& positional,
+                       std::vector<std::pair<std::string, Argument>>& keywords);
     /// "a.b" of self.a.b or getattr(self.a, "b"); nullopt for other things.
     std::optional<std::string> attributePath(SyntaxId id) const;
     /// The value of an attribute: a subgraph, or a GetAttr node made for it.

@@ -18,7 +18,8 @@ class ShortPrinter {
     void function(const Module& module, std::string_view name, size_t indent);
     void symbols(const Module& module) {
         for (const auto& [name, info] : module.symbols)
-            if (const std::string comment = symbolComment(name, info); !comment.empty()) line(0, "# " + comment, NodeId::None);
+            if (const std::string comment = symbolComment(name, info); !comment.empty())
+                line(0, "# " + comment, NodeId::None);
     }
     PrintedText take() { return std::move(m_printed); }
 
@@ -27,8 +28,10 @@ class ShortPrinter {
         m_printed.text.append(indent, ' ').append(content) += '\n';
         m_printed.lineNodes.push_back(node);
     }
-    void head(const Module& module, std::string_view name, const NodePrinter& nodes, const InputNames& inputs, bool expanded, size_t indent);
-    void returned(const Module& module, const NodePrinter& nodes, const InputNames& inputs, bool expanded, size_t indent);
+    void head(const Module& module, std::string_view name, const NodePrinter& nodes, const InputNames& inputs,
+              bool expanded, size_t indent);
+    void returned(const Module& module, const NodePrinter& nodes, const InputNames& inputs, bool expanded,
+                  size_t indent);
 
     PrintOptions m_options;
     const Module* m_root;
@@ -51,11 +54,14 @@ std::string rawName(const Node& node, std::set<std::string>& taken) {
     const size_t stars = std::min(raw.find_first_not_of('*'), raw.size());
     raw.remove_prefix(stars);
     const Node* same = isIdentifier(raw) ? node.graph().findByName(raw) : &node;
-    if (raw.empty() || !isIdentifier(raw) || (same != nullptr && same != &node) || !taken.insert(std::string(raw)).second) return node.name();
+    if (raw.empty() || !isIdentifier(raw) || (same != nullptr && same != &node) ||
+        !taken.insert(std::string(raw)).second)
+        return node.name();
     return node.target();
 }
 
-void ShortPrinter::head(const Module& module, std::string_view name, const NodePrinter& nodes, const InputNames& inputs, bool expanded, size_t indent) {
+void ShortPrinter::head(const Module& module, std::string_view name, const NodePrinter& nodes, const InputNames& inputs,
+                        bool expanded, size_t indent) {
     std::string whole = "def " + std::string(name) + "(";
     if (expanded) line(indent, whole, NodeId::None);
     std::set<std::string> taken;
@@ -69,7 +75,9 @@ void ShortPrinter::head(const Module& module, std::string_view name, const NodeP
         const std::string parameter = raw + (type.empty() ? "" : ": \"" + type + "\"");
         if (expanded) {
             const InputSpec& spec = inputs.specs[position];
-            line(indent + 4, parameter + ",  # " + inputRole(spec, spec.kind == InputSpec::Kind::UserInput ? user++ : 0), node->id());
+            line(indent + 4,
+                 parameter + ",  # " + inputRole(spec, spec.kind == InputSpec::Kind::UserInput ? user++ : 0),
+                 node->id());
         } else whole += (position > 0 ? ", " : "") + parameter;
         ++position;
     }
@@ -77,11 +85,13 @@ void ShortPrinter::head(const Module& module, std::string_view name, const NodeP
     for (const auto& [node, raw] : renamed) line(indent + 4, node->name() + " = " + raw, node->id());
 }
 
-void ShortPrinter::returned(const Module& module, const NodePrinter& nodes, const InputNames& inputs, bool expanded, size_t indent) {
+void ShortPrinter::returned(const Module& module, const NodePrinter& nodes, const InputNames& inputs, bool expanded,
+                            size_t indent) {
     const Node* output = module.graph().outputNode();
     if (output == nullptr) return line(indent, "return None", NodeId::None);
     const auto* list = output->arg(0).get<ArgumentList>();
-    if (!expanded || (list && list->items.empty())) return line(indent, "return " + nodes.value(output->arg(0)), output->id());
+    if (!expanded || (list && list->items.empty()))
+        return line(indent, "return " + nodes.value(output->arg(0)), output->id());
     size_t user = 0;
     auto role = [&](size_t position) {
         const OutputSpec& spec = module.outputs[position];
@@ -89,7 +99,8 @@ void ShortPrinter::returned(const Module& module, const NodePrinter& nodes, cons
     };
     if (list == nullptr) return line(indent, "return " + nodes.value(output->arg(0)) + role(0), output->id());
     line(indent, list->tuple ? "return (" : "return [", output->id());
-    for (size_t i = 0; i < list->items.size(); ++i) line(indent + 4, nodes.value(list->items[i]) + "," + role(i), output->id());
+    for (size_t i = 0; i < list->items.size(); ++i)
+        line(indent + 4, nodes.value(list->items[i]) + "," + role(i), output->id());
     line(indent, list->tuple ? ")" : "]", output->id());
 }
 
@@ -99,7 +110,8 @@ void ShortPrinter::function(const Module& module, std::string_view name, size_t 
     InputNames inputs{module.inputs, {}};
     size_t placeholders = 0;
     for (const Node* node : graph.placeholders()) {
-        if (placeholders < module.inputs.size() && module.inputs[placeholders].kind == InputSpec::Kind::UserInput) inputs.userNames.push_back(node->name());
+        if (placeholders < module.inputs.size() && module.inputs[placeholders].kind == InputSpec::Kind::UserInput)
+            inputs.userNames.push_back(node->name());
         ++placeholders;
     }
     const bool expanded = hasRoles(module, placeholders);
@@ -108,9 +120,11 @@ void ShortPrinter::function(const Module& module, std::string_view name, size_t 
     for (const Node& node : graph.nodes()) {
         if (node.isPlaceholder() || node.kind() == NodeKind::Output) continue;
         if (m_options.comments)
-            if (std::string next = commentOf(node.provenance()); next != comment) line(indent + 4, "# " + (comment = std::move(next)), NodeId::None);
+            if (std::string next = commentOf(node.provenance()); next != comment)
+                line(indent + 4, "# " + (comment = std::move(next)), NodeId::None);
         const std::string type = nodes.annotation(node);
-        line(indent + 4, node.name() + (type.empty() ? "" : ": \"" + type + "\"") + " = " + nodes.expression(node), node.id());
+        line(indent + 4, node.name() + (type.empty() ? "" : ": \"" + type + "\"") + " = " + nodes.expression(node),
+             node.id());
     }
     returned(module, nodes, inputs, expanded, indent + 4);
     // Subgraphs of the module itself stand beside it, those of subgraphs inside them.

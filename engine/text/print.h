@@ -19,7 +19,7 @@ struct PrintOptions {
 
 struct PrintedText {
     std::string text;
-    std::vector<NodeId> lineNodes;   // per line: the node printed there, or None. Ids are the module's or a subgraph's.
+    std::vector<NodeId> lineNodes;  // per line: the node printed there, or None. Ids are the module's or a subgraph's.
 };
 
 PrintedText printText(const Module& module, const PrintOptions& options = {});

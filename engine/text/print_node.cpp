@@ -10,10 +10,11 @@ struct InfixName {
     std::string_view name, symbol;
 };
 constexpr InfixName kInfix[] = {
-    {"operator.add", "+"},     {"operator.sub", "-"},     {"operator.mul", "*"},   {"operator.truediv", "/"}, {"operator.floordiv", "//"},
-    {"operator.mod", "%"},     {"operator.pow", "**"},    {"operator.lshift", "<<"}, {"operator.rshift", ">>"}, {"operator.and_", "&"},
-    {"operator.or_", "|"},     {"operator.xor", "^"},     {"operator.matmul", "@"}, {"operator.eq", "=="},     {"operator.ne", "!="},
-    {"operator.lt", "<"},      {"operator.le", "<="},     {"operator.gt", ">"},    {"operator.ge", ">="}};
+    {"operator.add", "+"},       {"operator.sub", "-"},  {"operator.mul", "*"},  {"operator.truediv", "/"},
+    {"operator.floordiv", "//"}, {"operator.mod", "%"},  {"operator.pow", "**"}, {"operator.lshift", "<<"},
+    {"operator.rshift", ">>"},   {"operator.and_", "&"}, {"operator.or_", "|"},  {"operator.xor", "^"},
+    {"operator.matmul", "@"},    {"operator.eq", "=="},  {"operator.ne", "!="},  {"operator.lt", "<"},
+    {"operator.le", "<="},       {"operator.gt", ">"},   {"operator.ge", ">="}};
 
 /// Callables of Python's own rather than of torch.ops.
 bool isPython(std::string_view name) {
@@ -24,7 +25,8 @@ bool isPython(std::string_view name) {
 
 /// Reads back as the name of an operator.
 bool isPlainOpName(std::string_view name) {
-    for (std::string_view special : {"device", "slice", "getattr", "iter", "next", "torch._C._profiler._RecordFunctionFast"})
+    for (std::string_view special :
+         {"device", "slice", "getattr", "iter", "next", "torch._C._profiler._RecordFunctionFast"})
         if (name == special) return false;
     if (name.starts_with("self.") || name.starts_with("torch.ops.") || name.starts_with("_operator.")) return false;
     while (true) {
@@ -36,14 +38,17 @@ bool isPlainOpName(std::string_view name) {
 }
 
 constexpr std::string_view kKeywords[] = {
-    "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else", "except", "finally", "for", "from",
-    "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
-    "torch", "operator", "math", "device", "slice", "getattr", "inf", "nan", "self", "float", "True", "False", "None"};
+    "and",    "as",      "assert", "async",  "await",    "break", "class",    "continue", "def",
+    "del",    "elif",    "else",   "except", "finally",  "for",   "from",     "global",   "if",
+    "import", "in",      "is",     "lambda", "nonlocal", "not",   "or",       "pass",     "raise",
+    "return", "try",     "while",  "with",   "yield",    "torch", "operator", "math",     "device",
+    "slice",  "getattr", "inf",    "nan",    "self",     "float", "True",     "False",    "None"};
 
 }  // namespace
 
 std::string NodePrinter::name(const Node& node) const {
-    if (!m_runnable || std::find(std::begin(kKeywords), std::end(kKeywords), node.name()) == std::end(kKeywords)) return node.name();
+    if (!m_runnable || std::find(std::begin(kKeywords), std::end(kKeywords), node.name()) == std::end(kKeywords))
+        return node.name();
     std::string free = node.name() + "_";
     while (node.graph().findByName(free)) free += '_';
     return free;
@@ -69,7 +74,8 @@ std::string NodePrinter::opName(const Op& op, bool called) const {
     if (m_runnable) return isPython(plain) ? plain : "torch.ops." + plain;
     // "ns.op" would read as a method of a node called ns.
     const size_t dot = plain.find('.');
-    const bool taken = dot != std::string::npos && m_graph && m_graph->findByName(plain.substr(0, dot)) && !isPython(plain);
+    const bool taken =
+        dot != std::string::npos && m_graph && m_graph->findByName(plain.substr(0, dot)) && !isPython(plain);
     return taken ? "torch.ops." + plain : plain;
 }
 
@@ -97,10 +103,12 @@ void NodePrinter::value(std::string& out, const Argument& argument) const {
                 out += "device(type='" + text.substr(0, text.find(':')) + "'";
                 if (held.index >= 0) out += ", index=" + std::to_string(held.index);
                 out += ')';
-            } else if constexpr (std::is_same_v<T, Layout> || std::is_same_v<T, MemoryFormat>) out += "torch." + std::string(cutaway::name(held));
+            } else if constexpr (std::is_same_v<T, Layout> || std::is_same_v<T, MemoryFormat>)
+                out += "torch." + std::string(cutaway::name(held));
             else if constexpr (std::is_same_v<T, Expr>) out += cutaway::text(held);
             else if constexpr (std::is_same_v<T, SubgraphRef>) {
-                const bool plain = !m_runnable && isIdentifier(held.name) && !(m_graph && m_graph->findByName(held.name));
+                const bool plain =
+                    !m_runnable && isIdentifier(held.name) && !(m_graph && m_graph->findByName(held.name));
                 out += plain ? held.name : attribute(held.name);
             } else if constexpr (std::is_same_v<T, OpRef>) out += held.op ? opName(*held.op, false) : "None";
             else if constexpr (std::is_same_v<T, Ellipsis>) out += "Ellipsis";
@@ -142,7 +150,8 @@ bool NodePrinter::infix(std::string& out, const Node& node) const {
         out = name(*args[0].node()) + "[" + value(args[1]) + "]";
         return true;
     }
-    if (op == "builtins.getattr" && args[0].node() && args[1].get<std::string>() && isIdentifier(*args[1].get<std::string>())) {
+    if (op == "builtins.getattr" && args[0].node() && args[1].get<std::string>() &&
+        isIdentifier(*args[1].get<std::string>())) {
         out = name(*args[0].node()) + "." + *args[1].get<std::string>();
         return true;
     }

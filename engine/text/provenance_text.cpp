@@ -26,7 +26,9 @@ size_t findWord(std::string_view description, std::string_view wanted) {
         if (quote) {
             if (c == quote) quote = 0;
         } else if (c == '\'' || c == '"') quote = c;
-        else if (description.substr(i).starts_with(wanted) && (i == 0 || std::string_view("( ,").find(description[i - 1]) != std::string_view::npos)) return i;
+        else if (description.substr(i).starts_with(wanted) &&
+                 (i == 0 || std::string_view("( ,").find(description[i - 1]) != std::string_view::npos))
+            return i;
     }
     return std::string_view::npos;
 }
@@ -113,8 +115,9 @@ bool readComment(std::string_view comment, CommentState& state) {
     const std::string_view position = head.substr(0, in);
     const size_t colon = position.rfind(':');
     if (colon == std::string_view::npos) return true;
-    std::string trace = "File \"" + std::string(position.substr(0, colon)) + "\", line " + std::string(position.substr(colon + 1)) +
-                        ", in " + std::string(in == std::string_view::npos ? "?" : head.substr(in + 4));
+    std::string trace = "File \"" + std::string(position.substr(0, colon)) + "\", line " +
+                        std::string(position.substr(colon + 1)) + ", in " +
+                        std::string(in == std::string_view::npos ? "?" : head.substr(in + 4));
     if (code != std::string_view::npos) trace += "\n    " + std::string(trimmed(place.substr(code + 8)));
     state.stackTrace = shared(trace);
     return true;
@@ -128,18 +131,22 @@ std::string commentOf(const Provenance& provenance) {
     }
     for (const auto& [name, value] : kRecompute)
         if (provenance.recompute == value) out += (out.empty() ? "recompute: " : " # recompute: ") + std::string(name);
-    const std::string_view trace = provenance.stackTrace ? std::string_view(*provenance.stackTrace) : std::string_view();
+    const std::string_view trace =
+        provenance.stackTrace ? std::string_view(*provenance.stackTrace) : std::string_view();
     const size_t frame = trace.rfind("File \"");
     if (frame != std::string_view::npos) {
         const std::string_view lines = trace.substr(frame + 6);
         const size_t pathEnd = lines.find("\", line ");
         const std::string_view head = lines.substr(0, lines.find('\n'));
         if (pathEnd < head.size()) {
-            // A trace may be any text: of the line only digits, of the function one word, so that it reads back the same.
+            // A trace may be any text: of the line only digits, of the function one word, so that it reads back the
+            // same.
             const std::string_view after = head.substr(pathEnd + 8);
-            const std::string_view line = after.substr(0, std::min(after.find_first_not_of("0123456789"), after.size()));
+            const std::string_view line =
+                after.substr(0, std::min(after.find_first_not_of("0123456789"), after.size()));
             const size_t comma = after.find(", in ");
-            std::string_view function = comma == std::string_view::npos ? std::string_view() : trimmed(after.substr(comma + 5));
+            std::string_view function =
+                comma == std::string_view::npos ? std::string_view() : trimmed(after.substr(comma + 5));
             function = function.substr(0, function.find(' '));
             if (!out.empty()) out += " # ";
             out += "File: " + std::string(lines.substr(0, pathEnd)) + ":" + std::string(line);
@@ -187,12 +194,14 @@ std::string inputRole(const InputSpec& spec, size_t userIndex) {
     const std::string target = "target=" + quotedTarget(spec.target);
     switch (spec.kind) {
         case InputSpec::Kind::Parameter: return "ParamAOTInput(" + target + ")";
-        case InputSpec::Kind::Buffer: return "BufferAOTInput(" + target + (spec.persistent ? ")" : ", persistent=False)");
+        case InputSpec::Kind::Buffer:
+            return "BufferAOTInput(" + target + (spec.persistent ? ")" : ", persistent=False)");
         case InputSpec::Kind::Constant: return "ConstantAOTInput(" + target + ")";
         case InputSpec::Kind::CustomObject: return "CustomObjectAOTInput(" + target + ")";
         case InputSpec::Kind::ConstantInput: return "ConstantInputAOTInput(" + target + ")";
         case InputSpec::Kind::Token: return "TokenAOTInput(" + target + ")";
-        case InputSpec::Kind::Tangent: return spec.target.empty() ? "TangentAOTInput()" : "TangentAOTInput(output=" + spec.target + ")";
+        case InputSpec::Kind::Tangent:
+            return spec.target.empty() ? "TangentAOTInput()" : "TangentAOTInput(output=" + spec.target + ")";
         case InputSpec::Kind::UserInput: break;
     }
     return "PlainAOTInput(idx=" + std::to_string(userIndex) + ")";
@@ -202,10 +211,13 @@ OutputSpec readOutputRole(std::string_view description, const InputNames& inputs
     description = trimmed(description);
     const std::string_view head = description.substr(0, description.find('('));
     OutputSpec spec;
-    auto refer = [&](std::string_view input, OutputSpec::Kind ofUser, OutputSpec::Kind ofParameter, OutputSpec::Kind ofBuffer) {
+    auto refer = [&](std::string_view input, OutputSpec::Kind ofUser, OutputSpec::Kind ofParameter,
+                     OutputSpec::Kind ofBuffer) {
         const InputSpec role = readInputRole(input);
         spec.target = role.target;
-        spec.kind = role.kind == InputSpec::Kind::Parameter ? ofParameter : role.kind == InputSpec::Kind::Buffer ? ofBuffer : ofUser;
+        spec.kind = role.kind == InputSpec::Kind::Parameter ? ofParameter
+                    : role.kind == InputSpec::Kind::Buffer  ? ofBuffer
+                                                            : ofUser;
         if (role.kind != InputSpec::Kind::UserInput) return spec;
         const auto number = integer(valueOf(input, "idx"));
         if (number && *number >= 0 && *number < static_cast<int64_t>(inputs.userNames.size()))
@@ -214,9 +226,11 @@ OutputSpec readOutputRole(std::string_view description, const InputNames& inputs
         return spec;
     };
     using Kind = OutputSpec::Kind;
-    if (head == "GradAOTOutput") return refer(valueOf(description, "grad_of"), Kind::Gradient, Kind::Gradient, Kind::Gradient);
+    if (head == "GradAOTOutput")
+        return refer(valueOf(description, "grad_of"), Kind::Gradient, Kind::Gradient, Kind::Gradient);
     if (head == "InputMutationAOTOutput")
-        return refer(valueOf(description, "mutated_input"), Kind::InputMutation, Kind::ParameterMutation, Kind::BufferMutation);
+        return refer(valueOf(description, "mutated_input"), Kind::InputMutation, Kind::ParameterMutation,
+                     Kind::BufferMutation);
     if (head == "LossAOTOutput") spec.kind = Kind::Loss;
     if (head == "TokenAOTOutput") spec.kind = Kind::Token;
     return spec;
@@ -227,20 +241,24 @@ std::string outputRole(const OutputSpec& spec, size_t userIndex, const InputName
         size_t user = 0;
         for (const InputSpec& candidate : inputs.specs) {
             if (candidate.kind == InputSpec::Kind::UserInput) {
-                if (user < inputs.userNames.size() && inputs.userNames[user] == spec.target) return inputRole(candidate, user);
+                if (user < inputs.userNames.size() && inputs.userNames[user] == spec.target)
+                    return inputRole(candidate, user);
                 ++user;
             } else if (candidate.target == spec.target) return inputRole(candidate, 0);
         }
         // Names no input: kept by name.
-        if (spec.kind == OutputSpec::Kind::BufferMutation) return "BufferAOTInput(target=" + quotedTarget(spec.target) + ")";
-        if (spec.kind == OutputSpec::Kind::ParameterMutation) return "ParamAOTInput(target=" + quotedTarget(spec.target) + ")";
+        if (spec.kind == OutputSpec::Kind::BufferMutation)
+            return "BufferAOTInput(target=" + quotedTarget(spec.target) + ")";
+        if (spec.kind == OutputSpec::Kind::ParameterMutation)
+            return "ParamAOTInput(target=" + quotedTarget(spec.target) + ")";
         return "PlainAOTInput(target=" + quotedTarget(spec.target) + ")";
     };
     using Kind = OutputSpec::Kind;
     switch (spec.kind) {
         case Kind::Gradient: return "GradAOTOutput(grad_of=" + input() + ")";
-        case Kind::BufferMutation: case Kind::ParameterMutation: case Kind::InputMutation:
-            return "InputMutationAOTOutput(mutated_input=" + input() + ")";
+        case Kind::BufferMutation:
+        case Kind::ParameterMutation:
+        case Kind::InputMutation: return "InputMutationAOTOutput(mutated_input=" + input() + ")";
         case Kind::Loss: return "LossAOTOutput()";
         case Kind::Token: return "TokenAOTOutput()";
         case Kind::UserOutput: break;
@@ -280,7 +298,8 @@ void readRanges(std::string_view text, Module& module) {
     // {s77: VR[2, 64], u0: VR[0, int_oo]}
     for (size_t at = text.find(": VR["); at != std::string_view::npos; at = text.find(": VR[", at + 1)) {
         size_t begin = at;
-        while (begin > 0 && (std::isalnum(static_cast<unsigned char>(text[begin - 1])) || text[begin - 1] == '_')) --begin;
+        while (begin > 0 && (std::isalnum(static_cast<unsigned char>(text[begin - 1])) || text[begin - 1] == '_'))
+            --begin;
         const size_t comma = text.find(", ", at), close = text.find(']', at);
         if (comma == std::string_view::npos || close == std::string_view::npos || comma > close) return;
         SymbolInfo& info = module.symbols[std::string(text.substr(begin, at - begin))];
@@ -299,8 +318,10 @@ std::string targetOf(std::string_view line) {
 
 void readInputKind(std::string_view kind, std::string_view line, InputSpec& spec) {
     static constexpr std::pair<std::string_view, InputSpec::Kind> kKinds[] = {
-        {"PARAMETER", InputSpec::Kind::Parameter}, {"BUFFER", InputSpec::Kind::Buffer},
-        {"CONSTANT_TENSOR", InputSpec::Kind::Constant}, {"CUSTOM_OBJ", InputSpec::Kind::CustomObject},
+        {"PARAMETER", InputSpec::Kind::Parameter},
+        {"BUFFER", InputSpec::Kind::Buffer},
+        {"CONSTANT_TENSOR", InputSpec::Kind::Constant},
+        {"CUSTOM_OBJ", InputSpec::Kind::CustomObject},
         {"TOKEN", InputSpec::Kind::Token}};
     for (const auto& [name, value] : kKinds)
         if (kind == name) {
@@ -312,9 +333,12 @@ void readInputKind(std::string_view kind, std::string_view line, InputSpec& spec
 
 void readOutputKind(std::string_view kind, std::string_view line, OutputSpec& spec) {
     static constexpr std::pair<std::string_view, OutputSpec::Kind> kKinds[] = {
-        {"LOSS_OUTPUT", OutputSpec::Kind::Loss}, {"BUFFER_MUTATION", OutputSpec::Kind::BufferMutation},
-        {"PARAMETER_MUTATION", OutputSpec::Kind::ParameterMutation}, {"USER_INPUT_MUTATION", OutputSpec::Kind::InputMutation},
-        {"GRADIENT_TO_PARAMETER", OutputSpec::Kind::Gradient}, {"GRADIENT_TO_USER_INPUT", OutputSpec::Kind::Gradient},
+        {"LOSS_OUTPUT", OutputSpec::Kind::Loss},
+        {"BUFFER_MUTATION", OutputSpec::Kind::BufferMutation},
+        {"PARAMETER_MUTATION", OutputSpec::Kind::ParameterMutation},
+        {"USER_INPUT_MUTATION", OutputSpec::Kind::InputMutation},
+        {"GRADIENT_TO_PARAMETER", OutputSpec::Kind::Gradient},
+        {"GRADIENT_TO_USER_INPUT", OutputSpec::Kind::Gradient},
         {"TOKEN", OutputSpec::Kind::Token}};
     for (const auto& [name, value] : kKinds)
         if (kind == name) {
@@ -344,7 +368,8 @@ void readSignature(std::string_view tail, Module& module) {
         if (colon == std::string_view::npos) continue;
         const std::string_view rest = line.substr(colon + 2);
         const std::string_view kind = rest.substr(0, rest.find(' '));
-        if (!outputs && next < module.inputs.size() && rest.find("target=") != std::string_view::npos) readInputKind(kind, rest, module.inputs[next]);
+        if (!outputs && next < module.inputs.size() && rest.find("target=") != std::string_view::npos)
+            readInputKind(kind, rest, module.inputs[next]);
         if (outputs && next < module.outputs.size()) readOutputKind(kind, rest, module.outputs[next]);
         ++next;
     }

@@ -31,7 +31,7 @@ std::string inputRole(const InputSpec& spec, size_t userIndex);
 /// into names.
 struct InputNames {
     const std::vector<InputSpec>& specs;
-    std::vector<std::string> userNames;   // placeholders that are user inputs, in order
+    std::vector<std::string> userNames;  // placeholders that are user inputs, in order
 };
 OutputSpec readOutputRole(std::string_view description, const InputNames& inputs);
 std::string outputRole(const OutputSpec& spec, size_t userIndex, const InputNames& inputs);

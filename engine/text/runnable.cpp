@@ -54,16 +54,20 @@ std::string scalarText(const Scalar& scalar) {
         scalar);
 }
 
-/// "Linear(in_features=2, out_features=2, bias=True)": a class of torch.nn with literal arguments. Text from a file gets
-/// into a program that people run only if it can be nothing else.
+/// "Linear(in_features=2, out_features=2, bias=True)": a class of torch.nn with literal arguments. Text from a file
+/// gets into a program that people run only if it can be nothing else.
 bool isLayer(std::string_view text) {
     const size_t open = text.find('(');
-    if (open == std::string_view::npos || !text.ends_with(")") || !isIdentifier(text.substr(0, open)) || text[0] < 'A' || text[0] > 'Z') return false;
+    if (open == std::string_view::npos || !text.ends_with(")") || !isIdentifier(text.substr(0, open)) ||
+        text[0] < 'A' || text[0] > 'Z')
+        return false;
     for (size_t i = open + 1; i < text.size(); ++i) {
         const char c = text[i];
-        const bool allowed = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || std::string_view("_=., ()-+").find(c) != std::string_view::npos;
+        const bool allowed = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                             std::string_view("_=., ()-+").find(c) != std::string_view::npos;
         // No second call: what stands before an inner parenthesis is never a name.
-        if (!allowed || (c == '(' && std::string_view("=, (").find(text[i - 1]) == std::string_view::npos)) return false;
+        if (!allowed || (c == '(' && std::string_view("=, (").find(text[i - 1]) == std::string_view::npos))
+            return false;
     }
     return text.find("__") == std::string_view::npos;
 }
@@ -82,9 +86,10 @@ class RunnablePrinter {
         line(0, "");
         line(0, "");
         inputs();
-        block("\n\nif __name__ == \"__main__\":\n    module = Repro()\n    with torch.no_grad():\n        results = module(*load_args())\n"
-              "    for result in results if isinstance(results, (tuple, list)) else [results]:\n"
-              "        print(getattr(result, \"shape\", result), getattr(result, \"dtype\", \"\"))\n");
+        block(
+            "\n\nif __name__ == \"__main__\":\n    module = Repro()\n    with torch.no_grad():\n        results = module(*load_args())\n"
+            "    for result in results if isinstance(results, (tuple, list)) else [results]:\n"
+            "        print(getattr(result, \"shape\", result), getattr(result, \"dtype\", \"\"))\n");
         return std::move(m_printed);
     }
 
@@ -129,7 +134,8 @@ void RunnablePrinter::imports() {
         const std::string_view prefix = each.first;  // not structured bindings: the lambda below reads it (clang 14)
         bool used = false;
         forEachModule(m_module, [&](const Module& module) {
-            for (const Node& node : module.graph().nodes()) used |= node.isCall() && node.op().name().starts_with(prefix);
+            for (const Node& node : module.graph().nodes())
+                used |= node.isCall() && node.op().name().starts_with(prefix);
         });
         if (used) line(0, "import " + std::string(each.second));
     }
@@ -159,7 +165,8 @@ void RunnablePrinter::symbols() {
     line(0, "");
     for (const auto& [name, info] : m_module.symbols) {
         if (!isIdentifier(name)) continue;
-        const int64_t example = info.hint.value_or(std::clamp<int64_t>(8, info.lower.value_or(0), std::max(info.upper.value_or(8), info.lower.value_or(0))));
+        const int64_t example = info.hint.value_or(
+            std::clamp<int64_t>(8, info.lower.value_or(0), std::max(info.upper.value_or(8), info.lower.value_or(0))));
         line(0, name + " = " + std::to_string(example) + (info.hint ? "" : "  # no example value is known"));
     }
 }
@@ -171,11 +178,13 @@ std::string RunnablePrinter::tensorText(const std::string& target, const ValueTy
         const Tensor& tensor = held->second;
         std::string values;
         for (int64_t i = 0; i < tensor.numel(); ++i) values += (i > 0 ? ", " : "") + scalarText(tensor.item(i));
-        return "torch.tensor([" + values + "], dtype=torch." + std::string(info(tensor.dtype()).torchName) + ").reshape(" +
-               pythonDims(toSymDims(tensor.sizes())) + ")" + (tensor.device().type == DeviceType::Cpu ? "" : ".to('" + tensor.device().text() + "')");
+        return "torch.tensor([" + values + "], dtype=torch." + std::string(info(tensor.dtype()).torchName) +
+               ").reshape(" + pythonDims(toSymDims(tensor.sizes())) + ")" +
+               (tensor.device().type == DeviceType::Cpu ? "" : ".to('" + tensor.device().text() + "')");
     }
     if (const TensorType* meta = type.tensor()) {
-        std::string out = "make(" + pythonDims(meta->sizes) + ", " + pythonDims(meta->strides) + ", torch." + std::string(info(meta->dtype).torchName);
+        std::string out = "make(" + pythonDims(meta->sizes) + ", " + pythonDims(meta->strides) + ", torch." +
+                          std::string(info(meta->dtype).torchName);
         if (meta->device.type != DeviceType::Cpu) out += ", '" + meta->device.text() + "'";
         return out + ")";
     }
@@ -192,9 +201,11 @@ void RunnablePrinter::constructor(const Module& module, size_t indent) {
     for (const Node& node : module.graph().nodes()) {
         if (node.kind() == NodeKind::GetAttr && made.insert(node.target()).second) {
             const auto weight = packed.find(node.target());
-            std::string value = tensorText(node.target(), weight == packed.end() ? node.type() : ValueType(weight->second.plain));
+            std::string value =
+                tensorText(node.target(), weight == packed.end() ? node.type() : ValueType(weight->second.plain));
             if (weight != packed.end() && weight->second.packedForRows)
-                value = "torch.ops.mkl._mkl_reorder_linear_weight(" + value + ", " + std::to_string(*weight->second.packedForRows) + ")";
+                value = "torch.ops.mkl._mkl_reorder_linear_weight(" + value + ", " +
+                        std::to_string(*weight->second.packedForRows) + ")";
             line(indent + 4, "put(self, " + quoted(node.target()) + ", " + value + ")", node.id());
         }
         if (!node.isCall() || node.op().style() != Op::Style::Module || !made.insert(node.op().name()).second) continue;
@@ -202,9 +213,12 @@ void RunnablePrinter::constructor(const Module& module, size_t indent) {
         if (text && isLayer(*text) && node.op().name().find('.') == std::string::npos)
             line(indent + 4, "self.add_module(" + quoted(node.op().name()) + ", torch.nn." + *text + ")", node.id());
         else
-            line(indent + 4, "# " + NodePrinter::attribute(node.op().name()) + " is a module that the graph does not describe", node.id());
+            line(indent + 4,
+                 "# " + NodePrinter::attribute(node.op().name()) + " is a module that the graph does not describe",
+                 node.id());
     }
-    for (const auto& [name, body] : module.subgraphs) line(indent + 4, "self.__dict__[" + quoted(name) + "] = type(self)." + name + "()");
+    for (const auto& [name, body] : module.subgraphs)
+        line(indent + 4, "self.__dict__[" + quoted(name) + "] = type(self)." + name + "()");
 }
 
 void RunnablePrinter::moduleClass(const Module& module, const std::string& name, size_t indent) {
@@ -226,7 +240,8 @@ void RunnablePrinter::moduleClass(const Module& module, const std::string& name,
             continue;
         }
         const std::string type = nodes.annotation(node);
-        line(indent + 8, nodes.name(node) + (type.empty() ? "" : ": \"" + type + "\"") + " = " + nodes.expression(node), node.id());
+        line(indent + 8, nodes.name(node) + (type.empty() ? "" : ": \"" + type + "\"") + " = " + nodes.expression(node),
+             node.id());
     }
     if (graph.outputNode() == nullptr) line(indent + 8, "return None");
     for (const auto& [key, body] : module.subgraphs) {
@@ -258,16 +273,20 @@ Result<void> checkRunnable(const Module& module) {
     const auto packed = fxtext::packedWeights(module);
     for (const Node& node : module.graph().nodes()) {
         // FX writes a Python function that it has no path for as one mangled word, which nobody can import.
-        if (node.isCall() && node.op().isOpaque() && node.op().style() == Op::Style::Function && node.op().name().starts_with("torch_") &&
-            node.op().name().find('.') == std::string::npos)
-            return unsupported("'" + std::string(node.op().name()) + "' is a function inside PyTorch that the file only names", node.name(),
-                               {"take the graph from before the pass that put it there"});
+        if (node.isCall() && node.op().isOpaque() && node.op().style() == Op::Style::Function &&
+            node.op().name().starts_with("torch_") && node.op().name().find('.') == std::string::npos)
+            return unsupported(
+                "'" + std::string(node.op().name()) + "' is a function inside PyTorch that the file only names",
+                node.name(), {"take the graph from before the pass that put it there"});
         if (!node.hasUsers() || (!node.isPlaceholder() && node.kind() != NodeKind::GetAttr)) continue;
-        const bool known = node.type().tensor() || (node.type().sym() && node.type().sym()->expr) || module.tensors.contains(node.target()) || packed.contains(node.target());
+        const bool known = node.type().tensor() || (node.type().sym() && node.type().sym()->expr) ||
+                           module.tensors.contains(node.target()) || packed.contains(node.target());
         const auto* opaque = std::get_if<OpaqueType>(&node.type().kind);
         if (known || (opaque && opaque->description == "None")) continue;
-        return unsupported(std::string(node.isPlaceholder() ? "input '" : "attribute '") + (node.isPlaceholder() ? node.name() : node.target()) +
-                               "' has no type in the file, so no value can be made for it", node.name(),
+        return unsupported(std::string(node.isPlaceholder() ? "input '" : "attribute '") +
+                               (node.isPlaceholder() ? node.name() : node.target()) +
+                               "' has no type in the file, so no value can be made for it",
+                           node.name(),
                            {"annotate it in the text, or take the graph from before the pass that dropped its type"});
     }
     return {};
@@ -277,6 +296,8 @@ Result<void> checkRunnable(const Module& module) {
 
 namespace cutaway::fxtext {
 
-PrintedText printRunnable(const Module& module, const PrintOptions& options) { return RunnablePrinter(module, options).print(); }
+PrintedText printRunnable(const Module& module, const PrintOptions& options) {
+    return RunnablePrinter(module, options).print();
+}
 
 }  // namespace cutaway::fxtext

@@ -26,7 +26,8 @@ bool SyntaxParser::findStart() {
         const size_t blanks = std::min(line.find_first_not_of(" \t"), line.size());
         line.remove_prefix(blanks);
         const size_t named = line.find("class ");
-        const bool isClass = named != std::string_view::npos && line.find("(torch.nn.Module):") != std::string_view::npos &&
+        const bool isClass = named != std::string_view::npos &&
+                             line.find("(torch.nn.Module):") != std::string_view::npos &&
                              (named == 0 || line[named - 1] == ' ') && !line.starts_with("#");
         if (isClass) {
             m_lexer = Lexer(m_text, begin + blanks + named);
@@ -43,7 +44,8 @@ bool SyntaxParser::findStart() {
 }
 
 Result<void> SyntaxParser::run() {
-    if (!findStart()) return syntaxError(m_tree.source, 0, "no 'class NAME(torch.nn.Module):' and no 'def' in the text (DET-8)");
+    if (!findStart())
+        return syntaxError(m_tree.source, 0, "no 'class NAME(torch.nn.Module):' and no 'def' in the text (DET-8)");
     if (atName("class")) {
         // A path before it hides the indentation, which is then that of the log: none.
         m_tree.root = parseClass(peek().startsLine ? peek().indent : 0);
@@ -62,7 +64,8 @@ Result<void> SyntaxParser::run() {
 
 void SyntaxParser::skipSuite(uint32_t indent) {
     do m_lexer.skipLine();
-    while (peek().kind != TokenKind::End && (!peek().startsLine || peek().indent > indent || peek().kind == TokenKind::Comment));
+    while (peek().kind != TokenKind::End &&
+           (!peek().startsLine || peek().indent > indent || peek().kind == TokenKind::Comment));
 }
 
 std::unique_ptr<FunctionSyntax> SyntaxParser::parseClass(uint32_t indent) {
@@ -82,7 +85,8 @@ std::unique_ptr<FunctionSyntax> SyntaxParser::parseClass(uint32_t indent) {
     std::unique_ptr<FunctionSyntax> forward;
     std::vector<std::unique_ptr<FunctionSyntax>> children;
     const size_t begin = peek().begin;
-    while (!m_error && peek().kind != TokenKind::End && peek().startsLine && (peek().indent > indent || peek().kind == TokenKind::Comment)) {
+    while (!m_error && peek().kind != TokenKind::End && peek().startsLine &&
+           (peek().indent > indent || peek().kind == TokenKind::Comment)) {
         const uint32_t inner = peek().indent;
         if (atName("class")) children.push_back(parseClass(inner));
         else if (atName("def")) {
@@ -165,7 +169,8 @@ void SyntaxParser::parseBody(FunctionSyntax& function, uint32_t headIndent) {
         }
         if (token.startsLine && token.indent <= headIndent) break;
         if (!indent) indent = token.indent;
-        if (token.startsLine && token.indent != *indent) return fail(token.begin, "the indentation differs from the lines above");
+        if (token.startsLine && token.indent != *indent)
+            return fail(token.begin, "the indentation differs from the lines above");
         if (atName("def")) {
             function.children.push_back(parseFunction(*indent));
             continue;
@@ -229,9 +234,11 @@ void SyntaxParser::afterTarget(Statement& statement, SyntaxId target) {
         statement.value = expression();
         return;
     }
-    static constexpr uint32_t kAugmented[] = {sym("+="), sym("-="), sym("*="), sym("/="), sym("%="), sym("&="), sym("|="),
-                                              sym("^="), sym("@="), sym("**="), sym("//="), sym("<<="), sym(">>=")};
-    if (peek().kind == TokenKind::Symbol && std::find(std::begin(kAugmented), std::end(kAugmented), peek().symbol) != std::end(kAugmented)) {
+    static constexpr uint32_t kAugmented[] = {sym("+="),  sym("-="),  sym("*="), sym("/="), sym("%="),
+                                              sym("&="),  sym("|="),  sym("^="), sym("@="), sym("**="),
+                                              sym("//="), sym("<<="), sym(">>=")};
+    if (peek().kind == TokenKind::Symbol &&
+        std::find(std::begin(kAugmented), std::end(kAugmented), peek().symbol) != std::end(kAugmented)) {
         if (!plain) return fail(node(target).begin, "only a name can be updated in place");
         statement.kind = StatementKind::Augmented;
         statement.target = node(target).text;

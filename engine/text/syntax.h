@@ -10,15 +10,21 @@
 namespace cutaway::fxtext {
 
 enum class SyntaxKind : uint8_t {
-    Name,        // dotted names too; None, True, False and Ellipsis are names here
-    Integer, Float, Imaginary, String,
-    Tuple, List, Dict,   // Dict: key, value, key, value, ...
-    Call,        // callee, arguments
-    Keyword,     // name = value, inside a call
-    Subscript,   // object, index
-    Slice,       // start, stop, step (Empty where left out)
-    Attribute,   // object; text is the name: getattr(self, "0").weight
-    Binary, Unary,
+    Name,  // dotted names too; None, True, False and Ellipsis are names here
+    Integer,
+    Float,
+    Imaginary,
+    String,
+    Tuple,
+    List,
+    Dict,       // Dict: key, value, key, value, ...
+    Call,       // callee, arguments
+    Keyword,    // name = value, inside a call
+    Subscript,  // object, index
+    Slice,      // start, stop, step (Empty where left out)
+    Attribute,  // object; text is the name: getattr(self, "0").weight
+    Binary,
+    Unary,
     Empty,
 };
 
@@ -27,25 +33,25 @@ constexpr SyntaxId kNoSyntax = -1;
 
 struct SyntaxNode {
     SyntaxKind kind = SyntaxKind::Empty;
-    uint16_t height = 0;              // of the tree below it
-    uint32_t symbol = 0;              // Binary, Unary
-    SyntaxId first = kNoSyntax;       // first child
-    SyntaxId next = kNoSyntax;        // next sibling
-    uint32_t begin = 0, end = 0;      // place in the text
+    uint16_t height = 0;          // of the tree below it
+    uint32_t symbol = 0;          // Binary, Unary
+    SyntaxId first = kNoSyntax;   // first child
+    SyntaxId next = kNoSyntax;    // next sibling
+    uint32_t begin = 0, end = 0;  // place in the text
     std::string_view text;
-    std::string_view comment;         // after an item of the expanded form
+    std::string_view comment;  // after an item of the expanded form
 };
 
 enum class StatementKind : uint8_t {
-    Assign,      // target [: annotation] = value
-    Unpack,      // names (children of `names`) = value
-    Augmented,   // target symbol value
-    SetItem,     // target[index] = value
+    Assign,     // target [: annotation] = value
+    Unpack,     // names (children of `names`) = value
+    Augmented,  // target symbol value
+    SetItem,    // target[index] = value
     Return,
-    Declare,     // target: annotation
-    Free,        // names = None
+    Declare,  // target: annotation
+    Free,     // names = None
     Expression,
-    Comment,     // on a line of its own
+    Comment,  // on a line of its own
 };
 
 struct Statement {
@@ -53,9 +59,9 @@ struct Statement {
     uint32_t symbol = 0;
     uint32_t begin = 0;
     std::string_view target;
-    std::string_view comment;             // after the statement, or the comment itself
+    std::string_view comment;  // after the statement, or the comment itself
     SyntaxId annotation = kNoSyntax, value = kNoSyntax, index = kNoSyntax;
-    SyntaxId names = kNoSyntax;           // first of a chain of Name nodes
+    SyntaxId names = kNoSyntax;  // first of a chain of Name nodes
 };
 
 struct Parameter {
@@ -67,7 +73,7 @@ struct Parameter {
 };
 
 struct FunctionSyntax {
-    std::string_view name;          // "forward" or the subgraph's name; in class form the class's
+    std::string_view name;  // "forward" or the subgraph's name; in class form the class's
     uint32_t begin = 0;
     bool classForm = false;
     std::vector<Parameter> parameters;
@@ -79,8 +85,8 @@ struct SyntaxTree {
     PlainText source;
     std::vector<SyntaxNode> nodes;
     std::unique_ptr<FunctionSyntax> root;
-    std::vector<std::string_view> headComments;   // before a short-form root
-    size_t end = 0;                               // where the graph's text ends
+    std::vector<std::string_view> headComments;  // before a short-form root
+    size_t end = 0;                              // where the graph's text ends
 
     const SyntaxNode& at(SyntaxId id) const { return nodes[static_cast<size_t>(id)]; }
 };

@@ -7,13 +7,24 @@ namespace {
 int strengthOf(const Token& token) {
     if (token.kind != TokenKind::Symbol) return 0;
     switch (token.symbol) {
-        case sym("=="): case sym("!="): case sym("<"): case sym("<="): case sym(">"): case sym(">="): return 1;
+        case sym("=="):
+        case sym("!="):
+        case sym("<"):
+        case sym("<="):
+        case sym(">"):
+        case sym(">="): return 1;
         case sym("|"): return 2;
         case sym("^"): return 3;
         case sym("&"): return 4;
-        case sym("<<"): case sym(">>"): return 5;
-        case sym("+"): case sym("-"): return 6;
-        case sym("*"): case sym("/"): case sym("//"): case sym("%"): case sym("@"): return 7;
+        case sym("<<"):
+        case sym(">>"): return 5;
+        case sym("+"):
+        case sym("-"): return 6;
+        case sym("*"):
+        case sym("/"):
+        case sym("//"):
+        case sym("%"):
+        case sym("@"): return 7;
         default: return 0;
     }
 }
@@ -98,7 +109,8 @@ SyntaxId SyntaxParser::parenthesized() {
     const SyntaxId list = bracketed(SyntaxKind::Tuple, sym(")"));
     const SyntaxNode& tuple = node(list);
     // (x) is x; the comma makes the tuple.
-    if (m_error || tuple.first == kNoSyntax || node(tuple.first).next != kNoSyntax || tuple.symbol == sym(",")) return list;
+    if (m_error || tuple.first == kNoSyntax || node(tuple.first).next != kNoSyntax || tuple.symbol == sym(","))
+        return list;
     SyntaxNode& inner = node(tuple.first);
     inner.begin = begin;
     inner.end = tuple.end;
@@ -117,7 +129,8 @@ SyntaxId SyntaxParser::bracketed(SyntaxKind kind, uint32_t close) {
         node(list).symbol = sym(",");
     }
     if (const auto comment = takeComments(); !comment.empty() && last != kNoSyntax) node(last).comment = comment;
-    if (!m_error && !at(close)) fail(peek().begin, std::string("',' or '") + static_cast<char>(close) + "' expected" + found());
+    if (!m_error && !at(close))
+        fail(peek().begin, std::string("',' or '") + static_cast<char>(close) + "' expected" + found());
     node(list).end = next().end;
     return list;
 }
@@ -186,7 +199,9 @@ SyntaxId SyntaxParser::subscript(SyntaxId object) {
 
 SyntaxId SyntaxParser::indexItem() {
     const uint32_t begin = peek().begin;
-    auto part = [&] { return at(sym(":")) || at(sym("]")) || at(sym(",")) ? add(SyntaxKind::Empty, peek()) : expression(); };
+    auto part = [&] {
+        return at(sym(":")) || at(sym("]")) || at(sym(",")) ? add(SyntaxKind::Empty, peek()) : expression();
+    };
     if (at(sym("]"))) return add(SyntaxKind::Tuple, peek());  // the empty sizes of an unquoted "f32[]"
     const SyntaxId start = part();
     if (!take(sym(":"))) return start;

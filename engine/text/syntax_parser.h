@@ -6,8 +6,8 @@
 
 namespace cutaway::fxtext {
 
-/// Of functions and expressions while they are read, and of the trees that chains of operators, calls and attributes make: what
-/// reads, prints or frees a tree later goes down as deep.
+/// Of functions and expressions while they are read, and of the trees that chains of operators, calls and attributes
+/// make: what reads, prints or frees a tree later goes down as deep.
 inline constexpr int kMaxDepth = 256;
 
 class SyntaxParser {

@@ -1,6 +1,6 @@
-// Opening, compiling and running while the n-th allocation fails, here and in the worker: every time an error in words, no
-// crash, no process left, and the same request works afterwards. This program stands in for cutaway-worker, too, so that its
-// allocations can be counted. CUTAWAY_ALLOCATIONS=all tries every n up to 2000, not only some.
+// Opening, compiling and running while the n-th allocation fails, here and in the worker: every time an error in words,
+// no crash, no process left, and the same request works afterwards. This program stands in for cutaway-worker, too, so
+// that its allocations can be counted. CUTAWAY_ALLOCATIONS=all tries every n up to 2000, not only some.
 #include <sys/wait.h>
 
 #include <QtTest>
@@ -76,7 +76,8 @@ long step() { return qEnvironmentVariable("CUTAWAY_ALLOCATIONS") == "all" ? 1 : 
 Result<RunId> compiled(Session& session) {
     CT_TRY(const RunId run, session.compile(kOptions, kProgress));
     CT_TRY(const auto steps, session.steps(run));
-    if (!steps.empty() && steps.back().state == StepState::Failed) return Error{ErrorCode::InvalidInput, steps.back().error, {}, {}};
+    if (!steps.empty() && steps.back().state == StepState::Failed)
+        return Error{ErrorCode::InvalidInput, steps.back().error, {}, {}};
     return run;
 }
 Result<RunReport> ran(Session& session, RunId run, Backend backend) {
@@ -110,12 +111,15 @@ class AllocationTest : public QObject {
             qputenv(kWorkerFailsAt, QByteArray::number(static_cast<qlonglong>(goingOn ? -number : number)));
             const auto result = call();
             qunsetenv(kWorkerFailsAt);
-            // Where a library takes no failure for possible the worker dies of it, which is told with the call it was at:
-            // libraries are set up by the first call that needs them.
+            // Where a library takes no failure for possible the worker dies of it, which is told with the call it was
+            // at: libraries are set up by the first call that needs them.
             const QByteArray where = "allocation " + QByteArray::number(static_cast<qlonglong>(number));
             const bool died = !result && result.error().message.find("signal") != std::string::npos;
-            const bool atCall = !result && !result.error().where.empty() && result.error().where != "start of the worker";
-            if (!result) QVERIFY2(!result.error().message.empty() && (!died || atCall), (where + ": " + result.error().text().c_str()).constData());
+            const bool atCall =
+                !result && !result.error().where.empty() && result.error().where != "start of the worker";
+            if (!result)
+                QVERIFY2(!result.error().message.empty() && (!died || atCall),
+                         (where + ": " + result.error().text().c_str()).constData());
         }
         const auto next = call();
         QVERIFY2(next.has_value(), next ? "" : next.error().text().c_str());
@@ -148,9 +152,12 @@ class AllocationTest : public QObject {
         QTest::addColumn<int>("backend");
         QTest::addColumn<bool>("inWorker");
         for (const bool goingOn : {false, true})
-            for (const auto& [backend, name] : {std::pair{Backend::Reference, "reference"}, std::pair{Backend::Cpu, "compiled"}})
+            for (const auto& [backend, name] :
+                 {std::pair{Backend::Reference, "reference"}, std::pair{Backend::Cpu, "compiled"}})
                 for (const bool inWorker : {false, true})
-                    QTest::addRow("%s, %s, %s", name, inWorker ? "worker" : "here", goingOn ? "from the n-th on" : "the n-th") << goingOn << static_cast<int>(backend) << inWorker;
+                    QTest::addRow("%s, %s, %s", name, inWorker ? "worker" : "here",
+                                  goingOn ? "from the n-th on" : "the n-th")
+                        << goingOn << static_cast<int>(backend) << inWorker;
     }
     void running() {
         QFETCH(bool, goingOn);

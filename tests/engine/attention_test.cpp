@@ -1,11 +1,12 @@
 // Which kernel scaled_dot_product_attention becomes, against PyTorch's choice for the same call
-// (tests/data/ops/attention.txt, made by tests/scripts/record_attention.py); and the patterns that the formulas of attention
-// become, against PyTorch's.
+// (tests/data/ops/attention.txt, made by tests/scripts/record_attention.py); and the patterns that the formulas of
+// attention become, against PyTorch's.
+#include "engine/passes/joint/attention.h"
+
 #include <QtTest>
 #include <map>
 
 #include "engine/ops/build.h"
-#include "engine/passes/joint/attention.h"
 #include "engine/support/check.h"
 #include "tests/support/paths.h"
 
@@ -52,15 +53,19 @@ void AttentionTest::chooses() {
     QFETCH(QStringList, words);
     QFETCH(QString, kernels);
     static const std::map<std::string, char> kLetters = {
-        {"aten._scaled_dot_product_flash_attention_for_cpu.default", 'F'}, {"aten._scaled_dot_product_flash_attention.default", 'F'},
-        {"aten._scaled_dot_product_efficient_attention.default", 'E'}, {"aten._scaled_dot_product_cudnn_attention.default", 'C'}};
-    const Device device{words[0] == "cuda" ? DeviceType::Cuda : DeviceType::Cpu, static_cast<int8_t>(words[0] == "cuda" ? 0 : -1)};
+        {"aten._scaled_dot_product_flash_attention_for_cpu.default", 'F'},
+        {"aten._scaled_dot_product_flash_attention.default", 'F'},
+        {"aten._scaled_dot_product_efficient_attention.default", 'E'},
+        {"aten._scaled_dot_product_cudnn_attention.default", 'C'}};
+    const Device device{words[0] == "cuda" ? DeviceType::Cuda : DeviceType::Cpu,
+                        static_cast<int8_t>(words[0] == "cuda" ? 0 : -1)};
     QString chosen;
     for (DType dtype : {DType::F32, DType::F16, DType::BF16, DType::F64}) {
         Graph graph;
         GraphBuilder builder(graph);
         std::vector<Argument> args;
-        for (int i = 1; i <= 3; ++i) args.push_back(builder.value(graph.placeholder("x", ValueType(typeOf(words[i], words[8], dtype, device)))));
+        for (int i = 1; i <= 3; ++i)
+            args.push_back(builder.value(graph.placeholder("x", ValueType(typeOf(words[i], words[8], dtype, device)))));
         if (words[4] == "none") {
             args.emplace_back();
         } else {
@@ -70,7 +75,8 @@ void AttentionTest::chooses() {
             args.push_back(builder.value(graph.placeholder("mask", ValueType(mask))));
         }
         args.insert(args.end(), {words[6].toDouble(), words[5] == "1"});
-        auto bound = bindArguments(requireOp("aten.scaled_dot_product_attention.default"), args, {{"enable_gqa", words[7] == "1"}});
+        auto bound = bindArguments(requireOp("aten.scaled_dot_product_attention.default"), args,
+                                   {{"enable_gqa", words[7] == "1"}});
         QVERIFY(bound);
         // Shapes that no form of attention takes have nothing to choose; the choice is looked at all the same.
         Node& call = graph.call(requireOp("aten.scaled_dot_product_attention.default"), std::move(*bound), ValueType());
@@ -114,13 +120,15 @@ void AttentionTest::formsHaveAsManyCalls() {
     QFAIL("no such form");
 }
 
-/// PyTorch keeps 126 of 144 forms, the others being the same as earlier ones. Ours are 10 fewer, and none of the 10 could ever be the
-/// one that fires: 4 differ from earlier ones in the name of a parameter only (3 and 12 for inference), and 6 multiply f16 by f32,
-/// which no graph does (7 to 10 in f32).
+/// PyTorch keeps 126 of 144 forms, the others being the same as earlier ones. Ours are 10 fewer, and none of the 10
+/// could ever be the one that fires: 4 differ from earlier ones in the name of a parameter only (3 and 12 for
+/// inference), and 6 multiply f16 by f32, which no graph does (7 to 10 in f32).
 void AttentionTest::formsAreKept() {
     const auto& rules = attentionFormulas().rules;
     QCOMPARE(rules.size(), size_t(116));
-    QCOMPARE(std::count_if(rules.begin(), rules.end(), [](const Rule& rule) { return rule.name.ends_with("_inference"); }), std::ptrdiff_t(48));
+    QCOMPARE(
+        std::count_if(rules.begin(), rules.end(), [](const Rule& rule) { return rule.name.ends_with("_inference"); }),
+        std::ptrdiff_t(48));
 }
 
 QTEST_GUILESS_MAIN(AttentionTest)

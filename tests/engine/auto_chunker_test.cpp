@@ -1,9 +1,10 @@
-// The auto-chunker on joint graphs that PyTorch 2.11 makes, held to the graphs that PyTorch makes of them, and to the numbers.
-// tests/data/auto_chunker.txt is recorded by tests/scripts/record_auto_chunker.py.
+// The auto-chunker on joint graphs that PyTorch 2.11 makes, held to the graphs that PyTorch makes of them, and to the
+// numbers. tests/data/auto_chunker.txt is recorded by tests/scripts/record_auto_chunker.py.
+#include "engine/passes/joint/auto_chunker.h"
+
 #include <QtTest>
 
 #include "engine/interpret/interpret.h"
-#include "engine/passes/joint/auto_chunker.h"
 #include "engine/passes/joint/chunk_plan.h"
 #include "engine/passes/pipeline.h"
 #include "engine/rewrite/matcher.h"
@@ -25,17 +26,20 @@ std::vector<Recorded> readRecorded() {
     std::vector<Recorded> out;
     for (const QString& part : QString::fromUtf8(file.readAll()).split("# case: ").mid(1)) {
         const auto property = [&](const char* key) {
-            const auto match = QRegularExpression(QString("^# %1: (.*)$").arg(key), QRegularExpression::MultilineOption).match(part);
+            const auto match =
+                QRegularExpression(QString("^# %1: (.*)$").arg(key), QRegularExpression::MultilineOption).match(part);
             return match.hasMatch() ? match.captured(1) : QString();
         };
-        out.push_back({part.section('\n', 0, 0), property("settings"), property("main"), property("body"), property("refused"), part.mid(part.indexOf("def forward")).toStdString()});
+        out.push_back({part.section('\n', 0, 0), property("settings"), property("main"), property("body"),
+                       property("refused"), part.mid(part.indexOf("def forward")).toStdString()});
     }
     return out;
 }
 
 CompileOptions with(const QString& settings) {
     CompileOptions options;
-    options.enabledPasses.push_back(*parseOptionalPass("auto_chunker" + (settings.isEmpty() ? std::string() : "=" + settings.toStdString())));
+    options.enabledPasses.push_back(
+        *parseOptionalPass("auto_chunker" + (settings.isEmpty() ? std::string() : "=" + settings.toStdString())));
     return options;
 }
 
@@ -49,7 +53,8 @@ Step chunked(const Snapshot& graph, const CompileOptions& options) {
 QString calls(const Module& module) {
     QStringList out;
     for (const auto& [name, count] : opHistogram(module))
-        if (name != "placeholder" && name != "output" && name != "get_attr") out << QString("%1 %2").arg(count).arg(QString::fromStdString(name));
+        if (name != "placeholder" && name != "output" && name != "get_attr")
+            out << QString("%1 %2").arg(count).arg(QString::fromStdString(name));
     out.sort();
     return out.join("; ");
 }
@@ -82,7 +87,8 @@ class AutoChunkerTest : public QObject {
 
     std::vector<Recorded> m_recorded = readRecorded();
     const Recorded& named(const QString& name) const {
-        return *std::find_if(m_recorded.begin(), m_recorded.end(), [&](const Recorded& one) { return one.name == name; });
+        return *std::find_if(m_recorded.begin(), m_recorded.end(),
+                             [&](const Recorded& one) { return one.name == name; });
     }
 
   private slots:
@@ -98,7 +104,11 @@ class AutoChunkerTest : public QObject {
         QVERIFY2(graph.has_value(), graph ? "" : graph.error().text().c_str());
         const Snapshot before = std::move(*graph);
         const Step step = chunked(before, with(one.settings));
-        QVERIFY2(step.info.state == StepState::Changed, qPrintable(QString::fromStdString(step.info.error) + " " + QString::fromStdString(planChunks(const_cast<Graph&>(before->graph()), ChunkSettings(with(one.settings))).reason)));
+        QVERIFY2(
+            step.info.state == StepState::Changed,
+            qPrintable(QString::fromStdString(step.info.error) + " " +
+                       QString::fromStdString(
+                           planChunks(const_cast<Graph&>(before->graph()), ChunkSettings(with(one.settings))).reason)));
         QCOMPARE(step.info.rewrites, 1);
         QCOMPARE(calls(*step.after), sorted(one.main));
         QVERIFY(!step.after->subgraphs.empty());
@@ -110,19 +120,26 @@ class AutoChunkerTest : public QObject {
     void leftAlone_data() {
         QTest::addColumn<QString>("name");
         QTest::addColumn<QString>("reason");
-        QTest::newRow("smoothed labels") << "smoothed labels" << "`expand_1` expands more than one number";
-        QTest::newRow("a loss per row") << "a loss per row" << "no rule says how aten.unsqueeze.default (`unsqueeze_2`)";
-        QTest::newRow("not large enough") << "not large enough" << "its result has 40960 bytes, not more than 1.04858e+06";
-        QTest::newRow("a trivial loss") << "a trivial loss" << "nothing large has to be kept";
-        QTest::newRow("squares") << "squares" << "no rule says how aten.mean.default (`mean`)";
-        QTest::newRow("gelu") << "gelu" << "no rule says how aten.erf.default (`erf`)";
-        QTest::newRow("exponentials") << "exponentials" << "the value of every row is returned";
+        QTest::newRow("smoothed labels") << "smoothed labels"
+                                         << "`expand_1` expands more than one number";
+        QTest::newRow("a loss per row") << "a loss per row"
+                                        << "no rule says how aten.unsqueeze.default (`unsqueeze_2`)";
+        QTest::newRow("not large enough") << "not large enough"
+                                          << "its result has 40960 bytes, not more than 1.04858e+06";
+        QTest::newRow("a trivial loss") << "a trivial loss"
+                                        << "nothing large has to be kept";
+        QTest::newRow("squares") << "squares"
+                                 << "no rule says how aten.mean.default (`mean`)";
+        QTest::newRow("gelu") << "gelu"
+                              << "no rule says how aten.erf.default (`erf`)";
+        QTest::newRow("exponentials") << "exponentials"
+                                      << "the value of every row is returned";
     }
     void leftAlone() {
         QFETCH(QString, name);
         QFETCH(QString, reason);
         const Recorded& one = named(name);
-        QVERIFY(!one.refused.isEmpty());   // PyTorch leaves it alone, too
+        QVERIFY(!one.refused.isEmpty());  // PyTorch leaves it alone, too
         auto graph = parseText(one.graph);
         QVERIFY2(graph.has_value(), graph ? "" : graph.error().text().c_str());
         const Snapshot before = std::move(*graph);

@@ -1,4 +1,6 @@
 // Finding the rewrite that broke the graph: passes made for the test, one rewrite of which is wrong.
+#include "engine/minify/bisect.h"
+
 #include <QTemporaryDir>
 #include <QtTest>
 #include <cmath>
@@ -6,7 +8,6 @@
 
 #include "cutaway/session.h"
 #include "engine/interpret/interpret.h"
-#include "engine/minify/bisect.h"
 #include "engine/text/parse.h"
 
 using namespace cutaway;
@@ -106,11 +107,13 @@ class BisectTest : public QObject {
     void theCulpritOfASession() {
         QTemporaryDir folder;
         const std::string path = folder.filePath("chain.py").toStdString();
-        std::ofstream(path) << "def forward(x: \"f32[4]\"):\n    a = aten.relu.default(x)\n    b = aten.sin.default(a)\n    c = aten.relu.default(b)\n    d = aten.cos.default(c)\n"
-                               "    e = aten.tanh.default(d)\n    return (e,)\n";
+        std::ofstream(path)
+            << "def forward(x: \"f32[4]\"):\n    a = aten.relu.default(x)\n    b = aten.sin.default(a)\n    c = aten.relu.default(b)\n    d = aten.cos.default(c)\n"
+               "    e = aten.tanh.default(d)\n    return (e,)\n";
         // Two rewrites of one step: the first keeps the numbers, the second does not.
-        const std::string rules = "rule right\n  find\n    r = aten.relu.default(x)\n    s = aten.sin.default(r)\n    return s\n  replace\n    m = aten.clamp_min.default(x, 0)\n    s = aten.sin.default(m)\n    return s\n"
-                                  "rule wrong\n  find\n    r = aten.relu.default(x)\n    s = aten.cos.default(r)\n    return s\n  replace\n    s = aten.cos.default(x)\n    t = aten.add.Tensor(s, 1)\n    return t\n";
+        const std::string rules =
+            "rule right\n  find\n    r = aten.relu.default(x)\n    s = aten.sin.default(r)\n    return s\n  replace\n    m = aten.clamp_min.default(x, 0)\n    s = aten.sin.default(m)\n    return s\n"
+            "rule wrong\n  find\n    r = aten.relu.default(x)\n    s = aten.cos.default(r)\n    return s\n  replace\n    s = aten.cos.default(x)\n    t = aten.add.Tensor(s, 1)\n    return t\n";
         Session session;
         QVERIFY(session.open(path));
         CompileOptions options;
@@ -131,7 +134,10 @@ class BisectTest : public QObject {
         QVERIFY(good && bad);
         QVERIFY2(good->text.find("aten.add.Tensor") == std::string::npos, good->text.c_str());
         QVERIFY2(bad->text.find("aten.add.Tensor") != std::string::npos, bad->text.c_str());
-        for (const BisectProbe& probe : report->probes) QCOMPARE(probe.bad, probe.place.step > report->culprit.step || (probe.place.step == report->culprit.step && (probe.place.rewrites < 0 || probe.place.rewrites > report->rewrite.index)));
+        for (const BisectProbe& probe : report->probes)
+            QCOMPARE(probe.bad, probe.place.step > report->culprit.step ||
+                                    (probe.place.step == report->culprit.step &&
+                                     (probe.place.rewrites < 0 || probe.place.rewrites > report->rewrite.index)));
     }
 
     void aFailingPassIsSearchedForItsRewrite() {
@@ -144,7 +150,8 @@ class BisectTest : public QObject {
     }
 
     void aTestThatCannotBeMadeIsAnError() {
-        const auto outcome = bisect(runPasses(chain(9), {&kGood}), 0, [](const Module&) -> Result<Verdict> { return unsupported("no such test"); });
+        const auto outcome = bisect(runPasses(chain(9), {&kGood}), 0,
+                                    [](const Module&) -> Result<Verdict> { return unsupported("no such test"); });
         QVERIFY(!outcome);
         QVERIFY(outcome.error().message.find("no such test") != std::string::npos);
     }

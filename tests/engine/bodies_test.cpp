@@ -1,4 +1,5 @@
-// Nodes inside the bodies of cond and its kin: found by name, explained, and telling their lives, as those of the main graph.
+// Nodes inside the bodies of cond and its kin: found by name, explained, and telling their lives, as those of the main
+// graph.
 #include <QTemporaryDir>
 #include <QtTest>
 
@@ -11,8 +12,8 @@ using namespace cutaway;
 
 namespace {
 
-/// Both bodies number and name their first nodes alike. Of the twins, true_graph_0's alone are rewritten: its `t` is of a
-/// vector, its `dead` has no reader, and the product that its `sum` adds to has no other reader.
+/// Both bodies number and name their first nodes alike. Of the twins, true_graph_0's alone are rewritten: its `t` is of
+/// a vector, its `dead` has no reader, and the product that its `sum` adds to has no other reader.
 constexpr char kCond[] = R"(def forward(p: "b8[]", x: "f32[4]", w: "f32[4, 4]"):
     cond = higher_order.cond(p, true_graph_0, false_graph_0, [x, w])
     getitem: "f32[4, 4]" = cond[0]
@@ -57,13 +58,17 @@ class BodiesTest : public QObject {
         const auto steps = m_session.steps(0);
         return steps ? *steps : std::vector<StepInfo>();
     }
-    /// The reader of texts gives every node an id of its own; those of other files, and passes, number each graph alone.
+    /// The reader of texts gives every node an id of its own; those of other files, and passes, number each graph
+    /// alone.
     void numberAlone(const char* text) {
         auto module = std::make_shared<Module>(*m_session.state().input);
         const QStringList graphs = QString(text).split("\n\n");
         QCOMPARE(graphs.size(), static_cast<qsizetype>(module->subgraphs.size()) + 1);
         for (size_t i = 0; i < module->subgraphs.size(); ++i) {
-            auto body = parseText(QString(graphs[static_cast<qsizetype>(i) + 1]).replace("def " + QString::fromStdString(module->subgraphs[i].first), "def forward").toStdString());
+            auto body =
+                parseText(QString(graphs[static_cast<qsizetype>(i) + 1])
+                              .replace("def " + QString::fromStdString(module->subgraphs[i].first), "def forward")
+                              .toStdString());
             QVERIFY2(body, body ? "" : body.error().text().c_str());
             module->subgraphs[i].second = std::move(*body);
         }
@@ -81,7 +86,8 @@ class BodiesTest : public QObject {
         const auto run = m_session.compile({});
         QVERIFY2(run, run ? "" : run.error().text().c_str());
         // Kernels are not made of calls with bodies: the last step says so.
-        for (const StepInfo& step : steps()) QVERIFY2(step.state != StepState::Failed || step.stage == "lowering", step.error.c_str());
+        for (const StepInfo& step : steps())
+            QVERIFY2(step.state != StepState::Failed || step.stage == "lowering", step.error.c_str());
     }
     Place before(const std::string& pass) {
         for (const StepInfo& step : steps())
@@ -113,19 +119,27 @@ class BodiesTest : public QObject {
     void nodesAreFoundByName_data() {
         QTest::addColumn<QString>("name");
         QTest::addColumn<QString>("found");
-        QTest::newRow("main graph first") << "x" << "x";
-        QTest::newRow("with its body") << "false_graph_0/sum" << "false_graph_0/sum";
-        QTest::newRow("in one body only") << "last" << "false_graph_0/last";
-        QTest::newRow("in both") << "sum" << "several graphs have a node 'sum': say which one: true_graph_0/sum, false_graph_0/sum";
-        QTest::newRow("nearly") << "true_graph_0/sumn" << "did you mean true_graph_0/sum";
-        QTest::newRow("no such graph") << "nowhere/x" << "no node named 'nowhere/x'";
+        QTest::newRow("main graph first") << "x"
+                                          << "x";
+        QTest::newRow("with its body") << "false_graph_0/sum"
+                                       << "false_graph_0/sum";
+        QTest::newRow("in one body only") << "last"
+                                          << "false_graph_0/last";
+        QTest::newRow("in both")
+            << "sum"
+            << "several graphs have a node 'sum': say which one: true_graph_0/sum, false_graph_0/sum";
+        QTest::newRow("nearly") << "true_graph_0/sumn"
+                                << "did you mean true_graph_0/sum";
+        QTest::newRow("no such graph") << "nowhere/x"
+                                       << "no node named 'nowhere/x'";
     }
     void nodesAreFoundByName() {
         QFETCH(QString, name);
         QFETCH(QString, found);
         open(kCond);
         const auto node = findNode(m_session, {0, -1, -1}, name.toStdString());
-        const QString answer = QString::fromStdString(node ? *nodeName(m_session, {0, -1, -1}, *node) : node.error().text());
+        const QString answer =
+            QString::fromStdString(node ? *nodeName(m_session, {0, -1, -1}, *node) : node.error().text());
         QVERIFY2(node ? answer == found : answer.contains(found), qPrintable(answer));
     }
 
@@ -134,11 +148,17 @@ class BodiesTest : public QObject {
         QTest::addColumn<std::string>("rule");
         QTest::addColumn<std::string>("node");
         QTest::addColumn<QString>("answer");
-        QTest::newRow("code") << std::string("eliminate_dead_code/dead node") << std::string("true_graph_0/dead") << "applies";
-        QTest::newRow("code, the twin") << std::string("eliminate_dead_code/dead node") << std::string("false_graph_0/dead") << "`last` reads it";
-        QTest::newRow("pattern") << std::string("post_grad_pass_pattern_2/addmm") << std::string("true_graph_0/sum") << "applies";
-        QTest::newRow("pattern, the twin") << std::string("post_grad_pass_pattern_2/addmm") << std::string("false_graph_0/sum") << "but 'other' of `sum` is `t` (aten.sin.default)";
-        QTest::newRow("by its name alone") << std::string("post_grad_pass_pattern_2/addmm") << std::string("last") << "of `last` is `";
+        QTest::newRow("code") << std::string("eliminate_dead_code/dead node") << std::string("true_graph_0/dead")
+                              << "applies";
+        QTest::newRow("code, the twin") << std::string("eliminate_dead_code/dead node")
+                                        << std::string("false_graph_0/dead") << "`last` reads it";
+        QTest::newRow("pattern") << std::string("post_grad_pass_pattern_2/addmm") << std::string("true_graph_0/sum")
+                                 << "applies";
+        QTest::newRow("pattern, the twin")
+            << std::string("post_grad_pass_pattern_2/addmm") << std::string("false_graph_0/sum")
+            << "but 'other' of `sum` is `t` (aten.sin.default)";
+        QTest::newRow("by its name alone")
+            << std::string("post_grad_pass_pattern_2/addmm") << std::string("last") << "of `last` is `";
     }
     void rulesAreExplained() {
         QFETCH(std::string, rule);
@@ -157,7 +177,8 @@ class BodiesTest : public QObject {
         QVERIFY2(node, node ? "" : node.error().text().c_str());
         const auto all = m_session.explainAll(place, *node);
         QVERIFY2(all, all ? "" : all.error().text().c_str());
-        const auto addmm = std::find_if(all->begin(), all->end(), [](const RuleExplanation& one) { return one.rule == "addmm"; });
+        const auto addmm =
+            std::find_if(all->begin(), all->end(), [](const RuleExplanation& one) { return one.rule == "addmm"; });
         QVERIFY(addmm != all->end() && addmm->applies);
         QStringList names;
         for (const NodeId id : addmm->nodes) names << QString::fromStdString(nodeName(m_session, place, id).value());
@@ -171,10 +192,14 @@ class BodiesTest : public QObject {
         QTest::addColumn<bool>("atEnd");
         QTest::addColumn<std::string>("node");
         QTest::addColumn<QStringList>("life");
-        QTest::newRow("removed") << false << std::string("true_graph_0/dead") << QStringList{"read from the file", "removed by eliminate_dead_code"};
-        QTest::newRow("its twin stays") << false << std::string("false_graph_0/dead") << QStringList{"read from the file"};
-        QTest::newRow("replaced") << false << std::string("true_graph_0/sum") << QStringList{"read from the file", "replaced by addmm in post_grad_pass_pattern_2"};
-        QTest::newRow("created") << true << std::string("true_graph_0/addmm") << QStringList{"created by post_grad_pass_pattern_2 from m, sum"};
+        QTest::newRow("removed") << false << std::string("true_graph_0/dead")
+                                 << QStringList{"read from the file", "removed by eliminate_dead_code"};
+        QTest::newRow("its twin stays") << false << std::string("false_graph_0/dead")
+                                        << QStringList{"read from the file"};
+        QTest::newRow("replaced") << false << std::string("true_graph_0/sum")
+                                  << QStringList{"read from the file", "replaced by addmm in post_grad_pass_pattern_2"};
+        QTest::newRow("created") << true << std::string("true_graph_0/addmm")
+                                 << QStringList{"created by post_grad_pass_pattern_2 from m, sum"};
     }
     void nodesTellTheirLives() {
         QFETCH(bool, atEnd);
@@ -186,7 +211,8 @@ class BodiesTest : public QObject {
     /// A life leads to the nodes of the same body.
     void livesAreRelatedInTheBody() {
         open(kCond);
-        const auto sum = findNode(m_session, {0, -1, -1}, "true_graph_0/sum"), addmm = findNode(m_session, last(), "true_graph_0/addmm");
+        const auto sum = findNode(m_session, {0, -1, -1}, "true_graph_0/sum"),
+                   addmm = findNode(m_session, last(), "true_graph_0/addmm");
         QVERIFY(sum && addmm);
         const auto was = m_session.node({0, -1, -1}, *sum), now = m_session.node(last(), *addmm);
         QVERIFY(was && now);
@@ -195,8 +221,11 @@ class BodiesTest : public QObject {
     }
     void bodiesComeAndGo() {
         open(kMap);
-        QCOMPARE(lifeOf({0, -1, -1}, "body_graph_0/sin"), QStringList({"read from the file", "removed by decompose_map_to_while_loop, with the graph body_graph_0"}));
-        QCOMPARE(lifeOf(last(), "while_loop_body_graph_0/sin"), QStringList({"created by decompose_map_to_while_loop, with the graph while_loop_body_graph_0"}));
+        QCOMPARE(
+            lifeOf({0, -1, -1}, "body_graph_0/sin"),
+            QStringList({"read from the file", "removed by decompose_map_to_while_loop, with the graph body_graph_0"}));
+        QCOMPARE(lifeOf(last(), "while_loop_body_graph_0/sin"),
+                 QStringList({"created by decompose_map_to_while_loop, with the graph while_loop_body_graph_0"}));
     }
 };
 

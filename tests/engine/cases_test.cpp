@@ -2,20 +2,18 @@
 //
 //   # case: name
 //   # pass: name of a pass of the pipeline
-//   # options: cuda training parity NAME=key:value   (optional; the last as --enable has it, with paths beside the case file)
-//   # fails: text                          (optional: the pass stops with an error that has this text)
-//   # counts: RULE counted 1, applied 0    (optional: what the step's statistics say of a rule)
-//   # says: RULE at NODE: sentence         (optional, any number: why the pass leaves the node alone)
-//   # numbers: not compared, because ...   (optional)
-//   # idle: not checked, because ...       (optional: a second run may change more)
-//   def before(x: "f32[2, 3]"): ...
-//   def after(x: "f32[2, 3]"): ...         (left out: the pass changes nothing)
+//   # options: cuda training parity NAME=key:value   (optional; the last as --enable has it, with paths beside the case
+//   file) # fails: text                          (optional: the pass stops with an error that has this text) # counts:
+//   RULE counted 1, applied 0    (optional: what the step's statistics say of a rule) # says: RULE at NODE: sentence
+//   (optional, any number: why the pass leaves the node alone) # numbers: not compared, because ...   (optional) #
+//   idle: not checked, because ...       (optional: a second run may change more) def before(x: "f32[2, 3]"): ... def
+//   after(x: "f32[2, 3]"): ...         (left out: the pass changes nothing)
 //
 // and is held to six things: both texts print back as written; the pass keeps the runner's contract; what it makes is
-// `after`; before and after compute equal numbers; the graph verifies after every rewrite; a second run changes nothing.
-// Every rule of every table must fire in some case. `cases_test --bless` writes what the passes make into the files: read the difference before you commit it.
+// `after`; before and after compute equal numbers; the graph verifies after every rewrite; a second run changes
+// nothing. Every rule of every table must fire in some case. `cases_test --bless` writes what the passes make into the
+// files: read the difference before you commit it.
 #include <QtTest>
-
 #include <set>
 
 #include "engine/interpret/higher_order.h"
@@ -48,7 +46,9 @@ constexpr const char* kNoOperator = "no operator '";
 bool missesOperator(const RuleTable& table, const Rule& rule) {
     const RuleSet set = RuleSet::compileWorking(table.rules);
     for (const Error& error : set.broken())
-        if (error.where.starts_with("rule " + std::string(rule.name) + ",") && error.text().find(kNoOperator) != std::string::npos) return true;
+        if (error.where.starts_with("rule " + std::string(rule.name) + ",") &&
+            error.text().find(kNoOperator) != std::string::npos)
+            return true;
     return false;
 }
 
@@ -68,7 +68,9 @@ class CasesTest : public QObject {
             QStringList said;
             for (const Refusal& refusal : watched.refusals)
                 if (refusal.rule == line.captured(1).toStdString()) said << QString::fromStdString(refusal.why);
-            if (g_bless) head.replace(line.captured(), QString("# says: %1 at %2: %3").arg(line.captured(1), line.captured(2), said.join("; ")));
+            if (g_bless)
+                head.replace(line.captured(),
+                             QString("# says: %1 at %2: %3").arg(line.captured(1), line.captured(2), said.join("; ")));
             else QCOMPARE(said.join("; "), line.captured(3));
         }
         one.head = head;
@@ -123,13 +125,18 @@ class CasesTest : public QObject {
         if (!one.counts.isEmpty()) {
             QStringList counts;
             for (const RuleUse& use : step.rules)
-                if (use.counted > 0) counts << QString("%1 counted %2, applied %3").arg(QString::fromStdString(use.rule)).arg(use.counted).arg(use.applied);
+                if (use.counted > 0)
+                    counts << QString("%1 counted %2, applied %3")
+                                  .arg(QString::fromStdString(use.rule))
+                                  .arg(use.counted)
+                                  .arg(use.applied);
             QCOMPARE(counts.join("; "), one.counts);
         }
         for (const RewriteInfo& rewrite : step.rewrites) m_fired.insert(one.pass.toStdString() + "/" + rewrite.rule);
         const bool changed = step.info.state == StepState::Changed;
         for (const Node& node : (*before)->graph().nodes())
-            if (node.isCall() && node.op().isOpaque() && !isHigherOrder(node.op().name()) && one.numbers.isEmpty()) QSKIP(("no table has a row for " + node.op().name()).c_str());
+            if (node.isCall() && node.op().isOpaque() && !isHigherOrder(node.op().name()) && one.numbers.isEmpty())
+                QSKIP(("no table has a row for " + node.op().name()).c_str());
         if (g_bless) {
             one.before = printed(**before, "before");
             one.after = changed ? printed(*step.after, "after") : QString();
@@ -140,7 +147,8 @@ class CasesTest : public QObject {
         QCOMPARE(changed ? printed(*step.after, "after") : QString(), one.after);
         for (int64_t fuel = 0; fuel < static_cast<int64_t>(step.rewrites.size()); ++fuel) {
             const Step part = runPass(*pass, *before, one.options, fuel);
-            QVERIFY2(part.info.state != StepState::Failed, qPrintable(QString("after %1 rewrites: ").arg(fuel) + part.info.error.c_str()));
+            QVERIFY2(part.info.state != StepState::Failed,
+                     qPrintable(QString("after %1 rewrites: ").arg(fuel) + part.info.error.c_str()));
             QCOMPARE(static_cast<int64_t>(part.rewrites.size()), fuel);
         }
         if (changed) {
@@ -148,7 +156,9 @@ class CasesTest : public QObject {
             QVERIFY2(after.has_value(), after ? "" : after.error().text().c_str());
             QCOMPARE(printed(**after, "after"), one.after);
             const Step again = runPass(*pass, step.after, one.options);
-            if (one.idle.isEmpty()) QVERIFY2(again.info.state == StepState::Unchanged, qPrintable(QString("a second run is not idle: ") + again.info.error.c_str()));
+            if (one.idle.isEmpty())
+                QVERIFY2(again.info.state == StepState::Unchanged,
+                         qPrintable(QString("a second run is not idle: ") + again.info.error.c_str()));
             if (one.numbers.isEmpty()) checkNumbers(*before, step.after);
         }
     }
@@ -166,8 +176,8 @@ class CasesTest : public QObject {
         }
     }
 
-    /// Formulas are cases for themselves: traced, rewritten, and computed both ways. Forms with dropout are computed with a
-    /// probability of 0, which keeps everything: drawn numbers differ from run to run.
+    /// Formulas are cases for themselves: traced, rewritten, and computed both ways. Forms with dropout are computed
+    /// with a probability of 0, which keeps everything: drawn numbers differ from run to run.
     void tracedRules_data() {
         QTest::addColumn<size_t>("position");
         const TracedRules& formulas = attentionFormulas();
@@ -179,7 +189,8 @@ class CasesTest : public QObject {
         auto module = traceSearch(formulas.sources[position], 1.25, 1e-30);
         QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
         const Snapshot before = std::move(*module);
-        // The table alone: in the pass, conversions that the backward of some half forms has are merged first, as in PyTorch.
+        // The table alone: in the pass, conversions that the backward of some half forms has are merged first, as in
+        // PyTorch.
         auto after = std::make_shared<Module>(*before);
         const CompileOptions options;
         Rewriter rewriter("attention", options);
@@ -204,7 +215,8 @@ class CasesTest : public QObject {
         for (const CodeRule& rule : codeRules()) names.insert(std::string(rule.pass) + "/" + std::string(rule.name));
         for (const std::string& fired : m_fired) {
             const std::string pass = fired.substr(0, fired.find('/'));
-            const bool together = pass == "torch_calls_to_aten" || pass == "move_to_device" || pass == "functionalize" || pass == "differentiate";
+            const bool together = pass == "torch_calls_to_aten" || pass == "move_to_device" ||
+                                  pass == "functionalize" || pass == "differentiate";
             if (!together && !names.contains(fired)) unknown << QString::fromStdString(fired);
         }
         QVERIFY2(unknown.isEmpty(), qPrintable("not in codeRules(): " + unknown.join(", ")));
@@ -229,7 +241,8 @@ class CasesTest : public QObject {
             QStringList broken;
             for (const Error& error : set.broken())
                 if (error.text().find(kNoOperator) == std::string::npos) broken << QString::fromStdString(error.text());
-            QVERIFY2(broken.isEmpty(), qPrintable(QString::fromStdString(std::string(table.pass)) + ": " + broken.join("; ")));
+            QVERIFY2(broken.isEmpty(),
+                     qPrintable(QString::fromStdString(std::string(table.pass)) + ": " + broken.join("; ")));
             QVERIFY2(findPass(QString::fromStdString(std::string(table.pass))) != nullptr, table.pass.data());
         }
     }
@@ -244,7 +257,8 @@ class CasesTest : public QObject {
             const RuleSet set = RuleSet::compileWorking(loaded->rules);
             const RuleSet original = RuleSet::compileWorking(table.rules);
             QCOMPARE(set.size(), original.size());
-            for (size_t i = 0; i < set.size(); ++i) QCOMPARE(set.at(i).pattern.normalized(), original.at(i).pattern.normalized());
+            for (size_t i = 0; i < set.size(); ++i)
+                QCOMPARE(set.at(i).pattern.normalized(), original.at(i).pattern.normalized());
         }
     }
 };

@@ -37,9 +37,7 @@ constexpr const char* kWrongRule = R"(rule wrong
     return s
 )";
 
-Tensor filled(double value, Dims sizes) {
-    return Tensor::full(DType::F32, sizes, Scalar(value));
-}
+Tensor filled(double value, Dims sizes) { return Tensor::full(DType::F32, sizes, Scalar(value)); }
 
 struct Ended {
     int status = 0;  // as a shell reports it
@@ -186,8 +184,10 @@ class CliTest : public QObject {
         row("cutaway-cli compile two.py --json - --stages-json -", 1, "!cannot both go to stdout");
         row("cutaway-cli run two.py --backend cuda", -1, "!cuda is not in this version");
         for (const char* backend : {"reference", "cpu"})
-            row(QStringLiteral("cutaway-cli run " CUTAWAY_SOURCE_DIR "/resources/models/mlp.pt2 --mode training --backend ") + backend, 1,
-                "!graphs compiled for training cannot be run yet");
+            row(QStringLiteral("cutaway-cli run " CUTAWAY_SOURCE_DIR
+                               "/resources/models/mlp.pt2 --mode training --backend ") +
+                    backend,
+                1, "!graphs compiled for training cannot be run yet");
         row("cutaway-cli run two.py --repeat 0", -1, "!takes a whole number from 1 to 1000000, not '0'");
         row("cutaway-cli steps two.py --check-numbers --tolerance nan", -1,
             "!takes a number that is 0 or more, not 'nan'");
@@ -239,8 +239,7 @@ class CliTest : public QObject {
         QFETCH(int, status);
         QFETCH(QString, out);
         const Ended ended = shell(line);
-        if (status < 0)
-            QVERIFY2(ended.status != 0, ended.out.constData());
+        if (status < 0) QVERIFY2(ended.status != 0, ended.out.constData());
         else
             QVERIFY2(ended.status == status, qPrintable(QString("status %1: ").arg(ended.status) +
                                                         ended.out.right(2000) + ended.err.right(2000)));

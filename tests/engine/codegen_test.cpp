@@ -14,8 +14,10 @@ namespace {
 
 /// Bits patterns spread over all floats, and the special ones.
 Tensor allKindsOfFloats() {
-    std::vector<float> values = {0.f, -0.f, 1.f, -1.f, 0.5f, -0.5f, 2.f, 1e-30f, -1e-30f, 1e-42f, 88.f, 88.8f, 89.f, -87.f, -88.f, -103.f, -104.f, -105.f,
-                                 1e30f, -1e30f, INFINITY, -INFINITY, NAN, 8388607.5f, 8388609.f, 2.5f, 3.5f, -2.5f, -0.3f, 1e-8f, 3.9f, 4.1f, -3.9f};
+    std::vector<float> values = {0.f,    -0.f,   1.f,      -1.f,      0.5f,  -0.5f,      2.f,       1e-30f, -1e-30f,
+                                 1e-42f, 88.f,   88.8f,    89.f,      -87.f, -88.f,      -103.f,    -104.f, -105.f,
+                                 1e30f,  -1e30f, INFINITY, -INFINITY, NAN,   8388607.5f, 8388609.f, 2.5f,   3.5f,
+                                 -2.5f,  -0.3f,  1e-8f,    3.9f,      4.1f,  -3.9f};
     for (uint32_t i = 0; i < 60000; ++i) {
         const uint32_t bits = i * 71573u + 12345u;
         float value;
@@ -29,9 +31,11 @@ Tensor allKindsOfFloats() {
 }
 
 Tensor runUnary(const std::string& op, const Tensor& x, const std::string& type, QString& problem) {
-    const auto program = buildCpu(moduleOf("def forward(x: \"" + type + "[" + std::to_string(x.numel()) + "]\"):\n    y = " + op + "(x)\n    return (y,)"));
+    const auto program = buildCpu(moduleOf("def forward(x: \"" + type + "[" + std::to_string(x.numel()) +
+                                           "]\"):\n    y = " + op + "(x)\n    return (y,)"));
     if (!program) return problem = QString::fromStdString(program.error().text()), Tensor();
-    if (program->info().kernels.empty() || program->info().kernels[0].kind != "pointwise") return problem = "not a kernel", Tensor();
+    if (program->info().kernels.empty() || program->info().kernels[0].kind != "pointwise")
+        return problem = "not a kernel", Tensor();
     auto run = runCpu(*program, {x});
     if (!run) return problem = QString::fromStdString(run.error().text()), Tensor();
     return run->outputs[0];
@@ -46,7 +50,8 @@ class CodegenTest : public QObject {
     void functions_data() {
         QTest::addColumn<QString>("op");
         QTest::addColumn<double>("ulps");
-        for (const char* op : {"exp", "expm1", "log", "log1p", "tanh", "erf", "sigmoid"}) QTest::newRow(op) << op << 4.0;
+        for (const char* op : {"exp", "expm1", "log", "log1p", "tanh", "erf", "sigmoid"})
+            QTest::newRow(op) << op << 4.0;
         for (const char* op : {"sqrt", "floor", "ceil", "trunc", "round", "abs", "neg"}) QTest::newRow(op) << op << 0.0;
     }
     void functions() {
@@ -86,7 +91,9 @@ class CodegenTest : public QObject {
             // Results below the normal range may lose their last bits.
             // sigmoid passes through exp(-x), which overflows where the result is below the normal range.
             const double unit = std::max(std::fabs(wanted) * 0x1p-24 * 2, op == "sigmoid" ? 0x1p-128 : 0x1p-148);
-            QVERIFY2(std::fabs(out - wanted) <= ulps * unit, qPrintable(QString("%1(%2) = %3, not %4").arg(op).arg(in, 0, 'g', 9).arg(out, 0, 'g', 9).arg(wanted)));
+            QVERIFY2(
+                std::fabs(out - wanted) <= ulps * unit,
+                qPrintable(QString("%1(%2) = %3, not %4").arg(op).arg(in, 0, 'g', 9).arg(out, 0, 'g', 9).arg(wanted)));
         }
     }
 
@@ -103,9 +110,11 @@ class CodegenTest : public QObject {
         Tensor bits = Tensor::empty(dtype, {65536});
         for (int i = 0; i < 65536; ++i) bits.as<uint16_t>()[i] = static_cast<uint16_t>(i);
         const std::string name = f16 ? "torch.float16" : "torch.bfloat16";
-        const auto program = buildCpu(moduleOf("def forward(x: \"" + type.toStdString() + "[65536]\", z: \"f32[100040]\"):\n"
+        const auto program = buildCpu(moduleOf("def forward(x: \"" + type.toStdString() +
+                                               "[65536]\", z: \"f32[100040]\"):\n"
                                                "    w = prims.convert_element_type.default(x, torch.float32)\n"
-                                               "    n = prims.convert_element_type.default(z, " + name + ")\n    return (w, n)"));
+                                               "    n = prims.convert_element_type.default(z, " +
+                                               name + ")\n    return (w, n)"));
         QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
         Tensor floats = Tensor::zeros(DType::F32, {100040});
         const Tensor all = allKindsOfFloats();
@@ -113,8 +122,10 @@ class CodegenTest : public QObject {
         const auto run = runCpu(*program, {bits, floats});
         QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
         for (int i = 0; i < 65536; ++i) {
-            const float wanted = f16 ? halfToFloat(static_cast<uint16_t>(i)) : bfloatToFloat(static_cast<uint16_t>(i)), got = run->outputs[0].as<float>()[i];
-            QVERIFY2(std::isnan(wanted) ? std::isnan(got) : std::memcmp(&wanted, &got, 4) == 0, qPrintable(QString("pattern %1: %2, not %3").arg(i).arg(got).arg(wanted)));
+            const float wanted = f16 ? halfToFloat(static_cast<uint16_t>(i)) : bfloatToFloat(static_cast<uint16_t>(i)),
+                        got = run->outputs[0].as<float>()[i];
+            QVERIFY2(std::isnan(wanted) ? std::isnan(got) : std::memcmp(&wanted, &got, 4) == 0,
+                     qPrintable(QString("pattern %1: %2, not %3").arg(i).arg(got).arg(wanted)));
         }
         for (int64_t i = 0; i < floats.numel(); ++i) {
             const float in = floats.as<float>()[i];
@@ -126,7 +137,8 @@ class CodegenTest : public QObject {
 
     void longSumsAreExactToRounding() {
         // 0.1 a million times: adding one after the other in f32 would be off in the second digit.
-        const auto program = buildCpu(moduleOf("def forward(x: \"f32[1000000]\"):\n    y = aten.sum.default(x)\n    return (y,)"));
+        const auto program =
+            buildCpu(moduleOf("def forward(x: \"f32[1000000]\"):\n    y = aten.sum.default(x)\n    return (y,)"));
         QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
         const auto run = runCpu(*program, {Tensor::full(DType::F32, {1000000}, 0.1)});
         QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
@@ -134,7 +146,8 @@ class CodegenTest : public QObject {
     }
 
     void generatedCodeIncludesNothing() {
-        const auto info = previewCpu(moduleOf("def forward(x: \"bf16[10]\"):\n    y = aten.exp.default(x)\n    return (y,)"));
+        const auto info =
+            previewCpu(moduleOf("def forward(x: \"bf16[10]\"):\n    y = aten.exp.default(x)\n    return (y,)"));
         QVERIFY(info.has_value());
         QVERIFY(info->source.find("#include") == std::string::npos);
         // Helpers only where used.

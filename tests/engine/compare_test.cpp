@@ -36,7 +36,8 @@ class CompareTest : public QObject {
         QTest::addColumn<Doubles>("actual");
         QTest::addColumn<int>("mismatches");
         QTest::addColumn<int>("worst");
-        const auto row = [](const char* name, DType dtype, const Doubles& expected, const Doubles& actual, int mismatches, int worst = -1) {
+        const auto row = [](const char* name, DType dtype, const Doubles& expected, const Doubles& actual,
+                            int mismatches, int worst = -1) {
             QTest::newRow(name) << int(dtype) << expected << actual << mismatches << worst;
         };
         row("equal", DType::F32, {1, 2, 3}, {1, 2, 3}, 0);
@@ -46,7 +47,8 @@ class CompareTest : public QObject {
         row("f16 is coarser", DType::F16, {1, 2, 3}, {1, 2, 3.005}, 0);
         row("small errors count against what is usual", DType::F32, {100, 100, 100, 1e-6}, {100, 100, 100, 5e-4}, 0);
         // One huge value, as a mask holds it, says nothing about the others.
-        row("a huge value hides nothing", DType::F32, {1e38, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {1e38, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111, 112}, 12, 1);
+        row("a huge value hides nothing", DType::F32, {1e38, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12},
+            {1e38, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111, 112}, 12, 1);
         row("not even beside one other", DType::F32, {1e38, 1}, {1e38, 2}, 1, 1);
         row("a huge value is compared with itself", DType::F32, {1e38, 1, 2}, {1.01e38, 1, 2}, 1, 0);
         row("infinities of one sign", DType::F32, {kInf, -kInf, 1}, {kInf, -kInf, 1}, 0);
@@ -58,7 +60,8 @@ class CompareTest : public QObject {
         row("nothing finite", DType::F32, {kInf, kNan}, {kInf, kNan}, 0);
         row("integers are exact", DType::I64, {1000000, 2}, {1000001, 2}, 1, 0);
         row("bools are exact", DType::Bool, {0, 1, 1}, {0, 0, 1}, 1, 1);
-        row("the furthest out is named, not the largest error", DType::F32, {1e6, 1, 1, 1}, {1e6 + 50, 1.5, 1, 1}, 2, 1);
+        row("the furthest out is named, not the largest error", DType::F32, {1e6, 1, 1, 1}, {1e6 + 50, 1.5, 1, 1}, 2,
+            1);
     }
     void compares() {
         QFETCH(int, dtype);
@@ -75,36 +78,43 @@ class CompareTest : public QObject {
     }
 
     void aToleranceIsAtLeastTheDtypesOwn() {
-        const Tensor want = tensorOf(DType::F32, {1, 2, 3}), near = tensorOf(DType::F32, {1, 2, 3.00002}), far = tensorOf(DType::F32, {1, 2, 3.1});
+        const Tensor want = tensorOf(DType::F32, {1, 2, 3}), near = tensorOf(DType::F32, {1, 2, 3.00002}),
+                     far = tensorOf(DType::F32, {1, 2, 3.1});
         QVERIFY(compareOutput(near, want, 1e-12).within);
         QVERIFY(!compareOutput(far, want, 1e-3).within);
         QVERIFY(compareOutput(far, want, 1e-1).within);
     }
 
     void theWorstElementIsNamed() {
-        const Tensor want = tensorOf(DType::F32, {0, 0.1, 2, 3, 4, 5}, {2, 3}), got = tensorOf(DType::F32, {0, 0.1, 2, 3, 4, 7.5}, {2, 3});
+        const Tensor want = tensorOf(DType::F32, {0, 0.1, 2, 3, 4, 5}, {2, 3}),
+                     got = tensorOf(DType::F32, {0, 0.1, 2, 3, 4, 7.5}, {2, 3});
         const auto element = worstElement(compareOutput(got, want), got, want);
         QVERIFY(element.has_value());
         QVERIFY((element->index == std::vector<int64_t>{1, 2}));
         QCOMPARE(elementText(*element), std::string("element [1, 2] is 7.5 instead of 5"));
-        const Tensor one = tensorOf(DType::F32, {0.1}).view({}, {}, 0), two = tensorOf(DType::F32, {0.2}).view({}, {}, 0);
-        QCOMPARE(elementText(*worstElement(compareOutput(two, one), two, one)), std::string("its value is 0.2 instead of 0.1"));
-        const Tensor whole = tensorOf(DType::I64, {9007199254740992.0}), more = tensorOf(DType::I64, {9007199254740994.0});
-        QCOMPARE(elementText(*worstElement(compareOutput(more, whole), more, whole)), std::string("element [0] is 9007199254740994 instead of 9007199254740992"));
+        const Tensor one = tensorOf(DType::F32, {0.1}).view({}, {}, 0),
+                     two = tensorOf(DType::F32, {0.2}).view({}, {}, 0);
+        QCOMPARE(elementText(*worstElement(compareOutput(two, one), two, one)),
+                 std::string("its value is 0.2 instead of 0.1"));
+        const Tensor whole = tensorOf(DType::I64, {9007199254740992.0}),
+                     more = tensorOf(DType::I64, {9007199254740994.0});
+        QCOMPARE(elementText(*worstElement(compareOutput(more, whole), more, whole)),
+                 std::string("element [0] is 9007199254740994 instead of 9007199254740992"));
         QVERIFY(!worstElement(compareOutput(want, want), want, want).has_value());
     }
 
     void picks_data() {
-        QTest::addColumn<QString>("file");      // names in the file; the tensor of each holds its place there
-        QTest::addColumn<QString>("schemes");   // names of the values, by scheme
-        QTest::addColumn<QString>("picked");    // places in the file, or what the error says
+        QTest::addColumn<QString>("file");     // names in the file; the tensor of each holds its place there
+        QTest::addColumn<QString>("schemes");  // names of the values, by scheme
+        QTest::addColumn<QString>("picked");   // places in the file, or what the error says
         QTest::addColumn<bool>("byName");
         const auto row = [](const char* name, const char* file, const char* schemes, const char* picked, bool byName) {
             QTest::newRow(name) << file << schemes << picked << byName;
         };
         row("names of the nodes", "b a", "a b|output_0 output_1", "1 0", true);
         row("numbered names", "output_1 output_0", "a b|output_0 output_1", "1 0", true);
-        row("numbers count as numbers", "output_0 output_1 output_10 output_11 output_2 output_3 output_4 output_5 output_6 output_7 output_8 output_9",
+        row("numbers count as numbers",
+            "output_0 output_1 output_10 output_11 output_2 output_3 output_4 output_5 output_6 output_7 output_8 output_9",
             "a b c d e f g h i j k l|output_0 output_1 output_2 output_3 output_4 output_5 output_6 output_7 output_8 output_9 output_10 output_11",
             "0 1 4 5 6 7 8 9 10 11 2 3", true);
         row("natural order of other names", "t10 t9 t1", "a b c", "2 1 0", false);
@@ -122,7 +132,8 @@ class CompareTest : public QObject {
         QFETCH(QString, picked);
         QFETCH(bool, byName);
         std::vector<std::pair<std::string, Tensor>> tensors;
-        for (const QString& name : file.split(' ')) tensors.emplace_back(name.toStdString(), Tensor::scalar(DType::I64, Scalar(int64_t(tensors.size()))));
+        for (const QString& name : file.split(' '))
+            tensors.emplace_back(name.toStdString(), Tensor::scalar(DType::I64, Scalar(int64_t(tensors.size()))));
         NameSchemes names;
         for (const QString& scheme : schemes.split('|')) {
             names.emplace_back();

@@ -1,9 +1,10 @@
 // Compiled graphs against the reference kernels: what becomes a kernel, that results agree, and that nothing that goes
 // wrong in generated code or in the worker reaches this process.
+#include "engine/runtime/cpu/cpu_backend.h"
+
 #include <QtTest>
 
 #include "engine/ops/op_registry.h"
-#include "engine/runtime/cpu/cpu_backend.h"
 #include "engine/support/files.h"
 #include "engine/support/process.h"
 #include "engine/support/temp_dir.h"
@@ -24,28 +25,34 @@ struct Case {
 constexpr Case kCases[] = {
     {"one product", R"(def forward(x: "f32[40, 30]", y: "f32[30]"):
     m = aten.mul.Tensor(x, y)
-    return (m,))", "pointwise"},
+    return (m,))",
+     "pointwise"},
     {"a chain is one kernel", R"(def forward(x: "f32[40, 30]", y: "f32[40, 30]"):
     a = aten.add.Tensor(x, y)
     b = aten.exp.default(a)
     c = aten.mul.Tensor(b, x)
-    return (c,))", "pointwise"},
+    return (c,))",
+     "pointwise"},
     {"two results, one kernel", R"(def forward(x: "f32[7, 9]"):
     a = aten.exp.default(x)
     b = aten.mul.Tensor(a, a)
-    return (a, b))", "pointwise"},
+    return (a, b))",
+     "pointwise"},
     {"transposed input", R"(def forward(x: "f32[6, 20][1, 6]", y: "f32[6, 20]"):
     a = aten.add.Tensor(x, y)
-    return (a,))", "pointwise"},
+    return (a,))",
+     "pointwise"},
     {"input with gaps", R"(def forward(x: "f32[4, 8][16, 1]", y: "f32[4, 8]"):
     a = aten.add.Tensor(x, y)
-    return (a, x))", "pointwise"},
+    return (a, x))",
+     "pointwise"},
     {"views are arithmetic", R"(def forward(x: "f32[4, 6, 8]"):
     a = aten.mul.Tensor(x, x)
     b = aten.view.default(a, [24, 8])
     c = aten.permute.default(b, [1, 0])
     d = aten.exp.default(c)
-    return (d,))", "pointwise"},
+    return (d,))",
+     "pointwise"},
     {"slice, select, unsqueeze, expand", R"(def forward(x: "f32[5, 6, 7]"):
     a = aten.mul.Tensor(x, 3)
     b = aten.slice.Tensor(a, 1, 1, 5, 2)
@@ -53,7 +60,8 @@ constexpr Case kCases[] = {
     d = aten.unsqueeze.default(c, 0)
     e = aten.expand.default(d, [3, 2, 7])
     f = aten.add.Tensor(e, e)
-    return (f,))", "pointwise"},
+    return (f,))",
+     "pointwise"},
     {"a loop innermost in one sum and not in another", R"(def forward(x: "f32[3, 4]"):
     u = aten.unsqueeze.default(x, 2)
     v = aten.exp.default(u)
@@ -62,24 +70,29 @@ constexpr Case kCases[] = {
     d = aten.cat.default([x, x])
     t = aten.sum.dim_IntList(d, [])
     r = aten.add.Tensor(s, t)
-    return (r,))", "reduction"},
+    return (r,))",
+     "reduction"},
     {"row sum", R"(def forward(x: "f32[33, 100]"):
     s = aten.sum.dim_IntList(x, [1])
-    return (s,))", "reduction"},
+    return (s,))",
+     "reduction"},
     {"column sum", R"(def forward(x: "f32[33, 100]"):
     s = aten.sum.dim_IntList(x, [0])
-    return (s,))", "reduction"},
+    return (s,))",
+     "reduction"},
     {"sum of all, fused producer", R"(def forward(x: "f32[33, 10]"):
     a = aten.mul.Tensor(x, x)
     s = aten.sum.default(a)
-    return (s,))", "reduction"},
+    return (s,))",
+     "reduction"},
     {"softmax by hand", R"(def forward(x: "f32[12, 37]"):
     m = aten.amax.default(x, [1], True)
     s = aten.sub.Tensor(x, m)
     e = aten.exp.default(s)
     t = aten.sum.dim_IntList(e, [1], True)
     d = aten.div.Tensor(e, t)
-    return (d,))", "reduction"},
+    return (d,))",
+     "reduction"},
     {"layer norm by hand", R"(def forward(x: "f32[10, 48]", w: "f32[48]", b: "f32[48]"):
     vm = aten.var_mean.correction(x, [1], correction=0, keepdim=True)
     v = vm[0]
@@ -90,7 +103,8 @@ constexpr Case kCases[] = {
     n = aten.mul.Tensor(s, r)
     p = aten.mul.Tensor(n, w)
     q = aten.add.Tensor(p, b)
-    return (q, m, r))", "reduction"},
+    return (q, m, r))",
+     "reduction"},
     {"batch statistics over three dims", R"(def forward(x: "f32[4, 5, 6, 7]"):
     vm = aten.var_mean.correction(x, [0, 2, 3], correction=0, keepdim=True)
     v = vm[0]
@@ -98,19 +112,24 @@ constexpr Case kCases[] = {
     s = aten.sub.Tensor(x, m)
     d = aten.div.Tensor(s, v)
     r = aten.relu.default(d)
-    return (r,))", "reduction"},
+    return (r,))",
+     "reduction"},
     {"matrix product between kernels", R"(def forward(x: "f32[8, 16]", w: "f32[16, 24]", b: "f32[24]"):
     r = aten.relu.default(x)
     m = aten.mm.default(r, w)
     a = aten.add.Tensor(m, b)
-    return (a,))", "pointwise, library: mm (oneDNN), pointwise"},
-    {"a transposed convolution that has the shape of a plain one", R"(def forward(x: "f32[2, 3, 4, 5]", w: "f32[3, 3, 2, 2]"):
+    return (a,))",
+     "pointwise, library: mm (oneDNN), pointwise"},
+    {"a transposed convolution that has the shape of a plain one",
+     R"(def forward(x: "f32[2, 3, 4, 5]", w: "f32[3, 3, 2, 2]"):
     c = aten.convolution.default(x, w, None, [1, 1], [1, 1], [2, 2], True, [0, 0], 1)
-    return (c,))", "reference: aten.convolution.default"},
+    return (c,))",
+     "reference: aten.convolution.default"},
     {"addmm and a transposed weight", R"(def forward(x: "f32[8, 16]", w: "f32[24, 16]", b: "f32[24]"):
     t = aten.permute.default(w, [1, 0])
     m = aten.addmm.default(b, x, t)
-    return (m,))", "library: addmm (oneDNN)"},
+    return (m,))",
+     "library: addmm (oneDNN)"},
     {"reductions of what does not vary", R"(def forward(x: "f32[40, 1]", y: "f32[3, 37]"):
     c = aten.full.default([40, 1], 2.0, dtype=torch.float32, device=device(type='cpu'))
     e = aten.exp.default(c)
@@ -121,7 +140,8 @@ constexpr Case kCases[] = {
     g = aten.argmax.default(d, 1, True)
     p = aten.prod.dim_int(d, 1, True)
     b = aten.mul.Tensor(y, t)
-    return (a, b, g, p))", "reduction, reduction"},
+    return (a, b, g, p))",
+     "reduction, reduction"},
     {"memory read as another dtype", R"(def forward(x: "f32[3, 40]", h: "bf16[40]"):
     i = aten.view.dtype(x, torch.int32)
     s = aten.bitwise_and.Scalar(i, 8388607)
@@ -130,8 +150,10 @@ constexpr Case kCases[] = {
     c = aten.add.Tensor(b, 1)
     d = aten.view.dtype(h, torch.int16)
     e = aten.mul.Tensor(d, 3)
-    return (s, c, e))", "pointwise, pointwise, pointwise"},
-    {"addmm adds whatever broadcasts", R"(def forward(x: "f32[8, 16]", w: "f32[16, 24]", n: "f32[8, 24]", c: "f32[8, 1]", r: "f32[1, 24]", o: "f32[1]", b: "f32[24]"):
+    return (s, c, e))",
+     "pointwise, pointwise, pointwise"},
+    {"addmm adds whatever broadcasts",
+     R"(def forward(x: "f32[8, 16]", w: "f32[16, 24]", n: "f32[8, 24]", c: "f32[8, 1]", r: "f32[1, 24]", o: "f32[1]", b: "f32[24]"):
     k = aten.addmm.default(n, x, w)
     l = aten.addmm.default(c, x, w)
     m = aten.addmm.default(r, x, w)
@@ -140,41 +162,51 @@ constexpr Case kCases[] = {
     t = aten.permute.default(n, [1, 0])
     u = aten.permute.default(t, [1, 0])
     v = aten.addmm.default(u, x, w, beta=0)
-    return (k, l, m, p, q, v))", "library: addmm (oneDNN), library: addmm (oneDNN), library: addmm (oneDNN), library: addmm (oneDNN), library: addmm (oneDNN), library: addmm (oneDNN)"},
+    return (k, l, m, p, q, v))",
+     "library: addmm (oneDNN), library: addmm (oneDNN), library: addmm (oneDNN), library: addmm (oneDNN), library: addmm (oneDNN), library: addmm (oneDNN)"},
     {"integers wrap", R"(def forward(x: "i64[50]", y: "i64[50]"):
     a = aten.mul.Tensor(x, 9223372036854775807)
     b = aten.add.Tensor(a, y)
-    return (b,))", "pointwise"},
+    return (b,))",
+     "pointwise"},
     {"bfloat16", R"(def forward(x: "bf16[6, 33]", y: "bf16[33]"):
     a = aten.mul.Tensor(x, y)
-    return (a,))", "pointwise"},
+    return (a,))",
+     "pointwise"},
     {"float16", R"(def forward(x: "f16[6, 33]", y: "f16[33]"):
     a = aten.add.Tensor(x, y)
-    return (a,))", "pointwise"},
+    return (a,))",
+     "pointwise"},
     {"a negative number next to bytes", R"(def forward(x: "u8[40]"):
     r = aten.remainder.Scalar(x, -3)
     l = aten.lt.Scalar(x, -3)
     c = aten.clamp_max.default(x, -3)
-    return (r, l, c))", "pointwise"},
+    return (r, l, c))",
+     "pointwise"},
     {"comparison and choice", R"(def forward(x: "f32[6, 33]", y: "f32[33]"):
     c = aten.gt.Tensor(x, y)
     w = aten.where.self(c, x, y)
-    return (w, c))", "pointwise"},
+    return (w, c))",
+     "pointwise"},
     {"empty", R"(def forward(x: "f32[0, 3]", y: "f32[3]"):
     a = aten.add.Tensor(x, y)
     s = aten.sum.dim_IntList(a, [0])
-    return (a, s))", "reduction"},
+    return (a, s))",
+     "reduction"},
     {"no dims", R"(def forward(x: "f32[]", y: "f32[]"):
     a = aten.add.Tensor(x, y)
-    return (a,))", "pointwise"},
+    return (a,))",
+     "pointwise"},
     {"input returned", R"(def forward(x: "f32[3]"):
-    return (x,))", ""},
+    return (x,))",
+     ""},
     {"shared by two products", R"(def forward(x: "f32[8, 8]", y: "f32[8, 8]"):
     a = aten.mul.Tensor(x, 2)
     b = aten.mm.default(a, y)
     c = aten.mm.default(y, a)
     d = aten.add.Tensor(b, c)
-    return (d,))", "pointwise, library: mm (oneDNN), library: mm (oneDNN), pointwise"},
+    return (d,))",
+     "pointwise, library: mm (oneDNN), library: mm (oneDNN), pointwise"},
 };
 
 QString kindsOf(const BuildInfo& info) {
@@ -200,7 +232,12 @@ QString difference(const std::vector<Tensor>& actual, const std::vector<Tensor>&
         tolerance.absolute *= scale;
         const Comparison c = compare(actual[i], expected[i], tolerance);
         if (!c.sameType) return QString("output %1 has another type").arg(i);
-        if (!c.within) return QString("output %1: %2 mismatches, error %3 of %4").arg(i).arg(c.mismatches).arg(c.maxAbsoluteError).arg(c.maxExpected);
+        if (!c.within)
+            return QString("output %1: %2 mismatches, error %3 of %4")
+                .arg(i)
+                .arg(c.mismatches)
+                .arg(c.maxAbsoluteError)
+                .arg(c.maxExpected);
     }
     return {};
 }
@@ -221,15 +258,18 @@ class CpuBackendTest : public QObject {
         const auto module = moduleOf(test.text);
         const auto program = buildCpu(module);
         QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
-        QVERIFY2(kindsOf(program->info()) == test.kinds, qPrintable(kindsOf(program->info()) + reasonsOf(program->info())));
-        for (const KernelInfo& kernel : program->info().kernels) QVERIFY(!kernel.reasons.empty() && !kernel.nodes.empty());
+        QVERIFY2(kindsOf(program->info()) == test.kinds,
+                 qPrintable(kindsOf(program->info()) + reasonsOf(program->info())));
+        for (const KernelInfo& kernel : program->info().kernels)
+            QVERIFY(!kernel.reasons.empty() && !kernel.nodes.empty());
         const auto inputs = randomInputs(*module, 1);
         const auto expected = referenceOutputs(*module, inputs);
         QVERIFY2(expected.has_value(), expected ? "" : expected.error().text().c_str());
         const auto run = runCpu(*program, inputs);
         QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
         const QString wrong = difference(run->outputs, *expected);
-        if (!wrong.isEmpty()) qWarning("%s", program->info().source.substr(program->info().source.find("extern")).c_str());
+        if (!wrong.isEmpty())
+            qWarning("%s", program->info().source.substr(program->info().source.find("extern")).c_str());
         QVERIFY2(wrong.isEmpty(), qPrintable(wrong));
         QCOMPARE(run->microseconds.size(), program->info().kernels.size());
     }
@@ -243,7 +283,8 @@ class CpuBackendTest : public QObject {
     e = aten.relu.default(d)
     return (e,))"));
         QVERIFY(info.has_value());
-        QCOMPARE(kindsOf(*info), QString("pointwise, library: mm (oneDNN), pointwise, library: mm (oneDNN), pointwise"));
+        QCOMPARE(kindsOf(*info),
+                 QString("pointwise, library: mm (oneDNN), pointwise, library: mm (oneDNN), pointwise"));
         QCOMPARE(QString::fromStdString(info->source).count("extern \"C\""), 1);
         QCOMPARE(info->kernels[0].name, info->kernels[4].name);
     }
@@ -258,8 +299,10 @@ class CpuBackendTest : public QObject {
     return (d,))"));
         QVERIFY(info.has_value());
         const QByteArray reasons = reasonsOf(*info);
-        QVERIFY2(reasons.contains("a is not computed in the kernel of c: b must run between them"), reasons.constData());
-        QVERIFY2(reasons.contains("c is computed in the kernel of d: one loop over [8, 8] makes both"), reasons.constData());
+        QVERIFY2(reasons.contains("a is not computed in the kernel of c: b must run between them"),
+                 reasons.constData());
+        QVERIFY2(reasons.contains("c is computed in the kernel of d: one loop over [8, 8] makes both"),
+                 reasons.constData());
         QVERIFY2(reasons.contains("b: not fused, the library's own kernel is faster"), reasons.constData());
     }
 
@@ -274,7 +317,9 @@ class CpuBackendTest : public QObject {
             const Tensor x = Tensor::full(DType::F32, {rows, 16}, 1.5), y = Tensor::full(DType::F32, {16}, 2.0);
             const auto run = runCpu(*program, {x, y});
             QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
-            QVERIFY(difference(run->outputs, {Tensor::full(DType::F32, {rows, 16}, 3.0), Tensor::full(DType::F32, {rows}, 48.0)}).isEmpty());
+            QVERIFY(difference(run->outputs,
+                               {Tensor::full(DType::F32, {rows, 16}, 3.0), Tensor::full(DType::F32, {rows}, 48.0)})
+                        .isEmpty());
         }
     }
 
@@ -309,8 +354,12 @@ class CpuBackendTest : public QObject {
         qputenv("CXX", compiler);
         const auto program = buildCpu(moduleOf(kCases[0].text));
         qputenv("CXX", before);
-        if (failure.isEmpty()) QVERIFY2(program.has_value() && program->info().compileLog.find(" -DEXTRA ") != std::string::npos, program ? "" : program.error().text().c_str());
-        else QVERIFY2(!program && program.error().text().find(failure.toStdString()) != std::string::npos, program ? "built" : program.error().text().c_str());
+        if (failure.isEmpty())
+            QVERIFY2(program.has_value() && program->info().compileLog.find(" -DEXTRA ") != std::string::npos,
+                     program ? "" : program.error().text().c_str());
+        else
+            QVERIFY2(!program && program.error().text().find(failure.toStdString()) != std::string::npos,
+                     program ? "built" : program.error().text().c_str());
     }
 
     void workerFailures_data() {
@@ -332,9 +381,11 @@ class CpuBackendTest : public QObject {
         const auto program = buildCpu(moduleOf(kCases[0].text), {.folder = folder->path().string()});
         QVERIFY(program.has_value());
         // The library is replaced by one whose kernel misbehaves.
-        const QString source = "extern \"C\" void kernel0(void* const*, const long*, long, long, int* fault) { " + body + " }";
+        const QString source =
+            "extern \"C\" void kernel0(void* const*, const long*, long, long, int* fault) { " + body + " }";
         QVERIFY(writeFile(folder->file("bad.cpp"), source.toStdString()).has_value());
-        const auto compiled = runProcess({.argv = {"c++", "-shared", "-fPIC", "-w", "-o", program->info().library, folder->file("bad.cpp")}});
+        const auto compiled = runProcess(
+            {.argv = {"c++", "-shared", "-fPIC", "-w", "-o", program->info().library, folder->file("bad.cpp")}});
         QVERIFY(compiled && compiled->ok());
         const auto run = runCpu(*program, randomInputs(*moduleOf(kCases[0].text), 1), {.timeoutSeconds = seconds});
         QVERIFY(!run.has_value());
@@ -372,7 +423,8 @@ class CpuBackendTest : public QObject {
         const auto run = runCpu(*program, inputs);
         QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
         const QString wrong = difference(run->outputs, *expected, 20);
-        QVERIFY2(wrong.isEmpty(), qPrintable(wrong + "\n" + QString::fromStdString(randomText(static_cast<uint64_t>(seed)))));
+        QVERIFY2(wrong.isEmpty(),
+                 qPrintable(wrong + "\n" + QString::fromStdString(randomText(static_cast<uint64_t>(seed)))));
     }
     static std::string randomText(uint64_t seed) {
         uint64_t state = seed * 0x9E3779B97F4A7C15ull + 0x1234567;
@@ -395,7 +447,8 @@ class CpuBackendTest : public QObject {
                 case 1: call = "aten.sigmoid.default(" + a.name + ")"; break;
                 case 2: call = "aten.mul.Tensor(" + a.name + ", 0.5)"; break;
                 case 3:
-                    if (a.rows == b.rows && a.columns == b.columns) call = "aten.add.Tensor(" + a.name + ", " + b.name + ")";
+                    if (a.rows == b.rows && a.columns == b.columns)
+                        call = "aten.add.Tensor(" + a.name + ", " + b.name + ")";
                     else call = "aten.neg.default(" + a.name + ")";
                     break;
                 case 4:
@@ -403,11 +456,13 @@ class CpuBackendTest : public QObject {
                     std::swap(out.rows, out.columns);
                     break;
                 case 5:
-                    text += "    s" + std::to_string(i) + " = aten.mean.dim(" + a.name + ", [" + std::to_string(below(2)) + "], True)\n";
+                    text += "    s" + std::to_string(i) + " = aten.mean.dim(" + a.name + ", [" +
+                            std::to_string(below(2)) + "], True)\n";
                     call = "aten.sub.Tensor(" + a.name + ", s" + std::to_string(i) + ")";
                     break;
                 case 6:
-                    text += "    m" + std::to_string(i) + " = aten.amax.default(" + a.name + ", [" + std::to_string(below(2)) + "], True)\n";
+                    text += "    m" + std::to_string(i) + " = aten.amax.default(" + a.name + ", [" +
+                            std::to_string(below(2)) + "], True)\n";
                     call = "aten.sub.Tensor(" + a.name + ", m" + std::to_string(i) + ")";
                     break;
                 default:
@@ -422,7 +477,9 @@ class CpuBackendTest : public QObject {
 
     void models_data() {
         QTest::addColumn<QString>("file");
-        for (const char* file : {"mlp/cpu_infer_freeze/01_joint.after.py", "resnet_mini/cpu_infer_freeze/01_joint.after.py", "bert_mini/cpu_infer_freeze/01_joint.after.py"})
+        for (const char* file :
+             {"mlp/cpu_infer_freeze/01_joint.after.py", "resnet_mini/cpu_infer_freeze/01_joint.after.py",
+              "bert_mini/cpu_infer_freeze/01_joint.after.py"})
             QTest::newRow(file) << file;
     }
     void models() {
@@ -441,9 +498,12 @@ class CpuBackendTest : public QObject {
         QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
         for (size_t i = 0; i < run->outputs.size(); ++i) {
             const Comparison c = compare(run->outputs[i], (*expected)[i], {0, 0});
-            QVERIFY2(c.sameType && c.maxAbsoluteError <= 1e-5 * std::max(1.0, c.maxExpected), qPrintable(QString("output %1: error %2 of %3").arg(i).arg(c.maxAbsoluteError).arg(c.maxExpected)));
+            QVERIFY2(
+                c.sameType && c.maxAbsoluteError <= 1e-5 * std::max(1.0, c.maxExpected),
+                qPrintable(QString("output %1: error %2 of %3").arg(i).arg(c.maxAbsoluteError).arg(c.maxExpected)));
         }
-        qInfo("%zu calls, %.3f s to compile, %.3f ms", program->info().kernels.size(), program->info().compileSeconds, run->medianMilliseconds);
+        qInfo("%zu calls, %.3f s to compile, %.3f ms", program->info().kernels.size(), program->info().compileSeconds,
+              run->medianMilliseconds);
     }
 };
 

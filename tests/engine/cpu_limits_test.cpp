@@ -1,5 +1,5 @@
-// Where compiled graphs end: more tensors than a kernel has buffers, indices and views that lead outside of memory, numbers
-// that a half float cannot hold. Kernels do what the reference does, and refuse what it refuses.
+// Where compiled graphs end: more tensors than a kernel has buffers, indices and views that lead outside of memory,
+// numbers that a half float cannot hold. Kernels do what the reference does, and refuse what it refuses.
 #include <QtTest>
 
 #include "engine/autograd/expand.h"
@@ -20,7 +20,12 @@ QString difference(const std::vector<Tensor>& actual, const std::vector<Tensor>&
         if (!actual[i].defined()) continue;
         const Comparison c = compare(actual[i], expected[i], defaultTolerance(expected[i].dtype()));
         if (!c.sameType) return QString("output %1 has another type").arg(i);
-        if (!c.within) return QString("output %1: %2 mismatches, error %3 of %4").arg(i).arg(c.mismatches).arg(c.maxAbsoluteError).arg(c.maxExpected);
+        if (!c.within)
+            return QString("output %1: %2 mismatches, error %3 of %4")
+                .arg(i)
+                .arg(c.mismatches)
+                .arg(c.maxAbsoluteError)
+                .arg(c.maxExpected);
     }
     return {};
 }
@@ -127,14 +132,21 @@ class CpuLimitsTest : public QObject {
     void kernelsNameTheNode_data() {
         QTest::addColumn<QString>("body");
         QTest::addColumn<QString>("where");
-        QTest::newRow("an index") << "a = aten.mul.Tensor(x, 2.0)\n    e = aten.embedding.default(a, i)\n    r = aten.add.Tensor(e, 1.0)" << "e (kernel0)";
-        QTest::newRow("a divisor") << "a = aten.add.Tensor(i, 1)\n    d = aten.remainder.Tensor(a, i)\n    r = aten.mul.Tensor(d, 3)" << "d (kernel0)";
-        QTest::newRow("either") << "e = aten.embedding.default(x, i)\n    f = aten.index_select.default(x, 0, i)\n    r = aten.add.Tensor(e, f)" << "e, f (kernel0)";
+        QTest::newRow("an index")
+            << "a = aten.mul.Tensor(x, 2.0)\n    e = aten.embedding.default(a, i)\n    r = aten.add.Tensor(e, 1.0)"
+            << "e (kernel0)";
+        QTest::newRow("a divisor")
+            << "a = aten.add.Tensor(i, 1)\n    d = aten.remainder.Tensor(a, i)\n    r = aten.mul.Tensor(d, 3)"
+            << "d (kernel0)";
+        QTest::newRow("either")
+            << "e = aten.embedding.default(x, i)\n    f = aten.index_select.default(x, 0, i)\n    r = aten.add.Tensor(e, f)"
+            << "e, f (kernel0)";
     }
     void kernelsNameTheNode() {
         QFETCH(QString, body);
         QFETCH(QString, where);
-        const auto module = moduleOf(("def forward(x: \"f32[4, 3]\", i: \"i64[2]\"):\n    " + body + "\n    return (r,)\n").toStdString());
+        const auto module = moduleOf(
+            ("def forward(x: \"f32[4, 3]\", i: \"i64[2]\"):\n    " + body + "\n    return (r,)\n").toStdString());
         std::vector<Tensor> inputs = randomInputs(*module, 1);
         inputs[1] = Tensor::full(DType::I64, {2}, Scalar(int64_t{0}));  // what a division may not meet
         if (body.contains("x, ")) inputs[1].as<int64_t>()[1] = 7;       // nor an index
@@ -146,21 +158,25 @@ class CpuLimitsTest : public QObject {
         QCOMPARE(run.error().where, where.toStdString());
     }
 
-    /// Of two zeros the first is the larger one and the smaller one, as in PyTorch (where long tensors are compared with
-    /// vector instructions its own kernels keep the second): the result has the sign of x.
+    /// Of two zeros the first is the larger one and the smaller one, as in PyTorch (where long tensors are compared
+    /// with vector instructions its own kernels keep the second): the result has the sign of x.
     void signsOfZero_data() {
         QTest::addColumn<QString>("call");
         QTest::addColumn<bool>("keeps");
-        for (const char* call : {"relu.default(x)", "relu6.default(x)", "leaky_relu.default(x)", "maximum.default(x, y)", "minimum.default(x, y)", "clamp.default(x, 0.0, 1.0)",
-                                 "clamp.default(x, -1.0, -0.0)", "clamp.Tensor(x, y, None)", "clamp.Tensor(x, None, y)", "clamp_min.default(x, -0.0)", "clamp_max.default(x, 0.0)",
-                                 "clamp_min.Tensor(x, y)", "clamp_max.Tensor(x, y)", "hardtanh.default(x, -0.0, 1.0)", "hardswish.default(x)"})
+        for (const char* call : {"relu.default(x)", "relu6.default(x)", "leaky_relu.default(x)",
+                                 "maximum.default(x, y)", "minimum.default(x, y)", "clamp.default(x, 0.0, 1.0)",
+                                 "clamp.default(x, -1.0, -0.0)", "clamp.Tensor(x, y, None)", "clamp.Tensor(x, None, y)",
+                                 "clamp_min.default(x, -0.0)", "clamp_max.default(x, 0.0)", "clamp_min.Tensor(x, y)",
+                                 "clamp_max.Tensor(x, y)", "hardtanh.default(x, -0.0, 1.0)", "hardswish.default(x)"})
             QTest::newRow(call) << call << true;
         QTest::newRow("threshold") << "threshold.default(x, 0, 0.0)" << false;
     }
     void signsOfZero() {
         QFETCH(QString, call);
         QFETCH(bool, keeps);
-        const auto module = moduleOf(("def forward(x: \"f32[20]\", y: \"f32[20]\"):\n    r = aten." + call + "\n    return (r, y)\n").toStdString());
+        const auto module =
+            moduleOf(("def forward(x: \"f32[20]\", y: \"f32[20]\"):\n    r = aten." + call + "\n    return (r, y)\n")
+                         .toStdString());
         std::vector<Tensor> inputs = {Tensor::empty(DType::F32, {20}), Tensor::empty(DType::F32, {20})};
         for (int i = 0; i < 20; ++i) {  // whole vectors and a rest, every order of signs
             inputs[0].as<float>()[i] = i & 1 ? -0.0f : 0.0f;

@@ -1,13 +1,12 @@
 // However cutaway-cli is ended while it compiles or runs a model, its processes end and its temporary folders go.
 // CUTAWAY_ENDINGS=20 tries each signal that often; the moments are random, CUTAWAY_SEED repeats them.
-#include <csignal>
-
 #include <QElapsedTimer>
 #include <QProcess>
 #include <QRandomGenerator>
 #include <QTemporaryDir>
 #include <QUuid>
 #include <QtTest>
+#include <csignal>
 
 class EndingsTest : public QObject {
     Q_OBJECT
@@ -15,7 +14,7 @@ class EndingsTest : public QObject {
     QTemporaryDir m_folder, m_scratch;
     const QByteArray m_mark = "CUTAWAY_TEST=" + QUuid::createUuid().toByteArray();
     QRandomGenerator m_random;
-    qint64 m_untilRunning = 0;   // milliseconds from the start to the run of what was compiled
+    qint64 m_untilRunning = 0;  // milliseconds from the start to the run of what was compiled
 
     /// Compiles for a while, then runs until its time limit.
     void start(QProcess& process, const QStringList& arguments = {}) const {
@@ -26,7 +25,9 @@ class EndingsTest : public QObject {
         process.setChildProcessModifier([] {
             for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_DFL);
         });
-        process.start(CUTAWAY_CLI, arguments.isEmpty() ? QStringList{"run", m_folder.filePath("graph.py"), "--backend", "cpu", "--repeat", "1000000"} : arguments);
+        process.start(CUTAWAY_CLI, arguments.isEmpty() ? QStringList{"run", m_folder.filePath("graph.py"), "--backend",
+                                                                     "cpu", "--repeat", "1000000"}
+                                                       : arguments);
         QVERIFY(process.waitForStarted());
     }
     /// The process and all that it started, however deep: they share its environment. The dead have none.
@@ -39,12 +40,14 @@ class EndingsTest : public QObject {
         }
         return found;
     }
-    QStringList folders() const { return QDir(m_scratch.path()).entryList(QDir::AllEntries | QDir::Hidden | QDir::NoDotAndDotDot); }
+    QStringList folders() const {
+        return QDir(m_scratch.path()).entryList(QDir::AllEntries | QDir::Hidden | QDir::NoDotAndDotDot);
+    }
     bool runs() const { return !living().filter("cutaway-worker").isEmpty(); }
     void end(QProcess& process, int signal) const {
         QCOMPARE(::kill(static_cast<pid_t>(process.processId()), signal), 0);
         QVERIFY(process.waitForFinished());
-        QCOMPARE(process.exitStatus(), QProcess::CrashExit);   // as the signal itself ends a program: shells see it
+        QCOMPARE(process.exitStatus(), QProcess::CrashExit);  // as the signal itself ends a program: shells see it
         QCOMPARE(process.exitCode(), signal);
     }
     void startAnother() const {
@@ -55,7 +58,8 @@ class EndingsTest : public QObject {
 
   private slots:
     void initTestCase() {
-        const uint seed = qEnvironmentVariableIsSet("CUTAWAY_SEED") ? qEnvironmentVariable("CUTAWAY_SEED").toUInt() : QRandomGenerator::global()->generate();
+        const uint seed = qEnvironmentVariableIsSet("CUTAWAY_SEED") ? qEnvironmentVariable("CUTAWAY_SEED").toUInt()
+                                                                    : QRandomGenerator::global()->generate();
         qInfo("CUTAWAY_SEED=%u", seed);
         m_random.seed(seed);
         QFile graph(m_folder.filePath("graph.py"));
@@ -63,7 +67,8 @@ class EndingsTest : public QObject {
         QByteArray text = "def forward(x: \"f32[512, 512]\"):\n    n0 = aten.tanh.default(x)\n";
         for (int i = 1; i <= 12; ++i) {
             const QByteArray before = "n" + QByteArray::number(i - 1), here = QByteArray::number(i);
-            text += "    s" + here + " = aten.sum.dim_IntList(" + before + ", [" + QByteArray::number(i % 2) + "], True)\n";
+            text +=
+                "    s" + here + " = aten.sum.dim_IntList(" + before + ", [" + QByteArray::number(i % 2) + "], True)\n";
             text += "    n" + here + " = aten.div.Tensor(" + before + ", s" + here + ")\n";
         }
         graph.write(text + "    return (n12,)\n");
@@ -88,13 +93,14 @@ class EndingsTest : public QObject {
     }
     void noProcessAndNoFolderStays() {
         QFETCH(int, signal);
-        const int count = qEnvironmentVariableIsSet("CUTAWAY_ENDINGS") ? qEnvironmentVariableIntValue("CUTAWAY_ENDINGS") : 3;
+        const int count =
+            qEnvironmentVariableIsSet("CUTAWAY_ENDINGS") ? qEnvironmentVariableIntValue("CUTAWAY_ENDINGS") : 3;
         for (int i = 0; i < count; ++i) {
             QProcess process;
             start(process);
             QTest::qWait(static_cast<int>(m_random.bounded(m_untilRunning * 3 / 2 + 1)));
             end(process, signal);
-            if (signal != SIGKILL) QCOMPARE(folders(), QStringList());   // gone with the program
+            if (signal != SIGKILL) QCOMPARE(folders(), QStringList());  // gone with the program
             QTRY_COMPARE_WITH_TIMEOUT(living(), QStringList(), 10000);
             if (signal == SIGKILL) startAnother();
             QCOMPARE(folders(), QStringList());
@@ -120,7 +126,8 @@ class EndingsTest : public QObject {
         QProcess process;
         start(process, {"run", m_folder.filePath("graph.py"), "--backend", "cpu"});
         QVERIFY(process.waitForFinished(120000));
-        QVERIFY2(process.exitStatus() == QProcess::NormalExit && process.exitCode() == 0, process.readAllStandardError().constData());
+        QVERIFY2(process.exitStatus() == QProcess::NormalExit && process.exitCode() == 0,
+                 process.readAllStandardError().constData());
         QCOMPARE(folders(), QStringList());
         QCOMPARE(living(), QStringList());
     }

@@ -5,7 +5,8 @@
 //   # says: why the rule leaves the node alone
 //   def forward(x: "f32[2, 3]"): ...
 //
-// where several such pairs may stand over one graph. Other graphs, those of all cases and models, must get some sentence everywhere.
+// where several such pairs may stand over one graph. Other graphs, those of all cases and models, must get some
+// sentence everywhere.
 #include <QTemporaryDir>
 #include <QtTest>
 
@@ -28,7 +29,8 @@ namespace {
 template <class Visit>
 void forEachNode(const Module& module, const std::string& path, Visit&& visit) {
     for (const Node& node : module.graph().nodes()) visit(path, node);
-    for (const auto& [name, body] : module.subgraphs) forEachNode(*body, path.empty() ? name : path + "/" + name, visit);
+    for (const auto& [name, body] : module.subgraphs)
+        forEachNode(*body, path.empty() ? name : path + "/" + name, visit);
 }
 
 std::vector<CodeRule> rulesOf(std::string_view pass) {
@@ -45,7 +47,7 @@ std::vector<CodeRule> rulesOf(std::string_view pass) {
 class ExplainTest : public QObject {
     Q_OBJECT
 
-    QStringList m_silent;           // "pass/rule at node": nothing is said there
+    QStringList m_silent;  // "pass/rule at node": nothing is said there
 
     /// Asks the pass about every node that one of its rules starts at.
     void askAll(const Pass& pass, const Snapshot& before, const CompileOptions& options, const QString& where) {
@@ -66,17 +68,22 @@ class ExplainTest : public QObject {
         for (const RewriteInfo& rewrite : step.rewrites) {
             const Module* body = before->body(rewrite.body);
             const Node* node = body ? body->graph().find(rewrite.nodeId) : nullptr;
-            const auto rule = std::find_if(rules.begin(), rules.end(), [&](const CodeRule& one) { return one.name == rewrite.rule; });
-            if (node && rule != rules.end()) QVERIFY2(startsAt(*rule, *node), (rewrite.rule + " starts at " + node->name()).c_str());
+            const auto rule =
+                std::find_if(rules.begin(), rules.end(), [&](const CodeRule& one) { return one.name == rewrite.rule; });
+            if (node && rule != rules.end())
+                QVERIFY2(startsAt(*rule, *node), (rewrite.rule + " starts at " + node->name()).c_str());
         }
     }
-    void hear(const CodeRule& rule, const Node& node, const Step& step, const WatchedNode& watched, const QString& where) {
+    void hear(const CodeRule& rule, const Node& node, const Step& step, const WatchedNode& watched,
+              const QString& where) {
         const QString name = QString::fromStdString(std::string(rule.pass) + "/" + std::string(rule.name));
         for (const RewriteInfo& rewrite : step.rewrites)
             if (rewrite.nodeId == node.id() && rewrite.body == watched.body) return;
         // What goes with another's rewrite is told so.
         const Module* after = step.after->body(watched.body);
-        const bool applied = std::any_of(step.rewrites.begin(), step.rewrites.end(), [&](const RewriteInfo& rewrite) { return rule.whole || rewrite.rule == rule.name; });
+        const bool applied = std::any_of(step.rewrites.begin(), step.rewrites.end(), [&](const RewriteInfo& rewrite) {
+            return rule.whole || rewrite.rule == rule.name;
+        });
         if (applied && after && !after->graph().find(node.id())) return;
         const auto said = refusalOf(watched.refusals, rule);
         if (said == watched.refusals.end()) {
@@ -84,12 +91,15 @@ class ExplainTest : public QObject {
             return;
         }
         const QString why = QString::fromStdString(said->why);
-        QVERIFY2(!why.isEmpty() && !why.endsWith('.') && !why.contains("  ") && !why.startsWith("the operator stays as it is") && !why.contains("``"), qPrintable(name + ": " + why));
+        QVERIFY2(!why.isEmpty() && !why.endsWith('.') && !why.contains("  ") &&
+                     !why.startsWith("the operator stays as it is") && !why.contains("``"),
+                 qPrintable(name + ": " + why));
     }
 
     void checkSilence() {
         const QStringList silent = std::exchange(m_silent, {});
-        QVERIFY2(silent.isEmpty(), qPrintable(QString::number(silent.size()) + " without a reason: " + silent.mid(0, 12).join("; ")));
+        QVERIFY2(silent.isEmpty(),
+                 qPrintable(QString::number(silent.size()) + " without a reason: " + silent.mid(0, 12).join("; ")));
     }
 
   private slots:
@@ -114,12 +124,13 @@ class ExplainTest : public QObject {
     void everyRecordIsExplained_data() {
         QTest::addColumn<QString>("path");
         for (const char* folder : {"pre_grad", "post_grad_recorded"})
-            for (const QString& path : recordedFiles(folder)) QTest::newRow(qPrintable(QFileInfo(path).completeBaseName())) << path;
+            for (const QString& path : recordedFiles(folder))
+                QTest::newRow(qPrintable(QFileInfo(path).completeBaseName())) << path;
     }
     void everyRecordIsExplained() {
         QFETCH(QString, path);
         RecordedCase one = readRecordedCase(path);
-        one.options.target = Target::Cuda;   // permute fusions are for GPUs
+        one.options.target = Target::Cuda;  // permute fusions are for GPUs
         auto graph = parseCase(one.before, "forward");
         QVERIFY2(graph, graph ? "" : graph.error().text().c_str());
         for (const QString& name : one.passes)
@@ -135,7 +146,8 @@ class ExplainTest : public QObject {
         QTest::addColumn<QString>("model");
         QTest::addColumn<bool>("training");
         for (const QString& model : QDir(CUTAWAY_SOURCE_DIR "/resources/models").entryList({"*.pt2"}))
-            for (const bool training : {false, true}) QTest::newRow(qPrintable(model + (training ? ", training" : ""))) << model << training;
+            for (const bool training : {false, true})
+                QTest::newRow(qPrintable(model + (training ? ", training" : ""))) << model << training;
     }
     void everyModelIsExplained() {
         QFETCH(QString, model);
@@ -148,11 +160,14 @@ class ExplainTest : public QObject {
         const auto trace = runPipeline(input, options, {});
         QVERIFY2(trace, trace ? "" : trace.error().text().c_str());
         for (const Pass& pass : pipeline()) {
-            const auto isStep = [&](const Step& step) { return step.info.name == pass.name && step.info.stage == pass.stage; };
+            const auto isStep = [&](const Step& step) {
+                return step.info.name == pass.name && step.info.stage == pass.stage;
+            };
             const auto isStage = [&](const Step& step) { return step.info.stage == pass.stage; };
             auto step = std::find_if(trace->steps.begin(), trace->steps.end(), isStep);
             if (step == trace->steps.end()) step = std::find_if(trace->steps.begin(), trace->steps.end(), isStage);
-            if (step != trace->steps.end()) askAll(pass, step->before, options, QString::fromStdString(step->info.name));
+            if (step != trace->steps.end())
+                askAll(pass, step->before, options, QString::fromStdString(step->info.name));
         }
         checkSilence();
     }
@@ -169,14 +184,18 @@ class ExplainTest : public QObject {
             QFile file(folder.filePath(name));
             QVERIFY(file.open(QIODevice::ReadOnly));
             const QString text = QString::fromUtf8(file.readAll());
-            const QRegularExpression question("^# explain: (\\S.*) at (\\S+)\n(?:# options: (.+)\n)?# says: (.+)\n", QRegularExpression::MultilineOption);
+            const QRegularExpression question("^# explain: (\\S.*) at (\\S+)\n(?:# options: (.+)\n)?# says: (.+)\n",
+                                              QRegularExpression::MultilineOption);
             for (auto each = question.globalMatch(text); each.hasNext();) {
                 const auto match = each.next();
                 // Several questions may stand over one graph, which ends where the next ones begin.
-                const qsizetype begin = text.indexOf("\ndef ", match.capturedEnd() - 1), end = text.indexOf("\n# ", begin);
-                const QString row = QString("%1 at %2: %3").arg(match.captured(1), match.captured(2), match.captured(4));
-                QTest::newRow(qPrintable(row)) << match.captured(1).toStdString() << match.captured(2).toStdString() << match.captured(4) << match.captured(3)
-                                               << text.mid(begin + 1, end < 0 ? -1 : end - begin).trimmed() + "\n";
+                const qsizetype begin = text.indexOf("\ndef ", match.capturedEnd() - 1),
+                                end = text.indexOf("\n# ", begin);
+                const QString row =
+                    QString("%1 at %2: %3").arg(match.captured(1), match.captured(2), match.captured(4));
+                QTest::newRow(qPrintable(row))
+                    << match.captured(1).toStdString() << match.captured(2).toStdString() << match.captured(4)
+                    << match.captured(3) << text.mid(begin + 1, end < 0 ? -1 : end - begin).trimmed() + "\n";
             }
         }
     }
@@ -198,7 +217,7 @@ class ExplainTest : public QObject {
         const Place input{0, -1, -1};
         if (!options.isEmpty()) {
             CompileOptions wanted = readOptions(options, "explain");
-            wanted.onlyStage = "pre_grad";   // the graph is asked about as it is
+            wanted.onlyStage = "pre_grad";  // the graph is asked about as it is
             const auto run = session.compile(wanted);
             QVERIFY2(run, run ? "" : run.error().text().c_str());
         }
@@ -212,7 +231,8 @@ class ExplainTest : public QObject {
     }
     void everyRuleHasARow() {
         // At what they start at they apply.
-        static const QStringList kNeverDecline = {"view_to_reshape/view_to_reshape", "decompose_auto_functionalized/decompose_auto_functionalized"};
+        static const QStringList kNeverDecline = {"view_to_reshape/view_to_reshape",
+                                                  "decompose_auto_functionalized/decompose_auto_functionalized"};
         // Two passes may be one function.
         QSet<QString> names;
         for (const QString& tested : m_tested) names.insert(tested.section('/', 1));
@@ -226,7 +246,8 @@ class ExplainTest : public QObject {
         rules.insert(rules.end(), undividedRules().begin(), undividedRules().end());
         for (const CodeRule& rule : rules) {
             const QString name = QString::fromStdString(std::string(rule.pass) + "/" + std::string(rule.name));
-            const bool oneOfMany = rule.pass == "expand_composites" || rule.pass == "decompose";   // whose operators decline alike
+            const bool oneOfMany =
+                rule.pass == "expand_composites" || rule.pass == "decompose";  // whose operators decline alike
             if (!oneOfMany && !kNeverDecline.contains(name) && !names.contains(name.section('/', 1))) missing << name;
         }
         QVERIFY2(missing.isEmpty(), qPrintable("no sentence is tested of: " + missing.join(", ")));

@@ -1,4 +1,6 @@
 // What a user's path may lead to, and what may happen to a file while it is open.
+#include "engine/support/files.h"
+
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -10,7 +12,6 @@
 
 #include "engine/formats/open.h"
 #include "engine/formats/safetensors.h"
-#include "engine/support/files.h"
 #include "tests/support/bytes.h"
 #include "tests/support/pt2_builder.h"
 #include "tests/support/zip_builder.h"
@@ -48,7 +49,8 @@ class FilesTest : public QObject {
         QTest::newRow("a pipe") << QString::fromStdString(pipe) << "not a regular file: this is a pipe";
         QTest::newRow("a link to a pipe") << QString::fromStdString(toPipe) << "not a regular file: this is a pipe";
         QTest::newRow("a socket") << QString::fromStdString(socket) << "not a regular file: this is a socket";
-        QTest::newRow("an endless device") << "/dev/zero" << "not a regular file: this is a device";
+        QTest::newRow("an endless device") << "/dev/zero"
+                                           << "not a regular file: this is a device";
     }
     /// Nobody waits, and nobody reads without end: each way into the engine says it in words.
     void whatIsNoFile() {
@@ -66,15 +68,19 @@ class FilesTest : public QObject {
         const std::string file = path("text");
         QVERIFY(writeFile(file, "1234567890").has_value());
         QCOMPARE(*readTextFile(file, 10), std::string("1234567890"));
-        QCOMPARE(failureOf(readTextFile(file, 9)), m_folder.filePath("text") + ": 10 bytes are too many: at most 9 are read");
+        QCOMPARE(failureOf(readTextFile(file, 9)),
+                 m_folder.filePath("text") + ": 10 bytes are too many: at most 9 are read");
     }
 
     void changesAreSeen_data() {
         QTest::addColumn<QString>("change");
         QTest::addColumn<QString>("says");
-        QTest::newRow("cut short") << "truncate" << "the file has changed since it was opened: it had 10 bytes and has 3 now";
-        QTest::newRow("longer") << "append" << "the file has changed since it was opened: it had 10 bytes and has 11 now";
-        QTest::newRow("written over") << "touch" << "the file has changed since it was opened";
+        QTest::newRow("cut short") << "truncate"
+                                   << "the file has changed since it was opened: it had 10 bytes and has 3 now";
+        QTest::newRow("longer") << "append"
+                                << "the file has changed since it was opened: it had 10 bytes and has 11 now";
+        QTest::newRow("written over") << "touch"
+                                      << "the file has changed since it was opened";
     }
     void changesAreSeen() {
         QFETCH(QString, change);
@@ -91,7 +97,8 @@ class FilesTest : public QObject {
             QCOMPARE(::utimensat(AT_FDCWD, name.c_str(), times, 0), 0);
         }
         const QString failure = failureOf((*file)->readAll(10));
-        QVERIFY2(failure.startsWith(m_folder.filePath("changing") + ": " + says + " open it again"), qPrintable(failure));
+        QVERIFY2(failure.startsWith(m_folder.filePath("changing") + ": " + says + " open it again"),
+                 qPrintable(failure));
     }
 
     void aReplacedFileIsStillTheOldOne() {
@@ -106,7 +113,8 @@ class FilesTest : public QObject {
     /// Weights are read when they are used; by then somebody may have cut the file short.
     void weightsOfAFileCutShort() {
         const std::string archive = path("model.zip"), tensors = path("x.safetensors");
-        QVERIFY(writeFile(archive, buildZip({{.name = "m/data/weights/weight_0", .content = weightBytes()}})).has_value());
+        QVERIFY(
+            writeFile(archive, buildZip({{.name = "m/data/weights/weight_0", .content = weightBytes()}})).has_value());
         const Tensor ones = Tensor::full(DType::F32, {1000}, 1.0);
         QVERIFY(writeSafeTensors(tensors, {{{"a", ones}, {"b", ones}}, {}}).has_value());
 
@@ -123,12 +131,16 @@ class FilesTest : public QObject {
 
         QCOMPARE(::truncate(archive.c_str(), 100), 0);
         QCOMPARE(::truncate(tensors.c_str(), 100), 0);
-        QCOMPARE((*early)->data()[weightBytes().size() - 1], std::byte{'w'});   // what was read stays
+        QCOMPARE((*early)->data()[weightBytes().size() - 1], std::byte{'w'});  // what was read stays
         QCOMPARE(toDouble(file->tensors[0].second.item(999)), 1.0);
         const QString failure = failureOf((*late)->load());
-        QVERIFY2(failure.startsWith(m_folder.filePath("model.zip") + ": data/weights/weight_0: the file has changed since it was opened"), qPrintable(failure));
+        QVERIFY2(failure.startsWith(m_folder.filePath("model.zip") +
+                                    ": data/weights/weight_0: the file has changed since it was opened"),
+                 qPrintable(failure));
         const QString second = failureOf(file->tensors[1].second.storage()->load());
-        QVERIFY2(second.startsWith(m_folder.filePath("x.safetensors") + ": b: the file has changed since it was opened"), qPrintable(second));
+        QVERIFY2(
+            second.startsWith(m_folder.filePath("x.safetensors") + ": b: the file has changed since it was opened"),
+            qPrintable(second));
         bool thrown = false;
         try {
             file->tensors[1].second.item(0);
@@ -139,7 +151,8 @@ class FilesTest : public QObject {
     }
 
     void largeDamagedEntriesAreFound() {
-        std::string bytes = buildZip({{.name = "m/weight_0", .content = weightBytes()}, {.name = "m/weight_1", .content = weightBytes(), .deflate = true}});
+        std::string bytes = buildZip({{.name = "m/weight_0", .content = weightBytes()},
+                                      {.name = "m/weight_1", .content = weightBytes(), .deflate = true}});
         bytes[bytes.find("www") + 1000] = 'x';
         const std::string name = path("damaged.zip");
         QVERIFY(writeFile(name, bytes).has_value());

@@ -1,15 +1,16 @@
 // Functionalization against PyTorch (spec: autograd-and-partitioner A.7): recorded in-place programs keep their results
 // and what they leave in their inputs, and mutate nothing but inputs, at the end.
+#include "engine/autograd/functionalize.h"
+
 #include <QFile>
 #include <QtTest>
 
 #include "engine/autograd/expand.h"
-#include "engine/autograd/functionalize.h"
 #include "engine/interpret/interpret.h"
 #include "engine/ir/verify.h"
 #include "engine/passes/dead_code.h"
-#include "engine/text/parse.h"
 #include "engine/support/random.h"
+#include "engine/text/parse.h"
 #include "engine/text/print.h"
 #include "tests/support/bytes.h"
 #include "tests/support/paths.h"
@@ -50,7 +51,8 @@ QString shown(const Tensor& tensor) {
 }
 Tensor parsed(const QString& line) {
     Dims sizes;
-    for (const QString& size : line.mid(1, line.indexOf(']') - 1).split(", ", Qt::SkipEmptyParts)) sizes.push_back(size.toLongLong());
+    for (const QString& size : line.mid(1, line.indexOf(']') - 1).split(", ", Qt::SkipEmptyParts))
+        sizes.push_back(size.toLongLong());
     Tensor tensor = Tensor::empty(DType::F32, sizes);
     const QStringList numbers = line.mid(line.indexOf(':') + 1).split(' ', Qt::SkipEmptyParts);
     for (qsizetype i = 0; i < numbers.size(); ++i) tensor.as<float>()[i] = numbers[i].toFloat();
@@ -116,7 +118,8 @@ void FunctionalizeTest::agreesWithPyTorch() {
         if (!node.isCall("aten.copy_.default")) return;
         ++copied;
         const auto placeholders = module.graph().placeholders();
-        after[std::find(placeholders.begin(), placeholders.end(), node.arg(0).node()) - placeholders.begin()] = shown(values.at(0));
+        after[std::find(placeholders.begin(), placeholders.end(), node.arg(0).node()) - placeholders.begin()] =
+            shown(values.at(0));
     };
     const auto outputs = interpret(module, given, options);
     QCOMPARE(failureOf(outputs), QString());
@@ -138,12 +141,16 @@ void FunctionalizeTest::agreesWithPyTorch() {
 void FunctionalizeTest::rewrites_data() {
     QTest::addColumn<QByteArray>("before");
     QTest::addColumn<QByteArray>("after");
-    auto row = [](const char* name, const char* before, const char* after) { QTest::newRow(name) << QByteArray(before) << QByteArray(after); };
+    auto row = [](const char* name, const char* before, const char* after) {
+        QTest::newRow(name) << QByteArray(before) << QByteArray(after);
+    };
     row("input", "def forward(x: \"f32[3]\"):\n    a: \"f32[3]\" = aten.add_.Tensor(x, 1)\n    return (a,)\n",
         "def forward(x: \"f32[3]\"):\n    add: \"f32[3]\" = aten.add.Tensor(x, 1)\n    copy_: \"f32[3]\" = aten.copy_.default(x, add)\n    return (copy_,)\n");
-    row("value", "def forward(x: \"f32[3]\"):\n    y: \"f32[3]\" = aten.neg.default(x)\n    a: \"f32[3]\" = aten.mul_.Tensor(y, x)\n    return (y,)\n",
+    row("value",
+        "def forward(x: \"f32[3]\"):\n    y: \"f32[3]\" = aten.neg.default(x)\n    a: \"f32[3]\" = aten.mul_.Tensor(y, x)\n    return (y,)\n",
         "def forward(x: \"f32[3]\"):\n    y: \"f32[3]\" = aten.neg.default(x)\n    mul: \"f32[3]\" = aten.mul.Tensor(y, x)\n    return (mul,)\n");
-    row("metadata only", "def forward(x: \"f32[3]\"):\n    y: \"f32[3]\" = aten.clone.default(x)\n    d: \"f32[3]\" = aten.detach_.default(y)\n    return (d,)\n",
+    row("metadata only",
+        "def forward(x: \"f32[3]\"):\n    y: \"f32[3]\" = aten.clone.default(x)\n    d: \"f32[3]\" = aten.detach_.default(y)\n    return (d,)\n",
         "def forward(x: \"f32[3]\"):\n    y: \"f32[3]\" = aten.clone.default(x)\n    detach: \"f32[3]\" = aten.detach.default(y)\n    return (detach,)\n");
 }
 void FunctionalizeTest::rewrites() {
@@ -166,17 +173,22 @@ void FunctionalizeTest::drawsInPlace_data() {
     row("aten.random_.from(y, 2, 7)", "aten.random.from");
     row("aten.bernoulli_.Tensor(y, x)", "aten.bernoulli.Tensor");
     row("aten.bernoulli_.float(y, 0.3)", "aten.bernoulli.p");
-    row("aten.dropout_.default(y, 0.5, True)", "aten.empty.memory_format aten.bernoulli.p aten.div.Scalar aten.mul.Tensor");
-    row("aten.feature_dropout_.default(y, 0.5, True)", "aten.empty.memory_format aten.bernoulli.p aten.div.Scalar aten.mul.Tensor");
+    row("aten.dropout_.default(y, 0.5, True)",
+        "aten.empty.memory_format aten.bernoulli.p aten.div.Scalar aten.mul.Tensor");
+    row("aten.feature_dropout_.default(y, 0.5, True)",
+        "aten.empty.memory_format aten.bernoulli.p aten.div.Scalar aten.mul.Tensor");
     row("aten.alpha_dropout_.default(y, 0.5, True)",
         "aten.empty.memory_format aten.bernoulli.p aten.add.Scalar aten.mul.Scalar aten.add.Scalar aten.mul.Scalar aten.mul.Tensor aten.add.Tensor");
-    row("aten.rrelu_.default(y, 0.1, 0.3, True)", "aten.le.Scalar aten.uniform.default aten.mul.Tensor aten.where.self");
+    row("aten.rrelu_.default(y, 0.1, 0.3, True)",
+        "aten.le.Scalar aten.uniform.default aten.mul.Tensor aten.where.self");
     row("aten.dropout_.default(y, 0.5, False)", "");
 }
 void FunctionalizeTest::drawsInPlace() {
     QFETCH(QString, call);
     QFETCH(QString, ops);
-    auto module = parseText("def forward(x: \"f32[3, 4]\"):\n    y: \"f32[3, 4]\" = aten.add.Tensor(x, 0)\n    z: \"f32[3, 4]\" = " + call.toStdString() + "\n    return (y,)\n");
+    auto module = parseText(
+        "def forward(x: \"f32[3, 4]\"):\n    y: \"f32[3, 4]\" = aten.add.Tensor(x, 0)\n    z: \"f32[3, 4]\" = " +
+        call.toStdString() + "\n    return (y,)\n");
     QCOMPARE(failureOf(module), QString());
     const CompileOptions options;
     Rewriter rewriter("functionalize", options);
@@ -195,10 +207,13 @@ void FunctionalizeTest::drawsInPlace() {
 void FunctionalizeTest::refuses_data() {
     QTest::addColumn<QByteArray>("text");
     QTest::addColumn<QString>("failure");
-    QTest::newRow("unknown") << QByteArray("def forward(x: \"f32[3]\"):\n    y: \"f32[3]\" = mylib.thing_.default(x)\n    return (y,)\n")
-                             << "y: mylib.thing_.default mutates and has no functional form here remove the op, or export the model with run_decompositions()";
-    QTest::newRow("expanded") << QByteArray("def forward(x: \"f32[1]\"):\n    e: \"f32[3]\" = aten.expand.default(x, [3])\n    y: \"f32[3]\" = aten.add_.Tensor(e, 1)\n    return (y,)\n")
-                              << "y: writes through aten.expand, whose elements overlap or have no inverse view clone the view before it is written to";
+    QTest::newRow("unknown")
+        << QByteArray("def forward(x: \"f32[3]\"):\n    y: \"f32[3]\" = mylib.thing_.default(x)\n    return (y,)\n")
+        << "y: mylib.thing_.default mutates and has no functional form here remove the op, or export the model with run_decompositions()";
+    QTest::newRow("expanded")
+        << QByteArray(
+               "def forward(x: \"f32[1]\"):\n    e: \"f32[3]\" = aten.expand.default(x, [3])\n    y: \"f32[3]\" = aten.add_.Tensor(e, 1)\n    return (y,)\n")
+        << "y: writes through aten.expand, whose elements overlap or have no inverse view clone the view before it is written to";
 }
 void FunctionalizeTest::refuses() {
     QFETCH(QByteArray, text);
@@ -208,8 +223,9 @@ void FunctionalizeTest::refuses() {
 
 /// The pass may stop after any rewrite; what it leaves is still a graph.
 void FunctionalizeTest::anyFuelGivesAGraph() {
-    const std::string text = "def forward(x: \"f32[4]\"):\n    v: \"f32[2]\" = aten.slice.Tensor(x, 0, 0, 2)\n    a: \"f32[2]\" = aten.add_.Tensor(v, 1)\n"
-                             "    b: \"f32[4]\" = aten.mul_.Tensor(x, 2)\n    c: \"f32[2]\" = aten.neg_.default(v)\n    return (v, x)\n";
+    const std::string text =
+        "def forward(x: \"f32[4]\"):\n    v: \"f32[2]\" = aten.slice.Tensor(x, 0, 0, 2)\n    a: \"f32[2]\" = aten.add_.Tensor(v, 1)\n"
+        "    b: \"f32[4]\" = aten.mul_.Tensor(x, 2)\n    c: \"f32[2]\" = aten.neg_.default(v)\n    return (v, x)\n";
     for (int64_t fuel = 0; fuel <= 3; ++fuel) {
         const Functionalized done = functionalized(text, fuel);
         QCOMPARE(done.error, QString());
@@ -251,7 +267,9 @@ class RandomProgram {
         const int64_t dim = rank > 0 ? below(rank) : 0;
         Dims sizes = from.sizes;
         const auto at = static_cast<size_t>(dim);
-        const auto with = [&](const QString& op, const QString& more) { return "aten." + op + "(" + from.name + more + ")"; };
+        const auto with = [&](const QString& op, const QString& more) {
+            return "aten." + op + "(" + from.name + more + ")";
+        };
         switch (below(11)) {
             case 0:
                 if (rank == 0) return;
@@ -279,12 +297,16 @@ class RandomProgram {
                 if (rank == 0 || from.sizes[at] % 2 != 0) return;
                 sizes[at] /= 2;
                 const QString tuple = QString("t%1").arg(m_count++);
-                m_text += "    " + tuple + " = " + with("split.Tensor", QString(", %1, %2").arg(sizes[at]).arg(dim)) + "\n";
+                m_text +=
+                    "    " + tuple + " = " + with("split.Tensor", QString(", %1, %2").arg(sizes[at]).arg(dim)) + "\n";
                 for (int i = 0; i < 2; ++i) line(sizes, QString("%1[%2]").arg(tuple).arg(i));
                 return;
             }
             case 5: line(sizes, with("detach.default", "")); return;
-            case 6: m_text += QString("    v%1 = ").arg(m_count++) + with("add_.Tensor", QString(", %1").arg(1 + below(5))) + "\n"; return;
+            case 6:
+                m_text += QString("    v%1 = ").arg(m_count++) +
+                          with("add_.Tensor", QString(", %1").arg(1 + below(5))) + "\n";
+                return;
             case 7: line(sizes, with("mul_.Tensor", ", 0.5")); return;
             case 8: {
                 const Variable other = m_values[m_random.below(m_values.size())];
@@ -306,7 +328,8 @@ class RandomProgram {
 
 void FunctionalizeTest::randomPrograms_data() {
     QTest::addColumn<quint64>("seed");
-    for (quint64 seed = 0; seed < 300; ++seed) QTest::addRow("seed %llu", static_cast<unsigned long long>(seed)) << seed;
+    for (quint64 seed = 0; seed < 300; ++seed)
+        QTest::addRow("seed %llu", static_cast<unsigned long long>(seed)) << seed;
 }
 /// Every number of rewrites leaves a program that gives what the mutating one gives.
 void FunctionalizeTest::randomPrograms() {
@@ -316,8 +339,10 @@ void FunctionalizeTest::randomPrograms() {
     QVERIFY2(program.has_value(), program ? "" : qPrintable(failureOf(program) + "\n" + QString::fromStdString(text)));
     const auto inputs = randomInputs(**program, seed);
     const auto expected = interpret(**program, *inputs);
-    QVERIFY2(expected.has_value(), expected ? "" : qPrintable(failureOf(expected) + "\n" + QString::fromStdString(text)));
-    for (const std::optional<int64_t> fuel : {std::optional<int64_t>(), std::optional<int64_t>(1), std::optional<int64_t>(3)}) {
+    QVERIFY2(expected.has_value(),
+             expected ? "" : qPrintable(failureOf(expected) + "\n" + QString::fromStdString(text)));
+    for (const std::optional<int64_t> fuel :
+         {std::optional<int64_t>(), std::optional<int64_t>(1), std::optional<int64_t>(3)}) {
         const Functionalized done = functionalized(text, fuel);
         QVERIFY2(done.error.isEmpty(), qPrintable(done.error + "\n" + QString::fromStdString(text)));
         QCOMPARE(failureOf(verify(*done.module, {.functional = !fuel, .types = true})), QString());
@@ -325,7 +350,8 @@ void FunctionalizeTest::randomPrograms() {
         const QString shownProgram = QString::fromStdString(text + printText(*done.module, {.comments = false}).text);
         QVERIFY2(results.has_value(), results ? "" : qPrintable(failureOf(results) + "\n" + shownProgram));
         for (size_t i = 0; i < expected->size(); ++i)
-            QVERIFY2(shown((*results)[i]) == shown((*expected)[i]), qPrintable(QString("result %1, fuel %2\n").arg(i).arg(fuel.value_or(-1)) + shownProgram));
+            QVERIFY2(shown((*results)[i]) == shown((*expected)[i]),
+                     qPrintable(QString("result %1, fuel %2\n").arg(i).arg(fuel.value_or(-1)) + shownProgram));
     }
 }
 
@@ -342,7 +368,8 @@ void FunctionalizeTest::manyViews() {
     }
     const Functionalized done = functionalized((text + "    return (" + results.join(", ") + ")\n").toStdString());
     QCOMPARE(done.error, QString());
-    QVERIFY2(done.module->graph().size() < static_cast<size_t>(8 * count), qPrintable(QString::number(done.module->graph().size())));
+    QVERIFY2(done.module->graph().size() < static_cast<size_t>(8 * count),
+             qPrintable(QString::number(done.module->graph().size())));
 }
 
 QTEST_GUILESS_MAIN(FunctionalizeTest)

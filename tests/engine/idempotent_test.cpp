@@ -1,8 +1,7 @@
-// A pass that runs again at once changes nothing more, or its row in the pipeline says why it may (Pass::repeats). Held for every
-// pass on every graph of tests/cases, and for every step of the bundled models' compilations.
+// A pass that runs again at once changes nothing more, or its row in the pipeline says why it may (Pass::repeats). Held
+// for every pass on every graph of tests/cases, and for every step of the bundled models' compilations.
 #include <QDirIterator>
 #include <QtTest>
-
 #include <set>
 
 #include "engine/formats/open.h"
@@ -39,17 +38,19 @@ void addGraphs(const QString& path, std::vector<Sample>& samples) {
     QFile file(path);
     if (!file.open(QIODevice::ReadOnly)) qFatal("cannot read %s", qPrintable(path));
     const QString text = QString::fromUtf8(file.readAll());
-    static const QRegularExpression graphs("^(?:def (?:before|after|forward)\\(|class GraphModule).*\\n(?:[ \\t].*\\n?)+", QRegularExpression::MultilineOption);
+    static const QRegularExpression graphs(
+        "^(?:def (?:before|after|forward)\\(|class GraphModule).*\\n(?:[ \\t].*\\n?)+",
+        QRegularExpression::MultilineOption);
     for (auto at = graphs.globalMatch(text); at.hasNext();) {
         const auto match = at.next();
         QString body = match.captured();
         body.replace(QRegularExpression("^def (before|after)\\("), "def forward(");
         auto module = parseText(body.toStdString());
-        if (!module) continue;   // not a graph of its own, or one that is to be refused
+        if (!module) continue;  // not a graph of its own, or one that is to be refused
         const qsizetype line = text.left(match.capturedStart()).count('\n') + 1;
         const qsizetype head = std::max<qsizetype>(0, text.lastIndexOf("# case:", match.capturedStart()));
-        samples.push_back({QDir(testing::testFile("cases")).relativeFilePath(path) + ":" + QString::number(line), std::move(*module),
-                           optionsIn(text.mid(head, match.capturedStart() - head), body)});
+        samples.push_back({QDir(testing::testFile("cases")).relativeFilePath(path) + ":" + QString::number(line),
+                           std::move(*module), optionsIn(text.mid(head, match.capturedStart() - head), body)});
     }
 }
 
@@ -61,14 +62,17 @@ class IdempotentTest : public QObject {
     Q_OBJECT
 
     std::vector<Sample> m_samples;
-    std::set<std::string_view> m_seen;   // sentences of passes that did change something twice
+    std::set<std::string_view> m_seen;  // sentences of passes that did change something twice
 
     /// The pass again on what it made: the empty text, or what it changed.
     static QString changedAgain(const Pass& pass, const Step& once, const CompileOptions& options) {
         const Step again = runPass(pass, once.after, options);
         if (again.info.state == StepState::Unchanged) return {};
-        if (again.info.state == StepState::Failed) return "the second run fails: " + QString::fromStdString(again.info.error);
-        return "the second run applies " + QString::fromStdString(again.rewrites.empty() ? "?" : again.rewrites[0].rule) + " to\n" + printed(once.after);
+        if (again.info.state == StepState::Failed)
+            return "the second run fails: " + QString::fromStdString(again.info.error);
+        return "the second run applies " +
+               QString::fromStdString(again.rewrites.empty() ? "?" : again.rewrites[0].rule) + " to\n" +
+               printed(once.after);
     }
 
   private slots:
@@ -91,7 +95,7 @@ class IdempotentTest : public QObject {
         bool repeated = false;
         for (const Sample& sample : m_samples) {
             const Step once = runPass(pass, sample.graph, sample.options);
-            if (once.info.state != StepState::Changed) continue;   // a graph of another stage is refused, or left alone
+            if (once.info.state != StepState::Changed) continue;  // a graph of another stage is refused, or left alone
             const QString difference = changedAgain(pass, once, sample.options);
             repeated |= !difference.isEmpty();
             if (pass.repeats.empty()) QVERIFY2(difference.isEmpty(), qPrintable(sample.name + ": " + difference));
@@ -108,7 +112,8 @@ class IdempotentTest : public QObject {
             const QString path = files.next(), name = QFileInfo(path).baseName();
             for (const bool training : {false, true})
                 for (const bool cuda : {false, true})
-                    QTest::newRow(qPrintable(name + (training ? ", training" : "") + (cuda ? ", cuda" : ""))) << path << training << cuda;
+                    QTest::newRow(qPrintable(name + (training ? ", training" : "") + (cuda ? ", cuda" : "")))
+                        << path << training << cuda;
         }
     }
     void models() {
@@ -127,7 +132,8 @@ class IdempotentTest : public QObject {
             if (step.info.state != StepState::Changed) continue;
             const QString difference = changedAgain(*step.pass, step, options);
             if (!difference.isEmpty()) m_seen.insert(step.pass->repeats);
-            QVERIFY2(!step.pass->repeats.empty() || difference.isEmpty(), qPrintable(QString::fromStdString(step.info.name) + ": " + difference));
+            QVERIFY2(!step.pass->repeats.empty() || difference.isEmpty(),
+                     qPrintable(QString::fromStdString(step.info.name) + ": " + difference));
         }
     }
 

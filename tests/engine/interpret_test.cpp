@@ -1,9 +1,10 @@
 // The interpreter beyond single operators: graphs as operands, symbolic sizes, tensors without data.
+#include "engine/interpret/interpret.h"
+
 #include <QtTest>
 
 #include "engine/formats/open.h"
 #include "engine/formats/safetensors.h"
-#include "engine/interpret/interpret.h"
 #include "engine/interpret/specialize.h"
 #include "engine/runtime/reference.h"
 #include "engine/tensor/fill.h"
@@ -43,7 +44,8 @@ Tensor values(std::initializer_list<double> numbers, Dims sizes, DType dtype = D
 QString shown(const std::vector<Tensor>& tensors) {
     QStringList out;
     for (const Tensor& tensor : tensors) {
-        QString line = QString::fromStdString(TensorType::contiguous(tensor.dtype(), toSymDims(tensor.sizes())).text()) + ":";
+        QString line =
+            QString::fromStdString(TensorType::contiguous(tensor.dtype(), toSymDims(tensor.sizes())).text()) + ":";
         for (int64_t i = 0; i < tensor.numel(); ++i) line += " " + QString::number(toDouble(tensor.item(i)));
         out << line;
     }
@@ -60,68 +62,118 @@ QString ran(const std::string& text, const std::vector<Tensor>& inputs) {
     return sent == here ? here : here + "; but in the worker " + sent;
 }
 
-const std::string kBranches = "\ndef yes(a: \"f32[2]\"):\n    b: \"f32[2]\" = aten.add.Tensor(a, 1)\n    return (b,)\n\n"
-                              "def no(a: \"f32[2]\"):\n    b: \"f32[2]\" = aten.neg.default(a)\n    return (b,)\n";
+const std::string kBranches =
+    "\ndef yes(a: \"f32[2]\"):\n    b: \"f32[2]\" = aten.add.Tensor(a, 1)\n    return (b,)\n\n"
+    "def no(a: \"f32[2]\"):\n    b: \"f32[2]\" = aten.neg.default(a)\n    return (b,)\n";
 
 }  // namespace
 
 void InterpretTest::runsGraphs_data() {
     QTest::addColumn<QByteArray>("text");
     QTest::addColumn<QString>("result");
-    auto row = [](const char* name, const std::string& text, const char* result) { QTest::newRow(name) << QByteArray::fromStdString(text) << result; };
+    auto row = [](const char* name, const std::string& text, const char* result) {
+        QTest::newRow(name) << QByteArray::fromStdString(text) << result;
+    };
     const std::string head = "def forward(x: \"f32[2]\", p: \"b8[]\", m: \"f32[3, 2]\"):\n";
-    row("cond, true", head + "    c = higher_order.cond(p, yes, no, (x,))\n    r: \"f32[2]\" = c[0]\n    return (r,)\n" + kBranches, "f32[2]: 2 3");
-    row("cond, false", head + "    q: \"b8[]\" = aten.logical_not.default(p)\n    c = higher_order.cond(q, yes, no, (x,))\n    r: \"f32[2]\" = c[0]\n    return (r,)\n" + kBranches, "f32[2]: -1 -2");
-    row("cond, literal", head + "    c = higher_order.cond(False, yes, no, [x])\n    r: \"f32[2]\" = c[0]\n    return (r,)\n" + kBranches, "f32[2]: -1 -2");
-    row("while_loop", head + "    w = higher_order.while_loop(less, step, (x,), (m,))\n    r: \"f32[2]\" = w[0]\n    return (r,)\n\n"
-                             "def less(a: \"f32[2]\", k: \"f32[3, 2]\"):\n    s: \"f32[]\" = aten.sum.default(a)\n    l: \"b8[]\" = aten.lt.Scalar(s, 20)\n    return l\n\n"
-                             "def step(a: \"f32[2]\", k: \"f32[3, 2]\"):\n    b: \"f32[2]\" = aten.mul.Tensor(a, 2)\n    return (b,)\n", "f32[2]: 8 16");
-    row("map_impl", head + "    c = higher_order.map_impl(body, [m], [x])\n    r: \"f32[3, 2]\" = c[0]\n    return (r,)\n\n"
-                           "def body(a: \"f32[2]\", y: \"f32[2]\"):\n    b: \"f32[2]\" = aten.mul.Tensor(a, y)\n    return (b,)\n", "f32[3, 2]: 1 4 3 8 5 12");
-    row("scan", head + "    c = higher_order.scan(body, [x], [m], ())\n    l: \"f32[2]\" = c[0]\n    r: \"f32[3, 2]\" = c[1]\n    return (l, r)\n\n"
-                       "def body(c: \"f32[2]\", a: \"f32[2]\"):\n    s: \"f32[2]\" = aten.add.Tensor(c, a)\n    n: \"f32[2]\" = aten.neg.default(s)\n    return (s, n)\n",
+    row("cond, true",
+        head + "    c = higher_order.cond(p, yes, no, (x,))\n    r: \"f32[2]\" = c[0]\n    return (r,)\n" + kBranches,
+        "f32[2]: 2 3");
+    row("cond, false",
+        head +
+            "    q: \"b8[]\" = aten.logical_not.default(p)\n    c = higher_order.cond(q, yes, no, (x,))\n    r: \"f32[2]\" = c[0]\n    return (r,)\n" +
+            kBranches,
+        "f32[2]: -1 -2");
+    row("cond, literal",
+        head + "    c = higher_order.cond(False, yes, no, [x])\n    r: \"f32[2]\" = c[0]\n    return (r,)\n" +
+            kBranches,
+        "f32[2]: -1 -2");
+    row("while_loop",
+        head +
+            "    w = higher_order.while_loop(less, step, (x,), (m,))\n    r: \"f32[2]\" = w[0]\n    return (r,)\n\n"
+            "def less(a: \"f32[2]\", k: \"f32[3, 2]\"):\n    s: \"f32[]\" = aten.sum.default(a)\n    l: \"b8[]\" = aten.lt.Scalar(s, 20)\n    return l\n\n"
+            "def step(a: \"f32[2]\", k: \"f32[3, 2]\"):\n    b: \"f32[2]\" = aten.mul.Tensor(a, 2)\n    return (b,)\n",
+        "f32[2]: 8 16");
+    row("map_impl",
+        head +
+            "    c = higher_order.map_impl(body, [m], [x])\n    r: \"f32[3, 2]\" = c[0]\n    return (r,)\n\n"
+            "def body(a: \"f32[2]\", y: \"f32[2]\"):\n    b: \"f32[2]\" = aten.mul.Tensor(a, y)\n    return (b,)\n",
+        "f32[3, 2]: 1 4 3 8 5 12");
+    row("scan",
+        head +
+            "    c = higher_order.scan(body, [x], [m], ())\n    l: \"f32[2]\" = c[0]\n    r: \"f32[3, 2]\" = c[1]\n    return (l, r)\n\n"
+            "def body(c: \"f32[2]\", a: \"f32[2]\"):\n    s: \"f32[2]\" = aten.add.Tensor(c, a)\n    n: \"f32[2]\" = aten.neg.default(s)\n    return (s, n)\n",
         "f32[2]: 10 14; f32[3, 2]: -2 -4 -5 -8 -10 -14");
-    row("associative_scan", head + "    c = higher_order.associative_scan(body, [m], ())\n    r: \"f32[3, 2]\" = c[0]\n    return (r,)\n\n"
-                                   "def body(a: \"f32[2]\", b: \"f32[2]\"):\n    s: \"f32[2]\" = aten.add.Tensor(a, b)\n    return (s,)\n", "f32[3, 2]: 1 2 4 6 9 12");
-    row("invoke_subgraph", head + "    c = higher_order.invoke_subgraph(yes, 'yes', x)\n    r: \"f32[2]\" = c[0]\n    return (r,)\n" + kBranches, "f32[2]: 2 3");
-    row("mode around a graph", head + "    c = higher_order.wrap_with_set_grad_enabled(False, yes, x)\n    r: \"f32[2]\" = c[0]\n    return (r,)\n" + kBranches, "f32[2]: 2 3");
-    row("graph in a graph", head + "    c = higher_order.cond(p, outer, outer, (x,))\n    r: \"f32[2]\" = c[0]\n    return (r,)\n\n"
-                                   "def outer(a: \"f32[2]\"):\n    d = higher_order.wrap(inner, a)\n    e: \"f32[2]\" = d[0]\n    return (e,)\n\n"
-                                   "    def inner(z: \"f32[2]\"):\n        y: \"f32[2]\" = aten.neg.default(z)\n        return (y,)\n", "f32[2]: -1 -2");
+    row("associative_scan",
+        head +
+            "    c = higher_order.associative_scan(body, [m], ())\n    r: \"f32[3, 2]\" = c[0]\n    return (r,)\n\n"
+            "def body(a: \"f32[2]\", b: \"f32[2]\"):\n    s: \"f32[2]\" = aten.add.Tensor(a, b)\n    return (s,)\n",
+        "f32[3, 2]: 1 2 4 6 9 12");
+    row("invoke_subgraph",
+        head + "    c = higher_order.invoke_subgraph(yes, 'yes', x)\n    r: \"f32[2]\" = c[0]\n    return (r,)\n" +
+            kBranches,
+        "f32[2]: 2 3");
+    row("mode around a graph",
+        head +
+            "    c = higher_order.wrap_with_set_grad_enabled(False, yes, x)\n    r: \"f32[2]\" = c[0]\n    return (r,)\n" +
+            kBranches,
+        "f32[2]: 2 3");
+    row("graph in a graph",
+        head +
+            "    c = higher_order.cond(p, outer, outer, (x,))\n    r: \"f32[2]\" = c[0]\n    return (r,)\n\n"
+            "def outer(a: \"f32[2]\"):\n    d = higher_order.wrap(inner, a)\n    e: \"f32[2]\" = d[0]\n    return (e,)\n\n"
+            "    def inner(z: \"f32[2]\"):\n        y: \"f32[2]\" = aten.neg.default(z)\n        return (y,)\n",
+        "f32[2]: -1 -2");
     // A number next to bytes is a byte before the op, not after it: -3 is 253.
-    row("negative numbers next to bytes", head + "    b: \"u8[2]\" = prims.convert_element_type.default(x, torch.uint8)\n"
-                                              "    r: \"u8[2]\" = aten.remainder.Scalar(b, -3)\n    f: \"u8[2]\" = aten.fmod.Scalar(b, -3)\n"
-                                              "    d: \"u8[2]\" = aten.div.Scalar_mode(b, -3, rounding_mode = 'floor')\n    t: \"u8[2]\" = aten.div.Scalar_mode(b, -3, rounding_mode = 'trunc')\n"
-                                              "    l: \"b8[2]\" = aten.lt.Scalar(b, -3)\n    c: \"u8[2]\" = aten.clamp_min.default(b, -3)\n    return (r, f, d, t, l, c)\n",
+    row("negative numbers next to bytes",
+        head +
+            "    b: \"u8[2]\" = prims.convert_element_type.default(x, torch.uint8)\n"
+            "    r: \"u8[2]\" = aten.remainder.Scalar(b, -3)\n    f: \"u8[2]\" = aten.fmod.Scalar(b, -3)\n"
+            "    d: \"u8[2]\" = aten.div.Scalar_mode(b, -3, rounding_mode = 'floor')\n    t: \"u8[2]\" = aten.div.Scalar_mode(b, -3, rounding_mode = 'trunc')\n"
+            "    l: \"b8[2]\" = aten.lt.Scalar(b, -3)\n    c: \"u8[2]\" = aten.clamp_min.default(b, -3)\n    return (r, f, d, t, l, c)\n",
         "u8[2]: 1 2; u8[2]: 1 2; u8[2]: 0 0; u8[2]: 0 0; b8[2]: 1 1; u8[2]: 253 253");
     // Class 3 alone is right; each of the others comes within 1 of it by 1, over four classes.
     row("labels behind the -1 are no labels",
-        head + "    a: \"f32[4]\" = aten.full.default([4], 0.0)\n"
-        "    first: \"i64[1]\" = aten.full.default([1], 3, dtype=torch.int64)\n    short: \"i64[2]\" = aten.full.default([2], 0, dtype=torch.int64)\n"
-        "    end: \"i64[1]\" = aten.full.default([1], -1, dtype=torch.int64)\n    labels: \"i64[4]\" = aten.cat.default([first, end, short])\n"
-        "    loss: \"f32[]\" = aten.multilabel_margin_loss.default(a, labels)\n    return (loss,)\n",
+        head +
+            "    a: \"f32[4]\" = aten.full.default([4], 0.0)\n"
+            "    first: \"i64[1]\" = aten.full.default([1], 3, dtype=torch.int64)\n    short: \"i64[2]\" = aten.full.default([2], 0, dtype=torch.int64)\n"
+            "    end: \"i64[1]\" = aten.full.default([1], -1, dtype=torch.int64)\n    labels: \"i64[4]\" = aten.cat.default([first, end, short])\n"
+            "    loss: \"f32[]\" = aten.multilabel_margin_loss.default(a, labels)\n    return (loss,)\n",
         "f32[]: 0.75");
 }
 void InterpretTest::runsGraphs() {
     QFETCH(QByteArray, text);
     QFETCH(QString, result);
-    QCOMPARE(ran(text.toStdString(), {values({1, 2}, {2}), values({1}, {}, DType::Bool), values({1, 2, 3, 4, 5, 6}, {3, 2})}), result);
+    QCOMPARE(ran(text.toStdString(),
+                 {values({1, 2}, {2}), values({1}, {}, DType::Bool), values({1, 2, 3, 4, 5, 6}, {3, 2})}),
+             result);
 }
 
 void InterpretTest::refusesGraphs_data() {
     QTest::addColumn<QByteArray>("text");
     QTest::addColumn<QString>("failure");
-    auto row = [](const char* name, const std::string& text, const char* failure) { QTest::newRow(name) << QByteArray::fromStdString(text) << QString(failure); };
+    auto row = [](const char* name, const std::string& text, const char* failure) {
+        QTest::newRow(name) << QByteArray::fromStdString(text) << QString(failure);
+    };
     const std::string head = "def forward(x: \"f32[2]\", m: \"f32[3, 2]\"):\n";
-    row("not a graph", head + "    c = higher_order.cond(x, m, m, (x,))\n    return (c,)\n", "c: higher_order.cond: the predicate is not a single value");
-    row("operand", head + "    c = higher_order.map_impl(x, [m], [])\n    return (c,)\n", "c: higher_order.map_impl: operand 0 is not a graph");
-    row("first sizes", head + "    c = higher_order.map_impl(yes, [m, x], [])\n    return (c,)\n" + kBranches, "c: higher_order.map_impl: the tensors to go through differ in their first size");
-    row("count", head + "    c = higher_order.invoke_subgraph(yes, 'yes', x, x)\n    return (c,)\n" + kBranches, "c: the graph takes 1 inputs, 2 were given");
-    // Kernels for real numbers would take the real part alone. The types stand in the text, so no shape rule ran before.
+    row("not a graph", head + "    c = higher_order.cond(x, m, m, (x,))\n    return (c,)\n",
+        "c: higher_order.cond: the predicate is not a single value");
+    row("operand", head + "    c = higher_order.map_impl(x, [m], [])\n    return (c,)\n",
+        "c: higher_order.map_impl: operand 0 is not a graph");
+    row("first sizes", head + "    c = higher_order.map_impl(yes, [m, x], [])\n    return (c,)\n" + kBranches,
+        "c: higher_order.map_impl: the tensors to go through differ in their first size");
+    row("count", head + "    c = higher_order.invoke_subgraph(yes, 'yes', x, x)\n    return (c,)\n" + kBranches,
+        "c: the graph takes 1 inputs, 2 were given");
+    // Kernels for real numbers would take the real part alone. The types stand in the text, so no shape rule ran
+    // before.
     for (const char* op : {"erf", "lgamma", "isnan", "sigmoid"})
-        row(op, head + "    z: \"c64[2]\" = aten.complex.default(x, x)\n    y: \"c64[2]\" = aten." + op + ".default(z)\n    return (y,)\n",
-            (std::string("y: aten.") + op + ".default: no complex kernel compute real and imaginary parts separately (view_as_real)").c_str());
-    row("tuple returned", head + "    c = aten.split.Tensor(x, 1)\n    return (c,)\n", "output: returns 'c', which is not one tensor return its items");
+        row(op,
+            head + "    z: \"c64[2]\" = aten.complex.default(x, x)\n    y: \"c64[2]\" = aten." + op +
+                ".default(z)\n    return (y,)\n",
+            (std::string("y: aten.") + op +
+             ".default: no complex kernel compute real and imaginary parts separately (view_as_real)")
+                .c_str());
+    row("tuple returned", head + "    c = aten.split.Tensor(x, 1)\n    return (c,)\n",
+        "output: returns 'c', which is not one tensor return its items");
 }
 void InterpretTest::refusesGraphs() {
     QFETCH(QByteArray, text);
@@ -130,14 +182,16 @@ void InterpretTest::refusesGraphs() {
 }
 
 void InterpretTest::solves_data() {
-    QTest::addColumn<QString>("types");   // of the placeholders, one per line
+    QTest::addColumn<QString>("types");  // of the placeholders, one per line
     QTest::addColumn<QString>("result");
     auto row = [](const char* name, const char* types, const char* result) { QTest::newRow(name) << types << result; };
     // Inputs are f32[6, 4] and f32[12].
     row("plain", "f32[s0, 4]|f32[s1]", "s0=6 s1=12");
-    row("affine", "f32[2*s0, s0 + 1]|f32[12]", "input 'x0', dim 1 is 4, the graph wants s0 + 1; s0 = 3 by input 'x0', dim 0|s0=3");
+    row("affine", "f32[2*s0, s0 + 1]|f32[12]",
+        "input 'x0', dim 1 is 4, the graph wants s0 + 1; s0 = 3 by input 'x0', dim 0|s0=3");
     row("one after the other", "f32[s0, 4]|f32[s0*s1]", "s0=6 s1=2");
-    row("disagreement", "f32[s0, 4]|f32[s0]", "input 'x1', dim 0 is 12, the graph wants s0; s0 = 6 by input 'x0', dim 0");
+    row("disagreement", "f32[s0, 4]|f32[s0]",
+        "input 'x1', dim 0 is 12, the graph wants s0; s0 = 6 by input 'x0', dim 0");
     row("no integer solves it", "f32[4*s0, 4]|f32[12]", "input 'x0', dim 0 is 6, the graph wants 4*s0");
     row("two unknowns", "f32[s0 + s1, 4]|f32[12]", "input 'x0', dim 0 is 6, the graph wants s0 + s1");
 }
@@ -145,38 +199,49 @@ void InterpretTest::solves() {
     QFETCH(QString, types);
     QFETCH(QString, result);
     const QStringList each = types.split('|');
-    const auto module = parseText(("def forward(x0: \"" + each[0] + "\", x1: \"" + each[1] + "\"):\n    return (x0, x1)\n").toStdString());
+    const auto module = parseText(
+        ("def forward(x0: \"" + each[0] + "\", x1: \"" + each[1] + "\"):\n    return (x0, x1)\n").toStdString());
     QCOMPARE(failureOf(module), QString());
     const auto solved = solveSymbols(**module, {Tensor::zeros(DType::F32, {6, 4}), Tensor::zeros(DType::F32, {12})});
     QString shownResult = failureOf(solved);
     if (solved)
-        for (const auto& [symbol, value] : *solved) shownResult += (shownResult.isEmpty() ? "" : " ") + QString::fromStdString(symbol) + "=" + QString::number(value);
+        for (const auto& [symbol, value] : *solved)
+            shownResult +=
+                (shownResult.isEmpty() ? "" : " ") + QString::fromStdString(symbol) + "=" + QString::number(value);
     QVERIFY2(result.split('|').contains(shownResult), qPrintable(shownResult));
 }
 
 void InterpretTest::specializes() {
-    auto module = parseText("# symbol s0: lower=2, upper=64, hint=8\ndef forward(x: \"f32[s0, 4]\", n: \"Sym(s0)\"):\n"
-                            "    a: \"Sym(s0 + 1)\" = n + 1\n    v: \"f32[4*s0]\" = aten.view.default(x, [4*s0])\n    s: \"Sym(s0)\" = aten.sym_size.int(x, 0)\n"
-                            "    e: \"f32[s0, 4]\" = aten.expand.default(x, [s, 4])\n    return (v, a, e)\n");
+    auto module = parseText(
+        "# symbol s0: lower=2, upper=64, hint=8\ndef forward(x: \"f32[s0, 4]\", n: \"Sym(s0)\"):\n"
+        "    a: \"Sym(s0 + 1)\" = n + 1\n    v: \"f32[4*s0]\" = aten.view.default(x, [4*s0])\n    s: \"Sym(s0)\" = aten.sym_size.int(x, 0)\n"
+        "    e: \"f32[s0, 4]\" = aten.expand.default(x, [s, 4])\n    return (v, a, e)\n");
     QCOMPARE(failureOf(module), QString());
     QCOMPARE(freeSymbols(**module), std::vector<std::string>{"s0"});
-    QCOMPARE(failureOf(specialize(**module, {{"s0", 65}})), QString("s0 = 65 is outside [0, 64], the range that the program was made for"));
+    QCOMPARE(failureOf(specialize(**module, {{"s0", 65}})),
+             QString("s0 = 65 is outside [0, 64], the range that the program was made for"));
     Module one(**module);
-    QCOMPARE(failureOf(specialize(one, {{"s0", 1}})), QString());   // as PyTorch runs it
+    QCOMPARE(failureOf(specialize(one, {{"s0", 1}})), QString());  // as PyTorch runs it
     QCOMPARE(failureOf(specialize(**module, {{"s0", 3}})), QString());
-    QCOMPARE(QString::fromStdString(printText(**module).text),
-             QString("def forward(x: \"f32[3, 4]\", n: \"Sym(3)\"):\n    a: \"Sym(4)\" = operator.add(3, 1)\n    v: \"f32[12]\" = aten.view.default(x, [12])\n"
-                     "    s: \"Sym(3)\" = aten.sym_size.int(x, 0)\n    e: \"f32[3, 4]\" = aten.expand.default(x, [3, 4])\n    return (v, 4, e)\n"));
+    QCOMPARE(
+        QString::fromStdString(printText(**module).text),
+        QString(
+            "def forward(x: \"f32[3, 4]\", n: \"Sym(3)\"):\n    a: \"Sym(4)\" = operator.add(3, 1)\n    v: \"f32[12]\" = aten.view.default(x, [12])\n"
+            "    s: \"Sym(3)\" = aten.sym_size.int(x, 0)\n    e: \"f32[3, 4]\" = aten.expand.default(x, [3, 4])\n    return (v, 4, e)\n"));
     QVERIFY(freeSymbols(**module).empty());
 }
 
 void InterpretTest::runsSymbolicGraphs() {
-    const std::string text = "def forward(n: \"Sym(s0)\", x: \"f32[s0, 2]\"):\n    t: \"f32[2*s0]\" = aten.view.default(x, [2*s0])\n    k: \"Sym(2*s0)\" = n * 2\n"
-                             "    f: \"f32[2*s0]\" = aten.full.default([k], 1.5)\n    y: \"f32[2*s0]\" = aten.add.Tensor(t, f)\n    return (y, k)\n";
-    QCOMPARE(ran(text, {Tensor::scalar(DType::I64, int64_t{1}), values({1, 2}, {1, 2})}), QString("f32[2]: 2.5 3.5; i64[]: 2"));
-    QCOMPARE(ran(text, {Tensor::scalar(DType::I64, int64_t{2}), values({1, 2, 3, 4}, {2, 2})}), QString("f32[4]: 2.5 3.5 4.5 5.5; i64[]: 4"));
+    const std::string text =
+        "def forward(n: \"Sym(s0)\", x: \"f32[s0, 2]\"):\n    t: \"f32[2*s0]\" = aten.view.default(x, [2*s0])\n    k: \"Sym(2*s0)\" = n * 2\n"
+        "    f: \"f32[2*s0]\" = aten.full.default([k], 1.5)\n    y: \"f32[2*s0]\" = aten.add.Tensor(t, f)\n    return (y, k)\n";
+    QCOMPARE(ran(text, {Tensor::scalar(DType::I64, int64_t{1}), values({1, 2}, {1, 2})}),
+             QString("f32[2]: 2.5 3.5; i64[]: 2"));
+    QCOMPARE(ran(text, {Tensor::scalar(DType::I64, int64_t{2}), values({1, 2, 3, 4}, {2, 2})}),
+             QString("f32[4]: 2.5 3.5 4.5 5.5; i64[]: 4"));
     const auto module = parseText(text);
-    QCOMPARE(failureOf(randomInputs(**module, 0)), QString("n: input 'n' has the symbolic size s0, and no example value is known set it: --size s0=8"));
+    QCOMPARE(failureOf(randomInputs(**module, 0)),
+             QString("n: input 'n' has the symbolic size s0, and no example value is known set it: --size s0=8"));
     const auto hinted = parseText("# symbol s0: hint=3\n" + text);
     const auto inputs = randomInputs(**hinted, 0);
     QCOMPARE(failureOf(inputs), QString());
@@ -185,7 +250,8 @@ void InterpretTest::runsSymbolicGraphs() {
 }
 
 void InterpretTest::fillsMissingTensors() {
-    const auto module = parseText("def forward(x: \"f32[2]\"):\n    w: \"f32[2]\" = self.w\n    c: \"i64[1]\" = self.c\n    y: \"f32[2]\" = aten.mul.Tensor(x, w)\n    return (y, w, c)\n");
+    const auto module = parseText(
+        "def forward(x: \"f32[2]\"):\n    w: \"f32[2]\" = self.w\n    c: \"i64[1]\" = self.c\n    y: \"f32[2]\" = aten.mul.Tensor(x, w)\n    return (y, w, c)\n");
     QCOMPARE(failureOf(module), QString());
     QCOMPARE(tensorsWithoutData(**module), (std::vector<std::string>{"c", "w"}));
     const auto first = interpret(**module, {values({1, 1}, {2})}), second = interpret(**module, {values({1, 1}, {2})});
@@ -194,7 +260,8 @@ void InterpretTest::fillsMissingTensors() {
     QCOMPARE(shown({first->at(2)}), QString("i64[1]: 0"));
     const Tensor w = filledTensor("w", 0, DType::F32, {2});
     QCOMPARE(shown({first->at(1)}), shown({w}));
-    QVERIFY(shown({w}) != shown({filledTensor("v", 0, DType::F32, {2})}) && shown({w}) != shown({filledTensor("w", 1, DType::F32, {2})}));
+    QVERIFY(shown({w}) != shown({filledTensor("v", 0, DType::F32, {2})}) &&
+            shown({w}) != shown({filledTensor("w", 1, DType::F32, {2})}));
 }
 
 void InterpretTest::runsReferenceFiles_data() {

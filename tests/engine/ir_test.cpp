@@ -11,10 +11,11 @@ using namespace cutaway;
 using cutaway::testing::graph;
 
 namespace {
-constexpr const char* kPlain = "def forward(x: \"f32[2, 3]\", y: \"f32[2, 3]\"):\n"
-                               "    a: \"f32[2, 3]\" = aten.mul.Tensor(x, y)\n"
-                               "    b: \"f32[2, 3]\" = aten.mul.Tensor(a, 2.0)\n"
-                               "    return (b,)\n";
+constexpr const char* kPlain =
+    "def forward(x: \"f32[2, 3]\", y: \"f32[2, 3]\"):\n"
+    "    a: \"f32[2, 3]\" = aten.mul.Tensor(x, y)\n"
+    "    b: \"f32[2, 3]\" = aten.mul.Tensor(a, 2.0)\n"
+    "    return (b,)\n";
 
 Node& named(Module& module, const char* name) {
     Node* node = module.graph().findByName(name);
@@ -63,12 +64,14 @@ void IrTest::findsBrokenRules() {
     {
         auto module = graph(kPlain);
         module->graph().setArg(named(*module, "a"), 1, Argument("text"));
-        QCOMPARE(brokenRule(*module), QString("a verify (arguments): aten.mul.Tensor: argument 'other' is of the wrong kind"));
+        QCOMPARE(brokenRule(*module),
+                 QString("a verify (arguments): aten.mul.Tensor: argument 'other' is of the wrong kind"));
         module->graph().setArg(named(*module, "a"), 1, Argument(SubgraphRef{"gone"}));
         QVERIFY(!brokenRule(*module).isEmpty());
     }
     {
-        auto module = graph("def forward(x: \"f32[2]\"):\n    y = foo.f(x, body)\n    return (y,)\n\ndef body(a: \"f32[2]\"):\n    return (a,)\n");
+        auto module = graph(
+            "def forward(x: \"f32[2]\"):\n    y = foo.f(x, body)\n    return (y,)\n\ndef body(a: \"f32[2]\"):\n    return (a,)\n");
         module->subgraphs[0].second->inputs.clear();
         QCOMPARE(brokenRule(*module), QString("body/body verify (inputs): 1 placeholders, 0 input specs"));
         module->subgraphs.clear();
@@ -82,17 +85,20 @@ void IrTest::findsBrokenRules() {
 
 void IrTest::functional() {
     auto module = graph(kPlain);
-    module->graph().setOp(named(*module, "b"), findOrMakeOpaque("foo.add_.Tensor"), {Argument(&named(*module, "a"))}, named(*module, "a").type());
+    module->graph().setOp(named(*module, "b"), findOrMakeOpaque("foo.add_.Tensor"), {Argument(&named(*module, "a"))},
+                          named(*module, "a").type());
     QCOMPARE(brokenRule(*module), QString());
-    QCOMPARE(brokenRule(*module, {.functional = true}), QString("b verify (functional): foo.add_.Tensor mutates its operand"));
+    QCOMPARE(brokenRule(*module, {.functional = true}),
+             QString("b verify (functional): foo.add_.Tensor mutates its operand"));
 
     // What a capture returns may stand behind the copies, as long as it reads no input that has been written to.
-    const QString writes = "def forward(x: \"f32[2]\", y: \"f32[2]\"):\n"
-                           "    v: \"f32[2]\" = aten.view.default(%1, [2])\n"
-                           "    a: \"f32[2]\" = aten.exp.default(y)\n"
-                           "    c: \"f32[2]\" = aten.copy_.default(x, a)\n"
-                           "    r: \"f32[2]\" = aten.neg.default(%2)\n"
-                           "    return (r,)\n";
+    const QString writes =
+        "def forward(x: \"f32[2]\", y: \"f32[2]\"):\n"
+        "    v: \"f32[2]\" = aten.view.default(%1, [2])\n"
+        "    a: \"f32[2]\" = aten.exp.default(y)\n"
+        "    c: \"f32[2]\" = aten.copy_.default(x, a)\n"
+        "    r: \"f32[2]\" = aten.neg.default(%2)\n"
+        "    return (r,)\n";
     QCOMPARE(brokenRule(*graph(writes.arg("x", "a").toUtf8()), {.functional = true}), QString());
     QCOMPARE(brokenRule(*graph(writes.arg("y", "v").toUtf8()), {.functional = true}), QString());
     const QString late = "r verify (functional): reads 'x' after 'c' has written to it";
@@ -129,7 +135,8 @@ void IrTest::diffByIds() {
     Module after(*before);
     QVERIFY(diff(*before, after).empty());
     Graph& edited = after.graph();
-    Node& fresh = edited.call(named(after, "a").op(), {Argument(&named(after, "x")), Argument(3.0)}, named(after, "a").type(), &named(after, "b"), "n");
+    Node& fresh = edited.call(named(after, "a").op(), {Argument(&named(after, "x")), Argument(3.0)},
+                              named(after, "a").type(), &named(after, "b"), "n");
     edited.replaceInput(named(after, "b"), named(after, "a"), fresh);
     const NodeId gone = named(after, "a").id(), reader = named(after, "b").id();
     edited.erase(named(after, "a"));

@@ -19,7 +19,8 @@ class JobQueueTest : public QObject {
     Q_OBJECT
 
     /// A job that says that it runs, then waits to be cancelled.
-    static std::function<void(const Progress&)> untilCancelled(std::atomic<bool>& started, std::atomic<bool>& cancelled) {
+    static std::function<void(const Progress&)> untilCancelled(std::atomic<bool>& started,
+                                                               std::atomic<bool>& cancelled) {
         return [&](const Progress& progress) {
             started = true;
             while (!progress.cancelled()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -106,13 +107,15 @@ class JobQueueTest : public QObject {
         QTest::addColumn<int>("code");
         QTest::addColumn<QString>("says");
         const auto row = [](const char* name, auto exception, ErrorCode code, const char* says) {
-            QTest::newRow(name) << std::function<void()>([=] { throw exception; }) << static_cast<int>(code) << QString(says);
+            QTest::newRow(name) << std::function<void()>([=] { throw exception; }) << static_cast<int>(code)
+                                << QString(says);
         };
         row("check", InternalError("sizes agree"), ErrorCode::Internal, "sizes agree");
         row("allocation", OutOfMemory(size_t{3} << 30), ErrorCode::Limit, "out of memory: 3.0 GiB could not be had");
         row("bad_alloc", std::bad_alloc(), ErrorCode::Limit, "out of memory");
         row("length_error", std::length_error("vector::reserve"), ErrorCode::Limit, "a size is larger than any memory");
-        row("system_error", std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again)), ErrorCode::ToolFailed, "Resource temporarily unavailable");
+        row("system_error", std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again)),
+            ErrorCode::ToolFailed, "Resource temporarily unavailable");
         row("runtime_error", std::runtime_error("on purpose"), ErrorCode::Internal, "on purpose");
         row("out_of_range", std::out_of_range("map::at"), ErrorCode::Internal, "map::at");
         row("bad_variant_access", std::bad_variant_access(), ErrorCode::Internal, "variant");
@@ -127,7 +130,8 @@ class JobQueueTest : public QObject {
         JobQueue queue;
         std::optional<Error> told;
         bool ran = false;
-        queue.post("bad", [&](const Progress&) { raise(); }, {}, [&](const Error& error) { told = error; });
+        queue.post(
+            "bad", [&](const Progress&) { raise(); }, {}, [&](const Error& error) { told = error; });
         queue.post("good", [&](const Progress&) { ran = true; });
         queue.drain();
         QVERIFY(told && ran);
@@ -138,7 +142,9 @@ class JobQueueTest : public QObject {
         JobQueue queue;
         bool ran = false;
         queue.post("unheard", [](const Progress&) { throw std::runtime_error("on purpose"); });
-        queue.post("worse", [](const Progress&) { throw std::runtime_error("on purpose"); }, {}, [](const Error&) { throw std::bad_alloc(); });
+        queue.post(
+            "worse", [](const Progress&) { throw std::runtime_error("on purpose"); }, {},
+            [](const Error&) { throw std::bad_alloc(); });
         queue.post("good", [&](const Progress&) { ran = true; });
         queue.drain();
         QVERIFY(ran);
@@ -156,8 +162,9 @@ class JobQueueTest : public QObject {
     void reportsProgress() {
         JobQueue queue;
         std::string said;
-        queue.post("a", [](const Progress& progress) { progress.say(0.5, "half"); },
-                   [&](double fraction, const std::string& what) { said = what + std::to_string(fraction); });
+        queue.post(
+            "a", [](const Progress& progress) { progress.say(0.5, "half"); },
+            [&](double fraction, const std::string& what) { said = what + std::to_string(fraction); });
         queue.drain();
         QCOMPARE(said, "half" + std::to_string(0.5));
     }

@@ -90,7 +90,9 @@ Tensor makeTensor(const TensorType& type, Random& random, std::optional<std::pai
     for (double& value : values) {
         if (!range) value = isFloating(type.dtype) ? random.normal() : static_cast<double>(random.below(2));
         else if (isFloating(type.dtype)) value = range->first + (range->second - range->first) * random.uniform();
-        else value = range->first + static_cast<double>(random.below(static_cast<uint64_t>(range->second - range->first)));
+        else
+            value =
+                range->first + static_cast<double>(random.below(static_cast<uint64_t>(range->second - range->first)));
     }
     storeElements(type.dtype, tensor.data(), 1, tensor.numel(), values.data());
     return tensor;
@@ -104,7 +106,8 @@ double dot(const Tensor& a, const Tensor& b) {
 
 Tensor moved(const Tensor& x, const Tensor& direction, double step) {
     Tensor out = Tensor::empty(x.dtype(), x.sizes());
-    for (int64_t i = 0; i < x.numel(); ++i) out.as<double>()[i] = toDouble(x.item(i)) + step * toDouble(direction.item(i));
+    for (int64_t i = 0; i < x.numel(); ++i)
+        out.as<double>()[i] = toDouble(x.item(i)) + step * toDouble(direction.item(i));
     return out;
 }
 
@@ -118,20 +121,24 @@ Values64 valuesFor(const Case& test, const Module& forward, const Module& joint,
     Values64 values;
     for (Node* input : forward.graph().placeholders()) {
         const auto range = test.ranges.find(input->name());
-        values.inputs.push_back(makeTensor(input->tensor(), random, range == test.ranges.end() ? std::nullopt : std::optional(range->second)));
+        values.inputs.push_back(makeTensor(input->tensor(), random,
+                                           range == test.ranges.end() ? std::nullopt : std::optional(range->second)));
         values.names.push_back(input->name());
     }
     const std::vector<Node*> all = joint.graph().placeholders();
-    for (size_t i = values.inputs.size(); i < all.size(); ++i) values.tangents.push_back(makeTensor(all[i]->tensor(), random, std::nullopt));
+    for (size_t i = values.inputs.size(); i < all.size(); ++i)
+        values.tangents.push_back(makeTensor(all[i]->tensor(), random, std::nullopt));
     return values;
 }
 
 /// Why a case has no numbers to compare; empty if it has.
 std::string withoutNumbers(const Case& test, const Module& joint) {
-    if (test.forward.find("aten.detach") != std::string::npos) return "the function's derivative is not what detach() makes of it";
+    if (test.forward.find("aten.detach") != std::string::npos)
+        return "the function's derivative is not what detach() makes of it";
     for (const Node& node : joint.graph().nodes()) {
         if (node.is(Tag::Random)) return "draws random numbers";
-        if (const TensorType* type = node.type().tensor(); type && isFloating(type->dtype) && type->dtype != DType::F64) return "differences need float64";
+        if (const TensorType* type = node.type().tensor(); type && isFloating(type->dtype) && type->dtype != DType::F64)
+            return "differences need float64";
     }
     return {};
 }
@@ -146,7 +153,8 @@ double weighted(const std::vector<Tensor>& outputs, const std::vector<Tensor>& t
     double total = 0;
     size_t next = 0;
     for (const Tensor& value : outputs)
-        if (next < tangents.size() && value.defined() && isFloating(value.dtype()) && value.sizes() == tangents[next].sizes())
+        if (next < tangents.size() && value.defined() && isFloating(value.dtype()) &&
+            value.sizes() == tangents[next].sizes())
             total += dot(value, tangents[next++]);
     return total;
 }
@@ -162,12 +170,15 @@ bool wanted(const Case& test, const std::string& name) {
 
 /// Cases whose graph differs from PyTorch's and why, though their gradients do not.
 const std::map<std::string, const char*> kDiffer = {
-    {"cosine_similarity", "PyTorch's clamp of the norms lets the gradient through everywhere; ours is that of clamp_min"},
+    {"cosine_similarity",
+     "PyTorch's clamp of the norms lets the gradient through everywhere; ours is that of clamp_min"},
     {"group_norm", "PyTorch keeps aliases of the saved mean and rstd, which change no number"},
     {"group_norm_permuted", "PyTorch keeps aliases of the saved mean and rstd, which change no number"},
-    {"inplace_view", "a write through a view is functionalized before it is differentiated, so PyTorch's copies of slices do not appear"},
+    {"inplace_view",
+     "a write through a view is functionalized before it is differentiated, so PyTorch's copies of slices do not appear"},
     {"var_std", "PyTorch functionalizes a derivative that fills in place, which moves a view behind two other nodes"},
-    {"cosine_similarity", "PyTorch clamps the norms in place and under no_grad, so their bound has no gradient; ours passes through clamp_min"},
+    {"cosine_similarity",
+     "PyTorch clamps the norms in place and under no_grad, so their bound has no gradient; ours passes through clamp_min"},
     {"group_norm", "open: the saved mean and deviation are not saved as aliases"}};
 
 class JointTest : public QObject {
@@ -201,7 +212,8 @@ void JointTest::matchesPyTorch() {
     QVERIFY2(joint.has_value(), joint ? "" : joint.error().text().c_str());
     auto expected = parseText(test.joint);
     QVERIFY2(expected.has_value(), expected ? "" : expected.error().text().c_str());
-    const QByteArray got = QByteArray::fromStdString(testing::listing(**joint)), want = QByteArray::fromStdString(testing::listing(**expected));
+    const QByteArray got = QByteArray::fromStdString(testing::listing(**joint)),
+                     want = QByteArray::fromStdString(testing::listing(**expected));
     if (const auto differs = kDiffer.find(QTest::currentDataTag()); differs != kDiffer.end()) {
         QVERIFY2(got != want, "the graph is PyTorch's now: take the case off the list");
         QSKIP(differs->second);
@@ -226,7 +238,8 @@ void JointTest::agreesWithDifferences() {
         const Tensor& gradient = (*results)[firstGradient + i];
         QVERIFY2(wanted(test, values.names[i]) || !gradient.defined(), ("a gradient for " + values.names[i]).c_str());
         if (!wanted(test, values.names[i])) continue;
-        const Tensor direction = makeTensor(TensorType::contiguous(DType::F64, toSymDims(values.inputs[i].sizes())), random, std::nullopt);
+        const Tensor direction =
+            makeTensor(TensorType::contiguous(DType::F64, toSymDims(values.inputs[i].sizes())), random, std::nullopt);
         const double step = 1e-6;
         double sides[2];
         for (int side = 0; side < 2; ++side) {
@@ -236,8 +249,10 @@ void JointTest::agreesWithDifferences() {
             QVERIFY2(outputs.has_value(), outputs ? "" : outputs.error().text().c_str());
             sides[side] = weighted(*outputs, values.tangents);
         }
-        const double difference = (sides[0] - sides[1]) / (2 * step), derivative = gradient.defined() ? dot(gradient, direction) : 0;
-        QVERIFY2(near(difference, derivative), ("gradient of " + values.names[i] + ": " + against(derivative, difference)).c_str());
+        const double difference = (sides[0] - sides[1]) / (2 * step),
+                     derivative = gradient.defined() ? dot(gradient, direction) : 0;
+        QVERIFY2(near(difference, derivative),
+                 ("gradient of " + values.names[i] + ": " + against(derivative, difference)).c_str());
     }
 }
 
@@ -250,9 +265,11 @@ void JointTest::forwardModeIsTheTranspose() {
     QVERIFY2(joint.has_value(), joint ? "" : joint.error().text().c_str());
     if (const std::string reason = withoutNumbers(test, **joint); !reason.empty()) QSKIP(reason.c_str());
     auto pushed = guarded([&] { return makeForwardMode(**forward, {.wanted = {.inputs = test.gradients}}); });
-    if (!pushed && pushed.error().code == ErrorCode::Unsupported && test.forward.find("scaled_dot_product") != std::string::npos)
+    if (!pushed && pushed.error().code == ErrorCode::Unsupported &&
+        test.forward.find("scaled_dot_product") != std::string::npos)
         QSKIP("fused attention has no forward mode, in PyTorch neither");
-    if (!pushed && pushed.error().code == ErrorCode::Unsupported && test.forward.find("scatter_reduce") != std::string::npos)
+    if (!pushed && pushed.error().code == ErrorCode::Unsupported &&
+        test.forward.find("scatter_reduce") != std::string::npos)
         QSKIP("scatter_reduce has no forward mode yet");
     QVERIFY2(pushed.has_value(), pushed ? "" : pushed.error().text().c_str());
     QVERIFY2(verify(**pushed), verify(**pushed) ? "" : verify(**pushed).error().text().c_str());
@@ -261,12 +278,14 @@ void JointTest::forwardModeIsTheTranspose() {
     std::vector<Tensor> directions;
     for (size_t i = 0; i < values.inputs.size(); ++i)
         if (wanted(test, values.names[i]))
-            directions.push_back(makeTensor(TensorType::contiguous(DType::F64, toSymDims(values.inputs[i].sizes())), random, std::nullopt));
+            directions.push_back(makeTensor(TensorType::contiguous(DType::F64, toSymDims(values.inputs[i].sizes())),
+                                            random, std::nullopt));
     const auto pulled = guarded([&] { return interpret(**joint, joined(values.inputs, values.tangents)); });
     QVERIFY2(pulled.has_value(), pulled ? "" : pulled.error().text().c_str());
     const auto moving = guarded([&] { return interpret(**pushed, joined(values.inputs, directions)); });
     QVERIFY2(moving.has_value(), moving ? "" : moving.error().text().c_str());
-    const std::vector<Tensor> velocities(moving->begin() + static_cast<std::ptrdiff_t>(moving->size() / 2), moving->end());
+    const std::vector<Tensor> velocities(moving->begin() + static_cast<std::ptrdiff_t>(moving->size() / 2),
+                                         moving->end());
     double backward = 0;
     size_t direction = 0;
     for (size_t i = 0; i < values.inputs.size(); ++i) {
@@ -322,13 +341,30 @@ void JointTest::refuses_data() {
     QTest::addColumn<QString>("text");
     QTest::addColumn<QString>("input");
     QTest::addColumn<QString>("message");
-    QTest::newRow("unknown input") << "def forward(x: \"f32[2]\"):\n    return (x,)\n" << "y" << "no input named 'y'";
-    QTest::newRow("integer input") << "def forward(x: \"i64[2]\"):\n    return (x,)\n" << "x" << "not a floating tensor";
-    QTest::newRow("returns its input") << "def forward(x: \"f32[2]\"):\n    return (x,)\n" << "x" << "no returned value depends";
-    QTest::newRow("integer result") << "def forward(x: \"f32[2]\"):\n    y = aten.argmax.default(x)\n    return (y,)\n" << "x" << "no returned value depends";
-    QTest::newRow("detached") << "def forward(x: \"f32[2]\"):\n    y = aten.detach.default(x)\n    z = aten.exp.default(y)\n    return (z,)\n" << "x" << "no returned value depends";
-    QTest::newRow("no derivative") << "def forward(x: \"f32[2]\"):\n    y = aten.hardsigmoid_backward.default(x, x)\n    return (y,)\n" << "x" << "aten.hardsigmoid_backward.default has no derivative";
-    QTest::newRow("unknown op") << "def forward(x: \"f32[2]\"):\n    y: \"f32[2]\" = mylib.twist.default(x)\n    return (y,)\n" << "x" << "mylib.twist.default is not known";
+    QTest::newRow("unknown input") << "def forward(x: \"f32[2]\"):\n    return (x,)\n"
+                                   << "y"
+                                   << "no input named 'y'";
+    QTest::newRow("integer input") << "def forward(x: \"i64[2]\"):\n    return (x,)\n"
+                                   << "x"
+                                   << "not a floating tensor";
+    QTest::newRow("returns its input") << "def forward(x: \"f32[2]\"):\n    return (x,)\n"
+                                       << "x"
+                                       << "no returned value depends";
+    QTest::newRow("integer result") << "def forward(x: \"f32[2]\"):\n    y = aten.argmax.default(x)\n    return (y,)\n"
+                                    << "x"
+                                    << "no returned value depends";
+    QTest::newRow("detached")
+        << "def forward(x: \"f32[2]\"):\n    y = aten.detach.default(x)\n    z = aten.exp.default(y)\n    return (z,)\n"
+        << "x"
+        << "no returned value depends";
+    QTest::newRow("no derivative")
+        << "def forward(x: \"f32[2]\"):\n    y = aten.hardsigmoid_backward.default(x, x)\n    return (y,)\n"
+        << "x"
+        << "aten.hardsigmoid_backward.default has no derivative";
+    QTest::newRow("unknown op")
+        << "def forward(x: \"f32[2]\"):\n    y: \"f32[2]\" = mylib.twist.default(x)\n    return (y,)\n"
+        << "x"
+        << "mylib.twist.default is not known";
 }
 
 void JointTest::refuses() {

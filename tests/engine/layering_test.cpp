@@ -8,9 +8,9 @@ class LayeringTest : public QObject {
     Q_OBJECT
 
     static const QStringList& order() {
-        static const QStringList folders = {"support", "tensor", "expr", "ir", "ops", "text", "formats", "interpret",
-                                            "rewrite", "autograd", "passes", "schedule", "codegen", "runtime", "cache",
-                                            "minify", "session"};
+        static const QStringList folders = {"support", "tensor",    "expr",    "ir",       "ops",    "text",
+                                            "formats", "interpret", "rewrite", "autograd", "passes", "schedule",
+                                            "codegen", "runtime",   "cache",   "minify",   "session"};
         return folders;
     }
 
@@ -20,9 +20,11 @@ class LayeringTest : public QObject {
         bool angle;
     };
     static QList<Include> includesBelow(const QString& folder) {
-        static const QRegularExpression line("^\\s*#\\s*include\\s*([<\"])([^>\"]+)[>\"]", QRegularExpression::MultilineOption);
+        static const QRegularExpression line("^\\s*#\\s*include\\s*([<\"])([^>\"]+)[>\"]",
+                                             QRegularExpression::MultilineOption);
         QList<Include> found;
-        QDirIterator files(QStringLiteral(CUTAWAY_SOURCE_DIR "/") + folder, {"*.h", "*.cpp", "*.cu"}, QDir::Files, QDirIterator::Subdirectories);
+        QDirIterator files(QStringLiteral(CUTAWAY_SOURCE_DIR "/") + folder, {"*.h", "*.cpp", "*.cu"}, QDir::Files,
+                           QDirIterator::Subdirectories);
         while (files.hasNext()) {
             QFile file(files.next());
             if (!file.open(QIODevice::ReadOnly)) continue;
@@ -30,7 +32,8 @@ class LayeringTest : public QObject {
             auto matches = line.globalMatch(text);
             while (matches.hasNext()) {
                 const auto match = matches.next();
-                found.append({QDir(CUTAWAY_SOURCE_DIR).relativeFilePath(file.fileName()), match.captured(2), match.captured(1) == "<"});
+                found.append({QDir(CUTAWAY_SOURCE_DIR).relativeFilePath(file.fileName()), match.captured(2),
+                              match.captured(1) == "<"});
             }
         }
         return found;
@@ -43,7 +46,8 @@ class LayeringTest : public QObject {
             const QString from = include.file.section('/', 1, 1);
             if (!include.path.startsWith("engine/") || !order().contains(from)) continue;
             const QString to = include.path.section('/', 1, 1);
-            if (order().indexOf(to) > order().indexOf(from) || !order().contains(to)) wrong << include.file + " includes " + include.path;
+            if (order().indexOf(to) > order().indexOf(from) || !order().contains(to))
+                wrong << include.file + " includes " + include.path;
         }
         QVERIFY2(wrong.isEmpty(), qPrintable(wrong.join("\n")));
         QVERIFY(!includesBelow("engine").isEmpty());
@@ -52,7 +56,8 @@ class LayeringTest : public QObject {
     void engineHasNoQt() {
         QStringList wrong;
         for (const Include& include : includesBelow("engine"))
-            if (include.angle && QRegularExpression("^(Q[A-Z]|Qt|qt)").match(include.path).hasMatch()) wrong << include.file + " includes " + include.path;
+            if (include.angle && QRegularExpression("^(Q[A-Z]|Qt|qt)").match(include.path).hasMatch())
+                wrong << include.file + " includes " + include.path;
         QVERIFY2(wrong.isEmpty(), qPrintable(wrong.join("\n")));
     }
 

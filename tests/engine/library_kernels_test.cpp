@@ -11,17 +11,23 @@ namespace {
 /// Small numbers that differ from element to element, exact in bf16.
 Tensor filled(DType dtype, Dims sizes, int salt, Dims strides = {}) {
     Tensor packed = Tensor::zeros(DType::F64, sizes);
-    for (int64_t i = 0; i < packed.numel(); ++i) packed.as<double>()[i] = static_cast<double>((i * 37 + salt * 11) % 65 - 32) / 16;
+    for (int64_t i = 0; i < packed.numel(); ++i)
+        packed.as<double>()[i] = static_cast<double>((i * 37 + salt * 11) % 65 - 32) / 16;
     Tensor out = Tensor::empty(dtype, std::move(sizes), std::move(strides));
     copyInto(out, packed);
     return out;
 }
 
-Tolerance toleranceFor(DType dtype) { return dtype == DType::F32 ? Tolerance{1e-5, 1e-4} : dtype == DType::BF16 ? Tolerance{1.6e-2, 1e-2} : Tolerance{2e-3, 2e-3}; }
+Tolerance toleranceFor(DType dtype) {
+    return dtype == DType::F32    ? Tolerance{1e-5, 1e-4}
+           : dtype == DType::BF16 ? Tolerance{1.6e-2, 1e-2}
+                                  : Tolerance{2e-3, 2e-3};
+}
 
 void compareTensors(const Tensor& actual, const Tensor& expected) {
     const Comparison result = compare(actual, expected, toleranceFor(expected.dtype()));
-    QVERIFY2(result.sameType && result.within, qPrintable(QString("largest error %1 at %2").arg(result.maxAbsoluteError).arg(result.worst)));
+    QVERIFY2(result.sameType && result.within,
+             qPrintable(QString("largest error %1 at %2").arg(result.maxAbsoluteError).arg(result.worst)));
 }
 
 }  // namespace
@@ -32,12 +38,14 @@ class LibraryKernelsTest : public QObject {
     void products_data() {
         QTest::addColumn<int>("dtype");
         QTest::addColumn<QList<int>>("sizes");  // batch (0: none), m, n, k
-        QTest::addColumn<int>("layout");        // bit 0: a transposed, bit 1: b transposed, bit 2: every second column of a
+        QTest::addColumn<int>("layout");  // bit 0: a transposed, bit 1: b transposed, bit 2: every second column of a
         for (DType dtype : {DType::F32, DType::BF16, DType::F16})
-            for (const QList<int>& sizes : {QList<int>{0, 1, 1, 1}, {0, 3, 5, 7}, {0, 33, 17, 40}, {0, 1, 9, 4}, {0, 9, 1, 4}, {3, 4, 2, 5}})
+            for (const QList<int>& sizes :
+                 {QList<int>{0, 1, 1, 1}, {0, 3, 5, 7}, {0, 33, 17, 40}, {0, 1, 9, 4}, {0, 9, 1, 4}, {3, 4, 2, 5}})
                 for (int layout = 0; layout < 8; ++layout) {
-                    const std::string name = std::string(info(dtype).abbreviation) + " " + std::to_string(sizes[0]) + "x" + std::to_string(sizes[1]) + "x" +
-                                             std::to_string(sizes[2]) + "x" + std::to_string(sizes[3]) + " layout " + std::to_string(layout);
+                    const std::string name = std::string(info(dtype).abbreviation) + " " + std::to_string(sizes[0]) +
+                                             "x" + std::to_string(sizes[1]) + "x" + std::to_string(sizes[2]) + "x" +
+                                             std::to_string(sizes[3]) + " layout " + std::to_string(layout);
                     QTest::newRow(name.c_str()) << static_cast<int>(dtype) << sizes << layout;
                 }
     }
@@ -78,8 +86,16 @@ class LibraryKernelsTest : public QObject {
         QTest::addColumn<int>("dtype");
         QTest::addColumn<QList<int>>("numbers");  // spatial dims, groups, stride, padding, dilation, transposed, bias
         for (DType dtype : {DType::F32, DType::BF16})
-            for (const QList<int>& numbers : {QList<int>{1, 1, 1, 0, 1, 0, 1}, {2, 1, 1, 1, 1, 0, 1}, {2, 1, 2, 1, 1, 0, 0}, {2, 2, 1, 0, 2, 0, 1}, {2, 4, 2, 1, 1, 0, 1},
-                                              {3, 1, 1, 1, 1, 0, 0}, {1, 1, 2, 0, 1, 1, 1}, {2, 1, 2, 1, 1, 1, 1}, {2, 2, 3, 0, 2, 1, 0}, {3, 1, 1, 0, 1, 1, 1}}) {
+            for (const QList<int>& numbers : {QList<int>{1, 1, 1, 0, 1, 0, 1},
+                                              {2, 1, 1, 1, 1, 0, 1},
+                                              {2, 1, 2, 1, 1, 0, 0},
+                                              {2, 2, 1, 0, 2, 0, 1},
+                                              {2, 4, 2, 1, 1, 0, 1},
+                                              {3, 1, 1, 1, 1, 0, 0},
+                                              {1, 1, 2, 0, 1, 1, 1},
+                                              {2, 1, 2, 1, 1, 1, 1},
+                                              {2, 2, 3, 0, 2, 1, 0},
+                                              {3, 1, 1, 0, 1, 1, 1}}) {
                 std::string name(info(dtype).abbreviation);
                 for (int number : numbers) name += " " + std::to_string(number);
                 QTest::newRow(name.c_str()) << static_cast<int>(dtype) << numbers;
@@ -103,15 +119,19 @@ class LibraryKernelsTest : public QObject {
             g.in.push_back(7 + static_cast<int64_t>(d));
             g.kernel.push_back(d == 1 ? 2 : 3);
             const int64_t reach = g.dilation[d] * (g.kernel[d] - 1) + 1;
-            g.out.push_back(g.transposed ? (g.in[d] - 1) * g.stride[d] - 2 * g.padding[d] + reach : (g.in[d] + 2 * g.padding[d] - reach) / g.stride[d] + 1);
+            g.out.push_back(g.transposed ? (g.in[d] - 1) * g.stride[d] - 2 * g.padding[d] + reach
+                                         : (g.in[d] + 2 * g.padding[d] - reach) / g.stride[d] + 1);
         }
         auto sizes = [](Dims lead, const std::vector<int64_t>& tail) {
             lead.insert(lead.end(), tail.begin(), tail.end());
             return lead;
         };
         const Dims inSizes = sizes({g.batch, g.inChannels}, g.in), outSizes = sizes({g.batch, g.outChannels}, g.out);
-        const Dims weightSizes = sizes(g.transposed ? Dims{g.inChannels, g.outChannels / g.groups} : Dims{g.outChannels, g.inChannels / g.groups}, g.kernel);
-        const Tensor input = filled(type, inSizes, 1), weight = filled(type, weightSizes, 2), gradient = filled(type, outSizes, 4);
+        const Dims weightSizes = sizes(
+            g.transposed ? Dims{g.inChannels, g.outChannels / g.groups} : Dims{g.outChannels, g.inChannels / g.groups},
+            g.kernel);
+        const Tensor input = filled(type, inSizes, 1), weight = filled(type, weightSizes, 2),
+                     gradient = filled(type, outSizes, 4);
         const Tensor bias = numbers[6] ? filled(type, {g.outChannels}, 3) : Tensor();
 
         Tensor first = Tensor::zeros(type, outSizes), second = Tensor::zeros(type, outSizes);
@@ -128,7 +148,8 @@ class LibraryKernelsTest : public QObject {
         compareTensors(first, second);
     }
 
-    /// The library takes f32 convolutions of ordinary shape, so the comparison above is not one of a kernel with itself.
+    /// The library takes f32 convolutions of ordinary shape, so the comparison above is not one of a kernel with
+    /// itself.
     void libraryAccepts() {
         ConvolutionGeometry g;
         g.batch = g.inChannels = g.outChannels = 1;

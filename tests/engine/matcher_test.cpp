@@ -1,7 +1,8 @@
 // Rules that could be tried in more ways than anybody waits for.
+#include "engine/rewrite/matcher.h"
+
 #include <QtTest>
 
-#include "engine/rewrite/matcher.h"
 #include "engine/rewrite/rewriter.h"
 #include "engine/text/parse.h"
 #include "tests/support/rule_texts.h"
@@ -18,14 +19,19 @@ class MatcherTest : public QObject {
         constexpr int kLength = 60;
         const auto chain = [](const QString& first) {
             QString text = "v0 = " + first;
-            for (int i = 1; i <= kLength; ++i) text += QString("; v%1: shared = aten.add.Tensor(v%2, v%2)").arg(i).arg(i - 1);
+            for (int i = 1; i <= kLength; ++i)
+                text += QString("; v%1: shared = aten.add.Tensor(v%2, v%2)").arg(i).arg(i - 1);
             return text + QString("; return v%1").arg(kLength);
         };
-        for (const auto& [first, applies] : {std::pair{"aten.relu.default(x)", true}, std::pair{"aten.neg.default(x)", false}}) {
+        for (const auto& [first, applies] :
+             {std::pair{"aten.relu.default(x)", true}, std::pair{"aten.neg.default(x)", false}}) {
             const LoadedRules rules = loaded(rule(chain(first), "n = aten.sin.default(x); return n"));
             const auto set = RuleSet::compile(rules.rules);
             QVERIFY2(set.has_value(), set ? "" : set.error().text().c_str());
-            const auto module = parsed(chain("aten.relu.default(x)").remove(": shared").replace(QString("return v%1").arg(kLength), QString("return (v%1,)").arg(kLength)));
+            const auto module =
+                parsed(chain("aten.relu.default(x)")
+                           .remove(": shared")
+                           .replace(QString("return v%1").arg(kLength), QString("return (v%1,)").arg(kLength)));
             const CompileOptions options;
             Rewriter rewriter("test", options);
             const auto changed = rewriter.applyRules(module->graph(), *set);

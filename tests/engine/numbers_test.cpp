@@ -1,5 +1,5 @@
-// Every step of the pipeline keeps the numbers: on the bundled models and on every recorded one, for inference, frozen and
-// for training. Inputs are the file's samples, gradients and what is drawn at random come from seeds.
+// Every step of the pipeline keeps the numbers: on the bundled models and on every recorded one, for inference, frozen
+// and for training. Inputs are the file's samples, gradients and what is drawn at random come from seeds.
 #include <QDir>
 #include <QtTest>
 
@@ -23,7 +23,9 @@ QString described(const NumbersReport& report) {
 Snapshot withSums(const Module& module) {
     auto wrong = std::make_shared<Module>(module);
     for (Node& node : wrong->graph().nodes())
-        if (node.isCall("aten.mul.Tensor")) wrong->graph().setOp(node, requireOp("aten.add.Tensor"), {node.arg(0), node.arg(1), Argument(1)}, node.type());
+        if (node.isCall("aten.mul.Tensor"))
+            wrong->graph().setOp(node, requireOp("aten.add.Tensor"), {node.arg(0), node.arg(1), Argument(1)},
+                                 node.type());
     return wrong;
 }
 
@@ -41,11 +43,13 @@ class NumbersTest : public QObject {
             models << QStringLiteral(CUTAWAY_SOURCE_DIR "/resources/models/") + name;
         QVERIFY(!models.isEmpty());
         if (const QString recorded = testing::referenceFolder("models"); !recorded.isEmpty())
-            for (const QString& name : QDir(recorded).entryList(QDir::Dirs | QDir::NoDotAndDotDot)) models << recorded + "/" + name + "/model.pt2";
+            for (const QString& name : QDir(recorded).entryList(QDir::Dirs | QDir::NoDotAndDotDot))
+                models << recorded + "/" + name + "/model.pt2";
         for (const QString& model : models) {
             const QFileInfo file(model);
             const QString name = file.baseName() == "model" ? file.dir().dirName() : file.baseName();
-            for (const char* how : {"inference", "frozen", "training"}) QTest::newRow(qPrintable(name + ", " + how)) << model << how;
+            for (const char* how : {"inference", "frozen", "training"})
+                QTest::newRow(qPrintable(name + ", " + how)) << model << how;
         }
     }
     void stepsKeepTheNumbers() {
@@ -84,7 +88,8 @@ class NumbersTest : public QObject {
         QVERIFY2(report, report ? "" : report.error().text().c_str());
         QVERIFY(!report->kept);
         QCOMPARE(report->steps.back().step.name, std::string("decompose"));
-        QVERIFY2(report->steps.back().detail.find("output 1") != std::string::npos, report->steps.back().detail.c_str());
+        QVERIFY2(report->steps.back().detail.find("output 1") != std::string::npos,
+                 report->steps.back().detail.c_str());
     }
 
     /// Values drawn at random are the same on both sides of the step that gives them seeds.
@@ -93,11 +98,12 @@ class NumbersTest : public QObject {
         const QString path = folder.filePath("drawn.py");
         QFile file(path);
         QVERIFY(file.open(QIODevice::WriteOnly));
-        file.write("def forward(x: \"f32[4, 8]\"):\n"
-                   "    d = torch.nn.functional.dropout(x, 0.5, True)\n"
-                   "    r = torch.rand_like(x)\n"
-                   "    m = d * r\n"
-                   "    return (m,)\n");
+        file.write(
+            "def forward(x: \"f32[4, 8]\"):\n"
+            "    d = torch.nn.functional.dropout(x, 0.5, True)\n"
+            "    r = torch.rand_like(x)\n"
+            "    m = d * r\n"
+            "    return (m,)\n");
         file.close();
         Session session;
         const auto opened = session.open(path.toStdString());
@@ -107,7 +113,8 @@ class NumbersTest : public QObject {
         const auto report = session.checkNumbers(*run);
         QVERIFY2(report, report ? "" : report.error().text().c_str());
         QVERIFY2(report->kept, qPrintable(described(*report)));
-        QVERIFY(std::any_of(report->steps.begin(), report->steps.end(), [](const StepNumbers& one) { return one.step.name == "replace_random_passes"; }));
+        QVERIFY(std::any_of(report->steps.begin(), report->steps.end(),
+                            [](const StepNumbers& one) { return one.step.name == "replace_random_passes"; }));
     }
 };
 

@@ -1,7 +1,8 @@
 // What openFile makes of a file's content: the right reader, or a sentence that says what to do instead.
+#include "engine/formats/open.h"
+
 #include <QtTest>
 
-#include "engine/formats/open.h"
 #include "engine/formats/safetensors.h"
 #include "tests/support/bytes.h"
 #include "tests/support/graph_text.h"
@@ -37,7 +38,8 @@ class OpenTest : public QObject {
 };
 
 namespace {
-const std::string kRelu = "def forward(x: \"f32[2]\"):\n    relu: \"f32[2]\" = aten.relu.default(x)\n    return (relu,)\n";
+const std::string kRelu =
+    "def forward(x: \"f32[2]\"):\n    relu: \"f32[2]\" = aten.relu.default(x)\n    return (relu,)\n";
 }
 
 void OpenTest::detects_data() {
@@ -45,11 +47,15 @@ void OpenTest::detects_data() {
     QTest::addColumn<QString>("format");
     QTest::addColumn<QString>("failure");  // without the path; empty = opens
     auto row = [](const char* name, const std::string& bytes, FileFormat format, const char* failure = "") {
-        QTest::newRow(name) << QByteArray(bytes.data(), static_cast<qsizetype>(bytes.size())) << QString::fromStdString(std::string(cutaway::name(format))) << failure;
+        QTest::newRow(name) << QByteArray(bytes.data(), static_cast<qsizetype>(bytes.size()))
+                            << QString::fromStdString(std::string(cutaway::name(format))) << failure;
     };
     row("DET-1", pt2Archive(reluProgram().json()), FileFormat::Pt2);
     row("DET-1, compiled only", pt2Archive("", {{"data/aotinductor/model/x.so", "ELF"}}), FileFormat::CompiledPackage);
-    row("DET-2", buildZip({{.name = "version", .content = "8.1"}, {.name = "serialized_exported_program.json", .content = reluProgram().json()}}), FileFormat::Pt2Flat);
+    row("DET-2",
+        buildZip({{.name = "version", .content = "8.1"},
+                  {.name = "serialized_exported_program.json", .content = reluProgram().json()}}),
+        FileFormat::Pt2Flat);
     row("DET-3", pickle::archive(pickle::whole("N")), FileFormat::TorchSave);
     row("DET-4, constants", pickle::archive(pickle::whole("N"), {}, {{"constants.pkl", ""}}), FileFormat::TorchScript,
         "DET-4: a TorchScript archive export the model with torch.export.export and torch.export.save");
@@ -57,13 +63,18 @@ void OpenTest::detects_data() {
         "DET-4: a TorchScript archive export the model with torch.export.export and torch.export.save");
     row("other zip", buildZip({{.name = "a.txt", .content = "hi"}}), FileFormat::Unknown,
         "a zip archive of an unknown kind Cutaway opens what torch.export.save and torch.save write");
-    row("DET-5", std::string("\x80\x02\x8A\x0A\x6C\xFC\x9C\x46\xF9\x20\x6A\xA8\x50\x19\x2E.", 16), FileFormat::LegacyTorchSave,
+    row("DET-5", std::string("\x80\x02\x8A\x0A\x6C\xFC\x9C\x46\xF9\x20\x6A\xA8\x50\x19\x2E.", 16),
+        FileFormat::LegacyTorchSave,
         "DET-5: torch.save file from before PyTorch 1.6 load it in PyTorch and save it again");
     row("DET-6", *formatSafeTensors({{{"x", Tensor::zeros(DType::F32, {2})}}, {}}), FileFormat::SafeTensors);
     row("DET-8, short form", kRelu, FileFormat::FxText);
-    row("DET-8, class", "class GraphModule(torch.nn.Module):\n    def forward(self, x: \"f32[2]\"):\n        relu: \"f32[2]\" = torch.ops.aten.relu.default(x);  x = None\n        return (relu,)\n", FileFormat::FxText);
-    row("empty", "", FileFormat::Unknown, "the content is of no format that Cutaway knows it opens .pt2, torch.save, safetensors, FX text, logs, repro scripts, structured traces and debug folders");
-    row("prose", "hello", FileFormat::Unknown, "the content is of no format that Cutaway knows it opens .pt2, torch.save, safetensors, FX text, logs, repro scripts, structured traces and debug folders");
+    row("DET-8, class",
+        "class GraphModule(torch.nn.Module):\n    def forward(self, x: \"f32[2]\"):\n        relu: \"f32[2]\" = torch.ops.aten.relu.default(x);  x = None\n        return (relu,)\n",
+        FileFormat::FxText);
+    row("empty", "", FileFormat::Unknown,
+        "the content is of no format that Cutaway knows it opens .pt2, torch.save, safetensors, FX text, logs, repro scripts, structured traces and debug folders");
+    row("prose", "hello", FileFormat::Unknown,
+        "the content is of no format that Cutaway knows it opens .pt2, torch.save, safetensors, FX text, logs, repro scripts, structured traces and debug folders");
 }
 void OpenTest::detects() {
     QFETCH(QByteArray, bytes);
@@ -80,8 +91,10 @@ void OpenTest::detects() {
 
 /// The words that say what an archive is are few; one that inflates without end is not inflated.
 void OpenTest::longMarkersAreRefused() {
-    const std::string path = write(buildZip({{.name = "m/archive_format", .content = std::string(5000, 'p'), .deflate = true}}));
-    const QString failure = QString::fromStdString(path) + ": archive_format: 5000 bytes where at most 4096 are expected";
+    const std::string path =
+        write(buildZip({{.name = "m/archive_format", .content = std::string(5000, 'p'), .deflate = true}}));
+    const QString failure =
+        QString::fromStdString(path) + ": archive_format: 5000 bytes where at most 4096 are expected";
     QCOMPARE(failureOf(detectFormat(path)), failure);
     QCOMPARE(failureOf(openFile(path)), failure);
 }
@@ -90,7 +103,8 @@ void OpenTest::opensText() {
     const auto file = openFile(write(kRelu));
     QCOMPARE(failureOf(file), QString());
     QCOMPARE(file->graphs.size(), size_t{1});
-    QCOMPARE(QString::fromStdString(graphText(*file->graphs[0].module)), QString("%x: f32[2]\n%relu: f32[2] = aten.relu.default(%x)\nreturn (%relu)\n"));
+    QCOMPARE(QString::fromStdString(graphText(*file->graphs[0].module)),
+             QString("%x: f32[2]\n%relu: f32[2] = aten.relu.default(%x)\nreturn (%relu)\n"));
     QVERIFY(!openFile(write("def forward(x):\n    return (nothing,)\n")));
 }
 
@@ -99,14 +113,16 @@ void OpenTest::opensTensors() {
     QCOMPARE(failureOf(file), QString());
     QCOMPARE(file->tensors.at(0).first, std::string("x"));
     QCOMPARE(toInt(file->tensors.at(0).second.item(1)), int64_t{7});
-    QVERIFY(failureOf(openFile(m_folder.filePath("none").toStdString())).endsWith("cannot read: No such file or directory"));
+    QVERIFY(failureOf(openFile(m_folder.filePath("none").toStdString()))
+                .endsWith("cannot read: No such file or directory"));
 }
 
 void OpenTest::opensReferenceTexts_data() {
     QTest::addColumn<QString>("path");
     const QString root = referenceFolder("models");
     if (root.isEmpty()) QTest::newRow("none") << QString();
-    for (const QString& model : root.isEmpty() ? QStringList() : QDir(root).entryList(QDir::Dirs | QDir::NoDotAndDotDot))
+    for (const QString& model :
+         root.isEmpty() ? QStringList() : QDir(root).entryList(QDir::Dirs | QDir::NoDotAndDotDot))
         QTest::newRow(qPrintable(model)) << root + "/" + model + "/export.py";
 }
 /// The printed text of a program and its archive are the same graph.

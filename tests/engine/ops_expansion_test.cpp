@@ -80,7 +80,8 @@ class OpsExpansionTest : public QObject {
         auto ours = expanded(requireOp(op.toStdString()), text.toStdString());
         auto theirs = parseText(record().at(op.toStdString()).at(text.toStdString()));
         QVERIFY2(theirs.has_value(), theirs ? "" : theirs.error().text().c_str());
-        const QString want = QString::fromStdString(listing(**theirs)), got = QString::fromStdString(ours ? *ours : ours.error().text());
+        const QString want = QString::fromStdString(listing(**theirs)),
+                      got = QString::fromStdString(ours ? *ours : ours.error().text());
         if (const auto open = openExpansions().find(QTest::currentDataTag()); open != openExpansions().end()) {
             QVERIFY2(got != want, "agrees now: take it off tests/data/ops/open_expansions.txt");
             QSKIP(open->second.c_str());

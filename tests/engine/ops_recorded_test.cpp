@@ -1,6 +1,6 @@
-// Every op against what PyTorch computed for its samples and for variants of them in dtype, layout and size: results with
-// dtype, sizes and strides, gradients by the op's derivative, and refusals. The record in tests/data/ops is made by
-// tests/scripts/record_ops.py; a row whose samples it lacks is a failure: run the script again for the op.
+// Every op against what PyTorch computed for its samples and for variants of them in dtype, layout and size: results
+// with dtype, sizes and strides, gradients by the op's derivative, and refusals. The record in tests/data/ops is made
+// by tests/scripts/record_ops.py; a row whose samples it lacks is a failure: run the script again for the op.
 #include <QtTest>
 #include <set>
 
@@ -37,10 +37,12 @@ bool isDifferentiated(const std::string& op) {
 
 /// One data row per op that has a sample which `wanted` accepts.
 template <class Wanted>
-void addOps(Wanted wanted, bool (*wantedOp)(const std::string&) = [](const std::string&) { return true; }) {
+void addOps(
+    Wanted wanted, bool (*wantedOp)(const std::string&) = [](const std::string&) { return true; }) {
     QTest::addColumn<QString>("op");
     for (const auto& [op, samples] : record())
-        if (wantedOp(op) && std::any_of(samples.begin(), samples.end(), wanted)) QTest::newRow(op.c_str()) << QString::fromStdString(op);
+        if (wantedOp(op) && std::any_of(samples.begin(), samples.end(), wanted))
+            QTest::newRow(op.c_str()) << QString::fromStdString(op);
 }
 
 /// Runs `check(sample)`, which says what is wrong, over an op's samples, and fails with all that it says.
@@ -52,10 +54,12 @@ void checkAll(const QString& op, Wanted wanted, Check check) {
         if (!wanted(sample)) continue;
         ++all;
         std::string problem = check(sample);
-        const bool open = openSamples().contains(std::string(QTest::currentTestFunction()) + " " + op.toStdString() + " " + sample.text);
+        const bool open = openSamples().contains(std::string(QTest::currentTestFunction()) + " " + op.toStdString() +
+                                                 " " + sample.text);
         if (open) problem = problem.empty() ? "agrees now: take it off tests/data/ops/open.txt" : "";
         if (problem.empty()) continue;
-        if (++wrong <= 100) text += "\n  " + QString::fromStdString(sample.text) + ": " + QString::fromStdString(problem);
+        if (++wrong <= 100)
+            text += "\n  " + QString::fromStdString(sample.text) + ": " + QString::fromStdString(problem);
     }
     if (wrong > 0) QFAIL(qPrintable(QString::number(wrong) + " of " + QString::number(all) + " samples:" + text));
 }
@@ -67,9 +71,10 @@ std::string text(const Dims& dims) {
     return out + "]";
 }
 
-/// Rounding is relative to the terms of a sum, which may be as large as the largest element. Kernels of half floats round
-/// in between, each in its own places.
-std::string difference(const Tensor& actual, const RecordedTensor& expected, bool sums, std::optional<DType> coarsest = {}) {
+/// Rounding is relative to the terms of a sum, which may be as large as the largest element. Kernels of half floats
+/// round in between, each in its own places.
+std::string difference(const Tensor& actual, const RecordedTensor& expected, bool sums,
+                       std::optional<DType> coarsest = {}) {
     if (actual.dtype() != expected.dtype || actual.sizes() != expected.sizes)
         return typeText(actual.dtype(), actual.sizes()) + " instead of " + typeText(expected.dtype, expected.sizes);
     if (!expected.values.defined()) return {};
@@ -81,8 +86,9 @@ std::string difference(const Tensor& actual, const RecordedTensor& expected, boo
     const Comparison comparison = compare(actual, expected.values, tolerance);
     if (comparison.within) return {};
     const int64_t at = std::max<int64_t>(comparison.worst, 0);
-    return std::to_string(comparison.mismatches) + " elements, element " + std::to_string(at) + " is " + std::to_string(toDouble(actual.item(at))) +
-           " instead of " + std::to_string(toDouble(expected.values.item(at)));
+    return std::to_string(comparison.mismatches) + " elements, element " + std::to_string(at) + " is " +
+           std::to_string(toDouble(actual.item(at))) + " instead of " +
+           std::to_string(toDouble(expected.values.item(at)));
 }
 
 Result<TensorList> evaluated(const Op& op, const RecordedSample& recorded) {
@@ -109,7 +115,9 @@ bool isZero(const Tensor& tensor) {
 
 bool hasResults(const RecordedSample& sample) { return sample.outcome == Outcome::Results; }
 bool hasGradients(const RecordedSample& sample) { return !sample.gradients.empty(); }
-bool isRefused(const RecordedSample& sample) { return sample.outcome == Outcome::Refused || sample.outcome == Outcome::RefusedWhenRun; }
+bool isRefused(const RecordedSample& sample) {
+    return sample.outcome == Outcome::Refused || sample.outcome == Outcome::RefusedWhenRun;
+}
 
 /// The step of a dim of at most one element, or of no elements at all, is never taken: kernels leave there what comes.
 bool sameLayout(const Dims& sizes, const Dims& actual, const Dims& expected) {
@@ -158,11 +166,13 @@ void OpsRecordedTest::everyOpenSampleIsRecorded() {
     std::set<std::string> names;
     for (const auto& [op, samples] : record())
         for (const RecordedSample& sample : samples)
-            for (const char* kind : {"results ", "gradients ", "refusals "}) names.insert(kind + op + " " + sample.text);
+            for (const char* kind : {"results ", "gradients ", "refusals "})
+                names.insert(kind + op + " " + sample.text);
     QStringList unknown;
     for (const auto& [name, reason] : openSamples())
         if (!names.contains(name)) unknown << QString::fromStdString(name);
-    QVERIFY2(unknown.isEmpty(), qPrintable("tests/data/ops/open.txt names samples that do not exist: " + unknown.join("; ")));
+    QVERIFY2(unknown.isEmpty(),
+             qPrintable("tests/data/ops/open.txt names samples that do not exist: " + unknown.join("; ")));
 }
 
 void OpsRecordedTest::results() {
@@ -181,7 +191,8 @@ void OpsRecordedTest::results() {
             const Tensor& actual = (*results)[i];
             const std::string wrong = needsForward ? "" : difference(actual, expected, false);
             if (!wrong.empty()) return number + wrong;
-            if (!sameLayout(expected.sizes, actual.strides(), expected.strides) && !sameLayout(expected.sizes, actual.strides(), expected.tracedStrides))
+            if (!sameLayout(expected.sizes, actual.strides(), expected.strides) &&
+                !sameLayout(expected.sizes, actual.strides(), expected.tracedStrides))
                 return number + "strides " + text(actual.strides()) + " instead of " + text(expected.strides);
         }
         return {};

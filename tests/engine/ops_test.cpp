@@ -21,7 +21,8 @@ void addRows(bool (*wanted)(const Op&)) {
     for (const Op* op : allOps())
         if (wanted(*op))
             for (const OpSample& sample : samplesOf(op->functional() ? *op->functional() : *op))
-                QTest::newRow((op->name() + "#" + std::to_string(sample.number)).c_str()) << QString::fromStdString(op->name()) << QString::fromStdString(sample.text);
+                QTest::newRow((op->name() + "#" + std::to_string(sample.number)).c_str())
+                    << QString::fromStdString(op->name()) << QString::fromStdString(sample.text);
 }
 QByteArray message(const Error& error) { return QByteArray::fromStdString(error.text()); }
 
@@ -45,7 +46,8 @@ QByteArray difference(const Tensor& actual, const Tensor& expected, double toler
     const Comparison result = compare(actual, expected, limits);
     if (!result.sameType) return "dtype or shape differs";
     if (result.within) return {};
-    return "element " + QByteArray::number(static_cast<qlonglong>(result.worst)) + " off by " + QByteArray::number(result.maxAbsoluteError);
+    return "element " + QByteArray::number(static_cast<qlonglong>(result.worst)) + " off by " +
+           QByteArray::number(result.maxAbsoluteError);
 }
 /// Evaluates the nodes between the placeholders and `last`, in order.
 Result<void> evaluateAll(const std::vector<Node*>& nodes, NodeValues& values) {
@@ -67,7 +69,9 @@ bool neverDifferentiated(const Op& op, std::string_view param) {
     return op.name().starts_with("aten.binary_cross_entropy") && (param == "weight" || param == "pos_weight");
 }
 /// A scalar loss of the floating results with fixed uneven weights, so that no two elements' gradients are alike.
-double weightOf(size_t result, int64_t element) { return 0.25 + static_cast<double>((static_cast<int64_t>(result) * 5 + element * 7) % 11) / 8; }
+double weightOf(size_t result, int64_t element) {
+    return 0.25 + static_cast<double>((static_cast<int64_t>(result) * 5 + element * 7) % 11) / 8;
+}
 Tensor weights(size_t result, const Dims& sizes) {
     Tensor out = Tensor::zeros(DType::F64, sizes);
     for (int64_t i = 0; i < out.numel(); ++i) out.as<double>()[i] = weightOf(result, i);
@@ -149,21 +153,27 @@ class OpsTest : public QObject {
 };
 
 void OpsTest::everyRowHasSamples() {
-    // Ops whose calls cannot be written as a sample: they take a tuple, numbers of the graph or another op's results, act
-    // by their effect, exist in PyTorch as a kernel or a lowering only, have no type without an annotation, or need another device or a group of processes to be compared with.
+    // Ops whose calls cannot be written as a sample: they take a tuple, numbers of the graph or another op's results,
+    // act by their effect, exist in PyTorch as a kernel or a lowering only, have no type without an annotation, or need
+    // another device or a group of processes to be compared with.
     static const std::set<std::string> kWithout = {
         "operator.getitem", "aten._assert_tensor_metadata.default", "prims.device_put.default",
         "aten._scaled_dot_product_flash_attention_for_cpu_backward.default", "prims.inductor_cvt_e8m0_rceil.default",
-        "aten._scaled_dot_product_efficient_attention.default", "aten._scaled_dot_product_efficient_attention_backward.default",
+        "aten._scaled_dot_product_efficient_attention.default",
+        "aten._scaled_dot_product_efficient_attention_backward.default",
         "torch__inductor_fx_passes_post_grad_mm_plus_mm", "torch__inductor_fx_passes_post_grad_cat_slice_cat",
-        "torch__inductor_fx_passes_post_grad_splitwithsizes_cat_replace", "torch__inductor_fx_passes_post_grad_cat_splitwithsizes_replace",
-        "torch__inductor_mkldnn_lowerings_grouped_gemm_lowering", "fbgemm.gmm.default", "mkldnn._linear_pointwise.default",
+        "torch__inductor_fx_passes_post_grad_splitwithsizes_cat_replace",
+        "torch__inductor_fx_passes_post_grad_cat_splitwithsizes_replace",
+        "torch__inductor_mkldnn_lowerings_grouped_gemm_lowering", "fbgemm.gmm.default",
+        "mkldnn._linear_pointwise.default",
         // Their memory depends on the processor; post_grad_test holds them to what they mean.
         "aten._convert_weight_to_int4pack_for_cpu.default", "aten._weight_int4pack_mm_for_cpu.default"};
     QStringList missing;
     for (const Op* op : allOps()) {
-        const bool ofGroup = op->name().starts_with("_c10d_functional.") || op->name().starts_with("fsdp.") || op->name().starts_with("symm_mem.");
-        if (op->def() && op->functional() == nullptr && op->def()->samples.empty() && !ofGroup && !kWithout.contains(op->name()) && op->def()->eval && !op->is(Tag::Symbolic) &&
+        const bool ofGroup = op->name().starts_with("_c10d_functional.") || op->name().starts_with("fsdp.") ||
+                             op->name().starts_with("symm_mem.");
+        if (op->def() && op->functional() == nullptr && op->def()->samples.empty() && !ofGroup &&
+            !kWithout.contains(op->name()) && op->def()->eval && !op->is(Tag::Symbolic) &&
             !op->is(Tag::DataDependent) && !op->is(Tag::Impure))
             missing << QString::fromStdString(op->name());
     }
@@ -199,15 +209,19 @@ void OpsTest::inplaceTwins() {
     auto functional = buildSample(*twin.functional(), text.toStdString());
     QVERIFY2(functional, functional ? "" : message(functional.error()));
     const TensorType* wide = (*functional)->call->type().tensor();
-    if ((*functional)->specs.empty() || (*functional)->call->arg(0).node() != (*functional)->placeholders[0]) return;  // a number cannot be written to
+    if ((*functional)->specs.empty() || (*functional)->call->arg(0).node() != (*functional)->placeholders[0])
+        return;  // a number cannot be written to
     const TensorSpec& self = (*functional)->specs[0];
     bool overlapping = false;
     for (size_t d = 0; d < self.sizes.size(); ++d) overlapping |= self.strides[d] == 0 && self.sizes[d] > 1;
     if (wide == nullptr || toInts(wide->sizes) != self.sizes || overlapping) return;
     auto sample = buildSample(twin, text.toStdString());
-    const auto kind = [](DType dtype) { return isComplex(dtype) ? 3 : isFloating(dtype) ? 2 : dtype == DType::Bool ? 0 : 1; };
+    const auto kind = [](DType dtype) {
+        return isComplex(dtype) ? 3 : isFloating(dtype) ? 2 : dtype == DType::Bool ? 0 : 1;
+    };
     if (kind(wide->dtype) > kind(self.dtype)) {
-        QVERIFY2(!sample && sample.error().message.find("cannot hold") != std::string::npos, "what the result is cannot be written to the tensor");
+        QVERIFY2(!sample && sample.error().message.find("cannot hold") != std::string::npos,
+                 "what the result is cannot be written to the tensor");
         return;
     }
     QVERIFY2(sample, sample ? "" : message(sample.error()));
@@ -225,7 +239,8 @@ void OpsTest::expansions() {
     QFETCH(QString, text);
     const Op& row = requireOp(op.toStdString());
     auto sample = buildSample(row, text.toStdString());
-    if (row.functional() && !sample && sample.error().message.find("cannot hold") != std::string::npos) return;   // see inplace()
+    if (row.functional() && !sample && sample.error().message.find("cannot hold") != std::string::npos)
+        return;  // see inplace()
     QVERIFY2(sample, sample ? "" : message(sample.error()));
     NodeValues values = inputValues(**sample);
     auto expected = evaluateNode(*(*sample)->call, values);
@@ -248,11 +263,13 @@ void OpsTest::expansions() {
             if (&node->op() != &row) continue;
             GraphBuilder next((*sample)->graph, (*sample)->call);
             Decomposition second(*node, next);
-            if (row.def()->decompose(second).handled()) made.insert(made.end(), next.created().begin(), next.created().end());
+            if (row.def()->decompose(second).handled())
+                made.insert(made.end(), next.created().begin(), next.created().end());
         }
         again = std::move(made);
     }
-    QVERIFY2(std::none_of(again.begin(), again.end(), [&](const Node* node) { return &node->op() == &row; }), "the expansion contains the op itself without end");
+    QVERIFY2(std::none_of(again.begin(), again.end(), [&](const Node* node) { return &node->op() == &row; }),
+             "the expansion contains the op itself without end");
     auto done = evaluateAll(builder.created(), values);
     QVERIFY2(done, done ? "" : message(done.error()));
     if (row.def()->tags == Tag::Factory && op.startsWith("aten.empty")) return;
@@ -290,7 +307,9 @@ void OpsTest::derivatives() {
     for (size_t t = 0; t < sample.inputs.size(); ++t) {
         if (sample.inputs[t].dtype() != DType::F64) continue;
         if (overlaps(sample.inputs[t])) return;
-        sample.inputs[t] = shifted(sample.inputs[t], [t](int64_t i) { return 0.0031 + 0.00003 * static_cast<double>((i * 7 + static_cast<int64_t>(t) * 3) % 97); });
+        sample.inputs[t] = shifted(sample.inputs[t], [t](int64_t i) {
+            return 0.0031 + 0.00003 * static_cast<double>((i * 7 + static_cast<int64_t>(t) * 3) % 97);
+        });
     }
     NodeValues values = inputValues(sample);
     auto forward = evaluateNode(*sample.call, values);
@@ -306,7 +325,8 @@ void OpsTest::derivatives() {
             gradients.emplace_back();
             continue;
         }
-        Node& gradient = sample.graph.placeholder("g", ValueType(TensorType::contiguous(DType::F64, types[r]->sizes)), sample.call);
+        Node& gradient =
+            sample.graph.placeholder("g", ValueType(TensorType::contiguous(DType::F64, types[r]->sizes)), sample.call);
         values.set(gradient, {weights(r, toInts(types[r]->sizes))});
         gradients.push_back(builder.value(gradient));
     }
@@ -316,8 +336,10 @@ void OpsTest::derivatives() {
     } catch (const InternalError& error) {
         QFAIL(error.what());
     }
-    if (builder.error() && builder.error()->message.find("known only at run time") != std::string::npos) QSKIP(message(*builder.error()));
-    if (builder.error() && builder.error()->message.find("has no derivative here") != std::string::npos) QSKIP(message(*builder.error()));
+    if (builder.error() && builder.error()->message.find("known only at run time") != std::string::npos)
+        QSKIP(message(*builder.error()));
+    if (builder.error() && builder.error()->message.find("has no derivative here") != std::string::npos)
+        QSKIP(message(*builder.error()));
     QVERIFY2(!builder.error(), builder.error() ? message(*builder.error()) : "");
     auto done = evaluateAll(builder.created(), values);
     QVERIFY2(done, done ? "" : message(done.error()));
@@ -328,7 +350,9 @@ void OpsTest::derivatives() {
         std::vector<Node*> operands;
         sample.call->arg(p).forEachNode([&](Node* node) { operands.push_back(node); });
         for (size_t item = 0; item < operands.size(); ++item) {
-            const auto at = static_cast<size_t>(std::find(sample.placeholders.begin(), sample.placeholders.end(), operands[item]) - sample.placeholders.begin());
+            const auto at =
+                static_cast<size_t>(std::find(sample.placeholders.begin(), sample.placeholders.end(), operands[item]) -
+                                    sample.placeholders.begin());
             Tensor& input = sample.inputs[at];
             if (input.dtype() != DType::F64) continue;
             const Value gradient = item < slots_[p].size() ? slots_[p][item] : Value();
@@ -337,7 +361,9 @@ void OpsTest::derivatives() {
                 double loss[2];
                 for (int side = 0; side < 2; ++side) {
                     NodeValues around = inputValues(sample);
-                    around.set(*sample.placeholders[at], {shifted(input, [&](int64_t k) { return k != i ? 0 : side == 0 ? step : -step; })});
+                    around.set(*sample.placeholders[at], {shifted(input, [&](int64_t k) {
+                        return k != i ? 0 : side == 0 ? step : -step;
+                    })});
                     auto result = evaluateNode(*sample.call, around);
                     QVERIFY2(result, result ? "" : message(result.error()));
                     loss[side] = lossOf(row, *result);
@@ -346,7 +372,9 @@ void OpsTest::derivatives() {
                 const double actual = gradient ? gradientAt(values.valueOf(*gradient.node())[0], input.sizes(), i) : 0;
                 if (std::isnan(expected) || std::isinf(expected)) continue;
                 QVERIFY2(std::fabs(actual - expected) <= 1e-4 * (1 + std::fabs(expected)) + 1e-11 * std::fabs(loss[0]),
-                         ("operand " + std::to_string(p) + " element " + std::to_string(i) + ": " + std::to_string(actual) + ", differences give " + std::to_string(expected)).c_str());
+                         ("operand " + std::to_string(p) + " element " + std::to_string(i) + ": " +
+                          std::to_string(actual) + ", differences give " + std::to_string(expected))
+                             .c_str());
             }
         }
     }
@@ -356,7 +384,9 @@ void OpsTest::refusals_data() {
     QTest::addColumn<QString>("op");
     QTest::addColumn<QString>("text");
     QTest::addColumn<QString>("reason");
-    auto row = [](const char* op, const char* text, const char* reason) { QTest::newRow((std::string(op) + "(" + text + ")").c_str()) << op << text << reason; };
+    auto row = [](const char* op, const char* text, const char* reason) {
+        QTest::newRow((std::string(op) + "(" + text + ")").c_str()) << op << text << reason;
+    };
     row("aten.add.Tensor", "f32[2, 3], f32[4]", "do not broadcast");
     row("aten.sub.Tensor", "b8[3], b8[3]", "does not subtract bool");
     row("aten.neg.default", "b8[3]", "does not take bool");

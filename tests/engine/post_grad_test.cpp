@@ -1,6 +1,7 @@
-// Optional post-grad passes against PyTorch's: tests/cases/post_grad_recorded/*.txt, recorded by tests/scripts/record_post_grad.py.
-// Each is held to: the graph after the passes is the recorded one (names, and mostly the order of independent calls, aside); before
-// and after compute equal numbers; a second run changes nothing. Where PyTorch raises, ours leaves the graph alone.
+// Optional post-grad passes against PyTorch's: tests/cases/post_grad_recorded/*.txt, recorded by
+// tests/scripts/record_post_grad.py. Each is held to: the graph after the passes is the recorded one (names, and mostly
+// the order of independent calls, aside); before and after compute equal numbers; a second run changes nothing. Where
+// PyTorch raises, ours leaves the graph alone.
 #include <QtTest>
 
 #include "engine/interpret/interpret.h"
@@ -23,7 +24,8 @@ Result<Snapshot> parsed(const QString& text) {
 Result<Snapshot> applied(const RecordedCase& one, Snapshot graph, int& rewrites) {
     for (const QString& name : one.passes) {
         const auto passes = pipeline();
-        const auto pass = std::find_if(passes.begin(), passes.end(), [&](const Pass& each) { return each.name == name.toStdString(); });
+        const auto pass = std::find_if(passes.begin(), passes.end(),
+                                       [&](const Pass& each) { return each.name == name.toStdString(); });
         if (pass == passes.end()) return invalidInput("no pass '" + name.toStdString() + "'");
         const Step step = runPass(*pass, graph, one.options);
         if (step.info.state == StepState::Failed) return invalidInput(step.info.error, step.info.name);
@@ -62,7 +64,8 @@ class PostGradTest : public QObject {
   private slots:
     void cases_data() {
         QTest::addColumn<QString>("path");
-        for (const QString& path : testing::recordedFiles("post_grad_recorded")) QTest::newRow(qPrintable(QFileInfo(path).completeBaseName())) << path;
+        for (const QString& path : testing::recordedFiles("post_grad_recorded"))
+            QTest::newRow(qPrintable(QFileInfo(path).completeBaseName())) << path;
     }
     void cases() {
         QFETCH(QString, path);
@@ -85,8 +88,8 @@ class PostGradTest : public QObject {
         if (one.numbers.isEmpty()) compareNumbers(*before, *after);
     }
 
-    /// Bytes of packed 4-bit weights as PyTorch lays them out on processors with AVX-512, each counted by its place: number (7 r + 3 c) % 16 at
-    /// row r, column c of 64.
+    /// Bytes of packed 4-bit weights as PyTorch lays them out on processors with AVX-512, each counted by its place:
+    /// number (7 r + 3 c) % 16 at row r, column c of 64.
     void packedWeights_data() {
         QTest::addColumn<int64_t>("rows");
         QTest::addColumn<int64_t>("sum");
@@ -98,7 +101,8 @@ class PostGradTest : public QObject {
         QFETCH(int64_t, rows);
         QFETCH(int64_t, sum);
         Tensor numbers = Tensor::empty(DType::I32, {rows, 64});
-        for (int64_t i = 0; i < numbers.numel(); ++i) numbers.as<int32_t>()[i] = static_cast<int32_t>((7 * (i / 64) + 3 * (i % 64)) % 16);
+        for (int64_t i = 0; i < numbers.numel(); ++i)
+            numbers.as<int32_t>()[i] = static_cast<int32_t>((7 * (i / 64) + 3 * (i % 64)) % 16);
         const Tensor packed = packInt4(numbers);
         int64_t counted = 0;
         for (int64_t i = 0; i < packed.numel(); ++i) counted += (i % 251 + 1) * packed.as<uint8_t>()[i];
@@ -109,15 +113,17 @@ class PostGradTest : public QObject {
 
     /// Weights with data of their own, joined: every product is that of the numbers that the weights stand for.
     void joinsPackedWeights() {
-        auto module = parseText("def forward(x: \"f32[3, 64]\"):\n"
-                                "    w: \"u8[80, 32]\" = self.w\n    s: \"f32[2, 80, 2]\" = self.s\n    v: \"u8[16, 32]\" = self.v\n    t: \"f32[2, 16, 2]\" = self.t\n"
-                                "    a: \"f32[3, 80]\" = aten._weight_int4pack_mm_for_cpu.default(x, w, 32, s)\n"
-                                "    b: \"f32[3, 16]\" = aten._weight_int4pack_mm_for_cpu.default(x, v, 32, t)\n    return (a, b)\n");
+        auto module = parseText(
+            "def forward(x: \"f32[3, 64]\"):\n"
+            "    w: \"u8[80, 32]\" = self.w\n    s: \"f32[2, 80, 2]\" = self.s\n    v: \"u8[16, 32]\" = self.v\n    t: \"f32[2, 16, 2]\" = self.t\n"
+            "    a: \"f32[3, 80]\" = aten._weight_int4pack_mm_for_cpu.default(x, w, 32, s)\n"
+            "    b: \"f32[3, 16]\" = aten._weight_int4pack_mm_for_cpu.default(x, v, 32, t)\n    return (a, b)\n");
         QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
         std::map<std::string, Tensor> numbers;
         for (const auto& [name, scales, rows] : {std::tuple("w", "s", 80), std::tuple("v", "t", 16)}) {
             Tensor weight = Tensor::empty(DType::I32, {rows, 64}), pairs = Tensor::empty(DType::F32, {2, rows, 2});
-            for (int64_t i = 0; i < weight.numel(); ++i) weight.as<int32_t>()[i] = static_cast<int32_t>((i * i + 5 * i / 64) % 16);
+            for (int64_t i = 0; i < weight.numel(); ++i)
+                weight.as<int32_t>()[i] = static_cast<int32_t>((i * i + 5 * i / 64) % 16);
             for (int64_t i = 0; i < pairs.numel(); ++i) pairs.as<float>()[i] = static_cast<float>(i % 7) / 4 - 1;
             (*module)->tensors[name] = packInt4(weight);
             (*module)->tensors[scales] = pairs;
@@ -125,7 +131,8 @@ class PostGradTest : public QObject {
         }
         const Snapshot before = std::move(*module);
         const auto passes = pipeline();
-        const auto pass = std::find_if(passes.begin(), passes.end(), [](const Pass& each) { return each.name == "concat_linear_woq_int4"; });
+        const auto pass = std::find_if(passes.begin(), passes.end(),
+                                       [](const Pass& each) { return each.name == "concat_linear_woq_int4"; });
         const Step step = runPass(*pass, before, {});
         QVERIFY2(step.info.state == StepState::Changed, step.info.error.c_str());
         compareNumbers(before, step.after);
@@ -134,13 +141,15 @@ class PostGradTest : public QObject {
         QVERIFY(inputs && outputs);
         const Tensor& x = (*inputs)[0];
         for (const auto& [name, scales, result] : {std::tuple("w", "s", 0), std::tuple("v", "t", 1)}) {
-            const Tensor &weight = numbers[name], &pairs = numbers[scales], &out = (*outputs)[static_cast<size_t>(result)];
+            const Tensor &weight = numbers[name], &pairs = numbers[scales],
+                         &out = (*outputs)[static_cast<size_t>(result)];
             for (int64_t i = 0; i < out.numel(); ++i) {
                 const int64_t rows = weight.size(0), row = i % rows;
                 double expected = 0;
                 for (int64_t c = 0; c < 64; ++c) {
                     const float* pair = pairs.as<float>() + (c / 32 * rows + row) * 2;
-                    expected += x.as<float>()[i / rows * 64 + c] * ((weight.as<int32_t>()[row * 64 + c] - 8) * pair[0] + pair[1]);
+                    expected += x.as<float>()[i / rows * 64 + c] *
+                                ((weight.as<int32_t>()[row * 64 + c] - 8) * pair[0] + pair[1]);
                 }
                 QVERIFY(std::abs(out.as<float>()[i] - expected) < 1e-3);
             }

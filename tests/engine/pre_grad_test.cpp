@@ -1,8 +1,7 @@
-// The pre-grad passes against PyTorch's: tests/cases/pre_grad/*.txt, recorded by tests/scripts/record_pre_grad.py, and cases
-// of our own beside them. Each is held to: the graph after the passes is the recorded one (names and independent order aside);
-// before and after compute equal numbers; a second run changes nothing.
+// The pre-grad passes against PyTorch's: tests/cases/pre_grad/*.txt, recorded by tests/scripts/record_pre_grad.py, and
+// cases of our own beside them. Each is held to: the graph after the passes is the recorded one (names and independent
+// order aside); before and after compute equal numbers; a second run changes nothing.
 #include <QtTest>
-
 #include <set>
 
 #include "engine/interpret/interpret.h"
@@ -28,7 +27,8 @@ std::vector<const Pass*> passesOf(const QString& name) {
     const bool group = name == "permute_fusion";
     for (const Pass& pass : pipeline()) {
         const std::string_view own = pass.name;
-        const bool member = own == "linear_permute_fusion" || own == "permute_linear_fusion" || own == "permute_matmul_fusion";
+        const bool member =
+            own == "linear_permute_fusion" || own == "permute_linear_fusion" || own == "permute_matmul_fusion";
         if (group ? member : own == name.toStdString()) found.push_back(&pass);
     }
     return found;
@@ -58,12 +58,13 @@ class PreGradTest : public QObject {
   private slots:
     void cases_data() {
         QTest::addColumn<QString>("path");
-        for (const QString& path : testing::recordedFiles("pre_grad")) QTest::newRow(qPrintable(QFileInfo(path).completeBaseName())) << path;
+        for (const QString& path : testing::recordedFiles("pre_grad"))
+            QTest::newRow(qPrintable(QFileInfo(path).completeBaseName())) << path;
     }
     void cases() {
         QFETCH(QString, path);
         RecordedCase one = testing::readRecordedCase(path);
-        one.options.target = Target::Cuda;   // permute fusions are for GPUs
+        one.options.target = Target::Cuda;  // permute fusions are for GPUs
         const auto before = parsed(one.before);
         QVERIFY2(before.has_value(), before ? "" : before.error().text().c_str());
         int rewrites = 0;
@@ -94,13 +95,18 @@ class PreGradTest : public QObject {
         QTest::addColumn<QString>("passes");
         QTest::addColumn<bool>("parity");
         QTest::addColumn<QString>("finding");
-        QTest::newRow("right") << "def forward(a: \"f32[2, 3]\", b: \"f32[2, 3]\"):\n    c: \"f32[4, 3]\" = torch.cat([a, b])\n    d: \"f32[4, 3]\" = torch.relu(c)\n    return d\n" << "" << false
-                               << "results agree within 0.0001; values and gradients agree within 0.0001";
-        const QString far = "def forward(x: \"f32[2, 3, 4, 5]\"):\n    u = torch.unbind(x, 0)\n    a: \"f32[3, 4, 5]\" = u[0]\n    b: \"f32[3, 4, 5]\" = u[1]\n"
-                            "    c: \"f32[3, 4, 10]\" = torch.cat([a, b], 2)\n    return c\n";
-        QTest::newRow("left alone") << far << "normalization_pass unbind_cat_to_view_pass=threshold_to_cat:2" << false << "results agree within 0.0001";
-        QTest::newRow("wrong") << far << "normalization_pass unbind_cat_to_view_pass=threshold_to_cat:2" << true << "results differ: number 0 by";
-        QTest::newRow("nothing to compute with") << "def forward(x):\n    y = torch.relu(x)\n    return y\n" << "" << false << "results could not be compared: ";
+        QTest::newRow("right")
+            << "def forward(a: \"f32[2, 3]\", b: \"f32[2, 3]\"):\n    c: \"f32[4, 3]\" = torch.cat([a, b])\n    d: \"f32[4, 3]\" = torch.relu(c)\n    return d\n"
+            << "" << false << "results agree within 0.0001; values and gradients agree within 0.0001";
+        const QString far =
+            "def forward(x: \"f32[2, 3, 4, 5]\"):\n    u = torch.unbind(x, 0)\n    a: \"f32[3, 4, 5]\" = u[0]\n    b: \"f32[3, 4, 5]\" = u[1]\n"
+            "    c: \"f32[3, 4, 10]\" = torch.cat([a, b], 2)\n    return c\n";
+        QTest::newRow("left alone") << far << "normalization_pass unbind_cat_to_view_pass=threshold_to_cat:2" << false
+                                    << "results agree within 0.0001";
+        QTest::newRow("wrong") << far << "normalization_pass unbind_cat_to_view_pass=threshold_to_cat:2" << true
+                               << "results differ: number 0 by";
+        QTest::newRow("nothing to compute with") << "def forward(x):\n    y = torch.relu(x)\n    return y\n"
+                                                 << "" << false << "results could not be compared: ";
     }
     void numericCheck() {
         QFETCH(QString, text);
@@ -112,7 +118,8 @@ class PreGradTest : public QObject {
         CompileOptions options;
         options.onlyStage = "pre_grad";
         options.parity = parity;
-        for (const QString& each : (passes + " fx_passes_numeric_check").split(' ', Qt::SkipEmptyParts)) options.enabledPasses.push_back(*parseOptionalPass(each.toStdString()));
+        for (const QString& each : (passes + " fx_passes_numeric_check").split(' ', Qt::SkipEmptyParts))
+            options.enabledPasses.push_back(*parseOptionalPass(each.toStdString()));
         const auto trace = runPipeline(*module, options);
         QVERIFY2(trace.has_value(), trace ? "" : trace.error().text().c_str());
         const StepInfo& last = trace->steps.back().info;
@@ -123,7 +130,8 @@ class PreGradTest : public QObject {
 
     /// No text can have a call before its operand, so this case is made by hand.
     void sortsCalls() {
-        auto module = parseText("def forward(x: \"f32[2]\"):\n    a: \"f32[2]\" = torch.sin(x)\n    b: \"f32[2]\" = torch.neg(a)\n    c: \"f32[2]\" = torch.relu(x)\n    return (b, c)\n");
+        auto module = parseText(
+            "def forward(x: \"f32[2]\"):\n    a: \"f32[2]\" = torch.sin(x)\n    b: \"f32[2]\" = torch.neg(a)\n    c: \"f32[2]\" = torch.relu(x)\n    return (b, c)\n");
         QVERIFY(module.has_value());
         Graph& graph = (*module)->graph();
         graph.moveBefore(*graph.findByName("a"), *graph.last());
@@ -142,8 +150,10 @@ class PreGradTest : public QObject {
         QStringList idle;
         for (const Pass& pass : pipeline()) {
             const bool ours = pass.stage == "pre_grad";
-            const bool fused = pass.name.find("permute_fusion") != std::string_view::npos || pass.name == "permute_linear_fusion" || pass.name == "permute_matmul_fusion";
-            if (ours && !m_fired.contains(std::string(fused ? "permute_fusion" : pass.name))) idle << QString::fromUtf8(pass.name.data());
+            const bool fused = pass.name.find("permute_fusion") != std::string_view::npos ||
+                               pass.name == "permute_linear_fusion" || pass.name == "permute_matmul_fusion";
+            if (ours && !m_fired.contains(std::string(fused ? "permute_fusion" : pass.name)))
+                idle << QString::fromUtf8(pass.name.data());
         }
         QVERIFY2(idle.isEmpty(), qPrintable("no case for: " + idle.join(", ")));
     }

@@ -1,4 +1,6 @@
 // Child processes: how they end is told truly, limits hold, whole groups die, and neither side waits for the other.
+#include "engine/support/process.h"
+
 #include <sys/types.h>
 
 #include <QtTest>
@@ -6,7 +8,6 @@
 #include <filesystem>
 
 #include "engine/support/files.h"
-#include "engine/support/process.h"
 #include "engine/support/temp_dir.h"
 
 using namespace cutaway;
@@ -24,13 +25,22 @@ class ProcessTest : public QObject {
         QTest::addColumn<double>("seconds");
         QTest::addColumn<QString>("text");
         QTest::addColumn<QString>("output");
-        QTest::newRow("success") << "echo hello" << 20.0 << "exited with status 0" << "hello\n";
-        QTest::newRow("status") << "echo half; exit 3" << 20.0 << "exited with status 3" << "half\n";
-        QTest::newRow("signal") << "kill -SEGV $$" << 20.0 << "was killed by signal 11 (Segmentation fault)" << "";
-        QTest::newRow("hang") << "echo begun; sleep 60" << 0.5 << "ran longer than 0.5 s and was killed" << "begun\n";
-        QTest::newRow("hanging grandchild") << "echo begun; sleep 60 & wait" << 0.5 << "ran longer than 0.5 s and was killed" << "begun\n";
-        QTest::newRow("closes its output, then hangs") << "exec >&- 2>&-; sleep 60" << 0.5 << "ran longer than 0.5 s and was killed" << "";
-        QTest::newRow("grandchild keeps the pipe") << "sleep 60 & echo done" << 20.0 << "exited with status 0" << "done\n";
+        QTest::newRow("success") << "echo hello" << 20.0 << "exited with status 0"
+                                 << "hello\n";
+        QTest::newRow("status") << "echo half; exit 3" << 20.0 << "exited with status 3"
+                                << "half\n";
+        QTest::newRow("signal") << "kill -SEGV $$" << 20.0 << "was killed by signal 11 (Segmentation fault)"
+                                << "";
+        QTest::newRow("hang") << "echo begun; sleep 60" << 0.5 << "ran longer than 0.5 s and was killed"
+                              << "begun\n";
+        QTest::newRow("hanging grandchild")
+            << "echo begun; sleep 60 & wait" << 0.5 << "ran longer than 0.5 s and was killed"
+            << "begun\n";
+        QTest::newRow("closes its output, then hangs")
+            << "exec >&- 2>&-; sleep 60" << 0.5 << "ran longer than 0.5 s and was killed"
+            << "";
+        QTest::newRow("grandchild keeps the pipe") << "sleep 60 & echo done" << 20.0 << "exited with status 0"
+                                                   << "done\n";
     }
     void endings() {
         QFETCH(QString, script);
@@ -185,15 +195,17 @@ class ProcessTest : public QObject {
         qputenv("TMPDIR", scratch.path().toLocal8Bit());
         auto held = TempDir::create("run");
         QVERIFY(held.has_value());
-        const QString left = scratch.filePath("cutaway-run-4711-abcdefghijkl"), open = scratch.filePath("cutaway-run-4712-abcdefghijkl");
-        for (const QString& folder : {left, open, scratch.filePath("cutaway-notes"), scratch.filePath("cutaway-run-x-abcdefghijkl")})
+        const QString left = scratch.filePath("cutaway-run-4711-abcdefghijkl"),
+                      open = scratch.filePath("cutaway-run-4712-abcdefghijkl");
+        for (const QString& folder :
+             {left, open, scratch.filePath("cutaway-notes"), scratch.filePath("cutaway-run-x-abcdefghijkl")})
             QVERIFY(QDir().mkpath(folder + "/deep"));
         QVERIFY(QFile::setPermissions(left, QFile::ReadOwner | QFile::WriteOwner | QFile::ExeOwner));
         removeLeftFolders();
         qputenv("TMPDIR", before);
         if (before.isEmpty()) qunsetenv("TMPDIR");
         QVERIFY(!QFile::exists(left));
-        QVERIFY(QFile::exists(open));   // others may look into it: not made by us
+        QVERIFY(QFile::exists(open));  // others may look into it: not made by us
         QVERIFY(QFile::exists(scratch.filePath("cutaway-notes")));
         QVERIFY(QFile::exists(scratch.filePath("cutaway-run-x-abcdefghijkl")));
         QVERIFY(std::filesystem::exists(held->path()));

@@ -1,9 +1,10 @@
 // .pt2 programs and archives: what becomes of each rule of the format, broken files, and PyTorch's own.
+#include "engine/formats/pt2.h"
+
 #include <QtTest>
 #include <random>
 
 #include "engine/formats/open.h"
-#include "engine/formats/pt2.h"
 #include "engine/formats/safetensors.h"
 #include "engine/interpret/interpret.h"
 #include "engine/ops/op_registry.h"
@@ -65,8 +66,10 @@ Pt2Program oneNode(const std::string& node, const std::string& moreTensors = {})
     program.outputSpecs = userOutput("x");
     return program;
 }
-std::string nodeWith(const std::string& target, const std::string& inputs, const std::string& outputs, const std::string& more = R"(, "name": "n")") {
-    return "{\"target\": \"" + target + "\", \"inputs\": [" + inputs + "], \"outputs\": [" + outputs + "], \"metadata\": {}" + more + "}";
+std::string nodeWith(const std::string& target, const std::string& inputs, const std::string& outputs,
+                     const std::string& more = R"(, "name": "n")") {
+    return "{\"target\": \"" + target + "\", \"inputs\": [" + inputs + "], \"outputs\": [" + outputs +
+           "], \"metadata\": {}" + more + "}";
 }
 std::string f32(const std::string& name) { return tensorValue(name, {"2"}, {"1"}); }
 
@@ -84,39 +87,59 @@ void Pt2Test::importsPrograms_data() {
     row("bare value (PT2-12)", single, "%x: f32[2]\n%relu: f32[2] = aten.relu.default(%x)\nreturn %relu\n");
     const std::string x = argument("", tensorArgument("x"));
     row("unknown op keeps keywords",
-        oneNode(nodeWith(kUnknownOp, argument("self", tensorArgument("x")) + ", " + argument("p", R"({"as_float": 0.5})", 2), tensorArgument("y")), f32("y")),
+        oneNode(nodeWith(kUnknownOp,
+                         argument("self", tensorArgument("x")) + ", " + argument("p", R"({"as_float": 0.5})", 2),
+                         tensorArgument("y")),
+                f32("y")),
         "%x: f32[2]\n%y: f32[2] = mylib.thing.default(%x, p=f0.5)\nreturn (%x)\n");
-    row("several results (PT2-6)", oneNode(nodeWith(kUnknownOp, x, tensorArgument("a") + ", " + tensorArgument("b")), f32("a") + ", " + f32("b")),
+    row("several results (PT2-6)",
+        oneNode(nodeWith(kUnknownOp, x, tensorArgument("a") + ", " + tensorArgument("b")), f32("a") + ", " + f32("b")),
         "%x: f32[2]\n%n: (f32[2], f32[2]) = mylib.thing.default(%x)\n%a: f32[2] = operator.getitem(%n, 0)\n%b: f32[2] = operator.getitem(%n, 1)\nreturn (%x)\n");
-    row("unused result", oneNode(nodeWith(kUnknownOp, x, tensorArgument("n_unused_0") + ", " + tensorArgument("b")), f32("n_unused_0") + ", " + f32("b")),
+    row("unused result",
+        oneNode(nodeWith(kUnknownOp, x, tensorArgument("n_unused_0") + ", " + tensorArgument("b")),
+                f32("n_unused_0") + ", " + f32("b")),
         "%x: f32[2]\n%n: (f32[2], f32[2]) = mylib.thing.default(%x)\n%b: f32[2] = operator.getitem(%n, 1)\nreturn (%x)\n");
     row("undefined result", oneNode(nodeWith(kUnknownOp, x, R"({"as_none": true}, )" + tensorArgument("b")), f32("b")),
         "%x: f32[2]\n%n: (None, f32[2]) = mylib.thing.default(%x)\n%b: f32[2] = operator.getitem(%n, 1)\nreturn (%x)\n");
-    row("list result", oneNode(nodeWith(kUnknownOp, x, R"({"as_tensors": [{"name": "a"}, {"name": "b"}]})"), f32("a") + ", " + f32("b")),
+    row("list result",
+        oneNode(nodeWith(kUnknownOp, x, R"({"as_tensors": [{"name": "a"}, {"name": "b"}]})"),
+                f32("a") + ", " + f32("b")),
         "%x: f32[2]\n%n: (f32[2], f32[2]) = mylib.thing.default(%x)\n%a: f32[2] = operator.getitem(%n, 0)\n%b: f32[2] = operator.getitem(%n, 1)\nreturn (%x)\n");
-    row("list among results", oneNode(nodeWith(kUnknownOp, x, tensorArgument("a") + R"(, {"as_tensors": [{"name": "b"}]})"), f32("a") + ", " + f32("b")),
+    row("list among results",
+        oneNode(nodeWith(kUnknownOp, x, tensorArgument("a") + R"(, {"as_tensors": [{"name": "b"}]})"),
+                f32("a") + ", " + f32("b")),
         "%x: f32[2]\n%n: (f32[2], (f32[2])) = mylib.thing.default(%x)\n%a: f32[2] = operator.getitem(%n, 0)\n"
         "%getitem: (f32[2]) = operator.getitem(%n, 1)\n%b: f32[2] = operator.getitem(%getitem, 0)\nreturn (%x)\n");
-    row("no result", oneNode(nodeWith(kUnknownOp, x, "")), "%x: f32[2]\n%n: None = mylib.thing.default(%x)\nreturn (%x)\n");
+    row("no result", oneNode(nodeWith(kUnknownOp, x, "")),
+        "%x: f32[2]\n%n: None = mylib.thing.default(%x)\nreturn (%x)\n");
     row("no node name (PT2-16)", oneNode(nodeWith(kUnknownOp, x, tensorArgument("y"), ""), f32("y")),
         "%x: f32[2]\n%y: f32[2] = mylib.thing.default(%x)\nreturn (%x)\n");
-    row("no node name, several results", oneNode(nodeWith(kUnknownOp, x, tensorArgument("a") + ", " + tensorArgument("b"), ""), f32("a") + ", " + f32("b")),
+    row("no node name, several results",
+        oneNode(nodeWith(kUnknownOp, x, tensorArgument("a") + ", " + tensorArgument("b"), ""),
+                f32("a") + ", " + f32("b")),
         "%x: f32[2]\n%thing: (f32[2], f32[2]) = mylib.thing.default(%x)\n%a: f32[2] = operator.getitem(%thing, 0)\n%b: f32[2] = operator.getitem(%thing, 1)\nreturn (%x)\n");
-    const std::string graph = R"({"as_graph": {"name": "body", "graph": {"inputs": [)" + tensorArgument("i") + R"(], "outputs": [)" + tensorArgument("o") +
-                              R"(], "nodes": [)" + call("o", "torch.ops.aten.relu.default", {argument("self", tensorArgument("i"))}) + R"(], "tensor_values": {)" +
-                              f32("i") + ", " + f32("o") + R"(}, "sym_int_values": {}, "sym_bool_values": {}, "is_single_tensor_return": true}}})";
+    const std::string graph = R"({"as_graph": {"name": "body", "graph": {"inputs": [)" + tensorArgument("i") +
+                              R"(], "outputs": [)" + tensorArgument("o") + R"(], "nodes": [)" +
+                              call("o", "torch.ops.aten.relu.default", {argument("self", tensorArgument("i"))}) +
+                              R"(], "tensor_values": {)" + f32("i") + ", " + f32("o") +
+                              R"(}, "sym_int_values": {}, "sym_bool_values": {}, "is_single_tensor_return": true}}})";
     row("nested graph, tuple of one",
-        oneNode(nodeWith("torch.ops.higher_order.thing", argument("", graph) + ", " + argument("", R"({"as_tensors": [{"name": "x"}]})"), tensorArgument("g"),
-                         R"(, "name": "n", "is_hop_single_tensor_return": false)"), f32("g")),
+        oneNode(nodeWith("torch.ops.higher_order.thing",
+                         argument("", graph) + ", " + argument("", R"({"as_tensors": [{"name": "x"}]})"),
+                         tensorArgument("g"), R"(, "name": "n", "is_hop_single_tensor_return": false)"),
+                f32("g")),
         "%x: f32[2]\n%n: (f32[2]) = higher_order.thing(@body, [%x])\n%g: f32[2] = operator.getitem(%n, 0)\nreturn (%x)\n"
         "@body:\n  %i: f32[2]\n  %o: f32[2] = aten.relu.default(%i)\n  return %o\n");
     row("nested graph, bare value",
-        oneNode(nodeWith("torch.ops.higher_order.thing", argument("", graph), tensorArgument("g"), R"(, "name": "n", "is_hop_single_tensor_return": true)"), f32("g")),
+        oneNode(nodeWith("torch.ops.higher_order.thing", argument("", graph), tensorArgument("g"),
+                         R"(, "name": "n", "is_hop_single_tensor_return": true)"),
+                f32("g")),
         "%x: f32[2]\n%g: f32[2] = higher_order.thing(@body)\nreturn (%x)\n@body:\n  %i: f32[2]\n  %o: f32[2] = aten.relu.default(%i)\n  return %o\n");
     Pt2Program literal = reluProgram();
     literal.inputs += R"(, {"as_int": 3})";
     literal.inputSpecs += R"(, {"constant_input": {"name": "k", "value": {"as_int": 3}}})";
-    row("constant input (PT2-3)", literal, "%x: f32[2]\n%k: Sym(3)\n%relu: f32[2] = aten.relu.default(%x)\nreturn (%relu)\n");
+    row("constant input (PT2-3)", literal,
+        "%x: f32[2]\n%k: Sym(3)\n%relu: f32[2] = aten.relu.default(%x)\nreturn (%relu)\n");
 }
 void Pt2Test::importsPrograms() {
     QFETCH(QString, json);
@@ -165,13 +188,15 @@ void Pt2Test::readsArgumentKinds() {
     QFETCH(QString, argument);
     QFETCH(QString, expected);
     const auto node = nodeWith(kUnknownOp, cutaway::testing::argument("", argument.toStdString()), "");
-    QCOMPARE(imported(oneNode(node).json()), "%x: f32[2]\n%n: None = mylib.thing.default(" + expected + ")\nreturn (%x)\n");
+    QCOMPARE(imported(oneNode(node).json()),
+             "%x: f32[2]\n%n: None = mylib.thing.default(" + expected + ")\nreturn (%x)\n");
 }
 
 void Pt2Test::keepsProvenance() {
     Pt2Program program = reluProgram();
-    program.nodes = call("relu", "torch.ops.aten.relu.default", {argument("self", tensorArgument("x"))},
-                         R"J("stack_trace": "File \"net.py\", line 3, in forward\n    y = x.relu()", "nn_module_stack": "L__self__,,__main__.Net;L__self___a,L['self'].a['k'],pkg.Act[int, int]", "torch_fn": "relu_1;f")J");
+    program.nodes = call(
+        "relu", "torch.ops.aten.relu.default", {argument("self", tensorArgument("x"))},
+        R"J("stack_trace": "File \"net.py\", line 3, in forward\n    y = x.relu()", "nn_module_stack": "L__self__,,__main__.Net;L__self___a,L['self'].a['k'],pkg.Act[int, int]", "torch_fn": "relu_1;f")J");
     const auto module = readPt2Program(program.json(), "t");
     QCOMPARE(failureOf(module), QString());
     const Provenance& found = (*module)->graph().findByName("relu")->provenance();
@@ -185,45 +210,61 @@ void Pt2Test::keepsProvenance() {
 void Pt2Test::marksUnknownArguments() {
     Pt2Program program = reluProgram();
     program.tensors += ", " + f32("z");
-    program.nodes = call("z", "torch.ops.aten.clamp.default", {argument("self", tensorArgument("x")), argument("min", R"({"as_rocket": 1})")}) + ", " +
-                    call("relu", "torch.ops.aten.relu.default", {argument("self", tensorArgument("z"))});
+    program.nodes = call("z", "torch.ops.aten.clamp.default",
+                         {argument("self", tensorArgument("x")), argument("min", R"({"as_rocket": 1})")}) +
+                    ", " + call("relu", "torch.ops.aten.relu.default", {argument("self", tensorArgument("z"))});
     const auto module = readPt2Program(program.json(), "t");
     QCOMPARE(failureOf(module), QString());
-    QCOMPARE(QString::fromStdString(graphText(**module)),
-             QString("%x: f32[2]\n%z: f32[2] = unsupported.aten.clamp.default(self=%x, min='as_rocket')\n%relu: f32[2] = aten.relu.default(%z)\nreturn (%relu)\n"));
-    QCOMPARE(QString::fromStdString((*module)->origin.remarks.at(0)),
-             QString("t: node 'z': PT2-2: unknown kind of argument 'as_rocket'; the call of aten.clamp.default is shown, not run"));
+    QCOMPARE(
+        QString::fromStdString(graphText(**module)),
+        QString(
+            "%x: f32[2]\n%z: f32[2] = unsupported.aten.clamp.default(self=%x, min='as_rocket')\n%relu: f32[2] = aten.relu.default(%z)\nreturn (%relu)\n"));
+    QCOMPARE(
+        QString::fromStdString((*module)->origin.remarks.at(0)),
+        QString(
+            "t: node 'z': PT2-2: unknown kind of argument 'as_rocket'; the call of aten.clamp.default is shown, not run"));
 }
 
 void Pt2Test::keepsHistory() {
     Pt2Program program = reluProgram();
-    program.nodes = call("relu", "torch.ops.aten.relu.default", {argument("self", tensorArgument("x"))},
-                         R"("from_node": "[{\"name\": \"b\", \"pass_name\": \"second\", \"action\": \"replace\", \"from_node\": [{\"name\": \"a\", \"pass_name\": \"first\", \"action\": \"create\", \"from_node\": []}]}]")");
+    program.nodes = call(
+        "relu", "torch.ops.aten.relu.default", {argument("self", tensorArgument("x"))},
+        R"("from_node": "[{\"name\": \"b\", \"pass_name\": \"second\", \"action\": \"replace\", \"from_node\": [{\"name\": \"a\", \"pass_name\": \"first\", \"action\": \"create\", \"from_node\": []}]}]")");
     const auto module = readPt2Program(program.json(), "t");
     QCOMPARE(failureOf(module), QString());
     const auto& history = (*module)->graph().findByName("relu")->provenance().history;
     QVERIFY(history && history->size() == 2);
-    QVERIFY(history->at(0).name == "b" && history->at(0).pass == "second" && history->at(0).action == "replace" && history->at(1).name == "a");
+    QVERIFY(history->at(0).name == "b" && history->at(0).pass == "second" && history->at(0).action == "replace" &&
+            history->at(1).name == "a");
 }
 
 void Pt2Test::readsSymbols() {
-    const std::string s = R"J({"as_expr": {"expr_str": "Symbol('s77', positive=True, integer=True)", "hint": {"as_int": 8}}})J";
-    const std::string more = R"J({"as_expr": {"expr_str": "Add(Symbol('s77', integer=True, positive=True), Integer(1))", "hint": null}})J";
+    const std::string s =
+        R"J({"as_expr": {"expr_str": "Symbol('s77', positive=True, integer=True)", "hint": {"as_int": 8}}})J";
+    const std::string more =
+        R"J({"as_expr": {"expr_str": "Add(Symbol('s77', integer=True, positive=True), Integer(1))", "hint": null}})J";
     Pt2Program program = reluProgram();
     program.inputs += R"(, {"as_sym_int": {"as_name": "n"}})";
     program.inputSpecs += R"(, {"user_input": {"arg": {"as_sym_int": {"as_name": "n"}}}})";
     program.symInts = "\"n\": " + s + ", \"add\": " + more;
     program.tensors = tensorValue("x", {s, "4"}, {"4", "1"}) + ", " + tensorValue("y", {more, "4"}, {"4", "1"}, 6);
-    program.nodes = nodeWith("_operator.add", argument("a", R"({"as_sym_int": {"as_name": "n"}})") + ", " + argument("b", R"({"as_int": 1})"),
-                             R"({"as_sym_int": {"as_name": "add"}})", R"(, "name": "add")") + ", " +
-                    call("y", kUnknownOp, {argument("", tensorArgument("x")), argument("", R"({"as_sym_ints": [{"as_name": "add"}, {"as_int": 4}]})")});
+    program.nodes =
+        nodeWith("_operator.add",
+                 argument("a", R"({"as_sym_int": {"as_name": "n"}})") + ", " + argument("b", R"({"as_int": 1})"),
+                 R"({"as_sym_int": {"as_name": "add"}})", R"(, "name": "add")") +
+        ", " +
+        call("y", kUnknownOp,
+             {argument("", tensorArgument("x")),
+              argument("", R"({"as_sym_ints": [{"as_name": "add"}, {"as_int": 4}]})")});
     program.outputs = tensorArgument("y") + R"(, {"as_sym_int": {"as_name": "add"}})";
     program.outputSpecs = userOutput("y") + R"(, {"user_output": {"arg": {"as_sym_int": {"as_name": "add"}}}})";
     program.ranges = R"("s77": {"min_val": 2, "max_val": 64})";
     const auto module = readPt2Program(program.json(), "t");
     QCOMPARE(failureOf(module), QString());
-    QCOMPARE(QString::fromStdString(graphText(**module)),
-             QString("%x: f32[s77, 4]\n%n: Sym(s77)\n%add: Sym(s77 + 1) = operator.add(%n, 1)\n%y: f16[s77 + 1, 4] = mylib.thing.default(%x, [%add, 4])\nreturn (%y, %add)\n"));
+    QCOMPARE(
+        QString::fromStdString(graphText(**module)),
+        QString(
+            "%x: f32[s77, 4]\n%n: Sym(s77)\n%add: Sym(s77 + 1) = operator.add(%n, 1)\n%y: f16[s77 + 1, 4] = mylib.thing.default(%x, [%add, 4])\nreturn (%y, %add)\n"));
     const SymbolInfo& symbol = (*module)->symbols.at("s77");
     QVERIFY(symbol.lower == 2 && symbol.upper == 64 && symbol.hint == 8);
 }
@@ -233,25 +274,35 @@ namespace {
 Pt2Program weightProgram() {
     Pt2Program program = reluProgram();
     program.inputs = tensorArgument("p_w") + ", " + tensorArgument("b_v") + ", " + tensorArgument("x");
-    program.inputSpecs = R"({"parameter": {"arg": {"name": "p_w"}, "parameter_name": "w"}}, {"buffer": {"arg": {"name": "b_v"}, "buffer_name": "v", "persistent": true}}, )" + userInput("x");
+    program.inputSpecs =
+        R"({"parameter": {"arg": {"name": "p_w"}, "parameter_name": "w"}}, {"buffer": {"arg": {"name": "b_v"}, "buffer_name": "v", "persistent": true}}, )" +
+        userInput("x");
     program.tensors += ", " + f32("p_w") + ", " + f32("b_v");
     program.outputs = tensorArgument("relu") + ", " + tensorArgument("relu");
-    program.outputSpecs = R"({"buffer_mutation": {"arg": {"name": "relu"}, "buffer_name": "v"}}, )" + userOutput("relu");
+    program.outputSpecs =
+        R"({"buffer_mutation": {"arg": {"name": "relu"}, "buffer_name": "v"}}, )" + userOutput("relu");
     return program;
 }
 std::string payload(const std::string& name, const std::string& path, const std::string& meta) {
-    return "\"" + name + "\": {\"path_name\": \"" + path + "\", \"is_param\": true, \"use_pickle\": false, \"tensor_meta\": " + meta + "}";
+    return "\"" + name + "\": {\"path_name\": \"" + path +
+           "\", \"is_param\": true, \"use_pickle\": false, \"tensor_meta\": " + meta + "}";
 }
 std::string weights(const std::string& entries) { return "{\"config\": {" + entries + "}}"; }
 const std::string kThree = std::string("\x00\x00\x80\x3f\x00\x00\x00\x40\x00\x00\x40\x40", 12);
 }  // namespace
 
 void Pt2Test::readsWeights() {
-    const std::string config = weights(payload("w", "weight_0", tensorMeta({"2"}, {"1"}, 7, "1")) + ", " + payload("v", "weight_0", tensorMeta({"2"}, {"2"})));
-    const auto file = openArchive(pt2Archive(weightProgram().json(), {{"data/weights/model_weights_config.json", config}, {"data/weights/weight_0", kThree}}));
+    const std::string config = weights(payload("w", "weight_0", tensorMeta({"2"}, {"1"}, 7, "1")) + ", " +
+                                       payload("v", "weight_0", tensorMeta({"2"}, {"2"})));
+    const auto file =
+        openArchive(pt2Archive(weightProgram().json(), {{"data/weights/model_weights_config.json", config},
+                                                        {"data/weights/weight_0", kThree}}));
     QCOMPARE(failureOf(file), QString());
     const Module& module = *file->graphs[0].module;
-    QCOMPARE(QString::fromStdString(graphText(module)), QString("%p_w: f32[2]\n%b_v: f32[2]\n%x: f32[2]\n%relu: f32[2] = aten.relu.default(%x)\nreturn (%relu, %relu)\n"));
+    QCOMPARE(
+        QString::fromStdString(graphText(module)),
+        QString(
+            "%p_w: f32[2]\n%b_v: f32[2]\n%x: f32[2]\n%relu: f32[2] = aten.relu.default(%x)\nreturn (%relu, %relu)\n"));
     const Tensor &w = module.tensors.at("w"), &v = module.tensors.at("v");
     QCOMPARE(w.storage().get(), v.storage().get());
     QVERIFY(toDouble(w.item(0)) == 2 && toDouble(w.item(1)) == 3 && toDouble(v.item(1)) == 3);
@@ -259,17 +310,22 @@ void Pt2Test::readsWeights() {
     QVERIFY(module.inputs[1].kind == InputSpec::Kind::Buffer && module.inputs[1].persistent);
     QVERIFY(module.outputs[0].kind == OutputSpec::Kind::BufferMutation && module.outputs[0].target == "v");
 
-    const auto empty = openArchive(pt2Archive(weightProgram().json(), {{"data/weights/model_weights_config.json", config}, {"data/weights/weight_0", ""}}));
+    const auto empty = openArchive(pt2Archive(
+        weightProgram().json(), {{"data/weights/model_weights_config.json", config}, {"data/weights/weight_0", ""}}));
     QCOMPARE(failureOf(empty), QString());  // PAY-2
     QCOMPARE(toDouble(empty->graphs[0].module->tensors.at("w").item(1)), 0.0);
-    QCOMPARE(empty->graphs[0].module->origin.remarks, std::vector<std::string>{"the data of 'w' is empty in the file (weight_0); it is taken to be zeros"});
+    QCOMPARE(empty->graphs[0].module->origin.remarks,
+             std::vector<std::string>{"the data of 'w' is empty in the file (weight_0); it is taken to be zeros"});
 
-    const auto missing = openArchive(pt2Archive(weightProgram().json(), {{"data/weights/model_weights_config.json", config}}));
+    const auto missing =
+        openArchive(pt2Archive(weightProgram().json(), {{"data/weights/model_weights_config.json", config}}));
     QCOMPARE(failureOf(missing), QString());
     QCOMPARE(tensorsWithoutData(*missing->graphs[0].module), (std::vector<std::string>{"v", "w"}));
 
     namespace p = pickle;
-    const std::string saved = p::archive(p::whole(p::dict({{"w", p::tensor(p::storage(p::global("torch", "FloatStorage"), "0", 3), 1, {2}, {1})}})), {{"0", kThree}});
+    const std::string saved = p::archive(
+        p::whole(p::dict({{"w", p::tensor(p::storage(p::global("torch", "FloatStorage"), "0", 3), 1, {2}, {1})}})),
+        {{"0", kThree}});
     const auto early = openArchive(pt2Archive(weightProgram().json(), {{"data/weights/model.pt", saved}}));
     QCOMPARE(failureOf(early), QString());
     QCOMPARE(toDouble(early->graphs[0].module->tensors.at("w").item(1)), 3.0);
@@ -278,12 +334,18 @@ void Pt2Test::readsWeights() {
 void Pt2Test::readsSampleInputs() {
     Pt2Program program = reluProgram();
     program.inputs += ", " + tensorArgument("a") + R"(, {"as_int": 3}, )" + tensorArgument("b");
-    program.inputSpecs += ", " + userInput("a") + R"(, {"constant_input": {"name": "k", "value": {"as_int": 3}}}, )" + userInput("b");
+    program.inputSpecs +=
+        ", " + userInput("a") + R"(, {"constant_input": {"name": "k", "value": {"as_int": 3}}}, )" + userInput("b");
     program.tensors += ", " + f32("a") + ", " + f32("b");
-    program.inSpec = R"("[1, {\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [{\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": []}, {\"type\": \"builtins.dict\", \"context\": \"[\\\"a\\\", \\\"k\\\", \\\"b\\\"]\", \"children_spec\": []}]}]")";
+    program.inSpec =
+        R"("[1, {\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [{\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": []}, {\"type\": \"builtins.dict\", \"context\": \"[\\\"a\\\", \\\"k\\\", \\\"b\\\"]\", \"children_spec\": []}]}]")";
     namespace p = pickle;
-    auto item = [](int offset) { return p::tensor(p::storage(p::global("torch", "FloatStorage"), "0", 3), offset, {}, {}); };
-    const std::string saved = p::archive(p::whole(p::tuple({p::tuple({item(0)}), p::dict({{"b", item(2)}, {"k", p::integer(3)}, {"a", item(1)}})})), {{"0", kThree}});
+    auto item = [](int offset) {
+        return p::tensor(p::storage(p::global("torch", "FloatStorage"), "0", 3), offset, {}, {});
+    };
+    const std::string saved = p::archive(
+        p::whole(p::tuple({p::tuple({item(0)}), p::dict({{"b", item(2)}, {"k", p::integer(3)}, {"a", item(1)}})})),
+        {{"0", kThree}});
     const auto file = openArchive(pt2Archive(program.json(), {{"data/sample_inputs/model.pt", saved}}));
     QCOMPARE(failureOf(file), QString());
     QCOMPARE(file->graphs[0].module->origin.remarks, std::vector<std::string>());
@@ -291,7 +353,9 @@ void Pt2Test::readsSampleInputs() {
     QCOMPARE(inputs.size(), size_t{3});  // x, then a and b in the order of the input tree
     for (int i = 0; i < 3; ++i) QCOMPARE(toDouble(inputs[static_cast<size_t>(i)].tensor()->item()), i + 1.0);
 
-    const auto hostile = openArchive(pt2Archive(program.json(), {{"data/sample_inputs/model.pt", p::archive(p::whole(p::call(p::global("os", "system"), {p::text("x")})))}}));
+    const auto hostile = openArchive(pt2Archive(
+        program.json(),
+        {{"data/sample_inputs/model.pt", p::archive(p::whole(p::call(p::global("os", "system"), {p::text("x")})))}}));
     QCOMPARE(failureOf(hostile), QString());  // the program is still there
     QVERIFY(hostile->graphs[0].sampleInputs.empty());
     QVERIFY(QString::fromStdString(hostile->graphs[0].module->origin.remarks.at(0)).contains("os system"));
@@ -301,10 +365,16 @@ void Pt2Test::readsOldLayout() {
     namespace p = pickle;
     Pt2Program program = weightProgram();
     program.version = R"("major": 8, "minor": 1)";
-    const std::string saved = p::archive(p::whole(p::dict({{"w", p::tensor(p::storage(p::global("torch", "FloatStorage"), "0", 3), 1, {2}, {1})}, {"v", p::tensor(p::storage(p::global("torch", "FloatStorage"), "0", 3), 0, {2}, {1})}})), {{"0", kThree}});
+    const std::string saved = p::archive(
+        p::whole(p::dict({{"w", p::tensor(p::storage(p::global("torch", "FloatStorage"), "0", 3), 1, {2}, {1})},
+                          {"v", p::tensor(p::storage(p::global("torch", "FloatStorage"), "0", 3), 0, {2}, {1})}})),
+        {{"0", kThree}});
     auto flat = [&](const char* version) {
-        return buildZip({{.name = "version", .content = version}, {.name = "serialized_exported_program.json", .content = program.json(), .deflate = true},
-                         {.name = "serialized_state_dict.pt", .content = saved}, {.name = "serialized_constants.pt", .content = ""}, {.name = "extra_files/note", .content = "hi"}});
+        return buildZip({{.name = "version", .content = version},
+                         {.name = "serialized_exported_program.json", .content = program.json(), .deflate = true},
+                         {.name = "serialized_state_dict.pt", .content = saved},
+                         {.name = "serialized_constants.pt", .content = ""},
+                         {.name = "extra_files/note", .content = "hi"}});
     };
     const auto file = openArchive(flat("8.1"));
     QCOMPARE(failureOf(file), QString());
@@ -316,7 +386,9 @@ void Pt2Test::readsOldLayout() {
 }
 
 void Pt2Test::opensSeveralGraphs() {
-    const std::string bytes = pt2Archive("", {{"models/encoder.json", reluProgram().json()}, {"models/decoder.json", reluProgram().json()}, {"data/aotinductor/encoder/x.so", "ELF"}});
+    const std::string bytes = pt2Archive("", {{"models/encoder.json", reluProgram().json()},
+                                              {"models/decoder.json", reluProgram().json()},
+                                              {"data/aotinductor/encoder/x.so", "ELF"}});
     const auto file = openArchive(bytes);
     QCOMPARE(failureOf(file), QString());
     QCOMPARE(file->graphs.size(), size_t{2});
@@ -332,8 +404,12 @@ void Pt2Test::opensSeveralGraphs() {
 void Pt2Test::refusesPrograms_data() {
     QTest::addColumn<QString>("json");
     QTest::addColumn<QString>("message");
-    auto raw = [](const char* name, const std::string& json, const char* message) { QTest::newRow(name) << QString::fromStdString(json) << message; };
-    auto row = [&](const char* name, const Pt2Program& program, const char* message) { raw(name, program.json(), message); };
+    auto raw = [](const char* name, const std::string& json, const char* message) {
+        QTest::newRow(name) << QString::fromStdString(json) << message;
+    };
+    auto row = [&](const char* name, const Pt2Program& program, const char* message) {
+        raw(name, program.json(), message);
+    };
     auto changed = [](auto change) {
         Pt2Program program = reluProgram();
         change(program);
@@ -342,36 +418,54 @@ void Pt2Test::refusesPrograms_data() {
     auto withArgument = [](const char* value) { return oneNode(nodeWith(kUnknownOp, argument("p", value), "")); };
     raw("no JSON", "{", "t: not valid JSON: commas, colons, braces or brackets do not fit");
     raw("empty", "", "t: not valid JSON: it is empty");
-    raw("deep", std::string(3000, '[') + std::string(3000, ']'), "t: not valid JSON: nested more than 1024 levels deep");
+    raw("deep", std::string(3000, '[') + std::string(3000, ']'),
+        "t: not valid JSON: nested more than 1024 levels deep");
     raw("no object", "[]", "t: 'schema_version' is missing");
     row("schema 7", changed([](auto& p) { p.version = R"("major": 7, "minor": 1)"; }),
         "t: PT2-1: schema version 7.1, this reader knows 8.x export the program again with PyTorch 2.2 to 2.11");
-    row("unnamed type", changed([](auto& p) { p.tensors = f32("x"); }), "t: value 'relu': PT2-15: tensor_values lacks this name");
-    row("dtype code", changed([](auto& p) { p.tensors = tensorValue("x", {"2"}, {"1"}, 99); }), "t: value 'x': unknown dtype code 99");
-    row("dtype code, huge", changed([](auto& p) { p.tensors = tensorValue("x", {"2"}, {"1"}, 2147483647); }), "t: value 'x': the dtype is no code");
-    row("negative size", changed([](auto& p) { p.tensors = tensorValue("x", {"-2"}, {"1"}); }), "t: value 'x': negative size or stride -2");
-    row("strides", changed([](auto& p) { p.tensors = tensorValue("x", {"2"}, {}); }), "t: value 'x': 1 sizes but 0 strides");
-    row("size kind", changed([](auto& p) { p.tensors = tensorValue("x", {R"({"as_float": 2.0})"}, {"1"}); }), "t: value 'x': an integer is expected, not '2.0'");
-    row("spec count (PT2-3)", changed([](auto& p) { p.inputSpecs = ""; }), "t: PT2-3: 0 input_specs for 1 values of the graph");
-    row("defined twice", changed([](auto& p) { p.nodes += ", " + p.nodes; }), "t: value 'relu': the name is defined twice");
+    row("unnamed type", changed([](auto& p) { p.tensors = f32("x"); }),
+        "t: value 'relu': PT2-15: tensor_values lacks this name");
+    row("dtype code", changed([](auto& p) { p.tensors = tensorValue("x", {"2"}, {"1"}, 99); }),
+        "t: value 'x': unknown dtype code 99");
+    row("dtype code, huge", changed([](auto& p) { p.tensors = tensorValue("x", {"2"}, {"1"}, 2147483647); }),
+        "t: value 'x': the dtype is no code");
+    row("negative size", changed([](auto& p) { p.tensors = tensorValue("x", {"-2"}, {"1"}); }),
+        "t: value 'x': negative size or stride -2");
+    row("strides", changed([](auto& p) { p.tensors = tensorValue("x", {"2"}, {}); }),
+        "t: value 'x': 1 sizes but 0 strides");
+    row("size kind", changed([](auto& p) { p.tensors = tensorValue("x", {R"({"as_float": 2.0})"}, {"1"}); }),
+        "t: value 'x': an integer is expected, not '2.0'");
+    row("spec count (PT2-3)", changed([](auto& p) { p.inputSpecs = ""; }),
+        "t: PT2-3: 0 input_specs for 1 values of the graph");
+    row("defined twice", changed([](auto& p) { p.nodes += ", " + p.nodes; }),
+        "t: value 'relu': the name is defined twice");
     row("keyword without a name", changed([](auto& p) {
-            p.nodes = R"({"target": "torch.ops.mylib.thing.default", "name": "relu", "inputs": [{"name": "", "arg": {"as_tensor": {"name": "x"}}, "kind": 2}], )"
-                      R"("outputs": [{"as_tensor": {"name": "relu"}}], "metadata": {}})";
+            p.nodes =
+                R"({"target": "torch.ops.mylib.thing.default", "name": "relu", "inputs": [{"name": "", "arg": {"as_tensor": {"name": "x"}}, "kind": 2}], )"
+                R"("outputs": [{"as_tensor": {"name": "relu"}}], "metadata": {}})";
         }),
         "t: node 'relu': a keyword argument is named '', which is no identifier");
-    row("not defined", changed([](auto& p) { p.nodes = call("relu", "torch.ops.aten.relu.default", {argument("self", tensorArgument("z"))}); }),
+    row("not defined", changed([](auto& p) {
+            p.nodes = call("relu", "torch.ops.aten.relu.default", {argument("self", tensorArgument("z"))});
+        }),
         "t: node 'relu': argument 'self': value 'z' is read before it is defined");
-    row("output not defined", changed([](auto& p) { p.outputs = tensorArgument("z"); }), "t: output 0: value 'z' is read before it is defined");
+    row("output not defined", changed([](auto& p) { p.outputs = tensorArgument("z"); }),
+        "t: output 0: value 'z' is read before it is defined");
     row("missing argument", changed([](auto& p) { p.nodes = call("relu", "torch.ops.aten.relu.default", {}); }),
         "t: node 'relu': aten.relu.default: argument 'self' is missing");
-    row("union of two", withArgument(R"({"as_int": 1, "as_bool": true})"), "t: node 'n': argument 'p': an argument that is no union");
+    row("union of two", withArgument(R"({"as_int": 1, "as_bool": true})"),
+        "t: node 'n': argument 'p': an argument that is no union");
     row("unknown variant returned (PT2-2)", changed([](auto& p) { p.outputs = R"({"as_rocket": 1})"; }),
         "t: output 0: PT2-2: unknown kind of argument 'as_rocket' the file was written by a newer PyTorch; export it again with 2.11");
-    row("wrong kind", withArgument(R"({"as_int": "1"})"), "t: node 'n': argument 'p': 'as_int' with a value of another kind");
-    row("integer too large", withArgument(R"({"as_int": 9223372036854775808})"), "t: node 'n': argument 'p': 'as_int' with a value of another kind");
+    row("wrong kind", withArgument(R"({"as_int": "1"})"),
+        "t: node 'n': argument 'p': 'as_int' with a value of another kind");
+    row("integer too large", withArgument(R"({"as_int": 9223372036854775808})"),
+        "t: node 'n': argument 'p': 'as_int' with a value of another kind");
     row("layout code", withArgument(R"({"as_layout": 8})"), "t: node 'n': argument 'p': unknown layout code 8");
-    row("device", withArgument(R"({"as_device": {"type": "xpu"}})"), "t: node 'n': argument 'p': device 'xpu' export the model on cpu or cuda");
-    row("range", changed([](auto& p) { p.ranges = R"("s0": {"min_val": 9, "max_val": 2})"; }), "t: symbol 's0' has an empty range");
+    row("device", withArgument(R"({"as_device": {"type": "xpu"}})"),
+        "t: node 'n': argument 'p': device 'xpu' export the model on cpu or cuda");
+    row("range", changed([](auto& p) { p.ranges = R"("s0": {"min_val": 9, "max_val": 2})"; }),
+        "t: symbol 's0' has an empty range");
 }
 void Pt2Test::refusesPrograms() {
     QFETCH(QString, json);
@@ -386,19 +480,32 @@ void Pt2Test::refusesArchives_data() {
         QTest::newRow(name) << QByteArray(bytes.data(), static_cast<qsizetype>(bytes.size())) << message;
     };
     auto withPayload = [](const std::string& meta, const std::string& bytes = kThree) {
-        return pt2Archive(weightProgram().json(), {{"data/weights/model_weights_config.json", weights(payload("w", "weight_0", meta))}, {"data/weights/weight_0", bytes}});
+        return pt2Archive(weightProgram().json(),
+                          {{"data/weights/model_weights_config.json", weights(payload("w", "weight_0", meta))},
+                           {"data/weights/weight_0", bytes}});
     };
     const char* at = "t.pt2: data/weights/model_weights_config.json: 'w': ";
-    auto payloadRow = [&](const char* name, const std::string& bytes, const std::string& message) { row(name, bytes, (at + message).c_str()); };
-    payloadRow("payload too short", withPayload(tensorMeta({"4"}, {"1"})), "PAY-1: reaches 4 elements of 4 bytes, the storage has 12 bytes");
-    payloadRow("payload offset", withPayload(tensorMeta({"2"}, {"1"}, 7, "2")), "PAY-1: reaches 4 elements of 4 bytes, the storage has 12 bytes");
-    payloadRow("payload overflow", withPayload(tensorMeta({"2", "4611686018427387904"}, {"0", "0"})), "the product of the sizes overflows 64 bits");
-    payloadRow("payload symbolic", withPayload(tensorMeta({R"({"as_expr": {"expr_str": "s0"}})"}, {"1"})), "PAY-1: sizes, strides and offset of a payload must be numbers");
-    payloadRow("zeros without end (PAY-2)", withPayload(tensorMeta({"1000000000000"}, {"1"}), ""), "PAY-2: an empty payload for more than 1 GiB");
-    row("another shape", withPayload(tensorMeta({"3"}, {"1"})), "t.pt2: models/model.json: PT2-15: the data of 'w' is f32[3], the graph says f32[2]");
-    row("another dtype", withPayload(tensorMeta({"2"}, {"1"}, 4)), "t.pt2: models/model.json: PT2-15: the data of 'w' is i32[2], the graph says f32[2]");
-    row("config", pt2Archive(weightProgram().json(), {{"data/weights/model_weights_config.json", "{}"}}), "t.pt2: data/weights/model_weights_config.json: 'config' is missing");
-    row("archive version", buildZip({{.name = "m/archive_format", .content = "pt2"}, {.name = "m/archive_version", .content = "1"}}),
+    auto payloadRow = [&](const char* name, const std::string& bytes, const std::string& message) {
+        row(name, bytes, (at + message).c_str());
+    };
+    payloadRow("payload too short", withPayload(tensorMeta({"4"}, {"1"})),
+               "PAY-1: reaches 4 elements of 4 bytes, the storage has 12 bytes");
+    payloadRow("payload offset", withPayload(tensorMeta({"2"}, {"1"}, 7, "2")),
+               "PAY-1: reaches 4 elements of 4 bytes, the storage has 12 bytes");
+    payloadRow("payload overflow", withPayload(tensorMeta({"2", "4611686018427387904"}, {"0", "0"})),
+               "the product of the sizes overflows 64 bits");
+    payloadRow("payload symbolic", withPayload(tensorMeta({R"({"as_expr": {"expr_str": "s0"}})"}, {"1"})),
+               "PAY-1: sizes, strides and offset of a payload must be numbers");
+    payloadRow("zeros without end (PAY-2)", withPayload(tensorMeta({"1000000000000"}, {"1"}), ""),
+               "PAY-2: an empty payload for more than 1 GiB");
+    row("another shape", withPayload(tensorMeta({"3"}, {"1"})),
+        "t.pt2: models/model.json: PT2-15: the data of 'w' is f32[3], the graph says f32[2]");
+    row("another dtype", withPayload(tensorMeta({"2"}, {"1"}, 4)),
+        "t.pt2: models/model.json: PT2-15: the data of 'w' is i32[2], the graph says f32[2]");
+    row("config", pt2Archive(weightProgram().json(), {{"data/weights/model_weights_config.json", "{}"}}),
+        "t.pt2: data/weights/model_weights_config.json: 'config' is missing");
+    row("archive version",
+        buildZip({{.name = "m/archive_format", .content = "pt2"}, {.name = "m/archive_version", .content = "1"}}),
         "t.pt2: archive version '1', this reader knows 0 export the program again with PyTorch 2.8 to 2.11");
 }
 void Pt2Test::refusesArchives() {
@@ -417,8 +524,10 @@ void Pt2Test::survivesDamage() {
     for (int trial = 0; trial < 3000; ++trial) {
         std::string json = good, meta = config;
         std::string& target = trial % 2 ? json : meta;
-        for (int flips = 1 + static_cast<int>(random() % 3); flips > 0; --flips) target[random() % target.size()] = junk[random() % junk.size()];
-        const auto file = openArchive(pt2Archive(json, {{"data/weights/model_weights_config.json", meta}, {"data/weights/weight_0", kThree}}));
+        for (int flips = 1 + static_cast<int>(random() % 3); flips > 0; --flips)
+            target[random() % target.size()] = junk[random() % junk.size()];
+        const auto file = openArchive(
+            pt2Archive(json, {{"data/weights/model_weights_config.json", meta}, {"data/weights/weight_0", kThree}}));
         if (!file) continue;
         for (const OpenedGraph& graph : file->graphs) graphText(*graph.module);
     }
@@ -436,10 +545,12 @@ void Pt2Test::opensBundledModels() {
     const OpenedGraph& graph = file->graphs.at(0);
     QCOMPARE(graph.module->origin.remarks, std::vector<std::string>());
     QVERIFY2(file->description.ends_with(", exported for training)"), file->description.c_str());
-    for (const InputSpec& spec : graph.module->inputs) QVERIFY(spec.target.empty() || graph.module->tensors.contains(spec.target));
+    for (const InputSpec& spec : graph.module->inputs)
+        QVERIFY(spec.target.empty() || graph.module->tensors.contains(spec.target));
     QCOMPARE(differencesFromInference(*graph.module), std::vector<std::string>());
 
-    const auto inputs = readSafeTensors(base + ".inputs.safetensors"), expected = readSafeTensors(base + ".expected.safetensors");
+    const auto inputs = readSafeTensors(base + ".inputs.safetensors"),
+               expected = readSafeTensors(base + ".expected.safetensors");
     QVERIFY(inputs && expected);
     QCOMPARE(inputs->tensors.size(), graph.sampleInputs.size());
     for (size_t i = 0; i < graph.sampleInputs.size(); ++i) {
@@ -460,7 +571,8 @@ void Pt2Test::opensReferenceFiles_data() {
     if (referenceFolder("models").isEmpty()) QTest::newRow("none") << QString();
     for (const char* folder : {"models", "scale", "formats"}) {
         const QString root = referenceFolder(folder);
-        QDirIterator files(root, {"*.pt2"}, QDir::Files, root.isEmpty() ? QDirIterator::NoIteratorFlags : QDirIterator::Subdirectories);
+        QDirIterator files(root, {"*.pt2"}, QDir::Files,
+                           root.isEmpty() ? QDirIterator::NoIteratorFlags : QDirIterator::Subdirectories);
         while (!root.isEmpty() && files.hasNext()) {
             const QString path = files.next();
             QTest::newRow(qPrintable(folder + ("/" + QDir(root).relativeFilePath(path)))) << path;
@@ -475,13 +587,15 @@ void Pt2Test::opensReferenceFiles() {
     QCOMPARE(failureOf(file), QString());
     QCOMPARE(file->graphs.size(), size_t{1});
     const Module& module = *file->graphs[0].module;
-    const auto users = std::count_if(module.inputs.begin(), module.inputs.end(), [](const InputSpec& spec) { return spec.kind == InputSpec::Kind::UserInput; });
+    const auto users = std::count_if(module.inputs.begin(), module.inputs.end(),
+                                     [](const InputSpec& spec) { return spec.kind == InputSpec::Kind::UserInput; });
     if (path.contains("/models/")) {
         QCOMPARE(static_cast<qsizetype>(file->graphs[0].sampleInputs.size()), static_cast<qsizetype>(users));
         QCOMPARE(module.origin.remarks, std::vector<std::string>());
     }
     QStringList differences;
-    // The shape rule of PyTorch's CPU kernel for LSTMs gives the final states, (layers, batch, hidden), one dim too many.
+    // The shape rule of PyTorch's CPU kernel for LSTMs gives the final states, (layers, batch, hidden), one dim too
+    // many.
     for (const std::string& line : differencesFromInference(module))
         if (line.find("(aten.lstm.input)") == std::string::npos) differences << QString::fromStdString(line);
     QCOMPARE(differences.join('\n'), QString());

@@ -1,5 +1,6 @@
 // Random ops: the same numbers under the same key, others under another key or a second draw, and the distribution that
-// each op promises. Bounds are wide enough that a sound generator fails less than once in 10^9 keys, and the key is fixed.
+// each op promises. Bounds are wide enough that a sound generator fails less than once in 10^9 keys, and the key is
+// fixed.
 #include <QtTest>
 #include <algorithm>
 #include <cmath>
@@ -18,7 +19,8 @@ std::vector<TensorList> drawn(const char* op, const QString& text, uint64_t seed
     if (!sample) qFatal("%s", sample.error().message.c_str());
     NodeValues values;
     values.random().seed = seed;
-    for (size_t i = 0; i < (*sample)->placeholders.size(); ++i) values.set(*(*sample)->placeholders[i], {(*sample)->inputs[i]});
+    for (size_t i = 0; i < (*sample)->placeholders.size(); ++i)
+        values.set(*(*sample)->placeholders[i], {(*sample)->inputs[i]});
     std::vector<TensorList> results;
     for (int i = 0; i < times; ++i) {
         auto result = evaluateNode(*(*sample)->call, values);
@@ -48,7 +50,8 @@ class RandomTest : public QObject {
 
 /// The vectors published with the generator (Salmon and others, 2011).
 void RandomTest::philoxKnownAnswers() {
-    const std::array<uint32_t, 4> zeros = {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}, ones = {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd};
+    const std::array<uint32_t, 4> zeros = {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8},
+                                  ones = {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd};
     QCOMPARE(philox(0, 0), zeros);
     QCOMPARE(philox(~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}), ones);
 }
@@ -69,8 +72,10 @@ void RandomTest::distribution_data() {
     QTest::newRow("aten.randint_like.default") << "f32[20000], 6" << 2.5 << std::sqrt(35.0 / 12) << 0.0 << 5.0;
     QTest::newRow("aten.randint_like.low_dtype") << "i32[20000], 1, 7" << 3.5 << std::sqrt(35.0 / 12) << 1.0 << 6.0;
     QTest::newRow("aten.bernoulli.p") << "f32[20000], 0.25" << 0.25 << std::sqrt(0.1875) << 0.0 << 1.0;
-    QTest::newRow("prims.inductor_random.default") << "[100, 200], i64[], 'rand'" << 0.5 << uniform << 0.0 << 1 - 0x1.0p-24;
-    QTest::newRow("prims.inductor_randint.default") << "0, 6, [20000], i64[]" << 2.5 << std::sqrt(35.0 / 12) << 0.0 << 5.0;
+    QTest::newRow("prims.inductor_random.default")
+        << "[100, 200], i64[], 'rand'" << 0.5 << uniform << 0.0 << 1 - 0x1.0p-24;
+    QTest::newRow("prims.inductor_randint.default")
+        << "0, 6, [20000], i64[]" << 2.5 << std::sqrt(35.0 / 12) << 0.0 << 5.0;
 }
 void RandomTest::distribution() {
     QFETCH(QString, text);
@@ -89,7 +94,8 @@ void RandomTest::distribution() {
     const double average = sum / 20000;
     for (double x : numbers) squares += (x - average) * (x - average);
     QVERIFY2(std::fabs(average - mean) < 6 * deviation / std::sqrt(20000.0), qPrintable(QString::number(average)));
-    QVERIFY2(std::fabs(std::sqrt(squares / 20000) / deviation - 1) < 0.05, qPrintable(QString::number(std::sqrt(squares / 20000))));
+    QVERIFY2(std::fabs(std::sqrt(squares / 20000) / deviation - 1) < 0.05,
+             qPrintable(QString::number(std::sqrt(squares / 20000))));
     QFETCH(double, least);
     QFETCH(double, most);
     const auto [lowest, highest] = std::minmax_element(numbers.begin(), numbers.end());

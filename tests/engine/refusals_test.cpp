@@ -281,8 +281,9 @@ class RefusalsTest : public QObject {
 
     /// What an unknown operator gives has no type, so neither has what reads it: that can be looked at, and stepped.
     void unknownOperands() {
-        const auto module = parseText("def forward(x: \"f32[4]\"):\n    o = unknown.thing.default(x)\n"
-                                      "    q = aten.topk.default(o, 99)\n    y = operator.getitem(q, 0)\n    return (y,)\n");
+        const auto module = parseText(
+            "def forward(x: \"f32[4]\"):\n    o = unknown.thing.default(x)\n"
+            "    q = aten.topk.default(o, 99)\n    y = operator.getitem(q, 0)\n    return (y,)\n");
         QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
         QVERIFY(checkCalls(**module, Calls::Possible).has_value());
         const auto computable = checkCalls(**module, Calls::Computable);
@@ -296,7 +297,8 @@ class RefusalsTest : public QObject {
     void partlyKnownResults() {
         const auto text = [](const std::string& rest) {
             return "def forward(x: \"f32[4]\"):\n    o = unknown.thing.default(x)\n    s = aten.split.Tensor(o, 2)\n"
-                   "    a: \"f32[2]\" = operator.getitem(s, 1)\n" + rest;
+                   "    a: \"f32[2]\" = operator.getitem(s, 1)\n" +
+                   rest;
         };
         const auto written = parseText(text("    b: \"f32[2]\" = aten.add_.Tensor(a, 1)\n    return (b,)\n"));
         QVERIFY2(written.has_value(), written ? "" : written.error().text().c_str());

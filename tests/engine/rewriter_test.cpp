@@ -27,7 +27,9 @@ class RewriterTest : public QObject {
             "def forward(x: \"f32[2, 3, 4, 5]\"):\n"
             "    p = aten.permute.default(x, [0, 2, 3, 1])\n"
             "    y = aten._log_softmax_backward_data.default(p, p, -1, torch.float32)\n"
-            "    r = " + reader.toStdString() + "\n"
+            "    r = " +
+            reader.toStdString() +
+            "\n"
             "    s = aten.relu.default(r)\n"
             "    return (r, s)";
         const auto before = moduleOf(text);
@@ -43,7 +45,8 @@ class RewriterTest : public QObject {
         QVERIFY2(verified.has_value(), verified ? "" : verified.error().text().c_str());
         const auto actual = referenceOutputs(after, inputs);
         QVERIFY2(actual.has_value(), actual ? "" : actual.error().text().c_str());
-        for (size_t i = 0; i < expected->size(); ++i) QVERIFY(compare((*actual)[i], (*expected)[i], {1e-5, 1e-5}).within);
+        for (size_t i = 0; i < expected->size(); ++i)
+            QVERIFY(compare((*actual)[i], (*expected)[i], {1e-5, 1e-5}).within);
     }
 };
 

@@ -38,60 +38,95 @@ class RulesTest : public QObject {
         QTest::addColumn<QString>("before");
         QTest::addColumn<QString>("after");
         const QString addSelf = "r = aten.add.Tensor(a, a); return r", twice = "r = aten.mul.Tensor(a, 2); return r";
-        QTest::newRow("a name that stands twice is one value") << addSelf << twice
-            << "p = aten.add.Tensor(x, x); return (p,)" << "mul = aten.mul.Tensor(x, 2); return (mul,)";
-        QTest::newRow("two values are not one") << addSelf << twice
-            << "p = aten.add.Tensor(x, y); return (p,)" << "p = aten.add.Tensor(x, y); return (p,)";
+        QTest::newRow("a name that stands twice is one value")
+            << addSelf << twice << "p = aten.add.Tensor(x, x); return (p,)"
+            << "mul = aten.mul.Tensor(x, 2); return (mul,)";
+        QTest::newRow("two values are not one") << addSelf << twice << "p = aten.add.Tensor(x, y); return (p,)"
+                                                << "p = aten.add.Tensor(x, y); return (p,)";
         for (const char* one : {"1", "1.0"})
-            QTest::newRow(qPrintable("1 equals " + QString(one))) << "r = aten.mul.Tensor(a, 1); return r" << "return a"
-                << "n = aten.neg.default(x); p = aten.mul.Tensor(n, " + QString(one) + "); q = aten.exp.default(p); return (q,)"
+            QTest::newRow(qPrintable("1 equals " + QString(one)))
+                << "r = aten.mul.Tensor(a, 1); return r"
+                << "return a"
+                << "n = aten.neg.default(x); p = aten.mul.Tensor(n, " + QString(one) +
+                       "); q = aten.exp.default(p); return (q,)"
                 << "n = aten.neg.default(x); q = aten.exp.default(n); return (q,)";
-        QTest::newRow("defaults that are written out are defaults") << "r = aten.addmm.default(c, a, b); return r" << "r = aten.mm.default(a, b); return r"
-            << "p = aten.addmm.default(x, x, y, beta=1, alpha=1.0); return (p,)" << "mm = aten.mm.default(x, y); return (mm,)";
-        QTest::newRow("what is left out must be the default") << "r = aten.addmm.default(c, a, b); return r" << "r = aten.mm.default(a, b); return r"
-            << "p = aten.addmm.default(x, x, y, beta=2); return (p,)" << "p = aten.addmm.default(x, x, y, beta = 2); return (p,)";
-        QTest::newRow("dots leave arguments open") << "r = aten.addmm.default(c, a, b, ...); return r" << "r = aten.mm.default(a, b); return r"
-            << "p = aten.addmm.default(x, x, y, beta=2); return (p,)" << "mm = aten.mm.default(x, y); return (mm,)";
-        QTest::newRow("a constant is bound by $") << "r = aten.mul.Tensor(a, $s); return r" << "r = aten.div.Tensor(a, $s); return r"
+        QTest::newRow("defaults that are written out are defaults")
+            << "r = aten.addmm.default(c, a, b); return r"
+            << "r = aten.mm.default(a, b); return r"
+            << "p = aten.addmm.default(x, x, y, beta=1, alpha=1.0); return (p,)"
+            << "mm = aten.mm.default(x, y); return (mm,)";
+        QTest::newRow("what is left out must be the default")
+            << "r = aten.addmm.default(c, a, b); return r"
+            << "r = aten.mm.default(a, b); return r"
+            << "p = aten.addmm.default(x, x, y, beta=2); return (p,)"
+            << "p = aten.addmm.default(x, x, y, beta = 2); return (p,)";
+        QTest::newRow("dots leave arguments open") << "r = aten.addmm.default(c, a, b, ...); return r"
+                                                   << "r = aten.mm.default(a, b); return r"
+                                                   << "p = aten.addmm.default(x, x, y, beta=2); return (p,)"
+                                                   << "mm = aten.mm.default(x, y); return (mm,)";
+        QTest::newRow("a constant is bound by $")
+            << "r = aten.mul.Tensor(a, $s); return r"
+            << "r = aten.div.Tensor(a, $s); return r"
             << "p = aten.mul.Tensor(x, 0.5); q = aten.mul.Tensor(x, y); return (p, q)"
             << "div = aten.div.Tensor(x, 0.5); q = aten.mul.Tensor(x, y); return (div, q)";
-        QTest::newRow("operands in the other order") << "m = aten.exp.default(a); r = aten.mul.Tensor(m, b); return r"
+        QTest::newRow("operands in the other order")
+            << "m = aten.exp.default(a); r = aten.mul.Tensor(m, b); return r"
             << "n = aten.neg.default(a); r = aten.sub.Tensor(n, b); return r"
             << "e = aten.exp.default(x); p = aten.mul.Tensor(y, e); return (p,)"
             << "neg = aten.neg.default(x); sub = aten.sub.Tensor(neg, y); return (sub,)";
         QTest::newRow("an order chosen inside is tried again when something later fails")
-            << "s = aten.add.Tensor(a, b); r = aten.sub.Tensor(s, a); return r" << "return b"
-            << "s = aten.add.Tensor(x, y); r = aten.sub.Tensor(s, y); q = aten.exp.default(r); return (q,)" << "q = aten.exp.default(x); return (q,)";
-        QTest::newRow("a factor on one operand keeps the order") << "m = aten.exp.default(a); r = aten.add.Tensor(m, b, alpha=$f); return r"
+            << "s = aten.add.Tensor(a, b); r = aten.sub.Tensor(s, a); return r"
+            << "return b"
+            << "s = aten.add.Tensor(x, y); r = aten.sub.Tensor(s, y); q = aten.exp.default(r); return (q,)"
+            << "q = aten.exp.default(x); return (q,)";
+        QTest::newRow("a factor on one operand keeps the order")
+            << "m = aten.exp.default(a); r = aten.add.Tensor(m, b, alpha=$f); return r"
             << "r = aten.sub.Tensor(a, b); return r"
             << "e = aten.exp.default(x); p = aten.add.Tensor(y, e, alpha=2); return (p,)"
             << "e = aten.exp.default(x); p = aten.add.Tensor(y, e, alpha = 2); return (p,)";
-        QTest::newRow("an inner value with another reader") << "m = aten.exp.default(a); r = aten.neg.default(m); return r" << "r = aten.sin.default(a); return r"
-            << "e = aten.exp.default(x); p = aten.neg.default(e); return (p, e)" << "e = aten.exp.default(x); p = aten.neg.default(e); return (p, e)";
-        QTest::newRow("a shared value may have other readers") << "m: shared = aten.exp.default(a); r = aten.neg.default(m); return r"
+        QTest::newRow("an inner value with another reader")
+            << "m = aten.exp.default(a); r = aten.neg.default(m); return r"
             << "r = aten.sin.default(a); return r"
-            << "e = aten.exp.default(x); p = aten.neg.default(e); return (p, e)" << "e = aten.exp.default(x); sin = aten.sin.default(x); return (sin, e)";
-        QTest::newRow("a choice of operators") << "r = aten.(sin|cos).default(a); return r" << "r = aten.exp.default(a); return r"
+            << "e = aten.exp.default(x); p = aten.neg.default(e); return (p, e)"
+            << "e = aten.exp.default(x); p = aten.neg.default(e); return (p, e)";
+        QTest::newRow("a shared value may have other readers")
+            << "m: shared = aten.exp.default(a); r = aten.neg.default(m); return r"
+            << "r = aten.sin.default(a); return r"
+            << "e = aten.exp.default(x); p = aten.neg.default(e); return (p, e)"
+            << "e = aten.exp.default(x); sin = aten.sin.default(x); return (sin, e)";
+        QTest::newRow("a choice of operators")
+            << "r = aten.(sin|cos).default(a); return r"
+            << "r = aten.exp.default(a); return r"
             << "p = aten.sin.default(x); q = aten.cos.default(y); t = aten.tan.default(y); return (p, q, t)"
             << "exp_1 = aten.exp.default(x); exp = aten.exp.default(y); t = aten.tan.default(y); return (exp_1, exp, t)";
-        QTest::newRow("a list with others") << "r = aten.cat.default([a, *rest], $d); return r" << "r = aten.cat.default([*rest, a], $d); return r"
-            << "c = aten.cat.default([x, y, y], 1); return (c,)" << "cat = aten.cat.default([y, y, x], 1); return (cat,)";
+        QTest::newRow("a list with others") << "r = aten.cat.default([a, *rest], $d); return r"
+                                            << "r = aten.cat.default([*rest, a], $d); return r"
+                                            << "c = aten.cat.default([x, y, y], 1); return (c,)"
+                                            << "cat = aten.cat.default([y, y, x], 1); return (cat,)";
         QTest::newRow("several results through a shared value")
-            << "p = aten.sin.default(a); q = aten.cos.default(a); return p, q" << "p = aten.exp.default(a); q = aten.neg.default(a); return p, q"
+            << "p = aten.sin.default(a); q = aten.cos.default(a); return p, q"
+            << "p = aten.exp.default(a); q = aten.neg.default(a); return p, q"
             << "c = aten.cos.default(x); e = aten.tan.default(c); s = aten.sin.default(x); return (e, s)"
             << "exp = aten.exp.default(x); neg = aten.neg.default(x); e = aten.tan.default(neg); return (e, exp)";
         QTest::newRow("new operands that stand behind the first result")
-            << "p = aten.sin.default(a); q = aten.mul.Tensor(p, b); return q, p" << "q = aten.mul.Tensor(a, b); p = aten.neg.default(b); return q, p"
+            << "p = aten.sin.default(a); q = aten.mul.Tensor(p, b); return q, p"
+            << "q = aten.mul.Tensor(a, b); p = aten.neg.default(b); return q, p"
             << "s = aten.sin.default(x); c = aten.cos.default(y); m = aten.mul.Tensor(s, c); return (s, m)"
             << "c = aten.cos.default(y); mul = aten.mul.Tensor(x, c); neg = aten.neg.default(c); return (neg, mul)";
-        QTest::newRow("calls nest") << "r = aten.neg.default(aten.neg.default(a)); return r" << "return a"
-            << "p = aten.neg.default(x); q = aten.neg.default(p); r = aten.exp.default(q); return (r,)" << "r = aten.exp.default(x); return (r,)";
+        QTest::newRow("calls nest")
+            << "r = aten.neg.default(aten.neg.default(a)); return r"
+            << "return a"
+            << "p = aten.neg.default(x); q = aten.neg.default(p); r = aten.exp.default(q); return (r,)"
+            << "r = aten.exp.default(x); return (r,)";
         QTest::newRow("last first, and what is new is not visited")
-            << "m = aten.neg.default(a); r = aten.neg.default(m); return r" << "r = aten.neg.default(a); return r"
+            << "m = aten.neg.default(a); r = aten.neg.default(m); return r"
+            << "r = aten.neg.default(a); return r"
             << "p = aten.neg.default(x); q = aten.neg.default(p); r = aten.neg.default(q); return (r,)"
             << "p = aten.neg.default(x); neg = aten.neg.default(p); return (neg,)";
-        QTest::newRow("an output keeps memory of its own") << "r = aten.mul.Tensor(a, 1); return r" << "return a"
-            << "p = aten.mul.Tensor(x, 1); return (p,)" << "p = aten.mul.Tensor(x, 1); return (p,)";
+        QTest::newRow("an output keeps memory of its own") << "r = aten.mul.Tensor(a, 1); return r"
+                                                           << "return a"
+                                                           << "p = aten.mul.Tensor(x, 1); return (p,)"
+                                                           << "p = aten.mul.Tensor(x, 1); return (p,)";
     }
     void rewrites() {
         QFETCH(QString, find);
@@ -119,48 +154,79 @@ class RulesTest : public QObject {
         QTest::addColumn<QString>("replace");
         QTest::addColumn<QString>("before");
         QTest::addColumn<QString>("after");
-        const QString pieces = "s = aten.split_with_sizes.default(a, $sizes, $d); p: each = s[_]; r = aten.cat.default([*p], $d); return r", whole = "r = aten.neg.default(a); return r";
+        const QString
+            pieces =
+                "s = aten.split_with_sizes.default(a, $sizes, $d); p: each = s[_]; r = aten.cat.default([*p], $d); return r",
+            whole = "r = aten.neg.default(a); return r";
         const QString split = "s = aten.split_with_sizes.default(x, [1, 3], 1); g = s[0]; h = s[1]; ";
         const QString unchanged = split + "c = aten.cat.default([h, y], 1); return (c,)";
-        QTest::newRow("every item is such a call") << pieces << whole << split + "c = aten.cat.default([g, h], 1); return (c,)" << "neg = aten.neg.default(x); return (neg,)";
+        QTest::newRow("every item is such a call")
+            << pieces << whole << split + "c = aten.cat.default([g, h], 1); return (c,)"
+            << "neg = aten.neg.default(x); return (neg,)";
         QTest::newRow("an item is not") << pieces << whole << unchanged << unchanged;
-        // What the others are the rule does not say, so it finds the calls and leaves the list to a function; here: what it has found.
-        QTest::newRow("some items are") << "n: some = aten.neg.default(_); r = aten.cat.default([*n], $d); return r" << "i = aten.cat.default([*n], $d); r = aten.cat.default([i, i], $d); return r"
+        // What the others are the rule does not say, so it finds the calls and leaves the list to a function; here:
+        // what it has found.
+        QTest::newRow("some items are")
+            << "n: some = aten.neg.default(_); r = aten.cat.default([*n], $d); return r"
+            << "i = aten.cat.default([*n], $d); r = aten.cat.default([i, i], $d); return r"
             << "n = aten.neg.default(x); m = aten.neg.default(y); c = aten.cat.default([x, n, y, m], 1); d = aten.cat.default([x, y]); return (c, d)"
             << "n = aten.neg.default(x); m = aten.neg.default(y); cat = aten.cat.default([n, m], 1); cat_1 = aten.cat.default([cat, cat], 1); d = aten.cat.default([x, y]); return (cat_1, d)";
         QTest::newRow("names inside mean one value for all items")
-            << "p: each = aten.mul.Tensor(_, k); r = aten.cat.default([*p], 0); return r" << "r = aten.cat.default([*p], 0); q = aten.mul.Tensor(r, k); return q"
+            << "p: each = aten.mul.Tensor(_, k); r = aten.cat.default([*p], 0); return r"
+            << "r = aten.cat.default([*p], 0); q = aten.mul.Tensor(r, k); return q"
             << "a = aten.mul.Tensor(x, 2); b = aten.mul.Tensor(y, 3); c = aten.cat.default([a, b], 0); return (c,)"
             << "a = aten.mul.Tensor(x, 2); b = aten.mul.Tensor(y, 3); c = aten.cat.default([a, b]); return (c,)";
         QTest::newRow("calls nested in an item are the item's own")
-            << "p: each = aten.neg.default(aten.exp.default(a)); r = aten.cat.default([*p], $d); return r" << "n = aten.neg.default(aten.exp.default(a)); r = aten.cat.default([n, n], $d); return r"
+            << "p: each = aten.neg.default(aten.exp.default(a)); r = aten.cat.default([*p], $d); return r"
+            << "n = aten.neg.default(aten.exp.default(a)); r = aten.cat.default([n, n], $d); return r"
             << "e = aten.exp.default(x); n = aten.neg.default(e); f = aten.exp.default(x); m = aten.neg.default(f); c = aten.cat.default([n, m], 1); return (c,)"
             << "exp = aten.exp.default(x); neg = aten.neg.default(exp); cat = aten.cat.default([neg, neg], 1); return (cat,)";
-        QTest::newRow("beside other items") << "p: each = aten.neg.default(_); r = aten.cat.default([a, *p], $d); return r"
+        QTest::newRow("beside other items")
+            << "p: each = aten.neg.default(_); r = aten.cat.default([a, *p], $d); return r"
             << "r = aten.cat.default([*p, a], $d); return r"
             << "n = aten.neg.default(x); m = aten.neg.default(y); c = aten.cat.default([x, n, m], 1); return (c,)"
             << "n = aten.neg.default(x); m = aten.neg.default(y); cat = aten.cat.default([n, m, x], 1); return (cat,)";
-        const QString twice = "r: repeated = aten.mul.Tensor(a, 2); return r", sum = "r = aten.add.Tensor(a, a); return r", apart = "m = aten.mul.Tensor(x, 2); n = aten.mul.Tensor(x, 3); return (m, n)";
-        QTest::newRow("siblings become one value") << twice << sum << "m = aten.mul.Tensor(x, 2); e = aten.exp.default(m); n = aten.mul.Tensor(x, 2); o = aten.mul.Tensor(y, 3); return (e, n, o)"
+        const QString twice = "r: repeated = aten.mul.Tensor(a, 2); return r",
+                      sum = "r = aten.add.Tensor(a, a); return r",
+                      apart = "m = aten.mul.Tensor(x, 2); n = aten.mul.Tensor(x, 3); return (m, n)";
+        QTest::newRow("siblings become one value")
+            << twice << sum
+            << "m = aten.mul.Tensor(x, 2); e = aten.exp.default(m); n = aten.mul.Tensor(x, 2); o = aten.mul.Tensor(y, 3); return (e, n, o)"
             << "add = aten.add.Tensor(x, x); e = aten.exp.default(add); o = aten.mul.Tensor(y, 3); return (e, add, o)";
-        QTest::newRow("a call without siblings") << twice << sum << "m = aten.mul.Tensor(x, 2); return (m,)" << "add = aten.add.Tensor(x, x); return (add,)";
+        QTest::newRow("a call without siblings") << twice << sum << "m = aten.mul.Tensor(x, 2); return (m,)"
+                                                 << "add = aten.add.Tensor(x, x); return (add,)";
         QTest::newRow("one sibling does not match") << twice << sum << apart << apart;
-        QTest::newRow("siblings disagree about a name") << "r: repeated = aten.mul.Tensor(a, $k); return r" << "r = aten.div.Tensor(a, $k); return r" << apart << apart;
-        QTest::newRow("calls nested in siblings are their own") << "e = aten.exp.default(a); r: repeated = aten.sub.Tensor(e, aten.neg.default(a)); return r" << "r = aten.sin.default(a); return r"
+        QTest::newRow("siblings disagree about a name") << "r: repeated = aten.mul.Tensor(a, $k); return r"
+                                                        << "r = aten.div.Tensor(a, $k); return r" << apart << apart;
+        QTest::newRow("calls nested in siblings are their own")
+            << "e = aten.exp.default(a); r: repeated = aten.sub.Tensor(e, aten.neg.default(a)); return r"
+            << "r = aten.sin.default(a); return r"
             << "e = aten.exp.default(x); m = aten.neg.default(x); p = aten.sub.Tensor(e, m); n = aten.neg.default(x); q = aten.sub.Tensor(e, n); return (p, q)"
             << "sin = aten.sin.default(x); return (sin, sin)";
-        const QString others = "e = aten.exp.default(x); p = aten.sin.default(e); q = aten.cos.default(e); return (p, q)";
-        QTest::newRow("what siblings share is read only by them") << "e = aten.exp.default(a); r: repeated = aten.sin.default(e); return r" << "r = aten.neg.default(a); return r" << others << others;
-        QTest::newRow("the list of siblings") << "e = aten.exp.default(a); r: repeated = aten.mul.Tensor(e, 2); return r"
+        const QString others =
+            "e = aten.exp.default(x); p = aten.sin.default(e); q = aten.cos.default(e); return (p, q)";
+        QTest::newRow("what siblings share is read only by them")
+            << "e = aten.exp.default(a); r: repeated = aten.sin.default(e); return r"
+            << "r = aten.neg.default(a); return r" << others << others;
+        QTest::newRow("the list of siblings")
+            << "e = aten.exp.default(a); r: repeated = aten.mul.Tensor(e, 2); return r"
             << "s = aten.stack.default([*r], 0); t = aten.select.int(s, 0, 0); u = aten.add.Tensor(t, e); return u"
             << "e = aten.exp.default(x); m = aten.mul.Tensor(e, 2); n = aten.mul.Tensor(e, 2); return (n, m)"
             << "e = aten.exp.default(x); m = aten.mul.Tensor(e, 2); n = aten.mul.Tensor(e, 2); stack = aten.stack.default([m, n]); select = aten.select.int(stack, 0, 0); add = aten.add.Tensor(select, e); return (add, add)";
-        QTest::newRow("a number of readers, wherever they are") << "m: 2 readers = aten.exp.default(a); r = aten.neg.default(m); return r" << "r = aten.sin.default(a); return r"
-            << "e = aten.exp.default(x); p = aten.neg.default(e); return (p, e)" << "e = aten.exp.default(x); sin = aten.sin.default(x); return (sin, e)";
-        QTest::newRow("different values") << "a != b; r = aten.add.Tensor(a, b); return r" << "r = aten.sub.Tensor(a, b); return r"
-            << "p = aten.add.Tensor(x, x); q = aten.add.Tensor(x, y); return (p, q)" << "p = aten.add.Tensor(x, x); sub = aten.sub.Tensor(x, y); return (p, sub)";
-        QTest::newRow("all overloads of an operator") << "r = aten.sub(a, b); return r" << "r = aten.add.Tensor(a, b); return r"
-            << "p = aten.sub.Tensor(x, y); q = aten.sub.Scalar(x, 2); return (p, q)" << "add_1 = aten.add.Tensor(x, y); add = aten.add.Tensor(x, 2); return (add_1, add)";
+        QTest::newRow("a number of readers, wherever they are")
+            << "m: 2 readers = aten.exp.default(a); r = aten.neg.default(m); return r"
+            << "r = aten.sin.default(a); return r"
+            << "e = aten.exp.default(x); p = aten.neg.default(e); return (p, e)"
+            << "e = aten.exp.default(x); sin = aten.sin.default(x); return (sin, e)";
+        QTest::newRow("different values") << "a != b; r = aten.add.Tensor(a, b); return r"
+                                          << "r = aten.sub.Tensor(a, b); return r"
+                                          << "p = aten.add.Tensor(x, x); q = aten.add.Tensor(x, y); return (p, q)"
+                                          << "p = aten.add.Tensor(x, x); sub = aten.sub.Tensor(x, y); return (p, sub)";
+        QTest::newRow("all overloads of an operator")
+            << "r = aten.sub(a, b); return r"
+            << "r = aten.add.Tensor(a, b); return r"
+            << "p = aten.sub.Tensor(x, y); q = aten.sub.Scalar(x, 2); return (p, q)"
+            << "add_1 = aten.add.Tensor(x, y); add = aten.add.Tensor(x, 2); return (add_1, add)";
     }
     void lists() { rewrites(); }
 
@@ -171,45 +237,76 @@ class RulesTest : public QObject {
         QTest::addColumn<QString>("replace");
         QTest::addColumn<QString>("before");
         QTest::addColumn<QString>("after");
-        const QString relu = "r = torch.nn.functional.relu(a); return r", gelu = "r = torch.nn.functional.gelu(a); return r";
-        const auto row = [](const char* name, const QString& find, const QString& replace, const QString& before, const QString& after, bool parity = false) {
+        const QString relu = "r = torch.nn.functional.relu(a); return r",
+                      gelu = "r = torch.nn.functional.gelu(a); return r";
+        const auto row = [](const char* name, const QString& find, const QString& replace, const QString& before,
+                            const QString& after, bool parity = false) {
             QTest::newRow(name) << parity << find << replace << before << after;
         };
-        row("a function", relu, gelu, "p = torch.nn.functional.relu(x); return (p,)", "gelu = torch.nn.functional.gelu(x); return (gelu,)");
-        row("the same by another name is another function", relu, gelu, "p = torch.relu(x); return (p,)", "p = torch.relu(x); return (p,)");
-        row("defaults that are written out", relu, gelu, "p = torch.nn.functional.relu(x, inplace=False); return (p,)", "gelu = torch.nn.functional.gelu(x); return (gelu,)");
-        row("what is left out must be the default", relu, gelu, "p = torch.nn.functional.relu(x, inplace=True); return (p,)", "p = torch.nn.functional.relu(x, inplace = True); return (p,)");
-        row("parity drops keywords that the pattern does not name", relu, gelu, "p = torch.nn.functional.relu(x, inplace=True); return (p,)", "gelu = torch.nn.functional.gelu(x); return (gelu,)", true);
-        const QString byName = "r = torch.softmax(a, dim=$d); return r", logs = "r = torch.log_softmax(a, dim=$d); return r";
-        row("by position or by name", byName, logs, "p = torch.softmax(x, 1); q = torch.softmax(y, dim=0); return (p, q)",
+        row("a function", relu, gelu, "p = torch.nn.functional.relu(x); return (p,)",
+            "gelu = torch.nn.functional.gelu(x); return (gelu,)");
+        row("the same by another name is another function", relu, gelu, "p = torch.relu(x); return (p,)",
+            "p = torch.relu(x); return (p,)");
+        row("defaults that are written out", relu, gelu, "p = torch.nn.functional.relu(x, inplace=False); return (p,)",
+            "gelu = torch.nn.functional.gelu(x); return (gelu,)");
+        row("what is left out must be the default", relu, gelu,
+            "p = torch.nn.functional.relu(x, inplace=True); return (p,)",
+            "p = torch.nn.functional.relu(x, inplace = True); return (p,)");
+        row("parity drops keywords that the pattern does not name", relu, gelu,
+            "p = torch.nn.functional.relu(x, inplace=True); return (p,)",
+            "gelu = torch.nn.functional.gelu(x); return (gelu,)", true);
+        const QString byName = "r = torch.softmax(a, dim=$d); return r",
+                      logs = "r = torch.log_softmax(a, dim=$d); return r";
+        row("by position or by name", byName, logs,
+            "p = torch.softmax(x, 1); q = torch.softmax(y, dim=0); return (p, q)",
             "log_softmax_1 = torch.log_softmax(x, dim = 1); log_softmax = torch.log_softmax(y, dim = 0); return (log_softmax_1, log_softmax)");
-        row("parity counts the positional ones", byName, logs, "p = torch.softmax(x, 1); q = torch.softmax(y, dim=0); return (p, q)",
+        row("parity counts the positional ones", byName, logs,
+            "p = torch.softmax(x, 1); q = torch.softmax(y, dim=0); return (p, q)",
             "p = torch.softmax(x, 1); log_softmax = torch.log_softmax(y, dim = 0); return (p, log_softmax)", true);
-        const QString converted = "r = torch.nn.functional.softmax(a, dtype=$t, dim=$d); return r", plain = "r = torch.nn.functional.log_softmax(a, $d); return r";
-        row("keywords in another order", converted, plain, "p = torch.nn.functional.softmax(x, dim=1); return (p,)", "log_softmax = torch.nn.functional.log_softmax(x, 1); return (log_softmax,)");
-        row("parity looks at their order", converted, plain, "p = torch.nn.functional.softmax(x, dim=1); return (p,)", "p = torch.nn.functional.softmax(x, dim = 1); return (p,)", true);
-        row("parity fills in what is left out", "r = torch.nn.functional.softmax(a, dim=$d, dtype=None); return r", plain, "p = torch.nn.functional.softmax(x, dim=1); return (p,)",
+        const QString converted = "r = torch.nn.functional.softmax(a, dtype=$t, dim=$d); return r",
+                      plain = "r = torch.nn.functional.log_softmax(a, $d); return r";
+        row("keywords in another order", converted, plain, "p = torch.nn.functional.softmax(x, dim=1); return (p,)",
+            "log_softmax = torch.nn.functional.log_softmax(x, 1); return (log_softmax,)");
+        row("parity looks at their order", converted, plain, "p = torch.nn.functional.softmax(x, dim=1); return (p,)",
+            "p = torch.nn.functional.softmax(x, dim = 1); return (p,)", true);
+        row("parity fills in what is left out", "r = torch.nn.functional.softmax(a, dim=$d, dtype=None); return r",
+            plain, "p = torch.nn.functional.softmax(x, dim=1); return (p,)",
             "log_softmax = torch.nn.functional.log_softmax(x, 1); return (log_softmax,)", true);
-        row("names of numpy", "r = torch.sum(a, dim=$d, keepdim=True); return r", "r = torch.amax(a, $d, True); return r", "p = torch.sum(x, axis=1, keepdims=True); return (p,)",
+        row("names of numpy", "r = torch.sum(a, dim=$d, keepdim=True); return r",
+            "r = torch.amax(a, $d, True); return r", "p = torch.sum(x, axis=1, keepdims=True); return (p,)",
             "amax = torch.amax(x, [1], True); return (amax,)");
-        row("a method", "r = a.view(2, 8); return r", "r = a.reshape(2, 8); return r", "p = x.view(2, 8); q = y.view((2, 8)); s = y.view(8, 2); return (p, q, s)",
+        row("a method", "r = a.view(2, 8); return r", "r = a.reshape(2, 8); return r",
+            "p = x.view(2, 8); q = y.view((2, 8)); s = y.view(8, 2); return (p, q, s)",
             "reshape_1 = x.reshape(2, 8); reshape = y.reshape(2, 8); s = y.view(8, 2); return (reshape_1, reshape, s)");
-        row("parity tells a tuple from numbers", "r = a.view(2, 8); return r", "r = a.reshape(2, 8); return r", "p = x.view(2, 8); q = y.view((2, 8)); return (p, q)",
+        row("parity tells a tuple from numbers", "r = a.view(2, 8); return r", "r = a.reshape(2, 8); return r",
+            "p = x.view(2, 8); q = y.view((2, 8)); return (p, q)",
             "reshape = x.reshape(2, 8); q = y.view((2, 8)); return (reshape, q)", true);
-        row("a method of a call", "r = torch.exp(a).view(-1, $n); return r", "r = a.view(-1, $n).exp(); return r", "e = torch.exp(x); p = e.view(-1, 2); return (p,)",
+        row("a method of a call", "r = torch.exp(a).view(-1, $n); return r", "r = a.view(-1, $n).exp(); return r",
+            "e = torch.exp(x); p = e.view(-1, 2); return (p,)",
             "view = x.view(-1, 2); exp = view.exp(); return (exp,)");
-        row("an operator", "r = a + b * 2; return r", "r = torch.add(a, b, alpha=2); return r", "m = y * 2; p = x + m; return (p,)", "add = torch.add(x, y, alpha = 2); return (add,)");
-        row("in the other order", "r = a + b * 2; return r", "r = torch.add(a, b, alpha=2); return r", "m = y * 2; p = m + x; return (p,)", "add = torch.add(x, y, alpha = 2); return (add,)");
-        row("parity takes the order as written", "r = a + b * 2; return r", "r = torch.add(a, b, alpha=2); return r", "m = y * 2; p = m + x; return (p,)", "m = y * 2; p = m + x; return (p,)", true);
-        row("operators bind as in Python", "r = -a ** 2 @ (b - a); return r", "r = a @ b; return r", "q = x ** 2; n = -q; d = y - x; p = n @ d; return (p,)", "matmul = x @ y; return (matmul,)");
-        row("a subscript", "r = a[:, 1:3]; return r", "r = a[:, 0:2]; return r", "p = x[:, 1:3]; q = x[:, 0]; return (p, q)", "getitem = x[(slice(None, None, None), slice(0, 2, None))]; q = x[(slice(None, None, None), 0)]; return (getitem, q)");
-        row("a choice of functions", "r = (torch.relu|torch.nn.functional.relu)(a); return r", "r = a.relu(); return r", "p = torch.relu(x); q = torch.nn.functional.relu(y); return (p, q)",
+        row("an operator", "r = a + b * 2; return r", "r = torch.add(a, b, alpha=2); return r",
+            "m = y * 2; p = x + m; return (p,)", "add = torch.add(x, y, alpha = 2); return (add,)");
+        row("in the other order", "r = a + b * 2; return r", "r = torch.add(a, b, alpha=2); return r",
+            "m = y * 2; p = m + x; return (p,)", "add = torch.add(x, y, alpha = 2); return (add,)");
+        row("parity takes the order as written", "r = a + b * 2; return r", "r = torch.add(a, b, alpha=2); return r",
+            "m = y * 2; p = m + x; return (p,)", "m = y * 2; p = m + x; return (p,)", true);
+        row("operators bind as in Python", "r = -a ** 2 @ (b - a); return r", "r = a @ b; return r",
+            "q = x ** 2; n = -q; d = y - x; p = n @ d; return (p,)", "matmul = x @ y; return (matmul,)");
+        row("a subscript", "r = a[:, 1:3]; return r", "r = a[:, 0:2]; return r",
+            "p = x[:, 1:3]; q = x[:, 0]; return (p, q)",
+            "getitem = x[(slice(None, None, None), slice(0, 2, None))]; q = x[(slice(None, None, None), 0)]; return (getitem, q)");
+        row("a choice of functions", "r = (torch.relu|torch.nn.functional.relu)(a); return r", "r = a.relu(); return r",
+            "p = torch.relu(x); q = torch.nn.functional.relu(y); return (p, q)",
             "relu_1 = x.relu(); relu = y.relu(); return (relu_1, relu)");
-        row("a function that nobody knows", "r = mine.ops.scale(a, by=$k); return r", "r = a * $k; return r", "p = mine.ops.scale(x, by=3); return (p,)", "mul = x * 3; return (mul,)");
-        row("with arguments left open", "r = mine.ops.scale(a, ...); return r", "r = torch.relu(a); return r", "p = mine.ops.scale(x, 1, by=3); return (p,)", "relu = torch.relu(x); return (relu,)");
-        row("not across a mutation", "r = torch.neg(torch.exp(a)); return r", "r = torch.sin(a); return r", "e = torch.exp(x); w = y.add_(1); p = torch.neg(e); return (p, w)",
+        row("a function that nobody knows", "r = mine.ops.scale(a, by=$k); return r", "r = a * $k; return r",
+            "p = mine.ops.scale(x, by=3); return (p,)", "mul = x * 3; return (mul,)");
+        row("with arguments left open", "r = mine.ops.scale(a, ...); return r", "r = torch.relu(a); return r",
+            "p = mine.ops.scale(x, 1, by=3); return (p,)", "relu = torch.relu(x); return (relu,)");
+        row("not across a mutation", "r = torch.neg(torch.exp(a)); return r", "r = torch.sin(a); return r",
+            "e = torch.exp(x); w = y.add_(1); p = torch.neg(e); return (p, w)",
             "e = torch.exp(x); w = y.add_(1); p = torch.neg(e); return (p, w)");
-        row("nor across `out`", "r = torch.neg(torch.exp(a)); return r", "r = torch.sin(a); return r", "e = torch.exp(x); w = torch.sin(x, out=y); p = torch.neg(e); return (p, w)",
+        row("nor across `out`", "r = torch.neg(torch.exp(a)); return r", "r = torch.sin(a); return r",
+            "e = torch.exp(x); w = torch.sin(x, out=y); p = torch.neg(e); return (p, w)",
             "e = torch.exp(x); w = torch.sin(x, out = y); p = torch.neg(e); return (p, w)");
     }
     void pythonCalls() {
@@ -224,58 +321,91 @@ class RulesTest : public QObject {
         QTest::addColumn<QString>("graph");
         QTest::addColumn<QString>("reason");
         const QString expNeg = "m = aten.exp.default(a); r = aten.neg.default(m); return r";
-        QTest::newRow("matches") << expNeg << "e = aten.exp.default(x); p = aten.neg.default(e); return (p,)" << "";
+        QTest::newRow("matches") << expNeg << "e = aten.exp.default(x); p = aten.neg.default(e); return (p,)"
+                                 << "";
         QTest::newRow("other root") << expNeg << "p = aten.exp.default(x); return (p,)"
-            << "needs 'r' to be aten.neg.default, but finds `p` (aten.exp.default)";
-        QTest::newRow("other operand") << expNeg << "e = aten.sin.default(x); p = aten.neg.default(e); return (p,)"
+                                    << "needs 'r' to be aten.neg.default, but finds `p` (aten.exp.default)";
+        QTest::newRow("other operand")
+            << expNeg << "e = aten.sin.default(x); p = aten.neg.default(e); return (p,)"
             << "needs 'm' to be aten.exp.default, but 'self' of `p` is `e` (aten.sin.default)";
-        QTest::newRow("input for an operand") << expNeg << "p = aten.neg.default(x); return (p,)" << "needs 'm' to be aten.exp.default, but 'self' of `p` is `x` (an input)";
+        QTest::newRow("input for an operand")
+            << expNeg << "p = aten.neg.default(x); return (p,)"
+            << "needs 'm' to be aten.exp.default, but 'self' of `p` is `x` (an input)";
         QTest::newRow("also an output") << expNeg << "e = aten.exp.default(x); p = aten.neg.default(e); return (p, e)"
-            << "needs 'm' (`e`) to be read only here, but it is an output, too";
-        QTest::newRow("a choice") << "r = aten.(sin|cos).default(a); return r" << "p = aten.tan.default(x); return (p,)"
+                                        << "needs 'm' (`e`) to be read only here, but it is an output, too";
+        QTest::newRow("a choice")
+            << "r = aten.(sin|cos).default(a); return r"
+            << "p = aten.tan.default(x); return (p,)"
             << "needs 'r' to be aten.sin.default or aten.cos.default, but finds `p` (aten.tan.default)";
-        QTest::newRow("another number of readers") << "m: 2 readers = aten.exp.default(a); r = aten.neg.default(m); return r"
-            << "e = aten.exp.default(x); p = aten.neg.default(e); return (p,)" << "needs 'm' (`e`) to have 2 readers, but it has 1";
-        QTest::newRow("one value for two names") << "a != b; r = aten.mul.Tensor(a, b); return r" << "p = aten.mul.Tensor(x, x); return (p,)"
-            << "needs 'a' and 'b' to differ, but both are `x`";
-        QTest::newRow("an item that does not fit") << "n: each = aten.exp.default(_); r = aten.cat.default([*n], 0); return r"
-            << "e = aten.exp.default(x); p = aten.cat.default([e, y], 0); return (p,)" << "needs 'n' to be aten.exp.default, but an item of 'tensors' of `p` is `y` (an input)";
-        QTest::newRow("a sibling that does not match") << "r: repeated = aten.mul.Tensor(a, 2); return r" << "m = aten.mul.Tensor(x, 3); p = aten.mul.Tensor(x, 2); return (p, m)"
+        QTest::newRow("another number of readers")
+            << "m: 2 readers = aten.exp.default(a); r = aten.neg.default(m); return r"
+            << "e = aten.exp.default(x); p = aten.neg.default(e); return (p,)"
+            << "needs 'm' (`e`) to have 2 readers, but it has 1";
+        QTest::newRow("one value for two names") << "a != b; r = aten.mul.Tensor(a, b); return r"
+                                                 << "p = aten.mul.Tensor(x, x); return (p,)"
+                                                 << "needs 'a' and 'b' to differ, but both are `x`";
+        QTest::newRow("an item that does not fit")
+            << "n: each = aten.exp.default(_); r = aten.cat.default([*n], 0); return r"
+            << "e = aten.exp.default(x); p = aten.cat.default([e, y], 0); return (p,)"
+            << "needs 'n' to be aten.exp.default, but an item of 'tensors' of `p` is `y` (an input)";
+        QTest::newRow("a sibling that does not match")
+            << "r: repeated = aten.mul.Tensor(a, 2); return r"
+            << "m = aten.mul.Tensor(x, 3); p = aten.mul.Tensor(x, 2); return (p, m)"
             << "`m`, which reads what `p` reads, does not match: needs 'other' of `m` to be 2, but it is 3";
-        QTest::newRow("siblings that match") << "r: repeated = aten.mul.Tensor(a, 2); return r" << "m = aten.mul.Tensor(x, 2); p = aten.mul.Tensor(x, 2); return (p, m)" << "";
-        QTest::newRow("a method for a function") << "r = torch.relu(a); return r" << "p = x.relu(); return (p,)"
-            << "needs 'r' to be torch.relu, but finds `p` (the method relu)";
-        QTest::newRow("another overload") << "r = torch.sum(a, 1); return r" << "p = torch.sum(x); return (p,)" << "`p` calls another overload of torch.sum";
-        QTest::newRow("a keyword nobody knows") << "r = torch.mine(a, size=2); return r" << "p = torch.mine(x); return (p,)"
-            << "needs the keyword `size`, which `p` does not have";
-        QTest::newRow("other reader") << expNeg << "e = aten.exp.default(x); p = aten.neg.default(e); s = aten.sin.default(e); return (p, s)"
+        QTest::newRow("siblings that match") << "r: repeated = aten.mul.Tensor(a, 2); return r"
+                                             << "m = aten.mul.Tensor(x, 2); p = aten.mul.Tensor(x, 2); return (p, m)"
+                                             << "";
+        QTest::newRow("a method for a function") << "r = torch.relu(a); return r"
+                                                 << "p = x.relu(); return (p,)"
+                                                 << "needs 'r' to be torch.relu, but finds `p` (the method relu)";
+        QTest::newRow("another overload") << "r = torch.sum(a, 1); return r"
+                                          << "p = torch.sum(x); return (p,)"
+                                          << "`p` calls another overload of torch.sum";
+        QTest::newRow("a keyword nobody knows") << "r = torch.mine(a, size=2); return r"
+                                                << "p = torch.mine(x); return (p,)"
+                                                << "needs the keyword `size`, which `p` does not have";
+        QTest::newRow("other reader")
+            << expNeg << "e = aten.exp.default(x); p = aten.neg.default(e); s = aten.sin.default(e); return (p, s)"
             << "needs 'm' (`e`) to be read only here, but `s` reads it too";
-        QTest::newRow("other constant") << "r = aten.mul.Tensor(a, 2); return r" << "p = aten.mul.Tensor(x, 3); return (p,)"
-            << "needs 'other' of `p` to be 2, but it is 3";
-        QTest::newRow("other item of a list") << "r = aten.permute.default(a, [$d, 0]); return r" << "p = aten.permute.default(x, [0, 1]); return (p,)"
-            << "needs an item of 'dims' of `p` to be 0, but it is 1";
-        QTest::newRow("neither operand") << "m = aten.mm.default(a, b); r = aten.add.Tensor(m, c); return r" << "p = aten.add.Tensor(x, y); return (p,)"
+        QTest::newRow("other constant") << "r = aten.mul.Tensor(a, 2); return r"
+                                        << "p = aten.mul.Tensor(x, 3); return (p,)"
+                                        << "needs 'other' of `p` to be 2, but it is 3";
+        QTest::newRow("other item of a list") << "r = aten.permute.default(a, [$d, 0]); return r"
+                                              << "p = aten.permute.default(x, [0, 1]); return (p,)"
+                                              << "needs an item of 'dims' of `p` to be 0, but it is 1";
+        QTest::newRow("neither operand")
+            << "m = aten.mm.default(a, b); r = aten.add.Tensor(m, c); return r"
+            << "p = aten.add.Tensor(x, y); return (p,)"
             << "needs 'm' to be aten.mm.default, but 'self' of `p` is `x` (an input); with the operands exchanged, it needs 'm' to be aten.mm.default, but 'other' of `p` is `y` (an input)";
-        QTest::newRow("a call inside another") << "r = aten.neg.default(aten.exp.default(a)); return r" << "p = aten.neg.default(x); return (p,)"
+        QTest::newRow("a call inside another")
+            << "r = aten.neg.default(aten.exp.default(a)); return r"
+            << "p = aten.neg.default(x); return (p,)"
             << "needs an operand to be aten.exp.default, but 'self' of `p` is `x` (an input)";
-        QTest::newRow("complex numbers") << expNeg << "c = aten.complex.default(x, y); p = aten.neg.default(c); return (p,)"
-            << "rules leave `p` alone: it is complex";
-        QTest::newRow("two values for a name") << "r = aten.sub.Tensor(a, a); return r" << "p = aten.sub.Tensor(x, y); return (p,)"
-            << "needs 'a' to be the same value everywhere, but finds `x` and `y`";
-        QTest::newRow("a value for a constant") << "r = aten.mul.Tensor(a, $s); return r" << "p = aten.mul.Tensor(x, y); return (p,)"
-            << "needs 's' to be a constant, but finds `y`";
-        QTest::newRow("no second result") << "p = aten.sin.default(a); q = aten.cos.default(a); return p, q" << "p = aten.sin.default(x); return (p,)"
-            << "finds no 'q' beside `p`";
-        QTest::newRow("short list") << "r = aten.cat.default([a, b, *c], 0); return r" << "p = aten.cat.default([x], 0); return (p,)"
-            << "needs 'tensors' of `p` to be a list of 2 or more items, but it is [x]";
-        QTest::newRow("mutation between") << expNeg << "e = aten.exp.default(x); c = aten.copy_.default(y, x); p = aten.neg.default(e); return (p, c)"
+        QTest::newRow("complex numbers") << expNeg
+                                         << "c = aten.complex.default(x, y); p = aten.neg.default(c); return (p,)"
+                                         << "rules leave `p` alone: it is complex";
+        QTest::newRow("two values for a name") << "r = aten.sub.Tensor(a, a); return r"
+                                               << "p = aten.sub.Tensor(x, y); return (p,)"
+                                               << "needs 'a' to be the same value everywhere, but finds `x` and `y`";
+        QTest::newRow("a value for a constant") << "r = aten.mul.Tensor(a, $s); return r"
+                                                << "p = aten.mul.Tensor(x, y); return (p,)"
+                                                << "needs 's' to be a constant, but finds `y`";
+        QTest::newRow("no second result") << "p = aten.sin.default(a); q = aten.cos.default(a); return p, q"
+                                          << "p = aten.sin.default(x); return (p,)"
+                                          << "finds no 'q' beside `p`";
+        QTest::newRow("short list") << "r = aten.cat.default([a, b, *c], 0); return r"
+                                    << "p = aten.cat.default([x], 0); return (p,)"
+                                    << "needs 'tensors' of `p` to be a list of 2 or more items, but it is [x]";
+        QTest::newRow("mutation between")
+            << expNeg << "e = aten.exp.default(x); c = aten.copy_.default(y, x); p = aten.neg.default(e); return (p, c)"
             << "`e` and `p` lie on two sides of a mutation";
     }
     void explains() {
         QFETCH(QString, find);
         QFETCH(QString, graph);
         QFETCH(QString, reason);
-        const LoadedRules rules = loaded(rule(find, "return " + find.section("return ", 1)).replace("  replace\n    return", "  replace\n    return"));
+        const LoadedRules rules = loaded(rule(find, "return " + find.section("return ", 1))
+                                             .replace("  replace\n    return", "  replace\n    return"));
         const auto module = parsed(graph);
         Rule built = rules.rules[0];
         built.replace = {};
@@ -289,34 +419,66 @@ class RulesTest : public QObject {
         QTest::addColumn<QString>("text");
         QTest::addColumn<QString>("message");
         QTest::newRow("no return") << rule("r = aten.neg.default(a)", "return a") << "without 'return'";
-        QTest::newRow("unknown op") << rule("r = aten.nagg.default(a); return r", "return a") << "no operator 'aten.nagg.default'";
-        QTest::newRow("unknown parameter") << rule("r = aten.neg.default(a, b=1); return r", "return a") << "no parameter named 'b'";
-        QTest::newRow("missing argument") << rule("r = aten.mm.default(a); return r", "return a") << "argument 'mat2' is missing";
-        QTest::newRow("unbound name") << rule("r = aten.neg.default(a); return r", "return b") << "'b' is not bound by 'find'";
-        QTest::newRow("unread call") << rule("s = aten.exp.default(a); r = aten.neg.default(a); return r", "return a") << "'s' is neither read nor returned";
-        QTest::newRow("results differ") << rule("r = aten.neg.default(a); return r", "return a, a") << "different numbers of results";
-        QTest::newRow("assigned twice") << rule("r = aten.neg.default(a); r = aten.neg.default(r); return r", "return a") << "'r' is assigned twice";
-        QTest::newRow("result is free") << rule("r = aten.neg.default(a); return a", "return a") << "must be the name of a call";
-        QTest::newRow("string left open") << rule("r = aten.gelu.default(a, approximate='tanh); return r", "return a") << "a string is not closed";
-        QTest::newRow("a mark that is none") << rule("r: often = aten.neg.default(a); return r", "return a") << "after ':' stand 'shared'";
-        QTest::newRow("a repeated call that is read") << rule("m: repeated = aten.exp.default(a); r = aten.neg.default(m); return r", "return a") << "'m' is repeated, so it must be the only result";
-        QTest::newRow("repeated beside another result") << rule("p: repeated = aten.exp.default(a); r = aten.neg.default(a); return p, r", "return a, a") << "'p' is repeated, so it must be the only result";
-        QTest::newRow("readers of a result") << rule("r: 2 readers = aten.neg.default(a); return r", "return a") << "'r' is a result, which anybody may read";
-        QTest::newRow("one call for a list's items") << rule("n: each = aten.neg.default(a); r = aten.exp.default(n); return r", "return a") << "'n' stands for the items of a list, as in [*n]";
-        QTest::newRow("a list of no such calls") << rule("n = aten.neg.default(a); r = aten.cat.default([*n]); return r", "return a") << "'n' must be marked 'each' or 'some'";
+        QTest::newRow("unknown op") << rule("r = aten.nagg.default(a); return r", "return a")
+                                    << "no operator 'aten.nagg.default'";
+        QTest::newRow("unknown parameter")
+            << rule("r = aten.neg.default(a, b=1); return r", "return a") << "no parameter named 'b'";
+        QTest::newRow("missing argument")
+            << rule("r = aten.mm.default(a); return r", "return a") << "argument 'mat2' is missing";
+        QTest::newRow("unbound name") << rule("r = aten.neg.default(a); return r", "return b")
+                                      << "'b' is not bound by 'find'";
+        QTest::newRow("unread call") << rule("s = aten.exp.default(a); r = aten.neg.default(a); return r", "return a")
+                                     << "'s' is neither read nor returned";
+        QTest::newRow("results differ") << rule("r = aten.neg.default(a); return r", "return a, a")
+                                        << "different numbers of results";
+        QTest::newRow("assigned twice") << rule("r = aten.neg.default(a); r = aten.neg.default(r); return r",
+                                                "return a")
+                                        << "'r' is assigned twice";
+        QTest::newRow("result is free") << rule("r = aten.neg.default(a); return a", "return a")
+                                        << "must be the name of a call";
+        QTest::newRow("string left open")
+            << rule("r = aten.gelu.default(a, approximate='tanh); return r", "return a") << "a string is not closed";
+        QTest::newRow("a mark that is none")
+            << rule("r: often = aten.neg.default(a); return r", "return a") << "after ':' stand 'shared'";
+        QTest::newRow("a repeated call that is read")
+            << rule("m: repeated = aten.exp.default(a); r = aten.neg.default(m); return r", "return a")
+            << "'m' is repeated, so it must be the only result";
+        QTest::newRow("repeated beside another result")
+            << rule("p: repeated = aten.exp.default(a); r = aten.neg.default(a); return p, r", "return a, a")
+            << "'p' is repeated, so it must be the only result";
+        QTest::newRow("readers of a result") << rule("r: 2 readers = aten.neg.default(a); return r", "return a")
+                                             << "'r' is a result, which anybody may read";
+        QTest::newRow("one call for a list's items")
+            << rule("n: each = aten.neg.default(a); r = aten.exp.default(n); return r", "return a")
+            << "'n' stands for the items of a list, as in [*n]";
+        QTest::newRow("a list of no such calls")
+            << rule("n = aten.neg.default(a); r = aten.cat.default([*n]); return r", "return a")
+            << "'n' must be marked 'each' or 'some'";
         QTest::newRow("items within items")
-            << rule("n: each = aten.neg.default(_); c: each = aten.cat.default([*n]); r = aten.cat.default([*c]); return r", "return a") << "items within items";
-        QTest::newRow("a device without its text") << rule("r = aten.neg.default(device(type, 'x')); return r", "return a") << "'=' is missing";
-        QTest::newRow("an overload is to be built") << rule("r = aten.neg.default(a); return r", "r = aten.sub(a, a); return r") << "'aten.sub' has overloads; name one";
-        QTest::newRow("no overload takes that") << rule("r = aten.neg(a, a, a); return r", "return a") << "no overload of aten.neg takes these arguments";
-        QTest::newRow("a keyword no function has") << rule("r = torch.relu(a, speed=2); return r", "return a") << "no parameter named 'speed'";
-        QTest::newRow("differs from nothing") << rule("a != b; r = aten.neg.default(a); return r", "return a") << "'b' stands nowhere else";
-        QTest::newRow("a slice of values") << rule("r = a[b:]; return r", "return a") << "the bounds of a slice are constants";
+            << rule(
+                   "n: each = aten.neg.default(_); c: each = aten.cat.default([*n]); r = aten.cat.default([*c]); return r",
+                   "return a")
+            << "items within items";
+        QTest::newRow("a device without its text")
+            << rule("r = aten.neg.default(device(type, 'x')); return r", "return a") << "'=' is missing";
+        QTest::newRow("an overload is to be built")
+            << rule("r = aten.neg.default(a); return r", "r = aten.sub(a, a); return r")
+            << "'aten.sub' has overloads; name one";
+        QTest::newRow("no overload takes that")
+            << rule("r = aten.neg(a, a, a); return r", "return a") << "no overload of aten.neg takes these arguments";
+        QTest::newRow("a keyword no function has")
+            << rule("r = torch.relu(a, speed=2); return r", "return a") << "no parameter named 'speed'";
+        QTest::newRow("differs from nothing")
+            << rule("a != b; r = aten.neg.default(a); return r", "return a") << "'b' stands nowhere else";
+        QTest::newRow("a slice of values")
+            << rule("r = a[b:]; return r", "return a") << "the bounds of a slice are constants";
         QTest::newRow("two rules of one pattern")
-            << rule("r = aten.neg.default(a); return r", "return a") + rule("q = aten.neg.default(b); return q", "return b").replace("rule r", "rule s")
+            << rule("r = aten.neg.default(a); return r", "return a") +
+                   rule("q = aten.neg.default(b); return q", "return b").replace("rule r", "rule s")
             << "rule s, find: rule r has the same pattern and comes first";
-        QTest::newRow("two rules of one name") << rule("r = aten.neg.default(a); return r", "return a") + rule("r = aten.exp.default(a); return r", "return a")
-            << "two rules have this name";
+        QTest::newRow("two rules of one name") << rule("r = aten.neg.default(a); return r", "return a") +
+                                                      rule("r = aten.exp.default(a); return r", "return a")
+                                               << "two rules have this name";
     }
     void brokenRules() {
         QFETCH(QString, text);
@@ -331,10 +493,14 @@ class RulesTest : public QObject {
     void brokenFiles_data() {
         QTest::addColumn<QString>("text");
         QTest::addColumn<QString>("message");
-        QTest::newRow("statement before a rule") << "    r = aten.neg.default(a)\n" << "line 1: statements belong below 'find' or 'replace'";
-        QTest::newRow("unknown property") << "rule r\n  because of this\n" << "line 2: no property 'because of this'";
-        QTest::newRow("no find") << "rule r\n  replace\n    return a\n" << "rule r has no 'find'";
-        QTest::newRow("code without a built-in rule") << "rule r\n  find\n    r = aten.neg.default(a)\n    return r\n  build (code)\n"
+        QTest::newRow("statement before a rule") << "    r = aten.neg.default(a)\n"
+                                                 << "line 1: statements belong below 'find' or 'replace'";
+        QTest::newRow("unknown property") << "rule r\n  because of this\n"
+                                          << "line 2: no property 'because of this'";
+        QTest::newRow("no find") << "rule r\n  replace\n    return a\n"
+                                 << "rule r has no 'find'";
+        QTest::newRow("code without a built-in rule")
+            << "rule r\n  find\n    r = aten.neg.default(a)\n    return r\n  build (code)\n"
             << "line 5: rule r has a 'build' in C++, and no built-in rule of that name has one";
     }
     void brokenFiles() {
@@ -353,7 +519,8 @@ class RulesTest : public QObject {
             "a != b; m: 2 readers, shared = (torch.relu|torch.tanh)(a); r = (m + b * -2 ** 3) @ a.T; return r",
             "r = torch.softmax(a[:, 1:3, ..., None], dim=-1, dtype=torch.float32).view(-1, $n).(relu|tanh)(); return r",
             "r = aten.(add|sub)(device(type='cuda', index=0), [a, *xs], -inf, 'x', ...); return r"};
-        for (const std::string& text : std::span(texts).first(4)) {   // the last is none: no operator takes all kinds of arguments
+        for (const std::string& text :
+             std::span(texts).first(4)) {  // the last is none: no operator takes all kinds of arguments
             Rule one;
             one.name = "r";
             one.find = text;
@@ -372,8 +539,14 @@ class RulesTest : public QObject {
                 const size_t at = static_cast<size_t>(random.bounded(static_cast<int>(text.size())));
                 switch (random.bounded(4)) {
                     case 0: text.erase(at, 1 + static_cast<size_t>(random.bounded(6))); break;
-                    case 1: text.insert(at, 1, symbols[static_cast<size_t>(random.bounded(static_cast<int>(symbols.size())))]); break;
-                    case 2: text.insert(at, text.substr(static_cast<size_t>(random.bounded(static_cast<int>(text.size()))), 8)); break;
+                    case 1:
+                        text.insert(at, 1,
+                                    symbols[static_cast<size_t>(random.bounded(static_cast<int>(symbols.size())))]);
+                        break;
+                    case 2:
+                        text.insert(at,
+                                    text.substr(static_cast<size_t>(random.bounded(static_cast<int>(text.size()))), 8));
+                        break;
                     default: text[at] = symbols[static_cast<size_t>(random.bounded(static_cast<int>(symbols.size())))];
                 }
             }
@@ -387,8 +560,9 @@ class RulesTest : public QObject {
                 QVERIFY2(!set.error().message.empty() && !set.error().where.empty(), text.c_str());
                 continue;
             }
-            const auto module = parsed("s = aten.split_with_sizes.default(x, [1, 3], 1); g = s[0]; h = s[1]; c = aten.cat.default([g, h], 1); t = torch.relu(x); m = t * -2; "
-                                       "e = torch.tanh(y); k = e.view(-1, 2); z = torch.softmax(k, dim=-1); w = z.relu(); return (c, m, w)");
+            const auto module = parsed(
+                "s = aten.split_with_sizes.default(x, [1, 3], 1); g = s[0]; h = s[1]; c = aten.cat.default([g, h], 1); t = torch.relu(x); m = t * -2; "
+                "e = torch.tanh(y); k = e.view(-1, 2); z = torch.softmax(k, dim=-1); w = z.relu(); return (c, m, w)");
             const CompileOptions options;
             Rewriter rewriter("test", options);
             const auto changed = rewriter.applyRules(module->graph(), *set);
@@ -399,11 +573,13 @@ class RulesTest : public QObject {
     }
 
     void fuelStopsBetweenRewrites() {
-        const LoadedRules rules = loaded(rule("r = aten.sin.default(a); return r", "r = aten.cos.default(a); return r"));
+        const LoadedRules rules =
+            loaded(rule("r = aten.sin.default(a); return r", "r = aten.cos.default(a); return r"));
         const auto set = RuleSet::compile(rules.rules);
         QVERIFY(set.has_value());
         for (int fuel = 0; fuel <= 3; ++fuel) {
-            const auto module = parsed("a = aten.sin.default(x); b = aten.sin.default(a); c = aten.sin.default(b); return (c,)");
+            const auto module =
+                parsed("a = aten.sin.default(x); b = aten.sin.default(a); c = aten.sin.default(b); return (c,)");
             const CompileOptions options;
             Rewriter rewriter("test", options, fuel);
             const auto changed = rewriter.applyRules(module->graph(), *set);
@@ -415,19 +591,23 @@ class RulesTest : public QObject {
 
     /// The order that PyTorch's stable_topological_sort arrives at (matcher 10).
     void sortsAsPyTorch() {
-        const auto module = parsed("a = aten.sin.default(x); b = aten.neg.default(a); c = aten.relu.default(x); return (b, c)");
+        const auto module =
+            parsed("a = aten.sin.default(x); b = aten.neg.default(a); c = aten.relu.default(x); return (b, c)");
         Graph& graph = module->graph();
         graph.moveBefore(*graph.findByName("c"), *graph.findByName("a"));
         graph.moveBefore(*graph.findByName("b"), *graph.findByName("c"));
         sortTopologically(graph);
-        QCOMPARE(statements(*module), QString("c = aten.relu.default(x); a = aten.sin.default(x); b = aten.neg.default(a); return (b, c)"));
+        QCOMPARE(statements(*module),
+                 QString("c = aten.relu.default(x); a = aten.sin.default(x); b = aten.neg.default(a); return (b, c)"));
     }
 
     /// What must be recomputed stays so when it is replaced; what it was computed from is not touched (matcher R-4).
     void whatIsMadeIsRecomputedLikeWhatItReplaces() {
-        const LoadedRules rules = loaded(rule("m = aten.exp.default(a); r = aten.neg.default(m); return r", "s = aten.sin.default(a); r = aten.cos.default(s); return r"));
+        const LoadedRules rules = loaded(rule("m = aten.exp.default(a); r = aten.neg.default(m); return r",
+                                              "s = aten.sin.default(a); r = aten.cos.default(s); return r"));
         const auto set = RuleSet::compile(rules.rules);
-        const auto module = parsed("d = aten.tan.default(x); e = aten.exp.default(d); p = aten.neg.default(e); return (p,)");
+        const auto module =
+            parsed("d = aten.tan.default(x); e = aten.exp.default(d); p = aten.neg.default(e); return (p,)");
         Graph& graph = module->graph();
         for (const char* name : {"e", "p"}) {
             Provenance provenance = graph.findByName(name)->provenance();
@@ -458,7 +638,8 @@ class RulesTest : public QObject {
     }
 
     void whatIsMadeSaysWhereItCameFrom() {
-        const LoadedRules rules = loaded(rule("m = aten.exp.default(a); r = aten.neg.default(m); return r", "r = aten.sin.default(a); return r"));
+        const LoadedRules rules = loaded(
+            rule("m = aten.exp.default(a); r = aten.neg.default(m); return r", "r = aten.sin.default(a); return r"));
         const auto set = RuleSet::compile(rules.rules);
         const auto module = parsed("e = aten.exp.default(x); p = aten.neg.default(e); return (p,)");
         const NodeId e = module->graph().findByName("e")->id(), p = module->graph().findByName("p")->id();

@@ -1,8 +1,9 @@
 // safetensors: round trips, and one file per error name of the format.
+#include "engine/formats/safetensors.h"
+
 #include <QtTest>
 #include <random>
 
-#include "engine/formats/safetensors.h"
 #include "tests/support/bytes.h"
 #include "tests/support/paths.h"
 
@@ -44,8 +45,10 @@ void SafeTensorsTest::roundTrips_data() {
 void SafeTensorsTest::roundTrips() {
     QFETCH(int, dtype);
     Tensor tensor = Tensor::empty(static_cast<DType>(dtype), {3, 2});
-    for (size_t i = 0; i < tensor.bytes(); ++i) static_cast<unsigned char*>(tensor.data())[i] = static_cast<unsigned char>(i * 11 % 2);
-    const auto bytes = formatSafeTensors({{{"a \"b\"\n", tensor}, {"empty", Tensor::zeros(tensor.dtype(), {0, 4})}}, {}});
+    for (size_t i = 0; i < tensor.bytes(); ++i)
+        static_cast<unsigned char*>(tensor.data())[i] = static_cast<unsigned char>(i * 11 % 2);
+    const auto bytes =
+        formatSafeTensors({{{"a \"b\"\n", tensor}, {"empty", Tensor::zeros(tensor.dtype(), {0, 4})}}, {}});
     QCOMPARE(failureOf(bytes), QString());
     const auto back = parseSafeTensors(storageOf(*bytes), "t");
     QCOMPARE(failureOf(back), QString());
@@ -71,8 +74,9 @@ void SafeTensorsTest::writesAndMapsFiles() {
 }
 
 void SafeTensorsTest::keepsOrderAndMetadata() {
-    const auto bytes = formatSafeTensors({{{"z", Tensor::full(DType::U8, {3}, 7.0)}, {"a", Tensor::full(DType::F64, {1}, 2.0)}},
-                                          {{"made by", "a test"}}});
+    const auto bytes =
+        formatSafeTensors({{{"z", Tensor::full(DType::U8, {3}, 7.0)}, {"a", Tensor::full(DType::F64, {1}, 2.0)}},
+                           {{"made by", "a test"}}});
     QVERIFY(bytes.has_value());
     const auto back = parseSafeTensors(storageOf(*bytes), "t");
     QCOMPARE(failureOf(back), QString());
@@ -83,7 +87,8 @@ void SafeTensorsTest::keepsOrderAndMetadata() {
 }
 
 void SafeTensorsTest::readsMisalignedData() {
-    const std::string header = R"({"b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"x":{"dtype":"F32","shape":[],"data_offsets":[1,5]}})";
+    const std::string header =
+        R"({"b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"x":{"dtype":"F32","shape":[],"data_offsets":[1,5]}})";
     const auto file = parseSafeTensors(storageOf(fileOf(header, std::string("\x01\x00\x00\x80\x3f", 5))), "t");
     QCOMPARE(failureOf(file), QString());
     QCOMPARE(toDouble(file->tensors[1].second.item()), 1.0);
@@ -96,14 +101,21 @@ void SafeTensorsTest::refuses_data() {
     auto row = [](const char* name, const std::string& bytes, const char* message) {
         QTest::newRow(name) << QByteArray(bytes.data(), static_cast<qsizetype>(bytes.size())) << message;
     };
-    auto one = [](const char* entry, int data) { return fileOf(std::string("{\"x\":") + entry + "}", std::string(static_cast<size_t>(data), '\0')); };
+    auto one = [](const char* entry, int data) {
+        return fileOf(std::string("{\"x\":") + entry + "}", std::string(static_cast<size_t>(data), '\0'));
+    };
     row("HeaderTooSmall", "{}", "t: HeaderTooSmall: 2 bytes, at least 8 are needed");
-    row("HeaderTooLarge", fileOf("{}", "", 100'000'001), "t: HeaderTooLarge: a header of 100000001 bytes, the limit is 100000000");
-    row("InvalidHeaderLength", fileOf("{}", "", 3), "t: InvalidHeaderLength: a header of 3 bytes does not fit a file of 10 bytes");
+    row("HeaderTooLarge", fileOf("{}", "", 100'000'001),
+        "t: HeaderTooLarge: a header of 100000001 bytes, the limit is 100000000");
+    row("InvalidHeaderLength", fileOf("{}", "", 3),
+        "t: InvalidHeaderLength: a header of 3 bytes does not fit a file of 10 bytes");
     row("InvalidHeader", fileOf("{\"\xff\":1}", ""), "t: InvalidHeader: the header is not UTF-8");
     row("InvalidHeaderStart", fileOf(" {}", ""), "t: InvalidHeaderStart: the header does not begin with '{'");
     row("InvalidHeaderStart, empty", fileOf("", ""), "t: InvalidHeaderStart: the header does not begin with '{'");
-    row("InvalidHeaderDeserialization, duplicate", fileOf(R"({"x":{"dtype":"U8","shape":[],"data_offsets":[0,1]},"x":{"dtype":"U8","shape":[],"data_offsets":[1,2]}})", "ab"),
+    row("InvalidHeaderDeserialization, duplicate",
+        fileOf(
+            R"({"x":{"dtype":"U8","shape":[],"data_offsets":[0,1]},"x":{"dtype":"U8","shape":[],"data_offsets":[1,2]}})",
+            "ab"),
         "t: x: InvalidHeaderDeserialization: the name appears twice");
     row("InvalidHeaderDeserialization, dtype", one(R"({"dtype":"F99","shape":[],"data_offsets":[0,1]})", 1),
         "t: x: InvalidHeaderDeserialization: unknown dtype 'F99'");
@@ -115,7 +127,10 @@ void SafeTensorsTest::refuses_data() {
         "t: x: InvalidOffset: data_offsets [1, 2], expected to begin at 0");
     row("InvalidOffset, backwards", one(R"({"dtype":"U8","shape":[1],"data_offsets":[0,-1]})", 2),
         "t: x: InvalidHeaderDeserialization: 'data_offsets' holds something that is not an offset");
-    row("InvalidOffset, overlap", fileOf(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})", "abc"),
+    row("InvalidOffset, overlap",
+        fileOf(
+            R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})",
+            "abc"),
         "t: b: InvalidOffset: data_offsets [1, 3], expected to begin at 2");
     row("MetadataIncompleteBuffer, short", one(R"({"dtype":"U8","shape":[4],"data_offsets":[0,4]})", 3),
         "t: MetadataIncompleteBuffer: the header describes 4 bytes of data, the file has 3");
@@ -127,7 +142,8 @@ void SafeTensorsTest::refuses_data() {
         "t: x: TensorInvalidInfo: 4-bit elements do not fill whole bytes");
     row("ValidationOverflow", one(R"({"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,4]})", 4),
         "t: x: ValidationOverflow: the shape overflows 64 bits");
-    row("ValidationOverflow, empty", one(R"({"dtype":"F32","shape":[0,4294967296,4294967296],"data_offsets":[0,0]})", 0),
+    row("ValidationOverflow, empty",
+        one(R"({"dtype":"F32","shape":[0,4294967296,4294967296],"data_offsets":[0,0]})", 0),
         "t: x: ValidationOverflow: sizes overflow 64 bits");
 }
 void SafeTensorsTest::refuses() {
@@ -140,11 +156,13 @@ void SafeTensorsTest::survivesDamage() {
     const uint32_t seed = 20260102;
     qInfo("seed %u", seed);
     std::mt19937 random(seed);
-    const auto whole = formatSafeTensors({{{"w", Tensor::zeros(DType::F32, {4, 4})}, {"n", Tensor::zeros(DType::I64, {3})}}, {{"k", "v"}}});
+    const auto whole = formatSafeTensors(
+        {{{"w", Tensor::zeros(DType::F32, {4, 4})}, {"n", Tensor::zeros(DType::I64, {3})}}, {{"k", "v"}}});
     QVERIFY(whole.has_value());
     for (int trial = 0; trial < 4000; ++trial) {
         std::string bytes = *whole;
-        for (int flips = 1 + static_cast<int>(random() % 3); flips > 0; --flips) bytes[random() % 160] ^= static_cast<char>(1u << random() % 8);
+        for (int flips = 1 + static_cast<int>(random() % 3); flips > 0; --flips)
+            bytes[random() % 160] ^= static_cast<char>(1u << random() % 8);
         if (trial % 3 == 0) bytes.resize(random() % bytes.size());
         const auto file = parseSafeTensors(storageOf(bytes), "t");
         if (!file) continue;

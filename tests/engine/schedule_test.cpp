@@ -1,10 +1,11 @@
-// The parts of scheduling that need no compiler: index arithmetic, loop collapsing, memory planning, and which nodes end
-// up together.
+// The parts of scheduling that need no compiler: index arithmetic, loop collapsing, memory planning, and which nodes
+// end up together.
+#include "engine/schedule/schedule.h"
+
 #include <QtTest>
 
 #include "engine/schedule/collapse.h"
 #include "engine/schedule/fusion.h"
-#include "engine/schedule/schedule.h"
 #include "tests/support/graph_eval.h"
 
 using namespace cutaway;
@@ -29,7 +30,9 @@ class ScheduleTest : public QObject {
         QTest::addColumn<QString>("after");
         QTest::addColumn<int>("which");
         int number = 0;
-        auto row = [&](const char* name, const char* after) { QTest::newRow(name) << QString() << QString(after) << number++; };
+        auto row = [&](const char* name, const char* after) {
+            QTest::newRow(name) << QString() << QString(after) << number++;
+        };
         row("mod within bounds", "i");
         row("quotient within bounds", "0");
         row("row of a flat index", "i");
@@ -45,8 +48,14 @@ class ScheduleTest : public QObject {
         const Expr i = sym("i"), j = sym("j"), k = sym("k");
         const Expr flat = add(mul(num(4), i), j);
         const Expr cases[] = {
-            mod(i, 6), div(j, 4), div(flat, 4), mod(flat, 4), add(mul(num(5), div(k, 5)), mod(k, 5)),
-            mod(div(add(mul(num(24), k), flat), 4), 6), Expr::make(ExprKind::Lt, {i, num(6)}, DType::Bool), mod(k, 4),
+            mod(i, 6),
+            div(j, 4),
+            div(flat, 4),
+            mod(flat, 4),
+            add(mul(num(5), div(k, 5)), mod(k, 5)),
+            mod(div(add(mul(num(24), k), flat), 4), 6),
+            Expr::make(ExprKind::Lt, {i, num(6)}, DType::Bool),
+            mod(k, 4),
         };
         IndexSimplifier simplifier;
         simplifier.setSize("i", 6);
@@ -88,7 +97,8 @@ class ScheduleTest : public QObject {
             const auto expected = apart(position, toSizes);
             const auto result = reindex(at, fromSizes, toSizes);
             QCOMPARE(result.size(), expected.size());
-            for (size_t d = 0; d < expected.size(); ++d) QCOMPARE(result[d].asInt(), std::optional<int64_t>(expected[d]));
+            for (size_t d = 0; d < expected.size(); ++d)
+                QCOMPARE(result[d].asInt(), std::optional<int64_t>(expected[d]));
         }
     }
 
@@ -132,7 +142,8 @@ class ScheduleTest : public QObject {
                 QVERIFY(blocks[a].offset + blocks[a].bytes <= total);
                 for (size_t b = 0; b < a; ++b) {
                     const bool together = blocks[a].begin <= blocks[b].end && blocks[b].begin <= blocks[a].end;
-                    const bool apart = blocks[a].offset + blocks[a].bytes <= blocks[b].offset || blocks[b].offset + blocks[b].bytes <= blocks[a].offset;
+                    const bool apart = blocks[a].offset + blocks[a].bytes <= blocks[b].offset ||
+                                       blocks[b].offset + blocks[b].bytes <= blocks[a].offset;
                     QVERIFY(!together || apart || blocks[a].bytes == 0 || blocks[b].bytes == 0);
                 }
             }
@@ -169,7 +180,8 @@ class ScheduleTest : public QObject {
         for (const FusionDecision& decision : program->decisions) {
             const bool kept = decision.sentence.find(" is not computed in the kernel of ") != std::string::npos ||
                               decision.sentence.find(" do not share a kernel: ") != std::string::npos;
-            QVERIFY2(decision.fused != kept && decision.sentence.find(": ") != std::string::npos, decision.sentence.c_str());
+            QVERIFY2(decision.fused != kept && decision.sentence.find(": ") != std::string::npos,
+                     decision.sentence.c_str());
             QVERIFY(decision.producer != NodeId::None && decision.consumer != NodeId::None);
         }
         QVERIFY(program->decisions.size() >= 3);

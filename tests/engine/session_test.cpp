@@ -1,4 +1,6 @@
 // The door: open, compile, look at every step, run. On the bundled models.
+#include "cutaway/session.h"
+
 #include <QDir>
 #include <QDirIterator>
 #include <QFile>
@@ -6,7 +8,6 @@
 #include <QtTest>
 #include <filesystem>
 
-#include "cutaway/session.h"
 #include "engine/formats/safetensors.h"
 #include "engine/interpret/interpret.h"
 #include "engine/ir/verify.h"
@@ -141,9 +142,10 @@ class SessionTest : public QObject {
         }
     }
 
-    /// droppath_mini adds a block's result to four rows of eight, chosen at random, twice; which ones PyTorch's generator
-    /// chose was not recorded. Rows do not touch one another, so four runs show every row in all its four states. The
-    /// expected rows must be among them and name four rows for each block; with that choice the results must match.
+    /// droppath_mini adds a block's result to four rows of eight, chosen at random, twice; which ones PyTorch's
+    /// generator chose was not recorded. Rows do not touch one another, so four runs show every row in all its four
+    /// states. The expected rows must be among them and name four rows for each block; with that choice the results
+    /// must match.
     void droppathMatchesApartFromItsChoice() {
         const QString folder = testing::referenceFolder("models/droppath_mini");
         if (folder.isEmpty()) QSKIP(testing::kNoReference);
@@ -182,7 +184,8 @@ class SessionTest : public QObject {
             int fitting = 0;
             for (int run = 0; run < 4; ++run) {
                 double worst = 0;
-                for (size_t i = static_cast<size_t>(row) * kRow; i < static_cast<size_t>(row + 1) * kRow; ++i) worst = std::max<double>(worst, std::abs(results[static_cast<size_t>(run)][i] - expected[i]));
+                for (size_t i = static_cast<size_t>(row) * kRow; i < static_cast<size_t>(row + 1) * kRow; ++i)
+                    worst = std::max<double>(worst, std::abs(results[static_cast<size_t>(run)][i] - expected[i]));
                 if (worst > 5e-5) continue;
                 ++fitting;
                 (((run & 1) != 0) == (row >= 4) ? firsts : others[0]).push_back(row);
@@ -204,9 +207,12 @@ class SessionTest : public QObject {
     void valuesMustFitTheirNodes_data() {
         QTest::addColumn<QString>("name");
         QTest::addColumn<QString>("message");
-        QTest::newRow("no such node") << "nothing" << "the graph that runs has no node 'nothing' to give a value to";
-        QTest::newRow("an input") << "x" << "the graph that runs has no node 'x' to give a value to";
-        QTest::newRow("another shape") << "addmm" << "its value in the file is f32[3]";
+        QTest::newRow("no such node") << "nothing"
+                                      << "the graph that runs has no node 'nothing' to give a value to";
+        QTest::newRow("an input") << "x"
+                                  << "the graph that runs has no node 'x' to give a value to";
+        QTest::newRow("another shape") << "addmm"
+                                       << "its value in the file is f32[3]";
     }
     void valuesMustFitTheirNodes() {
         QFETCH(QString, name);
@@ -251,7 +257,8 @@ class SessionTest : public QObject {
             QVERIFY(std::find(verdict->nodes.begin(), verdict->nodes.end(), first.nodeId) != verdict->nodes.end());
             const auto others = session.explainAll(before, first.nodeId, step.name);
             QVERIFY(others);
-            for (const RuleExplanation& other : *others) QVERIFY2(other.applies != !other.reason.empty(), other.rule.c_str());
+            for (const RuleExplanation& other : *others)
+                QVERIFY2(other.applies != !other.reason.empty(), other.rule.c_str());
         }
     }
     void explainingNamesWhatIsMissing() {
@@ -292,7 +299,8 @@ class SessionTest : public QObject {
             Session session;
             QVERIFY(session.open(path.toStdString()));
             QVERIFY(session.compile({}));
-            for (int step = -1; step < static_cast<int>(session.steps(0)->size()); ++step) side.push_back(session.text({0, step, -1})->text);
+            for (int step = -1; step < static_cast<int>(session.steps(0)->size()); ++step)
+                side.push_back(session.text({0, step, -1})->text);
         }
         QCOMPARE(texts[0], texts[1]);
     }
@@ -351,7 +359,8 @@ class SessionTest : public QObject {
         QTest::newRow("truncated") << good.left(good.size() / 2);
         QTest::newRow("directory only") << good.right(2000);
         QByteArray flipped = good;
-        for (qsizetype at = good.size() - 600; at < good.size(); at += 7) flipped[at] = static_cast<char>(flipped[at] ^ 0x55);
+        for (qsizetype at = good.size() - 600; at < good.size(); at += 7)
+            flipped[at] = static_cast<char>(flipped[at] ^ 0x55);
         QTest::newRow("flipped directory") << flipped;
     }
     void badFileLeavesTheSessionAsItWas() {
@@ -394,7 +403,9 @@ class SessionTest : public QObject {
         RunOptions options;
         options.backend = static_cast<Backend>(backend);
         const QString failure = failureOf(session.run(*compiled, options));
-        QVERIFY2(failure.startsWith(QString::fromStdString(path) + ": data/weights/weight_0: the file has changed since it was opened"), qPrintable(failure));
+        QVERIFY2(failure.startsWith(QString::fromStdString(path) +
+                                    ": data/weights/weight_0: the file has changed since it was opened"),
+                 qPrintable(failure));
         // The session lives on, and the file may be opened again.
         QVERIFY(session.text({*compiled, 0, -1}).has_value());
         QVERIFY(writeFile(path, bytes).has_value());
@@ -454,7 +465,8 @@ class SessionTest : public QObject {
         Session session;
         QVERIFY(session.open(bundledModels().first().toStdString()));
         std::vector<std::string> told;
-        const auto run = session.compileWatched({}, [&](const StepInfo& step) { told.push_back(std::to_string(step.index) + step.name); });
+        const auto run = session.compileWatched(
+            {}, [&](const StepInfo& step) { told.push_back(std::to_string(step.index) + step.name); });
         QVERIFY(run);
         std::vector<std::string> recorded;
         const auto steps = session.steps(*run);
@@ -474,7 +486,12 @@ class SessionTest : public QObject {
         QVERIFY(session.open(bundledModels().first().toStdString()));
         const auto whole = session.compile({});
         Progress progress;
-        const auto run = session.compileWatched({}, [&](const StepInfo& step) { if (step.index == stopAfter) progress.cancel->cancel(); }, progress);
+        const auto run = session.compileWatched(
+            {},
+            [&](const StepInfo& step) {
+                if (step.index == stopAfter) progress.cancel->cancel();
+            },
+            progress);
         QVERIFY(run);
         QVERIFY(*session.wasCancelled(*run));
         QCOMPARE(session.steps(*run)->size(), static_cast<size_t>(stopAfter) + 1);
@@ -485,7 +502,8 @@ class SessionTest : public QObject {
         QVERIFY(session.run(*run, options));
         Progress early;
         early.cancel->cancel();
-        const auto none = session.compileWatched({}, [](const StepInfo&) {}, early);
+        const auto none = session.compileWatched(
+            {}, [](const StepInfo&) {}, early);
         QCOMPARE(none.error().code, ErrorCode::Cancelled);
         QCOMPARE(session.runs().size(), size_t(2));
     }

@@ -13,7 +13,9 @@ namespace {
 
 bool isSetting(const QString& key) {
     const auto settings = passSettings();
-    return std::any_of(settings.begin(), settings.end(), [&](const PassSetting& setting) { return QString::fromUtf8(setting.key.data(), qsizetype(setting.key.size())) == key; });
+    return std::any_of(settings.begin(), settings.end(), [&](const PassSetting& setting) {
+        return QString::fromUtf8(setting.key.data(), qsizetype(setting.key.size())) == key;
+    });
 }
 
 }  // namespace
@@ -24,10 +26,12 @@ class SettingsTest : public QObject {
   private slots:
     /// Every key that a pass reads by its name stands in the table.
     void readsAreInTheTable() {
-        static const QRegularExpression read("ettings(?:Of\\([^()]*\\))?(?:\\.|->)(?:flag|number)\\(\"(\\w+)\"|\\bsetting\\(\"(\\w+)\"|deviceFact\\(\\w+, (?:\\w+, )?\"(\\w+)\"|"
-                                             "(?:wanted|large|given|device)(?:\\.|->)(?:flag|number)\\(\"(\\w+)\"");
+        static const QRegularExpression read(
+            "ettings(?:Of\\([^()]*\\))?(?:\\.|->)(?:flag|number)\\(\"(\\w+)\"|\\bsetting\\(\"(\\w+)\"|deviceFact\\(\\w+, (?:\\w+, )?\"(\\w+)\"|"
+            "(?:wanted|large|given|device)(?:\\.|->)(?:flag|number)\\(\"(\\w+)\"");
         QStringList found, missing;
-        QDirIterator files(QStringLiteral(CUTAWAY_SOURCE_DIR "/engine/passes"), {"*.cpp"}, QDir::Files, QDirIterator::Subdirectories);
+        QDirIterator files(QStringLiteral(CUTAWAY_SOURCE_DIR "/engine/passes"), {"*.cpp"}, QDir::Files,
+                           QDirIterator::Subdirectories);
         while (files.hasNext()) {
             QFile file(files.next());
             QVERIFY(file.open(QIODevice::ReadOnly));
@@ -35,12 +39,14 @@ class SettingsTest : public QObject {
             while (matches.hasNext()) {
                 const auto match = matches.next();
                 for (int i = 1; i <= match.lastCapturedIndex(); ++i)
-                    if (!match.captured(i).isEmpty()) (isSetting(match.captured(i)) ? found : missing) << match.captured(i);
+                    if (!match.captured(i).isEmpty())
+                        (isSetting(match.captured(i)) ? found : missing) << match.captured(i);
             }
         }
         QVERIFY2(missing.isEmpty(), qPrintable(missing.join(", ")));
         QVERIFY2(found.size() > 50, qPrintable(found.join(", ")));
-        QVERIFY(found.contains("capability") && found.contains("counter") && found.contains("max_fuse_set_size") && found.contains("cpu_max_first_dimension_decomposition"));
+        QVERIFY(found.contains("capability") && found.contains("counter") && found.contains("max_fuse_set_size") &&
+                found.contains("cpu_max_first_dimension_decomposition"));
     }
 
     /// Owners are names that --enable takes, and each setting stands once for each of them.
@@ -51,7 +57,8 @@ class SettingsTest : public QObject {
         QSet<QString> seen;
         for (const PassSetting& setting : passSettings()) {
             QVERIFY(!setting.what.empty() && setting.what.ends_with('.') && !setting.initial.empty());
-            for (const QString& owner : QString::fromUtf8(setting.owners.data(), qsizetype(setting.owners.size())).split(' ', Qt::SkipEmptyParts)) {
+            for (const QString& owner : QString::fromUtf8(setting.owners.data(), qsizetype(setting.owners.size()))
+                                            .split(' ', Qt::SkipEmptyParts)) {
                 const QString both = owner + "/" + QString::fromUtf8(setting.key.data(), qsizetype(setting.key.size()));
                 QVERIFY2(!seen.contains(both), qPrintable(both));
                 seen.insert(both);
@@ -92,12 +99,14 @@ class SettingsTest : public QObject {
         QVERIFY(wanted.has_value());
         const auto checked = checkSettings(*wanted);
         QCOMPARE(checked.has_value(), problem.isEmpty());
-        if (!checked) QVERIFY2(QString::fromStdString(checked.error().text()).contains(problem), checked.error().text().c_str());
+        if (!checked)
+            QVERIFY2(QString::fromStdString(checked.error().text()).contains(problem), checked.error().text().c_str());
     }
 
     void textThatIsNoSetting_data() {
         QTest::addColumn<QString>("text");
-        for (const char* text : {"", "=", "split_cat_pass=", "=a:1", "a=b", "a=b:1,", "a=,b:1", "a=:1"}) QTest::newRow(text) << text;
+        for (const char* text : {"", "=", "split_cat_pass=", "=a:1", "a=b", "a=b:1,", "a=,b:1", "a=:1"})
+            QTest::newRow(text) << text;
     }
     void textThatIsNoSetting() {
         QFETCH(QString, text);

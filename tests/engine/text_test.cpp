@@ -2,7 +2,6 @@
 #include <QDirIterator>
 #include <QFile>
 #include <QTest>
-
 #include <random>
 
 #include "engine/formats/pt2.h"
@@ -29,10 +28,13 @@ void checkRoundTrip(const Module& module) {
     QVERIFY2(again.has_value(), again ? "" : (again.error().text() + "\n" + first.text.substr(0, 4000)).c_str());
     const PrintedText second = printText(**again);
     if (second.text == first.text) return;
-    const auto [left, right] = std::mismatch(first.text.begin(), first.text.end(), second.text.begin(), second.text.end());
+    const auto [left, right] =
+        std::mismatch(first.text.begin(), first.text.end(), second.text.begin(), second.text.end());
     const size_t at = static_cast<size_t>(left - first.text.begin());
     const size_t begin = at < 200 ? 0 : at - 200;
-    QFAIL(("printed differently:\n" + first.text.substr(begin, 400) + "\n--- against ---\n" + second.text.substr(begin, 400)).c_str());
+    QFAIL(("printed differently:\n" + first.text.substr(begin, 400) + "\n--- against ---\n" +
+           second.text.substr(begin, 400))
+              .c_str());
 }
 
 }  // namespace
@@ -65,10 +67,12 @@ void TextTest::prints_data() {
     QTest::addColumn<QByteArray>("printed");
     const QByteArray one = "def forward(x: \"f32[2]\"):\n";
     auto body = [&](const char* name, const QByteArray& given, const QByteArray& printed) {
-        QTest::newRow(name) << one + "    " + given + "\n    return (x,)\n" << one + "    " + printed + "\n    return (x,)\n";
+        QTest::newRow(name) << one + "    " + given + "\n    return (x,)\n"
+                            << one + "    " + printed + "\n    return (x,)\n";
     };
     body("defaults go", "y = aten.add.Tensor(x, 1, alpha = 1)", "y: \"f32[2]\" = aten.add.Tensor(x, 1)");
-    body("keyword order", "y: \"f32[2]\" = foo.bar.baz(x, b = 1, a = 'it\\'s')", "y: \"f32[2]\" = foo.bar.baz(x, b = 1, a = \"it's\")");
+    body("keyword order", "y: \"f32[2]\" = foo.bar.baz(x, b = 1, a = 'it\\'s')",
+         "y: \"f32[2]\" = foo.bar.baz(x, b = 1, a = \"it's\")");
     body("method", "y: \"f32[2]\" = x.view(-1, 2)", "y: \"f32[2]\" = x.view(-1, 2)");
     body("module", "y: \"f32[2]\" = self.fc.act(x)", "y: \"f32[2]\" = self.fc.act(x)");
     body("quoted module", "y = getattr(self, \"0\")(x)", "y = getattr(self, '0')(x)");
@@ -81,44 +85,73 @@ void TextTest::prints_data() {
     body("set item", "x[0] = 1.5;  setitem = x", "setitem = operator.setitem(x, 0, 1.5)");
     body("freed names", "y = foo.f(x);  y = None", "y = foo.f(x)");
     body("strides", "y: \"f32[2, 3][1, 2]cuda:1\" = foo.f(x)", "y: \"f32[2, 3][1, 2]cuda:1\" = foo.f(x)");
-    body("symbols", "y: \"f32[s0*4, (s0 + 1)//2]\" = foo.f(x, [s0 + 1, -s0])", "y: \"f32[4*s0, ((s0 + 1)//2)]\" = foo.f(x, [s0 + 1, -s0])");
+    body("symbols", "y: \"f32[s0*4, (s0 + 1)//2]\" = foo.f(x, [s0 + 1, -s0])",
+         "y: \"f32[4*s0, ((s0 + 1)//2)]\" = foo.f(x, [s0 + 1, -s0])");
     body("own symbol", "y: \"f32[N]\" = foo.f(x, N)", "y: \"f32[N]\" = foo.f(x, N)");
     body("number type", "y: \"Sym(s0 < 5)\" = foo.f(x)", "y: \"Sym(s0 < 5)\" = foo.f(x)");
     body("infix", "y: \"f32[2]\" = -0.5 * x", "y: \"f32[2]\" = operator.mul(-0.5, x)");
     body("infix stays", "y: \"f32[2]\" = x // 2", "y: \"f32[2]\" = x // 2");
     body("floats", "y = foo.f(x, 1e-5, 5e-1, 1., 1e16, 123456789012345680.0, -inf, nan, float('inf'))",
          "y = foo.f(x, 1e-05, 0.5, 1.0, 1e+16, 1.2345678901234568e+17, -inf, nan, inf)");
-    body("integers", "y = foo.f(x, 9223372036854775807, -9223372036854775808, 1_000)", "y = foo.f(x, 9223372036854775807, -9223372036854775808, 1000)");
-    body("complex", "y = foo.f(x, (1+2j), 2j, (-0-1.5j), (nan+infj))", "y = foo.f(x, (1+2j), 2j, (-0-1.5j), (nan+infj))");
-    body("texts", "y = foo.f(x, 'a\\n\\x01', \"it's\", 'both \\' \"', '\\u00e9')", "y = foo.f(x, 'a\\n\\x01', \"it's\", 'both \\' \"', '\xc3\xa9')");
-    body("numbers by their names", "y = foo.f(x, torch.inf, -math.inf, math.nan, torch.nan, float('-Infinity'), float(\"nan\"), float('2.5'), math.pi, numpy.inf)",
-         "y = foo.f(x, inf, -inf, nan, nan, -inf, nan, 2.5, 3.141592653589793, inf)");
-    body("numbers out of range", "y = foo.f(x, 1e-999, 1e999, -1e999, 1e-99999999999999999999, 1e99999999999999999999, 0." + QByteArray(400, '0') + "1, 1" + QByteArray(400, '0') + ".0e-5, 1" + QByteArray(400, '0') + ".0e-500)",
+    body("integers", "y = foo.f(x, 9223372036854775807, -9223372036854775808, 1_000)",
+         "y = foo.f(x, 9223372036854775807, -9223372036854775808, 1000)");
+    body("complex", "y = foo.f(x, (1+2j), 2j, (-0-1.5j), (nan+infj))",
+         "y = foo.f(x, (1+2j), 2j, (-0-1.5j), (nan+infj))");
+    body("texts", "y = foo.f(x, 'a\\n\\x01', \"it's\", 'both \\' \"', '\\u00e9')",
+         "y = foo.f(x, 'a\\n\\x01', \"it's\", 'both \\' \"', '\xc3\xa9')");
+    body(
+        "numbers by their names",
+        "y = foo.f(x, torch.inf, -math.inf, math.nan, torch.nan, float('-Infinity'), float(\"nan\"), float('2.5'), math.pi, numpy.inf)",
+        "y = foo.f(x, inf, -inf, nan, nan, -inf, nan, 2.5, 3.141592653589793, inf)");
+    body("numbers out of range",
+         "y = foo.f(x, 1e-999, 1e999, -1e999, 1e-99999999999999999999, 1e99999999999999999999, 0." +
+             QByteArray(400, '0') + "1, 1" + QByteArray(400, '0') + ".0e-5, 1" + QByteArray(400, '0') + ".0e-500)",
          "y = foo.f(x, 0.0, inf, -inf, 0.0, inf, 0.0, inf, 1e-100)");
-    body("names of any script", "\xc3\xa9t\xc3\xa9_1: \"f32[2]\" = aten.neg.default(x);  \xe5\xb1\x82 = aten.exp.default(\xc3\xa9t\xc3\xa9_1)",
-         "\xc3\xa9t\xc3\xa9_1: \"f32[2]\" = aten.neg.default(x)\n    \xe5\xb1\x82: \"f32[2]\" = aten.exp.default(\xc3\xa9t\xc3\xa9_1)");
-    body("attributes of any script", "w: \"f32[2]\" = self.couche_\xc3\xa9.weight", "w: \"f32[2]\" = self.couche_\xc3\xa9.weight");
-    body("torch values", "y = foo.f(x, torch.float32, torch.strided, torch.channels_last, device(type='cuda', index=0), torch.device('cpu'), torch.Size([2]))",
-         "y = foo.f(x, torch.float32, torch.strided, torch.channels_last, device(type='cuda', index=0), device(type='cpu'), (2,))");
-    body("containers", "y = foo.f(x, {'a': [x, None], 'b': (1,)}, [], (), slice(1, None), torch.Tensor(size=[2], dtype=float32))",
-         "y = foo.f(x, {'a': [x, None], 'b': (1,)}, [], (), slice(1, None, None), torch.Tensor(size=[2], dtype=float32))");
-    body("operator as value", "y = foo.f(torch.ops.aten.mul.Tensor, Mode.FAST)", "y = foo.f(aten.mul.Tensor, Mode.FAST)");
+    body(
+        "names of any script",
+        "\xc3\xa9t\xc3\xa9_1: \"f32[2]\" = aten.neg.default(x);  \xe5\xb1\x82 = aten.exp.default(\xc3\xa9t\xc3\xa9_1)",
+        "\xc3\xa9t\xc3\xa9_1: \"f32[2]\" = aten.neg.default(x)\n    \xe5\xb1\x82: \"f32[2]\" = aten.exp.default(\xc3\xa9t\xc3\xa9_1)");
+    body("attributes of any script", "w: \"f32[2]\" = self.couche_\xc3\xa9.weight",
+         "w: \"f32[2]\" = self.couche_\xc3\xa9.weight");
+    body(
+        "torch values",
+        "y = foo.f(x, torch.float32, torch.strided, torch.channels_last, device(type='cuda', index=0), torch.device('cpu'), torch.Size([2]))",
+        "y = foo.f(x, torch.float32, torch.strided, torch.channels_last, device(type='cuda', index=0), device(type='cpu'), (2,))");
+    body(
+        "containers",
+        "y = foo.f(x, {'a': [x, None], 'b': (1,)}, [], (), slice(1, None), torch.Tensor(size=[2], dtype=float32))",
+        "y = foo.f(x, {'a': [x, None], 'b': (1,)}, [], (), slice(1, None, None), torch.Tensor(size=[2], dtype=float32))");
+    body("operator as value", "y = foo.f(torch.ops.aten.mul.Tensor, Mode.FAST)",
+         "y = foo.f(aten.mul.Tensor, Mode.FAST)");
     body("odd operator name", "y = getattr(torch.ops, '#ext:f')(x)", "y = getattr(torch.ops, '#ext:f')(x)");
-    body("comments", "# File: net.py:9 in forward, code: h = x\n    y = foo.f(x)\n    # No stacktrace found for following nodes\n    z = foo.f(y)",
-         "# File: net.py:9 in forward, code: h = x\n    y = foo.f(x)\n    # No stacktrace found for following nodes\n    z = foo.f(y)");
-    body("module comment", "# module: enc.0 torch.nn.Linear # File: net.py:9 in f\n    y = foo.f(x)", "# module: enc.0 torch.nn.Linear # File: net.py:9 in f\n    y = foo.f(x)");
-    body("annotation against the rule", "y: \"f32[3]\" = aten.mul.Tensor(x, x)", "y: \"f32[3][1]cpu\" = aten.mul.Tensor(x, x)");
-    QTest::newRow("byte order mark") << QByteArray("\xEF\xBB\xBF" "def forward(x: \"f32[2]\"):\n    return (x,)\n") << QByteArray("def forward(x: \"f32[2]\"):\n    return (x,)\n");
-    QTest::newRow("raw parameter") << QByteArray("def forward(self, L_x_ : torch.Tensor):\n    l_x_ = L_x_\n    return l_x_\n")
+    body(
+        "comments",
+        "# File: net.py:9 in forward, code: h = x\n    y = foo.f(x)\n    # No stacktrace found for following nodes\n    z = foo.f(y)",
+        "# File: net.py:9 in forward, code: h = x\n    y = foo.f(x)\n    # No stacktrace found for following nodes\n    z = foo.f(y)");
+    body("module comment", "# module: enc.0 torch.nn.Linear # File: net.py:9 in f\n    y = foo.f(x)",
+         "# module: enc.0 torch.nn.Linear # File: net.py:9 in f\n    y = foo.f(x)");
+    body("annotation against the rule", "y: \"f32[3]\" = aten.mul.Tensor(x, x)",
+         "y: \"f32[3][1]cpu\" = aten.mul.Tensor(x, x)");
+    QTest::newRow("byte order mark") << QByteArray(
+                                            "\xEF\xBB\xBF"
+                                            "def forward(x: \"f32[2]\"):\n    return (x,)\n")
+                                     << QByteArray("def forward(x: \"f32[2]\"):\n    return (x,)\n");
+    QTest::newRow("raw parameter") << QByteArray(
+                                          "def forward(self, L_x_ : torch.Tensor):\n    l_x_ = L_x_\n    return l_x_\n")
                                    << QByteArray("def forward(L_x_):\n    l_x_ = L_x_\n    return l_x_\n");
-    QTest::newRow("boxed") << QByteArray("class G(torch.nn.Module):\n    def forward(self, args_list):\n        args_iter = iter(args_list)\n"
-                                         "        x = next(args_iter)\n        y = next(args_iter)\n        args_list.clear()\n        return [x, y]\n")
-                           << QByteArray("def forward(x, y):\n    return [x, y]\n");
-    QTest::newRow("symbol ranges") << QByteArray("# symbol s0: lower=2, upper=64, hint=8\ndef forward(x: \"f32[s0]\"):\n    return (x,)\n")
-                                   << QByteArray("# symbol s0: lower=2, upper=64, hint=8\ndef forward(x: \"f32[s0]\"):\n    return (x,)\n");
+    QTest::newRow("boxed")
+        << QByteArray(
+               "class G(torch.nn.Module):\n    def forward(self, args_list):\n        args_iter = iter(args_list)\n"
+               "        x = next(args_iter)\n        y = next(args_iter)\n        args_list.clear()\n        return [x, y]\n")
+        << QByteArray("def forward(x, y):\n    return [x, y]\n");
+    QTest::newRow("symbol ranges")
+        << QByteArray("# symbol s0: lower=2, upper=64, hint=8\ndef forward(x: \"f32[s0]\"):\n    return (x,)\n")
+        << QByteArray("# symbol s0: lower=2, upper=64, hint=8\ndef forward(x: \"f32[s0]\"):\n    return (x,)\n");
     QTest::newRow("nested subgraphs")
-        << QByteArray("def forward(x):\n    y = foo.f(x, inner)\n    return (y,)\n\ndef inner(a):\n    return (a,)\n\n    def inner(b):\n        return (b,)\n")
-        << QByteArray("def forward(x):\n    y = foo.f(x, inner)\n    return (y,)\n\ndef inner(a):\n    return (a,)\n\n    def inner(b):\n        return (b,)\n");
+        << QByteArray(
+               "def forward(x):\n    y = foo.f(x, inner)\n    return (y,)\n\ndef inner(a):\n    return (a,)\n\n    def inner(b):\n        return (b,)\n")
+        << QByteArray(
+               "def forward(x):\n    y = foo.f(x, inner)\n    return (y,)\n\ndef inner(a):\n    return (a,)\n\n    def inner(b):\n        return (b,)\n");
 }
 
 void TextTest::prints() {
@@ -137,10 +170,12 @@ void TextTest::refuses_data() {
     QTest::addColumn<QByteArray>("where");
     QTest::addColumn<QByteArray>("what");
     auto body = [](const char* name, const QByteArray& line, const char* where, const char* what) {
-        QTest::newRow(name) << QByteArray("def forward(x: \"f32[2]\"):\n    ") + line + "\n    return (x,)\n" << QByteArray(where) << QByteArray(what);
+        QTest::newRow(name) << QByteArray("def forward(x: \"f32[2]\"):\n    ") + line + "\n    return (x,)\n"
+                            << QByteArray(where) << QByteArray(what);
     };
     QTest::newRow("nothing") << QByteArray("hello\n") << QByteArray("1:1") << QByteArray("DET-8");
-    QTest::newRow("no return") << QByteArray("def forward(x):\n    y = foo.f(x)\n") << QByteArray("1:1") << QByteArray("no return");
+    QTest::newRow("no return") << QByteArray("def forward(x):\n    y = foo.f(x)\n") << QByteArray("1:1")
+                               << QByteArray("no return");
     QTest::newRow("no body") << QByteArray("def forward(x):\n") << QByteArray("2:1") << QByteArray("no body");
     body("undefined", "y = foo.f(z)", "2:15", "'z' is not defined");
     body("twice", "y = foo.f(x); y = foo.f(x)", "2:19", "TXT-5");
@@ -168,14 +203,23 @@ void TextTest::refuses_data() {
     body("attributes in a row", "y = x" + QByteArray("(0).a").repeated(many), "2:651", "256");
     body("operators in a row", "y = x" + QByteArray(" + x").repeated(many), "2:1039", "256");
     body("comparisons in a row", "y = x" + QByteArray(" < x").repeated(many), "2:1039", "256");
-    body("chains inside chains", "y = " + QByteArray("(").repeated(200) + "x" + (QByteArray(" + x").repeated(100) + ")").repeated(200), "2:1241", "256");
-    body("sizes of many operations", "y: \"f32[s0" + QByteArray("//2").repeated(many) + "]\" = foo.f(x)", "2:8", "operations");
-    body("functions in functions", "y = foo.f(x)\n" + [&] {
-        QByteArray nested;
-        for (int i = 0; i < 300; ++i) nested += QByteArray(4 + i, ' ') + "def f():\n";
-        return nested;
-    }(), "258:260", "256");
-    QTest::newRow("two parameters of one name") << QByteArray("def forward(x: \"f32[2]\", x: \"f32[2]\"):\n    return (x,)\n") << QByteArray("1:26") << QByteArray("'x' is defined twice");
+    body("chains inside chains",
+         "y = " + QByteArray("(").repeated(200) + "x" + (QByteArray(" + x").repeated(100) + ")").repeated(200),
+         "2:1241", "256");
+    body("sizes of many operations", "y: \"f32[s0" + QByteArray("//2").repeated(many) + "]\" = foo.f(x)", "2:8",
+         "operations");
+    body(
+        "functions in functions",
+        "y = foo.f(x)\n" +
+            [&] {
+                QByteArray nested;
+                for (int i = 0; i < 300; ++i) nested += QByteArray(4 + i, ' ') + "def f():\n";
+                return nested;
+            }(),
+        "258:260", "256");
+    QTest::newRow("two parameters of one name")
+        << QByteArray("def forward(x: \"f32[2]\", x: \"f32[2]\"):\n    return (x,)\n") << QByteArray("1:26")
+        << QByteArray("'x' is defined twice");
     body("signs that no name has", "y = foo.f(\xf0\x9f\x98\x80)", "2:15", "'\xf0\x9f\x98\x80' cannot be read");
     body("bytes that are no text", "y = foo.f(\xff\x1b)", "2:15", "'\\xff' cannot be read");
     body("division", "y: \"f32[s0//0]\" = foo.f(x)", "2:8", "division by zero");
@@ -192,8 +236,9 @@ void TextTest::refuses() {
 }
 
 void TextTest::remarks() {
-    auto module = parseText("class G(torch.nn.Module):\n    def forward(self, x: \"DTensor(f32[2][1]cpu, S(0))\"):\n"
-                            "        y: \"f32[3]\" = torch.ops.aten.mul.Tensor(x, x);  x = None\n        z: \"f32[2]\" = foo.f(x)\n        return (y, z)\n");
+    auto module = parseText(
+        "class G(torch.nn.Module):\n    def forward(self, x: \"DTensor(f32[2][1]cpu, S(0))\"):\n"
+        "        y: \"f32[3]\" = torch.ops.aten.mul.Tensor(x, x);  x = None\n        z: \"f32[2]\" = foo.f(x)\n        return (y, z)\n");
     QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
     const auto& remarks = (*module)->origin.remarks;
     QCOMPARE(remarks.size(), size_t{3});
@@ -203,10 +248,11 @@ void TextTest::remarks() {
 }
 
 void TextTest::roles() {
-    const std::string text = "def forward(\n    w: \"f32[2]\",  # ParamAOTInput(target='fc.weight')\n    b: \"f32[2]\",  # BufferAOTInput(target='n', persistent=False)\n"
-                             "    x: \"f32[2]\",  # PlainAOTInput(idx=0)\n    t: \"f32[2]\",  # TangentAOTInput(output=PlainAOTOutput(idx=0))\n):\n"
-                             "    return (\n        b,  # InputMutationAOTOutput(mutated_input=BufferAOTInput(target='n', persistent=False))\n        x,  # PlainAOTOutput(idx=0)\n"
-                             "        w,  # GradAOTOutput(grad_of=ParamAOTInput(target='fc.weight'))\n        t,  # GradAOTOutput(grad_of=PlainAOTInput(idx=0))\n    )\n";
+    const std::string text =
+        "def forward(\n    w: \"f32[2]\",  # ParamAOTInput(target='fc.weight')\n    b: \"f32[2]\",  # BufferAOTInput(target='n', persistent=False)\n"
+        "    x: \"f32[2]\",  # PlainAOTInput(idx=0)\n    t: \"f32[2]\",  # TangentAOTInput(output=PlainAOTOutput(idx=0))\n):\n"
+        "    return (\n        b,  # InputMutationAOTOutput(mutated_input=BufferAOTInput(target='n', persistent=False))\n        x,  # PlainAOTOutput(idx=0)\n"
+        "        w,  # GradAOTOutput(grad_of=ParamAOTInput(target='fc.weight'))\n        t,  # GradAOTOutput(grad_of=PlainAOTInput(idx=0))\n    )\n";
     auto module = parseText(text);
     QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
     QCOMPARE((*module)->inputs[0].kind, InputSpec::Kind::Parameter);
@@ -220,7 +266,8 @@ void TextTest::roles() {
 }
 
 void TextTest::resultsAreKnownFromTheirItems() {
-    auto module = parseText("def forward(x: \"f32[2]\"):\n    p = foo.pair(x)\n    a: \"f32[3]\" = p[1]\n    return (a,)\n");
+    auto module =
+        parseText("def forward(x: \"f32[2]\"):\n    p = foo.pair(x)\n    a: \"f32[3]\" = p[1]\n    return (a,)\n");
     QVERIFY(module.has_value());
     const TupleType* items = (*module)->graph().findByName("p")->type().tuple();
     QVERIFY(items != nullptr);
@@ -230,7 +277,8 @@ void TextTest::resultsAreKnownFromTheirItems() {
 }
 
 void TextTest::lineNodes() {
-    auto module = parseText("def forward(x: \"f32[2]\"):\n    # File: a.py:1 in f\n    y: \"f32[2]\" = foo.f(x)\n    return (y,)\n");
+    auto module = parseText(
+        "def forward(x: \"f32[2]\"):\n    # File: a.py:1 in f\n    y: \"f32[2]\" = foo.f(x)\n    return (y,)\n");
     QVERIFY(module.has_value());
     const PrintedText printed = printText(**module);
     QCOMPARE(printed.lineNodes.size(), size_t{4});
@@ -242,9 +290,10 @@ void TextTest::lineNodes() {
 
 /// The runnable form is FX text as well: its forward has the same nodes and types.
 void TextTest::runnableReadsBack() {
-    const char* text = "# symbol s0: lower=2, hint=4\ndef forward(x: \"f32[s0, 2]\", p: \"b8[]\"):\n    c: \"f32[2]\" = self.enc.scale\n    y: \"f32[s0, 2]\" = aten.mul.Tensor(x, c)\n"
-                       "    r = higher_order.cond(p, true_graph_0, true_graph_0, (y,))\n    z: \"f32[s0, 2]\" = r[0]\n    return (z,)\n\n"
-                       "def true_graph_0(a: \"f32[s0, 2]\"):\n    return (a,)\n";
+    const char* text =
+        "# symbol s0: lower=2, hint=4\ndef forward(x: \"f32[s0, 2]\", p: \"b8[]\"):\n    c: \"f32[2]\" = self.enc.scale\n    y: \"f32[s0, 2]\" = aten.mul.Tensor(x, c)\n"
+        "    r = higher_order.cond(p, true_graph_0, true_graph_0, (y,))\n    z: \"f32[s0, 2]\" = r[0]\n    return (z,)\n\n"
+        "def true_graph_0(a: \"f32[s0, 2]\"):\n    return (a,)\n";
     auto module = parseText(text);
     QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
     const std::string runnable = printText(**module, {.runnable = true}).text;
@@ -259,20 +308,27 @@ void TextTest::runnableReadsBack() {
 void TextTest::runnableMakesWhatIsMissing() {
     PrintOptions runnable;
     runnable.runnable = true;
-    auto linear = parseText("class M(torch.nn.Module):\n    def forward(self, x: \"f32[8, 16]\"):\n        p = self.p\n        w = self.w\n"
-                            "        y: \"f32[8, 4]\" = torch.ops.mkl._mkl_linear(x, p, w, None, 8)\n        return (y,)\n");
+    auto linear = parseText(
+        "class M(torch.nn.Module):\n    def forward(self, x: \"f32[8, 16]\"):\n        p = self.p\n        w = self.w\n"
+        "        y: \"f32[8, 4]\" = torch.ops.mkl._mkl_linear(x, p, w, None, 8)\n        return (y,)\n");
     QVERIFY(linear.has_value() && checkRunnable(**linear));
     const std::string text = printText(**linear, runnable).text;
-    QVERIFY2(text.find("put(self, 'p', torch.ops.mkl._mkl_reorder_linear_weight(make([4, 16], [16, 1], torch.float32), 8))\n") != std::string::npos, text.c_str());
+    QVERIFY2(
+        text.find(
+            "put(self, 'p', torch.ops.mkl._mkl_reorder_linear_weight(make([4, 16], [16, 1], torch.float32), 8))\n") !=
+            std::string::npos,
+        text.c_str());
     QVERIFY2(text.find("put(self, 'w', make([4, 16], [16, 1], torch.float32))\n") != std::string::npos, text.c_str());
 
-    auto convolution = parseText("class M(torch.nn.Module):\n    def forward(self, x: \"f32[2, 6, 9, 8]\"):\n        w = self.w\n"
-                                 "        y: \"f32[2, 4, 5, 4]\" = torch.ops.mkldnn._convolution_pointwise.default(x, w, None, [1, 0], [2, 2], [1, 1], 2, 'none', [], '')\n        return (y,)\n");
+    auto convolution = parseText(
+        "class M(torch.nn.Module):\n    def forward(self, x: \"f32[2, 6, 9, 8]\"):\n        w = self.w\n"
+        "        y: \"f32[2, 4, 5, 4]\" = torch.ops.mkldnn._convolution_pointwise.default(x, w, None, [1, 0], [2, 2], [1, 1], 2, 'none', [], '')\n        return (y,)\n");
     QVERIFY(convolution.has_value() && checkRunnable(**convolution));
     const std::string shapes = printText(**convolution, runnable).text;
     QVERIFY2(shapes.find("put(self, 'w', make([4, 3, 3, 2], ") != std::string::npos, shapes.c_str());
 
-    auto layers = parseText("class M(torch.nn.Module):\n    def forward(self, x: \"f32[2]\"):\n        a = getattr(self, \"0\")(x)\n        b = self.c(a)\n        return b\n");
+    auto layers = parseText(
+        "class M(torch.nn.Module):\n    def forward(self, x: \"f32[2]\"):\n        a = getattr(self, \"0\")(x)\n        b = self.c(a)\n        return b\n");
     QVERIFY(layers.has_value());
     const auto setModuleType = [&](const char* node, const char* type) {
         Provenance provenance;
@@ -283,17 +339,22 @@ void TextTest::runnableMakesWhatIsMissing() {
     // A constructor that could be anything else never becomes part of a program.
     setModuleType("b", "Linear(in_features=print(1))");
     const std::string made = printText(**layers, runnable).text;
-    QVERIFY2(made.find("self.add_module('0', torch.nn.Linear(in_features=2, out_features=2, bias=True))\n") != std::string::npos, made.c_str());
+    QVERIFY2(made.find("self.add_module('0', torch.nn.Linear(in_features=2, out_features=2, bias=True))\n") !=
+                 std::string::npos,
+             made.c_str());
     QVERIFY2(made.find("print(1)") == std::string::npos, made.c_str());
 
-    auto untyped = parseText("class M(torch.nn.Module):\n    def forward(self, x):\n        y = torch.ops.foo.bar(x)\n        return (y,)\n");
+    auto untyped = parseText(
+        "class M(torch.nn.Module):\n    def forward(self, x):\n        y = torch.ops.foo.bar(x)\n        return (y,)\n");
     QVERIFY(untyped.has_value());
     const auto refused = checkRunnable(**untyped);
     QVERIFY(!refused && refused.error().message == "input 'x' has no type in the file, so no value can be made for it");
-    const auto mangled = parseText("def forward(x: \"f32[2]\"):\n    y = torch__inductor_fx_passes_fn(x)\n    return (y,)\n");
+    const auto mangled =
+        parseText("def forward(x: \"f32[2]\"):\n    y = torch__inductor_fx_passes_fn(x)\n    return (y,)\n");
     QVERIFY(mangled.has_value());
     const auto unnamed = checkRunnable(**mangled);
-    QVERIFY(!unnamed && unnamed.error().message == "'torch__inductor_fx_passes_fn' is a function inside PyTorch that the file only names");
+    QVERIFY(!unnamed && unnamed.error().message ==
+                            "'torch__inductor_fx_passes_fn' is a function inside PyTorch that the file only names");
 }
 
 void TextTest::cases_data() {
@@ -325,7 +386,9 @@ void TextTest::cases() {
 
 /// Cut, flipped and repeated bytes: an error or a module, which then prints and parses back to itself.
 void TextTest::damagedTextsNeverCrash() {
-    const quint32 seed = qEnvironmentVariableIntValue("CUTAWAY_SEED") ? static_cast<quint32>(qEnvironmentVariableIntValue("CUTAWAY_SEED")) : 20260101u;
+    const quint32 seed = qEnvironmentVariableIntValue("CUTAWAY_SEED")
+                             ? static_cast<quint32>(qEnvironmentVariableIntValue("CUTAWAY_SEED"))
+                             : 20260101u;
     qInfo("seed %u", seed);
     std::mt19937 random(seed);
     QDirIterator files(testing::testFile("cases/text"), {"*.txt"}, QDir::Files);

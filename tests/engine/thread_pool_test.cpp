@@ -1,9 +1,10 @@
 // The parallel range of a kernel: every element once, whatever the range, its unit, the parts and the threads.
+#include "engine/runtime/cpu/thread_pool.h"
+
 #include <QtTest>
 #include <atomic>
 
 #include "engine/runtime/cpu/cpu_backend.h"
-#include "engine/runtime/cpu/thread_pool.h"
 #include "tests/support/graph_eval.h"
 
 using namespace cutaway;
@@ -32,7 +33,8 @@ class ThreadPoolTest : public QObject {
                     });
                     const QString where = QString("range %1, unit %2, parts %3").arg(range).arg(unit).arg(parts);
                     QVERIFY2(whole, qPrintable(where));
-                    QVERIFY2(std::all_of(seen.begin(), seen.end(), [](const auto& count) { return count == 1; }), qPrintable(where));
+                    QVERIFY2(std::all_of(seen.begin(), seen.end(), [](const auto& count) { return count == 1; }),
+                             qPrintable(where));
                 }
     }
     void onlyWorthwhileWorkWakesThreads() {
@@ -71,7 +73,8 @@ class ThreadPoolTest : public QObject {
             const auto actual = runCpu(*program, inputs, {.threads = threads});
             QVERIFY2(actual.has_value(), actual ? "" : actual.error().text().c_str());
             for (size_t i = 0; i < expected->outputs.size(); ++i)
-                QVERIFY2(compare(actual->outputs[i], expected->outputs[i], {0, 0}).within, qPrintable(QString("%1 threads, output %2").arg(threads).arg(i)));
+                QVERIFY2(compare(actual->outputs[i], expected->outputs[i], {0, 0}).within,
+                         qPrintable(QString("%1 threads, output %2").arg(threads).arg(i)));
         }
     }
 };

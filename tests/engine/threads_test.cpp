@@ -43,7 +43,8 @@ std::string seen(Session& session, RunId run) {
     std::string out;
     const auto steps = session.steps(run);
     for (const StepInfo& step : *steps) {
-        const Place before{run, step.index - 1, -1}, after{run, step.index, step.rewrites > 0 && step.stage != "lowering" ? 1 : -1};
+        const Place before{run, step.index - 1, -1},
+            after{run, step.index, step.rewrites > 0 && step.stage != "lowering" ? 1 : -1};
         const auto graph = session.diff(before, after);
         const auto text = session.text(after);
         if (!graph || !text) return "cannot be looked at: " + (graph ? text.error().text() : graph.error().text());
@@ -68,7 +69,8 @@ class ThreadsTest : public QObject {
         QTest::addColumn<QByteArray>("model");
         QTest::addColumn<bool>("searches");
         QTest::newRow("one graph") << QByteArray(kPlain) << true;
-        QTest::newRow("bodies") << QByteArray(kWithBodies) << false;  // kernels cannot be made of it, so there is nothing to search
+        QTest::newRow("bodies") << QByteArray(kWithBodies)
+                                << false;  // kernels cannot be made of it, so there is nothing to search
     }
     void lookingDoesNotDependOnWhatElseGoesOn() {
         QFETCH(QByteArray, model);

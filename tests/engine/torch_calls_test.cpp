@@ -1,12 +1,13 @@
-// Graphs as Dynamo writes them, against the ATen graphs that make_fx makes of them: tests/cases/torch_calls/*.txt, recorded
-// by tests/scripts/record_dynamo.py. Each file is held to: the lowered graph has the recorded operators in the recorded
-// order; both compute equal numbers; types are found without annotations too; the whole compiler takes it.
+// Graphs as Dynamo writes them, against the ATen graphs that make_fx makes of them: tests/cases/torch_calls/*.txt,
+// recorded by tests/scripts/record_dynamo.py. Each file is held to: the lowered graph has the recorded operators in the
+// recorded order; both compute equal numbers; types are found without annotations too; the whole compiler takes it.
+#include "engine/ops/torch/torch_calls.h"
+
 #include <QDirIterator>
 #include <QtTest>
 
 #include "engine/interpret/interpret.h"
 #include "engine/ir/verify.h"
-#include "engine/ops/torch/torch_calls.h"
 #include "engine/passes/dead_code.h"
 #include "engine/passes/pipeline.h"
 #include "engine/text/parse.h"
@@ -19,7 +20,7 @@ namespace {
 
 struct Recording {
     QString name, differs, dynamo, aten;
-    QStringList results;   // dtype, sizes, mean, weighted mean
+    QStringList results;  // dtype, sizes, mean, weighted mean
 };
 
 Recording readRecording(const QString& path) {
@@ -66,7 +67,9 @@ QStringList calls(const Module& module) {
 QString outputTypes(const Module& module) {
     QStringList out;
     for (const Argument& value : module.graph().outputs())
-        out << (value.node() ? QString::fromStdString(value.node()->type().tensor() ? value.node()->type().tensor()->text() : "?") : "-");
+        out << (value.node() ? QString::fromStdString(
+                                   value.node()->type().tensor() ? value.node()->type().tensor()->text() : "?")
+                             : "-");
     return out.join("; ");
 }
 
@@ -101,13 +104,19 @@ void compareResult(const Tensor& value, const QString& line) {
         weighted += elements[k] * static_cast<double>(k % 13) / static_cast<double>(elements.size());
     }
     const double tolerance = isHalf(value.dtype()) ? 1e-2 : 1e-4;
-    const auto close = [&](double actual, double expected) { return actual == expected || std::fabs(actual - expected) <= tolerance * (1 + std::fabs(expected)) || (std::isnan(actual) && std::isnan(expected)); };
+    const auto close = [&](double actual, double expected) {
+        return actual == expected || std::fabs(actual - expected) <= tolerance * (1 + std::fabs(expected)) ||
+               (std::isnan(actual) && std::isnan(expected));
+    };
     QVERIFY2(close(mean, parts.captured(3).toDouble()) && close(weighted, parts.captured(4).toDouble()),
              qPrintable(QString("%1 and %2, recorded: %3").arg(mean).arg(weighted).arg(line)));
 }
 
 /// Rows that are not written yet are no fault of the calls.
-bool missesOperator(const Error& error) { return error.message.find("no row for an operator") != std::string::npos || error.message.find("does not know this function") != std::string::npos; }
+bool missesOperator(const Error& error) {
+    return error.message.find("no row for an operator") != std::string::npos ||
+           error.message.find("does not know this function") != std::string::npos;
+}
 
 }  // namespace
 
@@ -143,7 +152,9 @@ class TorchCallsTest : public QObject {
         auto recorded = std::make_shared<Module>(**aten);
         QVERIFY(eliminateDeadCode(*recorded, rewriter).has_value());
         if (recording.differs.isEmpty()) QCOMPARE(calls(**module).join("\n"), calls(*recorded).join("\n"));
-        else QVERIFY2(calls(**module) != calls(*recorded), "the recording says that the operators differ, but they do not");
+        else
+            QVERIFY2(calls(**module) != calls(*recorded),
+                     "the recording says that the operators differ, but they do not");
     }
 
     void numbers_data() { rows(); }
@@ -154,12 +165,14 @@ class TorchCallsTest : public QObject {
         const auto dynamo = parsed(recording.dynamo);
         QVERIFY(dynamo.has_value());
         std::vector<Tensor> inputs;
-        for (const Node* node : (*dynamo)->graph().placeholders()) inputs.push_back(filled(*node, static_cast<int64_t>(inputs.size())));
+        for (const Node* node : (*dynamo)->graph().placeholders())
+            inputs.push_back(filled(*node, static_cast<int64_t>(inputs.size())));
         const auto results = interpret(**dynamo, inputs);
         if (!results && missesOperator(results.error())) QSKIP(results.error().message.c_str());
         QVERIFY2(results.has_value(), results ? "" : results.error().text().c_str());
         QCOMPARE(static_cast<qsizetype>(results->size()), recording.results.size());
-        for (size_t i = 0; i < results->size(); ++i) compareResult((*results)[i], recording.results[static_cast<qsizetype>(i)]);
+        for (size_t i = 0; i < results->size(); ++i)
+            compareResult((*results)[i], recording.results[static_cast<qsizetype>(i)]);
     }
 
     void typesWithoutAnnotations_data() { rows(); }
@@ -171,7 +184,8 @@ class TorchCallsTest : public QObject {
         bare.replace(QRegularExpression("^( +\\w+): \"[^\"]*\" =", QRegularExpression::MultilineOption), "\\1 =");
         bare.replace(QRegularExpression("; ( *\\w+): \"[^\"]*\" =", QRegularExpression::MultilineOption), "; \\1 =");
         QVERIFY(bare != recording.dynamo);
-        if (const auto module = lowered(*annotated); !module && missesOperator(module.error())) QSKIP(module.error().message.c_str());
+        if (const auto module = lowered(*annotated); !module && missesOperator(module.error()))
+            QSKIP(module.error().message.c_str());
         const auto plain = parsed(bare);
         QVERIFY2(plain.has_value(), plain ? "" : plain.error().text().c_str());
         for (const Node& node : (*plain)->graph().nodes()) {
@@ -191,7 +205,8 @@ class TorchCallsTest : public QObject {
         QVERIFY(dynamo.has_value());
         const auto trace = runPipeline(*dynamo, {});
         QVERIFY2(trace.has_value(), trace ? "" : trace.error().text().c_str());
-        if (trace->failed() && missesOperator(Error{ErrorCode::Unsupported, trace->steps.back().info.error, {}, {}})) QSKIP(trace->steps.back().info.error.c_str());
+        if (trace->failed() && missesOperator(Error{ErrorCode::Unsupported, trace->steps.back().info.error, {}, {}}))
+            QSKIP(trace->steps.back().info.error.c_str());
         if (trace->failed()) QFAIL((trace->steps.back().info.name + ": " + trace->steps.back().info.error).c_str());
         QVERIFY(!hasTorchCalls(*trace->result()));
     }
@@ -199,16 +214,26 @@ class TorchCallsTest : public QObject {
     void refusals_data() {
         QTest::addColumn<QString>("statement");
         QTest::addColumn<QString>("message");
-        QTest::newRow("unknown function") << "torch.nothing(x, 4)" << "torch.nothing: Cutaway does not know this function";
-        QTest::newRow("unknown method") << "x.tolist()" << "Tensor.tolist: Cutaway does not know this function";
-        QTest::newRow("keyword") << "torch.nn.functional.relu(x, inplce=True)" << "torch.nn.functional.relu: has no parameter named 'inplce'";
-        QTest::newRow("missing") << "torch.nn.functional.layer_norm(x)" << "argument 'normalized_shape' is missing";
-        QTest::newRow("too many indices") << "x[0, 0, 0]" << "too many indices (3) for a tensor with 2 dims";
-        QTest::newRow("overload") << "torch.pow(x, 'a')" << "torch.pow: no overload of aten.pow takes (f32[4, 6], text)";
-        QTest::newRow("shape") << "x.view(5, 5)" << "aten.view.default";
-        QTest::newRow("attribute") << "x.grad_fn" << "the attribute 'grad_fn' of a tensor";
-        QTest::newRow("autocast") << "torch.amp.autocast_mode._enter_autocast('cpu', None, True, None)" << "_enter_autocast: Cutaway does not know";
-        QTest::newRow("padding mode") << "torch._C._nn.pad(x, (1, 1), mode='wrap')" << "the mode 'wrap'";
+        QTest::newRow("unknown function") << "torch.nothing(x, 4)"
+                                          << "torch.nothing: Cutaway does not know this function";
+        QTest::newRow("unknown method") << "x.tolist()"
+                                        << "Tensor.tolist: Cutaway does not know this function";
+        QTest::newRow("keyword") << "torch.nn.functional.relu(x, inplce=True)"
+                                 << "torch.nn.functional.relu: has no parameter named 'inplce'";
+        QTest::newRow("missing") << "torch.nn.functional.layer_norm(x)"
+                                 << "argument 'normalized_shape' is missing";
+        QTest::newRow("too many indices") << "x[0, 0, 0]"
+                                          << "too many indices (3) for a tensor with 2 dims";
+        QTest::newRow("overload") << "torch.pow(x, 'a')"
+                                  << "torch.pow: no overload of aten.pow takes (f32[4, 6], text)";
+        QTest::newRow("shape") << "x.view(5, 5)"
+                               << "aten.view.default";
+        QTest::newRow("attribute") << "x.grad_fn"
+                                   << "the attribute 'grad_fn' of a tensor";
+        QTest::newRow("autocast") << "torch.amp.autocast_mode._enter_autocast('cpu', None, True, None)"
+                                  << "_enter_autocast: Cutaway does not know";
+        QTest::newRow("padding mode") << "torch._C._nn.pad(x, (1, 1), mode='wrap')"
+                                      << "the mode 'wrap'";
     }
     void refusals() {
         QFETCH(QString, statement);

@@ -1,9 +1,10 @@
 // torch.save files: every opcode and allowed name, sharing, and all that must be refused.
+#include "engine/formats/torch_save.h"
+
 #include <QtTest>
 #include <random>
 
 #include "engine/formats/byte_source.h"
-#include "engine/formats/torch_save.h"
 #include "tests/support/bytes.h"
 #include "tests/support/paths.h"
 #include "tests/support/pickle_builder.h"
@@ -43,7 +44,12 @@ std::string showTensor(const Tensor& tensor) {
     for (int64_t i = 0; i < tensor.numel(); ++i) {
         const Scalar item = tensor.item(i);
         if (i) out += " ";
-        if (const auto* complex = std::get_if<std::complex<double>>(&item)) out += QString("%1%2%3j").arg(complex->real()).arg(complex->imag() < 0 ? "" : "+").arg(complex->imag()).toStdString();
+        if (const auto* complex = std::get_if<std::complex<double>>(&item))
+            out += QString("%1%2%3j")
+                       .arg(complex->real())
+                       .arg(complex->imag() < 0 ? "" : "+")
+                       .arg(complex->imag())
+                       .toStdString();
         else out += QString::number(toDouble(item)).toStdString();
     }
     return out + ")";
@@ -55,10 +61,14 @@ std::string show(const SavedValue& value) {
         std::string operator()(bool flag) const { return flag ? "True" : "False"; }
         std::string operator()(int64_t number) const { return std::to_string(number); }
         std::string operator()(double number) const { return QString::number(number, 'g', 17).toStdString(); }
-        std::string operator()(std::complex<double> number) const { return std::to_string(number.real()) + "," + std::to_string(number.imag()); }
+        std::string operator()(std::complex<double> number) const {
+            return std::to_string(number.real()) + "," + std::to_string(number.imag());
+        }
         std::string operator()(const std::string& text) const { return "'" + text + "'"; }
         std::string operator()(DType dtype) const { return std::string(info(dtype).torchName); }
-        std::string operator()(const Tensor& tensor) const { return (whole.parameter ? "parameter " : "") + showTensor(tensor); }
+        std::string operator()(const Tensor& tensor) const {
+            return (whole.parameter ? "parameter " : "") + showTensor(tensor);
+        }
         std::string operator()(const SavedUnsupported& other) const { return "<" + other.what + ">"; }
         std::string operator()(const SavedItems& items) const {
             std::string out = whole.tuple ? "(" : "[";
@@ -67,7 +77,8 @@ std::string show(const SavedValue& value) {
         }
         std::string operator()(const std::shared_ptr<const SavedDict>& dict) const {
             std::string out = "{";
-            for (size_t i = 0; i < dict->items.size(); ++i) out += (i ? ", " : "") + dict->items[i].first + ": " + show(dict->items[i].second);
+            for (size_t i = 0; i < dict->items.size(); ++i)
+                out += (i ? ", " : "") + dict->items[i].first + ": " + show(dict->items[i].second);
             return out + "}";
         }
     };
@@ -80,7 +91,9 @@ QString shown(const std::string& bytes) {
 void row(const char* name, const std::string& bytes, const char* expected) {
     QTest::newRow(name) << QByteArray(bytes.data(), static_cast<qsizetype>(bytes.size())) << expected;
 }
-void valueRow(const char* name, const std::string& value, const char* expected) { row(name, archive(whole(value)), expected); }
+void valueRow(const char* name, const std::string& value, const char* expected) {
+    row(name, archive(whole(value)), expected);
+}
 
 }  // namespace
 
@@ -100,22 +113,41 @@ void TorchSaveTest::readsValues_data() {
     valueRow("SHORT_BINSTRING", std::string("U\x02hi", 4), "'hi'");
     valueRow("tuples", std::string(")") + "K\x01\x85K\x01K\x02\x86K\x01K\x02K\x03\x87\x87", "((1), (1, 2), (1, 2, 3))");
     valueRow("tuple of nothing", ")", "()");
-    valueRow("list", "](K\x01K\x02" "eK\x03" "a", "[1, 2, 3]");
+    valueRow("list",
+             "](K\x01K\x02"
+             "eK\x03"
+             "a",
+             "[1, 2, 3]");
     valueRow("dict", dict({{"a", "K\x01"}}) + text("b") + "K\x02s", "{a: 1, b: 2}");
     valueRow("int keys", "}K\x07K\x01s", "{7: 1}");
     valueRow("empty set", "\x8f", "[]");
-    valueRow("memo", "K\x05q\x03" "h\x03\x86", "(5, 5)");
+    valueRow("memo",
+             "K\x05q\x03"
+             "h\x03\x86",
+             "(5, 5)");
     valueRow("long memo", std::string("K\x05r\x00\x01\x00\x00j\x00\x01\x00\x00\x86", 13), "(5, 5)");
-    valueRow("ordered dict", call(global("collections", "OrderedDict"), {}) + "(" + text("a") + "K\x01u" + dict({{"_metadata", ")"}}) + "b", "{a: 1}");
-    valueRow("ordered dict of pairs", call(global("collections", "OrderedDict"), {"](" + tuple({text("a"), "K\x01"}) + "e"}), "{a: 1}");
-    valueRow("default dict", call(global("collections", "defaultdict"), {global("builtins", "list")}) + text("a") + "]s", "{a: []}");
-    valueRow("set", call(global("__builtin__", "set"), {"](K\x01K\x02" "e"}), "[1, 2]");
+    valueRow(
+        "ordered dict",
+        call(global("collections", "OrderedDict"), {}) + "(" + text("a") + "K\x01u" + dict({{"_metadata", ")"}}) + "b",
+        "{a: 1}");
+    valueRow("ordered dict of pairs",
+             call(global("collections", "OrderedDict"), {"](" + tuple({text("a"), "K\x01"}) + "e"}), "{a: 1}");
+    valueRow("default dict",
+             call(global("collections", "defaultdict"), {global("builtins", "list")}) + text("a") + "]s", "{a: []}");
+    valueRow("set",
+             call(global("__builtin__", "set"), {"](K\x01K\x02"
+                                                 "e"}),
+             "[1, 2]");
     valueRow("complex", call(global("builtins", "complex"), {real(1), real(-2)}), "1.000000,-2.000000");
     valueRow("bytes", call(global("_codecs", "encode"), {text("ab"), text("latin1")}), "'ab'");
     valueRow("dtype", global("torch", "bfloat16"), "bfloat16");
     valueRow("device", call(global("torch", "device"), {text("cuda"), "K\x01"}), "'cuda:1'");
     valueRow("size", call(global("torch", "Size"), {tuple({"K\x02", "K\x03"})}), "(2, 3)");
-    row("protocol 4", archive(std::string("\x80\x04\x95\x0a\0\0\0\0\0\0\0\x8c\x02hi\x94\x8c\x0b" "collections\x8c\x0bOrderedDict\x93)R\x86.", 48)), "('hi', {})");
+    row("protocol 4",
+        archive(std::string("\x80\x04\x95\x0a\0\0\0\0\0\0\0\x8c\x02hi\x94\x8c\x0b"
+                            "collections\x8c\x0bOrderedDict\x93)R\x86.",
+                            48)),
+        "('hi', {})");
 }
 void TorchSaveTest::readsValues() {
     QFETCH(QByteArray, bytes);
@@ -132,22 +164,48 @@ void TorchSaveTest::readsTensors_data() {
     row("offset", archive(whole(tensor(four, 3, {}, {})), {{"0", kFour}}), "f32[](4)");
     row("expanded", archive(whole(tensor(four, 1, {3}, {0})), {{"0", kFour}}), "f32[3](2 2 2)");
     row("empty", archive(whole(tensor(storage(kFloats, "0", 0), 0, {0, 5}, {5, 1})), {{"0", ""}}), "f32[0,5]()");
-    row("conj", archive(whole(tensor(storage(global("torch", "ComplexFloatStorage"), "0", 2), 0, {2}, {1}, {dict({{"conj", kTrue}})})), {{"0", kFour}}), "c64[2](1-2j 3-4j)");
+    row("conj",
+        archive(whole(tensor(storage(global("torch", "ComplexFloatStorage"), "0", 2), 0, {2}, {1},
+                             {dict({{"conj", kTrue}})})),
+                {{"0", kFour}}),
+        "c64[2](1-2j 3-4j)");
     row("neg", archive(whole(tensor(four, 0, {2}, {2}, {dict({{"neg", kTrue}})})), {{"0", kFour}}), "f32[2](-1 -3)");
-    row("big-endian", archive(whole(tensor(storage(global("torch", "ShortStorage"), "0", 2), 0, {2}, {1})), {{"0", std::string("\x01\x02\xff\xfe", 4)}}, {{"byteorder", "big"}}), "i16[2](258 -2)");
+    row("big-endian",
+        archive(whole(tensor(storage(global("torch", "ShortStorage"), "0", 2), 0, {2}, {1})),
+                {{"0", std::string("\x01\x02\xff\xfe", 4)}}, {{"byteorder", "big"}}),
+        "i16[2](258 -2)");
     row("cuda", archive(whole(tensor(storage(kFloats, "0", 4, "cuda:0"), 0, {1}, {1})), {{"0", kFour}}), "f32[1](1)");
-    row("meta", archive(whole(tensor(storage(kFloats, "0", 4, "meta"), 0, {1}, {1}))), "<tensor without data (device meta)>");
-    row("parameter", archive(whole(call(global("torch._utils", "_rebuild_parameter"), {tensor(four, 0, {1}, {1}), kTrue, call(global("collections", "OrderedDict"), {})})), {{"0", kFour}}), "parameter f32[1](1)");
-    row("untyped", archive(whole(call(global("torch._utils", "_rebuild_tensor_v3"), {storage(global("torch.storage", "UntypedStorage"), "0", 16), integer(1), tuple({integer(2)}), tuple({integer(1)}), kFalse, call(global("collections", "OrderedDict"), {}), global("torch", "uint16")})), {{"0", kFour}}), "u16[2](16256 0)");
-    row("from type", archive(whole(call(global("torch._tensor", "_rebuild_from_type_v2"), {global("torch._utils", "_rebuild_tensor_v2"), global("torch.nn.parameter", "Parameter"), tuple({four, integer(0), tuple({}), tuple({}), kFalse, kNone}), kNone})), {{"0", kFour}}), "f32[](1)");
-    row("sparse", archive(whole(tuple({call(global("torch._utils", "_rebuild_sparse_tensor"), {kNone}), "K\x01"}))), "(<unsupported tensor kind (torch._utils _rebuild_sparse_tensor)>, 1)");
+    row("meta", archive(whole(tensor(storage(kFloats, "0", 4, "meta"), 0, {1}, {1}))),
+        "<tensor without data (device meta)>");
+    row("parameter",
+        archive(whole(call(global("torch._utils", "_rebuild_parameter"),
+                           {tensor(four, 0, {1}, {1}), kTrue, call(global("collections", "OrderedDict"), {})})),
+                {{"0", kFour}}),
+        "parameter f32[1](1)");
+    row("untyped",
+        archive(whole(call(global("torch._utils", "_rebuild_tensor_v3"),
+                           {storage(global("torch.storage", "UntypedStorage"), "0", 16), integer(1),
+                            tuple({integer(2)}), tuple({integer(1)}), kFalse,
+                            call(global("collections", "OrderedDict"), {}), global("torch", "uint16")})),
+                {{"0", kFour}}),
+        "u16[2](16256 0)");
+    row("from type",
+        archive(whole(call(global("torch._tensor", "_rebuild_from_type_v2"),
+                           {global("torch._utils", "_rebuild_tensor_v2"), global("torch.nn.parameter", "Parameter"),
+                            tuple({four, integer(0), tuple({}), tuple({}), kFalse, kNone}), kNone})),
+                {{"0", kFour}}),
+        "f32[](1)");
+    row("sparse", archive(whole(tuple({call(global("torch._utils", "_rebuild_sparse_tensor"), {kNone}), "K\x01"}))),
+        "(<unsupported tensor kind (torch._utils _rebuild_sparse_tensor)>, 1)");
     row("bare storage", archive(whole(four), {{"0", kFour}}), "f32[4](1 2 3 4)");
 }
 void TorchSaveTest::readsTensors() { readsValues(); }
 
 void TorchSaveTest::keepsSharing() {
     const std::string four = storage(kFloats, "0", 4);
-    const auto value = readTorchSave(storageOf(archive(whole(tuple({tensor(four, 0, {2}, {1}), tensor(four, 2, {2}, {1})})), {{"0", kFour}})), "t.pt");
+    const auto value = readTorchSave(
+        storageOf(archive(whole(tuple({tensor(four, 0, {2}, {1}), tensor(four, 2, {2}, {1})})), {{"0", kFour}})),
+        "t.pt");
     QCOMPARE(failureOf(value), QString());
     const SavedItems& items = *value->items();
     QCOMPARE(items[0].tensor()->storage().get(), items[1].tensor()->storage().get());
@@ -156,7 +214,11 @@ void TorchSaveTest::keepsSharing() {
 
 void TorchSaveTest::stateDictNamesAreJoined() {
     const std::string one = tensor(storage(kFloats, "0", 4), 0, {1}, {1});
-    const auto value = readTorchSave(storageOf(archive(whole(dict({{"model", dict({{"l.weight", one}, {"steps", "K\x07"}})}, {"list", "](" + one + "e"}})), {{"0", kFour}})), "t.pt");
+    const auto value = readTorchSave(
+        storageOf(
+            archive(whole(dict({{"model", dict({{"l.weight", one}, {"steps", "K\x07"}})}, {"list", "](" + one + "e"}})),
+                    {{"0", kFour}})),
+        "t.pt");
     QCOMPARE(failureOf(value), QString());
     const auto tensors = tensorsOf(*value);
     QCOMPARE(tensors.size(), size_t{2});
@@ -168,45 +230,75 @@ void TorchSaveTest::refuses_data() {
     QTest::addColumn<QByteArray>("bytes");
     QTest::addColumn<QString>("expected");
     const std::string four = storage(kFloats, "0", 4);
-    valueRow("os.system", call(global("os", "system"), {text("true")}),
-             "t.pt: data.pkl: the pickle names 'os system', which is refused: making such objects means running code of the file save plain tensors, lists, tuples and dicts of them");
-    valueRow("all names at once", tuple({global("os", "system"), global("torch", "float32"), call(global("builtins", "eval"), {text("1")})}),
-             "t.pt: data.pkl: the pickle names 'os system', 'builtins eval', which is refused: making such objects means running code of the file save plain tensors, lists, tuples and dicts of them");
+    valueRow(
+        "os.system", call(global("os", "system"), {text("true")}),
+        "t.pt: data.pkl: the pickle names 'os system', which is refused: making such objects means running code of the file save plain tensors, lists, tuples and dicts of them");
+    valueRow(
+        "all names at once",
+        tuple({global("os", "system"), global("torch", "float32"), call(global("builtins", "eval"), {text("1")})}),
+        "t.pt: data.pkl: the pickle names 'os system', 'builtins eval', which is refused: making such objects means running code of the file save plain tensors, lists, tuples and dicts of them");
     row("stack global", archive(std::string("\x80\x04\x8c\x05posix\x8c\x06system\x93)R.", 22)),
         "t.pt: data.pkl: the pickle names 'posix system', which is refused: making such objects means running code of the file save plain tensors, lists, tuples and dicts of them");
-    valueRow("pickled module", global("torch.nn.modules.linear", "Linear") + ")\x81}b",
-             "t.pt: data.pkl: the pickle names 'torch.nn.modules.linear Linear', which is refused: making such objects means running code of the file this is a whole pickled module: save its state_dict(), or export it with torch.export.save");
+    valueRow(
+        "pickled module", global("torch.nn.modules.linear", "Linear") + ")\x81}b",
+        "t.pt: data.pkl: the pickle names 'torch.nn.modules.linear Linear', which is refused: making such objects means running code of the file this is a whole pickled module: save its state_dict(), or export it with torch.export.save");
     valueRow("unknown opcode", "\x92", "t.pt: data.pkl: pickle: opcode 0x92 at byte 2: unknown opcode");
     valueRow("protocol 0 text", "S'x'\n", "t.pt: data.pkl: pickle: opcode 0x53 at byte 2: unknown opcode");
     row("no STOP", archive("\x80\x02N"), "t.pt: data.pkl: pickle: opcode 0x4e at byte 3: ends without STOP");
-    row("protocol 9", archive("\x80\x09N."), "t.pt: data.pkl: pickle: opcode 0x80 at byte 0: protocol 9 (2 to 5 are read)");
-    valueRow("string past the end", std::string("X\xff\xff\xff\x0f", 5), "t.pt: data.pkl: pickle: opcode 0x58 at byte 2: its operand is cut short or out of range");
+    row("protocol 9", archive("\x80\x09N."),
+        "t.pt: data.pkl: pickle: opcode 0x80 at byte 0: protocol 9 (2 to 5 are read)");
+    valueRow("string past the end", std::string("X\xff\xff\xff\x0f", 5),
+             "t.pt: data.pkl: pickle: opcode 0x58 at byte 2: its operand is cut short or out of range");
     valueRow("empty stack", "0", "t.pt: data.pkl: pickle: opcode 0x30 at byte 2: unknown opcode");
     valueRow("nothing to stop with", "", "t.pt: data.pkl: pickle: opcode 0x2e at byte 2: the stack is empty");
     valueRow("no mark", "t", "t.pt: data.pkl: pickle: opcode 0x74 at byte 2: no MARK on the stack");
     valueRow("empty memo", "h\x07", "t.pt: data.pkl: pickle: opcode 0x68 at byte 2: memo slot 7 is empty");
-    valueRow("huge memo slot", "Nr\xff\xff\xff\xff", "t.pt: data.pkl: pickle: opcode 0x72 at byte 3: SAVE-4: memo slot 4294967295");
-    valueRow("call of a value", text("f") + ")R", "t.pt: data.pkl: pickle: opcode 0x52 at byte 9: calls something that is not a global");
-    valueRow("list that holds itself", "]q\x01h\x01" "a", "t.pt: data.pkl: SAVE-4: a container holds itself");
-    valueRow("deep", std::string(300, ']') + std::string(299, 'a'), "t.pt: data.pkl: SAVE-4: nested more than 256 levels deep");
+    valueRow("huge memo slot", "Nr\xff\xff\xff\xff",
+             "t.pt: data.pkl: pickle: opcode 0x72 at byte 3: SAVE-4: memo slot 4294967295");
+    valueRow("call of a value", text("f") + ")R",
+             "t.pt: data.pkl: pickle: opcode 0x52 at byte 9: calls something that is not a global");
+    valueRow("list that holds itself",
+             "]q\x01h\x01"
+             "a",
+             "t.pt: data.pkl: SAVE-4: a container holds itself");
+    valueRow("deep", std::string(300, ']') + std::string(299, 'a'),
+             "t.pt: data.pkl: SAVE-4: nested more than 256 levels deep");
     valueRow("deep tuples", "N" + std::string(400, '\x85'), "t.pt: data.pkl: SAVE-4: nested more than 256 levels deep");
     std::string laughs = "N";
     for (int i = 0; i < 40; ++i) laughs += "q\x01h\x01\x86";
     valueRow("billion laughs", laughs, "t.pt: data.pkl: SAVE-4: more than 10000000 values");
-    valueRow("state of a list", "]}b", "t.pt: data.pkl: pickle: opcode 0x62 at byte 4: sets the state of a plain value");
-    valueRow("other persistent id", tuple({text("module"), kNone}) + "Q", "t.pt: data.pkl: SAVE-3: a persistent id that is no storage");
-    row("truncated storage", archive(whole(tensor(four, 0, {4}, {1})), {{"0", kFour.substr(0, 12)}}), "t.pt: data/0: SAVE-3: 4 elements of 4 bytes are promised, 12 bytes are there");
-    row("missing storage", archive(whole(tensor(four, 0, {4}, {1}))), "t.pt: data/0: SAVE-3: the storage's data is not in the file");
-    row("offset out of range", archive(whole(tensor(four, 1, {4}, {1})), {{"0", kFour}}), "t.pt: data/0: SAVE-5: reaches 5 elements of 4 bytes, the storage has 16 bytes");
-    row("stride out of range", archive(whole(tensor(four, 0, {2, 2}, {3, 1})), {{"0", kFour}}), "t.pt: data/0: SAVE-5: reaches 5 elements of 4 bytes, the storage has 16 bytes");
-    row("negative offset", archive(whole(tensor(four, -1, {1}, {1})), {{"0", kFour}}), "t.pt: data/0: SAVE-5: negative storage offset -1");
-    row("negative stride", archive(whole(tensor(four, 3, {2}, {-1})), {{"0", kFour}}), "t.pt: data/0: SAVE-5: negative stride -1");
-    row("negative size", archive(whole(tensor(four, 0, {-2}, {1})), {{"0", kFour}}), "t.pt: data/0: SAVE-5: negative size -2");
-    row("overflow", archive(whole(tensor(four, 0, {2147483647, 2147483647, 2147483647}, {0, 0, 0})), {{"0", kFour}}), "t.pt: data/0: SAVE-5: sizes overflow 64 bits");
-    row("sizes against strides", archive(whole(tensor(four, 0, {2, 2}, {1})), {{"0", kFour}}), "t.pt: data/0: SAVE-5: 2 sizes but 1 strides");
-    row("nested from type", archive(whole(call(global("torch._tensor", "_rebuild_from_type_v2"), {global("torch._tensor", "_rebuild_from_type_v2"), global("torch", "Tensor"), tuple({}), kNone}))),
+    valueRow("state of a list", "]}b",
+             "t.pt: data.pkl: pickle: opcode 0x62 at byte 4: sets the state of a plain value");
+    valueRow("other persistent id", tuple({text("module"), kNone}) + "Q",
+             "t.pt: data.pkl: SAVE-3: a persistent id that is no storage");
+    row("truncated storage", archive(whole(tensor(four, 0, {4}, {1})), {{"0", kFour.substr(0, 12)}}),
+        "t.pt: data/0: SAVE-3: 4 elements of 4 bytes are promised, 12 bytes are there");
+    row("missing storage", archive(whole(tensor(four, 0, {4}, {1}))),
+        "t.pt: data/0: SAVE-3: the storage's data is not in the file");
+    row("offset out of range", archive(whole(tensor(four, 1, {4}, {1})), {{"0", kFour}}),
+        "t.pt: data/0: SAVE-5: reaches 5 elements of 4 bytes, the storage has 16 bytes");
+    row("stride out of range", archive(whole(tensor(four, 0, {2, 2}, {3, 1})), {{"0", kFour}}),
+        "t.pt: data/0: SAVE-5: reaches 5 elements of 4 bytes, the storage has 16 bytes");
+    row("negative offset", archive(whole(tensor(four, -1, {1}, {1})), {{"0", kFour}}),
+        "t.pt: data/0: SAVE-5: negative storage offset -1");
+    row("negative stride", archive(whole(tensor(four, 3, {2}, {-1})), {{"0", kFour}}),
+        "t.pt: data/0: SAVE-5: negative stride -1");
+    row("negative size", archive(whole(tensor(four, 0, {-2}, {1})), {{"0", kFour}}),
+        "t.pt: data/0: SAVE-5: negative size -2");
+    row("overflow", archive(whole(tensor(four, 0, {2147483647, 2147483647, 2147483647}, {0, 0, 0})), {{"0", kFour}}),
+        "t.pt: data/0: SAVE-5: sizes overflow 64 bits");
+    row("sizes against strides", archive(whole(tensor(four, 0, {2, 2}, {1})), {{"0", kFour}}),
+        "t.pt: data/0: SAVE-5: 2 sizes but 1 strides");
+    row("nested from type",
+        archive(whole(
+            call(global("torch._tensor", "_rebuild_from_type_v2"),
+                 {global("torch._tensor", "_rebuild_from_type_v2"), global("torch", "Tensor"), tuple({}), kNone}))),
         "t.pt: data.pkl: 'torch._tensor _rebuild_from_type_v2' with arguments that it does not take");
-    row("no data.pkl", archive("").replace(archive("").find("data.pkl"), 8, "data.xyz").replace(archive("").rfind("data.pkl"), 8, "data.xyz"), "t.pt: no data.pkl; this is not a torch.save file");
+    row("no data.pkl",
+        archive("")
+            .replace(archive("").find("data.pkl"), 8, "data.xyz")
+            .replace(archive("").rfind("data.pkl"), 8, "data.xyz"),
+        "t.pt: no data.pkl; this is not a torch.save file");
 }
 void TorchSaveTest::refuses() { readsValues(); }
 
@@ -215,10 +307,15 @@ void TorchSaveTest::survivesDamage() {
     qInfo("seed %u", seed);
     std::mt19937 random(seed);
     const std::string four = storage(kFloats, "0", 4);
-    const std::string good = whole(tuple({dict({{"w", tensor(four, 0, {2, 2}, {2, 1})}, {"n", "](K\x01K\x02" "e"}}), "}"}));
+    const std::string good = whole(tuple({dict({{"w", tensor(four, 0, {2, 2}, {2, 1})},
+                                                {"n",
+                                                 "](K\x01K\x02"
+                                                 "e"}}),
+                                          "}"}));
     for (int trial = 0; trial < 6000; ++trial) {
         std::string bytes = good;
-        for (int flips = 1 + static_cast<int>(random() % 3); flips > 0; --flips) bytes[random() % bytes.size()] = static_cast<char>(random());
+        for (int flips = 1 + static_cast<int>(random() % 3); flips > 0; --flips)
+            bytes[random() % bytes.size()] = static_cast<char>(random());
         if (trial % 3 == 0) bytes.resize(random() % bytes.size());
         shown(archive(bytes, {{"0", kFour}}));
     }

@@ -1,10 +1,11 @@
-// Rules and passes of the user's own: where they run, rules that are traced, what does not load; switching off and moving
-// passes.
+// Rules and passes of the user's own: where they run, rules that are traced, what does not load; switching off and
+// moving passes.
+#include "engine/passes/user_passes.h"
+
 #include <QtTest>
 
 #include "engine/interpret/interpret.h"
 #include "engine/passes/pipeline.h"
-#include "engine/passes/user_passes.h"
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
 
@@ -13,7 +14,8 @@ using namespace cutaway;
 namespace {
 
 Snapshot parsed(const QString& statements) {
-    auto module = parseText("def forward(x: \"f32[4, 4]\", y: \"f32[4, 4]\"):\n    " + QString(statements).replace("; ", "\n    ").toStdString() + "\n");
+    auto module = parseText("def forward(x: \"f32[4, 4]\", y: \"f32[4, 4]\"):\n    " +
+                            QString(statements).replace("; ", "\n    ").toStdString() + "\n");
     if (!module) qFatal("%s", module.error().text().c_str());
     return std::move(*module);
 }
@@ -57,26 +59,32 @@ QString calls(const Module& module) {
     return names.join(", ");
 }
 
-constexpr const char* kSinToCos = "rule: sin_to_cos\nfind: r = aten.sin.default(a); return r\nreplace: r = aten.cos.default(a); return r\n";
-const QString kSilu = "rule: silu\nplace: joint_custom_pre_pass\nfind: s = aten.sigmoid.default(a); r = aten.mul.Tensor(a, s); return r\n";
+constexpr const char* kSinToCos =
+    "rule: sin_to_cos\nfind: r = aten.sin.default(a); return r\nreplace: r = aten.cos.default(a); return r\n";
+const QString kSilu =
+    "rule: silu\nplace: joint_custom_pre_pass\nfind: s = aten.sigmoid.default(a); r = aten.mul.Tensor(a, s); return r\n";
 
 /// Makes sin a call of a new graph: the sin of a copy, or of one that is called so again.
 UserPass outlining(bool endless) {
-    return {"joint_custom_post_pass", "outline", "Makes graphs", [endless](Module& module, Rewriter& rewriter) -> Result<bool> {
-        const auto isSin = [](const Node& node) { return node.isCall("aten.sin.default"); };
-        Graph& graph = module.graph();
-        const auto found = std::find_if(graph.nodes().begin(), graph.nodes().end(), isSin);
-        if (found == graph.nodes().end() || !rewriter.begin("outline", *found)) return false;
-        Node& sin = *found;
-        auto body = parseText(std::string("def forward(a: \"f32[4, 4]\"):\n    copy = aten.clone.default(a)\n    r = aten.") + (endless ? "sin" : "cos") + ".default(copy)\n    return (r,)\n");
-        CT_TRY(const Snapshot made, std::move(body));
-        module.subgraphs.emplace_back("made", std::make_unique<Module>(*made));
-        GraphBuilder builder = rewriter.builder(graph, &sin, sin);
-        const Value call = builder.callBound(findOrMakeOpaque("higher_order.invoke_subgraph"), {SubgraphRef{"made"}, Argument("made"), sin.arg(0)});
-        graph.setType(*call.node(), TupleType{sin.type()});
-        rewriter.replace(sin, *call[0].node());
-        return true;
-    }};
+    return {"joint_custom_post_pass", "outline", "Makes graphs",
+            [endless](Module& module, Rewriter& rewriter) -> Result<bool> {
+                const auto isSin = [](const Node& node) { return node.isCall("aten.sin.default"); };
+                Graph& graph = module.graph();
+                const auto found = std::find_if(graph.nodes().begin(), graph.nodes().end(), isSin);
+                if (found == graph.nodes().end() || !rewriter.begin("outline", *found)) return false;
+                Node& sin = *found;
+                auto body = parseText(
+                    std::string("def forward(a: \"f32[4, 4]\"):\n    copy = aten.clone.default(a)\n    r = aten.") +
+                    (endless ? "sin" : "cos") + ".default(copy)\n    return (r,)\n");
+                CT_TRY(const Snapshot made, std::move(body));
+                module.subgraphs.emplace_back("made", std::make_unique<Module>(*made));
+                GraphBuilder builder = rewriter.builder(graph, &sin, sin);
+                const Value call = builder.callBound(findOrMakeOpaque("higher_order.invoke_subgraph"),
+                                                     {SubgraphRef{"made"}, Argument("made"), sin.arg(0)});
+                graph.setType(*call.node(), TupleType{sin.type()});
+                rewriter.replace(sin, *call[0].node());
+                return true;
+            }};
 }
 
 }  // namespace
@@ -88,7 +96,9 @@ class UserPassesTest : public QObject {
         QTest::addColumn<QString>("neighbour");
         QTest::addColumn<int>("offset");
         for (const UserPlace& place : userPlaces())
-            QTest::newRow(place.name.data()) << QString::fromUtf8(place.anchor.data(), static_cast<qsizetype>(place.anchor.size())) << (place.before ? -1 : 1);
+            QTest::newRow(place.name.data())
+                << QString::fromUtf8(place.anchor.data(), static_cast<qsizetype>(place.anchor.size()))
+                << (place.before ? -1 : 1);
     }
     void places() {
         QFETCH(QString, neighbour);
@@ -96,7 +106,8 @@ class UserPassesTest : public QObject {
         const QString place = QTest::currentDataTag();
         CompileOptions options = with(QString(kSinToCos) + "place: " + place + "\n");
         int ran = 0;
-        options.userPasses.push_back({place.toStdString(), "hook", "", [&](Module&, Rewriter&) -> Result<bool> { return ++ran < 0; }});
+        options.userPasses.push_back(
+            {place.toStdString(), "hook", "", [&](Module&, Rewriter&) -> Result<bool> { return ++ran < 0; }});
         const CompileTrace trace = compiled(parsed("p = aten.sin.default(x); return (p,)"), options);
         QVERIFY(!trace.failed());
         const QStringList names = stepNames(trace);
@@ -120,20 +131,29 @@ class UserPassesTest : public QObject {
         QTest::addColumn<QString>("after");
         QTest::addColumn<bool>("parity");
         const QString graph = "s = aten.sigmoid.default(x); p = aten.mul.Tensor(x, s); return (p,)";
-        QTest::newRow("replaced by a text") << kSilu + "replace: r = aten.relu.default(a); return r\n" << graph << "aten.relu.default" << false;
-        QTest::newRow("replaced by what an example becomes") << kSilu + "replace_by_example: r = aten.softmax.int(a, -1); return r\n" << graph
-            << "aten.amax.default, aten.sub.Tensor, aten.exp.default, aten.sum.dim_IntList, aten.div.Tensor" << false;
-        QTest::newRow("an example with Python's functions") << kSilu + "replace_by_example: m = torch.nn.functional.relu(a); r = m * 2; return r\n" << graph
-            << "aten.relu.default, aten.mul.Tensor" << false;
-        const QString scaled = "rule: softmax\nparameters: a f32[2, 3]; k f32[]\nsearch: m = aten.mul.Tensor(a, k); r = aten.softmax.int(m, -1); return r\n"
-                               "replace_by_example: r = aten.mul.Tensor(a, k); return r\n";
+        QTest::newRow("replaced by a text") << kSilu + "replace: r = aten.relu.default(a); return r\n"
+                                            << graph << "aten.relu.default" << false;
+        QTest::newRow("replaced by what an example becomes")
+            << kSilu + "replace_by_example: r = aten.softmax.int(a, -1); return r\n"
+            << graph << "aten.amax.default, aten.sub.Tensor, aten.exp.default, aten.sum.dim_IntList, aten.div.Tensor"
+            << false;
+        QTest::newRow("an example with Python's functions")
+            << kSilu + "replace_by_example: m = torch.nn.functional.relu(a); r = m * 2; return r\n"
+            << graph << "aten.relu.default, aten.mul.Tensor" << false;
+        const QString scaled =
+            "rule: softmax\nparameters: a f32[2, 3]; k f32[]\nsearch: m = aten.mul.Tensor(a, k); r = aten.softmax.int(m, -1); return r\n"
+            "replace_by_example: r = aten.mul.Tensor(a, k); return r\n";
         const auto softmax = [](const char* dim) {
-            return QString("m = aten.mul.Tensor(x, 3); a = aten.amax.default(m, [%1], True); d = aten.sub.Tensor(m, a); e = aten.exp.default(d); "
-                           "s = aten.sum.dim_IntList(e, [%1], True); p = aten.div.Tensor(e, s); return (p,)").arg(dim);
+            return QString(
+                       "m = aten.mul.Tensor(x, 3); a = aten.amax.default(m, [%1], True); d = aten.sub.Tensor(m, a); e = aten.exp.default(d); "
+                       "s = aten.sum.dim_IntList(e, [%1], True); p = aten.div.Tensor(e, s); return (p,)")
+                .arg(dim);
         };
         QTest::newRow("found by what a formula becomes") << scaled << softmax("-1") << "aten.mul.Tensor" << false;
-        QTest::newRow("what the formula says is held to") << scaled << softmax("-2")
-            << "aten.mul.Tensor, aten.amax.default, aten.sub.Tensor, aten.exp.default, aten.sum.dim_IntList, aten.div.Tensor" << false;
+        QTest::newRow("what the formula says is held to")
+            << scaled << softmax("-2")
+            << "aten.mul.Tensor, aten.amax.default, aten.sub.Tensor, aten.exp.default, aten.sum.dim_IntList, aten.div.Tensor"
+            << false;
         QTest::newRow("but for parity") << scaled << softmax("-2") << "aten.mul.Tensor" << true;
     }
     void applies() {
@@ -156,17 +176,26 @@ class UserPassesTest : public QObject {
         QTest::addColumn<QString>("before");
         QTest::addColumn<QString>("after");
         const QString rule = "rule: mine\nplace: pre_grad_custom_pass\n";
-        const QString graph = "h = torch.nn.functional.relu(x, inplace=False); v = h.view(2, 8); p = v + 1; return (p,)";
-        QTest::newRow("a function") << rule + "find: r = torch.nn.functional.relu(a); return r\nreplace: r = torch.nn.functional.gelu(a, approximate='tanh'); return r\n" << graph
-            << "torch.nn.functional.gelu, view, operator.add";
-        QTest::newRow("a method and an operator") << rule + "find: r = a.view($m, $n) + 1; return r\nreplace: b = a + 1; r = b.view($m, $n); return r\n" << graph
-            << "torch.nn.functional.relu, operator.add, view";
-        QTest::newRow("another value") << rule + "find: r = a.view($m, $n) + 2; return r\nreplace: b = a + 2; r = b.view($m, $n); return r\n" << graph
-            << "torch.nn.functional.relu, view, operator.add";
-        QTest::newRow("in ATen's operators") << rule + "find: r = torch.nn.functional.relu(a); return r\nreplace_by_example: r = torch.nn.functional.leaky_relu(a); return r\n" << graph
-            << "aten.gt.Scalar, aten.mul.Tensor, aten.where.self, view, operator.add";
-        QTest::newRow("operators of an exported graph") << rule + "find: r = aten.relu.default(a); return r\nreplace: r = torch.sigmoid(a); return r\n"
-            << "p = aten.relu.default(x); return (p,)" << "torch.sigmoid";
+        const QString graph =
+            "h = torch.nn.functional.relu(x, inplace=False); v = h.view(2, 8); p = v + 1; return (p,)";
+        QTest::newRow("a function")
+            << rule +
+                   "find: r = torch.nn.functional.relu(a); return r\nreplace: r = torch.nn.functional.gelu(a, approximate='tanh'); return r\n"
+            << graph << "torch.nn.functional.gelu, view, operator.add";
+        QTest::newRow("a method and an operator")
+            << rule + "find: r = a.view($m, $n) + 1; return r\nreplace: b = a + 1; r = b.view($m, $n); return r\n"
+            << graph << "torch.nn.functional.relu, operator.add, view";
+        QTest::newRow("another value")
+            << rule + "find: r = a.view($m, $n) + 2; return r\nreplace: b = a + 2; r = b.view($m, $n); return r\n"
+            << graph << "torch.nn.functional.relu, view, operator.add";
+        QTest::newRow("in ATen's operators")
+            << rule +
+                   "find: r = torch.nn.functional.relu(a); return r\nreplace_by_example: r = torch.nn.functional.leaky_relu(a); return r\n"
+            << graph << "aten.gt.Scalar, aten.mul.Tensor, aten.where.self, view, operator.add";
+        QTest::newRow("operators of an exported graph")
+            << rule + "find: r = aten.relu.default(a); return r\nreplace: r = torch.sigmoid(a); return r\n"
+            << "p = aten.relu.default(x); return (p,)"
+            << "torch.sigmoid";
     }
     void matchesPythonCalls() {
         QFETCH(QString, rules);
@@ -182,15 +211,17 @@ class UserPassesTest : public QObject {
 
     /// A rule of training finds forward and backward together.
     void findsGradients() {
-        const QString rule = "rule: tanh_twice\nparameters: a f32[2, 3] grad\ntraining\nsearch: t = aten.tanh.default(a); r = aten.tanh.default(t); return r\n"
-                             "replace_by_example: r = aten.tanh.default(a); return r\n";
+        const QString rule =
+            "rule: tanh_twice\nparameters: a f32[2, 3] grad\ntraining\nsearch: t = aten.tanh.default(a); r = aten.tanh.default(t); return r\n"
+            "replace_by_example: r = aten.tanh.default(a); return r\n";
         CompileOptions options = with(rule);
         options.mode = Mode::Training;
         const auto own = UserPasses::make(options);
         QVERIFY2(own.has_value(), own ? "" : own.error().text().c_str());
         const auto tables = (*own)->tables();
         QCOMPARE(tables[0].rules.size(), size_t{2});
-        auto joint = traceFormula("t = aten.tanh.default(x); r = aten.tanh.default(t); return r", *readFormulaInputs("x f32[4, 4] grad"), TraceKind::Joint);
+        auto joint = traceFormula("t = aten.tanh.default(x); r = aten.tanh.default(t); return r",
+                                  *readFormulaInputs("x f32[4, 4] grad"), TraceKind::Joint);
         QVERIFY2(joint.has_value(), joint ? "" : joint.error().text().c_str());
         options.onlyStage = "joint";
         const CompileTrace trace = compiled(std::move(*joint), options);
@@ -203,31 +234,58 @@ class UserPassesTest : public QObject {
     void refuses_data() {
         QTest::addColumn<QString>("rules");
         QTest::addColumn<QString>("error");
-        const QString find = "find: r = aten.sin.default(a); return r\n", replace = "replace: r = aten.cos.default(a); return r\n";
+        const QString find = "find: r = aten.sin.default(a); return r\n",
+                      replace = "replace: r = aten.cos.default(a); return r\n";
         const QString rule = "rule: r\n" + find + replace;
-        QTest::newRow("no such place") << rule + "place: nowhere\n" << "no place named 'nowhere'";
-        QTest::newRow("two of one name") << rule + "rule: r\nfind: r = aten.cos.default(a); return r\nreplace: return a\n" << "two rules have this name";
-        QTest::newRow("two of one pattern") << rule + "rule: other\nfind: q = aten.sin.default(b); return q\nreplace: return b\n" << "has the same pattern and comes first";
+        QTest::newRow("no such place") << rule + "place: nowhere\n"
+                                       << "no place named 'nowhere'";
+        QTest::newRow("two of one name") << rule +
+                                                "rule: r\nfind: r = aten.cos.default(a); return r\nreplace: return a\n"
+                                         << "two rules have this name";
+        QTest::newRow("two of one pattern")
+            << rule + "rule: other\nfind: q = aten.sin.default(b); return q\nreplace: return b\n"
+            << "has the same pattern and comes first";
         QTest::newRow("no find") << "rule: r\n" + replace << "rule r has no 'find'";
-        QTest::newRow("nothing to find with") << "rule: r\nsearch: r = aten.sin.default(a); return r\nreplace_by_example: return a\n" << "without 'parameters'";
-        QTest::newRow("both ways to find") << rule + "search: r = aten.sin.default(a); return r\n" << "give one of the two";
-        QTest::newRow("Python's calls where there are none") << "rule: r\nfind: r = torch.relu(a); return r\n" + replace << "'torch.relu' is called as in Python";
-        QTest::newRow("Python's calls to be made where there are none") << "rule: r\nplace: post_grad_custom_post_pass\n" + find + "replace: r = a.cos(); return r\n" << "'cos' is called as in Python";
-        QTest::newRow("no operator") << "rule: r\nfind: r = aten.nothing.default(a); return r\n" + replace << "no operator 'aten.nothing.default'";
-        QTest::newRow("a property that is none") << rule + "when: noon\n" << "no property 'when noon'";
-        QTest::newRow("a condition in C++ without one") << rule + "unless: (code)\n" << "no built-in rule of that name has one";
-        QTest::newRow("a formula that does not fit") << "rule: r\nparameters: a f32[2, 3]\nsearch: r = aten.mm.default(a, a); return r\nreplace_by_example: return a\n" << "mm";
+        QTest::newRow("nothing to find with")
+            << "rule: r\nsearch: r = aten.sin.default(a); return r\nreplace_by_example: return a\n"
+            << "without 'parameters'";
+        QTest::newRow("both ways to find") << rule + "search: r = aten.sin.default(a); return r\n"
+                                           << "give one of the two";
+        QTest::newRow("Python's calls where there are none")
+            << "rule: r\nfind: r = torch.relu(a); return r\n" + replace << "'torch.relu' is called as in Python";
+        QTest::newRow("Python's calls to be made where there are none")
+            << "rule: r\nplace: post_grad_custom_post_pass\n" + find + "replace: r = a.cos(); return r\n"
+            << "'cos' is called as in Python";
+        QTest::newRow("no operator") << "rule: r\nfind: r = aten.nothing.default(a); return r\n" + replace
+                                     << "no operator 'aten.nothing.default'";
+        QTest::newRow("a property that is none") << rule + "when: noon\n"
+                                                 << "no property 'when noon'";
+        QTest::newRow("a condition in C++ without one") << rule + "unless: (code)\n"
+                                                        << "no built-in rule of that name has one";
+        QTest::newRow("a formula that does not fit")
+            << "rule: r\nparameters: a f32[2, 3]\nsearch: r = aten.mm.default(a, a); return r\nreplace_by_example: return a\n"
+            << "mm";
         const auto sized = [](const char* call) {
-            return QString("rule: r\nparameters: a f32[2, 3]; k f32[]\nsearch: r = aten.mul.Tensor(a, k); return r\nreplace_by_example: r = aten.mul.Tensor(a, %1); return r\n").arg(call);
+            return QString(
+                       "rule: r\nparameters: a f32[2, 3]; k f32[]\nsearch: r = aten.mul.Tensor(a, k); return r\nreplace_by_example: r = aten.mul.Tensor(a, %1); return r\n")
+                .arg(call);
         };
         QTest::newRow("the size of nothing") << sized("size(b, 0)") << "size is of one of the parameters";
         QTest::newRow("a dim that is none") << sized("size(a, 2)") << "size of a has no dims 2";
         QTest::newRow("a dim that is no number") << sized("sqrt_size(a, x)") << "sqrt_size of a has no dims x";
         QTest::newRow("a call without end") << sized("dtype_of(a") << "";
-        QTest::newRow("parameters without a type") << "rule: r\nparameters: a\nsearch: return a\nreplace_by_example: return a\n" << "a parameter is a name and a type";
-        QTest::newRow("two parameters of one name") << "rule: r\nparameters: a f32[2]; a f32[3]\nsearch: r = aten.sin.default(a); return r\nreplace_by_example: return a\n" << "two parameters have this name";
-        QTest::newRow("a number first") << "rule: r\nparameters: a number\nsearch: return a\nreplace_by_example: return a\n" << "the first parameter is a tensor";
-        QTest::newRow("nothing is found") << "rule: r\nparameters: a f32[2]\nsearch: return a\nreplace_by_example: return a\n" << "";
+        QTest::newRow("parameters without a type")
+            << "rule: r\nparameters: a\nsearch: return a\nreplace_by_example: return a\n"
+            << "a parameter is a name and a type";
+        QTest::newRow("two parameters of one name")
+            << "rule: r\nparameters: a f32[2]; a f32[3]\nsearch: r = aten.sin.default(a); return r\nreplace_by_example: return a\n"
+            << "two parameters have this name";
+        QTest::newRow("a number first")
+            << "rule: r\nparameters: a number\nsearch: return a\nreplace_by_example: return a\n"
+            << "the first parameter is a tensor";
+        QTest::newRow("nothing is found")
+            << "rule: r\nparameters: a f32[2]\nsearch: return a\nreplace_by_example: return a\n"
+            << "";
         QTest::newRow("a parameter that is not found")
             << "rule: r\nparameters: a f32[2, 3]; b f32[2, 3]\nsearch: r = aten.sin.default(a); return r\nreplace_by_example: r = aten.add.Tensor(a, b); return r\n"
             << "'search' does not read 'b'";
@@ -245,9 +303,10 @@ class UserPassesTest : public QObject {
     }
 
     void printsAndLoads() {
-        const QString text = QString(kSinToCos) + kSilu + "replace_by_example: r = aten.softmax.int(a, -1); return r\n" +
-                             "rule: traced\nplace: post_grad_custom_post_pass\nwhy: because\nparameters: a f32[2, 3] grad; k f32[]\ntraining\n"
-                             "search: m = aten.mul.Tensor(a, k); r = aten.tanh.default(m); return r\nreplace_by_example: r = aten.tanh.default(a); return r\n";
+        const QString text =
+            QString(kSinToCos) + kSilu + "replace_by_example: r = aten.softmax.int(a, -1); return r\n" +
+            "rule: traced\nplace: post_grad_custom_post_pass\nwhy: because\nparameters: a f32[2, 3] grad; k f32[]\ntraining\n"
+            "search: m = aten.mul.Tensor(a, k); r = aten.tanh.default(m); return r\nreplace_by_example: r = aten.tanh.default(a); return r\n";
         const auto own = UserPasses::make(with(text));
         QVERIFY2(own.has_value(), own ? "" : own.error().text().c_str());
         CompileOptions again;
@@ -267,12 +326,18 @@ class UserPassesTest : public QObject {
     void disables_data() {
         QTest::addColumn<QString>("name");
         QTest::addColumn<QString>("after");
-        QTest::newRow("a rule by name") << "pointless_view" << "aten.view.default, aten.cos.default";
-        QTest::newRow("a rule by pass and name") << "early_patterns/pointless_view" << "aten.view.default, aten.cos.default";
-        QTest::newRow("a rule of the user's own") << "sin_to_cos" << "aten.sin.default";
-        QTest::newRow("a pass of the user's own") << "joint_custom_pre_pass.mine" << "aten.sin.default";
-        QTest::newRow("a pass") << "early_patterns" << "aten.view.default, aten.cos.default";
-        QTest::newRow("another pass's rule") << "pass_pattern_0/pointless_convert" << "aten.cos.default";
+        QTest::newRow("a rule by name") << "pointless_view"
+                                        << "aten.view.default, aten.cos.default";
+        QTest::newRow("a rule by pass and name") << "early_patterns/pointless_view"
+                                                 << "aten.view.default, aten.cos.default";
+        QTest::newRow("a rule of the user's own") << "sin_to_cos"
+                                                  << "aten.sin.default";
+        QTest::newRow("a pass of the user's own") << "joint_custom_pre_pass.mine"
+                                                  << "aten.sin.default";
+        QTest::newRow("a pass") << "early_patterns"
+                                << "aten.view.default, aten.cos.default";
+        QTest::newRow("another pass's rule") << "pass_pattern_0/pointless_convert"
+                                             << "aten.cos.default";
     }
     void disables() {
         QFETCH(QString, name);
@@ -280,7 +345,8 @@ class UserPassesTest : public QObject {
         CompileOptions options = with(kSinToCos);
         options.onlyStage = "joint";
         options.disabledPasses = {name.toStdString(), "remove_noop_ops"};
-        const CompileTrace trace = compiled(parsed("v = aten.view.default(x, [4, 4]); p = aten.sin.default(v); return (p,)"), options);
+        const CompileTrace trace =
+            compiled(parsed("v = aten.view.default(x, [4, 4]); p = aten.sin.default(v); return (p,)"), options);
         QVERIFY(!trace.failed());
         QCOMPARE(calls(*trace.result()), after);
     }
@@ -290,16 +356,33 @@ class UserPassesTest : public QObject {
         QTest::addColumn<QString>("body");
         QTest::addColumn<QString>("name");
         QTest::addColumn<QString>("after");
-        const QString noops = "v = aten.view.default(x, [4, 4]); c = aten.clone.default(v); p = aten.sin.default(c); return (p,)";
-        QTest::newRow("nothing") << "joint" << noops << "fuse_seed_creation" << "aten.sin.default";
-        QTest::newRow("one operator that does nothing") << "joint" << noops << "remove_noop_ops/aten.clone.default" << "aten.clone.default, aten.sin.default";
-        QTest::newRow("in every pass") << "joint" << noops << "aten.clone.default" << "aten.clone.default, aten.sin.default";
-        const QString folds = "z = aten.full.default([4, 4], 0); u = aten.exp.default(z); a = aten.add.Tensor(x, z); m = aten.mul.Tensor(u, a); n = aten.mul.Tensor(m, 0); return (m, n)";
-        QTest::newRow("zeros are not added") << "joint" << folds << "fuse_seed_creation" << "aten.full.default, aten.full.default, aten.full.default";
-        QTest::newRow("zeros are added") << "joint" << folds << "neutral_operand" << "aten.full.default, aten.full.default, aten.add.Tensor, aten.mul.Tensor, aten.full.default";
-        QTest::newRow("products with 0 are computed") << "joint" << folds << "constant_fold_uniform_value/zero_product" << "aten.full.default, aten.full.default, aten.mul.Tensor";
-        QTest::newRow("an expansion") << "capture" << "l = aten.linear.default(x, y); g = aten.silu.default(l); return (g,)" << "expand_composites/aten.linear.default" << "aten.permute.default, aten.mm.default, aten.neg.default, aten.exp.default, aten.add.Tensor, aten.div.Tensor";
-        QTest::newRow("an expansion in every pass") << "capture" << "l = aten.linear.default(x, y); g = aten.silu.default(l); return (g,)" << "aten.linear.default" << "aten.linear.default, aten.neg.default, aten.exp.default, aten.add.Tensor, aten.div.Tensor";
+        const QString noops =
+            "v = aten.view.default(x, [4, 4]); c = aten.clone.default(v); p = aten.sin.default(c); return (p,)";
+        QTest::newRow("nothing") << "joint" << noops << "fuse_seed_creation"
+                                 << "aten.sin.default";
+        QTest::newRow("one operator that does nothing") << "joint" << noops << "remove_noop_ops/aten.clone.default"
+                                                        << "aten.clone.default, aten.sin.default";
+        QTest::newRow("in every pass") << "joint" << noops << "aten.clone.default"
+                                       << "aten.clone.default, aten.sin.default";
+        const QString folds =
+            "z = aten.full.default([4, 4], 0); u = aten.exp.default(z); a = aten.add.Tensor(x, z); m = aten.mul.Tensor(u, a); n = aten.mul.Tensor(m, 0); return (m, n)";
+        QTest::newRow("zeros are not added") << "joint" << folds << "fuse_seed_creation"
+                                             << "aten.full.default, aten.full.default, aten.full.default";
+        QTest::newRow("zeros are added")
+            << "joint" << folds << "neutral_operand"
+            << "aten.full.default, aten.full.default, aten.add.Tensor, aten.mul.Tensor, aten.full.default";
+        QTest::newRow("products with 0 are computed") << "joint" << folds << "constant_fold_uniform_value/zero_product"
+                                                      << "aten.full.default, aten.full.default, aten.mul.Tensor";
+        QTest::newRow("an expansion")
+            << "capture"
+            << "l = aten.linear.default(x, y); g = aten.silu.default(l); return (g,)"
+            << "expand_composites/aten.linear.default"
+            << "aten.permute.default, aten.mm.default, aten.neg.default, aten.exp.default, aten.add.Tensor, aten.div.Tensor";
+        QTest::newRow("an expansion in every pass")
+            << "capture"
+            << "l = aten.linear.default(x, y); g = aten.silu.default(l); return (g,)"
+            << "aten.linear.default"
+            << "aten.linear.default, aten.neg.default, aten.exp.default, aten.add.Tensor, aten.div.Tensor";
     }
     void disablesCode() {
         QFETCH(QString, stage);
@@ -316,11 +399,17 @@ class UserPassesTest : public QObject {
     void suggestsNames_data() {
         QTest::addColumn<QString>("name");
         QTest::addColumn<QString>("note");
-        QTest::newRow("a rule") << "pointless_veiw" << "did you mean pointless_view?";
-        QTest::newRow("a pass") << "early_pattern" << "did you mean early_patterns?";
-        QTest::newRow("behind its pass") << "early_patterns/pointles_view" << "did you mean early_patterns/pointless_view or early_patterns/pointless_view_pair?";
-        QTest::newRow("a rule that is a function") << "zero_products" << "did you mean zero_product?";
-        QTest::newRow("nothing near") << "qqqqqqqqqqq" << "`cutaway-cli steps` lists the passes, `cutaway-cli rules` the rules";
+        QTest::newRow("a rule") << "pointless_veiw"
+                                << "did you mean pointless_view?";
+        QTest::newRow("a pass") << "early_pattern"
+                                << "did you mean early_patterns?";
+        QTest::newRow("behind its pass")
+            << "early_patterns/pointles_view"
+            << "did you mean early_patterns/pointless_view or early_patterns/pointless_view_pair?";
+        QTest::newRow("a rule that is a function") << "zero_products"
+                                                   << "did you mean zero_product?";
+        QTest::newRow("nothing near") << "qqqqqqqqqqq"
+                                      << "`cutaway-cli steps` lists the passes, `cutaway-cli rules` the rules";
     }
     void suggestsNames() {
         QFETCH(QString, name);
@@ -344,20 +433,30 @@ class UserPassesTest : public QObject {
     void moves_data() {
         QTest::addColumn<QString>("move");
         QTest::addColumn<QString>("error");
-        QTest::newRow("before another") << "early_patterns=before:constant_fold_uniform_value" << "";
-        QTest::newRow("behind another") << "remove_assert_ops=after:post_grad_pass_pattern_2" << "";
-        QTest::newRow("one of the user's own") << "joint_custom_pre_pass.mine=after:early_patterns" << "";
-        QTest::newRow("before what it depends on") << "pass_pattern_1=before:pass_pattern_0"
+        QTest::newRow("before another") << "early_patterns=before:constant_fold_uniform_value"
+                                        << "";
+        QTest::newRow("behind another") << "remove_assert_ops=after:post_grad_pass_pattern_2"
+                                        << "";
+        QTest::newRow("one of the user's own") << "joint_custom_pre_pass.mine=after:early_patterns"
+                                               << "";
+        QTest::newRow("before what it depends on")
+            << "pass_pattern_1=before:pass_pattern_0"
             << "'pass_pattern_1' cannot run before 'pass_pattern_0': attention is known by its softmax, which pass_pattern_1 rewrites";
-        QTest::newRow("before a pass in between") << "pass_pattern_1=before:remove_noop_ops"
+        QTest::newRow("before a pass in between")
+            << "pass_pattern_1=before:remove_noop_ops"
             << "'pass_pattern_1' cannot run before 'pass_pattern_0': attention is known by its softmax, which pass_pattern_1 rewrites";
-        QTest::newRow("out of its stage") << "early_patterns=before:functionalize"
+        QTest::newRow("out of its stage")
+            << "early_patterns=before:functionalize"
             << "'early_patterns' cannot run before 'decompose': the rules of the joint stage are written for expanded operators";
-        QTest::newRow("behind reinplacing") << "stable_sort=after:reinplace_inplaceable_ops"
+        QTest::newRow("behind reinplacing")
+            << "stable_sort=after:reinplace_inplaceable_ops"
             << "'reinplace_inplaceable_ops' cannot run before 'stable_sort': behind it the graph is not functional any more";
-        QTest::newRow("no such pass") << "nothing=before:early_patterns" << "no pass named 'nothing' runs";
-        QTest::newRow("no such anchor") << "early_patterns=before:nothing" << "no pass named 'nothing' runs";
-        QTest::newRow("beside itself") << "early_patterns=before:early_patterns" << "'early_patterns' cannot be moved beside itself";
+        QTest::newRow("no such pass") << "nothing=before:early_patterns"
+                                      << "no pass named 'nothing' runs";
+        QTest::newRow("no such anchor") << "early_patterns=before:nothing"
+                                        << "no pass named 'nothing' runs";
+        QTest::newRow("beside itself") << "early_patterns=before:early_patterns"
+                                       << "'early_patterns' cannot be moved beside itself";
     }
     void moves() {
         QFETCH(QString, move);
@@ -370,10 +469,12 @@ class UserPassesTest : public QObject {
         QCOMPARE(trace ? QString() : QString::fromStdString(trace.error().message), error);
         if (!trace) return;
         const QStringList names = stepNames(*trace);
-        const qsizetype pass = names.indexOf(QString::fromStdString(read->pass)), anchor = names.indexOf(QString::fromStdString(read->anchor));
+        const qsizetype pass = names.indexOf(QString::fromStdString(read->pass)),
+                        anchor = names.indexOf(QString::fromStdString(read->anchor));
         QVERIFY(pass >= 0 && anchor >= 0);
         QCOMPARE(pass, read->before ? anchor - 1 : anchor + 1);
-        QCOMPARE(names.size(), stepNames(compiled(parsed("p = aten.sin.default(x); return (p,)"), with(kSinToCos))).size());
+        QCOMPARE(names.size(),
+                 stepNames(compiled(parsed("p = aten.sin.default(x); return (p,)"), with(kSinToCos))).size());
     }
     /// The order of the table itself breaks none of its dependencies, with every optional pass on as well.
     void pipelineIsInOrder() {
@@ -388,15 +489,18 @@ class UserPassesTest : public QObject {
         }
     }
     void readsMoves() {
-        for (const char* text : {"", "a", "a=b", "a=beside:b", "a=before:", "=before:b"}) QVERIFY2(!parsePassMove(text).has_value(), text);
+        for (const char* text : {"", "a", "a=b", "a=beside:b", "a=before:", "=before:b"})
+            QVERIFY2(!parsePassMove(text).has_value(), text);
     }
 
     /// PRE-12: in PyTorch's list for graphs before dispatch only the fusion of like calls does anything.
     void predispatch() {
         CompileOptions options;
         options.onlyStage = "pre_grad";
-        options.enabledPasses = {{"is_predispatch", {}}, {"normalization_pass", {}}, {"batch_tanh", {}}, {"split_cat_pass", {}}};
-        QCOMPARE(stepNames(compiled(parsed("return (x,)"), options)).join(", "), QString("batch_tanh, stable_topological_sort, quant_lift_up"));
+        options.enabledPasses = {
+            {"is_predispatch", {}}, {"normalization_pass", {}}, {"batch_tanh", {}}, {"split_cat_pass", {}}};
+        QCOMPARE(stepNames(compiled(parsed("return (x,)"), options)).join(", "),
+                 QString("batch_tanh, stable_topological_sort, quant_lift_up"));
     }
 
     /// JNT-1: what the joint stage makes gets the joint passes, too, after the graph that calls it, and once.
@@ -405,8 +509,9 @@ class UserPassesTest : public QObject {
         options.onlyStage = "joint";
         options.disabledPasses = {"early_patterns"};
         options.userPasses.push_back(outlining(false));
-        const Snapshot input = parsed("p = aten.sin.default(x); q = higher_order.invoke_subgraph(old, 'old', p); r: \"f32[4, 4]\" = q[0]; return (r,)\n\n"
-                                      "def old(a: \"f32[4, 4]\"):; s = aten.neg.default(a); return (s,)");
+        const Snapshot input = parsed(
+            "p = aten.sin.default(x); q = higher_order.invoke_subgraph(old, 'old', p); r: \"f32[4, 4]\" = q[0]; return (r,)\n\n"
+            "def old(a: \"f32[4, 4]\"):; s = aten.neg.default(a); return (s,)");
         const CompileTrace trace = compiled(input, options);
         QVERIFY2(!trace.failed(), trace.steps.back().info.error.c_str());
         const QStringList names = stepNames(trace);
@@ -417,9 +522,12 @@ class UserPassesTest : public QObject {
         QCOMPARE(made.info.name, std::string("joint_custom_post_pass.outline"));
         QCOMPARE(calls(*made.after->subgraph("made")), QString("aten.clone.default, aten.cos.default"));
         const Step& again = trace.steps[static_cast<size_t>(names.lastIndexOf("remove_noop_ops"))];
-        QCOMPARE(again.info.summary, std::string("Drops operators that return their operand unchanged, in graphs that the stage has made: made"));
+        QCOMPARE(again.info.summary,
+                 std::string(
+                     "Drops operators that return their operand unchanged, in graphs that the stage has made: made"));
         QCOMPARE(calls(*again.after->subgraph("made")), QString("aten.cos.default"));
-        QCOMPARE(calls(*(*replayRewrites(again, options, 0))->subgraph("made")), QString("aten.clone.default, aten.cos.default"));
+        QCOMPARE(calls(*(*replayRewrites(again, options, 0))->subgraph("made")),
+                 QString("aten.clone.default, aten.cos.default"));
         QCOMPARE(trace.steps[static_cast<size_t>(names.lastIndexOf("early_patterns"))].info.state, StepState::Disabled);
         QCOMPARE(static_cast<int>(trace.stages.size()), 1);
 
@@ -438,7 +546,8 @@ class UserPassesTest : public QObject {
 
     void failingFunctionEndsTheRun() {
         CompileOptions options;
-        options.userPasses.push_back({"joint_custom_post_pass", "broken", "Fails", [](Module&, Rewriter&) -> Result<bool> { return invalidInput("out of luck"); }});
+        options.userPasses.push_back({"joint_custom_post_pass", "broken", "Fails",
+                                      [](Module&, Rewriter&) -> Result<bool> { return invalidInput("out of luck"); }});
         const CompileTrace trace = compiled(parsed("p = aten.sin.default(x); return (p,)"), options);
         QVERIFY(trace.failed());
         QCOMPARE(trace.steps.back().info.name, std::string("joint_custom_post_pass.broken"));

@@ -1,13 +1,13 @@
-// The store of measured values: what is kept is found again by this and other processes, a damaged store costs a remark and
-// nothing else, and what is no store is refused and stays as it is.
+// The store of measured values: what is kept is found again by this and other processes, a damaged store costs a remark
+// and nothing else, and what is no store is refused and stays as it is.
+#include "engine/cache/value_store.h"
+
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <QTemporaryDir>
 #include <QtTest>
-
-#include "engine/cache/value_store.h"
 
 using namespace cutaway;
 
@@ -46,7 +46,7 @@ class ValueStoreTest : public QObject {
         QVERIFY((*store)->keep("a", "key", "3").has_value());
         QCOMPARE(found(**store, "a", "key"), "3");
         QVERIFY((*store)->remark().empty());
-        const auto again = ValueStore::open((*store)->path());   // both at once
+        const auto again = ValueStore::open((*store)->path());  // both at once
         QVERIFY(again.has_value());
         QCOMPARE(found(**again, "a", "key"), "3");
     }
@@ -82,7 +82,8 @@ class ValueStoreTest : public QObject {
         QVERIFY((*store)->remark().empty());
         for (int k = 0; k < kKeys; ++k) {
             QCOMPARE(found(**store, "common", std::to_string(k).c_str()), QString::number(k * k));
-            for (int p = 0; p < kProcesses; ++p) QCOMPARE(found(**store, "own", (std::to_string(p) + "/" + std::to_string(k)).c_str()), "x");
+            for (int p = 0; p < kProcesses; ++p)
+                QCOMPARE(found(**store, "own", (std::to_string(p) + "/" + std::to_string(k)).c_str()), "x");
         }
     }
 
@@ -93,7 +94,8 @@ class ValueStoreTest : public QObject {
         {
             const auto store = ValueStore::open(whole);
             QVERIFY(store.has_value());
-            for (int i = 0; i < 400; ++i) QVERIFY((*store)->keep("space", std::to_string(i), std::string(100, 'x')).has_value());
+            for (int i = 0; i < 400; ++i)
+                QVERIFY((*store)->keep("space", std::to_string(i), std::string(100, 'x')).has_value());
         }
         QFile file(QString::fromStdString(whole));
         QVERIFY(file.open(QIODevice::ReadOnly));
@@ -104,7 +106,7 @@ class ValueStoreTest : public QObject {
         scribbled.replace(4096, bytes.size() - 4096, QByteArray(bytes.size() - 4096, '\x5a'));
         QTest::newRow("written over") << scribbled;
         QByteArray newer = bytes;
-        newer[63] = 9;   // user_version, in the header
+        newer[63] = 9;  // user_version, in the header
         QTest::newRow("of a later version") << newer;
     }
     void damagedFiles() {
@@ -143,11 +145,12 @@ class ValueStoreTest : public QObject {
         const std::string file = path("live.sqlite");
         const auto store = ValueStore::open(file);
         QVERIFY(store.has_value());
-        for (int i = 0; i < 400; ++i) QVERIFY((*store)->keep("space", std::to_string(i), std::string(100, 'x')).has_value());
+        for (int i = 0; i < 400; ++i)
+            QVERIFY((*store)->keep("space", std::to_string(i), std::string(100, 'x')).has_value());
         QFile bytes(QString::fromStdString(file));
         QVERIFY(bytes.open(QIODevice::ReadWrite));
         bytes.seek(24);
-        bytes.write("\1\2\3\4");   // SQLite's count of changes: what it remembers of the file is old
+        bytes.write("\1\2\3\4");  // SQLite's count of changes: what it remembers of the file is old
         bytes.seek(4096);
         bytes.write(QByteArray(bytes.size() - 4096, '\x5a'));
         bytes.close();
@@ -161,15 +164,17 @@ class ValueStoreTest : public QObject {
     void othersAreLeftAlone_data() {
         QTest::addColumn<QByteArray>("bytes");
         QTest::addColumn<QString>("says");
-        QTest::newRow("text") << QByteArray("this is no database at all, but long enough to be taken for one if nobody looked\n").repeated(40)
-                              << "it is a file of another kind";
+        QTest::newRow("text")
+            << QByteArray("this is no database at all, but long enough to be taken for one if nobody looked\n")
+                   .repeated(40)
+            << "it is a file of another kind";
         QTest::newRow("zeros") << QByteArray(8192, '\0') << "it is a file of another kind";
         const std::string whole = path("ours.sqlite");
         QVERIFY(ValueStore::open(whole)->get()->keep("space", "key", "value").has_value());
         QFile file(QString::fromStdString(whole));
         QVERIFY(file.open(QIODevice::ReadOnly));
         QByteArray foreign = file.readAll();
-        foreign.replace(68, 4, QByteArray(4, '\0'));   // application_id
+        foreign.replace(68, 4, QByteArray(4, '\0'));  // application_id
         QTest::newRow("another program's database") << foreign << "it is another program's database";
         QTest::newRow("another program's damaged database") << foreign.left(200) << "it is another program's database";
     }
@@ -194,7 +199,8 @@ class ValueStoreTest : public QObject {
         for (const std::string& place : {pipe, std::string("/dev/zero"), std::string("/dev/null")}) {
             const auto store = ValueStore::open(place);
             QVERIFY(!store.has_value());
-            QVERIFY2(store.error().text().find("not a regular file") != std::string::npos, store.error().text().c_str());
+            QVERIFY2(store.error().text().find("not a regular file") != std::string::npos,
+                     store.error().text().c_str());
         }
     }
     void emptyFilesAreTaken() {

@@ -1,7 +1,8 @@
 // Words for people: sizes, text on terminals, names that may have been meant; and which characters names are made of.
+#include "cutaway/words.h"
+
 #include <QtTest>
 
-#include "cutaway/words.h"
 #include "engine/support/characters.h"
 
 using namespace cutaway;
@@ -33,7 +34,9 @@ class WordsTest : public QObject {
     void visible_data() {
         QTest::addColumn<QByteArray>("given");
         QTest::addColumn<QByteArray>("shown");
-        const auto row = [](const char* name, const QByteArray& given, const QByteArray& shown) { QTest::newRow(name) << given << shown; };
+        const auto row = [](const char* name, const QByteArray& given, const QByteArray& shown) {
+            QTest::newRow(name) << given << shown;
+        };
         row("plain", "conv_1", "conv_1");
         row("letters", "\xc3\xa9\xe5\xb1\x82\xf0\x9f\x98\x80", "\xc3\xa9\xe5\xb1\x82\xf0\x9f\x98\x80");
         row("escape", "a\x1b[31mb", "a\\x1b[31mb");
@@ -62,9 +65,11 @@ class WordsTest : public QObject {
         QTest::addColumn<QByteArray>("text");
         QTest::addColumn<int>("length");
         for (const char* letter : {"a", "Z", "_", "7"}) QTest::newRow(letter) << QByteArray(letter) << 1;
-        for (const char* letter : {"\xc3\xa9", "\xd0\xaf", "\xce\xb1", "\xe5\xb1\x82", "\xe3\x81\x82", "\xed\x95\x9c", "\xf0\x9d\x91\xa5"})
+        for (const char* letter :
+             {"\xc3\xa9", "\xd0\xaf", "\xce\xb1", "\xe5\xb1\x82", "\xe3\x81\x82", "\xed\x95\x9c", "\xf0\x9d\x91\xa5"})
             QTest::newRow(letter) << QByteArray(letter) << int(qstrlen(letter));
-        for (const char* sign : {"", " ", "-", ".", "\xc2\xa0", "\xc3\x97", "\xe2\x80\xa6", "\xe2\x82\xac", "\xef\xbb\xbf", "\xf0\x9f\x98\x80", "\xff", "\xc3"})
+        for (const char* sign : {"", " ", "-", ".", "\xc2\xa0", "\xc3\x97", "\xe2\x80\xa6", "\xe2\x82\xac",
+                                 "\xef\xbb\xbf", "\xf0\x9f\x98\x80", "\xff", "\xc3"})
             QTest::newRow(qPrintable("no " + QByteArray(sign).toHex())) << QByteArray(sign) << 0;
     }
     void nameCharacters() {

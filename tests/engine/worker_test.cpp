@@ -1,5 +1,5 @@
-// Reference runs in a process of their own: the numbers are those of the interpreter at home, bit by bit, and whatever happens
-// to the worker is told in words.
+// Reference runs in a process of their own: the numbers are those of the interpreter at home, bit by bit, and whatever
+// happens to the worker is told in words.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -36,11 +36,13 @@ constexpr Case kCases[] = {
     m = aten.mm.default(x, y)
     r = aten.relu.default(m)
     return (r,))"},
-    {"inputs with gaps and turned around", R"(def forward(x: "f32[4, 8][16, 1]", y: "f32[4, 8][1, 4]", z: "f32[4, 8][0, 1]"):
+    {"inputs with gaps and turned around",
+     R"(def forward(x: "f32[4, 8][16, 1]", y: "f32[4, 8][1, 4]", z: "f32[4, 8][0, 1]"):
     a = aten.add.Tensor(x, y)
     b = aten.mul.Tensor(a, z)
     return (b, x, z))"},
-    {"dtypes", R"(def forward(a: "u8[5]", b: "i8[5]", c: "i16[5]", d: "i32[5]", e: "i64[5]", f: "f16[5]", g: "bf16[5]", h: "f64[5]", i: "b8[5]"):
+    {"dtypes",
+     R"(def forward(a: "u8[5]", b: "i8[5]", c: "i16[5]", d: "i32[5]", e: "i64[5]", f: "f16[5]", g: "bf16[5]", h: "f64[5]", i: "b8[5]"):
     p = aten.add.Tensor(a, b)
     q = aten.mul.Tensor(c, d)
     r = aten.add.Tensor(e, f)
@@ -102,7 +104,8 @@ QString shown(const Result<std::vector<Tensor>>& results) {
         }
         const Tensor packed = tensor.contiguous();
         const QByteArray bytes(static_cast<const char*>(packed.data()), static_cast<qsizetype>(packed.bytes()));
-        text += QString::fromStdString(TensorType::contiguous(tensor.dtype(), toSymDims(tensor.sizes())).text()) + " " + bytes.toHex(' ') + "\n";
+        text += QString::fromStdString(TensorType::contiguous(tensor.dtype(), toSymDims(tensor.sizes())).text()) + " " +
+                bytes.toHex(' ') + "\n";
     }
     return text;
 }
@@ -114,7 +117,9 @@ Result<std::vector<Tensor>> inWorker(const Module& module, const std::vector<Ten
 /// Values for the graph's inputs, at the strides it wants.
 std::vector<Tensor> inputsFor(const Module& module) {
     const auto placeholders = module.graph().placeholders();
-    if (std::all_of(placeholders.begin(), placeholders.end(), [](const Node* node) { return allInts(node->tensor().sizes); })) return testing::randomInputs(module, 5);
+    if (std::all_of(placeholders.begin(), placeholders.end(),
+                    [](const Node* node) { return allInts(node->tensor().sizes); }))
+        return testing::randomInputs(module, 5);
     return {Tensor::full(DType::F32, {3, 4}, 0.5), Tensor::full(DType::F32, {3}, 0.25)};
 }
 
@@ -148,7 +153,8 @@ class WorkerTest : public QObject {
     }
     void modelsGoOverWhole_data() {
         QTest::addColumn<QString>("file");
-        for (const char* file : {"mlp", "tiny_resnet", "tiny_transformer"}) QTest::newRow(file) << QString(CUTAWAY_SOURCE_DIR "/resources/models/%1.pt2").arg(file);
+        for (const char* file : {"mlp", "tiny_resnet", "tiny_transformer"})
+            QTest::newRow(file) << QString(CUTAWAY_SOURCE_DIR "/resources/models/%1.pt2").arg(file);
     }
     void modelsGoOverWhole() {
         QFETCH(QString, file);
@@ -251,8 +257,9 @@ class WorkerTest : public QObject {
         Result<void> ran;
         const auto bound = bindInputs(*module, *inputs);
         if (!bound) ran = bound.error();
-        else if (compiled) { if (auto run = runCpu(*program, *bound); !run) ran = run.error(); }
-        else if (auto run = runReference(*module, *bound); !run) ran = run.error();
+        else if (compiled) {
+            if (auto run = runCpu(*program, *bound); !run) ran = run.error();
+        } else if (auto run = runReference(*module, *bound); !run) ran = run.error();
         QVERIFY(::setrlimit(RLIMIT_AS, &before) == 0);
         QVERIFY(!ran);
         QVERIFY2(ran.error().message.find("needs about") != std::string::npos, ran.error().text().c_str());
@@ -264,16 +271,22 @@ class WorkerTest : public QObject {
         QTest::addColumn<QString>("text");
         QTest::addColumn<int>("backend");
         QTest::addColumn<QString>("needs");
-        const auto row = [](const char* name, Backend backend, const char* text, const char* needs) { QTest::newRow(name) << text << static_cast<int>(backend) << needs; };
-        const char* input = "def forward(x: \"f32[20000000, 2000000]\"):\n    a = aten.relu.default(x)\n    return (a,)\n";
+        const auto row = [](const char* name, Backend backend, const char* text, const char* needs) {
+            QTest::newRow(name) << text << static_cast<int>(backend) << needs;
+        };
+        const char* input =
+            "def forward(x: \"f32[20000000, 2000000]\"):\n    a = aten.relu.default(x)\n    return (a,)\n";
         row("input", Backend::Reference, input, "inputs and weights 146 TiB");
         row("input, compiled", Backend::Cpu, input, "inputs and weights 146 TiB");
-        const char* value = "def forward(x: \"f32[1]\"):\n    e = aten.expand.default(x, [2000000, 2000000])\n    a = aten.exp.default(e)\n    b = aten.mm.default(a, a)\n"
-                            "    c = aten.sum.default(b)\n    return (c,)\n";
+        const char* value =
+            "def forward(x: \"f32[1]\"):\n    e = aten.expand.default(x, [2000000, 2000000])\n    a = aten.exp.default(e)\n    b = aten.mm.default(a, a)\n"
+            "    c = aten.sum.default(b)\n    return (c,)\n";
         row("values", Backend::Reference, value, "29.1 TiB of memory");
         row("values, compiled", Backend::Cpu, value, "29.1 TiB of memory");
-        row("weights of its own", Backend::Reference, "def forward(x: \"f32[1]\"):\n    a = aten.full.default([20000000, 2000000], 1, dtype=torch.float32, device=device(type='cpu'), pin_memory=False)\n"
-                            "    c = aten.sum.default(a)\n    return (c,)\n", "146 TiB of memory");
+        row("weights of its own", Backend::Reference,
+            "def forward(x: \"f32[1]\"):\n    a = aten.full.default([20000000, 2000000], 1, dtype=torch.float32, device=device(type='cpu'), pin_memory=False)\n"
+            "    c = aten.sum.default(a)\n    return (c,)\n",
+            "146 TiB of memory");
     }
     void tooLargeIsRefusedBeforeItStarts() {
         QFETCH(QString, text);
@@ -291,16 +304,26 @@ class WorkerTest : public QObject {
         const auto refused = session.run(*run, options);
         QVERIFY(!refused.has_value());
         const std::string words = refused.error().text();
-        QVERIFY2(QString::fromStdString(words).contains(needs) && words.find(" leaves ") != std::string::npos && words.find("smaller") != std::string::npos, words.c_str());
+        QVERIFY2(QString::fromStdString(words).contains(needs) && words.find(" leaves ") != std::string::npos &&
+                     words.find("smaller") != std::string::npos,
+                 words.c_str());
     }
     void peakIsWhatIsAliveAtOnce_data() {
         QTest::addColumn<QString>("body");
         QTest::addColumn<double>("bytes");
         const auto row = [](const char* name, const char* body, double bytes) { QTest::newRow(name) << body << bytes; };
-        row("chain", "    a = aten.exp.default(x)\n    b = aten.exp.default(a)\n    c = aten.exp.default(b)\n    return (c,)", 8000);
-        row("kept to the end", "    a = aten.exp.default(x)\n    b = aten.exp.default(a)\n    c = aten.exp.default(b)\n    return (a, c)", 12000);
-        row("views are free", "    a = aten.exp.default(x)\n    b = aten.view.default(a, [10, 100])\n    c = aten.permute.default(b, [1, 0])\n    return (c,)", 4000);
-        row("a view keeps its base", "    a = aten.exp.default(x)\n    b = aten.slice.Tensor(a, 0, 0, 10)\n    c = aten.exp.default(x)\n    d = aten.exp.default(c)\n    return (b, d)", 12000);
+        row("chain",
+            "    a = aten.exp.default(x)\n    b = aten.exp.default(a)\n    c = aten.exp.default(b)\n    return (c,)",
+            8000);
+        row("kept to the end",
+            "    a = aten.exp.default(x)\n    b = aten.exp.default(a)\n    c = aten.exp.default(b)\n    return (a, c)",
+            12000);
+        row("views are free",
+            "    a = aten.exp.default(x)\n    b = aten.view.default(a, [10, 100])\n    c = aten.permute.default(b, [1, 0])\n    return (c,)",
+            4000);
+        row("a view keeps its base",
+            "    a = aten.exp.default(x)\n    b = aten.slice.Tensor(a, 0, 0, 10)\n    c = aten.exp.default(x)\n    d = aten.exp.default(c)\n    return (b, d)",
+            12000);
         row("several results", "    t = aten.sort.default(x)\n    v = t[0]\n    return (v,)", 12000);
         row("inputs of graphs that mutate are copied", "    a = aten.add_.Scalar(x, 1)\n    return (a,)", 4000);
         row("nothing", "    return (x,)", 0);
@@ -346,10 +369,14 @@ def step(a: "f32[2]"):
     void aWorkerThatDies_data() {
         QTest::addColumn<QString>("script");
         QTest::addColumn<QString>("says");
-        QTest::newRow("crash") << "kill -SEGV $$" << "was killed by signal 11";
-        QTest::newRow("kill") << "kill -KILL $$" << "the system may have run out of memory";
-        QTest::newRow("failure") << "echo no luck >&2; exit 3" << "its last words: no luck";
-        QTest::newRow("success without a word") << "exit 0" << "damaged";
+        QTest::newRow("crash") << "kill -SEGV $$"
+                               << "was killed by signal 11";
+        QTest::newRow("kill") << "kill -KILL $$"
+                              << "the system may have run out of memory";
+        QTest::newRow("failure") << "echo no luck >&2; exit 3"
+                                 << "its last words: no luck";
+        QTest::newRow("success without a word") << "exit 0"
+                                                << "damaged";
     }
     void aWorkerThatDies() {
         QFETCH(QString, script);
@@ -369,7 +396,7 @@ def step(a: "f32[2]"):
         else qputenv("CUTAWAY_WORKER", before);
         QVERIFY(opened && run && !failed);
         QVERIFY2(QString::fromStdString(failed.error().text()).contains(says), failed.error().text().c_str());
-        QVERIFY(session.run(*run, {}).has_value());   // the session lives
+        QVERIFY(session.run(*run, {}).has_value());  // the session lives
     }
     void theMachineSaysWhatItHasLeft() {
         const auto memory = availableMemory();

@@ -70,9 +70,7 @@ class Scratch {
     std::FILE* m_file;
 };
 
-int64_t now() {
-    return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now().time_since_epoch()).count();
-}
+int64_t now() { return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now().time_since_epoch()).count(); }
 /// Milliseconds that a process has spent working, whatever else the machine did meanwhile.
 int64_t workOf(pid_t pid) {
     clockid_t clock = 0;
@@ -159,12 +157,9 @@ class Runner {
             std::this_thread::sleep_for(std::chrono::milliseconds(5));
             for (size_t i = 0; i < children.size();) {
                 std::unique_ptr<Child> next;
-                if (!ended(*children[i], next))
-                    ++i;
-                else if (next)
-                    children[i++] = std::move(next);
-                else
-                    children.erase(children.begin() + static_cast<std::ptrdiff_t>(i));
+                if (!ended(*children[i], next)) ++i;
+                else if (next) children[i++] = std::move(next);
+                else children.erase(children.begin() + static_cast<std::ptrdiff_t>(i));
             }
         }
     }
@@ -207,10 +202,8 @@ class Runner {
                                 {},
                                 stage,
                                 {}};
-        if (during)
-            failure.call = m_mutations.at(failure.seed).text();
-        else
-            failure.call = "one of the calls " + std::to_string(child.begin) + " to " + std::to_string(child.end - 1);
+        if (during) failure.call = m_mutations.at(failure.seed).text();
+        else failure.call = "one of the calls " + std::to_string(child.begin) + " to " + std::to_string(child.end - 1);
         const std::string errors = child.errors->content();
         failure.detail = hangs ? "still in " + stage + " after " + std::to_string(m_runs.callSeconds) + " s"
                                : sentenceOf(errors, status) + "\n" + errors.substr(0, 6000);

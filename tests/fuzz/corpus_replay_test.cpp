@@ -23,7 +23,8 @@ void CorpusReplayTest::replays_data() {
     for (const fuzz::Format& format : fuzz::formats()) {
         const QString name = QString::fromUtf8(format.name.data(), static_cast<qsizetype>(format.name.size()));
         const QDir folder(testing::testFile("fuzz/corpus/" + name));
-        for (const QString& file : folder.entryList(QDir::Files, QDir::Name)) QTest::newRow(qPrintable(name + "/" + file)) << position << folder.filePath(file);
+        for (const QString& file : folder.entryList(QDir::Files, QDir::Name))
+            QTest::newRow(qPrintable(name + "/" + file)) << position << folder.filePath(file);
         ++position;
     }
 }
@@ -34,7 +35,8 @@ void CorpusReplayTest::replays() {
     QFile file(path);
     QVERIFY(file.open(QIODevice::ReadOnly));
     const QByteArray bytes = file.readAll();
-    fuzz::formats()[static_cast<size_t>(format)].run({reinterpret_cast<const uint8_t*>(bytes.constData()), static_cast<size_t>(bytes.size())});
+    fuzz::formats()[static_cast<size_t>(format)].run(
+        {reinterpret_cast<const uint8_t*>(bytes.constData()), static_cast<size_t>(bytes.size())});
 }
 
 void CorpusReplayTest::everyFormatHasSeeds() {

@@ -38,7 +38,8 @@ void check(const Module& module) {
     const auto again = parseText(first, {});
     if (!again) broken("what was printed does not parse", again.error().text() + "\n" + first);
     const std::string second = printText(**again).text;
-    if (second != first) broken("what was printed reads back as something else", first + "\n--- against ---\n" + second);
+    if (second != first)
+        broken("what was printed reads back as something else", first + "\n--- against ---\n" + second);
     PrintOptions runnable;
     runnable.runnable = true;
     printText(module, runnable);
@@ -64,8 +65,10 @@ void program(Bytes bytes) {
 }
 /// The pickle inside an archive with one storage of 64 bytes.
 void pickle(Bytes bytes) {
-    const std::string file = testing::buildZip({{.name = "a/data.pkl", .content = std::string(textOf(bytes))}, {.name = "a/byteorder", .content = "little"},
-                                                {.name = "a/data/0", .content = std::string(64, '\1')}, {.name = "a/version", .content = "3\n"}});
+    const std::string file = testing::buildZip({{.name = "a/data.pkl", .content = std::string(textOf(bytes))},
+                                                {.name = "a/byteorder", .content = "little"},
+                                                {.name = "a/data/0", .content = std::string(64, '\1')},
+                                                {.name = "a/version", .content = "3\n"}});
     check(openBytes(storageOf({reinterpret_cast<const uint8_t*>(file.data()), file.size()}), "fuzz"));
 }
 void safetensors(Bytes bytes) {
@@ -105,8 +108,10 @@ void folder(Bytes bytes) {
     check(readFolder(tree, "fuzz", {}));
 }
 
-constexpr Format kFormats[] = {{"archive", archive}, {"program", program}, {"pickle", pickle}, {"safetensors", safetensors}, {"text", text},
-                               {"log", log}, {"repro", repro}, {"trace", trace}, {"folder", folder}};
+constexpr Format kFormats[] = {
+    {"archive", archive}, {"program", program}, {"pickle", pickle}, {"safetensors", safetensors},
+    {"text", text},       {"log", log},         {"repro", repro},   {"trace", trace},
+    {"folder", folder}};
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 #pragma once
-// The readers as fuzz targets: any bytes must end in a graph or an error, never in a crash, a hang or a flood of memory.
+// The readers as fuzz targets: any bytes must end in a graph or an error, never in a crash, a hang or a flood of
+// memory.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -8,7 +9,7 @@
 namespace cutaway::fuzz {
 
 struct Format {
-    std::string_view name;             // also the folder of its corpus
+    std::string_view name;  // also the folder of its corpus
     void (*run)(std::span<const uint8_t> bytes);
 };
 /// archive, program, pickle, safetensors, text, log, repro, trace, folder.

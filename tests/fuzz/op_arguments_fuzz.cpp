@@ -1,5 +1,6 @@
 // Fuzzing of arguments: op_arguments_fuzz [--from N] [--count N] [--seconds S] [--op NAME] [--jobs N] [--compiled]
-// [--compiler PROGRAM] [--memory BYTES] [--call TEXT] [--list]. Needs no clang; the preset `asan` makes it see reads outside and leaks.
+// [--compiler PROGRAM] [--memory BYTES] [--call TEXT] [--list]. Needs no clang; the preset `asan` makes it see reads
+// outside and leaks.
 #include <cstdio>
 #include <cstring>
 
@@ -13,26 +14,18 @@ using namespace cutaway;
 extern "C" const char* __asan_default_options() {
     return "max_allocation_size_mb=1024:allocator_may_return_null=1:detect_leaks=1:handle_abort=1:abort_on_error=0";
 }
-extern "C" const char* __lsan_default_options() {
-    return "report_objects=0";
-}
-extern "C" const char* __ubsan_default_options() {
-    return "print_stacktrace=1";
-}
+extern "C" const char* __lsan_default_options() { return "report_objects=0"; }
+extern "C" const char* __ubsan_default_options() { return "print_stacktrace=1"; }
 #endif
 
 namespace {
 
 const char* outcomeText(testing::CallReport::Outcome outcome) {
     switch (outcome) {
-        case testing::CallReport::Outcome::RefusedByTypes:
-            return "refused by types";
-        case testing::CallReport::Outcome::RefusedWhenRun:
-            return "refused when run";
-        case testing::CallReport::Outcome::Large:
-            return "too large to run";
-        case testing::CallReport::Outcome::Ran:
-            return "ran";
+        case testing::CallReport::Outcome::RefusedByTypes: return "refused by types";
+        case testing::CallReport::Outcome::RefusedWhenRun: return "refused when run";
+        case testing::CallReport::Outcome::Large: return "too large to run";
+        case testing::CallReport::Outcome::Ran: return "ran";
     }
     return "";
 }
@@ -98,32 +91,20 @@ int main(int argc, char** argv) {
     for (int i = 1; i < argc; ++i) {
         const std::string option = argv[i];
         const char* value = i + 1 < argc ? argv[i + 1] : "";
-        if (option == "--compiled")
-            runs.compiled = true;
-        else if (option == "--list")
-            listing = true;
-        else if (++i, option == "--from")
-            runs.from = std::strtoull(value, nullptr, 10);
-        else if (option == "--count")
-            runs.count = std::strtoull(value, nullptr, 10);
+        if (option == "--compiled") runs.compiled = true;
+        else if (option == "--list") listing = true;
+        else if (++i, option == "--from") runs.from = std::strtoull(value, nullptr, 10);
+        else if (option == "--count") runs.count = std::strtoull(value, nullptr, 10);
         else if (option == "--seconds")
             runs.seconds = std::strtod(value, nullptr), runs.count = std::max<uint64_t>(runs.count, uint64_t{1} << 40);
-        else if (option == "--call-seconds")
-            runs.callSeconds = std::strtod(value, nullptr);
-        else if (option == "--op")
-            op = value;
-        else if (option == "--jobs")
-            runs.jobs = std::atoi(value);
-        else if (option == "--batch")
-            runs.batch = std::strtoull(value, nullptr, 10);
-        else if (option == "--memory")
-            runs.memoryBytes = std::atoll(value);
-        else if (option == "--compiler")
-            runs.compiler = value;
-        else if (option == "--call")
-            call = value;
-        else
-            return std::fprintf(stderr, "unknown option %s\n", option.c_str()), 2;
+        else if (option == "--call-seconds") runs.callSeconds = std::strtod(value, nullptr);
+        else if (option == "--op") op = value;
+        else if (option == "--jobs") runs.jobs = std::atoi(value);
+        else if (option == "--batch") runs.batch = std::strtoull(value, nullptr, 10);
+        else if (option == "--memory") runs.memoryBytes = std::atoll(value);
+        else if (option == "--compiler") runs.compiler = value;
+        else if (option == "--call") call = value;
+        else return std::fprintf(stderr, "unknown option %s\n", option.c_str()), 2;
     }
     if (!call.empty()) {
         const auto parsed = testing::parseCall(call);

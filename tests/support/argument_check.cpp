@@ -94,7 +94,7 @@ std::string difference(const std::vector<Tensor>& actual, const std::vector<Tens
     for (size_t i = 0; i < expected.size(); ++i) {
         if (actual[i].defined() != expected[i].defined()) return "result " + std::to_string(i) + " is None on one side";
         if (!expected[i].defined()) continue;
-        if (expected[i].numel() > kMostElements) continue;   // few in memory: an expanded view
+        if (expected[i].numel() > kMostElements) continue;  // few in memory: an expanded view
         const Comparison result = compare(actual[i], expected[i], toleranceOf(expected[i]));
         if (!result.sameType)
             return "result " + std::to_string(i) + " is " +
@@ -190,10 +190,8 @@ class CallCheck {
             m_stage("interpret");
             auto results = caught("interpret", problems, [&] { return interpret(*module, inputs); });
             m_report.outcome = results ? CallReport::Outcome::Ran : CallReport::Outcome::RefusedWhenRun;
-            if (!results)
-                m_report.refusal = results.error().message;
-            else
-                checkResults(*module, m_report.results = std::move(*results));
+            if (!results) m_report.refusal = results.error().message;
+            else checkResults(*module, m_report.results = std::move(*results));
         }
         passes(module, Mode::Inference, "inference");
         passes(module, Mode::Training, "training");
@@ -257,9 +255,9 @@ class CallCheck {
         std::string wrong;
         try {
             wrong = difference(*results, m_report.results);
-        } catch (const InternalError&) {}   // numbers of a dtype without arithmetic
-        if (!wrong.empty())
-            m_report.problems.push_back(std::string(stage) + ": " + wrong);
+        } catch (const InternalError&) {
+        }  // numbers of a dtype without arithmetic
+        if (!wrong.empty()) m_report.problems.push_back(std::string(stage) + ": " + wrong);
     }
 
     const CallText& m_call;
@@ -269,9 +267,7 @@ class CallCheck {
 
 }  // namespace
 
-CallReport checkCall(const CallText& call, const StageWatch& stage) {
-    return CallCheck(call, stage).run();
-}
+CallReport checkCall(const CallText& call, const StageWatch& stage) { return CallCheck(call, stage).run(); }
 
 std::vector<std::string> checkCompiled(const std::vector<std::pair<CallText, CallReport>>& calls,
                                        const std::string& compiler) {

@@ -112,12 +112,9 @@ class Mutator {
         collect(m_items, all);
         CallItem& item = *all[below(all.size())];
         switch (item.kind) {
-            case CallItem::Kind::Tensor:
-                return changeTensor(item);
-            case CallItem::Kind::List:
-                return changeList(item);
-            case CallItem::Kind::Word:
-                return changeWord(item);
+            case CallItem::Kind::Tensor: return changeTensor(item);
+            case CallItem::Kind::List: return changeList(item);
+            case CallItem::Kind::Word: return changeWord(item);
         }
     }
 
@@ -148,38 +145,18 @@ class Mutator {
         for (uint64_t i = 0; i < count; ++i) {
             CallItem one;
             switch (param.kind) {
-                case ParamKind::Tensor:
-                    one = tensor();
-                    break;
-                case ParamKind::Int:
-                    one.word = std::to_string(any(kIntegers));
-                    break;
-                case ParamKind::Float:
-                    one.word = any(kReals);
-                    break;
-                case ParamKind::Bool:
-                    one.word = below(2) ? "True" : "False";
-                    break;
-                case ParamKind::Number:
-                    one.word = below(2) ? std::to_string(any(kIntegers)) : any(kReals);
-                    break;
-                case ParamKind::String:
-                    one.word = any(kWords);
-                    break;
-                case ParamKind::DType:
-                    one.word = any(kTorchDTypes);
-                    break;
+                case ParamKind::Tensor: one = tensor(); break;
+                case ParamKind::Int: one.word = std::to_string(any(kIntegers)); break;
+                case ParamKind::Float: one.word = any(kReals); break;
+                case ParamKind::Bool: one.word = below(2) ? "True" : "False"; break;
+                case ParamKind::Number: one.word = below(2) ? std::to_string(any(kIntegers)) : any(kReals); break;
+                case ParamKind::String: one.word = any(kWords); break;
+                case ParamKind::DType: one.word = any(kTorchDTypes); break;
                 case ParamKind::Layout:
-                case ParamKind::MemoryFormat:
-                    one.word = any(kFormats);
-                    break;
-                case ParamKind::Device:
-                    one.word = any(kDevices);
-                    break;
+                case ParamKind::MemoryFormat: one.word = any(kFormats); break;
+                case ParamKind::Device: one.word = any(kDevices); break;
                 case ParamKind::Generator:
-                case ParamKind::Any:
-                    one.word = "None";
-                    break;
+                case ParamKind::Any: one.word = "None"; break;
             }
             if (!param.list) return one;
             item.items.push_back(std::move(one));
@@ -201,35 +178,19 @@ class Mutator {
         CallItem other;
         switch (below(10)) {
             case 0:
-            case 1:
-                other.word = "None";
-                break;
-            case 2:
-                other.word = std::to_string(any(kIntegers));
-                break;
-            case 3:
-                other.word = any(kReals);
-                break;
-            case 4:
-                other.word = below(2) ? "True" : "False";
-                break;
-            case 5:
-                other = tensor();
-                break;
+            case 1: other.word = "None"; break;
+            case 2: other.word = std::to_string(any(kIntegers)); break;
+            case 3: other.word = any(kReals); break;
+            case 4: other.word = below(2) ? "True" : "False"; break;
+            case 5: other = tensor(); break;
             case 6:
                 other.kind = CallItem::Kind::List;
                 for (uint64_t i = below(4); i > 0; --i) other.items.push_back(item);
                 for (CallItem& one : other.items) one.keyword.clear();
                 break;
-            case 7:
-                other.word = any(kWords);
-                break;
-            case 8:
-                other.word = below(2) ? "2j" : any(kTorchDTypes);
-                break;
-            default:
-                other.word = "$0";
-                break;
+            case 7: other.word = any(kWords); break;
+            case 8: other.word = below(2) ? "2j" : any(kTorchDTypes); break;
+            default: other.word = "$0"; break;
         }
         item = std::move(other);
         item.keyword = keyword;
@@ -261,9 +222,7 @@ class Mutator {
     void changeList(CallItem& list) {
         auto& items = list.items;
         switch (below(8)) {
-            case 0:
-                items.clear();
-                break;
+            case 0: items.clear(); break;
             case 1:
                 if (!items.empty()) items.pop_back();
                 break;
@@ -277,61 +236,39 @@ class Mutator {
                 if (!items.empty())
                     for (const uint64_t count = below(2) ? 3 : 70; items.size() < count;) items.push_back(items[0]);
                 break;
-            case 5:
-                std::reverse(items.begin(), items.end());
-                break;
+            case 5: std::reverse(items.begin(), items.end()); break;
             case 6: {
                 CallItem one;
                 one.word = std::to_string(any(kIntegers));
                 items.push_back(std::move(one));
                 break;
             }
-            default:
-                changeKind(list);
-                break;
+            default: changeKind(list); break;
         }
     }
     void changeTensor(CallItem& item) {
         switch (below(9)) {
-            case 0:
-                changeKind(item);
-                break;
-            case 1:
-                item.word = any(kDTypes);
-                break;
-            case 2:
-                item.draw = any(kDraws);
-                break;
-            case 3:
-                changeRank(item);
-                break;
+            case 0: changeKind(item); break;
+            case 1: item.word = any(kDTypes); break;
+            case 2: item.draw = any(kDraws); break;
+            case 3: changeRank(item); break;
             case 4:
-            case 5:
-                changeSize(item);
-                break;
-            default:
-                changeStrides(item);
-                break;
+            case 5: changeSize(item); break;
+            default: changeStrides(item); break;
         }
     }
     void changeRank(CallItem& item) {
         if (item.strided) item.strided = false;
         switch (below(5)) {
-            case 0:
-                item.sizes.clear();
-                break;
+            case 0: item.sizes.clear(); break;
             case 1:
                 if (!item.sizes.empty()) item.sizes.pop_back();
                 break;
             case 2:
                 if (!item.sizes.empty()) item.sizes.erase(item.sizes.begin());
                 break;
-            case 3:
-                item.sizes.push_back(static_cast<int64_t>(below(4)));
-                break;
-            default:
-                item.sizes.insert(item.sizes.begin(), static_cast<int64_t>(below(4)));
-                break;
+            case 3: item.sizes.push_back(static_cast<int64_t>(below(4))); break;
+            default: item.sizes.insert(item.sizes.begin(), static_cast<int64_t>(below(4))); break;
         }
     }
     void changeSize(CallItem& item) {
@@ -360,17 +297,10 @@ class Mutator {
             if (below(8) == 0) step += 1;
         }
         switch (below(4)) {
-            case 0:
-                item.strides[below(rank)] = 0;
-                break;
-            case 1:
-                std::fill(item.strides.begin(), item.strides.end(), 0);
-                break;
-            case 2:
-                item.strides[below(rank)] = 1;
-                break;
-            default:
-                break;
+            case 0: item.strides[below(rank)] = 0; break;
+            case 1: std::fill(item.strides.begin(), item.strides.end(), 0); break;
+            case 2: item.strides[below(rank)] = 1; break;
+            default: break;
         }
     }
 

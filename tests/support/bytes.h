@@ -1,9 +1,8 @@
 #pragma once
 // Small conversions between test data and what readers take.
+#include <QString>
 #include <memory>
 #include <string>
-
-#include <QString>
 
 #include "cutaway/result.h"
 #include "engine/tensor/tensor.h"

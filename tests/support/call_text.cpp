@@ -21,16 +21,11 @@ std::vector<std::string_view> split(std::string_view text) {
     size_t start = 0;
     for (size_t i = 0; i < text.size(); ++i) {
         const char c = text[i];
-        if (quote != 0)
-            quote = c == quote ? '\0' : quote;
-        else if (c == '\'' || c == '"')
-            quote = c;
-        else if (c == '[' || c == '(')
-            ++depth;
-        else if (c == ']' || c == ')')
-            --depth;
-        else if (c == ',' && depth == 0)
-            parts.push_back(text.substr(start, i - start)), start = i + 1;
+        if (quote != 0) quote = c == quote ? '\0' : quote;
+        else if (c == '\'' || c == '"') quote = c;
+        else if (c == '[' || c == '(') ++depth;
+        else if (c == ']' || c == ')') --depth;
+        else if (c == ',' && depth == 0) parts.push_back(text.substr(start, i - start)), start = i + 1;
     }
     if (!trimmed(text.substr(start)).empty() || !parts.empty()) parts.push_back(text.substr(start));
     return parts;

@@ -37,7 +37,8 @@ Case readCase(const QString& file, const QString& text) {
 CaseFile readFile(const QString& path) {
     QFile file(path);
     if (!file.open(QIODevice::ReadOnly)) qFatal("cannot read %s", qPrintable(path));
-    const QStringList parts = QString::fromUtf8(file.readAll()).split(QRegularExpression("^(?=# case:)", QRegularExpression::MultilineOption));
+    const QStringList parts = QString::fromUtf8(file.readAll())
+                                  .split(QRegularExpression("^(?=# case:)", QRegularExpression::MultilineOption));
     CaseFile out{path, parts[0].startsWith("# case:") ? QString() : parts[0], {}};
     const QString name = QDir(testFile("cases")).relativeFilePath(path);
     for (const QString& part : parts)
@@ -69,7 +70,9 @@ CompileOptions readOptions(const QString& line, const QString& file) {
         auto pass = parseOptionalPass(word.toStdString());
         if (!pass) qFatal("%s: '%s' is no setting", qPrintable(file), qPrintable(word));
         for (auto& [key, value] : pass->settings)
-            if (key == "decisions") value = QFileInfo(testFile("cases/" + file)).dir().filePath(QString::fromStdString(value)).toStdString();
+            if (key == "decisions")
+                value =
+                    QFileInfo(testFile("cases/" + file)).dir().filePath(QString::fromStdString(value)).toStdString();
         out.enabledPasses.push_back(std::move(*pass));
     }
     return out;

@@ -7,10 +7,10 @@
 namespace cutaway::testing {
 
 struct Case {
-    QString file, name, head;      // head: the comment lines as written
+    QString file, name, head;  // head: the comment lines as written
     QString pass, numbers, idle, fails, counts;
     CompileOptions options;
-    QString before, after;         // empty `after`: nothing changes
+    QString before, after;  // empty `after`: nothing changes
 };
 
 /// The text above the first case, and the cases.

@@ -27,7 +27,9 @@ std::vector<Tensor> randomInputs(const Module& module, uint64_t seed, int64_t be
         Tensor packed = Tensor::empty(DType::F64, sizes);
         for (int64_t i = 0; i < packed.numel(); ++i) {
             const double unit = static_cast<double>(next() >> 11) * 0x1p-53;
-            packed.as<double>()[i] = isFloating(type.dtype) ? unit * 4 - 2 : type.dtype == DType::Bool ? static_cast<double>(unit < 0.5) : std::floor(unit * static_cast<double>(below));
+            packed.as<double>()[i] = isFloating(type.dtype)      ? unit * 4 - 2
+                                     : type.dtype == DType::Bool ? static_cast<double>(unit < 0.5)
+                                                                 : std::floor(unit * static_cast<double>(below));
         }
         int64_t extent = 1;
         for (size_t d = 0; d < sizes.size(); ++d) extent += std::max<int64_t>(sizes[d] - 1, 0) * strides[d];
@@ -60,7 +62,8 @@ Result<std::vector<Tensor>> referenceOutputs(const Module& module, const std::ve
         }
     }
     std::vector<Tensor> outputs;
-    for (const Argument& output : module.graph().outputs()) outputs.push_back(output.node() ? values.known.at(output.node()->id())[0] : Tensor());
+    for (const Argument& output : module.graph().outputs())
+        outputs.push_back(output.node() ? values.known.at(output.node()->id())[0] : Tensor());
     return outputs;
 }
 

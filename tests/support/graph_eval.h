@@ -11,7 +11,8 @@ namespace cutaway::testing {
 
 /// Fails the current test (QFAIL-style message in the thrown std::runtime_error) if the text does not parse.
 std::shared_ptr<const Module> moduleOf(std::string_view text);
-/// One tensor per placeholder: floats in [-2, 2), integers in [0, `below`), bools; laid out by the placeholder's strides.
+/// One tensor per placeholder: floats in [-2, 2), integers in [0, `below`), bools; laid out by the placeholder's
+/// strides.
 std::vector<Tensor> randomInputs(const Module& module, uint64_t seed, int64_t below = 4);
 /// The graph's outputs, one by one through evaluateCall.
 Result<std::vector<Tensor>> referenceOutputs(const Module& module, const std::vector<Tensor>& inputs);

@@ -1,8 +1,8 @@
 #include "tests/support/graph_text.h"
 
-#include "engine/text/print.h"
-
 #include <sstream>
+
+#include "engine/text/print.h"
 
 namespace cutaway::testing {
 namespace {
@@ -17,7 +17,9 @@ struct ArgumentPrinter {
         out << "f" << number;
         return out.str();
     }
-    std::string operator()(std::complex<double> number) const { return (*this)(number.real()) + "+j" + (*this)(number.imag()); }
+    std::string operator()(std::complex<double> number) const {
+        return (*this)(number.real()) + "+j" + (*this)(number.imag());
+    }
     std::string operator()(const std::string& text) const { return "'" + text + "'"; }
     std::string operator()(DType dtype) const { return std::string(info(dtype).torchName); }
     std::string operator()(const Device& device) const { return "device " + device.text(); }
@@ -33,7 +35,8 @@ struct ArgumentPrinter {
     }
     std::string operator()(const std::shared_ptr<const ArgumentDict>& dict) const {
         std::string out = "{";
-        for (const auto& [key, item] : dict->items) out += (out.size() > 1 ? ", " : "") + key + ": " + argumentText(item);
+        for (const auto& [key, item] : dict->items)
+            out += (out.size() > 1 ? ", " : "") + key + ": " + argumentText(item);
         return out + "}";
     }
     std::string operator()(const std::shared_ptr<const ArgumentList>& list) const {
@@ -68,7 +71,8 @@ std::string graphText(const Module& module, const std::string& indent) {
             if (node.isCall()) {
                 out += " = " + node.op().name() + "(";
                 for (size_t i = 0; i < node.args().size(); ++i) out += (i ? ", " : "") + argumentText(node.arg(i));
-                for (const auto& [key, value] : node.kwargs()) out += (out.back() == '(' ? "" : ", ") + key + "=" + argumentText(value);
+                for (const auto& [key, value] : node.kwargs())
+                    out += (out.back() == '(' ? "" : ", ") + key + "=" + argumentText(value);
                 out += ")";
             } else if (node.kind() == NodeKind::GetAttr) {
                 out += " = self." + node.target();
@@ -76,7 +80,8 @@ std::string graphText(const Module& module, const std::string& indent) {
         }
         out += "\n";
     }
-    for (const auto& [name, body] : module.subgraphs) out += indent + "@" + name + ":\n" + graphText(*body, indent + "  ");
+    for (const auto& [name, body] : module.subgraphs)
+        out += indent + "@" + name + ":\n" + graphText(*body, indent + "  ");
     return out;
 }
 
@@ -90,7 +95,9 @@ std::string listing(Module& module) {
     for (Node& node : graph.nodes()) {
         const std::string type = node.type().text();
         text += node.name() + (type.empty() ? "" : ": " + type);
-        text += node.isPlaceholder() ? "\n" : " = " + (node.isOutput() ? printArgument(node.arg(0)) : printExpression(node)) + "\n";
+        text += node.isPlaceholder()
+                    ? "\n"
+                    : " = " + (node.isOutput() ? printArgument(node.arg(0)) : printExpression(node)) + "\n";
     }
     return text;
 }

@@ -11,8 +11,8 @@ std::string argumentText(const Argument& argument);
 /// One node per line: "%relu: f32[2] = aten.relu.default(%x)".
 std::string graphText(const Module& module, const std::string& indent = {});
 
-/// The graph as a listing whose nodes are named by position, for comparing graphs that name theirs differently: types, and
-/// arguments with the defaults filled in. Renames the nodes.
+/// The graph as a listing whose nodes are named by position, for comparing graphs that name theirs differently: types,
+/// and arguments with the defaults filled in. Renames the nodes.
 std::string listing(Module& module);
 
 }  // namespace cutaway::testing

@@ -26,7 +26,8 @@ std::vector<std::string> split(const std::string& text, const std::string& separ
     }
 }
 
-/// "f32[2, 3][1, 2]* @17": a type, strides where they are not row-major, "*" where differentiated, the place of the values.
+/// "f32[2, 3][1, 2]* @17": a type, strides where they are not row-major, "*" where differentiated, the place of the
+/// values.
 class RecordedParser {
   public:
     RecordedParser(std::string_view text, const Values& values) : m_text(text), m_values(&values) {}
@@ -193,7 +194,8 @@ Result<std::map<size_t, Tensor>> gradientsOf(const Op& op, const RecordedSample&
     for (const size_t number : recorded.differentiated) {
         Node* output = outputs.at(number).node();
         const TensorType& type = output->tensor();
-        Node& tangent = graph.placeholder("tangent", ValueType(TensorType::contiguous(type.dtype, type.sizes)), afterInputs);
+        Node& tangent =
+            graph.placeholder("tangent", ValueType(TensorType::contiguous(type.dtype, type.sizes)), afterInputs);
         module.inputs.emplace_back();
         inputs.push_back(tangentOf(type.dtype, toInts(type.sizes), number));
         backward.accumulate(*output, builder.value(tangent), *output);

@@ -61,7 +61,9 @@ class SampleParser {
     void skip() {
         while (peek() == ' ') ++m_at;
     }
-    Error fail(const std::string& what) const { return invalidInput("sample: " + what + " at '" + std::string(m_text.substr(m_at)) + "'"); }
+    Error fail(const std::string& what) const {
+        return invalidInput("sample: " + what + " at '" + std::string(m_text.substr(m_at)) + "'");
+    }
     std::string word() {
         const size_t start = m_at;
         while (std::isalnum(static_cast<unsigned char>(peek())) || peek() == '_' || peek() == '.') ++m_at;
@@ -149,7 +151,8 @@ class SampleParser {
         if (name == "inf") return Argument(std::numeric_limits<double>::infinity());
         if (name == "nan") return Argument(std::numeric_limits<double>::quiet_NaN());
         if (name == "device") {
-            const size_t open = m_text.find('\'', m_at), close = m_text.find('\'', open + 1), end = m_text.find(')', m_at);
+            const size_t open = m_text.find('\'', m_at), close = m_text.find('\'', open + 1),
+                         end = m_text.find(')', m_at);
             if (end == std::string_view::npos || close > end) return fail("device(type='...') expected");
             const auto device = deviceFromText(m_text.substr(open + 1, close - open - 1));
             if (!device) return fail("unknown device");
@@ -187,7 +190,8 @@ class SampleParser {
             m_at += 4;
             return Argument(-std::numeric_limits<double>::infinity());
         }
-        while (std::isalnum(static_cast<unsigned char>(peek())) || peek() == '.' || peek() == '-' || peek() == '+') ++m_at;
+        while (std::isalnum(static_cast<unsigned char>(peek())) || peek() == '.' || peek() == '-' || peek() == '+')
+            ++m_at;
         const std::string token(m_text.substr(start, m_at - start));
         if (token.ends_with('j')) return Argument(std::complex<double>(0, std::strtod(token.c_str(), nullptr)));
         if (token.find_first_of(".e") == std::string::npos) {
@@ -244,14 +248,17 @@ uint64_t drawBits(size_t t, int64_t i) {
 double drawElement(const TensorSpec& spec, size_t t, int64_t i) {
     const uint64_t r = drawBits(t, i);
     if (spec.draw == TensorSpec::Draw::Odd) return kOddFloats[r % std::size(kOddFloats)];
-    auto below = [&](int64_t bound) { return static_cast<double>(static_cast<int64_t>(r % static_cast<uint64_t>(bound))); };
+    auto below = [&](int64_t bound) {
+        return static_cast<double>(static_cast<int64_t>(r % static_cast<uint64_t>(bound)));
+    };
     const bool floating = isFloating(spec.dtype) || isComplex(spec.dtype);
     if (spec.dtype == DType::Bool) return static_cast<double>(r & 1);
     if (spec.draw == TensorSpec::Draw::Distinct) return static_cast<double>(77 * i % 513 - 256) / (floating ? 64 : 1);
     if (floating) {
         if (spec.draw == TensorSpec::Draw::Positive) return (below(256) + 1) / 64;
         if (spec.draw == TensorSpec::Draw::Unit) return (below(127) + 1) / 128;
-        if (spec.draw == TensorSpec::Draw::Below) return (below(128 * spec.bound - 1) - static_cast<double>(64 * spec.bound - 1)) / 64;
+        if (spec.draw == TensorSpec::Draw::Below)
+            return (below(128 * spec.bound - 1) - static_cast<double>(64 * spec.bound - 1)) / 64;
         return (below(513) - 256) / 64;
     }
     if (spec.draw == TensorSpec::Draw::Positive) return below(8) + 1;
@@ -350,7 +357,8 @@ std::string widenedSample(std::string_view text) {
             out.replace(at, std::string_view(from).size(), "f64[");
         }
     for (const char* from : {"torch.bfloat16", "torch.float16", "torch.float32"})
-        for (size_t at = 0; (at = out.find(from, at)) != std::string::npos; at += 4) out.replace(at, std::string_view(from).size(), "torch.float64");
+        for (size_t at = 0; (at = out.find(from, at)) != std::string::npos; at += 4)
+            out.replace(at, std::string_view(from).size(), "torch.float64");
     return out;
 }
 

@@ -50,7 +50,7 @@ struct SampleCall {
     Graph graph;
     std::vector<Node*> placeholders;
     std::vector<TensorSpec> specs;
-    std::vector<Tensor> inputs;         // undefined: too large, or of a dtype without numbers
+    std::vector<Tensor> inputs;  // undefined: too large, or of a dtype without numbers
     std::vector<Argument> positional;
     NamedArguments keywords;
     Node* call = nullptr;
@@ -62,8 +62,8 @@ std::vector<OpSample> samplesOf(const Op& op);
 Result<std::unique_ptr<SampleCall>> parseSample(std::string_view text);
 /// Errors: the text cannot be parsed, or the op's shape rule refuses the call.
 Result<std::unique_ptr<SampleCall>> buildSample(const Op& op, std::string_view text);
-/// The sample's placeholders and its call at the end of another module's graph, which has no output yet. Returns the values
-/// of the call: itself, or the results of its tuple (null where a result is not a tensor).
+/// The sample's placeholders and its call at the end of another module's graph, which has no output yet. Returns the
+/// values of the call: itself, or the results of its tuple (null where a result is not a tensor).
 Result<std::vector<Node*>> appendSample(const SampleCall& sample, Module& module);
 /// `t`: which tensor of the sample.
 Tensor makeInput(const TensorSpec& spec, size_t t);

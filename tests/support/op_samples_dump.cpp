@@ -16,7 +16,9 @@ int main() {
             samples += '"';
         }
         if (samples.empty()) continue;
-        std::printf(R"({"op": "%s", "random": %s, "expands": %s, "samples": [%s]})" "\n", op->name().c_str(), op->is(Tag::Random) ? "true" : "false",
+        std::printf(R"({"op": "%s", "random": %s, "expands": %s, "samples": [%s]})"
+                    "\n",
+                    op->name().c_str(), op->is(Tag::Random) ? "true" : "false",
                     op->def()->expand == Expand::Never ? "false" : "true", samples.c_str());
     }
 }

@@ -36,12 +36,17 @@ std::string dict(const std::vector<std::pair<std::string, std::string>>& items) 
     for (const auto& [key, value] : items) out += text(key) + value;
     return out + "u";
 }
-std::string call(const std::string& callable, const std::vector<std::string>& arguments) { return callable + tuple(arguments) + "R"; }
+std::string call(const std::string& callable, const std::vector<std::string>& arguments) {
+    return callable + tuple(arguments) + "R";
+}
 std::string storage(const std::string& cls, const std::string& key, int numel, const std::string& location) {
     return tuple({text("storage"), cls, text(key), text(location), integer(numel)}) + "Q";
 }
-std::string tensor(const std::string& storage, int offset, const std::vector<int>& sizes, const std::vector<int>& strides, const std::vector<std::string>& extra) {
-    std::vector<std::string> arguments = {storage, integer(offset), numbers(sizes), numbers(strides), kFalse, call(global("collections", "OrderedDict"), {})};
+std::string tensor(const std::string& storage, int offset, const std::vector<int>& sizes,
+                   const std::vector<int>& strides, const std::vector<std::string>& extra) {
+    std::vector<std::string> arguments = {storage,        integer(offset),
+                                          numbers(sizes), numbers(strides),
+                                          kFalse,         call(global("collections", "OrderedDict"), {})};
     arguments.insert(arguments.end(), extra.begin(), extra.end());
     return call(global("torch._utils", "_rebuild_tensor_v2"), arguments);
 }

@@ -3,7 +3,6 @@
 #include <QDir>
 #include <QDirIterator>
 #include <QRegularExpression>
-
 #include <map>
 
 #include "engine/text/print.h"
@@ -33,11 +32,14 @@ class Shape {
         if (const auto known = m_numbers.find(&node); known != m_numbers.end()) return known->second;
         QString line;
         if (node.isCall()) {
-            line = QString::fromStdString(node.op().name()).replace("torch.nn.functional.linear", "torch._C._nn.linear").replace("torch.functional.split", "torch.split");
+            line = QString::fromStdString(node.op().name())
+                       .replace("torch.nn.functional.linear", "torch._C._nn.linear")
+                       .replace("torch.functional.split", "torch.split");
             if (node.op().style() == Op::Style::Method) line = "." + line;
             for (const Argument& arg : node.args()) line += " " + text(arg);
             QStringList keywords;
-            for (const auto& [key, value] : node.kwargs()) keywords << " " + QString::fromStdString(key) + "=" + text(value);
+            for (const auto& [key, value] : node.kwargs())
+                keywords << " " + QString::fromStdString(key) + "=" + text(value);
             keywords.sort();
             line += keywords.join("");
         } else {
@@ -75,7 +77,8 @@ RecordedCase readRecordedCase(const QString& path) {
     QFile file(path);
     if (!file.open(QIODevice::ReadOnly)) qFatal("cannot read %s", qPrintable(path));
     const QString text = QString::fromUtf8(file.readAll());
-    const qsizetype before = text.indexOf("# before\n"), after = text.indexOf("# after\n"), same = text.indexOf("# same\n"), stops = text.indexOf("# stops\n");
+    const qsizetype before = text.indexOf("# before\n"), after = text.indexOf("# after\n"),
+                    same = text.indexOf("# same\n"), stops = text.indexOf("# stops\n");
     const QString head = text.left(before);
     RecordedCase out;
     out.name = QFileInfo(path).completeBaseName();

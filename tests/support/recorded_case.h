@@ -11,12 +11,12 @@ namespace cutaway::testing {
 
 struct RecordedCase {
     QString name;
-    QString idle, numbers;            // why a second run, or the numbers, are not checked
-    QString before, after;            // empty `after`: nothing changes
-    bool ordered = false;             // the order of independent calls counts, too
-    bool stops = false;               // PyTorch raises; what ours does is our own
-    QStringList passes;               // names, in running order
-    CompileOptions options;           // with these passes and their settings
+    QString idle, numbers;   // why a second run, or the numbers, are not checked
+    QString before, after;   // empty `after`: nothing changes
+    bool ordered = false;    // the order of independent calls counts, too
+    bool stops = false;      // PyTorch raises; what ours does is our own
+    QStringList passes;      // names, in running order
+    CompileOptions options;  // with these passes and their settings
 };
 
 /// Files of a folder under tests/cases, sorted.
@@ -24,8 +24,8 @@ QStringList recordedFiles(const QString& folder);
 /// It is fatal if the file cannot be read or names something that is no pass.
 RecordedCase readRecordedCase(const QString& path);
 
-/// The graph as its outputs see it: each value numbered when it is first read, so that names and the order of independent
-/// calls do not count. Mutations are listed at the end, in order.
+/// The graph as its outputs see it: each value numbered when it is first read, so that names and the order of
+/// independent calls do not count. Mutations are listed at the end, in order.
 QString shapeOf(const Module& module);
 
 }  // namespace cutaway::testing

@@ -87,10 +87,8 @@ Result<std::shared_ptr<Module>> build(const SampleCall& sample, const Symbols& s
     std::vector<Argument> args;
     for (size_t i = 0; i < sample.call->args().size(); ++i) {
         const Argument& arg = sample.call->arg(i);
-        if (arguments && takesSymbols(sample.call->op(), schema.params[i].name))
-            args.push_back(symbolic(arg, symbols));
-        else
-            args.push_back(arg.mapNodes([&](Node* node) { return copies.at(node); }));
+        if (arguments && takesSymbols(sample.call->op(), schema.params[i].name)) args.push_back(symbolic(arg, symbols));
+        else args.push_back(arg.mapNodes([&](Node* node) { return copies.at(node); }));
     }
     const Value call = builder.callBound(sample.call->op(), std::move(args));
     if (builder.error()) return *builder.error();

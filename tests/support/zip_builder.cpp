@@ -33,7 +33,9 @@ std::string buildZip(const std::vector<ZipFile>& files, bool zip64, const std::s
         const auto method = file.method != 0xFFFF ? file.method : static_cast<uint16_t>(file.deflate ? 8 : 0);
         const uint64_t size = file.claimedSize >= 0 ? static_cast<uint64_t>(file.claimedSize) : file.content.size();
         const uint64_t packedSize = file.claimedSize >= 0 && !file.deflate ? size : packed.size();
-        const auto crc = file.withCrc ? ::crc32(0, reinterpret_cast<const Bytef*>(file.content.data()), static_cast<uInt>(file.content.size())) : 0;
+        const auto crc = file.withCrc ? ::crc32(0, reinterpret_cast<const Bytef*>(file.content.data()),
+                                                static_cast<uInt>(file.content.size()))
+                                      : 0;
         put(out, 0x04034b50, 4);
         put(out, 20, 2);
         put(out, file.flags | 0x0808, 2);  // as PyTorch does: sizes come later, so they are 0 here

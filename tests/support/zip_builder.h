@@ -9,12 +9,12 @@ namespace cutaway::testing {
 struct ZipFile {
     std::string name, content;
     bool deflate = false;
-    uint16_t method = 0xFFFF;    // 0xFFFF = what `deflate` says
+    uint16_t method = 0xFFFF;  // 0xFFFF = what `deflate` says
     uint16_t flags = 0;
-    int64_t claimedSize = -1;    // -1 = the true one
+    int64_t claimedSize = -1;  // -1 = the true one
     int64_t claimedOffset = -1;
     bool withCrc = true;
-    std::string localExtra;      // as PyTorch pads payloads
+    std::string localExtra;  // as PyTorch pads payloads
 };
 
 /// With `zip64`, sizes and offsets are all ones and stand in extra fields and the zip64 end record.

@@ -23,9 +23,13 @@ class CanvasTest : public QObject {
             const Picture::Node& node = picture.nodes[i];
             QStringList users, chips;
             for (const auto& edge : picture.edges)
-                if (edge.from == static_cast<int>(i)) users << signOf(edge.change) + QString::number(edge.to) + (edge.rewired ? "!" : "");
+                if (edge.from == static_cast<int>(i))
+                    users << signOf(edge.change) + QString::number(edge.to) + (edge.rewired ? "!" : "");
             for (const auto& chip : node.chips) chips << chip.text;
-            text += QString("%1 %2%3%4 -> %5\n").arg(i).arg(signOf(node.change), node.title, chips.isEmpty() ? "" : " (" + chips.join(", ") + ")", users.join(' '));
+            text += QString("%1 %2%3%4 -> %5\n")
+                        .arg(i)
+                        .arg(signOf(node.change), node.title, chips.isEmpty() ? "" : " (" + chips.join(", ") + ")",
+                             users.join(' '));
         }
         return text;
     }
@@ -47,7 +51,9 @@ class CanvasTest : public QObject {
             if (node.detail.startsWith(detailStart)) return node.id;
         return NodeId::None;
     }
-    static QPoint at(const GraphCanvas& canvas, NodeId id) { return canvas.toWidget(canvas.scene()->nodes[canvas.scene()->picture.indexOf(id)].center()).toPoint(); }
+    static QPoint at(const GraphCanvas& canvas, NodeId id) {
+        return canvas.toWidget(canvas.scene()->nodes[canvas.scene()->picture.indexOf(id)].center()).toPoint();
+    }
 
   private slots:
     void parametersBecomeChips() {
@@ -113,8 +119,10 @@ class CanvasTest : public QObject {
     void foldsNeverMakeACycle() {
         for (unsigned seed = 1; seed <= 20; ++seed)
             for (int every : {7, 23, 60}) {
-                const Picture picture = makePicture(testing::bigGraph(300, every, seed), options(true, static_cast<int>(seed % 3)));
-                for (const auto& edge : picture.edges) QVERIFY2(edge.from < edge.to, qPrintable(QString("seed %1, every %2").arg(seed).arg(every)));
+                const Picture picture =
+                    makePicture(testing::bigGraph(300, every, seed), options(true, static_cast<int>(seed % 3)));
+                for (const auto& edge : picture.edges)
+                    QVERIFY2(edge.from < edge.to, qPrintable(QString("seed %1, every %2").arg(seed).arg(every)));
             }
     }
 
@@ -126,7 +134,8 @@ class CanvasTest : public QObject {
 
     void rewiredEdgesAreDashed() {
         testing::UnionBuilder build;
-        const NodeId a = build.add("a", "", {}, Change::Kept, NodeRole::Input), b = build.add("b", "", {}, Change::Kept, NodeRole::Input);
+        const NodeId a = build.add("a", "", {}, Change::Kept, NodeRole::Input),
+                     b = build.add("b", "", {}, Change::Kept, NodeRole::Input);
         const NodeId c = build.add("c", "aten.relu.default");
         build.connect(a, c, Change::Removed);
         build.connect(b, c, Change::Added);
@@ -147,13 +156,16 @@ class CanvasTest : public QObject {
     void theSpatialIndexFindsWhatALinearSearchFinds() {
         std::mt19937 random(5);
         std::vector<QRectF> boxes;
-        for (int i = 0; i < 3000; ++i) boxes.emplace_back(random() % 5000, random() % 5000, random() % 60, i % 5 ? random() % 60 : 0);
+        for (int i = 0; i < 3000; ++i)
+            boxes.emplace_back(random() % 5000, random() % 5000, random() % 60, i % 5 ? random() % 60 : 0);
         const SpatialIndex index(boxes);
         for (int i = 0; i < 50; ++i) {
             const QRectF area(random() % 5000, random() % 5000, random() % 900, random() % 900);
             std::vector<int> expected;
             for (size_t k = 0; k < boxes.size(); ++k)
-                if (boxes[k].left() <= area.right() && area.left() <= boxes[k].right() && boxes[k].top() <= area.bottom() && area.top() <= boxes[k].bottom()) expected.push_back(static_cast<int>(k));
+                if (boxes[k].left() <= area.right() && area.left() <= boxes[k].right() &&
+                    boxes[k].top() <= area.bottom() && area.top() <= boxes[k].bottom())
+                    expected.push_back(static_cast<int>(k));
             QCOMPARE(index.touching(area), expected);
         }
         QVERIFY(SpatialIndex().touching(QRectF(0, 0, 9, 9)).empty());
@@ -163,7 +175,8 @@ class CanvasTest : public QObject {
         QPainterPath path(QPointF(0, 0));
         path.cubicTo(0, 40000, 300, 60000, 300, 100000);  // a thousand screens
         path.lineTo(300, 200000);
-        for (const QRectF area : {QRectF(-50, 0, 500, 100), QRectF(-50, 50000, 500, 100), QRectF(0, 150000, 400, 100)}) {
+        for (const QRectF area :
+             {QRectF(-50, 0, 500, 100), QRectF(-50, 50000, 500, 100), QRectF(0, 150000, 400, 100)}) {
             const QPainterPath seen = visiblePart(path, area);
             QVERIFY(!seen.isEmpty());
             QVERIFY2(seen.length() < 2000, qPrintable(QString::number(seen.length())));
@@ -210,7 +223,9 @@ class CanvasTest : public QObject {
             double best = 1e9;
             for (const QLineF& line : lines) {
                 const QPointF along = line.p2() - line.p1();
-                const double t = std::clamp(QPointF::dotProduct(at - line.p1(), along) / std::max(1e-9, QPointF::dotProduct(along, along)), 0.0, 1.0);
+                const double t = std::clamp(
+                    QPointF::dotProduct(at - line.p1(), along) / std::max(1e-9, QPointF::dotProduct(along, along)), 0.0,
+                    1.0);
                 best = std::min(best, QLineF(at, line.p1() + t * along).length());
             }
             return best;
@@ -256,11 +271,15 @@ class CanvasTest : public QObject {
         canvas.show();
         QSignalSpy chosen(&canvas, &GraphCanvas::nodeChosen);
         const NodeId node = idOf(*canvas.scene(), "addmm");
-        QTest::mouseClick(&canvas, Qt::LeftButton, {}, canvas.toWidget(canvas.scene()->nodes[canvas.scene()->picture.indexOf(node)].topLeft() + QPointF(20, 8)).toPoint());
+        QTest::mouseClick(
+            &canvas, Qt::LeftButton, {},
+            canvas.toWidget(canvas.scene()->nodes[canvas.scene()->picture.indexOf(node)].topLeft() + QPointF(20, 8))
+                .toPoint());
         QCOMPARE(chosen.size(), 1);
         QCOMPARE(chosen[0][0].value<NodeId>(), node);
         const int box = canvas.scene()->picture.indexOf(node);
-        QTest::mouseClick(&canvas, Qt::LeftButton, {}, canvas.toWidget(canvas.scene()->chipRect(box, 0).center()).toPoint());
+        QTest::mouseClick(&canvas, Qt::LeftButton, {},
+                          canvas.toWidget(canvas.scene()->chipRect(box, 0).center()).toPoint());
         QCOMPARE(chosen.size(), 2);
         QCOMPARE(chosen[1][0].value<NodeId>(), canvas.scene()->picture.nodes[box].chips[0].id);
         QTest::mouseClick(&canvas, Qt::LeftButton, {}, QPoint(2, 2));  // nothing there: no node is the current one
@@ -277,7 +296,8 @@ class CanvasTest : public QObject {
         const QPointF pointer(200, 300);
         const QPointF under = canvas.toScene(pointer);
         const double scale = canvas.scale();
-        QWheelEvent wheel(pointer, canvas.mapToGlobal(pointer), {}, QPoint(0, 120), Qt::NoButton, Qt::NoModifier, Qt::NoScrollPhase, false);
+        QWheelEvent wheel(pointer, canvas.mapToGlobal(pointer), {}, QPoint(0, 120), Qt::NoButton, Qt::NoModifier,
+                          Qt::NoScrollPhase, false);
         QApplication::sendEvent(&canvas, &wheel);
         QVERIFY(canvas.scale() > scale);
         QVERIFY(QLineF(canvas.toScene(pointer), under).length() < 1e-6);
@@ -291,7 +311,8 @@ class CanvasTest : public QObject {
         const QPointF before = canvas.toWidget({0, 0});
         QTest::mousePress(&canvas, Qt::LeftButton, {}, QPoint(100, 100));
         QTest::mouseMove(&canvas, QPoint(130, 90));
-        QMouseEvent move(QEvent::MouseMove, QPointF(130, 90), canvas.mapToGlobal(QPointF(130, 90)), Qt::NoButton, Qt::LeftButton, Qt::NoModifier);
+        QMouseEvent move(QEvent::MouseMove, QPointF(130, 90), canvas.mapToGlobal(QPointF(130, 90)), Qt::NoButton,
+                         Qt::LeftButton, Qt::NoModifier);
         QApplication::sendEvent(&canvas, &move);
         QTest::mouseRelease(&canvas, Qt::LeftButton, {}, QPoint(130, 90));
         QCOMPARE(canvas.toWidget({0, 0}), before + QPointF(30, -10));
@@ -330,7 +351,8 @@ class CanvasTest : public QObject {
         canvas.show();
         canvas.zoomBy(3, {10, 10});
         QTest::keyClick(&canvas, Qt::Key_0, Qt::ControlModifier);
-        const QRectF all(canvas.toWidget(canvas.scene()->bounds.topLeft()), canvas.toWidget(canvas.scene()->bounds.bottomRight()));
+        const QRectF all(canvas.toWidget(canvas.scene()->bounds.topLeft()),
+                         canvas.toWidget(canvas.scene()->bounds.bottomRight()));
         QVERIFY(QRectF(canvas.rect()).adjusted(-1, -1, 1, 1).contains(all));
     }
 
@@ -367,7 +389,8 @@ class CanvasTest : public QObject {
         QCOMPARE(canvas.scene()->stubs.size(), size_t(2));
         canvas.setCurrent(first, true);
         QSignalSpy chosen(&canvas, &GraphCanvas::nodeChosen);
-        QTest::mouseClick(&canvas, Qt::LeftButton, {}, canvas.toWidget(canvas.scene()->stubs[0].box.center()).toPoint());
+        QTest::mouseClick(&canvas, Qt::LeftButton, {},
+                          canvas.toWidget(canvas.scene()->stubs[0].box.center()).toPoint());
         QCOMPARE(chosen.size(), 1);
         QCOMPARE(chosen[0][0].value<NodeId>(), sum);
         QVERIFY(canvas.rect().contains(at(canvas, sum)));
@@ -389,7 +412,9 @@ class CanvasTest : public QObject {
             if (stub.node != box || !stub.outgoing) continue;
             ends += stub.ends.size();
             texts << stub.text;
-            QVERIFY2(stub.box.left() >= right - 0.5 && stub.box.right() <= std::max(node.right(), node.left() + 70) + 0.5, qPrintable(stub.text));
+            QVERIFY2(
+                stub.box.left() >= right - 0.5 && stub.box.right() <= std::max(node.right(), node.left() + 70) + 0.5,
+                qPrintable(stub.text));
             right = stub.box.right();
         }
         QCOMPARE(ends, size_t(6));
@@ -401,7 +426,9 @@ class CanvasTest : public QObject {
         testing::UnionBuilder build;
         const NodeId first = build.add("first", "aten.sin.default", {}, Change::Added);
         NodeId last = build.add("s0", "aten.sin.default", {first});
-        for (int i = 1; i < 200; ++i) last = build.add("s" + std::to_string(i), "aten.sin.default", i == 150 ? std::vector{last, first} : std::vector{last});
+        for (int i = 1; i < 200; ++i)
+            last = build.add("s" + std::to_string(i), "aten.sin.default",
+                             i == 150 ? std::vector{last, first} : std::vector{last});
         const auto scene = sceneOf(build.graph(), options(true));
         for (const auto& stub : scene->stubs) QVERIFY2(!stub.text.contains("unchanged"), qPrintable(stub.text));
     }
@@ -465,7 +492,8 @@ class CanvasTest : public QObject {
                 times.push_back((std::clock() - start) * 1000000 / CLOCKS_PER_SEC);
             }
             std::sort(times.begin(), times.end());
-            qInfo("zoom %.3f: %d nodes, %d edges, median paint %.1f ms", scale, canvas.lastWork().nodes, canvas.lastWork().edges, times[3] / 1000.0);
+            qInfo("zoom %.3f: %d nodes, %d edges, median paint %.1f ms", scale, canvas.lastWork().nodes,
+                  canvas.lastWork().edges, times[3] / 1000.0);
         }
     }
 
@@ -480,7 +508,8 @@ class CanvasTest : public QObject {
         QCOMPARE(outer->childCount(), 8);
         QAccessibleInterface* node = outer->child(4);
         QCOMPARE(node->role(), QAccessible::ListItem);
-        QCOMPARE(node->text(QAccessible::Name), "added: addmm, aten.addmm.default, f32[8, 16]; reads b, x, t; read by r0");
+        QCOMPARE(node->text(QAccessible::Name),
+                 "added: addmm, aten.addmm.default, f32[8, 16]; reads b, x, t; read by r0");
         QCOMPARE(outer->indexOfChild(node), 4);
         QCOMPARE(node->parent(), outer);
         QVERIFY(!node->state().focused);

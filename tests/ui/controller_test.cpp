@@ -30,7 +30,8 @@ class ControllerTest : public QObject {
     void init() {
         m_control = std::make_shared<testing::FakeSource::Control>();
         m_selection = std::make_unique<Selection>();
-        m_controller = std::make_unique<SessionController>(std::make_unique<testing::FakeSource>(m_control), *m_selection);
+        m_controller =
+            std::make_unique<SessionController>(std::make_unique<testing::FakeSource>(m_control), *m_selection);
     }
     void cleanup() {
         m_control->hold = false;
@@ -47,7 +48,8 @@ class ControllerTest : public QObject {
         QCOMPARE(m_selection->comparison(), (Comparison{Place{}, Place{}}));
         QCOMPARE(m_controller->placeName(m_selection->place()), "as opened");
         QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy(), kPatience);
-        QCOMPARE(testing::treeText(m_controller->log()), "Opened a.pt2: 8 nodes, .pt2 | /models/a.pt2\none remark | /models/a.pt2\n");
+        QCOMPARE(testing::treeText(m_controller->log()),
+                 "Opened a.pt2: 8 nodes, .pt2 | /models/a.pt2\none remark | /models/a.pt2\n");
     }
 
     void aFileOfSeveralGraphsOffersThem() {
@@ -58,7 +60,8 @@ class ControllerTest : public QObject {
         QCOMPARE(m_controller->graphs()[1].name, std::string("two.py"));
         QCOMPARE(asked.size(), 1);
         QCOMPARE(m_controller->graph(), "one.py");
-        QVERIFY(testing::treeText(m_controller->log()).contains("Opened folder: 8 nodes, graph one.py, .pt2 | /models/folder | It holds 2 graphs"));
+        QVERIFY(testing::treeText(m_controller->log())
+                    .contains("Opened folder: 8 nodes, graph one.py, .pt2 | /models/folder | It holds 2 graphs"));
         m_controller->open("/models/folder", "two.py");
         QTRY_COMPARE_WITH_TIMEOUT(m_controller->graph(), "two.py", kPatience);
         QCOMPARE(m_controller->graphs().size(), size_t(2));  // still known
@@ -148,7 +151,10 @@ class ControllerTest : public QObject {
         QCOMPARE(run.rewrites[4].size(), size_t(2));
         // Not compared with the run before: it is half of one. Its own first change is on show.
         QCOMPARE(m_selection->comparison(), (Comparison{{2, 3, -1}, {2, 4, -1}}));
-        QVERIFY(testing::treeText(m_controller->log()).endsWith("stopped, 1 pass off: 5 passes, 1 changed the graph |  | The passes after these did not run; compile again (Ctrl+B) to have them all.\n"));
+        QVERIFY(
+            testing::treeText(m_controller->log())
+                .endsWith(
+                    "stopped, 1 pass off: 5 passes, 1 changed the graph |  | The passes after these did not run; compile again (Ctrl+B) to have them all.\n"));
     }
 
     void aModelThatIsOpenedDropsTheCompile() {
@@ -168,7 +174,10 @@ class ControllerTest : public QObject {
         QTest::addColumn<QByteArray>("call");
         QTest::addColumn<QString>("doing");
         for (const auto& [call, doing] : std::initializer_list<std::pair<const char*, const char*>>{
-                 {"run", "Running in the reference interpreter"}, {"build", "Generating code"}, {"bisect", "Looking for the rewrite that broke the graph"}, {"compile", "Compiling"}})
+                 {"run", "Running in the reference interpreter"},
+                 {"build", "Generating code"},
+                 {"bisect", "Looking for the rewrite that broke the graph"},
+                 {"compile", "Compiling"}})
             QTest::newRow(call) << QByteArray(call) << QString(doing);
     }
     void lookingNeverWaitsForWork() {
@@ -181,7 +190,9 @@ class ControllerTest : public QObject {
         if (call == "build") m_controller->build(1, Target::Cpu);
         if (call == "bisect") m_controller->bisect(1, {});
         if (call == "compile") m_controller->compile({});
-        QSignalSpy shown(m_controller.get(), &SessionController::shown), nodes(m_controller.get(), &SessionController::nodeShown), answers(m_controller.get(), &SessionController::explained);
+        QSignalSpy shown(m_controller.get(), &SessionController::shown),
+            nodes(m_controller.get(), &SessionController::nodeShown),
+            answers(m_controller.get(), &SessionController::explained);
         m_selection->go(comparisonAt({1, 5, -1}), static_cast<NodeId>(15));
         QTRY_VERIFY_WITH_TIMEOUT(!shown.empty() && !nodes.empty() && m_controller->activities().size() == 1, kPatience);
         m_controller->explain();
@@ -202,7 +213,9 @@ class ControllerTest : public QObject {
         m_controller->run(1, {});
         m_controller->bisect(1, {});
         m_controller->compile({});
-        QTRY_VERIFY_WITH_TIMEOUT(m_control->calls().contains("run") && m_control->calls().contains("bisect") && m_control->calls().count("compile") == 2, kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(m_control->calls().contains("run") && m_control->calls().contains("bisect") &&
+                                     m_control->calls().count("compile") == 2,
+                                 kPatience);
         QStringList tags;
         for (const Activity& one : m_controller->activities()) tags << one.tag;
         QCOMPARE(tags, (QStringList{"run", "bisect", "compile"}));  // as they were begun
@@ -259,7 +272,8 @@ class ControllerTest : public QObject {
 
     void whatThrowsEndsInWords_data() {
         QTest::addColumn<QByteArray>("call");
-        for (const char* call : {"open", "compile", "run", "bisect", "diff", "node", "explain"}) QTest::newRow(call) << QByteArray(call);
+        for (const char* call : {"open", "compile", "run", "bisect", "diff", "node", "explain"})
+            QTest::newRow(call) << QByteArray(call);
     }
     void whatThrowsEndsInWords() {
         QFETCH(QByteArray, call);
@@ -364,7 +378,8 @@ class ControllerTest : public QObject {
         openAndCompile();
         m_controller->setEnabled(1, "fuse_bias_add/mm_add_to_addmm", false);
         QTRY_VERIFY_WITH_TIMEOUT(m_controller->runs().size() == 2 && !m_controller->isBusy(), kPatience);
-        QCOMPARE(m_controller->runs()[1].options.disabledPasses, std::vector<std::string>{"fuse_bias_add/mm_add_to_addmm"});
+        QCOMPARE(m_controller->runs()[1].options.disabledPasses,
+                 std::vector<std::string>{"fuse_bias_add/mm_add_to_addmm"});
         QCOMPARE(m_controller->runs()[1].title(), "Run 2: inference, CPU, 1 rule off");
         QCOMPARE(m_selection->comparison(), (Comparison{{1, 5, -1}, {2, 5, -1}}));
         m_controller->setEnabled(2, "fuse_bias_add/mm_add_to_addmm", true);
@@ -374,7 +389,8 @@ class ControllerTest : public QObject {
 
     void explainingANewNodeIsNoFailure() {
         openAndCompile();
-        QSignalSpy answers(m_controller.get(), &SessionController::explained), problems(m_controller.get(), &SessionController::problem);
+        QSignalSpy answers(m_controller.get(), &SessionController::explained),
+            problems(m_controller.get(), &SessionController::problem);
         m_selection->setNode(static_cast<NodeId>(16));
         m_controller->explain();
         QTRY_COMPARE_WITH_TIMEOUT(answers.size(), 1, kPatience);
@@ -385,7 +401,8 @@ class ControllerTest : public QObject {
         openAndCompile();
         QCOMPARE(m_controller->runs()[0].rewrites.size(), size_t(6));
         QCOMPARE(m_controller->rewriteAt({1, 4, 2})->index, 1);
-        QVERIFY(!m_controller->rewriteAt({1, 4, 3}) && !m_controller->rewriteAt({1, 4, -1}) && !m_controller->rewriteAt({1, -1, 1}));
+        QVERIFY(!m_controller->rewriteAt({1, 4, 3}) && !m_controller->rewriteAt({1, 4, -1}) &&
+                !m_controller->rewriteAt({1, -1, 1}));
         int found = -1;
         const auto look = [&](int step, int node) {
             found = -1;
@@ -407,10 +424,14 @@ class ControllerTest : public QObject {
         m_controller->bisect(1, {});
         QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy() && m_control->calls().contains("bisect"), kPatience);
         QCOMPARE(m_selection->comparison(), (Comparison{{1, 4, 1}, {1, 4, 2}}));
-        QCOMPARE(m_selection->node(), static_cast<NodeId>(15));  // the one that the rewrite started from, not what was looked at before
+        QCOMPARE(m_selection->node(),
+                 static_cast<NodeId>(15));  // the one that the rewrite started from, not what was looked at before
         const QString log = testing::treeText(m_controller->log());
         QVERIFY2(log.contains("The graph after 1 rewrite is good: largest error 0"), qPrintable(log));
-        QVERIFY2(log.contains("Rewrite 2 of fuse_bias_add broke the graph: mm_add_to_addmm at y. Found among 3 rewrites by 3 tests"), qPrintable(log));
+        QVERIFY2(
+            log.contains(
+                "Rewrite 2 of fuse_bias_add broke the graph: mm_add_to_addmm at y. Found among 3 rewrites by 3 tests"),
+            qPrintable(log));
     }
 
     void historyGoesBackAndForward() {

@@ -36,7 +36,9 @@ class DialogsTest : public QObject {
             if (found->accessibleName() == "Passes in running order") return found;
         return nullptr;
     }
-    static QListWidgetItem* item(const CompileDialog& dialog, const QString& pass) { return passList(dialog)->findItems(pass, Qt::MatchExactly).value(0); }
+    static QListWidgetItem* item(const CompileDialog& dialog, const QString& pass) {
+        return passList(dialog)->findItems(pass, Qt::MatchExactly).value(0);
+    }
     void openMlp() {
         m_controller->open(testing::testFile("../resources/models/mlp.pt2"));
         QTRY_VERIFY_WITH_TIMEOUT(m_controller->model() && !m_controller->isBusy(), kPatience);
@@ -74,7 +76,8 @@ class DialogsTest : public QObject {
         dialog.findChild<QComboBox*>("mode")->setCurrentIndex(mode);
         std::set<QString> ticked, ran;
         for (int row = 0; row < passList(dialog)->count(); ++row)
-            if (passList(dialog)->item(row)->checkState() == Qt::Checked) ticked.insert(passList(dialog)->item(row)->text());
+            if (passList(dialog)->item(row)->checkState() == Qt::Checked)
+                ticked.insert(passList(dialog)->item(row)->text());
         dialog.accept();
         QCOMPARE(dialog.options().disabledPasses, std::vector<std::string>());
         QVERIFY(dialog.options().enabledPasses.empty());
@@ -113,7 +116,8 @@ class DialogsTest : public QObject {
         QVERIFY(dialog.options().enabled("batch_tanh"));
         compile(dialog.options());
         const auto& steps = m_controller->runs()[0].steps;
-        QVERIFY(std::any_of(steps.begin(), steps.end(), [](const StepInfo& step) { return step.name == "batch_tanh"; }));
+        QVERIFY(
+            std::any_of(steps.begin(), steps.end(), [](const StepInfo& step) { return step.name == "batch_tanh"; }));
         // The next time the dialog knows.
         CompileDialog again(passes(), m_controller->runs()[0].options);
         QCOMPARE(item(again, "batch_tanh")->checkState(), Qt::Checked);
@@ -122,7 +126,8 @@ class DialogsTest : public QObject {
     void settingsOfAPassThatIsNotTickedAreRefused() {
         CompileDialog dialog(passes(), {});
         for (auto* field : dialog.findChildren<QLineEdit*>())
-            if (field->accessibleName() == "Settings of optional passes") field->setText("batch_tanh=min_fuse_set_size:2");
+            if (field->accessibleName() == "Settings of optional passes")
+                field->setText("batch_tanh=min_fuse_set_size:2");
         dialog.accept();
         QCOMPARE(dialog.result(), int(QDialog::Rejected));
         item(dialog, "batch_tanh")->setCheckState(Qt::Checked);
@@ -136,15 +141,19 @@ class DialogsTest : public QObject {
         openMlp();
         compile({});
         std::shared_ptr<const Explained> explained;
-        connect(m_controller.get(), &SessionController::explained, this, [&](const std::shared_ptr<const Explained>& what) { explained = what; });
+        connect(m_controller.get(), &SessionController::explained, this,
+                [&](const std::shared_ptr<const Explained>& what) { explained = what; });
         NodeId product = NodeId::None;
         connect(m_controller.get(), &SessionController::shown, this, [&](const std::shared_ptr<const Shown>& what) {
             for (const auto& node : what->graph->nodes)
-                if (node.info.op == "aten.addmm.default" || node.info.op == "aten.mm.default" || node.info.op == "aten.linear.default") product = node.info.id;
+                if (node.info.op == "aten.addmm.default" || node.info.op == "aten.mm.default" ||
+                    node.info.op == "aten.linear.default")
+                    product = node.info.id;
         });
         // Rules are asked about the graph before the step that is shown: the one that decompose has left.
         const Run& run = m_controller->runs()[0];
-        const auto decompose = std::find_if(run.steps.begin(), run.steps.end(), [](const StepInfo& step) { return step.name == "decompose"; });
+        const auto decompose = std::find_if(run.steps.begin(), run.steps.end(),
+                                            [](const StepInfo& step) { return step.name == "decompose"; });
         QVERIFY(decompose != run.steps.end());
         m_selection->setPlace({run.id, decompose->index + 1, -1});
         QTRY_VERIFY_WITH_TIMEOUT(product != NodeId::None && !m_controller->isBusy(), kPatience);
@@ -178,7 +187,8 @@ class DialogsTest : public QObject {
         dialog.findChild<QComboBox*>()->setCurrentIndex(0);
         dialog.accept();
         std::shared_ptr<const RunReport> report;
-        connect(m_controller.get(), &SessionController::ran, this, [&](RunId, const std::shared_ptr<const RunReport>& what) { report = what; });
+        connect(m_controller.get(), &SessionController::ran, this,
+                [&](RunId, const std::shared_ptr<const RunReport>& what) { report = what; });
         m_controller->run(m_controller->runs()[0].id, dialog.options());
         QTRY_VERIFY_WITH_TIMEOUT(report && !m_controller->isBusy(), kPatience);
         QVERIFY(report->compared && report->matches);
@@ -205,12 +215,14 @@ class DialogsTest : public QObject {
         BisectDialog dialog;
         dialog.accept();
         std::shared_ptr<const BisectReport> report;
-        connect(m_controller.get(), &SessionController::bisected, this, [&](const std::shared_ptr<const BisectReport>& what) { report = what; });
+        connect(m_controller.get(), &SessionController::bisected, this,
+                [&](const std::shared_ptr<const BisectReport>& what) { report = what; });
         QSignalSpy said(m_controller.get(), &SessionController::message);
         m_controller->bisect(m_controller->runs()[0].id, dialog.options());
         QTRY_VERIFY_WITH_TIMEOUT(report && !m_controller->isBusy(), kPatience);
         QVERIFY(!report->found);
-        QCOMPARE(said.last()[0].toString(), QString("No rewrite broke the graph: it is good after all %1 rewrites").arg(report->searched));
+        QCOMPARE(said.last()[0].toString(),
+                 QString("No rewrite broke the graph: it is good after all %1 rewrites").arg(report->searched));
     }
 
     void aFolderOfGraphsIsListedWithItsCounts() {
@@ -218,8 +230,10 @@ class DialogsTest : public QObject {
         for (const char* name : {"one.py", "two.py"}) {
             QFile file(folder.filePath(name));
             QVERIFY(file.open(QIODevice::WriteOnly));
-            file.write(name[0] == 'o' ? "def forward(x: \"f32[2]\"):\n    y = torch.ops.aten.neg.default(x)\n    return (y,)\n"
-                                      : "def forward(x: \"f32[2]\"):\n    y = torch.ops.aten.sin.default(x)\n    z = torch.ops.aten.cos.default(y)\n    return (z,)\n");
+            file.write(
+                name[0] == 'o'
+                    ? "def forward(x: \"f32[2]\"):\n    y = torch.ops.aten.neg.default(x)\n    return (y,)\n"
+                    : "def forward(x: \"f32[2]\"):\n    y = torch.ops.aten.sin.default(x)\n    z = torch.ops.aten.cos.default(y)\n    return (z,)\n");
         }
         QSignalSpy asked(m_controller.get(), &SessionController::severalGraphs);
         m_controller->open(folder.path());

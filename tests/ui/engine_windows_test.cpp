@@ -11,9 +11,9 @@
 #include "tests/support/paths.h"
 #include "tests/support/pt2_builder.h"
 #include "tests/ui/tree_text.h"
+#include "ui/models/text_model.h"
 #include "ui/session/source.h"
 #include "ui/session/stepper.h"
-#include "ui/models/text_model.h"
 #include "ui/windows/action_icons.h"
 #include "ui/windows/compile_dialog.h"
 #include "ui/windows/explain_window.h"
@@ -80,7 +80,8 @@ class EngineWindowsTest : public QObject {
 
     void everyRewriteIsShownOnTheWayThereAndBack_data() {
         QTest::addColumn<QString>("model");
-        for (const char* name : {"mlp", "tiny_transformer"}) QTest::newRow(name) << QString("resources/models/%1.pt2").arg(name);
+        for (const char* name : {"mlp", "tiny_transformer"})
+            QTest::newRow(name) << QString("resources/models/%1.pt2").arg(name);
     }
     void everyRewriteIsShownOnTheWayThereAndBack() {
         QFETCH(QString, model);
@@ -95,9 +96,12 @@ class EngineWindowsTest : public QObject {
             QVERIFY2(problem().isEmpty(), qPrintable(problem()));
             const auto& graph = *m_main->graph().view().graph();
             if (m_main->selection().place().rewrites > 0) {
-                const bool rewired = std::any_of(graph.edges.begin(), graph.edges.end(), [](const auto& edge) { return edge.change != Change::Kept; });
-                const bool moved = place().startsWith("reorder_for_locality") || place().startsWith("stable");  // the order is no edge
-                QVERIFY2(graph.added + graph.removed + graph.edited > 0 || rewired || moved, qPrintable(place() + " shows nothing"));
+                const bool rewired = std::any_of(graph.edges.begin(), graph.edges.end(),
+                                                 [](const auto& edge) { return edge.change != Change::Kept; });
+                const bool moved =
+                    place().startsWith("reorder_for_locality") || place().startsWith("stable");  // the order is no edge
+                QVERIFY2(graph.added + graph.removed + graph.edited > 0 || rewired || moved,
+                         qPrintable(place() + " shows nothing"));
             }
             if (place() == now) break;
         }
@@ -129,7 +133,8 @@ class EngineWindowsTest : public QObject {
         open(testing::testFile("../resources/models/mlp.pt2"), training);
         for (const char* key : {"F5", "F6"}) {
             const QAction* action = actionNamed(*m_main, key);
-            QVERIFY2(!action->isEnabled() && action->statusTip() == "graphs compiled for training cannot be run yet", key);
+            QVERIFY2(!action->isEnabled() && action->statusTip() == "graphs compiled for training cannot be run yet",
+                     key);
         }
         const QAction* build = actionNamed(*m_main, "F7");
         QVERIFY(build->isEnabled() && build->statusTip().isEmpty());
@@ -147,9 +152,11 @@ class EngineWindowsTest : public QObject {
         QVERIFY(QFile::resize(path, 100));
         press(Qt::Key_F6);
         QTRY_VERIFY_WITH_TIMEOUT(!problem().isEmpty() && m_main->isSettled(), kPatience);
-        QVERIFY2(problem().contains("the file has changed since it was opened") && problem().contains(path + ": data/weights/weight_0"), qPrintable(problem()));
+        QVERIFY2(problem().contains("the file has changed since it was opened") &&
+                     problem().contains(path + ": data/weights/weight_0"),
+                 qPrintable(problem()));
         write("large.pt2", QByteArray(bytes.data(), static_cast<qsizetype>(bytes.size())));
-        open(path);   // the window lives on
+        open(path);  // the window lives on
         press(Qt::Key_F6);
         QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
         QVERIFY2(problem().isEmpty(), qPrintable(problem()));
@@ -166,7 +173,10 @@ class EngineWindowsTest : public QObject {
         QByteArray list;
         for (int i = 0; i < 60; ++i) list += "x, ";
         m_main->resize(900, 600);
-        open(write("long.py", "def forward(x: \"f32[2]\"):\n    y = torch.ops.aten.neg.default(x)\n    n = torch.ops.aten.view.default(y, [2])\n    c = torch.ops.aten.cat.default([" + list + "n])\n    return (c,)\n"));
+        open(write(
+            "long.py",
+            "def forward(x: \"f32[2]\"):\n    y = torch.ops.aten.neg.default(x)\n    n = torch.ops.aten.view.default(y, [2])\n    c = torch.ops.aten.cat.default([" +
+                list + "n])\n    return (c,)\n"));
         m_main->raiseWindow(m_main->window("text"));
         m_main->text().setSideBySide(sides);
         QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled() && m_main->isOnScreen(m_main->text().widget()), kPatience);
@@ -187,8 +197,12 @@ class EngineWindowsTest : public QObject {
         QVERIFY(!marks.isEmpty());
         QVERIFY(bar->value() > 0);
         const int column = table.columnViewportPosition(TextModel::Fourth);
-        const int at = column - (sides ? bar->value() : 0) + QFontMetrics(table.font()).horizontalAdvance(changed().data().toString().left(marks.front().start));
-        QVERIFY2(at > std::max(column, 0) && at < table.viewport()->width(), qPrintable(QStringLiteral("%1 of %2, column at %3").arg(at).arg(table.viewport()->width()).arg(column)));
+        const int at =
+            column - (sides ? bar->value() : 0) +
+            QFontMetrics(table.font()).horizontalAdvance(changed().data().toString().left(marks.front().start));
+        QVERIFY2(
+            at > std::max(column, 0) && at < table.viewport()->width(),
+            qPrintable(QStringLiteral("%1 of %2, column at %3").arg(at).arg(table.viewport()->width()).arg(column)));
     }
 
     /// The option --compile does the same whatever somebody chose last in the window.
@@ -211,9 +225,13 @@ class EngineWindowsTest : public QObject {
     }
 
     void aRuleOfTheUserIsExplainedAndSwitchedOff() {
-        const QString path = write("silu.py", "def forward(x: \"f32[2, 3]\"):\n    s = torch.ops.aten.sigmoid.default(x)\n    r = torch.ops.aten.mul.Tensor(x, s)\n    return (r,)\n");
+        const QString path = write(
+            "silu.py",
+            "def forward(x: \"f32[2, 3]\"):\n    s = torch.ops.aten.sigmoid.default(x)\n    r = torch.ops.aten.mul.Tensor(x, s)\n    return (r,)\n");
         CompileOptions options;
-        options.userRules.push_back({"mine", "rule silu_to_relu\n  place joint_custom_post_pass\n  why the model was trained for it\n  find\n    s = aten.sigmoid.default(x)\n    r = aten.mul.Tensor(x, s)\n    return r\n  replace\n    r = aten.relu.default(x)\n    return r\n"});
+        options.userRules.push_back(
+            {"mine",
+             "rule silu_to_relu\n  place joint_custom_post_pass\n  why the model was trained for it\n  find\n    s = aten.sigmoid.default(x)\n    r = aten.mul.Tensor(x, s)\n    return r\n  replace\n    r = aten.relu.default(x)\n    return r\n"});
         open(path, options);
         QCOMPARE(m_main->controller().runs()[0].title(), "Run 1: inference, CPU, with mine");
         press(Qt::Key_F11);
@@ -232,13 +250,21 @@ class EngineWindowsTest : public QObject {
         QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() == 2 && m_main->isSettled(), kPatience);
         QVERIFY2(problem().isEmpty(), qPrintable(problem()));
         const auto& graph = *m_main->graph().view().graph();
-        QCOMPARE(std::count_if(graph.nodes.begin(), graph.nodes.end(), [](const auto& node) { return node.change == Change::Added && node.info.op == "aten.sigmoid.default"; }), 1);
-        QTRY_COMPARE_WITH_TIMEOUT(m_main->controller().runs()[1].title(), "Run 2: inference, CPU, with mine, 1 rule off", kPatience);
+        QCOMPARE(std::count_if(graph.nodes.begin(), graph.nodes.end(),
+                               [](const auto& node) {
+                                   return node.change == Change::Added && node.info.op == "aten.sigmoid.default";
+                               }),
+                 1);
+        QTRY_COMPARE_WITH_TIMEOUT(m_main->controller().runs()[1].title(),
+                                  "Run 2: inference, CPU, with mine, 1 rule off", kPatience);
         // It stays in reach: another click brings it back.
-        QTRY_COMPARE_WITH_TIMEOUT(testing::treeText(*rows->model()).contains("silu_to_relu (joint_custom_post_pass.mine) | off"), true, kPatience);
+        QTRY_COMPARE_WITH_TIMEOUT(
+            testing::treeText(*rows->model()).contains("silu_to_relu (joint_custom_post_pass.mine) | off"), true,
+            kPatience);
         picture("rule-off");
         for (int row = 0; row < rows->model()->rowCount(); ++row)
-            if (rows->model()->index(row, 1).data().toString() == "off") rows->model()->setData(rows->model()->index(row, 0), Qt::Checked, Qt::CheckStateRole);
+            if (rows->model()->index(row, 1).data().toString() == "off")
+                rows->model()->setData(rows->model()->index(row, 0), Qt::Checked, Qt::CheckStateRole);
         QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() == 3 && m_main->isSettled(), kPatience);
         QCOMPARE(m_main->controller().runs()[2].title(), "Run 3: inference, CPU, with mine");
     }
@@ -267,7 +293,8 @@ def false_graph_0(x: "f32[4]"):
         for (const auto& node : graph.nodes) ids.insert(index(node.info.id));
         QCOMPARE(ids.size(), 13);
         const NodeId neg = idOf("neg"), y = idOf("y");
-        QVERIFY(std::any_of(graph.edges.begin(), graph.edges.end(), [&](const auto& edge) { return edge.from == y && edge.to == neg; }));
+        QVERIFY(std::any_of(graph.edges.begin(), graph.edges.end(),
+                            [&](const auto& edge) { return edge.from == y && edge.to == neg; }));
         // Its line of the text, its box and what the Node window tells are one node.
         auto* text = m_main->window("text")->findChild<QTableView*>();
         for (int row = 0; row < text->model()->rowCount(); ++row)
@@ -275,8 +302,10 @@ def false_graph_0(x: "f32[4]"):
         QCOMPARE(m_main->selection().node(), neg);
         auto* node = m_main->window("node")->findChild<QTreeView*>();
         QTRY_VERIFY_WITH_TIMEOUT(testing::treeText(*node->model()).contains("Module | false_graph_0"), kPatience);
-        QVERIFY2(testing::treeText(*node->model()).contains("aten.neg.default"), qPrintable(testing::treeText(*node->model())));
-        QVERIFY2(testing::treeText(*node->model()).contains("read from the file"), qPrintable(testing::treeText(*node->model())));
+        QVERIFY2(testing::treeText(*node->model()).contains("aten.neg.default"),
+                 qPrintable(testing::treeText(*node->model())));
+        QVERIFY2(testing::treeText(*node->model()).contains("read from the file"),
+                 qPrintable(testing::treeText(*node->model())));
         m_main->graph().setMode(GraphMode::Union);
         picture("bodies");
         // Rules are explained there too.
@@ -305,9 +334,15 @@ def false_graph_0(x: "f32[4]"):
         QTest::addColumn<QByteArray>("rules");
         QTest::addColumn<QString>("said");
         const QByteArray good = "def forward(x: \"f32[2]\"):\n    y = torch.ops.aten.neg.default(x)\n    return (y,)\n";
-        QTest::newRow("unknown file") << "a.bin" << QByteArray("\x01\x02 nothing that is known") << QByteArray() << "Opening a.bin";
-        QTest::newRow("no call") << "b.py" << QByteArray("def forward(x: \"f32[2]\"):\n    y = +\n    return (y,)\n") << QByteArray() << "Opening b.py";
-        QTest::newRow("bad rule") << "c.py" << good << QByteArray("rule broken\n  place joint_custom_post_pass\n  find\n    y = aten.nosuch.default(x)\n    return y\n  replace\n    return x\n") << "Compiling";
+        QTest::newRow("unknown file") << "a.bin" << QByteArray("\x01\x02 nothing that is known") << QByteArray()
+                                      << "Opening a.bin";
+        QTest::newRow("no call") << "b.py" << QByteArray("def forward(x: \"f32[2]\"):\n    y = +\n    return (y,)\n")
+                                 << QByteArray() << "Opening b.py";
+        QTest::newRow("bad rule")
+            << "c.py" << good
+            << QByteArray(
+                   "rule broken\n  place joint_custom_post_pass\n  find\n    y = aten.nosuch.default(x)\n    return y\n  replace\n    return x\n")
+            << "Compiling";
     }
     void whatCannotBeOpenedOrCompiledIsSaid() {
         QFETCH(QString, file);

@@ -16,12 +16,13 @@ class FakeSource : public ui::Source {
   public:
     /// What the test looks at and steers while the engine's thread runs.
     struct Control {
-        std::atomic<bool> hold{false};  // calls wait until it is false or they are cancelled
-        std::atomic<const char*> held{nullptr};    // so do calls that begin like this
-        std::atomic<const char*> thrown{nullptr};  // and these throw
+        std::atomic<bool> hold{false};              // calls wait until it is false or they are cancelled
+        std::atomic<const char*> held{nullptr};     // so do calls that begin like this
+        std::atomic<const char*> thrown{nullptr};   // and these throw
         std::atomic<const char*> failing{nullptr};  // the pass of this name fails, and none comes after it
         std::atomic<int> tail{4};
-        std::atomic<int> slowAfter{-1};  // a compile goes on after that many steps when it is another number or it is cancelled
+        std::atomic<int> slowAfter{
+            -1};  // a compile goes on after that many steps when it is another number or it is cancelled
         QStringList calls() const {
             const QMutexLocker lock(&mutex);
             return made;
@@ -36,7 +37,10 @@ class FakeSource : public ui::Source {
     explicit FakeSource(std::shared_ptr<Control> control) : m_control(std::move(control)) {}
 
     std::vector<PassInfo> passes(Mode mode) const override {
-        std::vector<PassInfo> list = {{"pre_grad", "normalize", "What it does.", false}, {"post_grad", "remove_noop_ops", "", false}, {"post_grad", "fuse_bias_add", "", false}, {"post_grad", "batch_tanh", "", true}};
+        std::vector<PassInfo> list = {{"pre_grad", "normalize", "What it does.", false},
+                                      {"post_grad", "remove_noop_ops", "", false},
+                                      {"post_grad", "fuse_bias_add", "", false},
+                                      {"post_grad", "batch_tanh", "", true}};
         if (mode == Mode::Training) list.push_back({"joint", "partition", "", false});
         return list;
     }
@@ -52,13 +56,18 @@ class FakeSource : public ui::Source {
         info.name = "model";
         info.format = ".pt2";
         const bool several = path.find("folder") != std::string::npos;
-        if (several && settings.graph.empty()) info.graphs = {{"one.py", 8, 1, 1, {{"aten.mm.default", 2, ""}, {"aten.relu.default", 1, ""}}}, {"two.py", 1, 1, 1, {}}};
-        else info.graphs.push_back({settings.graph.empty() ? "main" : settings.graph, settings.graph.empty() ? 8 : 1, 1, 1, {}});
+        if (several && settings.graph.empty())
+            info.graphs = {{"one.py", 8, 1, 1, {{"aten.mm.default", 2, ""}, {"aten.relu.default", 1, ""}}},
+                           {"two.py", 1, 1, 1, {}}};
+        else
+            info.graphs.push_back(
+                {settings.graph.empty() ? "main" : settings.graph, settings.graph.empty() ? 8 : 1, 1, 1, {}});
         info.remarks = {"one remark"};
         return info;
     }
     void close() override { m_control->note("close"); }
-    Result<RunId> compile(const CompileOptions& options, const std::function<void(const StepInfo&)>& ended, const Progress& progress) override {
+    Result<RunId> compile(const CompileOptions& options, const std::function<void(const StepInfo&)>& ended,
+                          const Progress& progress) override {
         CT_TRY_VOID(arrive("compile", progress));
         const std::vector<StepInfo> all = stepsOf(options, m_control->failing);
         size_t done = 0;
@@ -121,7 +130,9 @@ class FakeSource : public ui::Source {
     Result<std::vector<RewriteInfo>> rewrites(RunId, int step, const Progress& progress) override {
         CT_TRY_VOID(arrive("rewrites", progress));
         std::vector<RewriteInfo> rewrites;
-        for (int i = 0; i < (step == 4 ? 2 : 1); ++i) rewrites.push_back({i, "mm_add_to_addmm", "the bias is added while the product is still in registers", "y", static_cast<NodeId>(15)});
+        for (int i = 0; i < (step == 4 ? 2 : 1); ++i)
+            rewrites.push_back({i, "mm_add_to_addmm", "the bias is added while the product is still in registers", "y",
+                                static_cast<NodeId>(15)});
         return rewrites;
     }
     Result<UnionGraph> diff(const Place& before, const Place& after, const Progress& progress) override {
@@ -146,7 +157,8 @@ class FakeSource : public ui::Source {
         line("def forward(x, w, b):", NodeId::None);
         const bool after = fused(place);
         for (const auto& node : graph.nodes)
-            if (!node.info.op.empty() && node.change != (after ? Change::Removed : Change::Added)) line("    " + node.info.name + " = " + node.info.op + "(…)", node.info.id);
+            if (!node.info.op.empty() && node.change != (after ? Change::Removed : Change::Added))
+                line("    " + node.info.name + " = " + node.info.op + "(…)", node.info.id);
         line("    return (r3,)", NodeId::None);
         return text;
     }
@@ -154,7 +166,8 @@ class FakeSource : public ui::Source {
         CT_TRY_VOID(arrive("node", progress));
         const UnionGraph graph = fusedBias(m_control->tail);
         for (const auto& node : graph.nodes) {
-            const bool here = node.change == Change::Kept || node.change == (fused(place) ? Change::Added : Change::Removed);
+            const bool here =
+                node.change == Change::Kept || node.change == (fused(place) ? Change::Added : Change::Removed);
             if (node.info.id != id || !here) continue;
             NodeDetails details;
             details.node = node.info;
@@ -169,13 +182,27 @@ class FakeSource : public ui::Source {
     Result<std::vector<RuleExplanation>> explain(const Place&, NodeId node, const Progress& progress) override {
         CT_TRY_VOID(arrive("explain", progress));
         if (node == static_cast<NodeId>(16)) return Error{ErrorCode::NotFound, "no such node", {}, {}};
-        return std::vector<RuleExplanation>{{"normalize", "drop_noop", node, false, "needs `x` to be read only here, but `m` reads it too", {static_cast<NodeId>(14)}},
+        return std::vector<RuleExplanation>{{"normalize",
+                                             "drop_noop",
+                                             node,
+                                             false,
+                                             "needs `x` to be read only here, but `m` reads it too",
+                                             {static_cast<NodeId>(14)}},
                                             {"fuse_bias_add", "mm_add_to_addmm", node, true, "", {node}}};
     }
     Result<std::vector<RuleUse>> ruleUses(RunId, int step) override {
-        return step == 4 ? std::vector<RuleUse>{{"mm_add_to_addmm", 7, 2, 0.25}, {"never_here", 3, 0, 0.01}} : std::vector<RuleUse>{};
+        return step == 4 ? std::vector<RuleUse>{{"mm_add_to_addmm", 7, 2, 0.25}, {"never_here", 3, 0, 0.01}}
+                         : std::vector<RuleUse>{};
     }
-    std::vector<RuleInfo> rules(const CompileOptions&) override { return {{"fuse_bias_add", "mm_add_to_addmm", "one kernel less", "return aten.add.Tensor(m, b)", "return aten.addmm(b, m)", true, {"aten.add.Tensor"}}}; }
+    std::vector<RuleInfo> rules(const CompileOptions&) override {
+        return {{"fuse_bias_add",
+                 "mm_add_to_addmm",
+                 "one kernel less",
+                 "return aten.add.Tensor(m, b)",
+                 "return aten.addmm(b, m)",
+                 true,
+                 {"aten.add.Tensor"}}};
+    }
     Result<BisectReport> bisect(RunId run, const BisectOptions&, const Progress& progress) override {
         CT_TRY_VOID(arrive("bisect", progress));
         BisectReport report;
@@ -184,7 +211,9 @@ class FakeSource : public ui::Source {
         report.culprit = {run, 4, 2};
         report.step.name = "fuse_bias_add";
         report.rewrite = {1, "mm_add_to_addmm", "", "y", static_cast<NodeId>(15)};
-        report.probes = {{3, {run, 5, 1}, true, "largest error 0.5 of 1"}, {1, {run, 4, 1}, false, "largest error 0"}, {2, {run, 4, 2}, true, "largest error 0.5 of 1"}};
+        report.probes = {{3, {run, 5, 1}, true, "largest error 0.5 of 1"},
+                         {1, {run, 4, 1}, false, "largest error 0"},
+                         {2, {run, 4, 2}, true, "largest error 0.5 of 1"}};
         return report;
     }
     Result<BuildInfo> build(RunId, Target, const Progress& progress) override {
@@ -205,7 +234,8 @@ class FakeSource : public ui::Source {
         CT_TRY_VOID(arrive("run", progress));
         RunReport report;
         OutputReport output;
-        output.name = "output_0", output.type = "f32[8, 16]", output.minimum = -1, output.maximum = 2, output.mean = 0.25;
+        output.name = "output_0", output.type = "f32[8, 16]", output.minimum = -1, output.maximum = 2,
+        output.mean = 0.25;
         output.compared = output.within = true;
         output.maxAbsoluteError = 1e-6;
         report.outputs.push_back(output);
@@ -224,7 +254,9 @@ class FakeSource : public ui::Source {
 
   private:
     /// The second rewrite of step 4 does it.
-    static bool fused(const Place& place) { return place.step > 4 || (place.step == 4 && (place.rewrites < 0 || place.rewrites >= 2)); }
+    static bool fused(const Place& place) {
+        return place.step > 4 || (place.step == 4 && (place.rewrites < 0 || place.rewrites >= 2));
+    }
     Result<void> arrive(const std::string& call, const Progress& progress) {
         m_control->note(QString::fromStdString(call));
         if (m_control->thrown && call.starts_with(m_control->thrown)) throw std::runtime_error("something unforeseen");

@@ -24,8 +24,8 @@ inline ui::LayoutProblem randomProblem(int nodes, unsigned seed) {
 /// Builds union graphs: nodes in order, edges with their state.
 class UnionBuilder {
   public:
-    NodeId add(const std::string& name, const std::string& op, const std::vector<NodeId>& inputs = {}, Change change = Change::Kept,
-               NodeRole role = NodeRole::Call) {
+    NodeId add(const std::string& name, const std::string& op, const std::vector<NodeId>& inputs = {},
+               Change change = Change::Kept, NodeRole role = NodeRole::Call) {
         UnionGraph::Node node;
         node.change = change;
         node.info.id = static_cast<NodeId>(m_graph.nodes.size() + 10);  // not the index: ids must not be taken for one
@@ -35,7 +35,8 @@ class UnionBuilder {
         node.info.type = role == NodeRole::Output ? "" : "f32[8, 16]";
         node.info.bytes = 512;
         m_graph.nodes.push_back(node);
-        for (NodeId input : inputs) connect(input, node.info.id, change == Change::Added || change == Change::Removed ? change : Change::Kept);
+        for (NodeId input : inputs)
+            connect(input, node.info.id, change == Change::Added || change == Change::Removed ? change : Change::Kept);
         m_graph.added += change == Change::Added;
         m_graph.removed += change == Change::Removed;
         m_graph.edited += change == Change::Edited;
@@ -84,8 +85,8 @@ inline UnionGraph bigGraph(int nodes, int every, unsigned seed = 1) {
         if (i > 0) inputs.push_back(made[i - 1 - random() % std::min(i, 3)]);
         if (i > 12 && random() % 3 == 0) inputs.push_back(made[i - 1 - random() % 12]);
         const bool changed = every > 0 && i > 0 && i % every == 0;
-        made.push_back(build.add("n" + std::to_string(i), i == 0 ? "" : "aten.mul.Tensor", inputs, changed ? Change::Edited : Change::Kept,
-                                 i == 0 ? NodeRole::Input : NodeRole::Call));
+        made.push_back(build.add("n" + std::to_string(i), i == 0 ? "" : "aten.mul.Tensor", inputs,
+                                 changed ? Change::Edited : Change::Kept, i == 0 ? NodeRole::Input : NodeRole::Call));
     }
     return build.graph();
 }

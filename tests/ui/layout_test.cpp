@@ -60,7 +60,8 @@ class LayoutTest : public QObject {
             const LayoutAnswer answer = run(how, problem);
             QCOMPARE(answer.centres.size(), problem.nodes.size());
             QCOMPARE(answer.routes.size(), problem.edges.size());
-            QVERIFY2(overlaps(problem, answer).isEmpty(), qPrintable(overlaps(problem, answer) + QString(", seed %1").arg(seed)));
+            QVERIFY2(overlaps(problem, answer).isEmpty(),
+                     qPrintable(overlaps(problem, answer) + QString(", seed %1").arg(seed)));
             for (size_t i = 0; i < problem.nodes.size(); ++i) {
                 QVERIFY(answer.centres[i].x >= 0 && answer.centres[i].x <= answer.width);
                 QVERIFY(answer.centres[i].y >= 0 && answer.centres[i].y <= answer.height);
@@ -156,11 +157,16 @@ class LayoutTest : public QObject {
         QTest::addColumn<QByteArray>("text");
         QTest::addColumn<QString>("error");
         QTest::newRow("empty") << QByteArray() << "layout record, line 1: expected \"cutaway-layout 1\"";
-        QTest::newRow("cut off") << QByteArray("cutaway-layout 1\nn 1 1 -1\n") << "layout record: ends before the closing \".\"";
-        QTest::newRow("no node") << QByteArray("cutaway-layout 1\nn 1 1 -1\ne 0 1 1\n.\n") << "layout record, line 3: no such node";
-        QTest::newRow("no cluster") << QByteArray("cutaway-layout 1\nn 1 1 0\n.\n") << "layout record, line 2: no such cluster";
-        QTest::newRow("not a size") << QByteArray("cutaway-layout 1\nn nan -1 -1\n.\n") << "layout record, line 2: a node is: width height cluster";
-        QTest::newRow("unknown") << QByteArray("cutaway-layout 1\nx\n.\n") << "layout record, line 2: unknown record \"x\"";
+        QTest::newRow("cut off") << QByteArray("cutaway-layout 1\nn 1 1 -1\n")
+                                 << "layout record: ends before the closing \".\"";
+        QTest::newRow("no node") << QByteArray("cutaway-layout 1\nn 1 1 -1\ne 0 1 1\n.\n")
+                                 << "layout record, line 3: no such node";
+        QTest::newRow("no cluster") << QByteArray("cutaway-layout 1\nn 1 1 0\n.\n")
+                                    << "layout record, line 2: no such cluster";
+        QTest::newRow("not a size") << QByteArray("cutaway-layout 1\nn nan -1 -1\n.\n")
+                                    << "layout record, line 2: a node is: width height cluster";
+        QTest::newRow("unknown") << QByteArray("cutaway-layout 1\nx\n.\n")
+                                 << "layout record, line 2: unknown record \"x\"";
     }
     void badRequestsAreNamed() {
         QFETCH(QByteArray, text);
@@ -241,10 +247,14 @@ class LayoutTest : public QObject {
     void aMissingOrFailingProgramIsSaid_data() {
         QTest::addColumn<QString>("program");
         QTest::addColumn<QString>("note");
-        QTest::newRow("none") << "" << "cutaway-layout is not installed; plain layout";
-        QTest::newRow("missing") << "/nonexistent/layout" << "/nonexistent/layout does not start; plain layout";
-        QTest::newRow("failing") << "/bin/false" << "the layout process ended with status 1 and no message; plain layout";
-        QTest::newRow("babbling") << "/bin/true" << "dot's answer cannot be read (expected \"cutaway-layout 1\"); plain layout";
+        QTest::newRow("none") << ""
+                              << "cutaway-layout is not installed; plain layout";
+        QTest::newRow("missing") << "/nonexistent/layout"
+                                 << "/nonexistent/layout does not start; plain layout";
+        QTest::newRow("failing") << "/bin/false"
+                                 << "the layout process ended with status 1 and no message; plain layout";
+        QTest::newRow("babbling") << "/bin/true"
+                                  << "dot's answer cannot be read (expected \"cutaway-layout 1\"); plain layout";
     }
     void aMissingOrFailingProgramIsSaid() {
         QFETCH(QString, program);

@@ -52,7 +52,9 @@ class ModelsTest : public QObject {
             if (line.kind == DiffLine::Kind::Same) text += "  " + line.after + '\n';
             if (line.kind == DiffLine::Kind::Added) text += "+ " + line.after + '\n';
             if (line.kind == DiffLine::Kind::Removed) text += "- " + line.before + '\n';
-            if (line.kind == DiffLine::Kind::Edited) text += "~ " + marked(line.before, line.beforeMarks) + "\n~ " + marked(line.after, line.afterMarks) + '\n';
+            if (line.kind == DiffLine::Kind::Edited)
+                text +=
+                    "~ " + marked(line.before, line.beforeMarks) + "\n~ " + marked(line.after, line.afterMarks) + '\n';
         }
         return text;
     }
@@ -78,7 +80,9 @@ class ModelsTest : public QObject {
     /// Steps that come in parts make the tree that they make at once.
     void stepsMayComeInParts_data() {
         QTest::addColumn<QString>("states");
-        for (const char* states : {"u", "uu", "uuu", "ucu", "cuuc", "uuduuu", "fuu", "uu|u", "uu|uuu|c|u", "c|cu|uu|uf"}) QTest::newRow(states) << states;
+        for (const char* states :
+             {"u", "uu", "uuu", "ucu", "cuuc", "uuduuu", "fuu", "uu|u", "uu|uuu|c|u", "c|cu|uu|uf"})
+            QTest::newRow(states) << states;
     }
     void stepsMayComeInParts() {
         QFETCH(QString, states);
@@ -91,7 +95,10 @@ class ModelsTest : public QObject {
             step.index = static_cast<int>(steps.size()) - 1;
             step.name = "pass" + std::to_string(step.index);
             step.stage = "stage" + std::to_string(stage);
-            step.state = state == 'u' ? StepState::Unchanged : state == 'c' ? StepState::Changed : state == 'f' ? StepState::Failed : StepState::Disabled;
+            step.state = state == 'u'   ? StepState::Unchanged
+                         : state == 'c' ? StepState::Changed
+                         : state == 'f' ? StepState::Failed
+                                        : StepState::Disabled;
         }
         StepsModel whole;
         whole.setRun(1, steps);
@@ -101,9 +108,12 @@ class ModelsTest : public QObject {
                 QAbstractItemModelTester tester(&model, kFatal);
                 model.setRun(1, {steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(first)});
                 for (size_t i = first; i < steps.size(); i += part)
-                    model.addSteps({steps.begin() + static_cast<std::ptrdiff_t>(i), steps.begin() + static_cast<std::ptrdiff_t>(std::min(i + part, steps.size()))});
+                    model.addSteps({steps.begin() + static_cast<std::ptrdiff_t>(i),
+                                    steps.begin() + static_cast<std::ptrdiff_t>(std::min(i + part, steps.size()))});
                 QCOMPARE(treeText(model), treeText(whole));
-                for (const StepInfo& step : steps) QCOMPARE(model.indexOf(Place{1, step.index, -1}).data().toString(), QString::fromStdString(step.name));
+                for (const StepInfo& step : steps)
+                    QCOMPARE(model.indexOf(Place{1, step.index, -1}).data().toString(),
+                             QString::fromStdString(step.name));
             }
     }
 
@@ -142,10 +152,18 @@ class ModelsTest : public QObject {
         QTest::addColumn<QString>("frame");
         QTest::addColumn<QString>("function");
         QTest::addColumn<QString>("place");
-        QTest::newRow("a frame") << "File \"site-packages/torch/nn/modules/linear.py\", line 125, in forward" << "forward" << "modules/linear.py:125";
-        QTest::newRow("with its line of code") << "File \"models.py\", line 39, in forward: return self.m(x)" << "forward" << "models.py:39";
-        QTest::newRow("without a function") << "File \"a/b/c.py\", line 7" << "" << "b/c.py:7";
-        QTest::newRow("something else") << "made by hand" << "" << "made by hand";
+        QTest::newRow("a frame") << "File \"site-packages/torch/nn/modules/linear.py\", line 125, in forward"
+                                 << "forward"
+                                 << "modules/linear.py:125";
+        QTest::newRow("with its line of code") << "File \"models.py\", line 39, in forward: return self.m(x)"
+                                               << "forward"
+                                               << "models.py:39";
+        QTest::newRow("without a function") << "File \"a/b/c.py\", line 7"
+                                            << ""
+                                            << "b/c.py:7";
+        QTest::newRow("something else") << "made by hand"
+                                        << ""
+                                        << "made by hand";
     }
     void sourceFramesTellTheirEnd() {
         QFETCH(QString, frame);
@@ -192,7 +210,8 @@ class ModelsTest : public QObject {
         QCOMPARE(wanted.size(), 1);
         QVERIFY(!model.canFetchMore(pass));
         QAbstractItemModelTester tester(&model, kFatal);  // not earlier: it fetches everything itself
-        model.setRewrites(4, {{0, "mm_add_to_addmm", "why", "y", static_cast<NodeId>(3)}, {1, "dead node", "", "", NodeId::None}});
+        model.setRewrites(
+            4, {{0, "mm_add_to_addmm", "why", "y", static_cast<NodeId>(3)}, {1, "dead node", "", "", NodeId::None}});
         QCOMPARE(treeText(model, pass), "1  mm_add_to_addmm at y\n2  dead node\n");
         QCOMPARE(*model.placeOf(model.indexOf(Place{1, 4, 2})), (Place{1, 4, 2}));
         model.setRewrites(4, {});
@@ -234,17 +253,24 @@ class ModelsTest : public QObject {
         QTest::addColumn<QStringList>("after");
         QTest::addColumn<QList<int>>("afterNodes");
         QTest::addColumn<QString>("expected");
-        QTest::newRow("equal") << QStringList{"def forward(x):", "    y = relu(x)"} << QList<int>{0, 1} << QStringList{"def forward(x):", "    y = relu(x)"} << QList<int>{0, 1}
+        QTest::newRow("equal") << QStringList{"def forward(x):", "    y = relu(x)"} << QList<int>{0, 1}
+                               << QStringList{"def forward(x):", "    y = relu(x)"} << QList<int>{0, 1}
                                << "  def forward(x):\n      y = relu(x)\n";
-        QTest::newRow("a renamed node is one edited line") << QStringList{"a = relu(x)"} << QList<int>{1} << QStringList{"b = relu(x)"} << QList<int>{1}
-                                                           << "~ [a] = relu(x)\n~ [b] = relu(x)\n";
-        QTest::newRow("another node of the same text is not the same line") << QStringList{"a = relu(x)"} << QList<int>{1} << QStringList{"a = relu(x)"} << QList<int>{2}
-                                                                            << "- a = relu(x)\n+ a = relu(x)\n";
-        QTest::newRow("replaced") << QStringList{"m = mm(x, t)", "y = add(m, b)", "z = sin(y)"} << QList<int>{1, 2, 3} << QStringList{"y = addmm(b, x, t)", "z = sin(y)"} << QList<int>{4, 3}
+        QTest::newRow("a renamed node is one edited line")
+            << QStringList{"a = relu(x)"} << QList<int>{1} << QStringList{"b = relu(x)"} << QList<int>{1}
+            << "~ [a] = relu(x)\n~ [b] = relu(x)\n";
+        QTest::newRow("another node of the same text is not the same line")
+            << QStringList{"a = relu(x)"} << QList<int>{1} << QStringList{"a = relu(x)"} << QList<int>{2}
+            << "- a = relu(x)\n+ a = relu(x)\n";
+        QTest::newRow("replaced") << QStringList{"m = mm(x, t)", "y = add(m, b)", "z = sin(y)"} << QList<int>{1, 2, 3}
+                                  << QStringList{"y = addmm(b, x, t)", "z = sin(y)"} << QList<int>{4, 3}
                                   << "- m = mm(x, t)\n- y = add(m, b)\n+ y = addmm(b, x, t)\n  z = sin(y)\n";
-        QTest::newRow("signature changes") << QStringList{"def forward(x, y):", "    return (x,)"} << QList<int>{0, 0} << QStringList{"def forward(x):", "    return (x, x)"} << QList<int>{0, 0}
-                                           << "~ def forward(x[, y]):\n~ def forward(x):\n~     return (x,)\n~     return (x, [x])\n";
-        QTest::newRow("from nothing") << QStringList{} << QList<int>{} << QStringList{"a = b"} << QList<int>{1} << "+ a = b\n";
+        QTest::newRow("signature changes")
+            << QStringList{"def forward(x, y):", "    return (x,)"} << QList<int>{0, 0}
+            << QStringList{"def forward(x):", "    return (x, x)"} << QList<int>{0, 0}
+            << "~ def forward(x[, y]):\n~ def forward(x):\n~     return (x,)\n~     return (x, [x])\n";
+        QTest::newRow("from nothing") << QStringList{} << QList<int>{} << QStringList{"a = b"} << QList<int>{1}
+                                      << "+ a = b\n";
     }
     void textsAreMatchedByNode() {
         QFETCH(QStringList, before);
@@ -263,7 +289,8 @@ class ModelsTest : public QObject {
     void textModelFoldsAndUnfolds() {
         QStringList lines;
         std::vector<uint32_t> nodes;
-        for (int i = 0; i < 20; ++i) lines << QString("n%1 = op()").arg(i), nodes.push_back(static_cast<uint32_t>(i + 1));
+        for (int i = 0; i < 20; ++i)
+            lines << QString("n%1 = op()").arg(i), nodes.push_back(static_cast<uint32_t>(i + 1));
         QStringList changed = lines;
         changed[10] = "n10 = other()";
         TextModel model;
@@ -290,7 +317,8 @@ class ModelsTest : public QObject {
         model.setLayout(TextModel::Layout::SideBySide);
         QCOMPARE(model.rowCount(), 20);
         QCOMPARE(treeText(model).section('\n', 10, 10), "11 | n10 = op() | 11 | n10 = other()");
-        QCOMPARE(model.index(10, 3).data(TextModel::MarksRole).value<QVector<MarkedRange>>(), (QVector<MarkedRange>{{6, 5}}));
+        QCOMPARE(model.index(10, 3).data(TextModel::MarksRole).value<QVector<MarkedRange>>(),
+                 (QVector<MarkedRange>{{6, 5}}));
     }
 
     void nodeFactsShowBeforeAndAfter() {
@@ -345,17 +373,22 @@ class ModelsTest : public QObject {
     void problemsHaveThreeParts() {
         LogModel model;
         QAbstractItemModelTester tester(&model, kFatal);
-        Error error = unsupported("aten.foo.default is not known", "graph main, line 3", {"Register it with a plugin."});
+        Error error =
+            unsupported("aten.foo.default is not known", "graph main, line 3", {"Register it with a plugin."});
         model.append(entryOf(error, "Opening a.pt2"));
         model.append(entryOf({ErrorCode::Cancelled, "stopped", "", {}}, "Compiling"));
-        QCOMPARE(treeText(model), "Opening a.pt2: aten.foo.default is not known | graph main, line 3 | Register it with a plugin.\nCompiling: cancelled\n");
+        QCOMPARE(
+            treeText(model),
+            "Opening a.pt2: aten.foo.default is not known | graph main, line 3 | Register it with a plugin.\nCompiling: cancelled\n");
         QCOMPARE(model.at(1).level, LogEntry::Level::Note);
     }
 
     void resultsAreTables() {
         OutputsModel outputs;
         QAbstractItemModelTester outputTester(&outputs, kFatal);
-        OutputReport good{"out0", "f32[2]", -1, 1, 0.5, 0, true, true, 1e-7, 0, {}, ""}, bad{"out1", "f32[2]", 0, 0, 0, 2, true, false, 3, 0, {}, "2 of 2 elements differ"}, alone{"out2", "i64[]", 4, 4, 4, 0, false, false, 0, 0, {}, ""};
+        OutputReport good{"out0", "f32[2]", -1, 1, 0.5, 0, true, true, 1e-7, 0, {}, ""},
+            bad{"out1", "f32[2]", 0, 0, 0, 2, true, false, 3, 0, {}, "2 of 2 elements differ"},
+            alone{"out2", "i64[]", 4, 4, 4, 0, false, false, 0, 0, {}, ""};
         outputs.setOutputs({good, bad, alone});
         QCOMPARE(treeText(outputs),
                  "out0 | f32[2] | -1 | 1 | 0.5 | 0 | 1e-07 | ✓ within tolerance\n"
@@ -364,7 +397,8 @@ class ModelsTest : public QObject {
         KernelsModel kernels;
         QAbstractItemModelTester kernelTester(&kernels, kFatal);
         KernelInfo first, second;
-        first.name = "k0", first.kind = "pointwise", first.nodes = {static_cast<NodeId>(4)}, first.bytesRead = 2048, first.bytesWritten = 3 << 20, first.flops = 1500, first.microseconds = 30;
+        first.name = "k0", first.kind = "pointwise", first.nodes = {static_cast<NodeId>(4)}, first.bytesRead = 2048,
+        first.bytesWritten = 3 << 20, first.flops = 1500, first.microseconds = 30;
         second.name = "k1", second.kind = "reference: aten.sort", second.microseconds = 10;
         kernels.setKernels({first, second});
         QCOMPARE(treeText(kernels),
@@ -444,15 +478,24 @@ class ModelsTest : public QObject {
     void queries_data() {
         QTest::addColumn<QString>("query");
         QTest::addColumn<QString>("hits");
-        QTest::newRow("word") << "mm" << "m addmm";
-        QTest::newRow("two words") << "mm relu" << "";
-        QTest::newRow("op") << "op=mm" << "m addmm";
-        QTest::newRow("change") << "change=added" << "addmm";
-        QTest::newRow("and") << "op=mm & change=removed" << "m";
-        QTest::newRow("not") << "change!=kept" << "m y addmm";
-        QTest::newRow("numbers") << "users>=2 & bytes=512" << "x b t";
-        QTest::newRow("numel") << "numel>127 & op=permute" << "t";
-        QTest::newRow("too big") << "numel>1e6" << "";
+        QTest::newRow("word") << "mm"
+                              << "m addmm";
+        QTest::newRow("two words") << "mm relu"
+                                   << "";
+        QTest::newRow("op") << "op=mm"
+                            << "m addmm";
+        QTest::newRow("change") << "change=added"
+                                << "addmm";
+        QTest::newRow("and") << "op=mm & change=removed"
+                             << "m";
+        QTest::newRow("not") << "change!=kept"
+                             << "m y addmm";
+        QTest::newRow("numbers") << "users>=2 & bytes=512"
+                                 << "x b t";
+        QTest::newRow("numel") << "numel>127 & op=permute"
+                               << "t";
+        QTest::newRow("too big") << "numel>1e6"
+                                 << "";
     }
     void queries() {
         QFETCH(QString, query);
@@ -466,8 +509,10 @@ class ModelsTest : public QObject {
     }
 
     void badQueriesAreNamed() {
-        QCOMPARE(QString::fromStdString(NodeQuery::parse("colour=red").error().message), "no field \"colour\"; there are name, op, type, module, change, numel, bytes, users, inputs");
-        QCOMPARE(QString::fromStdString(NodeQuery::parse("numel>many").error().message), "numel needs a number, not \"many\"");
+        QCOMPARE(QString::fromStdString(NodeQuery::parse("colour=red").error().message),
+                 "no field \"colour\"; there are name, op, type, module, change, numel, bytes, users, inputs");
+        QCOMPARE(QString::fromStdString(NodeQuery::parse("numel>many").error().message),
+                 "numel needs a number, not \"many\"");
         QCOMPARE(QString::fromStdString(NodeQuery::parse("op<3").error().message), "op is text: compare with = or !=");
         QCOMPARE(elementsOf("f32[8, 64], i64[2]"), 514.0);
         QCOMPARE(elementsOf("f32[s0, 64]"), -1.0);

@@ -41,13 +41,17 @@ class PanesTest : public QObject {
         m_view->showGraph(std::make_shared<const UnionGraph>(graph), "a step");
         return QTest::qWaitFor([&] { return shown.size() == 1; }, 30000);
     }
-    bool together() const { return m_view->canvas().scale() == m_view->secondCanvas().scale() && m_view->canvas().view().topLeft() == m_view->secondCanvas().view().topLeft(); }
+    bool together() const {
+        return m_view->canvas().scale() == m_view->secondCanvas().scale() &&
+               m_view->canvas().view().topLeft() == m_view->secondCanvas().view().topLeft();
+    }
 
     static UnionGraph chainFromNothing(Change change, int length) {
         testing::UnionBuilder build;
         NodeId last = build.add("x", "", {}, Change::Kept, NodeRole::Input);
         NodeId made = build.add("constant", "aten.full.default", {}, change);
-        for (int i = 0; i < length; ++i) made = build.add("made" + std::to_string(i), "aten.cos.default", {made}, change);
+        for (int i = 0; i < length; ++i)
+            made = build.add("made" + std::to_string(i), "aten.cos.default", {made}, change);
         last = build.add("sum", "aten.add.Tensor", {last}, Change::Edited);
         build.connect(made, last, change);
         for (int i = 0; i < 60; ++i) last = build.add("after" + std::to_string(i), "aten.neg.default", {last});
@@ -104,7 +108,8 @@ class PanesTest : public QObject {
         NodeId last = build.add("x", "", {}, Change::Kept, NodeRole::Input);
         for (int i = 0; i < 40; ++i) last = build.add("before" + std::to_string(i), "aten.sin.default", {last});
         NodeId end = last;
-        for (int i = 0; i < changed; ++i) end = build.add("changed" + std::to_string(i), "aten.cos.default", {end}, change);
+        for (int i = 0; i < changed; ++i)
+            end = build.add("changed" + std::to_string(i), "aten.cos.default", {end}, change);
         for (int i = 0; i < 40; ++i) last = build.add("after" + std::to_string(i), "aten.neg.default", {last});
         build.connect(end, build.add("sum", "aten.add.Tensor", {last}, Change::Edited), change);
         QVERIFY(show(build.graph()));
@@ -123,39 +128,47 @@ class PanesTest : public QObject {
         for (int i = 0; i < 30; ++i) last = build.add("before" + std::to_string(i), "aten.sin.default", {last});
         const NodeId old = build.add("old", "aten.native_layer_norm.default", {last}, Change::Removed);
         NodeId made = last;
-        for (int i = 0; i < 3; ++i) made = build.add("made" + std::to_string(i), "aten.mul.Tensor", {made}, Change::Added);
+        for (int i = 0; i < 3; ++i)
+            made = build.add("made" + std::to_string(i), "aten.mul.Tensor", {made}, Change::Added);
         NodeId next = build.add("next", "aten.clone.default");
         build.connect(old, next, Change::Removed);
         build.connect(made, next, Change::Added);
         for (int i = 0; i < 60; ++i) next = build.add("after" + std::to_string(i), "aten.neg.default", {next});
         build.add("far", "aten.cos.default", {next}, Change::Added);
         QVERIFY(show(build.graph()));
-        QVERIFY2(inView(m_view->canvas()).contains("native_layer_norm.default"), qPrintable(inView(m_view->canvas()).join(' ')));
+        QVERIFY2(inView(m_view->canvas()).contains("native_layer_norm.default"),
+                 qPrintable(inView(m_view->canvas()).join(' ')));
         QCOMPARE(inView(m_view->secondCanvas()).count("mul.Tensor"), 3);
         QVERIFY(together());
     }
 
-    /// A chain that starts from nothing: what both graphs have stands at its end, near enough for one view or further than it reaches.
+    /// A chain that starts from nothing: what both graphs have stands at its end, near enough for one view or further
+    /// than it reaches.
     void whatIsKeptComesIntoView_data() {
         QTest::addColumn<Change>("change");
         QTest::addColumn<int>("length");
         QTest::addColumn<bool>("fits");
         for (const Change change : {Change::Added, Change::Removed})
-            for (const int length : {9, 60}) QTest::addRow("%d %s", length, change == Change::Added ? "added" : "removed") << change << length << (length == 9);
+            for (const int length : {9, 60})
+                QTest::addRow("%d %s", length, change == Change::Added ? "added" : "removed")
+                    << change << length << (length == 9);
     }
     void whatIsKeptComesIntoView() {
         QFETCH(Change, change);
         QFETCH(int, length);
         QFETCH(bool, fits);
         QVERIFY(show(chainFromNothing(change, length)));
-        GraphCanvas &there = change == Change::Added ? m_view->secondCanvas() : m_view->canvas(), &beside = change == Change::Added ? m_view->canvas() : m_view->secondCanvas();
+        GraphCanvas &there = change == Change::Added ? m_view->secondCanvas() : m_view->canvas(),
+                    &beside = change == Change::Added ? m_view->canvas() : m_view->secondCanvas();
         QVERIFY(inView(there).contains("full.default"));
         QVERIFY2(!inView(beside).isEmpty(), qPrintable(inView(there).join(' ')));
         QCOMPARE(together(), fits);
         QVERIFY(!there.isApart());
         QCOMPARE(beside.isApart(), !fits);
         QCOMPARE(beside.accessibleDescription().isEmpty(), fits);
-        if (!fits) QVERIFY2(inView(beside).contains("add.Tensor"), qPrintable(inView(beside).join(' ')));  // where the chain leads to
+        if (!fits)
+            QVERIFY2(inView(beside).contains("add.Tensor"),
+                     qPrintable(inView(beside).join(' ')));  // where the chain leads to
     }
 
     /// Going to a node of one side, the pane of the other shows where it is connected.
@@ -168,18 +181,22 @@ class PanesTest : public QObject {
         QFETCH(Change, change);
         const UnionGraph graph = chainFromNothing(change, 60);
         QVERIFY(show(graph));
-        GraphCanvas &there = change == Change::Added ? m_view->secondCanvas() : m_view->canvas(), &beside = change == Change::Added ? m_view->canvas() : m_view->secondCanvas();
+        GraphCanvas &there = change == Change::Added ? m_view->secondCanvas() : m_view->canvas(),
+                    &beside = change == Change::Added ? m_view->canvas() : m_view->secondCanvas();
         for (const auto& node : graph.nodes) {
             m_view->setCurrent(node.info.id, true);
             QVERIFY2(!inView(there).isEmpty() && !inView(beside).isEmpty(), node.info.name.c_str());
             const GraphScene& scene = *there.scene();
             const bool one = node.change == Change::Added || node.change == Change::Removed;
-            const GraphCanvas& shows = one ? node.change == Change::Added ? m_view->secondCanvas() : m_view->canvas() : m_view->canvas();
-            QVERIFY2(shows.view().contains(scene.nodes[static_cast<size_t>(scene.picture.indexOf(node.info.id))]), node.info.name.c_str());
+            const GraphCanvas& shows =
+                one ? node.change == Change::Added ? m_view->secondCanvas() : m_view->canvas() : m_view->canvas();
+            QVERIFY2(shows.view().contains(scene.nodes[static_cast<size_t>(scene.picture.indexOf(node.info.id))]),
+                     node.info.name.c_str());
         }
     }
 
-    /// The pane under the hand goes where the hand moves it; the other keeps something in view, and both do when the hand rests.
+    /// The pane under the hand goes where the hand moves it; the other keeps something in view, and both do when the
+    /// hand rests.
     void panesMoveApartAndTogetherAgain() {
         QVERIFY(show(chainFromNothing(Change::Added, 60)));
         GraphCanvas &before = m_view->canvas(), &after = m_view->secondCanvas();
@@ -208,7 +225,8 @@ class PanesTest : public QObject {
         testing::UnionBuilder build;
         NodeId last = build.add("x", "", {}, Change::Kept, NodeRole::Input), chosen = NodeId::None;
         for (int i = 0; i < 90; ++i) {
-            last = build.add("n" + std::to_string(i), "aten.sin.default", {last}, i == 3 || i == 80 ? Change::Edited : Change::Kept);
+            last = build.add("n" + std::to_string(i), "aten.sin.default", {last},
+                             i == 3 || i == 80 ? Change::Edited : Change::Kept);
             if (i == 50) chosen = last;
         }
         QVERIFY(show(build.graph()));

@@ -1,5 +1,6 @@
 #pragma once
-// Models as text, so that a test can be read: two blanks a level, columns joined by " | ", empty columns at the end cut.
+// Models as text, so that a test can be read: two blanks a level, columns joined by " | ", empty columns at the end
+// cut.
 #include <QAbstractItemModel>
 #include <QStringList>
 
@@ -9,7 +10,8 @@ inline QString treeText(const QAbstractItemModel& model, const QModelIndex& pare
     QString text;
     for (int row = 0; row < model.rowCount(parent); ++row) {
         QStringList cells;
-        for (int column = 0; column < model.columnCount(parent); ++column) cells << model.index(row, column, parent).data().toString();
+        for (int column = 0; column < model.columnCount(parent); ++column)
+            cells << model.index(row, column, parent).data().toString();
         while (!cells.isEmpty() && cells.last().isEmpty()) cells.removeLast();
         text += QString(2 * depth, ' ') + cells.join(QStringLiteral(" | ")) + '\n';
         text += treeText(model, model.index(row, 0, parent), depth + 1);

@@ -166,7 +166,9 @@ class WelcomeTest : public QObject, private testing::MainWindowFixture {
         alone.resize(size);
         alone.show();
         QVERIFY(QTest::qWaitForWindowExposed(&alone));
-        QVERIFY2(alone.widget()->width() <= alone.viewport()->width(), qPrintable(QString("needs %1 of %2 pixels").arg(alone.widget()->width()).arg(alone.viewport()->width())));
+        QVERIFY2(
+            alone.widget()->width() <= alone.viewport()->width(),
+            qPrintable(QString("needs %1 of %2 pixels").arg(alone.widget()->width()).arg(alone.viewport()->width())));
         for (const QWidget* widget : alone.findChildren<QWidget*>()) {
             if (!widget->isVisible() ||
                 !(qobject_cast<const QAbstractButton*>(widget) || qobject_cast<const QLabel*>(widget)))

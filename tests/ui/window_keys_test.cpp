@@ -34,7 +34,9 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
         return {};
     }
     NodeId idAt(int box) { return canvas().scene()->picture.nodes[static_cast<size_t>(box)].id; }
-    QPoint pointOf(int box) { return canvas().toWidget(canvas().scene()->nodes[static_cast<size_t>(box)].center()).toPoint(); }
+    QPoint pointOf(int box) {
+        return canvas().toWidget(canvas().scene()->nodes[static_cast<size_t>(box)].center()).toPoint();
+    }
 
   private slots:
     void initTestCase() { prepareSettings(); }
@@ -46,7 +48,8 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
         QTest::addColumn<QStringList>("met");
         QTest::newRow("graph, node, log") << "graph node log" << QStringList{"steps", "graph", "node", "log"};
         QTest::newRow("text, explain, search") << "text explain search" << QStringList{"steps", "text", "search"};
-        QTest::newRow("graph, node, results") << "graph node results" << QStringList{"steps", "graph", "node", "results"};
+        QTest::newRow("graph, node, results")
+            << "graph node results" << QStringList{"steps", "graph", "node", "results"};
     }
     void tabGoesThroughWhatIsOnTheScreen() {
         QFETCH(QString, front);
@@ -68,7 +71,9 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
                 docks.insert(focusedDock());
                 QVERIFY2(++stops < 80, "Tab comes round");
             } while (QApplication::focusWidget() != start);
-            for (const QString& name : met) QVERIFY2(docks.contains(name), qPrintable(name + " is not met, but " + QStringList(docks.values()).join(' ')));
+            for (const QString& name : met)
+                QVERIFY2(docks.contains(name),
+                         qPrintable(name + " is not met, but " + QStringList(docks.values()).join(' ')));
             QCOMPARE(m_main->selection().node(), static_cast<NodeId>(15));  // going through changes nothing
         }
     }
@@ -80,7 +85,8 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
         const QStringList names = m_main->windowNames();
         for (qsizetype i = std::min<qsizetype>(names.size(), 9); i-- > 0;) {
             press(static_cast<Qt::Key>(Qt::Key_1 + i), Qt::AltModifier);
-            QTRY_VERIFY2_WITH_TIMEOUT(m_main->isOnScreen(m_main->window(names[i])->widget()), qPrintable(names[i]), kPatience);
+            QTRY_VERIFY2_WITH_TIMEOUT(m_main->isOnScreen(m_main->window(names[i])->widget()), qPrintable(names[i]),
+                                      kPatience);
         }
         m_main->window("text")->hide();
         press(static_cast<Qt::Key>(Qt::Key_1 + names.indexOf("text")), Qt::AltModifier);
@@ -180,7 +186,8 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
         auto* field = m_main->search().findChild<QLineEdit*>();
         QTest::keyClicks(field, "name=" + name);
         press(Qt::Key_F3);
-        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled() && canvas().currentIndex() >= 0 && idAt(canvas().currentIndex()) == inside, kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(
+            m_main->isSettled() && canvas().currentIndex() >= 0 && idAt(canvas().currentIndex()) == inside, kPatience);
         QVERIFY(canvas().rect().contains(pointOf(canvas().currentIndex())));
         QCOMPARE(m_main->selection().node(), inside);
     }
@@ -196,7 +203,8 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
         QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled() && canvas().currentId() == first, kPatience);
         QCOMPARE(m_main->selection().node(), first);
         auto* facts = m_main->window("node")->findChild<QTreeView*>();
-        QTRY_VERIFY_WITH_TIMEOUT(testing::treeText(*facts->model()).startsWith("Node | " + m_main->search().nameOf(first)), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(
+            testing::treeText(*facts->model()).startsWith("Node | " + m_main->search().nameOf(first)), kPatience);
     }
 
     void changesAreWalkedInGraphAndText() {
@@ -230,7 +238,9 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
         const auto inView = [](GraphCanvas& pane) {
             const auto& nodes = pane.scene()->picture.nodes;
             for (size_t i = 0; i < nodes.size(); ++i)
-                if (nodes[i].change != Change::Kept && shownIn(pane.mode(), nodes[i].change) && QRectF(pane.rect()).contains(pane.toWidget(pane.scene()->nodes[i].center()))) return true;
+                if (nodes[i].change != Change::Kept && shownIn(pane.mode(), nodes[i].change) &&
+                    QRectF(pane.rect()).contains(pane.toWidget(pane.scene()->nodes[i].center())))
+                    return true;
             return false;
         };
         QTRY_VERIFY_WITH_TIMEOUT(inView(canvas()) && inView(after), kPatience);
@@ -254,7 +264,8 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
         QTRY_VERIFY_WITH_TIMEOUT(m_main->findChild<GraphDialog*>() && m_main->isSettled(), kPatience);
         auto* dialog = m_main->findChild<GraphDialog*>();
         auto* list = dialog->findChild<QTreeWidget*>();
-        QCOMPARE(testing::treeText(*list->model()), "one.py | 8 | 3 | 1 | 1 | 2 aten.mm.default, 1 aten.relu.default\ntwo.py | 1 | 0 | 1 | 1\n");
+        QCOMPARE(testing::treeText(*list->model()),
+                 "one.py | 8 | 3 | 1 | 1 | 2 aten.mm.default, 1 aten.relu.default\ntwo.py | 1 | 0 | 1 | 1\n");
         QCOMPARE(dialog->graph(), "one.py");
         dialog->findChild<QLineEdit*>()->setText("two");
         QCOMPARE(dialog->graph(), "two.py");
@@ -268,9 +279,15 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
         QTest::addColumn<QString>("typed");
         QTest::addColumn<QString>("filter");
         QTest::addColumn<QString>("written");
-        QTest::newRow("none") << "picture" << "SVG (*.svg)" << "picture.svg";
-        QTest::newRow("of another filter") << "picture" << "PNG (*.png)" << "picture.png";
-        QTest::newRow("given") << "picture.dot" << "SVG (*.svg)" << "picture.dot";
+        QTest::newRow("none") << "picture"
+                              << "SVG (*.svg)"
+                              << "picture.svg";
+        QTest::newRow("of another filter") << "picture"
+                                           << "PNG (*.png)"
+                                           << "picture.png";
+        QTest::newRow("given") << "picture.dot"
+                               << "SVG (*.svg)"
+                               << "picture.dot";
     }
     void theEndingOfAFileIsAdded() {
         QFETCH(QString, typed);
@@ -300,9 +317,15 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
         m_main->controller().run(1, {});
         auto* lines = m_main->findChild<ActivityList*>();
         QVERIFY(lines->texts().isEmpty());  // not at once
-        QTRY_COMPARE_WITH_TIMEOUT(lines->texts(), QStringList{"Running in the reference interpreter: test 1 of 4"}, kPatience);
+        QTRY_COMPARE_WITH_TIMEOUT(lines->texts(), QStringList{"Running in the reference interpreter: test 1 of 4"},
+                                  kPatience);
         press(Qt::Key_F10);  // looking goes on
-        QTRY_COMPARE_WITH_TIMEOUT(m_main->steps().model().lineOf(m_main->steps().findChild<QTreeView*>()->currentIndex()).section('\t', 0, 0).isEmpty(), false, kPatience);
+        QTRY_COMPARE_WITH_TIMEOUT(m_main->steps()
+                                      .model()
+                                      .lineOf(m_main->steps().findChild<QTreeView*>()->currentIndex())
+                                      .section('\t', 0, 0)
+                                      .isEmpty(),
+                                  false, kPatience);
         QTRY_VERIFY_WITH_TIMEOUT(m_main->graph().isSettled() && m_main->text().isSettled(), kPatience);
         QCOMPARE(shownStep(), "reinplace");
         m_control->hold = true;

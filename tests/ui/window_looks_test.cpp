@@ -1,5 +1,5 @@
-// How windows look and ask, on a source of hand-made structs: sizes, names in narrow windows, dialogs, contrast, pictures; and
-// that they never freeze.
+// How windows look and ask, on a source of hand-made structs: sizes, names in narrow windows, dialogs, contrast,
+// pictures; and that they never freeze.
 #include <QAbstractButton>
 #include <QApplication>
 #include <QComboBox>
@@ -35,10 +35,12 @@ using testing::kPatience;
 class WindowLooksTest : public QObject, private testing::MainWindowFixture {
     Q_OBJECT
 
-    /// Milliseconds that this thread was ready and others had the processor: on a busy machine that is most of a pause, and none of ours.
+    /// Milliseconds that this thread was ready and others had the processor: on a busy machine that is most of a pause,
+    /// and none of ours.
     static qint64 kept() {
         QFile file(QStringLiteral("/proc/thread-self/schedstat"));
-        const QList<QByteArray> fields = file.open(QIODevice::ReadOnly) ? file.readAll().split(' ') : QList<QByteArray>();
+        const QList<QByteArray> fields =
+            file.open(QIODevice::ReadOnly) ? file.readAll().split(' ') : QList<QByteArray>();
         return fields.size() > 1 ? fields[1].toLongLong() / 1'000'000 : 0;
     }
 
@@ -51,7 +53,8 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
         QMap<QString, QStringList> users;
         for (const QAction* action : m_main->findChildren<QAction*>())
             for (const QKeySequence& key : action->shortcuts()) users[key.toString()] << action->text();
-        for (auto at = users.constBegin(); at != users.constEnd(); ++at) QVERIFY2(at->size() == 1, qPrintable(at.key() + ": " + at->join(", ")));
+        for (auto at = users.constBegin(); at != users.constEnd(); ++at)
+            QVERIFY2(at->size() == 1, qPrintable(at.key() + ": " + at->join(", ")));
     }
 
     void nothingIsCutOffAtItsMinimumSize_data() {
@@ -68,11 +71,20 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
         dock->resize(dock->minimumSizeHint());
         QCoreApplication::processEvents();
         for (const QWidget* widget : dock->findChildren<QWidget*>()) {
-            if (!widget->isVisible() || !(qobject_cast<const QAbstractButton*>(widget) || qobject_cast<const QComboBox*>(widget) || qobject_cast<const QAbstractSpinBox*>(widget))) continue;
-            if (widget->objectName().startsWith("qt_") || qobject_cast<const QTabBar*>(widget->parentWidget())) continue;
+            if (!widget->isVisible() ||
+                !(qobject_cast<const QAbstractButton*>(widget) || qobject_cast<const QComboBox*>(widget) ||
+                  qobject_cast<const QAbstractSpinBox*>(widget)))
+                continue;
+            if (widget->objectName().startsWith("qt_") || qobject_cast<const QTabBar*>(widget->parentWidget()))
+                continue;
             const QSize needed = widget->minimumSizeHint();
             QVERIFY2(widget->width() >= needed.width() && widget->height() >= needed.height(),
-                     qPrintable(QString("%1 %2 has %3x%4, needs %5x%6").arg(widget->metaObject()->className(), widget->accessibleName()).arg(widget->width()).arg(widget->height()).arg(needed.width()).arg(needed.height())));
+                     qPrintable(QString("%1 %2 has %3x%4, needs %5x%6")
+                                    .arg(widget->metaObject()->className(), widget->accessibleName())
+                                    .arg(widget->width())
+                                    .arg(widget->height())
+                                    .arg(needed.width())
+                                    .arg(needed.height())));
         }
     }
 
@@ -85,8 +97,10 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
         steps->resize(60 * letter, 400);
         QVERIFY(!tree->isColumnHidden(StepsModel::Nodes) && !tree->isColumnHidden(StepsModel::Time));
         steps->resize(34 * letter, 400);
-        QVERIFY(tree->isColumnHidden(StepsModel::Nodes) && tree->isColumnHidden(StepsModel::Time) && !tree->isColumnHidden(StepsModel::Changes));
-        QVERIFY2(tree->columnWidth(StepsModel::Name) > 14 * letter, qPrintable(QString::number(tree->columnWidth(StepsModel::Name))));
+        QVERIFY(tree->isColumnHidden(StepsModel::Nodes) && tree->isColumnHidden(StepsModel::Time) &&
+                !tree->isColumnHidden(StepsModel::Changes));
+        QVERIFY2(tree->columnWidth(StepsModel::Name) > 14 * letter,
+                 qPrintable(QString::number(tree->columnWidth(StepsModel::Name))));
     }
 
     void compilingIsAskedFor() {
@@ -99,8 +113,8 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
         rules.close();
         CompileDialog dialog(passes, {});
         const auto combos = dialog.findChildren<QComboBox*>();
-        QCOMPARE(combos.size(), 2);           // mode and stages: no device but the CPU
-        QCOMPARE(combos.at(1)->count(), 3);   // all stages, and either
+        QCOMPARE(combos.size(), 2);          // mode and stages: no device but the CPU
+        QCOMPARE(combos.at(1)->count(), 3);  // all stages, and either
         const auto passList = [](const CompileDialog& in) {
             for (auto* found : in.findChildren<QListWidget*>())
                 if (found->accessibleName() == "Passes in running order") return found;
@@ -109,7 +123,7 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
         auto* list = passList(dialog);
         QCOMPARE(list->count(), 4);
         combos.at(0)->setCurrentIndex(1);
-        QCOMPARE(list->count(), 5);           // training has passes of its own
+        QCOMPARE(list->count(), 5);  // training has passes of its own
         QCOMPARE(list->item(4)->text(), "partition");
         QCOMPARE(combos.at(1)->count(), 4);
         QCOMPARE(list->item(3)->checkState(), Qt::Unchecked);  // optional
@@ -127,13 +141,15 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
         QVERIFY(asked.mode == Mode::Training && asked.enabled("batch_tanh"));
         QCOMPARE(asked.disabledPasses, std::vector<std::string>{"normalize"});
         QCOMPARE(asked.moves.size(), size_t(1));
-        QCOMPARE(asked.moves[0].pass + (asked.moves[0].before ? " before " : " after ") + asked.moves[0].anchor, std::string("remove_noop_ops before normalize"));
+        QCOMPARE(asked.moves[0].pass + (asked.moves[0].before ? " before " : " after ") + asked.moves[0].anchor,
+                 std::string("remove_noop_ops before normalize"));
         QCOMPARE(asked.userRules.size(), size_t(1));
         QCOMPARE(asked.userRules[0].name + ": " + asked.userRules[0].text, std::string("mine: rule a\n"));
         QCOMPARE(*asked.fuel, 7);
         m_main->controller().compile(asked);
         QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() == 2 && m_main->isSettled(), kPatience);
-        QCOMPARE(m_main->controller().runs()[1].title(), "Run 2: training, CPU, with mine, 1 pass more, 1 pass moved, 7 rewrites, 1 pass off");
+        QCOMPARE(m_main->controller().runs()[1].title(),
+                 "Run 2: training, CPU, with mine, 1 pass more, 1 pass moved, 7 rewrites, 1 pass off");
         // The next time it starts from there.
         CompileDialog again(passes, asked);
         list = passList(again);
@@ -187,7 +203,8 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
         for (auto* field : other.findChildren<QLineEdit*>())
             if (field->accessibleName() == "Settings of optional passes") field->setText("good=key:1 =bad");
         other.accept();
-        QVERIFY2(other.findChild<QLabel*>("problem")->text().contains("\"=bad\""), qPrintable(other.findChild<QLabel*>("problem")->text()));
+        QVERIFY2(other.findChild<QLabel*>("problem")->text().contains("\"=bad\""),
+                 qPrintable(other.findChild<QLabel*>("problem")->text()));
     }
 
     void dialogsOfferWhatTheCompilerHas() {
@@ -235,7 +252,8 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
             QApplication::style()->drawPrimitive(QStyle::PE_IndicatorItemViewItemCheck, &option, &painter);
             painter.end();
             int most = 0;
-            for (int x = 0; x < image.width(); ++x) most = std::max(most, std::abs(qGray(image.pixel(x, 10)) - qGray(ground.rgb())));
+            for (int x = 0; x < image.width(); ++x)
+                most = std::max(most, std::abs(qGray(image.pixel(x, 10)) - qGray(ground.rgb())));
             QVERIFY2(most >= 50, qPrintable(QString::number(most)));
         }
         applyTheme(Theme::Light);
@@ -259,8 +277,10 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
             const QRect line = table.visualRect(table.model()->index(row, TextModel::Third));
             const QColor ground = table.viewport()->grab().toImage().pixelColor(line.left() + 1, line.center().y());
             const QPalette palette = table.palette();
-            QVERIFY2(std::abs(ground.lightness() - palette.color(QPalette::Base).lightness()) < 70, qPrintable(QString("row %1: %2").arg(row).arg(ground.name())));
-            QVERIFY2(std::abs(ground.lightness() - palette.color(QPalette::Text).lightness()) > 110, qPrintable(QString("row %1: %2").arg(row).arg(ground.name())));
+            QVERIFY2(std::abs(ground.lightness() - palette.color(QPalette::Base).lightness()) < 70,
+                     qPrintable(QString("row %1: %2").arg(row).arg(ground.name())));
+            QVERIFY2(std::abs(ground.lightness() - palette.color(QPalette::Text).lightness()) > 110,
+                     qPrintable(QString("row %1: %2").arg(row).arg(ground.name())));
         }
         applyTheme(Theme::Light);
     }
@@ -285,7 +305,9 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
         const auto save = [&](const QString& name, QWidget* widget) {
             QCoreApplication::processEvents();
             const QPixmap picture = widget->grab();
-            if (!folder.isEmpty()) QVERIFY(picture.save(QStringLiteral("%1/%2-%3.png").arg(folder, name, nameOf(static_cast<Theme>(theme)))));
+            if (!folder.isEmpty())
+                QVERIFY(
+                    picture.save(QStringLiteral("%1/%2-%3.png").arg(folder, name, nameOf(static_cast<Theme>(theme)))));
             QSet<QRgb> colors;
             const QImage image = picture.toImage();
             for (int y = 0; y < image.height(); y += 3)

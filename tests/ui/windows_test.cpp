@@ -9,8 +9,8 @@
 #include <QMenuBar>
 #include <QProgressBar>
 #include <QPushButton>
-#include <QSignalSpy>
 #include <QScrollBar>
+#include <QSignalSpy>
 #include <QSlider>
 #include <QSpinBox>
 #include <QTableView>
@@ -174,7 +174,8 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
         // A reason's node is a link, by mouse and by keys.
         rows->setCurrentIndex(rows->model()->index(2, 0));
         auto* about = explain->findChild<QTextBrowser*>();
-        QVERIFY2(about->toPlainText().contains("needs `x` to be read only here, but m reads it too"), qPrintable(about->toPlainText()));
+        QVERIFY2(about->toPlainText().contains("needs `x` to be read only here, but m reads it too"),
+                 qPrintable(about->toPlainText()));
         about->setFocus();
         QTest::keyClick(about, Qt::Key_Tab);
         QTest::keyClick(about, Qt::Key_Tab);
@@ -185,13 +186,17 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
         rows->model()->setData(rows->model()->index(0, 0), Qt::Unchecked, Qt::CheckStateRole);
         QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() == 2 && m_main->isSettled(), kPatience);
         QCOMPARE(m_main->controller().runs()[1].options.disabledPasses.size(), size_t(1));
-        QTRY_COMPARE_WITH_TIMEOUT(rows->model()->index(0, 1).data().toString() == "off" || rows->model()->index(1, 1).data().toString() == "off" || rows->model()->index(2, 1).data().toString() == "off", true, kPatience);
+        QTRY_COMPARE_WITH_TIMEOUT(rows->model()->index(0, 1).data().toString() == "off" ||
+                                      rows->model()->index(1, 1).data().toString() == "off" ||
+                                      rows->model()->index(2, 1).data().toString() == "off",
+                                  true, kPatience);
     }
 
     void theCheckBoxSwitchesAPassOff() {
         openAndCompile();
         auto* tree = m_main->window("steps")->findChild<QTreeView*>();
-        const QModelIndexList found = tree->model()->match(tree->model()->index(0, 0), Qt::DisplayRole, "fuse_bias_add", 1, Qt::MatchExactly | Qt::MatchRecursive);
+        const QModelIndexList found = tree->model()->match(tree->model()->index(0, 0), Qt::DisplayRole, "fuse_bias_add",
+                                                           1, Qt::MatchExactly | Qt::MatchRecursive);
         QCOMPARE(found.size(), 1);
         tree->model()->setData(found[0], Qt::Unchecked, Qt::CheckStateRole);
         QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() == 2 && m_main->isSettled(), kPatience);
@@ -226,12 +231,20 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
         QTest::addColumn<QString>("words");
         QTest::addColumn<QString>("said");
         QTest::addColumn<QString>("tree");
-        QTest::newRow("by rule") << "addmm" << "4 of 6 passes hidden by the filter; 3 rewrites match"
-                                 << "post_grad\n  fuse_bias_add\n    1  mm_add_to_addmm at y\n    2  mm_add_to_addmm at y\n  reinplace\n    1  mm_add_to_addmm at y\n";
-        QTest::newRow("a pass by name with all its rewrites") << "fuse_b" << "5 of 6 passes hidden by the filter" << "post_grad\n  fuse_bias_add\n";
-        QTest::newRow("by rule and node") << "mm_add y" << "4 of 6 passes hidden by the filter; 3 rewrites match"
-                                          << "post_grad\n  fuse_bias_add\n    1  mm_add_to_addmm at y\n    2  mm_add_to_addmm at y\n  reinplace\n    1  mm_add_to_addmm at y\n";
-        QTest::newRow("nothing") << "mm_add zz" << "6 of 6 passes hidden by the filter" << "";
+        QTest::newRow("by rule")
+            << "addmm"
+            << "4 of 6 passes hidden by the filter; 3 rewrites match"
+            << "post_grad\n  fuse_bias_add\n    1  mm_add_to_addmm at y\n    2  mm_add_to_addmm at y\n  reinplace\n    1  mm_add_to_addmm at y\n";
+        QTest::newRow("a pass by name with all its rewrites") << "fuse_b"
+                                                              << "5 of 6 passes hidden by the filter"
+                                                              << "post_grad\n  fuse_bias_add\n";
+        QTest::newRow("by rule and node")
+            << "mm_add y"
+            << "4 of 6 passes hidden by the filter; 3 rewrites match"
+            << "post_grad\n  fuse_bias_add\n    1  mm_add_to_addmm at y\n    2  mm_add_to_addmm at y\n  reinplace\n    1  mm_add_to_addmm at y\n";
+        QTest::newRow("nothing") << "mm_add zz"
+                                 << "6 of 6 passes hidden by the filter"
+                                 << "";
     }
     void theFilterFindsRewrites() {
         QFETCH(QString, words);
@@ -244,7 +257,8 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
         QTEST(said, "said");
         const QString tree = testing::treeText(*steps->findChild<QTreeView*>()->model());
         QString names;  // the first column is enough
-        for (const QString& line : tree.split('\n', Qt::SkipEmptyParts)) names += line.section(QStringLiteral(" | "), 0, 0) + '\n';
+        for (const QString& line : tree.split('\n', Qt::SkipEmptyParts))
+            names += line.section(QStringLiteral(" | "), 0, 0) + '\n';
         QTEST(names, "tree");
     }
 
@@ -254,7 +268,8 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
         m_main->graph().view().nodeChosen(static_cast<NodeId>(16));
         auto* tree = m_main->window("node")->findChild<QTreeView*>();
         QTRY_VERIFY_WITH_TIMEOUT(testing::treeText(*tree->model()).contains("created by fuse_bias_add"), kPatience);
-        const QModelIndexList found = tree->model()->match(tree->model()->index(0, 0), Qt::DisplayRole, "fuse_bias_add", 1, Qt::MatchExactly | Qt::MatchRecursive);
+        const QModelIndexList found = tree->model()->match(tree->model()->index(0, 0), Qt::DisplayRole, "fuse_bias_add",
+                                                           1, Qt::MatchExactly | Qt::MatchRecursive);
         QCOMPARE(found.size(), 1);
         emit tree->activated(found[0]);
         QTRY_COMPARE_WITH_TIMEOUT(shownStep(), "fuse_bias_add, rewrite 2", kPatience);
@@ -293,7 +308,8 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
     }
 
     void paletteRanking() {
-        const QVector<PaletteEntry> entries = {{"pass", "fuse_bias_add", {}}, {"node", "add_3", {}}, {"action", "Add mark", {}}};
+        const QVector<PaletteEntry> entries = {
+            {"pass", "fuse_bias_add", {}}, {"node", "add_3", {}}, {"action", "Add mark", {}}};
         QCOMPARE(rankEntries(entries, "add", 9), (QVector<int>{1, 2, 0}));
         QCOMPARE(rankEntries(entries, "add pass", 9), QVector<int>{0});
         QCOMPARE(rankEntries(entries, "", 2), (QVector<int>{0, 1}));
@@ -314,13 +330,19 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
         QTRY_VERIFY_WITH_TIMEOUT(!bar->isVisible(), kPatience);
     }
 
-    /// A step that failed says what failed, where, and what to do next: after a pass nothing can be trusted, after the passes all can.
+    /// A step that failed says what failed, where, and what to do next: after a pass nothing can be trusted, after the
+    /// passes all can.
     void aFailedStepIsToldInASentence_data() {
         QTest::addColumn<QString>("step");
         QTest::addColumn<QString>("where");
         QTest::addColumn<QString>("next");
-        QTest::newRow("pass") << "fuse_bias_add" << "Where: step 5 of Run 1: inference, CPU" << "Look at the step, or switch the pass off in the Steps window and compile again.";
-        QTest::newRow("schedule") << "schedule" << "Where: step 7 of Run 1: inference, CPU" << "All passes are done: step through them, or run the graph in the reference interpreter (F5).";
+        QTest::newRow("pass") << "fuse_bias_add"
+                              << "Where: step 5 of Run 1: inference, CPU"
+                              << "Look at the step, or switch the pass off in the Steps window and compile again.";
+        QTest::newRow("schedule")
+            << "schedule"
+            << "Where: step 7 of Run 1: inference, CPU"
+            << "All passes are done: step through them, or run the graph in the reference interpreter (F5).";
     }
     void aFailedStepIsToldInASentence() {
         QFETCH(QString, step);
@@ -331,18 +353,21 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
         openAndCompile();
         auto* bar = m_main->findChild<ProblemBar*>();
         QTRY_VERIFY_WITH_TIMEOUT(bar->isVisible(), kPatience);
-        QCOMPARE(bar->text(), QStringList({QStringLiteral("✗ %1 failed: y: no such shape").arg(step), where, next}).join('\n'));
+        QCOMPARE(bar->text(),
+                 QStringList({QStringLiteral("✗ %1 failed: y: no such shape").arg(step), where, next}).join('\n'));
         // The step is on show, and says so where steps are told.
         QCOMPARE(shownStep(), step);
         QCOMPARE(m_main->findChild<RewriteBar*>()->text(), "Failed: y: no such shape");
-        QVERIFY(testing::treeText(*m_main->window("steps")->findChild<QTreeView*>()->model()).contains(QStringLiteral("%1 | ✗ failed").arg(step)));
+        QVERIFY(testing::treeText(*m_main->window("steps")->findChild<QTreeView*>()->model())
+                    .contains(QStringLiteral("%1 | ✗ failed").arg(step)));
         m_control->failing = nullptr;
     }
 
     void theLogHasColumnsForWhatItSays() {
         auto& table = *m_main->window("log")->findChild<QTableView*>();
         openAndCompile();
-        QVERIFY(!table.isColumnHidden(LogModel::What) && !table.isColumnHidden(LogModel::Where) && table.isColumnHidden(LogModel::Next));
+        QVERIFY(!table.isColumnHidden(LogModel::What) && !table.isColumnHidden(LogModel::Where) &&
+                table.isColumnHidden(LogModel::Next));
         m_main->open("/models/bad.pt2");
         QTRY_VERIFY_WITH_TIMEOUT(!table.isColumnHidden(LogModel::Next), kPatience);
     }
@@ -361,7 +386,8 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
         m_main->resize(620, 500);
         QTRY_VERIFY_WITH_TIMEOUT(sides->isVisible(), kPatience);
         const QImage before = table.viewport()->grab().toImage();
-        QWheelEvent turn(QPointF(50, 50), table.viewport()->mapToGlobal(QPointF(50, 50)), {}, {-240, 0}, Qt::NoButton, Qt::NoModifier, Qt::NoScrollPhase, false);
+        QWheelEvent turn(QPointF(50, 50), table.viewport()->mapToGlobal(QPointF(50, 50)), {}, {-240, 0}, Qt::NoButton,
+                         Qt::NoModifier, Qt::NoScrollPhase, false);
         QApplication::sendEvent(table.viewport(), &turn);
         QCOMPARE(sides->value(), std::min(120, sides->maximum()));
         QVERIFY(table.viewport()->grab().toImage() != before);
@@ -372,7 +398,8 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
         m_control->hold = true;
         m_main->controller().compile({});
         QVERIFY(!m_main->findChild<QProgressBar*>());
-        QTRY_VERIFY_WITH_TIMEOUT(m_main->findChild<QProgressBar*>() && m_main->findChild<QProgressBar*>()->isVisible(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->findChild<QProgressBar*>() && m_main->findChild<QProgressBar*>()->isVisible(),
+                                 kPatience);
         press(Qt::Key_Escape);
         QVERIFY(!m_main->controller().isBusy());
         QTRY_VERIFY_WITH_TIMEOUT(!m_main->findChild<QProgressBar*>(), kPatience);
@@ -384,7 +411,10 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
         auto& runs = *m_main->window("steps")->findChild<QComboBox*>();
         m_control->slowAfter = 3;
         press(Qt::Key_B, Qt::ControlModifier);
-        QTRY_COMPARE_WITH_TIMEOUT(testing::treeText(*tree.model()), "As opened\npre_grad\n  3 unchanged passes\n    normalize | · | 8 | 1.5 ms\n    split_cat | · | 8 | 1.5 ms\n    fuse_conv | · | 8 | 1.5 ms\n", kPatience);
+        QTRY_COMPARE_WITH_TIMEOUT(
+            testing::treeText(*tree.model()),
+            "As opened\npre_grad\n  3 unchanged passes\n    normalize | · | 8 | 1.5 ms\n    split_cat | · | 8 | 1.5 ms\n    fuse_conv | · | 8 | 1.5 ms\n",
+            kPatience);
         QCOMPARE(runs.currentText(), "Run 2: inference, CPU, under way");
         // What was there can be looked at meanwhile, and what is under way again.
         runs.setCurrentIndex(0);
@@ -394,7 +424,8 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
         emit runs.activated(1);
         QCOMPARE(m_main->steps().currentRun(), StepsModel::kUnderWay);
         m_control->slowAfter = 5;
-        QTRY_VERIFY_WITH_TIMEOUT(testing::treeText(*tree.model()).endsWith("  fuse_bias_add | +1 −2 | 7 | 1.5 ms\n"), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(testing::treeText(*tree.model()).endsWith("  fuse_bias_add | +1 −2 | 7 | 1.5 ms\n"),
+                                 kPatience);
         press(Qt::Key_Escape);
         QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
         QCOMPARE(m_main->steps().currentRun(), 2);

@@ -13,7 +13,8 @@ constexpr size_t kManyEdges = 60;
 
 }  // namespace
 
-EdgePainter::EdgePainter(QPainter& painter, const GraphScene& scene, const GraphColors& colors, const PaintRequest& request, PaintWork& work)
+EdgePainter::EdgePainter(QPainter& painter, const GraphScene& scene, const GraphColors& colors,
+                         const PaintRequest& request, PaintWork& work)
     : m_painter(painter), m_scene(scene), m_colors(colors), m_request(request), m_work(work), m_signFont(scene.font) {
     m_signFont.setPointSizeF(scene.font.pointSizeF() * 0.8);
 }
@@ -41,7 +42,8 @@ QPen EdgePainter::penOf(int edge) const {
 
 bool EdgePainter::edgeShown(int index) const {
     const auto& link = m_scene.picture.edges[index];
-    return !m_scene.edges[index].stub && shownIn(m_request.mode, link.change) && nodeShown(link.from) && nodeShown(link.to);
+    return !m_scene.edges[index].stub && shownIn(m_request.mode, link.change) && nodeShown(link.from) &&
+           nodeShown(link.to);
 }
 
 /// Unchanged edges first, so that none of them hides a changed one where there are many.
@@ -78,9 +80,10 @@ void EdgePainter::paintEdge(int index) {
 
 /// As lines a pixel or two wide, all of one look in one call.
 void EdgePainter::paintPlainEdges(const std::vector<int>& edges) {
-    std::map<std::pair<QRgb, bool>, QList<QLineF>> looks;   // by colour and whether dashed
+    std::map<std::pair<QRgb, bool>, QList<QLineF>> looks;  // by colour and whether dashed
     for (int index : edges)
-        appendVisibleLines(m_scene.edges[index].path, m_request.area, 0.4 / m_request.scale, looks[{penOf(index).color().rgba(), m_scene.picture.edges[index].rewired}]);
+        appendVisibleLines(m_scene.edges[index].path, m_request.area, 0.4 / m_request.scale,
+                           looks[{penOf(index).color().rgba(), m_scene.picture.edges[index].rewired}]);
     m_painter.setRenderHint(QPainter::Antialiasing, false);
     for (const auto& [look, lines] : looks) {
         const QColor color = QColor::fromRgba(look.first);
@@ -103,7 +106,9 @@ void EdgePainter::paintArrowOf(int index, const QColor& color) {
 void EdgePainter::paintSignOf(int index) {
     const Change change = m_scene.picture.edges[index].change;
     const QPointF middle = m_scene.edges[index].middle;
-    if (change != Change::Kept && m_request.scale >= kTextZoom && m_request.area.adjusted(-10, -10, 10, 10).contains(middle)) paintSign(middle, change);
+    if (change != Change::Kept && m_request.scale >= kTextZoom &&
+        m_request.area.adjusted(-10, -10, 10, 10).contains(middle))
+        paintSign(middle, change);
 }
 
 void EdgePainter::paintArrow(QPointF from, QPointF head, const QColor& color) {

@@ -7,7 +7,8 @@ namespace cutaway::ui {
 class EdgePainter {
   public:
     /// All are borrowed; what is painted is added to `work`.
-    EdgePainter(QPainter& painter, const GraphScene& scene, const GraphColors& colors, const PaintRequest& request, PaintWork& work);
+    EdgePainter(QPainter& painter, const GraphScene& scene, const GraphColors& colors, const PaintRequest& request,
+                PaintWork& work);
 
     void paint(const std::vector<int>& touching);
     void paintFar(const std::vector<int>& edges);

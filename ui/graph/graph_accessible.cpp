@@ -30,7 +30,9 @@ class AccessibleNode : public QAccessibleInterface {
     QString text(QAccessible::Text kind) const override {
         if (!isValid()) return {};
         const Picture& picture = m_canvas->scene()->picture;
-        return kind == QAccessible::Name ? spokenText(picture, m_node) : kind == QAccessible::Value ? picture.nodes[m_node].title : QString();
+        return kind == QAccessible::Name    ? spokenText(picture, m_node)
+               : kind == QAccessible::Value ? picture.nodes[m_node].title
+                                            : QString();
     }
     QRect rect() const override {
         if (!isValid()) return {};
@@ -56,10 +58,13 @@ class AccessibleCanvas : public QAccessibleWidget {
     explicit AccessibleCanvas(GraphCanvas* canvas) : QAccessibleWidget(canvas, QAccessible::List), m_canvas(canvas) {}
     ~AccessibleCanvas() override { dropNodes(); }
 
-    int childCount() const override { return m_canvas->scene() ? static_cast<int>(m_canvas->scene()->nodes.size()) : 0; }
+    int childCount() const override {
+        return m_canvas->scene() ? static_cast<int>(m_canvas->scene()->nodes.size()) : 0;
+    }
     QAccessibleInterface* child(int index) const override {
         if (index < 0 || index >= childCount()) return nullptr;
-        if (const auto known = m_ids.constFind(index); known != m_ids.constEnd()) return QAccessible::accessibleInterface(*known);
+        if (const auto known = m_ids.constFind(index); known != m_ids.constEnd())
+            return QAccessible::accessibleInterface(*known);
         auto* made = new AccessibleNode(m_canvas, index);
         m_ids.insert(index, QAccessible::registerAccessibleInterface(made));
         return made;
@@ -86,7 +91,8 @@ class AccessibleCanvas : public QAccessibleWidget {
 };
 
 QAccessibleInterface* makeInterface(const QString& className, QObject* object) {
-    auto* canvas = className == QLatin1String("cutaway::ui::GraphCanvas") ? qobject_cast<GraphCanvas*>(object) : nullptr;
+    auto* canvas =
+        className == QLatin1String("cutaway::ui::GraphCanvas") ? qobject_cast<GraphCanvas*>(object) : nullptr;
     return canvas ? new AccessibleCanvas(canvas) : nullptr;
 }
 
@@ -106,7 +112,8 @@ void announceCurrent(QWidget* canvas, int node) {
 
 void dropAccessibleNodes(QWidget* canvas) {
     if (!QAccessible::isActive()) return;
-    if (auto* found = dynamic_cast<AccessibleCanvas*>(QAccessible::queryAccessibleInterface(canvas))) found->dropNodes();
+    if (auto* found = dynamic_cast<AccessibleCanvas*>(QAccessible::queryAccessibleInterface(canvas)))
+        found->dropNodes();
 }
 
 }  // namespace cutaway::ui

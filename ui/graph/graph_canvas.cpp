@@ -118,9 +118,15 @@ void GraphCanvas::frameChange() {
         return viewMoved();
     }
     const double free = freeWidth();
-    const auto scaleOf = [&](const QRectF& area) { return std::min(free / (area.width() + 80), height() / (area.height() + 80)); };
+    const auto scaleOf = [&](const QRectF& area) {
+        return std::min(free / (area.width() + 80), height() / (area.height() + 80));
+    };
     // Of two panes on one place, what stands on one side only would leave the other empty.
-    const auto around = [&](const QRectF& area) { return m_mode == GraphMode::Union ? area : m_scene->withKeptNeighbours(area, QSizeF(free, height()) / kReadable - QSizeF(80, 80)); };
+    const auto around = [&](const QRectF& area) {
+        return m_mode == GraphMode::Union
+                   ? area
+                   : m_scene->withKeptNeighbours(area, QSizeF(free, height()) / kReadable - QSizeF(80, 80));
+    };
     if (scaleOf(target) < kReadable) {  // too much has changed for one view: the first change, and what fits beside it
         constexpr double kScale = 0.85;
         QRectF first;
@@ -191,7 +197,8 @@ void GraphCanvas::paintEvent(QPaintEvent* event) {
     painter.translate(m_offset);
     painter.scale(m_scale, m_scale);
     PaintRequest request;
-    request.area = QRectF(toScene(event->rect().topLeft()), QSizeF(event->rect().size()) / m_scale).adjusted(-8, -8, 8, 8);
+    request.area =
+        QRectF(toScene(event->rect().topLeft()), QSizeF(event->rect().size()) / m_scale).adjusted(-8, -8, 8, 8);
     request.scale = m_scale;
     request.mode = m_mode;
     request.current = m_current;
@@ -240,14 +247,18 @@ void GraphCanvas::paintApart(QPainter& painter) {
     painter.drawText(box, Qt::AlignCenter, text);
 }
 
-bool GraphCanvas::minimapWanted() const { return m_scene && static_cast<int>(m_scene->nodes.size()) > kMinimapNodes && width() >= 3 * kMinimapSide; }
+bool GraphCanvas::minimapWanted() const {
+    return m_scene && static_cast<int>(m_scene->nodes.size()) > kMinimapNodes && width() >= 3 * kMinimapSide;
+}
 
 bool GraphCanvas::minimapShown() const {
-    return minimapWanted() && !QRectF(rect()).contains(QRectF(toWidget(m_scene->bounds.topLeft()), m_scene->bounds.size() * m_scale));
+    return minimapWanted() &&
+           !QRectF(rect()).contains(QRectF(toWidget(m_scene->bounds.topLeft()), m_scene->bounds.size() * m_scale));
 }
 
 QRectF GraphCanvas::minimapRect() const {
-    QSizeF size = m_scene->bounds.size().scaled(kMinimapSide, std::max(kMinimapSide, height() * 2 / 5), Qt::KeepAspectRatio);
+    QSizeF size =
+        m_scene->bounds.size().scaled(kMinimapSide, std::max(kMinimapSide, height() * 2 / 5), Qt::KeepAspectRatio);
     size = size.expandedTo(QSizeF(24, 24));
     return {QPointF(width() - size.width() - kMinimapMargin, kMinimapMargin), size};
 }
@@ -273,7 +284,8 @@ void GraphCanvas::paintMinimap(QPainter& painter) {
     painter.drawRect(box);
     const double sx = box.width() / m_scene->bounds.width(), sy = box.height() / m_scene->bounds.height();
     const QPointF corner = toScene({0, 0}) - m_scene->bounds.topLeft();
-    const QRectF view(box.left() + corner.x() * sx, box.top() + corner.y() * sy, width() / m_scale * sx, height() / m_scale * sy);
+    const QRectF view(box.left() + corner.x() * sx, box.top() + corner.y() * sy, width() / m_scale * sx,
+                      height() / m_scale * sy);
     painter.setPen(QPen(m_colors.current, 1.5));
     QColor tint = m_colors.current;
     tint.setAlphaF(0.12f);

@@ -37,8 +37,8 @@ class GraphCanvas : public QWidget {
     QPointF toWidget(QPointF scene) const { return scene * m_scale + m_offset; }
     QRectF view() const { return {toScene({0, 0}), QSizeF(size()) / m_scale}; }  // in scene coordinates
     void setView(double scale, QPointF offset);
-    /// Shows what another canvas shows (`scale`, `offset`), or a place that is `away` from it in the scene, and says so. `moved`: whether
-    /// somebody has chosen the view.
+    /// Shows what another canvas shows (`scale`, `offset`), or a place that is `away` from it in the scene, and says
+    /// so. `moved`: whether somebody has chosen the view.
     void followView(double scale, QPointF offset, QPointF away, bool moved);
     bool isMoved() const { return m_moved; }
     /// Of two panes one frames what is new and keeps its view through changes of size; the other follows.
@@ -107,7 +107,7 @@ class GraphCanvas : public QWidget {
     bool m_dragging = false, m_onMinimap = false;
     bool m_apart = false, m_follows = false;
     bool m_noteBelow = false;  // what came into view stands above
-    bool m_moved = false;  // by hand: the view is then kept, otherwise it frames what is new
+    bool m_moved = false;      // by hand: the view is then kept, otherwise it frames what is new
     NodeId m_currentId = NodeId::None;
     int m_current = -1, m_hovered = -1;
     QPixmap m_minimap;

@@ -31,10 +31,8 @@ void GraphCanvas::choose(int node, NodeId id) {
 void GraphCanvas::activate(int node) {
     if (node < 0) return;
     const Picture::Node& at = m_scene->picture.nodes[node];
-    if (at.isFold())
-        emit foldActivated(at.members);
-    else
-        emit nodeActivated(at.id);
+    if (at.isFold()) emit foldActivated(at.members);
+    else emit nodeActivated(at.id);
 }
 
 /// Down and Up follow edges (to the neighbour nearest sideways), Left and Right go to the nearest node beside.
@@ -57,7 +55,8 @@ int GraphCanvas::neighbour(int key) const {
         }
         return best;
     }
-    const QRectF row(m_scene->bounds.left(), m_scene->nodes[m_current].top(), m_scene->bounds.width(), m_scene->nodes[m_current].height());
+    const QRectF row(m_scene->bounds.left(), m_scene->nodes[m_current].top(), m_scene->bounds.width(),
+                     m_scene->nodes[m_current].height());
     for (int node : m_scene->nodeIndex.touching(row)) {
         const double dx = m_scene->nodes[node].center().x() - from.x();
         if ((key == Qt::Key_Right && dx > 0) || (key == Qt::Key_Left && dx < 0)) offer(node);
@@ -119,7 +118,8 @@ void GraphCanvas::contextMenuEvent(QContextMenuEvent* event) {
     const int node = keyed ? m_current : nodeAt(toScene(event->pos()));
     if (node < 0 || m_scene->picture.nodes[node].isFold()) return;
     if (node != m_current) choose(node, m_scene->picture.nodes[node].id);
-    emit menuWanted(m_currentId, keyed ? mapToGlobal(toWidget(m_scene->nodes[node].center()).toPoint()) : event->globalPos());
+    emit menuWanted(m_currentId,
+                    keyed ? mapToGlobal(toWidget(m_scene->nodes[node].center()).toPoint()) : event->globalPos());
 }
 
 void GraphCanvas::wheelEvent(QWheelEvent* event) {
@@ -129,7 +129,8 @@ void GraphCanvas::wheelEvent(QWheelEvent* event) {
 }
 
 void GraphCanvas::mousePressEvent(QMouseEvent* event) {
-    if (event->button() != Qt::LeftButton && event->button() != Qt::MiddleButton) return QWidget::mousePressEvent(event);
+    if (event->button() != Qt::LeftButton && event->button() != Qt::MiddleButton)
+        return QWidget::mousePressEvent(event);
     m_pressed = event->position();
     m_pressedOffset = m_offset;
     m_dragging = false;
@@ -184,7 +185,10 @@ void GraphCanvas::follow(const GraphScene::Stub& stub, QPoint at) {
     auto* menu = new QMenu(this);
     menu->setAttribute(Qt::WA_DeleteOnClose);
     // The menu may outlive the scene.
-    for (const GraphScene::FarEnd& end : stub.ends) menu->addAction(end.name, this, [go, end, scene = m_scene, this] { if (scene == m_scene) go(end); });
+    for (const GraphScene::FarEnd& end : stub.ends)
+        menu->addAction(end.name, this, [go, end, scene = m_scene, this] {
+            if (scene == m_scene) go(end);
+        });
     menu->popup(at);
 }
 
@@ -196,10 +200,8 @@ bool GraphCanvas::event(QEvent* event) {
     if (event->type() == QEvent::ToolTip && m_scene) {
         const auto* help = static_cast<QHelpEvent*>(event);
         const int node = nodeAt(toScene(help->pos()));
-        if (node >= 0)
-            QToolTip::showText(help->globalPos(), spokenText(m_scene->picture, node), this);
-        else
-            QToolTip::hideText();
+        if (node >= 0) QToolTip::showText(help->globalPos(), spokenText(m_scene->picture, node), this);
+        else QToolTip::hideText();
         return true;
     }
     return QWidget::event(event);
@@ -208,7 +210,8 @@ bool GraphCanvas::event(QEvent* event) {
 void GraphCanvas::panByMinimap(QPointF at) {
     const QRectF box = minimapRect();
     const QPointF part((at.x() - box.left()) / box.width(), (at.y() - box.top()) / box.height());
-    const QPointF target(m_scene->bounds.left() + part.x() * m_scene->bounds.width(), m_scene->bounds.top() + part.y() * m_scene->bounds.height());
+    const QPointF target(m_scene->bounds.left() + part.x() * m_scene->bounds.width(),
+                         m_scene->bounds.top() + part.y() * m_scene->bounds.height());
     m_moved = true;
     m_offset = QPointF(width(), height()) / 2 - target * m_scale;
     viewMoved(true);

@@ -19,14 +19,10 @@ struct Shades {
     const char *light, *dark;
 };
 const Shades kShades[] = {
-    {&GraphColors::edge, "#8a929b", "#7b828a"},
-    {&GraphColors::cluster, "#8aa0c0", "#5d6f8a"},
-    {&GraphColors::clusterText, "#4a6285", "#9fb2cf"},
-    {&GraphColors::detail, "#57606a", "#b3bac2"},
-    {&GraphColors::chip, "#dde6f0", "#44505f"},
-    {&GraphColors::chipText, "#2b3a4b", "#dfe7f0"},
-    {&GraphColors::current, "#0b6bcb", "#4aa3ff"},
-    {&GraphColors::hover, "#3d8bd9", "#9ccfff"},
+    {&GraphColors::edge, "#8a929b", "#7b828a"},        {&GraphColors::cluster, "#8aa0c0", "#5d6f8a"},
+    {&GraphColors::clusterText, "#4a6285", "#9fb2cf"}, {&GraphColors::detail, "#57606a", "#b3bac2"},
+    {&GraphColors::chip, "#dde6f0", "#44505f"},        {&GraphColors::chipText, "#2b3a4b", "#dfe7f0"},
+    {&GraphColors::current, "#0b6bcb", "#4aa3ff"},     {&GraphColors::hover, "#3d8bd9", "#9ccfff"},
     {&GraphColors::input, "#e6eef8", "#2b3644"},
 };
 
@@ -37,7 +33,9 @@ GraphColors GraphColors::of(const QPalette& palette) {
     colors.canvas = palette.color(QPalette::Base);
     const bool dark = colors.canvas.lightness() < 128;
     for (const StateShades& state : kStates)
-        colors.states[static_cast<int>(state.change)] = {QColor(dark ? state.darkFill : state.lightFill), QColor(dark ? state.darkLine : state.lightLine), QColor(dark ? state.darkText : state.lightText)};
+        colors.states[static_cast<int>(state.change)] = {QColor(dark ? state.darkFill : state.lightFill),
+                                                         QColor(dark ? state.darkLine : state.lightLine),
+                                                         QColor(dark ? state.darkText : state.lightText)};
     for (const Shades& shades : kShades) colors.*shades.color = QColor(dark ? shades.dark : shades.light);
     return colors;
 }

@@ -14,7 +14,11 @@ constexpr size_t kManyNodes = 500;
 class ScenePainter {
   public:
     ScenePainter(QPainter& painter, const GraphScene& scene, const GraphColors& colors, const PaintRequest& request)
-        : m_painter(painter), m_scene(scene), m_colors(colors), m_request(request), m_edges(painter, scene, colors, request, m_work) {
+        : m_painter(painter),
+          m_scene(scene),
+          m_colors(colors),
+          m_request(request),
+          m_edges(painter, scene, colors, request, m_work) {
         m_titleFont = scene.font;
         m_titleFont.setBold(true);
         m_smallFont = scene.font;
@@ -98,7 +102,8 @@ class ScenePainter {
         if (node.change == Change::Removed) pen.setDashPattern({3, 2});
         if (node.isFold()) pen.setDashPattern({1, 2});
         m_painter.setPen(pen);
-        m_painter.setBrush(node.role == NodeRole::Call ? state.fill : (node.change == Change::Kept ? m_colors.input : state.fill));
+        m_painter.setBrush(node.role == NodeRole::Call ? state.fill
+                                                       : (node.change == Change::Kept ? m_colors.input : state.fill));
         if (m_crowded) {
             m_painter.setRenderHint(QPainter::Antialiasing, false);
             m_painter.drawRect(box);
@@ -122,7 +127,8 @@ class ScenePainter {
         m_painter.setFont(m_titleFont);
         m_painter.setPen(state.text);
         const QString sign = signOf(node.change);
-        m_painter.drawText(line, align | Qt::AlignVCenter, sign.isEmpty() ? node.title : sign + QStringLiteral(" ") + node.title);
+        m_painter.drawText(line, align | Qt::AlignVCenter,
+                           sign.isEmpty() ? node.title : sign + QStringLiteral(" ") + node.title);
         ++m_work.texts;
         if (!node.detail.isEmpty()) {
             line = QRectF(line.left(), line.bottom(), line.width(), small.height());
@@ -158,7 +164,8 @@ class ScenePainter {
                 if (!shown(change) || (change == Change::Kept) != keptOnes) continue;
                 const QRect box = toPixels.mapRect(m_scene.nodes[index]).toRect();
                 const QSize least = keptOnes ? QSize(1, 1) : QSize(3, 3);
-                m_painter.fillRect(QRect(box.topLeft(), box.size().expandedTo(least)), keptOnes ? m_colors.edge : m_colors[change].line);
+                m_painter.fillRect(QRect(box.topLeft(), box.size().expandedTo(least)),
+                                   keptOnes ? m_colors.edge : m_colors[change].line);
                 ++m_work.nodes;
             }
         m_painter.restore();
@@ -171,7 +178,8 @@ class ScenePainter {
         pen.setCosmetic(true);
         m_painter.setPen(pen);
         m_painter.setBrush(Qt::NoBrush);
-        m_painter.drawRoundedRect(m_scene.nodes[m_request.current].adjusted(-margin, -margin, margin, margin), kRadius + 3, kRadius + 3);
+        m_painter.drawRoundedRect(m_scene.nodes[m_request.current].adjusted(-margin, -margin, margin, margin),
+                                  kRadius + 3, kRadius + 3);
     }
 
     QPainter& m_painter;
@@ -179,7 +187,7 @@ class ScenePainter {
     const GraphColors& m_colors;
     const PaintRequest& m_request;
     QFont m_titleFont, m_smallFont, m_stubFont;
-    bool m_crowded = false;   // boxes are plain rectangles
+    bool m_crowded = false;  // boxes are plain rectangles
     PaintWork m_work;
     EdgePainter m_edges;
 };
@@ -192,7 +200,8 @@ bool shownIn(GraphMode mode, Change change) {
     return true;
 }
 
-PaintWork paintScene(QPainter& painter, const GraphScene& scene, const GraphColors& colors, const PaintRequest& request) {
+PaintWork paintScene(QPainter& painter, const GraphScene& scene, const GraphColors& colors,
+                     const PaintRequest& request) {
     return ScenePainter(painter, scene, colors, request).paint();
 }
 

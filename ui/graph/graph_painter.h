@@ -10,7 +10,7 @@ namespace cutaway::ui {
 enum class GraphMode { Union, Before, After, SideBySide };
 
 struct PaintRequest {
-    QRectF area;          // scene coordinates that need paint
+    QRectF area;  // scene coordinates that need paint
     double scale = 1;
     GraphMode mode = GraphMode::Union;
     int current = -1, hovered = -1;  // node indices
@@ -25,7 +25,8 @@ struct PaintWork {
 bool shownIn(GraphMode mode, Change change);
 
 /// `painter` maps scene to widget already.
-PaintWork paintScene(QPainter& painter, const GraphScene& scene, const GraphColors& colors, const PaintRequest& request);
+PaintWork paintScene(QPainter& painter, const GraphScene& scene, const GraphColors& colors,
+                     const PaintRequest& request);
 
 /// Below this zoom names cannot be read and are left out; below the other nodes are plain rectangles.
 constexpr double kTextZoom = 0.42, kBoxZoom = 0.16;

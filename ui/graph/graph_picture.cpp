@@ -11,15 +11,18 @@ namespace cutaway::ui {
 namespace {
 
 constexpr double kPadding = 10, kMaxText = 230, kChipGap = 4;
-constexpr int kChipUsers = 4;         // a scalar with that many readers is a chip
+constexpr int kChipUsers = 4;  // a scalar with that many readers is a chip
 constexpr size_t kMaxChips = 3;
-constexpr size_t kHub = 24;           // neighbours from which on a node leads everywhere
+constexpr size_t kHub = 24;  // neighbours from which on a node leads everywhere
 
 /// The work of makePicture, one stage a function; `m_graph` is read only.
 class PictureMaker {
   public:
     PictureMaker(const UnionGraph& graph, const PictureOptions& options)
-        : m_graph(graph), m_options(options), m_boldMetrics(bold(options.font)), m_smallMetrics(smaller(options.font)) {}
+        : m_graph(graph),
+          m_options(options),
+          m_boldMetrics(bold(options.font)),
+          m_smallMetrics(smaller(options.font)) {}
 
     Picture make() {
         indexNodes();
@@ -64,8 +67,10 @@ class PictureMaker {
         for (size_t i = 0; i < m_graph.nodes.size(); ++i) {
             const NodeInfo& info = m_graph.nodes[i].info;
             if (m_users[i].empty() || !m_inputs[i].empty()) continue;
-            const bool stored = info.role == NodeRole::Parameter || info.role == NodeRole::Buffer || info.role == NodeRole::Constant;
-            const bool scalar = info.scalarLike && info.role != NodeRole::Input && static_cast<int>(m_users[i].size()) >= kChipUsers;
+            const bool stored =
+                info.role == NodeRole::Parameter || info.role == NodeRole::Buffer || info.role == NodeRole::Constant;
+            const bool scalar =
+                info.scalarLike && info.role != NodeRole::Input && static_cast<int>(m_users[i].size()) >= kChipUsers;
             // A stored tensor that the graph returns or that an edge of it rewires must stay a box of its own.
             const bool returned = std::any_of(m_users[i].begin(), m_users[i].end(), [&](int user) {
                 return m_graph.nodes[user].info.role == NodeRole::Output;
@@ -116,7 +121,8 @@ class PictureMaker {
             group[i] = static_cast<int>(i);
             if (m_chip[i]) continue;
             for (int input : m_inputs[i])
-                if (!m_chip[input]) depth[i] = std::max(depth[i], depth[input] + (m_visible[input] && !m_visible[i] ? 1 : 0));
+                if (!m_chip[input])
+                    depth[i] = std::max(depth[i], depth[input] + (m_visible[input] && !m_visible[i] ? 1 : 0));
         }
         const auto root = [&](int node) {
             while (group[node] != node) node = group[node] = group[group[node]];
@@ -179,7 +185,8 @@ class PictureMaker {
         if (from.change == Change::Edited && !from.beforeOp.empty() && from.beforeOp != from.info.op)
             node.title = shortOp(from.beforeOp) + QStringLiteral(" → ") + node.title;
         if (from.change == Change::Edited && !from.beforeType.empty() && from.beforeType != from.info.type)
-            node.detail = (call ? name + QStringLiteral(" · ") : QString()) + textOf(from.beforeType) + QStringLiteral(" → ") + type;
+            node.detail = (call ? name + QStringLiteral(" · ") : QString()) + textOf(from.beforeType) +
+                          QStringLiteral(" → ") + type;
         addChips(node, slot);
         measure(node);
         m_picture.nodes.push_back(std::move(node));
@@ -189,7 +196,8 @@ class PictureMaker {
     void addChips(Picture::Node& node, int slot) {
         std::vector<int> inputs;
         for (int input : m_inputs[slot])
-            if (m_chip[input] && std::find(inputs.begin(), inputs.end(), input) == inputs.end()) inputs.push_back(input);
+            if (m_chip[input] && std::find(inputs.begin(), inputs.end(), input) == inputs.end())
+                inputs.push_back(input);
         for (size_t i = 0; i < inputs.size(); ++i) {
             const UnionGraph::Node& from = m_graph.nodes[inputs[i]];
             Picture::Chip chip{from.info.id, textOf(from.info.name), from.change, 0};
@@ -253,10 +261,10 @@ class PictureMaker {
             };
             const bool rewired = edge.change != Change::Kept && stays(fromSlot) && stays(toSlot);
             const auto [at, fresh] = known.try_emplace({from, to}, m_picture.edges.size());
-            if (fresh)
-                m_picture.edges.push_back({from, to, edge.change, rewired, edge.from, edge.to});
+            if (fresh) m_picture.edges.push_back({from, to, edge.change, rewired, edge.from, edge.to});
             else if (m_picture.edges[at->second].change != edge.change)
-                m_picture.edges[at->second] = {from, to, Change::Kept, false, edge.from, edge.to};  // several wires between folds: no one state
+                m_picture.edges[at->second] = {from,  to,        Change::Kept,
+                                               false, edge.from, edge.to};  // several wires between folds: no one state
         }
     }
 
@@ -272,14 +280,18 @@ class PictureMaker {
 
 }  // namespace
 
-Picture makePicture(const UnionGraph& graph, const PictureOptions& options) { return PictureMaker(graph, options).make(); }
+Picture makePicture(const UnionGraph& graph, const PictureOptions& options) {
+    return PictureMaker(graph, options).make();
+}
 
 LayoutProblem problemOf(const Picture& picture) {
     LayoutProblem problem;
     for (const auto& cluster : picture.clusters) problem.clusters.push_back({cluster.parent});
-    for (const auto& node : picture.nodes) problem.nodes.push_back({node.size.width(), node.size.height(), node.cluster});
+    for (const auto& node : picture.nodes)
+        problem.nodes.push_back({node.size.width(), node.size.height(), node.cluster});
     for (const auto& edge : picture.edges)
-        problem.edges.push_back({edge.from, edge.to, edge.change == Change::Removed ? 1 : 2});  // "after" is kept straight
+        problem.edges.push_back(
+            {edge.from, edge.to, edge.change == Change::Removed ? 1 : 2});  // "after" is kept straight
     return problem;
 }
 

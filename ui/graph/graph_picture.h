@@ -18,9 +18,9 @@ namespace cutaway::ui {
 
 struct PictureOptions {
     bool fold = true;
-    int hops = 2;              // kept neighbours of a change that are shown
-    int foldAbove = 40;        // drawn nodes up to which nothing is folded
-    QSet<quint32> revealed;    // ids that stay visible although kept
+    int hops = 2;            // kept neighbours of a change that are shown
+    int foldAbove = 40;      // drawn nodes up to which nothing is folded
+    QSet<quint32> revealed;  // ids that stay visible although kept
     QFont font;
 };
 
@@ -32,22 +32,22 @@ struct Picture {
         double width = 0;
     };
     struct Node {
-        NodeId id = NodeId::None;      // None: a fold
+        NodeId id = NodeId::None;  // None: a fold
         Change change = Change::Kept;
         NodeRole role = NodeRole::Call;
-        QString title, detail;         // "addmm.default" and "addmm · f32[8, 32]"
+        QString title, detail;  // "addmm.default" and "addmm · f32[8, 32]"
         QString module;
         bool backward = false;
         std::vector<Chip> chips;
-        std::vector<NodeId> members;   // of a fold
+        std::vector<NodeId> members;  // of a fold
         QSizeF size;
         int cluster = -1;
         bool isFold() const { return id == NodeId::None; }
     };
     struct Edge {
         int from = 0, to = 0;
-        Change change = Change::Kept;  // Added or Removed
-        bool rewired = false;          // both ends are kept or edited: only the wire changed
+        Change change = Change::Kept;                         // Added or Removed
+        bool rewired = false;                                 // both ends are kept or edited: only the wire changed
         NodeId source = NodeId::None, target = NodeId::None;  // of the first wire, where an end is a fold
     };
     struct Cluster {
@@ -57,8 +57,8 @@ struct Picture {
     std::vector<Node> nodes;  // topological
     std::vector<Edge> edges;
     std::vector<Cluster> clusters;
-    int folded = 0;           // nodes hidden in folds
-    int total = 0;            // nodes of the union graph
+    int folded = 0;  // nodes hidden in folds
+    int total = 0;   // nodes of the union graph
     bool changed = false;
     std::shared_ptr<const UnionGraph> graph;  // what is drawn, for texts made on demand; may be null
     QHash<quint32, int> where;  // node id -> index in `nodes`: its own box, its fold, or the first box it is a chip on
@@ -67,8 +67,8 @@ struct Picture {
 };
 
 Picture makePicture(const UnionGraph& graph, const PictureOptions& options);
-/// One box in a sentence, for screen readers and tool tips. Made on demand: on large graphs these texts would cost more than
-/// the picture.
+/// One box in a sentence, for screen readers and tool tips. Made on demand: on large graphs these texts would cost more
+/// than the picture.
 QString spokenText(const Picture& picture, int node);
 LayoutProblem problemOf(const Picture& picture);
 

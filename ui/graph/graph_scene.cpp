@@ -36,18 +36,22 @@ using FarEnds = std::vector<GraphScene::FarEnd>;
 void addStubsOf(GraphScene& scene, int node, bool outgoing, const FarEnds& ends, const QFontMetricsF& small) {
     constexpr double kLeast = 70, kGap = 3, kPad = 8;
     const QRectF box = scene.nodes[static_cast<size_t>(node)];
-    const double right = box.left() + std::max(box.width(), kLeast), y = outgoing ? box.bottom() + kStubLength / 2 : box.top() - kStubLength / 2 - kStubHeight;
+    const double right = box.left() + std::max(box.width(), kLeast),
+                 y = outgoing ? box.bottom() + kStubLength / 2 : box.top() - kStubLength / 2 - kStubHeight;
     double left = box.left();
     const auto hang = [&](const QString& text, double room, FarEnds leads) {
         const double width = std::min(small.horizontalAdvance(text) + kPad, room);
-        scene.stubs.push_back({QRectF(left, y, width, kStubHeight), small.elidedText(text, Qt::ElideMiddle, width - kPad + 1), node, outgoing, std::move(leads)});
+        scene.stubs.push_back({QRectF(left, y, width, kStubHeight),
+                               small.elidedText(text, Qt::ElideMiddle, width - kPad + 1), node, outgoing,
+                               std::move(leads)});
         left += width + kGap;
     };
     const QString arrow = outgoing ? QStringLiteral("↓ ") : QStringLiteral("↑ ");
     for (size_t i = 0; i < ends.size(); ++i) {
         const QString rest = QStringLiteral("+%1").arg(ends.size() - i);
         const double room = right - left - (i + 1 == ends.size() ? 0 : small.horizontalAdvance(rest) + kPad + kGap);
-        if (i > 0 && small.horizontalAdvance(arrow + ends[i].name) + kPad > room) return hang(rest, right - left, FarEnds(ends.begin() + static_cast<std::ptrdiff_t>(i), ends.end()));
+        if (i > 0 && small.horizontalAdvance(arrow + ends[i].name) + kPad > room)
+            return hang(rest, right - left, FarEnds(ends.begin() + static_cast<std::ptrdiff_t>(i), ends.end()));
         hang(arrow + ends[i].name, room, {ends[i]});
     }
 }
@@ -68,7 +72,8 @@ void addStubs(GraphScene& scene, const QFont& font) {
     if (scene.picture.graph)
         for (const auto& node : scene.picture.graph->nodes) names.insert(index(node.info.id), textOf(node.info.name));
     for (auto& [side, ends] : all) {
-        for (auto& end : ends) end.name = names.value(index(end.node), scene.picture.nodes[static_cast<size_t>(end.box)].title);
+        for (auto& end : ends)
+            end.name = names.value(index(end.node), scene.picture.nodes[static_cast<size_t>(end.box)].title);
         addStubsOf(scene, side.first, side.second, ends, QFontMetricsF(smallFont));
     }
 }
@@ -93,7 +98,10 @@ QRectF GraphScene::changedArea() const {
 }
 
 QRectF GraphScene::withKeptNeighbours(const QRectF& area, QSizeF room) const {
-    const auto onBothSides = [this](int node) { return picture.nodes[static_cast<size_t>(node)].change != Change::Added && picture.nodes[static_cast<size_t>(node)].change != Change::Removed; };
+    const auto onBothSides = [this](int node) {
+        return picture.nodes[static_cast<size_t>(node)].change != Change::Added &&
+               picture.nodes[static_cast<size_t>(node)].change != Change::Removed;
+    };
     std::vector<int> reached;
     std::vector<char> known(nodes.size(), 0);
     for (size_t i = 0; i < nodes.size(); ++i) {
@@ -117,7 +125,9 @@ QRectF GraphScene::withKeptNeighbours(const QRectF& area, QSizeF room) const {
     for (const int node : kept)
         for (const int other : next[static_cast<size_t>(node)])
             if (!std::exchange(known[static_cast<size_t>(other)], 1) && !onBothSides(other)) opposite.push_back(other);
-    const auto distance = [&](int node) { return QLineF(nodes[static_cast<size_t>(node)].center(), area.center()).length(); };
+    const auto distance = [&](int node) {
+        return QLineF(nodes[static_cast<size_t>(node)].center(), area.center()).length();
+    };
     QRectF whole = area;
     for (std::vector<int>* offered : {&kept, &opposite}) {
         std::stable_sort(offered->begin(), offered->end(), [&](int a, int b) { return distance(a) < distance(b); });
@@ -172,12 +182,15 @@ SceneBuilder::SceneBuilder(QObject* parent) : QObject(parent) {
     connect(&m_client, &LayoutClient::finished, this,
             [this](int request, const std::shared_ptr<const LayoutAnswer>& answer, const QString& note) {
                 if (request != m_request || !m_picture) return;
-                const auto place = [picture = std::exchange(m_picture, nullptr), answer, font = m_font] { return placeScene(std::move(*picture), *answer, font); };
-                inBackground(this, place, [this, note, generation = m_generation](const std::shared_ptr<const GraphScene>& scene) {
-                    if (generation != m_generation) return;
-                    m_busy = false;
-                    emit ready(scene, note);
-                });
+                const auto place = [picture = std::exchange(m_picture, nullptr), answer, font = m_font] {
+                    return placeScene(std::move(*picture), *answer, font);
+                };
+                inBackground(this, place,
+                             [this, note, generation = m_generation](const std::shared_ptr<const GraphScene>& scene) {
+                                 if (generation != m_generation) return;
+                                 m_busy = false;
+                                 emit ready(scene, note);
+                             });
             });
 }
 

@@ -13,24 +13,24 @@ namespace cutaway::ui {
 
 struct GraphScene {
     struct Edge {
-        QPainterPath path;         // empty for stubs
-        QPointF tail, head;        // ends, or for stubs the anchors at the two nodes
-        QPointF middle;            // halfway along the path, where its sign stands
+        QPainterPath path;   // empty for stubs
+        QPointF tail, head;  // ends, or for stubs the anchors at the two nodes
+        QPointF middle;      // halfway along the path, where its sign stands
         bool stub = false;
     };
     /// Where an edge leads that is too long to draw.
     struct FarEnd {
-        int box = 0;               // index of a node
+        int box = 0;  // index of a node
         NodeId node = NodeId::None;
         QString name;
         int edge = 0;
     };
-    /// A label at one end of such edges, as wide as its node at most; clicking it goes to the other end. What has no label of
-    /// its own stands in the list of the last.
+    /// A label at one end of such edges, as wide as its node at most; clicking it goes to the other end. What has no
+    /// label of its own stands in the list of the last.
     struct Stub {
         QRectF box;
         QString text;
-        int node = 0;              // where it hangs
+        int node = 0;  // where it hangs
         bool outgoing = false;
         std::vector<FarEnd> ends;  // at least one
     };
@@ -45,8 +45,9 @@ struct GraphScene {
     QRectF chipRect(int node, size_t chip) const;
     /// Bounding box of all changed nodes; null if nothing changed.
     QRectF changedArea() const;
-    /// `area`, where a box in it stands on both sides. Else with the nearest boxes that do and that what is in it leads to by way
-    /// of others of one side, and then what hangs on these on the other side, as far as all has room in `room`.
+    /// `area`, where a box in it stands on both sides. Else with the nearest boxes that do and that what is in it leads
+    /// to by way of others of one side, and then what hangs on these on the other side, as far as all has room in
+    /// `room`.
     QRectF withKeptNeighbours(const QRectF& area, QSizeF room) const;
 };
 

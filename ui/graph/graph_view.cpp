@@ -15,7 +15,8 @@ constexpr int kRest = 400;  // milliseconds after which a hand rests
 
 }  // namespace
 
-GraphView::GraphView(QWidget* parent) : QSplitter(Qt::Horizontal, parent), m_first(new GraphCanvas(this)), m_second(new GraphCanvas(this)) {
+GraphView::GraphView(QWidget* parent)
+    : QSplitter(Qt::Horizontal, parent), m_first(new GraphCanvas(this)), m_second(new GraphCanvas(this)) {
     addWidget(m_first);
     addWidget(m_second);
     setChildrenCollapsible(false);
@@ -33,17 +34,18 @@ GraphView::GraphView(QWidget* parent) : QSplitter(Qt::Horizontal, parent), m_fir
         if (m_hand) lookTogether(m_hand, false);
     });
     connect(&m_builder, &SceneBuilder::started, this, &GraphView::layoutStarted);
-    connect(&m_builder, &SceneBuilder::ready, this, [this](const std::shared_ptr<const GraphScene>& scene, const QString& note) {
-        // Tens of thousands of boxes take a while to go: not on the window's time.
-        std::shared_ptr<const GraphScene> old = m_first->sharedScene();
-        m_second->setScene(scene);
-        m_first->setScene(scene);
-        QThreadPool::globalInstance()->start([gone = std::move(old)]() mutable { gone.reset(); });
-        lookTogether();
-        if (m_wanted != NodeId::None) setCurrent(m_wanted, true);
-        m_wanted = NodeId::None;
-        emit sceneShown(note);
-    });
+    connect(&m_builder, &SceneBuilder::ready, this,
+            [this](const std::shared_ptr<const GraphScene>& scene, const QString& note) {
+                // Tens of thousands of boxes take a while to go: not on the window's time.
+                std::shared_ptr<const GraphScene> old = m_first->sharedScene();
+                m_second->setScene(scene);
+                m_first->setScene(scene);
+                QThreadPool::globalInstance()->start([gone = std::move(old)]() mutable { gone.reset(); });
+                lookTogether();
+                if (m_wanted != NodeId::None) setCurrent(m_wanted, true);
+                m_wanted = NodeId::None;
+                emit sceneShown(note);
+            });
 }
 
 void GraphView::connectCanvas(GraphCanvas* canvas, GraphCanvas* other) {
@@ -89,15 +91,20 @@ void GraphView::setMode(GraphMode mode) {
     m_second->setVisible(two);
     if (two) setSizes({width() / 2, width() / 2});
     // Of half the width another part is the best to see: the change, and the node that somebody looks at.
-    QMetaObject::invokeMethod(this, [this] {
-        m_first->frameChange();
-        setCurrent(m_first->currentId(), true);
-    }, Qt::QueuedConnection);
+    QMetaObject::invokeMethod(
+        this,
+        [this] {
+            m_first->frameChange();
+            setCurrent(m_first->currentId(), true);
+        },
+        Qt::QueuedConnection);
 }
 
 bool GraphView::eventFilter(QObject* watched, QEvent* event) {
     // After the pane itself has got its new size.
-    if (watched == m_second && event->type() == QEvent::Resize) QMetaObject::invokeMethod(this, [this] { lookTogether(); }, Qt::QueuedConnection);
+    if (watched == m_second && event->type() == QEvent::Resize)
+        QMetaObject::invokeMethod(
+            this, [this] { lookTogether(); }, Qt::QueuedConnection);
     return QSplitter::eventFilter(watched, event);
 }
 
@@ -105,18 +112,26 @@ void GraphView::lookTogether() { lookTogether(m_first->isApart() ? m_second : m_
 
 bool GraphView::isSideBySide() const { return m_second->isVisibleTo(this); }
 
-/// The other pane shows what `leader` shows. Of a pane under somebody's hand the view stays as it is until the hand rests.
+/// The other pane shows what `leader` shows. Of a pane under somebody's hand the view stays as it is until the hand
+/// rests.
 void GraphView::lookTogether(GraphCanvas* leader, bool byHand) {
     const double scale = leader->scale();
     const QPointF offset = leader->toWidget({0, 0});
     const bool moved = leader->isMoved();
-    const auto viewOf = [&](const GraphCanvas* canvas) { return QRectF(-offset / scale, QSizeF(canvas->size()) / scale); };
-    const auto showsSome = [&](const GraphCanvas* canvas) { return canvas->scene() && showsNodes(*canvas->scene(), canvas->mode(), viewOf(canvas)); };
+    const auto viewOf = [&](const GraphCanvas* canvas) {
+        return QRectF(-offset / scale, QSizeF(canvas->size()) / scale);
+    };
+    const auto showsSome = [&](const GraphCanvas* canvas) {
+        return canvas->scene() && showsNodes(*canvas->scene(), canvas->mode(), viewOf(canvas));
+    };
     const bool both = isSideBySide() && m_first->scene() == m_second->scene();
     const bool one = both && showsSome(m_first) != showsSome(m_second);
     for (GraphCanvas* canvas : {m_first, m_second}) {
         if (canvas == leader && byHand) continue;
-        canvas->followView(scale, offset, one && !showsSome(canvas) ? wayToNearest(*canvas->scene(), canvas->mode(), viewOf(canvas)) : QPointF(), moved);
+        canvas->followView(
+            scale, offset,
+            one && !showsSome(canvas) ? wayToNearest(*canvas->scene(), canvas->mode(), viewOf(canvas)) : QPointF(),
+            moved);
     }
     m_handRests.stop();
     if (!byHand) return;
@@ -137,7 +152,8 @@ void GraphView::setCurrent(NodeId id, bool reveal) {
     // It comes into view in a pane that shows it; the other follows.
     const GraphScene* scene = m_first->scene();
     const int box = scene && id != NodeId::None ? scene->picture.indexOf(id) : -1;
-    const bool second = isSideBySide() && box >= 0 && !shownIn(m_first->mode(), scene->picture.nodes[static_cast<size_t>(box)].change);
+    const bool second =
+        isSideBySide() && box >= 0 && !shownIn(m_first->mode(), scene->picture.nodes[static_cast<size_t>(box)].change);
     (second ? m_first : m_second)->setCurrent(id, false);
     (second ? m_second : m_first)->setCurrent(id, reveal);
 }
@@ -147,7 +163,8 @@ void GraphView::fit() { m_first->fit(); }
 void GraphView::goTo(NodeId id) {
     const GraphScene* scene = m_first->scene();
     const int box = scene ? scene->picture.indexOf(id) : -1;
-    if (box >= 0 && scene->picture.nodes[static_cast<size_t>(box)].isFold()) reveal(scene->picture.nodes[static_cast<size_t>(box)].members, id);
+    if (box >= 0 && scene->picture.nodes[static_cast<size_t>(box)].isFold())
+        reveal(scene->picture.nodes[static_cast<size_t>(box)].members, id);
     else setCurrent(id, true);
 }
 
@@ -157,7 +174,8 @@ NodeId GraphView::nextChange(bool forward) const {
     const auto count = static_cast<int>(scene->nodes.size());
     const int from = m_first->currentIndex() >= 0 ? m_first->currentIndex() : forward ? -1 : count;
     for (int i = 1; i <= count; ++i) {
-        const Picture::Node& node = scene->picture.nodes[static_cast<size_t>((from + (forward ? i : -i) + 2 * count) % count)];
+        const Picture::Node& node =
+            scene->picture.nodes[static_cast<size_t>((from + (forward ? i : -i) + 2 * count) % count)];
         const bool shown = isSideBySide() || shownIn(m_first->mode(), node.change);
         if (node.change != Change::Kept && !node.isFold() && shown) return node.id;
     }
@@ -172,7 +190,9 @@ void GraphView::reveal(const std::vector<NodeId>& members, NodeId wanted) {
     // Of a huge fold the module of the wanted node, and of a huge module its part from there on.
     const QString module = modules.value(index(wanted));
     auto from = members.begin();
-    if (!whole && std::count_if(members.begin(), members.end(), [&](NodeId id) { return modules.value(index(id)) == module; }) > static_cast<std::ptrdiff_t>(kRevealAtOnce))
+    if (!whole && std::count_if(members.begin(), members.end(), [&](NodeId id) {
+                      return modules.value(index(id)) == module;
+                  }) > static_cast<std::ptrdiff_t>(kRevealAtOnce))
         from = std::find(members.begin(), members.end(), wanted);
     size_t shown = 0;
     for (; from != members.end(); ++from) {

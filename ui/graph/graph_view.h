@@ -1,7 +1,8 @@
 #pragma once
 // The canvas with what belongs to it: builds scenes in the background, shows one or two panes on the same positions,
-// remembers which folds were opened. Two panes share one view, so that they scroll and zoom together. Where only one of them
-// would show nodes, the other shows the nearest place that has some, and says so: no pane is empty beside one that is not.
+// remembers which folds were opened. Two panes share one view, so that they scroll and zoom together. Where only one of
+// them would show nodes, the other shows the nearest place that has some, and says so: no pane is empty beside one that
+// is not.
 #include <QSplitter>
 #include <QTimer>
 
@@ -24,7 +25,8 @@ class GraphView : public QSplitter {
     void setCurrent(NodeId id, bool reveal);
     /// Brings a node into view, out of its fold if it is in one.
     void goTo(NodeId id);
-    /// The node that changed next to (or before) the current one, as they are drawn from top to bottom; None without any.
+    /// The node that changed next to (or before) the current one, as they are drawn from top to bottom; None without
+    /// any.
     NodeId nextChange(bool forward) const;
     void fit();
     GraphCanvas& canvas() { return *m_first; }
@@ -56,7 +58,7 @@ class GraphView : public QSplitter {
     QString m_about;
     NodeId m_wanted = NodeId::None;  // to bring into view when the scene is there
     QTimer m_handRests;
-    GraphCanvas* m_hand = nullptr;   // the last that somebody moved
+    GraphCanvas* m_hand = nullptr;  // the last that somebody moved
 };
 
 }  // namespace cutaway::ui

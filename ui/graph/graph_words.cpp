@@ -24,7 +24,9 @@ QString spokenText(const Picture& picture, int at) {
     static const char* const kStates[] = {"unchanged", "added", "removed", "edited"};
     const Picture::Node& node = picture.nodes[static_cast<size_t>(at)];
     if (node.isFold())
-        return QStringLiteral("folded: ") + node.title + (node.detail.isEmpty() ? QString() : QStringLiteral(", ") + node.detail) + QStringLiteral("; Enter shows them");
+        return QStringLiteral("folded: ") + node.title +
+               (node.detail.isEmpty() ? QString() : QStringLiteral(", ") + node.detail) +
+               QStringLiteral("; Enter shows them");
     if (!picture.graph) return node.title;
     QHash<quint32, const NodeInfo*> infos;
     for (const auto& known : picture.graph->nodes) infos.insert(index(known.info.id), &known.info);
@@ -32,7 +34,8 @@ QString spokenText(const Picture& picture, int at) {
     if (!info) return node.title;
     QStringList inputs, users;
     for (const auto& edge : picture.graph->edges) {
-        if (edge.to == node.id && infos.contains(index(edge.from))) inputs << textOf(infos.value(index(edge.from))->name);
+        if (edge.to == node.id && infos.contains(index(edge.from)))
+            inputs << textOf(infos.value(index(edge.from))->name);
         if (edge.from == node.id && infos.contains(index(edge.to))) users << textOf(infos.value(index(edge.to))->name);
     }
     const auto listed = [](QStringList names) {
@@ -40,7 +43,8 @@ QString spokenText(const Picture& picture, int at) {
         if (names.size() > 6) names = names.mid(0, 6) << QStringLiteral("… (%1)").arg(names.size());
         return names.join(QStringLiteral(", "));
     };
-    QString text = QString::fromLatin1(kStates[static_cast<int>(node.change)]) + QStringLiteral(": ") + textOf(info->name);
+    QString text =
+        QString::fromLatin1(kStates[static_cast<int>(node.change)]) + QStringLiteral(": ") + textOf(info->name);
     if (node.role == NodeRole::Call) text += QStringLiteral(", ") + textOf(info->op);
     if (!info->type.empty()) text += QStringLiteral(", ") + textOf(info->type);
     if (!inputs.isEmpty()) text += QStringLiteral("; reads ") + listed(inputs);

@@ -74,19 +74,21 @@ void LayoutClient::stopProcess() {
     // Waiting for the end would block the window; the killed process deletes its object when it is gone.
     process->setParent(nullptr);
     connect(process, &QProcess::finished, process, &QObject::deleteLater);
-    if (process->state() == QProcess::NotRunning)
-        process->deleteLater();
-    else
-        process->kill();
+    if (process->state() == QProcess::NotRunning) process->deleteLater();
+    else process->kill();
 }
 
 void LayoutClient::readOutput(QProcess* process, int exitCode, QProcess::ExitStatus status) {
     m_deadline.stop();
     if (status != QProcess::NormalExit || exitCode != 0) {
         const QString said = QString::fromLocal8Bit(process->readAllStandardError()).trimmed().section('\n', -1);
-        if (status == QProcess::CrashExit) return settleForPlain(tr("the layout process was killed by signal %1 (%2); plain layout").arg(exitCode).arg(QLatin1String(::strsignal(exitCode))));
-        return settleForPlain(said.isEmpty() ? tr("the layout process ended with status %1 and no message; plain layout").arg(exitCode)
-                                             : tr("dot failed (%1); plain layout").arg(said));
+        if (status == QProcess::CrashExit)
+            return settleForPlain(tr("the layout process was killed by signal %1 (%2); plain layout")
+                                      .arg(exitCode)
+                                      .arg(QLatin1String(::strsignal(exitCode))));
+        return settleForPlain(
+            said.isEmpty() ? tr("the layout process ended with status %1 and no message; plain layout").arg(exitCode)
+                           : tr("dot failed (%1); plain layout").arg(said));
     }
     const QByteArray text = process->readAllStandardOutput();
     process->deleteLater();
@@ -100,10 +102,8 @@ void LayoutClient::readOutput(QProcess* process, int exitCode, QProcess::ExitSta
     };
     inBackground(this, read, [this, generation = m_generation](const Parsed& parsed) {
         if (generation != m_generation) return;
-        if (parsed.first)
-            finish(parsed.first, QString::fromStdString(parsed.first->note));
-        else
-            settleForPlain(tr("dot's answer cannot be read (%1); plain layout").arg(parsed.second));
+        if (parsed.first) finish(parsed.first, QString::fromStdString(parsed.first->note));
+        else settleForPlain(tr("dot's answer cannot be read (%1); plain layout").arg(parsed.second));
     });
 }
 
@@ -111,7 +111,9 @@ void LayoutClient::settleForPlain(const QString& reason) {
     if (!m_busy) return;
     stopProcess();
     using Answer = std::shared_ptr<const LayoutAnswer>;
-    const auto lay = [asked = m_problem]() -> Answer { return std::make_shared<const LayoutAnswer>(layoutPlainly(*asked)); };
+    const auto lay = [asked = m_problem]() -> Answer {
+        return std::make_shared<const LayoutAnswer>(layoutPlainly(*asked));
+    };
     inBackground(this, lay, [this, reason, generation = m_generation](const Answer& answer) {
         if (generation == m_generation) finish(answer, reason);
     });

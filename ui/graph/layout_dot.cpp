@@ -1,5 +1,5 @@
-// Graphviz behind layout_problem.h. Runs in the cutaway-layout process, so that a hang or an abort in it costs a layout,
-// not the window.
+// Graphviz behind layout_problem.h. Runs in the cutaway-layout process, so that a hang or an abort in it costs a
+// layout, not the window.
 #include <graphviz/cgraph.h>
 #include <graphviz/gvc.h>
 
@@ -109,7 +109,9 @@ std::vector<LayoutPoint> routeOf(Agedge_t* edge, LayoutPoint tail, double top) {
 
 /// An edge that dot laid out but gave no curve becomes a straight one: a stub would claim that it is long.
 std::vector<LayoutPoint> straight(LayoutPoint from, LayoutPoint to) {
-    const auto between = [&](double t) { return LayoutPoint{from.x + (to.x - from.x) * t, from.y + (to.y - from.y) * t}; };
+    const auto between = [&](double t) {
+        return LayoutPoint{from.x + (to.x - from.x) * t, from.y + (to.y - from.y) * t};
+    };
     return {from, between(1.0 / 3), between(2.0 / 3), to};
 }
 
@@ -123,7 +125,8 @@ LayoutAnswer readLayout(const DotGraph& dot, const LayoutProblem& problem) {
     answer.clusters.resize(problem.clusters.size());
     for (size_t i = 0; i < dot.clusters.size(); ++i) {
         const boxf inner = GD_bb(dot.clusters[i]);
-        answer.clusters[i] = {inner.LL.x - box.LL.x, top - inner.UR.y, inner.UR.x - inner.LL.x, inner.UR.y - inner.LL.y};
+        answer.clusters[i] = {inner.LL.x - box.LL.x, top - inner.UR.y, inner.UR.x - inner.LL.x,
+                              inner.UR.y - inner.LL.y};
     }
     for (size_t i = 0; i < dot.edges.size(); ++i) {
         std::vector<LayoutPoint> route;

@@ -19,9 +19,9 @@ struct Item {
 };
 
 struct Layers {
-    std::vector<Item> items;                // nodes first, in their order
-    std::vector<std::vector<int>> ranks;    // item indices from left to right
-    std::vector<std::vector<int>> chains;   // per edge: items from tail to head; empty for stubs
+    std::vector<Item> items;               // nodes first, in their order
+    std::vector<std::vector<int>> ranks;   // item indices from left to right
+    std::vector<std::vector<int>> chains;  // per edge: items from tail to head; empty for stubs
 };
 
 Layers buildLayers(const LayoutProblem& problem) {
@@ -85,7 +85,8 @@ void orderRanks(Layers& layers) {
                 const Item& at = layers.items[item];
                 keyed.emplace_back(median(layers, down ? at.above : at.below, at.x), item);
             }
-            std::stable_sort(keyed.begin(), keyed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+            std::stable_sort(keyed.begin(), keyed.end(),
+                             [](const auto& a, const auto& b) { return a.first < b.first; });
             for (size_t i = 0; i < rank.size(); ++i) {
                 rank[i] = keyed[i].second;
                 layers.items[rank[i]].x = static_cast<double>(i);
@@ -147,7 +148,8 @@ std::vector<LayoutPoint> routeThrough(const std::vector<LayoutPoint>& via) {
     return route;
 }
 
-void readRoutes(LayoutAnswer& answer, const Layers& layers, const LayoutProblem& problem, const std::vector<double>& rankY) {
+void readRoutes(LayoutAnswer& answer, const Layers& layers, const LayoutProblem& problem,
+                const std::vector<double>& rankY) {
     for (const auto& chain : layers.chains) {
         answer.routes.emplace_back();
         if (chain.empty()) continue;
@@ -181,7 +183,8 @@ void boxClusters(LayoutAnswer& answer, const LayoutProblem& problem) {
     for (size_t i = problem.clusters.size(); i-- > 0;)  // parents come first, so children are complete here
         if (const int parent = problem.clusters[i].parent; parent >= 0 && any[i]) {
             const LayoutBox& box = answer.clusters[i];
-            include(parent, box.x - kMargin, box.y - kMargin - kTitle, box.x + box.width + kMargin, box.y + box.height + kMargin);
+            include(parent, box.x - kMargin, box.y - kMargin - kTitle, box.x + box.width + kMargin,
+                    box.y + box.height + kMargin);
         }
 }
 

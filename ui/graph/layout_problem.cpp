@@ -98,7 +98,8 @@ std::string writeProblem(const LayoutProblem& problem) {
     for (const auto& node : problem.nodes)
         text += "n " + number(node.width) + " " + number(node.height) + " " + std::to_string(node.cluster) + "\n";
     for (const auto& edge : problem.edges)
-        text += "e " + std::to_string(edge.from) + " " + std::to_string(edge.to) + " " + std::to_string(edge.weight) + "\n";
+        text +=
+            "e " + std::to_string(edge.from) + " " + std::to_string(edge.to) + " " + std::to_string(edge.weight) + "\n";
     return text + ".\n";
 }
 
@@ -118,9 +119,8 @@ std::string writeAnswer(const LayoutAnswer& answer) {
 
 Result<LayoutProblem> readProblem(std::istream& in) {
     LayoutProblem problem;
-    CT_TRY_VOID(readRecords(in, [&](const std::string& kind, std::istringstream& fields) {
-        return takeProblem(problem, kind, fields);
-    }));
+    CT_TRY_VOID(readRecords(
+        in, [&](const std::string& kind, std::istringstream& fields) { return takeProblem(problem, kind, fields); }));
     return problem;
 }
 

@@ -46,7 +46,8 @@ bool showsNodes(const GraphScene& scene, GraphMode mode, const QRectF& view) {
     const std::vector<int> there = scene.nodeIndex.touching(view);
     return std::any_of(there.begin(), there.end(), [&](int node) {
         const QRectF& box = scene.nodes[static_cast<size_t>(node)];
-        return shownIn(mode, scene.picture.nodes[static_cast<size_t>(node)].change) && (view.contains(box) || areaOf(box & view) >= areaOf(view) / 2);
+        return shownIn(mode, scene.picture.nodes[static_cast<size_t>(node)].change) &&
+               (view.contains(box) || areaOf(box & view) >= areaOf(view) / 2);
     });
 }
 
@@ -55,12 +56,14 @@ QPointF wayToNearest(const GraphScene& scene, GraphMode mode, const QRectF& view
     if (offered.empty())
         for (size_t i = 0; i < scene.nodes.size(); ++i)
             if (shownIn(mode, scene.picture.nodes[i].change)) offered.push_back(static_cast<int>(i));
-    const QRectF inner = view.adjusted(view.width() * kMargin, view.height() * kMargin, -view.width() * kMargin, -view.height() * kMargin);
+    const QRectF inner = view.adjusted(view.width() * kMargin, view.height() * kMargin, -view.width() * kMargin,
+                                       -view.height() * kMargin);
     QPointF best;
     bool any = false;
     for (const int node : offered) {
         const QRectF& box = scene.nodes[static_cast<size_t>(node)];
-        const QPointF way(wayInto(box.left(), box.right(), inner.left(), inner.right()), wayInto(box.top(), box.bottom(), inner.top(), inner.bottom()));
+        const QPointF way(wayInto(box.left(), box.right(), inner.left(), inner.right()),
+                          wayInto(box.top(), box.bottom(), inner.top(), inner.bottom()));
         if (!any || QLineF(QPointF(), way).length() < QLineF(QPointF(), best).length()) best = way;
         any = true;
     }

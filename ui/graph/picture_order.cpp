@@ -43,7 +43,8 @@ void addClusters(Picture& picture) {
     std::map<QString, int> count;
     const auto prefixes = [](const QString& module) {
         QStringList found;
-        for (int depth = 0; depth < kClusterDepth && depth < module.count('.') + 1; ++depth) found << module.section('.', 0, depth);
+        for (int depth = 0; depth < kClusterDepth && depth < module.count('.') + 1; ++depth)
+            found << module.section('.', 0, depth);
         return found;
     };
     for (const auto& node : picture.nodes)

@@ -62,10 +62,8 @@ std::vector<int> SpatialIndex::touching(const QRectF& area) const {
         const Branch& branch = m_levels[level][at];
         if (!touch(branch.box, area)) continue;
         for (int i = branch.first; i < branch.first + branch.count; ++i) {
-            if (level > 0)
-                open.emplace_back(level - 1, i);
-            else if (touch(m_boxes[m_order[i]], area))
-                found.push_back(m_order[i]);
+            if (level > 0) open.emplace_back(level - 1, i);
+            else if (touch(m_boxes[m_order[i]], area)) found.push_back(m_order[i]);
         }
     }
     std::sort(found.begin(), found.end());

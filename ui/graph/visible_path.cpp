@@ -17,7 +17,8 @@ struct Curve {
     }
     /// De Casteljau's cut in the middle.
     std::pair<Curve, Curve> halves() const {
-        const QPointF ab = (points[0] + points[1]) / 2, bc = (points[1] + points[2]) / 2, cd = (points[2] + points[3]) / 2;
+        const QPointF ab = (points[0] + points[1]) / 2, bc = (points[1] + points[2]) / 2,
+                      cd = (points[2] + points[3]) / 2;
         const QPointF abc = (ab + bc) / 2, bcd = (bc + cd) / 2, middle = (abc + bcd) / 2;
         return {{{points[0], ab, abc, middle}}, {{middle, bcd, cd, points[3]}}};
     }
@@ -25,7 +26,8 @@ struct Curve {
 
 /// Like QRectF::intersects, but a straight line's hull, which has no area, counts.
 bool touches(const QRectF& hull, const QRectF& area) {
-    return hull.left() <= area.right() && hull.right() >= area.left() && hull.top() <= area.bottom() && hull.bottom() >= area.top();
+    return hull.left() <= area.right() && hull.right() >= area.left() && hull.top() <= area.bottom() &&
+           hull.bottom() >= area.top();
 }
 
 /// As lines: pieces that `area` does not see are dropped, bent ones halved until they are straight to `tolerance`.

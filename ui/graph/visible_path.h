@@ -1,6 +1,6 @@
 #pragma once
-// Long curves are cut to what is seen before they are painted: stroking, above all dashing, costs in proportion to their
-// whole length, and one edge of a large graph can be a thousand screens long.
+// Long curves are cut to what is seen before they are painted: stroking, above all dashing, costs in proportion to
+// their whole length, and one edge of a large graph can be a thousand screens long.
 #include <QLineF>
 #include <QList>
 #include <QPainterPath>

@@ -13,9 +13,7 @@ namespace cutaway::ui {
 namespace {
 
 constexpr const char* kCode = "(code)";
-bool isNumber(int column) {
-    return column >= ExplainModel::Tried && column <= ExplainModel::Time;
-}
+bool isNumber(int column) { return column >= ExplainModel::Tried && column <= ExplainModel::Time; }
 
 }  // namespace
 
@@ -34,7 +32,8 @@ void ExplainModel::setExplained(Explained explained) {
     m_explained.pass = pass;
     for (const RuleExplanation& answer : m_explained.rules) m_rows.push_back({answer.pass, answer.rule, &answer});
     for (const RuleUse& use : m_explained.uses) {
-        const auto known = std::find_if(m_rows.begin(), m_rows.end(), [&](const Row& row) { return row.pass == pass && row.rule == use.rule; });
+        const auto known = std::find_if(m_rows.begin(), m_rows.end(),
+                                        [&](const Row& row) { return row.pass == pass && row.rule == use.rule; });
         if (known != m_rows.end()) known->use = &use;
         else m_rows.push_back({pass, use.rule, nullptr, &use});
     }
@@ -43,8 +42,10 @@ void ExplainModel::setExplained(Explained explained) {
         if (m_explained.infos)
             for (const RuleInfo& info : *m_explained.infos)
                 if (info.name == row.rule && info.pass == row.pass) row.info = &info;
-        for (const std::string& name : {row.rule, row.pass, row.pass + "/" + row.rule}) row.off |= std::find(off.begin(), off.end(), name) != off.end();
-        row.inactive = std::find(m_explained.inactive.begin(), m_explained.inactive.end(), row.pass) != m_explained.inactive.end();
+        for (const std::string& name : {row.rule, row.pass, row.pass + "/" + row.rule})
+            row.off |= std::find(off.begin(), off.end(), name) != off.end();
+        row.inactive =
+            std::find(m_explained.inactive.begin(), m_explained.inactive.end(), row.pass) != m_explained.inactive.end();
         row.off |= row.inactive;
     }
     // What is off must stay in reach to be switched on again, whatever is on show.
@@ -56,24 +57,30 @@ void ExplainModel::setExplained(Explained explained) {
         if (m_explained.infos)
             for (const RuleInfo& info : *m_explained.infos)
                 if (info.name == row.rule && info.pass == row.pass) row.info = &info;
-        if (std::none_of(m_rows.begin(), m_rows.end(), [&](const Row& known) { return known.pass == row.pass && known.rule == row.rule; })) m_rows.push_back(row);
+        if (std::none_of(m_rows.begin(), m_rows.end(),
+                         [&](const Row& known) { return known.pass == row.pass && known.rule == row.rule; }))
+            m_rows.push_back(row);
     }
     // The rule of the current rewrite first, then what applies, then the current step's, then as the passes run.
-    const auto order = [&](const Row& row) { return (isCurrent(row) ? 0 : 8) + (row.answer && row.answer->applies && !row.off ? 0 : 4) + (row.pass == pass ? 0 : 2) + (row.answer ? 0 : 1); };
+    const auto order = [&](const Row& row) {
+        return (isCurrent(row) ? 0 : 8) + (row.answer && row.answer->applies && !row.off ? 0 : 4) +
+               (row.pass == pass ? 0 : 2) + (row.answer ? 0 : 1);
+    };
     std::stable_sort(m_rows.begin(), m_rows.end(), [&](const Row& a, const Row& b) { return order(a) < order(b); });
     endResetModel();
 }
 
 int ExplainModel::currentRow() const { return !m_rows.empty() && isCurrent(m_rows.front()) ? 0 : -1; }
 
-QString ExplainModel::ruleName(int row) const { return row < 0 || row >= rowCount() ? QString() : QString::fromStdString(m_rows[static_cast<size_t>(row)].rule); }
+QString ExplainModel::ruleName(int row) const {
+    return row < 0 || row >= rowCount() ? QString() : QString::fromStdString(m_rows[static_cast<size_t>(row)].rule);
+}
 
 ExplainModel::RuleParts ExplainModel::partsOf(const RuleInfo& info) const {
     // "(code)" stands where the rule is a function.
     const bool made = info.replace == kCode;
     RuleParts parts{QString::fromStdString(info.why), {}, {}};
-    if (info.find == kCode && made)
-        parts.more = tr("This rule is implemented in code; there is no pattern to show.");
+    if (info.find == kCode && made) parts.more = tr("This rule is implemented in code; there is no pattern to show.");
     else
         parts.code = tr("find\n%1\n\nreplace\n%2")
                          .arg(QString::fromStdString(info.find).trimmed(),
@@ -95,11 +102,23 @@ QString ExplainModel::details(int row) const {
     if (row < 0 || row >= rowCount()) return {};
     const Row& at = m_rows[static_cast<size_t>(row)];
     const auto escaped = [](const std::string& text) { return QString::fromStdString(text).toHtmlEscaped(); };
-    const auto link = [&](NodeId id, const QString& text) { return QStringLiteral("<a href=\"node:%1\">%2</a>").arg(cutaway::index(id)).arg(text.toHtmlEscaped()); };
-    QString html = QStringLiteral("<p><b>%1</b> %2</p>").arg(escaped(at.rule), at.pass.empty() ? QString() : tr("of %1").arg(escaped(at.pass)));
-    if (at.off) html += QStringLiteral("<p>%1</p>").arg(at.inactive ? tr("The pass did not run: it is optional, or for another mode. Tick the rule to compile with its pass.") : tr("Switched off in this run."));
+    const auto link = [&](NodeId id, const QString& text) {
+        return QStringLiteral("<a href=\"node:%1\">%2</a>").arg(cutaway::index(id)).arg(text.toHtmlEscaped());
+    };
+    QString html = QStringLiteral("<p><b>%1</b> %2</p>")
+                       .arg(escaped(at.rule), at.pass.empty() ? QString() : tr("of %1").arg(escaped(at.pass)));
+    if (at.off)
+        html +=
+            QStringLiteral("<p>%1</p>")
+                .arg(
+                    at.inactive
+                        ? tr("The pass did not run: it is optional, or for another mode. Tick the rule to compile with its pass.")
+                        : tr("Switched off in this run."));
     if (at.answer) {
-        html += QStringLiteral("<p>%1</p>").arg((at.answer->applies ? at.off ? tr("It would apply at %1.") : tr("✓ Applies at %1.") : tr("✗ Does not apply at %1.")).arg(link(at.answer->node, m_explained.nameOf(at.answer->node))));
+        html += QStringLiteral("<p>%1</p>")
+                    .arg((at.answer->applies ? at.off ? tr("It would apply at %1.") : tr("✓ Applies at %1.")
+                                             : tr("✗ Does not apply at %1."))
+                             .arg(link(at.answer->node, m_explained.nameOf(at.answer->node))));
         QString reason = escaped(at.answer->reason);
         QStringList about;
         for (NodeId id : at.answer->nodes) {
@@ -108,13 +127,18 @@ QString ExplainModel::details(int row) const {
             else about << link(id, name);
         }
         if (!reason.isEmpty()) html += QStringLiteral("<p>%1</p>").arg(reason);
-        if (!about.isEmpty()) html += QStringLiteral("<p>%1 %2</p>").arg(at.answer->applies ? tr("It would replace") : tr("It is about"), about.join(QStringLiteral(", ")));
+        if (!about.isEmpty())
+            html += QStringLiteral("<p>%1 %2</p>")
+                        .arg(at.answer->applies ? tr("It would replace") : tr("It is about"),
+                             about.join(QStringLiteral(", ")));
     }
     if (at.use) {
         const QString times = durationText(at.use->milliseconds);
         const QString applied = tr("applied %1").arg(counted(at.use->applied, tr("time"), tr("times")));
-        html += QStringLiteral("<p>%1</p>").arg(at.use->tried < 0 ? tr("In this step: %1.").arg(applied)
-                                                                  : tr("In this step: tried at %1, %2, %3.").arg(counted(at.use->tried, tr("node"), tr("nodes")), applied, times));
+        html += QStringLiteral("<p>%1</p>")
+                    .arg(at.use->tried < 0 ? tr("In this step: %1.").arg(applied)
+                                           : tr("In this step: tried at %1, %2, %3.")
+                                                 .arg(counted(at.use->tried, tr("node"), tr("nodes")), applied, times));
     }
     if (at.info) {
         const RuleParts parts = partsOf(*at.info);
@@ -133,14 +157,21 @@ QString ExplainModel::lineOf(int row) const {
     return parts.join(QStringLiteral("\t"));
 }
 
-int ExplainModel::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : static_cast<int>(m_rows.size()); }
+int ExplainModel::rowCount(const QModelIndex& parent) const {
+    return parent.isValid() ? 0 : static_cast<int>(m_rows.size());
+}
 int ExplainModel::columnCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : ColumnCount; }
 
 QVariant ExplainModel::cell(const Row& row, int column) const {
     switch (column) {
         case Rule: return QString::fromStdString(row.pass.empty() ? row.rule : row.rule + " (" + row.pass + ")");
-        case Answer: return row.off ? tr("off") : row.answer == nullptr ? QString() : row.answer->applies ? tr("✓ yes") : tr("✗ no");
-        case Tried: return row.use && row.use->tried >= 0 ? QVariant(static_cast<qlonglong>(row.use->tried)) : QVariant();
+        case Answer:
+            return row.off                 ? tr("off")
+                   : row.answer == nullptr ? QString()
+                   : row.answer->applies   ? tr("✓ yes")
+                                           : tr("✗ no");
+        case Tried:
+            return row.use && row.use->tried >= 0 ? QVariant(static_cast<qlonglong>(row.use->tried)) : QVariant();
         case Applied: return row.use ? QVariant(static_cast<qlonglong>(row.use->applied)) : QVariant();
         case Time: return row.use && row.use->tried >= 0 ? QVariant(durationText(row.use->milliseconds)) : QVariant();
         case Reason: return row.answer == nullptr ? QString() : QString::fromStdString(row.answer->reason);
@@ -153,17 +184,23 @@ QVariant ExplainModel::data(const QModelIndex& at, int role) const {
     const Row& row = m_rows[static_cast<size_t>(at.row())];
     switch (role) {
         case Qt::DisplayRole: return cell(row, at.column());
-        case Qt::CheckStateRole: return at.column() == Rule && (row.info || row.off) ? QVariant(row.off ? Qt::Unchecked : Qt::Checked) : QVariant();
+        case Qt::CheckStateRole:
+            return at.column() == Rule && (row.info || row.off) ? QVariant(row.off ? Qt::Unchecked : Qt::Checked)
+                                                                : QVariant();
         case Qt::FontRole: {
             QFont font = isNumber(at.column()) ? numberFont() : QFont();
             font.setBold(isCurrent(row));
             return font;
         }
-        case Qt::ToolTipRole: return at.column() == Rule && !ruleText(at.row()).isEmpty() ? QVariant(ruleText(at.row())) : cell(row, at.column());
+        case Qt::ToolTipRole:
+            return at.column() == Rule && !ruleText(at.row()).isEmpty() ? QVariant(ruleText(at.row()))
+                                                                        : cell(row, at.column());
         case Qt::AccessibleTextRole: return at.column() == Rule ? QVariant(lineOf(at.row())) : QVariant();
-        case Qt::TextAlignmentRole:
-            return isNumber(at.column()) ? numberCell(role) : QVariant();
-        case NodeRole: return row.answer && !row.answer->nodes.empty() ? QVariant(static_cast<quint32>(cutaway::index(row.answer->nodes.front()))) : QVariant();
+        case Qt::TextAlignmentRole: return isNumber(at.column()) ? numberCell(role) : QVariant();
+        case NodeRole:
+            return row.answer && !row.answer->nodes.empty()
+                       ? QVariant(static_cast<quint32>(cutaway::index(row.answer->nodes.front())))
+                       : QVariant();
         case SortRole: return at.column() == Time && row.use ? QVariant(row.use->milliseconds) : cell(row, at.column());
         default: return {};
     }

@@ -11,17 +11,17 @@ namespace cutaway::ui {
 
 /// What was asked and what came back.
 struct Explained {
-    Place before;                // the graph that the rules saw
-    std::string pass;            // the current step; empty when no step is shown
-    std::string rule;            // of the current rewrite; empty when none is shown
+    Place before;      // the graph that the rules saw
+    std::string pass;  // the current step; empty when no step is shown
+    std::string rule;  // of the current rewrite; empty when none is shown
     NodeId node = NodeId::None;
     std::vector<RuleExplanation> rules;  // of all passes; empty without a node
     std::vector<RuleUse> uses;           // of the current step; `tried` is negative where nobody counted
     std::shared_ptr<const std::vector<RuleInfo>> infos;  // texts of all rules
     std::vector<std::pair<NodeId, std::string>> names;
-    std::vector<std::string> disabled;   // of the run: passes, rules, "pass/rule"
-    std::vector<std::string> inactive;   // passes that the run leaves out: optional ones, those of another mode
-    bool stopped = false;                // before there was an answer
+    std::vector<std::string> disabled;  // of the run: passes, rules, "pass/rule"
+    std::vector<std::string> inactive;  // passes that the run leaves out: optional ones, those of another mode
+    bool stopped = false;               // before there was an answer
 
     QString nameOf(NodeId id) const;
 };
@@ -72,7 +72,9 @@ class ExplainModel : public QAbstractTableModel {
     };
     RuleParts partsOf(const RuleInfo& info) const;
     QVariant cell(const Row& row, int column) const;
-    bool isCurrent(const Row& row) const { return !m_explained.rule.empty() && row.rule == m_explained.rule && row.pass == m_explained.pass; }
+    bool isCurrent(const Row& row) const {
+        return !m_explained.rule.empty() && row.rule == m_explained.rule && row.pass == m_explained.pass;
+    }
 
     Explained m_explained;
     std::vector<Row> m_rows;

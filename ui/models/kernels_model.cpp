@@ -9,27 +9,18 @@
 namespace cutaway::ui {
 namespace {
 
-bool isNumber(int column) {
-    return column != KernelsModel::Name && column != KernelsModel::Kind;
-}
+bool isNumber(int column) { return column != KernelsModel::Name && column != KernelsModel::Kind; }
 
 QVariant sortValue(const KernelInfo& kernel, int column) {
     switch (column) {
-        case KernelsModel::Kind:
-            return QString::fromStdString(kernel.kind);
-        case KernelsModel::NodeCount:
-            return static_cast<qlonglong>(kernel.nodes.size());
-        case KernelsModel::Read:
-            return static_cast<qlonglong>(kernel.bytesRead);
-        case KernelsModel::Written:
-            return static_cast<qlonglong>(kernel.bytesWritten);
-        case KernelsModel::Flops:
-            return static_cast<qlonglong>(kernel.flops);
+        case KernelsModel::Kind: return QString::fromStdString(kernel.kind);
+        case KernelsModel::NodeCount: return static_cast<qlonglong>(kernel.nodes.size());
+        case KernelsModel::Read: return static_cast<qlonglong>(kernel.bytesRead);
+        case KernelsModel::Written: return static_cast<qlonglong>(kernel.bytesWritten);
+        case KernelsModel::Flops: return static_cast<qlonglong>(kernel.flops);
         case KernelsModel::Time:
-        case KernelsModel::Share:
-            return kernel.microseconds;
-        default:
-            return QString::fromStdString(kernel.name);
+        case KernelsModel::Share: return kernel.microseconds;
+        default: return QString::fromStdString(kernel.name);
     }
 }
 
@@ -53,31 +44,20 @@ int KernelsModel::rowOf(NodeId node) const {
 int KernelsModel::rowCount(const QModelIndex& parent) const {
     return parent.isValid() ? 0 : static_cast<int>(m_kernels.size());
 }
-int KernelsModel::columnCount(const QModelIndex& parent) const {
-    return parent.isValid() ? 0 : ColumnCount;
-}
+int KernelsModel::columnCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : ColumnCount; }
 
 QVariant KernelsModel::text(const KernelInfo& kernel, int column) const {
     const bool timed = kernel.microseconds > 0;
     switch (column) {
-        case Name:
-            return QString::fromStdString(kernel.name);
-        case Kind:
-            return QString::fromStdString(kernel.kind);
-        case NodeCount:
-            return QString::number(kernel.nodes.size());
-        case Read:
-            return QString::fromStdString(bytesText(kernel.bytesRead));
-        case Written:
-            return QString::fromStdString(bytesText(kernel.bytesWritten));
-        case Flops:
-            return kernel.flops ? countText(kernel.flops) : QString();
-        case Time:
-            return timed ? durationText(kernel.microseconds / 1000) : QString();
-        case Share:
-            return timed && m_total > 0 ? shareText(kernel.microseconds / m_total) : QString();
-        default:
-            return {};
+        case Name: return QString::fromStdString(kernel.name);
+        case Kind: return QString::fromStdString(kernel.kind);
+        case NodeCount: return QString::number(kernel.nodes.size());
+        case Read: return QString::fromStdString(bytesText(kernel.bytesRead));
+        case Written: return QString::fromStdString(bytesText(kernel.bytesWritten));
+        case Flops: return kernel.flops ? countText(kernel.flops) : QString();
+        case Time: return timed ? durationText(kernel.microseconds / 1000) : QString();
+        case Share: return timed && m_total > 0 ? shareText(kernel.microseconds / m_total) : QString();
+        default: return {};
     }
 }
 
@@ -85,17 +65,14 @@ QVariant KernelsModel::data(const QModelIndex& at, int role) const {
     if (!at.isValid()) return {};
     const KernelInfo& kernel = m_kernels[static_cast<size_t>(at.row())];
     switch (role) {
-        case Qt::DisplayRole:
-            return text(kernel, at.column());
-        case SortRole:
-            return sortValue(kernel, at.column());
+        case Qt::DisplayRole: return text(kernel, at.column());
+        case SortRole: return sortValue(kernel, at.column());
         case Qt::ToolTipRole: {
             QStringList lines{QString::fromStdString(kernel.name)};  // its end may be cut off
             for (const std::string& reason : kernel.reasons) lines << QString::fromStdString(reason);
             return lines.join('\n');
         }
-        default:
-            return isNumber(at.column()) ? numberCell(role) : QVariant();
+        default: return isNumber(at.column()) ? numberCell(role) : QVariant();
     }
 }
 

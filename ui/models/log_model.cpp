@@ -8,12 +8,14 @@ namespace cutaway::ui {
 LogEntry entryOf(const Error& error, const QString& doing) {
     LogEntry entry;
     entry.level = error.code == ErrorCode::Cancelled ? LogEntry::Level::Note : LogEntry::Level::Problem;
-    entry.what = error.code == ErrorCode::Cancelled ? QObject::tr("%1: cancelled").arg(doing)
-                                                    : QStringLiteral("%1: %2").arg(doing, QString::fromStdString(error.message));
+    entry.what = error.code == ErrorCode::Cancelled
+                     ? QObject::tr("%1: cancelled").arg(doing)
+                     : QStringLiteral("%1: %2").arg(doing, QString::fromStdString(error.message));
     entry.where = QString::fromStdString(error.where);
     QStringList notes;
     for (const std::string& note : error.notes) notes << QString::fromStdString(note);
-    if (notes.isEmpty() && error.code == ErrorCode::Internal) notes << QObject::tr("This is a bug in Cutaway. Please report it with the model and the text above.");
+    if (notes.isEmpty() && error.code == ErrorCode::Internal)
+        notes << QObject::tr("This is a bug in Cutaway. Please report it with the model and the text above.");
     entry.next = notes.join(QStringLiteral(" "));
     return entry;
 }
@@ -31,7 +33,9 @@ void LogModel::clear() {
     endResetModel();
 }
 
-int LogModel::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : static_cast<int>(m_entries.size()); }
+int LogModel::rowCount(const QModelIndex& parent) const {
+    return parent.isValid() ? 0 : static_cast<int>(m_entries.size());
+}
 int LogModel::columnCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : ColumnCount; }
 
 QVariant LogModel::data(const QModelIndex& at, int role) const {

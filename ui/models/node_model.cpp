@@ -23,7 +23,7 @@ QString find(const std::vector<std::pair<std::string, std::string>>& rows, const
 
 struct NodeModel::Item {
     QString label, value;
-    QString whole;  // of a value that is told shorter
+    QString whole;        // of a value that is told shorter
     bool digits = false;  // sizes, strides, numbers: to be compared place by place
     NodeId node = NodeId::None;
     int step = -2;
@@ -66,12 +66,15 @@ QString inUnits(const std::string& key, const QString& value) {
     return isNumber ? QString::fromStdString(bytesText(bytes)) : value;
 }
 
-/// 'File "site-packages/torch/nn/linear.py", line 5, in forward' as "forward" and "nn/linear.py:5": the beginning of a path says least.
+/// 'File "site-packages/torch/nn/linear.py", line 5, in forward' as "forward" and "nn/linear.py:5": the beginning of a
+/// path says least.
 template <class Item>
 void addFrame(Item& frames, const QString& frame) {
     static const QRegularExpression kFrame(QStringLiteral("^File \"([^\"]*)\", line (\\d+)(?:, in ([^:]*)(?::.*)?)?$"));
     const auto match = kFrame.match(frame.section(QChar('\n'), 0, 0).trimmed());
-    Item* row = frames.add(match.captured(3), match.hasMatch() ? match.captured(1).section(QChar('/'), -2) + QChar(':') + match.captured(2) : frame);
+    Item* row = frames.add(
+        match.captured(3),
+        match.hasMatch() ? match.captured(1).section(QChar('/'), -2) + QChar(':') + match.captured(2) : frame);
     row->whole = frame;
 }
 
@@ -89,13 +92,17 @@ void NodeModel::setFacts(const NodeFacts& facts) {
             return QStringLiteral("%%1").arg(cutaway::index(id));
         };
         Item* node = m_root->add(tr("Node"), beforeAfter(text(was.node.name), text(now.node.name)));
-        const QString state = !facts.before ? tr("added in this step") : !facts.after ? tr("removed in this step") : QString();
+        const QString state = !facts.before  ? tr("added in this step")
+                              : !facts.after ? tr("removed in this step")
+                                             : QString();
         if (!state.isEmpty()) node->add(tr("State"), state);
         if (!now.node.op.empty()) node->add(tr("Op"), beforeAfter(text(was.node.op), text(now.node.op)));
         if (!now.schema.empty()) node->add(tr("Schema"), text(now.schema));
         if (!now.line.empty()) node->add(tr("Text"), text(now.line).trimmed());
         if (!now.node.module.empty())
-            node->add(tr("Module"), text(now.node.module) + (now.moduleType.empty() ? QString() : QStringLiteral(" (%1)").arg(text(now.moduleType))));
+            node->add(tr("Module"),
+                      text(now.node.module) +
+                          (now.moduleType.empty() ? QString() : QStringLiteral(" (%1)").arg(text(now.moduleType))));
         node->add(tr("Part"), now.node.backward ? tr("backward") : tr("forward"));
 
         Item* result = m_root->add(tr("Result"), beforeAfter(text(was.node.type), text(now.node.type)));
@@ -107,7 +114,8 @@ void NodeModel::setFacts(const NodeFacts& facts) {
 
         if (!now.arguments.empty()) {
             Item* arguments = m_root->add(tr("Arguments"), QString::number(now.arguments.size()));
-            for (const auto& [key, value] : now.arguments) arguments->add(text(key), beforeAfter(find(was.arguments, key), text(value)));
+            for (const auto& [key, value] : now.arguments)
+                arguments->add(text(key), beforeAfter(find(was.arguments, key), text(value)));
             arguments->digits = true;
         }
         const auto addNodes = [&](const QString& label, const std::vector<NodeId>& ids) {
@@ -118,10 +126,14 @@ void NodeModel::setFacts(const NodeFacts& facts) {
         addNodes(tr("Users"), now.node.users);
 
         if (!now.biography.empty()) {
-            Item* lives = m_root->add(tr("Biography"), counted(static_cast<qsizetype>(now.biography.size()), tr("event"), tr("events")));
+            Item* lives = m_root->add(tr("Biography"),
+                                      counted(static_cast<qsizetype>(now.biography.size()), tr("event"), tr("events")));
             for (const auto& life : now.biography) {
                 const bool known = life.step >= 0 && life.step < static_cast<int>(facts.steps.size());
-                Item* row = lives->add(life.step < 0 ? tr("as opened") : known ? text(facts.steps[static_cast<size_t>(life.step)].name) : tr("step %1").arg(life.step), text(life.what));
+                Item* row = lives->add(life.step < 0 ? tr("as opened")
+                                       : known       ? text(facts.steps[static_cast<size_t>(life.step)].name)
+                                                     : tr("step %1").arg(life.step),
+                                       text(life.what));
                 row->step = life.step;
                 for (NodeId id : life.related) row->add(nameOf(id))->node = id;
             }
@@ -135,7 +147,9 @@ void NodeModel::setFacts(const NodeFacts& facts) {
     endResetModel();
 }
 
-NodeModel::Item* NodeModel::itemOf(const QModelIndex& at) const { return at.isValid() ? static_cast<Item*>(at.internalPointer()) : m_root.get(); }
+NodeModel::Item* NodeModel::itemOf(const QModelIndex& at) const {
+    return at.isValid() ? static_cast<Item*>(at.internalPointer()) : m_root.get();
+}
 
 QModelIndex NodeModel::index(int row, int column, const QModelIndex& parent) const {
     if (!hasIndex(row, column, parent)) return {};
@@ -148,7 +162,9 @@ QModelIndex NodeModel::parent(const QModelIndex& at) const {
     return above == m_root.get() ? QModelIndex() : createIndex(above->row, 0, above);
 }
 
-int NodeModel::rowCount(const QModelIndex& parent) const { return parent.column() > 0 ? 0 : static_cast<int>(itemOf(parent)->children.size()); }
+int NodeModel::rowCount(const QModelIndex& parent) const {
+    return parent.column() > 0 ? 0 : static_cast<int>(itemOf(parent)->children.size());
+}
 int NodeModel::columnCount(const QModelIndex&) const { return 2; }
 
 QVariant NodeModel::data(const QModelIndex& at, int role) const {

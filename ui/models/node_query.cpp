@@ -58,16 +58,21 @@ Result<NodeQuery> NodeQuery::parse(const QString& text) {
     for (const QString& part : text.split('&', Qt::SkipEmptyParts)) {
         const auto match = condition.match(part);
         if (!match.hasMatch()) {
-            for (const QString& word : part.split(' ', Qt::SkipEmptyParts)) query.m_conditions.push_back({"any", "=", word, 0});
+            for (const QString& word : part.split(' ', Qt::SkipEmptyParts))
+                query.m_conditions.push_back({"any", "=", word, 0});
             continue;
         }
         Condition made{match.captured(1).toLower(), match.captured(2), match.captured(3), 0};
         if (numberFields().contains(made.field)) {
             bool ok = false;
             made.number = made.value.toDouble(&ok);
-            if (!ok) return invalidInput(QStringLiteral("%1 needs a number, not \"%2\"").arg(made.field, made.value).toStdString());
+            if (!ok)
+                return invalidInput(
+                    QStringLiteral("%1 needs a number, not \"%2\"").arg(made.field, made.value).toStdString());
         } else if (!textFields().contains(made.field)) {
-            return invalidInput(QStringLiteral("no field \"%1\"; there are %2").arg(made.field, (textFields() + numberFields()).join(", ")).toStdString());
+            return invalidInput(QStringLiteral("no field \"%1\"; there are %2")
+                                    .arg(made.field, (textFields() + numberFields()).join(", "))
+                                    .toStdString());
         } else if (made.comparison != "=" && made.comparison != "!=") {
             return invalidInput(QStringLiteral("%1 is text: compare with = or !=").arg(made.field).toStdString());
         }
@@ -83,7 +88,8 @@ bool NodeQuery::holds(const Condition& condition, const UnionGraph::Node& node) 
         return false;
     }
     if (textFields().contains(condition.field))
-        return textField(condition.field, node).contains(condition.value, Qt::CaseInsensitive) == (condition.comparison == "=");
+        return textField(condition.field, node).contains(condition.value, Qt::CaseInsensitive) ==
+               (condition.comparison == "=");
     const double value = numberField(condition.field, node);
     if (condition.comparison == "=") return value == condition.number;
     if (condition.comparison == "!=") return value != condition.number;

@@ -16,8 +16,6 @@ QVariant numberHeader(int role) {
     return role == Qt::TextAlignmentRole ? QVariant(Qt::AlignRight | Qt::AlignVCenter) : QVariant();
 }
 
-QVariant numberCell(int role) {
-    return role == Qt::FontRole ? QVariant(numberFont()) : numberHeader(role);
-}
+QVariant numberCell(int role) { return role == Qt::FontRole ? QVariant(numberFont()) : numberHeader(role); }
 
 }  // namespace cutaway::ui

@@ -6,24 +6,16 @@ namespace cutaway::ui {
 namespace {
 
 QVariant numberText(double value) { return QString::number(value, 'g', 6); }
-bool isNumber(int column) {
-    return column >= OutputsModel::Minimum && column <= OutputsModel::Error;
-}
+bool isNumber(int column) { return column >= OutputsModel::Minimum && column <= OutputsModel::Error; }
 
 QVariant sortValue(const OutputReport& output, int column) {
     switch (column) {
-        case OutputsModel::Minimum:
-            return output.minimum;
-        case OutputsModel::Maximum:
-            return output.maximum;
-        case OutputsModel::Mean:
-            return output.mean;
-        case OutputsModel::NonFinite:
-            return static_cast<qlonglong>(output.nonFinite);
-        case OutputsModel::Error:
-            return output.maxAbsoluteError;
-        default:
-            return {};
+        case OutputsModel::Minimum: return output.minimum;
+        case OutputsModel::Maximum: return output.maximum;
+        case OutputsModel::Mean: return output.mean;
+        case OutputsModel::NonFinite: return static_cast<qlonglong>(output.nonFinite);
+        case OutputsModel::Error: return output.maxAbsoluteError;
+        default: return {};
     }
 }
 
@@ -35,7 +27,9 @@ void OutputsModel::setOutputs(std::vector<OutputReport> outputs) {
     endResetModel();
 }
 
-int OutputsModel::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : static_cast<int>(m_outputs.size()); }
+int OutputsModel::rowCount(const QModelIndex& parent) const {
+    return parent.isValid() ? 0 : static_cast<int>(m_outputs.size());
+}
 int OutputsModel::columnCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : ColumnCount; }
 
 QVariant OutputsModel::data(const QModelIndex& at, int role) const {
@@ -63,7 +57,8 @@ QVariant OutputsModel::data(const QModelIndex& at, int role) const {
 QVariant OutputsModel::headerData(int section, Qt::Orientation orientation, int role) const {
     if (orientation != Qt::Horizontal) return {};
     if (role != Qt::DisplayRole) return isNumber(section) ? numberHeader(role) : QVariant();
-    const QString names[] = {tr("Output"), tr("Type"), tr("Min"), tr("Max"), tr("Mean"), tr("Non-finite"), tr("Max error"), tr("Against expectation")};
+    const QString names[] = {tr("Output"), tr("Type"),       tr("Min"),       tr("Max"),
+                             tr("Mean"),   tr("Non-finite"), tr("Max error"), tr("Against expectation")};
     return section >= 0 && section < ColumnCount ? names[section] : QVariant();
 }
 

@@ -20,7 +20,8 @@ void StepsFilter::setText(const QString& text, const std::vector<std::vector<Rew
 }
 
 bool StepsFilter::matches(const QString& text) const {
-    return std::all_of(m_words.begin(), m_words.end(), [&](const QString& word) { return text.contains(word, Qt::CaseInsensitive); });
+    return std::all_of(m_words.begin(), m_words.end(),
+                       [&](const QString& word) { return text.contains(word, Qt::CaseInsensitive); });
 }
 
 bool StepsFilter::filterAcceptsRow(int row, const QModelIndex& parent) const {
@@ -34,7 +35,8 @@ bool StepsFilter::filterAcceptsRow(int row, const QModelIndex& parent) const {
             for (int child = 0; child < sourceModel()->rowCount(at); ++child)
                 if (filterAcceptsRow(child, at)) return true;
             return false;
-        case Kind::Pass: return matches(at.data().toString()) || m_steps.contains(at.data(StepsModel::StepRole).toInt());
+        case Kind::Pass:
+            return matches(at.data().toString()) || m_steps.contains(at.data(StepsModel::StepRole).toInt());
         case Kind::Rewrite: return matches(parent.data().toString()) || matches(at.data().toString());
     }
     return true;

@@ -66,7 +66,8 @@ void StepsModel::append(int step) {
         if (!m_resetting) endRemoveRows();
         last = insert(stage, std::move(fold));
     }
-    m_passItems.push_back(insert(unchanged && last && last->kind == Kind::Fold ? last : stage, Item::make(Kind::Pass, step)));
+    m_passItems.push_back(
+        insert(unchanged && last && last->kind == Kind::Fold ? last : stage, Item::make(Kind::Pass, step)));
     if (m_resetting) return;
     emit dataChanged(indexOf(stage), indexOf(stage, ColumnCount - 1));  // counts
     if (last && last->kind == Kind::Fold) emit dataChanged(indexOf(last), indexOf(last));
@@ -98,7 +99,8 @@ void StepsModel::setMarks(std::optional<Place> a, std::optional<Place> b) {
     const auto touch = [&](auto&& self, const Item& item) -> void {
         if (item.children.empty()) return;
         const QModelIndex above = &item == m_root.get() ? QModelIndex() : indexOf(&item);
-        emit dataChanged(index(0, Name, above), index(static_cast<int>(item.children.size()) - 1, Name, above), {Qt::DisplayRole, Qt::FontRole});
+        emit dataChanged(index(0, Name, above), index(static_cast<int>(item.children.size()) - 1, Name, above),
+                         {Qt::DisplayRole, Qt::FontRole});
         for (const auto& child : item.children) self(self, *child);
     };
     touch(touch, *m_root);
@@ -133,7 +135,8 @@ QModelIndex StepsModel::indexOf(const Place& place) const {
     if (place.step >= static_cast<int>(m_passItems.size())) return {};
     const Item* pass = m_passItems[static_cast<size_t>(place.step)];
     const int rewrite = place.rewrites - 1;
-    if (rewrite >= 0 && rewrite < static_cast<int>(pass->children.size())) return indexOf(pass->children[static_cast<size_t>(rewrite)].get());
+    if (rewrite >= 0 && rewrite < static_cast<int>(pass->children.size()))
+        return indexOf(pass->children[static_cast<size_t>(rewrite)].get());
     return indexOf(pass);
 }
 
@@ -173,7 +176,9 @@ void StepsModel::fetchMore(const QModelIndex& parent) {
     emit rewritesWanted(m_run, itemOf(parent)->step);
 }
 
-bool StepsModel::placeMatches(const Item& item, const std::optional<Place>& mark) const { return mark && placeOf(indexOf(&item)) == mark; }
+bool StepsModel::placeMatches(const Item& item, const std::optional<Place>& mark) const {
+    return mark && placeOf(indexOf(&item)) == mark;
+}
 
 Qt::ItemFlags StepsModel::flags(const QModelIndex& at) const {
     if (!at.isValid()) return Qt::NoItemFlags;

@@ -1,6 +1,6 @@
 #pragma once
-// One run as a tree: the graph as opened, then stage -> pass -> single rewrite. Neighbouring passes that changed nothing
-// are folded into one row with their count. Rewrites are asked for when a pass is opened (rewritesWanted).
+// One run as a tree: the graph as opened, then stage -> pass -> single rewrite. Neighbouring passes that changed
+// nothing are folded into one row with their count. Rewrites are asked for when a pass is opened (rewritesWanted).
 #include <QAbstractItemModel>
 #include <memory>
 #include <optional>
@@ -72,7 +72,7 @@ class StepsModel : public QAbstractItemModel {
     RunId m_run = 0;
     std::vector<StepInfo> m_steps;
     std::unique_ptr<Item> m_root;
-    bool m_resetting = false;  // nobody is told of single rows
+    bool m_resetting = false;        // nobody is told of single rows
     std::vector<Item*> m_passItems;  // by step index
     std::optional<Place> m_markA, m_markB;
 };

@@ -20,11 +20,15 @@ QString StepsModel::nameText(const Item& item) const {
     switch (item.kind) {
         case Kind::Opened: return marks + tr("As opened");
         case Kind::Stage: return item.stage;
-        case Kind::Fold: return counted(static_cast<qsizetype>(item.children.size()), tr("unchanged pass"), tr("unchanged passes"));
+        case Kind::Fold:
+            return counted(static_cast<qsizetype>(item.children.size()), tr("unchanged pass"), tr("unchanged passes"));
         case Kind::Pass: return marks + QString::fromStdString(stepOf(item)->name);
         case Kind::Rewrite: {
             const QString node = QString::fromStdString(item.rewrite.node);
-            return marks + QStringLiteral("%1  %2%3").arg(item.row + 1).arg(QString::fromStdString(item.rewrite.rule), node.isEmpty() ? QString() : tr(" at ") + node);
+            return marks +
+                   QStringLiteral("%1  %2%3")
+                       .arg(item.row + 1)
+                       .arg(QString::fromStdString(item.rewrite.rule), node.isEmpty() ? QString() : tr(" at ") + node);
         }
     }
     return {};
@@ -54,11 +58,15 @@ QString StepsModel::changesText(const Item& item) const {
 }
 
 QString StepsModel::toolTip(const Item& item) const {
-    if (item.kind == Kind::Rewrite) return item.rewrite.why.empty() ? nameText(item) : nameText(item) + QChar('\n') + QString::fromStdString(item.rewrite.why);
+    if (item.kind == Kind::Rewrite)
+        return item.rewrite.why.empty() ? nameText(item)
+                                        : nameText(item) + QChar('\n') + QString::fromStdString(item.rewrite.why);
     const StepInfo* step = stepOf(item);
     if (!step) return {};
-    QStringList lines = {nameText(item), QString::fromStdString(step->summary)};  // the name too: in a narrow window its end is cut
-    if (step->nodesBefore != step->nodesAfter) lines << tr("%1 nodes before, %2 after").arg(step->nodesBefore).arg(step->nodesAfter);
+    QStringList lines = {nameText(item),
+                         QString::fromStdString(step->summary)};  // the name too: in a narrow window its end is cut
+    if (step->nodesBefore != step->nodesAfter)
+        lines << tr("%1 nodes before, %2 after").arg(step->nodesBefore).arg(step->nodesAfter);
     if (step->rewrites) lines << counted(step->rewrites, tr("rewrite"), tr("rewrites"));
     if (!step->error.empty()) lines << QString::fromStdString(step->error);
     lines.removeAll(QString());
@@ -74,23 +82,25 @@ QVariant StepsModel::data(const QModelIndex& at, int role) const {
             if (at.column() == Name) return nameText(item);
             if (at.column() == Changes) return changesText(item);
             if (!step) return {};
-            if (at.column() == Nodes)
-                return QString::number(step->nodesAfter);
+            if (at.column() == Nodes) return QString::number(step->nodesAfter);
             return step->state == StepState::Disabled ? QString() : durationText(step->milliseconds);
         case Qt::CheckStateRole:
             if (at.column() != Name || !step || isSchedule(*step)) return {};
             return step->state == StepState::Disabled ? Qt::Unchecked : Qt::Checked;
-        case Qt::TextAlignmentRole:
-            return at.column() > Name ? numberCell(role) : QVariant();
+        case Qt::TextAlignmentRole: return at.column() > Name ? numberCell(role) : QVariant();
         case Qt::FontRole: {
             QFont font = at.column() > Name ? numberFont() : QFont();
-            font.setBold(item.kind == Kind::Stage || (step && (step->state == StepState::Changed || step->state == StepState::Failed) && at.column() == Name));
+            font.setBold(item.kind == Kind::Stage ||
+                         (step && (step->state == StepState::Changed || step->state == StepState::Failed) &&
+                          at.column() == Name));
             font.setItalic(item.kind == Kind::Fold);
             return font;
         }
         case Qt::ForegroundRole:
-            if (step && step->state == StepState::Failed) return GraphColors::of(QGuiApplication::palette())[Change::Removed].line;
-            if (item.kind == Kind::Fold || (step && step->state != StepState::Changed)) return QGuiApplication::palette().brush(QPalette::PlaceholderText);
+            if (step && step->state == StepState::Failed)
+                return GraphColors::of(QGuiApplication::palette())[Change::Removed].line;
+            if (item.kind == Kind::Fold || (step && step->state != StepState::Changed))
+                return QGuiApplication::palette().brush(QPalette::PlaceholderText);
             return {};
         case Qt::ToolTipRole: return toolTip(item);
         case Qt::AccessibleTextRole: return at.column() == Name ? lineOf(at) : QVariant();

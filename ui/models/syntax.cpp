@@ -40,12 +40,8 @@ const Words& typesOf(Language language) {
 }
 #undef WORDS
 
-bool isLetter(QChar c) {
-    return c.isLetter() || c == '_';
-}
-bool isWord(QChar c) {
-    return isLetter(c) || c.isDigit();
-}
+bool isLetter(QChar c) { return c.isLetter() || c == '_'; }
+bool isWord(QChar c) { return isLetter(c) || c.isDigit(); }
 
 class Scanner {
   public:
@@ -56,18 +52,13 @@ class Scanner {
         goOn();
         while (m_at < m_line.size()) {
             const QChar c = m_line[m_at];
-            if (startsComment())
-                comment();
+            if (startsComment()) comment();
             else if (m_language == Language::Cpp && c == '#' && m_line.first(m_at).trimmed().isEmpty())
                 add(m_at, wordEnd(m_at + 1), Token::Keyword);
-            else if (c == '"' || c == '\'')
-                string(c);
-            else if (c.isDigit() && (m_at == 0 || !isWord(m_line[m_at - 1])))
-                add(m_at, numberEnd(m_at), Token::Number);
-            else if (isLetter(c))
-                word();
-            else
-                ++m_at;
+            else if (c == '"' || c == '\'') string(c);
+            else if (c.isDigit() && (m_at == 0 || !isWord(m_line[m_at - 1]))) add(m_at, numberEnd(m_at), Token::Number);
+            else if (isLetter(c)) word();
+            else ++m_at;
         }
         return std::move(m_found);
     }

@@ -29,7 +29,8 @@ QVector<Line> linesOf(const GraphText& text) {
             // The signature and the return change with the graph and are still the same line.
             const QString word = line.text.trimmed().section(QChar('('), 0, 0).section(QChar(' '), 0, 1);
             const bool fixed = word.startsWith(QLatin1String("def ")) || word.startsWith(QLatin1String("return"));
-            line.key = fixed ? word.section(' ', 0, word.startsWith(QLatin1String("def ")) ? 1 : 0) : QStringLiteral("=") + line.text;
+            line.key = fixed ? word.section(' ', 0, word.startsWith(QLatin1String("def ")) ? 1 : 0)
+                             : QStringLiteral("=") + line.text;
         }
         const int repeat = seen[line.key]++;
         if (repeat > 0) line.key += QStringLiteral("@%1").arg(repeat);
@@ -47,12 +48,11 @@ QVector<int> matchLines(const QVector<Line>& before, const QVector<Line>& after)
     for (int i = 0; i < after.size(); ++i) {
         target[i] = place.value(after[i].key, -1);
         if (target[i] < 0) continue;
-        const auto at = std::lower_bound(tails.begin(), tails.end(), i, [&](int a, int b) { return target[a] < target[b]; });
+        const auto at =
+            std::lower_bound(tails.begin(), tails.end(), i, [&](int a, int b) { return target[a] < target[b]; });
         if (at != tails.begin()) previous[i] = *(at - 1);
-        if (at == tails.end())
-            tails.append(i);
-        else
-            *at = i;
+        if (at == tails.end()) tails.append(i);
+        else *at = i;
     }
     QVector<int> matched(after.size(), -1);
     for (int i = tails.isEmpty() ? -1 : tails.last(); i >= 0; i = previous[i]) matched[i] = target[i];
@@ -94,7 +94,8 @@ void appendMark(QVector<MarkedRange>& marks, const QString& text, Word word) {
 
 }  // namespace
 
-void markWords(const QString& before, const QString& after, QVector<MarkedRange>& beforeMarks, QVector<MarkedRange>& afterMarks) {
+void markWords(const QString& before, const QString& after, QVector<MarkedRange>& beforeMarks,
+               QVector<MarkedRange>& afterMarks) {
     const QVector<Word> a = wordsOf(before), b = wordsOf(after);
     if (a.size() * b.size() > kMaxWordCells) {
         beforeMarks = {{0, static_cast<int>(before.size())}};
@@ -142,7 +143,8 @@ QVector<DiffLine> diffTexts(const GraphText& beforeText, const GraphText& afterT
         }
         removeUntil(matched[i]);
         next = matched[i] + 1;
-        DiffLine line{DiffLine::Kind::Same, matched[i] + 1, i + 1, before[matched[i]].text, after[i].text, {}, {}, after[i].node};
+        DiffLine line{DiffLine::Kind::Same, matched[i] + 1, i + 1, before[matched[i]].text, after[i].text, {}, {},
+                      after[i].node};
         if (line.before != line.after) {
             line.kind = DiffLine::Kind::Edited;
             markWords(line.before, line.after, line.beforeMarks, line.afterMarks);

@@ -27,6 +27,7 @@ QVector<DiffLine> diffTexts(const GraphText& before, const GraphText& after);
 
 /// Words (names, numbers, single signs) of `before` that are not in `after` and the other way round, by their longest
 /// common subsequence.
-void markWords(const QString& before, const QString& after, QVector<MarkedRange>& beforeMarks, QVector<MarkedRange>& afterMarks);
+void markWords(const QString& before, const QString& after, QVector<MarkedRange>& beforeMarks,
+               QVector<MarkedRange>& afterMarks);
 
 }  // namespace cutaway::ui

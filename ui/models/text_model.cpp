@@ -80,7 +80,9 @@ void TextModel::rebuild() {
     flush();
 }
 
-int TextModel::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : static_cast<int>(m_rows.size()); }
+int TextModel::rowCount(const QModelIndex& parent) const {
+    return parent.isValid() ? 0 : static_cast<int>(m_rows.size());
+}
 int TextModel::columnCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : ColumnCount; }
 
 bool TextModel::onBeforeSide(const Row& row, int column) const {
@@ -115,7 +117,10 @@ QVariant TextModel::data(const QModelIndex& at, int role) const {
     const DiffLine& line = m_lines[row.line];
     switch (role) {
         case Qt::DisplayRole:
-            if (row.folded) return at.column() == (m_layout == Layout::Unified ? Fourth : Second) ? QVariant(QStringLiteral("… ") + counted(row.folded, tr("equal line"), tr("equal lines"))) : QVariant();
+            if (row.folded)
+                return at.column() == (m_layout == Layout::Unified ? Fourth : Second)
+                           ? QVariant(QStringLiteral("… ") + counted(row.folded, tr("equal line"), tr("equal lines")))
+                           : QVariant();
             return m_layout == Layout::Unified ? unified(row, at.column()) : sideBySide(row, at.column());
         case Qt::ToolTipRole:
             if (row.folded) return tr("Double-click or press Enter to show them");
@@ -159,7 +164,8 @@ int TextModel::nextChange(int row, bool forward) const {
 }
 
 int TextModel::changeCount() const {
-    return static_cast<int>(std::count_if(m_lines.begin(), m_lines.end(), [](const DiffLine& line) { return line.kind != DiffLine::Kind::Same; }));
+    return static_cast<int>(std::count_if(m_lines.begin(), m_lines.end(),
+                                          [](const DiffLine& line) { return line.kind != DiffLine::Kind::Same; }));
 }
 
 QString TextModel::plainText(int row) const {
@@ -168,7 +174,10 @@ QString TextModel::plainText(int row) const {
     if (at.folded) return QStringLiteral("… ") + counted(at.folded, tr("equal line"), tr("equal lines"));
     if (m_layout == Layout::SideBySide) return line.after.isEmpty() ? line.before : line.after;
     const bool removed = at.kind == DiffLine::Kind::Removed;
-    return (removed ? QStringLiteral("-") : at.kind == DiffLine::Kind::Added ? QStringLiteral("+") : QStringLiteral(" ")) + (removed ? line.before : line.after);
+    return (removed                            ? QStringLiteral("-")
+            : at.kind == DiffLine::Kind::Added ? QStringLiteral("+")
+                                               : QStringLiteral(" ")) +
+           (removed ? line.before : line.after);
 }
 
 }  // namespace cutaway::ui

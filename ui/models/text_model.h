@@ -1,6 +1,6 @@
 #pragma once
-// The text difference as rows: unified (an edited line is two rows) or side by side (one row, two texts). Long stretches
-// of equal lines can be folded to one row that says how many.
+// The text difference as rows: unified (an edited line is two rows) or side by side (one row, two texts). Long
+// stretches of equal lines can be folded to one row that says how many.
 #include <QAbstractTableModel>
 
 #include "ui/models/text_diff.h"

@@ -30,8 +30,6 @@ QString durationText(double milliseconds) {
     return inUnits(milliseconds, kUnits, false);
 }
 
-QString shareText(double share) {
-    return QStringLiteral("%1 %").arg(100 * share, 0, 'f', 1);
-}
+QString shareText(double share) { return QStringLiteral("%1 %").arg(100 * share, 0, 'f', 1); }
 
 }  // namespace cutaway::ui

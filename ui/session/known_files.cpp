@@ -12,12 +12,8 @@ namespace {
 constexpr int kRecentFiles = 10;
 constexpr int kFoldersAbove = 4;  // from a test or program in a build folder to the source tree
 
-QString recentKey() {
-    return QStringLiteral("recent");
-}
-QString detailsKey() {
-    return QStringLiteral("recentDetails");
-}
+QString recentKey() { return QStringLiteral("recent"); }
+QString detailsKey() { return QStringLiteral("recentDetails"); }
 
 QString problemOf(const QString& path) {
     const QFileInfo file(path);

@@ -9,15 +9,20 @@ namespace cutaway::ui {
 
 /// What a job that throws ends as. Without it nobody would ever hear of the job again.
 inline Error thrown(const char* what) {
-    return {ErrorCode::Internal, what, {}, {"This is a bug in Cutaway. What was open stays open; please report it with the model and these words."}};
+    return {ErrorCode::Internal,
+            what,
+            {},
+            {"This is a bug in Cutaway. What was open stays open; please report it with the model and these words."}};
 }
 
 template <class T>
-void SessionController::ask(Lane lane, const QString& tag, const QString& doing, std::function<Result<T>(Source&, const Progress&)> work,
-                            std::function<void(T)> then, std::function<void()> orElse) {
+void SessionController::ask(Lane lane, const QString& tag, const QString& doing,
+                            std::function<Result<T>(Source&, const Progress&)> work, std::function<void(T)> then,
+                            std::function<void()> orElse) {
     const bool wasBusy = isBusy();
     const int generation = ++m_generation[tag], epoch = m_epoch;
-    auto job = [this, tag, doing, generation, epoch, work = std::move(work), then = std::move(then), orElse = std::move(orElse)](const Progress& progress) {
+    auto job = [this, tag, doing, generation, epoch, work = std::move(work), then = std::move(then),
+                orElse = std::move(orElse)](const Progress& progress) {
         std::shared_ptr<Result<T>> result;
         try {
             result = std::make_shared<Result<T>>(work(*m_source, progress));
@@ -26,25 +31,31 @@ void SessionController::ask(Lane lane, const QString& tag, const QString& doing,
         } catch (...) {
             result = std::make_shared<Result<T>>(thrown("unknown exception"));
         }
-        QMetaObject::invokeMethod(this, [=, this] {
-            if (epoch != m_epoch || generation != m_generation.value(tag)) return;
-            if (*result) {
-                then(std::move(**result));
-            } else {
-                fail(result->error(), doing);
-                if (orElse) orElse();
-            }
-            // What came of it may have asked for the same again, or opened another model.
-            if (epoch == m_epoch && generation == m_generation.value(tag)) settled(tag);
-        }, Qt::QueuedConnection);
+        QMetaObject::invokeMethod(
+            this,
+            [=, this] {
+                if (epoch != m_epoch || generation != m_generation.value(tag)) return;
+                if (*result) {
+                    then(std::move(**result));
+                } else {
+                    fail(result->error(), doing);
+                    if (orElse) orElse();
+                }
+                // What came of it may have asked for the same again, or opened another model.
+                if (epoch == m_epoch && generation == m_generation.value(tag)) settled(tag);
+            },
+            Qt::QueuedConnection);
     };
     auto report = [this, tag, epoch, generation](double fraction, const std::string& what) {
-        QMetaObject::invokeMethod(this, [this, tag, epoch, generation, fraction, text = QString::fromStdString(what)] {
-            if (epoch != m_epoch || generation != m_generation.value(tag) || !m_pending.contains(tag)) return;
-            m_pending[tag].shown.progress = text;
-            m_pending[tag].shown.fraction = fraction;
-            emit activitiesChanged();
-        }, Qt::QueuedConnection);
+        QMetaObject::invokeMethod(
+            this,
+            [this, tag, epoch, generation, fraction, text = QString::fromStdString(what)] {
+                if (epoch != m_epoch || generation != m_generation.value(tag) || !m_pending.contains(tag)) return;
+                m_pending[tag].shown.progress = text;
+                m_pending[tag].shown.fraction = fraction;
+                emit activitiesChanged();
+            },
+            Qt::QueuedConnection);
     };
     Pending pending;
     pending.lane = lane;

@@ -30,7 +30,8 @@ std::vector<std::string> inactivePasses(const Source& source, const CompileOptio
     for (const PassInfo& pass : here)
         if (pass.optional && !options.enabled(pass.name)) inactive.push_back(pass.name);
     for (const PassInfo& pass : source.passes(options.mode == Mode::Training ? Mode::Inference : Mode::Training))
-        if (std::none_of(here.begin(), here.end(), [&](const PassInfo& known) { return known.name == pass.name; })) inactive.push_back(pass.name);
+        if (std::none_of(here.begin(), here.end(), [&](const PassInfo& known) { return known.name == pass.name; }))
+            inactive.push_back(pass.name);
     return inactive;
 }
 
@@ -61,7 +62,8 @@ QVector<Activity> SessionController::activities() const {
     QVector<Activity> list;
     for (const Pending& pending : m_pending) {
         // Looking is one activity, since its first part was asked for.
-        const auto known = std::find_if(list.begin(), list.end(), [&](const Activity& one) { return one.tag == pending.shown.tag; });
+        const auto known =
+            std::find_if(list.begin(), list.end(), [&](const Activity& one) { return one.tag == pending.shown.tag; });
         if (known == list.end()) list.append(pending.shown);
         else if (pending.shown.since < known->since) *known = pending.shown;
     }
@@ -84,7 +86,8 @@ void SessionController::cancel(const QString& tag) {
     if (tag == QLatin1String(kLook)) {
         bool explaining = false;
         for (const QString& each : m_pending.keys())
-            if (m_pending[each].lane == Lane::Looks && m_pending[each].shown.tag == tag) explaining |= drop(each) && each == QLatin1String("explain");
+            if (m_pending[each].lane == Lane::Looks && m_pending[each].shown.tag == tag)
+                explaining |= drop(each) && each == QLatin1String("explain");
         returnToShown();
         if (explaining) {
             Explained nothing;
@@ -92,7 +95,8 @@ void SessionController::cancel(const QString& tag) {
             nothing.stopped = true;
             emit explained(std::make_shared<const Explained>(std::move(nothing)));
         }
-    } else if (tag == QLatin1String("compile") && m_compiling && m_pending.contains(tag) && !m_pending[tag].cancel->cancelled()) {
+    } else if (tag == QLatin1String("compile") && m_compiling && m_pending.contains(tag) &&
+               !m_pending[tag].cancel->cancelled()) {
         // Its answer, the steps that are done, is on the way. Who asks again does not want to wait for it.
         m_pending[tag].cancel->cancel();
         m_pending[tag].shown.doing = tr("Stopping the compile");
@@ -119,9 +123,12 @@ void SessionController::open(const QString& path, const QString& graph) {
     OpenSettings settings;
     settings.graph = graph.toStdString();
     // In line with the looks: none of them may meet the new model with a place of the old one.
-    ask<ModelInfo>(Lane::Looks, kOpen, tr("Opening %1").arg(QFileInfo(path).fileName()),
-                   [text = absolute.toStdString(), settings](Source& source, const Progress& progress) { return source.open(text, settings, progress); },
-                   [this, absolute, graph](ModelInfo info) { opened(absolute, graph, std::move(info)); });
+    ask<ModelInfo>(
+        Lane::Looks, kOpen, tr("Opening %1").arg(QFileInfo(path).fileName()),
+        [text = absolute.toStdString(), settings](Source& source, const Progress& progress) {
+            return source.open(text, settings, progress);
+        },
+        [this, absolute, graph](ModelInfo info) { opened(absolute, graph, std::move(info)); });
     m_pending[kOpen].shown.tag = kOpen;  // to be stopped apart from looks
 }
 
@@ -144,11 +151,20 @@ void SessionController::opened(const QString& path, const QString& graph, ModelI
     m_shown.reset();
     m_shownNode = NodeId::None;
     m_selection.clear();
-    QString said = tr("Opened %1: %2").arg(QFileInfo(path).fileName(), counted(m_model->graphs.empty() ? 0 : m_model->graphs.front().nodes, tr("node"), tr("nodes")));
+    QString said =
+        tr("Opened %1: %2")
+            .arg(QFileInfo(path).fileName(),
+                 counted(m_model->graphs.empty() ? 0 : m_model->graphs.front().nodes, tr("node"), tr("nodes")));
     if (!m_graph.isEmpty()) said += tr(", graph %1").arg(m_graph);
     if (!m_model->format.empty()) said += QStringLiteral(", ") + QString::fromStdString(m_model->format);
     const bool more = m_graphs.size() > 1;
-    m_log.append({LogEntry::Level::Note, said, path, more ? tr("It holds %1 graphs: File > Open Another Graph (Ctrl+Shift+G).").arg(m_graphs.size()) : QString(), {}, NodeId::None});
+    m_log.append(
+        {LogEntry::Level::Note,
+         said,
+         path,
+         more ? tr("It holds %1 graphs: File > Open Another Graph (Ctrl+Shift+G).").arg(m_graphs.size()) : QString(),
+         {},
+         NodeId::None});
     for (const std::string& remark : m_model->remarks)
         m_log.append({LogEntry::Level::Warning, QString::fromStdString(remark), path, {}, {}, NodeId::None});
     emit modelOpened();
@@ -166,26 +182,28 @@ void SessionController::loadPlace() {
         QVector<DiffLine> lines;
     };
     // Graph and text come together, so that all windows change at once or, cancelled, not at all.
-    ask<Both>(Lane::Looks, QStringLiteral("place"), tr("Comparing graphs"),
-              [what](Source& source, const Progress& progress) -> Result<Both> {
-                  Both both;
-                  CT_TRY(both.graph, source.diff(what.before, what.after, progress));
-                  CT_TRY(const GraphText after, source.text(what.after, false, progress));
-                  if (what.before == what.after) {
-                      both.lines = diffTexts(after, after);
-                      return both;
-                  }
-                  CT_TRY(const GraphText before, source.text(what.before, false, progress));
-                  both.lines = diffTexts(before, after);
-                  return both;
-              },
-              [this, what](Both both) {
-                  m_shown = std::make_shared<const Shown>(Shown{what, std::make_shared<const UnionGraph>(std::move(both.graph))});
-                  emit shown(m_shown);
-                  emit textShown(std::make_shared<const ShownText>(ShownText{what, std::move(both.lines)}));
-                  loadNode();
-              },
-              [this] { returnToShown(); });
+    ask<Both>(
+        Lane::Looks, QStringLiteral("place"), tr("Comparing graphs"),
+        [what](Source& source, const Progress& progress) -> Result<Both> {
+            Both both;
+            CT_TRY(both.graph, source.diff(what.before, what.after, progress));
+            CT_TRY(const GraphText after, source.text(what.after, false, progress));
+            if (what.before == what.after) {
+                both.lines = diffTexts(after, after);
+                return both;
+            }
+            CT_TRY(const GraphText before, source.text(what.before, false, progress));
+            both.lines = diffTexts(before, after);
+            return both;
+        },
+        [this, what](Both both) {
+            m_shown =
+                std::make_shared<const Shown>(Shown{what, std::make_shared<const UnionGraph>(std::move(both.graph))});
+            emit shown(m_shown);
+            emit textShown(std::make_shared<const ShownText>(ShownText{what, std::move(both.lines)}));
+            loadNode();
+        },
+        [this] { returnToShown(); });
 }
 
 void SessionController::nodeLoaded(NodeId node, std::shared_ptr<const NodeFacts> facts) {
@@ -197,29 +215,32 @@ void SessionController::loadNode() {
     const NodeId id = m_selection.node();
     if (m_returning) return;
     if (id == NodeId::None || !m_shown || !m_selection.hasPlace()) {
-        if (m_pending.contains(QStringLiteral("node"))) ++m_generation[QStringLiteral("node")], settled(QStringLiteral("node"));
+        if (m_pending.contains(QStringLiteral("node")))
+            ++m_generation[QStringLiteral("node")], settled(QStringLiteral("node"));
         return nodeLoaded(NodeId::None, std::make_shared<const NodeFacts>());
     }
     const Run* run = runOf(m_selection.place().run);
-    ask<NodeFacts>(Lane::Looks, QStringLiteral("node"), tr("Reading the node"),
-                   [what = m_selection.comparison(), id, graph = m_shown->graph, steps = run ? run->steps : std::vector<StepInfo>()](
-                       Source& source, const Progress& progress) -> Result<NodeFacts> {
-                       NodeFacts facts;
-                       facts.steps = steps;
-                       for (const auto& node : graph->nodes) facts.names.emplace_back(node.info.id, node.info.name);
-                       auto after = source.node(what.after, id, progress);
-                       auto before = what.before == what.after ? after : source.node(what.before, id, progress);
-                       if (!after && !before) {
-                           // A node of another step is no failure: the window shows that it is not here.
-                           if (after.error().code != ErrorCode::NotFound) return after.error();
-                           return facts;
-                       }
-                       if (after) facts.after = std::move(*after);
-                       if (before) facts.before = std::move(*before);
-                       return facts;
-                   },
-                   [this, id](NodeFacts facts) { nodeLoaded(id, std::make_shared<const NodeFacts>(std::move(facts))); },
-                   [this, id] { nodeLoaded(id, std::make_shared<const NodeFacts>()); });
+    ask<NodeFacts>(
+        Lane::Looks, QStringLiteral("node"), tr("Reading the node"),
+        [what = m_selection.comparison(), id, graph = m_shown->graph,
+         steps = run ? run->steps : std::vector<StepInfo>()](Source& source,
+                                                             const Progress& progress) -> Result<NodeFacts> {
+            NodeFacts facts;
+            facts.steps = steps;
+            for (const auto& node : graph->nodes) facts.names.emplace_back(node.info.id, node.info.name);
+            auto after = source.node(what.after, id, progress);
+            auto before = what.before == what.after ? after : source.node(what.before, id, progress);
+            if (!after && !before) {
+                // A node of another step is no failure: the window shows that it is not here.
+                if (after.error().code != ErrorCode::NotFound) return after.error();
+                return facts;
+            }
+            if (after) facts.after = std::move(*after);
+            if (before) facts.before = std::move(*before);
+            return facts;
+        },
+        [this, id](NodeFacts facts) { nodeLoaded(id, std::make_shared<const NodeFacts>(std::move(facts))); },
+        [this, id] { nodeLoaded(id, std::make_shared<const NodeFacts>()); });
 }
 
 void SessionController::explain() {
@@ -227,7 +248,8 @@ void SessionController::explain() {
     const Comparison what = m_selection.comparison();
     Explained asked;
     // A rewrite's rule saw the graph right before it, whatever it is compared with.
-    asked.before = what.after.rewrites > 0 ? Place{what.after.run, what.after.step, what.after.rewrites - 1} : what.before;
+    asked.before =
+        what.after.rewrites > 0 ? Place{what.after.run, what.after.step, what.after.rewrites - 1} : what.before;
     asked.node = m_selection.node();
     if (const RewriteInfo* rewrite = rewriteAt(what.after)) asked.rule = rewrite->rule;
     const Run* run = runOf(what.after.run);
@@ -242,28 +264,31 @@ void SessionController::explain() {
     asked.inactive = inactivePasses(*m_source, options);
     const RunId rulesOf = run ? run->id : -1;
     if (m_rulesOf == rulesOf) asked.infos = m_rules;
-    ask<Explained>(Lane::Looks, QStringLiteral("explain"), tr("Explaining"),
-                   [asked, what, options, done = std::move(done), graph = m_shown->graph](Source& source, const Progress& progress) -> Result<Explained> {
-                       Explained explained = asked;
-                       for (const auto& known : graph->nodes) explained.names.emplace_back(known.info.id, known.info.name);
-                       if (explained.node != NodeId::None) {
-                           auto answers = source.explain(explained.before, explained.node, progress);
-                           // A node that this step made is no failure: the window says that it is not there before.
-                           if (!answers && answers.error().code != ErrorCode::NotFound) return answers.error();
-                           if (answers) explained.rules = std::move(*answers);
-                       }
-                       if (!explained.pass.empty()) {
-                           CT_TRY(explained.uses, source.ruleUses(what.after.run, what.after.step));
-                       }
-                       addUncounted(explained.uses, done);
-                       if (!explained.infos) explained.infos = std::make_shared<const std::vector<RuleInfo>>(source.rules(options));
-                       return explained;
-                   },
-                   [this, rulesOf](Explained explained) {
-                       m_rules = explained.infos;
-                       m_rulesOf = rulesOf;
-                       emit this->explained(std::make_shared<const Explained>(std::move(explained)));
-                   });
+    ask<Explained>(
+        Lane::Looks, QStringLiteral("explain"), tr("Explaining"),
+        [asked, what, options, done = std::move(done), graph = m_shown->graph](
+            Source& source, const Progress& progress) -> Result<Explained> {
+            Explained explained = asked;
+            for (const auto& known : graph->nodes) explained.names.emplace_back(known.info.id, known.info.name);
+            if (explained.node != NodeId::None) {
+                auto answers = source.explain(explained.before, explained.node, progress);
+                // A node that this step made is no failure: the window says that it is not there before.
+                if (!answers && answers.error().code != ErrorCode::NotFound) return answers.error();
+                if (answers) explained.rules = std::move(*answers);
+            }
+            if (!explained.pass.empty()) {
+                CT_TRY(explained.uses, source.ruleUses(what.after.run, what.after.step));
+            }
+            addUncounted(explained.uses, done);
+            if (!explained.infos)
+                explained.infos = std::make_shared<const std::vector<RuleInfo>>(source.rules(options));
+            return explained;
+        },
+        [this, rulesOf](Explained explained) {
+            m_rules = explained.infos;
+            m_rulesOf = rulesOf;
+            emit this->explained(std::make_shared<const Explained>(std::move(explained)));
+        });
 }
 
 }  // namespace cutaway::ui

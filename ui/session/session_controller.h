@@ -1,8 +1,9 @@
 #pragma once
-// Between the windows and the engine: puts work on job queues and brings results back to the window's thread. Looking has a
-// queue of its own, and so has each kind of work that takes long: none waits for another. What was asked for before the latest
-// request of its kind, or before the current model was opened, is dropped. Follows the Selection: a new place loads its
-// difference and texts, a new node its details. What cannot be loaded, or is cancelled, is not gone to.
+// Between the windows and the engine: puts work on job queues and brings results back to the window's thread. Looking
+// has a queue of its own, and so has each kind of work that takes long: none waits for another. What was asked for
+// before the latest request of its kind, or before the current model was opened, is dropped. Follows the Selection: a
+// new place loads its difference and texts, a new node its details. What cannot be loaded, or is cancelled, is not gone
+// to.
 #include <QElapsedTimer>
 #include <QHash>
 #include <QObject>
@@ -39,8 +40,8 @@ struct Run {
     CompileOptions options;
     std::vector<StepInfo> steps;
     std::vector<std::vector<RewriteInfo>> rewrites;  // by step
-    bool stopped = false;  // before its last pass
-    QString notExecuted, notTimed, notBuilt;  // why these cannot be asked for; empty if they can
+    bool stopped = false;                            // before its last pass
+    QString notExecuted, notTimed, notBuilt;         // why these cannot be asked for; empty if they can
     /// Whether the step's rewrites can be done one by one.
     static bool replays(const StepInfo& step) { return !isSchedule(step); }
     QString title() const;  // "Run 1: inference, CPU"
@@ -61,12 +62,13 @@ class SessionController : public QObject {
     SessionController(std::unique_ptr<Source> source, Selection& selection, QObject* parent = nullptr);
     ~SessionController() override;
 
-    /// `graph`: of a file with several, the one to work on; empty for the first, and then severalGraphs() tells of the others.
+    /// `graph`: of a file with several, the one to work on; empty for the first, and then severalGraphs() tells of the
+    /// others.
     void open(const QString& path, const QString& graph = {});
     /// Forgets model and runs; nothing is open then.
     void close();
-    /// Compiles, telling of every step when it is done (compilingChanged); then shows the first change of the new run, or, with
-    /// `comparedWith`, the difference of both results.
+    /// Compiles, telling of every step when it is done (compilingChanged); then shows the first change of the new run,
+    /// or, with `comparedWith`, the difference of both results.
     void compile(const CompileOptions& options, std::optional<RunId> comparedWith = {});
     /// Compiles again with a pass or a rule ("pass/rule") on or off; then shows the difference of both results.
     void setEnabled(RunId run, const QString& name, bool enabled);
@@ -78,8 +80,8 @@ class SessionController : public QObject {
     void explain();
     /// The graph at a place as a Python program that runs in PyTorch.
     void runnableText(const Place& place, std::function<void(const QString&)> then);
-    /// Stops one activity. A compile that has done some steps ends soon, with these as its run. If looking is stopped, what is on
-    /// show is the current place again.
+    /// Stops one activity. A compile that has done some steps ends soon, with these as its run. If looking is stopped,
+    /// what is on show is the current place again.
     void cancel(const QString& tag);
     /// What goes on, as it was begun.
     QVector<Activity> activities() const;
@@ -93,15 +95,17 @@ class SessionController : public QObject {
     /// The compiler's passes in running order, for a mode.
     std::vector<PassInfo> passes(Mode mode) const { return m_source->passes(mode); }
     const std::vector<Run>& runs() const { return m_runs; }
-    /// Somebody looks at the run under way again, and wants to see it when it is done though the place has changed meanwhile.
+    /// Somebody looks at the run under way again, and wants to see it when it is done though the place has changed
+    /// meanwhile.
     void awaitCompile() { m_awaited = m_moves; }
-    /// The run under way with the steps that are done; null before the first. It has no id, and its graphs cannot be asked for yet.
+    /// The run under way with the steps that are done; null before the first. It has no id, and its graphs cannot be
+    /// asked for yet.
     const Run* compiling() const { return m_compiling ? &*m_compiling : nullptr; }
     const Run* runOf(RunId id) const;
     /// The single rewrite that leads to a place; null if the place is none.
     const RewriteInfo* rewriteAt(const Place& place) const;
-    /// The first rewrite of a step, counted from 1, after which the node is not as it was before the step; 0 if there is none
-    /// or the node was not touched. Replays the step some times (the logarithm of its rewrites).
+    /// The first rewrite of a step, counted from 1, after which the node is not as it was before the step; 0 if there
+    /// is none or the node was not touched. Replays the step some times (the logarithm of its rewrites).
     void findRewrite(RunId run, int step, NodeId node, std::function<void(int)> then);
     /// "3 fuse_bias_add", "as opened": for titles.
     QString placeName(const Place& place) const;
@@ -141,8 +145,9 @@ class SessionController : public QObject {
         std::shared_ptr<CancelToken> cancel;
     };
     template <class T>
-    void ask(Lane lane, const QString& tag, const QString& doing, std::function<Result<T>(Source&, const Progress&)> work,
-             std::function<void(T)> then, std::function<void()> orElse = {});
+    void ask(Lane lane, const QString& tag, const QString& doing,
+             std::function<Result<T>(Source&, const Progress&)> work, std::function<void(T)> then,
+             std::function<void()> orElse = {});
     void settled(const QString& tag);
     bool drop(const QString& tag);
     void returnToShown();
@@ -170,12 +175,14 @@ class SessionController : public QObject {
     bool m_returning = false;  // to what is on show already
     int m_awaited = 0;         // m_moves when the compile was asked for
     int m_moves = 0;           // of the current place: who has moved on is not taken elsewhere by what ends then
-    std::shared_ptr<const std::vector<RuleInfo>> m_rules;  // texts of all rules of run m_rulesOf, once somebody wants them
+    std::shared_ptr<const std::vector<RuleInfo>>
+        m_rules;  // texts of all rules of run m_rulesOf, once somebody wants them
     RunId m_rulesOf = -1;
     QHash<QString, int> m_generation;
     QHash<QString, Pending> m_pending;  // by tag
     int m_epoch = 0;                    // rises when everything old is void
-    std::array<std::unique_ptr<JobQueue>, static_cast<size_t>(Lane::Count)> m_queues;  // last: their threads use the source
+    std::array<std::unique_ptr<JobQueue>, static_cast<size_t>(Lane::Count)>
+        m_queues;  // last: their threads use the source
 };
 
 }  // namespace cutaway::ui

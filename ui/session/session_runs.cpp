@@ -14,8 +14,10 @@ QString refusal(const Result<void>& possible) {
 }  // namespace
 
 QString Run::title() const {
-    QString text = QObject::tr("Run %1: %2, %3").arg(number).arg(options.mode == Mode::Training ? QObject::tr("training") : QObject::tr("inference"),
-                                                          options.target == Target::Cuda ? QStringLiteral("CUDA") : QStringLiteral("CPU"));
+    QString text = QObject::tr("Run %1: %2, %3")
+                       .arg(number)
+                       .arg(options.mode == Mode::Training ? QObject::tr("training") : QObject::tr("inference"),
+                            options.target == Target::Cuda ? QStringLiteral("CUDA") : QStringLiteral("CPU"));
     if (options.parity) text += QObject::tr(", as PyTorch");
     if (options.allStages) text += QObject::tr(", all stages");
     if (!options.onlyStage.empty()) text += QObject::tr(", only %1").arg(QString::fromStdString(options.onlyStage));
@@ -24,11 +26,20 @@ QString Run::title() const {
         for (const UserRules& rules : options.userRules) names << QString::fromStdString(rules.name);
         text += QObject::tr(", with %1").arg(names.join(QStringLiteral(" + ")));
     }
-    if (!options.enabledPasses.empty()) text += QObject::tr(", %1 more").arg(counted(static_cast<qsizetype>(options.enabledPasses.size()), QObject::tr("pass"), QObject::tr("passes")));
-    if (!options.moves.empty()) text += QObject::tr(", %1 moved").arg(counted(static_cast<qsizetype>(options.moves.size()), QObject::tr("pass"), QObject::tr("passes")));
+    if (!options.enabledPasses.empty())
+        text += QObject::tr(", %1 more")
+                    .arg(counted(static_cast<qsizetype>(options.enabledPasses.size()), QObject::tr("pass"),
+                                 QObject::tr("passes")));
+    if (!options.moves.empty())
+        text +=
+            QObject::tr(", %1 moved")
+                .arg(counted(static_cast<qsizetype>(options.moves.size()), QObject::tr("pass"), QObject::tr("passes")));
     if (stopped) text += QObject::tr(", stopped");
-    if (options.fuel) text += QObject::tr(", %1").arg(counted(static_cast<qsizetype>(*options.fuel), QObject::tr("rewrite"), QObject::tr("rewrites")));
-    const auto rulesOff = std::count_if(options.disabledPasses.begin(), options.disabledPasses.end(), [](const std::string& name) { return name.find('/') != std::string::npos; });
+    if (options.fuel)
+        text += QObject::tr(", %1").arg(
+            counted(static_cast<qsizetype>(*options.fuel), QObject::tr("rewrite"), QObject::tr("rewrites")));
+    const auto rulesOff = std::count_if(options.disabledPasses.begin(), options.disabledPasses.end(),
+                                        [](const std::string& name) { return name.find('/') != std::string::npos; });
     const auto passesOff = static_cast<qsizetype>(options.disabledPasses.size()) - rulesOff;
     if (rulesOff) text += QObject::tr(", %1 off").arg(counted(rulesOff, QObject::tr("rule"), QObject::tr("rules")));
     if (passesOff) text += QObject::tr(", %1 off").arg(counted(passesOff, QObject::tr("pass"), QObject::tr("passes")));
@@ -39,32 +50,34 @@ void SessionController::compile(const CompileOptions& options, std::optional<Run
     forgetCompiling();
     awaitCompile();
     const auto ended = [this, compile = m_compile, options](const StepInfo& step) {
-        QMetaObject::invokeMethod(this, [=, this] { stepEnded(compile, options, step); }, Qt::QueuedConnection);
+        QMetaObject::invokeMethod(
+            this, [=, this] { stepEnded(compile, options, step); }, Qt::QueuedConnection);
     };
-    ask<Run>(Lane::Compiles, QStringLiteral("compile"), tr("Compiling"),
-             [options, ended](Source& source, const Progress& progress) -> Result<Run> {
-                 Run run;
-                 run.options = options;
-                 CT_TRY(run.id, source.compile(options, ended, progress));
-                 // What a stopped compile has done is looked at like any other.
-                 const Progress anew;
-                 CT_TRY(run.stopped, source.wasCancelled(run.id));
-                 CT_TRY(run.steps, source.steps(run.id));
-                 for (const StepInfo& step : run.steps) {
-                     run.rewrites.emplace_back();
-                     if (step.rewrites == 0) continue;
-                     CT_TRY(run.rewrites.back(), source.rewrites(run.id, step.index, anew));
-                 }
-                 run.notExecuted = refusal(source.canRun(run.id, Backend::Reference));
-                 run.notTimed = refusal(source.canRun(run.id, Backend::Cpu));
-                 run.notBuilt = refusal(source.canBuild(run.id));
-                 return run;
-             },
-             [this, comparedWith](Run run) {
-                 forgetCompiling();
-                 finishCompile(std::move(run), comparedWith, m_awaited == m_moves);
-             },
-             [this] { forgetCompiling(); });
+    ask<Run>(
+        Lane::Compiles, QStringLiteral("compile"), tr("Compiling"),
+        [options, ended](Source& source, const Progress& progress) -> Result<Run> {
+            Run run;
+            run.options = options;
+            CT_TRY(run.id, source.compile(options, ended, progress));
+            // What a stopped compile has done is looked at like any other.
+            const Progress anew;
+            CT_TRY(run.stopped, source.wasCancelled(run.id));
+            CT_TRY(run.steps, source.steps(run.id));
+            for (const StepInfo& step : run.steps) {
+                run.rewrites.emplace_back();
+                if (step.rewrites == 0) continue;
+                CT_TRY(run.rewrites.back(), source.rewrites(run.id, step.index, anew));
+            }
+            run.notExecuted = refusal(source.canRun(run.id, Backend::Reference));
+            run.notTimed = refusal(source.canRun(run.id, Backend::Cpu));
+            run.notBuilt = refusal(source.canBuild(run.id));
+            return run;
+        },
+        [this, comparedWith](Run run) {
+            forgetCompiling();
+            finishCompile(std::move(run), comparedWith, m_awaited == m_moves);
+        },
+        [this] { forgetCompiling(); });
 }
 
 void SessionController::stepEnded(int compile, const CompileOptions& options, const StepInfo& step) {
@@ -99,13 +112,25 @@ void SessionController::finishCompile(Run run, std::optional<RunId> comparedWith
         if (step.state == StepState::Changed && ++changed == 1) first.step = step.index;
         if (step.state == StepState::Failed && !failed) failed = step.index;
     }
-    m_log.append({LogEntry::Level::Note, tr("%1: %2 passes, %3 changed the graph").arg(now.title()).arg(now.steps.size()).arg(changed), {},
-                  now.stopped ? tr("The passes after these did not run; compile again (Ctrl+B) to have them all.") : QString(), first, NodeId::None});
+    m_log.append(
+        {LogEntry::Level::Note,
+         tr("%1: %2 passes, %3 changed the graph").arg(now.title()).arg(now.steps.size()).arg(changed),
+         {},
+         now.stopped ? tr("The passes after these did not run; compile again (Ctrl+B) to have them all.") : QString(),
+         first,
+         NodeId::None});
     emit compiled(id);
     if (failed) {
         const StepInfo& step = now.steps[static_cast<size_t>(*failed)];
-        LogEntry entry{LogEntry::Level::Problem, tr("%1 failed: %2").arg(QString::fromStdString(step.name), QString::fromStdString(step.error)),
-                       tr("step %1 of %2").arg(*failed + 1).arg(now.title()), Run::replays(step) ? tr("Look at the step, or switch the pass off in the Steps window and compile again.") : tr("All passes are done: step through them, or run the graph in the reference interpreter (F5)."), Place{id, *failed, -1}, NodeId::None};
+        LogEntry entry{
+            LogEntry::Level::Problem,
+            tr("%1 failed: %2").arg(QString::fromStdString(step.name), QString::fromStdString(step.error)),
+            tr("step %1 of %2").arg(*failed + 1).arg(now.title()),
+            Run::replays(step)
+                ? tr("Look at the step, or switch the pass off in the Steps window and compile again.")
+                : tr("All passes are done: step through them, or run the graph in the reference interpreter (F5)."),
+            Place{id, *failed, -1},
+            NodeId::None};
         m_log.append(entry);
         emit problem(entry);
         first.step = *failed;
@@ -113,9 +138,9 @@ void SessionController::finishCompile(Run run, std::optional<RunId> comparedWith
     if (!show) return emit message(tr("%1 is there: choose it in the Steps window.").arg(now.title()));
     const Run* other = comparedWith ? runOf(*comparedWith) : nullptr;
     if (other && !failed && !now.stopped && !other->stopped)
-        m_selection.compare({{other->id, static_cast<int>(other->steps.size()) - 1, -1}, {id, static_cast<int>(now.steps.size()) - 1, -1}});
-    else
-        m_selection.setPlace(first);
+        m_selection.compare({{other->id, static_cast<int>(other->steps.size()) - 1, -1},
+                             {id, static_cast<int>(now.steps.size()) - 1, -1}});
+    else m_selection.setPlace(first);
 }
 
 void SessionController::setEnabled(RunId id, const QString& name, bool enabled) {
@@ -132,7 +157,8 @@ void SessionController::setEnabled(RunId id, const QString& name, bool enabled) 
     if (!enabled) options.disabledPasses.push_back(text);
     const std::string pass = text.substr(0, text.find('/'));
     for (const PassInfo& known : m_source->passes(options.mode))
-        if (enabled && known.optional && known.name == pass && !options.enabled(pass)) options.enabledPasses.push_back({pass, {}});
+        if (enabled && known.optional && known.name == pass && !options.enabled(pass))
+            options.enabledPasses.push_back({pass, {}});
     compile(options, id);
 }
 
@@ -140,7 +166,8 @@ const RewriteInfo* SessionController::rewriteAt(const Place& place) const {
     const Run* run = place.rewrites > 0 ? runOf(place.run) : nullptr;
     if (!run || place.step < 0 || place.step >= static_cast<int>(run->rewrites.size())) return nullptr;
     const auto& rewrites = run->rewrites[static_cast<size_t>(place.step)];
-    return place.rewrites <= static_cast<int>(rewrites.size()) ? &rewrites[static_cast<size_t>(place.rewrites) - 1] : nullptr;
+    return place.rewrites <= static_cast<int>(rewrites.size()) ? &rewrites[static_cast<size_t>(place.rewrites) - 1]
+                                                               : nullptr;
 }
 
 namespace {
@@ -158,22 +185,24 @@ Result<std::string> nodeAt(Source& source, const Place& place, NodeId id, const 
 void SessionController::findRewrite(RunId run, int step, NodeId node, std::function<void(int)> then) {
     const Run* known = runOf(run);
     if (!known || step < 0 || step >= static_cast<int>(known->steps.size())) return then(0);
-    const int count = Run::replays(known->steps[static_cast<size_t>(step)]) ? known->steps[static_cast<size_t>(step)].rewrites : 0;
+    const int count =
+        Run::replays(known->steps[static_cast<size_t>(step)]) ? known->steps[static_cast<size_t>(step)].rewrites : 0;
     if (count == 0) return then(0);
-    ask<int>(Lane::Looks, QStringLiteral("find"), tr("Looking for the rewrite"),
-             [run, step, node, count](Source& source, const Progress& progress) -> Result<int> {
-                 CT_TRY(const std::string before, nodeAt(source, {run, step - 1, -1}, node, progress));
-                 CT_TRY(const std::string after, nodeAt(source, {run, step, -1}, node, progress));
-                 if (before == after) return 0;
-                 int untouched = 0, touched = count;
-                 while (touched - untouched > 1) {
-                     const int middle = untouched + (touched - untouched) / 2;
-                     CT_TRY(const std::string now, nodeAt(source, {run, step, middle}, node, progress));
-                     (now == before ? untouched : touched) = middle;
-                 }
-                 return touched;
-             },
-             std::move(then));
+    ask<int>(
+        Lane::Looks, QStringLiteral("find"), tr("Looking for the rewrite"),
+        [run, step, node, count](Source& source, const Progress& progress) -> Result<int> {
+            CT_TRY(const std::string before, nodeAt(source, {run, step - 1, -1}, node, progress));
+            CT_TRY(const std::string after, nodeAt(source, {run, step, -1}, node, progress));
+            if (before == after) return 0;
+            int untouched = 0, touched = count;
+            while (touched - untouched > 1) {
+                const int middle = untouched + (touched - untouched) / 2;
+                CT_TRY(const std::string now, nodeAt(source, {run, step, middle}, node, progress));
+                (now == before ? untouched : touched) = middle;
+            }
+            return touched;
+        },
+        std::move(then));
 }
 
 const Run* SessionController::runOf(RunId id) const {
@@ -185,7 +214,9 @@ QString SessionController::placeName(const Place& place) const {
     const Run* run = runOf(place.run);
     QString name = tr("as opened");
     if (place.step >= 0) {
-        name = run && place.step < static_cast<int>(run->steps.size()) ? QString::fromStdString(run->steps[static_cast<size_t>(place.step)].name) : tr("step %1").arg(place.step);
+        name = run && place.step < static_cast<int>(run->steps.size())
+                   ? QString::fromStdString(run->steps[static_cast<size_t>(place.step)].name)
+                   : tr("step %1").arg(place.step);
         if (place.rewrites >= 0) name += tr(", rewrite %1").arg(place.rewrites);
     }
     return m_runs.size() > 1 && place.step >= 0 ? tr("%1 (run %2)").arg(name).arg(run ? run->number : 0) : name;

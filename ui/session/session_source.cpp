@@ -1,6 +1,6 @@
-#include "ui/session/source.h"
-
 #include <atomic>
+
+#include "ui/session/source.h"
 
 namespace cutaway::ui {
 namespace {
@@ -20,22 +20,42 @@ class SessionSource : public Source {
         return opened;
     }
     void close() override { m_session = std::make_shared<Session>(); }
-    Result<RunId> compile(const CompileOptions& options, const std::function<void(const StepInfo&)>& ended, const Progress& progress) override { return session()->compileWatched(options, ended, progress); }
+    Result<RunId> compile(const CompileOptions& options, const std::function<void(const StepInfo&)>& ended,
+                          const Progress& progress) override {
+        return session()->compileWatched(options, ended, progress);
+    }
     Result<bool> wasCancelled(RunId run) override { return session()->wasCancelled(run); }
     Result<std::vector<StepInfo>> steps(RunId run) override { return session()->steps(run); }
-    Result<std::vector<RewriteInfo>> rewrites(RunId run, int step, const Progress& progress) override { return session()->rewrites(run, step, progress); }
-    Result<UnionGraph> diff(const Place& before, const Place& after, const Progress& progress) override { return session()->diff(before, after, progress); }
-    Result<GraphText> text(const Place& place, bool runnable, const Progress& progress) override { return session()->text(place, runnable, progress); }
-    Result<NodeDetails> node(const Place& place, NodeId id, const Progress& progress) override { return session()->node(place, id, progress); }
-    Result<std::vector<RuleExplanation>> explain(const Place& place, NodeId node, const Progress& progress) override { return session()->explainAll(place, node, {}, progress); }
+    Result<std::vector<RewriteInfo>> rewrites(RunId run, int step, const Progress& progress) override {
+        return session()->rewrites(run, step, progress);
+    }
+    Result<UnionGraph> diff(const Place& before, const Place& after, const Progress& progress) override {
+        return session()->diff(before, after, progress);
+    }
+    Result<GraphText> text(const Place& place, bool runnable, const Progress& progress) override {
+        return session()->text(place, runnable, progress);
+    }
+    Result<NodeDetails> node(const Place& place, NodeId id, const Progress& progress) override {
+        return session()->node(place, id, progress);
+    }
+    Result<std::vector<RuleExplanation>> explain(const Place& place, NodeId node, const Progress& progress) override {
+        return session()->explainAll(place, node, {}, progress);
+    }
     Result<std::vector<RuleUse>> ruleUses(RunId run, int step) override { return session()->ruleUses(run, step); }
     std::vector<RuleInfo> rules(const CompileOptions& options) override {
         auto known = ruleList(options);
-        return known ? std::move(*known) : ruleList();  // rules that do not load fail the compile, not the list of those that do
+        return known ? std::move(*known)
+                     : ruleList();  // rules that do not load fail the compile, not the list of those that do
     }
-    Result<BisectReport> bisect(RunId run, const BisectOptions& options, const Progress& progress) override { return session()->bisect(run, options, progress); }
-    Result<BuildInfo> build(RunId run, Target target, const Progress& progress) override { return session()->build(run, target, progress); }
-    Result<RunReport> run(RunId run, const RunOptions& options, const Progress& progress) override { return session()->run(run, options, progress); }
+    Result<BisectReport> bisect(RunId run, const BisectOptions& options, const Progress& progress) override {
+        return session()->bisect(run, options, progress);
+    }
+    Result<BuildInfo> build(RunId run, Target target, const Progress& progress) override {
+        return session()->build(run, target, progress);
+    }
+    Result<RunReport> run(RunId run, const RunOptions& options, const Progress& progress) override {
+        return session()->run(run, options, progress);
+    }
     Result<void> canBuild(RunId run) override { return session()->canBuild(run); }
     Result<void> canRun(RunId run, Backend backend) override { return session()->canRun(run, backend); }
 

@@ -1,13 +1,15 @@
-// The controller's long work beside compiling: generating code, running, searching. Each goes on beside everything else.
+// The controller's long work beside compiling: generating code, running, searching. Each goes on beside everything
+// else.
 #include "ui/models/words.h"
 #include "ui/session/session_ask.h"
 
 namespace cutaway::ui {
 
 void SessionController::build(RunId run, Target target) {
-    ask<BuildInfo>(Lane::Executions, QStringLiteral("build"), tr("Generating code"),
-                   [run, target](Source& source, const Progress& progress) { return source.build(run, target, progress); },
-                   [this, run](BuildInfo info) { emit built(run, std::make_shared<const BuildInfo>(std::move(info))); });
+    ask<BuildInfo>(
+        Lane::Executions, QStringLiteral("build"), tr("Generating code"),
+        [run, target](Source& source, const Progress& progress) { return source.build(run, target, progress); },
+        [this, run](BuildInfo info) { emit built(run, std::make_shared<const BuildInfo>(std::move(info))); });
 }
 
 void SessionController::run(RunId run, const RunOptions& options) {
@@ -16,59 +18,71 @@ void SessionController::run(RunId run, const RunOptions& options) {
         std::optional<BuildInfo> kernels;  // with their times
     };
     const QString doing = options.backend == Backend::Reference ? tr("Running in the reference interpreter")
-                          : options.repeat > 1                  ? tr("Timing generated code, %1").arg(counted(options.repeat, tr("run"), tr("runs")))
-                                                                : tr("Running generated code");
-    ask<Ran>(Lane::Executions, QStringLiteral("run"), doing,
-             [run, options](Source& source, const Progress& progress) -> Result<Ran> {
-                 Ran ran;
-                 CT_TRY(ran.report, source.run(run, options, progress));
-                 if (options.backend == Backend::Reference || !options.valuesFile.empty()) return ran;
-                 CT_TRY(ran.kernels, source.build(run, Target::Cpu, progress));
-                 return ran;
-             },
-             [this, run](Ran done) {
-                 if (done.kernels) emit timed(run, std::make_shared<const BuildInfo>(std::move(*done.kernels)));
-                 emit ran(run, std::make_shared<const RunReport>(std::move(done.report)));
-             });
+                          : options.repeat > 1
+                              ? tr("Timing generated code, %1").arg(counted(options.repeat, tr("run"), tr("runs")))
+                              : tr("Running generated code");
+    ask<Ran>(
+        Lane::Executions, QStringLiteral("run"), doing,
+        [run, options](Source& source, const Progress& progress) -> Result<Ran> {
+            Ran ran;
+            CT_TRY(ran.report, source.run(run, options, progress));
+            if (options.backend == Backend::Reference || !options.valuesFile.empty()) return ran;
+            CT_TRY(ran.kernels, source.build(run, Target::Cpu, progress));
+            return ran;
+        },
+        [this, run](Ran done) {
+            if (done.kernels) emit timed(run, std::make_shared<const BuildInfo>(std::move(*done.kernels)));
+            emit ran(run, std::make_shared<const RunReport>(std::move(done.report)));
+        });
 }
 
 void SessionController::bisect(RunId run, const BisectOptions& options) {
-    ask<BisectReport>(Lane::Searches, QStringLiteral("bisect"), tr("Looking for the rewrite that broke the graph"),
-                      [run, options](Source& source, const Progress& progress) { return source.bisect(run, options, progress); },
-                      [this, moves = m_moves](BisectReport report) {
-                          finishBisect(report, moves == m_moves);
-                          emit bisected(std::make_shared<const BisectReport>(std::move(report)));
-                      });
+    ask<BisectReport>(
+        Lane::Searches, QStringLiteral("bisect"), tr("Looking for the rewrite that broke the graph"),
+        [run, options](Source& source, const Progress& progress) { return source.bisect(run, options, progress); },
+        [this, moves = m_moves](BisectReport report) {
+            finishBisect(report, moves == m_moves);
+            emit bisected(std::make_shared<const BisectReport>(std::move(report)));
+        });
 }
 
 void SessionController::finishBisect(const BisectReport& report, bool show) {
-    const auto note = [&](LogEntry::Level level, const QString& what, std::optional<Place> place, NodeId node = NodeId::None) {
-        m_log.append({level, what, place ? placeName(*place) : QString(), QString::fromStdString(report.note), place, node});
+    const auto note = [&](LogEntry::Level level, const QString& what, std::optional<Place> place,
+                          NodeId node = NodeId::None) {
+        m_log.append(
+            {level, what, place ? placeName(*place) : QString(), QString::fromStdString(report.note), place, node});
     };
     for (const BisectProbe& probe : report.probes)
-        note(LogEntry::Level::Note, (probe.bad ? tr("The graph after %1 is bad: %2") : tr("The graph after %1 is good: %2")).arg(counted(probe.rewrites, tr("rewrite"), tr("rewrites")), QString::fromStdString(probe.detail)), probe.place);
+        note(LogEntry::Level::Note,
+             (probe.bad ? tr("The graph after %1 is bad: %2") : tr("The graph after %1 is good: %2"))
+                 .arg(counted(probe.rewrites, tr("rewrite"), tr("rewrites")), QString::fromStdString(probe.detail)),
+             probe.place);
     if (!report.found) {
-        const QString said = tr("No rewrite broke the graph: it is good after all %1").arg(counted(report.searched, tr("rewrite"), tr("rewrites")));
+        const QString said = tr("No rewrite broke the graph: it is good after all %1")
+                                 .arg(counted(report.searched, tr("rewrite"), tr("rewrites")));
         emit message(said);
         return note(LogEntry::Level::Note, said, {});
     }
     const QString step = QString::fromStdString(report.step.name);
     const bool whole = report.rewrite.index < 0;
     const Place culprit = whole ? Place{report.culprit.run, report.culprit.step, -1} : report.culprit;
-    const QString said = whole ? tr("%1 fails before its first rewrite: %2").arg(step, QString::fromStdString(report.step.error))
-                               : tr("Rewrite %1 of %2 broke the graph: %3 at %4. Found among %5 by %6")
-                                     .arg(report.rewrite.index + 1)
-                                     .arg(step, QString::fromStdString(report.rewrite.rule), QString::fromStdString(report.rewrite.node),
-                                          counted(report.searched, tr("rewrite"), tr("rewrites")), counted(static_cast<qsizetype>(report.probes.size()), tr("test"), tr("tests")));
+    const QString said =
+        whole ? tr("%1 fails before its first rewrite: %2").arg(step, QString::fromStdString(report.step.error))
+              : tr("Rewrite %1 of %2 broke the graph: %3 at %4. Found among %5 by %6")
+                    .arg(report.rewrite.index + 1)
+                    .arg(step, QString::fromStdString(report.rewrite.rule), QString::fromStdString(report.rewrite.node),
+                         counted(report.searched, tr("rewrite"), tr("rewrites")),
+                         counted(static_cast<qsizetype>(report.probes.size()), tr("test"), tr("tests")));
     note(LogEntry::Level::Warning, said, culprit, whole ? NodeId::None : report.rewrite.nodeId);
     emit message(show ? said : tr("%1. Double-click it in the Log window to go there.").arg(said));
     if (show) m_selection.go(comparisonAt(culprit), whole ? NodeId::None : report.rewrite.nodeId);
 }
 
 void SessionController::runnableText(const Place& place, std::function<void(const QString&)> then) {
-    ask<GraphText>(Lane::Looks, QStringLiteral("runnable"), tr("Printing Python"),
-                   [place](Source& source, const Progress& progress) { return source.text(place, true, progress); },
-                   [then = std::move(then)](GraphText text) { then(QString::fromStdString(text.text)); });
+    ask<GraphText>(
+        Lane::Looks, QStringLiteral("runnable"), tr("Printing Python"),
+        [place](Source& source, const Progress& progress) { return source.text(place, true, progress); },
+        [then = std::move(then)](GraphText text) { then(QString::fromStdString(text.text)); });
 }
 
 }  // namespace cutaway::ui

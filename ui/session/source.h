@@ -18,7 +18,8 @@ class Source {
     /// Lets go of what is open; what still works on it ends with it.
     virtual void close() = 0;
     /// `ended` is told of every step when it is done. Cancelled, it leaves those as a run, if there are any.
-    virtual Result<RunId> compile(const CompileOptions& options, const std::function<void(const StepInfo&)>& ended, const Progress& progress) = 0;
+    virtual Result<RunId> compile(const CompileOptions& options, const std::function<void(const StepInfo&)>& ended,
+                                  const Progress& progress) = 0;
     virtual Result<bool> wasCancelled(RunId run) = 0;
     virtual Result<std::vector<StepInfo>> steps(RunId run) = 0;
     virtual Result<std::vector<RewriteInfo>> rewrites(RunId run, int step, const Progress& progress) = 0;

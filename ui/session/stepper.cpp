@@ -4,7 +4,8 @@
 
 namespace cutaway::ui {
 
-Stepper::Stepper(SessionController& controller, Selection& selection, QObject* parent) : QObject(parent), m_controller(controller), m_selection(selection) {}
+Stepper::Stepper(SessionController& controller, Selection& selection, QObject* parent)
+    : QObject(parent), m_controller(controller), m_selection(selection) {}
 
 const Run* Stepper::run() const {
     if (m_controller.runs().empty()) return nullptr;
@@ -15,13 +16,15 @@ const Run* Stepper::run() const {
 const StepInfo* Stepper::currentStep() const {
     const Run* now = run();
     const int step = m_selection.place().step;
-    return now && step >= 0 && step < static_cast<int>(now->steps.size()) ? &now->steps[static_cast<size_t>(step)] : nullptr;
+    return now && step >= 0 && step < static_cast<int>(now->steps.size()) ? &now->steps[static_cast<size_t>(step)]
+                                                                          : nullptr;
 }
 
 /// `from` if there is none; -1, the graph as opened, lies before every step.
 int Stepper::changedStep(int from, bool forward, bool onlyChanged) const {
     const auto& steps = run()->steps;
-    for (int at = forward ? from + 1 : from - 1; at >= 0 && at < static_cast<int>(steps.size()); at += forward ? 1 : -1) {
+    for (int at = forward ? from + 1 : from - 1; at >= 0 && at < static_cast<int>(steps.size());
+         at += forward ? 1 : -1) {
         const StepState state = steps[static_cast<size_t>(at)].state;
         if (!onlyChanged || state == StepState::Changed || state == StepState::Failed) return at;
     }
@@ -37,9 +40,10 @@ void Stepper::step(bool forward, bool onlyChanged) {
     // From inside a step, back is the step itself.
     const int next = !forward && now.rewrites >= 0 ? now.step : changedStep(now.step, forward, onlyChanged);
     if (next == now.step && (forward || now.rewrites < 0))
-        emit message(!forward ? tr("This is the graph as it was opened.") : onlyChanged ? tr("No later step changed the graph.") : tr("This is the last step."));
-    else
-        show({run()->id, next, -1});
+        emit message(!forward      ? tr("This is the graph as it was opened.")
+                     : onlyChanged ? tr("No later step changed the graph.")
+                                   : tr("This is the last step."));
+    else show({run()->id, next, -1});
 }
 
 void Stepper::rewrite(bool forward) {

@@ -69,9 +69,7 @@ constexpr Look kLooks[] = {
 };
 
 /// "Open…" is told as "Open".
-QString plain(QString text) {
-    return text.remove('&').remove(QStringLiteral("…")).trimmed();
-}
+QString plain(QString text) { return text.remove('&').remove(QStringLiteral("…")).trimmed(); }
 
 bool isNamed(const QAction& action, const QString& name) {
     return action.shortcut().isEmpty() ? plain(action.text()) == name

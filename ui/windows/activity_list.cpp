@@ -51,7 +51,8 @@ void ActivityList::addRow() {
     row.cancel->setAutoRaise(true);
     row.cancel->setFocusPolicy(Qt::TabFocus);
     const auto at = static_cast<qsizetype>(m_rows.size());
-    connect(row.cancel, &QToolButton::clicked, this, [this, at] { emit cancelWanted(m_rows[static_cast<size_t>(at)].tag); });
+    connect(row.cancel, &QToolButton::clicked, this,
+            [this, at] { emit cancelWanted(m_rows[static_cast<size_t>(at)].tag); });
     auto* line = new QHBoxLayout(row.box);
     line->setContentsMargins(0, 0, 0, 0);
     line->setSpacing(6);
@@ -84,7 +85,9 @@ void ActivityList::refresh() {
         row.bar->setAccessibleName(activity.doing);
         row.cancel->setText(i + 1 == late.size() ? tr("Cancel (Esc)") : tr("Cancel"));
         row.cancel->setAccessibleName(tr("Cancel: %1").arg(activity.doing));
-        row.cancel->setToolTip(activity.tag == QLatin1String("compile") ? tr("Stops the compile; the steps that are done stay") : row.cancel->accessibleName());
+        row.cancel->setToolTip(activity.tag == QLatin1String("compile")
+                                   ? tr("Stops the compile; the steps that are done stay")
+                                   : row.cancel->accessibleName());
     }
 }
 

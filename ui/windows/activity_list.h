@@ -1,6 +1,6 @@
 #pragma once
-// A line for each thing that goes on: what, how far, for how long, and a button that stops it. Work that ends within 0.2 s
-// shows no line.
+// A line for each thing that goes on: what, how far, for how long, and a button that stops it. Work that ends within
+// 0.2 s shows no line.
 #include <QTimer>
 #include <QWidget>
 

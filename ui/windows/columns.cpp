@@ -34,18 +34,14 @@ Columns::Columns(QHeaderView* header, const QString& name, const QSet<int>& hidd
 }
 
 void Columns::setRoom(int column, bool room) {
-    if (room)
-        m_noRoom.remove(column);
-    else
-        m_noRoom.insert(column);
+    if (room) m_noRoom.remove(column);
+    else m_noRoom.insert(column);
     apply(column);
 }
 
 void Columns::setShown(int column, bool shown) {
-    if (shown)
-        m_hidden.remove(column);
-    else
-        m_hidden.insert(column);
+    if (shown) m_hidden.remove(column);
+    else m_hidden.insert(column);
     apply(column);
     save();
 }

@@ -73,7 +73,8 @@ bool CommandPalette::eventFilter(QObject* watched, QEvent* event) {
 void CommandPalette::refresh() {
     m_list->clear();
     for (int index : rankEntries(m_entries, m_field->text(), kShown)) {
-        auto* item = new QListWidgetItem(QStringLiteral("%1   (%2)").arg(m_entries[index].text, m_entries[index].kind), m_list);
+        auto* item =
+            new QListWidgetItem(QStringLiteral("%1   (%2)").arg(m_entries[index].text, m_entries[index].kind), m_list);
         item->setData(Qt::UserRole, index);
     }
     if (m_list->count() > 0) m_list->setCurrentRow(0);

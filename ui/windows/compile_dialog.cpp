@@ -42,9 +42,19 @@ QStringList wordsOf(const QLineEdit* field) {
 }  // namespace
 
 CompileDialog::CompileDialog(Passes passes, const CompileOptions& from, QWidget* parent)
-    : QDialog(parent), m_passesOf(std::move(passes)), m_mode(new QComboBox), m_stage(new QComboBox), m_parity(new QCheckBox(tr("Behave like PyTorch where it is known to be wrong"))),
+    : QDialog(parent),
+      m_passesOf(std::move(passes)),
+      m_mode(new QComboBox),
+      m_stage(new QComboBox),
+      m_parity(new QCheckBox(tr("Behave like PyTorch where it is known to be wrong"))),
       m_allStages(new QCheckBox(tr("Run again what PyTorch ran before it recorded the graph"))),
-      m_fuel(new QSpinBox), m_passes(new QListWidget), m_files(new QListWidget), m_settings(new QLineEdit), m_rulesOff(new QLineEdit), m_problem(wrapped({})), m_options(from) {
+      m_fuel(new QSpinBox),
+      m_passes(new QListWidget),
+      m_files(new QListWidget),
+      m_settings(new QLineEdit),
+      m_rulesOff(new QLineEdit),
+      m_problem(wrapped({})),
+      m_options(from) {
     setWindowTitle(tr("Compile"));
     auto* tabs = new QTabWidget;
     tabs->addTab(makeGeneral(from), tr("&General"));
@@ -95,7 +105,8 @@ QWidget* CompileDialog::makePasses(const CompileOptions& from) {
     }
     m_moves = from.moves;
     m_passes->setAccessibleName(tr("Passes in running order"));
-    connect(m_passes, &QListWidget::itemChanged, this, [this](const QListWidgetItem* item) { m_ticks[item->text()] = item->checkState() == Qt::Checked; });
+    connect(m_passes, &QListWidget::itemChanged, this,
+            [this](const QListWidgetItem* item) { m_ticks[item->text()] = item->checkState() == Qt::Checked; });
     listPasses();
     m_stage->setCurrentIndex(std::max(0, m_stage->findData(QString::fromStdString(from.onlyStage))));
     auto* up = new QPushButton(tr("Move &Up"));
@@ -107,7 +118,8 @@ QWidget* CompileDialog::makePasses(const CompileOptions& from) {
     m_settings->setAccessibleName(tr("Settings of optional passes"));
     auto* page = new QWidget;
     auto* column = new QVBoxLayout(page);
-    column->addWidget(wrapped(tr("Ticked passes run, from top to bottom. Those in italics are optional. Some passes must run before others: an order that cannot work is refused when you compile.")));
+    column->addWidget(wrapped(tr(
+        "Ticked passes run, from top to bottom. Those in italics are optional. Some passes must run before others: an order that cannot work is refused when you compile.")));
     column->addWidget(m_passes, 1);
     auto* row = new QHBoxLayout;
     row->addWidget(up);
@@ -134,9 +146,11 @@ void CompileDialog::listPasses() {
     const QSignalBlocker quiet(m_passes);
     m_passes->clear();
     for (const PassInfo& pass : m_listed) {
-        if (const QString name = QString::fromStdString(pass.stage); m_stage->findData(name) < 0) m_stage->addItem(tr("Only %1").arg(name), name);
+        if (const QString name = QString::fromStdString(pass.stage); m_stage->findData(name) < 0)
+            m_stage->addItem(tr("Only %1").arg(name), name);
         auto* item = new QListWidgetItem(QString::fromStdString(pass.name), m_passes);
-        item->setToolTip((pass.optional ? tr("%1, optional: %2") : QStringLiteral("%1: %2")).arg(QString::fromStdString(pass.stage), QString::fromStdString(pass.summary)));
+        item->setToolTip((pass.optional ? tr("%1, optional: %2") : QStringLiteral("%1: %2"))
+                             .arg(QString::fromStdString(pass.stage), QString::fromStdString(pass.summary)));
         item->setFlags(item->flags() | Qt::ItemIsUserCheckable);
         item->setCheckState(isTicked(pass) ? Qt::Checked : Qt::Unchecked);
         QFont font = m_passes->font();
@@ -154,22 +168,27 @@ QWidget* CompileDialog::makeRules(const CompileOptions& from) {
     std::vector<PassInfo> all = m_passesOf(Mode::Inference);
     for (PassInfo& pass : m_passesOf(Mode::Training)) all.push_back(std::move(pass));
     for (const std::string& name : from.disabledPasses)
-        if (std::none_of(all.begin(), all.end(), [&](const PassInfo& pass) { return pass.name == name; })) off << QString::fromStdString(name);
+        if (std::none_of(all.begin(), all.end(), [&](const PassInfo& pass) { return pass.name == name; }))
+            off << QString::fromStdString(name);
     m_rulesOff->setText(off.join(' '));
     m_rulesOff->setPlaceholderText(tr("RULE or PASS/RULE"));
     for (const QString& path : QSettings().value(QStringLiteral("compile/ruleFiles")).toStringList()) {
         const std::string name = QFileInfo(path).completeBaseName().toStdString();
-        addRuleFile(path, std::any_of(from.userRules.begin(), from.userRules.end(), [&](const UserRules& rules) { return rules.name == name; }));
+        addRuleFile(path, std::any_of(from.userRules.begin(), from.userRules.end(),
+                                      [&](const UserRules& rules) { return rules.name == name; }));
     }
     auto* add = new QPushButton(tr("&Add…"));
     auto* remove = new QPushButton(tr("&Remove"));
     connect(add, &QPushButton::clicked, this, [this] {
-        for (const QString& path : QFileDialog::getOpenFileNames(this, tr("Rules"), {}, tr("Rules (*.txt *.rules);;All files (*)"))) addRuleFile(path, true);
+        for (const QString& path :
+             QFileDialog::getOpenFileNames(this, tr("Rules"), {}, tr("Rules (*.txt *.rules);;All files (*)")))
+            addRuleFile(path, true);
     });
     connect(remove, &QPushButton::clicked, this, [this] { delete m_files->takeItem(m_files->currentRow()); });
     auto* page = new QWidget;
     auto* column = new QVBoxLayout(page);
-    column->addWidget(wrapped(tr("Rules of your own, in the form that `cutaway-cli rules` prints. Checked files are read again at every compile.")));
+    column->addWidget(wrapped(tr(
+        "Rules of your own, in the form that `cutaway-cli rules` prints. Checked files are read again at every compile.")));
     column->addWidget(makeRuleView(), 1);
     auto* row = new QHBoxLayout;
     row->addWidget(add);
@@ -188,13 +207,11 @@ QWidget* CompileDialog::makeRuleView() {
                               tr("The rules in the current file are shown here."));
     connect(m_files, &QListWidget::currentItemChanged, view, [view](const QListWidgetItem* item) {
         QFile file(item ? item->text() : QString());
-        if (!item)
-            view->setCode({});
+        if (!item) view->setCode({});
         else if (!QFileInfo(file).isFile() || !file.open(QIODevice::ReadOnly))
             view->setCode(
                 tr("# This file cannot be read. %1").arg(file.errorString()));  // a pipe would wait for its writer
-        else
-            view->setCode(QString::fromUtf8(file.read(kShownBytes)));
+        else view->setCode(QString::fromUtf8(file.read(kShownBytes)));
     });
     auto* areas = new QSplitter(Qt::Vertical);
     areas->addWidget(m_files);
@@ -255,10 +272,12 @@ QString CompileDialog::collect() {
     for (int row = 0; row < m_passes->count(); ++row) {
         const std::string name = m_passes->item(row)->text().toStdString();
         const bool ticked = m_passes->item(row)->checkState() == Qt::Checked;
-        const auto pass = std::find_if(m_listed.begin(), m_listed.end(), [&](const PassInfo& known) { return known.name == name; });
+        const auto pass =
+            std::find_if(m_listed.begin(), m_listed.end(), [&](const PassInfo& known) { return known.name == name; });
         if (!pass->optional && !ticked) options.disabledPasses.push_back(name);
         if (pass->optional && ticked && !options.enabled(name)) options.enabledPasses.push_back({name, {}});
-        if (pass->optional && !ticked && options.enabled(name)) return tr("Tick %1 in the list to run it with these settings (Passes).").arg(m_passes->item(row)->text());
+        if (pass->optional && !ticked && options.enabled(name))
+            return tr("Tick %1 in the list to run it with these settings (Passes).").arg(m_passes->item(row)->text());
     }
     for (int row = 0; row < m_files->count(); ++row) {
         if (m_files->item(row)->checkState() != Qt::Checked) continue;

@@ -1,6 +1,6 @@
 #pragma once
-// What to compile, asked before it is done: the mode, passes off and in another order, rules of the user's own. The general
-// answers come back next time (QSettings); the rest starts from the run on show.
+// What to compile, asked before it is done: the mode, passes off and in another order, rules of the user's own. The
+// general answers come back next time (QSettings); the rest starts from the run on show.
 #include <QDialog>
 #include <functional>
 #include <map>
@@ -47,7 +47,8 @@ class CompileDialog : public QDialog {
 
     Passes m_passesOf;
     std::vector<PassInfo> m_listed;
-    std::map<QString, bool> m_ticks;  // what somebody has ticked or unticked, or the options have; else a pass is as by default
+    std::map<QString, bool>
+        m_ticks;  // what somebody has ticked or unticked, or the options have; else a pass is as by default
     QComboBox *m_mode, *m_stage;
     QCheckBox *m_parity, *m_allStages;
     QSpinBox* m_fuel;

@@ -1,5 +1,6 @@
 #pragma once
-// A label of one line that ends in "…" where there is no room, and says all of it as its tool tip and to screen readers.
+// A label of one line that ends in "…" where there is no room, and says all of it as its tool tip and to screen
+// readers.
 #include <QLabel>
 #include <QPainter>
 #include <QStyle>
@@ -15,13 +16,16 @@ class ElidedLabel : public QLabel {
         setToolTip(text);
         setAccessibleName(text);
     }
-    QSize minimumSizeHint() const override { return {fontMetrics().horizontalAdvance('x') * 6, QLabel::minimumSizeHint().height()}; }
+    QSize minimumSizeHint() const override {
+        return {fontMetrics().horizontalAdvance('x') * 6, QLabel::minimumSizeHint().height()};
+    }
 
   protected:
     void paintEvent(QPaintEvent*) override {
         QPainter painter(this);
         const QString shown = fontMetrics().elidedText(text(), Qt::ElideRight, contentsRect().width());
-        style()->drawItemText(&painter, contentsRect(), static_cast<int>(alignment()), palette(), isEnabled(), shown, foregroundRole());
+        style()->drawItemText(&painter, contentsRect(), static_cast<int>(alignment()), palette(), isEnabled(), shown,
+                              foregroundRole());
     }
 };
 

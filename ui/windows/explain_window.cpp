@@ -19,9 +19,17 @@
 namespace cutaway::ui {
 
 ExplainWindow::ExplainWindow(SessionController& controller, Selection& selection, QWidget* parent)
-    : QDockWidget(tr("Explain"), parent), m_controller(controller), m_selection(selection), m_model(*new ExplainModel(this)),
-      m_filtered(new QSortFilterProxyModel(this)), m_title(new QLabel), m_empty(new QLabel), m_filter(new QLineEdit), m_rows(new QTreeView),
-      m_text(new QTextBrowser), m_pages(new QStackedWidget) {
+    : QDockWidget(tr("Explain"), parent),
+      m_controller(controller),
+      m_selection(selection),
+      m_model(*new ExplainModel(this)),
+      m_filtered(new QSortFilterProxyModel(this)),
+      m_title(new QLabel),
+      m_empty(new QLabel),
+      m_filter(new QLineEdit),
+      m_rows(new QTreeView),
+      m_text(new QTextBrowser),
+      m_pages(new QStackedWidget) {
     setObjectName(QStringLiteral("explain"));
     m_filtered->setSourceModel(&m_model);
     m_filtered->setFilterKeyColumn(-1);
@@ -62,7 +70,8 @@ ExplainWindow::ExplainWindow(SessionController& controller, Selection& selection
     connect(m_filter, &QLineEdit::textChanged, m_filtered, &QSortFilterProxyModel::setFilterFixedString);
     connect(m_rows, &QTreeView::activated, this, &ExplainWindow::go);
     connect(m_rows->selectionModel(), &QItemSelectionModel::currentRowChanged, this, &ExplainWindow::showRule);
-    connect(m_text, &QTextBrowser::anchorClicked, this, [this](const QUrl& link) { m_selection.setNode(static_cast<NodeId>(link.path().toUInt())); });
+    connect(m_text, &QTextBrowser::anchorClicked, this,
+            [this](const QUrl& link) { m_selection.setNode(static_cast<NodeId>(link.path().toUInt())); });
     connect(&m_model, &ExplainModel::ruleToggled, this, &ExplainWindow::toggle);
     // Explaining costs time: only when somebody looks.
     connect(this, &QDockWidget::visibilityChanged, this, [this](bool visible) {
@@ -70,7 +79,8 @@ ExplainWindow::ExplainWindow(SessionController& controller, Selection& selection
         ask();
     });
     connect(&controller, &SessionController::nodeShown, this, &ExplainWindow::ask);
-    connect(&controller, &SessionController::explained, this, [this](const std::shared_ptr<const Explained>& what) { showAnswers(*what); });
+    connect(&controller, &SessionController::explained, this,
+            [this](const std::shared_ptr<const Explained>& what) { showAnswers(*what); });
 }
 
 void ExplainWindow::arrangeRows() {
@@ -88,7 +98,9 @@ void ExplainWindow::arrangeRows() {
     header->setMinimumSectionSize(30);
     header->setSectionResizeMode(ExplainModel::Rule, QHeaderView::Stretch);
     m_columns = new Columns(header, objectName(), {ExplainModel::Reason});  // a sentence needs the room below
-    const auto wide = [header](int column, const QString& text) { header->resizeSection(column, header->fontMetrics().horizontalAdvance(text) + 14); };
+    const auto wide = [header](int column, const QString& text) {
+        header->resizeSection(column, header->fontMetrics().horizontalAdvance(text) + 14);
+    };
     wide(ExplainModel::Answer, tr("Applies"));
     wide(ExplainModel::Tried, tr("Tried"));
     wide(ExplainModel::Applied, tr("Applied"));
@@ -108,22 +120,36 @@ void ExplainWindow::showAnswers(const Explained& explained) {
     m_model.setExplained(explained);
     const bool any = m_model.rowCount() > 0;
     m_pages->setCurrentIndex(any ? 1 : 0);
-    const QString step = QString::fromStdString(explained.pass), name = explained.node == NodeId::None ? QString() : explained.nameOf(explained.node);
-    if (explained.stopped)
-        m_empty->setText(tr("Explaining was cancelled. Ctrl+E asks again."));
+    const QString step = QString::fromStdString(explained.pass),
+                  name = explained.node == NodeId::None ? QString() : explained.nameOf(explained.node);
+    if (explained.stopped) m_empty->setText(tr("Explaining was cancelled. Ctrl+E asks again."));
     else if (explained.node == NodeId::None)
-        m_empty->setText(step.isEmpty() ? tr("For the current node and each rule: whether the rule applies, or the first condition that failed. For a step: what its rules tried and did.\n\nClick a node in the Graph or a line in the Text window.")
-                                        : tr("%1 tried no rules and made no rewrites.\n\nClick a node in the Graph or a line in the Text window to see which rules apply there.").arg(step));
+        m_empty->setText(
+            step.isEmpty()
+                ? tr("For the current node and each rule: whether the rule applies, or the first condition that failed. For a step: what its rules tried and did.\n\nClick a node in the Graph or a line in the Text window.")
+                : tr("%1 tried no rules and made no rewrites.\n\nClick a node in the Graph or a line in the Text window to see which rules apply there.")
+                      .arg(step));
     else
-        m_empty->setText(tr("No rule starts at %1, or it is not part of the graph before this step.\n\nRules see the graph before their step: choose a later step, or the node that %1 came from.").arg(name));
+        m_empty->setText(
+            tr("No rule starts at %1, or it is not part of the graph before this step.\n\nRules see the graph before their step: choose a later step, or the node that %1 came from.")
+                .arg(name));
     if (!any) return;
-    QString title = tr("What the rules of %1 tried and did. Choose a node to see why a rule does or does not apply there.").arg(step);
+    QString title =
+        tr("What the rules of %1 tried and did. Choose a node to see why a rule does or does not apply there.")
+            .arg(step);
     if (explained.node != NodeId::None) {
         const RewriteInfo* rewrite = m_controller.rewriteAt(m_selection.place());
-        if (explained.rules.empty() && rewrite && rewrite->nodeId == explained.node) title = tr("%1 acted at %2. What the rules of %3 tried and did:").arg(QString::fromStdString(rewrite->rule), name, step);
-        else if (explained.rules.empty()) title = tr("No rule starts at %1 before %2. What the rules of the step tried and did:").arg(name, step);
+        if (explained.rules.empty() && rewrite && rewrite->nodeId == explained.node)
+            title = tr("%1 acted at %2. What the rules of %3 tried and did:")
+                        .arg(QString::fromStdString(rewrite->rule), name, step);
+        else if (explained.rules.empty())
+            title = tr("No rule starts at %1 before %2. What the rules of the step tried and did:").arg(name, step);
         else if (step.isEmpty()) title = tr("Rules that may start at %1, on the graph as opened").arg(name);
-        else if (explained.before.rewrites > 0) title = tr("Rules that may start at %1, in %2 after its first %3").arg(name, step, explained.before.rewrites == 1 ? tr("rewrite") : tr("%1 rewrites").arg(explained.before.rewrites));
+        else if (explained.before.rewrites > 0)
+            title = tr("Rules that may start at %1, in %2 after its first %3")
+                        .arg(name, step,
+                             explained.before.rewrites == 1 ? tr("rewrite")
+                                                            : tr("%1 rewrites").arg(explained.before.rewrites));
         else title = tr("Rules that may start at %1, on the graph before %2").arg(name, step);
     }
     m_title->setText(title);
@@ -154,7 +180,8 @@ void ExplainWindow::toggle(const QString& name, bool enabled) {
         emit message(tr("Compile the model first (Ctrl+B)."));
         return;
     }
-    emit message(enabled ? tr("Compiling with %1").arg(name) : tr("Compiling without %1; the difference to the run before opens by itself").arg(name));
+    emit message(enabled ? tr("Compiling with %1").arg(name)
+                         : tr("Compiling without %1; the difference to the run before opens by itself").arg(name));
     m_controller.setEnabled(m_selection.place().run, name, enabled);
 }
 
@@ -164,10 +191,14 @@ void ExplainWindow::showMenu(QPoint at) {
     QMenu menu;
     const QModelIndex index = m_model.index(row, ExplainModel::Rule);
     const bool on = index.data(Qt::CheckStateRole).toInt() == Qt::Checked;
-    if (index.flags() & Qt::ItemIsUserCheckable) menu.addAction(on ? tr("Compile without this rule") : tr("Compile with this rule"), this, [this, index, on] { m_model.setData(index, on ? Qt::Unchecked : Qt::Checked, Qt::CheckStateRole); });
+    if (index.flags() & Qt::ItemIsUserCheckable)
+        menu.addAction(on ? tr("Compile without this rule") : tr("Compile with this rule"), this, [this, index, on] {
+            m_model.setData(index, on ? Qt::Unchecked : Qt::Checked, Qt::CheckStateRole);
+        });
     menu.addAction(tr("List its rewrites in Steps"), this, [this, row] { emit rewritesWanted(m_model.ruleName(row)); });
     menu.addAction(tr("Copy row"), this, &ExplainWindow::copyRow);
-    menu.addAction(tr("Copy text of the rule"), this, [this, row] { QApplication::clipboard()->setText(m_model.ruleText(row)); });
+    menu.addAction(tr("Copy text of the rule"), this,
+                   [this, row] { QApplication::clipboard()->setText(m_model.ruleText(row)); });
     menu.exec(m_rows->viewport()->mapToGlobal(at));
 }
 

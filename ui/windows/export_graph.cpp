@@ -79,10 +79,15 @@ class Sheet {
     QRectF m_bounds;
 };
 
-QString quoted(QString text) { return '"' + text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n") + '"'; }
+QString quoted(QString text) {
+    return '"' + text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n") + '"';
+}
 
 Error cannotWrite(const QString& path, const QString& why) {
-    return {ErrorCode::ToolFailed, "cannot be written: " + why.toStdString(), path.toStdString(), {"Choose a folder that you can write to."}};
+    return {ErrorCode::ToolFailed,
+            "cannot be written: " + why.toStdString(),
+            path.toStdString(),
+            {"Choose a folder that you can write to."}};
 }
 
 }  // namespace
@@ -103,10 +108,14 @@ QString dotText(const GraphScene& scene, GraphMode mode) {
                          node.isFold() ? QStringLiteral(", style=dotted") : QString());
     }
     for (const auto& edge : scene.picture.edges) {
-        if (!shownIn(shown, edge.change) || !shownIn(shown, scene.picture.nodes[edge.from].change) || !shownIn(shown, scene.picture.nodes[edge.to].change)) continue;
+        if (!shownIn(shown, edge.change) || !shownIn(shown, scene.picture.nodes[edge.from].change) ||
+            !shownIn(shown, scene.picture.nodes[edge.to].change))
+            continue;
         text += QStringLiteral("    n%1 -> n%2 [color=\"%3\"%4];\n")
-                    .arg(edge.from).arg(edge.to)
-                    .arg(QString::fromLatin1(kColors[static_cast<int>(edge.change)]), edge.rewired ? QStringLiteral(", style=dashed") : QString());
+                    .arg(edge.from)
+                    .arg(edge.to)
+                    .arg(QString::fromLatin1(kColors[static_cast<int>(edge.change)]),
+                         edge.rewired ? QStringLiteral(", style=dashed") : QString());
     }
     return text + QStringLiteral("}\n");
 }
@@ -116,7 +125,9 @@ QString askForFile(QWidget* parent, const QString& title, const QString& name, c
     dialog.setAcceptMode(QFileDialog::AcceptSave);
     dialog.setNameFilters(filters);
     // "SVG (*.svg)": the dialog adds the ending itself, and asks before it writes over what has that name then.
-    const auto follow = [&dialog](const QString& filter) { dialog.setDefaultSuffix(filter.section(QStringLiteral("*."), 1, 1).section(')', 0, 0)); };
+    const auto follow = [&dialog](const QString& filter) {
+        dialog.setDefaultSuffix(filter.section(QStringLiteral("*."), 1, 1).section(')', 0, 0));
+    };
     QObject::connect(&dialog, &QFileDialog::filterSelected, &dialog, follow);
     follow(filters.value(0));
     dialog.selectFile(name + QChar('.') + dialog.defaultSuffix());
@@ -128,7 +139,8 @@ Result<void> exportGraph(const GraphScene& scene, GraphMode mode, const QPalette
     const QString kind = QFileInfo(path).suffix().toLower();
     if (kind == "dot" || kind == "gv") {
         QSaveFile file(path);
-        if (!file.open(QIODevice::WriteOnly) || file.write(dotText(scene, mode).toUtf8()) < 0 || !file.commit()) return cannotWrite(path, file.errorString());
+        if (!file.open(QIODevice::WriteOnly) || file.write(dotText(scene, mode).toUtf8()) < 0 || !file.commit())
+            return cannotWrite(path, file.errorString());
         return {};
     }
     const Sheet sheet(scene, mode, palette, title);
@@ -156,10 +168,13 @@ Result<void> exportGraph(const GraphScene& scene, GraphMode mode, const QPalette
         sheet.paint(painter);
         painter.end();
         QSaveFile file(path);
-        if (!file.open(QIODevice::WriteOnly) || !image.save(&file, "PNG") || !file.commit()) return cannotWrite(path, file.errorString());
+        if (!file.open(QIODevice::WriteOnly) || !image.save(&file, "PNG") || !file.commit())
+            return cannotWrite(path, file.errorString());
         return {};
     }
-    return unsupported(kind.isEmpty() ? "the name has no ending that tells the kind of picture" : "pictures cannot be saved as ." + kind.toStdString(), path.toStdString(), {"Use a name that ends in .svg, .png or .dot."});
+    return unsupported(kind.isEmpty() ? "the name has no ending that tells the kind of picture"
+                                      : "pictures cannot be saved as ." + kind.toStdString(),
+                       path.toStdString(), {"Use a name that ends in .svg, .png or .dot."});
 }
 
 }  // namespace cutaway::ui

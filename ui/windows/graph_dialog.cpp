@@ -30,13 +30,15 @@ class Row : public QTreeWidgetItem {
 QString mostFrequent(const GraphSummary& graph) {
     constexpr size_t kNamed = 4;
     QStringList names;
-    for (size_t i = 0; i < std::min(kNamed, graph.ops.size()); ++i) names << QStringLiteral("%1 %2").arg(graph.ops[i].count).arg(QString::fromStdString(graph.ops[i].op));
+    for (size_t i = 0; i < std::min(kNamed, graph.ops.size()); ++i)
+        names << QStringLiteral("%1 %2").arg(graph.ops[i].count).arg(QString::fromStdString(graph.ops[i].op));
     return names.join(QStringLiteral(", ")) + (graph.ops.size() > kNamed ? QStringLiteral(", …") : QString());
 }
 
 }  // namespace
 
-GraphDialog::GraphDialog(const std::vector<GraphSummary>& graphs, const QString& file, const QString& current, QWidget* parent)
+GraphDialog::GraphDialog(const std::vector<GraphSummary>& graphs, const QString& file, const QString& current,
+                         QWidget* parent)
     : QDialog(parent), m_filter(new QLineEdit), m_list(new QTreeWidget) {
     setObjectName(QStringLiteral("graphDialog"));
     setWindowTitle(tr("Choose a graph"));
@@ -47,7 +49,8 @@ GraphDialog::GraphDialog(const std::vector<GraphSummary>& graphs, const QString&
     m_list->setUniformRowHeights(true);
     m_list->setAlternatingRowColors(true);
     m_list->setAccessibleName(tr("Graphs"));
-    m_list->setHeaderLabels({tr("Graph"), tr("Nodes"), tr("Ops"), tr("Inputs"), tr("Outputs"), tr("Most frequent ops")});
+    m_list->setHeaderLabels(
+        {tr("Graph"), tr("Nodes"), tr("Ops"), tr("Inputs"), tr("Outputs"), tr("Most frequent ops")});
     // Graphs in folders are named by their paths, which begin alike.
     QStringList names;
     for (const GraphSummary& graph : graphs) names << QString::fromStdString(graph.name);
@@ -56,11 +59,13 @@ GraphDialog::GraphDialog(const std::vector<GraphSummary>& graphs, const QString&
         const GraphSummary& graph = graphs[i];
         int ops = 0;
         for (const OpSummary& op : graph.ops) ops += op.count;
-        auto* row = new Row(m_list, {names[static_cast<qsizetype>(i)].mid(folders.size()), QString::number(graph.nodes), QString::number(ops),
-                                     QString::number(graph.inputs), QString::number(graph.outputs), mostFrequent(graph)});
+        auto* row = new Row(m_list, {names[static_cast<qsizetype>(i)].mid(folders.size()), QString::number(graph.nodes),
+                                     QString::number(ops), QString::number(graph.inputs),
+                                     QString::number(graph.outputs), mostFrequent(graph)});
         row->setData(Name, Qt::UserRole, names[static_cast<qsizetype>(i)]);
         row->setToolTip(Name, names[static_cast<qsizetype>(i)]);
-        for (int column = Nodes; column <= Outputs; ++column) row->setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);
+        for (int column = Nodes; column <= Outputs; ++column)
+            row->setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);
         if (names[static_cast<qsizetype>(i)] == current) m_list->setCurrentItem(row);
     }
     m_list->sortByColumn(-1, Qt::AscendingOrder);  // in file order until a header is clicked
@@ -71,9 +76,12 @@ GraphDialog::GraphDialog(const std::vector<GraphSummary>& graphs, const QString&
     connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
     connect(m_list, &QTreeWidget::itemActivated, this, &QDialog::accept);
     connect(m_filter, &QLineEdit::textChanged, this, &GraphDialog::filter);
-    connect(m_list, &QTreeWidget::currentItemChanged, this, [this, buttons] { buttons->button(QDialogButtonBox::Open)->setEnabled(!graph().isEmpty()); });
+    connect(m_list, &QTreeWidget::currentItemChanged, this,
+            [this, buttons] { buttons->button(QDialogButtonBox::Open)->setEnabled(!graph().isEmpty()); });
     auto* column = new QVBoxLayout(this);
-    auto* what = new QLabel(tr("%1 holds %2. Which one do you want to look at?").arg(file + (folders.isEmpty() ? QString() : QChar('/') + folders), counted(static_cast<qsizetype>(graphs.size()), tr("graph"), tr("graphs"))));
+    auto* what = new QLabel(tr("%1 holds %2. Which one do you want to look at?")
+                                .arg(file + (folders.isEmpty() ? QString() : QChar('/') + folders),
+                                     counted(static_cast<qsizetype>(graphs.size()), tr("graph"), tr("graphs"))));
     what->setWordWrap(true);
     what->setTextFormat(Qt::PlainText);
     column->addWidget(what);
@@ -93,7 +101,8 @@ void GraphDialog::filter(const QString& text) {
     QTreeWidgetItem* first = nullptr;
     for (int i = 0; i < m_list->topLevelItemCount(); ++i) {
         QTreeWidgetItem* row = m_list->topLevelItem(i);
-        row->setHidden(!row->text(Name).contains(text, Qt::CaseInsensitive) && !row->text(Kinds).contains(text, Qt::CaseInsensitive));
+        row->setHidden(!row->text(Name).contains(text, Qt::CaseInsensitive) &&
+                       !row->text(Kinds).contains(text, Qt::CaseInsensitive));
         if (!row->isHidden() && !first) first = row;
     }
     if (!m_list->currentItem() || m_list->currentItem()->isHidden()) m_list->setCurrentItem(first);

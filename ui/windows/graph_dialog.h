@@ -15,7 +15,8 @@ class GraphDialog : public QDialog {
 
   public:
     /// `file` for the title; `current`: the graph that is open.
-    GraphDialog(const std::vector<GraphSummary>& graphs, const QString& file, const QString& current, QWidget* parent = nullptr);
+    GraphDialog(const std::vector<GraphSummary>& graphs, const QString& file, const QString& current,
+                QWidget* parent = nullptr);
     /// The chosen one; empty if nothing is chosen.
     QString graph() const;
 

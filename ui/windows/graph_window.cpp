@@ -52,9 +52,11 @@ GraphWindow::GraphWindow(SessionController& controller, Selection& selection, QW
     column->addWidget(makeLegend());
     setWidget(page);
     setFocusProxy(&m_view->canvas());
-    m_view->clear(tr("The difference that a step made is drawn here.\nOpen a model with File > Open, or drop it on this window; then compile it with Run > Compile."));
+    m_view->clear(tr(
+        "The difference that a step made is drawn here.\nOpen a model with File > Open, or drop it on this window; then compile it with Run > Compile."));
 
-    connect(&controller, &SessionController::shown, this, [this](const std::shared_ptr<const Shown>& what) { showWhat(*what); });
+    connect(&controller, &SessionController::shown, this,
+            [this](const std::shared_ptr<const Shown>& what) { showWhat(*what); });
     connect(&controller, &SessionController::modelOpened, this, [this] { m_shown.reset(); });
     connect(&selection, &Selection::nodeChanged, this, [this](NodeId id) {
         if (m_view->canvas().currentId() != id) m_view->setCurrent(id, true);
@@ -75,7 +77,8 @@ QWidget* GraphWindow::makeBar() {
     m_mode->addItems({tr("Difference"), tr("Before"), tr("After"), tr("Side by side")});
     m_mode->setToolTip(tr("What is drawn; kept nodes do not move between these"));
     m_mode->setAccessibleName(tr("Graph mode"));
-    connect(m_mode, &QComboBox::currentIndexChanged, this, [this](int mode) { m_view->setMode(static_cast<GraphMode>(mode)); });
+    connect(m_mode, &QComboBox::currentIndexChanged, this,
+            [this](int mode) { m_view->setMode(static_cast<GraphMode>(mode)); });
     m_fold = new QCheckBox(tr("Fold unchanged"));
     m_fold->setChecked(true);
     m_fold->setToolTip(tr("Draw regions without change as one box each; Enter or double-click opens a box"));
@@ -120,7 +123,9 @@ QWidget* GraphWindow::makeLegend() {
     return bar;
 }
 
-bool GraphWindow::isSettled() const { return !m_drawing && m_shown && m_selection.hasPlace() && *m_shown == m_selection.comparison(); }
+bool GraphWindow::isSettled() const {
+    return !m_drawing && m_shown && m_selection.hasPlace() && *m_shown == m_selection.comparison();
+}
 
 void GraphWindow::goTo(NodeId id) {
     m_selection.setNode(id);
@@ -129,7 +134,9 @@ void GraphWindow::goTo(NodeId id) {
 
 void GraphWindow::goToChange(bool forward) {
     const NodeId next = m_view->nextChange(forward);
-    if (next == NodeId::None) return emit message(m_counts->text().isEmpty() ? tr("Nothing is compared here.") : tr("No changed node: %1.").arg(m_counts->text()));
+    if (next == NodeId::None)
+        return emit message(m_counts->text().isEmpty() ? tr("Nothing is compared here.")
+                                                       : tr("No changed node: %1.").arg(m_counts->text()));
     goTo(next);
 }
 
@@ -147,8 +154,10 @@ void GraphWindow::showWhat(const Shown& what) {
     m_shown = pair;
     m_drawing = true;
     const bool single = pair.before == pair.after;
-    const QString title = comparisonAt(pair.after) == pair ? m_controller.placeName(pair.after)
-                                                           : tr("%1 against %2").arg(m_controller.placeName(pair.before), m_controller.placeName(pair.after));
+    const QString title =
+        comparisonAt(pair.after) == pair
+            ? m_controller.placeName(pair.after)
+            : tr("%1 against %2").arg(m_controller.placeName(pair.before), m_controller.placeName(pair.after));
     m_title->setText(title);
     m_mode->setEnabled(!single);
     for (QWidget* mark : m_marks) mark->setVisible(!single);
@@ -158,11 +167,17 @@ void GraphWindow::showWhat(const Shown& what) {
     const auto& graph = *what.graph;
     const QString counts = changeCounts(graph.added, graph.removed, graph.edited);
     // Wires may change, or the order alone, and no node.
-    const bool wires = std::any_of(graph.edges.begin(), graph.edges.end(), [](const auto& edge) { return edge.change != Change::Kept; });
+    const bool wires = std::any_of(graph.edges.begin(), graph.edges.end(),
+                                   [](const auto& edge) { return edge.change != Change::Kept; });
     const Run* run = m_controller.runOf(pair.after.run);
-    const bool step = comparisonAt(pair.after) == pair && run && pair.after.step >= 0 && pair.after.step < static_cast<int>(run->steps.size());
+    const bool step = comparisonAt(pair.after) == pair && run && pair.after.step >= 0 &&
+                      pair.after.step < static_cast<int>(run->steps.size());
     const bool changed = step && run->steps[static_cast<size_t>(pair.after.step)].state == StepState::Changed;
-    m_counts->setText(!counts.isEmpty() ? counts : single ? QString() : wires ? tr("only edges changed") : changed ? tr("only the order of the nodes changed") : tr("no change"));
+    m_counts->setText(!counts.isEmpty() ? counts
+                      : single          ? QString()
+                      : wires           ? tr("only edges changed")
+                      : changed         ? tr("only the order of the nodes changed")
+                                        : tr("no change"));
     m_view->showGraph(what.graph, title);
 }
 
@@ -170,8 +185,10 @@ void GraphWindow::sceneShown(const QString& note) {
     const GraphScene* scene = m_view->canvas().scene();
     QString text = counted(scene->picture.total, tr("node"), tr("nodes"));
     if (scene->picture.folded) text += tr(", %1 folded").arg(scene->picture.folded);
-    const auto far = std::count_if(scene->edges.begin(), scene->edges.end(), [](const auto& edge) { return edge.stub; });
-    if (far) text += QStringLiteral(", ") + tr("%1 drawn as labels").arg(counted(far, tr("long edge"), tr("long edges")));
+    const auto far =
+        std::count_if(scene->edges.begin(), scene->edges.end(), [](const auto& edge) { return edge.stub; });
+    if (far)
+        text += QStringLiteral(", ") + tr("%1 drawn as labels").arg(counted(far, tr("long edge"), tr("long edges")));
     m_note->setText(note.isEmpty() ? text : note + QStringLiteral(" · ") + text);
     if (!note.isEmpty()) emit message(note);
     if (m_selection.node() != NodeId::None) m_view->setCurrent(m_selection.node(), false);

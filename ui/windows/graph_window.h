@@ -47,7 +47,7 @@ class GraphWindow : public QDockWidget {
     QCheckBox* m_fold = nullptr;
     QSpinBox* m_hops = nullptr;
     ElidedLabel *m_title = nullptr, *m_counts = nullptr, *m_note = nullptr;
-    std::vector<QWidget*> m_marks;  // of the legend
+    std::vector<QWidget*> m_marks;      // of the legend
     std::optional<Comparison> m_shown;  // what is drawn
     bool m_drawing = false;
 };

@@ -9,9 +9,7 @@
 #include <QSvgRenderer>
 
 /// Resources of a static library come along only when they are asked for by name, and not from inside a namespace.
-static void loadResources() {
-    Q_INIT_RESOURCE(cutaway);
-}
+static void loadResources() { Q_INIT_RESOURCE(cutaway); }
 
 namespace cutaway::ui {
 namespace {

@@ -62,8 +62,7 @@ KernelsWindow::KernelsWindow(SessionController& controller, Selection& selection
         const auto* shown = static_cast<const QSortFilterProxyModel*>(m_table->model());
         if (const int row = m_kernels.rowOf(node); row >= 0)
             m_table->selectRow(shown->mapFromSource(m_kernels.index(row, 0)).row());
-        else
-            m_table->clearSelection();
+        else m_table->clearSelection();
     });
     auto* copy = new QShortcut(QKeySequence::Copy, m_table);
     copy->setContext(Qt::WidgetShortcut);
@@ -85,7 +84,8 @@ void KernelsWindow::clear() {
 
 void KernelsWindow::listKernels(const BuildInfo& info, const QString& run) {
     m_kernels.setKernels(info.kernels);
-    for (const int column : {KernelsModel::Time, KernelsModel::Share}) m_columns->setRoom(column, m_kernels.microseconds() > 0);
+    for (const int column : {KernelsModel::Time, KernelsModel::Share})
+        m_columns->setRoom(column, m_kernels.microseconds() > 0);
     fitColumns(*m_table);
     QStringList said{run, counted(static_cast<qsizetype>(info.kernels.size()), tr("kernel"), tr("kernels")),
                      tr("compiled in %1").arg(durationText(info.compileSeconds * 1000))};

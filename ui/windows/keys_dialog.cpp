@@ -38,8 +38,8 @@ QVector<Group> groupsOf(const QMenuBar& menus) {
                     {tr("Go to what the row names"), tr("Enter")},
                     {tr("Show folded lines"), tr("Enter")},
                     {tr("Choose columns"), tr("right-click on the header")}}});
-    groups.append(
-        {tr("Everywhere"), {{tr("Cancel what was started last"), tr("Esc")}, {tr("Next window, next field"), tr("Tab")}}});
+    groups.append({tr("Everywhere"),
+                   {{tr("Cancel what was started last"), tr("Esc")}, {tr("Next window, next field"), tr("Tab")}}});
     return groups;
 }
 

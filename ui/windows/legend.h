@@ -10,14 +10,10 @@ namespace cutaway::ui {
 
 inline QString legendWord(Change change) {
     switch (change) {
-        case Change::Added:
-            return QObject::tr("+ added");
-        case Change::Removed:
-            return QObject::tr("− removed");
-        case Change::Edited:
-            return QObject::tr("~ edited");
-        case Change::Kept:
-            return QObject::tr("kept");
+        case Change::Added: return QObject::tr("+ added");
+        case Change::Removed: return QObject::tr("− removed");
+        case Change::Edited: return QObject::tr("~ edited");
+        case Change::Kept: return QObject::tr("kept");
     }
     return {};
 }

@@ -13,7 +13,8 @@
 
 namespace cutaway::ui {
 
-LogWindow::LogWindow(SessionController& controller, Selection& selection, QWidget* parent) : QDockWidget(tr("Log"), parent), m_table(new QTableView) {
+LogWindow::LogWindow(SessionController& controller, Selection& selection, QWidget* parent)
+    : QDockWidget(tr("Log"), parent), m_table(new QTableView) {
     setObjectName(QStringLiteral("log"));
     LogModel& model = controller.log();
     m_table->setModel(&model);
@@ -43,7 +44,8 @@ LogWindow::LogWindow(SessionController& controller, Selection& selection, QWidge
     });
     connect(m_table, &QTableView::activated, this, [&model, &selection](const QModelIndex& row) {
         const LogEntry& entry = model.at(row.row());
-        if (entry.place) selection.go(comparisonAt(*entry.place), entry.node != NodeId::None ? entry.node : selection.node());
+        if (entry.place)
+            selection.go(comparisonAt(*entry.place), entry.node != NodeId::None ? entry.node : selection.node());
     });
     auto* copy = new QShortcut(QKeySequence::Copy, m_table);
     copy->setContext(Qt::WidgetShortcut);
@@ -55,7 +57,8 @@ void LogWindow::showColumns() {
     const QAbstractItemModel& model = *m_table->model();
     for (int column = 0; column < LogModel::ColumnCount; ++column) {
         bool any = column == LogModel::What;
-        for (int row = model.rowCount(); row-- > 0 && !any;) any = !model.index(row, column).data().toString().isEmpty();
+        for (int row = model.rowCount(); row-- > 0 && !any;)
+            any = !model.index(row, column).data().toString().isEmpty();
         m_columns->setRoom(column, any);
         if (column != LogModel::What) m_table->setColumnWidth(column, m_table->viewport()->width() * 3 / 10);
     }
@@ -72,7 +75,8 @@ void LogWindow::copyRows() {
     QStringList lines;
     for (const QModelIndex& row : rows) {
         QStringList parts;
-        for (int column = 0; column < LogModel::ColumnCount; ++column) parts << row.siblingAtColumn(column).data().toString();
+        for (int column = 0; column < LogModel::ColumnCount; ++column)
+            parts << row.siblingAtColumn(column).data().toString();
         parts.removeAll(QString());
         lines << parts.join(QStringLiteral("\t"));
     }

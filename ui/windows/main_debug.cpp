@@ -21,14 +21,20 @@ namespace cutaway::ui {
 void MainWindow::makeDebugMenu() {
     QMenu* menu = menuBar()->addMenu(tr("&Debug"));
     menu->addAction(tr("&Next Changed Step"), QKeySequence(Qt::Key_F10), this, [this] { m_stepper->step(true, true); });
-    menu->addAction(tr("&Previous Changed Step"), QKeySequence(Qt::SHIFT | Qt::Key_F10), this, [this] { m_stepper->step(false, true); });
-    menu->addAction(tr("Next Step of &Any Kind"), QKeySequence(Qt::CTRL | Qt::Key_F10), this, [this] { m_stepper->step(true, false); });
-    menu->addAction(tr("Previous Step of An&y Kind"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_F10), this, [this] { m_stepper->step(false, false); });
+    menu->addAction(tr("&Previous Changed Step"), QKeySequence(Qt::SHIFT | Qt::Key_F10), this,
+                    [this] { m_stepper->step(false, true); });
+    menu->addAction(tr("Next Step of &Any Kind"), QKeySequence(Qt::CTRL | Qt::Key_F10), this,
+                    [this] { m_stepper->step(true, false); });
+    menu->addAction(tr("Previous Step of An&y Kind"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_F10), this,
+                    [this] { m_stepper->step(false, false); });
     menu->addSeparator();
     menu->addAction(tr("Next &Rewrite"), QKeySequence(Qt::Key_F11), this, [this] { m_stepper->rewrite(true); });
-    menu->addAction(tr("Previous Re&write"), QKeySequence(Qt::SHIFT | Qt::Key_F11), this, [this] { m_stepper->rewrite(false); });
-    menu->addAction(tr("Step &Out to the Whole Step"), QKeySequence(Qt::CTRL | Qt::Key_F11), this, [this] { m_stepper->out(); });
-    menu->addAction(tr("Rewrite That Changed &This Node"), QKeySequence(Qt::CTRL | Qt::Key_R), this, &MainWindow::goToTouch);
+    menu->addAction(tr("Previous Re&write"), QKeySequence(Qt::SHIFT | Qt::Key_F11), this,
+                    [this] { m_stepper->rewrite(false); });
+    menu->addAction(tr("Step &Out to the Whole Step"), QKeySequence(Qt::CTRL | Qt::Key_F11), this,
+                    [this] { m_stepper->out(); });
+    menu->addAction(tr("Rewrite That Changed &This Node"), QKeySequence(Qt::CTRL | Qt::Key_R), this,
+                    &MainWindow::goToTouch);
     menu->addAction(tr("&Go to Rewrite Number…"), QKeySequence(Qt::CTRL | Qt::Key_G), this, &MainWindow::askFuel);
     QAction* soFar = menu->addAction(tr("Show Rewrites &Cumulatively"), m_stepper, &Stepper::setAllSoFar);
     soFar->setCheckable(true);
@@ -37,8 +43,10 @@ void MainWindow::makeDebugMenu() {
     menu->addSeparator();
     menu->addAction(tr("&Find the Rewrite That Broke the Graph…"), this, &MainWindow::askBisect);
     menu->addSeparator();
-    menu->addAction(tr("Mark Step as A"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_A), this, [this] { m_steps->markCurrent(false); });
-    menu->addAction(tr("Mark Step as B"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_D), this, [this] { m_steps->markCurrent(true); });
+    menu->addAction(tr("Mark Step as A"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_A), this,
+                    [this] { m_steps->markCurrent(false); });
+    menu->addAction(tr("Mark Step as B"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_D), this,
+                    [this] { m_steps->markCurrent(true); });
 }
 
 void MainWindow::askFuel() {
@@ -46,7 +54,9 @@ void MainWindow::askFuel() {
     const int count = m_stepper->fuelOfRun();
     if (count == 0) return say(tr("This run made no single rewrites."));
     bool given = false;
-    const int number = QInputDialog::getInt(this, tr("Go to rewrite"), tr("Rewrite of the whole run, 1 to %1:").arg(count), std::max(1, m_stepper->fuel()), 1, count, 1, &given);
+    const int number =
+        QInputDialog::getInt(this, tr("Go to rewrite"), tr("Rewrite of the whole run, 1 to %1:").arg(count),
+                             std::max(1, m_stepper->fuel()), 1, count, 1, &given);
     if (given) m_stepper->toFuel(number);
 }
 
@@ -55,10 +65,12 @@ void MainWindow::goToTouch() {
     const NodeId node = m_selection->node();
     const StepInfo* step = m_stepper->currentStep();
     if (node == NodeId::None || !step) return say(tr("Choose a step and a node first."));
-    m_controller->findRewrite(m_selection->place().run, step->index, node, [this, name = QString::fromStdString(step->name), place = m_selection->place(), node](int number) {
-        if (number == 0) return say(tr("No rewrite of %1 changed this node.").arg(name));
-        m_selection->go(comparisonAt({place.run, place.step, number}), node);
-    });
+    m_controller->findRewrite(
+        m_selection->place().run, step->index, node,
+        [this, name = QString::fromStdString(step->name), place = m_selection->place(), node](int number) {
+            if (number == 0) return say(tr("No rewrite of %1 changed this node.").arg(name));
+            m_selection->go(comparisonAt({place.run, place.step, number}), node);
+        });
 }
 
 void MainWindow::showNodeMenu(NodeId node, QPoint at) {
@@ -66,7 +78,8 @@ void MainWindow::showNodeMenu(NodeId node, QPoint at) {
     QMenu menu;
     menu.addAction(tr("Explain rules at %1").arg(name), this, &MainWindow::explainHere);
     menu.addAction(tr("Go to the rewrite that changed it"), this, &MainWindow::goToTouch);
-    menu.addAction(tr("List rewrites that started at it"), this, [this, name] { m_steps->setFilter(QStringLiteral("at ") + name); });
+    menu.addAction(tr("List rewrites that started at it"), this,
+                   [this, name] { m_steps->setFilter(QStringLiteral("at ") + name); });
     menu.addSeparator();
     menu.addAction(tr("Copy name"), this, [name] { QApplication::clipboard()->setText(name); });
     menu.exec(at);

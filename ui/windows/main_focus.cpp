@@ -1,5 +1,5 @@
-// Where the keyboard goes in the main window: what is on the screen gets the focus and nothing else, menu keys work in text
-// fields too. And the title bars of docks, which tabs make superfluous.
+// Where the keyboard goes in the main window: what is on the screen gets the focus and nothing else, menu keys work in
+// text fields too. And the title bars of docks, which tabs make superfluous.
 #include <QApplication>
 #include <QKeyEvent>
 #include <algorithm>
@@ -11,7 +11,8 @@ namespace cutaway::ui {
 /// A dock behind another one of its tabs is visible to Qt, but lies off the window.
 bool MainWindow::isOnScreen(const QWidget* widget) const {
     for (const QWidget* at = widget; at; at = at->parentWidget())
-        if (const auto* dock = qobject_cast<const QDockWidget*>(at)) return dock->isVisible() && (dock->isFloating() || dock->geometry().intersects(rect()));
+        if (const auto* dock = qobject_cast<const QDockWidget*>(at))
+            return dock->isVisible() && (dock->isFloating() || dock->geometry().intersects(rect()));
     return true;
 }
 
@@ -34,16 +35,21 @@ void MainWindow::raiseWindow(QDockWidget* dock) {
     dock->activateWindow();
     if (dock->focusProxy()) return dock->focusProxy()->setFocus(Qt::ShortcutFocusReason);
     const QList<QWidget*> inside = dock->widget()->findChildren<QWidget*>();
-    const auto first = std::find_if(inside.begin(), inside.end(), [&](const QWidget* at) { return (at->focusPolicy() & Qt::TabFocus) && at->isEnabled() && at->isVisibleTo(dock); });
+    const auto first = std::find_if(inside.begin(), inside.end(), [&](const QWidget* at) {
+        return (at->focusPolicy() & Qt::TabFocus) && at->isEnabled() && at->isVisibleTo(dock);
+    });
     if (first != inside.end()) (*first)->setFocus(Qt::ShortcutFocusReason);
 }
 
 /// A text field takes Ctrl+E, Ctrl+K and the like for editing; in this window they are the menus'.
 bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
-    if (event->type() == QEvent::ShortcutOverride && !QApplication::activeModalWidget() && !QApplication::activePopupWidget()) {
+    if (event->type() == QEvent::ShortcutOverride && !QApplication::activeModalWidget() &&
+        !QApplication::activePopupWidget()) {
         const auto* widget = qobject_cast<QWidget*>(watched);
         const QKeySequence keys(static_cast<QKeyEvent*>(event)->keyCombination());
-        const auto isOurs = [&](const QAction* action) { return action->isEnabled() && action->shortcuts().contains(keys); };
+        const auto isOurs = [&](const QAction* action) {
+            return action->isEnabled() && action->shortcuts().contains(keys);
+        };
         if (widget && isAncestorOf(widget)) {
             const QList<QAction*> actions = findChildren<QAction*>();
             if (std::any_of(actions.begin(), actions.end(), isOurs)) {
@@ -59,7 +65,10 @@ bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
 void MainWindow::updateTitleBars() {
     for (QDockWidget* dock : findChildren<QDockWidget*>(QString(), Qt::FindDirectChildrenOnly)) {
         const QList<QDockWidget*> beside = tabifiedDockWidgets(dock);
-        const bool tabbed = !dock->isFloating() && std::any_of(beside.begin(), beside.end(), [](const QDockWidget* other) { return !other->isHidden() && !other->isFloating(); });
+        const bool tabbed =
+            !dock->isFloating() && std::any_of(beside.begin(), beside.end(), [](const QDockWidget* other) {
+                return !other->isHidden() && !other->isFloating();
+            });
         QWidget* none = dock->titleBarWidget();
         if (tabbed == (none != nullptr)) continue;
         dock->setTitleBarWidget(tabbed ? new QWidget(dock) : nullptr);

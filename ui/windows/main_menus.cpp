@@ -43,12 +43,14 @@ void MainWindow::makeFileMenu() {
         const QString path = QFileDialog::getExistingDirectory(this, tr("Open a debug folder"));
         if (!path.isEmpty()) open(path);
     });
-    menu->addAction(tr("Open Another &Graph…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_G), this, &MainWindow::chooseGraph);
+    menu->addAction(tr("Open Another &Graph…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_G), this,
+                    &MainWindow::chooseGraph);
     QMenu* recent = menu->addMenu(tr("Open &Recent"));
     connect(recent, &QMenu::aboutToShow, this, [this, recent] { fillRecent(recent); });
     menu->addAction(tr("&Close"), QKeySequence(Qt::CTRL | Qt::Key_W), m_controller, &SessionController::close);
     menu->addSeparator();
-    menu->addAction(tr("Export &Picture…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_E), this, &MainWindow::exportPicture);
+    menu->addAction(tr("Export &Picture…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_E), this,
+                    &MainWindow::exportPicture);
     menu->addAction(tr("Export &Text…"), this, &MainWindow::exportText);
     menu->addSeparator();
     menu->addAction(tr("&Quit"), QKeySequence::Quit, this, &QWidget::close);
@@ -63,7 +65,8 @@ void MainWindow::fillRecent(QMenu* menu) {
 
 void MainWindow::chooseGraph() {
     const std::vector<GraphSummary>& graphs = m_controller->graphs();
-    if (graphs.size() < 2) return say(m_controller->model() ? tr("This file holds one graph.") : tr("Open a file first (Ctrl+O)."));
+    if (graphs.size() < 2)
+        return say(m_controller->model() ? tr("This file holds one graph.") : tr("Open a file first (Ctrl+O)."));
     auto* dialog = new GraphDialog(graphs, QFileInfo(m_controller->path()).fileName(), m_controller->graph(), this);
     dialog->setAttribute(Qt::WA_DeleteOnClose);
     connect(dialog, &QDialog::accepted, this, [this, dialog, path = m_controller->path()] {
@@ -74,15 +77,17 @@ void MainWindow::chooseGraph() {
 
 void MainWindow::chooseFile() {
     const QString last = QSettings().value(QStringLiteral("recent")).toStringList().value(0);
-    const QString path = QFileDialog::getOpenFileName(this, tr("Open a model or graph"), QFileInfo(last).absolutePath(),
-                                                      tr("Models and graphs (*.pt2 *.py *.txt *.log *.pt);;All files (*)"));
+    const QString path =
+        QFileDialog::getOpenFileName(this, tr("Open a model or graph"), QFileInfo(last).absolutePath(),
+                                     tr("Models and graphs (*.pt2 *.py *.txt *.log *.pt);;All files (*)"));
     if (!path.isEmpty()) open(path);
 }
 
 void MainWindow::exportPicture() {
     const GraphScene* scene = m_graph->view().canvas().scene();
     if (!scene) return say(tr("Nothing to export yet: open a model first."));
-    const QString path = askForFile(this, tr("Export the graph"), QStringLiteral("graph"), {tr("SVG (*.svg)"), tr("PNG (*.png)"), tr("Graphviz (*.dot)")});
+    const QString path = askForFile(this, tr("Export the graph"), QStringLiteral("graph"),
+                                    {tr("SVG (*.svg)"), tr("PNG (*.png)"), tr("Graphviz (*.dot)")});
     if (path.isEmpty()) return;
     const auto done = exportGraph(*scene, m_graph->view().canvas().mode(), palette(), m_graph->pictureTitle(), path);
     if (done) return say(tr("Wrote %1").arg(path));
@@ -93,12 +98,19 @@ void MainWindow::exportPicture() {
 
 void MainWindow::exportText() {
     if (!m_selection->hasPlace()) return say(tr("Nothing to export yet: open a model first."));
-    const QString path = askForFile(this, tr("Export the graph as a Python program"), QStringLiteral("graph"), {tr("Python (*.py)")});
+    const QString path =
+        askForFile(this, tr("Export the graph as a Python program"), QStringLiteral("graph"), {tr("Python (*.py)")});
     if (path.isEmpty()) return;
     m_controller->runnableText(m_selection->place(), [this, path](const QString& text) {
         QSaveFile file(path);
-        if (file.open(QIODevice::WriteOnly) && file.write(text.toUtf8()) >= 0 && file.commit()) return say(tr("Wrote %1").arg(path));
-        const LogEntry entry{LogEntry::Level::Problem, tr("Exporting the text: %1").arg(file.errorString()), path, tr("Choose a folder that you can write to."), {}, NodeId::None};
+        if (file.open(QIODevice::WriteOnly) && file.write(text.toUtf8()) >= 0 && file.commit())
+            return say(tr("Wrote %1").arg(path));
+        const LogEntry entry{LogEntry::Level::Problem,
+                             tr("Exporting the text: %1").arg(file.errorString()),
+                             path,
+                             tr("Choose a folder that you can write to."),
+                             {},
+                             NodeId::None};
         m_controller->log().append(entry);
         emit m_controller->problem(entry);
     });
@@ -107,7 +119,8 @@ void MainWindow::exportText() {
 void MainWindow::makeEditMenu() {
     QMenu* menu = menuBar()->addMenu(tr("&Edit"));
     QAction* back = menu->addAction(tr("&Back"), QKeySequence(Qt::ALT | Qt::Key_Left), m_selection, &Selection::goBack);
-    QAction* forward = menu->addAction(tr("&Forward"), QKeySequence(Qt::ALT | Qt::Key_Right), m_selection, &Selection::goForward);
+    QAction* forward =
+        menu->addAction(tr("&Forward"), QKeySequence(Qt::ALT | Qt::Key_Right), m_selection, &Selection::goForward);
     const auto refresh = [this, back, forward] {
         back->setEnabled(m_selection->canGoBack());
         forward->setEnabled(m_selection->canGoForward());
@@ -117,35 +130,42 @@ void MainWindow::makeEditMenu() {
     menu->addSeparator();
     menu->addAction(tr("&Search Nodes"), QKeySequence::Find, m_search, &SearchWindow::focusField);
     menu->addAction(tr("&Next Hit"), QKeySequence(Qt::Key_F3), this, [this] { m_search->nextHit(true); });
-    menu->addAction(tr("&Previous Hit"), QKeySequence(Qt::SHIFT | Qt::Key_F3), this, [this] { m_search->nextHit(false); });
+    menu->addAction(tr("&Previous Hit"), QKeySequence(Qt::SHIFT | Qt::Key_F3), this,
+                    [this] { m_search->nextHit(false); });
     menu->addSeparator();
     menu->addAction(tr("Ne&xt Change"), QKeySequence(Qt::Key_F8), this, [this] { nextChange(true); });
     menu->addAction(tr("P&revious Change"), QKeySequence(Qt::SHIFT | Qt::Key_F8), this, [this] { nextChange(false); });
     menu->addSeparator();
     menu->addAction(tr("&Go To…"), QKeySequence(Qt::CTRL | Qt::Key_K), this, &MainWindow::showPalette);
     menu->addSeparator();
-    menu->addAction(tr("&Copy Graph as Python"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_C), m_text, &TextWindow::copyRunnable);
+    menu->addAction(tr("&Copy Graph as Python"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_C), m_text,
+                    &TextWindow::copyRunnable);
 }
 
 void MainWindow::makeViewMenu() {
     QMenu* menu = menuBar()->addMenu(tr("&View"));
     for (qsizetype i = 0; i < m_docks.size(); ++i) {
-        QAction* action = menu->addAction(m_docks[i]->windowTitle(), this, [this, dock = m_docks[i]] { raiseWindow(dock); });
+        QAction* action =
+            menu->addAction(m_docks[i]->windowTitle(), this, [this, dock = m_docks[i]] { raiseWindow(dock); });
         if (i < 9) action->setShortcut(QKeySequence(Qt::ALT | static_cast<Qt::Key>(Qt::Key_1 + i)));
-        connect(m_docks[i]->toggleViewAction(), &QAction::enabledChanged, action, &QAction::setEnabled);  // not while the welcome page is there
+        connect(m_docks[i]->toggleViewAction(), &QAction::enabledChanged, action,
+                &QAction::setEnabled);  // not while the welcome page is there
     }
     QMenu* shown = menu->addMenu(tr("Show or &Hide"));
     for (QDockWidget* dock : m_docks) shown->addAction(dock->toggleViewAction());
     menu->addSeparator();
     QMenu* modes = menu->addMenu(tr("&Graph Shows"));
     const QString names[] = {tr("&Difference"), tr("&Before"), tr("&After"), tr("&Side by Side")};
-    for (int i = 0; i < 4; ++i) modes->addAction(names[i], QKeySequence(Qt::CTRL | static_cast<Qt::Key>(Qt::Key_1 + i)), this, [this, i] { m_graph->setMode(static_cast<GraphMode>(i)); });
+    for (int i = 0; i < 4; ++i)
+        modes->addAction(names[i], QKeySequence(Qt::CTRL | static_cast<Qt::Key>(Qt::Key_1 + i)), this,
+                         [this, i] { m_graph->setMode(static_cast<GraphMode>(i)); });
     menu->addAction(tr("&Fit Graph"), QKeySequence(Qt::CTRL | Qt::Key_0), this, [this] { m_graph->view().fit(); });
     menu->addSeparator();
     QMenu* themes = menu->addMenu(tr("&Theme"));
     auto* group = new QActionGroup(themes);
     const Theme current = themeNamed(QSettings().value(QStringLiteral("theme")).toString());
-    for (const auto& [theme, name] : {std::pair(Theme::System, tr("&System")), std::pair(Theme::Light, tr("&Light")), std::pair(Theme::Dark, tr("&Dark"))}) {
+    for (const auto& [theme, name] : {std::pair(Theme::System, tr("&System")), std::pair(Theme::Light, tr("&Light")),
+                                      std::pair(Theme::Dark, tr("&Dark"))}) {
         QAction* action = themes->addAction(name, this, [theme = theme] {
             QSettings().setValue(QStringLiteral("theme"), nameOf(theme));
             applyTheme(theme);
@@ -165,21 +185,26 @@ void MainWindow::fillLayouts(QMenu* menu) {
     settings.beginGroup(QStringLiteral("layouts"));
     const QStringList names = settings.childKeys();
     for (const QString& name : names)
-        menu->addAction(name, this, [this, name] { restoreState(QSettings().value(QStringLiteral("layouts/") + name).toByteArray()); });
+        menu->addAction(name, this, [this, name] {
+            restoreState(QSettings().value(QStringLiteral("layouts/") + name).toByteArray());
+        });
     menu->addSeparator();
     menu->addAction(tr("&Save As…"), this, [this] {
-        const QString name = QInputDialog::getText(this, tr("Save window layout"), tr("Name:")).trimmed().replace('/', '-');
+        const QString name =
+            QInputDialog::getText(this, tr("Save window layout"), tr("Name:")).trimmed().replace('/', '-');
         if (!name.isEmpty()) QSettings().setValue(QStringLiteral("layouts/") + name, saveState());
     });
     if (names.isEmpty()) return;
     QMenu* remove = menu->addMenu(tr("&Remove"));
-    for (const QString& name : names) remove->addAction(name, this, [name] { QSettings().remove(QStringLiteral("layouts/") + name); });
+    for (const QString& name : names)
+        remove->addAction(name, this, [name] { QSettings().remove(QStringLiteral("layouts/") + name); });
 }
 
 void MainWindow::makeRunMenu() {
     QMenu* menu = menuBar()->addMenu(tr("&Run"));
     menu->addAction(tr("&Compile"), QKeySequence(Qt::CTRL | Qt::Key_B), this, &MainWindow::compile);
-    menu->addAction(tr("Compile &With…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_B), this, &MainWindow::askCompile);
+    menu->addAction(tr("Compile &With…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_B), this,
+                    &MainWindow::askCompile);
     menu->addSeparator();
     QAction* execute = menu->addAction(tr("&Execute…"), QKeySequence(Qt::Key_F5), this, &MainWindow::askExecute);
     QAction* build = menu->addAction(tr("&Generate Code"), QKeySequence(Qt::Key_F7), this, &MainWindow::generateCode);
@@ -212,7 +237,8 @@ std::optional<RunId> MainWindow::currentRun() {
 void MainWindow::askCompile() {
     if (!m_controller->model()) return compile();
     const Run* run = m_stepper->run();
-    CompileDialog dialog([this](Mode mode) { return m_controller->passes(mode); }, run ? run->options : CompileDialog::remembered(), this);
+    CompileDialog dialog([this](Mode mode) { return m_controller->passes(mode); },
+                         run ? run->options : CompileDialog::remembered(), this);
     if (dialog.exec() == QDialog::Accepted) m_controller->compile(dialog.options());
 }
 
@@ -243,11 +269,12 @@ void MainWindow::makeHelpMenu() {
     menu->addAction(tr("&About Cutaway"), this, &MainWindow::showAbout);
 }
 
-/// What the menus offer, with its name: that of a submenu stands before its own. Without the lists of files and layouts, which are
-/// filled when they open, and the check boxes that hide windows.
+/// What the menus offer, with its name: that of a submenu stands before its own. Without the lists of files and
+/// layouts, which are filled when they open, and the check boxes that hide windows.
 QList<std::pair<QString, QAction*>> MainWindow::menuActions() const {
     QSet<const QAction*> toggles;
-    for (const QDockWidget* dock : findChildren<QDockWidget*>(QString(), Qt::FindDirectChildrenOnly)) toggles.insert(dock->toggleViewAction());
+    for (const QDockWidget* dock : findChildren<QDockWidget*>(QString(), Qt::FindDirectChildrenOnly))
+        toggles.insert(dock->toggleViewAction());
     QList<std::pair<QString, QAction*>> found;
     const auto list = [&](const auto& self, const QMenu& menu, const QString& before) -> void {
         for (QAction* action : menu.actions()) {
@@ -256,7 +283,8 @@ QList<std::pair<QString, QAction*>> MainWindow::menuActions() const {
             else if (!action->isSeparator() && !toggles.contains(action)) found.append({name, action});
         }
     };
-    for (const QAction* top : menuBar()->actions())  // not its children: one of those holds the menus for which there is no room
+    for (const QAction* top :
+         menuBar()->actions())  // not its children: one of those holds the menus for which there is no room
         if (const QMenu* menu = top->menu()) list(list, *menu, {});
     return found;
 }
@@ -273,19 +301,21 @@ void MainWindow::showPalette() {
         entries.append({tr("file"), path, [this, path] { open(path); }});
     if (const auto& graph = m_search->graph())
         for (const auto& node : graph->nodes)
-            entries.append({tr("node"), QString::fromStdString(node.info.name) + QStringLiteral("  ") + QString::fromStdString(node.info.op),
-                            [this, id = node.info.id] { m_graph->goTo(id); }});
+            entries.append(
+                {tr("node"),
+                 QString::fromStdString(node.info.name) + QStringLiteral("  ") + QString::fromStdString(node.info.op),
+                 [this, id = node.info.id] { m_graph->goTo(id); }});
     auto* box = new CommandPalette(std::move(entries), this);
     box->move(mapToGlobal(QPoint((width() - box->width()) / 2, 60)));
     box->show();
 }
 
-void MainWindow::showKeys() {
-    KeysDialog(*menuBar(), this).exec();
-}
+void MainWindow::showKeys() { KeysDialog(*menuBar(), this).exec(); }
 
 void MainWindow::showAbout() {
-    QMessageBox::about(this, tr("About Cutaway"), tr("<b>Cutaway %1</b><p>An interactive debugger for graph compilers.</p>").arg(QApplication::applicationVersion()));
+    QMessageBox::about(this, tr("About Cutaway"),
+                       tr("<b>Cutaway %1</b><p>An interactive debugger for graph compilers.</p>")
+                           .arg(QApplication::applicationVersion()));
 }
 
 }  // namespace cutaway::ui

@@ -52,8 +52,6 @@ void MainWindow::showWindows() {
 }
 
 /// How the windows stand, or will again.
-QByteArray MainWindow::arrangement() const {
-    return m_welcome->isHidden() ? saveState() : m_arrangement;
-}
+QByteArray MainWindow::arrangement() const { return m_welcome->isHidden() ? saveState() : m_arrangement; }
 
 }  // namespace cutaway::ui

@@ -36,7 +36,9 @@ const QString kLayout = QStringLiteral("layout");
 }  // namespace
 
 MainWindow::MainWindow(std::unique_ptr<Source> source, QWidget* parent)
-    : QMainWindow(parent), m_selection(new Selection(this)), m_controller(new SessionController(std::move(source), *m_selection, this)),
+    : QMainWindow(parent),
+      m_selection(new Selection(this)),
+      m_controller(new SessionController(std::move(source), *m_selection, this)),
       m_stepper(new Stepper(*m_controller, *m_selection, this)) {
     setObjectName(QStringLiteral("mainWindow"));
     setAcceptDrops(true);
@@ -61,11 +63,15 @@ MainWindow::MainWindow(std::unique_ptr<Source> source, QWidget* parent)
         int changed = 0;
         const Run& now = *m_controller->runOf(run);
         for (const StepInfo& step : now.steps) changed += step.state == StepState::Changed;
-        say((changed ? tr("%1 of %2 changed the graph. F10 goes to the next change.") : tr("%1 of %2 changed the graph.")).arg(changed).arg(counted(static_cast<qsizetype>(now.steps.size()), tr("pass"), tr("passes"))));
+        say((changed ? tr("%1 of %2 changed the graph. F10 goes to the next change.")
+                     : tr("%1 of %2 changed the graph."))
+                .arg(changed)
+                .arg(counted(static_cast<qsizetype>(now.steps.size()), tr("pass"), tr("passes"))));
     });
     connect(m_selection, &Selection::placeChanged, this, &MainWindow::updateTitle);
     connect(m_selection, &Selection::nodeChanged, this, &MainWindow::updateTitle);
-    for (auto* window : {static_cast<QObject*>(m_graph), static_cast<QObject*>(m_text), static_cast<QObject*>(m_steps), static_cast<QObject*>(m_stepper), static_cast<QObject*>(m_explain)})
+    for (auto* window : {static_cast<QObject*>(m_graph), static_cast<QObject*>(m_text), static_cast<QObject*>(m_steps),
+                         static_cast<QObject*>(m_stepper), static_cast<QObject*>(m_explain)})
         connect(window, SIGNAL(message(QString)), this, SLOT(say(QString)));
     connect(&m_graph->view(), &GraphView::menuWanted, this, &MainWindow::showNodeMenu);
     connect(m_text, &TextWindow::menuWanted, this, &MainWindow::showNodeMenu);
@@ -83,9 +89,11 @@ MainWindow::MainWindow(std::unique_ptr<Source> source, QWidget* parent)
     connect(m_text, &TextWindow::settled, this, &MainWindow::settledChanged);
     connect(m_controller, &SessionController::busyChanged, this, &MainWindow::settledChanged);
     const QSettings settings;
-    if (settings.contains(QStringLiteral("window/geometry"))) restoreGeometry(settings.value(QStringLiteral("window/geometry")).toByteArray());
+    if (settings.contains(QStringLiteral("window/geometry")))
+        restoreGeometry(settings.value(QStringLiteral("window/geometry")).toByteArray());
     else resize(1440, 900);
-    if (settings.contains(QStringLiteral("window/state"))) restoreState(settings.value(QStringLiteral("window/state")).toByteArray());
+    if (settings.contains(QStringLiteral("window/state")))
+        restoreState(settings.value(QStringLiteral("window/state")).toByteArray());
     makeWelcome();
 }
 
@@ -129,7 +137,8 @@ void MainWindow::makeDocks() {
         top->show();
     });
     connect(m_controller, &SessionController::modelOpened, top, &QWidget::hide);
-    for (QPushButton* button : m_problems->findChildren<QPushButton*>()) connect(button, &QPushButton::clicked, top, &QWidget::hide);
+    for (QPushButton* button : m_problems->findChildren<QPushButton*>())
+        connect(button, &QPushButton::clicked, top, &QWidget::hide);
 }
 
 void MainWindow::arrangeDocks() {
@@ -201,7 +210,8 @@ void MainWindow::stop(const QString& tag) {
 void MainWindow::say(const QString& message) { statusBar()->showMessage(message, kMessageMilliseconds); }
 
 bool MainWindow::isSettled() const {
-    return !m_controller->isBusy() && !m_graph->view().builder().isBusy() && (!m_selection->hasPlace() || (m_graph->isSettled() && m_text->isSettled()));
+    return !m_controller->isBusy() && !m_graph->view().builder().isBusy() &&
+           (!m_selection->hasPlace() || (m_graph->isSettled() && m_text->isSettled()));
 }
 
 QDockWidget* MainWindow::window(const QString& name) const {
@@ -219,7 +229,8 @@ void MainWindow::open(const QString& path, const QString& graph) { m_controller-
 
 void MainWindow::compileWhenOpened() {
     const auto once = static_cast<Qt::ConnectionType>(Qt::QueuedConnection | Qt::SingleShotConnection);
-    connect(m_controller, &SessionController::modelOpened, this, [this] { m_controller->compile({}); }, once);
+    connect(
+        m_controller, &SessionController::modelOpened, this, [this] { m_controller->compile({}); }, once);
 }
 
 void MainWindow::compile() {
@@ -232,13 +243,16 @@ void MainWindow::compile() {
     QStringList own;
     if (options.mode == Mode::Training) own << tr("for training");
     if (options.parity) own << tr("as PyTorch does where it is known to be wrong");
-    if (!own.isEmpty()) say(tr("Compiling %1, as chosen last time in Compile With (Ctrl+Shift+B).").arg(own.join(tr(" and "))));
+    if (!own.isEmpty())
+        say(tr("Compiling %1, as chosen last time in Compile With (Ctrl+Shift+B).").arg(own.join(tr(" and "))));
 }
 
 void MainWindow::updateTitle() {
     const QString file = QFileInfo(m_controller->path()).fileName();
     const QString graph = m_controller->graph();
-    setWindowTitle(file.isEmpty() ? tr("Cutaway") : graph.isEmpty() ? tr("%1 – Cutaway").arg(file) : tr("%1: %2 – Cutaway").arg(file, graph));
+    setWindowTitle(file.isEmpty()    ? tr("Cutaway")
+                   : graph.isEmpty() ? tr("%1 – Cutaway").arg(file)
+                                     : tr("%1: %2 – Cutaway").arg(file, graph));
     setWindowFilePath(m_controller->path());
     m_place->setText(m_selection->hasPlace() ? m_controller->placeName(m_selection->place()) : QString());
 }
@@ -251,7 +265,9 @@ void MainWindow::closeEvent(QCloseEvent* event) {
 }
 
 void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
-    if (event->mimeData()->hasUrls() && event->mimeData()->urls().size() == 1 && event->mimeData()->urls().first().isLocalFile()) event->acceptProposedAction();
+    if (event->mimeData()->hasUrls() && event->mimeData()->urls().size() == 1 &&
+        event->mimeData()->urls().first().isLocalFile())
+        event->acceptProposedAction();
 }
 
 void MainWindow::dropEvent(QDropEvent* event) {

@@ -38,7 +38,8 @@ class MainWindow : public QMainWindow {
     void open(const QString& path, const QString& graph = {});
     /// Compiles with the options of last time, and says which those are.
     void compile();
-    /// Compiles what is being opened with the default options, whatever was chosen last time: a command does the same for everybody.
+    /// Compiles what is being opened with the default options, whatever was chosen last time: a command does the same
+    /// for everybody.
     void compileWhenOpened();
     SessionController& controller() { return *m_controller; }
     Selection& selection() { return *m_selection; }
@@ -135,7 +136,7 @@ class MainWindow : public QMainWindow {
     ActivityList* m_activities = nullptr;
     QLabel* m_place = nullptr;
     WelcomePage* m_welcome = nullptr;
-    QByteArray m_arrangement;  // of the windows, while the welcome page stands in their place
+    QByteArray m_arrangement;          // of the windows, while the welcome page stands in their place
     std::optional<Activity> m_layout;  // of the graph, in the process that does it
 };
 

@@ -15,7 +15,14 @@
 namespace cutaway::ui {
 
 NodeWindow::NodeWindow(SessionController& controller, Selection& selection, QWidget* parent)
-    : QDockWidget(tr("Node"), parent), m_controller(controller), m_selection(selection), m_model(*new NodeModel(this)), m_title(new ElidedLabel), m_empty(new QLabel), m_tree(new QTreeView), m_pages(new QStackedWidget) {
+    : QDockWidget(tr("Node"), parent),
+      m_controller(controller),
+      m_selection(selection),
+      m_model(*new NodeModel(this)),
+      m_title(new ElidedLabel),
+      m_empty(new QLabel),
+      m_tree(new QTreeView),
+      m_pages(new QStackedWidget) {
     setObjectName(QStringLiteral("node"));
     m_tree->setModel(&m_model);
     m_tree->setAlternatingRowColors(true);
@@ -41,21 +48,24 @@ NodeWindow::NodeWindow(SessionController& controller, Selection& selection, QWid
     showFacts({});
 
     connect(m_tree, &QTreeView::activated, this, &NodeWindow::go);
-    connect(&controller, &SessionController::nodeShown, this, [this](const std::shared_ptr<const NodeFacts>& facts) { showFacts(*facts); });
+    connect(&controller, &SessionController::nodeShown, this,
+            [this](const std::shared_ptr<const NodeFacts>& facts) { showFacts(*facts); });
     auto* copy = new QShortcut(QKeySequence::Copy, m_tree);
     copy->setContext(Qt::WidgetShortcut);
     connect(copy, &QShortcut::activated, this, [this] {
         const QModelIndex row = m_tree->currentIndex();
-        QApplication::clipboard()->setText(row.siblingAtColumn(0).data().toString() + QStringLiteral("\t") + row.siblingAtColumn(1).data(Qt::ToolTipRole).toString());
+        QApplication::clipboard()->setText(row.siblingAtColumn(0).data().toString() + QStringLiteral("\t") +
+                                           row.siblingAtColumn(1).data(Qt::ToolTipRole).toString());
     });
 }
 
 void NodeWindow::showFacts(const NodeFacts& facts) {
     const bool any = facts.after || facts.before;
     m_pages->setCurrentIndex(any ? 1 : 0);
-    m_empty->setText(m_selection.node() == NodeId::None
-                         ? tr("The current node is described here: op, arguments, shapes, source lines, and what became of it.\n\nClick a node in the Graph or a line in the Text window.")
-                         : tr("The current node is not part of this step's graphs.\n\nIts biography tells in which steps it lived: go back with Alt+Left."));
+    m_empty->setText(
+        m_selection.node() == NodeId::None
+            ? tr("The current node is described here: op, arguments, shapes, source lines, and what became of it.\n\nClick a node in the Graph or a line in the Text window.")
+            : tr("The current node is not part of this step's graphs.\n\nIts biography tells in which steps it lived: go back with Alt+Left."));
     m_model.setFacts(facts);
     if (!any) return;
     const NodeInfo& node = facts.after ? facts.after->node : facts.before->node;
@@ -81,12 +91,9 @@ void NodeWindow::goToLife(int step) {
 void NodeWindow::go(const QModelIndex& at) {
     const QModelIndex row = at.siblingAtColumn(0);
     const QVariant node = row.data(NodeModel::NodeRole), step = row.data(NodeModel::StepRole);
-    if (node.isValid())
-        m_selection.setNode(static_cast<NodeId>(node.toUInt()));
-    else if (step.isValid())
-        goToLife(step.toInt());
-    else
-        m_tree->setExpanded(row, !m_tree->isExpanded(row));
+    if (node.isValid()) m_selection.setNode(static_cast<NodeId>(node.toUInt()));
+    else if (step.isValid()) goToLife(step.toInt());
+    else m_tree->setExpanded(row, !m_tree->isExpanded(row));
 }
 
 }  // namespace cutaway::ui

@@ -13,7 +13,8 @@ namespace {
 constexpr int kLineSpacing = 2;
 }  // namespace
 
-ProblemBar::ProblemBar(QWidget* parent) : QFrame(parent), m_what(new QLabel), m_more(new QLabel), m_go(new QPushButton(tr("Go there"))) {
+ProblemBar::ProblemBar(QWidget* parent)
+    : QFrame(parent), m_what(new QLabel), m_more(new QLabel), m_go(new QPushButton(tr("Go there"))) {
     setFrameShape(QFrame::StyledPanel);
     setAutoFillBackground(true);
     setBackgroundRole(QPalette::Window);  // inside a tool bar it would be that of buttons
@@ -52,7 +53,8 @@ void ProblemBar::showProblem(const LogEntry& entry) {
     m_more->setVisible(!more.isEmpty());
     m_where = entry.place;
     m_go->setVisible(m_where.has_value());
-    const ChangeColors colors = GraphColors::of(parentWidget() ? parentWidget()->palette() : palette())[Change::Removed];
+    const ChangeColors colors =
+        GraphColors::of(parentWidget() ? parentWidget()->palette() : palette())[Change::Removed];
     QPalette own;
     own.setColor(QPalette::Window, colors.fill);
     own.setColor(QPalette::WindowText, colors.text);
@@ -60,8 +62,8 @@ void ProblemBar::showProblem(const LogEntry& entry) {
     show();
 }
 
-/// A tool bar gives wrapped text the height of its narrowest form, and layouts keep what they measured while hidden: asked are
-/// the labels, at the width that they have.
+/// A tool bar gives wrapped text the height of its narrowest form, and layouts keep what they measured while hidden:
+/// asked are the labels, at the width that they have.
 void ProblemBar::fitHeight() {
     int text = 0;
     for (const QLabel* label : {m_what, m_more})
@@ -74,7 +76,8 @@ void ProblemBar::fitHeight() {
 /// Measured when all that is under way with shape and content is done.
 bool ProblemBar::event(QEvent* event) {
     const QEvent::Type type = event->type();
-    if (type == QEvent::Show || type == QEvent::Resize || type == QEvent::LayoutRequest) QMetaObject::invokeMethod(this, &ProblemBar::fitHeight, Qt::QueuedConnection);
+    if (type == QEvent::Show || type == QEvent::Resize || type == QEvent::LayoutRequest)
+        QMetaObject::invokeMethod(this, &ProblemBar::fitHeight, Qt::QueuedConnection);
     return QFrame::event(event);
 }
 

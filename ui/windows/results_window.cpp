@@ -40,11 +40,16 @@ ResultsWindow::ResultsWindow(SessionController& controller, QWidget* parent)
 void ResultsWindow::showReport(const RunReport& report, const QString& run) {
     m_outputs.setOutputs(report.outputs);
     fitColumns(*m_table);
-    QString text = run + QStringLiteral(" · ") + tr("inputs: %1").arg(QString::fromStdString(report.inputsFrom)) + QStringLiteral(" · ");
-    text += report.repeats > 1 ? tr("median %1, fastest %2 of %3").arg(durationText(report.medianMilliseconds), durationText(report.minMilliseconds)).arg(report.repeats)
+    QString text = run + QStringLiteral(" · ") + tr("inputs: %1").arg(QString::fromStdString(report.inputsFrom)) +
+                   QStringLiteral(" · ");
+    text += report.repeats > 1 ? tr("median %1, fastest %2 of %3")
+                                     .arg(durationText(report.medianMilliseconds), durationText(report.minMilliseconds))
+                                     .arg(report.repeats)
                                : durationText(report.medianMilliseconds);
     text += QStringLiteral(" · ");
-    text += !report.compared ? tr("nothing to compare with") : report.matches ? tr("✓ outputs match") : tr("✗ outputs differ");
+    text += !report.compared ? tr("nothing to compare with")
+            : report.matches ? tr("✓ outputs match")
+                             : tr("✗ outputs differ");
     m_verdict->setText(text);
     show();
     raise();

@@ -14,7 +14,14 @@
 namespace cutaway::ui {
 
 RewriteBar::RewriteBar(SessionController& controller, Selection& selection, Stepper& stepper, QWidget* parent)
-    : QWidget(parent), m_controller(controller), m_selection(selection), m_stepper(stepper), m_number(new QSpinBox), m_slider(new QSlider(Qt::Horizontal)), m_count(new QLabel), m_text(new ElidedLabel) {
+    : QWidget(parent),
+      m_controller(controller),
+      m_selection(selection),
+      m_stepper(stepper),
+      m_number(new QSpinBox),
+      m_slider(new QSlider(Qt::Horizontal)),
+      m_count(new QLabel),
+      m_text(new ElidedLabel) {
     setObjectName(QStringLiteral("rewriteBar"));
     auto* row = new QHBoxLayout(this);
     row->setContentsMargins(6, 3, 6, 3);
@@ -37,7 +44,8 @@ RewriteBar::RewriteBar(SessionController& controller, Selection& selection, Step
     m_slider->setMaximumWidth(180);
     m_slider->setTracking(false);
     row->addWidget(m_slider, 1);
-    m_whole = addButton(tr("Step out"), tr("Out of the single rewrites, to the whole step (Ctrl+F11)"), [this] { m_stepper.out(); });
+    m_whole = addButton(tr("Step out"), tr("Out of the single rewrites, to the whole step (Ctrl+F11)"),
+                        [this] { m_stepper.out(); });
     m_soFar = addButton(tr("Cumulative"), tr("Show each rewrite together with those before it in its step"), {});
     m_soFar->setCheckable(true);
     connect(m_soFar, &QToolButton::toggled, &stepper, &Stepper::setAllSoFar);
@@ -87,19 +95,15 @@ int RewriteBar::widthNeeded(bool withTexts) const {
     for (int i = 0; i < layout()->count(); ++i) {
         const QLayoutItem& item = *layout()->itemAt(i);
         const auto* button = qobject_cast<const QToolButton*>(item.widget());
-        if (!button)
-            width += item.minimumSize().width();
+        if (!button) width += item.minimumSize().width();
         else if (withTexts && button != m_back && button != m_on)
             width += button->fontMetrics().horizontalAdvance(button->text()) + button->iconSize().width() + 20;
-        else
-            width += button->iconSize().width() + 12;
+        else width += button->iconSize().width() + 12;
     }
     return width;
 }
 
-QSize RewriteBar::minimumSizeHint() const {
-    return {widthNeeded(false), layout()->minimumSize().height()};
-}
+QSize RewriteBar::minimumSizeHint() const { return {widthNeeded(false), layout()->minimumSize().height()}; }
 
 void RewriteBar::resizeEvent(QResizeEvent* event) {
     constexpr int kSentence = 24;  // letters of what the rewrite did that are worth more than texts on buttons
@@ -112,7 +116,9 @@ void RewriteBar::resizeEvent(QResizeEvent* event) {
 QString RewriteBar::text() const { return m_text->text(); }
 
 QString RewriteBar::sentence() const {
-    if (!m_stepper.run()) return m_controller.model() ? tr("Compile the model (Ctrl+B) to step through what each pass does to it.") : QString();
+    if (!m_stepper.run())
+        return m_controller.model() ? tr("Compile the model (Ctrl+B) to step through what each pass does to it.")
+                                    : QString();
     const StepInfo* step = m_stepper.currentStep();
     if (!step) return tr("The graph as it was opened. F10 goes to the first change.");
     if (const RewriteInfo* rewrite = m_controller.rewriteAt(m_selection.place())) {
@@ -140,7 +146,10 @@ void RewriteBar::follow() {
         m_slider->setValue(now);
     }
     m_count->setText(tr("of %1").arg(counted(count, tr("rewrite"), tr("rewrites"))));
-    m_count->setToolTip(step ? tr("%1 of the %2 rewrites of the whole run are done here").arg(m_stepper.fuel()).arg(m_stepper.fuelOfRun()) : QString());
+    m_count->setToolTip(step ? tr("%1 of the %2 rewrites of the whole run are done here")
+                                   .arg(m_stepper.fuel())
+                                   .arg(m_stepper.fuelOfRun())
+                             : QString());
     const bool any = m_stepper.run() != nullptr;
     for (QWidget* widget : std::initializer_list<QWidget*>{m_previous, m_next, m_back, m_on}) widget->setEnabled(any);
     for (QWidget* widget : std::initializer_list<QWidget*>{m_number, m_slider, m_soFar}) widget->setEnabled(count > 0);

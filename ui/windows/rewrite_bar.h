@@ -1,6 +1,6 @@
 #pragma once
-// The bar above the windows: from step to step, and inside a step from rewrite to rewrite, with the rule, the node and the
-// reason of the rewrite on show.
+// The bar above the windows: from step to step, and inside a step from rewrite to rewrite, with the rule, the node and
+// the reason of the rewrite on show.
 #include <QWidget>
 
 #include "ui/session/stepper.h"

@@ -40,7 +40,13 @@ QString tensorsBeside(const QString& model, const QString& what) {
 }
 
 ExecuteDialog::ExecuteDialog(const QString& model, QWidget* parent)
-    : QDialog(parent), m_model(model), m_backend(new QComboBox), m_inputs(new QLineEdit), m_expect(new QLineEdit), m_repeat(new QSpinBox), m_timeout(new QSpinBox) {
+    : QDialog(parent),
+      m_model(model),
+      m_backend(new QComboBox),
+      m_inputs(new QLineEdit),
+      m_expect(new QLineEdit),
+      m_repeat(new QSpinBox),
+      m_timeout(new QSpinBox) {
     setWindowTitle(tr("Execute"));
     m_backend->addItems({tr("Reference interpreter"), tr("Generated code, CPU")});
     m_inputs->setPlaceholderText(tr("the model's samples, else seeded random numbers"));
@@ -56,12 +62,15 @@ ExecuteDialog::ExecuteDialog(const QString& model, QWidget* parent)
     form->addRow(tr("Stop &after"), m_timeout);
     form->addRow(makeButtons(this, tr("Execute")));
     const QSettings settings;
-    m_backend->setCurrentIndex(std::clamp(settings.value(QStringLiteral("execute/backend")).toInt(), 0, m_backend->count() - 1));
+    m_backend->setCurrentIndex(
+        std::clamp(settings.value(QStringLiteral("execute/backend")).toInt(), 0, m_backend->count() - 1));
     m_repeat->setValue(settings.value(QStringLiteral("execute/repeat"), 1).toInt());
     m_timeout->setValue(settings.value(QStringLiteral("execute/timeout"), 60).toInt());
     const bool known = settings.value(QStringLiteral("execute/model")).toString() == model;
-    m_inputs->setText(known ? settings.value(QStringLiteral("execute/inputs")).toString() : tensorsBeside(model, QStringLiteral("inputs")));
-    m_expect->setText(known ? settings.value(QStringLiteral("execute/expected")).toString() : tensorsBeside(model, QStringLiteral("expected")));
+    m_inputs->setText(known ? settings.value(QStringLiteral("execute/inputs")).toString()
+                            : tensorsBeside(model, QStringLiteral("inputs")));
+    m_expect->setText(known ? settings.value(QStringLiteral("execute/expected")).toString()
+                            : tensorsBeside(model, QStringLiteral("expected")));
     resize(620, sizeHint().height());
 }
 
@@ -84,7 +93,8 @@ QWidget* ExecuteDialog::fileField(QLineEdit* field, const QString& title) {
     choose->setText(QStringLiteral("…"));
     choose->setAccessibleName(title);
     connect(choose, &QToolButton::clicked, this, [this, field, title] {
-        const QString path = QFileDialog::getOpenFileName(this, title, field->text(), tr("Safetensors (*.safetensors);;All files (*)"));
+        const QString path =
+            QFileDialog::getOpenFileName(this, title, field->text(), tr("Safetensors (*.safetensors);;All files (*)"));
         if (!path.isEmpty()) field->setText(path);
     });
     row->addWidget(field, 1);
@@ -103,14 +113,21 @@ RunOptions ExecuteDialog::options() const {
     return options;
 }
 
-BisectDialog::BisectDialog(QWidget* parent) : QDialog(parent), m_check(new QComboBox), m_tolerance(new QLineEdit(QStringLiteral("1e-4"))), m_inputs(new QLineEdit), m_command(new QLineEdit) {
+BisectDialog::BisectDialog(QWidget* parent)
+    : QDialog(parent),
+      m_check(new QComboBox),
+      m_tolerance(new QLineEdit(QStringLiteral("1e-4"))),
+      m_inputs(new QLineEdit),
+      m_command(new QLineEdit) {
     setWindowTitle(tr("Find the rewrite that broke the graph"));
-    m_check->addItems({tr("its numbers differ from those of the graph as opened"), tr("it makes a NaN or infinity that the graph as opened does not"), tr("my command fails")});
+    m_check->addItems({tr("its numbers differ from those of the graph as opened"),
+                       tr("it makes a NaN or infinity that the graph as opened does not"), tr("my command fails")});
     m_tolerance->setValidator(new QDoubleValidator(0, 1e6, 12, m_tolerance));
     m_tolerance->setToolTip(tr("Largest error that is good, as a share of the largest expected value"));
     m_inputs->setPlaceholderText(tr("the model's samples, else seeded random numbers"));
     m_command->setPlaceholderText(tr("python check.py {}"));
-    m_command->setToolTip(tr("{} stands for the graph as a Python file that runs in PyTorch; another exit status than 0 is bad"));
+    m_command->setToolTip(
+        tr("{} stands for the graph as a Python file that runs in PyTorch; another exit status than 0 is bad"));
     auto* form = new QFormLayout(this);
     form->addRow(tr("The graph is &bad when"), m_check);
     form->addRow(tr("&Tolerance"), m_tolerance);
@@ -123,7 +140,9 @@ BisectDialog::BisectDialog(QWidget* parent) : QDialog(parent), m_check(new QComb
         m_tolerance->setEnabled(check == BisectCheck::Numbers);
         m_inputs->setEnabled(check != BisectCheck::Command);
         m_command->setEnabled(check == BisectCheck::Command);
-        buttons->button(QDialogButtonBox::Ok)->setEnabled((check != BisectCheck::Command || !m_command->text().isEmpty()) && m_tolerance->hasAcceptableInput());
+        buttons->button(QDialogButtonBox::Ok)
+            ->setEnabled((check != BisectCheck::Command || !m_command->text().isEmpty()) &&
+                         m_tolerance->hasAcceptableInput());
     };
     connect(m_check, &QComboBox::currentIndexChanged, this, changed);
     connect(m_command, &QLineEdit::textChanged, this, changed);

@@ -14,7 +14,8 @@ class ExecuteDialog : public QDialog {
     Q_OBJECT
 
   public:
-    /// Starts from the answers of last time; inputs and expected outputs are those that lie beside the model, if there are any.
+    /// Starts from the answers of last time; inputs and expected outputs are those that lie beside the model, if there
+    /// are any.
     explicit ExecuteDialog(const QString& model, QWidget* parent = nullptr);
     RunOptions options() const;
     void accept() override;
@@ -27,7 +28,8 @@ class ExecuteDialog : public QDialog {
     QSpinBox *m_repeat, *m_timeout;
 };
 
-/// The file of tensors that lies beside a model: model.inputs.safetensors, else inputs.safetensors; empty if there is none.
+/// The file of tensors that lies beside a model: model.inputs.safetensors, else inputs.safetensors; empty if there is
+/// none.
 QString tensorsBeside(const QString& model, const QString& what);
 
 /// What to look for among the rewrites of a run.

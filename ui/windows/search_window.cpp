@@ -24,7 +24,11 @@ NodeId idOf(const QTreeWidgetItem& item) { return static_cast<NodeId>(item.data(
 }  // namespace
 
 SearchWindow::SearchWindow(SessionController& controller, Selection& selection, QWidget* parent)
-    : QDockWidget(tr("Search"), parent), m_selection(selection), m_field(new QLineEdit), m_count(new ElidedLabel), m_hits(new QTreeWidget) {
+    : QDockWidget(tr("Search"), parent),
+      m_selection(selection),
+      m_field(new QLineEdit),
+      m_count(new ElidedLabel),
+      m_hits(new QTreeWidget) {
     setObjectName(QStringLiteral("search"));
     m_field->setPlaceholderText(tr("Words, or: op=mm & numel>1e6 & change=added"));
     m_field->setClearButtonEnabled(true);
@@ -65,7 +69,8 @@ SearchWindow::SearchWindow(SessionController& controller, Selection& selection, 
         showCount();
     };
     // Not of the current row: the focus, when it comes, makes one current and means nothing by it.
-    connect(m_hits, &QTreeWidget::itemSelectionChanged, this, [this, choose] { choose(m_hits->selectedItems().value(0)); });
+    connect(m_hits, &QTreeWidget::itemSelectionChanged, this,
+            [this, choose] { choose(m_hits->selectedItems().value(0)); });
     connect(m_hits, &QTreeWidget::itemActivated, this, choose);
     connect(&selection, &Selection::nodeChanged, this, &SearchWindow::followNode);
 }
@@ -90,7 +95,8 @@ void SearchWindow::nextHit(bool forward) {
     const int count = hitCount();
     if (count == 0) return;
     const int now = m_hits->indexOfTopLevelItem(m_hits->currentItem());
-    m_hits->setCurrentItem(m_hits->topLevelItem(now < 0 ? (forward ? 0 : count - 1) : (now + (forward ? 1 : count - 1)) % count));
+    m_hits->setCurrentItem(
+        m_hits->topLevelItem(now < 0 ? (forward ? 0 : count - 1) : (now + (forward ? 1 : count - 1)) % count));
 }
 
 void SearchWindow::search() {
@@ -107,14 +113,16 @@ void SearchWindow::search() {
         return;
     }
     if (query->isEmpty()) {
-        m_count->setText(counted(static_cast<qsizetype>(m_graph->nodes.size()), tr("node to search"), tr("nodes to search")));
+        m_count->setText(
+            counted(static_cast<qsizetype>(m_graph->nodes.size()), tr("node to search"), tr("nodes to search")));
         return;
     }
     int hits = 0;
     QList<QTreeWidgetItem*> items;
     for (const auto& node : m_graph->nodes) {
         if (!query->matches(node) || ++hits > kMaxHits) continue;
-        auto* item = new QTreeWidgetItem({signOf(node.change), textOf(node.info.name), textOf(node.info.op), textOf(node.info.type), textOf(node.info.module)});
+        auto* item = new QTreeWidgetItem({signOf(node.change), textOf(node.info.name), textOf(node.info.op),
+                                          textOf(node.info.type), textOf(node.info.module)});
         item->setData(0, Qt::UserRole, index(node.info.id));
         items << item;
     }

@@ -40,7 +40,7 @@ class SearchWindow : public QDockWidget {
     QLineEdit* m_field;
     ElidedLabel* m_count;
     QTreeWidget* m_hits;
-    int m_all = 0;           // hits, those that are not listed too
+    int m_all = 0;  // hits, those that are not listed too
     bool m_searched = false;
 };
 

@@ -21,8 +21,19 @@
 namespace cutaway::ui {
 
 StepsWindow::StepsWindow(SessionController& controller, Selection& selection, Stepper& stepper, QWidget* parent)
-    : QDockWidget(tr("Steps"), parent), m_controller(controller), m_selection(selection), m_stepper(stepper), m_model(*new StepsModel(this)), m_filtered(new StepsFilter(this)),
-      m_run(new QComboBox), m_filter(new QLineEdit), m_hidden(new QLabel), m_empty(new QLabel), m_running(new QLabel), m_tree(new QTreeView), m_pages(new QStackedWidget) {
+    : QDockWidget(tr("Steps"), parent),
+      m_controller(controller),
+      m_selection(selection),
+      m_stepper(stepper),
+      m_model(*new StepsModel(this)),
+      m_filtered(new StepsFilter(this)),
+      m_run(new QComboBox),
+      m_filter(new QLineEdit),
+      m_hidden(new QLabel),
+      m_empty(new QLabel),
+      m_running(new QLabel),
+      m_tree(new QTreeView),
+      m_pages(new QStackedWidget) {
     setObjectName(QStringLiteral("steps"));
     m_filtered->setSourceModel(&m_model);
     m_tree->setModel(m_filtered);
@@ -59,13 +70,15 @@ StepsWindow::StepsWindow(SessionController& controller, Selection& selection, St
     m_empty->setAlignment(Qt::AlignCenter);
     m_empty->setWordWrap(true);
     m_empty->setMargin(16);
-    m_empty->setText(tr("Every pass that the compiler runs is listed here, with what it changed.\n\nOpen a model (Ctrl+O) and compile it (Ctrl+B)."));
+    m_empty->setText(tr(
+        "Every pass that the compiler runs is listed here, with what it changed.\n\nOpen a model (Ctrl+O) and compile it (Ctrl+B)."));
 
     auto* page = new QWidget;
     auto* column = new QVBoxLayout(page);
     column->setContentsMargins(4, 4, 4, 4);
     column->setSpacing(4);
-    for (QWidget* widget : std::initializer_list<QWidget*>{m_run, m_running, m_filter, m_hidden}) column->addWidget(widget);
+    for (QWidget* widget : std::initializer_list<QWidget*>{m_run, m_running, m_filter, m_hidden})
+        column->addWidget(widget);
     column->addWidget(m_tree, 1);
     m_pages->addWidget(m_empty);
     m_pages->addWidget(page);
@@ -93,7 +106,8 @@ StepsWindow::StepsWindow(SessionController& controller, Selection& selection, St
     connect(copy, &QShortcut::activated, this, &StepsWindow::copyRows);
     connect(&m_model, &StepsModel::rewritesWanted, this, [this](RunId id, int step) {
         const Run* run = m_controller.runOf(id);
-        if (run && step < static_cast<int>(run->rewrites.size())) m_model.setRewrites(step, run->rewrites[static_cast<size_t>(step)]);
+        if (run && step < static_cast<int>(run->rewrites.size()))
+            m_model.setRewrites(step, run->rewrites[static_cast<size_t>(step)]);
     });
     connect(&m_model, &StepsModel::passToggled, this, &StepsWindow::togglePass);
     connect(&controller, &SessionController::modelOpened, this, [this] {
@@ -109,10 +123,12 @@ StepsWindow::StepsWindow(SessionController& controller, Selection& selection, St
         if (m_model.run() == StepsModel::kUnderWay || !m_controller.runOf(m_model.run())) showRun(run);
     });
     connect(&selection, &Selection::placeChanged, this, &StepsWindow::follow);
-    connect(&selection, &Selection::marksChanged, this, [this] { m_model.setMarks(m_selection.markA(), m_selection.markB()); });
+    connect(&selection, &Selection::marksChanged, this,
+            [this] { m_model.setMarks(m_selection.markA(), m_selection.markB()); });
 }
 
-/// A compile that begins is on show, unless somebody turns to another run; one that leaves no run gives way to what was there.
+/// A compile that begins is on show, unless somebody turns to another run; one that leaves no run gives way to what was
+/// there.
 void StepsWindow::followCompile() {
     const Run* run = m_controller.compiling();
     const int at = m_run->findData(StepsModel::kUnderWay);
@@ -164,7 +180,9 @@ void StepsWindow::follow() {
     if (!m_selection.hasPlace()) return;
     const Place place = m_selection.place();
     if (place.run != m_model.run()) showRun(place.run);
-    if (const QModelIndex pass = m_model.indexOf(Place{place.run, place.step, -1}); place.rewrites > 0 && m_model.canFetchMore(pass)) m_model.fetchMore(pass);
+    if (const QModelIndex pass = m_model.indexOf(Place{place.run, place.step, -1});
+        place.rewrites > 0 && m_model.canFetchMore(pass))
+        m_model.fetchMore(pass);
     const QModelIndex at = m_filtered->mapFromSource(m_model.indexOf(place));
     if (!at.isValid()) return;
     m_following = true;
@@ -177,12 +195,12 @@ void StepsWindow::follow() {
 void StepsWindow::markCurrent(bool asB) {
     if (!m_selection.hasPlace()) return;
     const Place place = m_selection.place();
-    if (asB)
-        m_selection.setMarkB(place);
-    else
-        m_selection.setMarkA(place);
+    if (asB) m_selection.setMarkB(place);
+    else m_selection.setMarkA(place);
     const bool both = m_selection.markA() && m_selection.markB();
-    emit message(both ? tr("Comparing A with B.") : tr("Marked as %1; mark another step as %2 to compare them.").arg(asB ? "B" : "A", asB ? "A" : "B"));
+    emit message(
+        both ? tr("Comparing A with B.")
+             : tr("Marked as %1; mark another step as %2 to compare them.").arg(asB ? "B" : "A", asB ? "A" : "B"));
 }
 
 bool StepsWindow::select(const QString& stepName) {
@@ -198,7 +216,8 @@ void StepsWindow::togglePass(const QString& pass, bool enabled) {
     const Run* run = m_controller.runOf(m_model.run());
     if (!run) return;
     // A pass that runs twice ("name#2") is one pass to the compiler.
-    emit message(enabled ? tr("Compiling with %1").arg(pass) : tr("Compiling without %1; the difference to the run before opens by itself").arg(pass));
+    emit message(enabled ? tr("Compiling with %1").arg(pass)
+                         : tr("Compiling without %1; the difference to the run before opens by itself").arg(pass));
     m_controller.setEnabled(run->id, pass.section('#', 0, 0).trimmed(), enabled);
 }
 
@@ -213,10 +232,12 @@ void StepsWindow::filter(const QString& text) {
     m_filtered->setText(text, run ? run->rewrites : std::vector<std::vector<RewriteInfo>>{});
     const auto passes = static_cast<int>(m_model.steps().size());
     int shown = 0;
-    for (const StepInfo& step : m_model.steps()) shown += m_filtered->matches(QString::fromStdString(step.name)) || m_filtered->steps().contains(step.index);
+    for (const StepInfo& step : m_model.steps())
+        shown += m_filtered->matches(QString::fromStdString(step.name)) || m_filtered->steps().contains(step.index);
     m_hidden->setVisible(!m_filtered->isEmpty());
     QString said = tr("%1 of %2 passes hidden by the filter").arg(passes - shown).arg(passes);
-    if (m_filtered->rewriteCount() > 0) said += tr("; %1").arg(counted(m_filtered->rewriteCount(), tr("rewrite matches"), tr("rewrites match")));
+    if (m_filtered->rewriteCount() > 0)
+        said += tr("; %1").arg(counted(m_filtered->rewriteCount(), tr("rewrite matches"), tr("rewrites match")));
     m_hidden->setText(said);
     expandChanges();
     if (m_filtered->isEmpty()) return;
@@ -237,7 +258,8 @@ void StepsWindow::filter(const QString& text) {
 void StepsWindow::spanRewrites(const QModelIndex& pass) {
     constexpr int kSpanned = 500;  // the tree looks every one of them up for every row that it paints
     if (m_filtered->data(pass, StepsModel::KindRole).toInt() != static_cast<int>(StepsModel::Kind::Pass)) return;
-    for (int row = 0; row < std::min(kSpanned, m_filtered->rowCount(pass)); ++row) m_tree->setFirstColumnSpanned(row, pass, true);
+    for (int row = 0; row < std::min(kSpanned, m_filtered->rowCount(pass)); ++row)
+        m_tree->setFirstColumnSpanned(row, pass, true);
 }
 
 void StepsWindow::showMenu(QPoint at) {

@@ -31,7 +31,8 @@ inline QTableView* makeList(QAbstractItemModel& model, int sortRole, const QStri
     return table;
 }
 
-/// As wide as what is in them. A long text gives way where the table has less room; the first column takes what is left.
+/// As wide as what is in them. A long text gives way where the table has less room; the first column takes what is
+/// left.
 inline void fitColumns(QTableView& table) {
     constexpr int kGap = 10;  // numbers on the right stand close to the next column
     const int letter = table.fontMetrics().averageCharWidth(), room = table.viewport()->width();
@@ -43,10 +44,8 @@ inline void fitColumns(QTableView& table) {
         all += table.columnWidth(column);
         if (table.columnWidth(column) > table.columnWidth(widest)) widest = column;
     }
-    if (all > room)
-        table.setColumnWidth(widest, std::max(18 * letter, table.columnWidth(widest) - (all - room)));
-    else
-        table.setColumnWidth(0, table.columnWidth(0) + room - all);
+    if (all > room) table.setColumnWidth(widest, std::max(18 * letter, table.columnWidth(widest) - (all - room)));
+    else table.setColumnWidth(0, table.columnWidth(0) + room - all);
 }
 
 }  // namespace cutaway::ui

@@ -27,7 +27,8 @@ Change stateOf(const QModelIndex& at) {
 bool isNumber(const QModelIndex& at) {
     const auto* model = qobject_cast<const TextModel*>(at.model());
     const bool sides = model && model->layout() == TextModel::Layout::SideBySide;
-    return at.column() == TextModel::First || (sides ? at.column() == TextModel::Third : at.column() == TextModel::Second);
+    return at.column() == TextModel::First ||
+           (sides ? at.column() == TextModel::Third : at.column() == TextModel::Second);
 }
 
 /// One line in the colours of the language; what differs is told by its mark and keeps the state's ink.
@@ -71,7 +72,8 @@ void TextDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, 
     const bool scrolls = sides && !isNumber(at);
     const QRect inner = option.rect.adjusted(kPad - (scrolls ? m_shift : 0), 0, -kPad, 0);
     const bool folded = at.data(TextModel::FoldRole).toInt() > 0;
-    const bool isText = at.column() == (sides ? TextModel::Second : TextModel::Fourth) || at.column() == TextModel::Fourth;
+    const bool isText =
+        at.column() == (sides ? TextModel::Second : TextModel::Fourth) || at.column() == TextModel::Fourth;
     QColor ink = change == Change::Kept ? option.palette.color(QPalette::Text) : colors[change].text;
     if (folded || isNumber(at)) ink = option.palette.color(QPalette::PlaceholderText);
     painter->setFont(option.font);
@@ -93,14 +95,15 @@ void TextDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, 
         // Light enough that the state's colour stays; the lines tell the current row.
         tint.setAlphaF(change == Change::Kept ? 0.22f : 0.10f);
         painter->fillRect(option.rect, tint);
-        painter->fillRect(QRect(option.rect.left(), option.rect.top(), option.rect.width(), 1), option.palette.color(QPalette::Highlight));
-        painter->fillRect(QRect(option.rect.left(), option.rect.bottom(), option.rect.width(), 1), option.palette.color(QPalette::Highlight));
+        painter->fillRect(QRect(option.rect.left(), option.rect.top(), option.rect.width(), 1),
+                          option.palette.color(QPalette::Highlight));
+        painter->fillRect(QRect(option.rect.left(), option.rect.bottom(), option.rect.width(), 1),
+                          option.palette.color(QPalette::Highlight));
     }
     const Qt::Alignment align = isNumber(at) ? Qt::AlignRight : Qt::AlignLeft;
     if (colored)
         code.draw(painter, QPointF(inner.left(), inner.top() + (inner.height() - code.boundingRect().height()) / 2));
-    else
-        painter->drawText(inner, static_cast<int>(align | Qt::AlignVCenter | Qt::TextSingleLine), text);
+    else painter->drawText(inner, static_cast<int>(align | Qt::AlignVCenter | Qt::TextSingleLine), text);
     painter->restore();
 }
 

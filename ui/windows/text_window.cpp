@@ -24,7 +24,13 @@
 namespace cutaway::ui {
 
 TextWindow::TextWindow(SessionController& controller, Selection& selection, QWidget* parent)
-    : QDockWidget(tr("Text"), parent), m_controller(controller), m_selection(selection), m_model(*new TextModel(this)), m_table(new QTableView), m_sides(new QScrollBar(Qt::Horizontal)), m_pages(new QStackedWidget) {
+    : QDockWidget(tr("Text"), parent),
+      m_controller(controller),
+      m_selection(selection),
+      m_model(*new TextModel(this)),
+      m_table(new QTableView),
+      m_sides(new QScrollBar(Qt::Horizontal)),
+      m_pages(new QStackedWidget) {
     setObjectName(QStringLiteral("text"));
     m_table->setModel(&m_model);
     auto* delegate = new TextDelegate(m_table);
@@ -50,7 +56,8 @@ TextWindow::TextWindow(SessionController& controller, Selection& selection, QWid
     m_table->verticalHeader()->setSectionResizeMode(QHeaderView::Fixed);
     m_table->verticalHeader()->setDefaultSectionSize(QFontMetrics(m_table->font()).height() + 2);
     m_table->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
-    auto* empty = new QLabel(tr("The text of the graph before and after a step is compared here, line by line and word by word.\n\nOpen a model (Ctrl+O)."));
+    auto* empty = new QLabel(tr(
+        "The text of the graph before and after a step is compared here, line by line and word by word.\n\nOpen a model (Ctrl+O)."));
     empty->setAlignment(Qt::AlignCenter);
     empty->setWordWrap(true);
     auto* page = new QWidget;
@@ -65,7 +72,8 @@ TextWindow::TextWindow(SessionController& controller, Selection& selection, QWid
     setWidget(m_pages);
     setFocusProxy(m_table);
 
-    connect(&controller, &SessionController::textShown, this, [this](const std::shared_ptr<const ShownText>& what) { showText(*what); });
+    connect(&controller, &SessionController::textShown, this,
+            [this](const std::shared_ptr<const ShownText>& what) { showText(*what); });
     connect(&controller, &SessionController::modelOpened, this, [this] { m_shown.reset(); });
     connect(&selection, &Selection::nodeChanged, this, &TextWindow::followNode);
     connect(m_table->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this](const QModelIndex& row) {
@@ -121,7 +129,8 @@ QWidget* TextWindow::makeBar() {
     copy->setToolTip(tr("Copy the graph after this step as a program that runs in PyTorch (Ctrl+Shift+C)"));
     connect(copy, &QToolButton::clicked, this, &TextWindow::copyRunnable);
     row->addWidget(m_counts, 1);
-    for (QWidget* widget : std::initializer_list<QWidget*>{m_layout, fold, previous, next, copy}) row->addWidget(widget);
+    for (QWidget* widget : std::initializer_list<QWidget*>{m_layout, fold, previous, next, copy})
+        row->addWidget(widget);
     return bar;
 }
 
@@ -132,9 +141,10 @@ void TextWindow::showText(const ShownText& what) {
     m_model.setLines(what.lines);
     m_following = false;
     const int changes = m_model.changeCount();
-    m_counts->setText(what.comparison.before == what.comparison.after ? counted(what.lines.size(), tr("line"), tr("lines"))
-                      : changes                                     ? counted(changes, tr("line changed"), tr("lines changed"))
-                                                                    : tr("no line changed"));
+    m_counts->setText(what.comparison.before == what.comparison.after
+                          ? counted(what.lines.size(), tr("line"), tr("lines"))
+                      : changes ? counted(changes, tr("line changed"), tr("lines changed"))
+                                : tr("no line changed"));
     m_pages->setCurrentIndex(1);
     arrangeColumns();
     followNode(m_selection.node());
@@ -150,13 +160,17 @@ void TextWindow::arrangeColumns() {
     header->setMinimumSectionSize(18);
     const QFontMetrics metrics(m_table->font());
     // Measured on the longest line only: asking every row for its size would hold the window up on long texts.
-    const int number = std::max(metrics.horizontalAdvance(QStringLiteral("00000")), header->fontMetrics().horizontalAdvance(tr("Before"))) + 12;
+    const int number = std::max(metrics.horizontalAdvance(QStringLiteral("00000")),
+                                header->fontMetrics().horizontalAdvance(tr("Before"))) +
+                       12;
     qsizetype longest = 0;
     for (int row = 0; row < m_model.rowCount(); ++row)
         for (int column : {static_cast<int>(TextModel::Second), static_cast<int>(TextModel::Fourth)})
             longest = std::max(longest, m_model.index(row, column).data().toString().size());
-    const int text = metrics.horizontalAdvance(QString(longest + 2, QChar('0')));  // letters may be no whole number of pixels wide
-    for (int column = 0; column < TextModel::ColumnCount; ++column) header->setSectionResizeMode(column, QHeaderView::Fixed);
+    const int text =
+        metrics.horizontalAdvance(QString(longest + 2, QChar('0')));  // letters may be no whole number of pixels wide
+    for (int column = 0; column < TextModel::ColumnCount; ++column)
+        header->setSectionResizeMode(column, QHeaderView::Fixed);
     header->setStretchLastSection(false);
     if (sides) {
         m_table->setColumnWidth(0, number);
@@ -177,7 +191,8 @@ void TextWindow::arrangeColumns() {
 
 /// Side by side the columns fill the window, and what is longer scrolls inside them, as in two panes.
 void TextWindow::arrangeScrolling() {
-    const int room = m_longest ? std::min(m_table->columnWidth(TextModel::Second), m_table->columnWidth(TextModel::Fourth)) : 0;
+    const int room =
+        m_longest ? std::min(m_table->columnWidth(TextModel::Second), m_table->columnWidth(TextModel::Fourth)) : 0;
     m_sides->setPageStep(std::max(1, room));
     m_sides->setSingleStep(2 * QFontMetrics(m_table->font()).horizontalAdvance('0'));
     m_sides->setRange(0, std::max(0, m_longest - room));
@@ -188,7 +203,9 @@ bool TextWindow::eventFilter(QObject* watched, QEvent* event) {
     if (watched == m_table->viewport() && m_longest > 0) {
         const auto* wheel = event->type() == QEvent::Wheel ? static_cast<QWheelEvent*>(event) : nullptr;
         const QPoint turned = wheel ? wheel->angleDelta() : QPoint();
-        const int sideways = turned.x() != 0 ? turned.x() : wheel && wheel->modifiers() & Qt::ShiftModifier ? turned.y() : 0;
+        const int sideways = turned.x() != 0                                   ? turned.x()
+                             : wheel && wheel->modifiers() & Qt::ShiftModifier ? turned.y()
+                                                                               : 0;
         if (sideways != 0) {
             m_sides->setValue(m_sides->value() - sideways / 2);
             return true;
@@ -210,7 +227,8 @@ void TextWindow::followNode(NodeId node) {
     }
 }
 
-/// Into view, without choosing anything. It is the current row, so that the focus, when it comes, changes no row either.
+/// Into view, without choosing anything. It is the current row, so that the focus, when it comes, changes no row
+/// either.
 void TextWindow::goToRow(int row) {
     m_following = true;
     m_table->selectionModel()->setCurrentIndex(m_model.index(row, 0), QItemSelectionModel::NoUpdate);
@@ -236,7 +254,9 @@ void TextWindow::showWord(int row) {
     QScrollBar* bar = sides ? m_sides : m_table->horizontalScrollBar();
     const int room = sides ? m_sides->pageStep() : m_table->viewport()->width();
     if (left < 0) return;
-    if (!sides) left += m_table->columnViewportPosition(TextModel::Fourth) + bar->value(), right += m_table->columnViewportPosition(TextModel::Fourth) + bar->value();
+    if (!sides)
+        left += m_table->columnViewportPosition(TextModel::Fourth) + bar->value(),
+            right += m_table->columnViewportPosition(TextModel::Fourth) + bar->value();
     const int margin = 8 * metrics.horizontalAdvance('0');
     if (right + margin > bar->value() + room) bar->setValue(std::min(right + margin - room, left - margin));
     else if (left - margin < bar->value()) bar->setValue(right + margin <= room ? 0 : left - margin);
@@ -249,7 +269,8 @@ void TextWindow::goToChange(bool forward) {
     if (row < 0) return emit message(tr("No line changed."));
     m_table->selectRow(row);
     goToRow(row);
-    if (m_model.nodeAt(row) != NodeId::None) m_selection.setNode(m_model.nodeAt(row));  // it may have been the current row before
+    if (m_model.nodeAt(row) != NodeId::None)
+        m_selection.setNode(m_model.nodeAt(row));  // it may have been the current row before
 }
 
 void TextWindow::copyRows() {

@@ -47,7 +47,8 @@ constexpr const char *kDisabledLight = "#8c959f", *kDisabledDark = "#767d85";
 QPalette paletteOf(bool dark) {
     QPalette palette;
     for (const Shades& shades : kShades) palette.setColor(shades.role, dark ? shades.dark : shades.light);
-    for (const auto role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText}) palette.setColor(QPalette::Disabled, role, dark ? kDisabledDark : kDisabledLight);
+    for (const auto role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText})
+        palette.setColor(QPalette::Disabled, role, dark ? kDisabledDark : kDisabledLight);
     return palette;
 }
 
@@ -134,7 +135,9 @@ Theme themeNamed(const QString& name) {
 }
 
 QString nameOf(Theme theme) {
-    return theme == Theme::Light ? QStringLiteral("light") : theme == Theme::Dark ? QStringLiteral("dark") : QStringLiteral("system");
+    return theme == Theme::Light  ? QStringLiteral("light")
+           : theme == Theme::Dark ? QStringLiteral("dark")
+                                  : QStringLiteral("system");
 }
 
 }  // namespace cutaway::ui

@@ -50,9 +50,7 @@ constexpr KeyTip kKeys[] = {
     {QT_TRANSLATE_NOOP("cutaway::ui", "Go to anything"), "Ctrl+K"},
 };
 
-QString words(const char* text) {
-    return QCoreApplication::translate("cutaway::ui", text);
-}
+QString words(const char* text) { return QCoreApplication::translate("cutaway::ui", text); }
 
 QLabel* heading(const QString& text) {
     auto* label = new QLabel(text);

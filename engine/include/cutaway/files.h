@@ -7,8 +7,8 @@
 
 namespace cutaway {
 
-/// The whole of a text file. Errors in words: there is none, it is a folder, a pipe or a device, it is larger than `limit`
-/// bytes, it changes while it is read.
+/// The whole of a text file. Errors in words: there is none, it is a folder, a pipe or a device, it is larger than
+/// `limit` bytes, it changes while it is read.
 Result<std::string> readTextFile(const std::string& path, size_t limit);
 
 /// What files of rules and settings may have.

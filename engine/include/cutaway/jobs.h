@@ -39,8 +39,8 @@ class JobQueue {
     JobQueue(const JobQueue&) = delete;
     JobQueue& operator=(const JobQueue&) = delete;
 
-    /// Runs `job` on the engine thread. The returned token cancels it, running or waiting. What it throws goes to `failed`, on
-    /// that thread, as an error in words, and the queue goes on; without `failed` it is logged.
+    /// Runs `job` on the engine thread. The returned token cancels it, running or waiting. What it throws goes to
+    /// `failed`, on that thread, as an error in words, and the queue goes on; without `failed` it is logged.
     std::shared_ptr<CancelToken> post(std::string tag, std::function<void(const Progress&)> job,
                                       std::function<void(double, const std::string&)> report = {},
                                       std::function<void(const Error&)> failed = {});

@@ -31,12 +31,12 @@ std::optional<OptionalPass> parseOptionalPass(const std::string& text);
 
 /// Rules of the user's own as text, in the form in which the engine prints its own.
 struct UserRules {
-    std::string name;   // in messages and in the names of steps
+    std::string name;  // in messages and in the names of steps
     std::string text;
 };
 /// A pass of the user's own, at one of the places where PyTorch takes one: pre_grad_custom_pass, joint_custom_pre_pass,
-/// joint_custom_post_pass, post_grad_custom_pre_pass, post_grad_custom_post_pass. It edits through the rewriter and says
-/// whether anything changed.
+/// joint_custom_post_pass, post_grad_custom_pre_pass, post_grad_custom_post_pass. It edits through the rewriter and
+/// says whether anything changed.
 struct UserPass {
     std::string place, name, summary;
     std::function<Result<bool>(Module&, Rewriter&)> run;
@@ -66,18 +66,19 @@ struct CompileOptions {
     std::vector<std::string> disabledPasses;  // passes by name; rules by name or as "pass/rule"
     std::vector<UserRules> userRules;
     std::vector<UserPass> userPasses;
-    std::vector<PassMove> moves;              // in this order, each on what the ones before it made
+    std::vector<PassMove> moves;  // in this order, each on what the ones before it made
     /// Optional passes switched on. The split-cat and fusion passes run in this order (as pre_grad_fusion_options are).
     std::vector<OptionalPass> enabledPasses;
-    std::optional<int64_t> fuel;              // total rewrites allowed; none = unlimited
+    std::optional<int64_t> fuel;  // total rewrites allowed; none = unlimited
 
-    /// Milliseconds that one run of a small graph, given as FX text, takes on the target; none if it cannot be timed. Absent:
-    /// passes that would measure decide without.
+    /// Milliseconds that one run of a small graph, given as FX text, takes on the target; none if it cannot be timed.
+    /// Absent: passes that would measure decide without.
     std::function<std::optional<double>(const std::string& graph)> timeGraph;
-    /// What is known of the target device: "capability" (9.0), "dram_gbps", "tflops_f16" and its like for other dtypes and tf32; none
-    /// if unknown. Absent: nothing is.
+    /// What is known of the target device: "capability" (9.0), "dram_gbps", "tflops_f16" and its like for other dtypes
+    /// and tf32; none if unknown. Absent: nothing is.
     std::function<std::optional<double>(const std::string& fact)> deviceFact;
-    /// Where measured numbers are kept for later programs, by key. Absent: they are remembered as long as this one runs.
+    /// Where measured numbers are kept for later programs, by key. Absent: they are remembered as long as this one
+    /// runs.
     std::function<std::optional<double>(const std::string& key)> recall;
     std::function<void(const std::string& key, double value)> remember;
     /// The file in which the session keeps them: empty = the user's own, "off" = none.

@@ -10,13 +10,13 @@
 namespace cutaway {
 
 enum class ErrorCode {
-    InvalidInput,   // the file or argument breaks a rule; `message` names the rule
-    Unsupported,    // valid, but Cutaway cannot do it; `notes` say what to do instead
-    NotFound,       // a file, name or step does not exist
-    Limit,          // a time, memory or size limit was reached
-    Cancelled,      // the user asked for it
-    ToolFailed,     // a compiler, child process or device failed
-    Internal,       // a CT_CHECK failed; a bug in Cutaway
+    InvalidInput,  // the file or argument breaks a rule; `message` names the rule
+    Unsupported,   // valid, but Cutaway cannot do it; `notes` say what to do instead
+    NotFound,      // a file, name or step does not exist
+    Limit,         // a time, memory or size limit was reached
+    Cancelled,     // the user asked for it
+    ToolFailed,    // a compiler, child process or device failed
+    Internal,      // a CT_CHECK failed; a bug in Cutaway
 };
 
 /// What failed, where (entry, line, node or step; may be empty), and what to do next.
@@ -44,9 +44,10 @@ class [[nodiscard]] Result {
     Result(T value) : m_state(std::in_place_index<0>, std::move(value)) {}
     Result(Error error) : m_state(std::in_place_index<1>, std::move(error)) {}
     template <class U>
-        requires(std::is_convertible_v<U &&, T> && !std::is_same_v<std::remove_cvref_t<U>, T> &&
-                 !std::is_same_v<std::remove_cvref_t<U>, Error> && !std::is_same_v<std::remove_cvref_t<U>, Result>)
-    Result(U&& value) : m_state(std::in_place_index<0>, std::forward<U>(value)) {}
+    requires(std::is_convertible_v<U&&, T> && !std::is_same_v<std::remove_cvref_t<U>, T> &&
+             !std::is_same_v<std::remove_cvref_t<U>, Error> && !std::is_same_v<std::remove_cvref_t<U>, Result>)
+        Result(U&& value)
+        : m_state(std::in_place_index<0>, std::forward<U>(value)) {}
 
     bool has_value() const { return m_state.index() == 0; }
     explicit operator bool() const { return has_value(); }
@@ -86,9 +87,9 @@ class [[nodiscard]] Result<void> {
 #define CT_CONCAT(a, b) CT_CONCAT_INNER(a, b)
 /// CT_TRY(auto x, expression): declares x from a Result, or returns its Error from the enclosing function.
 #define CT_TRY(declaration, ...) CT_TRY_IMPL(CT_CONCAT(ctTry, __COUNTER__), declaration, __VA_ARGS__)
-#define CT_TRY_IMPL(temporary, declaration, ...)           \
-    auto temporary = (__VA_ARGS__);                        \
-    if (!temporary) return std::move(temporary).error();   \
+#define CT_TRY_IMPL(temporary, declaration, ...)         \
+    auto temporary = (__VA_ARGS__);                      \
+    if (!temporary) return std::move(temporary).error(); \
     declaration = std::move(temporary).value()
 /// CT_TRY_VOID(expression): returns the Error of a Result<void> (or any Result) from the enclosing function.
 #define CT_TRY_VOID(...) \

@@ -1,7 +1,7 @@
 #pragma once
-// The engine as a program: open models, compile them step by step, look at every step, run the result. Opening is for one
-// thread alone. From then on several may call at once: what was recorded is never changed, only joined by more, so one looks
-// while others compile, run and search. Every call that can take long is given a Progress.
+// The engine as a program: open models, compile them step by step, look at every step, run the result. Opening is for
+// one thread alone. From then on several may call at once: what was recorded is never changed, only joined by more, so
+// one looks while others compile, run and search. Every call that can take long is given a Progress.
 #include <functional>
 #include <memory>
 #include <optional>
@@ -29,14 +29,14 @@ struct GraphSummary {
 };
 struct ModelInfo {
     std::string path, name, format;
-    std::vector<GraphSummary> graphs;  // main first, then subgraphs
+    std::vector<GraphSummary> graphs;                // main first, then subgraphs
     int parameters = 0, buffers = 0, constants = 0;  // tensors
     int64_t parameterElements = 0, bytes = 0;        // bytes of all owned tensors, ties counted once
     std::vector<std::string> inputs, outputs;        // "ids: i64[2, 32]"
     std::vector<std::string> symbols;                // "s77 in [2, 64], for example 6"
     std::vector<std::string> tensors;                // of files that are tensors only: "fc.weight: f32[8, 4]"
-    std::vector<std::string> contents;               // of the file beside its graphs: entries, settings, counts of events
-    std::vector<std::string> remarks;                // assumptions made while reading
+    std::vector<std::string> contents;  // of the file beside its graphs: entries, settings, counts of events
+    std::vector<std::string> remarks;   // assumptions made while reading
 };
 
 using RunId = int;
@@ -51,12 +51,12 @@ struct Place {
 
 struct KernelInfo {
     std::string name;
-    std::string source;                    // of this kernel alone
-    std::vector<NodeId> nodes;             // that it computes
-    std::vector<std::string> reasons;      // fusion: every yes and no that concerned it
-    std::string kind;                      // "pointwise", "reduction", "library: mm (oneDNN)", "reference: aten.x"
+    std::string source;                // of this kernel alone
+    std::vector<NodeId> nodes;         // that it computes
+    std::vector<std::string> reasons;  // fusion: every yes and no that concerned it
+    std::string kind;                  // "pointwise", "reduction", "library: mm (oneDNN)", "reference: aten.x"
     int64_t bytesRead = 0, bytesWritten = 0, flops = 0;
-    double microseconds = 0;               // measured; 0 until timed
+    double microseconds = 0;  // measured; 0 until timed
 };
 struct BuildInfo {
     std::string source, compileLog, library;  // whole file; the compiler's output; path of the library
@@ -69,12 +69,12 @@ struct RunOptions {
     std::string inputsFile, expectFile;  // safetensors; empty = the model's sample inputs, else seeded random ones
     std::string valuesFile;              // safetensors; tensors named after nodes, taken in place of what those compute
     int repeat = 1;
-    double timeoutSeconds = 60;          // of the child process
+    double timeoutSeconds = 60;  // of the child process
 };
 /// The element of a result that is furthest from what was expected.
 struct ElementDifference {
     std::vector<int64_t> index;
-    std::string actual, expected;   // as many digits as tell neighbours apart
+    std::string actual, expected;  // as many digits as tell neighbours apart
 };
 struct OutputReport {
     std::string name, type;
@@ -82,16 +82,16 @@ struct OutputReport {
     int64_t nonFinite = 0;
     bool compared = false, within = false;
     double maxAbsoluteError = 0, maxExpected = 0;
-    std::optional<ElementDifference> worst;      // absent where no element differs
-    std::string problem;                         // why it does not match
+    std::optional<ElementDifference> worst;  // absent where no element differs
+    std::string problem;                     // why it does not match
 };
 struct RunReport {
     std::vector<OutputReport> outputs;
     double medianMilliseconds = 0, minMilliseconds = 0;
     int repeats = 0;
     bool compared = false, matches = true;
-    std::string inputsFrom;                      // "sample inputs of the file", "random, seed 0", a path
-    std::string expectedFrom;                    // the path, and how its tensors were told apart; empty if nothing was compared
+    std::string inputsFrom;    // "sample inputs of the file", "random, seed 0", a path
+    std::string expectedFrom;  // the path, and how its tensors were told apart; empty if nothing was compared
 };
 
 /// Finding the rewrite that broke the graph.
@@ -102,40 +102,42 @@ enum class BisectCheck : uint8_t {
 };
 struct BisectOptions {
     BisectCheck check = BisectCheck::Numbers;
-    std::string inputsFile;       // as RunOptions'
-    double tolerance = 1e-4;      // for Numbers: of each expected value and of what is usual in its tensor, at least the dtype's own
+    std::string inputsFile;  // as RunOptions'
+    double tolerance =
+        1e-4;  // for Numbers: of each expected value and of what is usual in its tensor, at least the dtype's own
     std::string command;          // for Command; "{}" stands for the path, else it is appended
     double timeoutSeconds = 300;  // of one command
 };
 struct BisectProbe {
-    int rewrites = 0;             // done in the whole run when the graph was tested
+    int rewrites = 0;  // done in the whole run when the graph was tested
     Place place;
     bool bad = false;
     std::string detail;
 };
 struct BisectReport {
-    bool found = false;           // false: the last graph is good
-    Place culprit;                // right after the rewrite; its step and `rewrite` say the rest
+    bool found = false;  // false: the last graph is good
+    Place culprit;       // right after the rewrite; its step and `rewrite` say the rest
     StepInfo step;
-    RewriteInfo rewrite;          // index -1: the step fails before its first rewrite
-    int searched = 0;             // rewrites among which it was found
+    RewriteInfo rewrite;  // index -1: the step fails before its first rewrite
+    int searched = 0;     // rewrites among which it was found
     std::vector<BisectProbe> probes;
-    std::string note;             // what was left out of the search, and why
+    std::string note;  // what was left out of the search, and why
 };
 
-/// Whether the steps of a run keep the numbers: every changed step's graph against the one before it, by the interpreter.
+/// Whether the steps of a run keep the numbers: every changed step's graph against the one before it, by the
+/// interpreter.
 struct NumbersOptions {
-    std::string inputsFile;       // as RunOptions'
-    double tolerance = 1e-4;      // of each expected value and of what is usual in its tensor, at least the dtype's own
+    std::string inputsFile;   // as RunOptions'
+    double tolerance = 1e-4;  // of each expected value and of what is usual in its tensor, at least the dtype's own
 };
 struct StepNumbers {
     StepInfo step;
     bool kept = true;
-    std::string detail;           // "largest error 3e-07"; what differs; why it could not be compared
+    std::string detail;  // "largest error 3e-07"; what differs; why it could not be compared
 };
 struct NumbersReport {
-    bool kept = true;             // by every step
-    std::vector<StepNumbers> steps;   // that changed the graph, up to the first that did not keep the numbers
+    bool kept = true;                // by every step
+    std::vector<StepNumbers> steps;  // that changed the graph, up to the first that did not keep the numbers
     std::string inputsFrom;
 };
 
@@ -153,9 +155,10 @@ class Session {
 
     /// Runs the passes and records every step. Earlier runs stay.
     Result<RunId> compile(const CompileOptions& options, const Progress& progress = {});
-    /// The same under somebody's eyes: `ended` is told of every step when it is done, on the calling thread. Cancelled, it leaves
-    /// the steps done until then as a run (see wasCancelled); it fails only if there are none.
-    Result<RunId> compileWatched(const CompileOptions& options, const std::function<void(const StepInfo&)>& ended, const Progress& progress = {});
+    /// The same under somebody's eyes: `ended` is told of every step when it is done, on the calling thread. Cancelled,
+    /// it leaves the steps done until then as a run (see wasCancelled); it fails only if there are none.
+    Result<RunId> compileWatched(const CompileOptions& options, const std::function<void(const StepInfo&)>& ended,
+                                 const Progress& progress = {});
     /// Whether the run was stopped before its last pass.
     Result<bool> wasCancelled(RunId run) const;
     std::vector<RunId> runs() const;
@@ -167,15 +170,18 @@ class Session {
 
     /// What each rule of a step tried and did, in the order in which they were first tried.
     Result<std::vector<RuleUse>> ruleUses(RunId run, int step) const;
-    /// Whether a rule of the pipeline (or of the run's own rules) applies at a node of the graph at `place`, and why not.
-    /// `rule` is its name, or "pass/name" where several passes have one of that name. Usually `place` is the one before
-    /// the rule's step. Nothing is changed.
-    Result<RuleExplanation> explain(const Place& place, const std::string& rule, NodeId node, const Progress& progress = {});
-    /// The same for every rule that may start at the node; for those of one pass if `pass` is not empty. Passes that are functions
-    /// are run to find out, so without `pass` only that of the step after `place` answers, first.
-    Result<std::vector<RuleExplanation>> explainAll(const Place& place, NodeId node, const std::string& pass = {}, const Progress& progress = {});
+    /// Whether a rule of the pipeline (or of the run's own rules) applies at a node of the graph at `place`, and why
+    /// not. `rule` is its name, or "pass/name" where several passes have one of that name. Usually `place` is the one
+    /// before the rule's step. Nothing is changed.
+    Result<RuleExplanation> explain(const Place& place, const std::string& rule, NodeId node,
+                                    const Progress& progress = {});
+    /// The same for every rule that may start at the node; for those of one pass if `pass` is not empty. Passes that
+    /// are functions are run to find out, so without `pass` only that of the step after `place` answers, first.
+    Result<std::vector<RuleExplanation>> explainAll(const Place& place, NodeId node, const std::string& pass = {},
+                                                    const Progress& progress = {});
     /// The same for a rule given as text ("rule NAME", "find" and "replace" with their statements).
-    Result<RuleExplanation> explainText(const Place& place, const std::string& ruleText, NodeId node, const Progress& progress = {});
+    Result<RuleExplanation> explainText(const Place& place, const std::string& ruleText, NodeId node,
+                                        const Progress& progress = {});
 
     /// Difference between two places: usually the places before and after a step.
     Result<UnionGraph> diff(const Place& before, const Place& after, const Progress& progress = {});
@@ -193,8 +199,8 @@ class Session {
     /// Searches the run's rewrites for the one that broke the graph: bad with it, good without it.
     Result<BisectReport> bisect(RunId run, const BisectOptions& options, const Progress& progress = {});
 
-    /// Runs the graphs on both sides of every changed step. Random ops draw the same numbers before and after a step that
-    /// replaces them. Inputs that a graph writes to count as results. Errors: the graph as opened does not run.
+    /// Runs the graphs on both sides of every changed step. Random ops draw the same numbers before and after a step
+    /// that replaces them. Inputs that a graph writes to count as results. Errors: the graph as opened does not run.
     Result<NumbersReport> checkNumbers(RunId run, const NumbersOptions& options = {}, const Progress& progress = {});
 
     /// Internals for the command line and tests (engine/session/session_state.h).
@@ -211,7 +217,7 @@ Result<ModelInfo> inspectFile(const std::string& path, const OpenSettings& setti
 /// One pass of the compiler, to choose from.
 struct PassInfo {
     std::string stage, name, summary;
-    bool optional = false;   // runs only if CompileOptions::enabledPasses names it
+    bool optional = false;  // runs only if CompileOptions::enabledPasses names it
 };
 /// All passes that these options allow, in running order: what can be disabled, and what can be enabled.
 std::vector<PassInfo> passList(const CompileOptions& options);
@@ -220,8 +226,8 @@ std::vector<PassInfo> passList(const CompileOptions& options);
 std::vector<RuleInfo> ruleList();
 /// And those of the options' own rules. Errors: rules that do not load.
 Result<std::vector<RuleInfo>> ruleList(const CompileOptions& options);
-/// The same as text that loads again, of one pass if `pass` is not empty; where a function stands, "(code)", and comments for
-/// rules that are functions altogether.
+/// The same as text that loads again, of one pass if `pass` is not empty; where a function stands, "(code)", and
+/// comments for rules that are functions altogether.
 Result<std::string> ruleTexts(const CompileOptions& options, const std::string& pass = {});
 
 }  // namespace cutaway

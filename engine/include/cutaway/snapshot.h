@@ -29,15 +29,16 @@ struct NodeInfo {
 /// Everything the Node window shows.
 struct NodeDetails {
     NodeInfo node;
-    std::string schema;                                         // PyTorch's notation; empty for unknown ops
-    std::vector<std::pair<std::string, std::string>> arguments; // parameter -> text
-    std::vector<std::pair<std::string, std::string>> tensor;    // "shape" -> "[8, 64]", "dtype", "strides", "device", "bytes"
-    std::vector<std::string> frames;                            // source frames, outermost first: "file.py:12 in forward: code"
+    std::string schema;                                          // PyTorch's notation; empty for unknown ops
+    std::vector<std::pair<std::string, std::string>> arguments;  // parameter -> text
+    std::vector<std::pair<std::string, std::string>>
+        tensor;                       // "shape" -> "[8, 64]", "dtype", "strides", "device", "bytes"
+    std::vector<std::string> frames;  // source frames, outermost first: "file.py:12 in forward: code"
     std::string moduleType;
-    std::string line;                                           // its FX text
+    std::string line;  // its FX text
     struct Life {
-        int step = -1;            // -1: read from the file
-        std::string what;         // "created by fuse_bias_add (mm_add_to_addmm) from mm, add"
+        int step = -1;     // -1: read from the file
+        std::string what;  // "created by fuse_bias_add (mm_add_to_addmm) from mm, add"
         std::vector<NodeId> related;
     };
     std::vector<Life> biography;
@@ -49,7 +50,7 @@ enum class Change : uint8_t { Kept, Added, Removed, Edited };
 struct UnionGraph {
     struct Node {
         Change change = Change::Kept;
-        NodeInfo info;           // after, or before for removed nodes
+        NodeInfo info;                     // after, or before for removed nodes
         std::string beforeOp, beforeType;  // where edited
     };
     struct Edge {

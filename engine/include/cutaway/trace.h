@@ -11,29 +11,29 @@ namespace cutaway {
 
 /// One rewrite inside a pass: one unit of fuel.
 struct RewriteInfo {
-    int index = 0;                   // within the step
-    std::string rule;                // "mm_add_to_addmm", "dead node"
-    std::string why;                 // the rule's reason, if it has one
-    std::string node;                // name of the node it started from
+    int index = 0;     // within the step
+    std::string rule;  // "mm_add_to_addmm", "dead node"
+    std::string why;   // the rule's reason, if it has one
+    std::string node;  // name of the node it started from
     NodeId nodeId = NodeId::None;
-    std::string body = {};           // path of the subgraph that holds the node, names joined by "/"; empty: the main graph
+    std::string body = {};  // path of the subgraph that holds the node, names joined by "/"; empty: the main graph
 };
 
 enum class StepState : uint8_t { Unchanged, Changed, Failed, Disabled };
 
 /// One pass of one run.
 struct StepInfo {
-    int index = 0;                   // within the run
-    std::string stage;               // "import", "pre_grad", "joint", "post_grad", "lowering"
-    std::string name;                // "remove_noop_ops"; unique within a run ("#2" when a pass runs again)
-    std::string summary;             // first sentence of the pass's description
+    int index = 0;        // within the run
+    std::string stage;    // "import", "pre_grad", "joint", "post_grad", "lowering"
+    std::string name;     // "remove_noop_ops"; unique within a run ("#2" when a pass runs again)
+    std::string summary;  // first sentence of the pass's description
     StepState state = StepState::Unchanged;
     int added = 0, removed = 0, edited = 0;
-    double milliseconds = 0;         // copying, the pass, checking it, and comparing
-    double passMilliseconds = 0;     // of it the pass itself
+    double milliseconds = 0;      // copying, the pass, checking it, and comparing
+    double passMilliseconds = 0;  // of it the pass itself
     int rewrites = 0;
     int nodesBefore = 0, nodesAfter = 0;
-    std::string error;               // verifier's or pass's message when Failed
+    std::string error;  // verifier's or pass's message when Failed
 };
 
 /// What a rule did in one step.
@@ -47,19 +47,19 @@ struct RuleUse {
 
 /// A rule of the pipeline.
 struct RuleInfo {
-    std::string pass, name, why;     // pass: the step that applies it
-    std::string find, replace;       // text, a statement a line; "(code)" where a function builds it
-    bool condition = false;          // more is asked than `find` says
-    std::vector<std::string> starts; // ops at which matching may start
+    std::string pass, name, why;      // pass: the step that applies it
+    std::string find, replace;        // text, a statement a line; "(code)" where a function builds it
+    bool condition = false;           // more is asked than `find` says
+    std::vector<std::string> starts;  // ops at which matching may start
 };
 
 /// Whether a rule applies at a node, and if not, the first condition that failed on the way that got furthest.
 struct RuleExplanation {
     std::string pass, rule;
-    NodeId node = NodeId::None;      // where matching started
+    NodeId node = NodeId::None;  // where matching started
     bool applies = false;
-    std::string reason;              // a sentence; empty if it applies
-    std::vector<NodeId> nodes;       // what it would replace, or what the reason is about
+    std::string reason;         // a sentence; empty if it applies
+    std::vector<NodeId> nodes;  // what it would replace, or what the reason is about
 };
 
 /// A stage's graphs as op counts, for comparison with other compilers.

@@ -10,10 +10,12 @@ namespace cutaway {
 /// "312 B", "1.5 MiB".
 std::string bytesText(int64_t bytes);
 
-/// For terminals and logs: control characters, and bytes that are not UTF-8, as "\x1b". With `lines` line ends and tabs stay.
+/// For terminals and logs: control characters, and bytes that are not UTF-8, as "\x1b". With `lines` line ends and tabs
+/// stay.
 std::string visibleText(std::string_view text, bool lines = false);
 
-/// Which of `names` somebody may have meant who wrote one that does not exist: "did you mean a, b or c?"; empty if nothing is near.
+/// Which of `names` somebody may have meant who wrote one that does not exist: "did you mean a, b or c?"; empty if
+/// nothing is near.
 std::string suggestion(std::string_view given, std::span<const std::string_view> names);
 
 }  // namespace cutaway

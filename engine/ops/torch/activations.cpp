@@ -30,25 +30,43 @@ Argument featureDropout(PythonCall& c, std::string_view packet) {
 
 constexpr PythonFunction kFunctions[] = {
     {"torch.nn.functional.relu(Any input, bool inplace=False) -> Any", [](PythonCall& c) { return plain(c, "relu"); }},
-    {"torch.nn.functional.relu6(Any input, bool inplace=False) -> Any", [](PythonCall& c) { return plain(c, "relu6"); }},
+    {"torch.nn.functional.relu6(Any input, bool inplace=False) -> Any",
+     [](PythonCall& c) { return plain(c, "relu6"); }},
     {"torch.nn.functional.elu(Any input, Any alpha=1.0, bool inplace=False) -> Any",
-     [](PythonCall& c) { return c.atenInplace("elu", {c["input"], c["alpha"]}); }},
+     [](PythonCall& c) {
+         return c.atenInplace("elu", {c["input"], c["alpha"]});
+     }},
     {"torch.nn.functional.selu(Any input, bool inplace=False) -> Any", [](PythonCall& c) { return plain(c, "selu"); }},
     {"torch.nn.functional.celu(Any input, Any alpha=1.0, bool inplace=False) -> Any",
-     [](PythonCall& c) { return c.atenInplace("celu", {c["input"], c["alpha"]}); }},
+     [](PythonCall& c) {
+         return c.atenInplace("celu", {c["input"], c["alpha"]});
+     }},
     {"torch.nn.functional.leaky_relu(Any input, Any negative_slope=0.01, bool inplace=False) -> Any",
-     [](PythonCall& c) { return c.atenInplace("leaky_relu", {c["input"], c["negative_slope"]}); }},
+     [](PythonCall& c) {
+         return c.atenInplace("leaky_relu", {c["input"], c["negative_slope"]});
+     }},
     {"torch.nn.functional.silu(Any input, bool inplace=False) -> Any", [](PythonCall& c) { return plain(c, "silu"); }},
     {"torch.nn.functional.mish(Any input, bool inplace=False) -> Any", [](PythonCall& c) { return plain(c, "mish"); }},
-    {"torch.nn.functional.hardswish(Any input, bool inplace=False) -> Any", [](PythonCall& c) { return plain(c, "hardswish"); }},
-    {"torch.nn.functional.hardsigmoid(Any input, bool inplace=False) -> Any", [](PythonCall& c) { return plain(c, "hardsigmoid"); }},
+    {"torch.nn.functional.hardswish(Any input, bool inplace=False) -> Any",
+     [](PythonCall& c) { return plain(c, "hardswish"); }},
+    {"torch.nn.functional.hardsigmoid(Any input, bool inplace=False) -> Any",
+     [](PythonCall& c) { return plain(c, "hardsigmoid"); }},
     {"torch.nn.functional.hardtanh(Any input, Any min_val=-1.0, Any max_val=1.0, bool inplace=False) -> Any",
-     [](PythonCall& c) { return c.atenInplace("hardtanh", {c["input"], c["min_val"], c["max_val"]}); }},
+     [](PythonCall& c) {
+         return c.atenInplace("hardtanh", {c["input"], c["min_val"], c["max_val"]});
+     }},
     {"torch.nn.functional.threshold(Any input, Any threshold, Any value, bool inplace=False) -> Any",
-     [](PythonCall& c) { return c.atenInplace("threshold", {c["input"], c["threshold"], c["value"]}); }},
+     [](PythonCall& c) {
+         return c.atenInplace("threshold", {c["input"], c["threshold"], c["value"]});
+     }},
     {"torch.nn.functional.softsign(Any input) -> Any",
-     [](PythonCall& c) { return c.aten("div", {c["input"], c.aten("add", {c.aten("abs", {c["input"]}), Argument(1)})}); }},
-    {"torch.nn.functional.tanhshrink(Any input) -> Any", [](PythonCall& c) { return c.aten("sub", {c["input"], c.aten("tanh", {c["input"]})}); }},
+     [](PythonCall& c) {
+         return c.aten("div", {c["input"], c.aten("add", {c.aten("abs", {c["input"]}), Argument(1)})});
+     }},
+    {"torch.nn.functional.tanhshrink(Any input) -> Any",
+     [](PythonCall& c) {
+         return c.aten("sub", {c["input"], c.aten("tanh", {c["input"]})});
+     }},
     {"torch.nn.functional.softmax(Any input, Any dim=None, Any _stacklevel=3, Any dtype=None) -> Any",
      [](PythonCall& c) { return softmax(c, "softmax", c["input"]); }},
     {"torch.nn.functional.log_softmax(Any input, Any dim=None, Any _stacklevel=3, Any dtype=None) -> Any",

@@ -22,11 +22,15 @@ const Packets& packets() {
     static const Packets all = [] {
         Packets found;
         for (const Op* op : allOps())
-            if (op->name().starts_with("aten.") && !isHidden(*op)) found[std::string(op->packet().substr(5))].push_back(op);
+            if (op->name().starts_with("aten.") && !isHidden(*op))
+                found[std::string(op->packet().substr(5))].push_back(op);
         // The plain overload is the first that Python tries; of resampling, the one that takes sizes or factors.
-        const auto turn = [](const Op* op) { return op->name().ends_with(".vec") ? 0 : op->name().ends_with(".default") ? 1 : 2; };
+        const auto turn = [](const Op* op) {
+            return op->name().ends_with(".vec") ? 0 : op->name().ends_with(".default") ? 1 : 2;
+        };
         for (auto& [name, overloads] : found)
-            std::stable_sort(overloads.begin(), overloads.end(), [&](const Op* a, const Op* b) { return turn(a) < turn(b); });
+            std::stable_sort(overloads.begin(), overloads.end(),
+                             [&](const Op* a, const Op* b) { return turn(a) < turn(b); });
         return found;
     }();
     return all;
@@ -35,10 +39,24 @@ const Packets& packets() {
 struct KeywordAlias {
     std::string_view given, known;
 };
-constexpr KeywordAlias kAliases[] = {{"axis", "dim"}, {"axis", "dims"}, {"dim", "dims"}, {"dims", "dim"}, {"keepdims", "keepdim"}, {"input", "self"},
-                                     {"x", "self"}, {"a", "self"}, {"x1", "self"}, {"x2", "other"}, {"split_size_or_sections", "split_size"},
-                                     {"shape", "size"}, {"size", "shape"}, {"size", "repeats"}, {"tensor", "self"}, {"value", "fill_value"},
-                                     {"mat1", "self"}, {"vec", "mat2"}};
+constexpr KeywordAlias kAliases[] = {{"axis", "dim"},
+                                     {"axis", "dims"},
+                                     {"dim", "dims"},
+                                     {"dims", "dim"},
+                                     {"keepdims", "keepdim"},
+                                     {"input", "self"},
+                                     {"x", "self"},
+                                     {"a", "self"},
+                                     {"x1", "self"},
+                                     {"x2", "other"},
+                                     {"split_size_or_sections", "split_size"},
+                                     {"shape", "size"},
+                                     {"size", "shape"},
+                                     {"size", "repeats"},
+                                     {"tensor", "self"},
+                                     {"value", "fill_value"},
+                                     {"mat1", "self"},
+                                     {"vec", "mat2"}};
 
 NamedArguments fittedKeywords(const Schema& schema, const NamedArguments& keywords) {
     NamedArguments fitted;
@@ -60,7 +78,9 @@ void readDevices(const Schema& schema, std::vector<Argument>& args, NamedArgumen
     for (size_t i = 0; i < args.size() && i < schema.params.size(); ++i)
         if (schema.params[i].kind == ParamKind::Device) read(args[i]);
     for (auto& [key, value] : keywords)
-        if (const int at = schema.find(key); at >= 0 && schema.params[static_cast<size_t>(at)].kind == ParamKind::Device) read(value);
+        if (const int at = schema.find(key);
+            at >= 0 && schema.params[static_cast<size_t>(at)].kind == ParamKind::Device)
+            read(value);
 }
 
 bool isTensorNode(const Argument& value) { return tensorOf(value) != nullptr; }
@@ -71,7 +91,8 @@ bool fits(const Param& param, const Argument& value, bool numbersAsTensors) {
     if (const auto* items = value.list(); items && param.list) {
         Param item = param;
         item.list = false;
-        return std::all_of(items->begin(), items->end(), [&](const Argument& each) { return fits(item, each, numbersAsTensors); });
+        return std::all_of(items->begin(), items->end(),
+                           [&](const Argument& each) { return fits(item, each, numbersAsTensors); });
     }
     switch (param.kind) {
         case ParamKind::Tensor:
@@ -79,7 +100,8 @@ bool fits(const Param& param, const Argument& value, bool numbersAsTensors) {
             return value.node() ? !value.node()->type().tuple() : numbersAsTensors && isPythonNumber(value);
         case ParamKind::Bool: return value.get<bool>() != nullptr;
         case ParamKind::Int: return !value.get<bool>() && !value.get<double>() && !isTensorNode(value);
-        case ParamKind::Float: case ParamKind::Number: return !isTensorNode(value);
+        case ParamKind::Float:
+        case ParamKind::Number: return !isTensorNode(value);
         default: return true;
     }
 }
@@ -146,7 +168,8 @@ std::span<const Op* const> packetOverloads(std::string_view packet) {
     return found == packets().end() ? std::span<const Op* const>() : std::span<const Op* const>(found->second);
 }
 
-std::optional<std::vector<Argument>> bindOverload(const Op& op, const std::vector<Argument>& args, const NamedArguments& keywords, bool numbersAsTensors) {
+std::optional<std::vector<Argument>> bindOverload(const Op& op, const std::vector<Argument>& args,
+                                                  const NamedArguments& keywords, bool numbersAsTensors) {
     auto bound = bindTo(op, args, keywords);
     if (!bound || !fitsAll(op, *bound, numbersAsTensors)) return std::nullopt;
     return std::move(*bound);
@@ -160,12 +183,13 @@ bool packetTakes(std::string_view packet, std::string_view param) {
     });
 }
 
-Result<Argument> callPacket(GraphBuilder& builder, std::string_view packet, const std::vector<Argument>& args, const NamedArguments& keywords,
-                            const AutocastState* autocast) {
+Result<Argument> callPacket(GraphBuilder& builder, std::string_view packet, const std::vector<Argument>& args,
+                            const NamedArguments& keywords, const AutocastState* autocast) {
     const auto found = packets().find(packet);
     if (found == packets().end())
-        return unsupported("no row for an operator aten." + std::string(packet), {},
-                           {"export the model with torch.export, which writes the operators it is made of, or add a row (engine/README.md)"});
+        return unsupported(
+            "no row for an operator aten." + std::string(packet), {},
+            {"export the model with torch.export, which writes the operators it is made of, or add a row (engine/README.md)"});
     std::optional<Error> why;
     for (const bool numbersAsTensors : {false, true})
         for (const Op* op : found->second) {
@@ -181,7 +205,8 @@ Result<Argument> callPacket(GraphBuilder& builder, std::string_view packet, cons
             NamedArguments named;
             std::vector<Argument> positional;
             for (size_t i = 0; i < bound->size(); ++i) {
-                if (op->schema()->params[i].keywordOnly) named.emplace_back(op->schema()->params[i].name, std::move((*bound)[i]));
+                if (op->schema()->params[i].keywordOnly)
+                    named.emplace_back(op->schema()->params[i].name, std::move((*bound)[i]));
                 else positional.push_back(std::move((*bound)[i]));
             }
             const Value value = builder.call(*op, std::move(positional), std::move(named));

@@ -16,9 +16,11 @@ class MultiHead {
     explicit MultiHead(PythonCall& call) : c(call) {}
 
     Argument run() {
-        if (c.given("static_k") || c.given("static_v")) return c.fail("static_k and static_v", {"call scaled_dot_product_attention with the keys and values"});
+        if (c.given("static_k") || c.given("static_v"))
+            return c.fail("static_k and static_v", {"call scaled_dot_product_attention with the keys and values"});
         m_query = c["query"], m_key = c["key"], m_value = c["value"];
-        if (!tensorOf(m_query) || !tensorOf(m_key) || !tensorOf(m_value)) return c.fail("query, key and value are tensors");
+        if (!tensorOf(m_query) || !tensorOf(m_key) || !tensorOf(m_value))
+            return c.fail("query, key and value are tensors");
         m_unbatched = tensorOf(m_query)->rank() == 2;
         Argument padding = c["key_padding_mask"];
         const bool same = m_key.node() == m_value.node(), self = same && m_query.node() == m_key.node();
@@ -32,12 +34,14 @@ class MultiHead {
         const TensorType query = *tensorOf(m_query);
         const auto width = query.rank() == 3 ? query.sizes[2].asInt() : std::nullopt;
         const auto heads = c["num_heads"].asInt();
-        if (!width || !heads || *heads <= 0 || *width % *heads != 0) return c.fail("the features are a whole multiple of num_heads", {});
+        if (!width || !heads || *heads <= 0 || *width % *heads != 0)
+            return c.fail("the features are a whole multiple of num_heads", {});
         m_heads = *heads, m_width = *width, m_length = query.sizes[0], m_batch = query.sizes[1];
         const bool weights = c.flag("need_weights");
         bool causal = c.flag("is_causal");
         padding = added(padding);
-        if (causal && c["attn_mask"].isNone()) return c.fail("is_causal without attn_mask", {"give the causal mask as attn_mask"});
+        if (causal && c["attn_mask"].isNone())
+            return c.fail("is_causal without attn_mask", {"give the causal mask as attn_mask"});
         m_mask = causal && padding.isNone() && !weights ? Argument() : added(c["attn_mask"]);
         if (!padding.isNone()) causal = false;
         project(self, same);
@@ -51,15 +55,25 @@ class MultiHead {
 
   private:
     Argument unsqueeze(const Argument& x, int64_t dim) { return c.aten("unsqueeze", {x, Argument(dim)}); }
-    Argument linear(const Argument& x, const Argument& weight, const Argument& bias) { return c.aten("linear", {x, weight, bias}); }
+    Argument linear(const Argument& x, const Argument& weight, const Argument& bias) {
+        return c.aten("linear", {x, weight, bias});
+    }
     Argument view(const Argument& x, Argument sizes) { return c.aten("view", {x, std::move(sizes)}); }
-    Argument transpose(const Argument& x, int64_t a, int64_t b) { return c.aten("transpose", {x, Argument(a), Argument(b)}); }
-    Argument packed(const Argument& x) { return tensorOf(x) && !tensorOf(x)->isContiguous() ? c.aten("contiguous", {x}) : x; }
-    Argument part(const Argument& x, int64_t position) { return c.aten("select", {x, Argument(0), Argument(position)}); }
+    Argument transpose(const Argument& x, int64_t a, int64_t b) {
+        return c.aten("transpose", {x, Argument(a), Argument(b)});
+    }
+    Argument packed(const Argument& x) {
+        return tensorOf(x) && !tensorOf(x)->isContiguous() ? c.aten("contiguous", {x}) : x;
+    }
+    Argument part(const Argument& x, int64_t position) {
+        return c.aten("select", {x, Argument(0), Argument(position)});
+    }
     /// Parts of a projection's weight or bias, by the calls that PyTorch takes it apart with.
     std::vector<Argument> partsOf(const Argument& x, size_t count) {
         if (x.isNone() || c.failed()) return std::vector<Argument>(count, x);
-        const Argument all = count == 3 ? c.aten("chunk", {x, Argument(3)}) : c.aten("split_with_sizes", {x, ints({Argument(m_width), Argument(2 * m_width)})});
+        const Argument all = count == 3
+                                 ? c.aten("chunk", {x, Argument(3)})
+                                 : c.aten("split_with_sizes", {x, ints({Argument(m_width), Argument(2 * m_width)})});
         std::vector<Argument> parts(count);
         for (size_t i = 0; i < count && !c.failed(); ++i)
             parts[i] = Argument(c.builder().call("operator.getitem", {all, Argument(static_cast<int64_t>(i))}).node());
@@ -77,7 +91,8 @@ class MultiHead {
 
     /// `count` results of one product, [count, length, batch, features].
     Argument projectTogether(const Argument& x, const Argument& weight, const Argument& bias, int64_t count) {
-        Argument y = c.aten("unflatten", {linear(x, weight, bias), Argument(-1), ints({Argument(count), Argument(m_width)})});
+        Argument y =
+            c.aten("unflatten", {linear(x, weight, bias), Argument(-1), ints({Argument(count), Argument(m_width)})});
         y = c.aten("squeeze", {transpose(unsqueeze(y, 0), 0, -2), Argument(-2)});
         return packed(y);
     }
@@ -105,25 +120,30 @@ class MultiHead {
     }
 
     Argument oneColumnMore(const Argument& mask) {
-        return mask.isNone() ? mask : c.aten("constant_pad_nd", {mask, ints({Argument(0), Argument(1)}), Argument(0.0)});
+        return mask.isNone() ? mask
+                             : c.aten("constant_pad_nd", {mask, ints({Argument(0), Argument(1)}), Argument(0.0)});
     }
     /// A learned key and value behind the others.
     void widenKeys(Argument& padding) {
         if (const TensorType* mask = tensorOf(m_mask); mask && mask->rank() == 2) m_mask = unsqueeze(m_mask, 0);
         if (!c.given("bias_k") || !c.given("bias_v")) return;
         const auto behind = [&](const Argument& x, const Argument& bias) {
-            return c.aten("cat", {ints({x, c.aten("repeat", {bias, ints({Argument(1), Argument(m_batch), Argument(1)})})})});
+            return c.aten("cat",
+                          {ints({x, c.aten("repeat", {bias, ints({Argument(1), Argument(m_batch), Argument(1)})})})});
         };
         m_key = behind(m_key, c["bias_k"]), m_value = behind(m_value, c["bias_v"]);
         m_mask = oneColumnMore(m_mask), padding = oneColumnMore(padding);
     }
     Argument groups() const { return Argument(m_batch * m_heads); }
     void splitHeads() {
-        const auto split = [&](const Argument& x) { return transpose(view(x, ints({Argument(sizeOf(x, 0)), groups(), Argument(m_width / m_heads)})), 0, 1); };
+        const auto split = [&](const Argument& x) {
+            return transpose(view(x, ints({Argument(sizeOf(x, 0)), groups(), Argument(m_width / m_heads)})), 0, 1);
+        };
         m_query = split(m_query), m_key = split(m_key), m_value = split(m_value);
         if (c.flag("add_zero_attn") && !c.failed()) {
             const auto behind = [&](const Argument& x) {
-                const Argument zeros = c.aten("new_zeros", {x, ints({groups(), Argument(1), Argument(m_width / m_heads)})});
+                const Argument zeros =
+                    c.aten("new_zeros", {x, ints({groups(), Argument(1), Argument(m_width / m_heads)})});
                 return c.aten("cat", {ints({x, zeros}), Argument(1)});
             };
             m_key = behind(m_key), m_value = behind(m_value), m_mask = oneColumnMore(m_mask);
@@ -145,11 +165,15 @@ class MultiHead {
         x = view(x, ints({Argument(m_length), Argument(m_batch), Argument(sizeOf(x, 1))}));
         return m_unbatched ? c.aten("squeeze", {x, Argument(1)}) : x;
     }
-    Argument pair(const Argument& output, const Argument& weights) const { return Argument(ArgumentList{{output, weights}, true}); }
+    Argument pair(const Argument& output, const Argument& weights) const {
+        return Argument(ArgumentList{{output, weights}, true});
+    }
     Argument withWeights() {
-        const Argument query = c.aten("mul", {m_query, Argument(std::sqrt(1.0 / static_cast<double>(m_width / m_heads)))});
+        const Argument query =
+            c.aten("mul", {m_query, Argument(std::sqrt(1.0 / static_cast<double>(m_width / m_heads)))});
         const Argument keys = transpose(m_key, -2, -1);
-        const Argument scores = m_mask.isNone() ? c.aten("bmm", {query, keys}) : c.aten("baddbmm", {m_mask, query, keys});
+        const Argument scores =
+            m_mask.isNone() ? c.aten("bmm", {query, keys}) : c.aten("baddbmm", {m_mask, query, keys});
         Argument weights = c.aten("softmax", {scores, Argument(-1)});
         if (dropout() > 0) weights = c.aten("dropout", {weights, Argument(dropout()), Argument(true)});
         Argument output = packed(transpose(c.aten("bmm", {weights, m_value}), 0, 1));
@@ -161,13 +185,16 @@ class MultiHead {
     Argument fused(bool causal) {
         if (!m_mask.isNone()) {
             const bool shared = sizeOf(m_mask, 0) == SymInt(1);
-            m_mask = shared ? unsqueeze(m_mask, 0) : view(m_mask, ints({Argument(m_batch), Argument(m_heads), Argument(-1), Argument(m_source)}));
+            m_mask = shared
+                         ? unsqueeze(m_mask, 0)
+                         : view(m_mask, ints({Argument(m_batch), Argument(m_heads), Argument(-1), Argument(m_source)}));
         }
         const auto heads = [&](const Argument& x, const SymInt& length) {
             return view(x, ints({Argument(m_batch), Argument(m_heads), Argument(length), Argument(m_width / m_heads)}));
         };
-        Argument output = c.aten("scaled_dot_product_attention", {heads(m_query, m_length), heads(m_key, m_source), heads(m_value, m_source), m_mask,
-                                                                   Argument(dropout()), Argument(causal)});
+        Argument output = c.aten("scaled_dot_product_attention",
+                                 {heads(m_query, m_length), heads(m_key, m_source), heads(m_value, m_source), m_mask,
+                                  Argument(dropout()), Argument(causal)});
         output = packed(c.aten("permute", {output, ints({Argument(2), Argument(0), Argument(1), Argument(3)})}));
         return pair(joined(view(output, ints({Argument(m_batch * m_length), Argument(m_width)}))), Argument());
     }

@@ -13,10 +13,13 @@ Argument to(PythonCall& c) {
         if (const auto* found = value.get<DType>()) return dtype = *found, true;
         if (const auto* found = value.get<Device>()) return device = *found, true;
         if (const auto* text = value.get<std::string>()) return device = deviceFromText(*text), device.has_value();
-        if (const auto* format = value.get<MemoryFormat>()) return keywords.emplace_back("memory_format", Argument(*format)), true;
+        if (const auto* format = value.get<MemoryFormat>())
+            return keywords.emplace_back("memory_format", Argument(*format)), true;
         if (const TensorType* other = tensorOf(value)) return dtype = other->dtype, device = other->device, true;
         if (value.isNone()) return true;
-        if (const auto* flag = value.get<bool>()) return keywords.emplace_back(position == 1 || position == 2 ? "non_blocking" : "copy", Argument(*flag)), true;
+        if (const auto* flag = value.get<bool>())
+            return keywords.emplace_back(position == 1 || position == 2 ? "non_blocking" : "copy", Argument(*flag)),
+                   true;
         return false;
     };
     if (const auto* all = c["args"].list())
@@ -26,7 +29,8 @@ Argument to(PythonCall& c) {
         return c.fail("an argument that is neither dtype, device nor tensor");
     if (c.flag("copy")) keywords.emplace_back("copy", Argument(true));
     const TensorType type = c.tensor("self");
-    const bool moves = device && !(*device == type.device || (device->type == type.device.type && (device->index < 0 || type.device.index < 0)));
+    const bool moves = device && !(*device == type.device ||
+                                   (device->type == type.device.type && (device->index < 0 || type.device.index < 0)));
     if (device && !dtype && keywords.empty()) return c.aten("to", {c["self"]}, {{"device", Argument(*device)}});
     if (moves) return c.aten("to", {c["self"], Argument(*device), Argument(dtype.value_or(type.dtype))}, keywords);
     if (dtype || !keywords.empty()) return c.aten("to", {c["self"], Argument(dtype.value_or(type.dtype))}, keywords);
@@ -48,7 +52,8 @@ Argument typed(PythonCall& c) {
 
 constexpr PythonFunction kFunctions[] = {
     {"Tensor.to(Any self, Any[] args=[], *, Any dtype=None, Any device=None, Any other=None, bool non_blocking=False, bool copy=False, "
-     "Any memory_format=None) -> Any", to},
+     "Any memory_format=None) -> Any",
+     to},
     {"Tensor.type(Any self, Any dtype) -> Any", typed},
     {"Tensor.float(Any self) -> Any", [](PythonCall& c) { return cast(c, DType::F32); }},
     {"Tensor.double(Any self) -> Any", [](PythonCall& c) { return cast(c, DType::F64); }},
@@ -61,7 +66,10 @@ constexpr PythonFunction kFunctions[] = {
     {"Tensor.byte(Any self) -> Any", [](PythonCall& c) { return cast(c, DType::U8); }},
     {"Tensor.bool(Any self) -> Any", [](PythonCall& c) { return cast(c, DType::Bool); }},
     {"Tensor.cpu(Any self) -> Any", [](PythonCall& c) { return onDevice(c, Device{}); }},
-    {"Tensor.cuda(Any self, Any device=None) -> Any", [](PythonCall& c) { return onDevice(c, Device{DeviceType::Cuda, 0}); }},
+    {"Tensor.cuda(Any self, Any device=None) -> Any",
+     [](PythonCall& c) {
+         return onDevice(c, Device{DeviceType::Cuda, 0});
+     }},
 };
 
 }  // namespace

@@ -8,7 +8,8 @@ namespace {
 Argument reduction(PythonCall& c) {
     std::string word = c.text("reduction");
     if (c.given("size_average") || c.given("reduce")) {
-        const bool average = !c.given("size_average") || c.flag("size_average"), reduce = !c.given("reduce") || c.flag("reduce");
+        const bool average = !c.given("size_average") || c.flag("size_average"),
+                   reduce = !c.given("reduce") || c.flag("reduce");
         word = !reduce ? "none" : average ? "mean" : "sum";
     }
     if (word == "none") return Argument(0);
@@ -34,7 +35,8 @@ Argument elementwise(PythonCall& c, std::string_view packet, std::optional<Argum
 }
 
 Argument mse(PythonCall& c) {
-    if (c.given("weight")) return c.fail("a weight", {"multiply the unreduced loss (reduction='none') with the weight"});
+    if (c.given("weight"))
+        return c.fail("a weight", {"multiply the unreduced loss (reduction='none') with the weight"});
     return elementwise(c, "mse_loss");
 }
 
@@ -52,37 +54,52 @@ constexpr PythonFunction kFunctions[] = {
     {"torch.nn.functional.poisson_nll_loss(Any input, Any target, bool log_input=True, bool full=False, Any size_average=None, Any eps=1e-08, "
      "Any reduce=None, Any reduction='mean') -> Any",
      [](PythonCall& c) {
-         return c.aten("poisson_nll_loss", {c["input"], c["target"], Argument(c.flag("log_input")), Argument(c.flag("full")), c["eps"], reduction(c)});
+         return c.aten("poisson_nll_loss", {c["input"], c["target"], Argument(c.flag("log_input")),
+                                            Argument(c.flag("full")), c["eps"], reduction(c)});
      }},
     {"torch.nn.functional.cross_entropy(Any input, Any target, Any weight=None, Any size_average=None, Any ignore_index=-100, Any reduce=None, "
      "Any reduction='mean', float label_smoothing=0.0) -> Any",
      [](PythonCall& c) {
-         return c.aten("cross_entropy_loss", {c["input"], c["target"], c["weight"], reduction(c), c["ignore_index"], c["label_smoothing"]});
+         return c.aten("cross_entropy_loss",
+                       {c["input"], c["target"], c["weight"], reduction(c), c["ignore_index"], c["label_smoothing"]});
      }},
     {"torch.nn.functional.nll_loss(Any input, Any target, Any weight=None, Any size_average=None, Any ignore_index=-100, Any reduce=None, "
      "Any reduction='mean') -> Any",
-     [](PythonCall& c) { return c.aten("nll_loss_nd", {c["input"], c["target"], c["weight"], reduction(c), c["ignore_index"]}); }},
-    {"torch.nn.functional.mse_loss(Any input, Any target, Any size_average=None, Any reduce=None, Any reduction='mean', Any weight=None) -> Any", mse},
+     [](PythonCall& c) {
+         return c.aten("nll_loss_nd", {c["input"], c["target"], c["weight"], reduction(c), c["ignore_index"]});
+     }},
+    {"torch.nn.functional.mse_loss(Any input, Any target, Any size_average=None, Any reduce=None, Any reduction='mean', Any weight=None) -> Any",
+     mse},
     {"torch.nn.functional.l1_loss(Any input, Any target, Any size_average=None, Any reduce=None, Any reduction='mean', Any weight=None) -> Any",
-     [](PythonCall& c) { return c.given("weight") ? c.fail("a weight", {"weigh the unreduced loss"}) : elementwise(c, "l1_loss"); }},
+     [](PythonCall& c) {
+         return c.given("weight") ? c.fail("a weight", {"weigh the unreduced loss"}) : elementwise(c, "l1_loss");
+     }},
     {"torch.nn.functional.smooth_l1_loss(Any input, Any target, Any size_average=None, Any reduce=None, Any reduction='mean', "
      "float beta=1.0) -> Any",
-     [](PythonCall& c) { return c.real("beta") == 0 ? elementwise(c, "l1_loss") : elementwise(c, "smooth_l1_loss", c["beta"]); }},
+     [](PythonCall& c) {
+         return c.real("beta") == 0 ? elementwise(c, "l1_loss") : elementwise(c, "smooth_l1_loss", c["beta"]);
+     }},
     {"torch.nn.functional.huber_loss(Any input, Any target, Any reduction='mean', Any delta=1.0, Any weight=None, Any size_average=None, "
-     "Any reduce=None) -> Any", [](PythonCall& c) { return elementwise(c, "huber_loss", c["delta"]); }},
+     "Any reduce=None) -> Any",
+     [](PythonCall& c) { return elementwise(c, "huber_loss", c["delta"]); }},
     {"torch.nn.functional.binary_cross_entropy(Any input, Any target, Any weight=None, Any size_average=None, Any reduce=None, "
      "Any reduction='mean') -> Any",
-     [](PythonCall& c) { return c.aten("binary_cross_entropy", {c["input"], c["target"], c["weight"], reduction(c)}); }},
+     [](PythonCall& c) {
+         return c.aten("binary_cross_entropy", {c["input"], c["target"], c["weight"], reduction(c)});
+     }},
     {"torch.nn.functional.binary_cross_entropy_with_logits(Any input, Any target, Any weight=None, Any size_average=None, Any reduce=None, "
      "Any reduction='mean', Any pos_weight=None) -> Any",
      [](PythonCall& c) {
-         return c.aten("binary_cross_entropy_with_logits", {c["input"], c["target"], c["weight"], c["pos_weight"], reduction(c)});
+         return c.aten("binary_cross_entropy_with_logits",
+                       {c["input"], c["target"], c["weight"], c["pos_weight"], reduction(c)});
      }},
     {"torch.nn.functional.kl_div(Any input, Any target, Any size_average=None, Any reduce=None, Any reduction='mean', bool log_target=False) -> Any",
      klDiv},
     {"torch.nn.functional.cosine_embedding_loss(Any input1, Any input2, Any target, float margin=0.0, Any size_average=None, Any reduce=None, "
      "Any reduction='mean') -> Any",
-     [](PythonCall& c) { return c.aten("cosine_embedding_loss", {c["input1"], c["input2"], c["target"], c["margin"], reduction(c)}); }},
+     [](PythonCall& c) {
+         return c.aten("cosine_embedding_loss", {c["input1"], c["input2"], c["target"], c["margin"], reduction(c)});
+     }},
 };
 
 }  // namespace

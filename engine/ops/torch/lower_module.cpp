@@ -14,7 +14,8 @@ bool isPythonName(std::string_view name) {
 
 class Lowering {
   public:
-    Lowering(Module& module, const TorchLoweringHooks& hooks) : m_module(module), m_graph(module.graph()), m_hooks(hooks) {}
+    Lowering(Module& module, const TorchLoweringHooks& hooks)
+        : m_module(module), m_graph(module.graph()), m_hooks(hooks) {}
 
     Result<bool> run() {
         for (auto& [name, body] : m_module.subgraphs) {
@@ -38,7 +39,8 @@ class Lowering {
     Result<void> visit(Node& node) {
         if (!node.isCall() && !node.isOutput()) return {};
         bool taken = false;
-        CT_TRY(const bool switched, edits([&]() -> Result<void> { return taken = node.isCall() && m_hooks.takes(node), Result<void>(); }));
+        CT_TRY(const bool switched,
+               edits([&]() -> Result<void> { return taken = node.isCall() && m_hooks.takes(node), Result<void>(); }));
         m_changed |= switched;
         if (taken) return {};
         if (node.isCall() && (isTorchCall(node) || readsKnownTuple(node) || readsKnownTensor(node))) return lower(node);
@@ -97,13 +99,15 @@ class Lowering {
         if (reads) {
             const std::vector<Node*> before = node.inputs();
             std::vector<Argument> args;
-            for (const Argument& arg : node.args()) args.push_back(node.is(Tag::Symbolic) ? symbolAsNode(substituted(arg)) : substituted(arg));
+            for (const Argument& arg : node.args())
+                args.push_back(node.is(Tag::Symbolic) ? symbolAsNode(substituted(arg)) : substituted(arg));
             m_graph.setArgs(node, std::move(args));
             finish("known_value", node.name(), node.id());
             dropKnown(before);
         }
         if (!m_changed || !node.isCall() || node.op().isOpaque()) return;
-        if (auto type = inferCall(node.op(), node.args()); type && !type->isOpaque() && !sameType(*type, node.type())) m_graph.setType(node, std::move(*type));
+        if (auto type = inferCall(node.op(), node.args()); type && !type->isOpaque() && !sameType(*type, node.type()))
+            m_graph.setType(node, std::move(*type));
     }
 
     /// A size's symbol as the placeholder that is given it, where arithmetic on sizes stays in the graph.
@@ -127,7 +131,8 @@ class Lowering {
             candidates.pop_back();
             if (node->hasUsers() || !m_known.contains(node)) continue;
             for (Node* input : node->inputs()) candidates.push_back(input);
-            std::sort(candidates.begin(), candidates.end(), [](const Node* a, const Node* b) { return a->id() < b->id(); });
+            std::sort(candidates.begin(), candidates.end(),
+                      [](const Node* a, const Node* b) { return a->id() < b->id(); });
             candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
             std::erase(candidates, node);
             m_known.erase(node);
@@ -135,10 +140,11 @@ class Lowering {
         }
     }
 
-    /// x.item(), typed with a number or a symbol: the number, or a call that keeps the symbol. A symbol for a float stands for the
-    /// tensor itself, which computes alike and stays on its device.
+    /// x.item(), typed with a number or a symbol: the number, or a call that keeps the symbol. A symbol for a float
+    /// stands for the tensor itself, which computes alike and stays on its device.
     bool lowerItem(Node& node) {
-        const bool item = node.op().isOpaque() && node.op().style() == Op::Style::Method && node.op().name() == "item" && node.args().size() == 1;
+        const bool item = node.op().isOpaque() && node.op().style() == Op::Style::Method &&
+                          node.op().name() == "item" && node.args().size() == 1;
         const SymType* type = item ? node.type().sym() : nullptr;
         const Argument tensor = item ? substituted(node.arg(0)) : Argument();
         if (type == nullptr || !type->expr || !tensor.node() || !tensor.node()->type().tensor()) return false;
@@ -167,7 +173,8 @@ class Lowering {
         NamedArguments keywords;
         for (const auto& [key, value] : node.kwargs()) keywords.emplace_back(key, substituted(value));
         GraphBuilder builder = m_hooks.builder(m_graph, node);
-        auto result = resolveTorchCall(builder, node.op(), std::move(args), std::move(keywords), &m_module, m_hooks.autocast());
+        auto result =
+            resolveTorchCall(builder, node.op(), std::move(args), std::move(keywords), &m_module, m_hooks.autocast());
         if (!result) {
             Error error = std::move(result).error();
             error.where = node.name();
@@ -181,7 +188,7 @@ class Lowering {
         ids.push_back(id);
         Node* made = result->node();
         if (made == nullptr && builder.created().empty() && node.hasUsers()) {
-            m_known.emplace(&node, std::move(*result));   // its readers will take the value
+            m_known.emplace(&node, std::move(*result));  // its readers will take the value
             return {};
         }
         place(node, std::move(*result), builder);
@@ -217,7 +224,7 @@ class Lowering {
     Module& m_module;
     Graph& m_graph;
     const TorchLoweringHooks& m_hooks;
-    std::unordered_map<const Node*, Argument> m_known;   // looked up, never iterated
+    std::unordered_map<const Node*, Argument> m_known;  // looked up, never iterated
     bool m_changed = false;
 };
 
@@ -233,17 +240,22 @@ bool isTorchCall(const Node& node) {
         // Arithmetic on symbols has rows of its own and stays; on anything else it is a Python call.
         if (!node.op().is(Tag::Symbolic) || !isPythonName(node.op().name())) return false;
         const std::vector<Node*> inputs = node.inputs();
-        if (std::any_of(node.args().begin(), node.args().end(), [](const Argument& arg) { return arg.get<Expr>(); })) return false;
-        const auto symbolic = [](const Node* input) { return input->type().sym() && !symbolsOf(input->type().sym()->expr).empty(); };
+        if (std::any_of(node.args().begin(), node.args().end(), [](const Argument& arg) { return arg.get<Expr>(); }))
+            return false;
+        const auto symbolic = [](const Node* input) {
+            return input->type().sym() && !symbolsOf(input->type().sym()->expr).empty();
+        };
         return inputs.empty() || !std::all_of(inputs.begin(), inputs.end(), symbolic);
     }
-    return node.op().style() == Op::Style::Method || (node.op().style() == Op::Style::Function && isPythonName(node.op().name()));
+    return node.op().style() == Op::Style::Method ||
+           (node.op().style() == Op::Style::Function && isPythonName(node.op().name()));
 }
 
 bool hasTorchCalls(const Module& module) {
     for (const Node& node : module.graph().nodes())
         if (isTorchCall(node)) return true;
-    return std::any_of(module.subgraphs.begin(), module.subgraphs.end(), [](const auto& each) { return hasTorchCalls(*each.second); });
+    return std::any_of(module.subgraphs.begin(), module.subgraphs.end(),
+                       [](const auto& each) { return hasTorchCalls(*each.second); });
 }
 
 Result<bool> lowerTorchCalls(Module& module, const TorchLoweringHooks& hooks) { return Lowering(module, hooks).run(); }

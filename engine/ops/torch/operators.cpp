@@ -12,18 +12,21 @@ bool bothNumbers(PythonCall& c) { return isPythonNumber(c["a"]) && isPythonNumbe
 using SizeRule = SymInt (*)(const SymInt&, const SymInt&);
 using RealRule = double (*)(double, double);
 
-/// What an operator with a row of its own makes of numbers of which some depend on sizes: a number, or an expression over them.
+/// What an operator with a row of its own makes of numbers of which some depend on sizes: a number, or an expression
+/// over them.
 Argument overSizes(PythonCall& c, std::string_view op, const std::vector<Argument>& args) {
     // A float that was read from a tensor stands for the tensor.
-    constexpr std::pair<std::string_view, std::string_view> kOfTensors[] = {{"torch._sym_sqrt", "sqrt"}, {"math.sqrt", "sqrt"}, {"torch.sym_not", "logical_not"},
-                                                                            {"math.ceil", "ceil"}, {"math.floor", "floor"}, {"math.trunc", "trunc"}};
+    constexpr std::pair<std::string_view, std::string_view> kOfTensors[] = {
+        {"torch._sym_sqrt", "sqrt"}, {"math.sqrt", "sqrt"},   {"torch.sym_not", "logical_not"},
+        {"math.ceil", "ceil"},       {"math.floor", "floor"}, {"math.trunc", "trunc"}};
     for (const auto& [function, packet] : kOfTensors)
         if (function == op && tensorOf(args[0])) return c.aten(packet, args);
     if (op == "torch.sym_float" && tensorOf(args[0])) return args[0];
     const auto type = inferCall(requireOp(op), args);
     const SymType* number = type ? type->sym() : nullptr;
     if (number == nullptr || !number->expr)
-        return c.fail("arithmetic on numbers that are known only at run time", {"fix the sizes of the inputs (dynamic=False) and record the graph again"});
+        return c.fail("arithmetic on numbers that are known only at run time",
+                      {"fix the sizes of the inputs (dynamic=False) and record the graph again"});
     if (number->dtype == DType::I64) return Argument(SymInt(number->expr));
     if (number->expr->kind == ExprKind::Float) return Argument(number->expr->real);
     return number->expr->kind == ExprKind::Bool ? Argument(number->expr->integer != 0) : Argument(number->expr);
@@ -41,17 +44,25 @@ Argument compute(PythonCall& c, std::string_view op, SizeRule sizes, RealRule re
 
 /// Python's operator by the name of the tensor operator.
 std::string_view numberOperator(std::string_view packet) {
-    constexpr std::pair<std::string_view, std::string_view> kNames[] = {{"add", "operator.add"}, {"sub", "operator.sub"}, {"mul", "operator.mul"},
-                                                                        {"div", "operator.truediv"}, {"floor_divide", "operator.floordiv"},
-                                                                        {"remainder", "operator.mod"}, {"pow", "operator.pow"}, {"bitwise_and", "operator.and_"},
-                                                                        {"bitwise_or", "operator.or_"}, {"bitwise_xor", "operator.xor"}};
-    const auto found = std::find_if(std::begin(kNames), std::end(kNames), [&](const auto& row) { return row.first == packet; });
+    constexpr std::pair<std::string_view, std::string_view> kNames[] = {{"add", "operator.add"},
+                                                                        {"sub", "operator.sub"},
+                                                                        {"mul", "operator.mul"},
+                                                                        {"div", "operator.truediv"},
+                                                                        {"floor_divide", "operator.floordiv"},
+                                                                        {"remainder", "operator.mod"},
+                                                                        {"pow", "operator.pow"},
+                                                                        {"bitwise_and", "operator.and_"},
+                                                                        {"bitwise_or", "operator.or_"},
+                                                                        {"bitwise_xor", "operator.xor"}};
+    const auto found =
+        std::find_if(std::begin(kNames), std::end(kNames), [&](const auto& row) { return row.first == packet; });
     CT_CHECK(found != std::end(kNames), "the table names every operator that this file asks for");
     return found->second;
 }
 
 /// `packet` on tensors; `reflected` when only the right operand is one.
-Argument arithmetic(PythonCall& c, std::string_view packet, std::string_view reflected, SizeRule sizes, RealRule reals = nullptr) {
+Argument arithmetic(PythonCall& c, std::string_view packet, std::string_view reflected, SizeRule sizes,
+                    RealRule reals = nullptr) {
     if (bothNumbers(c)) return compute(c, numberOperator(packet), sizes, reals);
     if (isPythonNumber(c["a"]) && !reflected.empty()) return c.aten(reflected, {c["b"], c["a"]});
     return c.aten(packet, {c["a"], c["b"]});
@@ -118,7 +129,12 @@ Argument power(PythonCall& c) {
     return Argument(result);
 }
 Argument bitwise(PythonCall& c, std::string_view packet) {
-    if (bothNumbers(c)) return overSizes(c, packet == "__and__" ? "operator.and_" : packet == "__or__" ? "operator.or_" : "operator.xor", {c["a"], c["b"]});
+    if (bothNumbers(c))
+        return overSizes(c,
+                         packet == "__and__"  ? "operator.and_"
+                         : packet == "__or__" ? "operator.or_"
+                                              : "operator.xor",
+                         {c["a"], c["b"]});
     if (isPythonNumber(c["a"])) return c.aten(packet, {c["b"], c["a"]});
     return c.aten(packet, {c["a"], c["b"]});
 }
@@ -139,7 +155,9 @@ Argument sumOfNumbers(PythonCall& c) {
 /// torch.sym_ite(condition, a, b)
 Argument choice(PythonCall& c) {
     const auto* flag = c["condition"].get<bool>();
-    return flag ? c[*flag ? "a" : "b"] : c.fail("chooses by numbers that are known only at run time", {"fix the sizes of the inputs (dynamic=False) and record the graph again"});
+    return flag ? c[*flag ? "a" : "b"]
+                : c.fail("chooses by numbers that are known only at run time",
+                         {"fix the sizes of the inputs (dynamic=False) and record the graph again"});
 }
 
 /// An item of a tuple, of a known list, or of a tensor.
@@ -149,7 +167,8 @@ Argument item(PythonCall& c) {
         if (auto position = c["b"].asInt()) {
             const auto count = static_cast<int64_t>(items->size());
             if (*position < 0) *position += count;
-            if (*position < 0 || *position >= count) return c.fail("item " + std::to_string(*position) + " of a list of " + std::to_string(count));
+            if (*position < 0 || *position >= count)
+                return c.fail("item " + std::to_string(*position) + " of a list of " + std::to_string(count));
             return (*items)[static_cast<size_t>(*position)];
         }
         const auto* range = c["b"].get<std::shared_ptr<const ArgumentSlice>>();
@@ -163,7 +182,8 @@ Argument item(PythonCall& c) {
             return std::clamp<int64_t>(at, 0, count);
         };
         ArgumentList out{{}, true};
-        for (int64_t at = bound((*range)->start, 0); at < bound((*range)->stop, count); at += step) out.items.push_back((*items)[static_cast<size_t>(at)]);
+        for (int64_t at = bound((*range)->start, 0); at < bound((*range)->stop, count); at += step)
+            out.items.push_back((*items)[static_cast<size_t>(at)]);
         return Argument(std::move(out));
     }
     if (object.node() && object.node()->type().tuple())
@@ -172,25 +192,41 @@ Argument item(PythonCall& c) {
 }
 
 constexpr PythonFunction kFunctions[] = {
-    {"operator.add(Any a, Any b) -> Any", [](PythonCall& c) { return arithmetic(c, "add", "add", addSizes, addReals); }},
+    {"operator.add(Any a, Any b) -> Any",
+     [](PythonCall& c) { return arithmetic(c, "add", "add", addSizes, addReals); }},
     {"operator.sub(Any a, Any b) -> Any", subtraction},
-    {"operator.mul(Any a, Any b) -> Any", [](PythonCall& c) { return arithmetic(c, "mul", "mul", mulSizes, mulReals); }},
+    {"operator.mul(Any a, Any b) -> Any",
+     [](PythonCall& c) { return arithmetic(c, "mul", "mul", mulSizes, mulReals); }},
     {"operator.truediv(Any a, Any b) -> Any", trueDivision},
     {"operator.floordiv(Any a, Any b) -> Any", floorDivision},
     {"operator.mod(Any a, Any b) -> Any", remainder},
     {"operator.pow(Any a, Any b) -> Any", power},
-    {"operator.matmul(Any a, Any b) -> Any", [](PythonCall& c) { return c.aten("matmul", {c["a"], c["b"]}); }},
+    {"operator.matmul(Any a, Any b) -> Any",
+     [](PythonCall& c) {
+         return c.aten("matmul", {c["a"], c["b"]});
+     }},
     {"operator.and_(Any a, Any b) -> Any", [](PythonCall& c) { return bitwise(c, "__and__"); }},
     {"operator.or_(Any a, Any b) -> Any", [](PythonCall& c) { return bitwise(c, "__or__"); }},
     {"operator.xor(Any a, Any b) -> Any", [](PythonCall& c) { return bitwise(c, "__xor__"); }},
-    {"operator.lshift(Any a, Any b) -> Any", [](PythonCall& c) { return c.aten("bitwise_left_shift", {c["a"], c["b"]}); }},
-    {"operator.rshift(Any a, Any b) -> Any", [](PythonCall& c) { return c.aten("bitwise_right_shift", {c["a"], c["b"]}); }},
-    {"operator.eq(Any a, Any b) -> Any", [](PythonCall& c) { return comparison(c, "eq", "eq", std::equal_to<double>()); }},
-    {"operator.ne(Any a, Any b) -> Any", [](PythonCall& c) { return comparison(c, "ne", "ne", std::not_equal_to<double>()); }},
+    {"operator.lshift(Any a, Any b) -> Any",
+     [](PythonCall& c) {
+         return c.aten("bitwise_left_shift", {c["a"], c["b"]});
+     }},
+    {"operator.rshift(Any a, Any b) -> Any",
+     [](PythonCall& c) {
+         return c.aten("bitwise_right_shift", {c["a"], c["b"]});
+     }},
+    {"operator.eq(Any a, Any b) -> Any",
+     [](PythonCall& c) { return comparison(c, "eq", "eq", std::equal_to<double>()); }},
+    {"operator.ne(Any a, Any b) -> Any",
+     [](PythonCall& c) { return comparison(c, "ne", "ne", std::not_equal_to<double>()); }},
     {"operator.lt(Any a, Any b) -> Any", [](PythonCall& c) { return comparison(c, "lt", "gt", std::less<double>()); }},
-    {"operator.le(Any a, Any b) -> Any", [](PythonCall& c) { return comparison(c, "le", "ge", std::less_equal<double>()); }},
-    {"operator.gt(Any a, Any b) -> Any", [](PythonCall& c) { return comparison(c, "gt", "lt", std::greater<double>()); }},
-    {"operator.ge(Any a, Any b) -> Any", [](PythonCall& c) { return comparison(c, "ge", "le", std::greater_equal<double>()); }},
+    {"operator.le(Any a, Any b) -> Any",
+     [](PythonCall& c) { return comparison(c, "le", "ge", std::less_equal<double>()); }},
+    {"operator.gt(Any a, Any b) -> Any",
+     [](PythonCall& c) { return comparison(c, "gt", "lt", std::greater<double>()); }},
+    {"operator.ge(Any a, Any b) -> Any",
+     [](PythonCall& c) { return comparison(c, "ge", "le", std::greater_equal<double>()); }},
     {"operator.neg(Any a) -> Any", negation},
     {"operator.pos(Any a) -> Any", [](PythonCall& c) { return c["a"]; }},
     {"operator.abs(Any a) -> Any", [](PythonCall& c) { return c.aten("abs", {c["a"]}); }},
@@ -206,9 +242,13 @@ constexpr PythonFunction kFunctions[] = {
     {"operator.iand(Any a, Any b) -> Any", [](PythonCall& c) { return augmented(c, "bitwise_and", nullptr); }},
     {"operator.ior(Any a, Any b) -> Any", [](PythonCall& c) { return augmented(c, "bitwise_or", nullptr); }},
     {"operator.ixor(Any a, Any b) -> Any", [](PythonCall& c) { return augmented(c, "bitwise_xor", nullptr); }},
-    {"operator.imatmul(Any a, Any b) -> Any", [](PythonCall& c) { return c.aten("matmul", {c["a"], c["b"]}); }},
+    {"operator.imatmul(Any a, Any b) -> Any",
+     [](PythonCall& c) {
+         return c.aten("matmul", {c["a"], c["b"]});
+     }},
     {"operator.getitem(Any a, Any? b) -> Any", item},
-    {"operator.setitem(Any a, Any b, Any c) -> Any", [](PythonCall& c) { return assignSubscript(c, c["a"], c["b"], c["c"]); }},
+    {"operator.setitem(Any a, Any b, Any c) -> Any",
+     [](PythonCall& c) { return assignSubscript(c, c["a"], c["b"], c["c"]); }},
     {"torch.sym_max(Any a, Any b) -> Any", [](PythonCall& c) { return compute(c, "torch.sym_max", max, nullptr); }},
     {"torch.sym_min(Any a, Any b) -> Any", [](PythonCall& c) { return compute(c, "torch.sym_min", min, nullptr); }},
     {"builtins.max(Any a, Any b) -> Any", [](PythonCall& c) { return compute(c, "torch.sym_max", max, nullptr); }},

@@ -4,7 +4,9 @@
 
 namespace cutaway::torchcalls {
 
-const TensorType* tensorOf(const Argument& argument) { return argument.node() ? argument.node()->type().tensor() : nullptr; }
+const TensorType* tensorOf(const Argument& argument) {
+    return argument.node() ? argument.node()->type().tensor() : nullptr;
+}
 
 bool isPythonNumber(const Argument& argument) {
     return argument.isNumber() || (argument.node() && argument.node()->type().sym());
@@ -12,7 +14,8 @@ bool isPythonNumber(const Argument& argument) {
 
 Argument knownValue(const Argument& argument) {
     if (const Node* node = argument.node()) {
-        if (const SymType* type = node->type().sym(); type && type->expr && type->dtype == DType::I64) return Argument(SymInt(type->expr));
+        if (const SymType* type = node->type().sym(); type && type->expr && type->dtype == DType::I64)
+            return Argument(SymInt(type->expr));
         const TupleType* items = node->type().tuple();
         if (items == nullptr || items->empty()) return argument;
         ArgumentList list{{}, true};
@@ -29,7 +32,8 @@ Argument knownValue(const Argument& argument) {
     }
     if (const auto* slice = argument.get<std::shared_ptr<const ArgumentSlice>>()) {
         const ArgumentSlice& parts = **slice;
-        return Argument(std::make_shared<const ArgumentSlice>(ArgumentSlice{knownValue(parts.start), knownValue(parts.stop), knownValue(parts.step)}));
+        return Argument(std::make_shared<const ArgumentSlice>(
+            ArgumentSlice{knownValue(parts.start), knownValue(parts.stop), knownValue(parts.step)}));
     }
     return argument;
 }
@@ -41,14 +45,16 @@ int parameterOf(const Schema& signature, std::string_view keyword) {
     return keyword == "input" || keyword == "x" || keyword == "tensor" ? signature.find("self") : -1;
 }
 
-bool bindPython(const Schema& signature, const std::vector<Argument>& args, const NamedArguments& keywords, std::vector<Argument>& bound, std::string& why) {
+bool bindPython(const Schema& signature, const std::vector<Argument>& args, const NamedArguments& keywords,
+                std::vector<Argument>& bound, std::string& why) {
     const auto& params = signature.params;
     bound.assign(params.size(), Argument());
     std::vector<bool> given(params.size(), false);
     size_t position = 0;
     for (size_t i = 0; i < args.size(); ++i) {
         if (position >= params.size() || params[position].keywordOnly) {
-            why = "takes " + std::to_string(position) + " positional arguments, " + std::to_string(args.size()) + " are given";
+            why = "takes " + std::to_string(position) + " positional arguments, " + std::to_string(args.size()) +
+                  " are given";
             return false;
         }
         const bool rest = params[position].list && args[i].list() == nullptr && !args[i].isNone();
@@ -85,7 +91,8 @@ bool bindPython(const Schema& signature, const std::vector<Argument>& args, cons
     return true;
 }
 
-bool PythonCall::bind(const Schema& signature, const std::vector<Argument>& args, const NamedArguments& keywords, std::string& why) {
+bool PythonCall::bind(const Schema& signature, const std::vector<Argument>& args, const NamedArguments& keywords,
+                      std::string& why) {
     m_signature = &signature;
     return bindPython(signature, args, keywords, m_bound, why);
 }
@@ -101,7 +108,8 @@ std::string PythonCall::text(std::string_view param) const {
 }
 TensorType PythonCall::tensor(std::string_view param) {
     if (const TensorType* type = tensorOf((*this)[param])) return *type;
-    fail("'" + std::string(param) + "' is not a tensor, or its type is not known", {"annotate the value in the text: x: \"f32[2, 3]\" = ..."});
+    fail("'" + std::string(param) + "' is not a tensor, or its type is not known",
+         {"annotate the value in the text: x: \"f32[2, 3]\" = ..."});
     return TensorType::contiguous(DType::F32, {});
 }
 
@@ -123,7 +131,8 @@ Argument PythonCall::fail(std::string what, std::vector<std::string> notes) {
 
 namespace {
 /// Flattens nested lists of numbers; false if they are ragged or hold something else.
-bool flatten(const Argument& data, Dims& sizes, size_t depth, std::vector<double>& values, std::optional<DType>& dtype) {
+bool flatten(const Argument& data, Dims& sizes, size_t depth, std::vector<double>& values,
+             std::optional<DType>& dtype) {
     const auto* items = data.list();
     if (items == nullptr) {
         const auto number = data.asReal();
@@ -139,7 +148,8 @@ bool flatten(const Argument& data, Dims& sizes, size_t depth, std::vector<double
         sizes.push_back(count);
     }
     if (sizes[depth] != count) return false;
-    return std::all_of(items->begin(), items->end(), [&](const Argument& item) { return flatten(item, sizes, depth + 1, values, dtype); });
+    return std::all_of(items->begin(), items->end(),
+                       [&](const Argument& item) { return flatten(item, sizes, depth + 1, values, dtype); });
 }
 }  // namespace
 
@@ -154,17 +164,20 @@ Argument PythonCall::constant(const Argument& data, std::optional<DType> wanted)
     Dims sizes;
     std::vector<double> values;
     std::optional<DType> found;
-    if (!flatten(data, sizes, 0, values, found)) return fail("the data of a tensor is nested lists of numbers, equally long");
+    if (!flatten(data, sizes, 0, values, found))
+        return fail("the data of a tensor is nested lists of numbers, equally long");
     const DType dtype = wanted.value_or(found.value_or(DType::F32));
     Graph& graph = m_builder->graph();
     if (m_module == nullptr) {
-        Node& standIn = graph.placeholder("constant", TensorType::contiguous(dtype, toSymDims(sizes)), m_builder->before());
+        Node& standIn =
+            graph.placeholder("constant", TensorType::contiguous(dtype, toSymDims(sizes)), m_builder->before());
         return Argument(&standIn);
     }
     Tensor tensor = Tensor::empty(dtype, sizes);
     storeElements(dtype, tensor.data(), 1, static_cast<int64_t>(values.size()), values.data());
     std::string name;
-    for (int number = 0; name.empty() || m_module->tensors.contains(name); ++number) name = "_tensor_constant" + std::to_string(number);
+    for (int number = 0; name.empty() || m_module->tensors.contains(name); ++number)
+        name = "_tensor_constant" + std::to_string(number);
     m_module->tensors.emplace(name, std::move(tensor));
     Node& node = graph.getAttr(name, TensorType::contiguous(dtype, toSymDims(sizes)), m_builder->before());
     node.graph().setProvenance(node, m_builder->sharedProvenance());

@@ -25,16 +25,18 @@ std::span<const PythonFunction> operatorFunctions();
 
 /// Position of the parameter that a keyword means (axis is dim, input is self); -1 if there is none.
 int parameterOf(const Schema& signature, std::string_view keyword);
-/// Arguments in the order of the signature, as Python binds them; a trailing list parameter takes the rest of the numbers, as
-/// in x.size(2, 3). False if the arguments do not fit; `why` says how.
-bool bindPython(const Schema& signature, const std::vector<Argument>& args, const NamedArguments& keywords, std::vector<Argument>& bound, std::string& why);
+/// Arguments in the order of the signature, as Python binds them; a trailing list parameter takes the rest of the
+/// numbers, as in x.size(2, 3). False if the arguments do not fit; `why` says how.
+bool bindPython(const Schema& signature, const std::vector<Argument>& args, const NamedArguments& keywords,
+                std::vector<Argument>& bound, std::string& why);
 
 class PythonCall {
   public:
     PythonCall(GraphBuilder& builder, Module* module, std::string name, const AutocastState* autocast)
         : m_builder(&builder), m_module(module), m_name(std::move(name)), m_autocast(autocast) {}
     /// bindPython.
-    bool bind(const Schema& signature, const std::vector<Argument>& args, const NamedArguments& keywords, std::string& why);
+    bool bind(const Schema& signature, const std::vector<Argument>& args, const NamedArguments& keywords,
+              std::string& why);
 
     const Argument& operator[](std::string_view param) const;
     bool given(std::string_view param) const { return !(*this)[param].isNone(); }
@@ -72,15 +74,16 @@ bool isPythonNumber(const Argument& argument);
 /// Nodes whose value is known (sizes, tuples of sizes) as that value.
 Argument knownValue(const Argument& argument);
 
-/// The overload that takes these arguments. Names Python also knows (axis for dim) are understood; None for a keyword that
-/// the operator does not have is dropped.
-Result<Argument> callPacket(GraphBuilder& builder, std::string_view packet, const std::vector<Argument>& args, const NamedArguments& keywords,
-                            const AutocastState* autocast = nullptr);
+/// The overload that takes these arguments. Names Python also knows (axis for dim) are understood; None for a keyword
+/// that the operator does not have is dropped.
+Result<Argument> callPacket(GraphBuilder& builder, std::string_view packet, const std::vector<Argument>& args,
+                            const NamedArguments& keywords, const AutocastState* autocast = nullptr);
 bool hasPacket(std::string_view packet);
 /// Its overloads, in the order in which Python tries them.
 std::span<const Op* const> packetOverloads(std::string_view packet);
 /// The arguments by parameter if a call like this means the overload.
-std::optional<std::vector<Argument>> bindOverload(const Op& op, const std::vector<Argument>& args, const NamedArguments& keywords, bool numbersAsTensors);
+std::optional<std::vector<Argument>> bindOverload(const Op& op, const std::vector<Argument>& args,
+                                                  const NamedArguments& keywords, bool numbersAsTensors);
 int overloadParameter(const Schema& schema, std::string_view keyword);
 /// Whether an overload has a parameter of this name; "input" is the first one, self.
 bool packetTakes(std::string_view packet, std::string_view param);

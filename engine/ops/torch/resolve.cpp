@@ -17,7 +17,8 @@ using Functions = std::map<std::string, Row, std::less<>>;
 const Functions& functions() {
     static const Functions all = [] {
         Functions found;
-        for (auto table : {activationFunctions(), attentionFunctions(), layerFunctions(), lossFunctions(), tensorFunctions(), castFunctions(), operatorFunctions()})
+        for (auto table : {activationFunctions(), attentionFunctions(), layerFunctions(), lossFunctions(),
+                           tensorFunctions(), castFunctions(), operatorFunctions()})
             for (const PythonFunction& row : table) {
                 auto signature = parseSchema(row.signature);
                 if (!signature) throw InternalError(std::string(row.signature) + ": " + signature.error().text());
@@ -34,14 +35,46 @@ struct Synonym {
     std::string_view name, packet;
 };
 /// Names of one operator; the second is the one with a row.
-constexpr Synonym kSynonyms[] = {
-    {"absolute", "abs"}, {"multiply", "mul"}, {"subtract", "sub"}, {"divide", "div"}, {"true_divide", "div"}, {"negative", "neg"}, {"clip", "clamp"},
-    {"greater", "gt"}, {"greater_equal", "ge"}, {"less", "lt"}, {"less_equal", "le"}, {"not_equal", "ne"}, {"arccos", "acos"}, {"arcsin", "asin"},
-    {"arctan", "atan"}, {"arctan2", "atan2"}, {"arccosh", "acosh"}, {"arcsinh", "asinh"}, {"arctanh", "atanh"}, {"fix", "trunc"}, {"ger", "outer"},
-    {"moveaxis", "movedim"}, {"concat", "cat"}, {"concatenate", "cat"}, {"special_expit", "sigmoid"}, {"special_erf", "erf"}, {"special_erfc", "erfc"},
-    {"special_exp2", "exp2"}, {"special_expm1", "expm1"}, {"special_log1p", "log1p"}, {"special_xlogy", "xlogy"}, {"special_logit", "logit"},
-    {"special_digamma", "digamma"}, {"special_psi", "digamma"}, {"special_gammaln", "lgamma"}, {"special_sinc", "sinc"}, {"special_round", "round"},
-    {"linalg_matmul", "matmul"}, {"bitwise_invert", "bitwise_not"}, {"nonzero_static", "nonzero_static"}};
+constexpr Synonym kSynonyms[] = {{"absolute", "abs"},
+                                 {"multiply", "mul"},
+                                 {"subtract", "sub"},
+                                 {"divide", "div"},
+                                 {"true_divide", "div"},
+                                 {"negative", "neg"},
+                                 {"clip", "clamp"},
+                                 {"greater", "gt"},
+                                 {"greater_equal", "ge"},
+                                 {"less", "lt"},
+                                 {"less_equal", "le"},
+                                 {"not_equal", "ne"},
+                                 {"arccos", "acos"},
+                                 {"arcsin", "asin"},
+                                 {"arctan", "atan"},
+                                 {"arctan2", "atan2"},
+                                 {"arccosh", "acosh"},
+                                 {"arcsinh", "asinh"},
+                                 {"arctanh", "atanh"},
+                                 {"fix", "trunc"},
+                                 {"ger", "outer"},
+                                 {"moveaxis", "movedim"},
+                                 {"concat", "cat"},
+                                 {"concatenate", "cat"},
+                                 {"special_expit", "sigmoid"},
+                                 {"special_erf", "erf"},
+                                 {"special_erfc", "erfc"},
+                                 {"special_exp2", "exp2"},
+                                 {"special_expm1", "expm1"},
+                                 {"special_log1p", "log1p"},
+                                 {"special_xlogy", "xlogy"},
+                                 {"special_logit", "logit"},
+                                 {"special_digamma", "digamma"},
+                                 {"special_psi", "digamma"},
+                                 {"special_gammaln", "lgamma"},
+                                 {"special_sinc", "sinc"},
+                                 {"special_round", "round"},
+                                 {"linalg_matmul", "matmul"},
+                                 {"bitwise_invert", "bitwise_not"},
+                                 {"nonzero_static", "nonzero_static"}};
 
 std::string synonym(std::string_view name) {
     const bool inplace = name.ends_with('_') && !name.ends_with("__");
@@ -57,10 +90,20 @@ std::string packetName(std::string_view name, Op::Style style) {
     struct Prefix {
         std::string_view text, packet;
     };
-    constexpr Prefix kPrefixes[] = {
-        {"torch.nn.functional.", ""}, {"torch._C._nn.", ""}, {"torch._C._special.", ""}, {"torch._C._linalg.", ""}, {"torch._C._fft.", ""},
-        {"torch._VF.", ""}, {"torch._C._VariableFunctions.", ""}, {"torch.functional.", ""}, {"torch.special.", "special_"}, {"torch.linalg.", "linalg_"},
-        {"torch.fft.", "fft_"}, {"torch.Tensor.", ""}, {"torch._tensor.Tensor.", ""}, {"torch.", ""}};
+    constexpr Prefix kPrefixes[] = {{"torch.nn.functional.", ""},
+                                    {"torch._C._nn.", ""},
+                                    {"torch._C._special.", ""},
+                                    {"torch._C._linalg.", ""},
+                                    {"torch._C._fft.", ""},
+                                    {"torch._VF.", ""},
+                                    {"torch._C._VariableFunctions.", ""},
+                                    {"torch.functional.", ""},
+                                    {"torch.special.", "special_"},
+                                    {"torch.linalg.", "linalg_"},
+                                    {"torch.fft.", "fft_"},
+                                    {"torch.Tensor.", ""},
+                                    {"torch._tensor.Tensor.", ""},
+                                    {"torch.", ""}};
     for (const Prefix& prefix : kPrefixes)
         if (name.starts_with(prefix.text) && name.find('.', prefix.text.size()) == std::string_view::npos)
             return synonym(std::string(prefix.packet) + std::string(name.substr(prefix.text.size())));
@@ -86,7 +129,7 @@ const Row* findOperator(std::string_view method, std::vector<Argument>& args) {
     std::string name(method.substr(2, method.size() - 4));
     const auto look = [&](const std::string& key) {
         auto found = functions().find("operator." + key);
-        if (found == functions().end()) found = functions().find("operator." + key + "_");   // and_, or_
+        if (found == functions().end()) found = functions().find("operator." + key + "_");  // and_, or_
         return found == functions().end() ? nullptr : &found->second;
     };
     if (const Row* row = look(name)) return row;
@@ -102,8 +145,8 @@ std::string callName(const Op& op) { return op.style() == Op::Style::Method ? "T
 
 using namespace torchcalls;
 
-Result<Argument> resolveTorchCall(GraphBuilder& builder, const Op& op, std::vector<Argument> args, NamedArguments keywords, Module* module,
-                                  const AutocastState* autocast) {
+Result<Argument> resolveTorchCall(GraphBuilder& builder, const Op& op, std::vector<Argument> args,
+                                  NamedArguments keywords, Module* module, const AutocastState* autocast) {
     for (Argument& arg : args) arg = knownValue(arg);
     for (auto& [key, value] : keywords) value = knownValue(value);
     const std::string packet = packetName(op.name(), op.style());
@@ -126,10 +169,12 @@ Result<Argument> resolveTorchCall(GraphBuilder& builder, const Op& op, std::vect
         }
         return result;
     }
-    Error error = unsupported(call.name() + ": Cutaway does not know this function", {},
-                              {"open the graph after AOTAutograd (aten operators) instead, or export the model with torch.export"});
+    Error error = unsupported(
+        call.name() + ": Cutaway does not know this function", {},
+        {"open the graph after AOTAutograd (aten operators) instead, or export the model with torch.export"});
     if (op.name().find("autocast") != std::string::npos)
-        error.notes = {"regions with their own precision are not understood; open the graph after AOTAutograd, where they are conversions"};
+        error.notes = {
+            "regions with their own precision are not understood; open the graph after AOTAutograd, where they are conversions"};
     return error;
 }
 
@@ -152,12 +197,14 @@ int torchParameter(const TorchSignature& signature, std::string_view keyword) {
     return signature.aten ? overloadParameter(*signature.schema, keyword) : parameterOf(*signature.schema, keyword);
 }
 
-std::optional<BoundTorchCall> bindTorchCall(const Op& op, const std::vector<Argument>& args, const NamedArguments& keywords) {
+std::optional<BoundTorchCall> bindTorchCall(const Op& op, const std::vector<Argument>& args,
+                                            const NamedArguments& keywords) {
     const std::vector<TorchSignature> signatures = torchSignatures(op);
     for (const bool numbersAsTensors : {false, true})
         for (const TorchSignature& signature : signatures) {
             if (signature.aten) {
-                if (auto bound = bindOverload(*signature.aten, args, keywords, numbersAsTensors)) return BoundTorchCall{signature.schema, std::move(*bound)};
+                if (auto bound = bindOverload(*signature.aten, args, keywords, numbersAsTensors))
+                    return BoundTorchCall{signature.schema, std::move(*bound)};
                 continue;
             }
             BoundTorchCall call{signature.schema, {}};

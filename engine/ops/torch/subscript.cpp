@@ -1,13 +1,13 @@
-// x[1], x[:, None, ..., idx] and assignments to them, as PyTorch's own indexing takes them apart: numbers select, slices
-// slice, None adds a dim, tensors gather at the end.
+// x[1], x[:, None, ..., idx] and assignments to them, as PyTorch's own indexing takes them apart: numbers select,
+// slices slice, None adds a dim, tensors gather at the end.
 #include "engine/ops/torch/python_call.h"
 
 namespace cutaway::torchcalls {
 namespace {
 
 struct Taken {
-    Argument view;                     // of numbers, slices and None
-    std::vector<Argument> indices;     // per dim of `view`: a tensor or None; empty if none
+    Argument view;                  // of numbers, slices and None
+    std::vector<Argument> indices;  // per dim of `view`: a tensor or None; empty if none
 };
 
 bool isWhole(const ArgumentSlice& slice) {
@@ -20,7 +20,9 @@ Argument sliced(PythonCall& c, const Argument& self, int64_t dim, const Argument
     if (isWhole(slice)) return self;
     if (slice.step.asInt().value_or(1) <= 0) return c.fail("a slice's step is positive");
     for (const Argument* part : {&slice.start, &slice.stop, &slice.step})
-        if (tensorOf(*part)) return c.fail("a slice's bounds are known only at run time", {"use torch.narrow or index_select with a tensor of indices"});
+        if (tensorOf(*part))
+            return c.fail("a slice's bounds are known only at run time",
+                          {"use torch.narrow or index_select with a tensor of indices"});
     std::vector<Argument> args = {self, dim, slice.start.isNone() ? Argument(0) : slice.start,
                                   slice.stop.isNone() ? Argument(std::numeric_limits<int64_t>::max()) : slice.stop};
     if (!slice.step.isNone()) args.push_back(slice.step);
@@ -42,21 +44,26 @@ int64_t dimsTaken(const Argument& item) {
 
 std::vector<Argument> itemsOf(const Argument& index) {
     const auto* list = index.get<ArgumentList>();
-    const bool tuple = list && (list->tuple || std::any_of(list->items.begin(), list->items.end(), [](const Argument& item) {
-                                    return item.isNone() || item.get<Ellipsis>() || item.get<std::shared_ptr<const ArgumentSlice>>();
-                                }));
+    const bool tuple =
+        list && (list->tuple || std::any_of(list->items.begin(), list->items.end(), [](const Argument& item) {
+                     return item.isNone() || item.get<Ellipsis>() || item.get<std::shared_ptr<const ArgumentSlice>>();
+                 }));
     return tuple ? list->items : std::vector<Argument>{index};
 }
 
 Taken take(PythonCall& c, const Argument& self, const Argument& index) {
     Taken out{self, {}};
     const TensorType* type = tensorOf(self);
-    if (type == nullptr) return c.fail("the type of what is indexed is not known", {"annotate it in the text: x: \"f32[2, 3]\" = ..."}), out;
+    if (type == nullptr)
+        return c.fail("the type of what is indexed is not known", {"annotate it in the text: x: \"f32[2, 3]\" = ..."}),
+               out;
     const std::vector<Argument> items = itemsOf(index);
     int64_t named = 0;
     for (const Argument& item : items) named += dimsTaken(item);
     if (named > type->rank())
-        return c.fail("too many indices (" + std::to_string(named) + ") for a tensor with " + std::to_string(type->rank()) + " dims"), out;
+        return c.fail("too many indices (" + std::to_string(named) + ") for a tensor with " +
+                      std::to_string(type->rank()) + " dims"),
+               out;
     int64_t dim = 0;
     for (const Argument& item : items) {
         if (c.failed()) return out;
@@ -74,7 +81,8 @@ Taken take(PythonCall& c, const Argument& self, const Argument& index) {
         } else if (item.list() || tensorOf(item)) {
             const Argument tensor = asIndex(c, item);
             if (dimsTaken(tensor) > 1 && &item != &items.back()) {
-                c.fail("a mask of several dims followed by another index", {"write the mask last, or use masked_select"});
+                c.fail("a mask of several dims followed by another index",
+                       {"write the mask last, or use masked_select"});
                 continue;
             }
             out.indices.resize(static_cast<size_t>(dim) + 1);

@@ -36,7 +36,8 @@ Argument stride(PythonCall& c) {
 Argument attribute(PythonCall& c) {
     const std::string name = c.text("name");
     // torch.return_types: results by name.
-    constexpr std::pair<std::string_view, int> kResults[] = {{"values", 0}, {"indices", 1}, {"Q", 0}, {"R", 1}, {"U", 0}, {"S", 1}, {"Vh", 2}};
+    constexpr std::pair<std::string_view, int> kResults[] = {{"values", 0}, {"indices", 1}, {"Q", 0}, {"R", 1},
+                                                             {"U", 0},      {"S", 1},       {"Vh", 2}};
     if (const Node* node = c["self"].node(); node && node->type().tuple())
         for (const auto& [result, position] : kResults)
             if (result == name) return c.builder().call("operator.getitem", {c["self"], Argument(position)}).node();
@@ -110,7 +111,9 @@ Argument stackAlong(PythonCall& c, int64_t least, int64_t dim) {
     for (const Argument& item : *items) {
         const TensorType* type = tensorOf(item);
         if (type == nullptr) return c.fail("takes a list of tensors");
-        if (type->rank() == 0) raised.push_back(c.aten("reshape", {item, Argument(std::vector<Argument>(static_cast<size_t>(least), Argument(1)))}));
+        if (type->rank() == 0)
+            raised.push_back(
+                c.aten("reshape", {item, Argument(std::vector<Argument>(static_cast<size_t>(least), Argument(1)))}));
         else raised.push_back(type->rank() < least ? c.aten("unsqueeze", {item, Argument(0)}) : item);
     }
     const bool flat = least == 1 && !raised.empty() && !c.failed() && tensorOf(raised[0])->rank() == 1;
@@ -120,7 +123,8 @@ Argument stackAlong(PythonCall& c, int64_t least, int64_t dim) {
 /// A tensor that is contiguous already is handed back.
 Argument contiguous(PythonCall& c) {
     const auto* format = c["memory_format"].get<MemoryFormat>();
-    if (format && *format != MemoryFormat::Contiguous) return c.aten("contiguous", {c["self"]}, {{"memory_format", *format}});
+    if (format && *format != MemoryFormat::Contiguous)
+        return c.aten("contiguous", {c["self"]}, {{"memory_format", *format}});
     if (c.tensor("self").isContiguous()) return c["self"];
     return c.aten("contiguous", {c["self"]});
 }
@@ -132,7 +136,8 @@ Argument tensorsOf(const Argument& given) {
 }
 Argument meshgrid(PythonCall& c) {
     const Argument tensors = tensorsOf(c["tensors"]);
-    return c.given("indexing") ? c.aten("meshgrid", {tensors}, {{"indexing", c["indexing"]}}) : c.aten("meshgrid", {tensors});
+    return c.given("indexing") ? c.aten("meshgrid", {tensors}, {{"indexing", c["indexing"]}})
+                               : c.aten("meshgrid", {tensors});
 }
 
 Argument sameValue(PythonCall& c) { return c["self"]; }
@@ -145,7 +150,8 @@ constexpr PythonFunction kFunctions[] = {
     {"Tensor.ndimension(Any self) -> Any", [](PythonCall& c) { return Argument(c.tensor("self").rank()); }},
     {"Tensor.numel(Any self) -> Any", [](PythonCall& c) { return Argument(numel(c.tensor("self").sizes)); }},
     {"Tensor.nelement(Any self) -> Any", [](PythonCall& c) { return Argument(numel(c.tensor("self").sizes)); }},
-    {"Tensor.is_floating_point(Any self) -> Any", [](PythonCall& c) { return Argument(isFloating(c.tensor("self").dtype)); }},
+    {"Tensor.is_floating_point(Any self) -> Any",
+     [](PythonCall& c) { return Argument(isFloating(c.tensor("self").dtype)); }},
     {"Tensor.is_complex(Any self) -> Any", [](PythonCall& c) { return Argument(isComplex(c.tensor("self").dtype)); }},
     {"Tensor.is_contiguous(Any self) -> Any", [](PythonCall& c) { return Argument(c.tensor("self").isContiguous()); }},
     {"builtins.getattr(Any self, Any name) -> Any", attribute},
@@ -153,7 +159,10 @@ constexpr PythonFunction kFunctions[] = {
     {"Tensor.requires_grad_(Any self, bool requires_grad=True) -> Any", sameValue},
     {"Tensor.contiguous(Any self, *, Any memory_format=None) -> Any", contiguous},
     // torch.Tensor.view as a function, as FX prints it
-    {"torch_Tensor_view(Any self, Any[] size) -> Any", [](PythonCall& c) { return c.aten("view", {c["self"], c["size"]}); }},
+    {"torch_Tensor_view(Any self, Any[] size) -> Any",
+     [](PythonCall& c) {
+         return c.aten("view", {c["self"], c["size"]});
+     }},
     {"Tensor.split(Any self, Any split_size, Any dim=0) -> Any", split},
     {"torch._VF.split(Any self, Any split_size, Any dim=0) -> Any", split},
     {"Tensor.var(Any self, Any dim=None, Any unbiased=None, bool keepdim=False, *, Any correction=None) -> Any",
@@ -166,10 +175,14 @@ constexpr PythonFunction kFunctions[] = {
     {"torch.var_mean(Any self, Any dim=None, Any unbiased=None, bool keepdim=False, *, Any correction=None) -> Any",
      [](PythonCall& c) { return variance(c, "var_mean"); }},
     {"Tensor.norm(Any self, Any p='fro', Any dim=None, bool keepdim=False, Any dtype=None) -> Any", norm},
-    {"torch.tensor(Any data, *, Any dtype=None, Any device=None, Any requires_grad=None, Any pin_memory=None) -> Any", literalTensor},
+    {"torch.tensor(Any data, *, Any dtype=None, Any device=None, Any requires_grad=None, Any pin_memory=None) -> Any",
+     literalTensor},
     {"torch.as_tensor(Any data, Any dtype=None, Any device=None) -> Any", literalTensor},
     {"Tensor.zero_(Any self) -> Any", zeroFill},
-    {"torch.einsum(Any equation, Any[] operands) -> Any", [](PythonCall& c) { return c.aten("einsum", {c["equation"], tensorsOf(c["operands"])}); }},
+    {"torch.einsum(Any equation, Any[] operands) -> Any",
+     [](PythonCall& c) {
+         return c.aten("einsum", {c["equation"], tensorsOf(c["operands"])});
+     }},
     {"torch.meshgrid(Any[] tensors, *, Any indexing=None) -> Any", meshgrid},
     {"torch.hstack(Any tensors) -> Any", [](PythonCall& c) { return stackAlong(c, 1, 1); }},
     {"torch.vstack(Any tensors) -> Any", [](PythonCall& c) { return stackAlong(c, 2, 0); }},
@@ -180,7 +193,8 @@ constexpr PythonFunction kFunctions[] = {
     {"torch._assert(Any condition, Any message=None) -> Any", nothing},
     {"torch._assert_async(Any condition, Any message=None) -> Any", nothing},
     {"torch._assert_scalar(Any condition, Any message=None) -> Any", nothing},
-    {"torch._functional_assert_async(Any condition, Any message, Any token) -> Any", [](PythonCall& c) { return c["token"]; }},
+    {"torch._functional_assert_async(Any condition, Any message, Any token) -> Any",
+     [](PythonCall& c) { return c["token"]; }},
     {"torch._constrain_as_size(Any symbol, Any min=None, Any max=None) -> Any", nothing},
     {"torch.sym_constrain_range(Any size, *, Any min=None, Any max=None) -> Any", nothing},
     {"torch.sym_constrain_range_for_size(Any size, *, Any min=None, Any max=None) -> Any", nothing},

@@ -13,21 +13,23 @@ namespace cutaway {
 bool isTorchCall(const Node& node);
 bool hasTorchCalls(const Module& module);
 
-/// Writes the call as ATen calls through `builder`. The result is what the call evaluates to: a node, or a value that is
-/// known without running anything (the number x.size(0), the dtype x.dtype, a list of such or of nodes, None).
+/// Writes the call as ATen calls through `builder`. The result is what the call evaluates to: a node, or a value that
+/// is known without running anything (the number x.size(0), the dtype x.dtype, a list of such or of nodes, None).
 /// `module`: where literal data (torch.tensor([1, 2])) becomes a constant; null = its type only.
 /// `autocast`: the precision of the region that the call stands in.
 /// Errors name the call and what to do instead; the builder may then have made nodes that nobody reads.
-Result<Argument> resolveTorchCall(GraphBuilder& builder, const Op& op, std::vector<Argument> args, NamedArguments keywords,
-                                  Module* module = nullptr, const AutocastState* autocast = nullptr);
+Result<Argument> resolveTorchCall(GraphBuilder& builder, const Op& op, std::vector<Argument> args,
+                                  NamedArguments keywords, Module* module = nullptr,
+                                  const AutocastState* autocast = nullptr);
 
-/// Whether the function or method has a parameter of this name ("self" is known as "input" too). False if nothing is known.
+/// Whether the function or method has a parameter of this name ("self" is known as "input" too). False if nothing is
+/// known.
 bool torchCallTakes(const Op& op, std::string_view param);
 
 /// One way in which a function or method may be called. Its schema lives as long as the program.
 struct TorchSignature {
     const Schema* schema = nullptr;
-    const Op* aten = nullptr;   // the overload that it means; null for functions that are written here
+    const Op* aten = nullptr;  // the overload that it means; null for functions that are written here
 };
 /// In the order in which Python tries them; empty: nothing is known about a function of this name.
 std::vector<TorchSignature> torchSignatures(const Op& op);
@@ -40,7 +42,8 @@ struct BoundTorchCall {
     std::vector<Argument> args;
 };
 /// Nothing if the arguments fit no signature.
-std::optional<BoundTorchCall> bindTorchCall(const Op& op, const std::vector<Argument>& args, const NamedArguments& keywords);
+std::optional<BoundTorchCall> bindTorchCall(const Op& op, const std::vector<Argument>& args,
+                                            const NamedArguments& keywords);
 
 /// Type of such a call's value, from its arguments' types. A value known without running is a SymType or a tuple of
 /// them where it is a number or numbers, else opaque.
@@ -48,15 +51,22 @@ Result<ValueType> inferTorchCall(const Op& op, const std::vector<Argument>& args
 
 /// Who watches the lowering of a module.
 struct TorchLoweringHooks {
-    std::function<bool()> stop = [] { return false; };                            // asked before each call
-    std::function<GraphBuilder(Graph&, Node&)> builder = [](Graph& graph, Node& node) { return GraphBuilder(graph, &node); };
-    std::function<void(const std::string& rule, const Graph& graph, const std::string& name, NodeId id)> done = [](const auto&...) {};
+    std::function<bool()> stop = [] { return false; };  // asked before each call
+    std::function<GraphBuilder(Graph&, Node&)> builder = [](Graph& graph, Node& node) {
+        return GraphBuilder(graph, &node);
+    };
+    std::function<void(const std::string& rule, const Graph& graph, const std::string& name, NodeId id)> done =
+        [](const auto&...) {};
     // Around each graph, bodies before the graph that names them:
     std::function<void(Module& module)> begin = [](Module&) {};
     std::function<Result<void>()> end = [] { return Result<void>(); };
-    std::function<bool(Node& call)> takes = [](Node&) { return false; };                    // a call that it understands itself, and may erase
-    std::function<const AutocastState*()> autocast = [] { return nullptr; };                // of the place that has been reached
-    std::function<Result<void>(Node& call)> placed = [](Node&) { return Result<void>(); };  // each ATen call, when its operands are final
+    std::function<bool(Node& call)> takes = [](Node&) {
+        return false;
+    };  // a call that it understands itself, and may erase
+    std::function<const AutocastState*()> autocast = [] { return nullptr; };  // of the place that has been reached
+    std::function<Result<void>(Node& call)> placed = [](Node&) {
+        return Result<void>();
+    };  // each ATen call, when its operands are final
 };
 /// Replaces every such call of the module and its subgraphs; a node keeps its id and name where one ATen call takes its
 /// place. True if anything changed. On errors the module is half done.

@@ -18,14 +18,17 @@ const Node* firstMatched(const Match& m, std::string_view op) {
 
 /// Check C (SDP-1).
 std::string_view unlessOperandsAgree(const Match& m) {
-    if (!m.isTensor("query") || !m.isTensor("key") || !m.isTensor("value")) return "{query}, {key} and {value} are not all tensors";
+    if (!m.isTensor("query") || !m.isTensor("key") || !m.isTensor("value"))
+        return "{query}, {key} and {value} are not all tensors";
     const TensorType &q = m.tensor("query"), &k = m.tensor("key"), &v = m.tensor("value");
     if (q.dtype != k.dtype || q.dtype != v.dtype) {
         m.note(q.text() + ", " + k.text() + " and " + v.text());
         return "{query}, {key} and {value} differ in dtype";
     }
-    if (!(q.device == k.device) || !(q.device == v.device)) return "{query}, {key} and {value} are on different devices: {query:type}, {key:type} and {value:type}";
-    if (q.device.type == DeviceType::Cuda && q.dtype == DType::F32) return "{query} is {query:type}, and f32 products on the GPU are fused only where tf32 is allowed";
+    if (!(q.device == k.device) || !(q.device == v.device))
+        return "{query}, {key} and {value} are on different devices: {query:type}, {key:type} and {value:type}";
+    if (q.device.type == DeviceType::Cuda && q.dtype == DType::F32)
+        return "{query} is {query:type}, and f32 products on the GPU are fused only where tf32 is allowed";
     const Node* sum = firstMatched(m, "aten.add.Tensor");
     if (sum == nullptr) return "";
     // Of the two operands the one that the form does not compute.
@@ -36,7 +39,8 @@ std::string_view unlessOperandsAgree(const Match& m) {
     m.note(constantText(sum->arg(second ? 1 : 0)) + (type ? ", " + type->text() : ""));
     if (type == nullptr || type->rank() == 0) return "the mask is not a tensor with dims";
     if (!(type->device == q.device)) return "the mask is on another device than {query}, {query:type}";
-    if (type->dtype != q.dtype && type->dtype != DType::Bool && type->dtype != DType::F32) return "the mask has another dtype than {query}, {query:type}";
+    if (type->dtype != q.dtype && type->dtype != DType::Bool && type->dtype != DType::F32)
+        return "the mask has another dtype than {query}, {query:type}";
     m.note({});
     return "";
 }
@@ -52,7 +56,8 @@ std::string_view unlessDivides(const Match& m) { return unlessScaleIsNumber(m, "
 std::string_view unlessMultiplies(const Match& m) { return unlessScaleIsNumber(m, "aten.mul.Tensor"); }
 
 std::string_view unlessOffGpu(const Match& m) {
-    if (m.isTensor("query") && m.tensor("query").device.type == DeviceType::Cuda) return "{query} is {query:type}, and this form is not fused on the GPU";
+    if (m.isTensor("query") && m.tensor("query").device.type == DeviceType::Cuda)
+        return "{query} is {query:type}, and this form is not fused on the GPU";
     return unlessOperandsAgree(m);
 }
 std::string_view unlessDividesOffGpu(const Match& m) {
@@ -72,12 +77,13 @@ constexpr std::string_view kWhy = "one kernel never writes the scores to memory"
 #define SOFTMAX(x) "p = aten.softmax.int(" x ", -1); "
 #define SDPA(q, k, v, more) "o = aten.scaled_dot_product_attention.default(" q ", " k ", " v more "); "
 // A 2-D mask of zeros and ones over the keys.
-#define MASKED(scores)                                                                              \
-    "z = aten.eq.Scalar(mask, 0); zv = aten.view.default(z, [size(query, 0), 1, 1, size(key, 1)]); "  \
-    "ze = aten.expand.default(zv, [size(query, 0), size(query, 2), size(query, 1), size(key, 1)]); "  \
-    "low = aten.full.default([], -inf, dtype=dtype_of(query), device=device_of(query), pin_memory=False); x = aten.where.self(ze, low, " scores "); "
-#define KEEP_MASK                                                                                     \
-    "e = aten.ne.Scalar(mask, 0); ev = aten.view.default(e, [size(query, 0), 1, 1, size(key, 1)]); "  \
+#define MASKED(scores)                                                                                                                          \
+    "z = aten.eq.Scalar(mask, 0); zv = aten.view.default(z, [size(query, 0), 1, 1, size(key, 1)]); "                                            \
+    "ze = aten.expand.default(zv, [size(query, 0), size(query, 2), size(query, 1), size(key, 1)]); "                                            \
+    "low = aten.full.default([], -inf, dtype=dtype_of(query), device=device_of(query), pin_memory=False); x = aten.where.self(ze, low, " scores \
+    "); "
+#define KEEP_MASK                                                                                    \
+    "e = aten.ne.Scalar(mask, 0); ev = aten.view.default(e, [size(query, 0), 1, 1, size(key, 1)]); " \
     "ke = aten.expand.default(ev, [size(query, 0), size(query, 2), size(query, 1), size(key, 1)]); "
 
 #define DIVIDED(s, by) "d = aten.div.Tensor(" s ", " by "); "
@@ -88,8 +94,10 @@ constexpr std::string_view kWhy = "one kernel never writes the scores to memory"
 #define DROPPED(x) "r = aten.dropout.default(" x ", dropout_p, True); "
 #define TIMES(p, v) "o = aten.matmul.default(" p ", " v "); "
 #define OWN_MASK "m = aten.to.dtype(mask, dtype_of(query)); "
-#define SQRT_VALUE "aten.full.default([], sqrt_size(value, -1), dtype=dtype_of(query), device=device_of(query), pin_memory=False)"
-#define LOWEST "low = aten.full.default([], lowest(query), dtype=dtype_of(query), device=device_of(query), pin_memory=False); "
+#define SQRT_VALUE \
+    "aten.full.default([], sqrt_size(value, -1), dtype=dtype_of(query), device=device_of(query), pin_memory=False)"
+#define LOWEST \
+    "low = aten.full.default([], lowest(query), dtype=dtype_of(query), device=device_of(query), pin_memory=False); "
 
 // Numbers as PyTorch counts them. Without dropout 3, 4, 6, 8, 10, 12, 16 and 17 are 1, 2, 5, 7, 9, 11, 14 and 15.
 #define DROPOUT "; dropout_p number"
@@ -97,39 +105,53 @@ constexpr std::string_view kWhy = "one kernel never writes the scores to memory"
 #define ALL "return (o, k, v)"
 #define DROPS ", dropout_p=dropout_p"
 constexpr TracedRule kFormulas[] = {
-    {"sfdp_pattern_1", QKV "; inv_scale f32[]", SCORES("query", "key") DIVIDED("s", "inv_scale") SOFTMAX("d") TIMES("p", "value") ONE,
+    {"sfdp_pattern_1", QKV "; inv_scale f32[]",
+     SCORES("query", "key") DIVIDED("s", "inv_scale") SOFTMAX("d") TIMES("p", "value") ONE,
      SDPA("query", "key", "value", ", scale=inverse(inv_scale)") ONE, unlessDivides, kWhy},
-    {"sfdp_pattern_2", QKV "; factor f32[]", SCORES("query", "key") "d = aten.mul.Tensor(s, factor); " SOFTMAX("d") TIMES("p", "value") ONE,
+    {"sfdp_pattern_2", QKV "; factor f32[]",
+     SCORES("query", "key") "d = aten.mul.Tensor(s, factor); " SOFTMAX("d") TIMES("p", "value") ONE,
      SDPA("query", "key", "value", ", scale=factor") ONE, unlessMultiplies, kWhy},
-    {"sfdp_pattern_3", QKV "; inv_scale f32[]" DROPOUT, SCORES("query", "key") DIVIDED("s", "inv_scale") SOFTMAX("d") DROPPED("p") TIMES("r", "value") ONE,
+    {"sfdp_pattern_3", QKV "; inv_scale f32[]" DROPOUT,
+     SCORES("query", "key") DIVIDED("s", "inv_scale") SOFTMAX("d") DROPPED("p") TIMES("r", "value") ONE,
      SDPA("query", "key", "value", DROPS ", scale=inverse(inv_scale)") ONE, unlessDivides, kWhy},
     {"sfdp_pattern_4", QKV "; factor f32[]" DROPOUT,
      SCORES("query", "key") "d = aten.mul.Tensor(s, factor); " SOFTMAX("d") DROPPED("p") TIMES("r", "value") ONE,
      SDPA("query", "key", "value", DROPS ", scale=factor") ONE, unlessMultiplies, kWhy},
     {"sfdp_pattern_5", QKV "; mask T[1, 1, 8, 8]",
-     SCORES("query", "key") DIVIDED("s", "sqrt_size(query, -1)") ADDED("d", "mask") SOFTMAX("a") TIMES("p", "value") ONE,
+     SCORES("query", "key") DIVIDED("s", "sqrt_size(query, -1)") ADDED("d", "mask") SOFTMAX("a") TIMES("p", "value")
+         ONE,
      OWN_MASK SDPA("query", "key", "value", ", attn_mask=m") ONE, unlessOperandsAgree, kWhy},
     {"sfdp_pattern_6", QKV "; mask T[1, 1, 8, 8]" DROPOUT,
-     SCORES("query", "key") DIVIDED("s", "sqrt_size(query, -1)") ADDED("d", "mask") SOFTMAX("a") DROPPED("p") TIMES("r", "value") ONE,
+     SCORES("query", "key") DIVIDED("s", "sqrt_size(query, -1)") ADDED("d", "mask") SOFTMAX("a") DROPPED("p")
+         TIMES("r", "value") ONE,
      OWN_MASK SDPA("query", "key", "value", ", attn_mask=m" DROPS) ONE, unlessOperandsAgree, kWhy},
     {"sfdp_pattern_7", QKV DROPOUT,
-     P SCORES("q", "k") DIVIDED("s", "sqrt_size(query, -1)") WIDE("d") SOFTMAX("w") DROPPED("p") HALF("r") TIMES("h", "v") ONE,
+     P SCORES("q", "k") DIVIDED("s", "sqrt_size(query, -1)") WIDE("d") SOFTMAX("w") DROPPED("p") HALF("r")
+         TIMES("h", "v") ONE,
      P SDPA("q", "k", "v", DROPS) ONE, unlessOperandsAgree, kWhy},
-    {"sfdp_pattern_8", QKV, P SCORES("q", "k") DIVIDED("s", "sqrt_size(query, -1)") WIDE("d") SOFTMAX("w") HALF("p") TIMES("h", "v") ONE,
+    {"sfdp_pattern_8", QKV,
+     P SCORES("q", "k") DIVIDED("s", "sqrt_size(query, -1)") WIDE("d") SOFTMAX("w") HALF("p") TIMES("h", "v") ONE,
      P SDPA("q", "k", "v", "") ONE, unlessOperandsAgree, kWhy},
     {"sfdp_pattern_9", QKV DROPOUT,
-     P "n = aten.div.Tensor(q, sqrt_size(query, -1)); " SCORES("n", "k") WIDE("s") SOFTMAX("w") DROPPED("p") HALF("r") TIMES("h", "v") ONE,
+     P "n = aten.div.Tensor(q, sqrt_size(query, -1)); " SCORES("n", "k") WIDE("s") SOFTMAX("w") DROPPED("p") HALF("r")
+         TIMES("h", "v") ONE,
      P SDPA("q", "k", "v", DROPS) ONE, unlessOperandsAgree, kWhy},
-    {"sfdp_pattern_10", QKV, P "n = aten.div.Tensor(q, sqrt_size(query, -1)); " SCORES("n", "k") WIDE("s") SOFTMAX("w") HALF("p") TIMES("h", "v") ONE,
+    {"sfdp_pattern_10", QKV,
+     P "n = aten.div.Tensor(q, sqrt_size(query, -1)); " SCORES("n", "k") WIDE("s") SOFTMAX("w") HALF("p")
+         TIMES("h", "v") ONE,
      P SDPA("q", "k", "v", "") ONE, unlessOperandsAgree, kWhy},
-    {"sfdp_pattern_11", QKV "; inv_scale f32[]", P SCORES("q", "k") DIVIDED("s", "inv_scale") SOFTMAX("d") TIMES("p", "v") ONE,
+    {"sfdp_pattern_11", QKV "; inv_scale f32[]",
+     P SCORES("q", "k") DIVIDED("s", "inv_scale") SOFTMAX("d") TIMES("p", "v") ONE,
      P SDPA("q", "k", "v", ", scale=inverse(inv_scale)") ONE, unlessDivides, kWhy},
-    {"sfdp_pattern_12", QKV "; inv_scale f32[]" DROPOUT, P SCORES("q", "k") DIVIDED("s", "inv_scale") SOFTMAX("d") DROPPED("p") TIMES("r", "v") ONE,
+    {"sfdp_pattern_12", QKV "; inv_scale f32[]" DROPOUT,
+     P SCORES("q", "k") DIVIDED("s", "inv_scale") SOFTMAX("d") DROPPED("p") TIMES("r", "v") ONE,
      P SDPA("q", "k", "v", DROPS ", scale=inverse(inv_scale)") ONE, unlessDivides, kWhy},
     {"sfdp_pattern_13", "query T[4, 8, 8] grad; key T[4, 8, 8] grad; value T[4, 8, 8] grad" DROPOUT,
-     "t = aten.transpose.int(key, 1, 2); s = aten.bmm.default(query, t); " SOFTMAX("s") DROPPED("p") "o = aten.bmm.default(r, value); " ONE,
-     "q = aten.unsqueeze.default(query, 0); k = aten.unsqueeze.default(key, 0); v = aten.unsqueeze.default(value, 0); "
-     SDPA("q", "k", "v", DROPS ", scale=1.0") "r = aten.squeeze.dim(o, 0); return (r,)", unlessOperandsAgree, kWhy},
+     "t = aten.transpose.int(key, 1, 2); s = aten.bmm.default(query, t); " SOFTMAX("s")
+         DROPPED("p") "o = aten.bmm.default(r, value); " ONE,
+     "q = aten.unsqueeze.default(query, 0); k = aten.unsqueeze.default(key, 0); v = aten.unsqueeze.default(value, 0); " SDPA(
+         "q", "k", "v", DROPS ", scale=1.0") "r = aten.squeeze.dim(o, 0); return (r,)",
+     unlessOperandsAgree, kWhy},
     {"sfdp_pattern_14", QKV "; mask T[2, 1, 1, 4]; inv_scale f32[]",
      P SCORES("q", "k") DIVIDED("s", "inv_scale") ADDED("d", "mask") SOFTMAX("a") TIMES("p", "v") ONE,
      P OWN_MASK SDPA("q", "k", "v", ", attn_mask=m, scale=inverse(inv_scale)") ONE, unlessDivides, kWhy},
@@ -137,37 +159,50 @@ constexpr TracedRule kFormulas[] = {
      P SCORES("q", "k") DIVIDED("s", "inv_scale") MASKED("d") SOFTMAX("x") TIMES("p", "v") ONE,
      P KEEP_MASK SDPA("q", "k", "v", ", attn_mask=ke, scale=inverse(inv_scale)") ONE, unlessDivides, kWhy},
     {"sfdp_pattern_16", QKV "; mask T[B, 1, 1, 4]; inv_scale f32[]" DROPOUT,
-     P SCORES("q", "k") DIVIDED("s", "inv_scale") ADDED("d", "mask") SOFTMAX("a") DROPPED("p") NARROW("r") TIMES("h", "v") ONE,
-     P OWN_MASK SDPA("q", "k", "v", ", attn_mask=m, scale=inverse(inv_scale)" DROPS) ONE, unlessDividesOffGpu, kWhy, "bs1 mask_fp32"},
+     P SCORES("q", "k") DIVIDED("s", "inv_scale") ADDED("d", "mask") SOFTMAX("a") DROPPED("p") NARROW("r")
+         TIMES("h", "v") ONE,
+     P OWN_MASK SDPA("q", "k", "v", ", attn_mask=m, scale=inverse(inv_scale)" DROPS) ONE, unlessDividesOffGpu, kWhy,
+     "bs1 mask_fp32"},
     {"sfdp_pattern_17", QKV "; mask T[2, 4]; inv_scale f32[]" DROPOUT,
      P SCORES("q", "k") DIVIDED("s", "inv_scale") MASKED("d") SOFTMAX("x") DROPPED("p") TIMES("r", "v") ONE,
      P KEEP_MASK SDPA("q", "k", "v", ", attn_mask=ke, scale=inverse(inv_scale)" DROPS) ONE, unlessDivides, kWhy},
     {"sfdp_pattern_18", QKV "; causal b8[B, 1, 1, 4]" DROPOUT,
-     P SCORES("q", "k") "c = " SQRT_VALUE "; " DIVIDED("s", "c") LOWEST "x = aten.where.self(causal, d, low); " SOFTMAX("x") DROPPED("p") TIMES("r", "v") ALL,
-     P SDPA("q", "k", "v", ", attn_mask=causal, scale=inverse(sqrt_size(value, -1))" DROPS) ALL, unlessOperandsAgree, kWhy, "bs1"},
+     P SCORES("q", "k") "c = " SQRT_VALUE "; " DIVIDED("s", "c") LOWEST
+     "x = aten.where.self(causal, d, low); " SOFTMAX("x") DROPPED("p") TIMES("r", "v") ALL,
+     P SDPA("q", "k", "v", ", attn_mask=causal, scale=inverse(sqrt_size(value, -1))" DROPS) ALL, unlessOperandsAgree,
+     kWhy, "bs1"},
     {"sfdp_pattern_19", QKV "; causal b8[1, 1, 8, 8]; mask T[1, 1, 8, 8]" DROPOUT,
-     SCORES("query", "key") "c = " SQRT_VALUE "; " DIVIDED("s", "c") LOWEST "x = aten.where.self(causal, d, low); " ADDED("x", "mask")
-     SOFTMAX("a") "h = aten.to.dtype(p, dtype_of(value)); " DROPPED("h") TIMES("r", "value") ONE,
-     "low = aten.full.default([], -inf, dtype=dtype_of(query), device=device_of(query), pin_memory=False); m = aten.where.self(causal, mask, low); "
-     SDPA("query", "key", "value", ", attn_mask=m, scale=inverse(sqrt_size(value, -1))" DROPS) ONE, unlessOperandsAgree, kWhy},
+     SCORES("query", "key") "c = " SQRT_VALUE "; " DIVIDED("s", "c") LOWEST
+     "x = aten.where.self(causal, d, low); " ADDED("x", "mask")
+         SOFTMAX("a") "h = aten.to.dtype(p, dtype_of(value)); " DROPPED("h") TIMES("r", "value") ONE,
+     "low = aten.full.default([], -inf, dtype=dtype_of(query), device=device_of(query), pin_memory=False); m = aten.where.self(causal, mask, low); " SDPA(
+         "query", "key", "value", ", attn_mask=m, scale=inverse(sqrt_size(value, -1))" DROPS) ONE,
+     unlessOperandsAgree, kWhy},
     {"sfdp_pattern_20", QKV "; mask T[2, 4]" DROPOUT,
-     P "n = aten.div.Tensor(q, sqrt_size(query, -1)); " SCORES("n", "k") MASKED("s") SOFTMAX("x") DROPPED("p") TIMES("r", "v") ONE,
+     P "n = aten.div.Tensor(q, sqrt_size(query, -1)); " SCORES("n", "k") MASKED("s") SOFTMAX("x") DROPPED("p")
+         TIMES("r", "v") ONE,
      P KEEP_MASK SDPA("q", "k", "v", ", attn_mask=ke" DROPS) ONE, unlessDivides, kWhy},
     {"sfdp_pattern_21", QKV "; mask f32[B, 1, 1, 4]",
-     P SCORES("q", "k") ADDED("s", "mask") "b = aten.to.dtype(a, dtype_of(query)); " WIDE("b") SOFTMAX("w") NARROW("p") TIMES("h", "v") ONE,
+     P SCORES("q", "k") ADDED("s", "mask") "b = aten.to.dtype(a, dtype_of(query)); " WIDE("b") SOFTMAX("w") NARROW("p")
+         TIMES("h", "v") ONE,
      P OWN_MASK SDPA("q", "k", "v", ", attn_mask=m, scale=1.0") ONE, unlessOperandsAgree, kWhy, "bs1"},
     {"sfdp_pattern_22", QKV "; mask f32[B, 1, 1, 4]",
-     P SCORES("q", "k") ADDED("s", "mask") "b = aten.to.dtype(a, dtype_of(query)); " WIDE("b") SOFTMAX("w") NARROW("p") TIMES("h", "v") ALL,
+     P SCORES("q", "k") ADDED("s", "mask") "b = aten.to.dtype(a, dtype_of(query)); " WIDE("b") SOFTMAX("w") NARROW("p")
+         TIMES("h", "v") ALL,
      P OWN_MASK SDPA("q", "k", "v", ", attn_mask=m, scale=1.0") ALL, unlessOperandsAgree, kWhy, "bs1"},
     {"sfdp_pattern_23", QKV,
-     P SCORES("q", "k") WIDE("s") "b = aten.to.dtype(w, dtype_of(query)); wide = aten.to.dtype(b, torch.float32); " SOFTMAX("wide") NARROW("p") TIMES("h", "v") ALL,
+     P SCORES("q", "k")
+         WIDE("s") "b = aten.to.dtype(w, dtype_of(query)); wide = aten.to.dtype(b, torch.float32); " SOFTMAX("wide")
+             NARROW("p") TIMES("h", "v") ALL,
      P SDPA("q", "k", "v", ", scale=1.0") ALL, unlessOperandsAgree, kWhy, "bs1"},
     {"sfdp_pattern_24", QKV "; mask f32[1, 1, 8, 8]",
      "q = aten.view.default(query, [size(query, 0, 1), size(query, 2), size(query, 3)]); k = aten.reshape.default(key, [size(key, 0, 1), size(key, 2), size(key, 3)]); "
      "v = aten.reshape.default(value, [size(value, 0, 1), size(value, 2), size(value, 3)]); t = aten.transpose.int(k, 1, 2); s = aten.bmm.default(q, t); "
-     "f = aten.view.default(s, [size(query, 0), size(query, 1), size(query, 2), size(key, 2)]); " ADDED("f", "mask")
-     "b = aten.view.default(a, [size(query, 0, 1), size(query, 2), size(key, 2)]); " SOFTMAX("b") NARROW("p") "o = aten.bmm.default(h, v); "
-     "r = aten.view.default(o, [size(query, 0), size(query, 1), size(query, 2), size(query, 3)]); return (r,)",
+     "f = aten.view.default(s, [size(query, 0), size(query, 1), size(query, 2), size(key, 2)]); " ADDED(
+         "f", "mask") "b = aten.view.default(a, [size(query, 0, 1), size(query, 2), size(key, 2)]); " SOFTMAX("b")
+         NARROW(
+             "p") "o = aten.bmm.default(h, v); "
+                  "r = aten.view.default(o, [size(query, 0), size(query, 1), size(query, 2), size(query, 3)]); return (r,)",
      OWN_MASK SDPA("query", "key", "value", ", attn_mask=m, scale=1.0") ONE, unlessOperandsAgreeExceptParity, kWhy},
     {"sfdp_pattern_25", QKV "; mask T[B, 1, 1, 4]" DROPOUT,
      P SCORES("q", "k") ADDED("s", "mask") WIDE("a") SOFTMAX("w") NARROW("p") DROPPED("h") TIMES("r", "v") ONE,

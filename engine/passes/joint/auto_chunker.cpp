@@ -22,14 +22,23 @@ Values productItself(const Match& match, GraphBuilder& builder) {
 
 constexpr std::string_view kWhy = "the result is much larger than what it is made of, and is never needed as a whole";
 constexpr Rule kRules[] = {
-    {.name = "chunk_mm", .find = "y = aten.mm.default(a, b); return y", .build = productItself<false>, .unless = unlessChunked, .why = kWhy},
-    {.name = "chunk_addmm", .find = "y = aten.addmm.default(c, a, b, ...); return y", .build = productItself<true>, .unless = unlessChunked, .why = kWhy},
+    {.name = "chunk_mm",
+     .find = "y = aten.mm.default(a, b); return y",
+     .build = productItself<false>,
+     .unless = unlessChunked,
+     .why = kWhy},
+    {.name = "chunk_addmm",
+     .find = "y = aten.addmm.default(c, a, b, ...); return y",
+     .build = productItself<true>,
+     .unless = unlessChunked,
+     .why = kWhy},
 };
 
 /// Puts the part that a plan describes into subgraphs and calls them chunk after chunk.
 class Chunker {
   public:
-    Chunker(Module& module, Rewriter& rewriter, const ChunkPlan& plan) : m_module(module), m_graph(module.graph()), m_rewriter(rewriter), m_plan(plan) {}
+    Chunker(Module& module, Rewriter& rewriter, const ChunkPlan& plan)
+        : m_module(module), m_graph(module.graph()), m_rewriter(rewriter), m_plan(plan) {}
     Result<void> run();
 
   private:
@@ -61,12 +70,15 @@ Node* Chunker::makeRoom() {
     for (const auto* nodes : {&m_plan.inputs, &m_plan.tangents, &m_plan.body})
         for (const Node* node : *nodes) mark(node);
     std::vector<bool> body(m_graph.idLimit());
-    for (const Node* node : m_plan.body) body[static_cast<size_t>(node->id())] = cut(*node).dim >= 0 || cut(*node).summed;
+    for (const Node* node : m_plan.body)
+        body[static_cast<size_t>(node->id())] = cut(*node).dim >= 0 || cut(*node).summed;
     Node* first = m_graph.outputNode();
     for (Node* node : m_graph.nodeList()) {
         if (node->isOutput() || before[static_cast<size_t>(node->id())]) continue;
         bool ready = true;
-        node->forEachInput([&](const Node* input) { ready &= before[static_cast<size_t>(input->id())] && !body[static_cast<size_t>(input->id())]; });
+        node->forEachInput([&](const Node* input) {
+            ready &= before[static_cast<size_t>(input->id())] && !body[static_cast<size_t>(input->id())];
+        });
         if (ready) {
             mark(node);
             continue;
@@ -79,7 +91,8 @@ Node* Chunker::makeRoom() {
 
 void Chunker::makeOperands(GraphBuilder& builder) {
     const auto filled = [&](const TensorType& type, DType dtype, int64_t value) {
-        return builder.call("aten.full.default", {Argument(type.sizes), value}, {{"dtype", dtype}, {"device", type.device}});
+        return builder.call("aten.full.default", {Argument(type.sizes), value},
+                            {{"dtype", dtype}, {"device", type.device}});
     };
     for (const Node* tangent : m_plan.tangents) m_ones.push_back(filled(tangent->tensor(), tangent->tensor().dtype, 1));
     for (Node* input : m_plan.inputs) {
@@ -91,8 +104,10 @@ void Chunker::makeOperands(GraphBuilder& builder) {
     for (const Node* output : m_plan.outputs) {
         const TensorType& type = output->tensor();
         // Single numbers add up in f32 at least.
-        const bool single = std::all_of(type.sizes.begin(), type.sizes.end(), [](const SymInt& size) { return size == SymInt(1); });
-        m_sums.push_back(cut(*output).summed ? filled(type, single && isHalf(type.dtype) ? DType::F32 : type.dtype, 0) : Value());
+        const bool single =
+            std::all_of(type.sizes.begin(), type.sizes.end(), [](const SymInt& size) { return size == SymInt(1); });
+        m_sums.push_back(cut(*output).summed ? filled(type, single && isHalf(type.dtype) ? DType::F32 : type.dtype, 0)
+                                             : Value());
     }
     m_made.resize(m_plan.outputs.size());
 }
@@ -101,7 +116,8 @@ void Chunker::makeOperands(GraphBuilder& builder) {
 void Chunker::copyBody(GraphBuilder& builder, std::vector<Node*>& copies, int64_t rows) {
     for (const Node* node : m_plan.body) {
         std::vector<Argument> args;
-        for (const Argument& arg : node->args()) args.push_back(arg.mapNodes([&](Node* input) { return copies[static_cast<size_t>(input->id())]; }));
+        for (const Argument& arg : node->args())
+            args.push_back(arg.mapNodes([&](Node* input) { return copies[static_cast<size_t>(input->id())]; }));
         const size_t sizes = node->isCall("aten.full.default") ? 0 : 1;
         if ((sizes == 0 || node->isCall("aten.expand.default")) && cut(*node).dim >= 0) {
             SymDims shape = node->tensor().sizes;
@@ -134,7 +150,8 @@ Result<std::unique_ptr<Module>> Chunker::buildBody(const std::string& name, int6
         if (cut(input).dim >= 0) type.sizes[static_cast<size_t>(cut(input).dim)] = rows;
         copies[static_cast<size_t>(input.id())] = placeholder(input, std::move(type));
     }
-    for (size_t i = 0; i < m_ones.size(); ++i) copies[static_cast<size_t>(m_plan.tangents[i]->id())] = placeholder(*m_ones[i].node(), m_ones[i].type());
+    for (size_t i = 0; i < m_ones.size(); ++i)
+        copies[static_cast<size_t>(m_plan.tangents[i]->id())] = placeholder(*m_ones[i].node(), m_ones[i].type());
     std::vector<Node*> sums;
     for (const Value& sum : m_sums) sums.push_back(sum ? placeholder(*sum.node(), sum.type()) : nullptr);
 
@@ -148,7 +165,7 @@ Result<std::unique_ptr<Module>> Chunker::buildBody(const std::string& name, int6
     }
     if (builder.error()) return *builder.error();
     graph.output(Argument(ArgumentList{std::move(results), true}));
-    m_graph.reserveIds(graph.idLimit());   // ids are unique in all graphs of a run
+    m_graph.reserveIds(graph.idLimit());  // ids are unique in all graphs of a run
     return body;
 }
 
@@ -166,7 +183,8 @@ Result<std::string> Chunker::bodyFor(int64_t rows) {
 Result<void> Chunker::callBody(GraphBuilder& builder, size_t chunk) {
     CT_TRY(const std::string name, bodyFor(m_plan.rows[chunk]));
     std::vector<Argument> args = {SubgraphRef{name}, Argument(name)};
-    for (size_t i = 0; i < m_plan.inputs.size(); ++i) args.push_back(m_pieces[i].empty() ? Argument(m_plan.inputs[i]) : Argument(m_pieces[i][chunk]));
+    for (size_t i = 0; i < m_plan.inputs.size(); ++i)
+        args.push_back(m_pieces[i].empty() ? Argument(m_plan.inputs[i]) : Argument(m_pieces[i][chunk]));
     for (const Value& one : m_ones) args.push_back(one);
     for (const Value& sum : m_sums)
         if (sum) args.push_back(sum);
@@ -186,19 +204,25 @@ Result<void> Chunker::callBody(GraphBuilder& builder, size_t chunk) {
 Value Chunker::recovered(GraphBuilder& builder, size_t output) {
     const Node& node = *m_plan.outputs[output];
     Value value = m_sums[output];
-    if (!value) value = builder.call("aten.cat.default", {Argument(std::vector<Argument>(m_made[output].begin(), m_made[output].end())), cut(node).dim});
+    if (!value)
+        value = builder.call(
+            "aten.cat.default",
+            {Argument(std::vector<Argument>(m_made[output].begin(), m_made[output].end())), cut(node).dim});
     if (const Node* scale = cut(node).scale) value = builder.call("aten.mul.Tensor", {value, const_cast<Node*>(scale)});
     // Also where the dtype is that one already, as in PyTorch; remove_noop_ops drops it.
-    if (cut(node).summed && node.tensor().dtype != DType::F32) value = builder.call("prims.convert_element_type.default", {value, node.tensor().dtype});
+    if (cut(node).summed && node.tensor().dtype != DType::F32)
+        value = builder.call("prims.convert_element_type.default", {value, node.tensor().dtype});
     return value;
 }
 
 Result<void> Chunker::run() {
     GraphBuilder builder = m_rewriter.builder(m_graph, makeRoom(), *m_plan.product);
     makeOperands(builder);
-    for (size_t chunk = 0; chunk < m_plan.rows.size() && !builder.error(); ++chunk) CT_TRY_VOID(callBody(builder, chunk));
+    for (size_t chunk = 0; chunk < m_plan.rows.size() && !builder.error(); ++chunk)
+        CT_TRY_VOID(callBody(builder, chunk));
     std::map<const Node*, Node*> replacements;
-    for (size_t i = 0; i < m_plan.outputs.size() && !builder.error(); ++i) replacements[m_plan.outputs[i]] = recovered(builder, i).node();
+    for (size_t i = 0; i < m_plan.outputs.size() && !builder.error(); ++i)
+        replacements[m_plan.outputs[i]] = recovered(builder, i).node();
     if (builder.error()) return *builder.error();
     for (auto node = m_plan.body.rbegin(); node != m_plan.body.rend(); ++node) {
         const auto found = replacements.find(*node);
@@ -209,7 +233,8 @@ Result<void> Chunker::run() {
 }
 
 std::string sentence(const ChunkPlan& plan) {
-    return std::string(kWhy) + ": " + std::to_string(plan.rows[0]) + " rows at a time, in " + std::to_string(plan.rows.size()) + " chunks";
+    return std::string(kWhy) + ": " + std::to_string(plan.rows[0]) + " rows at a time, in " +
+           std::to_string(plan.rows.size()) + " chunks";
 }
 
 }  // namespace

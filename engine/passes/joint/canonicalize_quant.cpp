@@ -16,7 +16,8 @@ bool names(const Argument& argument, const std::string& body) {
 int64_t readersOf(const Graph& graph, const std::string& body) {
     int64_t count = 0;
     for (const Node& node : graph.nodes()) {
-        bool reads = std::any_of(node.args().begin(), node.args().end(), [&](const Argument& arg) { return names(arg, body); });
+        bool reads =
+            std::any_of(node.args().begin(), node.args().end(), [&](const Argument& arg) { return names(arg, body); });
         for (const auto& [key, arg] : node.kwargs()) reads |= names(arg, body);
         count += reads;
     }
@@ -33,7 +34,8 @@ Argument optionsOf(const Node* made) {
             if (key == name) return void(old = value);
         options.items.emplace_back(name, value);
     };
-    for (size_t i = 0; i < made->args().size() && i < std::size(kFields); ++i) set(std::string(kFields[i]), made->arg(i));
+    for (size_t i = 0; i < made->args().size() && i < std::size(kFields); ++i)
+        set(std::string(kFields[i]), made->arg(i));
     for (const auto& [key, value] : made->kwargs()) set(key, value);
     return Argument(std::make_shared<const ArgumentDict>(std::move(options)));
 }
@@ -78,8 +80,11 @@ Result<bool> canonicalizeQuant(Module& module, Rewriter& rewriter) {
             continue;
         }
         keywords.emplace_back("quant_options", optionsOf(options));
-        if (!rewriter.begin("canonicalize_quant", *node, "code is generated from invoke_quant, whose options are known here and no operand")) return changed;
-        graph.setOp(*node, findOrMakeOpaque("higher_order.invoke_quant"), node->args(), node->type(), std::move(keywords));
+        if (!rewriter.begin("canonicalize_quant", *node,
+                            "code is generated from invoke_quant, whose options are known here and no operand"))
+            return changed;
+        graph.setOp(*node, findOrMakeOpaque("higher_order.invoke_quant"), node->args(), node->type(),
+                    std::move(keywords));
         if (options && !options->hasUsers()) graph.erase(*options);
         unwrap(module, *node, rewriter);
         changed = true;

@@ -59,15 +59,16 @@ double growthOf(const Node& product) {
 std::string unlessGrows(const Node& product, const ChunkSettings& settings) {
     if (!elementsOf(product)) return "its sizes are symbolic";
     if (bytesOf(product) <= settings.outputSizeThreshold)
-        return "its result has " + number(bytesOf(product)) + " bytes, not more than " + number(settings.outputSizeThreshold) + " (output_size_threshold)";
+        return "its result has " + number(bytesOf(product)) + " bytes, not more than " +
+               number(settings.outputSizeThreshold) + " (output_size_threshold)";
     if (growthOf(product) <= settings.amplifyRatioThreshold)
-        return "its result is " + number(growthOf(product)) + " times as large as its operands, not more than " + number(settings.amplifyRatioThreshold) +
-               " times (amplify_ratio_threshold)";
+        return "its result is " + number(growthOf(product)) + " times as large as its operands, not more than " +
+               number(settings.amplifyRatioThreshold) + " times (amplify_ratio_threshold)";
     return {};
 }
 
-/// Nodes from which values as large as the product's are reached: forward through readers, or backward through operands, where
-/// gradients that come in count too.
+/// Nodes from which values as large as the product's are reached: forward through readers, or backward through
+/// operands, where gradients that come in count too.
 std::vector<bool> leadingToLarge(Graph& graph, const Node& product, bool forward) {
     std::vector<bool> leads(graph.idLimit());
     std::vector<Node*> order = graph.nodeList();
@@ -89,11 +90,14 @@ constexpr Cut kWhole{};
 constexpr Cut kSummed{.summed = true};
 Cut alongDim(int64_t dim) { return {.dim = dim}; }
 
-/// Spreads cuts over the graph. Every rule looks at one call and says what its operands and its result must be, given what is
-/// known of any of them.
+/// Spreads cuts over the graph. Every rule looks at one call and says what its operands and its result must be, given
+/// what is known of any of them.
 class Spreading {
   public:
-    Spreading(Graph& graph, const Node& product) : m_cuts(graph.idLimit()), m_forward(leadingToLarge(graph, product, true)), m_backward(leadingToLarge(graph, product, false)) {}
+    Spreading(Graph& graph, const Node& product)
+        : m_cuts(graph.idLimit()),
+          m_forward(leadingToLarge(graph, product, true)),
+          m_backward(leadingToLarge(graph, product, false)) {}
 
     /// The empty sentence, or why it is impossible.
     std::string run(Node& product);
@@ -144,7 +148,8 @@ std::string Spreading::run(Node& start) {
             if (isTangent(*input)) cut(*input) = Cut{.scale = input};
             else if (!input->isPlaceholder() && m_backward[static_cast<size_t>(input->id())]) queue.push_back(input);
         });
-        if (m_forward[static_cast<size_t>(node.id())]) queue.insert(queue.end(), node.users().begin(), node.users().end());
+        if (m_forward[static_cast<size_t>(node.id())])
+            queue.insert(queue.end(), node.users().begin(), node.users().end());
     }
     return m_reason;
 }
@@ -155,20 +160,32 @@ void Spreading::visit(Node& node) {
         std::string_view op;
         Rule rule;
     };
-    static constexpr Row kRules[] = {
-        {"aten.mm.default", &Spreading::product}, {"aten.addmm.default", &Spreading::product},
-        {"prims.convert_element_type.default", &Spreading::elementwise}, {"aten.exp.default", &Spreading::elementwise},
-        {"aten.log.default", &Spreading::elementwise}, {"aten.neg.default", &Spreading::elementwise}, {"aten.add.Tensor", &Spreading::elementwise},
-        {"aten.sub.Tensor", &Spreading::elementwise}, {"aten.mul.Tensor", &Spreading::elementwise}, {"aten.div.Tensor", &Spreading::elementwise},
-        {"prims.fma.default", &Spreading::elementwise}, {"aten.where.self", &Spreading::elementwise},
-        {"aten.squeeze.dim", &Spreading::samePlace}, {"aten.gather.default", &Spreading::samePlace}, {"aten.scatter.value", &Spreading::samePlace},
-        {"aten.amax.default", &Spreading::reduction}, {"aten.sum.dim_IntList", &Spreading::reduction}, {"aten.sum.default", &Spreading::total},
-        {"aten.permute.default", &Spreading::permute}, {"aten.expand.default", &Spreading::expand}};
-    if (node.isCall("aten.full.default")) return;   // every chunk makes its own
+    static constexpr Row kRules[] = {{"aten.mm.default", &Spreading::product},
+                                     {"aten.addmm.default", &Spreading::product},
+                                     {"prims.convert_element_type.default", &Spreading::elementwise},
+                                     {"aten.exp.default", &Spreading::elementwise},
+                                     {"aten.log.default", &Spreading::elementwise},
+                                     {"aten.neg.default", &Spreading::elementwise},
+                                     {"aten.add.Tensor", &Spreading::elementwise},
+                                     {"aten.sub.Tensor", &Spreading::elementwise},
+                                     {"aten.mul.Tensor", &Spreading::elementwise},
+                                     {"aten.div.Tensor", &Spreading::elementwise},
+                                     {"prims.fma.default", &Spreading::elementwise},
+                                     {"aten.where.self", &Spreading::elementwise},
+                                     {"aten.squeeze.dim", &Spreading::samePlace},
+                                     {"aten.gather.default", &Spreading::samePlace},
+                                     {"aten.scatter.value", &Spreading::samePlace},
+                                     {"aten.amax.default", &Spreading::reduction},
+                                     {"aten.sum.dim_IntList", &Spreading::reduction},
+                                     {"aten.sum.default", &Spreading::total},
+                                     {"aten.permute.default", &Spreading::permute},
+                                     {"aten.expand.default", &Spreading::expand}};
+    if (node.isCall("aten.full.default")) return;  // every chunk makes its own
     if (node.isOutput()) return refuse("the value of every row is returned, so that they have to be kept");
     for (const Row& row : kRules)
         if (node.isCall(row.op)) return (this->*row.rule)(node);
-    refuse("no rule says how " + (node.isCall() ? node.op().name() : "a value that is no call") + " (" + named(node) + ") is computed in chunks");
+    refuse("no rule says how " + (node.isCall() ? node.op().name() : "a value that is no call") + " (" + named(node) +
+           ") is computed in chunks");
 }
 
 /// mm and addmm: rows of the first operand are rows of the result; of the shared dim the chunks' products are added up.
@@ -182,7 +199,10 @@ void Spreading::product(Node& node) {
         set(node, alongDim(0));
         set(left, alongDim(0));
         set(right, kWhole);
-        if (bias) set(*bias, tensorOf(*bias)->rank() == 2 && !isSingle(*bias) && !(tensorOf(*bias)->sizes[0] == SymInt(1)) ? alongDim(0) : kWhole);
+        if (bias)
+            set(*bias, tensorOf(*bias)->rank() == 2 && !isSingle(*bias) && !(tensorOf(*bias)->sizes[0] == SymInt(1))
+                           ? alongDim(0)
+                           : kWhole);
     } else if (shared && !rows && !bias) {
         set(left, alongDim(1));
         set(right, alongDim(0));
@@ -192,7 +212,8 @@ void Spreading::product(Node& node) {
     }
 }
 
-/// Elementwise calls: what has the rank of the result is cut like it; operands that are the same for every row stay whole.
+/// Elementwise calls: what has the rank of the result is cut like it; operands that are the same for every row stay
+/// whole.
 void Spreading::elementwise(Node& node) {
     std::vector<Node*> large, single;
     node.forEachInput([&](Node* input) {
@@ -207,16 +228,20 @@ void Spreading::elementwise(Node& node) {
             break;
         }
     if (!found) return;
-    if (found->summed && !(large.size() == node.inputs().size() && (node.isCall("aten.add.Tensor") || node.isCall("aten.sub.Tensor") ||
-                                                                    node.isCall("aten.neg.default") || node.isCall("prims.convert_element_type.default"))))
+    if (found->summed && !(large.size() == node.inputs().size() &&
+                           (node.isCall("aten.add.Tensor") || node.isCall("aten.sub.Tensor") ||
+                            node.isCall("aten.neg.default") || node.isCall("prims.convert_element_type.default"))))
         return refuse(named(node) + " needs sums of all chunks");
     const int64_t rank = tensorOf(node)->rank();
     for (Node* operand : large) {
         const TensorType& type = *tensorOf(*operand);
         const int64_t missing = rank - type.rank();
         if (found->dim < 0) set(*operand, *found);
-        else if (missing > 0 && found->dim >= missing) return refuse(named(*operand) + " is broadcast, and cut where it is not");
-        else if (missing > 0 || !(type.sizes[static_cast<size_t>(found->dim)] == tensorOf(node)->sizes[static_cast<size_t>(found->dim)])) set(*operand, kWhole);
+        else if (missing > 0 && found->dim >= missing)
+            return refuse(named(*operand) + " is broadcast, and cut where it is not");
+        else if (missing > 0 || !(type.sizes[static_cast<size_t>(found->dim)] ==
+                                  tensorOf(node)->sizes[static_cast<size_t>(found->dim)]))
+            set(*operand, kWhole);
         else set(*operand, *found);
     }
     for (Node* operand : single)
@@ -236,7 +261,8 @@ void Spreading::samePlace(Node& node) {
     if (!dim || found->dim < 0 || found->dim >= *dim) return refuse(named(node) + " works along the dim that is cut");
     for (Node* input : inputs) {
         const SymDims& sizes = tensorOf(*input)->sizes;
-        if (sizes.size() != first.sizes.size() || !(sizes[static_cast<size_t>(found->dim)] == first.sizes[static_cast<size_t>(found->dim)]))
+        if (sizes.size() != first.sizes.size() ||
+            !(sizes[static_cast<size_t>(found->dim)] == first.sizes[static_cast<size_t>(found->dim)]))
             return refuse("the operands of " + named(node) + " have different numbers of rows");
         set(*input, *found);
     }
@@ -256,7 +282,8 @@ void Spreading::reduction(Node& node) {
     for (int64_t dim = 0, next = 0; dim < rank; ++dim)
         if (keeps || !reduced(dim)) place[static_cast<size_t>(dim)] = next++;
     if (const auto have = cut(operand)) {
-        if (have->summed || have->dim < 0) return sums ? set(node, *have) : refuse(named(node) + " needs sums of all chunks");
+        if (have->summed || have->dim < 0)
+            return sums ? set(node, *have) : refuse(named(node) + " needs sums of all chunks");
         if (!reduced(have->dim)) return set(node, alongDim(place[static_cast<size_t>(have->dim)]));
         if (!sums || dims->size() != 1) return refuse(named(node) + " reduces the dim that is cut");
         return set(node, kSummed);
@@ -300,8 +327,8 @@ void Spreading::expand(Node& node) {
     if (cut(node)) set(operand, kWhole);
 }
 
-/// How gradients that are taken for 1 pass through the part: the factor is carried by exactly one operand of each call, or by both
-/// sides of a sum. The empty sentence, or where that fails.
+/// How gradients that are taken for 1 pass through the part: the factor is carried by exactly one operand of each call,
+/// or by both sides of a sum. The empty sentence, or where that fails.
 class Scaling {
   public:
     explicit Scaling(std::vector<std::optional<Cut>>& cuts) : m_cuts(cuts) {}
@@ -334,7 +361,8 @@ bool Scaling::productScale(std::initializer_list<const Argument*> factors, const
 bool Scaling::through(const Node& node, const Node*& scale) const {
     const auto arg = [&](size_t position) { return &node.arg(position); };
     if (node.isCall("aten.mul.Tensor") || node.isCall("aten.mm.default")) return productScale({arg(0), arg(1)}, scale);
-    for (const std::string_view linear : {"prims.convert_element_type.default", "aten.sum.dim_IntList", "aten.sum.default", "aten.permute.default", "aten.expand.default"})
+    for (const std::string_view linear : {"prims.convert_element_type.default", "aten.sum.dim_IntList",
+                                          "aten.sum.default", "aten.permute.default", "aten.expand.default"})
         if (node.isCall(linear)) return productScale({arg(0)}, scale);
     if (node.isCall("aten.div.Tensor")) {
         scale = scaleOf(*arg(0));
@@ -348,7 +376,8 @@ bool Scaling::through(const Node& node, const Node*& scale) const {
     if (node.isCall("aten.where.self")) {
         scale = scaleOf(*arg(1));
         const Node* other = arg(2)->node();
-        return scale && !scaleOf(*arg(0)) && !scaleOf(*arg(2)) && other && other->isCall("aten.full.default") && other->arg(1).asReal() == 0.0;
+        return scale && !scaleOf(*arg(0)) && !scaleOf(*arg(2)) && other && other->isCall("aten.full.default") &&
+               other->arg(1).asReal() == 0.0;
     }
     return false;
 }
@@ -361,7 +390,9 @@ std::string Scaling::run(const Graph& graph) {
         node.forEachInput([&](const Node* input) { scaled |= scaleOf(Argument(const_cast<Node*>(input))) != nullptr; });
         if (!scaled) continue;
         const Node* scale = nullptr;
-        if (!through(node, scale)) return "the gradient that comes in cannot be multiplied behind " + named(node) + ", a call of " + node.op().name();
+        if (!through(node, scale))
+            return "the gradient that comes in cannot be multiplied behind " + named(node) + ", a call of " +
+                   node.op().name();
         cut->scale = scale;
     }
     return {};
@@ -370,16 +401,21 @@ std::string Scaling::run(const Graph& graph) {
 /// Sorts the nodes of the part into inputs, body and outputs; the empty sentence, or why the part cannot be taken out.
 std::string takeOut(Graph& graph, ChunkPlan& plan) {
     std::vector<bool> before(graph.idLimit()), inBody(graph.idLimit());
-    const auto is = [](const std::vector<bool>& set, const Node* node) { return static_cast<bool>(set[static_cast<size_t>(node->id())]); };
+    const auto is = [](const std::vector<bool>& set, const Node* node) {
+        return static_cast<bool>(set[static_cast<size_t>(node->id())]);
+    };
     for (Node* node : graph.nodeList()) {
         const auto& cut = plan.cutOf(*node);
         const std::vector<Node*> inputs = node->inputs();
-        const bool ready = std::all_of(inputs.begin(), inputs.end(), [&](const Node* input) { return is(before, input); });
-        const bool known = std::all_of(inputs.begin(), inputs.end(), [&](const Node* input) { return plan.cutOf(*input).has_value(); });
+        const bool ready =
+            std::all_of(inputs.begin(), inputs.end(), [&](const Node* input) { return is(before, input); });
+        const bool known = std::all_of(inputs.begin(), inputs.end(),
+                                       [&](const Node* input) { return plan.cutOf(*input).has_value(); });
         if (!cut) {
             before[static_cast<size_t>(node->id())] = ready;
         } else if (isTangent(*node)) {
-            if (tensorOf(*node) == nullptr || tensorOf(*node)->rank() != 0) return "the gradient " + named(*node) + " is not a single number";
+            if (tensorOf(*node) == nullptr || tensorOf(*node)->rank() != 0)
+                return "the gradient " + named(*node) + " is not a single number";
             plan.tangents.push_back(node);
             before[static_cast<size_t>(node->id())] = true;
         } else if (node->isPlaceholder() || !known) {
@@ -396,7 +432,8 @@ std::string takeOut(Graph& graph, ChunkPlan& plan) {
     }
     for (Node* node : plan.body) {
         const auto& users = node->users();
-        const bool outside = std::any_of(users.begin(), users.end(), [&](const Node* user) { return !is(inBody, user); });
+        const bool outside =
+            std::any_of(users.begin(), users.end(), [&](const Node* user) { return !is(inBody, user); });
         if (!allInts(tensorOf(*node)->sizes)) return named(*node) + " has symbolic sizes";
         const Cut& cut = *plan.cutOf(*node);
         const bool whole = cut.dim < 0 && !cut.summed;
@@ -415,7 +452,8 @@ std::string dealRows(const ChunkSettings& settings, ChunkPlan& plan) {
     if (plan.rows.size() < 2) return "its " + std::to_string(rows) + " rows make a single chunk";
     for (const auto* nodes : {&plan.inputs, &plan.body})
         for (const Node* node : *nodes)
-            if (const int64_t dim = plan.cutOf(*node)->dim; dim >= 0 && !(node->tensor().sizes[static_cast<size_t>(dim)] == SymInt(rows)))
+            if (const int64_t dim = plan.cutOf(*node)->dim;
+                dim >= 0 && !(node->tensor().sizes[static_cast<size_t>(dim)] == SymInt(rows)))
                 return named(*node) + " has another number of rows";
     return {};
 }
@@ -432,14 +470,17 @@ ChunkPlanning planChunks(Graph& graph, const ChunkSettings& settings, const Node
     ChunkPlan plan;
     bool reached = product == nullptr;
     for (Node& node : graph.nodes()) {
-        if (readsTangent(node)) break;   // what follows is backward
+        if (readsTangent(node)) break;  // what follows is backward
         reached |= &node == product;
-        if (isProduct(node) && unlessGrows(node, settings).empty() && (!plan.product || growthOf(node) > growthOf(*plan.product))) plan.product = &node;
+        if (isProduct(node) && unlessGrows(node, settings).empty() &&
+            (!plan.product || growthOf(node) > growthOf(*plan.product)))
+            plan.product = &node;
     }
     if (product && !reached) out.reason = "it belongs to the backward";
     else if (product && plan.product != product) out.reason = unlessGrows(*product, settings);
     if (out.reason.empty() && plan.product == nullptr) out.reason = "no product grows enough";
-    if (out.reason.empty() && product && plan.product != product) out.reason = named(*plan.product) + " grows more, and one is taken at a time";
+    if (out.reason.empty() && product && plan.product != product)
+        out.reason = named(*plan.product) + " grows more, and one is taken at a time";
     if (!out.reason.empty()) return out;
 
     Spreading spreading(graph, *plan.product);
@@ -447,7 +488,8 @@ ChunkPlanning planChunks(Graph& graph, const ChunkSettings& settings, const Node
     plan.cuts = std::move(spreading.cuts());
     const auto needed = [&](const Node* node) { return isTangent(*node) && plan.cutOf(*node); };
     if (out.reason.empty() && std::none_of(placeholders.begin(), placeholders.end(), needed))
-        out.reason = "its gradient does not depend on what is computed from it, so nothing large has to be kept for the backward";
+        out.reason =
+            "its gradient does not depend on what is computed from it, so nothing large has to be kept for the backward";
     if (out.reason.empty()) out.reason = Scaling(plan.cuts).run(graph);
     if (out.reason.empty()) out.reason = takeOut(graph, plan);
     if (out.reason.empty()) out.reason = dealRows(settings, plan);

@@ -13,18 +13,22 @@ constexpr std::string_view kFull = "aten.full.default";
 
 /// View-like ops through which a uniform value passes unchanged.
 bool passesValue(const Node& node) {
-    static constexpr std::string_view kPackets[] = {"aten.squeeze", "aten.unsqueeze", "aten.alias", "aten.slice", "aten.t",
-                                                    "prims.broadcast_in_dim", "aten.expand", "aten.as_strided", "aten.permute"};
+    static constexpr std::string_view kPackets[] = {"aten.squeeze", "aten.unsqueeze",  "aten.alias",
+                                                    "aten.slice",   "aten.t",          "prims.broadcast_in_dim",
+                                                    "aten.expand",  "aten.as_strided", "aten.permute"};
     const std::string_view packet = node.op().packet();
-    return node.isCall("aten.view.default") || std::find(std::begin(kPackets), std::end(kPackets), packet) != std::end(kPackets);
+    return node.isCall("aten.view.default") ||
+           std::find(std::begin(kPackets), std::end(kPackets), packet) != std::end(kPackets);
 }
 
 bool isUnsignedDType(DType dtype) { return isUnsigned(dtype); }
 
-constexpr std::string_view kUniform = "uniform_value", kZeroProduct = "zero_product", kNeutralOperand = "neutral_operand", kRepeated = "repeated_view",
+constexpr std::string_view kUniform = "uniform_value", kZeroProduct = "zero_product",
+                           kNeutralOperand = "neutral_operand", kRepeated = "repeated_view",
                            kUnreadView = "unread_view", kUnreadSource = "unread_source";
 
-/// mul by a literal int 0 folds whatever the tensor holds (H-9: also over NaN and infinity, as PyTorch does; the rewrite says so).
+/// mul by a literal int 0 folds whatever the tensor holds (H-9: also over NaN and infinity, as PyTorch does; the
+/// rewrite says so).
 bool multipliesByZero(const Node& node) {
     if (!node.isCall("aten.mul.Tensor") && !node.isCall("aten.mul.Scalar")) return false;
     for (size_t i = 0; i < 2; ++i)
@@ -56,7 +60,8 @@ class StandIns : public ValueSource {
 
 class UniformFolding {
   public:
-    UniformFolding(Module& module, Rewriter& rewriter) : m_module(module), m_graph(module.graph()), m_rewriter(rewriter), m_known(m_graph) {}
+    UniformFolding(Module& module, Rewriter& rewriter)
+        : m_module(module), m_graph(module.graph()), m_rewriter(rewriter), m_known(m_graph) {}
 
     Result<bool> run() {
         interpret();
@@ -86,7 +91,8 @@ class UniformFolding {
                 continue;
             }
             if (auto value = valueOf(node, no)) {
-                const Node* source = passesValue(node) || node.isCall("aten.view.dtype") ? node.arg(0).node() : nullptr;   // one storage
+                const Node* source =
+                    passesValue(node) || node.isCall("aten.view.dtype") ? node.arg(0).node() : nullptr;  // one storage
                 m_known.set(node, std::move(*value), source ? m_known.sourceOf(*source) : node.id());
                 if (!node.isCall("aten.lift_fresh_copy.default")) m_folded.insert(node.id());
                 else no("it copies a constant of the module, which a call that makes one would not shorten");
@@ -96,7 +102,9 @@ class UniformFolding {
 
     bool mayBeUniform(const Node& node, const Refusing& no) {
         if (node.isCall("aten.mul.Tensor") || node.isCall("aten.mul.Scalar"))
-            if (!multipliesByZero(node)) Refusing(m_rewriter, kZeroProduct, node)("neither ", node.arg(0), " nor ", node.arg(1), " is the number 0");
+            if (!multipliesByZero(node))
+                Refusing(m_rewriter, kZeroProduct, node)("neither ", node.arg(0), " nor ", node.arg(1),
+                                                         " is the number 0");
         if (!node.isCall()) return no(KindOf{node}, " is known only when the graph runs");
         if (!node.type().tensor()) return no("its value is no tensor");
         return !node.is(Tag::Random) || no("it draws random numbers");
@@ -119,17 +127,21 @@ class UniformFolding {
             if (value == nullptr) return notUniform(source, no), std::nullopt;
             return *value;
         }
-        if (node.isCall("aten.view.dtype")) {   // other bits are no longer one value where elements split or join
+        if (node.isCall("aten.view.dtype")) {  // other bits are no longer one value where elements split or join
             const Node* source = node.arg(0).node();
-            if (!source || byteSize(source->tensor().dtype) != byteSize(dtype)) return no("elements are split or joined"), std::nullopt;
+            if (!source || byteSize(source->tensor().dtype) != byteSize(dtype))
+                return no("elements are split or joined"), std::nullopt;
             return evaluate(node, no);
         }
         // PyTorch does not count copy among the pointwise operators.
-        if ((!node.is(Tag::Pointwise) && !node.isCall("aten.scalar_tensor.default")) || node.isCall("aten.copy.default"))
+        if ((!node.is(Tag::Pointwise) && !node.isCall("aten.scalar_tensor.default")) ||
+            node.isCall("aten.copy.default"))
             return no(KindOf{node}, " does not work element by element"), std::nullopt;
         return evaluate(node, no);
     }
-    static bool notUniform(const Node* source, const Refusing& no) { return no.about(source, Found{source}, " is not known to hold one value everywhere"); }
+    static bool notUniform(const Node* source, const Refusing& no) {
+        return no.about(source, Found{source}, " is not known to hold one value everywhere");
+    }
 
     /// The call on stand-ins. Its operands become placeholders of a scratch graph, so that the shape rule and the
     /// kernel see one-element tensors.
@@ -140,7 +152,8 @@ class UniformFolding {
         std::map<NodeId, Node*> twins;
         for (const Node* input : node.inputs()) {
             const Tensor& value = *m_known.find(*input);
-            twins[input->id()] = &scratch.placeholder("x", TensorType::contiguous(value.dtype(), toSymDims(value.sizes())));
+            twins[input->id()] =
+                &scratch.placeholder("x", TensorType::contiguous(value.dtype(), toSymDims(value.sizes())));
         }
         std::vector<Argument> args;
         for (const Argument& arg : node.args()) {
@@ -159,22 +172,29 @@ class UniformFolding {
         return node.tensor().rank() == 0 ? value.view({}, {}, value.offset()) : value.view({1}, {1}, value.offset());
     }
 
-    /// A folded node whose users are all folded need not be replaced itself. PyTorch finds that out by counting: at the last user,
-    /// if that is folded, it compares how often folded calls name the node with its number of users, and a call may name it twice.
+    /// A folded node whose users are all folded need not be replaced itself. PyTorch finds that out by counting: at the
+    /// last user, if that is folded, it compares how often folded calls name the node with its number of users, and a
+    /// call may name it twice.
     bool onFrontier(const Node& node, const Refusing& no) const {
         // PyTorch makes a full of that, too; after it all are such, again and again.
         if (!node.hasUsers()) return no("nobody reads it");
-        const auto isFolded = [&](const Node& user) { return m_folded.contains(user.id()) && !m_zeroProducts.contains(user.id()); };
+        const auto isFolded = [&](const Node& user) {
+            return m_folded.contains(user.id()) && !m_zeroProducts.contains(user.id());
+        };
         const Node* last = node.users()[0];
         size_t named = 0;
         for (const Node* user : node.users()) {
             if (m_graph.isBefore(*last, *user)) last = user;
             if (!isFolded(*user)) continue;
-            for (const Argument& arg : user->args()) arg.forEachNode([&](const Node* input) { named += input == &node; });
+            for (const Argument& arg : user->args())
+                arg.forEachNode([&](const Node* input) { named += input == &node; });
         }
-        return !isFolded(*last) || named != node.users().size() || no.about(node.users()[0], "it has one value everywhere, but so has what reads it: ", *node.users()[0]);
+        return !isFolded(*last) || named != node.users().size() ||
+               no.about(node.users()[0], "it has one value everywhere, but so has what reads it: ", *node.users()[0]);
     }
-    std::string_view ruleOf(const Node& node) const { return m_zeroProducts.contains(node.id()) ? kZeroProduct : kUniform; }
+    std::string_view ruleOf(const Node& node) const {
+        return m_zeroProducts.contains(node.id()) ? kZeroProduct : kUniform;
+    }
 
     Result<bool> replaceFrontier() {
         std::vector<Node*> frontier;
@@ -204,12 +224,16 @@ class UniformFolding {
             const auto sizes = sizesFor(*node);
             if (!sizes) no("no node before it computes its sizes, ", type);
             if (!sizes || m_rewriter.disabled(ruleOf(*node))) continue;
-            const bool begun = zeroProduct ? m_rewriter.begin(kZeroProduct, *node, "a whole zero times anything is taken for zero, even where that is NaN or infinite")
-                                           : m_rewriter.begin(kUniform, *node, "every element has the same value");
+            const bool begun =
+                zeroProduct ? m_rewriter.begin(
+                                  kZeroProduct, *node,
+                                  "a whole zero times anything is taken for zero, even where that is NaN or infinite")
+                            : m_rewriter.begin(kUniform, *node, "every element has the same value");
             if (!begun) return changed;
             GraphBuilder builder = m_rewriter.builder(m_graph, node->next(), *node);
-            const Value replacement = builder.call("aten.full.default", {*sizes, Argument(value)},
-                                                   {{"dtype", type.dtype}, {"layout", Layout::Strided}, {"device", type.device}, {"pin_memory", false}});
+            const Value replacement = builder.call(
+                "aten.full.default", {*sizes, Argument(value)},
+                {{"dtype", type.dtype}, {"layout", Layout::Strided}, {"device", type.device}, {"pin_memory", false}});
             if (builder.error()) return *builder.error();
             m_rewriter.replace(*node, *replacement.node());
             noteUniform(*replacement.node(), value);
@@ -223,21 +247,23 @@ class UniformFolding {
         return !isUnsignedDType(type.dtype) || no("it is ", type, ", and unsigned integers stay, as in PyTorch");
     }
 
-    /// The sizes of a full in place of the node: a symbolic one is the first node that computes it. nullopt if none does in a graph
-    /// that keeps its sizes in nodes, as PyTorch's do; elsewhere expressions are written as they are.
+    /// The sizes of a full in place of the node: a symbolic one is the first node that computes it. nullopt if none
+    /// does in a graph that keeps its sizes in nodes, as PyTorch's do; elsewhere expressions are written as they are.
     std::optional<Argument> sizesFor(const Node& node) {
         const SymDims& sizes = node.tensor().sizes;
         if (allInts(sizes)) return Argument(sizes);
         if (!m_sizeNodes) {
             m_sizeNodes.emplace();
             for (Node& one : m_graph.nodes())
-                if (const SymType* type = one.type().sym(); type && type->expr) m_sizeNodes->emplace(text(type->expr), &one);
+                if (const SymType* type = one.type().sym(); type && type->expr)
+                    m_sizeNodes->emplace(text(type->expr), &one);
         }
         if (m_sizeNodes->empty()) return Argument(sizes);
         std::vector<Argument> items;
         for (const SymInt& size : sizes) {
             const auto found = size.isInt() ? m_sizeNodes->end() : m_sizeNodes->find(size.text());
-            if (found != m_sizeNodes->end() && m_graph.isBefore(*found->second, node)) items.emplace_back(found->second);
+            if (found != m_sizeNodes->end() && m_graph.isBefore(*found->second, node))
+                items.emplace_back(found->second);
             else if (size.isInt()) items.emplace_back(size);
             else return std::nullopt;
         }
@@ -256,15 +282,17 @@ class UniformFolding {
 
     struct Neutral {
         std::string_view op;
-        size_t operand;       // position of the neutral operand
-        bool zero;            // zeros, or ones
+        size_t operand;  // position of the neutral operand
+        bool zero;       // zeros, or ones
     };
     bool isNeutral(const Node& node, const Neutral& rule) {
         const Refusing no(m_rewriter, kNeutralOperand, node);
         const Node *left = node.arg(0).node(), *right = node.arg(1).node();
         const auto isTensor = [](const Node* operand) { return operand && operand->type().tensor(); };
-        if (!isTensor(left) || !isTensor(right)) return no("an operand is a number: ", node.arg(isTensor(left) ? 1 : 0));
-        if (node.op().schema()->find("alpha") >= 0 && node.arg("alpha").asReal() != 1.0) return no("its alpha is ", node.arg("alpha"));
+        if (!isTensor(left) || !isTensor(right))
+            return no("an operand is a number: ", node.arg(isTensor(left) ? 1 : 0));
+        if (node.op().schema()->find("alpha") >= 0 && node.arg("alpha").asReal() != 1.0)
+            return no("its alpha is ", node.arg("alpha"));
         const auto& uniform = rule.zero ? m_zeros : m_ones;
         const Node &neutral = rule.operand == 0 ? *left : *right, &kept = rule.operand == 0 ? *right : *left;
         if (!uniform.contains(neutral.id())) {
@@ -275,19 +303,22 @@ class UniformFolding {
             return !uniform.contains(kept.id()) && no("neither ", *left, " nor ", *right, " is known to hold ", what);
         }
         const TensorType &out = node.tensor(), &in = kept.tensor();
-        return (out.sizes == in.sizes && out.device == in.device) || no.about(&kept, "it is ", out, ", but what would be left, ", kept, ", is ", in);
+        return (out.sizes == in.sizes && out.device == in.device) ||
+               no.about(&kept, "it is ", out, ", but what would be left, ", kept, ", is ", in);
     }
     Result<bool> removeNeutralOperands() {
-        static constexpr Neutral kNeutral[] = {
-            {"aten.add.Tensor", 0, true}, {"aten.add.Tensor", 1, true}, {"aten.sub.Tensor", 1, true},
-            {"aten.mul.Tensor", 0, false}, {"aten.mul.Tensor", 1, false}, {"aten.div.Tensor", 1, false}};
+        static constexpr Neutral kNeutral[] = {{"aten.add.Tensor", 0, true},  {"aten.add.Tensor", 1, true},
+                                               {"aten.sub.Tensor", 1, true},  {"aten.mul.Tensor", 0, false},
+                                               {"aten.mul.Tensor", 1, false}, {"aten.div.Tensor", 1, false}};
         bool changed = false;
         for (const Neutral& rule : kNeutral)
             for (Node* node : LiveNodes(m_graph)) {
                 if (!node->isCall(rule.op) || !isNeutral(*node, rule)) continue;
                 Node* kept = node->arg(1 - rule.operand).node();
                 const TensorType &out = node->tensor(), &in = kept->tensor();
-                if (!m_rewriter.begin(kNeutralOperand, *node, rule.zero ? "adding zeros changes nothing" : "multiplying by ones changes nothing"))
+                if (!m_rewriter.begin(
+                        kNeutralOperand, *node,
+                        rule.zero ? "adding zeros changes nothing" : "multiplying by ones changes nothing"))
                     return changed;
                 if (out.dtype != in.dtype) {
                     GraphBuilder builder = m_rewriter.builder(m_graph, node, *node);
@@ -300,12 +331,12 @@ class UniformFolding {
         return changed;
     }
 
-    /// view.dtype twice to the same dtype is one; a view back to the source's dtype is the source. Then views that nobody reads are
-    /// erased, and sources that nobody reads any more.
+    /// view.dtype twice to the same dtype is one; a view back to the source's dtype is the source. Then views that
+    /// nobody reads are erased, and sources that nobody reads any more.
     Result<bool> shareReinterpretations() {
         bool changed = false;
         std::map<NodeId, std::map<DType, Node*>> seen;
-        std::vector<Node*> views;   // and their sources; PyTorch's order of erasing does not matter
+        std::vector<Node*> views;  // and their sources; PyTorch's order of erasing does not matter
         for (Node* node : LiveNodes(m_graph)) {
             if (!node->isCall("aten.view.dtype") || !node->type().tensor()) continue;
             Node* source = node->arg(0).node();
@@ -316,13 +347,16 @@ class UniformFolding {
             const auto [found, fresh] = known.emplace(node->tensor().dtype, node);
             if (fresh || !found->second->tensor().sameMeta(node->tensor())) {
                 const Refusing no(m_rewriter, kRepeated, *node);
-                if (fresh) no.about(source, "no other view of ", *source, " as ", info(node->tensor().dtype).torchName, " stands before it");
+                if (fresh)
+                    no.about(source, "no other view of ", *source, " as ", info(node->tensor().dtype).torchName,
+                             " stands before it");
                 else no.about(found->second, *found->second, " is such a view, too, but in another layout");
                 views.push_back(node);
                 continue;
             }
             if (m_rewriter.disabled(kRepeated)) continue;
-            if (!m_rewriter.begin(kRepeated, *node, "the tensor has been reinterpreted as this dtype before")) return changed;
+            if (!m_rewriter.begin(kRepeated, *node, "the tensor has been reinterpreted as this dtype before"))
+                return changed;
             m_rewriter.replace(*node, *found->second);
             changed = true;
         }
@@ -336,7 +370,9 @@ class UniformFolding {
         for (bool found = true; found;) {
             found = false;
             for (Node*& node : nodes) {
-                if (node == nullptr || node->hasUsers() || (node->isCall() ? !isPure(*node) : !m_rewriter.options().parity)) continue;
+                if (node == nullptr || node->hasUsers() ||
+                    (node->isCall() ? !isPure(*node) : !m_rewriter.options().parity))
+                    continue;
                 const std::string_view rule = node->isCall() ? kUnreadView : kUnreadSource;
                 if (m_rewriter.disabled(rule)) continue;
                 if (!m_rewriter.begin(rule, *node, "nobody reads it")) return changed;
@@ -354,23 +390,27 @@ class UniformFolding {
         for (const Node& node : m_graph.nodes()) {
             const Refusing no(m_rewriter, node.isCall() ? kUnreadView : kUnreadSource, node);
             if (!no.watched()) continue;
-            if (std::find(views.begin(), views.end(), &node) == views.end()) no("it is no view as another dtype, and was read by none");
+            if (std::find(views.begin(), views.end(), &node) == views.end())
+                no("it is no view as another dtype, and was read by none");
             else if (node.hasUsers()) no.about(node.users()[0], OtherReader{node});
-            else no(node.isCall() ? "nobody reads it, but it does more than make a value" : "nobody reads it, but the graph is called with it; with parity it is dropped");
+            else
+                no(node.isCall() ? "nobody reads it, but it does more than make a value"
+                                 : "nobody reads it, but the graph is called with it; with parity it is dropped");
         }
     }
 
     void eraseInput(const Node& node) {
         const std::vector<Node*> all = m_graph.placeholders();
         const auto position = std::find(all.begin(), all.end(), &node) - all.begin();
-        if (position < static_cast<std::ptrdiff_t>(m_module.inputs.size())) m_module.inputs.erase(m_module.inputs.begin() + position);
+        if (position < static_cast<std::ptrdiff_t>(m_module.inputs.size()))
+            m_module.inputs.erase(m_module.inputs.begin() + position);
     }
 
     Module& m_module;
     Graph& m_graph;
     Rewriter& m_rewriter;
     StandIns m_known;
-    std::optional<std::map<std::string, Node*>> m_sizeNodes;   // by expression; made when first asked for
+    std::optional<std::map<std::string, Node*>> m_sizeNodes;  // by expression; made when first asked for
     std::set<NodeId> m_folded, m_zeroProducts, m_zeros, m_ones;
 };
 

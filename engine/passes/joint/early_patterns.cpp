@@ -31,17 +31,20 @@ constexpr Rule kEarlyRules[] = {
      .find = "y = aten.view.default(x, _); return y",
      .replace = "return x",
      .unless = unlessShapeIsRestored,
-     .why = "the shape is the same", .countsRefused = true},
+     .why = "the shape is the same",
+     .countsRefused = true},
     {.name = "pointless_view_pair",
      .find = "v = aten.view.default(x, _); y = aten.view.default(v, _); return y",
      .replace = "return x",
      .unless = unlessShapeIsRestored,
-     .why = "the second view restores the shape that the first one changed", .countsRefused = true},
+     .why = "the second view restores the shape that the first one changed",
+     .countsRefused = true},
     {.name = "pointless_permute_pair",
      .find = "p = aten.permute.default(x, $a); y = aten.permute.default(p, $b); return y",
      .replace = "return x",
      .unless = unlessPermutesCancel,
-     .why = "the second permute undoes the first", .countsRefused = true},
+     .why = "the second permute undoes the first",
+     .countsRefused = true},
 };
 
 }  // namespace

@@ -20,7 +20,8 @@ namespace {
 
 std::string_view trimmed(std::string_view text) {
     const size_t begin = text.find_first_not_of(" \n");
-    return begin == std::string_view::npos ? std::string_view() : text.substr(begin, text.find_last_not_of(" \n") - begin + 1);
+    return begin == std::string_view::npos ? std::string_view()
+                                           : text.substr(begin, text.find_last_not_of(" \n") - begin + 1);
 }
 
 bool isWordCharacter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
@@ -42,7 +43,8 @@ class FormulaText {
     Result<std::string> run() {
         std::string out;
         for (size_t at = 0; at < m_text.size();) {
-            if (!isWordCharacter(m_text[at]) || (at > 0 && (isWordCharacter(m_text[at - 1]) || m_text[at - 1] == '.'))) {
+            if (!isWordCharacter(m_text[at]) ||
+                (at > 0 && (isWordCharacter(m_text[at - 1]) || m_text[at - 1] == '.'))) {
                 out += m_text[at++];
                 continue;
             }
@@ -52,7 +54,7 @@ class FormulaText {
             at = end;
             const char next = end < m_text.size() ? m_text[end] : ' ';
             if (next == '(' && isFunction(word)) out += callText(word, at);
-            else if (next == '=') out += word;   // a keyword of a call
+            else if (next == '=') out += word;  // a keyword of a call
             else out += constantOf(word);
         }
         if (m_error) return *m_error;
@@ -61,7 +63,8 @@ class FormulaText {
 
   private:
     const FormulaInput* find(std::string_view name) const {
-        const auto found = std::find_if(m_inputs.begin(), m_inputs.end(), [&](const FormulaInput& input) { return input.name == name; });
+        const auto found = std::find_if(m_inputs.begin(), m_inputs.end(),
+                                        [&](const FormulaInput& input) { return input.name == name; });
         return found == m_inputs.end() ? nullptr : &*found;
     }
     std::string constantOf(std::string_view word) const {
@@ -69,7 +72,8 @@ class FormulaText {
         return input && !input->constant.empty() ? input->constant : std::string(word);
     }
     static bool isFunction(std::string_view word) {
-        return word == "size" || word == "sqrt_size" || word == "dtype_of" || word == "device_of" || word == "lowest" || word == "inverse";
+        return word == "size" || word == "sqrt_size" || word == "dtype_of" || word == "device_of" || word == "lowest" ||
+               word == "inverse";
     }
     std::string fail(std::string what) {
         if (!m_error) m_error = invalidInput(std::move(what));
@@ -83,7 +87,8 @@ class FormulaText {
     /// What "(x)" or "(x, d)" at `at` stands for; `at` moves behind it.
     std::string callText(std::string_view function, size_t& at) {
         constexpr std::string_view kRoot = "sqrt_size";
-        if (function == "inverse" && m_text.substr(at + 1).starts_with(kRoot) && m_text.substr(at + 1 + kRoot.size()).starts_with("(")) {
+        if (function == "inverse" && m_text.substr(at + 1).starts_with(kRoot) &&
+            m_text.substr(at + 1 + kRoot.size()).starts_with("(")) {
             at += 1 + kRoot.size();
             const std::string inner = callText(kRoot, at);
             if (at < m_text.size() && m_text[at] == ')') ++at;
@@ -91,10 +96,12 @@ class FormulaText {
             return root ? printArgument(1.0 / *root) : fail("inverse is of a number");
         }
         const size_t close = m_text.find(')', at), comma = std::min(m_text.find(',', at), close);
-        const FormulaInput* input = close == std::string_view::npos ? nullptr : find(trimmed(m_text.substr(at + 1, comma - at - 1)));
+        const FormulaInput* input =
+            close == std::string_view::npos ? nullptr : find(trimmed(m_text.substr(at + 1, comma - at - 1)));
         at = std::min(close, m_text.size() - 1) + 1;
         if (input == nullptr) return fail(std::string(function) + " is of one of the parameters");
-        const std::string_view rest = comma < close ? trimmed(m_text.substr(comma + 1, close - comma - 1)) : std::string_view("0");
+        const std::string_view rest =
+            comma < close ? trimmed(m_text.substr(comma + 1, close - comma - 1)) : std::string_view("0");
         if (function == "inverse") return inverseText(*input);
         const TensorType* type = input->type.tensor();
         if (type == nullptr) return fail(std::string(function) + " is of a tensor, and " + input->name + " is none");
@@ -110,7 +117,8 @@ class FormulaText {
     std::string inverseText(const FormulaInput& input) {
         if (input.constant.empty()) return "1.0";
         const auto number = numberOf(input.constant);
-        return number ? printArgument(1.0 / *number) : fail("inverse is of a number, and " + input.name + " is " + input.constant);
+        return number ? printArgument(1.0 / *number)
+                      : fail("inverse is of a number, and " + input.name + " is " + input.constant);
     }
     /// The number of elements along "d, ..." together.
     static std::optional<SymInt> elements(const TensorType& type, std::string_view dims) {
@@ -132,7 +140,8 @@ class FormulaText {
 };
 
 /// The formula as a graph, its calls as written.
-Result<std::unique_ptr<Module>> parseFormula(std::string_view formula, const std::vector<FormulaInput>& inputs, TraceKind kind) {
+Result<std::unique_ptr<Module>> parseFormula(std::string_view formula, const std::vector<FormulaInput>& inputs,
+                                             TraceKind kind) {
     std::string text = "def forward(";
     ParseOptions options;
     for (const FormulaInput& input : inputs) {
@@ -177,7 +186,8 @@ Result<std::vector<FormulaInput>> readFormulaInputs(std::string_view text) {
         const size_t end = std::min(text.find(';', begin), text.size());
         const std::string_view one = trimmed(text.substr(begin, end - begin));
         const size_t space = one.find(' ');
-        if (space == std::string_view::npos) return invalidInput("a parameter is a name and a type, as in 'x f32[2, 3]'", std::string(one));
+        if (space == std::string_view::npos)
+            return invalidInput("a parameter is a name and a type, as in 'x f32[2, 3]'", std::string(one));
         std::string_view type = trimmed(one.substr(space));
         const bool gradient = type.ends_with(" grad");
         if (gradient) type = trimmed(type.substr(0, type.size() - 5));
@@ -185,7 +195,8 @@ Result<std::vector<FormulaInput>> readFormulaInputs(std::string_view text) {
         if (std::any_of(inputs.begin(), inputs.end(), [&](const FormulaInput& input) { return input.name == name; }))
             return invalidInput("two parameters have this name", std::string(name));
         inputs.push_back({std::string(name), {}, {}, type == "number", gradient});
-        if (type != "number") function += (function.back() == '(' ? "" : ", ") + inputs.back().name + ": \"" + std::string(type) + "\"";
+        if (type != "number")
+            function += (function.back() == '(' ? "" : ", ") + inputs.back().name + ": \"" + std::string(type) + "\"";
         begin = end + 1;
     }
     if (inputs.empty() || inputs[0].number) return invalidInput("the first parameter is a tensor");
@@ -196,7 +207,8 @@ Result<std::vector<FormulaInput>> readFormulaInputs(std::string_view text) {
     return inputs;
 }
 
-Result<std::unique_ptr<Module>> traceFormula(std::string_view formula, const std::vector<FormulaInput>& inputs, TraceKind kind) {
+Result<std::unique_ptr<Module>> traceFormula(std::string_view formula, const std::vector<FormulaInput>& inputs,
+                                             TraceKind kind) {
     CT_TRY(auto module, parseFormula(formula, inputs, kind));
     static const CompileOptions kOptions;
     Rewriter rewriter("trace", kOptions);

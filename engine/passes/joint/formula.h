@@ -24,14 +24,16 @@ struct FormulaInput {
 Result<std::vector<FormulaInput>> readFormulaInputs(std::string_view parameters);
 
 enum class TraceKind : uint8_t {
-    Forward,   // the values
-    Joint,     // the values, and the gradients of the inputs that are declared so, from tangents_1.. of the values
+    Forward,  // the values
+    Joint,    // the values, and the gradients of the inputs that are declared so, from tangents_1.. of the values
 };
 
-/// The graph of the formula, its placeholders named as the inputs are (and tangents_1..). Written in as constants are the
-/// numbers, and: `size(x, d, ...)`, the number of elements along these dims of x together; `sqrt_size(x, d)`, its square
-/// root; `dtype_of(x)`; `device_of(x)`; `lowest(x)`, the least number of x's dtype; `inverse(s)`, one over a number.
-/// Errors: statements that do not parse or do not fit the types; an operator without a row or without a derivative.
-Result<std::unique_ptr<Module>> traceFormula(std::string_view formula, const std::vector<FormulaInput>& inputs, TraceKind kind);
+/// The graph of the formula, its placeholders named as the inputs are (and tangents_1..). Written in as constants are
+/// the numbers, and: `size(x, d, ...)`, the number of elements along these dims of x together; `sqrt_size(x, d)`, its
+/// square root; `dtype_of(x)`; `device_of(x)`; `lowest(x)`, the least number of x's dtype; `inverse(s)`, one over a
+/// number. Errors: statements that do not parse or do not fit the types; an operator without a row or without a
+/// derivative.
+Result<std::unique_ptr<Module>> traceFormula(std::string_view formula, const std::vector<FormulaInput>& inputs,
+                                             TraceKind kind);
 
 }  // namespace cutaway

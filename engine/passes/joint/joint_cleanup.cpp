@@ -10,7 +10,8 @@ std::string_view unlessReadByForeignIndex(const Match& m) {
     std::optional<Device> common;
     for (const Node* user : iota.users()) {
         m.note("`" + user->name() + "` is one");
-        if (!user->isCall("aten.index.Tensor") && !user->isCall("aten.index_put.default")) return "{y} has readers that do not index by it";
+        if (!user->isCall("aten.index.Tensor") && !user->isCall("aten.index_put.default"))
+            return "{y} has readers that do not index by it";
         const TensorType* type = user->type().tensor();
         if (type == nullptr) return "{y} has readers whose device is not known";
         if (common && !(*common == type->device)) return "{y} has readers on different devices";
@@ -40,12 +41,17 @@ bool isPlainFloat(const Argument& value) {
     return dtype && (*dtype == DType::F16 || *dtype == DType::BF16 || *dtype == DType::F32 || *dtype == DType::F64);
 }
 std::string_view unlessPlainFloats(const Match& m) {
-    return isPlainFloat(m["first"]) && isPlainFloat(m["last"]) ? "" : "one of the two dtypes, {first} and {last}, is not f16, bf16, f32 or f64";
+    return isPlainFloat(m["first"]) && isPlainFloat(m["last"])
+               ? ""
+               : "one of the two dtypes, {first} and {last}, is not f16, bf16, f32 or f64";
 }
 
 std::string_view unlessOneGpuBatch(const Match& m) {
-    if (m.tensor("a").device.type != DeviceType::Cuda || m.tensor("b").device.type != DeviceType::Cuda) return "the operands are not on the GPU: {a} is {a:type}, {b} is {b:type}";
-    return m.tensor("a").sizes[0] == SymInt(1) && m.tensor("b").sizes[0] == SymInt(1) ? "" : "there is not one batch: {a} is {a:type}, {b} is {b:type}";
+    if (m.tensor("a").device.type != DeviceType::Cuda || m.tensor("b").device.type != DeviceType::Cuda)
+        return "the operands are not on the GPU: {a} is {a:type}, {b} is {b:type}";
+    return m.tensor("a").sizes[0] == SymInt(1) && m.tensor("b").sizes[0] == SymInt(1)
+               ? ""
+               : "there is not one batch: {a} is {a:type}, {b} is {b:type}";
 }
 
 /// One selected position per line of the dim, and the selector covers every other dim.
@@ -56,7 +62,8 @@ std::string_view unlessOneSelected(const Match& m) {
     if (!dim) return "the dim is out of range";
     for (size_t i = 0; i < full.sizes.size(); ++i) {
         const bool own = static_cast<int64_t>(i) == *dim;
-        if (own ? !(sel.sizes[i] == SymInt(1)) : !(sel.sizes[i] == full.sizes[i])) return "{sel}, {sel:type}, does not select one position of each line of {f}, {f:type}";
+        if (own ? !(sel.sizes[i] == SymInt(1)) : !(sel.sizes[i] == full.sizes[i]))
+            return "{sel}, {sel:type}, does not select one position of each line of {f}, {f:type}";
     }
     return "";
 }
@@ -65,17 +72,23 @@ Values buildSelectByComparison(const Match& m, GraphBuilder& builder) {
     const auto dim = static_cast<size_t>(*InferContext(m.root().op(), m.root().args()).dim("dim", type.rank()));
     const Value selector = builder.value(m.node("sel"));
     const Value line = builder.call("prims.iota.default", {type.sizes[dim]},
-                                    {{"start", 0}, {"step", 1}, {"dtype", DType::I64}, {"device", selector.type().device}, {"requires_grad", false}});
+                                    {{"start", 0},
+                                     {"step", 1},
+                                     {"dtype", DType::I64},
+                                     {"device", selector.type().device},
+                                     {"requires_grad", false}});
     SymDims shape(type.sizes.size(), SymInt(1));
     shape[dim] = type.sizes[dim];
     const Value positions = view(line, shape);
     const Value hit = builder.call("aten.eq.Tensor", {expand(selector, type.sizes), positions});
     // The dtype of the constant; PyTorch takes what the two numbers have in common instead (H-4).
     const Argument &value = m["value"], &background = m["background"];
-    const bool real = value.get<double>() || background.get<double>(), truth = value.get<bool>() && background.get<bool>();
+    const bool real = value.get<double>() || background.get<double>(),
+               truth = value.get<bool>() && background.get<bool>();
     const DType dtype = !m.parity() ? type.dtype : real ? DType::F32 : truth ? DType::Bool : DType::I64;
     const auto scalar = [&](const Argument& number) {
-        return builder.call("aten.scalar_tensor.default", {number}, {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", type.device}});
+        return builder.call("aten.scalar_tensor.default", {number},
+                            {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", type.device}});
     };
     const Value elsewhere = scalar(background);
     return where(hit, scalar(value), elsewhere);
@@ -87,18 +100,23 @@ constexpr Rule kRules[] = {
      .build = buildIotaOnReadersDevice,
      .unless = unlessReadByForeignIndex,
      .why = "indices are read where the tensor is",
-     .changesType = true, .countsRefused = true},
+     .changesType = true,
+     .countsRefused = true},
     {.name = "pointless_convert",
-     .find = "c = prims.convert_element_type.default(x, $first); y = prims.convert_element_type.default(c, $last); return y",
+     .find =
+         "c = prims.convert_element_type.default(x, $first); y = prims.convert_element_type.default(c, $last); return y",
      .replace = "y = prims.convert_element_type.default(x, $last); return y",
      .unless = unlessPlainFloats,
      // Rounding to the first dtype is lost (H-7): PyTorch documents that, so it stays, and the step says so.
-     .why = "only the last dtype of a chain of conversions counts; what the first one rounds is kept", .countsRefused = true},
+     .why = "only the last dtype of a chain of conversions counts; what the first one rounds is kept",
+     .countsRefused = true},
     {.name = "bmm_to_mm",
      .find = "y = aten.bmm.default(a, b); return y",
-     .replace = "p = aten.squeeze.dim(a, 0); q = aten.squeeze.dim(b, 0); m = aten.mm.default(p, q); y = aten.unsqueeze.default(m, 0); return y",
+     .replace =
+         "p = aten.squeeze.dim(a, 0); q = aten.squeeze.dim(b, 0); m = aten.mm.default(p, q); y = aten.unsqueeze.default(m, 0); return y",
      .unless = unlessOneGpuBatch,
-     .why = "one batch needs no batched kernel", .countsRefused = true},
+     .why = "one batch needs no batched kernel",
+     .countsRefused = true},
     {.name = "scatter_upon_const_tensor",
      .find = "f = aten.full.default(_, $background, ...); y = aten.scatter.value(f, $dim, sel, $value); return y",
      .build = buildSelectByComparison,

@@ -26,13 +26,19 @@ constexpr std::string_view kWhy = "sizes that are multiples of the vector width 
 constexpr Rule kRules[] = {
     {.name = "pad_mm",
      .find = "y = aten.mm.default(mat1, mat2); return y",
-     .build = buildProduct<ProductKind::Mm>, .unless = unlessPays<ProductKind::Mm>, .why = kWhy},
+     .build = buildProduct<ProductKind::Mm>,
+     .unless = unlessPays<ProductKind::Mm>,
+     .why = kWhy},
     {.name = "pad_bmm",
      .find = "y = aten.bmm.default(mat1, mat2); return y",
-     .build = buildProduct<ProductKind::Bmm>, .unless = unlessPays<ProductKind::Bmm>, .why = kWhy},
+     .build = buildProduct<ProductKind::Bmm>,
+     .unless = unlessPays<ProductKind::Bmm>,
+     .why = kWhy},
     {.name = "pad_addmm",
      .find = "y = aten.addmm.default(bias, mat1, mat2, beta=$beta, alpha=$alpha); return y",
-     .build = buildProduct<ProductKind::Addmm>, .unless = unlessPays<ProductKind::Addmm>, .why = kWhy},
+     .build = buildProduct<ProductKind::Addmm>,
+     .unless = unlessPays<ProductKind::Addmm>,
+     .why = kWhy},
 };
 
 }  // namespace

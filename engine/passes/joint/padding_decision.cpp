@@ -20,7 +20,8 @@ int64_t paddedLength(const SymInt& size, int64_t alignment) {
 Padding paddingOf(ProductKind kind, const TensorType& mat1, const TensorType& mat2) {
     const size_t row = kind == ProductKind::Bmm ? 1 : 0;
     const int64_t first = alignmentOf(mat1.dtype), second = alignmentOf(mat2.dtype);
-    return {paddedLength(mat1.sizes[row], first), paddedLength(mat1.sizes[row + 1], first), paddedLength(mat2.sizes[row + 1], second)};
+    return {paddedLength(mat1.sizes[row], first), paddedLength(mat1.sizes[row + 1], first),
+            paddedLength(mat2.sizes[row + 1], second)};
 }
 
 // ---------------------------------------------------------------- PAD-7
@@ -58,7 +59,8 @@ Value buildPadded(GraphBuilder& builder, ProductKind kind, const PaddedOperands&
     Value result;
     if (kind == ProductKind::Addmm) {
         const Value bias = paddedBias(operands.bias, padding);
-        result = builder.call("aten.addmm.default", {bias, mat1, mat2}, {{"beta", operands.beta}, {"alpha", operands.alpha}});
+        result = builder.call("aten.addmm.default", {bias, mat1, mat2},
+                              {{"beta", operands.beta}, {"alpha", operands.alpha}});
     } else {
         result = builder.call(batched ? "aten.bmm.default" : "aten.mm.default", {mat1, mat2});
     }
@@ -72,11 +74,12 @@ Value buildPadded(GraphBuilder& builder, ProductKind kind, const PaddedOperands&
 
 namespace {
 
-/// What a view is a view of. PyTorch's search means to look through getitem too, but compares the node's kind with the function,
-/// so it never does (H-10): the pieces of a split count as computed, even those of an input.
+/// What a view is a view of. PyTorch's search means to look through getitem too, but compares the node's kind with the
+/// function, so it never does (H-10): the pieces of a split count as computed, even those of an input.
 const Node& producerOf(const Node& value) {
     const Node* node = &value;
-    while (node->isCall() && (node->is(Tag::View) || node->isCall("aten.reshape.default")) && !node->isCall("operator.getitem") && !node->inputs().empty())
+    while (node->isCall() && (node->is(Tag::View) || node->isCall("aten.reshape.default")) &&
+           !node->isCall("operator.getitem") && !node->inputs().empty())
         node = node->inputs()[0];
     return *node;
 }
@@ -85,8 +88,10 @@ const Node& producerOf(const Node& value) {
 bool isPrePadded(const Match& match, std::string_view name) {
     if (!match.tensor(name).isContiguous()) return false;
     const Node& producer = producerOf(match.node(name));
-    for (const std::string_view op : {"aten.mm.default", "aten.convolution.default", "aten.convolution_backward.default", "aten.bmm.default", "aten.addmm.default",
-                                      "aten._scaled_dot_product_flash_attention.default", "aten._scaled_dot_product_efficient_attention.default"})
+    for (const std::string_view op :
+         {"aten.mm.default", "aten.convolution.default", "aten.convolution_backward.default", "aten.bmm.default",
+          "aten.addmm.default", "aten._scaled_dot_product_flash_attention.default",
+          "aten._scaled_dot_product_efficient_attention.default"})
         if (producer.isCall(op)) return false;
     constexpr size_t kMaxPointwiseCatInputs = 8;
     if (producer.isCall("aten.cat.default") && producer.inputs().size() > kMaxPointwiseCatInputs) return false;
@@ -102,7 +107,8 @@ std::string sizesText(const SymDims& sizes) {
 }
 std::string tensorKey(const TensorType& type) {
     const std::string strides = sizesText(type.strides) + (type.strides.size() == 1 ? "," : "");
-    return "(torch.Size([" + sizesText(type.sizes) + "]), (" + strides + "), " + printArgument(Argument(type.dtype)) + ")";
+    return "(torch.Size([" + sizesText(type.sizes) + "]), (" + strides + "), " + printArgument(Argument(type.dtype)) +
+           ")";
 }
 std::string_view packetOf(ProductKind kind) {
     return kind == ProductKind::Mm ? "aten.mm" : kind == ProductKind::Bmm ? "aten.bmm" : "aten.addmm";
@@ -132,9 +138,12 @@ std::string paddingKey(const Match& match, ProductKind kind, bool base) {
         return base ? "None" : std::string("'exclude_pad:") + (isPrePadded(match, name) ? "True" : "False") + "'";
     };
     const TensorType& mat1 = match.tensor("mat1");
-    const std::string tf32 = mat1.dtype != DType::F32 ? "None" : settingsOf(match).flag("tf32", false) ? "True" : "False";
-    return std::string(base ? "base mm time: " : "") + "(" + tensorKey(mat1) + ", " + tensorKey(match.tensor("mat2")) + ", " + exclusion("mat1") + ", " +
-           exclusion("mat2") + ", <OpOverloadPacket(op='" + std::string(packetOf(kind)) + "')>, " +
+    const std::string tf32 = mat1.dtype != DType::F32                ? "None"
+                             : settingsOf(match).flag("tf32", false) ? "True"
+                                                                     : "False";
+    return std::string(base ? "base mm time: " : "") + "(" + tensorKey(mat1) + ", " + tensorKey(match.tensor("mat2")) +
+           ", " + exclusion("mat1") + ", " + exclusion("mat2") + ", <OpOverloadPacket(op='" +
+           std::string(packetOf(kind)) + "')>, " +
            (kind == ProductKind::Addmm ? tensorKey(match.tensor("bias")) : "None") + ", " + tf32 + ")";
 }
 
@@ -143,9 +152,12 @@ std::string paddingKey(const Match& match, ProductKind kind, bool base) {
 namespace {
 
 /// The size, or the example that the graph gives of it.
-std::optional<int64_t> exampleOf(const Match& match, const SymInt& size) { return valueFor(size, match.options().sizeHints); }
+std::optional<int64_t> exampleOf(const Match& match, const SymInt& size) {
+    return valueFor(size, match.options().sizeHints);
+}
 bool haveExamples(const Match& match, const SymDims& sizes) {
-    return std::all_of(sizes.begin(), sizes.end(), [&](const SymInt& size) { return exampleOf(match, size).has_value(); });
+    return std::all_of(sizes.begin(), sizes.end(),
+                       [&](const SymInt& size) { return exampleOf(match, size).has_value(); });
 }
 
 /// The sizes of one product, without its batch.
@@ -162,11 +174,13 @@ ProductSizes sizesOf(const Match& match, ProductKind kind) {
 bool isComputeBound(const Match& match, DType dtype, const ProductSizes& size) {
     const double moved = size.m * size.k + size.n * size.k + size.m * size.n;
     if (moved == 0) return false;
-    if (dtype == DType::BF16 && size.k > size.m && size.k > size.n && deviceFact(match, "capability", 9.0) < 9.0) return true;
+    if (dtype == DType::BF16 && size.k > size.m && size.k > size.n && deviceFact(match, "capability", 9.0) < 9.0)
+        return true;
     const bool tf32 = dtype == DType::F32 && settingsOf(match).flag("tf32", false);
     const std::string rate = tf32 ? "tflops_tf32" : "tflops_" + std::string(info(dtype).abbreviation);
     const double known = deviceFact(match, rate, 0);
-    const double tflops = deviceFact(match, "tflops", match.parity() ? deviceFact(match, rate + "_parity", known) : known);
+    const double tflops =
+        deviceFact(match, "tflops", match.parity() ? deviceFact(match, rate + "_parity", known) : known);
     const double bandwidth = deviceFact(match, "dram_gbps", 0);
     if (tflops <= 0 || bandwidth <= 0) return true;
     const double balance = 0.5 * 1000 * tflops / bandwidth;
@@ -179,22 +193,30 @@ std::string_view unlessPossible(const Match& match, ProductKind kind, const Opti
     if (!match.isTensor("mat1") || !match.isTensor("mat2")) return "{mat1} and {mat2} are not both tensors";
     const TensorType &mat1 = match.tensor("mat1"), &mat2 = match.tensor("mat2");
     const bool onGpu = mat1.device.type == DeviceType::Cuda && mat2.device.type == DeviceType::Cuda;
-    if (!onGpu && !settings.flag("any_device", false)) return "products are padded on the GPU only, and {mat1} is {mat1:type}, {mat2} {mat2:type}";
-    if (!isFloating(mat1.dtype) || !isFloating(mat2.dtype)) return "{mat1} and {mat2}, {mat1:type} and {mat2:type}, do not both hold floating-point numbers";
+    if (!onGpu && !settings.flag("any_device", false))
+        return "products are padded on the GPU only, and {mat1} is {mat1:type}, {mat2} {mat2:type}";
+    if (!isFloating(mat1.dtype) || !isFloating(mat2.dtype))
+        return "{mat1} and {mat2}, {mat1:type} and {mat2:type}, do not both hold floating-point numbers";
     for (const std::string_view name : {"mat1", "mat2", "bias"}) {
         if (name == "bias" && kind != ProductKind::Addmm) continue;
         match.note(constantText(match[name]) + (match.isTensor(name) ? ", " + match.tensor(name).text() : ""));
         if (!match.isTensor(name)) return "an operand is not a tensor";
         const TensorType& type = match.tensor(name);
         const SymDims& sizes = type.sizes;
-        if (std::none_of(sizes.begin(), sizes.end(), [](const SymInt& size) { return size.isInt(); })) return "all sizes of an operand are symbolic, or it has none";
-        if (!haveExamples(match, sizes) || !haveExamples(match, type.strides)) return "a size is symbolic, and the graph gives no example of it";
-        if (name != "bias" && std::any_of(sizes.begin(), sizes.end(), [&](const SymInt& size) { return exampleOf(match, size) == 0; })) return "an operand is empty";
+        if (std::none_of(sizes.begin(), sizes.end(), [](const SymInt& size) { return size.isInt(); }))
+            return "all sizes of an operand are symbolic, or it has none";
+        if (!haveExamples(match, sizes) || !haveExamples(match, type.strides))
+            return "a size is symbolic, and the graph gives no example of it";
+        if (name != "bias" &&
+            std::any_of(sizes.begin(), sizes.end(), [&](const SymInt& size) { return exampleOf(match, size) == 0; }))
+            return "an operand is empty";
     }
     match.note({});
     const Padding padding = paddingOf(kind, mat1, mat2);
-    if (padding.m == 0 && padding.k == 0 && padding.n == 0) return "every size of {mat1}, {mat1:type}, and {mat2}, {mat2:type}, is a multiple of the alignment, symbolic, or 1";
-    if (settings.flag("deterministic", false) && !settings.flag("force_shape_pad", false)) return "what would have to be measured is not done (deterministic)";
+    if (padding.m == 0 && padding.k == 0 && padding.n == 0)
+        return "every size of {mat1}, {mat1:type}, and {mat2}, {mat2:type}, is a multiple of the alignment, symbolic, or 1";
+    if (settings.flag("deterministic", false) && !settings.flag("force_shape_pad", false))
+        return "what would have to be measured is not done (deterministic)";
     return "";
 }
 
@@ -215,7 +237,8 @@ std::string_view unlessPadded(const Match& match, ProductKind kind) {
         match.note("the shared dim is long (pad_aten_mm_pass)");
         return "";
     }
-    if (!isComputeBound(match, dtype, size)) return "the product of {mat1:type} and {mat2:type} waits for memory, not for arithmetic";
+    if (!isComputeBound(match, dtype, size))
+        return "the product of {mat1:type} and {mat2:type} waits for memory, not for arithmetic";
     const PaddingAnswer answer = decidePadding(match, kind, settings);
     if (!answer.note.empty()) match.note(answer.note);
     return !answer.pays ? "whether padding pays is not known" : *answer.pays ? "" : "padding does not pay";

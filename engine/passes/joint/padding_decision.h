@@ -1,15 +1,18 @@
 #pragma once
 // Whether a product is computed with padded operands (spec: passes PAD-2 to PAD-6). Settings of `--enable pad_mm=...`:
-//   shape_padding:0       never;  force_shape_pad:1  always when it is possible;  deterministic:1  nothing that must be measured
-//   decisions:FILE        a file of decisions as PyTorch keeps them: {"system": ..., "cache": {KEY: true, ...}}
-//   tflops:N, dram_gbps:N what the device computes and reads per second; if nothing says so, every product counts as bound by computing
-//   capability:N          of the device, as 8.6; if nothing says so, the device is taken for one of 9.0
-//                         (these three may also stand under `--enable device=...`, for all passes; without, the device is asked)
+//   shape_padding:0       never;  force_shape_pad:1  always when it is possible;  deterministic:1  nothing that must be
+//   measured decisions:FILE        a file of decisions as PyTorch keeps them: {"system": ..., "cache": {KEY: true,
+//   ...}} tflops:N, dram_gbps:N what the device computes and reads per second; if nothing says so, every product counts
+//   as bound by computing capability:N          of the device, as 8.6; if nothing says so, the device is taken for one
+//   of 9.0
+//                         (these three may also stand under `--enable device=...`, for all passes; without, the device
+//                         is asked)
 //   tf32:1                f32 products may be rounded to tf32
 //   any_device:1          on the CPU too, where PyTorch never pads
 // and `shape_padding_multiplier=value:1.1`, `pad_aten_mm_pass=k_threshold_to_pad:8388608` with PyTorch's meaning.
-// What is not decided by a rule or a file is measured (padding_measure.h); where nothing can measure, nothing is padded. Symbolic
-// sizes stand for their examples there, and are never padded themselves. Leaves out: the learned heuristic, which PyTorch has off.
+// What is not decided by a rule or a file is measured (padding_measure.h); where nothing can measure, nothing is
+// padded. Symbolic sizes stand for their examples there, and are never padded themselves. Leaves out: the learned
+// heuristic, which PyTorch has off.
 #include <string>
 
 #include "engine/rewrite/matcher.h"
@@ -29,8 +32,8 @@ int64_t alignmentOf(DType dtype);
 int64_t paddedLength(const SymInt& size, int64_t alignment);
 Padding paddingOf(ProductKind kind, const TensorType& mat1, const TensorType& mat2);
 
-/// The call with its operands padded and the result cut to size. `bias`: null unless Addmm. An operand whose flag says so has its
-/// final size already.
+/// The call with its operands padded and the result cut to size. `bias`: null unless Addmm. An operand whose flag says
+/// so has its final size already.
 struct PaddedOperands {
     Value bias, mat1, mat2;
     Argument beta = 1, alpha = 1;
@@ -38,14 +41,15 @@ struct PaddedOperands {
 };
 Value buildPadded(GraphBuilder& builder, ProductKind kind, const PaddedOperands& operands, const Padding& padding);
 
-/// The key under which PyTorch 2.11 caches a decision: Python's text of shapes, strides, dtypes and what is known of the operands.
-/// `base`: the key of the time without padding.
+/// The key under which PyTorch 2.11 caches a decision: Python's text of shapes, strides, dtypes and what is known of
+/// the operands. `base`: the key of the time without padding.
 std::string paddingKey(const Match& match, ProductKind kind, bool base = false);
 
 /// The operand can be made with its padding at no cost: by whoever makes it (PAD-5).
 bool isPrePadded(const Match& match, std::string_view name);
 
-/// The sentence that says why the product stays as it is, empty if it is padded; the match is noted how that was decided.
+/// The sentence that says why the product stays as it is, empty if it is padded; the match is noted how that was
+/// decided.
 std::string_view unlessPadded(const Match& match, ProductKind kind);
 
 }  // namespace cutaway

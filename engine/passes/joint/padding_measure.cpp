@@ -13,11 +13,12 @@
 namespace cutaway {
 namespace {
 
-/// Decisions (as 0 and 1) and times (in milliseconds) by their keys: where the options keep them, else in the program's memory, where
-/// devices do not mix.
+/// Decisions (as 0 and 1) and times (in milliseconds) by their keys: where the options keep them, else in the program's
+/// memory, where devices do not mix.
 class Measured {
   public:
-    Measured(const CompileOptions& options, const Device& device) : m_options(options), m_prefix(device.type == DeviceType::Cuda ? "cuda " : "cpu ") {}
+    Measured(const CompileOptions& options, const Device& device)
+        : m_options(options), m_prefix(device.type == DeviceType::Cuda ? "cuda " : "cpu ") {}
     std::optional<double> find(const std::string& key) const {
         if (m_options.recall) return m_options.recall(key);
         const std::lock_guard lock(memory().mutex);
@@ -68,8 +69,8 @@ TensorType exampleType(const Match& match, TensorType type) {
     return type;
 }
 
-/// Writes zeros into the corner of an operand that comes padded, as whoever makes it would have to; not where a length is 0, from
-/// where PyTorch's slice starts at the beginning.
+/// Writes zeros into the corner of an operand that comes padded, as whoever makes it would have to; not where a length
+/// is 0, from where PyTorch's slice starts at the beginning.
 void zeroCorner(GraphBuilder& builder, const Value& operand, int64_t row, int64_t first, int64_t second) {
     constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
     Value corner = operand;
@@ -95,7 +96,8 @@ std::optional<std::string> timedGraph(const Match& match, ProductKind kind, cons
         }
         return builder.value(module.graph().placeholder(std::string(name), std::move(type)));
     };
-    if (kind == ProductKind::Addmm) operands.bias = builder.value(module.graph().placeholder("bias", exampleType(match, match.tensor("bias"))));
+    if (kind == ProductKind::Addmm)
+        operands.bias = builder.value(module.graph().placeholder("bias", exampleType(match, match.tensor("bias"))));
     operands.mat1 = operand("mat1", padding.m, padding.k, operands.mat1Ready);
     operands.mat2 = operand("mat2", padding.k, padding.n, operands.mat2Ready);
     // Compiled graphs for the CPU do not mutate; there the corner's few numbers are left out.
@@ -129,7 +131,9 @@ PaddingAnswer measure(const Match& match, ProductKind kind, const std::string& k
         if (plain) measured.keep(baseKey, *plain);
     }
     std::optional<double> padded;
-    if (const auto graph = plain ? timedGraph(match, kind, paddingOf(kind, match.tensor("mat1"), match.tensor("mat2"))) : std::nullopt) padded = timer(*graph);
+    if (const auto graph =
+            plain ? timedGraph(match, kind, paddingOf(kind, match.tensor("mat1"), match.tensor("mat2"))) : std::nullopt)
+        padded = timer(*graph);
     if (!plain || !padded) return {};
     const OptionalPass* given = match.options().enabled("shape_padding_multiplier");
     const bool pays = *plain > *padded * (given ? given->number("value", 1.1) : 1.1);
@@ -141,7 +145,10 @@ PaddingAnswer measure(const Match& match, ProductKind kind, const std::string& k
 /// The sentence about a decision that was made before.
 std::string knownNote(const Match& match, ProductKind kind, const std::string& key, const Measured& measured) {
     const auto plain = measured.find(paddingKey(match, kind, true)), padded = measured.find(kPaddedTime + key);
-    return "measured before" + (plain && padded ? ", " + milliseconds(*plain) + " as it is, " + milliseconds(*padded) + " padded" : std::string()) + ", for " + key;
+    return "measured before" +
+           (plain && padded ? ", " + milliseconds(*plain) + " as it is, " + milliseconds(*padded) + " padded"
+                            : std::string()) +
+           ", for " + key;
 }
 
 }  // namespace
@@ -151,11 +158,17 @@ PaddingAnswer decidePadding(const Match& match, ProductKind kind, const Optional
     std::string problem;
     for (const auto& [name, path] : settings.settings)
         if (name == "decisions")
-            if (const auto decision = decisionOfFile(path, key, problem)) return {decision, "the file of decisions has it under " + key};
+            if (const auto decision = decisionOfFile(path, key, problem))
+                return {decision, "the file of decisions has it under " + key};
     const Measured measured(match.options(), match.tensor("mat1").device);
     if (const auto known = measured.find(key)) return {*known != 0, knownNote(match, kind, key, measured)};
     PaddingAnswer answer = measure(match, kind, key, measured);
-    if (!answer.pays) answer.note = problem.empty() ? "nothing can measure it; decide with --enable pad_mm=force_shape_pad:1 or a file of decisions that has " + key : problem;
+    if (!answer.pays)
+        answer.note =
+            problem.empty()
+                ? "nothing can measure it; decide with --enable pad_mm=force_shape_pad:1 or a file of decisions that has " +
+                      key
+                : problem;
     return answer;
 }
 

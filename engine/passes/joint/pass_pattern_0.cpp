@@ -13,10 +13,13 @@ namespace cutaway {
 
 namespace {
 
-std::vector<Rule> withAttention(TracedForms forms) { return joinRules({jointCleanupRules(), padProductRules(), attentionFormulas(forms).rules, randpermRules()}); }
+std::vector<Rule> withAttention(TracedForms forms) {
+    return joinRules({jointCleanupRules(), padProductRules(), attentionFormulas(forms).rules, randpermRules()});
+}
 
-/// What of attention a graph can hold. Every form has two batched products and an exponential; the backward of a softmax ends in
-/// an fma. What no graph of the module has need not be traced, which takes some 30 ms once for each fourth of the rules.
+/// What of attention a graph can hold. Every form has two batched products and an exponential; the backward of a
+/// softmax ends in an fma. What no graph of the module has need not be traced, which takes some 30 ms once for each
+/// fourth of the rules.
 struct AttentionSigns {
     bool forward = false, backward = false, half = false;
 
@@ -27,7 +30,8 @@ struct AttentionSigns {
             half |= type && isHalf(type->dtype);
             if (node.kind() != NodeKind::Call) continue;
             const std::string_view packet = node.op().packet();
-            products += packet == "aten.bmm" || packet == "aten.baddbmm" || packet == "aten.mm" || packet == "aten.matmul";
+            products +=
+                packet == "aten.bmm" || packet == "aten.baddbmm" || packet == "aten.mm" || packet == "aten.matmul";
             exponentials += packet == "aten.exp" || packet.find("softmax") != std::string_view::npos;
             fused += packet == "prims.fma";
         }

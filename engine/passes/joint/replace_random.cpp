@@ -15,12 +15,14 @@ Value seedFor(const Match& m, GraphBuilder& builder) {
 Values buildRandom(const Match& m, GraphBuilder& builder) {
     const std::string_view overload = m.root().op().name();
     const bool normal = overload.starts_with("aten.randn.");
-    const Value drawn = builder.call("prims.inductor_random.default", {m["size"], seedFor(m, builder), Argument(normal ? "randn" : "rand")});
+    const Value drawn = builder.call("prims.inductor_random.default",
+                                     {m["size"], seedFor(m, builder), Argument(normal ? "randn" : "rand")});
     return convert(drawn, m.root().tensor().dtype);
 }
 Values buildRandint(const Match& m, GraphBuilder& builder) {
     const Argument low = m.pattern().slotOf("low") >= 0 ? m["low"] : Argument(0);
-    const Value drawn = builder.call("prims.inductor_randint.default", {low, m["high"], m["size"], seedFor(m, builder)});
+    const Value drawn =
+        builder.call("prims.inductor_randint.default", {low, m["high"], m["size"], seedFor(m, builder)});
     return convert(drawn, m.root().tensor().dtype);
 }
 
@@ -28,13 +30,16 @@ constexpr std::string_view kWhy = "the numbers can be drawn again from the same 
 constexpr Rule kRules[] = {
     {.name = "replace_random",
      .find = "y = aten.(rand|randn).default(size, ...); return y",
-     .build = buildRandom, .why = kWhy},
+     .build = buildRandom,
+     .why = kWhy},
     {.name = "replace_random_generator",
      .find = "y = aten.(rand|randn).generator(size, generator=None, ...); return y",
-     .build = buildRandom, .why = kWhy},
+     .build = buildRandom,
+     .why = kWhy},
     {.name = "replace_randint",
      .find = "y = aten.randint.low(low, high, size, ...); return y",
-     .build = buildRandint, .why = kWhy},
+     .build = buildRandint,
+     .why = kWhy},
 };
 
 /// One inductor_seeds per device, where its first one stands; seeds are numbered as their readers stand.
@@ -45,11 +50,12 @@ Result<bool> fuseSeeds(Module& module, Rewriter& rewriter) {
         changed |= inner;
     }
     Graph& graph = module.graph();
-    std::vector<std::pair<Device, std::vector<Node*>>> devices;   // in the order of their first seeds
+    std::vector<std::pair<Device, std::vector<Node*>>> devices;  // in the order of their first seeds
     for (Node& node : graph.nodes()) {
         if (!node.isCall("prims.inductor_seeds.default")) continue;
         const Device device = node.tensor().device;
-        auto found = std::find_if(devices.begin(), devices.end(), [&](const auto& entry) { return entry.first == device; });
+        auto found =
+            std::find_if(devices.begin(), devices.end(), [&](const auto& entry) { return entry.first == device; });
         if (found == devices.end()) found = devices.insert(devices.end(), {device, {}});
         found->second.push_back(&node);
     }
@@ -57,7 +63,9 @@ Result<bool> fuseSeeds(Module& module, Rewriter& rewriter) {
         for (const Node* maker : makers) {
             const Refusing no(rewriter, "fuse_seed_creation", *maker);
             if (makers.size() < 2) no("no other call makes seeds on ", device);
-            else if (maker != makers[0]) no.about(makers[0], "its seeds are made by ", *makers[0], ", the first call that makes seeds on ", device);
+            else if (maker != makers[0])
+                no.about(makers[0], "its seeds are made by ", *makers[0], ", the first call that makes seeds on ",
+                         device);
         }
         if (makers.size() < 2) continue;
         if (!rewriter.begin("fuse_seed_creation", *makers[0], "one call makes all seeds of a device")) return changed;
@@ -68,7 +76,8 @@ Result<bool> fuseSeeds(Module& module, Rewriter& rewriter) {
         if (builder.error()) return *builder.error();
         int64_t first = 0;
         for (Node* maker : makers) {
-            for (Node* reader : std::vector<Node*>(maker->users())) graph.setArg(*reader, 1, first + *reader->arg(1).asInt());
+            for (Node* reader : std::vector<Node*>(maker->users()))
+                graph.setArg(*reader, 1, first + *reader->arg(1).asInt());
             first += *maker->arg(0).asInt();
             // A looked-up seed has one type whatever the number of seeds, so no reader has to be typed again.
             graph.replaceUses(*maker, *all.node());

@@ -10,7 +10,8 @@ namespace {
 std::string_view unlessScaleIsUniform(const Match& m) {
     if (!m.isTensor("x")) return "{x} is not a tensor";
     const Argument& scale = m["scale"];
-    if (!scale.node()) return scale.isNumber() && !scale.get<std::complex<double>>() ? "" : "the scale, {scale}, is not a real number";
+    if (!scale.node())
+        return scale.isNumber() && !scale.get<std::complex<double>>() ? "" : "the scale, {scale}, is not a real number";
     if (!m.isTensor("scale")) return "";  // a number known at run time
     const SymDims &sizes = m.tensor("scale").sizes, &whole = m.tensor("x").sizes;
     if (sizes.size() > whole.size()) return "{scale}, {scale:type}, has more dims than {x}, {x:type}";
@@ -27,7 +28,8 @@ std::string_view unlessScaleIsUniform(const Match& m) {
 /// 1 or -1 with the sign of the scale; the operations and their order are PyTorch's.
 OperandValue signOf(const Match& m, GraphBuilder& builder, const Value& x) {
     if (const auto number = m["scale"].asReal()) return *number >= 0 ? 1 : -1;
-    const Value one = builder.call("aten.scalar_tensor.default", {1}, {{"dtype", x.dtype()}, {"device", x.type().device}, {"pin_memory", false}});
+    const Value one = builder.call("aten.scalar_tensor.default", {1},
+                                   {{"dtype", x.dtype()}, {"device", x.type().device}, {"pin_memory", false}});
     const Value positive = builder.call("aten.ge.Scalar", {builder.value(m.node("scale")), 0});
     return where(positive, one, -one);
 }
@@ -55,31 +57,47 @@ Values buildQuotient(const Match& m, GraphBuilder& builder) { return buildRescal
 std::string_view unlessRescalable(const Match& m) {
     const std::string_view refusal = unlessScaleIsUniform(m);
     if (!refusal.empty()) return refusal;
-    if (m["scale"].get<Expr>() || (m.isNode("scale") && !m.isTensor("scale"))) return "the scale, {scale}, is a number that is known only at run time";
+    if (m["scale"].get<Expr>() || (m.isNode("scale") && !m.isTensor("scale")))
+        return "the scale, {scale}, is a number that is known only at run time";
     if (m["keep"].asInt() != 1) return "{top} does not keep the dims that it reduces";
     if (m.pattern().slotOf("c") < 0 || m.parity()) return "";
     // Scaling comes after the conversion then; PyTorch does not look whether that changes the dtype again.
     const auto scaled = inferCall(m.node("s").op(), std::array{m["c"], m["scale"]});
-    if (!scaled || !scaled->tensor() || scaled->tensor()->dtype != m.tensor("c").dtype) return "the scale, {scale}, would change the dtype that {c} converts to, {c:type}";
+    if (!scaled || !scaled->tensor() || scaled->tensor()->dtype != m.tensor("c").dtype)
+        return "the scale, {scale}, would change the dtype that {c} converts to, {c:type}";
     return "";
 }
 
 constexpr std::string_view kWhy = "numbers are subtracted before they are scaled";
 constexpr Rule kRules[] = {
     {.name = "mul_softmax_rescale",
-     .find = "s: shared = aten.mul.Tensor(x, scale); top = aten.amax.default(s, $dims, $keep); y = aten.sub.Tensor(s, top); return y",
-     .build = buildProduct, .unless = unlessRescalable, .why = kWhy, .eitherOrder = true},
+     .find =
+         "s: shared = aten.mul.Tensor(x, scale); top = aten.amax.default(s, $dims, $keep); y = aten.sub.Tensor(s, top); return y",
+     .build = buildProduct,
+     .unless = unlessRescalable,
+     .why = kWhy,
+     .eitherOrder = true},
     {.name = "mul_convert_softmax_rescale",
      .find = "s: shared = aten.mul.Tensor(x, scale); c: shared = prims.convert_element_type.default(s, $dtype); "
              "top = aten.amax.default(c, $dims, $keep); y = aten.sub.Tensor(c, top); return y",
-     .build = buildProduct, .unless = unlessRescalable, .why = kWhy, .changesType = true, .eitherOrder = true},
+     .build = buildProduct,
+     .unless = unlessRescalable,
+     .why = kWhy,
+     .changesType = true,
+     .eitherOrder = true},
     {.name = "div_softmax_rescale",
-     .find = "s: shared = aten.div.Tensor(x, scale); top = aten.amax.default(s, $dims, $keep); y = aten.sub.Tensor(s, top); return y",
-     .build = buildQuotient, .unless = unlessRescalable, .why = kWhy},
+     .find =
+         "s: shared = aten.div.Tensor(x, scale); top = aten.amax.default(s, $dims, $keep); y = aten.sub.Tensor(s, top); return y",
+     .build = buildQuotient,
+     .unless = unlessRescalable,
+     .why = kWhy},
     {.name = "div_convert_softmax_rescale",
      .find = "s: shared = aten.div.Tensor(x, scale); c: shared = prims.convert_element_type.default(s, $dtype); "
              "top = aten.amax.default(c, $dims, $keep); y = aten.sub.Tensor(c, top); return y",
-     .build = buildQuotient, .unless = unlessRescalable, .why = kWhy, .changesType = true},
+     .build = buildQuotient,
+     .unless = unlessRescalable,
+     .why = kWhy,
+     .changesType = true},
 };
 
 }  // namespace

@@ -15,14 +15,18 @@ namespace {
 constexpr double kAnyNumber = 0.113377;
 
 /// Calls whose second argument says the sizes of the result, which may be written in several ways.
-bool givesSizes(const Node& node) { return node.isCall("aten.view.default") || node.isCall("aten.reshape.default") || node.isCall("aten.expand.default"); }
+bool givesSizes(const Node& node) {
+    return node.isCall("aten.view.default") || node.isCall("aten.reshape.default") ||
+           node.isCall("aten.expand.default");
+}
 
 /// A traced graph as the text of a pattern.
 class PatternPrinter {
   public:
-    /// `exact`: constants as they are; else integers, floats, lists, devices and dtypes are left open (T-5), and the number that
-    /// stands for any is bound to `number`.
-    PatternPrinter(const Graph& graph, bool exact, std::string number = {}) : m_graph(graph), m_exact(exact), m_number(std::move(number)) {}
+    /// `exact`: constants as they are; else integers, floats, lists, devices and dtypes are left open (T-5), and the
+    /// number that stands for any is bound to `number`.
+    PatternPrinter(const Graph& graph, bool exact, std::string number = {})
+        : m_graph(graph), m_exact(exact), m_number(std::move(number)) {}
 
     std::string run() const {
         std::string out;
@@ -30,16 +34,19 @@ class PatternPrinter {
             if (!node.isCall()) continue;
             out += node.name() + " = " + node.op().name() + "(";
             const auto& params = node.op().schema()->params;
-            const bool positions = node.isCall("operator.getitem");   // which result is read is part of the pattern (T-4)
+            const bool positions =
+                node.isCall("operator.getitem");  // which result is read is part of the pattern (T-4)
             for (size_t i = 0; i < params.size(); ++i)
                 out += (i ? ", " : "") + (params[i].keywordOnly ? params[i].name + "=" : std::string()) +
-                       (positions && i == 1 ? printArgument(node.arg(i)) : i == 1 && givesSizes(node) ? "_" : item(node.arg(i)));
+                       (positions && i == 1          ? printArgument(node.arg(i))
+                        : i == 1 && givesSizes(node) ? "_"
+                                                     : item(node.arg(i)));
             out += ")\n";
         }
         out += "return ";
         bool first = true;
         for (const Argument& value : m_graph.outputs()) {
-            if (value.node() == nullptr) continue;   // an input without a gradient
+            if (value.node() == nullptr) continue;  // an input without a gradient
             out += (first ? "" : ", ") + value.node()->name();
             first = false;
         }
@@ -49,13 +56,16 @@ class PatternPrinter {
   private:
     /// What a pattern leaves open (T-4): numbers, devices, dtypes and lists of nothing else; not truth values.
     static bool isOpen(const Argument& value) {
-        if (const auto* items = value.list()) return !items->empty() && std::all_of(items->begin(), items->end(), isOpen);
-        return value.get<int64_t>() || value.get<double>() || value.get<Device>() || value.get<DType>() || value.get<Expr>();
+        if (const auto* items = value.list())
+            return !items->empty() && std::all_of(items->begin(), items->end(), isOpen);
+        return value.get<int64_t>() || value.get<double>() || value.get<Device>() || value.get<DType>() ||
+               value.get<Expr>();
     }
     std::string item(const Argument& value) const {
         if (const Node* node = value.node()) return node->name();
         const auto* items = value.list();
-        if (const double* real = value.get<double>(); real && !m_number.empty() && *real == kAnyNumber) return "$" + m_number;
+        if (const double* real = value.get<double>(); real && !m_number.empty() && *real == kAnyNumber)
+            return "$" + m_number;
         if (!m_exact && isOpen(value)) return "_";
         // Compared by otherSizes; in a pattern a symbol's name would be a free name.
         const auto symbolic = [](const Argument& one) { return one.get<Expr>() != nullptr; };
@@ -81,7 +91,8 @@ Result<std::vector<FormulaInput>> inputsOf(const TracedRule& formula, double num
     return inputs;
 }
 std::string numberName(const std::vector<FormulaInput>& inputs) {
-    const auto found = std::find_if(inputs.begin(), inputs.end(), [](const FormulaInput& input) { return input.number; });
+    const auto found =
+        std::find_if(inputs.begin(), inputs.end(), [](const FormulaInput& input) { return input.number; });
     return found == inputs.end() ? std::string() : found->name;
 }
 
@@ -110,7 +121,8 @@ const Node* otherSizes(const Graph& traced, const Match& found) {
         if (!node.isCall()) continue;
         const Node& real = found.node(node.name());
         const bool same = givesSizes(node) ? node.tensor().sizes == real.tensor().sizes
-                                           : std::equal(node.args().begin(), node.args().end(), real.args().begin(), real.args().end(), sameSizes);
+                                           : std::equal(node.args().begin(), node.args().end(), real.args().begin(),
+                                                        real.args().end(), sameSizes);
         if (!same) return &real;
     }
     return nullptr;
@@ -139,14 +151,17 @@ std::string_view unlessTracedAgain(const Match& match) {
     if (!set) return "the formula's trace is no pattern";
     Match found(set->at(0), match.options());
     MatchTrace trace;
-    if (!matchRule(set->at(0), match.root(), MutationRegions(match.root().graph()), found, &trace)) match.note(trace.reason);
-    else if (const Node* other = otherSizes((*module)->graph(), found)) match.note("the sizes of `" + other->name() + "` are others");
+    if (!matchRule(set->at(0), match.root(), MutationRegions(match.root().graph()), found, &trace))
+        match.note(trace.reason);
+    else if (const Node* other = otherSizes((*module)->graph(), found))
+        match.note("the sizes of `" + other->name() + "` are others");
     else return "";
     return "constants or shapes are not those of the formula";
 }
 
 /// Traces the replacement and copies it to before the first result.
-Values copyTraced(const Match& match, GraphBuilder& builder, std::string_view formula, const std::vector<FormulaInput>& inputs, TraceKind kind) {
+Values copyTraced(const Match& match, GraphBuilder& builder, std::string_view formula,
+                  const std::vector<FormulaInput>& inputs, TraceKind kind) {
     const auto module = traceFormula(formula, inputs, kind);
     if (!module) {
         builder.fail(module.error());
@@ -154,11 +169,13 @@ Values copyTraced(const Match& match, GraphBuilder& builder, std::string_view fo
     }
     const Provenance origin = builder.provenance();
     std::map<NodeId, Node*> twins;
-    for (const Node* placeholder : (*module)->graph().placeholders()) twins[placeholder->id()] = match[placeholder->name()].node();
+    for (const Node* placeholder : (*module)->graph().placeholders())
+        twins[placeholder->id()] = match[placeholder->name()].node();
     for (const Node& node : (*module)->graph().nodes()) {
         if (!node.isCall()) continue;
         std::vector<Argument> args;
-        for (const Argument& arg : node.args()) args.push_back(arg.mapNodes([&](Node* input) { return twins.at(input->id()); }));
+        for (const Argument& arg : node.args())
+            args.push_back(arg.mapNodes([&](Node* input) { return twins.at(input->id()); }));
         Provenance provenance = origin;
         provenance.backward = node.provenance().backward;
         builder.setProvenance(std::move(provenance));
@@ -178,7 +195,8 @@ Values buildTraced(const Match& match, GraphBuilder& builder) {
 
 std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
     std::string out(text);
-    for (size_t at = out.find(from); at != std::string::npos; at = out.find(from, at + to.size())) out.replace(at, from.size(), to);
+    for (size_t at = out.find(from); at != std::string::npos; at = out.find(from, at + to.size()))
+        out.replace(at, from.size(), to);
     return out;
 }
 
@@ -192,7 +210,9 @@ Result<std::string> tracePattern(const TracedRule& formula) {
     if (!inputs) return located(inputs.error());
     const auto found = traceFormula(formula.search, *inputs, formula.kind);
     if (!found) return located(found.error());
-    return PatternPrinter((*found)->graph(), false, formula.kind == TraceKind::Joint ? numberName(*inputs) : std::string()).run();
+    return PatternPrinter((*found)->graph(), false,
+                          formula.kind == TraceKind::Joint ? numberName(*inputs) : std::string())
+        .run();
 }
 
 void addRule(TracedRules& out, const TracedRule& source, std::string find, std::string name) {
@@ -213,17 +233,21 @@ Result<std::unique_ptr<Module>> traceSide(const TracedRule& formula, std::string
 }
 size_t resultsOf(const Module& traced) {
     const auto& outputs = traced.graph().outputs();
-    return static_cast<size_t>(std::count_if(outputs.begin(), outputs.end(), [](const Argument& value) { return value.node() != nullptr; }));
+    return static_cast<size_t>(
+        std::count_if(outputs.begin(), outputs.end(), [](const Argument& value) { return value.node() != nullptr; }));
 }
 
 struct Variant {
     bool half, wideMask, oneBatch;
 
     std::string of(std::string_view parameters) const {
-        std::string out = replaced(replaced(parameters, " T[", half ? " f16[" : " f32["), "[B, ", oneBatch ? "[1, " : "[2, ");
+        std::string out =
+            replaced(replaced(parameters, " T[", half ? " f16[" : " f32["), "[B, ", oneBatch ? "[1, " : "[2, ");
         return wideMask ? replaced(out, "mask f16[", "mask f32[") : out;
     }
-    std::string suffix() const { return std::string(half ? "_half" : "") + (wideMask ? "_mask_fp32" : "") + (oneBatch ? "_bs1" : ""); }
+    std::string suffix() const {
+        return std::string(half ? "_half" : "") + (wideMask ? "_mask_fp32" : "") + (oneBatch ? "_bs1" : "");
+    }
 };
 
 class RuleTracer {
@@ -248,7 +272,8 @@ class RuleTracer {
         if (!find && !stands && variant.half) m_out.broken.push_back(find.error());
         if (!find || !isNew(*find)) return;
         source.parameters = m_out.texts.emplace_back(parameters);
-        addRule(m_out, source, std::move(*find), std::string(formula.name) + variant.suffix() + (kind == TraceKind::Joint ? "_training" : "_inference"));
+        addRule(m_out, source, std::move(*find),
+                std::string(formula.name) + variant.suffix() + (kind == TraceKind::Joint ? "_training" : "_inference"));
     }
 
     /// Whether no earlier pattern is the same up to names (SDP-4).
@@ -261,14 +286,16 @@ class RuleTracer {
     TracedForms m_forms;
     TracedRules m_out;
     std::set<std::string> m_known;
-    std::map<std::pair<std::string_view, TraceKind>, bool> m_stands;   // whether some variant of a formula traced
+    std::map<std::pair<std::string_view, TraceKind>, bool> m_stands;  // whether some variant of a formula traced
 };
 
 }  // namespace
 
 TracedRules traceRules(std::span<const TracedRule> formulas, TracedForms forms) {
     RuleTracer tracer(forms);
-    const auto takes = [](const TracedRule& formula, std::string_view variant) { return formula.variants.find(variant) != std::string_view::npos; };
+    const auto takes = [](const TracedRule& formula, std::string_view variant) {
+        return formula.variants.find(variant) != std::string_view::npos;
+    };
     for (const bool half : {false, true})
         for (const TracedRule& formula : formulas) {
             if (half && !forms.half) break;
@@ -293,7 +320,7 @@ Values replaceByExample(const Match& match, GraphBuilder& builder, std::string_v
         bool holdsNodes = false;
         value.forEachNode([&](const Node*) { holdsNodes = true; });
         if (const Node* node = value.node()) input.type = node->type();
-        else if (holdsNodes) continue;   // a list of values: what the formula says of it is unknown to it
+        else if (holdsNodes) continue;  // a list of values: what the formula says of it is unknown to it
         else input.constant = printArgument(value);
         inputs.push_back(std::move(input));
     }
@@ -310,11 +337,14 @@ Result<TracedRules> traceUserRule(const TracedRule& formula, bool training) {
         CT_TRY(const auto searched, traceSide(source, source.search));
         for (const Node* placeholder : searched->graph().placeholders())
             if (kind == TraceKind::Forward && !placeholder->hasUsers())
-                return invalidInput("'search' does not read '" + placeholder->name() + "', so nothing says what it stands for");
+                return invalidInput("'search' does not read '" + placeholder->name() +
+                                    "', so nothing says what it stands for");
         CT_TRY(const auto made, traceSide(source, source.replace));
-        if (resultsOf(*searched) != resultsOf(*made)) return invalidInput("'search' and 'replace_by_example' return different numbers of results");
+        if (resultsOf(*searched) != resultsOf(*made))
+            return invalidInput("'search' and 'replace_by_example' return different numbers of results");
         CT_TRY(std::string find, tracePattern(source));
-        addRule(out, source, std::move(find), std::string(formula.name) + (kind == TraceKind::Joint ? "_training" : ""));
+        addRule(out, source, std::move(find),
+                std::string(formula.name) + (kind == TraceKind::Joint ? "_training" : ""));
     }
     return out;
 }

@@ -1,8 +1,8 @@
 #pragma once
 // Rules whose pattern is what a formula (formula.h) becomes when it is traced, so that it has exactly the calls that a
 // model's graph has. Each formula gives a rule for inference and one for training, which finds and replaces forward and
-// backward together (spec: pattern-matcher T-2). Traced once on example shapes, the constants of the trace are left open;
-// where that matches, the formula is traced again on the real shapes and must match exactly (T-7). With
+// backward together (spec: pattern-matcher T-2). Traced once on example shapes, the constants of the trace are left
+// open; where that matches, the formula is traced again on the real shapes and must match exactly (T-7). With
 // CompileOptions::parity the second trace is left out, as in PyTorch (H-1).
 #include <deque>
 #include <span>
@@ -21,45 +21,48 @@ struct TracedRule {
     std::string_view name;
     /// "name type; ..." with example types, as in "query T[B, 4, 8, 16]; scale f32[]". A parameter of no dims may also
     /// stand for a number. T is f32 or f16, B is 2; or 1, which needs no copies. In training, those
-    /// marked "grad" have gradients. A "number" is found as it is in training (the probability of a dropout), and 0 in inference.
+    /// marked "grad" have gradients. A "number" is found as it is in training (the probability of a dropout), and 0 in
+    /// inference.
     std::string_view parameters;
     std::string_view search, replace;
     std::string_view (*unless)(const Match& match) = nullptr;
     std::string_view why;
     /// "bs1": also traced with B = 1; "mask_fp32": also with T = f16 and `mask` in f32.
     std::string_view variants = "";
-    TraceKind kind = TraceKind::Forward;   // set by traceRules
+    TraceKind kind = TraceKind::Forward;  // set by traceRules
 };
 
 /// The rules, with the storage of their texts.
 struct TracedRules {
     std::deque<std::string> texts;
-    std::deque<TracedRule> sources;   // one per rule
+    std::deque<TracedRule> sources;  // one per rule
     std::vector<Rule> rules;
-    std::vector<Error> broken;        // formulas left out because they do not parse or trace
+    std::vector<Error> broken;  // formulas left out because they do not parse or trace
 };
 
 /// Which rules are traced; what a graph cannot hold need not be.
 struct TracedForms {
     bool training = true;
-    bool half = true;   // those with T = f16, which half-precision graphs have
+    bool half = true;  // those with T = f16, which half-precision graphs have
 };
 
-/// Traces each formula for T = f32 and again for T = f16, as "NAME[_half][_mask_fp32][_bs1]_{training,inference}". Variants
-/// that do not trace, or look like an earlier rule, are left out; each formula must trace for one of the dtypes.
+/// Traces each formula for T = f32 and again for T = f16, as "NAME[_half][_mask_fp32][_bs1]_{training,inference}".
+/// Variants that do not trace, or look like an earlier rule, are left out; each formula must trace for one of the
+/// dtypes.
 TracedRules traceRules(std::span<const TracedRule> formulas, TracedForms forms = {});
 
-/// The rule, or with `training` the training and the inference rule, of one formula on its example types as they are; named
-/// NAME_training and NAME. Texts borrowed from `formula` must outlive the result. Errors: what does not parse or trace; sides
-/// with different numbers of results.
+/// The rule, or with `training` the training and the inference rule, of one formula on its example types as they are;
+/// named NAME_training and NAME. Texts borrowed from `formula` must outlive the result. Errors: what does not parse or
+/// trace; sides with different numbers of results.
 Result<TracedRules> traceUserRule(const TracedRule& formula, bool training);
 
-/// What Rule::build of a rule may return (PyTorch's Match.replace_by_example): the formula, traced on the types of what the
-/// match bound to the free names of its pattern, constants written in, before the first result. Its errors are the builder's.
+/// What Rule::build of a rule may return (PyTorch's Match.replace_by_example): the formula, traced on the types of what
+/// the match bound to the free names of its pattern, constants written in, before the first result. Its errors are the
+/// builder's.
 Values replaceByExample(const Match& match, GraphBuilder& builder, std::string_view formula);
 
-/// The graph that the search side of a rule becomes for its example types, `number` in place of parameters of no dims and
-/// `dropout` in place of numbers.
+/// The graph that the search side of a rule becomes for its example types, `number` in place of parameters of no dims
+/// and `dropout` in place of numbers.
 Result<std::unique_ptr<Module>> traceSearch(const TracedRule& rule, double number, double dropout);
 
 }  // namespace cutaway

@@ -8,7 +8,6 @@
 
 #include "engine/rewrite/refusing.h"
 
-
 namespace cutaway {
 namespace {
 
@@ -19,16 +18,17 @@ bool isProduct(const Node& node) { return node.isCall("aten.mm.default"); }
 /// The two products and what stands between them.
 struct BackToBack {
     Node *inner = nullptr, *outer = nullptr;
-    Node* middle = nullptr;          // the operand of the outer product: the inner one or a pointwise function of it
-    std::vector<Node*> pointwise;    // from the inner product to the middle, in order, the product left out
-    bool left = false;               // f(A @ B) @ C
+    Node* middle = nullptr;        // the operand of the outer product: the inner one or a pointwise function of it
+    std::vector<Node*> pointwise;  // from the inner product to the middle, in order, the product left out
+    bool left = false;             // f(A @ B) @ C
     Node *a = nullptr, *b = nullptr, *c = nullptr;
 };
 
-/// Every node that the inner product reaches, up to `middle`; nullopt if one of them is not pointwise or reads something else.
+/// Every node that the inner product reaches, up to `middle`; nullopt if one of them is not pointwise or reads
+/// something else.
 std::optional<std::set<NodeId>> between(const Node& inner, const Node& middle, const Refusing& refuse) {
     std::set<NodeId> known;
-    std::map<NodeId, size_t> unseen;   // inputs of a reader that do not come from here
+    std::map<NodeId, size_t> unseen;  // inputs of a reader that do not come from here
     std::vector<const Node*> pending = {&inner}, readers;
     while (!pending.empty()) {
         const Node* node = pending.back();
@@ -64,7 +64,8 @@ std::optional<BackToBack> productsFrom(Node& inner, const Refusing& refuse) {
         Node* user = node->users()[0];
         if (user->isOutput()) return none(refuse(node, " is returned before a second product reads it"));
         if (isProduct(*user)) out.outer = user, out.middle = node;
-        else if (!user->is(Tag::Pointwise)) return none(refuse(Found{user}, " reads ", node, " before a second product does, and is not pointwise"));
+        else if (!user->is(Tag::Pointwise))
+            return none(refuse(Found{user}, " reads ", node, " before a second product does, and is not pointwise"));
         node = user;
     }
     if (out.middle->users().size() != 1)
@@ -85,14 +86,18 @@ std::optional<BackToBack> productsFrom(Node& inner, const Refusing& refuse) {
 struct Blocks {
     int64_t m, n, o, p;
 };
-constexpr Blocks kBlocks[] = {{128, 16, 16, 16}, {128, 32, 32, 32}, {128, 64, 64, 64}, {128, 16, 128, 16}, {128, 32, 128, 32}, {128, 64, 128, 64},
-                              {16, 16, 16, 128}, {32, 32, 32, 128}, {64, 64, 64, 128}, {16, 128, 16, 128}, {32, 128, 32, 128}, {64, 128, 64, 128}};
+constexpr Blocks kBlocks[] = {{128, 16, 16, 16},  {128, 32, 32, 32},  {128, 64, 64, 64},  {128, 16, 128, 16},
+                              {128, 32, 128, 32}, {128, 64, 128, 64}, {16, 16, 16, 128},  {32, 32, 32, 128},
+                              {64, 64, 64, 128},  {16, 128, 16, 128}, {32, 128, 32, 128}, {64, 128, 64, 128}};
 
 /// Loads of the two products over loads of the kernel. A is M x N, B is N x O, C is O x P.
 double loadRatio(bool left, const Blocks& sizes, const Blocks& block) {
     const auto steps = [](int64_t size, int64_t by) { return static_cast<double>((size + by - 1) / by); };
-    const auto area = [](int64_t rows, int64_t columns) { return static_cast<double>(rows) * static_cast<double>(columns); };
-    const double m = steps(sizes.m, block.m), n = steps(sizes.n, block.n), o = steps(sizes.o, block.o), p = steps(sizes.p, block.p);
+    const auto area = [](int64_t rows, int64_t columns) {
+        return static_cast<double>(rows) * static_cast<double>(columns);
+    };
+    const double m = steps(sizes.m, block.m), n = steps(sizes.n, block.n), o = steps(sizes.o, block.o),
+                 p = steps(sizes.p, block.p);
     const double ab = area(block.m, block.n), bc = area(block.n, block.o), cd = area(block.o, block.p);
     const double matrices = area(sizes.m, sizes.n) + area(sizes.n, sizes.o) + area(sizes.o, sizes.p);
     const double apart = matrices + (left ? area(sizes.m, sizes.o) : area(sizes.n, sizes.p));
@@ -114,13 +119,16 @@ bool isWorthwhile(const BackToBack& found, bool parity, const Refusing& refuse) 
         if (type->device.type != DeviceType::Cuda) return refuse(node, ", ", *type, ", is not on a GPU");
         if (!allInts(type->sizes)) return refuse("the sizes of ", node, ", ", *type, ", are not known numbers");
         if (type->sizes[0] == SymInt(0) || type->sizes[1] == SymInt(0)) return refuse(node, ", ", *type, ", is empty");
-        if (!parity && type->dtype != found.outer->tensor().dtype) return refuse(node, " is ", *type, ", what comes out ", found.outer->tensor(), ": the dtypes differ");
+        if (!parity && type->dtype != found.outer->tensor().dtype)
+            return refuse(node, " is ", *type, ", what comes out ", found.outer->tensor(), ": the dtypes differ");
     }
     const SymDims &a = found.a->tensor().sizes, &b = found.b->tensor().sizes, &c = found.c->tensor().sizes;
-    if (!(a[1] == b[0]) || !(b[1] == c[0])) return refuse("what stands between it and ", found.outer, " changes the shape");
+    if (!(a[1] == b[0]) || !(b[1] == c[0]))
+        return refuse("what stands between it and ", found.outer, " changes the shape");
     const double ratio = expectedRatio(found.left, {a[0].value(), a[1].value(), c[0].value(), c[1].value()});
     if (ratio > 1) return true;
-    return refuse("one kernel would load more: two kernels load ", 100 * ratio, " % of what it loads, for ", found.a->tensor(), ", ", found.b->tensor(), " and ", found.c->tensor());
+    return refuse("one kernel would load more: two kernels load ", 100 * ratio, " % of what it loads, for ",
+                  found.a->tensor(), ", ", found.b->tensor(), " and ", found.c->tensor());
 }
 
 /// graph(A, B, C): the products and what stands between them.
@@ -134,15 +142,18 @@ std::unique_ptr<Module> graphOf(const BackToBack& found) {
     module->inputs.resize(inputs.size());
     const auto copy = [&](const Node& node, auto&& operand) {
         std::vector<Argument> args;
-        for (size_t i = 0; i < node.args().size(); ++i) args.push_back(node.arg(i).mapNodes([&](Node* input) { return operand(i, input); }));
+        for (size_t i = 0; i < node.args().size(); ++i)
+            args.push_back(node.arg(i).mapNodes([&](Node* input) { return operand(i, input); }));
         Node& made = graph.call(node.op(), std::move(args), node.type(), nullptr, node.name());
         graph.setProvenance(made, node.provenance());
         twins[&node] = &made;
     };
-    const size_t first = found.left ? 0 : 1;   // the inner product's operands among A, B, C
+    const size_t first = found.left ? 0 : 1;  // the inner product's operands among A, B, C
     copy(*found.inner, [&](size_t position, Node*) { return placeholders[first + position]; });
     for (const Node* node : found.pointwise) copy(*node, [&](size_t, Node* input) { return twins.at(input); });
-    copy(*found.outer, [&](size_t position, Node*) { return position == (found.left ? 0u : 1u) ? twins.at(found.middle) : placeholders[found.left ? 2 : 0]; });
+    copy(*found.outer, [&](size_t position, Node*) {
+        return position == (found.left ? 0u : 1u) ? twins.at(found.middle) : placeholders[found.left ? 2 : 0];
+    });
     graph.output(Argument(std::vector<Argument>{Argument(twins.at(found.outer))}));
     module->outputs.resize(1);
     return module;
@@ -161,8 +172,9 @@ Result<void> fuse(Module& module, Rewriter& rewriter, const BackToBack& found) {
     TensorType type = found.outer->tensor();
     type.dtype = found.a->tensor().dtype;
     const GraphBuilder builder = rewriter.builder(graph, found.outer, *found.outer);
-    Node& made = graph.call(findOrMakeOpaque(kFused), {Argument(SubgraphRef{name}), Argument(found.a), Argument(found.b), Argument(found.c)}, ValueType(std::move(type)),
-                            found.outer, "b2b_gemm");
+    Node& made = graph.call(findOrMakeOpaque(kFused),
+                            {Argument(SubgraphRef{name}), Argument(found.a), Argument(found.b), Argument(found.c)},
+                            ValueType(std::move(type)), found.outer, "b2b_gemm");
     graph.setProvenance(made, builder.sharedProvenance());
     rewriter.replace(*found.outer, made);
     for (auto node = found.pointwise.rbegin(); node != found.pointwise.rend(); ++node) graph.erase(**node);
@@ -174,7 +186,8 @@ Result<void> fuse(Module& module, Rewriter& rewriter, const BackToBack& found) {
 bool isFusedGraph(const Module& module, const std::string& name) {
     for (const Node& node : module.graph().nodes())
         if (node.isCall(kFused))
-            if (const auto* reference = node.arg(0).get<SubgraphRef>(); reference && reference->name == name) return true;
+            if (const auto* reference = node.arg(0).get<SubgraphRef>(); reference && reference->name == name)
+                return true;
     return false;
 }
 
@@ -198,7 +211,9 @@ Result<bool> mergeProductsBackToBack(Module& module, Rewriter& rewriter) {
         const Refusing refuse(rewriter, "b2b_gemm", *inner);
         const auto found = productsFrom(*inner, refuse);
         if (!found || !isWorthwhile(*found, rewriter.options().parity, refuse)) continue;
-        if (!rewriter.begin("b2b_gemm", *inner, "the first product need not be stored, and the kernel is expected to load less than two")) return changed;
+        if (!rewriter.begin("b2b_gemm", *inner,
+                            "the first product need not be stored, and the kernel is expected to load less than two"))
+            return changed;
         CT_TRY_VOID(fuse(module, rewriter, *found));
         changed = true;
     }

@@ -16,7 +16,8 @@ struct Family {
     Kind kind;
     std::string_view pass, op;
 };
-constexpr Family kReduceScatters{Kind::ReduceScatter, "bucket_reduce_scatters", "_c10d_functional.reduce_scatter_tensor.default"};
+constexpr Family kReduceScatters{Kind::ReduceScatter, "bucket_reduce_scatters",
+                                 "_c10d_functional.reduce_scatter_tensor.default"};
 constexpr Family kAllReduces{Kind::AllReduce, "bucket_all_reduce", "_c10d_functional.all_reduce.default"};
 constexpr Family kAllGathers{Kind::AllGather, "bucket_all_gathers", "_c10d_functional.all_gather_into_tensor.default"};
 
@@ -25,22 +26,30 @@ Node& operandOf(const Node& collective) { return *collective.arg(0).node(); }
 /// Whether the collective can be joined to another at all.
 bool isPlain(const Node& node, const Family& family, const Refusing& refuse) {
     if (!node.isCall(family.op)) return false;
-    if (node.users().size() != 1) return refuse("it has ", Counted{node.users().size(), "reader"}, ", not one wait alone");
+    if (node.users().size() != 1)
+        return refuse("it has ", Counted{node.users().size(), "reader"}, ", not one wait alone");
     if (node.arg(0).node() == nullptr) return refuse("what it sends is no tensor");
     const TensorType *in = operandOf(node).type().tensor(), *out = node.type().tensor();
     if (in == nullptr || out == nullptr) return refuse("the type of what it sends or gets is not known");
-    if (!allInts(in->sizes) || !allInts(out->sizes)) return refuse("the sizes of ", operandOf(node), ", ", *in, ", are not known numbers");
+    if (!allInts(in->sizes) || !allInts(out->sizes))
+        return refuse("the sizes of ", operandOf(node), ", ", *in, ", are not known numbers");
     return in->rank() > 0 || family.kind == Kind::AllReduce || refuse(operandOf(node), " is a single number, ", *in);
 }
 /// Whether both do the same with tensors of the same dtype and device. `refuse`: of `b`.
 bool isAlike(const Node& a, const Node& b, const Refusing& refuse) {
     for (size_t i = 1; i < a.args().size(); ++i)
         if (!equal(a.arg(i), b.arg(i)))
-            return refuse(a, ", which is waited for before it, has '", a.op().schema() ? a.op().schema()->params[i].name : "argument", "' ", a.arg(i), ", it has ", b.arg(i));
+            return refuse(a, ", which is waited for before it, has '",
+                          a.op().schema() ? a.op().schema()->params[i].name : "argument", "' ", a.arg(i), ", it has ",
+                          b.arg(i));
     const TensorType &first = operandOf(a).tensor(), &second = operandOf(b).tensor();
-    return (first.dtype == second.dtype && first.device == second.device) || refuse(a, ", which is waited for before it, sends ", first, ", it sends ", second, ": dtype or device differ");
+    return (first.dtype == second.dtype && first.device == second.device) ||
+           refuse(a, ", which is waited for before it, sends ", first, ", it sends ", second,
+                  ": dtype or device differ");
 }
-double bytesOf(const TensorType& type) { return static_cast<double>(numel(type.sizes).value()) * static_cast<double>(byteSize(type.dtype)); }
+double bytesOf(const TensorType& type) {
+    return static_cast<double>(numel(type.sizes).value()) * static_cast<double>(byteSize(type.dtype));
+}
 
 void addDescendants(const Node& node, std::set<NodeId>& known) {
     std::vector<const Node*> pending = {&node};
@@ -55,7 +64,8 @@ void addDescendants(const Node& node, std::set<NodeId>& known) {
 /// The collectives of a family that go together.
 class Buckets {
   public:
-    Buckets(const Graph& graph, const Family& family, Rewriter& rewriter) : m_graph(graph), m_family(family), m_rewriter(rewriter) {
+    Buckets(const Graph& graph, const Family& family, Rewriter& rewriter)
+        : m_graph(graph), m_family(family), m_rewriter(rewriter) {
         const OptionalPass* settings = rewriter.options().enabled(std::string(family.pass));
         m_capacity = (settings ? settings->number("bucket_cap_mb", 2000) : 2000) * kMegabyte;
     }
@@ -73,7 +83,7 @@ class Buckets {
     /// Runs of alike collectives, in the order in which they are waited for.
     std::vector<std::vector<Node*>> runs() const {
         std::vector<std::vector<Node*>> runs;
-        bool open = false;   // whether the last run goes on
+        bool open = false;  // whether the last run goes on
         for (const Node& node : m_graph.nodes()) {
             Node* waited = node.isCall(kWait) ? node.arg(0).node() : nullptr;
             if (waited == nullptr || !waited->isCall(m_family.op)) continue;
@@ -95,7 +105,7 @@ class Buckets {
         };
         for (Node* node : run) {
             if (descendants.contains(node->id())) {
-                refusalAt(*node)("it needs what ", bucket[0], " or another of its bucket gives");
+                refusalAt (*node)("it needs what ", bucket[0], " or another of its bucket gives");
                 continue;
             }
             const double size = std::max(bytesOf(operandOf(*node).tensor()), bytesOf(node->tensor()));
@@ -112,13 +122,14 @@ class Buckets {
     }
     void refuseSize(const Node& node, const Node& other, double bytes) const {
         if (!m_rewriter.watches(node)) return;
-        refusalAt(node)("with ", other, " the bucket would have ", bytes / kMegabyte, " MB, more than bucket_cap_mb, ", m_capacity / kMegabyte);
+        refusalAt(node)("with ", other, " the bucket would have ", bytes / kMegabyte, " MB, more than bucket_cap_mb, ",
+                        m_capacity / kMegabyte);
     }
     /// Those that are in the bucket of another, and those that are in none and of which nothing has been said yet.
     void refuseRest() const {
         for (const std::vector<Node*>& bucket : m_buckets)
             for (const Node* node : bucket)
-                if (node != bucket[0]) refusalAt(*node)("it goes into the bucket that ", bucket[0], " begins");
+                if (node != bucket[0]) refusalAt (*node)("it goes into the bucket that ", bucket[0], " begins");
         for (const Node& node : m_graph.nodes())
             if (node.isCall(m_family.op) && m_rewriter.watches(node)) refuseAlone(node);
     }
@@ -127,7 +138,9 @@ class Buckets {
         for (const Node& wait : m_graph.nodes()) {
             const Node* other = wait.isCall(kWait) ? wait.arg(0).node() : nullptr;
             if (other == nullptr || !other->isCall(m_family.op)) continue;
-            if (waited && other != &node) return void(refusalAt(node)(other, ", which is waited for next, does not do the same with a tensor of the same dtype"));
+            if (waited && other != &node)
+                return void(refusalAt(node)(
+                    other, ", which is waited for next, does not do the same with a tensor of the same dtype"));
             waited |= other == &node;
         }
         if (waited) refusalAt(node)("no other ", m_family.op, " is waited for beside it");
@@ -141,10 +154,14 @@ class Buckets {
     std::vector<std::vector<Node*>> m_buckets;
 };
 
-Value reshaped(const Value& x, std::vector<SymInt> sizes) { return x.builder().call("aten.reshape.default", {x, Argument(SymDims(sizes.begin(), sizes.end()))}); }
+Value reshaped(const Value& x, std::vector<SymInt> sizes) {
+    return x.builder().call("aten.reshape.default", {x, Argument(SymDims(sizes.begin(), sizes.end()))});
+}
 
 /// The same bytes as elements of another dtype, of a tensor of one dim.
-Value readAs(const Value& x, DType dtype) { return x.dtype() == dtype ? x : x.builder().call("aten.view.dtype", {x, Argument(dtype)}); }
+Value readAs(const Value& x, DType dtype) {
+    return x.dtype() == dtype ? x : x.builder().call("aten.view.dtype", {x, Argument(dtype)});
+}
 /// Bytes are joined as elements of the smallest dtype.
 DType smallestDType(const std::vector<Node*>& bucket) {
     DType smallest = bucket[0]->tensor().dtype;
@@ -156,7 +173,8 @@ DType smallestDType(const std::vector<Node*>& bucket) {
 /// One collective on all operands, and from it the results of the collectives of a bucket.
 class Joining {
   public:
-    Joining(GraphBuilder& builder, const std::vector<Node*>& bucket, Kind kind) : m_builder(builder), m_bucket(bucket), m_kind(kind), m_dtype(smallestDType(bucket)) {
+    Joining(GraphBuilder& builder, const std::vector<Node*>& bucket, Kind kind)
+        : m_builder(builder), m_bucket(bucket), m_kind(kind), m_dtype(smallestDType(bucket)) {
         m_group = kind == Kind::AllReduce ? 1 : bucket[0]->arg("group_size").asInt().value_or(1);
     }
     std::vector<Value> results() {
@@ -167,7 +185,8 @@ class Joining {
         wait = m_builder.call(kWait, {start});
         const bool gathers = m_kind == Kind::AllGather;
         const Value result = gathers ? reshaped(wait, {SymInt(m_group), m_columns}) : wait;
-        const Value pieces = m_builder.call("aten.split_with_sizes.default", {result, Argument(m_sections), gathers ? 1 : 0});
+        const Value pieces =
+            m_builder.call("aten.split_with_sizes.default", {result, Argument(m_sections), gathers ? 1 : 0});
         std::vector<Value> out;
         for (size_t i = 0; i < m_bucket.size() && !m_builder.error(); ++i) {
             const TensorType& type = m_bucket[i]->tensor();
@@ -189,12 +208,14 @@ class Joining {
             const bool rows = m_kind == Kind::ReduceScatter;
             SymInt section = rows ? floorDiv(count, SymInt(m_group)) : count;
             Value part = rows ? reshaped(x, {SymInt(m_group), section}) : reshaped(x, {count});
-            if (x.dtype() != m_dtype) part = readAs(part, m_dtype), section = section * SymInt(byteSize(x.dtype()) / byteSize(m_dtype));
+            if (x.dtype() != m_dtype)
+                part = readAs(part, m_dtype), section = section * SymInt(byteSize(x.dtype()) / byteSize(m_dtype));
             parts.emplace_back(part);
             m_sections.emplace_back(section);
             m_columns = m_columns + section;
         }
-        const Value whole = m_builder.call("aten.cat.default", {Argument(std::move(parts)), m_kind == Kind::ReduceScatter ? 1 : 0});
+        const Value whole =
+            m_builder.call("aten.cat.default", {Argument(std::move(parts)), m_kind == Kind::ReduceScatter ? 1 : 0});
         return m_kind == Kind::ReduceScatter ? reshaped(whole, {m_columns * SymInt(m_group)}) : whole;
     }
 
@@ -220,7 +241,8 @@ Result<bool> bucketAll(Module& module, Rewriter& rewriter, const Family& family)
         changed |= inner;
     }
     for (const std::vector<Node*>& bucket : Buckets(module.graph(), family, rewriter).find()) {
-        if (!rewriter.begin(family.pass, *bucket[0], "one large message takes less time than several small ones")) return changed;
+        if (!rewriter.begin(family.pass, *bucket[0], "one large message takes less time than several small ones"))
+            return changed;
         CT_TRY_VOID(joinCollectives(module.graph(), rewriter, bucket));
         changed = true;
     }
@@ -250,11 +272,13 @@ Result<JoinedCollectives> joinCollectives(Graph& graph, Rewriter& rewriter, cons
         rewriter.replace(*wait, *results[i].node());
         graph.erase(*bucket[i]);
     }
-    sortTopologically(graph);   // an operand may stand behind the bucket, the reader of an early result before it
+    sortTopologically(graph);  // an operand may stand behind the bucket, the reader of an early result before it
     return joined;
 }
 
-Result<bool> bucketReduceScatters(Module& module, Rewriter& rewriter) { return bucketAll(module, rewriter, kReduceScatters); }
+Result<bool> bucketReduceScatters(Module& module, Rewriter& rewriter) {
+    return bucketAll(module, rewriter, kReduceScatters);
+}
 Result<bool> bucketAllReduces(Module& module, Rewriter& rewriter) { return bucketAll(module, rewriter, kAllReduces); }
 Result<bool> bucketAllGathers(Module& module, Rewriter& rewriter) { return bucketAll(module, rewriter, kAllGathers); }
 

@@ -10,7 +10,8 @@
 namespace cutaway {
 namespace {
 
-constexpr std::string_view kInt4 = "aten._weight_int4pack_mm_for_cpu.default", kLinear = "mkldnn._linear_pointwise.default";
+constexpr std::string_view kInt4 = "aten._weight_int4pack_mm_for_cpu.default",
+                           kLinear = "mkldnn._linear_pointwise.default";
 constexpr std::string_view kConcat = "concat_linear_woq_int4", kGroup = "grouped_gemm_pass";
 
 /// A family of products: the op, and what joins two of them.
@@ -24,19 +25,24 @@ struct Family {
     std::string_view why;
 };
 
-const TensorType* weightType(const Node& node) { return node.arg(1).node() ? node.arg(1).node()->type().tensor() : nullptr; }
+const TensorType* weightType(const Node& node) {
+    return node.arg(1).node() ? node.arg(1).node()->type().tensor() : nullptr;
+}
 
 /// The products of the tensor that `node` reads, if they are all that reads it.
 std::vector<Node*> productsBeside(Node& node, const Family& family, Rewriter& rewriter) {
     const Refusing no(rewriter, family.rule, node);
     const std::vector<Node*>& readers = node.arg(0).node()->users();
-    if (node.tensor().device.type != DeviceType::Cpu) return no("it is computed on ", node.tensor().device), std::vector<Node*>();
+    if (node.tensor().device.type != DeviceType::Cpu)
+        return no("it is computed on ", node.tensor().device), std::vector<Node*>();
     if (readers.size() < 2) return no("nothing else reads ", *node.arg(0).node()), std::vector<Node*>();
     for (size_t i = 0; i < readers.size(); ++i) {
         const Node& reader = *readers[i];
         if (!reader.isCall(family.op) || reader.arg(0).node() != node.arg(0).node())
-            return no.about(&reader, reader, " reads ", *node.arg(0).node(), " and is no such product"), std::vector<Node*>();
-        if (i > 0 && reader.arg(1).node() == readers[0]->arg(1).node()) return no.about(&reader, "two products have the same weight"), std::vector<Node*>();
+            return no.about(&reader, reader, " reads ", *node.arg(0).node(), " and is no such product"),
+                   std::vector<Node*>();
+        if (i > 0 && reader.arg(1).node() == readers[0]->arg(1).node())
+            return no.about(&reader, "two products have the same weight"), std::vector<Node*>();
         if (!family.joins(reader, no, rewriter) || !family.fits(*readers[0], reader, no, rewriter)) return {};
     }
     return readers;
@@ -53,7 +59,7 @@ Result<bool> mergeAll(Module& module, Rewriter& rewriter, const Family& family) 
         if (node.isCall(family.op) && node.arg(0).node() && node.type().tensor()) products.push_back(node.id());
     for (const NodeId id : products) {
         Node* node = module.graph().find(id);
-        if (node == nullptr) continue;   // joined with an earlier one
+        if (node == nullptr) continue;  // joined with an earlier one
         const std::vector<Node*> together = productsBeside(*node, family, rewriter);
         if (together.empty()) continue;
         if (!rewriter.begin(family.rule, *node, family.why)) return changed;
@@ -75,14 +81,18 @@ Node& firstOf(const std::vector<Node*>& products) {
 
 bool fitsInt4(const Node& first, const Node& node, const Refusing& no, const Rewriter&) {
     const TensorType *one = weightType(first), *other = weightType(node);
-    if (!(one->sizes[1] == other->sizes[1])) return no.about(&node, "the weights have different numbers of columns: ", *one, " and ", *other);
-    return equal(first.arg("qGroupSize"), node.arg("qGroupSize")) || no.about(&node, "the weights have groups of different sizes");
+    if (!(one->sizes[1] == other->sizes[1]))
+        return no.about(&node, "the weights have different numbers of columns: ", *one, " and ", *other);
+    return equal(first.arg("qGroupSize"), node.arg("qGroupSize")) ||
+           no.about(&node, "the weights have groups of different sizes");
 }
 bool joinsInt4(const Node& node, const Refusing& no, const Rewriter&) {
     for (const std::string_view param : {"mat2", "qScaleAndZeros"}) {
         const Node* constant = node.arg(param).node();
-        const TensorType* type = constant && constant->kind() == NodeKind::GetAttr ? constant->type().tensor() : nullptr;
-        if (type == nullptr || !allInts(type->sizes)) return no.about(constant, Found{constant}, " is no tensor of the module, whose numbers are known");
+        const TensorType* type =
+            constant && constant->kind() == NodeKind::GetAttr ? constant->type().tensor() : nullptr;
+        if (type == nullptr || !allInts(type->sizes))
+            return no.about(constant, Found{constant}, " is no tensor of the module, whose numbers are known");
     }
     return true;
 }
@@ -138,10 +148,13 @@ Result<void> mergeInt4(Module& module, Rewriter& rewriter, const std::vector<Nod
     GraphBuilder builder = rewriter.builder(module.graph(), &first, *products[0]);
     std::vector<Argument> args = products[0]->args();
     args[1] = Argument(&weight), args[3] = Argument(&scale);
-    const Value pieces = builder.call("aten.split_with_sizes.default", {builder.callBound(products[0]->op(), std::move(args)), Argument(std::move(sections)), 1});
+    const Value pieces =
+        builder.call("aten.split_with_sizes.default",
+                     {builder.callBound(products[0]->op(), std::move(args)), Argument(std::move(sections)), 1});
     std::vector<Value> results;
     for (size_t i = 0; i < products.size() && !builder.error(); ++i)
-        results.push_back(builder.call("aten.clone.default", {pieces[static_cast<int64_t>(i)]}, {{"memory_format", MemoryFormat::Contiguous}}));
+        results.push_back(builder.call("aten.clone.default", {pieces[static_cast<int64_t>(i)]},
+                                       {{"memory_format", MemoryFormat::Contiguous}}));
     if (builder.error()) return *builder.error();
     for (size_t i = 0; i < products.size(); ++i) rewriter.replace(*products[i], *results[i].node());
     return {};
@@ -155,23 +168,27 @@ bool fitsGroup(const Node& first, const Node& node, const Refusing& no, const Re
 }
 bool joinsGroup(const Node& node, const Refusing& no, const Rewriter& rewriter) {
     const auto* function = node.arg("attr").get<std::string>();
-    return rewriter.options().parity || (function && *function == "none") || no.about(&node, "a function is computed behind ", node);
+    return rewriter.options().parity || (function && *function == "none") ||
+           no.about(&node, "a function is computed behind ", node);
 }
 Result<void> mergeGroup(Module& module, Rewriter& rewriter, const std::vector<Node*>& products) {
     std::vector<Argument> weights, biases;
     for (const Node* node : products) weights.push_back(node->arg(1)), biases.push_back(node->arg(2));
     GraphBuilder builder = rewriter.builder(module.graph(), &firstOf(products), *products[0]);
-    const Value group = builder.call("torch__inductor_mkldnn_lowerings_grouped_gemm_lowering", {products[0]->arg(0), Argument(std::move(weights)), Argument(std::move(biases))});
+    const Value group = builder.call("torch__inductor_mkldnn_lowerings_grouped_gemm_lowering",
+                                     {products[0]->arg(0), Argument(std::move(weights)), Argument(std::move(biases))});
     std::vector<Value> results;
     for (size_t i = 0; i < products.size() && !builder.error(); ++i) results.push_back(group[static_cast<int64_t>(i)]);
     if (builder.error()) return *builder.error();
     for (size_t i = 0; i < products.size(); ++i) rewriter.replace(*products[i], *results[i].node());
-    sortTopologically(module.graph());   // a weight may be made behind the first product
+    sortTopologically(module.graph());  // a weight may be made behind the first product
     return {};
 }
 
-constexpr Family kInt4Family{kInt4, kConcat, fitsInt4, joinsInt4, mergeInt4, "one product of joined weights reads the tensor once"};
-constexpr Family kGroupFamily{kLinear, kGroup, fitsGroup, joinsGroup, mergeGroup, "one call computes all products and reads the tensor once"};
+constexpr Family kInt4Family{kInt4,     kConcat,   fitsInt4,
+                             joinsInt4, mergeInt4, "one product of joined weights reads the tensor once"};
+constexpr Family kGroupFamily{kLinear,    kGroup,     fitsGroup,
+                              joinsGroup, mergeGroup, "one call computes all products and reads the tensor once"};
 
 }  // namespace
 

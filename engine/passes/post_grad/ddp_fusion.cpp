@@ -8,7 +8,8 @@
 namespace cutaway {
 namespace {
 
-constexpr std::string_view kSum = "_c10d_functional.all_reduce.default", kSums = "_c10d_functional.all_reduce_coalesced.default";
+constexpr std::string_view kSum = "_c10d_functional.all_reduce.default",
+                           kSums = "_c10d_functional.all_reduce_coalesced.default";
 constexpr std::string_view kWait = "_c10d_functional.wait_tensor.default", kDivide = "aten.div.Tensor";
 constexpr double kMegabyte = 1024 * 1024;
 
@@ -28,13 +29,18 @@ std::optional<Gradient> gradientOf(Node& sum, const Refusing& no) {
         return std::nullopt;
     };
     Node *divided = sum.arg(0).node(), *wait = onlyUser(sum);
-    if (divided == nullptr || !divided->isCall(kDivide)) return refused(divided, "what is summed is ", Found{divided}, ", not divided by the number of members");
-    if (wait == nullptr || !wait->isCall(kWait)) return refused(&sum, "something else than one wait reads the sum: ", OtherReader{sum, nullptr});
-    if (divided->arg(0).node() == nullptr || divided->arg(1).node() != nullptr) return refused(divided, *divided, " divides by ", Found{divided->arg(1).node()}, ", not by a number");
-    if (!allInts(divided->tensor().sizes)) return refused(divided, "not all sizes of ", divided->tensor(), " are known numbers");
+    if (divided == nullptr || !divided->isCall(kDivide))
+        return refused(divided, "what is summed is ", Found{divided}, ", not divided by the number of members");
+    if (wait == nullptr || !wait->isCall(kWait))
+        return refused(&sum, "something else than one wait reads the sum: ", OtherReader{sum, nullptr});
+    if (divided->arg(0).node() == nullptr || divided->arg(1).node() != nullptr)
+        return refused(divided, *divided, " divides by ", Found{divided->arg(1).node()}, ", not by a number");
+    if (!allInts(divided->tensor().sizes))
+        return refused(divided, "not all sizes of ", divided->tensor(), " are known numbers");
     const Node* reader = onlyUser(*wait);
     if (reader == nullptr) return refused(wait, *wait, " has ", wait->users().size(), " readers");
-    if (!reader->isOutput() && !reader->isCall("aten.copy_.default")) return refused(reader, *wait, " is read in this graph, by ", Found{reader});
+    if (!reader->isOutput() && !reader->isCall("aten.copy_.default"))
+        return refused(reader, *wait, " is read in this graph, by ", Found{reader});
     return Gradient{divided, &sum, wait};
 }
 /// Whether both are divided by the same and sum the same dtype over the same group.
@@ -49,17 +55,19 @@ bool isAlike(const Gradient& a, const Gradient& b) {
 std::vector<std::vector<Gradient>> bucketsOf(const Graph& graph, double capacity, Rewriter& rewriter) {
     std::vector<std::vector<Gradient>> buckets;
     std::vector<Gradient> bucket;
-    double limit = kMegabyte, bytes = 0;   // the first gradients should not wait for many others
+    double limit = kMegabyte, bytes = 0;  // the first gradients should not wait for many others
     const auto close = [&](const char* before) {
         if (bucket.size() > 1) buckets.push_back(bucket);
-        else if (!bucket.empty()) Refusing(rewriter, rewriter.pass(), *bucket[0].sum)("it is alone in its bucket: ", before);
+        else if (!bucket.empty())
+            Refusing(rewriter, rewriter.pass(), *bucket[0].sum)("it is alone in its bucket: ", before);
         bucket.clear(), bytes = 0, limit = capacity;
     };
     for (Node& node : graph.nodes()) {
         if (!node.isCall(kSum)) continue;
         const auto gradient = gradientOf(node, Refusing(rewriter, rewriter.pass(), node));
         if (!gradient) continue;
-        if (!bucket.empty() && !isAlike(bucket[0], *gradient)) close("the next gradient has another group, reduction, divisor or dtype");
+        if (!bucket.empty() && !isAlike(bucket[0], *gradient))
+            close("the next gradient has another group, reduction, divisor or dtype");
         bucket.push_back(*gradient);
         const TensorType& type = node.tensor();
         bytes += static_cast<double>(numel(type.sizes).value()) * static_cast<double>(byteSize(type.dtype));
@@ -81,7 +89,8 @@ std::vector<Value> joinedByConcat(GraphBuilder& builder, const std::vector<Gradi
     std::vector<Argument> parts, sections;
     for (const Gradient& gradient : bucket) {
         const SymInt count = numel(gradient.divided->tensor().sizes);
-        parts.emplace_back(builder.call("aten.reshape.default", {Argument(&dividend(gradient)), Argument(SymDims{count})}));
+        parts.emplace_back(
+            builder.call("aten.reshape.default", {Argument(&dividend(gradient)), Argument(SymDims{count})}));
         sections.emplace_back(count);
     }
     const Value whole = builder.call("aten.cat.default", {Argument(std::move(parts))});
@@ -90,15 +99,18 @@ std::vector<Value> joinedByConcat(GraphBuilder& builder, const std::vector<Gradi
     const Value pieces = builder.call("aten.split_with_sizes.default", {sum, Argument(std::move(sections))});
     std::vector<Value> out;
     for (size_t i = 0; i < bucket.size() && !builder.error(); ++i)
-        out.push_back(builder.call("aten.reshape.default", {pieces[static_cast<int64_t>(i)], Argument(bucket[i].divided->tensor().sizes)}));
+        out.push_back(builder.call("aten.reshape.default",
+                                   {pieces[static_cast<int64_t>(i)], Argument(bucket[i].divided->tensor().sizes)}));
     return out;
 }
 /// The sums, from one call on the list of all gradients.
 std::vector<Value> joinedByList(GraphBuilder& builder, const std::vector<Gradient>& bucket) {
     std::vector<Argument> dividends, inputs;
     for (const Gradient& gradient : bucket) dividends.emplace_back(&dividend(gradient));
-    const Value divided = builder.call("aten._foreach_div.Scalar", {Argument(std::move(dividends)), bucket[0].divided->arg(1)});
-    for (size_t i = 0; i < bucket.size() && !builder.error(); ++i) inputs.emplace_back(divided[static_cast<int64_t>(i)]);
+    const Value divided =
+        builder.call("aten._foreach_div.Scalar", {Argument(std::move(dividends)), bucket[0].divided->arg(1)});
+    for (size_t i = 0; i < bucket.size() && !builder.error(); ++i)
+        inputs.emplace_back(divided[static_cast<int64_t>(i)]);
     const Value sums = builder.callBound(requireOp(kSums), withFirst(*bucket[0].sum, Argument(std::move(inputs))));
     std::vector<Value> out;
     for (size_t i = 0; i < bucket.size() && !builder.error(); ++i) out.push_back(sums[static_cast<int64_t>(i)]);
@@ -121,9 +133,9 @@ Result<void> merge(Graph& graph, Rewriter& rewriter, const std::vector<Gradient>
         rewriter.replace(*bucket[i].wait, *sums[i].node());
         graph.erase(*bucket[i].sum);
     }
-    for (const NodeId id : divided)   // one that is summed twice goes once
+    for (const NodeId id : divided)  // one that is summed twice goes once
         if (Node* node = graph.find(id); node && !node->hasUsers()) rewriter.eraseDead(*node);
-    sortTopologically(graph);   // a gradient may have been copied into its place before the last one was there
+    sortTopologically(graph);  // a gradient may have been copied into its place before the last one was there
     return {};
 }
 
@@ -136,7 +148,9 @@ Result<bool> fuseAll(Module& module, Rewriter& rewriter, Join join) {
     const OptionalPass* settings = rewriter.options().enabled(std::string(rewriter.pass()));
     const double capacity = (settings ? settings->number("bucket_size_mb", 25) : 25) * kMegabyte;
     for (const std::vector<Gradient>& bucket : bucketsOf(module.graph(), capacity, rewriter)) {
-        if (!rewriter.begin(rewriter.pass(), *bucket[0].sum, "one large message takes less time than several small ones")) return changed;
+        if (!rewriter.begin(rewriter.pass(), *bucket[0].sum,
+                            "one large message takes less time than several small ones"))
+            return changed;
         CT_TRY_VOID(merge(module.graph(), rewriter, bucket, join));
         changed = true;
     }
@@ -147,12 +161,13 @@ Result<bool> fuseAll(Module& module, Rewriter& rewriter, Join join) {
 
 /// The waits for a sum, what only takes their values apart, and the readers of all that.
 struct Waits {
-    std::vector<Node*> nodes;     // waits first, each before what reads it
+    std::vector<Node*> nodes;  // waits first, each before what reads it
     Node* firstReader = nullptr;
 };
 
 bool takesApart(const Node& node) {
-    constexpr std::string_view kOps[] = {"aten.split.Tensor", "aten.split_with_sizes.default", "aten.reshape.default", "operator.getitem", "aten.detach.default", "aten.alias.default"};
+    constexpr std::string_view kOps[] = {"aten.split.Tensor", "aten.split_with_sizes.default", "aten.reshape.default",
+                                         "operator.getitem",  "aten.detach.default",           "aten.alias.default"};
     return node.isCall() && std::find(std::begin(kOps), std::end(kOps), node.op().name()) != std::end(kOps);
 }
 
@@ -177,7 +192,8 @@ Waits waitsOf(const Node& collective) {
     };
     for (size_t i = 0; i < out.nodes.size(); ++i) {
         const std::vector<Node*>& users = out.nodes[i]->users();
-        const auto other = std::find_if(users.begin(), users.end(), [](const Node* user) { return !takesApart(*user); });
+        const auto other =
+            std::find_if(users.begin(), users.end(), [](const Node* user) { return !takesApart(*user); });
         for (auto user = users.begin(); user != other; ++user)
             if (std::find(out.nodes.begin(), out.nodes.end(), *user) == out.nodes.end()) out.nodes.push_back(*user);
         if (other != users.end()) std::for_each(users.begin(), users.end(), read);
@@ -189,7 +205,8 @@ Waits waitsOf(const Node& collective) {
 std::vector<Node*> withMoved(const std::vector<Node*>& order, const Waits& moved) {
     std::vector<Node*> out;
     for (Node* node : order) {
-        const bool goes = node != moved.firstReader && std::find(moved.nodes.begin(), moved.nodes.end(), node) != moved.nodes.end();
+        const bool goes =
+            node != moved.firstReader && std::find(moved.nodes.begin(), moved.nodes.end(), node) != moved.nodes.end();
         if (node == moved.firstReader)
             for (Node* each : moved.nodes)
                 if (each != node) out.push_back(each);
@@ -218,10 +235,13 @@ Result<bool> scheduleCommWait(Module& module, Rewriter& rewriter) {
         Waits waits = waitsOf(*node);
         if (waits.firstReader == nullptr) {
             const Refusing no(rewriter, "schedule_comm_wait", *node);
-            waits.nodes.empty() ? no("something else than waits reads the sum: ", OtherReader{*node, nullptr}) : no("nobody reads ", *waits.nodes[0]);
+            waits.nodes.empty() ? no("something else than waits reads the sum: ", OtherReader{*node, nullptr})
+                                : no("nobody reads ", *waits.nodes[0]);
             continue;
         }
-        Refusing(rewriter, "schedule_comm_wait", *node).about(waits.firstReader, "it is waited for where it is read, before ", *waits.firstReader);   // unless it moves
+        Refusing(rewriter, "schedule_comm_wait", *node)
+            .about(waits.firstReader, "it is waited for where it is read, before ",
+                   *waits.firstReader);  // unless it moves
         after = withMoved(after, waits);
         plan.emplace_back(node, std::move(waits));
     }
@@ -230,7 +250,8 @@ Result<bool> scheduleCommWait(Module& module, Rewriter& rewriter) {
     for (const auto& [collective, waits] : plan) {
         const std::vector<Node*> now = graph.nodeList();
         if (withMoved(now, waits) == now) continue;
-        if (!rewriter.begin("schedule_comm_wait", *collective, "what does not need the sum runs while it is sent")) return changed;
+        if (!rewriter.begin("schedule_comm_wait", *collective, "what does not need the sum runs while it is sent"))
+            return changed;
         for (Node* each : waits.nodes)
             if (each != waits.firstReader) graph.moveBefore(*each, *waits.firstReader);
         changed = true;

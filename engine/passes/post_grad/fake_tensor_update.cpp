@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::string_view kRule = "fake_tensor_update";
 
-/// Sizes, dtype or device contradict each other. Strides do not count: those of a recorded graph may be chosen otherwise.
+/// Sizes, dtype or device contradict each other. Strides do not count: those of a recorded graph may be chosen
+/// otherwise.
 bool contradicts(const ValueType& was, const ValueType& now) {
     const TensorType *a = was.tensor(), *b = now.tensor();
     if (a == nullptr || b == nullptr) return false;
@@ -32,7 +33,8 @@ Result<bool> updateTypes(Graph& graph, Rewriter& rewriter) {
         auto inferred = inferCall(node.op(), node.args());
         if (!inferred) refuse("its type cannot be found anew: ", inferred.error().message);
         else if (inferred->isOpaque() || node.type().isOpaque()) refuse("its type is not known");
-        else if (readsUpdated ? sameType(*inferred, node.type()) : !contradicts(node.type(), *inferred)) refuse("its operands give the type that it has, ", node.type());
+        else if (readsUpdated ? sameType(*inferred, node.type()) : !contradicts(node.type(), *inferred))
+            refuse("its operands give the type that it has, ", node.type());
         else if (!rewriter.begin(kRule, node, "its operands have changed since its type was found")) return changed;
         else {
             graph.setType(node, std::move(*inferred));

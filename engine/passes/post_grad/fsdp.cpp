@@ -36,39 +36,57 @@ class BufferCheck {
     BufferCheck(const Graph& graph, const Buffer& buffer, Rewriter& rewriter, const Node& fill)
         : m_graph(graph), m_buffer(buffer), m_parity(rewriter.options().parity), m_no(rewriter, kRemove, fill) {}
     bool passes() const {
-        return isReturned() && std::all_of(m_buffer.filled.begin(), m_buffer.filled.end(), [&](const Node* fill) { return isExact(*fill); }) && isUntouched();
+        return isReturned() &&
+               std::all_of(m_buffer.filled.begin(), m_buffer.filled.end(),
+                           [&](const Node* fill) { return isExact(*fill); }) &&
+               isUntouched();
     }
 
   private:
-    /// Every time the memory is given it is taken back. PyTorch takes a buffer whose memory stays for one of these, though it is left filled.
+    /// Every time the memory is given it is taken back. PyTorch takes a buffer whose memory stays for one of these,
+    /// though it is left filled.
     bool isReturned() const {
         const auto &enlarged = m_buffer.enlarged, &emptied = m_buffer.emptied;
-        if (enlarged.empty() && emptied.empty()) return m_parity || m_no.about(m_buffer.input, *m_buffer.input, " stays filled for other graphs");
-        if (enlarged.size() != emptied.size()) return m_no.about(m_buffer.input, "the memory of ", *m_buffer.input, " is not given as often as taken back: ", enlarged.size(), " and ", emptied.size());
+        if (enlarged.empty() && emptied.empty())
+            return m_parity || m_no.about(m_buffer.input, *m_buffer.input, " stays filled for other graphs");
+        if (enlarged.size() != emptied.size())
+            return m_no.about(m_buffer.input, "the memory of ", *m_buffer.input,
+                              " is not given as often as taken back: ", enlarged.size(), " and ", emptied.size());
         for (size_t i = 0; i < enlarged.size(); ++i)
-            if (!m_graph.isBefore(*enlarged[i], *emptied[i])) return m_no.about(emptied[i], *emptied[i], " takes the memory back before ", *enlarged[i], " gives it");
+            if (!m_graph.isBefore(*enlarged[i], *emptied[i]))
+                return m_no.about(emptied[i], *emptied[i], " takes the memory back before ", *enlarged[i], " gives it");
         return true;
     }
     bool isExact(const Node& fill) const {
         const Node* source = fill.arg(1).node();
-        if (source == nullptr || source->type().tensor() == nullptr) return m_no.about(&fill, fill, " copies no tensor");
-        return sameType(source->type(), m_buffer.input->type()) || m_no.about(source, *source, " is ", source->tensor(), " and the buffer ", m_buffer.input->tensor());
+        if (source == nullptr || source->type().tensor() == nullptr)
+            return m_no.about(&fill, fill, " copies no tensor");
+        return sameType(source->type(), m_buffer.input->type()) ||
+               m_no.about(source, *source, " is ", source->tensor(), " and the buffer ", m_buffer.input->tensor());
     }
-    /// Nothing else writes to the buffer or to what fills it, and no view shows the buffer before and after it is filled.
+    /// Nothing else writes to the buffer or to what fills it, and no view shows the buffer before and after it is
+    /// filled.
     bool isUntouched() const {
         std::vector<const Node*> roots = {m_buffer.input};
         for (const Node* fill : m_buffer.filled) roots.push_back(&storageRoot(*fill->arg(1).node()));
         for (const Node* root : roots)
             for (const Node* sharer : sharersOf(*root))
                 for (const Node* user : sharer->users()) {
-                    if (writesTo(*user, *root) && !isFill(user)) return m_no.about(user, Found{user}, " writes to the memory of ", *root);
-                    if (root == m_buffer.input && sharer != root && isFilledBetween(*sharer, *user)) return m_no.about(sharer, *user, " reads ", *sharer, ", which is a view from before the buffer is filled");
+                    if (writesTo(*user, *root) && !isFill(user))
+                        return m_no.about(user, Found{user}, " writes to the memory of ", *root);
+                    if (root == m_buffer.input && sharer != root && isFilledBetween(*sharer, *user))
+                        return m_no.about(sharer, *user, " reads ", *sharer,
+                                          ", which is a view from before the buffer is filled");
                 }
         return true;
     }
-    bool isFill(const Node* node) const { return std::find(m_buffer.filled.begin(), m_buffer.filled.end(), node) != m_buffer.filled.end(); }
+    bool isFill(const Node* node) const {
+        return std::find(m_buffer.filled.begin(), m_buffer.filled.end(), node) != m_buffer.filled.end();
+    }
     bool isFilledBetween(const Node& view, const Node& reader) const {
-        return std::any_of(m_buffer.filled.begin(), m_buffer.filled.end(), [&](const Node* fill) { return m_graph.isBefore(view, *fill) && m_graph.isBefore(*fill, reader); });
+        return std::any_of(m_buffer.filled.begin(), m_buffer.filled.end(), [&](const Node* fill) {
+            return m_graph.isBefore(view, *fill) && m_graph.isBefore(*fill, reader);
+        });
     }
 
     const Graph& m_graph;
@@ -89,10 +107,12 @@ std::vector<Buffer> buffersOf(const Graph& graph, Rewriter& rewriter) {
         if (!node.isCall(kCopy) && !node.isCall(kResize)) continue;
         Node* input = node.arg(0).node();
         if (input == nullptr || !input->isPlaceholder() || !input->type().tensor()) {
-            if (node.isCall(kCopy)) Refusing(rewriter, kRemove, node)("what is written to is ", Found{input}, ", not an input");
+            if (node.isCall(kCopy))
+                Refusing(rewriter, kRemove, node)("what is written to is ", Found{input}, ", not an input");
             continue;
         }
-        const auto known = std::find_if(buffers.begin(), buffers.end(), [&](const Buffer& each) { return each.input == input; });
+        const auto known =
+            std::find_if(buffers.begin(), buffers.end(), [&](const Buffer& each) { return each.input == input; });
         Buffer& buffer = known == buffers.end() ? buffers.emplace_back(Buffer{input, {}, {}, {}}) : *known;
         if (node.isCall(kCopy)) buffer.filled.push_back(&node);
         else (node.arg(1).asInt() == 0 ? buffer.emptied : buffer.enlarged).push_back(&node);
@@ -102,7 +122,7 @@ std::vector<Buffer> buffersOf(const Graph& graph, Rewriter& rewriter) {
 }
 
 void readWhatFills(Graph& graph, const Buffer& buffer) {
-    for (size_t i = buffer.filled.size(); i-- > 0;) {   // last first: each takes the readers behind it
+    for (size_t i = buffer.filled.size(); i-- > 0;) {  // last first: each takes the readers behind it
         Node& source = *buffer.filled[i]->arg(1).node();
         const auto keeps = [&](const Node& user) {
             const bool administers = user.isCall(kResize) || (user.isCall(kCopy) && user.arg(0).node() == buffer.input);
@@ -157,7 +177,8 @@ Result<bool> removeUnshardedParameters(Module& module, Rewriter& rewriter) {
         changed |= inner;
     }
     for (const Buffer& buffer : buffersOf(module.graph(), rewriter)) {
-        if (!rewriter.begin(kRemove, *buffer.filled[0], "the buffer holds nothing before and after this graph")) return changed;
+        if (!rewriter.begin(kRemove, *buffer.filled[0], "the buffer holds nothing before and after this graph"))
+            return changed;
         readWhatFills(module.graph(), buffer);
         changed = true;
     }

@@ -20,7 +20,9 @@ bool overlapsItself(const TensorType& type) {
 
 /// Reads the shape only.
 bool readsNoData(const Node& user) {
-    if (user.is(Tag::View)) return std::all_of(user.users().begin(), user.users().end(), [](const Node* each) { return readsNoData(*each); });
+    if (user.is(Tag::View))
+        return std::all_of(user.users().begin(), user.users().end(),
+                           [](const Node* each) { return readsNoData(*each); });
     return user.is(Tag::Symbolic);
 }
 
@@ -66,7 +68,8 @@ bool InplaceWrites::mayOverlap(const TensorType& a, const TensorType& b) {
 Node& InplaceWrites::written(Node& node) {
     Node* found = &node;
     const auto givesBack = [](const Node& each) {
-        return each.isCall() && each.op().mutates() && each.op().functional() && !each.op().functional()->is(Tag::View) && !each.args().empty() && each.arg(0).node();
+        return each.isCall() && each.op().mutates() && each.op().functional() &&
+               !each.op().functional()->is(Tag::View) && !each.args().empty() && each.arg(0).node();
     };
     while (givesBack(*found)) found = found->arg(0).node();
     return *found;
@@ -75,7 +78,9 @@ Node& InplaceWrites::written(Node& node) {
 Node* InplaceWrites::copyInto(const Node& input) const {
     Node* found = nullptr;
     for (Node* user : input.users())
-        if (user->isCall("aten.copy_.default") && user->arg(0).node() == &input && (found == nullptr || m_graph.isBefore(*user, *found))) found = user;
+        if (user->isCall("aten.copy_.default") && user->arg(0).node() == &input &&
+            (found == nullptr || m_graph.isBefore(*user, *found)))
+            found = user;
     return found;
 }
 
@@ -85,11 +90,14 @@ std::string InplaceWrites::unlessLastReader(const Node& write, const Node& targe
         if (alias->type().tensor() && !mayOverlap(place, alias->tensor())) continue;
         for (const Node* user : alias->users()) {
             if (user == &write || m_graph.isBefore(*user, write)) continue;
-            if (back && (user == back || m_graph.isBefore(*back, *user))) continue;   // reads what was copied back
-            const bool overwrites = alias == &target && user->isCall("aten.copy_.default") && user->arg(0).node() == alias && user->arg(1).node() != alias;
+            if (back && (user == back || m_graph.isBefore(*back, *user))) continue;  // reads what was copied back
+            const bool overwrites = alias == &target && user->isCall("aten.copy_.default") &&
+                                    user->arg(0).node() == alias && user->arg(1).node() != alias;
             if (overwrites || readsNoData(*user)) continue;
-            const std::string value = named(*alias) + (alias == &target ? "" : ", which shares memory with " + named(target) + ",");
-            return user->isOutput() ? "the old value of " + value + " is returned" : named(*user) + " reads " + value + " later";
+            const std::string value =
+                named(*alias) + (alias == &target ? "" : ", which shares memory with " + named(target) + ",");
+            return user->isOutput() ? "the old value of " + value + " is returned"
+                                    : named(*user) + " reads " + value + " later";
         }
     }
     return "";
@@ -102,20 +110,27 @@ const Node* InplaceWrites::readerBehind(const Node& result, const Node& copy) co
     return nullptr;
 }
 
-std::string InplaceWrites::unlessWritable(const Node& write, Node& target, const Node* result, const std::vector<const Node*>& others) const {
+std::string InplaceWrites::unlessWritable(const Node& write, Node& target, const Node* result,
+                                          const std::vector<const Node*>& others) const {
     if (!target.type().tensor()) return named(target) + " is no tensor";
-    if (overlapsItself(target.tensor())) return "places of " + named(target) + ", " + target.tensor().text() + ", are one place in memory";
+    if (overlapsItself(target.tensor()))
+        return "places of " + named(target) + ", " + target.tensor().text() + ", are one place in memory";
     const Node& input = written(target);
     const Node& owner = storageRoot(input);
     const Node* back = nullptr;
     if (isInput(owner)) {
         if (&owner != &input) return named(target) + " is a view of the input " + named(owner);
         back = copyInto(input);
-        if (back == nullptr) return named(input) + " is an input, and the caller does not expect it to change: no aten.copy_ writes to it";
-        if (!m_graph.isBefore(write, *back)) return named(*back) + ", the copy into the input " + named(input) + ", stands before it";
+        if (back == nullptr)
+            return named(input) +
+                   " is an input, and the caller does not expect it to change: no aten.copy_ writes to it";
+        if (!m_graph.isBefore(write, *back))
+            return named(*back) + ", the copy into the input " + named(input) + ", stands before it";
         const bool own = result && back->arg(1).node() == result;
         const Node* reader = m_parity || own || result == nullptr ? nullptr : readerBehind(*result, *back);
-        if (reader) return named(*reader) + " reads the new value after " + named(*back) + " has given the input " + named(input) + " another one";
+        if (reader)
+            return named(*reader) + " reads the new value after " + named(*back) + " has given the input " +
+                   named(input) + " another one";
     }
     for (const Node* other : others)
         if (&storageRoot(*other) == &owner && (!other->type().tensor() || mayOverlap(other->tensor(), target.tensor())))

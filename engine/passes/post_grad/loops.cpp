@@ -10,13 +10,14 @@
 namespace cutaway {
 namespace {
 
-/// A call of scan(body, carried, items, others) or map_impl(body, items, others) with everything that a loop needs to know.
+/// A call of scan(body, carried, items, others) or map_impl(body, items, others) with everything that a loop needs to
+/// know.
 struct Loop {
     Node* call = nullptr;
     std::string bodyName;
     const Module* body = nullptr;
     std::vector<Node*> carried, items, others;
-    std::vector<TensorType> collected;   // what is stacked item by item
+    std::vector<TensorType> collected;  // what is stacked item by item
     SymInt count = 0;
 };
 
@@ -55,15 +56,20 @@ std::optional<std::vector<TensorType>> collectedTypes(const Loop& loop) {
 bool isLoopCall(const Node& node, bool scan) {
     if (!node.isCall()) return false;
     const std::string& name = node.op().name();
-    return scan ? name == "higher_order.scan" || name == "higher_order.scan.default" : name == "higher_order.map_impl" || name == "higher_order.map_impl.default";
+    return scan ? name == "higher_order.scan" || name == "higher_order.scan.default"
+                : name == "higher_order.map_impl" || name == "higher_order.map_impl.default";
 }
 
 /// Reads the call's arguments; false if they are not those of a loop.
 bool readOperands(const Module& module, bool scan, Loop& loop, const Refusing& refuse) {
     const Node& node = *loop.call;
     const size_t first = scan ? 2 : 1;
-    if (!node.kwargs().empty()) return refuse("its argument '", node.kwargs()[0].first, "' is given by name: body, ", scan ? "first values, " : "", "items and others stand in this order");
-    if (node.args().size() <= first) return refuse("it has ", Counted{node.args().size(), "argument"}, ", not body, ", scan ? "first values, " : "", "items and others");
+    if (!node.kwargs().empty())
+        return refuse("its argument '", node.kwargs()[0].first, "' is given by name: body, ",
+                      scan ? "first values, " : "", "items and others stand in this order");
+    if (node.args().size() <= first)
+        return refuse("it has ", Counted{node.args().size(), "argument"}, ", not body, ", scan ? "first values, " : "",
+                      "items and others");
     const auto* reference = node.arg(0).get<SubgraphRef>();
     loop.body = reference ? module.subgraph(reference->name) : nullptr;
     if (loop.body == nullptr) return refuse("its body, ", node.arg(0), ", is no graph of this module");
@@ -71,7 +77,8 @@ bool readOperands(const Module& module, bool scan, Loop& loop, const Refusing& r
     const auto isList = [&](size_t position, std::vector<Node*>& out) {
         const auto nodes = nodesIn(node.arg(position));
         if (nodes) out.insert(out.end(), nodes->begin(), nodes->end());
-        return nodes || refuse("its argument ", position, ", ", node.arg(position), ", is no list of values of this graph");
+        return nodes ||
+               refuse("its argument ", position, ", ", node.arg(position), ", is no list of values of this graph");
     };
     if (scan && !isList(1, loop.carried)) return false;
     if (!isList(first, loop.items)) return false;
@@ -93,10 +100,15 @@ std::optional<Loop> loopAt(const Module& module, Node& node, bool scan, const Re
     const size_t inputs = loop.carried.size() + loop.items.size() + loop.others.size();
     const auto given = body.outputs();
     const auto fits = [&] {
-        if (body.placeholders().size() != inputs) return refuse(loop.bodyName, " takes ", Counted{body.placeholders().size(), "value"}, ", and is given ", inputs);
-        if (given.size() < loop.carried.size()) return refuse(loop.bodyName, " gives back ", Counted{given.size(), "value"}, ", fewer than the ", loop.carried.size(), " that are carried on");
+        if (body.placeholders().size() != inputs)
+            return refuse(loop.bodyName, " takes ", Counted{body.placeholders().size(), "value"}, ", and is given ",
+                          inputs);
+        if (given.size() < loop.carried.size())
+            return refuse(loop.bodyName, " gives back ", Counted{given.size(), "value"}, ", fewer than the ",
+                          loop.carried.size(), " that are carried on");
         for (const Argument& value : given)
-            if (value.node() == nullptr) return refuse(loop.bodyName, " gives back ", value, ", which is no value of its graph");
+            if (value.node() == nullptr)
+                return refuse(loop.bodyName, " gives back ", value, ", which is no value of its graph");
         return true;
     };
     if (!fits()) return std::nullopt;
@@ -109,7 +121,8 @@ std::optional<Loop> loopAt(const Module& module, Node& node, bool scan, const Re
     return loop;
 }
 
-/// The two graphs of the while_loop. Their inputs are the counter, the results, the carried values, the items and the others.
+/// The two graphs of the while_loop. Their inputs are the counter, the results, the carried values, the items and the
+/// others.
 class LoopGraphs {
   public:
     explicit LoopGraphs(const Loop& loop) : m_loop(loop) {}
@@ -117,7 +130,7 @@ class LoopGraphs {
     Result<std::unique_ptr<Module>> condition() {
         auto module = std::make_unique<Module>();
         addInputs(*module);
-        module->symbols = m_loop.body->symbols;   // the length may be one
+        module->symbols = m_loop.body->symbols;  // the length may be one
         GraphBuilder builder(module->graph());
         const Value more = builder.call("aten.lt.Scalar", {builder.value(*m_counter), Argument(m_loop.count)});
         if (builder.error()) return *builder.error();
@@ -131,16 +144,20 @@ class LoopGraphs {
         addInputs(*module);
         module->tensors = m_loop.body->tensors;
         module->symbols = m_loop.body->symbols;
-        for (const auto& [name, inner] : m_loop.body->subgraphs) module->subgraphs.emplace_back(name, std::make_unique<Module>(*inner));
+        for (const auto& [name, inner] : m_loop.body->subgraphs)
+            module->subgraphs.emplace_back(name, std::make_unique<Module>(*inner));
         Graph& graph = module->graph();
         GraphBuilder builder(graph);
         int number = 0;
         while (module->symbols.contains("u" + std::to_string(number))) ++number;
         const Expr position = Expr::symbol("u" + std::to_string(number));
-        module->symbols["u" + std::to_string(number)] = SymbolInfo{0, m_loop.count.isInt() ? std::optional(m_loop.count.value() - 1) : std::nullopt, std::nullopt};
-        Node& at = graph.call(requireOp("aten._local_scalar_dense.default"), {Argument(m_counter)}, ValueType(SymType{DType::I64, position}));
+        module->symbols["u" + std::to_string(number)] =
+            SymbolInfo{0, m_loop.count.isInt() ? std::optional(m_loop.count.value() - 1) : std::nullopt, std::nullopt};
+        Node& at = graph.call(requireOp("aten._local_scalar_dense.default"), {Argument(m_counter)},
+                              ValueType(SymType{DType::I64, position}));
         std::vector<Node*> operands = m_carried;
-        for (Node* item : m_items) operands.push_back(builder.call("aten.select.int", {builder.value(*item), 0, Argument(&at)}).node());
+        for (Node* item : m_items)
+            operands.push_back(builder.call("aten.select.int", {builder.value(*item), 0, Argument(&at)}).node());
         operands.insert(operands.end(), m_others.begin(), m_others.end());
         if (builder.error()) return *builder.error();
         const std::vector<Node*> given = inlined(graph, operands);
@@ -161,14 +178,17 @@ class LoopGraphs {
 
   private:
     void addInputs(Module& module) {
-        const auto add = [&](std::string_view name, ValueType type) { return &module.graph().placeholder(name, std::move(type)); };
+        const auto add = [&](std::string_view name, ValueType type) {
+            return &module.graph().placeholder(name, std::move(type));
+        };
         m_results.clear(), m_carried.clear(), m_items.clear(), m_others.clear();
         m_counter = add("counter", TensorType::contiguous(DType::I64, {}));
         for (const TensorType& type : m_loop.collected) m_results.push_back(add("result", type));
         const auto inner = m_loop.body->graph().placeholders();
         for (const Node* node : m_loop.carried) m_carried.push_back(add(inner[m_carried.size()]->name(), node->type()));
         for (const Node* node : m_loop.items) m_items.push_back(add("items", node->type()));
-        for (const Node* node : m_loop.others) m_others.push_back(add(inner[m_carried.size() + m_items.size() + m_others.size()]->name(), node->type()));
+        for (const Node* node : m_loop.others)
+            m_others.push_back(add(inner[m_carried.size() + m_items.size() + m_others.size()]->name(), node->type()));
         module.inputs.resize(module.graph().placeholders().size());
     }
     /// The calls of the scan's or map's graph, on these operands; its results.
@@ -178,13 +198,15 @@ class LoopGraphs {
         for (Node& node : m_loop.body->graph().nodes()) {
             const auto twin = [&](Node* input) { return twins.at(input); };
             if (node.isPlaceholder()) twins[&node] = operands[operand++];
-            else if (node.kind() == NodeKind::GetAttr) twins[&node] = &graph.getAttr(node.target(), node.type(), nullptr, node.name());
+            else if (node.kind() == NodeKind::GetAttr)
+                twins[&node] = &graph.getAttr(node.target(), node.type(), nullptr, node.name());
             else if (node.isCall()) {
                 std::vector<Argument> args;
                 for (const Argument& arg : node.args()) args.push_back(arg.mapNodes(twin));
                 NamedArguments keywords;
                 for (const auto& [key, value] : node.kwargs()) keywords.emplace_back(key, value.mapNodes(twin));
-                Node& copy = graph.call(node.op(), std::move(args), node.type(), nullptr, node.name(), std::move(keywords));
+                Node& copy =
+                    graph.call(node.op(), std::move(args), node.type(), nullptr, node.name(), std::move(keywords));
                 copy.graph().setProvenance(copy, node.provenance());
                 twins[&node] = &copy;
             }
@@ -214,8 +236,9 @@ Result<void> writeLoop(Module& module, Rewriter& rewriter, const Loop& loop) {
     std::vector<Argument> carried = {full(builder, {}, Scalar(int64_t{0}), DType::I64, Device{})};
     TupleType types = {carried[0].node()->type()};
     for (const TensorType& type : loop.collected) {
-        const Value result = builder.call("aten.empty_strided.default", {Argument(type.sizes), Argument(type.strides)},
-                                          {{"dtype", type.dtype}, {"layout", Layout::Strided}, {"device", type.device}, {"pin_memory", false}});
+        const Value result = builder.call(
+            "aten.empty_strided.default", {Argument(type.sizes), Argument(type.strides)},
+            {{"dtype", type.dtype}, {"layout", Layout::Strided}, {"device", type.device}, {"pin_memory", false}});
         if (builder.error()) return *builder.error();
         carried.emplace_back(result);
     }
@@ -224,9 +247,11 @@ Result<void> writeLoop(Module& module, Rewriter& rewriter, const Loop& loop) {
     for (size_t i = 1; i < carried.size(); ++i) types.push_back(carried[i].node()->type());
     std::vector<Argument> others;
     for (Node* node : loop.others) others.emplace_back(node);
-    const std::string conditionName = freshName(module, "while_loop_cond_graph_"), bodyName = freshName(module, "while_loop_body_graph_");
+    const std::string conditionName = freshName(module, "while_loop_cond_graph_"),
+                      bodyName = freshName(module, "while_loop_body_graph_");
     Node& made = graph.call(findOrMakeOpaque("higher_order.while_loop"),
-                            {Argument(SubgraphRef{conditionName}), Argument(SubgraphRef{bodyName}), Argument(std::move(carried)), Argument(std::move(others))},
+                            {Argument(SubgraphRef{conditionName}), Argument(SubgraphRef{bodyName}),
+                             Argument(std::move(carried)), Argument(std::move(others))},
                             ValueType(std::move(types)), loop.call);
     made.graph().setProvenance(made, builder.sharedProvenance());
     module.subgraphs.emplace_back(conditionName, std::move(condition));
@@ -234,7 +259,8 @@ Result<void> writeLoop(Module& module, Rewriter& rewriter, const Loop& loop) {
     std::vector<Node*> results;
     const Value whole = builder.value(made);
     const auto collected = static_cast<int64_t>(loop.collected.size());
-    for (size_t i = 0; i < loop.carried.size(); ++i) results.push_back(whole[1 + collected + static_cast<int64_t>(i)].node());
+    for (size_t i = 0; i < loop.carried.size(); ++i)
+        results.push_back(whole[1 + collected + static_cast<int64_t>(i)].node());
     for (int64_t i = 0; i < collected; ++i) results.push_back(whole[1 + i].node());
     if (builder.error()) return *builder.error();
     return rewriter.replaceTuple(*loop.call, results);
@@ -259,7 +285,8 @@ Result<bool> toWhileLoops(Module& module, Rewriter& rewriter, bool scan) {
         if (!loop) continue;
         if (!rewriter.begin(rule, *node, "a loop is all that lowering needs to know")) return changed;
         CT_TRY_VOID(writeLoop(module, rewriter, *loop));
-        if (!isNamed(module.graph(), loop->bodyName)) std::erase_if(module.subgraphs, [&](const auto& each) { return each.first == loop->bodyName; });
+        if (!isNamed(module.graph(), loop->bodyName))
+            std::erase_if(module.subgraphs, [&](const auto& each) { return each.first == loop->bodyName; });
         changed = true;
     }
     return changed;

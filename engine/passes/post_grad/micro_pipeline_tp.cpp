@@ -9,11 +9,13 @@
 namespace cutaway {
 namespace {
 
-constexpr std::string_view kGather = "_c10d_functional.all_gather_into_tensor.default", kScatter = "_c10d_functional.reduce_scatter_tensor.default";
+constexpr std::string_view kGather = "_c10d_functional.all_gather_into_tensor.default",
+                           kScatter = "_c10d_functional.reduce_scatter_tensor.default";
 constexpr std::string_view kWait = "_c10d_functional.wait_tensor.default";
-constexpr std::string_view kMm = "aten.mm.default", kScaledMm = "aten._scaled_mm.default", kReshape = "aten.reshape.default";
+constexpr std::string_view kMm = "aten.mm.default", kScaledMm = "aten._scaled_mm.default",
+                           kReshape = "aten.reshape.default";
 constexpr std::string_view kGatherRule = "fuse_all_gather_matmul", kScatterRule = "fuse_matmul_reduce_scatter";
-constexpr int64_t kLeastColumns = 1024;   // of a share that is cut along the summed dim
+constexpr int64_t kLeastColumns = 1024;  // of a share that is cut along the summed dim
 
 bool isProduct(const Node& node) { return node.isCall(kMm) || node.isCall(kScaledMm); }
 Node* onlyUser(const Node& node) { return node.users().size() == 1 ? node.users()[0] : nullptr; }
@@ -59,19 +61,26 @@ TensorType typeFrom(const SymDims& sizes, DType dtype, Device device, int64_t di
     return type;
 }
 Value laidOutFrom(GraphBuilder& builder, Node& node, int64_t dim) {
-    return builder.call("prims.inductor_force_stride_order.default", {Argument(&node), Argument(stridesFrom(node.tensor().sizes, dim))});
+    return builder.call("prims.inductor_force_stride_order.default",
+                        {Argument(&node), Argument(stridesFrom(node.tensor().sizes, dim))});
 }
 
-/// All pieces of a split, in order, joined along `joinDim`: the concatenation, and the nodes up to it. `split` is the only reader of
-/// what it splits.
+/// All pieces of a split, in order, joined along `joinDim`: the concatenation, and the nodes up to it. `split` is the
+/// only reader of what it splits.
 Node* joinedAgain(Node& split, const Argument& splitDim, int64_t pieces, std::vector<Node*>& between) {
-    if (!split.isCall("aten.split.Tensor") || !equal(split.arg("dim"), splitDim) || static_cast<int64_t>(split.users().size()) != pieces || pieces < 1) return nullptr;
+    if (!split.isCall("aten.split.Tensor") || !equal(split.arg("dim"), splitDim) ||
+        static_cast<int64_t>(split.users().size()) != pieces || pieces < 1)
+        return nullptr;
     Node* cat = onlyUser(*split.users()[0]);
-    if (cat == nullptr || !cat->isCall("aten.cat.default") || cat->arg(0).list() == nullptr || static_cast<int64_t>(cat->arg(0).list()->size()) != pieces) return nullptr;
+    if (cat == nullptr || !cat->isCall("aten.cat.default") || cat->arg(0).list() == nullptr ||
+        static_cast<int64_t>(cat->arg(0).list()->size()) != pieces)
+        return nullptr;
     std::vector<Node*> items = {&split};
     for (int64_t i = 0; i < pieces; ++i) {
         Node* item = (*cat->arg(0).list())[static_cast<size_t>(i)].node();
-        if (item == nullptr || !item->isCall("operator.getitem") || item->arg(0).node() != &split || item->arg(1).asInt() != i || item->users().size() != 1) return nullptr;
+        if (item == nullptr || !item->isCall("operator.getitem") || item->arg(0).node() != &split ||
+            item->arg(1).asInt() != i || item->users().size() != 1)
+            return nullptr;
         items.push_back(item);
     }
     between.insert(between.end(), items.begin(), items.end());
@@ -93,21 +102,25 @@ std::vector<NodeId> idsOf(const std::vector<Node*>& nodes) {
 struct Gather {
     Node *gather = nullptr, *result = nullptr;
     int64_t dim = 0;
-    std::vector<Node*> nodes;   // from the gather to what makes the result
+    std::vector<Node*> nodes;  // from the gather to what makes the result
     std::vector<Product> products;
     Node& shard() const { return *gather->arg(0).node(); }
     bool alongSum() const { return dim == shard().tensor().rank() - 1; }
 };
 
 std::optional<Gather> gatheredBy(Node& gather, const Refusing& no) {
-    const auto waiting = std::find_if(gather.users().begin(), gather.users().end(), [](const Node* user) { return user->isCall(kWait); });
+    const auto waiting = std::find_if(gather.users().begin(), gather.users().end(),
+                                      [](const Node* user) { return user->isCall(kWait); });
     Node* wait = waiting != gather.users().end() ? *waiting : nullptr;
-    if (wait == nullptr || gather.users().size() != 1) return no("something else than one wait reads what is collected: ", OtherReader{gather, wait}), std::nullopt;
+    if (wait == nullptr || gather.users().size() != 1)
+        return no("something else than one wait reads what is collected: ", OtherReader{gather, wait}), std::nullopt;
     const auto members = gather.arg("group_size").asInt();
-    if (gather.arg(0).node() == nullptr || gather.arg(0).node()->tensor().rank() == 0 || !members) return no("the shares have no dim to join"), std::nullopt;
+    if (gather.arg(0).node() == nullptr || gather.arg(0).node()->tensor().rank() == 0 || !members)
+        return no("the shares have no dim to join"), std::nullopt;
     Gather out{&gather, wait, 0, {&gather}, {}};
     Node* reader = onlyUser(*wait);
-    if (reader && reader->isCall("aten.view.dtype")) return no.about(reader, "bytes are collected and read as another dtype"), std::nullopt;
+    if (reader && reader->isCall("aten.view.dtype"))
+        return no.about(reader, "bytes are collected and read as another dtype"), std::nullopt;
     std::vector<Node*> between = {wait};
     Node* cat = reader ? joinedAgain(*reader, Argument(0), *members, between) : nullptr;
     const auto dim = cat ? dimOf(cat->arg("dim"), cat->tensor().rank()) : std::nullopt;
@@ -125,7 +138,9 @@ std::vector<Product> productsOf(Node& a) {
         if (!user->isCall(kReshape)) continue;
         for (Node* mm : user->users()) {
             if (!isProduct(*mm) || mm->arg(1).node() == nullptr) continue;
-            const auto after = std::find_if(mm->users().begin(), mm->users().end(), [&](Node* each) { return each->isCall(kReshape) && isBatched({user, mm, each}); });
+            const auto after = std::find_if(mm->users().begin(), mm->users().end(), [&](Node* each) {
+                return each->isCall(kReshape) && isBatched({user, mm, each});
+            });
             if (after != mm->users().end()) products.push_back({user, mm, *after});
         }
     }
@@ -148,21 +163,29 @@ std::set<NodeId> withDescendants(const Node& node) {
 bool isFusible(Gather& found, const Refusing& no) {
     if (found.alongSum()) {
         const SymInt& columns = found.shard().tensor().sizes.back();
-        if (!columns.isInt() || columns.value() < kLeastColumns) return no("the shares have ", columns, " columns, and pieces of products should have at least ", kLeastColumns);
+        if (!columns.isInt() || columns.value() < kLeastColumns)
+            return no("the shares have ", columns, " columns, and pieces of products should have at least ",
+                      kLeastColumns);
     }
     const std::set<NodeId> dependent = withDescendants(*found.result);
     for (const Product& product : productsOf(*found.result)) {
-        const auto depends = [&](size_t position) { return product.mm->arg(position).node() && dependent.contains(product.mm->arg(position).node()->id()); };
+        const auto depends = [&](size_t position) {
+            return product.mm->arg(position).node() && dependent.contains(product.mm->arg(position).node()->id());
+        };
         if (!depends(1) && !(product.isScaled() && (depends(2) || depends(3)))) found.products.push_back(product);
     }
-    if (found.products.empty()) return no.about(found.result, "no product has ", *found.result, ", what is collected, as its left operand and nowhere else");
+    if (found.products.empty())
+        return no.about(found.result, "no product has ", *found.result,
+                        ", what is collected, as its left operand and nowhere else");
     const Product& first = found.products[0];
     for (const Product& product : found.products) {
         if (product.isScaled() != first.isScaled()) return no.about(product.mm, "some of the products have scales");
-        if (first.isScaled() && !equal(product.mm->arg("scale_a"), first.mm->arg("scale_a"))) return no.about(product.mm, "the products scale their left operand differently");
+        if (first.isScaled() && !equal(product.mm->arg("scale_a"), first.mm->arg("scale_a")))
+            return no.about(product.mm, "the products scale their left operand differently");
     }
     if (!found.alongSum()) return true;
-    if (found.result->users().size() > found.products.size()) return no.about(found.result, "what is collected has to be stored for others");
+    if (found.result->users().size() > found.products.size())
+        return no.about(found.result, "what is collected has to be stored for others");
     return !first.isScaled() || no.about(first.mm, "no product with scales takes shares of the summed dim");
 }
 
@@ -173,7 +196,8 @@ std::vector<Argument> argumentsOf(const std::vector<Product>& products, std::str
 }
 
 /// The call, without readers.
-Node& makeFusedGather(Graph& graph, const GraphBuilder& builder, const Gather& found, const Value& shard, bool returnsA) {
+Node& makeFusedGather(Graph& graph, const GraphBuilder& builder, const Gather& found, const Value& shard,
+                      bool returnsA) {
     const SymDims& shared = found.result->tensor().sizes;
     const int64_t layout = found.alongSum() ? 0 : found.dim;
     TupleType products;
@@ -186,14 +210,18 @@ Node& makeFusedGather(Graph& graph, const GraphBuilder& builder, const Gather& f
     ValueType type(TupleType{std::move(whole), ValueType(std::move(products))});
     const bool scaled = found.products[0].isScaled();
     std::vector<Argument> args = {shard, Argument(argumentsOf(found.products, "mat2"))};
-    if (scaled) args.insert(args.end(), {found.products[0].mm->arg("scale_a"), Argument(argumentsOf(found.products, "scale_b"))});
+    if (scaled)
+        args.insert(args.end(),
+                    {found.products[0].mm->arg("scale_a"), Argument(argumentsOf(found.products, "scale_b"))});
     args.insert(args.end(), {Argument(found.dim), found.gather->arg("group_name")});
     if (scaled)
-        for (const std::string_view param : {"bias", "scale_result", "out_dtype", "use_fast_accum"}) args.emplace_back(argumentsOf(found.products, param));
+        for (const std::string_view param : {"bias", "scale_result", "out_dtype", "use_fast_accum"})
+            args.emplace_back(argumentsOf(found.products, param));
     std::vector<std::pair<std::string, Argument>> keywords;
     if (!scaled) keywords.emplace_back("return_A", Argument(returnsA));
     const std::string name = scaled ? "fused_all_gather_scaled_matmul" : "fused_all_gather_matmul";
-    Node& made = graph.call(findOrMakeOpaque("symm_mem." + name + ".default"), std::move(args), std::move(type), found.gather, name, std::move(keywords));
+    Node& made = graph.call(findOrMakeOpaque("symm_mem." + name + ".default"), std::move(args), std::move(type),
+                            found.gather, name, std::move(keywords));
     graph.setProvenance(made, builder.sharedProvenance());
     return made;
 }
@@ -212,25 +240,30 @@ void replaceProduct(Graph& graph, Rewriter& rewriter, const Product& product, co
 Result<void> fuseGather(Graph& graph, Rewriter& rewriter, const Gather& found) {
     const std::vector<NodeId> old = idsOf(found.nodes);
     const NodeId result = found.result->id();
-    std::set<NodeId> lasting;   // readers of the result that are no part of a product
+    std::set<NodeId> lasting;  // readers of the result that are no part of a product
     for (const Node* user : found.result->users()) lasting.insert(user->id());
     for (const Product& product : found.products)
-        if (!product.before || std::all_of(product.before->users().begin(), product.before->users().end(), [&](const Node* user) {
-                return std::any_of(found.products.begin(), found.products.end(), [&](const Product& each) { return each.mm == user; });
+        if (!product.before ||
+            std::all_of(product.before->users().begin(), product.before->users().end(), [&](const Node* user) {
+                return std::any_of(found.products.begin(), found.products.end(),
+                                   [&](const Product& each) { return each.mm == user; });
             }))
             lasting.erase((product.before ? product.before : product.mm)->id());
     GraphBuilder builder = rewriter.builder(graph, found.gather, *found.gather);
-    const Value shard = found.alongSum() ? builder.value(found.shard()) : laidOutFrom(builder, found.shard(), found.dim);
+    const Value shard =
+        found.alongSum() ? builder.value(found.shard()) : laidOutFrom(builder, found.shard(), found.dim);
     if (builder.error()) return *builder.error();
-    const Value fused = builder.value(makeFusedGather(graph, builder, found, shard, !lasting.empty() || found.products[0].isScaled()));
+    const Value fused =
+        builder.value(makeFusedGather(graph, builder, found, shard, !lasting.empty() || found.products[0].isScaled()));
     const Value whole = lasting.empty() ? Value() : fused[0];
     const Value items = fused[1];
-    for (size_t i = 0; i < found.products.size(); ++i) replaceProduct(graph, rewriter, found.products[i], items[static_cast<int64_t>(i)]);
+    for (size_t i = 0; i < found.products.size(); ++i)
+        replaceProduct(graph, rewriter, found.products[i], items[static_cast<int64_t>(i)]);
     if (builder.error()) return *builder.error();
     if (whole) rewriter.replace(*graph.find(result), *whole.node());
     else graph.erase(*graph.find(result));
     eraseUnread(graph, old);
-    sortTopologically(graph);   // a right operand may be made behind the gather
+    sortTopologically(graph);  // a right operand may be made behind the gather
     return {};
 }
 
@@ -239,7 +272,7 @@ Result<void> fuseGather(Graph& graph, Rewriter& rewriter, const Gather& found) {
 struct Scatter {
     Node *scatter = nullptr, *wait = nullptr, *input = nullptr;
     int64_t dim = 0;
-    std::vector<Node*> nodes;   // from what reads the input to the scatter
+    std::vector<Node*> nodes;  // from what reads the input to the scatter
     Product product;
 };
 
@@ -260,14 +293,19 @@ std::optional<Scatter> scatteredBy(Node& scatter, const Refusing& no) {
     }
     if (out.wait == nullptr || out.input == nullptr) return no("the shares are not waited for"), std::nullopt;
     const auto& operation = scatter.arg("reduce_op");
-    if (const auto* text = operation.get<std::string>(); !text || (*text != "sum" && *text != "avg")) return no("the reduction is ", operation), std::nullopt;
-    Node* split = out.input->isCall("aten.cat.default") && onlyUser(*out.input) && out.input->arg(0).list() && !out.input->arg(0).list()->empty() ? (*out.input->arg(0).list())[0].node() : nullptr;
+    if (const auto* text = operation.get<std::string>(); !text || (*text != "sum" && *text != "avg"))
+        return no("the reduction is ", operation), std::nullopt;
+    Node* split = out.input->isCall("aten.cat.default") && onlyUser(*out.input) && out.input->arg(0).list() &&
+                          !out.input->arg(0).list()->empty()
+                      ? (*out.input->arg(0).list())[0].node()
+                      : nullptr;
     if (split && split->isCall("operator.getitem")) split = split->arg(0).node();
     const auto members = scatter.arg("group_size").asInt();
     if (split && split->isCall("aten.split.Tensor") && members && out.input->arg("dim").asInt() == 0) {
         std::vector<Node*> between;
         Node* cat = joinedAgain(*split, split->arg("dim"), *members, between);
-        const auto dim = split->arg(0).node() ? dimOf(split->arg("dim"), split->arg(0).node()->tensor().rank()) : std::nullopt;
+        const auto dim =
+            split->arg(0).node() ? dimOf(split->arg("dim"), split->arg(0).node()->tensor().rank()) : std::nullopt;
         if (cat && dim) {
             out.nodes = std::move(between);
             out.nodes.push_back(cat);
@@ -281,8 +319,10 @@ std::optional<Scatter> scatteredBy(Node& scatter, const Refusing& no) {
 bool isFusible(Scatter& found, const Refusing& no) {
     if (found.input->users().size() != 1) return no.about(found.input, OtherReader{*found.input, found.nodes[0]});
     found.product = producerOf(*found.input);
-    if (found.product.mm == nullptr || found.product.mm->arg(1).node() == nullptr) return no.about(found.input, Found{found.input}, " is no product whose leading dims are kept");
-    if (found.product.isScaled() && found.dim == found.input->tensor().rank() - 1) return no.about(found.product.mm, "no product with scales is shared out along its last dim");
+    if (found.product.mm == nullptr || found.product.mm->arg(1).node() == nullptr)
+        return no.about(found.input, Found{found.input}, " is no product whose leading dims are kept");
+    if (found.product.isScaled() && found.dim == found.input->tensor().rank() - 1)
+        return no.about(found.product.mm, "no product with scales is shared out along its last dim");
     return true;
 }
 
@@ -305,13 +345,15 @@ Result<void> fuseScatter(Graph& graph, Rewriter& rewriter, const Scatter& found)
     args.push_back(found.scatter->arg("group_name"));
     if (scaled) {
         args.emplace_back(found.input->tensor().sizes);
-        for (const std::string_view param : {"bias", "scale_result", "out_dtype", "use_fast_accum"}) args.push_back(product.mm->arg(param));
+        for (const std::string_view param : {"bias", "scale_result", "out_dtype", "use_fast_accum"})
+            args.push_back(product.mm->arg(param));
     }
     const std::string name = scaled ? "fused_scaled_matmul_reduce_scatter" : "fused_matmul_reduce_scatter";
-    Node& fused = graph.call(findOrMakeOpaque("symm_mem." + name + ".default"), std::move(args), found.wait->type(), found.wait, name);
+    Node& fused = graph.call(findOrMakeOpaque("symm_mem." + name + ".default"), std::move(args), found.wait->type(),
+                             found.wait, name);
     graph.setProvenance(fused, builder.sharedProvenance());
     rewriter.replace(*found.wait, fused);
-    graph.replaceUses(*found.scatter, fused);   // what is kept for the backward
+    graph.replaceUses(*found.scatter, fused);  // what is kept for the backward
     eraseUnread(graph, old);
     return {};
 }
@@ -323,7 +365,9 @@ std::set<NodeId> hiddenCollectives(const Graph& graph) {
         if (!collective.isCall(kGather) && !collective.isCall(kScatter)) continue;
         const std::set<NodeId> behind = withDescendants(collective);
         for (const Node& mm : graph.nodes()) {
-            if (!mm.isCall(kMm) || used.contains(mm.id()) || behind.contains(mm.id()) || withDescendants(mm).contains(collective.id())) continue;
+            if (!mm.isCall(kMm) || used.contains(mm.id()) || behind.contains(mm.id()) ||
+                withDescendants(mm).contains(collective.id()))
+                continue;
             hidden.insert(collective.id());
             used.insert(mm.id());
             break;
@@ -333,7 +377,8 @@ std::set<NodeId> hiddenCollectives(const Graph& graph) {
 }
 
 template <class Found, class Find, class Fuse>
-Result<bool> fuseAll(Graph& graph, Rewriter& rewriter, const std::set<NodeId>& hidden, std::string_view op, std::string_view rule, std::string_view why, Find find, Fuse fuse) {
+Result<bool> fuseAll(Graph& graph, Rewriter& rewriter, const std::set<NodeId>& hidden, std::string_view op,
+                     std::string_view rule, std::string_view why, Find find, Fuse fuse) {
     std::vector<NodeId> calls;
     for (const Node& node : graph.nodes())
         if (node.isCall(op)) calls.push_back(node.id());
@@ -367,8 +412,12 @@ Result<bool> microPipelineProducts(Module& module, Rewriter& rewriter) {
     const OptionalPass* settings = rewriter.options().enabled("micro_pipeline_tp_pass");
     const bool overlaps = settings && settings->flag("reorder_for_compute_comm_overlap", false);
     const std::set<NodeId> hidden = overlaps ? hiddenCollectives(graph) : std::set<NodeId>();
-    CT_TRY(const bool gathers, fuseAll<Gather>(graph, rewriter, hidden, kGather, kGatherRule, "one piece is multiplied while the next is collected", gatheredBy, fuseGather));
-    CT_TRY(const bool scatters, fuseAll<Scatter>(graph, rewriter, hidden, kScatter, kScatterRule, "one piece is sent while the next is multiplied", scatteredBy, fuseScatter));
+    CT_TRY(const bool gathers,
+           fuseAll<Gather>(graph, rewriter, hidden, kGather, kGatherRule,
+                           "one piece is multiplied while the next is collected", gatheredBy, fuseGather));
+    CT_TRY(const bool scatters,
+           fuseAll<Scatter>(graph, rewriter, hidden, kScatter, kScatterRule,
+                            "one piece is sent while the next is multiplied", scatteredBy, fuseScatter));
     return changed || gathers || scatters;
 }
 

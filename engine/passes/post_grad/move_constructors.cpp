@@ -1,10 +1,11 @@
-// PST-18: what is made on the CPU and only used on the GPU is made on the GPU. With CUDA graphs (`--enable cudagraphs`; PyTorch's
-// triton.cudagraphs and graph_partition) single numbers that the caller passes on the CPU go there too, all in one copy.
+// PST-18: what is made on the CPU and only used on the GPU is made on the GPU. With CUDA graphs (`--enable cudagraphs`;
+// PyTorch's triton.cudagraphs and graph_partition) single numbers that the caller passes on the CPU go there too, all
+// in one copy.
 #include <algorithm>
 #include <set>
 
-#include "engine/passes/post_grad/simple_passes.h"
 #include "engine/ir/live_nodes.h"
+#include "engine/passes/post_grad/simple_passes.h"
 #include "engine/rewrite/graph_order.h"
 #include "engine/rewrite/refusing.h"
 
@@ -41,15 +42,17 @@ std::string_view unlessConstructor(const Node& node) {
     if (node.is(Tag::Random)) return "another device would draw other random numbers";
     if (node.op().schema()->find("device") < 0) return "the operator is not told on which device it makes its result";
     const auto& params = node.op().schema()->params;
-    const bool fromNothing = std::none_of(params.begin(), params.end(), [](const Param& param) { return param.kind == ParamKind::Tensor; });
+    const bool fromNothing =
+        std::none_of(params.begin(), params.end(), [](const Param& param) { return param.kind == ParamKind::Tensor; });
     return fromNothing ? "" : "it computes its result from a tensor";
 }
 bool isConstructor(const Node& node) { return unlessConstructor(node).empty(); }
 
 /// Calls whose result is on the GPU whatever device this operand is on.
 bool absorbs(const Node& user) {
-    static constexpr std::string_view kOps[] = {"aten.index.Tensor", "aten.index_put.default", "aten.index_put_.default",
-                                                "aten.copy.default", "aten.copy_.default", "aten.slice_scatter.default"};
+    static constexpr std::string_view kOps[] = {"aten.index.Tensor",       "aten.index_put.default",
+                                                "aten.index_put_.default", "aten.copy.default",
+                                                "aten.copy_.default",      "aten.slice_scatter.default"};
     return onGpu(user) && std::find(std::begin(kOps), std::end(kOps), user.op().name()) != std::end(kOps);
 }
 
@@ -59,7 +62,9 @@ bool isCpuScalar(const Node& node) { return onCpu(node) && node.tensor().rank() 
 enum class Reader { TakesIn, Moves, Indifferent, Blocks };
 /// `scalars`: numbers move, whether made here or passed by the caller.
 Reader readerOf(const Node& user, const Node& operand, bool scalars, bool parity) {
-    if (user.isOutput()) return scalars && parity ? Reader::TakesIn : Reader::Blocks;   // PyTorch returns on the GPU what was promised on the CPU
+    if (user.isOutput())
+        return scalars && parity ? Reader::TakesIn
+                                 : Reader::Blocks;  // PyTorch returns on the GPU what was promised on the CPU
     if (!user.isCall() || user.op().isOpaque()) return Reader::Blocks;
     const std::string& name = user.op().name();
     if (!name.starts_with("aten.") && !name.starts_with("prims.") && name != "operator.getitem") return Reader::Blocks;
@@ -68,29 +73,36 @@ Reader readerOf(const Node& user, const Node& operand, bool scalars, bool parity
         const bool puts = name.starts_with("aten.index_put");
         const Node* value = puts ? user.arg(2).node() : nullptr;
         bool mask = false;
-        if (puts) user.arg(1).forEachNode([&](const Node* at) { mask |= at->tensor().dtype == DType::Bool || at->tensor().dtype == DType::I8; });
+        if (puts)
+            user.arg(1).forEachNode(
+                [&](const Node* at) { mask |= at->tensor().dtype == DType::Bool || at->tensor().dtype == DType::I8; });
         return mask && value && onCpu(*value) && value->tensor().rank() == 0 ? Reader::Blocks : Reader::TakesIn;
     }
     if (scalars && user.isCall("aten.copy_.default") && user.arg(0).node() == &operand) return Reader::Indifferent;
     if (scalars && onGpu(user)) {
-        const auto fits = [](const Argument& arg) { return arg.node() == nullptr || onGpu(*arg.node()) || isCpuScalar(*arg.node()); };
+        const auto fits = [](const Argument& arg) {
+            return arg.node() == nullptr || onGpu(*arg.node()) || isCpuScalar(*arg.node());
+        };
         if (std::all_of(user.args().begin(), user.args().end(), fits)) return Reader::TakesIn;
     }
     return onCpu(user) && !user.op().mutates() ? Reader::Moves : Reader::Blocks;
 }
 
-/// The constructors that reach each other through CPU nodes, and all those nodes. Numbers that the caller passes count as constructors
-/// where they may move.
+/// The constructors that reach each other through CPU nodes, and all those nodes. Numbers that the caller passes count
+/// as constructors where they may move.
 class Group {
   public:
     Group(Node& constructor, bool scalars, bool parity) : m_scalars(scalars), m_parity(parity) { add(constructor); }
     bool movable() const { return m_blocked == nullptr && m_takenIn; }
     bool refuse(const Refusing& refuse) const {
-        if (m_blocked == nullptr) return refuse("no call on the GPU reads ", m_nodes.size() > 1 ? "what is made of it" : "it");
+        if (m_blocked == nullptr)
+            return refuse("no call on the GPU reads ", m_nodes.size() > 1 ? "what is made of it" : "it");
         if (m_reader == nullptr) return refuse(m_blocked, ", an input on the CPU, would have to move with it");
         if (m_reader->isOutput()) return refuse(m_blocked, " is returned, and the caller expects it on the CPU");
-if (!onGpu(*m_reader)) return refuse(Found{m_reader}, " reads ", m_blocked, " and stays on the CPU");
-        return refuse(Found{m_reader}, " reads ", m_blocked, ", and is none of the calls on a GPU that take operands from any device: indexing, copies, aten.slice_scatter");
+        if (!onGpu(*m_reader)) return refuse(Found{m_reader}, " reads ", m_blocked, " and stays on the CPU");
+        return refuse(
+            Found{m_reader}, " reads ", m_blocked,
+            ", and is none of the calls on a GPU that take operands from any device: indexing, copies, aten.slice_scatter");
     }
     const std::vector<Node*>& nodes() const { return m_nodes; }
     const std::vector<Node*>& constructors() const { return m_constructors; }
@@ -104,7 +116,8 @@ if (!onGpu(*m_reader)) return refuse(Found{m_reader}, " reads ", m_blocked, " an
             if (!m_known.insert(node->id()).second) continue;
             m_nodes.push_back(node);
             if (isConstructor(*node) || isPassedScalar(*node)) m_constructors.push_back(node);
-            else for (Node* input : node->inputs()) follow(*input, pending);
+            else
+                for (Node* input : node->inputs()) follow(*input, pending);
             for (Node* user : node->users()) {
                 const Reader reader = readerOf(*user, *node, m_scalars, m_parity);
                 if (reader == Reader::Blocks && m_blocked == nullptr) m_blocked = node, m_reader = user;
@@ -116,7 +129,7 @@ if (!onGpu(*m_reader)) return refuse(Found{m_reader}, " reads ", m_blocked, " an
     void follow(Node& input, std::vector<Node*>& pending) {
         if (!onCpu(input)) return;
         if (input.isCall() || isPassedScalar(input)) pending.push_back(&input);
-        else if (m_blocked == nullptr) m_blocked = &input;   // an input or attribute stays where it is
+        else if (m_blocked == nullptr) m_blocked = &input;  // an input or attribute stays where it is
     }
 
     bool isPassedScalar(const Node& node) const { return m_scalars && node.isPlaceholder() && isCpuScalar(node); }
@@ -124,7 +137,8 @@ if (!onGpu(*m_reader)) return refuse(Found{m_reader}, " reads ", m_blocked, " an
     bool m_scalars, m_parity;
     std::set<NodeId> m_known;
     std::vector<Node*> m_nodes, m_constructors;
-    const Node *m_blocked = nullptr, *m_reader = nullptr;   // what cannot move, and who reads it; no reader: it is an input
+    const Node *m_blocked = nullptr,
+               *m_reader = nullptr;  // what cannot move, and who reads it; no reader: it is an input
     bool m_takenIn = false;
 };
 
@@ -169,11 +183,14 @@ Result<void> copyScalars(Graph& graph, Rewriter& rewriter, const std::vector<Nod
     for (const Node* node : builder.created()) made.insert(node->id());
     for (size_t i = 0; i < scalars.size(); ++i) {
         // What is copied into the number at the end goes where the caller looks for it.
-        graph.replaceUses(*scalars[i], *there[i], [&](const Node& user) { return made.contains(user.id()) || user.isCall("aten.copy_.default"); });
+        graph.replaceUses(*scalars[i], *there[i], [&](const Node& user) {
+            return made.contains(user.id()) || user.isCall("aten.copy_.default");
+        });
         for (Node* user : std::vector<Node*>(there[i]->users())) {
             const auto* device = user->isCall("prims.device_put.default") ? user->arg(1).get<Device>() : nullptr;
             if (device == nullptr || !(*device == gpu)) continue;
-            Refusing(rewriter, kConstructors, *user)("it copies ", scalars[i], ", which goes to the GPU in one copy with its kind");
+            Refusing(rewriter, kConstructors, *user)("it copies ", scalars[i],
+                                                     ", which goes to the GPU in one copy with its kind");
             rewriter.replace(*user, *there[i]);
         }
     }
@@ -185,16 +202,22 @@ Result<bool> moveScalars(Graph& graph, Rewriter& rewriter, Device gpu) {
     const bool parity = rewriter.options().parity;
     const auto movable = movableScalars(graph, rewriter);
     if (movable.empty()) return false;
-    if (!rewriter.begin(kScalars, *movable[0].first, "they are only used on the GPU, and CUDA graphs take no numbers from the CPU")) return false;
+    if (!rewriter.begin(kScalars, *movable[0].first,
+                        "they are only used on the GPU, and CUDA graphs take no numbers from the CPU"))
+        return false;
     std::vector<std::vector<Node*>> copies;
     std::vector<Node*> constructors;
     for (const auto& [scalar, group] : movable) {
-        const auto sameCopy = [&, scalar = scalar](const std::vector<Node*>& copy) { return parity || copy[0]->tensor().dtype == scalar->tensor().dtype; };
+        const auto sameCopy = [&, scalar = scalar](const std::vector<Node*>& copy) {
+            return parity || copy[0]->tensor().dtype == scalar->tensor().dtype;
+        };
         const auto copy = std::find_if(copies.begin(), copies.end(), sameCopy);
         if (copy == copies.end()) copies.push_back({scalar});
         else copy->push_back(scalar);
         for (Node* constructor : group.constructors())
-            if (!constructor->isPlaceholder() && std::find(constructors.begin(), constructors.end(), constructor) == constructors.end()) constructors.push_back(constructor);
+            if (!constructor->isPlaceholder() &&
+                std::find(constructors.begin(), constructors.end(), constructor) == constructors.end())
+                constructors.push_back(constructor);
     }
     for (Node* constructor : constructors) CT_TRY_VOID(moveConstructor(graph, *constructor, gpu));
     for (const std::vector<Node*>& copy : copies) CT_TRY_VOID(copyScalars(graph, rewriter, copy, gpu));

@@ -19,14 +19,20 @@ const OptionalPass& settingsOf(const Match& m, const std::string& name) {
 /// Limits on sizes as the settings give them.
 class SizeLimits {
   public:
-    explicit SizeLimits(const Match& m) : m_match(m), m_settings(settingsOf(m, "decompose_mm_pass")), m_lenient(m_settings.flag("skip_dynamic_shape_dim_check", false)) {}
+    explicit SizeLimits(const Match& m)
+        : m_match(m),
+          m_settings(settingsOf(m, "decompose_mm_pass")),
+          m_lenient(m_settings.flag("skip_dynamic_shape_dim_check", false)) {}
     int64_t gpuFirst() const { return setting("min_first_dimension_decomposition", 10240); }
     int64_t gpuOther() const { return setting("max_other_dimension_decomposition", 32); }
     int64_t cpuFirst() const { return setting("cpu_max_first_dimension_decomposition", 1); }
     int64_t cpuOther() const { return setting("cpu_max_other_dimension_decomposition", 2048); }
-    bool atLeast(const SymInt& size, int64_t limit) const { return (size.isInt() ? size.value() >= limit : m_lenient) || failed(size, "at least", limit); }
+    bool atLeast(const SymInt& size, int64_t limit) const {
+        return (size.isInt() ? size.value() >= limit : m_lenient) || failed(size, "at least", limit);
+    }
     bool atMost(const SymInt& size, int64_t limit) const {
-        return (size.isInt() ? size.value() <= limit : m_lenient || knownLessEqual(size, limit)) || failed(size, "at most", limit);
+        return (size.isInt() ? size.value() <= limit : m_lenient || knownLessEqual(size, limit)) ||
+               failed(size, "at most", limit);
     }
 
   private:
@@ -35,7 +41,9 @@ class SizeLimits {
         m_match.note("it is " + size.text() + ", and must be " + relation + " " + std::to_string(limit));
         return false;
     }
-    int64_t setting(const std::string& key, int64_t fallback) const { return static_cast<int64_t>(m_settings.number(key, static_cast<double>(fallback))); }
+    int64_t setting(const std::string& key, int64_t fallback) const {
+        return static_cast<int64_t>(m_settings.number(key, static_cast<double>(fallback)));
+    }
     const Match& m_match;
     const OptionalPass& m_settings;
     bool m_lenient;
@@ -50,12 +58,14 @@ std::string_view unlessMatrixWaitsForMemory(const Match& m) {
     if (gpu && !limits.atLeast(a.sizes[0], limits.gpuFirst())) return "{a}, {a:type}, has too few rows";
     if (!gpu && !limits.atMost(a.sizes[0], limits.cpuFirst())) return "{a}, {a:type}, has too many rows";
     for (const SymInt& size : b.sizes)
-        if (!limits.atMost(size, gpu ? limits.gpuOther() - 1 : limits.cpuOther())) return "{b}, {b:type}, has too large a size";
+        if (!limits.atMost(size, gpu ? limits.gpuOther() - 1 : limits.cpuOther()))
+            return "{b}, {b:type}, has too large a size";
     m.note(a.text() + " and " + b.text());
     return "";
 }
 std::string_view unlessSumWaitsForMemory(const Match& m) {
-    if (!m.parity() && (m["alpha"].asReal() != 1.0 || m["beta"].asReal() != 1.0)) return "factors would have to be applied: beta is {beta}, alpha {alpha}";
+    if (!m.parity() && (m["alpha"].asReal() != 1.0 || m["beta"].asReal() != 1.0))
+        return "factors would have to be applied: beta is {beta}, alpha {alpha}";
     return unlessMatrixWaitsForMemory(m);
 }
 std::string_view unlessBatchWaitsForMemory(const Match& m) {
@@ -64,10 +74,14 @@ std::string_view unlessBatchWaitsForMemory(const Match& m) {
     if (a.device.type != b.device.type) return "{a} and {b} are on different devices: {a:type} and {b:type}";
     const SizeLimits limits(m);
     const bool gpu = a.device.type == DeviceType::Cuda;
-    if (!gpu && !(limits.atMost(a.sizes[0], limits.cpuFirst()) && limits.atMost(b.sizes[0], limits.cpuFirst()))) return "{a} and {b}, {a:type} and {b:type}, have too many batches";
+    if (!gpu && !(limits.atMost(a.sizes[0], limits.cpuFirst()) && limits.atMost(b.sizes[0], limits.cpuFirst())))
+        return "{a} and {b}, {a:type} and {b:type}, have too many batches";
     if (gpu && !limits.atLeast(a.sizes[0], limits.gpuFirst())) return "{a}, {a:type}, has too few batches";
-    const int small = limits.atMost(a.sizes[1], limits.gpuOther() - 1) + limits.atMost(a.sizes[2], limits.gpuOther() - 1) + limits.atMost(b.sizes[2], limits.gpuOther() - 1);
-    if (gpu && small < 2) return "the matrices of {a} and {b}, {a:type} and {b:type}, have two sizes that are too large";
+    const int small = limits.atMost(a.sizes[1], limits.gpuOther() - 1) +
+                      limits.atMost(a.sizes[2], limits.gpuOther() - 1) +
+                      limits.atMost(b.sizes[2], limits.gpuOther() - 1);
+    if (gpu && small < 2)
+        return "the matrices of {a} and {b}, {a:type} and {b:type}, have two sizes that are too large";
     m.note(a.text() + " and " + b.text());
     return "";
 }
@@ -75,18 +89,32 @@ std::string_view unlessBatchWaitsForMemory(const Match& m) {
 /// sum over k of a[.., m, k] * b[.., k, n].
 Value summedProducts(const Match& m, GraphBuilder& builder) {
     const Value a = builder.value(m.node("a")), b = builder.value(m.node("b"));
-    const Value left = unsqueeze(a, a.rank()), right = unsqueeze(b, b.rank() - 2);   // one after the other, for their order
+    const Value left = unsqueeze(a, a.rank()),
+                right = unsqueeze(b, b.rank() - 2);  // one after the other, for their order
     return convert(sum(left * right, {-2}, false), a.dtype());
 }
 Values buildSummed(const Match& m, GraphBuilder& builder) { return summedProducts(m, builder); }
-Values buildSummedWithBias(const Match& m, GraphBuilder& builder) { return summedProducts(m, builder) + builder.value(m.node("bias")); }
+Values buildSummedWithBias(const Match& m, GraphBuilder& builder) {
+    return summedProducts(m, builder) + builder.value(m.node("bias"));
+}
 
 constexpr std::string_view kWaits = "the product waits for memory anyway, and its parts fuse with their neighbours";
 constexpr Rule kDecompose[] = {
-    {.name = "decompose_bmm", .find = "y = aten.bmm.default(a, b); return y", .build = buildSummed, .unless = unlessBatchWaitsForMemory, .why = kWaits},
-    {.name = "decompose_addmm", .find = "y = aten.addmm.default(bias, a, b, beta=$beta, alpha=$alpha); return y", .build = buildSummedWithBias,
-     .unless = unlessSumWaitsForMemory, .why = kWaits},
-    {.name = "decompose_mm", .find = "y = aten.mm.default(a, b); return y", .build = buildSummed, .unless = unlessMatrixWaitsForMemory, .why = kWaits},
+    {.name = "decompose_bmm",
+     .find = "y = aten.bmm.default(a, b); return y",
+     .build = buildSummed,
+     .unless = unlessBatchWaitsForMemory,
+     .why = kWaits},
+    {.name = "decompose_addmm",
+     .find = "y = aten.addmm.default(bias, a, b, beta=$beta, alpha=$alpha); return y",
+     .build = buildSummedWithBias,
+     .unless = unlessSumWaitsForMemory,
+     .why = kWaits},
+    {.name = "decompose_mm",
+     .find = "y = aten.mm.default(a, b); return y",
+     .build = buildSummed,
+     .unless = unlessMatrixWaitsForMemory,
+     .why = kWaits},
 };
 
 // ---------------------------------------------------------------- mm_plus_mm
@@ -94,7 +122,9 @@ constexpr Rule kDecompose[] = {
 std::string_view unlessShapesAgree(const Match& m) {
     if (m["p"].node() == m["q"].node()) return "{p} is added to itself";
     if (!m.parity() && m["alpha"].asReal() != 1.0) return "{q} is scaled by {alpha}";
-    return m.tensor("p").sizes == m.tensor("q").sizes && m.tensor("p").dtype == m.tensor("q").dtype ? "" : "{p} and {q} differ in shape or dtype: {p:type} and {q:type}";
+    return m.tensor("p").sizes == m.tensor("q").sizes && m.tensor("p").dtype == m.tensor("q").dtype
+               ? ""
+               : "{p} and {q} differ in shape or dtype: {p:type} and {q:type}";
 }
 constexpr Rule kAdded[] = {
     {.name = "mm_plus_mm",
@@ -126,15 +156,19 @@ OnlyIndex onlyIndex(const Match& m) {
 
 int64_t partitionsFor(const Match& m, int64_t outputs, int64_t indices) {
     const OptionalPass& settings = settingsOf(m, "partitioned_scatter");
-    const auto least = static_cast<int64_t>(settings.number("min_partitions", 2)), most = static_cast<int64_t>(settings.number("max_partitions", 128));
+    const auto least = static_cast<int64_t>(settings.number("min_partitions", 2)),
+               most = static_cast<int64_t>(settings.number("max_partitions", 128));
     const int64_t bySize = outputs >= 100'000'000 ? 4 : outputs >= 10'000'000 ? 8 : outputs >= 1'000'000 ? 16 : most;
-    const int64_t wanted = std::max(least, static_cast<int64_t>(std::sqrt(static_cast<double>(indices) / static_cast<double>(outputs)) * 16));
+    const int64_t wanted = std::max(
+        least, static_cast<int64_t>(std::sqrt(static_cast<double>(indices) / static_cast<double>(outputs)) * 16));
     int64_t partitions = 1;
     while (partitions < wanted && partitions < (int64_t{1} << 32)) partitions *= 2;
     partitions = std::min({partitions, bySize, most});
     const double memory = settings.number("memory_bytes", 0);
     const double copy = static_cast<double>(outputs) * static_cast<double>(byteSize(m.tensor("x").dtype));
-    while (memory > 0 && partitions >= least && copy * static_cast<double>(partitions - 1) > memory * settings.number("memory_budget", 0.1)) partitions /= 2;
+    while (memory > 0 && partitions >= least &&
+           copy * static_cast<double>(partitions - 1) > memory * settings.number("memory_budget", 0.1))
+        partitions /= 2;
     return partitions >= least ? partitions : 0;
 }
 
@@ -143,20 +177,27 @@ std::string_view unlessContended(const Match& m) {
     if (index.node == nullptr || !index.node->type().tensor()) return "there is not exactly one index: {indices}";
     if (!m.isTensor("x") || !m.isTensor("values")) return "{x} and {values} are not both tensors";
     const TensorType &x = m.tensor("x"), &at = index.node->tensor(), &values = m.tensor("values");
-    if (!allInts(x.sizes) || !allInts(at.sizes) || !allInts(values.sizes)) return "a size of {x:type}, {values:type} or of the index {indices} is symbolic";
-    if (x.dtype == DType::Bool || at.dtype == DType::Bool || at.dtype == DType::U8) return "{x}, {x:type}, or the index {indices} is a mask";
+    if (!allInts(x.sizes) || !allInts(at.sizes) || !allInts(values.sizes))
+        return "a size of {x:type}, {values:type} or of the index {indices} is symbolic";
+    if (x.dtype == DType::Bool || at.dtype == DType::Bool || at.dtype == DType::U8)
+        return "{x}, {x:type}, or the index {indices} is a mask";
     const int64_t outputs = numel(x.sizes).value(), count = numel(at.sizes).value();
     if (outputs == 0 || count == 0) return "{x}, {x:type}, or the index {indices} is empty";
     if (static_cast<double>(count) < settingsOf(m, "partitioned_scatter").number("min_index_size", 4096)) {
-        m.note(std::to_string(count) + ", and min_index_size is " + std::to_string(static_cast<int64_t>(settingsOf(m, "partitioned_scatter").number("min_index_size", 4096))));
+        m.note(
+            std::to_string(count) + ", and min_index_size is " +
+            std::to_string(static_cast<int64_t>(settingsOf(m, "partitioned_scatter").number("min_index_size", 4096))));
         return "too few values are added";
     }
     // Where the index stands for more dims than one, they must be all in the values, to be counted through.
     SymDims expected(x.sizes.begin(), x.sizes.begin() + static_cast<int64_t>(index.dim));
     expected.insert(expected.end(), at.sizes.begin(), at.sizes.end());
     expected.insert(expected.end(), x.sizes.begin() + static_cast<int64_t>(index.dim) + 1, x.sizes.end());
-    if (at.sizes.size() > 1 && (index.dim != 0 || !(values.sizes == expected))) return "{values}, {values:type}, is broadcast over an index of several dims";
-    return partitionsFor(m, outputs, count) > 1 ? "" : "copies of {x}, {x:type}, take too much memory (memory_bytes, memory_budget)";
+    if (at.sizes.size() > 1 && (index.dim != 0 || !(values.sizes == expected)))
+        return "{values}, {values:type}, is broadcast over an index of several dims";
+    return partitionsFor(m, outputs, count) > 1
+               ? ""
+               : "copies of {x}, {x:type}, take too much memory (memory_bytes, memory_budget)";
 }
 
 Values buildPartitioned(const Match& m, GraphBuilder& builder) {
@@ -171,7 +212,9 @@ Values buildPartitioned(const Match& m, GraphBuilder& builder) {
         values = builder.call("aten.reshape.default", {values, Argument(flat)});
         at = builder.call("aten.reshape.default", {at, Argument(SymDims{SymInt(count)})});
     }
-    const Value turns = builder.call("prims.iota.default", {count}, {{"start", 0}, {"step", 1}, {"dtype", at.dtype()}, {"device", at.type().device}, {"requires_grad", false}});
+    const Value turns = builder.call(
+        "prims.iota.default", {count},
+        {{"start", 0}, {"step", 1}, {"dtype", at.dtype()}, {"device", at.type().device}, {"requires_grad", false}});
     const Value partition = builder.call("aten.bitwise_and.Scalar", {turns, partitions - 1});
     SymDims wide = x.sizes();
     wide[only.dim] = wide[only.dim] * partitions;
@@ -189,7 +232,8 @@ Values buildPartitioned(const Match& m, GraphBuilder& builder) {
 constexpr Rule kPartition[] = {
     {.name = "partitioned_scatter",
      .find = "y = aten.index_put.default(x, indices, values, True); return y",
-     .build = buildPartitioned, .unless = unlessContended,
+     .build = buildPartitioned,
+     .unless = unlessContended,
      .why = "values for one place wait for each other less when they go to several copies of it"},
 };
 

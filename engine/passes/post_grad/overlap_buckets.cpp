@@ -6,13 +6,24 @@
 
 namespace cutaway {
 
-OverlapBuckets::OverlapBuckets(const OverlapUnits& units, const OverlapPlan& plan, const std::vector<size_t>& order, const OptionalPass& settings)
-    : m_units(units), m_plan(plan), m_order(order), m_distance(static_cast<int64_t>(settings.number("max_coll_distance", 200))),
-      m_exposedFirst(settings.flag("bucket_exposed_first", true)), m_place(order.size()), m_startOf(order.size(), kNone), m_waitOf(order.size(), kNone),
-      m_hides(order.size(), false), m_before(order.size()), m_same(order.size()), m_eventOf(order.size(), kNone) {
+OverlapBuckets::OverlapBuckets(const OverlapUnits& units, const OverlapPlan& plan, const std::vector<size_t>& order,
+                               const OptionalPass& settings)
+    : m_units(units),
+      m_plan(plan),
+      m_order(order),
+      m_distance(static_cast<int64_t>(settings.number("max_coll_distance", 200))),
+      m_exposedFirst(settings.flag("bucket_exposed_first", true)),
+      m_place(order.size()),
+      m_startOf(order.size(), kNone),
+      m_waitOf(order.size(), kNone),
+      m_hides(order.size(), false),
+      m_before(order.size()),
+      m_same(order.size()),
+      m_eventOf(order.size(), kNone) {
     for (size_t i = 0; i < order.size(); ++i) m_place[order[i]] = i;
     for (size_t unit = 0; unit < order.size(); ++unit) m_same[unit] = std::make_shared<std::vector<size_t>>(1, unit);
-    for (size_t i = 0; i < plan.collectives().size(); ++i) m_startOf[collective(i).start] = m_waitOf[collective(i).wait] = i;
+    for (size_t i = 0; i < plan.collectives().size(); ++i)
+        m_startOf[collective(i).start] = m_waitOf[collective(i).wait] = i;
     needAncestors();
     for (const OverlapCollective& each : plan.collectives())
         if (!m_heads.contains(each.group)) buildTimeline(each.group);
@@ -30,14 +41,17 @@ void OverlapBuckets::needAncestors() {
     std::vector<std::vector<size_t>> demanded(m_order.size());
     for (const OverlapCollective& each : m_plan.collectives()) {
         if (each.isExposed()) continue;
-        for (const size_t hiding : each.hiding) demanded[hiding].push_back(each.start), demanded[each.wait].push_back(hiding);
+        for (const size_t hiding : each.hiding)
+            demanded[hiding].push_back(each.start), demanded[each.wait].push_back(hiding);
     }
     m_words = (m_order.size() + 63) / 64;
     m_needs.assign(m_words * m_order.size(), 0);
     for (const size_t unit : m_order)
-        for (const std::vector<size_t>* list : std::initializer_list<const std::vector<size_t>*>{&demanded[unit], &m_units.all()[unit].inputs})
+        for (const std::vector<size_t>* list :
+             std::initializer_list<const std::vector<size_t>*>{&demanded[unit], &m_units.all()[unit].inputs})
             for (const size_t earlier : *list) {
-                for (size_t word = 0; word < m_words; ++word) m_needs[unit * m_words + word] |= m_needs[earlier * m_words + word];
+                for (size_t word = 0; word < m_words; ++word)
+                    m_needs[unit * m_words + word] |= m_needs[earlier * m_words + word];
                 m_needs[unit * m_words + earlier / 64] |= uint64_t{1} << (earlier % 64);
             }
 }
@@ -82,7 +96,8 @@ void OverlapBuckets::keepHiding() {
 
 void OverlapBuckets::openTimeline(const std::string& group) {
     std::fill(m_eventOf.begin(), m_eventOf.end(), kNone);
-    for (size_t event = m_heads.at(group); event != kNone; event = m_events[event].next) m_eventOf[m_events[event].unit] = event;
+    for (size_t event = m_heads.at(group); event != kNone; event = m_events[event].next)
+        m_eventOf[m_events[event].unit] = event;
 }
 
 /// Takes a start or a wait out of its group's order.
@@ -90,9 +105,12 @@ OverlapBuckets::Place OverlapBuckets::unlink(size_t unit) {
     Event& event = m_events[m_eventOf[unit]];
     const Place place{event.previous, event.next};
     event.previous = event.next = kNone;
-    if (place.previous != kNone) m_events[place.previous].next = place.next, std::erase(m_before[unit], m_events[place.previous].unit);
-    if (place.next != kNone) m_events[place.next].previous = place.previous, std::erase(m_before[m_events[place.next].unit], unit);
-    if (place.previous != kNone && place.next != kNone) setBefore(m_events[place.next].unit, m_events[place.previous].unit);
+    if (place.previous != kNone)
+        m_events[place.previous].next = place.next, std::erase(m_before[unit], m_events[place.previous].unit);
+    if (place.next != kNone)
+        m_events[place.next].previous = place.previous, std::erase(m_before[m_events[place.next].unit], unit);
+    if (place.previous != kNone && place.next != kNone)
+        setBefore(m_events[place.next].unit, m_events[place.previous].unit);
     return place;
 }
 /// PyTorch puts the order behind the unit back only where nothing stands before it.
@@ -103,7 +121,8 @@ void OverlapBuckets::relink(size_t unit, Place place) {
     if (place.previous != kNone) m_events[place.previous].next = at, setBefore(unit, m_events[place.previous].unit);
     if (place.next != kNone) m_events[place.next].previous = at;
     if (place.next != kNone && place.previous == kNone) setBefore(m_events[place.next].unit, unit);
-    if (place.next != kNone && place.previous != kNone) std::erase(m_before[m_events[place.next].unit], m_events[place.previous].unit);
+    if (place.next != kNone && place.previous != kNone)
+        std::erase(m_before[m_events[place.next].unit], m_events[place.previous].unit);
 }
 
 bool OverlapBuckets::hasPath(size_t from, size_t to) const {
@@ -121,7 +140,9 @@ bool OverlapBuckets::hasPath(size_t from, size_t to) const {
                     if (seen[earlier]) continue;
                     seen[earlier] = true;
                     // A way through what the source itself needs would be a circle.
-                    if (std::none_of(sources.begin(), sources.end(), [&](size_t source) { return needs(source, earlier); })) pending.push_back(earlier);
+                    if (std::none_of(sources.begin(), sources.end(),
+                                     [&](size_t source) { return needs(source, earlier); }))
+                        pending.push_back(earlier);
                 }
     }
     return false;
@@ -136,7 +157,7 @@ double OverlapBuckets::hiddenShare(size_t number) const {
 
 std::vector<std::vector<size_t>> OverlapBuckets::find() {
     std::vector<std::string> groups;
-    std::vector<std::pair<std::string, std::vector<size_t>>> alike;   // by bucket, in the order in which they are met
+    std::vector<std::pair<std::string, std::vector<size_t>>> alike;  // by bucket, in the order in which they are met
     for (const OverlapCollective& each : m_plan.collectives())
         if (std::find(groups.begin(), groups.end(), each.group) == groups.end()) groups.push_back(each.group);
     std::vector<std::vector<size_t>> buckets;
@@ -146,7 +167,8 @@ std::vector<std::vector<size_t>> OverlapBuckets::find() {
         for (size_t number = 0; number < m_plan.collectives().size(); ++number) {
             const OverlapCollective& each = collective(number);
             if (each.group != group || each.kind.empty()) continue;
-            auto found = std::find_if(alike.begin(), alike.end(), [&](const auto& known) { return known.first == each.bucket; });
+            auto found =
+                std::find_if(alike.begin(), alike.end(), [&](const auto& known) { return known.first == each.bucket; });
             if (found == alike.end()) found = alike.insert(alike.end(), {each.bucket, {}});
             found->second.push_back(number);
         }
@@ -160,9 +182,13 @@ std::vector<std::vector<size_t>> OverlapBuckets::find() {
 std::vector<std::vector<size_t>> OverlapBuckets::divide(std::vector<size_t> alike) {
     constexpr int64_t kMostBytes = int64_t{2} << 30;
     constexpr int kMostFailures = 20;
-    const auto rank = [&](size_t number) { return std::pair(m_exposedFirst ? hiddenShare(number) : 0.0, m_place[collective(number).start]); };
+    const auto rank = [&](size_t number) {
+        return std::pair(m_exposedFirst ? hiddenShare(number) : 0.0, m_place[collective(number).start]);
+    };
     const auto place = [&](size_t number) { return static_cast<int64_t>(m_place[collective(number).start]); };
-    const auto hides = [&](size_t number) { return m_hides[collective(number).start] || m_hides[collective(number).wait]; };
+    const auto hides = [&](size_t number) {
+        return m_hides[collective(number).start] || m_hides[collective(number).wait];
+    };
     std::stable_sort(alike.begin(), alike.end(), [&](size_t a, size_t b) { return rank(a) < rank(b); });
     std::vector<std::vector<size_t>> buckets;
     std::set<size_t> taken;
@@ -177,7 +203,8 @@ std::vector<std::vector<size_t>> OverlapBuckets::divide(std::vector<size_t> alik
             if (bytes + collective(candidate).bytes > kMostBytes) break;
             if (taken.contains(candidate)) continue;
             if (m_exposedFirst && std::abs(place(candidate) - place(alike[i])) > kMostFailures) continue;
-            // PyTorch's key is the same for sums and for shares of them, and it fails when it has put both into one bucket.
+            // PyTorch's key is the same for sums and for shares of them, and it fails when it has put both into one
+            // bucket.
             const bool sameKind = collective(candidate).kind == collective(alike[i]).kind;
             if (sameKind && !hides(candidate) && mayJoin(bucket, candidate)) {
                 bucket.push_back(candidate);
@@ -211,14 +238,15 @@ bool OverlapBuckets::mayJoin(const std::vector<size_t>& bucket, size_t candidate
     if (needEachOther(bucket, candidate)) return false;
     const OverlapCollective &first = collective(bucket[0]), &fresh = collective(candidate);
     // An early start and a late wait work most often.
-    return tryAt(bucket, candidate, first.start, fresh.wait) || tryAt(bucket, candidate, first.start, first.wait) || tryAt(bucket, candidate, fresh.start, fresh.wait) ||
-           tryAt(bucket, candidate, fresh.start, first.wait);
+    return tryAt(bucket, candidate, first.start, fresh.wait) || tryAt(bucket, candidate, first.start, first.wait) ||
+           tryAt(bucket, candidate, fresh.start, fresh.wait) || tryAt(bucket, candidate, fresh.start, first.wait);
 }
 
 bool OverlapBuckets::tryAt(const std::vector<size_t>& bucket, size_t candidate, size_t startAt, size_t waitAt) {
     if (!keepsHidden(bucket, candidate, startAt, waitAt)) return false;
     const OverlapCollective &first = collective(bucket[0]), &fresh = collective(candidate);
-    const size_t movedStart = startAt == first.start ? fresh.start : first.start, movedWait = waitAt == first.wait ? fresh.wait : first.wait;
+    const size_t movedStart = startAt == first.start ? fresh.start : first.start,
+                 movedWait = waitAt == first.wait ? fresh.wait : first.wait;
     const auto merge = [&](size_t into, size_t unit) {
         m_same[into]->push_back(unit);
         m_same[unit] = m_same[into];
@@ -243,17 +271,21 @@ bool OverlapBuckets::tryAt(const std::vector<size_t>& bucket, size_t candidate, 
     return true;
 }
 
-void OverlapBuckets::addIntervals(const Event& event, std::vector<Interval>& running, std::vector<Interval>& hiding) const {
-    const size_t number = event.kind == Kind::Start ? m_startOf[event.unit] : event.kind == Kind::Wait ? m_waitOf[event.unit] : kNone;
+void OverlapBuckets::addIntervals(const Event& event, std::vector<Interval>& running,
+                                  std::vector<Interval>& hiding) const {
+    const size_t number = event.kind == Kind::Start  ? m_startOf[event.unit]
+                          : event.kind == Kind::Wait ? m_waitOf[event.unit]
+                                                     : kNone;
     if (number == kNone) return;
     const OverlapCollective& each = collective(number);
     running.emplace_back(positionOf(each.start), positionOf(each.wait));
     for (const size_t unit : each.hiding) hiding.emplace_back(positionOf(each.start), positionOf(unit));
 }
 
-/// Whether all that is hidden stays so: messages of a group arrive in the order in which they are sent, so that none may begin and be
-/// waited for while another is being hidden.
-bool OverlapBuckets::keepsHidden(const std::vector<size_t>& bucket, size_t candidate, size_t startAt, size_t waitAt) const {
+/// Whether all that is hidden stays so: messages of a group arrive in the order in which they are sent, so that none
+/// may begin and be waited for while another is being hidden.
+bool OverlapBuckets::keepsHidden(const std::vector<size_t>& bucket, size_t candidate, size_t startAt,
+                                 size_t waitAt) const {
     const OverlapCollective &first = collective(bucket[0]), &fresh = collective(candidate);
     const Interval whole{positionOf(startAt), positionOf(waitAt)};
     std::vector<Interval> running = {whole}, hiding;
@@ -265,13 +297,20 @@ bool OverlapBuckets::keepsHidden(const std::vector<size_t>& bucket, size_t candi
             if (at <= whole.first || at >= whole.second) return false;
             hiding.emplace_back(whole.first, at);
         }
-    const int64_t latestStart = std::max(positionOf(fresh.start), positionOf(first.start)), earliestWait = std::min(positionOf(fresh.wait), positionOf(first.wait));
+    const int64_t latestStart = std::max(positionOf(fresh.start), positionOf(first.start)),
+                  earliestWait = std::min(positionOf(fresh.wait), positionOf(first.wait));
     const auto look = [&](const Event& event) {
-        const size_t number = event.kind == Kind::Start ? m_startOf[event.unit] : event.kind == Kind::Wait ? m_waitOf[event.unit] : kNone;
+        const size_t number = event.kind == Kind::Start  ? m_startOf[event.unit]
+                              : event.kind == Kind::Wait ? m_waitOf[event.unit]
+                                                         : kNone;
         if (number != kNone && !own.contains(number)) addIntervals(event, running, hiding);
     };
-    for (size_t at = m_events[m_eventOf[startAt]].next; at != kNone && m_events[at].position < latestStart; at = m_events[at].next) look(m_events[at]);
-    for (size_t at = m_events[m_eventOf[waitAt]].previous; at != kNone && m_events[at].position > earliestWait; at = m_events[at].previous) look(m_events[at]);
+    for (size_t at = m_events[m_eventOf[startAt]].next; at != kNone && m_events[at].position < latestStart;
+         at = m_events[at].next)
+        look(m_events[at]);
+    for (size_t at = m_events[m_eventOf[waitAt]].previous; at != kNone && m_events[at].position > earliestWait;
+         at = m_events[at].previous)
+        look(m_events[at]);
     for (const Interval& inner : hiding)
         for (const Interval& outer : running)
             if (outer.first < inner.first && inner.second < outer.second) return false;

@@ -1,6 +1,6 @@
 #pragma once
-// Which collectives of a planned order become one, so that what runs beside them still does: PyTorch's overlap_preserving_bucketer.
-// Decides only; overlap_scheduling.cpp joins them.
+// Which collectives of a planned order become one, so that what runs beside them still does: PyTorch's
+// overlap_preserving_bucketer. Decides only; overlap_scheduling.cpp joins them.
 #include <memory>
 
 #include "engine/passes/post_grad/overlap_plan.h"
@@ -10,11 +10,13 @@ namespace cutaway {
 class OverlapBuckets {
   public:
     /// `order`: of the plan.
-    OverlapBuckets(const OverlapUnits& units, const OverlapPlan& plan, const std::vector<size_t>& order, const OptionalPass& settings);
+    OverlapBuckets(const OverlapUnits& units, const OverlapPlan& plan, const std::vector<size_t>& order,
+                   const OptionalPass& settings);
 
     /// Numbers of collectives that become one, two and more each.
     std::vector<std::vector<size_t>> find();
-    /// By unit: what stands before it besides its operands, so that each group's messages and what hides them keep their order.
+    /// By unit: what stands before it besides its operands, so that each group's messages and what hides them keep
+    /// their order.
     const std::vector<std::vector<size_t>>& before() const { return m_before; }
 
   private:
@@ -25,7 +27,7 @@ class OverlapBuckets {
         size_t unit = 0;
         Kind kind = Kind::Work;
         int64_t position = 0;
-        size_t previous = kNone, next = kNone;   // events
+        size_t previous = kNone, next = kNone;  // events
     };
     using Interval = std::pair<int64_t, int64_t>;
     struct Place {
@@ -46,7 +48,9 @@ class OverlapBuckets {
     void relink(size_t unit, Place place);
     bool hasPath(size_t from, size_t to) const;
     void setBefore(size_t unit, size_t earlier);
-    bool needs(size_t later, size_t earlier) const { return m_needs[later * m_words + earlier / 64] >> (earlier % 64) & 1; }
+    bool needs(size_t later, size_t earlier) const {
+        return m_needs[later * m_words + earlier / 64] >> (earlier % 64) & 1;
+    }
     int64_t positionOf(size_t unit) const { return m_events[m_eventOf[unit]].position; }
     const OverlapCollective& collective(size_t number) const { return m_plan.collectives()[number]; }
     double hiddenShare(size_t number) const;
@@ -56,16 +60,16 @@ class OverlapBuckets {
     const std::vector<size_t>& m_order;
     int64_t m_distance;
     bool m_exposedFirst;
-    std::vector<size_t> m_place;                      // by unit, in the order
-    std::vector<size_t> m_startOf, m_waitOf;          // by unit: the collective
-    std::vector<bool> m_hides;                        // units that run beside a hidden collective
-    std::vector<uint64_t> m_needs;                    // operands, and what hiding demands
+    std::vector<size_t> m_place;              // by unit, in the order
+    std::vector<size_t> m_startOf, m_waitOf;  // by unit: the collective
+    std::vector<bool> m_hides;                // units that run beside a hidden collective
+    std::vector<uint64_t> m_needs;            // operands, and what hiding demands
     size_t m_words = 0;
     std::vector<std::vector<size_t>> m_before;
-    std::vector<std::shared_ptr<std::vector<size_t>>> m_same;   // units that are one
+    std::vector<std::shared_ptr<std::vector<size_t>>> m_same;  // units that are one
     std::vector<Event> m_events;
-    std::map<std::string, size_t> m_heads;            // first event, by group
-    std::vector<size_t> m_eventOf;                    // by unit, of the group at hand
+    std::map<std::string, size_t> m_heads;  // first event, by group
+    std::vector<size_t> m_eventOf;          // by unit, of the group at hand
 };
 
 }  // namespace cutaway

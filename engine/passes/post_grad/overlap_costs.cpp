@@ -9,9 +9,9 @@
 namespace cutaway {
 namespace {
 
-/// GPUs by generation: memory bandwidth, arithmetic by dtype, and what the low-latency protocol reaches within one machine, between
-/// two and between more (GB/s per channel, from NCCL's tuning tables; between machines the processor's generation would count,
-/// which is taken to be the oldest).
+/// GPUs by generation: memory bandwidth, arithmetic by dtype, and what the low-latency protocol reaches within one
+/// machine, between two and between more (GB/s per channel, from NCCL's tuning tables; between machines the processor's
+/// generation would count, which is taken to be the oldest).
 struct Gpu {
     std::string_view name;
     double capability, dramGbps, tflopsHalf, tflopsF32, tflopsTf32, tflopsF64;
@@ -23,14 +23,14 @@ constexpr Gpu kGpus[] = {
     {"h100", 9, 3352, 989.4, 66.9, 494.7, 33.5, {141.0, 45.0, 35.0}},
     {"b200", 10, 8000, 2250, 80, 1125, 40, {282.0, 90.0, 70.0}},
 };
-constexpr size_t kUnknownGpu = 1;   // as PyTorch assumes
+constexpr size_t kUnknownGpu = 1;  // as PyTorch assumes
 
 /// Work whose floating-point operations are known by formula, by the operator without its overload.
 enum class Product { Matrix, Convolution, ConvolutionBackward, Attention, AttentionBackward };
 struct ProductOp {
     std::string_view packet;
     Product kind;
-    std::string_view first, second;   // the factors
+    std::string_view first, second;  // the factors
 };
 constexpr ProductOp kProducts[] = {
     {"aten.mm", Product::Matrix, "self", "mat2"},
@@ -49,7 +49,8 @@ constexpr ProductOp kProducts[] = {
 };
 const ProductOp* productOp(const Node& node) {
     if (!node.isCall() || node.op().isOpaque()) return nullptr;
-    const auto* found = std::find_if(std::begin(kProducts), std::end(kProducts), [&](const ProductOp& row) { return row.packet == node.op().packet(); });
+    const auto* found = std::find_if(std::begin(kProducts), std::end(kProducts),
+                                     [&](const ProductOp& row) { return row.packet == node.op().packet(); });
     return found == std::end(kProducts) ? nullptr : found;
 }
 
@@ -137,18 +138,23 @@ int64_t OverlapCosts::storageBytes(const TensorType& type) const {
 
 double OverlapCosts::flopsOf(const Node& product) const {
     const ProductOp& row = *productOp(product);
-    const TensorType *a = product.arg(row.first).node()->type().tensor(), *b = product.arg(row.second).node()->type().tensor();
+    const TensorType *a = product.arg(row.first).node()->type().tensor(),
+                     *b = product.arg(row.second).node()->type().tensor();
     if (a == nullptr || b == nullptr) return 0;
-    const auto dim = [&](const TensorType& type, int64_t d) { return static_cast<double>(number(type.sizes[static_cast<size_t>(d < 0 ? d + type.rank() : d)]).value_or(0)); };
+    const auto dim = [&](const TensorType& type, int64_t d) {
+        return static_cast<double>(number(type.sizes[static_cast<size_t>(d < 0 ? d + type.rank() : d)]).value_or(0));
+    };
     const auto spatial = [&](const TensorType& type) { return count({type.sizes.begin() + 2, type.sizes.end()}, 0); };
     switch (row.kind) {
         case Product::Matrix: return 2 * count(a->sizes, 0) * dim(*b, -1);
-        case Product::Attention: case Product::AttentionBackward: {
+        case Product::Attention:
+        case Product::AttentionBackward: {
             // Both products of attention; backward does five in place of two.
             const double one = 2 * count(a->sizes, 0) * dim(*b, -2);
             return one * (row.kind == Product::Attention ? 2 : 5);
         }
-        case Product::Convolution: case Product::ConvolutionBackward: {
+        case Product::Convolution:
+        case Product::ConvolutionBackward: {
             const bool backward = row.kind == Product::ConvolutionBackward;
             const Node& outer = backward ? *product.arg("grad_output").node() : product;
             const bool transposed = product.arg("transposed").asInt().value_or(0) != 0;
@@ -157,7 +163,9 @@ double OverlapCosts::flopsOf(const Node& product) const {
             const double one = 2 * dim(*a, 0) * spatial(*across) * count(b->sizes, 0);
             if (!backward) return one;
             const auto* mask = product.arg("output_mask").list();
-            const auto wanted = [&](size_t i) { return mask && i < mask->size() && (*mask)[i].asInt().value_or(0) != 0; };
+            const auto wanted = [&](size_t i) {
+                return mask && i < mask->size() && (*mask)[i].asInt().value_or(0) != 0;
+            };
             return one * (static_cast<int>(wanted(0)) + static_cast<int>(wanted(1)));
         }
     }
@@ -165,7 +173,7 @@ double OverlapCosts::flopsOf(const Node& product) const {
 }
 
 double OverlapCosts::productMs(const Node& product) const {
-    constexpr double kReached = 0.75;   // of what the data sheet promises
+    constexpr double kReached = 0.75;  // of what the data sheet promises
     const Gpu& gpu = kGpus[m_generation];
     const TensorType* result = firstTensor(product.type());
     double bytes = movedBytes(product.type());
@@ -173,7 +181,10 @@ double OverlapCosts::productMs(const Node& product) const {
     double tflops = gpu.tflopsF32;
     if (result) {
         const bool tf32 = result->dtype == DType::F32 && m_settings->flag("tf32", false);
-        tflops = tf32 ? gpu.tflopsTf32 : isHalf(result->dtype) ? gpu.tflopsHalf : result->dtype == DType::F64 ? gpu.tflopsF64 : gpu.tflopsF32;
+        tflops = tf32                          ? gpu.tflopsTf32
+                 : isHalf(result->dtype)       ? gpu.tflopsHalf
+                 : result->dtype == DType::F64 ? gpu.tflopsF64
+                                               : gpu.tflopsF32;
         const std::string key = tf32 ? "tflops_tf32" : "tflops_" + std::string(info(result->dtype).abbreviation);
         tflops = deviceFact(*m_settings, *m_options, key).value_or(tflops);
     }
@@ -190,13 +201,14 @@ int64_t OverlapCosts::groupSize(const Node& collective) const {
     if (const auto size = given(collective)) return *size;
     // Sums do not say how many they are of: other calls on the group may.
     for (const Node& node : m_graph->nodes())
-        if (node.isCall() && !node.op().isOpaque() && node.op().schema()->find("group_name") >= 0 && equal(node.arg("group_name"), collective.arg("group_name")))
+        if (node.isCall() && !node.op().isOpaque() && node.op().schema()->find("group_name") >= 0 &&
+            equal(node.arg("group_name"), collective.arg("group_name")))
             if (const auto size = given(node)) return *size;
     return std::max<int64_t>(1, static_cast<int64_t>(m_settings->number("group_size", 8)));
 }
 
 int64_t OverlapCosts::collectiveBytes(const Node& collective) const {
-    constexpr double kUnknown = 4096.0 * 4096.0;   // elements
+    constexpr double kUnknown = 4096.0 * 4096.0;  // elements
     double bytes = 0;
     bool any = false;
     const auto add = [&](const TensorType& type) { bytes += count(type.sizes, kUnknown) * byteSize(type.dtype); };
@@ -214,7 +226,8 @@ double OverlapCosts::collectiveMs(const Node& collective, std::optional<double> 
     const double members = static_cast<double>(groupSize(collective));
     if (members <= 1) return 0;
     const std::string_view op = collective.op().name();
-    const bool sum = op.find("all_reduce") != std::string_view::npos, exchange = op.find("all_to_all") != std::string_view::npos;
+    const bool sum = op.find("all_reduce") != std::string_view::npos,
+               exchange = op.find("all_to_all") != std::string_view::npos;
     const double machines = std::ceil(members / kPerMachine);
     const bool oneMachine = machines == 1;
     // A step takes as long as its slowest link.
@@ -226,7 +239,8 @@ double OverlapCosts::collectiveMs(const Node& collective, std::optional<double> 
     const double betweenMachines = sum ? (oneMachine ? 0 : 2 * machines) : machines - 1;
     // Microseconds: the start, then each step within a machine and between machines.
     constexpr double kStart = 6.6, kNear = 0.6, kFar = 2.7;
-    const double latency = kStart + (steps - betweenMachines) * (oneMachine ? kNear : std::max(kNear, 1.0)) + betweenMachines * kFar;
+    const double latency =
+        kStart + (steps - betweenMachines) * (oneMachine ? kNear : std::max(kNear, 1.0)) + betweenMachines * kFar;
     const double gigabytes = bytes.value_or(static_cast<double>(collectiveBytes(collective))) / 1024 / 1024 / 1024;
     return (gigabytes / (bus * (members / steps) / 1e9) + latency * 1e3) / 1e6;
 }

@@ -1,7 +1,7 @@
 #pragma once
-// What overlap scheduling takes calls to cost: milliseconds from the sizes of tensors and the numbers of a device, nothing
-// measured. Products by the slower of arithmetic and memory, collectives by NCCL's ring in its low-latency protocol, everything
-// else by the bytes that it moves.
+// What overlap scheduling takes calls to cost: milliseconds from the sizes of tensors and the numbers of a device,
+// nothing measured. Products by the slower of arithmetic and memory, collectives by NCCL's ring in its low-latency
+// protocol, everything else by the bytes that it moves.
 #include <optional>
 #include <string>
 
@@ -12,8 +12,8 @@ namespace cutaway {
 
 class OverlapCosts {
   public:
-    /// `graph`: its own calls tell how large the groups are. The settings (overlap_scheduling.h) choose the device. All three
-    /// outlive the object.
+    /// `graph`: its own calls tell how large the groups are. The settings (overlap_scheduling.h) choose the device. All
+    /// three outlive the object.
     OverlapCosts(const Graph& graph, const OptionalPass& settings, const CompileOptions& options);
 
     /// Whether the call is work that collectives are hidden behind: a matrix product, a convolution, attention.
@@ -26,7 +26,8 @@ class OverlapCosts {
     /// Of its operands and its result together, what all members hold.
     int64_t collectiveBytes(const Node& collective) const;
 
-    /// Bytes that reading or writing the value moves: dims of stride 0 count once, unknown sizes nothing, tuples their items.
+    /// Bytes that reading or writing the value moves: dims of stride 0 count once, unknown sizes nothing, tuples their
+    /// items.
     double movedBytes(const ValueType& value) const;
     /// Bytes of memory of its own that holds such a tensor; unknown sizes count as 8192 elements.
     int64_t storageBytes(const TensorType& type) const;
@@ -40,7 +41,7 @@ class OverlapCosts {
     const Graph* m_graph;
     const OptionalPass* m_settings;
     const CompileOptions* m_options;
-    size_t m_generation = 0;   // row of the device's generation
+    size_t m_generation = 0;  // row of the device's generation
     double m_dramGbps = 0;
 };
 

@@ -22,16 +22,24 @@ bool isCollectiveName(std::string_view op) {
 const Node* waitedFor(const OverlapUnit& unit) {
     const Node* wait = unit.call();
     const Node* start = wait && wait->isCall(kWait) ? wait->arg(0).node() : nullptr;
-    return start && start->isCall() && !start->op().isOpaque() && start->op().name() != "operator.getitem" && isCollectiveName(start->op().name()) ? start : nullptr;
+    return start && start->isCall() && !start->op().isOpaque() && start->op().name() != "operator.getitem" &&
+                   isCollectiveName(start->op().name())
+               ? start
+               : nullptr;
 }
-/// Kind and bucket of collectives that could be joined: same group, reduction and dtype; what is gathered may differ in dtype.
+/// Kind and bucket of collectives that could be joined: same group, reduction and dtype; what is gathered may differ in
+/// dtype.
 void setBucket(OverlapCollective& collective, const Node& start) {
-    const auto dtype = [&] { return start.type().tensor() ? std::string(info(start.tensor().dtype).abbreviation) : std::string(); };
-    if (start.isCall("_c10d_functional.all_gather_into_tensor.default")) collective.kind = "all_gather", collective.bucket = collective.group;
+    const auto dtype = [&] {
+        return start.type().tensor() ? std::string(info(start.tensor().dtype).abbreviation) : std::string();
+    };
+    if (start.isCall("_c10d_functional.all_gather_into_tensor.default"))
+        collective.kind = "all_gather", collective.bucket = collective.group;
     else if (start.isCall("_c10d_functional.reduce_scatter_tensor.default")) collective.kind = "reduce_scatter";
     else if (start.isCall("_c10d_functional.all_reduce.default")) collective.kind = "all_reduce";
     // PyTorch's key does not say whether shares of a sum are kept or all of it.
-    if (!collective.kind.empty() && collective.bucket.empty()) collective.bucket = collective.group + " " + textOf(start.arg("reduce_op")) + " " + dtype();
+    if (!collective.kind.empty() && collective.bucket.empty())
+        collective.bucket = collective.group + " " + textOf(start.arg("reduce_op")) + " " + dtype();
 }
 bool isCheap(const OverlapUnit& unit) {
     const Node* call = unit.call();
@@ -53,12 +61,20 @@ OverlapLimits::OverlapLimits(const OptionalPass& settings)
 // ---------------------------------------------------------------- what there is
 
 OverlapPlan::OverlapPlan(const OverlapUnits& units, const OverlapCosts& costs, const OverlapLimits& limits)
-    : m_units(units), m_costs(costs), m_limits(limits), m_starts(units.all().size(), kNever), m_waits(units.all().size(), kNever), m_memory(units),
-      m_missing(units.all().size()), m_done(units.all().size(), false) {
+    : m_units(units),
+      m_costs(costs),
+      m_limits(limits),
+      m_starts(units.all().size(), kNever),
+      m_waits(units.all().size(), kNever),
+      m_memory(units),
+      m_missing(units.all().size()),
+      m_done(units.all().size(), false) {
     findCollectives(costs);
     simulateOriginal();
     m_productAfter = firstNeeding([](const OverlapUnit& unit) { return unit.product; });
-    m_scatterAfter = firstNeeding([](const OverlapUnit& unit) { return unit.call() && unit.call()->isCall("_c10d_functional.reduce_scatter_tensor.default"); });
+    m_scatterAfter = firstNeeding([](const OverlapUnit& unit) {
+        return unit.call() && unit.call()->isCall("_c10d_functional.reduce_scatter_tensor.default");
+    });
     for (size_t unit = 0; unit < units.all().size(); ++unit) m_missing[unit] = units.all()[unit].inputs.size();
     for (size_t unit = 0; unit < units.all().size(); ++unit)
         if (m_missing[unit] == 0) addReady(unit);
@@ -76,9 +92,11 @@ void OverlapPlan::findCollectives(const OverlapCosts& costs) {
         OverlapCollective collective;
         collective.start = *at;
         collective.wait = unit;
-        collective.group = start->op().schema()->find("group_name") >= 0 ? textOf(start->arg("group_name")) : std::string();
+        collective.group =
+            start->op().schema()->find("group_name") >= 0 ? textOf(start->arg("group_name")) : std::string();
         const int64_t bytes = costs.collectiveBytes(*start);
-        collective.bytes = start->isCall("_c10d_functional.all_reduce.default") ? bytes / 2 : bytes;   // it may be done in place
+        collective.bytes =
+            start->isCall("_c10d_functional.all_reduce.default") ? bytes / 2 : bytes;  // it may be done in place
         collective.ms = collective.exposed = costs.collectiveMs(*start);
         setBucket(collective, *start);
         m_starts[*at] = m_waits[unit] = m_collectives.size();
@@ -99,7 +117,8 @@ void OverlapPlan::simulateOriginal() {
         most = memory.bytes();
     }
     m_prefetched.assign(m_originalBytes.size(), 0);
-    m_allowedBytes = peak + std::max(m_limits.memoryIncrease, static_cast<int64_t>(static_cast<double>(peak) * m_limits.memoryIncreaseRatio));
+    m_allowedBytes = peak + std::max(m_limits.memoryIncrease,
+                                     static_cast<int64_t>(static_cast<double>(peak) * m_limits.memoryIncreaseRatio));
 }
 
 std::vector<size_t> OverlapPlan::firstNeeding(const std::function<bool(const OverlapUnit&)>& isTarget) const {
@@ -108,7 +127,8 @@ std::vector<size_t> OverlapPlan::firstNeeding(const std::function<bool(const Ove
     auto targets = static_cast<size_t>(std::count_if(units.begin(), units.end(), isTarget));
     for (size_t unit = units.size(); unit-- > 0;) {
         if (isTarget(units[unit])) first[unit] = --targets;
-        else for (const size_t user : units[unit].users) first[unit] = std::min(first[unit], first[user]);
+        else
+            for (const size_t user : units[unit].users) first[unit] = std::min(first[unit], first[user]);
     }
     return first;
 }
@@ -146,7 +166,8 @@ size_t OverlapPlan::nextUnit() {
     const size_t unit = m_beside.begin()->unit;
     bool now = m_onPath.empty() || m_done[unit];
     if (!now) {
-        if (const OverlapCollective* waited = waitedBy(unit)) now = !waited->isExposed() || m_memory.bytes() > m_allowedBytes;
+        if (const OverlapCollective* waited = waitedBy(unit))
+            now = !waited->isExposed() || m_memory.bytes() > m_allowedBytes;
         else if (m_scatterAfter[unit] != kNever) now = m_anyOnPath && unit <= m_lastOnPath;
     }
     return pop(now ? m_beside : m_onPath);
@@ -190,8 +211,10 @@ void OverlapPlan::start(size_t number) {
     OverlapCollective& collective = m_collectives[number];
     const auto joins = [&](size_t running) { return m_collectives[running].bucket == collective.bucket; };
     // As one message with another, it would not begin with a message's latency.
-    if (m_limits.assumeBuckets && !collective.bucket.empty() && std::any_of(m_inFlight.begin(), m_inFlight.end(), joins))
-        collective.exposed = std::max(0.0, collective.exposed - m_costs.collectiveMs(*m_units.all()[collective.start].call(), 0.0));
+    if (m_limits.assumeBuckets && !collective.bucket.empty() &&
+        std::any_of(m_inFlight.begin(), m_inFlight.end(), joins))
+        collective.exposed =
+            std::max(0.0, collective.exposed - m_costs.collectiveMs(*m_units.all()[collective.start].call(), 0.0));
     m_inFlight.push_back(number);
     m_inFlightBytes += collective.bytes;
     std::erase(m_unstarted, number);
@@ -209,7 +232,9 @@ void OverlapPlan::wait(size_t number) {
         if (!m_done[m_collectives[running].wait]) wait(running);
     // While this one is waited for, those of other groups go on.
     const OverlapCollective& collective = m_collectives[number];
-    if (collective.exposed > 0) startBeside(collective.wait, hideInFlight(collective.wait, collective.exposed, &collective.group), &collective.group);
+    if (collective.exposed > 0)
+        startBeside(collective.wait, hideInFlight(collective.wait, collective.exposed, &collective.group),
+                    &collective.group);
     if (m_done[collective.wait]) return;
     m_inFlightBytes -= collective.bytes;
     std::erase(m_inFlight, number);
@@ -242,7 +267,9 @@ std::vector<size_t> OverlapPlan::candidates(const std::string* except) const {
         const OverlapCollective& collective = m_collectives[m_unstarted[i]];
         if (except && collective.group == *except) continue;
         const size_t product = m_productAfter[collective.start];
-        if (product != kNever && static_cast<int64_t>(product) - static_cast<int64_t>(m_product) > m_limits.computePrefetch) continue;
+        if (product != kNever &&
+            static_cast<int64_t>(product) - static_cast<int64_t>(m_product) > m_limits.computePrefetch)
+            continue;
         found.push_back(m_unstarted[i]);
     }
     const auto urgency = [&](size_t number) {
@@ -251,8 +278,12 @@ std::vector<size_t> OverlapPlan::candidates(const std::string* except) const {
         if (!offPath(unit)) return 2;
         return m_scatterAfter[unit] != kNever ? 1 : 3;
     };
-    const auto place = [&](size_t number) { return std::pair(m_productAfter[m_collectives[number].start], m_collectives[number].start); };
-    std::stable_sort(found.begin(), found.end(), [&](size_t a, size_t b) { return std::pair(urgency(a), place(a)) < std::pair(urgency(b), place(b)); });
+    const auto place = [&](size_t number) {
+        return std::pair(m_productAfter[m_collectives[number].start], m_collectives[number].start);
+    };
+    std::stable_sort(found.begin(), found.end(), [&](size_t a, size_t b) {
+        return std::pair(urgency(a), place(a)) < std::pair(urgency(b), place(b));
+    });
     if (!m_limits.bucketsFirst) return found;
     // Those that could be joined stand together.
     struct Group {
@@ -268,10 +299,13 @@ std::vector<size_t> OverlapPlan::candidates(const std::string* except) const {
         group->first = std::min(group->first, m_productAfter[m_collectives[number].start]);
         group->members.push_back(number);
     }
-    std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.first != b.first ? a.first < b.first : a.members.size() > b.members.size(); });
+    std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) {
+        return a.first != b.first ? a.first < b.first : a.members.size() > b.members.size();
+    });
     found.clear();
     for (Group& group : groups) {
-        std::stable_sort(group.members.begin(), group.members.end(), [&](size_t a, size_t b) { return place(a) < place(b); });
+        std::stable_sort(group.members.begin(), group.members.end(),
+                         [&](size_t a, size_t b) { return place(a) < place(b); });
         found.insert(found.end(), group.members.begin(), group.members.end());
     }
     return found;
@@ -302,14 +336,17 @@ bool OverlapPlan::tryStart(size_t number, size_t unit) {
     };
     if (m_units.needs(unit, collective.start)) return blocked("that needs its result");
     if (m_units.needs(collective.start, unit)) return blocked("it sends what that computes");
-    if (exceedsMemory(collective)) return blocked("what it receives would not fit into the memory that is allowed (max_memory_increase_gb, max_in_flight_gb)");
+    if (exceedsMemory(collective))
+        return blocked(
+            "what it receives would not fit into the memory that is allowed (max_memory_increase_gb, max_in_flight_gb)");
     const auto room = [&] { return m_limits.inFlightBytes - m_inFlightBytes; };
-    while (!m_inFlight.empty() && room() < collective.bytes && isHidden(m_collectives[m_inFlight.front()], unit)) waitForOldest();
+    while (!m_inFlight.empty() && room() < collective.bytes && isHidden(m_collectives[m_inFlight.front()], unit))
+        waitForOldest();
     if (room() < collective.bytes) return blocked("too many bytes would be under way at once (max_in_flight_gb)");
     const auto path = pathTo(collective, unit);
     if (!path) return false;
     for (const size_t step : *path) {
-        if (m_done[step]) continue;   // a wait has forced another
+        if (m_done[step]) continue;  // a wait has forced another
         if (m_waits[step] != kNever) wait(m_waits[step]);
         else compute(step);
     }
@@ -332,7 +369,8 @@ bool OverlapPlan::exceedsMemory(const OverlapCollective& collective) const {
 }
 
 bool OverlapPlan::isHidden(const OverlapCollective& collective, size_t beside) const {
-    return !collective.isExposed() && std::find(collective.hiding.begin(), collective.hiding.end(), beside) == collective.hiding.end();
+    return !collective.isExposed() &&
+           std::find(collective.hiding.begin(), collective.hiding.end(), beside) == collective.hiding.end();
 }
 
 /// What has to be computed before the collective can start, in order; none if that is work of its own.
@@ -345,8 +383,10 @@ std::optional<std::vector<size_t>> OverlapPlan::pathTo(OverlapCollective& collec
         const Node* call = m_units.all()[step].call();
         if (m_units.all()[step].product) what = "it has to wait for a product", obstacle = step;
         else if (m_starts[step] != kNever) what = "it has to wait for another collective", obstacle = step;
-        else if (m_waits[step] != kNever && !isHidden(m_collectives[m_waits[step]], unit)) what = "it has to wait for the result of a collective that is not hidden", obstacle = step;
-        else if (m_waits[step] == kNever && call && call->op().name().find("c10") != std::string::npos) what = "it has to wait for another call on a group", obstacle = step;
+        else if (m_waits[step] != kNever && !isHidden(m_collectives[m_waits[step]], unit))
+            what = "it has to wait for the result of a collective that is not hidden", obstacle = step;
+        else if (m_waits[step] == kNever && call && call->op().name().find("c10") != std::string::npos)
+            what = "it has to wait for another call on a group", obstacle = step;
         path.push_back(step);
     });
     if (!obstacle) return path;

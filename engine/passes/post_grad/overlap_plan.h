@@ -1,6 +1,6 @@
 #pragma once
-// In which order the units of a graph are computed so that collectives run beside other work: PyTorch's list scheduling (its
-// overlap_scheduling.py) with analytic estimates. Decides only; overlap_scheduling.cpp moves the nodes.
+// In which order the units of a graph are computed so that collectives run beside other work: PyTorch's list scheduling
+// (its overlap_scheduling.py) with analytic estimates. Decides only; overlap_scheduling.cpp moves the nodes.
 #include <array>
 #include <functional>
 #include <map>
@@ -26,12 +26,13 @@ struct OverlapLimits {
 struct OverlapCollective {
     size_t start = 0, wait = 0;
     std::string group;
-    std::string bucket;       // what it could be joined with; empty: nothing
-    std::string kind;         // "all_gather", ...; empty: one that is never joined
+    std::string bucket;  // what it could be joined with; empty: nothing
+    std::string kind;    // "all_gather", ...; empty: one that is never joined
     int64_t bytes = 0;
     double ms = 0, exposed = 0;
-    std::vector<size_t> hiding;   // units that are computed while it runs
-    /// Why it could not start beside the last unit that was tried, and which unit is in the way; an empty sentence: none was tried.
+    std::vector<size_t> hiding;  // units that are computed while it runs
+    /// Why it could not start beside the last unit that was tried, and which unit is in the way; an empty sentence:
+    /// none was tried.
     struct Problem {
         std::string_view what;
         size_t beside = 0;
@@ -58,7 +59,7 @@ class OverlapPlan {
         size_t unit;
         bool operator<(const Ready& other) const { return std::tie(score, unit) < std::tie(other.score, other.unit); }
     };
-    using Times = std::map<std::string, double>;   // milliseconds of work left to hide behind, by group
+    using Times = std::map<std::string, double>;  // milliseconds of work left to hide behind, by group
 
     void findCollectives(const OverlapCosts& costs);
     void simulateOriginal();
@@ -81,7 +82,9 @@ class OverlapPlan {
     std::optional<std::vector<size_t>> pathTo(OverlapCollective& collective, size_t unit);
     bool isHidden(const OverlapCollective& collective, size_t beside) const;
     bool offPath(size_t unit) const { return m_productAfter[unit] == kNever; }
-    const OverlapCollective* waitedBy(size_t unit) const { return m_waits[unit] == kNever ? nullptr : &m_collectives[m_waits[unit]]; }
+    const OverlapCollective* waitedBy(size_t unit) const {
+        return m_waits[unit] == kNever ? nullptr : &m_collectives[m_waits[unit]];
+    }
 
     const OverlapUnits& m_units;
     const OverlapCosts& m_costs;
@@ -89,17 +92,18 @@ class OverlapPlan {
     std::vector<OverlapCollective> m_collectives;
     std::vector<size_t> m_starts, m_waits;               // by unit: the collective that it starts or waits for
     std::vector<size_t> m_productAfter, m_scatterAfter;  // by unit: the first product, or reduce_scatter, that needs it
-    std::vector<int64_t> m_originalBytes, m_prefetched;  // by product: most memory before it as the graph stood; started ahead
+    std::vector<int64_t> m_originalBytes,
+        m_prefetched;  // by product: most memory before it as the graph stood; started ahead
     int64_t m_allowedBytes = 0;
 
     OverlapMemory m_memory;
     std::set<Ready> m_onPath, m_beside;
-    std::vector<size_t> m_missing;        // operands not computed yet
+    std::vector<size_t> m_missing;  // operands not computed yet
     std::vector<bool> m_done;
     std::vector<size_t> m_order;
     std::vector<size_t> m_unstarted, m_inFlight;
     int64_t m_inFlightBytes = 0;
-    size_t m_product = 0;                 // the next
+    size_t m_product = 0;  // the next
     size_t m_lastOnPath = 0;
     bool m_anyOnPath = false;
     std::string m_failure;

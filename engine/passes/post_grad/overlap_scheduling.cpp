@@ -14,14 +14,19 @@ namespace cutaway {
 namespace {
 
 constexpr std::string_view kWait = "_c10d_functional.wait_tensor.default";
-constexpr std::string_view kCollectiveRule = "reorder_collective", kWaitRule = "reorder_wait", kCallRule = "reorder_call", kCopyRule = "wait_for_copies", kJoinRule = "join_collectives";
+constexpr std::string_view kCollectiveRule = "reorder_collective", kWaitRule = "reorder_wait",
+                           kCallRule = "reorder_call", kCopyRule = "wait_for_copies", kJoinRule = "join_collectives";
 
 bool isCollective(const Node& node) {
-    return node.isCall() && node.op().name().starts_with("_c10d_functional.") && std::any_of(node.users().begin(), node.users().end(), [](const Node* user) { return user->isCall(kWait); });
+    return node.isCall() && node.op().name().starts_with("_c10d_functional.") &&
+           std::any_of(node.users().begin(), node.users().end(), [](const Node* user) { return user->isCall(kWait); });
 }
-std::string_view ruleOf(const Node& node) { return node.isCall(kWait) ? kWaitRule : isCollective(node) ? kCollectiveRule : kCallRule; }
+std::string_view ruleOf(const Node& node) {
+    return node.isCall(kWait) ? kWaitRule : isCollective(node) ? kCollectiveRule : kCallRule;
+}
 std::string_view reasonOf(const Node& node, bool earlier) {
-    if (node.isCall(kWait)) return earlier ? "what it waits for is there by now" : "other work is done before the result is waited for";
+    if (node.isCall(kWait))
+        return earlier ? "what it waits for is there by now" : "other work is done before the result is waited for";
     if (isCollective(node)) return earlier ? "it runs beside the work that follows" : "what runs beside it comes later";
     return earlier ? "a collective needs it, or other work is put off" : "collectives start and products run before it";
 }
@@ -46,16 +51,19 @@ bool keepsWrites(const std::vector<Node*>& order) {
         for (const Node* target : writtenBy(*node))
             for (const Node* sharer : sharersOf(storageRoot(*target)))
                 for (const Node* user : sharer->users())
-                    if (user != node && node->graph().isBefore(*user, *node) != (place[index(user->id())] < place[index(node->id())])) return false;
+                    if (user != node &&
+                        node->graph().isBefore(*user, *node) != (place[index(user->id())] < place[index(node->id())]))
+                        return false;
     }
     return true;
 }
 
-/// Moves nodes one by one to where they stand in `order`; the graph is in order after each. As few as possible move, and rather
-/// collectives and waits than others.
+/// Moves nodes one by one to where they stand in `order`; the graph is in order after each. As few as possible move,
+/// and rather collectives and waits than others.
 class Reordering {
   public:
-    Reordering(Graph& graph, Rewriter& rewriter, std::vector<Node*> order) : m_graph(graph), m_rewriter(rewriter), m_order(std::move(order)), m_placed(m_order.size(), false) {}
+    Reordering(Graph& graph, Rewriter& rewriter, std::vector<Node*> order)
+        : m_graph(graph), m_rewriter(rewriter), m_order(std::move(order)), m_placed(m_order.size(), false) {}
 
     bool run() {
         stay();
@@ -130,7 +138,7 @@ class Reordering {
     Graph& m_graph;
     Rewriter& m_rewriter;
     std::vector<Node*> m_order;
-    std::vector<bool> m_placed;   // whether the node stands where it shall
+    std::vector<bool> m_placed;  // whether the node stands where it shall
 };
 
 std::vector<Node*> nodesOf(const Graph& graph, const OverlapUnits& units, const std::vector<size_t>& order) {
@@ -146,7 +154,8 @@ std::vector<Node*> nodesOf(const Graph& graph, const OverlapUnits& units, const 
 /// Joins collectives, and puts the graph into the order that PyTorch's sorting gives it then.
 class Joining {
   public:
-    Joining(Graph& graph, Rewriter& rewriter, const OverlapUnits& units, const OverlapPlan& plan, const std::vector<Node*>& nodes)
+    Joining(Graph& graph, Rewriter& rewriter, const OverlapUnits& units, const OverlapPlan& plan,
+            const std::vector<Node*>& nodes)
         : m_graph(graph), m_rewriter(rewriter), m_units(units), m_plan(plan) {
         for (const Node* node : nodes) m_order.push_back(node->id());
     }
@@ -154,14 +163,17 @@ class Joining {
         const auto found = buckets.find();
         for (size_t unit = 0; unit < m_units.all().size(); ++unit)
             for (const size_t earlier : buckets.before()[unit])
-                if (const Node *later = lastOf(unit), *before = lastOf(earlier); later && before) m_before[later->id()].push_back(before->id());
+                if (const Node* later = lastOf(unit), *before = lastOf(earlier); later && before)
+                    m_before[later->id()].push_back(before->id());
         explain(found);
         bool changed = false;
         for (const std::vector<size_t>& bucket : found) {
             std::vector<Node*> starts;
             for (const size_t number : bucket) starts.push_back(&startOf(number));
             if (!mayJoin(starts)) continue;
-            if (!m_rewriter.begin(kJoinRule, *starts[0], "one large message takes less time than several small ones, and hides as well")) return changed;
+            if (!m_rewriter.begin(kJoinRule, *starts[0],
+                                  "one large message takes less time than several small ones, and hides as well"))
+                return changed;
             CT_TRY_VOID(join(starts));
             changed = true;
         }
@@ -171,10 +183,13 @@ class Joining {
 
   private:
     static bool mayJoin(const std::vector<Node*>& starts) {
-        if (!std::all_of(starts.begin(), starts.end(), [](const Node* start) { return isJoinable(*start); })) return false;
+        if (!std::all_of(starts.begin(), starts.end(), [](const Node* start) { return isJoinable(*start); }))
+            return false;
         // What is not gathered from several need not be aligned for its dtype.
         const bool one = starts[0]->op().schema()->find("group_size") >= 0 && starts[0]->arg("group_size").asInt() == 1;
-        return !one || std::all_of(starts.begin(), starts.end(), [&](const Node* start) { return start->tensor().dtype == starts[0]->tensor().dtype; });
+        return !one || std::all_of(starts.begin(), starts.end(), [&](const Node* start) {
+            return start->tensor().dtype == starts[0]->tensor().dtype;
+        });
     }
     Node& startOf(size_t number) const { return *m_units.all()[m_plan.collectives()[number].start].nodes[0]; }
     void explain(const std::vector<std::vector<size_t>>& buckets) const {
@@ -182,43 +197,57 @@ class Joining {
             for (const size_t number : bucket) {
                 const Refusing refuse(m_rewriter, kJoinRule, startOf(number));
                 if (number != bucket[0]) refuse("it goes into the message that ", startOf(bucket[0]), " begins");
-                else refuse("it, or one that would go with it, is read by more than its wait, or sends no tensor of known sizes");
+                else
+                    refuse(
+                        "it, or one that would go with it, is read by more than its wait, or sends no tensor of known sizes");
             }
         for (const Node& node : m_graph.nodes())
-            m_rewriter.refuse(kJoinRule, node, node.isCall(kWait) ? "it waits for a collective and starts none" : "with no other like it would all that is hidden stay so");
+            m_rewriter.refuse(kJoinRule, node,
+                              node.isCall(kWait) ? "it waits for a collective and starts none"
+                                                 : "with no other like it would all that is hidden stay so");
     }
     /// What stands for the unit: its node, or the last result of a run of calls.
     const Node* lastOf(size_t unit) const {
         const auto& nodes = m_units.all()[unit].nodes;
         const auto last = std::find_if(nodes.rbegin(), nodes.rend(), [&](const Node* node) {
-            return nodes.size() == 1 || std::any_of(node->users().begin(), node->users().end(), [&](const Node* user) { return std::find(nodes.begin(), nodes.end(), user) == nodes.end(); });
+            return nodes.size() == 1 || std::any_of(node->users().begin(), node->users().end(), [&](const Node* user) {
+                       return std::find(nodes.begin(), nodes.end(), user) == nodes.end();
+                   });
         });
         return last == nodes.rend() ? nullptr : *last;
     }
-    size_t placeOf(NodeId id) const { return static_cast<size_t>(std::find(m_order.begin(), m_order.end(), id) - m_order.begin()); }
+    size_t placeOf(NodeId id) const {
+        return static_cast<size_t>(std::find(m_order.begin(), m_order.end(), id) - m_order.begin());
+    }
 
     Result<void> join(const std::vector<Node*>& starts) {
         std::set<NodeId> oldStarts, oldWaits;
         for (const Node* start : starts) oldStarts.insert(start->id()), oldWaits.insert(start->users()[0]->id());
-        size_t place = placeOf(starts[starts[0]->isCall("_c10d_functional.all_gather_into_tensor.default") ? starts.size() - 1 : 0]->id()) + 1;
+        size_t place =
+            placeOf(starts[starts[0]->isCall("_c10d_functional.all_gather_into_tensor.default") ? starts.size() - 1 : 0]
+                        ->id()) +
+            1;
         while (place < m_order.size() && oldStarts.contains(m_order[place])) ++place;
         CT_TRY(const JoinedCollectives joined, joinCollectives(m_graph, m_rewriter, starts));
         std::vector<NodeId> made;
         for (const Node* node : joined.made) made.push_back(node->id());
         m_order.insert(m_order.begin() + static_cast<std::ptrdiff_t>(place), made.begin(), made.end());
-        const auto now = [&](NodeId id) { return oldStarts.contains(id) ? joined.start->id() : oldWaits.contains(id) ? joined.wait->id() : id; };
+        const auto now = [&](NodeId id) {
+            return oldStarts.contains(id) ? joined.start->id() : oldWaits.contains(id) ? joined.wait->id() : id;
+        };
         std::erase_if(m_order, [&](NodeId id) { return oldStarts.contains(id) || oldWaits.contains(id); });
         std::map<NodeId, std::vector<NodeId>> before;
         for (const auto& [later, list] : m_before)
             for (const NodeId earlier : list) {
                 auto& kept = before[now(later)];
-                if (now(earlier) != now(later) && std::find(kept.begin(), kept.end(), now(earlier)) == kept.end()) kept.push_back(now(earlier));
+                if (now(earlier) != now(later) && std::find(kept.begin(), kept.end(), now(earlier)) == kept.end())
+                    kept.push_back(now(earlier));
             }
         m_before = std::move(before);
         return {};
     }
-    /// Every node behind its operands and behind what the buckets want before it; none if that cannot be, or where layouts have asked
-    /// for calls of which the order knows nothing.
+    /// Every node behind its operands and behind what the buckets want before it; none if that cannot be, or where
+    /// layouts have asked for calls of which the order knows nothing.
     std::optional<std::vector<Node*>> sorted() const {
         std::vector<NodeId> pending(m_order.rbegin(), m_order.rend());
         std::set<NodeId> ready;
@@ -239,7 +268,8 @@ class Joining {
             }
             ready.insert(node->id());
             order.push_back(node);
-            if (const auto waiting = parked.find(node->id()); waiting != parked.end()) pending.insert(pending.end(), waiting->second.rbegin(), waiting->second.rend());
+            if (const auto waiting = parked.find(node->id()); waiting != parked.end())
+                pending.insert(pending.end(), waiting->second.rbegin(), waiting->second.rend());
         }
         return order.size() == m_graph.size() && keepsWrites(order) ? std::optional(std::move(order)) : std::nullopt;
     }
@@ -248,8 +278,8 @@ class Joining {
     Rewriter& m_rewriter;
     const OverlapUnits& m_units;
     const OverlapPlan& m_plan;
-    std::vector<NodeId> m_order;                        // as PyTorch's graph stands before it is sorted
-    std::map<NodeId, std::vector<NodeId>> m_before;     // besides operands
+    std::vector<NodeId> m_order;                     // as PyTorch's graph stands before it is sorted
+    std::map<NodeId, std::vector<NodeId>> m_before;  // besides operands
 };
 
 // ---------------------------------------------------------------- what else PyTorch does
@@ -275,10 +305,12 @@ bool waitForCopies(Graph& graph, Rewriter& rewriter) {
 /// Says of the node that somebody asks about why it stands where it does.
 class Explaining {
   public:
-    Explaining(Rewriter& rewriter, const OverlapUnits& units, const OverlapPlan& plan) : m_rewriter(rewriter), m_units(units), m_plan(plan) {}
+    Explaining(Rewriter& rewriter, const OverlapUnits& units, const OverlapPlan& plan)
+        : m_rewriter(rewriter), m_units(units), m_plan(plan) {}
 
     void explain(const Node& node) const {
-        const Refusing collective(m_rewriter, kCollectiveRule, node), wait(m_rewriter, kWaitRule, node), call(m_rewriter, kCallRule, node);
+        const Refusing collective(m_rewriter, kCollectiveRule, node), wait(m_rewriter, kWaitRule, node),
+            call(m_rewriter, kCallRule, node);
         if (node.isCall(kWait)) {
             collective(node, " waits for a collective; it starts none");
             explainWait(node, wait);
@@ -291,7 +323,9 @@ class Explaining {
     }
 
   private:
-    const Node* nodeOf(std::optional<size_t> unit) const { return unit && !m_units.all()[*unit].nodes.empty() ? m_units.all()[*unit].nodes[0] : nullptr; }
+    const Node* nodeOf(std::optional<size_t> unit) const {
+        return unit && !m_units.all()[*unit].nodes.empty() ? m_units.all()[*unit].nodes[0] : nullptr;
+    }
     const OverlapCollective* find(const Node& start) const {
         const auto unit = m_units.unitOf(start);
         for (const OverlapCollective& collective : m_plan.collectives())
@@ -308,12 +342,14 @@ class Explaining {
     void explainCollective(const Node& node, const Refusing& refuse) const {
         const OverlapCollective* collective = find(node);
         if (collective == nullptr) refuse("no time is known of such a call");
-        else if (const Node* beside = collective->hiding.empty() ? nullptr : nodeOf(collective->hiding[0])) refuse(Found{beside}, " runs beside it, and it starts early enough for that");
+        else if (const Node* beside = collective->hiding.empty() ? nullptr : nodeOf(collective->hiding[0]))
+            refuse(Found{beside}, " runs beside it, and it starts early enough for that");
         else if (collective->problem.what.empty()) refuse("no other work is left when it could start");
         else {
             const Node *tried = nodeOf(collective->problem.beside), *because = nodeOf(collective->problem.because);
             const std::string_view where = tried ? "beside " : "beside other work";
-            if (tried && because) refuse.about(because, "it cannot start ", where, tried, ": ", collective->problem.what, ", ", because);
+            if (tried && because)
+                refuse.about(because, "it cannot start ", where, tried, ": ", collective->problem.what, ", ", because);
             else if (tried) refuse("it cannot start ", where, tried, ": ", collective->problem.what);
             else refuse("it cannot start ", where, ": ", collective->problem.what);
         }
@@ -330,7 +366,8 @@ Result<bool> scheduleGraph(Graph& graph, Rewriter& rewriter) {
     const OptionalPass& settings = given ? *given : kDefaults;
     if (std::none_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) { return node.isCall(kWait); })) {
         for (const Node& node : graph.nodes())
-            for (const std::string_view rule : {kCollectiveRule, kWaitRule, kCallRule, kCopyRule, kJoinRule}) rewriter.refuse(rule, node, "no collective of this graph is waited for");
+            for (const std::string_view rule : {kCollectiveRule, kWaitRule, kCallRule, kCopyRule, kJoinRule})
+                rewriter.refuse(rule, node, "no collective of this graph is waited for");
         return false;
     }
     const bool copies = waitForCopies(graph, rewriter);
@@ -342,18 +379,21 @@ Result<bool> scheduleGraph(Graph& graph, Rewriter& rewriter) {
     CT_CHECK(nodes.size() == graph.size(), "an order has every node once");
     if (!keepsWrites(nodes)) {
         for (const Node* node : nodes)
-            for (const std::string_view rule : {kCollectiveRule, kWaitRule, kCallRule, kJoinRule}) rewriter.refuse(rule, *node, "in the new order memory would be read after it is written to");
+            for (const std::string_view rule : {kCollectiveRule, kWaitRule, kCallRule, kJoinRule})
+                rewriter.refuse(rule, *node, "in the new order memory would be read after it is written to");
         return copies;
     }
     for (const Node* node : nodes)
         if (rewriter.watches(*node)) Explaining(rewriter, units, plan).explain(*node);
     const bool moved = Reordering(graph, rewriter, nodes).run();
     if (!settings.flag("collective_bucketing", false)) {
-        for (const Node& node : graph.nodes()) rewriter.refuse(kJoinRule, node, "collectives are joined only where collective_bucketing is set");
+        for (const Node& node : graph.nodes())
+            rewriter.refuse(kJoinRule, node, "collectives are joined only where collective_bucketing is set");
         return moved || copies;
     }
     if (rewriter.disabled(kJoinRule) || rewriter.outOfFuel() || rewriter.cancelled()) return moved || copies;
-    CT_TRY(const bool joined, Joining(graph, rewriter, units, plan, nodes).run(OverlapBuckets(units, plan, order, settings)));
+    CT_TRY(const bool joined,
+           Joining(graph, rewriter, units, plan, nodes).run(OverlapBuckets(units, plan, order, settings)));
     return joined || moved || copies;
 }
 

@@ -12,29 +12,84 @@ namespace {
 
 /// Calls that stay calls after decomposition and have no lowering of PyTorch's own.
 constexpr std::string_view kFallbacks[] = {
-    "aten._adaptive_avg_pool2d_backward", "aten._adaptive_avg_pool3d", "aten._adaptive_avg_pool3d_backward",
-    "aten._addmm_activation", "aten._cdist_backward", "aten._cdist_forward", "aten._conj", "aten._conj_physical",
-    "aten._embedding_bag", "aten._embedding_bag_backward", "aten._embedding_bag_dense_backward",
-    "aten._embedding_bag_forward_only", "aten._embedding_bag_per_sample_weights_backward",
-    "aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams", "aten._foreach_exp",
-    "aten._scaled_dot_product_flash_attention_for_cpu", "aten._scaled_dot_product_flash_attention_for_cpu_backward",
-    "aten._trilinear", "aten._unique", "aten._unique2", "aten._upsample_nearest_exact1d_backward",
-    "aten._upsample_nearest_exact2d_backward", "aten._upsample_nearest_exact3d_backward", "aten.adaptive_max_pool2d_backward",
-    "aten.adaptive_max_pool3d", "aten.adaptive_max_pool3d_backward", "aten.addbmm", "aten.bincount", "aten.complex",
-    "aten.cummax", "aten.cummin", "aten.cumprod", "aten.cumsum", "aten.digamma",
-    "aten.fake_quantize_per_channel_affine_cachemask", "aten.fake_quantize_per_tensor_affine_cachemask",
-    "aten.grid_sampler_2d_backward", "aten.hardshrink_backward", "aten.kthvalue", "aten.logcumsumexp",
-    "aten.masked_scatter_backward", "aten.masked_select", "aten.max_pool3d_with_indices_backward", "aten.median",
-    "aten.nonzero", "aten.nonzero_static", "aten.polar", "aten.polygamma", "aten.rand", "aten.randint", "aten.randn",
-    "aten.randperm", "aten.replication_pad1d_backward", "aten.replication_pad2d_backward", "aten.replication_pad3d_backward",
-    "aten.softshrink_backward", "aten.sort", "aten.topk", "aten.unique_consecutive", "aten.unique_dim",
-    "aten.upsample_bicubic2d", "aten.upsample_bicubic2d_backward", "aten.upsample_bilinear2d",
-    "aten.upsample_bilinear2d_backward", "aten.upsample_linear1d_backward", "aten.upsample_nearest1d_backward",
-    "aten.upsample_nearest3d_backward", "aten.upsample_trilinear3d_backward", "aten.view_as_complex", "aten.view_as_real",
-    "quantized_decomposed.choose_qparams_per_token", "quantized_decomposed.choose_qparams_per_token_asymmetric",
-    "quantized_decomposed.choose_qparams_symmetric", "quantized_decomposed.convert_element_type",
-    "quantized_decomposed.dequantize_per_channel_group", "quantized_decomposed.dequantize_per_token",
-    "quantized_decomposed.fake_quant_per_channel", "quantized_decomposed.quantize_per_channel_group",
+    "aten._adaptive_avg_pool2d_backward",
+    "aten._adaptive_avg_pool3d",
+    "aten._adaptive_avg_pool3d_backward",
+    "aten._addmm_activation",
+    "aten._cdist_backward",
+    "aten._cdist_forward",
+    "aten._conj",
+    "aten._conj_physical",
+    "aten._embedding_bag",
+    "aten._embedding_bag_backward",
+    "aten._embedding_bag_dense_backward",
+    "aten._embedding_bag_forward_only",
+    "aten._embedding_bag_per_sample_weights_backward",
+    "aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams",
+    "aten._foreach_exp",
+    "aten._scaled_dot_product_flash_attention_for_cpu",
+    "aten._scaled_dot_product_flash_attention_for_cpu_backward",
+    "aten._trilinear",
+    "aten._unique",
+    "aten._unique2",
+    "aten._upsample_nearest_exact1d_backward",
+    "aten._upsample_nearest_exact2d_backward",
+    "aten._upsample_nearest_exact3d_backward",
+    "aten.adaptive_max_pool2d_backward",
+    "aten.adaptive_max_pool3d",
+    "aten.adaptive_max_pool3d_backward",
+    "aten.addbmm",
+    "aten.bincount",
+    "aten.complex",
+    "aten.cummax",
+    "aten.cummin",
+    "aten.cumprod",
+    "aten.cumsum",
+    "aten.digamma",
+    "aten.fake_quantize_per_channel_affine_cachemask",
+    "aten.fake_quantize_per_tensor_affine_cachemask",
+    "aten.grid_sampler_2d_backward",
+    "aten.hardshrink_backward",
+    "aten.kthvalue",
+    "aten.logcumsumexp",
+    "aten.masked_scatter_backward",
+    "aten.masked_select",
+    "aten.max_pool3d_with_indices_backward",
+    "aten.median",
+    "aten.nonzero",
+    "aten.nonzero_static",
+    "aten.polar",
+    "aten.polygamma",
+    "aten.rand",
+    "aten.randint",
+    "aten.randn",
+    "aten.randperm",
+    "aten.replication_pad1d_backward",
+    "aten.replication_pad2d_backward",
+    "aten.replication_pad3d_backward",
+    "aten.softshrink_backward",
+    "aten.sort",
+    "aten.topk",
+    "aten.unique_consecutive",
+    "aten.unique_dim",
+    "aten.upsample_bicubic2d",
+    "aten.upsample_bicubic2d_backward",
+    "aten.upsample_bilinear2d",
+    "aten.upsample_bilinear2d_backward",
+    "aten.upsample_linear1d_backward",
+    "aten.upsample_nearest1d_backward",
+    "aten.upsample_nearest3d_backward",
+    "aten.upsample_trilinear3d_backward",
+    "aten.view_as_complex",
+    "aten.view_as_real",
+    "quantized_decomposed.choose_qparams_per_token",
+    "quantized_decomposed.choose_qparams_per_token_asymmetric",
+    "quantized_decomposed.choose_qparams_symmetric",
+    "quantized_decomposed.convert_element_type",
+    "quantized_decomposed.dequantize_per_channel_group",
+    "quantized_decomposed.dequantize_per_token",
+    "quantized_decomposed.fake_quant_per_channel",
+    "quantized_decomposed.quantize_per_channel_group",
     "quantized_decomposed.quantize_per_token",
 };
 
@@ -60,12 +115,13 @@ class Runs {
     }
     bool contains(const Node& node) const { return m_members.contains(node.id()); }
     static bool isResult(const Node& node, const std::set<NodeId>& members) {
-        return std::any_of(node.users().begin(), node.users().end(), [&](const Node* user) { return !members.contains(user->id()); });
+        return std::any_of(node.users().begin(), node.users().end(),
+                           [&](const Node* user) { return !members.contains(user->id()); });
     }
 
   private:
     void split(const std::vector<Node*>& span) {
-        std::map<NodeId, size_t> root;   // of a member: the first of its part, by place
+        std::map<NodeId, size_t> root;  // of a member: the first of its part, by place
         std::vector<size_t> parent(span.size());
         const auto find = [&](size_t at) {
             while (parent[at] != at) at = parent[at] = parent[parent[at]];
@@ -88,8 +144,9 @@ class Runs {
         if (std::count_if(part.begin(), part.end(), [](const Node* node) { return !node->is(Tag::View); }) < 2) return;
         std::set<NodeId> members;
         for (const Node* node : part) members.insert(node->id());
-        const auto last = std::find_if(part.rbegin(), part.rend(), [&](const Node* node) { return isResult(*node, members); });
-        if (last == part.rend()) return;   // nobody reads what it computes
+        const auto last =
+            std::find_if(part.rbegin(), part.rend(), [&](const Node* node) { return isResult(*node, members); });
+        if (last == part.rend()) return;  // nobody reads what it computes
         m_byEnd.emplace((*last)->id(), part);
         m_members.insert(members.begin(), members.end());
     }
@@ -104,7 +161,8 @@ std::vector<Node*> sorted(const std::vector<Node*>& run, const std::set<NodeId>&
     std::deque<Node*> ready;
     for (Node* node : run) {
         const std::vector<Node*> inputs = node->inputs();
-        const auto count = std::count_if(inputs.begin(), inputs.end(), [&](const Node* input) { return members.contains(input->id()); });
+        const auto count = std::count_if(inputs.begin(), inputs.end(),
+                                         [&](const Node* input) { return members.contains(input->id()); });
         missing[node->id()] = static_cast<size_t>(count);
         if (count == 0) ready.push_back(node);
     }
@@ -114,9 +172,11 @@ std::vector<Node*> sorted(const std::vector<Node*>& run, const std::set<NodeId>&
         ready.pop_front();
         out.push_back(node);
         std::vector<Node*> users = node->users();
-        std::sort(users.begin(), users.end(), [&](const Node* a, const Node* b) { return node->graph().isBefore(*a, *b); });
+        std::sort(users.begin(), users.end(),
+                  [&](const Node* a, const Node* b) { return node->graph().isBefore(*a, *b); });
         for (Node* user : users)
-            if (const auto waits = missing.find(user->id()); waits != missing.end() && --waits->second == 0) ready.push_back(user);
+            if (const auto waits = missing.find(user->id()); waits != missing.end() && --waits->second == 0)
+                ready.push_back(user);
     }
     return out;
 }
@@ -139,13 +199,16 @@ bool isFusedByLowering(const Node& node) {
     if (!node.isCall() || node.op().isOpaque() || OverlapCosts::isProduct(node)) return false;
     const Op& op = node.op().functional() ? *node.op().functional() : node.op();
     const std::string_view name = op.name();
-    if (name.starts_with("_c10d_functional.") || name.starts_with("operator.") || name.starts_with("higher_order.") || op.is(Tag::Symbolic)) return false;
+    if (name.starts_with("_c10d_functional.") || name.starts_with("operator.") || name.starts_with("higher_order.") ||
+        op.is(Tag::Symbolic))
+        return false;
     if (std::find(std::begin(kFallbacks), std::end(kFallbacks), op.packet()) != std::end(kFallbacks)) return false;
-    constexpr size_t kMostJoined = 8;   // PyTorch's max_pointwise_cat_inputs
+    constexpr size_t kMostJoined = 8;  // PyTorch's max_pointwise_cat_inputs
     return name != "aten.cat.default" || (node.arg(0).list() && node.arg(0).list()->size() <= kMostJoined);
 }
 
-OverlapUnits::OverlapUnits(const Graph& graph, const OverlapCosts& costs, bool fuse) : m_costs(&costs), m_values(graph.idLimit()) {
+OverlapUnits::OverlapUnits(const Graph& graph, const OverlapCosts& costs, bool fuse)
+    : m_costs(&costs), m_values(graph.idLimit()) {
     const std::optional<Runs> runs = fuse ? std::optional<Runs>(graph) : std::nullopt;
     for (Node& node : graph.nodes()) {
         setStorages(node);
@@ -197,7 +260,8 @@ void OverlapUnits::addRun(const std::vector<Node*>& run) {
     double bytes = 0, written = 0;
     for (Node* node : unit.nodes) {
         for (Node* input : node->inputs())
-            if (!members.contains(input->id()) && std::find(reads.begin(), reads.end(), input) == reads.end()) reads.push_back(input);
+            if (!members.contains(input->id()) && std::find(reads.begin(), reads.end(), input) == reads.end())
+                reads.push_back(input);
         if (Runs::isResult(*node, members)) results.push_back(node);
     }
     for (const Node* read : reads) bytes += m_costs->movedBytes(read->type());
@@ -246,8 +310,10 @@ void OverlapUnits::setStorages(const Node& node) {
         const TupleType& items = *source->type().tuple();
         const auto position = node.arg(1).asInt();
         size_t at = 0;
-        for (int64_t i = 0; position && i < *position && i < static_cast<int64_t>(items.size()); ++i) at += tensorsIn(items[static_cast<size_t>(i)]);
-        for (size_t i = 0; i < tensorsIn(node.type()) && at + i < shared->size(); ++i) value.storages.push_back((*shared)[at + i]);
+        for (int64_t i = 0; position && i < *position && i < static_cast<int64_t>(items.size()); ++i)
+            at += tensorsIn(items[static_cast<size_t>(i)]);
+        for (size_t i = 0; i < tensorsIn(node.type()) && at + i < shared->size(); ++i)
+            value.storages.push_back((*shared)[at + i]);
     } else if (shared && !shared->empty() && (node.is(Tag::View) || node.op().mutates())) {
         value.storages.assign(std::max<size_t>(1, tensorsIn(node.type())), (*shared)[0]);
     } else {
@@ -270,7 +336,8 @@ void OverlapUnits::close() {
     for (size_t unit = 0; unit < m_units.size(); ++unit) {
         for (const size_t input : m_units[unit].inputs) {
             m_units[input].users.push_back(unit);
-            for (size_t word = 0; word < m_words; ++word) m_needs[unit * m_words + word] |= m_needs[input * m_words + word];
+            for (size_t word = 0; word < m_words; ++word)
+                m_needs[unit * m_words + word] |= m_needs[input * m_words + word];
             m_needs[unit * m_words + input / 64] |= uint64_t{1} << (input % 64);
         }
         for (const size_t storage : m_units[unit].read) m_storages[storage].readers.push_back(unit);

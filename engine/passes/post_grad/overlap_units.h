@@ -1,6 +1,6 @@
 #pragma once
-// What overlap scheduling moves: nodes, and runs of calls that become one kernel and so move together. A unit knows what it reads,
-// what it costs and which memory it makes and uses.
+// What overlap scheduling moves: nodes, and runs of calls that become one kernel and so move together. A unit knows
+// what it reads, what it costs and which memory it makes and uses.
 #include <vector>
 
 #include "engine/passes/post_grad/overlap_costs.h"
@@ -8,20 +8,21 @@
 namespace cutaway {
 
 struct OverlapUnit {
-    /// In the order in which they shall stand. Empty for one result of a run of calls, which is a step of its own to PyTorch.
+    /// In the order in which they shall stand. Empty for one result of a run of calls, which is a step of its own to
+    /// PyTorch.
     std::vector<Node*> nodes;
-    std::vector<size_t> inputs, users;   // units, each once
-    std::optional<double> ms;            // none: inputs and outputs of the graph
+    std::vector<size_t> inputs, users;  // units, each once
+    std::optional<double> ms;           // none: inputs and outputs of the graph
     bool product = false;
-    std::vector<size_t> made, read;      // storages, each once
+    std::vector<size_t> made, read;  // storages, each once
 
     /// The only node, if it is a call; else null.
     const Node* call() const { return nodes.size() == 1 && nodes[0]->isCall() ? nodes[0] : nullptr; }
 };
 struct OverlapStorage {
-    int64_t bytes = 0;       // 0 on the CPU, whose memory is not counted
-    bool freed = true;       // whether it is when nobody reads it any more: parameters stay
-    bool given = false;      // there from the beginning
+    int64_t bytes = 0;   // 0 on the CPU, whose memory is not counted
+    bool freed = true;   // whether it is when nobody reads it any more: parameters stay
+    bool given = false;  // there from the beginning
     std::vector<size_t> readers;
 };
 
@@ -33,7 +34,9 @@ class OverlapUnits {
     const std::vector<OverlapUnit>& all() const { return m_units; }
     const std::vector<OverlapStorage>& storages() const { return m_storages; }
     /// Whether `earlier` is needed, directly or not, to compute `later`.
-    bool needs(size_t later, size_t earlier) const { return m_needs[later * m_words + earlier / 64] >> (earlier % 64) & 1; }
+    bool needs(size_t later, size_t earlier) const {
+        return m_needs[later * m_words + earlier / 64] >> (earlier % 64) & 1;
+    }
     /// All that is needed, in the order of the graph.
     template <class Visit>
     void forEachNeeded(size_t unit, Visit&& visit) const {
@@ -46,7 +49,7 @@ class OverlapUnits {
   private:
     struct Value {
         size_t unit = 0;
-        std::vector<size_t> storages;   // one per tensor of a tuple
+        std::vector<size_t> storages;  // one per tensor of a tuple
     };
     void addNode(Node& node);
     void addRun(const std::vector<Node*>& run);
@@ -58,8 +61,8 @@ class OverlapUnits {
     const OverlapCosts* m_costs;
     std::vector<OverlapUnit> m_units;
     std::vector<OverlapStorage> m_storages;
-    std::vector<bool> m_seen;         // storages that a unit has made
-    std::vector<Value> m_values;      // by node
+    std::vector<bool> m_seen;     // storages that a unit has made
+    std::vector<Value> m_values;  // by node
     std::vector<uint64_t> m_needs;
     size_t m_words = 0;
 };

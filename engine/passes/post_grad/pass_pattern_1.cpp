@@ -12,9 +12,11 @@ namespace {
 std::string_view unlessCountable(const Match& m) {
     const TensorType& type = m.tensor("y");
     const Node* constant = m["f"].node();
-    if (constant == nullptr || !constant->isCall("aten.full.default")) return "what is summed, {f}, is no constant (aten.full)";
+    if (constant == nullptr || !constant->isCall("aten.full.default"))
+        return "what is summed, {f}, is no constant (aten.full)";
     if (type.rank() == 0) return "{y}, {y:type}, has no dim to count along";
-    if (storageIsRead(m.root()) && !m.parity()) return "the storage of {y} is read by position, and counting would lay it out otherwise";
+    if (storageIsRead(m.root()) && !m.parity())
+        return "the storage of {y} is read by position, and counting would lay it out otherwise";
     const Argument& value = constant->arg("fill_value");
     m.note(constantText(value));
     if (!value.isNumber() || value.get<Expr>()) return "{f} is not filled with a known number";
@@ -23,7 +25,9 @@ std::string_view unlessCountable(const Match& m) {
     m.note({});
     const auto dim = InferContext(m.root().op(), m.root().args()).dim("dim", type.rank());
     if (!dim) return "the dim {dim} is out of range for {y:type}";
-    return type.sizes[static_cast<size_t>(*dim)].isInt() ? "" : "the number of steps along dim {dim} of {y:type} is symbolic";
+    return type.sizes[static_cast<size_t>(*dim)].isInt()
+               ? ""
+               : "the number of steps along dim {dim} of {y:type} is symbolic";
 }
 /// 1, 2, 3, ... along the dim, times the constant.
 Values buildCount(const Match& m, GraphBuilder& builder) {
@@ -36,7 +40,8 @@ Values buildCount(const Match& m, GraphBuilder& builder) {
     SymDims shape(type.sizes.size(), SymInt(1));
     shape[dim] = type.sizes[dim];
     const Value scaled = builder.call("aten.mul.Tensor", {steps, m["f"].node()->arg("fill_value")});
-    return builder.call("aten.expand.default", {shape == scaled.sizes() ? scaled : view(scaled, shape), Argument(type.sizes)});
+    return builder.call("aten.expand.default",
+                        {shape == scaled.sizes() ? scaled : view(scaled, shape), Argument(type.sizes)});
 }
 
 std::string_view unlessOnGpu(const Match& m) {
@@ -45,13 +50,15 @@ std::string_view unlessOnGpu(const Match& m) {
 
 constexpr Rule kRules[] = {
     {.name = "pointless_cumsum_replacement",
-     .find = "y = aten.cumsum.default(f, $dim, ...); return y",   // the constant stays, read or not, as in PyTorch
+     .find = "y = aten.cumsum.default(f, $dim, ...); return y",  // the constant stays, read or not, as in PyTorch
      .build = buildCount,
      .unless = unlessCountable,
      .why = "the running sum of a constant is counting"},
     {.name = "cat_slice_cat",
-     .find = "c = aten.cat.default(parts, 1); s = aten.slice.Tensor(c, 1, 0, size); y = aten.cat.default([c, s], 1); return y",
-     .replace = "y = torch__inductor_fx_passes_post_grad_cat_slice_cat(parts, size); return y",   // decided by lowerCalls
+     .find =
+         "c = aten.cat.default(parts, 1); s = aten.slice.Tensor(c, 1, 0, size); y = aten.cat.default([c, s], 1); return y",
+     .replace =
+         "y = torch__inductor_fx_passes_post_grad_cat_slice_cat(parts, size); return y",  // decided by lowerCalls
      .why = "one concatenation may do for two"},
     {.name = "prepare_softmax",
      .find = "top = aten.amax.default(x, [$dim], True); d = aten.sub.Tensor(x, top); e = aten.exp.default(d); "
@@ -69,6 +76,8 @@ std::span<const Rule> passPattern1Rules() {
     return kAll;
 }
 
-Result<bool> passPattern1(Module& module, Rewriter& rewriter) { return rewriter.applyRules(module, passPattern1Rules()); }
+Result<bool> passPattern1(Module& module, Rewriter& rewriter) {
+    return rewriter.applyRules(module, passPattern1Rules());
+}
 
 }  // namespace cutaway

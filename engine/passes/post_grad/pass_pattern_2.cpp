@@ -32,7 +32,8 @@ std::string_view unlessAllPiecesInOrder(const Match& m) {
         }
         split = source;
         if (piece->arg(1).asInt() != static_cast<int64_t>(i)) {
-            m.note(named(*piece) + " is piece " + printArgument(piece->arg(1)) + " of " + named(*split) + " and stands as number " + std::to_string(i));
+            m.note(named(*piece) + " is piece " + printArgument(piece->arg(1)) + " of " + named(*split) +
+                   " and stands as number " + std::to_string(i));
             return "the pieces are not in the order in which they were split";
         }
         if (piece->users().size() != 1) {
@@ -42,7 +43,8 @@ std::string_view unlessAllPiecesInOrder(const Match& m) {
     }
     const auto* sizes = split->arg(1).list();
     if (sizes == nullptr || sizes->size() != items->size()) {
-        m.note(named(*split) + " has " + std::to_string(sizes ? sizes->size() : 0) + ", " + named(m.root()) + " takes " + std::to_string(items->size()));
+        m.note(named(*split) + " has " + std::to_string(sizes ? sizes->size() : 0) + ", " + named(m.root()) +
+               " takes " + std::to_string(items->size()));
         return "some pieces of the split are missing";
     }
     if (sameConstant(split->arg(2), m["dim"])) return "";
@@ -58,16 +60,19 @@ Values buildSplitSource(const Match& m, GraphBuilder& builder) {
 std::string_view unlessPiecesAreTheItems(const Match& m) {
     const auto *items = m["items"].list(), *sizes = m["sizes"].list();
     const auto dim = m["dim"].asInt();
-    if (items == nullptr || sizes == nullptr || !dim || items->size() != sizes->size()) return "{y} does not split {c}, made of {items}, into as many pieces: {sizes}";
+    if (items == nullptr || sizes == nullptr || !dim || items->size() != sizes->size())
+        return "{y} does not split {c}, made of {items}, into as many pieces: {sizes}";
     if (*dim == 0) return kNotAlongTheFirst;
     for (size_t i = 0; i < items->size(); ++i) {
         const Node* item = (*items)[i].node();
-        if (item == nullptr || !item->type().tensor()) return m.note(constantText((*items)[i])), "a concatenated tensor is not known";
+        if (item == nullptr || !item->type().tensor())
+            return m.note(constantText((*items)[i])), "a concatenated tensor is not known";
         const int64_t rank = item->tensor().rank(), at = *dim < 0 ? *dim + rank : *dim;
         if (at < 0 || at >= rank) return "the dim {dim} is out of range";
         const auto* size = (*sizes)[i].get<int64_t>();
         if (size == nullptr || !(item->tensor().sizes[static_cast<size_t>(at)] == SymInt(*size))) {
-            m.note("piece " + std::to_string(i) + " has " + printArgument((*sizes)[i]) + ", " + named(*item) + " has " + item->tensor().sizes[static_cast<size_t>(at)].text());
+            m.note("piece " + std::to_string(i) + " has " + printArgument((*sizes)[i]) + ", " + named(*item) + " has " +
+                   item->tensor().sizes[static_cast<size_t>(at)].text());
             return "the pieces have other sizes than the tensors";
         }
         if (item->tensor().dtype != m.tensor("c").dtype) {
@@ -96,7 +101,8 @@ bool onGpu(const Node& node) { return node.tensor().device.type == DeviceType::C
 std::string_view unlessUnfusedIsBetter(const Match& m) {
     const Node& product = m.root();
     if (!onGpu(product)) return "{y} is {y:type}, and on the CPU the library adds the bias";
-    if (!m.isTensor("bias") || isHalf(m.tensor("bias").dtype)) return "{bias}, {bias:type}, is of reduced precision, which addmm rounds once";
+    if (!m.isTensor("bias") || isHalf(m.tensor("bias").dtype))
+        return "{bias}, {bias:type}, is of reduced precision, which addmm rounds once";
     const Node* other = otherReader(product);
     if (other == nullptr) return "";
     m.note(other->isOutput() ? "it is an output" : named(*other) + " is " + other->op().name());
@@ -134,7 +140,9 @@ std::string_view unlessBiasFits(const Match& m) {
         m.note(bias.text() + " and " + product.text());
         return "{bias} does not expand to the shape of {p}";
     }
-    return onGpu(m.root()) && allReadersPointwise(m.root()) ? "all readers of {y} are pointwise, and they take the addition in" : "";
+    return onGpu(m.root()) && allReadersPointwise(m.root())
+               ? "all readers of {y} are pointwise, and they take the addition in"
+               : "";
 }
 
 /// PyTorch traces what it puts in place, with decompositions: a product of one row may come in pieces.
@@ -168,26 +176,35 @@ constexpr std::string_view kReuse = "what is reduced in part needs only the rest
 constexpr Rule kRules[] = {
     {.name = "splitwithsizes_cat_replace",
      .find = "y = aten.cat.default(items, $dim); return y",
-     .build = buildSplitSource, .unless = unlessAllPiecesInOrder, .why = "putting all pieces of a split together gives what was split"},
+     .build = buildSplitSource,
+     .unless = unlessAllPiecesInOrder,
+     .why = "putting all pieces of a split together gives what was split"},
     {.name = "cat_splitwithsizes_replace",
      .find = "c = aten.cat.default(items, $dim); y = aten.split_with_sizes.default(c, $sizes, $dim); return y",
      .replace = "y = torch__inductor_fx_passes_post_grad_cat_splitwithsizes_replace(items); return y",
-     .unless = unlessPiecesAreTheItems, .why = "the pieces are the tensors that were concatenated"},
+     .unless = unlessPiecesAreTheItems,
+     .why = "the pieces are the tensors that were concatenated"},
     {.name = "unfuse_bias_add_to_pointwise",
      .find = "y = aten.addmm.default(bias, a, b, beta=$beta, alpha=$alpha); return y",
-     .build = buildUnfused, .unless = unlessUnfusedIsBetter, .why = "the addition fuses into the pointwise kernel that follows"},
+     .build = buildUnfused,
+     .unless = unlessUnfusedIsBetter,
+     .why = "the addition fuses into the pointwise kernel that follows"},
     {.name = "addmm",
      .find = "p = aten.mm.default(a, b); y = aten.add.Tensor(bias, p); return y",
      .build = buildAddmm,
-     .unless = unlessBiasFits, .why = "the bias is added while the product is still in registers", .eitherOrder = true},
+     .unless = unlessBiasFits,
+     .why = "the bias is added while the product is still in registers",
+     .eitherOrder = true},
     {.name = "max_reuse",
      .find = "part = aten.amax.default(x, $dims, True); whole = aten.(max|amax).default(x); return whole, part",
      .build = buildReuse,
-     .unless = unlessLargeReduction, .why = kReuse},
+     .unless = unlessLargeReduction,
+     .why = kReuse},
     {.name = "min_reuse",
      .find = "part = aten.amin.default(x, $dims, True); whole = aten.(min|amin).default(x); return whole, part",
      .build = buildReuse,
-     .unless = unlessLargeReduction, .why = kReuse},
+     .unless = unlessLargeReduction,
+     .why = kReuse},
 };
 
 }  // namespace

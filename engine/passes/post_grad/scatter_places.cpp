@@ -25,7 +25,8 @@ bool sameArgs(const std::vector<Argument>& view, const std::vector<Argument>& ar
 }
 /// `view` shows of the scatter's operand what the scatter writes.
 bool showsPlaceOf(const Node* view, const Node& scatter, const ScatterOp& row) {
-    return view && view->isCall(row.view) && view->arg(0).node() == scatter.arg(0).node() && sameArgs(view->args(), viewArgs(scatter));
+    return view && view->isCall(row.view) && view->arg(0).node() == scatter.arg(0).node() &&
+           sameArgs(view->args(), viewArgs(scatter));
 }
 
 /// The views that lead to a node from the tensor that they begin with, the last one first.
@@ -34,7 +35,8 @@ struct ViewChain {
     std::vector<const Node*> views;
 
     explicit ViewChain(const Node& node) : base(&node) {
-        for (; base->isCall() && base->is(Tag::View) && base->arg(0).node(); base = base->arg(0).node()) views.push_back(base);
+        for (; base->isCall() && base->is(Tag::View) && base->arg(0).node(); base = base->arg(0).node())
+            views.push_back(base);
     }
 };
 /// The same, though the two may have reached the scatter's operand by views of their own.
@@ -66,7 +68,8 @@ class Merging {
                 refuse("its views and writes stand together already");
                 continue;
             }
-            if (!m_rewriter.begin(kRule, *outer, "it writes what another write has made of the same place")) return changed;
+            if (!m_rewriter.begin(kRule, *outer, "it writes what another write has made of the same place"))
+                return changed;
             CT_TRY_VOID(merge(*outer, *row, *inner));
             changed = true;
         }
@@ -75,14 +78,19 @@ class Merging {
 
   private:
     bool mayMerge(const Node& outer, const ScatterOp& row, const Node* inner, const Refusing& refuse) const {
-        if (inner == nullptr || !scatterOp(*inner)) return refuse("it writes ", outer.arg(1), ", which no write into a place has made");
+        if (inner == nullptr || !scatterOp(*inner))
+            return refuse("it writes ", outer.arg(1), ", which no write into a place has made");
         const Node *whole = outer.arg(0).node(), *part = inner->arg(0).node();
         if (inner == whole) return refuse("it writes ", inner, " into itself");
-        if (whole == nullptr || part == nullptr || !leadsToPlaceOf(*part, outer, row)) return refuse(inner, " is made of ", part, ", which does not show the place of ", whole, " that it writes to");
+        if (whole == nullptr || part == nullptr || !leadsToPlaceOf(*part, outer, row))
+            return refuse(inner, " is made of ", part, ", which does not show the place of ", whole,
+                          " that it writes to");
         // Other readers of the inner result will read a view of the outer one.
-        if (inner->users().size() > 1 && !mayReplace(*inner, outer)) return refuse(inner, " has other readers, and an output would come to share memory with another value");
+        if (inner->users().size() > 1 && !mayReplace(*inner, outer))
+            return refuse(inner, " has other readers, and an output would come to share memory with another value");
         for (const Node* input : outer.inputs())
-            if (input != inner && !m_graph.isBefore(*input, *inner)) return refuse("it reads ", input, ", which stands behind ", inner);
+            if (input != inner && !m_graph.isBefore(*input, *inner))
+                return refuse("it reads ", input, ", which stands behind ", inner);
         return true;
     }
 
@@ -92,10 +100,11 @@ class Merging {
         all.insert(all.begin(), &outer);
         return all;
     }
-    /// The views of this place and its scatters stand together already: views from the outside, scatters from the inside.
+    /// The views of this place and its scatters stand together already: views from the outside, scatters from the
+    /// inside.
     static bool isMerged(Node& outer) {
         const std::vector<Node*> scatters = scattersOf(outer);
-        if (scatters.size() == 1) return false;   // the scatter in question reads another view
+        if (scatters.size() == 1) return false;  // the scatter in question reads another view
         const Node* expected = &outer;
         for (const Node* scatter : scatters) {
             if (scatter != expected) return false;

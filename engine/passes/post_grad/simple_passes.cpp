@@ -21,7 +21,8 @@ Result<bool> eraseCalls(Module& module, Rewriter& rewriter, const std::string_vi
     Graph& graph = module.graph();
     for (Node* node = graph.last(); node != nullptr;) {
         Node* const previous = node->previous();
-        const bool found = node->isCall() && std::find(std::begin(ops), std::end(ops), node->op().name()) != std::end(ops);
+        const bool found =
+            node->isCall() && std::find(std::begin(ops), std::end(ops), node->op().name()) != std::end(ops);
         if (found && node->hasUsers()) {
             Refusing(rewriter, node->op().baseName(), *node)(*node->users()[0], " reads it");
         } else if (found && !rewriter.disabled(node->op().baseName())) {
@@ -37,7 +38,8 @@ Result<bool> eraseCalls(Module& module, Rewriter& rewriter, const std::string_vi
 /// The order that PyTorch's walk arrives at. Only a plan: a move may undo an earlier one.
 class LocalityOrder {
   public:
-    explicit LocalityOrder(const Graph& graph) : m_regions(graph), m_seen(graph.idLimit(), false), m_places(graph.idLimit()) {
+    explicit LocalityOrder(const Graph& graph)
+        : m_regions(graph), m_seen(graph.idLimit(), false), m_places(graph.idLimit()) {
         for (Node& node : graph.nodes()) m_places[index(node.id())] = m_order.insert(m_order.end(), &node);
     }
     std::vector<Node*> run() {
@@ -63,19 +65,22 @@ class LocalityOrder {
         if (!node.hasUsers()) return refuse("nobody reads it");
         const Node* reader = nullptr;
         for (const Node* each : m_order) {
-            if (each->isCall("aten.copy_.default")) return refuse("it is not read before ", each, ", and what stands from there on keeps its order");
+            if (each->isCall("aten.copy_.default"))
+                return refuse("it is not read before ", each, ", and what stands from there on keeps its order");
             if (std::find(node.users().begin(), node.users().end(), each) == node.users().end()) continue;
             reader = each;
             break;
         }
-        if (m_regions.regionOf(node) != m_regions.regionOf(*reader)) return refuse("a mutation lies between it and ", reader, ", its first reader");
+        if (m_regions.regionOf(node) != m_regions.regionOf(*reader))
+            return refuse("a mutation lies between it and ", reader, ", its first reader");
         return refuse("it stands where the walk puts it, before ", reader, ", its first reader");
     }
 
   private:
     bool isMovable(const Node& node, const Node& reader) const {
         if (!node.isCall() || node.isCall("operator.getitem")) return false;
-        const bool readersSeen = std::all_of(node.users().begin(), node.users().end(), [&](const Node* user) { return m_seen[index(user->id())]; });
+        const bool readersSeen = std::all_of(node.users().begin(), node.users().end(),
+                                             [&](const Node* user) { return m_seen[index(user->id())]; });
         return readersSeen && m_regions.regionOf(node) == m_regions.regionOf(reader);
     }
 
@@ -105,8 +110,9 @@ Result<bool> viewToReshape(Module& module, Rewriter& rewriter) {
 }
 
 Result<bool> removeProfilerOps(Module& module, Rewriter& rewriter) {
-    static constexpr std::string_view kOps[] = {"profiler._record_function_enter.default", "profiler._record_function_enter_new.default",
-                                                "profiler._record_function_exit.default", "profiler._record_function_exit._RecordFunction"};
+    static constexpr std::string_view kOps[] = {
+        "profiler._record_function_enter.default", "profiler._record_function_enter_new.default",
+        "profiler._record_function_exit.default", "profiler._record_function_exit._RecordFunction"};
     return eraseCalls(module, rewriter, kOps, "the profiler watches the original program");
 }
 
@@ -146,13 +152,15 @@ Result<bool> stableSort(Module& module, Rewriter& rewriter) {
     const Node* late = nullptr;
     for (const Node& node : graph.nodes()) {
         const auto inputs = node.inputs();
-        const auto behind = std::find_if(inputs.begin(), inputs.end(), [&](const Node* input) { return !graph.isBefore(*input, node); });
+        const auto behind = std::find_if(inputs.begin(), inputs.end(),
+                                         [&](const Node* input) { return !graph.isBefore(*input, node); });
         const Refusing refuse(rewriter, "stable_topological_sort", node);
         if (behind == inputs.end()) refuse("it stands behind all its operands");
         else if (late) refuse("the graph is sorted once, from ", late, " on");
         else late = &node;
     }
-    if (late == nullptr || !rewriter.begin("stable_topological_sort", *late, "it stands before its operands")) return changed;
+    if (late == nullptr || !rewriter.begin("stable_topological_sort", *late, "it stands before its operands"))
+        return changed;
     sortTopologically(graph);
     return true;
 }

@@ -33,8 +33,10 @@ std::string_view unlessPiecesAreKnown(const Match& m) {
 Values buildWithSizes(const Match& m, GraphBuilder& builder) {
     const int64_t dim = *dimOf(m.root(), "dim", m.tensor("x").rank());
     std::vector<Argument> sizes;
-    for (const ValueType& piece : *m.root().type().tuple()) sizes.emplace_back(piece.tensor()->sizes[static_cast<size_t>(dim)]);
-    return builder.call("aten.split_with_sizes.default", {m["x"], Argument(std::move(sizes)), dim});   // its readers stay
+    for (const ValueType& piece : *m.root().type().tuple())
+        sizes.emplace_back(piece.tensor()->sizes[static_cast<size_t>(dim)]);
+    return builder.call("aten.split_with_sizes.default",
+                        {m["x"], Argument(std::move(sizes)), dim});  // its readers stay
 }
 std::string_view unlessCountedFromBehind(const Match& m) {
     const auto dim = m["dim"].asInt();
@@ -47,7 +49,9 @@ std::string_view unlessPiecesAreCountedFromBehind(const Match& m) {
 std::string_view unlessJoinedFromBehind(const Match& m) {
     const std::string_view refusal = unlessCountedFromBehind(m);
     if (!refusal.empty()) return refusal;
-    return m.isTensor("y") && dimOf(m.root(), "dim", m.root().tensor().rank()) ? "" : "the dim {dim} is out of range for {y:type}";
+    return m.isTensor("y") && dimOf(m.root(), "dim", m.root().tensor().rank())
+               ? ""
+               : "the dim {dim} is out of range for {y:type}";
 }
 Values buildCatFromFront(const Match& m, GraphBuilder& builder) {
     return builder.call("aten.cat.default", {m["items"], *dimOf(m.root(), "dim", m.root().tensor().rank())});
@@ -55,10 +59,21 @@ Values buildCatFromFront(const Match& m, GraphBuilder& builder) {
 
 constexpr std::string_view kOneSpelling = "one spelling is enough for the passes that follow";
 constexpr Rule kNormalize[] = {
-    {.name = "normalize_split", .find = "y = aten.split.Tensor(x, _, _); return y", .build = buildWithSizes, .unless = unlessPiecesAreKnown, .why = kOneSpelling},
-    {.name = "normalize_split_with_sizes", .find = "y = aten.split_with_sizes.default(x, _, $dim); return y", .build = buildWithSizes,
-     .unless = unlessPiecesAreCountedFromBehind, .why = kOneSpelling},
-    {.name = "normalize_cat", .find = "y = aten.cat.default(items, $dim); return y", .build = buildCatFromFront, .unless = unlessJoinedFromBehind, .why = kOneSpelling},
+    {.name = "normalize_split",
+     .find = "y = aten.split.Tensor(x, _, _); return y",
+     .build = buildWithSizes,
+     .unless = unlessPiecesAreKnown,
+     .why = kOneSpelling},
+    {.name = "normalize_split_with_sizes",
+     .find = "y = aten.split_with_sizes.default(x, _, $dim); return y",
+     .build = buildWithSizes,
+     .unless = unlessPiecesAreCountedFromBehind,
+     .why = kOneSpelling},
+    {.name = "normalize_cat",
+     .find = "y = aten.cat.default(items, $dim); return y",
+     .build = buildCatFromFront,
+     .unless = unlessJoinedFromBehind,
+     .why = kOneSpelling},
 };
 
 // ---------------------------------------------------------------- the concatenations
@@ -85,7 +100,8 @@ std::optional<Concatenation> concatenationAt(Node& node, const Refusing& refuse)
     for (const Argument& item : *items) {
         const Node* value = item.node();
         if (value == nullptr || !value->type().tensor()) refuse("its operand ", item, " is no tensor");
-        else if (value->tensor().dtype != node.tensor().dtype) refuse("it converts ", value, " from ", value->tensor(), " to the dtype of ", node.tensor());
+        else if (value->tensor().dtype != node.tensor().dtype)
+            refuse("it converts ", value, " from ", value->tensor(), " to the dtype of ", node.tensor());
         else out.items.push_back(item.node());
     }
     return out.items.size() == items->size() ? std::optional(std::move(out)) : std::nullopt;
@@ -126,7 +142,8 @@ Result<bool> exchange(Rewriter& rewriter, const Concatenation& cat, const GraphB
     return true;
 }
 
-using OnConcatenation = Result<bool> (*)(Graph& graph, Rewriter& rewriter, const Concatenation& cat, const Refusing& refuse);
+using OnConcatenation = Result<bool> (*)(Graph& graph, Rewriter& rewriter, const Concatenation& cat,
+                                         const Refusing& refuse);
 
 Result<bool> onEveryConcatenation(Module& module, Rewriter& rewriter, std::string_view rule, OnConcatenation apply) {
     bool changed = false;
@@ -159,7 +176,7 @@ std::vector<Run> longRuns(const Concatenation& cat, size_t threshold) {
     for (size_t at = 0; at < cat.items.size();) {
         const Piece first = pieceAt(*cat.items[at]);
         size_t end = at + 1;
-        if (first.split && !sameDim(*first.split, cat)) break;   // PyTorch looks no further
+        if (first.split && !sameDim(*first.split, cat)) break;  // PyTorch looks no further
         if (first.split) {
             while (end < cat.items.size()) {
                 const Piece next = pieceAt(*cat.items[end]);
@@ -176,7 +193,7 @@ std::vector<Run> longRuns(const Concatenation& cat, size_t threshold) {
 /// Why there are no long runs: of the longest one.
 bool refuseRuns(const Concatenation& cat, size_t threshold, const Refusing& refuse) {
     if (!refuse.watched()) return false;
-    const Node* otherwise = nullptr;   // a split along another dim
+    const Node* otherwise = nullptr;  // a split along another dim
     Run longest{0, 0, {}};
     for (size_t at = 0; at < cat.items.size(); ++at) {
         const Piece first = pieceAt(*cat.items[at]);
@@ -187,23 +204,31 @@ bool refuseRuns(const Concatenation& cat, size_t threshold, const Refusing& refu
         }
         size_t end = at + 1;
         for (; end < cat.items.size(); ++end)
-            if (const Piece next = pieceAt(*cat.items[end]); next.split != first.split || next.index != first.index + static_cast<int64_t>(end - at)) break;
+            if (const Piece next = pieceAt(*cat.items[end]);
+                next.split != first.split || next.index != first.index + static_cast<int64_t>(end - at))
+                break;
         if (end - at > longest.end - longest.begin) longest = {at, end, first};
     }
     if (longest.end > 0)
-        return refuse("its longest run of neighbouring pieces begins at ", cat.items[longest.begin], " and has ", longest.end - longest.begin, " of the ",
-                      sectionsOf(*longest.first.split).size(), " pieces of ", longest.first.split, "; it takes all of them or threshold_to_cat, ", threshold);
-    if (otherwise) return refuse("its dim is ", cat.node->arg("dim"), ", that of ", otherwise, ", whose pieces it joins, ", otherwise->arg("dim"));
-    return refuse("none of its operands is a piece of an aten.split_with_sizes with known sizes: the first is ", Found{cat.items[0]});
+        return refuse("its longest run of neighbouring pieces begins at ", cat.items[longest.begin], " and has ",
+                      longest.end - longest.begin, " of the ", sectionsOf(*longest.first.split).size(), " pieces of ",
+                      longest.first.split, "; it takes all of them or threshold_to_cat, ", threshold);
+    if (otherwise)
+        return refuse("its dim is ", cat.node->arg("dim"), ", that of ", otherwise, ", whose pieces it joins, ",
+                      otherwise->arg("dim"));
+    return refuse("none of its operands is a piece of an aten.split_with_sizes with known sizes: the first is ",
+                  Found{cat.items[0]});
 }
 
 Result<bool> mergePieces(Graph& graph, Rewriter& rewriter, const Concatenation& cat, const Refusing& refuse) {
     const OptionalPass* settings = rewriter.options().enabled("split_cat_aten_pass");
     const auto threshold = static_cast<size_t>(std::max(1.0, settings ? settings->number("threshold_to_cat", 10) : 10));
-    if (cat.items.size() < threshold) return refuse("it joins ", Counted{cat.items.size(), "tensor"}, ", fewer than threshold_to_cat, ", threshold);
+    if (cat.items.size() < threshold)
+        return refuse("it joins ", Counted{cat.items.size(), "tensor"}, ", fewer than threshold_to_cat, ", threshold);
     const std::vector<Run> runs = longRuns(cat, threshold);
     if (runs.empty()) return refuseRuns(cat, threshold, refuse);
-    if (!rewriter.begin("merge_split_cat_aten", *cat.node, "neighbouring pieces of a split are one slice")) return false;
+    if (!rewriter.begin("merge_split_cat_aten", *cat.node, "neighbouring pieces of a split are one slice"))
+        return false;
     GraphBuilder builder = rewriter.builder(graph, cat.node, *cat.node);
     std::vector<Argument> items;
     size_t at = 0;
@@ -213,7 +238,10 @@ Result<bool> mergePieces(Graph& graph, Rewriter& rewriter, const Concatenation& 
         const Value whole = builder.value(*run.first.split->arg(0).node());
         const auto from = sections.begin() + run.first.index, to = from + static_cast<int64_t>(run.end - run.begin);
         if (run.end - run.begin == sections.size()) items.push_back(whole);
-        else items.push_back(builder.call("aten.slice.Tensor", {whole, cat.dim, std::accumulate(sections.begin(), from, int64_t{0}), std::accumulate(sections.begin(), to, int64_t{0})}));
+        else
+            items.push_back(
+                builder.call("aten.slice.Tensor", {whole, cat.dim, std::accumulate(sections.begin(), from, int64_t{0}),
+                                                   std::accumulate(sections.begin(), to, int64_t{0})}));
         at = run.end;
     }
     for (; at < cat.items.size(); ++at) items.emplace_back(cat.items[at]);
@@ -228,15 +256,21 @@ Node* sourceOfAllItems(const std::vector<Node*>& selects, int64_t dim, const Ref
         if (!select.isCall("aten.select.int")) return refuse(Found{&select}, " is no aten.select.int");
         const Node* from = select.arg(0).node();
         if (from == nullptr || !from->type().tensor()) return refuse("what ", select, " takes an item of is no tensor");
-        if (first && from != first) return refuse(select, " takes an item of ", from, ", ", selects[0], " takes one of ", first);
+        if (first && from != first)
+            return refuse(select, " takes an item of ", from, ", ", selects[0], " takes one of ", first);
         const auto along = dimOf(select, "dim", from->tensor().rank());
-        if (along != dim) return refuse(select, " takes an item along dim ", select.arg(1).asInt().value_or(0), ", but they are joined along dim ", dim);
+        if (along != dim)
+            return refuse(select, " takes an item along dim ", select.arg(1).asInt().value_or(0),
+                          ", but they are joined along dim ", dim);
         const int64_t count = static_cast<int64_t>(selects.size());
         const SymInt& size = from->tensor().sizes[static_cast<size_t>(dim)];
-        if (!(size == SymInt(count))) return refuse("it joins ", Counted{selects.size(), "item"}, " of ", from, ", which has ", size, " along dim ", dim);
+        if (!(size == SymInt(count)))
+            return refuse("it joins ", Counted{selects.size(), "item"}, " of ", from, ", which has ", size,
+                          " along dim ", dim);
         auto index = select.arg(2).asInt();
         if (index && *index < 0) *index += count;
-        return index == static_cast<int64_t>(position) || refuse(select, " is item ", select.arg(2), " of ", from, " and stands as number ", position);
+        return index == static_cast<int64_t>(position) ||
+               refuse(select, " is item ", select.arg(2), " of ", from, " and stands as number ", position);
     };
     Node* source = nullptr;
     for (size_t i = 0; i < selects.size(); ++i) {
@@ -244,7 +278,9 @@ Node* sourceOfAllItems(const std::vector<Node*>& selects, int64_t dim, const Ref
         source = selects[i]->arg(0).node();
     }
     if (source->users().size() == selects.size()) return source;
-    const auto isItemTaken = [&](const Node* user) { return std::find(selects.begin(), selects.end(), user) != selects.end(); };
+    const auto isItemTaken = [&](const Node* user) {
+        return std::find(selects.begin(), selects.end(), user) != selects.end();
+    };
     const auto other = std::find_if_not(source->users().begin(), source->users().end(), isItemTaken);
     if (other == source->users().end()) refuse("an item of ", source, " stands twice");
     else refuse(Found{*other}, " reads ", source, ", too");
@@ -254,30 +290,43 @@ Node* sourceOfAllItems(const std::vector<Node*>& selects, int64_t dim, const Ref
 Result<bool> mergeItems(Graph& graph, Rewriter& rewriter, const Concatenation& cat, const Refusing& refuse) {
     Node* source = sourceOfAllItems(cat.items, cat.dim, refuse);
     if (source == nullptr) return false;
-    if (!sameDim(*cat.items[0], cat)) return refuse("its dim and that of ", cat.items[0], " are written in two ways, which PyTorch does not see through");
-    // A concatenation along the default dim is written without it until normalization_aten_pass spells it out; a select never is.
-    if (cat.dim == 0 && !rewriter.options().enabled("normalization_aten_pass")) return refuse("PyTorch's pattern needs the default dim spelled out by normalization_aten_pass");
-    if (!rewriter.begin("merge_select_cat_aten", *cat.node, "all items, one behind the other, are the tensor in another shape")) return false;
+    if (!sameDim(*cat.items[0], cat))
+        return refuse("its dim and that of ", cat.items[0],
+                      " are written in two ways, which PyTorch does not see through");
+    // A concatenation along the default dim is written without it until normalization_aten_pass spells it out; a select
+    // never is.
+    if (cat.dim == 0 && !rewriter.options().enabled("normalization_aten_pass"))
+        return refuse("PyTorch's pattern needs the default dim spelled out by normalization_aten_pass");
+    if (!rewriter.begin("merge_select_cat_aten", *cat.node,
+                        "all items, one behind the other, are the tensor in another shape"))
+        return false;
     GraphBuilder builder = rewriter.builder(graph, cat.node, *cat.node);
     // PyTorch writes a view, which not every layout allows.
     const SymDims& sizes = cat.node->tensor().sizes;
     const bool shares = viewStrides(source->tensor().sizes, source->tensor().strides, sizes).has_value();
-    const Value made = builder.call(shares ? "aten.view.default" : "aten.reshape.default", {builder.value(*source), Argument(sizes)});
+    const Value made =
+        builder.call(shares ? "aten.view.default" : "aten.reshape.default", {builder.value(*source), Argument(sizes)});
     if (builder.error()) return *builder.error();
     return exchange(rewriter, cat, builder, *made.node());
 }
 
 Result<bool> mergeStackedItems(Graph& graph, Rewriter& rewriter, const Concatenation& cat, const Refusing& refuse) {
-    if (rewriter.options().parity) return refuse("PyTorch's pattern for stacked items never applies, and parity does as PyTorch");
+    if (rewriter.options().parity)
+        return refuse("PyTorch's pattern for stacked items never applies, and parity does as PyTorch");
     std::vector<Node*> selects;
     for (Node* item : cat.items) {
-        if (!item->isCall("aten.unsqueeze.default")) return refuse(Found{item}, " is no aten.unsqueeze: tensors are joined, not stacked");
+        if (!item->isCall("aten.unsqueeze.default"))
+            return refuse(Found{item}, " is no aten.unsqueeze: tensors are joined, not stacked");
         const auto dim = dimOf(*item, "dim", item->tensor().rank());
-        if (dim != cat.dim) return refuse(item, " gets its new dim at ", item->arg(1).asInt().value_or(0), ", but they are joined along dim ", cat.dim);
+        if (dim != cat.dim)
+            return refuse(item, " gets its new dim at ", item->arg(1).asInt().value_or(0),
+                          ", but they are joined along dim ", cat.dim);
         selects.push_back(item->arg(0).node());
     }
     Node* source = sourceOfAllItems(selects, cat.dim, refuse);
-    if (source == nullptr || !rewriter.begin("merge_unbind_stack_aten", *cat.node, "all items, stacked where they came from, are the tensor")) return false;
+    if (source == nullptr || !rewriter.begin("merge_unbind_stack_aten", *cat.node,
+                                             "all items, stacked where they came from, are the tensor"))
+        return false;
     return exchange(rewriter, cat, rewriter.builder(graph, cat.node, *cat.node), *source);
 }
 
@@ -288,25 +337,32 @@ std::vector<int64_t> swappedDims(int64_t rank, int64_t a, int64_t b) {
     return dims;
 }
 /// The permutation that PyTorch puts before the reshape, whatever it computes.
-std::optional<std::vector<int64_t>> permutationAsInPyTorch(const TensorType& whole, const TensorType& shaped, int64_t splitDim, int64_t catDim) {
+std::optional<std::vector<int64_t>> permutationAsInPyTorch(const TensorType& whole, const TensorType& shaped,
+                                                           int64_t splitDim, int64_t catDim) {
     if (splitDim == catDim) return std::vector<int64_t>{};
-    return whole.rank() == shaped.rank() + 1 ? std::optional(swappedDims(whole.rank(), splitDim, catDim)) : std::nullopt;   // it fails on other ranks
+    return whole.rank() == shaped.rank() + 1 ? std::optional(swappedDims(whole.rank(), splitDim, catDim))
+                                             : std::nullopt;  // it fails on other ranks
 }
-/// Whether moving the reshape behind the concatenation computes the same, and with which permutation before it (empty: none).
-std::optional<std::vector<int64_t>> permutationFor(const TensorType& whole, const TensorType& piece, const TensorType& shaped, int64_t splitDim, int64_t catDim) {
+/// Whether moving the reshape behind the concatenation computes the same, and with which permutation before it (empty:
+/// none).
+std::optional<std::vector<int64_t>> permutationFor(const TensorType& whole, const TensorType& piece,
+                                                   const TensorType& shaped, int64_t splitDim, int64_t catDim) {
     const auto at = [](const SymDims& sizes, int64_t position) { return sizes.begin() + position; };
     if (splitDim == catDim) {
-        const bool sameInFront = shaped.rank() > splitDim && std::equal(at(piece.sizes, 0), at(piece.sizes, splitDim), shaped.sizes.begin());
+        const bool sameInFront =
+            shaped.rank() > splitDim && std::equal(at(piece.sizes, 0), at(piece.sizes, splitDim), shaped.sizes.begin());
         return sameInFront ? std::optional(std::vector<int64_t>{}) : std::nullopt;
     }
     SymDims others = piece.sizes;
     others.erase(at(others, splitDim));
     const bool neighbours = splitDim - catDim == 1 || catDim - splitDim == 1;
-    if (!neighbours || !(piece.sizes[static_cast<size_t>(splitDim)] == SymInt(1)) || !(others == shaped.sizes)) return std::nullopt;
+    if (!neighbours || !(piece.sizes[static_cast<size_t>(splitDim)] == SymInt(1)) || !(others == shaped.sizes))
+        return std::nullopt;
     return swappedDims(whole.rank(), splitDim, catDim);
 }
 
-/// The split of which the operands are all pieces, in order, each behind a reshape, and that nobody else reads; else null.
+/// The split of which the operands are all pieces, in order, each behind a reshape, and that nobody else reads; else
+/// null.
 Node* splitOfReshapedPieces(const Concatenation& cat, const Refusing& refuse) {
     Node* split = nullptr;
     for (size_t i = 0; i < cat.items.size(); ++i) {
@@ -314,14 +370,22 @@ Node* splitOfReshapedPieces(const Concatenation& cat, const Refusing& refuse) {
         const Node* reshaped = item.isCall("aten.reshape.default") ? item.arg(0).node() : nullptr;
         if (reshaped == nullptr) return refuse(Found{&item}, " is no aten.reshape"), nullptr;
         const Piece piece = pieceAt(*reshaped);
-        if (piece.split == nullptr) return refuse(Found{reshaped}, ", which ", item, " reshapes, is no piece of an aten.split_with_sizes with known sizes"), nullptr;
-        if (split && piece.split != split) return refuse(item, " is a piece of ", piece.split, ", ", cat.items[0], " is one of ", split), nullptr;
-        if (piece.index != static_cast<int64_t>(i)) return refuse(item, " is piece ", piece.index, " of ", piece.split, " and stands as number ", i), nullptr;
+        if (piece.split == nullptr)
+            return refuse(Found{reshaped}, ", which ", item,
+                          " reshapes, is no piece of an aten.split_with_sizes with known sizes"),
+                   nullptr;
+        if (split && piece.split != split)
+            return refuse(item, " is a piece of ", piece.split, ", ", cat.items[0], " is one of ", split), nullptr;
+        if (piece.index != static_cast<int64_t>(i))
+            return refuse(item, " is piece ", piece.index, " of ", piece.split, " and stands as number ", i), nullptr;
         split = piece.split;
     }
     const size_t pieces = sectionsOf(*split).size();
-    if (pieces != cat.items.size()) return refuse("it joins ", cat.items.size(), " of the ", Counted{pieces, "piece"}, " of ", split), nullptr;
-    if (split->users().size() != cat.items.size()) return refuse(split, " has ", Counted{split->users().size(), "reader"}, " for its ", Counted{pieces, "piece"}), nullptr;
+    if (pieces != cat.items.size())
+        return refuse("it joins ", cat.items.size(), " of the ", Counted{pieces, "piece"}, " of ", split), nullptr;
+    if (split->users().size() != cat.items.size())
+        return refuse(split, " has ", Counted{split->users().size(), "reader"}, " for its ", Counted{pieces, "piece"}),
+               nullptr;
     return split;
 }
 
@@ -337,15 +401,18 @@ Result<bool> moveView(Graph& graph, Rewriter& rewriter, const Concatenation& cat
         dims = rewriter.options().parity ? permutationAsInPyTorch(whole.tensor(), item->tensor(), *dim, cat.dim)
                                          : permutationFor(whole.tensor(), piece, item->tensor(), *dim, cat.dim);
         if (!dims)
-            return refuse("one reshape of ", whole, " puts other elements together: pieces ", piece, " along dim ", *dim, " become ", item->tensor(),
-                          " and are joined along dim ", cat.dim);
+            return refuse("one reshape of ", whole, " puts other elements together: pieces ", piece, " along dim ",
+                          *dim, " become ", item->tensor(), " and are joined along dim ", cat.dim);
     }
-    if (!rewriter.begin("move_view_after_cat_aten", *cat.node, "one reshape of the whole does what one for each piece does")) return false;
+    if (!rewriter.begin("move_view_after_cat_aten", *cat.node,
+                        "one reshape of the whole does what one for each piece does"))
+        return false;
     GraphBuilder builder = rewriter.builder(graph, cat.node, *cat.node);
     const Value source = builder.value(whole);
-    const Value made = builder.call("aten.reshape.default", {dims->empty() ? source : permute(source, *dims), Argument(cat.node->tensor().sizes)});
+    const Value made = builder.call(
+        "aten.reshape.default", {dims->empty() ? source : permute(source, *dims), Argument(cat.node->tensor().sizes)});
     if (builder.error()) return *builder.error();
-    rewriter.replace(*cat.node, *made.node());   // the pieces stay, as in PyTorch
+    rewriter.replace(*cat.node, *made.node());  // the pieces stay, as in PyTorch
     return true;
 }
 
@@ -353,11 +420,17 @@ Result<bool> moveView(Graph& graph, Rewriter& rewriter, const Concatenation& cat
 
 std::span<const Rule> normalizeSplitRules() { return kNormalize; }
 Result<bool> normalizeSplits(Module& module, Rewriter& rewriter) { return rewriter.applyRules(module, kNormalize); }
-Result<bool> mergeSplitCatAten(Module& module, Rewriter& rewriter) { return onEveryConcatenation(module, rewriter, "merge_split_cat_aten", mergePieces); }
-Result<bool> mergeSelectCatAten(Module& module, Rewriter& rewriter) { return onEveryConcatenation(module, rewriter, "merge_select_cat_aten", mergeItems); }
+Result<bool> mergeSplitCatAten(Module& module, Rewriter& rewriter) {
+    return onEveryConcatenation(module, rewriter, "merge_split_cat_aten", mergePieces);
+}
+Result<bool> mergeSelectCatAten(Module& module, Rewriter& rewriter) {
+    return onEveryConcatenation(module, rewriter, "merge_select_cat_aten", mergeItems);
+}
 Result<bool> mergeUnbindStackAten(Module& module, Rewriter& rewriter) {
     return onEveryConcatenation(module, rewriter, "merge_unbind_stack_aten", mergeStackedItems);
 }
-Result<bool> moveViewAfterCatAten(Module& module, Rewriter& rewriter) { return onEveryConcatenation(module, rewriter, "move_view_after_cat_aten", moveView); }
+Result<bool> moveViewAfterCatAten(Module& module, Rewriter& rewriter) {
+    return onEveryConcatenation(module, rewriter, "move_view_after_cat_aten", moveView);
+}
 
 }  // namespace cutaway

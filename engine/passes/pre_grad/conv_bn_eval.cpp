@@ -15,14 +15,20 @@ struct Norm {
     Argument eps;
 };
 std::optional<Norm> normAt(const Node& node, const Refusing& no) {
-    const bool python = isFunction(node, {"torch.nn.functional.batch_norm"}), aten = node.isCall("aten.batch_norm.default");
+    const bool python = isFunction(node, {"torch.nn.functional.batch_norm"}),
+               aten = node.isCall("aten.batch_norm.default");
     if (!python && !aten) return std::nullopt;
     // Python's order is (input, mean, variance, weight, bias), ATen's (input, weight, bias, mean, variance).
     const size_t statistics = python ? 1 : 3, affine = python ? 3 : 1;
-    Norm norm{operand(node, 0, "input"), operand(node, statistics, "running_mean"), operand(node, statistics + 1, "running_var"),
-              operand(node, affine, "weight"), operand(node, affine + 1, "bias"), Argument(1e-5)};
+    Norm norm{operand(node, 0, "input"),
+              operand(node, statistics, "running_mean"),
+              operand(node, statistics + 1, "running_var"),
+              operand(node, affine, "weight"),
+              operand(node, affine + 1, "bias"),
+              Argument(1e-5)};
     const Argument* training = argument(node, 5, "training");
-    if (training && (training->get<bool>() == nullptr || *training->get<bool>())) return no("its training is ", *training, ", not False"), std::nullopt;
+    if (training && (training->get<bool>() == nullptr || *training->get<bool>()))
+        return no("its training is ", *training, ", not False"), std::nullopt;
     if (const Argument* eps = argument(node, 7, "eps")) norm.eps = *eps;
     if (norm.input == nullptr || norm.mean == nullptr || norm.variance == nullptr || !norm.eps.asReal())
         return no("it is not given an input, a running mean, a running variance and a number for eps"), std::nullopt;
@@ -39,9 +45,12 @@ Layer layerAt(const Node& node) {
             name.remove_prefix(prefix.size());
             break;
         }
-    for (const std::string_view plain : {"conv1d", "conv2d", "conv3d", "conv1d.default", "conv2d.default", "conv3d.default"})
+    for (const std::string_view plain :
+         {"conv1d", "conv2d", "conv3d", "conv1d.default", "conv2d.default", "conv3d.default"})
         if (name == plain) return Layer::Convolution;
-    for (const std::string_view transposed : {"conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_transpose1d.default", "conv_transpose2d.input", "conv_transpose3d.input"})
+    for (const std::string_view transposed :
+         {"conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_transpose1d.default",
+          "conv_transpose2d.input", "conv_transpose3d.input"})
         if (name == transposed) return Layer::Transposed;
     return Layer::None;
 }
@@ -49,11 +58,15 @@ Layer layerAt(const Node& node) {
 /// Whether the norm works on the dim that the layer's channels are in, and each channel has one line of the weight.
 bool normsChannels(const Node& layer, Layer kind, const Refusing& no) {
     const TensorType *result = tensorType(&layer), *weight = tensorType(operand(layer, 1, "weight"));
-    if (result == nullptr || weight == nullptr) return no.about(&layer, "the type of ", layer, " or of its weight is not known");
-    if (result->rank() != weight->rank()) return no.about(&layer, layer, " is ", *result, ", of another number of dims than its weight, ", *weight);
-    if (kind == Layer::Linear && result->rank() != 2) return no.about(&layer, layer, " is ", *result, ", whose channels are not in dim 1");
+    if (result == nullptr || weight == nullptr)
+        return no.about(&layer, "the type of ", layer, " or of its weight is not known");
+    if (result->rank() != weight->rank())
+        return no.about(&layer, layer, " is ", *result, ", of another number of dims than its weight, ", *weight);
+    if (kind == Layer::Linear && result->rank() != 2)
+        return no.about(&layer, layer, " is ", *result, ", whose channels are not in dim 1");
     const Argument* groups = argument(layer, 6, "groups");
-    return kind != Layer::Transposed || groups == nullptr || groups->asInt() == 1 || no.about(&layer, layer, " is transposed and has ", *groups, " groups");
+    return kind != Layer::Transposed || groups == nullptr || groups->asInt() == 1 ||
+           no.about(&layer, layer, " is transposed and has ", *groups, " groups");
 }
 
 /// The kind of layer whose result the norm alone reads; None where its weight cannot be scaled.
@@ -89,7 +102,8 @@ void scaleInstead(Graph& graph, Rewriter& rewriter, Node& node, const Norm& norm
     Node& sum = builder.function("operator.add", {Argument(norm.variance), norm.eps});
     Node& inverse = builder.function("torch.rsqrt", {Argument(&sum)});
     std::vector<Argument> shape = {Argument(&inverse)};
-    for (int64_t dim = 0; dim < weight.tensor().rank(); ++dim) shape.emplace_back(dim == (kind == Layer::Transposed ? 1 : 0) ? int64_t{-1} : int64_t{1});
+    for (int64_t dim = 0; dim < weight.tensor().rank(); ++dim)
+        shape.emplace_back(dim == (kind == Layer::Transposed ? 1 : 0) ? int64_t{-1} : int64_t{1});
     Node* factor = &builder.method("reshape", std::move(shape));
     if (norm.weight) {
         Node& own = builder.method("view_as", {Argument(norm.weight), Argument(factor)});
@@ -97,7 +111,8 @@ void scaleInstead(Graph& graph, Rewriter& rewriter, Node& node, const Norm& norm
     }
     Node& scaled = builder.function("operator.mul", {Argument(&weight), Argument(factor)});
     Node& flat = builder.method("flatten", {Argument(factor)});
-    Node& centred = bias ? builder.function("operator.sub", {Argument(bias), Argument(norm.mean)}) : builder.function("operator.neg", {Argument(norm.mean)});
+    Node& centred = bias ? builder.function("operator.sub", {Argument(bias), Argument(norm.mean)})
+                         : builder.function("operator.neg", {Argument(norm.mean)});
     Node* shift = &builder.function("operator.mul", {Argument(&flat), Argument(&centred)});
     if (norm.bias) shift = &builder.function("operator.add", {Argument(norm.bias), Argument(shift)});
     std::vector<Argument> args;
@@ -114,10 +129,12 @@ Result<bool> foldNorms(Graph& graph, Rewriter& rewriter) {
     for (Node* node : LiveNodes(graph)) {
         const Refusing no(rewriter, "efficient_conv_bn_eval", *node);
         // Weights that are frozen are folded for good.
-        const auto norm = rewriter.options().freeze ? (no("weights are frozen, and folded for good"), std::nullopt) : normAt(*node, no);
+        const auto norm = rewriter.options().freeze ? (no("weights are frozen, and folded for good"), std::nullopt)
+                                                    : normAt(*node, no);
         const Layer kind = norm ? scaledLayer(*node, *norm, no) : Layer::None;
         if (kind == Layer::None) continue;
-        if (!rewriter.begin("efficient_conv_bn_eval", *node, "scaling the weight is less work than scaling the result")) return changed;
+        if (!rewriter.begin("efficient_conv_bn_eval", *node, "scaling the weight is less work than scaling the result"))
+            return changed;
         scaleInstead(graph, rewriter, *node, *norm, kind);
         changed = true;
     }

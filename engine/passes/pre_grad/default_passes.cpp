@@ -17,7 +17,8 @@ constexpr std::string_view kNumpy = "numpy_compat_normalization";
 struct NumpyName {
     std::string_view numpy, torch;
 };
-constexpr NumpyName kNumpyNames[] = {{"axis", "dim"}, {"keepdims", "keepdim"}, {"x", "input"}, {"a", "input"}, {"x1", "input"}, {"x2", "other"}};
+constexpr NumpyName kNumpyNames[] = {{"axis", "dim"}, {"keepdims", "keepdim"}, {"x", "input"},
+                                     {"a", "input"},  {"x1", "input"},         {"x2", "other"}};
 
 std::string torchName(const Op& op, const std::string& keyword) {
     for (const NumpyName& name : kNumpyNames)
@@ -28,7 +29,8 @@ std::string torchName(const Op& op, const std::string& keyword) {
 bool takesKeywords(const Node& node, const Refusing& no) {
     if (!node.isCall()) return false;
     if (!node.op().isOpaque()) return no(KindOf{node}, " is an operator, which numpy does not have");
-    if (node.op().style() != Op::Style::Function) return no(KindOf{node}, " is no function, and only functions are called as in numpy");
+    if (node.op().style() != Op::Style::Function)
+        return no(KindOf{node}, " is no function, and only functions are called as in numpy");
     return !node.kwargs().empty() || no("it is called without keywords");
 }
 
@@ -43,7 +45,8 @@ Result<bool> renameNumpyKeywords(Graph& graph, Rewriter& rewriter) {
             renamed |= keywords.back().first != key;
         }
         if (!renamed) {
-            Refusing(rewriter, kNumpy, *node)("no keyword of it is numpy's name for a parameter of ", KindOf{*node}, ": the first is ", keywords[0].first);
+            Refusing(rewriter, kNumpy, *node)("no keyword of it is numpy's name for a parameter of ", KindOf{*node},
+                                              ": the first is ", keywords[0].first);
             continue;
         }
         if (!rewriter.begin(kNumpy, *node, "the function has a parameter of PyTorch's name")) return changed;
@@ -95,7 +98,7 @@ Result<bool> sinkCats(Graph& graph, Rewriter& rewriter) {
         node = node->next();
         if (isSinkable(cat)) refuseToSink(cat, {rewriter, kSink, cat});
         if (!isFunction(cat, {"torch.cat"})) continue;
-        Node* last = &cat;   // the concatenation or the last view of it
+        Node* last = &cat;  // the concatenation or the last view of it
         Node* user = onlyUser(cat);
         while (user && isMethod(*user, "view")) {
             last = user;
@@ -103,7 +106,8 @@ Result<bool> sinkCats(Graph& graph, Rewriter& rewriter) {
         }
         const auto parts = catArguments(cat);
         if (!user || !isSinkable(*user) || !parts) continue;
-        if (!rewriter.begin(kSink, *user, "the function works element by element, so it may come before the concatenation"))
+        if (!rewriter.begin(kSink, *user,
+                            "the function works element by element, so it may come before the concatenation"))
             return changed;
         TorchBuilder builder(rewriter, cat, *user);
         NamedArguments keywords = user->kwargs();
@@ -111,14 +115,15 @@ Result<bool> sinkCats(Graph& graph, Rewriter& rewriter) {
         std::vector<Argument> computed;
         for (const Argument& part : *parts->tensors) {
             const bool method = user->op().style() == Op::Style::Method;
-            computed.emplace_back(method ? &builder.method(user->op().name(), {part}, keywords) : &builder.function(user->op().name(), {part}, keywords));
+            computed.emplace_back(method ? &builder.method(user->op().name(), {part}, keywords)
+                                         : &builder.function(user->op().name(), {part}, keywords));
         }
         Node& fresh = builder.function("torch.cat", {Argument(std::move(computed)), parts->dim});
         graph.replaceUses(*user, *last);
         if (node == user) node = user->next();
         graph.erase(*user);
         rewriter.replace(cat, fresh);
-        changed = true;   // the new concatenation is not looked at again, as in PyTorch
+        changed = true;  // the new concatenation is not looked at again, as in PyTorch
     }
     return changed;
 }
@@ -128,14 +133,18 @@ Result<bool> sinkCats(Graph& graph, Rewriter& rewriter) {
 bool isLastDim(const Node& softmax, const Refusing& no) {
     const TensorType* type = tensorType(operand(softmax, 0, "input"));
     const Argument* dim = argument(softmax, 1, "dim");
-    if (type == nullptr || integer(dim) == std::nullopt) return no.about(&softmax, "the dim of ", softmax, " is not known");
-    return wrappedDim(dim, type->rank()) == type->rank() - 1 || no.about(&softmax, "the dim of ", softmax, " is ", *dim, ", not the last of ", *type);
+    if (type == nullptr || integer(dim) == std::nullopt)
+        return no.about(&softmax, "the dim of ", softmax, " is not known");
+    return wrappedDim(dim, type->rank()) == type->rank() - 1 ||
+           no.about(&softmax, "the dim of ", softmax, " is ", *dim, ", not the last of ", *type);
 }
 /// empty.exponential_(1.0) that nobody else reads.
 bool isFreshExponential(const Node* noise, const Refusing& no) {
-    if (!noise || !isMethod(*noise, "exponential_")) return no.about(noise, "it divides by ", Found{noise}, ", not by the method exponential_");
+    if (!noise || !isMethod(*noise, "exponential_"))
+        return no.about(noise, "it divides by ", Found{noise}, ", not by the method exponential_");
     if (noise->users().size() != 1) return no.about(noise, OtherReader{*noise, noise->users()[0]});
-    if (!noise->kwargs().empty() || noise->args().size() != 2 || noise->arg(1).asReal() != 1.0) return no.about(noise, "the rate of ", *noise, " is not given as 1");
+    if (!noise->kwargs().empty() || noise->args().size() != 2 || noise->arg(1).asReal() != 1.0)
+        return no.about(noise, "the rate of ", *noise, " is not given as 1");
     const Node* source = noise->arg(0).node();
     return source && (source->users().size() == 1 || no.about(source, OtherReader{*source, noise}));
 }
@@ -147,17 +156,21 @@ struct Sampling {
 std::optional<Sampling> samplingAt(const Node& argmax, bool parity, const Refusing& no) {
     Sampling out{};
     const Argument* keep = argument(argmax, 9, "keepdim");
-    if (argmax.args().size() != 1 || argmax.kwargs().size() != 2 || integer(argument(argmax, 9, "dim")) != -1 || !keep || keep->asInt() != 1)
+    if (argmax.args().size() != 1 || argmax.kwargs().size() != 2 || integer(argument(argmax, 9, "dim")) != -1 ||
+        !keep || keep->asInt() != 1)
         return no("it is not called with dim=-1 and keepdim=True, as sampling is"), std::nullopt;
     out.quotient = argmax.arg(0).node();
-    if (!out.quotient || !isFunction(*out.quotient, {"operator.truediv"})) return no.about(out.quotient, Found{out.quotient}, " is no quotient (operator.truediv)"), std::nullopt;
-    if (out.quotient->users().size() != 1) return no.about(out.quotient, OtherReader{*out.quotient, &argmax}), std::nullopt;
+    if (!out.quotient || !isFunction(*out.quotient, {"operator.truediv"}))
+        return no.about(out.quotient, Found{out.quotient}, " is no quotient (operator.truediv)"), std::nullopt;
+    if (out.quotient->users().size() != 1)
+        return no.about(out.quotient, OtherReader{*out.quotient, &argmax}), std::nullopt;
     out.softmax = out.quotient->arg(0).node();
     out.noise = out.quotient->arg(1).node();
     if (!isFreshExponential(out.noise, no)) return std::nullopt;
     if (!out.softmax || !isFunction(*out.softmax, {"torch.nn.functional.softmax"}) || out.softmax->args().empty())
         return no.about(out.softmax, Found{out.softmax}, " is no torch.nn.functional.softmax"), std::nullopt;
-    if (out.softmax->users().size() != 1) return no.about(out.softmax, OtherReader{*out.softmax, out.quotient}), std::nullopt;
+    if (out.softmax->users().size() != 1)
+        return no.about(out.softmax, OtherReader{*out.softmax, out.quotient}), std::nullopt;
     // The order of probabilities is the order of logits only along the dim that both work on.
     if (!parity && !isLastDim(*out.softmax, no)) return std::nullopt;
     out.logits = out.softmax->arg(0).node();
@@ -177,7 +190,8 @@ Result<bool> gumbelMax(Graph& graph, Rewriter& rewriter) {
         const auto found = samplingAt(argmax, rewriter.options().parity, {rewriter, kGumbel, argmax});
         if (!found) continue;
         const auto [quotient, softmax, noise, logits] = *found;
-        if (!rewriter.begin(kGumbel, argmax, "the largest of softmax(x) / e is the largest of x - log(e)")) return changed;
+        if (!rewriter.begin(kGumbel, argmax, "the largest of softmax(x) / e is the largest of x - log(e)"))
+            return changed;
         TorchBuilder builder(rewriter, *quotient, *quotient);
         Node& log = builder.function("torch.log", {Argument(noise)});
         Node& negative = builder.function("operator.neg", {Argument(&log)});
@@ -193,18 +207,21 @@ Result<bool> gumbelMax(Graph& graph, Rewriter& rewriter) {
 
 bool isViewOp(const Node& node) {
     if (!node.isCall()) return false;
-    for (std::string_view name : {"aten.transpose.int", "aten.permute.default", "aten.view.default", "aten.reshape.default"})
+    for (std::string_view name :
+         {"aten.transpose.int", "aten.permute.default", "aten.view.default", "aten.reshape.default"})
         if (node.op().name() == name) return true;
     return false;
 }
 bool isQuantize(const Node& node) {
-    return node.isCall("quantized_decomposed.quantize_per_tensor.default") || node.isCall("quantized_decomposed.quantize_per_tensor.tensor");
+    return node.isCall("quantized_decomposed.quantize_per_tensor.default") ||
+           node.isCall("quantized_decomposed.quantize_per_tensor.tensor");
 }
 
 /// The views between a quantization and what it quantizes, first to last; empty unless each is read once.
 std::vector<Node*> viewChain(const Node& quantize, const Refusing& no) {
     std::vector<Node*> chain;
-    if (quantize.args().empty() || quantize.inputs().size() != 1) return no("its scale or its zero point is computed in the graph, too"), chain;
+    if (quantize.args().empty() || quantize.inputs().size() != 1)
+        return no("its scale or its zero point is computed in the graph, too"), chain;
     const Node* reader = &quantize;
     Node* at = quantize.arg(0).node();
     for (; at && isViewOp(*at); reader = at, at = at->arg(0).node()) {
@@ -223,7 +240,8 @@ Result<bool> liftQuantizations(Graph& graph, Rewriter& rewriter) {
         if (!isQuantize(*node)) continue;
         const std::vector<Node*> chain = viewChain(*node, {rewriter, "quant_lift_up", *node});
         if (chain.empty()) continue;
-        if (!rewriter.begin("quant_lift_up", *node, "every view on the way is read once, and so is its source")) return changed;
+        if (!rewriter.begin("quant_lift_up", *node, "every view on the way is read once, and so is its source"))
+            return changed;
         Node& source = *chain.front()->arg(0).node();
         Node& last = *chain.back();
         graph.replaceUses(*node, last);
@@ -235,7 +253,8 @@ Result<bool> liftQuantizations(Graph& graph, Rewriter& rewriter) {
         graph.replaceInput(*chain.front(), source, *node);
         graph.setOp(*node, node->op(), std::move(args), std::move(type), node->kwargs());
         for (Node* view : chain)
-            if (auto inferred = inferCall(view->op(), view->args()); inferred && !inferred->isOpaque()) graph.setType(*view, std::move(*inferred));
+            if (auto inferred = inferCall(view->op(), view->args()); inferred && !inferred->isOpaque())
+                graph.setType(*view, std::move(*inferred));
         changed = true;
     }
     return changed;
@@ -243,9 +262,17 @@ Result<bool> liftQuantizations(Graph& graph, Rewriter& rewriter) {
 
 }  // namespace
 
-Result<bool> numpyCompatNormalization(Module& module, Rewriter& rewriter) { return onEveryGraph(module, rewriter, renameNumpyKeywords); }
-Result<bool> sinkCatAfterPointwise(Module& module, Rewriter& rewriter) { return onEveryGraph(module, rewriter, sinkCats); }
-Result<bool> applyGumbelMaxTrick(Module& module, Rewriter& rewriter) { return onEveryGraph(module, rewriter, gumbelMax); }
-Result<bool> quantLiftUp(Module& module, Rewriter& rewriter) { return onEveryGraph(module, rewriter, liftQuantizations); }
+Result<bool> numpyCompatNormalization(Module& module, Rewriter& rewriter) {
+    return onEveryGraph(module, rewriter, renameNumpyKeywords);
+}
+Result<bool> sinkCatAfterPointwise(Module& module, Rewriter& rewriter) {
+    return onEveryGraph(module, rewriter, sinkCats);
+}
+Result<bool> applyGumbelMaxTrick(Module& module, Rewriter& rewriter) {
+    return onEveryGraph(module, rewriter, gumbelMax);
+}
+Result<bool> quantLiftUp(Module& module, Rewriter& rewriter) {
+    return onEveryGraph(module, rewriter, liftQuantizations);
+}
 
 }  // namespace cutaway

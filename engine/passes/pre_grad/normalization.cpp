@@ -1,5 +1,5 @@
-#include "engine/passes/pre_grad/split_cat.h"
 #include "engine/ir/live_nodes.h"
+#include "engine/passes/pre_grad/split_cat.h"
 #include "engine/passes/pre_grad/split_parts.h"
 #include "engine/rewrite/refusing.h"
 
@@ -18,19 +18,25 @@ struct Normal {
 };
 
 bool isNormal(const Node& node, const Normal& normal) {
-    if (node.op().style() != Op::Style::Function || node.op().name() != normal.function || node.args().size() != normal.args.size() ||
-        node.kwargs().size() != normal.keywords.size())
+    if (node.op().style() != Op::Style::Function || node.op().name() != normal.function ||
+        node.args().size() != normal.args.size() || node.kwargs().size() != normal.keywords.size())
         return false;
     for (size_t i = 0; i < normal.args.size(); ++i)
         if (!equal(node.arg(i), normal.args[i])) return false;
     for (size_t i = 0; i < normal.keywords.size(); ++i)
-        if (node.kwargs()[i].first != normal.keywords[i].first || !equal(node.kwargs()[i].second, normal.keywords[i].second)) return false;
+        if (node.kwargs()[i].first != normal.keywords[i].first ||
+            !equal(node.kwargs()[i].second, normal.keywords[i].second))
+            return false;
     return true;
 }
 
 /// Why a call stays as it is written.
-std::nullopt_t noTensor(const Node* input, const Refusing& no) { return no.about(input, "its operand, ", Found{input}, ", is not known to be a tensor"), std::nullopt; }
-std::nullopt_t noDim(const Argument* dim, const Refusing& no) { return no("its dim, ", dim ? *dim : Argument(), ", is no number in range"), std::nullopt; }
+std::nullopt_t noTensor(const Node* input, const Refusing& no) {
+    return no.about(input, "its operand, ", Found{input}, ", is not known to be a tensor"), std::nullopt;
+}
+std::nullopt_t noDim(const Argument* dim, const Refusing& no) {
+    return no("its dim, ", dim ? *dim : Argument(), ", is no number in range"), std::nullopt;
+}
 std::nullopt_t noSizes(const Refusing& no) { return no("its sizes are not all numbers"), std::nullopt; }
 
 std::optional<Normal> spelledSplit(const Node& node, const Refusing& no) {
@@ -98,15 +104,18 @@ std::optional<Normal> normalClamp(const Node& node, const Refusing& no) {
 
 std::optional<Normal> normalForm(const Node& node, const Refusing& no) {
     if (!node.isCall()) return std::nullopt;
-    if (node.args().empty() && !isFunction(node, {"torch.cat", "torch.concat", "torch.stack"})) return no("its operand is passed by name"), std::nullopt;
-    if (isFunction(node, {"torch.split", "torch.functional.split"}) || isMethod(node, "split")) return spelledSplit(node, no);
+    if (node.args().empty() && !isFunction(node, {"torch.cat", "torch.concat", "torch.stack"}))
+        return no("its operand is passed by name"), std::nullopt;
+    if (isFunction(node, {"torch.split", "torch.functional.split"}) || isMethod(node, "split"))
+        return spelledSplit(node, no);
     if (isFunction(node, {"torch.unbind"}) || isMethod(node, "unbind")) return normalUnbind(node, no);
     if (isFunction(node, {"torch.cat", "torch.concat"})) return normalJoin(node, "torch.cat", no);
     if (isFunction(node, {"torch.stack"})) return normalJoin(node, "torch.stack", no);
     if (isMethod(node, "squeeze")) return normalSqueeze(node);
     if (isMethod(node, "reshape")) return normalReshape(node, no);
     if (isMethod(node, "clamp") || isFunction(node, {"torch.clamp"})) return normalClamp(node, no);
-    if (isMethod(node, "detach")) return knownSizes(&node) ? std::optional(Normal{"torch.detach", node.args(), {}}) : noSizes(no);
+    if (isMethod(node, "detach"))
+        return knownSizes(&node) ? std::optional(Normal{"torch.detach", node.args(), {}}) : noSizes(no);
     return std::nullopt;
 }
 
@@ -116,7 +125,8 @@ Result<bool> normalize(Graph& graph, Rewriter& rewriter) {
         const Refusing no(rewriter, kRule, *node);
         auto normal = normalForm(*node, no);
         if (!normal || (isNormal(*node, *normal) && !no("it is spelled so already"))) continue;
-        if (!rewriter.begin(kRule, *node, "the same call in the spelling that the split and cat passes look for")) return changed;
+        if (!rewriter.begin(kRule, *node, "the same call in the spelling that the split and cat passes look for"))
+            return changed;
         rewriteCall(*node, normal->function, std::move(normal->args), std::move(normal->keywords));
         changed = true;
     }

@@ -11,18 +11,24 @@ namespace cutaway {
 namespace {
 
 /// The sentence about two lists of values called `what`.
-Result<std::string> compared(const Module& before, const Module& after, const std::string& what, double precision, int iterations) {
+Result<std::string> compared(const Module& before, const Module& after, const std::string& what, double precision,
+                             int iterations) {
     for (int i = 0; i < iterations; ++i) {
         constexpr uint64_t kSeed = 1337;
         CT_TRY(const std::vector<Tensor> inputs, randomInputs(before, kSeed + static_cast<uint64_t>(i)));
         CT_TRY(const std::vector<Tensor> expected, interpret(before, inputs));
         CT_TRY(const std::vector<Tensor> actual, interpret(after, inputs));
-        if (expected.size() != actual.size()) return "there are " + std::to_string(actual.size()) + " " + what + " where there were " + std::to_string(expected.size());
+        if (expected.size() != actual.size())
+            return "there are " + std::to_string(actual.size()) + " " + what + " where there were " +
+                   std::to_string(expected.size());
         for (size_t at = 0; at < expected.size(); ++at) {
             if (!expected[at].defined() || !actual[at].defined()) continue;
             const Comparison comparison = compare(actual[at], expected[at], Tolerance{precision, precision});
-            if (!comparison.sameType) return what + " differ: number " + std::to_string(at) + " has another dtype or shape";
-            if (!comparison.within) return what + " differ: number " + std::to_string(at) + " by " + shortNumber(comparison.maxAbsoluteError);
+            if (!comparison.sameType)
+                return what + " differ: number " + std::to_string(at) + " has another dtype or shape";
+            if (!comparison.within)
+                return what + " differ: number " + std::to_string(at) + " by " +
+                       shortNumber(comparison.maxAbsoluteError);
         }
     }
     return what + " agree within " + shortNumber(precision);
@@ -44,7 +50,9 @@ Result<std::string> comparedGradients(const Module& before, const Module& after,
     return compared(*first, *second, "values and gradients", precision, iterations);
 }
 
-std::string sentence(const Result<std::string>& found, const std::string& what) { return found ? *found : what + " could not be compared: " + found.error().text(); }
+std::string sentence(const Result<std::string>& found, const std::string& what) {
+    return found ? *found : what + " could not be compared: " + found.error().text();
+}
 
 }  // namespace
 

@@ -9,7 +9,7 @@ namespace {
 
 using namespace pregrad;
 
-constexpr std::string_view kModule = "torch__inductor_fx_passes_pre_grad_";   // as FX prints the module
+constexpr std::string_view kModule = "torch__inductor_fx_passes_pre_grad_";  // as FX prints the module
 
 bool swapsLastTwo(const Node& node, const Refusing& no) {
     const TensorType* type = tensorType(&node);
@@ -19,24 +19,29 @@ bool swapsLastTwo(const Node& node, const Refusing& no) {
     if (node.args().size() > 3) dims.assign(node.args().begin() + 1, node.args().end());
     else if (named && named->list() && named->list()->size() > 2) dims = *named->list();
     const int64_t rank = type->rank();
-    if (dims.empty() || static_cast<int64_t>(dims.size()) != rank) return no.about(&node, "the dims of ", node, " are not written out one by one, or are fewer than three");
+    if (dims.empty() || static_cast<int64_t>(dims.size()) != rank)
+        return no.about(&node, "the dims of ", node, " are not written out one by one, or are fewer than three");
     for (int64_t i = 0; i < rank; ++i) {
         const int64_t wanted = i == rank - 1 ? rank - 2 : i == rank - 2 ? rank - 1 : i;
         if (wrappedDim(&dims[static_cast<size_t>(i)], rank) != wanted)
-            return no.about(&node, node, " puts dim ", dims[static_cast<size_t>(i)], " in place ", i, ", and does not just exchange the last two");
+            return no.about(&node, node, " puts dim ", dims[static_cast<size_t>(i)], " in place ", i,
+                            ", and does not just exchange the last two");
     }
     return true;
 }
 
 /// What the permute reads, if it is such a permute; else null.
-Node* permuted(Node* node, const Refusing& no) { return node && swapsLastTwo(*node, no) ? operand(*node, 0, "input") : nullptr; }
+Node* permuted(Node* node, const Refusing& no) {
+    return node && swapsLastTwo(*node, no) ? operand(*node, 0, "input") : nullptr;
+}
 
 std::vector<Argument> linearArguments(const Node& linear) {
     const Argument* bias = argument(linear, 2, "bias");
     return {Argument(operand(linear, 0, "input")), Argument(operand(linear, 1, "weight")), bias ? *bias : Argument()};
 }
 
-void put(Node& old, std::string_view function, std::vector<Argument> args, const std::vector<Node*>& absorbed, Rewriter& rewriter) {
+void put(Node& old, std::string_view function, std::vector<Argument> args, const std::vector<Node*>& absorbed,
+         Rewriter& rewriter) {
     TorchBuilder builder(rewriter, old, old);
     rewriter.replace(old, builder.function(std::string(kModule) + std::string(function), std::move(args)));
     for (Node* node : absorbed)
@@ -67,7 +72,8 @@ Result<bool> permuteThenLinear(Graph& graph, Rewriter& rewriter) {
         Node* permute = isLinear(*node) ? operand(*node, 0, "input") : nullptr;
         Node* source = permuted(permute, {rewriter, "permute_linear_fusion", *node});
         if (!source) continue;
-        if (!rewriter.begin("permute_linear_fusion", *node, "the product can read its operand transposed")) return changed;
+        if (!rewriter.begin("permute_linear_fusion", *node, "the product can read its operand transposed"))
+            return changed;
         std::vector<Argument> args = linearArguments(*node);
         args[0] = Argument(source);
         put(*node, "transpose_linear", std::move(args), {permute}, rewriter);
@@ -90,12 +96,14 @@ Result<bool> permuteThenMatmul(Graph& graph, Rewriter& rewriter) {
         Node *leftSource = permuted(left, {}), *rightSource = permuted(right, {});
         if (!leftSource && !rightSource) swapsLastTwo(sayLeft ? *left : *right, no);
         if (!leftSource && !rightSource) continue;
-        if (!rewriter.begin("permute_matmul_fusion", *node, "the product can read its operands transposed")) return changed;
+        if (!rewriter.begin("permute_matmul_fusion", *node, "the product can read its operands transposed"))
+            return changed;
         std::vector<Node*> absorbed;
         if (leftSource) absorbed.push_back(left);
         if (rightSource && right != left) absorbed.push_back(right);
         put(*node, "transpose_matmul",
-            {Argument(leftSource ? leftSource : left), Argument(rightSource ? rightSource : right), Argument(leftSource != nullptr), Argument(rightSource != nullptr)},
+            {Argument(leftSource ? leftSource : left), Argument(rightSource ? rightSource : right),
+             Argument(leftSource != nullptr), Argument(rightSource != nullptr)},
             absorbed, rewriter);
         changed = true;
     }
@@ -103,14 +111,21 @@ Result<bool> permuteThenMatmul(Graph& graph, Rewriter& rewriter) {
 }
 
 Result<bool> onMainGraph(Module& module, Rewriter& rewriter, Result<bool> (*pass)(Graph&, Rewriter&)) {
-    for (const auto& [name, body] : module.subgraphs) refuseAll(*body, rewriter, "the pass does not look into subgraphs, which have no example inputs");
+    for (const auto& [name, body] : module.subgraphs)
+        refuseAll(*body, rewriter, "the pass does not look into subgraphs, which have no example inputs");
     return pass(module.graph(), rewriter);
 }
 
 }  // namespace
 
-Result<bool> linearPermuteFusion(Module& module, Rewriter& rewriter) { return onMainGraph(module, rewriter, linearThenPermute); }
-Result<bool> permuteLinearFusion(Module& module, Rewriter& rewriter) { return onMainGraph(module, rewriter, permuteThenLinear); }
-Result<bool> permuteMatmulFusion(Module& module, Rewriter& rewriter) { return onMainGraph(module, rewriter, permuteThenMatmul); }
+Result<bool> linearPermuteFusion(Module& module, Rewriter& rewriter) {
+    return onMainGraph(module, rewriter, linearThenPermute);
+}
+Result<bool> permuteLinearFusion(Module& module, Rewriter& rewriter) {
+    return onMainGraph(module, rewriter, permuteThenLinear);
+}
+Result<bool> permuteMatmulFusion(Module& module, Rewriter& rewriter) {
+    return onMainGraph(module, rewriter, permuteThenMatmul);
+}
 
 }  // namespace cutaway

@@ -16,7 +16,8 @@ bool isOnePart(const Node& split, const Refusing& no) {
     if (!sizes) return no("the sizes of its parts are not known");
     if (sizes->size() != 1) return no("it makes ", sizes->size(), " parts, not one");
     for (const Node* part : split.users())
-        if (partNumber(*part) != 0) return no.about(part, Found{part}, " does not take the part from it, but reads it as it is");
+        if (partNumber(*part) != 0)
+            return no.about(part, Found{part}, " does not take the part from it, but reads it as it is");
     return split.hasUsers() || no("nobody reads it");
 }
 
@@ -44,12 +45,15 @@ bool mergeOne(Node& inner, Rewriter& rewriter) {
     const auto innerSplit = normalSplit(inner, no);
     if (!innerSplit) return false;
     Node* part = innerSplit->input;
-    if (!part->isCall("operator.getitem")) return no.about(part, "what it splits, ", Found{part}, ", is no part of another split");
+    if (!part->isCall("operator.getitem"))
+        return no.about(part, "what it splits, ", Found{part}, ", is no part of another split");
     if (part->users().size() != 1) return no.about(part, OtherReader{*part, &inner});
     Node* outer = part->arg(0).node();
     const auto outerSplit = outer ? normalSplit(*outer, no) : std::nullopt;
     if (!outerSplit) return false;
-    if (outerSplit->dim != innerSplit->dim) return no.about(outer, "it splits along dim ", innerSplit->dim, ", but ", *outer, " along dim ", outerSplit->dim);
+    if (outerSplit->dim != innerSplit->dim)
+        return no.about(outer, "it splits along dim ", innerSplit->dim, ", but ", *outer, " along dim ",
+                        outerSplit->dim);
     if (!inner.hasUsers()) return no("nobody reads it");
     if (!rewriter.begin("merge_splits_pass", inner, "a part is split again along the same dim")) return false;
     Refusing(rewriter, "merge_splits_pass", *outer)("it becomes one split with ", inner, ", where the rewrite starts");
@@ -58,16 +62,19 @@ bool mergeOne(Node& inner, Rewriter& rewriter) {
     sizes.erase(sizes.begin() + static_cast<ptrdiff_t>(at));
     sizes.insert(sizes.begin() + static_cast<ptrdiff_t>(at), innerSplit->sizes.begin(), innerSplit->sizes.end());
     TorchBuilder builder(rewriter, *outer, inner);
-    Node& merged = builder.function("torch.functional.split", {Argument(outerSplit->input), Argument(sizes)}, {{"dim", outerSplit->dim}});
+    Node& merged = builder.function("torch.functional.split", {Argument(outerSplit->input), Argument(sizes)},
+                                    {{"dim", outerSplit->dim}});
     Graph& graph = inner.graph();
     const auto extra = static_cast<int64_t>(innerSplit->sizes.size()) - 1;
     const std::vector<Node*> outerParts = outer->users(), innerParts = inner.users();
     for (Node* each : outerParts) {
         if (each == part) continue;
         const int64_t number = *partNumber(*each);
-        graph.setArgs(*each, {Argument(&merged), Argument(number > static_cast<int64_t>(at) ? number + extra : number)});
+        graph.setArgs(*each,
+                      {Argument(&merged), Argument(number > static_cast<int64_t>(at) ? number + extra : number)});
     }
-    for (Node* each : innerParts) graph.setArgs(*each, {Argument(&merged), Argument(*partNumber(*each) + static_cast<int64_t>(at))});
+    for (Node* each : innerParts)
+        graph.setArgs(*each, {Argument(&merged), Argument(*partNumber(*each) + static_cast<int64_t>(at))});
     graph.erase(inner);
     graph.erase(*part);
     graph.erase(*outer);
@@ -98,15 +105,21 @@ struct CutAndRun {
 std::optional<Run> runOf(const Node& cat, const Node& split, const NormalSplit& facts, const Refusing& no) {
     if (wrappedDim(argument(cat, 1, "dim"), facts.rank) != facts.dim) {
         const Argument* dim = argument(cat, 1, "dim");
-        return no.about(&split, "it joins along dim ", dim ? *dim : Argument(0), ", but ", split, " splits along dim ", facts.dim), std::nullopt;
+        return no.about(&split, "it joins along dim ", dim ? *dim : Argument(0), ", but ", split, " splits along dim ",
+                        facts.dim),
+               std::nullopt;
     }
     const auto* tensors = cat.arg(0).list();
     Run run;
     for (const Argument& item : *tensors) {
         Node* part = item.node();
-        const auto number = part && part->isCall("operator.getitem") && part->arg(0).node() == &split ? partNumber(*part) : std::nullopt;
+        const auto number = part && part->isCall("operator.getitem") && part->arg(0).node() == &split
+                                ? partNumber(*part)
+                                : std::nullopt;
         if (!number) return no.about(part, Found{part}, " is no part of ", split), std::nullopt;
-        if (!run.parts.empty() && *number != run.last + 1) return no.about(part, "part ", *number, " of ", split, " (", *part, ") does not follow part ", run.last), std::nullopt;
+        if (!run.parts.empty() && *number != run.last + 1)
+            return no.about(part, "part ", *number, " of ", split, " (", *part, ") does not follow part ", run.last),
+                   std::nullopt;
         if (run.parts.empty()) run.first = *number;
         run.last = *number;
         run.parts.push_back(part);
@@ -117,10 +130,12 @@ std::optional<Run> runOf(const Node& cat, const Node& split, const NormalSplit& 
 /// The split whose run of parts the concatenation joins.
 std::optional<CutAndRun> joinedRun(const Node& cat, const Refusing& no) {
     const auto* tensors = cat.args().empty() ? nullptr : cat.arg(0).list();
-    if (!tensors || tensors->empty()) return no("its tensors are not written as a list in the first place"), std::nullopt;
+    if (!tensors || tensors->empty())
+        return no("its tensors are not written as a list in the first place"), std::nullopt;
     Node* part = (*tensors)[0].node();
     Node* split = part && part->isCall("operator.getitem") ? part->arg(0).node() : nullptr;
-    if (!split) return no.about(part, "the first of its tensors, ", Found{part}, ", is no part of a split"), std::nullopt;
+    if (!split)
+        return no.about(part, "the first of its tensors, ", Found{part}, ", is no part of a split"), std::nullopt;
     auto facts = normalSplit(*split, no);
     auto run = facts ? runOf(cat, *split, *facts, no) : std::nullopt;
     if (!run) return std::nullopt;
@@ -141,14 +156,16 @@ void widen(Node& split, Node& cat, const NormalSplit& facts, const Run& run, Rew
     sizes.erase(first + 1, last);
     sizes[static_cast<size_t>(run.first)] = total;
     TorchBuilder builder(rewriter, split, cat);
-    Node& wider = builder.function("torch.functional.split", {Argument(facts.input), Argument(sizes)}, {{"dim", facts.dim}});
+    Node& wider =
+        builder.function("torch.functional.split", {Argument(facts.input), Argument(sizes)}, {{"dim", facts.dim}});
     Node& joined = builder.item(wider, run.first);
     rewriter.replace(cat, joined);
     for (Node* part : run.parts) graph.erase(*part);
     const std::vector<Node*> others = split.users();
     for (Node* other : others) {
         const int64_t number = *partNumber(*other);
-        graph.setArgs(*other, {Argument(&wider), Argument(number > run.last ? number - (run.last - run.first) : number)});
+        graph.setArgs(*other,
+                      {Argument(&wider), Argument(number > run.last ? number - (run.last - run.first) : number)});
     }
     graph.erase(split);
 }
@@ -160,10 +177,12 @@ Result<bool> mergeGetitemCatIn(Graph& graph, Rewriter& rewriter) {
         const Refusing no(rewriter, "merge_getitem_cat_pass", *cat);
         const auto found = joinedRun(*cat, no);
         if (!found || !readByNobodyElse(*cat, found->run, no)) continue;
-        if (!rewriter.begin("merge_getitem_cat_pass", *cat, "nobody but the concatenation reads these neighbouring parts")) return changed;
+        if (!rewriter.begin("merge_getitem_cat_pass", *cat,
+                            "nobody but the concatenation reads these neighbouring parts"))
+            return changed;
         widen(*found->split, *cat, found->facts, found->run, rewriter);
         changed = true;
-        cat = graph.first();   // parts are renumbered, and later concatenations may have become runs
+        cat = graph.first();  // parts are renumbered, and later concatenations may have become runs
     }
     return changed;
 }
@@ -175,7 +194,9 @@ Result<bool> mutateCatIn(Graph& graph, Rewriter& rewriter) {
         const auto found = joinedRun(*cat, {rewriter, "mutate_cat_pass", *cat});
         if (!found) continue;
         const auto& [split, facts, run] = *found;
-        if (!rewriter.begin("mutate_cat_pass", *cat, "the parts are neighbours, so together they are a piece of what was split")) return changed;
+        if (!rewriter.begin("mutate_cat_pass", *cat,
+                            "the parts are neighbours, so together they are a piece of what was split"))
+            return changed;
         if (run.parts.size() == facts.sizes.size()) {
             rewriter.replace(*cat, *facts.input);
         } else {
@@ -203,11 +224,14 @@ bool isWeightedSum(const std::string& equation) {
 bool isAddedSum(const Node& node, const Refusing& no) {
     if (node.args().size() != 3) return no("it is not given an equation and two tensors");
     const auto* equation = node.arg(0).get<std::string>();
-    if (!equation || !isWeightedSum(*equation)) return no("its equation is ", node.arg(0), ", not of the form abc,abcd->abd");
+    if (!equation || !isWeightedSum(*equation))
+        return no("its equation is ", node.arg(0), ", not of the form abc,abcd->abd");
     for (const size_t position : {size_t{1}, size_t{2}})
         if (!tensorType(node.arg(position).node())) return no(node.arg(position), " is not known to be a tensor");
     const auto& readers = node.users();
-    return std::any_of(readers.begin(), readers.end(), [](const Node* reader) { return isMethod(*reader, "add") || isFunction(*reader, {"operator.add"}); }) ||
+    return std::any_of(
+               readers.begin(), readers.end(),
+               [](const Node* reader) { return isMethod(*reader, "add") || isFunction(*reader, {"operator.add"}); }) ||
            no("nobody adds something to it (operator.add or the method add)");
 }
 
@@ -217,7 +241,9 @@ Result<bool> einsumIn(Graph& graph, Rewriter& rewriter) {
         if (!isFunction(*node, {"torch.functional.einsum", "torch.einsum"})) continue;
         if (!isAddedSum(*node, {rewriter, "einsum_to_pointwise_pass", *node})) continue;
         Node *input = node->arg(1).node(), *weights = node->arg(2).node();
-        if (!rewriter.begin("einsum_to_pointwise_pass", *node, "its result is added to something, with which the sum can be fused")) continue;
+        if (!rewriter.begin("einsum_to_pointwise_pass", *node,
+                            "its result is added to something, with which the sum can be fused"))
+            continue;
         GraphBuilder builder = rewriter.builder(graph, node, *node);
         const Value raised = unsqueeze(builder.value(*input), -1);
         const Value total = sum(raised * builder.value(*weights), {-2}, false);
@@ -230,9 +256,13 @@ Result<bool> einsumIn(Graph& graph, Rewriter& rewriter) {
 
 }  // namespace
 
-Result<bool> removeSplitWithSizeOne(Module& module, Rewriter& rewriter) { return onEveryGraph(module, rewriter, removeOnePart); }
+Result<bool> removeSplitWithSizeOne(Module& module, Rewriter& rewriter) {
+    return onEveryGraph(module, rewriter, removeOnePart);
+}
 Result<bool> mergeSplits(Module& module, Rewriter& rewriter) { return onEveryGraph(module, rewriter, mergeSplitsIn); }
-Result<bool> mergeGetitemCat(Module& module, Rewriter& rewriter) { return onEveryGraph(module, rewriter, mergeGetitemCatIn); }
+Result<bool> mergeGetitemCat(Module& module, Rewriter& rewriter) {
+    return onEveryGraph(module, rewriter, mergeGetitemCatIn);
+}
 Result<bool> mutateCat(Module& module, Rewriter& rewriter) { return onEveryGraph(module, rewriter, mutateCatIn); }
 Result<bool> einsumToPointwise(Module& module, Rewriter& rewriter) { return onEveryGraph(module, rewriter, einsumIn); }
 

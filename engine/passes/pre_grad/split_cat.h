@@ -1,6 +1,6 @@
 #pragma once
-// The split/cat family (PRE-7; spec: passes §1.4), all optional. Each needs splits in the form that normalizationPass writes:
-// torch.split(x, [sizes], dim=d). Sizes that are not numbers disable a rewrite.
+// The split/cat family (PRE-7; spec: passes §1.4), all optional. Each needs splits in the form that normalizationPass
+// writes: torch.split(x, [sizes], dim=d). Sizes that are not numbers disable a rewrite.
 #include "engine/rewrite/rewriter.h"
 
 namespace cutaway {
@@ -24,8 +24,8 @@ Result<bool> splitCatToSlices(Module& module, Rewriter& rewriter);
 Result<bool> unbindCatToView(Module& module, Rewriter& rewriter);
 Result<bool> splitStackToCats(Module& module, Rewriter& rewriter);
 Result<bool> unbindStackToSlices(Module& module, Rewriter& rewriter);
-/// A stack of reshaped parts is one reshape. Only for splits and stacks along dim 0: along others PyTorch's form of it mixes up
-/// elements.
+/// A stack of reshaped parts is one reshape. Only for splits and stacks along dim 0: along others PyTorch's form of it
+/// mixes up elements.
 Result<bool> moveReshapeOutOfSplitStack(Module& module, Rewriter& rewriter);
 /// einsum("abc,abcd->abd") whose result is added to something, as a product and a sum.
 Result<bool> einsumToPointwise(Module& module, Rewriter& rewriter);

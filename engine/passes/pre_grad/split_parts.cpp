@@ -25,15 +25,21 @@ std::optional<int64_t> partNumber(const Node& node) {
 }
 
 std::optional<NormalSplit> normalSplit(const Node& node, const Refusing& no) {
-    if (!isFunction(node, {"torch.functional.split", "torch.split"})) return no.about(&node, Found{&node}, " is no split"), std::nullopt;
-    const auto refuse = [&](const char* what) { return no.about(&node, node, what, " (normalization_pass writes split(x, [sizes], dim=d))"), std::nullopt; };
+    if (!isFunction(node, {"torch.functional.split", "torch.split"}))
+        return no.about(&node, Found{&node}, " is no split"), std::nullopt;
+    const auto refuse = [&](const char* what) {
+        return no.about(&node, node, what, " (normalization_pass writes split(x, [sizes], dim=d))"), std::nullopt;
+    };
     if (node.args().size() != 2 || node.kwargs().size() != 1) return refuse(" is not written in the normal form");
     NormalSplit out;
     out.input = node.arg(0).node();
     const auto* sizes = node.arg(1).list();
     const auto dim = integer(argument(node, 2, "dim"));
-    if (!tensorType(out.input)) return no.about(&node, "what ", node, " splits, ", Found{out.input}, ", is not known to be a tensor"), std::nullopt;
-    if (!sizes || !dim || *dim < 0) return refuse(sizes ? " has no dim counted from the front" : " is given no list of sizes");
+    if (!tensorType(out.input))
+        return no.about(&node, "what ", node, " splits, ", Found{out.input}, ", is not known to be a tensor"),
+               std::nullopt;
+    if (!sizes || !dim || *dim < 0)
+        return refuse(sizes ? " has no dim counted from the front" : " is given no list of sizes");
     out.dim = *dim;
     out.rank = tensorType(out.input)->rank();
     for (const Argument& size : *sizes) {
@@ -44,8 +50,11 @@ std::optional<NormalSplit> normalSplit(const Node& node, const Refusing& no) {
     for (const Node* reader : node.users()) {
         const auto number = partNumber(*reader);
         if (!number || *number >= static_cast<int64_t>(out.sizes.size()))
-            return no.about(reader, Found{reader}, " reads ", node, " otherwise than one of its ", out.sizes.size(), " parts, counted from the front"), std::nullopt;
-        if (!seen.insert(*number).second) return no.about(reader, *reader, " takes part ", *number, " of ", node, " once more"), std::nullopt;
+            return no.about(reader, Found{reader}, " reads ", node, " otherwise than one of its ", out.sizes.size(),
+                            " parts, counted from the front"),
+                   std::nullopt;
+        if (!seen.insert(*number).second)
+            return no.about(reader, *reader, " takes part ", *number, " of ", node, " once more"), std::nullopt;
     }
     return out;
 }
@@ -53,7 +62,8 @@ std::optional<NormalSplit> normalSplit(const Node& node, const Refusing& no) {
 Node& sliceOf(TorchBuilder& builder, const NormalSplit& split, int64_t first, int64_t last) {
     ArgumentList index{{}, true};
     const auto slice = [](Argument start, Argument stop) {
-        return Argument(std::make_shared<const ArgumentSlice>(ArgumentSlice{std::move(start), std::move(stop), Argument()}));
+        return Argument(
+            std::make_shared<const ArgumentSlice>(ArgumentSlice{std::move(start), std::move(stop), Argument()}));
     };
     for (int64_t dim = 0; dim < split.rank; ++dim)
         index.items.push_back(dim == split.dim ? slice(split.begin(first), split.begin(last + 1)) : slice({}, {}));

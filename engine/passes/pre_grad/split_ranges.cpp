@@ -8,7 +8,7 @@ namespace {
 using namespace pregrad;
 
 struct Range {
-    int64_t first = 0, last = 0;   // part numbers, both included
+    int64_t first = 0, last = 0;  // part numbers, both included
     bool operator==(const Range&) const = default;
 };
 /// One operand of a reader: a run of parts, or some other value.
@@ -19,8 +19,8 @@ struct Input {
 struct Reader {
     Node* node = nullptr;
     bool cat = false, stack = false;
-    int64_t dim = 0;               // of the joined tensor
-    std::vector<Input> inputs;     // of other readers: each part that they read
+    int64_t dim = 0;            // of the joined tensor
+    std::vector<Input> inputs;  // of other readers: each part that they read
 };
 
 bool isJoin(const Node& node) { return isFunction(node, {"torch.cat", "torch.stack"}); }
@@ -36,7 +36,10 @@ std::vector<Node*> readersOf(const Node& split) {
 
 std::optional<Reader> describe(Node& node, const Node& split) {
     Reader reader{&node, isFunction(node, {"torch.cat"}), isFunction(node, {"torch.stack"}), 0, {}};
-    const auto ownPart = [&](Node* input) { return input && input->isCall("operator.getitem") && input->arg(0).node() == &split ? partNumber(*input) : std::nullopt; };
+    const auto ownPart = [&](Node* input) {
+        return input && input->isCall("operator.getitem") && input->arg(0).node() == &split ? partNumber(*input)
+                                                                                            : std::nullopt;
+    };
     if (!isJoin(node)) {
         for (Node* input : node.inputs())
             if (const auto number = ownPart(input)) reader.inputs.push_back({nullptr, {*number, *number}});
@@ -62,19 +65,24 @@ std::optional<std::vector<Range>> mergedRanges(const std::vector<Reader>& reader
     std::vector<Range> ranges;
     for (const Reader& reader : readers)
         for (const Input& input : reader.inputs)
-            if (!input.other && std::find(ranges.begin(), ranges.end(), input.range) == ranges.end()) ranges.push_back(input.range);
+            if (!input.other && std::find(ranges.begin(), ranges.end(), input.range) == ranges.end())
+                ranges.push_back(input.range);
     if (ranges.empty()) return no("nobody reads its parts"), std::nullopt;
     std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.first < b.first; });
     std::vector<Range> filled;
     int64_t next = 0;
     for (const Range& range : ranges) {
-        if (range.first < next) return no("its readers need runs that overlap: up to part ", next - 1, ", and from part ", range.first, " to part ", range.last), std::nullopt;
+        if (range.first < next)
+            return no("its readers need runs that overlap: up to part ", next - 1, ", and from part ", range.first,
+                      " to part ", range.last),
+                   std::nullopt;
         if (range.first > next) filled.push_back({next, range.first - 1});
         filled.push_back(range);
         next = range.last + 1;
     }
     if (next < parts) filled.push_back({next, parts - 1});
-    if (static_cast<int64_t>(filled.size()) == parts) return no("no two neighbouring ones of its ", parts, " parts are always joined"), std::nullopt;
+    if (static_cast<int64_t>(filled.size()) == parts)
+        return no("no two neighbouring ones of its ", parts, " parts are always joined"), std::nullopt;
     return filled;
 }
 
@@ -97,7 +105,8 @@ class Joiner {
         flush();
         Node* out = m_joined.back().node();
         if (m_joined.size() > 1) out = &m_builder.function("torch.cat", {Argument(m_joined)}, {{"dim", m_reader.dim}});
-        if (m_reader.cat && !m_unbind && m_split.dim != m_reader.dim) out = &m_builder.function("torch.flatten", {Argument(out), m_reader.dim, m_reader.dim + 1});
+        if (m_reader.cat && !m_unbind && m_split.dim != m_reader.dim)
+            out = &m_builder.function("torch.flatten", {Argument(out), m_reader.dim, m_reader.dim + 1});
         return *out;
     }
 
@@ -106,7 +115,8 @@ class Joiner {
     bool raises() const { return m_reader.stack || (!m_unbind && m_split.dim != m_reader.dim); }
     void flush() {
         if (m_toStack.empty()) return;
-        m_joined.emplace_back(&m_builder.function("torch.stack", {Argument(std::exchange(m_toStack, {}))}, {{"dim", m_reader.dim}}));
+        m_joined.emplace_back(
+            &m_builder.function("torch.stack", {Argument(std::exchange(m_toStack, {}))}, {{"dim", m_reader.dim}}));
     }
     Node& moved(Node& whole, const Range& range) {
         Node* out = &whole;
@@ -115,8 +125,10 @@ class Joiner {
             ArgumentList shape{{Argument(range.last - range.first + 1), Argument(-1)}, true};
             out = &m_builder.function("torch.unflatten", {Argument(out), m_split.dim, Argument(std::move(shape))});
         }
-        if (m_split.dim != m_reader.dim) out = &m_builder.function("torch.movedim", {Argument(out), m_split.dim, m_reader.dim});
-        if (m_unbind && m_reader.cat) out = &m_builder.function("torch.flatten", {Argument(out), m_reader.dim, m_reader.dim + 1});
+        if (m_split.dim != m_reader.dim)
+            out = &m_builder.function("torch.movedim", {Argument(out), m_split.dim, m_reader.dim});
+        if (m_unbind && m_reader.cat)
+            out = &m_builder.function("torch.flatten", {Argument(out), m_reader.dim, m_reader.dim + 1});
         return *out;
     }
 
@@ -128,19 +140,24 @@ class Joiner {
 };
 
 /// Whether the joined tensors can be written with whole runs.
-bool canJoin(const std::vector<Reader>& readers, const NormalSplit& split, const Node& node, bool unbind, const Refusing& no) {
+bool canJoin(const std::vector<Reader>& readers, const NormalSplit& split, const Node& node, bool unbind,
+             const Refusing& no) {
     for (const Reader& reader : readers) {
         if (!reader.cat && !reader.stack) continue;
         const bool moves = reader.stack || split.dim != reader.dim;
         for (const Input& input : reader.inputs) {
             if (!input.other && moves && !unbind)
                 for (int64_t part = input.range.first; part <= input.range.last; ++part)
-                    if (const int64_t first = split.sizes[static_cast<size_t>(input.range.first)], size = split.sizes[static_cast<size_t>(part)]; size != first)
-                        return no.about(reader.node, *reader.node, " joins parts of sizes ", first, " and ", size, " along another dim than they are split along");
+                    if (const int64_t first = split.sizes[static_cast<size_t>(input.range.first)],
+                        size = split.sizes[static_cast<size_t>(part)];
+                        size != first)
+                        return no.about(reader.node, *reader.node, " joins parts of sizes ", first, " and ", size,
+                                        " along another dim than they are split along");
             // Operands that are stacked with the parts have their sizes.
             const TensorType *other = tensorType(input.other), *part = tensorType(node.users()[0]);
             if (input.other && moves && !unbind && (!other || !part || !(other->sizes == part->sizes)))
-                return no.about(input.other, *reader.node, " joins parts with ", Found{input.other}, ", whose sizes are not theirs, along another dim than they are split along");
+                return no.about(input.other, *reader.node, " joins parts with ", Found{input.other},
+                                ", whose sizes are not theirs, along another dim than they are split along");
         }
     }
     return true;
@@ -151,12 +168,14 @@ bool simplify(Node& node, const NormalSplit& split, bool unbind, std::string_vie
     std::vector<Reader> readers;
     for (Node* each : readersOf(node)) {
         auto reader = describe(*each, node);
-        if (!reader) return no.about(each, *each, " joins its parts, but what it joins, or along which dim, is not known");
+        if (!reader)
+            return no.about(each, *each, " joins its parts, but what it joins, or along which dim, is not known");
         readers.push_back(std::move(*reader));
     }
     const auto ranges = mergedRanges(readers, static_cast<int64_t>(split.sizes.size()), no);
     if (!ranges) return false;
-    if (unbind && ranges->size() != 1) return no("its readers need ", ranges->size(), " runs of its items, not all of them together");
+    if (unbind && ranges->size() != 1)
+        return no("its readers need ", ranges->size(), " runs of its items, not all of them together");
     if (!canJoin(readers, split, node, unbind, no)) return false;
     if (!rewriter.begin(rule, node, "its parts are joined again in runs that nobody else cuts")) return false;
 
@@ -167,7 +186,8 @@ bool simplify(Node& node, const NormalSplit& split, bool unbind, std::string_vie
     if (ranges->size() > 1) {
         std::vector<Argument> sizes;
         for (const Range& range : *ranges) sizes.emplace_back(split.begin(range.last + 1) - split.begin(range.first));
-        Node& fewer = builder.function("torch.functional.split", {Argument(split.input), Argument(std::move(sizes))}, {{"dim", split.dim}});
+        Node& fewer = builder.function("torch.functional.split", {Argument(split.input), Argument(std::move(sizes))},
+                                       {{"dim", split.dim}});
         wholes.clear();
         for (size_t i = 0; i < ranges->size(); ++i) wholes.push_back(&builder.item(fewer, static_cast<int64_t>(i)));
     }
@@ -187,7 +207,7 @@ bool simplify(Node& node, const NormalSplit& split, bool unbind, std::string_vie
     }
     for (Node* join : joins)
         if (!join->hasUsers()) graph.erase(*join);
-    eraseUnread(graph, parts);   // the new split keeps an item for every run, read or not, as in PyTorch
+    eraseUnread(graph, parts);  // the new split keeps an item for every run, read or not, as in PyTorch
     return true;
 }
 
@@ -198,7 +218,8 @@ Node* splitBehind(const Node& join, std::string_view function) {
     for (const Argument& item : *tensors->list()) {
         Node* part = item.node();
         Node* split = part && part->isCall("operator.getitem") ? part->arg(0).node() : nullptr;
-        if (split && (function.empty() ? normalSplit(*split).has_value() : isFunction(*split, {function}))) return split;
+        if (split && (function.empty() ? normalSplit(*split).has_value() : isFunction(*split, {function})))
+            return split;
     }
     return nullptr;
 }
@@ -210,12 +231,16 @@ bool unbindSqueezed(Node& split, Rewriter& rewriter) {
     if (!facts) return false;
     if (!split.hasUsers()) return no("nobody reads it");
     for (const int64_t size : facts->sizes)
-        if (size != 1) return no("its parts are joined by no torch.cat or torch.stack, and are not squeezed either: one has size ", size, " along dim ", facts->dim);
+        if (size != 1)
+            return no("its parts are joined by no torch.cat or torch.stack, and are not squeezed either: one has size ",
+                      size, " along dim ", facts->dim);
     std::vector<std::pair<int64_t, Node*>> squeezes;
     for (const Node* part : split.users()) {
         Node* squeeze = onlyUser(*part);
         if (!squeeze || !isFunction(*squeeze, {"torch.squeeze"}) || integer(argument(*squeeze, 1, "dim")) != facts->dim)
-            return no.about(part, "its part ", *part, " is neither joined by a torch.cat or torch.stack nor read just by a torch.squeeze of dim ", facts->dim);
+            return no.about(part, "its part ", *part,
+                            " is neither joined by a torch.cat or torch.stack nor read just by a torch.squeeze of dim ",
+                            facts->dim);
         squeezes.emplace_back(*partNumber(*part), squeeze);
     }
     if (!rewriter.begin("split_cat_pass", split, "parts of size one whose dim is squeezed away")) return false;
@@ -254,11 +279,14 @@ std::optional<NormalSplit> normalUnbind(const Node& node, const Refusing& no) {
     NormalSplit out;
     out.input = operand(node, 0, "input");
     if (!items || !tensorType(out.input)) return no("how many items it has is not known"), std::nullopt;
-    if (node.users().size() != items->size()) return no("it has ", items->size(), " items, but ", node.users().size(), " readers"), std::nullopt;
+    if (node.users().size() != items->size())
+        return no("it has ", items->size(), " items, but ", node.users().size(), " readers"), std::nullopt;
     const auto dim = wrappedDim(argument(node, 1, "dim"), tensorType(out.input)->rank());
     int64_t next = 0;
     for (const Node* user : node.users())
-        if (partNumber(*user) != next++) return no.about(user, "its items are not all read once and in order: ", *user, " is not item ", next - 1), std::nullopt;
+        if (partNumber(*user) != next++)
+            return no.about(user, "its items are not all read once and in order: ", *user, " is not item ", next - 1),
+                   std::nullopt;
     if (!dim) return no("its dim is no number in range"), std::nullopt;
     out.dim = *dim;
     out.rank = tensorType(out.input)->rank();
@@ -273,7 +301,8 @@ Result<bool> unbindStackIn(Graph& graph, Rewriter& rewriter) {
     for (auto at = order.rbegin(); at != order.rend(); ++at) {
         Node* node = graph.find(*at);
         if (node == nullptr) continue;
-        if (isFunction(*node, {"torch.unbind"})) rewriter.refuse(kUnbind, *node, "no torch.cat or torch.stack joins its items, first of all that it joins");
+        if (isFunction(*node, {"torch.unbind"}))
+            rewriter.refuse(kUnbind, *node, "no torch.cat or torch.stack joins its items, first of all that it joins");
         if (!isJoin(*node)) continue;
         Node* unbind = splitBehind(*node, "torch.unbind");
         const auto facts = unbind ? normalUnbind(*unbind, {rewriter, kUnbind, *unbind}) : std::nullopt;
@@ -285,6 +314,8 @@ Result<bool> unbindStackIn(Graph& graph, Rewriter& rewriter) {
 }  // namespace
 
 Result<bool> splitCatPass(Module& module, Rewriter& rewriter) { return onEveryGraph(module, rewriter, splitCatIn); }
-Result<bool> unbindStackPass(Module& module, Rewriter& rewriter) { return onEveryGraph(module, rewriter, unbindStackIn); }
+Result<bool> unbindStackPass(Module& module, Rewriter& rewriter) {
+    return onEveryGraph(module, rewriter, unbindStackIn);
+}
 
 }  // namespace cutaway

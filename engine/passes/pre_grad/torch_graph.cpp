@@ -52,8 +52,10 @@ Node& TorchBuilder::method(std::string_view name, std::vector<Argument> args, Na
 Node& TorchBuilder::item(Node& tuple, int64_t position) {
     const TupleType* items = tuple.type().tuple();
     ValueType type = OpaqueType{};
-    if (items && position >= 0 && static_cast<size_t>(position) < items->size()) type = (*items)[static_cast<size_t>(position)];
-    Node& node = m_graph->call(requireOp("operator.getitem"), {Argument(&tuple), Argument(position)}, std::move(type), m_before);
+    if (items && position >= 0 && static_cast<size_t>(position) < items->size())
+        type = (*items)[static_cast<size_t>(position)];
+    Node& node =
+        m_graph->call(requireOp("operator.getitem"), {Argument(&tuple), Argument(position)}, std::move(type), m_before);
     m_graph->setProvenance(node, m_provenance);
     return node;
 }
@@ -63,7 +65,8 @@ Node& TorchBuilder::subscript(Node& source, Argument index) {
 }
 Node& TorchBuilder::call(const Op& op, std::vector<Argument> args, NamedArguments keywords) {
     auto type = inferTorchCall(op, args, keywords);
-    Node& node = m_graph->call(op, std::move(args), type ? std::move(*type) : ValueType(OpaqueType{}), m_before, {}, std::move(keywords));
+    Node& node = m_graph->call(op, std::move(args), type ? std::move(*type) : ValueType(OpaqueType{}), m_before, {},
+                               std::move(keywords));
     m_graph->setProvenance(node, m_provenance);
     return node;
 }

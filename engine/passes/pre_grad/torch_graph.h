@@ -1,6 +1,6 @@
 #pragma once
-// Reading and writing graphs of Python calls, as the pre-grad passes do: arguments may be positional or named, functions may
-// be methods, and new calls need types.
+// Reading and writing graphs of Python calls, as the pre-grad passes do: arguments may be positional or named,
+// functions may be methods, and new calls need types.
 #include <initializer_list>
 
 #include "engine/rewrite/rewriter.h"
@@ -29,7 +29,9 @@ Node* onlyUser(const Node& node);
 class TorchBuilder {
   public:
     TorchBuilder(Rewriter& rewriter, Node& before, const Node& origin)
-        : m_graph(&before.graph()), m_before(&before), m_provenance(rewriter.builder(before.graph(), &before, origin).sharedProvenance()) {}
+        : m_graph(&before.graph()),
+          m_before(&before),
+          m_provenance(rewriter.builder(before.graph(), &before, origin).sharedProvenance()) {}
 
     Node& function(std::string_view name, std::vector<Argument> args, NamedArguments keywords = {});
     Node& method(std::string_view name, std::vector<Argument> args, NamedArguments keywords = {});

@@ -26,20 +26,27 @@ Result<std::vector<std::string>> findCompiler(const std::string& wanted) {
     if (std::vector<std::string> command = words(named); !command.empty()) {
         std::string found = findProgram(command[0]);
         if (found.empty())
-            return Error{ErrorCode::ToolFailed, "C++ compiler not found: " + command[0], "",
-                         {wanted.empty() ? "CXX names it: set it to a compiler that is installed, or unset it" : "name one that is installed", kInstall}};
+            return Error{ErrorCode::ToolFailed,
+                         "C++ compiler not found: " + command[0],
+                         "",
+                         {wanted.empty() ? "CXX names it: set it to a compiler that is installed, or unset it"
+                                         : "name one that is installed",
+                          kInstall}};
         command[0] = std::move(found);
         return command;
     }
     for (const char* name : {"c++", "g++", "clang++"})
         if (std::string found = findProgram(name); !found.empty()) return std::vector{found};
-    return Error{ErrorCode::ToolFailed, "no C++ compiler found", "",
+    return Error{ErrorCode::ToolFailed,
+                 "no C++ compiler found",
+                 "",
                  {kInstall, "without a compiler graphs run on the reference interpreter"}};
 }
 
 }  // namespace
 
-Result<CompiledLibrary> compileCpp(const std::string& source, const std::string& library, const CompilerOptions& options, const Progress& progress) {
+Result<CompiledLibrary> compileCpp(const std::string& source, const std::string& library,
+                                   const CompilerOptions& options, const Progress& progress) {
     ProcessOptions run;
     // -ffp-contract=off and no -ffast-math: every operation rounds as the interpreter's does, to the type it is
     // computed in. That is float for half floats, which are rounded to their own type only where a kernel stores them,
@@ -47,8 +54,9 @@ Result<CompiledLibrary> compileCpp(const std::string& source, const std::string&
     // memory as two types. -w: vector types wider than a register warn about their ABI, which no function here uses
     // across a call.
     CT_TRY(run.argv, findCompiler(options.program));
-    for (const char* option : {"-std=c++17", "-O2", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv",
-                "-fno-strict-aliasing", "-fno-exceptions", "-fno-rtti", "-w", "-shared", "-fPIC", "-o"})
+    for (const char* option :
+         {"-std=c++17", "-O2", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv",
+          "-fno-strict-aliasing", "-fno-exceptions", "-fno-rtti", "-w", "-shared", "-fPIC", "-o"})
         run.argv.push_back(option);
     run.argv.insert(run.argv.end(), {library, source});
     run.wallSeconds = options.timeoutSeconds;
@@ -62,14 +70,21 @@ Result<CompiledLibrary> compileCpp(const std::string& source, const std::string&
     result.log = end.output + end.errors;
     result.seconds = end.seconds;
     if (end.how == ProcessEnd::How::Cancelled) return Error{ErrorCode::Cancelled, "cancelled while compiling", "", {}};
-    if (end.how == ProcessEnd::How::TimedOut) return Error{ErrorCode::Limit, "the C++ compiler " + end.text(), source, {"split the graph, or raise the compile time limit"}};
+    if (end.how == ProcessEnd::How::TimedOut)
+        return Error{ErrorCode::Limit,
+                     "the C++ compiler " + end.text(),
+                     source,
+                     {"split the graph, or raise the compile time limit"}};
     if (!end.ok()) {
         const std::string first = result.log.substr(0, 2000);
         return Error{ErrorCode::ToolFailed, "the C++ compiler " + end.text(), source, {result.command, first}};
     }
     std::error_code missing;
     if (std::filesystem::file_size(library, missing) == 0 || missing)
-        return Error{ErrorCode::ToolFailed, "the compiler wrote no library", library, {result.command, "CXX must name a C++ compiler"}};
+        return Error{ErrorCode::ToolFailed,
+                     "the compiler wrote no library",
+                     library,
+                     {result.command, "CXX must name a C++ compiler"}};
     return result;
 }
 

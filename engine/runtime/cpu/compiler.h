@@ -6,16 +6,16 @@
 namespace cutaway {
 
 struct CompilerOptions {
-    std::string program;         // and its own options, as in CXX; empty = CXX, else c++, g++, clang++
+    std::string program;  // and its own options, as in CXX; empty = CXX, else c++, g++, clang++
     double timeoutSeconds = 300;
 };
 struct CompiledLibrary {
-    std::string command, log;    // as run; what the compiler said
+    std::string command, log;  // as run; what the compiler said
     double seconds = 0;
 };
 /// Compiles `source` (a path) to `library`. Errors: no compiler found (with what to install, or which name was
 /// wrong), the time limit, the compiler's own message, or that it wrote nothing.
-Result<CompiledLibrary> compileCpp(const std::string& source, const std::string& library, const CompilerOptions& options,
-                                   const Progress& progress = {});
+Result<CompiledLibrary> compileCpp(const std::string& source, const std::string& library,
+                                   const CompilerOptions& options, const Progress& progress = {});
 
 }  // namespace cutaway

@@ -56,7 +56,8 @@ Result<BuildInfo> previewCpu(std::shared_ptr<const Module> module, const Progres
     return std::move(state.info);
 }
 
-Result<CpuProgram> buildCpu(std::shared_ptr<const Module> module, const CpuBuildOptions& options, const Progress& progress) {
+Result<CpuProgram> buildCpu(std::shared_ptr<const Module> module, const CpuBuildOptions& options,
+                            const Progress& progress) {
     CT_TRY(CpuProgram::State state, prepare(std::move(module), progress));
     std::string folder = options.folder;
     if (folder.empty()) {
@@ -69,7 +70,8 @@ Result<CpuProgram> buildCpu(std::shared_ptr<const Module> module, const CpuBuild
     if (!state.program.kernels.empty()) {
         progress.say(0.5, "compiling " + std::to_string(state.program.kernels.size()) + " kernels");
         state.info.library = folder + "/graph.so";
-        CT_TRY(CompiledLibrary compiled, compileCpp(source, state.info.library, {options.compiler, options.timeoutSeconds}, progress));
+        CT_TRY(CompiledLibrary compiled,
+               compileCpp(source, state.info.library, {options.compiler, options.timeoutSeconds}, progress));
         state.info.compileLog = compiled.command + "\n" + compiled.log;
         state.info.compileSeconds = compiled.seconds;
     }
@@ -81,20 +83,25 @@ namespace {
 std::vector<MemoryWish> wishes(const BoundProgram& bound) {
     double own = 0, adopted = 0, results = 0;
     const auto bytes = [](const PlanValue& value) {
-        return std::accumulate(value.sizes.begin(), value.sizes.end(), static_cast<double>(byteSize(value.dtype)), [](double all, int64_t size) { return all * static_cast<double>(size); });
+        return std::accumulate(value.sizes.begin(), value.sizes.end(), static_cast<double>(byteSize(value.dtype)),
+                               [](double all, int64_t size) { return all * static_cast<double>(size); });
     };
     for (const PlanValue& value : bound.plan.values) {
-        if (value.kind == PlanValue::Kind::Given && !value.constant) own += bytes(value);   // kernels may write to it
+        if (value.kind == PlanValue::Kind::Given && !value.constant) own += bytes(value);  // kernels may write to it
         if (value.kind == PlanValue::Kind::Adopted) adopted += bytes(value);
     }
     for (const int64_t number : bound.plan.outputs)
-        if (number >= 0) results += 2 * bytes(bound.plan.values[static_cast<size_t>(number)]);   // there, and on their way here
-    return {{"inputs and weights", static_cast<double>(bytesOf(bound.given)) + own}, {"values", static_cast<double>(bound.plan.arenaBytes) + adopted}, {"results", results}};
+        if (number >= 0)
+            results += 2 * bytes(bound.plan.values[static_cast<size_t>(number)]);  // there, and on their way here
+    return {{"inputs and weights", static_cast<double>(bytesOf(bound.given)) + own},
+            {"values", static_cast<double>(bound.plan.arenaBytes) + adopted},
+            {"results", results}};
 }
 
 }  // namespace
 
-Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inputs, const CpuRunOptions& options, const Progress& progress) {
+Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inputs, const CpuRunOptions& options,
+                      const Progress& progress) {
     CT_TRY(const BoundProgram bound, bindProgram(program.state().program, program.state().printed, inputs));
     CT_TRY_VOID(checkMemory("the compiled run", wishes(bound), Whose::ChildOwn));
     progress.say(0.2, "running");
@@ -103,7 +110,8 @@ Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inpu
     out.pod(options.threads);
     out.text(program.info().library);
     out.text(serialize(bound.plan));
-    CT_TRY(Message reply, askWorker(WorkerTask::Compiled, "the compiled graph", out.bytes, bound.given, {options.threads, options.timeoutSeconds, options.memoryBytes}, progress));
+    CT_TRY(Message reply, askWorker(WorkerTask::Compiled, "the compiled graph", out.bytes, bound.given,
+                                    {options.threads, options.timeoutSeconds, options.memoryBytes}, progress));
     ByteReader in(reply.text);
     CpuRun run;
     run.outputs = std::move(reply.tensors);
@@ -123,7 +131,8 @@ namespace {
 Tensor writable(const Tensor& tensor) {
     if (!tensor.defined()) return tensor;
     int64_t extent = tensor.numel() == 0 ? 0 : 1;
-    for (size_t d = 0; extent > 0 && d < tensor.sizes().size(); ++d) extent += (tensor.sizes()[d] - 1) * tensor.strides()[d];
+    for (size_t d = 0; extent > 0 && d < tensor.sizes().size(); ++d)
+        extent += (tensor.sizes()[d] - 1) * tensor.strides()[d];
     const auto bytes = static_cast<size_t>(extent * byteSize(tensor.dtype()));
     const auto storage = Storage::allocateUninitialized(std::max<size_t>(bytes, 64));
     std::memcpy(storage->data(), tensor.data(), bytes);
@@ -140,8 +149,10 @@ Result<Message> answerCompiled(Message& request, Board& board) {
     std::vector<Tensor>& given = request.tensors;
     for (const PlanValue& value : plan.values) {
         if (value.kind != PlanValue::Kind::Given) continue;
-        if (value.index < 0 || value.index >= static_cast<int64_t>(given.size())) return invalidInput("the execution plan is damaged");
-        if (!value.constant) given[static_cast<size_t>(value.index)] = writable(given[static_cast<size_t>(value.index)]);
+        if (value.index < 0 || value.index >= static_cast<int64_t>(given.size()))
+            return invalidInput("the execution plan is damaged");
+        if (!value.constant)
+            given[static_cast<size_t>(value.index)] = writable(given[static_cast<size_t>(value.index)]);
     }
     CT_TRY(ExecutionResult result, execute(plan, given, library, repeat, threads, board));
     Message reply;

@@ -13,14 +13,14 @@
 namespace cutaway {
 
 struct CpuBuildOptions {
-    std::string compiler;            // empty = found in the system
+    std::string compiler;  // empty = found in the system
     double timeoutSeconds = 300;
-    std::string folder;              // where source and library go and stay; empty = a temporary one
+    std::string folder;  // where source and library go and stay; empty = a temporary one
 };
 /// A compiled graph. Copies share the library, which is removed with the last of them unless a folder was given.
 class CpuProgram {
   public:
-    const BuildInfo& info() const;   // times of kernels are 0 until run
+    const BuildInfo& info() const;  // times of kernels are 0 until run
     /// Bytes of temporaries and outputs for these inputs.
     Result<int64_t> arenaBytes(const std::vector<Tensor>& inputs) const;
 
@@ -33,24 +33,26 @@ class CpuProgram {
 };
 
 /// Schedules, prints and compiles. KernelInfo: one per call in execution order; calls of one kernel share its source.
-Result<CpuProgram> buildCpu(std::shared_ptr<const Module> module, const CpuBuildOptions& options = {}, const Progress& progress = {});
+Result<CpuProgram> buildCpu(std::shared_ptr<const Module> module, const CpuBuildOptions& options = {},
+                            const Progress& progress = {});
 /// The same without compiling: source and kernels only.
 Result<BuildInfo> previewCpu(std::shared_ptr<const Module> module, const Progress& progress = {});
 
 struct CpuRunOptions {
-    int repeat = 1;                  // timed runs after the one that gives the results
-    int threads = 0;                 // 0 = one per core
+    int repeat = 1;   // timed runs after the one that gives the results
+    int threads = 0;  // 0 = one per core
     double timeoutSeconds = 60;
-    int64_t memoryBytes = 0;         // limit of the worker's address space; 0 = none
+    int64_t memoryBytes = 0;  // limit of the worker's address space; 0 = none
 };
 struct CpuRun {
-    std::vector<Tensor> outputs;     // as returned by the graph; undefined for None
+    std::vector<Tensor> outputs;       // as returned by the graph; undefined for None
     std::vector<double> microseconds;  // median per kernel, in the order of BuildInfo::kernels
     double medianMilliseconds = 0, minMilliseconds = 0;
 };
-/// `inputs` in placeholder order (numbers as 0-d tensors). Errors: inputs that do not fit; the worker crashed, hung or ran out of
-/// memory; an index from data was out of range.
-Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inputs, const CpuRunOptions& options = {}, const Progress& progress = {});
+/// `inputs` in placeholder order (numbers as 0-d tensors). Errors: inputs that do not fit; the worker crashed, hung or
+/// ran out of memory; an index from data was out of range.
+Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inputs, const CpuRunOptions& options = {},
+                      const Progress& progress = {});
 
 /// The worker's end.
 Result<Message> answerCompiled(Message& request, Board& board);

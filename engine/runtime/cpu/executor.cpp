@@ -26,14 +26,16 @@ double median(std::vector<double> values) {
 
 class Executor final : public ValueSource {
   public:
-    Executor(const Plan& plan, const std::vector<Tensor>& given, int threads, Board& board) : m_plan(&plan), m_board(&board), m_pool(threads) {
+    Executor(const Plan& plan, const std::vector<Tensor>& given, int threads, Board& board)
+        : m_plan(&plan), m_board(&board), m_pool(threads) {
         m_arena = Storage::allocateUninitialized(static_cast<size_t>(std::max<int64_t>(plan.arenaBytes, 64)));
         m_values.resize(plan.values.size());
         for (size_t i = 0; i < plan.values.size(); ++i) {
             const PlanValue& value = plan.values[i];
             if (value.kind == PlanValue::Kind::Given) m_values[i] = {given[static_cast<size_t>(value.index)]};
             else if (value.kind == PlanValue::Kind::Arena)
-                m_values[i] = {Tensor(m_arena, value.dtype, value.sizes, value.strides, value.offset / byteSize(value.dtype))};
+                m_values[i] = {
+                    Tensor(m_arena, value.dtype, value.sizes, value.strides, value.offset / byteSize(value.dtype))};
         }
         m_calls.resize(plan.calls.size());
         for (size_t i = 0; i < plan.calls.size(); ++i) {
@@ -43,14 +45,19 @@ class Executor final : public ValueSource {
     }
 
     Result<void> load(const std::string& library) {
-        const bool needed = std::any_of(m_plan->calls.begin(), m_plan->calls.end(), [](const PlanCall& c) { return c.kind == CallKind::Kernel; });
+        const bool needed = std::any_of(m_plan->calls.begin(), m_plan->calls.end(),
+                                        [](const PlanCall& c) { return c.kind == CallKind::Kernel; });
         if (!needed) return {};
         void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-        if (handle == nullptr) return Error{ErrorCode::ToolFailed, std::string("cannot load the compiled library: ") + ::dlerror(), library, {}};
+        if (handle == nullptr)
+            return Error{
+                ErrorCode::ToolFailed, std::string("cannot load the compiled library: ") + ::dlerror(), library, {}};
         for (size_t i = 0; i < m_plan->calls.size(); ++i) {
             if (m_plan->calls[i].kind != CallKind::Kernel) continue;
             m_calls[i].function = reinterpret_cast<KernelFunction>(::dlsym(handle, m_plan->calls[i].function.c_str()));
-            if (m_calls[i].function == nullptr) return Error{ErrorCode::ToolFailed, "the compiled library has no " + m_plan->calls[i].function, library, {}};
+            if (m_calls[i].function == nullptr)
+                return Error{
+                    ErrorCode::ToolFailed, "the compiled library has no " + m_plan->calls[i].function, library, {}};
         }
         return {};
     }
@@ -61,7 +68,8 @@ class Executor final : public ValueSource {
             const PlanCall& call = m_plan->calls[i];
             m_board->at(call.node);
             CT_TRY_VOID(call.kind == CallKind::Kernel ? runKernel(m_calls[i], call) : runExternal(m_calls[i], call));
-            if (times != nullptr) (*times)[i].push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
+            if (times != nullptr)
+                (*times)[i].push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
         }
         return {};
     }
@@ -92,18 +100,19 @@ class Executor final : public ValueSource {
     /// What one call is run with, made once for all runs.
     struct Call {
         KernelFunction function = nullptr;
-        std::vector<void*> pointers;   // of a kernel's buffers
-        bool located = false;          // `pointers` are right
-        bool moving = false;           // a buffer's memory is another one in every run
+        std::vector<void*> pointers;  // of a kernel's buffers
+        bool located = false;         // `pointers` are right
+        bool moving = false;          // a buffer's memory is another one in every run
         std::unique_ptr<LibraryCall> library;
-        bool inLibrary = true;         // until the library has refused
+        bool inLibrary = true;  // until the library has refused
     };
 
     /// Its own strides if they cover memory densely (what Tensor::empty takes), else row-major.
     static Dims denseStrides(const Tensor& tensor) {
         std::vector<size_t> order(tensor.sizes().size());
         std::iota(order.begin(), order.end(), size_t{0});
-        std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return tensor.strides()[a] < tensor.strides()[b]; });
+        std::stable_sort(order.begin(), order.end(),
+                         [&](size_t a, size_t b) { return tensor.strides()[a] < tensor.strides()[b]; });
         int64_t expected = 1;
         for (size_t d : order) {
             if (tensor.sizes()[d] == 1) continue;
@@ -124,7 +133,8 @@ class Executor final : public ValueSource {
         TensorList& slot = m_values[static_cast<size_t>(number)];
         if (plan.kind == PlanValue::Kind::View && (slot.empty() || moves(number))) {
             const Tensor& base = value(plan.index);
-            slot = {Tensor(base.storage(), plan.dtype, plan.sizes, plan.strides, base.offset() * byteSize(base.dtype()) / byteSize(plan.dtype) + plan.offset)};
+            slot = {Tensor(base.storage(), plan.dtype, plan.sizes, plan.strides,
+                           base.offset() * byteSize(base.dtype()) / byteSize(plan.dtype) + plan.offset)};
         }
         CT_CHECK(!slot.empty(), "calls stand in the order of their data");
         return slot[0];
@@ -132,7 +142,8 @@ class Executor final : public ValueSource {
 
     Result<void> runKernel(Call& own, const PlanCall& call) {
         if (!own.located || own.moving)
-            for (size_t i = 0; i < call.buffers.size(); ++i) own.pointers[i] = const_cast<void*>(value(call.buffers[i]).data());
+            for (size_t i = 0; i < call.buffers.size(); ++i)
+                own.pointers[i] = const_cast<void*>(value(call.buffers[i]).data());
         own.located = true;
         std::atomic<int> fault{0};
         // Ranges that are not split are rows; a split loop over elements keeps whole vectors together.
@@ -203,7 +214,8 @@ class Executor final : public ValueSource {
 
 }  // namespace
 
-Result<ExecutionResult> execute(const Plan& plan, const std::vector<Tensor>& given, const std::string& library, int repeat, int threads, Board& board) {
+Result<ExecutionResult> execute(const Plan& plan, const std::vector<Tensor>& given, const std::string& library,
+                                int repeat, int threads, Board& board) {
     Executor executor(plan, given, threads, board);
     CT_TRY_VOID(executor.load(library));
     CT_TRY_VOID(executor.run(nullptr));

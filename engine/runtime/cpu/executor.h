@@ -10,7 +10,9 @@ struct ExecutionResult {
     std::vector<double> callMicroseconds;   // median per call
     std::vector<double> totalMilliseconds;  // per timed run
 };
-/// One run for the results, then `repeat` timed ones. `library` may be empty if no call is a kernel. Errors name the call.
-Result<ExecutionResult> execute(const Plan& plan, const std::vector<Tensor>& given, const std::string& library, int repeat, int threads, Board& board);
+/// One run for the results, then `repeat` timed ones. `library` may be empty if no call is a kernel. Errors name the
+/// call.
+Result<ExecutionResult> execute(const Plan& plan, const std::vector<Tensor>& given, const std::string& library,
+                                int repeat, int threads, Board& board);
 
 }  // namespace cutaway

@@ -7,8 +7,12 @@ namespace {
 
 using dnnl::memory;
 
-memory::desc describe(const Tensor& tensor) { return memory::desc(tensor.sizes(), memory::data_type::f32, tensor.strides()); }
-memory::desc anyLayout(const Dims& sizes) { return memory::desc(sizes, memory::data_type::f32, memory::format_tag::any); }
+memory::desc describe(const Tensor& tensor) {
+    return memory::desc(tensor.sizes(), memory::data_type::f32, tensor.strides());
+}
+memory::desc anyLayout(const Dims& sizes) {
+    return memory::desc(sizes, memory::data_type::f32, memory::format_tag::any);
+}
 
 /// oneDNN reads dense matrices in either order; broadcast or overlapping strides are not its business.
 bool isPlain(const Tensor& tensor) {
@@ -61,8 +65,8 @@ struct OneDnn::State {
 struct LibraryCall::State {
     dnnl::engine engine;
     dnnl::stream stream;
-    size_t firstAt = 0, secondAt = 1, biasAt = 2;   // positions among the operands
-    bool packed = false;                            // the second never changes
+    size_t firstAt = 0, secondAt = 1, biasAt = 2;  // positions among the operands
+    bool packed = false;                           // the second never changes
     dnnl::primitive primitive;
     Port first, second, bias, result;
     bool hasBias = false;
@@ -71,10 +75,13 @@ struct LibraryCall::State {
     void prepareMatmul(const Tensor& a, const Tensor& b, const Tensor& added, Tensor& out) {
         const memory::desc weights = packed ? anyLayout(b.sizes()) : describe(b);
         hasBias = added.defined();
-        Dims biasSizes(out.sizes().size(), 1);   // as the bias is broadcast
-        if (hasBias) std::copy(added.sizes().begin(), added.sizes().end(), biasSizes.end() - static_cast<std::ptrdiff_t>(added.sizes().size()));
+        Dims biasSizes(out.sizes().size(), 1);  // as the bias is broadcast
+        if (hasBias)
+            std::copy(added.sizes().begin(), added.sizes().end(),
+                      biasSizes.end() - static_cast<std::ptrdiff_t>(added.sizes().size()));
         const memory::desc biasDesc(biasSizes, memory::data_type::f32, contiguousStrides(biasSizes));
-        const auto desc = hasBias ? dnnl::matmul::desc(describe(a), weights, biasDesc, describe(out)) : dnnl::matmul::desc(describe(a), weights, describe(out));
+        const auto desc = hasBias ? dnnl::matmul::desc(describe(a), weights, biasDesc, describe(out))
+                                  : dnnl::matmul::desc(describe(a), weights, describe(out));
         const dnnl::matmul::primitive_desc pd(desc, engine);
         first.prepare(engine, describe(a), pd.src_desc(), true);
         second.prepare(engine, describe(b), pd.weights_desc(), true);
@@ -100,8 +107,10 @@ struct LibraryCall::State {
         const auto forward = dnnl::prop_kind::forward_inference;
         const auto algorithm = dnnl::algorithm::convolution_direct;
         const auto src = anyLayout(x.sizes()), any = anyLayout(sizes), dst = anyLayout(out.sizes());
-        const auto desc = hasBias ? dnnl::convolution_forward::desc(forward, algorithm, src, any, biasDesc, dst, stride, dilation, pad, pad)
-                                    : dnnl::convolution_forward::desc(forward, algorithm, src, any, dst, stride, dilation, pad, pad);
+        const auto desc =
+            hasBias ? dnnl::convolution_forward::desc(forward, algorithm, src, any, biasDesc, dst, stride, dilation,
+                                                      pad, pad)
+                    : dnnl::convolution_forward::desc(forward, algorithm, src, any, dst, stride, dilation, pad, pad);
         const dnnl::convolution_forward::primitive_desc pd(desc, engine);
         first.prepare(engine, describe(x), pd.src_desc(), true);
         second.prepare(engine, weights, pd.weights_desc(), true);
@@ -153,8 +162,9 @@ std::unique_ptr<LibraryCall> OneDnn::prepare(const PlanCall& call, const Library
     const Tensor bias = mayHaveBias && operands.tensors[state->biasAt] ? *operands.tensors[state->biasAt] : Tensor();
     state->packed = operands.constant[state->secondAt];
     if (a == nullptr || b == nullptr || !isPlain(*a) || !isPlain(*b) || !isPlain(result)) return nullptr;
-    if (biasFirst(call) && (call.args[3].asReal() != 1.0 || call.args[4].asReal() != 1.0)) return nullptr;   // beta, alpha
-    if (isConvolution(call) && call.args[6].asInt() != 0) return nullptr;   // transposed
+    if (biasFirst(call) && (call.args[3].asReal() != 1.0 || call.args[4].asReal() != 1.0))
+        return nullptr;                                                    // beta, alpha
+    if (isConvolution(call) && call.args[6].asInt() != 0) return nullptr;  // transposed
     try {
         if (isConvolution(call)) state->prepareConvolution(call, *a, *b, bias, result);
         else state->prepareMatmul(*a, *b, bias, result);

@@ -9,7 +9,8 @@ namespace {
 
 class Binder {
   public:
-    Binder(const ScheduledProgram& program, const std::vector<PrintedKernel>& printed, const std::vector<Tensor>& inputs)
+    Binder(const ScheduledProgram& program, const std::vector<PrintedKernel>& printed,
+           const std::vector<Tensor>& inputs)
         : m_program(&program), m_printed(&printed), m_inputs(&inputs) {}
 
     Result<BoundProgram> run() {
@@ -26,7 +27,9 @@ class Binder {
 
     /// What a kernel's vector loop does per nanosecond on one core.
     static constexpr int64_t kOperations = 2;
-    static int64_t nanosecondsFor(int64_t computing, int64_t bytes) { return std::max(computing, bytes / kBytesPerNanosecond); }
+    static int64_t nanosecondsFor(int64_t computing, int64_t bytes) {
+        return std::max(computing, bytes / kBytesPerNanosecond);
+    }
 
     // ---- sizes
     Result<int64_t> number(const SymInt& value, const std::string& where) {
@@ -36,7 +39,8 @@ class Binder {
             return found == m_symbols.end() ? Expr() : Expr::integer(found->second);
         });
         if (auto known = filled.asInt()) return *known;
-        return unsupported("the size " + value.text() + " does not follow from the inputs", where, {"give concrete sizes, or make the symbol a size of an input"});
+        return unsupported("the size " + value.text() + " does not follow from the inputs", where,
+                           {"give concrete sizes, or make the symbol a size of an input"});
     }
     Result<Dims> numbers(const SymDims& dims, const std::string& where) {
         Dims result;
@@ -76,35 +80,46 @@ class Binder {
     Result<void> bindInputs() {
         const std::vector<Node*> placeholders = graph().placeholders();
         if (placeholders.size() != m_inputs->size())
-            return invalidInput("the graph has " + std::to_string(placeholders.size()) + " inputs, " + std::to_string(m_inputs->size()) + " were given");
+            return invalidInput("the graph has " + std::to_string(placeholders.size()) + " inputs, " +
+                                std::to_string(m_inputs->size()) + " were given");
         for (size_t i = 0; i < placeholders.size(); ++i) CT_TRY_VOID(bindSymbols(*placeholders[i], (*m_inputs)[i]));
         for (size_t i = 0; i < placeholders.size(); ++i) CT_TRY_VOID(addInput(*placeholders[i], (*m_inputs)[i], i));
         return {};
     }
     Result<void> bindSymbols(const Node& node, const Tensor& tensor) {
         if (const SymType* sym = node.type().sym()) {
-            if (tensor.defined() && sym->expr && sym->expr->kind == ExprKind::Symbol) m_symbols[sym->expr->name] = toInt(tensor.item());
+            if (tensor.defined() && sym->expr && sym->expr->kind == ExprKind::Symbol)
+                m_symbols[sym->expr->name] = toInt(tensor.item());
             return {};
         }
         const TensorType* type = node.type().tensor();
         if (type == nullptr) return {};
         if (!tensor.defined()) return invalidInput("input '" + node.name() + "' has no value", node.name());
         if (tensor.dtype() != type->dtype || tensor.sizes().size() != type->sizes.size())
-            return invalidInput("input '" + node.name() + "' must be " + type->text() + ", not " + describe(tensor), node.name());
+            return invalidInput("input '" + node.name() + "' must be " + type->text() + ", not " + describe(tensor),
+                                node.name());
         for (size_t d = 0; d < type->sizes.size(); ++d)
-            if (!type->sizes[d].isInt() && type->sizes[d].expr()->kind == ExprKind::Symbol) m_symbols.emplace(type->sizes[d].expr()->name, tensor.sizes()[d]);
+            if (!type->sizes[d].isInt() && type->sizes[d].expr()->kind == ExprKind::Symbol)
+                m_symbols.emplace(type->sizes[d].expr()->name, tensor.sizes()[d]);
         return {};
     }
-    static std::string describe(const Tensor& tensor) { return TensorType::contiguous(tensor.dtype(), toSymDims(tensor.sizes())).text(); }
+    static std::string describe(const Tensor& tensor) {
+        return TensorType::contiguous(tensor.dtype(), toSymDims(tensor.sizes())).text();
+    }
 
     Result<void> addInput(const Node& node, const Tensor& tensor, size_t position) {
         const TensorType* type = node.type().tensor();
         if (type == nullptr) return {};
         CT_TRY(const TensorType concrete, filled(*type, node.name()));
         if (toInts(concrete.sizes) != tensor.sizes())
-            return invalidInput("input '" + node.name() + "' must be " + concrete.text() + ", not " + describe(tensor), node.name());
-        const InputSpec::Kind kind = position < m_program->module->inputs.size() ? m_program->module->inputs[position].kind : InputSpec::Kind::UserInput;
-        addGiven(node, tensor, concrete, kind == InputSpec::Kind::Parameter || kind == InputSpec::Kind::Buffer || kind == InputSpec::Kind::Constant);
+            return invalidInput("input '" + node.name() + "' must be " + concrete.text() + ", not " + describe(tensor),
+                                node.name());
+        const InputSpec::Kind kind = position < m_program->module->inputs.size()
+                                         ? m_program->module->inputs[position].kind
+                                         : InputSpec::Kind::UserInput;
+        addGiven(
+            node, tensor, concrete,
+            kind == InputSpec::Kind::Parameter || kind == InputSpec::Kind::Buffer || kind == InputSpec::Kind::Constant);
         return {};
     }
     /// Kernels walk memory by the graph's strides, so the tensor is laid out that way.
@@ -116,7 +131,9 @@ class Binder {
             laid = Tensor(storage, type.dtype, sizes, strides);
             copyInto(laid, tensor);
         }
-        PlanValue value{PlanValue::Kind::Given, static_cast<int64_t>(m_bound.given.size()), 0, type.dtype, sizes, strides, constant && !isWritten(node)};
+        PlanValue value{
+            PlanValue::Kind::Given,      static_cast<int64_t>(m_bound.given.size()), 0, type.dtype, sizes, strides,
+            constant && !isWritten(node)};
         m_bound.given.push_back(laid);
         m_number[{&node, 0}] = addValue(std::move(value));
     }
@@ -164,7 +181,8 @@ class Binder {
         std::vector<MemoryBlock> blocks;
         for (const auto& [number, block] : m_blocks) blocks.push_back(block);
         m_bound.plan.arenaBytes = planMemory(blocks);
-        for (size_t i = 0; i < blocks.size(); ++i) m_bound.plan.values[static_cast<size_t>(m_blocks[i].first)].offset = blocks[i].offset;
+        for (size_t i = 0; i < blocks.size(); ++i)
+            m_bound.plan.values[static_cast<size_t>(m_blocks[i].first)].offset = blocks[i].offset;
     }
 
     /// The number of a node's value: its own, or that of a view of its root.
@@ -175,10 +193,16 @@ class Binder {
         const TensorType* type = node.type().tensor();
         auto base = m_number.find(root);
         if (type == nullptr || base == m_number.end())
-            return unsupported("'" + node.name() + "' is passed on as a whole, which compiled graphs cannot do", node.name(), {"read its items by getitem"});
+            return unsupported("'" + node.name() + "' is passed on as a whole, which compiled graphs cannot do",
+                               node.name(), {"read its items by getitem"});
         CT_TRY(const TensorType own, filled(*type, node.name()));
         CT_TRY(const TensorType from, filled(*tensorOf(root), node.name()));
-        PlanValue view{PlanValue::Kind::View, base->second, own.offset.value() - from.offset.value(), own.dtype, toInts(own.sizes), toInts(own.strides),
+        PlanValue view{PlanValue::Kind::View,
+                       base->second,
+                       own.offset.value() - from.offset.value(),
+                       own.dtype,
+                       toInts(own.sizes),
+                       toInts(own.strides),
                        m_bound.plan.values[static_cast<size_t>(base->second)].constant};
         const int64_t number = addValue(std::move(view));
         m_number[key] = number;
@@ -201,12 +225,15 @@ class Binder {
             // A kernel without outer loops runs once even if what it stores is empty; nothing may be stored then.
             int64_t written = 0;
             for (size_t i = 0; i < kernel.buffers.size(); ++i)
-                if (kernel.buffers[i].written) written += numel(m_bound.plan.values[static_cast<size_t>(plan.buffers[i])].sizes);
+                if (kernel.buffers[i].written)
+                    written += numel(m_bound.plan.values[static_cast<size_t>(plan.buffers[i])].sizes);
             if (written == 0) plan.range = 0;
-            plan.nanoseconds = nanosecondsFor(std::max(written, call.flops) / kOperations, call.bytesRead + call.bytesWritten);
+            plan.nanoseconds =
+                nanosecondsFor(std::max(written, call.flops) / kOperations, call.bytesRead + call.bytesWritten);
         } else {
             CT_TRY_VOID(addArguments(*call.node, plan));
-            plan.nanoseconds = nanosecondsFor(call.flops / kLibraryOperationsPerNanosecond, call.bytesRead + call.bytesWritten);
+            plan.nanoseconds =
+                nanosecondsFor(call.flops / kLibraryOperationsPerNanosecond, call.bytesRead + call.bytesWritten);
         }
         m_bound.plan.calls.push_back(std::move(plan));
         return {};
@@ -263,14 +290,18 @@ class Binder {
         const Node* node = arg.node();
         if (arg.get<Expr>() || (node != nullptr && node->type().sym())) {
             const auto size = symIntOf(arg);
-            auto value = size ? number(*size, where) : Result<int64_t>(unsupported("a number computed at run time is passed to " + where, where));
+            auto value =
+                size ? number(*size, where)
+                     : Result<int64_t>(unsupported("a number computed at run time is passed to " + where, where));
             if (!value) return fail(std::move(value).error()), arg;
             return *value;
         }
-        const bool carried = arg.isNone() || node != nullptr || arg.isNumber() || arg.list() || arg.get<std::string>() || arg.get<DType>() || arg.get<Device>() ||
-                             arg.get<Layout>() || arg.get<MemoryFormat>();
+        const bool carried = arg.isNone() || node != nullptr || arg.isNumber() || arg.list() ||
+                             arg.get<std::string>() || arg.get<DType>() || arg.get<Device>() || arg.get<Layout>() ||
+                             arg.get<MemoryFormat>();
         if (!carried) {
-            fail(unsupported("compiled graphs cannot pass such an argument to " + where, where, {"run the graph on the interpreter"}));
+            fail(unsupported("compiled graphs cannot pass such an argument to " + where, where,
+                             {"run the graph on the interpreter"}));
             return arg;
         }
         if (const auto* list = arg.get<ArgumentList>()) {
@@ -298,7 +329,8 @@ class Binder {
                 continue;
             }
             if (output.node() == nullptr || !output.node()->type().tensor())
-                return unsupported("the graph returns something that is not a tensor", "output", {"return tensors only, or run the graph on the interpreter"});
+                return unsupported("the graph returns something that is not a tensor", "output",
+                                   {"return tensors only, or run the graph on the interpreter"});
             CT_TRY(const int64_t number, numberOf(*output.node()));
             m_bound.plan.outputs.push_back(number);
         }
@@ -317,7 +349,8 @@ class Binder {
 
 }  // namespace
 
-Result<BoundProgram> bindProgram(const ScheduledProgram& program, const std::vector<PrintedKernel>& printed, const std::vector<Tensor>& inputs) {
+Result<BoundProgram> bindProgram(const ScheduledProgram& program, const std::vector<PrintedKernel>& printed,
+                                 const std::vector<Tensor>& inputs) {
     return withCheckedSizes({}, {}, [&] { return Binder(program, printed, inputs).run(); });
 }
 

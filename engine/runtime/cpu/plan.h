@@ -11,10 +11,10 @@ namespace cutaway {
 
 struct PlanValue {
     enum class Kind : uint8_t {
-        Given,   // an input or constant; `index` into the tensors that come with the plan
-        Arena,   // at `offset` bytes of the arena
-        Adopted, // whatever tensor the reference kernel returned
-        View,    // of value `index`, `offset` elements after its first
+        Given,    // an input or constant; `index` into the tensors that come with the plan
+        Arena,    // at `offset` bytes of the arena
+        Adopted,  // whatever tensor the reference kernel returned
+        View,     // of value `index`, `offset` elements after its first
     };
     Kind kind = Kind::Arena;
     int64_t index = -1, offset = 0;
@@ -24,21 +24,21 @@ struct PlanValue {
 };
 struct PlanCall {
     CallKind kind = CallKind::Kernel;
-    std::string function;             // kernel's symbol, or the op's full name
-    std::vector<int64_t> buffers;     // kernel: value numbers
-    std::vector<int64_t> sizes;       // kernel: values of its size symbols
-    int64_t range = 1;                // kernel: parallel range
-    int64_t nanoseconds = 0;          // kernels, libraries: roughly how long it takes one core
-    std::vector<Argument> args;       // others: nodes of Plan::names
-    std::string node;                 // the call's name in the graph; of a kernel those of all that it computes
-    std::string checking;             // kernel: those whose indices or divisors come from data; empty if there are none
-    ValueType type;                   // others: result type, sizes as numbers
-    std::vector<int64_t> results;     // others: value numbers, -1 for results that are not tensors
+    std::string function;          // kernel's symbol, or the op's full name
+    std::vector<int64_t> buffers;  // kernel: value numbers
+    std::vector<int64_t> sizes;    // kernel: values of its size symbols
+    int64_t range = 1;             // kernel: parallel range
+    int64_t nanoseconds = 0;       // kernels, libraries: roughly how long it takes one core
+    std::vector<Argument> args;    // others: nodes of Plan::names
+    std::string node;              // the call's name in the graph; of a kernel those of all that it computes
+    std::string checking;          // kernel: those whose indices or divisors come from data; empty if there are none
+    ValueType type;                // others: result type, sizes as numbers
+    std::vector<int64_t> results;  // others: value numbers, -1 for results that are not tensors
 };
 struct Plan {
     std::vector<PlanValue> values;
     std::vector<PlanCall> calls;
-    std::vector<int64_t> outputs;     // value numbers; -1 for a returned None
+    std::vector<int64_t> outputs;  // value numbers; -1 for a returned None
     int64_t arenaBytes = 0;
     /// Placeholders that PlanCall::args refer to, and the value number of each by its id.
     std::unique_ptr<Graph> names = std::make_unique<Graph>();
@@ -52,7 +52,8 @@ struct BoundProgram {
     std::vector<Tensor> given;
 };
 /// Binds size symbols from the inputs' sizes and fills in all numbers. Errors name the input that does not fit.
-Result<BoundProgram> bindProgram(const ScheduledProgram& program, const std::vector<PrintedKernel>& printed, const std::vector<Tensor>& inputs);
+Result<BoundProgram> bindProgram(const ScheduledProgram& program, const std::vector<PrintedKernel>& printed,
+                                 const std::vector<Tensor>& inputs);
 
 std::string serialize(const Plan& plan);
 Result<Plan> deserializePlan(std::string_view bytes);

@@ -59,7 +59,8 @@ Result<Plan> deserializePlan(std::string_view bytes) {
     std::vector<Node*> names;
     in.each([&] {
         plan.numbers.push_back(in.pod<int64_t>());
-        if (plan.numbers.back() < 0 || plan.numbers.back() >= static_cast<int64_t>(plan.values.size())) return in.fail();
+        if (plan.numbers.back() < 0 || plan.numbers.back() >= static_cast<int64_t>(plan.values.size()))
+            return in.fail();
         names.push_back(&plan.names->placeholder("v" + std::to_string(plan.numbers.back()), readType(in)));
     });
     const NodeAt nodeAt = [&](uint32_t number) { return number < names.size() ? names[number] : nullptr; };

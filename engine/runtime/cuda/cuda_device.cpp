@@ -17,7 +17,8 @@ class GpuWorker {
         const bool known = m_child && m_child->running();
         auto answer = askOnce(question, progress);
         // One that has been idle may leave while it is being asked.
-        if (!answer && known && !m_child && answer.error().code != ErrorCode::Cancelled) answer = askOnce(question, progress);
+        if (!answer && known && !m_child && answer.error().code != ErrorCode::Cancelled)
+            answer = askOnce(question, progress);
         return answer;
     }
 
@@ -60,10 +61,11 @@ class GpuWorker {
         const ProcessEnd end = m_child->wait();
         m_child.reset();
         const std::string words = end.errors.substr(end.errors.size() > 1000 ? end.errors.size() - 1000 : 0);
-        return Error{ErrorCode::ToolFailed, "the worker " + end.text() + " while it used the GPU", "", words.empty() ? std::vector<std::string>{} : std::vector{"its last words: " + words}};
+        return Error{ErrorCode::ToolFailed, "the worker " + end.text() + " while it used the GPU", "",
+                     words.empty() ? std::vector<std::string>{} : std::vector{"its last words: " + words}};
     }
 
-    static constexpr double kPatience = 120, kGlance = 0.25;   // seconds
+    static constexpr double kPatience = 120, kGlance = 0.25;  // seconds
     std::mutex m_mutex;
     std::optional<ChildProcess> m_child;
 };
@@ -83,15 +85,19 @@ Result<CudaFacts> cudaFacts(const Progress& progress) {
     std::getline(lines, facts.versions);
     std::string name;
     for (double value = 0; lines >> name >> value;) facts.numbers[name] = value;
-    if (facts.name.empty() || facts.numbers.empty()) return Error{ErrorCode::ToolFailed, "the worker's reply about the GPU is damaged", "", {}};
+    if (facts.name.empty() || facts.numbers.empty())
+        return Error{ErrorCode::ToolFailed, "the worker's reply about the GPU is damaged", "", {}};
     return facts;
 }
 
 Result<double> timeOnCuda(const std::string& graph, bool tf32, const Progress& progress) {
-    CT_TRY(const std::string reply, askWorker(std::string("time ") + (tf32 ? "1 " : "0 ") + std::to_string(graph.size()) + "\n" + graph, progress));
+    CT_TRY(
+        const std::string reply,
+        askWorker(std::string("time ") + (tf32 ? "1 " : "0 ") + std::to_string(graph.size()) + "\n" + graph, progress));
     std::istringstream line(reply);
     double milliseconds = 0;
-    if (!(line >> milliseconds) || !(milliseconds > 0)) return Error{ErrorCode::ToolFailed, "the worker's reply about the GPU is damaged", "", {}};
+    if (!(line >> milliseconds) || !(milliseconds > 0))
+        return Error{ErrorCode::ToolFailed, "the worker's reply about the GPU is damaged", "", {}};
     return milliseconds;
 }
 

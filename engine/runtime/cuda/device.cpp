@@ -8,7 +8,9 @@ struct DataSheet {
     std::string_view name;
     double f32, tf32, bf16, f16;
 };
-constexpr DataSheet kDataSheets[] = {{"NVIDIA H100", 67.5, 156.0, 1979.0, 1979.0}, {"NVIDIA A100", 19.5, 156.0, 312.5, 312.5}, {"NVIDIA L4", 30.3, 120.0, 242.0, 242.0}};
+constexpr DataSheet kDataSheets[] = {{"NVIDIA H100", 67.5, 156.0, 1979.0, 1979.0},
+                                     {"NVIDIA A100", 19.5, 156.0, 312.5, 312.5},
+                                     {"NVIDIA L4", 30.3, 120.0, 242.0, 242.0}};
 
 /// Operations per clock in one of the four parts of a multiprocessor.
 constexpr double kSimd = 32, kTensorTf32 = 256, kTensorHalf = 512, kTensorHalfBefore80 = 256;
@@ -16,7 +18,8 @@ constexpr double kSimd = 32, kTensorTf32 = 256, kTensorHalf = 512, kTensorHalfBe
 void addRates(CudaFacts& facts, double partsTimesGigahertz, int capability) {
     const auto tflops = [&](double perClock) { return partsTimesGigahertz * perClock * 1e-3; };
     const bool hasTensorTypes = capability >= 80;
-    DataSheet rates = {facts.name, tflops(kSimd), tflops(hasTensorTypes ? kTensorTf32 : kSimd), tflops(hasTensorTypes ? kTensorHalf : kSimd),
+    DataSheet rates = {facts.name, tflops(kSimd), tflops(hasTensorTypes ? kTensorTf32 : kSimd),
+                       tflops(hasTensorTypes ? kTensorHalf : kSimd),
                        tflops(hasTensorTypes ? kTensorHalf : kTensorHalfBefore80)};
     // Without a data sheet PyTorch takes the clock in megahertz for one in kilohertz.
     double asInPyTorch = 1e-3;
@@ -25,7 +28,8 @@ void addRates(CudaFacts& facts, double partsTimesGigahertz, int capability) {
             rates = sheet;
             asInPyTorch = 1;
         }
-    const std::pair<const char*, double> all[] = {{"tflops_f32", rates.f32}, {"tflops_tf32", rates.tf32}, {"tflops_bf16", rates.bf16}, {"tflops_f16", rates.f16}};
+    const std::pair<const char*, double> all[] = {
+        {"tflops_f32", rates.f32}, {"tflops_tf32", rates.tf32}, {"tflops_bf16", rates.bf16}, {"tflops_f16", rates.f16}};
     for (const auto& [name, value] : all) {
         facts.numbers[name] = value;
         facts.numbers[std::string(name) + "_parity"] = value * asInPyTorch;
@@ -63,13 +67,16 @@ Result<CudaFacts> Device::facts() const {
     facts.name = name;
     int version = 0;
     CT_TRY_VOID(m_driver.check(m_driver.driverGetVersion(&version), "cuDriverGetVersion"));
-    facts.versions = "driver " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10) + ", cuBLASLt " + std::to_string(m_lt.getVersion());
+    facts.versions = "driver " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10) +
+                     ", cuBLASLt " + std::to_string(m_lt.getVersion());
     facts.numbers["capability"] = m_capability / 10 + m_capability % 10 / 10.0;
     // Newer drivers may no longer tell the clocks; what follows from them is unknown then.
     const auto clock = attribute(kClockRate), parts = attribute(kMultiprocessors);
-    if (clock && parts && *clock > 0) addRates(facts, static_cast<double>(*parts) * 4 * static_cast<double>(*clock) * 1e-6, m_capability);
+    if (clock && parts && *clock > 0)
+        addRates(facts, static_cast<double>(*parts) * 4 * static_cast<double>(*clock) * 1e-6, m_capability);
     const auto memoryClock = attribute(kMemoryClockRate), width = attribute(kMemoryBusWidth);
-    if (memoryClock && width && *memoryClock > 0) facts.numbers["dram_gbps"] = static_cast<double>(*memoryClock) * static_cast<double>(*width) * 2 / 1e6 / 8;
+    if (memoryClock && width && *memoryClock > 0)
+        facts.numbers["dram_gbps"] = static_cast<double>(*memoryClock) * static_cast<double>(*width) * 2 / 1e6 / 8;
     return facts;
 }
 

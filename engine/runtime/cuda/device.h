@@ -22,6 +22,7 @@ class Device {
     int m_device = 0, m_capability = 0;
 };
 
-constexpr int kClockRate = 13, kMultiprocessors = 16, kMemoryClockRate = 36, kMemoryBusWidth = 37, kL2CacheSize = 38, kCapabilityMajor = 75, kCapabilityMinor = 76;
+constexpr int kClockRate = 13, kMultiprocessors = 16, kMemoryClockRate = 36, kMemoryBusWidth = 37, kL2CacheSize = 38,
+              kCapabilityMajor = 75, kCapabilityMinor = 76;
 
 }  // namespace cutaway::cuda

@@ -9,7 +9,10 @@ namespace cutaway::cuda {
 namespace {
 
 Error missingFunction(const Library& library) {
-    return {ErrorCode::ToolFailed, library.name() + " has no function " + library.missing(), "", {"install a newer version of CUDA"}};
+    return {ErrorCode::ToolFailed,
+            library.name() + " has no function " + library.missing(),
+            "",
+            {"install a newer version of CUDA"}};
 }
 
 }  // namespace
@@ -26,7 +29,10 @@ Result<Library> Library::open(std::initializer_list<const char*> names, const st
             library.m_name = name;
             if (library.m_handle) return library;
         }
-    return Error{ErrorCode::ToolFailed, std::string(*names.begin()) + " is not there, which " + purpose, "", {"install it, or name its folder in LD_LIBRARY_PATH"}};
+    return Error{ErrorCode::ToolFailed,
+                 std::string(*names.begin()) + " is not there, which " + purpose,
+                 "",
+                 {"install it, or name its folder in LD_LIBRARY_PATH"}};
 }
 
 void* Library::find(const char* name) {
@@ -66,11 +72,14 @@ Result<void> Driver::check(int status, const char* call) const {
     if (status == 0) return {};
     const char* words = nullptr;
     getErrorString(status, &words);
-    return Error{ErrorCode::ToolFailed, std::string(call) + ": " + (words ? words : "error " + std::to_string(status)), "", {}};
+    return Error{
+        ErrorCode::ToolFailed, std::string(call) + ": " + (words ? words : "error " + std::to_string(status)), "", {}};
 }
 
 Result<CublasLt> CublasLt::load() {
-    CT_TRY(Library library, Library::open({"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11", "libcublasLt.so"}, "multiplies matrices on the GPU"));
+    CT_TRY(Library library,
+           Library::open({"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11", "libcublasLt.so"},
+                         "multiplies matrices on the GPU"));
     CublasLt lt{};
     library.bind(lt.getVersion, "cublasLtGetVersion");
     library.bind(lt.create, "cublasLtCreate");
@@ -87,7 +96,8 @@ Result<CublasLt> CublasLt::load() {
 }
 
 Result<Nvrtc> Nvrtc::load() {
-    CT_TRY(Library library, Library::open({"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"}, "compiles kernels for the GPU"));
+    CT_TRY(Library library, Library::open({"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"},
+                                          "compiles kernels for the GPU"));
     Nvrtc nvrtc{};
     library.bind(nvrtc.createProgram, "nvrtcCreateProgram");
     library.bind(nvrtc.compileProgram, "nvrtcCompileProgram");
@@ -104,7 +114,8 @@ Result<std::string> Nvrtc::compile(const std::string& source, int capability) co
     const std::string architecture = "--gpu-architecture=compute_" + std::to_string(capability);
     const char* const options[] = {architecture.c_str()};
     size_t size = 0;
-    if (createProgram(&program, source.c_str(), "kernels.cu", 0, nullptr, nullptr) == 0 && compileProgram(program, 1, options) == 0 && getPtxSize(program, &size) == 0) {
+    if (createProgram(&program, source.c_str(), "kernels.cu", 0, nullptr, nullptr) == 0 &&
+        compileProgram(program, 1, options) == 0 && getPtxSize(program, &size) == 0) {
         std::string ptx(size, '\0');
         if (getPtx(program, ptx.data()) == 0) return ptx;
     }

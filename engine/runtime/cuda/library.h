@@ -1,6 +1,6 @@
 #pragma once
-// The driver, cuBLASLt and NVRTC, found at run time. The declarations are those of their public C interfaces, which stay compatible
-// from version to version: handles are pointers, enumerations are ints.
+// The driver, cuBLASLt and NVRTC, found at run time. The declarations are those of their public C interfaces, which
+// stay compatible from version to version: handles are pointers, enumerations are ints.
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -20,7 +20,8 @@ struct Function;
 /// A shared library that stays open until the program ends.
 class Library {
   public:
-    /// The first of the names that opens: by the loader's own search, then in CUDA_HOME, CUDA_PATH and /usr/local/cuda. Error: none does.
+    /// The first of the names that opens: by the loader's own search, then in CUDA_HOME, CUDA_PATH and /usr/local/cuda.
+    /// Error: none does.
     static Result<Library> open(std::initializer_list<const char*> names, const std::string& purpose);
     template <class F>
     void bind(F*& function, const char* name) {
@@ -55,7 +56,8 @@ struct Driver {
     int (*eventElapsedTime)(float*, Event*, Event*);
     int (*moduleLoadData)(LoadedModule**, const void*);
     int (*moduleGetFunction)(Function**, LoadedModule*, const char*);
-    int (*launchKernel)(Function*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream*, void**, void**);
+    int (*launchKernel)(Function*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream*,
+                        void**, void**);
     int (*getErrorString)(int, const char**);
 
     static Result<Driver> load();
@@ -84,7 +86,8 @@ struct CublasLt {
     int (*matmulPreferenceCreate)(void**);
     int (*matmulPreferenceSetAttribute)(void*, int, const void*, size_t);
     int (*matmulAlgoGetHeuristic)(void*, void*, void*, void*, void*, void*, void*, int, MatmulHeuristic*, int*);
-    int (*matmul)(void*, void*, const void*, const void*, void*, const void*, void*, const void*, const void*, void*, void*, void*, const MatmulAlgo*, void*, size_t, Stream*);
+    int (*matmul)(void*, void*, const void*, const void*, void*, const void*, void*, const void*, const void*, void*,
+                  void*, void*, const MatmulAlgo*, void*, size_t, Stream*);
 
     static Result<CublasLt> load();
 };

@@ -16,11 +16,12 @@ class Products {
     struct Call {
         DevicePtr left = 0, right = 0, out = 0;
         TensorType leftType, rightType;
-        DevicePtr bias = 0;        // n numbers added to every row; 0: none
-        bool accumulate = false;   // out is added to
-        bool tf32 = false;         // f32 may be rounded to tf32
+        DevicePtr bias = 0;       // n numbers added to every row; 0: none
+        bool accumulate = false;  // out is added to
+        bool tf32 = false;        // f32 may be rounded to tf32
     };
-    /// What enqueues the product. Errors: strides that are neither rows nor columns, a dtype that is not covered, no algorithm.
+    /// What enqueues the product. Errors: strides that are neither rows nor columns, a dtype that is not covered, no
+    /// algorithm.
     Result<std::function<Result<void>()>> prepare(const Call& call);
 
   private:

@@ -54,14 +54,18 @@ struct ThreeDims {
     long long batch, row, column;
 };
 Result<ThreeDims> threeDims(const SymDims& dims, int64_t missing) {
-    if (dims.size() > 3 || !allInts(dims)) return unsupported("values of more than three dims, or of symbolic sizes, are not timed on the GPU");
-    const auto at = [&](size_t fromBack) { return fromBack <= dims.size() ? dims[dims.size() - fromBack].value() : missing; };
+    if (dims.size() > 3 || !allInts(dims))
+        return unsupported("values of more than three dims, or of symbolic sizes, are not timed on the GPU");
+    const auto at = [&](size_t fromBack) {
+        return fromBack <= dims.size() ? dims[dims.size() - fromBack].value() : missing;
+    };
     return ThreeDims{at(3), at(2), at(1)};
 }
 
 class Program {
   public:
-    Program(const Driver& driver, Products& products, LoadedModule* kernels, bool tf32) : m_driver(driver), m_products(products), m_kernels(kernels), m_tf32(tf32) {}
+    Program(const Driver& driver, Products& products, LoadedModule* kernels, bool tf32)
+        : m_driver(driver), m_products(products), m_kernels(kernels), m_tf32(tf32) {}
     Program(const Program&) = delete;
     ~Program() {
         for (const DevicePtr place : m_allocated) m_driver.memFree(place);
@@ -88,7 +92,8 @@ class Program {
     DevicePtr& at(const Node& node) { return m_places[static_cast<size_t>(node.id())]; }
     Result<DevicePtr> operand(const Node& node, size_t position) {
         const Node* value = node.arg(position).node();
-        if (value == nullptr || value->type().tensor() == nullptr || at(*value) == 0) return unsupported("an operand of " + node.op().name() + " is not timed on the GPU");
+        if (value == nullptr || value->type().tensor() == nullptr || at(*value) == 0)
+            return unsupported("an operand of " + node.op().name() + " is not timed on the GPU");
         return at(*value);
     }
 
@@ -97,14 +102,17 @@ class Program {
     LoadedModule* m_kernels;
     bool m_tf32;
     std::vector<DevicePtr> m_allocated;
-    std::vector<DevicePtr> m_places;   // first element, by node id; 0: none
+    std::vector<DevicePtr> m_places;  // first element, by node id; 0: none
     std::vector<Step> m_steps;
 };
 
 Result<Function*> Program::kernel(const std::string& name, DType dtype) {
-    if (!isHalf(dtype) && dtype != DType::F32) return unsupported("values of this dtype are not timed on the GPU", "", {"f16, bf16 and f32 are"});
+    if (!isHalf(dtype) && dtype != DType::F32)
+        return unsupported("values of this dtype are not timed on the GPU", "", {"f16, bf16 and f32 are"});
     Function* function = nullptr;
-    CT_TRY_VOID(m_driver.check(m_driver.moduleGetFunction(&function, m_kernels, (name + (isHalf(dtype) ? "2" : "4")).c_str()), "cuModuleGetFunction"));
+    CT_TRY_VOID(
+        m_driver.check(m_driver.moduleGetFunction(&function, m_kernels, (name + (isHalf(dtype) ? "2" : "4")).c_str()),
+                       "cuModuleGetFunction"));
     return function;
 }
 
@@ -115,7 +123,9 @@ Program::Step Program::launch(Function* function, long long count, std::vector<l
         std::vector<void*> places;
         for (long long& value : values) places.push_back(&value);
         const auto blocks = static_cast<unsigned>((count + kThreads - 1) / kThreads);
-        return m_driver.check(m_driver.launchKernel(function, blocks, 1, 1, kThreads, 1, 1, 0, nullptr, places.data(), nullptr), "cuLaunchKernel");
+        return m_driver.check(
+            m_driver.launchKernel(function, blocks, 1, 1, kThreads, 1, 1, 0, nullptr, places.data(), nullptr),
+            "cuLaunchKernel");
     };
 }
 
@@ -128,9 +138,12 @@ long long countOf(const ThreeDims& sizes) { return sizes.batch * sizes.row * siz
 
 Result<DevicePtr> Program::allocate(const TensorType& type) {
     if (!allInts(type.sizes) || !allInts(type.strides)) return unsupported("symbolic sizes are not timed on the GPU");
-    if (std::any_of(type.sizes.begin(), type.sizes.end(), [](const SymInt& size) { return size.value() <= 0; })) return unsupported("empty values are not timed on the GPU");
+    if (std::any_of(type.sizes.begin(), type.sizes.end(), [](const SymInt& size) { return size.value() <= 0; }))
+        return unsupported("empty values are not timed on the GPU");
     DevicePtr place = 0;
-    CT_TRY_VOID(m_driver.check(m_driver.memAlloc(&place, static_cast<size_t>(extentOf(type)) * static_cast<size_t>(byteSize(type.dtype))), "cuMemAlloc"));
+    CT_TRY_VOID(m_driver.check(
+        m_driver.memAlloc(&place, static_cast<size_t>(extentOf(type)) * static_cast<size_t>(byteSize(type.dtype))),
+        "cuMemAlloc"));
     m_allocated.push_back(place);
     return place;
 }
@@ -140,23 +153,31 @@ Result<void> Program::input(const Node& node) {
     CT_TRY(at(node), allocate(type));
     CT_TRY(Function* const function, kernel("random", type.dtype));
     const bool half = type.dtype == DType::F16, brain = type.dtype == DType::BF16;
-    const long long keep = half ? 0x87FF : brain ? 0x80FF : 0x80FFFFFF, exponent = half ? 0x3800 : brain ? 0x3F00 : 0x3F000000;
+    const long long keep = half    ? 0x87FF
+                           : brain ? 0x80FF
+                                   : 0x80FFFFFF,
+                    exponent = half    ? 0x3800
+                               : brain ? 0x3F00
+                                       : 0x3F000000;
     return launch(function, extentOf(type), {static_cast<long long>(at(node)), extentOf(type), keep, exponent})();
 }
 
-Result<Program::Step> Program::padded(DevicePtr out, const TensorType& outType, DevicePtr in, const TensorType& inType) {
+Result<Program::Step> Program::padded(DevicePtr out, const TensorType& outType, DevicePtr in,
+                                      const TensorType& inType) {
     CT_TRY(const ThreeDims sizes, threeDims(outType.sizes, 1));
     CT_TRY(const ThreeDims inSizes, threeDims(inType.sizes, 1));
     CT_TRY(const ThreeDims strides, threeDims(inType.strides, 0));
     CT_TRY(Function* const function, kernel("pad", outType.dtype));
-    return launch(function, countOf(sizes), {static_cast<long long>(out), static_cast<long long>(in), countOf(sizes), sizes.row, sizes.column, inSizes.batch, inSizes.row, inSizes.column,
-                                             strides.batch, strides.row, strides.column});
+    return launch(function, countOf(sizes),
+                  {static_cast<long long>(out), static_cast<long long>(in), countOf(sizes), sizes.row, sizes.column,
+                   inSizes.batch, inSizes.row, inSizes.column, strides.batch, strides.row, strides.column});
 }
 
 Result<void> Program::slice(const Node& node) {
     CT_TRY(const DevicePtr whole, operand(node, 0));
     const TensorType& from = node.arg(0).node()->tensor();
-    const int64_t skipped = node.tensor().offset.isInt() && from.offset.isInt() ? node.tensor().offset.value() - from.offset.value() : -1;
+    const int64_t skipped =
+        node.tensor().offset.isInt() && from.offset.isInt() ? node.tensor().offset.value() - from.offset.value() : -1;
     if (skipped < 0) return unsupported("slices at symbolic places are not timed on the GPU");
     at(node) = whole + static_cast<DevicePtr>(skipped) * static_cast<DevicePtr>(byteSize(from.dtype));
     return {};
@@ -169,7 +190,9 @@ Result<void> Program::fill(const Node& node) {
     CT_TRY(const ThreeDims sizes, threeDims(type.sizes, 1));
     CT_TRY(const ThreeDims strides, threeDims(type.strides, 0));
     CT_TRY(Function* const function, kernel("zero", type.dtype));
-    m_steps.push_back(launch(function, countOf(sizes), {static_cast<long long>(place), countOf(sizes), sizes.row, sizes.column, strides.batch, strides.row, strides.column}));
+    m_steps.push_back(launch(function, countOf(sizes),
+                             {static_cast<long long>(place), countOf(sizes), sizes.row, sizes.column, strides.batch,
+                              strides.row, strides.column}));
     return {};
 }
 
@@ -179,13 +202,19 @@ Result<void> Program::product(const Node& node) {
     CT_TRY(const DevicePtr right, operand(node, biased ? 2 : 1));
     CT_TRY(const DevicePtr out, allocate(node.tensor()));
     at(node) = out;
-    Products::Call call{.left = left, .right = right, .out = out, .leftType = node.arg(biased ? 1 : 0).node()->tensor(), .rightType = node.arg(biased ? 2 : 1).node()->tensor(), .tf32 = m_tf32};
+    Products::Call call{.left = left,
+                        .right = right,
+                        .out = out,
+                        .leftType = node.arg(biased ? 1 : 0).node()->tensor(),
+                        .rightType = node.arg(biased ? 2 : 1).node()->tensor(),
+                        .tf32 = m_tf32};
     if (biased) {
         CT_TRY(const DevicePtr bias, operand(node, 0));
         const TensorType& type = node.arg(0).node()->tensor();
-        if (node.arg("beta").asReal() != 1.0 || node.arg("alpha").asReal() != 1.0) return unsupported("addmm with factors is not timed on the GPU");
+        if (node.arg("beta").asReal() != 1.0 || node.arg("alpha").asReal() != 1.0)
+            return unsupported("addmm with factors is not timed on the GPU");
         if (type.rank() == 1 && type.isContiguous() && type.sizes[0] == call.rightType.sizes[1]) {
-            call.bias = bias;   // added in the product's own kernel, as PyTorch has it
+            call.bias = bias;  // added in the product's own kernel, as PyTorch has it
         } else {
             // Written to where the result will be, and added to. Dims of one are read again and again.
             TensorType spread = type;
@@ -214,19 +243,23 @@ Result<void> Program::add(const Node& node) {
     if (node.isPlaceholder()) return input(node);
     if (node.isCall("aten.slice.Tensor")) return slice(node);
     if (node.isCall("aten.fill_.Scalar")) return fill(node);
-    if (node.isCall("aten.mm.default") || node.isCall("aten.bmm.default") || node.isCall("aten.addmm.default")) return product(node);
-    if (node.isCall("aten.full.default")) return {};   // what is concatenated with it writes the zeros
+    if (node.isCall("aten.mm.default") || node.isCall("aten.bmm.default") || node.isCall("aten.addmm.default"))
+        return product(node);
+    if (node.isCall("aten.full.default")) return {};  // what is concatenated with it writes the zeros
     const bool pads = node.isCall("aten.constant_pad_nd.default"), joins = node.isCall("aten.cat.default");
-    if (!pads && !joins) return unsupported((node.isCall() ? node.op().name() : node.name()) + " is not timed on the GPU");
+    if (!pads && !joins)
+        return unsupported((node.isCall() ? node.op().name() : node.name()) + " is not timed on the GPU");
     const Node* from = pads ? node.arg(0).node() : nullptr;
     if (joins)
-        if (const auto* parts = node.arg(0).list(); parts && parts->size() == 2 && (*parts)[0].node() && (*parts)[1].node() && (*parts)[1].node()->isCall("aten.full.default") &&
-                                                   (*parts)[1].node()->arg(1).asReal() == 0.0)
+        if (const auto* parts = node.arg(0).list();
+            parts && parts->size() == 2 && (*parts)[0].node() && (*parts)[1].node() &&
+            (*parts)[1].node()->isCall("aten.full.default") && (*parts)[1].node()->arg(1).asReal() == 0.0)
             from = (*parts)[0].node();
     const auto* amounts = pads ? node.arg(1).list() : nullptr;
     for (size_t i = 0; amounts && i < amounts->size(); ++i)
         if ((*amounts)[i].asInt().value_or(-1) < 0 || (i % 2 == 0 && (*amounts)[i].asInt() != 0)) from = nullptr;
-    if (from == nullptr || at(*from) == 0 || (pads && node.arg(2).asReal().value_or(0.0) != 0.0)) return unsupported("this form of " + node.op().name() + " is not timed on the GPU");
+    if (from == nullptr || at(*from) == 0 || (pads && node.arg(2).asReal().value_or(0.0) != 0.0))
+        return unsupported("this form of " + node.op().name() + " is not timed on the GPU");
     CT_TRY(at(node), allocate(node.tensor()));
     CT_TRY(Step step, padded(at(node), node.tensor(), at(*from), from->tensor()));
     m_steps.push_back(std::move(step));
@@ -250,7 +283,8 @@ struct Events {
     Result<void> create(int runs) {
         pairs.resize(static_cast<size_t>(runs));
         for (auto& [begin, end] : pairs)
-            for (Event** event : {&begin, &end}) CT_TRY_VOID(driver.check(driver.eventCreate(event, 0), "cuEventCreate"));
+            for (Event** event : {&begin, &end})
+                CT_TRY_VOID(driver.check(driver.eventCreate(event, 0), "cuEventCreate"));
         return {};
     }
     const Driver& driver;
@@ -266,7 +300,9 @@ class Stopwatch {
         m_bytes = static_cast<size_t>(std::max<int64_t>(bytes, 1 << 20));
         return m_driver.check(m_driver.memAlloc(&m_flushed, m_bytes), "cuMemAlloc");
     }
-    Result<void> flush() const { return m_driver.check(m_driver.memsetD8Async(m_flushed, 0, m_bytes, nullptr), "cuMemsetD8Async"); }
+    Result<void> flush() const {
+        return m_driver.check(m_driver.memsetD8Async(m_flushed, 0, m_bytes, nullptr), "cuMemsetD8Async");
+    }
     /// The best of so many runs, in milliseconds.
     Result<double> best(const Program& program, int runs) const {
         Events events(m_driver);
@@ -311,7 +347,8 @@ Result<Timer> Timer::open(const Device& device) {
     auto state = std::make_unique<State>(device);
     CT_TRY(const Nvrtc nvrtc, Nvrtc::load());
     CT_TRY(const std::string ptx, nvrtc.compile(kKernels, device.capability()));
-    CT_TRY_VOID(device.driver().check(device.driver().moduleLoadData(&state->kernels, ptx.c_str()), "cuModuleLoadData"));
+    CT_TRY_VOID(
+        device.driver().check(device.driver().moduleLoadData(&state->kernels, ptx.c_str()), "cuModuleLoadData"));
     CT_TRY_VOID(state->products.open());
     CT_TRY_VOID(state->watch.open(device));
     return Timer(std::move(state));
@@ -319,7 +356,7 @@ Result<Timer> Timer::open(const Device& device) {
 
 Result<double> Timer::time(const Module& module, bool tf32) {
     constexpr int kEstimates = 5, kFlushes = 100, kRuns = 100;
-    constexpr double kLongest = 25;   // milliseconds for all runs
+    constexpr double kLongest = 25;  // milliseconds for all runs
     const Driver& driver = m_state->device.driver();
     const Stopwatch& watch = m_state->watch;
     Program program(driver, m_state->products, m_state->kernels, tf32);

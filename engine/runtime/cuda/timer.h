@@ -1,5 +1,6 @@
 #pragma once
-// Small graphs of products and what pads their operands, run on the GPU to see how long they take (cuda_device.h says of which calls).
+// Small graphs of products and what pads their operands, run on the GPU to see how long they take (cuda_device.h says
+// of which calls).
 #include <memory>
 
 #include "engine/ir/module.h"
@@ -15,7 +16,8 @@ class Timer {
     Timer(Timer&&) noexcept;
     ~Timer();
 
-    /// Best time of one run in milliseconds, with random numbers as inputs. Errors: a call that is not covered, by name; memory.
+    /// Best time of one run in milliseconds, with random numbers as inputs. Errors: a call that is not covered, by
+    /// name; memory.
     Result<double> time(const Module& module, bool tf32);
 
   private:

@@ -1,4 +1,5 @@
-// The worker's end of cuda_device.h: questions come on stdin, answers go to stdout, each a line with its length before its text.
+// The worker's end of cuda_device.h: questions come on stdin, answers go to stdout, each a line with its length before
+// its text.
 #include <poll.h>
 #include <unistd.h>
 
@@ -50,7 +51,8 @@ class Answers {
     std::optional<cuda::Timer> m_timer;
 };
 
-/// Text from stdin. Nothing comes any more when the other end is closed, or silent for so long that the GPU's memory is better given back.
+/// Text from stdin. Nothing comes any more when the other end is closed, or silent for so long that the GPU's memory is
+/// better given back.
 class Questions {
   public:
     std::optional<std::string> line() {
@@ -68,7 +70,7 @@ class Questions {
 
   private:
     bool more() {
-        constexpr int kPatience = 15'000;   // milliseconds
+        constexpr int kPatience = 15'000;  // milliseconds
         pollfd input{STDIN_FILENO, POLLIN, 0};
         if (::poll(&input, 1, kPatience) <= 0) return false;
         char block[65536];
@@ -87,7 +89,8 @@ Result<std::string> answer(Answers& answers, Questions& questions, const std::st
     size_t length = 0;
     words >> what;
     if (what == "facts") return answers.facts();
-    if (what != "time" || !(words >> tf32 >> length)) return invalidInput("cutaway-worker knows the questions facts, and time 0|1 LENGTH with a graph");
+    if (what != "time" || !(words >> tf32 >> length))
+        return invalidInput("cutaway-worker knows the questions facts, and time 0|1 LENGTH with a graph");
     const auto graph = questions.bytes(length);
     if (!graph) return invalidInput("the graph ends early");
     return answers.time(*graph, tf32 != 0);
