@@ -11,13 +11,20 @@
 namespace cutaway {
 namespace {
 
+/// Of one load or store, by the step between lanes; no step: each lane has an index of its own.
+double costOfStride(std::optional<int64_t> stride) {
+    if (!stride) return 12;
+    if (*stride == 1) return 1;
+    return *stride == 0 ? 0.5 : 6;
+}
+
 /// What it costs to read or write a vector of elements at these indices when it goes along a symbol, in instructions.
 double accessCost(const std::vector<Expr>& indices, const std::string& symbol) {
     double cost = 0;
     for (const Expr& index : indices) {
         const auto affine = affineIn(index, symbol);
         const auto stride = affine ? affine->coefficient.asInt() : std::nullopt;
-        cost += !stride ? 12 : *stride == 1 ? 1 : *stride == 0 ? 0.5 : 6;
+        cost += costOfStride(stride);
     }
     return cost;
 }

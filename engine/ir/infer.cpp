@@ -193,7 +193,9 @@ Result<ValueType> inferCall(const Op& op, std::span<const Argument> args) {
 
 DType resultType(std::span<const Operand> operands) {
     auto category = [](DType dtype) {
-        return isComplex(dtype) ? 3 : isFloating(dtype) ? 2 : dtype == DType::Bool ? 0 : 1;
+        if (isComplex(dtype)) return 3;
+        if (isFloating(dtype)) return 2;
+        return dtype == DType::Bool ? 0 : 1;
     };
     std::optional<DType> dimensioned, zero, literal;
     for (const Operand& operand : operands) {

@@ -240,6 +240,13 @@ void Lexer::symbol() {
     if ((c == ')' || c == ']' || c == '}') && m_brackets > 0) --m_brackets;
 }
 
+/// Hexadecimal digits behind "\x", "\u" and "\U".
+static size_t digitsOfEscape(char c) {
+    if (c == 'x') return 2;
+    if (c == 'u') return 4;
+    return c == 'U' ? 8 : 0;
+}
+
 std::string unquote(std::string_view literal) {
     const size_t quotes = literal.size() >= 6 && literal[1] == literal[0] && literal[2] == literal[0] ? 3 : 1;
     if (literal.size() < 2 * quotes) return {};
@@ -268,7 +275,7 @@ std::string unquote(std::string_view literal) {
         const char c = inner[++i];
         static constexpr std::string_view kCodes = "ntrabfv0\\'\"";
         static constexpr std::string_view kValues = {"\n\t\r\a\b\f\v\0\\'\"", 11};
-        const size_t digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
+        const size_t digits = digitsOfEscape(c);
         if (c == '\n') continue;
         if (digits > 0) {
             const auto code = number(i + 1, digits, 16);

@@ -217,7 +217,9 @@ void OpsTest::inplaceTwins() {
     if (wide == nullptr || toInts(wide->sizes) != self.sizes || overlapping) return;
     auto sample = buildSample(twin, text.toStdString());
     const auto kind = [](DType dtype) {
-        return isComplex(dtype) ? 3 : isFloating(dtype) ? 2 : dtype == DType::Bool ? 0 : 1;
+        if (isComplex(dtype)) return 3;
+        if (isFloating(dtype)) return 2;
+        return dtype == DType::Bool ? 0 : 1;
     };
     if (kind(wide->dtype) > kind(self.dtype)) {
         QVERIFY2(!sample && sample.error().message.find("cannot hold") != std::string::npos,

@@ -87,7 +87,9 @@ class Mutator {
 
     std::string mutated() {
         const uint64_t dice = m_random.below(100);
-        const int changes = dice < 55 ? 1 : dice < 80 ? 2 : dice < 92 ? 3 : 5;
+        int changes = 1;
+        for (const auto& [least, count] : {std::pair{55u, 2}, {80u, 3}, {92u, 5}})
+            if (dice >= least) changes = count;
         for (int i = 0; i < changes; ++i) change();
         return printItems(m_items);
     }

@@ -117,7 +117,7 @@ class LayoutTest : public QObject {
         QFETCH(QString, how);
         LayoutProblem problem = testing::randomProblem(40, 3);
         problem.clusters = {{-1}, {0}, {-1}};
-        for (int i = 0; i < 40; ++i) problem.nodes[i].cluster = i < 10 ? 0 : i < 20 ? 1 : i < 30 ? 2 : -1;
+        for (int i = 0; i < 40; ++i) problem.nodes[i].cluster = i < 30 ? i / 10 : -1;
         const LayoutAnswer answer = run(how, problem);
         for (int i = 0; i < 30; ++i)
             for (int cluster = problem.nodes[i].cluster; cluster >= 0; cluster = problem.clusters[cluster].parent) {

@@ -95,8 +95,8 @@ void SearchWindow::nextHit(bool forward) {
     const int count = hitCount();
     if (count == 0) return;
     const int now = m_hits->indexOfTopLevelItem(m_hits->currentItem());
-    m_hits->setCurrentItem(
-        m_hits->topLevelItem(now < 0 ? (forward ? 0 : count - 1) : (now + (forward ? 1 : count - 1)) % count));
+    const int first = forward ? 0 : count - 1, step = forward ? 1 : count - 1;
+    m_hits->setCurrentItem(m_hits->topLevelItem(now < 0 ? first : (now + step) % count));
 }
 
 void SearchWindow::search() {

@@ -205,7 +205,8 @@ QWidget* WelcomePage::makeFormats() {
 void WelcomePage::arrangeFormats(bool narrow) {
     for (int i = 0; i < m_formats.size(); ++i) {
         m_formatGrid->addWidget(m_formats[i].first, narrow ? 2 * i : i, 0, 1, narrow ? 2 : 1, Qt::AlignTop);
-        m_formatGrid->addWidget(m_formats[i].second, narrow ? 2 * i + 1 : i, narrow ? 0 : 1, 1, narrow ? 2 : 1);
+        if (narrow) m_formatGrid->addWidget(m_formats[i].second, 2 * i + 1, 0, 1, 2);
+        else m_formatGrid->addWidget(m_formats[i].second, i, 1);
     }
 }
 
