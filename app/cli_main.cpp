@@ -53,6 +53,8 @@ int run(int argc, char** argv) {
     cli::addBisect(app, context);
     cli::addExplain(app, context);
     cli::addRules(app, context);
+    cli::addRunRepro(app, context);
+    cli::addSettings(app, context);
     cli::refuseEmptyValues(app);
     if (const auto error = unknownCommand(app, argc > 1 ? argv[1] : "")) return cli::fail(*error);
     try {

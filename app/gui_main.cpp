@@ -69,18 +69,15 @@ class Photographer : public QObject {
             if (!m_window.controller().model()) return;
             m_window.controller().compile({});
         } else if (m_state == 1 && !m_order.step.isEmpty()) {
-            if (!m_window.steps().select(m_order.step)) {
-                complain(QStringLiteral("no step is called \"%1\"").arg(m_order.step));
+            const QString asked =
+                m_order.rewrite > 0 ? m_order.step + QStringLiteral(":%1").arg(m_order.rewrite) : m_order.step;
+            const auto found = m_window.steps().select(asked);
+            if (!found) {
+                complain(QString::fromStdString(found.error().text()));
                 m_failed = true;
                 return QCoreApplication::exit(1);
             }
-            const StepInfo* step = m_window.stepper().currentStep();
-            if (m_order.rewrite > (step ? step->rewrites : 0)) {
-                complain(QStringLiteral("%1 has %2 rewrites").arg(m_order.step).arg(step ? step->rewrites : 0));
-                m_failed = true;
-                return QCoreApplication::exit(1);
-            }
-            if (m_order.rewrite > 0) m_window.stepper().toRewrite(m_order.rewrite);
+            if (found->rewrites.value_or(0) > 0) m_window.stepper().toRewrite(*found->rewrites);
         } else if (m_state == 2 && m_order.kernels) {
             const Run& run = m_window.controller().runs().back();
             RunOptions options;
@@ -165,7 +162,7 @@ int run(int argc, char** argv) {
     const QCommandLineOption compile(QStringLiteral("compile"),
                                      QStringLiteral("Compile after opening, with the default options."));
     const QCommandLineOption step(QStringLiteral("step"), QStringLiteral("Compile and go to this step."),
-                                  QStringLiteral("name"));
+                                  QStringLiteral("key"));
     const QCommandLineOption graph(QStringLiteral("graph"),
                                    QStringLiteral("Of a file with several graphs: the one to open."),
                                    QStringLiteral("name"));

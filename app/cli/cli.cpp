@@ -4,17 +4,18 @@
 
 #include <charconv>
 #include <chrono>
-#include <filesystem>
 #include <iostream>
 #include <limits>
+#include <sstream>
 
-#include "cutaway/files.h"
+#include "cutaway/settings.h"
 #include "cutaway/words.h"
 
 namespace cutaway::cli {
 namespace {
 
 constexpr const char* kCompiling = "Compiling";
+constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
 /// On a terminal the pass that runs, once somebody would wonder: a large graph takes its time.
 class ShownProgress {
@@ -73,83 +74,71 @@ Result<OpenSettings> OpenArguments::resolved() const {
     return settings;
 }
 
+namespace {
+
+/// Adds the option that the setting describes; what is given comes to stand in `words`, as in a request's text.
+void addOption(CLI::App& command, const Setting& setting, std::vector<std::string>& words) {
+    const std::string name = "--" + std::string(setting.key);
+    const std::string what(setting.what.substr(0, setting.what.size() - 1));  // help has no full stops
+    CLI::Option* option = nullptr;
+    if (setting.kind == Setting::Kind::Flag) {
+        option = command.add_flag_callback(
+            name, [&words, name] { words.push_back(name); }, what);
+    } else if (setting.kind == Setting::Kind::List) {
+        option = command.add_option_function<std::vector<std::string>>(
+            name,
+            [&words, name](const std::vector<std::string>& given) {
+                for (const std::string& value : given) words.insert(words.end(), {name, value});
+            },
+            what);
+        option->allow_extra_args(false);
+    } else {
+        option = command.add_option_function<std::string>(
+            name,
+            [&words, name](const std::string& value) {
+                words.insert(words.end(), {name, value});
+            },
+            what);
+    }
+    if (setting.kind == Setting::Kind::Choice) {
+        std::vector<std::string> choices;
+        std::istringstream all{std::string(setting.choices)};
+        for (std::string one; all >> one;) choices.push_back(one);
+        option->check(oneOf(std::move(choices)));
+    } else if (setting.kind == Setting::Kind::Integer) {
+        option->type_name("N")->check(wholeNumber(static_cast<int64_t>(setting.least), kNoLimit));
+    } else if (setting.kind != Setting::Kind::Flag) {
+        option->type_name(std::string(setting.choices));
+    }
+    // What is not there yet is refused with a sentence (resolved), and not offered.
+    const bool offered = setting.key != "freeze" && setting.key != "plugin";
+    option->group(offered ? kCompiling : "");
+}
+
+}  // namespace
+
 void CompileArguments::addTo(CLI::App& command) {
     open.addTo(command);
-    const auto compiling = [](CLI::Option* option) { return option->group(kCompiling); };
-    compiling(command.add_option("--mode", mode, "inference or training"))->check(oneOf({"inference", "training"}));
-    compiling(command.add_option("--device", device, "What the passes compile for; kernels are made for the CPU"))
-        ->check(oneOf({"cpu", "cuda"}));
-    command.add_flag("--freeze", options.freeze)->group("");  // refused with a sentence; see resolved
-    compiling(command.add_flag("--parity", options.parity, "Reproduce PyTorch's behaviour where it is wrong"));
-    compiling(command.add_option("--only", options.onlyStage, "Run this stage alone, on the graph as it is"))
-        ->type_name("STAGE");
-    compiling(command.add_flag("--all-stages", options.allStages,
-                               "Run also the stages that PyTorch ran before the graph was recorded"));
-    compiling(command.add_option("--disable", options.disabledPasses,
-                                 "Skip a pass, or a rule by NAME or PASS/NAME (may be repeated)"))
-        ->type_name("NAME")
-        ->allow_extra_args(false);
-    compiling(command.add_option_function<std::vector<std::string>>(
-                  "--enable",
-                  [this](const std::vector<std::string>& given) {
-                      for (const std::string& text : given) {
-                          auto pass = parseOptionalPass(text);
-                          if (!pass)
-                              throw CLI::ValidationError("--enable",
-                                                         "'" + text + "' is not NAME or NAME=key:value,key:value");
-                          options.enabledPasses.push_back(std::move(*pass));
-                      }
-                  },
-                  "Run an optional pass: NAME or NAME=key:value,key:value (may be repeated)"))
-        ->type_name("NAME")
-        ->allow_extra_args(false);
-    addRulesTo(command);
-    compiling(command.add_option_function<std::vector<std::string>>(
-                  "--move",
-                  [this](const std::vector<std::string>& given) {
-                      for (const std::string& text : given) {
-                          auto move = parsePassMove(text);
-                          if (!move)
-                              throw CLI::ValidationError("--move",
-                                                         "'" + text + "' is not NAME=before:OTHER or NAME=after:OTHER");
-                          options.moves.push_back(std::move(*move));
-                      }
-                  },
-                  "Run a pass elsewhere: NAME=before:OTHER or NAME=after:OTHER (may be repeated)"))
-        ->type_name("NAME=...")
-        ->allow_extra_args(false);
-    compiling(command.add_option("--cache", options.cacheFile,
-                                 "The file where measured numbers are kept from run to run; off = none (default: in "
-                                 "the user's cache folder)"))
-        ->type_name("FILE");
-    compiling(command.add_option("--fuel", options.fuel, "Stop after this many rewrites"))
-        ->type_name("N")
-        ->check(wholeNumber(0, std::numeric_limits<int64_t>::max()));
-}
-void CompileArguments::addRulesTo(CLI::App& command) {
+    for (const Setting& setting : settings())
+        if (setting.belongsTo(kRequest)) addOption(command, setting, words);
     command
-        .add_option_function<std::vector<std::string>>(
-            "--rules",
-            [this](const std::vector<std::string>& paths) {
-                for (const std::string& path : paths) {
-                    auto text = readTextFile(path, kMaxSettingsFile);
-                    if (!text) throw CLI::ValidationError("--rules", text.error().text());
-                    options.userRules.push_back({std::filesystem::path(path).stem().string(), std::move(*text)});
-                }
-            },
-            "Apply rules of your own, in the form that `rules` prints (may be repeated)")
+        .add_option("--cache", services.cacheFile,
+                    "The file where measured numbers are kept from run to run; off = none (default: in the user's "
+                    "cache folder)")
         ->type_name("FILE")
-        ->allow_extra_args(false)
         ->group(kCompiling);
 }
-Result<CompileOptions> CompileArguments::resolved() const {
-    if (options.freeze)
+void CompileArguments::addRulesTo(CLI::App& command) {
+    for (const Setting& setting : settings())
+        if (setting.belongsTo(kRequest) && (setting.key == "rules" || setting.key == "rule-text"))
+            addOption(command, setting, words);
+}
+Result<CompileRequest> CompileArguments::resolved() const {
+    CT_TRY(CompileRequest request, parseRequest(words));
+    if (request.freeze)
         return unsupported("--freeze is not in this version: parameters stay inputs of the graph", {},
                            {"leave it out; every pass but the folding of frozen weights runs without it"});
-    CompileOptions out = options;
-    out.mode = mode == "training" ? Mode::Training : Mode::Inference;
-    out.target = device == "cuda" ? Target::Cuda : Target::Cpu;
-    return out;
+    return request;
 }
 std::string CompileArguments::given(const CLI::App& command) {
     for (const CLI::Option* option : command.get_options())
@@ -160,26 +149,12 @@ std::string CompileArguments::given(const CLI::App& command) {
 Result<Compiled> openAndCompile(const std::string& path, const CompileArguments& arguments) {
     Compiled compiled;
     CT_TRY(const OpenSettings settings, arguments.open.resolved());
-    CT_TRY(const CompileOptions options, arguments.resolved());
+    CT_TRY(const CompileRequest request, arguments.resolved());
     const ShownProgress shown;
     CT_TRY_VOID(compiled.session.open(path, settings, shown.progress()));
-    CT_TRY(compiled.run, compiled.session.compile(options, shown.progress()));
+    CT_TRY(compiled.run, compiled.session.compile(request, arguments.services, shown.progress()));
     CT_TRY(compiled.steps, compiled.session.steps(compiled.run));
     return compiled;
-}
-
-Result<int> findStep(const std::vector<StepInfo>& steps, const std::string& name) {
-    std::string all;
-    std::vector<std::string_view> names;
-    for (const StepInfo& step : steps) {
-        if (step.name == name || std::to_string(shownNumber(step.index)) == name) return step.index;
-        names.push_back(step.name);
-        all += (all.empty() ? "steps: " : ", ") + step.name;
-    }
-    Error error{ErrorCode::NotFound, "no step named '" + name + "'", {}, {all}};
-    if (std::string near = suggestion(name, names); !near.empty())
-        error.notes.insert(error.notes.begin(), std::move(near));
-    return error;
 }
 
 }  // namespace cutaway::cli

@@ -6,6 +6,7 @@
 #include "app/cli/option_checks.h"
 #include "app/cli/output.h"
 #include "cutaway/session.h"
+#include "cutaway/step_key.h"
 
 namespace cutaway::cli {
 
@@ -29,13 +30,13 @@ struct OpenArguments {
 
 /// Options that choose how to compile; shared by all commands that do.
 struct CompileArguments {
-    std::string mode = "inference", device = "cpu";
-    CompileOptions options;
+    std::vector<std::string> words;  // of the request's text
+    CompileServices services;
     OpenArguments open;
     void addTo(CLI::App& command);
-    /// --rules alone.
+    /// The options that give rules, alone.
     void addRulesTo(CLI::App& command);
-    Result<CompileOptions> resolved() const;
+    Result<CompileRequest> resolved() const;
     /// The first of its options that the user has given, "" without one: for commands that do not always compile.
     static std::string given(const CLI::App& command);
 };
@@ -47,8 +48,6 @@ struct Compiled {
     std::vector<StepInfo> steps;
 };
 Result<Compiled> openAndCompile(const std::string& path, const CompileArguments& arguments);
-/// The step of that name, or number counted from 1, or an error listing the names.
-Result<int> findStep(const std::vector<StepInfo>& steps, const std::string& name);
 /// Steps and rewrites have numbers from 1 on wherever people see them.
 inline int shownNumber(int index) { return index + 1; }
 
@@ -65,5 +64,7 @@ void addBench(CLI::App& app, Context& context);
 void addBisect(CLI::App& app, Context& context);
 void addExplain(CLI::App& app, Context& context);
 void addRules(CLI::App& app, Context& context);
+void addRunRepro(CLI::App& app, Context& context);
+void addSettings(CLI::App& app, Context& context);
 
 }  // namespace cutaway::cli

@@ -12,7 +12,7 @@ namespace cutaway::cli {
 namespace {
 
 /// Every step's graph as text, and the generated source: DIR/03_joint.remove_noop_ops.before.py and so on.
-int dumpRun(Compiled& compiled, const std::string& folder, const CompileOptions& options) {
+int dumpRun(Compiled& compiled, const std::string& folder, const CompileRequest& options) {
     std::error_code error;
     std::filesystem::create_directories(folder, error);
     if (error) return fail(Error{ErrorCode::ToolFailed, "cannot make the folder: " + error.message(), folder, {}});
@@ -21,7 +21,7 @@ int dumpRun(Compiled& compiled, const std::string& folder, const CompileOptions&
         char number[8];
         std::snprintf(number, sizeof number, "%02d", shownNumber(step.index));
         const std::string stem = folder + "/" + number + "_" + step.stage + "." + step.name;
-        for (const auto& [place, side] : {std::pair{Place{compiled.run, step.index - 1, -1}, ".before.py"},
+        for (const auto& [place, side] : {std::pair{Place{compiled.run, step.index, 0}, ".before.py"},
                                           std::pair{Place{compiled.run, step.index, -1}, ".after.py"}}) {
             auto text = compiled.session.text(place);
             if (!text) return fail(text.error());
@@ -85,14 +85,14 @@ struct Timings {
 /// One round; `row`, if it is there, gets the times of runs, too.
 Result<void> timeOnce(const std::string& path, const CompileArguments& compile, Timings& times, Json* row, int repeat) {
     CT_TRY(const OpenSettings settings, compile.open.resolved());
-    CT_TRY(const CompileOptions options, compile.resolved());
+    CT_TRY(const CompileRequest options, compile.resolved());
     Session session;
     auto start = std::chrono::steady_clock::now();
     CT_TRY_VOID(session.open(path, settings));
     times.opening.push_back(millisecondsSince(start));
     start = std::chrono::steady_clock::now();
     const std::clock_t worked = std::clock();
-    CT_TRY(const RunId run, session.compile(options));
+    CT_TRY(const RunId run, session.compile(options, compile.services));
     times.passes.push_back(millisecondsSince(start));
     times.processor.push_back(1000.0 * static_cast<double>(std::clock() - worked) / CLOCKS_PER_SEC);
     start = std::chrono::steady_clock::now();
@@ -149,7 +149,7 @@ void addCompile(CLI::App& app, Context& context) {
         const auto run = [&]() -> Result<int> {
             if (arguments->json == "-" && arguments->stages == "-")
                 return invalidInput("--json and --stages-json cannot both go to stdout");
-            CT_TRY(const CompileOptions options, arguments->compile.resolved());
+            CT_TRY(const CompileRequest options, arguments->compile.resolved());
             CT_TRY(Compiled compiled, openAndCompile(arguments->path, arguments->compile));
             int status = 0;
             Json steps = Json::array();

@@ -112,10 +112,10 @@ Result<Json> measure(int nodes, const std::string& file, int repeat, const Compi
                 samples.add("open", milliseconds() - start);
                 opened = model.graphs.empty() ? 0 : model.graphs.front().nodes;
             }
-            CT_TRY(CompileOptions options, compile.resolved());
+            CT_TRY(CompileRequest options, compile.resolved());
             options.onlyStage = stage;
             start = milliseconds();
-            CT_TRY(const RunId run, session.compile(options));
+            CT_TRY(const RunId run, session.compile(options, compile.services));
             samples.add(stage, milliseconds() - start);
             const auto steps = session.steps(run);
             if (!steps || steps->empty()) continue;

@@ -20,7 +20,7 @@ bool isNamed(const std::string& wanted, const std::string& pass, const std::stri
 }
 
 /// Refuses a rule that no pass of the pipeline and none of the user's own has.
-Result<void> checkRule(const Compiled& compiled, const std::string& wanted, const CompileOptions& options) {
+Result<void> checkRule(const Compiled& compiled, const std::string& wanted, const CompileRequest& options) {
     CT_TRY(const std::vector<RuleInfo> rules, ruleList(options));
     std::vector<std::string_view> names;
     for (const RuleInfo& rule : rules) {
@@ -41,11 +41,12 @@ Result<void> checkRule(const Compiled& compiled, const std::string& wanted, cons
 
 /// What every rule tried and did in the run.
 Result<int> printUses(Compiled& compiled, const Arguments& arguments) {
-    CT_TRY(const CompileOptions options, arguments.compile.resolved());
+    CT_TRY(const CompileRequest options, arguments.compile.resolved());
     if (!arguments.rule.empty()) CT_TRY_VOID(checkRule(compiled, arguments.rule, options));
     int only = -1;
     if (!arguments.step.empty()) {
-        CT_TRY(only, findStep(compiled.steps, arguments.step));
+        CT_TRY(const FoundStep found, findStep(compiled.steps, arguments.step));
+        only = found.index;
     }
     Json rows = Json::array();
     for (const StepInfo& step : compiled.steps) {
@@ -75,7 +76,7 @@ Result<int> printUses(Compiled& compiled, const Arguments& arguments) {
 Result<Place> placeOf(const Compiled& compiled, const Arguments& arguments) {
     std::string step = arguments.step;
     if (step.empty() && !arguments.rule.empty()) {
-        CT_TRY(const CompileOptions options, arguments.compile.resolved());
+        CT_TRY(const CompileRequest options, arguments.compile.resolved());
         CT_TRY(const auto rules, ruleList(options));
         for (const RuleInfo& rule : rules)
             if (step.empty() && (rule.name == arguments.rule || rule.pass + "/" + rule.name == arguments.rule))
@@ -95,8 +96,8 @@ Result<Place> placeOf(const Compiled& compiled, const Arguments& arguments) {
                      arguments.rule,
                      {"an optional pass is switched on by --enable " + step + ", others by --device, --mode or --only",
                       "--step NAME asks what the rule would do on the graph before that step"}};
-    CT_TRY(const int index, findStep(compiled.steps, step));
-    return Place{compiled.run, index - 1, -1};
+    CT_TRY(const FoundStep found, findStep(compiled.steps, step));
+    return Place{compiled.run, found.index, found.rewrites.value_or(0)};
 }
 
 /// The node's name as people may write it again: with the graph around it.
@@ -117,7 +118,7 @@ Result<std::vector<Explained>> explainEverywhere(Compiled& compiled, const std::
     std::vector<Explained> out;
     std::optional<Error> missing;
     for (const StepInfo& step : compiled.steps) {
-        const Place place{compiled.run, step.index - 1, -1};
+        const Place place{compiled.run, step.index, 0};
         const auto node = findNode(compiled.session, place, name);
         if (!node) {
             if (!missing) missing = node.error();
@@ -176,7 +177,8 @@ Result<int> run(const Arguments& arguments) {
 }
 
 /// The rules of the pipeline and those of files, as text that loads again.
-Result<int> printRules(const CompileOptions& options, const std::string& pass, const std::string& json) {
+Result<int> printRules(const CompileArguments& arguments, const std::string& pass, const std::string& json) {
+    CT_TRY(const CompileRequest options, arguments.resolved());
     // Also refuses a pass that has no rules.
     CT_TRY(const std::string text, ruleTexts(options, pass));
     if (json.empty()) return writeText("-", text);
@@ -207,9 +209,8 @@ void addRules(CLI::App& app, Context& context) {
     command->add_option("--pass", chosen->pass, "Of this pass alone")->type_name("PASS");
     addJson(*command, chosen->json);
     chosen->compile.addRulesTo(*command);
-    command->callback([chosen, &context] {
-        context.status = statusOf(printRules(chosen->compile.options, chosen->pass, chosen->json));
-    });
+    command->callback(
+        [chosen, &context] { context.status = statusOf(printRules(chosen->compile, chosen->pass, chosen->json)); });
 }
 
 void addExplain(CLI::App& app, Context& context) {

@@ -34,16 +34,17 @@ void printInfo(const ModelInfo& model) {
 }
 
 void printSteps(const Compiled& compiled) {
-    std::string stage;
+    std::string heading;
     for (const StepInfo& step : compiled.steps) {
-        if (step.stage != stage) std::cout << (stage = step.stage) << "\n";
+        const std::string here = step.track + "/" + step.stage;
+        if (here != heading) std::cout << (heading = here) << "\n";
         const char* mark = step.state == StepState::Changed    ? "*"
                            : step.state == StepState::Failed   ? "!"
                            : step.state == StepState::Disabled ? "x"
                                                                : " ";
+        const std::string name = step.name + (step.occurrence > 1 ? "#" + std::to_string(step.occurrence) : "");
         print(" %s %2d %-34s +%-4d -%-4d ~%-4d %5d rewrites  %5d nodes  %8.3f ms\n", mark, shownNumber(step.index),
-              step.name.c_str(), step.added, step.removed, step.edited, step.rewrites, step.nodesAfter,
-              step.milliseconds);
+              name.c_str(), step.added, step.removed, step.edited, step.rewrites, step.nodesAfter, step.milliseconds);
         if (!step.error.empty()) std::cout << "      " << step.error << "\n";
     }
 }
@@ -60,8 +61,10 @@ std::map<NodeId, std::string> linesByNode(const GraphText& graph) {
     return lines;
 }
 
-int printDiff(Compiled& compiled, int step, const std::string& json) {
-    const Place before{compiled.run, step - 1, -1}, after{compiled.run, step, -1};
+int printDiff(Compiled& compiled, const FoundStep& found, const std::string& json) {
+    const int step = found.index;
+    const Place after{compiled.run, step, found.rewrites.value_or(-1)};
+    const Place before{compiled.run, step, std::max(0, found.rewrites.value_or(1) - 1)};
     auto graph = compiled.session.diff(before, after);
     if (!graph) return fail(graph.error());
     auto oldText = compiled.session.text(before), newText = compiled.session.text(after);
@@ -88,6 +91,7 @@ int printDiff(Compiled& compiled, int step, const std::string& json) {
     }
     if (!json.empty())
         return writeText(json, dump({{"step", compiled.steps[static_cast<size_t>(step)].name},
+                                     {"key", compiled.steps[static_cast<size_t>(step)].key()},
                                      {"added", graph->added},
                                      {"removed", graph->removed},
                                      {"edited", graph->edited},
@@ -133,8 +137,10 @@ void addText(CLI::App& app, Context& context) {
     addModel(*command, arguments->path)->required();
     command->add_flag("--runnable", arguments->runnable, "A Python file that runs in PyTorch as it stands");
     command
-        ->add_option("--step", arguments->step,
-                     "The graph after this step, by name or number, instead of the one in the file")
+        ->add_option(
+            "--step", arguments->step,
+            "The graph after this step, by key, name or number, instead of the one in the file; after a single "
+            "rewrite of it with :N")
         ->type_name("STEP");
     arguments->compile.addTo(*command);
     command->callback([arguments, command, &context] {
@@ -145,8 +151,8 @@ void addText(CLI::App& app, Context& context) {
             };
             if (!arguments->step.empty()) {
                 CT_TRY(Compiled compiled, openAndCompile(arguments->path, arguments->compile));
-                CT_TRY(const int step, findStep(compiled.steps, arguments->step));
-                return printed(compiled.session, {compiled.run, step, -1});
+                CT_TRY(const FoundStep step, findStep(compiled.steps, arguments->step));
+                return printed(compiled.session, {compiled.run, step.index, step.rewrites.value_or(-1)});
             }
             if (const std::string option = CompileArguments::given(*command); !option.empty())
                 return invalidInput(option + " says how to compile, and nothing is compiled without --step");
@@ -264,7 +270,9 @@ void addDiff(CLI::App& app, Context& context) {
     };
     auto arguments = std::make_shared<Arguments>();
     addModel(*command, arguments->path)->required();
-    command->add_option("--step", arguments->step, "Name or number, as `steps` lists them")
+    command
+        ->add_option("--step", arguments->step,
+                     "Key, name or number, as `steps` lists them; of a single rewrite with :N")
         ->type_name("STEP")
         ->required();
     addJson(*command, arguments->json);
@@ -272,7 +280,7 @@ void addDiff(CLI::App& app, Context& context) {
     command->callback([arguments, &context] {
         const auto run = [&]() -> Result<int> {
             CT_TRY(Compiled compiled, openAndCompile(arguments->path, arguments->compile));
-            CT_TRY(const int step, findStep(compiled.steps, arguments->step));
+            CT_TRY(const FoundStep step, findStep(compiled.steps, arguments->step));
             return printDiff(compiled, step, arguments->json);
         };
         context.status = statusOf(run());

@@ -55,6 +55,8 @@ Json toJson(const ModelInfo& model) {
 }
 Json toJson(const StepInfo& step) {
     return {{"index", step.index + 1},
+            {"key", step.key()},
+            {"track", step.track},
             {"stage", step.stage},
             {"name", step.name},
             {"state", stateName(step.state)},
@@ -72,7 +74,11 @@ Json toJson(const RewriteInfo& rewrite) {
     return {{"index", rewrite.index + 1}, {"rule", rewrite.rule}, {"node", rewrite.node}, {"why", rewrite.why}};
 }
 Json toJson(const StageInfo& stage) {
-    return {{"stage", stage.stage}, {"before", stage.before}, {"after", stage.after}, {"seconds", stage.seconds}};
+    return {{"track", stage.track},
+            {"stage", stage.stage},
+            {"before", stage.before},
+            {"after", stage.after},
+            {"seconds", stage.seconds}};
 }
 Json toJson(const KernelInfo& kernel) {
     return {{"name", kernel.name},

@@ -142,7 +142,7 @@ Result<void> Backward::run() {
     for (auto call = calls.rbegin(); call != calls.rend(); ++call) {
         const auto arrived = m_arrived.find((*call)->id());
         if (arrived == m_arrived.end()) continue;
-        if (!m_rewriter.begin("derivative of " + (*call)->op().name(), **call)) return {};
+        if (m_rewriter.begin("derivative of " + (*call)->op().name(), **call) != Go::Yes) return {};
         CT_TRY_VOID(differentiate(**call, arrived->second));
     }
     return {};

@@ -154,7 +154,7 @@ class ForwardMode {
 
     Module& m_module;
     Graph& m_graph;
-    CompileOptions m_options;
+    CompileRequest m_options;
     Rewriter m_rewriter;
     std::map<NodeId, std::vector<Node*>> m_tangents;  // one per result; null for none
 };

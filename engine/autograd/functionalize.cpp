@@ -214,7 +214,7 @@ class Functionalization {
         const bool list = node.arg(0).list() != nullptr;
         if (!list && node.arg(0).node() == nullptr)
             return invalidInput(node.op().name() + ": writes to something that is not a tensor", node.name());
-        if (!m_rewriter.begin(node.op().name(), node)) {
+        if (m_rewriter.begin(node.op().name(), node) != Go::Yes) {
             m_stopped = true;  // what is left writes to the newest values
             return {};
         }

@@ -135,7 +135,7 @@ Result<bool> differentiate(Module& module, Rewriter& rewriter) {
     if (differentiated.empty())
         return rewriter.refuse(rewriter.pass(), *graph.outputNode(),
                                "no returned value depends on an input that requires a gradient");
-    if (!rewriter.begin("joint graph", *graph.outputNode(), "gradients of the outputs come in as tangents"))
+    if (rewriter.begin("joint graph", *graph.outputNode(), "gradients of the outputs come in as tangents") != Go::Yes)
         return false;
 
     module.inputs.resize(primals.size());
@@ -190,7 +190,7 @@ Result<void> requireGradients(Module& module, const JointOptions& options) {
 Result<std::unique_ptr<Module>> makeJointGraph(const Module& forward, const JointOptions& options) {
     auto joint = std::make_unique<Module>(forward);
     CT_TRY_VOID(requireGradients(*joint, options));
-    const CompileOptions compile;
+    const CompileRequest compile;
     Rewriter rewriter("differentiate", compile);
     CT_TRY(const bool changed, differentiate(*joint, rewriter));
     if (!changed)

@@ -55,7 +55,7 @@ Result<BisectOutcome> bisectFailure(const CompileTrace& trace, const Progress& p
     auto fails = [&](int fuel) -> Result<bool> {
         if (progress.cancelled()) return Error{ErrorCode::Cancelled, "the search was stopped", {}, {}};
         progress.say(-1, failed.info.name + " with " + std::to_string(fuel) + (fuel == 1 ? " rewrite" : " rewrites"));
-        const Step partial = runPass(*failed.pass, failed.before, trace.options, fuel, progress.cancel.get());
+        const Step partial = runAgain(failed, trace, fuel, progress.cancel.get());
         const bool broken = partial.info.state == StepState::Failed;
         outcome.tries.push_back({fuel, outcome.step, fuel, {broken, partial.info.error}});
         return broken;
@@ -87,7 +87,7 @@ Result<BisectOutcome> bisect(const CompileTrace& trace, int firstStep, const Gra
                      "test " + std::to_string(number) + " of about " + std::to_string(all) +
                          ": the graph after rewrite " + std::to_string(rewrites) + " of " +
                          std::to_string(line.total()) + " (" + step.info.name + ")");
-        CT_TRY(const Snapshot graph, replayRewrites(step, trace.options, at.inStep, progress.cancel.get()));
+        CT_TRY(const Snapshot graph, replayRewrites(step, trace, at.inStep, progress.cancel.get()));
         CT_TRY(at.verdict, test(*graph));
         outcome.tries.push_back(at);
         return at.verdict.bad;

@@ -130,7 +130,7 @@ class LeftOver {
 };
 
 Result<bool> fuseGraph(Graph& graph, const BatchRule& rule, Rewriter& rewriter) {
-    const Search search(rewriter.options(), rule.name);
+    const Search search(rewriter.request(), rule.name);
     std::set<NodeId> fused;
     std::vector<NodeId> roots;
     for (const Node& node : graph.nodes()) roots.push_back(node.id());
@@ -148,7 +148,8 @@ Result<bool> fuseGraph(Graph& graph, const BatchRule& rule, Rewriter& rewriter) 
                     leftOver.tooFew(subset, *root, true);
                     continue;
                 }
-                stopped = !rewriter.begin(rule.name, *subset[0], "calls of one kind that do not depend on one another");
+                stopped = rewriter.begin(rule.name, *subset[0],
+                                         "calls of one kind that do not depend on one another") != Go::Yes;
                 if (stopped) break;
                 for (const Node* node : subset) fused.insert(node->id());
                 leftOver.taken(subset);
@@ -175,9 +176,9 @@ Result<bool> fuseModule(Module& module, const BatchRule& rule, Rewriter& rewrite
 
 }  // namespace
 
-Result<bool> batchFusion(std::string_view name, Module& module, Rewriter& rewriter) {
+Result<bool> batchFusion(Module& module, Rewriter& rewriter) {
     for (const BatchRule& rule : batchRules())
-        if (rule.name == name) return fuseModule(module, rule, rewriter);
+        if (rule.name == rewriter.pass()) return fuseModule(module, rule, rewriter);
     CT_CHECK(false, "the pipeline names only rules that exist");
 }
 

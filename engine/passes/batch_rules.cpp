@@ -5,7 +5,7 @@
 
 namespace cutaway::batching {
 
-Search::Search(const CompileOptions& options, std::string_view rule) {
+Search::Search(const CompileRequest& options, std::string_view rule) {
     static const OptionalPass kDefaults;
     const OptionalPass* given = options.enabled(std::string(rule));
     const OptionalPass& settings = given ? *given : kDefaults;

@@ -8,7 +8,7 @@ namespace cutaway::batching {
 
 /// Settings of a rule.
 struct Search {
-    Search(const CompileOptions& options, std::string_view rule);
+    Search(const CompileRequest& options, std::string_view rule);
     int least, most, depth;
     int64_t largestGrouped;  // the largest size of what group_linear takes
     bool sameUsers, sameParent, broadcastBias, parity;

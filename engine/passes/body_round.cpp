@@ -62,7 +62,7 @@ std::shared_ptr<const BodyRound> BodyRound::make(const Module& before, const Mod
             for (const Path& path : made) {
                 Module* body = moduleAt(module, path);
                 if (body == nullptr) continue;
-                CT_TRY(const bool inner, pass->own ? (*pass->own)(*body, rewriter) : pass->run(*body, rewriter));
+                CT_TRY(const bool inner, (*pass)(*body, rewriter));
                 changed |= inner;
             }
             return changed;

@@ -29,7 +29,7 @@ Result<bool> eliminateDeadCode(Module& module, Rewriter& rewriter) {
     for (Node* node = graph.last(); node != nullptr;) {
         Node* const previous = node->previous();
         if (isDead(*node, {rewriter, "dead node", *node})) {
-            if (!rewriter.begin("dead node", *node, "nobody reads it")) return changed;
+            if (rewriter.begin("dead node", *node, "nobody reads it") != Go::Yes) return changed;
             graph.erase(*node);
             changed = true;
         }

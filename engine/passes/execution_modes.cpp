@@ -160,7 +160,7 @@ Result<void> ExecutionModes::finish() {
     for (const auto& [enter, before] : m_entered)
         if (!enter->hasUsers()) m_module->graph().erase(*enter);
     m_entered.clear();
-    if (m_silent.empty() || m_rewriter.options().mode != Mode::Training) return {};
+    if (m_silent.empty() || m_rewriter.request().mode != Mode::Training) return {};
     const std::vector<bool> flow = gradientFlow(*m_module);
     for (Node* node : m_module->graph().nodeList()) {
         if (!m_silent.contains(node->id()) || index(node->id()) >= flow.size() || !flow[index(node->id())]) continue;

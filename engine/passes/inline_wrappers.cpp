@@ -107,7 +107,7 @@ Argument exchanged(const Argument& argument, const Twins& twins) {
 void sayWhatStays(const Module& module, Rewriter& rewriter, NameOf nameOf, bool inside) {
     for (const Node& node : module.graph().nodes()) {
         const Refusing no(rewriter, rewriter.pass(), node);
-        if (nameOf(node, rewriter.options().mode).empty()) no("it is no call that only wraps a graph");
+        if (nameOf(node, rewriter.request().mode).empty()) no("it is no call that only wraps a graph");
         else if (inside) no("the graph that it stands in is written where it is called first");
     }
     for (const auto& [name, body] : module.subgraphs) sayWhatStays(*body, rewriter, nameOf, true);
@@ -122,13 +122,14 @@ class Inlining {
         ModeState state = start;
         for (Node* node = m_graph.first(); node != nullptr;) {
             followSwitch(*node, state);
-            const std::string_view name = m_nameOf(*node, m_rewriter.options().mode);
+            const std::string_view name = m_nameOf(*node, m_rewriter.request().mode);
             if (name.empty()) {
                 node = node->next();
                 continue;
             }
             CT_TRY(Wrapped wrapped, readWrapped(m_module, *node));
-            if (!m_rewriter.begin(m_rewriter.pass(), *node, "its graph runs where it stands")) return m_changed;
+            if (m_rewriter.begin(m_rewriter.pass(), *node, "its graph runs where it stands") != Go::Yes)
+                return m_changed;
             m_changed = true;
             CT_TRY(node, inlineCall(*node, name, wrapped, state));
         }

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/ops/alias.h"
 #include "engine/rewrite/matcher.h"
-#include "engine/rewrite/storage_roots.h"
 
 namespace cutaway {
 namespace {

@@ -65,7 +65,7 @@ Result<bool> moveToDevice(Module& module, Rewriter& rewriter) {
     const auto nodes = module.graph().nodes();
     const auto first = std::find_if(nodes.begin(), nodes.end(), [](const Node& node) { return concerns(node); });
     sayWhatStays(module, first == nodes.end() ? nullptr : &*first, rewriter);
-    if (first == nodes.end() || !rewriter.begin("device", *first, "compiled for cuda:0")) return false;
+    if (first == nodes.end() || rewriter.begin("device", *first, "compiled for cuda:0") != Go::Yes) return false;
     moveGraph(module);
     return true;
 }

@@ -7,6 +7,7 @@
 #include "engine/ir/diff.h"
 #include "engine/ir/fingerprint.h"
 #include "engine/ir/verify.h"
+#include "engine/support/fault_points.h"
 
 namespace cutaway {
 namespace {
@@ -26,8 +27,10 @@ Result<bool> runChecked(const Pass& pass, Module& module, const Module& before, 
                         double& passMilliseconds) {
     const auto start = std::chrono::steady_clock::now();
     // What goes wrong in one pass must not cost the user the session.
-    const Result<bool> result =
-        guarded([&] { return pass.own ? (*pass.own)(module, rewriter) : pass.run(module, rewriter); });
+    const Result<bool> result = guarded([&] {
+        faultPoint("pass", pass.name);
+        return pass(module, rewriter);
+    });
     passMilliseconds = millisecondsSince(start);
     CT_TRY(const bool claimed, result);
     if (claimed != rewriter.changed())
@@ -66,16 +69,53 @@ std::map<std::string, int> opHistogram(const Module& module) {
     return counts;
 }
 
-Step runPass(const Pass& pass, const Snapshot& before, const CompileOptions& options, std::optional<int64_t> fuel,
-             const CancelToken* cancel, WorkingCopy* working, WatchedNode* watched) {
+namespace {
+
+Step stepOf(const Pass& pass, const Snapshot& before) {
     Step step;
     step.pass = &pass;
     step.before = step.after = before;
-    step.info.stage = std::string(pass.stage);
     step.info.name = std::string(pass.name);
     step.info.summary = std::string(pass.summary);
     step.info.nodesBefore = step.info.nodesAfter = static_cast<int>(before->graph().size());
+    return step;
+}
 
+/// Makes of the graph one for each track, and holds each to be well formed.
+Result<std::vector<Snapshot>> runSplit(const Pass& pass, const Snapshot& before, Rewriter& rewriter) {
+    return guarded([&]() -> Result<std::vector<Snapshot>> {
+        CT_TRY(const auto modules, pass.split(*before, rewriter));
+        std::vector<Snapshot> out;
+        for (const std::shared_ptr<Module>& module : modules) {
+            CT_TRY_VOID(verify(*module, {.functional = pass.functional}));
+            out.push_back(module);
+        }
+        return out;
+    });
+}
+
+Step splitPass(const Pass& pass, const Snapshot& before, Rewriter& rewriter) {
+    const auto start = std::chrono::steady_clock::now();
+    Step step = stepOf(pass, before);
+    const auto made = runSplit(pass, before, rewriter);
+    step.info.milliseconds = step.info.passMilliseconds = millisecondsSince(start);
+    step.rewrites = rewriter.done();
+    step.answers = rewriter.context().asked();
+    step.info.rewrites = static_cast<int>(step.rewrites.size());
+    step.info.state = made ? StepState::Changed : StepState::Failed;
+    if (!made) step.info.error = made.error().text();
+    else
+        for (const Snapshot& graph : *made) step.made.emplace_back(std::string(), graph);
+    return step;
+}
+
+}  // namespace
+
+Step runPass(const Pass& pass, const Snapshot& before, PassContext context, std::optional<int64_t> fuel,
+             const CancelToken* cancel, WorkingCopy* working, WatchedNode* watched) {
+    Rewriter rewriter(pass.name, withSizeHints(std::move(context), *before), fuel, cancel);
+    if (pass.split) return splitPass(pass, before, rewriter);
+    Step step = stepOf(pass, before);
     const auto start = std::chrono::steady_clock::now();
     // Hashes that are known before the copy is made are known to the copy too.
     fingerprint(*before);
@@ -84,14 +124,13 @@ Step runPass(const Pass& pass, const Snapshot& before, const CompileOptions& opt
     if (copy.of != before) copy = {before, std::make_shared<Module>(*before)};
     const std::shared_ptr<Module>& module = copy.module;
     const uint64_t edits = editsOf(*module);
-    const CompileOptions hinted = before->symbols.empty() ? CompileOptions() : withSizeHints(options, *before);
-    Rewriter rewriter(pass.name, before->symbols.empty() ? options : hinted, fuel, cancel);
     rewriter.knowBodies(*module);
     if (watched)
         if (const Module* body = module->body(watched->body)) rewriter.watch(body->graph(), watched->node);
     const Result<bool> changed = runChecked(pass, *module, *before, rewriter, step.info.passMilliseconds);
     rewriter.knowBodies(*module);
     step.rewrites = rewriter.done();
+    step.answers = rewriter.context().asked();
     if (watched) watched->refusals = rewriter.refusals();
     for (const RuleStats& stats : rewriter.ruleStats())
         step.rules.push_back(
@@ -100,6 +139,7 @@ Step runPass(const Pass& pass, const Snapshot& before, const CompileOptions& opt
     if (!changed) {
         step.info.state = StepState::Failed;
         step.info.error = changed.error().text();
+        step.errorCode = changed.error().code;
         step.info.milliseconds = millisecondsSince(start);
         return step;
     }
@@ -123,17 +163,22 @@ Step runPass(const Pass& pass, const Snapshot& before, const CompileOptions& opt
     return step;
 }
 
-CompileOptions withSizeHints(const CompileOptions& options, const Module& module) {
-    CompileOptions out = options;
-    for (const auto& [symbol, value] : hintedSymbols(module)) out.sizeHints.emplace(symbol, value);
-    return out;
+PassContext withSizeHints(PassContext context, const Module& module) {
+    if (module.symbols.empty()) return context;
+    for (const auto& [symbol, value] : hintedSymbols(module)) context.sizeHints.emplace(symbol, value);
+    return context;
 }
 
-Result<Snapshot> replayRewrites(const Step& step, const CompileOptions& options, int rewrites,
-                                const CancelToken* cancel) {
+Step runAgain(const Step& step, const CompileTrace& trace, int64_t fuel, const CancelToken* cancel) {
+    PassContext context(trace.request, &trace.services);
+    context.answerFrom(step.answers);
+    return runPass(*step.pass, step.before, std::move(context), fuel, cancel);
+}
+
+Result<Snapshot> replayRewrites(const Step& step, const CompileTrace& trace, int rewrites, const CancelToken* cancel) {
     if (rewrites <= 0 || step.pass == nullptr) return step.before;
     if (rewrites >= step.info.rewrites) return step.after;
-    Step partial = runPass(*step.pass, step.before, options, rewrites, cancel);
+    const Step partial = runAgain(step, trace, rewrites, cancel);
     if (partial.info.state == StepState::Failed)
         return Error{ErrorCode::Internal, partial.info.error, step.info.name, {}};
     return partial.after;

@@ -16,22 +16,29 @@ struct Step {
     StepInfo info;
     const Pass* pass = nullptr;
     Snapshot before, after;
+    /// Of a split, for each track the graph that it begins with; `after` is the graph that was split.
+    std::vector<std::pair<std::string, Snapshot>> made;
     std::vector<RewriteInfo> rewrites;
     std::vector<RuleUse> rules;
+    std::vector<Answer> answers;                // of the services, as the pass asked
+    ErrorCode errorCode = ErrorCode::Internal;  // of info.error
 };
 
-/// A whole run. When a pass failed, its step is the last one and carries the error.
+/// A whole run: never changed once it is made. When a pass failed, its step is the last one and carries the error.
 struct CompileTrace {
-    CompileOptions options;
+    CompileRequest request;
+    CompileServices services;  // for questions that no step has asked
     Snapshot input;
     std::vector<Step> steps;
     std::vector<StageInfo> stages;
     double seconds = 0;
-    bool cancelled = false;  // the last passes did not run
+    bool cancelled = false;   // the last passes did not run
+    std::string cancelledAt;  // the pass that was interrupted
     // What steps refer to beside the table of passes:
     std::shared_ptr<const UserPasses> own;
     std::vector<std::shared_ptr<const BodyRound>> rounds;
 
+    /// The graph behind the last step.
     const Snapshot& result() const { return steps.empty() ? input : steps.back().after; }
     bool failed() const { return !steps.empty() && steps.back().info.state == StepState::Failed; }
 };
@@ -51,15 +58,18 @@ struct WatchedNode {
 };
 
 /// Runs one pass on a copy of `before`: that in `working` if it is one, else a new one. Never fails itself: what goes
-/// wrong is in the step. `fuel`: rewrites allowed.
-Step runPass(const Pass& pass, const Snapshot& before, const CompileOptions& options, std::optional<int64_t> fuel = {},
+/// wrong is in the step. `fuel`: rewrites allowed. The step says nothing of its place in a run.
+Step runPass(const Pass& pass, const Snapshot& before, PassContext context, std::optional<int64_t> fuel = {},
              const CancelToken* cancel = nullptr, WorkingCopy* working = nullptr, WatchedNode* watched = nullptr);
 
-/// The options with the example values of the module's size symbols, as runPass gives them to a pass.
-CompileOptions withSizeHints(const CompileOptions& options, const Module& module);
+/// The context with the example values of the module's size symbols, as runPass gives it to a pass.
+PassContext withSizeHints(PassContext context, const Module& module);
 
-/// The graph after the first `rewrites` rewrites of a recorded step (runs the pass again with that much fuel).
-Result<Snapshot> replayRewrites(const Step& step, const CompileOptions& options, int rewrites,
+/// Runs the pass of a recorded step once more, with that much fuel and the answers that it got.
+Step runAgain(const Step& step, const CompileTrace& trace, int64_t fuel, const CancelToken* cancel = nullptr);
+
+/// The graph after the first `rewrites` rewrites of a recorded step.
+Result<Snapshot> replayRewrites(const Step& step, const CompileTrace& trace, int rewrites,
                                 const CancelToken* cancel = nullptr);
 
 /// Op name -> count, placeholders, attributes and output included, subgraphs not.

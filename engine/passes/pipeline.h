@@ -1,23 +1,41 @@
 #pragma once
 // The compiler as a list.
 #include <functional>
-#include <span>
+#include <vector>
 
 #include "engine/passes/pass_runner.h"
+#include "engine/passes/plan.h"
 
 namespace cutaway {
 
-/// Every pass, in running order.
-std::span<const Pass> pipeline();
+/// All of it.
+const std::vector<Part>& compiler();
 
-/// Runs the passes on `input`: all, or those of options.onlyStage. Fails only for options that name an unknown stage
-/// or pass, or when cancelled; a failing pass ends the run and is its last step.
-Result<CompileTrace> runPipeline(const Snapshot& input, const CompileOptions& options, const Progress& progress = {});
+/// A pass and the stage that it belongs to.
+struct StagePass {
+    const Stage* stage;
+    const Pass* pass;
+};
+/// Every pass that has a row, in running order; none of the user's own.
+const std::vector<StagePass>& pipeline();
+/// Their names, in running order, each once; of those alone that run on request.
+std::vector<std::string_view> passNames(bool onRequest = false);
+
+/// Runs the passes on `input`: all, or those of request.onlyStage. Fails only for requests that name an unknown stage
+/// or pass or contradict themselves, or when cancelled; a failing pass ends the run and is its last step.
+Result<CompileTrace> runPipeline(const Snapshot& input, const CompileRequest& request,
+                                 const CompileServices& services = {}, const Progress& progress = {});
 
 /// The same, telling `ended` of every step when it is done. Cancelled, it returns the steps done until then, if there
 /// are any: a pass that was interrupted is not among them.
-Result<CompileTrace> runPipelineWatched(const Snapshot& input, const CompileOptions& options,
+Result<CompileTrace> runPipelineWatched(const Snapshot& input, const CompileRequest& request,
+                                        const CompileServices& services,
                                         const std::function<void(const StepInfo&)>& ended,
                                         const Progress& progress = {});
+
+/// Runs another compiler than Cutaway's; for tests of what the list can say.
+Result<CompileTrace> runCompiler(const std::vector<Part>& compiler, const Snapshot& input,
+                                 const CompileRequest& request, const CompileServices& services = {},
+                                 const std::function<void(const StepInfo&)>& ended = {}, const Progress& progress = {});
 
 }  // namespace cutaway

@@ -2,8 +2,8 @@
 
 #include "engine/ir/infer.h"
 #include "engine/ir/live_nodes.h"
+#include "engine/ops/alias.h"
 #include "engine/rewrite/refusing.h"
-#include "engine/rewrite/storage_roots.h"
 
 namespace cutaway {
 namespace {
@@ -145,12 +145,14 @@ Result<bool> removeNoopOps(Module& module, Rewriter& rewriter) {
         const Noop* noop = findNoop(*node);
         if (noop == nullptr) continue;
         Node* source =
-            unchanged(*node, *noop, storages, rewriter.options().parity, {rewriter, node->op().name(), *node});
-        if (source == nullptr || rewriter.disabled(node->op().name())) continue;
-        if (!rewriter.begin(node->op().name(), *node, noop->why)) return changed;
+            unchanged(*node, *noop, storages, rewriter.request().parity, {rewriter, node->op().name(), *node});
+        if (source == nullptr) continue;
+        const Go go = rewriter.begin(node->op().name(), *node, noop->why);
+        if (go == Go::Stop) return changed;
+        if (go == Go::Skip) continue;
         // PyTorch looks at the storages as they were before the pass, so two outputs may come to share one: only with
         // parity.
-        if (!rewriter.options().parity) storages.merge(*node, *source);
+        if (!rewriter.request().parity) storages.merge(*node, *source);
         rewriter.replace(*node, *source);
         changed = true;
     }

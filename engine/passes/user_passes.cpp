@@ -2,25 +2,31 @@
 
 #include <algorithm>
 
+#include "cutaway/words.h"
+#include "engine/passes/pipeline.h"
 #include "engine/rewrite/pattern.h"
 
 namespace cutaway {
 namespace {
 
-constexpr UserPlace kPlaces[] = {
-    {"pre_grad_custom_pass", "pre_grad", false, "apply_gumbel_max_trick_pass", false},
-    {"joint_custom_pre_pass", "joint", true, "remove_noop_ops", true},
-    {"joint_custom_post_pass", "joint", false, "replace_random_passes", true},
-    {"post_grad_custom_pre_pass", "post_grad", true, "remove_profiler_ops", true},
-    {"post_grad_custom_post_pass", "post_grad", true, "stable_sort", true},
-};
+/// The places of all stages, in running order.
+const std::vector<const UserPlace*>& places() {
+    static const std::vector<const UserPlace*> all = [] {
+        std::vector<const UserPlace*> out;
+        for (const Stage* stage : stagesOf(compiler()))
+            for (const Row& row : stage->rows)
+                if (const auto* place = std::get_if<UserPlace>(&row)) out.push_back(place);
+        return out;
+    }();
+    return all;
+}
 constexpr std::string_view kUsualPlace = "joint_custom_pre_pass";
 
 Result<const UserPlace*> findPlace(std::string_view name) {
     std::string names;
-    for (const UserPlace& place : kPlaces) {
-        if (place.name == (name.empty() ? kUsualPlace : name)) return &place;
-        names += (names.empty() ? "" : ", ") + std::string(place.name);
+    for (const UserPlace* place : places()) {
+        if (place->name == (name.empty() ? kUsualPlace : name)) return place;
+        names += (names.empty() ? "" : ", ") + std::string(place->name);
     }
     return Error{ErrorCode::InvalidInput, "no place named '" + std::string(name) + "'", {}, {"there are: " + names}};
 }
@@ -66,8 +72,6 @@ Error inFile(const std::string& file, Error error) {
 }
 
 }  // namespace
-
-std::span<const UserPlace> userPlaces() { return kPlaces; }
 
 UserPasses::Entry& UserPasses::entryFor(const UserPlace& place, const std::string& file) {
     const std::string name = std::string(place.name) + "." + file;
@@ -115,11 +119,17 @@ Result<void> UserPasses::addRules(const UserRules& file) {
     return {};
 }
 
-Result<void> UserPasses::addFunction(const UserPass& function) {
-    CT_TRY(const UserPlace* place, findPlace(function.place));
-    if (!function.run) return invalidInput("the pass has no function", function.name);
+Result<void> UserPasses::addFunction(const PluginPass& wanted, const std::vector<UserPass>& lent) {
+    CT_TRY(const UserPlace* place, findPlace(wanted.place));
+    const auto found = std::find_if(lent.begin(), lent.end(), [&](const UserPass& each) { return each.id == wanted; });
+    if (found == lent.end())
+        return Error{ErrorCode::NotFound,
+                     "the pass '" + visibleText(wanted.name) + "' " + visibleText(wanted.version) + " is not loaded",
+                     {},
+                     {"load the plugin that has it, in the version that the request names"}};
+    if (!found->run) return invalidInput("the pass has no function", wanted.name);
     Entry& entry = m_entries.emplace_back(
-        Entry{place, std::string(place->name) + "." + function.name, function.summary, {}, {}, function.run, {}});
+        Entry{place, std::string(place->name) + "." + wanted.name, found->summary, {}, {}, found->run, {}});
     if (entry.summary.empty()) entry.summary = "A pass of the user's own";
     return {};
 }
@@ -128,10 +138,10 @@ Result<void> UserPasses::finish() {
     for (const Entry& entry : m_entries)
         if (const auto alone = RuleSet::compile(entry.rules); !alone) return inFile(entry.name, alone.error());
     // Files are compared with each other, too.
-    for (const UserPlace& place : kPlaces) {
+    for (const UserPlace* place : places()) {
         std::vector<Rule> together;
         for (const Entry& entry : m_entries)
-            if (entry.place == &place) together.insert(together.end(), entry.rules.begin(), entry.rules.end());
+            if (entry.place == place) together.insert(together.end(), entry.rules.begin(), entry.rules.end());
         CT_TRY_VOID(RuleSet::compile(together));
     }
     for (Entry& entry : m_entries) {
@@ -140,7 +150,6 @@ Result<void> UserPasses::finish() {
             const RuleSet* rules = &entry.set.emplace_back(std::move(set));
             entry.run = [rules](Module& module, Rewriter& rewriter) { return applyToAll(module, rewriter, *rules); };
         }
-        entry.pass.stage = entry.place->stage;
         entry.pass.name = entry.name;
         entry.pass.summary = entry.summary;
         entry.pass.functional = entry.place->functional;
@@ -149,29 +158,27 @@ Result<void> UserPasses::finish() {
     return {};
 }
 
-Result<std::shared_ptr<const UserPasses>> UserPasses::make(const CompileOptions& options) {
+Result<std::shared_ptr<const UserPasses>> UserPasses::make(const CompileRequest& request,
+                                                           const CompileServices& services) {
     auto out = std::make_shared<UserPasses>();
-    for (const UserRules& file : options.userRules) CT_TRY_VOID(out->addRules(file));
-    for (const UserPass& function : options.userPasses) CT_TRY_VOID(out->addFunction(function));
+    for (const UserRules& file : request.userRules) CT_TRY_VOID(out->addRules(file));
+    for (const PluginPass& plugin : request.plugins) CT_TRY_VOID(out->addFunction(plugin, services.passes));
     CT_TRY_VOID(out->finish());
     return std::shared_ptr<const UserPasses>(std::move(out));
 }
 
-std::vector<const Pass*> UserPasses::at(const UserPlace& place) const {
-    std::vector<const Pass*> passes;
+std::vector<const Pass*> UserPasses::at(std::string_view place) const {
+    std::vector<const Pass*> out;
     for (const Entry& entry : m_entries)
-        if (entry.place->name == place.name) passes.push_back(&entry.pass);
-    return passes;
+        if (entry.place->name == place) out.push_back(&entry.pass);
+    return out;
 }
 
-void UserPasses::insertInto(std::vector<const Pass*>& plan) const {
-    for (const UserPlace& place : kPlaces) {
-        const auto anchor =
-            std::find_if(plan.begin(), plan.end(), [&](const Pass* pass) { return pass->name == place.anchor; });
-        if (anchor == plan.end()) continue;
-        const std::vector<const Pass*> passes = at(place);
-        plan.insert(place.before ? anchor : anchor + 1, passes.begin(), passes.end());
-    }
+std::vector<const Pass*> UserPasses::passes() const {
+    std::vector<const Pass*> out;
+    for (const UserPlace* place : places())
+        for (const Pass* pass : at(place->name)) out.push_back(pass);
+    return out;
 }
 
 std::vector<RuleTable> UserPasses::tables() const {
@@ -191,9 +198,9 @@ std::string UserPasses::text() const {
 }
 
 Result<std::shared_ptr<const UserPasses>> loadUserRule(const std::string& text) {
-    CompileOptions options;
-    options.userRules.push_back({"the rule's text", text});
-    return UserPasses::make(options);
+    CompileRequest request;
+    request.userRules.push_back({"the rule's text", text});
+    return UserPasses::make(request);
 }
 
 }  // namespace cutaway

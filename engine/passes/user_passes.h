@@ -7,31 +7,22 @@
 #include <vector>
 
 #include "engine/passes/joint/traced_rules.h"
-#include "engine/passes/pass.h"
 #include "engine/passes/rule_tables.h"
+#include "engine/passes/stage.h"
 
 namespace cutaway {
-
-/// Where passes of the user's own run.
-struct UserPlace {
-    std::string_view name, stage;
-    bool before;              // the anchor; else behind it
-    std::string_view anchor;  // a pass of the pipeline
-    bool functional;          // the graph is, and has to stay so
-};
-std::span<const UserPlace> userPlaces();
 
 /// Those of one run. Passes point into it, so it lives as long as the run's steps.
 class UserPasses {
   public:
     /// A file's rules become one pass per place, named PLACE.FILE; functions are named PLACE.NAME. Errors name the file
     /// and the line or the rule: text that does not parse; formulas that do not trace; an unknown place; two rules of
-    /// one name, or of one pattern, at one place.
-    static Result<std::shared_ptr<const UserPasses>> make(const CompileOptions& options);
+    /// one name, or of one pattern, at one place; a plugin's pass that is not lent.
+    static Result<std::shared_ptr<const UserPasses>> make(const CompileRequest& request,
+                                                          const CompileServices& services = {});
 
-    std::vector<const Pass*> at(const UserPlace& place) const;
-    /// Puts the passes beside the anchors that the plan has.
-    void insertInto(std::vector<const Pass*>& plan) const;
+    std::vector<const Pass*> at(std::string_view place) const;
+    std::vector<const Pass*> passes() const;
     /// The rules as they are matched, by pass.
     std::vector<RuleTable> tables() const;
     /// The rules as text: loads again to the same rules.
@@ -47,7 +38,7 @@ class UserPasses {
         Pass pass;
     };
     Result<void> addRules(const UserRules& file);
-    Result<void> addFunction(const UserPass& function);
+    Result<void> addFunction(const PluginPass& wanted, const std::vector<UserPass>& lent);
     Result<void> addRule(const Rule& rule, const std::string& file);
     Entry& entryFor(const UserPlace& place, const std::string& file);
     Result<void> finish();

@@ -4,10 +4,10 @@
 #include <map>
 
 #include "engine/ir/verify.h"
+#include "engine/ops/alias.h"
 #include "engine/rewrite/graph_order.h"
 #include "engine/rewrite/matcher.h"
 #include "engine/rewrite/rewriter.h"
-#include "engine/rewrite/storage_roots.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
@@ -174,7 +174,7 @@ class RuleApplication {
     /// A result that is replaced by a value that was there before must not make an output share memory with an input or
     /// another output (spec: passes G-2): the first for which it would, and that value. PyTorch does not look (parity).
     std::pair<const Node*, const Node*> sharedByExchange() const {
-        if (m_rewriter.options().parity) return {};
+        if (m_rewriter.request().parity) return {};
         for (const Exchange& one : m_exchanges)
             for (size_t item = 0; item < one.made.size(); ++item) {
                 const Node* made = one.made[item];
@@ -197,7 +197,7 @@ class RuleApplication {
     /// A value that as_strided reads is replaced only by one that has the same elements at the same places of its
     /// storage.
     bool keepsWhatIsRead() const {
-        if (m_rewriter.options().parity) return true;
+        if (m_rewriter.request().parity) return true;
         for (const Exchange& one : m_exchanges) {
             if (!one.tuple && !mayBeRead(*one.old, one.made[0])) return false;
             for (const Node* reader : one.tuple ? one.old->users() : std::vector<Node*>()) {
@@ -232,7 +232,7 @@ class RuleApplication {
         }
         eraseUnused(m_matched);
         if (needsSort()) sortTopologically(m_graph);
-        for (Node* node : retyped) CT_TRY_VOID(retypeReaders(m_graph, *node, !m_rewriter.options().parity));
+        for (Node* node : retyped) CT_TRY_VOID(retypeReaders(m_graph, *node, !m_rewriter.request().parity));
         return {};
     }
     /// The getitem readers of a tuple go; it itself goes with the matched nodes.
@@ -249,7 +249,7 @@ class RuleApplication {
             m_graph.replaceUses(*reader, made);
             m_matched.erase(std::remove(m_matched.begin(), m_matched.end(), reader), m_matched.end());
             m_graph.erase(*reader);
-            if (differs) CT_TRY_VOID(retypeReaders(m_graph, made, !m_rewriter.options().parity));
+            if (differs) CT_TRY_VOID(retypeReaders(m_graph, made, !m_rewriter.request().parity));
         }
         return {};
     }
@@ -331,7 +331,7 @@ Result<bool> sweep(Graph& graph, Rewriter& rewriter, const RuleSet& rules, std::
                 continue;
             }
             const auto start = std::chrono::steady_clock::now();
-            Match match(rule, rewriter.options());
+            Match match(rule, rewriter.context());
             bool applied = false;
             const bool matched = matchRule(rule, *node, regions, match);
             if (matched) {
@@ -350,12 +350,12 @@ Result<bool> sweep(Graph& graph, Rewriter& rewriter, const RuleSet& rules, std::
 
 }  // namespace
 
-Result<std::string> applyRuleAt(const Rule& rule, Node& node, const CompileOptions& options) {
+Result<std::string> applyRuleAt(const Rule& rule, Node& node, const PassContext& context) {
     CT_TRY(const RuleSet set, RuleSet::compile({&rule, 1}));
-    Match match(set.at(0), options);
+    Match match(set.at(0), context);
     MatchTrace trace;
     if (!matchRule(set.at(0), node, MutationRegions(node.graph()), match, &trace)) return trace.reason;
-    Rewriter rewriter(rule.name, options);
+    Rewriter rewriter(rule.name, context);
     RuleApplication application(node.graph(), rewriter, set.at(0), match);
     CT_TRY_VOID(application.run());
     return application.refusal();

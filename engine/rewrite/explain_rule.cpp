@@ -42,7 +42,7 @@ std::pair<const Node*, std::string_view> unsupportedValue(const Node& node) {
 
 bool hasUnsupportedType(const Node& node) { return unsupportedValue(node).first != nullptr; }
 
-Explanation explainRule(const Rule& rule, Node& node, const CompileOptions& options) {
+Explanation explainRule(const Rule& rule, Node& node, const PassContext& context) {
     Explanation out;
     const auto set = RuleSet::compile({&rule, 1});
     if (!set) {
@@ -56,7 +56,7 @@ Explanation explainRule(const Rule& rule, Node& node, const CompileOptions& opti
         return out;
     }
     const CompiledRule& compiled = set->at(0);
-    Match match(compiled, options);
+    Match match(compiled, context);
     MatchTrace trace;
     out.matched = matchRule(compiled, node, MutationRegions(node.graph()), match, &trace);
     if (out.matched) {

@@ -5,9 +5,9 @@
 
 #include "engine/ir/infer.h"
 #include "engine/ir/verify.h"
+#include "engine/ops/alias.h"
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
-#include "engine/rewrite/storage_roots.h"
 #include "engine/support/check.h"
 
 namespace cutaway {

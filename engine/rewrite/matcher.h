@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/rewrite/pass_context.h"
 #include "engine/rewrite/pattern.h"
 #include "engine/rewrite/rule.h"
 
@@ -24,8 +25,8 @@ struct CompiledRule {
 /// What the names of a pattern stand for. Borrows the graph; valid until it is edited.
 class Match {
   public:
-    Match(const CompiledRule& rule, const CompileOptions& options)
-        : m_rule(rule.rule), m_pattern(&rule.pattern), m_options(&options), m_bound(rule.pattern.names.size()) {}
+    Match(const CompiledRule& rule, const PassContext& context)
+        : m_rule(rule.rule), m_pattern(&rule.pattern), m_context(&context), m_bound(rule.pattern.names.size()) {}
     Match(const Match&) = delete;
     Match& operator=(const Match&) = delete;
 
@@ -45,8 +46,9 @@ class Match {
     std::vector<Node*> nodes() const;
     const Rule& rule() const { return *m_rule; }
     const Pattern& pattern() const { return *m_pattern; }
-    const CompileOptions& options() const { return *m_options; }
-    bool parity() const { return m_options->parity; }
+    const CompileRequest& request() const { return m_context->request(); }
+    const PassContext& context() const { return *m_context; }
+    bool parity() const { return request().parity; }
     /// A refusal names what the rule has found ("{x}" is its name, "{x:type}" its type); what it takes to say more goes
     /// here. What a condition found out and the reader of a step or of a refusal wants to know; added to the reason.
     /// The last one counts.
@@ -59,7 +61,7 @@ class Match {
     friend class Matcher;
     const Rule* m_rule;
     const Pattern* m_pattern;
-    const CompileOptions* m_options;
+    const PassContext* m_context;
     std::vector<const Argument*> m_bound;  // by slot; null = not bound yet
     mutable std::string m_note;
     bool m_refused = false;
@@ -99,10 +101,10 @@ struct Explanation {
 };
 
 /// Matches again, with reasons: "needs `m` to be read only here, but `mul_3` reads it too".
-Explanation explainRule(const Rule& rule, Node& node, const CompileOptions& options = {});
+Explanation explainRule(const Rule& rule, Node& node, const PassContext& context = CompileRequest());
 
 /// Applies a rule at one node; the empty sentence, or why nothing was done. Errors: a replacement that does not type.
-Result<std::string> applyRuleAt(const Rule& rule, Node& node, const CompileOptions& options = {});
+Result<std::string> applyRuleAt(const Rule& rule, Node& node, const PassContext& context = CompileRequest());
 
 /// Values whose type no rule touches (spec: pattern-matcher P-2): complex, meta, sparse.
 bool hasUnsupportedType(const Node& node);

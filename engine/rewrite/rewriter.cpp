@@ -1,9 +1,9 @@
 #include "engine/rewrite/rewriter.h"
 
 #include "engine/ir/verify.h"
+#include "engine/ops/alias.h"
 #include "engine/ops/infer_rules.h"
 #include "engine/rewrite/graph_order.h"
-#include "engine/rewrite/storage_roots.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
@@ -38,14 +38,15 @@ bool isPure(const Node& node) {
     return node.isCall() && !node.op().mutates() && !node.is(Tag::Impure);
 }
 
-bool Rewriter::begin(std::string_view rule, const Node& node, std::string_view why) {
-    if (outOfFuel() || cancelled() || disabled(rule)) return false;
+Go Rewriter::begin(std::string_view rule, const Node& node, std::string_view why) {
+    if (outOfFuel() || cancelled()) return Go::Stop;
+    if (disabled(rule)) return Go::Skip;
     record(rule, node.graph(), node.name(), node.id(), why);
-    return true;
+    return Go::Yes;
 }
 
 bool Rewriter::disabled(std::string_view rule) const {
-    const auto& names = m_options->disabledPasses;
+    const auto& names = request().disabledPasses;
     return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
         return name == rule || (name.size() == m_pass.size() + 1 + rule.size() && name.starts_with(m_pass) &&
                                 name[m_pass.size()] == '/' && name.ends_with(rule));
@@ -97,7 +98,7 @@ void Rewriter::replace(Node& old, Node& replacement) {
     Graph& graph = old.graph();
     const ValueType type = old.type();
     const std::vector<Node*> readers = old.users();
-    const bool keepRead = !m_options->parity;
+    const bool keepRead = !request().parity;
     const bool read =
         keepRead && !sameMemory(type, replacement.type()) && &storageRoot(old) == &old && storageIsRead(old);
     Provenance provenance = old.provenance();

@@ -8,13 +8,20 @@
 #include <vector>
 
 #include "cutaway/jobs.h"
-#include "cutaway/options.h"
 #include "cutaway/trace.h"
 #include "engine/ir/module.h"
 #include "engine/ops/build.h"
+#include "engine/rewrite/pass_context.h"
 #include "engine/rewrite/rule.h"
 
 namespace cutaway {
+
+/// What a pass may do with a rewrite that it has found.
+enum class Go : uint8_t {
+    Yes,   // make it
+    Skip,  // the rule is switched off: go on with other rules
+    Stop,  // out of fuel or cancelled: none can be made any more
+};
 
 /// What a pass says of a node that one of its rules leaves alone.
 struct Refusal {
@@ -25,17 +32,15 @@ struct Refusal {
 
 class Rewriter {
   public:
-    /// `fuel`: how many rewrites may happen; none = any number. `options` and `cancel` outlive the rewriter.
-    Rewriter(std::string_view pass, const CompileOptions& options, std::optional<int64_t> fuel = {},
+    /// `fuel`: how many rewrites may happen; none = any number. What is referred to outlives the rewriter.
+    Rewriter(std::string_view pass, PassContext context, std::optional<int64_t> fuel = {},
              const CancelToken* cancel = nullptr)
-        : m_pass(pass), m_options(&options), m_fuel(fuel), m_cancel(cancel) {}
+        : m_pass(pass), m_context(std::move(context)), m_fuel(fuel), m_cancel(cancel) {}
 
-    /// Asks for one rewrite named `rule` that starts from `node`. False: out of fuel, cancelled, or the rule is
-    /// switched off; leave the graph as it is. After true the edit must follow. `why` is the rule's reason, shown to
-    /// the user.
-    bool begin(std::string_view rule, const Node& node, std::string_view why = {});
-    /// Whether the user switched the rule off, by name or as "pass/rule". A pass of several rules asks, to go on with
-    /// the others.
+    /// Asks for one rewrite named `rule` that starts from `node`. After Go::Yes the edit must follow; after anything
+    /// else the graph stays as it is. `why` is the rule's reason, shown to the user.
+    Go begin(std::string_view rule, const Node& node, std::string_view why = {});
+    /// Whether the user switched the rule off, by name or as "pass/rule"; for rules that cost something to look for.
     bool disabled(std::string_view rule) const;
     /// For rules that find out only by trying whether they apply: spends one fuel after the edit. The pass has asked
     /// outOfFuel() and cancelled() before it tried. `graph`: the node's.
@@ -80,7 +85,8 @@ class Rewriter {
     const std::vector<RuleStats>& ruleStats() const { return m_ruleStats; }
 
     std::string_view pass() const { return m_pass; }
-    const CompileOptions& options() const { return *m_options; }
+    const CompileRequest& request() const { return m_context.request(); }
+    const PassContext& context() const { return m_context; }
     bool cancelled() const { return m_cancel && m_cancel->cancelled(); }
     bool outOfFuel() const { return m_fuel && static_cast<int64_t>(m_done.size()) >= *m_fuel; }
     bool changed() const { return !m_done.empty(); }
@@ -94,7 +100,7 @@ class Rewriter {
     void noteRefusal(std::string_view rule, std::string_view why, NodeId because);
 
     std::string_view m_pass;
-    const CompileOptions* m_options;
+    PassContext m_context;
     std::optional<int64_t> m_fuel;
     const CancelToken* m_cancel;
     std::vector<RewriteInfo> m_done;

@@ -33,7 +33,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cutaway/options.h"
+#include "cutaway/request.h"
 #include "engine/ops/build.h"
 
 namespace cutaway {
@@ -61,7 +61,7 @@ struct Rule {
     bool countsRefused = false;
     /// For functions that serve several rules; they ask Match::rule() for it.
     const void* context = nullptr;
-    /// Of users' rules: where they run, a place of CompileOptions' UserPass; empty: joint_custom_pre_pass.
+    /// Of users' rules: where they run, a place of CompileRequest' UserPass; empty: joint_custom_pre_pass.
     std::string_view place;
     /// Of users' rules, instead of `find` and `replace`: formulas over `parameters` ("x f32[2, 3]; ...") that are
     /// traced, `search` on these types, `example` on those of what was found (passes/user_passes.h).

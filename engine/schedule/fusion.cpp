@@ -16,7 +16,10 @@ using Role = NodeFacts::Role;
 
 class Grouper {
   public:
-    explicit Grouper(const Graph& graph) : m_graph(&graph) { m_grouping.facts.resize(graph.idLimit()); }
+    explicit Grouper(const Graph& graph) : m_graph(&graph) {
+        m_grouping.facts.resize(graph.idLimit());
+        m_grouping.memory = std::make_shared<const MemoryOrder>(graph);
+    }
 
     Grouping run(const Progress& progress) {
         classify();
@@ -38,15 +41,13 @@ class Grouper {
     NodeFacts& facts(const Node& node) { return m_grouping.facts[index(node.id())]; }
 
     void classify() {
-        int position = 0, epoch = 0;
+        int position = 0;
         markDead();
         for (const Node& node : m_graph->nodes()) {
             NodeFacts& own = facts(node);
             own.position = position++;
-            own.epoch = epoch;
             if (own.role == Role::Dead) continue;
             own.role = roleOf(node, own);
-            if (own.role == Role::External && node.op().mutates()) own.epoch = ++epoch, ++epoch;
         }
     }
     /// Nobody reads them and nothing else would notice.
@@ -106,7 +107,6 @@ class Grouper {
         own.group = static_cast<int>(m_grouping.groups.size());
         FusionGroup group;
         group.members = {&node};
-        group.epoch = own.epoch;
         group.cost = own.rule.cost;
         if (own.rule.reduces) {
             group.space = {own.rule.spaceSizes, own.rule.reduced};
@@ -165,7 +165,6 @@ class Grouper {
         const std::string apart = siblings ? a.name() + " and " + b.name() + " do not share a kernel: "
                                            : a.name() + " is not computed in the kernel of " + b.name() + ": ";
         FusionGroup &x = m_grouping.groups[static_cast<size_t>(from)], &y = m_grouping.groups[static_cast<size_t>(to)];
-        if (x.epoch != y.epoch) return record(a, b, false, apart + "memory is written between them");
         if (x.members.size() + y.members.size() > kMaxMembers)
             return record(a, b, false, apart + "it would have more than " + std::to_string(kMaxMembers) + " nodes");
         if (const Node* between = pathThroughOthers(from, to))
@@ -208,7 +207,6 @@ class Grouper {
         std::sort(merged.members.begin(), merged.members.end(),
                   [&](const Node* p, const Node* q) { return facts(*p).position < facts(*q).position; });
         merged.space = space;
-        merged.epoch = y.epoch;
         merged.cost = x.cost + y.cost;
         return merged;
     }
@@ -274,24 +272,29 @@ class Grouper {
         };
         for (const Node* member : m_grouping.groups[static_cast<size_t>(from)].members) push(*member, nullptr);
         while (!queue.empty()) {
-            const auto [node, outsider] = queue.front();
+            const Node* const at = queue.front().first;
+            const Node* const way = queue.front().second;
             queue.pop_front();
-            for (const Node* user : node->users()) {
+            const Node* reached = nullptr;
+            const auto visit = [&](const Node* user) {
                 const NodeFacts& own = facts(*user);
-                if (own.role == Role::Dead || own.role == Role::Output) continue;
-                if (own.role == Role::Lowered && own.group == from) continue;
+                if (own.role == Role::Dead || own.role == Role::Output) return;
+                if (own.role == Role::Lowered && own.group == from) return;
                 if (own.role == Role::Lowered && own.group == to) {
-                    if (outsider != nullptr) return outsider;
-                    continue;
+                    if (way != nullptr) reached = way;
+                    return;
                 }
                 const bool real = own.role == Role::External || (own.role == Role::Lowered && own.group >= 0);
-                const Node* mark = outsider ? outsider : real ? user : nullptr;
+                const Node* mark = way ? way : real ? user : nullptr;
                 // A group is entered as a whole: all its members run in one kernel.
                 if (own.role == Role::Lowered && own.group >= 0)
                     for (const Node* member : m_grouping.groups[static_cast<size_t>(own.group)].members)
                         push(*member, mark);
                 else if (own.role != Role::Lowered) push(*user, mark);
-            }
+            };
+            for (const Node* user : at->users()) visit(user);
+            for (const Node* later : m_grouping.memory->after(*at)) visit(later);
+            if (reached) return reached;
         }
         return nullptr;
     }

@@ -2,7 +2,10 @@
 // Decides which nodes share a kernel. Greedy, in graph order: every lowered node starts a group of its own and tries to
 // join the groups of its producers, then groups that read the same memory. A union must not make a cycle, its members
 // must fit one iteration space, and no reduction may end up being computed once per element. Every answer is recorded.
+#include <memory>
+
 #include "cutaway/jobs.h"
+#include "engine/ops/alias.h"
 #include "engine/schedule/lowering.h"
 
 namespace cutaway {
@@ -19,7 +22,6 @@ struct Space {
 struct FusionGroup {
     std::vector<const Node*> members;  // graph order
     Space space;
-    int epoch = 0;  // groups do not cross a call that writes to memory
     int cost = 0;
 };
 
@@ -28,14 +30,15 @@ struct NodeFacts {
     enum class Role : uint8_t { Input, Alias, Free, Lowered, External, Output, Symbol, Dead } role = Role::External;
     RuleFacts rule;
     int position = 0;  // in graph order
-    int epoch = 0;
-    int group = -1;  // of Lowered nodes
+    int group = -1;    // of Lowered nodes
 };
 
 struct Grouping {
     std::vector<NodeFacts> facts;     // by node id
     std::vector<FusionGroup> groups;  // empty ones were merged away
     std::vector<FusionDecision> decisions;
+    /// What has to run before what because one of the two writes to memory.
+    std::shared_ptr<const MemoryOrder> memory;
     const NodeFacts& of(const Node& node) const { return facts[index(node.id())]; }
 };
 

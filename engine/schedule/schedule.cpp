@@ -42,7 +42,7 @@ class Scheduler {
     struct Unit {
         int group = -1;
         const Node* node = nullptr;
-        int epoch = 0, position = 0;
+        int position = 0;
         std::set<size_t> needs;
     };
     const Graph& graph() const { return m_program.module->graph(); }
@@ -55,17 +55,23 @@ class Scheduler {
             const NodeFacts& own = facts(node);
             if (own.role == Role::Lowered) {
                 auto [slot, fresh] = unitOfGroup.emplace(own.group, m_units.size());
-                if (fresh) m_units.push_back({own.group, nullptr, own.epoch, own.position, {}});
+                if (fresh) m_units.push_back({own.group, nullptr, own.position, {}});
                 m_units[slot->second].position = own.position;
                 unitOfNode[node.id()] = slot->second;
             } else if (own.role == Role::External) {
                 unitOfNode[node.id()] = m_units.size();
-                m_units.push_back({-1, &node, own.epoch, own.position, {}});
+                m_units.push_back({-1, &node, own.position, {}});
             }
         }
         for (const Node& node : graph().nodes()) {
             auto unit = unitOfNode.find(node.id());
-            if (unit != unitOfNode.end()) addNeeds(node, unit->second, unitOfNode);
+            if (unit == unitOfNode.end()) continue;
+            addNeeds(node, unit->second, unitOfNode);
+            for (const Node* earlier : m_grouping.memory->before(node)) {
+                const auto needed = unitOfNode.find(earlier->id());
+                if (needed != unitOfNode.end() && needed->second != unit->second)
+                    m_units[unit->second].needs.insert(needed->second);
+            }
         }
     }
     /// Units that compute what the node reads, through aliases and free nodes.
@@ -76,23 +82,23 @@ class Scheduler {
             else if (found->second != unit) m_units[unit].needs.insert(found->second);
         }
     }
-    /// Epochs in turn; within one, what is ready and stands first in the graph.
+    /// What is ready and stands first in the graph.
     std::vector<size_t> order() {
         std::vector<std::vector<size_t>> readers(m_units.size());
         std::vector<size_t> missing(m_units.size());
-        std::set<std::tuple<int, int, size_t>> ready;
+        std::set<std::pair<int, size_t>> ready;
         for (size_t i = 0; i < m_units.size(); ++i) {
             missing[i] = m_units[i].needs.size();
             for (size_t need : m_units[i].needs) readers[need].push_back(i);
-            if (missing[i] == 0) ready.emplace(m_units[i].epoch, m_units[i].position, i);
+            if (missing[i] == 0) ready.emplace(m_units[i].position, i);
         }
         std::vector<size_t> result;
         while (!ready.empty()) {
-            const size_t unit = std::get<2>(*ready.begin());
+            const size_t unit = ready.begin()->second;
             ready.erase(ready.begin());
             result.push_back(unit);
             for (size_t reader : readers[unit])
-                if (--missing[reader] == 0) ready.emplace(m_units[reader].epoch, m_units[reader].position, reader);
+                if (--missing[reader] == 0) ready.emplace(m_units[reader].position, reader);
         }
         CT_CHECK(result.size() == m_units.size(), "fusion keeps the graph of groups free of cycles");
         return result;
@@ -285,7 +291,7 @@ Result<std::shared_ptr<const Module>> withoutDeadNodes(std::shared_ptr<const Mod
     if (std::none_of(nodes.begin(), nodes.end(), [](const Node& node) { return !node.hasUsers() && isPure(node); }))
         return module;
     auto live = std::make_shared<Module>(*module);
-    const CompileOptions options;
+    const CompileRequest options;
     Rewriter rewriter("schedule", options);
     CT_TRY_VOID(eliminateDeadCode(*live, rewriter));
     return std::shared_ptr<const Module>(std::move(live));

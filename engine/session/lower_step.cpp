@@ -10,7 +10,8 @@ Step lowerStep(const CompileTrace& trace, const Progress& progress) {
     Step step;
     step.before = step.after = trace.result();
     step.info.index = static_cast<int>(trace.steps.size());
-    step.info.stage = "lowering";
+    step.info.track = "main";
+    step.info.stage = "schedule";
     step.info.name = "schedule";
     step.info.summary = "Groups nodes into kernels and library calls; its rewrites are the fusion decisions";
     step.info.nodesBefore = step.info.nodesAfter = static_cast<int>(step.before->graph().size());
@@ -21,6 +22,7 @@ Step lowerStep(const CompileTrace& trace, const Progress& progress) {
     if (!program) {
         step.info.state = StepState::Failed;
         step.info.error = program.error().text();
+        step.errorCode = program.error().code;
         return step;
     }
     const Graph& graph = trace.result()->graph();

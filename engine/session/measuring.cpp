@@ -109,29 +109,29 @@ class Numbers {
 
 }  // namespace
 
-Result<void> lendMeasuring(CompileOptions& options) {
-    const bool onGpu = options.target == Target::Cuda;
-    const OptionalPass* padding = options.enabled("pad_mm");
+Result<void> lendMeasuring(const CompileRequest& request, CompileServices& services) {
+    const bool onGpu = request.target == Target::Cuda;
+    const OptionalPass* padding = request.enabled("pad_mm");
     const bool tf32 = padding && padding->flag("tf32", false);
-    if (!options.timeGraph && onGpu)
-        options.timeGraph = [tf32](const std::string& graph) -> std::optional<double> {
+    if (!services.timeGraph && onGpu)
+        services.timeGraph = [tf32](const std::string& graph) -> std::optional<double> {
             if (!gpu()) return std::nullopt;
             const auto time = timeOnCuda(graph, tf32);
             return time ? std::optional(*time) : std::nullopt;
         };
-    if (!options.timeGraph) options.timeGraph = timeOnCpu;
-    if (!options.deviceFact && onGpu)
-        options.deviceFact = [](const std::string& fact) -> std::optional<double> {
+    if (!services.timeGraph) services.timeGraph = timeOnCpu;
+    if (!services.deviceFact && onGpu)
+        services.deviceFact = [](const std::string& fact) -> std::optional<double> {
             if (!gpu()) return std::nullopt;
             const auto found = gpu()->numbers.find(fact);
             return found == gpu()->numbers.end() ? std::nullopt : std::optional(found->second);
         };
-    if (options.recall || options.remember) return {};
-    if (!options.cacheFile.empty() && options.cacheFile != "off") CT_TRY_VOID(ValueStore::check(options.cacheFile));
+    if (services.recall || services.remember) return {};
+    if (!services.cacheFile.empty() && services.cacheFile != "off") CT_TRY_VOID(ValueStore::check(services.cacheFile));
     const auto numbers = std::make_shared<Numbers>(
-        options.cacheFile.empty() ? ValueStore::defaultPath() : options.cacheFile, options.target);
-    options.recall = [numbers](const std::string& key) { return numbers->recall(key); };
-    options.remember = [numbers](const std::string& key, double value) { numbers->remember(key, value); };
+        services.cacheFile.empty() ? ValueStore::defaultPath() : services.cacheFile, request.target);
+    services.recall = [numbers](const std::string& key) { return numbers->recall(key); };
+    services.remember = [numbers](const std::string& key, double value) { numbers->remember(key, value); };
     return {};
 }
 

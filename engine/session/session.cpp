@@ -9,6 +9,7 @@
 #include "engine/session/lower_step.h"
 #include "engine/session/measuring.h"
 #include "engine/session/session_state.h"
+#include "engine/support/fault_points.h"
 #include "engine/text/print.h"
 
 namespace cutaway {
@@ -35,6 +36,19 @@ RunId Session::State::add(CompileTrace trace) {
     return static_cast<RunId>(runs.size()) - 1;
 }
 
+Failure Session::State::failureOf(const char* operation, RunId id, const RunOptions* options) const {
+    Failure failure;
+    failure.operation = operation;
+    failure.graph = input;
+    if (options) failure.run = *options;
+    if (const auto found = run(id)) {
+        failure.request = (*found)->trace.request;
+        for (const Step& step : (*found)->trace.steps)
+            failure.answers.insert(failure.answers.end(), step.answers.begin(), step.answers.end());
+    }
+    return failure;
+}
+
 Result<Snapshot> Session::State::snapshot(const Place& place, const CancelToken* cancel) const {
     if (!input) return Error{ErrorCode::NotFound, "no model is open", {}, {}};
     if (place.step < 0) return input;
@@ -51,7 +65,7 @@ Result<Snapshot> Session::State::snapshot(const Place& place, const CancelToken*
         for (const auto& [known, graph] : replayed)
             if (known == place) return graph;
     }
-    CT_TRY(Snapshot graph, replayRewrites(step, found->trace.options, place.rewrites, cancel));
+    CT_TRY(Snapshot graph, replayRewrites(step, found->trace, place.rewrites, cancel));
     constexpr size_t kKept = 4;
     const std::lock_guard lock(mutex);
     if (replayed.size() >= kKept) replayed.erase(replayed.begin());
@@ -145,8 +159,9 @@ Result<ModelInfo> Session::open(const std::string& path, const Progress& progres
 }
 
 Result<ModelInfo> Session::open(const std::string& path, const OpenSettings& settings, const Progress& progress) {
-    return guarded([&]() -> Result<ModelInfo> {
+    auto opened = guarded([&]() -> Result<ModelInfo> {
         progress.say(-1, "reading " + path);
+        faultPoint("reader", "open");
         CT_TRY(OpenedFile file, openChosen(path, settings));
         if (file.graphs.empty())
             return unsupported("the file holds no graph (" + file.description + ")", path,
@@ -163,6 +178,13 @@ Result<ModelInfo> Session::open(const std::string& path, const OpenSettings& set
         m_state = std::move(fresh);
         return m_state->info;
     });
+    if (opened || !isReproducible(opened.error())) return opened;
+    return withReproducer(opened.error(), [&] {
+        Failure failure;
+        failure.operation = "open";
+        failure.file = path;
+        return failure;
+    });
 }
 
 Result<ModelInfo> inspectFile(const std::string& path, const OpenSettings& settings) {
@@ -177,20 +199,42 @@ Result<ModelInfo> inspectFile(const std::string& path, const OpenSettings& setti
 bool Session::isOpen() const { return m_state->input != nullptr; }
 const ModelInfo& Session::model() const { return m_state->info; }
 
-Result<RunId> Session::compile(const CompileOptions& options, const Progress& progress) {
-    return compileWatched(options, {}, progress);
+namespace {
+
+/// Adds to the error of a run's failed step how to repeat it, where that is worth it.
+void sayHowToRepeat(CompileTrace& trace) {
+    if (!trace.failed()) return;
+    Step& step = trace.steps.back();
+    const Error error{step.errorCode, step.info.error, {}, {}};
+    if (!isReproducible(error)) return;
+    step.info.error = withReproducer(error, [&] {
+                          Failure failure;
+                          failure.operation = "compile";
+                          failure.graph = trace.input;
+                          failure.request = trace.request;
+                          for (const Step& each : trace.steps)
+                              failure.answers.insert(failure.answers.end(), each.answers.begin(), each.answers.end());
+                          return failure;
+                      }).text();
 }
 
-Result<RunId> Session::compileWatched(const CompileOptions& options, const std::function<void(const StepInfo&)>& ended,
-                                      const Progress& progress) {
-    return guarded([&]() -> Result<RunId> {
+}  // namespace
+
+Result<RunId> Session::compile(const CompileRequest& request, const CompileServices& services,
+                               const Progress& progress) {
+    return compileWatched(request, services, {}, progress);
+}
+
+Result<RunId> Session::compileWatched(const CompileRequest& request, const CompileServices& services,
+                                      const std::function<void(const StepInfo&)>& ended, const Progress& progress) {
+    auto compiled = guarded([&]() -> Result<RunId> {
         if (!isOpen()) return Error{ErrorCode::NotFound, "no model is open", {}, {"open a .pt2 file or FX text first"}};
-        CompileOptions timed = options;
-        CT_TRY_VOID(lendMeasuring(timed));
-        CT_TRY(CompileTrace trace, ended ? runPipelineWatched(m_state->input, timed, ended, progress)
-                                         : runPipeline(m_state->input, timed, progress));
-        const bool whole = options.onlyStage.empty() && !options.fuel && !trace.failed() && !trace.cancelled;
-        if (whole && options.mode == Mode::Inference && options.target == Target::Cpu) {
+        CompileServices lent = services;
+        CT_TRY_VOID(lendMeasuring(request, lent));
+        CT_TRY(CompileTrace trace, ended ? runPipelineWatched(m_state->input, request, lent, ended, progress)
+                                         : runPipeline(m_state->input, request, lent, progress));
+        const bool whole = request.onlyStage.empty() && !trace.failed() && !trace.cancelled;
+        if (whole && request.mode == Mode::Inference && request.target == Target::Cpu) {
             Step lowered = lowerStep(trace, progress);
             // A run that was stopped keeps the steps that are whole.
             trace.cancelled = progress.cancelled();
@@ -199,7 +243,16 @@ Result<RunId> Session::compileWatched(const CompileOptions& options, const std::
             if (!trace.cancelled) trace.steps.push_back(std::move(lowered));
             if (ended && !trace.cancelled) ended(trace.steps.back().info);
         }
+        sayHowToRepeat(trace);
         return m_state->add(std::move(trace));
+    });
+    if (compiled || !isOpen() || !isReproducible(compiled.error())) return compiled;
+    return withReproducer(compiled.error(), [&] {
+        Failure failure;
+        failure.operation = "compile";
+        failure.graph = m_state->input;
+        failure.request = request;
+        return failure;
     });
 }
 
@@ -215,10 +268,10 @@ std::vector<RunId> Session::runs() const {
     std::iota(ids.begin(), ids.end(), 0);
     return ids;
 }
-Result<CompileOptions> Session::optionsOf(RunId id) const {
-    return guarded([&]() -> Result<CompileOptions> {
+Result<CompileRequest> Session::requestOf(RunId id) const {
+    return guarded([&]() -> Result<CompileRequest> {
         CT_TRY(const State::Run* found, std::as_const(*m_state).run(id));
-        return found->trace.options;
+        return found->trace.request;
     });
 }
 Result<std::vector<StepInfo>> Session::steps(RunId id) const {
@@ -295,12 +348,14 @@ Result<ModelInfo> Session::graphInfo(const Place& place) {
     });
 }
 
-std::vector<PassInfo> passList(const CompileOptions& options) {
+std::vector<PassInfo> passList(const CompileRequest& request) {
     std::vector<PassInfo> list;
-    for (const Pass& pass : pipeline())
-        if (!pass.enabled || pass.enabled(options))
+    for (const StagePass& one : pipeline()) {
+        const Pass& pass = *one.pass;
+        if (!pass.when || pass.when(request))
             list.push_back(
-                {std::string(pass.stage), std::string(pass.name), std::string(pass.summary), pass.optional != 0});
+                {std::string(one.stage->name), std::string(pass.name), std::string(pass.summary), pass.onRequest});
+    }
     return list;
 }
 

@@ -12,6 +12,13 @@
 namespace cutaway {
 namespace {
 
+/// What the run was asked for, and lent.
+struct Asked {
+    CompileRequest request;
+    CompileServices services;
+    PassContext context() const { return {request, &services}; }
+};
+
 /// What a rule's matching starts at, in the order of the pattern's choice.
 std::vector<const Op*> startingOps(const Rule& rule) {
     std::vector<const Op*> ops;
@@ -25,8 +32,8 @@ std::vector<const Op*> startingOps(const Rule& rule) {
 }
 
 /// A rule that is switched off does not apply, whatever it finds.
-void noteDisabled(RuleExplanation& explanation, const CompileOptions& options) {
-    const auto& off = options.disabledPasses;
+void noteDisabled(RuleExplanation& explanation, const Asked& run) {
+    const auto& off = run.request.disabledPasses;
     const std::string &pass = explanation.pass, &rule = explanation.rule;
     for (const std::string& name : {pass, rule, pass + "/" + rule}) {
         if (std::find(off.begin(), off.end(), name) == off.end()) continue;
@@ -44,9 +51,9 @@ Error noNode() {
 }
 
 /// Matches on a copy, because only the attempt shows whether the rule's function has something to build.
-Result<RuleExplanation> explainOn(const Module& module, BodyIds& ids, const CompileOptions& given,
-                                  std::string_view pass, const Rule& rule, NodeId id) {
-    const CompileOptions options = withSizeHints(given, module);
+Result<RuleExplanation> explainOn(const Module& module, BodyIds& ids, const Asked& run, std::string_view pass,
+                                  const Rule& rule, NodeId id) {
+    const PassContext context = withSizeHints(run.context(), module);
     Module copy(module);
     const auto [graph, inside] = ids.find(copy, id);
     Node* node = graph ? graph->graph().find(inside) : nullptr;
@@ -55,15 +62,15 @@ Result<RuleExplanation> explainOn(const Module& module, BodyIds& ids, const Comp
     out.pass = std::string(pass);
     out.rule = std::string(rule.name);
     out.node = id;
-    Explanation found = explainRule(rule, *node, options);
+    Explanation found = explainRule(rule, *node, context);
     if (found.matched) {
-        CT_TRY(found.reason, applyRuleAt(rule, *node, options));
+        CT_TRY(found.reason, applyRuleAt(rule, *node, context));
     }
     out.applies = found.reason.empty();
     out.reason = std::move(found.reason);
     out.nodes = std::move(found.nodes);
     for (NodeId& each : out.nodes) each = ids.shown(ids.inside(id).path, each);
-    noteDisabled(out, options);
+    noteDisabled(out, run);
     return out;
 }
 
@@ -93,12 +100,14 @@ struct Attempt {
     Step step;
     WatchedNode watched;
 };
-Attempt attempt(const Snapshot& module, std::string_view name, CompileOptions options, WatchedNode watched,
+Attempt attempt(const Snapshot& module, std::string_view name, const Asked& run, WatchedNode watched,
                 const CancelToken* cancel) {
-    options.disabledPasses.clear();
-    const auto passes = pipeline();
-    const auto pass = std::find_if(passes.begin(), passes.end(), [&](const Pass& one) { return one.name == name; });
-    Step step = runPass(*pass, module, options, {}, cancel, nullptr, &watched);
+    CompileRequest request = run.request;
+    request.disabledPasses.clear();
+    const auto& passes = pipeline();
+    const auto found =
+        std::find_if(passes.begin(), passes.end(), [&](const StagePass& one) { return one.pass->name == name; });
+    Step step = runPass(*found->pass, module, PassContext(request, &run.services), {}, cancel, nullptr, &watched);
     return {std::move(step), std::move(watched)};
 }
 
@@ -126,8 +135,7 @@ void addRefusal(RuleExplanation& out, const CodeRule& rule, const Node& node, co
     }
 }
 
-RuleExplanation verdict(const CodeRule& rule, const Node& node, const Attempt& made, BodyIds& ids,
-                        const CompileOptions& options) {
+RuleExplanation verdict(const CodeRule& rule, const Node& node, const Attempt& made, BodyIds& ids, const Asked& run) {
     RuleExplanation out;
     out.pass = std::string(rule.pass);
     out.rule = std::string(rule.name);
@@ -145,39 +153,39 @@ RuleExplanation verdict(const CodeRule& rule, const Node& node, const Attempt& m
     } else if (out.reason.empty()) {
         addRefusal(out, rule, node, made, ids);
     }
-    noteDisabled(out, options);
+    noteDisabled(out, run);
     return out;
 }
 
 /// One rule of a pass that is written as a function.
-Result<RuleExplanation> explainCode(const Snapshot& module, BodyIds& ids, const CompileOptions& options,
-                                    const CodeRule& rule, NodeId id, const CancelToken* cancel) {
+Result<RuleExplanation> explainCode(const Snapshot& module, BodyIds& ids, const Asked& run, const CodeRule& rule,
+                                    NodeId id, const CancelToken* cancel) {
     const auto [graph, inside] = ids.find(*module, id);
     const Node* node = graph ? graph->graph().find(inside) : nullptr;
     if (node == nullptr) return noNode();
     WatchedNode watched{ids.inside(id).path, inside, {}};
     if (startsAt(rule, *node))
-        return verdict(rule, *node, attempt(module, rule.pass, options, std::move(watched), cancel), ids, options);
+        return verdict(rule, *node, attempt(module, rule.pass, run, std::move(watched), cancel), ids, run);
     RuleExplanation out;
     out.pass = std::string(rule.pass);
     out.rule = std::string(rule.name);
     out.node = id;
     out.nodes = {id};
     out.reason = wrongStart(rule, *node);
-    noteDisabled(out, options);
+    noteDisabled(out, run);
     return out;
 }
 
 /// The rules of a pass that may start at the node, if it is written as a function; the pass runs once.
-std::vector<RuleExplanation> explainCodeOf(const Snapshot& module, BodyIds& ids, const CompileOptions& options,
+std::vector<RuleExplanation> explainCodeOf(const Snapshot& module, BodyIds& ids, const Asked& run,
                                            std::string_view pass, const Node& node, NodeId id,
                                            const CancelToken* cancel) {
     std::vector<RuleExplanation> out;
     std::optional<Attempt> made;
     for (const CodeRule& rule : codeRules()) {
         if (rule.pass != pass || !startsAt(rule, node)) continue;
-        if (!made) made = attempt(module, pass, options, {ids.inside(id).path, node.id(), {}}, cancel);
-        out.push_back(verdict(rule, node, *made, ids, options));
+        if (!made) made = attempt(module, pass, run, {ids.inside(id).path, node.id(), {}}, cancel);
+        out.push_back(verdict(rule, node, *made, ids, run));
     }
     return out;
 }
@@ -197,10 +205,10 @@ std::shared_ptr<const UserPasses> ownAt(const Session::State& state, const Place
     return run && *run ? (*run)->trace.own : nullptr;
 }
 
-Result<CompileOptions> optionsAt(const Session::State& state, const Place& place) {
-    if (place.step < 0 && state.runCount() == 0) return CompileOptions{};
+Result<Asked> askedAt(const Session::State& state, const Place& place) {
+    if (place.step < 0 && state.runCount() == 0) return Asked{};
     CT_TRY(const Session::State::Run* run, state.run(place.run));
-    return run->trace.options;
+    return Asked{run->trace.request, run->trace.services};
 }
 
 /// The pass of the step that the graph at `place` is before or in; empty behind the last.
@@ -267,19 +275,19 @@ RuleInfo infoOf(const CodeRule& rule) {
 
 }  // namespace
 
-std::vector<RuleInfo> ruleList() { return *ruleList(CompileOptions{}); }
+std::vector<RuleInfo> ruleList() { return *ruleList(CompileRequest{}); }
 
-Result<std::vector<RuleInfo>> ruleList(const CompileOptions& options) {
+Result<std::vector<RuleInfo>> ruleList(const CompileRequest& options) {
     return guarded([&]() -> Result<std::vector<RuleInfo>> {
         CT_TRY(const auto own, UserPasses::make(options));
         std::vector<RuleInfo> list;
         const auto tables = tablesWith(own.get());
-        for (const Pass& pass : pipeline()) {
+        for (const std::string_view pass : passNames()) {
             for (const RuleTable& table : tables)
-                if (table.pass == pass.name)
+                if (table.pass == pass)
                     for (const Rule& rule : table.rules) list.push_back(infoOf(table.pass, rule));
             for (const CodeRule& rule : codeRules())
-                if (rule.pass == pass.name) list.push_back(infoOf(rule));
+                if (rule.pass == pass) list.push_back(infoOf(rule));
         }
         for (const RuleTable& table : own->tables())
             for (const Rule& rule : table.rules) list.push_back(infoOf(table.pass, rule));
@@ -295,25 +303,24 @@ static std::vector<Rule> workingRules(const RuleTable& table) {
     return rules;
 }
 
-Result<std::string> ruleTexts(const CompileOptions& options, const std::string& pass) {
+Result<std::string> ruleTexts(const CompileRequest& options, const std::string& pass) {
     return guarded([&]() -> Result<std::string> {
         CT_TRY(const auto own, UserPasses::make(options));
         std::string out;
         const auto tables = ruleTables();
-        for (const Pass& one : pipeline()) {
-            if (!pass.empty() && one.name != pass) continue;
+        for (const std::string_view one : passNames()) {
+            if (!pass.empty() && one != pass) continue;
             std::string rules;
             for (const RuleTable& table : tables)
-                if (table.pass == one.name) rules += printRules(workingRules(table));
+                if (table.pass == one) rules += printRules(workingRules(table));
             for (const CodeRule& rule : codeRules())
-                if (rule.pass == one.name)
+                if (rule.pass == one)
                     rules += "# " + std::string(rule.name) + " (code): " + std::string(rule.what) + "\n";
-            if (!rules.empty()) out += (out.empty() ? "# " : "\n# ") + std::string(one.name) + "\n" + rules;
+            if (!rules.empty()) out += (out.empty() ? "# " : "\n# ") + std::string(one) + "\n" + rules;
         }
         if (!options.userRules.empty() && pass.empty()) out += "\n# of the user's own\n" + own->text();
         if (!out.empty()) return out;
-        std::vector<std::string_view> names;
-        for (const Pass& one : pipeline()) names.push_back(one.name);
+        const std::vector<std::string_view> names = passNames();
         Error error{ErrorCode::NotFound,
                     "no pass named '" + pass + "' works by rules",
                     {},
@@ -337,20 +344,20 @@ Result<std::vector<RuleUse>> Session::ruleUses(RunId id, int step) const {
 Result<RuleExplanation> Session::explain(const Place& place, const std::string& name, NodeId node,
                                          const Progress& progress) {
     return guarded([&]() -> Result<RuleExplanation> {
-        CT_TRY(const CompileOptions options, optionsAt(*m_state, place));
+        CT_TRY(const Asked run, askedAt(*m_state, place));
         const auto own = ownAt(*m_state, place);
         const auto tables = tablesWith(own.get());
         CT_TRY(const NamedRule rule, findRule(tables, name));
         CT_TRY(const Snapshot module, m_state->snapshot(place, progress.cancel.get()));
-        if (rule.code) return explainCode(module, m_state->bodies, options, *rule.code, node, progress.cancel.get());
-        return explainOn(*module, m_state->bodies, options, rule.pass, *rule.rule, node);
+        if (rule.code) return explainCode(module, m_state->bodies, run, *rule.code, node, progress.cancel.get());
+        return explainOn(*module, m_state->bodies, run, rule.pass, *rule.rule, node);
     });
 }
 
 Result<std::vector<RuleExplanation>> Session::explainAll(const Place& place, NodeId id, const std::string& pass,
                                                          const Progress& progress) {
     return guarded([&]() -> Result<std::vector<RuleExplanation>> {
-        CT_TRY(const CompileOptions options, optionsAt(*m_state, place));
+        CT_TRY(const Asked run, askedAt(*m_state, place));
         CT_TRY(const Snapshot module, m_state->snapshot(place, progress.cancel.get()));
         const auto [graph, inside] = m_state->bodies.find(*module, id);
         const Node* node = graph ? graph->graph().find(inside) : nullptr;
@@ -359,7 +366,7 @@ Result<std::vector<RuleExplanation>> Session::explainAll(const Place& place, Nod
         // before or in.
         const std::string function = pass.empty() ? passBehind(*m_state, place) : pass;
         std::vector<RuleExplanation> out =
-            explainCodeOf(module, m_state->bodies, options, function, *node, id, progress.cancel.get());
+            explainCodeOf(module, m_state->bodies, run, function, *node, id, progress.cancel.get());
         const auto own = ownAt(*m_state, place);
         for (const RuleTable& table : tablesWith(own.get())) {
             if (!pass.empty() && table.pass != pass) continue;
@@ -368,7 +375,7 @@ Result<std::vector<RuleExplanation>> Session::explainAll(const Place& place, Nod
             for (const uint32_t position : set.startingAt(node->op())) {
                 if (progress.cancelled()) return Error{ErrorCode::Cancelled, "explaining was cancelled", {}, {}};
                 CT_TRY(RuleExplanation one,
-                       explainOn(*module, m_state->bodies, options, table.pass, *set.at(position).rule, id));
+                       explainOn(*module, m_state->bodies, run, table.pass, *set.at(position).rule, id));
                 out.push_back(std::move(one));
             }
         }
@@ -379,14 +386,14 @@ Result<std::vector<RuleExplanation>> Session::explainAll(const Place& place, Nod
 Result<RuleExplanation> Session::explainText(const Place& place, const std::string& ruleText, NodeId node,
                                              const Progress& progress) {
     return guarded([&]() -> Result<RuleExplanation> {
-        CT_TRY(const CompileOptions options, optionsAt(*m_state, place));
+        CT_TRY(const Asked run, askedAt(*m_state, place));
         CT_TRY(const auto loaded, loadUserRule(ruleText));
         const auto tables = loaded->tables();
         const size_t count = tables.empty() ? 0 : tables[0].rules.size();
         if (tables.size() != 1 || count != 1)
             return invalidInput("the text holds " + std::to_string(count) + " rules; give one");
         CT_TRY(const Snapshot module, m_state->snapshot(place, progress.cancel.get()));
-        return explainOn(*module, m_state->bodies, options, {}, tables[0].rules[0], node);
+        return explainOn(*module, m_state->bodies, run, {}, tables[0].rules[0], node);
     });
 }
 

@@ -163,7 +163,7 @@ Result<Execution> runCompiled(Session::State::Run& run, const Snapshot& given, c
 }  // namespace
 
 Result<RunReport> Session::run(RunId id, const RunOptions& options, const Progress& progress) {
-    return guarded([&] { return m_state->execute(id, options, progress); });
+    return m_state->repeatable("run", id, &options, [&] { return m_state->execute(id, options, progress); });
 }
 
 Result<void> Session::canRun(RunId id, Backend backend) const {
@@ -248,7 +248,7 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
 }
 
 Result<BuildInfo> Session::build(RunId id, Target target, const Progress& progress) {
-    return guarded([&]() -> Result<BuildInfo> {
+    return m_state->repeatable("build", id, nullptr, [&]() -> Result<BuildInfo> {
         CT_TRY(State::Run * found, m_state->run(id));
         const std::lock_guard turn(found->turn);
         if (target == Target::Cuda) return unsupported("there is no CUDA backend yet", {}, {"build for the CPU"});

@@ -6,11 +6,13 @@
 #include <optional>
 #include <vector>
 
+#include "cutaway/guarded.h"
 #include "cutaway/session.h"
 #include "engine/formats/open.h"
 #include "engine/passes/pass_runner.h"
 #include "engine/runtime/cpu/cpu_backend.h"
 #include "engine/session/body_ids.h"
+#include "engine/session/reproducer.h"
 
 namespace cutaway {
 
@@ -39,6 +41,15 @@ struct Session::State {
     RunId add(CompileTrace trace);
     Result<RunReport> execute(RunId id, const RunOptions& options, const Progress& progress);
     Result<Snapshot> snapshot(const Place& place, const CancelToken* cancel = nullptr) const;
+
+    /// What `body` returns; an error that is worth repeating says how to do that.
+    template <class Body>
+    auto repeatable(const char* operation, RunId id, const RunOptions* options, Body&& body) const -> decltype(body()) {
+        auto result = guarded(body);
+        if (result || !isReproducible(result.error())) return result;
+        return withReproducer(result.error(), [&] { return failureOf(operation, id, options); });
+    }
+    Failure failureOf(const char* operation, RunId id, const RunOptions* options) const;
 };
 
 }  // namespace cutaway

@@ -6,6 +6,7 @@
 
 #include "cutaway/guarded.h"
 #include "cutaway/jobs.h"
+#include "engine/support/fault_points.h"
 #include "engine/support/log.h"
 
 namespace cutaway {
@@ -53,6 +54,7 @@ struct JobQueue::State {
         // A job that throws must not take the engine thread, and with it the session, down, nor leave anybody waiting
         // for it.
         try {
+            faultPoint("job", job.tag);
             job.run(job.progress);
         } catch (...) {
             tell(job, currentError());

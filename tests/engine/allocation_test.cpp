@@ -66,7 +66,7 @@ namespace {
 
 // Made before anything fails: what callers allocate is not the session's.
 const std::string kModel = CUTAWAY_SOURCE_DIR "/resources/models/mlp.pt2";
-const CompileOptions kOptions;
+const CompileRequest kOptions;
 const Progress kProgress;
 constexpr const char* kWorkerFailsAt = "CUTAWAY_TEST_WORKER_FAILS_AT";
 constexpr long kLast = 2000;
@@ -74,7 +74,7 @@ constexpr long kLast = 2000;
 long step() { return qEnvironmentVariable("CUTAWAY_ALLOCATIONS") == "all" ? 1 : 97; }
 
 Result<RunId> compiled(Session& session) {
-    CT_TRY(const RunId run, session.compile(kOptions, kProgress));
+    CT_TRY(const RunId run, session.compile(kOptions, {}, kProgress));
     CT_TRY(const auto steps, session.steps(run));
     if (!steps.empty() && steps.back().state == StepState::Failed)
         return Error{ErrorCode::InvalidInput, steps.back().error, {}, {}};

@@ -75,7 +75,7 @@ class AttentionTrainingTest : public QObject {
         const Recorded& one = m_recorded[position];
         auto graph = parseText(one.graph);
         QVERIFY2(graph.has_value(), graph ? "" : graph.error().text().c_str());
-        CompileOptions options;
+        CompileRequest options;
         options.mode = Mode::Training;
         options.onlyStage = "joint";
         if (one.name.contains("cuda")) options.target = Target::Cuda;

@@ -9,6 +9,7 @@
 #include "engine/passes/pipeline.h"
 #include "engine/rewrite/matcher.h"
 #include "engine/text/parse.h"
+#include "tests/support/case_files.h"
 #include "tests/support/paths.h"
 
 using namespace cutaway;
@@ -36,17 +37,15 @@ std::vector<Recorded> readRecorded() {
     return out;
 }
 
-CompileOptions with(const QString& settings) {
-    CompileOptions options;
+CompileRequest with(const QString& settings) {
+    CompileRequest options;
     options.enabledPasses.push_back(
         *parseOptionalPass("auto_chunker" + (settings.isEmpty() ? std::string() : "=" + settings.toStdString())));
     return options;
 }
 
-Step chunked(const Snapshot& graph, const CompileOptions& options) {
-    for (const Pass& pass : pipeline())
-        if (pass.name == "auto_chunker") return runPass(pass, graph, options);
-    return {};
+Step chunked(const Snapshot& graph, const CompileRequest& options) {
+    return runPass(*testing::findPass("auto_chunker"), graph, options);
 }
 
 /// Calls only, as the recording counts them.

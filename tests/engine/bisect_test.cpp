@@ -36,7 +36,7 @@ Result<bool> spellZero(Module& module, Rewriter& rewriter) {
     for (Node& node : graph.nodes())
         if (node.kind() == NodeKind::Call && node.arg(1).get<int64_t>()) calls.push_back(&node);
     for (Node* node : calls) {
-        if (!rewriter.begin("spell_zero", *node)) break;
+        if (rewriter.begin("spell_zero", *node) != Go::Yes) break;
         graph.setArg(*node, 1, Argument(node->name() == "add_" + std::to_string(kWrong) ? 1.0 : 0.0));
     }
     return rewriter.changed();
@@ -49,14 +49,14 @@ Result<bool> failsAtFive(Module& module, Rewriter& rewriter) {
     return changed;
 }
 
-constexpr Pass kGood{.stage = "joint", .name = "good", .summary = "", .run = spellZero<-1>};
-constexpr Pass kWrong{.stage = "joint", .name = "wrong", .summary = "", .run = spellZero<1234>};
-constexpr Pass kFails{.stage = "joint", .name = "fails", .summary = "", .run = failsAtFive};
+constexpr Pass kGood{.name = "good", .summary = "", .run = spellZero<-1>};
+constexpr Pass kWrong{.name = "wrong", .summary = "", .run = spellZero<1234>};
+constexpr Pass kFails{.name = "fails", .summary = "", .run = failsAtFive};
 
 CompileTrace runPasses(const Snapshot& input, const std::vector<const Pass*>& passes) {
     CompileTrace trace;
     trace.input = input;
-    for (const Pass* pass : passes) trace.steps.push_back(runPass(*pass, trace.result(), trace.options));
+    for (const Pass* pass : passes) trace.steps.push_back(runPass(*pass, trace.result(), trace.request));
     return trace;
 }
 
@@ -116,7 +116,7 @@ class BisectTest : public QObject {
             "rule wrong\n  find\n    r = aten.relu.default(x)\n    s = aten.cos.default(r)\n    return s\n  replace\n    s = aten.cos.default(x)\n    t = aten.add.Tensor(s, 1)\n    return t\n";
         Session session;
         QVERIFY(session.open(path));
-        CompileOptions options;
+        CompileRequest options;
         options.userRules.push_back({"mine", rules});
         options.disabledPasses = {"remove_noop_ops"};
         const auto run = session.compile(options);

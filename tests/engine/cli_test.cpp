@@ -172,7 +172,7 @@ class CliTest : public QObject {
         row("cutaway-cli compile two.py --enable split_cat_pas", 1, "!did you mean split_cat_pass?");
         row("cutaway-cli compile two.py --enable split_cat_pass=nosuch:3", 1,
             "!'split_cat_pass' has no setting 'nosuch'");
-        row("cutaway-cli compile two.py --enable split_cat_pass=", -1, "!is not NAME or NAME=key:value");
+        row("cutaway-cli compile two.py --enable split_cat_pass=", 1, "!takes NAME or NAME=key:value");
         row("cutaway-cli compile two.py --size s0=1 --size s0=2", 1, "!--size gives 's0' twice");
         row("cutaway-cli compile two.py --size s0=1", 1, "!no size symbol 's0'");
         row("cutaway-cli compile two.py --fuel -1", -1,

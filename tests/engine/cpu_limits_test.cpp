@@ -63,7 +63,7 @@ class CpuLimitsTest : public QObject {
         if (gradients) {
             auto joint = makeJointGraph(*module, {.inputs = {"x1", "x2", "x99"}});
             QVERIFY2(joint.has_value(), joint ? "" : joint.error().text().c_str());
-            const CompileOptions options;
+            const CompileRequest options;
             Rewriter rewriter("test", options);
             QVERIFY(decompose(**joint, rewriter).has_value());
             module = std::move(*joint);

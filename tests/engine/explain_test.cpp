@@ -50,7 +50,7 @@ class ExplainTest : public QObject {
     QStringList m_silent;  // "pass/rule at node": nothing is said there
 
     /// Asks the pass about every node that one of its rules starts at.
-    void askAll(const Pass& pass, const Snapshot& before, const CompileOptions& options, const QString& where) {
+    void askAll(const Pass& pass, const Snapshot& before, const CompileRequest& options, const QString& where) {
         const std::vector<CodeRule> rules = rulesOf(pass.name);
         if (rules.empty()) return;
         forEachNode(*before, "", [&](const std::string& path, const Node& node) {
@@ -155,15 +155,15 @@ class ExplainTest : public QObject {
         auto opened = openFile((CUTAWAY_SOURCE_DIR "/resources/models/" + model).toStdString());
         QVERIFY2(opened, opened ? "" : opened.error().text().c_str());
         const Snapshot input = std::move(opened->graphs.at(0).module);
-        CompileOptions options;
+        CompileRequest options;
         options.mode = training ? Mode::Training : Mode::Inference;
         const auto trace = runPipeline(input, options, {});
         QVERIFY2(trace, trace ? "" : trace.error().text().c_str());
-        for (const Pass& pass : pipeline()) {
-            const auto isStep = [&](const Step& step) {
-                return step.info.name == pass.name && step.info.stage == pass.stage;
-            };
-            const auto isStage = [&](const Step& step) { return step.info.stage == pass.stage; };
+        for (const StagePass& one : pipeline()) {
+            const Pass& pass = *one.pass;
+            if (pass.compare) continue;  // it only looks
+            const auto isStage = [&](const Step& step) { return step.info.stage == one.stage->name; };
+            const auto isStep = [&](const Step& step) { return step.info.name == pass.name && isStage(step); };
             auto step = std::find_if(trace->steps.begin(), trace->steps.end(), isStep);
             if (step == trace->steps.end()) step = std::find_if(trace->steps.begin(), trace->steps.end(), isStage);
             if (step != trace->steps.end())
@@ -216,7 +216,7 @@ class ExplainTest : public QObject {
         QVERIFY2(opened, opened ? "" : opened.error().text().c_str());
         const Place input{0, -1, -1};
         if (!options.isEmpty()) {
-            CompileOptions wanted = readOptions(options, "explain");
+            CompileRequest wanted = readOptions(options, "explain");
             wanted.onlyStage = "pre_grad";  // the graph is asked about as it is
             const auto run = session.compile(wanted);
             QVERIFY2(run, run ? "" : run.error().text().c_str());

@@ -66,7 +66,7 @@ struct Functionalized {
 Functionalized functionalized(const std::string& text, std::optional<int64_t> fuel = std::nullopt) {
     auto module = parseText(text);
     if (!module) return {nullptr, failureOf(module)};
-    const CompileOptions options;
+    const CompileRequest options;
     Rewriter rewriter("functionalize", options, fuel);
     const auto changed = functionalize(**module, rewriter);
     if (!changed) return {nullptr, failureOf(changed)};
@@ -190,7 +190,7 @@ void FunctionalizeTest::drawsInPlace() {
         "def forward(x: \"f32[3, 4]\"):\n    y: \"f32[3, 4]\" = aten.add.Tensor(x, 0)\n    z: \"f32[3, 4]\" = " +
         call.toStdString() + "\n    return (y,)\n");
     QCOMPARE(failureOf(module), QString());
-    const CompileOptions options;
+    const CompileRequest options;
     Rewriter rewriter("functionalize", options);
     for (Result<bool> (*pass)(Module&, Rewriter&) : {expandComposites, functionalize, decompose, eliminateDeadCode}) {
         const auto changed = pass(**module, rewriter);

@@ -56,7 +56,7 @@ Case readCase(const QString& path) {
 
 Result<std::unique_ptr<Module>> prepared(const std::string& text) {
     CT_TRY(std::unique_ptr<Module> module, parseText(text));
-    const CompileOptions options;
+    const CompileRequest options;
     Rewriter rewriter("test", options);
     CT_TRY_VOID(expandComposites(*module, rewriter));
     CT_TRY_VOID(functionalize(*module, rewriter));
@@ -77,7 +77,7 @@ auto guarded(Action action) -> decltype(action()) {
 Result<std::unique_ptr<Module>> jointOf(const Case& test) {
     CT_TRY(std::unique_ptr<Module> forward, prepared(test.forward));
     CT_TRY(std::unique_ptr<Module> joint, makeJointGraph(*forward, {.inputs = test.gradients}));
-    const CompileOptions options;
+    const CompileRequest options;
     Rewriter rewriter("test", options);
     CT_TRY_VOID(decompose(*joint, rewriter));
     CT_TRY_VOID(eliminateDeadCode(*joint, rewriter));
@@ -300,7 +300,7 @@ void JointTest::forwardModeIsTheTranspose() {
 
 void JointTest::verifiesAfterAnyFuel() {
     const Case test = readCase(testing::testFile("cases/joint/unrolled.txt"));
-    const CompileOptions options;
+    const CompileRequest options;
     size_t previous = 0;
     for (int64_t fuel = 0;; ++fuel) {
         auto module = prepared(test.forward);

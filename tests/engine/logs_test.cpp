@@ -238,7 +238,7 @@ void LogsTest::compilesFromItsStage() {
     auto file = openTextFile(graph("relu"), "t.txt", {});
     QCOMPARE(failureOf(file), QString());
     file->graphs[0].module->origin.stage = recorded.toStdString();
-    CompileOptions options;
+    CompileRequest options;
     options.allStages = all;
     const auto trace = runPipeline(Snapshot(std::move(file->graphs[0].module)), options);
     QCOMPARE(failureOf(trace), QString());

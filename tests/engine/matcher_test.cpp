@@ -32,7 +32,7 @@ class MatcherTest : public QObject {
                 parsed(chain("aten.relu.default(x)")
                            .remove(": shared")
                            .replace(QString("return v%1").arg(kLength), QString("return (v%1,)").arg(kLength)));
-            const CompileOptions options;
+            const CompileRequest options;
             Rewriter rewriter("test", options);
             const auto changed = rewriter.applyRules(module->graph(), *set);
             QVERIFY(changed.has_value());

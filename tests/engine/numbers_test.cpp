@@ -57,7 +57,7 @@ class NumbersTest : public QObject {
         QFETCH(QString, how);
         Session session;
         QVERIFY(session.open(path.toStdString()));
-        CompileOptions options;
+        CompileRequest options;
         options.freeze = how == "frozen";
         options.mode = how == "training" ? Mode::Training : Mode::Inference;
         const auto run = session.compile(options);

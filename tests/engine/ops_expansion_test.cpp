@@ -44,7 +44,7 @@ Result<std::string> expanded(const Op& op, const std::string& text) try {
         type.tensor()->requiresGrad = false;
         module.graph().setType(*input, std::move(type));
     }
-    const CompileOptions options;
+    const CompileRequest options;
     Rewriter rewriter("expand", options);
     CT_TRY_VOID(expandComposites(module, rewriter));
     CT_TRY_VOID(functionalize(module, rewriter));

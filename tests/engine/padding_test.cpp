@@ -10,6 +10,7 @@
 #include "engine/session/measuring.h"
 #include "engine/session/time_graph.h"
 #include "engine/text/parse.h"
+#include "tests/support/case_files.h"
 
 using namespace cutaway;
 
@@ -25,25 +26,22 @@ struct Outcome {
     bool padded = false;
     QString why;  // of the rewrite, or why there was none
 };
-Outcome decide(const std::string& text, const CompileOptions& options) {
+Outcome decide(const std::string& text, const CompileRequest& options, const CompileServices& services = {}) {
     auto parsed = parseText(text);
     if (!parsed) return {false, QString::fromStdString(parsed.error().text())};
     const Snapshot module = std::move(*parsed);
-    for (const Pass& pass : pipeline()) {
-        if (pass.name != "pass_pattern_0") continue;
-        const Step step = runPass(pass, module, options);
-        for (const RewriteInfo& rewrite : step.rewrites)
-            if (rewrite.rule.starts_with("pad_")) return {true, QString::fromStdString(rewrite.why)};
-    }
+    const PassContext context(options, &services);
+    for (const RewriteInfo& rewrite : runPass(*testing::findPass("pass_pattern_0"), module, context).rewrites)
+        if (rewrite.rule.starts_with("pad_")) return {true, QString::fromStdString(rewrite.why)};
     for (Node& node : module->graph().nodes())
         for (const Rule& rule : padProductRules())
             if (node.isCall() && rule.find.find(node.op().name()) != std::string_view::npos)
-                return {false, QString::fromStdString(explainRule(rule, node, withSizeHints(options, *module)).reason)};
+                return {false, QString::fromStdString(explainRule(rule, node, withSizeHints(context, *module)).reason)};
     return {};
 }
 
-CompileOptions with(const char* settings) {
-    CompileOptions options;
+CompileRequest with(const char* settings) {
+    CompileRequest options;
     options.target = Target::Cuda;
     for (const QString& one : QString(settings).split(' ', Qt::SkipEmptyParts))
         options.enabledPasses.push_back(*parseOptionalPass(one.toStdString()));
@@ -178,19 +176,20 @@ class PaddingTest : public QObject {
         const std::string inner = std::to_string(101 + 2 * rows++);
         const std::string text =
             product("f32[5, " + inner + "]cuda:0", "f32[" + inner + ", 7]cuda:0", "f32[5, 7]cuda:0");
-        CompileOptions options = with(settings.constData());
+        const CompileRequest options = with(settings.constData());
+        CompileServices services;
         QStringList timed;
-        options.timeGraph = [&](const std::string& graph) {
+        services.timeGraph = [&](const std::string& graph) {
             timed << QString::fromStdString(graph);
             return std::optional(graph.find("constant_pad_nd") == std::string::npos ? plain : paddedTime);
         };
-        const Outcome first = decide(text, options);
+        const Outcome first = decide(text, options, services);
         QCOMPARE(first.padded, padded);
         QCOMPARE(timed.size(), 2);
         QVERIFY2(timed[0].contains("aten.mm.default") && timed[1].contains("aten.slice.Tensor"),
                  qPrintable(timed.join("\n")));
         for (const QString& graph : timed) QVERIFY(parseText(graph.toStdString()).has_value());
-        const Outcome second = decide(text, options);  // from memory
+        const Outcome second = decide(text, options, services);  // from memory
         QCOMPARE(second.padded, padded);
         QCOMPARE(timed.size(), 2);
         QVERIFY2(second.why.contains("measured before"), qPrintable(second.why));
@@ -229,18 +228,19 @@ class PaddingTest : public QObject {
         const std::string inner = first.contains("s0, s0") ? "s0" : "1023";
         const std::string text =
             symbol.toStdString() + product(first.toStdString(), "f16[" + inner + ", 513]cuda:0", "f16[s0, 513]cuda:0");
-        CompileOptions options = with(settings.constData());
+        const CompileRequest options = with(settings.constData());
+        CompileServices services;
         QStringList timed;
-        options.timeGraph = [&](const std::string& graph) {
+        services.timeGraph = [&](const std::string& graph) {
             timed << QString::fromStdString(graph);
             return std::optional(graph.find("constant_pad_nd") == std::string::npos ? 2.0 : 1.0);
         };
         std::map<std::string, double> kept;
-        options.recall = [&](const std::string& key) {
+        services.recall = [&](const std::string& key) {
             return kept.contains(key) ? std::optional(kept[key]) : std::nullopt;
         };
-        options.remember = [&](const std::string& key, double value) { kept[key] = value; };
-        const Outcome outcome = decide(text, options);
+        services.remember = [&](const std::string& key, double value) { kept[key] = value; };
+        const Outcome outcome = decide(text, options, services);
         QVERIFY2(outcome.why.contains(why), qPrintable(outcome.why));
         QCOMPARE(outcome.padded, padded);
         QCOMPARE(timed.isEmpty(), !padded);
@@ -255,8 +255,9 @@ class PaddingTest : public QObject {
 
     /// Figures of the device itself; PyTorch takes most devices for a thousand times slower than they are.
     void deviceFigures() {
-        CompileOptions options = with("");
-        options.deviceFact = [](const std::string& fact) -> std::optional<double> {
+        CompileRequest options = with("");
+        CompileServices services;
+        services.deviceFact = [](const std::string& fact) -> std::optional<double> {
             if (fact == "tflops_f16") return 535.0;
             if (fact == "tflops_f16_parity") return 0.535;
             return fact == "dram_gbps" ? std::optional(3350.0) : std::nullopt;
@@ -264,13 +265,13 @@ class PaddingTest : public QObject {
         const std::string narrow = product("f16[64, 1023]cuda:0", "f16[1023, 64]cuda:0",
                                            "f16[64, 64]cuda:0");  // 31 operations per element, of 80
         const std::string wide = product("f16[512, 1023]cuda:0", "f16[1023, 512]cuda:0", "f16[512, 512]cuda:0");
-        QVERIFY(decide(narrow, options).why.contains("waits for memory"));
-        QVERIFY(decide(wide, options).why.contains("is not known"));
+        QVERIFY(decide(narrow, options, services).why.contains("waits for memory"));
+        QVERIFY(decide(wide, options, services).why.contains("is not known"));
         options.enabledPasses.push_back(*parseOptionalPass("device=tflops:100"));  // what the user says comes first
-        QVERIFY(decide(narrow, options).why.contains("is not known"));
+        QVERIFY(decide(narrow, options, services).why.contains("is not known"));
         options.enabledPasses.clear();
         options.parity = true;
-        QVERIFY(decide(narrow, options).why.contains("is not known"));
+        QVERIFY(decide(narrow, options, services).why.contains("is not known"));
     }
 
     void decisionsOutliveTheProgram() {
@@ -279,15 +280,16 @@ class PaddingTest : public QObject {
         int timed = 0;
         bool lent = true;
         const auto session = [&](const QString& file, const char* settings) {
-            CompileOptions options = with(settings);
+            CompileRequest options = with(settings);
             options.target = Target::Cpu;
-            options.cacheFile = file.toStdString();
-            options.timeGraph = [&](const std::string& graph) {
+            CompileServices services;
+            services.cacheFile = file.toStdString();
+            services.timeGraph = [&](const std::string& graph) {
                 ++timed;
                 return std::optional(graph.find("constant_pad_nd") == std::string::npos ? 2.0 : 1.0);
             };
-            lent &= lendMeasuring(options).has_value();
-            return decide(text, options);
+            lent &= lendMeasuring(options, services).has_value();
+            return decide(text, options, services);
         };
         const QString file = folder.filePath("a/store.sqlite");
         QVERIFY(session(file, "pad_mm=any_device:1").why.contains("measured 2 ms as it is, 1 ms padded"));
@@ -333,9 +335,10 @@ class PaddingTest : public QObject {
         const auto time = timeOnCpu(product("f32[5, 6]", "f32[6, 7]", "f32[5, 7]"));
         QVERIFY(time && *time > 0);
         QVERIFY(!timeOnCpu("def forward(x):\n    return (torch.nothing(x),)\n"));
-        CompileOptions options = with("pad_mm=any_device:1");
-        options.timeGraph = timeOnCpu;
-        const Outcome outcome = decide(product("f32[5, 62]", "f32[62, 7]", "f32[5, 7]"), options);
+        const CompileRequest options = with("pad_mm=any_device:1");
+        CompileServices services;
+        services.timeGraph = timeOnCpu;
+        const Outcome outcome = decide(product("f32[5, 62]", "f32[62, 7]", "f32[5, 7]"), options, services);
         QVERIFY2(outcome.why.contains("measured"), qPrintable(outcome.why));
     }
 };

@@ -8,6 +8,7 @@
 #include "engine/ops/packed_int4.h"
 #include "engine/passes/pipeline.h"
 #include "engine/text/parse.h"
+#include "tests/support/case_files.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/recorded_case.h"
 
@@ -23,10 +24,8 @@ Result<Snapshot> parsed(const QString& text) {
 
 Result<Snapshot> applied(const RecordedCase& one, Snapshot graph, int& rewrites) {
     for (const QString& name : one.passes) {
-        const auto passes = pipeline();
-        const auto pass = std::find_if(passes.begin(), passes.end(),
-                                       [&](const Pass& each) { return each.name == name.toStdString(); });
-        if (pass == passes.end()) return invalidInput("no pass '" + name.toStdString() + "'");
+        const Pass* pass = testing::findPass(name);
+        if (pass == nullptr) return invalidInput("no pass '" + name.toStdString() + "'");
         const Step step = runPass(*pass, graph, one.options);
         if (step.info.state == StepState::Failed) return invalidInput(step.info.error, step.info.name);
         rewrites += step.info.rewrites;
@@ -130,10 +129,8 @@ class PostGradTest : public QObject {
             numbers[name] = weight, numbers[scales] = pairs;
         }
         const Snapshot before = std::move(*module);
-        const auto passes = pipeline();
-        const auto pass = std::find_if(passes.begin(), passes.end(),
-                                       [](const Pass& each) { return each.name == "concat_linear_woq_int4"; });
-        const Step step = runPass(*pass, before, {});
+        const CompileRequest request;
+        const Step step = runPass(*testing::findPass("concat_linear_woq_int4"), before, request);
         QVERIFY2(step.info.state == StepState::Changed, step.info.error.c_str());
         compareNumbers(before, step.after);
         const auto inputs = randomInputs(*before, 1);

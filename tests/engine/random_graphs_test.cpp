@@ -289,7 +289,7 @@ class RandomGraphsTest : public QObject {
             QVERIFY(requireGradients(*wanting, {.inputs = {"x", "y", "z"}}));
             session.state().input = wanting;
         }
-        CompileOptions options;
+        CompileRequest options;
         options.mode = training ? Mode::Training : Mode::Inference;
         if (how == "optional passes")
             for (const char* name : kOptional) options.enabledPasses.push_back(*parseOptionalPass(name));

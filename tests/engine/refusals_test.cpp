@@ -33,13 +33,13 @@ bool throwsSizeError(Action action) {
 
 /// What the interpreter says of a text with random inputs, and what compiling says before any pass; "" where it says
 /// nothing.
-struct Answer {
+struct Outcome {
     QString run, compile;
 };
-Answer refusalOf(const QString& signature, const QString& body) {
+Outcome refusalOf(const QString& signature, const QString& body) {
     const auto module = parseText(("def forward(" + signature + "):\n    " + body + "\n").toStdString());
     if (!module) return {QString::fromStdString(module.error().text()), QString::fromStdString(module.error().text())};
-    Answer refusal;
+    Outcome refusal;
     auto inputs = randomInputs(**module, 1);
     if (inputs) {
         const auto bound = bindInputs(**module, *inputs);
@@ -257,7 +257,7 @@ class RefusalsTest : public QObject {
                            call.contains("native_group_norm") || call.contains("with_indices") ||
                            call.contains("n_backward") || call.contains("lu_unpack") || call.contains("attention") ||
                            call.contains("nll_loss_forward") || call.contains("norm_backward");
-        const Answer refusal =
+        const Outcome refusal =
             refusalOf(inputs, "bad = " + call + "\n    " +
                                   (tuple ? "y = operator.getitem(bad, 0)\n    return (y,)" : "return (bad,)"));
         QVERIFY2(!refusal.run.isEmpty() && refusal.run.contains(says), qPrintable(refusal.run));
@@ -273,7 +273,7 @@ class RefusalsTest : public QObject {
         QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
         QVERIFY((*module)->origin.remarks.size() == 1 &&
                 (*module)->origin.remarks[0].find("the graph can be looked at, not run") != std::string::npos);
-        const Answer refusal = refusalOf("x: \"f32[6]\"", body);
+        const Outcome refusal = refusalOf("x: \"f32[6]\"", body);
         QVERIFY2(refusal.run.startsWith("bad: aten.as_strided.default: reaches element 15"), qPrintable(refusal.run));
         QVERIFY2(refusal.compile.startsWith("bad: aten.as_strided.default: reaches element 15"),
                  qPrintable(refusal.compile));
@@ -307,7 +307,7 @@ class RefusalsTest : public QObject {
         QVERIFY(trace->steps.back().info.error.find("parts are not known") != std::string::npos);
         const auto read = parseText(text("    b: \"f32[2]\" = aten.mul.Tensor(a, 2)\n    return (b,)\n"));
         QVERIFY(read.has_value());
-        CompileOptions training;
+        CompileRequest training;
         training.mode = Mode::Training;
         QVERIFY(runPipeline(Snapshot(std::make_shared<const Module>(**read)), training).has_value());
     }
@@ -332,7 +332,7 @@ class RefusalsTest : public QObject {
     void wrongTypes() {
         QFETCH(QString, inputs);
         QFETCH(QString, body);
-        const Answer refusal = refusalOf(inputs, body);
+        const Outcome refusal = refusalOf(inputs, body);
         QVERIFY2(refusal.run.contains("is written as"), qPrintable(refusal.run));
     }
 
@@ -354,7 +354,7 @@ class RefusalsTest : public QObject {
     void acceptedCalls() {
         QFETCH(QString, inputs);
         QFETCH(QString, call);
-        const Answer refusal = refusalOf(inputs, "y = " + call + "\n    return (y,)");
+        const Outcome refusal = refusalOf(inputs, "y = " + call + "\n    return (y,)");
         QVERIFY2(refusal.run.isEmpty() && refusal.compile.isEmpty(), qPrintable(refusal.run + "; " + refusal.compile));
     }
 };

@@ -37,7 +37,7 @@ class RewriterTest : public QObject {
         const auto expected = referenceOutputs(*before, inputs);
         QVERIFY(expected.has_value());
         Module after(*before);
-        CompileOptions options;
+        CompileRequest options;
         Rewriter rewriter("decompose", options);
         const auto changed = decompose(after, rewriter);
         QVERIFY2(changed && *changed, changed ? "nothing expanded" : changed.error().text().c_str());

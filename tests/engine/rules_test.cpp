@@ -138,7 +138,7 @@ class RulesTest : public QObject {
         QVERIFY2(set.has_value(), set ? "" : set.error().text().c_str());
         const auto module = parsed(before);
         const QString asRead = statements(*module);
-        CompileOptions options;
+        CompileRequest options;
         options.parity = m_parity;
         Rewriter rewriter("test", options);
         const auto changed = rewriter.applyRules(module->graph(), *set);
@@ -563,7 +563,7 @@ class RulesTest : public QObject {
             const auto module = parsed(
                 "s = aten.split_with_sizes.default(x, [1, 3], 1); g = s[0]; h = s[1]; c = aten.cat.default([g, h], 1); t = torch.relu(x); m = t * -2; "
                 "e = torch.tanh(y); k = e.view(-1, 2); z = torch.softmax(k, dim=-1); w = z.relu(); return (c, m, w)");
-            const CompileOptions options;
+            const CompileRequest options;
             Rewriter rewriter("test", options);
             const auto changed = rewriter.applyRules(module->graph(), *set);
             if (!changed) QVERIFY2(!changed.error().message.empty(), text.c_str());
@@ -580,7 +580,7 @@ class RulesTest : public QObject {
         for (int fuel = 0; fuel <= 3; ++fuel) {
             const auto module =
                 parsed("a = aten.sin.default(x); b = aten.sin.default(a); c = aten.sin.default(b); return (c,)");
-            const CompileOptions options;
+            const CompileRequest options;
             Rewriter rewriter("test", options, fuel);
             const auto changed = rewriter.applyRules(module->graph(), *set);
             QVERIFY(changed.has_value());
@@ -614,7 +614,7 @@ class RulesTest : public QObject {
             provenance.recompute = 2;
             graph.setProvenance(*graph.findByName(name), std::make_shared<const Provenance>(std::move(provenance)));
         }
-        const CompileOptions options;
+        const CompileRequest options;
         Rewriter rewriter("test", options);
         QVERIFY(rewriter.applyRules(graph, *set).has_value());
         QCOMPARE(int(graph.findByName("sin")->provenance().recompute), 2);
@@ -630,7 +630,7 @@ class RulesTest : public QObject {
         one.build = [](const Match&, GraphBuilder&) { return Values::notHandled(); };
         const auto set = RuleSet::compile({&one, 1});
         const auto module = parsed("s = aten.sin.default(x); return (s,)");
-        const CompileOptions options;
+        const CompileRequest options;
         Rewriter rewriter("test", options);
         QCOMPARE(*rewriter.applyRules(module->graph(), *set), false);
         QCOMPARE(rewriter.ruleStats()[0].counted, int64_t(1));
@@ -643,7 +643,7 @@ class RulesTest : public QObject {
         const auto set = RuleSet::compile(rules.rules);
         const auto module = parsed("e = aten.exp.default(x); p = aten.neg.default(e); return (p,)");
         const NodeId e = module->graph().findByName("e")->id(), p = module->graph().findByName("p")->id();
-        const CompileOptions options;
+        const CompileRequest options;
         Rewriter rewriter("test", options);
         QVERIFY(rewriter.applyRules(module->graph(), *set).has_value());
         const Provenance& from = module->graph().findByName("sin")->provenance();

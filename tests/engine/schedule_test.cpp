@@ -166,6 +166,68 @@ class ScheduleTest : public QObject {
         QCOMPARE(program->calls[0].nodes.size(), size_t{1});
     }
 
+    /// A write is ordered against readers and writers of the memory that it writes to, and against nothing else.
+    void writesOrderTheirMemory_data() {
+        QTest::addColumn<QString>("text");
+        QTest::addColumn<QString>("calls");
+        const auto row = [](const char* name, const char* text, const char* calls) {
+            QTest::newRow(name) << text << calls;
+        };
+        row("other memory", R"(def forward(x: "f32[8]", y: "f32[8]", t: "f32[8]"):
+    a = aten.exp.default(x)
+    w = aten.copy_.default(t, y)
+    b = aten.sin.default(a)
+    return (b,))",
+            "w a+b");
+        row("a reader before it stays before it", R"(def forward(x: "f32[8]", t: "f32[8]"):
+    a = aten.exp.default(t)
+    w = aten.copy_.default(t, x)
+    b = aten.sin.default(a)
+    return (b,))",
+            "a+b w");
+        row("a reader behind it stays behind it", R"(def forward(x: "f32[8]", t: "f32[8]"):
+    a = aten.exp.default(x)
+    w = aten.copy_.default(t, x)
+    b = aten.add.Tensor(a, t)
+    return (b,))",
+            "w a+b");
+        row("before and behind is apart", R"(def forward(x: "f32[8]", t: "f32[8]"):
+    a = aten.exp.default(t)
+    w = aten.copy_.default(t, x)
+    b = aten.add.Tensor(a, t)
+    return (b,))",
+            "a w b");
+        row("through a view", R"(def forward(x: "f32[4]", t: "f32[2, 2]"):
+    v = aten.view.default(t, [4])
+    a = aten.exp.default(v)
+    u = aten.select.int(t, 0, 1)
+    s = aten.slice.Tensor(x, 0, 0, 2)
+    w = aten.copy_.default(u, s)
+    b = aten.add.Tensor(a, v)
+    return (b,))",
+            "a w b");
+        row("two writes keep their order", R"(def forward(x: "f32[8]", y: "f32[8]", t: "f32[8]"):
+    w1 = aten.copy_.default(t, y)
+    w2 = aten.copy_.default(t, x)
+    b = aten.sin.default(t)
+    return (b,))",
+            "w1 w2 b");
+    }
+    void writesOrderTheirMemory() {
+        QFETCH(QString, text);
+        QFETCH(QString, calls);
+        const auto module = moduleOf(text.toStdString());
+        const auto program = scheduleModule(module);
+        QVERIFY2(program.has_value(), program ? "" : program.error().text().c_str());
+        QStringList out;
+        for (const ScheduledCall& call : program->calls) {
+            QStringList names;
+            for (const NodeId id : call.nodes) names << QString::fromStdString(module->graph().find(id)->name());
+            out << names.join('+');
+        }
+        QCOMPARE(out.join(' '), calls);
+    }
+
     void everyQuestionHasAnAnswer() {
         const auto program = scheduleModule(moduleOf(R"(def forward(x: "f32[8, 16]", y: "f32[16, 8]"):
     a = aten.exp.default(x)

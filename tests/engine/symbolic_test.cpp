@@ -15,7 +15,7 @@ using namespace cutaway::testing;
 namespace {
 
 Result<Snapshot> passed(const Snapshot& module, Mode mode) {
-    CompileOptions options;
+    CompileRequest options;
     options.mode = mode;
     CT_TRY(const CompileTrace trace, runPipeline(module, options));
     if (trace.failed())

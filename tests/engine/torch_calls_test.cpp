@@ -12,6 +12,7 @@
 #include "engine/passes/pipeline.h"
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
+#include "tests/support/case_files.h"
 #include "tests/support/paths.h"
 
 using namespace cutaway;
@@ -50,7 +51,7 @@ Result<Snapshot> parsed(const QString& text) {
 Result<std::shared_ptr<Module>> lowered(const Snapshot& dynamo) {
     auto module = std::make_shared<Module>(*dynamo);
     CT_TRY_VOID(lowerTorchCalls(*module));
-    const CompileOptions options;
+    const CompileRequest options;
     Rewriter rewriter("eliminate_dead_code", options);
     CT_TRY_VOID(eliminateDeadCode(*module, rewriter));
     CT_TRY_VOID(verify(*module, {.types = true}));
@@ -147,7 +148,7 @@ class TorchCallsTest : public QObject {
         const auto aten = parsed(recording.aten);
         QVERIFY2(aten.has_value(), aten ? "" : aten.error().text().c_str());
         QCOMPARE(outputTypes(**module), outputTypes(**aten));
-        const CompileOptions options;
+        const CompileRequest options;
         Rewriter rewriter("eliminate_dead_code", options);
         auto recorded = std::make_shared<Module>(**aten);
         QVERIFY(eliminateDeadCode(*recorded, rewriter).has_value());
@@ -256,13 +257,12 @@ class TorchCallsTest : public QObject {
         const auto inputs = randomInputs(**before, 1);
         const auto expected = interpret(**before, *inputs);
         QVERIFY2(expected.has_value(), expected ? "" : expected.error().text().c_str());
-        const Pass* pass = nullptr;
-        for (const Pass& each : pipeline())
-            if (each.name == "torch_calls_to_aten") pass = &each;
-        const int all = runPass(*pass, *before, {}).info.rewrites;
+        const Pass* pass = testing::findPass("torch_calls_to_aten");
+        const CompileRequest request;
+        const int all = runPass(*pass, *before, request).info.rewrites;
         QVERIFY(all > 3);
         for (int fuel = 0; fuel <= all; ++fuel) {
-            const Step step = runPass(*pass, *before, {}, fuel);
+            const Step step = runPass(*pass, *before, request, fuel);
             QVERIFY2(step.info.state != StepState::Failed, step.info.error.c_str());
             QCOMPARE(step.info.rewrites, fuel);
             const auto actual = interpret(*step.after, *inputs);

@@ -31,13 +31,13 @@ std::string rulesText(const QString& text) {
     }
     return out.toStdString();
 }
-CompileOptions with(const QString& rules) {
-    CompileOptions options;
+CompileRequest with(const QString& rules) {
+    CompileRequest options;
     options.userRules.push_back({"mine", rulesText(rules)});
     return options;
 }
-CompileTrace compiled(const Snapshot& input, const CompileOptions& options) {
-    auto trace = runPipeline(input, options);
+CompileTrace compiled(const Snapshot& input, const CompileRequest& options, const CompileServices& services = {}) {
+    auto trace = runPipeline(input, options, services);
     if (!trace) qFatal("%s", trace.error().text().c_str());
     return std::move(*trace);
 }
@@ -59,32 +59,41 @@ QString calls(const Module& module) {
     return names.join(", ");
 }
 
+using PassFunction = std::function<Result<bool>(Module&, Rewriter&)>;
+/// Asks for a plugin's pass; what it returns lends its function.
+CompileServices lend(CompileRequest& request, const PluginPass& id, PassFunction function) {
+    request.plugins.push_back(id);
+    CompileServices services;
+    services.passes.push_back({id, "Made by a test", std::move(function)});
+    return services;
+}
+const PluginPass kOutline{"joint_custom_post_pass", "outline", "1", ""};
+
 constexpr const char* kSinToCos =
     "rule: sin_to_cos\nfind: r = aten.sin.default(a); return r\nreplace: r = aten.cos.default(a); return r\n";
 const QString kSilu =
     "rule: silu\nplace: joint_custom_pre_pass\nfind: s = aten.sigmoid.default(a); r = aten.mul.Tensor(a, s); return r\n";
 
 /// Makes sin a call of a new graph: the sin of a copy, or of one that is called so again.
-UserPass outlining(bool endless) {
-    return {"joint_custom_post_pass", "outline", "Makes graphs",
-            [endless](Module& module, Rewriter& rewriter) -> Result<bool> {
-                const auto isSin = [](const Node& node) { return node.isCall("aten.sin.default"); };
-                Graph& graph = module.graph();
-                const auto found = std::find_if(graph.nodes().begin(), graph.nodes().end(), isSin);
-                if (found == graph.nodes().end() || !rewriter.begin("outline", *found)) return false;
-                Node& sin = *found;
-                auto body = parseText(
-                    std::string("def forward(a: \"f32[4, 4]\"):\n    copy = aten.clone.default(a)\n    r = aten.") +
-                    (endless ? "sin" : "cos") + ".default(copy)\n    return (r,)\n");
-                CT_TRY(const Snapshot made, std::move(body));
-                module.subgraphs.emplace_back("made", std::make_unique<Module>(*made));
-                GraphBuilder builder = rewriter.builder(graph, &sin, sin);
-                const Value call = builder.callBound(findOrMakeOpaque("higher_order.invoke_subgraph"),
-                                                     {SubgraphRef{"made"}, Argument("made"), sin.arg(0)});
-                graph.setType(*call.node(), TupleType{sin.type()});
-                rewriter.replace(sin, *call[0].node());
-                return true;
-            }};
+PassFunction outlining(bool endless) {
+    return [endless](Module& module, Rewriter& rewriter) -> Result<bool> {
+        const auto isSin = [](const Node& node) { return node.isCall("aten.sin.default"); };
+        Graph& graph = module.graph();
+        const auto found = std::find_if(graph.nodes().begin(), graph.nodes().end(), isSin);
+        if (found == graph.nodes().end() || rewriter.begin("outline", *found) != Go::Yes) return false;
+        Node& sin = *found;
+        auto body =
+            parseText(std::string("def forward(a: \"f32[4, 4]\"):\n    copy = aten.clone.default(a)\n    r = aten.") +
+                      (endless ? "sin" : "cos") + ".default(copy)\n    return (r,)\n");
+        CT_TRY(const Snapshot made, std::move(body));
+        module.subgraphs.emplace_back("made", std::make_unique<Module>(*made));
+        GraphBuilder builder = rewriter.builder(graph, &sin, sin);
+        const Value call = builder.callBound(findOrMakeOpaque("higher_order.invoke_subgraph"),
+                                             {SubgraphRef{"made"}, Argument("made"), sin.arg(0)});
+        graph.setType(*call.node(), TupleType{sin.type()});
+        rewriter.replace(sin, *call[0].node());
+        return true;
+    };
 }
 
 }  // namespace
@@ -95,20 +104,22 @@ class UserPassesTest : public QObject {
     void places_data() {
         QTest::addColumn<QString>("neighbour");
         QTest::addColumn<int>("offset");
-        for (const UserPlace& place : userPlaces())
-            QTest::newRow(place.name.data())
-                << QString::fromUtf8(place.anchor.data(), static_cast<qsizetype>(place.anchor.size()))
-                << (place.before ? -1 : 1);
+        // As PyTorch has them: behind or before which pass.
+        QTest::newRow("pre_grad_custom_pass") << "apply_gumbel_max_trick_pass" << 1;
+        QTest::newRow("joint_custom_pre_pass") << "remove_noop_ops" << -1;
+        QTest::newRow("joint_custom_post_pass") << "replace_random_passes" << 1;
+        QTest::newRow("post_grad_custom_pre_pass") << "remove_profiler_ops" << -1;
+        QTest::newRow("post_grad_custom_post_pass") << "stable_sort" << -1;
     }
     void places() {
         QFETCH(QString, neighbour);
         QFETCH(int, offset);
         const QString place = QTest::currentDataTag();
-        CompileOptions options = with(QString(kSinToCos) + "place: " + place + "\n");
+        CompileRequest options = with(QString(kSinToCos) + "place: " + place + "\n");
         int ran = 0;
-        options.userPasses.push_back(
-            {place.toStdString(), "hook", "", [&](Module&, Rewriter&) -> Result<bool> { return ++ran < 0; }});
-        const CompileTrace trace = compiled(parsed("p = aten.sin.default(x); return (p,)"), options);
+        const CompileServices lent = lend(options, {place.toStdString(), "hook", "1", ""},
+                                          [&](Module&, Rewriter&) -> Result<bool> { return ++ran < 0; });
+        const CompileTrace trace = compiled(parsed("p = aten.sin.default(x); return (p,)"), options, lent);
         QVERIFY(!trace.failed());
         const QStringList names = stepNames(trace);
         const qsizetype own = names.indexOf(place + ".mine"), anchor = names.indexOf(neighbour);
@@ -121,7 +132,7 @@ class UserPassesTest : public QObject {
         QCOMPARE(step.info.state, StepState::Changed);
         QCOMPARE(step.rewrites[0].rule, std::string("sin_to_cos"));
         QCOMPARE(calls(*step.after), QString("aten.cos.default"));
-        const auto unspent = replayRewrites(step, options, 0);
+        const auto unspent = replayRewrites(step, trace, 0);
         QCOMPARE(calls(**unspent), QString("aten.sin.default"));
     }
 
@@ -161,7 +172,7 @@ class UserPassesTest : public QObject {
         QFETCH(QString, before);
         QFETCH(QString, after);
         QFETCH(bool, parity);
-        CompileOptions options = with(rules);
+        CompileRequest options = with(rules);
         options.parity = parity;
         options.onlyStage = "joint";
         const CompileTrace trace = compiled(parsed(before), options);
@@ -214,7 +225,7 @@ class UserPassesTest : public QObject {
         const QString rule =
             "rule: tanh_twice\nparameters: a f32[2, 3] grad\ntraining\nsearch: t = aten.tanh.default(a); r = aten.tanh.default(t); return r\n"
             "replace_by_example: r = aten.tanh.default(a); return r\n";
-        CompileOptions options = with(rule);
+        CompileRequest options = with(rule);
         options.mode = Mode::Training;
         const auto own = UserPasses::make(options);
         QVERIFY2(own.has_value(), own ? "" : own.error().text().c_str());
@@ -309,7 +320,7 @@ class UserPassesTest : public QObject {
             "search: m = aten.mul.Tensor(a, k); r = aten.tanh.default(m); return r\nreplace_by_example: r = aten.tanh.default(a); return r\n";
         const auto own = UserPasses::make(with(text));
         QVERIFY2(own.has_value(), own ? "" : own.error().text().c_str());
-        CompileOptions again;
+        CompileRequest again;
         again.userRules.push_back({"mine", (*own)->text()});
         const auto reloaded = UserPasses::make(again);
         QVERIFY2(reloaded.has_value(), reloaded ? "" : reloaded.error().text().c_str());
@@ -342,7 +353,7 @@ class UserPassesTest : public QObject {
     void disables() {
         QFETCH(QString, name);
         QFETCH(QString, after);
-        CompileOptions options = with(kSinToCos);
+        CompileRequest options = with(kSinToCos);
         options.onlyStage = "joint";
         options.disabledPasses = {name.toStdString(), "remove_noop_ops"};
         const CompileTrace trace =
@@ -389,7 +400,7 @@ class UserPassesTest : public QObject {
         QFETCH(QString, body);
         QFETCH(QString, name);
         QFETCH(QString, after);
-        CompileOptions options;
+        CompileRequest options;
         options.onlyStage = stage.toStdString();
         options.disabledPasses = {name.toStdString()};
         const CompileTrace trace = compiled(parsed(body), options);
@@ -414,14 +425,14 @@ class UserPassesTest : public QObject {
     void suggestsNames() {
         QFETCH(QString, name);
         QFETCH(QString, note);
-        CompileOptions options;
+        CompileRequest options;
         options.disabledPasses = {name.toStdString()};
         const auto trace = runPipeline(parsed("return (x,)"), options);
         QVERIFY(!trace.has_value());
         QCOMPARE(QString::fromStdString(trace.error().notes.at(0)), note);
     }
     void disablesOnlyWhatThereIs() {
-        CompileOptions options;
+        CompileRequest options;
         for (const char* name : {"nothing", "early_patterns/sin_to_cos", "nothing/pointless_view"}) {
             options.disabledPasses = {name};
             const auto trace = runPipeline(parsed("return (x,)"), options);
@@ -461,7 +472,7 @@ class UserPassesTest : public QObject {
     void moves() {
         QFETCH(QString, move);
         QFETCH(QString, error);
-        CompileOptions options = with(kSinToCos);
+        CompileRequest options = with(kSinToCos);
         const auto read = parsePassMove(move.toStdString());
         QVERIFY(read.has_value());
         options.moves = {*read};
@@ -479,10 +490,10 @@ class UserPassesTest : public QObject {
     /// The order of the table itself breaks none of its dependencies, with every optional pass on as well.
     void pipelineIsInOrder() {
         for (const Mode mode : {Mode::Inference, Mode::Training}) {
-            CompileOptions options;
+            CompileRequest options;
             options.mode = mode;
-            for (const Pass& pass : pipeline())
-                if (pass.optional) options.enabledPasses.push_back({std::string(pass.name), {}});
+            for (const std::string_view name : passNames(true))
+                options.enabledPasses.push_back({std::string(name), {}});
             options.moves = {*parsePassMove("early_patterns=before:pass_pattern_0")};
             const auto trace = runPipeline(parsed("return (x,)"), options);
             QVERIFY2(trace.has_value(), trace ? "" : trace.error().text().c_str());
@@ -495,7 +506,7 @@ class UserPassesTest : public QObject {
 
     /// PRE-12: in PyTorch's list for graphs before dispatch only the fusion of like calls does anything.
     void predispatch() {
-        CompileOptions options;
+        CompileRequest options;
         options.onlyStage = "pre_grad";
         options.enabledPasses = {
             {"is_predispatch", {}}, {"normalization_pass", {}}, {"batch_tanh", {}}, {"split_cat_pass", {}}};
@@ -505,14 +516,14 @@ class UserPassesTest : public QObject {
 
     /// JNT-1: what the joint stage makes gets the joint passes, too, after the graph that calls it, and once.
     void madeGraphsGetTheStage() {
-        CompileOptions options;
+        CompileRequest options;
         options.onlyStage = "joint";
         options.disabledPasses = {"early_patterns"};
-        options.userPasses.push_back(outlining(false));
+        const CompileServices lent = lend(options, kOutline, outlining(false));
         const Snapshot input = parsed(
             "p = aten.sin.default(x); q = higher_order.invoke_subgraph(old, 'old', p); r: \"f32[4, 4]\" = q[0]; return (r,)\n\n"
             "def old(a: \"f32[4, 4]\"):; s = aten.neg.default(a); return (s,)");
-        const CompileTrace trace = compiled(input, options);
+        const CompileTrace trace = compiled(input, options, lent);
         QVERIFY2(!trace.failed(), trace.steps.back().info.error.c_str());
         const QStringList names = stepNames(trace);
         const qsizetype once = names.size() / 2;
@@ -526,34 +537,45 @@ class UserPassesTest : public QObject {
                  std::string(
                      "Drops operators that return their operand unchanged, in graphs that the stage has made: made"));
         QCOMPARE(calls(*again.after->subgraph("made")), QString("aten.cos.default"));
-        QCOMPARE(calls(*(*replayRewrites(again, options, 0))->subgraph("made")),
+        QCOMPARE(calls(*(*replayRewrites(again, trace, 0))->subgraph("made")),
                  QString("aten.clone.default, aten.cos.default"));
         QCOMPARE(trace.steps[static_cast<size_t>(names.lastIndexOf("early_patterns"))].info.state, StepState::Disabled);
         QCOMPARE(static_cast<int>(trace.stages.size()), 1);
 
-        options.userPasses.clear();
+        options.plugins.clear();
         QCOMPARE(stepNames(compiled(input, options)).count("remove_noop_ops"), 1);
     }
     void graphsThatMakeGraphsEnd() {
-        CompileOptions options;
+        CompileRequest options;
         options.onlyStage = "joint";
-        options.userPasses.push_back(outlining(true));
-        const auto trace = runPipeline(parsed("p = aten.sin.default(x); return (p,)"), options);
+        const CompileServices lent = lend(options, kOutline, outlining(true));
+        const auto trace = runPipeline(parsed("p = aten.sin.default(x); return (p,)"), options, lent);
         QVERIFY(!trace.has_value());
         QVERIFY2(trace.error().text().find("again and again") != std::string::npos, trace.error().text().c_str());
         QVERIFY2(trace.error().text().find("made.made") != std::string::npos, trace.error().text().c_str());
     }
 
     void failingFunctionEndsTheRun() {
-        CompileOptions options;
-        options.userPasses.push_back({"joint_custom_post_pass", "broken", "Fails",
-                                      [](Module&, Rewriter&) -> Result<bool> { return invalidInput("out of luck"); }});
-        const CompileTrace trace = compiled(parsed("p = aten.sin.default(x); return (p,)"), options);
+        CompileRequest options;
+        CompileServices lent = lend(options, {"joint_custom_post_pass", "broken", "1", ""},
+                                    [](Module&, Rewriter&) -> Result<bool> { return invalidInput("out of luck"); });
+        const CompileTrace trace = compiled(parsed("p = aten.sin.default(x); return (p,)"), options, lent);
         QVERIFY(trace.failed());
         QCOMPARE(trace.steps.back().info.name, std::string("joint_custom_post_pass.broken"));
         QVERIFY(trace.steps.back().info.error.find("out of luck") != std::string::npos);
-        options.userPasses[0].run = nullptr;
-        QVERIFY(!runPipeline(parsed("return (x,)"), options).has_value());
+        lent.passes[0].run = nullptr;
+        QVERIFY(!runPipeline(parsed("return (x,)"), options, lent).has_value());
+        // A function that nobody lends, or another version of it, is refused by name.
+        for (const CompileServices& other : {CompileServices{}, [&] {
+                                                 CompileServices newer = lent;
+                                                 newer.passes[0].id.version = "2";
+                                                 return newer;
+                                             }()}) {
+            const auto refused = runPipeline(parsed("return (x,)"), options, other);
+            QVERIFY(!refused.has_value());
+            QVERIFY2(refused.error().text().find("'broken' 1 is not loaded") != std::string::npos,
+                     refused.error().text().c_str());
+        }
     }
 };
 

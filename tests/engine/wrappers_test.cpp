@@ -60,7 +60,7 @@ class WrappersTest : public QObject {
         TupleType tuple = {nothing ? ValueType() : ValueType(TensorType::contiguous(DType::F32, {}))};
         for (const QString& value : values) tuple.push_back(graph.findByName(value.toStdString())->type());
         graph.setType(*wrapper, ValueType(std::move(tuple)));
-        const CompileOptions options;
+        const CompileRequest options;
         Rewriter rewriter("decompose_auto_functionalized", options);
         const auto changed = decomposeAutoFunctionalized(**module, rewriter);
         if (call.isEmpty()) {

@@ -215,7 +215,7 @@ class CallCheck {
     void passes(const std::shared_ptr<const Module>& module, Mode mode, const char* stage) {
         auto& problems = m_report.problems;
         m_stage(stage);
-        CompileOptions options;
+        CompileRequest options;
         options.mode = mode;
         auto trace = caught(stage, problems, [&] { return runPipeline(module, options); });
         if (!trace) return;

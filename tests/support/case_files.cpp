@@ -59,8 +59,8 @@ std::vector<CaseFile> readCaseFiles() {
     return out;
 }
 
-CompileOptions readOptions(const QString& line, const QString& file) {
-    CompileOptions out;
+CompileRequest readOptions(const QString& line, const QString& file) {
+    CompileRequest out;
     const QStringList words = line.split(' ', Qt::SkipEmptyParts);
     if (words.contains("training")) out.mode = Mode::Training;
     if (words.contains("cuda")) out.target = Target::Cuda;
@@ -85,8 +85,8 @@ Result<Snapshot> parseCase(QString text, const char* function) {
 }
 
 const Pass* findPass(const QString& name) {
-    for (const Pass& pass : pipeline())
-        if (pass.name == name.toStdString()) return &pass;
+    for (const StagePass& one : pipeline())
+        if (one.pass->name == name.toStdString()) return one.pass;
     return nullptr;
 }
 

@@ -9,7 +9,7 @@ namespace cutaway::testing {
 struct Case {
     QString file, name, head;  // head: the comment lines as written
     QString pass, numbers, idle, fails, counts;
-    CompileOptions options;
+    CompileRequest options;
     QString before, after;  // empty `after`: nothing changes
 };
 
@@ -22,7 +22,7 @@ struct CaseFile {
 std::vector<CaseFile> readCaseFiles();
 
 /// The options that the words of a line `options` of the file mean; cases_test.cpp says which there are.
-CompileOptions readOptions(const QString& words, const QString& file);
+CompileRequest readOptions(const QString& words, const QString& file);
 
 /// A graph of a case: the text of `def before` or `def after`.
 Result<Snapshot> parseCase(QString text, const char* function);

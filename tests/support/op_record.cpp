@@ -182,7 +182,7 @@ Tensor tangentOf(DType dtype, const Dims& sizes, size_t number) {
 Result<std::map<size_t, Tensor>> gradientsOf(const Op& op, const RecordedSample& recorded) try {
     Module module;
     CT_TRY(std::vector<Tensor> inputs, buildSampleModule(op, recorded.text, module));
-    const CompileOptions options;
+    const CompileRequest options;
     Rewriter rewriter("gradients", options);
     CT_TRY_VOID(expandComposites(module, rewriter));
     Graph& graph = module.graph();

@@ -4,7 +4,7 @@
 #include <QString>
 #include <QStringList>
 
-#include "cutaway/options.h"
+#include "cutaway/request.h"
 #include "engine/ir/module.h"
 
 namespace cutaway::testing {
@@ -16,7 +16,7 @@ struct RecordedCase {
     bool ordered = false;    // the order of independent calls counts, too
     bool stops = false;      // PyTorch raises; what ours does is our own
     QStringList passes;      // names, in running order
-    CompileOptions options;  // with these passes and their settings
+    CompileRequest options;  // with these passes and their settings
 };
 
 /// Files of a folder under tests/cases, sorted.

@@ -139,7 +139,7 @@ class ControllerTest : public QObject {
     void aStoppedCompileKeepsItsSteps() {
         openAndCompile();
         m_control->slowAfter = 5;
-        CompileOptions options;
+        CompileRequest options;
         options.disabledPasses = {"normalize"};
         m_controller->compile(options, 1);
         QTRY_VERIFY_WITH_TIMEOUT(m_controller->compiling() && m_controller->compiling()->steps.size() == 5, kPatience);
@@ -313,7 +313,7 @@ class ControllerTest : public QObject {
 
     void switchingAPassOffComparesBothResults() {
         openAndCompile();
-        CompileOptions options;
+        CompileRequest options;
         options.disabledPasses = {"fuse_bias_add"};
         m_controller->compile(options, 1);
         QTRY_VERIFY_WITH_TIMEOUT(m_controller->runs().size() == 2 && !m_controller->isBusy(), kPatience);

@@ -43,7 +43,7 @@ class DialogsTest : public QObject {
         m_controller->open(testing::testFile("../resources/models/mlp.pt2"));
         QTRY_VERIFY_WITH_TIMEOUT(m_controller->model() && !m_controller->isBusy(), kPatience);
     }
-    void compile(const CompileOptions& options) {
+    void compile(const CompileRequest& options) {
         const size_t runs = m_controller->runs().size();
         m_controller->compile(options);
         QTRY_VERIFY_WITH_TIMEOUT(m_controller->runs().size() > runs && !m_controller->isBusy(), kPatience);

@@ -41,7 +41,7 @@ class EngineWindowsTest : public QObject {
         if (!file.open(QIODevice::WriteOnly) || file.write(text) != text.size()) return {};
         return file.fileName();
     }
-    void open(const QString& path, const CompileOptions& options = {}) {
+    void open(const QString& path, const CompileRequest& options = {}) {
         m_main->open(path);
         QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().model() && m_main->isSettled(), kPatience);
         const size_t runs = m_main->controller().runs().size();
@@ -128,7 +128,7 @@ class EngineWindowsTest : public QObject {
 
     /// Nothing is offered that cannot be done, and the tips say why.
     void trainingIsNotRun() {
-        CompileOptions training;
+        CompileRequest training;
         training.mode = Mode::Training;
         open(testing::testFile("../resources/models/mlp.pt2"), training);
         for (const char* key : {"F5", "F6"}) {
@@ -207,7 +207,7 @@ class EngineWindowsTest : public QObject {
 
     /// The option --compile does the same whatever somebody chose last in the window.
     void compilingWhenOpenedTakesTheDefaults() {
-        CompileOptions chosen;
+        CompileRequest chosen;
         chosen.mode = Mode::Training;
         CompileDialog([this](Mode mode) { return m_main->controller().passes(mode); }, chosen).accept();
         QVERIFY(CompileDialog::remembered().mode == Mode::Training);
@@ -228,7 +228,7 @@ class EngineWindowsTest : public QObject {
         const QString path = write(
             "silu.py",
             "def forward(x: \"f32[2, 3]\"):\n    s = torch.ops.aten.sigmoid.default(x)\n    r = torch.ops.aten.mul.Tensor(x, s)\n    return (r,)\n");
-        CompileOptions options;
+        CompileRequest options;
         options.userRules.push_back(
             {"mine",
              "rule silu_to_relu\n  place joint_custom_post_pass\n  why the model was trained for it\n  find\n    s = aten.sigmoid.default(x)\n    r = aten.mul.Tensor(x, s)\n    return r\n  replace\n    r = aten.relu.default(x)\n    return r\n"});
@@ -352,7 +352,7 @@ def false_graph_0(x: "f32[4]"):
         m_main->open(write(file, text));
         if (!rules.isEmpty()) {
             QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().model() && m_main->isSettled(), kPatience);
-            CompileOptions options;
+            CompileRequest options;
             options.userRules.push_back({"mine", rules.toStdString()});
             m_main->controller().compile(options);
         }

@@ -66,7 +66,7 @@ class FakeSource : public ui::Source {
         return info;
     }
     void close() override { m_control->note("close"); }
-    Result<RunId> compile(const CompileOptions& options, const std::function<void(const StepInfo&)>& ended,
+    Result<RunId> compile(const CompileRequest& options, const std::function<void(const StepInfo&)>& ended,
                           const Progress& progress) override {
         CT_TRY_VOID(arrive("compile", progress));
         const std::vector<StepInfo> all = stepsOf(options, m_control->failing);
@@ -94,7 +94,7 @@ class FakeSource : public ui::Source {
         steps.resize(done);
         return steps;
     }
-    static std::vector<StepInfo> stepsOf(const CompileOptions& options, const char* failing) {
+    static std::vector<StepInfo> stepsOf(const CompileRequest& options, const char* failing) {
         std::vector<StepInfo> steps;
         const auto& off = options.disabledPasses;
         const auto add = [&](const char* stage, const char* name, StepState state, int rewrites) {
@@ -117,7 +117,7 @@ class FakeSource : public ui::Source {
         add("post_grad", "fuse_bias_add", StepState::Changed, 2);
         add("post_grad", "reinplace", StepState::Changed, 1);
         const std::string_view last = failing ? failing : "";
-        if (last == "schedule") add("lowering", "schedule", StepState::Unchanged, 0);
+        if (last == "schedule") add("schedule", "schedule", StepState::Unchanged, 0);
         for (StepInfo& step : steps) {
             if (step.name != last) continue;
             step.state = StepState::Failed;
@@ -194,7 +194,7 @@ class FakeSource : public ui::Source {
         return step == 4 ? std::vector<RuleUse>{{"mm_add_to_addmm", 7, 2, 0.25}, {"never_here", 3, 0, 0.01}}
                          : std::vector<RuleUse>{};
     }
-    std::vector<RuleInfo> rules(const CompileOptions&) override {
+    std::vector<RuleInfo> rules(const CompileRequest&) override {
         return {{"fuse_bias_add",
                  "mm_add_to_addmm",
                  "one kernel less",
@@ -271,7 +271,7 @@ class FakeSource : public ui::Source {
     }
     std::shared_ptr<Control> m_control;
     struct Compiled {
-        CompileOptions options;
+        CompileRequest options;
         size_t done = 0;
     };
     std::vector<Compiled> m_runs;

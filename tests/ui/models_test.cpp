@@ -123,7 +123,7 @@ class ModelsTest : public QObject {
         for (const char* name : {"lowering_calls", "more_calls", "schedule"}) {
             StepInfo& step = steps.emplace_back();
             step.index = static_cast<int>(steps.size()) - 1;
-            step.stage = "lowering";
+            step.stage = step.index < 2 ? "lowering" : "schedule";
             step.name = name;
             step.rewrites = 2;
         }
@@ -132,7 +132,7 @@ class ModelsTest : public QObject {
         model.setRun(1, steps);
         QCOMPARE(treeText(model),
                  "As opened\nlowering\n  2 unchanged passes\n    lowering_calls | · | 0 | 0 µs\n    more_calls | · | 0 "
-                 "| 0 µs\n  schedule | · | 0 | 0 µs\n");
+                 "| 0 µs\nschedule\n  schedule | · | 0 | 0 µs\n");
         QCOMPARE(model.indexOf(Place{1, 0, -1}).data(Qt::CheckStateRole).toInt(), int(Qt::Checked));
         QVERIFY(!model.indexOf(Place{1, 2, -1}).data(Qt::CheckStateRole).isValid());
         QVERIFY(Run::replays(steps[0]) && !Run::replays(steps[2]));

@@ -137,7 +137,7 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
         dialog.findChild<QSpinBox*>()->setValue(7);
         dialog.accept();
         QCOMPARE(dialog.result(), int(QDialog::Accepted));
-        const CompileOptions& asked = dialog.options();
+        const CompileRequest& asked = dialog.options();
         QVERIFY(asked.mode == Mode::Training && asked.enabled("batch_tanh"));
         QCOMPARE(asked.disabledPasses, std::vector<std::string>{"normalize"});
         QCOMPARE(asked.moves.size(), size_t(1));
@@ -178,7 +178,7 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
         QVERIFY(action->isEnabled());
         const QString tip = action->toolTip();
         QVERIFY2(tip.endsWith(QStringLiteral("(%1)").arg(key)), qPrintable(tip));
-        CompileOptions training;
+        CompileRequest training;
         training.mode = Mode::Training;
         m_main->controller().compile(training);
         QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() == 2 && m_main->isSettled(), kPatience);

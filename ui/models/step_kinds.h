@@ -5,6 +5,6 @@
 namespace cutaway::ui {
 
 /// The grouping of nodes into kernels: no pass, so nothing to switch off, and its decisions edit no graph.
-inline bool isSchedule(const StepInfo& step) { return step.stage == "lowering" && step.name == "schedule"; }
+inline bool isSchedule(const StepInfo& step) { return step.stage == "schedule"; }
 
 }  // namespace cutaway::ui

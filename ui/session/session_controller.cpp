@@ -24,7 +24,7 @@ void addUncounted(std::vector<RuleUse>& uses, const std::vector<RewriteInfo>& re
 }
 
 /// Passes that a run with these options leaves out, though nobody switched them off.
-std::vector<std::string> inactivePasses(const Source& source, const CompileOptions& options) {
+std::vector<std::string> inactivePasses(const Source& source, const CompileRequest& options) {
     std::vector<std::string> inactive;
     const std::vector<PassInfo> here = source.passes(options.mode);
     for (const PassInfo& pass : here)
@@ -259,7 +259,7 @@ void SessionController::explain() {
         asked.pass = run->steps[step].name;
         done = run->rewrites[step];
     }
-    const CompileOptions options = run ? run->options : CompileOptions{};
+    const CompileRequest options = run ? run->options : CompileRequest{};
     asked.disabled = options.disabledPasses;
     asked.inactive = inactivePasses(*m_source, options);
     const RunId rulesOf = run ? run->id : -1;

@@ -37,7 +37,7 @@ struct ShownText {
 struct Run {
     RunId id = 0;
     int number = 1;  // for people: counted from 1 since the model was opened
-    CompileOptions options;
+    CompileRequest options;
     std::vector<StepInfo> steps;
     std::vector<std::vector<RewriteInfo>> rewrites;  // by step
     bool stopped = false;                            // before its last pass
@@ -69,7 +69,7 @@ class SessionController : public QObject {
     void close();
     /// Compiles, telling of every step when it is done (compilingChanged); then shows the first change of the new run,
     /// or, with `comparedWith`, the difference of both results.
-    void compile(const CompileOptions& options, std::optional<RunId> comparedWith = {});
+    void compile(const CompileRequest& options, std::optional<RunId> comparedWith = {});
     /// Compiles again with a pass or a rule ("pass/rule") on or off; then shows the difference of both results.
     void setEnabled(RunId run, const QString& name, bool enabled);
     void build(RunId run, Target target);
@@ -152,7 +152,7 @@ class SessionController : public QObject {
     bool drop(const QString& tag);
     void returnToShown();
     void opened(const QString& path, const QString& graph, ModelInfo info);
-    void stepEnded(int compile, const CompileOptions& options, const StepInfo& step);
+    void stepEnded(int compile, const CompileRequest& options, const StepInfo& step);
     void forgetCompiling();
     void fail(const Error& error, const QString& doing);
     void loadPlace();

@@ -46,7 +46,7 @@ QString Run::title() const {
     return text;
 }
 
-void SessionController::compile(const CompileOptions& options, std::optional<RunId> comparedWith) {
+void SessionController::compile(const CompileRequest& options, std::optional<RunId> comparedWith) {
     forgetCompiling();
     awaitCompile();
     const auto ended = [this, compile = m_compile, options](const StepInfo& step) {
@@ -80,7 +80,7 @@ void SessionController::compile(const CompileOptions& options, std::optional<Run
         [this] { forgetCompiling(); });
 }
 
-void SessionController::stepEnded(int compile, const CompileOptions& options, const StepInfo& step) {
+void SessionController::stepEnded(int compile, const CompileRequest& options, const StepInfo& step) {
     if (compile != m_compile) return;
     if (!m_compiling) {
         m_compiling.emplace();
@@ -146,7 +146,7 @@ void SessionController::finishCompile(Run run, std::optional<RunId> comparedWith
 void SessionController::setEnabled(RunId id, const QString& name, bool enabled) {
     const Run* run = runOf(id);
     if (!run) return;
-    CompileOptions options = run->options;
+    CompileRequest options = run->options;
     const std::string text = name.toStdString();
     std::erase(options.disabledPasses, text);
     // A rule may also be off by its bare name, or with all of its pass.

@@ -8,7 +8,7 @@ namespace {
 class SessionSource : public Source {
   public:
     std::vector<PassInfo> passes(Mode mode) const override {
-        CompileOptions options;
+        CompileRequest options;
         options.mode = mode;
         return passList(options);
     }
@@ -20,9 +20,9 @@ class SessionSource : public Source {
         return opened;
     }
     void close() override { m_session = std::make_shared<Session>(); }
-    Result<RunId> compile(const CompileOptions& options, const std::function<void(const StepInfo&)>& ended,
+    Result<RunId> compile(const CompileRequest& request, const std::function<void(const StepInfo&)>& ended,
                           const Progress& progress) override {
-        return session()->compileWatched(options, ended, progress);
+        return session()->compileWatched(request, {}, ended, progress);
     }
     Result<bool> wasCancelled(RunId run) override { return session()->wasCancelled(run); }
     Result<std::vector<StepInfo>> steps(RunId run) override { return session()->steps(run); }
@@ -42,7 +42,7 @@ class SessionSource : public Source {
         return session()->explainAll(place, node, {}, progress);
     }
     Result<std::vector<RuleUse>> ruleUses(RunId run, int step) override { return session()->ruleUses(run, step); }
-    std::vector<RuleInfo> rules(const CompileOptions& options) override {
+    std::vector<RuleInfo> rules(const CompileRequest& options) override {
         auto known = ruleList(options);
         return known ? std::move(*known)
                      : ruleList();  // rules that do not load fail the compile, not the list of those that do

@@ -18,7 +18,7 @@ class Source {
     /// Lets go of what is open; what still works on it ends with it.
     virtual void close() = 0;
     /// `ended` is told of every step when it is done. Cancelled, it leaves those as a run, if there are any.
-    virtual Result<RunId> compile(const CompileOptions& options, const std::function<void(const StepInfo&)>& ended,
+    virtual Result<RunId> compile(const CompileRequest& request, const std::function<void(const StepInfo&)>& ended,
                                   const Progress& progress) = 0;
     virtual Result<bool> wasCancelled(RunId run) = 0;
     virtual Result<std::vector<StepInfo>> steps(RunId run) = 0;
@@ -30,7 +30,7 @@ class Source {
     virtual Result<std::vector<RuleExplanation>> explain(const Place& place, NodeId node, const Progress& progress) = 0;
     virtual Result<std::vector<RuleUse>> ruleUses(RunId run, int step) = 0;
     /// Texts of all rules, with the options' own.
-    virtual std::vector<RuleInfo> rules(const CompileOptions& options) = 0;
+    virtual std::vector<RuleInfo> rules(const CompileRequest& options) = 0;
     virtual Result<BisectReport> bisect(RunId run, const BisectOptions& options, const Progress& progress) = 0;
     virtual Result<BuildInfo> build(RunId run, Target target, const Progress& progress) = 0;
     virtual Result<RunReport> run(RunId run, const RunOptions& options, const Progress& progress) = 0;

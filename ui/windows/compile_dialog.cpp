@@ -41,7 +41,7 @@ QStringList wordsOf(const QLineEdit* field) {
 
 }  // namespace
 
-CompileDialog::CompileDialog(Passes passes, const CompileOptions& from, QWidget* parent)
+CompileDialog::CompileDialog(Passes passes, const CompileRequest& from, QWidget* parent)
     : QDialog(parent),
       m_passesOf(std::move(passes)),
       m_mode(new QComboBox),
@@ -73,7 +73,7 @@ CompileDialog::CompileDialog(Passes passes, const CompileOptions& from, QWidget*
     resize(560, 480);
 }
 
-QWidget* CompileDialog::makeGeneral(const CompileOptions& from) {
+QWidget* CompileDialog::makeGeneral(const CompileRequest& from) {
     m_mode->setObjectName(QStringLiteral("mode"));
     m_mode->addItems({tr("Inference"), tr("Training")});
     m_mode->setCurrentIndex(static_cast<int>(from.mode));
@@ -94,7 +94,7 @@ QWidget* CompileDialog::makeGeneral(const CompileOptions& from) {
     return page;
 }
 
-QWidget* CompileDialog::makePasses(const CompileOptions& from) {
+QWidget* CompileDialog::makePasses(const CompileRequest& from) {
     for (const std::string& name : from.disabledPasses) m_ticks[QString::fromStdString(name)] = false;
     QStringList settings;
     for (const OptionalPass& pass : from.enabledPasses) {
@@ -162,7 +162,7 @@ void CompileDialog::listPasses() {
     m_stage->setCurrentIndex(std::max(0, m_stage->findData(stage)));
 }
 
-QWidget* CompileDialog::makeRules(const CompileOptions& from) {
+QWidget* CompileDialog::makeRules(const CompileRequest& from) {
     m_files->setAccessibleName(tr("Files with rules"));
     QStringList off;
     std::vector<PassInfo> all = m_passesOf(Mode::Inference);
@@ -247,16 +247,16 @@ void CompileDialog::movePass(bool up) {
     m_passes->setCurrentRow(other);
 }
 
-CompileOptions CompileDialog::remembered() {
+CompileRequest CompileDialog::remembered() {
     const QSettings settings;
-    CompileOptions options;
+    CompileRequest options;
     options.mode = settings.value(QStringLiteral("compile/training")).toBool() ? Mode::Training : Mode::Inference;
     options.parity = settings.value(QStringLiteral("compile/parity")).toBool();
     return options;
 }
 
 QString CompileDialog::collect() {
-    CompileOptions options;
+    CompileRequest options;
     options.mode = static_cast<Mode>(m_mode->currentIndex());
     options.parity = m_parity->isChecked();
     options.allStages = m_allStages->isChecked();

@@ -23,11 +23,11 @@ class CompileDialog : public QDialog {
     /// The passes of a mode in the order in which they run when nothing is moved.
     using Passes = std::function<std::vector<PassInfo>(Mode)>;
     /// `from`: the options to start from.
-    CompileDialog(Passes passes, const CompileOptions& from, QWidget* parent = nullptr);
+    CompileDialog(Passes passes, const CompileRequest& from, QWidget* parent = nullptr);
     /// Valid once the dialog is accepted.
-    const CompileOptions& options() const { return m_options; }
+    const CompileRequest& options() const { return m_options; }
     /// The general answers of last time; what Ctrl+B uses without asking.
-    static CompileOptions remembered();
+    static CompileRequest remembered();
     void accept() override;
 
     void addRuleFile(const QString& path, bool used);
@@ -35,9 +35,9 @@ class CompileDialog : public QDialog {
     void movePass(bool up);
 
   private:
-    QWidget* makeGeneral(const CompileOptions& from);
-    QWidget* makePasses(const CompileOptions& from);
-    QWidget* makeRules(const CompileOptions& from);
+    QWidget* makeGeneral(const CompileRequest& from);
+    QWidget* makePasses(const CompileRequest& from);
+    QWidget* makeRules(const CompileRequest& from);
     QWidget* makeRuleView();
     void listPasses();
     bool isTicked(const PassInfo& pass) const;
@@ -56,7 +56,7 @@ class CompileDialog : public QDialog {
     QLineEdit *m_settings, *m_rulesOff;
     QLabel* m_problem;
     std::vector<PassMove> m_moves;
-    CompileOptions m_options;
+    CompileRequest m_options;
 };
 
 }  // namespace cutaway::ui

@@ -238,7 +238,7 @@ void MainWindow::compile() {
         say(tr("Nothing to compile yet: open a model first (Ctrl+O)."));
         return;
     }
-    const CompileOptions options = CompileDialog::remembered();
+    const CompileRequest options = CompileDialog::remembered();
     m_controller->compile(options);
     QStringList own;
     if (options.mode == Mode::Training) own << tr("for training");

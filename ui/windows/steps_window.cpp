@@ -203,13 +203,10 @@ void StepsWindow::markCurrent(bool asB) {
              : tr("Marked as %1; mark another step as %2 to compare them.").arg(asB ? "B" : "A", asB ? "A" : "B"));
 }
 
-bool StepsWindow::select(const QString& stepName) {
-    for (const StepInfo& info : m_model.steps())
-        if (QString::fromStdString(info.name) == stepName) {
-            m_selection.setPlace({m_model.run(), info.index, -1});
-            return true;
-        }
-    return false;
+Result<FoundStep> StepsWindow::select(const QString& step) {
+    CT_TRY(const FoundStep found, findStep(m_model.steps(), step.toStdString()));
+    m_selection.setPlace({m_model.run(), found.index, -1});
+    return found;
 }
 
 void StepsWindow::togglePass(const QString& pass, bool enabled) {

@@ -3,6 +3,7 @@
 #include <QDockWidget>
 #include <QTimer>
 
+#include "cutaway/step_key.h"
 #include "ui/models/steps_filter.h"
 #include "ui/models/steps_model.h"
 #include "ui/session/stepper.h"
@@ -24,7 +25,7 @@ class StepsWindow : public QDockWidget {
     StepsWindow(SessionController& controller, Selection& selection, Stepper& stepper, QWidget* parent = nullptr);
 
     void markCurrent(bool asB);
-    bool select(const QString& stepName);
+    Result<FoundStep> select(const QString& step);
     /// Lists what matches: passes, and rewrites by rule and node.
     void setFilter(const QString& text);
     const StepsModel& model() const { return m_model; }

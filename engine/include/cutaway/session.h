@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cutaway/jobs.h"
-#include "cutaway/options.h"
+#include "cutaway/request.h"
 #include "cutaway/result.h"
 #include "cutaway/snapshot.h"
 #include "cutaway/trace.h"
@@ -41,7 +41,8 @@ struct ModelInfo {
 
 using RunId = int;
 /// (run, step[, rewrites]): the graph after `rewrites` rewrites of the step, or after all of it when negative.
-/// step -1 is the graph as it was opened.
+/// step -1 is the graph as it was opened; the graph before a
+/// step is that after 0 of its rewrites.
 struct Place {
     RunId run = 0;
     int step = -1;
@@ -154,15 +155,16 @@ class Session {
     const ModelInfo& model() const;
 
     /// Runs the passes and records every step. Earlier runs stay.
-    Result<RunId> compile(const CompileOptions& options, const Progress& progress = {});
+    Result<RunId> compile(const CompileRequest& request, const CompileServices& services = {},
+                          const Progress& progress = {});
     /// The same under somebody's eyes: `ended` is told of every step when it is done, on the calling thread. Cancelled,
     /// it leaves the steps done until then as a run (see wasCancelled); it fails only if there are none.
-    Result<RunId> compileWatched(const CompileOptions& options, const std::function<void(const StepInfo&)>& ended,
-                                 const Progress& progress = {});
+    Result<RunId> compileWatched(const CompileRequest& request, const CompileServices& services,
+                                 const std::function<void(const StepInfo&)>& ended, const Progress& progress = {});
     /// Whether the run was stopped before its last pass.
     Result<bool> wasCancelled(RunId run) const;
     std::vector<RunId> runs() const;
-    Result<CompileOptions> optionsOf(RunId run) const;
+    Result<CompileRequest> requestOf(RunId run) const;
     Result<std::vector<StepInfo>> steps(RunId run) const;
     Result<std::vector<StageInfo>> stages(RunId run) const;
     /// Single rewrites of a step, in order.
@@ -217,17 +219,17 @@ Result<ModelInfo> inspectFile(const std::string& path, const OpenSettings& setti
 /// One pass of the compiler, to choose from.
 struct PassInfo {
     std::string stage, name, summary;
-    bool optional = false;  // runs only if CompileOptions::enabledPasses names it
+    bool optional = false;  // runs only if CompileRequest::enabledPasses names it
 };
-/// All passes that these options allow, in running order: what can be disabled, and what can be enabled.
-std::vector<PassInfo> passList(const CompileOptions& options);
+/// All passes of runs of this kind, in running order: what can be disabled, and what can be enabled.
+std::vector<PassInfo> passList(const CompileRequest& request);
 
 /// Every rule, those of passes written as functions too ("(code)"), in running order.
 std::vector<RuleInfo> ruleList();
 /// And those of the options' own rules. Errors: rules that do not load.
-Result<std::vector<RuleInfo>> ruleList(const CompileOptions& options);
+Result<std::vector<RuleInfo>> ruleList(const CompileRequest& options);
 /// The same as text that loads again, of one pass if `pass` is not empty; where a function stands, "(code)", and
 /// comments for rules that are functions altogether.
-Result<std::string> ruleTexts(const CompileOptions& options, const std::string& pass = {});
+Result<std::string> ruleTexts(const CompileRequest& options, const std::string& pass = {});
 
 }  // namespace cutaway

@@ -2,6 +2,7 @@
 // What a compile run leaves behind: stages, passes and single rewrites.
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,10 @@ enum class StepState : uint8_t { Unchanged, Changed, Failed, Disabled };
 /// One pass of one run.
 struct StepInfo {
     int index = 0;        // within the run
-    std::string stage;    // "import", "pre_grad", "joint", "post_grad", "lowering"
-    std::string name;     // "remove_noop_ops"; unique within a run ("#2" when a pass runs again)
+    std::string track;    // "main"; of training "joint", and behind the partition "forward" and "backward"
+    std::string stage;    // "pre_grad", "capture", "joint", "post_grad", "lowering", "schedule"
+    std::string name;     // "remove_noop_ops"
+    int occurrence = 1;   // which of the rows of its track and stage that have the name, those that are off included
     std::string summary;  // first sentence of the pass's description
     StepState state = StepState::Unchanged;
     int added = 0, removed = 0, edited = 0;
@@ -34,6 +37,9 @@ struct StepInfo {
     int rewrites = 0;
     int nodesBefore = 0, nodesAfter = 0;
     std::string error;  // verifier's or pass's message when Failed
+
+    /// "main/joint/remove_noop_ops#1": the same step in every run of the same plan, in every process (step_key.h).
+    std::string key() const;
 };
 
 /// What a rule did in one step.
@@ -62,9 +68,17 @@ struct RuleExplanation {
     std::vector<NodeId> nodes;  // what it would replace, or what the reason is about
 };
 
+/// What a pass asked of the services of its run (CompileServices), and the answer.
+struct Answer {
+    std::string kind;  // "time": a graph as text; "fact": of the device; "recall": a key
+    std::string question;
+    std::optional<double> value;  // none: nobody knew
+    bool operator==(const Answer&) const = default;
+};
+
 /// A stage's graphs as op counts, for comparison with other compilers.
 struct StageInfo {
-    std::string stage;
+    std::string track, stage;
     std::map<std::string, int> before, after;  // op name -> count; "placeholder", "get_attr", "output" included
     double seconds = 0;
 };

@@ -10,7 +10,7 @@ namespace cutaway {
 namespace {
 
 std::string_view unlessChunked(const Match& match) {
-    const ChunkPlanning planning = planChunks(match.root().graph(), ChunkSettings(match.options()), &match.root());
+    const ChunkPlanning planning = planChunks(match.root().graph(), ChunkSettings(match.request()), &match.root());
     if (!planning.plan) match.note(planning.reason);
     return planning.plan ? "" : "the product is not computed in chunks";
 }
@@ -240,11 +240,11 @@ std::string sentence(const ChunkPlan& plan) {
 }  // namespace
 
 Result<bool> autoChunker(Module& module, Rewriter& rewriter) {
-    const ChunkPlanning planning = planChunks(module.graph(), ChunkSettings(rewriter.options()));
+    const ChunkPlanning planning = planChunks(module.graph(), ChunkSettings(rewriter.request()));
     if (!planning.plan) return false;
     const ChunkPlan& plan = *planning.plan;
     const std::string_view rule = plan.product->isCall("aten.mm.default") ? kRules[0].name : kRules[1].name;
-    if (!rewriter.begin(rule, *plan.product, sentence(plan))) return false;
+    if (rewriter.begin(rule, *plan.product, sentence(plan)) != Go::Yes) return false;
     CT_TRY_VOID(Chunker(module, rewriter, plan).run());
     return true;
 }

@@ -80,8 +80,9 @@ Result<bool> canonicalizeQuant(Module& module, Rewriter& rewriter) {
             continue;
         }
         keywords.emplace_back("quant_options", optionsOf(options));
-        if (!rewriter.begin("canonicalize_quant", *node,
-                            "code is generated from invoke_quant, whose options are known here and no operand"))
+        if (rewriter.begin("canonicalize_quant", *node,
+                           "code is generated from invoke_quant, whose options are known here and no operand") !=
+            Go::Yes)
             return changed;
         graph.setOp(*node, findOrMakeOpaque("higher_order.invoke_quant"), node->args(), node->type(),
                     std::move(keywords));

@@ -9,7 +9,7 @@
 
 namespace cutaway {
 
-ChunkSettings::ChunkSettings(const CompileOptions& options) {
+ChunkSettings::ChunkSettings(const CompileRequest& options) {
     static const OptionalPass kDefaults;
     const OptionalPass* given = options.enabled("auto_chunker");
     const OptionalPass& settings = given ? *given : kDefaults;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cutaway/options.h"
+#include "cutaway/request.h"
 #include "engine/ir/graph.h"
 
 namespace cutaway {
@@ -22,7 +22,7 @@ struct Cut {
 
 /// Settings of `--enable auto_chunker=...`, with PyTorch's names and defaults.
 struct ChunkSettings {
-    explicit ChunkSettings(const CompileOptions& options);
+    explicit ChunkSettings(const CompileRequest& options);
     int64_t chunks;                // num_chunk: 8
     double outputSizeThreshold;    // output_size_threshold: bytes that the product's result must exceed, 1048576
     double amplifyRatioThreshold;  // amplify_ratio_threshold: and by how much it must exceed the operands, 8

@@ -223,13 +223,13 @@ class UniformFolding {
             }
             const auto sizes = sizesFor(*node);
             if (!sizes) no("no node before it computes its sizes, ", type);
-            if (!sizes || m_rewriter.disabled(ruleOf(*node))) continue;
-            const bool begun =
-                zeroProduct ? m_rewriter.begin(
-                                  kZeroProduct, *node,
-                                  "a whole zero times anything is taken for zero, even where that is NaN or infinite")
-                            : m_rewriter.begin(kUniform, *node, "every element has the same value");
-            if (!begun) return changed;
+            if (!sizes) continue;
+            const Go go = m_rewriter.begin(
+                ruleOf(*node), *node,
+                zeroProduct ? "a whole zero times anything is taken for zero, even where that is NaN or infinite"
+                            : "every element has the same value");
+            if (go == Go::Stop) return changed;
+            if (go == Go::Skip) continue;
             GraphBuilder builder = m_rewriter.builder(m_graph, node->next(), *node);
             const Value replacement = builder.call(
                 "aten.full.default", {*sizes, Argument(value)},
@@ -316,9 +316,9 @@ class UniformFolding {
                 if (!node->isCall(rule.op) || !isNeutral(*node, rule)) continue;
                 Node* kept = node->arg(1 - rule.operand).node();
                 const TensorType &out = node->tensor(), &in = kept->tensor();
-                if (!m_rewriter.begin(
+                if (m_rewriter.begin(
                         kNeutralOperand, *node,
-                        rule.zero ? "adding zeros changes nothing" : "multiplying by ones changes nothing"))
+                        rule.zero ? "adding zeros changes nothing" : "multiplying by ones changes nothing") != Go::Yes)
                     return changed;
                 if (out.dtype != in.dtype) {
                     GraphBuilder builder = m_rewriter.builder(m_graph, node, *node);
@@ -354,9 +354,9 @@ class UniformFolding {
                 views.push_back(node);
                 continue;
             }
-            if (m_rewriter.disabled(kRepeated)) continue;
-            if (!m_rewriter.begin(kRepeated, *node, "the tensor has been reinterpreted as this dtype before"))
-                return changed;
+            const Go go = m_rewriter.begin(kRepeated, *node, "the tensor has been reinterpreted as this dtype before");
+            if (go == Go::Stop) return changed;
+            if (go == Go::Skip) continue;
             m_rewriter.replace(*node, *found->second);
             changed = true;
         }
@@ -371,11 +371,12 @@ class UniformFolding {
             found = false;
             for (Node*& node : nodes) {
                 if (node == nullptr || node->hasUsers() ||
-                    (node->isCall() ? !isPure(*node) : !m_rewriter.options().parity))
+                    (node->isCall() ? !isPure(*node) : !m_rewriter.request().parity))
                     continue;
                 const std::string_view rule = node->isCall() ? kUnreadView : kUnreadSource;
-                if (m_rewriter.disabled(rule)) continue;
-                if (!m_rewriter.begin(rule, *node, "nobody reads it")) return changed;
+                const Go go = m_rewriter.begin(rule, *node, "nobody reads it");
+                if (go == Go::Stop) return changed;
+                if (go == Go::Skip) continue;
                 if (node->isPlaceholder()) eraseInput(*node);
                 m_graph.erase(*node);
                 node = nullptr;

@@ -210,8 +210,8 @@ Result<std::vector<FormulaInput>> readFormulaInputs(std::string_view text) {
 Result<std::unique_ptr<Module>> traceFormula(std::string_view formula, const std::vector<FormulaInput>& inputs,
                                              TraceKind kind) {
     CT_TRY(auto module, parseFormula(formula, inputs, kind));
-    static const CompileOptions kOptions;
-    Rewriter rewriter("trace", kOptions);
+    static const CompileRequest kRequest;
+    Rewriter rewriter("trace", kRequest);
     CT_TRY_VOID(torchCallsToAten(*module, rewriter));
     CT_TRY_VOID(expandComposites(*module, rewriter));
     if (kind == TraceKind::Joint) CT_TRY_VOID(addBackward(*module, rewriter));

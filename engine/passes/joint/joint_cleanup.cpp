@@ -85,7 +85,8 @@ Values buildSelectByComparison(const Match& m, GraphBuilder& builder) {
     const Argument &value = m["value"], &background = m["background"];
     const bool real = value.get<double>() || background.get<double>(),
                truth = value.get<bool>() && background.get<bool>();
-    const DType dtype = !m.parity() ? type.dtype : real ? DType::F32 : truth ? DType::Bool : DType::I64;
+    const DType common = real ? DType::F32 : truth ? DType::Bool : DType::I64;
+    const DType dtype = m.parity() ? common : type.dtype;
     const auto scalar = [&](const Argument& number) {
         return builder.call("aten.scalar_tensor.default", {number},
                             {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", type.device}});

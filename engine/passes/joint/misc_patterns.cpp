@@ -36,7 +36,7 @@ Values buildUncheckedOrStop(const Match& m, GraphBuilder& builder) {
 /// default.
 std::string_view unlessBeginningOfRows(const Match& m) {
     if (m.parity()) return "PyTorch's pattern has lost its slice (H-5)";
-    if (!m.options().enabled("randperm_index_slice"))
+    if (!m.request().enabled("randperm_index_slice"))
         return "it is off by default, as PyTorch's pattern has lost its slice and never finds one (H-5): --enable randperm_index_slice";
     return unlessRowsOfX(m);
 }
@@ -68,7 +68,7 @@ std::string_view unlessConvertsInHardware(const Match& m) {
     if (m.parity()) return "PyTorch has this rule for a device without an index only (H-11)";
     if (!m.isTensor("x") || m.tensor("x").device.type != DeviceType::Cuda) return "{x}, {x:type}, is not on the GPU";
     if (m.tensor("x").dtype != DType::F32) return "{x} is {x:type}, not f32";
-    const OptionalPass* device = m.options().enabled("device");
+    const OptionalPass* device = m.request().enabled("device");
     return device && device->number("capability", 0) >= 10.0
                ? ""
                : "the device is not said to have the instruction (--enable device=capability:10.0)";

@@ -117,17 +117,16 @@ std::string_view packetOf(ProductKind kind) {
 /// What is known of the device: from the settings of pad_mm, those of `device`, or the device itself.
 double deviceFact(const Match& match, const std::string& key, double fallback) {
     for (const char* name : {"pad_mm", "device"})
-        if (const OptionalPass* given = match.options().enabled(name))
+        if (const OptionalPass* given = match.request().enabled(name))
             for (const auto& [setting, value] : given->settings)
                 if (setting == key) return given->number(key, fallback);
-    if (match.options().deviceFact)
-        if (const auto fact = match.options().deviceFact(key)) return *fact;
+    if (const auto fact = match.context().deviceFact(key)) return *fact;
     return fallback;
 }
 
 const OptionalPass& settingsOf(const Match& match) {
     static const OptionalPass kDefaults;
-    const OptionalPass* given = match.options().enabled("pad_mm");
+    const OptionalPass* given = match.request().enabled("pad_mm");
     return given ? *given : kDefaults;
 }
 
@@ -153,7 +152,7 @@ namespace {
 
 /// The size, or the example that the graph gives of it.
 std::optional<int64_t> exampleOf(const Match& match, const SymInt& size) {
-    return valueFor(size, match.options().sizeHints);
+    return valueFor(size, match.context().sizeHints);
 }
 bool haveExamples(const Match& match, const SymDims& sizes) {
     return std::all_of(sizes.begin(), sizes.end(),
@@ -231,7 +230,7 @@ std::string_view unlessPadded(const Match& match, ProductKind kind) {
     }
     const ProductSizes size = sizesOf(match, kind);
     const DType dtype = match.tensor("mat1").dtype;
-    if (const OptionalPass* large = match.options().enabled("pad_aten_mm_pass");
+    if (const OptionalPass* large = match.request().enabled("pad_aten_mm_pass");
         large && dtype == DType::BF16 && size.k > size.m && size.k > size.n && static_cast<int64_t>(size.n) % 2 == 1 &&
         size.k >= large->number("k_threshold_to_pad", 8388608) && deviceFact(match, "capability", 9.0) < 9.0) {
         match.note("the shared dim is long (pad_aten_mm_pass)");

@@ -2,8 +2,6 @@
 
 #include <cstdio>
 #include <limits>
-#include <map>
-#include <mutex>
 
 #include "cutaway/files.h"
 #include "engine/formats/json.h"
@@ -12,37 +10,6 @@
 
 namespace cutaway {
 namespace {
-
-/// Decisions (as 0 and 1) and times (in milliseconds) by their keys: where the options keep them, else in the program's
-/// memory, where devices do not mix.
-class Measured {
-  public:
-    Measured(const CompileOptions& options, const Device& device)
-        : m_options(options), m_prefix(device.type == DeviceType::Cuda ? "cuda " : "cpu ") {}
-    std::optional<double> find(const std::string& key) const {
-        if (m_options.recall) return m_options.recall(key);
-        const std::lock_guard lock(memory().mutex);
-        const auto found = memory().values.find(m_prefix + key);
-        return found == memory().values.end() ? std::nullopt : std::optional(found->second);
-    }
-    void keep(const std::string& key, double value) const {
-        if (m_options.remember) return m_options.remember(key, value);
-        const std::lock_guard lock(memory().mutex);
-        memory().values[m_prefix + key] = value;
-    }
-
-  private:
-    struct Memory {
-        std::mutex mutex;
-        std::map<std::string, double> values;
-    };
-    static Memory& memory() {
-        static Memory all;
-        return all;
-    }
-    const CompileOptions& m_options;
-    std::string m_prefix;
-};
 
 /// The decision of a file; nothing if it does not have one or cannot be read, which `problem` then says.
 std::optional<bool> decisionOfFile(const std::string& path, const std::string& key, std::string& problem) {
@@ -64,7 +31,7 @@ std::optional<bool> decisionOfFile(const std::string& path, const std::string& k
 /// The type with example values for its symbols.
 TensorType exampleType(const Match& match, TensorType type) {
     for (SymDims* dims : {&type.sizes, &type.strides})
-        for (SymInt& dim : *dims) dim = valueFor(dim, match.options().sizeHints).value_or(1);
+        for (SymInt& dim : *dims) dim = valueFor(dim, match.context().sizeHints).value_or(1);
     type.offset = 0;
     return type;
 }
@@ -121,30 +88,28 @@ std::string milliseconds(double value) {
 }
 
 /// Measures both ways (PAD-4, 6); no answer if nobody can.
-PaddingAnswer measure(const Match& match, ProductKind kind, const std::string& key, const Measured& measured) {
-    const auto& timer = match.options().timeGraph;
-    if (!timer) return {};
+PaddingAnswer measure(const Match& match, ProductKind kind, const std::string& key, const PassContext& measured) {
     const std::string baseKey = paddingKey(match, kind, true);
-    std::optional<double> plain = measured.find(baseKey);
+    std::optional<double> plain = measured.recall(baseKey);
     if (!plain) {
-        if (const auto graph = timedGraph(match, kind, {})) plain = timer(*graph);
-        if (plain) measured.keep(baseKey, *plain);
+        if (const auto graph = timedGraph(match, kind, {})) plain = measured.timeGraph(*graph);
+        if (plain) measured.remember(baseKey, *plain);
     }
     std::optional<double> padded;
     if (const auto graph =
             plain ? timedGraph(match, kind, paddingOf(kind, match.tensor("mat1"), match.tensor("mat2"))) : std::nullopt)
-        padded = timer(*graph);
+        padded = measured.timeGraph(*graph);
     if (!plain || !padded) return {};
-    const OptionalPass* given = match.options().enabled("shape_padding_multiplier");
+    const OptionalPass* given = match.request().enabled("shape_padding_multiplier");
     const bool pays = *plain > *padded * (given ? given->number("value", 1.1) : 1.1);
-    measured.keep(key, pays ? 1 : 0);
-    measured.keep(kPaddedTime + key, *padded);
+    measured.remember(key, pays ? 1 : 0);
+    measured.remember(kPaddedTime + key, *padded);
     return {pays, "measured " + milliseconds(*plain) + " as it is, " + milliseconds(*padded) + " padded"};
 }
 
 /// The sentence about a decision that was made before.
-std::string knownNote(const Match& match, ProductKind kind, const std::string& key, const Measured& measured) {
-    const auto plain = measured.find(paddingKey(match, kind, true)), padded = measured.find(kPaddedTime + key);
+std::string knownNote(const Match& match, ProductKind kind, const std::string& key, const PassContext& measured) {
+    const auto plain = measured.recall(paddingKey(match, kind, true)), padded = measured.recall(kPaddedTime + key);
     return "measured before" +
            (plain && padded ? ", " + milliseconds(*plain) + " as it is, " + milliseconds(*padded) + " padded"
                             : std::string()) +
@@ -160,8 +125,8 @@ PaddingAnswer decidePadding(const Match& match, ProductKind kind, const Optional
         if (name == "decisions")
             if (const auto decision = decisionOfFile(path, key, problem))
                 return {decision, "the file of decisions has it under " + key};
-    const Measured measured(match.options(), match.tensor("mat1").device);
-    if (const auto known = measured.find(key)) return {*known != 0, knownNote(match, kind, key, measured)};
+    const PassContext& measured = match.context();
+    if (const auto known = measured.recall(key)) return {*known != 0, knownNote(match, kind, key, measured)};
     PaddingAnswer answer = measure(match, kind, key, measured);
     if (!answer.pays)
         answer.note =

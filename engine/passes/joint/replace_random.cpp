@@ -68,7 +68,8 @@ Result<bool> fuseSeeds(Module& module, Rewriter& rewriter) {
                          device);
         }
         if (makers.size() < 2) continue;
-        if (!rewriter.begin("fuse_seed_creation", *makers[0], "one call makes all seeds of a device")) return changed;
+        if (rewriter.begin("fuse_seed_creation", *makers[0], "one call makes all seeds of a device") != Go::Yes)
+            return changed;
         GraphBuilder builder = rewriter.builder(graph, makers[0], *makers[0]);
         int64_t count = 0;
         for (const Node* maker : makers) count += *maker->arg(0).asInt();

@@ -3,7 +3,7 @@
 // model's graph has. Each formula gives a rule for inference and one for training, which finds and replaces forward and
 // backward together (spec: pattern-matcher T-2). Traced once on example shapes, the constants of the trace are left
 // open; where that matches, the formula is traced again on the real shapes and must match exactly (T-7). With
-// CompileOptions::parity the second trace is left out, as in PyTorch (H-1).
+// CompileRequest::parity the second trace is left out, as in PyTorch (H-1).
 #include <deque>
 #include <span>
 #include <string>

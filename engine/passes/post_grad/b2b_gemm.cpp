@@ -152,7 +152,8 @@ std::unique_ptr<Module> graphOf(const BackToBack& found) {
     copy(*found.inner, [&](size_t position, Node*) { return placeholders[first + position]; });
     for (const Node* node : found.pointwise) copy(*node, [&](size_t, Node* input) { return twins.at(input); });
     copy(*found.outer, [&](size_t position, Node*) {
-        return position == (found.left ? 0u : 1u) ? twins.at(found.middle) : placeholders[found.left ? 2 : 0];
+        const bool isMiddle = position == (found.left ? 0u : 1u);
+        return isMiddle ? twins.at(found.middle) : placeholders[found.left ? 2 : 0];
     });
     graph.output(Argument(std::vector<Argument>{Argument(twins.at(found.outer))}));
     module->outputs.resize(1);
@@ -210,9 +211,10 @@ Result<bool> mergeProductsBackToBack(Module& module, Rewriter& rewriter) {
         if (inner == nullptr) continue;
         const Refusing refuse(rewriter, "b2b_gemm", *inner);
         const auto found = productsFrom(*inner, refuse);
-        if (!found || !isWorthwhile(*found, rewriter.options().parity, refuse)) continue;
-        if (!rewriter.begin("b2b_gemm", *inner,
-                            "the first product need not be stored, and the kernel is expected to load less than two"))
+        if (!found || !isWorthwhile(*found, rewriter.request().parity, refuse)) continue;
+        if (rewriter.begin("b2b_gemm", *inner,
+                           "the first product need not be stored, and the kernel is expected to load less than two") !=
+            Go::Yes)
             return changed;
         CT_TRY_VOID(fuse(module, rewriter, *found));
         changed = true;

@@ -66,7 +66,7 @@ class Buckets {
   public:
     Buckets(const Graph& graph, const Family& family, Rewriter& rewriter)
         : m_graph(graph), m_family(family), m_rewriter(rewriter) {
-        const OptionalPass* settings = rewriter.options().enabled(std::string(family.pass));
+        const OptionalPass* settings = rewriter.request().enabled(std::string(family.pass));
         m_capacity = (settings ? settings->number("bucket_cap_mb", 2000) : 2000) * kMegabyte;
     }
 
@@ -241,7 +241,8 @@ Result<bool> bucketAll(Module& module, Rewriter& rewriter, const Family& family)
         changed |= inner;
     }
     for (const std::vector<Node*>& bucket : Buckets(module.graph(), family, rewriter).find()) {
-        if (!rewriter.begin(family.pass, *bucket[0], "one large message takes less time than several small ones"))
+        if (rewriter.begin(family.pass, *bucket[0], "one large message takes less time than several small ones") !=
+            Go::Yes)
             return changed;
         CT_TRY_VOID(joinCollectives(module.graph(), rewriter, bucket));
         changed = true;

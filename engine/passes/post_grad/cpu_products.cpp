@@ -62,7 +62,7 @@ Result<bool> mergeAll(Module& module, Rewriter& rewriter, const Family& family) 
         if (node == nullptr) continue;  // joined with an earlier one
         const std::vector<Node*> together = productsBeside(*node, family, rewriter);
         if (together.empty()) continue;
-        if (!rewriter.begin(family.rule, *node, family.why)) return changed;
+        if (rewriter.begin(family.rule, *node, family.why) != Go::Yes) return changed;
         CT_TRY_VOID(family.merge(module, rewriter, together));
         changed = true;
     }
@@ -168,7 +168,7 @@ bool fitsGroup(const Node& first, const Node& node, const Refusing& no, const Re
 }
 bool joinsGroup(const Node& node, const Refusing& no, const Rewriter& rewriter) {
     const auto* function = node.arg("attr").get<std::string>();
-    return rewriter.options().parity || (function && *function == "none") ||
+    return rewriter.request().parity || (function && *function == "none") ||
            no.about(&node, "a function is computed behind ", node);
 }
 Result<void> mergeGroup(Module& module, Rewriter& rewriter, const std::vector<Node*>& products) {

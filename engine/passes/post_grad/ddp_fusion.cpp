@@ -145,11 +145,11 @@ Result<bool> fuseAll(Module& module, Rewriter& rewriter, Join join) {
         CT_TRY(const bool inner, fuseAll(*body, rewriter, join));
         changed |= inner;
     }
-    const OptionalPass* settings = rewriter.options().enabled(std::string(rewriter.pass()));
+    const OptionalPass* settings = rewriter.request().enabled(std::string(rewriter.pass()));
     const double capacity = (settings ? settings->number("bucket_size_mb", 25) : 25) * kMegabyte;
     for (const std::vector<Gradient>& bucket : bucketsOf(module.graph(), capacity, rewriter)) {
-        if (!rewriter.begin(rewriter.pass(), *bucket[0].sum,
-                            "one large message takes less time than several small ones"))
+        if (rewriter.begin(rewriter.pass(), *bucket[0].sum,
+                           "one large message takes less time than several small ones") != Go::Yes)
             return changed;
         CT_TRY_VOID(merge(module.graph(), rewriter, bucket, join));
         changed = true;
@@ -250,7 +250,8 @@ Result<bool> scheduleCommWait(Module& module, Rewriter& rewriter) {
     for (const auto& [collective, waits] : plan) {
         const std::vector<Node*> now = graph.nodeList();
         if (withMoved(now, waits) == now) continue;
-        if (!rewriter.begin("schedule_comm_wait", *collective, "what does not need the sum runs while it is sent"))
+        if (rewriter.begin("schedule_comm_wait", *collective, "what does not need the sum runs while it is sent") !=
+            Go::Yes)
             return changed;
         for (Node* each : waits.nodes)
             if (each != waits.firstReader) graph.moveBefore(*each, *waits.firstReader);

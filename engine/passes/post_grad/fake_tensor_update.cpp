@@ -35,7 +35,8 @@ Result<bool> updateTypes(Graph& graph, Rewriter& rewriter) {
         else if (inferred->isOpaque() || node.type().isOpaque()) refuse("its type is not known");
         else if (readsUpdated ? sameType(*inferred, node.type()) : !contradicts(node.type(), *inferred))
             refuse("its operands give the type that it has, ", node.type());
-        else if (!rewriter.begin(kRule, node, "its operands have changed since its type was found")) return changed;
+        else if (rewriter.begin(kRule, node, "its operands have changed since its type was found") != Go::Yes)
+            return changed;
         else {
             graph.setType(node, std::move(*inferred));
             updated.insert(node.id());

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/ops/alias.h"
 #include "engine/rewrite/refusing.h"
-#include "engine/rewrite/storage_roots.h"
 
 namespace cutaway {
 namespace {
@@ -34,7 +34,7 @@ class BufferCheck {
   public:
     /// `fill`: the call that is told why not.
     BufferCheck(const Graph& graph, const Buffer& buffer, Rewriter& rewriter, const Node& fill)
-        : m_graph(graph), m_buffer(buffer), m_parity(rewriter.options().parity), m_no(rewriter, kRemove, fill) {}
+        : m_graph(graph), m_buffer(buffer), m_parity(rewriter.request().parity), m_no(rewriter, kRemove, fill) {}
     bool passes() const {
         return isReturned() &&
                std::all_of(m_buffer.filled.begin(), m_buffer.filled.end(),
@@ -161,7 +161,7 @@ Result<bool> dropUnreadBuffers(Module& module, Rewriter& rewriter) {
             no(OtherReader{*node, nullptr});
             continue;
         }
-        if (!rewriter.begin("unread_item", *node, "nobody reads the buffer")) return changed;
+        if (rewriter.begin("unread_item", *node, "nobody reads the buffer") != Go::Yes) return changed;
         module.graph().erase(*node);
         changed = true;
     }
@@ -177,7 +177,8 @@ Result<bool> removeUnshardedParameters(Module& module, Rewriter& rewriter) {
         changed |= inner;
     }
     for (const Buffer& buffer : buffersOf(module.graph(), rewriter)) {
-        if (!rewriter.begin(kRemove, *buffer.filled[0], "the buffer holds nothing before and after this graph"))
+        if (rewriter.begin(kRemove, *buffer.filled[0], "the buffer holds nothing before and after this graph") !=
+            Go::Yes)
             return changed;
         readWhatFills(module.graph(), buffer);
         changed = true;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/rewrite/storage_roots.h"
+#include "engine/ops/alias.h"
 
 namespace cutaway {
 namespace {

@@ -392,8 +392,10 @@ Result<bool> fuseAll(Graph& graph, Rewriter& rewriter, const std::set<NodeId>& h
             continue;
         }
         std::optional<Found> found = find(*node, no);
-        if (!found || !isFusible(*found, no) || rewriter.disabled(rule)) continue;
-        if (!rewriter.begin(rule, *node, why)) return changed;
+        if (!found || !isFusible(*found, no)) continue;
+        const Go go = rewriter.begin(rule, *node, why);
+        if (go == Go::Stop) return changed;
+        if (go == Go::Skip) continue;
         CT_TRY_VOID(fuse(graph, rewriter, *found));
         changed = true;
     }
@@ -409,7 +411,7 @@ Result<bool> microPipelineProducts(Module& module, Rewriter& rewriter) {
         changed |= inner;
     }
     Graph& graph = module.graph();
-    const OptionalPass* settings = rewriter.options().enabled("micro_pipeline_tp_pass");
+    const OptionalPass* settings = rewriter.request().enabled("micro_pipeline_tp_pass");
     const bool overlaps = settings && settings->flag("reorder_for_compute_comm_overlap", false);
     const std::set<NodeId> hidden = overlaps ? hiddenCollectives(graph) : std::set<NodeId>();
     CT_TRY(const bool gathers,

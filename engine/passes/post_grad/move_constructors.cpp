@@ -153,7 +153,7 @@ std::vector<std::pair<Node*, Group>> movableScalars(const Graph& graph, Rewriter
             refuse("it is ", input->type(), ", no single number on the CPU");
             continue;
         }
-        Group group(*input, true, rewriter.options().parity);
+        Group group(*input, true, rewriter.request().parity);
         if (!group.movable()) group.refuse(refuse);
         else if (!out.empty()) refuse("it moves together with ", out[0].first);
         if (group.movable()) out.emplace_back(input, std::move(group));
@@ -199,11 +199,11 @@ Result<void> copyScalars(Graph& graph, Rewriter& rewriter, const std::vector<Nod
 }
 /// One rewrite, because numbers and constructors that meet on the CPU move together.
 Result<bool> moveScalars(Graph& graph, Rewriter& rewriter, Device gpu) {
-    const bool parity = rewriter.options().parity;
+    const bool parity = rewriter.request().parity;
     const auto movable = movableScalars(graph, rewriter);
     if (movable.empty()) return false;
-    if (!rewriter.begin(kScalars, *movable[0].first,
-                        "they are only used on the GPU, and CUDA graphs take no numbers from the CPU"))
+    if (rewriter.begin(kScalars, *movable[0].first,
+                       "they are only used on the GPU, and CUDA graphs take no numbers from the CPU") != Go::Yes)
         return false;
     std::vector<std::vector<Node*>> copies;
     std::vector<Node*> constructors;
@@ -235,7 +235,7 @@ Result<bool> moveConstructorsToGpu(Module& module, Rewriter& rewriter) {
     }
     Graph& graph = module.graph();
     const std::vector<const Node*> gpus = gpusOf(graph);
-    const bool scalars = rewriter.options().enabled("cudagraphs") != nullptr;
+    const bool scalars = rewriter.request().enabled("cudagraphs") != nullptr;
     const auto refuseAll = [&](std::string_view rule, const auto&... why) {
         for (const Node& node : graph.nodes())
             if (rewriter.watches(node)) Refusing(rewriter, rule, node)(why...);
@@ -257,12 +257,12 @@ Result<bool> moveConstructorsToGpu(Module& module, Rewriter& rewriter) {
             refuse(why);
             continue;
         }
-        const Group group(*node, scalars, rewriter.options().parity);
+        const Group group(*node, scalars, rewriter.request().parity);
         if (!group.movable()) {
             group.refuse(refuse);
             continue;
         }
-        if (!rewriter.begin(kConstructors, *node, "it is only used on the GPU")) return changed;
+        if (rewriter.begin(kConstructors, *node, "it is only used on the GPU") != Go::Yes) return changed;
         for (Node* constructor : group.constructors()) {
             if (constructor != node) Refusing(rewriter, kConstructors, *constructor)("it moves together with ", node);
             CT_TRY_VOID(moveConstructor(graph, *constructor, gpu));

@@ -10,7 +10,7 @@ namespace {
 
 const OptionalPass& settingsOf(const Match& m, const std::string& name) {
     static const OptionalPass kDefaults;
-    const OptionalPass* given = m.options().enabled(name);
+    const OptionalPass* given = m.request().enabled(name);
     return given ? *given : kDefaults;
 }
 
@@ -158,7 +158,9 @@ int64_t partitionsFor(const Match& m, int64_t outputs, int64_t indices) {
     const OptionalPass& settings = settingsOf(m, "partitioned_scatter");
     const auto least = static_cast<int64_t>(settings.number("min_partitions", 2)),
                most = static_cast<int64_t>(settings.number("max_partitions", 128));
-    const int64_t bySize = outputs >= 100'000'000 ? 4 : outputs >= 10'000'000 ? 8 : outputs >= 1'000'000 ? 16 : most;
+    int64_t bySize = most;
+    for (const auto& [elements, parts] : {std::pair{1'000'000, 16}, {10'000'000, 8}, {100'000'000, 4}})
+        if (outputs >= elements) bySize = parts;
     const int64_t wanted = std::max(
         least, static_cast<int64_t>(std::sqrt(static_cast<double>(indices) / static_cast<double>(outputs)) * 16));
     int64_t partitions = 1;

@@ -54,22 +54,21 @@ const ProductOp* productOp(const Node& node) {
     return found == std::end(kProducts) ? nullptr : found;
 }
 
-const OptionalPass* deviceSettings(const CompileOptions& options) { return options.enabled("device"); }
 /// From the pass's settings, those of `device`, or the device itself.
-std::optional<double> deviceFact(const OptionalPass& settings, const CompileOptions& options, const std::string& key) {
-    for (const OptionalPass* given : {&settings, deviceSettings(options)}) {
+std::optional<double> deviceFact(const OptionalPass& settings, const PassContext& context, const std::string& key) {
+    for (const OptionalPass* given : {&settings, context.request().enabled("device")}) {
         if (given == nullptr) continue;
         for (const auto& [setting, value] : given->settings)
             if (setting == key)
                 if (const double number = given->number(key, 0); number > 0) return number;
     }
-    return options.deviceFact ? options.deviceFact(key) : std::nullopt;
+    return context.deviceFact(key);
 }
-size_t generationOf(const OptionalPass& settings, const CompileOptions& options) {
+size_t generationOf(const OptionalPass& settings, const PassContext& context) {
     for (const auto& [key, value] : settings.settings)
         for (size_t i = 0; key == "gpu" && i < std::size(kGpus); ++i)
             if (kGpus[i].name == value) return i;
-    const auto capability = deviceFact(settings, options, "capability");
+    const auto capability = deviceFact(settings, context, "capability");
     for (size_t i = std::size(kGpus); capability && i-- > 0;)
         if (*capability >= kGpus[i].capability) return i;
     return capability ? 0 : kUnknownGpu;
@@ -85,16 +84,16 @@ const TensorType* firstTensor(const ValueType& type) {
 
 }  // namespace
 
-OverlapCosts::OverlapCosts(const Graph& graph, const OptionalPass& settings, const CompileOptions& options)
-    : m_graph(&graph), m_settings(&settings), m_options(&options), m_generation(generationOf(settings, options)) {
-    m_dramGbps = deviceFact(settings, options, "dram_gbps").value_or(kGpus[m_generation].dramGbps);
+OverlapCosts::OverlapCosts(const Graph& graph, const OptionalPass& settings, const PassContext& context)
+    : m_graph(&graph), m_settings(&settings), m_context(&context), m_generation(generationOf(settings, context)) {
+    m_dramGbps = deviceFact(settings, context, "dram_gbps").value_or(kGpus[m_generation].dramGbps);
 }
 
 bool OverlapCosts::isProduct(const Node& node) { return productOp(node) != nullptr; }
 
 // ---------------------------------------------------------------- sizes
 
-std::optional<int64_t> OverlapCosts::number(const SymInt& size) const { return valueFor(size, m_options->sizeHints); }
+std::optional<int64_t> OverlapCosts::number(const SymInt& size) const { return valueFor(size, m_context->sizeHints); }
 
 double OverlapCosts::count(const SymDims& sizes, double unknown) const {
     double product = 1;
@@ -186,7 +185,7 @@ double OverlapCosts::productMs(const Node& product) const {
                  : result->dtype == DType::F64 ? gpu.tflopsF64
                                                : gpu.tflopsF32;
         const std::string key = tf32 ? "tflops_tf32" : "tflops_" + std::string(info(result->dtype).abbreviation);
-        tflops = deviceFact(*m_settings, *m_options, key).value_or(tflops);
+        tflops = deviceFact(*m_settings, *m_context, key).value_or(tflops);
     }
     return std::max(memoryMs(bytes), flopsOf(product) / (kReached * tflops * 1e9));
 }

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "cutaway/options.h"
 #include "engine/ir/node.h"
+#include "engine/rewrite/pass_context.h"
 
 namespace cutaway {
 
@@ -14,7 +14,7 @@ class OverlapCosts {
   public:
     /// `graph`: its own calls tell how large the groups are. The settings (overlap_scheduling.h) choose the device. All
     /// three outlive the object.
-    OverlapCosts(const Graph& graph, const OptionalPass& settings, const CompileOptions& options);
+    OverlapCosts(const Graph& graph, const OptionalPass& settings, const PassContext& context);
 
     /// Whether the call is work that collectives are hidden behind: a matrix product, a convolution, attention.
     static bool isProduct(const Node& node);
@@ -40,7 +40,7 @@ class OverlapCosts {
 
     const Graph* m_graph;
     const OptionalPass* m_settings;
-    const CompileOptions* m_options;
+    const PassContext* m_context;
     size_t m_generation = 0;  // row of the device's generation
     double m_dramGbps = 0;
 };

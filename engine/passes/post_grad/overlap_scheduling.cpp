@@ -4,10 +4,10 @@
 #include <map>
 #include <set>
 
+#include "engine/ops/alias.h"
 #include "engine/passes/post_grad/bucket_collectives.h"
 #include "engine/passes/post_grad/overlap_buckets.h"
 #include "engine/rewrite/refusing.h"
-#include "engine/rewrite/storage_roots.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
@@ -121,9 +121,10 @@ class Reordering {
         if (next == &node || next == nullptr) return true;
         const bool earlier = m_graph.isBefore(*next, node);
         const std::string_view rule = ruleOf(node);
+        if (!mayStandBefore(node, *next)) return true;
+        const Go go = m_rewriter.begin(rule, node, reasonOf(node, earlier));
         // Where a rule is switched off, what depends on its nodes stays too.
-        if (m_rewriter.disabled(rule) || !mayStandBefore(node, *next)) return true;
-        if (!m_rewriter.begin(rule, node, reasonOf(node, earlier))) return false;
+        if (go != Go::Yes) return go == Go::Skip;
         m_graph.moveBefore(node, *next);
         m_placed[i] = changed = true;
         return true;
@@ -171,8 +172,9 @@ class Joining {
             std::vector<Node*> starts;
             for (const size_t number : bucket) starts.push_back(&startOf(number));
             if (!mayJoin(starts)) continue;
-            if (!m_rewriter.begin(kJoinRule, *starts[0],
-                                  "one large message takes less time than several small ones, and hides as well"))
+            if (m_rewriter.begin(kJoinRule, *starts[0],
+                                 "one large message takes less time than several small ones, and hides as well") !=
+                Go::Yes)
                 return changed;
             CT_TRY_VOID(join(starts));
             changed = true;
@@ -288,12 +290,12 @@ class Joining {
 bool waitForCopies(Graph& graph, Rewriter& rewriter) {
     bool changed = false;
     for (Node& node : graph.nodes()) {
-        if (!node.isCall("prims.device_put.default") || rewriter.disabled(kCopyRule)) continue;
+        if (!node.isCall("prims.device_put.default")) continue;
         if (node.arg("non_blocking").asInt().value_or(0) == 0) {
             rewriter.refuse(kCopyRule, node, "it is waited for");
             continue;
         }
-        if (!rewriter.begin(kCopyRule, node, "its readers may come to stand right behind it")) return changed;
+        if (rewriter.begin(kCopyRule, node, "its readers may come to stand right behind it") != Go::Yes) return changed;
         std::vector<Argument> args = node.args();
         args.back() = Argument(false);
         graph.setArgs(node, std::move(args));
@@ -362,7 +364,7 @@ class Explaining {
 
 Result<bool> scheduleGraph(Graph& graph, Rewriter& rewriter) {
     static const OptionalPass kDefaults;
-    const OptionalPass* given = rewriter.options().enabled("overlap_scheduling");
+    const OptionalPass* given = rewriter.request().enabled("overlap_scheduling");
     const OptionalPass& settings = given ? *given : kDefaults;
     if (std::none_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) { return node.isCall(kWait); })) {
         for (const Node& node : graph.nodes())
@@ -371,7 +373,7 @@ Result<bool> scheduleGraph(Graph& graph, Rewriter& rewriter) {
         return false;
     }
     const bool copies = waitForCopies(graph, rewriter);
-    const OverlapCosts costs(graph, settings, rewriter.options());
+    const OverlapCosts costs(graph, settings, rewriter.context());
     const OverlapUnits units(graph, costs, settings.flag("enable_fusion_regions", true));
     OverlapPlan plan(units, costs, OverlapLimits(settings));
     CT_TRY(const std::vector<size_t> order, plan.order());

@@ -1,10 +1,10 @@
 #include "engine/passes/post_grad/pass_pattern_1.h"
 
 #include "engine/ir/infer.h"
+#include "engine/ops/alias.h"
 #include "engine/ops/expanded.h"
 #include "engine/passes/joint/misc_patterns.h"
 #include "engine/rewrite/matcher.h"
-#include "engine/rewrite/storage_roots.h"
 
 namespace cutaway {
 namespace {

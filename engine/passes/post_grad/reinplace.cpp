@@ -4,11 +4,11 @@
 #include <set>
 
 #include "engine/ir/live_nodes.h"
+#include "engine/ops/alias.h"
 #include "engine/ops/foreach.h"
 #include "engine/passes/post_grad/inplace.h"
 #include "engine/passes/post_grad/scatter_places.h"
 #include "engine/rewrite/refusing.h"
-#include "engine/rewrite/storage_roots.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
@@ -46,7 +46,7 @@ const Inplaceable* findRow(const Node& node) {
 class Reinplacing {
   public:
     Reinplacing(Graph& graph, Rewriter& rewriter)
-        : m_graph(graph), m_rewriter(rewriter), m_writes(graph, rewriter.options().parity) {}
+        : m_graph(graph), m_rewriter(rewriter), m_writes(graph, rewriter.request().parity) {}
 
     Result<bool> run() {
         bool changed = false;
@@ -66,9 +66,9 @@ class Reinplacing {
                 list ? mayWriteList(*node, *list, refuse) : mayWriteInPlace(*node, place ? &*place : nullptr, refuse);
             if (inPlace && place && !place->always && !isCopiedBack(*node)) inPlace = isWorthAWrite(*node, refuse);
             if (!inPlace && !(place && place->always && isTypeOfClone(*node))) continue;
-            if (!m_rewriter.begin(
-                    kRule, *node,
-                    inPlace ? "nobody reads the old value any more" : "a write into this place is a copy in any case"))
+            if (m_rewriter.begin(kRule, *node,
+                                 inPlace ? "nobody reads the old value any more"
+                                         : "a write into this place is a copy in any case") != Go::Yes)
                 return changed;
             CT_TRY_VOID(list    ? makeListInplace(*node, *list->inplace)
                         : plain ? makeInplace(*node, requireOp(plain->inplace))
@@ -95,7 +95,7 @@ class Reinplacing {
             return refuse(target, " is ", target->tensor(), ", what is made of it is of another type");
         std::vector<const Node*> others;
         const bool trusts =
-            m_rewriter.options().parity && place == nullptr;  // PyTorch does not look at what else the call reads
+            m_rewriter.request().parity && place == nullptr;  // PyTorch does not look at what else the call reads
         for (size_t i = 1; !trusts && i < node.args().size(); ++i)
             (place && i == 1 ? place->source : node.arg(i)).forEachNode([&](const Node* other) {
                 others.push_back(other);
@@ -161,7 +161,7 @@ class Reinplacing {
     /// Whether the result is copied into its input. PyTorch takes any result of the call for the right one.
     bool comesBack(Node& target, const Node* result, const std::vector<std::pair<Node*, size_t>>& items) const {
         if (result && copyBack(*result, target)) return true;
-        return m_rewriter.options().parity && std::any_of(items.begin(), items.end(), [&](const auto& item) {
+        return m_rewriter.request().parity && std::any_of(items.begin(), items.end(), [&](const auto& item) {
                    return copyBack(*item.first, target) != nullptr;
                });
     }

@@ -1,9 +1,9 @@
 #include "engine/passes/post_grad/scatter_places.h"
 
 #include "engine/ir/live_nodes.h"
+#include "engine/ops/alias.h"
 #include "engine/rewrite/pattern.h"
 #include "engine/rewrite/refusing.h"
-#include "engine/rewrite/storage_roots.h"
 
 namespace cutaway {
 namespace {
@@ -68,7 +68,7 @@ class Merging {
                 refuse("its views and writes stand together already");
                 continue;
             }
-            if (!m_rewriter.begin(kRule, *outer, "it writes what another write has made of the same place"))
+            if (m_rewriter.begin(kRule, *outer, "it writes what another write has made of the same place") != Go::Yes)
                 return changed;
             CT_TRY_VOID(merge(*outer, *row, *inner));
             changed = true;

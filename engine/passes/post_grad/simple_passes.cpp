@@ -25,10 +25,13 @@ Result<bool> eraseCalls(Module& module, Rewriter& rewriter, const std::string_vi
             node->isCall() && std::find(std::begin(ops), std::end(ops), node->op().name()) != std::end(ops);
         if (found && node->hasUsers()) {
             Refusing(rewriter, node->op().baseName(), *node)(*node->users()[0], " reads it");
-        } else if (found && !rewriter.disabled(node->op().baseName())) {
-            if (!rewriter.begin(node->op().baseName(), *node, why)) return changed;
-            graph.erase(*node);
-            changed = true;
+        } else if (found) {
+            const Go go = rewriter.begin(node->op().baseName(), *node, why);
+            if (go == Go::Stop) return changed;
+            if (go == Go::Yes) {
+                graph.erase(*node);
+                changed = true;
+            }
         }
         node = previous;
     }
@@ -102,7 +105,7 @@ Result<bool> viewToReshape(Module& module, Rewriter& rewriter) {
     const Op& reshape = requireOp("aten.reshape.default");
     for (Node& node : graph.nodes()) {
         if (!node.isCall("aten.view.default")) continue;
-        if (!rewriter.begin("view_to_reshape", node, "later passes may change strides")) return changed;
+        if (rewriter.begin("view_to_reshape", node, "later passes may change strides") != Go::Yes) return changed;
         graph.setOp(node, reshape, node.args(), node.type());
         changed = true;
     }
@@ -135,7 +138,8 @@ Result<bool> reorderForLocality(Module& module, Rewriter& rewriter) {
     // From the end, so that after every single move the graph is in order.
     for (size_t i = order.size() - 1; i-- > 0;) {
         if (order[i]->next() == order[i + 1]) continue;
-        if (!rewriter.begin("reorder_for_locality", *order[i], "it is made shortly before it is read")) return changed;
+        if (rewriter.begin("reorder_for_locality", *order[i], "it is made shortly before it is read") != Go::Yes)
+            return changed;
         graph.moveBefore(*order[i], *order[i + 1]);
         changed = true;
     }
@@ -159,7 +163,7 @@ Result<bool> stableSort(Module& module, Rewriter& rewriter) {
         else if (late) refuse("the graph is sorted once, from ", late, " on");
         else late = &node;
     }
-    if (late == nullptr || !rewriter.begin("stable_topological_sort", *late, "it stands before its operands"))
+    if (late == nullptr || rewriter.begin("stable_topological_sort", *late, "it stands before its operands") != Go::Yes)
         return changed;
     sortTopologically(graph);
     return true;

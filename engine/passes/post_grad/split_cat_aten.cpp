@@ -221,13 +221,13 @@ bool refuseRuns(const Concatenation& cat, size_t threshold, const Refusing& refu
 }
 
 Result<bool> mergePieces(Graph& graph, Rewriter& rewriter, const Concatenation& cat, const Refusing& refuse) {
-    const OptionalPass* settings = rewriter.options().enabled("split_cat_aten_pass");
+    const OptionalPass* settings = rewriter.request().enabled("split_cat_aten_pass");
     const auto threshold = static_cast<size_t>(std::max(1.0, settings ? settings->number("threshold_to_cat", 10) : 10));
     if (cat.items.size() < threshold)
         return refuse("it joins ", Counted{cat.items.size(), "tensor"}, ", fewer than threshold_to_cat, ", threshold);
     const std::vector<Run> runs = longRuns(cat, threshold);
     if (runs.empty()) return refuseRuns(cat, threshold, refuse);
-    if (!rewriter.begin("merge_split_cat_aten", *cat.node, "neighbouring pieces of a split are one slice"))
+    if (rewriter.begin("merge_split_cat_aten", *cat.node, "neighbouring pieces of a split are one slice") != Go::Yes)
         return false;
     GraphBuilder builder = rewriter.builder(graph, cat.node, *cat.node);
     std::vector<Argument> items;
@@ -295,10 +295,10 @@ Result<bool> mergeItems(Graph& graph, Rewriter& rewriter, const Concatenation& c
                       " are written in two ways, which PyTorch does not see through");
     // A concatenation along the default dim is written without it until normalization_aten_pass spells it out; a select
     // never is.
-    if (cat.dim == 0 && !rewriter.options().enabled("normalization_aten_pass"))
+    if (cat.dim == 0 && !rewriter.request().enabled("normalization_aten_pass"))
         return refuse("PyTorch's pattern needs the default dim spelled out by normalization_aten_pass");
-    if (!rewriter.begin("merge_select_cat_aten", *cat.node,
-                        "all items, one behind the other, are the tensor in another shape"))
+    if (rewriter.begin("merge_select_cat_aten", *cat.node,
+                       "all items, one behind the other, are the tensor in another shape") != Go::Yes)
         return false;
     GraphBuilder builder = rewriter.builder(graph, cat.node, *cat.node);
     // PyTorch writes a view, which not every layout allows.
@@ -311,7 +311,7 @@ Result<bool> mergeItems(Graph& graph, Rewriter& rewriter, const Concatenation& c
 }
 
 Result<bool> mergeStackedItems(Graph& graph, Rewriter& rewriter, const Concatenation& cat, const Refusing& refuse) {
-    if (rewriter.options().parity)
+    if (rewriter.request().parity)
         return refuse("PyTorch's pattern for stacked items never applies, and parity does as PyTorch");
     std::vector<Node*> selects;
     for (Node* item : cat.items) {
@@ -324,8 +324,8 @@ Result<bool> mergeStackedItems(Graph& graph, Rewriter& rewriter, const Concatena
         selects.push_back(item->arg(0).node());
     }
     Node* source = sourceOfAllItems(selects, cat.dim, refuse);
-    if (source == nullptr || !rewriter.begin("merge_unbind_stack_aten", *cat.node,
-                                             "all items, stacked where they came from, are the tensor"))
+    if (source == nullptr || rewriter.begin("merge_unbind_stack_aten", *cat.node,
+                                            "all items, stacked where they came from, are the tensor") != Go::Yes)
         return false;
     return exchange(rewriter, cat, rewriter.builder(graph, cat.node, *cat.node), *source);
 }
@@ -398,14 +398,14 @@ Result<bool> moveView(Graph& graph, Rewriter& rewriter, const Concatenation& cat
     std::optional<std::vector<int64_t>> dims;
     for (Node* item : cat.items) {
         const TensorType& piece = item->arg(0).node()->tensor();
-        dims = rewriter.options().parity ? permutationAsInPyTorch(whole.tensor(), item->tensor(), *dim, cat.dim)
+        dims = rewriter.request().parity ? permutationAsInPyTorch(whole.tensor(), item->tensor(), *dim, cat.dim)
                                          : permutationFor(whole.tensor(), piece, item->tensor(), *dim, cat.dim);
         if (!dims)
             return refuse("one reshape of ", whole, " puts other elements together: pieces ", piece, " along dim ",
                           *dim, " become ", item->tensor(), " and are joined along dim ", cat.dim);
     }
-    if (!rewriter.begin("move_view_after_cat_aten", *cat.node,
-                        "one reshape of the whole does what one for each piece does"))
+    if (rewriter.begin("move_view_after_cat_aten", *cat.node,
+                       "one reshape of the whole does what one for each piece does") != Go::Yes)
         return false;
     GraphBuilder builder = rewriter.builder(graph, cat.node, *cat.node);
     const Value source = builder.value(whole);

@@ -5,10 +5,10 @@
 #include <set>
 
 #include "engine/ir/live_nodes.h"
+#include "engine/ops/alias.h"
 #include "engine/ops/op_registry.h"
 #include "engine/passes/post_grad/inplace.h"
 #include "engine/rewrite/refusing.h"
-#include "engine/rewrite/storage_roots.h"
 
 namespace cutaway {
 namespace {
@@ -290,7 +290,7 @@ void dropCopiesOf(Graph& graph, Node& value) {
 
 Result<void> unwrap(Graph& graph, Rewriter& rewriter, Node& node, const Wrapped& wrapped) {
     GraphBuilder builder = rewriter.builder(graph, &node, node);
-    const std::vector<Node*> bases = writableBases(builder, node, wrapped, rewriter.options().parity);
+    const std::vector<Node*> bases = writableBases(builder, node, wrapped, rewriter.request().parity);
     if (builder.error()) return *builder.error();
     Keywords keywords = wrapped.keywords;
     for (const Wrapped::Written& written : wrapped.written) {
@@ -348,7 +348,8 @@ Result<bool> unwrapAll(Module& module, Rewriter& rewriter) {
             return unsupported(node->op().name() + ": the results are used as a whole", node->name(),
                                {"read them one by one"});
         CT_TRY(const Wrapped wrapped, wrappedAt(*node));
-        if (!rewriter.begin("decompose_auto_functionalized", *node, "lowering knows the operator, not its wrapper"))
+        if (rewriter.begin("decompose_auto_functionalized", *node, "lowering knows the operator, not its wrapper") !=
+            Go::Yes)
             return changed;
         CT_TRY_VOID(unwrap(module.graph(), rewriter, *node, wrapped));
         changed = true;
@@ -420,13 +421,13 @@ Result<bool> unwrapKernels(Module& module, Rewriter& rewriter) {
     for (Node* node : LiveNodes(graph)) {
         const auto kernel = kernelAt(*node, Refusing(rewriter, kRule, *node));
         if (!kernel) continue;
-        if (!rewriter.begin(kRule, *node, "lowering knows the kernel, not its wrapper")) return changed;
+        if (rewriter.begin(kRule, *node, "lowering knows the kernel, not its wrapper") != Go::Yes) return changed;
         GraphBuilder builder = rewriter.builder(graph, node, *node);
         ArgumentDict operands = *kernel->operands;
         std::map<std::string, Node*> values;
-        const InplaceWrites writes(graph, rewriter.options().parity);
+        const InplaceWrites writes(graph, rewriter.request().parity);
         std::set<NodeId> taken;
-        const std::vector<const Node*> others = rewriter.options().parity ? std::vector<const Node*>() : kernel->read();
+        const std::vector<const Node*> others = rewriter.request().parity ? std::vector<const Node*>() : kernel->read();
         for (auto& [key, operand] : operands.items) {
             if (!kernel->writes(key)) continue;
             Node& given = *operand.node();

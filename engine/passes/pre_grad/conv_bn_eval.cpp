@@ -129,11 +129,12 @@ Result<bool> foldNorms(Graph& graph, Rewriter& rewriter) {
     for (Node* node : LiveNodes(graph)) {
         const Refusing no(rewriter, "efficient_conv_bn_eval", *node);
         // Weights that are frozen are folded for good.
-        const auto norm = rewriter.options().freeze ? (no("weights are frozen, and folded for good"), std::nullopt)
+        const auto norm = rewriter.request().freeze ? (no("weights are frozen, and folded for good"), std::nullopt)
                                                     : normAt(*node, no);
         const Layer kind = norm ? scaledLayer(*node, *norm, no) : Layer::None;
         if (kind == Layer::None) continue;
-        if (!rewriter.begin("efficient_conv_bn_eval", *node, "scaling the weight is less work than scaling the result"))
+        if (rewriter.begin("efficient_conv_bn_eval", *node,
+                           "scaling the weight is less work than scaling the result") != Go::Yes)
             return changed;
         scaleInstead(graph, rewriter, *node, *norm, kind);
         changed = true;

@@ -49,7 +49,7 @@ Result<bool> renameNumpyKeywords(Graph& graph, Rewriter& rewriter) {
                                               ": the first is ", keywords[0].first);
             continue;
         }
-        if (!rewriter.begin(kNumpy, *node, "the function has a parameter of PyTorch's name")) return changed;
+        if (rewriter.begin(kNumpy, *node, "the function has a parameter of PyTorch's name") != Go::Yes) return changed;
         graph.setOp(*node, node->op(), node->args(), node->type(), std::move(keywords));
         changed = true;
     }
@@ -106,8 +106,8 @@ Result<bool> sinkCats(Graph& graph, Rewriter& rewriter) {
         }
         const auto parts = catArguments(cat);
         if (!user || !isSinkable(*user) || !parts) continue;
-        if (!rewriter.begin(kSink, *user,
-                            "the function works element by element, so it may come before the concatenation"))
+        if (rewriter.begin(kSink, *user,
+                           "the function works element by element, so it may come before the concatenation") != Go::Yes)
             return changed;
         TorchBuilder builder(rewriter, cat, *user);
         NamedArguments keywords = user->kwargs();
@@ -187,10 +187,10 @@ Result<bool> gumbelMax(Graph& graph, Rewriter& rewriter) {
         if (isFunction(node, {"torch.argmax"})) nodes.push_back(&node);
     for (auto at = nodes.rbegin(); at != nodes.rend(); ++at) {
         Node& argmax = **at;
-        const auto found = samplingAt(argmax, rewriter.options().parity, {rewriter, kGumbel, argmax});
+        const auto found = samplingAt(argmax, rewriter.request().parity, {rewriter, kGumbel, argmax});
         if (!found) continue;
         const auto [quotient, softmax, noise, logits] = *found;
-        if (!rewriter.begin(kGumbel, argmax, "the largest of softmax(x) / e is the largest of x - log(e)"))
+        if (rewriter.begin(kGumbel, argmax, "the largest of softmax(x) / e is the largest of x - log(e)") != Go::Yes)
             return changed;
         TorchBuilder builder(rewriter, *quotient, *quotient);
         Node& log = builder.function("torch.log", {Argument(noise)});
@@ -240,7 +240,8 @@ Result<bool> liftQuantizations(Graph& graph, Rewriter& rewriter) {
         if (!isQuantize(*node)) continue;
         const std::vector<Node*> chain = viewChain(*node, {rewriter, "quant_lift_up", *node});
         if (chain.empty()) continue;
-        if (!rewriter.begin("quant_lift_up", *node, "every view on the way is read once, and so is its source"))
+        if (rewriter.begin("quant_lift_up", *node, "every view on the way is read once, and so is its source") !=
+            Go::Yes)
             return changed;
         Node& source = *chain.front()->arg(0).node();
         Node& last = *chain.back();

@@ -125,7 +125,8 @@ Result<bool> normalize(Graph& graph, Rewriter& rewriter) {
         const Refusing no(rewriter, kRule, *node);
         auto normal = normalForm(*node, no);
         if (!normal || (isNormal(*node, *normal) && !no("it is spelled so already"))) continue;
-        if (!rewriter.begin(kRule, *node, "the same call in the spelling that the split and cat passes look for"))
+        if (rewriter.begin(kRule, *node, "the same call in the spelling that the split and cat passes look for") !=
+            Go::Yes)
             return changed;
         rewriteCall(*node, normal->function, std::move(normal->args), std::move(normal->keywords));
         changed = true;

@@ -37,7 +37,7 @@ Result<std::string> compared(const Module& before, const Module& after, const st
 /// The graph with the gradients of its inputs.
 Result<std::unique_ptr<Module>> withGradients(const Module& graph) {
     Module forward(graph);
-    static const CompileOptions kOptions;
+    static const CompileRequest kOptions;
     Rewriter rewriter("fx_passes_numeric_check", kOptions);
     CT_TRY_VOID(torchCallsToAten(forward, rewriter));
     CT_TRY_VOID(expandComposites(forward, rewriter));

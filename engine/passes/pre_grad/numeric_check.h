@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "cutaway/options.h"
+#include "cutaway/request.h"
 #include "engine/ir/module.h"
 
 namespace cutaway {

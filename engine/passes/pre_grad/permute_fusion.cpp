@@ -59,7 +59,8 @@ Result<bool> linearThenPermute(Graph& graph, Rewriter& rewriter) {
             no.about(linear, Found{linear}, " is no linear layer");
             continue;
         }
-        if (!rewriter.begin("linear_permute_fusion", *node, "the product can be computed transposed")) return changed;
+        if (rewriter.begin("linear_permute_fusion", *node, "the product can be computed transposed") != Go::Yes)
+            return changed;
         put(*node, "linear_transpose", linearArguments(*linear), {linear}, rewriter);
         changed = true;
     }
@@ -72,7 +73,7 @@ Result<bool> permuteThenLinear(Graph& graph, Rewriter& rewriter) {
         Node* permute = isLinear(*node) ? operand(*node, 0, "input") : nullptr;
         Node* source = permuted(permute, {rewriter, "permute_linear_fusion", *node});
         if (!source) continue;
-        if (!rewriter.begin("permute_linear_fusion", *node, "the product can read its operand transposed"))
+        if (rewriter.begin("permute_linear_fusion", *node, "the product can read its operand transposed") != Go::Yes)
             return changed;
         std::vector<Argument> args = linearArguments(*node);
         args[0] = Argument(source);
@@ -96,7 +97,7 @@ Result<bool> permuteThenMatmul(Graph& graph, Rewriter& rewriter) {
         Node *leftSource = permuted(left, {}), *rightSource = permuted(right, {});
         if (!leftSource && !rightSource) swapsLastTwo(sayLeft ? *left : *right, no);
         if (!leftSource && !rightSource) continue;
-        if (!rewriter.begin("permute_matmul_fusion", *node, "the product can read its operands transposed"))
+        if (rewriter.begin("permute_matmul_fusion", *node, "the product can read its operands transposed") != Go::Yes)
             return changed;
         std::vector<Node*> absorbed;
         if (leftSource) absorbed.push_back(left);

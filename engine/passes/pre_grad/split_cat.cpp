@@ -28,7 +28,8 @@ Result<bool> removeOnePart(Graph& graph, Rewriter& rewriter) {
         Node* input = operand(*node, 0, "tensor");
         if (!input || !isOnePart(*node, {rewriter, "remove_split_with_size_one_pass", *node})) continue;
         const std::vector<Node*> parts = node->users();
-        if (!rewriter.begin("remove_split_with_size_one_pass", *node, "the only part is the whole")) return changed;
+        if (rewriter.begin("remove_split_with_size_one_pass", *node, "the only part is the whole") != Go::Yes)
+            return changed;
         for (Node* part : parts) rewriter.replace(*part, *input);
         graph.erase(*node);
         changed = true;
@@ -55,7 +56,7 @@ bool mergeOne(Node& inner, Rewriter& rewriter) {
         return no.about(outer, "it splits along dim ", innerSplit->dim, ", but ", *outer, " along dim ",
                         outerSplit->dim);
     if (!inner.hasUsers()) return no("nobody reads it");
-    if (!rewriter.begin("merge_splits_pass", inner, "a part is split again along the same dim")) return false;
+    if (rewriter.begin("merge_splits_pass", inner, "a part is split again along the same dim") != Go::Yes) return false;
     Refusing(rewriter, "merge_splits_pass", *outer)("it becomes one split with ", inner, ", where the rewrite starts");
     const auto at = static_cast<size_t>(*partNumber(*part));
     std::vector<int64_t> sizes = outerSplit->sizes;
@@ -177,8 +178,8 @@ Result<bool> mergeGetitemCatIn(Graph& graph, Rewriter& rewriter) {
         const Refusing no(rewriter, "merge_getitem_cat_pass", *cat);
         const auto found = joinedRun(*cat, no);
         if (!found || !readByNobodyElse(*cat, found->run, no)) continue;
-        if (!rewriter.begin("merge_getitem_cat_pass", *cat,
-                            "nobody but the concatenation reads these neighbouring parts"))
+        if (rewriter.begin("merge_getitem_cat_pass", *cat,
+                           "nobody but the concatenation reads these neighbouring parts") != Go::Yes)
             return changed;
         widen(*found->split, *cat, found->facts, found->run, rewriter);
         changed = true;
@@ -194,8 +195,8 @@ Result<bool> mutateCatIn(Graph& graph, Rewriter& rewriter) {
         const auto found = joinedRun(*cat, {rewriter, "mutate_cat_pass", *cat});
         if (!found) continue;
         const auto& [split, facts, run] = *found;
-        if (!rewriter.begin("mutate_cat_pass", *cat,
-                            "the parts are neighbours, so together they are a piece of what was split"))
+        if (rewriter.begin("mutate_cat_pass", *cat,
+                           "the parts are neighbours, so together they are a piece of what was split") != Go::Yes)
             return changed;
         if (run.parts.size() == facts.sizes.size()) {
             rewriter.replace(*cat, *facts.input);
@@ -241,8 +242,8 @@ Result<bool> einsumIn(Graph& graph, Rewriter& rewriter) {
         if (!isFunction(*node, {"torch.functional.einsum", "torch.einsum"})) continue;
         if (!isAddedSum(*node, {rewriter, "einsum_to_pointwise_pass", *node})) continue;
         Node *input = node->arg(1).node(), *weights = node->arg(2).node();
-        if (!rewriter.begin("einsum_to_pointwise_pass", *node,
-                            "its result is added to something, with which the sum can be fused"))
+        if (rewriter.begin("einsum_to_pointwise_pass", *node,
+                           "its result is added to something, with which the sum can be fused") != Go::Yes)
             continue;
         GraphBuilder builder = rewriter.builder(graph, node, *node);
         const Value raised = unsqueeze(builder.value(*input), -1);

@@ -177,7 +177,7 @@ bool simplify(Node& node, const NormalSplit& split, bool unbind, std::string_vie
     if (unbind && ranges->size() != 1)
         return no("its readers need ", ranges->size(), " runs of its items, not all of them together");
     if (!canJoin(readers, split, node, unbind, no)) return false;
-    if (!rewriter.begin(rule, node, "its parts are joined again in runs that nobody else cuts")) return false;
+    if (rewriter.begin(rule, node, "its parts are joined again in runs that nobody else cuts") != Go::Yes) return false;
 
     Graph& graph = node.graph();
     const std::vector<Node*> parts = node.users();
@@ -243,7 +243,8 @@ bool unbindSqueezed(Node& split, Rewriter& rewriter) {
                             facts->dim);
         squeezes.emplace_back(*partNumber(*part), squeeze);
     }
-    if (!rewriter.begin("split_cat_pass", split, "parts of size one whose dim is squeezed away")) return false;
+    if (rewriter.begin("split_cat_pass", split, "parts of size one whose dim is squeezed away") != Go::Yes)
+        return false;
     Graph& graph = split.graph();
     const std::vector<Node*> parts = split.users();
     TorchBuilder builder(rewriter, split, split);

@@ -173,7 +173,7 @@ class SliceRewrite {
         if (!findCutDim(*tensors))
             return m_no(m_family.reshaped ? "it joins no reshaped parts of a " : "it joins no parts of a ",
                         m_family.cut, " that is written in the normal form");
-        const OptionalPass* settings = m_rewriter.options().enabled(std::string(m_family.rule));
+        const OptionalPass* settings = m_rewriter.request().enabled(std::string(m_family.rule));
         const auto threshold = static_cast<int64_t>(settings ? settings->number("threshold_to_cat", 10) : 10);
         auto pieces = Collector(m_family, threshold).collect(operands, m_no);
         if (!pieces) return false;
@@ -184,15 +184,15 @@ class SliceRewrite {
         const auto fate = Collector::fateOf(operands, m_pieces, m_family);
         if (m_pieces.empty() || fate == Collector::Fate::Lost)
             return m_no("written anew in PyTorch's steps, its list would lose an operand or take one twice");
-        if (fate == Collector::Fate::Reordered && !m_rewriter.options().parity)
+        if (fate == Collector::Fate::Reordered && !m_rewriter.request().parity)
             return m_no(
                 "written anew in PyTorch's steps, its list would be in another order, which is accepted only with parity");
         if (!fits()) return refuseDims();
         const bool fuses =
             std::any_of(m_pieces.begin(), m_pieces.end(), [](const Piece& piece) { return piece.cut != nullptr; });
-        if (!m_rewriter.begin(
+        if (m_rewriter.begin(
                 m_family.rule, m_join,
-                fuses ? "neighbouring parts are one slice of what was cut" : "one operand needs no joining"))
+                fuses ? "neighbouring parts are one slice of what was cut" : "one operand needs no joining") != Go::Yes)
             return false;
         write(operands);
         return true;
@@ -228,7 +228,7 @@ class SliceRewrite {
     /// Whether the pieces can be put together so that the result has the right shape, and, but for parity, the right
     /// elements.
     bool fits() const {
-        const bool parity = m_rewriter.options().parity, alone = m_pieces.size() == 1;
+        const bool parity = m_rewriter.request().parity, alone = m_pieces.size() == 1;
         const bool near = std::abs(m_cutDim - m_dim) <= 1;
         const bool joins = m_family.join == "torch.cat";
         if (alone && m_pieces[0].cut == nullptr)
@@ -243,7 +243,7 @@ class SliceRewrite {
     }
     bool fitsCut(const Piece& piece, bool alone) const {
         const Cut cut = *cutOf(*piece.cut, m_family);
-        const bool parity = m_rewriter.options().parity;
+        const bool parity = m_rewriter.request().parity;
         const int64_t distance = std::abs(cut.dim - m_dim), rank = tensorType(cut.input)->rank();
         if (m_family.reshaped) {
             // PyTorch finds the shape of the parts by the split that reads the whole.

@@ -1,10 +1,12 @@
 #pragma once
-// What a compile run is asked for.
+// What a compile run is asked for, as data, and what whoever asks lends it.
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cutaway/result.h"
@@ -25,6 +27,7 @@ struct OptionalPass {
     /// A setting as a number; `fallback` if it is not given or not a number.
     double number(const std::string& key, double fallback) const;
     bool flag(const std::string& key, bool fallback) const;
+    bool operator==(const OptionalPass&) const = default;
 };
 /// Reads "name" or "name=key:value,key:value"; nullopt for text that is not of this form.
 std::optional<OptionalPass> parseOptionalPass(const std::string& text);
@@ -33,19 +36,19 @@ std::optional<OptionalPass> parseOptionalPass(const std::string& text);
 struct UserRules {
     std::string name;  // in messages and in the names of steps
     std::string text;
+    bool operator==(const UserRules&) const = default;
 };
-/// A pass of the user's own, at one of the places where PyTorch takes one: pre_grad_custom_pass, joint_custom_pre_pass,
-/// joint_custom_post_pass, post_grad_custom_pre_pass, post_grad_custom_post_pass. It edits through the rewriter and
-/// says whether anything changed.
-struct UserPass {
-    std::string place, name, summary;
-    std::function<Result<bool>(Module&, Rewriter&)> run;
+/// A pass of a plugin, by what tells it from others. The function is lent (CompileServices::passes).
+struct PluginPass {
+    std::string place, name, version, hash;
+    bool operator==(const PluginPass&) const = default;
 };
 /// Runs a pass right before or after another one instead of where it stands.
 struct PassMove {
     std::string pass;
     bool before = true;
     std::string anchor;
+    bool operator==(const PassMove&) const = default;
 };
 /// Reads "NAME=before:OTHER" or "NAME=after:OTHER"; nullopt for text that is not of this form.
 std::optional<PassMove> parsePassMove(const std::string& text);
@@ -56,7 +59,8 @@ struct OpenSettings {
     std::map<std::string, int64_t> sizes;  // size symbols that become numbers: {"s77", 4}
 };
 
-struct CompileOptions {
+/// Equal requests on equal graphs, with equal answers of the services, give equal runs.
+struct CompileRequest {
     Mode mode = Mode::Inference;
     Target target = Target::Cpu;
     bool freeze = false;
@@ -65,12 +69,42 @@ struct CompileOptions {
     bool allStages = false;                   // also those that PyTorch ran before the graph was recorded
     std::vector<std::string> disabledPasses;  // passes by name; rules by name or as "pass/rule"
     std::vector<UserRules> userRules;
-    std::vector<UserPass> userPasses;
+    std::vector<PluginPass> plugins;
     std::vector<PassMove> moves;  // in this order, each on what the ones before it made
     /// Optional passes switched on. The split-cat and fusion passes run in this order (as pre_grad_fusion_options are).
     std::vector<OptionalPass> enabledPasses;
-    std::optional<int64_t> fuel;  // total rewrites allowed; none = unlimited
+    std::optional<int64_t> fuel;  // rewrites allowed in passes that are not required; none = unlimited
 
+    /// The settings of an optional pass; null if it is off.
+    const OptionalPass* enabled(std::string_view name) const;
+    bool operator==(const CompileRequest&) const = default;
+
+    /// The options of `cutaway-cli` that ask for this, with words quoted as in a shell: "--mode training --enable
+    /// 'pad_mm=force_shape_pad:1'". parseRequest makes the same request of it again. Empty for the request that asks
+    /// for nothing special.
+    std::string text() const;
+    /// Of `text`; the same in every process.
+    uint64_t hash() const;
+};
+/// Errors: an unknown option, with the nearest name; a missing or misshapen value; options that contradict each other.
+/// Names of passes, rules and settings are looked up by the run.
+Result<CompileRequest> parseRequest(std::string_view text);
+/// The same for words that a shell has taken apart.
+Result<CompileRequest> parseRequest(std::span<const std::string> words);
+/// Errors: options of the request that contradict each other.
+Result<void> checkRequest(const CompileRequest& request);
+
+/// A pass of the user's own, at one of the places where PyTorch takes one: pre_grad_custom_pass, joint_custom_pre_pass,
+/// joint_custom_post_pass, post_grad_custom_pre_pass, post_grad_custom_post_pass. It edits through the rewriter and
+/// says whether anything changed.
+struct UserPass {
+    PluginPass id;
+    std::string summary;
+    std::function<Result<bool>(Module&, Rewriter&)> run;
+};
+
+/// What a session lends to a run. Answers are recorded in the run, which is replayed from the record.
+struct CompileServices {
     /// Milliseconds that one run of a small graph, given as FX text, takes on the target; none if it cannot be timed.
     /// Absent: passes that would measure decide without.
     std::function<std::optional<double>(const std::string& graph)> timeGraph;
@@ -83,11 +117,8 @@ struct CompileOptions {
     std::function<void(const std::string& key, double value)> remember;
     /// The file in which the session keeps them: empty = the user's own, "off" = none.
     std::string cacheFile;
-    /// Example values of the graph's size symbols; each pass is given those of the module that it works on.
-    std::map<std::string, int64_t> sizeHints;
-
-    /// The settings of an optional pass; null if it is off.
-    const OptionalPass* enabled(const std::string& name) const;
+    /// The functions of the request's plugin passes.
+    std::vector<UserPass> passes;
 };
 
 }  // namespace cutaway

@@ -1,4 +1,4 @@
-#include "engine/rewrite/storage_roots.h"
+#include "engine/ops/alias.h"
 
 #include "engine/ops/view_rules.h"
 
@@ -84,6 +84,69 @@ bool StorageRoots::mayReplace(const Node& node, const Node& source) const {
 
 void StorageRoots::merge(const Node& node, const Node& source) {
     if (isOutput(node)) m_outputs.insert(index(rootOf(source)));
+}
+
+namespace {
+
+/// Values that the call writes to: lists item by item.
+std::vector<const Node*> writtenOperands(const Node& node) {
+    std::vector<const Node*> out;
+    if (!node.isCall() || !node.op().mutates() || !node.op().schema()) return out;
+    const auto& params = node.op().schema()->params;
+    for (size_t i = 0; i < params.size() && i < node.args().size(); ++i)
+        if (params[i].mutated) node.arg(i).forEachNode([&](const Node* each) { out.push_back(each); });
+    return out;
+}
+
+/// Views and items only name memory; whoever reads them reads it.
+bool onlyNamesMemory(const Node& node) {
+    return !node.isCall() || (!node.op().mutates() && (node.is(Tag::View) || node.isCall("operator.getitem")));
+}
+
+/// What has happened to one memory so far.
+struct Traffic {
+    const Node* write = nullptr;       // the latest
+    std::vector<const Node*> readers;  // since then
+};
+
+}  // namespace
+
+const std::vector<const Node*>& MemoryOrder::find(const Edges& edges, const Node& node) {
+    static const std::vector<const Node*> none;
+    const auto found = edges.find(index(node.id()));
+    return found == edges.end() ? none : found->second;
+}
+
+void MemoryOrder::add(const Node& first, const Node& then) {
+    auto& before = m_before[index(then.id())];
+    if (&first == &then || std::find(before.begin(), before.end(), &first) != before.end()) return;
+    before.push_back(&first);
+    m_after[index(first.id())].push_back(&then);
+}
+
+MemoryOrder::MemoryOrder(const Graph& graph) {
+    const StorageRoots roots(graph);
+    std::unordered_set<uint32_t> written;
+    for (const Node& node : graph.nodes())
+        for (const Node* target : writtenOperands(node)) written.insert(index(roots.rootOf(*target)));
+    if (written.empty()) return;
+    std::unordered_map<uint32_t, Traffic> traffic;
+    for (const Node& node : graph.nodes()) {
+        if (onlyNamesMemory(node)) continue;
+        const std::vector<const Node*> targets = writtenOperands(node);
+        node.forEachInput([&](const Node* input) {
+            const uint32_t root = index(roots.rootOf(*input));
+            if (!written.contains(root)) return;
+            Traffic& here = traffic[root];
+            if (here.write) add(*here.write, node);
+            here.readers.push_back(&node);
+        });
+        for (const Node* target : targets) {
+            Traffic& here = traffic[index(roots.rootOf(*target))];
+            for (const Node* reader : here.readers) add(*reader, node);
+            here = {&node, {}};
+        }
+    }
 }
 
 bool storageIsRead(const Node& node) {

@@ -1,0 +1,110 @@
+// settings: the table of everything that can be set.
+#include "cutaway/settings.h"
+
+#include <iostream>
+#include <sstream>
+
+#include "app/cli/cli.h"
+#include "app/cli/json.h"
+#include "cutaway/words.h"
+
+namespace cutaway::cli {
+namespace {
+
+const char* kindName(Setting::Kind kind) {
+    switch (kind) {
+        case Setting::Kind::Flag: return "flag";
+        case Setting::Kind::Integer: return "integer";
+        case Setting::Kind::Real: return "real";
+        case Setting::Kind::Choice: return "choice";
+        case Setting::Kind::File: return "file";
+        case Setting::Kind::Name: return "name";
+        case Setting::Kind::List: return "list";
+    }
+    return "";
+}
+
+std::vector<std::string> words(std::string_view text) {
+    std::vector<std::string> out;
+    std::istringstream all{std::string(text)};
+    for (std::string word; all >> word;) out.push_back(word);
+    return out;
+}
+
+/// Owners in the order in which settings name them; "" stands for every optional pass.
+std::vector<std::string> ownersOf(const std::vector<const Setting*>& shown) {
+    std::vector<std::string> out;
+    for (const Setting* setting : shown)
+        for (const std::string& owner : setting->owners.empty() ? std::vector<std::string>{""} : words(setting->owners))
+            if (std::find(out.begin(), out.end(), owner) == out.end()) out.push_back(owner);
+    return out;
+}
+
+void printTable(const std::vector<const Setting*>& shown, const std::string& only) {
+    for (const std::string& owner : ownersOf(shown)) {
+        if (!only.empty() && owner != only && !owner.empty()) continue;
+        const std::string heading = owner == kRequest ? "options of a compilation"
+                                    : owner.empty()   ? "every optional pass"
+                                                      : owner;
+        std::cout << heading << "\n";
+        for (const Switch& each : switches())
+            if (each.name == owner) std::cout << "  " << each.what << "\n";
+        for (const Setting* setting : shown) {
+            const bool own =
+                owner.empty() ? setting->owners.empty() : !setting->owners.empty() && setting->belongsTo(owner);
+            if (!own) continue;
+            const std::string key = (owner == kRequest ? "--" : "") + std::string(setting->key);
+            print("  %-40s %s\n", key.c_str(), std::string(setting->what).c_str());
+            print("  %-40s %s; without it: %s\n", "", setting->takes().c_str(), std::string(setting->initial).c_str());
+        }
+    }
+}
+
+Result<int> run(const std::string& owner, const std::string& json) {
+    std::vector<const Setting*> shown;
+    std::vector<std::string> names;
+    for (const Setting& setting : settings()) {
+        for (std::string& name : words(setting.owners)) names.push_back(std::move(name));
+        if (owner.empty() || setting.belongsTo(owner)) shown.push_back(&setting);
+    }
+    for (const Switch& each : switches()) names.emplace_back(each.name);
+    if (!owner.empty() && std::find(names.begin(), names.end(), owner) == names.end()) {
+        Error error{ErrorCode::NotFound, "nothing named '" + visibleText(owner) + "' has settings of its own", {}, {}};
+        const std::vector<std::string_view> all(names.begin(), names.end());
+        if (std::string near = suggestion(owner, all); !near.empty()) error.notes.push_back(std::move(near));
+        return error;
+    }
+    if (json.empty()) {
+        printTable(shown, owner);
+        return 0;
+    }
+    Json rows = Json::array();
+    for (const Setting* setting : shown) {
+        Json row{{"owners", words(setting->owners)}, {"key", setting->key},       {"kind", kindName(setting->kind)},
+                 {"initial", setting->initial},      {"takes", setting->takes()}, {"what", setting->what}};
+        if (setting->kind == Setting::Kind::Choice) row["choices"] = words(setting->choices);
+        if (setting->kind == Setting::Kind::Integer || setting->kind == Setting::Kind::Real) {
+            row["least"] = setting->least;
+            if (setting->most < kMany) row["most"] = setting->most;
+        }
+        rows.push_back(std::move(row));
+    }
+    return writeText(json, dump(rows));
+}
+
+}  // namespace
+
+void addSettings(CLI::App& app, Context& context) {
+    auto* command = app.add_subcommand("settings",
+                                       "Everything that can be set: options of a compilation, and settings "
+                                       "of optional passes (--enable PASS=key:value)");
+    struct Arguments {
+        std::string owner, json;
+    };
+    auto arguments = std::make_shared<Arguments>();
+    command->add_option("OWNER", arguments->owner, "Of this pass alone; 'compile' for the options of a compilation");
+    addJson(*command, arguments->json);
+    command->callback([arguments, &context] { context.status = statusOf(run(arguments->owner, arguments->json)); });
+}
+
+}  // namespace cutaway::cli

@@ -1,0 +1,23 @@
+#pragma once
+// What went wrong, so that it can be repeated anywhere: a folder that holds the graph as text, what was asked for, what
+// services answered, and the error.
+#include <string>
+
+#include "cutaway/jobs.h"
+#include "cutaway/request.h"
+#include "cutaway/result.h"
+
+namespace cutaway {
+
+struct ReproducerReport {
+    std::string operation;      // "open", "compile", "build", "run"
+    std::string recorded, now;  // the errors as text; `now` is empty if nothing went wrong
+    bool repeated = false;      // the same error, apart from places of files
+};
+
+/// Does what the folder says once more. `services` lends what a file cannot hold: functions of plugins. Errors: a
+/// folder that is no reproducer, or one of a later version.
+Result<ReproducerReport> runReproducer(const std::string& folder, const CompileServices& services = {},
+                                       const Progress& progress = {});
+
+}  // namespace cutaway

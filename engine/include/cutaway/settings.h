@@ -1,0 +1,44 @@
+#pragma once
+// Every setting there is, in one table: options of a request, and settings of optional passes.
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "cutaway/request.h"
+
+namespace cutaway {
+
+struct Setting {
+    enum class Kind : uint8_t { Flag, Integer, Real, Choice, File, Name, List };
+    std::string_view owners;  // kRequest, or passes by the names that --enable takes, separated by blanks; empty: any
+    std::string_view key;     // PyTorch's name where it has one
+    Kind kind = Kind::Flag;
+    std::string_view initial;    // what holds if nothing is said
+    std::string_view what;       // one sentence
+    double least = 0, most = 0;  // of numbers
+    std::string_view choices;    // of Choice, separated by blanks; of Name and List how a value is written: "STAGE"
+
+    bool belongsTo(std::string_view owner) const;
+    /// "a whole number from 2 on", "true or false", "one of cpu cuda".
+    std::string takes() const;
+    /// Whether the text is such a value.
+    bool fits(std::string_view value) const;
+};
+/// As the largest value: there is none.
+constexpr double kMany = 1e15;
+/// The owner of a request's options.
+constexpr std::string_view kRequest = "compile";
+/// In the order of the command line, then of the passes.
+std::span<const Setting> settings();
+
+/// A name that --enable takes, and that is no pass: it sets something up.
+struct Switch {
+    std::string_view name, what;
+};
+std::span<const Switch> switches();
+
+/// Errors: a key that its pass does not have, a value that is no such thing or out of range, a key given twice.
+Result<void> checkSettings(const OptionalPass& wanted);
+
+}  // namespace cutaway

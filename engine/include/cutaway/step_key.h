@@ -1,0 +1,35 @@
+#pragma once
+// Steps and rewrites by names that mean the same in the next process, a session file, a report and after --step.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cutaway/result.h"
+#include "cutaway/trace.h"
+
+namespace cutaway {
+
+/// What a text says of a step: "TRACK/STAGE/PASS#K:R". What stands before the pass may be left out from the left, and
+/// so may "#K" and ":R".
+struct StepKey {
+    std::string track, stage, pass;  // empty: any
+    std::optional<int> occurrence;   // from 1
+    std::optional<int> rewrites;     // how many of the step's; none: all
+    bool operator==(const StepKey&) const = default;
+
+    std::string text() const;
+};
+
+/// Errors: no pass, a part without a name, a number that is none.
+Result<StepKey> parseStepKey(const std::string& text);
+
+struct FoundStep {
+    int index = -1;
+    std::optional<int> rewrites;
+};
+/// The step that the text names: a key, as much of one as tells the step from others, a pass's name (its first step),
+/// or the number that `steps` shows. Errors: none, with the nearest name; several that only their track or stage tells
+/// apart, with their keys; more rewrites than the step has.
+Result<FoundStep> findStep(const std::vector<StepInfo>& steps, const std::string& text);
+
+}  // namespace cutaway

@@ -1,0 +1,53 @@
+#pragma once
+// How the compiler is written down, and what becomes of it for one request: a list of passes.
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/passes/stage.h"
+
+namespace cutaway {
+
+/// A piece of the compiler as it is written: stage, when, split and onEach make them, and nothing else.
+struct Part {
+    const Stage* stage = nullptr;
+    bool (*when)(const CompileRequest& request) = nullptr;
+    std::vector<Part> parts;               // of `when` and of onEach
+    std::vector<std::string_view> tracks;  // of `split`: what the stage's last pass makes graphs for
+    bool eachTrack = false;
+};
+/// The passes of the stage's table.
+Part stage(const Stage& of);
+/// The parts, in runs of that kind only.
+Part when(bool (*holds)(const CompileRequest&), std::vector<Part> parts);
+/// The passes of the stage, the last of which makes of the graph one for each of the tracks (Pass::split).
+Part split(const Stage& of, std::vector<std::string_view> tracks);
+/// All parts on the first track, then all on the next; with one track, on that.
+Part onEach(std::vector<Part> parts);
+
+/// A pass at its place in a run.
+struct PlannedPass {
+    const Pass* pass = nullptr;
+    const Stage* stage = nullptr;
+    std::string_view track;
+    int occurrence = 1;                         // StepInfo's
+    std::span<const Dependency> after = {};     // of the group that it stands in
+    std::vector<std::string_view> tracks = {};  // of a split
+
+    bool required() const { return pass->required || stage->required; }
+};
+
+class UserPasses;
+
+/// The passes of a run, in running order: those of the user's own at their places, optional ones as the request names
+/// them, moved as it says. Counted before anything is left out, so what is left out renumbers nothing. `next`: the
+/// stage that comes next for a graph that was recorded on its way through PyTorch's compiler; earlier ones are left
+/// out. Errors: moves that name no pass of the plan, or break an order that passes depend on.
+Result<std::vector<PlannedPass>> makePlan(const std::vector<Part>& compiler, const CompileRequest& request,
+                                          const UserPasses& own, const std::string& next);
+
+/// Every stage of the compiler, each once, in running order.
+std::vector<const Stage*> stagesOf(const std::vector<Part>& compiler);
+
+}  // namespace cutaway

@@ -1,0 +1,233 @@
+// Runs the compiler's passes on a graph, and records every step.
+#include <chrono>
+
+#include "engine/ir/verify.h"
+#include "engine/passes/body_round.h"
+#include "engine/passes/pipeline.h"
+#include "engine/passes/request_names.h"
+
+namespace cutaway {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double secondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// Adds a stage's passes once more, for the graphs that they have made, when the last of them has run (Stage::again).
+class BodyRounds {
+  public:
+    void beforePass(const PlannedPass& one, const Snapshot& current) {
+        if (one.stage == m_stage && one.track == m_track) return;
+        m_stage = one.stage;
+        m_track = one.track;
+        m_before = current;
+        m_passes.clear();
+        m_rounds = 0;
+    }
+    /// `next`: the place behind the pass that has run.
+    Result<void> afterPass(size_t next, const Snapshot& current, std::vector<PlannedPass>& plan, CompileTrace& trace) {
+        const PlannedPass& one = plan[next - 1];
+        if (!one.stage->again) return {};
+        if (m_rounds == 0) m_passes.push_back(one);
+        if (next < plan.size() && plan[next].stage == m_stage && plan[next].track == m_track) return {};
+        std::vector<const Pass*> passes;
+        for (const PlannedPass& each : m_passes) passes.push_back(each.pass);
+        const auto round = BodyRound::make(*m_before, *current, passes);
+        if (!round) return {};
+        if (++m_rounds > kMost)
+            return Error{ErrorCode::InvalidInput,
+                         "the " + std::string(m_stage->name) +
+                             " passes make new graphs in the graphs that they have made, again and again",
+                         round->names(),
+                         {"a pass or a rule of your own that makes a graph must not find in it what it looks for"}};
+        m_before = current;
+        const std::vector<const Pass*> again = round->passes();
+        std::vector<PlannedPass> more = m_passes;
+        for (size_t i = 0; i < more.size(); ++i) {
+            more[i].pass = again[i];
+            more[i].occurrence += m_rounds * occurrences(m_passes[i].pass->name);
+        }
+        plan.insert(plan.begin() + static_cast<std::ptrdiff_t>(next), more.begin(), more.end());
+        trace.rounds.push_back(round);
+        return {};
+    }
+
+  private:
+    int occurrences(std::string_view name) const {
+        return static_cast<int>(std::count_if(m_passes.begin(), m_passes.end(),
+                                              [&](const PlannedPass& each) { return each.pass->name == name; }));
+    }
+    static constexpr int kMost = 16;  // PyTorch goes on until Python's stack ends
+    const Stage* m_stage = nullptr;
+    std::string_view m_track;
+    std::vector<PlannedPass> m_passes;  // of the first round
+    Snapshot m_before;
+    int m_rounds = 0;
+};
+
+bool isDisabled(const Pass& pass, const CompileRequest& request) {
+    const auto& names = request.disabledPasses;
+    return std::find(names.begin(), names.end(), pass.name) != names.end();
+}
+
+Step unchangedStep(const Pass& pass, const Snapshot& current) {
+    Step step;
+    step.pass = &pass;
+    step.before = step.after = current;
+    step.info.name = std::string(pass.name);
+    step.info.summary = std::string(pass.summary);
+    step.info.nodesBefore = step.info.nodesAfter = static_cast<int>(current->graph().size());
+    return step;
+}
+
+/// The step of a pass that is switched off.
+Step skip(const Pass& pass, const Snapshot& current) {
+    Step step = unchangedStep(pass, current);
+    step.info.state = StepState::Disabled;
+    return step;
+}
+
+/// The step of a pass that only looks (Pass::compare).
+Step compare(const Pass& pass, const Snapshot& stageInput, const Snapshot& current, const CompileRequest& request) {
+    const Clock::time_point start = Clock::now();
+    Step step = unchangedStep(pass, current);
+    const OptionalPass* settings = request.enabled(pass.name);
+    step.info.summary += ": " + pass.compare(*stageInput, *current, settings ? *settings : OptionalPass{});
+    step.info.milliseconds = 1000 * secondsSince(start);
+    return step;
+}
+
+/// One run under way.
+class Run {
+  public:
+    Run(CompileTrace& trace, const std::function<void(const StepInfo&)>& ended, const Progress& progress)
+        : m_trace(trace), m_ended(ended), m_progress(progress) {}
+
+    /// What the trace holds after an error was done all the same.
+    Result<void> run(std::vector<PlannedPass> plan) {
+        const Clock::time_point start = Clock::now();
+        const std::string_view track = plan.empty() ? "main" : plan.front().track;
+        m_graphs[std::string(track)] = m_trace.input;
+        for (size_t at = 0; at < plan.size(); ++at) {
+            const PlannedPass one = plan[at];  // rounds add to the plan
+            sayProgress(at, plan);
+            if (m_progress.cancelled()) return cancelledAt(*one.pass);
+            Step step = runOne(one);
+            // An interrupted pass has done some of its rewrites, or has failed for want of the others.
+            if (m_progress.cancelled()) return cancelledAt(*one.pass);
+            const Snapshot before = step.before, after = step.after;
+            const bool failed = step.info.state == StepState::Failed;
+            record(std::move(step), before);
+            if (!failed) CT_TRY_VOID(m_rounds.afterPass(at + 1, after, plan, m_trace));
+            const bool ends =
+                at + 1 == plan.size() || plan[at + 1].stage != one.stage || plan[at + 1].track != one.track;
+            if (failed || ends) m_trace.stages.back().after = opHistogram(*after);
+            m_trace.seconds = secondsSince(start);
+            if (failed) return {};
+        }
+        return {};
+    }
+
+  private:
+    void sayProgress(size_t at, const std::vector<PlannedPass>& plan) const {
+        m_progress.say(static_cast<double>(at) / static_cast<double>(plan.size()),
+                       "pass " + std::to_string(at + 1) + " of " + std::to_string(plan.size()) + ", " +
+                           std::string(plan[at].pass->name));
+    }
+
+    Error cancelledAt(const Pass& pass) const {
+        m_trace.cancelledAt = std::string(pass.name);
+        return Error{ErrorCode::Cancelled, "compilation was cancelled", m_trace.cancelledAt, {}};
+    }
+
+    Step runOne(const PlannedPass& one) {
+        Snapshot& current = m_graphs[std::string(one.track)];
+        m_rounds.beforePass(one, current);
+        if (m_stage != one.stage || m_track != one.track) m_stageInput = current;
+        m_stage = one.stage;
+        m_track = one.track;
+        const CompileRequest& request = m_trace.request;
+        const bool limited = request.fuel && !one.required();
+        const std::optional<int64_t> fuel = limited ? std::optional(*request.fuel - m_used) : std::nullopt;
+        Step step = isDisabled(*one.pass, request) ? skip(*one.pass, current)
+                    : one.pass->compare            ? compare(*one.pass, m_stageInput, current, request)
+                                        : runPass(*one.pass, current, PassContext(request, &m_trace.services), fuel,
+                                                  m_progress.cancel.get(), &m_working);
+        step.info.index = static_cast<int>(m_trace.steps.size());
+        step.info.track = std::string(one.track);
+        step.info.stage = std::string(one.stage->name);
+        step.info.occurrence = one.occurrence;
+        if (!one.required()) m_used += step.info.rewrites;
+        current = step.after;
+        if (!one.tracks.empty()) hand(one, step);
+        return step;
+    }
+
+    /// Gives each track of a split its graph.
+    void hand(const PlannedPass& one, Step& step) {
+        if (step.made.size() != one.tracks.size() && step.info.state != StepState::Failed) {
+            step.info.state = StepState::Failed;
+            step.info.error = "makes " + std::to_string(step.made.size()) + " graphs for " +
+                              std::to_string(one.tracks.size()) + " tracks";
+        }
+        if (step.info.state == StepState::Failed) return;
+        for (size_t i = 0; i < one.tracks.size(); ++i) {
+            step.made[i].first = std::string(one.tracks[i]);
+            m_graphs[step.made[i].first] = step.made[i].second;
+        }
+    }
+
+    void record(Step step, const Snapshot& before) {
+        const StepInfo& info = step.info;
+        auto& stages = m_trace.stages;
+        if (stages.empty() || stages.back().stage != info.stage || stages.back().track != info.track) {
+            StageInfo stage;
+            stage.track = info.track;
+            stage.stage = info.stage;
+            stage.before = opHistogram(*before);
+            stages.push_back(std::move(stage));
+        }
+        stages.back().seconds += info.milliseconds / 1000;
+        m_trace.steps.push_back(std::move(step));
+        if (m_ended) m_ended(m_trace.steps.back().info);
+    }
+
+    CompileTrace& m_trace;
+    const std::function<void(const StepInfo&)>& m_ended;
+    const Progress& m_progress;
+    std::map<std::string, Snapshot> m_graphs;  // by track, as it stands
+    BodyRounds m_rounds;
+    WorkingCopy m_working;
+    const Stage* m_stage = nullptr;
+    std::string_view m_track;
+    Snapshot m_stageInput;
+    int64_t m_used = 0;  // fuel
+};
+
+Result<void> runInto(CompileTrace& trace, const std::vector<Part>& compiler,
+                     const std::function<void(const StepInfo&)>& ended, const Progress& progress) {
+    CT_TRY_VOID(checkNames(trace.request));
+    CT_TRY(trace.own, UserPasses::make(trace.request, trace.services));
+    CT_TRY_VOID(checkDisabled(trace.request, *trace.own));
+    CT_TRY_VOID(checkCalls(*trace.input, Calls::Possible));
+    CT_TRY(std::vector<PlannedPass> plan, makePlan(compiler, trace.request, *trace.own, trace.input->origin.stage));
+    return Run(trace, ended, progress).run(std::move(plan));
+}
+
+}  // namespace
+
+Result<CompileTrace> runCompiler(const std::vector<Part>& compiler, const Snapshot& input,
+                                 const CompileRequest& request, const CompileServices& services,
+                                 const std::function<void(const StepInfo&)>& ended, const Progress& progress) {
+    CompileTrace trace;
+    trace.request = request;
+    trace.services = services;
+    trace.input = input;
+    const Result<void> done = runInto(trace, compiler, ended, progress);
+    if (done) return trace;
+    if (done.error().code != ErrorCode::Cancelled || trace.steps.empty()) return done.error();
+    trace.cancelled = true;
+    trace.stages.back().after = opHistogram(*trace.result());
+    return trace;
+}
+
+}  // namespace cutaway

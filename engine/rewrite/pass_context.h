@@ -1,0 +1,46 @@
+#pragma once
+// What a pass is given beside the graph: the request, and answers of the services, which it keeps.
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cutaway/request.h"
+#include "cutaway/trace.h"
+
+namespace cutaway {
+
+class PassContext {
+  public:
+    /// Both outlive the context. Without services nothing is known and nothing can be timed.
+    PassContext(const CompileRequest& request, const CompileServices* services = nullptr)
+        : m_request(&request), m_services(services) {}
+
+    const CompileRequest& request() const { return *m_request; }
+    /// Example values of the size symbols of the module that the pass works on.
+    std::map<std::string, int64_t> sizeHints;
+
+    // The services' questions (CompileServices). None: nobody knows.
+    std::optional<double> timeGraph(const std::string& graph) const;
+    std::optional<double> deviceFact(const std::string& fact) const;
+    std::optional<double> recall(const std::string& key) const;
+    /// Without a service that keeps it, it is kept as long as the program runs.
+    void remember(const std::string& key, double value) const;
+
+    /// What was asked, and what was answered, in this order.
+    const std::vector<Answer>& asked() const { return m_asked; }
+    /// From now on questions that are among these are answered as they were: the n-th time a question is asked by its
+    /// n-th answer, afterwards by its last.
+    void answerFrom(const std::vector<Answer>& recorded) { m_recorded = &recorded; }
+
+  private:
+    template <class Ask>
+    std::optional<double> answer(std::string_view kind, const std::string& question, Ask&& ask) const;
+
+    const CompileRequest* m_request;
+    const CompileServices* m_services;
+    const std::vector<Answer>* m_recorded = nullptr;
+    mutable std::vector<Answer> m_asked;
+};
+
+}  // namespace cutaway

@@ -1,0 +1,266 @@
+#include "cutaway/request.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "cutaway/files.h"
+#include "cutaway/settings.h"
+#include "cutaway/words.h"
+#include "engine/support/hash.h"
+#include "engine/support/shell_words.h"
+
+namespace cutaway {
+
+double OptionalPass::number(const std::string& key, double fallback) const {
+    for (const auto& [setting, value] : settings) {
+        if (setting != key) continue;
+        double number = fallback;
+        const auto [end, status] = std::from_chars(value.data(), value.data() + value.size(), number);
+        return status == std::errc() && end == value.data() + value.size() ? number : fallback;
+    }
+    return fallback;
+}
+bool OptionalPass::flag(const std::string& key, bool fallback) const {
+    for (const auto& [setting, value] : settings)
+        if (setting == key) return value == "1" || value == "true" || value == "True";
+    return fallback;
+}
+
+namespace {
+
+constexpr std::string_view kPassMarks = "=:,";
+
+std::string textOf(const OptionalPass& pass) {
+    std::string out = escaped(pass.name, kPassMarks);
+    char before = '=';
+    for (const auto& [key, value] : pass.settings) {
+        out += std::exchange(before, ',') + escaped(key, kPassMarks) + ":" + escaped(value, ",");
+    }
+    return out;
+}
+std::string textOf(const PassMove& move) {
+    return escaped(move.pass, kPassMarks) + (move.before ? "=before:" : "=after:") + escaped(move.anchor, kPassMarks);
+}
+std::string textOf(const PluginPass& plugin) {
+    return escaped(plugin.place, ":") + ":" + escaped(plugin.name, ":") + ":" + escaped(plugin.version, ":") + ":" +
+           escaped(plugin.hash, ":");
+}
+
+}  // namespace
+
+std::optional<PassMove> parsePassMove(const std::string& text) {
+    const size_t equals = findPlain(text, '='),
+                 colon = equals == std::string::npos ? equals : findPlain(text, ':', equals);
+    if (equals == 0 || equals == std::string::npos || colon == std::string::npos || colon + 1 == text.size())
+        return std::nullopt;
+    const std::string side = text.substr(equals + 1, colon - equals - 1);
+    if (side != "before" && side != "after") return std::nullopt;
+    return PassMove{unescaped(text.substr(0, equals)), side == "before", unescaped(text.substr(colon + 1))};
+}
+
+std::optional<OptionalPass> parseOptionalPass(const std::string& text) {
+    OptionalPass pass;
+    const size_t equals = findPlain(text, '=');
+    pass.name = unescaped(std::string_view(text).substr(0, equals));
+    if (pass.name.empty()) return std::nullopt;
+    if (equals == std::string::npos) return pass;
+    for (const std::string_view one : splitPlain(std::string_view(text).substr(equals + 1), ',')) {
+        const size_t colon = findPlain(one, ':');
+        if (colon == std::string_view::npos || colon == 0) return std::nullopt;
+        pass.settings.emplace_back(unescaped(one.substr(0, colon)), unescaped(one.substr(colon + 1)));
+    }
+    return pass;
+}
+
+const OptionalPass* CompileRequest::enabled(std::string_view name) const {
+    const auto found = std::find_if(enabledPasses.begin(), enabledPasses.end(),
+                                    [&](const OptionalPass& pass) { return pass.name == name; });
+    return found == enabledPasses.end() ? nullptr : &*found;
+}
+
+namespace {
+
+Error misshapen(std::string_view option, const std::string& value, std::string_view form) {
+    return invalidInput("--" + std::string(option) + " takes " + std::string(form) + ", not '" + visibleText(value) +
+                        "'");
+}
+
+Result<void> addRules(CompileRequest& request, const std::string& path) {
+    CT_TRY(std::string text, readTextFile(path, kMaxSettingsFile));
+    request.userRules.push_back({std::filesystem::path(path).stem().string(), std::move(text)});
+    return {};
+}
+
+/// One option of the command line, and what it is in a request.
+struct Option {
+    std::string_view key;
+    Result<void> (*read)(CompileRequest& request, const std::string& value);
+    /// The values that say what the request holds.
+    std::vector<std::string> (*write)(const CompileRequest& request);
+};
+
+template <bool CompileRequest::*Member>
+Result<void> readFlag(CompileRequest& request, const std::string&) {
+    request.*Member = true;
+    return {};
+}
+template <bool CompileRequest::*Member>
+std::vector<std::string> writeFlag(const CompileRequest& request) {
+    return request.*Member ? std::vector<std::string>{""} : std::vector<std::string>();
+}
+template <auto Member>
+std::vector<std::string> writeTexts(const CompileRequest& request) {
+    std::vector<std::string> out;
+    for (const auto& one : request.*Member) out.push_back(textOf(one));
+    return out;
+}
+std::vector<std::string> unless(bool usual, const std::string& value) {
+    return usual ? std::vector<std::string>() : std::vector{value};
+}
+
+Result<void> readFuel(CompileRequest& request, const std::string& value) {
+    int64_t fuel = 0;
+    const auto [end, status] = std::from_chars(value.data(), value.data() + value.size(), fuel);
+    if (status != std::errc() || end != value.data() + value.size() || fuel < 0)
+        return misshapen("fuel", value, "a whole number from 0 on");
+    request.fuel = fuel;
+    return {};
+}
+Result<void> readEnable(CompileRequest& request, const std::string& value) {
+    auto pass = parseOptionalPass(value);
+    if (!pass) return misshapen("enable", value, "NAME or NAME=key:value,key:value");
+    request.enabledPasses.push_back(std::move(*pass));
+    return {};
+}
+Result<void> readMove(CompileRequest& request, const std::string& value) {
+    auto move = parsePassMove(value);
+    if (!move) return misshapen("move", value, "NAME=before:OTHER or NAME=after:OTHER");
+    request.moves.push_back(std::move(*move));
+    return {};
+}
+Result<void> readRuleText(CompileRequest& request, const std::string& value) {
+    const size_t colon = findPlain(value, ':');
+    if (colon == std::string::npos || colon == 0) return misshapen("rule-text", value, "NAME:TEXT");
+    request.userRules.push_back({unescaped(value.substr(0, colon)), value.substr(colon + 1)});
+    return {};
+}
+Result<void> readPlugin(CompileRequest& request, const std::string& value) {
+    const auto parts = splitPlain(value, ':');
+    if (parts.size() != 4 || parts[1].empty()) return misshapen("plugin", value, "PLACE:NAME:VERSION:HASH");
+    request.plugins.push_back({unescaped(parts[0]), unescaped(parts[1]), unescaped(parts[2]), unescaped(parts[3])});
+    return {};
+}
+
+const Option kOptions[] = {
+    {"mode",
+     [](CompileRequest& request, const std::string& value) -> Result<void> {
+         request.mode = value == "training" ? Mode::Training : Mode::Inference;
+         return {};
+     },
+     [](const CompileRequest& request) { return unless(request.mode == Mode::Inference, "training"); }},
+    {"device",
+     [](CompileRequest& request, const std::string& value) -> Result<void> {
+         request.target = value == "cuda" ? Target::Cuda : Target::Cpu;
+         return {};
+     },
+     [](const CompileRequest& request) { return unless(request.target == Target::Cpu, "cuda"); }},
+    {"freeze", readFlag<&CompileRequest::freeze>, writeFlag<&CompileRequest::freeze>},
+    {"parity", readFlag<&CompileRequest::parity>, writeFlag<&CompileRequest::parity>},
+    {"only",
+     [](CompileRequest& request, const std::string& value) -> Result<void> {
+         request.onlyStage = value;
+         return {};
+     },
+     [](const CompileRequest& request) { return unless(request.onlyStage.empty(), request.onlyStage); }},
+    {"all-stages", readFlag<&CompileRequest::allStages>, writeFlag<&CompileRequest::allStages>},
+    {"disable",
+     [](CompileRequest& request, const std::string& value) -> Result<void> {
+         request.disabledPasses.push_back(value);
+         return {};
+     },
+     [](const CompileRequest& request) { return request.disabledPasses; }},
+    {"enable", readEnable, writeTexts<&CompileRequest::enabledPasses>},
+    {"rules", addRules, [](const CompileRequest&) { return std::vector<std::string>(); }},
+    {"rule-text", readRuleText,
+     [](const CompileRequest& request) {
+         std::vector<std::string> out;
+         for (const UserRules& rules : request.userRules) out.push_back(escaped(rules.name, ":") + ":" + rules.text);
+         return out;
+     }},
+    {"plugin", readPlugin, writeTexts<&CompileRequest::plugins>},
+    {"move", readMove, writeTexts<&CompileRequest::moves>},
+    {"fuel", readFuel,
+     [](const CompileRequest& request) {
+         return request.fuel ? std::vector{std::to_string(*request.fuel)} : std::vector<std::string>();
+     }},
+};
+
+const Setting* settingOf(std::string_view key) {
+    const auto all = settings();
+    const auto found = std::find_if(all.begin(), all.end(), [&](const Setting& setting) {
+        return setting.belongsTo(kRequest) && setting.key == key;
+    });
+    return found == all.end() ? nullptr : &*found;
+}
+
+Error noOption(const std::string& word) {
+    Error error = invalidInput("no option '" + visibleText(word) + "' of a compilation");
+    std::vector<std::string> names;
+    for (const Option& option : kOptions) names.push_back("--" + std::string(option.key));
+    const std::vector<std::string_view> views(names.begin(), names.end());
+    if (std::string near = suggestion(word, views); !near.empty()) error.notes.push_back(std::move(near));
+    return error;
+}
+
+}  // namespace
+
+std::string CompileRequest::text() const {
+    std::string out;
+    for (const Option& option : kOptions)
+        for (const std::string& value : option.write(*this)) {
+            out += (out.empty() ? "--" : " --") + std::string(option.key);
+            if (settingOf(option.key)->kind != Setting::Kind::Flag) out += " " + shellWord(value);
+        }
+    return out;
+}
+
+uint64_t CompileRequest::hash() const { return Hasher().add(text()).finish().low; }
+
+Result<CompileRequest> parseRequest(std::string_view text) {
+    CT_TRY(const std::vector<std::string> words, shellWords(text));
+    return parseRequest(words);
+}
+
+Result<CompileRequest> parseRequest(std::span<const std::string> words) {
+    CompileRequest request;
+    for (size_t i = 0; i < words.size(); ++i) {
+        const auto option = std::find_if(std::begin(kOptions), std::end(kOptions), [&](const Option& one) {
+            return words[i].starts_with("--") && words[i].substr(2) == one.key;
+        });
+        if (option == std::end(kOptions)) return noOption(words[i]);
+        const Setting& setting = *settingOf(option->key);
+        if (setting.kind == Setting::Kind::Flag) {
+            CT_TRY_VOID(option->read(request, {}));
+            continue;
+        }
+        if (++i == words.size()) return invalidInput("--" + std::string(option->key) + " takes " + setting.takes());
+        if (!setting.fits(words[i])) return misshapen(option->key, words[i], setting.takes());
+        CT_TRY_VOID(option->read(request, words[i]));
+    }
+    CT_TRY_VOID(checkRequest(request));
+    return request;
+}
+
+Result<void> checkRequest(const CompileRequest& request) {
+    if (request.freeze && request.mode == Mode::Training)
+        return invalidInput("--freeze makes parameters constants, and --mode training asks for their gradients");
+    if (request.allStages && !request.onlyStage.empty())
+        return invalidInput("--only runs one stage, and --all-stages all of them");
+    for (const std::string& name : request.disabledPasses)
+        if (request.enabled(name))
+            return invalidInput("'" + visibleText(name) + "' is switched on and off: give --enable or --disable");
+    return {};
+}
+
+}  // namespace cutaway

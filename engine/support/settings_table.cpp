@@ -1,0 +1,166 @@
+// Every setting, one row each. Leaves alone: where a setting is read (OptionalPass, CompileRequest).
+#include "cutaway/settings.h"
+
+namespace cutaway {
+namespace {
+
+using enum Setting::Kind;
+
+constexpr std::string_view kBatches =
+    "batch_linear_lhs batch_linear batch_layernorm batch_tanh batch_sigmoid batch_relu batch_detach batch_nan_to_num batch_clamp batch_dropout "
+    "group_linear batch_linear_post_grad batch_aten_tanh batch_aten_sigmoid batch_aten_relu batch_aten_add batch_aten_sub batch_aten_div batch_aten_mul";
+constexpr std::string_view kSlices =
+    "split_cat_to_slices_pass unbind_cat_to_view_pass split_stack_to_cats_pass unbind_stack_to_slices_pass move_reshape_out_of_split_stack_pass";
+constexpr std::string_view kDevice = "device pad_mm overlap_scheduling", kRates = "device pad_mm";
+constexpr std::string_view kOverlap = "overlap_scheduling";
+
+constexpr std::string_view kAnyPass = "";
+
+constexpr Setting flag(std::string_view owners, std::string_view key, std::string_view initial, std::string_view what) {
+    return {owners, key, Flag, initial, what};
+}
+constexpr Setting integer(std::string_view owners, std::string_view key, std::string_view initial, double least,
+                          double most, std::string_view what) {
+    return {owners, key, Integer, initial, what, least, most};
+}
+constexpr Setting real(std::string_view owners, std::string_view key, std::string_view initial, double least,
+                       double most, std::string_view what) {
+    return {owners, key, Real, initial, what, least, most};
+}
+constexpr Setting choice(std::string_view owners, std::string_view key, std::string_view initial,
+                         std::string_view choices, std::string_view what) {
+    return {owners, key, Choice, initial, what, 0, 0, choices};
+}
+constexpr Setting file(std::string_view owners, std::string_view key, std::string_view initial, std::string_view what) {
+    return {owners, key, File, initial, what};
+}
+/// An option that may be given again and again; `form` is how its value is written.
+constexpr Setting list(std::string_view owners, std::string_view key, std::string_view form, std::string_view what) {
+    return {owners, key, List, "none", what, 0, 0, form};
+}
+
+constexpr Setting kSettings[] = {
+    // Of the request, which the command line and the dialog make.
+    choice(kRequest, "mode", "inference", "inference training", "What the graph is compiled for."),
+    choice(kRequest, "device", "cpu", "cpu cuda", "What the passes compile for; kernels are made for the CPU."),
+    flag(kRequest, "freeze", "false", "Make the parameters constants, and fold what depends on them alone."),
+    flag(kRequest, "parity", "false", "Reproduce PyTorch's behaviour where it is wrong."),
+    {kRequest, "only", Name, "all stages", "Run this stage alone, on the graph as it is.", 0, 0, "STAGE"},
+    flag(kRequest, "all-stages", "false", "Run also the stages that PyTorch ran before the graph was recorded."),
+    list(kRequest, "disable", "NAME", "Skip a pass, or a rule by NAME or PASS/NAME (may be repeated)."),
+    list(kRequest, "enable", "NAME", "Run an optional pass: NAME or NAME=key:value,key:value (may be repeated)."),
+    list(kRequest, "rules", "FILE", "Apply rules of your own, in the form that `rules` prints (may be repeated)."),
+    list(kRequest, "rule-text", "NAME:TEXT", "The same with the text itself, under a name (may be repeated)."),
+    list(kRequest, "plugin", "PLACE:NAME:VERSION:HASH",
+         "Run a pass of a plugin at one of the places for passes of one's own (may be repeated)."),
+    list(kRequest, "move", "NAME=...",
+         "Run a pass elsewhere: NAME=before:OTHER or NAME=after:OTHER (may be repeated)."),
+    integer(kRequest, "fuel", "no limit", 0, kMany, "Stop after this many rewrites of passes that are not required."),
+
+    // Of optional passes: --enable PASS=key:value.
+    integer(kAnyPass, "counter", "1", 0, 100, "How often the pass runs."),
+
+    integer(kBatches, "min_fuse_set_size", "5", 2, kMany, "Fewer calls than this are not computed at once."),
+    integer(kBatches, "max_fuse_set_size", "300", 2, kMany, "More calls than this become several groups."),
+    integer(kBatches, "max_fuse_search_depth", "5", 0, kMany, "How many operands upward a call is looked for."),
+    integer(kBatches, "max_fuse_tensor_size_group_linear", "4096", 0, kMany,
+            "The longest side of a product that is handed to a library in a group."),
+    flag(kBatches, "fuse_nodes_with_same_users", "false", "Only calls with the same readers are computed at once."),
+    flag(kBatches, "fuse_nodes_with_same_parent", "false", "Only calls on the same operand are computed at once."),
+    flag(kBatches, "shape_broadcast_batch_linear", "false", "Biases are broadcast before they are stacked."),
+
+    integer(kSlices, "threshold_to_cat", "10", 0, kMany, "The most pieces that are joined again."),
+    integer("split_cat_aten_pass", "threshold_to_cat", "10", 1, kMany, "The most pieces that are joined again."),
+
+    real("fx_passes_numeric_check", "precision", "1e-4", 0, kMany, "The largest error that is good."),
+    integer("fx_passes_numeric_check", "num_iterations", "1", 1, 100, "How many runs are compared."),
+
+    integer("auto_chunker", "num_chunk", "8", 1, kMany, "Into how many parts the rows are dealt."),
+    real("auto_chunker", "output_size_threshold", "1048576", 0, kMany, "Products of fewer bytes are left alone."),
+    real("auto_chunker", "amplify_ratio_threshold", "8", 0, kMany,
+         "Products that are not so many times as large as their operands are left alone."),
+
+    real(kDevice, "capability", "asked of the device", 1, 100, "Compute capability of the GPU, as 8.6."),
+    real(kDevice, "dram_gbps", "asked of the device", 0, kMany,
+         "Gigabytes that the device reads from its memory in a second."),
+    real(kRates, "tflops", "asked of the device", 0, kMany,
+         "Operations on products in a second, in 10^12, of every dtype."),
+    real(kDevice, "tflops_f64", "asked of the device", 0, kMany, "The same for f64."),
+    real(kDevice, "tflops_f32", "asked of the device", 0, kMany, "The same for f32."),
+    real(kDevice, "tflops_tf32", "asked of the device", 0, kMany, "The same for f32 rounded to tf32."),
+    real(kDevice, "tflops_f16", "asked of the device", 0, kMany, "The same for f16."),
+    real(kDevice, "tflops_bf16", "asked of the device", 0, kMany, "The same for bf16."),
+    flag("pad_mm overlap_scheduling", "tf32", "false", "Products of f32 may be rounded to tf32."),
+
+    flag("pad_mm", "shape_padding", "true", "Whether products are padded at all."),
+    flag("pad_mm", "force_shape_pad", "false", "Pads wherever it is possible."),
+    flag("pad_mm", "deterministic", "false", "Decides nothing that would have to be measured."),
+    flag("pad_mm", "any_device", "false", "Pads on the CPU, too, where PyTorch never does."),
+    file("pad_mm", "decisions", "none", "A file of decisions as PyTorch keeps them."),
+    real("shape_padding_multiplier", "value", "1.1", 0, kMany, "How many times faster a padded product must be."),
+    integer("pad_aten_mm_pass", "k_threshold_to_pad", "8388608", 0, kMany,
+            "From which length on the shared dim of bf16 products is padded."),
+
+    integer("partitioned_scatter", "min_partitions", "2", 1, kMany, "Fewer copies of the target are not worth it."),
+    integer("partitioned_scatter", "max_partitions", "128", 1, kMany, "The most copies of the target."),
+    real("partitioned_scatter", "memory_bytes", "0", 0, kMany, "Memory of the device; 0: not limited."),
+    real("partitioned_scatter", "memory_budget", "0.1", 0, 1, "The share of that memory that copies may take."),
+    integer("partitioned_scatter", "min_index_size", "4096", 0, kMany, "Fewer added values are left alone."),
+
+    integer("decompose_mm_pass", "min_first_dimension_decomposition", "10240", 0, kMany, "The fewest rows on the GPU."),
+    integer("decompose_mm_pass", "max_other_dimension_decomposition", "32", 0, kMany,
+            "Other sizes on the GPU are below this."),
+    integer("decompose_mm_pass", "cpu_max_first_dimension_decomposition", "1", 0, kMany, "The most rows on the CPU."),
+    integer("decompose_mm_pass", "cpu_max_other_dimension_decomposition", "2048", 0, kMany,
+            "The largest other size on the CPU."),
+    flag("decompose_mm_pass", "skip_dynamic_shape_dim_check", "false", "Symbolic sizes keep to every limit."),
+
+    flag("micro_pipeline_tp_pass", "reorder_for_compute_comm_overlap", "false",
+         "Collectives are ordered to run beside products, as PyTorch's option of that name does."),
+    real("fuse_ddp_with_concat_op fuse_ddp_with_coalesced_op", "bucket_size_mb", "25", 0, kMany,
+         "Megabytes of gradients that are joined."),
+    real("bucket_reduce_scatters bucket_all_reduce bucket_all_gathers", "bucket_cap_mb", "2000", 0, kMany,
+         "Megabytes that are joined at most."),
+
+    integer(kOverlap, "max_compute_pre_fetch", "200", 0, kMany, "How many calls ahead a collective may start."),
+    real(kOverlap, "compute_overlap_multipler", "1", 0, kMany,
+         "By how much calls are taken to be longer than estimated."),
+    real(kOverlap, "max_in_flight_gb", "5", 0, kMany, "Gigabytes of collectives that are under way at once."),
+    integer(kOverlap, "max_coll_distance", "200", 0, kMany,
+            "How many collectives may lie between two that are joined."),
+    real(kOverlap, "max_memory_increase_gb", "1", 0, kMany,
+         "Gigabytes that the new order may need beyond the old one."),
+    real(kOverlap, "max_memory_increase_ratio", "0.05", 0, kMany, "The same as a share of what the old order needs."),
+    flag(kOverlap, "enable_fusion_regions", "true", "Calls that become one kernel are moved together."),
+    flag(kOverlap, "prioritize_bucketing_during_scheduling", "true",
+         "Collectives that are alike come one after the other."),
+    flag(kOverlap, "assume_bucketing_reduces_latency", "true",
+         "Collectives that will be joined are taken to start at once."),
+    flag(kOverlap, "collective_bucketing", "false",
+         "Joins collectives that are alike where all that is hidden stays so."),
+    flag(kOverlap, "bucket_exposed_first", "true", "Joins collectives that nothing hides before the others."),
+    real(kOverlap, "intra_node_bw", "300", 0.001, kMany, "Gigabytes a second between the GPUs of a machine."),
+    real(kOverlap, "inter_node_bw", "25", 0.001, kMany, "Gigabytes a second between machines."),
+    choice(kOverlap, "gpu", "asked of the device", "v100 a100 h100 b200",
+           "The GPU whose data sheet the estimates take."),
+    integer(kOverlap, "group_size", "8", 1, kMany, "Members of groups whose size no call tells."),
+};
+
+constexpr Switch kSwitches[] = {
+    {"device", "What the device can do, where it is not there to be asked"},
+    {"permute_fusion", "Computes products transposed instead of permuting them, before capture; GPU only"},
+    {"pad_mm", "Settings of the padding of products"},
+    {"shape_padding_multiplier", "How much faster a padded product must be"},
+    {"pad_aten_mm_pass", "Pads the long shared dim of bf16 products"},
+    {"randperm_index_slice", "Reads the first items of a random permutation without making all of it"},
+    {"cudagraphs", "Compiles for calls that are recorded once and replayed"},
+    {"is_predispatch", "Runs PyTorch's passes for graphs before dispatch in place of the other pre-grad passes"},
+    {"max_autotune", "Switches on what PyTorch's option of that name does"},
+};
+
+}  // namespace
+
+std::span<const Setting> settings() { return kSettings; }
+std::span<const Switch> switches() { return kSwitches; }
+
+}  // namespace cutaway
