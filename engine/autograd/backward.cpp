@@ -1,6 +1,7 @@
 #include "engine/autograd/backward.h"
 
 #include "engine/ir/live_nodes.h"
+#include "engine/ops/counts.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
@@ -77,6 +78,21 @@ struct SavedResult {
                            [&](const auto& one) { return one.second.node() == backward; });
     }
 };
+
+/// Whether sumToSize can make a gradient of these sizes one of the operand's. Symbols may turn out to be equal.
+bool sumsTo(const SymDims& gradient, const SymDims& operand) {
+    if (gradient.size() < operand.size()) return false;
+    const size_t leading = gradient.size() - operand.size();
+    for (size_t dim = 0; dim < operand.size(); ++dim)
+        if (!(operand[dim] == SymInt(1)) && differ(gradient[leading + dim], operand[dim])) return false;
+    return true;
+}
+Error misfit(const Node& call, size_t position, const Value& gradient, const Node& operand) {
+    const auto& params = call.op().schema()->params;
+    return unsupported("the derivative of " + call.op().name() + " by '" + params[position].name + "' is " +
+                           gradient.type().text() + ", which cannot be summed to " + operand.tensor().text(),
+                       call.name(), {"give it an operand of the gradient's sizes"});
+}
 
 Error noDerivative(const Node& call) {
     if (call.op().isOpaque())
@@ -177,6 +193,7 @@ Result<void> Backward::differentiate(Node& call, const Slots& slots) {
             Node* operand = items ? (item < items->size() ? (*items)[item].node() : nullptr) : call.arg(i).node();
             const Value& gradient = gradients[i][item];
             if (!gradient || operand == nullptr || !flows(*operand)) continue;
+            if (!sumsTo(gradient.sizes(), operand->tensor().sizes)) return misfit(call, i, gradient, *operand);
             Value summed = sumToSize(gradient, operand->tensor().sizes);
             // A real operand moves along the real line only.
             if (isComplex(summed.dtype()) && !isComplex(operand->tensor().dtype))

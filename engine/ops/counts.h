@@ -1,8 +1,11 @@
 #pragma once
-// Arithmetic with numbers of elements, which are numbers or, where sizes are symbols, expressions.
+// Numbers of elements, which are numbers or, where sizes are symbols, expressions: what is known of them, and factors.
 #include "engine/ops/build.h"
 
 namespace cutaway {
+
+/// Whether two sizes are known to differ: symbols may turn out to be equal.
+inline bool differ(const SymInt& a, const SymInt& b) { return a.isInt() && b.isInt() && a.value() != b.value(); }
 
 /// x times factor/count: one product where the count is a number, a product and a quotient where it is only known at
 /// run time.

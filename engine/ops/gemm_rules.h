@@ -1,11 +1,9 @@
 #pragma once
 // What the files of the matrix product family share.
-#include "engine/ops/build.h"
+#include "engine/ops/counts.h"
 
 namespace cutaway {
 
-/// Whether two sizes are known to differ: symbols may turn out to be equal.
-inline bool differ(const SymInt& a, const SymInt& b) { return a.isInt() && b.isInt() && a.value() != b.value(); }
 /// Row-major type of the product of two matrices (rank 2) or batches of them (rank 3) of one dtype.
 Result<TensorType> productType(const InferContext& c, const TensorType& a, const TensorType& b, int64_t rank);
 /// x, or x times a factor that is there and not 1.
