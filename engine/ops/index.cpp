@@ -224,7 +224,10 @@ Result<ValueType> inferIndexSelect(const InferContext& c) {
     if (index.rank() > 1) return c.fail("the index has " + std::to_string(index.rank()) + " dims; needs at most one");
     if (index.dtype != DType::I64 && index.dtype != DType::I32) return c.fail("the index must be int32 or int64");
     SymDims sizes = self.sizes;
-    if (self.rank() > 0) sizes[static_cast<size_t>(dim)] = index.rank() == 0 ? SymInt(1) : index.sizes[0];
+    const SymInt count = index.rank() == 0 ? SymInt(1) : index.sizes[0];
+    if (self.rank() > 0) sizes[static_cast<size_t>(dim)] = count;
+    else if (count.isInt() && count.value() != 1)
+        return c.fail("an index into a 0-d tensor has one element, not " + count.text());
     return ValueType(TensorType::contiguous(self.dtype, std::move(sizes), self.device));
 }
 
@@ -240,7 +243,9 @@ Result<ValueType> inferAlongDim(const InferContext& c, bool preserve) {
     if (source >= 0) {
         CT_TRY(const TensorType given, c.tensor(static_cast<size_t>(source)));
         if (given.dtype != self.dtype) return c.fail("self and source have different dtypes");
-        if (given.rank() != self.rank() && self.rank() * given.rank() > 0)
+        // A vector of one element and a 0-d tensor stand for each other.
+        const bool oneElement = c.op().baseName() == "index_copy" && given.rank() + self.rank() == 1;
+        if (given.rank() != self.rank() && !oneElement)
             return c.fail("the source has " + std::to_string(given.rank()) + " dims, the tensor " +
                           std::to_string(self.rank()));
         for (int64_t i = 0; i < std::min(self.rank(), given.rank()); ++i) {
