@@ -1,6 +1,7 @@
 // Table look-ups: embedding, embedding bags, one_hot, take, and mask-driven copies.
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
+#include "engine/ops/index_rules.h"
 #include "engine/ops/lower.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/packed.h"
@@ -201,7 +202,10 @@ constexpr OpDef kOps[] = {
     {.schema =
          "aten.embedding_dense_backward.default(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor",
      .infer = inferEmbeddingBackward,
-     .eval = evalExpanded,
+     .eval = [](const EvalContext& c) -> EvalResult {
+         if (auto problem = negativeIndex(c, c.in(1))) return std::move(*problem);
+         return evalExpanded(c);
+     },
      .expand = Expand::Decompose,
      .decompose = decomposeEmbeddingBackward,
      .derive =

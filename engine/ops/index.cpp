@@ -189,13 +189,6 @@ void deriveIndexPut(Derivation& d) {
     }
     if (d.needs(2)) d.input(2) = writtenPart(d);
 }
-
-/// The forms that index one dim take no index that counts from the end.
-std::optional<Error> negativeIndex(const EvalContext& c, const Tensor& index) {
-    for (const int64_t value : packElements<int64_t>(index))
-        if (value < 0) return c.fail("index " + std::to_string(value) + " is out of range; indices count from 0 here");
-    return std::nullopt;
-}
 EvalResult evalIndexCopy(const EvalContext& c) {
     if (auto problem = negativeIndex(c, c.in("index"))) return std::move(*problem);
     return evalExpanded(c);

@@ -151,6 +151,12 @@ Result<std::vector<std::optional<Tensor>>> integerIndices(const InferContext& c,
 
 }  // namespace
 
+std::optional<Error> negativeIndex(const InferContext& c, const Tensor& index) {
+    for (const int64_t value : packElements<int64_t>(index))
+        if (value < 0) return c.fail("index " + std::to_string(value) + " is out of range; indices count from 0 here");
+    return std::nullopt;
+}
+
 Result<IndexTables> indexTables(const InferContext& c, const Dims& sizes, const Dims& strides,
                                 const TensorList& indices) {
     CT_TRY(const auto integers, integerIndices(c, sizes, indices));

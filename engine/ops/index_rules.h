@@ -40,6 +40,8 @@ struct IndexTables {
 /// Offsets for a tensor of these sizes and strides. Errors name an index that lies outside.
 Result<IndexTables> indexTables(const InferContext& c, const Dims& sizes, const Dims& strides,
                                 const TensorList& indices);
+/// The forms that index one dim take no index that counts from the end.
+std::optional<Error> negativeIndex(const InferContext& c, const Tensor& index);
 /// Offsets of the elements of a box, row-major.
 std::vector<int64_t> boxOffsets(const Dims& sizes, const Dims& strides);
 
