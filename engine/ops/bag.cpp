@@ -204,6 +204,7 @@ EvalResult evalFactorsBackward(const EvalContext& c) {
     const std::vector<double> g = packElements<double>(c.in("grad")), table = packElements<double>(c.in("weight"));
     const std::vector<int64_t> indices = packElements<int64_t>(c.in("indices"));
     const int64_t padding = c.integerOr("padding_idx", -1), bags = c.in("grad").size(0);
+    if (bags == 0) return Tensor::zeros(c.resultType().dtype, c.resultSizes());  // no index is in a bag
     std::vector<int64_t> bagOf = packElements<int64_t>(c.in("offset2bag"));
     if (bagOf.size() != indices.size()) {
         auto made = bagsOf(c, packElements<int64_t>(c.in("offsets")), static_cast<int64_t>(indices.size()), bags);
