@@ -10,7 +10,7 @@ namespace cutaway {
 namespace {
 
 constexpr std::string_view kPairs =
-    "f32[2, 3], f32[2, 3]\nf32[2, 3], f32[2, 3], 0\nf32[2, 3], f32[2, 3], 2\nbf16[4], bf16[4]\nf64[2, 3], f64[2, 3]";
+    "f32[2, 3], f32[2, 3]\nf32[2, 3], f32[2, 3], 0\nf32[2, 3], f32[2, 3], 2\nbf16[4], bf16[4]\nf64[2, 3], f64[2, 3]\nf32[3], f32[2, 3]\nf32[2, 3], f32[3]";
 
 Result<ValueType> inferReducedPair(const InferContext& c) {
     CT_TRY(const int64_t reduction, c.integer("reduction", 1));
@@ -46,10 +46,17 @@ Result<ValueType> inferLossGradient(const InferContext& c) {
     CT_TRY(TensorType type, elementwiseType(c, operands, resultType(operands)));
     return ValueType(std::move(type));
 }
+/// Operand 0 or 1 as large as the loss sees it: gradients are shares of the loss's elements.
+Value spreadOperand(Derivation& d, size_t position) {
+    const Value x = d.in(position);
+    const SymDims shapes[] = {d.in(0).sizes(), d.in(1).sizes()};
+    const auto sizes = broadcastSizes(shapes);
+    return !sizes || x.sizes() == *sizes ? x : expand(x, *sizes);
+}
 /// The loss is symmetric: the target's gradient is the input's with the two swapped.
 void deriveSymmetric(Derivation& d, std::string_view op, std::vector<Argument> rest) {
     auto gradient = [&](size_t a, size_t b) {
-        std::vector<Argument> args = {d.dy(), d.arg(a), d.arg(b)};
+        std::vector<Argument> args = {d.dy(), spreadOperand(d, a), spreadOperand(d, b)};
         args.insert(args.end(), rest.begin(), rest.end());
         return d.call(op, std::move(args));
     };
@@ -101,13 +108,6 @@ Values decomposeBinaryBackward(Decomposition& d) {
     Value dx = scaled / d.call("aten.clamp_min.default", {spread, 1e-12});
     if (d.has("weight")) dx = dx * toOpmath(d.in("weight"));
     return fromOpmath(d, meanShare(d, dx, x));
-}
-/// Operand 0 or 1 as large as the loss sees it: gradients are shares of the loss's elements.
-Value spreadOperand(Derivation& d, size_t position) {
-    const Value x = d.in(position);
-    const SymDims shapes[] = {d.in(0).sizes(), d.in(1).sizes()};
-    const auto sizes = broadcastSizes(shapes);
-    return !sizes || x.sizes() == *sizes ? x : expand(x, *sizes);
 }
 /// Of the target: log(1 - x) - log x, times the gradient.
 Value binaryTargetGradient(Derivation& d) {
@@ -202,7 +202,7 @@ constexpr OpDef kOps[] = {
              deriveSymmetric(d, "aten.huber_loss_backward.default", {d.arg("reduction"), d.arg("delta")});
          },
      .samples =
-         "f32[2, 3], f32[2, 3]\nf32[2, 3], f32[2, 3], 0, 0.5\nf32[2, 3], f32[2, 3], 2, 2.0\nbf16[4], bf16[4]\nf64[2, 3], f64[2, 3], 1, 0.25\nf32[0], f32[0], 2"},
+         "f32[2, 3], f32[2, 3]\nf32[2, 3], f32[2, 3], 0, 0.5\nf32[2, 3], f32[2, 3], 2, 2.0\nbf16[4], bf16[4]\nf64[2, 3], f64[2, 3], 1, 0.25\nf32[0], f32[0], 2\nf32[3], f32[2, 3]\nf32[2, 3], f32[3]"},
     {.schema =
          "aten.huber_loss_backward.default(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor",
      .tags = Tag::Pointwise,
@@ -249,8 +249,8 @@ constexpr OpDef kOps[] = {
      },
      .derive =
          [](Derivation& d) {
-             d.input(0) =
-                 d.call("aten.soft_margin_loss_backward.default", {d.dy(), d.arg(0), d.arg(1), d.arg("reduction")});
+             d.input(0) = d.call("aten.soft_margin_loss_backward.default",
+                                 {d.dy(), spreadOperand(d, 0), spreadOperand(d, 1), d.arg("reduction")});
          },
      .samples = kPairs},
     {.schema =
