@@ -13,53 +13,71 @@ namespace cutaway {
 namespace {
 
 using Complex = std::complex<double>;
-enum Norm : int64_t { kNone, kByRoot, kByLength };
+enum Norm : int64_t { kNone, kByRoot };
 
 DType complexOf(DType dtype) { return dtype == DType::F64 || dtype == DType::C128 ? DType::C128 : DType::C64; }
 DType partOf(DType dtype) { return dtype == DType::F64 || dtype == DType::C128 ? DType::F64 : DType::F32; }
 
 // -- kernels
 
-void transformPowerOfTwo(std::vector<Complex>& x, bool forward) {
-    const size_t n = x.size();
-    for (size_t i = 1, k = 0; i < n; ++i) {
-        size_t bit = n >> 1;
-        for (; k & bit; bit >>= 1) k ^= bit;
-        k ^= bit;
-        if (i < k) std::swap(x[i], x[k]);
+/// All lines of one length in one direction: what does not depend on the line is computed once.
+class Transform {
+  public:
+    Transform(size_t length, bool forward) : m_length(length), m_forward(forward) {
+        while (m_wide < (isPowerOfTwo() ? length : 2 * length)) m_wide *= 2;
+        m_turns = turnsOf(m_wide / 2, m_wide);
+        if (isPowerOfTwo()) return;
+        m_chirp.resize(length);
+        for (size_t k = 0; k < length; ++k) m_chirp[k] = turn(k * k % (2 * length), 2 * length, forward);
+        m_filter.resize(m_wide);
+        for (size_t k = 0; k < length; ++k) m_filter[k] = m_filter[(m_wide - k) % m_wide] = std::conj(m_chirp[k]);
+        byHalves(m_filter, true);
     }
-    for (size_t length = 2; length <= n; length *= 2) {
-        std::vector<Complex> turns(length / 2);
-        for (size_t k = 0; k < turns.size(); ++k)
-            turns[k] = std::polar(
-                1.0, (forward ? -2 : 2) * std::numbers::pi * static_cast<double>(k) / static_cast<double>(length));
-        for (size_t from = 0; from < n; from += length)
-            for (size_t k = 0; k < length / 2; ++k) {
-                const Complex a = x[from + k], b = x[from + k + length / 2] * turns[k];
-                x[from + k] = a + b;
-                x[from + k + length / 2] = a - b;
-            }
+
+    /// Powers of two by halves, other lengths by Bluestein's convolution, so that every length takes n log n.
+    void operator()(std::vector<Complex>& x) const {
+        if (isPowerOfTwo()) return byHalves(x, m_forward);
+        std::vector<Complex> a(m_wide);
+        for (size_t k = 0; k < m_length; ++k) a[k] = x[k] * m_chirp[k];
+        byHalves(a, true);
+        for (size_t k = 0; k < m_wide; ++k) a[k] *= m_filter[k];
+        byHalves(a, false);
+        for (size_t k = 0; k < m_length; ++k) x[k] = a[k] / static_cast<double>(m_wide) * m_chirp[k];
     }
-}
-/// Powers of two by halves, other lengths by Bluestein's convolution, so that every length takes n log n.
-void transform(std::vector<Complex>& x, bool forward) {
-    const size_t n = x.size();
-    if ((n & (n - 1)) == 0) return transformPowerOfTwo(x, forward);
-    std::vector<Complex> turns(n);
-    for (size_t k = 0; k < n; ++k)
-        turns[k] = std::polar(
-            1.0, (forward ? -1 : 1) * std::numbers::pi * static_cast<double>(k * k % (2 * n)) / static_cast<double>(n));
-    size_t wide = 1;
-    while (wide < 2 * n) wide *= 2;
-    std::vector<Complex> a(wide), b(wide);
-    for (size_t k = 0; k < n; ++k) a[k] = x[k] * turns[k];
-    for (size_t k = 0; k < n; ++k) b[k] = b[(wide - k) % wide] = std::conj(turns[k]);
-    transformPowerOfTwo(a, true);
-    transformPowerOfTwo(b, true);
-    for (size_t k = 0; k < wide; ++k) a[k] *= b[k];
-    transformPowerOfTwo(a, false);
-    for (size_t k = 0; k < n; ++k) x[k] = a[k] / static_cast<double>(wide) * turns[k];
-}
+
+  private:
+    bool isPowerOfTwo() const { return (m_length & (m_length - 1)) == 0; }
+    static Complex turn(size_t k, size_t of, bool forward) {
+        return std::polar(1.0,
+                          (forward ? -2 : 2) * std::numbers::pi * static_cast<double>(k) / static_cast<double>(of));
+    }
+    static std::vector<Complex> turnsOf(size_t count, size_t of) {
+        std::vector<Complex> turns(count);
+        for (size_t k = 0; k < count; ++k) turns[k] = turn(k, of, true);
+        return turns;
+    }
+    void byHalves(std::vector<Complex>& x, bool forward) const {
+        const size_t n = x.size();
+        for (size_t i = 1, k = 0; i < n; ++i) {
+            size_t bit = n >> 1;
+            for (; k & bit; bit >>= 1) k ^= bit;
+            k ^= bit;
+            if (i < k) std::swap(x[i], x[k]);
+        }
+        for (size_t length = 2; length <= n; length *= 2)
+            for (size_t from = 0; from < n; from += length)
+                for (size_t k = 0; k < length / 2; ++k) {
+                    const Complex by = m_turns[k * (n / length)];
+                    const Complex a = x[from + k], b = x[from + k + length / 2] * (forward ? by : std::conj(by));
+                    x[from + k] = a + b;
+                    x[from + k + length / 2] = a - b;
+                }
+    }
+
+    size_t m_length, m_wide = 1;
+    bool m_forward;
+    std::vector<Complex> m_turns, m_chirp, m_filter;
+};
 
 /// Elements of dims from..to-1.
 int64_t countOf(const Dims& sizes, int64_t from, int64_t to) {
@@ -72,12 +90,13 @@ void alongDim(std::vector<Complex>& elements, const Dims& sizes, int64_t dim, bo
     const auto d = static_cast<size_t>(dim);
     const int64_t length = sizes[d], step = countOf(sizes, dim + 1, static_cast<int64_t>(sizes.size())),
                   blocks = countOf(sizes, 0, dim);
+    const Transform transform(static_cast<size_t>(length), forward);
     std::vector<Complex> line(static_cast<size_t>(length));
     for (int64_t block = 0; block < blocks; ++block)
         for (int64_t offset = 0; offset < step; ++offset) {
             Complex* first = elements.data() + block * length * step + offset;
             for (int64_t i = 0; i < length; ++i) line[static_cast<size_t>(i)] = first[i * step];
-            transform(line, forward);
+            transform(line);
             for (int64_t i = 0; i < length; ++i) first[i * step] = line[static_cast<size_t>(i)];
         }
 }
@@ -91,10 +110,10 @@ std::vector<Complex> resized(const std::vector<Complex>& elements, const Dims& s
                     out.begin() + block * length * step);
     return out;
 }
+/// Numbers that PyTorch does not name divide by the length, as in its kernels.
 double factorOf(int64_t norm, int64_t length) {
-    return norm == kByRoot     ? 1 / std::sqrt(static_cast<double>(length))
-           : norm == kByLength ? 1 / static_cast<double>(length)
-                               : 1;
+    if (norm == kNone) return 1;
+    return 1 / (norm == kByRoot ? std::sqrt(static_cast<double>(length)) : static_cast<double>(length));
 }
 void scale(std::vector<Complex>& elements, double factor) {
     if (factor != 1)
@@ -109,11 +128,10 @@ Result<Call> readCall(const InferContext& c) {
     Call call;
     CT_TRY(call.self, c.tensor("self"));
     CT_TRY(call.dims, c.dims("dim", call.self.rank(), false));
-    CT_TRY(const int64_t norm, c.integer("normalization"));
+    CT_TRY_VOID(c.integer("normalization"));
     if (call.dims.empty() || call.self.rank() == 0) return c.fail("needs a dim to transform");
     if (std::find(call.self.sizes.begin(), call.self.sizes.end(), SymInt(0)) != call.self.sizes.end())
         return c.fail(call.self.text() + " has no elements");
-    if (norm < kNone || norm > kByLength) return c.fail("unknown normalization " + std::to_string(norm));
     return call;
 }
 /// `transformedLast`: laid out with the transformed dims innermost, in the order given.
