@@ -170,7 +170,7 @@ Values decomposeDiff(Decomposition& d) {
         x = d.call("aten.cat.default", {Argument(std::vector<Argument>(parts.begin(), parts.end())), d.arg("dim")});
     }
     if (*times == 0) return unary("aten.clone.default", x);
-    for (int64_t i = 0; i < *times; ++i) {
+    for (int64_t i = 0; x && i < *times; ++i) {
         const SymInt size = x.size(*wrapped);
         if (size == SymInt(0)) break;
         const SymInt rest = size - SymInt(1);
