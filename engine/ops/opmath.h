@@ -1,13 +1,13 @@
 #pragma once
-// Pieces that many expansions share: f16 and bf16 are computed in f32 and rounded once (spec: ops §2.5), and numbers
-// stand in selections as 0-d tensors.
+// Pieces that many expansions share: f16, bf16 and 8-bit floats are computed in f32 and rounded once (spec: ops §2.5),
+// and numbers stand in selections as 0-d tensors.
 #include "engine/ops/build.h"
 
 namespace cutaway {
 
-inline DType opmathType(DType dtype) { return isHalf(dtype) ? DType::F32 : dtype; }
-/// A half operand as f32; anything else as it is.
-inline Value toOpmath(const Value& x) { return x && isHalf(x.dtype()) ? convert(x, DType::F32) : x; }
+inline DType opmathType(DType dtype) { return isFloating(dtype) && byteSize(dtype) <= 2 ? DType::F32 : dtype; }
+/// An operand of a narrow float as f32; anything else as it is.
+inline Value toOpmath(const Value& x) { return x ? convert(x, opmathType(x.dtype())) : x; }
 /// Operand `position` in the dtype it is computed in.
 inline Value opmathIn(const Decomposition& d, size_t position) { return toOpmath(d.in(position)); }
 /// A result back in the dtype of the call's result.
