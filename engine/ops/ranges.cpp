@@ -100,7 +100,9 @@ Values decomposeLogspace(Decomposition& d) {
     return convert(d.call("aten.pow.Scalar", {d.arg("base"), exponents}), dtype);
 }
 
-/// PyTorch's kernel: the step in the result's own type (float for half floats), mirrored in the middle.
+bool fromStart(int64_t i, int64_t steps) { return i < steps - i; }
+/// PyTorch's kernel: the step in the result's own type (float for half floats), mirrored in the middle: an
+/// odd one out counts from the start, as in the expansion (PyTorch's kernel counts it from the end).
 template <class T>
 std::vector<T> spacedElements(T start, T end, int64_t steps) {
     std::vector<T> out(static_cast<size_t>(steps), start);
@@ -108,12 +110,13 @@ std::vector<T> spacedElements(T start, T end, int64_t steps) {
     const auto step = (static_cast<double>(end) - static_cast<double>(start)) / static_cast<double>(steps - 1);
     for (int64_t i = 0; i < steps; ++i) {
         if constexpr (std::is_integral_v<T>)
-            out[static_cast<size_t>(i)] =
-                static_cast<T>(i < steps / 2 ? static_cast<double>(start) + step * static_cast<double>(i)
-                                             : static_cast<double>(end) - step * static_cast<double>(steps - 1 - i));
+            out[static_cast<size_t>(i)] = static_cast<T>(
+                fromStart(i, steps) ? static_cast<double>(start) + step * static_cast<double>(i)
+                                    : static_cast<double>(end) - step * static_cast<double>(steps - 1 - i));
         else
-            out[static_cast<size_t>(i)] = i < steps / 2 ? start + static_cast<T>(step) * static_cast<T>(i)
-                                                        : end - static_cast<T>(step) * static_cast<T>(steps - 1 - i);
+            out[static_cast<size_t>(i)] = fromStart(i, steps)
+                                              ? start + static_cast<T>(step) * static_cast<T>(i)
+                                              : end - static_cast<T>(step) * static_cast<T>(steps - 1 - i);
     }
     return out;
 }
@@ -124,7 +127,7 @@ std::vector<std::complex<Part>> spacedElements(std::complex<Part> start, std::co
     const std::complex<Part> step = (end - start) / static_cast<Part>(steps - 1);
     for (int64_t i = 0; i < steps; ++i)
         out[static_cast<size_t>(i)] =
-            i < steps / 2 ? start + step * static_cast<Part>(i) : end - step * static_cast<Part>(steps - 1 - i);
+            fromStart(i, steps) ? start + step * static_cast<Part>(i) : end - step * static_cast<Part>(steps - 1 - i);
     return out;
 }
 EvalResult evalLinspace(const EvalContext& c) {
