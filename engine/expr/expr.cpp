@@ -154,6 +154,12 @@ std::pair<Expr, Expr> splitMultiples(const Expr& expr, int64_t divisor) {
     return {makeSum(exact), makeSum(rest)};
 }
 
+/// Sizes are not zero where they divide; elements that a kernel loads may be, and then the division fails.
+bool isMadeOfSizes(const Expr& expr) {
+    return expr->kind != ExprKind::Load && expr->kind != ExprKind::Call &&
+           std::all_of(expr->operands.begin(), expr->operands.end(), isMadeOfSizes);
+}
+
 Expr makeDivision(ExprKind kind, const Expr& a, const Expr& b) {
     const auto x = a.asInt(), y = b.asInt();
     if (x && y) {
@@ -175,10 +181,9 @@ Expr makeDivision(ExprKind kind, const Expr& a, const Expr& b) {
                     return makeDivision(kind, a->operands[0], Expr::integer(both));
     }
     if (y && *y == 0) return finish({.kind = kind, .dtype = DType::I64, .operands = {a, b}, .outOfRange = true});
-    if (a == b) return Expr::integer(kind == ExprKind::FloorDiv ? 1 : 0);
-    if (x == 0) return a;
-    if (!y) {
-        // What stands for a size that is a divisor is not zero.
+    if (!y && isMadeOfSizes(b)) {
+        if (a == b) return Expr::integer(kind == ExprKind::FloorDiv ? 1 : 0);
+        if (x == 0) return a;
         if (const auto quotient = exactQuotient(a, b)) return kind == ExprKind::FloorDiv ? *quotient : Expr::integer(0);
         if (kind == ExprKind::FloorDiv)
             if (const auto [dividend, divisor] = reduced(a, b); !(divisor == b))

@@ -75,7 +75,14 @@ class RefusalsTest : public QObject {
         QCOMPARE(make(ExprKind::Pow, {number(2), number(62)}).asInt(), std::optional(int64_t{1} << 62));
         QCOMPARE(make(ExprKind::Mul, {number(kMost), number(4), number(0)}).asInt(), std::optional(int64_t{0}));
 
-        const Expr s = Expr::symbol("s0");
+        // A size that divides is not 0; an element may be.
+        const Expr s = Expr::symbol("s0"), x = Expr::load("x", number(0), DType::I64);
+        QCOMPARE(make(ExprKind::Mod, {s, s}).asInt(), std::optional(int64_t{0}));
+        QCOMPARE(make(ExprKind::FloorDiv, {make(ExprKind::Mul, {s, x}), s}), x);
+        for (const Expr& dividend : {x, number(0), make(ExprKind::Mul, {s, x})}) {
+            QCOMPARE(make(ExprKind::Mod, {dividend, x})->kind, ExprKind::Mod);
+            QCOMPARE(make(ExprKind::FloorDiv, {dividend, x})->kind, ExprKind::FloorDiv);
+        }
         const Expr huge =
             make(ExprKind::Mul, {make(ExprKind::Mul, {s, number(int64_t{1} << 40)}), number(int64_t{1} << 40)});
         QVERIFY(huge->outOfRange);
