@@ -199,10 +199,11 @@ bool canBeWrittenTo(DType to, DType from) {
     return from == DType::Bool || to != DType::Bool;
 }
 /// Calls that PyTorch lets write to an expanded tensor: some write one number everywhere, of the others it warns. And
-/// copy_, by which functionalization writes their results back.
-bool mayWriteExpanded(const Op& base) {
-    constexpr std::string_view kNames[] = {"zero", "fill", "fill_diagonal", "masked_fill", "index_fill",    "index_put",
-                                           "tril", "triu", "threshold",     "baddbmm",     "_foreach_zero", "copy"};
+/// copy_ into an input, by which functionalization writes their results back.
+bool mayWriteExpanded(const Op& base, const Node* target) {
+    if (base.baseName() == "copy") return target != nullptr && target->isPlaceholder();
+    constexpr std::string_view kNames[] = {"zero", "fill", "fill_diagonal", "masked_fill", "index_fill",   "index_put",
+                                           "tril", "triu", "threshold",     "baddbmm",     "_foreach_zero"};
     return std::find(std::begin(kNames), std::end(kNames), base.baseName()) != std::end(kNames);
 }
 /// Expanded: several elements are one place in memory, and which of them would be written?
@@ -214,12 +215,12 @@ bool isExpanded(const TensorType& type) {
 }
 
 /// Why a result cannot be written to the tensor; empty if it can.
-std::string whyNotWritten(const Op& base, const TensorType& to, const TensorType& result) {
+std::string whyNotWritten(const Op& base, const Node* target, const TensorType& to, const TensorType& result) {
     if (!(result.sizes == to.sizes)) return "the result does not have the shape of the tensor it is written to";
     if (!canBeWrittenTo(to.dtype, result.dtype))
         return "the result is " + std::string(info(result.dtype).abbreviation) + ", which a tensor of " +
                std::string(info(to.dtype).abbreviation) + " cannot hold";
-    if (isExpanded(to) && !mayWriteExpanded(base))
+    if (isExpanded(to) && !mayWriteExpanded(base, target))
         return "several elements of the tensor it is written to are one place in memory; clone it first";
     return {};
 }
@@ -235,7 +236,8 @@ Result<ValueType> OpRegistry::inferInplace(const InferContext& c) {
         CT_TRY(const std::vector<TensorType> written, c.tensors(c.op().schema()->params[0].name));
         const TupleType* computed = result.tuple();
         for (size_t i = 0; computed && i < std::min(written.size(), computed->size()); ++i)
-            if (const std::string why = whyNotWritten(base, written[i], *(*computed)[i].tensor()); !why.empty())
+            if (const std::string why = whyNotWritten(base, nullptr, written[i], *(*computed)[i].tensor());
+                !why.empty())
                 return c.fail(why);
         if (c.op().schema()->returns.empty()) return ValueType();
         return ValueType(TupleType(written.begin(), written.end()));
@@ -243,7 +245,8 @@ Result<ValueType> OpRegistry::inferInplace(const InferContext& c) {
     CT_TRY(TensorType self, c.tensor(size_t{0}));
     if (base.is(Tag::View)) return result;  // detach_, transpose_: new metadata over the same memory
     if (const TensorType* computed = result.tensor())
-        if (const std::string why = whyNotWritten(base, self, *computed); !why.empty()) return c.fail(why);
+        if (const std::string why = whyNotWritten(base, c.arg(size_t{0}).node(), self, *computed); !why.empty())
+            return c.fail(why);
     return ValueType(self);
 }
 

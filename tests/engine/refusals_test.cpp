@@ -243,6 +243,9 @@ class RefusalsTest : public QObject {
         row("x: \"f32[1, 2, 2, 3, 2]\", y: \"f32[1, 2, 4, 6, 0]\"", "aten._adaptive_avg_pool3d_backward.default(x, y)",
             "no elements");
         row("x: \"c64[1, 1, 4, 4]\"", "aten.max_pool2d_with_indices.default(x, [2, 2])", "real numbers");
+        // elements that share their place
+        row("x: \"f32[3, 1]\", y: \"f32[3, 4]\"",
+            "aten.expand.default(x, [3, 4])\n    bad = aten.copy_.default(bad, y)", "one place in memory");
         // the rest
         row("x: \"f32[1, 2, 5]\", w: \"f32[2, 3, 4]\"",
             "aten.convolution.default(x, w, None, [2], [1], [1], True, [2], 1)", "output padding of 2");
