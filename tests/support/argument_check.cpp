@@ -15,7 +15,7 @@ namespace cutaway::testing {
 namespace {
 
 /// Results between these sizes take long and teach nothing; above the second they cannot be had, which must be said.
-constexpr int64_t kMostElements = int64_t{1} << 21, kUnreachable = int64_t{1} << 38;
+constexpr int64_t kMostElements = int64_t{1} << 19, kUnreachable = int64_t{1} << 38;
 
 /// What `body` returns; an exception other than lack of memory is a problem.
 template <class Body>
@@ -77,6 +77,15 @@ bool hasOwnNumbers(const Op& op) {
     const bool drops = row.name().find("dropout") != std::string::npos ||
                        (row.schema() != nullptr && row.schema()->find("dropout_p") >= 0);
     return row.is(Tag::Random) || row.name().find("empty") != std::string::npos || drops;
+}
+
+/// PyTorch's expansion reads an element of the plane for a place outside of it, too, and multiplies it by 0.
+bool readsBeyond(const Op& op, const std::vector<Tensor>& inputs) {
+    if (op.name().find("grid_sampler") == std::string::npos) return false;
+    for (const Tensor& input : inputs)
+        for (int64_t i = 0; input.defined() && i < input.numel(); ++i)
+            if (!std::isfinite(toDouble(input.item(i)))) return true;
+    return false;
 }
 
 Tolerance toleranceOf(const Tensor& expected) {
@@ -251,7 +260,8 @@ class CallCheck {
                                             ": refused after the passes: " + results.error().message);
             return;
         }
-        if (mode == Mode::Training || hasOwnNumbers(*m_call.op)) return;
+        if (mode == Mode::Training || hasOwnNumbers(*m_call.op) || readsBeyond(*m_call.op, m_report.sample->inputs))
+            return;
         std::string wrong;
         try {
             wrong = difference(*results, m_report.results);
@@ -304,7 +314,7 @@ std::vector<std::string> checkCompiled(const std::vector<std::pair<CallText, Cal
     }
     for (const auto& [which, begin] : begins) {
         const auto& [call, report] = calls[which];
-        if (hasOwnNumbers(*call.op)) continue;
+        if (hasOwnNumbers(*call.op) || readsBeyond(*call.op, report.sample->inputs)) continue;
         const std::vector<Tensor> own(
             run->outputs.begin() + static_cast<std::ptrdiff_t>(begin),
             run->outputs.begin() + static_cast<std::ptrdiff_t>(begin + report.results.size()));
