@@ -1,5 +1,6 @@
 #include "engine/ops/build.h"
 
+#include "engine/ops/refused_argument.h"
 #include "engine/ops/torch/torch_calls.h"
 #include "engine/support/check.h"
 
@@ -202,7 +203,7 @@ std::vector<Value> Decomposition::list(std::string_view param) const {
 namespace {
 template <class T>
 T accepted(Result<T> result) {
-    CT_CHECK(result.has_value(), "the op's shape rule has accepted these arguments");
+    if (!result) throw RefusedArgument(std::move(result).error());
     return std::move(*result);
 }
 }  // namespace

@@ -1,5 +1,6 @@
 #include "engine/ops/expanded.h"
 
+#include "engine/ops/refused_argument.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
@@ -12,6 +13,16 @@ struct Expansion {
     std::vector<Node*> results;
     bool tuple = false;
 };
+
+/// What the call's row makes of it; arguments that it cannot read are an error of the builder's.
+Values decomposed(Decomposition& call, GraphBuilder& builder) {
+    try {
+        return call.op().def()->decompose(call);
+    } catch (const RefusedArgument& refusal) {
+        builder.fail(refusal.error());
+        return Value(builder, nullptr);
+    }
+}
 
 Result<std::unique_ptr<Expansion>> expandCall(const CallView& c, const ValueType& type) {
     auto expansion = std::make_unique<Expansion>();
@@ -27,7 +38,7 @@ Result<std::unique_ptr<Expansion>> expandCall(const CallView& c, const ValueType
     Node& call = expansion->graph.call(c.op(), std::move(args), type);
     GraphBuilder builder(expansion->graph, &call);
     Decomposition decomposition(call, builder);
-    const Values values = c.op().def()->decompose(decomposition);
+    const Values values = decomposed(decomposition, builder);
     if (builder.error()) {
         Error error = *builder.error();
         if (!error.message.starts_with(c.op().name() + ": ")) error.message = c.op().name() + ": " + error.message;
