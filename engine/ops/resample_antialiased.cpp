@@ -159,10 +159,11 @@ Values withSize(Decomposition& d, std::string_view op) {
     const Value x = d.in(0);
     const auto* scales = d.arg("scale_factors").list();
     if (x.rank() != 4) return refuse(d, "needs a tensor of 4 dims, not " + x.type().text());
+    if (d.has("output_size") == d.has("scale_factors"))
+        return refuse(d, "needs output_size or scale_factors, not both");
     if (d.has("output_size"))
-        return d.call(op, {x, d.arg("output_size"), d.flag("align_corners"), scales ? (*scales)[0] : Argument(),
-                           scales ? (*scales)[1] : Argument()});
-    if (scales == nullptr || scales->size() != 2) return refuse(d, "needs output_size or two scale_factors");
+        return d.call(op, {x, d.arg("output_size"), d.flag("align_corners"), Argument(), Argument()});
+    if (scales == nullptr || scales->size() != 2) return refuse(d, "needs two scale_factors");
     std::vector<int64_t> size;
     for (size_t i = 0; i < 2; ++i) {
         const auto scale = (*scales)[i].asReal();
