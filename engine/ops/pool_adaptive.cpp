@@ -57,10 +57,10 @@ Result<TensorType> inferParts(const InferContext& c, size_t spatial) {
                       " dims, not " + self.text());
     if (wanted.size() != spatial) return c.fail("output_size needs " + std::to_string(spatial) + " numbers");
     SymDims sizes = self.sizes;
+    for (size_t d = 1; d < rank; ++d)
+        if (sizes[d] == SymInt(0)) return c.fail("a dim of " + self.text() + " has no elements to pool");
     for (size_t d = 0; d < spatial; ++d) {
         if (wanted[d].isInt() && wanted[d].value() < 0) return c.fail("negative output size " + wanted[d].text());
-        if (sizes[rank - spatial + d] == SymInt(0))
-            return c.fail("a dim of " + self.text() + " has no elements to pool");
         sizes[rank - spatial + d] = wanted[d];
     }
     TensorType type = TensorType::contiguous(self.dtype, sizes, self.device);
