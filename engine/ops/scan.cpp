@@ -8,6 +8,7 @@
 #include "engine/ops/op_registry.h"
 #include "engine/ops/packed.h"
 #include "engine/ops/reduce_rules.h"
+#include "engine/ops/view_rules.h"
 
 namespace cutaway {
 namespace {
@@ -142,6 +143,7 @@ void deriveCumprod(Derivation& d) {
                                      {"set the sizes of the inputs"}));
         return;
     }
+    if (const auto few = checkPieces(d, size.value()); !few) return static_cast<void>(d.builder().fail(few.error()));
     SymDims unit = x.sizes();
     unit[static_cast<size_t>(dim)] = 1;
     const Value ones = expand(onesLike(d, x, {1}), unit);
