@@ -238,7 +238,8 @@ Expr lowerDequantize(LowerContext& c) {
     const Expr q = Expr::cast(c.loadAt(0, c.index()), DType::F32);
     const Expr scale = parameterAt(c, tensorwise ? "scale" : "scales", parameterIndex<S>(c)),
                zero = parameterAt(c, tensorwise ? "zero_point" : "zero_points", parameterIndex<S>(c));
-    return scale && zero ? (q - zero) * scale : Expr();
+    if (!scale || !zero) return Expr();
+    return (q - zero) * scale;
 }
 
 template <Spread S>
