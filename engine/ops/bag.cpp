@@ -155,6 +155,7 @@ EvalResult evalBagBackward(const EvalContext& c) {
                                counts = packElements<int64_t>(c.in("bag_size"));
     const Mode mode = *modeOf(c);
     const int64_t padding = c.integerOr("padding_idx", -1);
+    if (gradient.size(0) == 0) return Tensor::zeros(c.resultType().dtype, c.resultSizes());  // no index is in a bag
     std::vector<int64_t> bagOf = packElements<int64_t>(c.in("offset2bag"));
     const auto bags = static_cast<size_t>(gradient.size(0)), width = static_cast<size_t>(gradient.size(1));
     // The forward op leaves the table of bags out where it sums whole rows.
