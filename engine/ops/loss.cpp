@@ -42,8 +42,9 @@ SymInt meanCount(Decomposition& d, const Value& x) {
 Result<ValueType> inferLossGradient(const InferContext& c) {
     CT_TRY(const Operand x, c.operand(1));
     CT_TRY(const Operand t, c.operand(2));
-    const Operand operands[] = {x, t};
-    CT_TRY(TensorType type, elementwiseType(c, operands, resultType(operands)));
+    CT_TRY(const Operand gradient, c.operand(0));
+    const Operand pair[] = {x, t}, all[] = {x, t, gradient};
+    CT_TRY(TensorType type, elementwiseType(c, all, resultType(pair)));
     return ValueType(std::move(type));
 }
 /// Operand 0 or 1 as large as the loss sees it: gradients are shares of the loss's elements.
