@@ -254,6 +254,7 @@ Result<ValueType> inferAlongDim(const InferContext& c, bool preserve) {
             return c.fail("the index has " + length.text() + " elements, the source " + along.text() +
                           " along the dim");
     }
+    if (c.op().schema()->find("alpha") >= 0) CT_TRY_VOID(checkNumber(c, "alpha", self.dtype));
     if (c.op().schema()->find("value") >= 0) CT_TRY_VOID(checkNumber(c, "value", self.dtype));
     TensorType type = TensorType::contiguous(self.dtype, self.sizes, self.device);
     if (preserve) type.strides = preservedStrides(self);

@@ -39,7 +39,7 @@ double largestOf(DType dtype) {
 bool overflows(const Scalar& number, DType dtype) {
     if (dtype == DType::Bool || std::holds_alternative<bool>(number)) return false;
     if (const auto* z = std::get_if<std::complex<double>>(&number))
-        return exceeds(z->real(), dtype) || (isComplex(dtype) && exceeds(z->imag(), dtype));
+        return exceeds(z->real(), dtype) || (isComplex(dtype) ? exceeds(z->imag(), dtype) : z->imag() != 0);
     if (const auto* real = std::get_if<double>(&number)) return exceeds(*real, dtype);
     const int64_t value = std::get<int64_t>(number);
     if (!isIntegral(dtype)) return exceeds(static_cast<double>(value), dtype);
