@@ -16,7 +16,6 @@ namespace {
 Result<ValueType> inferIndex(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
     CT_TRY(const IndexPlan plan, planCall(c, self, "indices"));
-    if (plan.indexed.empty()) return c.fail("needs at least one index");
     return ValueType(indexedType(self, plan));
 }
 

@@ -63,7 +63,9 @@ Result<IndexPlan> planCall(const InferContext& c, const TensorType& self, std::s
                                {}, {"use where or masked_fill, which keep the shape"});
         shapes.push_back(type ? std::optional(type->sizes) : std::nullopt);
     }
-    return planIndex(c, self.sizes, shapes);
+    CT_TRY(IndexPlan plan, planIndex(c, self.sizes, shapes));
+    if (plan.indexed.empty()) return c.fail("needs at least one index");
+    return plan;
 }
 
 TensorType indexedType(const TensorType& self, const IndexPlan& plan) {
