@@ -21,6 +21,7 @@
 #include "ui/windows/steps_window.h"
 #include "ui/windows/text_window.h"
 #include "ui/windows/theme.h"
+#include "ui/windows/window_table.h"
 
 namespace {
 
@@ -71,7 +72,7 @@ class Photographer : public QObject {
         } else if (m_state == 1 && !m_order.step.isEmpty()) {
             const QString asked =
                 m_order.rewrite > 0 ? m_order.step + QStringLiteral(":%1").arg(m_order.rewrite) : m_order.step;
-            const auto found = m_window.steps().select(asked);
+            const auto found = m_window.get<StepsWindow>().select(asked);
             if (!found) {
                 complain(QString::fromStdString(found.error().text()));
                 m_failed = true;
@@ -98,20 +99,20 @@ class Photographer : public QObject {
         if (QDockWidget* dock = m_window.window(m_order.window))
             dock->raise();  // some windows ask only when they are seen
         if (m_order.mode == QLatin1String("side")) {
-            m_window.graph().setMode(GraphMode::SideBySide);
-            m_window.text().setSideBySide(true);
+            m_window.get<GraphWindow>().setMode(GraphMode::SideBySide);
+            m_window.get<TextWindow>().setSideBySide(true);
         }
         if (m_order.node.isEmpty()) return;
-        if (const auto& graph = m_window.graph().view().graph())
+        if (const auto& graph = m_window.get<GraphWindow>().view().graph())
             for (const auto& node : graph->nodes)
                 if (QString::fromStdString(node.info.name) == m_order.node) {
                     m_window.selection().setNode(node.info.id);
-                    m_window.graph().view().setCurrent(node.info.id, true);
+                    m_window.get<GraphWindow>().view().setCurrent(node.info.id, true);
                 }
     }
     void printSteps() {
         std::vector<StepInfo> changed;
-        for (const StepInfo& step : m_window.steps().model().steps())
+        for (const StepInfo& step : m_window.get<StepsWindow>().model().steps())
             if (step.state == StepState::Changed) changed.push_back(step);
         const auto size = [](const StepInfo& step) { return step.added + step.removed + step.edited; };
         std::stable_sort(changed.begin(), changed.end(),
@@ -142,8 +143,8 @@ class Photographer : public QObject {
 int run(int argc, char** argv) {
     // Pictures and lists need no screen.
     for (int i = 1; i < argc; ++i)
-        if (std::string_view(argv[i]).starts_with("--screenshot") ||
-            std::string_view(argv[i]) == "--list-changed-steps" || std::string_view(argv[i]) == "--time-steps")
+        if (std::string_view(argv[i]).starts_with("--screenshot") || std::string_view(argv[i]).starts_with("--list-") ||
+            std::string_view(argv[i]) == "--time-steps")
             if (qEnvironmentVariableIsEmpty("QT_QPA_PLATFORM")) qputenv("QT_QPA_PLATFORM", "offscreen");
     GuardedApplication application(argc, argv);
     QApplication::setApplicationName(QStringLiteral("cutaway"));
@@ -173,8 +174,7 @@ int run(int argc, char** argv) {
                                         QStringLiteral("file"));
     const QCommandLineOption window(
         QStringLiteral("window"),
-        QStringLiteral(
-            "Picture of this window alone: steps, graph, text, node, explain, log, results, kernels, search."),
+        QStringLiteral("Picture of this window alone: %1.").arg(windowNames().join(QStringLiteral(", "))),
         QStringLiteral("name"));
     const QCommandLineOption node(QStringLiteral("node"), QStringLiteral("Make this node the current one."),
                                   QStringLiteral("name"));
@@ -191,10 +191,16 @@ int run(int argc, char** argv) {
         QStringLiteral("time-steps"),
         QStringLiteral("Compile, show every changed step, print how long each took and quit."));
     const QCommandLineOption kernels(QStringLiteral("kernels"), QStringLiteral("Compile, generate code and time it."));
+    const QCommandLineOption names(QStringLiteral("list-windows"),
+                                   QStringLiteral("Print the windows' names and quit."));
     parser.addOptions(
-        {kernels, list, timing, graph, compile, step, rewrite, screenshot, window, node, mode, theme, size});
+        {names, kernels, list, timing, graph, compile, step, rewrite, screenshot, window, node, mode, theme, size});
     parser.process(application);
 
+    if (parser.isSet(names)) {
+        QTextStream(stdout) << windowNames().join('\n') << '\n';
+        return 0;
+    }
     const QString path = parser.positionalArguments().value(0);
     const PictureOrder order{parser.value(step), parser.value(window), parser.value(screenshot),
                              parser.value(mode), parser.value(node),   parser.value(rewrite).toInt(),
@@ -228,7 +234,7 @@ int run(int argc, char** argv) {
     }
     if (!order.window.isEmpty() && !main.window(order.window)) {
         complain(QStringLiteral("no window is called \"%1\"; there are %2")
-                     .arg(order.window, main.windowNames().join(QStringLiteral(", "))));
+                     .arg(order.window, windowNames().join(QStringLiteral(", "))));
         return 1;
     }
     main.show();

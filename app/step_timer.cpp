@@ -83,10 +83,10 @@ void StepTimer::next() {
         }
     }
     if (m_compiling) {
-        if (m_window.steps().model().steps().empty()) return;
+        if (m_window.get<StepsWindow>().model().steps().empty()) return;
         m_compiling = false;
         report(QStringLiteral("(compiling)"));
-        for (const StepInfo& step : m_window.steps().model().steps())
+        for (const StepInfo& step : m_window.get<StepsWindow>().model().steps())
             if (step.state == StepState::Changed) m_names.push_back(QString::fromStdString(step.name));
         return showStep(0);
     }
@@ -99,14 +99,14 @@ void StepTimer::showStep(size_t which) {
     m_at = which;
     m_longest = 0;
     m_since.restart();
-    if (!m_window.steps().select(m_names[which])) QCoreApplication::exit(1);
+    if (!m_window.get<StepsWindow>().select(m_names[which])) QCoreApplication::exit(1);
     wake();
 }
 
 void StepTimer::report(const QString& name) {
     const double shown = static_cast<double>(m_since.nsecsElapsed()) / 1e6;
     const double pause = static_cast<double>(m_longest) / 1e6;
-    GraphCanvas& canvas = m_window.graph().view().canvas();
+    GraphCanvas& canvas = m_window.get<GraphWindow>().view().canvas();
     const int total = canvas.scene() ? canvas.scene()->picture.total : 0;
     const size_t drawn = canvas.scene() ? canvas.scene()->nodes.size() : 0;
     const auto near = paintTimes(canvas, 1), middle = paintTimes(canvas, 0.25), far = paintTimes(canvas, 0.12);

@@ -31,8 +31,7 @@ shot() { # NAME OPTION...
         echo "$out/$name-$theme.png"
     done
 }
-for window in steps graph text node explain log search; do shot "window-$window" --compile --window "$window"; done
-for window in results kernels; do shot "window-$window" --kernels --window "$window"; done
+for window in $("$build/bin/cutaway" --list-windows); do shot "window-$window" --kernels --window "$window"; done
 shot opened
 shot kernels --kernels
 sample=$model

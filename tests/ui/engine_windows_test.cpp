@@ -14,11 +14,11 @@
 #include "ui/models/text_model.h"
 #include "ui/session/source.h"
 #include "ui/session/stepper.h"
-#include "ui/windows/action_icons.h"
 #include "ui/windows/compile_dialog.h"
 #include "ui/windows/explain_window.h"
 #include "ui/windows/graph_window.h"
 #include "ui/windows/main_window.h"
+#include "ui/windows/menu_actions.h"
 #include "ui/windows/problem_bar.h"
 #include "ui/windows/rewrite_bar.h"
 #include "ui/windows/steps_window.h"
@@ -52,7 +52,7 @@ class EngineWindowsTest : public QObject {
     QString place() { return m_main->controller().placeName(m_main->selection().place()); }
     QString problem() { return m_main->findChild<ProblemBar*>()->text(); }
     NodeId idOf(const QString& name) {
-        for (const auto& node : m_main->graph().view().graph()->nodes)
+        for (const auto& node : m_main->get<GraphWindow>().view().graph()->nodes)
             if (QString::fromStdString(node.info.name) == name) return node.info.id;
         return NodeId::None;
     }
@@ -94,7 +94,7 @@ class EngineWindowsTest : public QObject {
             press(Qt::Key_F11);
             QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
             QVERIFY2(problem().isEmpty(), qPrintable(problem()));
-            const auto& graph = *m_main->graph().view().graph();
+            const auto& graph = *m_main->get<GraphWindow>().view().graph();
             if (m_main->selection().place().rewrites > 0) {
                 const bool rewired = std::any_of(graph.edges.begin(), graph.edges.end(),
                                                  [](const auto& edge) { return edge.change != Change::Kept; });
@@ -178,12 +178,13 @@ class EngineWindowsTest : public QObject {
             "def forward(x: \"f32[2]\"):\n    y = torch.ops.aten.neg.default(x)\n    n = torch.ops.aten.view.default(y, [2])\n    c = torch.ops.aten.cat.default([" +
                 list + "n])\n    return (c,)\n"));
         m_main->raiseWindow(m_main->window("text"));
-        m_main->text().setSideBySide(sides);
-        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled() && m_main->isOnScreen(m_main->text().widget()), kPatience);
-        auto& table = *m_main->text().findChild<QTableView*>();
+        m_main->get<TextWindow>().setSideBySide(sides);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled() && m_main->isOnScreen(m_main->get<TextWindow>().widget()),
+                                 kPatience);
+        auto& table = *m_main->get<TextWindow>().findChild<QTableView*>();
         QScrollBar* bar = table.horizontalScrollBar();
         if (sides)
-            for (auto* each : m_main->text().findChildren<QScrollBar*>())
+            for (auto* each : m_main->get<TextWindow>().findChildren<QScrollBar*>())
                 if (!each->accessibleName().isEmpty()) bar = each;
         QTRY_VERIFY_WITH_TIMEOUT(bar->maximum() > 0, kPatience);
         const auto changed = [&] {
@@ -249,7 +250,7 @@ class EngineWindowsTest : public QObject {
         rows->model()->setData(rows->model()->index(0, 0), Qt::Unchecked, Qt::CheckStateRole);
         QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() == 2 && m_main->isSettled(), kPatience);
         QVERIFY2(problem().isEmpty(), qPrintable(problem()));
-        const auto& graph = *m_main->graph().view().graph();
+        const auto& graph = *m_main->get<GraphWindow>().view().graph();
         QCOMPARE(std::count_if(graph.nodes.begin(), graph.nodes.end(),
                                [](const auto& node) {
                                    return node.change == Change::Added && node.info.op == "aten.sigmoid.default";
@@ -287,7 +288,7 @@ def false_graph_0(x: "f32[4]"):
 )"));
         m_main->selection().setPlace({0, -1, -1});
         QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
-        const auto& graph = *m_main->graph().view().graph();
+        const auto& graph = *m_main->get<GraphWindow>().view().graph();
         QCOMPARE(graph.nodes.size(), size_t(5 + 3 + 5));
         QSet<quint32> ids;
         for (const auto& node : graph.nodes) ids.insert(index(node.info.id));
@@ -306,7 +307,7 @@ def false_graph_0(x: "f32[4]"):
                  qPrintable(testing::treeText(*node->model())));
         QVERIFY2(testing::treeText(*node->model()).contains("read from the file"),
                  qPrintable(testing::treeText(*node->model())));
-        m_main->graph().setMode(GraphMode::Union);
+        m_main->get<GraphWindow>().setMode(GraphMode::Union);
         picture("bodies");
         // Rules are explained there too.
         m_main->selection().setNode(idOf("sum"));

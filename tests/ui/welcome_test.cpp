@@ -16,13 +16,13 @@
 #include "ui/models/kernels_model.h"
 #include "ui/models/steps_model.h"
 #include "ui/session/known_files.h"
-#include "ui/windows/action_icons.h"
 #include "ui/windows/columns.h"
 #include "ui/windows/icons.h"
 #include "ui/windows/keys_dialog.h"
 #include "ui/windows/link_button.h"
 #include "ui/windows/menu_actions.h"
 #include "ui/windows/welcome_page.h"
+#include "ui/windows/window_table.h"
 
 using namespace cutaway;
 using namespace cutaway::ui;
@@ -52,8 +52,7 @@ class WelcomeTest : public QObject, private testing::MainWindowFixture {
 
     void anEmptyWindowWelcomes() {
         QVERIFY(page().isVisible());
-        for (const QString& name : m_main->windowNames())
-            QVERIFY2(!m_main->window(name)->isVisible(), qPrintable(name));
+        for (const QString& name : windowNames()) QVERIFY2(!m_main->window(name)->isVisible(), qPrintable(name));
         QVERIFY(!actionNamed(*m_main, "Ctrl+B")->isEnabled());
         QVERIFY(!actionNamed(*m_main, "Ctrl+W")->isEnabled());
         QVERIFY(actionNamed(*m_main, "Ctrl+O")->isEnabled());
@@ -231,7 +230,7 @@ class WelcomeTest : public QObject, private testing::MainWindowFixture {
             if (!key.isEmpty())
                 QVERIFY2(page.contains("<b>" + key.toHtmlEscaped() + "</b>"), qPrintable(action->text() + " " + key));
         }
-        for (const char* group : {"File", "Edit", "View", "Run", "Debug", "In the graph"})
+        for (const char* group : {"File", "Edit", "View", "Run", "Debug", "In the Graph window"})
             QVERIFY2(page.contains(QString("<h4>%1</h4>").arg(group)), group);
     }
 

@@ -19,6 +19,7 @@
 #include "ui/windows/search_window.h"
 #include "ui/windows/steps_window.h"
 #include "ui/windows/text_window.h"
+#include "ui/windows/window_table.h"
 
 using namespace cutaway;
 using namespace cutaway::ui;
@@ -27,7 +28,7 @@ using testing::kPatience;
 class WindowKeysTest : public QObject, private testing::MainWindowFixture {
     Q_OBJECT
 
-    GraphCanvas& canvas() { return m_main->graph().view().canvas(); }
+    GraphCanvas& canvas() { return m_main->get<GraphWindow>().view().canvas(); }
     QString focusedDock() const {
         for (const QWidget* at = QApplication::focusWidget(); at; at = at->parentWidget())
             if (qobject_cast<const QDockWidget*>(at)) return at->objectName();
@@ -82,7 +83,7 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
         press(Qt::Key_2, Qt::AltModifier);
         QVERIFY(!m_main->window("graph")->isVisible());  // there is nothing to show without a model
         openAndCompile();
-        const QStringList names = m_main->windowNames();
+        const QStringList names = windowNames();
         for (qsizetype i = std::min<qsizetype>(names.size(), 9); i-- > 0;) {
             press(static_cast<Qt::Key>(Qt::Key_1 + i), Qt::AltModifier);
             QTRY_VERIFY2_WITH_TIMEOUT(m_main->isOnScreen(m_main->window(names[i])->widget()), qPrintable(names[i]),
@@ -90,7 +91,7 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
         }
         m_main->window("text")->hide();
         press(static_cast<Qt::Key>(Qt::Key_1 + names.indexOf("text")), Qt::AltModifier);
-        QTRY_VERIFY_WITH_TIMEOUT(m_main->isOnScreen(m_main->text().widget()), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isOnScreen(m_main->get<TextWindow>().widget()), kPatience);
         QCOMPARE(focusedDock(), "text");
     }
 
@@ -123,7 +124,7 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
         openAndCompile();
         m_main->selection().setNode(static_cast<NodeId>(15));
         press(Qt::Key_F, Qt::ControlModifier);
-        auto* field = m_main->search().findChild<QLineEdit*>();
+        auto* field = m_main->get<SearchWindow>().findChild<QLineEdit*>();
         QVERIFY(field->hasFocus());
         QTest::keyClicks(field, "mm");
         field->setCursorPosition(0);
@@ -154,14 +155,14 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
     void aClickBesideEverythingClearsTheNodeEverywhere() {
         openAndCompile();
         press(Qt::Key_F, Qt::ControlModifier);
-        QTest::keyClicks(m_main->search().findChild<QLineEdit*>(), "op=mm");
+        QTest::keyClicks(m_main->get<SearchWindow>().findChild<QLineEdit*>(), "op=mm");
         press(Qt::Key_F3);
         const NodeId hit = m_main->selection().node();
         QVERIFY(hit != NodeId::None);
         QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
         auto* facts = m_main->window("node")->findChild<QTreeView*>();
-        auto* text = m_main->text().findChild<QTableView*>();
-        auto* hits = m_main->search().findChild<QTreeWidget*>();
+        auto* text = m_main->get<TextWindow>().findChild<QTableView*>();
+        auto* hits = m_main->get<SearchWindow>().findChild<QTreeWidget*>();
         QVERIFY(text->selectionModel()->hasSelection() && hits->currentItem());
         QTest::mouseClick(&canvas(), Qt::LeftButton, {}, QPoint(2, canvas().height() - 2));
         QCOMPARE(m_main->selection().node(), NodeId::None);
@@ -181,9 +182,9 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
         NodeId inside = NodeId::None;
         for (const auto& node : picture.nodes)
             if (node.isFold()) inside = node.members[node.members.size() / 2];
-        const QString name = m_main->search().nameOf(inside);
+        const QString name = m_main->get<SearchWindow>().nameOf(inside);
         press(Qt::Key_F, Qt::ControlModifier);
-        auto* field = m_main->search().findChild<QLineEdit*>();
+        auto* field = m_main->get<SearchWindow>().findChild<QLineEdit*>();
         QTest::keyClicks(field, "name=" + name);
         press(Qt::Key_F3);
         QTRY_VERIFY_WITH_TIMEOUT(
@@ -204,13 +205,14 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
         QCOMPARE(m_main->selection().node(), first);
         auto* facts = m_main->window("node")->findChild<QTreeView*>();
         QTRY_VERIFY_WITH_TIMEOUT(
-            testing::treeText(*facts->model()).startsWith("Node | " + m_main->search().nameOf(first)), kPatience);
+            testing::treeText(*facts->model()).startsWith("Node | " + m_main->get<SearchWindow>().nameOf(first)),
+            kPatience);
     }
 
     void changesAreWalkedInGraphAndText() {
         openAndCompile();
         const auto changeOf = [&](NodeId id) {
-            for (const auto& node : m_main->graph().view().graph()->nodes)
+            for (const auto& node : m_main->get<GraphWindow>().view().graph()->nodes)
                 if (node.info.id == id) return node.change;
             return Change::Kept;
         };
@@ -233,7 +235,7 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
         m_control->tail = 300;
         openAndCompile();
         press(Qt::Key_4, Qt::ControlModifier);
-        GraphCanvas& after = m_main->graph().view().secondCanvas();
+        GraphCanvas& after = m_main->get<GraphWindow>().view().secondCanvas();
         QCOMPARE(canvas().title() + ' ' + after.title(), "Before After");
         const auto inView = [](GraphCanvas& pane) {
             const auto& nodes = pane.scene()->picture.nodes;
@@ -320,13 +322,14 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
         QTRY_COMPARE_WITH_TIMEOUT(lines->texts(), QStringList{"Running in the reference interpreter: test 1 of 4"},
                                   kPatience);
         press(Qt::Key_F10);  // looking goes on
-        QTRY_COMPARE_WITH_TIMEOUT(m_main->steps()
+        QTRY_COMPARE_WITH_TIMEOUT(m_main->get<StepsWindow>()
                                       .model()
-                                      .lineOf(m_main->steps().findChild<QTreeView*>()->currentIndex())
+                                      .lineOf(m_main->get<StepsWindow>().findChild<QTreeView*>()->currentIndex())
                                       .section('\t', 0, 0)
                                       .isEmpty(),
                                   false, kPatience);
-        QTRY_VERIFY_WITH_TIMEOUT(m_main->graph().isSettled() && m_main->text().isSettled(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->get<GraphWindow>().isSettled() && m_main->get<TextWindow>().isSettled(),
+                                 kPatience);
         QCOMPARE(shownStep(), "reinplace");
         m_control->hold = true;
         press(Qt::Key_F10, Qt::ShiftModifier);
@@ -334,7 +337,7 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
         press(Qt::Key_Escape);
         // The place is what the windows show, and the run goes on.
         QCOMPARE(shownStep(), "reinplace");
-        QVERIFY(m_main->graph().isSettled() && m_main->text().isSettled());
+        QVERIFY(m_main->get<GraphWindow>().isSettled() && m_main->get<TextWindow>().isSettled());
         QTRY_COMPARE_WITH_TIMEOUT(lines->texts().size(), 1, kPatience);
         press(Qt::Key_Escape);
         QVERIFY(!m_main->controller().isBusy());

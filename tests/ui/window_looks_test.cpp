@@ -20,12 +20,13 @@
 #include "tests/ui/main_window_fixture.h"
 #include "ui/graph/graph_colors.h"
 #include "ui/models/text_model.h"
-#include "ui/windows/action_icons.h"
 #include "ui/windows/compile_dialog.h"
 #include "ui/windows/graph_window.h"
+#include "ui/windows/menu_actions.h"
 #include "ui/windows/run_dialogs.h"
 #include "ui/windows/steps_window.h"
 #include "ui/windows/theme.h"
+#include "ui/windows/window_table.h"
 
 using namespace cutaway;
 using namespace cutaway::ui;
@@ -314,14 +315,14 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
                 for (int x = 0; x < image.width(); x += 3) colors.insert(image.pixel(x, y));
             QVERIFY2(colors.size() > 8, qPrintable(name + " is blank"));
         };
-        for (const QString& name : m_main->windowNames()) {
+        for (const QString& name : windowNames()) {
             m_main->window(name)->raise();
             save(name, m_main->window(name));
         }
         m_main->window("graph")->raise();
         m_main->window("log")->raise();
         save("main", m_main.get());
-        m_main->graph().setMode(GraphMode::SideBySide);
+        m_main->get<GraphWindow>().setMode(GraphMode::SideBySide);
         save("side-by-side", m_main.get());
         CompileDialog dialog([this](Mode mode) { return m_main->controller().passes(mode); }, {});
         dialog.addRuleFile("/models/rules of my own.txt", true);
@@ -350,10 +351,10 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
         heart.start(5);
         last = clock.elapsed() - kept();
         openAndCompile();
-        m_main->graph().setMode(GraphMode::SideBySide);
+        m_main->get<GraphWindow>().setMode(GraphMode::SideBySide);
         press(Qt::Key_F10);
         QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
-        m_main->graph().view().setFolding(false, 2);
+        m_main->get<GraphWindow>().view().setFolding(false, 2);
         QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
         press(Qt::Key_0, Qt::ControlModifier);
         QTest::qWait(50);

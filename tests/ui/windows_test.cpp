@@ -31,6 +31,7 @@
 #include "ui/windows/search_window.h"
 #include "ui/windows/steps_window.h"
 #include "ui/windows/text_window.h"
+#include "ui/windows/window_table.h"
 
 using namespace cutaway;
 using namespace cutaway::ui;
@@ -45,14 +46,14 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
     void cleanup() { closeWindow(); }
 
     void windowsAreFoundByName() {
-        QCOMPARE(m_main->windowNames().size(), 9);
-        for (const QString& name : m_main->windowNames()) QCOMPARE(m_main->window(name)->objectName(), name);
+        QCOMPARE(windowNames().size(), 9);
+        for (const QString& name : windowNames()) QCOMPARE(m_main->window(name)->objectName(), name);
         QVERIFY(!m_main->window(QString()));
         QVERIFY(!m_main->window("nosuch"));
     }
 
     void emptyWindowsSayWhatTheyWillShow() {
-        for (const QString& name : m_main->windowNames()) {
+        for (const QString& name : windowNames()) {
             QDockWidget* dock = m_main->window(name);
             QString said = name == "graph" ? QStringLiteral("canvas") : QString();
             for (const QLabel* label : dock->findChildren<QLabel*>()) said += label->text();
@@ -150,20 +151,20 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
         auto* node = m_main->window("node");
         auto* tree = node->findChild<QTreeView*>();
         const NodeId addmm = static_cast<NodeId>(16);
-        m_main->graph().view().nodeChosen(addmm);
+        m_main->get<GraphWindow>().view().nodeChosen(addmm);
         QTRY_VERIFY_WITH_TIMEOUT(testing::treeText(*tree->model()).startsWith("Node | addmm\n"), kPatience);
         auto* text = m_main->window("text")->findChild<QTableView*>();
         QVERIFY(text->currentIndex().siblingAtColumn(3).data().toString().contains("addmm = "));
         // And back: a line of the text makes its node current everywhere.
         for (int row = 0; row < text->model()->rowCount(); ++row)
             if (text->model()->index(row, 3).data().toString().contains("r1 = ")) text->selectRow(row);
-        QCOMPARE(m_main->graph().view().canvas().currentId(), m_main->selection().node());
+        QCOMPARE(m_main->get<GraphWindow>().view().canvas().currentId(), m_main->selection().node());
         QVERIFY(m_main->selection().node() != addmm);
     }
 
     void theExplainWindowAnswersWhenItIsLookedAt() {
         openAndCompile();
-        m_main->graph().view().nodeChosen(static_cast<NodeId>(15));
+        m_main->get<GraphWindow>().view().nodeChosen(static_cast<NodeId>(15));
         QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
         QVERIFY2(!m_control->calls().contains("explain"), "nobody looks at it");
         QDockWidget* explain = m_main->window("explain");
@@ -249,7 +250,7 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
     void theFilterFindsRewrites() {
         QFETCH(QString, words);
         openAndCompile();
-        m_main->steps().setFilter(words);
+        m_main->get<StepsWindow>().setFilter(words);
         auto* steps = m_main->window("steps");
         QString said;
         for (const QLabel* label : steps->findChildren<QLabel*>())
@@ -265,7 +266,7 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
     void theBiographyLeadsToTheRewrite() {
         openAndCompile();
         press(Qt::Key_F10);
-        m_main->graph().view().nodeChosen(static_cast<NodeId>(16));
+        m_main->get<GraphWindow>().view().nodeChosen(static_cast<NodeId>(16));
         auto* tree = m_main->window("node")->findChild<QTreeView*>();
         QTRY_VERIFY_WITH_TIMEOUT(testing::treeText(*tree->model()).contains("created by fuse_bias_add"), kPatience);
         const QModelIndexList found = tree->model()->match(tree->model()->index(0, 0), Qt::DisplayRole, "fuse_bias_add",
@@ -288,7 +289,7 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
         auto* field = m_main->window("search")->findChild<QLineEdit*>();
         QVERIFY(field->hasFocus());
         QTest::keyClicks(field, "op=mm");
-        QCOMPARE(m_main->search().hitCount(), 2);
+        QCOMPARE(m_main->get<SearchWindow>().hitCount(), 2);
         press(Qt::Key_F3);
         QCOMPARE(m_main->selection().node(), static_cast<NodeId>(14));
         press(Qt::Key_F3);
@@ -382,7 +383,7 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
         for (auto* bar : text.findChildren<QScrollBar*>())
             if (!bar->accessibleName().isEmpty()) sides = bar;
         QVERIFY(sides && !sides->isVisible());
-        m_main->text().setSideBySide(true);
+        m_main->get<TextWindow>().setSideBySide(true);
         m_main->resize(620, 500);
         QTRY_VERIFY_WITH_TIMEOUT(sides->isVisible(), kPatience);
         const QImage before = table.viewport()->grab().toImage();
@@ -419,16 +420,16 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
         // What was there can be looked at meanwhile, and what is under way again.
         runs.setCurrentIndex(0);
         emit runs.activated(0);
-        QCOMPARE(m_main->steps().currentRun(), 1);
+        QCOMPARE(m_main->get<StepsWindow>().currentRun(), 1);
         runs.setCurrentIndex(1);
         emit runs.activated(1);
-        QCOMPARE(m_main->steps().currentRun(), StepsModel::kUnderWay);
+        QCOMPARE(m_main->get<StepsWindow>().currentRun(), StepsModel::kUnderWay);
         m_control->slowAfter = 5;
         QTRY_VERIFY_WITH_TIMEOUT(testing::treeText(*tree.model()).endsWith("  fuse_bias_add | +1 −2 | 7 | 1.5 ms\n"),
                                  kPatience);
         press(Qt::Key_Escape);
         QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
-        QCOMPARE(m_main->steps().currentRun(), 2);
+        QCOMPARE(m_main->get<StepsWindow>().currentRun(), 2);
         QCOMPARE(runs.count(), 2);
         QCOMPARE(runs.currentText(), "Run 2: inference, CPU, stopped");
         QCOMPARE(shownStep(), "fuse_bias_add (run 2)");
@@ -457,7 +458,7 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
 
     void copiesRunnablePython() {
         openAndCompile();
-        m_main->text().copyRunnable();
+        m_main->get<TextWindow>().copyRunnable();
         QTRY_VERIFY_WITH_TIMEOUT(QApplication::clipboard()->text().startsWith("import torch\n"), kPatience);
     }
 
@@ -493,7 +494,7 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
         QFETCH(QString, name);
         QTemporaryDir folder;
         openAndCompile();
-        const GraphScene& scene = *m_main->graph().view().canvas().scene();
+        const GraphScene& scene = *m_main->get<GraphWindow>().view().canvas().scene();
         QVERIFY(exportGraph(scene, GraphMode::Union, m_main->palette(), "a.pt2: fuse_bias_add", folder.filePath(name)));
         QFile file(folder.filePath(name));
         QVERIFY(file.open(QIODevice::ReadOnly));

@@ -18,10 +18,10 @@
 
 namespace cutaway::ui {
 
-ExplainWindow::ExplainWindow(SessionController& controller, Selection& selection, QWidget* parent)
-    : QDockWidget(tr("Explain"), parent),
-      m_controller(controller),
-      m_selection(selection),
+ExplainWindow::ExplainWindow(const WindowRow& tableRow, const WindowParts& parts)
+    : Window(tableRow),
+      m_controller(parts.controller),
+      m_selection(parts.selection),
       m_model(*new ExplainModel(this)),
       m_filtered(new QSortFilterProxyModel(this)),
       m_title(new QLabel),
@@ -30,7 +30,6 @@ ExplainWindow::ExplainWindow(SessionController& controller, Selection& selection
       m_rows(new QTreeView),
       m_text(new QTextBrowser),
       m_pages(new QStackedWidget) {
-    setObjectName(QStringLiteral("explain"));
     m_filtered->setSourceModel(&m_model);
     m_filtered->setFilterKeyColumn(-1);
     m_filtered->setFilterCaseSensitivity(Qt::CaseInsensitive);
@@ -78,8 +77,8 @@ ExplainWindow::ExplainWindow(SessionController& controller, Selection& selection
         m_seen = visible;
         ask();
     });
-    connect(&controller, &SessionController::nodeShown, this, &ExplainWindow::ask);
-    connect(&controller, &SessionController::explained, this,
+    connect(&parts.controller, &SessionController::nodeShown, this, &ExplainWindow::ask);
+    connect(&parts.controller, &SessionController::explained, this,
             [this](const std::shared_ptr<const Explained>& what) { showAnswers(*what); });
 }
 
@@ -203,13 +202,13 @@ void ExplainWindow::showMenu(QPoint at) {
 }
 
 void ExplainWindow::changeEvent(QEvent* event) {
-    QDockWidget::changeEvent(event);
+    Window::changeEvent(event);
     if (event->type() == QEvent::PaletteChange) showRule();  // its colours are part of its text
 }
 
 /// Names come first: in a narrow window the counts go, which the text below tells too.
 void ExplainWindow::resizeEvent(QResizeEvent* event) {
-    QDockWidget::resizeEvent(event);
+    Window::resizeEvent(event);
     const int letter = m_rows->fontMetrics().averageCharWidth();
     m_columns->setRoom(ExplainModel::Time, width() >= 70 * letter);
     m_columns->setRoom(ExplainModel::Tried, width() >= 60 * letter);

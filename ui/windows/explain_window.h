@@ -1,10 +1,9 @@
 #pragma once
 // The Explain window: for the current node, every rule that may start there, with the answer whether it applies to the
 // graph before the current step and if not why; for the current step what each rule tried, did and cost.
-#include <QDockWidget>
 
 #include "ui/models/explain_model.h"
-#include "ui/session/session_controller.h"
+#include "ui/windows/window.h"
 
 class QLabel;
 class QLineEdit;
@@ -17,19 +16,14 @@ namespace cutaway::ui {
 
 class Columns;
 
-class ExplainWindow : public QDockWidget {
+class ExplainWindow : public Window {
     Q_OBJECT
 
   public:
-    ExplainWindow(SessionController& controller, Selection& selection, QWidget* parent = nullptr);
+    ExplainWindow(const WindowRow& tableRow, const WindowParts& parts);
     const ExplainModel& model() const { return m_model; }
     /// Asks about the current node, if somebody sees this window.
     void ask();
-
-  signals:
-    void message(const QString& text);
-    /// Somebody wants to see what a rule did.
-    void rewritesWanted(const QString& rule);
 
   private:
     void arrangeRows();

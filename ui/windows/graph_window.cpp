@@ -40,9 +40,8 @@ class LegendMark : public QWidget {
 
 }  // namespace
 
-GraphWindow::GraphWindow(SessionController& controller, Selection& selection, QWidget* parent)
-    : QDockWidget(tr("Graph"), parent), m_controller(controller), m_selection(selection), m_view(new GraphView) {
-    setObjectName(QStringLiteral("graph"));
+GraphWindow::GraphWindow(const WindowRow& tableRow, const WindowParts& parts)
+    : Window(tableRow), m_controller(parts.controller), m_selection(parts.selection), m_view(new GraphView) {
     auto* page = new QWidget;
     auto* column = new QVBoxLayout(page);
     column->setContentsMargins(0, 0, 0, 0);
@@ -55,13 +54,26 @@ GraphWindow::GraphWindow(SessionController& controller, Selection& selection, QW
     m_view->clear(tr(
         "The difference that a step made is drawn here.\nOpen a model with File > Open, or drop it on this window; then compile it with Run > Compile."));
 
-    connect(&controller, &SessionController::shown, this,
+    connect(&parts.controller, &SessionController::shown, this,
             [this](const std::shared_ptr<const Shown>& what) { showWhat(*what); });
-    connect(&controller, &SessionController::modelOpened, this, [this] { m_shown.reset(); });
-    connect(&selection, &Selection::nodeChanged, this, [this](NodeId id) {
+    connect(&parts.controller, &SessionController::modelOpened, this, [this] { m_shown.reset(); });
+    connect(&parts.selection, &Selection::nodeChanged, this, [this](NodeId id) {
         if (m_view->canvas().currentId() != id) m_view->setCurrent(id, true);
     });
-    connect(m_view, &GraphView::nodeChosen, &selection, &Selection::setNode);
+    connect(m_view, &GraphView::nodeChosen, &parts.selection, &Selection::setNode);
+    connect(m_view, &GraphView::menuWanted, this, &GraphWindow::menuWanted);
+    connect(m_view, &GraphView::nodeActivated, this, &GraphWindow::nodeOpened);
+    connect(m_view, &GraphView::layoutStarted, this, [this](int nodes) {
+        m_layout.emplace();
+        m_layout->tag = objectName();
+        m_layout->doing = tr("Laying out %1").arg(counted(nodes, tr("node"), tr("nodes")));
+        m_layout->since.start();
+        emit activityChanged();
+    });
+    connect(m_view, &GraphView::sceneShown, this, [this] {
+        m_layout.reset();
+        emit activityChanged();
+    });
     connect(m_view, &GraphView::sceneShown, this, &GraphWindow::sceneShown);
     connect(m_view, &GraphView::layoutStarted, this, [this](int nodes) {
         m_drawing = true;
@@ -124,7 +136,18 @@ QWidget* GraphWindow::makeLegend() {
 }
 
 bool GraphWindow::isSettled() const {
-    return !m_drawing && m_shown && m_selection.hasPlace() && *m_shown == m_selection.comparison();
+    if (m_view->builder().isBusy()) return false;
+    return !m_selection.hasPlace() || (!m_drawing && m_shown && *m_shown == m_selection.comparison());
+}
+
+std::span<const KeyHint> GraphWindow::keys() {
+    static constexpr KeyHint kKeys[] = {
+        {QT_TR_NOOP("Follow an edge, go to the neighbour"), QT_TR_NOOP("arrow keys")},
+        {QT_TR_NOOP("Describe the node, open the fold"), QT_TR_NOOP("Enter, double click")},
+        {QT_TR_NOOP("Zoom at the pointer"), QT_TR_NOOP("wheel, + and −")},
+        {QT_TR_NOOP("Move the picture"), QT_TR_NOOP("drag, Shift+arrow keys")},
+    };
+    return kKeys;
 }
 
 void GraphWindow::goTo(NodeId id) {

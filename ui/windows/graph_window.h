@@ -1,9 +1,8 @@
 #pragma once
 // The Graph window: the canvas, its mode, folding, and what is on show in words.
-#include <QDockWidget>
 
 #include "ui/graph/graph_view.h"
-#include "ui/session/session_controller.h"
+#include "ui/windows/window.h"
 
 class QCheckBox;
 class QComboBox;
@@ -13,11 +12,11 @@ namespace cutaway::ui {
 
 class ElidedLabel;
 
-class GraphWindow : public QDockWidget {
+class GraphWindow : public Window {
     Q_OBJECT
 
   public:
-    GraphWindow(SessionController& controller, Selection& selection, QWidget* parent = nullptr);
+    GraphWindow(const WindowRow& tableRow, const WindowParts& parts);
 
     GraphView& view() { return *m_view; }
     void setMode(GraphMode mode);
@@ -27,12 +26,10 @@ class GraphWindow : public QDockWidget {
     void goTo(NodeId id);
     /// To the next or previous changed node.
     void goToChange(bool forward);
-    /// Whether the current place is on the screen: for pictures and tests.
-    bool isSettled() const;
-
-  signals:
-    void settled();
-    void message(const QString& text);
+    bool isSettled() const override;
+    std::optional<Activity> activity() const override { return m_layout; }
+    void stopActivity() override { m_view->builder().settleForPlain(); }
+    static std::span<const KeyHint> keys();
 
   private:
     void showWhat(const Shown& what);
@@ -50,6 +47,7 @@ class GraphWindow : public QDockWidget {
     std::vector<QWidget*> m_marks;      // of the legend
     std::optional<Comparison> m_shown;  // what is drawn
     bool m_drawing = false;
+    std::optional<Activity> m_layout;  // in the process that does it
 };
 
 }  // namespace cutaway::ui

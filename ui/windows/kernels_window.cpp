@@ -17,9 +17,9 @@
 
 namespace cutaway::ui {
 
-KernelsWindow::KernelsWindow(SessionController& controller, Selection& selection, QWidget* parent)
-    : QDockWidget(tr("Kernels"), parent),
-      m_selection(selection),
+KernelsWindow::KernelsWindow(const WindowRow& tableRow, const WindowParts& parts)
+    : Window(tableRow),
+      m_selection(parts.selection),
       m_kernels(*new KernelsModel(this)),
       m_summary(new QLabel),
       m_table(makeList(m_kernels, KernelsModel::SortRole, tr("Kernels"))),
@@ -28,7 +28,6 @@ KernelsWindow::KernelsWindow(SessionController& controller, Selection& selection
       m_source(new CodeView(Language::Cpp, tr("Kernel source"), tr("Source of the chosen kernel"))),
       m_compileLog(
           new CodeView(Language::Cpp, tr("Compile log"), tr("What the compiler said about the generated code"))) {
-    setObjectName(QStringLiteral("kernels"));
     m_summary->setWordWrap(true);
     m_columns = new Columns(m_table->horizontalHeader(), objectName());
     m_texts->setDocumentMode(true);
@@ -48,17 +47,17 @@ KernelsWindow::KernelsWindow(SessionController& controller, Selection& selection
     // Not of the current row: the focus, when it comes, makes one current and means nothing by it.
     connect(m_table->selectionModel(), &QItemSelectionModel::selectionChanged, this,
             [this] { showKernel(rowAt(m_table->selectionModel()->selectedRows().value(0))); });
-    connect(&controller, &SessionController::built, this,
-            [this, &controller](RunId run, const std::shared_ptr<const BuildInfo>& info) {
+    connect(&parts.controller, &SessionController::built, this,
+            [this, &controller = parts.controller](RunId run, const std::shared_ptr<const BuildInfo>& info) {
                 showBuild(*info, controller.runOf(run) ? controller.runOf(run)->title() : QString());
             });
     // The outputs stay in front; the kernels get their times.
-    connect(&controller, &SessionController::timed, this,
-            [this, &controller](RunId run, const std::shared_ptr<const BuildInfo>& info) {
+    connect(&parts.controller, &SessionController::timed, this,
+            [this, &controller = parts.controller](RunId run, const std::shared_ptr<const BuildInfo>& info) {
                 listKernels(*info, controller.runOf(run) ? controller.runOf(run)->title() : QString());
             });
-    connect(&controller, &SessionController::modelOpened, this, &KernelsWindow::clear);
-    connect(&selection, &Selection::nodeChanged, this, [this](NodeId node) {
+    connect(&parts.controller, &SessionController::modelOpened, this, &KernelsWindow::clear);
+    connect(&parts.selection, &Selection::nodeChanged, this, [this](NodeId node) {
         const auto* shown = static_cast<const QSortFilterProxyModel*>(m_table->model());
         if (const int row = m_kernels.rowOf(node); row >= 0)
             m_table->selectRow(shown->mapFromSource(m_kernels.index(row, 0)).row());
@@ -130,7 +129,7 @@ void KernelsWindow::copyRows() {
 
 /// List and source stand where each has most room.
 void KernelsWindow::resizeEvent(QResizeEvent* event) {
-    QDockWidget::resizeEvent(event);
+    Window::resizeEvent(event);
     m_areas->setOrientation(width() > 2 * height() ? Qt::Horizontal : Qt::Vertical);
 }
 

@@ -1,10 +1,9 @@
 #pragma once
 // The Kernels window: the kernels of the last build with their cost, and the source of the chosen one or what the
 // compiler said.
-#include <QDockWidget>
 
 #include "ui/models/kernels_model.h"
-#include "ui/session/session_controller.h"
+#include "ui/windows/window.h"
 
 class QLabel;
 class QSplitter;
@@ -16,11 +15,11 @@ namespace cutaway::ui {
 class CodeView;
 class Columns;
 
-class KernelsWindow : public QDockWidget {
+class KernelsWindow : public Window {
     Q_OBJECT
 
   public:
-    KernelsWindow(SessionController& controller, Selection& selection, QWidget* parent = nullptr);
+    KernelsWindow(const WindowRow& tableRow, const WindowParts& parts);
 
   protected:
     void resizeEvent(QResizeEvent* event) override;

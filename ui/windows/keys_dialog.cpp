@@ -9,6 +9,7 @@
 #include <QVBoxLayout>
 
 #include "ui/windows/menu_actions.h"
+#include "ui/windows/window_table.h"
 
 namespace cutaway::ui {
 namespace {
@@ -28,11 +29,11 @@ QVector<Group> groupsOf(const QMenuBar& menus) {
     }
     // What windows do with keys of their own, which no menu names.
     const auto tr = [](const char* text) { return KeysDialog::tr(text); };
-    groups.append({tr("In the graph"),
-                   {{tr("Follow an edge, go to the neighbour"), tr("arrow keys")},
-                    {tr("Describe the node, open the fold"), tr("Enter, double click")},
-                    {tr("Zoom at the pointer"), tr("wheel, + and −")},
-                    {tr("Move the picture"), tr("drag, Shift+arrow keys")}}});
+    for (const WindowRow& row : windowRows()) {
+        if (row.keys.empty()) continue;
+        groups.append({tr("In the %1 window").arg(tr(row.title)), {}});
+        for (const KeyHint& hint : row.keys) groups.back().rows.append({tr(hint.what), tr(hint.key)});
+    }
     groups.append({tr("In lists and texts"),
                    {{tr("Copy rows"), tr("Ctrl+C")},
                     {tr("Go to what the row names"), tr("Enter")},

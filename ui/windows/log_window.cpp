@@ -13,10 +13,8 @@
 
 namespace cutaway::ui {
 
-LogWindow::LogWindow(SessionController& controller, Selection& selection, QWidget* parent)
-    : QDockWidget(tr("Log"), parent), m_table(new QTableView) {
-    setObjectName(QStringLiteral("log"));
-    LogModel& model = controller.log();
+LogWindow::LogWindow(const WindowRow& tableRow, const WindowParts& parts) : Window(tableRow), m_table(new QTableView) {
+    LogModel& model = parts.controller.log();
     m_table->setModel(&model);
     m_table->setSelectionBehavior(QAbstractItemView::SelectRows);
     m_table->setAlternatingRowColors(true);
@@ -42,7 +40,7 @@ LogWindow::LogWindow(SessionController& controller, Selection& selection, QWidge
         showColumns();
         m_table->scrollToBottom();
     });
-    connect(m_table, &QTableView::activated, this, [&model, &selection](const QModelIndex& row) {
+    connect(m_table, &QTableView::activated, this, [&model, &selection = parts.selection](const QModelIndex& row) {
         const LogEntry& entry = model.at(row.row());
         if (entry.place)
             selection.go(comparisonAt(*entry.place), entry.node != NodeId::None ? entry.node : selection.node());
@@ -65,7 +63,7 @@ void LogWindow::showColumns() {
 }
 
 void LogWindow::resizeEvent(QResizeEvent* event) {
-    QDockWidget::resizeEvent(event);
+    Window::resizeEvent(event);
     showColumns();
 }
 

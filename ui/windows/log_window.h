@@ -1,8 +1,6 @@
 #pragma once
 // The Log window: every message of this program run; a row with a place goes there on Enter or double click.
-#include <QDockWidget>
-
-#include "ui/session/session_controller.h"
+#include "ui/windows/window.h"
 
 class QTableView;
 
@@ -10,11 +8,11 @@ namespace cutaway::ui {
 
 class Columns;
 
-class LogWindow : public QDockWidget {
+class LogWindow : public Window {
     Q_OBJECT
 
   public:
-    LogWindow(SessionController& controller, Selection& selection, QWidget* parent = nullptr);
+    LogWindow(const WindowRow& tableRow, const WindowParts& parts);
 
   private:
     void copyRows();

@@ -63,7 +63,7 @@ bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
 
 /// The tab of a dock that shares its place says its name already.
 void MainWindow::updateTitleBars() {
-    for (QDockWidget* dock : findChildren<QDockWidget*>(QString(), Qt::FindDirectChildrenOnly)) {
+    for (Window* dock : m_windows) {
         const QList<QDockWidget*> beside = tabifiedDockWidgets(dock);
         const bool tabbed =
             !dock->isFloating() && std::any_of(beside.begin(), beside.end(), [](const QDockWidget* other) {

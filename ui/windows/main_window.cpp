@@ -6,32 +6,28 @@
 #include <QFileInfo>
 #include <QLabel>
 #include <QMimeData>
+#include <QPushButton>
 #include <QSettings>
 #include <QShortcut>
 #include <QStatusBar>
 #include <QToolBar>
+#include <algorithm>
+#include <map>
 
 #include "ui/models/words.h"
-#include "ui/windows/action_icons.h"
 #include "ui/windows/activity_list.h"
-#include "ui/windows/compile_dialog.h"
-#include "ui/windows/explain_window.h"
+#include "ui/windows/commands.h"
 #include "ui/windows/graph_window.h"
-#include "ui/windows/kernels_window.h"
-#include "ui/windows/log_window.h"
 #include "ui/windows/node_window.h"
 #include "ui/windows/problem_bar.h"
-#include "ui/windows/results_window.h"
 #include "ui/windows/rewrite_bar.h"
-#include "ui/windows/search_window.h"
 #include "ui/windows/steps_window.h"
-#include "ui/windows/text_window.h"
+#include "ui/windows/window_table.h"
 
 namespace cutaway::ui {
 namespace {
 
 constexpr int kMessageMilliseconds = 8000;
-const QString kLayout = QStringLiteral("layout");
 
 }  // namespace
 
@@ -44,14 +40,24 @@ MainWindow::MainWindow(std::unique_ptr<Source> source, QWidget* parent)
     setAcceptDrops(true);
     setDockNestingEnabled(true);
     setTabPosition(Qt::AllDockWidgetAreas, QTabWidget::North);
-    makeDocks();
+    makeWindows();
     makeStatusBar();
     makeMenus();
-    decorateActions(*this);
-    insertToolBar(findChild<QToolBar*>(QStringLiteral("stepping")), makeActionBar(*this));
-    arrangeDocks();
+    makeBars();
+    arrangeWindows();
     updateTitle();
+    connectSession();
+    qApp->installEventFilter(this);
+    restoreLooks();
+    makeWelcome();
+}
 
+MainWindow::~MainWindow() {
+    // The controller's thread and signals end before the docks that listen to them.
+    delete m_controller;
+}
+
+void MainWindow::connectSession() {
     connect(m_controller, &SessionController::problem, m_problems, &ProblemBar::showProblem);
     connect(m_problems, &ProblemBar::goTo, m_selection, &Selection::setPlace);
     connect(m_controller, &SessionController::modelOpened, this, [this] {
@@ -70,57 +76,52 @@ MainWindow::MainWindow(std::unique_ptr<Source> source, QWidget* parent)
     });
     connect(m_selection, &Selection::placeChanged, this, &MainWindow::updateTitle);
     connect(m_selection, &Selection::nodeChanged, this, &MainWindow::updateTitle);
-    for (auto* window : {static_cast<QObject*>(m_graph), static_cast<QObject*>(m_text), static_cast<QObject*>(m_steps),
-                         static_cast<QObject*>(m_stepper), static_cast<QObject*>(m_explain)})
-        connect(window, SIGNAL(message(QString)), this, SLOT(say(QString)));
-    connect(&m_graph->view(), &GraphView::menuWanted, this, &MainWindow::showNodeMenu);
-    connect(m_text, &TextWindow::menuWanted, this, &MainWindow::showNodeMenu);
-    connect(m_explain, &ExplainWindow::rewritesWanted, m_steps, &StepsWindow::setFilter);
+    connect(m_stepper, &Stepper::message, this, &MainWindow::say);
     connect(m_controller, &SessionController::message, this, &MainWindow::say);
-    connect(m_search, &SearchWindow::hitChosen, m_graph, &GraphWindow::goTo);
-    connect(m_controller, &SessionController::severalGraphs, this, &MainWindow::chooseGraph);
-    connect(&m_graph->view(), &GraphView::nodeActivated, this, &MainWindow::showNode);
-    qApp->installEventFilter(this);
-    for (QDockWidget* dock : findChildren<QDockWidget*>(QString(), Qt::FindDirectChildrenOnly)) {
-        connect(dock, &QDockWidget::visibilityChanged, this, &MainWindow::updateTitleBars, Qt::QueuedConnection);
-        connect(dock, &QDockWidget::topLevelChanged, this, &MainWindow::updateTitleBars, Qt::QueuedConnection);
-    }
-    connect(m_graph, &GraphWindow::settled, this, &MainWindow::settledChanged);
-    connect(m_text, &TextWindow::settled, this, &MainWindow::settledChanged);
+    connect(m_controller, &SessionController::severalGraphs, this, [this] { chooseGraph(*this); });
     connect(m_controller, &SessionController::busyChanged, this, &MainWindow::settledChanged);
+}
+
+void MainWindow::restoreLooks() {
     const QSettings settings;
     if (settings.contains(QStringLiteral("window/geometry")))
         restoreGeometry(settings.value(QStringLiteral("window/geometry")).toByteArray());
     else resize(1440, 900);
     if (settings.contains(QStringLiteral("window/state")))
         restoreState(settings.value(QStringLiteral("window/state")).toByteArray());
-    makeWelcome();
 }
 
-MainWindow::~MainWindow() {
-    // The controller's thread and signals end before the docks that listen to them.
-    delete m_controller;
+void MainWindow::makeWindows() {
+    const WindowParts parts{*m_controller, *m_selection, *m_stepper};
+    for (const WindowRow& row : windowRows()) {
+        Window* window = row.make(row, parts);
+        window->setParent(this);
+        m_windows << window;
+        connect(window, &Window::message, this, &MainWindow::say);
+        connect(window, &Window::settled, this, &MainWindow::settledChanged);
+        connect(window, &Window::activityChanged, this, &MainWindow::updateActivities);
+        connect(window, &Window::menuWanted, this, [this](NodeId node, QPoint at) { showNodeMenu(*this, node, at); });
+        connect(window, &Window::nodeOpened, this, [this](NodeId node) {
+            m_selection->setNode(node);
+            raiseWindow(&get<NodeWindow>());
+        });
+        connect(window, &Window::nodeWanted, this, [this](NodeId node) { get<GraphWindow>().goTo(node); });
+        connect(window, &Window::rewritesWanted, this,
+                [this](const QString& words) { get<StepsWindow>().setFilter(words); });
+        connect(window, &QDockWidget::visibilityChanged, this, &MainWindow::updateTitleBars, Qt::QueuedConnection);
+        connect(window, &QDockWidget::topLevelChanged, this, &MainWindow::updateTitleBars, Qt::QueuedConnection);
+    }
 }
 
-void MainWindow::makeDocks() {
-    m_steps = new StepsWindow(*m_controller, *m_selection, *m_stepper, this);
-    m_graph = new GraphWindow(*m_controller, *m_selection, this);
-    m_text = new TextWindow(*m_controller, *m_selection, this);
-    m_node = new NodeWindow(*m_controller, *m_selection, this);
-    m_explain = new ExplainWindow(*m_controller, *m_selection, this);
-    m_log = new LogWindow(*m_controller, *m_selection, this);
-    m_kernels = new KernelsWindow(*m_controller, *m_selection, this);
-    m_results = new ResultsWindow(*m_controller, this);
-    m_search = new SearchWindow(*m_controller, *m_selection, this);
-    m_docks = {m_steps, m_graph, m_text, m_node, m_explain, m_log, m_kernels, m_results, m_search};
-    m_problems = new ProblemBar(this);
-    m_bar = new RewriteBar(*m_controller, *m_selection, *m_stepper);
+void MainWindow::makeBars() {
+    auto* bar = new RewriteBar(*m_controller, *m_selection, *m_stepper);
     auto* stepping = new QToolBar(tr("Stepping"), this);
     stepping->setObjectName(QStringLiteral("stepping"));
     stepping->setMovable(false);
-    m_bar->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
-    stepping->addWidget(m_bar);
-    connect(m_bar, &RewriteBar::explainWanted, this, &MainWindow::explainHere);
+    bar->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
+    stepping->addWidget(bar);
+    connect(bar, &RewriteBar::explainWanted, this, [this] { explainHere(*this); });
+    m_problems = new ProblemBar(this);
     auto* top = new QToolBar(tr("Problems"), this);
     top->setObjectName(QStringLiteral("problems"));
     top->setMovable(false);
@@ -129,6 +130,7 @@ void MainWindow::makeDocks() {
     m_problems->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
     shown->setVisible(false);
     top->hide();
+    addToolBar(Qt::TopToolBarArea, makeActionBar());
     addToolBar(Qt::TopToolBarArea, stepping);
     addToolBarBreak(Qt::TopToolBarArea);
     addToolBar(Qt::TopToolBarArea, top);
@@ -141,28 +143,24 @@ void MainWindow::makeDocks() {
         connect(button, &QPushButton::clicked, top, &QWidget::hide);
 }
 
-void MainWindow::arrangeDocks() {
-    const QList<QDockWidget*> all = {m_steps,   m_graph, m_text,    m_kernels, m_node,
-                                     m_explain, m_log,   m_results, m_search};
-    for (QDockWidget* dock : all) {
-        removeDockWidget(dock);
-        dock->setFloating(false);
+void MainWindow::arrangeWindows() {
+    std::map<Area, QList<Window*>> areas;
+    for (Window* window : m_windows) {
+        removeDockWidget(window);
+        window->setFloating(false);
+        areas[window->row().area] << window;
     }
-    addDockWidget(Qt::LeftDockWidgetArea, m_steps);
-    splitDockWidget(m_steps, m_graph, Qt::Horizontal);
-    splitDockWidget(m_graph, m_node, Qt::Horizontal);
-    splitDockWidget(m_graph, m_log, Qt::Vertical);
-    tabifyDockWidget(m_graph, m_text);
-    tabifyDockWidget(m_graph, m_kernels);
-    tabifyDockWidget(m_node, m_explain);
-    tabifyDockWidget(m_log, m_results);
-    tabifyDockWidget(m_log, m_search);
-    for (QDockWidget* dock : all) dock->show();
-    m_graph->raise();
-    m_node->raise();
-    m_log->raise();
-    resizeDocks({m_steps, m_graph, m_node}, {400, 720, 340}, Qt::Horizontal);
-    resizeDocks({m_graph, m_log}, {680, 190}, Qt::Vertical);
+    const auto first = [&](Area area) { return areas[area].first(); };
+    addDockWidget(Qt::LeftDockWidgetArea, first(Area::Left));
+    splitDockWidget(first(Area::Left), first(Area::Centre), Qt::Horizontal);
+    splitDockWidget(first(Area::Centre), first(Area::Right), Qt::Horizontal);
+    splitDockWidget(first(Area::Centre), first(Area::Bottom), Qt::Vertical);
+    for (const auto& [area, tabs] : areas)
+        for (Window* tab : tabs.mid(1)) tabifyDockWidget(tabs.first(), tab);
+    for (Window* window : m_windows) window->show();
+    for (const auto& [area, tabs] : areas) tabs.first()->raise();
+    resizeDocks({first(Area::Left), first(Area::Centre), first(Area::Right)}, {400, 720, 340}, Qt::Horizontal);
+    resizeDocks({first(Area::Centre), first(Area::Bottom)}, {680, 190}, Qt::Vertical);
 }
 
 void MainWindow::makeStatusBar() {
@@ -175,54 +173,45 @@ void MainWindow::makeStatusBar() {
     connect(escape, &QShortcut::activated, this, &MainWindow::stopLatest);
     connect(m_activities, &ActivityList::cancelWanted, this, &MainWindow::stop);
     connect(m_controller, &SessionController::activitiesChanged, this, &MainWindow::updateActivities);
-    connect(&m_graph->view(), &GraphView::layoutStarted, this, [this](int nodes) {
-        m_layout.emplace();
-        m_layout->tag = kLayout;
-        m_layout->doing = tr("Laying out %1").arg(counted(nodes, tr("node"), tr("nodes")));
-        m_layout->since.start();
-        updateActivities();
-    });
-    connect(&m_graph->view(), &GraphView::sceneShown, this, [this] {
-        m_layout.reset();
-        updateActivities();
-    });
 }
 
-void MainWindow::updateActivities() {
+/// As they were begun.
+QVector<Activity> MainWindow::activities() const {
     QVector<Activity> all = m_controller->activities();
-    if (m_layout) all << *m_layout;
-    m_activities->setActivities(all);
+    for (const Window* window : m_windows)
+        if (const auto own = window->activity()) all << *own;
+    std::stable_sort(all.begin(), all.end(), [](const Activity& a, const Activity& b) { return a.since < b.since; });
+    return all;
 }
+
+void MainWindow::updateActivities() { m_activities->setActivities(activities()); }
 
 /// What was begun last is what somebody waits for.
 void MainWindow::stopLatest() {
-    const QVector<Activity> all = m_controller->activities();
-    const bool layingOut = m_layout && m_graph->view().builder().isBusy();
-    if (layingOut && (all.isEmpty() || all.last().since < m_layout->since)) return stop(kLayout);
-    if (!all.isEmpty()) stop(all.last().tag);
+    if (const QVector<Activity> all = activities(); !all.isEmpty()) stop(all.last().tag);
 }
 
 void MainWindow::stop(const QString& tag) {
-    if (tag == kLayout) m_graph->view().builder().settleForPlain();
+    if (Window* own = window(tag)) own->stopActivity();
     else m_controller->cancel(tag);
 }
 
 void MainWindow::say(const QString& message) { statusBar()->showMessage(message, kMessageMilliseconds); }
 
+void MainWindow::logProblem(const LogEntry& entry) {
+    m_controller->log().append(entry);
+    emit m_controller->problem(entry);
+}
+
 bool MainWindow::isSettled() const {
-    return !m_controller->isBusy() && !m_graph->view().builder().isBusy() &&
-           (!m_selection->hasPlace() || (m_graph->isSettled() && m_text->isSettled()));
+    return !m_controller->isBusy() &&
+           std::all_of(m_windows.begin(), m_windows.end(), [](const Window* window) { return window->isSettled(); });
 }
 
-QDockWidget* MainWindow::window(const QString& name) const {
-    // An empty name would find any dock.
-    return name.isEmpty() ? nullptr : findChild<QDockWidget*>(name, Qt::FindDirectChildrenOnly);
-}
-
-QStringList MainWindow::windowNames() const {
-    QStringList names;
-    for (const QDockWidget* dock : m_docks) names << dock->objectName();
-    return names;
+Window* MainWindow::window(const QString& name) const {
+    for (Window* window : m_windows)
+        if (window->objectName() == name) return window;
+    return nullptr;
 }
 
 void MainWindow::open(const QString& path, const QString& graph) { m_controller->open(path, graph); }
@@ -231,20 +220,6 @@ void MainWindow::compileWhenOpened() {
     const auto once = static_cast<Qt::ConnectionType>(Qt::QueuedConnection | Qt::SingleShotConnection);
     connect(
         m_controller, &SessionController::modelOpened, this, [this] { m_controller->compile({}); }, once);
-}
-
-void MainWindow::compile() {
-    if (!m_controller->model()) {
-        say(tr("Nothing to compile yet: open a model first (Ctrl+O)."));
-        return;
-    }
-    const CompileRequest options = CompileDialog::remembered();
-    m_controller->compile(options);
-    QStringList own;
-    if (options.mode == Mode::Training) own << tr("for training");
-    if (options.parity) own << tr("as PyTorch does where it is known to be wrong");
-    if (!own.isEmpty())
-        say(tr("Compiling %1, as chosen last time in Compile With (Ctrl+Shift+B).").arg(own.join(tr(" and "))));
 }
 
 void MainWindow::updateTitle() {

@@ -1,31 +1,25 @@
 #pragma once
-// All that a menu bar offers, menus inside menus too, each once.
-#include <QAction>
-#include <QMenu>
+// The actions of a menu bar, found again: for the list of keys, for Go To and by name.
+#include <QMainWindow>
 #include <QMenuBar>
 #include <QVector>
 
 namespace cutaway::ui {
 
 struct MenuAction {
-    QString menu;  // the one of the bar, "File"
+    QString menu;   // the one of the bar, "File"
+    QString title;  // "Theme: Dark" for what stands in a menu of the menu
     QAction* action = nullptr;
-    bool submenu = false;
+    bool made = false;  // not always there: in a menu that is filled when it opens
 };
 
-inline void addMenuActions(QVector<MenuAction>& found, const QMenu& menu, const QString& name) {
-    for (QAction* action : menu.actions()) {
-        if (action->isSeparator()) continue;
-        found.append({name, action, action->menu() != nullptr});
-        if (action->menu()) addMenuActions(found, *action->menu(), name);
-    }
-}
-
-inline QVector<MenuAction> menuActions(const QMenuBar& bar) {
-    QVector<MenuAction> found;
-    for (const QAction* top : bar.actions())
-        if (const QMenu* menu = top->menu()) addMenuActions(found, *menu, top->text().remove('&'));
-    return found;
-}
+/// All that the menus offer, each once.
+QVector<MenuAction> menuActions(const QMenuBar& bar);
+/// By its key ("Ctrl+O"), or by its text if it has none; null if there is none.
+QAction* actionNamed(const QMainWindow& window, const char* name);
+/// Can be chosen, or says in its tips why not.
+void offer(QAction& action, const QString& whyNot);
+/// Its contents are made when it opens.
+void markFilled(QMenu& menu);
 
 }  // namespace cutaway::ui

@@ -14,16 +14,15 @@
 
 namespace cutaway::ui {
 
-NodeWindow::NodeWindow(SessionController& controller, Selection& selection, QWidget* parent)
-    : QDockWidget(tr("Node"), parent),
-      m_controller(controller),
-      m_selection(selection),
+NodeWindow::NodeWindow(const WindowRow& tableRow, const WindowParts& parts)
+    : Window(tableRow),
+      m_controller(parts.controller),
+      m_selection(parts.selection),
       m_model(*new NodeModel(this)),
       m_title(new ElidedLabel),
       m_empty(new QLabel),
       m_tree(new QTreeView),
       m_pages(new QStackedWidget) {
-    setObjectName(QStringLiteral("node"));
     m_tree->setModel(&m_model);
     m_tree->setAlternatingRowColors(true);
     m_tree->setAccessibleName(tr("Properties of the node"));
@@ -48,7 +47,7 @@ NodeWindow::NodeWindow(SessionController& controller, Selection& selection, QWid
     showFacts({});
 
     connect(m_tree, &QTreeView::activated, this, &NodeWindow::go);
-    connect(&controller, &SessionController::nodeShown, this,
+    connect(&parts.controller, &SessionController::nodeShown, this,
             [this](const std::shared_ptr<const NodeFacts>& facts) { showFacts(*facts); });
     auto* copy = new QShortcut(QKeySequence::Copy, m_tree);
     copy->setContext(Qt::WidgetShortcut);
@@ -75,7 +74,7 @@ void NodeWindow::showFacts(const NodeFacts& facts) {
 
 /// In a narrow window the values get the larger part.
 void NodeWindow::resizeEvent(QResizeEvent* event) {
-    QDockWidget::resizeEvent(event);
+    Window::resizeEvent(event);
     m_tree->header()->resizeSection(0, std::clamp(width() * 2 / 5, 100, 140));
 }
 

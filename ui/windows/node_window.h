@@ -1,9 +1,8 @@
 #pragma once
 // The Node window: all about the current node. Rows that name another node or a step go there on Enter or double click.
-#include <QDockWidget>
 
 #include "ui/models/node_model.h"
-#include "ui/session/session_controller.h"
+#include "ui/windows/window.h"
 
 class QLabel;
 class QStackedWidget;
@@ -13,11 +12,11 @@ namespace cutaway::ui {
 
 class ElidedLabel;
 
-class NodeWindow : public QDockWidget {
+class NodeWindow : public Window {
     Q_OBJECT
 
   public:
-    NodeWindow(SessionController& controller, Selection& selection, QWidget* parent = nullptr);
+    NodeWindow(const WindowRow& tableRow, const WindowParts& parts);
 
   private:
     void showFacts(const NodeFacts& facts);

@@ -9,12 +9,11 @@
 
 namespace cutaway::ui {
 
-ResultsWindow::ResultsWindow(SessionController& controller, QWidget* parent)
-    : QDockWidget(tr("Results"), parent),
+ResultsWindow::ResultsWindow(const WindowRow& tableRow, const WindowParts& parts)
+    : Window(tableRow),
       m_outputs(*new OutputsModel(this)),
       m_verdict(new QLabel),
       m_table(makeList(m_outputs, OutputsModel::SortRole, tr("Outputs"))) {
-    setObjectName(QStringLiteral("results"));
     m_verdict->setWordWrap(true);
     new Columns(m_table->horizontalHeader(), objectName());
     auto* page = new QWidget;
@@ -30,9 +29,9 @@ ResultsWindow::ResultsWindow(SessionController& controller, QWidget* parent)
                "is expected."));
     };
     clear();
-    connect(&controller, &SessionController::modelOpened, this, clear);
-    connect(&controller, &SessionController::ran, this,
-            [this, &controller](RunId run, const std::shared_ptr<const RunReport>& report) {
+    connect(&parts.controller, &SessionController::modelOpened, this, clear);
+    connect(&parts.controller, &SessionController::ran, this,
+            [this, &controller = parts.controller](RunId run, const std::shared_ptr<const RunReport>& report) {
                 showReport(*report, controller.runOf(run) ? controller.runOf(run)->title() : QString());
             });
 }

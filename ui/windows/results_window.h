@@ -1,20 +1,19 @@
 #pragma once
 // The Results window: outputs of the last execution against what was expected.
-#include <QDockWidget>
 
 #include "ui/models/results_model.h"
-#include "ui/session/session_controller.h"
+#include "ui/windows/window.h"
 
 class QLabel;
 class QTableView;
 
 namespace cutaway::ui {
 
-class ResultsWindow : public QDockWidget {
+class ResultsWindow : public Window {
     Q_OBJECT
 
   public:
-    explicit ResultsWindow(SessionController& controller, QWidget* parent = nullptr);
+    ResultsWindow(const WindowRow& tableRow, const WindowParts& parts);
 
   private:
     void showReport(const RunReport& report, const QString& run);

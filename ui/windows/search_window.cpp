@@ -23,13 +23,12 @@ NodeId idOf(const QTreeWidgetItem& item) { return static_cast<NodeId>(item.data(
 
 }  // namespace
 
-SearchWindow::SearchWindow(SessionController& controller, Selection& selection, QWidget* parent)
-    : QDockWidget(tr("Search"), parent),
-      m_selection(selection),
+SearchWindow::SearchWindow(const WindowRow& tableRow, const WindowParts& parts)
+    : Window(tableRow),
+      m_selection(parts.selection),
       m_field(new QLineEdit),
       m_count(new ElidedLabel),
       m_hits(new QTreeWidget) {
-    setObjectName(QStringLiteral("search"));
     m_field->setPlaceholderText(tr("Words, or: op=mm & numel>1e6 & change=added"));
     m_field->setClearButtonEnabled(true);
     m_count->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);  // a problem of the query is a sentence
@@ -60,19 +59,19 @@ SearchWindow::SearchWindow(SessionController& controller, Selection& selection, 
 
     connect(m_field, &QLineEdit::textChanged, this, &SearchWindow::search);
     connect(m_field, &QLineEdit::returnPressed, this, [this] { nextHit(true); });
-    connect(&controller, &SessionController::shown, this, [this](const std::shared_ptr<const Shown>& what) {
+    connect(&parts.controller, &SessionController::shown, this, [this](const std::shared_ptr<const Shown>& what) {
         m_graph = what->graph;
         search();
     });
     const auto choose = [this](const QTreeWidgetItem* item) {
-        if (item) emit hitChosen(idOf(*item));
+        if (item) emit nodeWanted(idOf(*item));
         showCount();
     };
     // Not of the current row: the focus, when it comes, makes one current and means nothing by it.
     connect(m_hits, &QTreeWidget::itemSelectionChanged, this,
             [this, choose] { choose(m_hits->selectedItems().value(0)); });
     connect(m_hits, &QTreeWidget::itemActivated, this, choose);
-    connect(&selection, &Selection::nodeChanged, this, &SearchWindow::followNode);
+    connect(&parts.selection, &Selection::nodeChanged, this, &SearchWindow::followNode);
 }
 
 void SearchWindow::focusField() {

@@ -1,10 +1,9 @@
 #pragma once
 // The Search window: nodes of the graphs on show that match words or conditions (ui/models/node_query.h).
-#include <QDockWidget>
 #include <QVector>
 #include <memory>
 
-#include "ui/session/session_controller.h"
+#include "ui/windows/window.h"
 
 class QLineEdit;
 class QTreeWidget;
@@ -13,11 +12,11 @@ namespace cutaway::ui {
 
 class ElidedLabel;
 
-class SearchWindow : public QDockWidget {
+class SearchWindow : public Window {
     Q_OBJECT
 
   public:
-    SearchWindow(SessionController& controller, Selection& selection, QWidget* parent = nullptr);
+    SearchWindow(const WindowRow& tableRow, const WindowParts& parts);
 
     void focusField();
     void nextHit(bool forward);
@@ -25,10 +24,6 @@ class SearchWindow : public QDockWidget {
     /// Of a node of the graph on show; empty if it has none.
     QString nameOf(NodeId id) const;
     const std::shared_ptr<const UnionGraph>& graph() const { return m_graph; }
-
-  signals:
-    /// Somebody wants to see this node.
-    void hitChosen(cutaway::NodeId node);
 
   private:
     void search();

@@ -20,11 +20,11 @@
 
 namespace cutaway::ui {
 
-StepsWindow::StepsWindow(SessionController& controller, Selection& selection, Stepper& stepper, QWidget* parent)
-    : QDockWidget(tr("Steps"), parent),
-      m_controller(controller),
-      m_selection(selection),
-      m_stepper(stepper),
+StepsWindow::StepsWindow(const WindowRow& tableRow, const WindowParts& parts)
+    : Window(tableRow),
+      m_controller(parts.controller),
+      m_selection(parts.selection),
+      m_stepper(parts.stepper),
       m_model(*new StepsModel(this)),
       m_filtered(new StepsFilter(this)),
       m_run(new QComboBox),
@@ -34,7 +34,6 @@ StepsWindow::StepsWindow(SessionController& controller, Selection& selection, St
       m_running(new QLabel),
       m_tree(new QTreeView),
       m_pages(new QStackedWidget) {
-    setObjectName(QStringLiteral("steps"));
     m_filtered->setSourceModel(&m_model);
     m_tree->setModel(m_filtered);
     m_tree->setUniformRowHeights(true);
@@ -110,20 +109,20 @@ StepsWindow::StepsWindow(SessionController& controller, Selection& selection, St
             m_model.setRewrites(step, run->rewrites[static_cast<size_t>(step)]);
     });
     connect(&m_model, &StepsModel::passToggled, this, &StepsWindow::togglePass);
-    connect(&controller, &SessionController::modelOpened, this, [this] {
+    connect(&parts.controller, &SessionController::modelOpened, this, [this] {
         m_run->clear();
         m_model.clear();
         m_empty->setText(tr("The model is open.\n\nCompile it with Run > Compile (Ctrl+B) to see every pass here."));
         m_pages->setCurrentIndex(0);
     });
-    connect(&controller, &SessionController::compilingChanged, this, &StepsWindow::followCompile);
+    connect(&parts.controller, &SessionController::compilingChanged, this, &StepsWindow::followCompile);
     connect(&m_soon, &QTimer::timeout, this, &StepsWindow::addLatestSteps);
-    connect(&controller, &SessionController::compiled, this, [this](RunId run) {
+    connect(&parts.controller, &SessionController::compiled, this, [this](RunId run) {
         m_run->addItem(m_controller.runOf(run)->title(), run);
         if (m_model.run() == StepsModel::kUnderWay || !m_controller.runOf(m_model.run())) showRun(run);
     });
-    connect(&selection, &Selection::placeChanged, this, &StepsWindow::follow);
-    connect(&selection, &Selection::marksChanged, this,
+    connect(&parts.selection, &Selection::placeChanged, this, &StepsWindow::follow);
+    connect(&parts.selection, &Selection::marksChanged, this,
             [this] { m_model.setMarks(m_selection.markA(), m_selection.markB()); });
 }
 
@@ -277,7 +276,7 @@ void StepsWindow::showMenu(QPoint at) {
 
 /// Names come first: in a narrow window the numbers go, and their tool tips still tell them.
 void StepsWindow::resizeEvent(QResizeEvent* event) {
-    QDockWidget::resizeEvent(event);
+    Window::resizeEvent(event);
     const int letter = m_tree->fontMetrics().averageCharWidth();
     m_columns->setRoom(StepsModel::Nodes, width() >= 60 * letter);
     m_columns->setRoom(StepsModel::Time, width() >= 50 * letter);

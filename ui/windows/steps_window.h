@@ -1,12 +1,11 @@
 #pragma once
 // The Steps window: the runs of the open model and, for one of them, the tree of stages, passes and rewrites.
-#include <QDockWidget>
 #include <QTimer>
 
 #include "cutaway/step_key.h"
 #include "ui/models/steps_filter.h"
 #include "ui/models/steps_model.h"
-#include "ui/session/stepper.h"
+#include "ui/windows/window.h"
 
 class QComboBox;
 class QLabel;
@@ -18,11 +17,11 @@ namespace cutaway::ui {
 
 class Columns;
 
-class StepsWindow : public QDockWidget {
+class StepsWindow : public Window {
     Q_OBJECT
 
   public:
-    StepsWindow(SessionController& controller, Selection& selection, Stepper& stepper, QWidget* parent = nullptr);
+    StepsWindow(const WindowRow& tableRow, const WindowParts& parts);
 
     void markCurrent(bool asB);
     Result<FoundStep> select(const QString& step);
@@ -30,9 +29,6 @@ class StepsWindow : public QDockWidget {
     void setFilter(const QString& text);
     const StepsModel& model() const { return m_model; }
     RunId currentRun() const { return m_model.run(); }
-
-  signals:
-    void message(const QString& text);
 
   private:
     void showRun(RunId run);

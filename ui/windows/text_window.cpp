@@ -23,15 +23,14 @@
 
 namespace cutaway::ui {
 
-TextWindow::TextWindow(SessionController& controller, Selection& selection, QWidget* parent)
-    : QDockWidget(tr("Text"), parent),
-      m_controller(controller),
-      m_selection(selection),
+TextWindow::TextWindow(const WindowRow& tableRow, const WindowParts& parts)
+    : Window(tableRow),
+      m_controller(parts.controller),
+      m_selection(parts.selection),
       m_model(*new TextModel(this)),
       m_table(new QTableView),
       m_sides(new QScrollBar(Qt::Horizontal)),
       m_pages(new QStackedWidget) {
-    setObjectName(QStringLiteral("text"));
     m_table->setModel(&m_model);
     auto* delegate = new TextDelegate(m_table);
     m_table->setItemDelegate(delegate);
@@ -72,10 +71,10 @@ TextWindow::TextWindow(SessionController& controller, Selection& selection, QWid
     setWidget(m_pages);
     setFocusProxy(m_table);
 
-    connect(&controller, &SessionController::textShown, this,
+    connect(&parts.controller, &SessionController::textShown, this,
             [this](const std::shared_ptr<const ShownText>& what) { showText(*what); });
-    connect(&controller, &SessionController::modelOpened, this, [this] { m_shown.reset(); });
-    connect(&selection, &Selection::nodeChanged, this, &TextWindow::followNode);
+    connect(&parts.controller, &SessionController::modelOpened, this, [this] { m_shown.reset(); });
+    connect(&parts.selection, &Selection::nodeChanged, this, &TextWindow::followNode);
     connect(m_table->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this](const QModelIndex& row) {
         if (!m_following && m_model.nodeAt(row.row()) != NodeId::None) m_selection.setNode(m_model.nodeAt(row.row()));
     });
@@ -93,6 +92,10 @@ TextWindow::TextWindow(SessionController& controller, Selection& selection, QWid
     auto* copy = new QShortcut(QKeySequence::Copy, m_table);
     copy->setContext(Qt::WidgetShortcut);
     connect(copy, &QShortcut::activated, this, &TextWindow::copyRows);
+}
+
+bool TextWindow::isSettled() const {
+    return !m_selection.hasPlace() || (m_shown && *m_shown == m_selection.comparison());
 }
 
 QWidget* TextWindow::makeBar() {
@@ -211,7 +214,7 @@ bool TextWindow::eventFilter(QObject* watched, QEvent* event) {
             return true;
         }
     }
-    return QDockWidget::eventFilter(watched, event);
+    return Window::eventFilter(watched, event);
 }
 
 void TextWindow::followNode(NodeId node) {

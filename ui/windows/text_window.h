@@ -1,9 +1,8 @@
 #pragma once
 // The Text window: FX text of before and after, unified or side by side; its current line is the current node.
-#include <QDockWidget>
 
 #include "ui/models/text_model.h"
-#include "ui/session/session_controller.h"
+#include "ui/windows/window.h"
 
 class QComboBox;
 class QScrollBar;
@@ -14,23 +13,17 @@ namespace cutaway::ui {
 
 class ElidedLabel;
 
-class TextWindow : public QDockWidget {
+class TextWindow : public Window {
     Q_OBJECT
 
   public:
-    TextWindow(SessionController& controller, Selection& selection, QWidget* parent = nullptr);
+    TextWindow(const WindowRow& tableRow, const WindowParts& parts);
 
     void setSideBySide(bool sideBySide);
     void copyRunnable();
-    /// Whether the text of the current place is on show.
-    bool isSettled() const { return m_shown && m_selection.hasPlace() && *m_shown == m_selection.comparison(); }
+    bool isSettled() const override;
     /// To the next or previous changed line, and in it to the word.
     void goToChange(bool forward);
-
-  signals:
-    void menuWanted(cutaway::NodeId id, QPoint at);
-    void settled();
-    void message(const QString& text);
 
   private:
     void showText(const ShownText& what);

@@ -1,0 +1,60 @@
+#pragma once
+// What the menus offer: a table for each menu, a row for each command, in the file of the functions that the rows name.
+// Menus, the tool bar, the list of keys and Go To are made from these tables.
+#include <QMenu>
+#include <functional>
+#include <optional>
+#include <span>
+
+#include "ui/session/session_controller.h"
+
+namespace cutaway::ui {
+
+class MainWindow;
+
+/// On the tool bar: groups stand in the order of their numbers, commands within one in the order of the menus.
+struct OnBar {
+    int group = 0;  // 0: not there
+    bool withText = false;
+};
+
+struct Command {
+    const char* text;         // "&Open…"
+    const char* key = "";     // "Ctrl+O"
+    const char* icon = "";    // a file in resources/icons
+    const char* inside = "";  // the menu in the menu that it stands in, if any
+    bool first = false;       // of a group: a line stands before it
+    OnBar bar = {};
+    void (*run)(MainWindow&) = nullptr;
+    /// Why it cannot be done now; empty if it can.
+    QString (*whyNot)(MainWindow&) = nullptr;
+    /// Whether it is ticked; only of those that can be.
+    bool (*ticked)(MainWindow&) = nullptr;
+    /// It is a menu in the menu, filled whenever it opens.
+    void (*fill)(MainWindow&, QMenu&) = nullptr;
+};
+
+std::span<const Command> fileCommands();
+std::span<const Command> editCommands();
+std::span<const Command> viewCommands();
+std::span<const Command> runCommands();
+std::span<const Command> debugCommands();
+std::span<const Command> helpCommands();
+
+/// Reasons for `whyNot`.
+QString needsModel(MainWindow& main);
+
+// What is also asked for by other means than a menu.
+void chooseFile(MainWindow& main);
+void chooseFolder(MainWindow& main);
+void chooseGraph(MainWindow& main);
+void explainHere(MainWindow& main);
+void showNodeMenu(MainWindow& main, NodeId node, QPoint at);
+void showKeys(MainWindow& main);
+
+/// The run whose steps are looked at, else the last; null before the first.
+const Run* latestRun(MainWindow& main);
+/// Its id; without one, says what is to be done first.
+std::optional<RunId> currentRun(MainWindow& main);
+
+}  // namespace cutaway::ui

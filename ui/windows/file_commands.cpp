@@ -1,0 +1,129 @@
+// The File menu.
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QSaveFile>
+#include <QSettings>
+
+#include "ui/windows/commands.h"
+#include "ui/windows/export_graph.h"
+#include "ui/windows/graph_dialog.h"
+#include "ui/windows/graph_window.h"
+#include "ui/windows/main_window.h"
+
+namespace cutaway::ui {
+
+QString needsModel(MainWindow& main) {
+    return main.controller().model() ? QString() : MainWindow::tr("Open a model first (Ctrl+O).");
+}
+
+void chooseFile(MainWindow& main) {
+    const QString last = QSettings().value(QStringLiteral("recent")).toStringList().value(0);
+    const QString path =
+        QFileDialog::getOpenFileName(&main, MainWindow::tr("Open a model or graph"), QFileInfo(last).absolutePath(),
+                                     MainWindow::tr("Models and graphs (*.pt2 *.py *.txt *.log *.pt);;All files (*)"));
+    if (!path.isEmpty()) main.open(path);
+}
+
+void chooseFolder(MainWindow& main) {
+    const QString path = QFileDialog::getExistingDirectory(&main, MainWindow::tr("Open a debug folder"));
+    if (!path.isEmpty()) main.open(path);
+}
+
+void chooseGraph(MainWindow& main) {
+    SessionController& controller = main.controller();
+    auto* dialog =
+        new GraphDialog(controller.graphs(), QFileInfo(controller.path()).fileName(), controller.graph(), &main);
+    dialog->setAttribute(Qt::WA_DeleteOnClose);
+    QObject::connect(dialog, &QDialog::accepted, &main, [&main, dialog, path = controller.path()] {
+        if (!dialog->graph().isEmpty() && dialog->graph() != main.controller().graph())
+            main.open(path, dialog->graph());
+    });
+    dialog->open();
+}
+
+namespace {
+
+QString needsSeveralGraphs(MainWindow& main) {
+    if (const QString missing = needsModel(main); !missing.isEmpty()) return missing;
+    return main.controller().graphs().size() > 1 ? QString() : MainWindow::tr("This file holds one graph.");
+}
+
+void fillRecent(MainWindow& main, QMenu& menu) {
+    const QStringList recent = QSettings().value(QStringLiteral("recent")).toStringList();
+    for (const QString& path : recent) menu.addAction(path, &main, [&main, path] { main.open(path); });
+    if (recent.isEmpty()) menu.addAction(MainWindow::tr("No file was opened yet"))->setEnabled(false);
+}
+
+void exportPicture(MainWindow& main) {
+    GraphWindow& graph = main.get<GraphWindow>();
+    const GraphScene* scene = graph.view().canvas().scene();
+    if (!scene) return main.say(MainWindow::tr("The graph is not drawn yet."));
+    const QString path =
+        askForFile(&main, MainWindow::tr("Export the graph"), QStringLiteral("graph"),
+                   {MainWindow::tr("SVG (*.svg)"), MainWindow::tr("PNG (*.png)"), MainWindow::tr("Graphviz (*.dot)")});
+    if (path.isEmpty()) return;
+    const auto done = exportGraph(*scene, graph.view().canvas().mode(), main.palette(), graph.pictureTitle(), path);
+    if (done) return main.say(MainWindow::tr("Wrote %1").arg(path));
+    main.logProblem(entryOf(done.error(), MainWindow::tr("Exporting the graph")));
+}
+
+void exportText(MainWindow& main) {
+    const QString path = askForFile(&main, MainWindow::tr("Export the graph as a Python program"),
+                                    QStringLiteral("graph"), {MainWindow::tr("Python (*.py)")});
+    if (path.isEmpty()) return;
+    main.controller().runnableText(main.selection().place(), [&main, path](const QString& text) {
+        QSaveFile file(path);
+        if (file.open(QIODevice::WriteOnly) && file.write(text.toUtf8()) >= 0 && file.commit())
+            return main.say(MainWindow::tr("Wrote %1").arg(path));
+        main.logProblem({LogEntry::Level::Problem,
+                         MainWindow::tr("Exporting the text: %1").arg(file.errorString()),
+                         path,
+                         MainWindow::tr("Choose a folder that you can write to."),
+                         {},
+                         NodeId::None});
+    });
+}
+
+const Command kCommands[] = {
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Open…"),
+     .key = "Ctrl+O",
+     .icon = "open",
+     .bar = {1, true},
+     .run = chooseFile},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "Open &Folder…"),
+     .key = "Ctrl+Shift+O",
+     .icon = "open-folder",
+     .run = chooseFolder},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "Open Another &Graph…"),
+     .key = "Ctrl+Shift+G",
+     .icon = "graphs",
+     .run = chooseGraph,
+     .whyNot = needsSeveralGraphs},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "Open &Recent"), .icon = "recent", .fill = fillRecent},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Close"),
+     .key = "Ctrl+W",
+     .icon = "close",
+     .run = [](MainWindow& main) { main.controller().close(); },
+     .whyNot = needsModel},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "Export &Picture…"),
+     .key = "Ctrl+Shift+E",
+     .icon = "picture",
+     .first = true,
+     .run = exportPicture,
+     .whyNot = needsModel},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "Export &Text…"),
+     .icon = "export-text",
+     .run = exportText,
+     .whyNot = needsModel},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Quit"),
+     .key = "Ctrl+Q",
+     .icon = "quit",
+     .first = true,
+     .run = [](MainWindow& main) { main.close(); }},
+};
+
+}  // namespace
+
+std::span<const Command> fileCommands() { return kCommands; }
+
+}  // namespace cutaway::ui

@@ -1,0 +1,30 @@
+// The Help menu.
+#include <QApplication>
+#include <QMessageBox>
+
+#include "ui/windows/commands.h"
+#include "ui/windows/keys_dialog.h"
+#include "ui/windows/main_window.h"
+
+namespace cutaway::ui {
+
+void showKeys(MainWindow& main) { KeysDialog(*main.menuBar(), &main).exec(); }
+
+namespace {
+
+void showAbout(MainWindow& main) {
+    QMessageBox::about(&main, MainWindow::tr("About Cutaway"),
+                       MainWindow::tr("<b>Cutaway %1</b><p>An interactive debugger for graph compilers.</p>")
+                           .arg(QApplication::applicationVersion()));
+}
+
+const Command kCommands[] = {
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Keys"), .key = "F1", .icon = "keys", .run = showKeys},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&About Cutaway"), .icon = "about", .run = showAbout},
+};
+
+}  // namespace
+
+std::span<const Command> helpCommands() { return kCommands; }
+
+}  // namespace cutaway::ui

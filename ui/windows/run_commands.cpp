@@ -1,0 +1,109 @@
+// The Run menu: compile, execute, generate code, time.
+#include "ui/windows/commands.h"
+#include "ui/windows/compile_dialog.h"
+#include "ui/windows/main_window.h"
+#include "ui/windows/run_dialogs.h"
+
+namespace cutaway::ui {
+
+const Run* latestRun(MainWindow& main) {
+    const SessionController& controller = main.controller();
+    if (const Run* run = controller.runOf(main.selection().place().run)) return run;
+    return controller.runs().empty() ? nullptr : &controller.runs().back();
+}
+
+std::optional<RunId> currentRun(MainWindow& main) {
+    if (const Run* run = latestRun(main)) return run->id;
+    main.say(MainWindow::tr("Compile the model first (Ctrl+B)."));
+    return {};
+}
+
+namespace {
+
+/// With the options of last time, and says which those are.
+void compile(MainWindow& main) {
+    const CompileRequest options = CompileDialog::remembered();
+    main.controller().compile(options);
+    QStringList own;
+    if (options.mode == Mode::Training) own << MainWindow::tr("for training");
+    if (options.parity) own << MainWindow::tr("as PyTorch does where it is known to be wrong");
+    if (!own.isEmpty())
+        main.say(MainWindow::tr("Compiling %1, as chosen last time in Compile With (Ctrl+Shift+B).")
+                     .arg(own.join(MainWindow::tr(" and "))));
+}
+
+void askCompile(MainWindow& main) {
+    const Run* run = main.stepper().run();
+    CompileDialog dialog([&main](Mode mode) { return main.controller().passes(mode); },
+                         run ? run->options : CompileDialog::remembered(), &main);
+    if (dialog.exec() == QDialog::Accepted) main.controller().compile(dialog.options());
+}
+
+void askExecute(MainWindow& main) {
+    const auto run = currentRun(main);
+    if (!run) return;
+    ExecuteDialog dialog(main.controller().path(), &main);
+    if (dialog.exec() == QDialog::Accepted) main.controller().run(*run, dialog.options());
+}
+
+void generateCode(MainWindow& main) {
+    if (const auto run = currentRun(main)) main.controller().build(*run, Target::Cpu);
+}
+
+void timeOnCpu(MainWindow& main) {
+    const auto run = currentRun(main);
+    if (!run) return;
+    constexpr int kRepeats = 20;
+    RunOptions options;
+    options.backend = Backend::Cpu;
+    options.repeat = kRepeats;
+    main.controller().run(*run, options);
+}
+
+/// Without a run the command can be chosen, and says what is to be done first.
+template <QString Run::*reason>
+QString asRunSays(MainWindow& main) {
+    if (const QString missing = needsModel(main); !missing.isEmpty()) return missing;
+    const Run* run = latestRun(main);
+    return run ? run->*reason : QString();
+}
+
+const Command kCommands[] = {
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Compile"),
+     .key = "Ctrl+B",
+     .icon = "compile",
+     .bar = {2, true},
+     .run = compile,
+     .whyNot = needsModel},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "Compile &With…"),
+     .key = "Ctrl+Shift+B",
+     .icon = "compile-with",
+     .bar = {2},
+     .run = askCompile,
+     .whyNot = needsModel},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Execute…"),
+     .key = "F5",
+     .icon = "execute",
+     .first = true,
+     .bar = {3, true},
+     .run = askExecute,
+     .whyNot = asRunSays<&Run::notExecuted>},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Generate Code"),
+     .key = "F7",
+     .icon = "code",
+     .bar = {3},
+     .run = generateCode,
+     .whyNot = asRunSays<&Run::notBuilt>},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Time on CPU"),
+     .key = "F6",
+     .icon = "time",
+     .bar = {3},
+     .run = timeOnCpu,
+     .whyNot = asRunSays<&Run::notTimed>},
+};
+
+}  // namespace
+
+std::span<const Command> runCommands() { return kCommands; }
+
+}  // namespace cutaway::ui

@@ -1,0 +1,101 @@
+// The View menu, without the windows themselves: what the graph shows, themes, layouts.
+#include <QInputDialog>
+#include <QSettings>
+
+#include "ui/windows/commands.h"
+#include "ui/windows/graph_window.h"
+#include "ui/windows/main_window.h"
+#include "ui/windows/theme.h"
+
+namespace cutaway::ui {
+namespace {
+
+constexpr const char* kModes = QT_TRANSLATE_NOOP("cutaway::ui", "&Graph Shows");
+constexpr const char* kThemes = QT_TRANSLATE_NOOP("cutaway::ui", "&Theme");
+
+template <GraphMode mode>
+void showMode(MainWindow& main) {
+    main.get<GraphWindow>().setMode(mode);
+}
+
+template <Theme theme>
+void choose(MainWindow&) {
+    QSettings().setValue(QStringLiteral("theme"), nameOf(theme));
+    applyTheme(theme);
+}
+template <Theme theme>
+bool isChosen(MainWindow&) {
+    return themeNamed(QSettings().value(QStringLiteral("theme")).toString()) == theme;
+}
+
+void fillLayouts(MainWindow& main, QMenu& menu) {
+    menu.addAction(MainWindow::tr("&Default"), &main, &MainWindow::arrangeWindows);
+    QSettings settings;
+    settings.beginGroup(QStringLiteral("layouts"));
+    const QStringList names = settings.childKeys();
+    for (const QString& name : names)
+        menu.addAction(name, &main, [&main, name] {
+            main.restoreState(QSettings().value(QStringLiteral("layouts/") + name).toByteArray());
+        });
+    menu.addSeparator();
+    menu.addAction(MainWindow::tr("&Save As…"), &main, [&main] {
+        const QString name =
+            QInputDialog::getText(&main, MainWindow::tr("Save window layout"), MainWindow::tr("Name:")).trimmed();
+        if (!name.isEmpty())
+            QSettings().setValue(QStringLiteral("layouts/") + QString(name).replace('/', '-'), main.saveState());
+    });
+    if (names.isEmpty()) return;
+    QMenu* remove = menu.addMenu(MainWindow::tr("&Remove"));
+    for (const QString& name : names)
+        remove->addAction(name, &main, [name] { QSettings().remove(QStringLiteral("layouts/") + name); });
+}
+
+const Command kCommands[] = {
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Difference"),
+     .key = "Ctrl+1",
+     .inside = kModes,
+     .first = true,
+     .run = showMode<GraphMode::Union>,
+     .whyNot = needsModel},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Before"),
+     .key = "Ctrl+2",
+     .inside = kModes,
+     .run = showMode<GraphMode::Before>,
+     .whyNot = needsModel},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&After"),
+     .key = "Ctrl+3",
+     .inside = kModes,
+     .run = showMode<GraphMode::After>,
+     .whyNot = needsModel},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Side by Side"),
+     .key = "Ctrl+4",
+     .icon = "side-by-side",
+     .inside = kModes,
+     .run = showMode<GraphMode::SideBySide>,
+     .whyNot = needsModel},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Fit Graph"),
+     .key = "Ctrl+0",
+     .icon = "fit",
+     .run = [](MainWindow& main) { main.get<GraphWindow>().view().fit(); },
+     .whyNot = needsModel},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&System"),
+     .inside = kThemes,
+     .first = true,
+     .run = choose<Theme::System>,
+     .ticked = isChosen<Theme::System>},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Light"),
+     .inside = kThemes,
+     .run = choose<Theme::Light>,
+     .ticked = isChosen<Theme::Light>},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Dark"),
+     .inside = kThemes,
+     .run = choose<Theme::Dark>,
+     .ticked = isChosen<Theme::Dark>},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "Window &Layout"), .fill = fillLayouts},
+};
+
+}  // namespace
+
+std::span<const Command> viewCommands() { return kCommands; }
+
+}  // namespace cutaway::ui

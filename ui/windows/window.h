@@ -1,0 +1,68 @@
+#pragma once
+// What all windows of the main window have in common: they are made from a row of the table (window_table.h), they show
+// the current place, and they ask for what is not theirs to do by these signals. None knows another.
+#include <QDockWidget>
+#include <optional>
+#include <span>
+
+#include "ui/session/stepper.h"
+
+namespace cutaway::ui {
+
+class Window;
+
+/// What a window is made of.
+struct WindowParts {
+    SessionController& controller;
+    Selection& selection;
+    Stepper& stepper;
+};
+
+enum class Area { Left, Centre, Right, Bottom };
+
+/// A key that a window understands by itself, for the list of all keys. No menu names it.
+struct KeyHint {
+    const char *what, *key;
+};
+
+struct WindowRow {
+    const char* name;  // for settings and the command line
+    const char* title;
+    Area area;        // where it stands at first: a tab of that area, in the order of the table
+    const char* key;  // shows it; "" for none
+    Window* (*make)(const WindowRow& row, const WindowParts& parts);
+    std::span<const KeyHint> keys = {};
+    bool needsModel = true;  // it has nothing to show without one
+};
+
+class Window : public QDockWidget {
+    Q_OBJECT
+
+  public:
+    explicit Window(const WindowRow& row);
+    const WindowRow& row() const { return m_row; }
+    /// Whether what belongs to the current place is on the screen.
+    virtual bool isSettled() const { return true; }
+    /// Work of its own that takes long enough for a line in the status bar, and what ends it.
+    virtual std::optional<Activity> activity() const { return {}; }
+    virtual void stopActivity() {}
+
+  signals:
+    void message(const QString& text);
+    /// What isSettled() says may have changed.
+    void settled();
+    void activityChanged();
+    /// Somebody asks what can be done with a node; `at` on the screen.
+    void menuWanted(cutaway::NodeId id, QPoint at);
+    /// Somebody wants to read all about a node.
+    void nodeOpened(cutaway::NodeId id);
+    /// Somebody wants to see a node in the graph.
+    void nodeWanted(cutaway::NodeId id);
+    /// Somebody wants the steps and rewrites listed that these words name.
+    void rewritesWanted(const QString& words);
+
+  private:
+    const WindowRow& m_row;
+};
+
+}  // namespace cutaway::ui

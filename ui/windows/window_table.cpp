@@ -1,0 +1,43 @@
+#include "ui/windows/window_table.h"
+
+#include "ui/windows/explain_window.h"
+#include "ui/windows/graph_window.h"
+#include "ui/windows/kernels_window.h"
+#include "ui/windows/log_window.h"
+#include "ui/windows/node_window.h"
+#include "ui/windows/results_window.h"
+#include "ui/windows/search_window.h"
+#include "ui/windows/steps_window.h"
+#include "ui/windows/text_window.h"
+
+namespace cutaway::ui {
+namespace {
+
+template <class W>
+Window* make(const WindowRow& row, const WindowParts& parts) {
+    return new W(row, parts);
+}
+
+const WindowRow kWindows[] = {
+    {"steps", QT_TRANSLATE_NOOP("cutaway::ui", "Steps"), Area::Left, "Alt+1", make<StepsWindow>},
+    {"graph", QT_TRANSLATE_NOOP("cutaway::ui", "Graph"), Area::Centre, "Alt+2", make<GraphWindow>, GraphWindow::keys()},
+    {"text", QT_TRANSLATE_NOOP("cutaway::ui", "Text"), Area::Centre, "Alt+3", make<TextWindow>},
+    {"node", QT_TRANSLATE_NOOP("cutaway::ui", "Node"), Area::Right, "Alt+4", make<NodeWindow>},
+    {"explain", QT_TRANSLATE_NOOP("cutaway::ui", "Explain"), Area::Right, "Alt+5", make<ExplainWindow>},
+    {"log", QT_TRANSLATE_NOOP("cutaway::ui", "Log"), Area::Bottom, "Alt+6", make<LogWindow>, {}, false},
+    {"kernels", QT_TRANSLATE_NOOP("cutaway::ui", "Kernels"), Area::Centre, "Alt+7", make<KernelsWindow>},
+    {"results", QT_TRANSLATE_NOOP("cutaway::ui", "Results"), Area::Bottom, "Alt+8", make<ResultsWindow>},
+    {"search", QT_TRANSLATE_NOOP("cutaway::ui", "Search"), Area::Bottom, "Alt+9", make<SearchWindow>},
+};
+
+}  // namespace
+
+std::span<const WindowRow> windowRows() { return kWindows; }
+
+QStringList windowNames() {
+    QStringList names;
+    for (const WindowRow& row : kWindows) names << QString::fromLatin1(row.name);
+    return names;
+}
+
+}  // namespace cutaway::ui
