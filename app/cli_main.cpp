@@ -18,21 +18,19 @@ int answer(const CLI::App& app, const CLI::ParseError& error) {
     const int status = app.exit(error, help, problem);
     std::cout << help.str();
     if (!problem.str().empty()) cli::remark(problem.str().substr(0, problem.str().find_last_not_of('\n') + 1));
-    return status;
+    return status == 0 ? 0 : cli::kMisused;
 }
 
 /// A command that does not exist, before CLI11 says that one is required.
-std::optional<Error> unknownCommand(const CLI::App& app, const std::string& given) {
+std::optional<Error> unknownCommand(const std::string& given) {
     if (given.empty() || given.front() == '-') return std::nullopt;
-    std::vector<std::string> commands;
-    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-        commands.push_back(command->get_name());
-    if (std::find(commands.begin(), commands.end(), given) != commands.end()) return std::nullopt;
+    std::vector<std::string_view> names;
+    for (const cli::Command* command : cli::commands()) names.push_back(command->name);
+    if (std::find(names.begin(), names.end(), given) != names.end()) return std::nullopt;
     std::string all;
-    for (const std::string& name : commands) all += (all.empty() ? "there are: " : ", ") + name;
+    for (const std::string_view name : names) all.append(all.empty() ? "there are: " : ", ").append(name);
     Error error{ErrorCode::NotFound, "no command named '" + given + "'", {}, {all}};
-    if (std::string near = suggestion(given, std::vector<std::string_view>(commands.begin(), commands.end()));
-        !near.empty())
+    if (std::string near = suggestion(given, names); !near.empty())
         error.notes.insert(error.notes.begin(), std::move(near));
     return error;
 }
@@ -41,22 +39,16 @@ int run(int argc, char** argv) {
     CLI::App app{"Cutaway's engine on the command line: opens models, compiles them step by step, runs the result",
                  "cutaway-cli"};
     app.require_subcommand(1);
+    app.option_defaults()->always_capture_default();  // --help and the manual tell them
     app.set_version_flag("--version", std::string("cutaway-cli ") + CUTAWAY_VERSION);
     cli::Context context;
-    cli::addInfo(app, context);
-    cli::addText(app, context);
-    cli::addCompile(app, context);
-    cli::addSteps(app, context);
-    cli::addDiff(app, context);
-    cli::addRun(app, context);
-    cli::addBench(app, context);
-    cli::addBisect(app, context);
-    cli::addExplain(app, context);
-    cli::addRules(app, context);
-    cli::addRunRepro(app, context);
-    cli::addSettings(app, context);
+    for (const cli::Command* command : cli::commands())
+        command->add(*app.add_subcommand(command->name, command->summary), context);
     cli::refuseEmptyValues(app);
-    if (const auto error = unknownCommand(app, argc > 1 ? argv[1] : "")) return cli::fail(*error);
+    if (const auto error = unknownCommand(argc > 1 ? argv[1] : "")) {
+        cli::fail(*error);
+        return cli::kMisused;
+    }
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {

@@ -41,39 +41,36 @@ void print(const BisectReport& report) {
               << (report.rewrite.why.empty() ? "" : ": " + report.rewrite.why) << "\n";
 }
 
-}  // namespace
-
-void addBisect(CLI::App& app, Context& context) {
-    auto* command = app.add_subcommand("bisect", "Finds the rewrite that broke the graph; status 0 if one was found");
+void addOptions(CLI::App& command, Context& context) {
     struct Arguments {
         std::string path, check = "numbers", json;
         BisectOptions bisect;
         CompileArguments compile;
     };
     auto arguments = std::make_shared<Arguments>();
-    addModel(*command, arguments->path)->required();
+    addModel(command, arguments->path)->required();
     auto* check =
         command
-            ->add_option(
+            .add_option(
                 "--check", arguments->check,
                 "What is bad: other numbers than the graph as opened, a new NaN or infinity, or a command that fails")
             ->check(oneOf({"numbers", "nonfinite", "command"}));
     auto* shell =
         command
-            ->add_option("--command", arguments->bisect.command,
-                         "Shell command that fails on a bad graph; {} stands for the graph as a runnable Python file")
+            .add_option("--command", arguments->bisect.command,
+                        "Shell command that fails on a bad graph; {} stands for the graph as a runnable Python file")
             ->type_name("COMMAND");
     auto* inputs = command
-                       ->add_option("--inputs", arguments->bisect.inputsFile,
-                                    "Input tensors (safetensors); default: the file's sample inputs, else random ones")
+                       .add_option("--inputs", arguments->bisect.inputsFile,
+                                   "Input tensors (safetensors); default: the file's sample inputs, else random ones")
                        ->type_name("FILE");
-    auto* tolerance = command->add_option("--tolerance", arguments->bisect.tolerance,
-                                          "For --check numbers: largest error that is good, as a share of the expected "
-                                          "value and of what is usual in its tensor");
+    auto* tolerance = command.add_option("--tolerance", arguments->bisect.tolerance,
+                                         "For --check numbers: largest error that is good, as a share of the expected "
+                                         "value and of what is usual in its tensor");
     tolerance->type_name("X")->check(shareOrNumber());
-    addJson(*command, arguments->json);
-    arguments->compile.addTo(*command);
-    command->callback([=, &context] {
+    addJson(command, arguments->json);
+    arguments->compile.addTo(command);
+    command.callback([=, &context] {
         const auto run = [&]() -> Result<int> {
             auto& bisect = arguments->bisect;
             if (shell->count() > 0) {
@@ -103,5 +100,29 @@ void addBisect(CLI::App& app, Context& context) {
         context.status = statusOf(run());
     });
 }
+
+/// What --json writes.
+std::vector<JsonReport> reports() {
+    const Json probe{{"rewrites", "integer: done in the whole run"},
+                     {"step", "integer: counted from 1; 0 is the graph as opened"},
+                     {"in_step", "integer: rewrites done of that step; -1: all"},
+                     {"bad", "boolean: the graph is wrong there"},
+                     {"detail", "string: how that was seen"}};
+    return {{"--json",
+             {{"found", "boolean: the rewrite is known"},
+              {"searched", "integer: rewrites among which it is"},
+              {"probes", Json::array({probe})},
+              {"note", "string: what was left out of the search"},
+              {"step?", shapeOfStep()},
+              {"rewrite?", shapeOfRewrite()}}}};
+}
+
+}  // namespace
+
+extern const Command bisectCommand{.name = "bisect",
+                                   .summary = "Finds the rewrite that broke the graph; status 0 if one was found",
+                                   .add = addOptions,
+                                   .refuses = "nothing is wrong with the graph after all rewrites",
+                                   .reports = reports};
 
 }  // namespace cutaway::cli

@@ -14,7 +14,6 @@
 namespace cutaway::cli {
 namespace {
 
-constexpr const char* kCompiling = "Compiling";
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
 /// On a terminal the pass that runs, once somebody would wonder: a large graph takes its time.

@@ -1,19 +1,15 @@
 #pragma once
-// The commands of cutaway-cli. Each adds its subcommand to the parser and leaves its exit status in `status`.
+// What several commands of cutaway-cli share: options, opening and compiling.
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "app/cli/command.h"
 #include "app/cli/option_checks.h"
 #include "app/cli/output.h"
 #include "cutaway/session.h"
 #include "cutaway/step_key.h"
 
 namespace cutaway::cli {
-
-/// What the commands share: what the process returns.
-struct Context {
-    int status = 0;
-};
 
 /// --json FILE, the same in every command that reports something.
 void addJson(CLI::App& command, std::string& path);
@@ -54,17 +50,8 @@ inline int shownNumber(int index) { return index + 1; }
 /// Makes graphs of about so many nodes, runs every stage on them and prints medians; the exit status.
 int benchCurve(const std::vector<int>& sizes, int repeat, const CompileArguments& compile, const std::string& json);
 
-void addInfo(CLI::App& app, Context& context);
-void addText(CLI::App& app, Context& context);
-void addCompile(CLI::App& app, Context& context);
-void addSteps(CLI::App& app, Context& context);
-void addDiff(CLI::App& app, Context& context);
-void addRun(CLI::App& app, Context& context);
-void addBench(CLI::App& app, Context& context);
-void addBisect(CLI::App& app, Context& context);
-void addExplain(CLI::App& app, Context& context);
-void addRules(CLI::App& app, Context& context);
-void addRunRepro(CLI::App& app, Context& context);
-void addSettings(CLI::App& app, Context& context);
+/// The group of options that choose how to compile.
+constexpr const char* kCompiling = "Compiling";
+constexpr int kMostRepeats = 1'000'000;
 
 }  // namespace cutaway::cli

@@ -176,63 +176,49 @@ Result<int> run(const Arguments& arguments) {
     return 0;
 }
 
-/// The rules of the pipeline and those of files, as text that loads again.
-Result<int> printRules(const CompileArguments& arguments, const std::string& pass, const std::string& json) {
-    CT_TRY(const CompileRequest options, arguments.resolved());
-    // Also refuses a pass that has no rules.
-    CT_TRY(const std::string text, ruleTexts(options, pass));
-    if (json.empty()) return writeText("-", text);
-    CT_TRY(const std::vector<RuleInfo> rules, ruleList(options));
-    Json rows = Json::array();
-    for (const RuleInfo& rule : rules)
-        if (pass.empty() || rule.pass == pass)
-            rows.push_back({{"pass", rule.pass},
-                            {"rule", rule.name},
-                            {"why", rule.why},
-                            {"find", rule.find},
-                            {"replace", rule.replace},
-                            {"condition", rule.condition},
-                            {"starts", rule.starts}});
-    return writeText(json, dump(rows));
+void addOptions(CLI::App& command, Context& context) {
+    auto arguments = std::make_shared<Arguments>();
+    addModel(command, arguments->path)->required();
+    command
+        .add_option("--rule", arguments->rule, "Name, or pass/name; without it every rule that may start at the node")
+        ->type_name("RULE");
+    command
+        .add_option("--node", arguments->node,
+                    "Name of the node where matching starts, the last call of what the rule finds; body/name inside a "
+                    "body of cond or its kin")
+        ->type_name("NODE");
+    command
+        .add_option("--step", arguments->step,
+                    "Look at the graph before this step (default: the rule's own); without --node, at this step alone")
+        ->type_name("STEP");
+    addJson(command, arguments->json);
+    arguments->compile.addTo(command);
+    command.callback([arguments, &context] { context.status = statusOf(run(*arguments)); });
+}
+
+/// What --json writes.
+std::vector<JsonReport> reports() {
+    const Json answer{{"pass", "string: name"},
+                      {"rule", "string: name"},
+                      {"node", "string: where matching starts"},
+                      {"applies", "boolean: whether the rule does"},
+                      {"reason", "string: why it does not; else empty"},
+                      {"nodes", Json::array({"string: what it would replace, or what the reason is about"})}};
+    const Json use{{"step", "string: name"},
+                   {"rule", "string: name"},
+                   {"tried", "integer: nodes at which matching started"},
+                   {"applied", "integer: rewrites"},
+                   {"counted", "integer: what PyTorch's counters count"},
+                   {"ms", "number: of the processor's time"}};
+    return {{"--json", Json::array({use})}, {"--json --node", Json::array({answer})}};
 }
 
 }  // namespace
 
-void addRules(CLI::App& app, Context& context) {
-    auto* command = app.add_subcommand(
-        "rules", "Prints the rules of the pipeline, and those of --rules, as text; a pass's rules load again");
-    struct Chosen {
-        std::string pass, json;
-        CompileArguments compile;
-    };
-    auto chosen = std::make_shared<Chosen>();
-    command->add_option("--pass", chosen->pass, "Of this pass alone")->type_name("PASS");
-    addJson(*command, chosen->json);
-    chosen->compile.addRulesTo(*command);
-    command->callback(
-        [chosen, &context] { context.status = statusOf(printRules(chosen->compile, chosen->pass, chosen->json)); });
-}
-
-void addExplain(CLI::App& app, Context& context) {
-    auto* command = app.add_subcommand(
-        "explain", "Why a rule does or does not apply at a node; without --node, what every rule tried and did");
-    auto arguments = std::make_shared<Arguments>();
-    addModel(*command, arguments->path)->required();
-    command
-        ->add_option("--rule", arguments->rule, "Name, or pass/name; without it every rule that may start at the node")
-        ->type_name("RULE");
-    command
-        ->add_option("--node", arguments->node,
-                     "Name of the node where matching starts, the last call of what the rule finds; body/name inside a "
-                     "body of cond or its kin")
-        ->type_name("NODE");
-    command
-        ->add_option("--step", arguments->step,
-                     "Look at the graph before this step (default: the rule's own); without --node, at this step alone")
-        ->type_name("STEP");
-    addJson(*command, arguments->json);
-    arguments->compile.addTo(*command);
-    command->callback([arguments, &context] { context.status = statusOf(run(*arguments)); });
-}
+extern const Command explainCommand{
+    .name = "explain",
+    .summary = "Why a rule does or does not apply at a node; without --node, what every rule tried and did",
+    .add = addOptions,
+    .reports = reports};
 
 }  // namespace cutaway::cli

@@ -80,21 +80,6 @@ Json toJson(const StageInfo& stage) {
             {"after", stage.after},
             {"seconds", stage.seconds}};
 }
-Json toJson(const KernelInfo& kernel) {
-    return {{"name", kernel.name},
-            {"kind", kernel.kind},
-            {"nodes", kernel.nodes.size()},
-            {"bytes_read", kernel.bytesRead},
-            {"bytes_written", kernel.bytesWritten},
-            {"flops", kernel.flops},
-            {"microseconds", kernel.microseconds},
-            {"reasons", kernel.reasons}};
-}
-Json toJson(const BuildInfo& build) {
-    Json kernels = Json::array();
-    for (const KernelInfo& kernel : build.kernels) kernels.push_back(toJson(kernel));
-    return {{"compile_seconds", build.compileSeconds}, {"kernels", kernels}};
-}
 Json toJson(const RunReport& report) {
     Json outputs = Json::array();
     for (const OutputReport& output : report.outputs) {
@@ -116,6 +101,86 @@ Json toJson(const RunReport& report) {
             {"repeats", report.repeats},        {"median_ms", report.medianMilliseconds},
             {"min_ms", report.minMilliseconds}, {"compared", report.compared},
             {"matches", report.matches},        {"outputs", outputs}};
+}
+Json shapeOfModel() {
+    const Json op{
+        {"op", "string: name"}, {"count", "integer: calls"}, {"problem?", "string: why it cannot be run everywhere"}};
+    const Json graph{{"name", "string: main first, then subgraphs"},
+                     {"nodes", "integer: of the graph"},
+                     {"inputs", "integer: of the graph"},
+                     {"outputs", "integer: of the graph"},
+                     {"ops", Json::array({op})}};
+    return {{"path", "string: as given"},
+            {"name", "string: of the model"},
+            {"format", "string: what kind of file it is"},
+            {"graphs", Json::array({graph})},
+            {"parameters", "integer: tensors"},
+            {"buffers", "integer: tensors"},
+            {"constants", "integer: tensors"},
+            {"parameter_elements", "integer: of all parameters"},
+            {"bytes", "integer: of all tensors, ties counted once"},
+            {"inputs", Json::array({"string: name and type"})},
+            {"outputs", Json::array({"string: name and type"})},
+            {"symbols", Json::array({"string: a size symbol, its range and an example"})},
+            {"tensors", Json::array({"string: name and type, of files that are tensors only"})},
+            {"contents", Json::array({"string: what the file holds beside its graphs"})},
+            {"remarks", Json::array({"string: what was assumed while reading"})}};
+}
+Json shapeOfStep() {
+    return {{"index", "integer: counted from 1"},
+            {"key", "string: TRACK/STAGE/PASS#K, the same in every process; --step takes it"},
+            {"track", "string: main, or joint where the graph is trained"},
+            {"stage", "string: name"},
+            {"name", "string: of the pass; --step takes it, too, and the index"},
+            {"state", "string: unchanged, changed, failed or disabled"},
+            {"added", "integer: nodes"},
+            {"removed", "integer: nodes"},
+            {"edited", "integer: nodes"},
+            {"rewrites", "integer: single rewrites"},
+            {"nodes_before", "integer: of the graph"},
+            {"nodes_after", "integer: of the graph"},
+            {"milliseconds", "number: with copying and checking the graph"},
+            {"pass_milliseconds", "number: the pass alone"},
+            {"error", "string: why it failed, else empty"}};
+}
+Json shapeOfRewrite() {
+    return {{"index", "integer: in its step, counted from 1"},
+            {"rule", "string: name"},
+            {"node", "string: where it started"},
+            {"why", "string: a sentence"}};
+}
+Json shapeOfStage() {
+    const Json counts{
+        {"*", "integer: calls of the op of that name; placeholder, get_attr and output are counted, too"}};
+    return {{"track", "string: as of a step"},
+            {"stage", "string: name"},
+            {"before", counts},
+            {"after", counts},
+            {"seconds", "number: of all its passes"}};
+}
+Json shapeOfRun() {
+    const Json worst{{"index", Json::array({"integer: of the element, a number for each dim"})},
+                     {"expected", "string: as many digits as tell neighbours apart"},
+                     {"actual", "string: likewise"}};
+    const Json output{{"name", "string: of the output"},
+                      {"type", "string: dtype and sizes"},
+                      {"min", "real: of the finite elements"},
+                      {"max", "real: of the finite elements"},
+                      {"mean", "real: of the finite elements"},
+                      {"non_finite", "integer: elements that are NaN or infinite"},
+                      {"within?", "boolean: close enough to what is expected; with --expect"},
+                      {"max_abs_error?", "real: with --expect"},
+                      {"max_expected?", "real: with --expect"},
+                      {"worst?", worst},
+                      {"problem?", "string: why it does not match"}};
+    return {{"inputs", "string: where they come from"},
+            {"expected", "string: likewise; empty without --expect"},
+            {"repeats", "integer: timed runs"},
+            {"median_ms", "number: of the timed runs"},
+            {"min_ms", "number: of the timed runs"},
+            {"compared", "boolean: whether anything was expected"},
+            {"matches", "boolean: false if an output differs"},
+            {"outputs", Json::array({output})}};
 }
 std::string dump(const Json& json) {
     // Names may hold bytes that are no UTF-8; JSON cannot.

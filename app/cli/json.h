@@ -13,8 +13,13 @@ Json toJson(const StepInfo& step);
 Json toJson(const RewriteInfo& rewrite);
 Json toJson(const StageInfo& stage);
 Json toJson(const RunReport& report);
-Json toJson(const KernelInfo& kernel);
-Json toJson(const BuildInfo& build);
 std::string dump(const Json& json);
+
+// Their shapes, for the manual (json_shape.h).
+Json shapeOfModel();
+Json shapeOfStep();
+Json shapeOfRewrite();
+Json shapeOfStage();
+Json shapeOfRun();
 
 }  // namespace cutaway::cli

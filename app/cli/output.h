@@ -37,7 +37,7 @@ void remark(std::string_view text);
 
 /// Writes text to a file, or to stdout for "-". Status 1 and a message if it cannot.
 int writeText(const std::string& path, const std::string& text);
-/// Prints an error on stderr and returns the exit status 1.
+/// Prints an error on stderr and returns the exit status kFailed.
 int fail(const Error& error);
 /// A command's own status, or 1 and a message.
 inline int statusOf(const Result<int>& result) { return result ? *result : fail(result.error()); }

@@ -26,18 +26,31 @@ Result<int> run(const std::string& folder, const std::string& json) {
                  {"recorded was: " + report.recorded}};
 }
 
-}  // namespace
-
-void addRunRepro(CLI::App& app, Context& context) {
-    auto* command = app.add_subcommand(
-        "run-repro", "Repeats a failure from the folder that its message names; status 0 if it fails in the same way");
+void addOptions(CLI::App& command, Context& context) {
     struct Arguments {
         std::string folder, json;
     };
     auto arguments = std::make_shared<Arguments>();
-    command->add_option("DIR", arguments->folder, "The reproducer")->required();
-    addJson(*command, arguments->json);
-    command->callback([arguments, &context] { context.status = statusOf(run(arguments->folder, arguments->json)); });
+    command.add_option("DIR", arguments->folder, "The reproducer")->required();
+    addJson(command, arguments->json);
+    command.callback([arguments, &context] { context.status = statusOf(run(arguments->folder, arguments->json)); });
 }
+
+std::vector<JsonReport> reports() {
+    return {{"--json",
+             {{"operation", "string: what was done when it failed"},
+              {"repeated", "boolean: it fails in the same way"},
+              {"recorded", "string: how it failed then"},
+              {"now", "string: how it fails now; empty if it does not"}}}};
+}
+
+}  // namespace
+
+extern const Command runReproCommand{
+    .name = "run-repro",
+    .summary = "Repeats a failure from the folder that its message names; status 0 if it fails in the same way",
+    .add = addOptions,
+    .refuses = "the failure does not repeat, or is another one",
+    .reports = reports};
 
 }  // namespace cutaway::cli

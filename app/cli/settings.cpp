@@ -92,19 +92,37 @@ Result<int> run(const std::string& owner, const std::string& json) {
     return writeText(json, dump(rows));
 }
 
-}  // namespace
-
-void addSettings(CLI::App& app, Context& context) {
-    auto* command = app.add_subcommand("settings",
-                                       "Everything that can be set: options of a compilation, and settings "
-                                       "of optional passes (--enable PASS=key:value)");
+void addOptions(CLI::App& command, Context& context) {
     struct Arguments {
         std::string owner, json;
     };
     auto arguments = std::make_shared<Arguments>();
-    command->add_option("OWNER", arguments->owner, "Of this pass alone; 'compile' for the options of a compilation");
-    addJson(*command, arguments->json);
-    command->callback([arguments, &context] { context.status = statusOf(run(arguments->owner, arguments->json)); });
+    command.add_option("OWNER", arguments->owner, "Of this pass alone; 'compile' for the options of a compilation");
+    addJson(command, arguments->json);
+    command.callback([arguments, &context] { context.status = statusOf(run(arguments->owner, arguments->json)); });
 }
+
+std::vector<JsonReport> reports() {
+    const Json row{{"owners", Json::array({"string: a pass, or compile; none for every optional pass"})},
+                   {"key", "string: name"},
+                   {"kind", "string: flag, integer, real, choice, file, name or list"},
+                   {"initial", "string: what holds if nothing is said"},
+                   {"takes", "string: in words"},
+                   {"what", "string: a sentence"},
+                   {"choices?", Json::array({"string: of a choice"})},
+                   {"least?", "number: of a number"},
+                   {"most?", "number: of a number, if there is one"}};
+    return {{"--json", Json::array({row})}};
+}
+
+}  // namespace
+
+extern const Command settingsCommand{
+    .name = "settings",
+    .summary =
+        "Everything that can be set: options of a compilation, and settings of optional passes (--enable "
+        "PASS=key:value)",
+    .add = addOptions,
+    .reports = reports};
 
 }  // namespace cutaway::cli

@@ -1,0 +1,141 @@
+// bench: how long things take.
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <iostream>
+
+#include "app/cli/cli.h"
+#include "app/cli/json.h"
+
+namespace cutaway::cli {
+namespace {
+
+double millisecondsSince(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+double median(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return values.empty() ? 0 : values[values.size() / 2];
+}
+
+/// Times of what a session does with one model.
+struct Timings {
+    std::vector<double> opening, passes, processor, difference;
+};
+
+/// One round; `row`, if it is there, gets the times of runs, too.
+Result<void> timeOnce(const std::string& path, const CompileArguments& compile, Timings& times, Json* row, int repeat) {
+    CT_TRY(const OpenSettings settings, compile.open.resolved());
+    CT_TRY(const CompileRequest options, compile.resolved());
+    Session session;
+    auto start = std::chrono::steady_clock::now();
+    CT_TRY_VOID(session.open(path, settings));
+    times.opening.push_back(millisecondsSince(start));
+    start = std::chrono::steady_clock::now();
+    const std::clock_t worked = std::clock();
+    CT_TRY(const RunId run, session.compile(options, compile.services));
+    times.passes.push_back(millisecondsSince(start));
+    times.processor.push_back(1000.0 * static_cast<double>(std::clock() - worked) / CLOCKS_PER_SEC);
+    start = std::chrono::steady_clock::now();
+    CT_TRY_VOID(session.diff({run, -1, -1}, {run, 0, -1}));
+    times.difference.push_back(millisecondsSince(start));
+    if (row == nullptr) return {};
+    for (const auto& [backend, name] :
+         {std::pair{Backend::Reference, "reference_ms"}, std::pair{Backend::Cpu, "cpu_ms"}}) {
+        RunOptions running;
+        running.backend = backend;
+        running.repeat = std::max(repeat, 20);
+        CT_TRY(const RunReport report, session.run(run, running));
+        (*row)[name] = report.medianMilliseconds;
+    }
+    return {};
+}
+
+Result<Json> benchModel(const std::string& path, const CompileArguments& compile, int repeat, bool runs) {
+    Timings times;
+    Json row{{"model", path}};
+    for (int i = 0; i < repeat; ++i)
+        CT_TRY_VOID(timeOnce(path, compile, times, runs && i + 1 == repeat ? &row : nullptr, repeat));
+    row["open_ms"] = median(times.opening);
+    row["passes_ms"] = median(times.passes);
+    row["passes_processor_ms"] = median(times.processor);  // other programs do not count
+    row["open_and_passes_ms"] = median(times.opening) + median(times.passes);
+    row["diff_ms"] = median(times.difference);
+    return row;
+}
+
+void addOptions(CLI::App& command, Context& context) {
+    struct Arguments {
+        std::vector<std::string> paths;
+        std::string json;
+        int repeat = 7;
+        bool runs = false;
+        std::vector<int> curve;
+        CompileArguments compile;
+    };
+    auto arguments = std::make_shared<Arguments>();
+    auto* models = command.add_option("MODEL", arguments->paths, "One model or more");
+    auto* curve = command
+                      .add_option("--curve", arguments->curve,
+                                  "Instead of a model: graphs made of so many nodes each, and the time of every stage")
+                      ->type_name("N,N,...")
+                      ->delimiter(',')
+                      ->check(wholeNumber(1, 10'000'000))
+                      ->excludes(models);
+    command.add_option("--repeat", arguments->repeat, "How many times; medians are of so many")
+        ->type_name("N")
+        ->check(wholeNumber(1, kMostRepeats));
+    command.add_flag("--run", arguments->runs, "Time the reference and the compiled CPU run as well")->excludes(curve);
+    addJson(command, arguments->json);
+    arguments->compile.addTo(command);
+    for (const char* ofAFile : {"--graph", "--size", "--only"})  // the graphs are made, and every stage runs alone
+        curve->excludes(command.get_option(ofAFile));
+    command.callback([arguments, &context] {
+        const auto run = [&]() -> Result<int> {
+            if (!arguments->curve.empty())
+                return benchCurve(arguments->curve, arguments->repeat, arguments->compile, arguments->json);
+            if (arguments->paths.empty()) return invalidInput("give a model, or --curve with numbers of nodes");
+            Json rows = Json::array();
+            for (const std::string& path : arguments->paths) {
+                CT_TRY(Json row, benchModel(path, arguments->compile, arguments->repeat, arguments->runs));
+                if (arguments->json.empty())
+                    for (const auto& [key, value] : row.items())
+                        std::cout << (key == "model" ? "" : "  ") << key << " "
+                                  << (value.is_number() ? std::to_string(value.get<double>())
+                                                        : value.get<std::string>())
+                                  << "\n"
+                                  << std::flush;
+                rows.push_back(std::move(row));
+            }
+            return arguments->json.empty() ? 0 : writeText(arguments->json, dump(rows));
+        };
+        context.status = statusOf(run());
+    });
+}
+
+/// What --json writes.
+std::vector<JsonReport> reports() {
+    const Json model{{"model", "string: as given"},
+                     {"reference_ms?", "number: a run by the interpreter; with --run"},
+                     {"cpu_ms?", "number: a run of compiled code; with --run"},
+                     {"open_ms", "number: median"},
+                     {"passes_ms", "number: median"},
+                     {"passes_processor_ms", "number: median, of the processor's time"},
+                     {"open_and_passes_ms", "number: median"},
+                     {"diff_ms", "number: median, of the first step's difference"}};
+    const Json curve{{"asked", "integer: nodes"},
+                     {"nodes", "integer: of the graph as opened"},
+                     {"nodes_after", {{"*", "integer: of the graph after that stage"}}},
+                     {"processor_ms", {{"*", "number: median, of that stage"}}}};
+    return {{"--json", Json::array({model})}, {"--json --curve", Json::array({curve})}};
+}
+
+}  // namespace
+
+extern const Command benchCommand{
+    .name = "bench",
+    .summary = "Times opening, passes, difference and, with --run, reference and compiled run (medians)",
+    .add = addOptions,
+    .reports = reports};
+
+}  // namespace cutaway::cli

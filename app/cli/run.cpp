@@ -1,0 +1,94 @@
+// run: the model, on inputs.
+#include <iostream>
+
+#include "app/cli/cli.h"
+#include "app/cli/json.h"
+
+namespace cutaway::cli {
+namespace {
+
+void printRun(const RunReport& report) {
+    std::cout << "inputs: " << report.inputsFrom << "\n";
+    if (report.compared) std::cout << "expected: " << report.expectedFrom << "\n";
+    for (const OutputReport& output : report.outputs) {
+        print("  %-20s %-24s min %-12.6g max %-12.6g mean %-12.6g%s", output.name.c_str(), output.type.c_str(),
+              output.minimum, output.maximum, output.mean,
+              output.nonFinite ? (" " + std::to_string(output.nonFinite) + " not finite").c_str() : "");
+        if (output.compared)
+            print("  %s: max abs error %.3g of %.3g", output.within ? "ok" : "DIFFERS", output.maxAbsoluteError,
+                  output.maxExpected);
+        print("%s%s\n", output.problem.empty() ? "" : "  ", output.problem.c_str());
+    }
+    if (report.repeats > 0)
+        print("median %.3f ms, best %.3f ms of %d\n", report.medianMilliseconds, report.minMilliseconds,
+              report.repeats);
+}
+
+/// What `run` can run on. A GPU is somebody's first guess, and gets its own sentence.
+CLI::Validator runBackend() {
+    const auto known = oneOf({"reference", "cpu"});
+    const auto check = [known](std::string& text) -> std::string {
+        if (text == "cuda")
+            return "cuda is not in this version: run with reference or cpu; `compile --device cuda` shows the passes "
+                   "for a GPU";
+        return known(text);
+    };
+    return CLI::Validator(check, "{reference, cpu}", "");
+}
+
+void addOptions(CLI::App& command, Context& context) {
+    struct Arguments {
+        std::string path, backend = "reference", json;
+        RunOptions run;
+        CompileArguments compile;
+    };
+    auto arguments = std::make_shared<Arguments>();
+    addModel(command, arguments->path)->required();
+    command
+        .add_option("--inputs", arguments->run.inputsFile,
+                    "Input tensors (safetensors), by the inputs' names or in the order of theirs; default: the file's "
+                    "sample inputs, else random ones")
+        ->type_name("FILE");
+    command
+        .add_option("--expect", arguments->run.expectFile,
+                    "Expected outputs (safetensors), by the outputs' names, as output_0, output_1, or in the order of "
+                    "theirs; status 1 where one differs")
+        ->type_name("FILE");
+    command
+        .add_option(
+            "--values", arguments->run.valuesFile,
+            "Tensors named after nodes (safetensors), taken in place of what those compute: a recorded random choice")
+        ->type_name("FILE");
+    command.add_option("--backend", arguments->backend, "The interpreter, or kernels compiled for the CPU")
+        ->check(runBackend());
+    command.add_option("--repeat", arguments->run.repeat, "Timed runs")
+        ->type_name("N")
+        ->check(wholeNumber(1, kMostRepeats));
+    addJson(command, arguments->json);
+    arguments->compile.addTo(command);
+    command.callback([arguments, &context] {
+        const auto run = [&]() -> Result<int> {
+            arguments->run.backend = arguments->backend == "cpu" ? Backend::Cpu : Backend::Reference;
+            CT_TRY(Compiled compiled, openAndCompile(arguments->path, arguments->compile));
+            CT_TRY(const RunReport report, compiled.session.run(compiled.run, arguments->run));
+            if (arguments->json.empty()) printRun(report);
+            const int written = arguments->json.empty() ? 0 : writeText(arguments->json, dump(toJson(report)));
+            if (!report.matches) return invalidInput("the results differ from the expected ones", arguments->path);
+            return written;
+        };
+        context.status = statusOf(run());
+    });
+}
+
+/// What --json writes.
+std::vector<JsonReport> reports() { return {{"--json", shapeOfRun()}}; }
+
+}  // namespace
+
+extern const Command runCommand{.name = "run",
+                                .summary = "Runs the model and compares the results",
+                                .add = addOptions,
+                                .refuses = "an output differs from what --expect holds",
+                                .reports = reports};
+
+}  // namespace cutaway::cli

@@ -1,0 +1,258 @@
+// Every command of cutaway-cli, as its own table lists them: it works, its JSON has the shape that the manual tells, it
+// fails when nobody takes its output, and refuses what it does not understand. A command without a row here fails.
+#include <QProcess>
+#include <QTemporaryDir>
+#include <QtTest>
+#include <map>
+
+#include "app/cli/json_shape.h"
+
+using namespace cutaway::cli;
+
+namespace {
+
+constexpr const char* kChain = R"(def forward(x: "f32[4]"):
+    a = aten.relu.default(x)
+    b = aten.slice.Tensor(a, 0, 0, 9223372036854775807)
+    c = aten.cos.default(b)
+    return (c,)
+)";
+constexpr const char* kWrongRule = R"(rule wrong
+  why it shows what bisect finds
+  find
+    s = aten.cos.default(x)
+    return s
+  replace
+    s = aten.sin.default(x)
+    return s
+)";
+
+/// A line for each way in which a command reports; the first is the plain one.
+struct Smoke {
+    QString line;
+    std::map<QString, QString> reports;  // by the options that the manual names
+    QString environment = {};
+};
+const std::map<QString, Smoke> kSmoke = {
+    {"info", {"info chain.py", {{"--json", "info chain.py"}}}},
+    {"text", {"text chain.py --step decompose", {}}},
+    {"compile", {"compile chain.py", {{"--json", "compile chain.py"}, {"--stages-json", "compile chain.py"}}}},
+    {"steps",
+     {"steps chain.py",
+      {{"--json", "steps chain.py"},
+       {"--json --rewrites", "steps chain.py --rewrites"},
+       {"--json --check-numbers", "steps chain.py --check-numbers"}}}},
+    {"diff", {"diff chain.py --step remove_noop_ops", {{"--json", "diff chain.py --step remove_noop_ops"}}}},
+    {"run", {"run chain.py", {{"--json", "run chain.py"}}}},
+    {"bench",
+     {"bench chain.py --repeat 1",
+      {{"--json", "bench chain.py --repeat 1 --run"}, {"--json --curve", "bench --curve 30 --repeat 1"}}}},
+    {"bisect", {"bisect chain.py --rules wrong.rules", {{"--json", "bisect chain.py --rules wrong.rules"}}}},
+    {"explain",
+     {"explain chain.py --node b",
+      {{"--json", "explain " CUTAWAY_SOURCE_DIR "/resources/models/mlp.pt2"},
+       {"--json --node", "explain chain.py --node b"}}}},
+    {"rules", {"rules --pass early_patterns", {{"--json", "rules --pass early_patterns"}}}},
+    {"settings", {"settings", {{"--json", "settings"}}}},
+    {"run-repro", {"run-repro repro", {{"--json", "run-repro repro"}}, "CUTAWAY_FAULT=pass:decompose:runtime_error "}},
+    {"manual", {"manual", {{"--json", "manual"}}}},
+};
+
+struct Ended {
+    int status = 0;  // as a shell reports it
+    QByteArray out, err;
+};
+
+}  // namespace
+
+class CliCommandsTest : public QObject {
+    Q_OBJECT
+
+    QTemporaryDir m_folder;
+    Json m_table;
+
+    Ended shell(QString line) const {
+        QProcess process;
+        process.setWorkingDirectory(m_folder.path());
+        process.start("/bin/sh", {"-c", line.replace("cutaway-cli", QStringLiteral("'" CUTAWAY_CLI "'"))});
+        if (!process.waitForFinished(120'000)) qFatal("'%s' does not end", qPrintable(line));
+        const int status = process.exitStatus() == QProcess::NormalExit ? process.exitCode() : 128 + process.exitCode();
+        return {status, process.readAllStandardOutput(), process.readAllStandardError()};
+    }
+    void write(const QString& name, const QByteArray& text) const {
+        QFile file(m_folder.filePath(name));
+        if (!file.open(QIODevice::WriteOnly) || file.write(text) != text.size())
+            qFatal("cannot write %s", qPrintable(name));
+    }
+    static QString text(const Json& json) { return QString::fromStdString(json.get<std::string>()); }
+    void addCommands() const {
+        QTest::addColumn<QString>("name");
+        for (const Json& command : m_table)
+            QTest::newRow(qPrintable(text(command["command"]))) << text(command["command"]);
+    }
+    const Json& command(const QString& name) const {
+        for (const Json& each : m_table)
+            if (text(each["command"]) == name) return each;
+        qFatal("no command %s", qPrintable(name));
+    }
+    static QString lineOf(const QString& name) {
+        return kSmoke.at(name).environment + "cutaway-cli " + kSmoke.at(name).line;
+    }
+    /// "--json" of "--json FILE".
+    static QString flagOf(const Json& option) { return text(option).section(' ', 0, 0); }
+
+  private slots:
+    void initTestCase() {
+        write("chain.py", kChain);
+        write("wrong.rules", kWrongRule);
+        // A failure to repeat, made in a pass.
+        const Ended failed =
+            shell(kSmoke.at("run-repro").environment + "CUTAWAY_REPROS=repros cutaway-cli compile chain.py");
+        QVERIFY2(failed.status == 1, failed.err.constData());
+        const QStringList made = QDir(m_folder.filePath("repros")).entryList(QDir::Dirs | QDir::NoDotAndDotDot);
+        QVERIFY2(made.size() == 1, failed.err.constData());
+        QVERIFY(QDir(m_folder.path()).rename("repros/" + made[0], "repro"));
+        const Ended ended = shell("cutaway-cli manual --json -");
+        QVERIFY2(ended.status == 0, ended.err.constData());
+        m_table = Json::parse(ended.out.toStdString());
+        QVERIFY(!m_table.empty());
+    }
+
+    void everyCommandIsTriedHere() {
+        for (const Json& command : m_table)
+            QVERIFY2(kSmoke.contains(text(command["command"])), qPrintable(text(command["command"]) + " has no row"));
+        QCOMPARE(m_table.size(), kSmoke.size());
+    }
+
+    void works_data() { addCommands(); }
+    void works() {
+        QFETCH(QString, name);
+        const Ended ended = shell(lineOf(name));
+        QVERIFY2(ended.status == 0, ended.err.constData());
+        QVERIFY(!ended.out.isEmpty());
+        QCOMPARE(ended.err, QByteArray());
+    }
+
+    void reportsAsTheManualTells_data() {
+        QTest::addColumn<QString>("name");
+        QTest::addColumn<QString>("options");
+        QTest::addColumn<QString>("shape");
+        for (const Json& command : m_table)
+            for (const Json& report : command["reports"])
+                QTest::addRow("%s %s", qPrintable(text(command["command"])), qPrintable(text(report["options"])))
+                    << text(command["command"]) << text(report["options"]) << text(report["shape"]);
+    }
+    void reportsAsTheManualTells() {
+        QFETCH(QString, name);
+        QFETCH(QString, options);
+        QFETCH(QString, shape);
+        const Smoke& smoke = kSmoke.at(name);
+        QVERIFY2(smoke.reports.contains(options), qPrintable(options + " has no line"));
+        const QString line =
+            smoke.environment + "cutaway-cli " + smoke.reports.at(options) + " " + options.section(' ', 0, 0);
+        const Ended ended = shell(line + " -");
+        QVERIFY2(ended.status == 0, ended.err.constData());
+        const Json report = Json::parse(ended.out.toStdString(), nullptr, false);
+        QVERIFY2(!report.is_discarded() && !report.empty(), ended.out.left(2000).constData());
+        const std::string problem = shapeProblem(report, Json::parse(shape.toStdString()));
+        QVERIFY2(problem.empty(), problem.c_str());
+        QCOMPARE(shell(line + " report.json").out, QByteArray());
+    }
+
+    /// Nobody reads: the status says so, and no more work is done for it than the first write.
+    void failsWhenItsOutputIsNotTaken_data() { addCommands(); }
+    void failsWhenItsOutputIsNotTaken() {
+        QFETCH(QString, name);
+        const QString line = lineOf(name);
+        const Ended full = shell(line + " > /dev/full");
+        QVERIFY2(full.status == 1 && full.err.contains("cannot write the output: No space left"), full.err.constData());
+        const Ended closed = shell(line + " >&-");
+        QVERIFY2(closed.status == 1 && closed.err.contains("cannot write the output: Bad file"),
+                 closed.err.constData());
+        const Ended gone = shell("rm -f pipe; mkfifo pipe; (: < pipe) & exec 3> pipe; wait; " + line + " >&3");
+        QVERIFY2(gone.status == 141 && gone.err.isEmpty(), gone.err.constData());
+    }
+
+    void refusesWhatItDoesNotUnderstand_data() { addCommands(); }
+    void refusesWhatItDoesNotUnderstand() {
+        QFETCH(QString, name);
+        const QString line = lineOf(name);
+        const Ended unknown = shell(line + " --nosuch");
+        QVERIFY2(unknown.status == 2 && unknown.err.contains("--nosuch") && unknown.out.isEmpty(),
+                 unknown.err.constData());
+        const Ended more = shell(line + " chain.py one two");
+        QVERIFY2(name == "bench" || more.status == 2, more.err.constData());
+        for (const Json& option : command(name)["options"]) {
+            if (!text(option).startsWith("--") || !text(option).contains(' ')) continue;
+            const Ended empty = shell(line + " " + flagOf(option) + " ''");
+            QVERIFY2(empty.status == 2 && empty.err.contains(flagOf(option).toUtf8()),
+                     qPrintable(text(option) + empty.err));
+        }
+    }
+
+    void helpAndManualNameEveryOption_data() { addCommands(); }
+    void helpAndManualNameEveryOption() {
+        QFETCH(QString, name);
+        const Ended help = shell("cutaway-cli " + name + " --help"), page = shell("cutaway-cli manual " + name);
+        QCOMPARE(help.status, 0);
+        QCOMPARE(page.status, 0);
+        for (const Json& option : command(name)["options"]) {
+            QVERIFY2(help.out.contains(flagOf(option).toUtf8()), qPrintable(text(option)));
+            QVERIFY2(page.out.contains("`" + text(option).toUtf8() + "`"), qPrintable(text(option)));
+        }
+    }
+
+    void theManualHasAPageOn_data() {
+        QTest::addColumn<QString>("name");
+        QTest::addColumn<QString>("says");
+        const auto row = [](const char* name, const char* says) { QTest::newRow(name) << name << says; };
+        row("exit-status", "could not be understood");
+        row("json", "a sentence in place of each value");
+        row("compiling", "--parity");
+        row("pass-settings", "`min_fuse_set_size`: Fewer calls");
+        row("passes", "### decompose\n");
+        row("decompose", "Stage ");
+        row("batch_linear", "batch_linear=min_fuse_set_size`");
+        row("pad_mm", "pad_mm=");
+        row("addmm", "p = aten.mm.default(a, b)");
+        row("min_fuse_set_size", "Of `batch_linear_lhs`, ");
+        row("fuel", "Of `compile`.");
+    }
+    void theManualHasAPageOn() {
+        QFETCH(QString, name);
+        QFETCH(QString, says);
+        const Ended page = shell("cutaway-cli manual " + name);
+        QVERIFY2(page.status == 0, page.err.constData());
+        QVERIFY2(page.out.contains(says.toUtf8()), page.out.left(3000).constData());
+    }
+
+    void shapes_data() {
+        QTest::addColumn<QString>("json");
+        QTest::addColumn<QString>("shape");
+        QTest::addColumn<QString>("problem");
+        const auto row = [](const char* json, const char* shape, const char* problem) {
+            QTest::addRow("%s as %s", json, shape) << json << shape << problem;
+        };
+        row(R"({"a": 1, "b": ["x"]})", R"({"a": "integer: n", "b": ["string: s"]})", "");
+        row(R"({"a": 1.5})", R"({"a": "integer: n"})", "$.a is 1.5, not: integer: n");
+        row(R"({"a": "NaN"})", R"({"a": "real: r"})", "");
+        row(R"({"a": "none"})", R"({"a": "real: r"})", "$.a is \"none\", not: real: r");
+        row(R"({})", R"({"a": "integer: n"})", "$ lacks a");
+        row(R"({})", R"({"a?": "integer: n"})", "");
+        row(R"({"a": null})", R"({"a?": "integer: n"})", "");
+        row(R"({"a": "x"})", R"({"a?": "integer: n"})", "$.a is \"x\", not: integer: n");
+        row(R"({"b": 1})", R"({})", "$ has b, of which the shape says nothing");
+        row(R"({"x": 1, "y": true})", R"({"*": "integer: n"})", "$.y is true, not: integer: n");
+        row(R"([[1], 2])", R"([["integer: n"]])", "$[1] is no list");
+        row(R"([])", R"({})", "$ is no object");
+    }
+    void shapes() {
+        QFETCH(QString, json);
+        QFETCH(QString, shape);
+        QTEST(QString::fromStdString(shapeProblem(Json::parse(json.toStdString()), Json::parse(shape.toStdString()))),
+              "problem");
+    }
+};
+
+QTEST_GUILESS_MAIN(CliCommandsTest)
+#include "cli_commands_test.moc"
