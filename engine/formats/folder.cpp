@@ -54,7 +54,7 @@ class FolderReader {
     }
 
     Result<OpenedFile> read() {
-        const bool module = has("module.py") && !has("torchinductor") && isModuleFolder();
+        const bool module = has("module.py") && !has("torchinductor") && findModule();
         m_file.format = module ? FileFormat::ModuleFolder : FileFormat::DebugFolder;
         for (const std::string& file : m_tree.files) {
             if (module && file == "module.py") {
@@ -76,9 +76,12 @@ class FolderReader {
         CT_TRY(const ByteSource source, m_tree.read(file));
         return source.readText(file);
     }
-    bool isModuleFolder() const {
+    /// Whether module.py is one of to_folder; then its text is kept.
+    bool findModule() {
         const auto text = readText("module.py");
-        return text && textOf(**text).find("(torch.nn.Module):") != std::string_view::npos;
+        if (!text || textOf(**text).find("(torch.nn.Module):") == std::string_view::npos) return false;
+        m_module = *text;
+        return true;
     }
 
     void readGraphs(const std::string& file) {
@@ -86,13 +89,13 @@ class FolderReader {
         if (!m_options.graph.empty() && m_options.graph != file && !m_options.graph.starts_with(file + ": ")) return;
         const auto bytes = readText(file);
         if (!bytes) return m_file.remarks.push_back(bytes.error().text());
-        const auto format = detectFormat(*bytes, file);
-        if (!format ||
-            (*format != FileFormat::FxText && *format != FileFormat::Repro && *format != FileFormat::StructuredTrace)) {
+        const auto known = RecognisedFile::of(*bytes, m_file.path + "/" + file);
+        if (!known || (known->format() != FileFormat::FxText && known->format() != FileFormat::Repro &&
+                       known->format() != FileFormat::StructuredTrace)) {
             m_file.contents.push_back(file);
             return;
         }
-        auto opened = openBytes(*bytes, m_file.path + "/" + file, {});
+        auto opened = known->open();
         if (!opened) return m_file.remarks.push_back("graph '" + file + "' cannot be read: " + opened.error().text());
         const bool several = opened->graphs.size() > 1;
         for (OpenedGraph& graph : opened->graphs) {
@@ -105,8 +108,7 @@ class FolderReader {
     /// module.py and the tensors beside it. The .pt files of child modules are whole pickled objects, which are never
     /// loaded.
     Result<void> readModule() {
-        CT_TRY(const std::shared_ptr<Storage> bytes, readText("module.py"));
-        CT_TRY(OpenedFile opened, openTextFile(textOf(*bytes), m_file.path + "/module.py", {}));
+        CT_TRY(OpenedFile opened, openTextFile(textOf(*m_module), m_file.path + "/module.py", {}));
         OpenedGraph graph = std::move(opened.graphs.front());
         auto& remarks = graph.module->origin.remarks;
         if (has("state_dict.pt")) {
@@ -134,6 +136,7 @@ class FolderReader {
     const FileTree& m_tree;
     const OpenOptions& m_options;
     OpenedFile m_file;
+    std::shared_ptr<Storage> m_module;  // module.py's text
 };
 
 }  // namespace

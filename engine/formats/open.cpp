@@ -84,30 +84,6 @@ Result<OpenedFile> openArchive(const ZipArchive& archive, FileFormat format, con
     }
 }
 
-/// What a source is, and what had to be read to find out.
-struct Look {
-    FileFormat format = FileFormat::Unknown;
-    std::optional<ZipArchive> archive;
-    std::shared_ptr<Storage> text;  // of what is neither an archive nor safetensors
-};
-Result<Look> lookAt(const ByteSource& source, const std::string& path) {
-    Look look;
-    CT_TRY(const std::shared_ptr<Storage> start, source.readStart(kLegacyMagic.size()));
-    if (textOf(*start).starts_with(kZipMagic)) {
-        CT_TRY(ZipArchive archive, ZipArchive::open(source, path));
-        CT_TRY(look.format, detectArchive(archive));
-        look.archive.emplace(std::move(archive));
-    } else if (textOf(*start).starts_with(kLegacyMagic)) {
-        look.format = FileFormat::LegacyTorchSave;
-    } else if (looksLikeSafeTensors(textOf(*start))) {
-        look.format = FileFormat::SafeTensors;
-    } else {
-        CT_TRY(look.text, source.readText(path));
-        look.format = detectText(textOf(*look.text));
-    }
-    return look;
-}
-
 bool isFolder(const std::string& path) {
     std::error_code error;
     return std::filesystem::is_directory(path, error);
@@ -135,26 +111,62 @@ std::string_view name(FileFormat format) {
     return "unknown";
 }
 
-Result<FileFormat> detectFormat(const ByteSource& source, const std::string& path) {
-    CT_TRY(const Look look, lookAt(source, path));
-    return look.format;
-}
-Result<FileFormat> detectFormat(const std::string& path) {
-    if (isFolder(path)) return FileFormat::DebugFolder;
-    CT_TRY(const ByteSource source, ByteSource::open(path));
-    return detectFormat(source, path);
+struct RecognisedFile::Known {
+    std::string path;
+    FileFormat format = FileFormat::Unknown;
+    // What had to be read to find out; of a folder its list of files.
+    std::optional<FileTree> folder;
+    std::optional<ByteSource> source;
+    std::optional<ZipArchive> archive;
+    std::shared_ptr<Storage> text;  // of what is neither an archive nor safetensors
+};
+
+FileFormat RecognisedFile::format() const { return m_known->format; }
+
+Result<RecognisedFile> RecognisedFile::at(const std::string& path) {
+    if (!isFolder(path)) {
+        CT_TRY(const ByteSource source, ByteSource::open(path));
+        return of(source, path);
+    }
+    auto known = std::make_shared<Known>();
+    known->path = path;
+    known->format = FileFormat::DebugFolder;
+    CT_TRY(known->folder, listFolder(path));
+    return RecognisedFile(std::move(known));
 }
 
-Result<OpenedFile> openBytes(const ByteSource& source, const std::string& path, const OpenOptions& options) {
-    CT_TRY(const Look look, lookAt(source, path));
-    auto open = [&]() -> Result<OpenedFile> {
-        if (look.archive) return openArchive(*look.archive, look.format, path, options);
-        switch (look.format) {
-            case FileFormat::SafeTensors: return openSafeTensors(source, path);
+Result<RecognisedFile> RecognisedFile::of(const ByteSource& source, const std::string& path) {
+    auto known = std::make_shared<Known>();
+    known->path = path;
+    known->source = source;
+    CT_TRY(const std::shared_ptr<Storage> start, source.readStart(kLegacyMagic.size()));
+    if (textOf(*start).starts_with(kZipMagic)) {
+        CT_TRY(ZipArchive archive, ZipArchive::open(source, path));
+        CT_TRY(known->format, detectArchive(archive));
+        known->archive.emplace(std::move(archive));
+    } else if (textOf(*start).starts_with(kLegacyMagic)) {
+        known->format = FileFormat::LegacyTorchSave;
+    } else if (looksLikeSafeTensors(textOf(*start))) {
+        known->format = FileFormat::SafeTensors;
+    } else {
+        CT_TRY(known->text, source.readText(path));
+        known->format = detectText(textOf(*known->text));
+    }
+    return RecognisedFile(std::move(known));
+}
+
+Result<OpenedFile> RecognisedFile::open(const OpenOptions& options) const {
+    const Known& known = *m_known;
+    const std::string& path = known.path;
+    auto read = [&]() -> Result<OpenedFile> {
+        if (known.folder) return readFolder(*known.folder, path, options);
+        if (known.archive) return openArchive(*known.archive, known.format, path, options);
+        switch (known.format) {
+            case FileFormat::SafeTensors: return openSafeTensors(*known.source, path);
             case FileFormat::FxText:
-            case FileFormat::Log: return openTextFile(textOf(*look.text), path, options);
-            case FileFormat::Repro: return readRepro(textOf(*look.text), path, storagesBeside(path));
-            case FileFormat::StructuredTrace: return readStructuredTrace(textOf(*look.text), path, options);
+            case FileFormat::Log: return openTextFile(textOf(*known.text), path, options);
+            case FileFormat::Repro: return readRepro(textOf(*known.text), path, storagesBeside(path));
+            case FileFormat::StructuredTrace: return readStructuredTrace(textOf(*known.text), path, options);
             case FileFormat::LegacyTorchSave:
                 return unsupported("DET-5: torch.save file from before PyTorch 1.6", path,
                                    {"load it in PyTorch and save it again"});
@@ -164,19 +176,20 @@ Result<OpenedFile> openBytes(const ByteSource& source, const std::string& path, 
                     {"it opens .pt2, torch.save, safetensors, FX text, logs, repro scripts, structured traces and debug folders"});
         }
     };
-    CT_TRY(OpenedFile file, open());
+    CT_TRY(OpenedFile file, read());
     file.path = path;
-    if (file.format == FileFormat::Unknown) file.format = look.format;
+    if (file.format == FileFormat::Unknown) file.format = known.format;
     return file;
 }
 
+Result<OpenedFile> openBytes(const ByteSource& source, const std::string& path, const OpenOptions& options) {
+    CT_TRY(const RecognisedFile file, RecognisedFile::of(source, path));
+    return file.open(options);
+}
+
 Result<OpenedFile> openFile(const std::string& path, const OpenOptions& options) {
-    if (isFolder(path)) {
-        CT_TRY(const FileTree tree, listFolder(path));
-        return readFolder(tree, path, options);
-    }
-    CT_TRY(const ByteSource source, ByteSource::open(path));
-    return openBytes(source, path, options);
+    CT_TRY(const RecognisedFile file, RecognisedFile::at(path));
+    return file.open(options);
 }
 
 }  // namespace cutaway

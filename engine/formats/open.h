@@ -56,16 +56,29 @@ struct OpenedFile {
     std::vector<std::string> remarks;   // what was assumed or left out
 };
 
-/// What the file is by its content, whatever it is called. Errors: the file cannot be read.
-Result<FileFormat> detectFormat(const std::string& path);
-/// The same for bytes at hand.
-Result<FileFormat> detectFormat(const ByteSource& source, const std::string& path);
+/// A file or folder whose kind is known by its content, whatever it is called: found out once, however often it is
+/// opened.
+class RecognisedFile {
+  public:
+    /// Errors: it cannot be read.
+    static Result<RecognisedFile> at(const std::string& path);
+    /// The same for bytes had elsewhere; `path` serves messages, and repro scripts, whose storages lie beside it.
+    static Result<RecognisedFile> of(const ByteSource& source, const std::string& path);
+    FileFormat format() const;
+    /// As openFile.
+    Result<OpenedFile> open(const OpenOptions& options = {}) const;
+
+  private:
+    struct Known;
+    explicit RecognisedFile(std::shared_ptr<const Known> known) : m_known(std::move(known)) {}
+    std::shared_ptr<const Known> m_known;
+};
 
 /// Opens a file of any format, or a folder that PyTorch wrote. Executes nothing of it. Errors name the entry, the place
 /// and the broken rule; what is recognised but not opened says what to do instead. In files of several graphs one that
 /// cannot be read leaves a remark; none at all is an error.
 Result<OpenedFile> openFile(const std::string& path, const OpenOptions& options = {});
-/// The same for bytes had elsewhere; `path` serves messages only. Repro scripts find their storages beside `path`.
+/// The same for bytes had elsewhere.
 Result<OpenedFile> openBytes(const ByteSource& source, const std::string& path, const OpenOptions& options = {});
 
 }  // namespace cutaway

@@ -98,7 +98,8 @@ std::vector<Tensor> sampleTensors(const std::vector<SavedValue>& values) {
 
 /// Opens the file at the graph that the settings name; an unknown name is refused with those that there are.
 Result<OpenedFile> openChosen(const std::string& path, const OpenSettings& settings) {
-    auto file = openFile(path, {.graph = settings.graph});
+    CT_TRY(const RecognisedFile known, RecognisedFile::at(path));
+    auto file = known.open({.graph = settings.graph});
     if (settings.graph.empty()) return file;
     const auto names = [](const OpenedFile& opened) {
         std::vector<std::string_view> out;
@@ -110,7 +111,7 @@ Result<OpenedFile> openChosen(const std::string& path, const OpenSettings& setti
         if (std::find(there.begin(), there.end(), settings.graph) != there.end()) return file;
     } else if (file.error().code != ErrorCode::NotFound) return file;
     // Readers skip the graphs that nobody asked for; here all their names are wanted.
-    CT_TRY(OpenedFile whole, openFile(path, {}));
+    CT_TRY(OpenedFile whole, known.open());
     // What describeFile calls the only graph of a file.
     if (whole.graphs.size() == 1 && settings.graph == "main") return whole;
     const auto there = names(whole);

@@ -1,8 +1,12 @@
 // What openFile makes of a file's content: the right reader, or a sentence that says what to do instead.
 #include "engine/formats/open.h"
 
+#include <sys/inotify.h>
+#include <unistd.h>
+
 #include <QtTest>
 
+#include "cutaway/session.h"
 #include "engine/formats/safetensors.h"
 #include "tests/support/bytes.h"
 #include "tests/support/graph_text.h"
@@ -22,6 +26,8 @@ class OpenTest : public QObject {
     void detects_data();
     void detects();
     void longMarkersAreRefused();
+    void opensFilesOnce_data();
+    void opensFilesOnce();
     void opensText();
     void opensTensors();
     void opensReferenceTexts_data();
@@ -81,12 +87,12 @@ void OpenTest::detects() {
     QFETCH(QString, format);
     QFETCH(QString, failure);
     const std::string path = write(bytes.toStdString());
-    const auto detected = detectFormat(path);
-    QCOMPARE(failureOf(detected), QString());
-    QCOMPARE(QString::fromStdString(std::string(name(*detected))), format);
+    const auto known = RecognisedFile::at(path);
+    QCOMPARE(failureOf(known), QString());
+    QCOMPARE(QString::fromStdString(std::string(name(known->format()))), format);
     const auto file = openFile(path);
     QCOMPARE(failureOf(file), failure.isEmpty() ? QString() : QString::fromStdString(path) + ": " + failure);
-    if (file) QVERIFY(file->format == *detected && file->path == path);
+    if (file) QVERIFY(file->format == known->format() && file->path == path);
 }
 
 /// The words that say what an archive is are few; one that inflates without end is not inflated.
@@ -95,8 +101,70 @@ void OpenTest::longMarkersAreRefused() {
         write(buildZip({{.name = "m/archive_format", .content = std::string(5000, 'p'), .deflate = true}}));
     const QString failure =
         QString::fromStdString(path) + ": archive_format: 5000 bytes where at most 4096 are expected";
-    QCOMPARE(failureOf(detectFormat(path)), failure);
+    QCOMPARE(failureOf(RecognisedFile::at(path)), failure);
     QCOMPARE(failureOf(openFile(path)), failure);
+}
+
+/// Counts how often files of a folder are opened, as long as it lives.
+class Watch {
+  public:
+    explicit Watch(const QString& folder) : m_queue(::inotify_init1(IN_NONBLOCK)) {
+        if (::inotify_add_watch(m_queue, qPrintable(folder), IN_OPEN) < 0)
+            qFatal("cannot watch %s", qPrintable(folder));
+    }
+    ~Watch() { ::close(m_queue); }
+    /// By file name; the folder itself has none and is left out.
+    QMap<QString, int> opened() const {
+        QMap<QString, int> counts;
+        alignas(inotify_event) char events[1 << 16];
+        for (ssize_t size; (size = ::read(m_queue, events, sizeof events)) > 0;)
+            for (ssize_t at = 0; at < size;) {
+                const auto* event = reinterpret_cast<const inotify_event*>(events + at);
+                if (event->len > 0 && !(event->mask & IN_ISDIR)) ++counts[QString::fromUtf8(event->name)];
+                at += static_cast<ssize_t>(sizeof *event + event->len);
+            }
+        return counts;
+    }
+
+  private:
+    int m_queue;
+};
+
+void OpenTest::opensFilesOnce_data() {
+    QTest::addColumn<QString>("graph");
+    QTest::addColumn<QString>("what");
+    for (const char* what : {"model.pt2", "graph.py", "", "module"}) {
+        QTest::addRow("%s: all", what) << "" << what;
+        QTest::addRow("%s: a name that is not there", what) << "nosuch" << what;
+    }
+    QTest::newRow("one of a folder") << "graph.py"
+                                     << "";
+}
+void OpenTest::opensFilesOnce() {
+    QFETCH(QString, graph);
+    QFETCH(QString, what);
+    QTemporaryDir place;
+    const auto put = [&](const QString& name, const std::string& text) {
+        QFile file(place.filePath(name));
+        QVERIFY(file.open(QIODevice::WriteOnly) && file.write(text.data(), qint64(text.size())) > 0);
+    };
+    QVERIFY(QDir(place.path()).mkdir("module"));
+    QVERIFY(QFile::copy(CUTAWAY_SOURCE_DIR "/resources/models/mlp.pt2", place.filePath("model.pt2")));
+    put("graph.py", kRelu);
+    put("notes.txt", "nothing to open");
+    put("module/module.py",
+        "class G(torch.nn.Module):\n    def forward(self, x: \"f32[2]\"):\n        relu = "
+        "torch.ops.aten.relu.default(x)\n        return (relu,)\n");
+    const Watch watch(what == "module" ? place.filePath(what) : place.path());
+    Session session;
+    OpenSettings settings;
+    settings.graph = graph.toStdString();
+    const auto opened = session.open(place.filePath(what).toStdString(), settings);
+    QCOMPARE(opened.has_value(), graph != "nosuch");
+    const QMap<QString, int> counts = watch.opened();
+    QVERIFY(!counts.isEmpty() || (what.isEmpty() && graph == "nosuch"));
+    for (auto at = counts.begin(); at != counts.end(); ++at)
+        QVERIFY2(at.value() == 1, qPrintable(QString("%1 is opened %2 times").arg(at.key()).arg(at.value())));
 }
 
 void OpenTest::opensText() {
