@@ -6,6 +6,7 @@
 #include "app/cli/cli.h"
 #include "cutaway/guarded.h"
 #include "cutaway/program.h"
+#include "cutaway/version.h"
 #include "cutaway/words.h"
 
 namespace {
@@ -40,7 +41,7 @@ int run(int argc, char** argv) {
                  "cutaway-cli"};
     app.require_subcommand(1);
     app.option_defaults()->always_capture_default();  // --help and the manual tell them
-    app.set_version_flag("--version", std::string("cutaway-cli ") + CUTAWAY_VERSION);
+    app.set_version_flag("--version", "cutaway-cli " + version() + "\n" + buildText());
     cli::Context context;
     for (const cli::Command* command : cli::commands())
         command->add(*app.add_subcommand(command->name, command->summary), context);

@@ -13,6 +13,7 @@
 #include "app/guarded_application.h"
 #include "app/step_timer.h"
 #include "cutaway/program.h"
+#include "cutaway/version.h"
 #include "ui/session/source.h"
 #include "ui/session/stepper.h"
 #include "ui/windows/graph_window.h"
@@ -141,23 +142,27 @@ class Photographer : public QObject {
 };
 
 int run(int argc, char** argv) {
-    // Pictures and lists need no screen.
-    for (int i = 1; i < argc; ++i)
-        if (std::string_view(argv[i]).starts_with("--screenshot") || std::string_view(argv[i]).starts_with("--list-") ||
-            std::string_view(argv[i]) == "--time-steps")
-            if (qEnvironmentVariableIsEmpty("QT_QPA_PLATFORM")) qputenv("QT_QPA_PLATFORM", "offscreen");
+    // What is printed or becomes a picture needs no screen.
+    for (int i = 1; i < argc; ++i) {
+        const std::string_view option(argv[i]);
+        const bool screenless = option.starts_with("--screenshot") || option.starts_with("--list-") ||
+                                option == "--time-steps" || option == "--version" || option == "-v" ||
+                                option.starts_with("--help") || option == "-h";
+        if (screenless && qEnvironmentVariableIsEmpty("QT_QPA_PLATFORM")) qputenv("QT_QPA_PLATFORM", "offscreen");
+    }
     GuardedApplication application(argc, argv);
     QApplication::setApplicationName(QStringLiteral("cutaway"));
     QApplication::setApplicationDisplayName(QStringLiteral("Cutaway"));
     QApplication::setOrganizationName(QStringLiteral("cutaway"));
-    QApplication::setApplicationVersion(QStringLiteral(CUTAWAY_VERSION));
+    QApplication::setApplicationVersion(QString::fromStdString(version()));
     QApplication::setDesktopFileName(QStringLiteral("cutaway"));
     QApplication::setWindowIcon(programIcon());
 
     QCommandLineParser parser;
     parser.setApplicationDescription(QStringLiteral("Shows what a graph compiler does to a model, step by step."));
     parser.addHelpOption();
-    parser.addVersionOption();
+    const QCommandLineOption about({QStringLiteral("v"), QStringLiteral("version")},
+                                   QStringLiteral("Print the version and how it was built, and quit."));
     parser.addPositionalArgument(QStringLiteral("model"), QStringLiteral("Model, graph or debug folder to open."),
                                  QStringLiteral("[model]"));
     const QCommandLineOption compile(QStringLiteral("compile"),
@@ -193,10 +198,14 @@ int run(int argc, char** argv) {
     const QCommandLineOption kernels(QStringLiteral("kernels"), QStringLiteral("Compile, generate code and time it."));
     const QCommandLineOption names(QStringLiteral("list-windows"),
                                    QStringLiteral("Print the windows' names and quit."));
-    parser.addOptions(
-        {names, kernels, list, timing, graph, compile, step, rewrite, screenshot, window, node, mode, theme, size});
+    parser.addOptions({about, names, kernels, list, timing, graph, compile, step, rewrite, screenshot, window, node,
+                       mode, theme, size});
     parser.process(application);
 
+    if (parser.isSet(about)) {
+        QTextStream(stdout) << QString::fromStdString("cutaway " + version() + "\n" + buildText());
+        return 0;
+    }
     if (parser.isSet(names)) {
         QTextStream(stdout) << windowNames().join('\n') << '\n';
         return 0;

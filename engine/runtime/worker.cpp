@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "cutaway/guarded.h"
+#include "cutaway/program.h"
 #include "engine/runtime/cpu/cpu_backend.h"
 #include "engine/runtime/reference.h"
 #include "engine/support/machine.h"

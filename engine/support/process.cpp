@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "cutaway/program.h"
 #include "engine/support/check.h"
 #include "engine/support/guard.h"
 

@@ -73,8 +73,5 @@ Result<ProcessEnd> runProcess(const ProcessOptions& options, std::string_view in
 std::string findProgram(const std::string& name);
 /// Path of the running program; helper programs are looked for beside it.
 std::string programPath();
-/// A helper program of ours ("cutaway-worker"): what the environment variable names if it is set (CUTAWAY_WORKER), else
-/// beside the running program, in ../bin, or in PATH. NotFound names the variable's value or the places tried.
-Result<std::string> findHelper(const std::string& name, const char* environmentVariable);
 
 }  // namespace cutaway

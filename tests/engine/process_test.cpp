@@ -7,6 +7,7 @@
 #include <csignal>
 #include <filesystem>
 
+#include "cutaway/program.h"
 #include "engine/support/files.h"
 #include "engine/support/temp_dir.h"
 

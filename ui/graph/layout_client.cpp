@@ -1,11 +1,9 @@
 #include "ui/graph/layout_client.h"
 
-#include <QCoreApplication>
-#include <QFileInfo>
-#include <QStandardPaths>
 #include <cstring>
 #include <sstream>
 
+#include "cutaway/program.h"
 #include "ui/background.h"
 
 namespace cutaway::ui {
@@ -26,12 +24,8 @@ LayoutClient::LayoutClient(QObject* parent) : QObject(parent), m_program(default
 LayoutClient::~LayoutClient() { stopProcess(); }
 
 QString LayoutClient::defaultProgram() {
-    const QString beside = QCoreApplication::applicationDirPath() + QStringLiteral("/cutaway-layout");
-    if (QFileInfo(beside).isExecutable()) return beside;
-    // Tests lie in a folder beside the programs.
-    const QString sibling = QCoreApplication::applicationDirPath() + QStringLiteral("/../bin/cutaway-layout");
-    if (QFileInfo(sibling).isExecutable()) return sibling;
-    return QStandardPaths::findExecutable(QStringLiteral("cutaway-layout"));
+    const auto found = findHelper("cutaway-layout", "CUTAWAY_LAYOUT");
+    return found ? QString::fromStdString(*found) : QString();
 }
 
 int LayoutClient::request(LayoutProblem problem) {

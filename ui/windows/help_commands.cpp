@@ -1,7 +1,7 @@
 // The Help menu.
-#include <QApplication>
 #include <QMessageBox>
 
+#include "cutaway/version.h"
 #include "ui/windows/commands.h"
 #include "ui/windows/keys_dialog.h"
 #include "ui/windows/main_window.h"
@@ -13,9 +13,11 @@ void showKeys(MainWindow& main) { KeysDialog(*main.menuBar(), &main).exec(); }
 namespace {
 
 void showAbout(MainWindow& main) {
-    QMessageBox::about(&main, MainWindow::tr("About Cutaway"),
-                       MainWindow::tr("<b>Cutaway %1</b><p>An interactive debugger for graph compilers.</p>")
-                           .arg(QApplication::applicationVersion()));
+    QMessageBox::about(
+        &main, MainWindow::tr("About Cutaway"),
+        MainWindow::tr("<b>Cutaway %1</b><p>An interactive debugger for graph compilers.</p><p>%2</p>")
+            .arg(QString::fromStdString(version()),
+                 QString::fromStdString(buildText()).toHtmlEscaped().replace('\n', QStringLiteral("<br>"))));
 }
 
 const Command kCommands[] = {

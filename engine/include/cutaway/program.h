@@ -15,4 +15,9 @@ void beginProgram();
 /// A new empty folder that lives as long as the program.
 Result<std::string> temporaryFolder();
 
+/// One of the programs that belong together ("cutaway-worker"): what the environment variable names if it is set
+/// (CUTAWAY_WORKER), else beside the running program, in ../bin, in ../libexec/cutaway, or in PATH. NotFound names the
+/// variable's value or the places tried.
+Result<std::string> findHelper(const std::string& name, const char* environmentVariable);
+
 }  // namespace cutaway

@@ -4,6 +4,7 @@
 #include <optional>
 #include <sstream>
 
+#include "cutaway/program.h"
 #include "engine/support/process.h"
 
 namespace cutaway {

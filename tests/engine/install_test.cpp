@@ -1,0 +1,94 @@
+// What `cmake --install` puts into a folder runs from there, wherever it is moved, and finds its helpers.
+#include <QDirIterator>
+#include <QProcess>
+#include <QTemporaryDir>
+#include <QtTest>
+
+class InstallTest : public QObject {
+    Q_OBJECT
+
+    struct Ended {
+        int status = -1;
+        QString out, err;
+    };
+
+    QTemporaryDir m_folder;
+    QString m_tree;
+
+    Ended run(const QString& program, const QStringList& arguments) const {
+        QProcess process;
+        QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
+        for (const char* helper : {"CUTAWAY_WORKER", "CUTAWAY_LAYOUT"}) environment.remove(helper);
+        environment.insert("HOME", m_folder.path());
+        environment.remove("QT_QPA_PLATFORM");  // it finds out by itself that it needs no screen
+        process.setProcessEnvironment(environment);
+        process.setWorkingDirectory(m_folder.path());
+        process.start(program, arguments);
+        if (!process.waitForFinished(120'000)) qFatal("%s does not end", qPrintable(program));
+        return {process.exitStatus() == QProcess::NormalExit ? process.exitCode() : -1,
+                QString::fromUtf8(process.readAllStandardOutput()), QString::fromUtf8(process.readAllStandardError())};
+    }
+    QString program(const QString& name) const { return m_tree + "/bin/" + name; }
+    QString model() const { return m_tree + "/share/cutaway/models/mlp.pt2"; }
+
+  private slots:
+    void initTestCase() {
+        const QString first = m_folder.filePath("first");
+        const Ended ended = run(CUTAWAY_CMAKE, {"--install", CUTAWAY_BUILD_DIR, "--prefix", first});
+        QVERIFY2(ended.status == 0, qPrintable(ended.out + ended.err));
+        m_tree = m_folder.filePath("moved");
+        QVERIFY(QDir().rename(first, m_tree));
+    }
+
+    void theTreeIsWhole() {
+        QStringList files;
+        for (QDirIterator at(m_tree, QDir::Files, QDirIterator::Subdirectories); at.hasNext();)
+            files << at.next().mid(m_tree.size() + 1);
+        QStringList wanted = {"bin/cutaway-cli",
+                              "libexec/cutaway/cutaway-worker",
+                              "share/doc/cutaway/LICENSE",
+                              "share/doc/cutaway/README.md",
+                              "share/doc/cutaway/CHANGELOG.md",
+                              "share/cutaway/models/mlp.pt2",
+                              "share/cutaway/models/samples.ini"};
+        if (CUTAWAY_WITH_UI)
+            wanted << "bin/cutaway"
+                   << "libexec/cutaway/cutaway-layout"
+                   << "share/applications/cutaway.desktop"
+                   << "share/icons/hicolor/scalable/apps/cutaway.svg";
+        for (const QString& file : wanted) QVERIFY2(files.contains(file), qPrintable(file + " is missing"));
+        for (const QString& file : files)
+            QVERIFY2(!file.startsWith("include/") && !file.endsWith(".py") && !file.endsWith(".a"), qPrintable(file));
+    }
+
+    void saysItsVersion() {
+        QStringList programs = {"cutaway-cli"};
+        if (CUTAWAY_WITH_UI) programs << "cutaway";
+        for (const QString& name : programs) {
+            const Ended ended = run(program(name), {"--version"});
+            QVERIFY2(ended.status == 0, qPrintable(ended.err));
+            QCOMPARE(ended.out.section('\n', 0, 0), name + " " CUTAWAY_VERSION);
+            QVERIFY2(ended.out.contains(QRegularExpression("\\n\\w+ build, (GCC|Clang) \\d")), qPrintable(ended.out));
+            QVERIFY2(ended.out.contains("\noneDNN: ") && ended.out.contains("\nCUDA: "), qPrintable(ended.out));
+        }
+    }
+
+    void compilesAndRuns() {
+        const Ended compiled = run(program("cutaway-cli"), {"compile", model()});
+        QVERIFY2(compiled.status == 0 && compiled.out.contains(" passes, "), qPrintable(compiled.err));
+        for (const char* backend : {"reference", "cpu"}) {  // both in the worker
+            const Ended ended = run(program("cutaway-cli"), {"run", model(), "--backend", backend});
+            QVERIFY2(ended.status == 0 && ended.out.contains("inputs: "), qPrintable(ended.err));
+        }
+    }
+
+    void drawsAPicture() {
+        if (!CUTAWAY_WITH_UI) return;  // this build has no window
+        const Ended ended = run(program("cutaway"), {model(), "--compile", "--screenshot", "picture.png"});
+        QVERIFY2(ended.status == 0, qPrintable(ended.err));
+        QVERIFY(QFileInfo(m_folder.filePath("picture.png")).size() > 10'000);
+    }
+};
+
+QTEST_GUILESS_MAIN(InstallTest)
+#include "install_test.moc"
