@@ -337,7 +337,11 @@ class ModelsTest : public QObject {
         NodeFacts facts;
         facts.before = before;
         facts.after = after;
-        facts.names = {{static_cast<NodeId>(3), "b"}};
+        UnionGraph graph;
+        graph.nodes.push_back({});
+        graph.nodes[0].info.id = static_cast<NodeId>(3);
+        graph.nodes[0].info.name = "b";
+        facts.nodes = std::make_shared<const NodeIndex>(std::make_shared<const UnionGraph>(std::move(graph)));
         facts.steps.resize(1);
         facts.steps[0].name = "fuse_bias_add";
         NodeModel model;

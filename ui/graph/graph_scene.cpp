@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ui/background.h"
+#include "ui/models/node_index.h"
 
 namespace cutaway::ui {
 namespace {
@@ -68,12 +69,14 @@ void addStubs(GraphScene& scene, const QFont& font) {
     }
     if (all.empty()) return;
     // By its name: a fold's title would say "54 unchanged" at every end.
-    QHash<quint32, QString> names;
-    if (scene.picture.graph)
-        for (const auto& node : scene.picture.graph->nodes) names.insert(index(node.info.id), textOf(node.info.name));
+    std::optional<NodeIndex> nodes;
+    if (scene.picture.graph) nodes.emplace(scene.picture.graph);
+    const auto nameOf = [&](NodeId id, int box) {
+        const UnionGraph::Node* node = nodes ? nodes->find(id) : nullptr;
+        return node ? textOf(node->info.name) : scene.picture.nodes[static_cast<size_t>(box)].title;
+    };
     for (auto& [side, ends] : all) {
-        for (auto& end : ends)
-            end.name = names.value(index(end.node), scene.picture.nodes[static_cast<size_t>(end.box)].title);
+        for (auto& end : ends) end.name = nameOf(end.node, end.box);
         addStubsOf(scene, side.first, side.second, ends, QFontMetricsF(smallFont));
     }
 }

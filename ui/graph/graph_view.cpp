@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ui/graph/nearest_place.h"
+#include "ui/models/node_index.h"
 
 namespace cutaway::ui {
 namespace {
@@ -184,19 +185,21 @@ NodeId GraphView::nextChange(bool forward) const {
 
 void GraphView::reveal(const std::vector<NodeId>& members, NodeId wanted) {
     const bool whole = members.size() <= kRevealAtOnce || !m_graph;
-    QHash<quint32, QString> modules;
-    if (!whole)
-        for (const auto& node : m_graph->nodes) modules.insert(index(node.info.id), textOf(node.info.module));
+    std::optional<NodeIndex> nodes;
+    if (!whole) nodes.emplace(m_graph);
+    const auto moduleOf = [&](NodeId id) {
+        const UnionGraph::Node* node = nodes->find(id);
+        return node ? std::string_view(node->info.module) : std::string_view();
+    };
     // Of a huge fold the module of the wanted node, and of a huge module its part from there on.
-    const QString module = modules.value(index(wanted));
+    const std::string_view module = whole ? std::string_view() : moduleOf(wanted);
     auto from = members.begin();
-    if (!whole && std::count_if(members.begin(), members.end(), [&](NodeId id) {
-                      return modules.value(index(id)) == module;
-                  }) > static_cast<std::ptrdiff_t>(kRevealAtOnce))
+    if (!whole && std::count_if(members.begin(), members.end(), [&](NodeId id) { return moduleOf(id) == module; }) >
+                      static_cast<std::ptrdiff_t>(kRevealAtOnce))
         from = std::find(members.begin(), members.end(), wanted);
     size_t shown = 0;
     for (; from != members.end(); ++from) {
-        if (!whole && (shown >= kRevealAtOnce || modules.value(index(*from)) != module)) continue;
+        if (!whole && (shown >= kRevealAtOnce || moduleOf(*from) != module)) continue;
         m_options.revealed.insert(index(*from));
         ++shown;
     }

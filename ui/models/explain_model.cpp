@@ -17,11 +17,7 @@ bool isNumber(int column) { return column >= ExplainModel::Tried && column <= Ex
 
 }  // namespace
 
-QString Explained::nameOf(NodeId id) const {
-    for (const auto& [known, name] : names)
-        if (known == id) return QString::fromStdString(name);
-    return QStringLiteral("%%1").arg(cutaway::index(id));
-}
+QString Explained::nameOf(NodeId id) const { return nameIn(nodes, id); }
 
 void ExplainModel::setExplained(Explained explained) {
     beginResetModel();

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "cutaway/session.h"
+#include "ui/models/node_index.h"
 
 namespace cutaway::ui {
 
@@ -18,8 +18,8 @@ struct Explained {
     std::vector<RuleExplanation> rules;  // of all passes; empty without a node
     std::vector<RuleUse> uses;           // of the current step; `tried` is negative where nobody counted
     std::shared_ptr<const std::vector<RuleInfo>> infos;  // texts of all rules
-    std::vector<std::pair<NodeId, std::string>> names;
-    std::vector<std::string> disabled;  // of the run: passes, rules, "pass/rule"
+    std::shared_ptr<const NodeIndex> nodes;              // of the graph on show, to name them
+    std::vector<std::string> disabled;                   // of the run: passes, rules, "pass/rule"
     std::vector<std::string> inactive;  // passes that the run leaves out: optional ones, those of another mode
     bool stopped = false;               // before there was an answer
 

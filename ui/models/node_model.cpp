@@ -86,11 +86,7 @@ void NodeModel::setFacts(const NodeFacts& facts) {
     if (facts.after || facts.before) {
         const NodeDetails& now = facts.after ? *facts.after : *facts.before;
         const NodeDetails& was = facts.before ? *facts.before : now;
-        const auto nameOf = [&](NodeId id) {
-            for (const auto& [known, name] : facts.names)
-                if (known == id) return text(name);
-            return QStringLiteral("%%1").arg(cutaway::index(id));
-        };
+        const auto nameOf = [&](NodeId id) { return nameIn(facts.nodes, id); };
         Item* node = m_root->add(tr("Node"), beforeAfter(text(was.node.name), text(now.node.name)));
         const QString state = !facts.before  ? tr("added in this step")
                               : !facts.after ? tr("removed in this step")

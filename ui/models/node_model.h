@@ -6,15 +6,14 @@
 #include <optional>
 #include <vector>
 
-#include "cutaway/session.h"
+#include "ui/models/node_index.h"
 
 namespace cutaway::ui {
 
 struct NodeFacts {
     std::optional<NodeDetails> before, after;  // absent where the side has no such node
-    /// Names for ids in lists; ids without a name show as "%7".
-    std::vector<std::pair<NodeId, std::string>> names;
-    std::vector<StepInfo> steps;  // to name the steps of the biography
+    std::shared_ptr<const NodeIndex> nodes;    // of the graph on show, to name those in lists
+    std::vector<StepInfo> steps;               // to name the steps of the biography
 };
 
 class NodeModel : public QAbstractItemModel {

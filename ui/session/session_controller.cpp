@@ -178,7 +178,7 @@ void SessionController::loadPlace() {
     if (m_returning || !m_selection.hasPlace() || !m_model) return;
     const Comparison what = m_selection.comparison();
     struct Both {
-        UnionGraph graph;
+        std::shared_ptr<const NodeIndex> nodes;
         QVector<DiffLine> lines;
     };
     // Graph and text come together, so that all windows change at once or, cancelled, not at all.
@@ -186,7 +186,8 @@ void SessionController::loadPlace() {
         Lane::Looks, QStringLiteral("place"), tr("Comparing graphs"),
         [what](Source& source, const Progress& progress) -> Result<Both> {
             Both both;
-            CT_TRY(both.graph, source.diff(what.before, what.after, progress));
+            CT_TRY(UnionGraph graph, source.diff(what.before, what.after, progress));
+            both.nodes = std::make_shared<const NodeIndex>(std::make_shared<const UnionGraph>(std::move(graph)));
             CT_TRY(const GraphText after, source.text(what.after, false, progress));
             if (what.before == what.after) {
                 both.lines = diffTexts(after, after);
@@ -197,8 +198,7 @@ void SessionController::loadPlace() {
             return both;
         },
         [this, what](Both both) {
-            m_shown =
-                std::make_shared<const Shown>(Shown{what, std::make_shared<const UnionGraph>(std::move(both.graph))});
+            m_shown = std::make_shared<const Shown>(Shown{what, both.nodes->graph(), both.nodes});
             emit shown(m_shown);
             emit textShown(std::make_shared<const ShownText>(ShownText{what, std::move(both.lines)}));
             loadNode();
@@ -222,12 +222,12 @@ void SessionController::loadNode() {
     const Run* run = runOf(m_selection.place().run);
     ask<NodeFacts>(
         Lane::Looks, QStringLiteral("node"), tr("Reading the node"),
-        [what = m_selection.comparison(), id, graph = m_shown->graph,
+        [what = m_selection.comparison(), id, nodes = m_shown->nodes,
          steps = run ? run->steps : std::vector<StepInfo>()](Source& source,
                                                              const Progress& progress) -> Result<NodeFacts> {
             NodeFacts facts;
             facts.steps = steps;
-            for (const auto& node : graph->nodes) facts.names.emplace_back(node.info.id, node.info.name);
+            facts.nodes = nodes;
             auto after = source.node(what.after, id, progress);
             auto before = what.before == what.after ? after : source.node(what.before, id, progress);
             if (!after && !before) {
@@ -260,16 +260,15 @@ void SessionController::explain() {
         done = run->rewrites[step];
     }
     const CompileRequest options = run ? run->options : CompileRequest{};
+    asked.nodes = m_shown->nodes;
     asked.disabled = options.disabledPasses;
     asked.inactive = inactivePasses(*m_source, options);
     const RunId rulesOf = run ? run->id : -1;
     if (m_rulesOf == rulesOf) asked.infos = m_rules;
     ask<Explained>(
         Lane::Looks, QStringLiteral("explain"), tr("Explaining"),
-        [asked, what, options, done = std::move(done), graph = m_shown->graph](
-            Source& source, const Progress& progress) -> Result<Explained> {
+        [asked, what, options, done = std::move(done)](Source& source, const Progress& progress) -> Result<Explained> {
             Explained explained = asked;
-            for (const auto& known : graph->nodes) explained.names.emplace_back(known.info.id, known.info.name);
             if (explained.node != NodeId::None) {
                 auto answers = source.explain(explained.before, explained.node, progress);
                 // A node that this step made is no failure: the window says that it is not there before.

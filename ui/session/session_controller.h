@@ -29,6 +29,7 @@ namespace cutaway::ui {
 struct Shown {
     Comparison comparison;
     std::shared_ptr<const UnionGraph> graph;
+    std::shared_ptr<const NodeIndex> nodes;
 };
 struct ShownText {
     Comparison comparison;

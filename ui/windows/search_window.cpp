@@ -61,6 +61,7 @@ SearchWindow::SearchWindow(const WindowRow& tableRow, const WindowParts& parts)
     connect(m_field, &QLineEdit::returnPressed, this, [this] { nextHit(true); });
     connect(&parts.controller, &SessionController::shown, this, [this](const std::shared_ptr<const Shown>& what) {
         m_graph = what->graph;
+        m_nodes = what->nodes;
         search();
     });
     const auto choose = [this](const QTreeWidgetItem* item) {
@@ -82,10 +83,8 @@ void SearchWindow::focusField() {
 }
 
 QString SearchWindow::nameOf(NodeId id) const {
-    if (m_graph)
-        for (const auto& node : m_graph->nodes)
-            if (node.info.id == id) return textOf(node.info.name);
-    return {};
+    const UnionGraph::Node* node = m_nodes ? m_nodes->find(id) : nullptr;
+    return node ? textOf(node->info.name) : QString();
 }
 
 int SearchWindow::hitCount() const { return m_hits->topLevelItemCount(); }

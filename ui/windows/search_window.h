@@ -32,6 +32,7 @@ class SearchWindow : public Window {
 
     Selection& m_selection;
     std::shared_ptr<const UnionGraph> m_graph;
+    std::shared_ptr<const NodeIndex> m_nodes;  // of that graph
     QLineEdit* m_field;
     ElidedLabel* m_count;
     QTreeWidget* m_hits;
