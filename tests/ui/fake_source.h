@@ -277,4 +277,11 @@ class FakeSource : public ui::Source {
     std::vector<Compiled> m_runs;
 };
 
+/// Of a run without anything special.
+inline std::vector<StepInfo> sampleSteps() {
+    FakeSource source(std::make_shared<FakeSource::Control>());
+    const auto run = source.compile({}, {}, {});
+    return *source.steps(*run);
+}
+
 }  // namespace cutaway::testing

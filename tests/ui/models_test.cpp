@@ -19,6 +19,7 @@
 
 using namespace cutaway;
 using namespace cutaway::ui;
+using cutaway::testing::sampleSteps;
 using cutaway::testing::treeText;
 
 using RunId = cutaway::RunId;
@@ -27,11 +28,6 @@ constexpr auto kFatal = QAbstractItemModelTester::FailureReportingMode::Fatal;
 class ModelsTest : public QObject {
     Q_OBJECT
 
-    static std::vector<StepInfo> sampleSteps() {
-        testing::FakeSource source(std::make_shared<testing::FakeSource::Control>());
-        const auto run = source.compile({}, {}, {});
-        return *source.steps(*run);
-    }
     static GraphText graphText(const QStringList& lines, const std::vector<uint32_t>& nodes) {
         GraphText text;
         text.text = lines.join('\n').toStdString();
@@ -60,94 +56,6 @@ class ModelsTest : public QObject {
     }
 
   private slots:
-    void stepsFoldUnchangedPasses() {
-        StepsModel model;
-        QAbstractItemModelTester tester(&model, kFatal);
-        model.setRun(1, sampleSteps());
-        QCOMPARE(treeText(model),
-                 "As opened\n"
-                 "pre_grad\n"
-                 "  3 unchanged passes\n"
-                 "    normalize | · | 8 | 1.5 ms\n"
-                 "    split_cat | · | 8 | 1.5 ms\n"
-                 "    fuse_conv | · | 8 | 1.5 ms\n"
-                 "post_grad | 2 changed\n"
-                 "  remove_noop_ops | · | 8 | 1.5 ms\n"
-                 "  fuse_bias_add | +1 −2 | 7 | 1.5 ms\n"
-                 "  reinplace | +1 −2 | 7 | 1.5 ms\n");
-    }
-
-    /// Steps that come in parts make the tree that they make at once.
-    void stepsMayComeInParts_data() {
-        QTest::addColumn<QString>("states");
-        for (const char* states :
-             {"u", "uu", "uuu", "ucu", "cuuc", "uuduuu", "fuu", "uu|u", "uu|uuu|c|u", "c|cu|uu|uf"})
-            QTest::newRow(states) << states;
-    }
-    void stepsMayComeInParts() {
-        QFETCH(QString, states);
-        std::vector<StepInfo> steps;
-        int stage = 0;
-        for (const QChar state : std::as_const(states)) {
-            if (state == '|') ++stage;
-            if (state == '|') continue;
-            StepInfo& step = steps.emplace_back();
-            step.index = static_cast<int>(steps.size()) - 1;
-            step.name = "pass" + std::to_string(step.index);
-            step.stage = "stage" + std::to_string(stage);
-            step.state = state == 'u'   ? StepState::Unchanged
-                         : state == 'c' ? StepState::Changed
-                         : state == 'f' ? StepState::Failed
-                                        : StepState::Disabled;
-        }
-        StepsModel whole;
-        whole.setRun(1, steps);
-        for (size_t first = 0; first <= steps.size(); ++first)
-            for (size_t part : {1, 2}) {
-                StepsModel model;
-                QAbstractItemModelTester tester(&model, kFatal);
-                model.setRun(1, {steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(first)});
-                for (size_t i = first; i < steps.size(); i += part)
-                    model.addSteps({steps.begin() + static_cast<std::ptrdiff_t>(i),
-                                    steps.begin() + static_cast<std::ptrdiff_t>(std::min(i + part, steps.size()))});
-                QCOMPARE(treeText(model), treeText(whole));
-                for (const StepInfo& step : steps)
-                    QCOMPARE(model.indexOf(Place{1, step.index, -1}).data().toString(),
-                             QString::fromStdString(step.name));
-            }
-    }
-
-    /// Passes at lowering are passes; the schedule behind them is none and stays in sight.
-    void theScheduleIsNoPass() {
-        std::vector<StepInfo> steps;
-        for (const char* name : {"lowering_calls", "more_calls", "schedule"}) {
-            StepInfo& step = steps.emplace_back();
-            step.index = static_cast<int>(steps.size()) - 1;
-            step.stage = step.index < 2 ? "lowering" : "schedule";
-            step.name = name;
-            step.rewrites = 2;
-        }
-        StepsModel model;
-        QAbstractItemModelTester tester(&model, kFatal);
-        model.setRun(1, steps);
-        QCOMPARE(treeText(model),
-                 "As opened\nlowering\n  2 unchanged passes\n    lowering_calls | · | 0 | 0 µs\n    more_calls | · | 0 "
-                 "| 0 µs\nschedule\n  schedule | · | 0 | 0 µs\n");
-        QCOMPARE(model.indexOf(Place{1, 0, -1}).data(Qt::CheckStateRole).toInt(), int(Qt::Checked));
-        QVERIFY(!model.indexOf(Place{1, 2, -1}).data(Qt::CheckStateRole).isValid());
-        QVERIFY(Run::replays(steps[0]) && !Run::replays(steps[2]));
-    }
-
-    void aRunUnderWayCannotBeSteppedOrSwitched() {
-        StepsModel model;
-        QAbstractItemModelTester tester(&model, kFatal);
-        model.setRun(StepsModel::kUnderWay, sampleSteps());
-        const QModelIndex pass = model.indexOf(Place{StepsModel::kUnderWay, 4, -1});
-        QCOMPARE(pass.data().toString(), "fuse_bias_add");
-        QVERIFY(!model.placeOf(pass) && !model.hasChildren(pass) && !model.canFetchMore(pass));
-        QVERIFY(!(model.flags(pass) & Qt::ItemIsUserCheckable));
-    }
-
     void sourceFramesTellTheirEnd_data() {
         QTest::addColumn<QString>("frame");
         QTest::addColumn<QString>("function");
@@ -197,54 +105,6 @@ class ModelsTest : public QObject {
     void foldersThatAllPathsShareAreFound() {
         QFETCH(QStringList, paths);
         QTEST(sharedFolders(paths), "shared");
-    }
-
-    void rewritesComeWhenAPassIsOpened() {
-        StepsModel model;
-        model.setRun(1, sampleSteps());
-        QSignalSpy wanted(&model, &StepsModel::rewritesWanted);
-        const QModelIndex pass = model.indexOf(Place{1, 4, -1});
-        QVERIFY(model.hasChildren(pass));
-        QVERIFY(model.canFetchMore(pass));
-        model.fetchMore(pass);
-        QCOMPARE(wanted.size(), 1);
-        QVERIFY(!model.canFetchMore(pass));
-        QAbstractItemModelTester tester(&model, kFatal);  // not earlier: it fetches everything itself
-        model.setRewrites(
-            4, {{0, "mm_add_to_addmm", "why", "y", static_cast<NodeId>(3)}, {1, "dead node", "", "", NodeId::None}});
-        QCOMPARE(treeText(model, pass), "1  mm_add_to_addmm at y\n2  dead node\n");
-        QCOMPARE(*model.placeOf(model.indexOf(Place{1, 4, 2})), (Place{1, 4, 2}));
-        model.setRewrites(4, {});
-        QCOMPARE(model.rowCount(model.indexOf(Place{1, 4, -1})), 0);
-    }
-
-    void failedAndDisabledStepsSaySo() {
-        auto steps = sampleSteps();
-        steps[4].state = StepState::Failed;
-        steps[4].error = "node 3 has no users";
-        steps[5].state = StepState::Disabled;
-        StepsModel model;
-        QAbstractItemModelTester tester(&model, kFatal);
-        model.setRun(2, steps);
-        const QModelIndex failed = model.indexOf(Place{2, 4, -1}), disabled = model.indexOf(Place{2, 5, -1});
-        QCOMPARE(failed.siblingAtColumn(StepsModel::Changes).data().toString(), "✗ failed");
-        QVERIFY(failed.data(Qt::ToolTipRole).toString().contains("node 3 has no users"));
-        QCOMPARE(disabled.siblingAtColumn(StepsModel::Changes).data().toString(), "off");
-        QCOMPARE(disabled.data(Qt::CheckStateRole).toInt(), int(Qt::Unchecked));
-        QSignalSpy toggled(&model, &StepsModel::passToggled);
-        QVERIFY(!model.setData(disabled, Qt::Checked, Qt::CheckStateRole));  // shown only when the new run is there
-        QCOMPARE(toggled.size(), 1);
-        QCOMPARE(toggled[0][0].toString(), "reinplace");
-        QCOMPARE(toggled[0][1].toBool(), true);
-    }
-
-    void marksAreShown() {
-        StepsModel model;
-        QAbstractItemModelTester tester(&model, kFatal);
-        model.setRun(1, sampleSteps());
-        model.setMarks(Place{1, 4, -1}, Place{1, 5, -1});
-        QCOMPARE(model.indexOf(Place{1, 4, -1}).data().toString(), "[A] fuse_bias_add");
-        QCOMPARE(model.indexOf(Place{1, 5, -1}).data().toString(), "[B] reinplace");
     }
 
     void textsAreMatchedByNode_data() {
