@@ -5,6 +5,7 @@
 #include "ui/windows/commands.h"
 #include "ui/windows/keys_dialog.h"
 #include "ui/windows/main_window.h"
+#include "ui/windows/manual_dialog.h"
 
 namespace cutaway::ui {
 
@@ -20,7 +21,15 @@ void showAbout(MainWindow& main) {
                  QString::fromStdString(buildText()).toHtmlEscaped().replace('\n', QStringLiteral("<br>"))));
 }
 
+void showManual(MainWindow& main) {
+    auto* dialog = main.findChild<ManualDialog*>();
+    if (!dialog) dialog = new ManualDialog(&main);
+    dialog->show();
+    dialog->raise();
+}
+
 const Command kCommands[] = {
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Manual"), .key = "Shift+F1", .icon = "manual", .run = showManual},
     {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Keys"), .key = "F1", .icon = "keys", .run = showKeys},
     {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&About Cutaway"), .icon = "about", .run = showAbout},
 };

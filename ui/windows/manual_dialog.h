@@ -1,0 +1,41 @@
+#pragma once
+// The manual: what `cutaway-cli manual` prints from its tables, page by page, with a field that finds words in them.
+#include <QDialog>
+#include <QProcess>
+#include <QVector>
+
+class QLabel;
+class QLineEdit;
+class QListWidget;
+class QTextBrowser;
+
+namespace cutaway::ui {
+
+struct ManualPage {
+    QString title, text;  // Markdown
+    int level = 1;        // of its heading
+};
+/// A page for each heading.
+QVector<ManualPage> manualPages(const QString& manual);
+
+class ManualDialog : public QDialog {
+    Q_OBJECT
+
+  public:
+    explicit ManualDialog(QWidget* parent = nullptr);
+
+  private:
+    void read();
+    void filter();
+    void showPage();
+    void fail(const QString& problem);
+
+    QVector<ManualPage> m_pages;
+    QLineEdit* m_field;
+    QListWidget* m_list;
+    QTextBrowser* m_page;
+    QLabel* m_problem;
+    QProcess m_printer;
+};
+
+}  // namespace cutaway::ui
