@@ -1,8 +1,11 @@
 // Dialogs on the engine itself: what they offer is there, and what is answered is done.
 #include <QComboBox>
+#include <QDialogButtonBox>
 #include <QFile>
+#include <QLabel>
 #include <QLineEdit>
 #include <QListWidget>
+#include <QPushButton>
 #include <QSettings>
 #include <QTemporaryDir>
 #include <QTreeWidget>
@@ -207,6 +210,65 @@ class DialogsTest : public QObject {
         QVERIFY(again.options().backend == Backend::Cpu && other.options().backend == Backend::Cpu);
         QCOMPARE(again.options().inputsFile, std::string("/data/x.safetensors"));
         QCOMPARE(other.options().inputsFile, std::string());  // those were another model's
+    }
+
+    /// Results whose size depends on data have no kernels; the interpreter runs them all the same.
+    void onlyWhatTheRunAllowsIsOffered() {
+        QTemporaryDir folder;
+        QFile file(folder.filePath("found.py"));
+        QVERIFY(file.open(QIODevice::WriteOnly));
+        file.write("def forward(x: \"f32[4]\"):\n    y = aten.nonzero.default(x)\n    return (y,)\n");
+        file.close();
+        m_controller->open(file.fileName());
+        QTRY_VERIFY_WITH_TIMEOUT(m_controller->model() && !m_controller->isBusy(), kPatience);
+        compile({});
+        const Run& run = m_controller->runs()[0];
+        QVERIFY(run.notExecuted.isEmpty() && !run.notTimed.isEmpty());
+        ExecuteDialog whole(m_controller->path());
+        whole.findChild<QComboBox*>()->setCurrentIndex(1);
+        whole.accept();
+        ExecuteDialog dialog(m_controller->path(), run.notTimed);
+        QCOMPARE(dialog.findChild<QComboBox*>()->count(), 1);
+        QVERIFY(dialog.findChild<QLabel*>("notCompiled")->text().contains(run.notTimed));
+        QVERIFY(dialog.options().backend == Backend::Reference);
+        std::shared_ptr<const RunReport> report;
+        connect(m_controller.get(), &SessionController::ran, this,
+                [&](RunId, const std::shared_ptr<const RunReport>& what) { report = what; });
+        m_controller->run(run.id, dialog.options());
+        QTRY_VERIFY_WITH_TIMEOUT(report && !m_controller->isBusy(), kPatience);
+        QVERIFY(report->matches);
+    }
+
+    /// What the chosen check does not ask for is not there; what is missing is said.
+    void theSearchAsksForWhatItNeeds_data() {
+        QTest::addColumn<int>("check");
+        QTest::addColumn<QString>("rows");
+        QTest::addColumn<QString>("problem");
+        QTest::newRow("numbers") << 0 << "Tolerance Inputs"
+                                 << "";
+        QTest::newRow("NaN") << 1 << "Inputs"
+                             << "";
+        QTest::newRow("command") << 2 << "Command"
+                                 << "Say which command tells good from bad.";
+    }
+    void theSearchAsksForWhatItNeeds() {
+        QFETCH(int, check);
+        BisectDialog dialog;
+        dialog.show();
+        dialog.findChild<QComboBox*>()->setCurrentIndex(check);
+        QStringList rows;
+        for (const QLabel* label : dialog.findChildren<QLabel*>())
+            if (label->isVisible() && label->buddy() && label->buddy() != dialog.findChild<QComboBox*>())
+                rows << label->text().remove('&');
+        QTEST(rows.join(' '), "rows");
+        QTEST(dialog.findChild<QLabel*>("problem")->text(), "problem");
+        const auto* find = dialog.findChild<QDialogButtonBox*>()->button(QDialogButtonBox::Ok);
+        QCOMPARE(find->isEnabled(), dialog.findChild<QLabel*>("problem")->text().isEmpty());
+        for (auto* field : dialog.findChildren<QLineEdit*>())
+            if (field->isVisible()) field->setText(field->validator() ? "1e-3" : "true");
+        QVERIFY(find->isEnabled());
+        QCOMPARE(dialog.options().command, std::string(check == 2 ? "true" : ""));
+        QCOMPARE(dialog.options().inputsFile, std::string(check == 2 ? "" : "true"));
     }
 
     void theSearchForABadRewriteSearches() {

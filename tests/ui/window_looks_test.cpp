@@ -60,8 +60,7 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
 
     void nothingIsCutOffAtItsMinimumSize_data() {
         QTest::addColumn<QString>("name");
-        for (const char* name : {"steps", "graph", "text", "node", "explain", "log", "results", "kernels", "search"})
-            QTest::newRow(name) << QString(name);
+        for (const QString& name : windowNames()) QTest::newRow(qPrintable(name)) << name;
     }
     void nothingIsCutOffAtItsMinimumSize() {
         QFETCH(QString, name);

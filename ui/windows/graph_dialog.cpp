@@ -76,8 +76,10 @@ GraphDialog::GraphDialog(const std::vector<GraphSummary>& graphs, const QString&
     connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
     connect(m_list, &QTreeWidget::itemActivated, this, &QDialog::accept);
     connect(m_filter, &QLineEdit::textChanged, this, &GraphDialog::filter);
-    connect(m_list, &QTreeWidget::currentItemChanged, this,
-            [this, buttons] { buttons->button(QDialogButtonBox::Open)->setEnabled(!graph().isEmpty()); });
+    connect(m_list, &QTreeWidget::currentItemChanged, this, [this, open = buttons->button(QDialogButtonBox::Open)] {
+        open->setEnabled(!graph().isEmpty());
+        open->setToolTip(graph().isEmpty() ? tr("Choose a graph of the list first.") : QString());
+    });
     auto* column = new QVBoxLayout(this);
     auto* what = new QLabel(tr("%1 holds %2. Which one do you want to look at?")
                                 .arg(file + (folders.isEmpty() ? QString() : QChar('/') + folders),

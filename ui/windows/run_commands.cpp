@@ -42,7 +42,7 @@ void askCompile(MainWindow& main) {
 void askExecute(MainWindow& main) {
     const auto run = currentRun(main);
     if (!run) return;
-    ExecuteDialog dialog(main.controller().path(), &main);
+    ExecuteDialog dialog(main.controller().path(), latestRun(main)->notTimed, &main);
     if (dialog.exec() == QDialog::Accepted) main.controller().run(*run, dialog.options());
 }
 

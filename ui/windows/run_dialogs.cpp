@@ -8,6 +8,7 @@
 #include <QFileInfo>
 #include <QFormLayout>
 #include <QHBoxLayout>
+#include <QLabel>
 #include <QLineEdit>
 #include <QLocale>
 #include <QPushButton>
@@ -39,7 +40,7 @@ QString tensorsBeside(const QString& model, const QString& what) {
     return {};
 }
 
-ExecuteDialog::ExecuteDialog(const QString& model, QWidget* parent)
+ExecuteDialog::ExecuteDialog(const QString& model, const QString& notCompiled, QWidget* parent)
     : QDialog(parent),
       m_model(model),
       m_backend(new QComboBox),
@@ -48,7 +49,8 @@ ExecuteDialog::ExecuteDialog(const QString& model, QWidget* parent)
       m_repeat(new QSpinBox),
       m_timeout(new QSpinBox) {
     setWindowTitle(tr("Execute"));
-    m_backend->addItems({tr("Reference interpreter"), tr("Generated code, CPU")});
+    m_backend->addItem(tr("Reference interpreter"), static_cast<int>(Backend::Reference));
+    if (notCompiled.isEmpty()) m_backend->addItem(tr("Generated code, CPU"), static_cast<int>(Backend::Cpu));
     m_inputs->setPlaceholderText(tr("the model's samples, else seeded random numbers"));
     m_expect->setPlaceholderText(tr("nothing to compare with"));
     m_repeat->setRange(1, 100000);
@@ -56,14 +58,19 @@ ExecuteDialog::ExecuteDialog(const QString& model, QWidget* parent)
     m_timeout->setSuffix(tr(" s"));
     auto* form = new QFormLayout(this);
     form->addRow(tr("&Backend"), m_backend);
+    if (!notCompiled.isEmpty()) {
+        auto* why = new QLabel(tr("Generated code is not to be had: %1.").arg(notCompiled));
+        why->setObjectName(QStringLiteral("notCompiled"));
+        why->setWordWrap(true);
+        form->addRow(why);
+    }
     form->addRow(tr("&Inputs"), fileField(m_inputs, tr("Input tensors")));
     form->addRow(tr("&Expected outputs"), fileField(m_expect, tr("Expected tensors")));
     form->addRow(tr("&Repeat"), m_repeat);
     form->addRow(tr("Stop &after"), m_timeout);
     form->addRow(makeButtons(this, tr("Execute")));
     const QSettings settings;
-    m_backend->setCurrentIndex(
-        std::clamp(settings.value(QStringLiteral("execute/backend")).toInt(), 0, m_backend->count() - 1));
+    m_backend->setCurrentIndex(std::max(0, m_backend->findData(settings.value(QStringLiteral("execute/backend")))));
     m_repeat->setValue(settings.value(QStringLiteral("execute/repeat"), 1).toInt());
     m_timeout->setValue(settings.value(QStringLiteral("execute/timeout"), 60).toInt());
     const bool known = settings.value(QStringLiteral("execute/model")).toString() == model;
@@ -76,7 +83,7 @@ ExecuteDialog::ExecuteDialog(const QString& model, QWidget* parent)
 
 void ExecuteDialog::accept() {
     QSettings settings;
-    settings.setValue(QStringLiteral("execute/backend"), m_backend->currentIndex());
+    settings.setValue(QStringLiteral("execute/backend"), m_backend->currentData());
     settings.setValue(QStringLiteral("execute/repeat"), m_repeat->value());
     settings.setValue(QStringLiteral("execute/timeout"), m_timeout->value());
     settings.setValue(QStringLiteral("execute/model"), m_model);
@@ -105,7 +112,7 @@ QWidget* ExecuteDialog::fileField(QLineEdit* field, const QString& title) {
 
 RunOptions ExecuteDialog::options() const {
     RunOptions options;
-    options.backend = static_cast<Backend>(m_backend->currentIndex());
+    options.backend = static_cast<Backend>(m_backend->currentData().toInt());
     options.inputsFile = m_inputs->text().trimmed().toStdString();
     options.expectFile = m_expect->text().trimmed().toStdString();
     options.repeat = m_repeat->value();
@@ -133,16 +140,24 @@ BisectDialog::BisectDialog(QWidget* parent)
     form->addRow(tr("&Tolerance"), m_tolerance);
     form->addRow(tr("&Inputs"), m_inputs);
     form->addRow(tr("&Command"), m_command);
+    auto* problem = new QLabel;
+    problem->setObjectName(QStringLiteral("problem"));
+    form->addRow(problem);
     QDialogButtonBox* buttons = makeButtons(this, tr("Find"));
     form->addRow(buttons);
-    const auto changed = [this, buttons] {
+    const auto changed = [this, form, problem, buttons] {
         const auto check = static_cast<BisectCheck>(m_check->currentIndex());
-        m_tolerance->setEnabled(check == BisectCheck::Numbers);
-        m_inputs->setEnabled(check != BisectCheck::Command);
-        m_command->setEnabled(check == BisectCheck::Command);
-        buttons->button(QDialogButtonBox::Ok)
-            ->setEnabled((check != BisectCheck::Command || !m_command->text().isEmpty()) &&
-                         m_tolerance->hasAcceptableInput());
+        form->setRowVisible(m_tolerance, check == BisectCheck::Numbers);
+        form->setRowVisible(m_inputs, check != BisectCheck::Command);
+        form->setRowVisible(m_command, check == BisectCheck::Command);
+        const bool noCommand = check == BisectCheck::Command && m_command->text().trimmed().isEmpty();
+        const bool noTolerance = check == BisectCheck::Numbers && !m_tolerance->hasAcceptableInput();
+        problem->setText(noCommand     ? tr("Say which command tells good from bad.")
+                         : noTolerance ? tr("The tolerance is a number from 0 on.")
+                                       : QString());
+        form->setRowVisible(problem, noCommand || noTolerance);
+        buttons->button(QDialogButtonBox::Ok)->setEnabled(!noCommand && !noTolerance);
+        adjustSize();
     };
     connect(m_check, &QComboBox::currentIndexChanged, this, changed);
     connect(m_command, &QLineEdit::textChanged, this, changed);
@@ -153,9 +168,10 @@ BisectDialog::BisectDialog(QWidget* parent)
 BisectOptions BisectDialog::options() const {
     BisectOptions options;
     options.check = static_cast<BisectCheck>(m_check->currentIndex());
-    options.tolerance = QLocale().toDouble(m_tolerance->text());
-    options.inputsFile = m_inputs->text().toStdString();
-    options.command = m_command->text().toStdString();
+    // Only what is asked for: what was typed for another check stays out of this one.
+    if (options.check == BisectCheck::Numbers) options.tolerance = QLocale().toDouble(m_tolerance->text());
+    if (options.check != BisectCheck::Command) options.inputsFile = m_inputs->text().trimmed().toStdString();
+    else options.command = m_command->text().trimmed().toStdString();
     return options;
 }
 

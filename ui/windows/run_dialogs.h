@@ -16,7 +16,8 @@ class ExecuteDialog : public QDialog {
   public:
     /// Starts from the answers of last time; inputs and expected outputs are those that lie beside the model, if there
     /// are any.
-    explicit ExecuteDialog(const QString& model, QWidget* parent = nullptr);
+    /// `notCompiled`: why generated code cannot be run; empty if it can.
+    explicit ExecuteDialog(const QString& model, const QString& notCompiled = {}, QWidget* parent = nullptr);
     RunOptions options() const;
     void accept() override;
 
