@@ -1,4 +1,4 @@
-// The door: open, compile, look at every step, run. On the bundled models.
+// The public API: open, compile, look at every step, run. On the bundled models.
 #include "cutaway/session.h"
 
 #include <QDir>
@@ -119,29 +119,6 @@ class SessionTest : public QObject {
 
     /// Every recorded model returns what PyTorch returned, by the interpreter and compiled. A model that draws random
     /// numbers is compared in the test below.
-    void recordedModelsMatchPyTorch_data() {
-        QTest::addColumn<QString>("folder");
-        const QString models = testing::referenceFolder("models");
-        if (models.isEmpty()) {
-            QTest::newRow("none") << QString();
-            return;
-        }
-        for (const QString& name : QDir(models).entryList(QDir::Dirs | QDir::NoDotAndDotDot))
-            if (name != "droppath_mini") QTest::newRow(qPrintable(name)) << models + "/" + name;
-    }
-    void recordedModelsMatchPyTorch() {
-        QFETCH(QString, folder);
-        if (folder.isEmpty()) QSKIP(testing::kNoReference);
-        Session session;
-        QVERIFY(session.open((folder + "/model.pt2").toStdString()));
-        QVERIFY(session.compile({}));
-        for (const Backend backend : {Backend::Reference, Backend::Cpu}) {
-            const auto report = session.run(0, comparing(folder, backend, {}));
-            QVERIFY2(report, report ? "" : report.error().text().c_str());
-            QVERIFY(report->matches);
-        }
-    }
-
     /// droppath_mini adds a block's result to four rows of eight, chosen at random, twice; which ones PyTorch's
     /// generator chose was not recorded. Rows do not touch one another, so four runs show every row in all its four
     /// states. The expected rows must be among them and name four rows for each block; with that choice the results
@@ -251,11 +228,11 @@ class SessionTest : public QObject {
             const auto rewrites = session.rewrites(0, step.index);
             const Place before{0, step.index - 1, -1};
             const RewriteInfo& first = rewrites->front();
-            const auto verdict = session.explain(before, step.name + "/" + first.rule, first.nodeId);
+            const auto verdict = session.explain(before, step.name + "/" + first.rule, first.key);
             QVERIFY2(verdict, verdict ? "" : verdict.error().text().c_str());
             QVERIFY2(verdict->applies, verdict->reason.c_str());
-            QVERIFY(std::find(verdict->nodes.begin(), verdict->nodes.end(), first.nodeId) != verdict->nodes.end());
-            const auto others = session.explainAll(before, first.nodeId, step.name);
+            QVERIFY(std::find(verdict->nodes.begin(), verdict->nodes.end(), first.key) != verdict->nodes.end());
+            const auto others = session.explainAll(before, first.key, step.name);
             QVERIFY(others);
             for (const RuleExplanation& other : *others)
                 QVERIFY2(other.applies != !other.reason.empty(), other.rule.c_str());
@@ -265,9 +242,9 @@ class SessionTest : public QObject {
         Session session;
         QVERIFY(session.open(bundledModels().first().toStdString()));
         QVERIFY(session.compile({}));
-        QVERIFY(!session.explain({0, -1, -1}, "no_such_rule", NodeId(0)));
-        QVERIFY(!session.explain({0, -1, -1}, "pointless_view", NodeId(9999999)));
-        QVERIFY(!session.explainText({0, -1, -1}, "rule r\n  find\n    y = aten.nothing(x)\n", NodeId(0)));
+        QVERIFY(!session.explain({0, -1, -1}, "no_such_rule", NodeKey(0)));
+        QVERIFY(!session.explain({0, -1, -1}, "pointless_view", NodeKey(9999999)));
+        QVERIFY(!session.explainText({0, -1, -1}, "rule r\n  find\n    y = aten.nothing(x)\n", NodeKey(0)));
         QVERIFY(!ruleList().empty());
     }
 
@@ -319,7 +296,7 @@ class SessionTest : public QObject {
             QCOMPARE(graph->removed, step.removed);
             QCOMPARE(static_cast<int>(graph->nodes.size()), step.nodesAfter + step.removed);
             // The union's order is topological for what stands after the step.
-            std::map<NodeId, size_t> place;
+            std::map<NodeKey, size_t> place;
             for (size_t i = 0; i < graph->nodes.size(); ++i) place[graph->nodes[i].info.id] = i;
             for (const UnionGraph::Edge& edge : graph->edges)
                 if (edge.change != Change::Removed) QVERIFY(place.at(edge.from) < place.at(edge.to));
@@ -337,13 +314,13 @@ class SessionTest : public QObject {
             const Place place = node.change == Change::Removed ? Place{0, -1, -1} : Place{0, last, -1};
             auto details = session.node(place, node.info.id);
             QVERIFY2(details, details ? "" : details.error().text().c_str());
-            QVERIFY(!details->biography.empty());
+            QVERIFY(!details->history.empty());
             QVERIFY(!details->line.empty());
             if (node.change == Change::Added) {
-                QVERIFY(details->biography.front().step >= 0);
+                QVERIFY(details->history.front().step >= 0);
                 ++made;
             } else {
-                QCOMPARE(details->biography.front().step, -1);
+                QCOMPARE(details->history.front().step, -1);
             }
         }
         QVERIFY(made > 0);
