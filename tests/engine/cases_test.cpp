@@ -134,9 +134,6 @@ class CasesTest : public QObject {
         }
         for (const RewriteInfo& rewrite : step.rewrites) m_fired.insert(one.pass.toStdString() + "/" + rewrite.rule);
         const bool changed = step.info.state == StepState::Changed;
-        for (const Node& node : (*before)->graph().nodes())
-            if (node.isCall() && node.op().isOpaque() && !isHigherOrder(node.op().name()) && one.numbers.isEmpty())
-                QSKIP(("no table has a row for " + node.op().name()).c_str());
         if (g_bless) {
             one.before = printed(**before, "before");
             one.after = changed ? printed(*step.after, "after") : QString();
