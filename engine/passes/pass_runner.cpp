@@ -1,6 +1,7 @@
 #include "engine/passes/pass_runner.h"
 
 #include <chrono>
+#include <cstdlib>
 
 #include "cutaway/guarded.h"
 #include "engine/interpret/specialize.h"
@@ -21,6 +22,12 @@ uint64_t editsOf(const Module& module) {
 
 double millisecondsSince(std::chrono::steady_clock::time_point start) {
     return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// Typing every call again after every pass takes a third of its time: tests ask for it.
+bool checksTypes() {
+    static const bool asked = std::getenv("CUTAWAY_VERIFY_TYPES") != nullptr;
+    return asked;
 }
 
 Result<bool> runChecked(const Pass& pass, Module& module, const Module& before, Rewriter& rewriter,
@@ -49,6 +56,7 @@ Result<bool> runChecked(const Pass& pass, Module& module, const Module& before, 
     if (differs) {
         VerifyOptions verifyOptions;
         verifyOptions.functional = pass.functional && !rewriter.outOfFuel();
+        verifyOptions.types = checksTypes();
         CT_TRY_VOID(verify(module, verifyOptions));
     }
     return differs;
