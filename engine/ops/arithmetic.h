@@ -100,7 +100,8 @@ T fmodOf(T a, T b) {
 template <class T>
 T powerOf(T base, T exponent) {
     if constexpr (std::is_integral_v<T>) {
-        if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;
+        if (exponent < 0 && base == -1) return exponent % 2 == 0 ? 1 : -1;
+        if (exponent < 0) return base == 1 ? 1 : 0;
         T result = 1;
         for (; exponent > 0; exponent >>= 1) {
             if (exponent & 1) result = wrapMul(result, base);
