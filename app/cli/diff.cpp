@@ -9,12 +9,12 @@ namespace cutaway::cli {
 namespace {
 
 /// Each node's own line of a graph's text.
-std::map<NodeId, std::string> linesByNode(const GraphText& graph) {
-    std::map<NodeId, std::string> lines;
+std::map<NodeKey, std::string> linesByNode(const GraphText& graph) {
+    std::map<NodeKey, std::string> lines;
     size_t at = 0;
-    for (NodeId id : graph.lineNodes) {
+    for (NodeKey id : graph.lineNodes) {
         const size_t end = std::min(graph.text.find('\n', at), graph.text.size());
-        if (id != NodeId::None) lines[id] = graph.text.substr(at, end - at);
+        if (id != NodeKey::None) lines[id] = graph.text.substr(at, end - at);
         at = end + 1;
     }
     return lines;
@@ -30,7 +30,7 @@ int printDiff(Compiled& compiled, const FoundStep& found, const std::string& jso
     if (!oldText) return fail(oldText.error());
     if (!newText) return fail(newText.error());
     const auto oldLines = linesByNode(*oldText), newLines = linesByNode(*newText);
-    auto line = [](const std::map<NodeId, std::string>& lines, NodeId id) {
+    auto line = [](const std::map<NodeKey, std::string>& lines, NodeKey id) {
         auto found = lines.find(id);
         return found == lines.end() ? std::string() : found->second;
     };

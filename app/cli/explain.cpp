@@ -101,15 +101,15 @@ Result<Place> placeOf(const Compiled& compiled, const Arguments& arguments) {
 }
 
 /// The node's name as people may write it again: with the graph around it.
-std::string nameOf(Compiled& compiled, const Place& place, NodeId id) {
+std::string nameOf(Compiled& compiled, const Place& place, NodeKey id) {
     const auto name = nodeName(compiled.session, place, id);
-    return name ? *name : std::to_string(static_cast<uint32_t>(id));
+    return name ? *name : std::to_string(packed(id));
 }
 
 /// What is known of one node at one place.
 struct Explained {
     Place place;
-    NodeId node = NodeId::None;
+    NodeKey node = NodeKey::None;
     std::vector<RuleExplanation> rules;
 };
 
@@ -133,7 +133,7 @@ Result<std::vector<Explained>> explainEverywhere(Compiled& compiled, const std::
 Result<std::vector<Explained>> explanations(Compiled& compiled, const Arguments& arguments) {
     if (arguments.rule.empty() && arguments.step.empty()) return explainEverywhere(compiled, arguments.node);
     CT_TRY(const Place place, placeOf(compiled, arguments));
-    CT_TRY(const NodeId node, findNode(compiled.session, place, arguments.node));
+    CT_TRY(const NodeKey node, findNode(compiled.session, place, arguments.node));
     Explained one{place, node, {}};
     if (arguments.rule.empty()) {
         CT_TRY(one.rules, compiled.session.explainAll(place, node));
@@ -155,7 +155,7 @@ Result<int> run(const Arguments& arguments) {
         for (const RuleExplanation& one : at.rules) {
             Json nodes = Json::array();
             std::string names;
-            for (const NodeId id : one.nodes) {
+            for (const NodeKey id : one.nodes) {
                 const std::string name = nameOf(compiled, at.place, id);
                 names += (names.empty() ? "" : ", ") + name;
                 nodes.push_back(name);

@@ -1,5 +1,5 @@
 #pragma once
-// One door for every file Cutaway reads: says what a file is (spec: input-formats §1, DET-1..9) and opens it.
+// The one way into every file Cutaway reads: says what a file is (spec: input-formats §1, DET-1..9) and opens it.
 #include <memory>
 #include <string>
 #include <utility>

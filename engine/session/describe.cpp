@@ -51,7 +51,7 @@ NodeRole roleOf(const Module& module, const Node& node, size_t position) {
 
 NodeInfo describeWithRole(const Node& node, NodeRole role) {
     NodeInfo info;
-    info.id = node.id();
+    info.id = nodeKey(0, node.id());
     info.role = role;
     info.name = node.name();
     if (node.isCall()) info.op = node.op().name();
@@ -63,8 +63,8 @@ NodeInfo describeWithRole(const Node& node, NodeRole role) {
         info.scalarLike = count.isInt() && count.value() <= 1;
     }
     info.backward = node.provenance().backward;
-    for (const Node* input : node.inputs()) info.inputs.push_back(input->id());
-    for (const Node* user : node.users()) info.users.push_back(user->id());
+    for (const Node* input : node.inputs()) info.inputs.push_back(nodeKey(0, input->id()));
+    for (const Node* user : node.users()) info.users.push_back(nodeKey(0, user->id()));
     return info;
 }
 
@@ -111,6 +111,12 @@ std::vector<size_t> unionOrder(const std::vector<double>& wish, const std::vecto
 
 }  // namespace
 
+void putInto(uint32_t graph, NodeInfo& info) {
+    info.id = nodeKey(graph, nodeOf(info.id));
+    for (std::vector<NodeKey>* list : {&info.inputs, &info.users})
+        for (NodeKey& key : *list) key = nodeKey(graph, nodeOf(key));
+}
+
 NodeInfo describeNode(const Module& module, const Node& node) {
     size_t position = 0;
     for (const Node* other = node.previous(); other; other = other->previous()) position += other->isPlaceholder();
@@ -122,8 +128,6 @@ namespace {
 /// The work of describeUnion: every pair of graphs adds its nodes and edges.
 class UnionMaker {
   public:
-    explicit UnionMaker(BodyIds& ids) : m_ids(ids) {}
-
     /// Either side may be missing.
     void add(const std::string& path, const Module* before, const Module* after) {
         if (after) addAfter(path, before, *after);
@@ -149,19 +153,16 @@ class UnionMaker {
   private:
     void show(const std::string& path, NodeInfo& info) {
         if (path.empty()) return;
-        info.id = m_ids.shown(path, info.id);
-        for (std::vector<NodeId>* list : {&info.inputs, &info.users})
-            for (NodeId& id : *list) id = m_ids.shown(path, id);
+        putInto(graphNumber(path), info);
         info.module = path + (info.module.empty() ? "" : "." + info.module);
     }
     void addAfter(const std::string& path, const Module* before, const Module& after) {
         for (NodeInfo& info : describeAll(after)) {
-            const Node* was = before ? before->graph().find(info.id) : nullptr;
-            const Node* now = after.graph().find(info.id);
+            const Node* was = before ? before->graph().find(nodeOf(info.id)) : nullptr;
+            const Node* now = after.graph().find(nodeOf(info.id));
             UnionGraph::Node node;
             node.info = std::move(info);
             show(path, node.info);
-            if (node.info.id == NodeId::None) continue;
             if (was == nullptr) {
                 node.change = Change::Added;
                 ++m_out.added;
@@ -188,7 +189,7 @@ class UnionMaker {
             wish[i] = next - 0.5;
         }
         for (size_t i = 0; i < olds.size(); ++i) {
-            if (olds[i].id == NodeId::None || m_place.contains(olds[i].id)) continue;
+            if (m_place.contains(olds[i].id)) continue;
             m_place[olds[i].id] = m_nodes.size();
             m_wish.push_back(wish[i]);
             m_nodes.push_back({Change::Removed, std::move(olds[i]), {}, {}});
@@ -196,11 +197,12 @@ class UnionMaker {
         }
     }
     void addEdges(const std::string& path, const Module* before, const Module* after) {
+        const uint32_t number = graphNumber(path);
         const auto each = [&](const Module* module, auto&& take) {
             if (!module) return;
             for (const Node& node : module->graph().nodes())
                 for (const Node* input : node.inputs()) {
-                    const std::pair ends{m_ids.shown(path, input->id()), m_ids.shown(path, node.id())};
+                    const std::pair ends{nodeKey(number, input->id()), nodeKey(number, node.id())};
                     if (m_place.contains(ends.first) && m_place.contains(ends.second)) take(ends);
                 }
         };
@@ -211,18 +213,17 @@ class UnionMaker {
         });
     }
 
-    BodyIds& m_ids;
     UnionGraph m_out;
     std::vector<UnionGraph::Node> m_nodes;
     std::vector<double> m_wish;
-    std::map<NodeId, size_t> m_place;
-    std::map<std::pair<NodeId, NodeId>, Change> m_edges;
+    std::map<NodeKey, size_t> m_place;
+    std::map<std::pair<NodeKey, NodeKey>, Change> m_edges;
 };
 
 }  // namespace
 
-UnionGraph describeUnion(const Module& before, const Module& after, BodyIds& ids) {
-    UnionMaker maker(ids);
+UnionGraph describeUnion(const Module& before, const Module& after) {
+    UnionMaker maker;
     maker.add("", &before, &after);
     return maker.take();
 }
@@ -285,17 +286,18 @@ namespace {
 struct Found {
     const Module* graph = nullptr;
     const Node* node = nullptr;
+    std::string path;
 };
-Found findIn(const Snapshot& module, const BodyIds& ids, NodeId shown) {
-    const auto [graph, inside] = ids.find(*module, shown);
-    return {graph, graph ? graph->graph().find(inside) : nullptr};
+Found findIn(const Snapshot& module, NodeKey key) {
+    auto found = findGraph(*module, key);
+    return {found.module, found.module ? found.module->graph().find(found.id) : nullptr, std::move(found.path)};
 }
 
-NodeDetails::Life birth(const Step& step, const Found& now, bool newGraph, BodyIds& ids, NodeId id) {
+NodeDetails::Life birth(const Step& step, const Found& now, bool newGraph) {
     NodeDetails::Life life;
     life.step = step.info.index;
     life.what = "created by " + step.info.name;
-    std::string path = ids.inside(id).path;
+    std::string path = now.path;
     const Provenance& provenance = now.node->provenance();
     if (newGraph) {
         life.what += ", with the graph " + path;
@@ -305,18 +307,18 @@ NodeDetails::Life birth(const Step& step, const Found& now, bool newGraph, BodyI
     }
     std::string from;
     for (const NodeId origin : provenance.origin) {
-        life.related.push_back(ids.shown(path, origin));
-        if (const Node* node = findIn(step.before, ids, life.related.back()).node)
+        life.related.push_back(keyIn(path, origin));
+        if (const Node* node = findIn(step.before, life.related.back()).node)
             from += (from.empty() ? " from " : ", ") + node->name();
     }
     life.what += from;
     return life;
 }
 
-NodeDetails::Life death(const Step& step, const Found& was, const Module* after, BodyIds& ids, NodeId id) {
+NodeDetails::Life death(const Step& step, const Found& was, const Module* after) {
     NodeDetails::Life life;
     life.step = step.info.index;
-    const std::string path = ids.inside(id).path;
+    const std::string& path = was.path;
     if (!after) {
         life.what = "removed by " + step.info.name + ", with the graph " + path;
         return life;
@@ -327,7 +329,7 @@ NodeDetails::Life death(const Step& step, const Found& was, const Module* after,
         if (was.graph->graph().find(node.id()) ||
             std::find(origin.begin(), origin.end(), was.node->id()) == origin.end())
             continue;
-        life.related.push_back(ids.shown(path, node.id()));
+        life.related.push_back(keyIn(path, node.id()));
         into += (into.empty() ? "" : ", ") + node.name();
     }
     life.what = into.empty() ? "removed by " + step.info.name : "replaced by " + into + " in " + step.info.name;
@@ -336,9 +338,9 @@ NodeDetails::Life death(const Step& step, const Found& was, const Module* after,
 
 }  // namespace
 
-std::vector<NodeDetails::Life> biography(const CompileTrace& trace, BodyIds& ids, NodeId id) {
+std::vector<NodeDetails::Life> historyOf(const CompileTrace& trace, NodeKey key) {
     std::vector<NodeDetails::Life> lives;
-    if (const Node* node = findIn(trace.input, ids, id).node) {
+    if (const Node* node = findIn(trace.input, key).node) {
         if (const auto& history = node->provenance().history)
             for (auto step = history->rbegin(); step != history->rend(); ++step)
                 lives.push_back(
@@ -352,9 +354,9 @@ std::vector<NodeDetails::Life> biography(const CompileTrace& trace, BodyIds& ids
     }
     for (const Step& step : trace.steps) {
         if (step.before == step.after) continue;
-        const Found was = findIn(step.before, ids, id), now = findIn(step.after, ids, id);
-        if (!was.node && now.node) lives.push_back(birth(step, now, was.graph == nullptr, ids, id));
-        else if (was.node && !now.node) lives.push_back(death(step, was, now.graph, ids, id));
+        const Found was = findIn(step.before, key), now = findIn(step.after, key);
+        if (!was.node && now.node) lives.push_back(birth(step, now, was.graph == nullptr));
+        else if (was.node && !now.node) lives.push_back(death(step, was, now.graph));
         else if (was.node && !sameButForInputs(*was.node, *now.node))
             lives.push_back({step.info.index, "edited by " + step.info.name, {}});
     }

@@ -28,8 +28,8 @@ std::string joined(const std::vector<std::string_view>& names) {
 
 }  // namespace
 
-Result<NodeId> findNode(Session& session, const Place& place, const std::string& name) {
-    return guarded([&]() -> Result<NodeId> {
+Result<NodeKey> findNode(Session& session, const Place& place, const std::string& name) {
+    return guarded([&]() -> Result<NodeKey> {
         Session::State& state = session.state();
         CT_TRY(const Snapshot module, state.snapshot(place));
         std::vector<Named> nodes;
@@ -37,7 +37,7 @@ Result<NodeId> findNode(Session& session, const Place& place, const std::string&
         const Named* only = nullptr;
         std::vector<std::string_view> all, fitting;
         for (const Named& node : nodes) {
-            if (node.name == name) return state.bodies.shown(node.path, node.id);
+            if (node.name == name) return keyIn(node.path, node.id);
             all.push_back(node.name);
             // A body's name may be left out, and those of the graphs around it.
             if (!node.name.ends_with("/" + name)) continue;
@@ -46,7 +46,7 @@ Result<NodeId> findNode(Session& session, const Place& place, const std::string&
         }
         if (fitting.size() > 1)
             return invalidInput("several graphs have a node '" + name + "': say which one: " + joined(fitting));
-        if (only) return state.bodies.shown(only->path, only->id);
+        if (only) return keyIn(only->path, only->id);
         Error error{
             ErrorCode::NotFound, "no node named '" + name + "' before this step", {}, {"nodes: " + joined(all)}};
         if (std::string near = suggestion(name, all); !near.empty())
@@ -55,9 +55,10 @@ Result<NodeId> findNode(Session& session, const Place& place, const std::string&
     });
 }
 
-Result<std::string> nodeName(Session& session, const Place& place, NodeId id) {
-    CT_TRY(const NodeDetails details, session.node(place, id));
-    return bodyPath(session.state().bodies.inside(id).path, details.node.name);
+Result<std::string> nodeName(Session& session, const Place& place, NodeKey key) {
+    CT_TRY(const NodeDetails details, session.node(place, key));
+    CT_TRY(const Snapshot module, session.state().snapshot(place));
+    return bodyPath(findGraph(*module, key).path, details.node.name);
 }
 
 }  // namespace cutaway

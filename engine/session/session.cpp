@@ -295,7 +295,7 @@ Result<std::vector<RewriteInfo>> Session::rewrites(RunId id, int step, const Pro
         if (step < 0 || step >= static_cast<int>(found->trace.steps.size()))
             return Error{ErrorCode::NotFound, "no step " + std::to_string(step), {}, {}};
         std::vector<RewriteInfo> rewrites = found->trace.steps[static_cast<size_t>(step)].rewrites;
-        for (RewriteInfo& rewrite : rewrites) rewrite.nodeId = m_state->bodies.shown(rewrite.body, rewrite.nodeId);
+        for (RewriteInfo& rewrite : rewrites) rewrite.key = keyIn(rewrite.body, rewrite.nodeId);
         return rewrites;
     });
 }
@@ -304,7 +304,7 @@ Result<UnionGraph> Session::diff(const Place& before, const Place& after, const 
     return guarded([&]() -> Result<UnionGraph> {
         CT_TRY(const Snapshot old, m_state->snapshot(before, progress.cancel.get()));
         CT_TRY(const Snapshot fresh, m_state->snapshot(after, progress.cancel.get()));
-        return describeUnion(*old, *fresh, m_state->bodies);
+        return describeUnion(*old, *fresh);
     });
 }
 
@@ -315,29 +315,25 @@ Result<GraphText> Session::text(const Place& place, bool runnable, const Progres
         options.runnable = runnable;
         if (runnable) CT_TRY_VOID(checkRunnable(*module));
         PrintedText printed = printText(*module, options);
-        if (!runnable) m_state->bodies.show(*module, printed);
-        return GraphText{std::move(printed.text), std::move(printed.lineNodes)};
+        std::vector<NodeKey> keys = lineKeys(*module, printed);
+        return GraphText{std::move(printed.text), std::move(keys)};
     });
 }
 
-Result<NodeDetails> Session::node(const Place& place, NodeId id, const Progress& progress) {
+Result<NodeDetails> Session::node(const Place& place, NodeKey key, const Progress& progress) {
     return guarded([&]() -> Result<NodeDetails> {
         CT_TRY(const Snapshot module, m_state->snapshot(place, progress.cancel.get()));
-        const auto [graph, inside] = m_state->bodies.find(*module, id);
+        const auto [graph, path, inside] = findGraph(*module, key);
         const Node* found = graph ? graph->graph().find(inside) : nullptr;
         if (found == nullptr)
             return Error{
-                ErrorCode::NotFound, "the node does not exist at this step", {}, {"its biography says where it went"}};
+                ErrorCode::NotFound, "the node does not exist at this step", {}, {"its history says where it went"}};
         NodeDetails details = describeDetails(*graph, *found);
-        const std::string path = m_state->bodies.inside(id).path;
         if (!path.empty()) {
-            details.node.id = id;
-            for (std::vector<NodeId>* list : {&details.node.inputs, &details.node.users})
-                for (NodeId& each : *list) each = m_state->bodies.shown(path, each);
+            putInto(graphOf(key), details.node);
             details.node.module = path + (details.node.module.empty() ? "" : "." + details.node.module);
         }
-        if (auto run = std::as_const(*m_state).run(place.run))
-            details.biography = biography((*run)->trace, m_state->bodies, id);
+        if (auto run = std::as_const(*m_state).run(place.run)) details.history = historyOf((*run)->trace, key);
         return details;
     });
 }

@@ -124,7 +124,7 @@ Result<BisectReport> Session::bisect(RunId id, const BisectOptions& options, con
         auto outcome = cutaway::bisect(trace, first, test, progress);
         if (!outcome) return outcome.error();
         BisectReport report = describe(trace, id, std::move(*outcome));
-        report.rewrite.nodeId = m_state->bodies.shown(report.rewrite.body, report.rewrite.nodeId);
+        report.rewrite.key = keyIn(report.rewrite.body, report.rewrite.nodeId);
         if (first > 0)
             report.note =
                 "searched from " +

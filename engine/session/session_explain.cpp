@@ -47,29 +47,28 @@ void noteDisabled(RuleExplanation& explanation, const Asked& run) {
 }
 
 Error noNode() {
-    return Error{ErrorCode::NotFound, "the node does not exist at this step", {}, {"its biography says where it went"}};
+    return Error{ErrorCode::NotFound, "the node does not exist at this step", {}, {"its history says where it went"}};
 }
 
 /// Matches on a copy, because only the attempt shows whether the rule's function has something to build.
-Result<RuleExplanation> explainOn(const Module& module, BodyIds& ids, const Asked& run, std::string_view pass,
-                                  const Rule& rule, NodeId id) {
+Result<RuleExplanation> explainOn(const Module& module, const Asked& run, std::string_view pass, const Rule& rule,
+                                  NodeKey key) {
     const PassContext context = withSizeHints(run.context(), module);
     Module copy(module);
-    const auto [graph, inside] = ids.find(copy, id);
+    const auto [graph, path, inside] = findGraph(copy, key);
     Node* node = graph ? graph->graph().find(inside) : nullptr;
     if (node == nullptr) return noNode();
     RuleExplanation out;
     out.pass = std::string(pass);
     out.rule = std::string(rule.name);
-    out.node = id;
+    out.node = key;
     Explanation found = explainRule(rule, *node, context);
     if (found.matched) {
         CT_TRY(found.reason, applyRuleAt(rule, *node, context));
     }
     out.applies = found.reason.empty();
     out.reason = std::move(found.reason);
-    out.nodes = std::move(found.nodes);
-    for (NodeId& each : out.nodes) each = ids.shown(ids.inside(id).path, each);
+    for (const NodeId each : found.nodes) out.nodes.push_back(keyIn(path, each));
     noteDisabled(out, run);
     return out;
 }
@@ -112,7 +111,7 @@ Attempt attempt(const Snapshot& module, std::string_view name, const Asked& run,
 }
 
 /// What a pass said of a node that it left alone.
-void addRefusal(RuleExplanation& out, const CodeRule& rule, const Node& node, const Attempt& made, BodyIds& ids) {
+void addRefusal(RuleExplanation& out, const CodeRule& rule, const Node& node, const Attempt& made) {
     std::string elsewhere;
     int others = 0;
     for (const RewriteInfo& rewrite : made.step.rewrites)
@@ -122,7 +121,7 @@ void addRefusal(RuleExplanation& out, const CodeRule& rule, const Node& node, co
     const auto refused = refusalOf(made.watched.refusals, rule);
     if (refused != made.watched.refusals.end()) {
         out.reason = refused->why;
-        if (refused->because != NodeId::None) out.nodes = {ids.shown(made.watched.body, refused->because)};
+        if (refused->because != NodeId::None) out.nodes = {keyIn(made.watched.body, refused->because)};
     } else if (const Module* body = made.step.after->body(made.watched.body);
                !elsewhere.empty() && body && !body->graph().find(made.watched.node)) {
         out.reason = "it goes with what is rewritten at " + elsewhere +
@@ -135,11 +134,11 @@ void addRefusal(RuleExplanation& out, const CodeRule& rule, const Node& node, co
     }
 }
 
-RuleExplanation verdict(const CodeRule& rule, const Node& node, const Attempt& made, BodyIds& ids, const Asked& run) {
+RuleExplanation verdict(const CodeRule& rule, const Node& node, const Attempt& made, const Asked& run) {
     RuleExplanation out;
     out.pass = std::string(rule.pass);
     out.rule = std::string(rule.name);
-    out.node = ids.shown(made.watched.body, made.watched.node);
+    out.node = keyIn(made.watched.body, made.watched.node);
     for (const RewriteInfo& rewrite : made.step.rewrites) {
         if (rewrite.nodeId != made.watched.node || rewrite.body != made.watched.body) continue;
         if (rule.whole || rewrite.rule == rule.name) out.applies = true;
@@ -151,41 +150,40 @@ RuleExplanation verdict(const CodeRule& rule, const Node& node, const Attempt& m
     } else if (made.step.info.state == StepState::Failed) {
         out.reason = "the pass fails on this graph: " + made.step.info.error;
     } else if (out.reason.empty()) {
-        addRefusal(out, rule, node, made, ids);
+        addRefusal(out, rule, node, made);
     }
     noteDisabled(out, run);
     return out;
 }
 
 /// One rule of a pass that is written as a function.
-Result<RuleExplanation> explainCode(const Snapshot& module, BodyIds& ids, const Asked& run, const CodeRule& rule,
-                                    NodeId id, const CancelToken* cancel) {
-    const auto [graph, inside] = ids.find(*module, id);
+Result<RuleExplanation> explainCode(const Snapshot& module, const Asked& run, const CodeRule& rule, NodeKey key,
+                                    const CancelToken* cancel) {
+    const auto [graph, path, inside] = findGraph(*module, key);
     const Node* node = graph ? graph->graph().find(inside) : nullptr;
     if (node == nullptr) return noNode();
-    WatchedNode watched{ids.inside(id).path, inside, {}};
+    WatchedNode watched{path, inside, {}};
     if (startsAt(rule, *node))
-        return verdict(rule, *node, attempt(module, rule.pass, run, std::move(watched), cancel), ids, run);
+        return verdict(rule, *node, attempt(module, rule.pass, run, std::move(watched), cancel), run);
     RuleExplanation out;
     out.pass = std::string(rule.pass);
     out.rule = std::string(rule.name);
-    out.node = id;
-    out.nodes = {id};
+    out.node = key;
+    out.nodes = {key};
     out.reason = wrongStart(rule, *node);
     noteDisabled(out, run);
     return out;
 }
 
 /// The rules of a pass that may start at the node, if it is written as a function; the pass runs once.
-std::vector<RuleExplanation> explainCodeOf(const Snapshot& module, BodyIds& ids, const Asked& run,
-                                           std::string_view pass, const Node& node, NodeId id,
-                                           const CancelToken* cancel) {
+std::vector<RuleExplanation> explainCodeOf(const Snapshot& module, const Asked& run, std::string_view pass,
+                                           const Node& node, const std::string& path, const CancelToken* cancel) {
     std::vector<RuleExplanation> out;
     std::optional<Attempt> made;
     for (const CodeRule& rule : codeRules()) {
         if (rule.pass != pass || !startsAt(rule, node)) continue;
-        if (!made) made = attempt(module, pass, run, {ids.inside(id).path, node.id(), {}}, cancel);
-        out.push_back(verdict(rule, node, *made, ids, run));
+        if (!made) made = attempt(module, pass, run, {path, node.id(), {}}, cancel);
+        out.push_back(verdict(rule, node, *made, run));
     }
     return out;
 }
@@ -341,7 +339,7 @@ Result<std::vector<RuleUse>> Session::ruleUses(RunId id, int step) const {
     });
 }
 
-Result<RuleExplanation> Session::explain(const Place& place, const std::string& name, NodeId node,
+Result<RuleExplanation> Session::explain(const Place& place, const std::string& name, NodeKey node,
                                          const Progress& progress) {
     return guarded([&]() -> Result<RuleExplanation> {
         CT_TRY(const Asked run, askedAt(*m_state, place));
@@ -349,24 +347,23 @@ Result<RuleExplanation> Session::explain(const Place& place, const std::string& 
         const auto tables = tablesWith(own.get());
         CT_TRY(const NamedRule rule, findRule(tables, name));
         CT_TRY(const Snapshot module, m_state->snapshot(place, progress.cancel.get()));
-        if (rule.code) return explainCode(module, m_state->bodies, run, *rule.code, node, progress.cancel.get());
-        return explainOn(*module, m_state->bodies, run, rule.pass, *rule.rule, node);
+        if (rule.code) return explainCode(module, run, *rule.code, node, progress.cancel.get());
+        return explainOn(*module, run, rule.pass, *rule.rule, node);
     });
 }
 
-Result<std::vector<RuleExplanation>> Session::explainAll(const Place& place, NodeId id, const std::string& pass,
+Result<std::vector<RuleExplanation>> Session::explainAll(const Place& place, NodeKey key, const std::string& pass,
                                                          const Progress& progress) {
     return guarded([&]() -> Result<std::vector<RuleExplanation>> {
         CT_TRY(const Asked run, askedAt(*m_state, place));
         CT_TRY(const Snapshot module, m_state->snapshot(place, progress.cancel.get()));
-        const auto [graph, inside] = m_state->bodies.find(*module, id);
+        const auto [graph, path, inside] = findGraph(*module, key);
         const Node* node = graph ? graph->graph().find(inside) : nullptr;
         if (node == nullptr) return noNode();
         // Functions first: a run of their pass each is what they cost, so they are those of the step that `place` is
         // before or in.
         const std::string function = pass.empty() ? passBehind(*m_state, place) : pass;
-        std::vector<RuleExplanation> out =
-            explainCodeOf(module, m_state->bodies, run, function, *node, id, progress.cancel.get());
+        std::vector<RuleExplanation> out = explainCodeOf(module, run, function, *node, path, progress.cancel.get());
         const auto own = ownAt(*m_state, place);
         for (const RuleTable& table : tablesWith(own.get())) {
             if (!pass.empty() && table.pass != pass) continue;
@@ -374,8 +371,7 @@ Result<std::vector<RuleExplanation>> Session::explainAll(const Place& place, Nod
             const RuleSet set = RuleSet::compileWorking(table.rules);
             for (const uint32_t position : set.startingAt(node->op())) {
                 if (progress.cancelled()) return Error{ErrorCode::Cancelled, "explaining was cancelled", {}, {}};
-                CT_TRY(RuleExplanation one,
-                       explainOn(*module, m_state->bodies, run, table.pass, *set.at(position).rule, id));
+                CT_TRY(RuleExplanation one, explainOn(*module, run, table.pass, *set.at(position).rule, key));
                 out.push_back(std::move(one));
             }
         }
@@ -383,7 +379,7 @@ Result<std::vector<RuleExplanation>> Session::explainAll(const Place& place, Nod
     });
 }
 
-Result<RuleExplanation> Session::explainText(const Place& place, const std::string& ruleText, NodeId node,
+Result<RuleExplanation> Session::explainText(const Place& place, const std::string& ruleText, NodeKey node,
                                              const Progress& progress) {
     return guarded([&]() -> Result<RuleExplanation> {
         CT_TRY(const Asked run, askedAt(*m_state, place));
@@ -393,7 +389,7 @@ Result<RuleExplanation> Session::explainText(const Place& place, const std::stri
         if (tables.size() != 1 || count != 1)
             return invalidInput("the text holds " + std::to_string(count) + " rules; give one");
         CT_TRY(const Snapshot module, m_state->snapshot(place, progress.cancel.get()));
-        return explainOn(*module, m_state->bodies, run, {}, tables[0].rules[0], node);
+        return explainOn(*module, run, {}, tables[0].rules[0], node);
     });
 }
 

@@ -11,7 +11,7 @@
 #include "engine/formats/open.h"
 #include "engine/passes/pass_runner.h"
 #include "engine/runtime/cpu/cpu_backend.h"
-#include "engine/session/body_ids.h"
+#include "engine/session/node_keys.h"
 #include "engine/session/reproducer.h"
 
 namespace cutaway {
@@ -33,7 +33,6 @@ struct Session::State {
     std::deque<Run> runs;      // grows at its end, so that a run stays where it is
     /// The latest graphs between two rewrites: a place is asked for by its difference, its text and its nodes.
     mutable std::vector<std::pair<Place, Snapshot>> replayed;
-    BodyIds bodies;
 
     Result<const Run*> run(RunId id) const;
     Result<Run*> run(RunId id);

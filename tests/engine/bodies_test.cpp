@@ -111,7 +111,7 @@ class BodiesTest : public QObject {
         const auto details = m_session.node(place, *node);
         if (!details) return {QString::fromStdString(details.error().text())};
         QStringList life;
-        for (const auto& each : details->biography) life << QString::fromStdString(each.what);
+        for (const auto& each : details->history) life << QString::fromStdString(each.what);
         return life;
     }
 
@@ -181,7 +181,7 @@ class BodiesTest : public QObject {
             std::find_if(all->begin(), all->end(), [](const RuleExplanation& one) { return one.rule == "addmm"; });
         QVERIFY(addmm != all->end() && addmm->applies);
         QStringList names;
-        for (const NodeId id : addmm->nodes) names << QString::fromStdString(nodeName(m_session, place, id).value());
+        for (const NodeKey id : addmm->nodes) names << QString::fromStdString(nodeName(m_session, place, id).value());
         QCOMPARE(names, QStringList({"true_graph_0/m", "true_graph_0/sum"}));
         // After the rewrite there is no such node.
         const auto gone = m_session.explainAll(last(), *node);
@@ -216,8 +216,8 @@ class BodiesTest : public QObject {
         QVERIFY(sum && addmm);
         const auto was = m_session.node({0, -1, -1}, *sum), now = m_session.node(last(), *addmm);
         QVERIFY(was && now);
-        QCOMPARE(was->biography.back().related, std::vector<NodeId>{*addmm});
-        QCOMPARE(now->biography.front().related.back(), *sum);
+        QCOMPARE(was->history.back().related, std::vector<NodeKey>{*addmm});
+        QCOMPARE(now->history.front().related.back(), *sum);
     }
     void bodiesComeAndGo() {
         open(kMap);

@@ -1,5 +1,5 @@
 // Holds the folders to their order (engine/README.md): a folder includes only what stands left of it, the engine has
-// no Qt, and the windows see nothing of the engine but its door.
+// no Qt, and the windows see nothing of the engine but its public API.
 #include <QDirIterator>
 #include <QRegularExpression>
 #include <QtTest>

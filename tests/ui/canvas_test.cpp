@@ -12,12 +12,12 @@ using testing::idOf;
 using testing::options;
 using testing::sceneOf;
 
-Q_DECLARE_METATYPE(std::vector<cutaway::NodeId>)
+Q_DECLARE_METATYPE(std::vector<cutaway::NodeKey>)
 
 class CanvasTest : public QObject {
     Q_OBJECT
 
-    static QPoint at(const GraphCanvas& canvas, NodeId id) {
+    static QPoint at(const GraphCanvas& canvas, NodeKey id) {
         return canvas.toWidget(canvas.scene()->nodes[canvas.scene()->picture.indexOf(id)].center()).toPoint();
     }
 
@@ -27,7 +27,7 @@ class CanvasTest : public QObject {
         canvas.resize(600, 800);
         canvas.setScene(sceneOf(testing::fusedBias(4), options(false)));
         canvas.show();
-        const NodeId kept = idOf(*canvas.scene(), "r1 ");
+        const NodeKey kept = idOf(*canvas.scene(), "r1 ");
         const QPoint before = at(canvas, kept);
         const QImage all = canvas.grab().toImage();
         canvas.setMode(GraphMode::Before);
@@ -48,21 +48,21 @@ class CanvasTest : public QObject {
         canvas.setScene(sceneOf(testing::fusedBias(4), options(false)));
         canvas.show();
         QSignalSpy chosen(&canvas, &GraphCanvas::nodeChosen);
-        const NodeId node = idOf(*canvas.scene(), "addmm");
+        const NodeKey node = idOf(*canvas.scene(), "addmm");
         QTest::mouseClick(
             &canvas, Qt::LeftButton, {},
             canvas.toWidget(canvas.scene()->nodes[canvas.scene()->picture.indexOf(node)].topLeft() + QPointF(20, 8))
                 .toPoint());
         QCOMPARE(chosen.size(), 1);
-        QCOMPARE(chosen[0][0].value<NodeId>(), node);
+        QCOMPARE(chosen[0][0].value<NodeKey>(), node);
         const int box = canvas.scene()->picture.indexOf(node);
         QTest::mouseClick(&canvas, Qt::LeftButton, {},
                           canvas.toWidget(canvas.scene()->chipRect(box, 0).center()).toPoint());
         QCOMPARE(chosen.size(), 2);
-        QCOMPARE(chosen[1][0].value<NodeId>(), canvas.scene()->picture.nodes[box].chips[0].id);
+        QCOMPARE(chosen[1][0].value<NodeKey>(), canvas.scene()->picture.nodes[box].chips[0].id);
         QTest::mouseClick(&canvas, Qt::LeftButton, {}, QPoint(2, 2));  // nothing there: no node is the current one
         QCOMPARE(chosen.size(), 3);
-        QCOMPARE(chosen[2][0].value<NodeId>(), NodeId::None);
+        QCOMPARE(chosen[2][0].value<NodeKey>(), NodeKey::None);
         QCOMPARE(canvas.currentIndex(), -1);
     }
 
@@ -156,10 +156,10 @@ class CanvasTest : public QObject {
 
     void stubsJumpToTheOtherEnd() {
         testing::UnionBuilder build;
-        const NodeId first = build.add("first", "", {}, Change::Kept, NodeRole::Input);
-        NodeId last = build.add("s0", "aten.sin.default", {first});
+        const NodeKey first = build.add("first", "", {}, Change::Kept, NodeRole::Input);
+        NodeKey last = build.add("s0", "aten.sin.default", {first});
         for (int i = 1; i < 30; ++i) last = build.add("s" + std::to_string(i), "aten.sin.default", {last});
-        const NodeId sum = build.add("sum", "aten.add.Tensor", {last, first});
+        const NodeKey sum = build.add("sum", "aten.add.Tensor", {last, first});
         GraphCanvas canvas;
         canvas.resize(500, 500);
         canvas.setScene(sceneOf(build.graph(), options(false)));
@@ -170,14 +170,14 @@ class CanvasTest : public QObject {
         QTest::mouseClick(&canvas, Qt::LeftButton, {},
                           canvas.toWidget(canvas.scene()->stubs[0].box.center()).toPoint());
         QCOMPARE(chosen.size(), 1);
-        QCOMPARE(chosen[0][0].value<NodeId>(), sum);
+        QCOMPARE(chosen[0][0].value<NodeKey>(), sum);
         QVERIFY(canvas.rect().contains(at(canvas, sum)));
     }
 
     void manyFarEdgesAreNamedUnderTheirNode() {
         testing::UnionBuilder build;
-        const NodeId first = build.add("first", "", {}, Change::Kept, NodeRole::Input);
-        NodeId last = build.add("s0", "aten.sin.default", {first});
+        const NodeKey first = build.add("first", "", {}, Change::Kept, NodeRole::Input);
+        NodeKey last = build.add("s0", "aten.sin.default", {first});
         for (int i = 1; i < 30; ++i) last = build.add("s" + std::to_string(i), "aten.sin.default", {last});
         for (int i = 0; i < 6; ++i) last = build.add("far_" + std::to_string(i), "aten.add.Tensor", {last, first});
         const auto scene = sceneOf(build.graph(), options(false));
@@ -202,8 +202,8 @@ class CanvasTest : public QObject {
 
     void aFarEdgeIntoAFoldIsNamedByItsNode() {
         testing::UnionBuilder build;
-        const NodeId first = build.add("first", "aten.sin.default", {}, Change::Added);
-        NodeId last = build.add("s0", "aten.sin.default", {first});
+        const NodeKey first = build.add("first", "aten.sin.default", {}, Change::Added);
+        NodeKey last = build.add("s0", "aten.sin.default", {first});
         for (int i = 1; i < 200; ++i)
             last = build.add("s" + std::to_string(i), "aten.sin.default",
                              i == 150 ? std::vector{last, first} : std::vector{last});

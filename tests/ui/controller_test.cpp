@@ -193,7 +193,7 @@ class ControllerTest : public QObject {
         QSignalSpy shown(m_controller.get(), &SessionController::shown),
             nodes(m_controller.get(), &SessionController::nodeShown),
             answers(m_controller.get(), &SessionController::explained);
-        m_selection->go(comparisonAt({1, 5, -1}), static_cast<NodeId>(15));
+        m_selection->go(comparisonAt({1, 5, -1}), static_cast<NodeKey>(15));
         QTRY_VERIFY_WITH_TIMEOUT(!shown.empty() && !nodes.empty() && m_controller->activities().size() == 1, kPatience);
         m_controller->explain();
         QTRY_COMPARE_WITH_TIMEOUT(answers.size(), 1, kPatience);
@@ -242,24 +242,24 @@ class ControllerTest : public QObject {
 
     void whatIsCancelledIsNotGoneTo() {
         openAndCompile();
-        m_selection->setNode(static_cast<NodeId>(15));
+        m_selection->setNode(static_cast<NodeKey>(15));
         QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy(), kPatience);
         m_control->held = "diff";
-        m_selection->go(comparisonAt({1, 5, -1}), static_cast<NodeId>(16));
+        m_selection->go(comparisonAt({1, 5, -1}), static_cast<NodeKey>(16));
         QTRY_VERIFY_WITH_TIMEOUT(m_control->calls().contains("diff 4 5"), kPatience);
         QSignalSpy shown(m_controller.get(), &SessionController::shown);
         m_controller->cancel(m_controller->activities()[0].tag);
         QVERIFY(!m_controller->isBusy());
         m_control->held = nullptr;
         QCOMPARE(m_selection->place(), (Place{1, 4, -1}));
-        QCOMPARE(m_selection->node(), static_cast<NodeId>(15));
+        QCOMPARE(m_selection->node(), static_cast<NodeKey>(15));
         QTest::qWait(20);
         QVERIFY(!m_controller->isBusy() && shown.empty());  // it is on show still
     }
 
     void aCancelledExplanationSaysSo() {
         openAndCompile();
-        m_selection->setNode(static_cast<NodeId>(15));
+        m_selection->setNode(static_cast<NodeKey>(15));
         QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy(), kPatience);
         m_control->held = "explain";
         m_controller->explain();
@@ -267,7 +267,7 @@ class ControllerTest : public QObject {
         m_controller->cancel(m_controller->activities()[0].tag);
         QCOMPARE(answers.size(), 1);
         QVERIFY(answers[0][0].value<std::shared_ptr<const Explained>>()->stopped);
-        QCOMPARE(m_selection->node(), static_cast<NodeId>(15));
+        QCOMPARE(m_selection->node(), static_cast<NodeKey>(15));
     }
 
     void whatThrowsEndsInWords_data() {
@@ -278,7 +278,7 @@ class ControllerTest : public QObject {
     void whatThrowsEndsInWords() {
         QFETCH(QByteArray, call);
         openAndCompile();
-        if (call == "explain") m_selection->setNode(static_cast<NodeId>(15));
+        if (call == "explain") m_selection->setNode(static_cast<NodeKey>(15));
         QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy(), kPatience);
         QSignalSpy problems(m_controller.get(), &SessionController::problem);
         const std::string name = call.toStdString();
@@ -288,7 +288,7 @@ class ControllerTest : public QObject {
         if (call == "run") m_controller->run(1, {});
         if (call == "bisect") m_controller->bisect(1, {});
         if (call == "diff") m_selection->setPlace({1, 5, -1});
-        if (call == "node") m_selection->setNode(static_cast<NodeId>(15));
+        if (call == "node") m_selection->setNode(static_cast<NodeKey>(15));
         if (call == "explain") m_controller->explain();
         QTRY_COMPARE_WITH_TIMEOUT(problems.size(), 1, kPatience);
         QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy(), kPatience);
@@ -301,11 +301,11 @@ class ControllerTest : public QObject {
     void nodesCarryBothSides() {
         openAndCompile();
         QSignalSpy nodes(m_controller.get(), &SessionController::nodeShown);
-        m_selection->setNode(static_cast<NodeId>(14));  // m: only before
+        m_selection->setNode(static_cast<NodeKey>(14));  // m: only before
         QTRY_VERIFY_WITH_TIMEOUT(!nodes.empty() && !m_controller->isBusy(), kPatience);
         auto facts = nodes.last()[0].value<std::shared_ptr<const NodeFacts>>();
         QVERIFY(facts->before && !facts->after);
-        m_selection->setNode(static_cast<NodeId>(9999));
+        m_selection->setNode(static_cast<NodeKey>(9999));
         QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy(), kPatience);
         facts = nodes.last()[0].value<std::shared_ptr<const NodeFacts>>();
         QVERIFY(!facts->before && !facts->after);
@@ -324,7 +324,7 @@ class ControllerTest : public QObject {
     void explainingAsksForTheGraphBeforeTheStep() {
         openAndCompile();
         QSignalSpy answers(m_controller.get(), &SessionController::explained);
-        m_selection->setNode(static_cast<NodeId>(15));
+        m_selection->setNode(static_cast<NodeKey>(15));
         m_controller->explain();
         QTRY_COMPARE_WITH_TIMEOUT(answers.size(), 1, kPatience);
         const auto explained = answers[0][0].value<std::shared_ptr<const Explained>>();
@@ -343,14 +343,14 @@ class ControllerTest : public QObject {
         QVERIFY2(model.details(0).contains("It would replace <a href=\"node:15\">y</a>"), qPrintable(model.details(0)));
         QCOMPARE(model.currentRow(), -1);
         QVERIFY(model.ruleText(0).contains("aten.addmm(b, m)"));
-        QCOMPARE(model.index(2, 0).data(ExplainModel::NodeRole).toUInt(), 14u);
+        QCOMPARE(model.index(2, 0).data(ExplainModel::NodeRole).toULongLong(), 14ull);
     }
 
     void explainingARewritePutsItsRuleFirst() {
         openAndCompile();
         QSignalSpy answers(m_controller.get(), &SessionController::explained);
         // Shown with all before it, and still asked for the graph that its rule saw.
-        m_selection->go({{1, 3, -1}, {1, 4, 2}}, static_cast<NodeId>(15));
+        m_selection->go({{1, 3, -1}, {1, 4, 2}}, static_cast<NodeKey>(15));
         QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy(), kPatience);
         m_controller->explain();
         QTRY_COMPARE_WITH_TIMEOUT(answers.size(), 1, kPatience);
@@ -391,7 +391,7 @@ class ControllerTest : public QObject {
         openAndCompile();
         QSignalSpy answers(m_controller.get(), &SessionController::explained),
             problems(m_controller.get(), &SessionController::problem);
-        m_selection->setNode(static_cast<NodeId>(16));
+        m_selection->setNode(static_cast<NodeKey>(16));
         m_controller->explain();
         QTRY_COMPARE_WITH_TIMEOUT(answers.size(), 1, kPatience);
         QCOMPARE(problems.size(), 0);
@@ -406,7 +406,7 @@ class ControllerTest : public QObject {
         int found = -1;
         const auto look = [&](int step, int node) {
             found = -1;
-            m_controller->findRewrite(1, step, static_cast<NodeId>(node), [&](int number) { found = number; });
+            m_controller->findRewrite(1, step, static_cast<NodeKey>(node), [&](int number) { found = number; });
         };
         look(4, 16);  // made by the second rewrite
         QTRY_COMPARE_WITH_TIMEOUT(found, 2, kPatience);
@@ -420,12 +420,12 @@ class ControllerTest : public QObject {
 
     void bisectingGoesToTheCulprit() {
         openAndCompile();
-        m_selection->setNode(static_cast<NodeId>(14));
+        m_selection->setNode(static_cast<NodeKey>(14));
         m_controller->bisect(1, {});
         QTRY_VERIFY_WITH_TIMEOUT(!m_controller->isBusy() && m_control->calls().contains("bisect"), kPatience);
         QCOMPARE(m_selection->comparison(), (Comparison{{1, 4, 1}, {1, 4, 2}}));
         QCOMPARE(m_selection->node(),
-                 static_cast<NodeId>(15));  // the one that the rewrite started from, not what was looked at before
+                 static_cast<NodeKey>(15));  // the one that the rewrite started from, not what was looked at before
         const QString log = testing::treeText(m_controller->log());
         QVERIFY2(log.contains("The graph after 1 rewrite is good: largest error 0"), qPrintable(log));
         QVERIFY2(
@@ -438,16 +438,16 @@ class ControllerTest : public QObject {
         Selection selection;
         selection.setPlace({1, 0, -1});
         selection.setPlace({1, 4, -1});
-        selection.setNode(static_cast<NodeId>(7));
+        selection.setNode(static_cast<NodeKey>(7));
         selection.setPlace({1, 5, 1});
         QCOMPARE(selection.comparison().before, (Place{1, 5, 0}));
-        QCOMPARE(selection.node(), static_cast<NodeId>(7));
+        QCOMPARE(selection.node(), static_cast<NodeKey>(7));
         QSignalSpy places(&selection, &Selection::placeChanged), nodes(&selection, &Selection::nodeChanged);
         selection.goBack();
         QCOMPARE(selection.place(), (Place{1, 4, -1}));
         selection.goBack();
         QCOMPARE(selection.place(), (Place{1, 0, -1}));
-        QCOMPARE(selection.node(), NodeId::None);
+        QCOMPARE(selection.node(), NodeKey::None);
         QVERIFY(!selection.canGoBack());
         selection.goForward();
         selection.goForward();

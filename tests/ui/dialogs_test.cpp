@@ -146,7 +146,7 @@ class DialogsTest : public QObject {
         std::shared_ptr<const Explained> explained;
         connect(m_controller.get(), &SessionController::explained, this,
                 [&](const std::shared_ptr<const Explained>& what) { explained = what; });
-        NodeId product = NodeId::None;
+        NodeKey product = NodeKey::None;
         connect(m_controller.get(), &SessionController::shown, this, [&](const std::shared_ptr<const Shown>& what) {
             for (const auto& node : what->graph->nodes)
                 if (node.info.op == "aten.addmm.default" || node.info.op == "aten.mm.default" ||
@@ -159,7 +159,7 @@ class DialogsTest : public QObject {
                                             [](const StepInfo& step) { return step.name == "decompose"; });
         QVERIFY(decompose != run.steps.end());
         m_selection->setPlace({run.id, decompose->index + 1, -1});
-        QTRY_VERIFY_WITH_TIMEOUT(product != NodeId::None && !m_controller->isBusy(), kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(product != NodeKey::None && !m_controller->isBusy(), kPatience);
         m_selection->setNode(product);
         m_controller->explain();
         QTRY_VERIFY_WITH_TIMEOUT(explained && !m_controller->isBusy(), kPatience);

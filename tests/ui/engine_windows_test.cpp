@@ -51,10 +51,10 @@ class EngineWindowsTest : public QObject {
     void press(Qt::Key key, Qt::KeyboardModifiers modifiers = {}) { QTest::keyClick(m_main.get(), key, modifiers); }
     QString place() { return m_main->controller().placeName(m_main->selection().place()); }
     QString problem() { return m_main->findChild<ProblemBar*>()->text(); }
-    NodeId idOf(const QString& name) {
+    NodeKey idOf(const QString& name) {
         for (const auto& node : m_main->get<GraphWindow>().view().graph()->nodes)
             if (QString::fromStdString(node.info.name) == name) return node.info.id;
-        return NodeId::None;
+        return NodeKey::None;
     }
     /// Pictures for a person to look at, with CUTAWAY_PICTURES=FOLDER.
     void picture(const QString& name) {
@@ -290,10 +290,10 @@ def false_graph_0(x: "f32[4]"):
         QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
         const auto& graph = *m_main->get<GraphWindow>().view().graph();
         QCOMPARE(graph.nodes.size(), size_t(5 + 3 + 5));
-        QSet<quint32> ids;
-        for (const auto& node : graph.nodes) ids.insert(index(node.info.id));
+        QSet<quint64> ids;
+        for (const auto& node : graph.nodes) ids.insert(packed(node.info.id));
         QCOMPARE(ids.size(), 13);
-        const NodeId neg = idOf("neg"), y = idOf("y");
+        const NodeKey neg = idOf("neg"), y = idOf("y");
         QVERIFY(std::any_of(graph.edges.begin(), graph.edges.end(),
                             [&](const auto& edge) { return edge.from == y && edge.to == neg; }));
         // Its line of the text, its box and what the Node window tells are one node.

@@ -132,7 +132,7 @@ class FakeSource : public ui::Source {
         std::vector<RewriteInfo> rewrites;
         for (int i = 0; i < (step == 4 ? 2 : 1); ++i)
             rewrites.push_back({i, "mm_add_to_addmm", "the bias is added while the product is still in registers", "y",
-                                static_cast<NodeId>(15)});
+                                static_cast<NodeKey>(15)});
         return rewrites;
     }
     Result<UnionGraph> diff(const Place& before, const Place& after, const Progress& progress) override {
@@ -149,20 +149,20 @@ class FakeSource : public ui::Source {
         CT_TRY_VOID(arrive("text", progress));
         GraphText text;
         const UnionGraph graph = fusedBias(m_control->tail);
-        const auto line = [&](const std::string& words, NodeId id) {
+        const auto line = [&](const std::string& words, NodeKey id) {
             text.text += words + "\n";
             text.lineNodes.push_back(id);
         };
-        if (runnable) line("import torch", NodeId::None);
-        line("def forward(x, w, b):", NodeId::None);
+        if (runnable) line("import torch", NodeKey::None);
+        line("def forward(x, w, b):", NodeKey::None);
         const bool after = fused(place);
         for (const auto& node : graph.nodes)
             if (!node.info.op.empty() && node.change != (after ? Change::Removed : Change::Added))
                 line("    " + node.info.name + " = " + node.info.op + "(…)", node.info.id);
-        line("    return (r3,)", NodeId::None);
+        line("    return (r3,)", NodeKey::None);
         return text;
     }
-    Result<NodeDetails> node(const Place& place, NodeId id, const Progress& progress) override {
+    Result<NodeDetails> node(const Place& place, NodeKey id, const Progress& progress) override {
         CT_TRY_VOID(arrive("node", progress));
         const UnionGraph graph = fusedBias(m_control->tail);
         for (const auto& node : graph.nodes) {
@@ -174,20 +174,20 @@ class FakeSource : public ui::Source {
             details.arguments = {{"self", "x"}};
             details.tensor = {{"shape", "[8, 16]"}, {"dtype", "f32"}};
             details.line = node.info.name + " = …";
-            details.biography.push_back({4, "created by fuse_bias_add", {static_cast<NodeId>(14)}});
+            details.history.push_back({4, "created by fuse_bias_add", {static_cast<NodeKey>(14)}});
             return details;
         }
         return Error{ErrorCode::NotFound, "no such node", {}, {}};
     }
-    Result<std::vector<RuleExplanation>> explain(const Place&, NodeId node, const Progress& progress) override {
+    Result<std::vector<RuleExplanation>> explain(const Place&, NodeKey node, const Progress& progress) override {
         CT_TRY_VOID(arrive("explain", progress));
-        if (node == static_cast<NodeId>(16)) return Error{ErrorCode::NotFound, "no such node", {}, {}};
+        if (node == static_cast<NodeKey>(16)) return Error{ErrorCode::NotFound, "no such node", {}, {}};
         return std::vector<RuleExplanation>{{"normalize",
                                              "drop_noop",
                                              node,
                                              false,
                                              "needs `x` to be read only here, but `m` reads it too",
-                                             {static_cast<NodeId>(14)}},
+                                             {static_cast<NodeKey>(14)}},
                                             {"fuse_bias_add", "mm_add_to_addmm", node, true, "", {node}}};
     }
     Result<std::vector<RuleUse>> ruleUses(RunId, int step) override {
@@ -210,7 +210,7 @@ class FakeSource : public ui::Source {
         report.searched = 3;
         report.culprit = {run, 4, 2};
         report.step.name = "fuse_bias_add";
-        report.rewrite = {1, "mm_add_to_addmm", "", "y", static_cast<NodeId>(15)};
+        report.rewrite = {1, "mm_add_to_addmm", "", "y", static_cast<NodeKey>(15)};
         report.probes = {{3, {run, 5, 1}, true, "largest error 0.5 of 1"},
                          {1, {run, 4, 1}, false, "largest error 0"},
                          {2, {run, 4, 2}, true, "largest error 0.5 of 1"}};
@@ -225,7 +225,7 @@ class FakeSource : public ui::Source {
         kernel.name = "fused_addmm_relu";
         kernel.kind = "pointwise";
         kernel.source = "void fused_addmm_relu() {}";
-        kernel.nodes = {static_cast<NodeId>(16)};
+        kernel.nodes = {static_cast<NodeKey>(16)};
         kernel.bytesRead = 2048, kernel.bytesWritten = 512, kernel.flops = 12000;
         info.kernels.push_back(kernel);
         return info;

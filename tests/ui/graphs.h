@@ -24,30 +24,30 @@ inline ui::LayoutProblem randomProblem(int nodes, unsigned seed) {
 /// Builds union graphs: nodes in order, edges with their state.
 class UnionBuilder {
   public:
-    NodeId add(const std::string& name, const std::string& op, const std::vector<NodeId>& inputs = {},
-               Change change = Change::Kept, NodeRole role = NodeRole::Call) {
+    NodeKey add(const std::string& name, const std::string& op, const std::vector<NodeKey>& inputs = {},
+                Change change = Change::Kept, NodeRole role = NodeRole::Call) {
         UnionGraph::Node node;
         node.change = change;
-        node.info.id = static_cast<NodeId>(m_graph.nodes.size() + 10);  // not the index: ids must not be taken for one
+        node.info.id = static_cast<NodeKey>(m_graph.nodes.size() + 10);  // not the index: ids must not be taken for one
         node.info.name = name;
         node.info.op = op;
         node.info.role = role;
         node.info.type = role == NodeRole::Output ? "" : "f32[8, 16]";
         node.info.bytes = 512;
         m_graph.nodes.push_back(node);
-        for (NodeId input : inputs)
+        for (NodeKey input : inputs)
             connect(input, node.info.id, change == Change::Added || change == Change::Removed ? change : Change::Kept);
         m_graph.added += change == Change::Added;
         m_graph.removed += change == Change::Removed;
         m_graph.edited += change == Change::Edited;
         return node.info.id;
     }
-    void connect(NodeId from, NodeId to, Change change) {
+    void connect(NodeKey from, NodeKey to, Change change) {
         m_graph.edges.push_back({from, to, change});
         node(to).info.inputs.push_back(from);
         node(from).info.users.push_back(to);
     }
-    UnionGraph::Node& node(NodeId id) { return m_graph.nodes[index(id) - 10]; }
+    UnionGraph::Node& node(NodeKey id) { return m_graph.nodes[packed(id) - 10]; }
     const UnionGraph& graph() const { return m_graph; }
 
   private:
@@ -57,14 +57,14 @@ class UnionBuilder {
 /// A bias addition fused into its matrix product, between a short head and a tail of `tail` unchanged ops.
 inline UnionGraph fusedBias(int tail) {
     UnionBuilder build;
-    const NodeId x = build.add("x", "", {}, Change::Kept, NodeRole::Input);
-    const NodeId w = build.add("w", "", {}, Change::Kept, NodeRole::Parameter);
-    const NodeId b = build.add("b", "", {}, Change::Kept, NodeRole::Parameter);
-    const NodeId t = build.add("t", "aten.permute.default", {w});
-    const NodeId m = build.add("m", "aten.mm.default", {x, t}, Change::Removed);
-    const NodeId y = build.add("y", "aten.add.Tensor", {m, b}, Change::Removed);
-    const NodeId z = build.add("addmm", "aten.addmm.default", {b, x, t}, Change::Added);
-    NodeId last = build.add("r0", "aten.relu.default");
+    const NodeKey x = build.add("x", "", {}, Change::Kept, NodeRole::Input);
+    const NodeKey w = build.add("w", "", {}, Change::Kept, NodeRole::Parameter);
+    const NodeKey b = build.add("b", "", {}, Change::Kept, NodeRole::Parameter);
+    const NodeKey t = build.add("t", "aten.permute.default", {w});
+    const NodeKey m = build.add("m", "aten.mm.default", {x, t}, Change::Removed);
+    const NodeKey y = build.add("y", "aten.add.Tensor", {m, b}, Change::Removed);
+    const NodeKey z = build.add("addmm", "aten.addmm.default", {b, x, t}, Change::Added);
+    NodeKey last = build.add("r0", "aten.relu.default");
     build.connect(y, last, Change::Removed);
     build.connect(z, last, Change::Added);
     for (int i = 1; i < tail; ++i) {
@@ -79,9 +79,9 @@ inline UnionGraph fusedBias(int tail) {
 inline UnionGraph bigGraph(int nodes, int every, unsigned seed = 1) {
     std::mt19937 random(seed);
     UnionBuilder build;
-    std::vector<NodeId> made;
+    std::vector<NodeKey> made;
     for (int i = 0; i < nodes; ++i) {
-        std::vector<NodeId> inputs;
+        std::vector<NodeKey> inputs;
         if (i > 0) inputs.push_back(made[i - 1 - random() % std::min(i, 3)]);
         if (i > 12 && random() % 3 == 0) inputs.push_back(made[i - 1 - random() % 12]);
         const bool changed = every > 0 && i > 0 && i % every == 0;

@@ -78,7 +78,7 @@ class LargeGraphTest : public QObject {
         controller.open("/models/a.pt2");
         QTRY_VERIFY_WITH_TIMEOUT(controller.model() && !controller.isBusy(), kPatience);
         for (const int node : {1, 2, 3}) {
-            selection.setNode(static_cast<NodeId>(node));
+            selection.setNode(static_cast<NodeKey>(node));
             controller.explain();
             QTRY_VERIFY_WITH_TIMEOUT(!controller.isBusy(), kPatience);
         }

@@ -31,7 +31,7 @@ class ModelsTest : public QObject {
     static GraphText graphText(const QStringList& lines, const std::vector<uint32_t>& nodes) {
         GraphText text;
         text.text = lines.join('\n').toStdString();
-        for (uint32_t node : nodes) text.lineNodes.push_back(node ? static_cast<NodeId>(node) : NodeId::None);
+        for (uint32_t node : nodes) text.lineNodes.push_back(node ? static_cast<NodeKey>(node) : NodeKey::None);
         return text;
     }
     static QString printed(const QVector<DiffLine>& lines) {
@@ -167,7 +167,7 @@ class ModelsTest : public QObject {
                  "13 | 13 |  | n12 = op()\n"
                  "14 | 14 |  | n13 = op()\n"
                  " |  |  | … 6 equal lines\n");
-        QCOMPARE(model.rowOf(static_cast<NodeId>(11)), 4);
+        QCOMPARE(model.rowOf(static_cast<NodeKey>(11)), 4);
         QCOMPARE(model.nextChange(0), 4);
         QCOMPARE(model.plainText(5), "+n10 = other()");
         model.unfold(0);
@@ -191,15 +191,15 @@ class ModelsTest : public QObject {
         before.tensor = {{"dtype", "f32"}, {"strides", "[1]"}};
         after.tensor = {{"dtype", "bf16"}};
         after.arguments = {{"self", "b"}, {"mat1", "x"}};
-        after.node.inputs = {static_cast<NodeId>(3), static_cast<NodeId>(9)};
-        after.biography = {{-1, "read from the file", {}}, {0, "edited", {static_cast<NodeId>(3)}}};
+        after.node.inputs = {static_cast<NodeKey>(3), static_cast<NodeKey>(9)};
+        after.history = {{-1, "read from the file", {}}, {0, "edited", {static_cast<NodeKey>(3)}}};
         after.frames = {"model.py:12 in forward: y = m + b"};
         NodeFacts facts;
         facts.before = before;
         facts.after = after;
         UnionGraph graph;
         graph.nodes.push_back({});
-        graph.nodes[0].info.id = static_cast<NodeId>(3);
+        graph.nodes[0].info.id = static_cast<NodeKey>(3);
         graph.nodes[0].info.name = "b";
         facts.nodes = std::make_shared<const NodeIndex>(std::make_shared<const UnionGraph>(std::move(graph)));
         facts.steps.resize(1);
@@ -261,15 +261,15 @@ class ModelsTest : public QObject {
         KernelsModel kernels;
         QAbstractItemModelTester kernelTester(&kernels, kFatal);
         KernelInfo first, second;
-        first.name = "k0", first.kind = "pointwise", first.nodes = {static_cast<NodeId>(4)}, first.bytesRead = 2048,
+        first.name = "k0", first.kind = "pointwise", first.nodes = {static_cast<NodeKey>(4)}, first.bytesRead = 2048,
         first.bytesWritten = 3 << 20, first.flops = 1500, first.microseconds = 30;
         second.name = "k1", second.kind = "reference: aten.sort", second.microseconds = 10;
         kernels.setKernels({first, second});
         QCOMPARE(treeText(kernels),
                  "k0 | 30.0 µs | 75.0 % | pointwise | 1 | 2.0 KiB | 3.0 MiB | 1.5 k\n"
                  "k1 | 10.0 µs | 25.0 % | reference: aten.sort | 0 | 0 B | 0 B\n");
-        QCOMPARE(kernels.rowOf(static_cast<NodeId>(4)), 0);
-        QCOMPARE(kernels.rowOf(static_cast<NodeId>(5)), -1);
+        QCOMPARE(kernels.rowOf(static_cast<NodeKey>(4)), 0);
+        QCOMPARE(kernels.rowOf(static_cast<NodeKey>(5)), -1);
     }
 
     void quantitiesAreWrittenInOneWay_data() {

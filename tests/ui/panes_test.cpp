@@ -48,8 +48,8 @@ class PanesTest : public QObject {
 
     static UnionGraph chainFromNothing(Change change, int length) {
         testing::UnionBuilder build;
-        NodeId last = build.add("x", "", {}, Change::Kept, NodeRole::Input);
-        NodeId made = build.add("constant", "aten.full.default", {}, change);
+        NodeKey last = build.add("x", "", {}, Change::Kept, NodeRole::Input);
+        NodeKey made = build.add("constant", "aten.full.default", {}, change);
         for (int i = 0; i < length; ++i)
             made = build.add("made" + std::to_string(i), "aten.cos.default", {made}, change);
         last = build.add("sum", "aten.add.Tensor", {last}, Change::Edited);
@@ -83,8 +83,8 @@ class PanesTest : public QObject {
     /// An input that is read late stands low, though it comes first.
     void anUnchangedGraphIsReadFromItsTop() {
         testing::UnionBuilder build;
-        const NodeId late = build.add("late", "", {}, Change::Kept, NodeRole::Input);
-        NodeId last = build.add("x", "", {}, Change::Kept, NodeRole::Input);
+        const NodeKey late = build.add("late", "", {}, Change::Kept, NodeRole::Input);
+        NodeKey last = build.add("x", "", {}, Change::Kept, NodeRole::Input);
         for (int i = 0; i < 60; ++i) last = build.add("n" + std::to_string(i), "aten.sin.default", {last});
         build.add("sum", "aten.add.Tensor", {last, late});
         QVERIFY(show(build.graph()));
@@ -105,9 +105,9 @@ class PanesTest : public QObject {
         QFETCH(Change, change);
         QFETCH(int, changed);
         testing::UnionBuilder build;
-        NodeId last = build.add("x", "", {}, Change::Kept, NodeRole::Input);
+        NodeKey last = build.add("x", "", {}, Change::Kept, NodeRole::Input);
         for (int i = 0; i < 40; ++i) last = build.add("before" + std::to_string(i), "aten.sin.default", {last});
-        NodeId end = last;
+        NodeKey end = last;
         for (int i = 0; i < changed; ++i)
             end = build.add("changed" + std::to_string(i), "aten.cos.default", {end}, change);
         for (int i = 0; i < 40; ++i) last = build.add("after" + std::to_string(i), "aten.neg.default", {last});
@@ -124,13 +124,13 @@ class PanesTest : public QObject {
     /// What goes and what comes in its place are on show together.
     void bothSidesOfAChangeComeIntoView() {
         testing::UnionBuilder build;
-        NodeId last = build.add("x", "", {}, Change::Kept, NodeRole::Input);
+        NodeKey last = build.add("x", "", {}, Change::Kept, NodeRole::Input);
         for (int i = 0; i < 30; ++i) last = build.add("before" + std::to_string(i), "aten.sin.default", {last});
-        const NodeId old = build.add("old", "aten.native_layer_norm.default", {last}, Change::Removed);
-        NodeId made = last;
+        const NodeKey old = build.add("old", "aten.native_layer_norm.default", {last}, Change::Removed);
+        NodeKey made = last;
         for (int i = 0; i < 3; ++i)
             made = build.add("made" + std::to_string(i), "aten.mul.Tensor", {made}, Change::Added);
-        NodeId next = build.add("next", "aten.clone.default");
+        NodeKey next = build.add("next", "aten.clone.default");
         build.connect(old, next, Change::Removed);
         build.connect(made, next, Change::Added);
         for (int i = 0; i < 60; ++i) next = build.add("after" + std::to_string(i), "aten.neg.default", {next});
@@ -223,7 +223,7 @@ class PanesTest : public QObject {
     /// What somebody has chosen to look at stays on show when the window grows, in both panes.
     void aNewSizeKeepsTheView() {
         testing::UnionBuilder build;
-        NodeId last = build.add("x", "", {}, Change::Kept, NodeRole::Input), chosen = NodeId::None;
+        NodeKey last = build.add("x", "", {}, Change::Kept, NodeRole::Input), chosen = NodeKey::None;
         for (int i = 0; i < 90; ++i) {
             last = build.add("n" + std::to_string(i), "aten.sin.default", {last},
                              i == 3 || i == 80 ? Change::Edited : Change::Kept);

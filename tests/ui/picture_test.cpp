@@ -61,7 +61,7 @@ class PictureTest : public QObject {
     void revealedNodesStayVisible() {
         const UnionGraph graph = testing::fusedBias(30);
         PictureOptions how = options();
-        how.revealed.insert(index(graph.nodes[20].info.id));
+        how.revealed.insert(packed(graph.nodes[20].info.id));
         const Picture picture = makePicture(graph, how);
         QCOMPARE(picture.folded, 28);
         const int shown = picture.indexOf(graph.nodes[20].info.id);
@@ -75,11 +75,11 @@ class PictureTest : public QObject {
     void hubsLeadNowhereAndOneNodeIsNoFold() {
         // A change whose neighbour is read by all of a wide graph: the width is not shown.
         testing::UnionBuilder build;
-        const NodeId x = build.add("x", "", {}, Change::Kept, NodeRole::Input);
-        const NodeId hub = build.add("hub", "aten.relu.default", {x});
-        std::vector<NodeId> ends = {build.add("changed", "aten.sin.default", {hub}, Change::Edited)};
+        const NodeKey x = build.add("x", "", {}, Change::Kept, NodeRole::Input);
+        const NodeKey hub = build.add("hub", "aten.relu.default", {x});
+        std::vector<NodeKey> ends = {build.add("changed", "aten.sin.default", {hub}, Change::Edited)};
         for (int i = 0; i < 40; ++i) {
-            const NodeId first = build.add("first" + std::to_string(i), "aten.cos.default", {hub});
+            const NodeKey first = build.add("first" + std::to_string(i), "aten.cos.default", {hub});
             ends.push_back(build.add("second" + std::to_string(i), "aten.cos.default", {first}));
         }
         PictureOptions how = options(true, 2);
@@ -109,9 +109,9 @@ class PictureTest : public QObject {
 
     void rewiredEdgesAreDashed() {
         testing::UnionBuilder build;
-        const NodeId a = build.add("a", "", {}, Change::Kept, NodeRole::Input),
-                     b = build.add("b", "", {}, Change::Kept, NodeRole::Input);
-        const NodeId c = build.add("c", "aten.relu.default");
+        const NodeKey a = build.add("a", "", {}, Change::Kept, NodeRole::Input),
+                      b = build.add("b", "", {}, Change::Kept, NodeRole::Input);
+        const NodeKey c = build.add("c", "aten.relu.default");
         build.connect(a, c, Change::Removed);
         build.connect(b, c, Change::Added);
         QCOMPARE(printed(makePicture(build.graph(), options())), "0 a -> −2!\n1 b -> +2!\n2 relu.default -> \n");
@@ -119,8 +119,8 @@ class PictureTest : public QObject {
 
     void editedNodesShowBothSides() {
         testing::UnionBuilder build;
-        const NodeId a = build.add("a", "", {}, Change::Kept, NodeRole::Input);
-        const NodeId b = build.add("b", "aten.relu_.default", {a}, Change::Edited);
+        const NodeKey a = build.add("a", "", {}, Change::Kept, NodeRole::Input);
+        const NodeKey b = build.add("b", "aten.relu_.default", {a}, Change::Edited);
         build.node(b).beforeOp = "aten.relu.default";
         build.node(b).beforeType = "f32[8]";
         const Picture picture = makePicture(build.graph(), options());

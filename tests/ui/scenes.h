@@ -24,10 +24,10 @@ inline std::shared_ptr<const GraphScene> sceneOf(const UnionGraph& graph, const 
     return placeScene(std::move(picture), answer, how.font);
 }
 
-inline NodeId idOf(const GraphScene& scene, const QString& detailStart) {
+inline NodeKey idOf(const GraphScene& scene, const QString& detailStart) {
     for (const auto& node : scene.picture.nodes)
         if (node.detail.startsWith(detailStart)) return node.id;
-    return NodeId::None;
+    return NodeKey::None;
 }
 
 }  // namespace cutaway::testing

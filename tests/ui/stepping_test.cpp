@@ -46,7 +46,7 @@ class SteppingTest : public QObject, private testing::MainWindowFixture {
         press(Qt::Key_F11);
         QCOMPARE(shownStep(), "fuse_bias_add, rewrite 2");
         QVERIFY2(bar->text().startsWith("mm_add_to_addmm at y – the bias is added"), qPrintable(bar->text()));
-        QCOMPARE(m_main->selection().node(), static_cast<NodeId>(15));  // the node that the rewrite started from
+        QCOMPARE(m_main->selection().node(), static_cast<NodeKey>(15));  // the node that the rewrite started from
         press(Qt::Key_F11, Qt::ShiftModifier);
         QCOMPARE(shownStep(), "fuse_bias_add, rewrite 1");
         press(Qt::Key_F11, Qt::ShiftModifier);
@@ -184,7 +184,7 @@ class SteppingTest : public QObject, private testing::MainWindowFixture {
     void theBiographyLeadsToTheRewrite() {
         openAndCompile();
         press(Qt::Key_F10);
-        m_main->get<GraphWindow>().view().nodeChosen(static_cast<NodeId>(16));
+        m_main->get<GraphWindow>().view().nodeChosen(static_cast<NodeKey>(16));
         auto* tree = m_main->window("node")->findChild<QTreeView*>();
         QTRY_VERIFY_WITH_TIMEOUT(testing::treeText(*tree->model()).contains("created by fuse_bias_add"), kPatience);
         const QModelIndexList found = tree->model()->match(tree->model()->index(0, 0), Qt::DisplayRole, "fuse_bias_add",
@@ -192,7 +192,7 @@ class SteppingTest : public QObject, private testing::MainWindowFixture {
         QCOMPARE(found.size(), 1);
         emit tree->activated(found[0]);
         QTRY_COMPARE_WITH_TIMEOUT(shownStep(), "fuse_bias_add, rewrite 2", kPatience);
-        QCOMPARE(m_main->selection().node(), static_cast<NodeId>(16));
+        QCOMPARE(m_main->selection().node(), static_cast<NodeKey>(16));
         // And from anywhere in its step by a key.
         press(Qt::Key_F11, Qt::ControlModifier);
         QCOMPARE(shownStep(), "fuse_bias_add");

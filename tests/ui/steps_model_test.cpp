@@ -121,7 +121,7 @@ class StepsModelTest : public QObject {
         QVERIFY(!model.canFetchMore(pass));
         QAbstractItemModelTester tester(&model, kFatal);  // not earlier: it fetches everything itself
         model.setRewrites(
-            4, {{0, "mm_add_to_addmm", "why", "y", static_cast<NodeId>(3)}, {1, "dead node", "", "", NodeId::None}});
+            4, {{0, "mm_add_to_addmm", "why", "y", static_cast<NodeKey>(3)}, {1, "dead node", "", "", NodeKey::None}});
         QCOMPARE(treeText(model, pass), "1  mm_add_to_addmm at y\n2  dead node\n");
         QCOMPARE(*model.placeOf(model.indexOf(Place{1, 4, 2})), (Place{1, 4, 2}));
         model.setRewrites(4, {});

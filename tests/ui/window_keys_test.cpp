@@ -34,7 +34,7 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
             if (qobject_cast<const QDockWidget*>(at)) return at->objectName();
         return {};
     }
-    NodeId idAt(int box) { return canvas().scene()->picture.nodes[static_cast<size_t>(box)].id; }
+    NodeKey idAt(int box) { return canvas().scene()->picture.nodes[static_cast<size_t>(box)].id; }
     QPoint pointOf(int box) {
         return canvas().toWidget(canvas().scene()->nodes[static_cast<size_t>(box)].center()).toPoint();
     }
@@ -56,7 +56,7 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
         QFETCH(QString, front);
         QFETCH(QStringList, met);
         openAndCompile();
-        m_main->selection().setNode(static_cast<NodeId>(15));
+        m_main->selection().setNode(static_cast<NodeKey>(15));
         QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
         for (const QString& name : front.split(' ')) m_main->raiseWindow(m_main->window(name));
         QTRY_VERIFY_WITH_TIMEOUT(m_main->isOnScreen(m_main->window(front.section(' ', 0, 0))->widget()), kPatience);
@@ -75,7 +75,7 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
             for (const QString& name : met)
                 QVERIFY2(docks.contains(name),
                          qPrintable(name + " is not met, but " + QStringList(docks.values()).join(' ')));
-            QCOMPARE(m_main->selection().node(), static_cast<NodeId>(15));  // going through changes nothing
+            QCOMPARE(m_main->selection().node(), static_cast<NodeKey>(15));  // going through changes nothing
         }
     }
 
@@ -122,7 +122,7 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
 
     void menuKeysWorkInFields() {
         openAndCompile();
-        m_main->selection().setNode(static_cast<NodeId>(15));
+        m_main->selection().setNode(static_cast<NodeKey>(15));
         press(Qt::Key_F, Qt::ControlModifier);
         auto* field = m_main->get<SearchWindow>().findChild<QLineEdit*>();
         QVERIFY(field->hasFocus());
@@ -157,15 +157,15 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
         press(Qt::Key_F, Qt::ControlModifier);
         QTest::keyClicks(m_main->get<SearchWindow>().findChild<QLineEdit*>(), "op=mm");
         press(Qt::Key_F3);
-        const NodeId hit = m_main->selection().node();
-        QVERIFY(hit != NodeId::None);
+        const NodeKey hit = m_main->selection().node();
+        QVERIFY(hit != NodeKey::None);
         QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
         auto* facts = m_main->window("node")->findChild<QTreeView*>();
         auto* text = m_main->get<TextWindow>().findChild<QTableView*>();
         auto* hits = m_main->get<SearchWindow>().findChild<QTreeWidget*>();
         QVERIFY(text->selectionModel()->hasSelection() && hits->currentItem());
         QTest::mouseClick(&canvas(), Qt::LeftButton, {}, QPoint(2, canvas().height() - 2));
-        QCOMPARE(m_main->selection().node(), NodeId::None);
+        QCOMPARE(m_main->selection().node(), NodeKey::None);
         QTRY_VERIFY_WITH_TIMEOUT(!facts->isVisible(), kPatience);
         QVERIFY(!text->selectionModel()->hasSelection());
         QVERIFY(!hits->currentItem());
@@ -179,7 +179,7 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
         openAndCompile();
         const auto& picture = canvas().scene()->picture;
         QVERIFY(picture.folded > 0);
-        NodeId inside = NodeId::None;
+        NodeKey inside = NodeKey::None;
         for (const auto& node : picture.nodes)
             if (node.isFold()) inside = node.members[node.members.size() / 2];
         const QString name = m_main->get<SearchWindow>().nameOf(inside);
@@ -199,7 +199,7 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
         const auto& nodes = canvas().scene()->picture.nodes;
         const auto fold = std::find_if(nodes.begin(), nodes.end(), [](const auto& node) { return node.isFold(); });
         QVERIFY(fold != nodes.end());
-        const NodeId first = fold->members.front();
+        const NodeKey first = fold->members.front();
         emit canvas().foldActivated(fold->members);
         QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled() && canvas().currentId() == first, kPatience);
         QCOMPARE(m_main->selection().node(), first);
@@ -211,7 +211,7 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
 
     void changesAreWalkedInGraphAndText() {
         openAndCompile();
-        const auto changeOf = [&](NodeId id) {
+        const auto changeOf = [&](NodeKey id) {
             for (const auto& node : m_main->get<GraphWindow>().view().graph()->nodes)
                 if (node.info.id == id) return node.change;
             return Change::Kept;
@@ -219,12 +219,12 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
         for (const char* window : {"graph", "text"}) {
             m_main->raiseWindow(m_main->window(window));
             QTRY_VERIFY_WITH_TIMEOUT(m_main->isOnScreen(m_main->window(window)->widget()), kPatience);
-            m_main->selection().setNode(NodeId::None);
+            m_main->selection().setNode(NodeKey::None);
             press(Qt::Key_F8);
-            const NodeId first = m_main->selection().node();
-            QVERIFY2(first != NodeId::None && changeOf(first) != Change::Kept, window);
+            const NodeKey first = m_main->selection().node();
+            QVERIFY2(first != NodeKey::None && changeOf(first) != Change::Kept, window);
             press(Qt::Key_F8);
-            const NodeId second = m_main->selection().node();
+            const NodeKey second = m_main->selection().node();
             QVERIFY2(second != first && changeOf(second) != Change::Kept, window);
             press(Qt::Key_F8, Qt::ShiftModifier);
             QCOMPARE(m_main->selection().node(), first);

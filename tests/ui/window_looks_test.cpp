@@ -297,7 +297,7 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
         m_control->tail = 90;
         m_main->resize(1440, 900);
         openAndCompile();
-        m_main->selection().setNode(static_cast<NodeId>(16));
+        m_main->selection().setNode(static_cast<NodeKey>(16));
         m_main->controller().build(1, Target::Cpu);
         m_main->controller().run(1, {});
         QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);

@@ -65,7 +65,7 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
         openAndCompile();
         auto* node = m_main->window("node");
         auto* tree = node->findChild<QTreeView*>();
-        const NodeId addmm = static_cast<NodeId>(16);
+        const NodeKey addmm = static_cast<NodeKey>(16);
         m_main->get<GraphWindow>().view().nodeChosen(addmm);
         QTRY_VERIFY_WITH_TIMEOUT(testing::treeText(*tree->model()).startsWith("Node | addmm\n"), kPatience);
         auto* text = m_main->window("text")->findChild<QTableView*>();
@@ -79,7 +79,7 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
 
     void theExplainWindowAnswersWhenItIsLookedAt() {
         openAndCompile();
-        m_main->get<GraphWindow>().view().nodeChosen(static_cast<NodeId>(15));
+        m_main->get<GraphWindow>().view().nodeChosen(static_cast<NodeKey>(15));
         QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
         QVERIFY2(!m_control->calls().contains("explain"), "nobody looks at it");
         QDockWidget* explain = m_main->window("explain");
@@ -96,7 +96,7 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
         QTest::keyClick(about, Qt::Key_Tab);
         QTest::keyClick(about, Qt::Key_Tab);
         QTest::keyClick(about, Qt::Key_Return);
-        QCOMPARE(m_main->selection().node(), static_cast<NodeId>(14));
+        QCOMPARE(m_main->selection().node(), static_cast<NodeKey>(14));
         QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kPatience);
         // The box of a rule switches it off.
         rows->model()->setData(rows->model()->index(0, 0), Qt::Unchecked, Qt::CheckStateRole);
@@ -116,11 +116,11 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
         QTest::keyClicks(field, "op=mm");
         QCOMPARE(m_main->get<SearchWindow>().hitCount(), 2);
         press(Qt::Key_F3);
-        QCOMPARE(m_main->selection().node(), static_cast<NodeId>(14));
+        QCOMPARE(m_main->selection().node(), static_cast<NodeKey>(14));
         press(Qt::Key_F3);
-        QCOMPARE(m_main->selection().node(), static_cast<NodeId>(16));
+        QCOMPARE(m_main->selection().node(), static_cast<NodeKey>(16));
         press(Qt::Key_F3, Qt::ShiftModifier);
-        QCOMPARE(m_main->selection().node(), static_cast<NodeId>(14));
+        QCOMPARE(m_main->selection().node(), static_cast<NodeKey>(14));
     }
 
     void thePaletteReachesEverything() {
@@ -247,7 +247,7 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
         auto* kernels = m_main->window("kernels")->findChild<QTableView*>();
         QTRY_VERIFY_WITH_TIMEOUT(testing::treeText(*kernels->model()).startsWith("fused_addmm_relu"), kPatience);
         kernels->selectRow(0);
-        QCOMPARE(m_main->selection().node(), static_cast<NodeId>(16));
+        QCOMPARE(m_main->selection().node(), static_cast<NodeKey>(16));
     }
 
     void copiesRunnablePython() {

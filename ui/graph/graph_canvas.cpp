@@ -42,7 +42,7 @@ void GraphCanvas::setScene(std::shared_ptr<const GraphScene> scene) {
     m_scene = std::move(scene);
     m_hovered = -1;
     m_minimap = QPixmap();
-    m_current = m_scene && m_currentId != NodeId::None ? m_scene->picture.indexOf(m_currentId) : -1;
+    m_current = m_scene && m_currentId != NodeKey::None ? m_scene->picture.indexOf(m_currentId) : -1;
     dropAccessibleNodes(this);
     if (m_follows) {
         // The other gets the scene, too.
@@ -60,9 +60,9 @@ void GraphCanvas::setMode(GraphMode mode) {
     update();
 }
 
-void GraphCanvas::setCurrent(NodeId id, bool reveal) {
+void GraphCanvas::setCurrent(NodeKey id, bool reveal) {
     m_currentId = id;
-    m_current = m_scene && id != NodeId::None ? m_scene->picture.indexOf(id) : -1;
+    m_current = m_scene && id != NodeKey::None ? m_scene->picture.indexOf(id) : -1;
     if (reveal && m_current >= 0) ensureVisible(m_current);
     update();
 }

@@ -28,8 +28,8 @@ class GraphCanvas : public QWidget {
     void setTitle(const QString& title);
     const QString& title() const { return m_title; }
     /// Marks the node, or the box that stands for it; brings it into view if asked. Emits nothing.
-    void setCurrent(NodeId id, bool reveal);
-    NodeId currentId() const { return m_currentId; }
+    void setCurrent(NodeKey id, bool reveal);
+    NodeKey currentId() const { return m_currentId; }
     int currentIndex() const { return m_current; }
 
     double scale() const { return m_scale; }
@@ -57,12 +57,12 @@ class GraphCanvas : public QWidget {
 
   signals:
     /// Somebody asks what can be done with a node; `at` on the screen.
-    void menuWanted(cutaway::NodeId id, QPoint at);
+    void menuWanted(cutaway::NodeKey id, QPoint at);
     /// By click or key. None: the empty canvas, or a fold, which has no id.
-    void nodeChosen(cutaway::NodeId id);
+    void nodeChosen(cutaway::NodeKey id);
     /// Enter or double click on a node.
-    void nodeActivated(cutaway::NodeId id);
-    void foldActivated(const std::vector<cutaway::NodeId>& members);
+    void nodeActivated(cutaway::NodeKey id);
+    void foldActivated(const std::vector<cutaway::NodeKey>& members);
     /// `byHand`: somebody drags, scrolls or pans right now.
     void viewChanged(bool byHand);
 
@@ -82,7 +82,7 @@ class GraphCanvas : public QWidget {
 
   private:
     int nodeAt(QPointF scene) const;
-    void choose(int node, NodeId id);
+    void choose(int node, NodeKey id);
     void activate(int node);
     void follow(const GraphScene::Stub& stub, QPoint at);
     void step(int key);
@@ -108,7 +108,7 @@ class GraphCanvas : public QWidget {
     bool m_apart = false, m_follows = false;
     bool m_noteBelow = false;  // what came into view stands above
     bool m_moved = false;      // by hand: the view is then kept, otherwise it frames what is new
-    NodeId m_currentId = NodeId::None;
+    NodeKey m_currentId = NodeKey::None;
     int m_current = -1, m_hovered = -1;
     QPixmap m_minimap;
     PaintWork m_work;

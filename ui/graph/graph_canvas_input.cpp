@@ -20,7 +20,7 @@ int GraphCanvas::nodeAt(QPointF at) const {
     return -1;
 }
 
-void GraphCanvas::choose(int node, NodeId id) {
+void GraphCanvas::choose(int node, NodeKey id) {
     m_current = node;
     m_currentId = id;
     update();
@@ -168,10 +168,10 @@ void GraphCanvas::mouseReleaseEvent(QMouseEvent* event) {
         return follow(stub, event->globalPosition().toPoint());
     }
     const int node = nodeAt(at);
-    if (node < 0) return choose(-1, NodeId::None);
+    if (node < 0) return choose(-1, NodeKey::None);
     const auto& chips = m_scene->picture.nodes[node].chips;
     for (size_t i = 0; i < chips.size(); ++i)
-        if (chips[i].id != NodeId::None && m_scene->chipRect(node, i).contains(at)) return choose(node, chips[i].id);
+        if (chips[i].id != NodeKey::None && m_scene->chipRect(node, i).contains(at)) return choose(node, chips[i].id);
     choose(node, m_scene->picture.nodes[node].id);
 }
 

@@ -142,7 +142,7 @@ class ScenePainter {
 
     void paintChip(const Picture::Chip& chip, const QRectF& box) {
         if (!shown(chip.change)) return;
-        const bool isCurrent = chip.id != NodeId::None && chip.id == m_request.currentId;
+        const bool isCurrent = chip.id != NodeKey::None && chip.id == m_request.currentId;
         const QColor line = chip.change == Change::Kept ? m_colors.chip.darker(115) : m_colors[chip.change].line;
         m_painter.setPen(QPen(isCurrent ? m_colors.current : line, isCurrent ? 2 : 1));
         m_painter.setBrush(m_colors.chip);

@@ -14,7 +14,7 @@ struct PaintRequest {
     double scale = 1;
     GraphMode mode = GraphMode::Union;
     int current = -1, hovered = -1;  // node indices
-    NodeId currentId = NodeId::None;
+    NodeKey currentId = NodeKey::None;
 };
 /// What one paint cost, for tests and the log.
 struct PaintWork {

@@ -50,9 +50,9 @@ class PictureMaker {
         const size_t count = m_graph.nodes.size();
         m_inputs.resize(count);
         m_users.resize(count);
-        for (size_t i = 0; i < count; ++i) m_slot.insert(index(m_graph.nodes[i].info.id), static_cast<int>(i));
+        for (size_t i = 0; i < count; ++i) m_slot.insert(packed(m_graph.nodes[i].info.id), static_cast<int>(i));
         for (const auto& edge : m_graph.edges) {
-            const int from = m_slot.value(index(edge.from), -1), to = m_slot.value(index(edge.to), -1);
+            const int from = m_slot.value(packed(edge.from), -1), to = m_slot.value(packed(edge.to), -1);
             if (from < 0 || to < 0) continue;
             m_users[from].push_back(to);
             m_inputs[to].push_back(from);
@@ -96,8 +96,8 @@ class PictureMaker {
             if (m_graph.nodes[i].change != Change::Kept) start(static_cast<int>(i), 0);
         for (const auto& edge : m_graph.edges)
             if (edge.change != Change::Kept) {
-                start(m_slot.value(index(edge.from), -1), 0);
-                start(m_slot.value(index(edge.to), -1), 0);
+                start(m_slot.value(packed(edge.from), -1), 0);
+                start(m_slot.value(packed(edge.to), -1), 0);
             }
         while (!queue.empty()) {
             const int node = queue.front();
@@ -109,7 +109,7 @@ class PictureMaker {
             for (int other : m_users[node]) start(other, distance[node] + 1);
         }
         for (size_t i = 0; i < count; ++i)
-            m_visible[i] = distance[i] >= 0 || m_options.revealed.contains(index(m_graph.nodes[i].info.id));
+            m_visible[i] = distance[i] >= 0 || m_options.revealed.contains(packed(m_graph.nodes[i].info.id));
     }
 
     /// Hidden nodes become folds: connected regions of equal depth, where depth counts the visible stretches passed on
@@ -165,7 +165,7 @@ class PictureMaker {
             if (m_chip[i])
                 for (int user : m_users[i])
                     if (box < 0 && m_box[user] >= 0) box = m_box[user];
-            if (box >= 0) m_picture.where.insert(index(m_graph.nodes[i].info.id), box);
+            if (box >= 0) m_picture.where.insert(packed(m_graph.nodes[i].info.id), box);
         }
     }
 
@@ -202,13 +202,13 @@ class PictureMaker {
             const UnionGraph::Node& from = m_graph.nodes[inputs[i]];
             Picture::Chip chip{from.info.id, textOf(from.info.name), from.change, 0};
             if (i + 1 == kMaxChips && inputs.size() > kMaxChips) {
-                chip = {NodeId::None, QStringLiteral("+%1").arg(inputs.size() - i), Change::Kept, 0};
+                chip = {NodeKey::None, QStringLiteral("+%1").arg(inputs.size() - i), Change::Kept, 0};
             } else {
                 chip.text = m_smallMetrics.elidedText(signOf(from.change) + chip.text, Qt::ElideMiddle, 96);
             }
             chip.width = m_smallMetrics.horizontalAdvance(chip.text) + 10;
             node.chips.push_back(chip);
-            if (chip.id == NodeId::None) break;
+            if (chip.id == NodeKey::None) break;
         }
     }
 
@@ -252,7 +252,7 @@ class PictureMaker {
     void addEdges() {
         std::map<std::pair<int, int>, size_t> known;
         for (const auto& edge : m_graph.edges) {
-            const int fromSlot = m_slot.value(index(edge.from), -1), toSlot = m_slot.value(index(edge.to), -1);
+            const int fromSlot = m_slot.value(packed(edge.from), -1), toSlot = m_slot.value(packed(edge.to), -1);
             if (fromSlot < 0 || toSlot < 0 || m_chip[fromSlot] || m_chip[toSlot]) continue;
             const int from = m_box[fromSlot], to = m_box[toSlot];
             if (from == to || from < 0 || to < 0) continue;
@@ -272,7 +272,7 @@ class PictureMaker {
     const PictureOptions& m_options;
     QFontMetricsF m_boldMetrics, m_smallMetrics;
     Picture m_picture;
-    QHash<quint32, int> m_slot;
+    QHash<quint64, int> m_slot;
     std::vector<std::vector<int>> m_inputs, m_users, m_members;
     std::vector<bool> m_chip, m_visible;
     std::vector<int> m_group, m_box;

@@ -20,35 +20,35 @@ struct PictureOptions {
     bool fold = true;
     int hops = 2;            // kept neighbours of a change that are shown
     int foldAbove = 40;      // drawn nodes up to which nothing is folded
-    QSet<quint32> revealed;  // ids that stay visible although kept
+    QSet<quint64> revealed;  // ids that stay visible although kept
     QFont font;
 };
 
 struct Picture {
     struct Chip {
-        NodeId id = NodeId::None;
+        NodeKey id = NodeKey::None;
         QString text;
         Change change = Change::Kept;
         double width = 0;
     };
     struct Node {
-        NodeId id = NodeId::None;  // None: a fold
+        NodeKey id = NodeKey::None;  // None: a fold
         Change change = Change::Kept;
         NodeRole role = NodeRole::Call;
         QString title, detail;  // "addmm.default" and "addmm · f32[8, 32]"
         QString module;
         bool backward = false;
         std::vector<Chip> chips;
-        std::vector<NodeId> members;  // of a fold
+        std::vector<NodeKey> members;  // of a fold
         QSizeF size;
         int cluster = -1;
-        bool isFold() const { return id == NodeId::None; }
+        bool isFold() const { return id == NodeKey::None; }
     };
     struct Edge {
         int from = 0, to = 0;
-        Change change = Change::Kept;                         // Added or Removed
-        bool rewired = false;                                 // both ends are kept or edited: only the wire changed
-        NodeId source = NodeId::None, target = NodeId::None;  // of the first wire, where an end is a fold
+        Change change = Change::Kept;                            // Added or Removed
+        bool rewired = false;                                    // both ends are kept or edited: only the wire changed
+        NodeKey source = NodeKey::None, target = NodeKey::None;  // of the first wire, where an end is a fold
     };
     struct Cluster {
         QString title;
@@ -61,9 +61,9 @@ struct Picture {
     int total = 0;   // nodes of the union graph
     bool changed = false;
     std::shared_ptr<const UnionGraph> graph;  // what is drawn, for texts made on demand; may be null
-    QHash<quint32, int> where;  // node id -> index in `nodes`: its own box, its fold, or the first box it is a chip on
+    QHash<quint64, int> where;  // node id -> index in `nodes`: its own box, its fold, or the first box it is a chip on
 
-    int indexOf(NodeId id) const { return where.value(index(id), -1); }
+    int indexOf(NodeKey id) const { return where.value(packed(id), -1); }
 };
 
 Picture makePicture(const UnionGraph& graph, const PictureOptions& options);

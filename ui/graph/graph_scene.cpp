@@ -71,7 +71,7 @@ void addStubs(GraphScene& scene, const QFont& font) {
     // By its name: a fold's title would say "54 unchanged" at every end.
     std::optional<NodeIndex> nodes;
     if (scene.picture.graph) nodes.emplace(scene.picture.graph);
-    const auto nameOf = [&](NodeId id, int box) {
+    const auto nameOf = [&](NodeKey id, int box) {
         const UnionGraph::Node* node = nodes ? nodes->find(id) : nullptr;
         return node ? textOf(node->info.name) : scene.picture.nodes[static_cast<size_t>(box)].title;
     };

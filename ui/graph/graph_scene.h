@@ -21,7 +21,7 @@ struct GraphScene {
     /// Where an edge leads that is too long to draw.
     struct FarEnd {
         int box = 0;  // index of a node
-        NodeId node = NodeId::None;
+        NodeKey node = NodeKey::None;
         QString name;
         int edge = 0;
     };

@@ -43,21 +43,21 @@ GraphView::GraphView(QWidget* parent)
                 m_first->setScene(scene);
                 QThreadPool::globalInstance()->start([gone = std::move(old)]() mutable { gone.reset(); });
                 lookTogether();
-                if (m_wanted != NodeId::None) setCurrent(m_wanted, true);
-                m_wanted = NodeId::None;
+                if (m_wanted != NodeKey::None) setCurrent(m_wanted, true);
+                m_wanted = NodeKey::None;
                 emit sceneShown(note);
             });
 }
 
 void GraphView::connectCanvas(GraphCanvas* canvas, GraphCanvas* other) {
     connect(canvas, &GraphCanvas::viewChanged, this, [this, canvas](bool byHand) { lookTogether(canvas, byHand); });
-    connect(canvas, &GraphCanvas::nodeChosen, this, [this, other](NodeId id) {
+    connect(canvas, &GraphCanvas::nodeChosen, this, [this, other](NodeKey id) {
         other->setCurrent(id, false);
         emit nodeChosen(id);
     });
     connect(canvas, &GraphCanvas::nodeActivated, this, &GraphView::nodeActivated);
     connect(canvas, &GraphCanvas::menuWanted, this, &GraphView::menuWanted);
-    connect(canvas, &GraphCanvas::foldActivated, this, [this](const std::vector<NodeId>& members) {
+    connect(canvas, &GraphCanvas::foldActivated, this, [this](const std::vector<NodeKey>& members) {
         if (members.empty()) return;
         reveal(members, members.front());
         emit nodeChosen(members.front());
@@ -148,11 +148,11 @@ void GraphView::setFolding(bool fold, int hops) {
     rebuild();
 }
 
-void GraphView::setCurrent(NodeId id, bool reveal) {
+void GraphView::setCurrent(NodeKey id, bool reveal) {
     if (m_builder.isBusy() && reveal) m_wanted = id;
     // It comes into view in a pane that shows it; the other follows.
     const GraphScene* scene = m_first->scene();
-    const int box = scene && id != NodeId::None ? scene->picture.indexOf(id) : -1;
+    const int box = scene && id != NodeKey::None ? scene->picture.indexOf(id) : -1;
     const bool second =
         isSideBySide() && box >= 0 && !shownIn(m_first->mode(), scene->picture.nodes[static_cast<size_t>(box)].change);
     (second ? m_first : m_second)->setCurrent(id, false);
@@ -161,7 +161,7 @@ void GraphView::setCurrent(NodeId id, bool reveal) {
 
 void GraphView::fit() { m_first->fit(); }
 
-void GraphView::goTo(NodeId id) {
+void GraphView::goTo(NodeKey id) {
     const GraphScene* scene = m_first->scene();
     const int box = scene ? scene->picture.indexOf(id) : -1;
     if (box >= 0 && scene->picture.nodes[static_cast<size_t>(box)].isFold())
@@ -169,9 +169,9 @@ void GraphView::goTo(NodeId id) {
     else setCurrent(id, true);
 }
 
-NodeId GraphView::nextChange(bool forward) const {
+NodeKey GraphView::nextChange(bool forward) const {
     const GraphScene* scene = m_first->scene();
-    if (!scene || scene->nodes.empty()) return NodeId::None;
+    if (!scene || scene->nodes.empty()) return NodeKey::None;
     const auto count = static_cast<int>(scene->nodes.size());
     const int from = m_first->currentIndex() >= 0 ? m_first->currentIndex() : forward ? -1 : count;
     for (int i = 1; i <= count; ++i) {
@@ -180,27 +180,27 @@ NodeId GraphView::nextChange(bool forward) const {
         const bool shown = isSideBySide() || shownIn(m_first->mode(), node.change);
         if (node.change != Change::Kept && !node.isFold() && shown) return node.id;
     }
-    return NodeId::None;
+    return NodeKey::None;
 }
 
-void GraphView::reveal(const std::vector<NodeId>& members, NodeId wanted) {
+void GraphView::reveal(const std::vector<NodeKey>& members, NodeKey wanted) {
     const bool whole = members.size() <= kRevealAtOnce || !m_graph;
     std::optional<NodeIndex> nodes;
     if (!whole) nodes.emplace(m_graph);
-    const auto moduleOf = [&](NodeId id) {
+    const auto moduleOf = [&](NodeKey id) {
         const UnionGraph::Node* node = nodes->find(id);
         return node ? std::string_view(node->info.module) : std::string_view();
     };
     // Of a huge fold the module of the wanted node, and of a huge module its part from there on.
     const std::string_view module = whole ? std::string_view() : moduleOf(wanted);
     auto from = members.begin();
-    if (!whole && std::count_if(members.begin(), members.end(), [&](NodeId id) { return moduleOf(id) == module; }) >
+    if (!whole && std::count_if(members.begin(), members.end(), [&](NodeKey id) { return moduleOf(id) == module; }) >
                       static_cast<std::ptrdiff_t>(kRevealAtOnce))
         from = std::find(members.begin(), members.end(), wanted);
     size_t shown = 0;
     for (; from != members.end(); ++from) {
         if (!whole && (shown >= kRevealAtOnce || moduleOf(*from) != module)) continue;
-        m_options.revealed.insert(index(*from));
+        m_options.revealed.insert(packed(*from));
         ++shown;
     }
     m_wanted = wanted;

@@ -22,12 +22,12 @@ class GraphView : public QSplitter {
     void clear(const QString& hint);
     void setMode(GraphMode mode);
     void setFolding(bool fold, int hops);
-    void setCurrent(NodeId id, bool reveal);
+    void setCurrent(NodeKey id, bool reveal);
     /// Brings a node into view, out of its fold if it is in one.
-    void goTo(NodeId id);
+    void goTo(NodeKey id);
     /// The node that changed next to (or before) the current one, as they are drawn from top to bottom; None without
     /// any.
-    NodeId nextChange(bool forward) const;
+    NodeKey nextChange(bool forward) const;
     void fit();
     GraphCanvas& canvas() { return *m_first; }
     GraphCanvas& secondCanvas() { return *m_second; }
@@ -35,16 +35,16 @@ class GraphView : public QSplitter {
     const std::shared_ptr<const UnionGraph>& graph() const { return m_graph; }
 
   signals:
-    void menuWanted(cutaway::NodeId id, QPoint at);
-    void nodeChosen(cutaway::NodeId id);
-    void nodeActivated(cutaway::NodeId id);
+    void menuWanted(cutaway::NodeKey id, QPoint at);
+    void nodeChosen(cutaway::NodeKey id);
+    void nodeActivated(cutaway::NodeKey id);
     /// A new scene is on show; `note` says what was unusual about its layout.
     void sceneShown(const QString& note);
     void layoutStarted(int nodes);
 
   private:
     void rebuild();
-    void reveal(const std::vector<NodeId>& members, NodeId wanted);
+    void reveal(const std::vector<NodeKey>& members, NodeKey wanted);
     void connectCanvas(GraphCanvas* canvas, GraphCanvas* other);
     bool isSideBySide() const;
     void lookTogether(GraphCanvas* leader, bool byHand);
@@ -56,7 +56,7 @@ class GraphView : public QSplitter {
     std::shared_ptr<const UnionGraph> m_graph;
     PictureOptions m_options;
     QString m_about;
-    NodeId m_wanted = NodeId::None;  // to bring into view when the scene is there
+    NodeKey m_wanted = NodeKey::None;  // to bring into view when the scene is there
     QTimer m_handRests;
     GraphCanvas* m_hand = nullptr;  // the last that somebody moved
 };

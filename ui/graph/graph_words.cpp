@@ -28,15 +28,16 @@ QString spokenText(const Picture& picture, int at) {
                (node.detail.isEmpty() ? QString() : QStringLiteral(", ") + node.detail) +
                QStringLiteral("; Enter shows them");
     if (!picture.graph) return node.title;
-    QHash<quint32, const NodeInfo*> infos;
-    for (const auto& known : picture.graph->nodes) infos.insert(index(known.info.id), &known.info);
-    const NodeInfo* info = infos.value(index(node.id));
+    QHash<quint64, const NodeInfo*> infos;
+    for (const auto& known : picture.graph->nodes) infos.insert(packed(known.info.id), &known.info);
+    const NodeInfo* info = infos.value(packed(node.id));
     if (!info) return node.title;
     QStringList inputs, users;
     for (const auto& edge : picture.graph->edges) {
-        if (edge.to == node.id && infos.contains(index(edge.from)))
-            inputs << textOf(infos.value(index(edge.from))->name);
-        if (edge.from == node.id && infos.contains(index(edge.to))) users << textOf(infos.value(index(edge.to))->name);
+        if (edge.to == node.id && infos.contains(packed(edge.from)))
+            inputs << textOf(infos.value(packed(edge.from))->name);
+        if (edge.from == node.id && infos.contains(packed(edge.to)))
+            users << textOf(infos.value(packed(edge.to))->name);
     }
     const auto listed = [](QStringList names) {
         names.removeDuplicates();

@@ -17,7 +17,7 @@ bool isNumber(int column) { return column >= ExplainModel::Tried && column <= Ex
 
 }  // namespace
 
-QString Explained::nameOf(NodeId id) const { return nameIn(nodes, id); }
+QString Explained::nameOf(NodeKey id) const { return nameIn(nodes, id); }
 
 void ExplainModel::setExplained(Explained explained) {
     beginResetModel();
@@ -98,8 +98,8 @@ QString ExplainModel::details(int row) const {
     if (row < 0 || row >= rowCount()) return {};
     const Row& at = m_rows[static_cast<size_t>(row)];
     const auto escaped = [](const std::string& text) { return QString::fromStdString(text).toHtmlEscaped(); };
-    const auto link = [&](NodeId id, const QString& text) {
-        return QStringLiteral("<a href=\"node:%1\">%2</a>").arg(cutaway::index(id)).arg(text.toHtmlEscaped());
+    const auto link = [&](NodeKey id, const QString& text) {
+        return QStringLiteral("<a href=\"node:%1\">%2</a>").arg(cutaway::packed(id)).arg(text.toHtmlEscaped());
     };
     QString html = QStringLiteral("<p><b>%1</b> %2</p>")
                        .arg(escaped(at.rule), at.pass.empty() ? QString() : tr("of %1").arg(escaped(at.pass)));
@@ -117,7 +117,7 @@ QString ExplainModel::details(int row) const {
                              .arg(link(at.answer->node, m_explained.nameOf(at.answer->node))));
         QString reason = escaped(at.answer->reason);
         QStringList about;
-        for (NodeId id : at.answer->nodes) {
+        for (NodeKey id : at.answer->nodes) {
             const QString name = m_explained.nameOf(id), quoted = QStringLiteral("`%1`").arg(name.toHtmlEscaped());
             if (reason.contains(quoted)) reason.replace(quoted, link(id, name));
             else about << link(id, name);
@@ -195,7 +195,7 @@ QVariant ExplainModel::data(const QModelIndex& at, int role) const {
         case Qt::TextAlignmentRole: return isNumber(at.column()) ? numberCell(role) : QVariant();
         case NodeRole:
             return row.answer && !row.answer->nodes.empty()
-                       ? QVariant(static_cast<quint32>(cutaway::index(row.answer->nodes.front())))
+                       ? QVariant(static_cast<quint64>(cutaway::packed(row.answer->nodes.front())))
                        : QVariant();
         case SortRole: return at.column() == Time && row.use ? QVariant(row.use->milliseconds) : cell(row, at.column());
         default: return {};

@@ -14,7 +14,7 @@ struct Explained {
     Place before;      // the graph that the rules saw
     std::string pass;  // the current step; empty when no step is shown
     std::string rule;  // of the current rewrite; empty when none is shown
-    NodeId node = NodeId::None;
+    NodeKey node = NodeKey::None;
     std::vector<RuleExplanation> rules;  // of all passes; empty without a node
     std::vector<RuleUse> uses;           // of the current step; `tried` is negative where nobody counted
     std::shared_ptr<const std::vector<RuleInfo>> infos;  // texts of all rules
@@ -23,7 +23,7 @@ struct Explained {
     std::vector<std::string> inactive;  // passes that the run leaves out: optional ones, those of another mode
     bool stopped = false;               // before there was an answer
 
-    QString nameOf(NodeId id) const;
+    QString nameOf(NodeKey id) const;
 };
 
 class ExplainModel : public QAbstractTableModel {
@@ -31,7 +31,7 @@ class ExplainModel : public QAbstractTableModel {
 
   public:
     enum Column { Rule, Answer, Tried, Applied, Time, Reason, ColumnCount };
-    /// NodeRole: the node that the reason is about, as quint32; absent if none.
+    /// NodeRole: the node that the reason is about, as quint64; absent if none.
     enum Role { NodeRole = Qt::UserRole, SortRole };
 
     using QAbstractTableModel::QAbstractTableModel;

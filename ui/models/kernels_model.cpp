@@ -34,7 +34,7 @@ void KernelsModel::setKernels(std::vector<KernelInfo> kernels) {
     endResetModel();
 }
 
-int KernelsModel::rowOf(NodeId node) const {
+int KernelsModel::rowOf(NodeKey node) const {
     for (size_t i = 0; i < m_kernels.size(); ++i)
         if (std::find(m_kernels[i].nodes.begin(), m_kernels[i].nodes.end(), node) != m_kernels[i].nodes.end())
             return static_cast<int>(i);

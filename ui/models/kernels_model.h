@@ -17,7 +17,7 @@ class KernelsModel : public QAbstractTableModel {
     void setKernels(std::vector<KernelInfo> kernels);
     const KernelInfo& at(int row) const { return m_kernels[static_cast<size_t>(row)]; }
     /// Row of the kernel that computes the node; -1 if none does.
-    int rowOf(NodeId node) const;
+    int rowOf(NodeKey node) const;
     /// Of all kernels; 0 until they are timed.
     double microseconds() const { return m_total; }
 

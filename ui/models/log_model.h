@@ -13,7 +13,7 @@ struct LogEntry {
     Level level = Level::Note;
     QString what, where, next;
     std::optional<Place> place;
-    NodeId node = NodeId::None;
+    NodeKey node = NodeKey::None;
 };
 
 /// Kind of failure first, then the engine's message; notes say what to do next.

@@ -13,7 +13,7 @@ class NodeIndex {
   public:
     explicit NodeIndex(std::shared_ptr<const UnionGraph> graph);
     /// Null if the graph has no such node.
-    const UnionGraph::Node* find(NodeId id) const;
+    const UnionGraph::Node* find(NodeKey id) const;
     const std::shared_ptr<const UnionGraph>& graph() const { return m_graph; }
 
   private:
@@ -22,6 +22,6 @@ class NodeIndex {
 };
 
 /// The node's name, or "%7" if nobody knows one.
-QString nameIn(const std::shared_ptr<const NodeIndex>& nodes, NodeId id);
+QString nameIn(const std::shared_ptr<const NodeIndex>& nodes, NodeKey id);
 
 }  // namespace cutaway::ui

@@ -25,7 +25,7 @@ struct NodeModel::Item {
     QString label, value;
     QString whole;        // of a value that is told shorter
     bool digits = false;  // sizes, strides, numbers: to be compared place by place
-    NodeId node = NodeId::None;
+    NodeKey node = NodeKey::None;
     int step = -2;
     Item* parent = nullptr;
     int row = 0;
@@ -86,7 +86,7 @@ void NodeModel::setFacts(const NodeFacts& facts) {
     if (facts.after || facts.before) {
         const NodeDetails& now = facts.after ? *facts.after : *facts.before;
         const NodeDetails& was = facts.before ? *facts.before : now;
-        const auto nameOf = [&](NodeId id) { return nameIn(facts.nodes, id); };
+        const auto nameOf = [&](NodeKey id) { return nameIn(facts.nodes, id); };
         Item* node = m_root->add(tr("Node"), beforeAfter(text(was.node.name), text(now.node.name)));
         const QString state = !facts.before  ? tr("added in this step")
                               : !facts.after ? tr("removed in this step")
@@ -114,24 +114,24 @@ void NodeModel::setFacts(const NodeFacts& facts) {
                 arguments->add(text(key), beforeAfter(find(was.arguments, key), text(value)));
             arguments->digits = true;
         }
-        const auto addNodes = [&](const QString& label, const std::vector<NodeId>& ids) {
+        const auto addNodes = [&](const QString& label, const std::vector<NodeKey>& ids) {
             Item* list = m_root->add(label, ids.empty() ? tr("none") : QString::number(ids.size()));
-            for (NodeId id : ids) list->add(nameOf(id))->node = id;
+            for (NodeKey id : ids) list->add(nameOf(id))->node = id;
         };
         addNodes(tr("Inputs"), now.node.inputs);
         addNodes(tr("Users"), now.node.users);
 
-        if (!now.biography.empty()) {
+        if (!now.history.empty()) {
             Item* lives = m_root->add(tr("Biography"),
-                                      counted(static_cast<qsizetype>(now.biography.size()), tr("event"), tr("events")));
-            for (const auto& life : now.biography) {
+                                      counted(static_cast<qsizetype>(now.history.size()), tr("event"), tr("events")));
+            for (const auto& life : now.history) {
                 const bool known = life.step >= 0 && life.step < static_cast<int>(facts.steps.size());
                 Item* row = lives->add(life.step < 0 ? tr("as opened")
                                        : known       ? text(facts.steps[static_cast<size_t>(life.step)].name)
                                                      : tr("step %1").arg(life.step),
                                        text(life.what));
                 row->step = life.step;
-                for (NodeId id : life.related) row->add(nameOf(id))->node = id;
+                for (NodeKey id : life.related) row->add(nameOf(id))->node = id;
             }
         }
         if (!now.frames.empty()) {
@@ -173,10 +173,10 @@ QVariant NodeModel::data(const QModelIndex& at, int role) const {
             const bool digits = at.column() == 1 && (item.digits || item.parent->digits);
             QFont font = digits ? numberFont() : QFont();
             font.setBold(item.parent == m_root.get() && at.column() == 0);
-            font.setUnderline((item.node != NodeId::None || item.step >= -1) && at.column() == 0);
+            font.setUnderline((item.node != NodeKey::None || item.step >= -1) && at.column() == 0);
             return font;
         }
-        case NodeRole: return item.node == NodeId::None ? QVariant() : QVariant(cutaway::index(item.node));
+        case NodeRole: return item.node == NodeKey::None ? QVariant() : QVariant(cutaway::packed(item.node));
         case StepRole: return item.step < -1 ? QVariant() : QVariant(item.step);
         default: return {};
     }

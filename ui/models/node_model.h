@@ -1,6 +1,6 @@
 #pragma once
 // Everything about one node as a tree of label and value: result, before -> after, arguments, inputs, users, source
-// frames, biography. Rows that name another node or a step carry it, so that a view can go there.
+// frames, history. Rows that name another node or a step carry it, so that a view can go there.
 #include <QAbstractItemModel>
 #include <memory>
 #include <optional>
@@ -13,7 +13,7 @@ namespace cutaway::ui {
 struct NodeFacts {
     std::optional<NodeDetails> before, after;  // absent where the side has no such node
     std::shared_ptr<const NodeIndex> nodes;    // of the graph on show, to name those in lists
-    std::vector<StepInfo> steps;               // to name the steps of the biography
+    std::vector<StepInfo> steps;               // to name the steps of the history
 };
 
 class NodeModel : public QAbstractItemModel {

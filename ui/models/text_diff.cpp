@@ -12,7 +12,7 @@ constexpr qsizetype kMaxWordCells = 250000;
 struct Line {
     QString text;
     QString key;  // equal keys are the same line
-    NodeId node = NodeId::None;
+    NodeKey node = NodeKey::None;
 };
 
 QVector<Line> linesOf(const GraphText& text) {
@@ -21,10 +21,10 @@ QVector<Line> linesOf(const GraphText& text) {
     const QStringList split = QString::fromStdString(text.text).split('\n');
     for (qsizetype i = 0; i < split.size(); ++i) {
         if (i + 1 == split.size() && split[i].isEmpty()) break;
-        Line line{split[i], {}, NodeId::None};
+        Line line{split[i], {}, NodeKey::None};
         if (i < static_cast<qsizetype>(text.lineNodes.size())) line.node = text.lineNodes[static_cast<size_t>(i)];
-        if (line.node != NodeId::None) {
-            line.key = QStringLiteral("#%1").arg(index(line.node));
+        if (line.node != NodeKey::None) {
+            line.key = QStringLiteral("#%1").arg(packed(line.node));
         } else {
             // The signature and the return change with the graph and are still the same line.
             const QString word = line.text.trimmed().section(QChar('('), 0, 0).section(QChar(' '), 0, 1);

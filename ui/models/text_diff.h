@@ -20,7 +20,7 @@ struct DiffLine {
     int beforeNumber = 0, afterNumber = 0;  // from 1; 0 where the side has no such line
     QString before, after;                  // empty where the side has no such line
     QVector<MarkedRange> beforeMarks, afterMarks;
-    NodeId node = NodeId::None;
+    NodeKey node = NodeKey::None;
 };
 
 QVector<DiffLine> diffTexts(const GraphText& before, const GraphText& after);

@@ -127,7 +127,7 @@ QVariant TextModel::data(const QModelIndex& at, int role) const {
             return {};
         case KindRole: return static_cast<int>(row.kind);
         case FoldRole: return row.folded;
-        case NodeRole: return row.folded ? QVariant() : QVariant(cutaway::index(line.node));
+        case NodeRole: return row.folded ? QVariant() : QVariant(cutaway::packed(line.node));
         case MarksRole:
             if (line.kind != DiffLine::Kind::Edited) return {};
             return QVariant::fromValue(onBeforeSide(row, at.column()) ? line.beforeMarks : line.afterMarks);
@@ -143,15 +143,15 @@ QVariant TextModel::headerData(int section, Qt::Orientation orientation, int rol
     return QString::fromLatin1(m_layout == Layout::Unified ? kUnified[section] : kSides[section]);
 }
 
-int TextModel::rowOf(NodeId node) const {
-    if (node == NodeId::None) return -1;
+int TextModel::rowOf(NodeKey node) const {
+    if (node == NodeKey::None) return -1;
     for (int i = 0; i < m_rows.size(); ++i)
         if (m_rows[i].folded == 0 && m_lines[m_rows[i].line].node == node) return i;
     return -1;
 }
 
-NodeId TextModel::nodeAt(int row) const {
-    return row < 0 || row >= m_rows.size() || m_rows[row].folded ? NodeId::None : m_lines[m_rows[row].line].node;
+NodeKey TextModel::nodeAt(int row) const {
+    return row < 0 || row >= m_rows.size() || m_rows[row].folded ? NodeKey::None : m_lines[m_rows[row].line].node;
 }
 
 int TextModel::nextChange(int row, bool forward) const {

@@ -32,8 +32,8 @@ class TextModel : public QAbstractTableModel {
     QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
 
     /// First row that shows the node; -1 if none does.
-    int rowOf(NodeId node) const;
-    NodeId nodeAt(int row) const;
+    int rowOf(NodeKey node) const;
+    NodeKey nodeAt(int row) const;
     /// First row at or after `row`, or at or before it, wrapping round, that holds a change; -1 without any.
     int nextChange(int row, bool forward = true) const;
     int changeCount() const;

@@ -26,19 +26,19 @@ void Selection::setPlace(const Place& place) { compare(comparisonAt(place)); }
 void Selection::compare(const Comparison& comparison) {
     if (m_current && m_current->comparison == comparison) return;
     remember();
-    const NodeId kept = node();
+    const NodeKey kept = node();
     m_current = Stop{comparison, kept};
     emit placeChanged();
 }
 
-void Selection::setNode(NodeId node) {
+void Selection::setNode(NodeKey node) {
     if (!m_current || m_current->node == node) return;
-    if (m_current->node != NodeId::None) remember();
+    if (m_current->node != NodeKey::None) remember();
     m_current->node = node;
     emit nodeChanged(node);
 }
 
-void Selection::go(const Comparison& comparison, NodeId node) {
+void Selection::go(const Comparison& comparison, NodeKey node) {
     if (m_current && m_current->comparison == comparison) return setNode(node);
     remember();
     moveTo({comparison, node});
@@ -51,7 +51,7 @@ void Selection::clear() {
     m_markA.reset();
     m_markB.reset();
     emit placeChanged();
-    emit nodeChanged(NodeId::None);
+    emit nodeChanged(NodeKey::None);
     emit marksChanged();
     emit historyChanged();
 }

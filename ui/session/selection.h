@@ -27,15 +27,15 @@ class Selection : public QObject {
     bool hasPlace() const { return m_current.has_value(); }
     const Comparison& comparison() const { return m_current->comparison; }
     Place place() const { return m_current ? m_current->comparison.after : Place{}; }
-    NodeId node() const { return m_current ? m_current->node : NodeId::None; }
+    NodeKey node() const { return m_current ? m_current->node : NodeKey::None; }
 
     /// Shows what happened at `place`. The node stays.
     void setPlace(const Place& place);
     /// Shows the difference of any two places.
     void compare(const Comparison& comparison);
-    void setNode(NodeId node);
+    void setNode(NodeKey node);
     /// Both at once, as one stop of the history.
-    void go(const Comparison& comparison, NodeId node);
+    void go(const Comparison& comparison, NodeKey node);
     void clear();
 
     std::optional<Place> markA() const { return m_markA; }
@@ -51,14 +51,14 @@ class Selection : public QObject {
 
   signals:
     void placeChanged();
-    void nodeChanged(cutaway::NodeId node);
+    void nodeChanged(cutaway::NodeKey node);
     void marksChanged();
     void historyChanged();
 
   private:
     struct Stop {
         Comparison comparison;
-        NodeId node = NodeId::None;
+        NodeKey node = NodeKey::None;
     };
     void remember();
     void moveTo(const Stop& stop);

@@ -17,7 +17,7 @@ void SessionController::close() {
     m_rules.reset();
     m_rulesOf = -1;
     m_shown.reset();
-    m_shownNode = NodeId::None;
+    m_shownNode = NodeKey::None;
     m_selection.clear();
     // Where looks are answered: it waits for none, and what is opened next comes after it.
     m_queues[static_cast<size_t>(Lane::Looks)]->post("close", [this](const Progress&) { m_source->close(); });

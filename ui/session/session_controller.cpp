@@ -77,7 +77,7 @@ bool SessionController::drop(const QString& tag) {
     if (found == m_pending.end()) return false;
     found->cancel->cancel();
     ++m_generation[tag];
-    m_log.append({LogEntry::Level::Note, tr("%1: cancelled").arg(found->shown.doing), {}, {}, {}, NodeId::None});
+    m_log.append({LogEntry::Level::Note, tr("%1: cancelled").arg(found->shown.doing), {}, {}, {}, NodeKey::None});
     m_pending.erase(found);
     return true;
 }
@@ -149,7 +149,7 @@ void SessionController::opened(const QString& path, const QString& graph, ModelI
     m_rulesOf = -1;
     m_rules.reset();
     m_shown.reset();
-    m_shownNode = NodeId::None;
+    m_shownNode = NodeKey::None;
     m_selection.clear();
     QString said =
         tr("Opened %1: %2")
@@ -164,9 +164,9 @@ void SessionController::opened(const QString& path, const QString& graph, ModelI
          path,
          more ? tr("It holds %1 graphs: File > Open Another Graph (Ctrl+Shift+G).").arg(m_graphs.size()) : QString(),
          {},
-         NodeId::None});
+         NodeKey::None});
     for (const std::string& remark : m_model->remarks)
-        m_log.append({LogEntry::Level::Warning, QString::fromStdString(remark), path, {}, {}, NodeId::None});
+        m_log.append({LogEntry::Level::Warning, QString::fromStdString(remark), path, {}, {}, NodeKey::None});
     emit modelOpened();
     m_selection.setPlace(Place{});
     emit activitiesChanged();
@@ -206,18 +206,18 @@ void SessionController::loadPlace() {
         [this] { returnToShown(); });
 }
 
-void SessionController::nodeLoaded(NodeId node, std::shared_ptr<const NodeFacts> facts) {
+void SessionController::nodeLoaded(NodeKey node, std::shared_ptr<const NodeFacts> facts) {
     m_shownNode = node;
     emit nodeShown(std::move(facts));
 }
 
 void SessionController::loadNode() {
-    const NodeId id = m_selection.node();
+    const NodeKey id = m_selection.node();
     if (m_returning) return;
-    if (id == NodeId::None || !m_shown || !m_selection.hasPlace()) {
+    if (id == NodeKey::None || !m_shown || !m_selection.hasPlace()) {
         if (m_pending.contains(QStringLiteral("node")))
             ++m_generation[QStringLiteral("node")], settled(QStringLiteral("node"));
-        return nodeLoaded(NodeId::None, std::make_shared<const NodeFacts>());
+        return nodeLoaded(NodeKey::None, std::make_shared<const NodeFacts>());
     }
     const Run* run = runOf(m_selection.place().run);
     ask<NodeFacts>(
@@ -269,7 +269,7 @@ void SessionController::explain() {
         Lane::Looks, QStringLiteral("explain"), tr("Explaining"),
         [asked, what, options, done = std::move(done)](Source& source, const Progress& progress) -> Result<Explained> {
             Explained explained = asked;
-            if (explained.node != NodeId::None) {
+            if (explained.node != NodeKey::None) {
                 auto answers = source.explain(explained.before, explained.node, progress);
                 // A node that this step made is no failure: the window says that it is not there before.
                 if (!answers && answers.error().code != ErrorCode::NotFound) return answers.error();

@@ -107,7 +107,7 @@ class SessionController : public QObject {
     const RewriteInfo* rewriteAt(const Place& place) const;
     /// The first rewrite of a step, counted from 1, after which the node is not as it was before the step; 0 if there
     /// is none or the node was not touched. Replays the step some times (the logarithm of its rewrites).
-    void findRewrite(RunId run, int step, NodeId node, std::function<void(int)> then);
+    void findRewrite(RunId run, int step, NodeKey node, std::function<void(int)> then);
     /// "3 fuse_bias_add", "as opened": for titles.
     QString placeName(const Place& place) const;
     LogModel& log() { return m_log; }
@@ -158,7 +158,7 @@ class SessionController : public QObject {
     void fail(const Error& error, const QString& doing);
     void loadPlace();
     void loadNode();
-    void nodeLoaded(NodeId node, std::shared_ptr<const NodeFacts> facts);
+    void nodeLoaded(NodeKey node, std::shared_ptr<const NodeFacts> facts);
     void finishBisect(const BisectReport& report, bool show);
     void finishCompile(Run run, std::optional<RunId> comparedWith, bool show);
 
@@ -172,7 +172,7 @@ class SessionController : public QObject {
     std::optional<Run> m_compiling;
     int m_compile = 0;  // counts them: what an earlier one still says is not heard
     std::shared_ptr<const Shown> m_shown;
-    NodeId m_shownNode = NodeId::None;
+    NodeKey m_shownNode = NodeKey::None;
     bool m_returning = false;  // to what is on show already
     int m_awaited = 0;         // m_moves when the compile was asked for
     int m_moves = 0;           // of the current place: who has moved on is not taken elsewhere by what ends then

@@ -118,7 +118,7 @@ void SessionController::finishCompile(Run run, std::optional<RunId> comparedWith
          {},
          now.stopped ? tr("The passes after these did not run; compile again (Ctrl+B) to have them all.") : QString(),
          first,
-         NodeId::None});
+         NodeKey::None});
     emit compiled(id);
     if (failed) {
         const StepInfo& step = now.steps[static_cast<size_t>(*failed)];
@@ -130,7 +130,7 @@ void SessionController::finishCompile(Run run, std::optional<RunId> comparedWith
                 ? tr("Look at the step, or switch the pass off in the Steps window and compile again.")
                 : tr("All passes are done: step through them, or run the graph in the reference interpreter (F5)."),
             Place{id, *failed, -1},
-            NodeId::None};
+            NodeKey::None};
         m_log.append(entry);
         emit problem(entry);
         first.step = *failed;
@@ -173,7 +173,7 @@ const RewriteInfo* SessionController::rewriteAt(const Place& place) const {
 namespace {
 
 /// What a node is at a place, as text; empty where it is not.
-Result<std::string> nodeAt(Source& source, const Place& place, NodeId id, const Progress& progress) {
+Result<std::string> nodeAt(Source& source, const Place& place, NodeKey id, const Progress& progress) {
     const auto found = source.node(place, id, progress);
     if (found) return found->line + "\n" + found->node.op + "\n" + found->node.type;
     if (found.error().code != ErrorCode::NotFound) return found.error();
@@ -182,7 +182,7 @@ Result<std::string> nodeAt(Source& source, const Place& place, NodeId id, const 
 
 }  // namespace
 
-void SessionController::findRewrite(RunId run, int step, NodeId node, std::function<void(int)> then) {
+void SessionController::findRewrite(RunId run, int step, NodeKey node, std::function<void(int)> then) {
     const Run* known = runOf(run);
     if (!known || step < 0 || step >= static_cast<int>(known->steps.size())) return then(0);
     const int count =

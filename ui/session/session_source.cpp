@@ -35,10 +35,10 @@ class SessionSource : public Source {
     Result<GraphText> text(const Place& place, bool runnable, const Progress& progress) override {
         return session()->text(place, runnable, progress);
     }
-    Result<NodeDetails> node(const Place& place, NodeId id, const Progress& progress) override {
+    Result<NodeDetails> node(const Place& place, NodeKey id, const Progress& progress) override {
         return session()->node(place, id, progress);
     }
-    Result<std::vector<RuleExplanation>> explain(const Place& place, NodeId node, const Progress& progress) override {
+    Result<std::vector<RuleExplanation>> explain(const Place& place, NodeKey node, const Progress& progress) override {
         return session()->explainAll(place, node, {}, progress);
     }
     Result<std::vector<RuleUse>> ruleUses(RunId run, int step) override { return session()->ruleUses(run, step); }

@@ -48,7 +48,7 @@ void SessionController::bisect(RunId run, const BisectOptions& options) {
 
 void SessionController::finishBisect(const BisectReport& report, bool show) {
     const auto note = [&](LogEntry::Level level, const QString& what, std::optional<Place> place,
-                          NodeId node = NodeId::None) {
+                          NodeKey node = NodeKey::None) {
         m_log.append(
             {level, what, place ? placeName(*place) : QString(), QString::fromStdString(report.note), place, node});
     };
@@ -73,9 +73,9 @@ void SessionController::finishBisect(const BisectReport& report, bool show) {
                     .arg(step, QString::fromStdString(report.rewrite.rule), QString::fromStdString(report.rewrite.node),
                          counted(report.searched, tr("rewrite"), tr("rewrites")),
                          counted(static_cast<qsizetype>(report.probes.size()), tr("test"), tr("tests")));
-    note(LogEntry::Level::Warning, said, culprit, whole ? NodeId::None : report.rewrite.nodeId);
+    note(LogEntry::Level::Warning, said, culprit, whole ? NodeKey::None : report.rewrite.key);
     emit message(show ? said : tr("%1. Double-click it in the Log window to go there.").arg(said));
-    if (show) m_selection.go(comparisonAt(culprit), whole ? NodeId::None : report.rewrite.nodeId);
+    if (show) m_selection.go(comparisonAt(culprit), whole ? NodeKey::None : report.rewrite.key);
 }
 
 void SessionController::runnableText(const Place& place, std::function<void(const QString&)> then) {

@@ -25,9 +25,10 @@ class Source {
     virtual Result<std::vector<RewriteInfo>> rewrites(RunId run, int step, const Progress& progress) = 0;
     virtual Result<UnionGraph> diff(const Place& before, const Place& after, const Progress& progress) = 0;
     virtual Result<GraphText> text(const Place& place, bool runnable, const Progress& progress) = 0;
-    virtual Result<NodeDetails> node(const Place& place, NodeId id, const Progress& progress) = 0;
+    virtual Result<NodeDetails> node(const Place& place, NodeKey id, const Progress& progress) = 0;
     /// Every rule that may start at the node, on the graph at `place`.
-    virtual Result<std::vector<RuleExplanation>> explain(const Place& place, NodeId node, const Progress& progress) = 0;
+    virtual Result<std::vector<RuleExplanation>> explain(const Place& place, NodeKey node,
+                                                         const Progress& progress) = 0;
     virtual Result<std::vector<RuleUse>> ruleUses(RunId run, int step) = 0;
     /// Texts of all rules, with the options' own.
     virtual std::vector<RuleInfo> rules(const CompileRequest& options) = 0;

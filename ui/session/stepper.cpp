@@ -108,7 +108,7 @@ void Stepper::show(const Place& place) {
     Comparison what = comparisonAt(place);
     if (place.rewrites > 0 && m_allSoFar) what.before = {place.run, place.step - 1, -1};
     const RewriteInfo* rewrite = m_controller.rewriteAt(place);
-    m_selection.go(what, rewrite && rewrite->nodeId != NodeId::None ? rewrite->nodeId : m_selection.node());
+    m_selection.go(what, rewrite && rewrite->key != NodeKey::None ? rewrite->key : m_selection.node());
 }
 
 void Stepper::setAllSoFar(bool on) {

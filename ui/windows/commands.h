@@ -49,7 +49,7 @@ void chooseFile(MainWindow& main);
 void chooseFolder(MainWindow& main);
 void chooseGraph(MainWindow& main);
 void explainHere(MainWindow& main);
-void showNodeMenu(MainWindow& main, NodeId node, QPoint at);
+void showNodeMenu(MainWindow& main, NodeKey node, QPoint at);
 void showKeys(MainWindow& main);
 
 /// The run whose steps are looked at, else the last; null before the first.

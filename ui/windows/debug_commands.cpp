@@ -42,9 +42,9 @@ void askFuel(MainWindow& main) {
 
 /// The rewrite of the current step that touched the current node.
 void goToTouch(MainWindow& main) {
-    const NodeId node = main.selection().node();
+    const NodeKey node = main.selection().node();
     const StepInfo* step = main.stepper().currentStep();
-    if (node == NodeId::None || !step) return main.say(MainWindow::tr("Choose a step and a node first."));
+    if (node == NodeKey::None || !step) return main.say(MainWindow::tr("Choose a step and a node first."));
     const Place place = main.selection().place();
     main.controller().findRewrite(
         place.run, step->index, node, [&main, name = QString::fromStdString(step->name), place, node](int number) {
@@ -141,7 +141,7 @@ void explainHere(MainWindow& main) {
     window.ask();
 }
 
-void showNodeMenu(MainWindow& main, NodeId node, QPoint at) {
+void showNodeMenu(MainWindow& main, NodeKey node, QPoint at) {
     const QString name = main.get<SearchWindow>().nameOf(node);
     QMenu menu;
     menu.addAction(MainWindow::tr("Explain rules at %1").arg(name), &main, [&main] { explainHere(main); });

@@ -70,7 +70,7 @@ ExplainWindow::ExplainWindow(const WindowRow& tableRow, const WindowParts& parts
     connect(m_rows, &QTreeView::activated, this, &ExplainWindow::go);
     connect(m_rows->selectionModel(), &QItemSelectionModel::currentRowChanged, this, &ExplainWindow::showRule);
     connect(m_text, &QTextBrowser::anchorClicked, this,
-            [this](const QUrl& link) { m_selection.setNode(static_cast<NodeId>(link.path().toUInt())); });
+            [this](const QUrl& link) { m_selection.setNode(static_cast<NodeKey>(link.path().toULongLong())); });
     connect(&m_model, &ExplainModel::ruleToggled, this, &ExplainWindow::toggle);
     // Explaining costs time: only when somebody looks.
     connect(this, &QDockWidget::visibilityChanged, this, [this](bool visible) {
@@ -120,9 +120,9 @@ void ExplainWindow::showAnswers(const Explained& explained) {
     const bool any = m_model.rowCount() > 0;
     m_pages->setCurrentIndex(any ? 1 : 0);
     const QString step = QString::fromStdString(explained.pass),
-                  name = explained.node == NodeId::None ? QString() : explained.nameOf(explained.node);
+                  name = explained.node == NodeKey::None ? QString() : explained.nameOf(explained.node);
     if (explained.stopped) m_empty->setText(tr("Explaining was cancelled. Ctrl+E asks again."));
-    else if (explained.node == NodeId::None)
+    else if (explained.node == NodeKey::None)
         m_empty->setText(
             step.isEmpty()
                 ? tr("For the current node and each rule: whether the rule applies, or the first condition that failed. For a step: what its rules tried and did.\n\nClick a node in the Graph or a line in the Text window.")
@@ -136,9 +136,9 @@ void ExplainWindow::showAnswers(const Explained& explained) {
     QString title =
         tr("What the rules of %1 tried and did. Choose a node to see why a rule does or does not apply there.")
             .arg(step);
-    if (explained.node != NodeId::None) {
+    if (explained.node != NodeKey::None) {
         const RewriteInfo* rewrite = m_controller.rewriteAt(m_selection.place());
-        if (explained.rules.empty() && rewrite && rewrite->nodeId == explained.node)
+        if (explained.rules.empty() && rewrite && rewrite->key == explained.node)
             title = tr("%1 acted at %2. What the rules of %3 tried and did:")
                         .arg(QString::fromStdString(rewrite->rule), name, step);
         else if (explained.rules.empty())
@@ -171,7 +171,7 @@ void ExplainWindow::showRule() { m_text->setHtml(m_model.details(currentRow()));
 
 void ExplainWindow::go() {
     const QVariant node = m_model.index(currentRow(), 0).data(ExplainModel::NodeRole);
-    if (node.isValid()) m_selection.setNode(static_cast<NodeId>(node.toUInt()));
+    if (node.isValid()) m_selection.setNode(static_cast<NodeKey>(node.toULongLong()));
 }
 
 void ExplainWindow::toggle(const QString& name, bool enabled) {

@@ -80,7 +80,7 @@ void exportText(MainWindow& main) {
                          path,
                          MainWindow::tr("Choose a folder that you can write to."),
                          {},
-                         NodeId::None});
+                         NodeKey::None});
     });
 }
 

@@ -57,7 +57,7 @@ GraphWindow::GraphWindow(const WindowRow& tableRow, const WindowParts& parts)
     connect(&parts.controller, &SessionController::shown, this,
             [this](const std::shared_ptr<const Shown>& what) { showWhat(*what); });
     connect(&parts.controller, &SessionController::modelOpened, this, [this] { m_shown.reset(); });
-    connect(&parts.selection, &Selection::nodeChanged, this, [this](NodeId id) {
+    connect(&parts.selection, &Selection::nodeChanged, this, [this](NodeKey id) {
         if (m_view->canvas().currentId() != id) m_view->setCurrent(id, true);
     });
     connect(m_view, &GraphView::nodeChosen, &parts.selection, &Selection::setNode);
@@ -150,14 +150,14 @@ std::span<const KeyHint> GraphWindow::keys() {
     return kKeys;
 }
 
-void GraphWindow::goTo(NodeId id) {
+void GraphWindow::goTo(NodeKey id) {
     m_selection.setNode(id);
     m_view->goTo(id);
 }
 
 void GraphWindow::goToChange(bool forward) {
-    const NodeId next = m_view->nextChange(forward);
-    if (next == NodeId::None)
+    const NodeKey next = m_view->nextChange(forward);
+    if (next == NodeKey::None)
         return emit message(m_counts->text().isEmpty() ? tr("Nothing is compared here.")
                                                        : tr("No changed node: %1.").arg(m_counts->text()));
     goTo(next);
@@ -214,7 +214,7 @@ void GraphWindow::sceneShown(const QString& note) {
         text += QStringLiteral(", ") + tr("%1 drawn as labels").arg(counted(far, tr("long edge"), tr("long edges")));
     m_note->setText(note.isEmpty() ? text : note + QStringLiteral(" · ") + text);
     if (!note.isEmpty()) emit message(note);
-    if (m_selection.node() != NodeId::None) m_view->setCurrent(m_selection.node(), false);
+    if (m_selection.node() != NodeKey::None) m_view->setCurrent(m_selection.node(), false);
     m_drawing = false;
     emit settled();
 }

@@ -23,7 +23,7 @@ class GraphWindow : public Window {
     /// "model.pt2: decompose", with what changed.
     QString pictureTitle() const;
     /// Makes a node the current one and brings it into view, out of its fold if it is in one.
-    void goTo(NodeId id);
+    void goTo(NodeKey id);
     /// To the next or previous changed node.
     void goToChange(bool forward);
     bool isSettled() const override;

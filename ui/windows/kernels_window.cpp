@@ -57,7 +57,7 @@ KernelsWindow::KernelsWindow(const WindowRow& tableRow, const WindowParts& parts
                 listKernels(*info, controller.runOf(run) ? controller.runOf(run)->title() : QString());
             });
     connect(&parts.controller, &SessionController::modelOpened, this, &KernelsWindow::clear);
-    connect(&parts.selection, &Selection::nodeChanged, this, [this](NodeId node) {
+    connect(&parts.selection, &Selection::nodeChanged, this, [this](NodeKey node) {
         const auto* shown = static_cast<const QSortFilterProxyModel*>(m_table->model());
         if (const int row = m_kernels.rowOf(node); row >= 0)
             m_table->selectRow(shown->mapFromSource(m_kernels.index(row, 0)).row());

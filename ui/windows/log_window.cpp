@@ -43,7 +43,7 @@ LogWindow::LogWindow(const WindowRow& tableRow, const WindowParts& parts) : Wind
     connect(m_table, &QTableView::activated, this, [&model, &selection = parts.selection](const QModelIndex& row) {
         const LogEntry& entry = model.at(row.row());
         if (entry.place)
-            selection.go(comparisonAt(*entry.place), entry.node != NodeId::None ? entry.node : selection.node());
+            selection.go(comparisonAt(*entry.place), entry.node != NodeKey::None ? entry.node : selection.node());
     });
     auto* copy = new QShortcut(QKeySequence::Copy, m_table);
     copy->setContext(Qt::WidgetShortcut);

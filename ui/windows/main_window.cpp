@@ -100,12 +100,12 @@ void MainWindow::makeWindows() {
         connect(window, &Window::message, this, &MainWindow::say);
         connect(window, &Window::settled, this, &MainWindow::settledChanged);
         connect(window, &Window::activityChanged, this, &MainWindow::updateActivities);
-        connect(window, &Window::menuWanted, this, [this](NodeId node, QPoint at) { showNodeMenu(*this, node, at); });
-        connect(window, &Window::nodeOpened, this, [this](NodeId node) {
+        connect(window, &Window::menuWanted, this, [this](NodeKey node, QPoint at) { showNodeMenu(*this, node, at); });
+        connect(window, &Window::nodeOpened, this, [this](NodeKey node) {
             m_selection->setNode(node);
             raiseWindow(&get<NodeWindow>());
         });
-        connect(window, &Window::nodeWanted, this, [this](NodeId node) { get<GraphWindow>().goTo(node); });
+        connect(window, &Window::nodeWanted, this, [this](NodeKey node) { get<GraphWindow>().goTo(node); });
         connect(window, &Window::rewritesWanted, this,
                 [this](const QString& words) { get<StepsWindow>().setFilter(words); });
         connect(window, &QDockWidget::visibilityChanged, this, &MainWindow::updateTitleBars, Qt::QueuedConnection);

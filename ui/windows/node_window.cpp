@@ -62,9 +62,9 @@ void NodeWindow::showFacts(const NodeFacts& facts) {
     const bool any = facts.after || facts.before;
     m_pages->setCurrentIndex(any ? 1 : 0);
     m_empty->setText(
-        m_selection.node() == NodeId::None
+        m_selection.node() == NodeKey::None
             ? tr("The current node is described here: op, arguments, shapes, source lines, and what became of it.\n\nClick a node in the Graph or a line in the Text window.")
-            : tr("The current node is not part of this step's graphs.\n\nIts biography tells in which steps it lived: go back with Alt+Left."));
+            : tr("The current node is not part of this step's graphs.\n\nIts history tells in which steps it lived: go back with Alt+Left."));
     m_model.setFacts(facts);
     if (!any) return;
     const NodeInfo& node = facts.after ? facts.after->node : facts.before->node;
@@ -78,10 +78,10 @@ void NodeWindow::resizeEvent(QResizeEvent* event) {
     m_tree->header()->resizeSection(0, std::clamp(width() * 2 / 5, 100, 140));
 }
 
-/// To the step of a line of the biography, and in it to the rewrite that touched the node.
+/// To the step of a line of the history, and in it to the rewrite that touched the node.
 void NodeWindow::goToLife(int step) {
     const Place place{m_selection.place().run, step, -1};
-    const NodeId node = m_selection.node();
+    const NodeKey node = m_selection.node();
     m_controller.findRewrite(place.run, step, node, [this, place, node](int number) {
         m_selection.go(comparisonAt({place.run, place.step, number > 0 ? number : -1}), node);
     });
@@ -90,7 +90,7 @@ void NodeWindow::goToLife(int step) {
 void NodeWindow::go(const QModelIndex& at) {
     const QModelIndex row = at.siblingAtColumn(0);
     const QVariant node = row.data(NodeModel::NodeRole), step = row.data(NodeModel::StepRole);
-    if (node.isValid()) m_selection.setNode(static_cast<NodeId>(node.toUInt()));
+    if (node.isValid()) m_selection.setNode(static_cast<NodeKey>(node.toULongLong()));
     else if (step.isValid()) goToLife(step.toInt());
     else m_tree->setExpanded(row, !m_tree->isExpanded(row));
 }

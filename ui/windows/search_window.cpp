@@ -19,7 +19,7 @@ namespace {
 /// More hits than anybody reads; the count still tells them all.
 constexpr int kMaxHits = 2000;
 
-NodeId idOf(const QTreeWidgetItem& item) { return static_cast<NodeId>(item.data(0, Qt::UserRole).toUInt()); }
+NodeKey idOf(const QTreeWidgetItem& item) { return static_cast<NodeKey>(item.data(0, Qt::UserRole).toULongLong()); }
 
 }  // namespace
 
@@ -82,7 +82,7 @@ void SearchWindow::focusField() {
     m_field->selectAll();
 }
 
-QString SearchWindow::nameOf(NodeId id) const {
+QString SearchWindow::nameOf(NodeKey id) const {
     const UnionGraph::Node* node = m_nodes ? m_nodes->find(id) : nullptr;
     return node ? textOf(node->info.name) : QString();
 }
@@ -121,7 +121,7 @@ void SearchWindow::search() {
         if (!query->matches(node) || ++hits > kMaxHits) continue;
         auto* item = new QTreeWidgetItem({signOf(node.change), textOf(node.info.name), textOf(node.info.op),
                                           textOf(node.info.type), textOf(node.info.module)});
-        item->setData(0, Qt::UserRole, index(node.info.id));
+        item->setData(0, Qt::UserRole, packed(node.info.id));
         items << item;
     }
     m_hits->addTopLevelItems(items);
@@ -132,7 +132,7 @@ void SearchWindow::search() {
 }
 
 /// The current node is the current hit, if it is one.
-void SearchWindow::followNode(NodeId node) {
+void SearchWindow::followNode(NodeKey node) {
     const QSignalBlocker quiet(m_hits);
     QTreeWidgetItem* hit = nullptr;
     for (int i = 0; i < hitCount() && !hit; ++i)

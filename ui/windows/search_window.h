@@ -22,12 +22,12 @@ class SearchWindow : public Window {
     void nextHit(bool forward);
     int hitCount() const;
     /// Of a node of the graph on show; empty if it has none.
-    QString nameOf(NodeId id) const;
+    QString nameOf(NodeKey id) const;
     const std::shared_ptr<const UnionGraph>& graph() const { return m_graph; }
 
   private:
     void search();
-    void followNode(NodeId node);
+    void followNode(NodeKey node);
     void showCount();
 
     Selection& m_selection;

@@ -76,7 +76,7 @@ TextWindow::TextWindow(const WindowRow& tableRow, const WindowParts& parts)
     connect(&parts.controller, &SessionController::modelOpened, this, [this] { m_shown.reset(); });
     connect(&parts.selection, &Selection::nodeChanged, this, &TextWindow::followNode);
     connect(m_table->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this](const QModelIndex& row) {
-        if (!m_following && m_model.nodeAt(row.row()) != NodeId::None) m_selection.setNode(m_model.nodeAt(row.row()));
+        if (!m_following && m_model.nodeAt(row.row()) != NodeKey::None) m_selection.setNode(m_model.nodeAt(row.row()));
     });
     connect(m_table, &QTableView::activated, this, [this](const QModelIndex& row) {
         m_model.unfold(row.row());
@@ -84,8 +84,8 @@ TextWindow::TextWindow(const WindowRow& tableRow, const WindowParts& parts)
     });
     m_table->setContextMenuPolicy(Qt::CustomContextMenu);
     connect(m_table, &QTableView::customContextMenuRequested, this, [this](QPoint at) {
-        const NodeId node = m_model.nodeAt(m_table->indexAt(at).row());
-        if (node == NodeId::None) return;
+        const NodeKey node = m_model.nodeAt(m_table->indexAt(at).row());
+        if (node == NodeKey::None) return;
         m_selection.setNode(node);
         emit menuWanted(node, m_table->viewport()->mapToGlobal(at));
     });
@@ -217,7 +217,7 @@ bool TextWindow::eventFilter(QObject* watched, QEvent* event) {
     return Window::eventFilter(watched, event);
 }
 
-void TextWindow::followNode(NodeId node) {
+void TextWindow::followNode(NodeKey node) {
     const int row = m_model.rowOf(node);
     const int now = m_table->currentIndex().row();
     if (row >= 0 && m_model.nodeAt(now) == node && m_table->selectionModel()->isRowSelected(now)) return;
@@ -272,7 +272,7 @@ void TextWindow::goToChange(bool forward) {
     if (row < 0) return emit message(tr("No line changed."));
     m_table->selectRow(row);
     goToRow(row);
-    if (m_model.nodeAt(row) != NodeId::None)
+    if (m_model.nodeAt(row) != NodeKey::None)
         m_selection.setNode(m_model.nodeAt(row));  // it may have been the current row before
 }
 

@@ -30,7 +30,7 @@ class TextWindow : public Window {
     void arrangeColumns();
     void arrangeScrolling();
     bool eventFilter(QObject* watched, QEvent* event) override;
-    void followNode(NodeId node);
+    void followNode(NodeKey node);
     void copyRows();
     void goToRow(int row);
     void showWord(int row);

@@ -53,11 +53,11 @@ class Window : public QDockWidget {
     void settled();
     void activityChanged();
     /// Somebody asks what can be done with a node; `at` on the screen.
-    void menuWanted(cutaway::NodeId id, QPoint at);
+    void menuWanted(cutaway::NodeKey id, QPoint at);
     /// Somebody wants to read all about a node.
-    void nodeOpened(cutaway::NodeId id);
+    void nodeOpened(cutaway::NodeKey id);
     /// Somebody wants to see a node in the graph.
-    void nodeWanted(cutaway::NodeId id);
+    void nodeWanted(cutaway::NodeKey id);
     /// Somebody wants the steps and rewrites listed that these words name.
     void rewritesWanted(const QString& words);
 

@@ -10,9 +10,9 @@ namespace cutaway {
 /// The node of that name in the graph at `place`. A name without a graph is the main graph's if it has such a node,
 /// else that of the only body that has. Errors: NotFound, with the nodes that there are; InvalidInput if several bodies
 /// have it.
-Result<NodeId> findNode(Session& session, const Place& place, const std::string& name);
+Result<NodeKey> findNode(Session& session, const Place& place, const std::string& name);
 
 /// Its name as findNode takes it. NotFound if the graph at `place` has no such node.
-Result<std::string> nodeName(Session& session, const Place& place, NodeId id);
+Result<std::string> nodeName(Session& session, const Place& place, NodeKey id);
 
 }  // namespace cutaway

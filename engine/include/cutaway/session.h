@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "cutaway/jobs.h"
+#include "cutaway/node_key.h"
 #include "cutaway/request.h"
 #include "cutaway/result.h"
 #include "cutaway/snapshot.h"
 #include "cutaway/trace.h"
-#include "cutaway/types.h"
 
 namespace cutaway {
 
@@ -53,7 +53,7 @@ struct Place {
 struct KernelInfo {
     std::string name;
     std::string source;                // of this kernel alone
-    std::vector<NodeId> nodes;         // that it computes
+    std::vector<NodeKey> nodes;        // that it computes
     std::vector<std::string> reasons;  // fusion: every yes and no that concerned it
     std::string kind;                  // "pointwise", "reduction", "library: mm (oneDNN)", "reference: aten.x"
     int64_t bytesRead = 0, bytesWritten = 0, flops = 0;
@@ -175,20 +175,20 @@ class Session {
     /// Whether a rule of the pipeline (or of the run's own rules) applies at a node of the graph at `place`, and why
     /// not. `rule` is its name, or "pass/name" where several passes have one of that name. Usually `place` is the one
     /// before the rule's step. Nothing is changed.
-    Result<RuleExplanation> explain(const Place& place, const std::string& rule, NodeId node,
+    Result<RuleExplanation> explain(const Place& place, const std::string& rule, NodeKey node,
                                     const Progress& progress = {});
     /// The same for every rule that may start at the node; for those of one pass if `pass` is not empty. Passes that
     /// are functions are run to find out, so without `pass` only that of the step after `place` answers, first.
-    Result<std::vector<RuleExplanation>> explainAll(const Place& place, NodeId node, const std::string& pass = {},
+    Result<std::vector<RuleExplanation>> explainAll(const Place& place, NodeKey node, const std::string& pass = {},
                                                     const Progress& progress = {});
     /// The same for a rule given as text ("rule NAME", "find" and "replace" with their statements).
-    Result<RuleExplanation> explainText(const Place& place, const std::string& ruleText, NodeId node,
+    Result<RuleExplanation> explainText(const Place& place, const std::string& ruleText, NodeKey node,
                                         const Progress& progress = {});
 
     /// Difference between two places: usually the places before and after a step.
     Result<UnionGraph> diff(const Place& before, const Place& after, const Progress& progress = {});
     Result<GraphText> text(const Place& place, bool runnable = false, const Progress& progress = {});
-    Result<NodeDetails> node(const Place& place, NodeId id, const Progress& progress = {});
+    Result<NodeDetails> node(const Place& place, NodeKey id, const Progress& progress = {});
     Result<ModelInfo> graphInfo(const Place& place);
 
     /// Generates, compiles and loads nothing yet: source, log and kernels. Cached per run and target.

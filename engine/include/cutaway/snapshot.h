@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "cutaway/types.h"
+#include "cutaway/node_key.h"
 
 namespace cutaway {
 
@@ -13,7 +13,7 @@ enum class NodeRole : uint8_t { Input, Parameter, Buffer, Constant, Call, Output
 
 /// One node of one graph.
 struct NodeInfo {
-    NodeId id = NodeId::None;
+    NodeKey id = NodeKey::None;
     NodeRole role = NodeRole::Call;
     std::string name;         // "mul_3"
     std::string op;           // "aten.mul.Tensor"; empty for inputs and the output
@@ -22,8 +22,8 @@ struct NodeInfo {
     int64_t bytes = 0;        // of the results; 0 if unknown
     bool scalarLike = false;  // one element or less: drawn as a chip on its users when it has many
     bool backward = false;
-    std::vector<NodeId> inputs;  // each once, in argument order
-    std::vector<NodeId> users;
+    std::vector<NodeKey> inputs;  // each once, in argument order
+    std::vector<NodeKey> users;
 };
 
 /// Everything the Node window shows.
@@ -39,9 +39,9 @@ struct NodeDetails {
     struct Life {
         int step = -1;     // -1: read from the file
         std::string what;  // "created by fuse_bias_add (mm_add_to_addmm) from mm, add"
-        std::vector<NodeId> related;
+        std::vector<NodeKey> related;
     };
-    std::vector<Life> biography;
+    std::vector<Life> history;
 };
 
 enum class Change : uint8_t { Kept, Added, Removed, Edited };
@@ -54,7 +54,7 @@ struct UnionGraph {
         std::string beforeOp, beforeType;  // where edited
     };
     struct Edge {
-        NodeId from, to;
+        NodeKey from, to;
         Change change = Change::Kept;  // Added or Removed: rewired
     };
     std::vector<Node> nodes;
@@ -65,7 +65,7 @@ struct UnionGraph {
 /// FX text of one side, with the node that each line defines.
 struct GraphText {
     std::string text;
-    std::vector<NodeId> lineNodes;  // one per line of `text`; NodeId::None for lines that define no node
+    std::vector<NodeKey> lineNodes;  // one per line of `text`; NodeKey::None for lines that define no node
 };
 
 }  // namespace cutaway

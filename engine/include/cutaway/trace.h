@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cutaway/types.h"
+#include "cutaway/node_key.h"
 
 namespace cutaway {
 
@@ -18,6 +18,7 @@ struct RewriteInfo {
     std::string node;  // name of the node it started from
     NodeId nodeId = NodeId::None;
     std::string body = {};  // path of the subgraph that holds the node, names joined by "/"; empty: the main graph
+    NodeKey key = NodeKey::None;  // of the two, as a session gives it
 };
 
 enum class StepState : uint8_t { Unchanged, Changed, Failed, Disabled };
@@ -62,10 +63,10 @@ struct RuleInfo {
 /// Whether a rule applies at a node, and if not, the first condition that failed on the way that got furthest.
 struct RuleExplanation {
     std::string pass, rule;
-    NodeId node = NodeId::None;  // where matching started
+    NodeKey node = NodeKey::None;  // where matching started
     bool applies = false;
-    std::string reason;         // a sentence; empty if it applies
-    std::vector<NodeId> nodes;  // what it would replace, or what the reason is about
+    std::string reason;          // a sentence; empty if it applies
+    std::vector<NodeKey> nodes;  // what it would replace, or what the reason is about
 };
 
 /// What a pass asked of the services of its run (CompileServices), and the answer.

@@ -38,7 +38,7 @@ Result<CpuProgram::State> prepare(std::shared_ptr<const Module> module, const Pr
         KernelInfo info;
         info.name = call.kind == CallKind::Kernel ? state.program.kernels[call.kernel].name : call.node->name();
         if (call.kind == CallKind::Kernel) info.source = state.printed[call.kernel].source;
-        info.nodes = call.nodes;
+        for (const NodeId node : call.nodes) info.nodes.push_back(nodeKey(0, node));
         info.reasons = call.reasons;
         info.kind = call.description;
         info.bytesRead = call.bytesRead;
