@@ -59,6 +59,8 @@ Result<ValueType> inferBag(const InferContext& c) {
 Result<std::vector<int64_t>> bagsOf(const InferContext& c, const std::vector<int64_t>& offsets, int64_t count,
                                     int64_t bags) {
     std::vector<int64_t> out(static_cast<size_t>(count), 0);
+    if (static_cast<int64_t>(offsets.size()) < bags)
+        return c.fail(std::to_string(offsets.size()) + " offsets for " + std::to_string(bags) + " bags");
     if (bags > 0 && offsets[0] != 0) return c.fail("the first offset must be 0");
     for (int64_t bag = 0; bag < bags; ++bag) {
         const int64_t start = offsets[static_cast<size_t>(bag)],
