@@ -161,7 +161,8 @@ Result<std::vector<int64_t>> InferContext::dims(std::string_view param, int64_t 
 }
 
 namespace {
-/// Throws where a tensor would have a negative size, or more elements than can be counted.
+/// Throws where a tensor would have a negative size, more elements than can be counted, or, of no elements, row-major
+/// strides that do not fit: all who print or copy it ask for them.
 void checkSizes(const ValueType& type) {
     if (const TupleType* items = type.tuple()) std::for_each(items->begin(), items->end(), checkSizes);
     const TensorType* tensor = type.tensor();
@@ -169,7 +170,7 @@ void checkSizes(const ValueType& type) {
     std::vector<int64_t> numbers;
     for (const SymInt& size : tensor->sizes)
         if (size.isInt()) numbers.push_back(size.value());
-    numel(numbers);
+    if (numel(numbers) == 0) static_cast<void>(contiguousStrides(numbers));
 }
 /// How losses name their reduction: 0 keeps every element, 1 is the mean, 2 the sum. All of them, so it is asked here.
 Result<void> checkReduction(const Op& op, std::span<const Argument> args) {
