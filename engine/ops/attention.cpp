@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "engine/ops/attention_kernels.h"
+#include "engine/ops/attention_rules.h"
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/infer_rules.h"
@@ -10,31 +11,6 @@
 
 namespace cutaway {
 namespace {
-
-struct Operands {
-    TensorType query, key, value;
-};
-Result<Operands> readOperands(const InferContext& c) {
-    Operands o;
-    CT_TRY(o.query, c.tensor("query"));
-    CT_TRY(o.key, c.tensor("key"));
-    CT_TRY(o.value, c.tensor("value"));
-    if (o.query.rank() != 4 || o.key.rank() != 4 || o.value.rank() != 4)
-        return c.fail("needs query, key and value of four dims");
-    if (o.query.dtype != o.key.dtype || o.query.dtype != o.value.dtype)
-        return c.fail("query, key and value have different dtypes");
-    if (!isFloating(o.query.dtype)) return c.fail("needs floating-point tensors");
-    auto differ = [](const SymInt& a, const SymInt& b) { return a.isInt() && b.isInt() && a.value() != b.value(); };
-    if (differ(o.query.sizes[3], o.key.sizes[3])) return c.fail("query and key have different last sizes");
-    if (differ(o.key.sizes[2], o.value.sizes[2])) return c.fail("key and value have different lengths");
-    if (differ(o.query.sizes[0], o.key.sizes[0]) || differ(o.query.sizes[0], o.value.sizes[0]) ||
-        differ(o.key.sizes[1], o.value.sizes[1]))
-        return c.fail("batch or head counts do not fit");
-    const SymInt &heads = o.query.sizes[1], &keyHeads = o.key.sizes[1];
-    if (heads.isInt() && keyHeads.isInt() && (keyHeads.value() == 0 || heads.value() % keyHeads.value() != 0))
-        return c.fail("the key's " + keyHeads.text() + " heads do not divide the query's " + heads.text());
-    return o;
-}
 
 /// Row-major over (batch, length, heads, dim), seen as (batch, heads, length, dim).
 TensorType lengthMajor(const TensorType& like, const SymDims& sizes) {
@@ -63,23 +39,16 @@ std::optional<Error> refuseDropout(const EvalContext& c) {
 }
 
 /// The operands of the fused CPU kernel, which takes heads of one size only.
-Result<Operands> readFlashCpu(const InferContext& c) {
-    CT_TRY(Operands o, readOperands(c));
+Result<AttentionOperands> readFlashCpu(const InferContext& c) {
+    CT_TRY(AttentionOperands o, readAttention(c));
     const SymInt &size = o.query.sizes[3], &other = o.value.sizes[3];
     if (size.isInt() && other.isInt() && size.value() != other.value())
         return c.fail("query and value have heads of different sizes");
-    if (c.has("attn_mask")) {
-        CT_TRY(const TensorType mask, c.tensor("attn_mask"));
-        const SymDims whole{o.query.sizes[0], o.query.sizes[1], o.query.sizes[2], o.key.sizes[2]};
-        const SymDims both[] = {whole, mask.sizes};
-        const auto sizes = broadcastSizes(both);
-        if (!sizes || sizes->size() != 4 || (allInts(*sizes) && allInts(whole) && !(*sizes == whole)))
-            return c.fail("the mask " + mask.text() + " does not broadcast to queries by keys");
-    }
+    CT_TRY_VOID(checkAttentionMask(c, "attn_mask", o));
     return o;
 }
 Result<ValueType> inferFlashCpu(const InferContext& c) {
-    CT_TRY(const Operands o, readFlashCpu(c));
+    CT_TRY(const AttentionOperands o, readFlashCpu(c));
     const SymDims& q = o.query.sizes;
     TensorType sums = TensorType::contiguous(sumType(o.query), {q[0], q[1], q[2]}, o.query.device);
     sums.strides = {q[1] * q[2], SymInt(1), q[1]};
@@ -92,15 +61,8 @@ EvalResult evalFlashCpu(const EvalContext& c) {
     return TensorList{out, sums};
 }
 Result<ValueType> inferFlashCpuBackward(const InferContext& c) {
-    CT_TRY(const Operands o, readFlashCpu(c));
-    for (const std::string_view param : {"grad_out", "out"}) {
-        CT_TRY(const TensorType tensor, c.tensor(param));
-        if (!(tensor.sizes == o.query.sizes))
-            return c.fail("'" + std::string(param) + "' " + tensor.text() + " does not have the query's sizes");
-    }
-    CT_TRY(const TensorType sums, c.tensor("logsumexp"));
-    if (!(sums.sizes == SymDims(o.query.sizes.begin(), o.query.sizes.end() - 1)))
-        return c.fail("'logsumexp' " + sums.text() + " does not have a number per query");
+    CT_TRY(const AttentionOperands o, readFlashCpu(c));
+    CT_TRY_VOID(checkAttended(c, "grad_out", o.query.sizes));
     return ValueType(TupleType{lengthMajor(o.query, o.query.sizes), lengthMajor(o.key, o.key.sizes),
                                lengthMajor(o.value, o.value.sizes)});
 }
@@ -118,7 +80,8 @@ EvalResult evalBackward(const EvalContext& c, std::string_view maskParam, std::s
 }
 
 Result<ValueType> inferEfficient(const InferContext& c) {
-    CT_TRY(const Operands o, readOperands(c));
+    CT_TRY(const AttentionOperands o, readAttention(c));
+    CT_TRY_VOID(checkAttentionMask(c, "attn_bias", o));
     const SymDims& q = o.query.sizes;
     const SymInt rows = c.flag("compute_log_sumexp") ? floorDiv(q[2] + SymInt(31), SymInt(32)) * SymInt(32) : SymInt(0);
     const TensorType counter = TensorType::contiguous(DType::I64, {}, o.query.device);
@@ -140,12 +103,17 @@ EvalResult evalEfficient(const EvalContext& c) {
     return TensorList{out, padded, Tensor::zeros(DType::I64, {}), Tensor::zeros(DType::I64, {})};
 }
 Result<ValueType> inferEfficientBackward(const InferContext& c) {
-    CT_TRY(const Operands o, readOperands(c));
+    CT_TRY(const AttentionOperands o, readAttention(c));
     CT_TRY(const std::vector<int64_t> mask, c.integers("grad_input_mask"));
+    if (mask.size() != 4) return c.fail("grad_input_mask needs four flags");
+    CT_TRY_VOID(checkAttentionMask(c, "attn_bias", o));
+    CT_TRY_VOID(
+        checkAttended(c, "grad_out_", {o.query.sizes[0], o.query.sizes[1], o.query.sizes[2], o.value.sizes[3]}));
     TupleType types{lengthMajor(o.query, o.query.sizes), lengthMajor(o.key, o.key.sizes),
                     lengthMajor(o.value, o.value.sizes), ValueType()};
-    if (mask.size() == 4 && mask[3] && c.has("attn_bias")) {
+    if (mask[3] && c.has("attn_bias")) {
         CT_TRY(TensorType bias, c.tensor("attn_bias"));
+        if (bias.rank() == 0) return c.fail("needs an attn_bias of at least one dim");
         // Rows are padded to 16 elements in memory.
         SymDims padded = bias.sizes;
         padded.back() = floorDiv(padded.back() + SymInt(15), SymInt(16)) * SymInt(16);
@@ -167,7 +135,7 @@ TensorType orderedLike(const TensorType& like, const SymDims& sizes) {
 }
 /// Types of the flash and cudnn kernels' results: their sums differ in rank, their bookkeeping in dtype.
 Result<ValueType> inferGpuKernel(const InferContext& c, bool cudnn) {
-    CT_TRY(const Operands o, readOperands(c));
+    CT_TRY(const AttentionOperands o, readAttention(c));
     const SymDims& q = o.query.sizes;
     SymDims sums{q[0], q[1], q[2]};
     if (cudnn) sums.push_back(1);
@@ -191,7 +159,7 @@ Result<ValueType> inferGpuKernel(const InferContext& c, bool cudnn) {
     return ValueType(std::move(types));
 }
 Result<ValueType> inferGpuBackward(const InferContext& c) {
-    CT_TRY(const Operands o, readOperands(c));
+    CT_TRY(const AttentionOperands o, readAttention(c));
     return ValueType(TupleType{likeOperand(o.query), likeOperand(o.key), likeOperand(o.value)});
 }
 
@@ -291,7 +259,7 @@ Value mathForm(Decomposition& d, Value query, Value key, Value value, Value mask
         mask = additiveMask(d, d.call("aten.tril.default", {ones}), query.dtype());
     }
     if (d.flag("enable_gqa") && query.rank() >= 3 && query.size(-3).isInt() && key.size(-3).isInt() &&
-        key.size(-3).value() > 0) {
+        key.size(-3).value() > 0 && value.size(-3).isInt() && value.size(-3).value() > 0) {
         const int64_t keyShare = query.size(-3).value() / key.size(-3).value(),
                       valueShare = query.size(-3).value() / value.size(-3).value();
         if (keyShare > 1) key = d.call("aten.repeat_interleave.self_int", {key, keyShare, -3});

@@ -6,6 +6,10 @@ namespace cutaway {
 
 /// Whether two sizes are known to differ: symbols may turn out to be equal.
 inline bool differ(const SymInt& a, const SymInt& b) { return a.isInt() && b.isInt() && a.value() != b.value(); }
+inline bool differ(const SymDims& a, const SymDims& b) {
+    return !std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                       [](const SymInt& x, const SymInt& y) { return !differ(x, y); });
+}
 
 /// x times factor/count: one product where the count is a number, a product and a quotient where it is only known at
 /// run time.

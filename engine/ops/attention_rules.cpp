@@ -1,0 +1,51 @@
+#include "engine/ops/attention_rules.h"
+
+#include "engine/ops/counts.h"
+
+namespace cutaway {
+
+Result<AttentionOperands> readAttention(const InferContext& c) {
+    AttentionOperands o;
+    CT_TRY(o.query, c.tensor("query"));
+    CT_TRY(o.key, c.tensor("key"));
+    CT_TRY(o.value, c.tensor("value"));
+    if (o.query.rank() != 4 || o.key.rank() != 4 || o.value.rank() != 4)
+        return c.fail("needs query, key and value of four dims");
+    if (o.query.dtype != o.key.dtype || o.query.dtype != o.value.dtype)
+        return c.fail("query, key and value have different dtypes");
+    if (!isFloating(o.query.dtype)) return c.fail("needs floating-point tensors");
+    if (differ(o.query.sizes[3], o.key.sizes[3])) return c.fail("query and key have different last sizes");
+    if (differ(o.key.sizes[2], o.value.sizes[2])) return c.fail("key and value have different lengths");
+    if (differ(o.query.sizes[0], o.key.sizes[0]) || differ(o.query.sizes[0], o.value.sizes[0]) ||
+        differ(o.key.sizes[1], o.value.sizes[1]))
+        return c.fail("batch or head counts do not fit");
+    const SymInt &heads = o.query.sizes[1], &keyHeads = o.key.sizes[1];
+    if (heads.isInt() && keyHeads.isInt() && (keyHeads.value() == 0 || heads.value() % keyHeads.value() != 0))
+        return c.fail("the key's " + keyHeads.text() + " heads do not divide the query's " + heads.text());
+    return o;
+}
+
+Result<void> checkAttentionMask(const InferContext& c, std::string_view param, const AttentionOperands& o) {
+    if (!c.has(param)) return {};
+    CT_TRY(const TensorType mask, c.tensor(param));
+    const SymDims whole{o.query.sizes[0], o.query.sizes[1], o.query.sizes[2], o.key.sizes[2]};
+    const SymDims both[] = {whole, mask.sizes};
+    const auto sizes = broadcastSizes(both);
+    if (!sizes || sizes->size() != 4 || (allInts(*sizes) && allInts(whole) && !(*sizes == whole)))
+        return c.fail("the mask " + mask.text() + " does not broadcast to queries by keys");
+    return {};
+}
+Result<void> checkAttended(const InferContext& c, std::string_view gradient, const SymDims& sizes) {
+    for (const std::string_view param : {gradient, std::string_view("out")}) {
+        CT_TRY(const TensorType tensor, c.tensor(param));
+        if (differ(tensor.sizes, sizes))
+            return c.fail("'" + std::string(param) + "' " + tensor.text() + " does not have the result's sizes");
+    }
+    CT_TRY(const TensorType sums, c.tensor("logsumexp"));
+    const bool fits = sums.rank() == 3 && !differ(sums.sizes[0], sizes[0]) && !differ(sums.sizes[1], sizes[1]);
+    if (!fits || (sums.sizes[2].isInt() && sizes[2].isInt() && sums.sizes[2].value() < sizes[2].value()))
+        return c.fail("'logsumexp' " + sums.text() + " does not have a number per query");
+    return {};
+}
+
+}  // namespace cutaway
