@@ -1,6 +1,7 @@
 #include "engine/ops/eval.h"
 
 #include "engine/ir/data_dependent.h"
+#include "engine/ops/refused_argument.h"
 #include "engine/support/checked.h"
 
 namespace cutaway {
@@ -48,7 +49,7 @@ Scalar EvalContext::number(std::string_view param) const {
 namespace {
 template <class T>
 T accepted(Result<T> result) {
-    CT_CHECK(result.has_value(), "the op's shape rule has accepted these arguments");
+    if (!result) throw RefusedArgument(std::move(result).error());
     return std::move(*result);
 }
 }  // namespace
@@ -154,7 +155,11 @@ EvalResult evaluateAccepted(const Op& op, std::span<const Argument> args, const 
 
 EvalResult evaluateCall(const Op& op, std::span<const Argument> args, const ValueType& result,
                         const ValueSource& values) {
-    return withCheckedSizes(op.name(), {}, [&] { return evaluateAccepted(op, args, result, values); });
+    try {
+        return withCheckedSizes(op.name(), {}, [&] { return evaluateAccepted(op, args, result, values); });
+    } catch (const RefusedArgument& refusal) {
+        return refusal.error();
+    }
 }
 
 }  // namespace cutaway

@@ -1,12 +1,13 @@
 #pragma once
-// Where an expansion stands for its op's shape rule, it asks for arguments that nothing has accepted yet.
+// Where an expansion stands for its op's shape rule, or values decide the shape, arguments are asked for that nothing
+// has accepted yet.
 #include "cutaway/result.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
 
-/// Thrown where a Decomposition is asked for an argument that is not what it is asked for. expandCall makes an Error of
-/// it; in the passes, which expand only what types have accepted, it is a bug.
+/// Thrown where a call's argument is not what it is asked for. Typing and evaluating a call make an Error of it; in the
+/// passes, which expand only what types have accepted, it is a bug.
 class RefusedArgument : public InternalError {
   public:
     explicit RefusedArgument(Error error)

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "engine/ops/packed.h"
+#include "engine/support/checked.h"
 
 namespace cutaway {
 namespace {
@@ -51,7 +52,8 @@ Tensor integers(const std::vector<int64_t>& values, const Dims& sizes) {
     return out;
 }
 /// dim < 0: single elements.
-TensorList unique(const EvalContext& c, const Tensor& self, int64_t dim, bool sorts) {
+EvalResult unique(const EvalContext& c, const Tensor& self, int64_t dim, bool sorts) {
+    if (isComplex(self.dtype())) return c.fail("complex numbers have no order");
     const bool byElement = dim < 0;
     const Tensor moved = byElement ? self : dimFirst(self, dim);
     TensorList out(3);
@@ -104,7 +106,7 @@ EvalResult evalBincount(const EvalContext& c) {
     int64_t bins = c.integerOr("minlength", 0);
     for (const int64_t value : values) {
         if (value < 0) return c.fail("a negative element");
-        bins = std::max(bins, value + 1);
+        bins = std::max(bins, checkedAdd(value, 1));
     }
     const bool wide = weights.defined();
     std::vector<double> given = wide ? packElements<double>(weights) : std::vector<double>(values.size(), 1.0),
