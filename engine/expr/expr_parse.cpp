@@ -12,8 +12,6 @@ DType symbolDType(std::string_view name) {
 namespace {
 
 constexpr int kMaxDepth = 256, kMaxOperations = 1024;
-/// Larger literals do not occur as sizes, and products of them would leave the range of int64.
-constexpr int64_t kMaxLiteral = int64_t{1} << 53;
 
 /// The function names of SYM-1 that are plain operators.
 struct OperatorName {
@@ -57,13 +55,11 @@ struct FunctionName {
     DType dtype;
 };
 constexpr FunctionName kFunctionNames[] = {
-    {"CeilToInt", DType::I64},    {"FloorToInt", DType::I64},
-    {"TruncToInt", DType::I64},   {"RoundToInt", DType::I64},
-    {"TruncToFloat", DType::F64}, {"RoundDecimal", DType::F64},
-    {"FloatPow", DType::F64},     {"FloatTrueDiv", DType::F64},
-    {"IntTrueDiv", DType::F64},   {"ToFloat", DType::F64},
-    {"sqrt", DType::F64},         {"floor", DType::I64},
-    {"ceiling", DType::I64},      {"IsNonOverlappingAndDenseIndicator", DType::I64},
+    {"CeilToInt", DType::I64},  {"FloorToInt", DType::I64},   {"TruncToInt", DType::I64},
+    {"RoundToInt", DType::I64}, {"TruncToFloat", DType::F64}, {"RoundDecimal", DType::F64},
+    {"FloatPow", DType::F64},   {"pow", DType::F64},          {"FloatTrueDiv", DType::F64},
+    {"IntTrueDiv", DType::F64}, {"ToFloat", DType::F64},      {"sqrt", DType::F64},
+    {"floor", DType::I64},      {"ceiling", DType::I64},      {"IsNonOverlappingAndDenseIndicator", DType::I64},
 };
 
 class ExprReader {
@@ -167,7 +163,8 @@ class ExprReader {
     Expr unary() {
         if (++m_depth > kMaxDepth) return fail("nested more than 256 levels deep");
         Expr value;
-        if (take("-")) {
+        if (takeLeast()) value = Expr::integer(std::numeric_limits<int64_t>::min());
+        else if (take("-")) {
             Expr operand = unary();
             value = operand->kind == ExprKind::Float ? Expr::real(-operand->real, operand->dtype)
                                                      : Expr::make(ExprKind::Neg, {operand}, operand->dtype);
@@ -181,6 +178,17 @@ class ExprReader {
         }
         --m_depth;
         return value;
+    }
+    /// The one integer that is no negation of another.
+    bool takeLeast() {
+        static constexpr std::string_view kLeast = "-9223372036854775808";
+        skipBlanks();
+        if (!m_text.substr(m_at).starts_with(kLeast)) return false;
+        const std::string_view rest = m_text.substr(m_at + kLeast.size());
+        if (!rest.empty() && (rest[0] == '.' || rest[0] == 'e' || rest[0] == 'E' || std::isdigit(rest[0])))
+            return false;
+        m_at += kLeast.size();
+        return true;
     }
     Expr atom() {
         if (take("(")) {
@@ -200,7 +208,7 @@ class ExprReader {
         int64_t integer = 0;
         auto [stop, status] = std::from_chars(begin, end, integer);
         if (stop == end || (*stop != '.' && *stop != 'e' && *stop != 'E')) {
-            if (status != std::errc() || integer > kMaxLiteral) return fail("the integer is out of range");
+            if (status != std::errc()) return fail("the integer is out of range");
             m_at += static_cast<size_t>(stop - begin);
             return Expr::integer(integer);
         }

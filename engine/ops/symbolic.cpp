@@ -142,7 +142,11 @@ Result<ValueType> inferNumber(const InferContext& c) {
         if (aten.empty()) return ValueType(OpaqueType{});
         const Op& op = requireOp(aten);
         std::vector<Argument> args;
-        for (size_t k = 0; k < c.count(); ++k) args.push_back(c.arg(k));
+        for (size_t k = 0; k < c.count(); ++k) {
+            if (!isTensor(c.arg(k)) && !c.arg(k).isNumber() && !numberOf(c.arg(k)))
+                return c.fail("takes tensors and numbers");
+            args.push_back(c.arg(k));
+        }
         while (args.size() < op.schema()->params.size()) args.push_back(op.schema()->params[args.size()].defaultValue);
         return inferCall(op, args);
     }
@@ -151,6 +155,7 @@ Result<ValueType> inferNumber(const InferContext& c) {
     const std::string_view name = c.op().baseName();
     Expr result = c.count() == 1 ? ofOne(name, a) : logical(name, a, b);
     if (!result) result = arithmetic(name, a, b);
+    if (result && result->outOfRange) return c.fail(text(result) + " is no number of 64 bits");
     return ValueType(SymType{result->dtype, result});
 }
 
@@ -202,7 +207,11 @@ EvalResult evalNumber(const EvalContext& c) {
         if (!isTensor(c.arg(i))) continue;
         const Op& op = requireOp(atenOf(c.op()));
         std::vector<Argument> args;
-        for (size_t k = 0; k < c.count(); ++k) args.push_back(c.arg(k));
+        for (size_t k = 0; k < c.count(); ++k) {
+            if (!isTensor(c.arg(k)) && !c.arg(k).isNumber() && !numberOf(c.arg(k)))
+                return c.fail("takes tensors and numbers");
+            args.push_back(c.arg(k));
+        }
         while (args.size() < op.schema()->params.size()) args.push_back(op.schema()->params[args.size()].defaultValue);
         return evaluateCall(op, args, c.resultValueType(), c.values());
     }
