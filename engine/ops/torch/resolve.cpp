@@ -2,7 +2,7 @@
 #include <map>
 
 #include "engine/ops/torch/python_call.h"
-#include "engine/support/check.h"
+#include "engine/support/checked.h"
 
 namespace cutaway {
 namespace torchcalls {
@@ -145,8 +145,8 @@ std::string callName(const Op& op) { return op.style() == Op::Style::Method ? "T
 
 using namespace torchcalls;
 
-Result<Argument> resolveTorchCall(GraphBuilder& builder, const Op& op, std::vector<Argument> args,
-                                  NamedArguments keywords, Module* module, const AutocastState* autocast) {
+static Result<Argument> resolved(GraphBuilder& builder, const Op& op, std::vector<Argument> args,
+                                 NamedArguments keywords, Module* module, const AutocastState* autocast) {
     for (Argument& arg : args) arg = knownValue(arg);
     for (auto& [key, value] : keywords) value = knownValue(value);
     const std::string packet = packetName(op.name(), op.style());
@@ -176,6 +176,12 @@ Result<Argument> resolveTorchCall(GraphBuilder& builder, const Op& op, std::vect
         error.notes = {
             "regions with their own precision are not understood; open the graph after AOTAutograd, where they are conversions"};
     return error;
+}
+Result<Argument> resolveTorchCall(GraphBuilder& builder, const Op& op, std::vector<Argument> args,
+                                  NamedArguments keywords, Module* module, const AutocastState* autocast) {
+    return withCheckedSizes(callName(op), {}, [&] {
+        return resolved(builder, op, std::move(args), std::move(keywords), module, autocast);
+    });
 }
 
 bool torchCallTakes(const Op& op, std::string_view param) {
