@@ -6,6 +6,7 @@
 #include "engine/ops/eval.h"
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
+#include "engine/support/checked.h"
 
 namespace cutaway {
 namespace {
@@ -174,14 +175,16 @@ EvalResult evalCopyForEffect(const EvalContext& c) {
 Result<ValueType> inferCopyIn(const InferContext& c) {
     CT_TRY(const TensorType buffer, c.tensor("all_gather_output"));
     const auto count = symIntOf(c.arg("all_gather_input_numel"));
+    CT_TRY_VOID(c.tensors("all_gather_inputs"));
     if (buffer.rank() != 1 || !count) return c.fail("the buffer has one dim, and its parts have equally many elements");
     return ValueType(TupleType{ValueType(TensorType::contiguous(buffer.dtype, {*count}, buffer.device)),
                                ValueType(TensorType::contiguous(buffer.dtype, buffer.sizes, buffer.device))});
 }
 EvalResult evalCopyIn(const EvalContext& c) {
     Tensor buffer = packedCopy(c, c.in("all_gather_output"), 1);
-    const int64_t count = c.integerOr("all_gather_input_numel", 0), first = count * c.integerOr("rank", 0);
-    if (first < 0 || first + count > buffer.numel()) return c.fail("the buffer has no part for this member");
+    const int64_t count = c.integerOr("all_gather_input_numel", 0), first = checkedMul(count, c.integerOr("rank", 0));
+    if (count < 0 || first < 0 || checkedAdd(first, count) > buffer.numel())
+        return c.fail("the buffer has no part for this member");
     const Tensor own = buffer.view({count}, {1}, buffer.offset() + first);
     int64_t at = 0;
     for (const Tensor& input : c.list("all_gather_inputs")) {
