@@ -1,6 +1,6 @@
-// Fuzzing of arguments: op_arguments_fuzz [--from N] [--count N] [--seconds S] [--op NAME] [--jobs N] [--compiled]
-// [--compiler PROGRAM] [--memory BYTES] [--call TEXT] [--list]. Needs no clang; the preset `asan` makes it see reads
-// outside and leaks.
+// Fuzzing of arguments: op_arguments_fuzz [--from N] [--count N] [--seconds S] [--op NAME] [--samples FILE] [--jobs N]
+// [--compiled] [--compiler PROGRAM] [--memory BYTES] [--call TEXT] [--list]. FILE has calls as the corpus has, in place
+// of the samples of all ops. Needs no clang; the preset `asan` makes it see reads outside and leaks.
 #include <cstdio>
 #include <cstring>
 
@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
 #if defined(__SANITIZE_ADDRESS__)
     runs.memoryBytes = 0;
 #endif
-    std::string op, call;
+    std::string op, call, samples;
     bool listing = false;
     for (int i = 1; i < argc; ++i) {
         const std::string option = argv[i];
@@ -99,6 +99,7 @@ int main(int argc, char** argv) {
             runs.seconds = std::strtod(value, nullptr), runs.count = std::max<uint64_t>(runs.count, uint64_t{1} << 40);
         else if (option == "--call-seconds") runs.callSeconds = std::strtod(value, nullptr);
         else if (option == "--op") op = value;
+        else if (option == "--samples") samples = value;
         else if (option == "--jobs") runs.jobs = std::atoi(value);
         else if (option == "--batch") runs.batch = std::strtoull(value, nullptr, 10);
         else if (option == "--memory") runs.memoryBytes = std::atoll(value);
@@ -111,8 +112,10 @@ int main(int argc, char** argv) {
         if (!parsed) return std::fprintf(stderr, "%s\n", parsed.error().text().c_str()), 2;
         return check(*parsed);
     }
-    const testing::ArgumentMutations mutations(op);
-    if (mutations.size() == 0) return std::fprintf(stderr, "no op with samples has '%s' in its name\n", op.c_str()), 2;
+    const auto mutations =
+        samples.empty() ? testing::ArgumentMutations(op) : testing::ArgumentMutations(testing::callsIn(samples));
+    if (mutations.size() == 0)
+        return std::fprintf(stderr, "no op with samples has '%s' in its name\n", (op + samples).c_str()), 2;
     if (listing) return list(mutations, runs.from, runs.count), 0;
     return summarize(fuzz::runArguments(mutations, runs, say));
 }

@@ -12,6 +12,8 @@ class ArgumentMutations {
   public:
     /// Of ops whose name holds `only`; of all if it is empty.
     explicit ArgumentMutations(std::string_view only = {});
+    /// Of these calls: ops that have no samples.
+    explicit ArgumentMutations(std::vector<CallText> calls) : m_samples(std::move(calls)) {}
     /// Samples that mutations start from; in-place twins have those of the functional op.
     size_t size() const { return m_samples.size(); }
     /// Mutation number `seed`: a sample with one change, rarely several.

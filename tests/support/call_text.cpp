@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <fstream>
 
 #include "engine/ops/op_registry.h"
 
@@ -112,6 +113,14 @@ Result<CallText> parseCall(std::string_view text) {
     const Op* op = findOp(text.substr(0, open));
     if (op == nullptr) return invalidInput("no op is called " + std::string(text.substr(0, open)));
     return CallText{op, std::string(text.substr(open + 1, text.size() - open - 2))};
+}
+std::vector<CallText> callsIn(const std::string& path) {
+    std::vector<CallText> calls;
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);)
+        if (const size_t space = line.find(' '); !line.starts_with('#') && space != std::string::npos)
+            if (auto call = parseCall(std::string_view(line).substr(space + 1))) calls.push_back(std::move(*call));
+    return calls;
 }
 
 }  // namespace cutaway::testing

@@ -13,10 +13,13 @@ namespace cutaway::testing {
 struct CallText {
     const Op* op = nullptr;
     std::string arguments;
-    std::string text() const { return op->name() + "(" + arguments + ")"; }
+    std::string text() const { return op ? op->name() + "(" + arguments + ")" : std::string(); }
 };
 /// Errors: no such op; the brackets do not fit. Arguments are read when the call is built.
 Result<CallText> parseCall(std::string_view text);
+
+/// The calls of a file of the corpus: one per line, after what must become of it.
+std::vector<CallText> callsIn(const std::string& path);
 
 /// One argument, taken apart as far as mutations need it.
 struct CallItem {
