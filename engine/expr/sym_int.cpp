@@ -37,10 +37,22 @@ SymInt operator*(const SymInt& a, const SymInt& b) {
     if (a.isInt() && b.isInt()) return checkedMul(a.value(), b.value());
     return combine(ExprKind::Mul, a, b);
 }
-SymInt floorDiv(const SymInt& a, const SymInt& b) { return combine(ExprKind::FloorDiv, a, b); }
-SymInt mod(const SymInt& a, const SymInt& b) { return combine(ExprKind::Mod, a, b); }
-SymInt min(const SymInt& a, const SymInt& b) { return combine(ExprKind::Min, a, b); }
-SymInt max(const SymInt& a, const SymInt& b) { return combine(ExprKind::Max, a, b); }
+SymInt floorDiv(const SymInt& a, const SymInt& b) {
+    if (a.isInt() && b.isInt() && a.value() >= 0 && b.value() > 0) return a.value() / b.value();
+    return combine(ExprKind::FloorDiv, a, b);
+}
+SymInt mod(const SymInt& a, const SymInt& b) {
+    if (a.isInt() && b.isInt() && a.value() >= 0 && b.value() > 0) return a.value() % b.value();
+    return combine(ExprKind::Mod, a, b);
+}
+SymInt min(const SymInt& a, const SymInt& b) {
+    if (a.isInt() && b.isInt()) return std::min(a.value(), b.value());
+    return combine(ExprKind::Min, a, b);
+}
+SymInt max(const SymInt& a, const SymInt& b) {
+    if (a.isInt() && b.isInt()) return std::max(a.value(), b.value());
+    return combine(ExprKind::Max, a, b);
+}
 
 bool knownLessEqual(const SymInt& a, const SymInt& b) {
     if (a.isInt() && b.isInt()) return a.value() <= b.value();

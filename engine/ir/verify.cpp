@@ -1,8 +1,11 @@
 #include "engine/ir/verify.h"
 
+#include <array>
 #include <bit>
+#include <mutex>
 
 #include "engine/ir/data_dependent.h"
+#include "engine/ir/fingerprint.h"
 #include "engine/ir/infer.h"
 #include "engine/support/hash.h"
 
@@ -340,13 +343,42 @@ bool isUnderAutocast(const Module& module, const std::string& body) {
     return false;
 }
 
-}  // namespace
-
-Result<void> checkCalls(const Module& module, Calls wanted) {
+Result<void> checkEach(const Module& module, Calls wanted) {
     for (const Node& node : module.graph().nodes())
         if (node.isCall() && !node.op().isOpaque()) CT_TRY_VOID(checkCall(node, wanted));
     for (const auto& [name, body] : module.subgraphs)
-        if (!isUnderAutocast(module, name)) CT_TRY_VOID(checkCalls(*body, wanted));
+        if (!isUnderAutocast(module, name)) CT_TRY_VOID(checkEach(*body, wanted));
+    return {};
+}
+
+/// The last graphs that were accepted. One graph is compiled again and again, and asking all its operators takes longer
+/// than many a pass.
+class Accepted {
+  public:
+    bool has(const Hash128& graph) {
+        const std::lock_guard lock(m_mutex);
+        return std::find(m_last.begin(), m_last.end(), graph) != m_last.end();
+    }
+    void add(const Hash128& graph) {
+        const std::lock_guard lock(m_mutex);
+        m_last[m_next++ % m_last.size()] = graph;
+    }
+
+  private:
+    std::mutex m_mutex;
+    std::array<Hash128, 8> m_last{};
+    size_t m_next = 0;
+};
+
+}  // namespace
+
+Result<void> checkCalls(const Module& module, Calls wanted) {
+    if (wanted != Calls::Possible) return checkEach(module, wanted);
+    static Accepted accepted;
+    const Hash128 graph = fingerprint(module);
+    if (accepted.has(graph)) return {};
+    CT_TRY_VOID(checkEach(module, wanted));
+    accepted.add(graph);
     return {};
 }
 

@@ -92,6 +92,12 @@ class RefusalsTest : public QObject {
         QVERIFY(throwsSizeError([&] { static_cast<void>(SymInt(kLeast) - SymInt(1)); }));
         QVERIFY(throwsSizeError([&] { static_cast<void>(SymInt(kMost) * SymInt(2)); }));
         QVERIFY(throwsSizeError([&] { static_cast<void>(floorDiv(SymInt(3), SymInt(0))); }));
+        QCOMPARE(floorDiv(SymInt(7), SymInt(2)).value(), int64_t{3});
+        QCOMPARE(floorDiv(SymInt(-7), SymInt(2)).value(), int64_t{-4});
+        QCOMPARE(mod(SymInt(7), SymInt(-2)).value(), int64_t{-1});
+        QCOMPARE(mod(SymInt(-7), SymInt(2)).value(), int64_t{1});
+        QCOMPARE(min(SymInt(-7), SymInt(2)).value(), int64_t{-7});
+        QCOMPARE(max(SymInt(-7), SymInt(2)).value(), int64_t{2});
         QVERIFY(knownLessEqual(SymInt(kLeast), SymInt(kMost)));
         QVERIFY(!knownLessEqual(SymInt(kLeast), SymInt(s)));
     }
@@ -301,6 +307,19 @@ class RefusalsTest : public QObject {
         QVERIFY(computable.error().message.find("unknown.thing.default") != std::string::npos);
         const auto trace = runPipeline(Snapshot(std::make_shared<const Module>(**module)), {});
         QVERIFY(trace.has_value() && !trace->failed());
+    }
+
+    /// What was accepted once is not asked again, until it is edited.
+    void acceptedUntilEdited() {
+        const auto module =
+            parseText("def forward(x: \"f32[4]\"):\n    y = aten.select.int(x, 0, 3)\n    return (y,)\n");
+        QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
+        for (int i = 0; i < 2; ++i) QVERIFY(checkCalls(**module, Calls::Possible).has_value());
+        Node& select = *(*module)->graph().findByName("y");
+        (*module)->graph().setArg(select, 2, Argument(int64_t{4}));
+        QVERIFY(!checkCalls(**module, Calls::Possible).has_value());
+        (*module)->graph().setArg(select, 2, Argument(int64_t{3}));
+        QVERIFY(checkCalls(**module, Calls::Possible).has_value());
     }
 
     /// Some results of a call are known from where they are read, the others are not.
