@@ -258,7 +258,12 @@ void describeSpace(RuleFacts& facts, const Node& node, const Expr& expr, const s
             if (e->kind == ExprKind::Symbol) reduced.push_back(e->name[0] == 't');
             else if (e.asInt() == 0) reduced.push_back(false);
         }
-    if (operand != nullptr && reduced.size() == operand->sizes.size()) {
+    // A window may read a part of the operand, and each row more than once.
+    SymInt kept = 1, folded = 1, windows = 1;
+    for (size_t d = 0; operand != nullptr && d < reduced.size(); ++d)
+        (reduced[d] ? folded : kept) = (reduced[d] ? folded : kept) * operand->sizes[d];
+    for (const Loop& loop : reduceLoops(reduction)) windows = windows * loop.size;
+    if (operand != nullptr && reduced.size() == operand->sizes.size() && kept == numel(out) && folded == windows) {
         facts.spaceSizes = operand->sizes;
         facts.reduced = reduced;
         return;
