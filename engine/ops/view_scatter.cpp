@@ -198,7 +198,14 @@ constexpr OpDef kOps[] = {
     // The replaced part is given by size, stride and offset in the copy, which keeps self's strides.
     {.schema =
          "aten.as_strided_scatter.default(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
-     .infer = [](const InferContext& c) { return inferReplaced(c, "aten.as_strided.default"); },
+     .infer = [](const InferContext& c) -> Result<ValueType> {
+         CT_TRY(const SymDims sizes, c.sizes("size"));
+         CT_TRY(const SymDims strides, c.sizes("stride"));
+         for (size_t d = 0; d < std::min(sizes.size(), strides.size()); ++d)
+             if (strides[d] == SymInt(0) && sizes[d].isInt() && sizes[d].value() > 1)
+                 return c.fail("several elements of what is replaced are one place in memory");
+         return inferReplaced(c, "aten.as_strided.default");
+     },
      .eval = [](const EvalContext& c) { return evalReplaced(c, "aten.as_strided.default"); },
      .derive = [](Derivation& d) { deriveReplaced(d, "aten.as_strided_scatter.default", "aten.as_strided.default"); },
      .samples = "f32[12], f32[2, 3], [2, 3], [6, 1]\nf32[3, 4], f32[2, 2], [2, 2], [4, 2], 1"},
