@@ -90,6 +90,8 @@ Value Value::operator[](int64_t position) const {
 /// A call as Python writes it: of an operator without a row, or of one of Python's operators on tensors.
 static bool isPythonCall(const Op& op, const std::vector<Argument>& args) {
     const auto isTensor = [](const Argument& arg) { return arg.node() && arg.node()->type().tensor(); };
+    if (op.schema() != nullptr && op.schema()->params.size() != args.size())
+        return false;  // binding says what is missing
     return op.isOpaque() || (op.is(Tag::Symbolic) && op.name().starts_with("operator.") &&
                              std::any_of(args.begin(), args.end(), isTensor));
 }

@@ -86,7 +86,7 @@ EvalResult evalSameLists(const EvalContext& c) {
 void fillWithShares(const Tensor& out, const Tensor& input) {
     const Tensor share = input.rank() == 0 ? input.view({1}, {1}, input.offset()) : input;
     const int64_t rows = share.size(0);
-    for (int64_t at = 0; rows > 0 && at < out.size(0); at += rows) {
+    for (int64_t at = 0; rows > 0 && out.numel() > 0 && at < out.size(0); at += rows) {
         Tensor part = out.view(share.sizes(), out.strides(), out.offset() + at * out.stride(0));
         copyInto(part, share);
     }

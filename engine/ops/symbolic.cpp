@@ -76,7 +76,10 @@ Expr numberOf(const Argument& argument) {
     if (const auto* expr = argument.get<Expr>()) return *expr;
     return Expr();
 }
-Expr as(const Expr& x, DType dtype) { return x->dtype == dtype ? x : Expr::cast(x, dtype); }
+Expr as(const Expr& x, DType dtype) {
+    if (x->kind == ExprKind::Bool && dtype == DType::I64) return Expr::integer(x->integer);
+    return x->dtype == dtype ? x : Expr::cast(x, dtype);
+}
 Expr floatCall(std::string_view function, const Expr& x) {
     return Expr::call(function, {as(x, DType::F64)}, DType::F64);
 }
