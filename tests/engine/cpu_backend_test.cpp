@@ -152,6 +152,12 @@ constexpr Case kCases[] = {
     e = aten.mul.Tensor(d, 3)
     return (s, c, e))",
      "pointwise, pointwise, pointwise"},
+    {"addmm of a bias that is spread over memory", R"(def forward(x: "f32[8, 16]", w: "f32[24, 16]", b: "f32[24][0]"):
+    t = aten.t.default(w)
+    m = aten.addmm.default(b, x, t)
+    return (m,)
+)",
+     "library: addmm (oneDNN)"},
     {"addmm adds whatever broadcasts",
      R"(def forward(x: "f32[8, 16]", w: "f32[16, 24]", n: "f32[8, 24]", c: "f32[8, 1]", r: "f32[1, 24]", o: "f32[1]", b: "f32[24]"):
     k = aten.addmm.default(n, x, w)

@@ -125,10 +125,8 @@ struct LibraryCall::State {
     void execute(const LibraryOperands& operands, Tensor& out) {
         first.read(stream, *operands.tensors[firstAt], false);
         second.read(stream, *operands.tensors[secondAt], packed);
-        if (hasBias) {
-            const Tensor& added = *operands.tensors[biasAt];
-            bias.read(stream, added.isContiguous() ? added : added.contiguous(), false);
-        }
+        Tensor added;  // read when the primitive is executed
+        if (hasBias) bias.read(stream, added = operands.tensors[biasAt]->contiguous(), false);
         result.given.set_data_handle(out.data());
         primitive.execute(stream, ports);
         if (result.reordered) result.reorder.execute(stream, result.own, result.given);
