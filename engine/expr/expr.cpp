@@ -194,6 +194,49 @@ Expr makeDivision(ExprKind kind, const Expr& a, const Expr& b) {
 
 }  // namespace
 
+namespace {
+
+/// The value of an integer or double constant. Floats of other widths are computed as kernels compute them.
+std::optional<double> realConstant(const Expr& expr) {
+    if (expr->kind == ExprKind::Float && expr->dtype == DType::F64) return expr->real;
+    if (expr->kind == ExprKind::Int && expr->dtype == DType::I64) return static_cast<double>(expr->integer);
+    return std::nullopt;
+}
+bool fitsInteger(double value) { return std::fabs(value) < 0x1p63; }
+
+/// Functions whose results are exact or correctly rounded, so that they are the same wherever they are computed: sizes
+/// that a program computes through floats. PyTorch's names of them in files, and ours.
+std::optional<Expr> ofConstants(std::string_view function, const std::vector<Expr>& operands, DType dtype) {
+    if (operands.empty() || (dtype != DType::F64 && dtype != DType::I64)) return std::nullopt;
+    const auto x = realConstant(operands[0]), y = operands.size() == 2 ? realConstant(operands[1]) : std::nullopt;
+    if (!x || (operands.size() == 2 && !y)) return std::nullopt;
+    std::optional<double> value;
+    if (y && *y != 0 && (function == "FloatTrueDiv" || function == "IntTrueDiv")) value = *x / *y;
+    if (operands.size() == 1) {
+        if (function == "ToFloat") value = x;
+        if (function == "TruncToInt" || function == "trunc") value = std::trunc(*x);
+        if (function == "FloorToInt" || function == "floor") value = std::floor(*x);
+        if (function == "CeilToInt" || function == "ceil" || function == "ceiling") value = std::ceil(*x);
+        if (function == "sqrt" || function == "OpaqueUnaryFn_sqrt") value = std::sqrt(*x);
+    }
+    if (!value || (dtype == DType::I64 && !fitsInteger(*value))) return std::nullopt;
+    return dtype == DType::I64 ? Expr::integer(static_cast<int64_t>(*value)) : Expr::real(*value, dtype);
+}
+
+/// The comparison that holds where this one does not; of floats there is none, since NaN is on neither side.
+std::optional<ExprKind> opposite(const Expr& comparison) {
+    static constexpr std::pair<ExprKind, ExprKind> kPairs[] = {
+        {ExprKind::Eq, ExprKind::Ne}, {ExprKind::Lt, ExprKind::Ge}, {ExprKind::Gt, ExprKind::Le}};
+    if (comparison->operands.size() != 2 || !isIndexDType(comparison->operands[0]->dtype) ||
+        !isIndexDType(comparison->operands[1]->dtype))
+        return std::nullopt;
+    for (const auto& [a, b] : kPairs)
+        if (comparison->kind == a || comparison->kind == b) return comparison->kind == a ? b : a;
+    return std::nullopt;
+}
+
+}  // namespace
+
 bool Expr::operator==(const Expr& other) const {
     if (m_node == other.m_node) return true;
     if (!m_node || !other.m_node || m_node->hash != other.m_node->hash) return false;
@@ -212,11 +255,15 @@ Expr Expr::load(std::string buffer, Expr index, DType dtype) {
     return finish({.kind = ExprKind::Load, .dtype = dtype, .name = std::move(buffer), .operands = {std::move(index)}});
 }
 Expr Expr::call(std::string_view function, std::vector<Expr> operands, DType dtype) {
+    if (auto folded = ofConstants(function, operands, dtype)) return *folded;
     return finish(
         {.kind = ExprKind::Call, .dtype = dtype, .name = std::string(function), .operands = std::move(operands)});
 }
 Expr Expr::cast(Expr operand, DType dtype) {
     if (operand->dtype == dtype) return operand;
+    if (const auto value = realConstant(operand); value && dtype == DType::F64) return real(*value, dtype);
+    if (const auto value = realConstant(operand); value && dtype == DType::I64 && fitsInteger(*value))
+        return integer(static_cast<int64_t>(*value));
     return finish({.kind = ExprKind::Cast, .dtype = dtype, .operands = {std::move(operand)}});
 }
 Expr Expr::where(Expr condition, Expr yes, Expr no) {
@@ -292,6 +339,13 @@ Expr Expr::make(ExprKind kind, std::vector<Expr> operands, DType dtype) {
             if (kind == ExprKind::And) return a->integer ? b : a;
             if (kind == ExprKind::Or) return a->integer ? a : b;
         }
+    }
+    if (kind == ExprKind::Not && operands[0]->kind == ExprKind::Bool) return boolean(operands[0]->integer == 0);
+    if (kind == ExprKind::Not && operands[0]->dtype == DType::Bool)
+        if (const auto other = opposite(operands[0])) return make(*other, operands[0]->operands, DType::Bool);
+    if (kind == ExprKind::Div && dtype == DType::F64 && operands[1]->dtype == DType::F64) {
+        const auto x = realConstant(operands[0]), y = realConstant(operands[1]);
+        if (x && y && *y != 0) return real(*x / *y, dtype);
     }
     if (kind == ExprKind::Where) return where(operands[0], operands[1], operands[2]);
     return finish({.kind = kind, .dtype = dtype, .operands = std::move(operands)});

@@ -136,6 +136,13 @@ Expr ofOne(std::string_view name, const Expr& x) {
     return floatCall(name, x);  // exp, log, sin, ...: the functions of Python's math
 }
 
+/// a where the condition holds, else b.
+Expr chosen(const Expr& condition, const Expr& a, const Expr& b) {
+    const auto either = [&](DType dtype) { return a->dtype == dtype || b->dtype == dtype; };
+    const DType dtype = either(DType::F64) ? DType::F64 : either(DType::I64) ? DType::I64 : DType::Bool;
+    return Expr::where(as(condition, DType::Bool), as(a, dtype), as(b, dtype));
+}
+
 bool isTensor(const Argument& argument) { return argument.node() && argument.node()->type().tensor(); }
 
 Result<ValueType> inferNumber(const InferContext& c) {
@@ -156,6 +163,12 @@ Result<ValueType> inferNumber(const InferContext& c) {
     const Expr a = numberOf(c.arg(0)), b = c.count() > 1 ? numberOf(c.arg(1)) : a;
     if (!a || !b) return ValueType(OpaqueType{});
     const std::string_view name = c.op().baseName();
+    if (c.count() == 3) {
+        const Expr other = numberOf(c.arg(2));
+        if (!other) return ValueType(OpaqueType{});
+        const Expr choice = chosen(a, b, other);
+        return ValueType(SymType{choice->dtype, choice});
+    }
     Expr result = c.count() == 1 ? ofOne(name, a) : logical(name, a, b);
     if (!result) result = arithmetic(name, a, b);
     if (result && result->outOfRange) return c.fail(text(result) + " is no number of 64 bits");
@@ -219,11 +232,13 @@ EvalResult evalNumber(const EvalContext& c) {
         return evaluateCall(op, args, c.resultValueType(), c.values());
     }
     const std::string_view name = c.op().baseName();
+    const SymType* type = c.resultValueType().sym();
+    if (name == "sym_ite")
+        return Tensor::scalar(type ? type->dtype : DType::F64, c.number(real(c.number("condition")) != 0 ? "a" : "b"));
     const std::string first = c.op().schema()->params[0].name;
     const Scalar a = c.number(first), b = c.count() > 1 ? c.number("b") : a;
     if ((name == "floordiv" || name == "mod" || name == "truediv") && real(b) == 0) return c.fail("division by zero");
     const bool real64 = isFloatingScalar(a) || isFloatingScalar(b);
-    const SymType* type = c.resultValueType().sym();
     return Tensor::scalar(type ? type->dtype : DType::F64,
                           c.count() == 1 ? computedOfOne(name, a, real64) : computed(name, a, b, real64));
 }
@@ -334,6 +349,7 @@ constexpr OpDef kOps[] = {
     numberRow("torch.sym_max(Any a, Any b) -> Any"),
     numberRow("torch.sym_min(Any a, Any b) -> Any"),
     numberRow("torch.sym_not(Any a) -> Any"),
+    numberRow("torch.sym_ite(Any condition, Any a, Any b) -> Any"),
     numberRow("torch.sym_float(Any a) -> Any"),
     numberRow("torch.sym_int(Any a) -> Any"),
     numberRow("torch._sym_sqrt(Any f) -> Any"),

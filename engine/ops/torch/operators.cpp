@@ -155,9 +155,7 @@ Argument sumOfNumbers(PythonCall& c) {
 /// torch.sym_ite(condition, a, b)
 Argument choice(PythonCall& c) {
     const auto* flag = c["condition"].get<bool>();
-    return flag ? c[*flag ? "a" : "b"]
-                : c.fail("chooses by numbers that are known only at run time",
-                         {"fix the sizes of the inputs (dynamic=False) and record the graph again"});
+    return flag ? c[*flag ? "a" : "b"] : overSizes(c, "torch.sym_ite", {c["condition"], c["a"], c["b"]});
 }
 
 /// An item of a tuple, of a known list, or of a tensor.
