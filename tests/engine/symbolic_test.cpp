@@ -14,16 +14,6 @@ using namespace cutaway::testing;
 
 namespace {
 
-Result<Snapshot> passed(const Snapshot& module, Mode mode) {
-    CompileRequest options;
-    options.mode = mode;
-    CT_TRY(const CompileTrace trace, runPipeline(module, options));
-    if (trace.failed())
-        return Error{
-            ErrorCode::Unsupported, trace.steps.back().info.name + ": " + trace.steps.back().info.error, {}, {}};
-    return trace.result();
-}
-
 Result<std::vector<Tensor>> results(const Snapshot& module, std::vector<Tensor> inputs, const SymbolValues& values) {
     auto numbers = std::make_shared<Module>(*module);
     CT_TRY_VOID(specialize(*numbers, values));
@@ -35,27 +25,6 @@ Result<std::vector<Tensor>> results(const Snapshot& module, std::vector<Tensor> 
     return interpret(*numbers, inputs);
 }
 
-std::string differing(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected) {
-    if (actual.size() != expected.size())
-        return std::to_string(actual.size()) + " results instead of " + std::to_string(expected.size());
-    for (size_t i = 0; i < expected.size(); ++i) {
-        if (actual[i].defined() != expected[i].defined()) return "result " + std::to_string(i) + " is None on one side";
-        if (!expected[i].defined()) continue;
-        const double relative = byteSize(expected[i].dtype()) == 1 ? 0.5 : isHalf(expected[i].dtype()) ? 4e-2 : 1e-4;
-        const bool real = isFloating(expected[i].dtype()) || isComplex(expected[i].dtype());
-        const Comparison result = compare(actual[i], expected[i], real ? Tolerance{relative, relative} : Tolerance{});
-        if (!result.sameType) return "result " + std::to_string(i) + " has another type";
-        if (!result.within)
-            return "result " + std::to_string(i) + " differs by " + std::to_string(result.maxAbsoluteError);
-    }
-    return {};
-}
-
-bool drawn(const Op& op) {
-    return op.is(Tag::Random) || op.name().find("empty") != std::string::npos ||
-           op.name().find("dropout") != std::string::npos;
-}
-
 /// What a form does otherwise than the sample: "" if nothing.
 std::string wrongIn(const SymbolicSample& form, const SampleCall& sample, const Op& op) {
     auto numbers = std::make_shared<Module>(*form.module);
@@ -64,15 +33,15 @@ std::string wrongIn(const SymbolicSample& form, const SampleCall& sample, const 
     if (!expected) return {};  // the sample itself is for tracing only
     for (const Mode mode : {Mode::Inference, Mode::Training}) {
         const std::string stage = mode == Mode::Inference ? "inference" : "training";
-        const auto plain = passed(numbers, mode);
+        const auto plain = afterPasses(numbers, mode);
         if (!plain) continue;
-        const auto symbolic = passed(form.module, mode);
+        const auto symbolic = afterPasses(form.module, mode);
         if (!symbolic) return stage + ": " + symbolic.error().text();
         const auto want = results(*plain, sample.inputs, {});
         if (!want) continue;
         const auto have = results(*symbolic, sample.inputs, form.values);
         if (!have) return stage + ": " + have.error().text();
-        if (drawn(op)) continue;
+        if (drawsNumbers(op)) continue;
         if (const std::string wrong = differing(*have, *want); !wrong.empty()) return stage + ": " + wrong;
     }
     return {};

@@ -3,6 +3,8 @@
 #include <numeric>
 #include <set>
 
+#include "engine/passes/pipeline.h"
+
 namespace cutaway::testing {
 namespace {
 
@@ -133,6 +135,37 @@ std::vector<SymbolicSample> symbolicForms(const SampleCall& sample, std::vector<
         forms.push_back(std::move(form));
     }
     return forms;
+}
+
+Result<Snapshot> afterPasses(const Snapshot& module, Mode mode) {
+    CompileRequest options;
+    options.mode = mode;
+    CT_TRY(const CompileTrace trace, runPipeline(module, options));
+    if (trace.failed())
+        return Error{
+            ErrorCode::Unsupported, trace.steps.back().info.name + ": " + trace.steps.back().info.error, {}, {}};
+    return trace.result();
+}
+
+std::string differing(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected) {
+    if (actual.size() != expected.size())
+        return std::to_string(actual.size()) + " results instead of " + std::to_string(expected.size());
+    for (size_t i = 0; i < expected.size(); ++i) {
+        if (actual[i].defined() != expected[i].defined()) return "result " + std::to_string(i) + " is None on one side";
+        if (!expected[i].defined()) continue;
+        const double relative = byteSize(expected[i].dtype()) == 1 ? 0.5 : isHalf(expected[i].dtype()) ? 4e-2 : 1e-4;
+        const bool real = isFloating(expected[i].dtype()) || isComplex(expected[i].dtype());
+        const Comparison result = compare(actual[i], expected[i], real ? Tolerance{relative, relative} : Tolerance{});
+        if (!result.sameType) return "result " + std::to_string(i) + " has another type";
+        if (!result.within)
+            return "result " + std::to_string(i) + " differs by " + std::to_string(result.maxAbsoluteError);
+    }
+    return {};
+}
+
+bool drawsNumbers(const Op& op) {
+    return op.is(Tag::Random) || op.name().find("empty") != std::string::npos ||
+           op.name().find("dropout") != std::string::npos;
 }
 
 }  // namespace cutaway::testing

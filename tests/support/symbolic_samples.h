@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "cutaway/request.h"
 #include "engine/interpret/specialize.h"
 #include "tests/support/op_samples.h"
 
@@ -22,5 +23,12 @@ struct SymbolicRefusal {
 /// each alone. Arguments that are sizes (or products of two) become symbols, too, unless the op takes the call without
 /// that.
 std::vector<SymbolicSample> symbolicForms(const SampleCall& sample, std::vector<SymbolicRefusal>& refusals);
+
+/// What the passes make of it; an error names the step that failed.
+Result<Snapshot> afterPasses(const Snapshot& module, Mode mode);
+/// "" or the first difference: numbers may differ by rounding, types may not.
+std::string differing(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected);
+/// Whether its results are other numbers every time, or numbers that nobody wrote.
+bool drawsNumbers(const Op& op);
 
 }  // namespace cutaway::testing
