@@ -159,7 +159,28 @@ Result<void> Backward::run() {
         const auto arrived = m_arrived.find((*call)->id());
         if (arrived == m_arrived.end()) continue;
         if (m_rewriter.begin("derivative of " + (*call)->op().name(), **call) != Go::Yes) return {};
+        CT_TRY_VOID(keepSums(**call));
         CT_TRY_VOID(differentiate(**call, arrived->second));
+    }
+    return {};
+}
+
+/// Attention leaves out a result that only its derivative reads, as long as nobody has asked for one.
+Result<void> Backward::keepSums(Node& call) {
+    const Schema* schema = call.op().schema();
+    for (size_t i = 0; schema && i < schema->params.size() && i < call.args().size(); ++i) {
+        const auto& param = schema->params[i];
+        const bool asks = param.name == "compute_log_sumexp" || param.name == "compute_logsumexp";
+        const bool* asked = asks ? call.arg(i).get<bool>() : nullptr;
+        if (asked == nullptr || *asked) continue;
+        m_graph.setArg(call, i, Argument(true));
+        CT_TRY(ValueType type, inferCall(call.op(), call.args()));
+        m_graph.setType(call, std::move(type));
+        for (Node* item : call.users()) {
+            if (!item->isCall("operator.getitem")) continue;
+            CT_TRY(ValueType itemType, inferCall(item->op(), item->args()));
+            m_graph.setType(*item, std::move(itemType));
+        }
     }
     return {};
 }

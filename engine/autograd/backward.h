@@ -28,6 +28,7 @@ class Backward {
         std::vector<Node*> items;
     };  // one per result
 
+    Result<void> keepSums(Node& call);
     Result<void> differentiate(Node& call, const Slots& slots);
     GraphBuilder builderFor(const Node& cause);
     bool flows(const Node& value) const { return m_flow[index(value.id())]; }
