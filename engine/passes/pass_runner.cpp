@@ -56,7 +56,7 @@ Result<bool> runChecked(const Pass& pass, Module& module, const Module& before, 
     if (differs) {
         VerifyOptions verifyOptions;
         verifyOptions.functional = pass.functional && !rewriter.outOfFuel();
-        verifyOptions.types = checksTypes();
+        verifyOptions.types = verifyOptions.functional && checksTypes();
         CT_TRY_VOID(verify(module, verifyOptions));
     }
     return differs;
