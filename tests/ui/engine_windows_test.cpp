@@ -8,6 +8,7 @@
 #include <QTreeView>
 #include <QtTest>
 
+#include "engine/support/fault_points.h"
 #include "tests/support/paths.h"
 #include "tests/support/pt2_builder.h"
 #include "tests/ui/tree_text.h"
@@ -77,6 +78,35 @@ class EngineWindowsTest : public QObject {
         m_main->activateWindow();
     }
     void cleanup() { m_main.reset(); }
+
+    /// An exception, whatever it is and wherever it is thrown, is a line in the log; the window goes on.
+    void exceptionsLeaveTheWindow_data() {
+        QTest::addColumn<QString>("fault");
+        for (const char* place : {"reader:*", "pass:decompose", "job:*"})
+            for (const char* kind : {"internal", "logic_error", "bad_alloc", "system_error", "int"})
+                QTest::newRow(qPrintable(QString("%1, %2").arg(place, kind))) << QString("%1:%2").arg(place, kind);
+    }
+    void exceptionsLeaveTheWindow() {
+        QFETCH(QString, fault);
+        const QString model = testing::testFile("../resources/models/mlp.pt2");
+        const auto end = qScopeGuard([] { setFault(""); });
+        LogModel& log = m_main->controller().log();
+        if (!fault.startsWith("reader")) {
+            m_main->open(model);
+            QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().model() && m_main->isSettled(), kPatience);
+        }
+        const int lines = log.rowCount();
+        setFault(fault.toStdString());
+        if (fault.startsWith("reader")) m_main->open(model);
+        else m_main->controller().compile({});
+        QTRY_VERIFY_WITH_TIMEOUT(log.rowCount() > lines && m_main->isSettled(), kPatience);
+        setFault("");
+        m_main->open(model);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().model() && m_main->isSettled(), kPatience);
+        m_main->controller().compile({});
+        QTRY_VERIFY_WITH_TIMEOUT(!m_main->controller().runs().empty() && m_main->isSettled(), kPatience);
+        QVERIFY(m_main->isVisible());
+    }
 
     void everyRewriteIsShownOnTheWayThereAndBack_data() {
         QTest::addColumn<QString>("model");
