@@ -199,7 +199,7 @@ class CliTest : public QObject {
         row("cutaway-cli rules --pass nosuch", 1, "!no pass named 'nosuch'");
         row("cutaway-cli rules --pass early_pattern", 1, "!did you mean early_patterns?");
         row("cutaway-cli steps two.py --move early_patterns=before:decompos", 1, "!did you mean decompose?");
-        row("cutaway-cli rules --rules folder", 2, "!folder");
+        row("cutaway-cli rules --rules folder", 1, "!folder");
         row("cutaway-cli explain two.py --rule nosuch", 1, "!no rule named 'nosuch'");
         row("cutaway-cli explain two.py --rule pointles_view", 1, "!did you mean pointless_view?");
         row("cutaway-cli explain two.py --rule nosuch --node a", 1, "!no rule named 'nosuch'");

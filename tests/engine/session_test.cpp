@@ -117,8 +117,6 @@ class SessionTest : public QObject {
         }
     }
 
-    /// Every recorded model returns what PyTorch returned, by the interpreter and compiled. A model that draws random
-    /// numbers is compared in the test below.
     /// droppath_mini adds a block's result to four rows of eight, chosen at random, twice; which ones PyTorch's
     /// generator chose was not recorded. Rows do not touch one another, so four runs show every row in all its four
     /// states. The expected rows must be among them and name four rows for each block; with that choice the results

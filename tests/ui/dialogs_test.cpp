@@ -217,7 +217,7 @@ class DialogsTest : public QObject {
         QTemporaryDir folder;
         QFile file(folder.filePath("found.py"));
         QVERIFY(file.open(QIODevice::WriteOnly));
-        file.write("def forward(x: \"f32[4]\"):\n    y = aten.nonzero.default(x)\n    return (y,)\n");
+        file.write("def forward(x: \"f32[4]\"):\n    y: \"i64[u0, 1]\" = aten.nonzero.default(x)\n    return (y,)\n");
         file.close();
         m_controller->open(file.fileName());
         QTRY_VERIFY_WITH_TIMEOUT(m_controller->model() && !m_controller->isBusy(), kPatience);

@@ -131,8 +131,11 @@ class FakeSource : public ui::Source {
         CT_TRY_VOID(arrive("rewrites", progress));
         std::vector<RewriteInfo> rewrites;
         for (int i = 0; i < (step == 4 ? 2 : 1); ++i)
-            rewrites.push_back({i, "mm_add_to_addmm", "the bias is added while the product is still in registers", "y",
-                                static_cast<NodeKey>(15)});
+            rewrites.push_back({.index = i,
+                                .rule = "mm_add_to_addmm",
+                                .why = "the bias is added while the product is still in registers",
+                                .node = "y",
+                                .key = static_cast<NodeKey>(15)});
         return rewrites;
     }
     Result<UnionGraph> diff(const Place& before, const Place& after, const Progress& progress) override {
@@ -210,7 +213,7 @@ class FakeSource : public ui::Source {
         report.searched = 3;
         report.culprit = {run, 4, 2};
         report.step.name = "fuse_bias_add";
-        report.rewrite = {1, "mm_add_to_addmm", "", "y", static_cast<NodeKey>(15)};
+        report.rewrite = {.index = 1, .rule = "mm_add_to_addmm", .node = "y", .key = static_cast<NodeKey>(15)};
         report.probes = {{3, {run, 5, 1}, true, "largest error 0.5 of 1"},
                          {1, {run, 4, 1}, false, "largest error 0"},
                          {2, {run, 4, 2}, true, "largest error 0.5 of 1"}};

@@ -120,8 +120,8 @@ class StepsModelTest : public QObject {
         QCOMPARE(wanted.size(), 1);
         QVERIFY(!model.canFetchMore(pass));
         QAbstractItemModelTester tester(&model, kFatal);  // not earlier: it fetches everything itself
-        model.setRewrites(
-            4, {{0, "mm_add_to_addmm", "why", "y", static_cast<NodeKey>(3)}, {1, "dead node", "", "", NodeKey::None}});
+        model.setRewrites(4, {{.rule = "mm_add_to_addmm", .why = "why", .node = "y", .key = static_cast<NodeKey>(3)},
+                              {.index = 1, .rule = "dead node"}});
         QCOMPARE(treeText(model, pass), "1  mm_add_to_addmm at y\n2  dead node\n");
         QCOMPARE(*model.placeOf(model.indexOf(Place{1, 4, 2})), (Place{1, 4, 2}));
         model.setRewrites(4, {});

@@ -1,5 +1,5 @@
 #pragma once
-// Ids that mean the same on both sides of the door.
+// Ids that mean the same to the engine and to those outside.
 #include <cstdint>
 #include <functional>
 
