@@ -74,11 +74,12 @@ void addOptions(CLI::App& command, Context& context) {
         CompileArguments compile;
     };
     auto arguments = std::make_shared<Arguments>();
-    auto* models = command.add_option("MODEL", arguments->paths, "One model or more");
+    auto* models = command.add_option("MODEL", arguments->paths, "One model or more")->default_str("");
     auto* curve = command
                       .add_option("--curve", arguments->curve,
                                   "Instead of a model: graphs made of so many nodes each, and the time of every stage")
                       ->type_name("N,N,...")
+                      ->default_str("")
                       ->delimiter(',')
                       ->check(wholeNumber(1, 10'000'000))
                       ->excludes(models);

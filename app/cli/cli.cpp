@@ -53,6 +53,7 @@ void OpenArguments::addTo(CLI::App& command) {
         ->type_name("NAME");
     command.add_option("--size", sizes, "Make a size symbol a number: --size s77=4 (may be repeated)")
         ->type_name("SYMBOL=N")
+        ->default_str("")
         ->allow_extra_args(false);
 }
 Result<OpenSettings> OpenArguments::resolved() const {
@@ -103,7 +104,7 @@ void addOption(CLI::App& command, const Setting& setting, std::vector<std::strin
         std::vector<std::string> choices;
         std::istringstream all{std::string(setting.choices)};
         for (std::string one; all >> one;) choices.push_back(one);
-        option->check(oneOf(std::move(choices)));
+        option->check(oneOf(std::move(choices)))->default_str(std::string(setting.initial));
     } else if (setting.kind == Setting::Kind::Integer) {
         option->type_name("N")->check(wholeNumber(static_cast<int64_t>(setting.least), kNoLimit));
     } else if (setting.kind != Setting::Kind::Flag) {

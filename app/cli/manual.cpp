@@ -34,10 +34,10 @@ std::string optionNames(const CLI::Option& option) {
     std::replace(names.begin(), names.end(), ',', ' ');
     const std::string type = option.get_type_name();
     if (type.empty() || option.get_items_expected_max() == 0) return names;
-    const size_t range = type.find(':');
-    if (range == std::string::npos) return names + " " + type;
-    const std::string takes = type.substr(range + 1);
-    return takes.starts_with('{') ? names + " " + takes : names + " " + type.substr(0, range) + " (" + takes + ")";
+    if (const size_t words = type.find(":{"); words != std::string::npos) return names + " " + type.substr(words + 1);
+    if (const size_t range = type.find(":from "); range != std::string::npos)
+        return names + " " + type.substr(0, range) + " (" + type.substr(range + 1) + ")";
+    return names + " " + type;
 }
 
 void addOptions(std::string& out, const CLI::App& command, bool compiling) {
