@@ -126,6 +126,50 @@ class DialogsTest : public QObject {
         QCOMPARE(item(again, "batch_tanh")->checkState(), Qt::Checked);
     }
 
+    /// What a compile would refuse is refused while it can still be mended.
+    void settingsThatMeanNothingAreRefused_data() {
+        QTest::addColumn<QString>("settings");
+        QTest::addColumn<QString>("problem");
+        QTest::newRow("key") << "batch_tanh=min_fuse_set_siz:2"
+                             << "did you mean min_fuse_set_size?";
+        QTest::newRow("value") << "batch_tanh=min_fuse_set_size:few"
+                               << "a whole number from 2";
+        QTest::newRow("fine") << "batch_tanh=min_fuse_set_size:2"
+                              << "";
+    }
+    void settingsThatMeanNothingAreRefused() {
+        QFETCH(QString, settings);
+        QFETCH(QString, problem);
+        CompileDialog dialog(passes(), {});
+        item(dialog, "batch_tanh")->setCheckState(Qt::Checked);
+        for (auto* field : dialog.findChildren<QLineEdit*>())
+            if (field->accessibleName() == "Settings of optional passes") field->setText(settings);
+        dialog.accept();
+        QCOMPARE(dialog.result() == QDialog::Accepted, problem.isEmpty());
+        const QString said = dialog.findChild<QLabel*>("problem")->text();
+        QVERIFY2(said.contains(problem), qPrintable(said));
+    }
+
+    /// Optional passes of both modes, none of which anybody has asked for.
+    void optionalPassesStandUnticked_data() {
+        QTest::addColumn<int>("mode");
+        QTest::newRow("inference") << 0;
+        QTest::newRow("training") << 1;
+    }
+    void optionalPassesStandUnticked() {
+        QFETCH(int, mode);
+        CompileDialog dialog(passes(), {});
+        dialog.findChild<QComboBox*>("mode")->setCurrentIndex(mode);
+        int optional = 0;
+        for (const PassInfo& pass : m_controller->passes(static_cast<Mode>(mode))) {
+            const QListWidgetItem* row = item(dialog, QString::fromStdString(pass.name));
+            QVERIFY2(row, pass.name.c_str());
+            QCOMPARE(row->checkState() == Qt::Unchecked, pass.optional);
+            optional += pass.optional;
+        }
+        QVERIFY(optional > 0);
+    }
+
     void settingsOfAPassThatIsNotTickedAreRefused() {
         CompileDialog dialog(passes(), {});
         for (auto* field : dialog.findChildren<QLineEdit*>())

@@ -3,8 +3,6 @@
 #include <QCheckBox>
 #include <QComboBox>
 #include <QDialogButtonBox>
-#include <QFileDialog>
-#include <QFileInfo>
 #include <QFormLayout>
 #include <QHBoxLayout>
 #include <QLabel>
@@ -14,19 +12,15 @@
 #include <QSettings>
 #include <QSignalBlocker>
 #include <QSpinBox>
-#include <QSplitter>
 #include <QTabWidget>
 #include <QVBoxLayout>
 #include <algorithm>
 
-#include "cutaway/files.h"
-#include "ui/windows/code_view.h"
+#include "cutaway/settings.h"
+#include "ui/windows/rules_page.h"
 
 namespace cutaway::ui {
 namespace {
-
-constexpr int kKnownFiles = 10;
-constexpr qint64 kShownBytes = 1 << 20;  // of a file that somebody took for rules
 
 QLabel* wrapped(const QString& text) {
     auto* label = new QLabel(text);
@@ -37,6 +31,14 @@ QLabel* wrapped(const QString& text) {
 QStringList wordsOf(const QLineEdit* field) {
     static const QRegularExpression gap(QStringLiteral("[\\s;]+"));
     return field->text().split(gap, Qt::SkipEmptyParts);
+}
+
+/// What the table of settings says of an option of the request.
+QString sentenceOf(std::string_view key) {
+    for (const Setting& setting : settings())
+        if (setting.belongsTo(kRequest) && setting.key == key)
+            return QString::fromUtf8(setting.what.data(), static_cast<qsizetype>(setting.what.size()));
+    qFatal("the request has no such option");
 }
 
 }  // namespace
@@ -50,16 +52,17 @@ CompileDialog::CompileDialog(Passes passes, const CompileRequest& from, QWidget*
       m_allStages(new QCheckBox(tr("Run again what PyTorch ran before it recorded the graph"))),
       m_fuel(new QSpinBox),
       m_passes(new QListWidget),
-      m_files(new QListWidget),
       m_settings(new QLineEdit),
-      m_rulesOff(new QLineEdit),
       m_problem(wrapped({})),
       m_options(from) {
     setWindowTitle(tr("Compile"));
     auto* tabs = new QTabWidget;
     tabs->addTab(makeGeneral(from), tr("&General"));
     tabs->addTab(makePasses(from), tr("&Passes"));
-    tabs->addTab(makeRules(from), tr("&Rules"));
+    std::vector<PassInfo> all = m_passesOf(Mode::Inference);
+    for (PassInfo& pass : m_passesOf(Mode::Training)) all.push_back(std::move(pass));
+    m_rules = new RulesPage(all, from);
+    tabs->addTab(m_rules, tr("&Rules"));
     auto* buttons = new QDialogButtonBox(QDialogButtonBox::Ok | QDialogButtonBox::Cancel);
     buttons->button(QDialogButtonBox::Ok)->setText(tr("Compile"));
     connect(buttons, &QDialogButtonBox::accepted, this, &CompileDialog::accept);
@@ -77,12 +80,16 @@ QWidget* CompileDialog::makeGeneral(const CompileRequest& from) {
     m_mode->setObjectName(QStringLiteral("mode"));
     m_mode->addItems({tr("Inference"), tr("Training")});
     m_mode->setCurrentIndex(static_cast<int>(from.mode));
+    m_mode->setToolTip(sentenceOf("mode"));
+    m_stage->setToolTip(sentenceOf("only"));
     m_parity->setChecked(from.parity);
+    m_parity->setToolTip(sentenceOf("parity"));
     m_allStages->setChecked(from.allStages);
+    m_allStages->setToolTip(sentenceOf("all-stages"));
     m_fuel->setRange(-1, 100000000);
     m_fuel->setSpecialValueText(tr("no limit"));
     m_fuel->setValue(from.fuel ? static_cast<int>(*from.fuel) : -1);
-    m_fuel->setToolTip(tr("Rewrites that the whole run may do; then all passes stop"));
+    m_fuel->setToolTip(sentenceOf("fuel"));
     auto* page = new QWidget;
     auto* form = new QFormLayout(page);
     form->addRow(tr("&Mode"), m_mode);
@@ -162,71 +169,7 @@ void CompileDialog::listPasses() {
     m_stage->setCurrentIndex(std::max(0, m_stage->findData(stage)));
 }
 
-QWidget* CompileDialog::makeRules(const CompileRequest& from) {
-    m_files->setAccessibleName(tr("Files with rules"));
-    QStringList off;
-    std::vector<PassInfo> all = m_passesOf(Mode::Inference);
-    for (PassInfo& pass : m_passesOf(Mode::Training)) all.push_back(std::move(pass));
-    for (const std::string& name : from.disabledPasses)
-        if (std::none_of(all.begin(), all.end(), [&](const PassInfo& pass) { return pass.name == name; }))
-            off << QString::fromStdString(name);
-    m_rulesOff->setText(off.join(' '));
-    m_rulesOff->setPlaceholderText(tr("RULE or PASS/RULE"));
-    for (const QString& path : QSettings().value(QStringLiteral("compile/ruleFiles")).toStringList()) {
-        const std::string name = QFileInfo(path).completeBaseName().toStdString();
-        addRuleFile(path, std::any_of(from.userRules.begin(), from.userRules.end(),
-                                      [&](const UserRules& rules) { return rules.name == name; }));
-    }
-    auto* add = new QPushButton(tr("&Add…"));
-    auto* remove = new QPushButton(tr("&Remove"));
-    connect(add, &QPushButton::clicked, this, [this] {
-        for (const QString& path :
-             QFileDialog::getOpenFileNames(this, tr("Rules"), {}, tr("Rules (*.txt *.rules);;All files (*)")))
-            addRuleFile(path, true);
-    });
-    connect(remove, &QPushButton::clicked, this, [this] { delete m_files->takeItem(m_files->currentRow()); });
-    auto* page = new QWidget;
-    auto* column = new QVBoxLayout(page);
-    column->addWidget(wrapped(tr(
-        "Rules of your own, in the form that `cutaway-cli rules` prints. Checked files are read again at every compile.")));
-    column->addWidget(makeRuleView(), 1);
-    auto* row = new QHBoxLayout;
-    row->addWidget(add);
-    row->addWidget(remove);
-    row->addStretch();
-    column->addLayout(row);
-    auto* form = new QFormLayout;
-    form->addRow(tr("Rules switched &off"), m_rulesOff);
-    column->addLayout(form);
-    return page;
-}
-
-/// The files, and below them what is in the current one.
-QWidget* CompileDialog::makeRuleView() {
-    auto* view = new CodeView(Language::Rules, tr("Rules in the current file"),
-                              tr("The rules in the current file are shown here."));
-    connect(m_files, &QListWidget::currentItemChanged, view, [view](const QListWidgetItem* item) {
-        QFile file(item ? item->text() : QString());
-        if (!item) view->setCode({});
-        else if (!QFileInfo(file).isFile() || !file.open(QIODevice::ReadOnly))
-            view->setCode(
-                tr("# This file cannot be read. %1").arg(file.errorString()));  // a pipe would wait for its writer
-        else view->setCode(QString::fromUtf8(file.read(kShownBytes)));
-    });
-    auto* areas = new QSplitter(Qt::Vertical);
-    areas->addWidget(m_files);
-    areas->addWidget(view);
-    areas->setStretchFactor(1, 2);
-    areas->setChildrenCollapsible(false);
-    return areas;
-}
-
-void CompileDialog::addRuleFile(const QString& path, bool used) {
-    auto* item = new QListWidgetItem(path, m_files);
-    item->setToolTip(path);
-    item->setFlags(item->flags() | Qt::ItemIsUserCheckable);
-    item->setCheckState(used ? Qt::Checked : Qt::Unchecked);
-}
+void CompileDialog::addRuleFile(const QString& path, bool used) { m_rules->addFile(path, used); }
 
 void CompileDialog::replay(const PassMove& move) {
     const auto rowOf = [this](const std::string& pass) {
@@ -262,7 +205,7 @@ QString CompileDialog::collect() {
     options.allStages = m_allStages->isChecked();
     options.onlyStage = m_stage->currentData().toString().toStdString();
     if (m_fuel->value() >= 0) options.fuel = m_fuel->value();
-    for (const QString& rule : wordsOf(m_rulesOff)) options.disabledPasses.push_back(rule.toStdString());
+    if (QString problem = m_rules->addTo(options); !problem.isEmpty()) return problem;
     options.moves = m_moves;
     for (const QString& text : wordsOf(m_settings)) {
         auto pass = parseOptionalPass(text.toStdString());
@@ -279,13 +222,9 @@ QString CompileDialog::collect() {
         if (pass->optional && !ticked && options.enabled(name))
             return tr("Tick %1 in the list to run it with these settings (Passes).").arg(m_passes->item(row)->text());
     }
-    for (int row = 0; row < m_files->count(); ++row) {
-        if (m_files->item(row)->checkState() != Qt::Checked) continue;
-        const QString path = m_files->item(row)->text();
-        auto text = readTextFile(path.toStdString(), kMaxSettingsFile);
-        if (!text) return QString::fromStdString(text.error().text());
-        options.userRules.push_back({QFileInfo(path).completeBaseName().toStdString(), std::move(*text)});
-    }
+    for (const OptionalPass& pass : options.enabledPasses)
+        if (const auto known = checkSettings(pass); !known) return QString::fromStdString(known.error().text());
+    if (const auto fits = checkRequest(options); !fits) return QString::fromStdString(fits.error().text());
     m_options = std::move(options);
     return {};
 }
@@ -298,9 +237,7 @@ void CompileDialog::accept() {
     QSettings settings;
     settings.setValue(QStringLiteral("compile/training"), m_options.mode == Mode::Training);
     settings.setValue(QStringLiteral("compile/parity"), m_options.parity);
-    QStringList files;
-    for (int row = 0; row < std::min(kKnownFiles, m_files->count()); ++row) files << m_files->item(row)->text();
-    settings.setValue(QStringLiteral("compile/ruleFiles"), files);
+    m_rules->remember();
     QDialog::accept();
 }
 

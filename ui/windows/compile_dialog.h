@@ -16,6 +16,8 @@ class QSpinBox;
 
 namespace cutaway::ui {
 
+class RulesPage;
+
 class CompileDialog : public QDialog {
     Q_OBJECT
 
@@ -37,8 +39,6 @@ class CompileDialog : public QDialog {
   private:
     QWidget* makeGeneral(const CompileRequest& from);
     QWidget* makePasses(const CompileRequest& from);
-    QWidget* makeRules(const CompileRequest& from);
-    QWidget* makeRuleView();
     void listPasses();
     bool isTicked(const PassInfo& pass) const;
     void replay(const PassMove& move);
@@ -52,8 +52,9 @@ class CompileDialog : public QDialog {
     QComboBox *m_mode, *m_stage;
     QCheckBox *m_parity, *m_allStages;
     QSpinBox* m_fuel;
-    QListWidget *m_passes, *m_files;
-    QLineEdit *m_settings, *m_rulesOff;
+    QListWidget* m_passes;
+    QLineEdit* m_settings;
+    RulesPage* m_rules = nullptr;
     QLabel* m_problem;
     std::vector<PassMove> m_moves;
     CompileRequest m_options;
