@@ -66,7 +66,7 @@ OpenedFile readPackage(const ZipArchive& archive) {
                        (models.size() == 1 ? " model, " : " models, ") + std::to_string(libraries) + " libraries, " +
                        std::to_string(sources) + " sources";
     for (const std::string& model : models) file.remarks.push_back("model '" + model + "'");
-    file.remarks.push_back(
+    file.remarks.emplace_back(
         "holds compiled code and no graph; open the .pt2 that torch.export.save wrote to see its graph");
     return file;
 }

@@ -108,7 +108,7 @@ class TraceReader {
         const auto document = parseJson(json, where);
         if (!document) {
             if (!last) return document.error();
-            m_file.remarks.push_back("the last record is cut off and is left out (TRC-4)");
+            m_file.remarks.emplace_back("the last record is cut off and is left out (TRC-4)");
             return {};
         }
         ++m_records;

@@ -51,7 +51,7 @@ ValueType FunctionBuilder::callType(const Statement& statement, const Op& op, co
     const bool tuple = op.schema()->returnsTuple();
     if (!annotated && !blind && !tuple) {
         Error error = inferred.error();
-        error.notes.push_back("a type annotation opens the graph all the same");
+        error.notes.emplace_back("a type annotation opens the graph all the same");
         m_state.fail(statement.begin, error);
         return {};
     }
