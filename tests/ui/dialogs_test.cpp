@@ -131,7 +131,7 @@ class DialogsTest : public QObject {
         QTest::addColumn<QString>("settings");
         QTest::addColumn<QString>("problem");
         QTest::newRow("key") << "batch_tanh=min_fuse_set_siz:2"
-                             << "did you mean min_fuse_set_size?";
+                             << "did you mean min_fuse_set_size";
         QTest::newRow("value") << "batch_tanh=min_fuse_set_size:few"
                                << "a whole number from 2";
         QTest::newRow("fine") << "batch_tanh=min_fuse_set_size:2"
