@@ -256,14 +256,9 @@ class DialogsTest : public QObject {
         QCOMPARE(other.options().inputsFile, std::string());  // those were another model's
     }
 
-    /// Results whose size depends on data have no kernels; the interpreter runs them all the same.
+    /// What chooses between graphs has no kernels; the interpreter runs it all the same.
     void onlyWhatTheRunAllowsIsOffered() {
-        QTemporaryDir folder;
-        QFile file(folder.filePath("found.py"));
-        QVERIFY(file.open(QIODevice::WriteOnly));
-        file.write("def forward(x: \"f32[4]\"):\n    y: \"i64[u0, 1]\" = aten.nonzero.default(x)\n    return (y,)\n");
-        file.close();
-        m_controller->open(file.fileName());
+        m_controller->open(testing::testFile("cases/text/sample_b.txt"));
         QTRY_VERIFY_WITH_TIMEOUT(m_controller->model() && !m_controller->isBusy(), kPatience);
         compile({});
         const Run& run = m_controller->runs()[0];
