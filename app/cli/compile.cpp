@@ -15,7 +15,7 @@ int dumpRun(Compiled& compiled, const std::string& folder, const CompileRequest&
     if (error) return fail(Error{ErrorCode::ToolFailed, "cannot make the folder: " + error.message(), folder, {}});
     for (const StepInfo& step : compiled.steps) {
         if (step.state != StepState::Changed) continue;
-        char number[8];
+        char number[16];
         std::snprintf(number, sizeof number, "%02d", shownNumber(step.index));
         const std::string stem = folder + "/" + number + "_" + step.stage + "." + step.name;
         for (const auto& [place, side] : {std::pair{Place{compiled.run, step.index, 0}, ".before.py"},

@@ -31,8 +31,8 @@ int printDiff(Compiled& compiled, const FoundStep& found, const std::string& jso
     if (!newText) return fail(newText.error());
     const auto oldLines = linesByNode(*oldText), newLines = linesByNode(*newText);
     auto line = [](const std::map<NodeKey, std::string>& lines, NodeKey id) {
-        auto found = lines.find(id);
-        return found == lines.end() ? std::string() : found->second;
+        const auto known = lines.find(id);
+        return known == lines.end() ? std::string() : known->second;
     };
     Json rows = Json::array();
     for (const UnionGraph::Node& node : graph->nodes) {
