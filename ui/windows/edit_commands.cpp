@@ -33,7 +33,9 @@ void showPalette(MainWindow& main) {
     auto& steps = main.get<StepsWindow>();
     for (const StepInfo& step : steps.model().steps()) {
         const QString name = QString::fromStdString(step.name);
-        entries.append({tr("pass"), name, [&steps, name] { steps.select(name); }});
+        const QString key = QString::fromStdString(step.key());
+        // A run of other passes may have come since the list was made: then there is no such step.
+        entries.append({tr("pass"), name, [&steps, key] { static_cast<void>(steps.select(key)); }});
     }
     for (const QString& path : QSettings().value(QStringLiteral("recent")).toStringList())
         entries.append({tr("file"), path, [&main, path] { main.open(path); }});
