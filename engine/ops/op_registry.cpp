@@ -25,6 +25,7 @@ std::span<const OpDef> specialFunctionOps();
 std::span<const OpDef> antialiasedOps();
 std::span<const OpDef> histogramOps();
 std::span<const OpDef> affineGridOps();
+std::span<const OpDef> reorderOps();
 
 /// In-place forms whose names do not follow from the functional ones.
 constexpr std::pair<std::string_view, std::string_view> kInplaceNames[] = {
@@ -72,8 +73,8 @@ class OpRegistry {
             normBackwardOps(), groupNormOps(), rmsNormOps(), lossOps(), classLossOps(), lossCompositeOps(), randomOps(),
             distributionOps(), pointwiseNameOps(), layerNameOps(),
             // views and data movement
-            viewOps(), permuteOps(), sliceOps(), viewScatterOps(), movementOps(), padOps(), joinOps(), rearrangeOps(),
-            rangeOps(), reinterpretOps(), mutatingOps(),
+            viewOps(), permuteOps(), sliceOps(), viewScatterOps(), movementOps(), reorderOps(), padOps(), joinOps(),
+            rearrangeOps(), rangeOps(), reinterpretOps(), mutatingOps(),
             // indexing
             gatherOps(), indexOps(), scatterOps(), bagOps(), searchOps(), maskedIndexOps(), dataDependentOps(),
             // products, convolutions, windows, attention
