@@ -1,4 +1,4 @@
-// Elements rearranged between dims: pixel and channel shuffles, sliding blocks, repeats, rotations, diagonals.
+// Elements rearranged between dims: pixel and channel shuffles, sliding blocks, repeats, diagonals.
 #include "engine/ops/build.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/infer_rules.h"
@@ -251,36 +251,7 @@ EvalResult evalRepeatPositions(const EvalContext& c) {
     return result;
 }
 
-// -- rotation and diagonals
-
-Result<std::vector<int64_t>> rotationDims(const InferContext& c, const TensorType& self) {
-    CT_TRY(std::vector<int64_t> dims, c.dims("dims", self.rank(), false));
-    if (dims.size() != 2) return c.fail("needs two dims to rotate in");
-    return dims;
-}
-Result<ValueType> inferRot90(const InferContext& c) {
-    CT_TRY(const TensorType self, c.tensor(size_t{0}));
-    CT_TRY(const std::vector<int64_t> dims, rotationDims(c, self));
-    CT_TRY(const int64_t turns, c.integer("k", 1));
-    TensorType type = self;
-    type.strides = turns % 4 == 0 ? contiguousStrides(self.sizes) : preservedStrides(self);
-    type.offset = 0;
-    type.requiresGrad = false;
-    if (turns % 2 != 0) {
-        std::swap(type.sizes[static_cast<size_t>(dims[0])], type.sizes[static_cast<size_t>(dims[1])]);
-        std::swap(type.strides[static_cast<size_t>(dims[0])], type.strides[static_cast<size_t>(dims[1])]);
-    }
-    return ValueType(std::move(type));
-}
-Values decomposeRot90(Decomposition& d) {
-    const Value self = d.in(0);
-    const std::vector<int64_t> dims = *rotationDims(d, self.type());
-    const int64_t turns = (d.integerOr("k", 1) % 4 + 4) % 4;
-    auto flip = [&](std::vector<int64_t> along) { return d.call("aten.flip.default", {self, Argument(along)}); };
-    if (turns == 0) return d.call("aten.clone.default", {self}, {{"memory_format", MemoryFormat::Contiguous}});
-    if (turns == 2) return flip(dims);
-    return d.call("aten.transpose.int", {flip({turns == 1 ? dims[1] : dims[0]}), dims[0], dims[1]});
-}
+// -- diagonals
 
 Result<ValueType> inferDiagEmbed(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
@@ -445,33 +416,6 @@ b8[2, 0], 2, 1
      .expand = Expand::Decompose,
      .decompose = decomposeRepeatPositions,
      .samples = "i64[3]>0, output_size=15\ni32[3]>0, output_size=15"},
-    // k quarter turns from the first towards the second dim.
-    {.schema = "aten.rot90.default(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor",
-     .infer = inferRot90,
-     .eval = evalExpanded,
-     .expand = Expand::Decompose,
-     .decompose = decomposeRot90,
-     .derive =
-         [](Derivation& d) {
-             const int64_t back = checkedSub(0, d.integerOr("k", 1));
-             d.input(0) = d.call("aten.rot90.default", {d.dy(), back, d.arg("dims")});
-         },
-     .samples =
-         "f32[2, 3]\nf32[2, 3, 4], 2, [1, 2]\nf32[2, 3, 4], 3, [-1, 0]\nf32[2, 3], 4\nf32[2, 3], -1\ni64[2, 3][1, 2], 1\nb8[0, 3]"},
-    shorthand(
-        "aten.fliplr.default(Tensor self) -> Tensor",
-        [](Decomposition& d) -> Values {
-            return d.in(0).rank() < 2 ? refuse(d, "needs at least two dims")
-                                      : d.call("aten.flip.default", {d.in(0), Argument(std::vector<Argument>{1})});
-        },
-        "f32[2, 3]\ni64[2, 3, 2]"),
-    shorthand(
-        "aten.flipud.default(Tensor self) -> Tensor",
-        [](Decomposition& d) -> Values {
-            return d.in(0).rank() < 1 ? refuse(d, "needs at least one dim")
-                                      : d.call("aten.flip.default", {d.in(0), Argument(std::vector<Argument>{0})});
-        },
-        "f32[2, 3]\nf32[3]"),
     // Zeros with the last dim on a diagonal.
     {.schema = "aten.diag_embed.default(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
      .infer = inferDiagEmbed,
