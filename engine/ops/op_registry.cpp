@@ -25,6 +25,7 @@ std::span<const OpDef> specialFunctionOps();
 std::span<const OpDef> antialiasedOps();
 std::span<const OpDef> histogramOps();
 std::span<const OpDef> affineGridOps();
+std::span<const OpDef> roundingOps();
 std::span<const OpDef> reorderOps();
 
 /// In-place forms whose names do not follow from the functional ones.
@@ -67,11 +68,11 @@ class OpRegistry {
     OpRegistry() {
         const std::span<const OpDef> families[] = {
             // elementwise, factories, reductions, random
-            pointwiseOps(), directionOps(), pointwiseUnaryOps(), pointwiseSpecialOps(), specialFunctionOps(),
-            compareOps(), castOps(), activationOps(), activationBackwardOps(), createOps(), reduceOps(),
-            reduceCompositeOps(), extremeOps(), scanOps(), sortOps(), histogramOps(), softmaxOps(), normOps(),
-            normBackwardOps(), groupNormOps(), rmsNormOps(), lossOps(), classLossOps(), lossCompositeOps(), randomOps(),
-            distributionOps(), pointwiseNameOps(), layerNameOps(),
+            pointwiseOps(), directionOps(), pointwiseUnaryOps(), roundingOps(), pointwiseSpecialOps(),
+            specialFunctionOps(), compareOps(), castOps(), activationOps(), activationBackwardOps(), createOps(),
+            reduceOps(), reduceCompositeOps(), extremeOps(), scanOps(), sortOps(), histogramOps(), softmaxOps(),
+            normOps(), normBackwardOps(), groupNormOps(), rmsNormOps(), lossOps(), classLossOps(), lossCompositeOps(),
+            randomOps(), distributionOps(), pointwiseNameOps(), layerNameOps(),
             // views and data movement
             viewOps(), permuteOps(), sliceOps(), viewScatterOps(), movementOps(), reorderOps(), padOps(), joinOps(),
             rearrangeOps(), rangeOps(), reinterpretOps(), mutatingOps(),
