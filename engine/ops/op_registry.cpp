@@ -25,6 +25,7 @@ std::span<const OpDef> specialFunctionOps();
 std::span<const OpDef> antialiasedOps();
 std::span<const OpDef> histogramOps();
 std::span<const OpDef> affineGridOps();
+std::span<const OpDef> logarithmOps();
 std::span<const OpDef> roundingOps();
 std::span<const OpDef> reorderOps();
 
@@ -68,7 +69,7 @@ class OpRegistry {
     OpRegistry() {
         const std::span<const OpDef> families[] = {
             // elementwise, factories, reductions, random
-            pointwiseOps(), directionOps(), pointwiseUnaryOps(), roundingOps(), pointwiseSpecialOps(),
+            pointwiseOps(), directionOps(), pointwiseUnaryOps(), roundingOps(), pointwiseSpecialOps(), logarithmOps(),
             specialFunctionOps(), compareOps(), castOps(), activationOps(), activationBackwardOps(), createOps(),
             reduceOps(), reduceCompositeOps(), extremeOps(), scanOps(), sortOps(), histogramOps(), softmaxOps(),
             normOps(), normBackwardOps(), groupNormOps(), rmsNormOps(), lossOps(), classLossOps(), lossCompositeOps(),
