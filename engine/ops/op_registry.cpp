@@ -25,6 +25,7 @@ std::span<const OpDef> specialFunctionOps();
 std::span<const OpDef> antialiasedOps();
 std::span<const OpDef> histogramOps();
 std::span<const OpDef> affineGridOps();
+std::span<const OpDef> gemmNarrowOps();
 std::span<const OpDef> logarithmOps();
 std::span<const OpDef> roundingOps();
 std::span<const OpDef> reorderOps();
@@ -80,11 +81,12 @@ class OpRegistry {
             // indexing
             gatherOps(), indexOps(), scatterOps(), bagOps(), searchOps(), maskedIndexOps(), dataDependentOps(),
             // products, convolutions, windows, attention
-            gemmOps(), gemmCompositeOps(), gemmShorthandOps(), groupedGemmOps(), einsumOps(), quantizeOps(),
-            quantizeParameterOps(), convOps(), poolOps(), averagePoolOps(), adaptivePoolOps(), resampleOps(),
-            resampleBackwardOps(), antialiasedOps(), affineGridOps(), gridSampleOps(), distanceOps(), recurrentOps(),
-            attentionOps(), linalgSolveOps(), linalgCholeskyOps(), linalgSpectralOps(), linalgCompositeOps(),
-            spectralOps(), spectralCompositeOps(), symbolicOps(), assertOps(), foreachOps(), collectiveOps()};
+            gemmOps(), gemmCompositeOps(), gemmShorthandOps(), gemmNarrowOps(), groupedGemmOps(), einsumOps(),
+            quantizeOps(), quantizeParameterOps(), convOps(), poolOps(), averagePoolOps(), adaptivePoolOps(),
+            resampleOps(), resampleBackwardOps(), antialiasedOps(), affineGridOps(), gridSampleOps(), distanceOps(),
+            recurrentOps(), attentionOps(), linalgSolveOps(), linalgCholeskyOps(), linalgSpectralOps(),
+            linalgCompositeOps(), spectralOps(), spectralCompositeOps(), symbolicOps(), assertOps(), foreachOps(),
+            collectiveOps()};
         for (const auto& family : families)
             for (const OpDef& def : family) add(def);
         const size_t rows = m_ops.size();

@@ -1,0 +1,89 @@
+// Products of 8-bit matrices: int8 summed in int32, and 8-bit floats with scales.
+#include "engine/ops/gemm_rules.h"
+#include "engine/ops/matrix.h"
+#include "engine/ops/op_registry.h"
+
+namespace cutaway {
+namespace {
+
+Result<ValueType> inferIntMm(const InferContext& c) {
+    CT_TRY(const TensorType a, c.tensor(size_t{0}));
+    CT_TRY(const TensorType b, c.tensor(1));
+    if (a.dtype != DType::I8 || b.dtype != DType::I8) return c.fail("needs int8 matrices");
+    CT_TRY(TensorType type, productType(c, a, b, 2));
+    type.dtype = DType::I32;
+    return ValueType(std::move(type));
+}
+bool isNarrowFloat(DType dtype) { return isFloating(dtype) && byteSize(dtype) == 1; }
+Result<ValueType> inferScaledMm(const InferContext& c) {
+    CT_TRY(const TensorType a, c.tensor(size_t{0}));
+    CT_TRY(const TensorType b, c.tensor(1));
+    if (!isNarrowFloat(a.dtype) || !isNarrowFloat(b.dtype)) return c.fail("needs matrices of 8-bit floats");
+    if (a.rank() != 2 || b.rank() != 2 || differ(a.sizes[1], b.sizes[0]))
+        return c.fail("needs two matrices whose inner sizes agree");
+    for (const auto& [param, rows, columns] :
+         {std::tuple("scale_a", a.sizes[0], SymInt(1)), std::tuple("scale_b", SymInt(1), b.sizes[1])}) {
+        CT_TRY(const TensorType scale, c.tensor(param));
+        const bool one = numel(scale.sizes) == SymInt(1),
+                   perLine = scale.rank() == 2 && scale.sizes[0] == rows && scale.sizes[1] == columns;
+        if (scale.dtype != DType::F32 || !(one || perLine))
+            return c.fail("'" + std::string(param) + "' must be float32, one number or one per row (column)");
+    }
+    if (c.has("bias")) {
+        CT_TRY(const TensorType bias, c.tensor("bias"));
+        if (numel(bias.sizes).isInt() && differ(numel(bias.sizes), b.sizes[1]))
+            return c.fail("the bias must have one element per column");
+    }
+    return ValueType(
+        TensorType::contiguous(c.dtype("out_dtype").value_or(a.dtype), {a.sizes[0], b.sizes[1]}, a.device));
+}
+/// A scale against the rows or columns of the product, as a matrix.
+Tensor scaleMatrix(const Tensor& scale) {
+    return scale.rank() == 2 ? scale : scale.view({1, 1}, {0, 0}, scale.offset());
+}
+EvalResult evalScaledMm(const EvalContext& c) {
+    const Tensor a = c.in(size_t{0}).to(DType::F32), b = c.in(1).to(DType::F32);
+    Tensor product = Tensor::empty(DType::F32, {a.size(0), b.size(1)});
+    multiplyMatrices(a, b, product);
+    const Tensor rows = broadcastTo(scaleMatrix(c.in("scale_a")), product.sizes()),
+                 columns = broadcastTo(scaleMatrix(c.in("scale_b")), product.sizes());
+    const Tensor bias = c.optional("bias").defined() ? c.optional("bias").to(DType::F32) : Tensor();
+    const double whole = c.optional("scale_result").defined() ? toDouble(c.optional("scale_result").item()) : 1;
+    for (int64_t i = 0; i < product.numel(); ++i) {
+        const double scaledElement = toDouble(product.item(i)) * toDouble(rows.item(i)) * toDouble(columns.item(i));
+        const double added = bias.defined() ? toDouble(bias.item(i % product.size(1))) : 0;
+        product.as<float>()[i] = static_cast<float>((scaledElement + added) * whole);
+    }
+    Tensor out = c.result();
+    copyInto(out, product);
+    return out;
+}
+
+constexpr OpDef kOps[] = {
+    // int8 matrices, summed in int32.
+    {.schema = "aten._int_mm.default(Tensor self, Tensor mat2) -> Tensor",
+     .tags = Tag::Heavy,
+     .infer = inferIntMm,
+     .eval =
+         [](const EvalContext& c) {
+             Tensor out = c.result();
+             multiplyMatrices(c.in(size_t{0}).to(DType::I32), c.in(1).to(DType::I32), out);
+             return out;
+         },
+     .samples = "i8[32, 16], i8[16, 8]\ni8[17, 8], i8[8, 8][1, 8]\ni8[20, 0], i8[0, 8]"},
+    // 8-bit floats with a scale per matrix, or per row and column.
+    {.schema =
+         "aten._scaled_mm.default(Tensor self, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias=None, Tensor? scale_result=None, ScalarType? out_dtype=None, "
+         "bool use_fast_accum=False) -> Tensor",
+     .tags = Tag::Heavy,
+     .infer = inferScaledMm,
+     .eval = evalScaledMm,
+     .samples =
+         "f8e4m3fn[16, 32], f8e4m3fn[32, 16][1, 32], f32[]>0, f32[]>0, None, None, torch.float32\nf8e4m3fn[16, 32], f8e4m3fn[32, 16][1, 32], f32[]>0, f32[]>0, None, None, torch.bfloat16"},
+};
+
+}  // namespace
+
+std::span<const OpDef> gemmNarrowOps() { return kOps; }
+
+}  // namespace cutaway
