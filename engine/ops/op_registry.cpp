@@ -25,6 +25,7 @@ std::span<const OpDef> specialFunctionOps();
 std::span<const OpDef> antialiasedOps();
 std::span<const OpDef> histogramOps();
 std::span<const OpDef> affineGridOps();
+std::span<const OpDef> linalgNormOps();
 std::span<const OpDef> gemmNarrowOps();
 std::span<const OpDef> logarithmOps();
 std::span<const OpDef> roundingOps();
@@ -85,8 +86,8 @@ class OpRegistry {
             quantizeOps(), quantizeParameterOps(), convOps(), poolOps(), averagePoolOps(), adaptivePoolOps(),
             resampleOps(), resampleBackwardOps(), antialiasedOps(), affineGridOps(), gridSampleOps(), distanceOps(),
             recurrentOps(), attentionOps(), linalgSolveOps(), linalgCholeskyOps(), linalgSpectralOps(),
-            linalgCompositeOps(), spectralOps(), spectralCompositeOps(), symbolicOps(), assertOps(), foreachOps(),
-            collectiveOps()};
+            linalgCompositeOps(), linalgNormOps(), spectralOps(), spectralCompositeOps(), symbolicOps(), assertOps(),
+            foreachOps(), collectiveOps()};
         for (const auto& family : families)
             for (const OpDef& def : family) add(def);
         const size_t rows = m_ops.size();
