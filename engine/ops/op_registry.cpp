@@ -25,6 +25,7 @@ std::span<const OpDef> specialFunctionOps();
 std::span<const OpDef> antialiasedOps();
 std::span<const OpDef> histogramOps();
 std::span<const OpDef> affineGridOps();
+std::span<const OpDef> whereOps();
 std::span<const OpDef> linalgNormOps();
 std::span<const OpDef> gemmNarrowOps();
 std::span<const OpDef> logarithmOps();
@@ -71,11 +72,11 @@ class OpRegistry {
     OpRegistry() {
         const std::span<const OpDef> families[] = {
             // elementwise, factories, reductions, random
-            pointwiseOps(), directionOps(), pointwiseUnaryOps(), roundingOps(), pointwiseSpecialOps(), logarithmOps(),
-            specialFunctionOps(), compareOps(), castOps(), activationOps(), activationBackwardOps(), createOps(),
-            reduceOps(), reduceCompositeOps(), extremeOps(), scanOps(), sortOps(), histogramOps(), softmaxOps(),
-            normOps(), normBackwardOps(), groupNormOps(), rmsNormOps(), lossOps(), classLossOps(), lossCompositeOps(),
-            randomOps(), distributionOps(), pointwiseNameOps(), layerNameOps(),
+            pointwiseOps(), whereOps(), directionOps(), pointwiseUnaryOps(), roundingOps(), pointwiseSpecialOps(),
+            logarithmOps(), specialFunctionOps(), compareOps(), castOps(), activationOps(), activationBackwardOps(),
+            createOps(), reduceOps(), reduceCompositeOps(), extremeOps(), scanOps(), sortOps(), histogramOps(),
+            softmaxOps(), normOps(), normBackwardOps(), groupNormOps(), rmsNormOps(), lossOps(), classLossOps(),
+            lossCompositeOps(), randomOps(), distributionOps(), pointwiseNameOps(), layerNameOps(),
             // views and data movement
             viewOps(), permuteOps(), sliceOps(), viewScatterOps(), movementOps(), reorderOps(), padOps(), joinOps(),
             rearrangeOps(), rangeOps(), reinterpretOps(), mutatingOps(),
