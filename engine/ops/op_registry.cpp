@@ -25,6 +25,7 @@ std::span<const OpDef> specialFunctionOps();
 std::span<const OpDef> antialiasedOps();
 std::span<const OpDef> histogramOps();
 std::span<const OpDef> affineGridOps();
+std::span<const OpDef> splitOps();
 std::span<const OpDef> whereOps();
 std::span<const OpDef> linalgNormOps();
 std::span<const OpDef> gemmNarrowOps();
@@ -78,8 +79,8 @@ class OpRegistry {
             softmaxOps(), normOps(), normBackwardOps(), groupNormOps(), rmsNormOps(), lossOps(), classLossOps(),
             lossCompositeOps(), randomOps(), distributionOps(), pointwiseNameOps(), layerNameOps(),
             // views and data movement
-            viewOps(), permuteOps(), sliceOps(), viewScatterOps(), movementOps(), reorderOps(), padOps(), joinOps(),
-            rearrangeOps(), rangeOps(), reinterpretOps(), mutatingOps(),
+            viewOps(), permuteOps(), sliceOps(), splitOps(), viewScatterOps(), movementOps(), reorderOps(), padOps(),
+            joinOps(), rearrangeOps(), rangeOps(), reinterpretOps(), mutatingOps(),
             // indexing
             gatherOps(), indexOps(), scatterOps(), bagOps(), searchOps(), maskedIndexOps(), dataDependentOps(),
             // products, convolutions, windows, attention

@@ -30,6 +30,13 @@ EvalResult evalViews(const EvalContext& c) {
     return views;
 }
 
+TensorType partOf(const TensorType& self, int64_t dim, const SymInt& start, const SymInt& size) {
+    const auto at = static_cast<size_t>(dim);
+    SymDims sizes = self.sizes;
+    sizes[at] = size;
+    return viewType(self, std::move(sizes), self.strides, self.offset + start * self.strides[at]);
+}
+
 Result<SliceBounds> sliceBounds(const InferContext& c, const SymInt& size) {
     CT_TRY(const int64_t step, c.integer("step", 1));
     if (step <= 0) return c.fail("the step of a slice must be positive");

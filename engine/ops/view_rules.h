@@ -12,6 +12,8 @@ TensorType viewType(const TensorType& source, SymDims sizes, SymDims strides, Sy
 EvalResult evalView(const EvalContext& c);
 EvalResult evalViews(const EvalContext& c);
 
+/// The operand between start and start + size along one dim.
+TensorType partOf(const TensorType& self, int64_t dim, const SymInt& start, const SymInt& size);
 /// A slice with Python's rules: negative bounds count from the end, and both are clamped.
 struct SliceBounds {
     SymInt start, length;
