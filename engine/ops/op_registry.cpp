@@ -25,6 +25,7 @@ std::span<const OpDef> specialFunctionOps();
 std::span<const OpDef> antialiasedOps();
 std::span<const OpDef> histogramOps();
 std::span<const OpDef> affineGridOps();
+std::span<const OpDef> indexDimOps();
 std::span<const OpDef> splitOps();
 std::span<const OpDef> whereOps();
 std::span<const OpDef> linalgNormOps();
@@ -82,7 +83,8 @@ class OpRegistry {
             viewOps(), permuteOps(), sliceOps(), splitOps(), viewScatterOps(), movementOps(), reorderOps(), padOps(),
             joinOps(), rearrangeOps(), rangeOps(), reinterpretOps(), mutatingOps(),
             // indexing
-            gatherOps(), indexOps(), scatterOps(), bagOps(), searchOps(), maskedIndexOps(), dataDependentOps(),
+            gatherOps(), indexOps(), indexDimOps(), scatterOps(), bagOps(), searchOps(), maskedIndexOps(),
+            dataDependentOps(),
             // products, convolutions, windows, attention
             gemmOps(), gemmCompositeOps(), gemmShorthandOps(), gemmNarrowOps(), groupedGemmOps(), einsumOps(),
             quantizeOps(), quantizeParameterOps(), convOps(), poolOps(), averagePoolOps(), adaptivePoolOps(),
