@@ -1,15 +1,12 @@
-// The notation of rules (rule.h), read.
+// The notation of rules (rule.h), read: its grammar. Words and numbers stand in pattern_tokens.cpp.
 #include <algorithm>
-#include <charconv>
 #include <limits>
 
 #include "engine/rewrite/pattern.h"
+#include "engine/rewrite/pattern_tokens.h"
 
 namespace cutaway {
 namespace {
-
-bool isNameStart(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool isDigit(char c) { return c >= '0' && c <= '9'; }
 
 struct BinaryOperator {
     std::string_view symbol, function;
@@ -35,9 +32,9 @@ constexpr BinaryOperator kLevels[][6] = {
 };
 
 /// Recursive descent over one rule text.
-class PatternParser {
+class PatternParser : private PatternTokens {
   public:
-    explicit PatternParser(std::string_view text) : m_text(text) {}
+    explicit PatternParser(std::string_view text) : PatternTokens(text) {}
 
     Result<PatternText> parse() {
         while (!m_error && !m_returned) {
@@ -55,43 +52,6 @@ class PatternParser {
     }
 
   private:
-    void fail(std::string what) {
-        if (m_error) return;
-        const auto line =
-            1 + std::count(m_text.begin(), m_text.begin() + static_cast<std::ptrdiff_t>(std::min(m_at, m_text.size())),
-                           '\n');
-        m_error = invalidInput(std::move(what), "line " + std::to_string(line));
-        m_at = m_text.size();
-    }
-    char peek(size_t ahead = 0) const { return m_at + ahead < m_text.size() ? m_text[m_at + ahead] : '\0'; }
-    void skipBlanks() {
-        for (;; ++m_at) {
-            if (peek() == '#')
-                while (m_at < m_text.size() && peek() != '\n') ++m_at;
-            const char c = peek();
-            if (c != ' ' && c != '\t' && c != '\r' && !(c == '\n' && m_depth > 0)) return;
-        }
-    }
-    void skipSeparators() {
-        for (skipBlanks(); peek() == ';' || peek() == '\n'; skipBlanks()) ++m_at;
-    }
-    bool accept(std::string_view symbol) {
-        skipBlanks();
-        if (m_text.substr(m_at, symbol.size()) != symbol) return false;
-        m_at += symbol.size();
-        return true;
-    }
-    void expect(std::string_view symbol) {
-        if (!accept(symbol)) fail("'" + std::string(symbol) + "' is missing");
-    }
-    std::string_view word() {
-        skipBlanks();
-        const size_t begin = m_at;
-        if (isNameStart(peek()))
-            while (isNameStart(peek()) || isDigit(peek())) ++m_at;
-        return m_text.substr(begin, m_at - begin);
-    }
-
     void statement() {
         const size_t begin = m_at;
         const std::string name(word());
@@ -367,36 +327,6 @@ class PatternParser {
             return constant((*literals)[0]);
         return items;
     }
-    std::string string() {
-        if (peek() != '\'' && peek() != '"') return fail("a string is missing"), std::string();
-        const char quote = m_text[m_at++];
-        const size_t begin = m_at;
-        while (m_at < m_text.size() && peek() != quote && peek() != '\n') ++m_at;
-        const std::string text(m_text.substr(begin, m_at - begin));
-        if (peek() == quote) ++m_at;
-        else fail("a string is not closed");
-        return text;
-    }
-    Argument number() {
-        const char* const begin = m_text.data() + m_at;
-        const char* const end = m_text.data() + m_text.size();
-        if (m_text.substr(m_at, 4) == "-inf") {
-            m_at += 4;
-            return -std::numeric_limits<double>::infinity();
-        }
-        double real = 0;
-        const auto realEnd = std::from_chars(begin, end, real);
-        int64_t integer = 0;
-        const auto integerEnd = std::from_chars(begin, end, integer);
-        if (realEnd.ec != std::errc()) {
-            fail("not a number");
-            return {};
-        }
-        m_at += static_cast<size_t>(realEnd.ptr - begin);
-        if (integerEnd.ec == std::errc() && integerEnd.ptr == realEnd.ptr) return integer;
-        return real;
-    }
-
     PatternItem nameOrCall() {
         const std::string first(word());
         std::vector<std::string> names = {first};
@@ -507,12 +437,9 @@ class PatternParser {
         return value;
     }
 
-    std::string_view m_text;
-    size_t m_at = 0;
-    int m_depth = 0, m_nesting = 0, m_nested = 0;
+    int m_nesting = 0, m_nested = 0;
     bool m_returned = false, m_comma = false;  // whether the last list had a comma
     PatternText m_out;
-    std::optional<Error> m_error;
 };
 
 }  // namespace
