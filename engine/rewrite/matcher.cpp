@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/ops/torch/torch_calls.h"
+#include "engine/rewrite/matcher_words.h"
 #include "engine/rewrite/python_pattern.h"
 
 namespace cutaway {
@@ -294,38 +295,6 @@ class Matcher {
         if (call.shared || call.result || call.readByEach) return true;
         return m_match.parity() && !call.perItem ? count == call.readers : count <= call.readers;
     }
-    static std::string namesOf(const PatternCall& call) {
-        std::string out;
-        size_t others = 0;
-        const Op* last = nullptr;
-        for (const PatternCall::Form& form : call.forms) {
-            if (form.op == last) continue;
-            last = form.op;
-            if (others++ < 3)
-                out += (out.empty() ? "" : " or ") +
-                       std::string(form.op->style() == Op::Style::Method ? "the method " : "") + form.op->name();
-        }
-        return others > 3 ? out + " or alike" : out;
-    }
-    static std::string describe(const Argument& value) {
-        const Node* node = value.node();
-        if (node == nullptr) return constantText(value);
-        std::string out = constantText(value);
-        if (node->isCall())
-            out += node->op().style() == Op::Style::Method ? " (the method " + node->op().name() + ")"
-                                                           : " (" + node->op().name() + ")";
-        else if (node->isPlaceholder()) out += " (an input)";
-        return out;
-    }
-
-    static const Node* inputOfUnknownType(const Node& node) {
-        const Node* found = nullptr;
-        for (const Argument& arg : node.args())
-            arg.forEachNode([&](const Node* input) {
-                if (input->type().isOpaque()) found = input;
-            });
-        return found;
-    }
     bool mayCommute(const Node& node) const {
         if (m_match.parity() && !m_rule.rule->eitherOrder) return false;
         const Schema* schema = node.op().schema();
@@ -494,30 +463,12 @@ class Matcher {
         const std::string_view refusal = m_rule.rule->unless(m_match);
         m_match.m_refused |= !refusal.empty();
         const bool ok = refusal.empty() || fail(&m_match.root(), [&] {
-                            return filledIn(refusal) + (m_match.note().empty() ? "" : ": " + m_match.note());
+                            return filledIn(refusal, m_pattern, m_match.m_bound) +
+                                   (m_match.note().empty() ? "" : ": " + m_match.note());
                         });
         --m_progress;
         return ok;
     }
-    /// "{x}" becomes what x stands for, "{x:type}" its type.
-    std::string filledIn(std::string_view sentence) {
-        std::string out;
-        while (!sentence.empty()) {
-            const size_t open = sentence.find('{'), close = sentence.find('}', std::min(open, sentence.size()));
-            if (open == std::string_view::npos || close == std::string_view::npos) return out + std::string(sentence);
-            out += sentence.substr(0, open);
-            std::string_view name = sentence.substr(open + 1, close - open - 1);
-            const bool type = name.ends_with(":type");
-            if (type) name.remove_suffix(std::string_view(":type").size());
-            const int slot = m_pattern.slotOf(name);
-            const Node* node = slot >= 0 && bound(slot) ? bound(slot)->node() : nullptr;
-            if (type && node) out += node->type().text().empty() ? "no tensor" : node->type().text();
-            else out += slot >= 0 && bound(slot) ? constantText(*bound(slot)) : std::string(name);
-            sentence.remove_prefix(close + 1);
-        }
-        return out;
-    }
-
     const CompiledRule& m_rule;
     const Pattern& m_pattern;
     const MutationRegions& m_regions;
