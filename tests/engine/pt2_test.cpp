@@ -1,19 +1,16 @@
-// .pt2 programs and archives: what becomes of each rule of the format, broken files, and PyTorch's own.
+// .pt2 programs: what becomes of each rule of the format, broken ones, and PyTorch's own files. Archives with weights
+// stand in pt2_archive_test.cpp.
 #include "engine/formats/pt2.h"
 
 #include <QtTest>
-#include <random>
 
 #include "engine/formats/open.h"
 #include "engine/formats/safetensors.h"
-#include "engine/interpret/interpret.h"
 #include "engine/ops/op_registry.h"
 #include "tests/support/bytes.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/paths.h"
-#include "tests/support/pickle_builder.h"
 #include "tests/support/pt2_builder.h"
-#include "tests/support/zip_builder.h"
 
 using namespace cutaway;
 using namespace cutaway::testing;
@@ -30,15 +27,8 @@ class Pt2Test : public QObject {
     void keepsProvenance();
     void keepsHistory();
     void readsSymbols();
-    void readsWeights();
-    void readsSampleInputs();
-    void readsOldLayout();
-    void opensSeveralGraphs();
     void refusesPrograms_data();
     void refusesPrograms();
-    void refusesArchives_data();
-    void refusesArchives();
-    void survivesDamage();
     void opensBundledModels_data();
     void opensBundledModels();
     void opensReferenceFiles_data();
@@ -49,10 +39,6 @@ namespace {
 
 const std::string kUnknownOp = "torch.ops.mylib.thing.default";
 
-Result<OpenedFile> openArchive(const std::string& bytes) {
-    CT_TRY(const ZipArchive archive, ZipArchive::open(storageOf(bytes), "t.pt2"));
-    return archive.find("serialized_exported_program.json") ? readFlatPt2(archive, {}) : readPt2(archive, {});
-}
 QString imported(const std::string& json) {
     const auto module = readPt2Program(json, "t");
     return module ? QString::fromStdString(graphText(**module)) : failureOf(module);
@@ -269,138 +255,6 @@ void Pt2Test::readsSymbols() {
     QVERIFY(symbol.lower == 2 && symbol.upper == 64 && symbol.hint == 8);
 }
 
-namespace {
-/// x + w with w a parameter, also reachable as v, both of f32[2].
-Pt2Program weightProgram() {
-    Pt2Program program = reluProgram();
-    program.inputs = tensorArgument("p_w") + ", " + tensorArgument("b_v") + ", " + tensorArgument("x");
-    program.inputSpecs =
-        R"({"parameter": {"arg": {"name": "p_w"}, "parameter_name": "w"}}, {"buffer": {"arg": {"name": "b_v"}, "buffer_name": "v", "persistent": true}}, )" +
-        userInput("x");
-    program.tensors += ", " + f32("p_w") + ", " + f32("b_v");
-    program.outputs = tensorArgument("relu") + ", " + tensorArgument("relu");
-    program.outputSpecs =
-        R"({"buffer_mutation": {"arg": {"name": "relu"}, "buffer_name": "v"}}, )" + userOutput("relu");
-    return program;
-}
-std::string payload(const std::string& name, const std::string& path, const std::string& meta) {
-    return "\"" + name + "\": {\"path_name\": \"" + path +
-           "\", \"is_param\": true, \"use_pickle\": false, \"tensor_meta\": " + meta + "}";
-}
-std::string weights(const std::string& entries) { return "{\"config\": {" + entries + "}}"; }
-const std::string kThree = std::string("\x00\x00\x80\x3f\x00\x00\x00\x40\x00\x00\x40\x40", 12);
-}  // namespace
-
-void Pt2Test::readsWeights() {
-    const std::string config = weights(payload("w", "weight_0", tensorMeta({"2"}, {"1"}, 7, "1")) + ", " +
-                                       payload("v", "weight_0", tensorMeta({"2"}, {"2"})));
-    const auto file =
-        openArchive(pt2Archive(weightProgram().json(), {{"data/weights/model_weights_config.json", config},
-                                                        {"data/weights/weight_0", kThree}}));
-    QCOMPARE(failureOf(file), QString());
-    const Module& module = *file->graphs[0].module;
-    QCOMPARE(
-        QString::fromStdString(graphText(module)),
-        QString(
-            "%p_w: f32[2]\n%b_v: f32[2]\n%x: f32[2]\n%relu: f32[2] = aten.relu.default(%x)\nreturn (%relu, %relu)\n"));
-    const Tensor &w = module.tensors.at("w"), &v = module.tensors.at("v");
-    QCOMPARE(w.storage().get(), v.storage().get());
-    QVERIFY(toDouble(w.item(0)) == 2 && toDouble(w.item(1)) == 3 && toDouble(v.item(1)) == 3);
-    QVERIFY(module.inputs[0].kind == InputSpec::Kind::Parameter && module.inputs[0].target == "w");
-    QVERIFY(module.inputs[1].kind == InputSpec::Kind::Buffer && module.inputs[1].persistent);
-    QVERIFY(module.outputs[0].kind == OutputSpec::Kind::BufferMutation && module.outputs[0].target == "v");
-
-    const auto empty = openArchive(pt2Archive(
-        weightProgram().json(), {{"data/weights/model_weights_config.json", config}, {"data/weights/weight_0", ""}}));
-    QCOMPARE(failureOf(empty), QString());  // PAY-2
-    QCOMPARE(toDouble(empty->graphs[0].module->tensors.at("w").item(1)), 0.0);
-    QCOMPARE(empty->graphs[0].module->origin.remarks,
-             std::vector<std::string>{"the data of 'w' is empty in the file (weight_0); it is taken to be zeros"});
-
-    const auto missing =
-        openArchive(pt2Archive(weightProgram().json(), {{"data/weights/model_weights_config.json", config}}));
-    QCOMPARE(failureOf(missing), QString());
-    QCOMPARE(tensorsWithoutData(*missing->graphs[0].module), (std::vector<std::string>{"v", "w"}));
-
-    namespace p = pickle;
-    const std::string saved = p::archive(
-        p::whole(p::dict({{"w", p::tensor(p::storage(p::global("torch", "FloatStorage"), "0", 3), 1, {2}, {1})}})),
-        {{"0", kThree}});
-    const auto early = openArchive(pt2Archive(weightProgram().json(), {{"data/weights/model.pt", saved}}));
-    QCOMPARE(failureOf(early), QString());
-    QCOMPARE(toDouble(early->graphs[0].module->tensors.at("w").item(1)), 3.0);
-}
-
-void Pt2Test::readsSampleInputs() {
-    Pt2Program program = reluProgram();
-    program.inputs += ", " + tensorArgument("a") + R"(, {"as_int": 3}, )" + tensorArgument("b");
-    program.inputSpecs +=
-        ", " + userInput("a") + R"(, {"constant_input": {"name": "k", "value": {"as_int": 3}}}, )" + userInput("b");
-    program.tensors += ", " + f32("a") + ", " + f32("b");
-    program.inSpec =
-        R"("[1, {\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [{\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": []}, {\"type\": \"builtins.dict\", \"context\": \"[\\\"a\\\", \\\"k\\\", \\\"b\\\"]\", \"children_spec\": []}]}]")";
-    namespace p = pickle;
-    auto item = [](int offset) {
-        return p::tensor(p::storage(p::global("torch", "FloatStorage"), "0", 3), offset, {}, {});
-    };
-    const std::string saved = p::archive(
-        p::whole(p::tuple({p::tuple({item(0)}), p::dict({{"b", item(2)}, {"k", p::integer(3)}, {"a", item(1)}})})),
-        {{"0", kThree}});
-    const auto file = openArchive(pt2Archive(program.json(), {{"data/sample_inputs/model.pt", saved}}));
-    QCOMPARE(failureOf(file), QString());
-    QCOMPARE(file->graphs[0].module->origin.remarks, std::vector<std::string>());
-    const auto& inputs = file->graphs[0].sampleInputs;
-    QCOMPARE(inputs.size(), size_t{3});  // x, then a and b in the order of the input tree
-    for (int i = 0; i < 3; ++i) QCOMPARE(toDouble(inputs[static_cast<size_t>(i)].tensor()->item()), i + 1.0);
-
-    const auto hostile = openArchive(pt2Archive(
-        program.json(),
-        {{"data/sample_inputs/model.pt", p::archive(p::whole(p::call(p::global("os", "system"), {p::text("x")})))}}));
-    QCOMPARE(failureOf(hostile), QString());  // the program is still there
-    QVERIFY(hostile->graphs[0].sampleInputs.empty());
-    QVERIFY(QString::fromStdString(hostile->graphs[0].module->origin.remarks.at(0)).contains("os system"));
-}
-
-void Pt2Test::readsOldLayout() {
-    namespace p = pickle;
-    Pt2Program program = weightProgram();
-    program.version = R"("major": 8, "minor": 1)";
-    const std::string saved = p::archive(
-        p::whole(p::dict({{"w", p::tensor(p::storage(p::global("torch", "FloatStorage"), "0", 3), 1, {2}, {1})},
-                          {"v", p::tensor(p::storage(p::global("torch", "FloatStorage"), "0", 3), 0, {2}, {1})}})),
-        {{"0", kThree}});
-    auto flat = [&](const char* version) {
-        return buildZip({{.name = "version", .content = version},
-                         {.name = "serialized_exported_program.json", .content = program.json(), .deflate = true},
-                         {.name = "serialized_state_dict.pt", .content = saved},
-                         {.name = "serialized_constants.pt", .content = ""},
-                         {.name = "extra_files/note", .content = "hi"}});
-    };
-    const auto file = openArchive(flat("8.1"));
-    QCOMPARE(failureOf(file), QString());
-    QCOMPARE(file->description, std::string(".pt2 (PyTorch 2.11.0, schema 8.1)"));
-    QCOMPARE(toDouble(file->graphs[0].module->tensors.at("w").item(1)), 3.0);
-    QCOMPARE(file->contents, std::vector<std::string>{"extra_files/note (2 bytes)"});
-    QVERIFY(failureOf(openArchive(flat("3"))).startsWith("t.pt2: PT2-1: version '3' from before schema 8"));
-    QVERIFY(failureOf(openArchive(flat("7.1"))).startsWith("t.pt2: PT2-1: schema version 7"));
-}
-
-void Pt2Test::opensSeveralGraphs() {
-    const std::string bytes = pt2Archive("", {{"models/encoder.json", reluProgram().json()},
-                                              {"models/decoder.json", reluProgram().json()},
-                                              {"data/aotinductor/encoder/x.so", "ELF"}});
-    const auto file = openArchive(bytes);
-    QCOMPARE(failureOf(file), QString());
-    QCOMPARE(file->graphs.size(), size_t{2});
-    QVERIFY(file->graphs[0].name == "encoder" && file->graphs[1].name == "decoder");
-    QCOMPARE(file->contents, std::vector<std::string>{"data/aotinductor/encoder/x.so (3 bytes)"});
-    const auto archive = ZipArchive::open(storageOf(bytes), "t");
-    const auto one = readPt2(*archive, {.graph = "decoder"});
-    QCOMPARE(failureOf(one), QString());
-    QCOMPARE(one->graphs.size(), size_t{1});
-    QCOMPARE(failureOf(readPt2(*archive, {.graph = "none"})), QString("t: no graph named 'none'"));
-}
-
 void Pt2Test::refusesPrograms_data() {
     QTest::addColumn<QString>("json");
     QTest::addColumn<QString>("message");
@@ -471,66 +325,6 @@ void Pt2Test::refusesPrograms() {
     QFETCH(QString, json);
     QFETCH(QString, message);
     QCOMPARE(imported(json.toStdString()), message);
-}
-
-void Pt2Test::refusesArchives_data() {
-    QTest::addColumn<QByteArray>("bytes");
-    QTest::addColumn<QString>("message");
-    auto row = [](const char* name, const std::string& bytes, const char* message) {
-        QTest::newRow(name) << QByteArray(bytes.data(), static_cast<qsizetype>(bytes.size())) << message;
-    };
-    auto withPayload = [](const std::string& meta, const std::string& bytes = kThree) {
-        return pt2Archive(weightProgram().json(),
-                          {{"data/weights/model_weights_config.json", weights(payload("w", "weight_0", meta))},
-                           {"data/weights/weight_0", bytes}});
-    };
-    const char* at = "t.pt2: data/weights/model_weights_config.json: 'w': ";
-    auto payloadRow = [&](const char* name, const std::string& bytes, const std::string& message) {
-        row(name, bytes, (at + message).c_str());
-    };
-    payloadRow("payload too short", withPayload(tensorMeta({"4"}, {"1"})),
-               "PAY-1: reaches 4 elements of 4 bytes, the storage has 12 bytes");
-    payloadRow("payload offset", withPayload(tensorMeta({"2"}, {"1"}, 7, "2")),
-               "PAY-1: reaches 4 elements of 4 bytes, the storage has 12 bytes");
-    payloadRow("payload overflow", withPayload(tensorMeta({"2", "4611686018427387904"}, {"0", "0"})),
-               "the product of the sizes overflows 64 bits");
-    payloadRow("payload symbolic", withPayload(tensorMeta({R"({"as_expr": {"expr_str": "s0"}})"}, {"1"})),
-               "PAY-1: sizes, strides and offset of a payload must be numbers");
-    payloadRow("zeros without end (PAY-2)", withPayload(tensorMeta({"1000000000000"}, {"1"}), ""),
-               "PAY-2: an empty payload for more than 1 GiB");
-    row("another shape", withPayload(tensorMeta({"3"}, {"1"})),
-        "t.pt2: models/model.json: PT2-15: the data of 'w' is f32[3], the graph says f32[2]");
-    row("another dtype", withPayload(tensorMeta({"2"}, {"1"}, 4)),
-        "t.pt2: models/model.json: PT2-15: the data of 'w' is i32[2], the graph says f32[2]");
-    row("config", pt2Archive(weightProgram().json(), {{"data/weights/model_weights_config.json", "{}"}}),
-        "t.pt2: data/weights/model_weights_config.json: 'config' is missing");
-    row("archive version",
-        buildZip({{.name = "m/archive_format", .content = "pt2"}, {.name = "m/archive_version", .content = "1"}}),
-        "t.pt2: archive version '1', this reader knows 0 export the program again with PyTorch 2.8 to 2.11");
-}
-void Pt2Test::refusesArchives() {
-    QFETCH(QByteArray, bytes);
-    QFETCH(QString, message);
-    QCOMPARE(failureOf(openArchive(bytes.toStdString())), message);
-}
-
-void Pt2Test::survivesDamage() {
-    const uint32_t seed = 20260104;
-    qInfo("seed %u", seed);
-    std::mt19937 random(seed);
-    const std::string config = weights(payload("w", "weight_0", tensorMeta({"2"}, {"1"}, 7, "1")));
-    const std::string good = weightProgram().json();
-    const std::string junk = "0123456789-{}[]\",:nsx";
-    for (int trial = 0; trial < 3000; ++trial) {
-        std::string json = good, meta = config;
-        std::string& target = trial % 2 ? json : meta;
-        for (int flips = 1 + static_cast<int>(random() % 3); flips > 0; --flips)
-            target[random() % target.size()] = junk[random() % junk.size()];
-        const auto file = openArchive(
-            pt2Archive(json, {{"data/weights/model_weights_config.json", meta}, {"data/weights/weight_0", kThree}}));
-        if (!file) continue;
-        for (const OpenedGraph& graph : file->graphs) graphText(*graph.module);
-    }
 }
 
 void Pt2Test::opensBundledModels_data() {
