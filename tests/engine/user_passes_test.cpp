@@ -1,24 +1,19 @@
 // Rules and passes of the user's own: where they run, rules that are traced, what does not load; switching off and
-// moving passes.
+// moving passes. Passes of plugins that make graphs or fail stand in plugin_passes_test.cpp.
 #include "engine/passes/user_passes.h"
 
 #include <QtTest>
 
 #include "engine/interpret/interpret.h"
-#include "engine/passes/pipeline.h"
-#include "engine/text/parse.h"
 #include "engine/text/print.h"
+#include "tests/support/compiles.h"
+#include "tests/support/rule_texts.h"
 
 using namespace cutaway;
+using namespace cutaway::testing;
 
 namespace {
 
-Snapshot parsed(const QString& statements) {
-    auto module = parseText("def forward(x: \"f32[4, 4]\", y: \"f32[4, 4]\"):\n    " +
-                            QString(statements).replace("; ", "\n    ").toStdString() + "\n");
-    if (!module) qFatal("%s", module.error().text().c_str());
-    return std::move(*module);
-}
 /// "find: a; b" becomes a block with a statement a line, "why: text" a property.
 std::string rulesText(const QString& text) {
     QString out;
@@ -36,65 +31,16 @@ CompileRequest with(const QString& rules) {
     options.userRules.push_back({"mine", rulesText(rules)});
     return options;
 }
-CompileTrace compiled(const Snapshot& input, const CompileRequest& options, const CompileServices& services = {}) {
-    auto trace = runPipeline(input, options, services);
-    if (!trace) qFatal("%s", trace.error().text().c_str());
-    return std::move(*trace);
-}
-QStringList stepNames(const CompileTrace& trace) {
-    QStringList names;
-    for (const Step& step : trace.steps) names << QString::fromStdString(step.info.name);
-    return names;
-}
 const Step* stepOf(const CompileTrace& trace, const QString& name) {
     for (const Step& step : trace.steps)
         if (step.info.name == name.toStdString()) return &step;
     return nullptr;
 }
-/// "op, op" of the calls.
-QString calls(const Module& module) {
-    QStringList names;
-    for (const Node& node : module.graph().nodes())
-        if (node.isCall()) names << QString::fromStdString(node.op().name());
-    return names.join(", ");
-}
-
-using PassFunction = std::function<Result<bool>(Module&, Rewriter&)>;
-/// Asks for a plugin's pass; what it returns lends its function.
-CompileServices lend(CompileRequest& request, const PluginPass& id, PassFunction function) {
-    request.plugins.push_back(id);
-    CompileServices services;
-    services.passes.push_back({id, "Made by a test", std::move(function)});
-    return services;
-}
-const PluginPass kOutline{"joint_custom_post_pass", "outline", "1", ""};
 
 constexpr const char* kSinToCos =
     "rule: sin_to_cos\nfind: r = aten.sin.default(a); return r\nreplace: r = aten.cos.default(a); return r\n";
 const QString kSilu =
     "rule: silu\nplace: joint_custom_pre_pass\nfind: s = aten.sigmoid.default(a); r = aten.mul.Tensor(a, s); return r\n";
-
-/// Makes sin a call of a new graph: the sin of a copy, or of one that is called so again.
-PassFunction outlining(bool endless) {
-    return [endless](Module& module, Rewriter& rewriter) -> Result<bool> {
-        const auto isSin = [](const Node& node) { return node.isCall("aten.sin.default"); };
-        Graph& graph = module.graph();
-        const auto found = std::find_if(graph.nodes().begin(), graph.nodes().end(), isSin);
-        if (found == graph.nodes().end() || rewriter.begin("outline", *found) != Go::Yes) return false;
-        Node& sin = *found;
-        auto body =
-            parseText(std::string("def forward(a: \"f32[4, 4]\"):\n    copy = aten.clone.default(a)\n    r = aten.") +
-                      (endless ? "sin" : "cos") + ".default(copy)\n    return (r,)\n");
-        CT_TRY(const Snapshot made, std::move(body));
-        module.subgraphs.emplace_back("made", std::make_unique<Module>(*made));
-        GraphBuilder builder = rewriter.builder(graph, &sin, sin);
-        const Value call = builder.callBound(findOrMakeOpaque("higher_order.invoke_subgraph"),
-                                             {SubgraphRef{"made"}, Argument("made"), sin.arg(0)});
-        graph.setType(*call.node(), TupleType{sin.type()});
-        rewriter.replace(sin, *call[0].node());
-        return true;
-    };
-}
 
 }  // namespace
 
@@ -512,70 +458,6 @@ class UserPassesTest : public QObject {
             {"is_predispatch", {}}, {"normalization_pass", {}}, {"batch_tanh", {}}, {"split_cat_pass", {}}};
         QCOMPARE(stepNames(compiled(parsed("return (x,)"), options)).join(", "),
                  QString("batch_tanh, stable_topological_sort, quant_lift_up"));
-    }
-
-    /// JNT-1: what the joint stage makes gets the joint passes, too, after the graph that calls it, and once.
-    void madeGraphsGetTheStage() {
-        CompileRequest options;
-        options.onlyStage = "joint";
-        options.disabledPasses = {"early_patterns"};
-        const CompileServices lent = lend(options, kOutline, outlining(false));
-        const Snapshot input = parsed(
-            "p = aten.sin.default(x); q = higher_order.invoke_subgraph(old, 'old', p); r: \"f32[4, 4]\" = q[0]; return (r,)\n\n"
-            "def old(a: \"f32[4, 4]\"):; s = aten.neg.default(a); return (s,)");
-        const CompileTrace trace = compiled(input, options, lent);
-        QVERIFY2(!trace.failed(), trace.steps.back().info.error.c_str());
-        const QStringList names = stepNames(trace);
-        const qsizetype once = names.size() / 2;
-        QCOMPARE(names.mid(once).join(", "), names.mid(0, once).join(", "));
-        QCOMPARE(names.count("remove_noop_ops"), 2);
-        const Step& made = trace.steps[static_cast<size_t>(once - 1)];
-        QCOMPARE(made.info.name, std::string("joint_custom_post_pass.outline"));
-        QCOMPARE(calls(*made.after->subgraph("made")), QString("aten.clone.default, aten.cos.default"));
-        const Step& again = trace.steps[static_cast<size_t>(names.lastIndexOf("remove_noop_ops"))];
-        QCOMPARE(again.info.summary,
-                 std::string(
-                     "Drops operators that return their operand unchanged, in graphs that the stage has made: made"));
-        QCOMPARE(calls(*again.after->subgraph("made")), QString("aten.cos.default"));
-        QCOMPARE(calls(*(*replayRewrites(again, trace, 0))->subgraph("made")),
-                 QString("aten.clone.default, aten.cos.default"));
-        QCOMPARE(trace.steps[static_cast<size_t>(names.lastIndexOf("early_patterns"))].info.state, StepState::Disabled);
-        QCOMPARE(static_cast<int>(trace.stages.size()), 1);
-
-        options.plugins.clear();
-        QCOMPARE(stepNames(compiled(input, options)).count("remove_noop_ops"), 1);
-    }
-    void graphsThatMakeGraphsEnd() {
-        CompileRequest options;
-        options.onlyStage = "joint";
-        const CompileServices lent = lend(options, kOutline, outlining(true));
-        const auto trace = runPipeline(parsed("p = aten.sin.default(x); return (p,)"), options, lent);
-        QVERIFY(!trace.has_value());
-        QVERIFY2(trace.error().text().find("again and again") != std::string::npos, trace.error().text().c_str());
-        QVERIFY2(trace.error().text().find("made.made") != std::string::npos, trace.error().text().c_str());
-    }
-
-    void failingFunctionEndsTheRun() {
-        CompileRequest options;
-        CompileServices lent = lend(options, {"joint_custom_post_pass", "broken", "1", ""},
-                                    [](Module&, Rewriter&) -> Result<bool> { return invalidInput("out of luck"); });
-        const CompileTrace trace = compiled(parsed("p = aten.sin.default(x); return (p,)"), options, lent);
-        QVERIFY(trace.failed());
-        QCOMPARE(trace.steps.back().info.name, std::string("joint_custom_post_pass.broken"));
-        QVERIFY(trace.steps.back().info.error.find("out of luck") != std::string::npos);
-        lent.passes[0].run = nullptr;
-        QVERIFY(!runPipeline(parsed("return (x,)"), options, lent).has_value());
-        // A function that nobody lends, or another version of it, is refused by name.
-        for (const CompileServices& other : {CompileServices{}, [&] {
-                                                 CompileServices newer = lent;
-                                                 newer.passes[0].id.version = "2";
-                                                 return newer;
-                                             }()}) {
-            const auto refused = runPipeline(parsed("return (x,)"), options, other);
-            QVERIFY(!refused.has_value());
-            QVERIFY2(refused.error().text().find("'broken' 1 is not loaded") != std::string::npos,
-                     refused.error().text().c_str());
-        }
     }
 };
 
