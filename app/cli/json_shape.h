@@ -1,8 +1,7 @@
 #pragma once
 // How shapes of JSON are written: as the JSON itself, with a sentence in place of each value.
-//   "integer: counted from 1"   the type, and what it says. Types: string, integer, number, boolean, real (a number, or
-//   one
-//                               of the strings NaN, Infinity and -Infinity, which JSON has no numbers for)
+//   "integer: counted from 1"   the type, and what it says. Types: string, integer, number, boolean, real (a number,
+//                               or one of the strings NaN, Infinity and -Infinity: JSON has no numbers for these)
 //   [SHAPE]                     a list of any length
 //   {"name": SHAPE}             an object with these keys and no others; "name?" may be absent or null, "*" is any name
 #include <string>

@@ -27,9 +27,8 @@ Result<void> verify(const Module& module, const VerifyOptions& options = {});
 
 /// Whether the operators accept their arguments. Readers open graphs with calls that they do not, so that they can be
 /// looked at; compiling and running ask here first. The error names the node and what its operator's shape rule says.
-///  Possible   nothing is refused. Calls whose operands are opaque, or whose sizes are not numbers yet, are left alone
-///  Computable every known operator has accepted its arguments, and gives the dtype and sizes that the graph says it
-///  gives
+///  Possible   no operator refuses its arguments; calls with opaque operands or sizes without numbers are left alone
+///  Computable every known operator accepts its arguments, and gives the dtype and sizes that the graph says
 enum class Calls : uint8_t { Possible, Computable };
 Result<void> checkCalls(const Module& module, Calls wanted);
 

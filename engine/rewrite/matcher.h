@@ -49,9 +49,8 @@ class Match {
     const CompileRequest& request() const { return m_context->request(); }
     const PassContext& context() const { return *m_context; }
     bool parity() const { return request().parity; }
-    /// A refusal names what the rule has found ("{x}" is its name, "{x:type}" its type); what it takes to say more goes
-    /// here. What a condition found out and the reader of a step or of a refusal wants to know; added to the reason.
-    /// The last one counts.
+    /// For conditions: a sentence with what they found out, added to the reason that the step or the refusal shows. (A
+    /// refusal names values as "{x}" and their types as "{x:type}"; a note is taken as it is.) The last note counts.
     void note(std::string sentence) const { m_note = std::move(sentence); }
     const std::string& note() const { return m_note; }
     /// The pattern fits, but the rule's condition does not hold.

@@ -10,21 +10,21 @@
 //   _                   anything
 //   [a, *xs]            a list that begins with a; xs is the list of the others
 //   s[0]                operator.getitem(s, 0)
-//   aten.(add|sub).Tensor(...)     a choice; also of overloads, and (torch.relu|torch.nn.functional.relu)(...) of
-//   functions aten.add(x, y)      any overload that takes these arguments torch.relu(x), x.view(2, 3), x + y, x[:, 0],
-//   x.T     calls as Python writes them, each another call; they match what stands
-//                       in a graph before capture. Arguments are compared by parameter: position, keyword and default
-//                       are one
+//   aten.(add|sub).Tensor(...)   a choice; also of overloads, and of functions: (torch.relu|torch.tanh)(...)
+//   aten.add(x, y)      any overload that takes these arguments
+//   torch.relu(x), x.view(2, 3), x + y, x[:, 0], x.T
+//                       calls as Python writes them, each another call; they match what stands in a graph before
+//                       capture. Arguments are compared by parameter: position, keyword and default are one
 //   f(x, ...)           arguments that are not written may be anything; without the dots they must be the defaults
 //   m: shared = ...     m may have readers outside the match; every other inner value must not
 //   m: 2 readers = ...  m has exactly that many readers, wherever they are
-//   p: each = s[_]      with [*p]: a list of one or more such calls. Calls nested in it are each item's own; names in
-//   it mean one
-//                       value for all items; *p in `replace` is the list
+//   p: each = s[_]      with [*p]: a list of one or more such calls. Calls nested in it are each item's own; other
+//                       names mean one value for all items; *p in `replace` is the list
 //   p: some = ...       the same, but other items are passed over; *p is the list of those that match
-//   p: repeated = ...   the only result: the call and all its siblings, calls of its op that read a value it reads,
-//   must match a != b              two values; stands in place of a statement return a, b         several results;
-//   matching starts at the first, the others share values with it
+//   p: repeated = ...   the only result: the call and all its siblings (calls of its op that read a value it reads),
+//                       all of which must match
+//   a != b              two different values; stands in place of a statement
+//   return a, b         several results; matching starts at the first, the others share values with it
 // Commutative ops try both orders of their operands. Calls nest: f(g(x)) is m = g(x); f(m).
 #include <deque>
 #include <memory>

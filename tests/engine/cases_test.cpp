@@ -3,11 +3,14 @@
 //   # case: name
 //   # pass: name of a pass of the pipeline
 //   # options: cuda training parity NAME=key:value   (optional; the last as --enable has it, with paths beside the case
-//   file) # fails: text                          (optional: the pass stops with an error that has this text) # counts:
-//   RULE counted 1, applied 0    (optional: what the step's statistics say of a rule) # says: RULE at NODE: sentence
-//   (optional, any number: why the pass leaves the node alone) # numbers: not compared, because ...   (optional) #
-//   idle: not checked, because ...       (optional: a second run may change more) def before(x: "f32[2, 3]"): ... def
-//   after(x: "f32[2, 3]"): ...         (left out: the pass changes nothing)
+//                                                     file)
+//   # fails: text                          (optional: the pass stops with an error that has this text)
+//   # counts: RULE counted 1, applied 0    (optional: what the step's statistics say of a rule)
+//   # says: RULE at NODE: sentence         (optional, any number: why the pass leaves the node alone)
+//   # numbers: not compared, because ...   (optional)
+//   # idle: not checked, because ...       (optional: a second run may change more)
+//   def before(x: "f32[2, 3]"): ...
+//   def after(x: "f32[2, 3]"): ...         (left out: the pass changes nothing)
 //
 // and is held to six things: both texts print back as written; the pass keeps the runner's contract; what it makes is
 // `after`; before and after compute equal numbers; the graph verifies after every rewrite; a second run changes

@@ -40,9 +40,8 @@ struct ModelInfo {
 };
 
 using RunId = int;
-/// (run, step[, rewrites]): the graph after `rewrites` rewrites of the step, or after all of it when negative.
-/// step -1 is the graph as it was opened; the graph before a
-/// step is that after 0 of its rewrites.
+/// A graph of a run: after the first `rewrites` rewrites of a step (0: before the step; negative: after all of it).
+/// Step -1 is the graph as it was opened.
 struct Place {
     RunId run = 0;
     int step = -1;

@@ -1,12 +1,14 @@
 #pragma once
 // Whether a product is computed with padded operands (spec: passes PAD-2 to PAD-6). Settings of `--enable pad_mm=...`:
-//   shape_padding:0       never;  force_shape_pad:1  always when it is possible;  deterministic:1  nothing that must be
-//   measured decisions:FILE        a file of decisions as PyTorch keeps them: {"system": ..., "cache": {KEY: true,
-//   ...}} tflops:N, dram_gbps:N what the device computes and reads per second; if nothing says so, every product counts
-//   as bound by computing capability:N          of the device, as 8.6; if nothing says so, the device is taken for one
-//   of 9.0
-//                         (these three may also stand under `--enable device=...`, for all passes; without, the device
-//                         is asked)
+//   shape_padding:0       never
+//   force_shape_pad:1     always when it is possible
+//   deterministic:1       nothing that must be measured
+//   decisions:FILE        a file of decisions as PyTorch keeps them: {"system": ..., "cache": {KEY: true, ...}}
+//   tflops:N, dram_gbps:N what the device computes and reads per second; unknown: every product counts as bound by
+//                         computing
+//   capability:N          of the device, as 8.6; unknown: 9.0
+//                         (these three may also stand under `--enable device=...`, for all passes; without either,
+//                         the device is asked)
 //   tf32:1                f32 products may be rounded to tf32
 //   any_device:1          on the CPU too, where PyTorch never pads
 // and `shape_padding_multiplier=value:1.1`, `pad_aten_mm_pass=k_threshold_to_pad:8388608` with PyTorch's meaning.
