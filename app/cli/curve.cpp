@@ -97,7 +97,7 @@ Result<void> write(const std::string& file, const std::string& text) {
     return {};
 }
 
-/// Each stage on its own, on the graph that the one before it leaves. Lowering is left out: it is no pass.
+/// Each stage on its own, on the graph that the one before it leaves. The schedule is left out: it is no pass.
 Result<Json> measure(int nodes, const std::string& file, int repeat, const CompileArguments& compile) {
     Samples samples;
     Json sizes = Json::object();

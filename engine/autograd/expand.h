@@ -4,15 +4,15 @@
 
 namespace cutaway {
 
-/// Replaces shorthand ops (linear, layer_norm, scaled_dot_product_attention) by what they stand for, before
+/// Replaces composite ops (linear, layer_norm, scaled_dot_product_attention) by what they are shorthand for, before
 /// differentiation, until none is left. Each op is one rewrite. Leaves alone: ops whose row says "not handled".
 Result<bool> expandComposites(Module& module, Rewriter& rewriter);
 
 /// Expands one call by its op's row; false if the row has no expansion or declines. Spends no fuel.
 Result<bool> expandCall(Node& call, Rewriter& rewriter);
 
-/// Replaces ops that are differentiated as they are and then expanded (gelu, native_layer_norm, max_pool2d) until only
-/// ops that survive to lowering remain.
+/// Decomposes ops that are differentiated as they are (gelu, native_layer_norm, max_pool2d) until only ops remain that
+/// later stages know.
 Result<bool> decompose(Module& module, Rewriter& rewriter);
 
 }  // namespace cutaway

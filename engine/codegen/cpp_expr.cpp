@@ -35,7 +35,7 @@ std::string cppValueType(DType dtype) {
         case DType::I8: return "signed char";
         case DType::U8: return "unsigned char";
         case DType::Bool: return "bool";
-        default: CT_CHECK(false, "lowering refuses dtypes that kernels cannot compute in");
+        default: CT_CHECK(false, "lowering rules refuse dtypes that kernels cannot compute in");
     }
 }
 

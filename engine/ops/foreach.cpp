@@ -1,4 +1,4 @@
-// The same elementwise operator on every tensor of a list, as optimizers call it. They stay lists down to lowering:
+// The same elementwise operator on every tensor of a list, as optimizers call it. They stay lists down to the schedule:
 // PyTorch writes one kernel for a whole list, and writes its results in place.
 #include "engine/ops/foreach.h"
 

@@ -37,7 +37,7 @@ class LowerContext : public InferContext {
         if (const TupleType* tuple = m_result->tuple()) return *(*tuple)[result].tensor();
         return *m_result->tensor();
     }
-    /// Which result of a tuple is being lowered.
+    /// Which result of a tuple is wanted.
     virtual size_t resultNumber() const = 0;
     /// Index of the wanted element of that result, one expression (I64) per dim.
     virtual const std::vector<Expr>& index() const = 0;

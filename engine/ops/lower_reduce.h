@@ -1,5 +1,5 @@
 #pragma once
-// Lowering of reductions over operand 0.
+// Lowering rule of reductions over operand 0.
 #include "engine/ops/lower.h"
 
 namespace cutaway {

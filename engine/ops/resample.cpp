@@ -1,5 +1,5 @@
 // Resampling of planes and volumes to another size. All forms are shorthand for look-ups and arithmetic, so that
-// autograd, fusion and lowering need nothing of their own.
+// autograd and fusion need nothing of their own.
 #include <cmath>
 
 #include "engine/ops/build.h"

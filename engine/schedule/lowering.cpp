@@ -39,7 +39,7 @@ std::string valueName(const ValueKey& key) {
 
 std::optional<int64_t> knownNumel(const SymDims& sizes) { return numel(sizes).asInt(); }
 
-/// The view of one call that its rule gets; operands are asked of the Lowering.
+/// What the lowering rule of a call sees; the Lowering gives it the operands.
 class NodeContext final : public LowerContext {
   public:
     NodeContext(Lowering& lowering, const Node& node, size_t result, const std::vector<Expr>& at)

@@ -119,8 +119,9 @@ class Scheduler {
                 return unsupported(
                     node.op().name() + " cannot be compiled: it has neither a lowering rule nor a kernel", node.name(),
                     {isHigherOrder(node.op().name()) ? "what calls graphs runs in the reference interpreter only"
-                     : node.op().isOpaque()          ? "the op is not in Cutaway's tables"
-                                                     : "let the decomposition passes run before lowering"});
+                     : node.op().isOpaque()
+                         ? "the op is not in Cutaway's tables"
+                         : "run the pass decompose (stage capture), which writes the op as smaller ones"});
         }
         const std::string& why = facts(node).rule.whyNot;
         call.reasons.push_back(node.name() + ": not fused, " +

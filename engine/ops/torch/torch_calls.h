@@ -49,7 +49,7 @@ std::optional<BoundTorchCall> bindTorchCall(const Op& op, const std::vector<Argu
 /// them where it is a number or numbers, else opaque.
 Result<ValueType> inferTorchCall(const Op& op, const std::vector<Argument>& args, const NamedArguments& keywords);
 
-/// Who watches the lowering of a module.
+/// For whoever watches a module's calls while they are written as ATen calls.
 struct TorchLoweringHooks {
     std::function<bool()> stop = [] { return false; };  // asked before each call
     std::function<GraphBuilder(Graph&, Node&)> builder = [](Graph& graph, Node& node) {

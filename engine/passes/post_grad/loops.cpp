@@ -283,7 +283,7 @@ Result<bool> toWhileLoops(Module& module, Rewriter& rewriter, bool scan) {
     for (Node* node : LiveNodes(module.graph())) {
         const auto loop = loopAt(module, *node, scan, Refusing(rewriter, rule, *node));
         if (!loop) continue;
-        if (rewriter.begin(rule, *node, "a loop is all that lowering needs to know") != Go::Yes) return changed;
+        if (rewriter.begin(rule, *node, "later passes know loops only") != Go::Yes) return changed;
         CT_TRY_VOID(writeLoop(module, rewriter, *loop));
         if (!isNamed(module.graph(), loop->bodyName))
             std::erase_if(module.subgraphs, [&](const auto& each) { return each.first == loop->bodyName; });

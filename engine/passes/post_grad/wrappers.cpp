@@ -348,7 +348,7 @@ Result<bool> unwrapAll(Module& module, Rewriter& rewriter) {
             return unsupported(node->op().name() + ": the results are used as a whole", node->name(),
                                {"read them one by one"});
         CT_TRY(const Wrapped wrapped, wrappedAt(*node));
-        if (rewriter.begin("decompose_auto_functionalized", *node, "lowering knows the operator, not its wrapper") !=
+        if (rewriter.begin("decompose_auto_functionalized", *node, "later passes know the operator, not its wrapper") !=
             Go::Yes)
             return changed;
         CT_TRY_VOID(unwrap(module.graph(), rewriter, *node, wrapped));
@@ -421,7 +421,7 @@ Result<bool> unwrapKernels(Module& module, Rewriter& rewriter) {
     for (Node* node : LiveNodes(graph)) {
         const auto kernel = kernelAt(*node, Refusing(rewriter, kRule, *node));
         if (!kernel) continue;
-        if (rewriter.begin(kRule, *node, "lowering knows the kernel, not its wrapper") != Go::Yes) return changed;
+        if (rewriter.begin(kRule, *node, "later passes know the kernel, not its wrapper") != Go::Yes) return changed;
         GraphBuilder builder = rewriter.builder(graph, node, *node);
         ArgumentDict operands = *kernel->operands;
         std::map<std::string, Node*> values;

@@ -1,4 +1,4 @@
-// What the scheduler asks of a graph.
+// From the graph that post-grad leaves to one whose every call the schedule takes.
 #include "engine/passes/inline_wrappers.h"
 #include "engine/passes/lowering_calls.h"
 #include "engine/passes/stage.h"
@@ -7,16 +7,16 @@ namespace cutaway {
 namespace {
 
 constexpr CodeRewrite kInlineSubgraphsRewrites[] = {
-    {"inline_subgraphs", "Lowering knows the calls of a graph, not the call of it",
+    {"inline_subgraphs", "The schedule cannot take a call that runs a whole graph",
      "higher_order.invoke_subgraph, higher_order.invoke_subgraph.default"}};
 
 constexpr Row kRows[] = {Pass{.name = "inline_subgraphs",
-                              .summary = "Writes graphs that are called where they are called",
+                              .summary = "Replaces the call of a graph by the calls in it",
                               .run = inlineSubgraphs,
                               .functional = false,
                               .rewrites = kInlineSubgraphsRewrites},
                          Pass{.name = "lowering_calls",
-                              .summary = "Decides what the post-grad patterns have left open",
+                              .summary = "Decides how to compute the calls that post-grad patterns made",
                               .run = lowerCalls,
                               .functional = false,
                               .rules = loweringCallRules}};

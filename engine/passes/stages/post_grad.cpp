@@ -1,4 +1,4 @@
-// The graph that is lowered (spec: passes §6.2).
+// The last rewrites of the graph that kernels are made of (spec: passes §6.2).
 #include "engine/passes/batch_fusion.h"
 #include "engine/passes/dead_code.h"
 #include "engine/passes/operator_rewrites.h"
@@ -75,10 +75,10 @@ constexpr CodeRewrite kReinplaceInplaceableOpsRewrites[] = {
      "aten.index_put.default, aten._unsafe_index_put.default, aten.slice_scatter.default, aten.select_scatter.default, aten.diagonal_scatter.default, "
      "aten.as_strided_scatter.default, aten._foreach_*, _c10d_functional.all_reduce.default, _c10d_functional.all_reduce_coalesced.default"}};
 constexpr CodeRewrite kDecomposeTritonKernelWrapperFunctionalRewrites[] = {
-    {"decompose_triton_kernel_wrapper", "Lowering knows the kernel, not its wrapper",
+    {"decompose_triton_kernel_wrapper", "Later passes know the kernel, not its wrapper",
      "higher_order.triton_kernel_wrapper_functional, higher_order.triton_kernel_wrapper_functional.default"}};
 constexpr CodeRewrite kDecomposeAutoFunctionalizedRewrites[] = {
-    {"decompose_auto_functionalized", "Lowering knows the operator, not its wrapper",
+    {"decompose_auto_functionalized", "Later passes know the operator, not its wrapper",
      "higher_order.auto_functionalized, higher_order.auto_functionalized.default, higher_order.auto_functionalized_v2, higher_order.auto_functionalized_v2.default"}};
 constexpr CodeRewrite kReinplaceFsdpAllGatherRewrites[] = {
     {"unread_item", "A buffer that nobody reads is not taken out of its tuple", "operator.getitem"}};
