@@ -45,7 +45,7 @@ std::vector<JsonReport> reports() {
                     {"why", "string: a sentence"},
                     {"find", "string: what it looks for, a statement a line"},
                     {"replace", "string: what takes its place; (code) where a function builds it"},
-                    {"condition", "boolean: more is asked than `find` says"},
+                    {"condition", "boolean: has a condition in code beside `find`"},
                     {"starts", Json::array({"string: op at which matching may start"})}};
     return {{"--json", Json::array({rule})}};
 }

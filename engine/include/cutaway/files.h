@@ -7,11 +7,11 @@
 
 namespace cutaway {
 
-/// The whole of a text file. Errors in words: there is none, it is a folder, a pipe or a device, it is larger than
+/// The whole of a text file. Errors: there is no such file, it is a folder, a pipe or a device, it is larger than
 /// `limit` bytes, it changes while it is read.
 Result<std::string> readTextFile(const std::string& path, size_t limit);
 
-/// What files of rules and settings may have.
+/// The largest size of files of rules and settings.
 constexpr size_t kMaxSettingsFile = size_t{16} << 20;
 
 }  // namespace cutaway

@@ -1,13 +1,13 @@
 #pragma once
-// Where exceptions end: at the border of a session, a pass, a job and a program each becomes an Error in words.
+// Where exceptions end: what leaves a session, a pass, a job or a program becomes an Error in words.
 #include "cutaway/result.h"
 
 namespace cutaway {
 
-/// The error that the exception being handled stands for; for catch blocks only. Needs no memory if there is none left.
+/// The exception being handled, as an Error; for catch blocks only. Works without memory if there is none left.
 Error currentError() noexcept;
 
-/// What `body` returns, a Result, or the error that an exception out of it stands for.
+/// The Result that `body` returns; an exception that it throws becomes the Result's Error.
 template <class Body>
 auto guarded(Body&& body) -> decltype(body()) {
     try {

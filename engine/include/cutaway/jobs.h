@@ -20,7 +20,7 @@ class CancelToken {
     std::atomic<bool> m_cancelled{false};
 };
 
-/// What long work is given: says how far it is and asks whether to stop.
+/// Given to long work, so that it can say how far it is and ask whether to stop.
 struct Progress {
     std::shared_ptr<CancelToken> cancel = std::make_shared<CancelToken>();
     /// `fraction` 0..1, or negative when unknown. Called on the engine thread; may be empty.

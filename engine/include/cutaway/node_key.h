@@ -1,12 +1,12 @@
 #pragma once
-// Nodes as those outside see them.
+// How a node is named outside of the engine.
 #include "cutaway/types.h"
 
 namespace cutaway {
 
-/// A node of one of a module's graphs: the graph's number and the node's id in it. Graph 0 is the module's own; a body
-/// of cond and its kin has the hash of its path, so the number says the same in every run, step and process, whoever
-/// asks first. The same key at two steps is the same node.
+/// A node of one of a module's graphs: the graph's number and the node's id in it. Graph 0 is the module's own; the
+/// number of a subgraph (a branch of cond, the body of a loop) is the hash of its path, so it is the same in every run,
+/// step and process. The same key at two steps is the same node.
 enum class NodeKey : unsigned long long { None = ~0ull };
 
 constexpr unsigned long long packed(NodeKey key) { return static_cast<unsigned long long>(key); }

@@ -1,5 +1,5 @@
 #pragma once
-// What a program of ours does first and last: nothing that it started or wrote down for itself outlives it.
+// What each of our programs does first and last, so that no process or temporary folder of it outlives it.
 #include <string>
 
 #include "cutaway/result.h"
@@ -9,7 +9,7 @@ namespace cutaway {
 /// Called first in main(), before any thread is started. From here on, however the program ends - normally, by Ctrl-C,
 /// SIGTERM or SIGHUP, by SIGKILL, by a crash - the processes that it started end with it and its temporary folders are
 /// removed. Removes what earlier programs of this user left where even that did not happen (a machine that lost power).
-/// A file that may not grow further (ulimit -f) becomes an error of whoever writes it.
+/// Writing beyond the allowed size of files (ulimit -f) becomes an error of the write instead of a signal.
 void beginProgram();
 
 /// A new empty folder that lives as long as the program.

@@ -1,6 +1,6 @@
 #pragma once
-// What went wrong, so that it can be repeated anywhere: a folder that holds the graph as text, what was asked for, what
-// services answered, and the error.
+// A failure that can be repeated anywhere: a folder with the graph as text, the request, the answers of services, and
+// the error.
 #include <string>
 
 #include "cutaway/jobs.h"

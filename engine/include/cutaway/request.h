@@ -1,5 +1,5 @@
 #pragma once
-// What a compile run is asked for, as data, and what whoever asks lends it.
+// What a compile run is asked for, as data, and the functions that the caller lends it.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -38,7 +38,7 @@ struct UserRules {
     std::string text;
     bool operator==(const UserRules&) const = default;
 };
-/// A pass of a plugin, by what tells it from others. The function is lent (CompileServices::passes).
+/// A pass of a plugin, by name, version and hash. The caller lends its function (CompileServices::passes).
 struct PluginPass {
     std::string place, name, version, hash;
     bool operator==(const PluginPass&) const = default;
@@ -79,9 +79,9 @@ struct CompileRequest {
     const OptionalPass* enabled(std::string_view name) const;
     bool operator==(const CompileRequest&) const = default;
 
-    /// The options of `cutaway-cli` that ask for this, with words quoted as in a shell: "--mode training --enable
-    /// 'pad_mm=force_shape_pad:1'". parseRequest makes the same request of it again. Empty for the request that asks
-    /// for nothing special.
+    /// The request as options of `cutaway-cli`, quoted as in a shell: "--mode training --enable
+    /// 'pad_mm=force_shape_pad:1'". parseRequest reads it back as an equal request. Empty if every option has its
+    /// default.
     std::string text() const;
     /// Of `text`; the same in every process.
     uint64_t hash() const;
@@ -89,7 +89,7 @@ struct CompileRequest {
 /// Errors: an unknown option, with the nearest name; a missing or misshapen value; options that contradict each other.
 /// Names of passes, rules and settings are looked up by the run.
 Result<CompileRequest> parseRequest(std::string_view text);
-/// The same for words that a shell has taken apart.
+/// The same from words that a shell has already separated.
 Result<CompileRequest> parseRequest(std::span<const std::string> words);
 /// Errors: options of the request that contradict each other.
 Result<void> checkRequest(const CompileRequest& request);

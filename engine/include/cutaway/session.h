@@ -1,7 +1,7 @@
 #pragma once
-// The engine as a program: open models, compile them step by step, look at every step, run the result. Opening is for
-// one thread alone. From then on several may call at once: what was recorded is never changed, only joined by more, so
-// one looks while others compile, run and search. Every call that can take long is given a Progress.
+// The engine as a program: open models, compile them step by step, look at every step, run the result. Only one thread
+// may open. From then on several may call at once: what is recorded is never changed, only more is added, so one thread
+// can look while others compile, run and search. Every call that can take long is given a Progress.
 #include <functional>
 #include <memory>
 #include <optional>
@@ -71,7 +71,7 @@ struct RunOptions {
     int repeat = 1;
     double timeoutSeconds = 60;  // of the child process
 };
-/// The element of a result that is furthest from what was expected.
+/// The element of a result that is furthest from its expected value.
 struct ElementDifference {
     std::vector<int64_t> index;
     std::string actual, expected;  // as many digits as tell neighbours apart
@@ -124,8 +124,8 @@ struct BisectReport {
     std::string note;  // what was left out of the search, and why
 };
 
-/// Whether the steps of a run keep the numbers: every changed step's graph against the one before it, by the
-/// interpreter.
+/// Whether each step of a run computes the same numbers as before: the interpreter runs the graphs on both sides of
+/// every step that changed something.
 struct NumbersOptions {
     std::string inputsFile;   // as RunOptions'
     double tolerance = 1e-4;  // of each expected value and of what is usual in its tensor, at least the dtype's own
@@ -153,11 +153,11 @@ class Session {
     bool isOpen() const;
     const ModelInfo& model() const;
 
-    /// Runs the passes and records every step. Earlier runs stay.
+    /// Runs the passes and records every step. Earlier runs are kept.
     Result<RunId> compile(const CompileRequest& request, const CompileServices& services = {},
                           const Progress& progress = {});
-    /// The same under somebody's eyes: `ended` is told of every step when it is done, on the calling thread. Cancelled,
-    /// it leaves the steps done until then as a run (see wasCancelled); it fails only if there are none.
+    /// The same for a caller that wants to follow: `ended` is called after each step, on the calling thread. When
+    /// cancelled, the steps done so far become the run (see wasCancelled); without any it fails.
     Result<RunId> compileWatched(const CompileRequest& request, const CompileServices& services,
                                  const std::function<void(const StepInfo&)>& ended, const Progress& progress = {});
     /// Whether the run was stopped before its last pass.
@@ -171,13 +171,13 @@ class Session {
 
     /// What each rule of a step tried and did, in the order in which they were first tried.
     Result<std::vector<RuleUse>> ruleUses(RunId run, int step) const;
-    /// Whether a rule of the pipeline (or of the run's own rules) applies at a node of the graph at `place`, and why
-    /// not. `rule` is its name, or "pass/name" where several passes have one of that name. Usually `place` is the one
-    /// before the rule's step. Nothing is changed.
+    /// Whether a rule of the pipeline or of the run's own rules applies at a node of the graph at `place`, and if not,
+    /// why. `rule` is its name, or "pass/name" where several passes have a rule of that name. Usually `place` is the
+    /// graph before the rule's step. Nothing is changed.
     Result<RuleExplanation> explain(const Place& place, const std::string& rule, NodeKey node,
                                     const Progress& progress = {});
-    /// The same for every rule that may start at the node; for those of one pass if `pass` is not empty. Passes that
-    /// are functions are run to find out, so without `pass` only that of the step after `place` answers, first.
+    /// The same for every rule that may start at the node, or for those of `pass`. A pass written as a function has to
+    /// run to answer, so without `pass` only the pass of the step after `place` does; its answers come first.
     Result<std::vector<RuleExplanation>> explainAll(const Place& place, NodeKey node, const std::string& pass = {},
                                                     const Progress& progress = {});
     /// The same for a rule given as text ("rule NAME", "find" and "replace" with their statements).
@@ -190,14 +190,15 @@ class Session {
     Result<NodeDetails> node(const Place& place, NodeKey id, const Progress& progress = {});
     Result<ModelInfo> graphInfo(const Place& place);
 
-    /// Generates, compiles and loads nothing yet: source, log and kernels. Cached per run and target.
+    /// Generates and compiles the kernels: source, compile log, kernels. Nothing is loaded yet. Cached per run and
+    /// target.
     Result<BuildInfo> build(RunId run, Target target, const Progress& progress = {});
     Result<RunReport> run(RunId run, const RunOptions& options, const Progress& progress = {});
-    /// Whether these can be asked for at all, known before anything is generated: the error says why not.
+    /// Whether code can be generated at all, known before it is tried; the error says why not.
     Result<void> canBuild(RunId run) const;
     Result<void> canRun(RunId run, Backend backend) const;
 
-    /// Searches the run's rewrites for the one that broke the graph: bad with it, good without it.
+    /// Finds the rewrite of the run that broke the graph: it is bad with it and good without it.
     Result<BisectReport> bisect(RunId run, const BisectOptions& options, const Progress& progress = {});
 
     /// Runs the graphs on both sides of every changed step. Random ops draw the same numbers before and after a step
@@ -212,7 +213,7 @@ class Session {
     std::unique_ptr<State> m_state;
 };
 
-/// What a file holds, also one without a graph that could be opened: tensors, compiled packages. Nothing is kept.
+/// What a file holds, even one without a graph to open (tensors, compiled packages). Nothing stays open.
 Result<ModelInfo> inspectFile(const std::string& path, const OpenSettings& settings = {});
 
 /// One pass of the compiler, to choose from.
@@ -220,10 +221,10 @@ struct PassInfo {
     std::string stage, name, summary;
     bool optional = false;  // runs only if CompileRequest::enabledPasses names it
 };
-/// All passes of runs of this kind, in running order: what can be disabled, and what can be enabled.
+/// All passes that a run of this kind can have, in running order.
 std::vector<PassInfo> passList(const CompileRequest& request);
 
-/// Every rule, those of passes written as functions too ("(code)"), in running order.
+/// Every rule in running order, with those of passes written as functions ("(code)").
 std::vector<RuleInfo> ruleList();
 /// And those of the options' own rules. Errors: rules that do not load.
 Result<std::vector<RuleInfo>> ruleList(const CompileRequest& options);

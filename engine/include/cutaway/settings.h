@@ -25,20 +25,20 @@ struct Setting {
     /// Whether the text is such a value.
     bool fits(std::string_view value) const;
 };
-/// As the largest value: there is none.
+/// As `most`: there is no largest value.
 constexpr double kMany = 1e15;
 /// The owner of a request's options.
 constexpr std::string_view kRequest = "compile";
 /// In the order of the command line, then of the passes.
 std::span<const Setting> settings();
 
-/// A name that --enable takes, and that is no pass: it sets something up.
+/// A name that --enable takes although it is no pass: it only carries settings or switches passes on.
 struct Switch {
     std::string_view name, what;
 };
 std::span<const Switch> switches();
 
-/// Errors: a key that its pass does not have, a value that is no such thing or out of range, a key given twice.
+/// Errors: a key that its pass does not have, a value of the wrong kind or out of range, a key given twice.
 Result<void> checkSettings(const OptionalPass& wanted);
 
 }  // namespace cutaway

@@ -1,5 +1,5 @@
 #pragma once
-// Value structs that describe graphs to whoever looks at them. Plain data: no pointers into the engine.
+// Value structs that describe graphs to windows and the command line. Plain data: no pointers into the engine.
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -46,7 +46,7 @@ struct NodeDetails {
 
 enum class Change : uint8_t { Kept, Added, Removed, Edited };
 
-/// Before and after of a step as one graph. Nodes stand in an order that is topological for both sides.
+/// The graphs before and after a step merged into one. The order of the nodes is topological for both.
 struct UnionGraph {
     struct Node {
         Change change = Change::Kept;

@@ -9,8 +9,7 @@
 
 namespace cutaway {
 
-/// What a text says of a step: "TRACK/STAGE/PASS#K:R". What stands before the pass may be left out from the left, and
-/// so may "#K" and ":R".
+/// A step as text names it: "TRACK/STAGE/PASS#K:R". TRACK, or TRACK/STAGE, may be left out, and so may "#K" and ":R".
 struct StepKey {
     std::string track, stage, pass;  // empty: any
     std::optional<int> occurrence;   // from 1
@@ -27,9 +26,9 @@ struct FoundStep {
     int index = -1;
     std::optional<int> rewrites;
 };
-/// The step that the text names: a key, as much of one as tells the step from others, a pass's name (its first step),
-/// or the number that `steps` shows. Errors: none, with the nearest name; several that only their track or stage tells
-/// apart, with their keys; more rewrites than the step has.
+/// The step that the text names: a key, an unambiguous part of one, a pass's name (its first step), or the number that
+/// `steps` shows. Errors: no such step, with the nearest name; several that differ in track or stage, with their keys;
+/// more rewrites than the step has.
 Result<FoundStep> findStep(const std::vector<StepInfo>& steps, const std::string& text);
 
 }  // namespace cutaway

@@ -1,5 +1,5 @@
 #pragma once
-// What a compile run leaves behind: stages, passes and single rewrites.
+// The record of a compile run: stages, passes and single rewrites.
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -18,7 +18,7 @@ struct RewriteInfo {
     std::string node;  // name of the node it started from
     NodeId nodeId = NodeId::None;
     std::string body = {};  // path of the subgraph that holds the node, names joined by "/"; empty: the main graph
-    NodeKey key = NodeKey::None;  // of the two, as a session gives it
+    NodeKey key = NodeKey::None;  // of node and body, as a session gives it
 };
 
 enum class StepState : uint8_t { Unchanged, Changed, Failed, Disabled };
@@ -29,7 +29,7 @@ struct StepInfo {
     std::string track;    // "main"; of training "joint", and behind the partition "forward" and "backward"
     std::string stage;    // "pre_grad", "capture", "joint", "post_grad", "lowering", "schedule"
     std::string name;     // "remove_noop_ops"
-    int occurrence = 1;   // which of the rows of its track and stage that have the name, those that are off included
+    int occurrence = 1;   // counts the passes of that name in its track and stage, those that are switched off included
     std::string summary;  // first sentence of the pass's description
     StepState state = StepState::Unchanged;
     int added = 0, removed = 0, edited = 0;
@@ -56,11 +56,11 @@ struct RuleUse {
 struct RuleInfo {
     std::string pass, name, why;      // pass: the step that applies it
     std::string find, replace;        // text, a statement a line; "(code)" where a function builds it
-    bool condition = false;           // more is asked than `find` says
+    bool condition = false;           // has a condition in code beside `find`
     std::vector<std::string> starts;  // ops at which matching may start
 };
 
-/// Whether a rule applies at a node, and if not, the first condition that failed on the way that got furthest.
+/// Whether a rule applies at a node, and if not, the first condition that failed in the attempt that got furthest.
 struct RuleExplanation {
     std::string pass, rule;
     NodeKey node = NodeKey::None;  // where matching started

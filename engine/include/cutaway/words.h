@@ -14,8 +14,7 @@ std::string bytesText(int64_t bytes);
 /// stay.
 std::string visibleText(std::string_view text, bool lines = false);
 
-/// Which of `names` somebody may have meant who wrote one that does not exist: "did you mean a, b or c?"; empty if
-/// nothing is near.
+/// Names near to one that does not exist, as a question: "did you mean a, b or c?"; empty if none is near.
 std::string suggestion(std::string_view given, std::span<const std::string_view> names);
 
 }  // namespace cutaway
