@@ -1,5 +1,5 @@
 #pragma once
-// Little-endian reading with bounds: every binary format goes through here, so that no length is trusted.
+// Reads little-endian values with bounds checks. Every binary format is read through it, so that no length is trusted.
 #include <cstdint>
 #include <cstring>
 #include <optional>

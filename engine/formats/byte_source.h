@@ -1,6 +1,6 @@
 #pragma once
-// The bytes that readers read: a file's, had piece by piece when they are wanted, or bytes at hand. Nothing is mapped:
-// what a reader or a kernel holds stays as it is, whoever writes to the file or cuts it short meanwhile.
+// The bytes that readers read: of a file, read in pieces when needed, or bytes in memory. Files are not mapped, so what
+// a reader or a kernel holds stays the same even if the file is written to or cut short.
 #include <algorithm>
 #include <memory>
 #include <span>
@@ -18,16 +18,16 @@ class ByteSource {
     ByteSource(std::shared_ptr<Storage> bytes) : m_bytes(std::move(bytes)), m_size(m_bytes->size()) {}
 
     uint64_t size() const { return m_size; }
-    /// These bytes lie inside the source. Errors: the file has changed meanwhile, the disk.
+    /// The caller has checked that these bytes lie inside the source. Errors: the file has changed, the disk failed.
     Result<std::shared_ptr<Storage>> read(uint64_t offset, uint64_t size) const;
     /// All of it as a text. Error Limit: more than 1 GiB.
     Result<std::shared_ptr<Storage>> readText(const std::string& where) const;
     Result<void> readInto(uint64_t offset, std::span<std::byte> into) const;
     /// At most `size` bytes from the start, for telling what the source is.
     Result<std::shared_ptr<Storage>> readStart(uint64_t size) const { return read(0, std::min(size, m_size)); }
-    /// False for a file: whoever keeps large parts of it had better read them when they are wanted (Storage::deferred).
+    /// False for a file: large parts that are kept should then be read when they are first used (Storage::deferred).
     bool atHand() const { return m_file == nullptr; }
-    /// A part of it as a source of its own: a file in an archive.
+    /// A part of it as a source of its own, such as a file in an archive.
     ByteSource part(uint64_t offset, uint64_t size) const;
 
   private:

@@ -1,5 +1,5 @@
 #pragma once
-// Tensors whose sizes, strides and offset came from a file: the one place where they meet the bytes they claim.
+// Tensors whose sizes, strides and offset came from a file: the one place where these are checked against the bytes.
 #include <memory>
 #include <string>
 
@@ -8,7 +8,7 @@
 
 namespace cutaway {
 
-/// A view of `bytes` that surely lies inside them. Sizes and strides in elements, one stride per size, none negative;
+/// A view of `bytes`, checked to lie inside them. Sizes and strides in elements, one stride per size, none negative;
 /// offset in elements. Copies the storage into `bytes` when its address does not suit the dtype, so that tensors made
 /// from the same variable stay ties. Errors carry `rule` ("SAVE-5") and `where`.
 Result<Tensor> makeTensor(std::shared_ptr<Storage>& bytes, DType dtype, Dims sizes, Dims strides, int64_t offset,

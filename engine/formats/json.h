@@ -1,5 +1,5 @@
 #pragma once
-// JSON with errors as values. A thin face over simdjson's tree: what is read often has one call, the rest is simdjson.
+// JSON with errors as values: a thin layer over simdjson's tree, with one call for each thing that is read often.
 #include <simdjson.h>
 
 #include <memory>
@@ -31,7 +31,7 @@ class Json {
     const simdjson::dom::element& raw() const { return m_element; }
     /// The first member of that key; nothing if it is absent or null.
     std::optional<Json> find(std::string_view key) const;
-    /// The only member of an object with exactly one: how unions are written.
+    /// The member of an object that has exactly one, which is how unions are written.
     std::optional<std::pair<std::string_view, Json>> onlyMember() const;
 
     // Members that must be there. Errors name the key, what was expected, and `where`.

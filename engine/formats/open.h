@@ -1,5 +1,5 @@
 #pragma once
-// The one way into every file Cutaway reads: says what a file is (spec: input-formats §1, DET-1..9) and opens it.
+// The one place where files are recognised (spec: input-formats §1, DET-1..9) and opened.
 #include <memory>
 #include <string>
 #include <utility>
@@ -45,7 +45,7 @@ struct OpenedGraph {
     std::vector<SavedValue> sampleInputs;
 };
 
-/// A file of tensors, of texts or of archives: what of it is a graph, what else is in it.
+/// A file that was opened: its graphs, and what else is in it.
 struct OpenedFile {
     std::string path;
     FileFormat format = FileFormat::Unknown;
@@ -56,13 +56,12 @@ struct OpenedFile {
     std::vector<std::string> remarks;   // what was assumed or left out
 };
 
-/// A file or folder whose kind is known by its content, whatever it is called: found out once, however often it is
-/// opened.
+/// A file or folder and its kind, found from its content (not its name) once, however often it is opened.
 class RecognisedFile {
   public:
-    /// Errors: it cannot be read.
+    /// Errors: the file or folder cannot be read.
     static Result<RecognisedFile> at(const std::string& path);
-    /// The same for bytes had elsewhere; `path` serves messages, and repro scripts, whose storages lie beside it.
+    /// The same for bytes in memory; `path` is for messages, and for repro scripts, whose storages lie beside it.
     static Result<RecognisedFile> of(const ByteSource& source, const std::string& path);
     FileFormat format() const;
     /// As openFile.
@@ -75,10 +74,10 @@ class RecognisedFile {
 };
 
 /// Opens a file of any format, or a folder that PyTorch wrote. Executes nothing of it. Errors name the entry, the place
-/// and the broken rule; what is recognised but not opened says what to do instead. In files of several graphs one that
-/// cannot be read leaves a remark; none at all is an error.
+/// and the broken rule; for a kind that is recognised but cannot be opened they say what to do instead. In a file of
+/// several graphs one that cannot be read becomes a remark; it is an error if none can.
 Result<OpenedFile> openFile(const std::string& path, const OpenOptions& options = {});
-/// The same for bytes had elsewhere.
+/// The same for bytes in memory.
 Result<OpenedFile> openBytes(const ByteSource& source, const std::string& path, const OpenOptions& options = {});
 
 }  // namespace cutaway

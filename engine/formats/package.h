@@ -1,6 +1,6 @@
 #pragma once
-// AOTInductor packages: compiled code in a .pt2 archive (spec: input-formats §3.1). They are looked at, never loaded or
-// run: which models, which files of which kind, and what their metadata says.
+// AOTInductor packages: compiled code in a .pt2 archive (spec: input-formats §3.1). Only listed, never loaded or run:
+// the models, their files by kind, and the metadata.
 #include "engine/formats/open.h"
 
 namespace cutaway {

@@ -1,7 +1,7 @@
 #pragma once
-// The pickle machine, without its danger: opcodes are turned into a tree and nothing is ever called. A GLOBAL is a
-// pair of names, a REDUCE is a note of what would be called with what. Who reads the tree decides what it means
-// (torch_save.h). Spec: input-formats §2, SAVE-2 and SAVE-4.
+// Reads pickles without executing anything: opcodes become a tree, and nothing is ever called. A GLOBAL is a pair of
+// names, a REDUCE records what would be called with what. The reader of the tree decides what it means (torch_save.h).
+// Spec: input-formats §2, SAVE-2 and SAVE-4.
 #include <complex>
 #include <deque>
 #include <memory>
@@ -41,8 +41,8 @@ struct PickleNode {
     bool isText(std::string_view wanted) const { return kind == PickleKind::Text && text() == wanted; }
 };
 
-/// Owns all nodes flat, so that neither sharing nor depth matters when it goes. The tree below `root` has no cycle
-/// and at most 256 levels, and writing out what is shared would give at most 10^7 nodes.
+/// Owns all nodes in one flat list, so that freeing it needs no recursion. The tree below `root` has no cycle and at
+/// most 256 levels, and writing out what is shared would give at most 10^7 nodes.
 struct PickleTree {
     std::deque<PickleNode> nodes;
     const PickleNode* root = nullptr;

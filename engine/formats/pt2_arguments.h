@@ -26,7 +26,7 @@ class Pt2Arguments {
         : m_values(values), m_types(types), m_addSubgraph(std::move(addSubgraph)) {}
 
     /// Errors: a name that is not defined yet, a value that is not of the variant's kind. A variant that this schema
-    /// does not have gives its name as text and is noted for takeUnknown.
+    /// does not have becomes its name as text, and is kept for takeUnknown.
     Result<Argument> read(const Json& argument, const std::string& where);
     /// Variants met since the last call that this schema does not have, each once (PT2-2).
     std::vector<std::string> takeUnknown() { return std::exchange(m_unknown, {}); }

@@ -1,6 +1,6 @@
 #pragma once
-// One serialized graph with its nested graphs to a Module (spec: input-formats §3.5). Weights and the archive are not
-// its business (pt2.h).
+// Turns one serialized graph with its nested graphs into a Module (spec: input-formats §3.5). Weights and the archive
+// are read elsewhere (pt2.h).
 #include <string>
 #include <vector>
 

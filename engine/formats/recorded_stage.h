@@ -1,11 +1,11 @@
 #pragma once
-// How far PyTorch's compiler had come when it recorded a graph, by the name under which it recorded it.
+// How far PyTorch's compiler had come when it recorded a graph, told by the graph's name.
 #include <string_view>
 
 namespace cutaway {
 
 /// The stage of the pipeline that comes next: "lowering" for "AFTER POST GRAD", "inductor_post_grad_graph" and
-/// "fx_graph_transformed"; empty for names that say nothing and for graphs that all stages are still to come for.
+/// "fx_graph_transformed"; empty for names that say nothing and for graphs that no stage has seen.
 std::string_view nextStage(std::string_view record);
 
 }  // namespace cutaway

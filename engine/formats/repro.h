@@ -1,6 +1,6 @@
 #pragma once
 // Repro scripts: fx_graph_runnable.py, repro.py, minifier_launcher.py, checkpoints (spec: input-formats §5). The script
-// is read as text, never run. Inputs come from its load_args lines, types from there and from our shape inference.
+// is read as text, never run. Inputs come from its load_args lines, types from these lines and from shape inference.
 // Leaves alone: Triton kernel sources, GPU comments, the main block.
 #include <functional>
 

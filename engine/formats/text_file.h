@@ -19,14 +19,13 @@ struct SplitLog {
 /// Every graph in class form at the outermost level of the text (LOG-1).
 std::unique_ptr<const SplitLog> splitLog(std::string_view text);
 
-/// A single graph in any form is read as it stands, with what follows it; else each block of the log is a graph.
+/// A text of one graph, in any form, is read whole; in any other each block of the log is a graph.
 Result<OpenedFile> openTextFile(std::string_view text, const std::string& path, const OpenOptions& options);
 
 /// Child modules as the constructor's text makes them, "Linear(in_features=2, …)", on the nodes that call them.
 void describeModules(Module& module, std::string_view constructor);
 
-/// Adds the graph, or a remark why not; one that `options` does not ask for is dropped. The module is told its name and
-/// file.
+/// Adds the graph with its name and file, or a remark that says why not; drops one that `options` does not ask for.
 void addGraph(OpenedFile& file, Result<OpenedGraph> graph, const std::string& name, const OpenOptions& options);
 /// An error if a file that should hold graphs gave none: the one graph's own error, or one that lists the remarks.
 Result<void> requireGraphs(const OpenedFile& file, const OpenOptions& options);

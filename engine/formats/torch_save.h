@@ -18,7 +18,7 @@ struct SavedValue;
 using SavedItems = std::vector<SavedValue>;
 struct SavedDict;
 
-/// Something recognised that has no counterpart here: a sparse or meta tensor, a script object.
+/// A value that is recognised but not supported: a sparse or meta tensor, a script object.
 struct SavedUnsupported {
     std::string what;
 };
@@ -39,7 +39,7 @@ struct SavedValue {
     }
     bool isNone() const { return kind.index() == 0; }
 };
-/// Keys in written order; keys that are no strings are shown as text.
+/// Items in written order; keys that are no strings become text.
 struct SavedDict {
     std::vector<std::pair<std::string, SavedValue>> items;
 };

@@ -35,8 +35,7 @@ class ZipArchive {
     /// True if any entry lies in the folder, given with its slash: "data/weights/".
     bool hasFolder(std::string_view folder) const;
 
-    /// What documents may have: graphs, pickles, texts about an archive. The short texts that say what an archive is
-    /// have less.
+    /// Largest size of documents (graphs, pickles, texts), and of the short texts that say what an archive is.
     static constexpr uint64_t kMaxDocument = uint64_t{1} << 30, kMaxMarker = 1 << 12;
 
     /// The entry's bytes: of bytes at hand and stored a view, else a copy. Errors: damage, a checksum that does not

@@ -1,6 +1,6 @@
 #pragma once
-// Reference execution: every node by its op's own kernel, in order. The oracle for everything faster. Runs imported
-// graphs (which may mutate) as well as functional ones.
+// Reference execution: every node in order, by its op's reference kernel. Everything faster is compared with it. Runs
+// imported graphs, which may mutate, as well as functional ones.
 #include <functional>
 
 #include "cutaway/jobs.h"
@@ -14,8 +14,8 @@ struct InterpretOptions {
     std::function<void(const Node&)> begin;
     /// Called after each node with its value; for numerics and constant folding of ranges.
     std::function<void(const Node&, const TensorList&)> observe;
-    /// Called before that, for calls: may put other tensors of the same dtypes and shapes in place of the value, such
-    /// as what a random op drew in another run.
+    /// Called before `observe`, for calls only: may replace the value by tensors of the same dtypes and shapes, such as
+    /// what a random op drew in another run.
     std::function<void(const Node&, TensorList&)> exchange;
     const CancelToken* cancel = nullptr;
 };
@@ -27,8 +27,7 @@ struct InterpretOptions {
 Result<std::vector<Tensor>> interpret(const Module& module, const std::vector<Tensor>& inputs,
                                       const InterpretOptions& options = {});
 
-/// The graph that such a run goes through: numbers for symbols, ATen calls for Python's. Null if that is the module
-/// itself.
+/// The graph that is then run: with numbers for symbols and ATen calls for Python's. Null if that is the module itself.
 Result<Snapshot> readyToRun(const Module& module, const std::vector<Tensor>& inputs);
 
 /// One tensor per placeholder: user inputs in order from `user`, the rest from the module's own tensors, or stand-ins

@@ -1,5 +1,5 @@
 #pragma once
-// How much memory a run asks for, before it runs.
+// An estimate of the memory that a run needs, made before it runs.
 #include "engine/ir/module.h"
 
 namespace cutaway {

@@ -17,8 +17,8 @@ struct Annotation {
     std::string subclass;     // "DTensor" where a tensor subclass was written; `type` is its core
 };
 
-/// Reads what stands between the quotes. Names of size symbols are added to `symbols`. Errors name the rule; they have
-/// no place, since the text does not know where it stands.
+/// Reads what stands between the quotes. Names of size symbols are added to `symbols`. Errors name the rule; the caller
+/// adds the line.
 Result<Annotation> parseAnnotation(std::string_view text, std::set<std::string>& symbols);
 
 }  // namespace cutaway::fxtext

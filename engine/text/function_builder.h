@@ -1,6 +1,6 @@
 #pragma once
-// From the syntax of one function to its graph, statement by statement, and to the graphs of its subgraphs. Values are
-// ValueReader's; the types of calls are in function_types.cpp.
+// Turns the syntax of one function into its graph and subgraphs, statement by statement. ValueReader reads values;
+// function_types.cpp finds the types of calls.
 #include "engine/ops/build.h"
 #include "engine/text/annotation.h"
 #include "engine/text/parse_value.h"
@@ -40,7 +40,7 @@ class FunctionBuilder {
     void call(const Statement& statement, const Op& op, std::vector<Argument> positional, NamedArguments keywords = {});
     void addCall(const Statement& statement, const Op& op, std::vector<Argument> args, NamedArguments keywords);
     void define(std::string_view name, Node& node, uint32_t begin);
-    /// What the comments above the statement say, and the name it has in the text.
+    /// Gives the node what the comments above its statement say, and its name in the text.
     void setProvenance(Node& node, std::string_view name);
     std::string nameFor(std::string_view wanted, uint32_t begin);
     // -- types

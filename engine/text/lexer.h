@@ -1,6 +1,6 @@
 #pragma once
-// Tokens of FX text. Knows lines, indentation, strings, numbers and comments; knows nothing of grammar. Tokens are made
-// on demand, so that whatever follows a graph in a log or a script is never looked at.
+// Tokens of FX text: lines, indentation, strings, numbers and comments, no grammar. Tokens are made on demand, so that
+// what follows a graph in a log or a script is never read.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -38,9 +38,8 @@ struct Token {
     std::string_view text;
 };
 
-/// Text as PyTorch's tools leave it, made plain: byte order mark, terminal colours and log prefixes removed, line by
-/// line, so that line numbers stay. `shift` has the number of bytes taken from each line's front, for columns in
-/// errors.
+/// Text without byte order mark, terminal colours and log prefixes. Lines stay lines, so line numbers hold; `shift` has
+/// the number of bytes removed from each line's front, for columns in errors.
 struct PlainText {
     std::string text;
     std::vector<uint32_t> lineBegins;

@@ -1,6 +1,6 @@
 #pragma once
-// Weights that freezing packed for a library: printed graphs give them no type, but the calls that read them tell their
-// plain shape. For the runnable form.
+// Weights that freezing has packed for a library. Printed graphs give them no type, but the calls that read them tell
+// their shape before packing. For the runnable form.
 #include <map>
 #include <string>
 

@@ -13,14 +13,14 @@
 
 namespace cutaway::fxtext {
 
-/// What the functions of one text share.
+/// State that all functions of one text share.
 struct ParseState {
     const SyntaxTree& tree;
     const ParseOptions& options;
     std::unordered_map<std::string_view, const Op*> ops;  // by name as written
     std::set<std::string> symbols;                        // of sizes, from annotations
     std::vector<std::string> remarks;
-    std::optional<Error> error;  // the first; everything else is then undone
+    std::optional<Error> error;  // the first; after it nothing that was read counts
     uint32_t nextId = 0;
 
     const SyntaxNode& at(SyntaxId id) const { return tree.at(id); }

@@ -24,8 +24,8 @@ struct PrintedText {
 
 PrintedText printText(const Module& module, const PrintOptions& options = {});
 
-/// Whether the runnable form can run: an input or attribute that is read needs a type, or no value can be made for it.
-/// The error names it and says what to do.
+/// Whether the runnable form can run: each input and attribute that is read needs a type, since a value is made for it.
+/// The error names the one without and says what to do.
 Result<void> checkRunnable(const Module& module);
 
 /// One value as the short form writes it.

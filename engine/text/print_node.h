@@ -8,7 +8,7 @@
 
 namespace cutaway::fxtext {
 
-/// Spelling of one graph's nodes; `runnable` writes torch.ops.* names and Python-safe ones.
+/// Writes one graph's nodes; with `runnable` operators as torch.ops.*, and names that are valid Python.
 class NodePrinter {
   public:
     explicit NodePrinter(const Graph* graph = nullptr, bool runnable = false) : m_graph(graph), m_runnable(runnable) {}

@@ -8,7 +8,7 @@
 
 namespace cutaway::fxtext {
 
-/// Provenance that holds for the nodes after a comment, until the next one.
+/// The provenance that a comment gives to all nodes up to the next such comment.
 struct CommentState {
     std::shared_ptr<const std::string> stackTrace, modulePath, moduleType;
     int8_t recompute = 0;
@@ -16,7 +16,7 @@ struct CommentState {
     void applyTo(Provenance& provenance) const;
 };
 
-/// True if the comment (without '#') was one that carries provenance, or ends it.
+/// True if the comment (without '#') begins or ends provenance.
 bool readComment(std::string_view comment, CommentState& state);
 
 /// The comment line for nodes of this provenance, without '#'; "No stacktrace found for following nodes" when there is

@@ -1,13 +1,14 @@
 #pragma once
 // The recursive descent behind parseSyntax: one function per rule of the grammar. Structure and statements are in
-// syntax.cpp, expressions in syntax_expression.cpp. After the first error everything stands at the end of the text.
+// syntax.cpp, expressions in syntax_expression.cpp. After the first error the parser is at the end of the text, so that
+// all rules return.
 #include "engine/support/characters.h"
 #include "engine/text/syntax.h"
 
 namespace cutaway::fxtext {
 
-/// Of functions and expressions while they are read, and of the trees that chains of operators, calls and attributes
-/// make: what reads, prints or frees a tree later goes down as deep.
+/// How deep functions and expressions, and the trees of chained operators, calls and attributes, may nest: whatever
+/// later reads, prints or frees a tree recurses as deep.
 inline constexpr int kMaxDepth = 256;
 
 class SyntaxParser {
@@ -16,7 +17,7 @@ class SyntaxParser {
     Result<void> run();
 
   private:
-    /// One level of nesting, as long as it lives. False when it is one too many; the error is noted then.
+    /// One level of nesting, as long as the object lives. False if it is one too many; then the error is set.
     class Level {
       public:
         explicit Level(SyntaxParser& parser) : m_parser(parser) {
