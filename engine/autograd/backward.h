@@ -15,7 +15,7 @@ class Backward {
     Backward(Graph& graph, Node& position, std::vector<bool> flow, Rewriter& rewriter)
         : m_graph(graph), m_position(position), m_flow(std::move(flow)), m_rewriter(rewriter) {}
 
-    /// Adds `gradient` to what has arrived at `value`. `cause` is the forward node on whose behalf.
+    /// Adds `gradient` to what has arrived at `value`. `cause` is the forward node whose derivative it is.
     void accumulate(const Node& value, Value gradient, const Node& cause);
     /// Takes the derivative of every call that a gradient has arrived at, last call first. One rewrite per call; stops
     /// when the fuel is used up. Errors name the op that has no derivative.

@@ -8,7 +8,7 @@ namespace cutaway {
 struct ForwardModeOptions {
     /// Inputs to differentiate, as for the joint graph.
     JointOptions wanted;
-    /// An output that does not depend on the differentiated inputs is an error instead of a zero tangent.
+    /// An output that does not depend on the differentiated inputs is an error; else its tangent is zero.
     bool strict = false;
 };
 

@@ -13,7 +13,7 @@ bool isDifferentiable(const InputSpec& spec, const Node& placeholder);
 /// never carry one; gradients stop at ops tagged NoGradient.
 std::vector<bool> gradientFlow(const Module& module);
 
-/// The placeholder whose memory the value is, looked at directly or through views; null for memory of the graph's own.
+/// The placeholder whose memory the value shares, itself or through views; null if it shares no placeholder's.
 const Node* aliasedPlaceholder(const Node& value);
 
 }  // namespace cutaway

@@ -13,8 +13,8 @@ namespace cutaway {
 /// of an op is taken first, and both are expanded afterwards. Differentiated are parameters and the inputs whose type
 /// requires a gradient. Does nothing if no returned value depends on them: then this is inference (A3.2).
 ///
-/// The first rewrite opens the joint graph; each derivative is one more. With less fuel the graph verifies, and its
-/// gradients lack what would have come through the ops that were not reached.
+/// The first rewrite makes the joint graph without derivatives; each derivative is one more. With less fuel the graph
+/// still verifies; its gradients lack the share of the ops that were not reached.
 ///
 /// Leaves alone: tensors read as attributes (they are constants), and the final copies into inputs, which stay last.
 /// A mutated input that itself requires a gradient is returned before the forward's values instead (MUTATED_OUT_GRAPH).

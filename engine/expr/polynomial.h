@@ -1,13 +1,13 @@
 #pragma once
-// Integer expressions as sums of products, where the rules by which Expr builds its nodes are not enough: to know
-// whether two expressions are equal, whether one is at most the other, and what remains when one divides the other.
+// Integer expressions as sums of products. They decide what Expr's own simplification cannot: whether two expressions
+// are equal, whether one is at most the other, and the quotient of two.
 #include <map>
 
 #include "engine/expr/expr.h"
 
 namespace cutaway {
 
-/// Atoms (symbols, quotients, minima ...) with their repetitions, sorted. None: the constant term.
+/// Atoms (symbols, quotients, minima ...), repeated as often as they are factors, sorted. None: the constant term.
 using Monomial = std::vector<Expr>;
 /// Higher degree first, then earlier atoms first: an order that multiplication keeps, so that one polynomial divides
 /// another.
@@ -20,16 +20,16 @@ using Polynomial = std::map<Monomial, int64_t, MonomialOrder>;
 std::optional<Polynomial> polynomialOf(const Expr& expr);
 Expr exprOf(const Polynomial& polynomial);
 
-/// Whether both have one value, whatever their symbols are. Different expressions of which this is not known: false.
+/// True if both have the same value whatever their symbols are; false if that is not known.
 bool sameValue(const Expr& a, const Expr& b);
 /// Whether the value is never negative. Backed sizes are at least 1 (PyTorch specializes graphs on sizes of 0), other
 /// symbols at least 0.
 bool neverNegative(const Expr& expr);
-/// A stride as it is where no dim is empty: Max(1, e), as PyTorch writes sizes in strides, is e.
+/// A stride under the assumption that no dim is empty: Max(1, e), as PyTorch writes sizes in strides, becomes e.
 SymInt strideOfElements(const SymInt& stride);
 /// q with q * divisor == dividend, if there is one. The divisor is taken to be not zero.
 std::optional<Expr> exactQuotient(const Expr& dividend, const Expr& divisor);
-/// Both without what divides every term of both: 6*s0*s1 and 4*s0 become 3*s1 and 2.
+/// Both divided by their common factor: 6*s0*s1 and 4*s0 become 3*s1 and 2.
 std::pair<Expr, Expr> reduced(const Expr& dividend, const Expr& divisor);
 
 }  // namespace cutaway

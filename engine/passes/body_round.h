@@ -1,7 +1,7 @@
 #pragma once
-// The second round of the joint stage (JNT-1): graphs that the joint passes have made - the bodies of chunks, those
-// that a user's pass calls - get the joint passes, too, after the graph that calls them. A pass goes into the subgraphs
-// that it meets by itself, so what was there before needs no second round.
+// The second round of the joint stage (JNT-1): subgraphs that the joint passes themselves have made (of chunks, of a
+// user's pass) get the joint passes, too, after the graph that calls them. Subgraphs that were there before need no
+// second round, since every pass also works on those.
 #include <deque>
 #include <memory>
 #include <string>

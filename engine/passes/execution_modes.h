@@ -1,6 +1,6 @@
 #pragma once
 // Modes that Python switches while a program runs: whether gradients are kept, and the precision of autocast. The
-// switches stand among the calls; here they get their effect, and then there is no need for them.
+// switches stand among the calls; here the calls get their effect, and the switches go.
 #include <map>
 #include <optional>
 #include <set>
@@ -31,13 +31,13 @@ class ExecutionModes {
 
     /// Modes at the beginning of this graph, and no switches met yet.
     void begin(Module& module);
-    /// Takes over a switch; false for other nodes. It goes when its region is over.
+    /// Applies a switch, which is erased when its region ends; false for other nodes.
     bool take(Node& node);
     const AutocastState& autocast() const { return m_state.autocast; }
-    /// The operands of a call get the precision of the region; a call that PyTorch writes as several is written so
-    /// here, since the region is over when the passes come to it.
+    /// Converts the operands of a call to the precision of the region. A call that PyTorch writes as several is
+    /// expanded here, since the mode is no longer known when later passes meet it.
     Result<void> cast(Node& call);
-    /// Values of regions without gradients carry none outside of them.
+    /// Values computed without gradients carry none to readers outside of the region.
     Result<void> finish();
 
   private:

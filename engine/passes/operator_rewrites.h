@@ -1,5 +1,5 @@
 #pragma once
-// Rewrites that are named by the operators they begin at, for the rows of passes that work off a table of those.
+// Rewrites named after the operators at which they begin, for passes that work from a table of operators.
 #include "engine/passes/pass.h"
 
 namespace cutaway {
@@ -9,7 +9,7 @@ std::vector<CodeRewrite> noopRewrites(const Pass& pass);
 /// One for each shorthand operator, and one for each that has an expansion.
 std::vector<CodeRewrite> compositeRewrites(const Pass& pass);
 std::vector<CodeRewrite> decomposedRewrites(const Pass& pass);
-/// The pass's own: it has one, which starts at what is batched.
+/// The one rewrite of a batching pass, which starts at the calls that it batches.
 std::vector<CodeRewrite> batchRewrites(const Pass& pass);
 
 inline constexpr CodeRewrite kDeadCodeRewrites[] = {{"dead node", "A pure call that nobody reads is dropped"}};

@@ -1,6 +1,6 @@
 #pragma once
-// Runs passes without trusting them: verifies each result, holds the returned "changed" against the fingerprint in
-// both directions, records, times, and stops when cancelled or out of fuel.
+// Runs passes without trusting them: verifies each result, checks the returned "changed" against the graph's
+// fingerprint in both directions, records, times, and stops when cancelled or out of fuel.
 #include <vector>
 
 #include "cutaway/trace.h"
@@ -43,8 +43,8 @@ struct CompileTrace {
     bool failed() const { return !steps.empty() && steps.back().info.state == StepState::Failed; }
 };
 
-/// A copy of a snapshot for passes to work on. One that a pass has not touched serves the next pass, so a run makes a
-/// copy per change instead of one per pass.
+/// A copy of a snapshot for passes to work on. If a pass leaves it untouched, the next pass uses it, so a run copies
+/// once per change instead of once per pass.
 struct WorkingCopy {
     Snapshot of;  // null: there is no copy
     std::shared_ptr<Module> module;
@@ -57,8 +57,8 @@ struct WatchedNode {
     std::vector<Refusal> refusals;
 };
 
-/// Runs one pass on a copy of `before`: that in `working` if it is one, else a new one. Never fails itself: what goes
-/// wrong is in the step. `fuel`: rewrites allowed. The step says nothing of its place in a run.
+/// Runs one pass on a copy of `before`: the one in `working` if it fits, else a new one. Never fails itself: what goes
+/// wrong is in the step. `fuel`: rewrites allowed. The caller fills in the step's place in the run.
 Step runPass(const Pass& pass, const Snapshot& before, PassContext context, std::optional<int64_t> fuel = {},
              const CancelToken* cancel = nullptr, WorkingCopy* working = nullptr, WatchedNode* watched = nullptr);
 

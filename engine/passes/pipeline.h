@@ -26,14 +26,14 @@ std::vector<std::string_view> passNames(bool onRequest = false);
 Result<CompileTrace> runPipeline(const Snapshot& input, const CompileRequest& request,
                                  const CompileServices& services = {}, const Progress& progress = {});
 
-/// The same, telling `ended` of every step when it is done. Cancelled, it returns the steps done until then, if there
-/// are any: a pass that was interrupted is not among them.
+/// The same, calling `ended` after each step. When cancelled, it returns the steps done so far, if any; an interrupted
+/// pass is not among them.
 Result<CompileTrace> runPipelineWatched(const Snapshot& input, const CompileRequest& request,
                                         const CompileServices& services,
                                         const std::function<void(const StepInfo&)>& ended,
                                         const Progress& progress = {});
 
-/// Runs another compiler than Cutaway's; for tests of what the list can say.
+/// Runs a list other than Cutaway's own; for tests of plans.
 Result<CompileTrace> runCompiler(const std::vector<Part>& compiler, const Snapshot& input,
                                  const CompileRequest& request, const CompileServices& services = {},
                                  const std::function<void(const StepInfo&)>& ended = {}, const Progress& progress = {});

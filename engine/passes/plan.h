@@ -1,5 +1,6 @@
 #pragma once
-// How the compiler is written down, and what becomes of it for one request: a list of passes.
+// The compiler as a list of parts (stage, when, split, onEach), and the plan that one request makes of it: a list of
+// passes.
 #include <functional>
 #include <string>
 #include <string_view>
@@ -9,7 +10,7 @@
 
 namespace cutaway {
 
-/// A piece of the compiler as it is written: stage, when, split and onEach make them, and nothing else.
+/// A part of the compiler. Only stage, when, split and onEach make one.
 struct Part {
     const Stage* stage = nullptr;
     bool (*when)(const CompileRequest& request) = nullptr;
@@ -21,7 +22,7 @@ struct Part {
 Part stage(const Stage& of);
 /// The parts, in runs of that kind only.
 Part when(bool (*holds)(const CompileRequest&), std::vector<Part> parts);
-/// The passes of the stage, the last of which makes of the graph one for each of the tracks (Pass::split).
+/// The passes of the stage; the last one turns the graph into one for each track (Pass::split).
 Part split(const Stage& of, std::vector<std::string_view> tracks);
 /// All parts on the first track, then all on the next; with one track, on that.
 Part onEach(std::vector<Part> parts);
@@ -40,10 +41,10 @@ struct PlannedPass {
 
 class UserPasses;
 
-/// The passes of a run, in running order: those of the user's own at their places, optional ones as the request names
-/// them, moved as it says. Counted before anything is left out, so what is left out renumbers nothing. `next`: the
-/// stage that comes next for a graph that was recorded on its way through PyTorch's compiler; earlier ones are left
-/// out. Errors: moves that name no pass of the plan, or break an order that passes depend on.
+/// The passes of a run, in running order: the user's own at their places, optional ones as the request names them,
+/// moved as it says. Occurrences are counted before anything is left out, so that switching a pass off renumbers
+/// nothing. `next`: the stage that comes next for a graph that was recorded on its way through PyTorch's compiler;
+/// earlier ones are left out. Errors: moves that name no pass of the plan, or break an order that passes depend on.
 Result<std::vector<PlannedPass>> makePlan(const std::vector<Part>& compiler, const CompileRequest& request,
                                           const UserPasses& own, const std::string& next);
 

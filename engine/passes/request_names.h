@@ -1,5 +1,5 @@
 #pragma once
-// Holds what a request names against what there is.
+// Checks the names in a request against what exists.
 #include "engine/passes/user_passes.h"
 
 namespace cutaway {
@@ -8,7 +8,7 @@ namespace cutaway {
 /// with the nearest name.
 Result<void> checkNames(const CompileRequest& request);
 
-/// Errors: what is to be switched off is no pass and no rule, of the run's own passes neither.
+/// Errors: something to be switched off is no pass or rule, not even of the run's own passes.
 Result<void> checkDisabled(const CompileRequest& request, const UserPasses& own);
 
 }  // namespace cutaway

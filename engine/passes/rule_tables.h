@@ -15,17 +15,17 @@ const std::vector<RuleTable>& ruleTables();
 /// A rewrite of a pass that is written as a function, with its pass.
 struct CodeRule : CodeRewrite {
     std::string_view pass;
-    bool whole = false;  // it stands for every rewrite of its pass, by whatever name (Pass::undivided)
+    bool whole = false;  // stands for all rewrites of its pass (Pass::undivided)
 };
 /// The names, one by one.
 std::vector<std::string> startsOf(const CodeRule& rule);
 bool startsAt(const CodeRule& rule, const Node& node);
-/// What was said of the rule, or else, in the name of the pass, of all its rules; the end if nothing was.
+/// The refusal of the rule, or else one that the pass gave for all its rules; the end if there is none.
 std::vector<Refusal>::const_iterator refusalOf(const std::vector<Refusal>& said, const CodeRule& rule);
 
 /// Those that can be switched off one by one, in the order of the pipeline.
 const std::vector<CodeRule>& codeRules();
-/// Passes that are switched off as a whole (Pass::undivided), each as one rule of its name, for whoever asks why one
+/// Passes that are switched off only as a whole (Pass::undivided), each as one rule of its name, to explain why one
 /// does nothing at a node.
 const std::vector<CodeRule>& undividedRules();
 

@@ -13,7 +13,7 @@ struct AnyOrder {
     std::span<const Pass> passes;
     std::span<const Dependency> after = {};
 };
-/// Passes that run one after the other, so many times.
+/// Passes that run one after the other, repeated that many times.
 struct Repeat {
     int times = 1;
     std::span<const Pass> passes;
@@ -30,8 +30,8 @@ struct Stage {
     std::span<const Row> rows;
     std::span<const Dependency> after = {};  // of all its passes
     bool required = false;                   // all its passes are
-    /// Graphs that its passes have made - the bodies of chunks, those that a user's pass calls - get its passes, too,
-    /// when the last of them has run (JNT-1; body_round.h).
+    /// Subgraphs that its passes have made (of chunks, of a user's pass) get its passes, too, after the last of them
+    /// (JNT-1; body_round.h).
     bool again = false;
 };
 

@@ -48,7 +48,7 @@ class UserPasses {
     std::deque<Entry> m_entries;
 };
 
-/// Loads one rule of the user's own, as explaining a rule's text does; `tables` has it alone.
+/// Loads a single rule of the user's own, for explaining a rule given as text; `tables` then has only that rule.
 Result<std::shared_ptr<const UserPasses>> loadUserRule(const std::string& text);
 
 }  // namespace cutaway

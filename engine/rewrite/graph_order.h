@@ -16,7 +16,7 @@ bool sortTopologically(Graph& graph);
 class ReaderQueue {
   public:
     explicit ReaderQueue(const Graph& graph) : m_graph(&graph) {}
-    /// The readers of a node that stands before everything still in the queue, or was handed out last.
+    /// Adds the readers of a node: the one handed out last, or one that stands before everything in the queue.
     void addReadersOf(const Node& node);
     /// The next node, or null.
     Node* next();
@@ -28,8 +28,8 @@ class ReaderQueue {
 };
 
 /// Infers the types of all nodes after `changed` that depend on it, because its strides, dtype or device are new. A
-/// view that the new strides no longer allow becomes a reshape. Errors name the call that no longer types.
-/// With `keepRead` a value whose storage somebody reads by position is copied into the layout that it had, for all its
+/// view that the new strides no longer allow becomes a reshape. Errors name the call that no longer types. With
+/// `keepRead` a value whose storage is read by position (as_strided) is copied back into its old layout, for all its
 /// readers.
 Result<void> retypeReaders(Graph& graph, Node& changed, bool keepRead = false);
 

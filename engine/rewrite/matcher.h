@@ -40,7 +40,7 @@ class Match {
     /// The first result: where matching started. A name that is marked 'repeated' stands for the list of it and its
     /// siblings.
     Node& root() const;
-    /// What is exchanged: the results, or the one and its siblings as they stand in the graph.
+    /// The nodes to be replaced: the results, or the single result and its siblings, in graph order.
     std::vector<Node*> results() const;
     /// The calls of the pattern, operands before readers, each once.
     std::vector<Node*> nodes() const;
@@ -66,12 +66,12 @@ class Match {
     bool m_refused = false;
     Node* m_root = nullptr;
     std::vector<std::pair<int, Node*>>
-        m_items;                        // what calls that stand for a list's items or for siblings have found, by slot
+        m_items;                        // matches of calls that stand for items of a list or for siblings, by slot
     std::forward_list<Argument> m_own;  // roots, results and lists that no node's argument holds
 };
 
-/// Numbers the stretches of a graph between mutations; a match must lie within one (spec: pattern-matcher §6). Nodes
-/// made later belong to the stretch of the node before them.
+/// Mutations divide a graph into regions, numbered here; a match must lie within one region (spec: pattern-matcher §6).
+/// Nodes made later belong to the region of the node before them.
 class MutationRegions {
   public:
     explicit MutationRegions(const Graph& graph);
@@ -82,14 +82,14 @@ class MutationRegions {
     std::vector<uint32_t> m_region;
 };
 
-/// The first condition that failed on the way that got furthest. Collected only when somebody asks.
+/// The first condition that failed in the attempt that got furthest. Collected only when explaining.
 struct MatchTrace {
     int progress = -1;
     std::string reason;
     NodeId node = NodeId::None;
 };
 
-/// Matches the rule at `root`, its condition included; false leaves `match` in no useful state.
+/// Matches the rule at `root`, its condition included. If false, `match` means nothing.
 bool matchRule(const CompiledRule& rule, Node& root, const MutationRegions& regions, Match& match,
                MatchTrace* trace = nullptr);
 
@@ -105,7 +105,7 @@ Explanation explainRule(const Rule& rule, Node& node, const PassContext& context
 /// Applies a rule at one node; the empty sentence, or why nothing was done. Errors: a replacement that does not type.
 Result<std::string> applyRuleAt(const Rule& rule, Node& node, const PassContext& context = CompileRequest());
 
-/// Values whose type no rule touches (spec: pattern-matcher P-2): complex, meta, sparse.
+/// Values that no rule may touch because of their type (spec: pattern-matcher P-2): complex, meta, sparse.
 bool hasUnsupportedType(const Node& node);
 
 }  // namespace cutaway

@@ -1,5 +1,5 @@
 #pragma once
-// What a pass is given beside the graph: the request, and answers of the services, which it keeps.
+// What a pass is given beside the graph: the request, and the services, whose answers are recorded here.
 #include <map>
 #include <optional>
 #include <string>
@@ -12,7 +12,7 @@ namespace cutaway {
 
 class PassContext {
   public:
-    /// Both outlive the context. Without services nothing is known and nothing can be timed.
+    /// Both must outlive the context. Without services nothing is known of the device and nothing can be timed.
     PassContext(const CompileRequest& request, const CompileServices* services = nullptr)
         : m_request(&request), m_services(services) {}
 
@@ -24,13 +24,13 @@ class PassContext {
     std::optional<double> timeGraph(const std::string& graph) const;
     std::optional<double> deviceFact(const std::string& fact) const;
     std::optional<double> recall(const std::string& key) const;
-    /// Without a service that keeps it, it is kept as long as the program runs.
+    /// Without a service that keeps values they are kept as long as the program runs.
     void remember(const std::string& key, double value) const;
 
-    /// What was asked, and what was answered, in this order.
+    /// Questions and answers so far, in order.
     const std::vector<Answer>& asked() const { return m_asked; }
-    /// From now on questions that are among these are answered as they were: the n-th time a question is asked by its
-    /// n-th answer, afterwards by its last.
+    /// From now on questions that are among these get these answers: the n-th time a question is asked its n-th answer,
+    /// then always its last.
     void answerFrom(const std::vector<Answer>& recorded) { m_recorded = &recorded; }
 
   private:

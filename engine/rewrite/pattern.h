@@ -1,5 +1,5 @@
 #pragma once
-// The texts of a rule (rule.h has the notation), read and bound to schemas. Knows nothing of matching.
+// The texts of a rule (rule.h has the notation), parsed and bound to schemas. Matching is elsewhere (matcher.h).
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,7 +22,7 @@ struct PatternItem {
 
 /// A statement as written.
 struct PatternStatement {
-    /// Repeated: not of a list's items, but of all calls that read what one of them reads.
+    /// Repeated stands not for the items of a list, but for all calls that read a value that one of them reads.
     enum class Each : uint8_t { No, All, Some, Repeated };
     std::string name;              // made up ("%1") for nested calls
     std::vector<std::string> ops;  // full names of the choice; of methods bare ones
@@ -55,7 +55,7 @@ struct PatternArg {
     int starSlot = -1;              // -1: the star's name is _
 };
 
-/// A call with a form per op of its choice; of Python functions, one per way in which they may be called.
+/// A call, in one form per op that it may be; for a Python function, one form per signature.
 struct PatternCall {
     struct Form {
         const Op* op = nullptr;
@@ -96,10 +96,10 @@ struct Pattern {
     std::string normalized() const;
 };
 
-/// Whether functions of Python's (torch, operator) or operators with rows have names that begin so.
+/// Whether any Python function (torch, operator) or operator with a row has a name that begins so.
 bool isLibrary(std::string_view name);
-/// Whether this may be called without a row: a Python function, or an operator of a library of which no operator has
-/// one.
+/// Whether a rule may name this op although it has no row: a Python function, or an operator of a library without any
+/// row.
 bool mayBeFunction(std::string_view name);
 
 /// Errors: an op without a row, arguments that do not fit the schema, a result that is no call, a call nobody reads.

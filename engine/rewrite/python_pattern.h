@@ -1,6 +1,6 @@
 #pragma once
-// Calls of Python functions compared as they are written, argument by argument. Where the parameters of a function are
-// known the matcher compares by parameter instead, because two spellings of one call are one call.
+// Compares calls of Python functions as they are written, argument by argument. The matcher does so with parity, and
+// where a function's parameters are not known; else it compares by parameter, so that spelling does not matter.
 #include "engine/ir/node.h"
 #include "engine/rewrite/pattern.h"
 
@@ -13,9 +13,10 @@ struct WrittenCall {
     std::string mismatch;          // a sentence; then there are no pairs
 };
 
-/// `parity`: as PyTorch does it (spec: pattern-matcher M-3): equally many positional arguments; omitted keywords are
-/// filled in only if the call has fewer than the pattern, others that the pattern does not name are left out; and their
-/// order counts. Else the keywords are those of the pattern in any order. `...` leaves open what it does not write.
+/// `parity`: as PyTorch does it (spec: pattern-matcher M-3): the number of positional arguments must agree; missing
+/// keywords are filled in only if the call has fewer than the pattern; keywords that the pattern does not name are
+/// ignored; order counts. Without `parity` the keywords must be those of the pattern, in any order. `...` leaves open
+/// what it does not write.
 WrittenCall pairWritten(const PatternCall::Form& form, const Node& node, bool parity);
 
 }  // namespace cutaway

@@ -1,5 +1,5 @@
 #pragma once
-// Sentences that say why a rule leaves a node alone, made of pieces when somebody asks and free when nobody does:
+// Sentences that say why a rule leaves a node alone, composed only when somebody asks:
 //
 //     const Refusing no(rewriter, "merge_splits_pass", inner);
 //     if (outer.dim != dim) return no("it splits dim ", dim, ", ", *outer.node, " dim ", outer.dim);
@@ -106,7 +106,7 @@ class Refusing {
     bool about(const Node* because, const Pieces&... pieces) const {
         return watched() && say({SentencePiece(pieces)...}, because);
     }
-    /// Whether a sentence is worth the search for its pieces.
+    /// Whether somebody asks, for sentences whose pieces take a search.
     bool watched() const { return m_rewriter && m_rewriter->watches(*m_node); }
 
   private:

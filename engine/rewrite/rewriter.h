@@ -1,7 +1,7 @@
 #pragma once
-// The gate through which every edit of a pass goes. It has fuel: a pass asks before each rewrite, and what must happen
-// together is one rewrite, so a graph verifies after any amount of fuel. Stepping into a pass is running it again with
-// less fuel; finding the culprit rewrite is a binary search on fuel.
+// Every edit of a pass goes through here and costs fuel. A pass asks before each rewrite, and edits that must happen
+// together are one rewrite, so that the graph verifies after any amount of fuel. Stepping into a pass is running it
+// again with less fuel; finding the rewrite that broke a graph is a binary search on fuel.
 #include <map>
 #include <optional>
 #include <string_view>
@@ -20,7 +20,7 @@ namespace cutaway {
 enum class Go : uint8_t {
     Yes,   // make it
     Skip,  // the rule is switched off: go on with other rules
-    Stop,  // out of fuel or cancelled: none can be made any more
+    Stop,  // out of fuel or cancelled: make no more rewrites
 };
 
 /// What a pass says of a node that one of its rules leaves alone.
@@ -42,30 +42,30 @@ class Rewriter {
     Go begin(std::string_view rule, const Node& node, std::string_view why = {});
     /// Whether the user switched the rule off, by name or as "pass/rule"; for rules that cost something to look for.
     bool disabled(std::string_view rule) const;
-    /// For rules that find out only by trying whether they apply: spends one fuel after the edit. The pass has asked
-    /// outOfFuel() and cancelled() before it tried. `graph`: the node's.
+    /// For rules that must edit to find out whether they apply: spends one fuel after the edit. The pass must ask
+    /// outOfFuel() and cancelled() before. `graph` is the node's.
     void record(std::string_view rule, const Graph& graph, std::string_view nodeName, NodeId node,
                 std::string_view why = {});
 
-    /// Says which condition of `rule` failed at `node`, for the user who asks; conditions are checked in an order that
-    /// a reader can follow, and the first that failed is said. `because`: the node that it is about, if that is another
-    /// one. Returns false, so that a check ends with it. Free unless somebody watches the node.
+    /// Says which condition of `rule` failed at `node`, for a user who asks. Check conditions in an order that a reader
+    /// can follow, and say the first that fails. `because`: the node that the sentence is about, if another. Returns
+    /// false, so that a check can end with it. Costs nothing unless the node is watched.
     bool refuse(std::string_view rule, const Node& node, std::string_view why, const Node* because = nullptr) {
         if (watches(node)) noteRefusal(rule, why, because ? because->id() : node.id());
         return false;
     }
-    /// Whether a reason that is made of pieces is worth making.
+    /// Whether anybody will read a refusal at this node, so that it is worth composing.
     bool watches(const Node& node) const {
         return m_watched != nullptr && node.id() == m_watchedNode && &node.graph() == m_watched;
     }
-    /// From now on what is said of this node is kept: of each rule the first.
+    /// From now on the first refusal of each rule at this node is kept.
     void watch(const Graph& graph, NodeId node) { m_watched = &graph, m_watchedNode = node; }
     const std::vector<Refusal>& refusals() const { return m_refusals; }
 
     /// A builder that inserts before `position`; what it creates says that it came from `origin`.
     GraphBuilder builder(Graph& graph, Node* position, const Node& origin) const;
-    /// Every reader of `old` reads `replacement`; `old` is erased. Where the layout differs, what depends on it is
-    /// typed anew, or reads a copy in the old layout if it cannot do with another.
+    /// Every reader of `old` reads `replacement`, and `old` is erased. If the layout differs, types that depend on it
+    /// are inferred again; what needs the old layout reads a copy in it.
     void replace(Node& old, Node& replacement);
     /// The same for a call whose value is a tuple: its getitem readers read values[i]. Error if one of them reads a
     /// result that was not made (null) or the tuple is used as a whole.
@@ -91,8 +91,7 @@ class Rewriter {
     bool outOfFuel() const { return m_fuel && static_cast<int64_t>(m_done.size()) >= *m_fuel; }
     bool changed() const { return !m_done.empty(); }
     const std::vector<RewriteInfo>& done() const { return m_done; }
-    /// Which graph is which body, for RewriteInfo::body; told before the pass, and after it for graphs that the pass
-    /// made.
+    /// Tells which graph is which body, for RewriteInfo::body: before the pass, and again for graphs that it made.
     void knowBodies(const Module& module);
 
   private:

@@ -44,27 +44,27 @@ struct CompiledRule;
 struct Rule {
     std::string_view name;
     std::string_view find;
-    /// What the found results become, as text; or a function that builds it before the first of them. A function may
-    /// decline (Values::notHandled) as long as it has not built anything.
+    /// What replaces the results that were found, as text; or a function that builds it before the first of them. A
+    /// function may decline (Values::notHandled) as long as it has built nothing.
     std::string_view replace;
     Values (*build)(const Match& match, GraphBuilder& builder) = nullptr;
     /// The sentence that says why the rule does not apply here, empty if it does. "{x}" in it is printed as the name
     /// of the node that `x` of `find` stands for.
     std::string_view (*unless)(const Match& match) = nullptr;
     std::string_view why;
-    /// The results may get another dtype, device or shape; else that is a bug of the rule.
+    /// The replacement may have another dtype, device or shape; without this, such a change is a bug.
     bool changesType = false;
-    /// PyTorch has the pattern in both orders of its commutative calls; of others, parity tries the written order
-    /// alone.
+    /// PyTorch registers the pattern with both orders of its commutative calls. Without this, parity tries only the
+    /// order as written.
     bool eitherOrder = false;
-    /// PyTorch asks what `unless` asks only after it has counted the match (spec: passes H-12).
+    /// PyTorch counts a match before it checks what `unless` checks (spec: passes H-12), so refused matches count, too.
     bool countsRefused = false;
     /// For functions that serve several rules; they ask Match::rule() for it.
     const void* context = nullptr;
-    /// Of users' rules: where they run, a place of CompileRequest' UserPass; empty: joint_custom_pre_pass.
+    /// Of users' rules: the custom pass that they run in (UserPass in cutaway/request.h); empty: joint_custom_pre_pass.
     std::string_view place;
     /// Of users' rules, instead of `find` and `replace`: formulas over `parameters` ("x f32[2, 3]; ...") that are
-    /// traced, `search` on these types, `example` on those of what was found (passes/user_passes.h).
+    /// traced; `search` on the types given there, `example` on the types of what was found (passes/user_passes.h).
     std::string_view parameters, search, example;
     bool training = false;  // `search` is found with its gradients, too
 };
@@ -81,7 +81,7 @@ class RuleSet {
     /// of one name, or of one pattern (up to names) and the same condition. The rule is in `where`.
     static Result<RuleSet> compile(std::span<const Rule> rules);
 
-    /// The same, but broken rules are left out and their errors kept in broken().
+    /// The same, but leaves out broken rules and keeps their errors in broken().
     static RuleSet compileWorking(std::span<const Rule> rules);
     const std::vector<Error>& broken() const;
 
@@ -96,8 +96,8 @@ class RuleSet {
     std::unique_ptr<Data> m_data;
 };
 
-/// The compiled form of a table that lives as long as the program; compiled once. Rules that are broken never match;
-/// the rule tests hold every table to having none.
+/// A table that lives as long as the program, compiled once. Broken rules never match; tests check that no table has
+/// any.
 const RuleSet& compiledRules(std::span<const Rule> table);
 
 /// Rules read from text, with the storage of their strings.

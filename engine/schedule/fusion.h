@@ -1,7 +1,8 @@
 #pragma once
-// Decides which nodes share a kernel. Greedy, in graph order: every lowered node starts a group of its own and tries to
-// join the groups of its producers, then groups that read the same memory. A union must not make a cycle, its members
-// must fit one iteration space, and no reduction may end up being computed once per element. Every answer is recorded.
+// Decides which nodes share a kernel. Greedy, in graph order: every node with a lowering rule starts a group of its own
+// and tries to join the groups of its producers, then groups that read the same memory. A union must not make a cycle,
+// its members must fit one iteration space, and no reduction may end up being computed once per element. Every decision
+// is recorded.
 #include <memory>
 
 #include "cutaway/jobs.h"

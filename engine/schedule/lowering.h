@@ -1,6 +1,7 @@
 #pragma once
 // Evaluates nodes as expressions: what is the element of this value at this index? Values that the caller wants
-// computed in place dissolve into their operands through the ops' lowering rules; all others become Loads.
+// computed in the kernel are replaced by formulas over their operands (the ops' lowering rules); all others become
+// Loads.
 #include <functional>
 #include <set>
 
@@ -13,7 +14,7 @@ namespace cutaway {
 /// and caches.
 constexpr size_t kMaxExpressionNodes = 4000, kMaxBuffers = 48;
 
-/// How much it costs to compute one element, in units of an addition; and what a rule turned out to do.
+/// What a lowering rule turned out to do, and what computing one element costs, in units of an addition.
 struct RuleFacts {
     bool lowers = false;
     std::string whyNot;  // "aten.sort.default has no lowering rule"

@@ -1,6 +1,6 @@
 #pragma once
-// What scheduling makes of a graph: which nodes are computed by kernels, library and reference calls, or not at all
-// because they are only another way to look at memory; and where values live.
+// What scheduling makes of a graph: which nodes are computed by kernels, by library calls or by reference calls, which
+// are only views of memory and not computed at all, and where values live.
 #include <string>
 #include <vector>
 
@@ -29,7 +29,7 @@ std::string valueName(const ValueKey& key);
 /// Product of sizes, if they are numbers.
 std::optional<int64_t> knownNumel(const SymDims& sizes);
 
-/// The question whether a producer is computed inside its consumer's kernel, and the answer.
+/// Whether a producer is computed inside its consumer's kernel, and why.
 struct FusionDecision {
     NodeId producer = NodeId::None, consumer = NodeId::None;
     bool fused = false;

@@ -8,8 +8,7 @@
 
 namespace cutaway {
 
-/// Rebuilds values from their operands up. What stands in several places is rebuilt once, for all values of one
-/// rewriter.
+/// Rebuilds values from their operands up. A shared expression is rebuilt once for all values of one rewriter.
 class ReductionRewriter {
   public:
     /// `change` gets each reduction, its operands rebuilt, and gives what takes its place: itself if it stays.
