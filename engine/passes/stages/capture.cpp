@@ -1,4 +1,4 @@
-// The program, as Python or torch.export wrote it, becomes a functional ATen graph.
+// Turns the program, as Python or torch.export wrote it, into a functional graph of ATen calls.
 #include "engine/autograd/expand.h"
 #include "engine/autograd/functionalize.h"
 #include "engine/autograd/joint_graph.h"
@@ -16,15 +16,16 @@ bool isTraining(const CompileRequest& request) { return request.mode == Mode::Tr
 bool onGpu(const CompileRequest& request) { return request.target == Target::Cuda; }
 
 constexpr CodeRewrite kInlineWrappersRewrites[] = {
-    {"inline_wrappers", "What only wraps a graph is that graph's calls", "call"}};
+    {"inline_wrappers", "A call that only wraps a graph is replaced by the graph's calls", "call"}};
 constexpr Dependency kTorchCallsToAtenAfter[] = {
     {"pre_grad", "the pre-grad passes read calls as Python wrote them"},
-    {"inline_wrappers", "the switches between modes that it writes get their effect there"}};
-constexpr Dependency kExpandCompositesAfter[] = {{"torch_calls_to_aten", "only ATen operators are expanded"},
-                                                 {"move_to_device", "what attention becomes depends on the device"}};
+    {"inline_wrappers", "it writes switches between modes, which torch_calls_to_aten applies"}};
+constexpr Dependency kExpandCompositesAfter[] = {
+    {"torch_calls_to_aten", "only ATen operators are expanded"},
+    {"move_to_device", "how attention is written out depends on the device"}};
 constexpr Dependency kFunctionalizeAfter[] = {
-    {"torch_calls_to_aten", "which calls mutate is known of ATen operators"},
-    {"expand_composites", "the views inside shorthand operators have to be seen"}};
+    {"torch_calls_to_aten", "only of ATen operators is it known which mutate"},
+    {"expand_composites", "the views inside shorthand operators must be visible"}};
 constexpr Dependency kDifferentiateAfter[] = {
     {"functionalize", "derivatives are taken of functional graphs"},
     {"expand_composites", "shorthand operators have no derivative of their own"}};
@@ -33,7 +34,7 @@ constexpr Dependency kDecomposeAfter[] = {
 
 constexpr Row kRows[] = {
     Pass{.name = "inline_wrappers",
-         .summary = "Writes the calls of regions that run in another mode, and of checkpoints, where they stand",
+         .summary = "Inlines regions that run in another mode, and checkpoints",
          .run = inlineWrappers,
          .functional = false,
          .rewrites = kInlineWrappersRewrites},
@@ -44,13 +45,13 @@ constexpr Row kRows[] = {
          .after = kTorchCallsToAtenAfter,
          .undivided = "Calls of Python functions and methods are ATen operators"},
     Pass{.name = "move_to_device",
-         .summary = "Types all values for the device that is compiled for",
+         .summary = "Moves all values to the device that is compiled for",
          .run = moveToDevice,
          .when = onGpu,
          .functional = false,
          .undivided = "All values are on the device that is compiled for"},
     Pass{.name = "expand_composites",
-         .summary = "Writes shorthand operators (linear, layer_norm, attention) as what they stand for",
+         .summary = "Expands shorthand operators (linear, layer_norm, attention) into what they stand for",
          .run = expandComposites,
          .functional = false,
          .after = kExpandCompositesAfter,
@@ -62,7 +63,7 @@ constexpr Row kRows[] = {
          .starts = "call",
          .undivided = "What is written in place becomes a new value"},
     Pass{.name = "differentiate",
-         .summary = "Adds the backward: the gradient of every parameter from those of the outputs",
+         .summary = "Adds the backward: the gradients of all parameters, computed from the gradients of the outputs",
          .run = differentiate,
          .when = isTraining,
          .repeats = "a joint graph is refused: it is differentiated already",
