@@ -10,8 +10,8 @@ namespace cutaway {
 
 /// The rule is that of the pass (Rewriter::pass): batch_linear_lhs, batch_linear, batch_layernorm,
 /// batch_{tanh,sigmoid,relu,detach,nan_to_num,clamp,dropout} on Python's calls; batch_linear_post_grad and
-/// batch_aten_{tanh,sigmoid,relu,add,sub,mul,div} on ATen's, and group_linear, whose call of a library that no public
-/// build has (fbgemm.gmm) is computed here as the products that it stands for.
+/// batch_aten_{tanh,sigmoid,relu,add,sub,mul,div} on ATen's; and group_linear, which calls a library that no public
+/// build has (fbgemm.gmm), so it is computed here as single products.
 Result<bool> batchFusion(Module& module, Rewriter& rewriter);
 
 }  // namespace cutaway

@@ -18,8 +18,8 @@ struct BatchRule {
     std::string_view name;
     std::string_view function;  // what is batched, by the name that Python or ATen gives it; where there are several,
                                 // as CodeRule::starts
-    /// Calls with equal keys may be fused; nothing for calls that are not the rule's, or cannot be fused for a reason
-    /// that it says.
+    /// Calls with equal keys may be fused. Nothing for calls of other rules, and for calls that cannot be fused, after
+    /// saying why.
     std::optional<std::string> (*key)(const Node& node, const BatchRule& rule, const Search& search,
                                       const Refusing& no);
     /// Replaces the calls. The graph's order may be wrong afterwards; the driver sorts it.

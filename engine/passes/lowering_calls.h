@@ -4,9 +4,8 @@
 namespace cutaway {
 
 /// PyTorch registers some post-grad patterns as lowerings: in the graph a match becomes a call of the pattern's
-/// function, and what that computes is decided when the call is lowered (spec: passes PST-10, PST-12, PST-13). The
-/// post-grad graph holds these calls under the names that FX prints; this pass, the only one of stage "lowering", takes
-/// the decisions:
+/// function, and only its lowering decides what that computes (spec: passes PST-10, PST-12, PST-13). The post-grad
+/// graph holds these calls under the names that FX prints; this pass of stage "lowering" takes the decisions:
 ///   cat_slice_cat               one concatenation, if the repeated beginning lies in the first tensor; else the two
 ///   splitwithsizes_cat_replace  what was split, or a copy of it
 ///   cat_splitwithsizes_replace  the tensors that were concatenated, or copies of them

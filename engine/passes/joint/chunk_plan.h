@@ -1,7 +1,7 @@
 #pragma once
-// Which part of a joint graph can be computed a few rows at a time, so that the result of a product much larger than
-// its operands is never whole in memory (spec: passes §2.2, step 7). Starting from the product, whose rows are cut, it
-// follows values forward and backward as far as they lead to values of that size, and says of each how it is cut. Edits
+// Decides which part of a joint graph can be computed a few rows at a time, so that the result of a product much larger
+// than its operands is never whole in memory (spec: passes §2.2, step 7). The rows of the product are cut; from there
+// it follows values forward and backward while they depend on these rows, and says of each how it is cut. Edits
 // nothing.
 #include <optional>
 #include <string>
@@ -12,11 +12,12 @@
 
 namespace cutaway {
 
-/// How a value of the part is made of what single chunks compute.
+/// How a value is put together from the chunks' values.
 struct Cut {
-    int64_t dim = -1;  // the chunks' values follow each other along this dim; -1: every chunk has the same whole value
+    int64_t dim = -1;  // the chunks' values are concatenated along this dim; -1: every chunk has the same whole value
     bool summed = false;          // the chunks' values are added up; `dim` is -1
-    const Node* scale = nullptr;  // computed as if this gradient, a single number, were 1: it remains to multiply by it
+    const Node* scale = nullptr;  // computed as if this incoming gradient (a single number) were 1, so it must still be
+                                  // multiplied by it
     bool operator==(const Cut&) const = default;
 };
 
@@ -25,24 +26,24 @@ struct ChunkSettings {
     explicit ChunkSettings(const CompileRequest& options);
     int64_t chunks;                // num_chunk: 8
     double outputSizeThreshold;    // output_size_threshold: bytes that the product's result must exceed, 1048576
-    double amplifyRatioThreshold;  // amplify_ratio_threshold: and by how much it must exceed the operands, 8
+    double amplifyRatioThreshold;  // amplify_ratio_threshold: how many times larger than the operands it must be, 8
 };
 
 struct ChunkPlan {
     Node* product = nullptr;
-    std::vector<int64_t> rows;  // of each chunk; all but the last are equal
-    int64_t count = 0;          // what operands are asked to be cut into: at least as many as there are chunks
+    std::vector<int64_t> rows;             // of each chunk; all but the last are equal
+    int64_t count = 0;                     // the number of chunks asked for; there may be fewer
     std::vector<std::optional<Cut>> cuts;  // by node id; those of the part
     std::vector<Node*> inputs;             // of the part, in graph order: computed before it
-    std::vector<Node*> tangents;           // gradients that come in: 1 in the part
+    std::vector<Node*> tangents;           // incoming gradients, which are 1 within the part
     std::vector<Node*> body;               // computed in chunks, in graph order
     std::vector<Node*> outputs;            // those of the body that are read outside of it, cut or summed
 
     const std::optional<Cut>& cutOf(const Node& node) const { return cuts[static_cast<size_t>(node.id())]; }
 };
 
-/// The plan of a graph, or why there is none: `reason` is a sentence, empty if there is a plan. With `product` the
-/// sentence is about this call; else about the one that grows most.
+/// The plan of a graph, or in `reason` a sentence that says why there is none. The sentence is about `product`, or
+/// without it about the product that is largest compared with its operands.
 struct ChunkPlanning {
     std::optional<ChunkPlan> plan;
     std::string reason;

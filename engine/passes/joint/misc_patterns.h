@@ -3,8 +3,8 @@
 
 namespace cutaway {
 
-/// Indexing by a random permutation never names a row twice, so adding into rows needs no atomic accumulation (MSC-1)
-/// and reading them no checks (MSC-2). Used in the joint sweep and again after partitioning.
+/// A random permutation holds every index once, so adding into rows by it needs no atomic accumulation (MSC-1), and
+/// reading rows by it no bounds checks (MSC-2). Used in the joint sweep and again after partitioning.
 std::span<const Rule> randpermRules();
 
 /// Rounding the exponent of an f32 up to a power of two, written with bits or with log2, is one instruction of recent

@@ -23,7 +23,7 @@ namespace cutaway {
 
 enum class ProductKind : uint8_t { Mm, Bmm, Addmm };
 
-/// By how much rows of the first operand, the shared dim and columns of the second grow.
+/// How many elements are added to the rows of the first operand, the shared dim, and the columns of the second.
 struct Padding {
     int64_t m = 0, k = 0, n = 0;
 };
@@ -47,10 +47,10 @@ Value buildPadded(GraphBuilder& builder, ProductKind kind, const PaddedOperands&
 /// the operands. `base`: the key of the time without padding.
 std::string paddingKey(const Match& match, ProductKind kind, bool base = false);
 
-/// The operand can be made with its padding at no cost: by whoever makes it (PAD-5).
+/// The call that makes the operand can make it padded, at no cost (PAD-5).
 bool isPrePadded(const Match& match, std::string_view name);
 
-/// The sentence that says why the product stays as it is, empty if it is padded; the match is noted how that was
+/// The sentence that says why the product stays as it is, empty if it is padded; a note on the match says how that was
 /// decided.
 std::string_view unlessPadded(const Match& match, ProductKind kind);
 

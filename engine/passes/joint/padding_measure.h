@@ -1,7 +1,7 @@
 #pragma once
-// What cannot be decided by a rule about padding a product: known decisions, those of a file, and measuring both ways
-// (spec: passes PAD-4 steps 4 and 6, PAD-5, PAD-6). Decisions and times of products as they are go where
-// CompileServices::recall and remember keep them, or are remembered as long as the program runs.
+// Whether padding a product pays where no rule decides: by earlier decisions, those of a file, or by measuring both
+// ways (spec: passes PAD-4 steps 4 and 6, PAD-5, PAD-6). Decisions, and times of unpadded products, are kept through
+// CompileServices::recall and remember, or as long as the program runs.
 #include <optional>
 #include <string>
 

@@ -1,9 +1,9 @@
 #pragma once
 // Rules whose pattern is what a formula (formula.h) becomes when it is traced, so that it has exactly the calls that a
 // model's graph has. Each formula gives a rule for inference and one for training, which finds and replaces forward and
-// backward together (spec: pattern-matcher T-2). Traced once on example shapes, the constants of the trace are left
-// open; where that matches, the formula is traced again on the real shapes and must match exactly (T-7). With
-// CompileRequest::parity the second trace is left out, as in PyTorch (H-1).
+// backward together (spec: pattern-matcher T-2). A formula is traced once on example shapes, and the constants of that
+// trace match anything; where it matches, the formula is traced again on the real shapes and must match exactly (T-7).
+// With CompileRequest::parity the second trace is left out, as in PyTorch (H-1).
 #include <deque>
 #include <span>
 #include <string>
@@ -40,7 +40,7 @@ struct TracedRules {
     std::vector<Error> broken;  // formulas left out because they do not parse or trace
 };
 
-/// Which rules are traced; what a graph cannot hold need not be.
+/// Which rules to trace: only those that can occur in the graph.
 struct TracedForms {
     bool training = true;
     bool half = true;  // those with T = f16, which half-precision graphs have

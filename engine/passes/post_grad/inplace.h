@@ -6,22 +6,22 @@
 
 namespace cutaway {
 
-/// Whether calls may write to their operands, in the graph as it stands at each question (PST-19). Nobody may read the
-/// old value later: neither the operand nor a view that overlaps it, but for who looks at its shape or overwrites it. A
-/// graph input may be written to only before a copy_ into it, and what is read behind that copy_ does not count.
+/// Whether calls may write to their operands, in the graph as it is when asked (PST-19). Nothing may read the old value
+/// later, from the operand or a view that overlaps it, except for its shape or to overwrite it. A graph input may be
+/// written to only before a copy_ into it; reads after that copy_ do not count.
 class InplaceWrites {
   public:
     explicit InplaceWrites(const Graph& graph, bool parity = false) : m_graph(graph), m_parity(parity) {}
 
-    /// The operand behind calls that have written to it in place and give it back.
+    /// The operand itself, looking through calls that wrote to it in place and returned it.
     static Node& written(Node& node);
     /// The first copy_ into this input; null if there is none.
     Node* copyInto(const Node& input) const;
-    /// Why `write` may not write to `target`, a sentence that names who stands in the way, or "". `result`: the node
-    /// that stands for the new value, if there is one; `others`: what else the call reads while it writes.
+    /// A sentence that says why `write` may not write to `target` and names the node in the way, or "". `result`: the
+    /// node of the new value, if any; `others`: what else the call reads while it writes.
     std::string unlessWritable(const Node& write, Node& target, const Node* result,
                                const std::vector<const Node*>& others) const;
-    /// Whether two views of one memory may have elements in common. Symbolic places may be any.
+    /// Whether two views of one memory may have elements in common. Symbolic offsets may be any number.
     static bool mayOverlap(const TensorType& a, const TensorType& b);
 
   private:

@@ -1,6 +1,6 @@
 #pragma once
-// Which collectives of a planned order become one, so that what runs beside them still does: PyTorch's
-// overlap_preserving_bucketer. Decides only; overlap_scheduling.cpp joins them.
+// Decides which collectives of a planned order become one without losing the work that runs beside them (PyTorch's
+// overlap_preserving_bucketer). overlap_scheduling.cpp joins them.
 #include <memory>
 
 #include "engine/passes/post_grad/overlap_plan.h"
@@ -15,8 +15,8 @@ class OverlapBuckets {
 
     /// Numbers of collectives that become one, two and more each.
     std::vector<std::vector<size_t>> find();
-    /// By unit: what stands before it besides its operands, so that each group's messages and what hides them keep
-    /// their order.
+    /// By unit: what must come before it besides its operands, so that each group's messages, and the work that hides
+    /// them, keep their order.
     const std::vector<std::vector<size_t>>& before() const { return m_before; }
 
   private:

@@ -1,7 +1,7 @@
 #pragma once
-// What overlap scheduling takes calls to cost: milliseconds from the sizes of tensors and the numbers of a device,
-// nothing measured. Products by the slower of arithmetic and memory, collectives by NCCL's ring in its low-latency
-// protocol, everything else by the bytes that it moves.
+// Estimated milliseconds of calls for overlap scheduling, from the sizes of tensors and the figures of a device;
+// nothing is measured. Products take the slower of arithmetic and memory, collectives as long as NCCL's ring in its
+// low-latency protocol, everything else as long as moving its bytes.
 #include <optional>
 #include <string>
 

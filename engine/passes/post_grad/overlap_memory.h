@@ -15,7 +15,7 @@ class OverlapMemory {
             if (storage.given) m_live[i] = true, m_bytes += storage.bytes;
         }
     }
-    /// What the unit makes is there from now on, what it was the last to read no more.
+    /// From now on what the unit makes is in memory, and what it was the last to read is not.
     void compute(const OverlapUnit& unit) {
         for (const size_t storage : unit.made)
             if (!m_live[storage]) m_live[storage] = true, m_bytes += m_units->storages()[storage].bytes;

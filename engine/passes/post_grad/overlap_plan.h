@@ -1,6 +1,6 @@
 #pragma once
-// In which order the units of a graph are computed so that collectives run beside other work: PyTorch's list scheduling
-// (its overlap_scheduling.py) with analytic estimates. Decides only; overlap_scheduling.cpp moves the nodes.
+// Decides the order of a graph's units so that collectives run beside other work: PyTorch's list scheduling (its
+// overlap_scheduling.py) with analytic estimates. overlap_scheduling.cpp moves the nodes.
 #include <array>
 #include <functional>
 #include <map>
@@ -26,13 +26,12 @@ struct OverlapLimits {
 struct OverlapCollective {
     size_t start = 0, wait = 0;
     std::string group;
-    std::string bucket;  // what it could be joined with; empty: nothing
+    std::string bucket;  // equal for collectives that could be joined; empty: cannot be joined
     std::string kind;    // "all_gather", ...; empty: one that is never joined
     int64_t bytes = 0;
     double ms = 0, exposed = 0;
     std::vector<size_t> hiding;  // units that are computed while it runs
-    /// Why it could not start beside the last unit that was tried, and which unit is in the way; an empty sentence:
-    /// none was tried.
+    /// Why it could not start beside the last unit that was tried, and the unit in the way; empty if none was tried.
     struct Problem {
         std::string_view what;
         size_t beside = 0;

@@ -1,6 +1,6 @@
 #pragma once
-// What overlap scheduling moves: nodes, and runs of calls that become one kernel and so move together. A unit knows
-// what it reads, what it costs and which memory it makes and uses.
+// The units that overlap scheduling moves: single nodes, and runs of calls that become one kernel. A unit knows what it
+// reads, what it costs and which memory it makes and uses.
 #include <vector>
 
 #include "engine/passes/post_grad/overlap_costs.h"
@@ -21,8 +21,8 @@ struct OverlapUnit {
 };
 struct OverlapStorage {
     int64_t bytes = 0;   // 0 on the CPU, whose memory is not counted
-    bool freed = true;   // whether it is when nobody reads it any more: parameters stay
-    bool given = false;  // there from the beginning
+    bool freed = true;   // freed after its last reader; parameters are not
+    bool given = false;  // in memory from the beginning: an input or attribute
     std::vector<size_t> readers;
 };
 

@@ -3,8 +3,8 @@
 
 namespace cutaway {
 
-/// The second sweep after partitioning: splits and concatenations that cancel (PST-12, PST-13), additions into or out
-/// of matrix products (PST-14), full reductions of what is reduced already (PST-15).
+/// The second sweep after partitioning: splits and concatenations that cancel (PST-12, PST-13), additions fused into
+/// matrix products or split from them (PST-14), full reductions of values that are reduced already (PST-15).
 Result<bool> passPattern2(Module& module, Rewriter& rewriter);
 std::span<const Rule> passPattern2Rules();
 

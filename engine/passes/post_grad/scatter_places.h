@@ -6,14 +6,13 @@ namespace cutaway {
 /// An op that returns its operand with one part written, and the view that shows that part.
 struct ScatterOp {
     std::string_view op, view;
-    bool always;  // written as a copy into the part even where the operand would never be in memory
+    bool always;  // becomes a copy into the part even if the operand would otherwise never be in memory
 };
 /// The row of this call, or null.
 const ScatterOp* scatterOp(const Node& node);
 
-/// Where a scatter writes: `views` lead from its operand to the part where `source` belongs. A scatter whose source is
-/// the same part with a part of its own written has more than one: slice_scatter(x, select_scatter(slice(x), v)) has
-/// two.
+/// Where a scatter writes: `views` lead from its operand to the part that `source` replaces. Nested scatters have
+/// several views: slice_scatter(x, select_scatter(slice(x), v)) has two.
 struct ScatterPlace {
     struct View {
         std::string_view op;
@@ -21,15 +20,14 @@ struct ScatterPlace {
     };
     std::vector<View> views;
     Argument source;
-    std::vector<Node*> inner;  // the scatters that make the source, from the outside; they serve nothing else
+    std::vector<Node*> inner;  // the scatters that make the source, outermost first; nothing else reads them
     bool always = false;
 };
 /// `scatter` is a call of one of the ops above.
 ScatterPlace scatterPlace(const Node& scatter);
 
-/// Writes scatters that share one place (see ScatterPlace) next to each other, behind the innermost, each on a view
-/// made for it; other readers of an inner result read that part of the outer one (PST-19). Later passes can then take
-/// them as one write, and the memory is written where the value is made.
+/// Moves nested scatters (see ScatterPlace) next to each other, behind the innermost, each on a view made for it; other
+/// readers of an inner result read that part of the outer one (PST-19). Later passes can then take them as one write.
 Result<bool> mergeScatters(Graph& graph, Rewriter& rewriter);
 
 }  // namespace cutaway

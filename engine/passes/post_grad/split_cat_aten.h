@@ -16,7 +16,7 @@ Result<bool> mergeSplitCatAten(Module& module, Rewriter& rewriter);
 /// `select_cat_aten_pass`: all items along a dim, concatenated along the next, are a reshape.
 Result<bool> mergeSelectCatAten(Module& module, Rewriter& rewriter);
 /// `unbind_stack_aten_pass`: all items along a dim, stacked along it again, are the tensor. PyTorch's never applies,
-/// because it compares operators with what stands for all of their overloads; so does ours with parity.
+/// because it compares an overload with its packet; with parity ours does not either.
 Result<bool> mergeUnbindStackAten(Module& module, Rewriter& rewriter);
 /// `move_view_after_cat_aten_pass`: pieces that are reshaped and concatenated in order are reshaped as a whole.
 Result<bool> moveViewAfterCatAten(Module& module, Rewriter& rewriter);

@@ -3,12 +3,12 @@
 
 namespace cutaway {
 
-/// Functional wrappers around operators that write to their operands become what they stand for: copies of the operands
-/// whose old value somebody still needs (InplaceWrites; PyTorch decides that in its reinplacing pass and notes it), and
-/// the operator on those. Where PyTorch's copy is as_strided, clone, as_strided, ours is a clone if that has the same
-/// strides. Not functional afterwards, and what writes is read by nobody, so no dead code may be eliminated later.
-/// Errors: wrappers whose results are used as a whole; auto_functionalized of the first version around an operator that
-/// no table has, unless the types of its results say what it writes to; wrappers around higher-order operators.
+/// A functional wrapper around an operator that writes to its operands becomes copies of those operands whose old value
+/// is still needed (InplaceWrites; PyTorch decides that in its reinplacing pass), and the operator on the copies. Where
+/// PyTorch copies by as_strided, clone, as_strided, ours clones if that gives the same strides. The graph is not
+/// functional afterwards, and nothing reads the calls that write, so dead code may not be eliminated later. Errors:
+/// wrappers whose results are used as a whole; auto_functionalized of the first version around an operator that no
+/// table has, unless the types of its results say what it writes to; wrappers around higher-order operators.
 ///
 /// auto_functionalized and auto_functionalized_v2 (PST-21).
 Result<bool> decomposeAutoFunctionalized(Module& module, Rewriter& rewriter);

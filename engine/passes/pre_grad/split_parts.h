@@ -14,7 +14,7 @@ struct NormalSplit {
     std::vector<int64_t> sizes;
     int64_t dim = 0, rank = 0;
 
-    /// Where a part begins along the dim; where the input ends for number `sizes.size()`.
+    /// Where a part begins along the dim; for part number `sizes.size()`, the end of the input.
     int64_t begin(int64_t part) const { return std::accumulate(sizes.begin(), sizes.begin() + part, int64_t{0}); }
 };
 std::optional<NormalSplit> normalSplit(const Node& node, const Refusing& no = {});
@@ -27,7 +27,7 @@ std::optional<int64_t> partNumber(const Node& node);
 /// x[:, begin:end] for the parts first..last.
 Node& sliceOf(TorchBuilder& builder, const NormalSplit& split, int64_t first, int64_t last);
 
-/// Erases the nodes among these that nobody reads, and splits that lost their last reader by it.
+/// Erases those of the nodes that nobody reads, and splits that thereby lose their last reader.
 void eraseUnread(Graph& graph, const std::vector<Node*>& nodes);
 
 }  // namespace cutaway::pregrad

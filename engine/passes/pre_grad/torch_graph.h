@@ -49,10 +49,10 @@ class TorchBuilder {
 /// Turns the node into another Python call, keeping its id, name and type.
 void rewriteCall(Node& node, std::string_view function, std::vector<Argument> args, NamedArguments keywords);
 
-/// Says of all nodes of a subgraph that the pass does not look there.
+/// Refuses all nodes of a subgraph: the pass does not look there.
 void refuseAll(const Module& body, Rewriter& rewriter, std::string_view why);
 
-/// Runs the pass on the subgraphs that somebody names, innermost first, then on the module itself (PRE-1).
+/// Runs the pass on the subgraphs that are referenced, innermost first, then on the main graph (PRE-1).
 Result<bool> onEveryGraph(Module& module, Rewriter& rewriter, Result<bool> (*pass)(Graph&, Rewriter&));
 
 }  // namespace cutaway::pregrad
