@@ -1,7 +1,7 @@
 #pragma once
-// What programs remember for later ones: texts by namespace and key in one SQLite file, which several processes may use
-// at once. It holds nothing that cannot be made again, so a store that is damaged or of another version is set aside
-// and a new one begun. What is not a store by its header (SQLite's application_id) is left as it is. Leaves out: limits
+// A cache that outlives the program: texts by namespace and key in one SQLite file, which several processes may use at
+// once. It holds nothing that cannot be made again, so a damaged store, or one of another version, is moved aside and a
+// new one begun. A file that is no store by its header (SQLite's application_id) is left as it is. Leaves out: limits
 // on size and age, and anything larger than a text.
 #include <memory>
 #include <mutex>
@@ -14,8 +14,7 @@ namespace cutaway {
 
 class ValueStore {
   public:
-    /// Whether there is a store, or an empty file, or nothing at the path. Errors: there is something else, which it
-    /// names.
+    /// Succeeds if there is a store, an empty file or nothing at the path. The error names what else is there.
     static Result<void> check(const std::string& path);
     /// Opens or makes the file and the folders above it. Errors: those of check; no file can be made there (with the
     /// system's reason).
@@ -29,7 +28,7 @@ class ValueStore {
     Result<void> keep(const std::string& space, const std::string& key, const std::string& value);
 
     const std::string& path() const { return m_path; }
-    /// What was found wrong with the file and done about it, as a sentence; empty if nothing was.
+    /// What was wrong with the file and what was done about it, as a sentence; empty if nothing was.
     std::string remark() const;
 
     /// $XDG_CACHE_HOME/cutaway/store.sqlite, with $HOME/.cache where that is not set; empty where there is no home.
@@ -38,7 +37,7 @@ class ValueStore {
   private:
     struct Database;
     explicit ValueStore(std::string path);
-    /// Opens the file as a store of this version; `damaged` says that it is one and cannot be used, `problem` why.
+    /// Opens the file as a store of this version; `damaged` says that it is a store but cannot be used, `problem` why.
     Result<void> connect(bool& damaged, std::string& problem);
     /// Moves a damaged store out of the way, to a name that nothing has, unless another process has done so meanwhile,
     /// and begins a new one.

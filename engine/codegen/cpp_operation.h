@@ -1,6 +1,6 @@
 #pragma once
-// One operation of an expression as C++, its operands being printed already: arithmetic, comparisons, casts, functions.
-// Leaves alone: loads, and where the result is computed, which are the printer's.
+// Prints one operation of an expression as C++ from its printed operands: arithmetic, comparisons, casts, functions.
+// Loads, and where the result is computed, are the printer's (cpp_printer.h).
 #include <set>
 #include <string>
 #include <vector>

@@ -1,6 +1,7 @@
 #pragma once
-// Equal expressions as one address, so that what is printed once can be found again; and the loop symbols that an
-// expression reads, kept by that address. Nothing is simplified: that has been done, and again would change results.
+// Gives equal expressions one address, so that what is printed once can be found again, and keeps by that address the
+// loop symbols that an expression reads. Nothing is simplified: that has been done, and doing it again would change
+// results.
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -16,7 +17,7 @@ class UniqueExprs {
     Expr unique(const Expr& expr);
     /// Loop symbols that an expression reads and does not bind itself.
     const std::set<std::string>& freeSymbols(const Expr& expr);
-    /// Keeps the expression alive, so that its address stays its own.
+    /// Keeps the expression alive, so that no other gets its address.
     void keep(const Expr& expr) { m_keep.push_back(expr); }
 
   private:

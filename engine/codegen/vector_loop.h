@@ -1,6 +1,6 @@
 #pragma once
-// Which loop of a kernel becomes vectors: the innermost of the outer ones, or the innermost of every reduction and
-// inner store, whichever loads and stores go along better.
+// Chooses the loop of a kernel that becomes vectors: the innermost of the outer loops, or the innermost of every
+// reduction and inner store, whichever has more contiguous loads and stores.
 #include <set>
 #include <string>
 

@@ -1,6 +1,6 @@
 #pragma once
-// Which single rewrite broke the graph: a binary search over every rewrite of a recorded run. Only the pass that a
-// probe falls into runs again, with that much fuel; the graphs between passes are those that the run recorded.
+// Finds the single rewrite that broke the graph: a binary search over all rewrites of a recorded run. Only the pass in
+// which a probe falls runs again, with that much fuel; graphs between passes are taken from the run.
 #include <functional>
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace cutaway {
 
-/// What a test says of one graph.
+/// The result of testing one graph.
 struct Verdict {
     bool bad = false;
     std::string detail;  // "largest error 0.25 of 1.5", for the user
@@ -32,9 +32,9 @@ struct BisectOutcome {
 };
 
 /// Searches the steps from `firstStep` on. The graph before it counts as good and is not tested; the last graph is
-/// tested first. What is found is bad with the rewrite and good without it, also when good and bad alternate. A run
-/// whose last step failed is searched for the first rewrite with which that pass fails, without calling `test`.
-/// At most 1 + ceil(log2(rewrites)) tests.
+/// tested first. The graph is bad with the rewrite that is found and good without it, even when good and bad alternate.
+/// If the last step of the run failed, finds the first rewrite with which that pass fails, without calling `test`. At
+/// most 1 + ceil(log2(rewrites)) tests.
 Result<BisectOutcome> bisect(const CompileTrace& trace, int firstStep, const GraphTest& test,
                              const Progress& progress = {});
 

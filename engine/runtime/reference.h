@@ -1,5 +1,5 @@
 #pragma once
-// The reference interpreter in the worker: what a kernel does wrong, or a graph asks too much of, ends there.
+// The reference interpreter in the worker process, where a crash of a kernel or a lack of memory does no harm.
 #include <map>
 
 #include "engine/interpret/interpret.h"
@@ -15,8 +15,8 @@ struct ReferenceOptions {
     double timeoutSeconds = 0;  // 0 = no limit
     int64_t memoryBytes = 0;    // limit of the worker's address space; 0 = what the machine has left
     bool watched = false;       // also gives what random ops drew and what became of the inputs
-    /// What random ops shall take instead of drawing: of the candidates of a node the first of the same shapes. Not
-    /// null if watched.
+    /// Values for random ops instead of drawing: of the candidates of a node the first of the same shapes. Not null if
+    /// watched.
     const std::map<std::string, std::vector<TensorList>>* candidates = nullptr;
 };
 struct ReferenceRun {

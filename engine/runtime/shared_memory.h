@@ -1,6 +1,6 @@
 #pragma once
-// Memory without a name in any folder, which a child process gets by its descriptor: nothing is left of it when both
-// are gone. It is filled by writing, so that too little memory is an error and never a bus error.
+// Memory without a file name, which a child process gets by its descriptor, so that nothing is left of it when both are
+// gone. It is filled by writing, so that a lack of memory is an error and not a bus error.
 #include <memory>
 #include <span>
 #include <string_view>
@@ -24,9 +24,9 @@ class SharedMemory {
     ~SharedMemory();
 
     int descriptor() const { return m_descriptor; }
-    /// Errors: there is not so much memory; `bytes` lie in a file that has become shorter.
+    /// Errors: not enough memory; `bytes` lie in a file that has become shorter.
     Result<void> write(size_t offset, std::string_view bytes);
-    /// Everything that was written. What is changed in it afterwards stays with who changes it.
+    /// Everything that was written, as a private copy: later changes are seen only by the process that makes them.
     Result<std::span<std::byte>> map(std::shared_ptr<const void>& owner) const;
     /// The first `bytes`, seen by both processes at once.
     Result<std::span<std::byte>> share(size_t bytes, std::shared_ptr<const void>& owner) const;
@@ -36,8 +36,8 @@ class SharedMemory {
     std::string m_what;
 };
 
-/// A text and tensors at an offset of shared memory. Bytes that several tensors look at are written once; the reader's
-/// tensors lie in the memory itself.
+/// Writes a text and tensors at an offset of shared memory. Bytes that several tensors share are written once; the
+/// reader's tensors lie in the memory itself.
 Result<void> writeMessage(SharedMemory& memory, size_t offset, std::string_view text,
                           const std::vector<Tensor>& tensors);
 

@@ -1,5 +1,5 @@
 #pragma once
-// What goes between a program and its worker, as bytes. Both ends are the same build on the same machine; a damaged
+// Messages between a program and its worker, as bytes. Both ends are the same build on the same machine; a damaged
 // message is an error, never a crash.
 #include <cstring>
 #include <functional>
@@ -50,13 +50,13 @@ class ByteReader {
         for (int64_t& d : value) d = pod<int64_t>();
         return value;
     }
-    /// A length that the rest can still hold; 0 after an error.
+    /// A length, checked against the bytes that are left; 0 after an error.
     size_t count() {
         const auto value = pod<uint64_t>();
         if (value > m_rest.size()) m_failed = true;
         return m_failed ? 0 : static_cast<size_t>(value);
     }
-    /// Calls read() as often as the count that comes first says, and no more after an error.
+    /// Reads a count and calls read() that often, but no more after an error.
     template <class Read>
     void each(Read&& read) {
         const size_t items = count();

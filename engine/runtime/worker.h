@@ -1,6 +1,6 @@
 #pragma once
-// The two ends of a run in another process. What is asked and what is answered lie in shared memory; whatever happens
-// to the worker is an Error in its program, which says at which node it happened.
+// The two ends of a run in another process. Request and reply lie in shared memory; whatever happens to the worker
+// becomes an Error that names the node where it happened.
 #include <atomic>
 
 #include "cutaway/jobs.h"
@@ -8,10 +8,10 @@
 
 namespace cutaway {
 
-/// What the worker says while it works, seen by its program at once.
+/// Status of the worker while it works, which its program sees at once.
 class Board {
   public:
-    /// The call that is run now, by its nodes; told if the process dies at it.
+    /// The call that runs now, by its nodes; the error names it if the process dies.
     void at(std::string_view where) {
         const size_t size = std::min(where.size(), sizeof m_where - 1);
         std::memcpy(m_where, where.data(), size);

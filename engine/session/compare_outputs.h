@@ -1,5 +1,5 @@
 #pragma once
-// How far results may lie apart, in one place: what `run --expect`, bisecting and the check of numbers share.
+// How far results may differ, for `run --expect`, bisecting and the check of numbers alike.
 #include "engine/minify/bisect.h"
 #include "engine/session/session_state.h"
 
@@ -13,14 +13,14 @@ Result<std::vector<Tensor>> valuesFor(const Module& graph, const Session::State&
 /// one huge value hides nothing, and t is `tolerance`, at least the dtype's own. Infinities of one sign are equal, NaNs
 /// too; integers and bools have no tolerance.
 Comparison compareOutput(const Tensor& actual, const Tensor& expected, double tolerance = 0);
-/// What compareOutput found at its worst element; absent without one.
+/// The worst element that compareOutput found; absent if there is none.
 std::optional<ElementDifference> worstElement(const Comparison& comparison, const Tensor& actual,
                                               const Tensor& expected);
 /// "element [2, 5] is 3.5 instead of 4"
 std::string elementText(const ElementDifference& element);
 
-/// Bad where a result is of another dtype or shape, or an element is too far off (compareOutput). Numbers of results
-/// must agree.
+/// Bad if a result has another dtype or shape, or an element is too far off (compareOutput). Both sides must have
+/// equally many results.
 Verdict compareOutputs(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected, double tolerance);
 
 }  // namespace cutaway

@@ -1,6 +1,6 @@
 #pragma once
-// Writes reproducers (cutaway/reproducer.h). Below the user's cache folder, or where CUTAWAY_REPROS says, or not at all
-// where that says "off"; equal failures share a folder, and the oldest go when there are many.
+// Writes reproducers (cutaway/reproducer.h). They go into the user's cache folder, or where CUTAWAY_REPROS says; "off"
+// writes none. Equal failures share a folder, and the oldest are removed when there are many.
 #include "cutaway/request.h"
 #include "cutaway/session.h"
 #include "engine/passes/pass_runner.h"
@@ -17,14 +17,14 @@ struct Failure {
     Error error;
 };
 
-/// Whether the error is worth repeating: a bug, a limit, a tool that failed; not what the user has to mend.
+/// Whether the error gets a reproducer: a bug, a limit, a failed tool; not a mistake of the user's.
 bool isReproducible(const Error& error);
 
 /// Writes the folder, and returns the failure's error with a note that names it.
 Error noteReproducer(const Failure& failure);
 
-/// The error with a note that says how to repeat it, if a reproducer could be written. Never throws: what went wrong
-/// may have been the last of the memory.
+/// The error with a note that says how to repeat it, if a reproducer could be written. Never throws, since the failure
+/// may have been that memory ran out.
 template <class Make>
 Error withReproducer(const Error& error, Make&& failure) noexcept {
     try {

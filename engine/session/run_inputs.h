@@ -1,5 +1,5 @@
 #pragma once
-// What a graph is run on, and how far two runs may lie apart.
+// The inputs of a run, and the values that its results are compared with.
 #include <string>
 #include <vector>
 
@@ -25,11 +25,11 @@ std::vector<size_t> userOutputs(const Module& module);
 /// it runs.
 Result<RunInputs> readExpected(const Module& opened, const Module& run, const std::string& path);
 
-/// Names that values of a graph go by: one list of them for each way of naming.
+/// Alternative names of a graph's values: one list for each way of naming.
 using NameSchemes = std::vector<std::vector<std::string>>;
-/// Tensors of a file for values that go by such names ("input", "output" in messages). A file that uses them decides by
-/// name which tensor is which; a name that it then has beside them is an error, and one that it lacks, too, but at the
-/// end. Any other file goes by the natural order of its names (t2 before t10).
+/// Matches the tensors of a file to values with such names ("input", "output" in messages). If the file uses one of the
+/// ways of naming, tensors are matched by name; other names are then errors, and so are missing ones, except at the
+/// end. Any other file is matched in the natural order of its names (t2 before t10).
 struct PickedTensors {
     std::vector<Tensor> tensors;
     bool byName = false;
@@ -37,9 +37,9 @@ struct PickedTensors {
 Result<PickedTensors> pickTensors(std::vector<std::pair<std::string, Tensor>> tensors, const NameSchemes& schemes,
                                   const std::string& what, const std::string& path);
 
-/// The graph with inputs in place of the nodes that the tensors of the safetensors file `path` are named after, such as
-/// a random choice recorded elsewhere; the tensors are appended to `user`. Errors name a node that the graph lacks and
-/// a tensor whose dtype or shape is not the node's.
+/// Replaces nodes by inputs: those after which the tensors of the safetensors file `path` are named, such as a random
+/// draw recorded elsewhere. The tensors are appended to `user`. Errors name a node that the graph lacks and a tensor
+/// whose dtype or shape is not the node's.
 Result<Snapshot> withValues(const Module& module, const std::string& path, std::vector<Tensor>& user);
 
 }  // namespace cutaway

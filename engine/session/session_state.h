@@ -1,5 +1,5 @@
 #pragma once
-// What a session holds. Threads share it: the mutex guards what grows, all else stays as it was made.
+// The state of a session, shared by threads: the mutex guards what grows; everything else never changes.
 #include <deque>
 #include <map>
 #include <mutex>
@@ -19,7 +19,7 @@ namespace cutaway {
 struct Session::State {
     struct Run {
         CompileTrace trace;
-        std::mutex turn;                          // held by whoever builds or runs it: the rest is theirs
+        std::mutex turn;                          // held while building or running; guards the members below
         std::optional<CpuProgram> cpu;            // built on first use
         std::map<std::string, int64_t> cpuSizes;  // numbers of the size symbols that it was built for
         std::vector<double> kernelMicroseconds;   // of the last compiled run, in the order of its kernels
@@ -41,7 +41,7 @@ struct Session::State {
     Result<RunReport> execute(RunId id, const RunOptions& options, const Progress& progress);
     Result<Snapshot> snapshot(const Place& place, const CancelToken* cancel = nullptr) const;
 
-    /// What `body` returns; an error that is worth repeating says how to do that.
+    /// What `body` returns; an error that gets a reproducer names it.
     template <class Body>
     auto repeatable(const char* operation, RunId id, const RunOptions* options, Body&& body) const -> decltype(body()) {
         auto result = guarded(body);

@@ -1,5 +1,5 @@
 #pragma once
-// Times small graphs for passes that measure before they decide (CompileRequest::timeGraph).
+// Times small graphs for passes that measure before they decide (CompileServices::timeGraph).
 #include <optional>
 #include <string>
 

@@ -1,7 +1,7 @@
 #pragma once
 // Decides which part of a joint graph can be computed a few rows at a time, so that the result of a product much larger
 // than its operands is never whole in memory (spec: passes §2.2, step 7). The rows of the product are cut; from there
-// it follows values forward and backward while they depend on these rows, and says of each how it is cut. Edits
+// it follows values forward and backward as far as there are values of that size, and says of each how it is cut. Edits
 // nothing.
 #include <optional>
 #include <string>
